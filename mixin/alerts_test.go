@@ -93,8 +93,8 @@ func TestEveryAlertIsTriedBothWays(t *testing.T) {
 	}
 }
 
-// TestEveryAlertIsTriedInTrouble: what goes wrong around GPUs all the time must page nobody
-// who was not meant.
+// TestEveryAlertIsTriedInTrouble: everyday failures around GPUs must raise only the alerts that
+// are meant for them.
 func TestEveryAlertIsTriedInTrouble(t *testing.T) {
 	text, err := os.ReadFile("tests/trouble-test.yaml")
 	if err != nil {
@@ -140,8 +140,7 @@ func alertNames(t *testing.T) []string {
 	return names
 }
 
-// sections are the headings of a runbook, in this order; whoever has to act finds three
-// commands before all else.
+// sections are the headings of a runbook, in this order; its first commands come before all else.
 var (
 	sections    = []string{"## Meaning", "## Confirm it", "## Do now", "## Do this week", "## False alarms"}
 	actSections = []string{"## Run first", "## Meaning", "## Do now", "## Do this week", "## False alarms"}

@@ -132,8 +132,8 @@ func rowsOf(t *testing.T, d dashboard, p panel) (rows float64) {
 	return rows
 }
 
-// TestTablesHaveAnEnd: of 10,000 GPUs nobody reads a row each, and a browser takes long to draw them. Where rows are left out
-// the description says how many there are.
+// TestTablesHaveAnEnd: a table of 10,000 rows is not read, and slow to draw. If rows are left
+// out, the description says how many are shown.
 func TestTablesHaveAnEnd(t *testing.T) {
 	capped := 0
 	for name, d := range dashboards(t) {

@@ -23,8 +23,8 @@ type coverage struct {
 // ofTheEvent are conditions that ask for what their XID or the driver does.
 var ofTheEvent = []canonical.Condition{canonical.CondXIDFatal, canonical.CondXIDRecent, canonical.CondRecoveryAction}
 
-// TestEveryConditionIsToldOf: by the alerts by action, or by one of its own with a written
-// reason; and what is told of by action asks for one.
+// TestEveryConditionIsToldOf: every condition has an alert, by action or its own with a written
+// reason, and conditions with alerts by action ask for one.
 func TestEveryConditionIsToldOf(t *testing.T) {
 	var table map[string]coverage
 	text, err := mixin.Evaluate(".", "import 'lib/conditions.libsonnet'")

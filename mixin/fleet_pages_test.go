@@ -25,8 +25,8 @@ const (
 	// leastHosts have room for all that goes wrong.
 	leastHosts = 16
 	historyOf  = 8 // days
-	// chartSeries is how many a chart may have before nobody can tell them apart, tableRows how
-	// many a browser draws at once.
+	// chartSeries is the largest number of series in a chart that can be told apart, tableRows
+	// the largest number of rows that a browser draws at once.
 	chartSeries = 30
 	tableRows   = 200
 )
@@ -332,7 +332,7 @@ func (p *page) mark(found *findings, a annotation, at place, where string) {
 	if found.marks == nil {
 		found.marks = map[place]int{}
 	}
-	if a.Enable { // else only whoever switches it on waits for it
+	if a.Enable { // else it costs only those who switch it on
 		found.costs = append(found.costs, cost{at, where, r.took, r.samples})
 	}
 	found.marks[at] += len(r.series)
@@ -393,8 +393,8 @@ func (p *page) check(found *findings, of panel, at place, choice, length string)
 	}
 }
 
-// excuse makes failures of panels that are empty and not excused, and tells of those that are
-// excused and not empty, which is so in the least fleet.
+// excuse turns panels that are empty and not excused into failures, and reports those that are
+// excused and not empty, as happens in the smallest fleet.
 func (f *findings) excuse(t *testing.T, least bool) {
 	t.Helper()
 	for at, choices := range f.empty {
@@ -418,7 +418,7 @@ func (f *findings) excuse(t *testing.T, least bool) {
 	}
 }
 
-// report tells of failures that are not known.
+// report reports unknown failures.
 func (f *playedFleet) report(t *testing.T, found *findings) {
 	t.Helper()
 	for _, key := range sorted(found.failures) {
@@ -431,7 +431,7 @@ func (f *playedFleet) report(t *testing.T, found *findings) {
 	}
 }
 
-// checkUnmet tells of what is known to fail, and does not.
+// checkUnmet reports known failures that no longer occur.
 func (f *playedFleet) checkUnmet(t *testing.T) {
 	for _, key := range sorted(unmet) {
 		if !f.failed[key] {

@@ -30,8 +30,7 @@ const (
 
 var fleetTime = shorter{by: 10, interval: fleetInterval, window: 3 * fleetScrape}
 
-// script is what an exporter tells of a GPU: busy by the same part all the time, until it has
-// an XID or is gone.
+// script is what an exporter reports about a GPU: a constant load until it has an XID or is gone.
 type script struct {
 	busy float64
 	xid  atomic.Int64

@@ -55,8 +55,9 @@ var stops = map[string][]stop{
 	},
 }
 
-// walk goes the way of whoever is paged: from the alert by the link in its annotation to a page, whose variables name what went
-// wrong. It returns that page, nil where the way ends before.
+// walk follows the way of an operator who is paged: from the alert, by the link in its
+// annotation, to a page whose variables select the faulty part. It returns that page, nil if the
+// way ends before.
 func (f *playedFleet) walk(found *findings, i backfill.Incident) *page {
 	at := place{"incident", i.Name}
 	alert := f.alertOf(i)
@@ -247,7 +248,7 @@ func (f *playedFleet) checkHistory(t *testing.T, found *findings) {
 	}
 }
 
-// alertOf returns the alert that tells of an incident, nil for none.
+// alertOf returns the alert for an incident, nil for none.
 func (f *playedFleet) alertOf(i backfill.Incident) *backfill.Alert {
 	at := slices.IndexFunc(f.Alerts, func(a backfill.Alert) bool {
 		return a.Labels["alertname"] == i.Alert && i.Is(a.Labels)

@@ -338,7 +338,7 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// TestTheWorseTheLouder: what a state is colored as, wherever it is.
+// TestTheWorseTheLouder: a state has the same color everywhere.
 func TestTheWorseTheLouder(t *testing.T) {
 	for text, want := range map[string]map[string]string{
 		`(import 'lib/query.libsonnet').severities`: {"0": "green", "0.5": "text", "1": "yellow", "2": "orange", "3": "red", "4": "red"},

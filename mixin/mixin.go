@@ -92,7 +92,7 @@ func Build(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// joinRules returns the groups of all ruleFiles as one file.
+// joinRules returns the groups of all ruleFiles in one file.
 func joinRules(dir string) ([]byte, error) {
 	joined := []byte(header + "groups:\n")
 	for _, file := range ruleFiles {

@@ -101,8 +101,8 @@ type servers struct {
 	time                     shorter // of the rules that Prometheus has
 }
 
-// settled is how long an alert must be as it is to count: Alertmanager learns of those that
-// come together one by one, and notifies nobody before its group_wait is over.
+// settled is how long alerts must stay the same to count: Alertmanager receives simultaneous
+// alerts one by one, and sends no notification before its group_wait is over.
 const settled = time.Second
 
 // awaitScrapes waits for the first scrape of so many proxies, and for what fired until then to
@@ -509,8 +509,8 @@ func ready(address string) bool {
 	return res.StatusCode == http.StatusOK
 }
 
-// freeAddress returns one at which nobody listens. Its port is none of those that the system
-// gives out by itself: such a one would soon be somebody else's on a busy machine.
+// freeAddress returns an address without a listener. Its port is outside the range that the
+// system assigns, where another program could take it on a busy machine.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {

@@ -281,7 +281,8 @@ func TestCountsAreWhole(t *testing.T) {
 	want(t, "lines", at(m.asked(t, exprOf(t, "kpulse-proxy", "Lines and values left out per hour", "A"), 60, ""), 60), map[string]float64{"": 7})
 }
 
-// TestGoneIsTheWorst of all states, whoever tells of it, and in both forms of the series.
+// TestGoneIsTheWorst of all states, whether proxy or rules report it, and in both forms of the
+// series.
 func TestGoneIsTheWorst(t *testing.T) {
 	for name, c := range map[string]struct {
 		series []string

@@ -101,8 +101,8 @@ func flagsOfContainer() []string {
 	return words[1:]
 }
 
-// alive returns why no proxy serves at a URL, over TLS where that is what it speaks. Whoever
-// asks for a password or a certificate lives: neither is needed to learn that much.
+// alive returns the reason why no proxy serves at a URL, over TLS if the URL says so. A server
+// that asks for a password or a certificate is alive: neither is needed to learn that.
 func alive(ctx context.Context, url string) error {
 	client := &http.Client{
 		// No proxy of the environment lies between, and no secret is sent that a certificate

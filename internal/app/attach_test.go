@@ -17,8 +17,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// TestDashboardEvaluatesNoRules: nobody sees what they give, and what is wrong in them
-// must not keep the dashboard from showing.
+// TestDashboardEvaluatesNoRules: their results are not shown, and a mistake in them must not keep
+// the dashboard from starting.
 func TestDashboardEvaluatesNoRules(t *testing.T) {
 	t.Setenv("KPULSE_RULES_FILE", filepath.Join(t.TempDir(), "missing.yml"))
 	opts, err := parse([]string{"--tui", "--backend=replay"}, io.Discard)

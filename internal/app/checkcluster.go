@@ -22,8 +22,8 @@ func checkPods(ctx context.Context, d *doctor) finding {
 	return merged(d.probe(ctx, variables, podsWord), flags)
 }
 
-// discovering returns what doctor was told of --kube.discover, as variables for a probe and as
-// flags.
+// discovering returns the settings of --kube.discover that doctor was given, as variables for a
+// probe and as flags.
 func (d *doctor) discovering() (variables, flags []string) {
 	if d.configFile != "" && d.refused == nil {
 		variables, flags = append(variables, "KPULSE_CONFIG_FILE="+d.configFile), append(flags, "--config.file="+d.configFile)

@@ -201,7 +201,7 @@ func checkPort(ctx context.Context, d *doctor) finding {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err == nil {
-		_ = listener.Close() // nobody connected
+		_ = listener.Close() // without a connection
 		return finding{State: stateWorks, Found: address + " is free", Flags: flags}
 	}
 	if url := localProxy(d.opts.listen); url != "" {

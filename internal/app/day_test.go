@@ -72,8 +72,9 @@ func partsOf(board, tick int) []string {
 	}
 }
 
-// holdersOf are who has a part of a board: a pod of five minutes, beside it on the first board
-// one of seven, and a job of half an hour on the second. Nobody has the last one in the evening.
+// holdersOf returns the holders of a part of a board: a pod for five minutes, beside it on the
+// first board one for seven, and a job for half an hour on the second. The last one is free in
+// the evening.
 func holdersOf(board, part, tick int) []string {
 	pod := func(every int) string {
 		return fmt.Sprintf(`,namespace="ml",pod="train-%d-%d-%d-%d",container="main"`, every, board, part, tick/every)
@@ -134,8 +135,8 @@ type truth struct {
 	held     float64            // of all who had something
 }
 
-// dayTruth goes through the ticks. The part of a gap beyond the limit counts nowhere, and neither
-// does the time before a part is there.
+// dayTruth goes through the ticks. The part of a gap beyond the limit is not counted, nor is the
+// time before a part is there.
 func dayTruth() truth {
 	want := truth{map[string]float64{}, map[string]float64{}, 0}
 	last, read := 0, -1 // the program reads the first page before anybody asks
@@ -154,8 +155,8 @@ func dayTruth() truth {
 	return want
 }
 
-// spend adds what the parts of a board did that were there at both ticks. A board is there while
-// it is cut, too, but nobody has it.
+// spend adds the activity of those parts of a board that were there at both ticks. A partitioned
+// board is there too, but without holders.
 func (w *truth) spend(board, tick, last int, seconds float64) {
 	name, load := fmt.Sprint(board), loadAt(board, tick)
 	if now, before := partsOf(board, tick), partsOf(board, last); now[0] != "" && before[0] == "" {
@@ -312,8 +313,8 @@ func (d *day) note(text string) (series int) {
 	return series
 }
 
-// sumOf is what a counter adds to: its family and, of a device's, the board and the class. What a
-// board that is cut does is nobody's.
+// sumOf returns what a counter adds to: its family and, for a device, board and class. The
+// activity of a partitioned board has no holder.
 func sumOf(series string) string {
 	family, labels, _ := strings.Cut(series, "{")
 	board, class := labelIn(labels, "gpu"), labelIn(labels, "class")

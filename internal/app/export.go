@@ -24,9 +24,9 @@ import (
 // lastWrite is how long a reader that does not read may keep us from ending.
 const lastWrite = time.Second
 
-// stream writes every reading as CSV until ctx ends, the source comes to its end, or
-// nobody reads what we write. A source that cannot be read is waited for, at most as long
-// as patience allows, and warnings gets what is wrong with it.
+// stream writes every reading as CSV until ctx ends, the source ends, or the output has no
+// reader. It waits for a source that cannot be read, but no longer than patience allows. warnings
+// gets its problems.
 func stream(ctx context.Context, opts *options, stdout io.Writer, warnings *slog.Logger) error {
 	src, err := open(opts, &opts.sources[0], newUserAgent(), warnings)
 	if err != nil {

@@ -50,7 +50,7 @@ func (p *service) noteKernelLog(err error) {
 	p.logger.Warn("cannot read XIDs from the kernel's log", "cause", err)
 }
 
-// serveKernelLog has served what the kernel's log tells of no source.
+// serveKernelLog serves the records of the kernel's log that belong to no source.
 func (p *service) serveKernelLog(served *expose.Options) {
 	served.Notes = func() []canonical.Note {
 		if notes := p.notes.Load(); notes != nil {

@@ -44,8 +44,8 @@ func (p *service) startKube(userAgent string) (err error) {
 	return p.startResolver()
 }
 
-// checkKube returns the settings of Kubernetes that name files which are not to be had, or not
-// what they should be. It asks nobody.
+// checkKube returns the Kubernetes settings whose files are missing or invalid. It sends no
+// requests.
 func checkKube(k *config.Kube) (wrong []*compute.OptionError) {
 	if k.Config != "" {
 		err := checkNamed("kubeconfig", k.Config)
@@ -90,7 +90,7 @@ func (p *service) runKube(ctx context.Context, besides *sync.WaitGroup) {
 	}
 }
 
-// serveKube has served what the program tells of itself.
+// serveKube serves the program's telemetry about Kubernetes.
 func (p *service) serveKube(served *expose.Options) {
 	if k := p.kube.kubelet; k != nil {
 		alsoNote(served, k.Notes)

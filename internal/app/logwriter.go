@@ -18,9 +18,9 @@ const (
 	logBacklog = 1000
 )
 
-// logWriter writes the log for a server. A log that nobody reads, such as a full pipe,
-// holds up the log alone: a scrape that has something to report waits logPatience for
-// it, and the next ones do not wait. It implements io.Writer.
+// logWriter writes the log of a server. A log that is not read, such as a full pipe, blocks only
+// the log: a scrape that has something to report waits logPatience for it, and the next ones do
+// not wait. It implements io.Writer.
 type logWriter struct {
 	out  io.Writer
 	lost prometheus.Counter

@@ -22,8 +22,8 @@ func (p *pipe) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// A line is written before Write returns, but where nobody reads the log only the first
-// one holds up who logs it; what is lost is counted and told.
+// A line is written before Write returns, but if the log is not read, only the first line blocks
+// its caller; lost lines are counted and reported.
 func TestLogWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &pipe{take: make(chan struct{}, 1)}

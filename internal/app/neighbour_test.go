@@ -30,8 +30,8 @@ func withEnvironment(t *testing.T, variables, args string) (*options, error) {
 	return parse(strings.Fields(args), io.Discard)
 }
 
-// TestNeighbour: the environment of gpu-container-exporter names source and address, where
-// it is that for certain and nothing of ours does.
+// TestNeighbour: the environment of gpu-container-exporter names source and address, if it is
+// certainly that and has no settings of ours.
 func TestNeighbour(t *testing.T) {
 	const standard = defaultUpstream + " " + defaultListen
 	for _, c := range []struct{ env, args, want string }{

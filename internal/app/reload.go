@@ -74,7 +74,7 @@ func (p *service) reload() error {
 	} else {
 		p.logger.Info("reloaded config file and rules", "config", p.opts.configFile, "rules", p.opts.Rules.Files, "changed", changed)
 	}
-	p.reloads.count(err) // last: whoever sees it there finds the reason in the log
+	p.reloads.count(err) // last, so that the reason is already in the log
 	return err
 }
 

@@ -76,7 +76,7 @@ func TestReloadIsLoggedBeforeItIsCounted(t *testing.T) {
 	}
 }
 
-// memory stands for that of a reading, which nobody reuses here.
+// memory stands for that of a reading, which is not reused here.
 type memory struct{}
 
 func (memory) Release() {}

@@ -41,7 +41,7 @@ func newSelector(o *options, caps source.Caps, logger *slog.Logger) *selector {
 	return &selector{request: request, off: off || request.GPUs == "" && request.ShowAll && request.Visible == nil, logger: logger}
 }
 
-// ofThisMachine reports whether an upstream is addressed as one of this machine.
+// ofThisMachine reports whether the address of an upstream is on this machine.
 func ofThisMachine(caps source.Caps) bool {
 	name, err := os.Hostname()
 	return canonical.NamesLoopback(caps.Host) || caps.Host != "" && err == nil && caps.Host == name

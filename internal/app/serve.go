@@ -205,7 +205,7 @@ func (p *service) startReaders(userAgent string) error {
 // within it each source is to have its turn.
 func (o *options) fairTime() time.Duration { return time.Duration(o.timeout) * 3 / 4 }
 
-// alsoNote has more said of what is amiss though readings go on.
+// alsoNote adds notes about problems during which readings go on.
 func alsoNote(served *expose.Options, more func() []canonical.Note) {
 	others := served.Notes
 	served.Notes = func() []canonical.Note { return append(slices.Clip(others()), more()...) }
@@ -253,8 +253,8 @@ func newUserAgent() string {
 	return fmt.Sprintf("kpulse-proxy/%s (%08x)", version.Version, rand.Uint32())
 }
 
-// hostnameOf is the machine that a source reads, for readings that name none. A source
-// that is addressed as one of this machine is not named by that.
+// hostnameOf returns the machine that a source reads, for readings that name none. An address on
+// this machine does not name the source.
 func hostnameOf(src source.Source) (string, error) {
 	caps := src.Caps()
 	if !caps.Local && !canonical.NamesLoopback(caps.Host) {
@@ -352,8 +352,8 @@ func (o *options) isDemo() bool {
 	return len(o.sources) == 1 && o.sources[0].backend.name == "replay" && o.sources[0].Source.Source == ""
 }
 
-// playDemo has the demo listen to this machine alone, unless an address was given: its numbers
-// are nobody's, and whoever tries it has not thought of a firewall. It logs where to look.
+// playDemo makes the demo listen on loopback only, unless an address was given: its numbers are
+// made up, and people who try it have not thought of a firewall. It logs the URL.
 func (o *options) playDemo(logger *slog.Logger) {
 	if !o.isDemo() || o.systemdSocket {
 		return

@@ -17,8 +17,8 @@ const acceptFailed = "http: Accept error: "
 // repeatAfter is when the log repeats that connections cannot be accepted.
 const repeatAfter = time.Minute
 
-// serverLog takes what net/http logs. Most is about single clients and is for debugging;
-// that nobody can connect is a warning. It implements io.Writer.
+// serverLog takes the log lines of net/http. Most are about single clients and are for debugging;
+// that no client can connect is a warning. It implements io.Writer.
 type serverLog struct {
 	logger *slog.Logger
 	failed prometheus.Counter

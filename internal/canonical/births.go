@@ -14,8 +14,8 @@ func (s ClassSet) Has(c Class) bool { return s>>c&1 != 0 }
 type Births struct {
 	// Born are the classes that it was in.
 	Born ClassSet
-	// Young are those of them whose counters are still to be shown as 0, so that whoever asks
-	// now and then sees them begin there.
+	// Young are those of them whose counters are still to be shown as 0, so that every scraper
+	// sees them start at 0.
 	Young ClassSet
 }
 

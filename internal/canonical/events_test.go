@@ -21,8 +21,8 @@ func TestEventListKeepsTheLatest(t *testing.T) {
 	}
 }
 
-// TestEventListTellsAnErrorOnce: what the kernel's log adds to an error that the driver told
-// of before, with a count of 0, becomes part of that.
+// TestEventListTellsAnErrorOnce: what the kernel's log adds to an error that the driver reported
+// before, with a count of 0, becomes part of that.
 func TestEventListTellsAnErrorOnce(t *testing.T) {
 	var l EventList
 	for range MaxEvents { // so that it goes round

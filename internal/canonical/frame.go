@@ -15,15 +15,14 @@ type Frame struct {
 	// Uses are what each of the AllocationSet's allocations uses of its device. It is empty
 	// where the source says nothing of any.
 	Uses []Use
-	// XIDs are the counts of XIDs that the source tells, ordered by Device. A board
-	// without any is one of which nobody tells; one of which a witness tells that there
-	// was none has a count of Code 0.
+	// XIDs are the counts of XIDs that the source reports, ordered by Device. A board without any
+	// is one without a witness; if a witness reports that there were none, the board has a count
+	// of Code 0.
 	XIDs []XIDCount
 	// XIDEvents are what the kernel's log says since the Frame before, in their order.
 	XIDEvents []XIDEvent
-	// LeftOutAllocations is how many allocations were left out in this Frame, and were not
-	// before, by who completed the AllocationSet: those that the source tells of have their
-	// count elsewhere.
+	// LeftOutAllocations is how many allocations were left out of this Frame and not of earlier
+	// ones, by who completed the AllocationSet: those of the source have their count elsewhere.
 	LeftOutAllocations uint64
 	values             []float64
 }
@@ -42,9 +41,9 @@ func (f *Frame) Shape(t *Topology) {
 	}
 }
 
-// Reattribute replaces the AllocationSet, of the same Topology, by one that somebody made
-// of it. was gives of each new allocation the index of the old one that it is, -1 for one
-// that the source did not tell of: it allocates only while Uses have no room.
+// Reattribute replaces the AllocationSet, of the same Topology, by one made from it. was gives,
+// for each new allocation, the index of its old one, −1 if the source did not report it. It
+// allocates only while Uses have no room.
 func (f *Frame) Reattribute(set *AllocationSet, was []int32) {
 	f.AllocationSet = set
 	if len(f.Uses) == 0 {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestReattribute: what an allocation uses goes with it, wherever it moves, and one that
-// the source did not tell of uses nothing that is known.
+// TestReattribute: the use of an allocation moves with it, and an allocation that the source did
+// not report has unknown use.
 func TestReattribute(t *testing.T) {
 	use := func(n float64) Use { return Use{n, n} }
 	var f Frame

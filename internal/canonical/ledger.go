@@ -29,10 +29,9 @@ type Roster struct {
 	Devices []Device
 	// Present is how many of the Devices are in the reading.
 	Present int
-	// Missed are boards that were never seen, or not for as long as one is remembered:
-	// first those that the source names, as they are among the Absent of the Topology, and
-	// then those that are expected, which have a Hostname and a GPU index that no other
-	// board has, and nothing else.
+	// Missed are boards that were never seen, or not for as long as one is remembered: first
+	// those that the source names, in the order of the Absent of the Topology, and then those
+	// that are expected, which have only a Hostname and a GPU index that no other board has.
 	Missed []Device
 	// Named is how many of the Missed the source names.
 	Named int

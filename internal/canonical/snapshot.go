@@ -2,8 +2,8 @@ package canonical
 
 import "time"
 
-// Snapshot is one reading with all that was made of it. Nobody writes to it any
-// more while it is published.
+// Snapshot is one reading with all that was derived from it. It is not modified while it is
+// published.
 type Snapshot struct {
 	Frame     Frame
 	Verdicts  []Verdict // one for each device of the Frame
@@ -59,8 +59,8 @@ type Source struct {
 
 	// Failure is nil after a good reading.
 	Failure *Failure
-	// Late is why a scrape got no reading in time, though a read may be under way or
-	// others may have got it; nil since a reading came that nobody missed.
+	// Late is why a scrape got no reading in time, although a read may be under way or others may
+	// have got it; nil after a reading that no scrape missed.
 	Late *Failure
 	// Streams are those of a source that reads several, in a fixed order; those
 	// without a Name are none.
@@ -72,7 +72,7 @@ type Source struct {
 	// the one before.
 	ChangedAt time.Time
 
-	// Notes are what is amiss though readings go on. Nobody writes to them.
+	// Notes are problems during which readings go on. They are not modified.
 	Notes []Note
 	// Devices and Samples are those of the last good reading.
 	Devices, Samples int

@@ -90,8 +90,8 @@ type XIDEvent struct {
 	Decoded  bool
 	Severity Severity
 	Action   Action
-	// Count is how often it came since the Frame before, at least 1: a flood of one record
-	// is told as one event, with time and text of the first.
+	// Count is how often it occurred since the previous Frame, at least 1: a flood of one record
+	// is one event, with time and text of the first.
 	Count uint64
 	// Text is the record behind the code, printable and on one line: sub-code, link, or
 	// what happened. PID and Process are of the program that was running, 0 and "" where

@@ -26,8 +26,8 @@ type XIDRow struct {
 	// the code: only there does an action of 0 say that the error is dealt with. 0 where it
 	// does not follow.
 	Recovery int
-	// Except are parts of the names of models on which the code means something else, or
-	// should not come at all: there it is as one that the table lacks.
+	// Except are parts of the names of models on which the code means something else, or should
+	// not occur: for these it counts as a code that the table lacks.
 	Except []string
 	// Source is where the row is from, and who takes the code for something else.
 	Source string

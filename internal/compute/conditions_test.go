@@ -116,7 +116,7 @@ func conditionCases() []conditionCase {
 			{3 * minute, xid(45), calm}, {4 * minute, xid(79), "crit"},
 		}},
 		{canonical.CondXIDRecent, []step{
-			{0, xid(74), calm}, // nobody knows how old it is
+			{0, xid(74), calm}, // of unknown age
 			{minute, xid(13), calm}, {1*minute + 1, xid(74), "warn"}, {2 * minute, reading{}, "warn"}, {3 * minute, xid(0), "warn"},
 			{11*minute + 1, xid(0), "warn"}, {11*minute + 2, xid(0), calm},
 			{12 * minute, reading{}, no}, {13 * minute, xid(54), "warn"}, {24 * minute, xid(54), calm}, {25 * minute, reading{}, no},

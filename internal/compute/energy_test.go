@@ -103,7 +103,7 @@ func TestEnergyOfAStuckCounter(t *testing.T) {
 	}
 }
 
-// TestNoEnergyWithoutAMeter: where neither is read, nothing is said of energy.
+// TestNoEnergyWithoutAMeter: if neither is read, there is no energy.
 func TestNoEnergyWithoutAMeter(t *testing.T) {
 	b := newAccounts(t, nil)
 	b.devices(gpu1)

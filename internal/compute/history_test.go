@@ -318,8 +318,8 @@ func sum(d []time.Duration) (total time.Duration) {
 
 func apartAtMost(a, b, slack time.Duration) bool { return (a - b).Abs() <= slack }
 
-// TestAllocationsShareObservedTime: with nobody left out or forgotten, the holders
-// of a device have what was observed of it while there was one, to the nanosecond.
+// TestAllocationsShareObservedTime: if no holder is left out or forgotten, the holders of a
+// device together have its observed time while there was one, to the nanosecond.
 func TestAllocationsShareObservedTime(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 2))

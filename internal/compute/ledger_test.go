@@ -82,8 +82,8 @@ func TestAccountByKind(t *testing.T) {
 	}
 }
 
-// TestImpliedForATime: while a board is implied, nobody knows what it does, and
-// what was counted before goes on after.
+// TestImpliedForATime: the activity of an implied board is unknown, and its earlier counts
+// continue afterwards.
 func TestImpliedForATime(t *testing.T) {
 	b := newAccounts(t, nil)
 	board, implied := gpu1, gpu1

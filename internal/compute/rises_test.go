@@ -99,8 +99,7 @@ func TestBoardIdentity(t *testing.T) {
 	}
 }
 
-// TestNoTimeIsNoNews: in a frame that nobody gave a time nothing has just
-// happened.
+// TestNoTimeIsNoNews: in a frame without a time, nothing counts as recent.
 func TestNoTimeIsNoNews(t *testing.T) {
 	j, top := newJudge(t, nil), topology(canonical.Device{GPU: "0"})
 	if v := j.Judge(frame(top, time.Time{}, reading{canonical.PCIeReplays: 5}), nil); v[0].Health != canonical.HealthOK {

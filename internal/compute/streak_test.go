@@ -7,8 +7,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestStreaksOutliveAReload: three readings in a row are such, whoever judged them, and
-// with them what is known of a board's links.
+// TestStreaksOutliveAReload: three readings in a row count across a reload, and so does what is
+// known about a board's links.
 func TestStreaksOutliveAReload(t *testing.T) {
 	top := topology(canonical.Device{UUID: "GPU-1"})
 	well, ill := reading{canonical.NVLinksActive: 18, canonical.FabricHealth: 1}, reading{canonical.NVLinksActive: 17, canonical.FabricHealth: 2}

@@ -50,7 +50,7 @@ func fatalXIDs() (codes []float64) {
 }
 
 const (
-	// witnessLast is told of changes of the last code alone.
+	// witnessLast sees only changes of the last code.
 	witnessLast  = canonical.NumWitnesses
 	numWitnesses = canonical.NumWitnesses + 1
 
@@ -109,8 +109,8 @@ type xid struct {
 	born  time.Time // when it was first seen
 	total uint64    // how often it came since
 	rose  time.Time // when that last rose
-	// last is the latest count of each witness. told is how much of the total each told
-	// of: what all tell of counts once, whoever tells it first.
+	// last is the latest count of each witness. told is how much of the total each witness has
+	// reported: an error that all report counts once, by the first report.
 	last, told [numWitnesses]uint64
 	given      uint8 // a bit for each witness that counts it in the latest reading
 
@@ -145,8 +145,8 @@ func (j *Judge) find(d *device, code uint32, at time.Time) *xid {
 	return &x.codes[i]
 }
 
-// settle makes up for what some witnesses did not tell of, once they are not just late: it
-// must not hide what they will tell.
+// settle makes up for errors that some witnesses did not report, once they are not merely late,
+// so that their future reports are not hidden.
 func (x *xid) settle(at time.Time) {
 	if at.Sub(x.rose) > WitnessLag {
 		for w := range x.told {

@@ -64,8 +64,8 @@ func (m *memory) board(t *canonical.Topology, i int) *device {
 	return nil
 }
 
-// observeRecord takes in a record of the kernel's log. Each is judged, also one of an
-// error that another witness told of before: it knows more.
+// observeRecord takes in a record of the kernel's log. Every record is judged, even of an error
+// that another witness reported before, because a record has more details.
 func (j *Judge) observeRecord(e *canonical.XIDEvent, f *canonical.Frame) {
 	d, at, n := j.memory.board(f.Topology, e.Device), e.At, max(e.Count, 1)
 	if at.IsZero() || at.After(f.At) {

@@ -134,7 +134,7 @@ const (
 	unitHint     = "use one of ratio, percent, bytes, MiB, bytes per second, MB/s of 1000 KiB, watts, joules, millijoules, degrees Celsius, hertz, megahertz, seconds, nanoseconds, number"
 )
 
-// badFiles are what operators may write, and all that is said of it.
+// badFiles are mistakes that operators may make, with the complete error for each.
 var badFiles = []struct{ text, want string }{
 	// What is no YAML, or not ours.
 	{"preset: ai\nhealth:\n\tpcie_replay: off\n", "bad.yml:3: no YAML: found character that cannot start any token" + syntaxRemedy},

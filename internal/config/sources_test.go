@@ -45,8 +45,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestRefusedHTTPConfigsKeepSecrets: wherever a secret stands by mistake, it is not in
-// what we say.
+// TestRefusedHTTPConfigsKeepSecrets: a secret in the wrong place is not in our messages.
 func TestRefusedHTTPConfigsKeepSecrets(t *testing.T) {
 	refused := 0
 	for _, text := range []string{

@@ -16,7 +16,7 @@ var wants = []Want{
 	{AnyOf: []canonical.Field{canonical.NVLinkCRCFlitErrors, canonical.NVLinkReplayErrors}, For: "health"},
 }
 
-// files are counters files, and what is said of them line by line.
+// files are counters files, with the messages for each line.
 var files = []struct {
 	name, text string
 	fields     int

@@ -78,7 +78,7 @@ func (b *board) describe(line string) {
 		b.PCIBusID = known(value)
 	case "Device UUID":
 		b.UUID = gpuUUID(value)
-		if strings.HasPrefix(value, blank) && !b.Inactive { // so DCGM before 4.5 tells of it
+		if strings.HasPrefix(value, blank) && !b.Inactive { // form of DCGM before 4.5
 			b.Inactive, b.Lost, b.Bars = true, true, true
 		}
 	case "Status":

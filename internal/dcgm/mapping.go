@@ -19,7 +19,7 @@ const (
 	maxJobs         = 64
 )
 
-// refreshEvery is how often a Mapping looks at its directory, whoever asks.
+// refreshEvery is how often a Mapping looks at its directory at most.
 const refreshEvery = time.Second
 
 // JobDevice is what jobs run on: a whole board, or an instance of it.
@@ -66,11 +66,10 @@ func NewMapping(dir fs.FS, name string) *Mapping {
 // Jobs returns what the last Refresh found. It is never written to again.
 func (m *Mapping) Jobs() Jobs { return m.jobs }
 
-// Refresh looks at the directory if the last look, by the same clock as now, is a
-// second old, and reads the files that changed. It reports whether Jobs changed.
-// While the directory cannot be read there are no jobs, and it returns why, every
-// time; so it does for a link that leads out of it, beside the jobs of other files. A
-// single file that cannot be read is as one that is not there.
+// Refresh looks at the directory if the last look, by the same clock as now, is a second old, and
+// reads the files that changed. It reports whether Jobs changed. While the directory cannot be
+// read there are no jobs, and it returns the reason every time; so it does for a link that leads
+// out of it, beside the jobs of other files. A file that cannot be read counts as missing.
 func (m *Mapping) Refresh(now time.Time) (changed bool, err error) {
 	if age := now.Sub(m.last); !m.last.IsZero() && age >= 0 && age < refreshEvery {
 		return false, m.err

@@ -142,8 +142,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// XIDs that a source is told of count each, also the same again; those that came before
-// the first reading are recent.
+// XIDs that a source receives count each, repetitions included; those from before the first
+// reading are recent.
 func TestEventsOneByOne(t *testing.T) {
 	w := eventWriter()
 	total := map[uint32]uint64{13: 2}

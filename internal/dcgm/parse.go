@@ -136,8 +136,8 @@ func (b *board) assign(instances map[migIndex]string) {
 	}
 }
 
-// uniformProfile is the profile of all MIG devices, "" if they differ or there are
-// none. Then it is that of every instance which has a compute instance.
+// uniformProfile is the profile that all MIG devices have, "" if they differ or there are none.
+// It is then that of every instance with a compute instance.
 func (b *board) uniformProfile() string {
 	if len(b.loose) == 0 {
 		return ""

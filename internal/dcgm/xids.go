@@ -11,15 +11,15 @@ import (
 // we what a source was told.
 const xidTotalFamily = "DCGM_EXP_XID_ERRORS_TOTAL"
 
-// XIDTeller is what Readings implement that are told of XIDs one by one.
+// XIDTeller is implemented by Readings that receive XIDs one by one.
 type XIDTeller interface {
-	// XIDs appends what was told of a board of the inventory, each code once, and a code
-	// 0 where there was none. It appends nothing where nobody tells of the board. The
-	// Labels are the Writer's to fill in.
+	// XIDs appends the XIDs of a board of the inventory, each code once, and a code 0 if there
+	// were none. It appends nothing if no source reports XIDs of the board. The Writer fills in
+	// the Labels.
 	XIDs(dst []raw.XID, board int) []raw.XID
 }
 
-// writeXIDs appends what is told of the boards that are read or lost.
+// writeXIDs appends the XIDs of the boards that are read or lost.
 func (w *Writer) writeXIDs(b *raw.Batch, from Readings) {
 	teller, is := from.(XIDTeller)
 	if !is {

@@ -9,7 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// told are readings of a source that is told of XIDs one by one.
+// told are readings of a source that receives XIDs one by one.
 type told struct {
 	fixed
 	xids []raw.XID
@@ -17,8 +17,8 @@ type told struct {
 
 func (s told) XIDs(dst []raw.XID, _ int) []raw.XID { return append(dst, s.xids...) }
 
-// ofFour tells a code 48 of board 0, which it reads, none of board 1, which it reads too,
-// 79 of board 2, which is lost, and 13 of board 3, which nobody asked for.
+// ofFour reports a code 48 of board 0, which it reads; none of board 1, which it also reads; 79
+// of board 2, which is lost; and 13 of board 3, which was not requested.
 type ofFour struct{ losing }
 
 func (ofFour) IsLost(board int) bool { return board == 2 }
@@ -32,8 +32,8 @@ func (ofFour) XIDs(dst []raw.XID, board int) []raw.XID {
 	return append(dst, x)
 }
 
-// XIDs are told of the boards that are read and of those that are lost, and their text is
-// the exporter's.
+// XIDs are reported for the boards that are read and for those that are lost, in the exporter's
+// text.
 func TestWriteXIDs(t *testing.T) {
 	w := writer("", flatten([]board{named(0, uuid0, "10"), named(1, uuid1, "20"), named(2, "GPU-2", "30"), named(3, "GPU-3", "40")}), Jobs{{GPU: "0"}: {"4711", "4712"}})
 	from := ofFour{losing{read("#Entity POWER\nGPU 0 1.0\nGPU 1 1.0\n")}}

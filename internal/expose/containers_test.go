@@ -10,8 +10,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// shared is a board that two pods and a job share, one that nobody holds, and an
-// instance that a pod holds.
+// shared is a board that two pods and a job share, one without holders, and an instance that a
+// pod holds.
 func shared() *canonical.Snapshot {
 	shared := board()
 	shared.given = given{
@@ -31,9 +31,9 @@ func shared() *canonical.Snapshot {
 	return s
 }
 
-// TestContainers: an object for each container and device, in the words of the API
-// that this stands for, and nothing where nothing was read. A board that is cut into
-// instances has none; what nobody holds has no container.
+// TestContainers: an object for each container and device, in the terms of the API that this
+// replaces, without values that were not read. A partitioned board has none; a device without
+// holders has no container.
 func TestContainers(t *testing.T) {
 	server := serve(t, Options{Sources: NewSet(brokenSource("gone", refused), sourceOf(shared()))})
 	res, body := ask(t, "GET", server.URL+"/container/metrics")
@@ -65,8 +65,8 @@ func TestContainers(t *testing.T) {
 	}
 }
 
-// TestContainersOfSharedDevices: of a device that two sources read, the first shows who
-// holds it, be that nobody.
+// TestContainersOfSharedDevices: if two sources read a device, the first decides who holds it,
+// even if it has no holder.
 func TestContainersOfSharedDevices(t *testing.T) {
 	other := shared()
 	other.Source.Name = "other"

@@ -143,8 +143,8 @@ func TestHandoversForget(t *testing.T) {
 	}
 }
 
-// TestCountsOfXIDsDoNotJump: they go on where the other source takes over, also of codes that
-// it was not told of.
+// TestCountsOfXIDsDoNotJump: they continue if the other source takes over, also for codes that it
+// did not report.
 func TestCountsOfXIDsDoNotJump(t *testing.T) {
 	one, setOne := accounted("one")
 	two, setTwo := accounted("two")

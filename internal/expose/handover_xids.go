@@ -8,8 +8,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// xids has the counts of XIDs go on. A code that was served of a device stays where the source
-// that has its series now was not told of it.
+// xids continues the counts of XIDs. A code that was served for a device stays if its new source
+// did not report it.
 func (h *handovers) xids(r *reading, text *rows, now time.Time) {
 	for i, x := range r.snapshot.Ledger.XIDs {
 		if x.Device >= text.labels.len() {

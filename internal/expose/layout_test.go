@@ -9,9 +9,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestLedgersOfTwoSources has devices present, gone and missed in two sources at
-// once: each is told of once, by the source that reads it, or else by the first
-// that remembers it.
+// TestLedgersOfTwoSources has devices present, gone and missed in two sources at once: each is
+// reported once, by the source that reads it, or else by the first that remembers it.
 func TestLedgersOfTwoSources(t *testing.T) {
 	here, there := board(), unread()
 	small := split()[1]

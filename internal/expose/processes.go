@@ -14,11 +14,11 @@ import (
 
 // ProcessLister lists the processes that use the devices.
 type ProcessLister interface {
-	// Processes returns them in any order. It returns when ctx ends at the latest,
-	// and is called by one goroutine at a time. Where Hostname and GPU are "" they are taken from the device of the
-	// same UUID and Instance in the readings. The caller owns the slice. An error
-	// ends in what to do; a *canonical.Failure also has whether it was too slow. With
-	// an error, a list that is not nil holds what could be read all the same.
+	// Processes returns them in any order. It returns when ctx ends at the latest, and is called
+	// by one goroutine at a time. If Hostname and GPU are "", they are taken from the device of
+	// the same UUID and Instance in the readings. The caller owns the slice. An error ends in
+	// what to do; a *canonical.Failure also records whether it was too slow. With an error, a
+	// non-nil list still holds what could be read.
 	Processes(ctx context.Context) ([]canonical.Process, error)
 }
 

@@ -86,7 +86,7 @@ func TestASourceThatLeftIsReadToTheEnd(t *testing.T) {
 	}
 }
 
-// TestReplacedSourcesAreForgotten, though nobody waits until they are read no longer.
+// TestReplacedSourcesAreForgotten, although no caller waits until they are no longer read.
 func TestReplacedSourcesAreForgotten(t *testing.T) {
 	set := NewSet()
 	first := weak.Make(set.members)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReadySaysWhatScrapesFeel: a reading that is young enough makes us ready, and what
-// scrapes get since then shows all the same, on the landing page too.
+// TestReadySaysWhatScrapesFeel: a young enough reading makes the proxy ready, and failures of
+// later scrapes are still shown, on the landing page too.
 func TestReadySaysWhatScrapesFeel(t *testing.T) {
 	late, down, fine := sourceOf(snapshotOf("late", board())), sourceOf(snapshotOf("down", board())), sourceOf(snapshotOf("fine", board()))
 	late.state.Late = tooSlow
@@ -43,7 +43,7 @@ func TestReadySaysWhatScrapesFeel(t *testing.T) {
 	}
 }
 
-// TestDiscoveryOfNowhere: an empty target helps nobody.
+// TestDiscoveryOfNowhere: an empty target is useless.
 func TestDiscoveryOfNowhere(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/sd", nil)
 	r.Host = ""

@@ -184,8 +184,8 @@ func SkipBlanks(t string, i int) int {
 	return i
 }
 
-// View returns body as a string without copying it. Nobody may write to body as
-// long as the string, or a part of it, is in use.
+// View returns body as a string without copying it. body must not be modified while the string,
+// or a part of it, is in use.
 func View(body []byte) string { return unsafe.String(unsafe.SliceData(body), len(body)) }
 
 // isLetter reports whether c may start a label name.

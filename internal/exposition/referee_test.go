@@ -267,7 +267,7 @@ func passed(b *raw.Batch) []byte {
 	return append(out, b.Body[at:]...)
 }
 
-// merged returns spans in rising order, adjacent ones as one.
+// merged returns spans in rising order, with adjacent ones merged.
 func merged(spans ...[]raw.Span) []raw.Span {
 	all := slices.Concat(spans...)
 	slices.SortFunc(all, func(a, b raw.Span) int { return a.Start - b.Start })

@@ -70,9 +70,9 @@ type file[T any] struct {
 	read     time.Time
 }
 
-// Look looks at the directory, and reads the files that changed since the last look, by
-// the same clock as now. A single file that cannot be read is as one that is not there,
-// and so are all while the directory cannot.
+// Look looks at the directory, and reads the files that changed since the last look, by the same
+// clock as now. A file that cannot be read counts as missing, and so do all files while the
+// directory cannot be read.
 func (f *Folder[T]) Look(now time.Time) error {
 	f.outside = f.outside[:0]
 	entries, err := f.list()

@@ -64,8 +64,8 @@ func instances(proc, dev, minor string) (ids []string) {
 	return ids
 }
 
-// Boards returns all boards of the machine in the order of their PCI addresses, whoever may
-// open them; nil where that cannot be known. proc is where procfs is mounted.
+// Boards returns all boards of the machine in the order of their PCI addresses, including those
+// that this process may not open; nil if that is unknown. proc is where procfs is mounted.
 func Boards(proc string) (gpus []GPU) {
 	files, _ := filepath.Glob(filepath.Join(proc, "driver", "nvidia", "gpus", "*", "information"))
 	for _, file := range files {

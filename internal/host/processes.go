@@ -70,7 +70,7 @@ func (p *Processes) await(ctx context.Context, pid int) description {
 	described := make(chan description, 1)
 	go func() {
 		d := p.describe(ctx, pid)
-		p.end(pid) // first: whoever gets the answer may ask again
+		p.end(pid) // first, since a caller may ask again once it has the answer
 		described <- d
 	}()
 	patience := time.NewTimer(processPatience)

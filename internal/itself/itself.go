@@ -41,6 +41,6 @@ func Output(ctx context.Context, grace time.Duration, args, environment []string
 	case err := <-ended:
 		return out.Bytes(), err
 	case <-time.After(grace + grace): // SIGKILL came after the first
-		return nil, context.Cause(ctx) // nobody reads out: it may still be written to
+		return nil, context.Cause(ctx) // not read here: it may still be written to
 	}
 }

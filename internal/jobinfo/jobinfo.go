@@ -24,7 +24,7 @@ const (
 	patience = 30 * time.Second
 )
 
-// Jobs are what is known of each job, by its id. Nobody writes to one that is published.
+// Jobs is what is known about each job, by its id. A published value is not modified.
 type Jobs map[string]Info
 
 // Directory is the directory of --hpc-job-info-dir. All but Run may be called from any

@@ -36,7 +36,7 @@ type pending struct {
 	event   canonical.XIDEvent
 }
 
-// kind is what XIDs have in common that are told as one where too many wait.
+// kind is what XIDs have in common that are merged into one event if too many wait.
 type kind struct {
 	address string
 	code    uint32

@@ -181,7 +181,8 @@ func TestOldRecordsAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestEachSourceGetsEachOnce: of its boards on this machine, and nobody another node's.
+// TestEachSourceGetsEachOnce: each source gets the XIDs of its boards on this machine, and none
+// of another node.
 func TestEachSourceGetsEachOnce(t *testing.T) {
 	path := write(t, "")
 	b := open(t, path, 2)

@@ -60,8 +60,8 @@ func TestNVLinkRecordsOfOtherForms(t *testing.T) {
 	}
 }
 
-// TestEncodingsCannotBeConfused: no word fits one row in the encoding before R575 and another
-// in that since, so that nobody has to know the version of the driver.
+// TestEncodingsCannotBeConfused: no word matches one row in the encoding before R575 and another
+// in the later one, so the version of the driver is not needed.
 func TestEncodingsCannotBeConfused(t *testing.T) {
 	for i, a := range linkErrors() {
 		for j, b := range linkErrors() {

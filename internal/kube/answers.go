@@ -27,7 +27,7 @@ func newAnswers[K comparable, V any](size int, lives func(error) time.Duration) 
 	return &answers[K, V]{lives: lives, kept: newRecent[K, *reply[V]](size)}
 }
 
-// get returns the answer to key. What is asked is bounded by whoever asks first.
+// get returns the answer to key. The first caller bounds the request.
 func (a *answers[K, V]) get(key K, ask func() (V, error)) (V, error) {
 	a.mu.Lock()
 	got, ok := a.kept.get(key)
@@ -49,7 +49,7 @@ func (a *answers[K, V]) get(key K, ask func() (V, error)) (V, error) {
 	return got.value, got.err
 }
 
-// errAskedInVain is what those get who wait for an answer of a question that panicked.
+// errAskedInVain is for those who wait for the answer to a request that panicked.
 var errAskedInVain = errors.New("nothing was answered")
 
 func (a *reply[V]) isAnswered() bool {

@@ -160,7 +160,7 @@ func TestClaims(t *testing.T) {
 		}
 		api.items = append(api.items, slice("n1", 3, "gpu-9:type=gpu,uuid=GPU-b"))
 	})
-	// Who has a device keeps it though it is withdrawn, and nobody else gets it.
+	// A holder keeps its device although the device is withdrawn, and no other pod gets it.
 	b.awaitHolders("0 train", "1 gone", "2 dynamic", "3 both", "3 share", "3 share-2", "4 both")
 	server.Set(kubelettest.Claimed("n", "train", "another", "n1", "gpu-0"), kubelettest.Claimed("n", "gone", "gone", "n1", "gpu-9"))
 	b.awaitHolders("1 gone")
@@ -168,7 +168,7 @@ func TestClaims(t *testing.T) {
 	b.awaitHolders()
 }
 
-// TestNoClaimsAskNobody: without a claim the API server is left alone.
+// TestNoClaimsAskNobody: without a claim, the API server gets no requests.
 func TestNoClaimsAskNobody(t *testing.T) {
 	api, server := newAPIServer(t), kubelettest.New(t)
 	server.Set(kubelettest.Pod("n", "p", "nvidia.com/gpu", "GPU-a"))
@@ -249,7 +249,7 @@ func TestClaimsThatMayNotBeRead(t *testing.T) {
 	}
 }
 
-// TestAPIServerThatHangs: pods that have devices without a claim come all the same.
+// TestAPIServerThatHangs: pods that have devices without a claim are still found.
 func TestAPIServerThatHangs(t *testing.T) {
 	server := kubelettest.New(t)
 	hang := make(chan struct{})

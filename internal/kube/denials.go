@@ -24,9 +24,9 @@ type right struct {
 // each time.
 const knownDenials = 1024
 
-// denials are the rights that the API server says we do not have. The log tells of each
-// resource once, however many namespaces and objects have it. A right that is not needed any
-// more is forgotten. It is safe for concurrent use.
+// denials are the rights that the API server denies us. Each resource is logged once, however
+// many namespaces and objects have it. A right that is no longer needed is forgotten. It is safe
+// for concurrent use.
 type denials struct {
 	logger *slog.Logger
 

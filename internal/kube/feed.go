@@ -172,9 +172,9 @@ func (m *merger) add(a canonical.Allocation) {
 	}
 }
 
-// agree returns which of the containers that the kubelet names of a device are to be added
-// to those that the source tells of, and the one within which the source's batch jobs run,
-// nil for none. all is how many the source tells of, with those that are left out.
+// agree returns the containers that the kubelet names for a device and that are to be added to
+// those of the source, and the one in which the source's batch jobs run, nil for none. all is the
+// number of holders that the source reports, including those left out.
 func agree(told []canonical.Allocation, holders []canonical.Workload, all int) (add []canonical.Workload, within *canonical.Workload) {
 	if len(holders) == 0 || all != len(told) {
 		return nil, nil

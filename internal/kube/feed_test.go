@@ -55,7 +55,7 @@ func (b *bench) says(resource string, words ...string) {
 	b.kubelet.succeed(&l)
 }
 
-// tell makes allocations those that the source tells of.
+// tell sets the allocations that the source reports.
 func (b *bench) tell(t *c.Topology, told ...c.Allocation) {
 	set := &c.AllocationSet{Holders: make([]int, len(t.Devices)), Allocations: told}
 	for _, a := range told {
@@ -250,8 +250,8 @@ func TestNothingNewAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestMergedSetsKeepTheirOrder tries what comes at random: sets stay ordered by device,
-// without repetitions, with what the source told of in them, and as many holders as entries.
+// TestMergedSetsKeepTheirOrder tries random sets: the result stays ordered by device, without
+// repetitions, includes the source's allocations, and has as many holders as entries.
 func TestMergedSetsKeepTheirOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	ids := []string{"GPU-a", "GPU-b::1", "MIG-x", "MIG-y", "MIG-GPU-b/1/0", "GPU-c"}

@@ -112,7 +112,7 @@ func TestKubeletThatStops(t *testing.T) {
 	}
 }
 
-// TestLastAnswerHolds: one failure alone takes nobody's pods.
+// TestLastAnswerHolds: a single failure keeps all pods.
 func TestLastAnswerHolds(t *testing.T) {
 	k := newBench(t, FeedOptions{})
 	k.says("nvidia.com/gpu", "p=GPU-a")
@@ -169,7 +169,7 @@ func TestWhyThereAreNoPods(t *testing.T) {
 	}
 }
 
-// leaveSocket makes a socket that nobody serves.
+// leaveSocket makes a socket without a server.
 func leaveSocket(t *testing.T, path string) {
 	t.Helper()
 	k := kubelettest.New(t)

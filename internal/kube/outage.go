@@ -17,9 +17,8 @@ const (
 	longestPause = time.Minute
 )
 
-// outage is what is known of whether the API server answers. While it does not, one
-// request at a time finds out, after a pause. The log tells of the beginning and of the
-// end. It is safe for concurrent use.
+// outage tracks whether the API server answers. While it does not, one request at a time tries
+// again, after a pause. Beginning and end are logged. It is safe for concurrent use.
 type outage struct {
 	logger *slog.Logger
 	probe  chan struct{} // holds an element while somebody finds out

@@ -262,8 +262,8 @@ func TestOwnersAreAskedForOnce(t *testing.T) {
 	}
 }
 
-// TestDenials: what is denied is asked for once in a while, the log tells of it once for each
-// resource, and the note says what to grant until it is.
+// TestDenials: denied resources are requested again now and then, each is logged once, and the
+// note says what to grant until it is granted.
 func TestDenials(t *testing.T) {
 	f := newFakeAPI()
 	var log bytes.Buffer

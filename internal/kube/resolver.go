@@ -28,8 +28,8 @@ const (
 	lookAgain     = 10 * time.Minute
 	lookAgainSoon = time.Minute
 	// outOfUse is the time without a request for a pod after which its answer expires: its source
-	// was not read for so long, and another pod may have come by that name. It is that of a
-	// source that is stale.
+	// has not been read for as long, and another pod may have the name by now. It equals the time
+	// after which a source is stale.
 	outOfUse = 5 * time.Minute
 )
 

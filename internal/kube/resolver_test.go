@@ -173,8 +173,8 @@ func TestResolverForgetsPodsThatWent(t *testing.T) {
 	})
 }
 
-// TestResolverSparesAServerThatFails: pauses grow, one asks at a time, the log tells of it
-// once, and what is served instead is not withheld.
+// TestResolverSparesAServerThatFails: pauses grow, one request at a time is sent, the failure is
+// logged once, and earlier answers are still served.
 func TestResolverSparesAServerThatFails(t *testing.T) {
 	var log bytes.Buffer
 	f := &fakeLookUp{owners: map[string]Owner{"p7": {"Job", "j"}}, err: errors.New("connection refused")}

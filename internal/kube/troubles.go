@@ -22,10 +22,9 @@ import (
 // owner: its conversion webhook is broken, or the server that the kind is of is down.
 var errTroubled = errors.New("the API server fails for this kind")
 
-// troubles are the kinds at which the API server fails. Each is asked for again after a
-// pause, which doubles from one failure to the next; the log tells of the beginning and of
-// the end. A kind that is no longer asked for is forgotten. They are safe for concurrent
-// use.
+// troubles are the kinds at which the API server fails. Each is requested again after a pause,
+// which doubles from one failure to the next; beginning and end are logged. A kind that is no
+// longer requested is forgotten. They are safe for concurrent use.
 type troubles struct {
 	logger *slog.Logger
 

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestKindThatFails: where the API server answers for pods and fails at a kind of owner, that
-// is no outage; the kind alone is asked less often, the log tells of it once, and no owner
-// below it is published.
+// TestKindThatFails: if the API server answers for pods and fails for a kind of owner, that is
+// not an outage; only the kind is requested less often, it is logged once, and no owner below it
+// is published.
 func TestKindThatFails(t *testing.T) {
 	kind := schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}
 	for _, test := range []struct {

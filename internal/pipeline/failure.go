@@ -64,7 +64,7 @@ func (p *Pipeline) tooLate(ctx context.Context, begun time.Time) *canonical.Fail
 	}
 }
 
-// overdue is the failure of a read that took as long as one may.
+// overdue is the failure of a read that took the longest time allowed.
 func (p *Pipeline) overdue() *canonical.Failure {
 	return &canonical.Failure{
 		Kind:    string(source.Timeout),

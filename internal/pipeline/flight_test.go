@@ -96,8 +96,8 @@ func meet(t *testing.T, p *Pipeline, want []scrape) {
 	}
 }
 
-// TestFlights: the read of a client hurts nobody but those who came while it was
-// younger than they could wait, and no one puts off its end.
+// TestFlights: the read of a client delays only clients that joined while it was younger than
+// they could wait, and no client can postpone its end.
 func TestFlights(t *testing.T) {
 	const second = time.Second
 	for _, test := range []struct {
@@ -163,8 +163,8 @@ func TestFlights(t *testing.T) {
 	}
 }
 
-// TestSourceThatCannotBeAskedTwice: its reads come one after the other, and the next
-// one as soon as nobody waits for one that hangs.
+// TestSourceThatCannotBeAskedTwice: its reads are sequential, and the next one starts as soon as
+// no client waits for one that hangs.
 func TestSourceThatCannotBeAskedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{hangs: 1, say: temperature}
@@ -202,8 +202,8 @@ func TestClientThatLeavesIsNoFailure(t *testing.T) {
 	})
 }
 
-// TestWaitersTimeoutsShow: while a read that others wait for goes on, and until one
-// comes that nobody missed; the log says each once.
+// TestWaitersTimeoutsShow: while a read that others wait for goes on, and until a reading that no
+// client missed; each is logged once.
 func TestWaitersTimeoutsShow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

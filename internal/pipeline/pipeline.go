@@ -117,8 +117,7 @@ type Pipeline struct {
 	newEvents []canonical.Event // scratch
 
 	settings atomic.Pointer[settings] // of Change, for the next reading
-	// judging is held by whoever uses the judge, the reading goroutine, Resolve, or Leave, and
-	// by Glance.
+	// judging is held by the user of the judge: the reading goroutine, Resolve, Leave or Glance.
 	judging sync.Mutex
 	left    bool // the judge was given away; guarded by judging
 }
@@ -234,8 +233,8 @@ func (p *Pipeline) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-// stopTimeout is how long the end waits for a read that ignores that it is over,
-// such as one of a file on a file system that hangs.
+// stopTimeout is how long stopping waits for a read that ignores cancellation, such as one of a
+// file on a file system that hangs.
 const stopTimeout = 5 * time.Second
 
 // stop ends the read under way, waits for it and its observer, and lets no read

@@ -34,7 +34,7 @@ type Event struct {
 	Count                uint64
 }
 
-// XID is how often a source was told of an error code of the driver.
+// XID counts one error code of the driver as reported to a source.
 type XID struct {
 	// Labels is a label block of the board in the Batch's Dict. Code is 0 of a board on
 	// which there was none.
@@ -63,8 +63,7 @@ type Batch struct {
 	// fit to be shown; each is "" for nothing.
 	ContentType, Landed string
 
-	// Unfinished: a last line without its end is left out of Body, as nobody can tell
-	// whether all of it came.
+	// Unfinished: a last line without its end is left out of Body, since it may be incomplete.
 	Unfinished bool
 
 	// Exposition appends the text that an exporter would have sent for the Samples.
@@ -81,8 +80,8 @@ type Batch struct {
 	// Families are the names of those that Chosen writes. They are never written to.
 	Families []string
 
-	// Events are for Chosen alone, counted as the user's exporter would count. What a
-	// source is really told of errors are XIDs.
+	// Events are for Chosen alone, counted as the user's exporter would count. Errors that a
+	// source really received are XIDs.
 	Events []Event
 
 	// XIDs are of sources that the driver tells each of them, board by board. Exposition

@@ -120,7 +120,7 @@ func (s *Scanner) begin(b *Batch) {
 	s.family, s.name = none, ""
 	s.previous, s.expected = none, s.first
 	s.out = b
-	s.text = exposition.View(b.Body) // nobody writes to it while Scan runs
+	s.text = exposition.View(b.Body) // not modified while Scan runs
 }
 
 // overgrown reports whether most of a table's known entries are unused, given how many

@@ -83,7 +83,7 @@ func TestScanHelp(t *testing.T) {
 	}
 	b.Body = []byte("# HELP a two\n# HELP a x\xff\n")
 	s.Scan(&b)
-	// What the first scan said of b is not said of the second.
+	// Findings of the first scan about b are not reported again by the second.
 	for name, want := range map[string]string{"a": "two", "b": ""} {
 		if got := b.Dict.Family(b.Dict.FamilyID([]byte(name))).Help; got != want {
 			t.Errorf("help of %s: got %q, want %q", name, got, want)

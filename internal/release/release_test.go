@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestLicenses holds every module that is linked into the program, wherever it is built for,
-// to have a licence that we know: linked fails else.
+// TestLicenses checks that every module linked into the program, for every platform, has a known
+// licence; linked fails otherwise.
 func TestLicenses(t *testing.T) {
 	for _, env := range [][]string{
 		{"GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=1"},
@@ -57,7 +57,7 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// TestNoLicense adds a module in which nobody may look.
+// TestNoLicense adds a module that cannot be read.
 func TestNoLicense(t *testing.T) {
 	dir := t.TempDir()
 	files := map[string]string{

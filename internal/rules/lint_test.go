@@ -39,8 +39,8 @@ a.yml:9: warning: group "of each": rule 2 "r:y": reads r:z, which group "g" of b
 	}
 }
 
-// TestAlikeProblems: what is so of many rules of a file is said of the first, and how
-// many they are.
+// TestAlikeProblems: a problem that many rules of a file share is reported for the first, with
+// their number.
 func TestAlikeProblems(t *testing.T) {
 	file := func(n int) string {
 		var b strings.Builder

@@ -19,8 +19,8 @@ func one(lines ...string) string {
 	return "groups:\n- name: g\n  rules:\n  - " + strings.Join(lines, "\n    ") + "\n"
 }
 
-// badFiles are files, and what is said of each line by line when it is loaded to be
-// evaluated here, and when it is checked for Prometheus.
+// badFiles are files with the message for each line, when loaded to be evaluated here and when
+// checked for Prometheus.
 var badFiles = []struct{ name, text, here, there string }{
 	{"no YAML", "groups:\n\t- name: a\n", "f:2: no YAML: found character that cannot start any token; check quotes, and the indentation, which must be spaces", "="},
 	{"no UTF-8", "groups: \xff", "f:1: no YAML: invalid leading UTF-8 octet; check quotes, and the indentation, which must be spaces", "="},

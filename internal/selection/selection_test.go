@@ -188,9 +188,8 @@ func TestSelectErrors(t *testing.T) {
 	}
 }
 
-// Of a node that lost some of what was chosen, the rest is chosen, and what is
-// missing is reported; of one that lost it all, and of a flag that nobody understands,
-// nothing is.
+// If some of the selected boards of a node are lost, the rest is selected and the missing ones
+// are reported. If all are lost, or the flag is invalid, nothing is selected.
 func TestSelectMissing(t *testing.T) {
 	tests := []struct{ flag, want, missing, err string }{
 		{flag: "0,4-5", want: "0 4 5"},

@@ -18,7 +18,7 @@ type StreamCounts struct {
 	last     time.Time  // the latest tick, zero before the first
 	missed   uint64     // until then, never reset
 	missedAt time.Time  // when the latest of those was due
-	told     uint64     // how many since then were told of
+	told     uint64     // how many since then were reported
 }
 
 // Tick counts a tick that arrived at an instant.
@@ -32,7 +32,7 @@ func (c *StreamCounts) Tick(at time.Time) {
 	c.Ticks.Add(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Rows are a while on their way: who asked meanwhile may have been told of more.
+	// Rows arrive late: a caller that asked in between may have been told more.
 	if n := max(c.gap(at), c.told); n > 0 {
 		c.missed += n
 		c.missedAt = c.last.Add(time.Duration(n) * c.Period)

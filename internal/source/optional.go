@@ -87,8 +87,8 @@ const (
 // ProcessLister is implemented by a Source that knows the processes on its
 // devices.
 type ProcessLister interface {
-	// Processes lists them in any order. It returns when ctx ends at the latest, and
-	// may be called from any goroutine. With an *Error the list, unless it is nil,
-	// holds what could be read all the same. The caller owns the slice.
+	// Processes lists them in any order. It returns when ctx ends at the latest, and may be
+	// called from any goroutine. With an *Error a non-nil list still holds what could be read.
+	// The caller owns the slice.
 	Processes(ctx context.Context) ([]Process, error)
 }

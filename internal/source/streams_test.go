@@ -31,7 +31,7 @@ func TestTotalsSurviveRestarts(t *testing.T) {
 	check(t, &s, StreamTotals{Stream: "device", Ticks: 3}, StreamTotals{Stream: "profiling", Evicted: 1})
 	first.Ticks.Add(2)
 	first.Evicted.Add(4)
-	s.Close("device") // with counts that nobody has collected
+	s.Close("device") // with counts that were not collected
 	check(t, &s, StreamTotals{Stream: "device", Ticks: 5, Evicted: 4}, StreamTotals{Stream: "profiling", Evicted: 1})
 	first.Ticks.Add(100) // nobody's any more
 	open(t, &s, "device", &second)

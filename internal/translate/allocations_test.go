@@ -148,7 +148,7 @@ func TestAllocationsIgnoreTheOrderOfLines(t *testing.T) {
 	}
 }
 
-// A topology has a allocationSet of its own, though nobody came or went.
+// A topology has an allocationSet of its own, even if no holder came or left.
 func TestNewTopologyNewAllocations(t *testing.T) {
 	r := newReader(t, Options{})
 	r.read(podOn("0", "a"))
@@ -223,7 +223,7 @@ func TestMaxAllocations(t *testing.T) {
 	}
 }
 
-// Of devices over their limit nobody is a holder.
+// Devices over their limit have no holders.
 func TestHoldersOfTooManyDevices(t *testing.T) {
 	r := translated(t, Options{MaxDevices: 1}, podOn("0", "a")+podOn("1", "b"))
 	r.checkHolds(onPod(0, "a"))

@@ -25,7 +25,7 @@ type claimedKind struct {
 	profile string
 }
 
-// claims are the MIG devices that the rows of a reading tell of.
+// claims are the MIG devices in the rows of a reading.
 type claims map[claimedKind]*claim
 
 type claim struct {
@@ -35,7 +35,7 @@ type claim struct {
 	instance  int32 // the last of them
 }
 
-// claimedInstances finds the MIG devices that the present variants tell of.
+// claimedInstances finds the MIG devices in the rows of the present variants.
 func (t *Translator) claimedInstances(present []int32) claims {
 	var all claims
 	for _, id := range present {

@@ -13,7 +13,7 @@ func claimedRow(gpu, pod, profile, uuid string) string {
 	return allocated(gpu, fmt.Sprintf(`pod="%s",dra_claim_name="claim",dra_mig_profile="%s",dra_mig_device_uuid="%s"`, pod, profile, uuid))
 }
 
-// instanceOf is a row of an instance, of a profile, that names nobody.
+// instanceOf is a row of an instance, with a profile, that names no holder.
 func instanceOf(gpu, id, profile string) string {
 	return temp(fmt.Sprintf(`gpu="%s",UUID="GPU-%s",GPU_I_ID="%s",GPU_I_PROFILE="%s"`, gpu, gpu, id, profile), 40)
 }

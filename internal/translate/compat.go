@@ -53,9 +53,9 @@ type compatFamily struct {
 	feeds []int // the families that its values go to
 }
 
-// newCompat returns nil where no version is asked for. All families of all versions have
-// a number, so that it is the same after a reload; where two of the versions give a
-// family the same name, it is that of the first.
+// newCompat returns nil if no version is requested. All families of all versions have a number,
+// so that it is the same after a reload. If two of the versions give a family the same name, it
+// has the number of the first.
 func newCompat(opts *Options, quantities []quantity) *compat {
 	if len(opts.Compat) == 0 {
 		return nil

@@ -167,8 +167,8 @@ var dialect = []Row{
 	{canonical.ThrottledApplicationClocks, Seconds, false, "", []string{"DCGM_FI_DEV_GPU_APP_THROTTLE_SECONDS_TOTAL", "DCGM_FI_DEV_GPU_APP_CLOCKS_THROTTLE_SECONDS_TOTAL"}},
 	{canonical.ThrottledBaseClocks, Nanoseconds, false, "TAPBC", []string{"DCGM_FI_DEV_TOTAL_BASE_CLOCKS_VIOLATION"}},
 	{canonical.ThrottledBaseClocks, Seconds, false, "", []string{"DCGM_FI_DEV_GPU_BASE_THROTTLE_SECONDS_TOTAL", "DCGM_FI_DEV_GPU_BASE_CLOCKS_THROTTLE_SECONDS_TOTAL"}},
-	// The newer names of two of them count the same (NVML defines them as one field),
-	// those of the others have a field of their own.
+	// The newer names of two of them have the same count (NVML defines them as one field); the
+	// others have a field of their own.
 	{canonical.ThrottledPower, Nanoseconds, true, "CLKPCNS", []string{"DCGM_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP_NS"}},
 	{canonical.ThrottledSyncBoost, Nanoseconds, true, "CLKBSTNS", []string{"DCGM_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST_NS"}},
 	{canonical.ThrottledSoftwareThermal, Nanoseconds, false, "CLKSWTHNS", []string{"DCGM_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN_NS"}},

@@ -213,7 +213,7 @@ func checkCounts(t *testing.T, tr *Translator, b *raw.Batch, report *Report) {
 	t.Helper()
 	cells := map[string]bool{}
 	var series, bad uint64
-	isOfWorkload := func(s raw.Sample) int { // a device's own rows go first, wherever they stand
+	isOfWorkload := func(s raw.Sample) int { // a device's own rows take precedence, in any order
 		if v := tr.blocks[s.Labels]; v >= 0 && tr.positions[v].shared {
 			return 1
 		}

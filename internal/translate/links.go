@@ -40,8 +40,8 @@ func (l *links) learn(id uint32, name string) {
 	}
 }
 
-// countLinks fills in how many links of each board are up, where the source tells of any.
-// Of several rows of one link the first counts.
+// countLinks fills in the number of active links of each board, if the source reports links. Of
+// several rows of one link the first counts.
 func (t *Translator) countLinks(dst *canonical.Frame, b *raw.Batch) {
 	l := &t.links
 	if len(l.families) == 0 {

@@ -30,7 +30,7 @@ type renderedFamily struct {
 	rule *rule
 }
 
-// has reports whether a number is written as one of the family.
+// has reports whether a number is written as part of the family.
 func (f *renderedFamily) has(v float64) bool {
 	return canonical.Given(v) && !f.rule.blanks.in(v)
 }

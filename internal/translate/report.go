@@ -11,14 +11,13 @@ import (
 // Report says what became of the parts of a reading that are not in its Frame. Counts are
 // for this reading only.
 type Report struct {
-	// Dropped counts the samples of known meaning that gave no value, each once
-	// and by reason. A sample that repeats an earlier one counts nowhere.
+	// Dropped counts the samples of known meaning that gave no value, each once and by reason. A
+	// sample that repeats an earlier one is not counted.
 	Dropped [canonical.NumDropReasons]uint64
 	// Clamped counts the values just above their range that were taken for its
 	// end.
 	Clamped uint64
-	// LongLabel tells of a label that is longer than allowed, the one that costs most; nil
-	// for none. Nobody writes to it.
+	// LongLabel is the costliest label above the limit; nil if none is. It is not modified.
 	LongLabel *canonical.Note
 	// DroppedSeries counts the samples of devices beyond Options.MaxDevices.
 	DroppedSeries uint64

@@ -42,8 +42,7 @@ func TestUnknownFamilies(t *testing.T) {
 	}
 }
 
-// A sample that repeats another counts nowhere, and the counts are of one
-// reading.
+// A repeated sample is not counted, and the counts are those of one reading.
 func TestReportIsOfOneReading(t *testing.T) {
 	const body = `DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="A"} 500
 DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="A"} 500

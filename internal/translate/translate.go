@@ -31,8 +31,8 @@ type Options struct {
 	MaxAllocations int
 	// Rows are the user's additions to the dialect.
 	Rows []Row
-	// Compat are the versions that Render renders readings in. Where two have the same
-	// name for a family, it is that of the first.
+	// Compat lists the versions that Render renders. If two have the same name for a family, it
+	// is rendered as in the first.
 	Compat []Version
 	// CompatAll is set where nothing of the source itself is served: Render leaves out
 	// nothing then.

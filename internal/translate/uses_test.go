@@ -8,9 +8,9 @@ import (
 	c "github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestVirtualGPUs: dcgm-exporter gives the device's row first and then, of utilization and
-// of memory, what each pod uses. The device's row is its reading, wherever it stands, and
-// the others are uses.
+// TestVirtualGPUs: dcgm-exporter writes the device's row first and then, for utilization and
+// memory, what each pod uses. The device's row is its reading, in any order, and the others are
+// uses.
 func TestVirtualGPUs(t *testing.T) {
 	row := func(family, labels string, v int) string {
 		return fmt.Sprintf("%s{gpu=\"0\",UUID=\"A\"%s} %d\n", family, labels, v)

@@ -144,7 +144,7 @@ func (t *Translator) resolveUtil(devices int, d *raw.Dict, rep *Report) {
 	}
 }
 
-// read reads a value in unit. Where that is unknown, 0 is 0 all the same.
+// read reads a value in unit. If the unit is unknown, 0 is still 0.
 func (u *utilRatio) read(v float64, unit Unit, rep *Report) float64 {
 	switch {
 	case unit == Percent:

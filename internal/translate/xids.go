@@ -20,7 +20,7 @@ const (
 	invalidXID = -1 // its label is no code
 )
 
-// witnessOf returns who tells of XIDs in a family, if it counts them.
+// witnessOf returns the witness whose XIDs a family reports, if the family counts them.
 func witnessOf(family string) (is bool, w canonical.Witness) {
 	switch family {
 	case xidWindowFamily:
@@ -94,8 +94,8 @@ func (t *Translator) countXIDs(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 	dst.XIDs = withoutNone(slices.CompactFunc(dst.XIDs, isSameXID))
 }
 
-// withoutNone removes that there was none where the same witness tells of some, as one
-// window does and a shorter one does not.
+// withoutNone removes a count of no XIDs if the same witness reports some, as a window does
+// beside a shorter one.
 func withoutNone(list []canonical.XIDCount) []canonical.XIDCount {
 	kept := list[:0]
 	for i, c := range list {

@@ -5,7 +5,7 @@ import "time"
 // Incident is something that goes wrong in the fleet, and stays so.
 type Incident struct {
 	Name string
-	// Alert is the one that tells of it in the end.
+	// Alert is the alert that finally reports it.
 	Alert string
 	// Where it is; UUID and GPU are "" where it is no board's, Job where it is none's.
 	Cluster, Hostname, Instance, GPU, UUID, Job string

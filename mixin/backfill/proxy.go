@@ -130,7 +130,7 @@ type target struct {
 	up        *series
 }
 
-// scraped is a series of a target; its series is nil where nobody asks for it.
+// scraped is a series of a target; its series is nil if it is not queried.
 type scraped struct {
 	text   string
 	series *series
@@ -147,8 +147,8 @@ type answer struct {
 func (a *answer) Header() http.Header  { return a.header }
 func (a *answer) WriteHeader(code int) { a.code = code }
 
-// scrape has the targets of a proxy scraped into s, as Prometheus does, but for series whose
-// name nobody asks for.
+// scrape scrapes the targets of a proxy into s, as Prometheus does, except series whose name is
+// not queried.
 func (p *proxy) scrape(s *store, asked map[string]bool, since time.Duration, at int64) error {
 	for _, t := range p.targets {
 		if t.up == nil {

@@ -46,7 +46,7 @@ const (
 	renamedPercent                     // DCGM_FI_DEV_GPU_UTIL_RATIO in percent
 	ratioOfSiblings                    // a ratio, with families of its generation
 	loneRatio                          // a ratio
-	loneZeroOrOne                      // a ratio or percent, nobody knows
+	loneZeroOrOne                      // a ratio or percent: undecided
 	both                               // under both names, of which the first goes first
 	numUtilDialects
 )

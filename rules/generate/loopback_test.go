@@ -8,7 +8,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestLoopbackIsCanonicals: the rules take for nobody's name what the program does.
+// TestLoopbackIsCanonicals: rules and program agree on which names are loopback.
 func TestLoopbackIsCanonicals(t *testing.T) {
 	pattern, err := strconv.Unquote(`"` + loopback + `"`) // as PromQL reads it
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package computetest is a second, naive writing of the specification's tables, for
-// tests: in percent, with ifs, and calling nothing of compute. It agrees with
-// KempnerPulse wherever all four inputs of the score were read, and with Zero also where
-// they were not.
+// Package computetest is a second, naive implementation of the specification's tables, for tests:
+// in percent, with ifs, and without calls to compute. It agrees with KempnerPulse if all four
+// inputs of the score were read, and with Zero also if they were not.
 package computetest
 
 import (
@@ -37,7 +36,7 @@ func DefaultOptions() Options {
 type Reading struct {
 	At  time.Time
 	Row []float64
-	// XIDs are the counts that the board has, none where nobody tells.
+	// XIDs are the counts of the board's XIDs; nil if no source reports XIDs.
 	XIDs []canonical.XIDCount
 	// Cut is set while the board has MIG instances.
 	Cut bool

@@ -65,8 +65,8 @@ func XIDs(history []Reading) Codes {
 	return codes
 }
 
-// Came returns the codes that came with the last reading: those that someone has told of
-// more often than anyone had before. At the first reading these are all that are there.
+// Came returns the codes of the last reading: those with a higher count from some witness than
+// any had before. In the first reading these are all codes.
 func Came(history []Reading) (codes []int) {
 	now, before := Totals(history), map[int]int{}
 	if len(history) > 1 {
@@ -89,8 +89,8 @@ func Came(history []Reading) (codes []int) {
 	return codes
 }
 
-// Totals returns how often each code came since the first reading: as often as the one
-// says who tells of most.
+// Totals returns how often each code occurred since the first reading, by the witness with the
+// highest count.
 func Totals(history []Reading) map[int]int {
 	most := map[int]int{}
 	for w := range canonical.NumWitnesses {

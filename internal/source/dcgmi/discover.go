@@ -28,8 +28,7 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, er
 	texts := s.opts.Page.Texts()
 	// The one here knows nothing of another host's GPUs.
 	if smi, err := s.opts.probes.LookPath("nvidia-smi"); err == nil && s.local {
-		// It ends with an error where one board is lost, and prints the others
-		// all the same.
+		// It ends with an error if a board is lost, and still prints the others.
 		output := func(args ...string) []byte { return s.ask(ctx, smi, args).stdout }
 		asked.Go(func() {
 			o.Query = output("--query-gpu="+dcgm.QueryFields, "--format=csv,noheader,nounits")

@@ -148,8 +148,8 @@ func TestTheFirstStartWaits(t *testing.T) {
 	}
 }
 
-// What is read of GPUs that nobody can name is an error that says why, and readings
-// come when discovery works; dmon goes on.
+// If GPUs cannot be identified, reading fails with the reason, and succeeds once discovery works;
+// dmon keeps running.
 func TestLateIdentity(t *testing.T) {
 	s, _ := asked(answers{})
 	synctest.Test(t, func(t *testing.T) {

@@ -39,7 +39,7 @@ func TestExtras(t *testing.T) {
 		failures []dcgmitest.Failure
 		fields   string
 		want     string
-		rounds   int // how often the log tells of them
+		rounds   int // how often they are logged
 	}{
 		{"Hopper", dcgmitest.Boards(2), nil, "all", extended, 0},
 		{"Hopper in instances", []dcgmitest.GPU{dcgmitest.Boards(1)[0].Cut(2)}, nil, "all", extended + " -i i:0,i:1", 0},

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// noiseTime is how long what is no answer may stand alone until it is told of, or a
-	// command that is to end is ended for it.
+	// noiseTime is how long output that is not an answer may be all there is before it is
+	// reported, or before a command that should end is ended for it.
 	noiseTime = time.Second
 	// mostNoise is how many bytes without a row between them end a child.
 	mostNoise = 1 << 20
@@ -51,8 +51,8 @@ func (r *receiver) other(line []byte) {
 	}
 }
 
-// checkNoise has what the child printed told of where, for noiseTime now, that is all
-// that there is: the child may still become well, or run on like this for long.
+// checkNoise reports what the child printed if there has been nothing else for noiseTime: the
+// child may still recover, or run on like this for long.
 func (r *receiver) checkNoise(now time.Time) {
 	if r.noise.told || !r.lastRow.IsZero() {
 		return

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestNoise: what a child prints is told of once, a second after the first of it, if there
-// is no row and no header of dmon's behind it.
+// TestNoise: output of a child is reported once, a second after it begins, unless a row or a
+// header of dmon follows.
 func TestNoise(t *testing.T) {
 	const ms = time.Millisecond
 	write := func(w net.Conn, text string) { _, _ = io.WriteString(w, text) }

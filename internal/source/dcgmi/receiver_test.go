@@ -340,8 +340,8 @@ func TestReceiverTellsOfASlowChild(t *testing.T) {
 	}
 }
 
-// Whoever stalls for five seconds of a stream at 100 ms loses the oldest ticks,
-// counted one by one, and the streams flow on.
+// A reader that stalls for five seconds of a stream at 100 ms loses the oldest ticks, counted one
+// by one, and the streams continue.
 func TestConsumerStalledForFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const samples = 51

@@ -53,7 +53,7 @@ func TestRingRecycles(t *testing.T) {
 	}
 }
 
-// Every tick is either taken or counted as evicted, whoever is faster.
+// Every tick is either taken or counted as evicted, whichever side is faster.
 func TestRingLosesNothingUncounted(t *testing.T) {
 	r := newRing(2)
 	const each = 5000

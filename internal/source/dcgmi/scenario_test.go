@@ -308,7 +308,7 @@ func TestStalledConsumer(t *testing.T) {
 	}
 }
 
-// A dcgmi that does not heed -i shows nobody the GPUs that were not asked for.
+// If dcgmi ignores -i, GPUs that were not requested are not shown.
 func TestRowsThatWereNotAskedFor(t *testing.T) {
 	w := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(3)}, func(o *Options) {
 		wrap(t, o, `for a; do shift; [ "$a" = -i ] && skip=1 && continue; [ "$skip" ] && skip= && continue; set -- "$@" "$a"; done`)

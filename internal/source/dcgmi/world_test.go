@@ -70,8 +70,7 @@ func (l *logged) count(words ...string) int {
 	return n
 }
 
-// noProbes sees a dcgmi and nobody else, and no nvidia-smi unless it stands beside
-// it.
+// noProbes sees only a dcgmi, and an nvidia-smi only if it is beside it.
 var noProbes = probesWithout("nvidia-smi")
 
 func probesWithout(file string) probes {

@@ -32,7 +32,7 @@ func (a *asking) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// TestSilenceLogsUnlocked: a log that hangs keeps nobody from the silence, which is logged
+// TestSilenceLogsUnlocked: a blocked log does not block access to the silence, which is logged
 // once for each cause.
 func TestSilenceLogsUnlocked(t *testing.T) {
 	var s silence

@@ -64,8 +64,7 @@ func TestAllLost(t *testing.T) {
 	})
 }
 
-// A call that hangs costs its board, from the reading on that it hangs in, and
-// nobody else anything.
+// A hanging call affects only its board, starting with the reading in which it hangs.
 func TestHungCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(3)
@@ -105,8 +104,7 @@ func TestHungCall(t *testing.T) {
 	})
 }
 
-// A board that is slow, but not slower than two periods, has readings all the
-// same; none of them twice.
+// A slow board, if not slower than two periods, still has readings, none of them twice.
 func TestSlowBoard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(2)

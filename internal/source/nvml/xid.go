@@ -118,12 +118,12 @@ type xidCounts struct {
 	last atomic.Uint64 // code, 0 for none
 
 	mu        sync.Mutex
-	listening bool // the driver tells of each
+	listening bool // the driver reports each
 	deaf      bool // and will not
 	counts    []raw.XID
 }
 
-// listen records whether the driver tells of XIDs. Once it does not, it never will.
+// listen records whether the driver reports XIDs. Once it does not, it never will.
 func (x *xidCounts) listen(does bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -150,8 +150,8 @@ func (x *xidCounts) add(code uint64, at time.Time) {
 	}
 }
 
-// append appends how often each code came, or a code 0 where the driver would tell and
-// has told of none.
+// append appends how often each code occurred, or a code 0 if the driver reports XIDs and has
+// reported none.
 func (x *xidCounts) append(dst []raw.XID) []raw.XID {
 	x.mu.Lock()
 	defer x.mu.Unlock()

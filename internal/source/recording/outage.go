@@ -70,8 +70,8 @@ func (r *Recorder) lose(c chunk, err error) {
 	}
 }
 
-// lost does so, and reports whether an outage begins. The caller logs that: a log that
-// nobody reads must not hold mu.
+// lost does so, and reports whether an outage begins. The caller logs it, because a blocked log
+// must not hold mu.
 func (r *Recorder) lost(c chunk, err error) (begins bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

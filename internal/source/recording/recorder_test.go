@@ -170,8 +170,8 @@ func TestWhatIsRecorded(t *testing.T) {
 	}
 }
 
-// The form of the file is a promise to whoever reads it with other eyes. The
-// checksums were computed by a bitwise CRC-32C in another language.
+// The file format is stable for other readers. The checksums were computed by a bitwise CRC-32C
+// in another language.
 func TestForm(t *testing.T) {
 	body := "# HELP up u\nup{gpu=\"0\"} 1\nup{gpu=\"1\"} 1\nup{gpu=\"2\"} 1\nup{gpu=\"3\"} 1\n"
 	changed := strings.Replace(strings.Replace(body, "\"3\"} 1", "\"3\"} = 5", 1), "\"0\"} 1", "\"0\"} +Inf", 1)
@@ -279,7 +279,7 @@ func TestStartKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
-// A file may begin with failures; its first reading is full all the same.
+// A file may begin with failures; its first reading is still complete.
 func TestFailureFirst(t *testing.T) {
 	_, all := play(t, load(t, record(t, Options{}, said{err: context.DeadlineExceeded}, said{body: "up 1\n"})))
 	if len(all) != 2 || all[0].Failure != source.Timeout || string(all[1].Body) != "up 1\n" {
@@ -299,7 +299,7 @@ func TestRecordRefuses(t *testing.T) {
 		dir:                               "is a directory",
 		filepath.Join(dir, "none", "x"):   "no such file",
 		filepath.Join(dir, "file", "sub"): "not a directory",
-		filepath.Join(dir, "pipe"):        "no such device", // nobody reads it
+		filepath.Join(dir, "pipe"):        "no such device", // not read by anyone
 	} {
 		src := &scripted{}
 		r, err := newRecorder(src, path, Options{})
@@ -471,7 +471,7 @@ func TestSlowDisk(t *testing.T) {
 	}
 	var b raw.Batch
 	for range readings {
-		if err := r.Read(t.Context(), &b); err != nil { // nobody reads the pipe: would wait for ever
+		if err := r.Read(t.Context(), &b); err != nil { // the pipe has no reader: would wait forever
 			t.Fatal(err)
 		}
 	}

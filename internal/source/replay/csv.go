@@ -160,8 +160,8 @@ func (t *csvTrack) spacing() time.Duration {
 	return secondsOf(gaps[len(gaps)/2])
 }
 
-// longestGap bounds the time between two ticks: whoever joined two files does not
-// want to wait for the days between them.
+// longestGap bounds the time between two ticks, so that a replay of concatenated files does not
+// wait for the days between them.
 const longestGap = time.Hour
 
 // secondsOf is a duration in the hundredths that timestamps have.

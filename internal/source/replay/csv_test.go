@@ -120,8 +120,8 @@ func TestCSVTicks(t *testing.T) {
 	}
 }
 
-// TestCSVOfBoards: a board that was not read itself is told of by its instances, as
-// an exporter does it.
+// TestCSVOfBoards: a board that was not read itself is listed through its instances, as an
+// exporter does.
 func TestCSVOfBoards(t *testing.T) {
 	const text = `gpu_id,status,power_w,sm_active_pct,hostname,uuid,mig_instance,mig_profile,model_name
 0,idle,50,,n,GPU-a,,,"NVIDIA ""A"", 80"

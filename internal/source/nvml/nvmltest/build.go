@@ -15,8 +15,8 @@ import (
 // LibraryName is what the driver calls the library.
 const LibraryName = "libnvidia-ml.so.1"
 
-// sources are those of the library. They are in the test binary so that it builds
-// wherever it runs, and runs again when they change.
+// sources are those of the library. They are embedded in the test binary, so that it can build
+// them on any machine and tests run again when they change.
 //
 //go:embed library/*.c library/*.h
 var sources embed.FS

@@ -159,7 +159,7 @@ func TestEvents(t *testing.T) {
 	s.Lost = []int{2}
 	s.Write(t, path)
 	_, ret = set.Wait(1)
-	want(t, ret, nvml.ERROR_TIMEOUT) // nobody asked for board 2
+	want(t, ret, nvml.ERROR_TIMEOUT) // board 2 was not requested
 	s.Lost = nil
 	s.Write(t, path)
 	ok(t, device(t, lib, 2).RegisterEvents(nvml.EventTypeXidCriticalError, set))

@@ -16,7 +16,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/mixin"
 )
 
-// TestOutputsAreThoseOfTheSources fails where somebody edited an output, or forgot
+// TestOutputsAreThoseOfTheSources fails if somebody edited an output, or forgot
 // `make generate`.
 func TestOutputsAreThoseOfTheSources(t *testing.T) {
 	files, err := mixin.Build(".")

@@ -231,7 +231,7 @@ func TestPanelsSayWhatTheyShow(t *testing.T) {
 	}
 }
 
-// TestTablesShowTheirColumns: Grafana ignores a column that is not there, and calls that of
+// TestTablesShowTheirColumns: Grafana ignores a column that is missing, and calls that of
 // the values Value where there is one query, else Value #A and so on.
 func TestTablesShowTheirColumns(t *testing.T) {
 	tables := 0

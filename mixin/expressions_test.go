@@ -22,7 +22,7 @@ import (
 // expression is a query and where it stands.
 type expression struct{ where, text string }
 
-// known says of every metric that an expression may name what is known of it.
+// known says of every metric that an expression may name what is known about it.
 type known struct {
 	counter bool
 	// selector is a label that every selector of it must have a matcher for.

@@ -182,7 +182,7 @@ type answer struct {
 	}
 }
 
-// one returns the value of the one series of an answer, and NaN where there is not one.
+// one returns the value of the one series of an answer, and NaN if there is not one.
 func (a answer) one() float64 {
 	if len(a.Data.Result) != 1 {
 		return math.NaN()

@@ -95,9 +95,9 @@ func (p *page) options(v variable) ([]string, error) {
 	return slices.SortedFunc(maps.Keys(shown), func(a, b string) int { return strings.Compare(shown[a], shown[b]) }), nil
 }
 
-// option returns what a regular expression makes of what a variable's query gave: what is
-// shown, and the value, "" where it does not match. With the flag g, one match may have the text
-// and another the value.
+// option returns what a regular expression makes of what a variable's query gave: what is shown,
+// and the value, "" if it does not match. With the flag g, one match may have the text and
+// another the value.
 func option(regex, of string) (text, value string, err error) {
 	expr, flags := regex, ""
 	if end := strings.LastIndex(regex, "/"); strings.HasPrefix(regex, "/") {
@@ -251,7 +251,7 @@ func (s series) text() string {
 type result struct {
 	series  []series
 	samples int           // that were looked at
-	took    time.Duration // of CPU; 0 where that is not asked for
+	took    time.Duration // of CPU; 0 if that is not asked for
 }
 
 // asker asks a Prometheus each question once. It may be used from several goroutines.

@@ -381,7 +381,7 @@ func (s shorter) of(text string) string {
 		case parts[1] == "[":
 			ms = max(ms, s.window.Milliseconds())
 		case parts[1] == "offset " && long == model.Duration(time.Minute):
-			ms = max(ms, s.interval.Milliseconds()) // to the evaluation before
+			ms = max(ms, s.interval.Milliseconds()) // to the previous evaluation
 		default:
 			ms = max(ms, 1)
 		}

@@ -88,7 +88,7 @@ func (*memorySet) Err() error                        { return nil }
 func (*memorySet) Warnings() annotations.Annotations { return nil }
 
 // asked asks a query of a page at each minute from 0 on, and returns what it has by one label, or by
-// nothing: NaN where it has nothing. `chosen` is of variables; others are all.
+// nothing: NaN if it has nothing. `chosen` is of variables; others are all.
 func (m memory) asked(t *testing.T, expr string, minutes int, by string, chosen ...string) map[string][]float64 {
 	t.Helper()
 	length := time.Duration(minutes) * time.Minute

@@ -7,7 +7,7 @@ import "github.com/kpulse/kpulse-proxy/internal/canonical"
 type attribution func(*canonical.Frame)
 
 // attribute returns what completes the holders of the devices of a source, in the order in
-// which each needs what the one before found; nil where nothing does.
+// which each needs what the previous one found; nil if nothing does.
 func (p *service) attribute(r *reader) attribution {
 	var steps []attribution
 	if p.kube.kubelet != nil {

@@ -158,7 +158,7 @@ func merged(all []probed, flags []string) finding {
 	return found
 }
 
-// appendNew appends texts that are not there yet.
+// appendNew appends texts that are missing yet.
 func appendNew(texts []string, more ...string) []string {
 	for _, text := range more {
 		if text != "" && !slices.Contains(texts, text) {

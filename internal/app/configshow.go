@@ -144,7 +144,7 @@ func (o *options) asFlag(s *setting, defaults *options) (lines []string) {
 	return lines
 }
 
-// texts are what the value of a flag is given as, and where it is from; nil where the file
+// texts are what the value of a flag is given as, and where it is from; nil if the file
 // has it. It has no place for what flags say of exporters that are discovered.
 func (o *options) texts(s *setting, defaults *options) (texts []string, origin string) {
 	f := o.given.flag(s.flag)

@@ -24,7 +24,7 @@ type discovery struct {
 	service   *service
 	finder    *kube.Discovery
 	userAgent string
-	machine   string          // our own node, "" where we do not know
+	machine   string          // our own node, "" if we do not know
 	kernelLog *kernellog.Feed // of that, nil for none
 
 	// ctx is that of all members, from Run on.

@@ -50,7 +50,7 @@ And in this pod?               kubectl exec -n NAMESPACE POD -- /kpulse-proxy do
 In a script:                   kpulse-proxy doctor --json | jq -r .command
 `
 
-// state is what came of a check.
+// state is the result of a check.
 type state uint8
 
 // The states, in the order in which checks are listed.

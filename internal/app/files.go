@@ -17,7 +17,7 @@ import (
 const maxNamed = 4 << 20
 
 // checkNamed returns why one of files, "" for none, is not to be read. Prometheus'
-// libraries, which read them, would wait for a pipe for ever. What cannot be looked at is
+// libraries, which read them, would wait for a pipe forever. What cannot be looked at is
 // theirs to report.
 func checkNamed(what string, files ...string) error {
 	for _, file := range files {

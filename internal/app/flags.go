@@ -55,7 +55,7 @@ const (
 )
 
 // given is what command line and environment set, in the order of the table. It does not
-// change once it is read: a reload lays it over the file anew.
+// change once it is read: a reload lays it over the file again.
 type given []*givenFlag
 
 // flag returns what a flag was given.
@@ -68,8 +68,8 @@ type givenFlag struct {
 	setting *setting
 	texts   []string
 	typed   bool // on the command line
-	// adopted is the variable of the neighbour's environment that it comes from, "" where it
-	// is our own.
+	// adopted is the variable of the neighbour's environment that it comes from, "" if it is
+	// our own.
 	adopted string
 }
 

@@ -38,7 +38,7 @@ type gpuReport struct {
 	GPU      string `json:"gpu"`
 	UUID     string `json:"uuid"`
 	State    string `json:"state"`
-	// Action is what to do, "" where the proxy does not say.
+	// Action is what to do, "" if the proxy does not say.
 	Action     string            `json:"action,omitempty"`
 	Conditions []conditionReport `json:"conditions"`
 	Reason     string            `json:"reason,omitempty"`
@@ -59,7 +59,7 @@ func healthOf(n *client.Node, choose func(*client.Node) client.Selection, now ti
 	return newHealthReport(boardsOf(n, chosen.Shown), cmp.Or(chosen.Trouble, whyInPart(n)))
 }
 
-// whyUnknown returns why nothing is known of the GPUs of n; "" where something is.
+// whyUnknown returns why nothing is known of the GPUs of n; "" if something is.
 func whyUnknown(n *client.Node, now time.Time) string {
 	if n.Err != "" {
 		return fmt.Sprintf("%s: %s", n.URL, n.Err)

@@ -99,7 +99,7 @@ func kernelLogCollectors(l *kernellog.Log) (all []metric.Collector) {
 	return all
 }
 
-// xidEvents returns what hands the kernel's XIDs to the pipeline of a source, nil where
+// xidEvents returns what hands the kernel's XIDs to the pipeline of a source, nil if
 // there is none.
 func (p *service) xidEvents(src source.Source, backend string) func(*canonical.Frame) {
 	if p.kernelLog == nil || backend == "replay" {

@@ -51,7 +51,7 @@ func (l *logWriter) shown(line []byte) []byte {
 	return bytes.Clone(line)
 }
 
-// Write writes a line, or leaves it to be written where the one before is stuck.
+// Write writes a line, or leaves it to be written where the previous one is stuck.
 func (l *logWriter) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	if len(l.lines) < logBacklog {

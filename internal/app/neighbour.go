@@ -95,7 +95,7 @@ func (env neighbour) url() (string, error) {
 	return "http://" + net.JoinHostPort(host, port) + cmp.Or(env.path(), "/metrics"), nil
 }
 
-// path is that of the exporters' URLs, "" where the environment does not name it.
+// path is that of the exporters' URLs, "" if the environment does not name it.
 func (env neighbour) path() string {
 	path := env.get("DCGM_METRICS_ENDPOINT")
 	if path == "" {

@@ -22,7 +22,7 @@ const (
 // patience is how long --export waits for a reading. begin and end belong to who runs
 // the pipeline, rest and renew to its observer.
 type patience struct {
-	first, later time.Duration // 0 is for ever
+	first, later time.Duration // 0 is forever
 	read         atomic.Bool   // there was a reading
 	due          atomic.Int64  // when it is over, in Unix time and ns
 	timer        *time.Timer
@@ -51,7 +51,7 @@ func (p *patience) begin(lost func()) {
 	p.start()
 }
 
-// start has the time begin anew.
+// start starts the time again.
 func (p *patience) start() {
 	p.due.Store(time.Now().Add(p.limit()).UnixNano())
 	p.timer.Reset(p.limit())
@@ -73,7 +73,7 @@ func (p *patience) rest() {
 	}
 }
 
-// renew has the time begin anew: there was a reading.
+// renew starts the time again after a reading.
 func (p *patience) renew() {
 	if p.timer != nil {
 		p.read.Store(true)

@@ -36,7 +36,7 @@ const (
 	probesAtOnce = 16
 )
 
-// probed is what came of reading a source.
+// probed is the result of reading a source.
 type probed struct {
 	Name    string
 	Scraped bool // from an exporter

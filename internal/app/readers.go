@@ -25,7 +25,7 @@ type reader struct {
 // concurrent use.
 type readers struct {
 	served *expose.Set
-	turns  *pipeline.Turns // nil where there is one source alone
+	turns  *pipeline.Turns // nil if there is one source alone
 
 	mu    sync.Mutex
 	fixed []*reader // in the order of options.sources

@@ -16,7 +16,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// reloadable is a service that plays the demo, and how to write its config file anew.
+// reloadable is a service that plays the demo, and how to write its config file again.
 func reloadable(t *testing.T, logger *slog.Logger, file string) (s *service, write func(string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yml")

@@ -323,7 +323,7 @@ func (o *options) newTranslator(s *sourceSettings, hostname string) (*translate.
 	})
 }
 
-// compat returns the versions that readings are served in too, none where nothing is
+// compat returns the versions that readings are served in too, none if nothing is
 // served.
 func (o *options) compat() (versions []translate.Version, err error) {
 	if o.mode() != modeServe {

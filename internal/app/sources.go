@@ -31,7 +31,7 @@ type sourceSettings struct {
 	notGiven []string
 }
 
-// client returns the HTTP client that http_config describes, nil where there is none.
+// client returns the HTTP client that http_config describes, nil if there is none.
 func (s *sourceSettings) client() (*http.Client, error) {
 	if s.HTTP == nil {
 		return nil, nil

@@ -21,7 +21,7 @@ func (o *options) confined(r selection.Request) selection.Request {
 	return r
 }
 
-// visibleBoards are the boards that this process may open, nil where that is not known.
+// visibleBoards are the boards that this process may open, nil if that is not known.
 // nvidia-smi, which is slow, is asked where the driver does not show itself in /proc, and for
 // the UUIDs that it does not tell there before somebody has used the board.
 func visibleBoards(ctx context.Context) (boards []selection.Visible) {

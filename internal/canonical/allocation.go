@@ -8,10 +8,10 @@ type Allocation struct {
 	// Device is an index in the Topology, or Roster, that comes with the list.
 	Device int
 	Workload
-	// Kind and Name of what the pod belongs to, such as Job and train-7; ""
-	// where that is not known.
+	// Kind and Name of what the pod belongs to, such as Job and train-7; "" if
+	// that is not known.
 	Kind, Name string
-	// User, Account and Partition are those of the Job in the batch system; "" where they
+	// User, Account and Partition are those of the Job in the batch system; "" if they
 	// are not known.
 	User, Account, Partition string
 }
@@ -34,7 +34,7 @@ type Workload struct {
 	Job string
 }
 
-// Use is what a workload uses of a device that it may share; NaN where the source does not
+// Use is what a workload uses of a device that it may share; NaN if the source does not
 // say.
 type Use struct {
 	// NVMLUtilization is the fraction of time in which kernels of the workload ran.

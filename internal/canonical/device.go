@@ -18,7 +18,7 @@ type Device struct {
 	// both are "" on a board.
 	Instance, Profile string
 
-	// What the board is; "" where the source did not give it.
+	// What the board is; "" if the source did not give it.
 	Model, Name, PCIBusID, Driver string
 	// Cluster and Clique name the NVLink fabric that a board is in, as its UUID, and the
 	// part of it within which boards reach each other; "" as well.
@@ -29,7 +29,7 @@ type Device struct {
 	// class and no utilization.
 	Implied bool
 
-	// CUDA is how CUDA programs on the node name the device, nil where the source does
+	// CUDA is how CUDA programs on the node name the device, nil if the source does
 	// not know, as an exposition.
 	CUDA *CUDANames
 
@@ -42,7 +42,7 @@ type Device struct {
 // run. They are not written to once a Device has them.
 type CUDANames struct {
 	// Index of a board: within a cgroup or a container it counts the visible boards
-	// only. "" where it is not known.
+	// only. "" if it is not known.
 	Index string
 	// MIG are the devices that CUDA programs see of an instance, one for each compute
 	// instance. On a board they are those of which the instance is not known.
@@ -63,13 +63,13 @@ type MIGDevice struct {
 type MIGPlace struct {
 	// UUID is the compute instance's, Board that of the board.
 	UUID, Board string
-	// Instance is the id of the MIG instance, "" where only its Profile is known.
+	// Instance is the id of the MIG instance, "" if only its Profile is known.
 	Instance, Profile string
 }
 
 // Selection is what was chosen of a list of devices.
 type Selection struct {
-	// By is what chose: a flag or a variable, "" where nothing did.
+	// By is what chose: a flag or a variable, "" if nothing did.
 	By string
 	// All: no board was left out.
 	All bool
@@ -131,8 +131,8 @@ func (d *Device) labelBytes() int {
 // compared.
 type Identity struct{ uuid, hostname, gpu, instance, profile string }
 
-// Identity is the uuid of d or, where none is known, its host and index, with the instance.
-// The profile is part of an instance: ids are reused when a board is partitioned anew.
+// Identity is the uuid of d or, if none is known, its host and index, with the instance.
+// The profile is part of an instance: ids are reused when a board is repartitioned.
 func (d *Device) Identity() Identity {
 	if d.UUID != "" {
 		return Identity{uuid: d.UUID, instance: d.Instance, profile: d.Profile}
@@ -153,7 +153,7 @@ type Topology struct {
 	Generation uint64
 }
 
-// At returns a board by its index among the Devices followed by the Absent, nil where
+// At returns a board by its index among the Devices followed by the Absent, nil if
 // there is none.
 func (t *Topology) At(i int) *Device {
 	switch n := len(t.Devices); {

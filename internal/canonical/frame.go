@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Frame is one instant: a dense matrix of devices × fields in SI units, NaN
-// where the source gave nothing.
+// Frame is one instant: a dense matrix of devices × fields in SI units, NaN if
+// the source gave nothing.
 type Frame struct {
 	At       time.Time
 	Topology *Topology
@@ -19,7 +19,7 @@ type Frame struct {
 	// is one without a witness; if a witness reports that there were none, the board has a count
 	// of Code 0.
 	XIDs []XIDCount
-	// XIDEvents are what the kernel's log says since the Frame before, in their order.
+	// XIDEvents are what the kernel's log says since the previous Frame, in their order.
 	XIDEvents []XIDEvent
 	// LeftOutAllocations is how many allocations were left out of this Frame and not of earlier
 	// ones, by who completed the AllocationSet: those of the source have their count elsewhere.

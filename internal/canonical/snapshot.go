@@ -21,8 +21,8 @@ type Snapshot struct {
 	// Further are families that the upstream's exposition lacks; nil for none.
 	Further Families
 
-	// Host is the machine that the devices are in. It is nil where the source
-	// reads another one, or where nothing reads it.
+	// Host is the machine that the devices are in. It is nil if the source reads
+	// another one, or where nothing reads it.
 	Host *Host
 
 	Source Source
@@ -55,7 +55,7 @@ type Source struct {
 	Backend     string
 	Aggregation string        // point or window
 	Version     string        // of the program or library behind it, "" if unknown
-	Period      time.Duration // of a stream; 0 where there is none
+	Period      time.Duration // of a stream; 0 if there is none
 
 	// Failure is nil after a good reading.
 	Failure *Failure
@@ -69,7 +69,7 @@ type Source struct {
 	At   time.Time
 	Took time.Duration
 	// ChangedAt is the time of the latest reading in which any value differed from
-	// the one before.
+	// the previous one.
 	ChangedAt time.Time
 
 	// Notes are problems during which readings go on. They are not modified.

@@ -195,8 +195,8 @@ func (f *Findings) Set(c Condition, found Finding) {
 
 // Verdict is what one reading says about one device.
 type Verdict struct {
-	// RealUtilization is the composite score in [0, 1], NaN where it cannot be
-	// known. Coverage is the share of its weight whose input was read.
+	// RealUtilization is the composite score in [0, 1], NaN if it cannot be known.
+	// Coverage is the share of its weight whose input was read.
 	RealUtilization, Coverage float64
 	// RealPercent is RealUtilization in percent, before it was divided: a hundred times
 	// the fraction may round to another second decimal. NaN if RealUtilization is.

@@ -79,7 +79,7 @@ type XIDCount struct {
 	Last time.Time
 }
 
-// XIDEvent is one XID with what the kernel's log says of it.
+// XIDEvent is one XID with what the kernel's log says about it.
 type XIDEvent struct {
 	// Device is the index of the board for Topology.At.
 	Device int
@@ -94,7 +94,7 @@ type XIDEvent struct {
 	// is one event, with time and text of the first.
 	Count uint64
 	// Text is the record behind the code, printable and on one line: sub-code, link, or
-	// what happened. PID and Process are of the program that was running, 0 and "" where
+	// what happened. PID and Process are of the program that was running, 0 and "" if
 	// the record does not say.
 	Text    string
 	PID     int
@@ -116,7 +116,7 @@ type EventKind string
 const (
 	EventXID      EventKind = "xid"
 	EventSXID     EventKind = "sxid"     // of an NVSwitch
-	EventReset    EventKind = "reset"    // of a board: it was reset, or its node started anew
+	EventReset    EventKind = "reset"    // of a board: it was reset, or its node restarted
 	EventResolved EventKind = "resolved" // a fatal XID is dealt with
 	EventRaised   EventKind = "raised"   // a condition was
 	EventCleared  EventKind = "cleared"  // a condition was
@@ -139,7 +139,7 @@ type Event struct {
 	Condition Condition
 	State     Health
 	// Text says more, on one printable line. PID and Process are of the program that an
-	// EventXID names, 0 and "" where it names none.
+	// EventXID names, 0 and "" if it names none.
 	Text    string
 	PID     int
 	Process string

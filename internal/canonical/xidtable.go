@@ -23,7 +23,7 @@ type XIDRow struct {
 	Severity Severity
 	Action   Action
 	// Recovery is the major version of the driver from which its recovery action follows
-	// the code: only there does an action of 0 say that the error is dealt with. 0 where it
+	// the code: only there does an action of 0 say that the error is dealt with. 0 if it
 	// does not follow.
 	Recovery int
 	// Except are parts of the names of models on which the code means something else, or should

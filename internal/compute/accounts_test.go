@@ -46,7 +46,7 @@ func (b *accounts) hold(pods ...[]string) {
 	}
 }
 
-// read takes a reading that stands for dt, gap after the one before.
+// read takes a reading that stands for dt, gap after the previous one.
 func (b *accounts) read(gap, dt time.Duration, readings ...reading) {
 	b.t.Helper()
 	before := b.ledger

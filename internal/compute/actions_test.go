@@ -8,9 +8,9 @@ import (
 
 // remedies is what a board takes that is in one of the states of a condition, after NVIDIA's
 // guides on memory errors, debugging and deployment: rows are remapped and retired pages left
-// out when the board or its driver starts anew, a memory without spare rows or with a
-// remapping that failed is to be returned, and what heats, brakes or replays is to be looked
-// at. The conditions on XIDs ask for what the codes do, which incidents.txt has.
+// out when the board or its driver restarts, a memory without spare rows or with a remapping
+// that failed is to be returned, and what heats, brakes or replays is to be looked at. The
+// conditions on XIDs ask for what the codes do, which incidents.txt has.
 var remedies = map[canonical.Condition]map[string]canonical.Action{
 	canonical.CondRowRemapFailure:           {"crit": canonical.ActionReplace},
 	canonical.CondUncorrectableRemappedRows: {"crit": canonical.ActionCheckHardware},

@@ -144,7 +144,7 @@ func (l *allocations) setAllocations(set *canonical.AllocationSet, m *memory) {
 }
 
 // find returns the state of an allocation, and creates it if there is none. was is the one
-// that the workload had on the device in the reading before, nil for none.
+// that the workload had on the device in the previous reading, nil for none.
 //
 // Kind and Name label counters, and a counter whose labels change starts again from 0. So
 // they stay as they were first known, and where they become known late, the seconds until

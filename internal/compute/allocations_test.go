@@ -41,7 +41,7 @@ func TestAllocationsAreRememberedTenMinutes(t *testing.T) {
 }
 
 // TestDescriptionStays: Kind and Name label counters, so they are those that were known
-// first, and where they become known late, the account begins anew and takes nothing
+// first, and where they become known late, the account starts again and takes nothing
 // along. The index follows the device.
 func TestDescriptionStays(t *testing.T) {
 	b := newAccounts(t, nil)

@@ -90,7 +90,7 @@ type Judge struct {
 // OptionError is an option that is out of its range.
 type OptionError struct {
 	// Option is the path of its key in the config file, such as
-	// thresholds.idle_engine; "" where the file has none.
+	// thresholds.idle_engine; "" if the file has none.
 	Option string
 	// Text says what is wrong and what would be right.
 	Text string

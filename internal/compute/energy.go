@@ -8,8 +8,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// The energy of a board, over the time since the reading before, is by how much its counter
-// rose, else its power times that time. Those who hold it share that:
+// The energy of a board, over the time since the previous reading, is by how much its
+// counter rose, else its power times that time. Those who hold it share that:
 //
 //   - The idle floor, which is the least power at which the board was seen idle times the
 //     time, in equal parts. It is 0 until the board was seen idle.
@@ -30,7 +30,7 @@ const stuckAfter = 5 * time.Minute
 // rounding, in microjoules, is by how much a counter may fall that goes on: see restarts.
 const rounding = 1e6
 
-// meter is what is known of a board's energy, in microjoules.
+// meter is what is known about a board's energy, in microjoules.
 type meter struct {
 	counter int64         // as it was last read; negative where what it rises by is not known
 	ahead   int64         // what was counted by power since
@@ -40,14 +40,14 @@ type meter struct {
 
 func newMeter() meter { return meter{counter: -1, idle: math.NaN()} }
 
-// begin takes the counter of a board that was not in the reading before.
+// begin takes the counter of a board that was not in the previous reading.
 func (m *meter) begin(row []float64) {
 	m.counter, m.ahead, m.still = microjoules(row[canonical.Energy]), 0, 0
 }
 
 // read returns the energy that a board used within dt, and for how long that is, longer
-// than dt where its counter stood still before. ok is false where that is not known. lapse
-// is the time since the reading before, of which dt, more than 0, was observed.
+// than dt where its counter stood still before. ok is false if that is not known. lapse is
+// the time since the previous reading, of which dt, more than 0, was observed.
 func (m *meter) read(row []float64, dt, lapse time.Duration) (energy int64, span time.Duration, ok bool) {
 	counter := microjoules(row[canonical.Energy])
 	rise := counter - m.counter
@@ -180,7 +180,7 @@ func (d *device) share(floor, rest int64) {
 }
 
 // distribute adds the energy of a board to the accounts of the instances that were there
-// in the reading before, and of who holds them.
+// in the previous reading, and of who holds them.
 func (d *device) distribute(verdicts []canonical.Verdict, floor, rest int64, reading uint64) {
 	var known, sized = true, true
 	for _, in := range d.instances {

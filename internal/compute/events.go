@@ -6,8 +6,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Events appends what happened in the latest Judge, and by Resolve since the one before:
-// XIDs, resets, fatal XIDs that were resolved, and conditions that were raised and
+// Events appends what happened in the latest Judge, and by Resolve since the previous
+// one: XIDs, resets, fatal XIDs that were resolved, and conditions that were raised and
 // cleared. An EventXID with a count of 0 adds to one that was reported before.
 func (j *Judge) Events(dst []canonical.Event) []canonical.Event {
 	return append(dst, j.events[:j.told]...)

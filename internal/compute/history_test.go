@@ -133,7 +133,7 @@ func (w *world) rent() {
 		w.allocations.Holders[i] = len(pods)
 		for _, pod := range pods[:min(len(pods), 3)] {
 			a := canonical.Allocation{Device: i, Workload: canonical.Workload{Pod: pod}}
-			if w.once(2) { // known or not, in every reading anew
+			if w.once(2) { // known or not, again in every reading
 				a.Kind, a.Name = "Job", strconv.Itoa(w.r.IntN(3))
 			}
 			w.allocations.Allocations = append(w.allocations.Allocations, a)

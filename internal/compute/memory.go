@@ -20,7 +20,7 @@ type memory struct {
 	limit    int // of the weight of devices, those that left included; 0 is none
 
 	at       time.Time           // of the latest reading
-	lapse    time.Duration       // from the reading before until then
+	lapse    time.Duration       // from the previous reading until then
 	readings uint64              // so far
 	topology *canonical.Topology // of the latest reading
 	devices  map[canonical.Identity]*device
@@ -62,7 +62,7 @@ type device struct {
 	holders     int           // how many there are, those beyond the limit included
 	allocations []*allocation // those within the limit
 	measured    bool          // what each uses is known of all of them
-	used        float64       // the sum of that, 0 where it is not known
+	used        float64       // the sum of that, 0 if it is not known
 	remainder   int           // index of the one that gets the next odd microsecond
 }
 
@@ -177,7 +177,7 @@ func (m *memory) observeAway() {
 }
 
 // observeCuts notes which boards are cut into instances. A board that is or is no longer
-// since the previous reading may have started anew for it.
+// since the previous reading may have restarted for it.
 func (m *memory) observeCuts() {
 	cut := make([]bool, len(m.present))
 	for _, d := range m.present {

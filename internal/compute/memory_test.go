@@ -8,7 +8,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestDevicesComeAndGo lets a board go, come back, and go for good.
+// TestDevicesComeAndGo lets a board go, come back, and go permanently.
 func TestDevicesComeAndGo(t *testing.T) {
 	b := newAccounts(t, nil)
 	b.devices(gpu1, gpu2)

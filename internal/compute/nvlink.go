@@ -6,7 +6,7 @@ import "github.com/kpulse/kpulse-proxy/internal/canonical"
 type links struct {
 	up       float64 // in the latest readings
 	readings int     // with that number, one directly after the other
-	most     float64 // that were up in enough readings in a row; 0 where none ever were
+	most     float64 // that were up in enough readings in a row; 0 if none ever were
 }
 
 // observe takes the number that is up for the board's own once it stood for some readings:
@@ -26,7 +26,7 @@ func (l *links) observe(up float64, readings int) {
 }
 
 // findLinks holds the links that are up against the most that this board had. It is not
-// held against a board that it started anew a while ago, nor that it is cut into
+// held against a board that it restarted a while ago, nor that it is cut into
 // instances, which have no links.
 func findLinks(e *evidence, c *Criterion) canonical.Finding {
 	up, d, t := e.row[canonical.NVLinksActive], e.device, e.thresholds

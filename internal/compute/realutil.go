@@ -103,7 +103,7 @@ type composite struct {
 	minCoverage float64 // in [0, 1]; Zero ignores it
 }
 
-// score returns real utilization in percent, NaN where it cannot be known, and
+// score returns real utilization in percent, NaN if it cannot be known, and
 // the share of its weight whose input was read, in [0, 1]. row is indexed by
 // canonical.Field.
 //
@@ -139,7 +139,7 @@ func (c *composite) score(row []float64) (percent, coverage float64) {
 }
 
 // engineActivity is the activity of the graphics engine or, where that is absent, NVML's
-// utilization; NaN where both are.
+// utilization; NaN if both are.
 func engineActivity(row []float64) float64 {
 	if v := row[canonical.GraphicsEngineActive]; canonical.Given(v) {
 		return v

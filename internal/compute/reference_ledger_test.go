@@ -12,14 +12,14 @@ import (
 )
 
 // refLedger is a second, naive writing of what the ledger is specified to be:
-// with strings for keys, everything looked up anew in every reading, and nothing
-// of the package called. It takes the verdicts as given.
+// with strings for keys, everything looked up again in every reading, and
+// nothing of the package called. It takes the verdicts as given.
 type refLedger struct {
 	devices     map[string]*refAccount
 	allocations map[string]*refAccount
 	departures  int // of devices, so far
 
-	earlierDevices []string            // keys of the reading before
+	earlierDevices []string            // keys of the previous reading
 	earlierHolders map[string][]string // allocations' keys by device's key, those left out as ""
 }
 

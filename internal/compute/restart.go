@@ -7,15 +7,15 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// restartGap is the longest time between two readings in which no board can have started
-// anew unseen: no server starts faster.
+// restartGap is the longest time between two readings in which no board can have
+// restarted unseen: no server starts faster.
 const restartGap = 3 * time.Minute
 
 // sinceDriver are counters that begin at 0 when the driver is loaded or the board is
 // reset, and never fall otherwise.
 var sinceDriver = [...]canonical.Field{canonical.Energy, canonical.ECCSingleBitVolatile, canonical.ECCDoubleBitVolatile}
 
-// restarts is what shows that a board started anew.
+// restarts is what shows that a board restarted.
 type restarts struct {
 	counters [len(sinceDriver)]float64 // latest value of each, NaN if none
 	at       time.Time                 // of the first reading after the latest start, zero if none was seen
@@ -30,7 +30,7 @@ func newRestarts() (r restarts) {
 
 // observe looks for a counter that fell, and returns the name of its series; "" for none. It
 // may have been rounded by one unit, as where an exporter of another version gives it. The
-// board went on, and did not start anew, where its energy did not fall since an earlier
+// board went on, and did not restart, where its energy did not fall since an earlier
 // reading.
 func (r *restarts) observe(row []float64, at time.Time) (fell string, wentOn bool) {
 	for i, f := range sinceDriver[:] {

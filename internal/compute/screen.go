@@ -54,8 +54,8 @@ func (s *screen) add(l limit) {
 	}
 }
 
-// largestClear returns the limit of an input of a test: 0 where no other is named here. It
-// is not ok where not the reading decides but what was observed from one to the next.
+// largestClear returns the limit of an input of a test: 0 if no other is named here. It is
+// not ok where not the reading decides but what was observed from one to the next.
 func (t *Thresholds) largestClear(test Test, f canonical.Field) (largest float64, ok bool) {
 	switch {
 	case test == Rose || test == FatalXID || test == RecentXID || test == RepeatedXID || test == ProfilingStalled:

@@ -96,7 +96,7 @@ func TestLinksAfterTheClockWasSetBack(t *testing.T) {
 	for range 3 {
 		read(18, 1e6)
 	}
-	read(0, 5) // started anew
+	read(0, 5) // restarted
 	at = at.Add(-24 * time.Hour)
 	for i := range 50 {
 		if got := read(0, 5); (got == canonical.Raised) != (i >= 42) {

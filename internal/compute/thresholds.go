@@ -58,7 +58,7 @@ type Thresholds struct {
 	// Conditions that come and go by themselves are raised after so many readings in a
 	// row: of clock events, NVLinks that are up, and the fabric.
 	SteadyReadings int `yaml:"-"`
-	// LinkTraining is how long NVLinks may take to come up after a board started anew.
+	// LinkTraining is how long NVLinks may take to come up after a board restarted.
 	LinkTraining time.Duration `yaml:"-"`
 
 	// Uncorrectable remapped rows above this are critical.

@@ -85,7 +85,7 @@ func (r *xidRules) of(code uint32, d *canonical.Device) meaning {
 	return meaning{severity, action, row.Recovers(d.Driver), false}
 }
 
-// xids is what is known of the XIDs of a board.
+// xids is what is known about the XIDs of a board.
 type xids struct {
 	codes    []xid   // ordered by code
 	last     float64 // latest last code, 0 if none was read; NaN before the first reading
@@ -102,7 +102,7 @@ type xids struct {
 	away     bool      // the board was away, and was not compared since
 }
 
-// xid is what is known of one code.
+// xid is what is known about one code.
 type xid struct {
 	code uint32
 	meaning
@@ -125,7 +125,7 @@ type xid struct {
 
 func newXIDs() xids { return xids{last: math.NaN()} }
 
-// find returns the state of a code on d, and creates it if there is none; nil where there
+// find returns the state of a code on d, and creates it if there is none; nil if there
 // are too many, or that is no code. It is good until the next call.
 func (j *Judge) find(d *device, code uint32, at time.Time) *xid {
 	if code > canonical.HighestXID {

@@ -53,7 +53,7 @@ func (j *Judge) incident(d *device, x *xid, at time.Time) {
 	}
 }
 
-// of returns what is known of a code, nil for nothing.
+// of returns what is known about a code, nil for nothing.
 func (x *xids) of(code uint32) *xid {
 	for i := range x.codes {
 		if x.codes[i].code == code {

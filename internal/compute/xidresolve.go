@@ -75,9 +75,9 @@ func (j *Judge) Resolve(uuid string) bool {
 	return resolved
 }
 
-// observeReset looks for what shows that a board was reset, or its node started anew,
-// since the reading before: a counter that fell, or that it was away. One that came back
-// and whose energy counter went on was not reset: it was not seen.
+// observeReset looks for what shows that a board was reset, or its node restarted, since
+// the previous reading: a counter that fell, or that it was away. One that came back and
+// whose energy counter went on was not reset: it was not seen.
 func (j *Judge) observeReset(d *device, row []float64, at, before time.Time) {
 	fell, wentOn := d.restarts.observe(row, at)
 	text := ""

@@ -91,7 +91,7 @@ type Kube struct {
 type Source struct {
 	Backend string `yaml:"backend,omitempty"`
 	Source  string `yaml:"source,omitempty"`
-	// Poll is nil where it is not set: 0 reads only when scraped.
+	// Poll is nil if it is not set: 0 reads only when scraped.
 	Poll     *Duration `yaml:"poll,omitempty"`
 	DCGMHost string    `yaml:"dcgm_host,omitempty"`
 	// DCGMFields is as dcgm.ParseFields takes it.
@@ -100,7 +100,7 @@ type Source struct {
 	// config file.
 	Counters string `yaml:"counters,omitempty"`
 	NodeName string `yaml:"node_name,omitempty"`
-	// ExpectedGPUs is 0 where it is not set.
+	// ExpectedGPUs is 0 if it is not set.
 	ExpectedGPUs Count `yaml:"expected_gpus,omitempty"`
 	// HTTP holds credentials, TLS and proxy of a URL, nil for none. Files in it are
 	// relative to the directory of the config file.

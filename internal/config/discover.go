@@ -30,7 +30,7 @@ type Discover struct {
 // Selector is a label selector as kube.ParseSelector takes it; "" is none.
 type Selector string
 
-// Set reads a selector, true for that of dcgm-exporter, and false for none. It is that of
+// Set reads a selector, true for that of dcgm-exporter, and false for none. It implements
 // kingpin.Value.
 func (s *Selector) Set(text string) error {
 	switch strings.ToLower(text) {

@@ -86,7 +86,7 @@ func (d *document) withSelector(p diag.Problem) string {
 
 // undecodable returns the path of the first value below a path that is not what its tag
 // says, or is merged and no map: yaml.v3 names no line for these. It is the path itself
-// where there is none.
+// if there is none.
 func (d *document) undecodable(below string) string {
 	for _, n := range d.nodes {
 		isMerge := n.value.Kind != yaml.MappingNode && (n.path == "<<" || strings.HasSuffix(n.path, ".<<"))

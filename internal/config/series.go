@@ -26,10 +26,10 @@ type SeriesForm string
 // The forms.
 const (
 	LeanSeries SeriesForm = "lean" // what holds, and what has counted
-	FullSeries SeriesForm = "full" // everything, as 0 where it does not hold
+	FullSeries SeriesForm = "full" // everything, as 0 if it does not hold
 )
 
-// Set reads a form. It is that of kingpin.Value.
+// Set reads a form. It implements kingpin.Value.
 func (f *SeriesForm) Set(s string) error {
 	switch form := SeriesForm(s); form {
 	case LeanSeries, FullSeries:

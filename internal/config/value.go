@@ -17,7 +17,7 @@ import (
 // Duration is a time.Duration that is written as 15s or 10m, or in bare seconds.
 type Duration time.Duration
 
-// Set reads a duration. It is that of kingpin.Value.
+// Set reads a duration. It implements kingpin.Value.
 func (d *Duration) Set(s string) error {
 	v, err := time.ParseDuration(s)
 	if seconds, e := strconv.ParseFloat(s, 64); e == nil && math.Abs(seconds) < 1e9 {
@@ -57,7 +57,7 @@ type KernelLog string
 // DefaultKernelLog is where Linux has them.
 const DefaultKernelLog KernelLog = "/dev/kmsg"
 
-// Set reads a path, or true for the default and false for none. It is that of
+// Set reads a path, or true for the default and false for none. It implements
 // kingpin.Value.
 func (k *KernelLog) Set(s string) error {
 	*k = switched(s, DefaultKernelLog)
@@ -79,7 +79,7 @@ type PodResources string
 // DefaultPodResources is where a kubelet has it.
 const DefaultPodResources PodResources = kube.PodResourcesSocket
 
-// Set reads a path, or true for the default and false for none. It is that of
+// Set reads a path, or true for the default and false for none. It implements
 // kingpin.Value.
 func (p *PodResources) Set(s string) error {
 	if s == "" {
@@ -133,7 +133,7 @@ var byteUnits = []struct {
 	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}, {"", 1},
 }
 
-// Set reads a size such as 64MiB. It is that of kingpin.Value.
+// Set reads a size such as 64MiB. It implements kingpin.Value.
 func (z *Size) Set(s string) error {
 	for _, u := range byteUnits {
 		digits, ok := strings.CutSuffix(s, u.suffix)
@@ -172,7 +172,7 @@ func (z Size) MarshalYAML() (any, error) { return z.String(), nil }
 // Count is a number of things, at least 1.
 type Count int
 
-// Set reads a count. It is that of kingpin.Value.
+// Set reads a count. It implements kingpin.Value.
 func (c *Count) Set(s string) error {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 {

@@ -44,7 +44,7 @@ var events = [...]event{
 	{"DCGM_EXP_CLOCK_EVENTS_TOTAL", clockColumn, false, appendClockEvent},
 }
 
-// eventOf returns the event of a name, nil where it is none.
+// eventOf returns the event of a name, nil if it is none.
 func eventOf(name string) *event {
 	for i := range events {
 		if events[i].name == name {
@@ -162,7 +162,7 @@ func (t *tally) noteXIDs(second int64, totals []raw.XID) {
 }
 
 // noteClocks counts each bit of a reading for the window, as the exporter counts samples,
-// and since the start those that were not set in the reading before.
+// and since the start those that were not set in the previous reading.
 func (t *tally) noteClocks(second int64, bits uint32) {
 	for code := range uint32(len(clockEvents)) {
 		risen := uint64(0)

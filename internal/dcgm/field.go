@@ -81,7 +81,7 @@ const CliqueColumn = "FMCID"
 // cliqueField is the index in Fields of CliqueFamily.
 var cliqueField = FieldOf([]byte(CliqueColumn))
 
-// FieldOf returns the index in Fields of a column of dmon, -1 where there is none.
+// FieldOf returns the index in Fields of a column of dmon, -1 if there is none.
 func FieldOf(column []byte) int {
 	return slices.IndexFunc(Fields[:], func(f Field) bool { return f.Column == string(column) })
 }

@@ -29,10 +29,10 @@ type Device struct {
 	// or of GPU-I 7.
 	Entity int
 	// NVLinkLimit is what all active NVLinks of the board can carry, both ways together,
-	// in bytes per second; 0 where it is not known, and where none is active.
+	// in bytes per second; 0 if it is not known, and if none is active.
 	NVLinkLimit float64
-	// Texts are the values of the table Texts, as far as they were asked for; "" where one
-	// is not known.
+	// Texts are the values of the table Texts, as far as they were asked for; "" if one is
+	// not known.
 	Texts [NumTexts]string
 	// Inactive boards are known to the host engine, and not read by it.
 	Inactive bool
@@ -48,7 +48,7 @@ type Device struct {
 // MIGDevice is a compute instance.
 type MIGDevice = canonical.MIGDevice
 
-// NewBoard returns a board by DCGM's id and by what nvidia-smi calls it, "" where that is
+// NewBoard returns a board by DCGM's id and by what nvidia-smi calls it, "" if that is
 // not known. loose are MIG devices of which the instance is not known.
 func NewBoard(entity int, index string, loose ...MIGDevice) Device {
 	d := Device{Entity: entity, Device: canonical.Device{GPU: strconv.Itoa(entity)}}
@@ -103,7 +103,7 @@ func (n *Inventory) MIGPlaces() (all []MIGPlace) {
 }
 
 // Find returns the index of the board, or of the instance, with an entity id as dmon
-// prints it, Unknown where there is none.
+// prints it, Unknown if there is none.
 func (n *Inventory) Find(instance bool, entity int) int {
 	return slices.IndexFunc(n.Devices, func(d Device) bool { return d.IsInstance() == instance && d.Entity == entity })
 }
@@ -125,9 +125,9 @@ func (n *Inventory) Choose(by Chooser) (canonical.Selection, error) {
 
 // Entities returns a selection in the syntax of dmon's -i, `0,1,i:7`. A board that is
 // cut is watched by its instances alone: so does dcgm-exporter by default, and a
-// dashboard that sums the memory of all rows would count the board's twice. It is
-// "" where dmon chooses the same by itself: all boards, none of them cut, and none that
-// it does not start with.
+// dashboard that sums the memory of all rows would count the board's twice. It is "" if
+// dmon chooses the same by itself: all boards, none of them cut, and none that it does
+// not start with.
 func (n *Inventory) Entities(s *canonical.Selection) string {
 	var list []string
 	cut := false

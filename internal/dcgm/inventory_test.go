@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What is known of instances depends on which of the commands answered.
+// What is known about instances depends on which of the commands answered.
 func TestInstances(t *testing.T) {
 	mixed := "GPU 0: NVIDIA H100 80GB HBM3 (UUID: " + uuid0 + ")\n" +
 		"  MIG 1c.3g.40gb  Device  0: (UUID: " + mig0 + ")\n" +

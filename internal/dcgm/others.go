@@ -12,7 +12,7 @@ import (
 const MaxOthers = 48
 
 // MaxFields is how many fields a reading has at most: Fields, and behind them those of a
-// Page that are not there.
+// Page that are missing.
 const MaxFields = len(Fields) + MaxOthers
 
 // others are the fields of a GPU that DCGM 4.6 has as numbers and Fields has not: on each
@@ -24,8 +24,8 @@ const MaxFields = len(Fields) + MaxOthers
 //go:embed others.txt
 var others string
 
-// otherOf returns the field of that name which is not in Fields. ok is false where there
-// is none.
+// otherOf returns the field of that name which is not in Fields. ok is false if there is
+// none.
 func otherOf(name string) (f Field, ok bool) {
 	for line := range strings.Lines(others) {
 		words := strings.Fields(line)
@@ -57,8 +57,8 @@ func (p *Page) Field(i int) *Field {
 	return &p.others[i-len(Fields)]
 }
 
-// FieldOf returns the index that Field takes of a column of dmon, -1 where there is none.
-// p may be nil.
+// FieldOf returns the index that Field takes of a column of dmon, -1 if there is none. p
+// may be nil.
 func (p *Page) FieldOf(column []byte) int {
 	if at := FieldOf(column); at >= 0 || p == nil {
 		return at

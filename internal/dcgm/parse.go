@@ -25,7 +25,7 @@ type Outputs struct {
 // it is slow and long.
 func (o *Outputs) HasMIG() bool { return strings.Contains(string(o.List), "(UUID: "+migPrefix) }
 
-// board is what one command, or all of them, print of a board. Texts are "" where
+// board is what one command, or all of them, print of a board. Texts are "" if
 // they are not known.
 type board struct {
 	Device
@@ -40,7 +40,7 @@ func newBoard(entity int) board {
 }
 
 // Parse returns the inventory that o describes. The boards are those of the host engine,
-// and nvidia-smi adds to what is known of them where the UUID is the same. In a
+// and nvidia-smi adds to what is known about them where the UUID is the same. In a
 // container, nvidia-smi may not see all of them.
 func Parse(o *Outputs) Inventory { return flatten(parse(o)) }
 
@@ -151,8 +151,8 @@ func (b *board) uniformProfile() string {
 	return profile
 }
 
-// instanceOf returns the instance id within a MIG UUID of the old form, "" where it is
-// of the new.
+// instanceOf returns the instance id within a MIG UUID of the old form, "" if it is of
+// the new.
 func instanceOf(uuid string) string {
 	part := strings.Split(uuid, "/")
 	if len(part) != 3 || id(part[1]) == Unknown {

@@ -38,7 +38,7 @@ func Profiled(listing []byte) (ids []int, rounds bool) {
 	return slices.Compact(ids), rounds
 }
 
-// fieldByID returns the index in Fields of a field that DCGM has, -1 where there is none.
+// fieldByID returns the index in Fields of a field that DCGM has, -1 if there is none.
 func fieldByID(id int) int {
 	return slices.IndexFunc(Fields[:], func(f Field) bool { return f.ID == id && !f.Foreign() })
 }

@@ -134,7 +134,7 @@ func parseLinks(output []byte) []board {
 	return boards
 }
 
-// linkSpeed returns bytes per second, NaN where text is no speed.
+// linkSpeed returns bytes per second, NaN if text is no speed.
 func linkSpeed(text string) float64 {
 	text = strings.TrimSpace(text)
 	if strings.EqualFold(strings.Trim(text, "<>"), "inactive") {

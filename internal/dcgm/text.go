@@ -51,8 +51,8 @@ func clean(s string) string {
 	}, strings.ToValidUTF8(s, "")))
 }
 
-// known returns a value of a command, clean, and "" where there is
-// none or is out of bounds.
+// known returns a value of a command, clean, and "" if there is none or is out
+// of bounds.
 func known(s string) string {
 	s = clean(s)
 	if len(s) > maxText || s == "N/A" || strings.HasPrefix(s, "<<<") || strings.HasPrefix(s, "[") {

@@ -23,8 +23,8 @@ type Writer struct {
 	failed    bool // the jobs could not be read last time
 	logger    *slog.Logger
 
-	dict   *raw.Dict  // nil where it is to be made anew
-	blocks [][]uint32 // in it, of each device: one for each job, one where there is none
+	dict   *raw.Dict  // nil if it is to be made again
+	blocks [][]uint32 // in it, of each device: one for each job, one if there is none
 	clique [][]uint32 // the same, with the cluster of the device
 	names  []uint32   // in it, of each device: one that only names it
 	read   []bool     // of each device: the Batch has a reading of it
@@ -41,7 +41,7 @@ type Writer struct {
 // Readings are the values that a Writer fills a Batch with.
 type Readings interface {
 	// Reading returns the value of a field, by the index that Page.Field takes, of a device
-	// of the inventory, as the exporter would write it, NaN where there is none.
+	// of the inventory, as the exporter would write it, NaN if there is none.
 	Reading(field, device int) float64
 	// IsLost reports of a board of the inventory that has no reading, nor an instance of
 	// it, while others have, whether the source should have read it.

@@ -42,7 +42,7 @@ func Read(path, what string, limit int64) ([]byte, error) {
 }
 
 // Check returns why Read would not even open the file at path, without opening it: a
-// named pipe or a device may keep its reader waiting for ever, or never end.
+// named pipe or a device may keep its reader waiting forever, or never end.
 func Check(path, what string, limit int64) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -88,7 +88,7 @@ func unreadable(path, what string, err error) error {
 // NullTag is the tag of a value that is left empty.
 const NullTag = "!!null"
 
-// ParseYAML returns the root of the one document in body; where there is none, an empty
+// ParseYAML returns the root of the one document in body; if there is none, an empty
 // value whose line is 0. Aliases are not followed. The problem is why body is not one
 // document, nil if it is; it names no file.
 func ParseYAML(body []byte) (*yaml.Node, *Problem) {

@@ -11,10 +11,10 @@ import (
 // Problem is one thing that is wrong in a file, or that it lacks.
 type Problem struct {
 	File string
-	// Line and Column count from 1; 0 where they are not known.
+	// Line and Column count from 1; 0 if they are not known.
 	Line, Column int
 	// Place is where it is in the words of the file, such as the path of a setting;
-	// "" where there are none.
+	// "" if there are none.
 	Place string
 	// Text says what is wrong and what would be right.
 	Text string

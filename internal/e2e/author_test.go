@@ -199,7 +199,7 @@ func (a *author) rows(common string, all []reading) {
 	}
 }
 
-// name spells a field in the dialect; "" where it has no such field.
+// name spells a field in the dialect; "" if it has no such field.
 func (a *author) name(field string) string {
 	s, name := a.spelled(field)
 	if s == nil {
@@ -208,7 +208,7 @@ func (a *author) name(field string) string {
 	return name
 }
 
-// spelled returns the spelling of a field in the dialect, and its name there; nil where it has
+// spelled returns the spelling of a field in the dialect, and its name there; nil if it has
 // none. DCGM 4.7 has other units for some fields, and the names of 4.6 for the rest.
 func (a *author) spelled(field string) (s *spelling, name string) {
 	for i := range spellings {

@@ -19,8 +19,8 @@ type meter struct {
 
 func newMeter() meter { return meter{counter: math.NaN(), idle: math.NaN()} }
 
-// meter gives what each board used since the reading before to who had it then. Of the lapse,
-// so many seconds count.
+// meter gives what each board used since the previous reading to who had it then. Of the
+// lapse, so many seconds count.
 func (c *chronicle) meter(lapse, seconds float64, staying map[string]bool) {
 	for key, d := range c.devices {
 		if !d.left.IsZero() || d.id.instance != "" {
@@ -50,8 +50,8 @@ func (c *chronicle) meter(lapse, seconds float64, staying map[string]bool) {
 	}
 }
 
-// use is what a board used, and in how many seconds; NaN where nobody says. Its counter says it.
-// Power does where there is none, or where it fell, rose by more than a megawatt gives, or stood
+// use is what a board used, and in how many seconds; NaN if nobody says. Its counter says it.
+// Power does if there is none, or where it fell, rose by more than a megawatt gives, or stood
 // still for more than five minutes; what a counter says later is less that.
 func (m *meter) use(joules, watts, lapse, seconds float64) (used, span float64) {
 	byPower := math.NaN()
@@ -139,7 +139,7 @@ func (c *chronicle) divide(instances []*past, staying map[string]bool, floor, re
 				size[in] = in.slices()
 			}
 		}
-		all, busy = all+size[in], busy+size[in]*in.utilization // NaN where one is not known
+		all, busy = all+size[in], busy+size[in]*in.utilization // NaN if one is not known
 	}
 	for _, in := range instances {
 		if all == 0 {
@@ -168,7 +168,7 @@ func (c *chronicle) charge(d *past, floor, rest float64) {
 	for _, h := range c.tenures {
 		if h.left.IsZero() && h.device == d {
 			holders = append(holders, h)
-			total += h.utilization // NaN where one is not known
+			total += h.utilization // NaN if one is not known
 		}
 	}
 	for _, h := range holders {

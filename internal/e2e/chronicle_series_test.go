@@ -89,7 +89,7 @@ func (d *past) give(give giver) {
 // states of health.
 var states = []string{"ok", "hot", "warn", "crit", "unknown"}
 
-// giveHealth gives what is known of the health of a board.
+// giveHealth gives what is known about the health of a board.
 func (d *past) giveHealth(give giver, raises [computetest.Conditions]string) {
 	if d.id.instance != "" {
 		return

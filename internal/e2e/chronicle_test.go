@@ -12,7 +12,8 @@ import (
 )
 
 // chronicle is the reference's memory of a source: what it must serve of devices and workloads
-// after each reading. It keeps everything under the labels of its series and looks it up anew.
+// after each reading. It keeps everything under the labels of its series and looks it up
+// again.
 type chronicle struct {
 	setting
 	host    string // of GPUs whose rows name none
@@ -20,7 +21,7 @@ type chronicle struct {
 	began   bool
 	devices map[string]*past
 	tenures map[string]*tenure
-	before  string // who had what in the reading before
+	before  string // who had what in the previous reading
 }
 
 func newChronicle(s setting, host string) *chronicle {
@@ -182,8 +183,8 @@ func (c *chronicle) judge(d *past, at time.Time, n node) {
 	}
 }
 
-// share divides the seconds of devices among those who had them in the reading before, and
-// notes who has them now.
+// share divides the seconds of devices among those who had them in the previous reading,
+// and notes who has them now.
 func (c *chronicle) share(at time.Time, seconds float64, staying map[string]bool) {
 	present := slices.Sorted(maps.Keys(staying))
 	now := ""
@@ -205,7 +206,7 @@ func (c *chronicle) share(at time.Time, seconds float64, staying map[string]bool
 		for _, h := range c.tenures {
 			if h.left.IsZero() && h.device == c.devices[key] {
 				holders = append(holders, h)
-				total += h.utilization // NaN where one is not known
+				total += h.utilization // NaN if one is not known
 			}
 		}
 		for _, h := range holders {

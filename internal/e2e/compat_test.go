@@ -17,7 +17,7 @@ var compatVersions = []string{"1", "2", "4.8", "4.9"}
 
 // TestCompatPages serves every capture of an exporter in the words of every version, and
 // of all at once: each page is one that Prometheus takes, in which no series, HELP or
-// TYPE is twice, the exporter's lines go first as they are, and reading the page anew
+// TYPE is twice, the exporter's lines go first as they are, and reading the page again
 // gives what reading the capture gave.
 func TestCompatPages(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ import (
 type symptom struct {
 	condition, state string
 	field            int    // of DCGM; links for NVLinks that are up, which have no field of a board
-	key              string // of the fake driver, "" where it is not asked
+	key              string // of the fake driver, "" if it is not asked
 	well, ill        float64
 	manner           manner
 }
@@ -33,7 +33,7 @@ type manner int
 
 const (
 	immediate manner = iota
-	rises            // a value above the one before
+	rises            // a value above the previous one
 	inARow           // three readings, one directly after the other
 	stalled          // beside it the GPU is busy
 )

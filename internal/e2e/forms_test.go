@@ -85,7 +85,7 @@ func (l *life) step(t *testing.T) {
 	}
 }
 
-// restart is after how long the program starts anew.
+// restart is after how long the program restarts.
 const restart = 30 * time.Minute
 
 // tell plays a life of the length, and hands each scrape to visit: the time since the first one,

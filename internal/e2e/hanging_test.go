@@ -68,7 +68,7 @@ func await(t *testing.T, what string, done <-chan struct{}) {
 }
 
 // TestPatientClientThatLeaves: a request that hangs ends with the only client that waits
-// for it, whatever timeout it sent; the next scrape asks anew.
+// for it, whatever timeout it sent; the next scrape asks again.
 func TestPatientClientThatLeaves(t *testing.T) {
 	t.Parallel()
 	url, requests, came, went := startHanging(t)

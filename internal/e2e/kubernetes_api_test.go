@@ -24,7 +24,7 @@ import (
 // object is an object of Kubernetes as JSON has it.
 type object map[string]any
 
-// at returns the string at a path of keys and indices, and "" where there is none.
+// at returns the string at a path of keys and indices, and "" if there is none.
 func (o object) at(path ...any) string {
 	var v any = map[string]any(o)
 	for _, step := range path {

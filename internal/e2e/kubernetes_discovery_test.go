@@ -146,7 +146,7 @@ func startDiscovering(t *testing.T, k *cluster, a account, url string, flags ...
 
 // TestKubernetesDiscovery: the exporters of a DaemonSet are read as they appear, move, die
 // and leave. A watch that is cut, or an API server that hangs, changes nothing of those that
-// are known, and hides none for good.
+// are known, and hides none permanently.
 func TestKubernetesDiscovery(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)

@@ -40,8 +40,8 @@ func (c *cluster) gate(t *testing.T) *gate {
 // hang holds back every byte from now on, both ways: connections are accepted and stay.
 func (g *gate) hang() { g.set(func() { g.hanging = true }) }
 
-// strand holds back every byte of the connections that are there, for good and without a
-// word, as a firewall that forgets them does. New ones pass.
+// strand holds back every byte of the connections that are there, permanently and
+// without a word, as a firewall that forgets them does. New ones pass.
 func (g *gate) strand() {
 	g.set(func() {
 		for conn := range g.conns {

@@ -49,7 +49,7 @@ const (
 var stamps = []string{"VERSION=" + aVersion, "REVISION=" + aRevision, "SOURCE_DATE_EPOCH=1700000000"}
 
 // aDebian returns the archive of a Debian root that KPULSE_DEBIAN names. Without it, root, or
-// one of the programs the test is skipped, or fails where a variable of CI is set.
+// one of the programs the test is skipped, or fails if a variable of CI is set.
 func aDebian(t *testing.T, require string, programs ...string) (archive string) {
 	t.Helper()
 	slow.Test(t)

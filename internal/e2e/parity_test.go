@@ -84,8 +84,8 @@ func TestSlurmNamesTheNode(t *testing.T) {
 	}
 }
 
-// TestExportEndsWithItsSource: an exporter that is gone for good, and a host engine, end
-// the export with what to do.
+// TestExportEndsWithItsSource: an exporter that is gone permanently, and a host engine,
+// end the export with what to do.
 func TestExportEndsWithItsSource(t *testing.T) {
 	t.Parallel()
 	scenario := dcgmitest.Scenario{GPUs: dcgmitest.Boards(1)}
@@ -241,7 +241,7 @@ func TestDashboardOfAJob(t *testing.T) {
 }
 
 // atOwnAddress serves what another URL serves at an address by which other machines know this
-// one, which looks like nobody's; "" where it has none.
+// one, which looks like nobody's; "" if it has none.
 func atOwnAddress(t *testing.T, upstream string) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()

@@ -28,7 +28,7 @@ type entry struct {
 	value      float64
 }
 
-// split reads a body as a Prometheus server does, with its parser, which begins anew
+// split reads a body as a Prometheus server does, with its parser, which starts again
 // at each line. A line where that fails is rejected, and the next one is tried; so is
 // an entry whose names the server refuses.
 func split(body []byte) (accepted []entry, rejected int) {

@@ -106,7 +106,7 @@ func TestRealWithoutSwitches(t *testing.T) {
 }
 
 // TestRealWithoutDriver: a host engine that started without a driver sees no GPU. That is
-// no fault of it, and it is not to be started. Started anew with a driver, it has them.
+// no fault of it, and it is not to be started. Restarted with a driver, it has them.
 func TestRealWithoutDriver(t *testing.T) {
 	t.Parallel()
 	for _, release := range []string{dcgm4, dcgm3} {

@@ -11,7 +11,7 @@ import (
 
 // TestRealStackXIDs: a fatal XID is seen in each way, also once another follows: the
 // exporter counts each, the driver tells each, and of dmon's last code the changes are seen.
-// (The mock driver counts ECC errors anew with each failure that it plays, which reads as a
+// (The mock driver counts ECC errors again with each failure that it plays, which reads as a
 // reset, so that whether the first holds is for other tests.)
 func TestRealStackXIDs(t *testing.T) {
 	t.Parallel()

@@ -69,7 +69,7 @@ func parsed(t *testing.T, file string) *recording.Recording {
 }
 
 // TestRecordingOutlivesAFullDisk: it says so while it lasts, goes on when there is room,
-// and counts what is missing. A file that somebody takes away is made anew.
+// and counts what is missing. A file that somebody takes away is made again.
 func TestRecordingOutlivesAFullDisk(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "kpulse.rec")

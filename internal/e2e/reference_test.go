@@ -27,7 +27,7 @@ type setting struct {
 // gpu is a board, or a MIG instance where instance is not empty.
 type gpu struct{ uuid, instance string }
 
-// readings are a row of canonical fields, NaN where absent.
+// readings are a row of canonical fields, NaN if absent.
 type readings []float64
 
 func noReadings() readings { return slices.Repeat(readings{math.NaN()}, int(canonical.NumFields)) }
@@ -47,7 +47,7 @@ type unit struct {
 	uses    map[workload]use
 }
 
-// use is what a workload uses of a GPU, as fraction and in bytes; NaN where nobody says.
+// use is what a workload uses of a GPU, as fraction and in bytes; NaN if nobody says.
 type use struct{ utilization, memory float64 }
 
 // node is the GPUs of a body.
@@ -288,7 +288,7 @@ func unitOfUtilRatio(entries []entry) string {
 	return unit
 }
 
-// meaning turns a sample into a reading; ok is false where there is none.
+// meaning turns a sample into a reading; ok is false if there is none.
 func meaning(e entry, unitOfUtilRatio string) (s *spelling, v float64, ok bool) {
 	if s = spellingOf[e.name]; s == nil {
 		return nil, 0, false

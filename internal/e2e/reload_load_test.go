@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestReloadsDropNoScrape: 8 scrapers go on while config file and rules are read anew 100
+// TestReloadsDropNoScrape: 8 scrapers go on while config file and rules are read again 100
 // times, by SIGHUP and over HTTP, every third time from a file that is refused. Each scrape
 // gets a whole body.
 func TestReloadsDropNoScrape(t *testing.T) {

@@ -177,7 +177,7 @@ var kinds = map[string]struct {
 	"count":       {1, 1, math.Inf(1), 0, "small"},
 }
 
-// interpret turns a number of a kind into a reading; ok is false where it is none.
+// interpret turns a number of a kind into a reading; ok is false if it is none.
 func interpret(kind string, v float64) (reading float64, ok bool) {
 	k := kinds[kind]
 	has := func(blanks string) bool { return slices.Contains(strings.Fields(k.blanks), blanks) }

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// story is a random history of one exporter: boards that vanish, come back and are cut anew,
-// workloads that come, go and share, XIDs, counters that rise and start anew, and blanks.
+// story is a random history of one exporter: boards that vanish, come back and are
+// repartitioned, workloads that come, go and share, XIDs, counters that rise and restart,
+// and blanks.
 type story struct {
 	*author
 	boards   []*storyBoard
@@ -164,7 +165,7 @@ func (s *story) change(b *storyBoard) {
 	}
 }
 
-// spend has the counter of energy go on: or stand still, start anew, fall by its rounding, or
+// spend has the counter of energy go on: or stand still, restart, fall by its rounding, or
 // rise by more than any board uses.
 func (s *story) spend(b *storyBoard) {
 	if s.chance(8) {

@@ -71,9 +71,9 @@ type replays struct {
 	result   []float64
 }
 
-// rates returns the replays a second of each device since the previous tick, NaN where
-// one of the two counts is unknown or the counter decreased: the driver was reloaded. It
-// is valid until the next call.
+// rates returns the replays a second of each device since the previous tick, NaN if one
+// of the two counts is unknown or the counter decreased: the driver was reloaded. It is
+// valid until the next call.
 func (p *replays) rates(f *canonical.Frame) []float64 {
 	if f.Len() == 0 {
 		return nil // the previous counts serve the next tick

@@ -149,7 +149,7 @@ func full() *View {
 	return v
 }
 
-// TestCSV: KempnerPulse's units and decimals, worked out by hand, and nothing where
+// TestCSV: KempnerPulse's units and decimals, worked out by hand, and nothing if
 // nothing was read.
 func TestCSV(t *testing.T) {
 	var out strings.Builder

@@ -13,7 +13,7 @@ import (
 // Frame writes a reading for a person: what was read and when, the host where it
 // is known, a line for each device, and below them what is missing and the batch
 // job that we run in. It is as wide as its longest line, and no number is cut.
-// The error is that of out.
+// It returns the error of out.
 func Frame(out io.Writer, v *View) error {
 	text := &strings.Builder{}
 	fmt.Fprintln(text, plain.Text(sourceLine(v)))
@@ -58,7 +58,7 @@ func sourceLine(v *View) string {
 	return line
 }
 
-// hostLine returns the load of the machine, "" where it is unknown.
+// hostLine returns the load of the machine, "" if it is unknown.
 func hostLine(h *canonical.Host) string {
 	if h == nil {
 		return ""
@@ -100,7 +100,7 @@ func notesOf(v *View) []string {
 	return notes
 }
 
-// nameOf is what is known of a board that was not read.
+// nameOf is what is known about a board that was not read.
 func nameOf(d *canonical.Device) string {
 	words := []string{"GPU", orAbsent(d.GPU)}
 	for _, text := range []string{d.UUID, d.PCIBusID, d.Model} {

@@ -36,7 +36,7 @@ type sourceView struct {
 	Missing     []string `json:"field_missing,omitempty"`
 }
 
-// JSON writes a reading as one JSON document, indented. The error is that of out.
+// JSON writes a reading as one JSON document, indented. It returns the error of out.
 func JSON(out io.Writer, v *View) error {
 	s := &v.Source
 	doc := document{

@@ -65,8 +65,8 @@ var columns = []column{
 	}},
 }
 
-// Table writes the devices of one reading, a line each, with `--` where nothing
-// was read. The error is that of out.
+// Table writes the devices of one reading, a line each, with `--` if nothing
+// was read. It returns the error of out.
 func Table(out io.Writer, v *View) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for i, c := range columns {

@@ -184,7 +184,7 @@ func TestSlowClientIsCut(t *testing.T) {
 }
 
 // TestSteadyClientIsNotCut: it takes many windows, and in each little more than half of the
-// rate, where one is begun anew that may be spent in full.
+// rate, where one is started again that may be spent in full.
 func TestSteadyClientIsNotCut(t *testing.T) {
 	for _, test := range []struct {
 		rate int // KiB per second

@@ -31,7 +31,7 @@ type deviceFamily struct {
 }
 
 // rowFiller sets the values of a row's series in a family, one for each of its
-// tails; NaN where the row has no such series.
+// tails; NaN if the row has no such series.
 type rowFiller func(values []float64, s *canonical.Snapshot, row int)
 
 // deviceFamilies returns the families of devices and allocations, but for

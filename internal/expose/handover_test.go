@@ -30,7 +30,7 @@ func accounted(name string) (f *fakeSource, set func(seconds int)) {
 
 // TestCountersDoNotJump: of a GPU that two sources have, the counters go on from what was
 // served last where the other source takes over, where it comes back, and where the first
-// leaves for good. Each source by itself has its own account.
+// leaves permanently. Each source by itself has its own account.
 func TestCountersDoNotJump(t *testing.T) {
 	one, setOne := accounted("one")
 	two, setTwo := accounted("two")

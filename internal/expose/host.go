@@ -8,7 +8,7 @@ import (
 // hostFamily is a family with a series of each machine.
 type hostFamily struct {
 	header
-	value func(*canonical.Host) float64 // NaN where the machine has no such series
+	value func(*canonical.Host) float64 // NaN if the machine has no such series
 }
 
 // hostFamilies returns the families of machines in the order of the exposition.

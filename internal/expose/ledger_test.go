@@ -185,7 +185,7 @@ func TestLedger(t *testing.T) {
 			t.Errorf("%s is no %s", name, want.kind)
 		}
 	}
-	// What is known of devices in the reading alone stays so.
+	// What is known about devices in the reading alone stays so.
 	for _, family := range []string{"kpulse_gpu_info", "kpulse_gpu_workload_class"} {
 		if text := strings.Join(seriesOf(body, family), "\n"); strings.Contains(text, textGoneBoard) || strings.Contains(text, textGoneInstance) {
 			t.Errorf("%s has series of devices that went", family)

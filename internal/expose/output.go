@@ -200,7 +200,7 @@ func NewWriter(f Form) *Writer { return &Writer{renderer: newRenderer(f)} }
 
 // Write writes all series of snapshots, further families and kpulse_ families, to out in
 // large pieces. There is one snapshot of each source, always in the same order. They are not
-// kept. The error is that of out.
+// kept. It returns the error of out.
 func (w *Writer) Write(out io.Writer, snapshots ...*canonical.Snapshot) error {
 	w.output.reset(out)
 	w.readings = w.readings[:0]

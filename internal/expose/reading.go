@@ -33,7 +33,7 @@ type Source interface {
 	Resolve(uuid string) (known, resolved bool)
 }
 
-// reading is what came of reading one source for one scrape. Exactly one of
+// reading is the result of reading one source for one scrape. Exactly one of
 // snapshot and failure is set.
 type reading struct {
 	snapshot *canonical.Snapshot

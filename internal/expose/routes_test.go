@@ -280,7 +280,7 @@ func TestLandingPageNotes(t *testing.T) {
 	}
 }
 
-// TestLandingPageTellsWhatIsWrong: boards that are not there, and readings that
+// TestLandingPageTellsWhatIsWrong: boards that are missing, and readings that
 // stand still.
 func TestLandingPageTellsWhatIsWrong(t *testing.T) {
 	missing := func(n int) *canonical.Roster {

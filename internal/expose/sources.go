@@ -23,7 +23,7 @@ type sourceFamily struct {
 }
 
 // sourceFiller sets the values of a source's series in a family, one for each of its
-// tails; NaN where the source has no such series.
+// tails; NaN if the source has no such series.
 type sourceFiller func(values []float64, r *reading)
 
 // sourceFamilies returns the families of sources, but for source_info, in the

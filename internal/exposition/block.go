@@ -54,7 +54,7 @@ func blockItem(t string, i int) item {
 	return item{}
 }
 
-// itemName reads the plain or quoted name at i. end is -1 where there is none.
+// itemName reads the plain or quoted name at i. end is -1 if there is none.
 func itemName(t string, i int) (name string, end int) {
 	if t[i] == '"' {
 		if end = closeName(t, i); end < 0 {
@@ -129,7 +129,7 @@ func closeValue(t string, i int) int {
 }
 
 // BlockEnd returns the index behind the label block of t whose brace opens at i,
-// as it may stand behind a metric name. It is -1 where the block is malformed, or
+// as it may stand behind a metric name. It is -1 if the block is malformed, or
 // has a metric name itself.
 func BlockEnd(t string, i int) int {
 	if _, named, end := readBlock(t, i); !named {
@@ -140,7 +140,7 @@ func BlockEnd(t string, i int) int {
 
 // readBlock checks the label block of t whose brace opens at i. metric is the
 // quoted metric name in it, still escaped; named reports whether there is one. end
-// is -1 where the block is malformed.
+// is -1 if the block is malformed.
 func readBlock(t string, i int) (metric string, named bool, end int) {
 	for i++; ; {
 		it := blockItem(t, i)

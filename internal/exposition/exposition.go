@@ -43,7 +43,7 @@ type Entry struct {
 	Labels string
 	Value  float64
 	// Millis is the timestamp of a series in milliseconds since 1970, NoTimestamp
-	// where it has none.
+	// if it has none.
 	Millis int64
 }
 
@@ -129,7 +129,7 @@ func (e *Entry) value(t string, i int) {
 }
 
 // NameEnd returns the index behind the unquoted metric name of t at i, which is i
-// where there is none.
+// if there is none.
 func NameEnd(t string, i int) int {
 	if i == len(t) || !isLetter(t[i]) && t[i] != ':' {
 		return i

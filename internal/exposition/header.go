@@ -6,7 +6,7 @@ import (
 )
 
 // header reads the line of t that starts with # from behind it. Where textparse
-// rejects the line, or stops there for good, e stays Malformed.
+// rejects the line, or stops there permanently, e stays Malformed.
 func (e *Entry) header(t string, i int) {
 	if i == len(t) || !isBlank(t[i]) {
 		// Without a blank behind the #, a NUL ends textparse's reading.

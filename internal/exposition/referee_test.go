@@ -102,7 +102,7 @@ func referee(body []byte) reading {
 }
 
 // run adds what p reads, whose input starts at offset of body, up to an entry
-// that it rejects; ok is false where there is none.
+// that it rejects; ok is false if there is none.
 func (r *reading) run(p textparse.Parser, body []byte, offset int) (rejectedAt int, ok bool) {
 	for {
 		entry, err := p.Next()
@@ -283,7 +283,7 @@ func merged(spans ...[]raw.Span) []raw.Span {
 }
 
 // compare fails t unless b, which was scanned with a Dict that has seen no other
-// Body, says of it what Prometheus' parser says.
+// Body, says about it what Prometheus' parser says.
 func compare(t *testing.T, b *raw.Batch) {
 	t.Helper()
 	want := referee(b.Body)

@@ -12,7 +12,7 @@ const maxUnescaped = 64
 // ReadUnescaped reads a line that Next finds malformed because the value of a label has
 // a quote or a backslash that is not escaped, as dcgm-exporter up to 4.8.2 writes it, or
 // is no UTF-8. It appends the label block to dst, in which such a label is empty. ok is
-// false where something else is wrong with the line, or a label is there twice.
+// false if something else is wrong with the line, or a label is there twice.
 //
 // A value ends at the first quote that another label or the end of the block follows. One
 // with a brace in it is rather the half of a line and the half of another.
@@ -34,7 +34,7 @@ func ReadUnescaped(dst []byte, line string) (name string, block []byte, value fl
 }
 
 // appendSound appends the labels between braces, without the values that are not as they
-// should be. ok is false where it cannot, or need not.
+// should be. ok is false if it cannot, or need not.
 func appendSound(dst []byte, labels string) (block []byte, ok bool) {
 	begun, lost, n := len(dst), false, 0
 	for i := SkipBlanks(labels, 0); i < len(labels); i = SkipBlanks(labels, i) {
@@ -69,7 +69,7 @@ func appendSound(dst []byte, labels string) (block []byte, ok bool) {
 }
 
 // labelNameEnd returns the index of the equals sign behind the label name of t at i,
-// which a quote follows; -1 where there is none.
+// which a quote follows; -1 if there is none.
 func labelNameEnd(t string, i int) int {
 	if i == len(t) || !isLetter(t[i]) {
 		return -1
@@ -84,7 +84,7 @@ func labelNameEnd(t string, i int) int {
 }
 
 // looseQuote returns the index of the first quote of t from i on that can close a value,
-// -1 where there is none.
+// -1 if there is none.
 func looseQuote(t string, i int) int {
 	for i < len(t) {
 		n := strings.IndexByte(t[i:], '"')

@@ -108,7 +108,7 @@ func isNumberByte(c byte) bool {
 }
 
 // timestamp reads the digits at i, of which there may be none: then ms is NoTimestamp.
-// ok is false where they do not fit into 64 bits.
+// ok is false if they do not fit into 64 bits.
 func timestamp(t string, i int) (ms int64, end int, ok bool) {
 	if i == len(t) || !isDigit(t[i]) {
 		return NoTimestamp, i, true

@@ -13,9 +13,9 @@ import (
 
 // GPU is a board as NVIDIA's driver describes it in /proc.
 type GPU struct {
-	UUID     string // "" where the driver has not asked the board for it
+	UUID     string // "" if the driver has not asked the board for it
 	PCIBusID string // such as 0000:41:00.0
-	// Instances are the ids of the MIG instances that this process may open, nil where there
+	// Instances are the ids of the MIG instances that this process may open, nil if there
 	// are none or that is not known. Boards leaves them out.
 	Instances []string
 	minor     string
@@ -24,7 +24,7 @@ type GPU struct {
 // GPUs returns, in the order of their PCI addresses, in which CUDA counts them, the boards
 // that this process may open: a cgroup of devices refuses others, and a container does not
 // have them. proc and dev are where these file systems are mounted. None is opened, which
-// would wake it. It returns nil where that cannot be known: there is no driver, or no board
+// would wake it. It returns nil if that cannot be known: there is no driver, or no board
 // can be opened at all.
 func GPUs(proc, dev string) (gpus []GPU) {
 	for _, g := range Boards(proc) {
@@ -46,7 +46,7 @@ const (
 )
 
 // instances returns the ids of those MIG instances of a board whose capability this process
-// may open, as NVIDIA's guide to MIG describes the files; nil where it may open none: the
+// may open, as NVIDIA's guide to MIG describes the files; nil if it may open none: the
 // driver makes their nodes when they are asked for.
 func instances(proc, dev, minor string) (ids []string) {
 	files, _ := filepath.Glob(filepath.Join(proc, "driver", "nvidia", "capabilities", "gpu"+minor, "mig", "gi*", "access"))

@@ -68,5 +68,5 @@ func (m *Meter) utilization(now procfs.CPUStat) float64 {
 	idle := passed(now.Idle, previous.Idle) + passed(now.Iowait, previous.Iowait)
 	busy := passed(now.User, previous.User) + passed(now.Nice, previous.Nice) + passed(now.System, previous.System) +
 		passed(now.IRQ, previous.IRQ) + passed(now.SoftIRQ, previous.SoftIRQ) + passed(now.Steal, previous.Steal)
-	return busy / (busy + idle) // NaN where not a tick has passed
+	return busy / (busy + idle) // NaN if not a tick has passed
 }

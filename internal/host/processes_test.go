@@ -166,7 +166,7 @@ func TestNamesThatHang(t *testing.T) {
 			{50 * time.Second, "5", 0},
 			{10 * time.Second, "user5", 0},
 			{8 * time.Minute, "user5", 0},
-			{2 * time.Minute, "5", 100 * time.Millisecond}, // asked for anew
+			{2 * time.Minute, "5", 100 * time.Millisecond}, // requested again
 		} {
 			time.Sleep(c.after)
 			asked := time.Now()

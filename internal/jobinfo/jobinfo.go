@@ -45,7 +45,7 @@ type State struct {
 	Malformed int  // files in which something is wrong
 	Full      bool // more files than are read
 	// Err is why the directory cannot be read, or the first thing that is wrong in a
-	// file; nil where all is well.
+	// file; nil if all is well.
 	Err error
 }
 

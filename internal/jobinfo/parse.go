@@ -13,7 +13,7 @@ const (
 	maxText  = 256
 )
 
-// Info is what is known of a job; "" is not known.
+// Info is what is known about a job; "" is not known.
 type Info struct{ User, Account, Partition string }
 
 // content is what a file says, and the first thing that is wrong in it.

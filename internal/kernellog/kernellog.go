@@ -207,7 +207,7 @@ func (l *Log) time(since time.Duration) time.Time {
 }
 
 // loaded forgets the XIDs from before the driver was loaded, when we read what happened
-// before we began: boards come up anew with it. The caller holds mu.
+// before we began: boards come up again with it. The caller holds mu.
 func (l *Log) loaded() {
 	if l.current {
 		return

@@ -42,7 +42,7 @@ func wantOwners(t *testing.T, when string, c *Completer, set *canonical.Allocati
 }
 
 // TestCompleter: what the exporter's labels say is withheld until the answer comes, stands
-// where there is none, and nothing is asked of what is no pod.
+// if there is none, and nothing is asked of what is no pod.
 func TestCompleter(t *testing.T) {
 	f := &fakeLookUp{owners: map[string]Owner{"a": {"CronJob", "nightly"}, "b": {"Deployment", "web"}}}
 	resolving(t, f, func(t *testing.T, r *Resolver) {

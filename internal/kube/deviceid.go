@@ -4,7 +4,7 @@ import "strings"
 
 // reference names a device as the kubelet does, or as the ResourceSlices of its node.
 type reference struct {
-	// uuid is that of a board, GPU-…, or of a MIG device, MIG-…, in lower case; "" where
+	// uuid is that of a board, GPU-…, or of a MIG device, MIG-…, in lower case; "" if
 	// minor names the board.
 	uuid string
 	// minor is the number of the board's device file: 0 of /dev/nvidia0.
@@ -13,7 +13,7 @@ type reference struct {
 	// known.
 	instance string
 	// parent is the uuid of the board that a MIG device is on, in lower case, and profile
-	// its size as normalProfile has it; "" where they are not known.
+	// its size as normalProfile has it; "" if they are not known.
 	parent, profile string
 }
 
@@ -97,7 +97,7 @@ func (r reference) byMinor(id string) (reference, bool) {
 }
 
 // profileOf is the profile that the name of a resource has: 1g.10gb of
-// nvidia.com/mig-1g.10gb.shared. "" where it names none.
+// nvidia.com/mig-1g.10gb.shared. "" if it names none.
 func profileOf(resource string) string {
 	profile, ok := strings.CutPrefix(resource, migResource)
 	if !ok {

@@ -59,7 +59,7 @@ type Discovery struct {
 type candidate struct {
 	exporter Exporter
 	runs     bool
-	version  uint64 // of the pod, which rises with each change; 0 where it is no number
+	version  uint64 // of the pod, which rises with each change; 0 if it is no number
 	told     uint64 // how many were told before
 }
 

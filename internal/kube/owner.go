@@ -60,7 +60,7 @@ type cluster struct {
 	obstacles
 
 	kinds  *answers[schema.GroupVersionKind, resource]
-	owners *answers[types.UID, *metav1.OwnerReference] // of owners; nil where nothing owns one
+	owners *answers[types.UID, *metav1.OwnerReference] // of owners; nil if nothing owns one
 }
 
 // obstacles are what keeps an API server that answers from giving what it is asked for.

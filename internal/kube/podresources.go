@@ -52,7 +52,7 @@ type listed struct {
 	// unknown is how many device ids of NVIDIA's resources could not be read.
 	unknown int
 	// existing is how many MIG devices of each profile the node has, handed out or not; nil
-	// where it was not asked for.
+	// if it was not asked for.
 	existing map[string]int
 }
 

@@ -21,10 +21,10 @@ const (
 	maxQueued = 2048
 	// maxInFlight is how many look-ups are under way at once.
 	maxInFlight = 4
-	// round is how often what is known of the pods that hold GPUs is gone through.
+	// round is how often what is known about the pods that hold GPUs is gone through.
 	round = 15 * time.Second
-	// lookAgain is how old an answer gets before it is asked for anew, and lookAgainSoon
-	// one that may be incomplete. The old one stands meanwhile.
+	// lookAgain is how old an answer gets before it is requested again, and
+	// lookAgainSoon one that may be incomplete. The old one stands meanwhile.
 	lookAgain     = 10 * time.Minute
 	lookAgainSoon = time.Minute
 	// outOfUse is the time without a request for a pod after which its answer expires: its source
@@ -59,7 +59,7 @@ type Resolver struct {
 	pods *recent[Pod, *entry]
 }
 
-// entry is what is known of a pod.
+// entry is what is known about a pod.
 type entry struct {
 	owner    Owner // zero where it is not known
 	answered bool
@@ -208,7 +208,7 @@ func (r *Resolver) fail(pod Pod, err error) {
 	}
 }
 
-// standing is what is known of a pod's owner.
+// standing is what is known about a pod's owner.
 type standing uint8
 
 const (

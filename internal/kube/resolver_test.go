@@ -132,8 +132,8 @@ func TestResolverAnswersWhenItKnows(t *testing.T) {
 	})
 }
 
-// TestResolverLooksAgain: an answer that is in use is asked for anew now and then, sooner
-// if there was none or not to the end, and stands until then.
+// TestResolverLooksAgain: an answer that is in use is requested again now and then,
+// sooner if there was none or not to the end, and stands until then.
 func TestResolverLooksAgain(t *testing.T) {
 	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}}
 	resolving(t, f, func(t *testing.T, r *Resolver) {

@@ -63,7 +63,7 @@ func (d *sliceDevice) text(name string) string {
 	return ""
 }
 
-// reference returns which device d is; ok is false where it does not tell.
+// reference returns which device d is; ok is false if it does not tell.
 func (d *sliceDevice) reference(at poolDevice) (r reference, ok bool) {
 	r.uuid = d.text("uuid")
 	if d.text("type") != "mig" && !strings.HasPrefix(r.uuid, migPrefix) {

@@ -1,6 +1,6 @@
 package kube
 
-// result is what came of a look-up.
+// result is the result of a look-up.
 type result int
 
 const (

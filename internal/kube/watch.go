@@ -22,7 +22,7 @@ const (
 	// pageSize is how many pods are asked for at once.
 	pageSize = 500
 	// watchTime is how long one watch lasts at least, and at most twice as long: not all
-	// begin anew at once.
+	// start again at once.
 	watchTime = 5 * time.Minute
 	// watchGrace is how much longer we wait for its end.
 	watchGrace = 30 * time.Second

@@ -158,8 +158,8 @@ func (s *site) parent() ast.Node {
 // isConstant reports whether the compiler knows the value of an expression.
 func (s *site) isConstant(e ast.Expr) bool { return s.info.Types[e].Value != nil }
 
-// typeOf returns how the file writes the type that an expression has where it is, "" where
-// it cannot.
+// typeOf returns how the file writes the type that an expression has where it is, "" if it
+// cannot.
 func (s *site) typeOf(e ast.Expr) string {
 	t := s.info.TypeOf(e)
 	if t == nil || types.IsInterface(t) {

@@ -110,7 +110,7 @@ func (p *pkg) written(f *source, n ast.Node) string {
 	return strings.Join(strings.Fields(string(f.text[p.offset(n.Pos()):p.offset(n.End())])), " ")
 }
 
-// spelled returns how a file writes a type, "" where it cannot: it does not import what the
+// spelled returns how a file writes a type, "" if it cannot: it does not import what the
 // type is from.
 func (p *pkg) spelled(f *source, t types.Type) string {
 	spelled := true

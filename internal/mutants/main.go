@@ -29,7 +29,7 @@ PACKAGE is a directory of the table of targets, such as internal/compute; withou
 
 `
 
-// run is main: 0 where all mutants were killed or are explained, 1 where not, 2 of wrong usage.
+// run is main: 0 if all mutants were killed or are explained, 1 if not, 2 of wrong usage.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -26,7 +26,7 @@ func numeral(n ast.Node) (e ast.Expr, kind token.Token) {
 	return nil, 0
 }
 
-// altered returns another number than that of value, "" where there is none.
+// altered returns another number than that of value, "" if there is none.
 func altered(value constant.Value, kind token.Token) string {
 	if value == nil {
 		return ""

@@ -37,7 +37,7 @@ func (c *campaign) explains(r result) bool {
 	return slices.ContainsFunc(c.explained, func(e explanation) bool { return e.dir == r.dir && e.name == r.name() })
 }
 
-// verdict is nil where each mutant that was tried is killed, or explained and not killed.
+// verdict is nil if each mutant that was tried is killed, or explained and not killed.
 func (c *campaign) verdict() (err error) {
 	for _, r := range c.results {
 		known := c.explains(r)

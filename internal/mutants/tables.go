@@ -109,8 +109,8 @@ func cell(s *site) {
 	}
 }
 
-// cells returns the cells of a row: the fields of a struct, nil where it does not give them;
-// of arrays and maps of plain values these.
+// cells returns the cells of a row: the fields of a struct, nil if it does not give them; of
+// arrays and maps of plain values these.
 func (s *site) cells(e ast.Expr, table *ast.CompositeLit) []ast.Expr {
 	inner, ok := e.(*ast.CompositeLit)
 	if !ok {

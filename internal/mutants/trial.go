@@ -23,7 +23,7 @@ const (
 	quickCPU   = 20      // seconds of CPU, for the quick tests
 	mostCPU    = 60      // for all
 	mostMemory = 4 << 20 // KiB of address space
-	mostTime   = "10m"   // for tests that wait for ever
+	mostTime   = "10m"   // for tests that wait forever
 )
 
 // suite is the tests of a package, with mutants compiled in.
@@ -31,7 +31,7 @@ type suite struct {
 	dir, binary string // of its sources
 	// first are the quick tests, as a regular expression; broken those that fail with no
 	// mutant on, since the switches cost time or memory.
-	first  string // "" where that is not known
+	first  string // "" if that is not known
 	broken []string
 }
 

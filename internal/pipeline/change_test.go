@@ -11,7 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// TestChange: the next reading is judged and translated anew, and counters go on.
+// TestChange: the next reading is judged and translated again, and counters go on.
 func TestChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{say: func(int) (string, error) {

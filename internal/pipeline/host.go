@@ -18,7 +18,7 @@ const (
 // hostWatch reads the host for the reading goroutine. It may delay one reading by
 // hostPatience; while a read of the host hangs, the others are not kept waiting.
 type hostWatch struct {
-	read func() canonical.Host // nil where there is none to read
+	read func() canonical.Host // nil if there is none to read
 
 	asks    chan struct{}
 	answers chan canonical.Host

@@ -10,10 +10,10 @@ const (
 	maxStreamedGap = 3
 )
 
-// meter measures the time that each reading stands for: that since the one
-// before, in whole microseconds that add up to the time since the first, but
-// never more than longest. The first reading, and one that is not later than the
-// one before, stand for none.
+// meter measures the time that each reading stands for: that since the previous
+// one, in whole microseconds that add up to the time since the first, but never
+// more than longest. The first reading, and one that is not later than the
+// previous one, stand for none.
 type meter struct {
 	longest time.Duration // 0 leaves it to period
 	// period of a stream as it was asked for. A stream that takes longer, and

@@ -75,10 +75,10 @@ type Pipeline struct {
 	caps source.Caps
 	// fetcher is the source of a kind that can be asked while it is; nil for another.
 	fetcher source.Fetcher
-	// version names the program or library that the source reads with; nil where it
+	// version names the program or library that the source reads with; nil if it
 	// does not know.
 	version func() string
-	// notes tells what is amiss with the source though it is read; nil where it never is.
+	// notes tells what is amiss with the source though it is read; nil if it never is.
 	notes func() []source.Note
 
 	// ctx is that of every read; cancel ends it with the pipeline.
@@ -242,7 +242,7 @@ const stopTimeout = 5 * time.Second
 func (p *Pipeline) stop() {
 	p.cancel()
 	select {
-	case p.reader <- struct{}{}: // for good
+	case p.reader <- struct{}{}: // permanently
 	case <-time.After(stopTimeout):
 	}
 }

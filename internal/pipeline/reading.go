@@ -107,7 +107,7 @@ func (p *Pipeline) judge(snap *canonical.Snapshot, b *raw.Batch) {
 }
 
 // outgrown reports that r has far more memory than a reading of so many samples
-// needs: one huge body must not pin its size for good.
+// needs: one huge body must not pin its size permanently.
 func (r *reading) outgrown(samples int) bool {
 	const keep, factor = 1 << 16, 8 // samples, of 16 bytes each and some 200 of text
 	return cap(r.batch.Samples) > keep && cap(r.batch.Samples)/factor > samples
@@ -211,7 +211,7 @@ type contents struct {
 	fingerprint uint64
 }
 
-// changed reports whether anything in b differs from the reading before.
+// changed reports whether anything in b differs from the previous reading.
 func (p *Pipeline) changed(b *raw.Batch) bool {
 	before := p.contents
 	p.contents = contents{b.Dict, b.Dict.Generation(), b.Fingerprint()}

@@ -46,7 +46,7 @@ func (p *Pipeline) Read(ctx context.Context) (*canonical.Snapshot, func(), error
 			ctx, cancel = context.WithDeadline(ctx, begun.Add(p.opts.Timeout))
 			defer cancel()
 		case f.overdue && f.begun.Before(begun) && ctx.Err() == nil:
-			// It had begun before this scrape came, which asks anew.
+			// It had begun before this scrape came, which asks again.
 		default:
 			return nil, nil, f.failure
 		}

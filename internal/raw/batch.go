@@ -67,8 +67,8 @@ type Batch struct {
 	Unfinished bool
 
 	// Exposition appends the text that an exporter would have sent for the Samples.
-	// It is nil where Body is that text, and where there is none. It may be called
-	// from any goroutine until the next Read into the Batch.
+	// It is nil if Body is that text, and if there is none. It may be called from
+	// any goroutine until the next Read into the Batch.
 	Exposition func(dst []byte, b *Batch) []byte
 	// Own appends what the Samples have and no exporter does, for recordings; nil is
 	// nothing. It may be called as Exposition is.

@@ -13,7 +13,7 @@ type Label = exposition.Label
 type Family struct {
 	Name string
 	// Help is the text of the family's first HELP line in the last scan, still
-	// escaped, "" where it had none.
+	// escaped, "" if it had none.
 	Help string
 }
 
@@ -24,7 +24,7 @@ type Family struct {
 // one label set are two blocks. The empty block "" stands for a series without
 // braces.
 //
-// Ids only grow, until Compact hands them out anew and Generation changes. The
+// Ids only grow, until Compact hands them out again and Generation changes. The
 // ids of a Batch are void once the generation is another than when the Batch was
 // scanned. A Dict belongs to the goroutine that reads its source and is not safe
 // for concurrent use.
@@ -59,8 +59,8 @@ func (d *Dict) Labels(id uint32, dst []Label) []Label {
 	return exposition.ParseLabels(d.blocks[id], dst)
 }
 
-// Generation changes whenever ids were handed out anew; everything remembered
-// by id is void then.
+// Generation changes whenever ids were reassigned; everything remembered by id
+// is void then.
 func (d *Dict) Generation() uint64 { return d.generation }
 
 // FamilyID returns the id of a family name, adding it where it is new. It does
@@ -72,7 +72,7 @@ func (d *Dict) FamilyID(name []byte) uint32 { return d.familyOf(exposition.View(
 func (d *Dict) BlockID(block []byte) uint32 { return d.blockOf(exposition.View(block)) }
 
 // Compact forgets the families and label blocks for which keep answers false,
-// numbers the others anew in their old order, and raises the generation. Kept
+// numbers the others again in their old order, and raises the generation. Kept
 // families keep their Help.
 func (d *Dict) Compact(keepFamily, keepBlock func(id uint32) bool) {
 	families, blocks := d.families, d.blocks

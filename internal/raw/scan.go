@@ -27,7 +27,7 @@ const (
 // accepts and rejects what a Prometheus server would, its parser and what looks at
 // the labels behind that.
 //
-// A scrape mostly repeats the one before it, so a Scanner remembers which label
+// A scrape mostly repeats the previous one it, so a Scanner remembers which label
 // block followed which and compares before it parses. Bytes equal to a block that
 // was once accepted are accepted again; thus a hint can be of no use, but never
 // change a result.

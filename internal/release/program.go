@@ -39,7 +39,7 @@ type module struct {
 type license struct {
 	name string // of the file, from the root of the module
 	text string
-	id   string // of SPDX, "" where the file is none of the licences we know, such as a NOTICE
+	id   string // of SPDX, "" if the file is none of the licences we know, such as a NOTICE
 }
 
 // inspect reads a program, and finds the modules that are linked into it in Go's module

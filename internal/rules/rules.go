@@ -44,7 +44,7 @@ type Rule struct {
 	Text   string // the expression as it is written
 	Expr   parser.Expr
 	// Labels are the group's and the rule's, which win. They replace those of the
-	// results; an empty value removes the label. Nil where there are none.
+	// results; an empty value removes the label. Nil if there are none.
 	Labels map[string]string
 }
 

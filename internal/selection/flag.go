@@ -48,7 +48,7 @@ func (all devices) readFlag(value string) (picks []int, everything bool, missing
 	return picks, everything, missing, nil
 }
 
-// absentError is about devices that are not there, named in a way that can be read.
+// absentError is about devices that are missing, named in a way that can be read.
 type absentError struct{ error }
 
 // byRange returns the boards of an index, `2`, or of a range, `2-3`. Where some are

@@ -14,8 +14,8 @@ import (
 
 // Request says which devices are wanted. The zero Request wants all.
 type Request struct {
-	// GPUs is the value of --gpus, "" where it was not given: indices and ranges
-	// of them as in the label gpu, UUIDs of boards and of MIG devices or enough
+	// GPUs is the value of --gpus, "" if it was not given: indices and ranges of
+	// them as in the label gpu, UUIDs of boards and of MIG devices or enough
 	// characters of their beginning, and all.
 	GPUs string
 	// ShowAll is --show-all.
@@ -23,7 +23,7 @@ type Request struct {
 	// LookupEnv is asked where neither flag was given; nil is an empty
 	// environment.
 	LookupEnv func(name string) (value string, ok bool)
-	// Visible are the boards that this process may open, nil where that is not known: no
+	// Visible are the boards that this process may open, nil if that is not known: no
 	// other is chosen, whatever is asked for.
 	Visible []Visible
 	// Local devices are of this machine for certain. Others may be of one behind a tunnel,
@@ -37,9 +37,8 @@ type Request struct {
 
 // Select returns what r chooses of a list of devices, in which an instance's Board is
 // the index of its board. A board is chosen with all of its instances. The devices that
-// --gpus names and that are not there are the selection's Missing; where none of them
-// is, that is an error. Errors name the flag or variable, what is there, and what to
-// write.
+// --gpus names and that are missing are the selection's Missing; where none of them is,
+// that is an error. Errors name the flag or variable, what is there, and what to write.
 func (r Request) Select(all []canonical.Device) (canonical.Selection, error) {
 	if r.Elsewhere {
 		r.ShowAll = r.ShowAll || !r.Sees(all) || ofSeveralHosts(all)

@@ -12,8 +12,8 @@ import (
 // CUDA and nvidia-smi count them.
 type Visible struct {
 	UUID, PCIBusID string
-	// Instances are the ids of its MIG instances that this process may open, nil where that
-	// is not known.
+	// Instances are the ids of its MIG instances that this process may open, nil if that is
+	// not known.
 	Instances []string
 }
 
@@ -23,7 +23,7 @@ func (v *Visible) opens(instance string) bool {
 }
 
 // confines report of each device whether this process may open it, or it is of another
-// machine; nil where that is not known.
+// machine; nil if that is not known.
 type confines []bool
 
 // confine returns all with what CUDA calls the boards where that was not known, and the

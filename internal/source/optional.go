@@ -69,7 +69,7 @@ type Process struct {
 	PID int
 	// UUID is the board's. Instance is the id of its MIG instance, "" for none.
 	UUID, Instance string
-	// MemoryUsed is device memory, in bytes; NaN where the driver does not report it.
+	// MemoryUsed is device memory, in bytes; NaN if the driver does not report it.
 	MemoryUsed float64
 	Kind       ProcessKind
 }

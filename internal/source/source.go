@@ -35,7 +35,7 @@ type Caps struct {
 	Backend     string // the word of --backend: prometheus, replay, …
 	Kind        Kind
 	Aggregation Aggregation
-	Period      time.Duration // of a stream; 0 where the reader sets the pace
+	Period      time.Duration // of a stream; 0 if the reader sets the pace
 	Local       bool          // the source reads this machine
 	Host        string        // the host name that the source gives, "" if none
 }

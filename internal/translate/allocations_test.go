@@ -176,7 +176,7 @@ func TestOwnerStays(t *testing.T) {
 			t.Error("another allocationSet")
 		}
 	}
-	// Once the pod was gone it is described anew; what a later row adds counts too.
+	// Once the pod was gone it is described again; what a later row adds counts too.
 	r.read(allocated("0", ``))
 	r.read(podOn("0", "a"))
 	r.checkHolds(onPod(0, "a"))
@@ -200,7 +200,7 @@ func TestMaxAllocations(t *testing.T) {
 		{"c a d b e", "a b", 1},
 		{"b c d", "b c", 0}, // c came before d
 		{"d", "d", 0},
-		{"d a b", "d a", 1}, // b came anew
+		{"d a b", "d a", 1}, // b came again
 		{"", "", 0},
 	}
 	for _, step := range steps {
@@ -232,7 +232,7 @@ func TestHoldersOfTooManyDevices(t *testing.T) {
 	}
 }
 
-// When ids are handed out anew, holders stay what they were.
+// When ids are reassigned, holders stay what they were.
 func TestDictCompactsUnderHolders(t *testing.T) {
 	r := newReader(t, Options{MaxAllocations: 2})
 	r.read(podOn("0", "gone") + podOn("0", "a"))

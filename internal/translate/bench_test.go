@@ -50,7 +50,7 @@ func BenchmarkRender(b *testing.B) {
 }
 
 // BenchmarkChurn is a reading in which one pod of one device is another than in
-// the reading before.
+// the previous reading.
 func BenchmarkChurn(b *testing.B) {
 	for _, entities := range []int{8, 112, 1024} {
 		b.Run(fmt.Sprintf("%dx60", entities), func(b *testing.B) {

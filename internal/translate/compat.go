@@ -46,7 +46,7 @@ type derivation struct {
 	quantity, from int
 }
 
-// compatFamily is what is known of a family of the source.
+// compatFamily is what is known about a family of the source.
 type compatFamily struct {
 	own   int   // the family of ours that it is by its name, -1 for none
 	gives int   // the quantity, -1 for none that we have words for
@@ -96,7 +96,7 @@ func newCompat(opts *Options, quantities []quantity) *compat {
 	return c
 }
 
-// forget drops what is known of a Dict. As what learns, it does nothing on nil.
+// forget drops what is known about a Dict. As what learns, it does nothing on nil.
 func (c *compat) forget() {
 	if c == nil {
 		return

@@ -351,8 +351,9 @@ func absentOf(r *reader) string {
 	return strings.Join(names, " ")
 }
 
-// Boards that a source names as lost are absent while others are read, by what is known of
-// them; one that has a reading is there, and so is the board of an instance that has.
+// Boards that a source names as lost are absent while others are read, by what is known
+// about them; one that has a reading is there, and so is the board of an instance that
+// has.
 func TestLostBoards(t *testing.T) {
 	a := temp(`gpu="0",UUID="A"`, 40)
 	const named = `gpu_lost{gpu="2",UUID="C",pci_bus_id="1A",modelName="M"} 1

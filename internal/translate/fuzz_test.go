@@ -207,8 +207,8 @@ func heldRow(tr *Translator, frame *c.Frame, b *raw.Batch, id int32) int {
 	return held
 }
 
-// checkCounts counts the cells that samples reach anew, by names and labels, and
-// compares the sum of what was dropped with that of what could be.
+// checkCounts counts the cells that samples reach again, by names and labels,
+// and compares the sum of what was dropped with that of what could be.
 func checkCounts(t *testing.T, tr *Translator, b *raw.Batch, report *Report) {
 	t.Helper()
 	cells := map[string]bool{}

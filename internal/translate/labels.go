@@ -59,7 +59,7 @@ const (
 	numRoles
 )
 
-// values are the labels of a row by role, "" where a label is absent or blank.
+// values are the labels of a row by role, "" if a label is absent or blank.
 type values [numRoles]string
 
 // labelNames gives the role of each label, by its name in lower case: over the

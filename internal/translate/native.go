@@ -4,7 +4,7 @@ import "slices"
 
 // Native is how `dcgmi dmon` gives the reading of a family of the exporter.
 type Native struct {
-	// Column is the short name by which it heads the numbers, "" where it has none.
+	// Column is the short name by which it heads the numbers, "" if it has none.
 	Column string
 	// A number n of the column is n × Times / Per of the family.
 	Times, Per float64

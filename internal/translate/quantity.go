@@ -15,7 +15,7 @@ type quantity struct {
 	worded [numVersions]wording
 }
 
-// wording is how a version gives a quantity. The name is "" where it has none.
+// wording is how a version gives a quantity. The name is "" if it has none.
 type wording struct {
 	name string
 	unit Unit

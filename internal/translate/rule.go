@@ -13,7 +13,7 @@ type rule struct {
 	// slot is the column of the frame or, from canonical.NumFields on, one of
 	// the columns of fallback rows.
 	slot int
-	// quantity is the index of what it reads, -1 where no version has words for that.
+	// quantity is the index of what it reads, -1 if no version has words for that.
 	quantity                   int
 	blanks                     blanks
 	times, per                 float64

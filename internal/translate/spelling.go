@@ -19,7 +19,7 @@ type Spelling struct {
 	Blanks []Blank
 	// What is below Lowest or above Highest, in SI, is no value either, but that
 	// what is up to Overshoot counts as Highest. Highest may be infinite, and
-	// Overshoot is 0 where there is none.
+	// Overshoot is 0 if there is none.
 	Lowest, Highest, Overshoot float64
 	// PercentOrRatio is set where numbers are either, Times and Per are those of
 	// Ratio, and each reading has to show which: see UtilRatioEvidence.

@@ -85,8 +85,8 @@ func TestPodsLeaveTheTopologyAlone(t *testing.T) {
 	}
 }
 
-// When ids are handed out anew, nothing of the old ones is left, and devices stay
-// what they were.
+// When ids are reassigned, nothing of the old ones is left, and devices stay what
+// they were.
 func TestDictCompacts(t *testing.T) {
 	r := newReader(t, Options{})
 	first := temp(`gpu="9",UUID="Z"`, 1) + "DCGM_FI_DEV_NOBODY_KNOWS{gpu=\"9\",UUID=\"Z\"} 1\n"

@@ -53,7 +53,7 @@ type Translator struct {
 	util                   utilRatio
 	compat                 *compat // nil without Options.Compat
 
-	// What is known of the ids of dict at its generation.
+	// What is known about the ids of dict at its generation.
 	dict       *raw.Dict
 	generation uint64
 	families   []family
@@ -83,7 +83,7 @@ type Translator struct {
 	labels         []raw.Label
 }
 
-// family is what is known of a family id.
+// family is what is known about a family id.
 type family struct {
 	rule    *rule // nil if we have no name for it
 	unknown bool  // it is the vendor's and has no rule
@@ -272,7 +272,7 @@ func (t *Translator) begin(dst *canonical.Frame) {
 	t.cliques.seen, t.xids.samples = 0, t.xids.samples[:0]
 }
 
-// seeNamed notes a row that only names its device. It returns false where the topology
+// seeNamed notes a row that only names its device. It returns false if the topology
 // does not have it.
 func (t *Translator) seeNamed(p *position) bool {
 	if p.row == named {

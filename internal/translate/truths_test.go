@@ -10,7 +10,7 @@ import (
 )
 
 // truth is one physical reading of two boards and how each dialect words it: as
-// `family value`, "" where the dialect has no word for it.
+// `family value`, "" if the dialect has no word for it.
 type truth struct {
 	field  c.Field
 	values [2]float64

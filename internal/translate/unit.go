@@ -68,7 +68,7 @@ type unitInfo struct {
 	si         []canonical.Unit // what it can be a unit of
 	times, per float64
 	// overshoot is the largest SI value that still counts as the highest of its
-	// field; 0 where nothing above that does.
+	// field; 0 if nothing above that does.
 	overshoot float64
 	blanks    blanks
 }

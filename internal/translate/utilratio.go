@@ -24,7 +24,7 @@ type evidence struct {
 }
 
 // unit weighs the evidence: values prove, everything else only suggests. It is
-// "" where nothing suggests a unit or the suggestions contradict each other.
+// "" if nothing suggests a unit or the suggestions contradict each other.
 func (e evidence) unit() Unit {
 	switch {
 	case e.above:

@@ -110,7 +110,7 @@ func legacyJob(v *values, pod string) string {
 	return job
 }
 
-// cutLast cuts s at its last dash; both parts are "" where it has none.
+// cutLast cuts s at its last dash; both parts are "" if it has none.
 func cutLast(s string) (before, after string) {
 	i := strings.LastIndexByte(s, '-')
 	if i < 0 {

@@ -189,7 +189,7 @@ func (m *model) paste(text string) {
 	}
 }
 
-// enter handles a typed line, and removes the message of the one before.
+// enter handles a typed line, and removes the message of the previous one.
 func (m *model) enter(line string) {
 	m.message("")
 	if rest, ok := strings.CutPrefix(line, ":"); ok {

@@ -36,7 +36,7 @@ type model struct {
 	now   func() time.Time
 	cmds  []tea.Cmd // that the next Update returns
 
-	player *history.Player // nil where nothing is replayed
+	player *history.Player // nil if nothing is replayed
 	latest []*client.Node  // also while the screen is frozen
 	watch  *history.Watch
 	filter view.Filter
@@ -67,7 +67,7 @@ type model struct {
 	chosen    bool   // someone chose what is selected, if only by pressing a key
 
 	settingsFile  string  // "" is nowhere
-	listProcesses tea.Cmd // nil where nobody can
+	listProcesses tea.Cmd // nil if nobody can
 	listing       bool
 	listEvents    tea.Cmd // as listProcesses
 	asking        bool    // for events
@@ -329,7 +329,7 @@ func (m *model) learn() {
 	}
 }
 
-// merge makes the list of events anew, unless no node serves any.
+// merge makes the list of events again, unless no node serves any.
 func (m *model) merge() {
 	m.state.Listed = nil
 	for _, list := range m.served {

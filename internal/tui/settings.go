@@ -29,7 +29,7 @@ type settings struct {
 	Plot       string `json:"plot,omitempty"`
 }
 
-// SettingsFile returns the file of the settings by the environment, "" where that
+// SettingsFile returns the file of the settings by the environment, "" if that
 // names no folder.
 func SettingsFile(lookupEnv func(string) (string, bool)) string {
 	if dir, _ := lookupEnv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {

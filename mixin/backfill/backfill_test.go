@@ -26,7 +26,7 @@ func TestAlertsWaitAndHold(t *testing.T) {
 		{"0s", "0s", ".xx.x", ".ff.f", 6240},
 		{"2m", "0s", "xxxx..", "ppff..", 0},
 		{"2m", "0s", "xx.xxx", "pp.ppf", 6180},
-		{"1m", "2m", "xx.x...x", "pfffff.p", 6420}, // it is over at the second minute without, and begins anew
+		{"1m", "2m", "xx.x...x", "pfffff.p", 6420}, // it is over at the second minute without, and starts again
 		{"5m", "2m", "xx..", "pp..", 0},
 	} {
 		wait, err := model.ParseDuration(c.wait)

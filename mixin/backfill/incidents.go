@@ -7,7 +7,7 @@ type Incident struct {
 	Name string
 	// Alert is the alert that finally reports it.
 	Alert string
-	// Where it is; UUID and GPU are "" where it is no board's, Job where it is none's.
+	// Where it is; UUID and GPU are "" if it is no board's, Job where it is none's.
 	Cluster, Hostname, Instance, GPU, UUID, Job string
 	At                                          time.Duration // since the fleet began
 }

@@ -38,7 +38,7 @@ type Plan struct {
 	Days int
 }
 
-// Played is what came of a Plan.
+// Played is the result of a Plan.
 type Played struct {
 	// Start is when the hour in which things go wrong begins, End its last scrape.
 	Start, End time.Time

@@ -89,7 +89,7 @@ type proxy struct {
 	targets []*target
 }
 
-// startProxy runs the proxy of a host of a fleet until ctx ends, with what is known of jobs.
+// startProxy runs the proxy of a host of a fleet until ctx ends, with what is known about jobs.
 func startProxy(ctx context.Context, h *host, began time.Time, jobs *jobinfo.Directory) (*proxy, error) {
 	translator, err := translate.New(translate.Options{FallbackHost: h.name})
 	if err != nil {
@@ -126,7 +126,7 @@ func startProxy(ctx context.Context, h *host, began time.Time, jobs *jobinfo.Dir
 type target struct {
 	path, job string
 	known     map[string]*scraped // by the text of the series
-	present   []*scraped          // in the order of the scrape before
+	present   []*scraped          // in the order of the previous scrape
 	up        *series
 }
 

@@ -31,7 +31,7 @@ type series struct {
 	tail   chunkenc.Appender // of the last chunk
 }
 
-// series returns that of labels, a new one where there is none yet.
+// series returns that of labels, a new one if there is none yet.
 func (s *store) series(l labels.Labels) *series {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -206,7 +206,7 @@ func (d *node) boardReadings(b *board) map[canonical.Field]float64 {
 		case 0:
 			b.counters[f] += float64(1 + d.r.IntN(3))
 		case 1:
-			b.counters[f] = float64(d.r.IntN(2)) // begun anew
+			b.counters[f] = float64(d.r.IntN(2)) // started again
 		}
 		give(f, b.counters[f])
 	}

@@ -27,7 +27,7 @@ func shipped(tb testing.TB) string {
 	return string(b)
 }
 
-// TestFileIsGenerated fails where a constant was changed and the file was not.
+// TestFileIsGenerated fails if a constant was changed and the file was not.
 func TestFileIsGenerated(t *testing.T) {
 	want, err := exporterRules().render()
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 )
 
 // server does what a Prometheus does with targets and one group of rules: it scrapes,
-// evaluates in order, and marks as stale what is no longer there. The query engine is
-// the real one.
+// evaluates in order, and marks as stale what is gone. The query engine is the real
+// one.
 type server struct {
 	tb      testing.TB
 	store   *store

@@ -30,7 +30,7 @@ func stuck(history []Reading) bool {
 // steady reports whether the last three readings hold.
 func steady(history []Reading, holds func(row []float64) bool) bool { return run(history, holds) >= 3 }
 
-// restarted returns when the board last started anew in a history: when a counter fell, there
+// restarted returns when the board last restarted in a history: when a counter fell, there
 // was no reading for over three minutes, it came back, or it was cut or no longer is.
 func restarted(history []Reading) (at time.Time, ever bool) {
 	for i, h := range history {
@@ -77,7 +77,7 @@ func fewerLinks(history []Reading) bool {
 }
 
 // finding is what is found about a condition: whether it was read, and where it is raised,
-// in which state of two, "" where it has one.
+// in which state of two, "" if it has one.
 type finding struct {
 	read, raised bool
 	state        string

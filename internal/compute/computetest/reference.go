@@ -31,8 +31,8 @@ func DefaultOptions() Options {
 	}}
 }
 
-// Reading is one reading of a board: a row of canonical fields, NaN where absent. A history
-// of a board lacks the readings of the source that the board was not in.
+// Reading is one reading of a board: a row of canonical fields, NaN if absent. A history of
+// a board lacks the readings of the source that the board was not in.
 type Reading struct {
 	At  time.Time
 	Row []float64
@@ -54,7 +54,7 @@ func engine(row []float64) (float64, bool) {
 	return percent(row[canonical.NVMLUtilization])
 }
 
-// Activity returns real utilization and coverage as fractions, NaN where there is none,
+// Activity returns real utilization and coverage as fractions, NaN if there is none,
 // and the workload class of a device that was read itself.
 func Activity(row []float64, o Options) (utilization, coverage float64, class string) {
 	util, known, coverage := score(row, o)
@@ -189,7 +189,7 @@ func Warning(model string) float64 {
 	return 93
 }
 
-// xid is the XID of the last reading of a history, 0 where there is none.
+// xid is the XID of the last reading of a history, 0 if there is none.
 func xid(history []Reading) int {
 	if v := history[len(history)-1].Row[canonical.XIDLast]; !math.IsNaN(v) {
 		return int(v)

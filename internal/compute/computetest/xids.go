@@ -142,7 +142,7 @@ func Totals(history []Reading) map[int]int {
 }
 
 // fell reports whether a counter fell with the last reading that does only when the board
-// starts anew.
+// restarts.
 func fell(history []Reading) bool {
 	for _, f := range []canonical.Field{canonical.Energy, canonical.ECCSingleBitVolatile, canonical.ECCDoubleBitVolatile} {
 		if before, now := lastTwo(history, f); before-now > 1 || now == 0 && before > 0 {
@@ -152,8 +152,8 @@ func fell(history []Reading) bool {
 	return false
 }
 
-// wentOn reports whether the board's energy shows with the last reading that it did not start
-// anew.
+// wentOn reports whether the board's energy shows with the last reading that it did not
+// restart.
 func wentOn(history []Reading) bool {
 	before, now := lastTwo(history, canonical.Energy)
 	return now >= before

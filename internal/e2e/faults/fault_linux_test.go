@@ -116,7 +116,7 @@ func TestFaults(t *testing.T) {
 }
 
 // run tells the story of one fault: the program serves, the fault befalls it, is seen, and
-// goes away; the program serves again, and has taken nothing for good.
+// goes away; the program serves again, and has taken nothing permanently.
 func run(w *world) {
 	if w.fault.cold {
 		w.check() // what is made for the first time is no leak

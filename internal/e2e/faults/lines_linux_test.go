@@ -148,7 +148,7 @@ func recutting() answer {
 	return each(func(n int) string { return reading(during) + cut(itoa(n)) })
 }
 
-// falling has fewer retries each time: the driver was loaded anew.
+// falling has fewer retries each time: the driver was reloaded.
 func falling() answer {
 	return each(func(n int) string {
 		return reading(during) + "DCGM_FI_DEV_PCIE_REPLAY_COUNTER" + board + itoa(1000-n) + "\n"

@@ -22,7 +22,7 @@ import (
 type world struct {
 	*testing.T
 	fault    fault
-	exporter *exporter // nil where the program drives dcgmi
+	exporter *exporter // nil if the program drives dcgmi
 	dcgmi    string    // the program that it drives
 	child    *e2etest.Child
 	url      string   // of the source, as the program shows it

@@ -116,7 +116,7 @@ func (c *child) get(method, path string, answer any) error {
 	return json.Unmarshal(body, answer)
 }
 
-// query returns the one value of an expression, and 0 where there is none.
+// query returns the one value of an expression, and 0 if there is none.
 func (c *child) query(expr string) float64 {
 	var answer struct {
 		Data struct{ Result []struct{ Value [2]any } }

@@ -89,7 +89,7 @@ func (t *table) number(r row, column string) float64 {
 	return 0
 }
 
-// writeSizes computes the table in a page anew from the costs in another.
+// writeSizes computes the table in a page again from the costs in another.
 func writeSizes(page, measuredIn string) error {
 	text, err := os.ReadFile(measuredIn)
 	if err != nil {

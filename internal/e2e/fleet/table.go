@@ -25,7 +25,7 @@ type row struct {
 	cells []string
 }
 
-// compared heads a column: the one before it, as a part of what the exporters alone take.
+// compared heads a column: the previous one it, as a part of what the exporters alone take.
 const compared = "of the exporters' alone"
 
 // The tables, without rows.
@@ -37,7 +37,7 @@ var (
 	evaluations = table{name: "fleet-rules", head: []string{"nodes", "scraped"}}
 )
 
-// shown is a number, or a dash where there is none.
+// shown is a number, or a dash if there is none.
 func shown(v float64, format string) string {
 	if v == 0 {
 		return "–"
@@ -144,7 +144,7 @@ func (t *table) read(page string) error {
 }
 
 // cellOf returns the cell of a column, of those of one name the one behind as many others as there
-// are before it; a dash where there is none.
+// are before it; a dash if there is none.
 func cellOf(head, cells []string, name string, before []string) string {
 	skip := 0
 	for _, other := range before {

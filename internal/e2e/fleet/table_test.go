@@ -71,7 +71,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestMerge: a run replaces what it measured, leaves the rest, and computes all ratios anew.
+// TestMerge: a run replaces what it measured, leaves the rest, and computes all ratios again.
 func TestMerge(t *testing.T) {
 	file := t.TempDir() + "/page.md"
 	if err := os.WriteFile(file, []byte("before\n<!-- fleet:begin -->\n<!-- fleet:end -->\nafter\n"), 0o600); err != nil {

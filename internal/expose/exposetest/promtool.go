@@ -189,7 +189,7 @@ func (i *input) thin(counter bool) bool {
 	return left
 }
 
-// complete returns the series of enumerations that the full form has and all lacks: 0 where
+// complete returns the series of enumerations that the full form has and all lacks: 0 if
 // any other of the same device is there.
 func complete(all []input) (added []input) {
 	have, groups := map[string]bool{}, map[string][]input{}
@@ -223,7 +223,7 @@ func complete(all []input) (added []input) {
 	return added
 }
 
-// zeros are values of a series that is 0 where any of others is there.
+// zeros are values of a series that is 0 if any of others is there.
 func zeros(others []input) string {
 	var text []string
 	there := false

@@ -172,8 +172,8 @@ func (e *Engine) Replace(groups []rules.Group, now time.Time) {
 	}
 }
 
-// leave looks the results of a group up in the store anew where the group goes on,
-// and ends them where it does not.
+// leave looks the results of a group up in the store again where the group goes
+// on, and ends them where it does not.
 func (g *group) leave(e *Engine, goesOn bool, t int64) {
 	for _, r := range g.rules {
 		if !goesOn {
@@ -241,7 +241,7 @@ func (e *Engine) step(ctx context.Context, now time.Time) {
 	e.publish(g)
 }
 
-// watch starts anew where the clock was set back: what is stored is then of the
+// watch restarts where the clock was set back: what is stored is then of the
 // future, and would hide what comes.
 func (e *Engine) watch(now time.Time) {
 	if e.now.Sub(now.Round(0)) > leap {

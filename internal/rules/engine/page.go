@@ -116,8 +116,8 @@ func (o *observation) read() {
 	}
 }
 
-// repeat reads the line at i if it is of the series that followed the one before it
-// last time. It returns the start of the next line, or i.
+// repeat reads the line at i if it is of the series that followed the previous one
+// it last time. It returns the start of the next line, or i.
 func (o *observation) repeat(i int) int {
 	expected := o.page.first
 	if o.previous != nil {
@@ -133,7 +133,7 @@ func (o *observation) repeat(i int) int {
 	return o.value(expected, end)
 }
 
-// nameEnd returns where the metric name at i ends, which is i where there is none.
+// nameEnd returns where the metric name at i ends, which is i if there is none.
 func (o *observation) nameEnd(i int) int {
 	if end := i + len(o.name); end > i && end < len(o.text) && o.text[end] == '{' && o.text[i:end] == o.name {
 		return end

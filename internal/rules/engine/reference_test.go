@@ -116,7 +116,7 @@ func newWorld(seed uint64) *world {
 	return &world{rand.New(rand.NewPCG(seed, 6)), map[string]float64{}, map[string]int{}}
 }
 
-// scrape returns the next exposition of each source, "" where it could not be read.
+// scrape returns the next exposition of each source, "" if it could not be read.
 func (w *world) scrape() map[string]string {
 	pages := map[string]string{}
 	for i, name := range []string{"one", "two"} {

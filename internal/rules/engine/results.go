@@ -123,7 +123,7 @@ func (r *rule) render(written map[string]bool) (lines []byte, duplicates uint64)
 	return lines, duplicates
 }
 
-// seriesText returns a series in the text format, and a space; "" where a label has a name
+// seriesText returns a series in the text format, and a space; "" if a label has a name
 // that the format has not.
 func seriesText(l labels.Labels) string {
 	b := []byte(l.Get(model.MetricNameLabel))

@@ -83,7 +83,7 @@ func (st *store) all() iter.Seq[*series] {
 	}
 }
 
-// get returns the series with these labels, added where it is new, nil where it is
+// get returns the series with these labels, added where it is new, nil if it is
 // one too many. It keeps samples for keep milliseconds at the least.
 func (st *store) get(l labels.Labels, keep int64) *series {
 	for _, s := range st.hashes[l.Hash()] {
@@ -99,7 +99,7 @@ func (st *store) get(l labels.Labels, keep int64) *series {
 	return s
 }
 
-// insert adds a series that is not there, unless it is one too many.
+// insert adds a series that is missing, unless it is one too many.
 func (st *store) insert(s *series) bool {
 	if st.series.Load() >= int64(st.limits.Series) {
 		st.refusedSeries.Add(1)

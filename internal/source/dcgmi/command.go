@@ -24,7 +24,7 @@ const (
 	askSize = 4 << 20
 )
 
-// answer is what came of a command.
+// answer is the result of a command.
 type answer struct {
 	stdout []byte
 	stderr string

@@ -14,9 +14,9 @@ import (
 )
 
 // discover asks dcgmi and, where there is one, nvidia-smi what the node has, side
-// by side. It fails where dcgmi does not list the boards, and where it does not
-// list instances although it did before; all else is left out where it is not
-// to be had. The caller has locked surveying.
+// by side. It fails if dcgmi does not list the boards, and where it does not list
+// instances although it did before; all else is left out where it is not to be
+// had. The caller has locked surveying.
 func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, error) {
 	var list, tree answer
 	var o dcgm.Outputs
@@ -87,7 +87,7 @@ func (s *Source) note(e *source.Error, list *answer) {
 	}
 }
 
-// askTexts returns a sample of fields that are texts, nil where there is none.
+// askTexts returns a sample of fields that are texts, nil if there is none.
 func (s *Source) askTexts(ctx context.Context, dcgmi string, texts []int, host []string) []byte {
 	if len(texts) == 0 {
 		return nil
@@ -217,7 +217,7 @@ func (s *Source) learnVersion(ctx context.Context, dcgmi string) {
 const longestVersion = 32
 
 // parseVersion reads what dcgmi prints, a line such as "dcgmi  version: 4.4.1"; ""
-// where there is none.
+// if there is none.
 func parseVersion(output []byte) string {
 	for line := range bytes.Lines(output) {
 		_, number, is := strings.Cut(string(line), "version:")

@@ -229,7 +229,7 @@ func TestViewOutlivesFailedSurveys(t *testing.T) {
 }
 
 // What NVLinks can carry follows nvidia-smi from one survey to the next, outlives one
-// in which it is silent, and starts no stream anew.
+// in which it is silent, and starts no stream again.
 func TestLinksFollowSurveys(t *testing.T) {
 	s, _ := asked(nil)
 	s.opts.probes.LookPath = func(name string) (string, error) { return name, nil }

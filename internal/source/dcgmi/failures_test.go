@@ -185,7 +185,7 @@ func TestFailuresAreTyped(t *testing.T) {
 }
 
 // Pauses grow with every failure in a row, of each stream for itself, and Restart
-// begins anew.
+// starts again.
 func TestPausesGrow(t *testing.T) {
 	w := newWorld(t, dcgmitest.Scenario{Failures: []dcgmitest.Failure{{Kind: dcgmitest.HostEngineDown}}})
 	var mu sync.Mutex

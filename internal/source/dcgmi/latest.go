@@ -113,7 +113,7 @@ func (l *latest) locate(w *dcgm.Writer) {
 	}
 }
 
-// value returns the value of a field of an entity, NaN where it is too old.
+// value returns the value of a field of an entity, NaN if it is too old.
 func (l *latest) value(field, entity int) float64 {
 	r := l.rows[entity]
 	c := l.cells[entity*dcgm.MaxFields+field]

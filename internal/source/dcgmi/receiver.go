@@ -354,7 +354,7 @@ func (r *receiver) push() {
 	r.open()
 }
 
-// discard counts the tick, and begins it anew.
+// discard counts the tick, and begins it again.
 func (r *receiver) discard() {
 	if !r.tick.rest {
 		r.ring.counts[r.stream].Tick(r.tick.at)

@@ -97,8 +97,8 @@ func refused(command, stream string, code int, sig syscall.Signal, text string) 
 // noStatus stands for the exit status of a command that is not known, or has not ended.
 const noStatus = -1
 
-// known returns what is known of an exit status and what was printed beside it, nil for
-// nothing. Cause and remedy may hold STREAM.
+// known returns what is known about an exit status and what was printed beside it, nil
+// for nothing. Cause and remedy may hold STREAM.
 func known(status int, text string) *source.Error {
 	for i := range endings {
 		e := &endings[i]

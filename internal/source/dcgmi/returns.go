@@ -178,9 +178,9 @@ var returns = []returned{
 		"attach them again, or restart it: systemctl restart nvidia-dcgm"},
 }
 
-// returnOf returns the row of what a command ended with, nil where that is no return of
-// DCGM's. A code that it printed counts before words, these before its exit status, which
-// is the lowest eight bits of the code and which wrappers hide; and a vague code comes last.
+// returnOf returns the row of what a command ended with, nil if that is no return of DCGM's.
+// A code that it printed counts before words, these before its exit status, which is the
+// lowest eight bits of the code and which wrappers hide; and a vague code comes last.
 func returnOf(status int, text string) *returned {
 	var vague *returned
 	for _, code := range codesIn(text) {

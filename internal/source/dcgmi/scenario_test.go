@@ -144,9 +144,9 @@ func TestLostGPUs(t *testing.T) {
 	})
 }
 
-// A GPU that was lost before the start is named, by what is known of it, and the others
-// are read: also by a dcgmi whose dmon does not start on all of them. One that is back is
-// read again.
+// A GPU that was lost before the start is named, by what is known about it, and the
+// others are read: also by a dcgmi whose dmon does not start on all of them. One that is
+// back is read again.
 func TestGPUsThatWereLostBefore(t *testing.T) {
 	eachVersion(t, "in", func(t *testing.T, version string) {
 		s := dcgmitest.Scenario{Version: version, GPUs: dcgmitest.Boards(4)}

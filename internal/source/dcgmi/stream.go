@@ -58,7 +58,7 @@ func newStream(index int, name string, of dcgm.Stream, chosen []int, others []dc
 // command names what runs for st to people.
 func (st *stream) command() string { return "dcgmi dmon (" + st.name + " fields)" }
 
-// errRestart ends a child that is to be started anew.
+// errRestart ends a child that is to be restarted.
 var errRestart = errors.New("asked to start again")
 
 // supervise keeps st running until ctx ends: it starts it again after a pause that

@@ -128,7 +128,7 @@ func (s *Source) survey(ctx context.Context, path string) error {
 }
 
 // adopt makes n the inventory, and entities of it what is watched. Where that makes a
-// new epoch, all streams start anew.
+// new epoch, all streams restart.
 func (s *Source) adopt(n dcgm.Inventory, entities string) {
 	s.mu.Lock()
 	old := s.view.Load()

@@ -44,7 +44,7 @@ type Options struct {
 	// connections of its transport. nil is a client of our own, which uses no
 	// proxy: a node's exporter is not reached through one.
 	Client *http.Client
-	// SetBy names what the target was set by, for remedies; "" where that is the flag.
+	// SetBy names what the target was set by, for remedies; "" if that is the flag.
 	SetBy string
 	// Name is what people know the source by; "" is its URL or path.
 	Name string

@@ -43,7 +43,7 @@ func rounds(t testing.TB, boards int) func() *raw.Batch {
 			w := st.worker
 			st.result = &w.results[w.next]
 			w.next = 1 - w.next
-			st.result.begun, w.listed = at, at // its instances are not listed anew
+			st.result.begun, w.listed = at, at // its instances are not listed again
 			w.round(st.result)
 		}
 		s.watch(at)

@@ -80,7 +80,7 @@ type aspect struct {
 	means        func(value uint32) uint8
 }
 
-// isTrue makes a summary of an aspect that is 1 where it is so, and 2 where it is not.
+// isTrue makes a summary of an aspect that is 1 if it is so, and 2 where it is not.
 func isTrue(summary uint8) func(uint32) uint8 {
 	return func(value uint32) uint8 {
 		if value == 1 {
@@ -107,7 +107,7 @@ var aspects = [...]aspect{
 }
 
 // summarize makes the summary of a health mask: unhealthy before limited capacity before
-// healthy, and not supported where nothing is told.
+// healthy, and not supported if nothing is told.
 func summarize(mask uint32) uint8 {
 	worst := uint8(nvml.GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED)
 	for _, a := range aspects {

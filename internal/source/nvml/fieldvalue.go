@@ -126,7 +126,7 @@ func (f *fieldValues) prune() {
 	f.values, f.states, f.column = f.values[:kept], f.states[:kept], slices.Clip(f.column[:kept])
 }
 
-// decode returns the number in v, NaN where its type is none of NVML's.
+// decode returns the number in v, NaN if its type is none of NVML's.
 func decode(v *nvml.FieldValue) float64 {
 	bits := binary.NativeEndian.Uint64(v.Value[:])
 	low := binary.NativeEndian.Uint32(v.Value[:])
@@ -156,8 +156,8 @@ type linkRate struct {
 	at       int64 // µs, by the driver's clock; 0 before the first
 }
 
-// add records the counters, nil where one is not given. The first gives no
-// rate, nor does one that fell: the driver was loaded anew.
+// add records the counters, nil if one is not given. The first gives no rate,
+// nor does one that fell: the driver was reloaded.
 func (l *linkRate) add(sent, received *nvml.FieldValue, row []float64) {
 	if sent == nil || received == nil {
 		l.at = 0

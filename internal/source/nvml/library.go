@@ -26,7 +26,7 @@ type library struct {
 	between func(p *pair, earlier, later nvml.GpmSample) nvml.Return
 	// fabric asks a board for its fabric.
 	fabric func(d nvml.Device, version int) (nvml.GpuFabricInfo_v3, nvml.Return)
-	// driver and version are the driver's and NVML's, "" where they are not known.
+	// driver and version are the driver's and NVML's, "" if they are not known.
 	driver, version string
 	texts           []int // indices in dcgm.Texts of what is asked of each board
 }

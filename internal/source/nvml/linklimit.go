@@ -16,7 +16,7 @@ const linkCall = "nvmlDeviceGetNvLinkState"
 
 // linksPause is how often a board is asked about its links. They change when fabric
 // manager has trained them, when one fails, and else not. While fewer are up than were, a
-// board is asked at each reading: that they still are has to be known anew each time.
+// board is asked at each reading: that they still are has to be known again each time.
 const linksPause = 10 * time.Second
 
 // linkLimit is how many NVLinks of a board are active, and what these can carry, both ways
@@ -27,8 +27,8 @@ type linkLimit struct {
 	states support // of the links, by the first of them
 	speed  [1]nvml.FieldValue
 	asked  time.Time
-	value  float64 // bytes per second, NaN where it is not known or none is active
-	active float64 // links, NaN where it is not known
+	value  float64 // bytes per second, NaN if it is not known or none is active
+	active float64 // links, NaN if it is not known
 	most   float64 // of active so far
 }
 

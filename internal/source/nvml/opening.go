@@ -106,7 +106,7 @@ func (s *Source) open(ctx context.Context) error {
 	return o.err
 }
 
-// attempt returns the attempt that is under way or succeeded, and begins one where
+// attempt returns the attempt that is under way or succeeded, and begins one if
 // there is none.
 func (s *Source) attempt() (*opening, error) {
 	s.mu.Lock()

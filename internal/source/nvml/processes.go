@@ -57,7 +57,7 @@ func (c *processList) making() string {
 	return c.call
 }
 
-// processAnswer is what came of a processList.
+// processAnswer is the result of a processList.
 type processAnswer struct {
 	worker *worker
 	list   []source.Process

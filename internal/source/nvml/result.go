@@ -23,7 +23,7 @@ type result struct {
 	cluster string
 	// topology is another where cuts are others than before.
 	topology uint64
-	// cells are (1 + len(cuts)) × fields: the board, then its instances; NaN where
+	// cells are (1 + len(cuts)) × fields: the board, then its instances; NaN if
 	// there is no value.
 	cells []float64
 }
@@ -57,7 +57,7 @@ func set(row []float64, column int, v float64) {
 }
 
 // longestWindow is the time over which an average no longer is that of the
-// present: a board that hung or was lost begins its rates anew.
+// present: a board that hung or was lost begins its rates again.
 func longestWindow(period time.Duration) time.Duration { return max(5*period, time.Second) }
 
 // columns returns the indices in dcgm.Fields of dmon's columns. All must be there.

@@ -42,7 +42,7 @@ func (s *silence) add(logger *slog.Logger, board int, call string, answer nvml.R
 	logger.Warn(whose, "call", call, "answer", text(answer), "remedy", silenceRemedy)
 }
 
-// with returns why a stream fails, nil where it does not, and the silence.
+// with returns why a stream fails, nil if it does not, and the silence.
 func (s *silence) with(e *source.Error) *source.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

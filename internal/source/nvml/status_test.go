@@ -94,7 +94,7 @@ func TestHungCall(t *testing.T) {
 		}
 		release()
 		synctest.Wait()
-		check(t, r.read(), "1", steady, standIn) // the rate begins anew
+		check(t, r.read(), "1", steady, standIn) // the rate starts again
 		if e := r.Streams(nil)[device].Failure; e != nil {
 			t.Errorf("the stream still says %v", e)
 		}

@@ -11,7 +11,7 @@ import (
 // textCall is how a Text of dcgm is asked.
 type textCall struct {
 	call string
-	ask  func(l *library, d nvml.Device) (string, nvml.Return) // nil where NVML is not asked
+	ask  func(l *library, d nvml.Device) (string, nvml.Return) // nil if NVML is not asked
 }
 
 // textCalls are indexed as dcgm.Texts is.

@@ -85,8 +85,8 @@ func (v *view) choose(strict bool) (wanted []bool, err error) {
 	return wanted, nil
 }
 
-// follow updates the instances of boards that were cut anew, and the fabric that boards
-// are in. It returns an error while none of the chosen devices is there.
+// follow updates the instances of boards that were repartitioned, and the fabric that
+// boards are in. It returns an error while none of the chosen devices is there.
 func (v *view) follow(states []state) error {
 	cut, joined := false, false
 	for i := range states {

@@ -37,7 +37,7 @@ type worker struct {
 	answers chan<- answer
 
 	mayCount bool         // the board has not answered that it has no GPM
-	fields   *fieldValues // nil where the library cannot
+	fields   *fieldValues // nil if the library cannot
 	links    *linkLimit   // the same
 	errors   *linkErrors  // the same
 	fabric   *fabric      // the same
@@ -72,7 +72,7 @@ type asked struct {
 type part struct {
 	device   nvml.Device
 	readings []asked
-	gpm      *gpm // nil where there is none
+	gpm      *gpm // nil if there is none
 }
 
 // answer is a worker's: the result is to be used until the next but one.
@@ -236,8 +236,8 @@ func (w *worker) list(now time.Time) {
 }
 
 // adopt makes cuts the instances of the board. The results may still have the
-// earlier ones, which are not written to. The board is begun anew with them: what it
-// refuses depends on whether it is cut.
+// earlier ones, which are not written to. The board is started again with them: what
+// it refuses depends on whether it is cut.
 func (w *worker) adopt(cuts []cut) {
 	w.free()
 	w.cuts, w.parts = cuts, []part{w.newPart(w.device, boardReadings[:], wholeBoard)}

@@ -4,7 +4,7 @@ import "time"
 
 const (
 	// firstPause and longestPause are how long a recording that could not be written
-	// rests before the next try: each pause is twice the one before.
+	// rests before the next try: each pause is twice the previous one.
 	firstPause   = time.Second
 	longestPause = time.Minute
 )

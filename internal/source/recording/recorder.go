@@ -290,7 +290,7 @@ func (r *Recorder) prepare(c chunk) error {
 	return nil
 }
 
-// end stops recording for good and logs it, once.
+// end stops recording permanently and logs it, once.
 func (r *Recorder) end(cause, remedy string) {
 	if r.ended.Swap(true) {
 		return

@@ -62,8 +62,9 @@ const comments = `# Play it: kpulse-proxy --backend=replay --source=FILE
 
 // Recording is a recorded file that was found to be complete, except for a torn end.
 type Recording struct {
-	// Source is the name of what was recorded, Caps what is known of it: Backend,
-	// Aggregation, Period, and in Host the name of the machine if it was local.
+	// Source is the name of what was recorded, Caps what is known about it:
+	// Backend, Aggregation, Period, and in Host the name of the machine if it was
+	// local.
 	Source string
 	Caps   source.Caps
 	// Start is what all times of the recording count from.

@@ -87,7 +87,7 @@ func (s *Source) cue(ctx context.Context) error {
 	}
 }
 
-// dueAt is when the next tick is due at a speed: due is when the one before was.
+// dueAt is when the next tick is due at a speed: due is when the previous one was.
 func (s *Source) dueAt(speed float64) time.Time {
 	return s.due.Add(time.Duration(float64(s.transport.gap) / speed))
 }

@@ -11,7 +11,7 @@ type csvReading struct {
 // csvReadings are the columns that --export writes and that are readings. Those up
 // to tc_qmma_pct are KempnerPulse's, with its units; the others are named as our
 // series, in SI units. Columns that are worked out from others (real_util_pct,
-// status, health, mem_used_pct) are not among them: they are worked out anew.
+// status, health, mem_used_pct) are not among them: they are recomputed.
 var csvReadings = []csvReading{
 	{"sm_active_pct", "DCGM_FI_PROF_SM_ACTIVE", 1, 100},
 	{"tensor_active_pct", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 1, 100},

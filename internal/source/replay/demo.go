@@ -101,7 +101,7 @@ func (d *demo) next(b *raw.Batch) error {
 // rewind does nothing: the script has no end to come back from.
 func (d *demo) rewind() {}
 
-// restart begins anew, counters and noise included.
+// restart starts again, counters and noise included.
 func (d *demo) restart() { *d = *newDemo(d.seed) }
 
 // noise is how far a reading strays from its target, as a share of it. The

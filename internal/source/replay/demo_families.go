@@ -12,7 +12,7 @@ type demoFamily struct {
 	whole bool
 	// decimals: 6 for DCGM's doubles, 0 for its integers.
 	decimals int
-	// value is NaN where the device has no such reading.
+	// value is NaN if the device has no such reading.
 	value func(b *boardState, u *unitState) float64
 }
 

@@ -71,9 +71,9 @@ func unreadable(path string, err error) *source.Error {
 }
 
 // identify returns the track of text: a recording or CSV by its first line, else the
-// first line that can belong to one format only decides, and where there is none,
-// whether it has samples. The caps are what the capture has of its source; their Period
-// is 0 where it is not known.
+// first line that can belong to one format only decides, and if there is none, whether
+// it has samples. The caps are what the capture has of its source; their Period is 0 if
+// it is not known.
 func identify(path string, text []byte) (track, source.Caps, error) {
 	if recording.Is(text) {
 		t, err := newRecordingTrack(path, text)

@@ -53,7 +53,7 @@ func (t *recordingTrack) warnTorn(path string, logger *slog.Logger) {
 	}
 }
 
-// caps are what is known of the source that was recorded.
+// caps are what is known about the source that was recorded.
 func (t *recordingTrack) caps() source.Caps {
 	caps := t.rec.Caps
 	caps.Period = t.spacing

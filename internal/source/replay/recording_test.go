@@ -22,7 +22,7 @@ import (
 
 // heard is one answer of a source that is recorded.
 type heard struct {
-	after time.Duration // after the one before it
+	after time.Duration // after the previous one it
 	body  string
 	err   error
 }
@@ -320,7 +320,7 @@ func TestRecordingPlaysWithFewAllocations(t *testing.T) {
 	for range 50 {
 		read()
 	}
-	if n := testing.AllocsPerRun(300, read); n > 4 { // a full reading numbers the lines anew, and some are longer than those before
+	if n := testing.AllocsPerRun(300, read); n > 4 { // a full reading numbers the lines again, and some are longer than those before
 		t.Errorf("%v allocations a tick", n)
 	}
 }

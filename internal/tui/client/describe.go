@@ -81,7 +81,7 @@ func ActionWords(a canonical.Action) string {
 }
 
 // AppendWhy appends what is wrong with g, worst first, such as "fatal XID 79, GPU
-// hot 96°C"; nothing where nothing is wrong.
+// hot 96°C"; nothing if nothing is wrong.
 func (g *GPU) AppendWhy(dst []byte) []byte {
 	if g.Gone {
 		return append(dst, "not seen any more"...)
@@ -144,7 +144,7 @@ var severities = map[canonical.Condition]canonical.Severity{
 }
 
 // Holder returns the workload that uses g, in the shortest words that identify it;
-// "" where there is none or it is not reported.
+// "" if there is none or it is not reported.
 func (g *GPU) Holder() string {
 	if len(g.Allocations) == 0 {
 		return ""

@@ -84,5 +84,5 @@ func parseEvents(url string, body []byte) ([]Event, error) {
 	return all, nil
 }
 
-// indexOf returns where word is among words, 0 where it is none of them.
+// indexOf returns where word is among words, 0 if it is none of them.
 func indexOf(words []string, word string) int { return max(0, slices.Index(words, word)) }

@@ -173,7 +173,7 @@ func (r *reader) weight(s *sample) {
 	}
 }
 
-// Seconds returns v seconds; 0 where that is not positive or beyond a year.
+// Seconds returns v seconds; 0 if that is not positive or beyond a year.
 func Seconds(v float64) time.Duration {
 	const longest = 365 * 24 * time.Hour
 	if !(v > 0 && v < longest.Seconds()) {

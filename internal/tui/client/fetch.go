@@ -129,7 +129,7 @@ func (f *Fetcher) Lead(ctx context.Context, publish func(*Node)) {
 }
 
 // awaitTick waits until a Playback has given a tick, and where that is wanted until it is
-// fetched. It reports false where that fails.
+// fetched. It reports false if that fails.
 func (f *Fetcher) awaitTick(ctx context.Context, tick int, fetched bool) bool {
 	const look = 50 * time.Microsecond
 	for begun := time.Now(); time.Since(begun) < leadPatience && ctx.Err() == nil; time.Sleep(look) {

@@ -13,7 +13,7 @@ import (
 )
 
 // scripted is a client whose requests are answered by the functions in turn, the
-// last of them for ever.
+// last of them forever.
 func scripted(answers ...http.HandlerFunc) *http.Client {
 	n := 0
 	return ForHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -95,8 +95,8 @@ func TestFetchErrors(t *testing.T) {
 	}
 }
 
-// TestRepeatedReadingsExpire holds that an answer which brings the reading
-// before once more does not make it a new one, however often it comes.
+// TestRepeatedReadingsExpire holds that an answer which brings the previous
+// reading once more does not make it a new one, however often it comes.
 func TestRepeatedReadingsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reading := func(at float64) http.HandlerFunc {

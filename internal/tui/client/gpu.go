@@ -74,7 +74,7 @@ type RaisedCondition struct {
 type Allocation struct {
 	canonical.Allocation
 	// Seconds is the age of the allocation; UtilizedSeconds over KnownSeconds is its
-	// mean real utilization. They are NaN where they are not reported.
+	// mean real utilization. They are NaN if they are not reported.
 	Seconds, UtilizedSeconds, KnownSeconds float64
 }
 
@@ -103,7 +103,7 @@ func (g *GPU) Silent() *GPU {
 }
 
 // WorstXID returns the row of the worst code that was seen of a board: of those that are
-// listed, else the last one. It reports false where there was none.
+// listed, else the last one. It reports false if there was none.
 func (g *GPU) WorstXID() (row canonical.XIDRow, ok bool) {
 	codes := g.XIDs
 	if last := g.Values[canonical.XIDLast]; len(codes) == 0 && last > 0 && last <= canonical.HighestXID {
@@ -133,7 +133,7 @@ func (g *GPU) ShownXID() float64 {
 }
 
 // MeanUtilization returns the mean real utilization since the proxy first saw the
-// device, NaN where it was never known.
+// device, NaN if it was never known.
 func (g *GPU) MeanUtilization() float64 {
 	if !(g.KnownSeconds > 0) {
 		return math.NaN()

@@ -63,9 +63,9 @@ type MetricInfo struct {
 	Unit  canonical.Unit
 	// Help says what the number means.
 	Help string
-	// Value is NaN where the device does not report it.
+	// Value is NaN if the device does not report it.
 	Value func(*GPU) float64
-	// Limit is the full scale of the value, such as 1 for a ratio; NaN where it is
+	// Limit is the full scale of the value, such as 1 for a ratio; NaN if it is
 	// not known.
 	Limit func(*GPU) float64
 	Kept  bool // has a history

@@ -33,7 +33,7 @@ type Node struct {
 	Period time.Duration
 
 	Sources []Source
-	// Host is the machine; NaN where it is not reported.
+	// Host is the machine; NaN if it is not reported.
 	Host canonical.Host
 	// Preset names the Weights of real utilization; "" and NaN while unknown.
 	Preset  string

@@ -187,7 +187,7 @@ func (r *reader) lookup(s *sample) *device {
 	return d
 }
 
-// allocation returns the allocation of a sample, nil where it has ended: then
+// allocation returns the allocation of a sample, nil if it has ended: then
 // allocation_info, which precedes the counters, did not list it.
 func (r *reader) allocation(s *sample) *Allocation {
 	g, w := r.gpu(s), workload(s, (*sample).label)

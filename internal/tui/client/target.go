@@ -15,7 +15,7 @@ type Target struct {
 	URL string
 	// Client fetches it; nil is http.DefaultClient.
 	Client *http.Client
-	// Playback controls what the node reads; nil where it reads what is now. At most
+	// Playback controls what the node reads; nil if it reads what is now. At most
 	// one Target has one.
 	Playback Playback
 	// Lead is how many ticks of Playback are played at once before it is shown, so that
@@ -44,7 +44,7 @@ type PlaybackState struct {
 	Paused bool
 	Ended  bool // behind the last tick, and paused there
 	Speed  float64
-	// Tick counts from 1 up to Ticks, which is 0 where it is not known.
+	// Tick counts from 1 up to Ticks, which is 0 if it is not known.
 	Tick, Ticks int
 	At          time.Time // the timestamp of the tick
 }
@@ -56,7 +56,7 @@ type Selection struct {
 	// By is what leaves out the others, such as --gpus or an environment variable.
 	By string
 	// Trouble is one line about devices that were asked for and do not exist, with
-	// what to do; "" where there are none.
+	// what to do; "" if there are none.
 	Trouble string
 }
 
@@ -68,7 +68,7 @@ type selector struct {
 }
 
 // apply leaves out of n, which is not published yet, what is not selected. It
-// selects anew only when the devices change.
+// selects again only when the devices change.
 func (s *selector) apply(n *Node) {
 	if s.choose == nil {
 		return

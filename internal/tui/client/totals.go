@@ -48,7 +48,7 @@ func (u *Unit) Contains(k Key) bool {
 }
 
 // utilization returns the board's real utilization, else the mean of its instances;
-// NaN where none is known.
+// NaN if none is known.
 func (u *Unit) utilization() float64 {
 	if u.Board != nil && canonical.Given(u.Board.RealUtilization) {
 		return u.Board.RealUtilization

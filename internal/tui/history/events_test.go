@@ -93,7 +93,7 @@ func TestEvents(t *testing.T) {
 }
 
 // TestEventsOfLostDevices checks that boards that a node does not report any more are
-// reported once, in order, and that no device is kept for ever.
+// reported once, in order, and that no device is kept forever.
 func TestEventsOfLostDevices(t *testing.T) {
 	w := NewWatch()
 	say := func(after time.Duration, up bool, gpus ...*client.GPU) string {

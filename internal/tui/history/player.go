@@ -38,9 +38,9 @@ func (p *Player) Now(now time.Time) time.Time {
 	}
 }
 
-// Accept returns n with the time of the recording; nil where it is the reading that
-// is shown, or only reports that its source is silent while it is paused. back
-// reports that it is older than what is shown.
+// Accept returns n with the time of the recording; nil if it is the reading that is
+// shown, or only reports that its source is silent while it is paused. back reports
+// that it is older than what is shown.
 func (p *Player) Accept(n *client.Node, now time.Time) (played *client.Node, back bool) {
 	state := p.State()
 	switch {

@@ -50,7 +50,7 @@ type bucket struct {
 	classes  [canonical.NumClasses]uint8 // readings in each class
 }
 
-// at returns the slot of the bucket with a number, -1 where nothing was read in it.
+// at returns the slot of the bucket with a number, -1 if nothing was read in it.
 func (r *ring) at(number, length int64) int {
 	slot := (number - r.first) % length
 	if number < r.first || slot >= int64(len(r.buckets)) || r.buckets[slot].number != number {

@@ -91,8 +91,8 @@ func (g *glass) holds(t *testing.T, want *Grid, p *Palette) {
 	}
 }
 
-// TestDiffShowsFrames draws frames, each over a part of the one before, and holds that a
-// terminal which is sent the differences shows each.
+// TestDiffShowsFrames draws frames, each over a part of the previous one, and holds that
+// a terminal which is sent the differences shows each.
 func TestDiffShowsFrames(t *testing.T) {
 	p := &Palette{1: "\x1b[0;1m", 2: "\x1b[0;31m", 3: "\x1b[0;31m"}
 	words := []string{"GPU 3", "日本語", " ", "▁▂▃▄", "█", "a日b", "0123456789012345678901234567890"}

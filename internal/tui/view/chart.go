@@ -64,7 +64,7 @@ func (p *plotView) drawLines(r screen.Rect, s *State, m client.Metric, gpus []*c
 	}
 }
 
-// scale returns the upper end of the Y axis: the highest limit of the devices; where
+// scale returns the upper end of the Y axis: the highest limit of the devices; if
 // there is none, a round number above all that is shown, and false.
 func (p *plotView) scale(s *State, m client.Metric, gpus []*client.GPU, c history.Columns) (limit float64, known bool) {
 	if client.Metrics[m].Unit == canonical.Celsius {
@@ -224,8 +224,8 @@ func meanOf(values []float64) float64 {
 	return sum / float64(n)
 }
 
-// lineEnd is what a line is called, and where it ends; NaN where it does not reach the right
-// of its chart.
+// lineEnd is what a line is called, and where it ends; NaN if it does not reach the right of
+// its chart.
 type lineEnd struct {
 	name  string
 	style screen.Style
@@ -235,7 +235,7 @@ type lineEnd struct {
 // medianName is what the line of the median is called at its end.
 const medianName = "med"
 
-// endOf returns the last value of a line, NaN where it ended before the last cells.
+// endOf returns the last value of a line, NaN if it ended before the last cells.
 func endOf(values []float64, c history.Columns) float64 {
 	for i := len(values) - 1; i >= max(0, len(values)-3*c.PerCell); i-- {
 		if canonical.Given(values[i]) {
@@ -401,7 +401,7 @@ func (p *plotView) drawChartTitle(r screen.Rect, s *State, m client.Metric, gpus
 	number(r, r.W-10, 0, 10, v, as.format, stylePlain)
 }
 
-// linkText returns the link of a PCIe metric, "" where it is not known.
+// linkText returns the link of a PCIe metric, "" if it is not known.
 func linkText(g *client.GPU, m client.Metric) string {
 	generation, width := g.Values[canonical.PCIeLinkGeneration], g.Values[canonical.PCIeLinkWidth]
 	pcie := m == client.MetricPCIe || m == client.MetricPCIeReceive || m == client.MetricPCIeTransmit

@@ -58,7 +58,7 @@ func (p *painter) chartsOf(s *State, g *client.GPU) []deviceChart {
 	return p.fitting
 }
 
-// charts draws the history of a device into r as charts with axes. It reports false where
+// charts draws the history of a device into r as charts with axes. It reports false if
 // they do not fit, and a bare history is clearer.
 func (p *painter) charts(r screen.Rect, s *State, g *client.GPU) bool {
 	if !fitsChart(r.W, r.H) {
@@ -217,7 +217,7 @@ func (p *painter) chartLimit(s *State, g *client.GPU, c *deviceChart, columns hi
 	return niceLimit(highest)
 }
 
-// highest returns the highest reading of a metric in columns, 0 where there is none above.
+// highest returns the highest reading of a metric in columns, 0 if there is none above.
 func (t *sparkline) highest(s *State, g *client.GPU, m client.Metric, c history.Columns) (highest float64) {
 	t.read(s, g, m, c)
 	for _, point := range t.Points {

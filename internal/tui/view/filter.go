@@ -320,7 +320,7 @@ func FilterNames() []string {
 	return slices.Compact(names)
 }
 
-// FilterWords returns the words that a text of a device can be, nil where it is free.
+// FilterWords returns the words that a text of a device can be, nil if it is free.
 func FilterWords(name string) []string {
 	switch name {
 	case "class":

@@ -98,7 +98,7 @@ func (f *fleetView) chooseMap(r screen.Rect, s *State) (l mapLayout, lines int) 
 }
 
 // chooseBlocks is chooseMap with the machines apart: their names stand above the devices, or in
-// front of them. It reports false where they do not fit.
+// front of them. It reports false if they do not fit.
 func (f *fleetView) chooseBlocks(r screen.Rect, s *State) (l mapLayout, lines int, ok bool) {
 	most := 0
 	for _, g := range f.machines {

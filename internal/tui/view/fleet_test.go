@@ -225,7 +225,7 @@ func TestNothingMovesWhenValuesChange(t *testing.T) {
 	}
 }
 
-// compareFrames fails where a cell that must not change did.
+// compareFrames fails if a cell that must not change did.
 func compareFrames(t *testing.T, what string, a, b *screen.Grid, mayChange map[screen.Style]bool) {
 	t.Helper()
 	identity := func(s screen.Style) byte { return byte(s) + 1 }

@@ -233,7 +233,7 @@ func (f *focusView) split(columns, most int) int {
 }
 
 // splitSections divides the rows into columns of so many rows at most, each beginning with a
-// title. It reports false where that takes more columns.
+// title. It reports false if that takes more columns.
 func (f *focusView) splitSections(columns, high int) bool {
 	f.starts = append(f.starts[:0], 0)
 	for begin := 0; begin < len(f.rows); {

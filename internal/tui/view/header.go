@@ -115,7 +115,7 @@ func drawTotals(r screen.Rect, t *client.Totals, forgotten []piece) {
 const forgottenAfter = 5 * time.Minute
 
 // forgottenPieces count the devices that do nothing and hold memory, for a while already;
-// nil where there are none.
+// nil if there are none.
 func forgottenPieces(s *State) []piece {
 	n, held := 0, 0.0
 	for _, g := range s.GPUs {

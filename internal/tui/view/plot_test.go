@@ -51,7 +51,7 @@ func TestPlotKeepsLinesApart(t *testing.T) {
 	}
 }
 
-// TestPlotShowsGaps holds that where nothing was read nothing is drawn.
+// TestPlotShowsGaps holds that if nothing was read nothing is drawn.
 func TestPlotShowsGaps(t *testing.T) {
 	s := state("one")
 	s.History = history.NewHistory()

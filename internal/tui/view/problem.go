@@ -10,12 +10,12 @@ import (
 
 // problem is the worst that is wrong with a device, in words.
 type problem struct {
-	meaning string // what happened, "" where the name of the condition says it
-	action  string // what to do, "" where nothing is asked for
-	since   string // such as "since 3m"; "" where that is not known
+	meaning string // what happened, "" if the name of the condition says it
+	action  string // what to do, "" if nothing is asked for
+	since   string // such as "since 3m"; "" if that is not known
 }
 
-// problemOf returns what is wrong with g; false where nothing is.
+// problemOf returns what is wrong with g; false if nothing is.
 func problemOf(s *State, g *client.GPU) (p problem, ok bool) {
 	if len(g.Raised) == 0 && !g.Gone {
 		return p, false
@@ -49,7 +49,7 @@ func sinceText(s *State, g *client.GPU) string {
 }
 
 // conditionSince says since when a condition of g is raised: by the node where it tells, else
-// as we saw it. It is "" where that is not known.
+// as we saw it. It is "" if that is not known.
 func conditionSince(s *State, g *client.GPU, c canonical.Condition) string {
 	word := "since "
 	since, older := s.History.RaisedSince(g.Key, c)
@@ -152,7 +152,7 @@ func drawGone(r screen.Rect, s *State, g *client.GPU) {
 	}
 }
 
-// stoppedText says since when the node of g does not answer, "" where it does.
+// stoppedText says since when the node of g does not answer, "" if it does.
 func stoppedText(s *State, g *client.GPU) string {
 	n := s.Nodes.Of(g)
 	if n == nil || !n.Stopped() {

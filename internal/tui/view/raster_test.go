@@ -97,7 +97,7 @@ func TestChartOfOneGPUOnASmallScreen(t *testing.T) {
 	}
 }
 
-// TestChartsAllocateNothing holds that charts are drawn from memory of the frame before.
+// TestChartsAllocateNothing holds that charts are drawn from memory of the previous frame.
 func TestChartsAllocateNothing(t *testing.T) {
 	for _, read := range []time.Duration{70 * time.Second, 15 * time.Minute} {
 		s := readFor(read, 0)

@@ -14,7 +14,7 @@ type State struct {
 	// Now is the time that is shown: the clock's, or FrozenAt, which is zero while the
 	// screen follows the clock.
 	Now, FrozenAt time.Time
-	// Playback is nil where no recording is played.
+	// Playback is nil if no recording is played.
 	Playback *client.PlaybackState
 
 	Nodes client.Nodes

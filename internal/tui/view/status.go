@@ -17,7 +17,7 @@ type badge struct {
 // badgeWidth is the width of every badge, so that nothing moves when a state changes.
 const badgeWidth = 6
 
-// border returns the style of a card's border in that state; other where nothing is
+// border returns the style of a card's border in that state; other if nothing is
 // wrong.
 func (b badge) border(other screen.Style) screen.Style {
 	switch b.style {

@@ -21,7 +21,7 @@ const (
 )
 
 // stripParts returns how many blocks of strips are side by side in w cells for n devices, 0
-// where a strip would be too narrow, and the rows that they take.
+// if a strip would be too narrow, and the rows that they take.
 func stripParts(s *State, w, n int) (parts, rows int) {
 	label := stripIndex
 	if node := nodeWidth(s); node > 0 {

@@ -148,7 +148,7 @@ func TestBlocksDoNotMerge(t *testing.T) {
 	}
 }
 
-// TestStripsAllocateNothing holds that strips are drawn from memory of the frame before.
+// TestStripsAllocateNothing holds that strips are drawn from memory of the previous frame.
 func TestStripsAllocateNothing(t *testing.T) {
 	s := state("sixteen")
 	var g screen.Grid

@@ -162,7 +162,7 @@ func drawTitle(r screen.Rect, s *State, c *placedColumn) {
 // maxNodeWidth bounds the column of the names of nodes.
 const maxNodeWidth = 24
 
-// nodeWidth returns the width of the names of nodes, 0 where there is only one.
+// nodeWidth returns the width of the names of nodes, 0 if there is only one.
 func nodeWidth(s *State) int {
 	if !s.Nodes.Several() {
 		return 0

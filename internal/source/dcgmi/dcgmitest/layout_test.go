@@ -16,7 +16,7 @@ func node(version string, gpus ...dcgmitest.GPU) dcgmitest.Scenario {
 	return dcgmitest.Scenario{Version: version, GPUs: gpus}
 }
 
-// TestLayouts wants what is known of the real program's layout, to the byte.
+// TestLayouts wants what is known about the real program's layout, to the byte.
 func TestLayouts(t *testing.T) {
 	board := dcgmitest.Boards(1)[0]
 	cut := board

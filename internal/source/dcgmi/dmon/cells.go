@@ -117,7 +117,7 @@ func (p *Parser) clean(line []byte, at int) bool {
 	return true
 }
 
-// isAbsent reports whether a cell stands for a reading that is not there: N/A, and
+// isAbsent reports whether a cell stands for a reading that is missing: N/A, and
 // what C++ prints for floats that are no number.
 func isAbsent(cell []byte) bool {
 	if bytes.Equal(cell, []byte("N/A")) {

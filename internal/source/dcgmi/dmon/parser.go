@@ -3,7 +3,7 @@
 //
 // The text has no timestamps and no separators: a header names the columns, a
 // row follows for each entity, and the next sample begins where an entity comes
-// up again or the header is printed anew. The parser finds these boundaries,
+// up again or the header is printed again. The parser finds these boundaries,
 // reads the columns from the header, and turns the rows of GPUs and of GPU
 // instances into samples. It emits only numbers that stand in the text, under
 // the column they stand in: a row whose cells cannot be separated beyond doubt
@@ -59,10 +59,10 @@ type Parser struct {
 // none is the index of no entity.
 const none = -1
 
-// Line reads one line, with or without its newline, into b, whose Dict must be
-// set unless there are Names. It returns false where line opens the next tick: then it has read
-// nothing, b holds the whole tick before, and the caller passes the same line in
-// again together with an emptied Batch.
+// Line reads one line, with or without its newline, into b, whose Dict must be set unless there
+// are Names. It returns false if line opens the next tick: then it has read nothing, b holds
+// the whole tick before, and the caller passes the same line in again together with an emptied
+// Batch.
 func (p *Parser) Line(b *raw.Batch, line []byte) bool {
 	if p.names == nil || p.Names == nil && (p.dict != b.Dict || p.generation != b.Dict.Generation()) {
 		p.bind(b.Dict)
@@ -115,8 +115,8 @@ func (p *Parser) Split() {
 	}
 }
 
-// Reset forgets the header and ends the tick, for a text that starts anew. What
-// is known of entities stays.
+// Reset forgets the header and ends the tick, for a text that restarts. What is
+// known about entities stays.
 func (p *Parser) Reset() {
 	p.layout = layout{}
 	p.Next()
@@ -134,7 +134,7 @@ func (p *Parser) Rows() int { return p.rows }
 // Last returns the Labels of the tick's latest row, which there must be.
 func (p *Parser) Last() uint32 { return p.entities[p.last].label }
 
-// bind has the columns and entities named anew, in dict if there are no Names.
+// bind has the columns and entities named again, in dict if there are no Names.
 func (p *Parser) bind(dict *raw.Dict) {
 	if p.names = p.Names; p.names == nil {
 		p.dict, p.generation, p.names = dict, dict.Generation(), dictNames{dict}

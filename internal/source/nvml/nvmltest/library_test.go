@@ -254,7 +254,7 @@ func TestFieldValues(t *testing.T) {
 }
 
 // TestRates lets a counter grow, by its own time stamps, across a new scenario, and
-// wants it to start anew from another number.
+// wants it to restart from another number.
 func TestRates(t *testing.T) {
 	s := nvmltest.FromTruth(nvmltest.H100(1)[:1])
 	s.Values = []nvmltest.Value{{Of: "0", Key: "nvlink_rx_kib", Number: 10, Rate: 2e8}}

@@ -14,10 +14,10 @@
 // compared with what comes through the other.
 //
 // A process that loads a second library, from another path, goes on calling the
-// first: go-nvml binds a function at its first call, for good. That is no matter to
-// tests that run a program, nor to tests in one process, for all libraries of Build
-// are the same, and nvmlInit asks the environment for the scenario anew. It is to
-// those that want a library of BuildWithout: they must run a program.
+// first: go-nvml binds a function at its first call, permanently. That is no matter
+// to tests that run a program, nor to tests in one process, for all libraries of
+// Build are the same, and nvmlInit asks the environment for the scenario again. It
+// is to those that want a library of BuildWithout: they must run a program.
 package nvmltest
 
 import (

@@ -161,7 +161,7 @@ func H100(n int) []Truth {
 }
 
 // Cut returns t split into n of seven instances of one slice, each with less to do
-// than the one before. A board that is cut has no utilization and no traffic.
+// than the previous one. A board that is cut has no utilization and no traffic.
 func (t Truth) Cut(n int) Truth {
 	t.Readings = h100Board(t.Index)
 	t.Instances = make([]InstanceTruth, n)

@@ -14,9 +14,10 @@ import (
 // canvas writes frames to the terminal: of each what differs from the last. It does so itself
 // because bubbletea takes a frame as text, parses that into cells of its own and compares those,
 // which took three quarters of the time of a frame. bubbletea still sets the modes of the
-// terminal through it, as a file that it writes to.
+// terminal through it. It is not a file to bubbletea, which would keep three frames of the
+// size of the terminal: sendSizes tells the model that size.
 type canvas struct {
-	*os.File
+	terminal *os.File
 
 	fresh chan struct{} // there is a frame to write
 
@@ -34,7 +35,7 @@ type canvas struct {
 
 // newCanvas returns the canvas of a terminal. end ends it.
 func newCanvas(out *os.File) *canvas {
-	c := &canvas{File: out, fresh: make(chan struct{}, 1)}
+	c := &canvas{terminal: out, fresh: make(chan struct{}, 1)}
 	go c.run()
 	return c
 }
@@ -66,7 +67,7 @@ func (c *canvas) run() {
 	for range c.fresh {
 		c.out.Lock()
 		if c.buffer = c.appendFrame(c.buffer[:0]); len(c.buffer) > 0 {
-			_, _ = c.File.Write(c.buffer) // a terminal that is gone ends bubbletea, which reads it
+			_, _ = c.terminal.Write(c.buffer) // a terminal that is gone ends bubbletea, which reads it
 		}
 		c.out.Unlock()
 		time.Sleep(time.Second / maxFPS)
@@ -82,7 +83,7 @@ func (c *canvas) Write(p []byte) (int, error) {
 	}
 	c.shown.Reset(0, 0, 0)
 	c.buffer = c.appendFrame(append(c.buffer[:0], p...))
-	n, err := c.File.Write(c.buffer)
+	n, err := c.terminal.Write(c.buffer)
 	return min(n, len(p)), err
 }
 

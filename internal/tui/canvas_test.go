@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -26,7 +25,7 @@ func TestCanvasWritesOnTheAlternateScreenOnly(t *testing.T) {
 	}
 	defer in.Close()
 	defer out.Close()
-	c := &canvas{File: out} // without its goroutine: what is written is what this test has written
+	c := &canvas{terminal: out} // without its goroutine: what is written is what this test has written
 	var g screen.Grid
 	p := new(screen.Palette)
 	frame := func(text string) {
@@ -86,7 +85,7 @@ func BenchmarkFrame(b *testing.B) {
 	c := &clock{start}
 	m := newModel([]*client.Node{{URL: "u", Name: "dgx-1"}}, c.now)
 	m.canvas.on = true
-	m.Update(tea.WindowSizeMsg{Width: 160, Height: 45})
+	m.Update(sizeMsg{160, 45})
 	var sent []byte
 	frames, bytes := 0, 0
 	for b.Loop() {

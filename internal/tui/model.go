@@ -89,6 +89,9 @@ type (
 
 type beatMsg struct{}
 
+// sizeMsg is the size of the terminal in cells.
+type sizeMsg struct{ width, height int }
+
 // processesMsg is what client.ListProcesses returned.
 type processesMsg struct {
 	list []client.Process
@@ -171,8 +174,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.do(beat())
 		m.do(m.askEvents())
 		m.do(m.askProcesses())
-	case tea.WindowSizeMsg:
-		m.width, m.height = msg.Width, msg.Height
+	case sizeMsg:
+		m.width, m.height = msg.width, msg.height
 	case tea.BackgroundColorMsg:
 		m.setBackground(!msg.IsDark())
 		if m.answered = true; m.leaving {

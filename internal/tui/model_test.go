@@ -29,7 +29,7 @@ func fleet(t *testing.T) (*model, *clock) {
 	t.Helper()
 	c := &clock{start}
 	m := newModel([]*client.Node{{URL: "u", Name: "dgx-1"}}, c.now)
-	m.Update(tea.WindowSizeMsg{Width: 120, Height: 40})
+	m.Update(sizeMsg{120, 40})
 	m.Update(nodeMsg{0, fleetNode(c.at)})
 	return m, c
 }
@@ -194,7 +194,7 @@ func TestPrompt(t *testing.T) {
 			t.Errorf("%v: %q, want %q", test.keys, m.state.Prompt, test.want)
 		}
 	}
-	m.Update(tea.WindowSizeMsg{Width: 40, Height: 12})
+	m.Update(sizeMsg{40, 12})
 	typed(m, "esc", ":", strings.Repeat("ä", 60)+"END")
 	if _, last, _ := strings.Cut(m.grid.Glyphs(), "äää"); !strings.Contains(last, "END") {
 		t.Errorf("one does not see what one types:\n%s", m.grid.Glyphs())
@@ -245,7 +245,7 @@ func TestSelection(t *testing.T) {
 func TestFirstSelection(t *testing.T) {
 	c := &clock{start}
 	m := newModel([]*client.Node{{URL: "a", Name: "a"}, {URL: "u", Name: "dgx-1"}}, c.now)
-	m.Update(tea.WindowSizeMsg{Width: 120, Height: 40})
+	m.Update(sizeMsg{120, 40})
 	m.Update(nodeMsg{1, fleetNode(c.at)})
 	if selected(m) != "dgx-1/0" || m.state.Selected.Node != "u" {
 		t.Fatalf("selected %s of %s", selected(m), m.state.Selected.Node)
@@ -612,7 +612,7 @@ func TestBadEventsAreShown(t *testing.T) {
 func TestNoticeIsShown(t *testing.T) {
 	c := &clock{start}
 	m := newModel([]*client.Node{{URL: "u", Name: "dgx-1"}}, c.now)
-	m.Update(tea.WindowSizeMsg{Width: 120, Height: 40})
+	m.Update(sizeMsg{120, 40})
 	m.showNotice("not\nours")
 	for i, want := range []string{"not ours", "GPU 1: crit", "GPU 1: crit", "not ours", "not ours", "", ""} {
 		n := fleetNode(c.at)
@@ -654,7 +654,7 @@ func TestEveryKeyEverywhere(t *testing.T) {
 			for i, k := range keys {
 				m.show(view)
 				size := sizes[i%len(sizes)]
-				m.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+				m.Update(sizeMsg{size[0], size[1]})
 				typed(m, k)
 				c.at = c.at.Add(time.Second)
 				m.Update(beatMsg{})
@@ -679,7 +679,7 @@ func TestBurst(t *testing.T) {
 		{"garbage", "\x00\xff\xfe\x1b[999z\x1b]0;x\x07:focus 1\r", view.Focus, "1"},
 	} {
 		m, _ := fleet(t)
-		m.Update(tea.WindowSizeMsg{Width: 40, Height: 12}) // a device on each line
+		m.Update(sizeMsg{40, 12}) // a device on each line
 		in, keyboard := io.Pipe()
 		p := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(io.Discard), tea.WithoutSignalHandler(), tea.WithWindowSize(40, 12),
 			tea.WithEnvironment([]string{"TERM=xterm"}))

@@ -16,7 +16,7 @@ import (
 // name of another shows that.
 func TestTabs(t *testing.T) {
 	m, _ := fleet(t)
-	m.Update(tea.WindowSizeMsg{Width: 140, Height: 40})
+	m.Update(sizeMsg{140, 40})
 	m.View()
 	for i, name := range view.Names {
 		at := slices.IndexFunc(m.state.Hits, func(h view.Hit) bool { return h.View == name })
@@ -30,7 +30,7 @@ func TestTabs(t *testing.T) {
 			t.Errorf("a click on %s shows %s:\n%s", name, m.state.View, header(m))
 		}
 	}
-	m.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	m.Update(sizeMsg{80, 24})
 	for _, name := range view.Names {
 		m.show(name)
 		if m.View(); !strings.HasPrefix(header(m), "  "+name) {

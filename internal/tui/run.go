@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -91,10 +93,11 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 	m.setBackground(lightBackground(opts.Environ)) // until the terminal answers
 	m.canvas = newCanvas(out)
 	defer m.canvas.end()
-	p := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(m.canvas), tea.WithEnvironment(opts.Environ), tea.WithColorProfile(profile), tea.WithFPS(maxFPS), tea.WithoutSignalHandler())
+	p := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(m.canvas), tea.WithWindowSize(1, 1), tea.WithEnvironment(opts.Environ), tea.WithColorProfile(profile), tea.WithFPS(maxFPS), tea.WithoutSignalHandler())
 	// tea.WithContext would kill the program instead of ending it.
 	stop := context.AfterFunc(ctx, p.Quit)
 	var following sync.WaitGroup
+	following.Go(func() { sendSizes(ctx, out, p) })
 	for i, f := range fetchers {
 		following.Go(func() {
 			if opts.Targets[i].Lead > 0 {
@@ -114,4 +117,21 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 		return fmt.Errorf("the terminal cannot be used: %w; print one reading as text with --once", err)
 	}
 	return nil
+}
+
+// sendSizes sends p the size of the terminal at once and after each change, until ctx ends.
+func sendSizes(ctx context.Context, out *os.File, p *tea.Program) {
+	changed := make(chan os.Signal, 1)
+	signal.Notify(changed, syscall.SIGWINCH)
+	defer signal.Stop(changed)
+	for {
+		if width, height, err := term.GetSize(out.Fd()); err == nil {
+			p.Send(sizeMsg{width, height})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
 }

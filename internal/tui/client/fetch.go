@@ -27,7 +27,7 @@ const (
 	fetchTimeout = 10 * time.Second
 	// maxBody bounds an answer: a proxy takes 64 MiB from an exporter and adds less.
 	maxBody = 128 << 20
-	// maxPart is the part of a line that is in memory at once.
+	// maxPart is how much of an exposition is in memory at once, and of a line that is not ours.
 	maxPart = 64 << 10
 	// scrapedPeriod is the time between fetches from a proxy that scrapes its source
 	// only when it is scraped itself: each fetch costs its exporter a scrape.
@@ -51,7 +51,7 @@ type Fetcher struct {
 	parser   *parser
 	selector selector
 	lines    *bufio.Reader
-	body     bytes.Buffer // our series of the last answer
+	part     bytes.Buffer // of an answer
 	failures int          // in a row
 	begun    time.Time    // of the last fetch
 	// period is the time between fetches, measured that between the last readings.
@@ -231,36 +231,44 @@ func silent(gpus []*GPU) []*GPU {
 }
 
 func (f *Fetcher) try(ctx context.Context) (*Node, error) {
-	status, err := get(ctx, f.target.httpClient(), f.target.URL, &f.body, f.keepOurs)
+	r := f.parser.begin(f.Node.URL)
+	status, err := get(ctx, f.target.httpClient(), f.target.URL, &f.part, func(part *bytes.Buffer, from io.Reader) (int64, error) {
+		return f.readOurs(r, part, from)
+	})
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case status == http.StatusOK:
 	case f.target.URL == InProcess:
-		return nil, errors.New(firstLine(f.body.Bytes()))
+		return nil, errors.New(firstLine(f.part.Bytes()))
 	default:
-		return nil, statusError(status, f.body.Bytes())
+		return nil, statusError(status, f.part.Bytes())
 	}
-	return f.parser.parse(f.Node.URL, f.body.Bytes())
+	return r.end()
 }
 
-// keepOurs reads an exposition and appends our series to body. All else needs no
-// memory: neither what is passed through nor an endless answer.
-func (f *Fetcher) keepOurs(body *bytes.Buffer, from io.Reader) (read int64, err error) {
+// readOurs lets r read our series of an exposition, part by part. All else needs no memory:
+// neither what is passed through nor an endless answer.
+func (f *Fetcher) readOurs(r *reader, part *bytes.Buffer, from io.Reader) (read int64, err error) {
 	f.lines.Reset(from)
 	ours, lineStart := false, true
 	for {
-		part, err := f.lines.ReadSlice('\n')
-		read += int64(len(part))
+		piece, err := f.lines.ReadSlice('\n')
+		read += int64(len(piece))
 		if lineStart {
-			ours = bytes.HasPrefix(part, []byte(canonical.Prefix))
+			ours = bytes.HasPrefix(piece, []byte(canonical.Prefix))
 		}
 		if ours {
-			body.Write(part)
+			part.Write(piece)
 		}
-		switch lineStart = err == nil; {
-		case errors.Is(err, io.EOF):
+		ended := errors.Is(err, io.EOF)
+		if lineStart = err == nil; ended || lineStart && part.Len() > maxPart {
+			r.read(part.Bytes())
+			part.Reset()
+		}
+		switch {
+		case ended:
 			return read, nil
 		case err != nil && !errors.Is(err, bufio.ErrBufferFull): // which is a long line
 			return read, err

@@ -1,15 +1,19 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 // scripted is a client whose requests are answered by the functions in turn, the
@@ -140,14 +144,35 @@ func TestSharedReadingsAreFresh(t *testing.T) {
 // and that lines of any length are ours or not by how they begin.
 func TestOnlyOursIsKept(t *testing.T) {
 	f := NewFetcher(Target{URL: "http://node:9401/metrics", Client: &http.Client{Transport: endless{}}})
-	if f.fetch(t.Context()); f.Node.Up || !strings.Contains(f.Node.Err, "longer than 128 MiB") || f.body.Cap() > 1<<20 {
-		t.Errorf("%q, %d bytes kept", f.Node.Err, f.body.Cap())
+	if f.fetch(t.Context()); f.Node.Up || !strings.Contains(f.Node.Err, "longer than 128 MiB") || f.part.Cap() > 1<<20 {
+		t.Errorf("%q, %d bytes kept", f.Node.Err, f.part.Cap())
 	}
 	long := strings.Repeat("x", 3*maxPart)
 	ours := "kpulse_source_up{source=\"" + long + "\"} 1\n"
 	f = NewFetcher(Target{URL: "http://node:9401/metrics", Client: scripted(answer(200, "DCGM_"+long+" kpulse_a 1\n"+ours+"x "+ours+"kpulse_build_info{version=\"7\"} 1"))})
-	if f.fetch(t.Context()); f.body.String() != ours+"kpulse_build_info{version=\"7\"} 1" || f.Node.Version != "7" {
-		t.Errorf("%d bytes kept, version %q, error %q", f.body.Len(), f.Node.Version, f.Node.Err)
+	if f.fetch(t.Context()); len(f.Node.Sources) != 1 || f.Node.Sources[0].Name != long || f.Node.Version != "7" || f.Node.Skipped != 0 {
+		t.Errorf("%d sources, version %q, %d lines skipped, error %q", len(f.Node.Sources), f.Node.Version, f.Node.Skipped, f.Node.Err)
+	}
+}
+
+// TestExpositionsAreReadInParts holds that an exposition of any length is read as if at once,
+// and needs little memory.
+func TestExpositionsAreReadInParts(t *testing.T) {
+	var body bytes.Buffer
+	const gpus = 500
+	for _, family := range []string{"gpu_info", "gpu_temperature_celsius", "gpu_power_watts", "gpu_sm_clock_hertz"} {
+		for i := range gpus {
+			fmt.Fprintf(&body, "kpulse_%s{hostname=\"n\",gpu=\"%d\",uuid=\"GPU-%d\"} %d\nDCGM_FI_DEV_GPU_TEMP{gpu=\"%[2]d\"} 7\n", family, i, i, i+1)
+		}
+	}
+	f := NewFetcher(Target{URL: "http://node:9401/metrics", Client: scripted(answer(200, body.String()))})
+	if f.fetch(t.Context()); len(f.Node.GPUs) != gpus || body.Len() < 3*maxPart || f.part.Cap() > 3*maxPart {
+		t.Fatalf("%d devices of %d bytes, in %d bytes of memory: %s", len(f.Node.GPUs), body.Len(), f.part.Cap(), f.Node.Err)
+	}
+	for i, g := range f.Node.GPUs {
+		if v, want := g.Values, float64(i+1); g.GPU != strconv.Itoa(i) || v[canonical.Temperature] != want || v[canonical.Power] != want || v[canonical.SMClock] != want {
+			t.Fatalf("device %d is %s with %v °C, %v W and %v Hz", i, g.GPU, v[canonical.Temperature], v[canonical.Power], v[canonical.SMClock])
+		}
 	}
 }
 

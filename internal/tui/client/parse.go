@@ -22,8 +22,8 @@ type parser struct {
 	conditions map[string]canonical.Condition
 	actions    map[string]canonical.Action
 
-	// Most samples of a device have the same label block, which is read once. blocks are by
-	// their text and have their labels in labels. All are empty between two expositions.
+	// Most samples of a device have the same label block, which is read once in the lines that
+	// are read together. blocks are by their text, and their labels are in labels.
 	blocks map[string]*block
 	labels []exposition.Label
 	memory []block
@@ -59,7 +59,7 @@ func newParser() *parser {
 	return p
 }
 
-// sample is one sample of an exposition. Its strings are parts of the body. Its labels are
+// sample is one sample of an exposition. Its strings are parts of the lines. Its labels are
 // read when they are needed: most rows of a state are 0, and say nothing.
 type sample struct {
 	parser *parser
@@ -76,7 +76,7 @@ func (s *sample) labels() *block {
 	return s.read
 }
 
-// label returns the value of a label, "" without one; valid as long as the body.
+// label returns the value of a label, "" without one; valid as long as the lines.
 func (s *sample) label(name string) string {
 	labels := s.labels().labels
 	for i := range labels {
@@ -96,6 +96,7 @@ type reader struct {
 	node    *Node
 	devices map[string]*device
 	order   []*device
+	found   bool   // a series of ours
 	key     []byte // scratch
 }
 
@@ -106,32 +107,42 @@ type device struct {
 	reported bool
 }
 
-// parse reads the series of kpulse-proxy in an exposition and skips all others.
-// Malformed lines that begin like ours are skipped and counted. url becomes
-// Node.URL; the Node keeps no part of body.
-func (p *parser) parse(url string, body []byte) (*Node, error) {
+// begin begins an exposition of the node at url.
+func (p *parser) begin(url string) *reader {
 	nan := math.NaN()
-	r := &reader{parser: p, devices: map[string]*device{}}
-	r.node = &Node{URL: url, Host: unknownHost(), Weights: canonical.Weights{SM: nan, Tensor: nan, DRAM: nan, Engine: nan}}
-	defer p.forget()
+	return &reader{
+		parser:  p,
+		node:    &Node{URL: url, Host: unknownHost(), Weights: canonical.Weights{SM: nan, Tensor: nan, DRAM: nan, Engine: nan}},
+		devices: map[string]*device{},
+	}
+}
+
+// read reads the series of kpulse-proxy in whole lines of the exposition and skips all others.
+// Malformed lines that begin like ours are skipped and counted. It keeps nothing of lines.
+func (r *reader) read(lines []byte) {
+	defer r.forget()
 	var s sample
-	text, found := exposition.View(body), false
+	text := exposition.View(lines)
 	for e := range exposition.Entries(text) {
 		switch name, ours := strings.CutPrefix(e.MetricName(), canonical.Prefix); {
 		case e.Kind == exposition.Malformed && strings.HasPrefix(text[e.Start:e.End], canonical.Prefix):
 			r.node.Skipped++
 		case e.Kind == exposition.Series && ours:
-			found = true
-			if handle := p.families[name]; handle != nil {
-				s = sample{parser: p, block: e.Labels, value: e.Value}
+			r.found = true
+			if handle := r.families[name]; handle != nil {
+				s = sample{parser: r.parser, block: e.Labels, value: e.Value}
 				handle(r, &s)
 			}
 		}
 	}
+}
+
+// end returns the node of the exposition that was read.
+func (r *reader) end() (*Node, error) {
 	switch {
-	case !found && r.node.Skipped > 0:
+	case !r.found && r.node.Skipped > 0:
 		return nil, fmt.Errorf("all %d lines of kpulse-proxy in the answer are broken; is something between us and it?", r.node.Skipped)
-	case !found:
+	case !r.found:
 		return nil, errNoSeries
 	}
 	r.finish()
@@ -151,7 +162,7 @@ func (p *parser) block(text string) *block {
 	return b
 }
 
-// forget drops the blocks, which are parts of a body, and keeps their memory.
+// forget drops the blocks, which are parts of the lines, and keeps their memory.
 func (p *parser) forget() {
 	clear(p.blocks)
 	clear(p.labels)

@@ -24,6 +24,13 @@ func exposed(t testing.TB, name string) []byte {
 	return body
 }
 
+// parse reads a whole exposition.
+func (p *parser) parse(url string, body []byte) (*Node, error) {
+	r := p.begin(url)
+	r.read(body)
+	return r.end()
+}
+
 func mustParse(t testing.TB, body []byte) *Node {
 	t.Helper()
 	n, err := newParser().parse("http://n:9401/metrics", body)

@@ -2,6 +2,7 @@ package history
 
 import (
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"testing"
@@ -250,6 +251,55 @@ func BenchmarkHistoryFill(b *testing.B) {
 	}
 }
 
+// TestHistoryKeepsWhatItMust holds, for readings that come faster, slower and after pauses, that
+// each bucket which must be kept has their mean, and stands for those behind it while its
+// reading is valid.
+func TestHistoryKeepsWhatItMust(t *testing.T) {
+	type bucket struct {
+		sum, n   float64
+		validity time.Duration
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, kept := range resolutions {
+		h, want := NewHistory(), map[int64]*bucket{}
+		width, at := kept.width.Milliseconds(), time.Duration(0)
+		for range 200 {
+			period := kept.width * time.Duration(1+random.IntN(40)) / 8
+			for range random.IntN(60) {
+				at += period
+				v := float64(1 + random.IntN(9))
+				h.Add(reading(at, period, v))
+				number := start.Add(at).UnixMilli() / width
+				if want[number] == nil {
+					want[number] = &bucket{}
+				}
+				b := want[number]
+				b.sum, b.n, b.validity = b.sum+v, b.n+1, max(b.validity, period)
+			}
+			if random.IntN(9) == 0 {
+				at += time.Duration(random.Int64N(2*kept.buckets)) * kept.width
+			}
+			dst := make([]Point, kept.buckets)
+			h.Fill(dst, client.Key{UUID: "u"}, client.MetricReal, start.Add(at), kept.width)
+			newest := start.Add(at).UnixMilli() / width
+			for i, got := range dst {
+				mean := nan
+				for number := newest - kept.buckets + 1 + int64(i); number > newest-kept.buckets; number-- {
+					if b := want[number]; b != nil {
+						if gap := newest - kept.buckets + 1 + int64(i) - number; time.Duration(gap)*kept.width <= 3*b.validity/2 {
+							mean = b.sum / b.n
+						}
+						break
+					}
+				}
+				if older := i < 60; !same([]float64{got.Mean}, []float64{mean}) && !(older && math.IsNaN(mean)) { // what is older may still be there
+					t.Fatalf("width %v, bucket %d of %d: %v, want %v", kept.width, i, len(dst), got.Mean, mean)
+				}
+			}
+		}
+	}
+}
+
 // TestHistorySize: six hours of sixteen GPUs that give every reading there is.
 func TestHistorySize(t *testing.T) {
 	var n client.Node
@@ -270,7 +320,7 @@ func TestHistorySize(t *testing.T) {
 		n.At, n.FetchedAt = at, at
 		h.Add(&n)
 	}
-	const most = 4 << 20
+	const most = 3 << 20
 	if size := heap() - before; size > most {
 		t.Errorf("%d KiB, want at most %d", size>>10, most>>10)
 	} else {

@@ -2,6 +2,7 @@ package history
 
 import (
 	"math"
+	"sort"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -32,67 +33,79 @@ func resolutionOf(step time.Duration) int {
 	return 0
 }
 
-// ring holds the buckets of one resolution. It grows with time, up to its length.
+// ring holds the buckets of one resolution in which something was read, in the order of time.
+// It grows until its oldest bucket need not be kept, whose place the next one takes.
 type ring struct {
-	first   int64 // number of the first bucket ever
+	first   int64 // number of the bucket from which the others count
 	buckets []bucket
+	oldest  int // slot of the oldest bucket
 	columns int
 	points  []point // columns of them for each of buckets
 	open    []sum   // what the columns of the newest bucket are made of
 }
 
-// bucket is what was read within one width of time. Its number counts widths since
-// 1970.
+// bucket is what was read within one width of time.
 type bucket struct {
-	number int64
+	number int32 // of widths since the first bucket of its ring
 	// validity is that of its last reading in ms.
 	validity uint32
 	classes  [canonical.NumClasses]uint8 // readings in each class
 }
 
-// at returns the slot of the bucket with a number, -1 if nothing was read in it.
-func (r *ring) at(number, length int64) int {
-	slot := (number - r.first) % length
-	if number < r.first || slot >= int64(len(r.buckets)) || r.buckets[slot].number != number {
-		return -1
-	}
-	return int(slot)
-}
+// slot returns the slot of a bucket by its place in time, from 0 for the oldest.
+func (r *ring) slot(i int) int { return (r.oldest + i) % len(r.buckets) }
+
+// number returns the number of widths since 1970 of the bucket in a slot.
+func (r *ring) number(slot int) int64 { return r.first + int64(r.buckets[slot].number) }
 
 // make returns the slot of the bucket with a number, which is none before the newest, and
-// memory for columns; it may take the place of the oldest.
+// memory for columns. Buckets that are length or more before it need not be kept.
 func (r *ring) make(number, length int64, columns int) int {
+	r.widen(columns)
+	if n := len(r.buckets); n > 0 {
+		newest := r.slot(n - 1)
+		switch before := number - r.number(newest); {
+		case before == 0:
+			return newest
+		case before >= length:
+			r.buckets, r.points, r.oldest = r.buckets[:0], r.points[:0], 0
+		}
+	}
 	if len(r.buckets) == 0 {
 		r.first = number
 	}
-	r.widen(columns)
-	slot := int((number - r.first) % length)
-	for len(r.buckets) <= slot {
-		r.extend(int(length))
+	slot := r.oldest
+	if len(r.buckets) == 0 || number-r.number(slot) < length {
+		slot = r.extend(int(length))
+	} else {
+		r.oldest = r.slot(1)
 	}
-	if b := &r.buckets[slot]; b.number != number {
-		*b = bucket{number: number}
-		fill(r.of(slot), absentPoint)
-		clear(r.open)
-	}
+	r.buckets[slot] = bucket{number: int32(number - r.first)}
+	fill(r.of(slot), absentPoint)
+	clear(r.open)
 	return slot
 }
 
 // of returns the columns of a bucket.
 func (r *ring) of(slot int) []point { return r.points[slot*r.columns : (slot+1)*r.columns] }
 
-// extend adds a bucket in which nothing was read. Its memory grows by less than append's would:
+// extend adds a slot behind the newest bucket. Memory grows by less than append's would:
 // histories are most of what a dashboard keeps.
-func (r *ring) extend(length int) {
-	if n := len(r.buckets); n == cap(r.buckets) {
+func (r *ring) extend(length int) int {
+	n := len(r.buckets)
+	if size := cap(r.buckets); n == size || r.oldest > 0 {
 		const least, part = 16, 8
-		n = min(length, n+max(least, n/part))
-		r.buckets = append(make([]bucket, 0, n), r.buckets...)
-		r.points = append(make([]point, 0, n*r.columns), r.points...)
+		if n == size {
+			size = min(length, n+max(least, n/part))
+		}
+		r.buckets = append(append(make([]bucket, 0, size), r.buckets[r.oldest:]...), r.buckets[:r.oldest]...)
+		split := r.oldest * r.columns
+		r.points = append(append(make([]point, 0, size*r.columns), r.points[split:]...), r.points[:split]...)
+		r.oldest = 0
 	}
-	r.buckets = append(r.buckets, bucket{number: -1})
-	r.points = r.points[:len(r.buckets)*r.columns]
-	fill(r.of(len(r.buckets)-1), absentPoint)
+	r.buckets = r.buckets[:n+1]
+	r.points = r.points[:(n+1)*r.columns]
+	return n
 }
 
 // widen makes room for columns. All come with the first reading as a rule.
@@ -120,37 +133,26 @@ func fill[T any](all []T, v T) {
 	}
 }
 
-// maxValidity bounds the validity of a reading, in buckets.
-const maxValidity = 256
-
-// before returns the slot of the newest bucket in front of a number, -1 without one.
-func (r *ring) before(number, length int64) int {
-	for i := number - 1; i >= number-maxValidity; i-- {
-		if slot := r.at(i, length); slot >= 0 {
-			return slot
-		}
-	}
-	return -1
-}
-
 // walk calls visit for the buckets of the last n columns up to end, in order, each
-// with its column, its ring and its slot there. Where nothing was read, it is the previous
+// with its column, its ring and its slot there. If nothing was read, it is the previous
 // bucket as long as that is valid.
 func (d *device) walk(n int, end time.Time, step time.Duration, visit func(column int, r *ring, slot int)) {
 	index := resolutionOf(step)
-	r, width, length := &d.rings[index], resolutions[index].width.Milliseconds(), resolutions[index].buckets
+	r, width := &d.rings[index], resolutions[index].width.Milliseconds()
 	perColumn := step.Milliseconds() / width
 	first := (end.UnixMilli()/step.Milliseconds() - int64(n) + 1) * perColumn
 	newest := min(end.UnixMilli()/width, first+int64(n)*perColumn-1)
-	previous := r.before(first, length)
-	for number := max(first, 0); number <= newest; number++ {
-		slot := r.at(number, length)
-		if slot < 0 && previous >= 0 && (number-r.buckets[previous].number)*width <= 3*int64(r.buckets[previous].validity)/2 {
-			slot = previous
-		} else {
-			previous = slot
+	// next is the place in time of the first bucket that is not walked yet.
+	next := sort.Search(len(r.buckets), func(i int) bool { return r.number(r.slot(i)) >= first })
+	for number := first; number <= newest; number++ {
+		if next < len(r.buckets) && r.number(r.slot(next)) == number {
+			next++
 		}
-		if slot >= 0 {
+		if next == 0 {
+			continue // nothing was read so far
+		}
+		slot := r.slot(next - 1)
+		if gap := number - r.number(slot); gap*width <= 3*int64(r.buckets[slot].validity)/2 {
 			visit(int((number-first)/perColumn), r, slot)
 		}
 	}

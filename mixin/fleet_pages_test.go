@@ -435,7 +435,7 @@ func (f *playedFleet) report(t *testing.T, found *findings) {
 func (f *playedFleet) checkUnmet(t *testing.T) {
 	for _, key := range sorted(unmet) {
 		if !f.failed[key] {
-			t.Errorf("%s fails no more: take it from the table", key)
+			t.Errorf("%s no longer fails: take it from the table", key)
 		}
 	}
 }

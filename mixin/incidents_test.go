@@ -22,13 +22,13 @@ type stop struct {
 var stops = map[string][]stop{
 	"GPU gone": {
 		{"Health", map[string]string{"": "GONE"}},
-		{"Holders", map[string]string{"Namespace": "team-vision", "Pod": "vision-1-worker-{gpu}", "Holds it": "no more"}},
+		{"Holders", map[string]string{"Namespace": "team-vision", "Pod": "vision-1-worker-{gpu}", "Holds it": "no longer"}},
 	},
 	"XID 79": {
 		{"Health", map[string]string{"": "GONE"}},
 		{"Last XID", map[string]string{"": "79"}},
 		{"XIDs by code", map[string]string{"XID": "79", "What happened": "The driver lost the board: it no longer answers on PCIe.", "What to do": "reboot the node", "Times": "1"}},
-		{"Holders", map[string]string{"Job": "88050300", "Holds it": "no more"}},
+		{"Holders", map[string]string{"Job": "88050300", "Holds it": "no longer"}},
 	},
 	"NVLink down": {
 		{"Health", map[string]string{"": "CRIT"}},

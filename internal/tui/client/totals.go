@@ -42,9 +42,24 @@ func (u *Unit) Lead() *GPU {
 	return u.Instances[0]
 }
 
+// Devices returns the board, if it is shown, and its instances.
+func (u *Unit) Devices() iter.Seq[*GPU] {
+	return func(yield func(*GPU) bool) {
+		if u.Board != nil && !yield(u.Board) {
+			return
+		}
+		slices.Values(u.Instances)(yield)
+	}
+}
+
 // Contains reports whether the device with a key is in u.
 func (u *Unit) Contains(k Key) bool {
-	return u.Board != nil && u.Board.Key == k || slices.ContainsFunc(u.Instances, func(g *GPU) bool { return g.Key == k })
+	for g := range u.Devices() {
+		if g.Key == k {
+			return true
+		}
+	}
+	return false
 }
 
 // utilization returns the board's real utilization, else the mean of its instances;
@@ -63,8 +78,8 @@ func (u *Unit) utilization() float64 {
 	return sum / float64(n)
 }
 
-// memory returns the board's memory in bytes, else that of its instances together.
-func (u *Unit) memory() (used, total float64) {
+// Memory returns the board's memory in bytes, else that of its instances together.
+func (u *Unit) Memory() (used, total float64) {
 	if u.Board != nil {
 		used, total = u.Board.Values[canonical.FramebufferUsed], u.Board.Values[canonical.FramebufferTotal]
 	}
@@ -92,19 +107,13 @@ const (
 // Work returns whether any device of u does something, by its class.
 func (u *Unit) Work() Work {
 	work := WorkUnknown
-	add := func(g *GPU) {
+	for g := range u.Devices() {
 		switch {
 		case g.Class == canonical.Idle:
 			work = max(work, Idling)
 		case g.Class != canonical.ClassUnknown:
 			work = Busy
 		}
-	}
-	if u.Board != nil {
-		add(u.Board)
-	}
-	for _, g := range u.Instances {
-		add(g)
 	}
 	return work
 }
@@ -157,7 +166,8 @@ func TotalsOf(nodes Nodes, gpus []*GPU, now time.Time) Totals {
 	for u := range Units(gpus) {
 		t.Boards++
 		g := u.Lead()
-		switch freshness, _ := nodes.Freshness(g, now); {
+		freshness, _ := nodes.Freshness(g, now)
+		switch {
 		case freshness == Expired, g.Gone && nodes.Of(g).Stopped(): // nobody knows whether it still is
 			t.Health[canonical.HealthUnknown]++
 			continue
@@ -166,7 +176,11 @@ func TotalsOf(nodes Nodes, gpus []*GPU, now time.Time) Totals {
 			continue
 		}
 		shown++
-		t.Health[g.Health]++
+		health := g.Health
+		if freshness == Stale && health == canonical.HealthOK {
+			health = canonical.HealthUnknown // it was ok; what was wrong counts until its node stops answering
+		}
+		t.Health[health]++
 		work := u.Work()
 		t.Work[work]++
 		v := u.utilization()
@@ -179,7 +193,7 @@ func TotalsOf(nodes Nodes, gpus []*GPU, now time.Time) Totals {
 			t.Power += v
 			powered++
 		}
-		used, memory := u.memory()
+		used, memory := u.Memory()
 		if work == Idling && used >= HeldFrom {
 			t.Holders++
 			t.Held += used

@@ -111,7 +111,7 @@ func machineItems(s *State, gpus []*client.GPU, words bool) []item {
 		}
 	}
 	t := client.TotalsOf(s.Nodes, gpus, s.Now)
-	items := []item{left(1, healthPieces(&t, words)...), left(2, realPieces(t.Real)...)}
+	items := []item{left(1, healthPieces(&t, true, words)...), left(2, realPieces(t.Real)...)}
 	if canonical.Given(t.Power) {
 		items = append(items, right(3, piece{orMissing("%.2f", t.Power/1e3, 5), stylePlain}, piece{" kW", styleLabel}))
 	}

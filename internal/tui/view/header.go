@@ -23,7 +23,7 @@ func drawHeader(r screen.Rect, s *State) {
 	tabs := drawTabs(r, s, r.W >= tabsFrom && hidden == nil)
 	items := []item{
 		left(3, piece{nodesText(s), styleStrong}),
-		left(0, healthPieces(&t, r.W >= healthWordsFrom)...),
+		left(0, healthPieces(&t, !slices.ContainsFunc(s.Nodes, s.silent), r.W >= healthWordsFrom)...),
 		left(4, gpuPieces(s, &t)...),
 		left(5, workPieces(&t, r.H == 1 || forgotten == nil)...),
 		right(6, piece{s.Now.Format(time.TimeOnly), styleLabel}),
@@ -114,16 +114,16 @@ func drawTotals(r screen.Rect, t *client.Totals, forgotten []piece) {
 // it.
 const forgottenAfter = 5 * time.Minute
 
-// forgottenPieces count the devices that do nothing and hold memory, for a while already;
+// forgottenPieces count the boards that do nothing and hold memory, for a while already;
 // nil if there are none.
 func forgottenPieces(s *State) []piece {
 	n, held := 0, 0.0
-	for _, g := range s.GPUs {
-		used := g.Values[canonical.FramebufferUsed]
-		if g.Class != canonical.Idle || !(used >= client.HeldFrom) || s.History.IdleFor(g.Key, s.Now) < forgottenAfter {
+	for u := range client.Units(s.GPUs) {
+		used, _ := u.Memory()
+		if u.Work() != client.Idling || !(used >= client.HeldFrom) || s.idleFor(&u) < forgottenAfter {
 			continue
 		}
-		if freshness, _ := s.Freshness(g); freshness != client.Expired {
+		if freshness, _ := s.Freshness(u.Lead()); freshness != client.Expired {
 			n++
 			held += used
 		}
@@ -132,6 +132,17 @@ func forgottenPieces(s *State) []piece {
 		return nil
 	}
 	return []piece{{strconv.Itoa(n), styleStrong}, {" forgotten, ", styleLabel}, {gibText(held), stylePlain}}
+}
+
+// idleFor returns for how long nothing of a board that idles has done anything.
+func (s *State) idleFor(u *client.Unit) time.Duration {
+	least := time.Duration(math.MaxInt64)
+	for g := range u.Devices() {
+		if g.Class == canonical.Idle {
+			least = min(least, s.History.IdleFor(g.Key, s.Now))
+		}
+	}
+	return least
 }
 
 // gibText is an amount of memory in whole GiB.
@@ -189,8 +200,9 @@ func workPieces(t *client.Totals, held bool) []piece {
 // healthWordsFrom is the width from which the header has words for what is wrong.
 const healthWordsFrom = 60
 
-// healthPieces count what is wrong, the worst first.
-func healthPieces(t *client.Totals, words bool) []piece {
+// healthPieces count what is wrong, the worst first. Only if all boards there may be are known
+// does it say that all are ok.
+func healthPieces(t *client.Totals, all, words bool) []piece {
 	var pieces []piece
 	add := func(n int, format string, st screen.Style) {
 		if n > 0 {
@@ -213,7 +225,7 @@ func healthPieces(t *client.Totals, words bool) []piece {
 		return pieces[:len(pieces)-1]
 	case t.Boards == 0:
 		return nil
-	case ok == t.Boards:
+	case all && ok == t.Boards:
 		return []piece{{"● all ok", styleOK}}
 	case ok > 0:
 		return []piece{{fmt.Sprintf("%d of %d ok", ok, t.Boards), stylePlain}}
@@ -225,12 +237,8 @@ func healthPieces(t *client.Totals, words bool) []piece {
 // freshnessPieces say whether the readings of all nodes are fresh, else the worst
 // reason why they are not, with the age of the oldest that are shown.
 func freshnessPieces(s *State, words bool) []piece {
-	stale := func(n *client.Node) bool {
-		freshness, _ := n.Freshness(s.Now)
-		return freshness != client.Fresh || !n.Up
-	}
 	paused := s.Playback != nil && s.Playback.Paused && !slices.ContainsFunc(s.Nodes, (*client.Node).Waiting)
-	if s.Playback != nil && (paused || !slices.ContainsFunc(s.Nodes, stale)) {
+	if s.Playback != nil && (paused || !slices.ContainsFunc(s.Nodes, s.silent)) {
 		return playbackPieces(s.Playback)
 	}
 	if !s.FrozenAt.IsZero() {

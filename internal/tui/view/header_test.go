@@ -1,10 +1,12 @@
 package view
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
@@ -107,6 +109,55 @@ func TestHeaderNamesTheWaste(t *testing.T) {
 	}
 	if g, _ := at(state("missing"), Fleet, 160, 45); strings.Contains(g.Glyphs(), "busy") || strings.Contains(g.Glyphs(), "wasted") {
 		t.Errorf("of GPUs without readings:\n%s", g.Glyphs()[:400])
+	}
+}
+
+// TestHeaderCountsBoards holds that idle and forgotten count the same: boards, of which one in
+// MIG instances is forgotten once all of them are.
+func TestHeaderCountsBoards(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		busy bool // the last instance of the board works
+		want string
+	}{
+		{"all instances idle", false, "0 busy  1 idle|1 forgotten, 40 GiB"},
+		{"an instance works", true, "1 busy|"},
+	} {
+		s := state("one")
+		s.History = history.NewHistory()
+		for age := 6 * time.Minute; age >= 0; age -= 2 * time.Second {
+			n := node("dgx-03", 1, noon.Add(-age))
+			board := n.GPUs[0]
+			for _, instance := range []string{"7", "8"} {
+				g := *board
+				g.Key.Instance, g.Instance, g.Class, g.Values[canonical.FramebufferUsed] = instance, instance, canonical.Idle, 20<<30
+				if instance == "8" && test.busy {
+					g.Class = canonical.TensorCompute
+				}
+				n.GPUs = append(n.GPUs, &g)
+			}
+			board.Class, board.Cut = canonical.ClassUnknown, true
+			board.Values[canonical.FramebufferUsed] = math.NaN()
+			s.History.Add(n)
+			s.Nodes = client.Nodes{n}
+		}
+		s.GPUs, s.Devices = Arrange(s.Nodes, nil, s.Sort)
+		g, _ := at(s, Fleet, 160, 45)
+		header := strings.Join(strings.Split(g.Glyphs(), "\n")[:2], "\n")
+		work, forgotten, _ := strings.Cut(test.want, "|")
+		if !strings.Contains(header, work) || !strings.Contains(header, forgotten) || forgotten == "" && strings.Contains(header, "forgotten") {
+			t.Errorf("%s: want %q in\n%s", test.name, test.want, header)
+		}
+	}
+}
+
+// TestHeaderSaysAllOnlyOfAll holds that all is ok only if every node gives readings of now.
+func TestHeaderSaysAllOnlyOfAll(t *testing.T) {
+	for name, want := range map[string]string{"four": "● all ok", "stale": "health --", "silent": "4 of 4 ok", "nodes": "4 of 8 ok"} {
+		g, _ := at(state(name), Fleet, 120, 30)
+		if header, _, _ := strings.Cut(g.Glyphs(), "\n"); !strings.Contains(header, want) {
+			t.Errorf("%s: no %q in %q", name, want, header)
+		}
 	}
 }
 

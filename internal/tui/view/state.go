@@ -102,6 +102,12 @@ func (s *State) Freshness(g *client.GPU) (client.Freshness, time.Duration) {
 	return s.Nodes.Freshness(g, s.Now)
 }
 
+// silent reports whether n gives no readings of now.
+func (s *State) silent(n *client.Node) bool {
+	freshness, _ := n.Freshness(s.Now)
+	return freshness != client.Fresh || !n.Up
+}
+
 // current returns g, without its readings where they have expired.
 func (s *State) current(g *client.GPU) *client.GPU {
 	if freshness, _ := s.Freshness(g); freshness == client.Expired {

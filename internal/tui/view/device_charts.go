@@ -36,6 +36,9 @@ const (
 	// deviceChartWidth and deviceChartHeight are the least size of a chart of a device, without
 	// the row of its clock.
 	deviceChartWidth, deviceChartHeight = 34, 5
+	// lowChartHeight is their height from lowCharts on below each other, of which the last has the
+	// clock: they are read together.
+	lowChartHeight, lowCharts = 4, 3
 	// mainChartWidth and mainChartHeight are the least size of charts of which the first is as
 	// wide as the others together.
 	mainChartWidth, mainChartHeight = 100, 22
@@ -127,8 +130,11 @@ func chartGrid(n, w, h int) (columns, rows int) {
 	best := math.Inf(1)
 	for ; n > 0 && columns == 0; n-- {
 		for c := 1; c <= min(n, (w+1)/(deviceChartWidth+1)); c++ {
-			high := (n + c - 1) / c
-			if high*deviceChartHeight >= h || c*high > n {
+			high, least := (n+c-1)/c, deviceChartHeight
+			if high >= lowCharts {
+				least = lowChartHeight
+			}
+			if high*least >= h || c*high > n {
 				continue
 			}
 			if off := math.Abs(math.Log(float64(w*high) / float64(h*c) / chartAspect)); off < best {

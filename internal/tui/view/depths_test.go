@@ -9,8 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+	"unicode/utf8"
 )
 
 // readGolden returns a file of testdata/frames.
@@ -56,49 +55,52 @@ func TestGoldenFramesInAllDepths(t *testing.T) {
 		t.Skip("the frames are being written")
 	}
 	palettes := keptPalettes(t)
-	sequence := regexp.MustCompile("^\x1b\\[[0-9;]*m")
-	for _, f := range goldenFrames {
-		for _, name := range f.scenarios {
-			file := fmt.Sprintf("%s_%03dx%02d_%s", f.view, f.w, f.h, name)
-			glyphs, letters := strings.Split(readGolden(t, file+".txt"), "\n"), strings.Split(readGolden(t, file+".style"), "\n")
-			s := state(name)
-			s.View = f.view
-			var g screen.Grid
-			framed(&g, s, New(nil, nil)[f.view], f.w, f.h)
-			for _, d := range depths {
-				for _, theme := range []string{"dark", "light"} {
-					kept := palettes[fmt.Sprintf("%s, %s colours", theme, d.name)]
-					for y, line := range strings.Split(string(g.AppendANSI(nil, Palette(theme, false, d.depth))), "\n") {
-						look, x := "", 0
-						cells, styles := []rune(glyphs[y]), letters[y]
-						for rest := line; rest != ""; {
-							if sgr := sequence.FindString(rest); sgr != "" {
-								look, rest = sgr, rest[len(sgr):]
-								if look == "\x1b[0m" {
-									look = ""
-								}
-								continue
-							}
-							c := []rune(rest[:min(len(rest), 4)])[0]
-							rest = rest[len(string(c)):]
-							want, style := ' ', byte('.')
-							if x < len(cells) {
-								want = cells[x]
-							}
-							if x < len(styles) {
-								style = styles[x]
-							}
-							if c != want || !slices.Contains(kept[style], look) {
-								t.Fatalf("%s, %s, %s colours: cell %d, %d is %q in %q, want %q in %q of %c", file, theme, d.name, x, y, c, look, want, kept[style], style)
-							}
-							x++
-						}
-						if x != f.w {
-							t.Fatalf("%s, %s, %s colours: line %d has %d cells", file, theme, d.name, y, x)
-						}
+	for _, f := range goldenFrames() {
+		file, g := f.file(), f.draw()
+		glyphs, letters := strings.Split(readGolden(t, file+".txt"), "\n"), strings.Split(readGolden(t, file+".style"), "\n")
+		for _, d := range depths {
+			for _, theme := range []string{"dark", "light"} {
+				kept := palettes[fmt.Sprintf("%s, %s colours", theme, d.name)]
+				for y, line := range strings.Split(string(g.AppendANSI(nil, Palette(theme, false, d.depth))), "\n") {
+					if err := checkLine(line, []rune(glyphs[y]), letters[y], kept, f.w); err != "" {
+						t.Fatalf("%s, %s, %s colours: line %d, %s", file, theme, d.name, y, err)
 					}
 				}
 			}
 		}
 	}
+}
+
+var sgrSequence = regexp.MustCompile("^\x1b\\[[0-9;]*m")
+
+// checkLine holds a line that a terminal is sent against the glyphs and the letters of its cells, of
+// which each stands for the sequences of kept. It returns what is wrong, "" for nothing.
+func checkLine(line string, glyphs []rune, letters string, kept map[byte][]string, w int) string {
+	look, x := "", 0
+	for rest := line; rest != ""; {
+		if sgr := sgrSequence.FindString(rest); sgr != "" {
+			look, rest = sgr, rest[len(sgr):]
+			if look == "\x1b[0m" {
+				look = ""
+			}
+			continue
+		}
+		c, size := utf8.DecodeRuneInString(rest)
+		rest = rest[size:]
+		want, style := ' ', byte('.')
+		if x < len(glyphs) {
+			want = glyphs[x]
+		}
+		if x < len(letters) {
+			style = letters[x]
+		}
+		if c != want || !slices.Contains(kept[style], look) {
+			return fmt.Sprintf("cell %d is %q in %q, want %q in %q of %c", x, c, look, want, kept[style], style)
+		}
+		x++
+	}
+	if x != w {
+		return fmt.Sprintf("%d cells", x)
+	}
+	return ""
 }

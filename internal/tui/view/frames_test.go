@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
@@ -18,9 +19,21 @@ func framed(g *screen.Grid, s *State, v View, w, h int) {
 	Set{s.View: v}.Draw(g, s, w, h)
 }
 
-// goldenFrames are the frames that are kept: for each rung of the ladder of sizes
-// the scenarios that look different there.
-var goldenFrames = []struct {
+// screenOf is the whole screen of a scenario under a view and an overlay.
+func screenOf(name, view, overlay string, w, h int, set func(*State)) *screen.Grid {
+	s := state(name)
+	s.View, s.Overlay = view, overlay
+	if set != nil {
+		set(s)
+	}
+	var g screen.Grid
+	New(nil, nil).Draw(&g, s, w, h)
+	return &g
+}
+
+// ladder are frames that are kept: for each rung of the ladder of sizes the scenarios that look
+// different there.
+var ladder = []struct {
 	w, h      int
 	view      string
 	scenarios []string
@@ -55,27 +68,95 @@ var goldenFrames = []struct {
 
 	{40, 10, Plot, []string{"four"}},
 	{80, 24, Plot, []string{"four", "sixteen", "ascii", "blocks", "racks"}},
+	{100, 30, Plot, []string{"story"}},
 	{120, 40, Plot, []string{"sick", "many"}},
 	{160, 45, Plot, []string{"four", "sixteen", "each", "racks"}},
 	{240, 67, Plot, []string{"sixteen"}},
+	{300, 80, Plot, []string{"story"}},
+}
+
+// goldenFrame is a frame that is kept, in two files of its name.
+type goldenFrame struct {
+	w, h                    int
+	view, overlay, scenario string
+	set                     func(*State) // nil changes nothing
+}
+
+// further are frames that are kept beside the ladder: of lists, overlays and single states.
+var further = []goldenFrame{
+	{40, 10, Jobs, "", "eight", nil},
+	{80, 24, Jobs, "", "eight", nil},
+	{160, 45, Jobs, "", "mig", someProcesses},
+	{240, 67, Jobs, "", "racks", someProcesses},
+	{80, 24, Jobs, "", "none", nil},
+	{80, 24, Jobs, "", "four", inJob},
+	{160, 45, Focus, "", "four", inJob},
+	{40, 10, Nodes, "", "nodes", nil},
+	{80, 24, Nodes, "", "racks", nil},
+	{120, 40, Nodes, "", "nodes", nil},
+	{160, 45, Nodes, "", "silent", nil},
+	{80, 24, Fleet, "", "sick", func(s *State) { s.Playback = &client.PlaybackState{Speed: 0.5, Tick: 12, Ticks: 340} }},
+	{100, 30, Fleet, "", "sick", func(s *State) { s.Playback = &client.PlaybackState{Paused: true, Speed: 16, Tick: 7} }},
+
+	{40, 10, Fleet, Explain, "sick", nil},
+	{100, 30, Fleet, Explain, "sick", nil},
+	{160, 45, Focus, Explain, "sick", nil},
+	{40, 10, Fleet, Events, "sick", someEvents},
+	{100, 30, Fleet, Events, "sick", someEvents},
+	{160, 45, Fleet, Events, "sick", someEvents},
+	{80, 24, Fleet, Events, "one", nil},
+	{20, 5, Fleet, "", "one", nil},
+	{80, 24, Plot, "", "one", func(s *State) {
+		s.GPUs, s.Nodes[0].GPUs, s.Nodes[0].Err = nil, nil, "HTTP 502 Bad Gateway: source http://localhost:9400/metrics: connection refused; check that dcgm-exporter runs there"
+	}},
+	{100, 30, Fleet, "", "none", func(s *State) {
+		n := *s.Nodes[0]
+		n.Hidden, n.HiddenBy, n.Trouble = 8, "", "CUDA_VISIBLE_DEVICES= hides every GPU; show them with --show-all or --gpus=0"
+		s.Nodes = []*client.Node{&n}
+	}},
+	{120, 40, Fleet, "", "four", func(s *State) {
+		n := *s.Nodes[0]
+		n.Hidden, n.HiddenBy = 4, "SLURM_JOB_GPUS"
+		s.Nodes = []*client.Node{&n}
+	}},
+	{80, 24, Fleet, "", "eight", func(s *State) { s.GPUs, s.Filter = nil, "temp>120" }},
+}
+
+// goldenFrames returns all frames that are kept.
+func goldenFrames() []goldenFrame {
+	var all []goldenFrame
+	for _, rung := range ladder {
+		for _, name := range rung.scenarios {
+			all = append(all, goldenFrame{rung.w, rung.h, rung.view, "", name, nil})
+		}
+	}
+	return append(all, further...)
+}
+
+// file returns the name of the frame's files, without what tells them apart.
+func (f *goldenFrame) file() string {
+	name := fmt.Sprintf("%s%s_%03dx%02d_%s", f.view, f.overlay, f.w, f.h, f.scenario)
+	if f.set != nil {
+		name += "_set"
+	}
+	return name
+}
+
+// draw returns the frame as it is drawn now.
+func (f *goldenFrame) draw() *screen.Grid {
+	return screenOf(f.scenario, f.view, f.overlay, f.w, f.h, f.set)
 }
 
 // TestGoldenFrames holds every frame against two files: what it says, and what
 // each cell means. Blanks at the ends of lines are left out of both; FuzzFleet
 // holds that frames are as wide as the screen.
 func TestGoldenFrames(t *testing.T) {
-	for _, f := range goldenFrames {
-		for _, name := range f.scenarios {
-			file := fmt.Sprintf("%s_%03dx%02d_%s", f.view, f.w, f.h, name)
-			t.Run(file, func(t *testing.T) {
-				s := state(name)
-				s.View = f.view
-				var g screen.Grid
-				framed(&g, s, New(nil, nil)[f.view], f.w, f.h)
-				golden(t, file+".txt", trimLines(g.Glyphs(), " "))
-				golden(t, file+".style", trimLines(g.Styles(letter), "."))
-			})
-		}
+	for _, f := range goldenFrames() {
+		t.Run(f.file(), func(t *testing.T) {
+			g := f.draw()
+			golden(t, f.file()+".txt", trimLines(g.Glyphs(), " "))
+			golden(t, f.file()+".style", trimLines(g.Styles(letter), "."))
+		})
 	}
 }
 

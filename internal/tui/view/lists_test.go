@@ -1,7 +1,6 @@
 package view
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -13,18 +12,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
-
-// screenOf is the whole screen of a scenario under a view and an overlay.
-func screenOf(name, view, overlay string, w, h int, set func(*State)) *screen.Grid {
-	s := state(name)
-	s.View, s.Overlay = view, overlay
-	if set != nil {
-		set(s)
-	}
-	var g screen.Grid
-	New(nil, nil).Draw(&g, s, w, h)
-	return &g
-}
 
 func someProcesses(s *State) {
 	for i, g := range s.GPUs[:3] {
@@ -46,53 +33,6 @@ func someEvents(s *State) {
 		{At: at.Add(91 * time.Second), Key: s.GPUs[3].Key, Node: "dgx-03", GPU: "GPU 3", Kind: history.EventXID, State: canonical.HealthCrit, Text: "XID 79"},
 		{At: at.Add(10 * time.Minute), Key: client.Key{}, Node: "dgx-03", GPU: "", Kind: history.EventStale, State: canonical.HealthWarn, Text: "is not updated: connection refused"},
 		{At: at.Add(11 * time.Minute), Key: client.Key{}, Node: "dgx-03", GPU: "", Kind: history.EventStale, State: canonical.HealthOK, Text: "is back after 1m4s"},
-	}
-}
-
-func TestGoldenListsAndOverlays(t *testing.T) {
-	for _, f := range []struct {
-		w, h                    int
-		view, overlay, scenario string
-		set                     func(*State)
-	}{
-		{80, 24, Jobs, "", "eight", nil},
-		{160, 45, Jobs, "", "mig", someProcesses},
-		{80, 24, Jobs, "", "none", nil},
-		{80, 24, Jobs, "", "four", inJob},
-		{160, 45, Focus, "", "four", inJob},
-		{40, 10, Nodes, "", "nodes", nil},
-		{120, 40, Nodes, "", "nodes", nil},
-		{80, 24, Fleet, "", "sick", func(s *State) { s.Playback = &client.PlaybackState{Speed: 0.5, Tick: 12, Ticks: 340} }},
-		{100, 30, Fleet, "", "sick", func(s *State) { s.Playback = &client.PlaybackState{Paused: true, Speed: 16, Tick: 7} }},
-
-		{100, 30, Fleet, Explain, "sick", nil},
-		{100, 30, Fleet, Events, "sick", someEvents},
-		{80, 24, Fleet, Events, "one", nil},
-		{20, 5, Fleet, "", "one", nil},
-		{80, 24, Plot, "", "one", func(s *State) {
-			s.GPUs, s.Nodes[0].GPUs, s.Nodes[0].Err = nil, nil, "HTTP 502 Bad Gateway: source http://localhost:9400/metrics: connection refused; check that dcgm-exporter runs there"
-		}},
-		{100, 30, Fleet, "", "none", func(s *State) {
-			n := *s.Nodes[0]
-			n.Hidden, n.HiddenBy, n.Trouble = 8, "", "CUDA_VISIBLE_DEVICES= hides every GPU; show them with --show-all or --gpus=0"
-			s.Nodes = []*client.Node{&n}
-		}},
-		{120, 40, Fleet, "", "four", func(s *State) {
-			n := *s.Nodes[0]
-			n.Hidden, n.HiddenBy = 4, "SLURM_JOB_GPUS"
-			s.Nodes = []*client.Node{&n}
-		}},
-		{80, 24, Fleet, "", "eight", func(s *State) { s.GPUs, s.Filter = nil, "temp>120" }},
-	} {
-		name := fmt.Sprintf("%s%s_%03dx%02d_%s", f.view, f.overlay, f.w, f.h, f.scenario)
-		if f.set != nil {
-			name += "_set"
-		}
-		t.Run(name, func(t *testing.T) {
-			g := screenOf(f.scenario, f.view, f.overlay, f.w, f.h, f.set)
-			golden(t, name+".txt", trimLines(g.Glyphs(), " "))
-			golden(t, name+".style", trimLines(g.Styles(letter), "."))
-		})
 	}
 }
 

@@ -1,10 +1,8 @@
 package tui
 
 import (
-	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -91,32 +89,6 @@ type beatMsg struct{}
 
 // sizeMsg is the size of the terminal in cells.
 type sizeMsg struct{ width, height int }
-
-// processesMsg is what client.ListProcesses returned.
-type processesMsg struct {
-	list []client.Process
-	why  string
-}
-
-// processLister returns a command that lists the processes of all targets.
-func processLister(ctx context.Context, targets []client.Target) tea.Cmd {
-	return func() tea.Msg {
-		list, why := client.ListProcesses(ctx, targets)
-		return processesMsg{list, why}
-	}
-}
-
-// eventsEvery is how often events are requested while they are shown, and sinceEvery how
-// often they are while only they can tell since when something is wrong.
-const eventsEvery, sinceEvery = 2 * time.Second, time.Minute
-
-// eventsMsg is what client.ListEvents returned.
-type eventsMsg [][]client.Event
-
-// eventLister returns a command that lists the events of all targets.
-func eventLister(ctx context.Context, targets []client.Target) tea.Cmd {
-	return func() tea.Msg { return eventsMsg(client.ListEvents(ctx, targets)) }
-}
 
 // newModel returns the model of nodes that have not answered yet.
 func newModel(nodes []*client.Node, now func() time.Time) *model {
@@ -296,78 +268,6 @@ func (m *model) handleBeat() {
 	if now.Sub(m.forgotAt) > time.Minute {
 		m.forgotAt = now
 		m.state.History.Forget(now)
-	}
-}
-
-// askProcesses returns a command that lists the processes while they are shown, nil
-// else.
-func (m *model) askProcesses() tea.Cmd {
-	if m.listProcesses == nil || m.listing || m.state.View != view.Jobs || !m.state.FrozenAt.IsZero() {
-		return nil
-	}
-	m.listing = true
-	return m.listProcesses
-}
-
-// askEvents returns a command that lists the events while they are shown, and every
-// sinceEvery while a condition is older than what we read of it, nil else. Those of a recording
-// are the readings' own.
-func (m *model) askEvents() tea.Cmd {
-	every := eventsEvery
-	if m.state.Overlay != view.Events {
-		every = sinceEvery
-	}
-	if m.listEvents == nil || m.asking || m.player != nil || !m.state.FrozenAt.IsZero() || m.now().Sub(m.askedAt) < every ||
-		every == sinceEvery && !m.state.History.Older() {
-		return nil
-	}
-	m.asking, m.askedAt = true, m.now()
-	return m.listEvents
-}
-
-// learn takes from the events of the nodes since when conditions are raised.
-func (m *model) learn() {
-	for i, list := range m.served[:min(len(m.served), len(m.latest))] {
-		m.state.History.Learn(m.latest[i], list)
-	}
-}
-
-// merge makes the list of events again, unless no node serves any.
-func (m *model) merge() {
-	m.state.Listed = nil
-	for _, list := range m.served {
-		if list != nil {
-			m.state.Listed = history.Merge(m.state.Events, m.latest, m.served)
-			return
-		}
-	}
-}
-
-// addEvents adds events. The last bad one is shown in the footer, and rings the bell
-// where that is on.
-func (m *model) addEvents(events []history.Event) {
-	bad := false
-	for i := range events {
-		if e := &events[i]; e.State != canonical.HealthOK {
-			bad = true
-			m.alarm(strings.TrimPrefix(strings.TrimSpace(e.Node+" "+e.GPU)+": "+e.Text, ": "))
-		}
-	}
-	if bad && m.state.Bell {
-		m.do(tea.Raw("\a"))
-	}
-	m.keepEvents(events)
-}
-
-// keepEvents adds events to the list, and drops the oldest where it becomes too long.
-func (m *model) keepEvents(events []history.Event) {
-	s := &m.state
-	s.Events = append(s.Events, events...)
-	if n := len(s.Events); n > maxEvents {
-		s.Events = slices.Delete(s.Events, 0, n-maxEvents)
-	}
-	if len(events) > 0 && s.Listed != nil {
-		m.merge()
 	}
 }
 

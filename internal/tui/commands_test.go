@@ -1,0 +1,77 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui/view"
+)
+
+func TestCommandErrors(t *testing.T) {
+	for _, test := range []struct{ line, want string }{
+		{":focus", "usage: :focus GPU"},
+		{":focus 7", "GPU 7 is not visible"},
+		{":frobnicate", "unknown command: frobnicate"},
+		{":help me", "takes nothing more"},
+		{":plot warmth", "no reading is called warmth"},
+		{":plot energy", "has no history"},
+		{":sort warmth", "no reading is called warmth"},
+		{":window 3y", "usage: :window"},
+		{":theme pink", "usage: :theme dark|light"},
+		{":symbols runes", "usage: :symbols"},
+		{":save", "no directory for settings"},
+		{"/temp>", "is not a number"},
+	} {
+		m, c := fleet(t)
+		typed(m, test.line, "enter")
+		if s := &m.state; !strings.Contains(s.Message, test.want) || !s.Alarm || s.View != view.Fleet {
+			t.Errorf("%s: %q in %s, want %q", test.line, s.Message, s.View, test.want)
+		}
+		c.at = c.at.Add(messageTime)
+		if m.Update(beatMsg{}); strings.Contains(m.state.Message, test.want) {
+			t.Errorf("%s: the message stays", test.line)
+		}
+	}
+	m, _ := fleet(t)
+	if typed(m, ":", "enter"); m.state.Message != "" {
+		t.Errorf("an empty command: %q", m.state.Message)
+	}
+	if typed(m, ":focus 99", "enter", ":fleet", "enter"); m.state.Message != "" || m.state.Alarm {
+		t.Errorf("message of the command before: %q", m.state.Message)
+	}
+}
+
+func TestPrompt(t *testing.T) {
+	m, _ := fleet(t)
+	for _, test := range []struct {
+		keys []string
+		want string
+	}{
+		{[]string{":fox", "backspace"}, ":fo"},
+		{[]string{"cus 3", "ctrl+w"}, ":focus "},
+		{[]string{"space", "q?"}, ":focus  q?"},
+		{[]string{"ctrl+u"}, ":"},
+		{[]string{"backspace"}, ""},
+		{[]string{":x", "esc"}, ""},
+		{[]string{"/temp>1", "enter", "/"}, "/temp>1"},
+	} {
+		if typed(m, test.keys...); m.state.Prompt != test.want {
+			t.Errorf("%v: %q, want %q", test.keys, m.state.Prompt, test.want)
+		}
+	}
+	m.Update(sizeMsg{40, 12})
+	typed(m, "esc", ":", strings.Repeat("ä", 60)+"END")
+	if _, last, _ := strings.Cut(m.grid.Glyphs(), "äää"); !strings.Contains(last, "END") {
+		t.Errorf("one does not see what one types:\n%s", m.grid.Glyphs())
+	}
+	typed(m, "esc", ":")
+	if m.Update(tea.PasteMsg{Content: "focus\n 2\x1b[A"}); m.state.Prompt != ":focus 2[A" {
+		t.Errorf("pasted %q", m.state.Prompt)
+	}
+	m.Update(tea.PasteMsg{Content: strings.Repeat("x", 1e5)})
+	if len(m.state.Prompt) > maxPrompt {
+		t.Errorf("a prompt of %d bytes", len(m.state.Prompt))
+	}
+}

@@ -1,0 +1,147 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+)
+
+// TestBadEventsAreShown in the footer when it comes, and in the list of events.
+func TestBadEventsAreShown(t *testing.T) {
+	m, c := fleet(t)
+	c.at = c.at.Add(time.Second)
+	n := fleetNode(c.at)
+	n.GPUs[1].Health, n.GPUs[1].Raised = canonical.HealthCrit, []client.RaisedCondition{{Condition: canonical.CondRowRemapFailure, State: canonical.HealthCrit}}
+	m.Update(nodeMsg{0, n})
+	if m.state.Message != "dgx-1 GPU 1: crit: row remap failed" || !m.state.Alarm || len(m.state.Events) != 1 {
+		t.Errorf("message %q, %d events", m.state.Message, len(m.state.Events))
+	}
+	c.at = c.at.Add(3 * time.Second)
+	if m.Update(beatMsg{}); !strings.Contains(m.state.Message, "is not updated") {
+		t.Errorf("after the node fell silent: %q", m.state.Message)
+	}
+	for range 2 * maxEvents {
+		m.addEvents([]history.Event{{Kind: history.EventClass}})
+	}
+	if len(m.state.Events) != maxEvents || m.state.Events[0].Kind != history.EventClass {
+		t.Errorf("%d events are kept", len(m.state.Events))
+	}
+}
+
+// TestNoticeIsShown for as long as any message, once, also where the first reading
+// brings bad news.
+func TestNoticeIsShown(t *testing.T) {
+	c := &clock{start}
+	m := newModel([]*client.Node{{URL: "u", Name: "dgx-1"}}, c.now)
+	m.Update(sizeMsg{120, 40})
+	m.showNotice("not\nours")
+	for i, want := range []string{"not ours", "GPU 1: crit", "GPU 1: crit", "not ours", "not ours", "", ""} {
+		n := fleetNode(c.at)
+		if i > 0 {
+			n.GPUs[1].Health, n.GPUs[1].Raised = canonical.HealthCrit, []client.RaisedCondition{{Condition: canonical.CondRowRemapFailure, State: canonical.HealthCrit}}
+		}
+		m.Update(nodeMsg{0, n})
+		if !strings.Contains(m.state.Message, want) || (want == "") != (m.state.Message == "") || m.state.Alarm != (want != "") {
+			t.Errorf("after %v: %q, alarming is %v; want %q", c.at.Sub(start), m.state.Message, m.state.Alarm, want)
+		}
+		c.at = c.at.Add(messageTime / 2)
+	}
+	if len(m.state.Events) != 2 {
+		t.Errorf("%d events", len(m.state.Events))
+	}
+}
+
+// TestProcessesAreListedWhileShown: they cost the node a look at its driver.
+func TestProcessesAreListedWhileShown(t *testing.T) {
+	m, _ := fleet(t)
+	m.listProcesses = processLister(t.Context(), nil)
+	if m.askProcesses() != nil {
+		t.Error("asked in the fleet")
+	}
+	typed(m, "4")
+	if m.askProcesses() == nil {
+		t.Error("not asked in the jobs")
+	}
+	if m.askProcesses() != nil {
+		t.Error("asked again before the answer")
+	}
+	m.Update(processesMsg{list: []client.Process{}})
+	if typed(m, "space"); m.askProcesses() != nil {
+		t.Error("asked on a frozen screen")
+	}
+}
+
+// TestEventsAreListedWhileShown: in the place of what the readings show, where a node
+// serves them.
+func TestEventsAreListedWhileShown(t *testing.T) {
+	m, _ := fleet(t)
+	m.listEvents = eventLister(t.Context(), nil)
+	if m.askEvents() != nil {
+		t.Error("asked in the fleet")
+	}
+	typed(m, "e")
+	if m.askEvents() == nil {
+		t.Error("not asked in the list")
+	}
+	if m.askEvents() != nil {
+		t.Error("asked again before the answer")
+	}
+	m.Update(eventsMsg{nil})
+	if m.state.Listed != nil {
+		t.Error("a node that serves no events replaces what we see")
+	}
+	m.Update(eventsMsg{{{Event: canonical.Event{At: start, Kind: canonical.EventXID, GPU: "0", Code: 79}}}})
+	if n := len(m.state.Listed); n == 0 || !strings.Contains(m.state.Listed[0].Text+m.state.Listed[n-1].Text, "XID 79") {
+		t.Errorf("lists %+v", m.state.Listed)
+	}
+	if m.askEvents() != nil {
+		t.Error("asked again at once")
+	}
+	m.askedAt = time.Time{}
+	if typed(m, "space"); m.askEvents() != nil {
+		t.Error("asked on a frozen screen")
+	}
+}
+
+// TestEventsTellSinceWhen: what was wrong before we looked is asked about, once in a while, and
+// the answer says since when it is so.
+func TestEventsTellSinceWhen(t *testing.T) {
+	c := &clock{start}
+	m := newModel([]*client.Node{{URL: "", Name: "dgx-1"}}, c.now)
+	m.listEvents = eventLister(t.Context(), nil)
+	n := fleetNode(start)
+	n.At = start.Add(-time.Hour) // its clock is an hour slow
+	n.GPUs[1].Raised = []client.RaisedCondition{{Condition: canonical.CondXIDFatal, State: canonical.HealthCrit}, {Condition: canonical.CondFabric, State: canonical.HealthWarn}}
+	m.Update(nodeMsg{0, n})
+	key := n.GPUs[1].Key
+	raised := func(c canonical.Condition, ago time.Duration) client.Event {
+		return client.Event{Key: key, Event: canonical.Event{At: n.At.Add(-ago), Kind: canonical.EventRaised, GPU: "1", Condition: c}}
+	}
+	if m.askEvents() == nil {
+		t.Fatal("not asked")
+	}
+	m.Update(eventsMsg{{raised(canonical.CondXIDFatal, 5*time.Hour), raised(canonical.CondPCIeReplay, 4*time.Hour), raised(canonical.CondXIDFatal, 3*time.Hour)}})
+	if since, older := m.state.History.RaisedSince(key, canonical.CondXIDFatal); older || !since.Equal(start.Add(-3*time.Hour)) {
+		t.Errorf("fatal since %v, older %v", since, older)
+	}
+	if since, older := m.state.History.RaisedSince(key, canonical.CondFabric); !older || !since.Equal(start) {
+		t.Errorf("nobody told of the fabric, and it is so since %v, older %v", since, older)
+	}
+	if since, _ := m.state.History.RaisedSince(key, canonical.CondPCIeReplay); !since.IsZero() {
+		t.Errorf("replays are not raised, and are since %v", since)
+	}
+	if c.at = c.at.Add(30 * time.Second); m.askEvents() != nil {
+		t.Error("asked again after half a minute")
+	}
+	if c.at = c.at.Add(31 * time.Second); m.askEvents() == nil {
+		t.Error("not asked again after a minute, although nobody told of the fabric")
+	}
+	m.Update(eventsMsg{{raised(canonical.CondFabric, 2*time.Hour)}})
+	if c.at = c.at.Add(2 * time.Minute); m.askEvents() != nil {
+		t.Error("asked although all is known")
+	}
+}

@@ -26,7 +26,6 @@ type build struct {
 	root, dir string // of the module, and of what is built
 	p         *pkg
 	mutants   []*mutant
-	alone     bool // the one mutant has no switch
 }
 
 // write writes the sources, and the file that tells the go command of them.
@@ -76,8 +75,11 @@ func (b *build) switches() []byte {
 
 // binary compiles the tests of a package, and returns the path of the binary.
 func (b *build) binary(ctx context.Context, dir string) (string, error) {
+	if err := b.write(); err != nil {
+		return "", err
+	}
 	path := filepath.Join(b.dir, strings.ReplaceAll(dir, "/", "_")+".test")
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", filepath.Join(b.dir, "overlay.json"), "-o", path, "./"+dir)
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-gcflags=-e", "-overlay", filepath.Join(b.dir, "overlay.json"), "-o", path, "./"+dir)
 	cmd.Dir = b.root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", errors.Join(fmt.Errorf("%s with mutants: %w", dir, err), &refused{string(bytes.TrimSpace(out))})

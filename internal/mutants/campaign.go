@@ -40,11 +40,12 @@ type campaign struct {
 	jobs           int
 	remembered     string
 	list, verbose  bool
-	tests          string // those of the first ring to run; "" for all
+	own            bool // only the tests of the package that is broken
 	stdout, stderr io.Writer
 
 	memory    memory
 	explained []explanation
+	last      verdict // on what survives the suite that is being tried; "" if others follow
 	tried     []target
 	results   []result
 }
@@ -90,112 +91,96 @@ func (c *campaign) target(ctx context.Context, t target) error {
 			if c.which.MatchString(m.name()) {
 				fmt.Fprintln(c.stdout, t.dir, m.name())
 			}
-		case c.memory.killed(t.dir, m):
-			c.results = append(c.results, result{t.dir, m, killed})
-		case !c.which.MatchString(m.name()):
-			c.results = append(c.results, result{t.dir, m, open})
+		case c.memory.of(t.dir, m) == killed || !c.which.MatchString(m.name()):
+			c.results = append(c.results, result{t.dir, m, c.memory.of(t.dir, m)})
 		case m.alone:
 			alone = append(alone, m)
 		default:
 			together = append(together, m)
 		}
 	}
+	if len(together)+len(alone) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(together, byOperator)
+	slices.SortStableFunc(alone, byOperator)
 	begin := time.Now()
-	if err := c.attempt(ctx, t, p, together, switched); err != nil {
+	if err := c.attempt(ctx, t, p, switched, together, alone); err != nil {
 		return err
 	}
-	for _, m := range alone {
-		if err := c.attempt(ctx, t, p, []*mutant{m}, []*mutant{m}); err != nil {
-			return err
-		}
-	}
-	if !c.list {
-		fmt.Fprintf(c.stderr, "%s: %d mutants tried in %v\n", t.dir, len(together)+len(alone), time.Since(begin).Round(time.Second))
-	}
+	fmt.Fprintf(c.stderr, "%s: %d mutants tried in %v\n", t.dir, len(together)+len(alone), time.Since(begin).Round(time.Second))
 	return nil
 }
 
-// attempt builds some of the mutants together, and tries these.
-func (c *campaign) attempt(ctx context.Context, t target, p *pkg, mutants, built []*mutant) error {
-	if len(mutants) == 0 {
-		return nil
+// byOperator orders mutants as the table of operators does: what an interrupted campaign has
+// tried is all of the first ones.
+func byOperator(a, b *mutant) int {
+	rank := func(m *mutant) int {
+		return slices.IndexFunc(operators, func(o operator) bool { return o.name == m.operator })
 	}
+	return rank(a) - rank(b)
+}
+
+// attempt tries mutants on one suite after the other: those that have switches, which are
+// built at once, and those that need a build each.
+func (c *campaign) attempt(ctx context.Context, t target, p *pkg, switched, together, alone []*mutant) error {
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	b := &build{root: c.root, dir: dir, p: p, mutants: built, alone: built[0].alone}
-	rings := t.rings
-	if c.tests != "" {
-		rings = rings[:1]
+	b := &build{root: c.root, dir: dir, p: p, mutants: switched}
+	c.last = ""
+	suites, last := t.suites, survived
+	if c.own && len(suites) > 1 {
+		suites, last = suites[:1], open
 	}
-	for i, ring := range rings {
-		suites, err := c.suites(ctx, b, ring)
+	for i, name := range suites {
+		if i == len(suites)-1 {
+			c.last = last
+		}
+		s, err := c.suite(ctx, b, name)
 		if err != nil {
 			return err
 		}
 		if i == 0 {
-			mutants = c.withoutRefused(t, b, mutants)
+			together = c.withoutRefused(t, b, together)
 		}
-		survivors, err := c.try(ctx, t, suites, mutants)
-		if err != nil {
+		if together, err = c.try(ctx, t, s, together); err != nil {
 			return err
 		}
-		if mutants = survivors; len(mutants) == 0 {
+		if alone, err = c.tryAlone(ctx, t, p, s, alone); err != nil {
+			return err
+		}
+		if len(together)+len(alone) == 0 {
 			break
 		}
-	}
-	last := survived
-	if c.tests != "" {
-		last = open
-	}
-	for _, m := range mutants {
-		c.note(t, m, last)
 	}
 	return nil
 }
 
-// suites builds those of a ring. Mutants that the compiler refuses leave the build.
-func (c *campaign) suites(ctx context.Context, b *build, ring []string) (suites []*suite, err error) {
-	if err := b.write(); err != nil {
-		return nil, err
-	}
-	for _, dir := range ring {
-		s, err := c.newSuite(ctx, b, dir)
-		for err != nil {
-			blamed := b.blamed(err)
-			if len(blamed) == 0 || ctx.Err() != nil {
-				return nil, err
-			}
-			b.mutants = slices.DeleteFunc(b.mutants, func(m *mutant) bool { return slices.Contains(blamed, m) })
-			if c.verbose {
-				fmt.Fprintln(c.stderr, err)
-			}
-			if err = b.write(); err == nil {
-				s, err = c.newSuite(ctx, b, dir)
-			}
-		}
-		if len(s.broken) > 0 && len(b.mutants) > 1 {
-			fmt.Fprintf(c.stderr, "%s: without %s, which the switches break\n", dir, strings.Join(s.broken, ", "))
-		}
-		suites = append(suites, s)
-	}
-	return suites, nil
-}
-
-// newSuite compiles the tests of a package. A mutant that is alone in its build is always on:
-// then all tests are for it.
-func (c *campaign) newSuite(ctx context.Context, b *build, dir string) (*suite, error) {
+// suite builds one, and sees what its tests do. Mutants that the compiler refuses leave the build.
+func (c *campaign) suite(ctx context.Context, b *build, dir string) (*suite, error) {
 	binary, err := b.binary(ctx, dir)
-	if err != nil {
+	for err != nil {
+		blamed := b.blamed(err)
+		if len(blamed) == 0 || ctx.Err() != nil {
+			return nil, err
+		}
+		if c.verbose {
+			fmt.Fprintln(c.stderr, err)
+		}
+		b.mutants = slices.DeleteFunc(b.mutants, func(m *mutant) bool { return slices.Contains(blamed, m) })
+		binary, err = b.binary(ctx, dir)
+	}
+	s := &suite{dir: filepath.Join(b.root, dir), binary: binary, killers: map[string]string{}}
+	if err := s.calibrate(ctx); err != nil {
 		return nil, err
 	}
-	s := &suite{dir: filepath.Join(b.root, dir), binary: binary, first: c.tests}
-	if b.alone || c.tests != "" {
-		return s, nil
+	if len(s.broken) > 0 {
+		fmt.Fprintf(c.stderr, "%s: without %s, which the switches break\n", dir, strings.Join(s.broken, ", "))
 	}
-	return s, s.calibrate(ctx)
+	return s, nil
 }
 
 // withoutRefused returns the mutants that are in the build, and notes the others.
@@ -204,32 +189,31 @@ func (c *campaign) withoutRefused(t target, b *build, mutants []*mutant) (in []*
 		if slices.Contains(b.mutants, m) {
 			in = append(in, m)
 		} else {
-			c.note(t, m, refusal)
+			c.note(t, m, refusal, "the compiler")
 		}
 	}
 	return in
 }
 
 // try runs the tests on each of the mutants, and returns those that survive.
-func (c *campaign) try(ctx context.Context, t target, suites []*suite, mutants []*mutant) (survivors []*mutant, err error) {
+func (c *campaign) try(ctx context.Context, t target, s *suite, mutants []*mutant) (survivors []*mutant, err error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	next := make(chan *mutant)
 	for range c.jobs {
 		wg.Go(func() {
 			for m := range next {
-				dead, failed := c.isKilled(ctx, suites, m)
+				killer, failed := s.kills(ctx, m)
 				mu.Lock()
 				switch {
 				case failed != nil:
 					err = errors.Join(err, failed)
-				case dead:
-					c.note(t, m, killed)
+				case killer != "":
+					c.note(t, m, killed, filepath.Base(s.dir)+"."+killer)
+				case c.last != "":
+					c.note(t, m, c.last, fmt.Sprintf("in %d tests it makes a difference", len(slices.Concat(s.groups(m)...))))
 				default:
 					survivors = append(survivors, m)
-					if c.verbose && c.tests != "" {
-						fmt.Fprintf(c.stderr, "passed: %s %s\n", t.dir, m.name())
-					}
 				}
 				mu.Unlock()
 			}
@@ -240,33 +224,48 @@ func (c *campaign) try(ctx context.Context, t target, suites []*suite, mutants [
 	}
 	close(next)
 	wg.Wait()
-	slices.SortFunc(survivors, func(a, b *mutant) int { return a.id - b.id })
+	slices.SortStableFunc(survivors, byOperator)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	return survivors, err
 }
 
-// isKilled reports whether a test of the suites fails: the quick ones of all of them run first.
-func (c *campaign) isKilled(ctx context.Context, suites []*suite, m *mutant) (bool, error) {
-	for _, first := range []bool{true, false} {
-		if !first && c.tests != "" {
-			break
-		}
-		for _, s := range suites {
-			if dead, err := s.kills(ctx, m, first); dead || err != nil {
-				return dead, err
-			}
-		}
+// tryAlone does so for mutants that have no switch, in a build each.
+func (c *campaign) tryAlone(ctx context.Context, t target, p *pkg, s *suite, mutants []*mutant) (survivors []*mutant, err error) {
+	dir, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return nil, err
 	}
-	return false, nil
+	defer func() { _ = os.RemoveAll(dir) }()
+	for _, m := range mutants {
+		b := &build{root: c.root, dir: dir, p: p, mutants: []*mutant{m}}
+		pkgdir, err := filepath.Rel(c.root, s.dir)
+		if err != nil {
+			return nil, err
+		}
+		binary, err := b.binary(ctx, pkgdir)
+		if len(b.blamed(err)) > 0 {
+			c.note(t, m, refusal, "the compiler")
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		more, err := c.try(ctx, t, s.alike(binary), b.mutants)
+		if err != nil {
+			return nil, err
+		}
+		survivors = append(survivors, more...)
+	}
+	return survivors, nil
 }
 
-// note keeps a result. A survivor that nobody explains is told at once.
-func (c *campaign) note(t target, m *mutant, v verdict) {
+// note keeps a result, and what led to it. What is not killed is told at once.
+func (c *campaign) note(t target, m *mutant, v verdict, why string) {
 	c.results = append(c.results, result{t.dir, m, v})
-	c.memory.add(t.dir, m, v)
+	c.memory.add(t.dir, m, v, why)
 	if v != killed {
-		fmt.Fprintf(c.stderr, "%s: %s %s\n", v, t.dir, m.name())
+		fmt.Fprintf(c.stderr, "%s: %s %s; %s\n", v, t.dir, m.name(), why)
 	}
 }

@@ -39,7 +39,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	chosen := flags.String("run", "", "the mutants to try: those whose name matches this regular expression")
 	list := flags.Bool("list", false, "list the mutants and try none")
 	verbose := flags.Bool("v", false, "print what the compiler says of mutants that it refuses")
-	tests := flags.String("tests", "", "run only the tests of the first ring that match this regular expression: what survives may still be killed by others")
+	own := flags.Bool("own", false, "run only the tests of the package that is broken: what survives may still be killed by others")
 	jobs := flags.Int("jobs", 2, "how many to try at a time")
 	results := flags.String("results", "", "a file that remembers which were killed: they are not tried again")
 	page := flags.String("write", "", "the page to write the table into, such as testdata/MUTANTS.md")
@@ -56,7 +56,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "mutants: %v\n", err)
 		return 2
 	}
-	c := campaign{root: ".", which: which, jobs: *jobs, remembered: *results, list: *list, verbose: *verbose, tests: *tests, stdout: stdout, stderr: stderr}
+	c := campaign{root: ".", which: which, jobs: *jobs, remembered: *results, list: *list, verbose: *verbose, own: *own, stdout: stdout, stderr: stderr}
 	if err = c.run(ctx, chosenTargets); err == nil && *page != "" {
 		err = os.WriteFile(*page, []byte(c.page()), 0o644)
 	}

@@ -13,12 +13,12 @@ import (
 // interrupted goes on, and after a new test only those that survived are tried. It knows
 // nothing of changes to the source: who made some deletes it.
 type memory struct {
-	dead map[string]bool
-	file *os.File // nil if nothing is remembered
+	verdicts map[string]verdict // by directory and name
+	file     *os.File           // nil if nothing is remembered
 }
 
 func (m *memory) open(path string) error {
-	m.dead = map[string]bool{}
+	m.verdicts = map[string]verdict{}
 	if path == "" {
 		return nil
 	}
@@ -27,8 +27,8 @@ func (m *memory) open(path string) error {
 		return err
 	}
 	for s := bufio.NewScanner(strings.NewReader(string(text))); s.Scan(); {
-		if name, ok := strings.CutPrefix(s.Text(), string(killed)+" "); ok {
-			m.dead[name] = true
+		if cells := strings.Split(s.Text(), "\t"); len(cells) == 4 {
+			m.verdicts[cells[1]+" "+cells[2]] = verdict(cells[0])
 		}
 	}
 	m.file, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
@@ -41,10 +41,17 @@ func (m *memory) close() {
 	}
 }
 
-func (m *memory) killed(dir string, mu *mutant) bool { return m.dead[dir+" "+mu.name()] }
+// of returns the last verdict on a mutant.
+func (m *memory) of(dir string, mu *mutant) verdict {
+	if v, ok := m.verdicts[dir+" "+mu.name()]; ok {
+		return v
+	}
+	return open
+}
 
-func (m *memory) add(dir string, mu *mutant, v verdict) {
+// add remembers a verdict, and what led to it.
+func (m *memory) add(dir string, mu *mutant, v verdict, why string) {
 	if m.file != nil {
-		fmt.Fprintln(m.file, v, dir, mu.name())
+		fmt.Fprintf(m.file, "%s\t%s\t%s\t%s\n", v, dir, mu.name(), why)
 	}
 }

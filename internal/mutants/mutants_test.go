@@ -69,7 +69,7 @@ func TestCampaign(t *testing.T) {
 		}
 	}
 	c := campaign{root: dir, which: regexp.MustCompile(""), jobs: 2, stdout: io.Discard, stderr: io.Discard, remembered: filepath.Join(dir, "results")}
-	if err := c.run(t.Context(), []target{{".", [][]string{{"."}}}}); err != nil {
+	if err := c.run(t.Context(), []target{{".", []string{"."}}}); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{ // those that survive
@@ -118,7 +118,7 @@ func TestCampaign(t *testing.T) {
 	again := campaign{root: dir, which: c.which, jobs: 1, stdout: io.Discard, stderr: io.Discard, remembered: c.remembered, list: true}
 	var out strings.Builder
 	again.stdout = &out
-	if err := again.run(t.Context(), []target{{".", [][]string{{"."}}}}); err != nil {
+	if err := again.run(t.Context(), []target{{".", []string{"."}}}); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(out.String(), "\n"); n != len(c.results) {

@@ -1,94 +1,215 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 )
 
-// quick is the share of a suite's time that the tests take which run before the others.
-const quick = 0.01
-
-// Limits of a trial. Those of time are far above what the tests take; a mutant that loops
-// forever must end, and one that also fills memory even more so.
+// Limits of a trial, far above what the tests take: a mutant that loops forever must end, and
+// one that also fills memory even more so.
 const (
-	quickCPU   = 20      // seconds of CPU, for the quick tests
-	mostCPU    = 60      // for all
-	mostMemory = 4 << 20 // KiB of address space
-	mostTime   = "10m"   // for tests that wait forever
+	leastCPU  = time.Second
+	leastTime = 30 * time.Second // of time, for tests that wait forever
+	more      = 10               // times what the tests take in CPU time
 )
+
+// shared is what tests take together, in CPU time, that share a process: starting one takes
+// a few milliseconds.
+const shared = 50 * time.Millisecond
 
 // suite is the tests of a package, with mutants compiled in.
 type suite struct {
 	dir, binary string // of its sources
-	// first are the quick tests, as a regular expression; broken those that fail with no
-	// mutant on, since the switches cost time or memory.
-	first  string // "" if that is not known
+	// tests are sorted by the time that they take. Those that fail with no mutant on are not
+	// among them, but in broken: the switches cost time and memory.
+	tests  []test
 	broken []string
+
+	mu      sync.Mutex
+	killers map[string]string // the last, by the file and the function of the mutant
 }
 
-// timed is a line of a test's output.
-var timed = regexp.MustCompile(`(?m)^--- (PASS|FAIL): (\S+) \(([0-9.]+)s\)$`)
+// test is one of a suite.
+type test struct {
+	name string
+	took time.Duration // of CPU time
+	// changed has the mutants that make a difference to what is computed while the test runs:
+	// no other can be noticed by it. It is nil if that is not known.
+	changed map[int]bool
+}
 
-// calibrate runs the tests with no mutant on, to see which are quick and which broken.
+// calibrate runs each of the tests with no mutant on, to see what it takes, and which mutants
+// would make a difference.
 func (s *suite) calibrate(ctx context.Context) error {
-	out, err := s.command(ctx, 0, mostCPU, "-test.v").CombinedOutput()
-	var total float64
-	took := map[string]float64{} // seconds, by test
-	for _, line := range timed.FindAllStringSubmatch(string(out), -1) {
-		if line[1] == "FAIL" {
-			s.broken = append(s.broken, line[2])
+	out, err := s.command(ctx, 0, time.Minute, "-test.list", "^(Test|Fuzz|Example)").Output()
+	if err != nil {
+		return fmt.Errorf("the tests of %s cannot be listed: %w", s.dir, err)
+	}
+	for name := range strings.FieldsSeq(string(out)) {
+		t := test{name: name}
+		if err := s.trace(ctx, &t); err != nil {
+			s.broken = append(s.broken, name)
 			continue
 		}
-		took[line[2]], _ = strconv.ParseFloat(line[3], 64)
-		total += took[line[2]]
+		s.tests = append(s.tests, t)
 	}
-	names := slices.SortedFunc(maps.Keys(took), func(a, b string) int { return cmp.Or(cmp.Compare(took[a], took[b]), cmp.Compare(a, b)) })
-	n, sum := 0, 0.0
-	for n < len(names) && (took[names[n]] == 0 || sum+took[names[n]] <= quick*total) {
-		sum += took[names[n]]
-		n++
-	}
-	s.first = exactly(names[:n])
-	if err != nil && len(s.broken) == 0 {
-		return fmt.Errorf("the tests of %s do not run with no mutant on: %w\n%s", s.dir, err, out)
-	}
+	slices.SortFunc(s.tests, func(a, b test) int { return cmp.Or(cmp.Compare(a.took, b.took), cmp.Compare(a.name, b.name)) })
 	return ctx.Err()
 }
 
-func exactly(names []string) string { return "^(" + strings.Join(names, "|") + ")$" }
-
-// kills reports whether a test fails with the mutant on.
-func (s *suite) kills(ctx context.Context, m *mutant, first bool) (bool, error) {
-	args := []string{"-test.failfast", "-test.skip", exactly(s.broken)}
-	cpu := mostCPU
-	if first && s.first != "" {
-		cpu = quickCPU
-		args = append(args, "-test.run", s.first)
+// trace runs a test twice: to see which mutants make a difference, and what it takes.
+func (s *suite) trace(ctx context.Context, t *test) error {
+	trace := filepath.Join(filepath.Dir(s.binary), "trace")
+	defer func() { _ = os.Remove(trace) }()
+	tracing := s.command(ctx, 0, 10*time.Minute, "-test.run", exactly(t.name))
+	tracing.Env = append(tracing.Env, "MUTANT_TRACE="+trace)
+	failed := tracing.Run()
+	cmd := s.command(ctx, 0, 10*time.Minute, "-test.run", exactly(t.name))
+	if err := cmd.Run(); err != nil {
+		return err
 	}
-	err := s.command(ctx, m.id, cpu, args...).Run()
-	if ctx.Err() != nil {
-		return false, ctx.Err()
+	t.took = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	if failed != nil {
+		return nil // by what tracing costs: what it changed is not known
 	}
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return false, err
+	text, err := os.ReadFile(trace)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
-	return err != nil, nil
+	t.changed = map[int]bool{}
+	for lines := bufio.NewScanner(strings.NewReader(string(text))); lines.Scan(); {
+		if id, err := strconv.Atoi(lines.Text()); err == nil {
+			t.changed[id] = true
+		}
+	}
+	return nil
 }
 
-func (s *suite) command(ctx context.Context, id, cpu int, args ...string) *exec.Cmd {
-	limits := fmt.Sprintf(`ulimit -t %d; ulimit -v %d; exec "$0" "$@"`, cpu, mostMemory)
-	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", limits, s.binary, "-test.timeout", mostTime}, args...)...)
+// alike returns a suite of another build with these tests. Its mutants have no switches.
+func (s *suite) alike(binary string) *suite {
+	other := &suite{dir: s.dir, binary: binary, killers: s.killers}
+	for _, t := range s.tests {
+		t.changed = nil
+		other.tests = append(other.tests, t)
+	}
+	return other
+}
+
+// groups returns the tests that a mutant makes a difference to, by the processes that run
+// them: the one that killed its neighbour, and then the quickest first.
+func (s *suite) groups(m *mutant) [][]test {
+	likely := s.likely(m)
+	var first, others []test
+	for _, t := range s.tests {
+		switch {
+		case t.changed != nil && !t.changed[m.id]:
+		case t.name == likely:
+			first = append(first, t)
+		default:
+			others = append(others, t)
+		}
+	}
+	return append(packed(first), packed(others)...)
+}
+
+// packed returns tests in groups that share a process.
+func packed(tests []test) (groups [][]test) {
+	var took time.Duration // by the last group
+	for _, t := range tests {
+		if took += t.took; len(groups) == 0 || took > shared {
+			groups, took = append(groups, nil), t.took
+		}
+		last := len(groups) - 1
+		groups[last] = append(groups[last], t)
+	}
+	return groups
+}
+
+// likely returns the test that killed the last mutant near this one, "" if none did.
+func (s *suite) likely(m *mutant) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.killers[m.file+" "+m.function], s.killers[m.file])
+}
+
+func (s *suite) killed(m *mutant, killer string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.killers[m.file+" "+m.function], s.killers[m.file] = killer, killer
+}
+
+// kills returns the test that fails with the mutant on, or how the process ended that ran it;
+// "" if all pass.
+func (s *suite) kills(ctx context.Context, m *mutant) (killer string, err error) {
+	for _, group := range s.groups(m) {
+		// A process that was stopped for a while, and so its tests, seems to wait forever: it
+		// gets another chance.
+		for range 2 {
+			if killer, err = s.fails(ctx, m, group); killer != waits {
+				break
+			}
+		}
+		if killer != "" {
+			s.killed(m, killer)
+		}
+		if killer != "" || err != nil {
+			return killer, err
+		}
+	}
+	return "", nil
+}
+
+// waits is the end of tests that took too long.
+const waits = "timeout"
+
+var failure = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+
+func (s *suite) fails(ctx context.Context, m *mutant, group []test) (killer string, err error) {
+	var names []string
+	var took time.Duration
+	for _, t := range group {
+		names = append(names, t.name)
+		took += t.took
+	}
+	out, err := s.command(ctx, m.id, took, "-test.failfast", "-test.run", exactly(names...)).CombinedOutput()
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return "", nil
+	case !errors.As(err, &exit):
+		return "", err
+	case strings.Contains(string(out), "panic: test timed out"):
+		return waits, nil
+	}
+	if found := failure.FindSubmatch(out); found != nil {
+		return string(found[1]), nil
+	}
+	return exit.String(), nil
+}
+
+func exactly(names ...string) string { return "^(" + strings.Join(names, "|") + ")$" }
+
+// command runs some of the tests, which take this long without the mutant. The limit of CPU
+// time is for switches.go.txt.
+func (s *suite) command(ctx context.Context, id int, took time.Duration, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, s.binary, append([]string{"-test.timeout", (leastTime + more*more*took).String()}, args...)...)
 	cmd.Dir = s.dir
-	cmd.Env = append(os.Environ(), fmt.Sprintf("MUTANT=%d", id), "GOMAXPROCS=2")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("MUTANT=%d", id), fmt.Sprintf("MUTANT_CPU=%.0f", math.Ceil((leastCPU+more*took).Seconds())), "GOMAXPROCS=1")
 	return cmd
 }

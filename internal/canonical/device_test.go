@@ -35,3 +35,35 @@ func TestTopologyAt(t *testing.T) {
 		t.Error("there is a device beyond the topology")
 	}
 }
+
+// TestIdentity: a board is its uuid, wherever it is; without one it is a host's index.
+func TestIdentity(t *testing.T) {
+	base := Device{Hostname: "a", GPU: "0", UUID: "GPU-1"}
+	with := func(change func(*Device)) Device {
+		d := base
+		change(&d)
+		return d
+	}
+	nameless := with(func(d *Device) { d.UUID = "" })
+	for n, c := range []struct {
+		a, b Device
+		same bool
+	}{
+		{base, with(func(d *Device) { d.Hostname, d.GPU = "b", "1" }), true},
+		{base, with(func(d *Device) { d.UUID = "GPU-2" }), false},
+		{base, with(func(d *Device) { d.Instance = "7" }), false},
+		{base, with(func(d *Device) { d.Profile = "1g.10gb" }), false},
+		{nameless, with(func(d *Device) { d.UUID, d.Model = "", "H100" }), true},
+		{nameless, with(func(d *Device) { d.UUID, d.Hostname = "", "b" }), false},
+		{nameless, with(func(d *Device) { d.UUID, d.GPU = "", "1" }), false},
+		{nameless, with(func(d *Device) { d.UUID, d.Instance = "", "7" }), false},
+		{nameless, with(func(d *Device) { d.UUID, d.Profile = "", "1g.10gb" }), false},
+	} {
+		if (c.a.Identity() == c.b.Identity()) != c.same {
+			t.Errorf("case %d: %+v and %+v are one: %t", n, c.a, c.b, !c.same)
+		}
+	}
+	if base.IsInstance() || !(&Device{Instance: "7"}).IsInstance() {
+		t.Error("an instance is what has an id of one")
+	}
+}

@@ -40,3 +40,48 @@ func TestEventListTellsAnErrorOnce(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestEventListAddsToItsOwn: what says more of an error is of the same board and code, and an
+// error of which more is told already stays as it is.
+func TestEventListAddsToItsOwn(t *testing.T) {
+	told := Event{Kind: EventXID, Hostname: "h", GPU: "0", UUID: "a", Code: 79, Count: 1}
+	with := func(change func(*Event)) Event {
+		e := told
+		change(&e)
+		return e
+	}
+	more := with(func(e *Event) { e.Count, e.Text, e.PID = 0, "fell off the bus", 7 })
+	for n, c := range []struct {
+		first, then Event
+		joined      bool
+	}{
+		{told, more, true},
+		{told, with(func(e *Event) { e.Count, e.Text = 2, "again" }), false},
+		{with(func(e *Event) { e.Kind = EventSXID }), more, false},
+		{with(func(e *Event) { e.Hostname = "i" }), more, false},
+		{with(func(e *Event) { e.GPU = "1" }), more, false},
+		{with(func(e *Event) { e.UUID = "b" }), more, false},
+		{with(func(e *Event) { e.Code = 48 }), more, false},
+		{with(func(e *Event) { e.Text = "said" }), more, false},
+		{with(func(e *Event) { e.PID = 9 }), more, false},
+		{told, with(func(e *Event) { e.Kind, e.Count, e.Text = EventReset, 0, "a reset" }), false},
+	} {
+		var l EventList
+		l.Add(c.first, c.then)
+		if got := l.AppendTo(nil); c.joined != (len(got) == 1) {
+			t.Errorf("case %d: %d events: %+v", n, len(got), got)
+		}
+	}
+	var l EventList
+	if l.Add(more); len(l.AppendTo(nil)) != 1 {
+		t.Error("the first event of a list has no other to be part of")
+	}
+}
+
+func TestFailure(t *testing.T) {
+	for want, f := range map[string]Failure{"cause": {Cause: "cause"}, "cause; remedy": {Cause: "cause", Remedy: "remedy"}} {
+		if f.Error() != want {
+			t.Errorf("%q, want %q", f.Error(), want)
+		}
+	}
+}

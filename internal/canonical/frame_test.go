@@ -1,6 +1,7 @@
 package canonical
 
 import (
+	"math"
 	"slices"
 	"testing"
 )
@@ -38,5 +39,62 @@ func TestReattribute(t *testing.T) {
 	f.Uses = f.Uses[:0]
 	if f.Reattribute(&AllocationSet{}, []int32{-1, -1}); len(f.Uses) != 0 {
 		t.Errorf("%v uses, and nothing is said of any", f.Uses)
+	}
+}
+
+// TestShape gives a frame more devices, fewer, and more again: each cell is its own, and none
+// keeps what it held.
+func TestShape(t *testing.T) {
+	var f Frame
+	if f.Len() != 0 || f.Gives(SMActive) {
+		t.Error("a frame without a shape has devices")
+	}
+	for _, n := range []int{2, 3, 1, 3} {
+		topology := &Topology{Devices: make([]Device, n)}
+		if f.Shape(topology); f.Topology != topology || f.Len() != n {
+			t.Fatalf("%d devices, want %d", f.Len(), n)
+		}
+		for field := range NumFields {
+			if f.Gives(field) {
+				t.Fatalf("%s is there before it was read", Fields[field].Name)
+			}
+		}
+		for device := range n {
+			for field := range NumFields {
+				*f.Cell(device, field) = float64(1000*device + int(field))
+			}
+		}
+		for device := range n {
+			row := f.Row(device)
+			if len(row) != int(NumFields) || cap(row) != int(NumFields) {
+				t.Fatalf("device %d has %d readings, and room for %d", device, len(row), cap(row))
+			}
+			for field, v := range row {
+				if v != float64(1000*device+field) {
+					t.Errorf("device %d, field %d: %g", device, field, v)
+				}
+			}
+		}
+	}
+}
+
+// TestGives: a reading of one device is enough, a reading of 0 is one, and one of another
+// field none.
+func TestGives(t *testing.T) {
+	for _, at := range []struct {
+		device int
+		field  Field
+	}{{0, 0}, {0, NumFields - 1}, {1, SMClock}, {2, 0}, {2, NumFields - 1}} {
+		var f Frame
+		f.Shape(&Topology{Devices: make([]Device, 3)})
+		*f.Cell(at.device, at.field) = 0
+		for field := range NumFields {
+			if f.Gives(field) != (field == at.field) {
+				t.Errorf("field %d of device %d is read: field %d %t", at.field, at.device, field, f.Gives(field))
+			}
+		}
+	}
+	if Given(math.NaN()) || !Given(0) {
+		t.Error("NaN alone is no reading")
 	}
 }

@@ -110,6 +110,16 @@ func TestXIDModels(t *testing.T) {
 			}
 		}
 	}
+	for _, row := range XIDs() {
+		if row.Code == 74 || row.Code == 136 {
+			continue
+		}
+		for _, model := range slices.Concat(blackwell, older, hopper) {
+			if severity, action := row.On(model); severity != row.Severity || action != row.Action {
+				t.Errorf("XID %d on %s: %v, %v, want %v, %v as everywhere", row.Code, model, severity, action, row.Severity, row.Action)
+			}
+		}
+	}
 }
 
 func TestXIDRows(t *testing.T) {
@@ -145,7 +155,10 @@ func TestXIDRows(t *testing.T) {
 		{94, "", SeverityApplication, ActionRestartApplication},
 		{4711, "", SeverityWarning, ActionNone},
 	} {
-		row, _ := XIDOf(c.code)
+		row, listed := XIDOf(c.code)
+		if listed != (c.code != 4711) {
+			t.Errorf("XID %d is listed: %t", c.code, listed)
+		}
 		if s, a := row.On(c.model); s != c.severity || a != c.action {
 			t.Errorf("XID %d on %q: %v %v, want %v %v", c.code, c.model, s, a, c.severity, c.action)
 		}
@@ -160,7 +173,7 @@ func TestXIDRecovers(t *testing.T) {
 	}{
 		{48, "570.86.15", true}, {48, "565.1", true}, {48, "550.54.15", false}, {48, "", true},
 		{109, "565.57.01", false}, {109, "570.86.15", true}, {143, "570.86.15", false}, {143, "580.95.05", true},
-		{119, "580.95.05", false}, {119, "", false}, {149, "580.95.05", true}, {4711, "580.95.05", false},
+		{119, "580.95.05", false}, {119, "", false}, {158, "535.1", true}, {149, "580.95.05", true}, {4711, "580.95.05", false},
 	} {
 		row, _ := XIDOf(c.code)
 		if got := row.Recovers(c.driver); got != c.want {
@@ -197,11 +210,29 @@ func TestXIDCatalog(t *testing.T) {
 	}
 }
 
+// TestParseXIDs reads a table of one row.
+func TestParseXIDs(t *testing.T) {
+	header, _, _ := strings.Cut(xidTable, "\n")
+	rows, err := parseXIDs(header + "\n4294967295,NAME,fatal,reset_gpu,565,A B,book,meaning,advice\n")
+	if err != nil || len(rows) != 1 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	got := rows[0]
+	if got.Code != 4294967295 || got.Mnemonic != "NAME" || got.Severity != SeverityFatal || got.Action != ActionResetGPU || got.Recovery != 565 ||
+		!slices.Equal(got.Except, []string{"A", "B"}) || got.Source != "book" || got.Meaning != "meaning" || got.Advice != "advice" {
+		t.Errorf("%+v", got)
+	}
+	_, err = parseXIDs(header + "\n1,,fatal,none,,,,,\nx,,deadly,pray,R565,,,,\n")
+	if want := `line 3: code "x", severity "deadly", action "pray" or recovery "R565" is none`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 func TestXIDTableErrors(t *testing.T) {
 	header, _, _ := strings.Cut(xidTable, "\n")
 	for _, text := range []string{
 		"", header, "code,severity\n1,fatal\n",
-		header + "\nx,,fatal,none,,,,,\n", header + "\n1,,deadly,none,,,,,\n", header + "\n1,,fatal,pray,,,,,\n", header + "\n1,,fatal,none,R565,,,,\n", header + "\n1,fatal\n",
+		header + "\n\"", header + "\n4294967296,,fatal,none,,,,,\n", header + "\nx,,fatal,none,,,,,\n", header + "\n1,,deadly,none,,,,,\n", header + "\n1,,fatal,pray,,,,,\n", header + "\n1,,fatal,none,R565,,,,\n", header + "\n1,fatal\n",
 	} {
 		if _, err := parseXIDs(text); err == nil {
 			t.Errorf("%q: no error", text)

@@ -64,6 +64,9 @@ func derive(p *pkg) ([]*mutant, error) {
 // visit derives the mutants of a node, and reports whether its parts may have some.
 func (s *site) visit(n ast.Node, path []ast.Node) bool {
 	s.node, s.path = n, path
+	if s.isHint() {
+		return false
+	}
 	switch n := n.(type) {
 	case *ast.TypeSpec, *ast.ImportSpec, *ast.FuncType, *ast.ArrayType:
 		return false
@@ -87,6 +90,20 @@ func (s *site) visit(n ast.Node, path []ast.Node) bool {
 		}
 	}
 	return true
+}
+
+// hints are arguments that change no result, by the function: a capacity, and the size of a
+// float64.
+var hints = map[string]int{"make": 2, "strconv.ParseFloat": 1}
+
+// isHint reports whether the node is one of them.
+func (s *site) isHint() bool {
+	call, ok := s.parent().(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	i, ok := hints[s.written(s.file, call.Fun)]
+	return ok && i < len(call.Args) && call.Args[i] == s.node
 }
 
 // declared returns the name of what a declaration declares.

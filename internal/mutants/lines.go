@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -64,11 +65,17 @@ func (p *pkg) table(name string, variable *ast.Ident) (found []*mutant, err erro
 	return found, nil
 }
 
-// cells gives the cells of a line of a CSV that of the next line that differs, from the
-// second column to that before the first one with prose.
+// told are the columns of the tables that only people read.
+var told = []string{"mnemonic", "source", "meaning", "advice"}
+
+// cells gives the cells of a line of a CSV that of the next line that differs. The first
+// column is the lines' name.
 func cells(rows []string, i int, add func(change, to string)) {
 	head, these := split(rows[0]), split(rows[i])
-	for column := 1; column < len(these) && head[column] != "source"; column++ {
+	for column := 1; column < len(these); column++ {
+		if slices.Contains(told, head[column]) {
+			continue
+		}
 		for k := 1; k < len(rows)-1; k++ {
 			other := split(rows[1+(i-1+k)%(len(rows)-1)])[column]
 			if other == these[column] {
@@ -76,7 +83,7 @@ func cells(rows []string, i int, add func(change, to string)) {
 			}
 			changed := append([]string{}, these...)
 			changed[column] = other
-			add(fmt.Sprintf("%s %q → %q", strings.TrimSpace(head[column]), these[column], other), join(changed))
+			add(fmt.Sprintf("%s %q → %q", head[column], these[column], other), join(changed))
 			break
 		}
 	}

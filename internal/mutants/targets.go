@@ -14,5 +14,6 @@ var targets = []target{
 	{"internal/canonical", []string{"internal/canonical", "internal/compute", "internal/translate", "internal/pipeline", "internal/expose"}},
 	{"internal/translate", []string{"internal/translate", "internal/pipeline", "internal/counters", "internal/config"}},
 	{"internal/dcgm", []string{"internal/dcgm", "internal/counters", "internal/source/dcgmi"}},
+	{"internal/rules", []string{"internal/rules"}},
 	{"internal/source/dcgmi/dmon", []string{"internal/source/dcgmi/dmon", "internal/source/dcgmi", "internal/source/replay"}},
 }

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -70,20 +71,23 @@ func (s *suite) calibrate(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// trace runs a test twice: to see which mutants make a difference, and what it takes.
+// trace runs a test to see what it takes, and which mutants make a difference. What tracing
+// costs may fail it: then it runs again without.
 func (s *suite) trace(ctx context.Context, t *test) error {
 	trace := filepath.Join(filepath.Dir(s.binary), "trace")
 	defer func() { _ = os.Remove(trace) }()
-	tracing := s.command(ctx, 0, 10*time.Minute, "-test.run", exactly(t.name))
-	tracing.Env = append(tracing.Env, "MUTANT_TRACE="+trace)
-	failed := tracing.Run()
 	cmd := s.command(ctx, 0, 10*time.Minute, "-test.run", exactly(t.name))
-	if err := cmd.Run(); err != nil {
-		return err
+	cmd.Env = append(cmd.Env, "MUTANT_TRACE="+trace)
+	failed := cmd.Run()
+	if failed != nil {
+		cmd = s.command(ctx, 0, 10*time.Minute, "-test.run", exactly(t.name))
+		if err := cmd.Run(); err != nil {
+			return err
+		}
 	}
 	t.took = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	if failed != nil {
-		return nil // by what tracing costs: what it changed is not known
+		return nil
 	}
 	text, err := os.ReadFile(trace)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -184,13 +188,17 @@ func (s *suite) fails(ctx context.Context, m *mutant, group []test) (killer stri
 		names = append(names, t.name)
 		took += t.took
 	}
-	out, err := s.command(ctx, m.id, took, "-test.failfast", "-test.run", exactly(names...)).CombinedOutput()
+	cmd := s.command(ctx, m.id, took, "-test.failfast", "-test.run", exactly(names...))
+	out, err := cmd.CombinedOutput()
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // whom the tests left behind
+	}
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
 	var exit *exec.ExitError
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, exec.ErrWaitDelay):
 		return "", nil
 	case !errors.As(err, &exit):
 		return "", err
@@ -210,6 +218,7 @@ func exactly(names ...string) string { return "^(" + strings.Join(names, "|") + 
 func (s *suite) command(ctx context.Context, id int, took time.Duration, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.binary, append([]string{"-test.timeout", (leastTime + more*more*took).String()}, args...)...)
 	cmd.Dir = s.dir
+	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, time.Second
 	cmd.Env = append(os.Environ(), fmt.Sprintf("MUTANT=%d", id), fmt.Sprintf("MUTANT_CPU=%.0f", math.Ceil((leastCPU+more*took).Seconds())), "GOMAXPROCS=1")
 	return cmd
 }

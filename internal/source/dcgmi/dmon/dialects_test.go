@@ -63,8 +63,11 @@ var dialects = []struct {
 	{"blanks collapsed and tabs", "" +
 		"#Entity         SMACT        POWER             \n" +
 		"GPU 0 0.500 300.000\n" +
+		"GPU 1\t0.250\t200.000\n" +
+		"GPU 0 0.500 300.000\n" +
 		"GPU 1\t0.250\t200.000\n",
-		[]tick{{values{gpuKey(0, "SMACT"): .5, gpuKey(0, "POWER"): 300, gpuKey(1, "SMACT"): .25, gpuKey(1, "POWER"): 200}, 0}}},
+		[]tick{{values{gpuKey(0, "SMACT"): .5, gpuKey(0, "POWER"): 300, gpuKey(1, "SMACT"): .25, gpuKey(1, "POWER"): 200}, 0},
+			{values{gpuKey(0, "SMACT"): .5, gpuKey(0, "POWER"): 300, gpuKey(1, "SMACT"): .25, gpuKey(1, "POWER"): 200}, 0}}},
 	{"a tab that puts a digit under the header", "" +
 		"#Entity   SMACT        \n" +
 		"GPU 0\t0.500\n",
@@ -152,11 +155,82 @@ var dialects = []struct {
 		}, 0}}},
 	{"glued: the entity overflows its column and shifts the rest", "" +
 		"#Entity   POWER             GRACT        \n" +
-		"GPU-I 10001412.337           0.987        \n",
+		"GPU-I 10001412.337           0.987        \n" +
+		"GPU-I 10001413.000           0.988        \n",
 		[]tick{{values{
 			`{entity="GPU-I 10001",gpu_instance_entity="10001"}POWER`: 412.337,
 			`{entity="GPU-I 10001",gpu_instance_entity="10001"}GRACT`: .987,
+		}, 0}, {values{
+			`{entity="GPU-I 10001",gpu_instance_entity="10001"}POWER`: 413,
+			`{entity="GPU-I 10001",gpu_instance_entity="10001"}GRACT`: .988,
 		}, 0}}},
+	{"glued: the id ends where the first value is absent", "" +
+		"#Entity   POWER             GRACT        \n" +
+		"GPU-I 10001N/A               0.500        \n",
+		[]tick{{values{`{entity="GPU-I 10001",gpu_instance_entity="10001"}GRACT`: .5}, 0}}},
+	{"glued: one id begins like another that fills its column", "" +
+		"#Entity   POWER             GRACT        \n" +
+		"GPU-I 1000N/A               0.500        \n" +
+		"#Entity   POWER             GRACT        \n" +
+		"GPU-I 10002N/A               0.600        \n",
+		[]tick{{values{`{entity="GPU-I 1000",gpu_instance_entity="1000"}GRACT`: .5}, 0},
+			{values{`{entity="GPU-I 10002",gpu_instance_entity="10002"}GRACT`: .6}, 0}}},
+	{"glued: an id has ten digits at most", "" +
+		"#Entity   POWER             GRACT        \n" +
+		"GPU-I 1234567890412.337           0.987        \n" +
+		"GPU-I 12345678901412.337           0.987        \n",
+		[]tick{{values{
+			`{entity="GPU-I 1234567890",gpu_instance_entity="1234567890"}POWER`: 412.337,
+			`{entity="GPU-I 1234567890",gpu_instance_entity="1234567890"}GRACT`: .987,
+		}, 1}}},
+	{"glued: a cell is empty, or the row is short", "" +
+		"#Entity   POWER             GRACT        TMPTR        \n" +
+		"GPU-I 1000412.337                        70           \n" +
+		"GPU-I 1000412.337           0.500        \n",
+		[]tick{{values{}, 2}}},
+	{"an id of ten digits, and of eleven", "" +
+		"#Entity         POWER             \n" +
+		"GPU 4294967295  300.000           \n" +
+		"GPU 42949672950 301.000           \n",
+		[]tick{{values{gpuKey(4294967295, "POWER"): 300}, 1}}},
+	{"2.x: an instance's id that is longer than the header's first column", "" +
+		"  # Entity  GRACT\n" +
+		"   GPU-I 12345678  0.010\n",
+		[]tick{{values{`{entity="GPU-I 12345678",gpu_instance_entity="12345678"}GRACT`: .01}, 0}}},
+	{"a value that fills its column at the end of the line", "" +
+		"#Entity    SMACT        TENSO        \n" +
+		"GPU 0      0.12345678901\n",
+		[]tick{{values{gpuKey(0, "SMACT"): .12345678901}, 0}}},
+	{"a header without columns, and rows without cells", "" +
+		"#Entity\n" +
+		"GPU 0\n" +
+		"#Entity    SMACT        \n" +
+		"GPU 0\n" +
+		"GPU 1      0.500\n",
+		[]tick{{values{gpuKey(1, "SMACT"): .5}, 1}}},
+	{"one column twice: the first stands", "" +
+		"#Entity    SMACT        SMACT        \n" +
+		"GPU 0      0.100        0.200        \n",
+		[]tick{{values{gpuKey(0, "SMACT"): .1}, 0}}},
+	{"words that begin like an entity", "" +
+		"#Entity    SMACT        \n" +
+		"GPU7       0.500        \n" +
+		"GPU lost   0.500        \n" +
+		"GPU\n" +
+		"GPU 1      0.600        \n",
+		[]tick{{values{gpuKey(1, "SMACT"): .6}, 3}}},
+	{"a comment between the rows", "" +
+		"#Entity    SMACT        \n" +
+		"GPU 0      0.500        \n" +
+		"# HELP gpu is none of ours\n" +
+		"GPU 1      0.600        \n",
+		[]tick{{values{gpuKey(0, "SMACT"): .5, gpuKey(1, "SMACT"): .6}, 0}}},
+	{"a header parts two ticks that have no entity in common", "" +
+		"#Entity    SMACT        \n" +
+		"GPU 0      0.500        \n" +
+		"#Entity    SMACT        \n" +
+		"GPU 1      0.600        \n",
+		[]tick{{values{gpuKey(0, "SMACT"): .5}, 0}, {values{gpuKey(1, "SMACT"): .6}, 0}}},
 	{"glued: no telling where the id ends", "" +
 		"#Entity   POWER             \n" +
 		"GPU-I 10001412.337\n",

@@ -86,7 +86,7 @@ func TestIsHeader(t *testing.T) {
 	tests := map[string]bool{
 		"#Entity   GRACT": true, "# Entity  GRACT": true, "  # Entity  GRACT": true, "# EntityId GPUTL": true, "#Entity": true,
 		"# HELP Entity x": false, "# TYPE Entity gauge": false, "# EOF": false, "#": false, "": false, "Entity": false, "ID": false,
-		"#EntityIdentity X": false,
+		"#EntityIdentity X": false, "xEntity": false, "  Entity": false,
 	}
 	for line, want := range tests {
 		if got := IsHeader([]byte(line)); got != want {
@@ -99,6 +99,7 @@ func TestNumber(t *testing.T) {
 	for _, s := range []string{
 		"0", "7", "-7", "0.000", "0.987", "-0.125", "412.337", "22", "0.1", "0.12", "9007199254740993", "9223372036854775807",
 		"12345678901234567890", "123456789012.345", "9007199254740993.125", "140737488355327.999", "0.12345678",
+		"0.1234", "99999999999999999999", "123456789012345678901", "1844674407370955161.75", "12345678901234567890.125",
 	} {
 		v, end, ok := number([]byte(s), 0)
 		want, err := strconv.ParseFloat(s, 64)
@@ -114,8 +115,13 @@ func TestNumber(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"", "-", ".5", "00", "01", "N/A", "+1", "x"} {
-		if _, _, ok := number([]byte(s), 0); ok {
-			t.Errorf("number(%q) is one", s)
+		if v, end, ok := number([]byte(s), 0); ok || v != 0 || end != 0 {
+			t.Errorf("number(%q) = %v, %d, %v", s, v, end, ok)
+		}
+	}
+	for s, want := range map[string]int{"5.": 1, "5.x": 1, "1e4": 1, "12 ": 2, "12:": 2, "12/": 2, "1.5:": 3, "1.5.5": 3} {
+		if _, end, ok := number([]byte(s), 0); !ok || end != want {
+			t.Errorf("number(%q) ends at %d, %v, want %d", s, end, ok, want)
 		}
 	}
 }

@@ -1,0 +1,109 @@
+package canonical
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestWords holds the words of the exposition, which alerts and dashboards go by, in their order.
+func TestWords(t *testing.T) {
+	var classes, bounds, titles, conditions []string
+	for c := range NumClasses {
+		classes, bounds, titles = append(classes, c.String()), append(bounds, Classes[c].Bottleneck), append(titles, Classes[c].Title)
+	}
+	for c := range NumConditions {
+		conditions = append(conditions, c.String())
+	}
+	for _, c := range []struct {
+		what      string
+		got, want []string
+	}{
+		{"classes", classes, []string{
+			"idle", "tensor_heavy_compute", "tensor_compute", "fp64_hpc_compute", "io_or_data_loading", "memory_bound", "compute_heavy",
+			"compute_active", "memory_active", "busy_low_sm_use", "low_utilization", "mixed_or_moderate", "unknown",
+		}},
+		{"bottlenecks", bounds, []string{"idle", "compute", "compute", "compute", "io", "memory", "compute", "compute", "memory", "mixed", "mixed", "mixed", "unknown"}},
+		{"titles", titles, []string{
+			"idle", "tensor-heavy compute", "tensor compute", "FP64 / HPC compute", "I/O or data-loading", "memory-bound", "compute-heavy",
+			"compute-active", "memory-active", "busy, low SM use", "low utilization", "mixed / moderate", "unknown",
+		}},
+		{"conditions", conditions, []string{
+			"row_remap_failure", "uncorrectable_remapped_rows", "pcie_replay", "gpu_temperature", "memory_temperature", "recovery_action",
+			"xid_fatal", "xid_recent", "xid_repeated", "ecc_double_bit", "row_remap_pending", "retired_pages_pending", "memory_worn",
+			"thermal_slowdown", "power_brake", "nvlink_errors", "nvlink_down", "fabric", "profiling_stalled",
+		}},
+		{"states", HealthStates[:], []string{"ok", "hot", "warn", "crit", "unknown"}},
+		{"severities", Severities[:], []string{"none", "sympathetic", "application", "warning", "fatal"}},
+		{"actions", Actions[:], []string{"none", "restart_application", "check_hardware", "reset_gpu", "restart_vm", "reboot_node", "replace"}},
+		{"reasons of drops", DropReasons[:], []string{"blank", "not_finite", "out_of_range", "unit_unknown", "stale", "label_too_long"}},
+	} {
+		if !slices.Equal(c.got, c.want) {
+			t.Errorf("%s: %q, want %q", c.what, c.got, c.want)
+		}
+	}
+}
+
+func TestHealthSet(t *testing.T) {
+	for _, c := range []struct {
+		set            HealthSet
+		has            []Health
+		mildest, worst Health
+	}{
+		{RaisesHot, []Health{HealthHot}, HealthHot, HealthHot},
+		{RaisesWarn, []Health{HealthWarn}, HealthWarn, HealthWarn},
+		{RaisesCrit, []Health{HealthCrit}, HealthCrit, HealthCrit},
+		{RaisesWarn | RaisesCrit, []Health{HealthWarn, HealthCrit}, HealthWarn, HealthCrit},
+		{RaisesHot | RaisesCrit, []Health{HealthHot, HealthCrit}, HealthHot, HealthCrit},
+	} {
+		for h := range NumHealth {
+			if c.set.Has(h) != slices.Contains(c.has, h) {
+				t.Errorf("%b has %v: %t", c.set, h, c.set.Has(h))
+			}
+		}
+		if c.set.Worst() != c.worst || c.set.Mildest() != c.mildest {
+			t.Errorf("%b is %v to %v, want %v to %v", c.set, c.set.Mildest(), c.set.Worst(), c.mildest, c.worst)
+		}
+	}
+	if HealthSet(0).Has(HealthOK) {
+		t.Error("an empty set has a state")
+	}
+}
+
+// TestFindings sets each condition after the others, and finds all again.
+func TestFindings(t *testing.T) {
+	var f Findings
+	of := func(c Condition) Finding { return Finding(c % 3) }
+	for _, begin := range []Finding{NotRead, Clear, Raised} {
+		for c := range NumConditions {
+			f.Set(c, begin)
+		}
+		for c := range NumConditions {
+			f.Set(c, of(c))
+		}
+		for c := range NumConditions {
+			if f.Of(c) != of(c) {
+				t.Errorf("condition %d, after %d: %d, want %d", c, begin, f.Of(c), of(c))
+			}
+		}
+	}
+}
+
+func TestConditionSet(t *testing.T) {
+	set := ConditionSet(1<<CondRowRemapFailure | 1<<CondPCIeReplay | 1<<CondGPUTemperature | 1<<CondProfilingStalled)
+	want := []Condition{CondRowRemapFailure, CondPCIeReplay, CondGPUTemperature, CondProfilingStalled}
+	if got := slices.Collect(set.All()); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for range ConditionSet(0).All() {
+		t.Error("an empty set has a condition")
+	}
+	var first []Condition
+	for c := range set.All() {
+		if first = append(first, c); len(first) == 2 {
+			break
+		}
+	}
+	if !slices.Equal(first, want[:2]) {
+		t.Errorf("%v, want the first two", first)
+	}
+}

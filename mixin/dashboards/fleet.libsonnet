@@ -113,8 +113,8 @@ local v = import '../lib/variable.libsonnet';
           ) + colors.bad('yellow') + p.decimals(0)),
         ]),
         d.row('What needs attention', [
-          d.at(24, 8, incidents.alerts(c)),
-          d.at(24, 6, incidents.missingBoards(c)),
+          d.at(24, 8, incidents.alerts(c) + { description+: ' All models.' }),
+          d.at(24, 6, incidents.missingBoards(c) + { description+: ' All models.' }),
         ]),
         d.row('Over time', [
           d.at(12, 9, p.stacked(

@@ -45,7 +45,7 @@ const xidsData = "lib/xids.json"
 // dashboardsDir is where the dashboards go, a file each.
 const dashboardsDir = "dashboards_out"
 
-// header stands above the YAML files.
+// header is the top of the YAML files.
 const header = "# Made by `make generate`; do not edit.\n"
 
 // Build evaluates the mixin in dir and returns the files that belong beside it, by their

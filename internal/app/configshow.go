@@ -51,7 +51,7 @@ func (o *options) showConfig(stdout io.Writer) error {
 
 func mask(url string) string { return exporter.Mask(url, config.Masked) }
 
-// effectiveSources are what is read, with what stands for keys that are not set.
+// effectiveSources returns the sources that are read, with the values of keys that are not set.
 func (o *options) effectiveSources() (all []config.Source) {
 	for i := range o.sources {
 		s := &o.sources[i]
@@ -95,8 +95,8 @@ func (o *options) originOf(path string) string {
 	return o.variableOf(key)
 }
 
-// variableOf names the variable that sets a key where neither flag nor file does, "" for
-// none: one that is not ours, and stands for no flag of its own.
+// variableOf returns the variable that sets a key if neither flag nor file does, "" for none: an
+// adopted one, which has no flag of its own.
 func (o *options) variableOf(key string) string {
 	adopted := o.given.flag("kube.discover").adopted != ""
 	for _, v := range []struct {

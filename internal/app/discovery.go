@@ -43,7 +43,8 @@ type member struct {
 	done chan struct{} // closed when it is read no longer
 	left time.Time     // when it was stopped
 
-	// remains are for who has its name next, nil for none. They are set before done is closed.
+	// remains are for the next exporter of this name, nil for none. They are set before done is
+	// closed.
 	remains *pipeline.Remains
 }
 
@@ -144,9 +145,9 @@ func (d *discovery) remove(e kube.Exporter, m *member) {
 // nodeOf is the name of the first exporter of a node.
 func nodeOf(e *kube.Exporter) string { return cmp.Or(e.Node, e.Address.String()) }
 
-// add begins to read an exporter. It is named by its node, which outlives pods and
-// addresses; where others run on the node, the first has that name. It goes on from what the
-// latest of its name left. The caller holds mu.
+// add starts to read an exporter. Its name is its node, which outlives pods and addresses; if
+// several run on the node, the first has that name. It continues from the state of the latest
+// exporter of its name. The caller holds mu.
 func (d *discovery) add(e *kube.Exporter) {
 	m := &member{name: nodeOf(e), done: make(chan struct{})}
 	for _, other := range d.members {
@@ -167,9 +168,9 @@ func (d *discovery) add(e *kube.Exporter) {
 	})
 }
 
-// promote gives the name of a node to the first of its exporters where the one that had it
-// left, as when a DaemonSet starts the new pod first: it goes on from what that one left.
-// The caller holds mu.
+// promote gives the name of a node to the first of its exporters if the one that had it left, as
+// when a DaemonSet starts the new pod first. It continues from the state of that one. The caller
+// holds mu.
 func (d *discovery) promote(all []kube.Exporter) {
 	named := map[string]bool{}
 	for e, m := range d.members {

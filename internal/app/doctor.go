@@ -209,8 +209,8 @@ func (g given) over(other given) given {
 	return all
 }
 
-// examine runs all checks at the same time, and returns what they found: what works first,
-// what is missing last. One that does not answer in time is left to itself.
+// examine runs all checks at the same time, and returns their findings: what works first, what is
+// missing last. A check that does not answer in time is abandoned.
 func (d *doctor) examine(ctx context.Context, checkups []checkup) []diagnosis {
 	patience := time.Duration(d.opts.checkTimeout)
 	rows := make([]diagnosis, len(checkups))
@@ -298,7 +298,7 @@ func writeDiagnoses(out io.Writer, rows []diagnosis, command string) error {
 	return err
 }
 
-// doctorWidth is how many letters of a text stand on a line.
+// doctorWidth is the longest line of a text, in letters.
 const doctorWidth = 88
 
 // wrap breaks the lines of a text between words. Each begins with a mark.

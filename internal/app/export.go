@@ -112,8 +112,8 @@ func follow(ctx context.Context, p *pipeline.Pipeline) error {
 	}
 }
 
-// quiet is err, but for ends that are none of our failures: that of the source, and
-// of a reader who has seen enough.
+// quiet returns err, except for ends that are not failures: that of the source, and of a reader
+// who has seen enough.
 func quiet(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) || errors.Is(err, context.Canceled) {
 		return nil

@@ -258,7 +258,7 @@ func (o *options) origin(flag string) origin {
 	return fromFile
 }
 
-// weigh lets the weights stand in place of the preset, unless that wins over them.
+// weigh makes the weights replace the preset, unless the preset takes precedence.
 func (o *options) weigh() {
 	switch weights, preset := o.origin("weights"), o.origin("preset"); {
 	case preset > weights:

@@ -178,8 +178,8 @@ func (r *healthReport) writeJSON(out io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// writeText writes a line for each GPU: state, index, UUID, what to do, conditions with
-// their states, reason. What there is nothing of is a dash.
+// writeText writes a line for each GPU: state, index, UUID, action, conditions with their states,
+// reason. An empty field is a dash.
 func (r *healthReport) writeText(out io.Writer) error {
 	var text strings.Builder
 	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)

@@ -12,8 +12,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/jobinfo"
 )
 
-// startJobInfo opens what --hpc-job-info-dir names, if it does. That it cannot be read is
-// said later: the batch system may make it with the first job.
+// startJobInfo opens the directory of --hpc-job-info-dir, if set. That it cannot be read is
+// reported later, since the batch system may create it with the first job.
 func (p *service) startJobInfo() {
 	if dir := p.opts.jobInfoDir; dir != "" {
 		p.jobInfo = jobinfo.New(folder.In(dir), dir, p.logger)

@@ -14,8 +14,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// startKernelLog opens what --kernel-log names, if it does. Where that cannot be read, the
-// program says so once and goes on.
+// startKernelLog opens the file of --kernel-log, if set. If it cannot be read, the program logs
+// that once and continues.
 func (p *service) startKernelLog() error {
 	path := string(p.opts.KernelLog)
 	if path == "" {

@@ -15,8 +15,7 @@ import (
 // put with all that it was given. Its variables are asked for by name.
 type neighbour func(name string) (value string, ok bool)
 
-// adoption is a flag that the neighbour's environment stands in for, where nothing of
-// ours does.
+// adoption is a flag that a variable of the neighbour's environment sets if none of ours does.
 type adoption struct {
 	flag string
 	// by is the variable without which it does not.
@@ -113,8 +112,7 @@ func (env neighbour) selector() (string, error) {
 	return env.get("DCGM_LABELS"), err
 }
 
-// completeDiscovery sets how to read the pods that are found, as far as the config file does
-// not.
+// completeDiscovery sets how to read the discovered pods, unless the config file does.
 func (env neighbour) completeDiscovery(o *options) {
 	d, standard := &o.Kube.Discover, config.Default().Kube.Discover
 	if d.Port == standard.Port {

@@ -68,7 +68,7 @@ func look(ctx context.Context, p *pipeline.Pipeline, timeout time.Duration, show
 	return show(snapshot)
 }
 
-// noGPU is why a reading has none: what is amiss with the source, else the usual.
+// noGPU returns why a reading has no GPU: the problem of the source, or else the usual reason.
 func noGPU(name string, amiss []canonical.Note) error {
 	if len(amiss) > 0 {
 		return fmt.Errorf("no GPU in the reading of %s: %s; %s", name, amiss[0].Cause, amiss[0].Remedy)
@@ -87,8 +87,8 @@ func (o *options) present(out io.Writer, v *export.View) error {
 	return export.Frame(out, v)
 }
 
-// warningsTo logs what is amiss, for modes that write something else than a log: warnings,
-// unless --log.level says otherwise.
+// warningsTo logs problems, for modes whose output is not a log: warnings, unless --log.level
+// says otherwise.
 func (o *options) warningsTo(stderr io.Writer) *slog.Logger {
 	level := slog.LevelWarn
 	if o.origin("log.level") > fromFile {

@@ -84,7 +84,7 @@ func (p *patience) renew() {
 // end ends the waiting.
 func (p *patience) end() { p.rest() }
 
-// lost is the error of a source that gave no reading in time.
+// lost returns the error of a source that gave no reading in time.
 func (p *patience) lost(of *pipeline.Pipeline) error {
 	state, err := of.Status()
 	if state.Failure != nil {

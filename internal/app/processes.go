@@ -29,8 +29,8 @@ func (p *service) processLister() expose.ProcessLister {
 	return nil
 }
 
-// Processes implements expose.ProcessLister. A process that has gone since, that is
-// hidden from us, or that cannot be described in time, has its pid alone.
+// Processes implements expose.ProcessLister. A process that has ended, that is hidden from us, or
+// that cannot be described in time has only its pid.
 func (l *processLister) Processes(ctx context.Context) ([]canonical.Process, error) {
 	list, err := l.source.Processes(ctx)
 	var failure error

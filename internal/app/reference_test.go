@@ -85,11 +85,11 @@ func reference() []byte {
 
 Generated from the table in internal/app/settings.go by ` + "`go test ./internal/app -run TestReference -update`" + `.
 
-A flag wins over its environment variable, that over the config file (--config.file, see
-[config.example.yml](config.example.yml)), that over the default. "For" names the backends and the modes in which a setting
-has a meaning: *serve*, *once* (--once), *export* (--export), *tui* (--tui that reads by itself), *attach* (--tui
-of another proxy) and *health* (check health). What can be *reloaded* changes with SIGHUP, or a POST to /-/reload, when the config file does; all else
-needs a restart.
+A flag takes precedence over its environment variable, the variable over the config file (--config.file, see
+[config.example.yml](config.example.yml)), and the file over the default. "For" lists the modes and backends that a setting
+applies to: *serve*, *once* (--once), *export* (--export), *tui* (--tui that reads by itself), *attach* (--tui
+of another proxy) and *health* (check health). Settings marked *Reloaded* are read again from the config file on SIGHUP or a
+POST to /-/reload; all others need a restart.
 `)
 	defaults := newOptions()
 	for g, title := range groupTitles {
@@ -120,10 +120,10 @@ needs a restart.
 	b.WriteString(`
 ## Environment of gpu-container-exporter
 
-In its place, these variables of its environment count too, and NODE_NAME as always: where the flag, its own variable and, for
-what is read, the sources of the config file say nothing. One of them alone may be meant for another program: at least two must be
-set, one of them DCGM_HOST or DCGM_LABELS. DCGM_PORT=5555, the host engine's, and what Kubernetes sets for a Service
-(tcp://…) are none. The log names what is followed, and what is not.
+As a replacement of gpu-container-exporter, the proxy also reads these variables, and NODE_NAME as always. The flag, its
+own variable and, for what to read, the sources of the config file take precedence. A single variable may be meant for another
+program, so at least two must be set, one of them DCGM_HOST or DCGM_LABELS. DCGM_PORT=5555, the port of the host engine, and
+the values that Kubernetes sets for a Service (tcp://…) are ignored. The log names the variables that are used, and those that are not.
 
 | variable | flag | |
 |---|---|---|
@@ -149,7 +149,7 @@ func assigned(s *setting) string {
 	}
 }
 
-// meant names the backends and modes in which a setting has a meaning.
+// meant lists the modes and backends that a setting applies to.
 func meant(s *setting) string {
 	modes := func(set mode) string {
 		var names []string

@@ -144,7 +144,7 @@ func (p *service) prepare(fresh *options, changed []string) (apply []func(), err
 		if err != nil {
 			return nil, err
 		}
-		var translator *translate.Translator // nil goes on with the one there is
+		var translator *translate.Translator // nil keeps the present one
 		if slices.Contains(changed, "dialect") || slices.Contains(changed, "compat") {
 			if translator, err = fresh.newTranslator(s, r.hostname); err != nil {
 				return nil, err

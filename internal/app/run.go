@@ -136,7 +136,7 @@ func (o *options) logTo(log *logWriter) *slog.Logger {
 	return logger
 }
 
-// limitResources bounds garbage, memory and processors, as far as the environment does not.
+// limitResources bounds garbage, memory and processors, unless the environment does.
 func (o *options) limitResources() {
 	if os.Getenv("GOGC") == "" {
 		percent := gcPercent

@@ -150,8 +150,8 @@ func allOf(n *client.Node) []int {
 	return all
 }
 
-// devicesOf returns the devices of a node, with the boards of instances that are there
-// alone, and where each of the node's stands among them.
+// devicesOf returns the devices of a node, with the boards of instances that are listed alone,
+// and the index of each of the node's among them.
 func devicesOf(n *client.Node) (devices []canonical.Device, at []int) {
 	boards := map[canonical.Device]int{}
 	for _, g := range n.GPUs {

@@ -109,7 +109,7 @@ type service struct {
 
 	kernelLog *kernellog.Log                   // nil for none
 	jobInfo   *jobinfo.Directory               // nil for none
-	notes     atomic.Pointer[[]canonical.Note] // what is amiss though readings go on
+	notes     atomic.Pointer[[]canonical.Note] // problems during which readings go on
 
 	kube kubernetes
 

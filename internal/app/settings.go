@@ -26,7 +26,7 @@ type setting struct {
 	// key is the path in the config file, "" for none.
 	key   string
 	group group
-	// placeholder stands for the value in the help; the default does where it is "".
+	// placeholder is the name of the value in the help; "" shows the default instead.
 	placeholder, help string
 	// bare is the value of a flag that is given without one; "" requires a value.
 	bare string

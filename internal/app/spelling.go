@@ -10,7 +10,7 @@ import (
 // spelling is a flag of KempnerPulse that ours go by another name for.
 type spelling struct {
 	theirs string
-	// ours stands in its place; its value, if it has one, is what theirs was given.
+	// ours replaces it, with the value that it was given if ours takes one.
 	ours string
 	// refusal is why there is none, and what to do.
 	refusal string

@@ -38,8 +38,8 @@ type Text interface {
 // Families is an exposition that is written family by family when it is asked for. Its
 // methods may be called from any goroutine that holds the Snapshot.
 type Families interface {
-	// Len is how many families there can be, empty ones included. A number stands for
-	// the same family in the Families of all sources of the program.
+	// Len is how many families there can be, empty ones included. A number is the same family in
+	// the Families of all sources of the program.
 	Len() int
 	// Begun reports whether the upstream's own exposition has lines of a family.
 	Begun(family int) bool

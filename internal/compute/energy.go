@@ -23,11 +23,12 @@ import (
 // minutes and then rose at once: a counter that rose faster is not believed.
 const greatestPower = 1e6
 
-// stuckAfter is how long a counter may stand still until the power says what the board
-// draws. Exporters read it once in half a minute, or less often.
+// stuckAfter is how long a counter may stand still before power is used instead. Exporters read
+// the counter every half minute or less often.
 const stuckAfter = 5 * time.Minute
 
-// rounding, in microjoules, is by how much a counter may fall that goes on: see restarts.
+// rounding, in microjoules, is the largest fall of a counter that has not been reset: see
+// restarts.
 const rounding = 1e6
 
 // meter is what is known about a board's energy, in microjoules.

@@ -74,8 +74,8 @@ func (d *document) decode(body []byte, into any) {
 	}
 }
 
-// withSelector returns the text of a problem. Where a selector stands in the place of the keys
-// of kube.discover, it says what is to be written with that one.
+// withSelector returns the text of a problem. If a selector is given instead of the keys of
+// kube.discover, it says how to write both.
 func (d *document) withSelector(p diag.Problem) string {
 	given := d.find(p.Place).value.Value
 	if _, err := kube.ParseSelector(given); p.Place != "kube.discover" || err != nil {

@@ -218,7 +218,7 @@ func (f *file) judge(o *compute.Options, d *document) {
 	}
 }
 
-// weigh sets the weights that stand in place of a preset.
+// weigh sets the weights, which replace a preset.
 func (f *file) weigh(o *compute.Options, d *document) {
 	if f.Weights == nil {
 		return

@@ -90,7 +90,7 @@ var (
 func (how *Showing) complete(path string, n *yaml.Node) {
 	http := ofHTTP.FindString(path)
 	text := n.Value
-	_ = n.Decode(&text) // what is no UTF-8 stands there in base64
+	_ = n.Decode(&text) // invalid UTF-8 is in base64
 	switch key := path[len(http):]; {
 	case n.ShortTag() == diag.NullTag || n.Value == "":
 	case http == "" && namesFile.MatchString(key), http != "" && httpFile.MatchString(key):

@@ -86,9 +86,9 @@ func FieldOf(column []byte) int {
 	return slices.IndexFunc(Fields[:], func(f Field) bool { return f.Column == string(column) })
 }
 
-// Foreign reports whether DCGM has no such field: dmon cannot be asked for it, and no
-// exporter serves it, so that it stands in recordings and is not passed on. Its Column
-// heads nothing, and is the name of the family.
+// Foreign reports whether DCGM lacks the field: dmon cannot be asked for it, and no exporter
+// serves it, so it is recorded but not passed on. Its Column is the name of the family, not a
+// heading.
 func (f *Field) Foreign() bool { return f.ID == 0 }
 
 // InDmon reports whether dmon can be asked for the field.

@@ -15,7 +15,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Unknown stands for an id or index that is not known.
+// Unknown is an id or index that is not known.
 const Unknown = -1
 
 // Inventory is what a host engine, or NVML, knows of its devices: the boards ordered by
@@ -180,9 +180,9 @@ func Returned(a, b *Inventory) bool {
 // Equal reports whether a and b are the same.
 func Equal(a, b *Inventory) bool { return reflect.DeepEqual(a, b) }
 
-// Moved reports whether an entity id stands for another device in b than in a: a
-// board of another UUID, or another instance, or one of another size. What only
-// one of them knows is no contradiction.
+// Moved reports whether an entity id identifies another device in b than in a: a board of another
+// UUID, another instance, or one of another size. A property that only one of them knows is not a
+// contradiction.
 func Moved(a, b *Inventory) bool {
 	differ := func(x, y string) bool { return x != "" && y != "" && x != y }
 	for i := range a.Devices {

@@ -112,8 +112,7 @@ func (b *board) complete(other *board) {
 	}
 }
 
-// assign gives every MIG device its instance, as far as that is known, and every
-// instance its profile.
+// assign gives every MIG device its instance, if known, and every instance its profile.
 func (b *board) assign(instances map[migIndex]string) {
 	uniform := b.uniformProfile()
 	b.loose = slices.DeleteFunc(slices.Clone(b.loose), func(m MIGDevice) bool {

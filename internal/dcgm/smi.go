@@ -55,8 +55,8 @@ func parseList(output []byte) []board {
 	return boardsWith("MIG", output, (*board).addDevice)
 }
 
-// boardsWith returns the boards that nvidia-smi names in output. Of each line under one
-// that begins with the word below, add is given what stands before the colon and behind.
+// boardsWith returns the boards that nvidia-smi lists in output. For each line below a board that
+// begins with the word below, add gets the text before and after the colon.
 func boardsWith(below string, output []byte, add func(b *board, head, text string)) []board {
 	var boards []board
 	for line := range lines(output) {

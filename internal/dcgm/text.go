@@ -71,7 +71,7 @@ func id(s string) int {
 	return int(n)
 }
 
-// between returns what stands in s between open and end, "" if either is missing.
+// between returns the text in s between open and end, "" if either is missing.
 func between(s, open, end string) string {
 	_, s, ok := strings.Cut(s, open)
 	if !ok {

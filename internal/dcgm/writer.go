@@ -64,7 +64,7 @@ func (w *Writer) Serve(p *Page) {
 	w.page, w.counted = p, map[string]*tally{}
 }
 
-// SetInventory sets what there is, which the Writer keeps and does not write to.
+// SetInventory sets the inventory, which the Writer keeps and does not modify.
 func (w *Writer) SetInventory(n Inventory) {
 	w.inventory, w.dict = n, nil
 	w.version++

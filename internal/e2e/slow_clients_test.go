@@ -92,7 +92,7 @@ func TestOneBudget(t *testing.T) {
 	if n-before != len(rejected) {
 		t.Errorf("%d rejected, want %d", n-before, len(rejected))
 	}
-	if _, landing := page(t, c, "/"); !strings.Contains(landing, fmt.Sprintf("Requests that got 503 so far, as all places were taken: %d.", n)) {
+	if _, landing := page(t, c, "/"); !strings.Contains(landing, fmt.Sprintf("Requests refused with 503 so far, because all places were taken: %d.", n)) {
 		t.Errorf("the landing page does not count:\n%s", landing)
 	}
 	if !strings.Contains(c.Logged(), "requests are turned away") {
@@ -129,7 +129,7 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	if n := slowClients(t, c, "max_requests"); n < 1 {
 		t.Errorf("%d clients are counted as cut", n)
 	}
-	awaitPage(t, c, "/", http.StatusOK, "Clients that were cut so far: 0 that read too slowly .--web.min-read-rate., [1-9]")
+	awaitPage(t, c, "/", http.StatusOK, "Clients disconnected so far: 0 that read too slowly .--web.min-read-rate., [1-9]")
 }
 
 // TestSlowClientIsCut: also where its place is not needed, long before the write timeout

@@ -104,7 +104,8 @@ func (b *budget) used() usage {
 	return u
 }
 
-// full reports whether the next scrape gets 503, as who asks sees it, who has own places.
+// full reports whether the next scrape gets 503, from the view of a request that has places of
+// its own.
 func (u *usage) full(own int) bool { return u.Taken-own >= u.Max && !u.Stalled }
 
 // limit has next answer within the budget.

@@ -64,8 +64,8 @@ type containerFilter struct {
 	node, namespace, pod, container string
 }
 
-// filterOf reads the parameters of a query, of each the first value. Others mean nothing,
-// as in the API that this stands for.
+// filterOf reads the first value of each parameter of a query. Other values are ignored, as in
+// the API that this replaces.
 func filterOf(query url.Values) containerFilter {
 	return containerFilter{node: query.Get("node"), namespace: query.Get("namespace"), pod: query.Get("pod"), container: query.Get("container")}
 }
@@ -108,10 +108,10 @@ func (c *containers) read(r *http.Request) ([]Source, []reading) {
 	return set.sources, readAll(ctx, set.sources)
 }
 
-// appendContainers appends an object for each container on a device that no source before
-// has read, and for each device without one: as for the series, the first source that
-// reads a device knows who holds it. A board that is cut is not to be had, and has none. Jobs
-// of a batch system are no containers: the device that one holds has no container.
+// appendContainers appends an object for each container on a device that no earlier source has
+// read, and for each device without one: as for the series, the first source that reads a device
+// decides who holds it. A partitioned board cannot be allocated, and has none. Jobs of a batch
+// system are not containers: the device that one holds has no container.
 func (f *containerFilter) appendContainers(list []map[string]any, s *canonical.Snapshot, taken *claims) []map[string]any {
 	devices := s.Frame.Topology.Devices
 	var holders []canonical.Allocation

@@ -19,8 +19,8 @@ type Series struct {
 // family is a kpulse_ family that is not a canonical.Field.
 type family uint8
 
-// The families in the order of the exposition. The canonical.Fields stand
-// between fabricFamily and utilizationFamily.
+// The families in the order of the exposition. The canonical.Fields are between fabricFamily and
+// utilizationFamily.
 const (
 	infoFamily family = iota
 	fabricFamily
@@ -179,8 +179,8 @@ func fieldLabels(info *canonical.FieldInfo) string {
 	return labelNames(info.Labels)
 }
 
-// header is what the series of a family have in common: the name with its
-// prefix, and the HELP and TYPE lines that stand before the first of them.
+// header is common to the series of a family: the name with its prefix, and the HELP and TYPE
+// lines before the first of them.
 type header struct{ name, lines string }
 
 // newHeader returns the header of a family whose name lacks the prefix.

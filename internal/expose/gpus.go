@@ -89,7 +89,7 @@ func rowOf(s *canonical.Snapshot, device int) gpuView {
 	return v
 }
 
-// heldBy names who has a device: the first few.
+// heldBy names the first few holders of a device.
 func heldBy(s *canonical.Snapshot, device int) string {
 	const most = 3
 	var names []string

@@ -174,8 +174,8 @@ func (one *handover) serve(account *canonical.Account) canonical.Account {
 	return served
 }
 
-// follow serves the births that the source has now: what was served goes on, and what was not
-// begins as 0, however long the source has counted it.
+// follow serves the births of the source: served counters continue, and others start at 0,
+// however long the source has counted them.
 func (one *handover) follow(now canonical.Births, at time.Time, youth time.Duration) {
 	grown := one.births.Born &^ one.births.Young
 	for c, fresh := canonical.Class(0), now.Born&^one.births.Born; fresh>>c != 0; c++ {

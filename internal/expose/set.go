@@ -66,7 +66,7 @@ func (s *Set) use() *members {
 	return s.members
 }
 
-// now returns the sources for who asks for their state alone, and does not read them.
+// now returns the sources for requests that need only their state, and does not read them.
 func (s *Set) now() []Source {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -128,9 +128,8 @@ func closeValue(t string, i int) int {
 	return -1
 }
 
-// BlockEnd returns the index behind the label block of t whose brace opens at i,
-// as it may stand behind a metric name. It is -1 if the block is malformed, or
-// has a metric name itself.
+// BlockEnd returns the index after the label block of t whose brace opens at i, as allowed after
+// a metric name. It is -1 if the block is malformed, or has a metric name itself.
 func BlockEnd(t string, i int) int {
 	if _, named, end := readBlock(t, i); !named {
 		return end

@@ -159,7 +159,7 @@ func SkipSeries(t string, i int) int {
 		return end // the quote closes a value, and so the brace the block
 	}
 	if open := strings.IndexByte(line, '{'); open >= 0 {
-		// A newline may stand in the value of a label.
+		// The value of a label may contain a newline.
 		if block := BlockEnd(t, i+open); block > 0 {
 			return NextLine(t, block)
 		}

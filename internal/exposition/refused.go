@@ -8,9 +8,9 @@ import (
 // nameLabel is the label that a metric name is.
 const nameLabel = "__name__"
 
-// Refused reports whether a Prometheus server refuses a scrape for the names of a
-// sample or header that its parser accepts. labels are those of ParseLabels, which are
-// put in another order; nil stands for those of a block that was not refused before.
+// Refused reports whether a Prometheus server refuses a scrape because of the names of a sample
+// or header that its parser accepts. labels are those of ParseLabels, which it reorders; nil is
+// for those of a block that was not refused before.
 //
 // A server first leaves out every label name that has an empty value somewhere. Then
 // it wants a metric name, and no name twice. Names must be those of the format that we

@@ -106,7 +106,7 @@ func looseQuote(t string, i int) int {
 	return -1
 }
 
-// isSound reports whether a value can stand between quotes as it is.
+// isSound reports whether a value can be quoted without escapes.
 func isSound(value string) bool {
 	for i := 0; i < len(value); i++ {
 		switch value[i] {

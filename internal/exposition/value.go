@@ -124,7 +124,7 @@ func timestamp(t string, i int) (ms int64, end int, ok bool) {
 	return ms, i, true
 }
 
-// isValueByte reports whether c may stand in a value. Any other byte ends it.
+// isValueByte reports whether c may be part of a value. Any other byte ends it.
 func isValueByte(c byte) bool {
 	return c != '\n' && c != ' ' && c != '\t' && c != '{' && c != 0
 }

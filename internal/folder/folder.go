@@ -54,7 +54,7 @@ type Folder[T any] struct {
 	MaxBytes int64
 	// Accept tells whether a file of that name is of interest.
 	Accept func(name string) bool
-	// Parse makes a T of what stands in a file, of which text may be the first MaxBytes.
+	// Parse makes a T of the content of a file, of which text may be only the first MaxBytes.
 	Parse func(name string, text []byte) T
 
 	files   map[string]file[T]
@@ -107,7 +107,7 @@ func (f *Folder[T]) Look(now time.Time) error {
 	return nil
 }
 
-// Each calls visit with what stands in each file, by its name and in no order.
+// Each calls visit with the content of each file, by its name and in no order.
 func (f *Folder[T]) Each(visit func(name string, content T)) {
 	for name, file := range f.files {
 		visit(name, file.content)
@@ -145,8 +145,8 @@ func (f *Folder[T]) list() ([]fs.DirEntry, error) {
 	return entries[:min(len(entries), f.MaxFiles)], nil
 }
 
-// read returns what stands in a file, up to the bound. It may be another one than it was
-// before it was opened.
+// read returns the content of a file, up to the bound. The file may have been replaced before it
+// was opened.
 func (f *Folder[T]) read(name string) ([]byte, error) {
 	file, err := f.Dir.Open(name)
 	if err != nil {

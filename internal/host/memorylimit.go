@@ -15,9 +15,9 @@ import (
 // writes the largest number of bytes in whole pages.
 const unlimited = math.MaxInt64 - 1<<20
 
-// MemoryLimit returns the lowest memory limit, in bytes, of the cgroup that this process runs
-// in and of those around it, as far as they can be seen; 0 if there is none. proc is where
-// procfs is mounted, which also tells where the cgroups are.
+// MemoryLimit returns the lowest memory limit, in bytes, of the cgroup of this process and of
+// those around it, if visible; 0 if there is none. proc is where procfs is mounted, which also
+// tells where the cgroups are.
 func MemoryLimit(proc string) int64 {
 	fs, err := procfs.NewFS(proc)
 	if err != nil {

@@ -45,10 +45,9 @@ func NewProcesses(proc string, names *Names, commandLines bool) *Processes {
 	return &Processes{describe: read, waiting: map[int]bool{}}
 }
 
-// Describe fills in User, Group and Command of the processes of list by their PID.
-// They stay as they are where the process is gone, hidden from us, does not answer
-// in time, or is not read before ctx ends. One that does not answer is not read again
-// before it does.
+// Describe fills in User, Group and Command of the processes of list by their PID. They are left
+// unchanged if the process is gone, hidden from us, does not answer in time, or is not read
+// before ctx ends. A process that does not answer is not read again before it does.
 func (p *Processes) Describe(ctx context.Context, list []canonical.Process) {
 	known := make(map[int]description, len(list))
 	for i := range list {

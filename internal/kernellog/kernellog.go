@@ -41,7 +41,7 @@ type Log struct {
 	opened time.Time
 	booted time.Time // zero where it is not known
 
-	// telling: the log is read, so that who has no XIDs had none.
+	// telling: the log is read, so that a board without XIDs had none.
 	telling atomic.Bool
 
 	mu       sync.Mutex

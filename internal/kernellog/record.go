@@ -17,8 +17,8 @@ type record struct {
 	since time.Duration
 }
 
-// parseRecord reads a line such as `4,2412,8250712,-;text`. Further fields may stand in
-// front of the semicolon.
+// parseRecord reads a line such as `4,2412,8250712,-;text`. Further fields may precede the
+// semicolon.
 func parseRecord(line []byte) (r record, ok bool) {
 	head, _, ok := bytes.Cut(line, []byte{';'})
 	if !ok {

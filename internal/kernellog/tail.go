@@ -103,7 +103,7 @@ func (t *tail) fill(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// read reads, and waits for what there is to be read.
+// read reads new records, and waits if there are none.
 func (t *tail) read(buf []byte) (n int, err error) {
 	failed := t.conn.Read(func(fd uintptr) bool {
 		n, err = t.system(int(fd), buf)

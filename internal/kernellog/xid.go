@@ -66,7 +66,7 @@ func parseXID(line string) (x xid, ok bool) {
 	return x, true
 }
 
-// parseWhere reads what stands in parentheses, as in `(PCI:0000:b5:00): 13, …`.
+// parseWhere reads the part in parentheses, as in `(PCI:0000:b5:00): 13, …`.
 func parseWhere(text string) (where, rest string, ok bool) {
 	text, ok = strings.CutPrefix(text, "(")
 	if !ok {
@@ -76,7 +76,7 @@ func parseWhere(text string) (where, rest string, ok bool) {
 	return strings.TrimPrefix(where, "PCI:"), rest, ok
 }
 
-// parseCode reads a code, and what stands behind it after a comma.
+// parseCode reads a code, and the text after a comma.
 func parseCode(text string) (code uint32, rest string, ok bool) {
 	digits, rest, _ := strings.Cut(text, ",")
 	n, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 32)

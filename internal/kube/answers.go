@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// answers keeps what a function returned, by what it was asked. Who asks while another
-// asks the same gets that one's answer. It is safe for concurrent use.
+// answers caches the results of a function by its argument. Concurrent callers with the same
+// argument share one call. It is safe for concurrent use.
 type answers[K comparable, V any] struct {
 	// lives is how long an answer counts, by its error: 0 is not at all.
 	lives func(error) time.Duration

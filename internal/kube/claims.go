@@ -171,7 +171,7 @@ func (c *Claims) ask(ctx context.Context, wanted []claim) error {
 	before, now := *c.resolved.Load(), make(map[claim]resolution, len(wanted))
 	for _, w := range wanted {
 		r, known := devices[w.device]
-		if was := before[w]; !known && was.known { // the driver withdrew it, as where it is ill: who has it keeps it
+		if was := before[w]; !known && was.known { // withdrawn by the driver, as when it is unhealthy: its holder keeps it
 			r, known = was.reference, true
 		}
 		now[w] = resolution{reference: r, known: known, watches: c.watchers[w.whole()][w.device]}
@@ -227,7 +227,7 @@ func (c *Claims) askWatchers(ctx context.Context, wanted []claim) error {
 	return nil
 }
 
-// account counts what came of asking, and says what is amiss.
+// account counts the outcome of a request, and returns its problem.
 func (c *Claims) account(err error) {
 	c.asked.Add(1)
 	switch {

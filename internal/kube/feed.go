@@ -93,8 +93,7 @@ func (f *Feed) Attribute(frame *canonical.Frame) {
 	}
 }
 
-// rebuild makes the set of what f.from holds, and returns how many allocations came to be
-// left out.
+// rebuild makes the set from f.from, and returns how many allocations are newly left out.
 func (f *Feed) rebuild(mig []canonical.MIGPlace) (leftOut uint64) {
 	found := newFinder(f.from.topology, &f.opts, mig).assign(f.from.answer)
 	f.matched.Store(&matching{f.from.answer, found.matched})

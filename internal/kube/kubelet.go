@@ -183,7 +183,7 @@ func (k *Kubelet) fail(err error) {
 	k.note(&canonical.Note{Cause: cause, Remedy: remedy})
 }
 
-// note makes n what is amiss, nil for nothing.
+// note replaces the note by n, nil for none.
 func (k *Kubelet) note(n *canonical.Note) {
 	if n == nil {
 		k.notes.Store(nil)

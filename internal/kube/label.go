@@ -11,8 +11,8 @@ import (
 type WorkloadLabel struct {
 	// Key is the label's.
 	Key string
-	// Kind is what is said to be so named; "" for no kind, so that all pods with one name
-	// are one workload, whatever owns them.
+	// Kind is the kind of the workload; "" for none, so that all pods with one name are one
+	// workload, whatever owns them.
 	Kind string
 }
 

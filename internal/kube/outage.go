@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// firstPause and longestPause bound how long nothing is asked of an API server that
-	// did not answer as it should: the pause doubles from one failure to the next.
+	// firstPause and longestPause bound the pause without requests to an API server that did not
+	// answer properly: it doubles from one failure to the next.
 	firstPause   = time.Second
 	longestPause = time.Minute
 )

@@ -23,8 +23,8 @@ const (
 	maxInFlight = 4
 	// round is how often what is known about the pods that hold GPUs is gone through.
 	round = 15 * time.Second
-	// lookAgain is how old an answer gets before it is requested again, and
-	// lookAgainSoon one that may be incomplete. The old one stands meanwhile.
+	// lookAgain is the age at which an answer is requested again, lookAgainSoon that for an
+	// answer that may be incomplete. The old answer is used meanwhile.
 	lookAgain     = 10 * time.Minute
 	lookAgainSoon = time.Minute
 	// outOfUse is the time without a request for a pod after which its answer expires: its source
@@ -41,8 +41,8 @@ type ResolverOptions struct {
 	Logger *slog.Logger
 }
 
-// Resolver finds the owners of pods in the background: a caller gets what is known
-// by then. It is safe for concurrent use.
+// Resolver finds the owners of pods in the background: a caller gets what is known already. It is
+// safe for concurrent use.
 type Resolver struct {
 	// lookUp is cluster.ownerOf.
 	lookUp func(context.Context, Pod) (Owner, bool, error)
@@ -255,9 +255,9 @@ func (r *Resolver) remembers(pod Pod) bool {
 	return r.pods.byKey[pod] != nil
 }
 
-// leave notes that the source of a Completer names a pod no more: if it comes again, it may be
-// another of that name. It is forgotten, or, where another source names it, looked up again;
-// what is known stands meanwhile.
+// leave notes that the source of a Completer no longer names a pod: if the name returns, it may
+// be another pod. The pod is forgotten or, if another source names it, looked up again, and its
+// owner is kept meanwhile.
 func (r *Resolver) leave(pod Pod, by *Completer, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// resource is where objects of a kind are to be had.
+// resource is the API path of objects of a kind.
 type resource struct {
 	schema.GroupVersionResource
 	namespaced bool
@@ -43,10 +43,9 @@ func inNamespace(group, name string) resource {
 	return resource{schema.GroupVersionResource{Group: group, Version: "v1", Resource: name}, true}
 }
 
-// resourceOf returns where objects of a kind are to be had, and asks the API server for
-// what its group has where that is not built in. Where the server no longer has that
-// version, as an owner reference may outlive it, the version that it prefers stands. The
-// error is errUnknown where there is no such kind.
+// resourceOf returns the resource of a kind; unless it is built in, it asks the API server for
+// the group. If the server no longer has the version, which an owner reference may outlive, it
+// uses the version that the server prefers. The error is errUnknown if the kind does not exist.
 func (c *cluster) resourceOf(ctx context.Context, kind schema.GroupVersionKind) (resource, error) {
 	if r, ok := builtIn[kind]; ok {
 		return r, nil

@@ -88,8 +88,8 @@ func newWatcher(c *Client, selector, namespace, node string) (*watcher, error) {
 	return &watcher{client: c, selector: selector, base: base, node: node, maxPage: maxPage}, nil
 }
 
-// follow lists the pods unless what is known can be gone on from, and watches them until
-// that ends. A nil error is an end that was to come.
+// follow lists the pods, unless it can continue from the known ones, and watches them until that
+// ends. A nil error is an expected end.
 func (w *watcher) follow(ctx context.Context) error {
 	if w.version == "" {
 		if err := w.list(ctx); err != nil {
@@ -209,7 +209,7 @@ func (w *watcher) take(e *event) error {
 	switch e.Type {
 	case "ADDED", "MODIFIED", "DELETED", "BOOKMARK":
 	case "ERROR":
-		w.version = "" // what follows it is not to be had, whatever the cause
+		w.version = "" // later changes are not available, whatever the cause
 		return statusOf(http.StatusInternalServerError, e.Object)
 	default:
 		return nil // of a later API

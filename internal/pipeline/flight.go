@@ -205,9 +205,9 @@ func (p *Pipeline) turn(ctx context.Context, f *flight, giveWay func()) (end fun
 	return end, err
 }
 
-// take makes a reading of what was fetched, or reads where the source does not fetch.
-// One flight is in it at a time, however long it takes to notice its end, and none
-// after its end: a flight that began later may have a reading by then.
+// take makes a reading of what was fetched, or reads if the source does not fetch. One flight is
+// in it at a time, however long it takes to notice its end, and none after its end, when a later
+// flight may already have a reading.
 func (p *Pipeline) take(ctx context.Context, r *reading) error {
 	err := ctx.Err()
 	switch {

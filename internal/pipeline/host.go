@@ -43,7 +43,7 @@ func (w *hostWatch) look(ctx context.Context, dst *canonical.Host) bool {
 	return w.known
 }
 
-// ask has the host read, and reports whether it answered in time.
+// ask reads the host, and reports whether it answered in time.
 func (w *hostWatch) ask(ctx context.Context) bool {
 	if w.asks == nil {
 		w.asks, w.answers = make(chan struct{}, 1), make(chan canonical.Host, 1)

@@ -78,7 +78,7 @@ type Pipeline struct {
 	// version names the program or library that the source reads with; nil if it
 	// does not know.
 	version func() string
-	// notes tells what is amiss with the source though it is read; nil if it never is.
+	// notes returns problems of a source that can be read; nil if it has no such notes.
 	notes func() []source.Note
 
 	// ctx is that of every read; cancel ends it with the pipeline.

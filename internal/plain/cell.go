@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// guard stands in front of a text of CSV that a spreadsheet would compute.
+// guard is put in front of a text of CSV that a spreadsheet would compute.
 const guard = "'"
 
 // IsFormula reports whether a spreadsheet that opens s in CSV would compute it, with what

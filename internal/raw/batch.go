@@ -107,8 +107,8 @@ type Batch struct {
 	// a scrape.
 	Skipped int
 
-	// OwnFamilies counts the families of this reading that carry our own
-	// prefix. Their lines stand in Omit and give no Samples.
+	// OwnFamilies counts the families of this reading that carry our own prefix. Their lines are
+	// in Omit and give no Samples.
 	OwnFamilies int
 
 	// Excess: the body has more families, label sets or samples than any

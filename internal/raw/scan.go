@@ -11,7 +11,7 @@ import (
 // upstream that carry it come from a proxy behind this one.
 const ownPrefix = "kpulse_"
 
-// none stands for no id.
+// none is no id.
 const none = math.MaxUint32
 
 // Limits of one scan. They are far above what exporters have (some 500 families; a
@@ -253,7 +253,7 @@ func (s *Scanner) series(e *exposition.Entry) {
 		s.startFamily(e.Name)
 	}
 	id := s.noted(s.dict.blockOf(e.Labels))
-	// What stands behind a name may stand there again, and be followed.
+	// A name may be followed by the text of last time.
 	plain := e.Labels != ""
 	s.blocks[id].plain = plain
 	s.sample(id, e.Value, e.Millis)

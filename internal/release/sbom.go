@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// bom is a bill of materials: CycloneDX 1.6, as far as we have something to say.
+// bom is a bill of materials in CycloneDX 1.6, limited to the fields that we fill.
 // https://cyclonedx.org/docs/1.6/json/
 type bom struct {
 	Schema       string          `json:"$schema"`

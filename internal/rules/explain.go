@@ -171,8 +171,7 @@ func (r *reader) lintDurations(n *yaml.Node) {
 // around the place.
 const widest = 100
 
-// placeIn returns where byte at stands in an expression: its line, and the character
-// in that line, both from 1.
+// placeIn returns the line and character of byte at in an expression, both from 1.
 func placeIn(expr string, at int) (line, column int) {
 	before := expr[:min(at, len(expr))]
 	return strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1

@@ -237,7 +237,7 @@ func item(n *yaml.Node, key string, i int) *yaml.Node {
 	return n
 }
 
-// resolved returns what an alias stands for.
+// resolved returns the node that an alias refers to.
 func resolved(n *yaml.Node) *yaml.Node {
 	if n != nil && n.Kind == yaml.AliasNode {
 		return n.Alias

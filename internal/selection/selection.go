@@ -116,7 +116,7 @@ func (all devices) selection(by string, picks []int, everything bool) canonical.
 // index is the number of a board on its node, unknown if there is none.
 func index(d *canonical.Device) int { return number(strings.TrimSpace(d.GPU)) }
 
-// unknown is the number of nothing.
+// unknown is the number of no board.
 const unknown = -1
 
 // number reads a number as ids are written, without sign or leading zeros, up to

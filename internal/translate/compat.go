@@ -33,8 +33,8 @@ type compat struct {
 	serves    []bool
 }
 
-// derivations are readings that Translate makes of others where the source has no sample
-// of them. They stand on the rows that one of these has.
+// derivations are readings that Translate derives from others if the source has no sample of
+// them. They are on the rows that have one of these.
 var derivations = [...]struct{ field, of canonical.Field }{
 	{canonical.FramebufferTotal, canonical.FramebufferUsed},
 	{canonical.NVLinkBytes, canonical.NVLinkTransmit},
@@ -137,8 +137,8 @@ func (c *compat) learnBlock(labels []raw.Label, ok bool) {
 	c.texts = append(c.texts, texts)
 }
 
-// blockOf returns the id of a text of v. Texts are only appended: a Rendition that has
-// the slice of before goes on with it.
+// blockOf returns the id of a text of v. Texts are only appended, so a Rendition with the earlier
+// slice stays valid.
 func (c *compat) blockOf(v Version, text string) int32 {
 	id, known := c.blockID[v][text]
 	if !known {

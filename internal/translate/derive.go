@@ -28,9 +28,9 @@ func (t *Translator) derive(dst *canonical.Frame) {
 	}
 }
 
-// lift moves what is the board's from an instance's row to the board's. Where
-// rows disagree the largest stands, and of bits all that any row has: the largest
-// mask could lack a bit that another row has.
+// lift moves readings of a board from the rows of its instances to its own row. If rows disagree
+// the largest is used, and of bit masks the union: the largest mask could lack a bit of another
+// row.
 func (t *Translator) lift(board, instance []float64) {
 	for _, f := range t.boardLevel {
 		v := instance[f]

@@ -151,7 +151,7 @@ func (t *Translator) isAllocated(v *variant) bool {
 	return v.allocation.Workload != canonical.Workload{} && !ofExporter
 }
 
-// What stands for the variant of rows that are of no device.
+// The variant of rows that belong to no device.
 const (
 	noDevice  = -1
 	longLabel = -2 // by a label that is longer than Options.MaxLabelValue: see excessDevice

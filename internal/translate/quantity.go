@@ -7,9 +7,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// quantity is one reading of the exporter in all dialects: the rows that say the same
-// in other names and units. Rows of one canonical.Field are of several quantities where
-// one stands in for the other.
+// quantity is one reading of the exporter in all dialects: the rows that give it in other names
+// and units. Rows of one canonical.Field are of several quantities if one is a substitute for the
+// other.
 type quantity struct {
 	field  canonical.Field
 	worded [numVersions]wording
@@ -39,8 +39,7 @@ func newQuantities() (list []quantity, ofRow []int) {
 	for i := range dialect {
 		row := &dialect[i]
 		n, known := at[row.Field]
-		// A row that merely stands in is something else, but for the family whose
-		// unit has to be found out.
+		// A substitute is another quantity, except for the family whose unit has to be found out.
 		standsIn := row.Fallback && row.Unit != percentOrRatio
 		if !known || standsIn {
 			n = len(list)

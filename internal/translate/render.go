@@ -171,7 +171,7 @@ func (c *compat) arrange(dst *Rendition) {
 	}
 }
 
-// unify leaves out series that a family has already: the first stands.
+// unify leaves out series that a family already has: the first is kept.
 func (c *compat) unify(dst *Rendition) {
 	for from, to := 0, 0; from < len(dst.runs); from = to {
 		f := dst.runs[from].family

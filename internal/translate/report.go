@@ -21,8 +21,8 @@ type Report struct {
 	LongLabel *canonical.Note
 	// DroppedSeries counts the samples of devices beyond Options.MaxDevices.
 	DroppedSeries uint64
-	// DroppedAllocations counts the allocations beyond Options.MaxAllocations,
-	// each in the reading in which it came to be left out.
+	// DroppedAllocations counts the allocations beyond Options.MaxAllocations, each in the first
+	// reading that it is left out of.
 	DroppedAllocations uint64
 	// UnknownFamilies are the families, sorted, that by their names are the
 	// vendor's, have a sample of a device in this reading, and are in no row.

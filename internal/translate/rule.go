@@ -101,7 +101,7 @@ func (r *rule) rescale(v float64) float64 {
 type ruleSet struct {
 	byName     map[string]*rule
 	quantities []quantity
-	fallbacks  []canonical.Field // the field that each fallback column stands in for
+	fallbacks  []canonical.Field // the field that each fallback column replaces
 	util       int               // the fallback column of utilRatioName
 }
 
@@ -150,7 +150,7 @@ func (rules *ruleSet) add(row *Row, quantity int) error {
 	return nil
 }
 
-// quantityOf returns what a row of the user gives, -1 for what stands in for a reading.
+// quantityOf returns the quantity of a row of the config file, −1 for a substitute.
 func (rules *ruleSet) quantityOf(row *Row) int {
 	if row.Fallback {
 		return -1

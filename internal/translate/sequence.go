@@ -2,8 +2,8 @@ package translate
 
 import "github.com/kpulse/kpulse-proxy/internal/raw"
 
-// group is the samples of a family that stand one behind the other: rows and values, these
-// from an index of Rendition.values on, of a quantity.
+// group is the consecutive samples of a family: rows and values of a quantity, the values from an
+// index of Rendition.values on.
 type group struct {
 	gives  int
 	rows   rows

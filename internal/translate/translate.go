@@ -291,7 +291,7 @@ func isStale(millis int64, at time.Time) bool {
 	return !at.IsZero() && at.Sub(time.UnixMilli(millis)).Abs() > maxStampAge
 }
 
-// cell returns the cell of a device that a rule's slot stands for.
+// cell returns the cell of a device for the slot of a rule.
 func (t *Translator) cell(dst *canonical.Frame, row, slot int) *float64 {
 	if slot < int(canonical.NumFields) {
 		return dst.Cell(row, canonical.Field(slot))

@@ -12,8 +12,8 @@ import (
 // Version is a dialect of dcgm-exporter that readings can be rendered in.
 type Version uint8
 
-// The versions. Later versions speak V1 with --use-old-namespace and their
-// counters for it. V2 stands for 2.x and 3.x, and V48 for 4.0 to 4.8.
+// The versions. Later ones use V1 with --use-old-namespace and their counters for it. V2 is 2.x
+// and 3.x, and V48 is 4.0 to 4.8.
 const (
 	V1 Version = iota
 	V2

@@ -55,9 +55,9 @@ func (x *xids) note(f *family, sample int, stale bool, rep *Report) {
 	}
 }
 
-// countXIDs fills in the counts, of the samples that fill noted and of what the source was
-// told by the driver. Where several rows count one code on one board, as those of its MIG
-// instances, of the pods on it, and of several windows, the largest stands.
+// countXIDs fills in the counts from the samples that fill noted and from the driver's reports to
+// the source. If several rows count one code on one board, such as those of its MIG instances, of
+// its pods, and of several windows, the largest is used.
 func (t *Translator) countXIDs(dst *canonical.Frame, b *raw.Batch, rep *Report) {
 	dst.XIDs, dst.XIDEvents = dst.XIDs[:0], dst.XIDEvents[:0]
 	x := &t.xids
@@ -115,8 +115,8 @@ func appendXID(dst []canonical.XIDCount, count canonical.XIDCount) []canonical.X
 	return append(dst, count)
 }
 
-// isCount reports whether a finite value can be a number of events: a whole one, as far as
-// these are told apart.
+// isCount reports whether a finite value can be a number of events: a whole number that floats
+// can represent exactly.
 func isCount(v float64) bool { return v >= 0 && v < 1<<53 && v == math.Trunc(v) }
 
 // compareXIDs orders counts by board, witness and code, the largest of one code first.

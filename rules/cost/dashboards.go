@@ -24,7 +24,7 @@ import (
 type dashboard struct {
 	name    string
 	queries []query
-	chosen  map[string]string // what stands for each variable
+	chosen  map[string]string // the value of each variable
 }
 
 // query is one of a panel: of now, or over the range that is shown.

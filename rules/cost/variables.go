@@ -18,7 +18,7 @@ type variable struct {
 // first is what is chosen of a variable that has one value at a time: of the first node.
 var first = map[string]string{"hostname": nodeName(0), "gpu": uuidOf(0)}
 
-// choose returns what stands for the variables of a page: everything, where a page can have that.
+// choose returns the values of the variables of a page: everything, if a page can select that.
 func choose(list []variable) (map[string]string, error) {
 	chosen := map[string]string{}
 	for _, v := range list {

@@ -304,7 +304,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, of filter) {
 	}
 }
 
-// object is a pod as the API has it, with some of what else stands there.
+// object is a pod as the API has it, with some of its other fields.
 func (p Pod) object(version int) map[string]any {
 	metadata := map[string]any{
 		"name": p.Name, "namespace": p.Namespace, "uid": p.UID, "labels": p.Labels,

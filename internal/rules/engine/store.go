@@ -140,7 +140,7 @@ func (st *store) remove(s *series) {
 	s.dropped, s.buf, s.head = true, nil, 0
 }
 
-// add gives s a sample. As in Prometheus the first of two at one time stands.
+// add gives s a sample. As in Prometheus, the first of two at the same time is kept.
 func (st *store) add(s *series, t int64, v float64) {
 	if s.dropped && !st.insert(s) {
 		return

@@ -103,9 +103,9 @@ func isDCGMI(args []string) bool {
 	return false
 }
 
-// readAll reads the child's stdout to its end, a little more than askSize, or until ctx
-// ends. Where it is dcgmi's and there is no line that such a command prints noiseTime
-// after the first byte, it gives up: what stands there goes on without end.
+// readAll reads the child's stdout to its end, to a little more than askSize, or until ctx ends.
+// If it is dcgmi's and has no line of such a command's output noiseTime after the first byte, it
+// gives up: the output is endless.
 func (c *child) readAll(ctx context.Context, dcgmis bool) ([]byte, error) {
 	var out []byte
 	buf := make([]byte, 32<<10)
@@ -159,8 +159,8 @@ func (a *asker) leave(line string, c *child) {
 	a.left[line] = c
 }
 
-// failure explains what is wrong with dcgmi's answer to that subsystem, nil if
-// nothing is. what stands for the name of a stream.
+// failure explains what is wrong with dcgmi's answer to that subsystem; nil if nothing is. what
+// is the name of a stream.
 func (a *answer) failure(path, subsystem, what string) *source.Error {
 	switch {
 	case a.err != nil && !a.started:

@@ -13,10 +13,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// discover asks dcgmi and, where there is one, nvidia-smi what the node has, side
-// by side. It fails if dcgmi does not list the boards, and where it does not list
-// instances although it did before; all else is left out where it is not to be
-// had. The caller has locked surveying.
+// discover asks dcgmi and, if present, nvidia-smi for the devices of the node, concurrently. It
+// fails if dcgmi does not list the boards, or no longer lists instances; anything else that is
+// unavailable is left out. The caller has locked surveying.
 func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, error) {
 	var list, tree answer
 	var o dcgm.Outputs

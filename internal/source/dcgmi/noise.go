@@ -30,8 +30,8 @@ type noise struct {
 	dmons bool      // there was a header
 }
 
-// header takes note of a header. One that names fields is dmon's: what came before it is a
-// banner, as is what stands on stderr, and the first row may take its time.
+// header records a header. One that names fields is dmon's: the output before it is a banner, as
+// is stderr, and the first row may take its time.
 func (r *receiver) header(line []byte) {
 	if !r.parser.Reads() {
 		r.other(line)

@@ -85,11 +85,10 @@ func (s *Source) Check(ctx context.Context) error {
 	return nil
 }
 
-// preflight returns the path of dcgmi, or else, as a *source.Error that says
-// what to type next, what stands in the way of starting it: that it is missing or may
-// not be run, that its host engine is named in a way that it would read as an
-// option, or that a dcgm-exporter reads the same GPUs already. Whether the host
-// engine answers is for dcgmi itself to find out.
+// preflight returns the path of dcgmi, or else, as a *source.Error that says what to type next,
+// why it cannot be started: it is missing or not executable, the name of its host engine would be
+// read as an option, or a dcgm-exporter already reads the same GPUs. Whether the host engine
+// answers is left to dcgmi.
 func (s *Source) preflight(ctx context.Context) (string, error) {
 	if strings.HasPrefix(s.opts.Host, "-") {
 		return "", &source.Error{

@@ -94,7 +94,7 @@ func refused(command, stream string, code int, sig syscall.Signal, text string) 
 	return &source.Error{Failure: source.Broken, Cause: command + " " + how + quoted(text), Remedy: remedy}
 }
 
-// noStatus stands for the exit status of a command that is not known, or has not ended.
+// noStatus is the exit status of a command that is unknown, or still runs.
 const noStatus = -1
 
 // known returns what is known about an exit status and what was printed beside it, nil

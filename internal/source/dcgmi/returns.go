@@ -20,8 +20,8 @@ const (
 	insufficientDriver = -44
 )
 
-// returned is what a code of dcgmReturn_t means for one who reads GPUs. STREAM in cause
-// and remedy stands for the name of the fields that were asked for.
+// returned is the meaning of a code of dcgmReturn_t when reading GPUs. STREAM in cause and remedy
+// is replaced by the name of the requested fields.
 type returned struct {
 	code int
 	// words are how DCGM spells the code out where it does not print it: errorString of
@@ -32,7 +32,7 @@ type returned struct {
 	remedy  string
 }
 
-// vague codes say less than any other that stands beside them.
+// vague codes say less than any other code beside them.
 func (r *returned) vague() bool { return r.code == -1 || r.code == -3 }
 
 // The remedies that several codes share.

@@ -315,8 +315,7 @@ func (s *Source) failed(st *stream, e *source.Error) {
 	}
 }
 
-// leader is the stream whose failure stands for all: the device stream, unless that is
-// off.
+// leader is the stream whose failure is reported for all: the device stream, unless that is off.
 func (s *Source) leader() *stream {
 	if s.streams[device].off {
 		return s.streams[profiling]
@@ -332,8 +331,8 @@ func (s *Source) reports(st *stream, e *source.Error) bool {
 		e.Failure == source.HostEngineUnavailable || e.Failure == source.ExporterCollision
 }
 
-// failure returns what Read has to return: that nothing flows, once for each
-// failure. The device stream's stands for all.
+// failure returns the error of Read if no stream delivers, once for each failure: that of the
+// device stream.
 func (s *Source) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,8 +30,8 @@ type view struct {
 	entities  string // dmon's -i
 	wanted    []bool // whether each device of the inventory is to be read, nil for all
 	extras    []int  // the multiplexed fields that all its boards count
-	// epoch is another where entities are others, or may stand for other devices.
-	// What a child of an earlier epoch prints is void.
+	// epoch changes when entities change, or may identify other devices. Output of a child of an
+	// earlier epoch is void.
 	epoch uint64
 }
 

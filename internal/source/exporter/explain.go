@@ -24,9 +24,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// symptom maps an error that came before any answer to words. In cause and remedy,
-// URL, HOST and ADDRESS (host and port) stand for the upstream's; an empty cause is the
-// error's own text.
+// symptom describes an error that occurred before any answer. In cause and remedy, URL, HOST and
+// ADDRESS (host and port) are replaced by the upstream's; an empty cause is the error's own text.
 type symptom struct {
 	matches func(error) bool
 	failure source.Failure

@@ -135,7 +135,7 @@ func (f *file) explain(err error) *source.Error {
 	}
 	reason := err.Error()
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		reason = pe.Err.Error() // the path stands before it already
+		reason = pe.Err.Error() // the path is already in front of it
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

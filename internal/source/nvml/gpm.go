@@ -84,7 +84,7 @@ type gpmAsked struct {
 	state support
 }
 
-// wholeBoard stands for no instance where an id is asked for.
+// wholeBoard, as an instance id, selects the whole board.
 const wholeBoard = -1
 
 // newGPM counts what a board does, or what its instance of that id does.

@@ -14,8 +14,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// boardsTimeout is how long a start waits for all boards together before it goes
-// on without those that have not answered.
+// boardsTimeout is how long a start waits for all boards together before it continues without
+// those that have not answered.
 const boardsTimeout = 20 * time.Second
 
 // library is NVML, loaded.

@@ -36,9 +36,9 @@ var linkErrorFields = [...]struct {
 	{nvml.FI_DEV_NVLINK_COUNT_EFFECTIVE_BER, "NLEFBF", true},
 }
 
-// linkErrors asks a board for linkErrorFields: for all links together, which is how DCGM
-// asks (its NvmlFieldRequiresNvLinkAggregate), and what the driver refuses so, link by
-// link. Then counts add up, and of ratios the worst link's stands.
+// linkErrors asks a board for linkErrorFields: for all links together, as DCGM does (its
+// NvmlFieldRequiresNvLinkAggregate), and link by link for fields that the driver refuses in this
+// form. Then counts are summed, and of ratios the worst is used.
 type linkErrors struct {
 	columns  []int
 	together []nvml.FieldValue

@@ -15,8 +15,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// openPatience is how long a start is waited for before it is reported to hang. The
-// start goes on: a driver without its persistence daemon takes seconds a board.
+// openPatience is how long to wait for a start before it is reported as hanging. The start
+// continues: without its persistence daemon a driver takes seconds for each board.
 const openPatience = 3 * time.Second
 
 // opening is one attempt to start NVML up and to find the boards. A call that hangs
@@ -30,7 +30,7 @@ type opening struct {
 	calls map[int]string // under way, by board, or of the library; guarded by mu
 }
 
-// ofLibrary stands for no board where an index is asked for.
+// ofLibrary, as an index, is the library itself and not a board.
 const ofLibrary = -1
 
 // making records that a board's next call is made, or with "" that it has made all.

@@ -9,7 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// Source stands in for the real one, which needs cgo, with the same methods.
+// Source replaces the real one, which needs cgo, with the same methods.
 type Source struct{}
 
 var (

@@ -146,7 +146,7 @@ func (e *encoder) close() {
 	e.open = none
 }
 
-// bare reports whether value can stand between blanks as it is.
+// bare reports whether value can be written between blanks without quotes.
 func bare(value []byte) bool {
 	if len(value) == 0 || bytes.IndexByte([]byte(`=@"`), value[0]) >= 0 {
 		return false

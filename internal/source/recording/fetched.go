@@ -8,9 +8,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// fetched is a Recorder of a source that can be asked again while an earlier request is
-// without an answer. Records may then stand in another order than they were asked for:
-// a request that failed late is older than the ones before it.
+// fetched is a Recorder of a source that can be asked again while an earlier request is without
+// an answer. The order of records may then differ from that of requests: a request that failed
+// late is older than the records before it.
 type fetched struct {
 	*Recorder
 	fetcher source.Fetcher

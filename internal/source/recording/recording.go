@@ -147,8 +147,8 @@ func (rec *Recording) count(r *Reading, first bool) {
 	rec.Asked = append(rec.Asked, r.Asked)
 }
 
-// Play returns a Player of rec that stands before its first reading. Any number
-// of them may play at a time.
+// Play returns a Player of rec, positioned before its first reading. Any number of them may play
+// at a time.
 func (rec *Recording) Play() *Player {
 	return &Player{rec: rec, position: rec.from, table: crcTable()}
 }

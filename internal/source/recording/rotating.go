@@ -22,8 +22,8 @@ type rotating struct {
 // errTaken: another process writes the file.
 var errTaken = errors.New("another process records in it")
 
-// openRotating opens path for writing and locks it, if it is a file, until it is
-// closed. What stands there already, unless it is empty, is kept as PATH.1.
+// openRotating opens path for writing and locks it, if it is a file, until it is closed. Existing
+// content, unless empty, is kept as PATH.1.
 func openRotating(path string, keep int) (*rotating, error) {
 	f := &rotating{path: path, keep: keep}
 	size, err := f.open()
@@ -39,8 +39,8 @@ func openRotating(path string, keep int) (*rotating, error) {
 	return f, nil
 }
 
-// open opens the file and returns the size of what stands there. A named pipe that
-// no process reads is an error, not a wait.
+// open opens the file and returns the size of its content. A named pipe without a reader is an
+// error, not a wait.
 func (f *rotating) open() (size int64, err error) {
 	file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK, 0o644)
 	if err != nil {
@@ -67,7 +67,7 @@ func lock(file *os.File) error {
 	return nil
 }
 
-// next goes on with a new file.
+// next continues with a new file.
 func (f *rotating) next() error {
 	if f.keep > 0 {
 		return f.renew(f.keep)
@@ -115,8 +115,8 @@ func (f *rotating) gone() bool {
 	return err == nil && (!os.SameFile(named, ours) || ours.Size() < f.whole)
 }
 
-// reopen goes on with a new file in the place of one that is gone, or of a pipe or device
-// that failed. What stands there by now is kept.
+// reopen continues with a new file instead of one that is gone, or of a pipe or device that
+// failed. Content that it has by now is kept.
 func (f *rotating) reopen() error {
 	old := f.File
 	size, err := f.open()

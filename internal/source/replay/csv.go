@@ -179,7 +179,7 @@ func (t *csvTrack) warnTorn(path string, logger *slog.Logger) {
 	}
 }
 
-// caps: a CSV does not have what a reading stands for, so the least is claimed.
+// caps returns the weakest claims, because a CSV does not say what a reading stands for.
 func (t *csvTrack) caps() source.Caps {
 	return source.Caps{Aggregation: source.Window, Period: t.pace}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
-// csvLayout is what stands in which column.
+// csvLayout is the meaning of each column.
 type csvLayout struct {
 	header   []string
 	texts    [numCSVTexts]int // columns, or none

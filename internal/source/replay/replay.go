@@ -33,8 +33,8 @@ type Options struct {
 	// Loop starts over at the end; a replay that does not ends in io.EOF. The
 	// demo always loops.
 	Loop bool
-	// Start is the timestamp of the first tick. The zero time stands for the
-	// time of the first Read.
+	// Start is the timestamp of the first tick. The zero time is replaced by the time of the
+	// first Read.
 	Start time.Time
 	// Recorded, without Start and Controls, stamps ticks with when they were taken,
 	// where the capture has that (our recordings, and CSV with timestamps), and
@@ -45,14 +45,13 @@ type Options struct {
 	// been written at its last tick, so that each playing has the same stamps. The demo
 	// keeps its pace.
 	Unpaced bool
-	// Seed varies the noise of the demo, and nothing else; 0 stands for 1.
+	// Seed varies the noise of the demo, and nothing else; 0 is the same as 1.
 	Seed uint64
 	// Controls drive the replay; nil is none. A replay that they drive does not
 	// loop, and waits at its end; without Start it is stamped with the times of the
 	// capture, where it has them; and going back takes the stamps back too.
 	Controls *Controls
-	// Logger logs what is wrong with a capture that is played all the same. nil is
-	// none.
+	// Logger logs problems of a capture that is played nevertheless. nil is none.
 	Logger *slog.Logger
 }
 

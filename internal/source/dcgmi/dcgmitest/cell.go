@@ -9,7 +9,7 @@ import (
 // NA is what a blank value prints as.
 const NA = "N/A"
 
-// blankFloat and blankInt are the least values that stand for no value.
+// blankFloat and blankInt are the least values that mean no value.
 const (
 	blankFloat = 140737488355328.0
 	blankInt   = 0x7ffffffffffffff0

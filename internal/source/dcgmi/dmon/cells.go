@@ -24,9 +24,8 @@ func (p *Parser) cells(b *raw.Batch, line []byte, label uint32, at position) boo
 	return true
 }
 
-// aligned reads cells by their position: each begins exactly where its column does,
-// and nothing else stands between. Where that holds, an empty cell is unambiguous.
-// bad is true if a cell could not be read.
+// aligned reads cells by their position: each begins exactly at its column, with nothing else in
+// between. Then an empty cell is unambiguous. bad is true if a cell could not be read.
 func (p *Parser) aligned(b *raw.Batch, line []byte, label uint32, at position) (fits, bad bool) {
 	columns := p.layout.columns
 	if !p.layout.aligned || len(columns) == 0 ||
@@ -117,8 +116,8 @@ func (p *Parser) clean(line []byte, at int) bool {
 	return true
 }
 
-// isAbsent reports whether a cell stands for a reading that is missing: N/A, and
-// what C++ prints for floats that are no number.
+// isAbsent reports whether a cell means that a reading is missing: N/A, or the text that C++
+// prints for floats that are not numbers.
 func isAbsent(cell []byte) bool {
 	if bytes.Equal(cell, []byte("N/A")) {
 		return true

@@ -45,7 +45,7 @@ func IsHeader(line []byte) bool {
 	return bytes.EqualFold(word, []byte("Entity")) || bytes.EqualFold(word, []byte("EntityId"))
 }
 
-// parse reads the columns of the header line whose '#' stands at start.
+// parse reads the columns of the header line whose '#' is at start.
 func (l *layout) parse(line []byte, start int) {
 	*l = layout{text: append(l.text[:0], line...)}
 	text := l.text[start:]

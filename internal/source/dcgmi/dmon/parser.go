@@ -37,8 +37,8 @@ import (
 type Parser struct {
 	// Names is set before the first Line, or nil.
 	Names Names
-	// ShowEmpty, without Names, has a row without a value give one sample all the same, of
-	// the family Entity and without a number: the entity is there.
+	// ShowEmpty, without Names, gives a row without values one sample, of the family Entity and
+	// without a number, to show that the entity is present.
 	ShowEmpty bool
 
 	names  Names // bound; nil before the first Line
@@ -240,8 +240,8 @@ type Entity struct {
 	Instance bool
 	// ID is DCGM's, in digits: "7" of `GPU-I 7`.
 	ID string
-	// GPU is the ID of the GPU itself, or of the one whose row stands before the
-	// instance's in the same tick, "" without one.
+	// GPU is the ID of the GPU itself or, for an instance, that of the GPU whose row comes before
+	// it in the same tick; "" without one.
 	GPU string
 }
 

@@ -13,11 +13,10 @@
 // the words of NVML and of dcgm-exporter, so that what comes through the one can be
 // compared with what comes through the other.
 //
-// A process that loads a second library, from another path, goes on calling the
-// first: go-nvml binds a function at its first call, permanently. That is no matter
-// to tests that run a program, nor to tests in one process, for all libraries of
-// Build are the same, and nvmlInit asks the environment for the scenario again. It
-// is to those that want a library of BuildWithout: they must run a program.
+// A process that loads a second library, from another path, still calls the first: go-nvml binds
+// a function permanently at its first call. Tests that run a program are not affected, nor are
+// tests in one process that use Build, whose libraries are all the same and reread the scenario
+// from the environment in nvmlInit. Tests that need a library of BuildWithout must run a program.
 package nvmltest
 
 import (
@@ -83,9 +82,8 @@ func OnBoard(gpu int) Target { return Target(strconv.Itoa(gpu)) }
 // OnInstance returns the Target of a GPU instance.
 func OnInstance(gpu, id int) Target { return Target(fmt.Sprintf("%d/%d", gpu, id)) }
 
-// Value is a number of a board or instance, in the unit that NVML has it in. It
-// grows by Rate a second from the time it was first read by the library, and goes
-// on doing so if a later Scenario has the same Number for it.
+// Value is a number of a board or instance, in the unit of NVML. It grows by Rate per second from
+// its first read by the library, and continues to if a later Scenario has the same Number for it.
 //
 // The keys are below: where several calls and field values give one number, they
 // share its key. Other field values have the key field.ID, NVLink's for one link

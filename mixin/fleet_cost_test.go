@@ -119,7 +119,7 @@ func queryIn(address string) string {
 	return u.Query().Get("query")
 }
 
-// largest returns the questions that took most CPU, none where that was not measured. One that
+// largest returns the questions that took most CPU, none if that was not measured. One that
 // stands for several choices comes once.
 func (f *findings) largest(n int) []cost {
 	measured := slices.DeleteFunc(slices.Clone(f.costs), func(c cost) bool { return c.took == 0 })

@@ -85,7 +85,8 @@ func TestAlertsOfAHost(t *testing.T) {
 	want(t, "another", at(m.asked(t, ages, 10, "hostname", "$hostname", "n10"), 10), map[string]float64{"n10": 120e3, "": 240e3})
 }
 
-// TestWhatIsNotSetUp: what lacks is named, and nothing where all is there. What one cluster has is of no use to another.
+// TestWhatIsNotSetUp: what lacks is named, and nothing if all is there. What one cluster has is of no use to
+// another.
 func TestWhatIsNotSetUp(t *testing.T) {
 	expr := exprOf(t, "kpulse-fleet", "What is not set up yet", "A")
 	of := func(cluster string) (proxy, more []string) {

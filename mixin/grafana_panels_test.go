@@ -395,7 +395,7 @@ func (f *playedFleet) checkLink(l *look, link string, row int) error {
 	return p.offers()
 }
 
-// checkRowLinks shows made-up rows: their links name them and their cluster, and none where there are no clusters.
+// checkRowLinks shows made-up rows: their links name them and their cluster, and none if there are no clusters.
 func (r renderer) checkRowLinks(t *testing.T) {
 	raw, err := rawPanels()
 	if err != nil {

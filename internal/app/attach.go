@@ -16,7 +16,7 @@ import (
 const attachTimeout = 500 * time.Millisecond
 
 // attach finds the proxy that listens at a URL, over TLS where that is what it speaks and
-// client, which may be nil, trusts it, and returns its URL, "" for none. Where something
+// client, which may be nil, trusts it, and returns its URL, "" for none. If something
 // listens that may be one but refuses us, wants is what it asks for. Each of two requests
 // may take as long as patience.
 func attach(ctx context.Context, client *http.Client, url string, patience time.Duration) (at, wants string) {

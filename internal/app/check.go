@@ -19,7 +19,7 @@ import (
 
 // checks are what can be checked: the word after check, whether several files may
 // follow, and what finds the problems of the files. Its summary is of files in which
-// nothing is, but for warnings.
+// nothing is, except for warnings.
 var checks = []struct {
 	word    string
 	several bool

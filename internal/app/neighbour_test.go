@@ -120,7 +120,7 @@ func TestNeighbourIsRefused(t *testing.T) {
 }
 
 // TestNeighbourAndFile: sources of the config file win over the neighbour's environment, also
-// where flags complete them; a dashboard goes on to attach to the proxy beside it.
+// if flags complete them; a dashboard goes on to attach to the proxy beside it.
 func TestNeighbourAndFile(t *testing.T) {
 	const env = "DCGM_HOST=h HTTP_LISTEN_PORT=6061"
 	if _, err := withEnvironment(t, env, ""); err != nil {

@@ -129,7 +129,7 @@ func (p *service) changed(fresh *options) (keys []string) {
 	return keys
 }
 
-// prepare returns what makes the pipelines go by fresh: nothing where readings would
+// prepare returns what makes the pipelines go by fresh: nothing if readings would
 // come to the same.
 func (p *service) prepare(fresh *options, changed []string) (apply []func(), err error) {
 	if !slices.ContainsFunc(changed, func(key string) bool { return !strings.HasPrefix(key, "rules.") }) {

@@ -148,7 +148,7 @@ func (o *options) limitResources() {
 	if limit := host.MemoryLimit(procfs); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(memoryShare * float64(limit)))
 	}
-	// Go passes over what is no number above 0, and uses all processors.
+	// Go passes over what is not a number above 0, and uses all processors.
 	if n, err := strconv.Atoi(os.Getenv("GOMAXPROCS")); err != nil || n < 1 {
 		runtime.GOMAXPROCS(maxProcs)
 	}

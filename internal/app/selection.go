@@ -25,10 +25,10 @@ type selector struct {
 	logged   string // the last message
 }
 
-// newSelector returns what chooses among the devices of a source. The backends that
-// watch devices by themselves have chosen; of others --gpus counts, and the
-// environment of a job and what it may open only where they are of the machine that the job
-// is on. A file is of none.
+// newSelector returns what chooses among the devices of a source. The backends that watch
+// devices by themselves have chosen; of others --gpus counts, and the environment of a job
+// and what it may open only if they are of the machine that the job is on. A file is of
+// none.
 func newSelector(o *options, caps source.Caps, logger *slog.Logger) *selector {
 	request, off := o.request(), o.sources[0].backend.selects
 	if !off && caps.Host != "" {

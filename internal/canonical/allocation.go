@@ -50,7 +50,7 @@ var NoUse = Use{math.NaN(), math.NaN()}
 // or goes, or the Topology changes, a new one replaces it.
 type AllocationSet struct {
 	// Allocations are ordered by Device, and on each in the order in which they
-	// came. Where there are too many, those that came last are left out.
+	// came. If there are too many, those that came last are left out.
 	Allocations []Allocation
 	// Holders is how many workloads have each device of the Topology, those
 	// left out included.

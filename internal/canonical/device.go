@@ -148,7 +148,7 @@ type Topology struct {
 	// Absent are boards that the source names and has no reading of, in the same order:
 	// their UUID, and all but the index, may be unknown.
 	Absent []Device
-	// Hostname is the node's name, also where there is no device.
+	// Hostname is the node's name, also if there is no device.
 	Hostname   string
 	Generation uint64
 }

@@ -148,7 +148,7 @@ type TimedOut time.Duration
 // Error names the time.
 func (t TimedOut) Error() string { return "no answer within " + time.Duration(t).String() }
 
-// Note is something that is amiss though readings go on, each a line as in a Failure.
+// Note is a problem during which readings go on, each a line as in a Failure.
 type Note struct{ Cause, Remedy string }
 
 // Failure is why nothing could be read. It is an error.

@@ -8,7 +8,7 @@ import (
 )
 
 // TestBirths: the class that an allocation begins in is there from the start, as 0; those
-// entered later are born young and grow up after Options.Birth, also where it is gone by then.
+// entered later are born young and grow up after Options.Birth, also if it is gone by then.
 func TestBirths(t *testing.T) {
 	const step = 15 * time.Second
 	b := newAccounts(t, func(o *Options) { o.Birth = 2 * step })

@@ -128,7 +128,7 @@ var WithinSM = [...]canonical.Field{
 	canonical.FP16Active,
 }
 
-// smInterval returns the bounds of SM activity. Where it was not read, it is at least each
+// smInterval returns the bounds of SM activity. If it was not read, it is at least each
 // activity in WithinSM and at most the graphics engine's. NVML's utilization is no upper
 // bound, since it is sampled apart. With Zero a missing reading is 0, as in KempnerPulse.
 func smInterval(row []float64, missing Missing) interval {

@@ -170,7 +170,7 @@ func conditionCases() []conditionCase {
 	return append(cases, linkCases()...)
 }
 
-// linkCases are of links that are up. Where a board restarts, its energy begins at 0.
+// linkCases are of links that are up. If a board restarts, its energy begins at 0.
 func linkCases() (cases []conditionCase) {
 	const down = canonical.CondNVLinkDown
 	up := func(n, energy float64) reading { return reading{canonical.NVLinksActive: n, canonical.Energy: energy} }

@@ -19,7 +19,7 @@ import (
 // their compute slices, the rest by these times real utilization, and all by slices alone
 // where it is not known of each instance, or 0 of all. Energy of an unheld device is not charged.
 
-// greatestPower, in W, is what no board draws, even where its counter stood still for
+// greatestPower, in W, is what no board draws, even if its counter stood still for
 // minutes and then rose at once: a counter that rose faster is not believed.
 const greatestPower = 1e6
 

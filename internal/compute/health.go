@@ -23,7 +23,7 @@ type evidence struct {
 // Test is how the inputs of a condition decide it.
 type Test uint8
 
-// The tests. Those before Rose, but for FatalXID, look at one reading.
+// The tests. Those before Rose, except for FatalXID, look at one reading.
 const (
 	Positive         Test = iota // the input is above 0
 	TooManyRows                  // above Thresholds.RemappedRows

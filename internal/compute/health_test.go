@@ -131,7 +131,7 @@ func TestClockEventBits(t *testing.T) {
 }
 
 // TestRowsBelowTheThreshold: how many remapped rows are too many is the user's to say; that a
-// remapping failed or is pending is no number of rows.
+// remapping failed or is pending is not a number of rows.
 func TestRowsBelowTheThreshold(t *testing.T) {
 	set := func(o *Options) { o.Thresholds.RemappedRows = 5 }
 	for _, c := range []struct {

@@ -79,7 +79,7 @@ func (d *device) isIn(list []*device) bool {
 	return d.slot < len(list) && list[d.slot] == d
 }
 
-// advance makes f the latest reading. It allocates only where the topology differs from
+// advance makes f the latest reading. It allocates only if the topology differs from
 // that of the previous reading.
 func (m *memory) advance(f *canonical.Frame, thresholds *Thresholds) {
 	switch {

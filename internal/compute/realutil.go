@@ -47,8 +47,8 @@ func ParseWeights(s string) (canonical.Weights, error) {
 	return normalise(canonical.Weights{SM: n[0], Tensor: n[1], DRAM: n[2], Engine: n[3]})
 }
 
-// normalise scales w to sum 1. Weights that do so already, but for rounding,
-// stay as they are.
+// normalise scales w to sum 1. Weights that do so already, except for
+// rounding, stay as they are.
 func normalise(w canonical.Weights) (canonical.Weights, error) {
 	for _, v := range [...]float64{w.SM, w.Tensor, w.DRAM, w.Engine} {
 		if v < 0 { // the sum finds NaN

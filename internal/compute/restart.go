@@ -29,7 +29,7 @@ func newRestarts() (r restarts) {
 }
 
 // observe looks for a counter that fell, and returns the name of its series; "" for none. It
-// may have been rounded by one unit, as where an exporter of another version gives it. The
+// may have been rounded by one unit, as when an exporter of another version gives it. The
 // board went on, and did not restart, where its energy did not fall since an earlier
 // reading.
 func (r *restarts) observe(row []float64, at time.Time) (fell string, wentOn bool) {

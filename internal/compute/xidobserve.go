@@ -136,7 +136,7 @@ func (j *Judge) observeCounts(d *device, counts []canonical.XIDCount, at time.Ti
 	}
 }
 
-// observeCount takes in a count that is another than before. Where it fell, the witness
+// observeCount takes in a count that is another than before. If it fell, the witness
 // started again, or errors left its window.
 func (j *Judge) observeCount(d *device, x *xid, c *canonical.XIDCount, at time.Time) {
 	x.settle(at)

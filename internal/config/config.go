@@ -17,7 +17,7 @@ import (
 // Config holds the settings of a file, and defaults for the rest. compute.New and
 // translate.New accept what Load and Parse return.
 type Config struct {
-	// Judge has Weights only where the file gives them; Preset is then
+	// Judge has Weights only if the file gives them; Preset is then
 	// compute.Custom.
 	Judge compute.Options
 	// Rows are the user's additions to the dialect, in the order of the file.

@@ -83,7 +83,7 @@ func (r *row) check(d *document, path string) {
 }
 
 // field finds the reading of a row, whose name may have our prefix. Labels are needed
-// only where the readings of that name differ in them.
+// only if the readings of that name differ in them.
 func (r *row) field(d *document, path string) canonical.Field {
 	word := strings.TrimPrefix(r.Field, canonical.Prefix)
 	var pairs, known, choices []string

@@ -12,7 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// file returns the file that says c: the inverse of file.config, but for names of files.
+// file returns the file that says c: the inverse of file.config, except for names of files.
 func (c *Config) file() *file {
 	judge := &c.Judge
 	f := &file{
@@ -81,7 +81,7 @@ func (t temperatures) MarshalYAML() (any, error) {
 	return n, nil
 }
 
-// scalar is a text, in quotes only where YAML needs them.
+// scalar is a text, in quotes only if YAML needs them.
 func scalar(text string) *yaml.Node {
 	n := new(yaml.Node)
 	n.SetString(text)

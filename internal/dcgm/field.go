@@ -37,8 +37,8 @@ type Field struct {
 	// cannot count all at once, so that each value there is of a part of the period.
 	Multiplexed bool
 	// Unprintable fields are not asked of dmon: they are too small for its three decimals,
-	// or share their column with another. Where there is no column of its own, Column is
-	// the Family.
+	// or share their column with another. If there is no column of its own, Column is the
+	// Family.
 	Unprintable bool
 	// Recent fields are not in DCGM 4.0: a host engine without them refuses all that it is
 	// asked for together with one.
@@ -57,7 +57,7 @@ const NVLinkLimit = "nvlink_limit_bytes_per_second"
 // a field of each link.
 const NVLinksActive = "nvlink_links_active"
 
-// CliqueFamily is the Family of the clique of a board. A Device's Cluster, which is no
+// CliqueFamily is the Family of the clique of a board. A Device's Cluster, which is not a
 // number, is a label of it alone: the names of clusters come and go with the fabric manager, and
 // would make another series of each.
 const CliqueFamily = "DCGM_FI_DEV_FABRIC_CLIQUE_ID"

@@ -14,7 +14,7 @@ type Outputs struct {
 	Query     []byte // nvidia-smi --query-gpu=QueryFields --format=csv,noheader,nounits
 	List      []byte // nvidia-smi -L
 	Links     []byte // nvidia-smi nvlink -s
-	Report    []byte // nvidia-smi -q -x, of use only where List has MIG devices
+	Report    []byte // nvidia-smi -q -x, of use only if List has MIG devices
 	// Texts is one sample of dcgmi dmon -e with the ids of TextColumns, which are indices
 	// in the table Texts.
 	Texts       []byte

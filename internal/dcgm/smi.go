@@ -49,8 +49,8 @@ func Listed(query []byte) []Device {
 }
 
 // parseList reads `nvidia-smi -L`, which names the boards and below each its MIG
-// devices. These are loose, also where their UUID names the instance they are of,
-// as it did before driver R470: MIG-GPU-<uuid>/<instance>/<compute instance>.
+// devices. These are loose, also if their UUID names the instance they are of, as
+// it did before driver R470: MIG-GPU-<uuid>/<instance>/<compute instance>.
 func parseList(output []byte) []board {
 	return boardsWith("MIG", output, (*board).addDevice)
 }
@@ -67,7 +67,7 @@ func boardsWith(below string, output []byte, add func(b *board, head, text strin
 			if len(boards) == maxBoards {
 				return boards
 			}
-			boards = append(boards, listed(head, text)) // also where it is unreadable: what follows is its
+			boards = append(boards, listed(head, text)) // also if it is unreadable: what follows is its
 		case below:
 			if len(boards) > 0 {
 				add(&boards[len(boards)-1], head, text)

@@ -87,12 +87,12 @@ func (w *Writer) Find(instance bool, entity int) int {
 	return at
 }
 
-// Write appends the readings to the emptied b, family by family in the order of
-// Fields and in each device by device, once for each of its jobs. Values that are not
-// finite are left out, and so are devices without a UUID. Of the boards that are lost, at
-// the end, there is Lost, with the label entity for a UUID that is not known. Where there is no reading of
-// what the NVLinks of a device can carry, it is what the inventory has, as long as
-// there is another reading of the device. XIDs are those of boards that are read or lost.
+// Write appends the readings to the emptied b, family by family in the order of Fields and in each device
+// by device, once for each of its jobs. Values that are not finite are left out, and so are devices
+// without a UUID. Of the boards that are lost, at the end, there is Lost, with the label entity for a UUID
+// that is not known. If there is no reading of what the NVLinks of a device can carry, it is what the
+// inventory has, as long as there is another reading of the device. XIDs are those of boards that are read
+// or lost.
 //
 // The Dict of b changes with the inventory and the jobs, and is not written to
 // afterwards: Exposition may be called while the next Batch is filled.

@@ -95,7 +95,7 @@ const whole = "" +
 	"GPU-I 7         88.100            N/A               5                       0.125        31           N/A                         \n" +
 	"GPU-I 8         88.100            N/A               5                       1.000        31           N/A                         \n"
 
-// What dcgm-exporter writes, but for the HELP texts.
+// What dcgm-exporter writes, except for the HELP texts.
 func TestWrite(t *testing.T) {
 	const (
 		labels0 = `{gpu="0",UUID="` + uuid0 + `",pci_bus_id="00000000:10:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",` +

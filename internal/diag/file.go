@@ -112,7 +112,7 @@ func ParseYAML(body []byte) (*yaml.Node, *Problem) {
 // syntaxError is how yaml.v3 reports what is no YAML.
 var syntaxError = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?`)
 
-// yaml.v3 counts lines in two ways and names none where its count is 0. Its parser
+// yaml.v3 counts lines in two ways and names none if its count is 0. Its parser
 // counts those before the bracket or block that went wrong, its scanner counts from
 // 1; the rest, such as wrong encodings, come without a line.
 var (

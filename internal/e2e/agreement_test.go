@@ -59,8 +59,8 @@ type capture struct {
 	body []byte
 }
 
-// captures are the expositions of the repository, but for the one whose samples are
-// named as the columns of dmon.
+// captures are the expositions of the repository, except for the one whose samples
+// are named as the columns of dmon.
 func captures(t *testing.T) (all []capture) {
 	t.Helper()
 	for _, file := range captureFiles(t, "*.prom") {
@@ -326,7 +326,7 @@ func TestReferenceAgreesOnRandomBodies(t *testing.T) {
 				if _, what, _ := strings.Cut(k, " "); v == 1 {
 					seen[what]++
 				}
-				// Where a sum of products is 5 % but for rounding, either class will do.
+				// If a sum of products is 5 % except for rounding, either class will do.
 				edge = edge || strings.HasPrefix(k, "gpu_real_utilization_ratio") && math.Abs(v-.05) < 1e-9
 			}
 			if !edge {

@@ -262,7 +262,7 @@ func (c *chronicle) hold(at time.Time, present []string) {
 }
 
 // measure takes in what the latest reading says that workloads use. Containers of a pod have
-// equal parts. Where nobody uses what the device says is used, the exporter sees no processes.
+// equal parts. If nobody uses what the device says is used, the exporter sees no processes.
 func (c *chronicle) measure() {
 	for _, d := range c.devices {
 		var all []*tenure

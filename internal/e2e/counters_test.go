@@ -48,8 +48,8 @@ func headers(body string) (lines []string) {
 	return lines
 }
 
-// ourSeries are the series of ours without values, but for those of how the reading
-// went and of what changes from reading to reading.
+// ourSeries are the series of ours without values, except for those of how the
+// reading went and of what changes from reading to reading.
 func ourSeries(body string) (series []string) {
 	for line := range strings.Lines(body) {
 		name, _, _ := strings.Cut(line, " ")

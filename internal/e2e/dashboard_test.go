@@ -156,8 +156,8 @@ func (tm *terminal) terminate() {
 	}
 }
 
-// coloured finds the codes of foregrounds and backgrounds, but for the terminal's
-// own.
+// coloured finds the codes of foregrounds and backgrounds, except for the
+// terminal's own.
 var coloured = regexp.MustCompile(`\x1b\[([0-9]+;)*(3[0-8]|4[0-8]|9[0-7]|10[0-7])(;|m)`)
 
 // TestDashboardBeginsFocused: on the GPU that was asked for, in our words and in those of

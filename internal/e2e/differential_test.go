@@ -140,8 +140,8 @@ func playStory(t *testing.T, seed uint64, seen map[string]int) {
 	})
 }
 
-// edge reports whether a score is at the threshold of a class but for rounding, where either
-// class will do, and counts what came up.
+// edge reports whether a score is at the threshold of a class except for rounding, where
+// either class will do, and counts what came up.
 func (c *chronicle) edge(seen map[string]int) bool {
 	edge := false
 	for _, d := range c.devices {

@@ -347,8 +347,8 @@ func TestDoctorOfConfiguredPods(t *testing.T) {
 	}
 }
 
-// TestDoctorInContainer: what the container was started with counts, but for what doctor is
-// given itself.
+// TestDoctorInContainer: what the container was started with counts, except for what doctor
+// is given itself.
 func TestDoctorInContainer(t *testing.T) {
 	t.Parallel()
 	cluster := kubetest.New(t)

@@ -159,7 +159,7 @@ func TestExportOfCaptures(t *testing.T) {
 }
 
 // TestExportOfDCGMI: the readings of dcgmi have three decimals, and come back to the
-// last digit, also where a board is cut.
+// last digit, also if a board is cut.
 func TestExportOfDCGMI(t *testing.T) {
 	t.Parallel()
 	exe := dcgmitest.Install(t, dcgmitest.Scenario{Seed: 5, GPUs: []dcgmitest.GPU{dcgmitest.Boards(2)[0], dcgmitest.Boards(2)[1].Cut(2)}})

@@ -34,7 +34,7 @@ func startHanging(t *testing.T) (url string, requests *atomic.Int32, came, went 
 }
 
 // scrapeFor scrapes as Prometheus does with a scrape_timeout, but waits for longer: also
-// where the machine is too busy to answer in time. It returns status and answer.
+// if the machine is too busy to answer in time. It returns status and answer.
 func scrapeFor(t *testing.T, c *child, seconds float64) (int, string) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -35,13 +35,13 @@ func bareBoards(extra func(name string) string) string {
 	return page.String()
 }
 
-// label is a label as /metrics has it, with its value as it came.
+// label is a label as /metrics has it, with its value unchanged.
 func label(name, value string) string {
 	return strings.TrimPrefix(string(exposition.AppendLabel(nil, ","+name, value)), ",")
 }
 
 // checkShownBy holds all that people see of a proxy to be fit for that, and /metrics to have
-// labels with hostile values as they came.
+// labels with hostile values unchanged.
 func checkShownBy(t *testing.T, c *child, labels ...string) {
 	t.Helper()
 	for _, name := range hostileNames() {
@@ -50,7 +50,7 @@ func checkShownBy(t *testing.T, c *child, labels ...string) {
 			awaitTrue(t, "the label "+want, func() bool { _, body := page(t, c, "/metrics"); return strings.Contains(body, want) })
 		}
 	}
-	for _, path := range []string{"/metrics", "/-/metrics"} { // data, as it came
+	for _, path := range []string{"/metrics", "/-/metrics"} { // data, unchanged
 		_, text := page(t, c, path)
 		if err := checkExposition([]byte(text)); err != nil {
 			t.Errorf("%s: %v", path, err)

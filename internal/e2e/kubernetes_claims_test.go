@@ -51,7 +51,7 @@ func awaitHeld(t *testing.T, c *child, want ...string) {
 
 // TestKubernetesClaims: pods hold the devices that the scheduler allocated to their claims,
 // by what the kubelet tells of these and the driver's ResourceSlice of the devices: a board
-// that two pods share, a MIG instance, and none where a claim only watches.
+// that two pods share, a MIG instance, and none if a claim only watches.
 func TestKubernetesClaims(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)

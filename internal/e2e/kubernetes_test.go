@@ -253,7 +253,7 @@ func (c *cluster) start(binary string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// watch has the servers end even where the tests end without a word, such as at their
+// watch has the servers end even if the tests end without a word, such as at their
 // time limit: a shell waits for the end of a pipe that this process holds.
 func (c *cluster) watch() error {
 	script := "read x; kill -9"

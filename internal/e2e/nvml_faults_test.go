@@ -179,8 +179,8 @@ func TestNVMLOnce(t *testing.T) {
 	}
 }
 
-// TestNVMLVersions: source_info has the driver and NVML, and GPM only
-// where that counts.
+// TestNVMLVersions: source_info has the driver and NVML, and GPM only if that
+// counts.
 func TestNVMLVersions(t *testing.T) {
 	t.Parallel()
 	library := nvmltest.Build(t)

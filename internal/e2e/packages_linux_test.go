@@ -208,7 +208,7 @@ func checkDeb(t *testing.T, debian, file string) {
 var exposureRow = regexp.MustCompile("(?m)^\\| (?:the unit alone|\\[`([a-z-]+\\.conf)`\\]).* \\| ([0-9.]+) \\|$")
 
 // exposures are what deploy/README.md says that systemd-analyze finds of the service with each
-// drop-in: at most 2.0, but for those that open a device, each of which says why.
+// drop-in: at most 2.0, except for those that open a device, each of which says why.
 func exposures(t *testing.T) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile(top + "/deploy/README.md")

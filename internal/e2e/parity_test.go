@@ -18,7 +18,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// TestExportKeepsPercents: real_util_pct is KempnerPulse's to the last digit, also where a
+// TestExportKeepsPercents: real_util_pct is KempnerPulse's to the last digit, also if a
 // fraction that is multiplied by a hundred would round to another.
 func TestExportKeepsPercents(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ func upstreamLines(body string) (lines []string) {
 }
 
 // TestRealStackCounters: on one engine and one file, the exporter and we serve the same
-// lines but for values: families in their order, HELP, TYPE, every series and label.
+// lines except for values: families in their order, HELP, TYPE, every series and label.
 func TestRealStackCounters(t *testing.T) {
 	t.Parallel()
 	n := startRealNode(t, dcgm4, "h100")

@@ -99,7 +99,7 @@ func TestRealStackProcesses(t *testing.T) {
 	}
 }
 
-// TestRealStackProcessesNeedNvidiaSMI: dcgmi and the host engine know no processes. Where
+// TestRealStackProcessesNeedNvidiaSMI: dcgmi and the host engine know no processes. If
 // nvidia-smi is not there either, which the stack has not, that is said.
 func TestRealStackProcessesNeedNvidiaSMI(t *testing.T) {
 	t.Parallel()

@@ -32,8 +32,8 @@ func manifestOf(t *testing.T, folder string) (m manifest) {
 	return m
 }
 
-// start runs the program as the manifest says, but for what is of a cluster: old and new text of
-// flags.
+// start runs the program as the manifest says, except for what is of a cluster: old and new text
+// of flags.
 func (m *manifest) start(t *testing.T, n *realNode, edits ...string) *child {
 	t.Helper()
 	text := strings.NewReplacer(append(edits, "=:9401", "=127.0.0.1:0",

@@ -15,7 +15,7 @@ import (
 
 // NVIDIA's host engine, dcgmi and dcgm-exporter over NVIDIA's mock of the driver, which
 // plays boards from a YAML file: the truth that a test holds us to. The stack is no part
-// of this repository. Where KPULSE_DCGM_STACK names the folder it was unpacked to, these
+// of this repository. If KPULSE_DCGM_STACK names the folder it was unpacked to, these
 // tests run; elsewhere they skip. Every test has an engine of its own, with its own state,
 // on a domain socket.
 

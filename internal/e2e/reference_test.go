@@ -125,7 +125,7 @@ func (e *entry) workload() workload {
 	}
 }
 
-// fill reads the values of rows. A GPU's own row goes first, wherever it stands, and only where
+// fill reads the values of rows. A GPU's own row goes first, wherever it stands, and only if
 // there is one do those of workloads say what each uses. Of several rows the first counts, but
 // the busiest utilization, and no memory where rows differ in it.
 func (n *node) fill(rows []entry, unitOfUtilRatio string) {

@@ -158,7 +158,7 @@ func TestOtherSitesChangeNothing(t *testing.T) {
 }
 
 // answerHeaders are what each answer has, and pageHeaders what a page has besides, and what
-// else has not, but for some that are not to be kept either.
+// else has not, except for some that are not to be kept either.
 var (
 	answerHeaders = map[string]string{"X-Content-Type-Options": "nosniff", "Server": expose.ServerName}
 	pageHeaders   = map[string]string{

@@ -132,8 +132,8 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	awaitPage(t, c, "/", http.StatusOK, "Clients disconnected so far: 0 that read too slowly .--web.min-read-rate., [1-9]")
 }
 
-// TestSlowClientIsCut: also where its place is not needed, long before the write timeout
-// of 5 minutes; one that reads is not.
+// TestSlowClientIsCut: also if its place is not needed, long before the write timeout of
+// 5 minutes; one that reads is not.
 func TestSlowClientIsCut(t *testing.T) {
 	t.Parallel()
 	body := largeBody()

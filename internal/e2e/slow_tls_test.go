@@ -126,7 +126,7 @@ func TestTLSClientsThatDoNotRead(t *testing.T) {
 	}
 }
 
-// TestSlowTLSClientIsCut: also where its place is not needed.
+// TestSlowTLSClientIsCut: also if its place is not needed.
 func TestSlowTLSClientIsCut(t *testing.T) {
 	t.Parallel()
 	for name, way := range slowTLS {

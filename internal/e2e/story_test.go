@@ -254,7 +254,7 @@ func (s *story) write(b *storyBoard) {
 	}
 }
 
-// row writes what a part says of a field, for each who has it. Where the exporter measures what
+// row writes what a part says of a field, for each who has it. If the exporter measures what
 // each uses, the part itself goes before them.
 func (s *story) row(labels string, p *storyPart, field, text string) {
 	name := s.name(field)

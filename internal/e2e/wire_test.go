@@ -57,7 +57,7 @@ func TestLineThatMayBeCut(t *testing.T) {
 	}
 }
 
-// TestCRLFIsNamed: an exposition whose lines end in CRLF fails as such. Where its HELP
+// TestCRLFIsNamed: an exposition whose lines end in CRLF fails as such. If its HELP
 // lines can be read, the log says why that is all.
 func TestCRLFIsNamed(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 // Column is one column of the CSV.
 type Column struct {
 	Name string
-	// cell appends the cell of a row, nothing where there is no reading.
+	// cell appends the cell of a row, nothing if there is no reading.
 	cell func(dst []byte, r *row) []byte
 }
 

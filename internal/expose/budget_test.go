@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestEveryRouteIsLimited: the places are those of all routes together, but for the
-// health checks, and those that wait for no source have some beyond them.
+// TestEveryRouteIsLimited: the places are those of all routes together, except for
+// the health checks, and those that wait for no source have some beyond them.
 func TestEveryRouteIsLimited(t *testing.T) {
 	f := sourceOf(snapshotOf("slow", board()))
 	f.slow = true

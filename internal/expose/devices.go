@@ -34,7 +34,7 @@ type deviceFamily struct {
 // tails; NaN if the row has no such series.
 type rowFiller func(values []float64, s *canonical.Snapshot, row int)
 
-// deviceFamilies returns the families of devices and allocations, but for
+// deviceFamilies returns the families of devices and allocations, except for
 // gpu_info, in the order of the exposition.
 func (f Form) deviceFamilies() []deviceFamily {
 	list := slices.DeleteFunc(deviceFamilies(), func(one deviceFamily) bool { return f.excludes(one.name) })

@@ -11,8 +11,8 @@ import (
 
 // handovers keep the counters of a device that several sources have from jumping: its
 // series are those of the first source that can be read, and each source has an account of
-// its own. Where another one takes over, they go on from what was served last by what the
-// new one counts since the last scrape. So they do where an account begins again at 0, as
+// its own. If another one takes over, they go on from what was served last by what the new
+// one counts since the last scrape. So they do where an account begins again at 0, as
 // after a reload. It is safe for concurrent use.
 type handovers struct {
 	birth time.Duration // how long a counter is young

@@ -31,7 +31,7 @@ func appendInfo(dst []byte, d *canonical.Device) []byte {
 }
 
 // appendFabric appends the labels that gpu_fabric_info has beyond those of the device, and
-// the end of the label block; nothing where there is no such series.
+// the end of the label block; nothing if there is no such series.
 func appendFabric(dst []byte, d *canonical.Device) []byte {
 	if d.IsInstance() || d.Cluster == "" && d.Clique == "" {
 		return dst

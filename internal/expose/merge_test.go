@@ -14,7 +14,7 @@ func merged(m *merger, bodies ...string) string {
 	var out bytes.Buffer
 	b := buffer{w: &out}
 	for _, body := range bodies {
-		// In two parts, as where a line between them is left out.
+		// In two parts, as when a line between them is left out.
 		half := strings.LastIndexByte(body[:len(body)/2], '\n') + 1
 		m.add(&canonical.Snapshot{Valid: [][]byte{[]byte(body[:half]), []byte(body[half:])}})
 	}

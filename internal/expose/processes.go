@@ -146,8 +146,8 @@ func viewsOf(list []canonical.Process) []processView {
 	return views
 }
 
-// bytesOf returns nil for what is not given, or is no number of bytes: from 2^53 on
-// a float64 does not hold every integer.
+// bytesOf returns nil for what is not given, or is not a number of bytes: from 2^53
+// on a float64 does not hold every integer.
 func bytesOf(v float64) *uint64 {
 	if !(v >= 0 && v < 1<<53) {
 		return nil

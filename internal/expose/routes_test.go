@@ -265,7 +265,7 @@ func TestLandingPageAdvice(t *testing.T) {
 	}
 }
 
-// TestLandingPageNotes: what is amiss though readings go on, with what to do.
+// TestLandingPageNotes: problems during which readings go on, with what to do.
 func TestLandingPageNotes(t *testing.T) {
 	for _, notes := range [][]canonical.Note{nil, {{Cause: "no <switches>", Remedy: "see modules"}, {Cause: "no remedy"}}} {
 		source := sourceOf(snapshotOf("source", board()))

@@ -182,8 +182,8 @@ func allocated(s *canonical.Snapshot, m int) *canonical.Snapshot {
 	return s
 }
 
-// someAccount is what is counted of a device that did four things and was well but
-// for some minutes.
+// someAccount is what is counted of a device that did four things and was well
+// except for some minutes.
 func someAccount(rng *rand.Rand) canonical.Account {
 	some := func() time.Duration { return time.Duration(rng.IntN(1e10)) * time.Microsecond }
 	var a canonical.Account

@@ -26,8 +26,8 @@ type sourceFamily struct {
 // tails; NaN if the source has no such series.
 type sourceFiller func(values []float64, r *reading)
 
-// sourceFamilies returns the families of sources, but for source_info, in the
-// order of the exposition.
+// sourceFamilies returns the families of sources, except for source_info, in
+// the order of the exposition.
 func sourceFamilies() []sourceFamily {
 	return []sourceFamily{
 		newSourceFamily(upFamily, true, alone(), fillUp),

@@ -26,7 +26,7 @@ const (
 	Series // a sample
 )
 
-// Entry is one entry of an exposition: a line, but for newlines within quotes.
+// Entry is one entry of an exposition: a line, except for newlines within quotes.
 type Entry struct {
 	Kind Kind
 	// Start and End are where it begins in the text and where the next one does.
@@ -92,8 +92,8 @@ func Next(t string, i int) Entry {
 	return e
 }
 
-// series reads a sample of t whose metric name, but for the blanks in front, starts
-// at i.
+// series reads a sample of t whose metric name, except for the blanks in front,
+// starts at i.
 func (e *Entry) series(t string, i int) {
 	end := NameEnd(t, i)
 	if end == i {

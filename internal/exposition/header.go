@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// header reads the line of t that starts with # from behind it. Where textparse
+// header reads the line of t that starts with # from behind it. If textparse
 // rejects the line, or stops there permanently, e stays Malformed.
 func (e *Entry) header(t string, i int) {
 	if i == len(t) || !isBlank(t[i]) {

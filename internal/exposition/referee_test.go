@@ -220,8 +220,8 @@ func promLabels(ls labels.Labels) []exposition.Label {
 }
 
 // sampleKey writes a sample with its labels, the metric name among them, in
-// order. Where the parser would rewrite numbers in le and quantile, which depends
-// on earlier TYPE lines, it always does.
+// order. If the parser would rewrite numbers in le and quantile, which depends on
+// earlier TYPE lines, it always does.
 func sampleKey(ls []exposition.Label, v float64) string {
 	for i, l := range ls {
 		if f, err := strconv.ParseFloat(l.Value, 64); err == nil && (l.Name == "le" || l.Name == "quantile") {

@@ -16,7 +16,7 @@ const nameLabel = "__name__"
 // it wants a metric name, and no name twice. Names must be those of the format that we
 // serve, 0.0.4: letters, digits, underscores and, of a metric, colons. Prometheus 2
 // refuses the whole scrape for one in quotes, or one behind blanks, which then are a
-// part of it; Prometheus 3 takes both, also where the Content-Type says 0.0.4, but no
+// part of it; Prometheus 3 takes both, also if the Content-Type says 0.0.4, but no
 // exporter sends them to a client that asks for 0.0.4, as we do.
 func (e *Entry) Refused(labels []Label) bool {
 	if e.Quoted || isBlank(e.Name[0]) || len(labels) > 0 && quotesName(e.Labels) {

@@ -82,8 +82,8 @@ func plainDecimal(t string, i int) (value float64, end int) {
 	return value, j
 }
 
-// parseFloat is textparse's: strconv's forms but for p, P and _. Text that can
-// be no number is turned away before strconv allocates an error for it.
+// parseFloat is textparse's: strconv's forms except for p, P and _. Text that
+// can be no number is turned away before strconv allocates an error for it.
 func parseFloat(s string) (float64, bool) {
 	if s == "" {
 		return 0, false

@@ -77,9 +77,9 @@ const (
 	leastNanos, mostNanos = 1e5, 1e15
 )
 
-// AppendFloat appends the value of a sample: a text that reads back as v, but for
-// the sign of -0. Integers and numbers with up to six or nine digits after the point are
-// the rule; strconv's shortest text takes several times as long to find.
+// AppendFloat appends the value of a sample: a text that reads back as v, except for the
+// sign of -0. Integers and numbers with up to six or nine digits after the point are the
+// rule; strconv's shortest text takes several times as long to find.
 func AppendFloat(dst []byte, v float64) []byte {
 	if i := int64(v); float64(i) == v && -maxExact < i && i < maxExact {
 		if i < 0 {

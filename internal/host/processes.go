@@ -122,8 +122,8 @@ func describe(ctx context.Context, proc string, pid int, names *Names, commandLi
 }
 
 // command returns the kernel's name of a process or its command line, on one line of
-// printable text, at most maxCommand bytes long. Where there is no command line, as
-// of a kernel thread or a zombie, it is the name in brackets, as ps writes it.
+// printable text, at most maxCommand bytes long. If there is no command line, as of
+// a kernel thread or a zombie, it is the name in brackets, as ps writes it.
 func command(process procfs.Proc, commandLine bool) string {
 	if commandLine {
 		if args, err := process.CmdLine(); err == nil && strings.Join(args, "") != "" {

@@ -12,8 +12,8 @@ import (
 )
 
 // Output runs this program with arguments and an environment, and returns what it writes to
-// stdout. When ctx ends it gets SIGTERM, and SIGKILL after grace. Where not even that ends
-// it, as within a call into a driver that hangs, it is left to the kernel after grace once
+// stdout. When ctx ends it gets SIGTERM, and SIGKILL after grace. If not even that ends it,
+// as within a call into a driver that hangs, it is left to the kernel after grace once
 // more, and there is no output.
 func Output(ctx context.Context, grace time.Duration, args, environment []string) ([]byte, error) {
 	path, err := os.Executable()

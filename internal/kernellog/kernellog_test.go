@@ -143,8 +143,8 @@ func appendTo(t *testing.T, path, text string) {
 	}
 }
 
-// TestRecordsFromBefore: what this boot's log has already counts, with its time, but for
-// what came before the driver was loaded again.
+// TestRecordsFromBefore: what this boot's log has already counts, with its time, except
+// for what came before the driver was loaded again.
 func TestRecordsFromBefore(t *testing.T) {
 	path := write(t, kmsg(time.Minute, xidLine(0, 79))+
 		kmsg(2*time.Minute, "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.65.06")+

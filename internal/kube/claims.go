@@ -198,7 +198,7 @@ func (c *Claims) nodes(wanted []claim) (names []string) {
 func (c claim) whole() claim { return claim{namespace: c.namespace, name: c.name} }
 
 // askWatchers reads each claim once: while the kubelet names it, what it gives does not
-// change. Where claims may not be read, all of their devices are held.
+// change. If claims may not be read, all of their devices are held.
 func (c *Claims) askWatchers(ctx context.Context, wanted []claim) error {
 	known := c.watchers
 	c.watchers, c.denied = make(map[claim]map[poolDevice]bool, len(known)), false

@@ -101,7 +101,7 @@ func NewClient(kubeconfig, userAgent string) (*Client, error) {
 	return &Client{Config: config, HTTP: noRedirects(transport)}, nil
 }
 
-// noRedirects returns client, which may be http.DefaultClient, but for redirects.
+// noRedirects returns client, which may be http.DefaultClient, except for redirects.
 func noRedirects(client *http.Client) *http.Client {
 	own := *client
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -59,7 +59,7 @@ type Discovery struct {
 type candidate struct {
 	exporter Exporter
 	runs     bool
-	version  uint64 // of the pod, which rises with each change; 0 if it is no number
+	version  uint64 // of the pod, which rises with each change; 0 if it is not a number
 	told     uint64 // how many were told before
 }
 
@@ -152,7 +152,7 @@ func (d *Discovery) follow(ctx context.Context, i int, w *watcher) {
 	}
 }
 
-// count counts a failure of which the next request says whether anything is amiss.
+// count counts a failure of which the next request says whether anything is wrong.
 func (d *Discovery) count() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -67,7 +67,7 @@ func list(ctx context.Context, socket string) (listed, error) {
 	if err != nil {
 		return listed{}, explain(socket, err, nil)
 	}
-	defer func() { _ = conn.Close() }() // fails only where it is closed
+	defer func() { _ = conn.Close() }() // fails only if it is closed
 	client := podresources.NewPodResourcesListerClient(conn)
 	answer, err := client.List(ctx, &podresources.ListPodResourcesRequest{})
 	if err != nil {

@@ -42,7 +42,7 @@ const (
 var errGone = errors.New("the known state of the pods is too old to continue from")
 
 // errCut is that a watch ended before its time. What the next request gives says whether
-// anything is amiss, unless that is cut at once too.
+// anything is wrong, unless that is cut at once too.
 var errCut = errors.New("the watch of the pods was cut")
 
 // errSlow is that a list, or the beginning of a watch, took too long.

@@ -21,7 +21,7 @@ type checked struct {
 func (c *checked) Check(ctx context.Context) error { return c.check(ctx) }
 func (c *checked) Version() string                 { return c.version }
 
-// wrapped hides what its source can do, but for Unwrap.
+// wrapped hides what its source can do, except for Unwrap.
 type wrapped struct{ source.Source }
 
 func (w wrapped) Unwrap() source.Source { return w.Source }

@@ -37,10 +37,10 @@ type flight struct {
 	fetched atomic.Bool // if the source fetches
 }
 
-// join returns the latest reading if it is young enough, else the flight to wait for:
-// the latest, unless it is older than the caller can wait. A request that has taken so
-// long is likely to hang, and one of its own may be answered at once. Where as many as may
-// be are under way, the second oldest gives way to it.
+// join returns the latest reading if it is young enough, else the flight to wait for: the
+// latest, unless it is older than the caller can wait. A request that has taken so long is
+// likely to hang, and one of its own may be answered at once. If as many as may be are
+// under way, the second oldest gives way to it.
 func (p *Pipeline) join(patience time.Duration) (*reading, *flight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -85,7 +85,7 @@ func TestHostOfAnotherMachineIsNotRead(t *testing.T) {
 }
 
 // TestHostThatHangs has one read of the host that takes 3.5 s: the readings go on
-// without it, but for a moment once, and it is read again when it is over.
+// without it, except for a moment once, and it is read again when it is over.
 func TestHostThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads atomic.Int32

@@ -185,7 +185,7 @@ func (p *Pipeline) account(b *raw.Batch) canonical.Source {
 }
 
 // note makes the notes of s: those of the source, and of a label that is too long. They are
-// copied only where they are others than before.
+// copied only if they are others than before.
 func (p *Pipeline) note(s *canonical.Source) {
 	var notes []source.Note
 	if p.notes != nil {

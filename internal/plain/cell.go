@@ -9,8 +9,8 @@ import (
 const guard = "'"
 
 // IsFormula reports whether a spreadsheet that opens s in CSV would compute it, with what
-// that may run or send: it begins with =, +, - or @, or their wide forms, and is no number.
-// Guards and blanks in front do not count, so that a guard can be taken off again.
+// that may run or send: it begins with =, +, - or @, or their wide forms, and is not a
+// number. Guards and blanks in front do not count, so that a guard can be taken off again.
 func IsFormula(s string) bool {
 	for _, r := range s {
 		switch Rune(r) {

@@ -32,7 +32,7 @@ type Group struct {
 	// Limit is the most series that a rule may give; one that gives more fails,
 	// and gives none. 0 is no limit.
 	Limit int
-	// Rules are in the order of the file; none where it has alerting rules only.
+	// Rules are in the order of the file; none if it has alerting rules only.
 	Rules []Rule
 }
 

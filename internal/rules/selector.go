@@ -17,7 +17,7 @@ type Selector struct {
 	Vector *parser.VectorSelector
 	// Reach is how long before the time of the evaluation the oldest sample lies
 	// that can count: ranges, offsets, and subqueries around it summed up. A sample
-	// exactly that old counts only where the reach is the offset's alone.
+	// exactly that old counts only if the reach is the offset's alone.
 	Reach time.Duration
 }
 

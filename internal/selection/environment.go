@@ -18,7 +18,7 @@ var variables = []struct {
 	{"SLURM_JOB_GPUS", readSlurm},
 }
 
-// choice is what a variable chooses: nothing where it is the zero choice.
+// choice is what a variable chooses: nothing if it is the zero choice.
 type choice struct {
 	picks []int
 	all   bool
@@ -30,10 +30,10 @@ type choice struct {
 // invalid ends the list, and an empty one hides everything. Slurm writes
 // NoDevFiles for jobs without GPUs.
 //
-// In a cgroup the indices count the visible boards only. Where nvidia-smi did
-// not list these and Slurm names the boards by the node's own ids, we
-// leave it to those. A MIG device that the source cannot know by its UUID chooses
-// nothing: what this process may open does.
+// In a cgroup the indices count the visible boards only. If nvidia-smi did not
+// list these and Slurm names the boards by the node's own ids, we leave it to
+// those. A MIG device that the source cannot know by its UUID chooses nothing:
+// what this process may open does.
 func readCUDA(all devices, value string, lookup func(string) (string, bool)) choice {
 	var v choice
 	for item := range strings.SplitSeq(value, ",") {

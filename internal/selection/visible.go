@@ -27,8 +27,8 @@ func (v *Visible) opens(instance string) bool {
 type confines []bool
 
 // confine returns all with what CUDA calls the boards where that was not known, and the
-// confines. Where no board of a host is visible, the host is another machine than we are on,
-// one that is reached by a tunnel, perhaps: nothing confines its boards. Addresses alone show
+// confines. If no board of a host is visible, the host is another machine than we are on, one
+// that is reached by a tunnel, perhaps: nothing confines its boards. Addresses alone show
 // nothing of boards that may be another machine's.
 func (r Request) confine(all []canonical.Device) ([]canonical.Device, confines) {
 	if r.Visible == nil {

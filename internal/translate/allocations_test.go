@@ -185,8 +185,8 @@ func TestOwnerStays(t *testing.T) {
 	r.checkHolds(want)
 }
 
-// Where there are more than may be, those that came last are left out, and each
-// is counted once for every time that it comes to be.
+// If there are more than may be, those that came last are left out, and each is
+// counted once for every time that it comes to be.
 func TestMaxAllocations(t *testing.T) {
 	r := newReader(t, Options{MaxAllocations: 2})
 	steps := []struct {

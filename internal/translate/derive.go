@@ -63,7 +63,7 @@ func deriveFramebuffer(row []float64) {
 		return
 	}
 	// NaN or infinite where either is absent or there is no memory. More in use
-	// than there is cannot be, but for the rounding to whole MiB.
+	// than there is cannot be, except for the rounding to whole MiB.
 	if r := used / *total; r <= ratioOvershoot {
 		*ratio = min(r, 1)
 	}

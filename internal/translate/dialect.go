@@ -31,8 +31,8 @@ const utilRatioName = "DCGM_FI_DEV_GPU_UTIL_RATIO"
 // lower-case names are those of dcgm-exporter 1.x, which its compatibility CSV
 // still offers; then come the names of 2.x to 4.8, the renames of DCGM 4.6, and,
 // in rows of their own, the base-unit fields of DCGM 4.7 that dcgm-exporter 4.9
-// turned to. Where only an abbreviation of such a name is published, both
-// spellings it can stand for are listed.
+// turned to. If only an abbreviation of such a name is published, both spellings
+// it can stand for are listed.
 var dialect = []Row{
 	{canonical.SMActive, Ratio, false, "SMACT", []string{"dcgm_fi_prof_sm_active", "DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_SM_UTIL_RATIO"}},
 	{canonical.SMOccupancy, Ratio, false, "SMOCC", []string{"dcgm_fi_prof_sm_occupancy", "DCGM_FI_PROF_SM_OCCUPANCY", "DCGM_FI_PROF_SM_OCCUPANCY_RATIO"}},

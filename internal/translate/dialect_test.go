@@ -116,7 +116,7 @@ DCGM_FI_DEV_FB_USED{gpu="0",UUID="A"} 1
 	r.checkDropped(Report{})
 }
 
-// TestOwnNamesOfTheMemorySensor: there is none where they say 0, as under the names
+// TestOwnNamesOfTheMemorySensor: there is none if they say 0, as under the names
 // that the dialect knows. Other sensors may be as cold.
 func TestOwnNamesOfTheMemorySensor(t *testing.T) {
 	r := translated(t, Options{Rows: []Row{

@@ -12,7 +12,7 @@ import (
 const (
 	// cliqueFamily is the family that gives the clique of a board as its value, where the
 	// counters of the exporter do not make a label of it. The UUID of the cluster is a label
-	// alone: as a value it is no number, and its line no exposition (seen on 4.8.2). All
+	// alone: as a value it is not a number, and its line no exposition (seen on 4.8.2). All
 	// versions have the same name for it, so that there is nothing to render in others.
 	cliqueFamily = "DCGM_FI_DEV_FABRIC_CLIQUE_ID"
 	// cliqueColumn is how dmon heads it.

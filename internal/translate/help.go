@@ -10,7 +10,7 @@ import (
 // 4.8: etc/default-counters.csv and etc/dcp-metrics-included.csv of release 4.8.2
 // (https://github.com/NVIDIA/dcgm-exporter, Apache-2.0), the lines included that are
 // commented out there. Those of 2.x, 3.x and of etc/1.x-compatibility-metrics.csv say the
-// same of the same field, but for units that were wrong and have been mended since:
+// same of the same field, except for units that were wrong and have been mended since:
 // throttling in us, activity in %, PCIe as a count. Ours say what is true in each version.
 // The files of 4.9 have other names and units.
 var exporterHelp = map[string]string{

@@ -10,7 +10,7 @@ import (
 )
 
 // excess is what a label that is longer than Options.MaxLabelValue costs, the least first. A
-// GPU is lost only where it cannot be told from others without the label.
+// GPU is lost only if it cannot be told from others without the label.
 type excess uint8
 
 const (

@@ -15,7 +15,7 @@ const lostFamily = "gpu_lost"
 func isNaming(name string) bool { return isCounted(name) || name == lostFamily }
 
 // absent returns the boards that the variants name and that are not among devices: the
-// source knows them and has no reading of them. Where it reads no device at all, that says
+// source knows them and has no reading of them. If it reads no device at all, that says
 // nothing about any.
 func (t *Translator) absent(naming []int32, devices []canonical.Device) []canonical.Device {
 	if len(naming) == 0 || len(devices) == 0 {

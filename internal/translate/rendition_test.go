@@ -139,7 +139,7 @@ func TestRenderedHelp(t *testing.T) {
 	}
 }
 
-// HELP and TYPE are said once and in the words of the version, also where the source has
+// HELP and TYPE are said once and in the words of the version, also if the source has
 // lines of a family without a sample.
 func TestRenderedHeaders(t *testing.T) {
 	const sample = "DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL{gpu=\"0\",UUID=\"GPU-0\"} 2\n"
@@ -212,7 +212,7 @@ func FuzzWrite(f *testing.F) {
 }
 
 // Whatever the labels and numbers, what is rendered in a version reads back as the
-// reading was, but for NUL in a label, which is written as U+FFFD.
+// reading was, except for NUL in a label, which is written as U+FFFD.
 func FuzzRender(f *testing.F) {
 	f.Add(`gpu="0",UUID="GPU-0",pod="a"`, `gpu="0",UUID="GPU-0",pod="b",hpc_job="1"`, 57.0, 100.0, uint8(1))
 	f.Add(`gpu="1",uuid="x\"",GPU_I_ID="2",Hostname="\\"`, `gpu="1",gpu_uuid="x",entity="GPU 1"`, 0.5, 1.0, uint8(2))

@@ -31,7 +31,7 @@ func newRule(field canonical.Field, unit Unit, slot int) *rule {
 	r := &rule{slot: slot, quantity: -1, blanks: blanksOf(field, unit), times: u.times, per: u.per, overshoot: u.overshoot}
 	r.lowest, r.highest = canonical.Fields[field].Range()
 	if unit == percentOrRatio {
-		// Kept as it came, to be read once the unit is known.
+		// Kept unchanged, to be read once the unit is known.
 		r.lowest, r.highest = math.Inf(-1), math.Inf(1)
 	}
 	return r

@@ -5,11 +5,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// Where several workloads share a device, dcgm-exporter writes its rows once for each of
-// them, and each repeats the device's reading. With --kubernetes-virtual-gpus (from 4.6 on)
-// two families do not: GPU_UTIL and FB_USED have a row for the device, without labels
-// of a pod, and then one for each pod: see uses.go. So the row of the device counts first,
-// in any position, and the others tell what each pod used only if it is there.
+// If several workloads share a device, dcgm-exporter writes its rows once for each of them,
+// and each repeats the device's reading. With --kubernetes-virtual-gpus (from 4.6 on) two
+// families do not: GPU_UTIL and FB_USED have a row for the device, without labels of a pod,
+// and then one for each pod: see uses.go. So the row of the device counts first, in any
+// position, and the others tell what each pod used only if it is there.
 
 // sharedSample is a sample of a workload's row of a device that has other rows too.
 type sharedSample struct {

@@ -22,8 +22,8 @@ const (
 	numVersions
 )
 
-// versionInfo is what distinguishes a version but for the names of its families,
-// which newQuantities takes from the dialect table.
+// versionInfo is what distinguishes a version except for the names of its
+// families, which newQuantities takes from the dialect table.
 type versionInfo struct {
 	word string
 	// labels are those that it writes, in its order.

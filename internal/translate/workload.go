@@ -7,7 +7,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// allocationOf returns the allocation that a row is of, but for the index of its
+// allocationOf returns the allocation that a row is of, except for the index of its
 // device. It has no Workload unless a pod, a job or a container is named: exporters write
 // labels of pods on the rows of free devices too, as "". A container without a pod and a
 // namespace is one of the host's own (container runtime labels, since 4.8.3).

@@ -116,8 +116,8 @@ func TestLabelNamesCanBeFound(t *testing.T) {
 }
 
 // TestRelabelledScrape: what Prometheus renamed is the exporter's, and what has the plain
-// name beside it the target's. Where pods were renamed, a free device has the target's
-// pod alone.
+// name beside it the target's. If pods were renamed, a free device has the target's pod
+// alone.
 func TestRelabelledScrape(t *testing.T) {
 	const target = `,instance="10.0.0.1:9400",job="dcgm",namespace="monitoring",pod="dcgm-exporter-x",container="exporter"`
 	r := newReader(t, Options{})

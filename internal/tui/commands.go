@@ -146,7 +146,7 @@ func (m *model) selectNamed(word string) error {
 }
 
 // focusOnWanted focuses on the device that the program was started for, once it is there.
-// Where all nodes have answered without it, it says so.
+// If all nodes have answered without it, it says so.
 func (m *model) focusOnWanted() {
 	if m.wanted == "" {
 		return

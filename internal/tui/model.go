@@ -177,7 +177,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 // updateClock moves the clock of the screen, unless that is frozen, and drops a
-// message that has been shown for long enough.
+// message that has been shown for a long time enough.
 func (m *model) updateClock() {
 	s := &m.state
 	switch {

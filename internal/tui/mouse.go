@@ -33,9 +33,9 @@ func moveTo(dx, dy int) func(*model) {
 	}
 }
 
-// nearest returns the device that is drawn nearest to k in a direction. One in the
-// same row or column comes before a nearer one. Where a device is drawn twice, the last counts:
-// cards come behind strips.
+// nearest returns the device that is drawn nearest to k in a direction. One in the same row or
+// column comes before a nearer one. If a device is drawn twice, the last counts: cards come
+// behind strips.
 func nearest(hits []view.Hit, k client.Key, dx, dy int) (client.Key, bool) {
 	places := map[client.Key]view.Hit{}
 	for _, h := range hits {

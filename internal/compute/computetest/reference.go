@@ -198,7 +198,7 @@ func xid(history []Reading) int {
 }
 
 // XIDChanges returns how often the XID changed over a history, and when it last did.
-// Readings that lack it say nothing, but for the first: there was none.
+// Readings that lack it say nothing, except for the first: there was none.
 func XIDChanges(history []Reading) (changes int, last time.Time) {
 	code := xid(history[:1])
 	for i := 1; i < len(history); i++ {

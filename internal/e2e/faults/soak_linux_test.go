@@ -189,8 +189,8 @@ func (s *soak) measure() (u usage) {
 	return u
 }
 
-// hold wants no more to be taken than at the baseline, but for the buffers of faults that were
-// not met before it.
+// hold wants no more to be taken than at the baseline, except for the buffers of faults that
+// were not met before it.
 func (s *soak) hold(baseline usage) {
 	s.Helper()
 	s.fault = fault{}

@@ -298,8 +298,8 @@ func (e *Engine) drain(until time.Time) {
 	}
 }
 
-// storeReadings stores the readings that wait up to an instant. Where a source begins
-// to serve what a rule records, the rule's results are served no longer.
+// storeReadings stores the readings that wait up to an instant. If a source begins to
+// serve what a rule records, the rule's results are served no longer.
 func (e *Engine) storeReadings(until time.Time) {
 	for {
 		r, ok := e.inbox.next(until)

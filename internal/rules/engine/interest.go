@@ -19,8 +19,8 @@ type selector struct {
 	names  []*labels.Matcher // of the metric's name
 	others []*labels.Matcher
 	// keep is for how many milliseconds samples may count after the last one. What
-	// lies further back is of no use but for the newest of them, which is what an
-	// instant selector sees.
+	// lies further back is of no use except for the newest of them, which is what
+	// an instant selector sees.
 	keep int64
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestASourceThatLeftIsForgotten: rules see none of its series, also where a reading of it
+// TestASourceThatLeftIsForgotten: rules see none of its series, also if a reading of it
 // comes late, and nothing of it is kept.
 func TestASourceThatLeftIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

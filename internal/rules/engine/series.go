@@ -13,7 +13,7 @@ import (
 type series struct {
 	labels labels.Labels
 	// keep is the selector's: samples older than that, counted from the last one, go,
-	// but for the newest of them.
+	// except for the newest of them.
 	keep    int64
 	buf     []promql.FPoint
 	head    int  // of buf: the oldest sample that counts

@@ -30,8 +30,8 @@ type Limits struct {
 	Samples int
 }
 
-// store holds the series that rules select. The engine's lock guards it, but for its
-// totals.
+// store holds the series that rules select. The engine's lock guards it, except for
+// its totals.
 type store struct {
 	limits Limits
 	names  map[string][]*series
@@ -49,8 +49,8 @@ func newStore(limits Limits) *store {
 	return &store{limits: limits, names: map[string][]*series{}, hashes: map[uint64][]*series{}}
 }
 
-// limit changes how many samples are kept. Where there are more, each series loses
-// the same share of its oldest and keeps its newest: rules go on to see all that is
+// limit changes how many samples are kept. If there are more, each series loses the
+// same share of its oldest and keeps its newest: rules go on to see all that is
 // there now.
 func (st *store) limit(samples int) {
 	st.limits.Samples = samples

@@ -153,7 +153,7 @@ func (s *Source) choose(n *dcgm.Inventory) (entities string, models []int, err e
 }
 
 // askExtras asks which of the multiplexed fields the boards, one of each model, count.
-// Where one does not answer, what was known stays: without those fields at first. The
+// If one does not answer, what was known stays: without those fields at first. The
 // caller has locked surveying.
 func (s *Source) askExtras(ctx context.Context, dcgmi string, boards []int) {
 	if !slices.ContainsFunc(s.streams[profiling].fields, dcgm.IsMultiplexed) {

@@ -103,7 +103,7 @@ func asked(a answers) (*Source, *logged) {
 	return s, w
 }
 
-// The first start waits for the node's identity, and never for long.
+// The first start waits for the node's identity, and never for a long time.
 func TestTheFirstStartWaits(t *testing.T) {
 	never := answers{"dcgmi discovery -l": "hangs", "dcgmi discovery -c": "hangs"}
 	alone := answers{"dcgmi discovery -l": listing} // no -c: instances are not known
@@ -292,7 +292,7 @@ func TestAskIsBounded(t *testing.T) {
 	}
 }
 
-// Where the NvSwitch module is not loaded, discovery fails behind its list of GPUs. The
+// If the NvSwitch module is not loaded, discovery fails behind its list of GPUs. The
 // list is good; that something failed is told once, and by Notes while it is so.
 func TestListWithoutSwitches(t *testing.T) {
 	eachVersion(t, "in", func(t *testing.T, version string) {

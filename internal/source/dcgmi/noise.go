@@ -52,7 +52,7 @@ func (r *receiver) other(line []byte) {
 }
 
 // checkNoise reports what the child printed if there has been nothing else for noiseTime: the
-// child may still recover, or run on like this for long.
+// child may still recover, or run on like this for a long time.
 func (r *receiver) checkNoise(now time.Time) {
 	if r.noise.told || !r.lastRow.IsZero() {
 		return

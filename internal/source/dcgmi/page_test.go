@@ -47,8 +47,8 @@ func cutBoards() []dcgmitest.GPU {
 }
 
 // The whole page of a tick, by version of dcgmi, is the one of 4.6 with the help
-// of nvidia-smi, but for the families that older versions have not, and the labels
-// and the family that dcgmi alone does not tell.
+// of nvidia-smi, except for the families that older versions have not, and the
+// labels and the family that dcgmi alone does not tell.
 func TestPages(t *testing.T) {
 	smis := regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?nvlink_limit_bytes_per_second.*\n`)
 	told := regexp.MustCompile(`,(GPU_I_PROFILE|DCGM_FI_DRIVER_VERSION)="[^"]+"`)

@@ -128,7 +128,7 @@ func TestHost(t *testing.T) {
 }
 
 // Beside an exporter with a host engine of its own GPUs are read from Hopper on, and before
-// only where that cannot be.
+// only if that cannot be.
 func TestExporterBesideEachGeneration(t *testing.T) {
 	for name, collides := range map[string]bool{"NVIDIA H100 80GB HBM3": false, "NVIDIA A100-SXM4-80GB": true} {
 		s := dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}

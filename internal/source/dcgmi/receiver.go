@@ -137,8 +137,8 @@ func (r *receiver) run(p pipe) error {
 			r.push()
 		}
 		r.checkNoise(now)
-		// Where we were delayed ourselves, what is overdue lies in the pipe: it
-		// is looked at once more.
+		// If we were delayed ourselves, what is overdue lies in the pipe: it is looked
+		// at once more.
 		overdue := r.overdue(now)
 		if overdue && late {
 			return errHangs{now.Sub(r.since())}

@@ -104,9 +104,9 @@ func (r *ring) recycle(t *tick) {
 	r.free = append(r.free, t)
 }
 
-// tick is one sample of a stream: a row for each entity. Where some rows were late
-// it is the first part of a sample, and further ticks are the rest of it. Its
-// memory goes round between the receiver, the ring and the reader.
+// tick is one sample of a stream: a row for each entity. If some rows were late it
+// is the first part of a sample, and further ticks are the rest of it. Its memory
+// goes round between the receiver, the ring and the reader.
 type tick struct {
 	stream int       // index in Source.streams
 	epoch  uint64    // of the view that its child was started by

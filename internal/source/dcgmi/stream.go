@@ -200,7 +200,7 @@ func (s *Source) interrupted(ctx context.Context, st *stream, epoch uint64, end 
 	return true
 }
 
-// args returns dcgmi's arguments. Multiplexed fields are asked for only where the GPUs
+// args returns dcgmi's arguments. Multiplexed fields are asked for only if the GPUs
 // count them: dmon ends as a whole where one is refused.
 func (s *Source) args(st *stream, v *view) ([]string, error) {
 	var list []string

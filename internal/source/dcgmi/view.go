@@ -39,7 +39,7 @@ type view struct {
 // a stream failed since the last time: the host engine may number the boards that
 // it finds after a restart in another way.
 //
-// Where dcgmi does not answer for identityGrace, the stream starts without identity;
+// If dcgmi does not answer for identityGrace, the stream starts without identity;
 // and where it does not answer again, with what was known before. Errors are those
 // that dmon would have too, and those of a selection that does not fit the node.
 func (s *Source) settle(ctx context.Context, path string) (*view, error) {
@@ -127,7 +127,7 @@ func (s *Source) survey(ctx context.Context, path string) error {
 	return nil
 }
 
-// adopt makes n the inventory, and entities of it what is watched. Where that makes a
+// adopt makes n the inventory, and entities of it what is watched. If that makes a
 // new epoch, all streams restart.
 func (s *Source) adopt(n dcgm.Inventory, entities string) {
 	s.mu.Lock()

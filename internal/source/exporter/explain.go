@@ -148,7 +148,7 @@ func (t *transfer) noAnswer(ctx context.Context, err error, took time.Duration) 
 	return &source.Error{Failure: symptoms[i].failure, Cause: t.public + ": " + cause, Remedy: t.fill(symptoms[i].remedy), Err: err}
 }
 
-// text returns the text of an error and the error to wrap. Where our request holds
+// text returns the text of an error and the error to wrap. If our request holds
 // secrets, which an answer may echo, it cuts what net/http quotes of the answer, and
 // then wraps nothing.
 func (w *web) text(err error) (string, error) {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestUnfinishedLine: a last line without its newline is a reading where the answer
-// says that it ends there, and none where just the connection ends.
+// says that it ends there, and none if just the connection ends.
 func TestUnfinishedLine(t *testing.T) {
 	const cut = page + "power 41"
 	length := "Content-Length: " + strconv.Itoa(len(cut)) + "\r\n\r\n"

@@ -119,7 +119,7 @@ func TestFabricOfOlderDrivers(t *testing.T) {
 	}
 }
 
-// The mask's aspects, each by two bits but for the configuration, and all together.
+// The mask's aspects, each by two bits except for the configuration, and all together.
 func TestSummarize(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -10,8 +10,8 @@ import (
 
 // reading is one call about a board or a MIG instance.
 type reading struct {
-	// call is NVML's name of the function. Where the library has no such symbol,
-	// it must not be called: the process would end.
+	// call is NVML's name of the function. If the library has no such symbol, it
+	// must not be called: the process would end.
 	call string
 	// columns are those of dcgm.Fields that the call fills.
 	columns []string
@@ -32,7 +32,7 @@ const (
 	mebibyte = 1 << 20 // bytes to MiB
 )
 
-// boardReadings are asked in their order. Where a column has a value, a later
+// boardReadings are asked in their order. If a column has a value, a later
 // reading of it alone is not asked.
 var boardReadings = [...]reading{
 	{call: "nvmlDeviceGetClockInfo", columns: []string{"SMCLK"}, ask: one(with(nvml.Device.GetClockInfo, nvml.CLOCK_SM), same)},

@@ -48,8 +48,8 @@ type Source struct {
 	denials denials
 	silence silence
 
-	// Of an opening, and then of the reading goroutine but for lib and workers, which
-	// stay as they are.
+	// Of an opening, and then of the reading goroutine except for lib and workers,
+	// which stay as they are.
 	lib     *library
 	events  nvml.EventSet // nil for none
 	answers chan answer

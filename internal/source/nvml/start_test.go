@@ -180,7 +180,7 @@ func TestABoardHangsFromTheStartToTheEnd(t *testing.T) {
 	})
 }
 
-// Where no board answers there is nothing to read, but the library is neither unloaded
+// If no board answers there is nothing to read, but the library is neither unloaded
 // under the calls nor started once more beside them.
 func TestAllBoardsHangAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -349,8 +349,8 @@ func (w *worker) checkValues(answer nvml.Return, denied bool) bool {
 	return w.check(fieldCall, answer)
 }
 
-// check returns false if an answer is that the board is lost. Where it is that
-// we may not ask, it logs that.
+// check returns false if an answer is that the board is lost. If it is that we
+// may not ask, it logs that.
 func (w *worker) check(call string, answer nvml.Return) bool {
 	if answer == nvml.ERROR_NO_PERMISSION && w.denials.first(call) {
 		w.logger.Warn("the driver denies a reading", "gpu", w.board, "call", call,

@@ -112,7 +112,7 @@ func TestXIDOfNoBoard(t *testing.T) {
 	})
 }
 
-// Where NVML does not report XIDs, the log says so once, and the device stream, which goes
+// If NVML does not report XIDs, the log says so once, and the device stream, which goes
 // on.
 func TestNoXIDs(t *testing.T) {
 	for _, test := range []struct {

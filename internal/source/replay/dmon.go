@@ -69,9 +69,9 @@ var profilingColumns = []string{
 	"GRACT", "SMACT", "SMOCC", "TENSO", "DRAMA", "FP64A", "FP32A", "FP16A", "PCITX", "PCIRX", "NVLTX", "NVLRX", "TIMMA", "THMMA", "TDFMA", "INTAC",
 }
 
-// countsAlone reports whether a header names profiling columns and no other. Where the
-// module does not work their rows hold N/A alone, of GPUs that are there. Where columns of
-// the device are among them, a row of N/A is that of a GPU that is lost.
+// countsAlone reports whether a header names profiling columns and no other. If the module
+// does not work their rows hold N/A alone, of GPUs that are there. If columns of the
+// device are among them, a row of N/A is that of a GPU that is lost.
 func countsAlone(header []byte) bool {
 	columns := bytes.Fields(bytes.TrimLeft(header, " \t#"))[1:] // behind the word Entity
 	return !slices.ContainsFunc(columns, func(name []byte) bool { return !slices.Contains(profilingColumns, string(name)) })

@@ -46,7 +46,7 @@ func (s *answering) Read(_ context.Context, b *raw.Batch) error {
 	return a.err
 }
 
-// recorded records n readings of src and returns the file. Where src is a replay
+// recorded records n readings of src and returns the file. If src is a replay
 // itself it reads at once, and every reading is on the disk before the next.
 func recorded(t testing.TB, src source.Source, n int) string {
 	t.Helper()
@@ -76,7 +76,7 @@ func recorded(t testing.TB, src source.Source, n int) string {
 	return path
 }
 
-// sixAnswers are readings 1 s apart, but for a failure among them.
+// sixAnswers are readings 1 s apart, except for a failure among them.
 func sixAnswers() *answering {
 	down := heard{err: &source.Error{Failure: source.Unreachable, Cause: "down"}}
 	return &answering{

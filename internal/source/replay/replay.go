@@ -4,10 +4,10 @@
 //
 // What a file is depends on its content, never on its name. A file of
 // expositions may hold several, each ended by a line `# EOF` (OpenMetrics' own
-// end mark, so a lone saved page is one reading with or without it). A
-// dmon capture gives a reading for each sample, as package dmon parts them. A
+// end mark, so a lone saved page is one reading with or without it). A dmon
+// capture gives a reading for each sample, as package dmon parts them. A
 // recording gives the readings that were recorded, byte for byte, and nothing
-// where the source could not be read. Of CSV, the rows of a timestamp are one.
+// if the source could not be read. Of CSV, the rows of a timestamp are one.
 package replay
 
 import (
@@ -98,7 +98,7 @@ var _ source.Source = (*Source)(nil)
 // track is a capture being played: one format of recording. Its methods are
 // called from one goroutine.
 type track interface {
-	// next fills b, which is empty but for At, with the next tick, or returns
+	// next fills b, which is empty except for At, with the next tick, or returns
 	// io.EOF.
 	next(b *raw.Batch) error
 	// rewind starts over.

@@ -49,7 +49,7 @@ type GPU struct {
 	XIDs  []uint32
 	XIDAt time.Time
 
-	// Cut marks a board that has MIG instances, also where a filter hides them.
+	// Cut marks a board that has MIG instances, also if a filter hides them.
 	Cut bool
 	// Gone marks a board that vanished, or was expected and never seen. It has no
 	// readings.

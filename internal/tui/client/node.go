@@ -118,7 +118,7 @@ func (n *Node) FreshnessByAge(now time.Time) (Freshness, time.Duration) {
 	}
 }
 
-// Stopped reports whether n answered before, and does not any more.
+// Stopped reports whether n answered before, and does no longer.
 func (n *Node) Stopped() bool { return n.Err != "" && !n.FetchedAt.IsZero() }
 
 // Waiting reports whether the first answer of n is still to come.

@@ -246,7 +246,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// TestCut holds that a board with instances is known as one, also where a filter
+// TestCut holds that a board with instances is known as one, also if a filter
 // hides them.
 func TestCut(t *testing.T) {
 	n, err := newParser().parse("http://n", []byte(`kpulse_gpu_info{hostname="n",gpu="0",uuid="a"} 1

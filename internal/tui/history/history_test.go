@@ -87,7 +87,7 @@ func TestHistoryBuckets(t *testing.T) {
 }
 
 // TestHistoryScrollsWithoutShimmer compares the columns of every step after each
-// new reading with those before: shifted they must be the same, but for the
+// new reading with those before: shifted they must be the same, except for the
 // newest, which is being filled.
 func TestHistoryScrollsWithoutShimmer(t *testing.T) {
 	for _, step := range []time.Duration{250 * time.Millisecond, time.Second, 2 * time.Second, 6 * time.Second, 30 * time.Second, time.Minute} {
@@ -330,7 +330,7 @@ func TestHistorySize(t *testing.T) {
 }
 
 // TestPacked holds that the mean is kept to 1/2048, that the highest is never below what was
-// read and hardly above, and that what cannot be kept is no number.
+// read and hardly above, and that what cannot be kept is not a number.
 func TestPacked(t *testing.T) {
 	for _, v := range []float64{0, 5e-7, 0.1, 0.717, 0.999, 1, 1.0001, 3, 83, 351, 1980e6, 141e9, 1.8e12, 8.7e12} {
 		var s sum

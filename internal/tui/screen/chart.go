@@ -41,7 +41,7 @@ func (r Rect) bar(x, y, w int, v float64, parts []rune, st, track Style) {
 }
 
 // filledParts returns how many of n parts v of [0, 1] fills: at least one if it is above 0.
-// A half counts as one, also where a quotient falls short of it by what floats lose.
+// A half counts as one, also if a quotient falls short of it by what floats lose.
 func filledParts(v float64, n int) int {
 	const lost = 1e-9
 	filled := int(math.Floor(min(max(v, 0), 1)*float64(n) + 0.5 + lost))
@@ -52,7 +52,7 @@ func filledParts(v float64, n int) int {
 }
 
 // Mark draws a mark where a Bar of w cells from x on would end if it were filled up to
-// beyond, and shades the empty cells in front of it. It draws nothing where the bar itself,
+// beyond, and shades the empty cells in front of it. It draws nothing if the bar itself,
 // which is filled up to v, reaches the cell of the mark, and for NaN.
 func (r Rect) Mark(x, y, w int, v, beyond float64, shade, mark Style) {
 	r.mark(x, y, w, v, beyond, len(eighths)-1, '░', shade, mark)

@@ -112,7 +112,7 @@ func drawName(r screen.Rect, x, w int, s *State, g *client.GPU, st screen.Style)
 // besideWidth is the least width of what stands beside charts: that of a compact card.
 const besideWidth = 36
 
-// body draws a device into a card of at least 4 rows. Where a wide and low card has no room for
+// body draws a device into a card of at least 4 rows. If a wide and low card has no room for
 // charts below its bars, they stand beside them.
 func (p *painter) body(r screen.Rect, s *State, g *client.GPU) {
 	wrong, sick := problemOf(s, g)

@@ -45,7 +45,7 @@ type fleetView struct {
 	silent   []*client.Node
 }
 
-// Draw draws all devices of s. It scrolls only where they do not fit at the density
+// Draw draws all devices of s. It scrolls only if they do not fit at the density
 // that was chosen, or as cells of a map.
 func (f *fleetView) Draw(r screen.Rect, s *State) {
 	if len(s.GPUs) == 0 {

@@ -11,7 +11,7 @@ import (
 // machine is the devices of one machine, State.GPUs[first:end].
 type machine struct{ first, end int }
 
-// machinesOf appends the machines of s in the order of their devices; none where there is only
+// machinesOf appends the machines of s in the order of their devices; none if there is only
 // one, and where the order of the devices does not keep those of a machine together.
 func machinesOf(dst []machine, s *State) []machine {
 	if !s.Nodes.Several() {

@@ -174,7 +174,7 @@ func drawPairs(r screen.Rect, pairs []pair) {
 }
 
 // readings draws the rows, in as few columns as leave room for a chart of focusMain rows, or
-// in all that fit. Where they do not fit, the titles of sections are left out, then
+// in all that fit. If they do not fit, the titles of sections are left out, then
 // State.Scroll selects a part and border says which. Free rows above are for charts.
 func (f *focusView) readings(r, border screen.Rect, s *State, g *client.GPU, charts []deviceChart) {
 	maxColumns := max(1, (r.W+focusGap)/(focusColumn+focusGap))

@@ -111,7 +111,7 @@ func tail(text string, w int) string {
 }
 
 // footerMessage returns the latest message, else why a node or which source cannot
-// be read. Where several nodes cannot, it counts them and says why of the first.
+// be read. If several nodes cannot, it counts them and says why of the first.
 func footerMessage(s *State) (string, screen.Style) {
 	switch {
 	case s.Alarm:

@@ -44,7 +44,7 @@ func drawHeader(r screen.Rect, s *State) {
 const tabsFrom, titleFrom = 132, 100
 
 // drawTabs names the views with their keys, the one that is shown picked, and returns the
-// x behind them. Where not all are wanted, it names that one alone.
+// x behind them. If not all are wanted, it names that one alone.
 func drawTabs(r screen.Rect, s *State, all bool) int {
 	x := 1
 	if r.W >= titleFrom {
@@ -319,7 +319,7 @@ func memoryPieces(label string, used, all float64) []piece {
 	return sharePieces(label, used/(1<<30), all/(1<<30), "%6.1f", "%.1f", " GiB")
 }
 
-// sharePieces show how much of all is used, and its share; nothing where all is not
+// sharePieces show how much of all is used, and its share; nothing if all is not
 // known.
 func sharePieces(label string, used, all float64, usedFormat, allFormat, unit string) []piece {
 	if math.IsNaN(all) {

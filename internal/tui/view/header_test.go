@@ -71,8 +71,8 @@ func TestHeaderShowsFreshness(t *testing.T) {
 	}
 }
 
-// TestFooterKeepsTheFilter holds that a node that is down for long does not hide that
-// not all devices are shown.
+// TestFooterKeepsTheFilter holds that a node that is down for a long time does not
+// hide that not all devices are shown.
 func TestFooterKeepsTheFilter(t *testing.T) {
 	s := state("nodes")
 	s.Filter, s.Sort = "temp>1", Sort{client.MetricPower, true}

@@ -147,7 +147,7 @@ func TestPlotReadsAtTheCursor(t *testing.T) {
 }
 
 // TestPlotShowsSpikes holds that what a reading did for one moment of a long column is
-// drawn at its height, and nothing where it did not.
+// drawn at its height, and nothing if it did not.
 func TestPlotShowsSpikes(t *testing.T) {
 	s := state("one")
 	s.History, s.Metric, s.PerGPU, s.Window = history.NewHistory(), client.MetricReal, true, 15*time.Minute

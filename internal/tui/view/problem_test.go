@@ -11,7 +11,7 @@ import (
 )
 
 // TestXIDIsExplainedOnTheCard holds that a card says which code came, what it means, what to
-// do and since when, also where the exporter reads no code any more.
+// do and since when, also if the exporter reads no code any more.
 func TestXIDIsExplainedOnTheCard(t *testing.T) {
 	for _, test := range []struct {
 		w, h int

@@ -9,8 +9,8 @@ import (
 )
 
 // raster is how columns of a history lie on units of the screen: dots of lines, or cells. As a
-// rule a column has a unit. Where the finest that is kept would show much more than the
-// window, and little of it was read yet, it has several.
+// rule a column has a unit. If the finest that is kept would show much more than the window,
+// and little of it was read yet, it has several.
 type raster struct {
 	units, perCell int           // of all, and of a cell
 	step           time.Duration // of a column

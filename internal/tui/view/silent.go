@@ -11,7 +11,7 @@ import (
 const silentPart = 8
 
 // drawSilent draws a heading for each node that has not answered yet, along the top of r, and
-// returns the rest of r: such a node has no devices that could stand under one. Where there are
+// returns the rest of r: such a node has no devices that could stand under one. If there are
 // more than have room, the last row counts them. A filter leaves them out.
 func (f *fleetView) drawSilent(r screen.Rect, s *State) screen.Rect {
 	f.silent = f.silent[:0]

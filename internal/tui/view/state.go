@@ -77,7 +77,7 @@ type State struct {
 // Hit is a rectangle of the screen that the mouse can click.
 type Hit struct {
 	X, Y, W, H int
-	// Key is the device that is drawn there. Where it is zero, View is the view to show;
+	// Key is the device that is drawn there. If it is zero, View is the view to show;
 	// where that is "", Metric is the column to sort by.
 	Key    client.Key
 	View   string

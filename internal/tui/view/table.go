@@ -25,7 +25,7 @@ type column struct {
 // columnGap separates columns.
 const columnGap = 1
 
-// nodeTitle is the column that exists only where there are several nodes, as wide as
+// nodeTitle is the column that exists only if there are several nodes, as wide as
 // the longest of their names. The column of healthTitle shows the age of readings.
 const nodeTitle, healthTitle = "NODE", "HEALTH"
 

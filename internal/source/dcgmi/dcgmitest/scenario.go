@@ -10,7 +10,7 @@
 //	s.Failures = []dcgmitest.Failure{{Kind: dcgmitest.HostEngineDies}}
 //	s.Write(t, dcgmitest.Beside(exe)) // the running child sees it at its next sample
 //
-// Layouts, texts and exit codes are those of DCGM 3.3 to 4.6. Where no source
+// Layouts, texts and exit codes are those of DCGM 3.3 to 4.6. If no source
 // documents how the real program behaves, the comment at that place says so.
 package dcgmitest
 
@@ -28,10 +28,10 @@ import (
 // Beside returns the path of the scenario of the fake at exe.
 func Beside(exe string) string { return exe + ".json" }
 
-// Scenario is all that the fake knows of its world. A running dmon reads it
-// again before each sample, but for the version and the list of its entities,
-// which it takes at its start as the real one does. If the file is gone, every
-// fake that runs from it exits within a second, so that none is left after its test.
+// Scenario is all that the fake knows of its world. A running dmon reads it again
+// before each sample, except for the version and the list of its entities, which it
+// takes at its start as the real one does. If the file is gone, every fake that runs
+// from it exits within a second, so that none is left after its test.
 type Scenario struct {
 	// Version is the release to be, such as "4.4.1"; "" is 4.6.0.
 	Version string
@@ -235,7 +235,7 @@ const instancesPerBoard = 7
 // Release is a release of DCGM: major, minor and patch.
 type Release [3]int
 
-// Release returns s.Version as numbers. What is missing or is no number is 0.
+// Release returns s.Version as numbers. What is missing or is not a number is 0.
 func (s Scenario) Release() Release {
 	version := s.Version
 	if version == "" {

@@ -89,7 +89,7 @@ func (p *Parser) entity(line []byte, start int) (e int, at position, kind rowKin
 	if width > 0 && end-start > width {
 		return p.glued(line, k, idAt, end, start+width)
 	}
-	// A value may begin right behind the id only where the id fills its column.
+	// A value may begin right behind the id only if the id fills its column.
 	if end < len(line) && !isBlank(line[end]) && end-start != width || end-idAt > maxID {
 		return none, at, textRow
 	}

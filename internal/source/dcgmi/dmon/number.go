@@ -46,8 +46,8 @@ func number(s []byte, at int) (v float64, end int, ok bool) {
 	return v, i, true
 }
 
-// scaled returns mantissa / 10^decimals if that is exact but for one rounding:
-// both are then exact float64, and the division rounds correctly.
+// scaled returns mantissa / 10^decimals if that is exact except for one
+// rounding: both are then exact float64, and the division rounds correctly.
 func scaled(mantissa uint64, digits, decimals int) (float64, bool) {
 	if digits+decimals > 19 || mantissa > 1<<53 && decimals > 0 {
 		return 0, false

@@ -30,10 +30,9 @@ import (
 // label. Units are dmon's (MB/s, W, C, mJ), numbers are not checked for range.
 //
 // N/A, NAN, INF and empty cells give nothing; see ShowEmpty for rows of them. A row with a cell that dmon cut
-// short with `...`, or that is no number, gives its other cells and adds one to
-// Batch.Skipped. A row that does not fit its header gives nothing and adds one,
-// and so does any text between the rows, such as an error. Rows of entities that
-// are no GPU (switches, links, CPUs, compute instances, …) are passed over.
+// short with `...`, or that is not a number, gives its other cells and adds one to Batch.Skipped. A row that
+// does not fit its header gives nothing and adds one, and so does any text between the rows, such as an
+// error. Rows of entities that are no GPU (switches, links, CPUs, compute instances, …) are passed over.
 type Parser struct {
 	// Names is set before the first Line, or nil.
 	Names Names

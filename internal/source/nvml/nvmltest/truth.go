@@ -141,7 +141,7 @@ const (
 )
 
 // H100 returns n boards at work without MIG, numbered from 0. No two have the same
-// power, and every reading that they have is there but for an XID.
+// power, and every reading that they have is there except for an XID.
 func H100(n int) []Truth {
 	truths := make([]Truth, n)
 	for i := range truths {

@@ -233,7 +233,7 @@ func (s *sourceSettings) clamp(logger *slog.Logger) time.Duration {
 	return max(s.poll, s.backend.least)
 }
 
-// request is which GPUs are wanted: a server shows all, unless --gpus names some.
+// request selects the GPUs: a server shows all, unless --gpus names some.
 func (o *options) request() selection.Request {
 	return selection.Request{GPUs: o.gpus, ShowAll: o.showAll || !o.presents() && !o.tui && !o.health && o.gpus == "", LookupEnv: os.LookupEnv}
 }

@@ -17,9 +17,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/rules"
 )
 
-// checks are what can be checked: the word after check, whether several files may
-// follow, and what finds the problems of the files. Its summary is of files in which
-// nothing is, except for warnings.
+// checks are the words that may follow check, whether several files may follow them, and how to
+// find the problems of the files. A summary is for files without problems other than warnings.
 var checks = []struct {
 	word    string
 	several bool
@@ -87,7 +86,7 @@ func check(args []string, stdout, stderr io.Writer) int {
 	return exitUsage
 }
 
-// misused says what is wrong with the arguments of a check that none is.
+// misused returns what is wrong with arguments that are not a valid check.
 func misused(args []string) string {
 	if len(args) == 0 {
 		return "check: say what to check, such as: kpulse-proxy check config FILE"
@@ -204,9 +203,8 @@ func checkCounters(files []string) (string, diag.Problems, error) {
 	return summary, problems, nil
 }
 
-// wantedReadings are what our scores are made of: first what utilization and class
-// are, then what each condition of health looks at, conditions that look at the same
-// in one.
+// wantedReadings are the inputs of our scores: first those of utilization and class, then those
+// of each health condition, merged for conditions with the same inputs.
 func wantedReadings() (wants []counters.Want, err error) {
 	judge, err := compute.New(config.Default().Judge)
 	if err != nil {

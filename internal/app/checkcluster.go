@@ -49,7 +49,8 @@ func (s *setting) typed(value string) string {
 	return "--" + s.flag + "=" + value
 }
 
-// rights are what flags need of the API server, as deploy/kubernetes/rbac.yaml grants it.
+// rights are the rights at the API server that flags need, as deploy/kubernetes/rbac.yaml grants
+// them.
 var rights = []struct {
 	flag, grant string
 	access      []kube.Access

@@ -179,7 +179,7 @@ func (p *probed) explain() (cause, remedy string) {
 	return p.Name + " is read and has no GPU", "see whether this is an exporter of NVIDIA's GPUs, and whether it sees them"
 }
 
-// describe says what a source that can be read gives, and what to do about what it does not.
+// describe returns which readings a source gives, and what to do about those that it lacks.
 func (p *probed) describe() (text string, remedies []string) {
 	text = fmt.Sprintf("%s: %s", p.Name, plain.Count(p.Devices, "device"))
 	for _, n := range p.Amiss {

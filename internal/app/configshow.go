@@ -70,7 +70,7 @@ func (o *options) effectiveSources() (all []config.Source) {
 	return all
 }
 
-// position is that of an item in a path.
+// position is the index of an item in a path.
 var position = regexp.MustCompile(`\[\d+\]`)
 
 // originOf says where the value at a path of the config file is from, "" for the default.

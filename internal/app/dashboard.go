@@ -110,7 +110,7 @@ func (o *options) ownTarget(ctx context.Context, logger *slog.Logger) (target cl
 	return target, func() { cancel(); <-ended }, nil
 }
 
-// playback is what the dashboard's keys drive.
+// playback is controlled by the dashboard's keys.
 type playback struct{ *replay.Controls }
 
 // State implements client.Playback.

@@ -27,7 +27,7 @@ type discovery struct {
 	machine   string          // our own node, "" if we do not know
 	kernelLog *kernellog.Feed // of that, nil for none
 
-	// ctx is that of all members, from Run on.
+	// ctx is the context of all members, from Run on.
 	ctx     context.Context //nolint:containedctx // of what changed is called with
 	running sync.WaitGroup
 
@@ -83,7 +83,7 @@ func (o *options) newFinder(client *kube.Client, logger *slog.Logger, changed fu
 	})
 }
 
-// startDiscovery makes what --kube.discover asks for. It sends nothing.
+// startDiscovery creates the discovery of --kube.discover. It sends nothing.
 func (p *service) startDiscovery(userAgent string) (err error) {
 	if !p.opts.discovers() {
 		return nil

@@ -66,14 +66,14 @@ var stateWords = [...]string{stateWorks: "works", stateRefused: "refused", state
 // MarshalText implements encoding.TextMarshaler.
 func (s state) MarshalText() ([]byte, error) { return []byte(stateWords[s]), nil }
 
-// finding is what a check found.
+// finding is the result of a check.
 type finding struct {
 	State state `json:"state"`
 	// Found has a line for each source, or one.
 	Found string `json:"found"`
 	// Remedy is what to do or to type, in one line or several, "" for nothing.
 	Remedy string `json:"remedy,omitempty"`
-	// Flags are what to start the program with to make use of what works.
+	// Flags are the flags with which the program uses what works.
 	Flags []string `json:"flags,omitempty"`
 }
 
@@ -94,21 +94,22 @@ type diagnosis struct {
 	checkup *checkup
 }
 
-// doctor is what the checks go by.
+// doctor holds the inputs of the checks.
 type doctor struct {
-	// opts are what flags, environment and config file say, of a container also its command line.
+	// opts are the settings of flags, environment and config file, and in a container those of
+	// its command line.
 	opts *options
 	// configFile is the one that is given, else standardConfig where it is there; "" for none.
 	configFile string
 	refused    error // why it is
-	// environment is that of this process, as of os.Environ.
+	// environment is the environment of this process, as returned by os.Environ.
 	environment []string
 }
 
 // standardConfig is where the settings of the packages have the config file.
 const standardConfig = "/etc/kpulse-proxy/config.yml"
 
-// doctorsFlags are those of other modes that mean something to doctor.
+// doctorsFlags are flags of other modes that also apply to doctor.
 var doctorsFlags = []string{"json", "timeout"}
 
 // doctorPatience is how long a check may take unless --timeout says: dcgmi looks for a host

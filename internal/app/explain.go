@@ -74,7 +74,7 @@ func (o xidOverrides) explain(code uint32) (explanation, bool) {
 	return e, true
 }
 
-// codes are those of the table and of the config file.
+// codes are the codes of the table and of the config file.
 func (o xidOverrides) codes() []uint32 {
 	codes := slices.Collect(maps.Keys(o))
 	for _, r := range canonical.XIDs() {

@@ -54,8 +54,8 @@ const (
 	fromCommandLine
 )
 
-// given is what command line and environment set, in the order of the table. It does not
-// change once it is read: a reload lays it over the file again.
+// given holds the values from command line and environment, in the order of the table. It does
+// not change after it is read: a reload applies it to the file again.
 type given []*givenFlag
 
 // flag returns what a flag was given.
@@ -88,7 +88,7 @@ func (f *givenFlag) IsBoolFlag() bool { _, is := f.setting.at(&options{}).(*bool
 // IsCumulative tells kingpin that the flag may be repeated.
 func (f *givenFlag) IsCumulative() bool { _, is := f.setting.at(&options{}).(*[]string); return is }
 
-// name is what the value was given as: a flag or a variable.
+// name is the flag or variable that the value came from.
 func (f *givenFlag) name() string {
 	if f.typed || len(f.texts) == 0 {
 		return "--" + f.setting.flag

@@ -24,7 +24,7 @@ var healthExits = [canonical.NumHealth]int{
 	canonical.HealthUnknown: 3,
 }
 
-// npdLevel is what is a problem to node-problem-detector.
+// npdLevel is the level that node-problem-detector treats as a problem.
 type npdLevel uint8
 
 const (

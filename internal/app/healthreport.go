@@ -19,7 +19,7 @@ import (
 // that a proxy serves, and what two clocks may differ by.
 const staleHealth = 10 * time.Minute
 
-// healthReport is what `check health` prints.
+// healthReport is the output of `check health`.
 type healthReport struct {
 	state canonical.Health
 

@@ -27,7 +27,7 @@ May jobs run on these GPUs?   kpulse-proxy check health
 What does XID 79 ask for?     kpulse-proxy explain xid 79
 What works on this node?      kpulse-proxy doctor`
 
-// commands are what may follow the name of the program.
+// commands are the words that may follow the name of the program.
 var commands = []string{
 	"[<flags>]",
 	"check config FILE",

@@ -13,7 +13,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/kube"
 )
 
-// kubernetes is what the program has of a cluster: nothing, unless a flag asks for it.
+// kubernetes holds the program's connections to a cluster: none, unless a flag asks for one.
 type kubernetes struct {
 	client    *kube.Client
 	kubelet   *kube.Kubelet  // nil without --kube.pod-resources
@@ -21,7 +21,7 @@ type kubernetes struct {
 	discovery *discovery     // nil without --kube.discover
 }
 
-// startKube makes what --kube.* asks for. It sends nothing.
+// startKube creates what --kube.* asks for. It sends nothing.
 func (p *service) startKube(userAgent string) (err error) {
 	o := &p.opts.Kube
 	if o.PodResources == "" && !o.Workloads && !p.opts.discovers() {
@@ -63,7 +63,7 @@ func checkKube(k *config.Kube) (wrong []*compute.OptionError) {
 	return wrong
 }
 
-// startResolver makes what --kube.workloads asks for.
+// startResolver creates the resolver of --kube.workloads.
 func (p *service) startResolver() (err error) {
 	if !p.opts.Kube.Workloads {
 		return nil

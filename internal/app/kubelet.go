@@ -11,7 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// startKubelet makes what --kube.pod-resources asks for. It sends nothing.
+// startKubelet creates the client of --kube.pod-resources. It sends nothing.
 func (p *service) startKubelet(userAgent string) {
 	socket := string(p.opts.Kube.PodResources)
 	if socket == "" {

@@ -94,7 +94,7 @@ func (env neighbour) url() (string, error) {
 	return "http://" + net.JoinHostPort(host, port) + cmp.Or(env.path(), "/metrics"), nil
 }
 
-// path is that of the exporters' URLs, "" if the environment does not name it.
+// path is the path of the exporters' URLs, "" if the environment does not name it.
 func (env neighbour) path() string {
 	path := env.get("DCGM_METRICS_ENDPOINT")
 	if path == "" {
@@ -103,7 +103,7 @@ func (env neighbour) path() string {
 	return "/" + strings.TrimPrefix(path, "/")
 }
 
-// selector is that of the exporters' pods, where the environment names no host.
+// selector is the selector of the exporters' pods, if the environment names no host.
 func (env neighbour) selector() (string, error) {
 	if env.get("DCGM_HOST") != "" {
 		return "", nil

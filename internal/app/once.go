@@ -101,7 +101,7 @@ func (o *options) warningsTo(stderr io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(stderr, handler))
 }
 
-// job is what the environment holds about the batch job that we run in.
+// job is what the environment tells about the batch job that we run in.
 func job() []canonical.Variable {
 	return selection.Job(os.LookupEnv)
 }

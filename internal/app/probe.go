@@ -45,7 +45,7 @@ type probed struct {
 	Kind    string   // of the failure, "" for none
 	Cause   string
 	Remedy  string
-	// Amiss are what is wrong though there is a reading.
+	// Amiss are problems of a source that has a reading.
 	Amiss []canonical.Note
 }
 
@@ -173,7 +173,7 @@ func (o *options) probeSource(ctx context.Context, s *sourceSettings) (got probe
 // giveLonger is how to give a check more time.
 const giveLonger = "or give it longer: --timeout=1m"
 
-// slow is what to do about a source that did not answer in the time of the doctor.
+// slow is what to do about a source that did not answer within the doctor's time.
 func (s *sourceSettings) slow(name string) string {
 	switch {
 	case s.look != "":
@@ -241,7 +241,7 @@ func (d *doctor) probe(ctx context.Context, variables []string, words ...string)
 	return all
 }
 
-// errorText is that of an error, which may be nil.
+// errorText returns the text of an error, which may be nil.
 func errorText(err error) string {
 	if err == nil {
 		return "no output"
@@ -270,7 +270,7 @@ func othersOf(environment []string) (others []string) {
 	return others
 }
 
-// state is what kind of failure it is.
+// state returns the kind of a failure.
 func (p *probed) state() state {
 	switch {
 	case p.Kind == "" && p.Devices > 0:

@@ -52,7 +52,7 @@ func (p *service) startRules() error {
 	return nil
 }
 
-// observer is what the pipeline calls with its readings: nil without rules.
+// observer receives the readings of the pipeline; nil without rules.
 func (p *service) observer() pipeline.Observer {
 	if p.rules == nil {
 		return nil

@@ -50,7 +50,7 @@ const (
 	memoryShare = 0.9
 )
 
-// commandWords are what a command line may begin with instead of flags.
+// commandWords are the words that a command line may begin with instead of flags.
 var commandWords = []string{"check", "doctor", "explain"}
 
 // Run is the whole program: it returns the exit code.

@@ -247,8 +247,8 @@ func (p *service) run(ctx context.Context) error {
 	return errors.Join(ends...)
 }
 
-// newUserAgent is what upstreams see of us. It differs from one process to the
-// next, so that a proxy whose --source is itself can notice.
+// newUserAgent returns the name that upstreams see. It differs from one process to the next, so
+// that a proxy whose --source is itself can notice.
 func newUserAgent() string {
 	return fmt.Sprintf("kpulse-proxy/%s (%08x)", version.Version, rand.Uint32())
 }
@@ -263,7 +263,7 @@ func hostnameOf(src source.Source) (string, error) {
 	return thisMachine()
 }
 
-// parts are what a pipeline may do without, but the logger.
+// parts are the optional parts of a pipeline, and the logger.
 type parts struct {
 	observer  pipeline.Observer
 	attribute attribution

@@ -57,7 +57,7 @@ type setting struct {
 	restart bool
 }
 
-// mode is what the program does with readings; several are a set.
+// mode is what the program does with readings; several form a set.
 type mode uint8
 
 const (

@@ -11,7 +11,7 @@ import (
 // ownVariables begin the names of all variables of ours.
 const ownVariables = "KPULSE_"
 
-// otherVariables are those of our own tests and of the scripts in deploy/slurm, and those
+// otherVariables are the variables of our tests and of the scripts in deploy/slurm, and those
 // with which Kubernetes announces a Service named kpulse or kpulse-….
 var otherVariables = regexp.MustCompile(`^KPULSE_(BENCH|BINARY|DCGM_STACK|DCGM_TOOLS|DEBIAN|DIFFERENTIAL|FLEET_[A-Z]+|KUBERNETES|THANOS|REQUIRE(_.*)?|SLOW|SOAK|RESUME|JOBS_[A-Z_]+)=|_SERVICE_(HOST|PORT|PORT_[A-Z0-9_]+)=|_PORT_[0-9]+_(TCP|UDP|SCTP)(_[A-Z]+)?=|_PORT=[a-z]+://`)
 

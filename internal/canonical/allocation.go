@@ -19,8 +19,8 @@ type Allocation struct {
 // Described reports whether it is known what the pod belongs to.
 func (a *Allocation) Described() bool { return a.Kind != "" || a.Name != "" }
 
-// Weight is what a, on device d, counts for where allocations are limited, as
-// Device.Weight is: its series have the labels of both.
+// Weight is how much an allocation on device d counts towards a limit of allocations, like
+// Device.Weight: its series have the labels of both.
 func (a *Allocation) Weight(d *Device) int {
 	return 1 + (d.labelBytes()+len(a.Namespace)+len(a.Pod)+len(a.Container)+len(a.Job)+len(a.Kind)+len(a.Name)+
 		len(a.User)+len(a.Account)+len(a.Partition))/weightUnit
@@ -34,8 +34,8 @@ type Workload struct {
 	Job string
 }
 
-// Use is what a workload uses of a device that it may share; NaN if the source does not
-// say.
+// Use is how much a workload uses of a device that it may share; NaN if the source does not
+// measure it.
 type Use struct {
 	// NVMLUtilization is the fraction of time in which kernels of the workload ran.
 	NVMLUtilization float64

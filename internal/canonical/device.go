@@ -55,7 +55,7 @@ type MIGDevice struct {
 	Index int
 	// UUID begins with "MIG-".
 	UUID string
-	// Profile is that of the instance, such as 1g.10gb.
+	// Profile is the profile of the instance, such as 1g.10gb.
 	Profile string
 }
 
@@ -67,9 +67,9 @@ type MIGPlace struct {
 	Instance, Profile string
 }
 
-// Selection is what was chosen of a list of devices.
+// Selection is the outcome of selecting from a list of devices.
 type Selection struct {
-	// By is what chose: a flag or a variable, "" if nothing did.
+	// By is the flag or variable that selected them, "" if none did.
 	By string
 	// All: no board was left out.
 	All bool
@@ -118,8 +118,8 @@ func CompareIndexes(a, b string) int {
 // weighing more than one. Real ones have 100 to 400.
 const weightUnit = 512
 
-// Weight is what d counts for where devices are limited, since each of its series has
-// its labels: 1, and 1 more for each full 512 bytes of these.
+// Weight is how much d counts towards a limit of devices, since each of its series has its
+// labels: 1, and 1 more for each full 512 bytes of these.
 func (d *Device) Weight() int { return 1 + d.labelBytes()/weightUnit }
 
 // labelBytes is how long the labels are that each series of d has.

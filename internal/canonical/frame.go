@@ -12,8 +12,8 @@ type Frame struct {
 	Topology *Topology
 	// AllocationSet is the allocations of the devices of the Topology.
 	AllocationSet *AllocationSet
-	// Uses are what each of the AllocationSet's allocations uses of its device. It is empty
-	// where the source says nothing of any.
+	// Uses are the measured uses of the AllocationSet's allocations. It is empty if the source
+	// measures none.
 	Uses []Use
 	// XIDs are the counts of XIDs that the source reports, ordered by Device. A board without any
 	// is one without a witness; if a witness reports that there were none, the board has a count

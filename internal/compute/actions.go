@@ -30,7 +30,7 @@ func RecoveryActionOf(value float64) canonical.Action {
 	return canonical.ActionCheckHardware
 }
 
-// asks is what a condition asks for that is raised in a state.
+// asks returns the action that a condition asks for when raised in a state.
 func (e *evidence) asks(c canonical.Condition, state canonical.Health) canonical.Action {
 	action := ActionIn(c, state)
 	switch c {

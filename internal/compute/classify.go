@@ -2,7 +2,7 @@ package compute
 
 import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
-// Signal is what a rule of the cascade looks at.
+// Signal is an input of the cascade's rules.
 type Signal uint8
 
 // The signals. All but SignalSM are known or missing; SM activity that was not

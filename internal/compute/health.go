@@ -135,7 +135,7 @@ const (
 	hwPowerBrake = 0x80
 )
 
-// worstStates are those of the conditions.
+// worstStates are the worst states of the conditions.
 var worstStates = func() (states [canonical.NumConditions]canonical.Health) {
 	for i := range conditions {
 		states[i] = conditions[i].States.Worst()

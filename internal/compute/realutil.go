@@ -15,7 +15,7 @@ type Preset struct {
 	Weights canonical.Weights
 }
 
-// Presets are those of KempnerPulse, the default first.
+// Presets are the presets of KempnerPulse, the default first.
 var Presets = [...]Preset{
 	{"ai", canonical.Weights{SM: 0.35, Tensor: 0.35, DRAM: 0.20, Engine: 0.10}},
 	{"hpc", canonical.Weights{SM: 0.45, Tensor: 0.15, DRAM: 0.25, Engine: 0.15}},

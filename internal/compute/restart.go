@@ -15,7 +15,7 @@ const restartGap = 3 * time.Minute
 // reset, and never fall otherwise.
 var sinceDriver = [...]canonical.Field{canonical.Energy, canonical.ECCSingleBitVolatile, canonical.ECCDoubleBitVolatile}
 
-// restarts is what shows that a board restarted.
+// restarts detects that a board restarted.
 type restarts struct {
 	counters [len(sinceDriver)]float64 // latest value of each, NaN if none
 	at       time.Time                 // of the first reading after the latest start, zero if none was seen

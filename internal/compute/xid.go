@@ -62,13 +62,13 @@ const (
 	mostXIDs = 256
 )
 
-// xidRules is what XIDs are judged by.
+// xidRules are the rules by which XIDs are judged.
 type xidRules struct {
 	overrides map[uint32]XIDOverride
 	hold      time.Duration
 }
 
-// meaning is what a code means on a board.
+// meaning is the meaning of a code on a board.
 type meaning struct {
 	severity canonical.Severity
 	action   canonical.Action
@@ -85,7 +85,7 @@ func (r *xidRules) of(code uint32, d *canonical.Device) meaning {
 	return meaning{severity, action, row.Recovers(d.Driver), false}
 }
 
-// xids is what is known about the XIDs of a board.
+// xids is the state of a board's XIDs.
 type xids struct {
 	codes    []xid   // ordered by code
 	last     float64 // latest last code, 0 if none was read; NaN before the first reading
@@ -102,7 +102,7 @@ type xids struct {
 	away     bool      // the board was away, and was not compared since
 }
 
-// xid is what is known about one code.
+// xid is the state of one code.
 type xid struct {
 	code uint32
 	meaning

@@ -22,8 +22,7 @@ type Config struct {
 	Judge compute.Options
 	// Rows are the user's additions to the dialect, in the order of the file.
 	Rows []translate.Row
-	// Sources are what to read, in the order of the file; none leaves that to the
-	// flags.
+	// Sources are the sources to read, in the order of the file; none leaves that to the flags.
 	Sources []Source
 	Limits  Limits
 	Rules   Rules
@@ -33,7 +32,7 @@ type Config struct {
 	// Compat are the words of the versions, for translate.ParseVersion, in which readings
 	// are served too.
 	Compat []string
-	// Series is which series of our own are served. Its Birth is the Judge's.
+	// Series selects which of our own series are served. Its Birth is the Judge's.
 	Series Series
 }
 

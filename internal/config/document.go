@@ -165,7 +165,7 @@ func itemOf(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i+1)
 // keyOf is the path of a key's value.
 func keyOf(section, key string) string { return strings.TrimPrefix(section+"."+key, ".") }
 
-// merged is what a path has of a key << that is followed.
+// merged is the values that a path has from a merge key <<.
 var merged = regexp.MustCompile(`(^|\.)<<(\[\d+\])?\.`)
 
 // bearer is a key of http_config that Prometheus reads as another, with or without _file.

@@ -69,7 +69,7 @@ func Parse(name string, body []byte) (*File, error) {
 	return &File{c, d}, nil
 }
 
-// file is what a file holds.
+// file is the content of a config file.
 type file struct {
 	Preset        string       `yaml:"preset,omitempty"`
 	Weights       *weights     `yaml:"weights,omitempty"`
@@ -98,7 +98,7 @@ type weights struct {
 	Engine *float64 `yaml:"engine"`
 }
 
-// thresholds are those of compute; a count is no fraction, and durations may be bare
+// thresholds are the fields of compute's; a count is not a fraction, and durations may be bare
 // seconds.
 type thresholds struct {
 	compute.Thresholds `yaml:",inline"`

@@ -90,7 +90,7 @@ func (s *Series) check() (wrong []*compute.OptionError) {
 	return wrong
 }
 
-// standardSeries is what an empty file means.
+// standardSeries is the meaning of an empty file.
 func standardSeries() Series {
 	return Series{Form: LeanSeries, Birth: Duration(compute.DefaultOptions().Birth)}
 }

@@ -102,7 +102,7 @@ func (p *PodResources) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, p
 // MarshalYAML implements yaml.Marshaler.
 func (p PodResources) MarshalYAML() (any, error) { return switchable(p), nil }
 
-// switched is what a text means that is a path, or switches a standard one on or off.
+// switched is the meaning of a text that is a path, or switches a standard one on or off.
 func switched[T ~string](text string, standard T) T {
 	switch strings.ToLower(text) {
 	case "true", "yes", "1":

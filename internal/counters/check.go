@@ -24,7 +24,7 @@ import (
 type Want struct {
 	// AnyOf are the readings of which one is enough.
 	AnyOf []canonical.Field
-	// For is what is made of it, such as "real utilization".
+	// For is what uses it, such as "real utilization".
 	For string
 }
 

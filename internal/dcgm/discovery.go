@@ -2,8 +2,7 @@ package dcgm
 
 import "strings"
 
-// lastKnown is what `discovery -l -a` prints behind the values of a board that is
-// gone.
+// lastKnown is the text that `discovery -l -a` prints after the values of a board that is gone.
 const lastKnown = " (last known)"
 
 // blank begins what dcgmi prints for a text that there is not.

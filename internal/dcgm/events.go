@@ -9,9 +9,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// eventWindow is what the exporter's counts are of: the default of its flags
-// --xid-count-window-size and --clock-events-count-window-size, of which the label says
-// the milliseconds.
+// eventWindow is the window of the exporter's counts: the default of its flags
+// --xid-count-window-size and --clock-events-count-window-size, which the label gives in
+// milliseconds.
 const (
 	eventWindow      = 300 // seconds
 	eventWindowLabel = `,window_size_in_ms="300000"`
@@ -83,7 +83,7 @@ type tally struct {
 	seen         []raw.XID // what an XIDTeller told
 }
 
-// counts are those of the codes of one kind, over eventWindow and since the start.
+// counts are the counts of the codes of one kind, over eventWindow and since the start.
 type counts struct {
 	codes  []codeCount
 	recent []moment // of the window, the oldest first

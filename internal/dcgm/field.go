@@ -62,7 +62,7 @@ const NVLinksActive = "nvlink_links_active"
 // would make another series of each.
 const CliqueFamily = "DCGM_FI_DEV_FABRIC_CLIQUE_ID"
 
-// clusterLabel is what the exporter calls that where its counters make a label of it.
+// clusterLabel is the exporter's name for it if its counters make a label of it.
 const clusterLabel = ",DCGM_FI_DEV_FABRIC_CLUSTER_UUID"
 
 // Lost is the Column and the Family of boards that a source names and cannot read: 1 of

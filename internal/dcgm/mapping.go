@@ -22,7 +22,7 @@ const (
 // refreshEvery is how often a Mapping looks at its directory at most.
 const refreshEvery = time.Second
 
-// JobDevice is what jobs run on: a whole board, or an instance of it.
+// JobDevice is a device that jobs run on: a whole board, or an instance of it.
 type JobDevice struct {
 	GPU      string // the exporter's label gpu
 	Instance string // its GPU_I_ID; "" for a whole board

@@ -35,8 +35,8 @@ func (c *Counter) value(v float64, float bool) (float64, bool) {
 // LabelType is the Type of a Counter that is a label of all other series.
 const LabelType = "label"
 
-// Page is what a counters file has served of a reading: which families under which name,
-// TYPE and HELP, and with which labels. It is never written to.
+// Page selects what of a reading a counters file serves: which families under which name, TYPE
+// and HELP, and with which labels. It is never modified.
 type Page struct {
 	fields []Counter // in the order of their ids, as the exporter has them; Field is Page.Field's
 	others []Field

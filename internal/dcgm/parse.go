@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Outputs are what commands printed on stdout, nil or empty where one was not
-// run, failed or is not there.
+// Outputs are the stdout of commands, nil or empty if one was not run, failed or is missing.
 type Outputs struct {
 	Discovery []byte // dcgmi discovery -l
 	Hierarchy []byte // dcgmi discovery -c
@@ -25,8 +24,8 @@ type Outputs struct {
 // it is slow and long.
 func (o *Outputs) HasMIG() bool { return strings.Contains(string(o.List), "(UUID: "+migPrefix) }
 
-// board is what one command, or all of them, print of a board. Texts are "" if
-// they are not known.
+// board is the output of one command, or of all of them, about a board. Texts are "" if they are
+// not known.
 type board struct {
 	Device
 	index     string // nvidia-smi's

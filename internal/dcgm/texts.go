@@ -13,7 +13,7 @@ const NumTexts = 8
 type Text struct {
 	// ID is DCGM's number.
 	ID int
-	// Names are what counters files call it: the older, and DCGM 4.6's.
+	// Names are its names in counters files: the older, and DCGM 4.6's.
 	Names []string
 }
 

@@ -58,8 +58,8 @@ func NewWriter(hostname, jobs string, logger *slog.Logger) *Writer {
 	return w
 }
 
-// Serve has what is to be passed on of the readings chosen by a Page, nil for all of it.
-// It is to be called before the first Write.
+// Serve makes a Page select what is passed on of the readings, nil for all of it. It is to be
+// called before the first Write.
 func (w *Writer) Serve(p *Page) {
 	w.page, w.counted = p, map[string]*tally{}
 }

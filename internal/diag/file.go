@@ -141,7 +141,7 @@ func explainSyntax(err error, body []byte) *Problem {
 	return &Problem{Line: line, Text: "no YAML: " + text + "; check quotes, and the indentation, which must be spaces"}
 }
 
-// unknownAnchor is what yaml.v3 says of an alias.
+// unknownAnchor is the error of yaml.v3 for an alias.
 var unknownAnchor = regexp.MustCompile(`^unknown anchor ('.*') referenced`)
 
 // culprit returns the line of body that yaml.v3 means where it names none: that of the

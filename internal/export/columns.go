@@ -15,7 +15,7 @@ type Column struct {
 	cell func(dst []byte, r *row) []byte
 }
 
-// row is what a row of the CSV is made from.
+// row is the input of a row of the CSV.
 type row struct {
 	snapshot *canonical.Snapshot
 	index    int // of the device

@@ -12,7 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
-// absent is what was not read; it is never shown as 0.
+// absent marks a reading that was not read, which is never shown as 0.
 const absent = "--"
 
 // column is one column of the table.

@@ -62,7 +62,7 @@ type budget struct {
 	usage  usage
 }
 
-// usage is what became of requests since the start.
+// usage counts the outcomes of requests since the start.
 type usage struct {
 	Taken, Max  int  // places now: all of them taken is 503 for the next scrape,
 	Stalled     bool // unless a client can be cut in its place
@@ -222,7 +222,7 @@ type place struct {
 	written int
 }
 
-// deadliner is what a client is cut by.
+// deadliner sets the deadline that disconnects a client.
 type deadliner interface{ SetWriteDeadline(time.Time) error }
 
 // connectionOf returns what http.ResponseController would set deadlines of, without

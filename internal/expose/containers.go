@@ -59,7 +59,7 @@ var containerReadings = []struct {
 	{"mem_clock", canonical.MemoryClock, 1, 1e6},
 }
 
-// containerFilter is what the query asks for; what is "" lets everything through.
+// containerFilter is the filter in the query; "" matches everything.
 type containerFilter struct {
 	node, namespace, pod, container string
 }
@@ -153,7 +153,7 @@ func holdersOf(s *canonical.Snapshot, device int) int {
 	return 0
 }
 
-// useOf is what an allocation uses of its device by itself.
+// useOf returns the measured use of an allocation.
 func useOf(s *canonical.Snapshot, allocation int) canonical.Use {
 	if allocation < len(s.Frame.Uses) {
 		return s.Frame.Uses[allocation]

@@ -44,7 +44,7 @@ func (f Form) deviceFamilies() []deviceFamily {
 	return thin(list)
 }
 
-// deviceFamilies are those of the full form.
+// deviceFamilies are the families of the full form.
 func deviceFamilies() []deviceFamily {
 	var list []deviceFamily
 	for f := range canonical.NumFields {

@@ -23,7 +23,7 @@ type glancer interface {
 type gpuView struct {
 	Name, Model       string
 	Real, Util, Class string
-	// State is that of health, or gone.
+	// State is the health state, or gone.
 	State, Conditions, Action string
 	Memory, Power             string
 	Holders                   string
@@ -48,7 +48,7 @@ func (v *sourceView) addDevices(f Source) {
 	}
 }
 
-// nameOf is what a device is called in a row.
+// nameOf returns the name of a device in a row.
 func nameOf(d *canonical.Device) string {
 	name := d.GPU
 	if d.IsInstance() {

@@ -26,7 +26,7 @@ type handovers struct {
 type holder struct {
 	device   canonical.Identity
 	hostname string
-	// label is what else the series of an allocation differ in.
+	// label is the other label in which series of an allocation differ.
 	label struct {
 		workload   canonical.Workload
 		kind, name string
@@ -34,7 +34,7 @@ type holder struct {
 	code uint32 // the XID, of which XIDChanges of the account is the count
 }
 
-// handover is what is served of a holder.
+// handover is the served state of a holder.
 type handover struct {
 	source  string // that has it
 	offset  canonical.Account
@@ -235,7 +235,7 @@ func sum(a, b *canonical.Account) canonical.Account {
 	return c
 }
 
-// difference is what sum adds to b to give what counts of a.
+// difference returns what sum adds to b to give the counters of a.
 func difference(a, b *canonical.Account) (d canonical.Account) {
 	d.Observed = a.Observed - b.Observed
 	d.Known = a.Known - b.Known

@@ -61,7 +61,7 @@ const (
 	longestName = 120
 )
 
-// landingView is what the page shows.
+// landingView is the content of the page.
 type landingView struct {
 	Version   string
 	Pprof     bool
@@ -80,7 +80,7 @@ func (v *landingView) Full() bool { return v.Usage.full(1) }
 // Cut reports whether clients were cut.
 func (v *landingView) Cut() bool { return v.Usage.CutForRate+v.Usage.CutForPlace > 0 }
 
-// sourceView is what the page shows of one source.
+// sourceView is the content of the page for one source.
 type sourceView struct {
 	canonical.Source
 	Up      bool

@@ -6,9 +6,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// layout is what the series of some sources' devices and allocations repeat in
-// every exposition until one comes or goes. It is immutable and shared by all
-// scrapes.
+// layout is the part of the series of some sources' devices and allocations that is repeated in
+// every exposition until one comes or goes. It is immutable and shared by all scrapes.
 type layout struct {
 	keys    []key // of the sources it was made for
 	sources []sourceText
@@ -38,9 +37,8 @@ func (t *sourceText) addInfo(d *canonical.Device, shown bool) {
 	t.fabric.end()
 }
 
-// key is what the texts of a source depend on; all nil for one that could not be
-// read. Holding the pointers keeps a new one from getting the address of an old
-// one.
+// key identifies the state that the texts of a source depend on; all nil for one that could not
+// be read. Holding the pointers keeps a new one from getting the address of an old one.
 type key struct {
 	topology *canonical.Topology
 	roster   *canonical.Roster

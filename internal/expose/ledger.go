@@ -126,7 +126,7 @@ func fillShare(values []float64, s *canonical.Snapshot, row int) {
 	}
 }
 
-// ofUse is what an allocation uses, where the source says it.
+// ofUse returns the use of an allocation, if the source measures it.
 func ofUse(value func(*canonical.Use) float64) rowFiller {
 	return func(values []float64, s *canonical.Snapshot, row int) {
 		values[0] = math.NaN()

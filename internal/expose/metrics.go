@@ -12,9 +12,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// contentType is that of the text format. It is never OpenMetrics, whatever the
-// scraper would rather have: counters that are passed through lack the _total
-// that it demands.
+// contentType is that of the text format. It is never OpenMetrics, even if the scraper prefers
+// it: counters that are passed through lack the _total that it requires.
 const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
 // statusClientGone is nginx's word for a client that did not wait. An empty 200

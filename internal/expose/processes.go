@@ -37,7 +37,7 @@ func newProcesses(opts *Options) *processes {
 	return &processes{opts.Processes, opts.Sources, opts.ExposeProcesses, opts.Timeout, make(chan struct{}, 1)}
 }
 
-// processesView is what is served.
+// processesView is the served document.
 type processesView struct {
 	Processes  []processView `json:"processes"`
 	Incomplete string        `json:"incomplete,omitempty"`
@@ -156,8 +156,8 @@ func bytesOf(v float64) *uint64 {
 	return &n
 }
 
-// proxyHeaders are what proxies add to a request that they pass on: who sent it is
-// not who it comes from.
+// proxyHeaders are headers that proxies add to a request that they pass on: the sender is then
+// not the client.
 var proxyHeaders = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Forwarded", "Via"}
 
 // isLocal reports whether a request appears to come from this machine.

@@ -2,20 +2,19 @@ package expose
 
 import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
-// rows are what a family has series of: the devices of a source, or its
-// allocations. They are numbered as in the Roster and behind it the missed, or as
-// in the AllocationRoster.
+// rows are the subjects of a family's series: the devices of a source, or its allocations. They
+// are numbered as in the Roster followed by the missed, or as in the AllocationRoster.
 type rows struct {
-	// labels are what all series of a row have. They are empty for a device whose
-	// series are another source's, and for its allocations.
+	// labels are common to all series of a row. They are empty for a device whose series are
+	// another source's, and for its allocations.
 	labels texts
-	// kinds are those of the devices, or of the devices of the allocations.
+	// kinds are the kinds of the devices, or of the devices of the allocations.
 	kinds []kind
 	// upto is how many rows there are within each reach.
 	upto [numReaches]int
 }
 
-// subject is what rows are.
+// subject is the kind of rows.
 type subject uint8
 
 const (
@@ -126,7 +125,7 @@ type slot struct{ hostname, gpu string }
 // only, whichever sources have its device.
 type claims struct {
 	devices map[canonical.Identity]bool
-	// slots are those of boards that have series: no board of unknown UUID is missed there.
+	// slots are the slots of boards with series: no board of unknown UUID is missed there.
 	slots map[slot]bool
 }
 

@@ -6,7 +6,7 @@ import "unicode/utf8"
 // a comma may trail or be missing, a newline may stand inside quotes, and NUL
 // bytes are passed over in some places and fatal in others.
 
-// itemKind is what blockItem found.
+// itemKind is the kind of item that blockItem found.
 type itemKind int
 
 const (

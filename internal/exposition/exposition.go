@@ -14,7 +14,7 @@ import (
 	"unsafe"
 )
 
-// Kind is what an entry of an exposition is.
+// Kind is the kind of an entry of an exposition.
 type Kind uint8
 
 // The kinds of entries.

@@ -30,7 +30,7 @@ type Processes struct {
 	waiting map[int]bool // the pids that are being read; guarded by mu
 }
 
-// description is what /proc gives of a process. What it does not give is "".
+// description is the information that /proc has about a process; "" if it has none.
 type description struct{ user, group, command string }
 
 // NewProcesses returns a reader of the machine whose procfs is mounted at proc. Users

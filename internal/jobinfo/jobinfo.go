@@ -119,7 +119,7 @@ func (d *Directory) look(now time.Time) {
 	}
 }
 
-// State returns how the last look went. One that has not come back is an error too.
+// State returns the outcome of the last look. A look that has not finished is an error too.
 func (d *Directory) State() State {
 	s := *d.state.Load()
 	if began := d.began.Load(); began != 0 && time.Since(time.Unix(0, began)) > patience {

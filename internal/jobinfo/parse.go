@@ -13,10 +13,10 @@ const (
 	maxText  = 256
 )
 
-// Info is what is known about a job; "" is not known.
+// Info is the information about a job; "" is not known.
 type Info struct{ User, Account, Partition string }
 
-// content is what a file says, and the first thing that is wrong in it.
+// content is the content of a file, and the first mistake in it.
 type content struct {
 	info Info
 	err  error

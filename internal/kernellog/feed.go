@@ -21,8 +21,8 @@ type Feed struct {
 	// Guarded by log.mu.
 	queue []pending
 	index map[kind]int // of the latest of a kind in queue
-	// boards are those of the latest Topology that are this machine's, by address, as
-	// Topology.At numbers them; known those of all.
+	// boards are the boards of the latest Topology that are on this machine, by address, as
+	// Topology.At numbers them; known are those on any machine.
 	topology *canonical.Topology
 	boards   map[string]int
 	devices  []int // of boards, in order

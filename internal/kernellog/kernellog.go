@@ -28,7 +28,7 @@ type Options struct {
 	Proc string
 	// MaxAge is how old a record may be when reading begins; older ones are left out.
 	MaxAge time.Duration
-	// Hostname is that of the switches.
+	// Hostname is the host name of the switches.
 	Hostname string
 	Logger   *slog.Logger
 }
@@ -55,7 +55,7 @@ type Log struct {
 	warned   map[string]bool
 }
 
-// Counts are what was read since the start.
+// Counts are the counts since the start.
 type Counts struct {
 	XIDs, SXIDs uint64
 	// Unmatched are XIDs of addresses at which no source reads a GPU of this machine.

@@ -31,7 +31,7 @@ type linkError struct {
 	meaning  meaning
 }
 
-// pattern is which bits of a word matter, and what they are.
+// pattern is the bits of a word that matter, and their values.
 type pattern struct{ mask, bits uint32 }
 
 func (p pattern) fits(word uint32) bool { return word&p.mask == p.bits }

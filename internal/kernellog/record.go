@@ -11,7 +11,7 @@ import (
 
 // record is the head of a record of the kernel's log.
 type record struct {
-	// priority is that of syslog: the facility times 8, and the level.
+	// priority is syslog's priority: the facility times 8, plus the level.
 	priority uint64
 	// since is when it was written, since the start of the machine.
 	since time.Duration

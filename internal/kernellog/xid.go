@@ -17,7 +17,7 @@ type xid struct {
 	process string
 }
 
-// meaning is what a record itself says of how grave it is, if it is decoded.
+// meaning is the severity that a record itself gives, if it is decoded.
 type meaning struct {
 	decoded  bool
 	severity canonical.Severity
@@ -99,7 +99,7 @@ var decoders = map[uint32]func(code uint32, text string) meaning{
 	154: decodeRecovery,
 }
 
-// recoveries are what the driver's recovery actions mean, by their number in its
+// recoveries are the meanings of the driver's recovery actions, by their number in its
 // nvmlDeviceGpuRecoveryAction_t.
 var recoveries = [...]meaning{
 	0: {true, canonical.SeverityNone, canonical.ActionNone},

@@ -68,7 +68,7 @@ type claim struct {
 	device          poolDevice
 }
 
-// resolution is which device a claim is.
+// resolution is the device of a claim.
 type resolution struct {
 	reference
 	known bool

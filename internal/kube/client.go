@@ -127,8 +127,8 @@ func access(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-// fromFile is what the current context of a kubeconfig gives; never the pod's service
-// account, which client-go takes in the place of a file that is empty.
+// fromFile returns the configuration of a kubeconfig's current context, never the pod's service account,
+// which client-go uses instead of an empty file.
 func fromFile(kubeconfig string) (*rest.Config, error) {
 	file, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// right is that of getting the objects of a resource in a namespace.
+// right is the right to get the objects of a resource in a namespace.
 type right struct {
 	resource  schema.GroupResource
 	namespace string // "" for what is in none
@@ -88,7 +88,7 @@ func (d *denials) forget(now time.Time) {
 	maps.DeleteFunc(d.until, func(_ right, until time.Time) bool { return now.Sub(until) > outOfUse })
 }
 
-// notes are what to grant, a note for each resource.
+// notes say what to grant, one for each resource.
 func (d *denials) notes() (notes []canonical.Note) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -108,7 +108,7 @@ func (d *denials) notes() (notes []canonical.Note) {
 	return notes
 }
 
-// note says what lacks without the right, in a namespace or in so many.
+// note says what is missing without the right, in a namespace or in a number of them.
 func note(r schema.GroupResource, namespace string, namespaces int) canonical.Note {
 	where := ""
 	switch {

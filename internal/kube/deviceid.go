@@ -4,8 +4,8 @@ import "strings"
 
 // reference names a device as the kubelet does, or as the ResourceSlices of its node.
 type reference struct {
-	// uuid is that of a board, GPU-…, or of a MIG device, MIG-…, in lower case; "" if
-	// minor names the board.
+	// uuid is the uuid of a board, GPU-…, or of a MIG device, MIG-…, in lower case; "" if minor
+	// names the board.
 	uuid string
 	// minor is the number of the board's device file: 0 of /dev/nvidia0.
 	minor string

@@ -310,7 +310,7 @@ func are(n int, word string) string {
 	return plain.Count(n, word) + verb
 }
 
-// where says which pods are looked for.
+// where describes the pods that are looked for.
 func (d *Discovery) where() string {
 	text := "pods"
 	if d.opts.Namespace != "" {

@@ -26,8 +26,7 @@ type part struct {
 	instance string
 }
 
-// migKind is what all MIG devices of a size have in common: on one board, or on the node
-// where parent is "".
+// migKind is common to all MIG devices of a size: on one board, or on the node if parent is "".
 type migKind struct{ parent, profile string }
 
 // homeless is a hold of a MIG device of which the instance is not known.
@@ -36,7 +35,7 @@ type homeless struct {
 	uuid string
 }
 
-// found is what became of the holds of an answer.
+// found is the outcome for the holds of an answer.
 type found struct {
 	holders [][]canonical.Workload // of each device of the topology
 	matched []bool                 // of each hold

@@ -63,7 +63,7 @@ type cluster struct {
 	owners *answers[types.UID, *metav1.OwnerReference] // of owners; nil if nothing owns one
 }
 
-// obstacles are what keeps an API server that answers from giving what it is asked for.
+// obstacles are the reasons why an API server that answers does not return an object.
 type obstacles struct {
 	denials  *denials
 	troubles *troubles

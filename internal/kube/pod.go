@@ -58,7 +58,7 @@ func compareExporters(a, b Exporter) int {
 	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.UID, b.UID))
 }
 
-// podObject is what is read of a Pod, in the words of its API.
+// podObject is the part of a Pod that is read, in the terms of its API.
 type podObject struct {
 	Metadata struct {
 		Name, Namespace, UID, ResourceVersion string

@@ -59,7 +59,7 @@ type Resolver struct {
 	pods *recent[Pod, *entry]
 }
 
-// entry is what is known about a pod.
+// entry is the state of a pod.
 type entry struct {
 	owner    Owner // zero where it is not known
 	answered bool
@@ -208,7 +208,7 @@ func (r *Resolver) fail(pod Pod, err error) {
 	}
 }
 
-// standing is what is known about a pod's owner.
+// standing is the state of the look-up of a pod's owner.
 type standing uint8
 
 const (

@@ -35,8 +35,8 @@ var builtIn = map[schema.GroupVersionKind]resource{
 	nodeKind: {schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, false},
 }
 
-// nodeKind is what mirror pods belong to: those that the kubelet runs from files. Nothing
-// owns a node that could be of interest.
+// nodeKind is the owner of mirror pods, which the kubelet runs from files. The owners of a node
+// are of no interest.
 var nodeKind = schema.GroupVersionKind{Version: "v1", Kind: "Node"}
 
 func inNamespace(group, name string) resource {

@@ -25,7 +25,7 @@ const (
 	maxResourceAnswer = 32 << 20
 )
 
-// resourceVersions are those of the API, the newest first: all of them are read alike.
+// resourceVersions are the versions of the API, the newest first: all of them are read alike.
 var resourceVersions = [...]string{"v1", "v1beta2", "v1beta1"}
 
 // resourceSlice is as much of one as we need.

@@ -12,7 +12,7 @@ const (
 	results
 )
 
-// resultWords are what telemetry calls the results.
+// resultWords are the names of the results in telemetry.
 var resultWords = [results]string{"found", "absent", "denied", "failed", "dropped"}
 
 // Results are the words by which Counts.Lookups are indexed.

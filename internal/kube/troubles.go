@@ -32,7 +32,7 @@ type troubles struct {
 	byKind map[schema.GroupKind]*trouble // knownKinds at most; more are asked for each time
 }
 
-// trouble is that of one kind.
+// trouble is the trouble of one kind.
 type trouble struct {
 	cause string
 	pause time.Duration

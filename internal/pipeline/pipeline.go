@@ -81,7 +81,7 @@ type Pipeline struct {
 	// notes returns problems of a source that can be read; nil if it has no such notes.
 	notes func() []source.Note
 
-	// ctx is that of every read; cancel ends it with the pipeline.
+	// ctx is the context of every read; cancel ends it with the pipeline.
 	ctx    context.Context
 	cancel context.CancelFunc
 

@@ -9,7 +9,7 @@ import (
 // Label is one label of a series, its value unescaped.
 type Label = exposition.Label
 
-// Family is what a Dict knows of one metric family.
+// Family is what a Dict knows about one metric family.
 type Family struct {
 	Name string
 	// Help is the text of the family's first HELP line in the last scan, still

@@ -61,7 +61,7 @@ type Scanner struct {
 	labels  []Label
 }
 
-// blockNote is what a Scanner remembers of a label block.
+// blockNote is what a Scanner remembers about a label block.
 type blockNote struct {
 	next uint32 // the block that came behind it last time, or none
 	scan uint32 // the last scan that saw it
@@ -69,7 +69,7 @@ type blockNote struct {
 	plain bool
 }
 
-// familyNote is what a Scanner remembers of a family.
+// familyNote is what a Scanner remembers about a family.
 type familyNote struct {
 	scan, help uint32 // the last scan that saw it, and its HELP
 }

@@ -18,8 +18,8 @@ import (
 	"strings"
 )
 
-// standardLibrary is what we call the module of Go's own packages, as Go's vulnerability
-// database does.
+// standardLibrary is our name for the module of Go's own packages, which Go's vulnerability
+// database uses too.
 const standardLibrary = "stdlib"
 
 // program is a kpulse-proxy that was built.

@@ -66,8 +66,8 @@ func sorted(errs []error) (ofRules map[ruleKey][]error, others []error) {
 	return ofRules, others
 }
 
-// remedies are what to do about the errors of rulefmt that begin with a text, and the
-// key of the rule that they are about.
+// remedies say what to do about errors of rulefmt that begin with a text, and name the key of the
+// rule that they are about.
 var remedies = []struct{ begin, key, remedy string }{
 	{"only one of 'record' and 'alert'", "", "make two rules of it"},
 	{"one of 'record' or 'alert'", "", "add record: and the name of the series to make"},

@@ -49,7 +49,7 @@ func Load(opts Options, patterns ...string) (*Set, diag.Problems) {
 	return l.set, append(problems, l.problems()...)
 }
 
-// loader is what the readers of all files have in common.
+// loader is the state that the readers of all files share.
 type loader struct {
 	opts     Options
 	set      *Set

@@ -35,8 +35,8 @@ type reader struct {
 // finding is a problem of a rule file.
 type finding struct {
 	diag.Problem
-	// alike is what may be so of many rules of a file, such as "reach back beyond the
-	// window": they are then reported in one line.
+	// alike is a problem that many rules of a file may share, such as "reach back beyond the
+	// window"; it is then reported in one line.
 	alike string
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// StreamCounts is what a stream has counted and StreamStats has not collected yet. The
-// stream adds to it; only StreamStats reads it, because reading resets it.
+// StreamCounts are the counts of a stream that StreamStats has not collected yet. The stream adds
+// to them; only StreamStats reads them, because reading resets them.
 type StreamCounts struct {
 	// Period is set before the first tick; with 0 none is ever missed.
 	Period time.Duration

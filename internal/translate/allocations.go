@@ -7,8 +7,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// allocation is what the Translator keeps of one from reading to reading. Its device
-// has a key of its own, since Device is an index into the latest Topology only.
+// allocation is what the Translator remembers about an allocation from reading to reading. Its
+// device has a key of its own, since Device is an index into the latest Topology only.
 type allocation struct {
 	device key
 	canonical.Allocation

@@ -19,7 +19,7 @@ func (c claimedMIG) clone() claimedMIG {
 // isClaimed reports whether v is of a board, and its workload holds an instance of it.
 func (v *variant) isClaimed() bool { return !v.IsInstance() && v.claimed != claimedMIG{} }
 
-// claimedKind is what all MIG devices of a profile on a board have in common.
+// claimedKind is common to all MIG devices of a profile on a board.
 type claimedKind struct {
 	board   int32
 	profile string

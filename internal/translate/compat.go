@@ -7,8 +7,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// compat is what a Translator knows in order to render readings in other versions. Ids
-// of families and blocks are those of the Dict, as everywhere in it.
+// compat is the state that a Translator needs to render readings in other versions. Ids of
+// families and blocks are those of the Dict.
 type compat struct {
 	versions   []Version
 	whole      bool // nothing of the source itself is served
@@ -46,7 +46,7 @@ type derivation struct {
 	quantity, from int
 }
 
-// compatFamily is what is known about a family of the source.
+// compatFamily is the state of a family of the source.
 type compatFamily struct {
 	own   int   // the family of ours that it is by its name, -1 for none
 	gives int   // the quantity, -1 for none that we have words for

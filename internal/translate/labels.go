@@ -119,19 +119,19 @@ var labelNames = map[string]role{
 	"pod_template_hash":                   rolePodTemplateHash,
 }
 
-// exportedPrefix is what Prometheus puts in front of a label that its target has too: the
+// exportedPrefix is the prefix that Prometheus adds to a label that its target also has: the
 // plain one beside it is the target's.
 const exportedPrefix = "exported_"
 
 // podUIDLabel is on the rows of pods where dcgm-exporter looks at their processes.
 const podUIDLabel = "pod_uid"
 
-// variant is what the labels of a row give of its device and its allocation. Rows of
-// one device may differ in it, and rows that differ only in other labels share one.
+// variant is the device and the allocation in the labels of a row. Rows of one device may differ
+// in it, and rows that differ only in other labels share one.
 type variant struct {
 	canonical.Device
-	// allocation is that of the row, without the index of its device. It has no
-	// Workload where the device is free.
+	// allocation is the row's allocation, without the index of its device. It has no Workload if
+	// the device is free.
 	allocation canonical.Allocation
 	claimed    claimedMIG
 	// exported is set where Prometheus renamed the pod of the row, and target where the
@@ -140,7 +140,7 @@ type variant struct {
 	// nameless is set where the exporter could not learn the UID of the row's pod, by which
 	// it knows its processes.
 	nameless bool
-	// over is what a label that is longer than allowed costs.
+	// over is the loss caused by a label that is longer than allowed.
 	over excess
 }
 

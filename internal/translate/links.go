@@ -18,7 +18,7 @@ var linkFamilies = []string{"DCGM_FI_DEV_NVLINK_GET_STATE", "DCGM_FI_DEV_NVLINK_
 // maxLinks bounds the numbers of links: a board with NVLink 5 has 18.
 const maxLinks = 64
 
-// linkRow is what a label block is of.
+// linkRow is the board and link that a label block is of.
 type linkRow struct {
 	board  int32 // in the topology, below 0 for none
 	number uint8

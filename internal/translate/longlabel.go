@@ -9,8 +9,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// excess is what a label that is longer than Options.MaxLabelValue costs, the least first. A
-// GPU is lost only if it cannot be told from others without the label.
+// excess is the loss caused by a label that is longer than Options.MaxLabelValue, the least
+// first. A GPU is lost only if it cannot be told from others without the label.
 type excess uint8
 
 const (
@@ -27,7 +27,7 @@ var excessWords = [...]string{
 	excessDevice: "its GPU is left out",
 }
 
-// excessOf is what each role costs. Of those that are not here it matters only whether a row
+// excessOf is the loss for each role. For roles that are not listed it matters only whether a row
 // has the label.
 var excessOf = func() (costs [numRoles]excess) {
 	for r := range numRoles {

@@ -83,7 +83,7 @@ type Translator struct {
 	labels         []raw.Label
 }
 
-// family is what is known about a family id.
+// family is the state of a family id.
 type family struct {
 	rule    *rule // nil if we have no name for it
 	unknown bool  // it is the vendor's and has no rule

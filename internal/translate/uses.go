@@ -20,7 +20,7 @@ import (
 // use it. Drivers before 510 count what they keep for themselves, up to some 600 MiB.
 const unseenMemory = 1 << 30
 
-// pod is what the exporter gives values of: a device that a pod has.
+// pod is a device that a pod holds and that the exporter gives values of.
 type pod struct {
 	device         int
 	namespace, pod string
@@ -82,8 +82,8 @@ func (t *Translator) use(dst *canonical.Frame, variant int32, r *rule, value flo
 	}
 }
 
-// resolveUses makes of what pods' rows said what each allocation used. The devices' own
-// readings must be there.
+// resolveUses computes the use of each allocation from the rows of pods. The devices' own
+// readings must be filled in.
 func (t *Translator) resolveUses(dst *canonical.Frame) {
 	for i := range dst.Uses {
 		if u := &dst.Uses[i].NVMLUtilization; !canonical.Given(*u) && canonical.Given(t.utilRatios[i]) {

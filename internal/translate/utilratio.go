@@ -101,7 +101,7 @@ func unitOfHelp(help string) Unit {
 	return ""
 }
 
-// utilRatio is what a Translator knows of the family utilRatioName.
+// utilRatio is what a Translator knows about the family utilRatioName.
 type utilRatio struct {
 	family         int // its id, or -1
 	percent, ratio *rule

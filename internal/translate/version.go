@@ -34,7 +34,7 @@ type versionInfo struct {
 	types map[canonical.Field]canonical.Type
 }
 
-// labelName is what a version calls a label.
+// labelName is the name of a label in a version.
 type labelName struct {
 	role role
 	name string

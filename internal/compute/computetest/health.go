@@ -76,8 +76,8 @@ func fewerLinks(history []Reading) bool {
 	return true
 }
 
-// finding is what is found about a condition: whether it was read, and where it is raised,
-// in which state of two, "" if it has one.
+// finding is the result for a condition: whether it was read and, if raised, in which of two
+// states; "" if it has only one.
 type finding struct {
 	read, raised bool
 	state        string

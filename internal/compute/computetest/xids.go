@@ -9,7 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Codes is what the XIDs of a history amount to.
+// Codes is the result of a history's XIDs.
 type Codes struct {
 	Told   bool  // of XIDs in the last reading, or of there being none
 	Fatal  []int // what holds, in ascending order
@@ -18,7 +18,7 @@ type Codes struct {
 
 var (
 	fatal = []int{46, 48, 62, 64, 79, 95, 109, 110, 119, 120, 136, 140, 143, 151, 155, 156, 158}
-	// uncoupled are those of them that the driver's recovery action does not follow.
+	// uncoupled are the codes that the driver's recovery action does not follow.
 	uncoupled = []int{46, 119, 140, 151}
 	// harmless are all codes of the table that neither kill nor warn.
 	harmless = []int{

@@ -217,7 +217,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// filter is what a request selects.
+// filter is the selection of a request.
 type filter struct {
 	namespace, node string
 	labels          map[string]string

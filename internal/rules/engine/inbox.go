@@ -17,7 +17,7 @@ const (
 	leastGap = 950 * time.Millisecond
 )
 
-// reading is what became of reading a source.
+// reading is the outcome of reading a source.
 type reading struct {
 	source   string
 	at       time.Time

@@ -37,7 +37,7 @@ func (q querier) Select(_ context.Context, ordered bool, hints *storage.SelectHi
 	return found
 }
 
-// errNoMetadata is what answers requests that PromQL never makes.
+// errNoMetadata answers requests that PromQL never makes.
 var errNoMetadata = errors.New("the rule engine's store knows series only")
 
 // LabelValues implements storage.LabelQuerier. PromQL does not ask for them.

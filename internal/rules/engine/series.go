@@ -74,5 +74,5 @@ func (s *series) isStale() bool {
 	return ok && value.IsStaleNaN(x.F)
 }
 
-// staleMarker is what Prometheus stores where a series ended.
+// staleMarker is the value that Prometheus stores when a series ends.
 func staleMarker() float64 { return math.Float64frombits(value.StaleNaN) }

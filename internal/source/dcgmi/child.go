@@ -62,8 +62,8 @@ func startChild(path string, args []string) (*child, error) {
 	return c, nil
 }
 
-// environment is what a child inherits: all but CUDA_VISIBLE_DEVICES. DCGM warns of
-// that variable in lines between its rows; which GPUs we show, we choose ourselves.
+// environment is the environment of a child, without CUDA_VISIBLE_DEVICES. DCGM warns of that
+// variable in lines between its rows, and we select the GPUs ourselves.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CUDA_VISIBLE_DEVICES=") })
 }

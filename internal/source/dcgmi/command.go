@@ -180,8 +180,8 @@ func (a *answer) failure(path, subsystem, what string) *source.Error {
 	return refused("dcgmi "+subsystem, what, a.code, a.signal, a.printed())
 }
 
-// printed is what the command printed on stderr, and last on stdout: dcgmi prints errors
-// there too, behind all else.
+// printed is the output of the command on stderr, followed by that on stdout: dcgmi prints errors
+// there too, after everything else.
 func (a *answer) printed() string {
 	return a.stderr + string(a.stdout[max(len(a.stdout)-tailSize, 0):])
 }

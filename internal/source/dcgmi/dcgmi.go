@@ -58,8 +58,8 @@ type Options struct {
 	JobMappingDir string
 	// Hostname is the label hostname of all series; "" is none.
 	Hostname string
-	// Page is what of a reading is to be passed on; nil is all. All of Fields is read
-	// nevertheless.
+	// Page selects what of a reading is passed on; nil selects all. All of Fields is read in any
+	// case.
 	Page *dcgm.Page
 	// Logger logs what is in no error of Read. Nil discards it.
 	Logger *slog.Logger

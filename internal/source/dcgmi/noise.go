@@ -22,7 +22,7 @@ const (
 // errNoise ends a child that prints on and on, and no rows.
 var errNoise = errors.New("it was stopped after a mebibyte of that")
 
-// noise is what a child prints that is no row.
+// noise is the output of a child that is not a row.
 type noise struct {
 	bytes int       // since the last row
 	since time.Time // when some was first seen before the first row, zero for none

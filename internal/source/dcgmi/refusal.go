@@ -150,7 +150,7 @@ func unknownFieldIn(text string) (unknownField, bool) {
 	return unknownField(id), err == nil
 }
 
-// quoted is what dcgmi printed, behind a colon, "" if it printed nothing.
+// quoted is the output of dcgmi, after a colon, "" if it printed nothing.
 func quoted(text string) string {
 	if line := errorLine(text); line != "" {
 		return ": " + strconv.Quote(line)

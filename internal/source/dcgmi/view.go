@@ -22,8 +22,8 @@ const (
 // errNoIdentity is why there is no answer when identityGrace is over.
 var errNoIdentity = fmt.Errorf("no answer within %s of the start", identityGrace)
 
-// view is what the node is known to have, and what of it is watched. It is
-// replaced, never written to.
+// view is what is known about the node's devices, and which of them are watched. It is replaced,
+// never modified.
 type view struct {
 	inventory dcgm.Inventory
 	mig       []dcgm.MIGPlace

@@ -95,7 +95,7 @@ func unresolved(err error) bool {
 	return ok && e.IsNotFound
 }
 
-// letIn is what to do where the upstream asks for credentials.
+// letIn is what to do if the upstream asks for credentials.
 const letIn = "give credentials that it accepts, in " + httpConfig + " or in KPULSE_SOURCE: http://USER:PASSWORD@ADDRESS/…"
 
 // statusRemedies by HTTP status; others have the remedy of their class.
@@ -240,7 +240,7 @@ func (w *web) notMetrics(b *raw.Batch) *source.Error {
 	}
 }
 
-// crlf is what is wrong with a body that HasCRLF.
+// crlf is the problem of a body that HasCRLF.
 const crlf = "the lines of the body end in CRLF (\\r\\n), which Prometheus does not read"
 
 // fill puts the upstream's URL and host into a symptom's text.

@@ -24,7 +24,7 @@ const (
 	defaultMaxBody = 64 << 20
 	// defaultTimeout bounds one Read. It is Prometheus' default scrape_timeout.
 	defaultTimeout = 10 * time.Second
-	// defaultUserAgent is what upstream sees in its log.
+	// defaultUserAgent is the name that upstreams see in their log.
 	defaultUserAgent = "kpulse-proxy"
 )
 
@@ -46,10 +46,10 @@ type Options struct {
 	Client *http.Client
 	// SetBy names what the target was set by, for remedies; "" if that is the flag.
 	SetBy string
-	// Name is what people know the source by; "" is its URL or path.
+	// Name is the name of the source in messages; "" is its URL or path.
 	Name string
-	// Look is what else to look at where the exporter cannot be read, for remedies. With it
-	// they name no other source: this one was found.
+	// Look is what else to check if the exporter cannot be read, for remedies. With it they name
+	// no other source, because this one was discovered.
 	Look string
 }
 

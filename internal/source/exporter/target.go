@@ -13,7 +13,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// target is what a user named as the source: a URL, or the path of a file.
+// target is the source that a user named: a URL, or the path of a file.
 type target struct {
 	url  *url.URL // http or https, nil for a file
 	path string

@@ -90,9 +90,9 @@ func isTrue(summary uint8) func(uint32) uint8 {
 	}
 }
 
-// aspects are those of the mask. A route that is given up, and a configuration that does
-// not fit, keep the board from its peers; with less bandwidth, or while it recovers, it
-// reaches them.
+// aspects are the aspects of the mask. A route that is given up, and a configuration that does
+// not fit, keep the board from its peers; with less bandwidth, or while it recovers, it reaches
+// them.
 var aspects = [...]aspect{
 	{nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_DEGRADED_BW, nvml.GPU_FABRIC_HEALTH_MASK_WIDTH_DEGRADED_BW, isTrue(nvml.GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY)},
 	{nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_RECOVERY, nvml.GPU_FABRIC_HEALTH_MASK_WIDTH_ROUTE_RECOVERY, isTrue(nvml.GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY)},

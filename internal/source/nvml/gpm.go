@@ -17,7 +17,7 @@ const (
 	gpmMetricsCall   = "nvmlGpmMetricsGet"
 )
 
-// gpmCalls are what the library must have for GPM.
+// gpmCalls are the functions of the library that GPM needs.
 var gpmCalls = [...]string{gpmSupportCall, gpmAllocCall, gpmSampleCall, gpmMetricsCall, "nvmlGpmSampleFree"}
 
 // gpmLeast is the least time between two samples of a pair. nvml.h wants more than
@@ -39,7 +39,7 @@ const (
 	mebibyteRate = mebibyte
 )
 
-// gpmMetrics are what DCGM reads through GPM too.
+// gpmMetrics are the metrics that DCGM also reads through GPM.
 var gpmMetrics = [...]gpmMetric{
 	{nvml.GPM_METRIC_GRAPHICS_UTIL, "GRACT", percent, false},
 	{nvml.GPM_METRIC_SM_UTIL, "SMACT", percent, false},

@@ -14,7 +14,7 @@ import (
 // values is a question to the links themselves.
 const linkErrorsPause = 10 * time.Second
 
-// linkErrorFields are what NVLink 5 counts, and the ratios of bit errors.
+// linkErrorFields are the counters of NVLink 5, and the ratios of bit errors.
 var linkErrorFields = [...]struct {
 	id     uint32
 	column string

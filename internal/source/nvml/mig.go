@@ -20,7 +20,7 @@ const (
 	migIDCall    = "nvmlDeviceGetGpuInstanceId"
 )
 
-// migCalls are what the library must have for MIG.
+// migCalls are the functions of the library that MIG needs.
 var migCalls = [...]string{migModeCall, migCountCall, migCall, migIDCall, gpmMIGSampleCall}
 
 // instanceStride is above every GPU instance id: it makes entity ids of them that

@@ -40,9 +40,9 @@ type Options struct {
 	JobMappingDir string
 	// Hostname is the label hostname of all series; "" is none.
 	Hostname string
-	// Page is what of a reading is to be passed on; nil is all.
+	// Page selects what of a reading is passed on; nil selects all.
 	Page *dcgm.Page
-	// LibraryPath is what dlopen is given; "" is libnvidia-ml.so.1.
+	// LibraryPath is the argument of dlopen; "" is libnvidia-ml.so.1.
 	LibraryPath string
 	// Logger logs what is in no error of Read. Nil discards it.
 	Logger *slog.Logger

@@ -13,7 +13,7 @@ type reading struct {
 	// call is NVML's name of the function. If the library has no such symbol, it
 	// must not be called: the process would end.
 	call string
-	// columns are those of dcgm.Fields that the call fills.
+	// columns are the columns of dcgm.Fields that the call fills.
 	columns []string
 	// ask writes the values of the columns to v, in the exporter's units.
 	ask func(d nvml.Device, v []float64) nvml.Return
@@ -75,7 +75,7 @@ var memoryReadings = [...]reading{
 	{call: "nvmlDeviceGetMemoryInfo", columns: []string{"FBTTL", "FBUSD", "FBFRE"}, ask: memoryBefore510},
 }
 
-// number is what NVML's functions return.
+// number is the type of a value that NVML's functions return.
 type number interface{ ~int | ~uint32 | ~uint64 }
 
 // one makes a reading of a function that returns a single number, which is

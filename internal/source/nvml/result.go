@@ -10,9 +10,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
-// result is what one round over a board gave. The worker of the board writes it,
-// and then the goroutine that reads the source has it until it asks for the next
-// but one.
+// result is the outcome of one round over a board. The worker of the board writes it, and then
+// the goroutine that reads the source has it until it asks for the next but one.
 type result struct {
 	begun time.Time // when the round was asked for
 	lost  bool      // the board is, and has no values

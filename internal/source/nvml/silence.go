@@ -14,7 +14,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// silenceRemedy is what to do where NVML does not report XIDs.
+// silenceRemedy is what to do if NVML does not report XIDs.
 const silenceRemedy = "see dmesg for them, or read them with --backend=dcgm"
 
 // silence records why NVML does not report XIDs. It may be used by any goroutine.

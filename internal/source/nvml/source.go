@@ -24,8 +24,8 @@ const (
 	patience = .5
 	// longest is how long a reading waits for the first board at all.
 	longest = 5 * time.Second
-	// firstWindow is what the first reading's rates and averages are of. It is more
-	// than gpmLeast, and short enough for one who waits for a single reading.
+	// firstWindow is the window of the first reading's rates and averages. It is more than
+	// gpmLeast, and short enough to wait for a single reading.
 	firstWindow = 200 * time.Millisecond
 	// closeTimeout bounds Close: a call that hangs in the driver cannot be ended.
 	closeTimeout = time.Second
@@ -81,7 +81,7 @@ type Source struct {
 	trouble [2]*source.Error // by stream
 }
 
-// state is what the reading goroutine knows of a worker.
+// state is what the reading goroutine knows about a worker.
 type state struct {
 	*worker
 	busy     bool

@@ -69,7 +69,7 @@ const (
 	lostRemedy = "see dmesg for XID 79; reset it with nvidia-smi --gpu-reset, or reboot"
 )
 
-// publish makes what Streams returns of boards without readings.
+// publish makes the result of Streams, for boards without readings.
 func (s *Source) publish() {
 	failing, unprofiled := s.failing(), s.unprofiled()
 	s.mu.Lock()
@@ -168,7 +168,7 @@ func (s *Source) Version() string {
 	return ""
 }
 
-// describe makes what Version returns, if that has changed.
+// describe makes the result of Version, if that has changed.
 func (s *Source) describe() {
 	var parts []string
 	if s.lib.driver != "" {

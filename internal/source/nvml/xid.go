@@ -13,7 +13,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// eventCalls are what the library must have for XIDs.
+// eventCalls are the functions of the library that XIDs need.
 var eventCalls = [...]string{"nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetWait", "nvmlEventSetFree"}
 
 // migParentCall finds the board of a MIG device.

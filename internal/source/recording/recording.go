@@ -67,7 +67,7 @@ type Recording struct {
 	// local.
 	Source string
 	Caps   source.Caps
-	// Start is what all times of the recording count from.
+	// Start is the origin of all times of the recording.
 	Start time.Time
 	// Asked lists when the source was asked for each reading that it gave, in
 	// the order of the recording. Clocks may have been set back in between.

@@ -44,7 +44,7 @@ func newWriter(src source.Source, host string) *writer {
 	return w
 }
 
-// crcTable is that of CRC-32C, which processors have an instruction for.
+// crcTable is the table of CRC-32C, for which processors have an instruction.
 func crcTable() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 // nextFile makes the next record the first of a file.

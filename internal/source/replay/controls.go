@@ -26,7 +26,7 @@ type Position struct {
 	// Tick is the number of the tick given last, counted from 1, and Ticks how many
 	// there are; 0 while that is not known, and of the demo, which has no end.
 	Tick, Ticks int
-	// At is what that tick is stamped with.
+	// At is the timestamp of that tick.
 	At time.Time
 }
 

@@ -63,7 +63,7 @@ func (l *csvLayout) has(t csvText) bool { return l.texts[t] != none }
 
 func (l *csvLayout) isHeader(record []string) bool { return slices.Equal(record, l.header) }
 
-// errNoGPU is what a header lacks without which no row has a device.
+// errNoGPU is the error of a header without the columns that identify devices.
 var errNoGPU = fmt.Errorf("the header lacks %s", csvColumns[csvGPU].column)
 
 // csvRow is one device at one tick.
@@ -72,7 +72,7 @@ type csvRow struct {
 	values []float64 // of the layout's readings, in the units of their columns; NaN is none
 }
 
-// csvIdentity is what the rows of a device have in common, as long as their texts do.
+// csvIdentity is the part that rows of a device share while its texts stay the same.
 type csvIdentity struct {
 	texts  csvTexts // without the timestamp; any status is one word
 	key    csvKey

@@ -23,7 +23,7 @@ type demo struct {
 	scanner raw.Scanner
 }
 
-// boardState is what a board's sensors and counters read.
+// boardState is the state of a board's sensors and counters.
 type boardState struct {
 	demoBoard
 	watts                     float64 // W
@@ -35,7 +35,7 @@ type boardState struct {
 	replays, corrected, remap float64
 }
 
-// unitState is what a device reads.
+// unitState is the state of a device's readings.
 type unitState struct {
 	demoUnit
 	demoPhase // with noise

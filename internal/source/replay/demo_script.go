@@ -59,9 +59,9 @@ var demoUnits = [...]demoUnit{
 	{7, "1g.10gb", "9", 1, 9984},
 }
 
-// demoPhase is what a workload makes a device read; the noise on top stays
-// within a few percent, and every reading is farther than that from a threshold
-// of the class cascade (DESIGN §4).
+// demoPhase is the readings of a device under a workload. The added noise stays within a few
+// percent, and every reading is farther than that from a threshold of the class cascade (DESIGN
+// §4).
 type demoPhase struct {
 	name, class                                           string
 	sm, occupancy, tensor, dram, engine, fp64, fp32, fp16 float64 // ratios
@@ -135,7 +135,7 @@ var demoHoldings = [...]demoHolding{
 	{9, 60, 180, "builder", "recsys", "features-28841-zr5hj"},
 }
 
-// demoFault is what befalls a board in the seconds [from, to).
+// demoFault is a fault of a board in the seconds [from, to).
 type demoFault struct {
 	board, from, to int
 	xid             int     // the last XID reads so

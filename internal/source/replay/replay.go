@@ -250,7 +250,7 @@ func (s *Source) gap() time.Duration {
 	return s.pace
 }
 
-// stamp is that of the next tick, which follows in a gap.
+// stamp is the timestamp of the next tick, which follows in a gap.
 func (s *Source) stamp(gap time.Duration) time.Time {
 	if s.dated == nil {
 		return s.at.Add(gap)

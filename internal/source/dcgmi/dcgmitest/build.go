@@ -15,8 +15,8 @@ import (
 // program is the import path of the fake.
 const program = "github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest/dcgmi"
 
-// sources are those of the fake. They are in the test binary only so that go
-// test runs tests again when they change: what go build reads it does not see.
+// sources are the sources of the fake. They are embedded only so that go test runs tests again
+// when they change: it does not see what go build reads.
 //
 //go:embed fake/*.go dcgmi/*.go
 var sources embed.FS

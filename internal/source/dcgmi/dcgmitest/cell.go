@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// NA is what a blank value prints as.
+// NA is the text of a blank value.
 const NA = "N/A"
 
 // blankFloat and blankInt are the least values that mean no value.

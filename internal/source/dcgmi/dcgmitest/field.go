@@ -2,7 +2,7 @@ package dcgmitest
 
 import "slices"
 
-// Field is what dcgmi knows of a field.
+// Field is a field as dcgmi knows it.
 type Field struct {
 	ID     int
 	Column string // the column's heading

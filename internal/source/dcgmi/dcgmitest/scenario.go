@@ -75,7 +75,7 @@ type Compute struct {
 	Entity int // DCGM's, which dmon prints
 }
 
-// Entity is what a row of dmon is about: a board, or a GPU instance.
+// Entity is the subject of a row of dmon: a board, or a GPU instance.
 type Entity struct {
 	Instance bool
 	ID       int // DCGM's
@@ -99,15 +99,14 @@ func (s Scenario) board(e Entity) (GPU, bool) {
 	return GPU{}, false
 }
 
-// Reading is what one field, or all, read on one entity, or on all, for a span
-// of samples. The first sample of a child is number 0.
+// Reading is the value of one field, or of all, on one entity, or on all, for a span of samples.
+// The first sample of a child is number 0.
 type Reading struct {
 	Entity string // such as "GPU-I 7"; "" is every one
 	Field  int    // 0 is every one
 	From   int    // the first sample it holds for
 	Until  int    // the first sample it no longer holds for; 0 is never
-	// Value is what the field reads at From, and Step is added at each sample
-	// after that.
+	// Value is the value of the field at From, to which Step is added at each later sample.
 	Value, Step float64
 	// Blank replaces the value by one of DCGM's blank values: not supported, not permitted,
 	// lost.

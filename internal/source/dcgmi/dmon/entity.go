@@ -18,8 +18,8 @@ type entity struct {
 	tick uint64 // the last tick it had a row in
 	next int    // who had the row after it, or none
 
-	// cell is what its rows begin with, up to the first value, empty where that
-	// is not certain: a row that begins like this needs no second look.
+	// cell is the beginning of its rows up to the first value, empty if that is not certain: a
+	// row with this beginning is not parsed again.
 	cell []byte
 
 	label  uint32 // of the Names
@@ -27,7 +27,7 @@ type entity struct {
 	parent int    // of an instance: its GPU, or none
 }
 
-// rowKind is what a line is that is no header.
+// rowKind is the kind of a line that is not a header.
 type rowKind uint8
 
 const (

@@ -71,7 +71,7 @@ func (l *layout) bind(names Names) {
 	}
 }
 
-// width is that of the entity column, 0 if it is not known.
+// width is the width of the entity column, 0 if it is not known.
 func (l *layout) width() int {
 	if !l.aligned || len(l.columns) == 0 {
 		return 0

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// LibraryName is what the driver calls the library.
+// LibraryName is the name of the driver's library.
 const LibraryName = "libnvidia-ml.so.1"
 
 // sources are those of the library. They are embedded in the test binary, so that it can build

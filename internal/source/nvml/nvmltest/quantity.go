@@ -3,8 +3,8 @@ package nvmltest
 // quantity is how NVML and dcgm-exporter write one Quantity.
 type quantity struct {
 	Quantity
-	// keys are those of Scenario.Values that give it, and by what the physical
-	// number is multiplied for each.
+	// keys are the keys of Scenario.Values that give it, each with the factor for the physical
+	// number.
 	keys []key
 	// family, kind and float are dcgm-exporter 4.8's: the name, the TYPE word, and
 	// whether there are six decimals. scale is by what the number is multiplied
@@ -13,7 +13,7 @@ type quantity struct {
 	kind   string
 	float  bool
 	scale  float64
-	// level is who has it.
+	// level is the holder of a reading: board or instance.
 	level level
 }
 

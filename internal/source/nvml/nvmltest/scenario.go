@@ -153,7 +153,7 @@ type Process struct {
 	Bytes uint64
 }
 
-// ProcessKind is which of NVML's lists a process is on.
+// ProcessKind is the list of NVML that a process is on.
 type ProcessKind string
 
 // The kinds of processes.

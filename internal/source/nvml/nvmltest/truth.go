@@ -5,7 +5,7 @@ import (
 	"maps"
 )
 
-// Truth is what is physically so with one board.
+// Truth is the physical state of one board.
 type Truth struct {
 	Index             int
 	UUID, BusID, Name string
@@ -16,7 +16,7 @@ type Truth struct {
 	Instances []InstanceTruth
 }
 
-// InstanceTruth is what is physically so with one MIG GPU instance.
+// InstanceTruth is the physical state of one MIG GPU instance.
 type InstanceTruth struct {
 	ID       int    // NVML's
 	Profile  string // such as 1g.10gb
@@ -28,7 +28,7 @@ type InstanceTruth struct {
 // Readings are physical quantities, in the unit that their names end in.
 type Readings map[Quantity]float64
 
-// Quantity is what a number is of.
+// Quantity is the physical quantity of a number.
 type Quantity string
 
 // The quantities. Shares are from 0 to 1, counts are since the driver was loaded or
@@ -190,8 +190,8 @@ func h100Board(i int) Readings {
 	}
 }
 
-// h100Activity is that of a matrix product in 16 bits, for a share of the time.
-// Its shares have three decimals at most, which every form of theirs keeps.
+// h100Activity is the activity of a 16-bit matrix product that runs for a share of the time. Its
+// shares have at most three decimals, which all of their forms preserve.
 func h100Activity(busy float64) Readings {
 	r := Readings{
 		GraphicsActive: 960, SMActive: 840, SMOccupancy: 320, TensorActive: 560, HMMAActive: 544, IMMAActive: 12,

@@ -7,7 +7,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// subsystems are those of dcgmi that are emulated.
+// subsystems are the emulated subsystems of dcgmi.
 var subsystems = map[string]func(*fake, map[string]string) status{
 	"dmon": (*fake).dmon, "discovery": (*fake).discovery, "profile": (*fake).profile,
 }

@@ -37,7 +37,7 @@ func (f *fake) discovery(set map[string]string) status {
 	return ok
 }
 
-// null is what is printed of a text that the driver does not give.
+// null is printed for a text that the driver does not give.
 const null = "<<<NULL>>>"
 
 // printBoards prints the table of boards, from 4.5 on the lost ones only if all.

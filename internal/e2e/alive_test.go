@@ -63,7 +63,7 @@ func TestAliveRefuses(t *testing.T) {
 // address of its command line.
 func TestAliveInContainer(t *testing.T) {
 	t.Parallel()
-	// The port stands in the command line, as it would in a container's.
+	// The port is in the command line, as in a container.
 	first := startFirst(t, "--backend=replay", "--web.listen-address="+freeAddress(t))
 	out, err := exec.Command("nsenter", "--target="+first.pid, "--pid", "--mount", itself(t), "check", "alive").CombinedOutput()
 	if want := first.URL + ": alive\n"; err != nil || string(out) != want {

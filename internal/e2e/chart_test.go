@@ -123,8 +123,8 @@ func TestChartRefuses(t *testing.T) {
 	}
 }
 
-// TestChartIgnoresNoValue: what the pods of a DaemonSet, its Service and its monitor are told means
-// nothing to a sidecar, which refuses all of it at once.
+// TestChartIgnoresNoValue: values of the DaemonSet's pods, of its Service and its monitor have no
+// effect on a sidecar, which refuses all of them at once.
 func TestChartIgnoresNoValue(t *testing.T) {
 	t.Parallel()
 	values := filepath.Join(t.TempDir(), "values.yaml")

@@ -50,9 +50,9 @@ func (c *chronicle) meter(lapse, seconds float64, staying map[string]bool) {
 	}
 }
 
-// use is what a board used, and in how many seconds; NaN if nobody says. Its counter says it.
-// Power does if there is none, or where it fell, rose by more than a megawatt gives, or stood
-// still for more than five minutes; what a counter says later is less that.
+// use is the energy that a board used, and in how many seconds; NaN if unknown. It comes from the
+// counter, or from power if there is no counter, or if it fell, rose by more than a megawatt, or
+// stood still for more than five minutes; later readings of the counter are reduced by that.
 func (m *meter) use(joules, watts, lapse, seconds float64) (used, span float64) {
 	byPower := math.NaN()
 	if watts >= 0 && watts <= 1e6 {
@@ -180,7 +180,8 @@ func (c *chronicle) charge(d *past, floor, rest float64) {
 	}
 }
 
-// beginMeters notes of whom the energy is known from now on: not of who has a board that is cut.
+// beginMeters records whose energy is known from now on: not that of holders of a partitioned
+// board.
 func (c *chronicle) beginMeters() {
 	for _, h := range c.tenures {
 		if !h.left.IsZero() {

@@ -261,8 +261,8 @@ func (c *chronicle) hold(at time.Time, present []string) {
 	}
 }
 
-// measure takes in what the latest reading says that workloads use. Containers of a pod have
-// equal parts. If nobody uses what the device says is used, the exporter sees no processes.
+// measure takes in the uses of workloads in the latest reading. Containers of a pod have equal
+// parts. If no workload uses what the device reports as used, the exporter sees no processes.
 func (c *chronicle) measure() {
 	for _, d := range c.devices {
 		var all []*tenure

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// command runs a program, which must end well, and returns its output.
+// command runs a program, which must succeed, and returns its output.
 func command(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(name, args...).CombinedOutput()

@@ -112,8 +112,8 @@ func families(text []byte) map[string]bool {
 	return names
 }
 
-// readingsIn are the series of devices and workloads in a page, without those that tell
-// of time or of the source.
+// readingsIn returns the series of devices and workloads in a page, except those about time or the
+// source.
 func readingsIn(page []byte) map[string]bool {
 	lines := map[string]bool{}
 	for line := range strings.Lines(string(page)) {

@@ -18,8 +18,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 
-// symptom is a board that falls ill and recovers: a condition, the state that it raises,
-// and the field of DCGM that tells of it.
+// symptom is a board that falls ill and recovers: a condition, the state that it raises, and the
+// field of DCGM that shows it.
 type symptom struct {
 	condition, state string
 	field            int    // of DCGM; links for NVLinks that are up, which have no field of a board

@@ -17,7 +17,7 @@ func shown(t *testing.T, environment []string, flags ...string) []byte {
 	return shownBy(t, cmd, environment)
 }
 
-// shownBy returns what a command prints, which must end well and say nothing else.
+// shownBy returns the output of a command, which must succeed and print nothing else.
 func shownBy(t *testing.T, cmd *exec.Cmd, environment []string) []byte {
 	t.Helper()
 	var stderr bytes.Buffer

@@ -86,8 +86,8 @@ func containerReading(tag string, device int) float64 {
 	return 20 + d
 }
 
-// containerRows is who holds what: two pods share board 0, nobody has 1, a job has 2; 3 is cut
-// into an instance that a pod has and one that nobody has.
+// containerRows has the holders: board 0 is shared by two pods, 1 is free, 2 is held by a job, and
+// 3 is partitioned into an instance that a pod holds and a free one.
 var containerRows = []struct {
 	device int
 	labels string

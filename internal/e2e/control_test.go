@@ -52,7 +52,7 @@ func TestControlCharactersReachNoTerminal(t *testing.T) {
 		}
 	}
 
-	// What goes wrong is told without them too.
+	// Failures are reported without them too.
 	cmd := exec.Command(itself(t), "--once", "--source="+file, "--gpus=7")
 	cmd.Env = []string{"HOME=" + t.TempDir()}
 	if out, err := cmd.CombinedOutput(); err == nil {

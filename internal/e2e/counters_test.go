@@ -136,8 +136,8 @@ func TestCountersOfConfigFile(t *testing.T) {
 	}
 }
 
-// TestCountersOfNVML: XIDs that the driver tells of count each, and labels are asked of
-// it.
+// TestCountersOfNVML: each XID that the driver reports is counted, and labels are read from the
+// driver.
 func TestCountersOfNVML(t *testing.T) {
 	t.Parallel()
 	library := nvmltest.Build(t)

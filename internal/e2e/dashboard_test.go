@@ -362,7 +362,7 @@ func TestDashboardShowsTheKernelLog(t *testing.T) {
 	}
 }
 
-// TestDashboardOpensTheDemoOnAStory holds what there is to see at once.
+// TestDashboardOpensTheDemoOnAStory checks what is visible at once.
 func TestDashboardOpensTheDemoOnAStory(t *testing.T) {
 	t.Parallel()
 	tm := newTerminal(t, [2]string{"160", "45"}, nil, itself(t), "--tui", "--backend=replay")

@@ -13,8 +13,8 @@ import (
 // twoGPUs is a node whose dcgmi is wrapped.
 var twoGPUs = dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}
 
-// TestDCGMGarbage: a dcgmi that prints anything but rows is told of by what it printed, long
-// before its child is ended, to scrapers, the probe and the page; where rows come after all, they count.
+// TestDCGMGarbage: unexpected output of dcgmi is reported long before its child is ended, to
+// scrapers, the probe and the page; if rows follow after all, they count.
 func TestDCGMGarbage(t *testing.T) {
 	t.Parallel()
 	// Controls of both kinds, a byte that is no UTF-8, markup, and more than fits a line.

@@ -60,7 +60,7 @@ func TestDCGMMissedTicks(t *testing.T) {
 			theValue(t, telemetry, "kpulse_proxy_source_"+family, map[string]string{"source": "dcgmi", "stream": stream})
 		}
 	}
-	// A second holds ten periods: whoever asks when 20 more are missed asks 2 s later.
+	// A second has ten periods: a caller who asks when 20 more are missed asks 2 s later.
 	var later float64
 	for end := time.Now().Add(patience); later < owed+20 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		_, telemetry = page(t, c, "/-/metrics")

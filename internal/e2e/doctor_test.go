@@ -213,9 +213,8 @@ func TestDoctorOfHostEngine(t *testing.T) {
 	x.wants(t, "host engine", "works", "without gpu_sm_active_ratio")
 }
 
-// TestDoctorFindsExporterPods: as the chart runs us, in a pod of a node: the exporters that
-// --kube.discover finds are read, in the order of their nodes, and what keeps us from them is
-// said.
+// TestDoctorFindsExporterPods: in a pod of a node, as the chart installs the program, the exporters
+// found by --kube.discover are read in the order of their nodes, and obstacles are reported.
 func TestDoctorFindsExporterPods(t *testing.T) {
 	t.Parallel()
 	cluster := kubetest.New(t)
@@ -284,8 +283,8 @@ func TestDoctorFindsExporterPods(t *testing.T) {
 	x.wants(t, "exporter pods", "missing", "connection refused; see that this machine reaches it")
 }
 
-// TestDoctorOfManyPods: those that cannot be read are told, the others counted; one that hangs
-// holds up nothing.
+// TestDoctorOfManyPods: pods that cannot be read are listed, the others counted; one that hangs
+// delays nothing.
 func TestDoctorOfManyPods(t *testing.T) {
 	t.Parallel()
 	cluster := kubetest.New(t)

@@ -69,8 +69,7 @@ func TestEndlessHeaders(t *testing.T) {
 	}
 }
 
-// TestHeaderOverHTTP2: a client is told how long its header may be, and no longer one is
-// taken.
+// TestHeaderOverHTTP2: a client is told the largest header allowed, and a larger one is refused.
 func TestHeaderOverHTTP2(t *testing.T) {
 	t.Parallel()
 	base, _ := startTLS(t)

@@ -23,8 +23,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// exported runs the program, which must end well, and returns its rows and what it
-// stderr.
+// exported runs the program, which must succeed, and returns its rows and its stderr.
 func exported(t *testing.T, env []string, args ...string) (rows [][]string, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -20,7 +20,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
 )
 
-// forms are those in which a history is told, by name.
+// forms are the forms in which a history is served, by name.
 var forms = map[string]expose.Form{"lean": {}, "full": {Full: true}}
 
 // life is a random history of an exporter with GPUs that pods come to, leave and share.

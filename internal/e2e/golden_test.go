@@ -33,11 +33,10 @@ func captureFiles(t testing.TB, pattern string) []string {
 	return files
 }
 
-// TestGolden compares what the program serves and writes of each capture, and of the demo, with
-// testdata/golden (rewritten by -update): its own part of /metrics, and what --once,
-// --once --json and --export write. It shows a change of names, labels, order, units or
-// values to whoever reads the diff; that the values are right is for the tests of the
-// layers and for the reference.
+// TestGolden compares what the program serves and writes for each capture, and for the demo, with
+// testdata/golden (rewritten by -update): its own part of /metrics, and the output of --once,
+// --once --json and --export. It shows changes of names, labels, order, units and values in a diff;
+// the tests of the layers and the reference check that the values are right.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	names := []string{""}

@@ -89,7 +89,7 @@ func checkShownLog(t *testing.T, c *child) {
 	checkShown(t, "the log", c.Logged())
 }
 
-// checkDoctor holds both forms of what doctor prints to be fit to be seen, and to say something.
+// checkDoctor checks that both forms of doctor's output are printable and not empty.
 func checkDoctor(t *testing.T, says string, flags ...string) {
 	t.Helper()
 	for _, form := range []string{"--json", "--timeout=20s"} {

@@ -27,7 +27,7 @@ func hostnamesOf(t *testing.T, body string) map[string]bool {
 	return all
 }
 
-// TestLoopbackIsNoHostname: what every machine calls itself names none, wherever it comes from.
+// TestLoopbackIsNoHostname: a name that every machine has identifies none, whatever its origin.
 func TestLoopbackIsNoHostname(t *testing.T) {
 	t.Parallel()
 	machine, err := os.Hostname()

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestImage has buildah build both images of the Dockerfile as it stands, and run them. The
-// base images cannot be fetched everywhere: what lies under their names is a Debian with this
-// machine's Go, and its C library.
+// TestImage builds both images of the unchanged Dockerfile with buildah, and runs them. The base
+// images cannot be fetched everywhere, so a Debian with this machine's Go and its C library takes
+// their names.
 func TestImage(t *testing.T) {
 	debian := aDebian(t, "KPULSE_REQUIRE_IMAGE", "buildah")
 	b := newImageStore(t)
@@ -47,7 +47,7 @@ func newImageStore(t *testing.T) *imageStore {
 	return &imageStore{t: t, dir: dir, env: append(os.Environ(), "CONTAINERS_STORAGE_CONF="+conf, "BUILDAH_ISOLATION=chroot")}
 }
 
-// run runs a program that knows the store; it must end well.
+// run runs a program that knows the store; it must succeed.
 func (b *imageStore) run(name string, args ...string) string {
 	b.t.Helper()
 	cmd := exec.Command(name, args...)

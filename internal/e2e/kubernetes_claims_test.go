@@ -50,8 +50,8 @@ func awaitHeld(t *testing.T, c *child, want ...string) {
 }
 
 // TestKubernetesClaims: pods hold the devices that the scheduler allocated to their claims,
-// by what the kubelet tells of these and the driver's ResourceSlice of the devices: a board
-// that two pods share, a MIG instance, and none if a claim only watches.
+// according to the kubelet and the driver's ResourceSlice: a board that two pods share, a MIG
+// instance, and none if a claim only watches.
 func TestKubernetesClaims(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)

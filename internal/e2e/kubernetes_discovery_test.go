@@ -238,8 +238,8 @@ func TestKubernetesDiscoveryDenied(t *testing.T) {
 	}
 }
 
-// TestKubernetesDiscoveryStranded: a watch whose connection passes nothing any more, and
-// tells nobody, is noticed though nothing else is asked.
+// TestKubernetesDiscoveryStranded: a watch whose connection silently stops passing data is
+// detected, although no other request is sent.
 func TestKubernetesDiscoveryStranded(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)

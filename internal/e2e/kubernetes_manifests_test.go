@@ -31,7 +31,7 @@ func controlledBy(o object) string {
 	return fmt.Sprintf("ownerReferences: [{apiVersion: %s, kind: %s, name: %s, uid: %s, controller: true}]", o.at("apiVersion"), o.at("kind"), o.name(), o.at("metadata", "uid"))
 }
 
-// nobody is the metadata of what nothing controls.
+// nobody is the metadata of an object without a controller.
 const nobody = "ownerReferences: []"
 
 // controller is the YAML of a controller of apps/v1, for pods with the label app=APP.

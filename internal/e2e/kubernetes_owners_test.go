@@ -19,7 +19,7 @@ type holders struct {
 	body []byte
 }
 
-// startHolders starts an exporter whose GPUs nobody holds yet.
+// startHolders starts an exporter whose GPUs are still free.
 func startHolders(t *testing.T) *holders {
 	t.Helper()
 	h := &holders{}

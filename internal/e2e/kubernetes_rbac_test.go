@@ -31,8 +31,8 @@ var refused = []right{
 	{"impersonate", "", "users", "", ""}, {"bind", "rbac.authorization.k8s.io", "clusterroles", "", ""}, {"*", "*", "*", "", ""},
 }
 
-// TestKubernetesRights: each ClusterRole grants what its flag needs and nothing of the
-// others, and all together let nobody read a Secret, enter a pod or change anything.
+// TestKubernetesRights: each ClusterRole grants what its flag needs and nothing of the others, and
+// all together grant no right to read Secrets, enter pods or change anything.
 func TestKubernetesRights(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)

@@ -36,9 +36,9 @@ func TestKubernetesRightsGrantedLater(t *testing.T) {
 	awaitWorkloads(t, c, known)
 }
 
-// TestKubernetesAPIServerFails: whether the API server hangs, refuses or cuts connections,
-// scrapes are answered, with what is known; it is told once; and once it answers again pods
-// have their workload.
+// TestKubernetesAPIServerFails: if the API server hangs, refuses or cuts connections, scrapes are
+// answered with what is known; the failure is logged once; and pods have their workload after it
+// answers again.
 func TestKubernetesAPIServerFails(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)

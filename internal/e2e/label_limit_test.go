@@ -86,8 +86,8 @@ func TestBytesAreBudgeted(t *testing.T) {
 	}
 }
 
-// TestLongUUIDIsNamed: where a label that is too long hides the only GPU, whoever looks for
-// it is told that, and what to do.
+// TestLongUUIDIsNamed: if a label that is too long hides the only GPU, the proxy says so, and what
+// to do.
 func TestLongUUIDIsNamed(t *testing.T) {
 	t.Parallel()
 	up := startUpstream(func() ([]byte, error) {
@@ -119,7 +119,7 @@ func TestLongUUIDIsNamed(t *testing.T) {
 	}
 }
 
-// TestLongPodHidesNoGPU: its readings, and that it is held, are served all the same.
+// TestLongPodHidesNoGPU: its readings, and that it is held, are still served.
 func TestLongPodHidesNoGPU(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("p", 3000)

@@ -108,9 +108,8 @@ func playSnapshots(t *testing.T, open func() (source.Source, error), every, tota
 // demoDevices are the devices of the demo: gpu and MIG instance.
 var demoDevices = [][2]string{{"0"}, {"1"}, {"2"}, {"3"}, {"4"}, {"5"}, {"6"}, {"7", "1"}, {"7", "3"}, {"7", "9"}}
 
-// demoTruth is how many ticks of the demo a device spends in each class, out of
-// the first n: the script says what it does in each. The first tick of a device,
-// also after it was away, stands for no time.
+// demoTruth is the number of ticks of the demo that a device spends in each class, out of the first
+// n, by the script. The first tick of a device, also after it was away, counts no time.
 func demoTruth(device [2]string, n int) map[string]float64 {
 	ticks := map[string]float64{}
 	gpu, _ := strconv.Atoi(device[0])

@@ -42,8 +42,8 @@ func startGate(t *testing.T) (url string, asked chan struct{}, open func()) {
 	return server.URL + "/metrics", asked, open
 }
 
-// TestTerminateDrains: a scrape that is waiting for the upstream when SIGTERM
-// comes still gets its reading, and the program ends well. SIGHUP ends nothing.
+// TestTerminateDrains: a scrape that waits for the upstream when SIGTERM arrives still gets its
+// reading, and the program exits with 0. SIGHUP ends nothing.
 func TestTerminateDrains(t *testing.T) {
 	t.Parallel()
 	url, asked, open := startGate(t)
@@ -67,7 +67,7 @@ func TestTerminateDrains(t *testing.T) {
 	}
 }
 
-// TestSecondSignalEndsAtOnce: nobody has to wait for the drain, which ends it otherwise.
+// TestSecondSignalEndsAtOnce: a second signal ends the program without waiting for the drain.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	url, asked, _ := startGate(t)
@@ -83,7 +83,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	}
 	var err error
 	for ended := false; !ended; {
-		// Not SIGINT: whoever runs the tests in the background may have us ignore that.
+		// Not SIGINT, which is ignored if the tests run in the background.
 		_ = c.Cmd.Process.Signal(syscall.SIGTERM) // it may just have ended
 		select {
 		case err = <-c.Done:

@@ -42,9 +42,9 @@ func seriesLines(text string) map[string]int {
 	return lines
 }
 
-// TestSourcesAreMerged: of several sources a family stands in one group with HELP and TYPE
-// once, so that those who parse strictly take it, and nothing is lost; each alone is byte for
-// byte as its exporter wrote it.
+// TestSourcesAreMerged: a family of several sources is in one group with HELP and TYPE once, so
+// that strict parsers accept it, and nothing is lost; each source alone is byte for byte as its
+// exporter wrote it.
 func TestSourcesAreMerged(t *testing.T) {
 	t.Parallel()
 	proxy, urls, bodies := startTwo(t)

@@ -31,9 +31,8 @@ type npdConfig struct {
 	} `json:"rules"`
 }
 
-// TestNodeProblemDetectorConfig runs the rules that we ship as node-problem-detector
-// does: exit code 0 is well, 1 is a problem, all else unknown, and what is longer than
-// max_output_length is cut.
+// TestNodeProblemDetectorConfig runs the shipped rules as node-problem-detector does: exit code 0
+// is ok, 1 is a problem, any other unknown, and output longer than max_output_length is cut.
 func TestNodeProblemDetectorConfig(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../deploy/node-problem-detector/kpulse-health.json")

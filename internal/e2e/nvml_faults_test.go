@@ -15,9 +15,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 
-// TestNVMLFaults has things go wrong with GPU 1 of two, in a program that runs:
-// GPU 0 is served all the same, while GPU 1 hangs, and the landing page says what is
-// wrong.
+// TestNVMLFaults lets GPU 1 of two fail while the program runs: GPU 0 is still served while GPU 1
+// hangs, and the landing page names the problem.
 func TestNVMLFaults(t *testing.T) {
 	t.Parallel()
 	library := nvmltest.Build(t)
@@ -58,8 +57,8 @@ func TestNVMLFaults(t *testing.T) {
 	}
 }
 
-// TestOwnFieldsAreNotPassedThrough: what no exporter has stands in recordings, and in
-// series of ours, but not among the exporter's series.
+// TestOwnFieldsAreNotPassedThrough: fields that no exporter has are in recordings and in our own
+// series, but not among the exporter's series.
 func TestOwnFieldsAreNotPassedThrough(t *testing.T) {
 	t.Parallel()
 	library, dir := nvmltest.Build(t), t.TempDir()
@@ -197,8 +196,8 @@ func TestNVMLVersions(t *testing.T) {
 	}
 }
 
-// TestNVMLWithoutEvents: a driver's library that cannot tell of XIDs is said to, on the
-// landing page and in the log, and all else is read.
+// TestNVMLWithoutEvents: landing page and log say that a driver's library cannot report XIDs, and
+// everything else is read.
 func TestNVMLWithoutEvents(t *testing.T) {
 	t.Parallel()
 	library := nvmltest.BuildWithout(t, "nvmlEventSetWait_v2", "nvmlEventSetWait")

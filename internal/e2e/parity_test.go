@@ -240,8 +240,8 @@ func TestDashboardOfAJob(t *testing.T) {
 	}
 }
 
-// atOwnAddress serves what another URL serves at an address by which other machines know this
-// one, which looks like nobody's; "" if it has none.
+// atOwnAddress serves another URL at an address of this machine that other machines use, and which
+// is not loopback; "" if it has none.
 func atOwnAddress(t *testing.T, upstream string) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()

@@ -99,7 +99,7 @@ func parseEntry(text []byte) (entry, bool) {
 	return e, true
 }
 
-// quotedValue is the value of a label, with what stands before it.
+// quotedValue is the value of a label, with the text before it.
 var quotedValue = regexp.MustCompile(`(?s)=[ \t\x00]*"(?:[^"\\]|\\\x00*.)*"`)
 
 // refused reports whether a server refuses the names of e, which its parser accepts. A

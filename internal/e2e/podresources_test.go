@@ -177,7 +177,7 @@ func TestPodResourcesBesideExporter(t *testing.T) {
 	}
 }
 
-// TestPodResourcesOff: without the flag nobody is asked.
+// TestPodResourcesOff: without the flag no request is sent.
 func TestPodResourcesOff(t *testing.T) {
 	t.Parallel()
 	c := startScraping(t, "../../testdata/captures/dra-mig.prom")

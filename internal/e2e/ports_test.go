@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// closedAddress is one at which nobody listens, and nobody will.
+// closedAddress is an address without a listener, now and later.
 const closedAddress = "127.0.0.1:1"
 
 // firstPort and ports are those that freePort chooses from: none of those that the system gives
@@ -22,7 +22,7 @@ var nextPort atomic.Int64
 
 func init() { nextPort.Store(rand.Int64N(ports)) }
 
-// freePort returns a port of 127.0.0.1 that nobody listens at, another one each time.
+// freePort returns a port of 127.0.0.1 without a listener, a different one each time.
 func freePort() (string, error) {
 	for range ports {
 		port := strconv.FormatInt(firstPort+nextPort.Add(1)%ports, 10)

@@ -51,8 +51,8 @@ func (c *cluster) startOperator(t *testing.T, ns string) *process {
 	return p
 }
 
-// podAddress is what the pod's status gets in the place of kwok's: no Endpoints has an
-// address of 127.0.0.0/8. It is one for documentation, where nobody is.
+// podAddress replaces kwok's address in the pod's status, because Endpoints may not have an address
+// of 127.0.0.0/8. It is a documentation address, without a host.
 const podAddress = "198.51.100.7"
 
 // prometheusObject is a Prometheus that takes what has the label prometheus=NAMESPACE. Its

@@ -99,8 +99,8 @@ func TestRealStackProcesses(t *testing.T) {
 	}
 }
 
-// TestRealStackProcessesNeedNvidiaSMI: dcgmi and the host engine know no processes. If
-// nvidia-smi is not there either, which the stack has not, that is said.
+// TestRealStackProcessesNeedNvidiaSMI: dcgmi and the host engine do not list processes. The proxy
+// says so if nvidia-smi, which the stack lacks, is missing too.
 func TestRealStackProcessesNeedNvidiaSMI(t *testing.T) {
 	t.Parallel()
 	n, _ := withProcesses(t)

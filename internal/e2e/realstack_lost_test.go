@@ -50,7 +50,8 @@ func TestRealLostBeforeTheStart(t *testing.T) {
 			if err != nil || !strings.Contains(out, "\nlost: GPU 2") || !strings.Contains(out, "\nlost: GPU 5") {
 				t.Errorf("%v: %s\n%s", err, out, errs)
 			}
-			// A lost GPU takes no job: the proxy says so to a scheduler, and so does one reading.
+			// A lost GPU must not get a job: the proxy tells a scheduler, and so does a single
+			// reading.
 			n.checkHealth(t, 2, 2, "--url="+c.URL, "--show-all")
 			n.checkHealth(t, 2, 1, "--url="+c.URL, "--gpus=0,1,5")
 			n.checkHealth(t, 2, 2, append(flags, "--show-all", "--timeout=2m")...)
@@ -87,8 +88,8 @@ func TestRealGPUThatComesBack(t *testing.T) {
 	n.checkHealth(t, 2, 0, "--url="+c.URL, "--show-all")
 }
 
-// TestRealWithoutSwitches: the host engine's NvSwitch module is not loaded, so that
-// discovery fails behind its list of GPUs. They are read, and that is said.
+// TestRealWithoutSwitches: the host engine's NvSwitch module is not loaded, so discovery fails
+// after its list of GPUs. They are read, and the failure is reported.
 func TestRealWithoutSwitches(t *testing.T) {
 	t.Parallel()
 	for release, flags := range map[string][]string{dcgm4: {"--denylist-modules", "1"}, dcgm3: nil} {

@@ -59,7 +59,7 @@ func merge(base, own map[string]any) map[string]any {
 	return all
 }
 
-// at returns what stands at a path such as "thermal.temperature_gpu_c".
+// at returns the value at a path such as "thermal.temperature_gpu_c".
 func (b boardYAML) at(path string) any {
 	var v any = b.doc
 	for _, key := range strings.Split(path, ".") {
@@ -69,8 +69,8 @@ func (b boardYAML) at(path string) any {
 	return v
 }
 
-// number is the product of factor and of what stands at the paths, "*" between them; true
-// counts as 1, and NaN is what is not there.
+// number is the product of factor and the values at the paths, which "*" separates; true counts as
+// 1, and a missing value is NaN.
 func (b boardYAML) number(paths string, factor float64) float64 {
 	for _, path := range strings.Fields(strings.ReplaceAll(paths, "*", " ")) {
 		switch v := b.at(path).(type) {
@@ -235,7 +235,7 @@ func (b boardYAML) expected(way string) map[string]want {
 	return all
 }
 
-// linked adds what there is of NVLink: the driver plays links where it plays switches.
+// linked adds the readings of NVLink: the driver simulates links if it simulates switches.
 func (b boardYAML) linked(all map[string]want, way string) {
 	if b.at("nvlink.switches") == nil {
 		for _, series := range []string{"", "transmit_", "receive_"} {

@@ -68,8 +68,8 @@ func parsed(t *testing.T, file string) *recording.Recording {
 	return rec
 }
 
-// TestRecordingOutlivesAFullDisk: it says so while it lasts, goes on when there is room,
-// and counts what is missing. A file that somebody takes away is made again.
+// TestRecordingOutlivesAFullDisk: the recording reports the outage, continues when there is space,
+// and counts what is missing. A file that is removed is created again.
 func TestRecordingOutlivesAFullDisk(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "kpulse.rec")

@@ -32,10 +32,10 @@ type readings []float64
 
 func noReadings() readings { return slices.Repeat(readings{math.NaN()}, int(canonical.NumFields)) }
 
-// workload is who has a GPU; empty for nobody.
+// workload is the holder of a GPU; empty for a free one.
 type workload struct{ namespace, pod, container, job string }
 
-// unit is a GPU as a body tells of it.
+// unit is a GPU in a body.
 type unit struct {
 	readings
 	own     readings // board readings, by the rows of this GPU
@@ -47,7 +47,7 @@ type unit struct {
 	uses    map[workload]use
 }
 
-// use is what a workload uses of a GPU, as fraction and in bytes; NaN if nobody says.
+// use is how much a workload uses of a GPU, as a fraction and in bytes; NaN if unknown.
 type use struct{ utilization, memory float64 }
 
 // node is the GPUs of a body.
@@ -125,9 +125,9 @@ func (e *entry) workload() workload {
 	}
 }
 
-// fill reads the values of rows. A GPU's own row goes first, wherever it stands, and only if
-// there is one do those of workloads say what each uses. Of several rows the first counts, but
-// the busiest utilization, and no memory where rows differ in it.
+// fill reads the values of rows. A GPU's own row takes precedence, in any order, and only if there
+// is one do the rows of workloads give the use of each. Of several rows the first counts, except
+// for utilization, where the busiest counts, and for memory, which is left out if rows differ.
 func (n *node) fill(rows []entry, unitOfUtilRatio string) {
 	type cell struct {
 		id    gpu

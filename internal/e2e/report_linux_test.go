@@ -18,7 +18,7 @@ const (
 	noSize     = -1
 )
 
-// report is what one run gave, as it stands in REPORT.md.
+// report is the result of one run, as in REPORT.md.
 type report struct {
 	took            time.Duration
 	targets, missed []string // rows and reasons

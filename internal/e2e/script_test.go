@@ -108,7 +108,7 @@ func cmdProxy(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Defer(func() { c.Cmd.Process.Kill() })
 }
 
-// cmdTerminate sends SIGTERM to the proxy, which must end well.
+// cmdTerminate sends SIGTERM to the proxy, which must exit with 0.
 func cmdTerminate(ts *testscript.TestScript, _ bool, _ []string) {
 	if err := stateOf(ts).proxy.Stop(); err != nil {
 		ts.Fatalf("after SIGTERM: %v", err)

@@ -41,8 +41,8 @@ func openly(text string) (found []string) {
 	return found
 }
 
-// tellingExporter is an exporter that does as it is told: it works, fails, quotes in its
-// error what it was sent, or redirects to another host, which keeps what it is sent.
+// tellingExporter is an exporter with a given behaviour: it works, fails, quotes the request in its
+// error, or redirects to another host, which keeps what it is sent.
 type tellingExporter struct {
 	url    string
 	does   atomic.Pointer[string]

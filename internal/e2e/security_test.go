@@ -157,8 +157,8 @@ func TestOtherSitesChangeNothing(t *testing.T) {
 	}
 }
 
-// answerHeaders are what each answer has, and pageHeaders what a page has besides, and what
-// else has not, except for some that are not to be kept either.
+// answerHeaders are on every answer. pageHeaders are on pages, and on no other answer, except that
+// some others must not be cached either.
 var (
 	answerHeaders = map[string]string{"X-Content-Type-Options": "nosniff", "Server": expose.ServerName}
 	pageHeaders   = map[string]string{
@@ -170,8 +170,8 @@ var (
 	}
 )
 
-// TestAnswersAreNoPages: no answer is taken for a page by a browser, and the pages run
-// nothing and stand in no frame.
+// TestAnswersAreNoPages: a browser takes no answer for a page, and the pages run nothing and cannot
+// be framed.
 func TestAnswersAreNoPages(t *testing.T) {
 	t.Parallel()
 	c := startProxy(t, itself(t), "--backend=replay")

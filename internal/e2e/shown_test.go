@@ -43,7 +43,7 @@ func checkShown(t *testing.T, place, text string) {
 }
 
 // hostilePage is an exporter's page on which every label of each GPU is hostile in one way.
-// Bytes that are no UTF-8 are in no line that Prometheus accepts; others stand there.
+// Prometheus accepts no line with invalid UTF-8; all other bytes are tried.
 func hostilePage() string {
 	var page []byte
 	for i, name := range slices.Sorted(maps.Keys(hostileTexts)) {

@@ -164,7 +164,7 @@ func (s *slurmNode) must(t *testing.T, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// submit submits a job of nobody's, and returns its id.
+// submit submits a job of the user nobody, and returns its id.
 func (s *slurmNode) submit(t *testing.T, args ...string) string {
 	t.Helper()
 	return s.must(t, "sbatch", append([]string{"--parsable", "--uid=nobody", "-D", "/", "-o", "/dev/null", "--wrap", "exec sleep 3600"}, args...)...)

@@ -126,7 +126,7 @@ func TestJobsThatRunAgain(t *testing.T) {
 	s.want(t, "0", "") // of 3 Slurm knows nothing
 }
 
-// TestJobsAreAskedForByTheirID: asked for the id of an array, Slurm tells of all its tasks.
+// TestJobsAreAskedForByTheirID: for the id of an array, Slurm lists all of its tasks.
 func TestJobsAreAskedForByTheirID(t *testing.T) {
 	t.Parallel()
 	s := newJobScript(t, map[string]string{

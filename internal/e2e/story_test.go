@@ -44,7 +44,7 @@ type storyPart struct {
 	holder []string
 }
 
-// numbers are what rows of a kind may say; the calm ones stand several times.
+// numbers are the possible values of rows of a kind; calm ones are listed several times.
 var numbers = map[string][]string{
 	"watts":       {"76.421000", "412.500000", "0.000000", "700", "140737488355328.000000", "NaN", "-1"},
 	"megahertz":   {"1980", "345", "0", "2147483633", "9223372036854775794"},
@@ -165,8 +165,8 @@ func (s *story) change(b *storyBoard) {
 	}
 }
 
-// spend has the counter of energy go on: or stand still, restart, fall by its rounding, or
-// rise by more than any board uses.
+// spend advances the energy counter: it may stand still, restart, fall by its rounding, or rise by
+// more than any board uses.
 func (s *story) spend(b *storyBoard) {
 	if s.chance(8) {
 		b.stuck = !b.stuck
@@ -186,7 +186,7 @@ func (s *story) spend(b *storyBoard) {
 	}
 }
 
-// xid has a board tell of an XID: another one, the same again, or none.
+// xid gives a board an XID: another one, the same again, or none.
 func (s *story) xid(b *storyBoard) {
 	s.came(b, pick(s.author, 0, 13, 31, 43, 45, 48, 63, 64, 74, 78, 79, 94, 95, 119, 140, 151, 154, 54, 999))
 	if s.chance(5) {
@@ -194,7 +194,7 @@ func (s *story) xid(b *storyBoard) {
 	}
 }
 
-// came has a board tell of a code.
+// came gives a board a code.
 func (s *story) came(b *storyBoard, code int) {
 	if b.texts["board_xid"] = strconv.Itoa(code); code > 0 {
 		b.xids[code] += 1 + s.rng.IntN(2)

@@ -32,8 +32,8 @@ func fill(t *testing.T, w *os.File) {
 	}
 }
 
-// TestLogThatNobodyReads: whoever should read stderr does not, and scrapes that have
-// something to report are answered all the same. The log goes on when it is read again.
+// TestLogThatNobodyReads: while stderr is not read, scrapes that have something to log are still
+// answered. The log continues when it is read again.
 func TestLogThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	var status atomic.Int32

@@ -15,9 +15,8 @@ type terminal struct {
 	socket string
 }
 
-// newTerminal runs a command line in a terminal. When the command has ended, its
-// exit code stands there. Without a tmux in the PATH the test is skipped, or fails
-// with KPULSE_REQUIRE_TMUX.
+// newTerminal runs a command line in a terminal, which shows the exit code of the command at its
+// end. Without a tmux in the PATH the test is skipped, or fails with KPULSE_REQUIRE_TMUX.
 func newTerminal(t *testing.T, size [2]string, env []string, command ...string) *terminal {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
@@ -61,7 +60,7 @@ func (tm *terminal) is(variable string) string {
 	return strings.TrimSpace(tm.tmux("display-message", "-p", "#{"+variable+"}"))
 }
 
-// until waits for all of these texts to stand on the screen.
+// until waits until all of these texts are on the screen.
 func (tm *terminal) until(texts ...string) {
 	tm.t.Helper()
 	tm.await(strings.Join(texts, " and "), func() bool {

@@ -99,7 +99,7 @@ func (w *world) leavesNoProcess() {
 	})
 }
 
-// down is a dcgmi that gives no readings, of which this is said.
+// down is a dcgmi without readings, with its message.
 func down(kind source.Failure, says ...string) seen {
 	return seen{status: 502, kind: kind, says: says}
 }

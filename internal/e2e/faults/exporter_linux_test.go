@@ -16,9 +16,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
 )
 
-// What an exporter that is well says of its GPU, in °C: before the fault, while it lasts
-// if the fault leaves it readings, and once it is over. So whoever serves a reading of
-// before the fault shows.
+// Temperatures, in °C, that the exporter reports for its GPU: before the fault, during it if the
+// fault leaves readings, and after it. So a reading from before the fault is recognized.
 const (
 	before = 40
 	during = 41
@@ -36,8 +35,8 @@ func gpu(index, uuid string, celsius int) string {
 // answer is what an exporter does with a request.
 type answer = http.HandlerFunc
 
-// exporter is a dcgm-exporter whose answers faults decide on. It listens at an address of
-// 127.0.0.0/8 that nobody else has, and so can go away and come back.
+// exporter is a dcgm-exporter whose answers faults control. It listens at an address of 127.0.0.0/8
+// of its own, so that it can go away and come back.
 type exporter struct {
 	address  string
 	answer   atomic.Value // answer
@@ -50,7 +49,7 @@ type exporter struct {
 // exporters counts those that were started, for their addresses.
 var exporters atomic.Uint32
 
-// startExporter starts one that is well.
+// startExporter starts a healthy one.
 func startExporter(t *testing.T) *exporter {
 	t.Helper()
 	n := exporters.Add(1)
@@ -135,7 +134,7 @@ func (e *exporter) hangUp() {
 	}
 }
 
-// url is what the program is told to read.
+// url is the URL that the program reads.
 func (e *exporter) url() string {
 	if e.tls != nil {
 		return "https://" + e.address + "/metrics"
@@ -158,7 +157,7 @@ func with(text string, headers ...string) answer {
 	}
 }
 
-// status answers with a status, a page that is well, and headers.
+// status answers with a status, a valid page, and headers.
 func status(code int, headers ...string) answer {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i+1 < len(headers); i += 2 {

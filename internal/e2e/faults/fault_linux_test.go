@@ -24,7 +24,8 @@ type fault struct {
 	// cold is for what is so from the start: the program has had no reading before, and
 	// gets none afterwards.
 	cold bool
-	// begin inflicts it, by default as exporter says, and end takes it away, by default by an exporter that is well.
+	// begin inflicts it, by default as exporter says, and end removes it, by default with a healthy
+	// exporter.
 	begin, end func(*world)
 	exporter   answer
 	// headers are those of all requests, as pairs of name and value.
@@ -43,14 +44,14 @@ type fault struct {
 	// are kept for the next.
 	keeps int
 	seen  seen
-	// heldBy names a test elsewhere, as package.TestName, that tells of the fault in the
-	// place of the fields above; what it sees is in words then.
+	// heldBy names a test elsewhere, as package.TestName, that covers the fault instead of the
+	// fields above; its observation is then in words.
 	heldBy string
 	words  string
 }
 
-// seen is what there is to see of a fault. In all texts URL is the exporter's,
-// ADDRESS its host and port, PAST and FUTURE are times of samples, and 2×N is two for each scrape since the fault began.
+// seen is what a fault shows. In all texts URL is the exporter's, ADDRESS its host and port, PAST
+// and FUTURE are times of samples, and 2×N is two for each scrape since the fault began.
 type seen struct {
 	// status is that of scrapes; 0 is 200.
 	status int

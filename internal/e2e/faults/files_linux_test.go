@@ -53,7 +53,7 @@ func and(all ...func(*world)) func(*world) {
 	}
 }
 
-// hangup has the program read its files again, and waits until it did: well or not.
+// hangup makes the program read its files again, and waits until it has, with or without success.
 func hangup(w *world, well string) {
 	w.Helper()
 	if err := w.child.Cmd.Process.Signal(syscall.SIGHUP); err != nil {

@@ -84,7 +84,7 @@ func (f fault) scraper() string {
 	return said
 }
 
-// pages is what is told of f elsewhere.
+// pages is the text about f on other pages.
 func (f fault) pages() string {
 	var parts []string
 	if f.seen.kind != "" {

@@ -6,7 +6,7 @@ import (
 )
 
 func ruleFaults() []fault {
-	// rule has a rule beside one that is well, which goes on.
+	// rule has a failing rule beside a valid one, which continues.
 	rule := func(does, record, expr string, s seen) fault {
 		text := fmt.Sprintf("groups:\n- {name: g, interval: 1s, rules: [{record: %q, expr: %q}]}\n- {name: well, interval: 1s, rules: [{record: 'level:power:first', expr: 'vector(7)'}]}\n", record, expr)
 		s.says = append(s.says, temperature(during))

@@ -107,7 +107,7 @@ func (s *soak) live(until time.Time) {
 	}
 }
 
-// change has the exporter tell of another fleet, which is served as it is.
+// change makes the exporter report another fleet, which is then served.
 func (s *soak) change() {
 	s.Helper()
 	page := s.fleet()
@@ -175,14 +175,14 @@ func (s *soak) meet(f fault) {
 	s.serves(after)
 }
 
-// quietly does something while nobody else asks.
+// quietly does something without other requests.
 func (s *soak) quietly(f func()) {
 	s.alone.Lock()
 	defer s.alone.Unlock()
 	f()
 }
 
-// measure is what the program takes while nobody asks and all is well.
+// measure returns the resources of the program without requests or faults.
 func (s *soak) measure() (u usage) {
 	s.Helper()
 	s.quietly(func() { u = s.usage() })

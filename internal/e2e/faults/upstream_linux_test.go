@@ -17,7 +17,7 @@ func upstreamFaults() []fault {
 	return all
 }
 
-// refused is a failed scrape that is told of by these words.
+// refused is a failed scrape that is reported in these words.
 func refused(kind source.Failure, says ...string) seen {
 	return seen{status: http.StatusBadGateway, kind: kind, says: append(says, "URL")}
 }

@@ -12,8 +12,8 @@ import (
 // usage is what a program has taken of its machine.
 type usage struct{ goroutines, descriptors, heap int }
 
-// slack is how much more memory may be in use, in bytes, than at another time at which all
-// is well: caches that are filled, and what the profiles themselves take.
+// slack is the additional memory that may be in use, in bytes, compared with another healthy
+// moment: caches that are filled, and the profiles themselves.
 const slack = 2 << 20
 
 var (
@@ -21,8 +21,8 @@ var (
 	heap       = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
 )
 
-// usage measures it. No connection to the exporter is open then, and all memory is free that
-// nobody refers to.
+// usage measures it, without open connections to the exporter and with all unreferenced memory
+// freed.
 func (w *world) usage() usage {
 	w.Helper()
 	if w.exporter != nil {
@@ -78,7 +78,8 @@ func (w *world) checkUsage(was usage) {
 	})
 }
 
-// checkEnd ends the program: well, and without a word of its race detector or of a panic.
+// checkEnd ends the program, which must exit with 0 and without reports of its race detector or of
+// a panic.
 func (w *world) checkEnd() {
 	w.Helper()
 	if err := w.child.Stop(); err != nil {

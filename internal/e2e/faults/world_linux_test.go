@@ -168,7 +168,7 @@ func (w *world) scrape() (status int, body string) {
 	return w.get("/metrics", "X-Prometheus-Scrape-Timeout-Seconds", timeout)
 }
 
-// serves waits until scrapes have the GPU at a temperature, and all pages say that all is well.
+// serves waits until scrapes have the GPU at a temperature, and all pages show a healthy source.
 func (w *world) serves(celsius int) {
 	w.Helper()
 	want := "\n" + temperature(celsius) + "\n"
@@ -303,7 +303,7 @@ func near(text, series string) string {
 	return strings.Join(lines, "")
 }
 
-// failures are the lines of the log that tell of a failed read or scrape, and why.
+// failures are the log lines about a failed read or scrape, and the reason.
 var failures = regexp.MustCompile(`msg="(?:source cannot be read|a scrape ran out of time)".* cause="((?:[^"\\]|\\.)*)"`)
 
 // checkLog wants one word on an outage. One of dcgmi may begin with another cause.
@@ -321,7 +321,7 @@ func (w *world) checkLog(log string) {
 	}
 }
 
-// checkPages looks at what is told of the fault elsewhere.
+// checkPages checks the texts about the fault on other pages.
 func (w *world) checkPages() {
 	w.Helper()
 	w.rise()

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// edge serves the pages of proxies that read many nodes as those of a proxy on each node:
-// results of rules stand on the page of all sources alone. The paths are those of exporters.
+// edge serves the pages of proxies that read many nodes as those of a proxy on each node: results
+// of rules are only on the page of all sources. The paths are those of exporters.
 type edge struct {
 	pages atomic.Pointer[map[string][]byte]
 }

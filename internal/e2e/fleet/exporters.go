@@ -57,7 +57,7 @@ type exporters struct{ scrapes atomic.Int64 }
 
 func (e *exporters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	node, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	// A counter must not fall between two scrapes of a node, whoever else scrapes.
+	// A counter must not fall between two scrapes of a node, even if others scrape too.
 	scrape := float64(e.scrapes.Add(1))
 	random := rand.New(rand.NewPCG(uint64(scrape), 1))
 	var body bytes.Buffer

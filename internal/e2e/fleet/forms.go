@@ -29,9 +29,8 @@ var forms = []form{
 	{name: "edge", edge: "deploy/edge.rules.yml"},
 }
 
-// What can be left out: the largest families, whose series are nearly all the same for a long
-// time, and readings that stand in the exporter's own lines and that neither rules nor alerts
-// read.
+// What can be left out: the largest families, whose series stay nearly the same for a long time,
+// and readings that the exporter's own lines contain too and that neither rules nor alerts read.
 const (
 	withoutSeconds  = "--series.exclude=kpulse_gpu_(workload_class|health)_seconds_total"
 	withoutReadings = "--series.exclude=kpulse_gpu_((sm|fp16|fp32|fp64|int|graphics|memory_copy|encoder|decoder)_.+|tensor_[a-z]+a_active_ratio|.+_(celsius|hertz|watts|per_second)|framebuffer_((free|reserved|total)_bytes|used_ratio)|row_remap_.+|xid_(last|changes).*|real_utilization_coverage_ratio|health_conditions_read)|kpulse_allocation_(nvml_utilization_ratio|framebuffer_used_bytes)"

@@ -19,7 +19,7 @@ const (
 	recordEvery  = 60             // seconds
 )
 
-// sized are the fleets and forms of which the sizes are told.
+// sized are the fleets and forms whose sizes are listed.
 var (
 	sizedNodes = []int{10, 1_000, 10_000}
 	sizedForms = []string{forms[0].name, "lean", "lean" + withRules, "full", "edge"}

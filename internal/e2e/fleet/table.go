@@ -62,7 +62,7 @@ func (t *table) set(r row) {
 	})
 }
 
-// place is where a form stands in the order of forms; with rules it follows the same without.
+// place is the position of a form among the forms; with rules it follows the same form without.
 func place(name string) int {
 	base, ruled := strings.CutSuffix(name, withRules)
 	at := 2 * slices.IndexFunc(forms, func(f form) bool { return f.name == base })

@@ -110,8 +110,8 @@ func TestReadOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// TestExclusions: README.md names the exclusions that are measured, and the rules that read what
-// of them is said to be of little use. No alert reads it.
+// TestExclusions: README.md names the measured exclusions, and the rules that lose their inputs. No
+// alert reads them.
 func TestExclusions(t *testing.T) {
 	page, err := os.ReadFile(readme)
 	if err != nil {

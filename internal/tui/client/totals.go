@@ -176,11 +176,7 @@ func TotalsOf(nodes Nodes, gpus []*GPU, now time.Time) Totals {
 			continue
 		}
 		shown++
-		health := g.Health
-		if freshness == Stale && health == canonical.HealthOK {
-			health = canonical.HealthUnknown // it was ok; what was wrong counts until its node stops answering
-		}
-		t.Health[health]++
+		t.Health[countedHealth(g, freshness)]++
 		work := u.Work()
 		t.Work[work]++
 		v := u.utilization()
@@ -215,6 +211,15 @@ func TotalsOf(nodes Nodes, gpus []*GPU, now time.Time) Totals {
 	}
 	t.Host = hosts(nodes, now)
 	return t
+}
+
+// countedHealth returns the health that a board counts as: one that was ok may not be now, and
+// what was wrong counts until its node stops answering.
+func countedHealth(g *GPU, freshness Freshness) canonical.Health {
+	if freshness == Stale && g.Health == canonical.HealthOK {
+		return canonical.HealthUnknown
+	}
+	return g.Health
 }
 
 // hosts sums up the machines of nodes that report themselves.

@@ -62,22 +62,16 @@ func (r *ring) number(slot int) int64 { return r.first + int64(r.buckets[slot].n
 // memory for columns. Buckets that are length or more before it need not be kept.
 func (r *ring) make(number, length int64, columns int) int {
 	r.widen(columns)
-	if n := len(r.buckets); n > 0 {
-		newest := r.slot(n - 1)
-		switch before := number - r.number(newest); {
-		case before == 0:
-			return newest
-		case before >= length:
-			r.buckets, r.points, r.oldest = r.buckets[:0], r.points[:0], 0
-		}
-	}
-	if len(r.buckets) == 0 {
-		r.first = number
-	}
 	slot := r.oldest
-	if len(r.buckets) == 0 || number-r.number(slot) < length {
+	switch n := len(r.buckets); {
+	case n == 0, number-r.number(r.slot(n-1)) >= length:
+		r.first, r.buckets, r.points, r.oldest = number, r.buckets[:0], r.points[:0], 0
 		slot = r.extend(int(length))
-	} else {
+	case number == r.number(r.slot(n-1)):
+		return r.slot(n - 1)
+	case number-r.number(slot) < length:
+		slot = r.extend(int(length))
+	default:
 		r.oldest = r.slot(1)
 	}
 	r.buckets[slot] = bucket{number: int32(number - r.first)}

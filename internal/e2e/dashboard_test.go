@@ -112,25 +112,6 @@ func TestDashboard(t *testing.T) {
 	tm.terminate()
 }
 
-// suspend presses Ctrl-Z, looks that the terminal is the shell's, and goes on.
-func (tm *terminal) suspend() {
-	tm.t.Helper()
-	pid, err := strconv.Atoi(tm.is("pane_pid"))
-	if err != nil {
-		tm.t.Fatal(err)
-	}
-	tm.keys("C-z")
-	tm.await("shell", func() bool { return tm.is("alternate_on") == "0" && tm.is("cursor_flag") == "1" })
-	// It gives the terminal back before it listens for the signal to go on: one that
-	// comes in between is lost.
-	tm.await("dashboard", func() bool {
-		if err := syscall.Kill(-pid, syscall.SIGCONT); err != nil {
-			tm.t.Fatal(err)
-		}
-		return tm.is("alternate_on") == "1"
-	})
-}
-
 // terminate ends the program by SIGTERM, and looks that it leaves the terminal as
 // it was.
 func (tm *terminal) terminate() {

@@ -119,10 +119,11 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 	return nil
 }
 
-// sendSizes sends p the size of the terminal at once and after each change, until ctx ends.
+// sendSizes sends p the size of the terminal at once, after each change, and when we go on after
+// a stop, during which changes are signalled to others; until ctx ends.
 func sendSizes(ctx context.Context, out *os.File, p *tea.Program) {
 	changed := make(chan os.Signal, 1)
-	signal.Notify(changed, syscall.SIGWINCH)
+	signal.Notify(changed, syscall.SIGWINCH, syscall.SIGCONT)
 	defer signal.Stop(changed)
 	for {
 		if width, height, err := term.GetSize(out.Fd()); err == nil {

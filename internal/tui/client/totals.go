@@ -104,15 +104,17 @@ const (
 	Busy
 )
 
-// Work returns whether any device of u does something, by its class.
+// Work returns whether any device of u does something, by its class. A unit is idle only if all of
+// it is; a board that is cut has no class of its own.
 func (u *Unit) Work() Work {
-	work := WorkUnknown
+	work := Idling
 	for g := range u.Devices() {
 		switch {
 		case g.Class == canonical.Idle:
-			work = max(work, Idling)
 		case g.Class != canonical.ClassUnknown:
-			work = Busy
+			return Busy
+		case g != u.Board || len(u.Instances) == 0:
+			work = WorkUnknown
 		}
 	}
 	return work

@@ -100,7 +100,8 @@ const headingWordsFrom = 40
 // machineItems say of the devices of one machine what is wrong, how much of them is used and
 // what power they take; of one that is silent, for how long.
 func machineItems(s *State, gpus []*client.GPU, words bool) []item {
-	if n := s.Nodes.Of(gpus[0]); n != nil {
+	n := s.Nodes.Of(gpus[0])
+	if n != nil {
 		switch freshness, since := n.Freshness(s.Now); {
 		case n.Stopped() && words:
 			return []item{left(1, piece{"✖ stopped answering " + AgeText(since) + " ago", styleCrit})}
@@ -111,7 +112,7 @@ func machineItems(s *State, gpus []*client.GPU, words bool) []item {
 		}
 	}
 	t := client.TotalsOf(s.Nodes, gpus, s.Now)
-	items := []item{left(1, healthPieces(&t, true, words)...), left(2, realPieces(t.Real)...)}
+	items := []item{left(1, healthPieces(&t, n != nil && !s.silent(n), words)...), left(2, realPieces(t.Real)...)}
 	if canonical.Given(t.Power) {
 		items = append(items, right(3, piece{orMissing("%.2f", t.Power/1e3, 5), stylePlain}, piece{" kW", styleLabel}))
 	}

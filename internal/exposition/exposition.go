@@ -154,9 +154,8 @@ var inName = func() (in [256]bool) {
 func SkipSeries(t string, i int) int {
 	end := NextLine(t, i)
 	line := t[i:end]
-	brace := strings.LastIndexByte(line, '}')
-	if brace >= 3 && line[brace-1] == '"' && line[brace-2] != '\\' && line[brace-2] != '=' {
-		return end // the quote closes a value, and so the brace the block
+	if brace := strings.LastIndexByte(line, '}'); brace >= 0 && strings.Count(line[:brace], `"`)%2 == 0 && strings.IndexByte(line[:brace], '\\') < 0 {
+		return end // every quote is closed, so that the brace closes the block
 	}
 	if open := strings.IndexByte(line, '{'); open >= 0 {
 		// The value of a label may contain a newline.

@@ -64,7 +64,7 @@ func TestSoak(t *testing.T) {
 	}
 	s.live(began.Add(lasts / 4))
 	baseline := s.measure()
-	for end := began.Add(lasts); time.Now().Before(end); {
+	for end, over := began.Add(lasts), false; !over; over = !time.Now().Before(end) {
 		s.live(earlier(end, time.Now().Add(lasts/20)))
 		s.hold(baseline)
 		t.Logf("%v: %d requests, %d of %d faults, %d fleets, %+v", time.Since(began).Round(time.Second), s.requests.Load(), len(s.met), len(s.faults), s.fleets, s.measure())
@@ -189,8 +189,8 @@ func (s *soak) measure() (u usage) {
 	return u
 }
 
-// hold wants no more to be taken than at the baseline, except for the buffers of faults that
-// were not met before it.
+// hold wants no more to be taken than at the baseline, except for the largest buffer that a fault
+// met so far may leave behind.
 func (s *soak) hold(baseline usage) {
 	s.Helper()
 	s.fault = fault{}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -109,10 +110,16 @@ func code(texts ...string) string {
 	var quoted []string
 	for _, text := range texts {
 		if text != "" && text != "URL" {
-			quoted = append(quoted, "`"+strings.NewReplacer("|", `\|`, "`", "'", "\n", "").Replace(strings.ToValidUTF8(text, "\uFFFD"))+"`")
+			quoted = append(quoted, "`"+strings.NewReplacer("|", `\|`, "`", "'").Replace(printable(text))+"`")
 		}
 	}
 	return strings.Join(quoted, ", ")
+}
+
+// printable is text without line breaks, and with what else cannot be printed as in Go's strings.
+func printable(text string) string {
+	quoted := strconv.Quote(strings.ReplaceAll(text, "\n", ""))
+	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(quoted[1 : len(quoted)-1])
 }
 
 func escape(text string) string { return strings.NewReplacer("|", `\|`, "<", `\<`).Replace(text) }

@@ -217,6 +217,7 @@ func FuzzRender(f *testing.F) {
 	f.Add(`gpu="0",UUID="GPU-0",pod="a"`, `gpu="0",UUID="GPU-0",pod="b",hpc_job="1"`, 57.0, 100.0, uint8(1))
 	f.Add(`gpu="1",uuid="x\"",GPU_I_ID="2",Hostname="\\"`, `gpu="1",gpu_uuid="x",entity="GPU 1"`, 0.5, 1.0, uint8(2))
 	f.Add(`GPU="1",UUID="y",exported_pod="p",pod_name="q"`, `gpu="1",UUID="y",container="c"`, 1e9, 3.0, uint8(3))
+	f.Add(`gpu="0",uuid="z",a="",a="1",a="2"`, `gpu="1",UUID="y"`, 6.0, 3.0, uint8(2))
 	f.Fuzz(func(t *testing.T, first, second string, a, b float64, version uint8) {
 		if strings.ContainsAny(first+second, "\n\r\x00") {
 			return

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -133,9 +134,15 @@ func (v Version) appendLabels(dst []byte, row *values, labels []raw.Label) []byt
 		add(l.name, row[l.role])
 	}
 	for _, l := range labels {
-		if r, _, known := placeOf(l.Name); !known || !rewritten[r] {
+		if r, _, known := placeOf(l.Name); (!known || !rewritten[r]) && !isLeftOut(l.Name, labels) {
 			add(l.Name, l.Value)
 		}
 	}
 	return append(dst, "} "...)
+}
+
+// isLeftOut reports whether a Prometheus server leaves a label out: all of a name that has an
+// empty value somewhere, so that such a name may be there several times.
+func isLeftOut(name string, labels []raw.Label) bool {
+	return slices.Contains(labels, raw.Label{Name: name})
 }

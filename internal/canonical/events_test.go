@@ -11,7 +11,7 @@ func TestEventListKeepsTheLatest(t *testing.T) {
 		l.Add(Event{Code: uint32(i)})
 	}
 	got := l.AppendTo(nil)
-	if len(got) != MaxEvents {
+	if len(got) != 1000 { // as /events promises
 		t.Fatalf("%d events", len(got))
 	}
 	for i, e := range got {
@@ -71,6 +71,12 @@ func TestEventListAddsToItsOwn(t *testing.T) {
 		if got := l.AppendTo(nil); c.joined != (len(got) == 1) {
 			t.Errorf("case %d: %d events: %+v", n, len(got), got)
 		}
+	}
+	latest := with(func(e *Event) { e.Count = 3 })
+	var three EventList
+	three.Add(told, Event{Kind: EventReset}, latest, more)
+	if got := three.AppendTo(nil); len(got) != 3 || got[0] != told || got[2].Text != more.Text || got[2].Count != 3 {
+		t.Errorf("the latest of two is not the one that more is said of: %+v", got)
 	}
 	var l EventList
 	if l.Add(more); len(l.AppendTo(nil)) != 1 {

@@ -186,3 +186,18 @@ func heap() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
+
+// TestRememberedWithinTheLimit: allocations that ended are remembered as far as those that are
+// there leave room.
+func TestRememberedWithinTheLimit(t *testing.T) {
+	b := newAccounts(t, func(o *Options) { o.MaxAllocations = 5 })
+	b.devices(gpu1)
+	for _, pods := range [][]string{{"a", "b", "c"}, {"d", "e", "f"}} {
+		b.hold(pods)
+		b.read(sec, sec, heavy)
+		b.read(sec, sec, heavy)
+	}
+	if all := b.ledger.AllocationRoster; all.Present != 3 || len(all.Allocations) != 5 {
+		t.Errorf("%d are there, and with those remembered %d, want 3 and 5", all.Present, len(all.Allocations))
+	}
+}

@@ -205,3 +205,19 @@ func TestOddUnitStays(t *testing.T) {
 		}
 	}
 }
+
+// TestNoShareNoClass: who gets no share of a time was not in the class of it.
+func TestNoShareNoClass(t *testing.T) {
+	b := newAccounts(t, nil)
+	b.devices(gpu1)
+	b.hold([]string{"a", "b"})
+	b.uses = []float64{0.3, 0}
+	b.read(0, 0, heavy)
+	b.read(8*sec, 8*sec, reading{}) // its class is unknown
+	b.read(8*sec, 8*sec, reading{})
+	for pod, want := range map[string]bool{"a": true, "b": false} {
+		if got := b.pod(pod, "GPU-1").Births.Born.Has(canonical.ClassUnknown); got != want {
+			t.Errorf("%s was in a class that is unknown: %t", pod, got)
+		}
+	}
+}

@@ -40,7 +40,8 @@ type campaign struct {
 	jobs           int
 	remembered     string
 	list, verbose  bool
-	own            bool // only the tests of the package that is broken
+	own            bool          // only the tests of the package that is broken
+	most           time.Duration // of CPU time, more than a test takes
 	stdout, stderr io.Writer
 
 	memory    memory
@@ -132,7 +133,7 @@ func (c *campaign) attempt(ctx context.Context, t target, p *pkg, switched, toge
 	b := &build{root: c.root, dir: dir, p: p, mutants: switched}
 	c.last = ""
 	suites, last := t.suites, survived
-	if c.own && len(suites) > 1 {
+	if c.own {
 		suites, last = suites[:1], open
 	}
 	for i, name := range suites {
@@ -173,12 +174,12 @@ func (c *campaign) suite(ctx context.Context, b *build, dir string) (*suite, err
 		b.mutants = slices.DeleteFunc(b.mutants, func(m *mutant) bool { return slices.Contains(blamed, m) })
 		binary, err = b.binary(ctx, dir)
 	}
-	s := &suite{dir: filepath.Join(b.root, dir), binary: binary, killers: map[string]string{}}
+	s := &suite{dir: filepath.Join(b.root, dir), binary: binary, most: c.most, killers: map[string]string{}}
 	if err := s.calibrate(ctx); err != nil {
 		return nil, err
 	}
 	if len(s.broken) > 0 {
-		fmt.Fprintf(c.stderr, "%s: without %s, which the switches break\n", dir, strings.Join(s.broken, ", "))
+		fmt.Fprintf(c.stderr, "%s: without %s, which fail, or take too long, with the switches\n", dir, strings.Join(s.broken, ", "))
 	}
 	return s, nil
 }

@@ -19,6 +19,7 @@ import (
 	"regexp"
 	"slices"
 	"syscall"
+	"time"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -39,7 +40,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	chosen := flags.String("run", "", "the mutants to try: those whose name matches this regular expression")
 	list := flags.Bool("list", false, "list the mutants and try none")
 	verbose := flags.Bool("v", false, "print what the compiler says of mutants that it refuses")
-	own := flags.Bool("own", false, "run only the tests of the package that is broken: what survives may still be killed by others")
+	own := flags.Bool("own", false, "run only the tests of the package that is broken, and those of them that are quicker than -most: what survives may still be killed by others")
+	most := flags.Duration("most", 2*time.Minute, "leave out tests that take more CPU time, about")
 	jobs := flags.Int("jobs", 2, "how many to try at a time")
 	results := flags.String("results", "", "a file that remembers which were killed: they are not tried again")
 	page := flags.String("write", "", "the page to write the table into, such as testdata/MUTANTS.md")
@@ -56,7 +58,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "mutants: %v\n", err)
 		return 2
 	}
-	c := campaign{root: ".", which: which, jobs: *jobs, remembered: *results, list: *list, verbose: *verbose, own: *own, stdout: stdout, stderr: stderr}
+	c := campaign{root: ".", which: which, jobs: *jobs, remembered: *results, list: *list, verbose: *verbose, own: *own, most: *most / more, stdout: stdout, stderr: stderr}
 	if err = c.run(ctx, chosenTargets); err == nil && *page != "" {
 		err = os.WriteFile(*page, []byte(c.page()), 0o644)
 	}

@@ -12,6 +12,10 @@ where it was interrupted; [internal/mutants](../internal/mutants) is the program
 An **equivalent** one does what the program does; the file of survivors there says why of each. **Refused** ones do not compile. One
 that **survived** all tests wants another. What is **open** was not tried, or not by all tests.
 
+A mutant is tried only by tests in which it computes something else than the program: first by the test that killed its neighbour,
+then by the quickest. Most verdicts so take a few hundredths of a second. Left out is what decides nothing: capacities, the size
+in bits of a float, and the columns of tables that only people read.
+
 ## Operators
 
 | operator | what it does |
@@ -26,17 +30,23 @@ func (c *campaign) page() string {
 		fmt.Fprintf(&b, "| %s | %s |\n", o.name, o.about)
 	}
 	all := c.count("", "")
-	fmt.Fprintf(&b, "\n## All\n\n%d of %d mutants have a verdict; the others are open.\n", all.mutants()-all[open], all.mutants())
+	fmt.Fprintf(&b, "\n%d of %d mutants have a verdict; the others are open.\n", all.mutants()-all[open], all.mutants())
+	c.section(&b, "All packages", "")
 	for _, t := range c.tried {
-		fmt.Fprintf(&b, "\n## %s\n\n| operator | mutants | killed | equivalent | refused | survived | open |\n|---|--:|--:|--:|--:|--:|--:|\n", t.dir)
-		for _, o := range operators {
-			if count := c.count(t.dir, o.name); len(count) > 0 {
-				fmt.Fprintf(&b, "| %s | %s\n", o.name, count)
-			}
-		}
-		fmt.Fprintf(&b, "| **all** | %s\n", c.count(t.dir, ""))
+		c.section(&b, t.dir, t.dir)
 	}
 	return b.String()
+}
+
+// section writes the counts of a package, of all for "", by operator.
+func (c *campaign) section(b *strings.Builder, title, dir string) {
+	fmt.Fprintf(b, "\n## %s\n\n| operator | mutants | killed | equivalent | refused | survived | open |\n|---|--:|--:|--:|--:|--:|--:|\n", title)
+	for _, o := range operators {
+		if count := c.count(dir, o.name); len(count) > 0 {
+			fmt.Fprintf(b, "| %s | %s\n", o.name, count)
+		}
+	}
+	fmt.Fprintf(b, "| **all** | %s\n", c.count(dir, ""))
 }
 
 // tally is how many mutants had each verdict.

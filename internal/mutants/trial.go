@@ -33,7 +33,8 @@ const shared = 50 * time.Millisecond
 
 // suite is the tests of a package, with mutants compiled in.
 type suite struct {
-	dir, binary string // of its sources
+	dir, binary string        // of its sources
+	most        time.Duration // more than any of its tests takes
 	// tests are sorted by the time that they take. Those that fail with no mutant on are not
 	// among them, but in broken: the switches cost time and memory.
 	tests  []test
@@ -76,11 +77,11 @@ func (s *suite) calibrate(ctx context.Context) error {
 func (s *suite) trace(ctx context.Context, t *test) error {
 	trace := filepath.Join(filepath.Dir(s.binary), "trace")
 	defer func() { _ = os.Remove(trace) }()
-	cmd := s.command(ctx, 0, 10*time.Minute, "-test.run", exactly(t.name))
+	cmd := s.command(ctx, 0, s.most, "-test.run", exactly(t.name))
 	cmd.Env = append(cmd.Env, "MUTANT_TRACE="+trace)
 	failed := cmd.Run()
 	if failed != nil {
-		cmd = s.command(ctx, 0, 10*time.Minute, "-test.run", exactly(t.name))
+		cmd = s.command(ctx, 0, s.most, "-test.run", exactly(t.name))
 		if err := cmd.Run(); err != nil {
 			return err
 		}

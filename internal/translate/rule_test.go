@@ -96,7 +96,10 @@ var valueTests = []struct {
 	{"DCGM_FI_DEV_POWER_USAGE", "140737488355331.000000", 0, blank},
 
 	// Counts of events and codes are small.
+	{"DCGM_FI_DEV_XID_ERRORS", "2147483631", 2147483631, fine},
+	{"DCGM_FI_DEV_XID_ERRORS", "2147483632", 0, blank},
 	{"DCGM_FI_DEV_XID_ERRORS", "2147483634", 0, blank},
+	{"DCGM_FI_DEV_XID_ERRORS", "2147483636", 2147483636, fine},
 	{"DCGM_FI_DEV_XID_ERRORS", "119", 119, fine},
 	{"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "2147483634", 0, blank},
 	{"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "9223372036854775794", 0, blank},

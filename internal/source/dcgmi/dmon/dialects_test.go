@@ -1,5 +1,7 @@
 package dmon
 
+import "strings"
+
 // dialects are texts in the layouts of dmon, and what they say.
 var dialects = []struct {
 	name, text string
@@ -217,8 +219,54 @@ var dialects = []struct {
 		"GPU7       0.500        \n" +
 		"GPU lost   0.500        \n" +
 		"GPU\n" +
+		"GPU 0LINK 5 0.500       \n" +
+		"CPU is busy\n" +
 		"GPU 1      0.600        \n",
-		[]tick{{values{gpuKey(1, "SMACT"): .6}, 3}}},
+		[]tick{{values{gpuKey(1, "SMACT"): .6}, 5}}},
+	{"glued: a cell is text", "" +
+		"#Entity   POWER             GRACT        \n" +
+		"GPU-I 1000foo               0.500        \n" +
+		"GPU-I 10001412.337           0.98x        \n",
+		[]tick{{values{`{entity="GPU-I 1000",gpu_instance_entity="1000"}GRACT`: .5}, 2}}},
+	{"glued: the row is short", "" +
+		"#Entity    POWER             GRACT        \n" +
+		"GPU-I 10001412.337\n",
+		[]tick{{values{}, 1}}},
+	{"glued: with one more digit in the id, a later cell would still be a number", "" +
+		"#Entity   POWER             GRACT        \n" +
+		"GPU-I 10001412.337           10.500       \n",
+		[]tick{{values{
+			`{entity="GPU-I 10001",gpu_instance_entity="10001"}POWER`: 412.337,
+			`{entity="GPU-I 10001",gpu_instance_entity="10001"}GRACT`: 10.5,
+		}, 0}}},
+	{"glued: an id ends before the point", "" +
+		"#Entity   POWER             \n" +
+		"GPU-I 10001.5\n",
+		[]tick{{values{`{entity="GPU-I 1000",gpu_instance_entity="1000"}POWER`: 1.5}, 0}}},
+	{"glued: one digit does not fit the column", "" +
+		"#Entity   POWER             \n" +
+		"GPU-I 10001\n",
+		[]tick{{values{`{entity="GPU-I 1000",gpu_instance_entity="1000"}POWER`: 1}, 0}}},
+	{"glued: indented", "" +
+		"  #Entity   POWER             GRACT        \n" +
+		"  GPU-I 1001N/A               0.500        \n",
+		[]tick{{values{`{entity="GPU-I 1001",gpu_instance_entity="1001"}GRACT`: .5}, 0}}},
+	{"2.x: cells that are cut, no numbers, too large, absent, and rows without any", "" +
+		"  # Entity  TVIOL  SMACT\n" +
+		"   GPU 0  1234567890123...  0.500\n" +
+		"   GPU 1  5.x  0.600\n" +
+		"   GPU 2  " + strings.Repeat("9", 400) + "  0.600\n" +
+		"   GPU 3\n" +
+		"   GPU 4N/A  0.600\n",
+		[]tick{{values{gpuKey(0, "SMACT"): .5}, 4}}},
+	{"a number too large", "" +
+		"#Entity    SMACT        TVIOL        \n" +
+		"GPU 0      0.500        " + strings.Repeat("9", 400) + "\n",
+		[]tick{{values{gpuKey(0, "SMACT"): .5}, 1}}},
+	{"the last cell is out of place", "" +
+		"#Entity    SMACT        TENSO        POWER             \n" +
+		"GPU 0      0.100        0.200       300.000           \n",
+		[]tick{{values{gpuKey(0, "SMACT"): .1, gpuKey(0, "TENSO"): .2, gpuKey(0, "POWER"): 300}, 0}}},
 	{"a comment between the rows", "" +
 		"#Entity    SMACT        \n" +
 		"GPU 0      0.500        \n" +

@@ -22,7 +22,7 @@ func (n *named) Entity(count int, e Entity) uint32 {
 // that is on another GPU.
 func TestNames(t *testing.T) {
 	names := &named{}
-	p, b := Parser{Names: names}, &raw.Batch{}
+	p, b := Parser{Names: names, ShowEmpty: true}, &raw.Batch{} // ShowEmpty is for parsers without Names
 	line := func(text string) {
 		t.Helper()
 		for !p.Line(b, []byte(text)) {
@@ -41,15 +41,16 @@ func TestNames(t *testing.T) {
 		line("GPU-I 3    100.000      0.300        \n")
 		line("GPU 1      100.000      0.200        \n")
 	}
+	line("GPU 2      100.000      N/A          \n")
 	line("GPU 1      100.000      0.200        \n")
 	line("GPU-I 3    100.000      0.400        \n")
-	want := []Entity{{ID: "0", GPU: "0"}, {Instance: true, ID: "3", GPU: "0"}, {ID: "1", GPU: "1"}, {Instance: true, ID: "3", GPU: "1"}}
+	want := []Entity{{ID: "0", GPU: "0"}, {Instance: true, ID: "3", GPU: "0"}, {ID: "1", GPU: "1"}, {ID: "2", GPU: "2"}, {Instance: true, ID: "3", GPU: "1"}}
 	if !slices.Equal(names.asked, want) {
 		t.Errorf("asked of %+v, want %+v", names.asked, want)
 	}
 	last := b.Samples[len(b.Samples)-1]
-	if len(b.Samples) != 8 || last.Family != 7 || last.Labels != 104 || last.Value != .4 || p.Last() != 104 {
-		t.Errorf("%d samples, the last %+v of %d; want 8, of family 7 and labels 104", len(b.Samples), last, p.Last())
+	if len(b.Samples) != 8 || last.Family != 7 || last.Labels != 105 || last.Value != .4 || p.Last() != 105 {
+		t.Errorf("%d samples, the last %+v of %d; want 8, of family 7 and labels 105", len(b.Samples), last, p.Last())
 	}
 }
 
@@ -74,5 +75,37 @@ func TestShowEmpty(t *testing.T) {
 		if !slices.Equal(got, want) || p.Rows() != 3 {
 			t.Errorf("%d rows, %q, want 3, %q", p.Rows(), got, want)
 		}
+	}
+}
+
+// TestCompacted: a Dict that forgot its ids has all named anew, below the same header.
+func TestCompacted(t *testing.T) {
+	var p Parser
+	b := &raw.Batch{Dict: raw.NewDict()}
+	b.Dict.FamilyID([]byte("GONE"))
+	b.Dict.BlockID([]byte("{}"))
+	for _, line := range []string{"#Entity    SMACT        ", "GPU 0      0.500        "} {
+		p.Line(b, []byte(line))
+	}
+	b.Reset()
+	none := func(uint32) bool { return false }
+	b.Dict.Compact(none, none)
+	p.Next()
+	p.Line(b, []byte("GPU 0      0.600        "))
+	if len(b.Samples) != 1 || b.Dict.Family(b.Samples[0].Family).Name != "SMACT" || b.Dict.Block(b.Samples[0].Labels) != gpuKey(0, "") {
+		t.Errorf("%+v", b.Samples)
+	}
+}
+
+// TestReset: rows are none before the header of the text that starts anew.
+func TestReset(t *testing.T) {
+	var p Parser
+	b := &raw.Batch{Dict: raw.NewDict()}
+	for _, line := range []string{"#Entity    SMACT        ", "GPU 0      0.500        "} {
+		p.Line(b, []byte(line))
+	}
+	p.Reset()
+	if b.Reset(); !p.Line(b, []byte("GPU 0      0.600        ")) || len(b.Samples) != 0 || b.Skipped != 1 || p.Rows() != 0 {
+		t.Errorf("%+v, %d skipped, %d rows", b.Samples, b.Skipped, p.Rows())
 	}
 }

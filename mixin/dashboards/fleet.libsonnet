@@ -125,7 +125,7 @@ local v = import '../lib/variable.libsonnet';
           ) + colors.byClass),
           d.at(12, 9, p.timeseries(
             'Real utilization beside GPU-Util',
-            'GPU-Util only shows that some kernel ran; the gap between the lines is what it hides. All models. If the gap is wide, profile the jobs.',
+            'GPU-Util only shows that some kernel ran; the gap between the lines is what it hides. GPU-Util is that of all models. If the gap is wide, profile the jobs.',
             'percentunit',
             [
               p.query(realUtilization, 'real utilization'),
@@ -217,7 +217,7 @@ local v = import '../lib/variable.libsonnet';
         d.row('Getting started', [
           d.at(24, 6, p.table(
                         'What is not set up yet',
-                        'What is missing for these dashboards, and how to add it. Empty when everything is set up.',
+                        'What is missing for these dashboards, and how to add it. Empty when everything is set up. All models.',
                         'none',
                         [p.rows(std.join('\nor\n', [
                           lacking('Recording rules', 'Load prometheus_rules.yaml of the mixin: most panels need it. The number counts clusters.', 'host:kpulse_gpus_present:max1d'),

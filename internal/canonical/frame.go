@@ -75,7 +75,7 @@ func (f *Frame) Row(device int) []float64 {
 	return f.values[device*n : (device+1)*n : (device+1)*n]
 }
 
-// Cell returns the index of a field of a device in its Row.
+// Cell returns a pointer to the reading of a field of a device, within its Row.
 func (f *Frame) Cell(device int, field Field) *float64 {
 	return &f.values[device*int(NumFields)+int(field)]
 }

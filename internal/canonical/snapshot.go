@@ -22,7 +22,7 @@ type Snapshot struct {
 	Further Families
 
 	// Host is the machine that the devices are in. It is nil if the source reads
-	// another one, or where nothing reads it.
+	// another one, or if nothing reads it.
 	Host *Host
 
 	Source Source

@@ -103,7 +103,7 @@ func TestEnergyOfAStuckCounter(t *testing.T) {
 	}
 }
 
-// TestNoEnergyWithoutAMeter: if neither is read, there is no energy.
+// TestNoEnergyWithoutAMeter: if neither counter nor power is read, energy is absent.
 func TestNoEnergyWithoutAMeter(t *testing.T) {
 	b := newAccounts(t, nil)
 	b.devices(gpu1)

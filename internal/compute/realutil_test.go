@@ -130,8 +130,8 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// TestScoreAtEdgeOfIdle takes readings whose score is 5 percent, or would be
-// except for rounding, in KempnerPulse's arithmetic.
+// TestScoreAtEdgeOfIdle takes readings whose score is 5 percent in KempnerPulse's
+// arithmetic, or would be without rounding.
 func TestScoreAtEdgeOfIdle(t *testing.T) {
 	edge := 0
 	for _, p := range Presets {

@@ -326,7 +326,7 @@ func TestReferenceAgreesOnRandomBodies(t *testing.T) {
 				if _, what, _ := strings.Cut(k, " "); v == 1 {
 					seen[what]++
 				}
-				// If a sum of products is 5 % except for rounding, either class will do.
+				// If a sum of products would be 5 % without rounding, either class will do.
 				edge = edge || strings.HasPrefix(k, "gpu_real_utilization_ratio") && math.Abs(v-.05) < 1e-9
 			}
 			if !edge {

@@ -142,7 +142,7 @@ func (tm *terminal) terminate() {
 var coloured = regexp.MustCompile(`\x1b\[([0-9]+;)*(3[0-8]|4[0-8]|9[0-7]|10[0-7])(;|m)`)
 
 // TestDashboardBeginsFocused: on the GPU that was asked for, in our words and in those of
-// KempnerPulse; and says if there is none.
+// KempnerPulse; without such a GPU it says so.
 func TestDashboardBeginsFocused(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// hostile is what a label may hold to be taken for something else than text, as the text
+// hostile is what a label may hold to be taken for something other than text, as the text
 // format escapes it.
 const hostile = `<script>x</script>\"><img onerror=x>'\njavascript:x` + "\x1b[2J\x1b]52;c;eA==\a\u009b31m\u202e\u200b"
 

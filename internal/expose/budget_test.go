@@ -183,8 +183,8 @@ func TestSlowClientIsCut(t *testing.T) {
 	})
 }
 
-// TestSteadyClientIsNotCut: it takes many windows, and in each little more than half of the
-// rate, where one is started again that may be spent in full.
+// TestSteadyClientIsNotCut: at little more than half of the least rate an answer takes many
+// windows, each of which starts with its full allowance. Below half, the client is cut.
 func TestSteadyClientIsNotCut(t *testing.T) {
 	for _, test := range []struct {
 		rate int // KiB per second

@@ -24,7 +24,7 @@ type Family struct {
 // one label set are two blocks. The empty block "" stands for a series without
 // braces.
 //
-// Ids only grow, until Compact hands them out again and Generation changes. The
+// Ids only grow, until Compact reassigns them and Generation changes. The
 // ids of a Batch are void once the generation is another than when the Batch was
 // scanned. A Dict belongs to the goroutine that reads its source and is not safe
 // for concurrent use.

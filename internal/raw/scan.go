@@ -253,7 +253,8 @@ func (s *Scanner) series(e *exposition.Entry) {
 		s.startFamily(e.Name)
 	}
 	id := s.noted(s.dict.blockOf(e.Labels))
-	// A name may be followed by the text of last time.
+	// A later line takes a plain block by its text alone, unparsed. "", of a series
+	// without braces, is not plain: any text begins with it.
 	plain := e.Labels != ""
 	s.blocks[id].plain = plain
 	s.sample(id, e.Value, e.Millis)

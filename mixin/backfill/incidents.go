@@ -7,13 +7,13 @@ type Incident struct {
 	Name string
 	// Alert is the alert that finally reports it.
 	Alert string
-	// Where it is; UUID and GPU are "" if it is no board's, Job where it is none's.
+	// Where it is; UUID and GPU are "" if it is no board's, Job if it is no job's.
 	Cluster, Hostname, Instance, GPU, UUID, Job string
 	At                                          time.Duration // since the fleet began
 }
 
-// Is reports whether labels name the board of an incident, or the job or the proxy where it is
-// of one.
+// Is reports whether labels name the board of an incident, or the job or the proxy if it is of
+// one.
 func (i Incident) Is(labels map[string]string) bool {
 	if labels["cluster"] != "" && labels["cluster"] != i.Cluster {
 		return false

@@ -10,9 +10,10 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
   recorded(c, more=''):: '{%s=~"$cluster", hostname=~"$hostname"%s}' % [c.clusterLabel, more],
   cluster(c, more=''):: '{%s=~"$cluster"%s}' % [c.clusterLabel, more],
 
-  // some returns matchers that select series if values of a variable are chosen, and none if all are: `.*.+.*`
-  // contains the same expression twice with something in between, which no name does. Without them, `.*` alone
-  // would match series that lack the label.
+  // some returns matchers that select series if values of a variable are chosen, and none if all are: with All,
+  // `(.*.+.*)?` matches every value, so nothing is selected. With names chosen, it matches the empty value, which
+  // the first matcher leaves out anyway, and a name that begins and ends with chosen ones, such as a-b-a beside a:
+  // that one is lost if it is chosen too.
   some(label, variable):: ', %s=~"$%s", %s!~"($%s.+$%s)?"' % [label, variable, label, variable, variable],
   // held is GPUs held: from recorded series of a level, which is far less to read, or from each device if
   // values of a label are chosen that the level lacks. `over` is applied to either.

@@ -80,7 +80,7 @@ type aspect struct {
 	means        func(value uint32) uint8
 }
 
-// isTrue makes a summary of an aspect that is 1 if it is so, and 2 where it is not.
+// isTrue makes a summary of an aspect that is 1 if it is so, and 2 if it is not.
 func isTrue(summary uint8) func(uint32) uint8 {
 	return func(value uint32) uint8 {
 		if value == 1 {

@@ -236,8 +236,8 @@ func (w *worker) list(now time.Time) {
 }
 
 // adopt makes cuts the instances of the board. The results may still have the
-// earlier ones, which are not written to. The board is started again with them: what
-// it refuses depends on whether it is cut.
+// earlier ones, which are not written to. Every reading is asked for again, also those that
+// were refused: what a board refuses depends on whether it is cut.
 func (w *worker) adopt(cuts []cut) {
 	w.free()
 	w.cuts, w.parts = cuts, []part{w.newPart(w.device, boardReadings[:], wholeBoard)}

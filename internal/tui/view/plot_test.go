@@ -51,7 +51,7 @@ func TestPlotKeepsLinesApart(t *testing.T) {
 	}
 }
 
-// TestPlotShowsGaps holds that if nothing was read nothing is drawn.
+// TestPlotShowsGaps holds that nothing is drawn for times without readings.
 func TestPlotShowsGaps(t *testing.T) {
 	s := state("one")
 	s.History = history.NewHistory()

@@ -295,7 +295,7 @@ func checkSlurm(_ context.Context, d *doctor) finding {
 func checkEnvironment(_ context.Context, d *doctor) finding {
 	unknown := unknownVariables(d.environment)
 	if len(unknown) == 0 {
-		return finding{State: stateWorks, Found: "no KPULSE_ variable without a meaning is set"}
+		return finding{State: stateWorks, Found: "all KPULSE_ variables that are set are known"}
 	}
 	var found, remedies []string
 	for _, v := range unknown {

@@ -202,7 +202,7 @@ func folded(findings []finding) (list diag.Problems) {
 		case f.alike == "" || n <= few || seen[f.alike] == 1:
 			list = append(list, f.Problem)
 		case seen[f.alike] == n:
-			list = append(list, diag.Problem{File: f.File, Line: f.Line, Warning: f.Warning, Text: fmt.Sprintf("%d rules in all, of which this is the last, %s", n, f.alike)})
+			list = append(list, diag.Problem{File: f.File, Line: f.Line, Warning: f.Warning, Text: fmt.Sprintf("%d rules in total, this one the last, %s", n, f.alike)})
 		}
 	}
 	return list

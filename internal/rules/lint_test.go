@@ -57,7 +57,7 @@ func TestAlikeProblems(t *testing.T) {
 		}
 	}
 	_, problems := load(t, Options{Window: 5 * time.Minute, ForPrometheus: true}, file(50))
-	const want = "f:53: warning: 50 rules in all, of which this is the last, reach back beyond the window"
+	const want = "f:53: warning: 50 rules in total, this one the last, reach back beyond the window"
 	if problems[0].Line != 4 || problems[1].String() != want {
 		t.Errorf("got  %v\nwant %s behind the first", problems, want)
 	}

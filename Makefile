@@ -30,7 +30,7 @@ build: ## Build ./kpulse-proxy, static; with CGO_ENABLED=1 it can do --backend=n
 	CGO_ENABLED=$(CGO_ENABLED) $(if $(GOARCH),CC=$(CC_$(GOARCH))) go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o '$(OUT)' ./cmd/kpulse-proxy
 
 # The licences depend on what was built; the program that writes them runs here.
-bundle: ## Build into DIR, with the licences of all that is in it
+bundle: ## Build into DIR, with the licences of all linked modules
 	@test -n '$(DIR)' || { echo 'say where: make bundle DIR=/tmp/bundle'; exit 1; }
 	mkdir -p '$(DIR)/licenses'
 	$(MAKE) build OUT='$(DIR)/kpulse-proxy'
@@ -80,12 +80,12 @@ faults: ## Inflict the faults of testdata/FAULTS.md on the program, built with t
 # How long make soak takes.
 DURATION ?= 8h
 
-soak: ## Have one program live through fleets, reloads and faults for DURATION (8h), and see that it takes no more for it
+soak: ## Run one program through fleets, reloads and faults for DURATION (8h), and check that its use of resources does not grow
 	KPULSE_SOAK='$(DURATION)' go test -count=1 -v -timeout 0 -run '^TestSoak$$' ./internal/e2e/faults
 
 SCRIPTS := $(filter-out %.md %.service %.timer,$(wildcard deploy/slurm/*)) deploy/image/build deploy/packages/build $(wildcard deploy/packages/deb/* deploy/packages/rpm/*)
 
-lint: ## Check formatting, vet, shell scripts (where shellcheck is), and run golangci-lint (built from source, once)
+lint: ## Check formatting, vet, shell scripts (if shellcheck is installed), and run golangci-lint (built from source, once)
 	@test -z "$$(gofmt -l cmd internal rules)" || { gofmt -l cmd internal rules; echo 'run gofmt -w on these'; exit 1; }
 	go vet ./...
 	go tool -modfile=mixin/tools/go.mod golangci-lint run ./...
@@ -98,12 +98,12 @@ fuzz: ## Run each fuzz target for FUZZTIME (60s), FUZZJOBS (2) at a time
 # Bodies of make differential; N=20:SEED plays the story of a seed again.
 N ?= 100000
 
-differential: ## Hold all series that N (100000) random bodies of every dialect lead to to the reference of internal/e2e (half an hour of CPU)
+differential: ## Compare all series of N (100000) random bodies of every dialect with the reference of internal/e2e (half an hour of CPU)
 	KPULSE_DIFFERENTIAL='$(N)' go test -count=1 -v -timeout 12h -run '^TestDifferential$$' ./internal/e2e
 
 MUTANTS ?= $(or $(TMPDIR),/tmp)/kpulse-mutants
 
-mutants: ## Break what decides verdicts, one place at a time, and see the tests fail; writes testdata/MUTANTS.md (hours; goes on where it was interrupted)
+mutants: ## Break the code that decides verdicts, one place at a time, and check that tests fail; writes testdata/MUTANTS.md (hours; continues where it was interrupted)
 	go run ./internal/mutants -results '$(MUTANTS)' -write testdata/MUTANTS.md
 
 ##@ Test on real programs
@@ -111,7 +111,7 @@ mutants: ## Break what decides verdicts, one place at a time, and see the tests 
 # Of each package, the patterns of its tests as one regular expression.
 SLOW := awk -F '\t' '/^[^\#]/{gsub(/\*/, ".*", $$2); all[$$1] = all[$$1] "|" $$2} END{for (p in all) print p, "^(" substr(all[p], 2) ")$$"}' internal/slow/tests.tsv
 
-e2e: ## Run the slow tests (minutes); those whose program is not here say what they need
+e2e: ## Run the slow tests (minutes); a test whose program is missing says what it needs
 	@all=$$($(SLOW)) && test -n "$$all" && echo "$$all" | while read -r package tests; do (set -x; go test -count=1 -timeout 20m -run "$$tests" "./$$package") || exit 1; done
 
 OPERATOR := github.com/prometheus-operator/prometheus-operator
@@ -123,7 +123,7 @@ kubernetes: ## Build the servers of Kubernetes, helm, kubectl and the Prometheus
 	go -C internal/e2e/prometheusoperator build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
 	install -m 0644 -D -t '$(DIR)/crds' "$$(go -C internal/e2e/prometheusoperator list -m -f '{{.Dir}}' $(OPERATOR))"/example/prometheus-operator-crd/*.yaml
 
-e2e-kube: ## Run the tests on a real Kubernetes and of the chart; builds what they need into DIR first
+e2e-kube: ## Run the tests on a real Kubernetes and those of the chart; first builds what they need into DIR
 	@$(MAKE) kubernetes DIR='$(DIR)'
 	KPULSE_KUBERNETES='$(abspath $(DIR))' KPULSE_REQUIRE_KUBERNETES=1 go test -count=1 -timeout 20m -run 'Kubernetes|Chart|Kustomize|PrometheusOperator' ./internal/e2e
 
@@ -140,18 +140,18 @@ e2e-fleet: ## Run deploy/fleet: two clusters, Prometheus' agent, Thanos and Aler
 # A Debian, for make e2e-image and make e2e-packages.
 DEBIAN ?= /tmp/kpulse-debian.tar
 
-debian: ## Make the archive DEBIAN of a Debian, for the two below (minutes)
+debian: ## Build the archive DEBIAN of a Debian, for the two below (minutes)
 	mmdebstrap --variant=apt --include=gcc,libc6-dev,make,ca-certificates,systemd \
 		--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
 		bookworm '$(DEBIAN)' http://deb.debian.org/debian
 
-e2e-image: $(if $(wildcard $(DEBIAN)),,debian) ## Have buildah build the images and run them (as root)
+e2e-image: $(if $(wildcard $(DEBIAN)),,debian) ## Build the images with buildah and run them (as root)
 	KPULSE_DEBIAN='$(DEBIAN)' KPULSE_REQUIRE_IMAGE=1 go test -count=1 -timeout 30m -run '^TestImage$$' ./internal/e2e
 
-e2e-packages: $(if $(wildcard $(DEBIAN)),,debian) ## Have apt, systemd and rpm look at what make release writes (as root)
+e2e-packages: $(if $(wildcard $(DEBIAN)),,debian) ## Check the packages of make release with apt, systemd and rpm (as root)
 	KPULSE_DEBIAN='$(DEBIAN)' KPULSE_REQUIRE_PACKAGES=1 go test -count=1 -timeout 30m -run '^TestPackages$$' ./internal/e2e
 
-e2e-compose: ## Check the files of deploy/compose by the loader of docker compose, and by promtool
+e2e-compose: ## Check the files of deploy/compose with the loader of docker compose and promtool
 	go -C deploy/compose vet ./...
 	go -C deploy/compose test ./...
 
@@ -161,7 +161,7 @@ bench: ## Run the benchmarks and print the targets of the design beside them
 	go test -run '^$$' -bench . -benchmem ./internal/...
 	KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets' -timeout 30m ./internal/e2e
 
-report: ## Measure the targets of the design and how costs grow, and write testdata/bench/REPORT.md (ten minutes; on a machine that does nothing else)
+report: ## Measure the targets of the design and how costs grow, and write testdata/bench/REPORT.md (ten minutes; on an idle machine)
 	mkdir -p testdata/bench && KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets$$' -timeout 30m ./internal/e2e -update
 
 # Sizes of the fleets; of none, make fleet only brings the tables into the form of the rules.
@@ -182,7 +182,7 @@ dashboards-cost: ## Measure how long a Prometheus takes for the dashboards, and 
 
 ##@ Generate
 
-screenshots: build ## Take the pictures of the terminal dashboard anew (needs tmux)
+screenshots: build ## Take the pictures of the terminal dashboard again (needs tmux)
 	go run ./internal/tui/screenshots ./kpulse-proxy internal/tui/screenshots
 
 rules: ## Write the rules that are generated from constants of the program

@@ -121,8 +121,8 @@ func quiet(err error) error {
 	return err
 }
 
-// catchPipeSignal keeps SIGPIPE from ending us when the reader of stdout ends: the write
-// fails instead, which is no failure of ours. Ignoring the signal would do so too, but
+// catchPipeSignal keeps SIGPIPE from ending us when the reader of stdout or stderr ends: the
+// write fails instead, which is no failure of ours. Ignoring the signal would do so too, but
 // commands that we run would inherit that.
 func catchPipeSignal() (stop func()) {
 	broken := make(chan os.Signal, 1)

@@ -83,7 +83,9 @@ func (l *logWriter) drain() {
 		line := l.lines[0]
 		l.lines = l.lines[1:]
 		l.mu.Unlock()
-		_, _ = l.out.Write(line) // there is nowhere to report an error
+		if _, err := l.out.Write(line); err != nil {
+			l.lost.Inc() // there is nowhere else to report it
+		}
 	}
 	lost := l.missing
 	l.missing, l.lines = 0, nil

@@ -86,6 +86,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	logger := opts.warningsTo(stderr)
 	if opts.mode() == modeServe && !opts.show {
 		log := newLogWriter(stderr)
+		defer catchPipeSignal()() // who reads the log may go
 		defer log.flush()
 		stderr, logger = log, opts.logTo(log)
 	}

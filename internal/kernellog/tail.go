@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -95,12 +96,27 @@ func (t *tail) fill(ctx context.Context) error {
 		return &os.PathError{Op: "read", Path: t.file.Name(), Err: err}
 	case err == nil: // the end, for now
 		t.dry()
+		t.startOver()
 		select {
 		case <-ctx.Done():
 		case <-time.After(lookAgain):
 		}
 	}
 	return ctx.Err()
+}
+
+// startOver goes back to the start of a file that was truncated before the position of the next
+// read. The rest of a half-read line does not come.
+func (t *tail) startOver() {
+	read, err := t.file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return // a FIFO
+	}
+	if is, err := t.file.Stat(); err != nil || !is.Mode().IsRegular() || is.Size() >= read {
+		return
+	}
+	_, _ = t.file.Seek(0, io.SeekStart)
+	t.unread, t.skip = nil, false
 }
 
 // read reads new records, and waits if there are none.

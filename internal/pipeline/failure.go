@@ -171,6 +171,15 @@ func (p *Pipeline) miss(failure *canonical.Failure) {
 	p.late = failure
 }
 
+// hush logs the first time that a scrape finds a stream silent which did not fail: it may be
+// a while until its source says why. The caller holds mu.
+func (p *Pipeline) hush(failure *canonical.Failure) {
+	if failure.Kind == kindStale && !p.silent {
+		p.silent = true
+		p.opts.Logger.Warn(unread, "reads", p.Name(), "cause", failure.Cause, "remedy", failure.Remedy)
+	}
+}
+
 // inTime records that no scrape ran out of time for a reading. The caller holds mu.
 func (p *Pipeline) inTime() {
 	if p.late != nil {
@@ -179,13 +188,16 @@ func (p *Pipeline) inTime() {
 	p.late = nil
 }
 
+// unread is what the log says of a source that cannot be read.
+const unread = "source cannot be read"
+
 // logFailure logs the first of equal failures in a row, but not those that our own end
 // causes, nor the end of the source, which Run reports. The caller holds mu and has not
 // recorded the failure yet.
 func (p *Pipeline) logFailure(failure *canonical.Failure) {
 	before := p.state.Failure
 	if failure.Kind != kindEnded && p.ctx.Err() == nil && (before == nil || before.Kind != failure.Kind || before.Remedy != failure.Remedy) {
-		p.opts.Logger.Warn("source cannot be read", "reads", p.Name(), "cause", failure.Cause, "remedy", failure.Remedy)
+		p.opts.Logger.Warn(unread, "reads", p.Name(), "cause", failure.Cause, "remedy", failure.Remedy)
 	}
 }
 
@@ -193,9 +205,10 @@ func (p *Pipeline) logFailure(failure *canonical.Failure) {
 // has no GPU, the first label that is too long, and the first workload too many.
 // The caller holds mu and has not recorded the reading yet.
 func (p *Pipeline) logReading(s *canonical.Source) {
-	if p.state.Failure != nil {
+	if p.state.Failure != nil || p.silent {
 		p.opts.Logger.Info("source can be read again", "reads", s.Name)
 	}
+	p.silent = false
 	if s.Devices == 0 && (p.state.Devices > 0 || p.good.IsZero()) {
 		p.opts.Logger.Warn("no GPU in the reading", "reads", s.Name, "samples", s.Samples,
 			"remedy", p.words().noGPU)

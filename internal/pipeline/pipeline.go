@@ -94,6 +94,7 @@ type Pipeline struct {
 	attempt    time.Time  // when the last read ended, good or not
 	state      canonical.Source
 	late       *canonical.Failure // why a scrape ran out of time; nil since none did
+	silent     bool               // a scrape found the stream silent since its last tick
 	period     time.Duration      // that a stream keeps
 	malformed  bool               // a malformed line was logged
 	unfinished bool               // the latest reading lacks a last line that may be cut short

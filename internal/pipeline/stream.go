@@ -102,6 +102,7 @@ func (p *Pipeline) tick(ctx context.Context) (*canonical.Snapshot, func(), error
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if failure := p.notReady(time.Now()); failure != nil {
+		p.hush(failure)
 		return nil, nil, failure
 	}
 	p.latest.refs++

@@ -1,6 +1,9 @@
 package pipeline
 
 import (
+	"log/slog"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -44,6 +47,39 @@ func TestStreamTotalsReachTheState(t *testing.T) {
 			if profiling.Name != "profiling" || profiling.Failure == nil || profiling.Failure.Cause != "lock held" || profiling.Failure.Remedy != "resume" {
 				t.Errorf("profiling stream %+v", profiling)
 			}
+		}
+	})
+}
+
+// TestSilenceIsLoggedOnce: a stream that is silent, and does not fail, is told of once in the log
+// each time that scrapes find it so, and so is its return.
+func TestSilenceIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		s := &scripted{kind: source.Streamed, takes: time.Second, say: func(n int) (string, error) {
+			if n == 2 || n == 4 {
+				time.Sleep(20 * time.Second)
+			}
+			return temperature(n)
+		}}
+		p, stop := startWith(t, Options{Source: s, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		refused := 0
+		for range 100 {
+			if _, err := read(p, 2*time.Second); err != nil {
+				refused++
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+		stop()
+		var lines []string
+		for line := range strings.Lines(log.String()) {
+			_, line, _ = strings.Cut(strings.TrimSpace(line), "msg=")
+			lines = append(lines, line)
+		}
+		down := `"source cannot be read" reads=scripted cause="scripted has been silent for 11s" remedy="see the log and the landing page for the errors of its streams"`
+		again := `"source can be read again" reads=scripted`
+		if want := []string{down, again, down, again}; !slices.Equal(lines, want) || refused < 30 {
+			t.Errorf("%d scrapes were refused, and logged was\n%s", refused, strings.Join(lines, "\n"))
 		}
 	})
 }

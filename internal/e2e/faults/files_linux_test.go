@@ -120,6 +120,11 @@ func fileFaults() []fault {
 		{does: "the address to listen at is taken", heldBy: "e2e.TestAddressInUse", words: "the program does not start: exit 1"},
 		{does: "the disk of a recording is full, and its file renamed and removed", heldBy: "e2e.TestRecordingOutlivesAFullDisk", words: "200; what is missing is counted, and said on the landing page"},
 		{does: "the kernel's log is not there, or a folder", heldBy: "e2e.TestKernelLogThatCannotBeRead", words: "200; the landing page says that no XIDs are read"},
+		{does: "the kernel's log is emptied, and written anew", flags: []string{"--kernel-log=kmsg"}, files: map[string]string{"kmsg": strings.Repeat("6,1,1,-;usb 1-1: new device\n", 100)},
+			begin: func(w *world) {
+				w.write("kmsg", "4,2,2,-;NVRM: Xid (PCI:0000:b5:00): 79, GPU has fallen off the bus.\n")
+			},
+			seen: seen{says: []string{temperature(during)}, log: []string{"0000:b5:00"}, rises: []string{`kpulse_proxy_kernel_log_records_total{result="xid"}`}}},
 		{does: "100,000 lines come to the kernel's log", heldBy: "e2e.TestKernelLogFlood", words: "200; nobody is blocked"},
 		{does: "the files of jobs are strange", heldBy: "e2e.TestStrangeJobInfoFiles", words: "200 without what they say"},
 		{does: "the files of jobs are links to others", heldBy: "e2e.TestJobFilesLeadNowhereElse", words: "200 without what they say"},

@@ -1,5 +1,13 @@
 package faults
 
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
 func resourceFaults() []fault {
 	well := seen{says: []string{temperature(during)}}
 	var held connections // of one fault
@@ -17,10 +25,24 @@ func resourceFaults() []fault {
 		{does: "stdin and stdout are closed", shell: "exec <&- >&-", seen: well},
 		{does: "the environment is empty", shell: "unset PATH HOME USER TMPDIR LANG", seen: well},
 		{does: "the folder that it runs in is removed", begin: removes("."), seen: well},
+		{does: "the address space may have 2 GiB", shell: "ulimit -v 2097152", seen: well},
+		{does: "who read the log is gone", config: settings, shell: "mkfifo log; cat log >&2 & echo $! >reader; exec 2>log", begin: and(losesItsReader, puts("config.yml", "presett: ai\n"), failsToReload), end: and(puts("config.yml", settings), reloads),
+			seen: seen{says: well.says, metrics: []string{reloaded + "0"}, rises: []string{"kpulse_proxy_log_lines_lost_total"}}},
 		{does: "nobody reads the log, whose pipe is full", heldBy: "e2e.TestLogThatNobodyReads", words: "200; the log goes on when it is read again"},
 		{does: "the cgroup has little memory", heldBy: "e2e.TestMemoryLimitFollowsCgroup", words: "200; GOMEMLIMIT is nine tenths of it"},
 		{does: "the exporter sends 200 MB, four times", heldBy: "e2e.TestOversizedBodiesLeaveMemoryFlat", words: "502; the peak of memory stays that of the first"},
 		{does: "SIGTERM comes while a scrape waits", heldBy: "e2e.TestTerminateDrains", words: "200"},
 		{does: "SIGTERM comes twice", heldBy: "e2e.TestSecondSignalEndsAtOnce", words: "no answer: the program ends at once"},
 	}
+}
+
+// losesItsReader ends who reads the program's log.
+func losesItsReader(w *world) {
+	w.Helper()
+	text, err := os.ReadFile(filepath.Join(w.dir, "reader"))
+	if err != nil {
+		w.Fatal(err)
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	w.stops(pid, syscall.SIGKILL, "Z")
 }

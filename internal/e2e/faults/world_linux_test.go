@@ -333,8 +333,6 @@ func (w *world) checkPages() {
 	page = html.UnescapeString(page)
 	if want.status >= http.StatusInternalServerError {
 		w.have("the landing page", page, "", want.says...)
-	}
-	if want.kind != "" || want.status >= http.StatusInternalServerError && w.exporter != nil { // a stream may be silent for a while
 		w.have("the log", strings.ReplaceAll(log, `\"`, `"`), "", want.says...)
 		w.checkLog(log)
 	}

@@ -332,3 +332,19 @@ func TestTheClockIsSetBack(t *testing.T) {
 		t.Errorf("the result is %v, want 1", got)
 	}
 }
+
+// TestTheClockIsSetForwards: what is stored is of long ago then, and the evaluations between are
+// not made up for.
+func TestTheClockIsSetForwards(t *testing.T) {
+	te := newTestEngine(t, group15([2]string{"r:x", "count_over_time(x[1m])"}))
+	at := time.Unix(1_700_000_000, 0)
+	te.e.step(t.Context(), at)
+	te.observe("s", at, "x 1\n")
+	later := at.AddDate(1, 0, 0)
+	te.e.step(t.Context(), later)
+	te.observe("s", later, "x 1\n")
+	te.e.step(t.Context(), later.Add(16*time.Second))
+	if got := te.results(later.Add(16 * time.Second))[`{__name__="r:x", by="us"}`]; got != 1 {
+		t.Errorf("the result is %v, want 1", got)
+	}
+}

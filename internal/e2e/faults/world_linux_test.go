@@ -228,7 +228,8 @@ func (w *world) until(wrong func() string) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if text != "" {
-		w.Fatalf("%s\n%s", text, w.child.Fate())
+		_, stacks, _ := w.child.Get("/debug/pprof/goroutine?debug=2", w.headers...) // of one that is still there
+		w.Fatalf("%s\n%s\n%s", text, stacks, w.child.Fate())
 	}
 }
 

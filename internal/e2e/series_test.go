@@ -32,7 +32,7 @@ func TestSeriesPerGPU(t *testing.T) {
 	full, all := seriesPerGPU(t, append(slices.Clone(allCounters), "--series=full"))
 	leanDefaults, _ := seriesPerGPU(t, defaultCounters)
 	fullDefaults, _ := seriesPerGPU(t, append(slices.Clone(defaultCounters), "--series=full"))
-	want := fmt.Sprintf("A GPU with all counters has %.0f series of ours instead of %.0f, one with the exporter's default counters %.0f instead of %.0f, "+
+	want := fmt.Sprintf("A GPU with all counters has %.0f `kpulse_*` series instead of %.0f, one with the exporter's default counters %.0f instead of %.0f, "+
 		"and a pod or job on a GPU %.0f instead of %.0f, plus one for each class after its first.",
 		lean, full, leanDefaults, fullDefaults, held, all)
 	short := fmt.Sprintf("%.0f `kpulse_*` series for each GPU with the exporter's default counters, %.0f with all", leanDefaults, lean)

@@ -21,12 +21,19 @@ func problemOf(s *State, g *client.GPU) (p problem, ok bool) {
 		return p, false
 	}
 	action := g.Action
-	if row, found := g.WorstXID(); found && (g.Gone || client.Conditions[g.Raised[0].Condition].Field == canonical.XIDLast) {
-		p.meaning = row.Meaning
-		if g.Gone {
+	row, found := g.WorstXID()
+	severity, asked := row.On(g.Model)
+	switch {
+	case g.Gone:
+		// What was not fatal did not take the board, and nothing milder brings it back.
+		action = canonical.ActionRebootNode
+		if found && severity == canonical.SeverityFatal {
 			p.meaning = "XID " + string(count(nil, float64(row.Code))) + ": " + row.Meaning
+			action = max(action, asked)
 		}
-		if _, asked := row.On(g.Model); action == canonical.NumActions {
+	case found && client.Conditions[g.Raised[0].Condition].Field == canonical.XIDLast:
+		p.meaning = row.Meaning
+		if action == canonical.NumActions {
 			action = asked
 		}
 	}

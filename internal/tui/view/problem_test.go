@@ -8,6 +8,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
 
 // TestXIDIsExplainedOnTheCard holds that a card says which code came, what it means, what to
@@ -66,6 +67,26 @@ func TestConditionsSayForHowLong(t *testing.T) {
 	}
 	if _, sick := problemOf(s, n.GPUs[1]); sick {
 		t.Error("something is wrong with a GPU that is well")
+	}
+}
+
+// TestGoneAsksForAReboot holds that a board which is gone asks for no less than a reboot of its
+// node, and names an XID only if it may have taken the board.
+func TestGoneAsksForAReboot(t *testing.T) {
+	for _, test := range []struct {
+		xids []uint32
+		want problem
+	}{
+		{nil, problem{action: "reboot node"}},
+		{[]uint32{31}, problem{action: "reboot node"}},         // a page fault of a program
+		{[]uint32{95}, problem{"XID 95: ", "reboot node", ""}}, // of a board that is there, a reset
+		{[]uint32{31, 79}, problem{"XID 79: ", "reboot node", ""}},
+	} {
+		g := &client.GPU{Gone: true, XIDs: test.xids, Action: canonical.NumActions}
+		got, ok := problemOf(&State{History: history.NewHistory()}, g)
+		if !ok || got.action != test.want.action || !strings.HasPrefix(got.meaning, test.want.meaning) || test.want.meaning == "" && got.meaning != "" {
+			t.Errorf("after XIDs %v: %+v, want %+v", test.xids, got, test.want)
+		}
 	}
 }
 

@@ -119,7 +119,7 @@ func TestNumber(t *testing.T) {
 			t.Errorf("number(%q) = %v, %d, %v", s, v, end, ok)
 		}
 	}
-	for s, want := range map[string]int{"5.": 1, "5.x": 1, "1e4": 1, "12 ": 2, "12:": 2, "12/": 2, "1.5:": 3, "1.5.5": 3} {
+	for s, want := range map[string]int{"5.": 1, "5.x": 1, "1e4": 1, "12\t": 2, "12:": 2, "12/": 2, "1.5:": 3, "1.5.5": 3} {
 		if _, end, ok := number([]byte(s), 0); !ok || end != want {
 			t.Errorf("number(%q) ends at %d, %v, want %d", s, end, ok, want)
 		}

@@ -122,7 +122,7 @@ func showable(all []series, nodes int, as form, shown []string) []series {
 			continue
 		}
 		for node := range nodes {
-			host := labels.FromStrings("cluster", "east", "instance", nodeName(node)+":9401", "job", "kpulse-proxy", model.MetricNameLabel, name)
+			host := labels.FromStrings("cluster", cluster, "instance", nodeName(node)+":9401", "job", "kpulse-proxy", model.MetricNameLabel, name)
 			if ofNode.MatchString(name) {
 				all = append(all, series{labels: labels.NewBuilder(host).Set("source", "http://localhost:9400/metrics").Labels(), base: 1})
 				continue

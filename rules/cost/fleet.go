@@ -15,6 +15,7 @@ import (
 // The fleet: half of the nodes run batch jobs of 4 nodes each, the others pods of
 // one GPU each in workloads of 16, in namespaces of 256 GPUs. The jobs are of 100 users.
 const (
+	cluster         = "east" // of all nodes
 	gpusPerNode     = 8
 	nodesPerJob     = 4
 	usersPerFleet   = 100
@@ -96,7 +97,7 @@ var readings = []struct {
 // appendExported appends the series that an exporter has of a GPU, with its one pod.
 func appendExported(all []series, node, gpu int) []series {
 	host := nodeName(node)
-	device := labels.FromStrings("cluster", "east", "instance", host+":9400", "job", "dcgm-exporter", "Hostname", host, "gpu", fmt.Sprint(gpu), "UUID", uuidOf(node*gpusPerNode+gpu),
+	device := labels.FromStrings("cluster", cluster, "instance", host+":9400", "job", "dcgm-exporter", "Hostname", host, "gpu", fmt.Sprint(gpu), "UUID", uuidOf(node*gpusPerNode+gpu),
 		"device", fmt.Sprintf("nvidia%d", gpu), "modelName", "NVIDIA H100 80GB HBM3", "namespace", "team", "pod", fmt.Sprintf("run-%d-%d", node, gpu), "container", "main")
 	for _, r := range readings {
 		all = append(all, series{labels: labels.NewBuilder(device).Set(model.MetricNameLabel, "DCGM_FI_"+r.name).Labels(), base: r.value, slope: r.rate})
@@ -107,7 +108,7 @@ func appendExported(all []series, node, gpu int) []series {
 // appendGPU appends the series of a GPU and of its one workload.
 func appendGPU(all []series, node, gpu int, as form) []series {
 	n := node*gpusPerNode + gpu
-	device := labels.FromStrings("cluster", "east", "instance", nodeName(node)+":9401", "job", "kpulse-proxy",
+	device := labels.FromStrings("cluster", cluster, "instance", nodeName(node)+":9401", "job", "kpulse-proxy",
 		"hostname", nodeName(node), "gpu", fmt.Sprint(gpu), "uuid", uuidOf(n))
 	add := func(base, slope float64, name string, more ...string) {
 		b := labels.NewBuilder(device)

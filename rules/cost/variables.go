@@ -16,7 +16,7 @@ type variable struct {
 }
 
 // first is what is chosen of a variable that has one value at a time: of the first node.
-var first = map[string]string{"hostname": nodeName(0), "gpu": uuidOf(0)}
+var first = map[string]string{"cluster": cluster, "hostname": nodeName(0), "gpu": uuidOf(0)}
 
 // choose returns the values of the variables of a page: everything, if a page can select that.
 func choose(list []variable) (map[string]string, error) {

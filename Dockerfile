@@ -1,17 +1,17 @@
-# An image of the program, without a shell and for a user who is not root, by what it stands on:
+# An image of the program, without a shell, run by a user other than root. Its base is one of:
 #   scratch               nothing but the program: every backend but nvml (the default)
 #   a glibc of Debian 12  the program with cgo: --backend=nvml too
 # make image gives the arguments for both; deploy/README.md says more.
 ARG BASE=scratch
 
-# Debian 12's C library is the oldest that images of Go come with: what is built here runs
-# on it and on all that are newer.
+# Debian 12's C library is the oldest in Go's images: a program built on it runs on all
+# newer ones.
 FROM --platform=$BUILDPLATFORM golang:1.26-bookworm AS build
 WORKDIR /src
 ARG BASE
 ARG BUILDARCH
 ARG TARGETARCH
-# Go compiles for any processor, but cgo takes a C compiler that does.
+# Go compiles for any processor; cgo needs a C compiler for it.
 RUN case "$BASE $TARGETARCH" in \
 	scratch\ * | *" $BUILDARCH") ;; \
 	*\ arm64) apt-get update && apt-get install -y --no-install-recommends gcc-aarch64-linux-gnu libc6-dev-arm64-cross ;; \
@@ -21,16 +21,16 @@ RUN case "$BASE $TARGETARCH" in \
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-# There is no .git here to read them from.
+# The build context has no .git to read these from.
 ARG VERSION=unknown
 ARG REVISION
 ARG CREATED
 RUN case "$BASE" in scratch) cgo=0 ;; *) cgo=1 ;; esac && \
 	make bundle DIR=/out CGO_ENABLED="$cgo" GOARCH="$TARGETARCH" VERSION="$VERSION" REVISION="$REVISION" BRANCH=HEAD CREATED="$CREATED"
 
-# That of the image, which older buildah and podman do not go back to by themselves.
+# Older buildah and podman keep the build's platform unless told the image's.
 FROM --platform=$TARGETPLATFORM $BASE
-# all has NVIDIA's container runtime bring the driver's library along, which is the host's.
+# "all" makes NVIDIA's container runtime mount the host's driver library.
 ARG NVIDIA_VISIBLE_DEVICES
 ENV NVIDIA_VISIBLE_DEVICES=$NVIDIA_VISIBLE_DEVICES NVIDIA_DRIVER_CAPABILITIES=utility
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
@@ -47,6 +47,6 @@ LABEL org.opencontainers.image.title="kpulse-proxy" \
 	org.opencontainers.image.created="$CREATED"
 USER 65534:65534
 EXPOSE 9401
-# Whether the process serves, not how its GPUs are; Kubernetes has probes of its own.
+# Checks that the process serves, not its GPUs' health; Kubernetes has its own probes.
 HEALTHCHECK --interval=30s --timeout=10s --start-period=10s CMD ["/kpulse-proxy", "check", "alive", "--timeout=5s"]
 ENTRYPOINT ["/kpulse-proxy"]

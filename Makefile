@@ -4,7 +4,7 @@
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION := $(shell git rev-parse HEAD 2>/dev/null)
 BRANCH   := $(shell git rev-parse --abbrev-ref HEAD 2>/dev/null)
-# The commit's time stands for that of the build: what is built twice of it is the same.
+# The commit's time stands in for the build's, so that builds are reproducible.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
 CREATED  := $(shell date -u -d '@$(SOURCE_DATE_EPOCH)' +%Y-%m-%dT%H:%M:%SZ 2>/dev/null)
 INFO     := github.com/prometheus/common/version
@@ -15,7 +15,7 @@ LDFLAGS  := -s -w \
 	-X $(INFO).BuildDate=$(CREATED)
 OUT         := kpulse-proxy
 CGO_ENABLED := 0
-# cgo for another processor takes a C compiler that knows it; these are Debian's names.
+# cgo for another processor needs its C compiler; these are Debian's names.
 CC_amd64    := x86_64-linux-gnu-gcc
 CC_arm64    := aarch64-linux-gnu-gcc
 FUZZTIME    ?= 60s
@@ -26,12 +26,12 @@ help: ## Show this help
 
 ##@ Build
 
-build: ## Build ./kpulse-proxy, static; with CGO_ENABLED=1 it can do --backend=nvml
+build: ## Build ./kpulse-proxy, static; CGO_ENABLED=1 adds --backend=nvml
 	CGO_ENABLED=$(CGO_ENABLED) $(if $(GOARCH),CC=$(CC_$(GOARCH))) go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o '$(OUT)' ./cmd/kpulse-proxy
 
-# The licences depend on what was built; the program that writes them runs here.
+# The licences depend on the target; the program that writes them runs on this machine.
 bundle: ## Build into DIR, with the licences of all linked modules
-	@test -n '$(DIR)' || { echo 'say where: make bundle DIR=/tmp/bundle'; exit 1; }
+	@test -n '$(DIR)' || { echo 'DIR is not set: make bundle DIR=/tmp/bundle'; exit 1; }
 	mkdir -p '$(DIR)/licenses'
 	$(MAKE) build OUT='$(DIR)/kpulse-proxy'
 	install -m 0644 LICENSE '$(DIR)/licenses/LICENSE'
@@ -65,19 +65,19 @@ test: ## Run the quick tests (a minute and a half on two cores)
 	go test ./...
 	@echo 'The slow tests of internal/slow/tests.tsv are left out: make e2e runs them; go test -v names each, and how to run it.'
 
-race: ## Run all tests under the race detector, slow ones too; those of internal/e2e on a program with it
-	@# rules/ is no part of the program: its tests run promtool. TestDay takes minutes with the detector.
+race: ## Run all tests under the race detector, slow ones too; internal/e2e tests a program built with it
+	@# rules/ is not part of the program: its tests run promtool. TestDay takes minutes with the detector.
 	KPULSE_SLOW=1 go test -race -timeout 20m -skip '^TestDay$$' $$(go list ./... | grep -v -e /internal/e2e$$ -e /internal/e2e/faults$$ -e /kpulse-proxy/rules)
 	@$(RACED) KPULSE_SLOW=1 go test -count=1 -timeout 20m ./internal/e2e ./internal/e2e/faults
 
-# What stands behind it tests a program with the race detector.
+# The command that follows tests a program built with the race detector.
 RACED := dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && set -x && \
 	go build -race -o "$$dir/kpulse-proxy" ./cmd/kpulse-proxy && KPULSE_BINARY="$$dir/kpulse-proxy"
 
 faults: ## Inflict the faults of testdata/FAULTS.md on the program, built with the race detector
 	@$(RACED) go test -count=1 -v ./internal/e2e/faults
 
-# How long make soak takes.
+# The duration of make soak.
 DURATION ?= 8h
 
 soak: ## Run one program through fleets, reloads and faults for DURATION (8h), and check that its use of resources does not grow
@@ -95,7 +95,7 @@ lint: ## Check formatting, vet, shell scripts (if shellcheck is installed), and 
 fuzz: ## Run each fuzz target for FUZZTIME (60s), FUZZJOBS (2) at a time
 	FUZZTIME='$(FUZZTIME)' FUZZJOBS='$(FUZZJOBS)' .ci/fuzz
 
-# Bodies of make differential; N=20:SEED plays the story of a seed again.
+# The number of bodies of make differential; N=20:SEED replays the history of a seed.
 N ?= 100000
 
 differential: ## Compare all series of N (100000) random bodies of every dialect with the reference of internal/e2e (half an hour of CPU)
@@ -108,7 +108,7 @@ mutants: ## Break the code that decides verdicts, one place at a time, and check
 
 ##@ Test on real programs
 
-# Of each package, the patterns of its tests as one regular expression.
+# Prints each package, and the patterns of its tests as one regular expression.
 SLOW := awk -F '\t' '/^[^\#]/{gsub(/\*/, ".*", $$2); all[$$1] = all[$$1] "|" $$2} END{for (p in all) print p, "^(" substr(all[p], 2) ")$$"}' internal/slow/tests.tsv
 
 e2e: ## Run the slow tests (minutes); a test whose program is missing says what it needs
@@ -117,7 +117,7 @@ e2e: ## Run the slow tests (minutes); a test whose program is missing says what 
 OPERATOR := github.com/prometheus-operator/prometheus-operator
 
 kubernetes: ## Build the servers of Kubernetes, helm, kubectl and the Prometheus operator into DIR, for KPULSE_KUBERNETES=DIR of internal/e2e (minutes)
-	@test -n '$(DIR)' || { echo 'say where: make kubernetes DIR=/tmp/kubernetes'; exit 1; }
+	@test -n '$(DIR)' || { echo 'DIR is not set: make kubernetes DIR=/tmp/kubernetes'; exit 1; }
 	go -C internal/e2e/kubernetes build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
 	go -C internal/e2e/helm build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
 	go -C internal/e2e/prometheusoperator build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
@@ -128,8 +128,8 @@ e2e-kube: ## Run the tests on a real Kubernetes and those of the chart; first bu
 	KPULSE_KUBERNETES='$(abspath $(DIR))' KPULSE_REQUIRE_KUBERNETES=1 go test -count=1 -timeout 20m -run 'Kubernetes|Chart|Kustomize|PrometheusOperator' ./internal/e2e
 
 thanos: ## Build Thanos into DIR, for KPULSE_THANOS=DIR/thanos of the mixin's tests (minutes)
-	@test -n '$(DIR)' || { echo 'say where: make thanos DIR=/tmp/thanos'; exit 1; }
-	@# Without the tag, Thanos reads labels that are laid out otherwise than it thinks, and panics.
+	@test -n '$(DIR)' || { echo 'DIR is not set: make thanos DIR=/tmp/thanos'; exit 1; }
+	@# Without the tag, Thanos expects another layout of labels, and panics.
 	go -C internal/e2e/thanos build -trimpath -tags slicelabels -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
 
 e2e-fleet: ## Run deploy/fleet: two clusters, Prometheus' agent, Thanos and Alertmanager (builds Thanos, needs prometheus and prometheus-alertmanager)
@@ -137,10 +137,10 @@ e2e-fleet: ## Run deploy/fleet: two clusters, Prometheus' agent, Thanos and Aler
 	KPULSE_THANOS="$$dir/thanos" KPULSE_REQUIRE_THANOS=1 KPULSE_REQUIRE_PROMETHEUS=1 \
 	go -C mixin test -count=1 -v -run '^TestFleetOnThanos$$' .
 
-# A Debian, for make e2e-image and make e2e-packages.
+# The archive of a Debian root, for make e2e-image and make e2e-packages.
 DEBIAN ?= /tmp/kpulse-debian.tar
 
-debian: ## Build the archive DEBIAN of a Debian, for the two below (minutes)
+debian: ## Build DEBIAN, the archive of a Debian root, for the two below (minutes)
 	mmdebstrap --variant=apt --include=gcc,libc6-dev,make,ca-certificates,systemd \
 		--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
 		bookworm '$(DEBIAN)' http://deb.debian.org/debian
@@ -164,25 +164,24 @@ bench: ## Run the benchmarks and print the targets of the design beside them
 report: ## Measure the targets of the design and how costs grow, and write testdata/bench/REPORT.md (ten minutes; on an idle machine)
 	mkdir -p testdata/bench && KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets$$' -timeout 30m ./internal/e2e -update
 
-# Sizes of the fleets; of none, make fleet only brings the tables into the form of the rules.
+# Sizes of the fleets; if empty, make fleet measures none and only updates the tables' columns.
 NODES ?= 10,100,1000
 
-fleet: build ## Measure what a fleet of NODES costs a Prometheus, and write it into rules/README.md (needs prometheus; two hours, and 8 GB of memory for 1000 nodes)
+fleet: build ## Measure what a fleet of NODES costs a Prometheus, and write the result to rules/README.md (needs prometheus; two hours, and 8 GB of memory for 1000 nodes)
 	go run ./internal/e2e/fleet -proxy ./kpulse-proxy -nodes '$(NODES)' -write rules/README.md -sizes deploy/fleet/README.md -exporter rules/$(EXPORTER_RULES) $(addprefix rules/,$(RULES))
 
 RULES := kpulse-node.rules.yml kpulse-fleet.rules.yml kpulse-boards.rules.yml kpulse-gangs.rules.yml kpulse-users.rules.yml
 EXPORTER_RULES := twin/dcgm-exporter.rules.yml
 
-
-rules-cost: ## Measure what the rules cost a Prometheus, and write it into rules/README.md (minutes; 1000 nodes take 5 GB of memory)
+rules-cost: ## Measure what the rules cost a Prometheus, and write the result to rules/README.md (minutes; 1000 nodes take 5 GB of memory)
 	go -C rules/cost run . -write ../README.md -exporter ../$(EXPORTER_RULES) $(addprefix ../,$(RULES))
 
-dashboards-cost: ## Measure how long a Prometheus takes for the dashboards, and write it into rules/README.md (minutes; 1000 nodes take 5 GB of memory)
+dashboards-cost: ## Measure how long a Prometheus takes for the dashboards, and write the result to rules/README.md (minutes; 1000 nodes take 5 GB of memory)
 	go -C rules/cost run . -write ../README.md -dashboards ../../mixin/dashboards_out $(addprefix ../,$(RULES))
 
 ##@ Generate
 
-screenshots: build ## Take the pictures of the terminal dashboard again (needs tmux)
+screenshots: build ## Retake the pictures of the terminal dashboard (needs tmux)
 	go run ./internal/tui/screenshots ./kpulse-proxy internal/tui/screenshots
 
 rules: ## Write the rules that are generated from constants of the program

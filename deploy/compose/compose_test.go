@@ -1,4 +1,4 @@
-// Package compose holds the files of this folder to the tools that read them.
+// Package compose checks the files of this folder with the tools that read them.
 package compose
 
 import (
@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// load reads compose.yaml as docker compose does, which checks it by the schema of the
-// compose specification.
+// load reads compose.yaml as docker compose does, and so validates it against the schema
+// of the compose specification.
 func load(t *testing.T, more ...cli.ProjectOptionsFn) *types.Project {
 	t.Helper()
 	options, err := cli.NewProjectOptions([]string{"compose.yaml"}, append(more, cli.WithDotEnv, cli.WithDefaultProfiles())...)
@@ -30,7 +30,7 @@ func load(t *testing.T, more ...cli.ProjectOptionsFn) *types.Project {
 	return project
 }
 
-// TestDemo: as it is, the demo is played, beside services that name each other.
+// TestDemo: by default the proxy plays the demo.
 func TestDemo(t *testing.T) {
 	project := load(t)
 	if got, want := project.ServiceNames(), []string{"alertmanager", "grafana", "kpulse-proxy", "prometheus"}; !slices.Equal(got, want) {
@@ -42,7 +42,7 @@ func TestDemo(t *testing.T) {
 	checkMounts(t, project)
 }
 
-// TestGPUs: with gpu.env the exporter runs too, and is what is read.
+// TestGPUs: with gpu.env the exporter runs too, and the proxy reads it.
 func TestGPUs(t *testing.T) {
 	project := load(t, cli.WithEnvFiles("gpu.env"))
 	exporter, runs := project.Services["dcgm-exporter"]
@@ -56,8 +56,8 @@ func TestGPUs(t *testing.T) {
 	checkMounts(t, project)
 }
 
-// checkMounts: what is mounted is there, is not written to, and no port is open to other
-// machines.
+// checkMounts checks that bind mounts exist and are read-only, and that no port is open to
+// other machines.
 func checkMounts(t *testing.T, project *types.Project) {
 	t.Helper()
 	for _, service := range project.Services {
@@ -77,8 +77,8 @@ func checkMounts(t *testing.T, project *types.Project) {
 	}
 }
 
-// TestPrometheusTakesItsFiles puts them where the container has them, and asks promtool. A
-// container's path is one below a root of ours.
+// TestPrometheusTakesItsFiles copies the files of the container side by side into a
+// temporary folder, and runs promtool on them.
 func TestPrometheusTakesItsFiles(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -124,7 +124,7 @@ func TestTargetsAreServices(t *testing.T) {
 		jobs = append(jobs, scrape.Job)
 		for _, target := range scrape.Configs[0].Targets {
 			if host, _, _ := strings.Cut(target, ":"); !slices.Contains(services, host) {
-				t.Errorf("%s is no service", target)
+				t.Errorf("%s is not a service", target)
 			}
 		}
 	}
@@ -133,8 +133,8 @@ func TestTargetsAreServices(t *testing.T) {
 	}
 }
 
-// TestGrafanaFindsWhatIsMounted: the folder of dashboards is the one that Grafana is told
-// to read, and the data source is the Prometheus beside it.
+// TestGrafanaFindsWhatIsMounted: Grafana reads dashboards from the mounted folder, and its
+// data source is the Prometheus of the same file.
 func TestGrafanaFindsWhatIsMounted(t *testing.T) {
 	var dashboards struct {
 		Providers []struct {
@@ -158,7 +158,7 @@ func TestGrafanaFindsWhatIsMounted(t *testing.T) {
 	folder := mounted[dashboards.Providers[0].Options.Path]
 	home := *grafana.Environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
 	if _, err := os.Stat(filepath.Join(folder, filepath.Base(home))); err != nil || filepath.Dir(home) != dashboards.Providers[0].Options.Path {
-		t.Errorf("%s is no dashboard: %v", home, err)
+		t.Errorf("%s is not a dashboard: %v", home, err)
 	}
 	for _, kind := range []string{"datasources", "dashboards"} {
 		if mounted["/etc/grafana/provisioning/"+kind+"/kpulse.yaml"] == "" {
@@ -170,7 +170,7 @@ func TestGrafanaFindsWhatIsMounted(t *testing.T) {
 	}
 }
 
-// read decodes a file of YAML.
+// read decodes a YAML file.
 func read(t *testing.T, file string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -1,4 +1,4 @@
-// A module of its own, so that the program does not depend on what reads compose files.
+// A separate module: the program must not depend on the loader of compose files.
 module github.com/kpulse/kpulse-proxy/deploy/compose
 
 go 1.26.0

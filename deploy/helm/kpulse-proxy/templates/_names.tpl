@@ -25,12 +25,12 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
-{{/* The labels of the pods that the program runs in: as a sidecar, the exporter's. */}}
+{{/* The labels of the program's pods; for a sidecar, of the exporter's pods. */}}
 {{- define "kpulse.podSelector" -}}
 {{- if eq .Values.mode "sidecar" }}{{ toYaml .Values.sidecar.selector }}{{ else }}{{ include "kpulse.selectorLabels" . }}{{ end }}
 {{- end }}
 
-{{/* The account that it runs under: as a sidecar, the exporter's. */}}
+{{/* The program's service account; for a sidecar, the exporter's. */}}
 {{- define "kpulse.serviceAccountName" -}}
 {{- if eq .Values.mode "sidecar" -}}
 {{ .Values.sidecar.serviceAccountName }}
@@ -41,7 +41,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end }}
 
-{{/* The image: the variant with cgo, whose tag ends in -nvml, asks the driver's library. */}}
+{{/* The image. The variant with cgo, whose tag ends in -nvml, reads the driver's library. */}}
 {{- define "kpulse.image" -}}
 {{- with .Values.image -}}
 {{- if .digest -}}
@@ -52,7 +52,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end }}
 
-{{/* A text of the mixin, which looks for the job kpulse-proxy, looking for monitor.job. */}}
+{{/* A text of the mixin, with its job kpulse-proxy replaced by monitor.job. */}}
 {{- define "kpulse.forJob" -}}
 {{- $job := .root.Values.monitor.job -}}
 {{ .text | replace `job="kpulse-proxy` (printf `job="%s` $job) | replace `job=\"kpulse-proxy` (printf `job=\"%s` $job) }}

@@ -1,5 +1,5 @@
-{{/* What every container of ours may do: as little as it can. The kubelet's socket is root's,
-     and the kernel's log is open to privileged containers alone. */}}
+{{/* The least privileges for our containers. The kubelet's socket belongs to root, and only
+     privileged containers can open the kernel's log. */}}
 {{- define "kpulse.securityContext" -}}
 {{- $root := or (include "kpulse.podResources" .) .Values.kernelLog -}}
 {{- $user := ternary 0 65534 (not (not $root)) -}}
@@ -12,7 +12,7 @@
 {{ toYaml (mustMergeOverwrite $base .Values.securityContext) }}
 {{- end }}
 
-{{/* A probe: by HTTP, or of the port alone where the paths ask for a password. */}}
+{{/* A probe: by HTTP, or of the TCP port if the paths ask for a password. */}}
 {{- define "kpulse.probe" -}}
 {{- if .root.Values.web.auth -}}
 tcpSocket: {port: metrics}
@@ -66,7 +66,7 @@ volumeMounts:
 {{- end }}
 {{- if include "kpulse.toolsImage" . }}
 - {name: dcgm, mountPath: /opt/dcgm, readOnly: true}
-# dcgmi names its loader by a fixed path, which an image from scratch lacks.
+# dcgmi needs its loader at a fixed path, which a scratch image lacks.
 - {name: dcgm, mountPath: /lib64, subPath: loader, readOnly: true}
 - {name: dcgm, mountPath: /lib, subPath: loader, readOnly: true}
 {{- end }}
@@ -83,7 +83,7 @@ volumeMounts:
 - {name: web, secret: {secretName: {{ .Values.web.secret }}, defaultMode: 0444}}
 {{- end }}
 {{- if include "kpulse.podResources" . }}
-# The directory, not the socket: a kubelet that restarts makes a new one.
+# The directory, not the socket: a kubelet that restarts makes a new socket.
 - {name: pod-resources, hostPath: {path: {{ .Values.kube.podResourcesPath }}, type: Directory}}
 {{- end }}
 {{- if .Values.kernelLog }}
@@ -97,7 +97,7 @@ volumeMounts:
 {{- end }}
 {{- end }}
 
-{{/* Takes dcgmi, its libraries and its loader out of NVIDIA's image, for an image that has none. */}}
+{{/* Copies dcgmi, its libraries and its loader from NVIDIA's image for ours, which has none. */}}
 {{- define "kpulse.tools" -}}
 name: dcgmi
 image: {{ .Values.dcgm.toolsImage | quote }}

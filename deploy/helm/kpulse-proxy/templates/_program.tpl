@@ -9,7 +9,7 @@
 {{- else if eq (toString .Values.kube.podResources) "true" }}true{{ end -}}
 {{- end }}
 
-{{/* Whether the program asks the API server anything, and so needs the account's token. */}}
+{{/* Whether the program queries the API server, and so needs the account's token. */}}
 {{- define "kpulse.asksAPIServer" -}}
 {{- if or (include "kpulse.discovers" .) .Values.kube.workloads .Values.kube.dra }}true{{ end }}
 {{- end }}
@@ -26,7 +26,7 @@
 {{ default .Release.Namespace .Values.exporter.namespace }}
 {{- end }}
 
-{{/* The port of exporter.url, which may hold $(HOST_IP); without a URL, dcgm-exporter's. */}}
+{{/* The port of exporter.url, which may contain $(HOST_IP); without a URL, dcgm-exporter's. */}}
 {{- define "kpulse.exporterPort" -}}
 {{- with .Values.exporter.url -}}
 {{ default (ternary "443" "80" (hasPrefix "https:" .)) (regexReplaceAll "^https?://[^/?]*?(?::([0-9]+))?(?:[/?].*)?$" . "${1}") }}

@@ -1,16 +1,16 @@
-{{/* Values that not every mode uses, and the modes that do. */}}
+{{/* Values that only some modes use, and these modes. */}}
 {{- define "kpulse.usedIn" -}}
 exporter: [exporter]
 sidecar: [sidecar]
 dcgm: [dcgm]
 nvml: [nvml]
-{{- /* A sidecar is in pods that another chart makes, and what scrapes those is not of this chart. */}}
+{{- /* Another chart makes the pods of a sidecar, and scrapes them. */}}
 {{- range list "affinity" "extraContainers" "gpuNodesOnly" "hostNetwork" "monitor.honorLabels" "monitor.metricRelabelings" "networkPolicy" "nodeSelector" "podAnnotations" "podLabels" "podSecurityContext" "port" "priorityClassName" "service" "serviceAccount" "terminationGracePeriodSeconds" "tolerations" "updateStrategy" }}
 {{ . }}: [exporter, dcgm, nvml]
 {{- end }}
 {{- end }}
 
-{{/* Those that were set, and that the mode does not use. */}}
+{{/* Values that were set but that the mode does not use. */}}
 {{- define "kpulse.unused" -}}
 {{- $unused := list -}}
 {{- $defaults := fromYaml (.Files.Get "files/values.yaml") -}}
@@ -37,14 +37,14 @@ nvml: [nvml]
 {{- join ", " $unused -}}
 {{- end }}
 
-{{/* Values that each are right and together cannot be. */}}
+{{/* Values that are valid alone but not together. */}}
 {{- define "kpulse.refuse" -}}
 {{- with .Values -}}
 {{- if and (eq .mode "sidecar") (eq .monitor.kind "ServiceMonitor") -}}
 {{- fail "the exporter's own ServiceMonitor scrapes a sidecar; monitor.kind=PodMonitor adds the proxy's telemetry to it" -}}
 {{- end -}}
 {{- if and (eq .mode "sidecar") (eq .monitor.kind "PodMonitor") (not .monitor.telemetry) -}}
-{{- fail "of a sidecar, the PodMonitor scrapes the proxy's telemetry alone; set monitor.telemetry=true, or monitor.kind=none" -}}
+{{- fail "the PodMonitor of a sidecar scrapes only the proxy's telemetry; set monitor.telemetry=true, or monitor.kind=none" -}}
 {{- end -}}
 {{- if and (eq .mode "sidecar") .networkPolicy.enabled -}}
 {{- fail "a sidecar is in the exporter's pods, and so under their NetworkPolicy; set networkPolicy.enabled=false" -}}
@@ -71,7 +71,7 @@ nvml: [nvml]
 {{- fail "kube.dra looks up the devices of claims that the kubelet names; set kube.podResources=true too" -}}
 {{- end -}}
 {{- if and .hostNetwork .networkPolicy.enabled -}}
-{{- fail "no NetworkPolicy holds for pods with hostNetwork; set networkPolicy.enabled=false, and close the port by the firewall of the node" -}}
+{{- fail "no NetworkPolicy applies to pods with hostNetwork; set networkPolicy.enabled=false, and close the port by the firewall of the node" -}}
 {{- end -}}
 {{- if and .hostNetwork (ne (toString (dig "rollingUpdate" "maxSurge" 0 .updateStrategy)) "0") -}}
 {{- fail "with hostNetwork, two pods cannot hold one port of a node during an update; set updateStrategy.rollingUpdate to {maxSurge: 0, maxUnavailable: 10%}" -}}

@@ -24,7 +24,7 @@ func (m *model) show(name string) {
 // overlay shows an overlay; "" shows none.
 func (m *model) overlay(name string) { m.state.Overlay, m.state.Scroll = name, 0 }
 
-// focusOnSelected focuses on the selected device, where that is not so already.
+// focusOnSelected focuses on the selected device, unless Focus is shown already.
 func (m *model) focusOnSelected() {
 	if m.state.View == view.Focus && m.state.Overlay == "" {
 		m.message("this is all of it; Esc goes back, [ and ] to the other GPUs")
@@ -33,11 +33,11 @@ func (m *model) focusOnSelected() {
 	m.show(view.Focus)
 }
 
-// answerTime is how long a terminal may take to say what its background is. Who quits before
-// would find the answer in the shell.
+// answerTime is how long a terminal may take to report its background. If the program quits
+// earlier, the shell reads the report as input.
 const answerTime = 300 * time.Millisecond
 
-// quit ends the program, once the terminal has answered what it was asked at the start.
+// quit ends the program once the terminal has answered the query of Init.
 func (m *model) quit() {
 	rest := answerTime - m.now().Sub(m.askedTerminalAt)
 	if m.answered || m.askedTerminalAt.IsZero() || rest <= 0 {
@@ -48,7 +48,7 @@ func (m *model) quit() {
 	m.do(tea.Tick(rest, func(time.Time) tea.Msg { return tea.QuitMsg{} }))
 }
 
-// back leaves the overlay, else the view for the fleet, else the program.
+// back closes the overlay, else returns to the fleet, else quits.
 func (m *model) back() {
 	switch {
 	case m.state.Overlay != "":
@@ -60,7 +60,7 @@ func (m *model) back() {
 	}
 }
 
-// escape goes back as well, but in the fleet it clears the filter.
+// escape closes the overlay, else clears the filter, else returns to the fleet. It never quits.
 func (m *model) escape() {
 	if m.state.Overlay != "" || m.state.View != view.Fleet && m.state.Filter == "" {
 		m.back()
@@ -69,7 +69,7 @@ func (m *model) escape() {
 	m.setFilter("")
 }
 
-// setFilter selects devices; a malformed filter leaves the old one.
+// setFilter sets the filter of devices; a malformed one changes nothing.
 func (m *model) setFilter(expr string) {
 	f, err := view.ParseFilter(expr)
 	if err != nil {
@@ -80,10 +80,10 @@ func (m *model) setFilter(expr string) {
 	m.arrange()
 }
 
-// sorts are the metrics that the key for sorting cycles through; :sort takes any.
+// sorts are the metrics that the sort key cycles through; :sort takes any.
 var sorts = []client.Metric{client.MetricNone, client.MetricSeverity, client.MetricReal, client.MetricMemory, client.MetricPower, client.MetricTemperature, client.MetricNVML, client.MetricMeanReal}
 
-// following returns the element after v in a ring; the first where v is not in it.
+// following returns the element after v in a ring, or the first if v is not in it.
 func following[T comparable](ring []T, v T) T { return ring[(slices.Index(ring, v)+1)%len(ring)] }
 
 // sortBy orders by a metric, the highest first.
@@ -91,7 +91,7 @@ func (m *model) sortBy(by client.Metric) {
 	m.pinned = nil
 	m.state.Sort = view.Sort{By: by, Descending: by != client.MetricNone && by != client.MetricIndex}
 	if m.arrange(); by == client.MetricNone {
-		m.message("in the order of nodes and indexes")
+		m.message("sorted by node and index")
 	} else {
 		m.message("sorted by " + client.Metrics[by].Title)
 	}
@@ -110,15 +110,15 @@ func (m *model) reverse() {
 func (m *model) togglePin() {
 	if m.pinned != nil {
 		m.pinned = nil
-		m.message("GPUs move as their readings do")
+		m.message("the order follows the readings")
 	} else {
 		m.pinned = view.Pin(m.state.GPUs)
-		m.message("GPUs stay where they are; F lets them go")
+		m.message("the order is fixed; F lets it follow the readings")
 	}
 	m.arrange()
 }
 
-// zoom takes a longer or shorter window.
+// zoom selects a longer or shorter window.
 func (m *model) zoom(by int) {
 	window := m.state.Window
 	if window == 0 {
@@ -210,7 +210,7 @@ func faster(by float64) func(p *history.Player) {
 	return func(p *history.Player) { p.SetSpeed(p.State().Speed * by) }
 }
 
-// stepBy pauses the recording n ticks further on.
+// stepBy moves the recording n ticks on and pauses it.
 func stepBy(n int) func(p *history.Player) {
 	return func(p *history.Player) {
 		p.Pause(true)

@@ -11,23 +11,23 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// canvas writes frames to the terminal: of each what differs from the last. It does so itself
-// because bubbletea takes a frame as text, parses that into cells of its own and compares those,
-// which took three quarters of the time of a frame. bubbletea still sets the modes of the
-// terminal through it. It is not a file to bubbletea, which would keep three frames of the
-// size of the terminal: sendSizes tells the model that size.
+// canvas writes frames to the terminal, as their differences from the last. bubbletea would
+// take a frame as text, parse it into its own cells and compare those, which took three
+// quarters of the time of a frame. bubbletea still sets the modes of the terminal through
+// canvas. canvas hides the file: with a file, bubbletea would keep three frames of the
+// terminal's size. sendSizes tells the model that size instead.
 type canvas struct {
 	terminal *os.File
 
 	fresh chan struct{} // there is a frame to write
 
-	mu      sync.Mutex // of what is to be shown
+	mu      sync.Mutex // guards the frame to show
 	next    screen.Grid
 	palette *screen.Palette
 	synced  bool // the terminal can show a frame at once
 
-	out    sync.Mutex // of the terminal
-	on     bool       // bubbletea has taken the alternate screen, which is ours
+	out    sync.Mutex // guards the terminal
+	on     bool       // bubbletea has entered the alternate screen, where frames go
 	shown  screen.Grid
 	look   *screen.Palette // of shown
 	buffer []byte
@@ -40,7 +40,7 @@ func newCanvas(out *os.File) *canvas {
 	return c
 }
 
-// show makes g the frame to be shown. It does not wait for the terminal, which may skip frames.
+// show makes g the frame to show. It does not wait: a slow terminal skips frames.
 func (c *canvas) show(g *screen.Grid, p *screen.Palette) {
 	c.mu.Lock()
 	c.next.Copy(g)
@@ -52,14 +52,14 @@ func (c *canvas) show(g *screen.Grid, p *screen.Palette) {
 	}
 }
 
-// synchronize lets the terminal show each frame at once, which it says it can.
+// synchronize makes the terminal show each frame at once. Call it if the terminal can.
 func (c *canvas) synchronize() {
 	c.mu.Lock()
 	c.synced = true
 	c.mu.Unlock()
 }
 
-// end ends the canvas, which nobody shows frames on any more.
+// end ends the canvas; show must not be called after it.
 func (c *canvas) end() { close(c.fresh) }
 
 // run writes frames as they come, at most maxFPS a second.
@@ -74,7 +74,7 @@ func (c *canvas) run() {
 	}
 }
 
-// Write writes what bubbletea sets, and after it the whole frame, which that may have erased.
+// Write writes bubbletea's control sequences, and then the whole frame, which they may have erased.
 func (c *canvas) Write(p []byte) (int, error) {
 	c.out.Lock()
 	defer c.out.Unlock()
@@ -87,7 +87,7 @@ func (c *canvas) Write(p []byte) (int, error) {
 	return min(n, len(p)), err
 }
 
-// appendFrame appends what makes the terminal show the frame that it is to show.
+// appendFrame appends the bytes that make the terminal show the next frame.
 func (c *canvas) appendFrame(dst []byte) []byte {
 	if !c.on {
 		return dst
@@ -97,7 +97,7 @@ func (c *canvas) appendFrame(dst []byte) []byte {
 	if c.palette == nil {
 		return dst
 	}
-	if c.look != c.palette { // most are the same again: the terminal answers what was assumed
+	if c.look != c.palette { // most are equal: the terminal confirms what was assumed
 		if c.look == nil || *c.look != *c.palette {
 			c.shown.Reset(0, 0, 0)
 		}

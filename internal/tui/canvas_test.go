@@ -15,9 +15,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// TestCanvasWritesOnTheAlternateScreenOnly holds that frames are written between the
-// sequences with which bubbletea takes the screen and gives it back, and whole after each
-// thing that it writes.
+// TestCanvasWritesOnTheAlternateScreenOnly checks that frames are written only between the
+// sequences with which bubbletea enters and leaves the alternate screen, and in full after
+// each write of bubbletea.
 func TestCanvasWritesOnTheAlternateScreenOnly(t *testing.T) {
 	in, out, err := os.Pipe()
 	if err != nil {
@@ -25,7 +25,7 @@ func TestCanvasWritesOnTheAlternateScreenOnly(t *testing.T) {
 	}
 	defer in.Close()
 	defer out.Close()
-	c := &canvas{terminal: out} // without its goroutine: what is written is what this test has written
+	c := &canvas{terminal: out} // without its goroutine, so that only this test writes
 	var g screen.Grid
 	p := new(screen.Palette)
 	frame := func(text string) {
@@ -79,8 +79,8 @@ func TestCanvasWritesOnTheAlternateScreenOnly(t *testing.T) {
 	}
 }
 
-// BenchmarkFrame is a reading of 16 GPUs that becomes history, a frame on 160 × 45 cells, and
-// what the terminal is sent of it.
+// BenchmarkFrame adds a reading of 16 GPUs to the history, draws it on 160 × 45 cells and
+// encodes the difference for the terminal.
 func BenchmarkFrame(b *testing.B) {
 	c := &clock{start}
 	m := newModel([]*client.Node{{URL: "u", Name: "dgx-1"}}, c.now)

@@ -14,10 +14,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
-// command is what can be typed behind a colon.
+// command is a command that is typed after a colon.
 type command struct {
 	names []string
-	// args is the argument as the help shows it; "" takes none.
+	// args is the argument as the help shows it; "" means that it takes none.
 	args, help string
 	do         func(m *model, arg string) error
 }
@@ -99,7 +99,7 @@ func help() (keys, typed []view.HelpEntry) {
 	return keys, typed
 }
 
-// command runs a line that was typed behind a colon.
+// command runs a line that was typed after a colon.
 func (m *model) command(line string) {
 	name, arg, _ := strings.Cut(strings.TrimSpace(line), " ")
 	if name == "" {
@@ -135,7 +135,7 @@ func (m *model) focusOn(arg string) error {
 	return err
 }
 
-// selectNamed selects the device that a word means.
+// selectNamed selects the device that a word names.
 func (m *model) selectNamed(word string) error {
 	i := slices.IndexFunc(m.state.GPUs, func(g *client.GPU) bool { return g.Matches(word) })
 	if i < 0 {
@@ -145,8 +145,8 @@ func (m *model) selectNamed(word string) error {
 	return nil
 }
 
-// focusOnWanted focuses on the device that the program was started for, once it is there.
-// If all nodes have answered without it, it says so.
+// focusOnWanted focuses on the device that Options.Focus names, once it is there.
+// If all nodes have answered without it, focusOnWanted shows an error.
 func (m *model) focusOnWanted() {
 	if m.wanted == "" {
 		return
@@ -161,7 +161,7 @@ func (m *model) focusOnWanted() {
 	}
 }
 
-// metricArg returns the metric that an argument names, that of no argument for "".
+// metricArg returns the metric that an argument names, or none for "".
 func metricArg(arg string, none client.Metric) (client.Metric, error) {
 	if arg == "" {
 		return none, nil

@@ -64,7 +64,7 @@ func TestPrompt(t *testing.T) {
 	m.Update(sizeMsg{40, 12})
 	typed(m, "esc", ":", strings.Repeat("ä", 60)+"END")
 	if _, last, _ := strings.Cut(m.grid.Glyphs(), "äää"); !strings.Contains(last, "END") {
-		t.Errorf("one does not see what one types:\n%s", m.grid.Glyphs())
+		t.Errorf("the end of the prompt is not visible:\n%s", m.grid.Glyphs())
 	}
 	typed(m, "esc", ":")
 	if m.Update(tea.PasteMsg{Content: "focus\n 2\x1b[A"}); m.state.Prompt != ":focus 2[A" {

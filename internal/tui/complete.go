@@ -9,8 +9,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
-// candidates returns the word that is being typed at the end of the prompt, and what it can
-// become: names and words of a filter, a command, or its argument.
+// candidates returns the last word of the prompt and its completions: names and words of a
+// filter, a command, or its argument.
 func (m *model) candidates() (word string, all []string) {
 	line := m.state.Prompt
 	if line == "" {
@@ -31,8 +31,8 @@ func (m *model) candidates() (word string, all []string) {
 	return word, all
 }
 
-// filterWords returns what can stand behind the beginning of a filter: names, or behind a
-// comparison the words that its text can be.
+// filterWords returns the words that can continue a filter: names, or after a comparison
+// the values of the name.
 func filterWords(before string) []string {
 	name := strings.TrimRight(before, "<>=!~ ")
 	if name == before || name == "/" || !strings.ContainsAny(before[len(name):], "<>=!~") {
@@ -41,7 +41,7 @@ func filterWords(before string) []string {
 	return view.FilterWords(strings.ToLower(name[strings.LastIndexAny(name, "/ &|()")+1:]))
 }
 
-// commandWords returns what the last word of a command line can be.
+// commandWords returns the words that can end a command line.
 func (m *model) commandWords(line string) (words []string) {
 	name, _, hasArg := strings.Cut(line, " ")
 	if !hasArg {
@@ -76,7 +76,7 @@ func (m *model) commandWords(line string) (words []string) {
 	return words
 }
 
-// complete extends the word at the end of the prompt as far as all that it can become agree.
+// complete extends the last word of the prompt by what all its completions have in common.
 func (m *model) complete() {
 	word, all := m.candidates()
 	if len(all) == 0 {
@@ -91,8 +91,8 @@ func (m *model) complete() {
 	m.state.Prompt += common[len(word):]
 }
 
-// typing follows the prompt: a filter selects while it is typed, unless what is typed is not
-// complete yet, and what the last word can become is shown.
+// typing follows the prompt: it applies a filter while it is typed, unless it is incomplete,
+// and shows the completions of the last word.
 func (m *model) typing() {
 	s := &m.state
 	word, all := m.candidates()
@@ -109,7 +109,7 @@ func (m *model) typing() {
 		return
 	}
 	if shown, _ := view.Arrange(s.Nodes, f, s.Sort); len(shown) == 0 && len(s.GPUs) > 0 {
-		return // the name of a reading may begin so
+		return // it may be the beginning of a reading's name
 	}
 	m.filter = f
 	m.arrange()

@@ -8,8 +8,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
-// TestFilterActsWhileTyping holds that each letter selects, that what is not complete leaves
-// the selection, and that Esc brings back what was before.
+// TestFilterActsWhileTyping checks that each letter filters, that an incomplete filter changes
+// nothing, and that Esc restores the previous filter.
 func TestFilterActsWhileTyping(t *testing.T) {
 	m, _ := fleet(t)
 	typed(m, "/gpu<3", "enter")
@@ -35,7 +35,7 @@ func TestFilterActsWhileTyping(t *testing.T) {
 	}
 }
 
-// TestCompletion holds what Tab makes of a line, and what is offered for it.
+// TestCompletion checks how Tab completes a line, and which completions the footer offers.
 func TestCompletion(t *testing.T) {
 	for _, test := range []struct{ line, offered, want string }{
 		{"/tem", "temp", "/temp"},

@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden frames")
 
-// TestGoldenHelp holds the help against golden frames, which stand with those of the other
-// views: in one column, in two, and in three.
+// TestGoldenHelp compares the help in one, two and three columns with golden frames, which
+// are beside those of the views.
 func TestGoldenHelp(t *testing.T) {
 	for _, f := range []struct {
 		w, h int
@@ -40,7 +40,7 @@ func TestGoldenHelp(t *testing.T) {
 	}
 }
 
-// TestHelpIsComplete: every key and command that does something.
+// TestHelpIsComplete checks that the help has every key and command.
 func TestHelpIsComplete(t *testing.T) {
 	_, typed := help()
 	for i, c := range commands() {

@@ -11,7 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
-// binding is what keys do, unless the view uses them itself.
+// binding is the action of keys that the view does not handle itself.
 type binding struct {
 	keys        []string
 	shown, help string // as the help lists them
@@ -109,10 +109,10 @@ func toggle(name string) func(*model) {
 	}
 }
 
-// press handles a key: in the prompt, in the overlay or view, or everywhere.
+// press handles a key in the prompt, else in the overlay or view, else by its binding.
 func (m *model) press(key tea.KeyPressMsg) {
 	name, s := key.String(), &m.state
-	m.wanted, m.chosen = "", true // who presses keys chooses
+	m.wanted, m.chosen = "", true // any key counts as a choice
 	if s.Prompt != "" && name != "ctrl+c" && name != "ctrl+z" {
 		m.edit(name, key.Text)
 		return
@@ -162,7 +162,7 @@ func (m *model) edit(name, text string) {
 	m.typing()
 }
 
-// endPrompt removes the prompt, and what a filter selected while it was typed.
+// endPrompt removes the prompt, and restores the filter from before it was typed.
 func (m *model) endPrompt() {
 	s := &m.state
 	filter := strings.HasPrefix(s.Prompt, "/")

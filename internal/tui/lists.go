@@ -28,8 +28,8 @@ func processLister(ctx context.Context, targets []client.Target) tea.Cmd {
 	}
 }
 
-// eventsEvery is how often events are requested while they are shown, and sinceEvery how
-// often they are while only they can tell since when something is wrong.
+// eventsEvery is the period of requests for events while they are shown. sinceEvery is the
+// period while they are not shown, but a condition is raised of unknown beginning.
 const eventsEvery, sinceEvery = 2 * time.Second, time.Minute
 
 // eventsMsg is what client.ListEvents returned.
@@ -40,8 +40,7 @@ func eventLister(ctx context.Context, targets []client.Target) tea.Cmd {
 	return func() tea.Msg { return eventsMsg(client.ListEvents(ctx, targets)) }
 }
 
-// askProcesses returns a command that lists the processes while they are shown, nil
-// else.
+// askProcesses returns a command that lists the processes while they are shown, else nil.
 func (m *model) askProcesses() tea.Cmd {
 	if m.listProcesses == nil || m.listing || m.state.View != view.Jobs || !m.state.FrozenAt.IsZero() {
 		return nil
@@ -51,8 +50,8 @@ func (m *model) askProcesses() tea.Cmd {
 }
 
 // askEvents returns a command that lists the events while they are shown, and every
-// sinceEvery while a condition is older than what we read of it, nil else. Those of a recording
-// are the readings' own.
+// sinceEvery while a condition is older than our readings of it, else nil. The events of a
+// recording come from its readings.
 func (m *model) askEvents() tea.Cmd {
 	every := eventsEvery
 	if m.state.Overlay != view.Events {
@@ -66,14 +65,14 @@ func (m *model) askEvents() tea.Cmd {
 	return m.listEvents
 }
 
-// learn takes from the events of the nodes since when conditions are raised.
+// learn takes from the nodes' events when conditions were raised.
 func (m *model) learn() {
 	for i, list := range m.served[:min(len(m.served), len(m.latest))] {
 		m.state.History.Learn(m.latest[i], list)
 	}
 }
 
-// merge makes the list of events again, unless no node serves any.
+// merge lists our events and those of the nodes anew, if any node serves events.
 func (m *model) merge() {
 	m.state.Listed = nil
 	for _, list := range m.served {
@@ -84,8 +83,8 @@ func (m *model) merge() {
 	}
 }
 
-// addEvents adds events. The last bad one is shown in the footer, and rings the bell
-// where that is on.
+// addEvents adds events, shows the last bad one in the footer, and rings the bell for it if
+// that is on.
 func (m *model) addEvents(events []history.Event) {
 	bad := false
 	for i := range events {
@@ -100,7 +99,7 @@ func (m *model) addEvents(events []history.Event) {
 	m.keepEvents(events)
 }
 
-// keepEvents adds events to the list, and drops the oldest where it becomes too long.
+// keepEvents adds events to the list, and drops the oldest beyond maxEvents.
 func (m *model) keepEvents(events []history.Event) {
 	s := &m.state
 	s.Events = append(s.Events, events...)

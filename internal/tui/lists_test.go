@@ -10,7 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
 
-// TestBadEventsAreShown in the footer when it comes, and in the list of events.
+// TestBadEventsAreShown: in the footer when they come, and in the list of events.
 func TestBadEventsAreShown(t *testing.T) {
 	m, c := fleet(t)
 	c.at = c.at.Add(time.Second)
@@ -32,8 +32,8 @@ func TestBadEventsAreShown(t *testing.T) {
 	}
 }
 
-// TestNoticeIsShown for as long as any message, once, also where the first reading
-// brings bad news.
+// TestNoticeIsShown: once, for as long as any message, even if the first reading raises an
+// alarm.
 func TestNoticeIsShown(t *testing.T) {
 	c := &clock{start}
 	m := newModel([]*client.Node{{URL: "u", Name: "dgx-1"}}, c.now)
@@ -55,7 +55,7 @@ func TestNoticeIsShown(t *testing.T) {
 	}
 }
 
-// TestProcessesAreListedWhileShown: they cost the node a look at its driver.
+// TestProcessesAreListedWhileShown: and only then, as each list costs the node driver calls.
 func TestProcessesAreListedWhileShown(t *testing.T) {
 	m, _ := fleet(t)
 	m.listProcesses = processLister(t.Context(), nil)
@@ -75,8 +75,7 @@ func TestProcessesAreListedWhileShown(t *testing.T) {
 	}
 }
 
-// TestEventsAreListedWhileShown: in the place of what the readings show, where a node
-// serves them.
+// TestEventsAreListedWhileShown: a node's own events replace those that its readings show.
 func TestEventsAreListedWhileShown(t *testing.T) {
 	m, _ := fleet(t)
 	m.listEvents = eventLister(t.Context(), nil)
@@ -107,8 +106,8 @@ func TestEventsAreListedWhileShown(t *testing.T) {
 	}
 }
 
-// TestEventsTellSinceWhen: what was wrong before we looked is asked about, once in a while, and
-// the answer says since when it is so.
+// TestEventsTellSinceWhen: for a condition raised before the first reading, events are
+// requested every sinceEvery, and tell when it was raised.
 func TestEventsTellSinceWhen(t *testing.T) {
 	c := &clock{start}
 	m := newModel([]*client.Node{{URL: "", Name: "dgx-1"}}, c.now)
@@ -129,7 +128,7 @@ func TestEventsTellSinceWhen(t *testing.T) {
 		t.Errorf("fatal since %v, older %v", since, older)
 	}
 	if since, older := m.state.History.RaisedSince(key, canonical.CondFabric); !older || !since.Equal(start) {
-		t.Errorf("nobody told of the fabric, and it is so since %v, older %v", since, older)
+		t.Errorf("no event of the fabric, and it is raised since %v, older %v", since, older)
 	}
 	if since, _ := m.state.History.RaisedSince(key, canonical.CondPCIeReplay); !since.IsZero() {
 		t.Errorf("replays are not raised, and are since %v", since)
@@ -138,7 +137,7 @@ func TestEventsTellSinceWhen(t *testing.T) {
 		t.Error("asked again after half a minute")
 	}
 	if c.at = c.at.Add(31 * time.Second); m.askEvents() == nil {
-		t.Error("not asked again after a minute, although nobody told of the fabric")
+		t.Error("not asked again after a minute, although no event of the fabric came")
 	}
 	m.Update(eventsMsg{{raised(canonical.CondFabric, 2*time.Hour)}})
 	if c.at = c.at.Add(2 * time.Minute); m.askEvents() != nil {

@@ -22,8 +22,8 @@ const (
 	messageTime = 4 * time.Second
 	// maxEvents bounds the list of events.
 	maxEvents = 500
-	// minFrame is the least time between two frames with nothing new but readings:
-	// numbers cannot be read faster. A key is answered at once.
+	// minFrame is the least time between two frames that differ only in readings: nobody reads
+	// numbers faster. A key is answered at once.
 	minFrame = 200 * time.Millisecond
 )
 
@@ -32,7 +32,7 @@ const (
 type model struct {
 	state view.State
 	now   func() time.Time
-	cmds  []tea.Cmd // that the next Update returns
+	cmds  []tea.Cmd // for the next Update to return
 
 	player *history.Player // nil if nothing is replayed
 	latest []*client.Node  // also while the screen is frozen
@@ -48,29 +48,29 @@ type model struct {
 	drawnAt       time.Time
 	fresh         bool // there are readings to show
 	urgent        bool // there is more to show
-	leading       bool // what was before the dashboard began is being read, and not shown
+	leading       bool // readings from before the start are being added, and are not shown
 	palette       *screen.Palette
 	depth         view.Depth
 	light         bool   // the terminal's background
 	themeChosen   bool   // by the user, not by the terminal's background
-	symbols       string // of the terminal; who chooses others can save them
+	symbols       string // default of the terminal; only others are saved
 
-	askedTerminalAt   time.Time // zero before
+	askedTerminalAt   time.Time // zero before Init
 	answered, leaving bool      // the terminal has answered; we quit once it has
 
 	messageAt time.Time
 	notice    string // until the footer has shown it for messageTime
 	forgotAt  time.Time
-	wanted    string // the device to focus on once it is there, "" is none
+	wanted    string // the device to focus on once it is there; "" means none
 	chosen    bool   // someone chose what is selected, if only by pressing a key
 
-	settingsFile  string  // "" is nowhere
-	listProcesses tea.Cmd // nil if nobody can
+	settingsFile  string  // "" means none
+	listProcesses tea.Cmd // nil if processes cannot be listed
 	listing       bool
 	listEvents    tea.Cmd // as listProcesses
 	asking        bool    // for events
 	askedAt       time.Time
-	served        [][]client.Event // by target; nil of one that serves none
+	served        [][]client.Event // by target; nil for one that serves none
 }
 
 // nodeMsg is a new Node, by the index of its target.
@@ -79,7 +79,7 @@ type nodeMsg struct {
 	node  *client.Node
 }
 
-// leadMsg is a node of the time before the dashboard began, and ledMsg comes behind the last.
+// leadMsg is a node's reading from before the dashboard began; ledMsg follows the last.
 type (
 	leadMsg nodeMsg
 	ledMsg  struct{}
@@ -122,7 +122,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg.(type) {
 	case nodeMsg, leadMsg:
 		m.fresh = true
-	case beatMsg: // readings that come faster have moved the clock
+	case beatMsg: // frequent readings move the clock themselves
 		m.urgent = m.urgent || m.now().Sub(m.drawnAt) >= heartbeat-minFrame
 	default:
 		m.urgent = true
@@ -176,8 +176,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, tea.Batch(cmds...)
 }
 
-// updateClock moves the clock of the screen, unless that is frozen, and drops a
-// message that has been shown for a long time enough.
+// updateClock moves the clock of the screen, unless that is frozen, and drops a message
+// that was shown for messageTime.
 func (m *model) updateClock() {
 	s := &m.state
 	switch {
@@ -199,7 +199,7 @@ func (m *model) updateClock() {
 	}
 }
 
-// handleNode adds a reading to the history and the events, also while the screen is
+// handleNode adds a reading to the history and the events, even while the screen is
 // frozen. It reports whether to draw at once.
 func (m *model) handleNode(index int, n *client.Node) (urgent bool) {
 	back := false
@@ -226,8 +226,8 @@ func (m *model) handleNode(index int, n *client.Node) (urgent bool) {
 	return urgent
 }
 
-// handleLead adds a reading of before the dashboard began: what happened then is no alarm,
-// and no frame shows it alone.
+// handleLead adds a reading from before the dashboard began. Its events raise no alarm, and
+// it gets no frame of its own.
 func (m *model) handleLead(index int, n *client.Node) {
 	n, _ = m.player.Accept(n, m.now())
 	if n == nil {
@@ -240,7 +240,7 @@ func (m *model) handleLead(index int, n *client.Node) {
 	m.leading = true
 }
 
-// showNode makes n the reading of its target that is shown, unless the screen is frozen.
+// showNode makes n the latest reading of its target, and shows it unless the screen is frozen.
 func (m *model) showNode(index int, n *client.Node) {
 	m.latest = slices.Clone(m.latest)
 	m.latest[index] = n
@@ -254,7 +254,7 @@ func (m *model) showNode(index int, n *client.Node) {
 // rewind drops the events after n, which a recording that went back plays again.
 func (m *model) rewind(n *client.Node) {
 	m.watch = history.NewWatch()
-	m.watch.Reading(n) // what is so already is no event
+	m.watch.Reading(n) // a state that n has already is no event
 	m.state.Events = slices.DeleteFunc(m.state.Events, func(e history.Event) bool { return e.At.After(n.At) })
 }
 
@@ -303,7 +303,7 @@ func (m *model) alarm(text string) {
 // showError shows an error.
 func (m *model) showError(err error) { m.alarm(client.OneLine(err.Error())) }
 
-// showNotice shows a text once there is no other message, and adds it to the events.
+// showNotice shows a text as soon as there is no other message, and adds it to the events.
 func (m *model) showNotice(text string) {
 	if text != "" {
 		m.notice = client.OneLine(text)
@@ -316,7 +316,7 @@ func (m *model) setTheme(name string) {
 	m.state.Mono = name == "mono" || m.depth == view.NoColors
 }
 
-// setSymbols draws with the symbols that the terminal can show.
+// setSymbols makes a set that the terminal can show its default, and draws with it.
 func (m *model) setSymbols(set string) { m.symbols, m.state.Symbols = set, set }
 
 // setDepth draws with as many colours as the terminal shows.
@@ -325,7 +325,7 @@ func (m *model) setDepth(d view.Depth) {
 	m.setTheme(m.state.Theme)
 }
 
-// setBackground takes the theme for the terminal's background, unless one was chosen.
+// setBackground sets the theme for the terminal's background, unless the user chose one.
 func (m *model) setBackground(light bool) {
 	m.light = light
 	name := m.state.Theme
@@ -342,7 +342,7 @@ func (m *model) View() tea.View {
 		m.canvas.show(&m.grid, m.palette)
 		m.drawnAt, m.fresh, m.urgent = now, false, false
 	}
-	v := tea.NewView(" ") // what the canvas draws over
+	v := tea.NewView(" ") // the canvas draws over it
 	v.AltScreen = true
 	v.WindowTitle = "kpulse"
 	if m.state.Mouse {

@@ -20,8 +20,8 @@ type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
 
-// fleet is a model of one node with boards 0 to 3, of which 3 has the instances
-// 1 and 2. Board i is at i × 10 % and 40+i °C.
+// fleet returns a model of one node with boards 0 to 3; board 3 has the instances 1 and 2.
+// Board i is at i × 10 % and 40+i °C.
 func fleet(t *testing.T) (*model, *clock) {
 	t.Helper()
 	c := &clock{start}
@@ -46,8 +46,7 @@ func fleetNode(at time.Time) *client.Node {
 	return n
 }
 
-// typed sends keys: one each for those of more than a letter, and for every letter
-// of the others.
+// typed sends keys: a named one, as "enter", is one key; any other word is a key per letter.
 func typed(m *model, keys ...string) tea.Cmd {
 	special := map[string]tea.KeyPressMsg{
 		"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "tab": {Code: tea.KeyTab}, "backspace": {Code: tea.KeyBackspace},
@@ -160,8 +159,8 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-// TestHeartbeatMovesTheClockAlone holds that a heartbeat is a frame where nothing else was one
-// for as long, and none between readings.
+// TestHeartbeatMovesTheClockAlone checks that a heartbeat draws a frame if nothing else did for
+// about its period, and none between frequent readings.
 func TestHeartbeatMovesTheClockAlone(t *testing.T) {
 	m, c := fleet(t)
 	m.View()
@@ -178,8 +177,8 @@ func TestHeartbeatMovesTheClockAlone(t *testing.T) {
 	}
 }
 
-// TestFramesAreFewWhileReadingsAreMany: ten readings a second make five frames, and
-// a key one at once.
+// TestFramesAreFewWhileReadingsAreMany: ten readings a second make five frames; a key makes
+// one at once.
 func TestFramesAreFewWhileReadingsAreMany(t *testing.T) {
 	m, c := fleet(t)
 	m.View()
@@ -212,8 +211,8 @@ func TestFramesAreFewWhileReadingsAreMany(t *testing.T) {
 	}
 }
 
-// TestEveryKeyEverywhere presses all keys in all views, on terminals of all sizes
-// and with and without devices: nothing may panic, and every frame has its size.
+// TestEveryKeyEverywhere presses all keys in all views, on terminals of many sizes, with and
+// without devices: nothing may panic, and each frame has the terminal's size.
 func TestEveryKeyEverywhere(t *testing.T) {
 	t.Chdir(t.TempDir()) // for pictures
 	sizes := [][2]int{{0, 0}, {1, 1}, {20, 5}, {39, 10}, {40, 10}, {80, 24}, {200, 60}}
@@ -250,7 +249,7 @@ func TestEveryKeyEverywhere(t *testing.T) {
 }
 
 // TestBurst writes bytes as a terminal sends them, all at once: none may be lost.
-// (teatest would do, but it brings a flag that our golden files have too.)
+// (teatest defines the flag -update, as our golden files do, so it cannot be used.)
 func TestBurst(t *testing.T) {
 	for _, test := range []struct{ name, bytes, view, selected string }{
 		{"a command at once", ":focus 2\r", view.Focus, "2"},
@@ -278,10 +277,10 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// start is a multiple of every step of a chart.
+// start is a multiple of each step of a chart.
 var start = time.Unix(1_800_000_000, 0).Truncate(time.Hour)
 
-// gpu is a device without readings.
+// gpu returns a device without readings.
 func gpu(index, instance string) *client.GPU {
 	return client.NewGPU("", canonical.Device{Hostname: "dgx-1", GPU: index, UUID: "GPU-" + index, Instance: instance})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
-// moveBy selects the device n further on, or scrolls the overlay.
+// moveBy moves the selection by n devices, or scrolls the overlay.
 func moveBy(n int) func(*model) { return func(m *model) { m.moveBy(n) } }
 
 func (m *model) moveBy(n int) {
@@ -33,9 +33,8 @@ func moveTo(dx, dy int) func(*model) {
 	}
 }
 
-// nearest returns the device that is drawn nearest to k in a direction. One in the same row or
-// column comes before a nearer one. If a device is drawn twice, the last counts: cards come
-// behind strips.
+// nearest returns the device drawn nearest to k in a direction. Distance across the direction
+// counts eightfold. If a device is drawn twice, the last place counts: cards come after strips.
 func nearest(hits []view.Hit, k client.Key, dx, dy int) (client.Key, bool) {
 	places := map[client.Key]view.Hit{}
 	for _, h := range hits {
@@ -60,8 +59,8 @@ func nearest(hits []view.Hit, k client.Key, dx, dy int) (client.Key, bool) {
 	return found, found != (client.Key{})
 }
 
-// click selects the device under the mouse, focuses on it if it is selected already,
-// shows the view of a tab, or sorts by the title of a column.
+// click selects the device under the mouse, or focuses on it if it is selected already;
+// shows the view of a tab; or sorts by a column's title.
 func (m *model) click(x, y int) {
 	s := &m.state
 	for _, h := range slices.Backward(s.Hits) {

@@ -12,8 +12,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
-// TestTabs holds that the header names the view that is shown, and that a click on the
-// name of another shows that.
+// TestTabs checks that the header names the current view, and that a click on another name
+// shows that view.
 func TestTabs(t *testing.T) {
 	m, _ := fleet(t)
 	m.Update(sizeMsg{140, 40})
@@ -42,7 +42,7 @@ func TestTabs(t *testing.T) {
 	}
 }
 
-// TestFooterNamesTheKeysOfTheView holds that each view and overlay has hints of its own.
+// TestFooterNamesTheKeysOfTheView checks that each view and overlay has its own hints.
 func TestFooterNamesTheKeysOfTheView(t *testing.T) {
 	m, _ := fleet(t)
 	for _, test := range []struct{ key, want, not string }{
@@ -57,7 +57,7 @@ func TestFooterNamesTheKeysOfTheView(t *testing.T) {
 	}
 }
 
-// TestKeysThatDoNothingSaySo holds that no key is silent.
+// TestKeysThatDoNothingSaySo checks that no key is silent.
 func TestKeysThatDoNothingSaySo(t *testing.T) {
 	for _, test := range []struct {
 		keys []string
@@ -81,7 +81,7 @@ func TestKeysThatDoNothingSaySo(t *testing.T) {
 	}
 }
 
-// TestKeysOfHtopAndVi holds that those do what people know from there.
+// TestKeysOfHtopAndVi checks that the keys of htop and the commands of vi do what users expect.
 func TestKeysOfHtopAndVi(t *testing.T) {
 	press := func(m *model, code rune) tea.Cmd {
 		_, cmd := m.Update(tea.KeyPressMsg{Code: code})

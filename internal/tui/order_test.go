@@ -12,8 +12,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestOrderIsPinned: with F devices stay in their rows whatever they read, until F or
-// another order; those that come later stand behind.
+// TestOrderIsPinned: F keeps devices in their rows whatever they read, until F is pressed
+// again or another order is chosen; new devices come last.
 func TestOrderIsPinned(t *testing.T) {
 	m, c := fleet(t)
 	read := func(boards []string, real ...float64) {
@@ -61,7 +61,7 @@ func TestOrderIsPinned(t *testing.T) {
 	}
 }
 
-// TestBell: it rings once for what is bad, not for what is good, and only if wanted.
+// TestBell: it rings once for a bad event, not for a good one, and only if it is on.
 func TestBell(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		m, c := fleet(t)
@@ -80,7 +80,7 @@ func TestBell(t *testing.T) {
 			return ok && raw.Msg == "\a"
 		}
 		if rings(canonical.HealthOK) || rings(canonical.HealthCrit) != on || rings(canonical.HealthCrit) || rings(canonical.HealthOK) || rings(canonical.HealthOK) {
-			t.Errorf("on %v: it rings otherwise", on)
+			t.Errorf("on %v: it rings at other times", on)
 		}
 	}
 	m, _ := fleet(t)
@@ -103,7 +103,7 @@ func TestBellIsSaved(t *testing.T) {
 	}
 }
 
-// TestTroubleIsShownOnce once, and not with every reading.
+// TestTroubleIsShownOnce: not with every reading.
 func TestTroubleIsShownOnce(t *testing.T) {
 	m, c := fleet(t)
 	say := func(trouble string) string {

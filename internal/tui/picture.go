@@ -11,8 +11,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
-// picture writes what is on the screen as SVG into the working directory, or where that
-// cannot be written the one for temporary files, and says where.
+// picture writes the screen as SVG into the working directory, else into the directory for
+// temporary files, and shows the path.
 func (m *model) picture() {
 	name := "kpulse-" + m.now().Format("20060102-150405")
 	// In all colours, whatever the terminal shows.
@@ -36,8 +36,8 @@ func (m *model) picture() {
 	m.message("this screen is in " + file)
 }
 
-// writeNew writes a file that was not there before, with a number behind its name if need
-// be, and returns its path.
+// writeNew writes a file that did not exist, numbered if its name is taken, and returns its
+// path.
 func writeNew(dir, name, extension string, content []byte) (string, error) {
 	const most = 100
 	for n := 1; ; n++ {

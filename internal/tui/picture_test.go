@@ -10,8 +10,8 @@ import (
 	"github.com/charmbracelet/colorprofile"
 )
 
-// TestPicture holds that P draws what is on the screen, and says where; that it replaces
-// none, and needs no folder that can be written.
+// TestPicture checks that P writes the screen to a new file and shows its path, and that the
+// working directory need not be writable.
 func TestPicture(t *testing.T) {
 	t.Chdir(t.TempDir())
 	m, _ := fleet(t)

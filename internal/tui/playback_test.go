@@ -11,7 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
 
-// recorder is a Playback that notes what it was calls.
+// recorder is a Playback that records its calls.
 type recorder struct {
 	st    client.PlaybackState
 	calls []string
@@ -29,7 +29,7 @@ func (r *recorder) SetSpeed(f float64) {
 func (r *recorder) Restart()                    { r.calls = append(r.calls, "restart") }
 func (r *recorder) State() client.PlaybackState { return r.st }
 
-// replayed is a model that shows what was recorded a day before its clock.
+// replayed returns a model that shows a recording from a day before its clock.
 func replayed(t *testing.T) (*model, *clock, *recorder, func(after time.Duration) bool) {
 	t.Helper()
 	m, c := fleet(t)
@@ -70,7 +70,7 @@ func TestPlaybackKeys(t *testing.T) {
 		{":restart enter", "restart"},
 		{":speed=99 enter", ""},
 		{":step=far enter", ""},
-		{"p < > ,", "pause true, step -1"}, // the plot's are its own
+		{"p < > ,", "pause true, step -1"}, // < and > are keys of the plot
 	} {
 		m, _, r, _ := replayed(t)
 		for _, k := range strings.Fields(test.keys) {
@@ -89,8 +89,8 @@ func TestPlaybackKeys(t *testing.T) {
 	}
 }
 
-// TestPlaybackClock: the screen has the clock of what is played, which stands while
-// that is paused; nothing gets old meanwhile.
+// TestPlaybackClock: the screen has the clock of the recording, which stops while it is
+// paused; nothing becomes stale meanwhile.
 func TestPlaybackClock(t *testing.T) {
 	m, c, r, show := replayed(t)
 	yesterday := start.Add(-24 * time.Hour)
@@ -112,7 +112,7 @@ func TestPlaybackClock(t *testing.T) {
 	c.at = c.at.Add(time.Hour)
 	now(time.Second, "‖ paused   1/340")
 	if how, _ := m.state.Nodes[0].Freshness(m.state.Now); how != client.Fresh {
-		t.Error("what is paused gets old")
+		t.Error("a paused reading becomes stale")
 	}
 	r.st.Tick = 2
 	show(2 * time.Second)
@@ -121,8 +121,8 @@ func TestPlaybackClock(t *testing.T) {
 	c.at = c.at.Add(250 * time.Millisecond)
 	now(2500*time.Millisecond, "×2")
 	c.at = c.at.Add(500 * time.Millisecond)
-	now(3*time.Second, "▶")           // and not beyond what is due
-	c.at = c.at.Add(10 * time.Second) // nothing comes any more
+	now(3*time.Second, "▶")           // not beyond the next reading
+	c.at = c.at.Add(10 * time.Second) // no more readings come
 	if m.Update(beatMsg{}); strings.Contains(header(m), "▶") {
 		t.Errorf("a replay that hangs is shown as playing: %q", header(m))
 	}
@@ -139,8 +139,8 @@ func TestPlaybackClock(t *testing.T) {
 	}
 }
 
-// TestPlaybackGoesBack: what was played is not read twice, and its events are dropped
-// with the time that they are of.
+// TestPlaybackGoesBack: readings that are played again enter the history once, and the events
+// after the new position are dropped.
 func TestPlaybackGoesBack(t *testing.T) {
 	m, c, _, show := replayed(t)
 	sick := func(after time.Duration, health canonical.Health) {
@@ -181,15 +181,15 @@ func TestPlaybackGoesBack(t *testing.T) {
 	if len(m.state.Events) != 1 {
 		t.Errorf("played again: %d events", len(m.state.Events))
 	}
-	sick(20*time.Second, canonical.HealthCrit) // back to where it stands already
+	sick(20*time.Second, canonical.HealthCrit) // back to where it is raised already
 	sick(21*time.Second, canonical.HealthCrit)
 	if len(m.state.Events) != 0 {
-		t.Errorf("what stood already became an event: %+v", m.state.Events)
+		t.Errorf("a condition raised already became an event: %+v", m.state.Events)
 	}
 }
 
-// TestPlaybackSilence: a source that is silent since it is paused is not down; one
-// that fails as it plays is.
+// TestPlaybackSilence: a source that is silent because it is paused is not down; one that
+// fails as it plays is.
 func TestPlaybackSilence(t *testing.T) {
 	m, c, _, _ := replayed(t)
 	fail := func() string {
@@ -209,12 +209,12 @@ func TestPlaybackSilence(t *testing.T) {
 	}
 	c.at = c.at.Add(2 * time.Second)
 	if got := fail(); got == "" {
-		t.Error("a replay that fails is not calls of")
+		t.Error("a replay that fails is not shown as down")
 	}
 }
 
-// TestLeadIsHistory holds that what was before the dashboard began is in its history and its
-// events, and neither an alarm nor a frame of its own.
+// TestLeadIsHistory checks that readings from before the dashboard began are in its history and
+// its events, and cause neither an alarm nor a frame.
 func TestLeadIsHistory(t *testing.T) {
 	c := &clock{start}
 	m := newModel([]*client.Node{{URL: "", Name: "dgx-1"}}, c.now)
@@ -248,6 +248,6 @@ func TestLeadIsHistory(t *testing.T) {
 	}
 	m.Update(ledMsg{})
 	if m.View(); rendered(m) == before || !strings.Contains(m.grid.Glyphs(), "✖ 1 crit") {
-		t.Errorf("the lead is over, and shown is\n%s", m.grid.Glyphs())
+		t.Errorf("after the lead the screen is\n%s", m.grid.Glyphs())
 	}
 }

@@ -22,37 +22,37 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
 
-// leadGC is the garbage, in percent, that may lie about while a lead is read: collecting as
-// little as otherwise takes 40 % of its time.
+// leadGC is GOGC, in percent, while a lead is read: with the default, garbage collection takes
+// 40 % of its time.
 const leadGC = 300
 
-// maxFPS bounds how often the screen is written.
+// maxFPS bounds the frames written per second.
 const maxFPS = 20
 
 // Options configure Run.
 type Options struct {
 	// Targets are the nodes, at least one.
 	Targets []client.Target
-	// Job describes the batch job that we were started in.
+	// Job describes the batch job that the program was started in.
 	Job []canonical.Variable
-	// Notice is a message to show at the start; "" is none.
+	// Notice is a message to show at the start; "" means none.
 	Notice string
-	// SettingsFile is where :save writes; "" is nowhere.
+	// SettingsFile is where :save writes; "" means nowhere.
 	SettingsFile string
-	// Focus is a GPU to begin with, as :focus takes it; "" is none.
+	// Focus is the GPU to begin with, as :focus takes it; "" means none.
 	Focus string
-	// Environ is os.Environ, which says what the terminal shows.
+	// Environ is os.Environ, which tells what the terminal can show.
 	Environ []string
 }
 
 var (
-	errNoTerminal = errors.New("--tui needs a terminal, and standard input or output is not one; print one reading as text with --once")
+	errNoTerminal = errors.New("--tui needs a terminal, but standard input or output is none; print one reading as text with --once")
 	// A dumb terminal would show escape codes as text.
-	errDumbTerminal = errors.New("--tui needs a terminal that can be drawn on, and TERM=dumb means that this one cannot; print one reading as text with --once")
+	errDumbTerminal = errors.New("--tui needs a terminal that it can draw on, but TERM=dumb means that it cannot; print one reading as text with --once")
 )
 
-// CheckTerminal returns why Run cannot draw on out or read keys from in, and what to do
-// instead; kind is the value of TERM.
+// CheckTerminal returns an error if Run cannot draw on out or read keys from in; the error
+// says what to do instead. kind is the value of TERM.
 func CheckTerminal(in, out *os.File, kind string) error {
 	switch {
 	case !term.IsTerminal(in.Fd()) || !term.IsTerminal(out.Fd()):
@@ -64,7 +64,7 @@ func CheckTerminal(in, out *os.File, kind string) error {
 }
 
 // Run shows the nodes on the terminal until the user quits or ctx ends, and restores
-// the terminal. Meanwhile nobody else may use in and out. Call CheckTerminal before.
+// the terminal. Nothing else may use in and out meanwhile. Call CheckTerminal first.
 func Run(ctx context.Context, in, out *os.File, opts Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	fetchers := make([]*client.Fetcher, len(opts.Targets))
@@ -119,8 +119,8 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 	return nil
 }
 
-// sendSizes sends p the size of the terminal at once, after each change, and when we go on after
-// a stop, during which changes are signalled to others; until ctx ends.
+// sendSizes sends p the size of the terminal at once, after each change, and when the program
+// continues after a stop, as changes during it are signalled to others. It ends with ctx.
 func sendSizes(ctx context.Context, out *os.File, p *tea.Program) {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH, syscall.SIGCONT)

@@ -42,7 +42,7 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// TestFirstSelection holds that the first device on the screen is selected until somebody
+// TestFirstSelection checks that the first device on the screen is selected until the user
 // chooses, whichever node answers first.
 func TestFirstSelection(t *testing.T) {
 	c := &clock{start}

@@ -15,7 +15,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
-// settings are what :save writes. What a file leaves out stays as it is.
+// settings is the file that :save writes. Absent values leave the defaults.
 type settings struct {
 	Theme      string `json:"theme,omitempty"`
 	Symbols    string `json:"symbols,omitempty"`
@@ -29,8 +29,8 @@ type settings struct {
 	Plot       string `json:"plot,omitempty"`
 }
 
-// SettingsFile returns the file of the settings by the environment, "" if that
-// names no folder.
+// SettingsFile returns the path of the settings by the environment, or "" if that names no
+// directory.
 func SettingsFile(lookupEnv func(string) (string, bool)) string {
 	if dir, _ := lookupEnv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "kpulse", "tui.json")
@@ -41,8 +41,7 @@ func SettingsFile(lookupEnv func(string) (string, bool)) string {
 	return ""
 }
 
-// load applies the settings of a file, if it exists. Of a malformed one it applies
-// nothing.
+// load applies the settings of a file, if it exists. It applies nothing of a malformed one.
 func (m *model) load(file string) error {
 	m.settingsFile = file
 	if file == "" {

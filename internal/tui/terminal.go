@@ -12,7 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
-// variable returns the value of a variable of an environment, the last one, "" without it.
+// variable returns the last value of a variable in an environment, or "".
 func variable(environ []string, name string) string {
 	for _, pair := range slices.Backward(environ) {
 		if value, ok := strings.CutPrefix(pair, name+"="); ok {
@@ -23,10 +23,10 @@ func variable(environ []string, name string) string {
 }
 
 // profileOf returns how many colours the terminal at out shows, by the environment, its
-// terminfo and tmux. NO_COLOR wants none whatever its value, of which colorprofile itself
-// obeys only 1 and true.
+// terminfo and tmux. NO_COLOR with any value means none; colorprofile itself obeys only 1
+// and true.
 func profileOf(out io.Writer, environ []string) colorprofile.Profile {
-	profile := max(colorprofile.Detect(out, environ), colorprofile.ASCII) // without TERM there is still bold and reverse
+	profile := max(colorprofile.Detect(out, environ), colorprofile.ASCII) // bold and reverse work without TERM
 	if variable(environ, "NO_COLOR") != "" {
 		profile = min(profile, colorprofile.ASCII)
 	}
@@ -57,8 +57,8 @@ func lightBackground(environ []string) bool {
 	return err == nil && (color == 7 || color > 8)
 }
 
-// asciiOnly reports whether the locale says that the terminal shows nothing beyond ASCII, or
-// another charset than UTF-8. One that says nothing of charsets is taken for UTF-8.
+// asciiOnly reports whether the locale's charset is not UTF-8. Without a charset, the locale
+// is taken for UTF-8, except C and POSIX.
 func asciiOnly(environ []string) bool {
 	locale := cmp.Or(variable(environ, "LC_ALL"), variable(environ, "LC_CTYPE"), variable(environ, "LANG"))
 	_, charset, named := strings.Cut(locale, ".")

@@ -23,7 +23,7 @@ func TestThemeFollowsTheTerminalUntilChosen(t *testing.T) {
 	}
 }
 
-// TestColoursFollowTheTerminal holds that a terminal gets the colours that it shows, of the
+// TestColoursFollowTheTerminal checks that a terminal gets the colours that it can show, in the
 // theme for its background.
 func TestColoursFollowTheTerminal(t *testing.T) {
 	m, _ := fleet(t)
@@ -52,7 +52,7 @@ func (c colorOf) RGBA() (r, g, b, a uint32) {
 	return v, v, v, 0xffff
 }
 
-// TestTerminalOf holds what the environment says of a terminal.
+// TestTerminalOf checks what the environment tells about a terminal.
 func TestTerminalOf(t *testing.T) {
 	for _, test := range []struct {
 		environ []string
@@ -77,8 +77,8 @@ func TestTerminalOf(t *testing.T) {
 	}
 }
 
-// TestSymbolsOfTheLocale holds that a terminal whose locale has no charset but ASCII gets
-// ASCII, and that this is no choice to be saved.
+// TestSymbolsOfTheLocale checks that a terminal whose locale is not UTF-8 gets ASCII, and that
+// :save does not take this for a choice.
 func TestSymbolsOfTheLocale(t *testing.T) {
 	for _, test := range []struct {
 		environ []string
@@ -88,7 +88,7 @@ func TestSymbolsOfTheLocale(t *testing.T) {
 		{[]string{"LANG=de_DE.ISO-8859-15@euro"}, true}, {[]string{"LANG=en_US"}, false}, {[]string{"LANG=en_US.UTF-8", "LC_ALL=C"}, true}, {[]string{"LANG=C", "LC_CTYPE=C.UTF-8"}, false},
 	} {
 		if got := asciiOnly(test.environ); got != test.want {
-			t.Errorf("%v: ASCII alone: %v", test.environ, got)
+			t.Errorf("%v: ASCII only: %v", test.environ, got)
 		}
 	}
 	m, _ := fleet(t)
@@ -104,8 +104,8 @@ func TestSymbolsOfTheLocale(t *testing.T) {
 	}
 }
 
-// TestQuitWaitsForTheTerminal holds that who quits at once does not find the terminal's
-// answers in the shell, and waits no longer than for these.
+// TestQuitWaitsForTheTerminal checks that quitting waits for the terminal's answer, which would
+// otherwise reach the shell, and no longer than answerTime.
 func TestQuitWaitsForTheTerminal(t *testing.T) {
 	m, _ := fleet(t)
 	m.Init()

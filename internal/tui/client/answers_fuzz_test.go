@@ -8,8 +8,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// FuzzEvents: whatever a proxy lists as events, words that we do not know become our first ones,
-// and no text of it can move the cursor.
+// FuzzEvents: whatever a proxy lists as events, unknown words become the first of their table,
+// and no text can move the cursor.
 func FuzzEvents(f *testing.F) {
 	f.Add([]byte(`{"events":[{"time":"2026-11-23T13:00:00Z","kind":"xid","hostname":"n","gpu":"0","uuid":"GPU-0","xid":79,"count":2,"severity":"fatal","action":"reset_gpu","text":"fell off the bus"}]}`))
 	f.Add([]byte(`{"events":[{"kind":"raised","condition":"pcie_replay","state":"warn","process":"a\u001b[2Jb"},{"sxid":11001,"xid":1}]}`))
@@ -21,14 +21,14 @@ func FuzzEvents(f *testing.F) {
 		}
 		for _, e := range all {
 			if e.Severity >= canonical.NumSeverities || e.Action >= canonical.NumActions || e.Condition > canonical.NumConditions || e.State >= canonical.NumHealth {
-				t.Errorf("%+v has words that nobody knows", e)
+				t.Errorf("%+v has words out of range", e)
 			}
 			isOneLine(t, e.Hostname, e.GPU, e.PCIBusID, e.Text, e.Process)
 		}
 	})
 }
 
-// FuzzProcesses: whatever a proxy lists as processes, no text of it can move the cursor.
+// FuzzProcesses: whatever a proxy lists as processes, no text can move the cursor.
 func FuzzProcesses(f *testing.F) {
 	f.Add([]byte(`{"processes":[{"hostname":"n","gpu":"0","uuid":"GPU-0","mig_instance":"7","pid":42,"user":"a","command":"python\u0007","used_memory_bytes":1048576}]}`))
 	f.Add([]byte(`{"processes":[{"used_memory_bytes":null},{}]}`))

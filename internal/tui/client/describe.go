@@ -37,18 +37,17 @@ var shortClasses = [canonical.NumClasses]string{
 	canonical.ClassUnknown:       "unknown",
 }
 
-// InMIG replaces the class of a board that is known from its instances alone,
-// which has none.
+// InMIG stands for the class of a board that has none because it is known only from its
+// instances.
 var InMIG = ClassName{"in MIG instances", "in MIG"}
 
 // ConditionInfo describes a condition to an operator.
 type ConditionInfo struct {
 	Name string
-	// Field is the reading that the condition is about; NumFields for none that is
-	// shown.
+	// Field is the reading that the condition is about, or NumFields if none is shown.
 	Field canonical.Field
-	// Valued conditions are named with the value of the reading, as an XID is with
-	// its code and a counter is not.
+	// Valued conditions are shown with the value of the reading, such as an XID's code; a
+	// counter's value is not shown.
 	Valued bool
 }
 
@@ -75,7 +74,7 @@ var Conditions = [canonical.NumConditions]ConditionInfo{
 	canonical.CondProfilingStalled:          {"profiling stalled", canonical.NumFields, false},
 }
 
-// ActionWords returns what someone has to do, such as "reset GPU".
+// ActionWords returns an action in words, such as "reset GPU".
 func ActionWords(a canonical.Action) string {
 	return strings.NewReplacer("_", " ", "gpu", "GPU", "vm", "VM").Replace(a.String())
 }
@@ -112,12 +111,12 @@ func (g *GPU) AppendCondition(dst []byte, c canonical.Condition) []byte {
 	return dst
 }
 
-// mostCodes is how many codes a condition is named with.
+// mostCodes bounds the codes that are shown with a condition.
 const mostCodes = 3
 
-// appendXIDs appends the codes that may have raised a condition on XIDs, such as " 48 79":
-// those that were seen, or without a list of these the last one, as others come behind
-// the one that did.
+// appendXIDs appends the codes that may have raised a condition on XIDs, such as " 48 79": those
+// that were seen, or the last one if none are listed. It omits codes of other severities, which
+// may have followed the one that raised the condition.
 func (g *GPU) appendXIDs(dst []byte, c canonical.Condition) []byte {
 	codes := g.XIDs
 	if last := g.Values[canonical.XIDLast]; len(codes) == 0 && last > 0 {
@@ -143,8 +142,8 @@ var severities = map[canonical.Condition]canonical.Severity{
 	canonical.CondXIDRepeated: canonical.SeverityApplication,
 }
 
-// Holder returns the workload that uses g, in the shortest words that identify it;
-// "" if there is none or it is not reported.
+// Holder returns the shortest name of the workload that uses g, or "" if there is none or it
+// is not reported.
 func (g *GPU) Holder() string {
 	if len(g.Allocations) == 0 {
 		return ""

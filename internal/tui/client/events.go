@@ -13,7 +13,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Event is what a proxy says that happened to a device, or to a switch.
+// Event is an event of a device or a switch, as a proxy reports it.
 type Event struct {
 	canonical.Event
 	Key Key // of the device
@@ -22,7 +22,7 @@ type Event struct {
 // eventsTimeout bounds the requests to all nodes.
 const eventsTimeout = 5 * time.Second
 
-// ListEvents requests the events of all targets at once, the newest of each last. One of
+// ListEvents requests the events of all targets at once, the newest of each last. The list of
 // a target that serves none is nil.
 func ListEvents(ctx context.Context, targets []Target) [][]Event {
 	ctx, cancel := context.WithTimeout(ctx, eventsTimeout)
@@ -30,7 +30,7 @@ func ListEvents(ctx context.Context, targets []Target) [][]Event {
 	lists := make([][]Event, len(targets))
 	var requests sync.WaitGroup
 	for i := range targets {
-		requests.Go(func() { lists[i], _ = fetchEvents(ctx, &targets[i]) }) // what we see ourselves stands in its place
+		requests.Go(func() { lists[i], _ = fetchEvents(ctx, &targets[i]) }) // on failure our own events take their place
 	}
 	requests.Wait()
 	return lists
@@ -84,5 +84,5 @@ func parseEvents(url string, body []byte) ([]Event, error) {
 	return all, nil
 }
 
-// indexOf returns where word is among words, 0 if it is none of them.
+// indexOf returns the index of word in words, or 0 if it is not there.
 func indexOf(words []string, word string) int { return max(0, slices.Index(words, word)) }

@@ -50,6 +50,6 @@ func TestListEvents(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	if e := lists[0][3]; e.Condition != canonical.NumConditions {
-		t.Errorf("a condition that nobody knows is %d", e.Condition)
+		t.Errorf("an unknown condition is %d", e.Condition)
 	}
 }

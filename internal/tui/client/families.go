@@ -13,8 +13,8 @@ import (
 // handler stores one sample of a family.
 type handler func(r *reader, s *sample)
 
-// handlers are by the name of the family without canonical.Prefix. The families of
-// canonical.Fields have one besides; all others are skipped.
+// handlers maps names of families, without canonical.Prefix. families adds those of
+// canonical.Fields; all others are skipped.
 var handlers = map[string]handler{
 	"gpu_info": func(r *reader, s *sample) {
 		d := r.device(s)
@@ -100,8 +100,8 @@ var handlers = map[string]handler{
 	"build_info":              func(r *reader, s *sample) { r.node.Version = s.text("version") },
 }
 
-// named returns what a label of a sample names where the sample is 1: of the rows of a state
-// that is the one that holds.
+// named returns what a label of a sample names if the sample is 1, as the current state's row
+// is.
 func named[T any](names map[string]T, s *sample, label string) (named T, ok bool) {
 	if s.value == 1 {
 		named, ok = names[s.label(label)]
@@ -124,8 +124,7 @@ func families() map[string]handler {
 	return all
 }
 
-// ofFields stores samples in the field whose labels they carry, of those that share
-// a family.
+// ofFields stores a sample in the field, of those that share a family, whose labels it carries.
 func ofFields(fields []canonical.Field) handler {
 	labels := make([][]exposition.Label, len(fields))
 	for i, f := range fields {
@@ -173,7 +172,7 @@ func (r *reader) weight(s *sample) {
 	}
 }
 
-// Seconds returns v seconds; 0 if that is not positive or beyond a year.
+// Seconds returns v seconds, or 0 if v is not positive or a year or more.
 func Seconds(v float64) time.Duration {
 	const longest = 365 * 24 * time.Hour
 	if !(v > 0 && v < longest.Seconds()) {
@@ -182,7 +181,7 @@ func Seconds(v float64) time.Duration {
 	return time.Duration(v * float64(time.Second))
 }
 
-// instant returns v seconds of Unix time; zero where that is no time before the
+// instant returns v seconds of Unix time, or the zero time if v is not positive or after the
 // year 4147.
 func instant(v float64) time.Time {
 	const latest = 1 << 36

@@ -1,5 +1,5 @@
-// Package client fetches the expositions of proxies and reads them into nodes and
-// GPUs, with the metrics, totals and words for them that every view uses.
+// Package client fetches the expositions of proxies and reads them into nodes and GPUs. It also
+// has the metrics, totals and words that all views use for them.
 package client
 
 import (
@@ -27,34 +27,34 @@ const (
 	fetchTimeout = 10 * time.Second
 	// maxBody bounds an answer: a proxy takes 64 MiB from an exporter and adds less.
 	maxBody = 128 << 20
-	// maxPart is how much of an exposition is in memory at once, and of a line that is not ours.
+	// maxPart bounds the part of an exposition, or of another's line, in memory at once.
 	maxPart = 64 << 10
-	// scrapedPeriod is the time between fetches from a proxy that scrapes its source
-	// only when it is scraped itself: each fetch costs its exporter a scrape.
+	// scrapedPeriod is the time between fetches from a proxy that scrapes its source only when
+	// it is scraped itself: each fetch costs the exporter a scrape.
 	scrapedPeriod = 2 * time.Second
 	// minPeriod is the period of the fastest sources.
 	minPeriod = 100 * time.Millisecond
 	// maxMeasured bounds the period that is measured between two readings.
 	maxMeasured = time.Minute
-	// minBackoff and maxBackoff are the pauses after failed fetches; short, so that a
-	// node that is back is seen soon.
+	// minBackoff and maxBackoff bound the pauses after failed fetches. They are short, so that
+	// a node that is back is soon seen.
 	minBackoff, maxBackoff = 500 * time.Millisecond, 5 * time.Second
-	// PlaybackPoll is the time between looks at a Playback: a step is to be seen at once.
+	// PlaybackPoll is the time between polls of a Playback: a step must show at once.
 	PlaybackPoll = 50 * time.Millisecond
 )
 
 // Fetcher fetches the expositions of one node. It is for one goroutine.
 type Fetcher struct {
-	Node *Node // the latest, also after a failure
+	Node *Node // the latest, even after a failure
 
 	target   Target
 	parser   *parser
 	selector selector
 	lines    *bufio.Reader
-	part     bytes.Buffer // of an answer
+	part     bytes.Buffer // of a response
 	failures int          // in a row
 	begun    time.Time    // of the last fetch
-	// period is the time between fetches, measured that between the last readings.
+	// period is the time between fetches, measured that between the last two readings.
 	period, measured time.Duration
 }
 
@@ -98,15 +98,15 @@ func (f *Fetcher) Follow(ctx context.Context, publish func(*Node)) {
 	}
 }
 
-// leadFine is how many ticks of a lead are fetched one by one: a minute, which charts show
-// finely. Of those before, each second one is.
+// leadFine is the number of ticks at the end of a lead that are all fetched: a minute, which
+// charts show in detail. Of those before, every second one is fetched.
 const leadFine = 60
 
 // leadPatience bounds how long a lead waits for a tick.
 const leadPatience = 5 * time.Second
 
 // Lead plays the Lead of the Target as fast as its source can, publishes its nodes, and lets
-// it go on from there. It gives up where a tick does not come.
+// the Playback continue from there. It gives up if a tick does not come.
 func (f *Fetcher) Lead(ctx context.Context, publish func(*Node)) {
 	p, n := f.target.Playback, f.target.Lead
 	if p == nil || n <= 0 {
@@ -115,7 +115,7 @@ func (f *Fetcher) Lead(ctx context.Context, publish func(*Node)) {
 	p.Pause(true)
 	defer p.Pause(false)
 	for tick := 1; tick <= n; tick++ {
-		if tick > 1 { // the first comes by itself
+		if tick > 1 { // the first comes without a step
 			p.Step(1)
 		}
 		fetched := tick%2 == n%2 || n-tick < leadFine
@@ -128,8 +128,8 @@ func (f *Fetcher) Lead(ctx context.Context, publish func(*Node)) {
 	}
 }
 
-// awaitTick waits until a Playback has given a tick, and where that is wanted until it is
-// fetched. It reports false if that fails.
+// awaitTick waits until the Playback has reached a tick and, if fetched is set, until the tick
+// is fetched. It returns false if that fails.
 func (f *Fetcher) awaitTick(ctx context.Context, tick int, fetched bool) bool {
 	const look = 50 * time.Microsecond
 	for begun := time.Now(); time.Since(begun) < leadPatience && ctx.Err() == nil; time.Sleep(look) {
@@ -146,14 +146,14 @@ func (f *Fetcher) awaitTick(ctx context.Context, tick int, fetched bool) bool {
 	return false
 }
 
-// reached reports that the node has the tick of its Playback.
+// reached reports whether the node has the current tick of its Playback.
 func (f *Fetcher) reached() bool {
 	// The exposition writes the time with fewer digits.
 	return f.target.Playback.State().At.Sub(f.Node.At).Abs() < time.Millisecond
 }
 
-// paused reports that a Playback has not moved since the last fetch. Once in a
-// scrapedPeriod it is fetched all the same, in case something is wrong.
+// paused reports whether a Playback has not moved since the last fetch. Once in a scrapedPeriod
+// it returns false regardless, to find out about failures.
 func (f *Fetcher) paused() bool {
 	if f.target.Playback == nil || f.Node.At.IsZero() || time.Since(f.begun) > scrapedPeriod {
 		return false
@@ -173,22 +173,22 @@ func (f *Fetcher) pause() time.Duration {
 	return max(f.period, minPeriod)
 }
 
-// Fetch fetches the exposition of a target once, until ctx ends. Err of the Node is why
-// that failed.
+// Fetch fetches the exposition of a target once, until ctx ends. Err of the Node says why a
+// fetch failed.
 func Fetch(ctx context.Context, t Target) *Node {
 	f := NewFetcher(t)
 	f.fetchUntil(ctx)
 	return f.Node
 }
 
-// fetch replaces the node; after a failure by the previous one with the reason.
+// fetch replaces the node; after a failure, by the previous one with the error.
 func (f *Fetcher) fetch(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	f.fetchUntil(ctx)
 }
 
-// fetchUntil is fetch with a deadline, which ctx has.
+// fetchUntil is fetch with the deadline of ctx.
 func (f *Fetcher) fetchUntil(ctx context.Context) {
 	previous := f.Node
 	n, err := f.try(ctx)
@@ -221,7 +221,7 @@ func (f *Fetcher) fetchUntil(ctx context.Context) {
 	f.Node = n
 }
 
-// silent returns devices as they are known once their node has stopped answering.
+// silent returns what is known of devices once their node has stopped answering.
 func silent(gpus []*GPU) []*GPU {
 	all := make([]*GPU, len(gpus))
 	for i, g := range gpus {
@@ -248,8 +248,8 @@ func (f *Fetcher) try(ctx context.Context) (*Node, error) {
 	return r.end()
 }
 
-// readOurs lets r read our series of an exposition, part by part. All else needs no memory:
-// neither what is passed through nor an endless answer.
+// readOurs lets r read our series of an exposition, part by part. All else takes no memory:
+// neither series that are passed through nor an endless response.
 func (f *Fetcher) readOurs(r *reader, part *bytes.Buffer, from io.Reader) (read int64, err error) {
 	f.lines.Reset(from)
 	ours, lineStart := false, true
@@ -270,14 +270,14 @@ func (f *Fetcher) readOurs(r *reader, part *bytes.Buffer, from io.Reader) (read 
 		switch {
 		case ended:
 			return read, nil
-		case err != nil && !errors.Is(err, bufio.ErrBufferFull): // which is a long line
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull): // ErrBufferFull is a long line
 			return read, err
 		}
 	}
 }
 
-// get requests address, lets keep read the answer into body, and returns its status.
-// A nil keep, and the answer to a failed request, is all read.
+// get requests address, lets keep read the response into body, and returns its status. If keep
+// is nil or the request failed, get reads the whole response.
 func get(ctx context.Context, client *http.Client, address string, body *bytes.Buffer, keep func(*bytes.Buffer, io.Reader) (int64, error)) (int, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -309,7 +309,7 @@ func get(ctx context.Context, client *http.Client, address string, body *bytes.B
 	n, err := keep(body, io.LimitReader(resp.Body, limit))
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("the answer broke off: %w", unreachable(err, patience))
+		return 0, fmt.Errorf("the response is incomplete: %w", unreachable(err, patience))
 	case n > maxBody:
 		return 0, fmt.Errorf("the answer is longer than %d MiB; is this a kpulse-proxy?", maxBody>>20)
 	}
@@ -317,7 +317,7 @@ func get(ctx context.Context, client *http.Client, address string, body *bytes.B
 }
 
 // unreachable returns an error of an http.Client without the URL, which may hold
-// credentials and is on the screen already.
+// credentials and is on the screen anyway.
 func unreachable(err error, patience time.Duration) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -333,7 +333,7 @@ func unreachable(err error, patience time.Duration) error {
 	return err
 }
 
-// statusError returns the error of an answer that is not 200.
+// statusError returns the error of a response whose status is not 200.
 func statusError(status int, body []byte) error {
 	remedy := map[int]string{
 		http.StatusUnauthorized: "; give the credentials in --tui.http-config",
@@ -350,11 +350,11 @@ func statusError(status int, body []byte) error {
 	return fmt.Errorf("HTTP %d %s%s%s", status, http.StatusText(status), first, remedy)
 }
 
-// firstLine returns the first line of an answer that is an error message.
+// firstLine returns the first line of a response that is an error message.
 func firstLine(body []byte) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(string(body[:min(len(body), 400)])), "\n")
 	return first
 }
 
-// OneLine returns a text from elsewhere as it may be shown on one line.
+// OneLine returns a foreign text in a form that is safe to show on one line.
 func OneLine(s string) string { return plain.Short(plain.Text(s), 300) }

@@ -16,8 +16,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// scripted is a client whose requests are answered by the functions in turn, the
-// last of them forever.
+// scripted returns a client whose requests the functions answer in turn, the last one all that
+// follow.
 func scripted(answers ...http.HandlerFunc) *http.Client {
 	n := 0
 	return ForHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -99,8 +99,8 @@ func TestFetchErrors(t *testing.T) {
 	}
 }
 
-// TestRepeatedReadingsExpire holds that an answer which brings the previous
-// reading once more does not make it a new one, however often it comes.
+// TestRepeatedReadingsExpire checks that a response that repeats the previous reading does not
+// make it a new one, however often it comes.
 func TestRepeatedReadingsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reading := func(at float64) http.HandlerFunc {
@@ -118,8 +118,8 @@ func TestRepeatedReadingsExpire(t *testing.T) {
 	})
 }
 
-// TestSharedReadingsAreFresh holds that a proxy which reads its exporter more seldom
-// than we ask is not taken for one that stands still, and is asked as often.
+// TestSharedReadingsAreFresh checks that a proxy that reads its exporter less often than we
+// fetch is not taken for a stale one, and is fetched as often as before.
 func TestSharedReadingsAreFresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
@@ -140,8 +140,8 @@ func TestSharedReadingsAreFresh(t *testing.T) {
 	})
 }
 
-// TestOnlyOursIsKept holds that what others say takes no memory, be it without end,
-// and that lines of any length are ours or not by how they begin.
+// TestOnlyOursIsKept checks that lines of others take no memory, even without end, and that the
+// beginning of a line of any length decides whether it is ours.
 func TestOnlyOursIsKept(t *testing.T) {
 	f := NewFetcher(Target{URL: "http://node:9401/metrics", Client: &http.Client{Transport: endless{}}})
 	if f.fetch(t.Context()); f.Node.Up || !strings.Contains(f.Node.Err, "longer than 128 MiB") || f.part.Cap() > 1<<20 {
@@ -155,8 +155,8 @@ func TestOnlyOursIsKept(t *testing.T) {
 	}
 }
 
-// TestExpositionsAreReadInParts holds that an exposition of any length is read as if at once,
-// and needs little memory.
+// TestExpositionsAreReadInParts checks that a long exposition is read as if at once, in little
+// memory.
 func TestExpositionsAreReadInParts(t *testing.T) {
 	var body bytes.Buffer
 	const gpus = 500
@@ -201,7 +201,7 @@ func TestScrapedNodesAreNotScrapedOften(t *testing.T) {
 func TestFetchOverNetwork(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if e := r.Header.Get("Accept-Encoding"); e != "identity" {
-			t.Errorf("on the same machine %q is asked for", e)
+			t.Errorf("on the same machine Accept-Encoding is %q", e)
 		}
 		answer(200, healthyBody)(w, r)
 	}))

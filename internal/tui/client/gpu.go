@@ -9,10 +9,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Key identifies a device among those of all nodes. It is comparable; the zero Key
-// is no device.
+// Key identifies a device among those of all nodes. It is comparable. The zero Key means no
+// device.
 type Key struct {
-	Node           string // Node.URL, for two nodes may have the same name
+	Node           string // Node.URL, as two nodes may have the same name
 	UUID, Instance string // UUID is "index:HOST/N" for a board without one
 }
 
@@ -24,7 +24,7 @@ func keyOf(url string, d *canonical.Device) Key {
 }
 
 // GPU is a device as an exposition reports it: a board, or a MIG instance. It is
-// immutable. What is not reported is "", or NaN.
+// immutable. Values that are not reported are "" or NaN.
 type GPU struct {
 	Key Key
 	canonical.Device
@@ -38,25 +38,24 @@ type GPU struct {
 
 	RealUtilization float64 // a fraction
 	Class           canonical.Class
-	// Health and Raised are a board's; an instance has HealthUnknown.
+	// Health and Raised are the board's; an instance has HealthUnknown.
 	Health canonical.Health
 	Raised []RaisedCondition // worst first
-	// Action is what someone has to do about a board, NumActions where that is not
-	// reported.
+	// Action is what an operator has to do about a board; NumActions if it is not reported.
 	Action canonical.Action
-	// XIDs are the codes that were seen of a board, as they are listed; XIDAt is when the
-	// last one first came, by the node's clock, zero where that is not known.
+	// XIDs are the codes that were seen on a board, in the order of the exposition. XIDAt is
+	// when the last one first came, by the node's clock; zero if that is not known.
 	XIDs  []uint32
 	XIDAt time.Time
 
-	// Cut marks a board that has MIG instances, also if a filter hides them.
+	// Cut marks a board that has MIG instances, even if a filter hides them.
 	Cut bool
 	// Gone marks a board that vanished, or was expected and never seen. It has no
 	// readings.
 	Gone bool
 
 	Allocations []Allocation
-	// Holders is the number of allocations, with those that the proxy leaves out.
+	// Holders is the number of allocations, including those that the proxy leaves out.
 	Holders    float64
 	XIDChanges float64
 	// UtilizedSeconds over KnownSeconds is the mean real utilization since the
@@ -64,13 +63,13 @@ type GPU struct {
 	UtilizedSeconds, KnownSeconds float64
 }
 
-// RaisedCondition is a condition of a board, and the state that it puts it into.
+// RaisedCondition is a raised condition of a board, and the state that it causes.
 type RaisedCondition struct {
 	Condition canonical.Condition
 	State     canonical.Health
 }
 
-// Allocation is the use of a device by one workload, with its account.
+// Allocation is the use of a device by one workload, with its ledger.
 type Allocation struct {
 	canonical.Allocation
 	// Seconds is the age of the allocation; UtilizedSeconds over KnownSeconds is its
@@ -78,7 +77,7 @@ type Allocation struct {
 	Seconds, UtilizedSeconds, KnownSeconds float64
 }
 
-// NewGPU returns a device of the node at url without readings.
+// NewGPU returns a device, without readings, of the node at url.
 func NewGPU(url string, d canonical.Device) *GPU {
 	nan := math.NaN()
 	g := &GPU{
@@ -94,16 +93,16 @@ func NewGPU(url string, d canonical.Device) *GPU {
 // Blank returns g without its readings, which may be too old to be shown.
 func (g *GPU) Blank() *GPU { return NewGPU(g.Key.Node, g.Device) }
 
-// Silent returns g as it is known once its node has stopped answering: the readings were so,
-// but nobody knows whether what was wrong still is.
+// Silent returns what is known of g once its node has stopped answering: the last readings,
+// but not whether its conditions are still raised.
 func (g *GPU) Silent() *GPU {
 	silent := *g
 	silent.Health, silent.Raised, silent.Action, silent.ClockEvents = canonical.HealthUnknown, nil, canonical.NumActions, nil
 	return &silent
 }
 
-// WorstXID returns the row of the worst code that was seen of a board: of those that are
-// listed, else the last one. It reports false if there was none.
+// WorstXID returns the row of the worst code that was seen on a board: of XIDs if they are
+// listed, else of the last one. It returns false if there was none.
 func (g *GPU) WorstXID() (row canonical.XIDRow, ok bool) {
 	codes := g.XIDs
 	if last := g.Values[canonical.XIDLast]; len(codes) == 0 && last > 0 && last <= canonical.HighestXID {
@@ -119,8 +118,8 @@ func (g *GPU) WorstXID() (row canonical.XIDRow, ok bool) {
 	return row, ok
 }
 
-// ShownXID returns the code to show as the last one: one that stands behind what is raised
-// comes before none, which some exporters read again after the error.
+// ShownXID returns the code to show as the last one. If that is 0, which some exporters report
+// after the error, but an XID condition is raised, ShownXID returns the worst code.
 func (g *GPU) ShownXID() float64 {
 	last := g.Values[canonical.XIDLast]
 	if last != 0 || !slices.ContainsFunc(g.Raised, func(r RaisedCondition) bool { return Conditions[r.Condition].Field == canonical.XIDLast }) {
@@ -133,7 +132,7 @@ func (g *GPU) ShownXID() float64 {
 }
 
 // MeanUtilization returns the mean real utilization since the proxy first saw the
-// device, NaN if it was never known.
+// device, or NaN if it was never known.
 func (g *GPU) MeanUtilization() float64 {
 	if !(g.KnownSeconds > 0) {
 		return math.NaN()
@@ -157,8 +156,8 @@ func (g *GPU) ID() string {
 	return g.GPU
 }
 
-// Matches reports whether a typed word means g: its ID (or, as in CSV,
-// index:instance), HOST/ID, or at least 4 characters of a board's UUID.
+// Matches reports whether a typed word names g: by its ID (or, as in CSV, index:instance), by
+// HOST/ID, or by the first 4 or more characters of a board's UUID.
 func (g *GPU) Matches(word string) bool {
 	const enough = 4
 	id := strings.Replace(strings.TrimPrefix(word, g.Hostname+"/"), ":", ".", 1)

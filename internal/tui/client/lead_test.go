@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// stepper is a Playback of ticks of a second, each of which takes a millisecond to come. The
-// ones from stuck on never do.
+// stepper is a Playback with ticks of a second, each of which takes a millisecond to come. Ticks
+// from stuck on never come.
 type stepper struct {
 	state PlaybackState
 	begin time.Time
@@ -35,7 +35,7 @@ func (s *stepper) SetSpeed(float64)     {}
 func (s *stepper) Restart()             {}
 func (s *stepper) State() PlaybackState { return s.state }
 
-// page answers with what the stepper was at when it was asked last: a page may lag behind.
+// page answers with the tick of the previous request: a page may lag behind.
 func (s *stepper) page() *http.Client {
 	served := s.state.At
 	return ForHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -44,8 +44,8 @@ func (s *stepper) page() *http.Client {
 	}))
 }
 
-// TestLead holds that every tick of the last minute of a lead is fetched, and each second one
-// before, in their order, and that the recording goes on from there.
+// TestLead checks that every tick of the last minute of a lead is fetched, and every second one
+// before, in order, and that the recording continues from there.
 func TestLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &stepper{begin: time.Now(), stuck: 1 << 20}
@@ -69,8 +69,7 @@ func TestLead(t *testing.T) {
 	})
 }
 
-// TestLeadGivesUp holds that a source which gives no more ticks, and the end of the program, end
-// a lead.
+// TestLeadGivesUp checks that a lead ends if its source gives no more ticks, and with the program.
 func TestLeadGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &stepper{begin: time.Now(), stuck: 5}

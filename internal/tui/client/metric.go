@@ -65,11 +65,10 @@ type MetricInfo struct {
 	Help string
 	// Value is NaN if the device does not report it.
 	Value func(*GPU) float64
-	// Limit is the full scale of the value, such as 1 for a ratio; NaN if it is
-	// not known.
+	// Limit is the full scale of the value, such as 1 for a ratio; NaN if unknown.
 	Limit func(*GPU) float64
 	Kept  bool // has a history
-	// Field is the reading, NumFields for a metric of several.
+	// Field is the reading; NumFields for a metric of several readings.
 	Field canonical.Field
 }
 
@@ -123,18 +122,18 @@ func value(f canonical.Field) func(*GPU) float64 {
 	return func(g *GPU) float64 { return g.Values[f] }
 }
 
-// ratio is the metric of a field that is a fraction, and has a history.
+// ratio returns the metric of a field that is a fraction and has a history.
 func ratio(name, title string, f canonical.Field) MetricInfo {
 	return limited(name, title, f, one, true)
 }
 
-// limited is the metric of a field with a limit.
+// limited returns the metric of a field with a limit.
 func limited(name, title string, f canonical.Field, limit func(*GPU) float64, kept bool) MetricInfo {
 	info := &canonical.Fields[f]
 	return MetricInfo{name, title, info.Unit, info.Help, value(f), limit, kept, f}
 }
 
-// FieldInfo describes a reading that is no metric.
+// FieldInfo describes a reading that is not a metric.
 func FieldInfo(title string, f canonical.Field) MetricInfo {
 	return limited("", title, f, unknown, false)
 }
@@ -146,12 +145,12 @@ func pcie(g *GPU) float64 {
 }
 
 // pcieLanes is the bandwidth of one lane one way in bytes per second, by generation:
-// 2.5 and 5 GT/s with 8 bits in 10, then 8 GT/s and its doubles with 128 bits in 130
+// 2.5 and 5 GT/s with 8b/10b encoding, then 8 GT/s and its doubles with 128b/130b
 // (PCI Express Base Specification).
 var pcieLanes = [...]float64{1: 250e6, 2: 500e6, 3: 984.6e6, 4: 1969e6, 5: 3938e6, 6: 7563e6}
 
-// pcieLimit returns the bandwidth of the link in one or both directions. The widest
-// and fastest link that the board can have comes first: an idle link slows down.
+// pcieLimit returns the bandwidth of the link in one or both directions. It prefers the widest
+// and fastest link that the board supports, as an idle link slows down.
 func pcieLimit(directions float64) func(*GPU) float64 {
 	return func(g *GPU) float64 {
 		generation := firstGiven(g, canonical.PCIeLinkGenerationMax, canonical.PCIeLinkGeneration)
@@ -194,7 +193,7 @@ func index(g *GPU) float64 {
 	return float64(n)
 }
 
-// MetricNamed returns the metric with a name; MetricNone has none.
+// MetricNamed returns the metric with a name. MetricNone has no name.
 func MetricNamed(name string) (Metric, bool) {
 	for m := MetricReal; m < NumMetrics; m++ {
 		if Metrics[m].Name == name {

@@ -7,8 +7,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// A link that idles at an older generation is drawn against what it can carry, where
-// that is known.
+// TestPCIeLimit: a link that idles at an older generation is drawn against its maximum, if that
+// is known.
 func TestPCIeLimit(t *testing.T) {
 	for _, tt := range []struct{ generation, width, best, most, want float64 }{
 		{1, 16, 5, 16, 16 * 3938e6},
@@ -26,7 +26,8 @@ func TestPCIeLimit(t *testing.T) {
 	}
 }
 
-// All links both ways are what both directions together are drawn against.
+// TestNVLinkLimit: the sum of both directions is drawn against the limit, one direction against
+// half of it.
 func TestNVLinkLimit(t *testing.T) {
 	var g GPU
 	g.Values[canonical.NVLinkLimit] = 900e9
@@ -37,6 +38,6 @@ func TestNVLinkLimit(t *testing.T) {
 	}
 	g.Values[canonical.NVLinkLimit] = math.NaN()
 	if got := Metrics[MetricNVLink].Limit(&g); !math.IsNaN(got) {
-		t.Errorf("%v where nothing is known", got)
+		t.Errorf("%v, want NaN for an unknown limit", got)
 	}
 }

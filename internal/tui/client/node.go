@@ -13,35 +13,35 @@ import (
 type Node struct {
 	// URL identifies the node; it holds no credentials.
 	URL string
-	// Name is the hostname of its devices, the first with the number of others;
-	// without devices the host of its URL.
+	// Name is the first hostname of its devices, with the number of others; without devices
+	// the host of its URL.
 	Name string
 	// Machines counts the hostnames of its devices: a proxy may read several nodes.
 	Machines int
 	Version  string // of the proxy
 
-	// Up reports that the last fetch worked and that at least one source could be
-	// read. Err is why the fetch failed, on one line with what to do.
+	// Up reports whether the last fetch worked and at least one source was read. Err says on
+	// one line why the fetch failed and what to do.
 	Up  bool
 	Err string
-	// FetchedAt is when, by our clock, the reading below first arrived. After a failed
-	// fetch the reading is that of the last one that worked.
+	// FetchedAt is when, by our clock, the reading below first arrived. After a failed fetch,
+	// the reading is that of the last fetch that worked.
 	FetchedAt time.Time
-	// At is the time of the reading by the node's clock, that of its newest source.
+	// At is the time of the reading of the newest source, by the node's clock.
 	At time.Time
 	// Period is the time between readings, reported or measured; 0 while unknown.
 	Period time.Duration
 
 	Sources []Source
-	// Host is the machine; NaN if it is not reported.
+	// Host is the machine; its values are NaN if they are not reported.
 	Host canonical.Host
-	// Preset names the Weights of real utilization; "" and NaN while unknown.
+	// Preset is the name of the Weights of real utilization. They are "" and NaN while unknown.
 	Preset  string
 	Weights canonical.Weights
 	// GPUs are ordered by hostname and index, instances behind their board.
 	GPUs []*GPU
-	// Hidden counts the boards that a Selection leaves out, HiddenBy and Trouble are
-	// its By and Trouble.
+	// Hidden counts the boards that a Selection leaves out; HiddenBy and Trouble are its By
+	// and Trouble.
 	Hidden            int
 	HiddenBy, Trouble string
 	// HiddenBoards are the Keys of these boards.
@@ -56,13 +56,13 @@ type Source struct {
 	Up                bool
 	At                time.Time
 	Period, Unchanged time.Duration
-	// Missing are the families that no device gave, without canonical.Prefix.
+	// Missing are the families that no device reported, without canonical.Prefix.
 	Missing []string
-	// LongLabels is how many samples so far had a label that is longer than allowed.
+	// LongLabels counts the samples so far that had a label longer than allowed.
 	LongLabels float64
 }
 
-// unknownHost is a machine that is not reported.
+// unknownHost returns a machine that is not reported.
 func unknownHost() canonical.Host {
 	nan := math.NaN()
 	return canonical.Host{CPUs: nan, CPUUtilization: nan, MemoryTotal: nan, MemoryAvailable: nan}
@@ -99,7 +99,7 @@ func (n *Node) Freshness(now time.Time) (Freshness, time.Duration) {
 	return freshness, age
 }
 
-// FreshnessByAge is Freshness by the age of the readings alone.
+// FreshnessByAge is Freshness by age only: it ignores whether the node stopped answering.
 func (n *Node) FreshnessByAge(now time.Time) (Freshness, time.Duration) {
 	if n.FetchedAt.IsZero() {
 		return Expired, 0
@@ -118,7 +118,7 @@ func (n *Node) FreshnessByAge(now time.Time) (Freshness, time.Duration) {
 	}
 }
 
-// Stopped reports whether n answered before, and does no longer.
+// Stopped reports whether n answered before and no longer does.
 func (n *Node) Stopped() bool { return n.Err != "" && !n.FetchedAt.IsZero() }
 
 // Waiting reports whether the first answer of n is still to come.
@@ -136,13 +136,13 @@ func (n *Node) Unread() (first string, count int) {
 	return first, count
 }
 
-// unchangedLimit is how long all values of a source may stay the same. Beyond it the
-// exporter has most likely stopped collecting, however often it answers; the
-// mixin's alert has the same limit.
+// unchangedLimit is how long all values of a source may stay the same. Beyond it, the exporter
+// has most likely stopped collecting, however often it answers. The mixin's alert has the same
+// limit.
 const unchangedLimit = 15 * time.Minute
 
-// Unchanged returns how long the values of a source of n have stayed the same, 0
-// within unchangedLimit.
+// Unchanged returns how long the values of a source of n have stayed the same, or 0 below
+// unchangedLimit.
 func (n *Node) Unchanged() time.Duration {
 	longest := time.Duration(0)
 	for i := range n.Sources {
@@ -154,8 +154,8 @@ func (n *Node) Unchanged() time.Duration {
 	return longest
 }
 
-// ReadAt returns the time of the reading: by the clock of the node, unless that
-// differs from ours by more than the reading can be old.
+// ReadAt returns the time of the reading by the node's clock, or by ours if they differ by more
+// than the age of a reading explains.
 func (n *Node) ReadAt() time.Time {
 	const slack = 5 * time.Second
 	if away := n.FetchedAt.Sub(n.At); n.At.IsZero() || away < -slack || away > 2*n.Period+slack {
@@ -164,10 +164,10 @@ func (n *Node) ReadAt() time.Time {
 	return n.At
 }
 
-// Nodes are all nodes that are shown, at least one.
+// Nodes are the nodes that are shown, at least one.
 type Nodes []*Node
 
-// Of returns the node of g, nil if there is none.
+// Of returns the node of g, or nil if there is none.
 func (all Nodes) Of(g *GPU) *Node {
 	for _, n := range all {
 		if n.URL == g.Key.Node {
@@ -185,11 +185,11 @@ func (all Nodes) Freshness(g *GPU, now time.Time) (Freshness, time.Duration) {
 	return Expired, 0
 }
 
-// Several reports whether there are devices of more than one machine, so that an
-// index alone identifies none.
+// Several reports whether there are devices of more than one machine, so that an index does not
+// identify a device.
 func (all Nodes) Several() bool { return len(all) > 1 || all[0].Machines > 1 }
 
-// ID returns g.ID, with the hostname in front where there are several.
+// ID returns g.ID, with the hostname in front if there are several machines.
 func (all Nodes) ID(g *GPU) string {
 	if all.Several() {
 		return g.Hostname + "/" + g.ID()

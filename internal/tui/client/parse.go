@@ -22,8 +22,8 @@ type parser struct {
 	conditions map[string]canonical.Condition
 	actions    map[string]canonical.Action
 
-	// Most samples of a device have the same label block, which is read once in the lines that
-	// are read together. blocks are by their text, and their labels are in labels.
+	// Most samples of a device have the same label block, which each read parses once. blocks
+	// maps the text of blocks; their labels are in labels.
 	blocks map[string]*block
 	labels []exposition.Label
 	memory []block
@@ -32,7 +32,7 @@ type parser struct {
 // block is a label block.
 type block struct {
 	labels []exposition.Label
-	device *device // nil before it was looked for
+	device *device // nil before lookup
 }
 
 func newParser() *parser {
@@ -60,7 +60,7 @@ func newParser() *parser {
 }
 
 // sample is one sample of an exposition. Its strings are parts of the lines. Its labels are
-// read when they are needed: most rows of a state are 0, and say nothing.
+// parsed on demand, as most rows of a state are 0 and are not needed.
 type sample struct {
 	parser *parser
 	block  string // the text of the labels
@@ -76,7 +76,7 @@ func (s *sample) labels() *block {
 	return s.read
 }
 
-// label returns the value of a label, "" without one; valid as long as the lines.
+// label returns the value of a label, or "". It is valid as long as the lines are.
 func (s *sample) label(name string) string {
 	labels := s.labels().labels
 	for i := range labels {
@@ -96,18 +96,18 @@ type reader struct {
 	node    *Node
 	devices map[string]*device
 	order   []*device
-	found   bool   // a series of ours
+	found   bool   // a series of ours was read
 	key     []byte // scratch
 }
 
-// device is a GPU being read. One that only counters mention, neither its info nor
-// its presence, is long gone.
+// device is a GPU being read. A device with counters but neither info nor presence is long
+// gone.
 type device struct {
 	gpu      *GPU
 	reported bool
 }
 
-// begin begins an exposition of the node at url.
+// begin returns a reader of an exposition of the node at url.
 func (p *parser) begin(url string) *reader {
 	nan := math.NaN()
 	return &reader{
@@ -117,8 +117,8 @@ func (p *parser) begin(url string) *reader {
 	}
 }
 
-// read reads the series of kpulse-proxy in whole lines of the exposition and skips all others.
-// Malformed lines that begin like ours are skipped and counted. It keeps nothing of lines.
+// read reads the series of kpulse-proxy in lines, which are complete, and skips all others. It
+// skips and counts malformed lines that begin like ours. It keeps nothing of lines.
 func (r *reader) read(lines []byte) {
 	defer r.forget()
 	var s sample
@@ -141,7 +141,7 @@ func (r *reader) read(lines []byte) {
 func (r *reader) end() (*Node, error) {
 	switch {
 	case !r.found && r.node.Skipped > 0:
-		return nil, fmt.Errorf("all %d lines of kpulse-proxy in the answer are broken; is something between us and it?", r.node.Skipped)
+		return nil, fmt.Errorf("all %d lines of kpulse-proxy in the response are malformed; does something on the way change them?", r.node.Skipped)
 	case !r.found:
 		return nil, errNoSeries
 	}
@@ -181,7 +181,7 @@ func (r *reader) device(s *sample) *device {
 	return b.device
 }
 
-// lookup returns the device of a sample by its labels, a new one where it is the first of it.
+// lookup returns the device of a sample by its labels; a new one for the device's first sample.
 func (r *reader) lookup(s *sample) *device {
 	r.key = r.key[:0]
 	for _, name := range [...]string{"hostname", "gpu", "uuid", "mig_instance"} {
@@ -198,8 +198,8 @@ func (r *reader) lookup(s *sample) *device {
 	return d
 }
 
-// allocation returns the allocation of a sample, nil if it has ended: then
-// allocation_info, which precedes the counters, did not list it.
+// allocation returns the allocation of a sample, or nil if it has ended: allocation_info, which
+// precedes the counters, does not list an ended one.
 func (r *reader) allocation(s *sample) *Allocation {
 	g, w := r.gpu(s), workload(s, (*sample).label)
 	i := slices.IndexFunc(g.Allocations, func(a Allocation) bool { return a.Workload == w })
@@ -209,7 +209,7 @@ func (r *reader) allocation(s *sample) *Allocation {
 	return &g.Allocations[i]
 }
 
-// workload returns the workload of a sample, whose labels get reads.
+// workload returns the workload of a sample. get returns the value of a label.
 func workload(s *sample, get func(*sample, string) string) canonical.Workload {
 	return canonical.Workload{
 		Namespace: get(s, "workload_namespace"), Pod: get(s, "workload_pod"), Container: get(s, "workload_container"), Job: get(s, "hpc_job"),
@@ -226,8 +226,7 @@ func (r *reader) source(s *sample) *Source {
 	return &r.node.Sources[i]
 }
 
-// derive fills in what a proxy that serves the lean form leaves out, since it follows from the
-// rest.
+// derive fills in what the lean form leaves out because it follows from the rest.
 func (g *GPU) derive() {
 	v := &g.Values
 	if used, total := v[canonical.FramebufferUsed], v[canonical.FramebufferTotal]; math.IsNaN(v[canonical.FramebufferUsedRatio]) && total > 0 {

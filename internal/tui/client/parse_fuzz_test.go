@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// FuzzParse holds the parser to Prometheus': of a body that Prometheus accepts as a
-// whole, the last sample of a family is the value of the node. A body with NUL is not
+// FuzzParse compares the parser with that of Prometheus: if Prometheus accepts a body as a
+// whole, the last sample of a family is the value of the node. Bodies with NUL are not
 // compared: Prometheus takes a NUL outside quotes for the end of the body.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(twoAllocations))
@@ -56,5 +56,5 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// unescaped returns body without backslashes, which may stand within a quoted name.
+// unescaped returns body without backslashes, which a quoted name may contain.
 func unescaped(body []byte) string { return strings.ReplaceAll(string(body), `\`, "") }

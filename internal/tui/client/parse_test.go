@@ -14,7 +14,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// exposed is a golden file of what internal/expose writes.
+// exposed returns a golden file of internal/expose.
 func exposed(t testing.TB, name string) []byte {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join("..", "..", "expose", "testdata", name))
@@ -60,7 +60,7 @@ func TestParseMIG(t *testing.T) {
 		t.Errorf("temperature %v, want 41", v)
 	}
 	if !math.IsNaN(board.RealUtilization) || !math.IsNaN(board.Values[canonical.DRAMActive]) {
-		t.Error("the board has no utilization and no activity of its own, and shows some")
+		t.Error("the board shows utilization or activity, and has none of its own")
 	}
 	if idle.Class != canonical.Idle || idle.RealUtilization != 0 || idle.Profile != "3g.20gb" || idle.Health != canonical.HealthUnknown {
 		t.Errorf("instance 7: %v %v %q %v", idle.Class, idle.RealUtilization, idle.Profile, idle.Health)
@@ -73,8 +73,8 @@ func TestParseMIG(t *testing.T) {
 	}
 }
 
-// TestParseSeveralMachines: a node whose devices are of several is not called by the
-// name of one.
+// TestParseSeveralMachines: the name of a node with devices of several machines counts the
+// others.
 func TestParseSeveralMachines(t *testing.T) {
 	body := ""
 	for i, want := range []struct {
@@ -103,8 +103,7 @@ func TestParseSourceDown(t *testing.T) {
 	}
 }
 
-// TestParseStoresEveryField gives each field a value of its own, by the names that
-// canonical.Fields has.
+// TestParseStoresEveryField gives each field its own value, by the names of canonical.Fields.
 func TestParseStoresEveryField(t *testing.T) {
 	var body strings.Builder
 	body.WriteString("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\"} 1\nkpulse_gpu_info{gpu=\"0\",uuid=\"u\"} 1\n")
@@ -162,7 +161,7 @@ kpulse_build_info{version="1.2.3",revision="x"} 1
 func TestParseDevice(t *testing.T) {
 	n := mustParse(t, []byte(twoAllocations))
 	if len(n.GPUs) != 3 {
-		t.Fatalf("%d devices; the MIG instance that only a counter mentions is long gone", len(n.GPUs))
+		t.Fatalf("%d devices, want 3: the MIG instance with only a counter is long gone", len(n.GPUs))
 	}
 	g, gone, never := n.GPUs[0], n.GPUs[1], n.GPUs[2]
 	if g.GPU != "9" || gone.GPU != "10" || !gone.Gone || g.Gone || never.GPU != "11" || !never.Gone {
@@ -246,8 +245,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// TestCut holds that a board with instances is known as one, also if a filter
-// hides them.
+// TestCut checks that a board with instances is marked, even if a filter hides them.
 func TestCut(t *testing.T) {
 	n, err := newParser().parse("http://n", []byte(`kpulse_gpu_info{hostname="n",gpu="0",uuid="a"} 1
 kpulse_gpu_info{hostname="n",gpu="1",uuid="b"} 1

@@ -23,8 +23,8 @@ type Process struct {
 // processTimeout bounds the requests to all nodes.
 const processTimeout = 5 * time.Second
 
-// ListProcesses requests the processes of all targets at once; the list is never
-// nil. why is the reason of the first target that lists none.
+// ListProcesses requests the processes of all targets at once; the list is never nil. why is
+// the error of the first target that failed.
 func ListProcesses(ctx context.Context, targets []Target) (all []Process, why string) {
 	ctx, cancel := context.WithTimeout(ctx, processTimeout)
 	defer cancel()

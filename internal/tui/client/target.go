@@ -11,19 +11,18 @@ import (
 
 // Target is where the expositions of one node come from.
 type Target struct {
-	// URL is that of its /metrics. It may hold credentials, which are never shown.
+	// URL is the URL of its /metrics. It may hold credentials, which are never shown.
 	URL string
-	// Client fetches it; nil is http.DefaultClient.
+	// Client fetches it; nil means http.DefaultClient.
 	Client *http.Client
-	// Playback controls what the node reads; nil if it reads what is now. At most
-	// one Target has one.
+	// Playback controls the recording that the node plays; nil for live readings. At most one
+	// Target has a Playback.
 	Playback Playback
-	// Lead is how many ticks of Playback are played at once before it is shown, so that
-	// there is a history; 0 is none.
+	// Lead is the number of ticks of Playback that are played at once, before it is shown, to
+	// fill the history.
 	Lead int
-	// Choose selects the devices of the node that are shown; nil shows all. It is
-	// called by one goroutine, whenever the devices change, and must not keep the
-	// Node.
+	// Choose selects the devices of the node to show; nil shows all. One goroutine calls it
+	// whenever the devices change. It must not keep the Node.
 	Choose func(n *Node) Selection
 }
 
@@ -31,7 +30,7 @@ type Target struct {
 // goroutine and do not block.
 type Playback interface {
 	Pause(paused bool)
-	// Step goes n ticks forward, or back where n is negative.
+	// Step goes n ticks forward, or back if n is negative.
 	Step(n int)
 	// SetSpeed clamps f to what it supports.
 	SetSpeed(f float64)
@@ -42,18 +41,18 @@ type Playback interface {
 // PlaybackState is the position of a Playback.
 type PlaybackState struct {
 	Paused bool
-	Ended  bool // behind the last tick, and paused there
+	Ended  bool // after the last tick, and paused there
 	Speed  float64
-	// Tick counts from 1 up to Ticks, which is 0 if it is not known.
+	// Tick counts from 1 to Ticks, which is 0 if unknown.
 	Tick, Ticks int
 	At          time.Time // the timestamp of the tick
 }
 
 // Selection says which devices of a node are shown.
 type Selection struct {
-	// Shown are indices of Node.GPUs, rising.
+	// Shown are indices of Node.GPUs, in ascending order.
 	Shown []int
-	// By is what leaves out the others, such as --gpus or an environment variable.
+	// By is what hides the others, such as --gpus or an environment variable.
 	By string
 	// Trouble is one line about devices that were asked for and do not exist, with
 	// what to do; "" if there are none.
@@ -67,8 +66,8 @@ type selector struct {
 	selection Selection
 }
 
-// apply leaves out of n, which is not published yet, what is not selected. It
-// selects again only when the devices change.
+// apply removes from n, which is not published yet, the devices that are not selected. It calls
+// choose only when the devices change.
 func (s *selector) apply(n *Node) {
 	if s.choose == nil {
 		return
@@ -96,8 +95,7 @@ func (s *selector) apply(n *Node) {
 	n.Hidden, n.HiddenBy, n.Trouble = len(n.HiddenBoards), s.selection.By, s.selection.Trouble
 }
 
-// boards returns the Keys of the boards of gpus, those with only an instance among them
-// included.
+// boards returns the Keys of the boards of gpus, including those with only instances in gpus.
 func boards(gpus []*GPU) (keys []Key) {
 	for u := range Units(gpus) {
 		keys = append(keys, u.Lead().Key.board())
@@ -105,14 +103,14 @@ func boards(gpus []*GPU) (keys []Key) {
 	return keys
 }
 
-// board is the Key of the board that the device is, or is part of.
+// board returns the Key of the device's board, or of the device itself if it is a board.
 func (k Key) board() Key { return Key{Node: k.Node, UUID: k.UUID} }
 
 // Hides reports whether the board of a device is left out.
 func (n *Node) Hides(device Key) bool { return slices.Contains(n.HiddenBoards, device.board()) }
 
-// publicURL returns the URL without credentials: of its query, which may hold a token, what
-// tells the sources of one proxy apart.
+// publicURL returns the URL without credentials. The query may hold a token, so only its
+// source parameters are kept, which tell the sources of one proxy apart.
 func (t *Target) publicURL() string {
 	u, err := url.Parse(t.URL)
 	if err != nil {
@@ -136,7 +134,7 @@ func (t *Target) pathURL(path string) string {
 	return u.String()
 }
 
-// httpClient returns what fetches from t.
+// httpClient returns the client that fetches from t.
 func (t *Target) httpClient() *http.Client {
 	if t.Client != nil {
 		return t.Client
@@ -144,12 +142,12 @@ func (t *Target) httpClient() *http.Client {
 	return http.DefaultClient
 }
 
-// InProcess is the URL of a Target whose handler is in this process. No proxy can
-// have it: nobody listens at port 0.
+// InProcess is the URL of a Target whose handler is in this process. No proxy can have it, as
+// nothing listens on port 0.
 const InProcess = "http://localhost:0/metrics"
 
-// ForHandler returns a client whose requests h answers, as from this machine and
-// without a network.
+// ForHandler returns a client whose requests h answers without a network, as if from this
+// machine.
 func ForHandler(h http.Handler) *http.Client { return &http.Client{Transport: handlerTransport{h}} }
 
 type handlerTransport struct{ http.Handler }
@@ -173,7 +171,7 @@ func (h handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// responseWriter keeps what a handler writes, and is then the body of the response.
+// responseWriter keeps what a handler writes, and then serves as the body of the response.
 type responseWriter struct {
 	bytes.Buffer
 	header  http.Header

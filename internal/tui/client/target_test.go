@@ -7,8 +7,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestSelectorFollowsTheDevices: not for every reading, and for each set of
-// devices.
+// TestSelectorFollowsTheDevices: it chooses once for each set of devices, not for each reading.
 func TestSelectorFollowsTheDevices(t *testing.T) {
 	asked := 0
 	c := selector{choose: func(n *Node) Selection {
@@ -37,7 +36,7 @@ func TestSelectorFollowsTheDevices(t *testing.T) {
 	}
 }
 
-// nodeOf has boards, and the two instances of board 3.
+// nodeOf returns a node of boards, and the two instances of board 3.
 func nodeOf(boards int) *Node {
 	n := &Node{URL: "u"}
 	for i := range boards {

@@ -9,13 +9,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Unit is a board with its instances, or the instances of a board that is not shown.
+// Unit is a board with its instances, or the instances of a board that is hidden.
 type Unit struct {
 	Board     *GPU // may be nil
 	Instances []*GPU
 }
 
-// Units returns the units of devices of which instances follow their board.
+// Units returns the units of gpus, in which instances follow their board.
 func Units(gpus []*GPU) iter.Seq[Unit] {
 	return func(yield func(Unit) bool) {
 		for i := 0; i < len(gpus); {
@@ -62,8 +62,8 @@ func (u *Unit) Contains(k Key) bool {
 	return false
 }
 
-// utilization returns the board's real utilization, else the mean of its instances;
-// NaN if none is known.
+// utilization returns the board's real utilization, else the mean of its instances, else
+// NaN.
 func (u *Unit) utilization() float64 {
 	if u.Board != nil && canonical.Given(u.Board.RealUtilization) {
 		return u.Board.RealUtilization
@@ -78,7 +78,7 @@ func (u *Unit) utilization() float64 {
 	return sum / float64(n)
 }
 
-// Memory returns the board's memory in bytes, else that of its instances together.
+// Memory returns the board's memory in bytes, else the sum of its instances.
 func (u *Unit) Memory() (used, total float64) {
 	if u.Board != nil {
 		used, total = u.Board.Values[canonical.FramebufferUsed], u.Board.Values[canonical.FramebufferTotal]
@@ -97,15 +97,15 @@ func (u *Unit) Memory() (used, total float64) {
 // Work is whether a unit works.
 type Work uint8
 
-// The kinds of work. A unit of which nothing is known is neither busy nor idle.
+// The kinds of work. A unit with no known class is neither busy nor idle.
 const (
 	WorkUnknown Work = iota
 	Idling
 	Busy
 )
 
-// Work returns whether any device of u does something, by its class. A unit is idle only if all of
-// it is; a board that is cut has no class of its own.
+// Work returns whether u works, by the classes of its devices. A unit is idle only if all its
+// devices are; a board with instances may have no class.
 func (u *Unit) Work() Work {
 	work := Idling
 	for g := range u.Devices() {
@@ -120,34 +120,34 @@ func (u *Unit) Work() Work {
 	return work
 }
 
-// HeldFrom is the device memory, in bytes, from which an idle device holds some: a
-// process that only began takes less.
+// HeldFrom is the device memory, in bytes, from which an idle device counts as held: a process
+// that has only started takes less.
 const HeldFrom = 1 << 30
 
-// Totals sum up devices. What no device reports is NaN, and so is a sum of which a
-// part is unknown.
+// Totals sum up devices. A value that no device reports is NaN, and so is a sum with an unknown
+// term.
 type Totals struct {
 	Boards int
-	Work   [Busy + 1]int // boards that are there, by what they do
-	// Real is the mean of those that are known: of the boards in Claims where there are any, so
-	// that GPU util can be compared with it, and one node has one number on all screens.
+	Work   [Busy + 1]int // present boards, by what they do
+	// Real is the mean of known real utilizations, of the boards in Claims if there are any:
+	// then it can be compared with GPU util, and all screens show the same number for a node.
 	Real         float64
 	Claims       Claims
 	Holders      int     // idle boards that hold memory
 	Held         float64 // that memory in bytes
 	Power, Limit float64 // watts
-	Mean         float64 // watts of a board
+	Mean         float64 // watts per board
 	Used, Memory float64 // bytes
 	Health       [canonical.NumHealth]int
 	Gone         int
 	Host         canonical.Host
 }
 
-// Claims compare GPU util with real utilization, over the boards of which both are known.
+// Claims compare GPU util with real utilization, over the boards for which both are known.
 type Claims struct {
 	Boards     int
 	Util, Real float64 // means
-	Wasted     float64 // boards: the sum of what GPU util is above real utilization
+	Wasted     float64 // boards: the sum by which GPU util exceeds real utilization
 }
 
 // add adds a board.
@@ -170,7 +170,7 @@ func TotalsOf(nodes Nodes, gpus []*GPU, now time.Time) Totals {
 		g := u.Lead()
 		freshness, _ := nodes.Freshness(g, now)
 		switch {
-		case freshness == Expired, g.Gone && nodes.Of(g).Stopped(): // nobody knows whether it still is
+		case freshness == Expired, g.Gone && nodes.Of(g).Stopped(): // it may be back
 			t.Health[canonical.HealthUnknown]++
 			continue
 		case g.Gone:
@@ -215,8 +215,8 @@ func TotalsOf(nodes Nodes, gpus []*GPU, now time.Time) Totals {
 	return t
 }
 
-// countedHealth returns the health that a board counts as: one that was ok may not be now, and
-// what was wrong counts until its node stops answering.
+// countedHealth returns the health that a board counts as. A stale ok counts as unknown; bad
+// health counts until the node stops answering.
 func countedHealth(g *GPU, freshness Freshness) canonical.Health {
 	if freshness == Stale && g.Health == canonical.HealthOK {
 		return canonical.HealthUnknown
@@ -245,7 +245,7 @@ func hosts(nodes Nodes, now time.Time) canonical.Host {
 	return sum
 }
 
-// plus adds b to a sum that is NaN as long as it has no terms.
+// plus adds b to a sum that is NaN while it has no terms.
 func plus(a, b float64) float64 {
 	if math.IsNaN(a) {
 		return b

@@ -12,14 +12,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// Event is a transition of a device or node that is worth a line.
+// Event is a notable transition of a device or node.
 type Event struct {
 	At   time.Time
 	Key  client.Key // zero for a node
 	Node string     // name of the node
-	GPU  string     // label of the device, "" for a node
+	GPU  string     // label of the device; "" for a node
 	Kind EventKind
-	// State is the severity; HealthOK of an improvement or mere news.
+	// State is the severity; HealthOK for an improvement or information.
 	State canonical.Health
 	Text  string // one line
 }
@@ -37,10 +37,10 @@ const (
 )
 
 const (
-	// settleTime is how long an improvement or a new class must last to be an event:
-	// a device at a threshold is no news every second.
+	// settleTime is how long an improvement or a new class must last to be an event, so that a
+	// device at a threshold does not cause one every second.
 	settleTime = 10 * time.Second
-	// idleTime is how long an allocated device must idle.
+	// idleTime is how long an allocated device must be idle to cause an event.
 	idleTime = 5 * time.Minute
 )
 
@@ -55,10 +55,10 @@ type deviceState struct {
 	health canonical.Health
 	class  canonical.Class
 	gone   bool
-	xids   float64 // NaN for none
-	young  bool    // xids were born, and read 0 for now
-	// betterSince and changedSince are since when health is better, and the class is
-	// next, without an event; zero while they are not.
+	xids   float64 // NaN without the counter
+	young  bool    // the counter is new, and may read 0 for a time
+	// betterSince is when health became better, changedSince when the class became next,
+	// both without an event so far; zero otherwise.
 	betterSince, changedSince time.Time
 	next                      canonical.Class
 	idleSince                 time.Time // zero while it works
@@ -73,7 +73,7 @@ type nodeState struct {
 	lostAt    time.Time // the time of the last new reading
 }
 
-// NewWatch returns a Watch to which every device is new.
+// NewWatch returns a Watch that has seen no device.
 func NewWatch() *Watch {
 	return &Watch{devices: map[client.Key]*deviceState{}, nodes: map[string]*nodeState{}}
 }
@@ -106,9 +106,9 @@ func (w *Watch) Reading(n *client.Node) []Event {
 	return append(events, w.dropLost(n, at)...)
 }
 
-// dropLost drops the devices that are missing from a reading of all sources of n,
-// and returns an event for each that was a board. A proxy that was restarted does
-// not know boards that vanished before, and so cannot report them as gone.
+// dropLost drops the devices of n that a reading of all its sources lacks, and returns an event
+// for each board among them. A restarted proxy does not know boards that vanished before, so it
+// cannot report them as gone.
 func (w *Watch) dropLost(n *client.Node, at time.Time) []Event {
 	if slices.ContainsFunc(n.Sources, func(o client.Source) bool { return !o.Up }) {
 		return nil
@@ -139,8 +139,8 @@ func (d *deviceState) checkGone(g *client.GPU, add adder) {
 	d.gone = g.Gone
 }
 
-// checkHealth adds an event at once when health gets worse, and after settleTime
-// when it gets better.
+// checkHealth adds an event at once when health gets worse, and after settleTime when it
+// gets better.
 func (d *deviceState) checkHealth(g *client.GPU, at time.Time, add adder) {
 	switch worse := cmp.Compare(g.Health, d.health); {
 	case g.IsInstance() || g.Health == canonical.HealthUnknown || worse == 0:
@@ -160,8 +160,8 @@ func (d *deviceState) checkHealth(g *client.GPU, at time.Time, add adder) {
 	}
 }
 
-// checkXID adds an event where the last XID has changed. A proxy that serves the lean form
-// has no such counter until it first counts, and then has it as 0 for a time.
+// checkXID adds an event if the last XID has changed. The lean form omits the counter until its
+// first count, and then serves 0 for a time.
 func (d *deviceState) checkXID(g *client.GPU, add adder) {
 	born := math.IsNaN(d.xids) && !math.IsNaN(g.XIDChanges)
 	if g.XIDChanges > d.xids || born {
@@ -205,8 +205,8 @@ func (d *deviceState) checkIdle(g *client.GPU, at time.Time, add adder) {
 	}
 }
 
-// Clock returns the events that the time brings: nodes without new readings, and
-// those that have them again.
+// Clock returns the events that depend on time: nodes that become stale, and those that
+// have new readings again.
 func (w *Watch) Clock(nodes []*client.Node, now time.Time) []Event {
 	var events []Event
 	for _, n := range nodes {
@@ -218,7 +218,7 @@ func (w *Watch) Clock(nodes []*client.Node, now time.Time) []Event {
 		if n.Waiting() {
 			continue
 		}
-		freshness, age := n.FreshnessByAge(now) // one failed request is no event
+		freshness, age := n.FreshnessByAge(now) // one failed request is not an event
 		event := Event{At: now, Node: n.Name, Kind: EventStale}
 		switch fresh := freshness == client.Fresh; {
 		case !fresh && state.freshness == client.Fresh:

@@ -11,8 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// eventsOf sets a device second by second, and returns the events with the second
-// of each.
+// eventsOf sets a device each second, and returns the events with their seconds.
 func eventsOf(t *testing.T, seconds int, set func(second int, g *client.GPU)) []string {
 	t.Helper()
 	w := NewWatch()
@@ -92,8 +91,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestEventsOfLostDevices checks that boards that a node does not report any more are
-// reported once, in order, and that no device is kept forever.
+// TestEventsOfLostDevices checks that boards that a node no longer reports cause one event
+// each, in order, and that no device is kept forever.
 func TestEventsOfLostDevices(t *testing.T) {
 	w := NewWatch()
 	say := func(after time.Duration, up bool, gpus ...*client.GPU) string {
@@ -164,7 +163,7 @@ func TestEventsOfNodes(t *testing.T) {
 	}
 }
 
-// gpu is a device without readings.
+// gpu returns a device without readings.
 func gpu(index, instance string) *client.GPU {
 	return client.NewGPU("", canonical.Device{Hostname: "dgx-1", GPU: index, UUID: "GPU-" + index, Instance: instance})
 }

@@ -1,5 +1,5 @@
-// Package history keeps what was read of devices over time: values and classes for
-// charts, events, and the clock of a recording. It reads no clock itself.
+// Package history keeps the readings of devices over time: values and classes for charts, and
+// events. It also has the clock of a recording. It reads no clock itself.
 package history
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// retention is how much history is kept, and deviceRetention how long that of a
-// device that is not seen any more.
+// retention is how much history is kept; deviceRetention is how long the history of a device
+// that has vanished is kept.
 const retention, deviceRetention = 6 * time.Hour, 10 * time.Minute
 
 // Steps are the widths of a chart's columns: multiples of the widths of resolutions.
@@ -20,8 +20,8 @@ var Steps = []time.Duration{
 	10 * time.Second, 20 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
 }
 
-// Step returns the narrowest column with which n of them show at least window, and
-// which is kept for that long.
+// Step returns the narrowest step of which n columns show at least window, and which is kept for
+// that long.
 func Step(window time.Duration, n int) time.Duration {
 	for _, step := range Steps {
 		r := &resolutions[resolutionOf(step)]
@@ -32,30 +32,30 @@ func Step(window time.Duration, n int) time.Duration {
 	return Steps[len(Steps)-1]
 }
 
-// History holds the values of every device. It is for one goroutine.
+// History holds the values of all devices. It is for one goroutine.
 type History struct {
 	// Begin is the time of the first reading; zero before there is one.
 	Begin time.Time
 
 	devices map[client.Key]*device
 	kept    []client.Metric
-	values  []float64 // of kept, of the reading being added
+	values  []float64 // of kept, in the reading being added
 }
 
 // device is the history of one device.
 type device struct {
 	seenAt, readAt time.Time // of the last reading, and of the last new one
-	idleSince      time.Time // the first reading of those in a row that are idle; zero for none
+	idleSince      time.Time // the first of the latest consecutive idle readings; zero if not idle
 	raised         [canonical.NumConditions]raised
 	rings          [len(resolutions)]ring
-	// columns are the positions of metrics in a bucket, from 1: a metric that was
-	// never read has 0, and needs no memory. used is the number of positions.
+	// columns are the positions of metrics in a bucket, from 1. A metric that was never read
+	// has 0 and takes no memory. used is the number of positions.
 	columns [client.NumMetrics]int
 	used    int
 }
 
-// raised is since when a condition is raised, zero while it is not. One that was raised at
-// the first reading may be older, unless that was learned.
+// raised tells since when a condition is raised; since is zero while it is not. A condition that
+// the first reading raised is older, until Learn learns since when.
 type raised struct {
 	since          time.Time
 	older, learned bool
@@ -77,8 +77,8 @@ func (d *device) judge(g *client.GPU, at time.Time, first bool) {
 	}
 }
 
-// RaisedSince returns since when a condition of a device is raised, zero where it is not;
-// older reports that it was so when we first read the device.
+// RaisedSince returns when a condition of a device was raised, or zero if it is not raised.
+// older reports whether the first reading of the device raised it.
 func (h *History) RaisedSince(k client.Key, c canonical.Condition) (since time.Time, older bool) {
 	if d := h.devices[k]; d != nil {
 		return d.raised[c].since, d.raised[c].older
@@ -86,8 +86,8 @@ func (h *History) RaisedSince(k client.Key, c canonical.Condition) (since time.T
 	return time.Time{}, false
 }
 
-// Older reports whether a condition of a device was raised before its first reading, and
-// nobody said since when.
+// Older reports whether a condition of any device was raised before its first reading, at an
+// unknown time.
 func (h *History) Older() bool {
 	for _, d := range h.devices {
 		for c := range d.raised {
@@ -99,8 +99,8 @@ func (h *History) Older() bool {
 	return false
 }
 
-// Learn takes from the events that n serves, the oldest first, since when the conditions are
-// raised that were so before our first reading.
+// Learn takes from the events that n serves, oldest first, when conditions were raised that are
+// older than the first reading.
 func (h *History) Learn(n *client.Node, events []client.Event) {
 	for i := range events {
 		e := &events[i]
@@ -118,7 +118,7 @@ func (h *History) Learn(n *client.Node, events []client.Event) {
 	}
 }
 
-// SeenAt returns when a device was last read, zero for never.
+// SeenAt returns the time of the last reading of a device, or zero if there is none.
 func (h *History) SeenAt(k client.Key) time.Time {
 	if d := h.devices[k]; d != nil {
 		return d.readAt
@@ -138,8 +138,8 @@ func NewHistory() *History {
 	return h
 }
 
-// Add adds a reading. One that is no newer than the last of a device is the same
-// again, and adds nothing.
+// Add adds a reading. A reading that is not newer than the last of a device is the same again,
+// and adds nothing.
 func (h *History) Add(n *client.Node) {
 	at := n.ReadAt()
 	if h.Begin.IsZero() {
@@ -199,7 +199,7 @@ func (h *History) Knows(k client.Key, m client.Metric) bool {
 	return d != nil && d.columns[m] != 0
 }
 
-// IdleFor returns how long a device has been idle without a break, as far as it was read.
+// IdleFor returns how long all readings of a device have been idle, up to now.
 func (h *History) IdleFor(k client.Key, now time.Time) time.Duration {
 	d := h.devices[k]
 	if d == nil || d.idleSince.IsZero() {
@@ -217,16 +217,16 @@ func (h *History) Forget(now time.Time) {
 	}
 }
 
-// Point summarizes a metric in one bucket of time: NaN in both where there was no
-// reading. Both are kept to 1/2048; Max is not below the highest reading, and up to 1/1024 above.
+// Point summarizes a metric in one bucket of time; both values are NaN without a reading. Mean
+// is within 1/2048; Max is not below the highest reading, and up to 1/1024 above.
 type Point struct{ Mean, Max float64 }
 
 // absent returns the Point of a bucket without a reading.
 func absent() Point { return Point{math.NaN(), math.NaN()} }
 
-// Fill writes into dst the last len(dst) buckets of a metric up to end, the latest
-// last. step, their length, is one of Steps; they begin at multiples of it, so that
-// what was drawn never changes as time goes on. A reading is valid for its node's period.
+// Fill writes the last len(dst) buckets of a metric up to end into dst, the latest last. step,
+// their length, is one of Steps. They begin at multiples of step, so that columns never
+// change after they are drawn. A reading is valid for its node's period.
 func (h *History) Fill(dst []Point, k client.Key, m client.Metric, end time.Time, step time.Duration) {
 	for i := range dst {
 		dst[i] = absent()
@@ -248,8 +248,8 @@ func (h *History) Fill(dst []Point, k client.Key, m client.Metric, end time.Time
 	})
 }
 
-// Classes writes into dst the most frequent class of the device in each of the last
-// len(dst) buckets, as Fill does; canonical.NumClasses where there was no reading.
+// Classes writes the most frequent class of the device in each of the last len(dst) buckets into
+// dst, as Fill does; canonical.NumClasses for a bucket without a reading.
 func (h *History) Classes(dst []canonical.Class, k client.Key, end time.Time, step time.Duration) {
 	for i := range dst {
 		dst[i] = canonical.NumClasses

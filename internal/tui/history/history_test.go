@@ -12,10 +12,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// start is a multiple of every step.
+// start is a multiple of each step.
 var start = time.Unix(1_800_000_000, 0).Truncate(time.Hour)
 
-// reading is a node with one GPU whose real utilization is v.
+// reading returns a node with one GPU whose real utilization is v.
 func reading(after, period time.Duration, v float64) *client.Node {
 	g := &client.GPU{Key: client.Key{UUID: "u"}, RealUtilization: v, Class: canonical.Idle}
 	for i := range g.Values {
@@ -86,9 +86,8 @@ func TestHistoryBuckets(t *testing.T) {
 	}
 }
 
-// TestHistoryScrollsWithoutShimmer compares the columns of every step after each
-// new reading with those before: shifted they must be the same, except for the
-// newest, which is being filled.
+// TestHistoryScrollsWithoutShimmer compares the columns of each step after each new reading with
+// those before: except for the newest, which is being filled, they must be the same, shifted.
 func TestHistoryScrollsWithoutShimmer(t *testing.T) {
 	for _, step := range []time.Duration{250 * time.Millisecond, time.Second, 2 * time.Second, 6 * time.Second, 30 * time.Second, time.Minute} {
 		for _, period := range []time.Duration{100 * time.Millisecond, time.Second, 7 * time.Second} {
@@ -148,7 +147,7 @@ func TestHistoryClasses(t *testing.T) {
 	}
 	dst := make([]canonical.Class, 3)
 	h.Classes(dst, client.Key{UUID: "u"}, start.Add(5*time.Second), 4*time.Second)
-	// The first column holds 2 s of each: the first of the table stands.
+	// The second column holds 2 s of each class: the first in the table wins.
 	if want := []canonical.Class{canonical.NumClasses, canonical.Idle, canonical.Idle}; !slices.Equal(dst, want) {
 		t.Errorf("%v, want %v", dst, want)
 	}
@@ -199,8 +198,8 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// TestYoungHistoryFillsCharts holds that charts begin with little time and show more
-// as there is more, in few steps, while no window was chosen.
+// TestYoungHistoryFillsCharts checks that, without a chosen window, charts begin with a short
+// one and widen it with the history, in few steps.
 func TestYoungHistoryFillsCharts(t *testing.T) {
 	const columns = 36
 	h := NewHistory()
@@ -251,9 +250,9 @@ func BenchmarkHistoryFill(b *testing.B) {
 	}
 }
 
-// TestHistoryKeepsWhatItMust holds, for readings that come faster, slower and after pauses, that
-// each bucket which must be kept has their mean, and stands for those behind it while its
-// reading is valid.
+// TestHistoryKeepsWhatItMust checks, for readings of many periods and with pauses, that each bucket
+// that must be kept has their mean, and stands for the empty ones after it while its reading is
+// valid.
 func TestHistoryKeepsWhatItMust(t *testing.T) {
 	type bucket struct {
 		sum, n   float64
@@ -292,7 +291,7 @@ func TestHistoryKeepsWhatItMust(t *testing.T) {
 						break
 					}
 				}
-				if older := i < 60; !same([]float64{got.Mean}, []float64{mean}) && !(older && math.IsNaN(mean)) { // what is older may still be there
+				if older := i < 60; !same([]float64{got.Mean}, []float64{mean}) && !(older && math.IsNaN(mean)) { // older buckets may still be there
 					t.Fatalf("width %v, bucket %d of %d: %v, want %v", kept.width, i, len(dst), got.Mean, mean)
 				}
 			}
@@ -300,7 +299,7 @@ func TestHistoryKeepsWhatItMust(t *testing.T) {
 	}
 }
 
-// TestHistorySize: six hours of sixteen GPUs that give every reading there is.
+// TestHistorySize bounds the memory of six hours of sixteen GPUs that report all metrics.
 func TestHistorySize(t *testing.T) {
 	var n client.Node
 	n.Period = 2 * time.Second
@@ -329,8 +328,8 @@ func TestHistorySize(t *testing.T) {
 	runtime.KeepAlive(h)
 }
 
-// TestPacked holds that the mean is kept to 1/2048, that the highest is never below what was
-// read and hardly above, and that what cannot be kept is not a number.
+// TestPacked checks that the mean is within 1/2048, that the highest is never below the reading
+// and at most 1/1024 above, and that values out of range become NaN.
 func TestPacked(t *testing.T) {
 	for _, v := range []float64{0, 5e-7, 0.1, 0.717, 0.999, 1, 1.0001, 3, 83, 351, 1980e6, 141e9, 1.8e12, 8.7e12} {
 		var s sum
@@ -351,12 +350,12 @@ func TestPacked(t *testing.T) {
 		}
 	}
 	if got := (&sum{1, 1e-9, 1e-9}).point(); got.mean.value() == 0 || got.highest.value() == 0 {
-		t.Error("what is above 0 became 0")
+		t.Error("a value above 0 became 0")
 	}
 }
 
-// TestLateMetricsKeepTheOthers holds that a metric which is first read later leaves what was
-// read before.
+// TestLateMetricsKeepTheOthers checks that a metric that first comes later leaves the others'
+// values.
 func TestLateMetricsKeepTheOthers(t *testing.T) {
 	h := NewHistory()
 	for i, power := range []float64{nan, 300, 301} {
@@ -372,8 +371,7 @@ func TestLateMetricsKeepTheOthers(t *testing.T) {
 	}
 }
 
-// TestHistoryFillsTheWindow: as much history as the title of a chart names, however
-// wide it is.
+// TestHistoryFillsTheWindow checks that a chart of any width has as much history as its title says.
 func TestHistoryFillsTheWindow(t *testing.T) {
 	h := NewHistory()
 	for at := time.Duration(0); at <= retention; at += 2 * time.Second {
@@ -384,7 +382,7 @@ func TestHistoryFillsTheWindow(t *testing.T) {
 			step := Step(window, n)
 			dst := make([]Point, n)
 			h.Fill(dst, client.Key{UUID: "u"}, client.MetricReal, start.Add(retention), step)
-			for i, p := range dst[n-int(window/step)+1:] { // the first bucket may have begun before what is kept
+			for i, p := range dst[n-int(window/step)+1:] { // the first bucket may begin before the history
 				if math.IsNaN(p.Mean) {
 					t.Errorf("the last %v in %d columns of %v: nothing %v ago", window, n, step, window-time.Duration(i)*step)
 					break

@@ -6,24 +6,24 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// resumeTime is how long the source of a Playback that continues may still be
-// reported as silent.
+// resumeTime is how long the source of a Playback may still be reported as silent after the
+// Playback continues.
 const resumeTime = time.Second
 
-// Player gives the screen the clock of a Playback: it stops while that is paused, and
-// goes back with it.
+// Player is the screen's clock of a Playback: it stops while the Playback is paused, and goes
+// back with it.
 type Player struct {
 	client.Playback
-	ResumedAt time.Time // by our own clock, when it was last controlled
+	ResumedAt time.Time // when it was last controlled, by our own clock
 
 	shownAt   time.Time // of the reading that is shown
 	period    time.Duration
 	arrivedAt time.Time // of that reading, by our own clock
 }
 
-// Now returns the time of the recording when our own clock shows now. From a reading
-// it goes on until the next one is due; when that is a period late, it follows our
-// clock, so that the readings become stale.
+// Now returns the time of the recording when our own clock shows now. After a reading it goes on
+// until the next one is due. When that is a period late, it follows our clock, so that
+// the readings become stale.
 func (p *Player) Now(now time.Time) time.Time {
 	state := p.State()
 	switch played := time.Duration(float64(now.Sub(p.arrivedAt)) * state.Speed); {
@@ -38,9 +38,9 @@ func (p *Player) Now(now time.Time) time.Time {
 	}
 }
 
-// Accept returns n with the time of the recording; nil if it is the reading that is
-// shown, or only reports that its source is silent while it is paused. back reports
-// that it is older than what is shown.
+// Accept returns n with the time of the recording, or nil if n is the reading that is shown or
+// only reports a source that is silent because it is paused. back reports whether n is older
+// than the reading that is shown.
 func (p *Player) Accept(n *client.Node, now time.Time) (played *client.Node, back bool) {
 	state := p.State()
 	switch {

@@ -8,22 +8,21 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// resolution is a width of buckets, and how many of them are kept.
+// resolution is a width of buckets and the number that is kept.
 type resolution struct {
 	width   time.Duration
 	buckets int64
 }
 
-// resolutions are those in which a device is kept: the last minute finely, the last
-// quarter of an hour, and six hours.
+// resolutions are those of a device's history: they cover the last minute, the last quarter of
+// an hour, and six hours.
 var resolutions = [...]resolution{
 	{250 * time.Millisecond, 256},
 	{2 * time.Second, 450},
 	{30 * time.Second, 720},
 }
 
-// resolutionOf returns the index of the coarsest resolution whose buckets make up a
-// step.
+// resolutionOf returns the index of the coarsest resolution whose width divides step.
 func resolutionOf(step time.Duration) int {
 	for i := len(resolutions) - 1; i > 0; i-- {
 		if step%resolutions[i].width == 0 {
@@ -33,33 +32,33 @@ func resolutionOf(step time.Duration) int {
 	return 0
 }
 
-// ring holds the buckets of one resolution in which something was read, in the order of time.
-// It grows until its oldest bucket need not be kept, whose place the next one takes.
+// ring holds the buckets of one resolution that have readings, in order of time. It grows until
+// its oldest bucket need not be kept; then the next bucket replaces that one.
 type ring struct {
-	first   int64 // number of the bucket from which the others count
+	first   int64 // number of the bucket that the others count from
 	buckets []bucket
 	oldest  int // slot of the oldest bucket
 	columns int
 	points  []point // columns of them for each of buckets
-	open    []sum   // what the columns of the newest bucket are made of
+	open    []sum   // the sums of the newest bucket's columns
 }
 
-// bucket is what was read within one width of time.
+// bucket summarizes the readings within one width of time.
 type bucket struct {
 	number int32 // of widths since the first bucket of its ring
-	// validity is that of its last reading in ms.
+	// validity is the longest period of its readings, in ms.
 	validity uint32
 	classes  [canonical.NumClasses]uint8 // readings in each class
 }
 
-// slot returns the slot of a bucket by its place in time, from 0 for the oldest.
+// slot returns the slot of the i-th oldest bucket, from 0.
 func (r *ring) slot(i int) int { return (r.oldest + i) % len(r.buckets) }
 
 // number returns the number of widths since 1970 of the bucket in a slot.
 func (r *ring) number(slot int) int64 { return r.first + int64(r.buckets[slot].number) }
 
-// make returns the slot of the bucket with a number, which is none before the newest, and
-// memory for columns. Buckets that are length or more before it need not be kept.
+// make returns the slot of the bucket with a number, which is at least that of the newest, and
+// makes room for columns. Buckets length or more before it need not be kept.
 func (r *ring) make(number, length int64, columns int) int {
 	r.widen(columns)
 	slot := r.oldest
@@ -83,8 +82,8 @@ func (r *ring) make(number, length int64, columns int) int {
 // of returns the columns of a bucket.
 func (r *ring) of(slot int) []point { return r.points[slot*r.columns : (slot+1)*r.columns] }
 
-// extend adds a slot behind the newest bucket. Memory grows by less than append's would:
-// histories are most of what a dashboard keeps.
+// extend adds a slot after the newest bucket. Memory grows by less than with append, as
+// histories are most of the dashboard's memory.
 func (r *ring) extend(length int) int {
 	n := len(r.buckets)
 	if size := cap(r.buckets); n == size || r.oldest > 0 {
@@ -102,7 +101,7 @@ func (r *ring) extend(length int) int {
 	return n
 }
 
-// widen makes room for columns. All come with the first reading as a rule.
+// widen makes room for columns. Usually all come with the first reading.
 func (r *ring) widen(columns int) {
 	if columns <= r.columns {
 		return
@@ -127,16 +126,16 @@ func fill[T any](all []T, v T) {
 	}
 }
 
-// walk calls visit for the buckets of the last n columns up to end, in order, each
-// with its column, its ring and its slot there. If nothing was read, it is the previous
-// bucket as long as that is valid.
+// walk calls visit for the buckets of the last n columns up to end, in order, each with its
+// column, its ring and its slot there. The previous bucket stands for an empty one as long
+// as it is valid.
 func (d *device) walk(n int, end time.Time, step time.Duration, visit func(column int, r *ring, slot int)) {
 	index := resolutionOf(step)
 	r, width := &d.rings[index], resolutions[index].width.Milliseconds()
 	perColumn := step.Milliseconds() / width
 	first := (end.UnixMilli()/step.Milliseconds() - int64(n) + 1) * perColumn
 	newest := min(end.UnixMilli()/width, first+int64(n)*perColumn-1)
-	// next is the place in time of the first bucket that is not walked yet.
+	// next is the index, in order of time, of the first bucket that is not walked yet.
 	next := sort.Search(len(r.buckets), func(i int) bool { return r.number(r.slot(i)) >= first })
 	for number := first; number <= newest; number++ {
 		if next < len(r.buckets) && r.number(r.slot(next)) == number {
@@ -152,7 +151,7 @@ func (d *device) walk(n int, end time.Time, step time.Duration, visit func(colum
 	}
 }
 
-// sum is what was read of one metric in the newest bucket.
+// sum sums up the values of one metric in the newest bucket.
 type sum struct {
 	n             int
 	mean, highest float64
@@ -173,24 +172,24 @@ func (s *sum) point() point {
 // million of them, so each is four bytes.
 type point struct{ mean, highest packed }
 
-// absentPoint is that of a bucket without a reading.
+// absentPoint is the point of a bucket without a reading.
 var absentPoint = point{mean: noNumber}
 
-// packed is a number from 0 to 2⁴³ in 16 bits: the middle ones of a float32, six of the exponent
-// and ten of the mantissa, so that it is within 1/2048 of what it was.
+// packed is a number from 0 to below 2⁴³ in 16 bits: the middle bits of a float32, six of the
+// exponent and ten of the mantissa. It is within 1/2048 of the original.
 type packed uint16
 
 const (
-	// unkept are the bits of a float32's mantissa that are left out.
+	// unkept is the number of bits of a float32's mantissa that are dropped.
 	unkept = 13
-	// lowest are the bits that are left of 2⁻²¹. A smaller number but 0 becomes the smallest.
+	// lowest are the kept bits of 2⁻²¹. A smaller number, except 0, becomes the smallest one.
 	lowest = (127 - 21) << (23 - unkept)
-	// noNumber stands for none.
+	// noNumber stands for NaN.
 	noNumber packed = math.MaxUint16
 )
 
-// pack returns v, which is not NaN, with half added to what is left out: a half rounds to the
-// nearest number, nearly one to the next above. What is outside its range is no number.
+// pack packs v, which is not NaN. It adds half to the bits before it drops the lowest: half of
+// a kept bit rounds to nearest, almost a whole one rounds up. A v out of range becomes noNumber.
 func pack(v float64, half uint32) packed {
 	const beyond = 1 << 43
 	switch {

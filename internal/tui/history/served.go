@@ -9,8 +9,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// Merge returns, in the order of their times, the events that nodes serve, and of those
-// that were derived from their readings the ones that no node served better. A node whose
+// Merge returns the events that nodes serve and those derived from their readings, in order of
+// time. It omits derived events of XIDs and health for nodes that serve their own. A node whose
 // list in served is nil serves none.
 func Merge(derived []Event, nodes []*client.Node, served [][]client.Event) []Event {
 	var all []Event
@@ -36,7 +36,7 @@ func Merge(derived []Event, nodes []*client.Node, served [][]client.Event) []Eve
 	return all
 }
 
-// fromServed describes an event of a node in a line.
+// fromServed returns an event of a node as a line of the list.
 func fromServed(n *client.Node, e *client.Event) Event {
 	line := Event{At: e.At, Key: e.Key, Node: n.Name, Kind: EventHealth}
 	if e.GPU != "" {
@@ -67,14 +67,14 @@ func fromServed(n *client.Node, e *client.Event) Event {
 	return line
 }
 
-// severityStates are how an error is marked in the list.
+// severityStates are the states with which the list marks errors.
 var severityStates = [canonical.NumSeverities]canonical.Health{
 	canonical.SeverityApplication: canonical.HealthWarn,
 	canonical.SeverityWarning:     canonical.HealthWarn,
 	canonical.SeverityFatal:       canonical.HealthCrit,
 }
 
-// describeXID is such as: XID 79 ×2 (reboot node): GPU has fallen off the bus [python 4711].
+// describeXID returns a text such as: XID 79 ×2 (reboot node): GPU has fallen off the bus [python 4711].
 func describeXID(e *client.Event) string {
 	text := fmt.Sprintf("%s %d", strings.ToUpper(string(e.Kind)), e.Code)
 	if e.Count > 1 {
@@ -97,7 +97,7 @@ func describeXID(e *client.Event) string {
 	return text
 }
 
-// conditionName is the condition's, or that a newer proxy has one which we do not know.
+// conditionName returns the name of an event's condition, which a newer proxy may have added.
 func conditionName(e *client.Event) string {
 	if e.Condition >= canonical.NumConditions {
 		return "a condition that this version does not know"

@@ -7,9 +7,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// DefaultWindow is how much history charts show. While there is less, they show
-// the first of youngWindows that is longer than it: a chart is then at least half
-// full, and its step changes three times at most.
+// DefaultWindow is how much history charts show. While there is less, they show the first of
+// youngWindows that is longer than the history: a chart is soon 2/5 full or more, and its step
+// changes at most three times.
 const DefaultWindow = 5 * time.Minute
 
 var youngWindows = []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute}
@@ -17,7 +17,7 @@ var youngWindows = []time.Duration{30 * time.Second, time.Minute, 2 * time.Minut
 // Windows are the choices of how much history charts show.
 var Windows = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour}
 
-// Window returns how much history charts show at now where none was chosen.
+// Window returns how much history charts show at now if no window was chosen.
 func (h *History) Window(now time.Time) time.Duration {
 	for _, w := range youngWindows {
 		if now.Sub(h.Begin) < w {
@@ -27,8 +27,8 @@ func (h *History) Window(now time.Time) time.Duration {
 	return DefaultWindow
 }
 
-// Columns are the columns of a chart. PerCell of them make up a cell of the screen
-// and begin at a multiple of its time, so that a cell keeps its shape as time goes on.
+// Columns are the columns of a chart. PerCell of them make up a cell of the screen, which begins
+// at a multiple of its time, so that it keeps its shape as time goes on.
 type Columns struct {
 	N       int
 	Step    time.Duration
@@ -46,8 +46,8 @@ type Timeline struct {
 	classes []canonical.Class
 }
 
-// Read reads a metric. The last columns are those of the cell that now lies in; the
-// future ones of it are absent.
+// Read reads a metric. The last columns are those of the cell that contains now; its future
+// columns are absent.
 func (t *Timeline) Read(h *History, k client.Key, m client.Metric, now time.Time, c Columns) {
 	t.Points, t.Values = Resize(t.Points, c.N), Resize(t.Values, c.N)
 	ms, cell := now.UnixMilli(), c.Cell().Milliseconds()
@@ -68,7 +68,7 @@ func (t *Timeline) Classes(h *History, k client.Key, now time.Time, step time.Du
 	return t.classes
 }
 
-// Resize returns b with n elements of any value.
+// Resize returns b with n elements, whose values are undefined.
 func Resize[T any](b []T, n int) []T {
 	if cap(b) < n {
 		return make([]T, n)

@@ -2,27 +2,25 @@ package screen
 
 import "math"
 
-// eighths are the left parts of a cell, in eighths of it.
+// eighths are the left parts of a cell, in eighths.
 var eighths = [...]rune{' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'}
 
-// levels are the lower parts of a cell, in eighths of it.
+// levels are the lower parts of a cell, in eighths.
 var levels = [...]rune{' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'}
 
 // halves are the left parts of a heavy line, in halves of a cell.
 var halves = [...]rune{' ', '╸', '━'}
 
-// Bar draws a bar of w cells from x on, filled up to v of [0, 1] to an eighth of a
-// cell. A v above 0 fills at least one eighth. If v is NaN nothing is drawn: an empty
-// bar would mean 0.
+// Bar draws a bar of w cells from x on, filled up to v in [0, 1], in eighths of a cell. A
+// v above 0 fills at least one eighth. If v is NaN, Bar draws nothing: an empty bar would mean 0.
 func (r Rect) Bar(x, y, w int, v float64, st, track Style) { r.bar(x, y, w, v, eighths[:], st, track) }
 
-// ThinBar draws a bar as Bar does, as a line to half a cell: bars below each other do not
-// merge.
+// ThinBar is like Bar, but draws a line, in halves of a cell, so that stacked bars do not merge.
 func (r Rect) ThinBar(x, y, w int, v float64, st, track Style) {
 	r.bar(x, y, w, v, halves[:], st, track)
 }
 
-// bar draws a bar whose cells are filled by parts, from none to the whole cell.
+// bar draws a bar with parts, which range from an empty to a full cell.
 func (r Rect) bar(x, y, w int, v float64, parts []rune, st, track Style) {
 	w = min(w, r.W-x)
 	if math.IsNaN(v) || w <= 0 {
@@ -40,8 +38,8 @@ func (r Rect) bar(x, y, w int, v float64, parts []rune, st, track Style) {
 	}
 }
 
-// filledParts returns how many of n parts v of [0, 1] fills: at least one if it is above 0.
-// A half counts as one, also if a quotient falls short of it by what floats lose.
+// filledParts returns how many of n parts v in [0, 1] fills: at least one if v is above 0. It
+// rounds a half up, even if rounding errors make v slightly smaller.
 func filledParts(v float64, n int) int {
 	const lost = 1e-9
 	filled := int(math.Floor(min(max(v, 0), 1)*float64(n) + 0.5 + lost))
@@ -51,9 +49,9 @@ func filledParts(v float64, n int) int {
 	return filled
 }
 
-// Mark draws a mark where a Bar of w cells from x on would end if it were filled up to
-// beyond, and shades the empty cells in front of it. It draws nothing if the bar itself,
-// which is filled up to v, reaches the cell of the mark, and for NaN.
+// Mark draws a mark where a Bar of w cells from x on would end if it were filled up to beyond,
+// and shades the empty cells before it. It draws nothing for NaN, or if the bar itself, filled
+// up to v, reaches the cell of the mark.
 func (r Rect) Mark(x, y, w int, v, beyond float64, shade, mark Style) {
 	r.mark(x, y, w, v, beyond, len(eighths)-1, '░', shade, mark)
 }
@@ -79,10 +77,10 @@ func (r Rect) mark(x, y, w int, v, beyond float64, whole int, between rune, shad
 	r.Set(x+at, y, '│', mark)
 }
 
-// Area draws a column for each of values from the left of r on, filled from the bottom
-// up to the value between lo and hi: at least one eighth of a cell, but nothing for
-// NaN, so that a gap is no 0. It leaves its highest eighth free, so that it does not merge
-// with what is above it. st returns the style of a column.
+// Area draws a column for each value from the left of r, filled from the bottom up to the
+// value between lo and hi: at least one eighth of a cell, but nothing for NaN, as a gap is not
+// 0. It leaves the top eighth free, so that it does not merge with the row above. st returns the
+// style of a column.
 func (r Rect) Area(values []float64, lo, hi float64, st func(i int) Style) {
 	eighths := r.H*8 - 1
 	for i, v := range values[:min(len(values), r.W)] {
@@ -98,7 +96,7 @@ func (r Rect) Area(values []float64, lo, hi float64, st func(i int) Style) {
 	}
 }
 
-// scale returns where v lies between lo and hi, as a number in [0, 1].
+// scale returns the position of v between lo and hi, clamped to [0, 1].
 func scale(v, lo, hi float64) float64 {
 	if !(hi > lo) {
 		return 0
@@ -106,8 +104,8 @@ func scale(v, lo, hi float64) float64 {
 	return min(max((v-lo)/(hi-lo), 0), 1)
 }
 
-// Dots returns the width and height of r in dots of the symbols of its Grid: the
-// number of values that Line shows, and their resolution.
+// Dots returns the width and height of r in dots of its Grid's symbols: the number of values
+// that Line shows, and their resolution.
 func (r Rect) Dots() (w, h int) {
 	if r.g == nil {
 		return 0, 0
@@ -116,7 +114,7 @@ func (r Rect) Dots() (w, h int) {
 	return r.W * d.cols, r.H * d.rows
 }
 
-// Dot draws one dot, counted from the top left. The other dots of its cell stay, in
+// Dot draws one dot, counted from the top left. The other dots of its cell stay, but take
 // its style.
 func (r Rect) Dot(x, y int, st Style) {
 	if r.g == nil || x < 0 || y < 0 {
@@ -160,7 +158,7 @@ func (r Rect) Line(values []float64, lo, hi float64, st Style) {
 	}
 }
 
-// Points draws a dot for each of values, as Line does without joining them.
+// Points is like Line, but does not join the dots.
 func (r Rect) Points(values []float64, lo, hi float64, st Style) {
 	w, h := r.Dots()
 	for x, v := range values[:min(len(values), w)] {
@@ -170,9 +168,9 @@ func (r Rect) Points(values []float64, lo, hi float64, st Style) {
 	}
 }
 
-// Band shades the cells between low and high, which have a value for each column of
-// dots. NaN is a gap. What is drawn later stands on it: '░', which shows it where st has no
-// background, is replaced.
+// Band shades the cells between low and high, which have a value for each column of dots. NaN is
+// a gap. Later drawing replaces the '░', which shows the band if st has no background, and keeps
+// the shade.
 func (r Rect) Band(low, high []float64, lo, hi float64, st Style) {
 	w, h := r.Dots()
 	if r.Empty() {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// joined is how many unchanged cells between two changed ones are written again: moving the
+// joined bounds the unchanged cells between two changed ones that are written again: moving the
 // cursor past them takes as many bytes.
 const joined = 8
 
@@ -20,9 +20,9 @@ func (g *Grid) Copy(from *Grid) {
 	g.cells = append(g.cells, from.cells...)
 }
 
-// AppendDiff appends to dst what a terminal that shows old is to be sent to show g, "" for
-// nothing. What shows is unknown where old has another size than g: then that is all of g. The
-// cursor ends at the top left corner.
+// AppendDiff appends to dst the bytes that make a terminal that shows old show g; nothing if
+// they are equal. If old has another size than g, its content is unknown and AppendDiff appends
+// all of g. The cursor ends at the top left corner.
 func (g *Grid) AppendDiff(dst []byte, old *Grid, p *Palette) []byte {
 	whole := old.width != g.width || old.height != g.height
 	begun := len(dst)
@@ -40,8 +40,8 @@ func (g *Grid) AppendDiff(dst []byte, old *Grid, p *Palette) []byte {
 	return dst
 }
 
-// appendRowDiff appends what changes the row y from before to row. One with a wide rune is
-// written as a whole, since terminals differ in what a half of one becomes.
+// appendRowDiff appends the bytes that change the row y from before to row. It writes a row
+// with a wide rune as a whole, since terminals differ in how they treat half of one.
 func appendRowDiff(dst []byte, y int, row, before []cell, p *Palette) []byte {
 	if slices.Equal(row, before) {
 		return dst
@@ -54,7 +54,7 @@ func appendRowDiff(dst []byte, y int, row, before []cell, p *Palette) []byte {
 		if row[x] == before[x] {
 			continue
 		}
-		end := x + 1 // behind the last changed cell
+		end := x + 1 // after the last changed cell
 		for at := end; at < len(row) && at < end+joined; at++ {
 			if row[at] != before[at] {
 				end = at + 1
@@ -68,7 +68,7 @@ func appendRowDiff(dst []byte, y int, row, before []cell, p *Palette) []byte {
 
 func isContinued(c cell) bool { return c.rune == continued }
 
-// appendMove appends what moves the cursor to a cell.
+// appendMove appends the sequence that moves the cursor to a cell.
 func appendMove(dst []byte, x, y int) []byte {
 	dst = strconv.AppendInt(append(dst, "\x1b["...), int64(y+1), 10)
 	dst = strconv.AppendInt(append(dst, ';'), int64(x+1), 10)

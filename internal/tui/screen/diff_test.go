@@ -8,11 +8,11 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// glass is a terminal of the kind that the tests need: it moves its cursor, erases a line and
-// writes cells, each in the last look.
+// glass is as much of a terminal as the tests need: it moves its cursor, erases a line and
+// writes cells in the current look.
 type glass struct {
 	w, h  int
-	runes [][]rune // 0 behind a wide one
+	runes [][]rune // 0 after a wide one
 	looks [][]string
 	wrote int
 }
@@ -63,7 +63,7 @@ func (g *glass) write(t *testing.T, text string) {
 	}
 }
 
-// move returns where a sequence moves the cursor.
+// move returns the cell to which a sequence moves the cursor.
 func move(t *testing.T, seq string) (y, x int) {
 	t.Helper()
 	row, column, ok := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(seq, "\x1b["), "H"), ";")
@@ -91,8 +91,8 @@ func (g *glass) holds(t *testing.T, want *Grid, p *Palette) {
 	}
 }
 
-// TestDiffShowsFrames draws frames, each over a part of the previous one, and holds that
-// a terminal which is sent the differences shows each.
+// TestDiffShowsFrames draws frames, each over a part of the previous one, and checks that a
+// terminal that gets the differences shows each.
 func TestDiffShowsFrames(t *testing.T) {
 	p := &Palette{1: "\x1b[0;1m", 2: "\x1b[0;31m", 3: "\x1b[0;31m"}
 	words := []string{"GPU 3", "日本語", " ", "▁▂▃▄", "█", "a日b", "0123456789012345678901234567890"}
@@ -116,7 +116,7 @@ func TestDiffShowsFrames(t *testing.T) {
 	}
 }
 
-// TestDiffIsSmall holds that a terminal is sent what changes and little else.
+// TestDiffIsSmall checks that a terminal gets the changes and little else.
 func TestDiffIsSmall(t *testing.T) {
 	var shown, next Grid
 	shown.Reset(160, 45, Braille)

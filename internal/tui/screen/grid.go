@@ -1,8 +1,7 @@
-// Package screen is a grid of terminal cells, with text, numbers, bars, sparklines
-// and charts to draw on it. It knows nothing of GPUs. It is our own for its speed,
-// 20 times that of styled strings, and because a frame is exactly as wide and high as
-// it has to be: what is outside a rectangle is clipped, and a number that does not
-// fit is left out, not cut.
+// Package screen is a grid of terminal cells, with text, numbers, bars, sparklines and charts to
+// draw on it. It knows nothing of GPUs. It is 20 times as fast as styled strings, and a frame
+// always has the exact size: drawing outside a rectangle is clipped, and a number that does not
+// fit is omitted, not cut.
 package screen
 
 import (
@@ -14,16 +13,15 @@ import (
 // terminal's own.
 type Style uint8
 
-// Picked marks a Style as part of the selection. It can be added to any Style below
-// it.
+// Picked marks a Style as part of the selection. It can be added to any lower Style.
 const Picked Style = 0x80
 
-// Shaded marks a Style on the background of a band. What is drawn on a shaded cell stays on
-// it. It can be added to any Style below it.
+// Shaded marks a Style on the background of a band, which later drawing keeps. It can be added to
+// any lower Style.
 const Shaded Style = 0x40
 
-// Palette holds the SGR sequence of every Style, Picked and Shaded ones included, each of which
-// resets what was before; "" is the terminal's own look.
+// Palette holds the SGR sequences of all Styles, including Picked and Shaded ones. Each resets the
+// look before it; "" is the terminal's own look.
 type Palette [256]string
 
 // reset is the SGR sequence that ends every look.
@@ -35,11 +33,10 @@ type cell struct {
 	style Style
 }
 
-// continued is the rune of a cell that the wide rune before it reaches into.
+// continued is the rune of a cell that holds the second half of a wide rune.
 const continued rune = 0
 
-// Grid is a frame being drawn. It is owned by one goroutine and is meant to be
-// used again for the next frame.
+// Grid is a frame being drawn. It is for one goroutine, and is reused for the next frame.
 type Grid struct {
 	width, height int
 	cells         []cell
@@ -71,8 +68,8 @@ func (g *Grid) All() Rect { return Rect{g: g, W: g.width, H: g.height} }
 // Size returns the width and the height of g in cells.
 func (g *Grid) Size() (w, h int) { return g.width, g.height }
 
-// set sets a cell that is known to be on the grid. A wide rune that loses one of its
-// halves becomes a space.
+// set sets a cell that is known to be on the grid. A wide rune that loses a half becomes a
+// space.
 func (g *Grid) set(x, y int, r rune, st Style) {
 	i := y*g.width + x
 	if g.cells[i].rune == continued {

@@ -10,7 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// frame is a grid of the size, drawn on by draw, as lines of text.
+// frame returns a grid of a size, on which draw has drawn, as lines of text.
 func frame(w, h int, s Symbols, draw func(Rect)) []string {
 	var g Grid
 	g.Reset(w, h, s)
@@ -97,8 +97,8 @@ func TestDrawing(t *testing.T) {
 
 func unstyled(int) Style { return 0 }
 
-// TestBrailleIsUnicodes holds the patterns against the code chart of U+2800:
-// dots 1 to 8 are bits 0 to 7, the left column is 1 2 3 7 and the right 4 5 6 8.
+// TestBrailleIsUnicodes compares the patterns with the code chart of U+2800: dots 1 to 8 are
+// bits 0 to 7, the left column is 1 2 3 7 and the right 4 5 6 8.
 func TestBrailleIsUnicodes(t *testing.T) {
 	number := [4][2]int{{1, 4}, {2, 5}, {3, 6}, {7, 8}}
 	for y := range 4 {
@@ -144,8 +144,8 @@ func TestAppendANSI(t *testing.T) {
 	}
 }
 
-// FuzzFrame draws anything anywhere and holds that the frame keeps its size, that
-// nothing is drawn outside its rectangle, and that numbers are whole or absent.
+// FuzzFrame draws anything anywhere and checks that the frame keeps its size, that nothing is
+// drawn outside its rectangle, and that numbers are whole or absent.
 func FuzzFrame(f *testing.F) {
 	f.Add(40, 10, 3, 2, 9, 4, uint8(0), "NVIDIA H200", 1234, 0.5)
 	f.Add(1, 1, -3, -2, 90, 40, uint8(1), "日本\u0301\u200d👍🏽🇩🇪", -7, -1.0)
@@ -189,7 +189,7 @@ func FuzzFrame(f *testing.F) {
 			if x, y := i%w-r.x, i/w-r.y; c.style != 0 && (x < 0 || x >= r.W || y < 0 || y >= r.H) {
 				t.Fatalf("cell %d, %d is outside %+v", i%w, i/w, r)
 			}
-			if c.style&^Shaded == digits { // a band may shade what is drawn over it
+			if c.style&^Shaded == digits { // a band shades digits drawn over it
 				drawn = append(drawn, c.rune)
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
-// Rect is a part of a Grid. Coordinates count from its own top left corner; what
-// is outside it is not drawn. The zero Rect is empty.
+// Rect is a part of a Grid. Coordinates count from its own top left corner; drawing outside it
+// has no effect. The zero Rect is empty.
 type Rect struct {
 	g          *Grid
 	x, y, W, H int
@@ -81,8 +81,8 @@ func (r Rect) Dim(st Style) {
 	}
 }
 
-// Box draws a border along the edge of r and returns its inside. A Rect that is too
-// small for one is returned as it is.
+// Box draws a border along the edge of r and returns the Rect inside it. If r is too small, Box
+// returns r.
 func (r Rect) Box(st Style) Rect {
 	if r.W < 2 || r.H < 2 {
 		return r
@@ -102,9 +102,9 @@ func (r Rect) Box(st Style) Rect {
 	return r.Inset(1, 1)
 }
 
-// Text draws s from x on in at most w cells, and returns the x behind it. A text
-// that does not fit ends in an ellipsis. Runes that a terminal does not show in cells
-// of their own are left out or drawn as `?`.
+// Text draws s from x on in at most w cells, and returns the x after it. A text that does not
+// fit ends in an ellipsis. Runes that terminals do not show in their own cells are omitted or
+// drawn as `?`.
 func (r Rect) Text(x, y, w int, s string, st Style) int {
 	w = min(w, r.W-x)
 	if w <= 0 || x < 0 || y < 0 || y >= r.H {
@@ -128,8 +128,8 @@ func (r Rect) Center(y int, s string, st Style) {
 	r.Text(max(0, (r.W-Width(s))/2), y, r.W, s, st)
 }
 
-// Number draws b, whose runes are one cell wide, so that it ends before x+w. If it
-// does not fit, an ellipsis replaces it: a part of a number is another number.
+// Number draws b, whose runes are one cell wide, so that it ends before x+w. If it does not fit,
+// an ellipsis replaces it: part of a number is another number.
 func (r Rect) Number(x, y, w int, b []byte, st Style) {
 	n := utf8.RuneCount(b)
 	if w <= 0 || x+w <= 0 || y < 0 || y >= r.H || x >= r.W {

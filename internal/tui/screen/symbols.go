@@ -3,16 +3,16 @@ package screen
 // Symbols is the set of runes that a Grid is drawn with.
 type Symbols uint8
 
-// The sets, from the finest to what every terminal can show. Blocks has no
-// braille; ASCII has nothing else.
+// The sets, from the finest to the one that every terminal can show. Blocks has no braille;
+// ASCII has only ASCII.
 const (
 	Braille Symbols = iota
 	Blocks
 	ASCII
 )
 
-// folded are the ASCII runes that replace others. Bars, levels and lines keep their
-// shape; the rest keeps its meaning.
+// folded maps runes to the ASCII runes that replace them. Bars, levels and lines keep their
+// shape; the others keep their meaning.
 var folded = map[rune]rune{
 	'─': '-', '│': '|', '╭': '+', '╮': '+', '╰': '+', '╯': '+', '├': '+', '└': '`', '┤': '+', '┬': '+', '┴': '+', '┼': '+', '━': '=', '╸': '-', '═': '#', '╍': '%', '╌': ' ',
 	'█': '#', '▉': '#', '▊': '#', '▋': '#', '▌': '#', '▍': '-', '▎': '-', '▏': '-',
@@ -43,8 +43,8 @@ var dotSets = [...]dots{
 	ASCII:   {1, 2, []rune(" '.:")},
 }
 
-// brailleRunes returns the 256 patterns of Unicode's braille block in our order of
-// bits; in its own the lowest row comes last.
+// brailleRunes returns the 256 patterns of Unicode's braille block in our order of bits. In
+// Unicode's order, the lowest row comes last.
 func brailleRunes() []rune {
 	bit := [8]rune{0x01, 0x08, 0x02, 0x10, 0x04, 0x20, 0x40, 0x80}
 	runes := make([]rune, 256)
@@ -60,7 +60,7 @@ func brailleRunes() []rune {
 	return runes
 }
 
-// pattern returns the dots that c shows, 0 if it is none of the set.
+// pattern returns the dots that c shows, or 0 if c is not in the set.
 func (d *dots) pattern(c rune) int {
 	if len(d.runes) == 256 {
 		return brailleBits(c)

@@ -1,6 +1,6 @@
-// Command screenshots makes the pictures of the terminal dashboard that README.md shows:
-// it runs the program in a real terminal (tmux), lets it play the demo, presses keys, and
-// draws what is on the screen as SVG, once on a dark and once on a light background.
+// Command screenshots makes the pictures of the terminal dashboard in README.md: it plays the
+// demo in a real terminal (tmux), presses keys, and draws the screen as SVG, once on a dark and
+// once on a light background.
 //
 //	go run ./internal/tui/screenshots PROGRAM FOLDER
 package main
@@ -25,8 +25,8 @@ type shot struct {
 	keys          []string // pressed one after the other
 }
 
-// shots show the views as the demo opens: GPU 3 has fallen off the bus, GPU 5 is hot, and GPU 6
-// is held by a notebook that does nothing.
+// shots show the views as the demo opens: GPU 3 has fallen off the bus, GPU 5 is hot, and an
+// idle notebook holds GPU 6.
 var shots = []shot{
 	{"fleet", 160, 45, nil},
 	{"small", 80, 24, nil},
@@ -37,7 +37,7 @@ var shots = []shot{
 // patience is how long the demo may take to open.
 const patience = 30 * time.Second
 
-// themes are what the terminal looks like.
+// themes are the looks of the terminal.
 var themes = []struct {
 	name  string
 	paper svg.Paper
@@ -54,7 +54,7 @@ func main() {
 	}
 }
 
-// captureAll draws all pictures at the same time, each in a terminal of its own.
+// captureAll draws all pictures at the same time, each in its own terminal.
 func captureAll(program, folder string) error {
 	program, err := filepath.Abs(program)
 	if err != nil {
@@ -79,8 +79,7 @@ func captureAll(program, folder string) error {
 	return err
 }
 
-// capture plays the demo in a terminal and returns what is on its screen, with the
-// escapes for colors.
+// capture plays the demo in a terminal and returns its screen, with the escapes for colors.
 func (s shot) capture(program, theme string) (string, error) {
 	socket := fmt.Sprintf("kpulse-%s-%s-%d", s.name, theme, os.Getpid())
 	tmux := func(args ...string) (string, error) {

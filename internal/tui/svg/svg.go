@@ -1,4 +1,4 @@
-// Package svg draws the screen of a terminal as a picture: lines of text with SGR escapes.
+// Package svg draws the screen of a terminal, given as lines of text with SGR escapes, as SVG.
 package svg
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Sizes of a cell, in pixels of a font of 14.
+// Sizes of a cell in pixels, for a font of 14 pixels.
 const (
 	cellWidth  = 8.4
 	cellHeight = 17.0
@@ -34,7 +34,7 @@ type cell struct {
 	text string // "" for the second one of a wide character
 }
 
-// parse reads a screen as tmux captures it: lines with SGR escapes.
+// parse reads a screen in the form that tmux captures: lines with SGR escapes.
 func parse(screen string, height int) [][]cell {
 	var rows [][]cell
 	var now style
@@ -104,7 +104,7 @@ func (s style) with(parameters string) style {
 	return s
 }
 
-// extended reads the parameters behind 38 or 48: 5;N or 2;R;G;B.
+// extended reads the parameters after 38 or 48: 5;N or 2;R;G;B.
 func extended(codes []string) (color string, used int) {
 	number := func(i int) int {
 		n, _ := strconv.Atoi(codes[i])
@@ -119,7 +119,7 @@ func extended(codes []string) (color string, used int) {
 	return "", len(codes)
 }
 
-// basic are the sixteen colors as xterm has them.
+// basic are the sixteen colors of xterm.
 var basic = [...]string{
 	"#000000", "#cd0000", "#00cd00", "#cdcd00", "#0000ee", "#cd00cd", "#00cdcd", "#e5e5e5",
 	"#7f7f7f", "#ff0000", "#00ff00", "#ffff00", "#5c5cff", "#ff00ff", "#00ffff", "#ffffff",
@@ -139,10 +139,10 @@ func palette(n int) string {
 	return fmt.Sprintf("#%02x%02x%02x", gray, gray, gray)
 }
 
-// Paper is what a terminal shows where nothing else is said: colors as #RRGGBB.
+// Paper is the default colors of a terminal, as #RRGGBB.
 type Paper struct{ Back, Ink string }
 
-// Dark and Light are two usual ones.
+// Dark and Light are two common Papers.
 var (
 	Dark  = Paper{"#0d1117", "#d0d7de"}
 	Light = Paper{"#ffffff", "#1f2328"}
@@ -153,7 +153,7 @@ func Draw(screen string, height int, p Paper) []byte {
 	return draw(parse(screen, height), p.Back, p.Ink)
 }
 
-// draw returns the screen as SVG. Each word of one style is a text, stretched to its
+// draw returns the screen as SVG. Each word of one style is a text element, stretched to its
 // width on the terminal, so that no font moves a column.
 func draw(rows [][]cell, paper, ink string) []byte {
 	columns := 0
@@ -215,8 +215,8 @@ func drawRun(out *bytes.Buffer, run []cell, x, y int, paper, ink string) {
 	}
 }
 
-// block returns the part of a cell that a Unicode block fills, as fractions of it: a
-// font leaves gaps between two.
+// block returns the part of a cell that a Unicode block fills, as fractions of the cell. Blocks
+// are drawn as rectangles, as fonts leave gaps between them.
 func block(text string) (x, y, wide, high float64, ok bool) {
 	switch r, _ := utf8.DecodeRuneInString(text); {
 	case r >= '▁' && r <= '█': // lower eighths
@@ -233,7 +233,7 @@ func isBlock(text string) bool {
 	return ok
 }
 
-// drawWord draws cells of one style without blanks, from x, y on the baseline.
+// drawWord draws cells of one style, none of them blank, from x, y on the baseline.
 func drawWord(out *bytes.Buffer, word []cell, x, y float64, ink string) {
 	s := word[0].style
 	fmt.Fprintf(out, `<text x="%.1f" y="%.1f" textLength="%.1f" lengthAdjust="spacingAndGlyphs" fill="%s"`, x, y, float64(len(word))*cellWidth, ink)

@@ -33,8 +33,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestWide: a wide character takes two cells, and what is behind it stands where it does on a
-// terminal.
+// TestWide: a wide character takes two cells, and the text after it is where a terminal shows it.
 func TestWide(t *testing.T) {
 	picture := draw(parse("日本 x", 1), "#000000", "#ffffff")
 	for _, want := range []string{`<text x="12.0" y="25.0" textLength="33.6" lengthAdjust="spacingAndGlyphs" fill="#ffffff">日本</text>`, `<text x="54.0" `, `viewBox="0 0 74 `} {
@@ -44,7 +43,7 @@ func TestWide(t *testing.T) {
 	}
 }
 
-// TestDraw looks for words at the places of their cells, and nothing else.
+// TestDraw checks that words and blocks are at the places of their cells.
 func TestDraw(t *testing.T) {
 	picture := draw(parse("  ab <c>█▏▂\n\x1b[7mx\x1b[0m", 24), "#000000", "#ffffff")
 	for _, want := range []string{
@@ -78,7 +77,8 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// TestBlocksJoin holds that equal blocks next to each other are one rectangle, and others none.
+// TestBlocksJoin checks that equal full-width blocks next to each other become one rectangle, and
+// that others do not.
 func TestBlocksJoin(t *testing.T) {
 	picture := draw(parse("▇▇▇▅▅ ▇▏▏", 1), "#000000", "#ffffff")
 	for _, want := range []string{

@@ -7,13 +7,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// allocation is what the Translator remembers about an allocation from reading to reading. Its
-// device has a key of its own, since Device is an index into the latest Topology only.
+// allocation is what the Translator remembers about an allocation from reading to reading. It
+// has the key of its device, since Device is an index into the latest Topology only.
 type allocation struct {
 	device key
 	canonical.Allocation
 	leftOut bool // beyond Options.MaxAllocations
-	unnamed bool // by a label that is longer than allowed
+	unnamed bool // the label with the holder's name is longer than allowed
 }
 
 // allocationKey identifies an allocation.
@@ -25,8 +25,8 @@ type allocationKey struct {
 func (a *allocation) key() allocationKey { return allocationKey{a.device, a.Workload} }
 
 // updateAllocations builds the set of the allocations that the present variants name,
-// in the order of their first samples. It keeps the previous set where nothing changed,
-// unless that is nil. It returns how many allocations are newly over the limit.
+// in the order in which they appeared. It keeps the previous set, if there is one and nothing
+// changed. It returns how many allocations are newly over the limit.
 func (t *Translator) updateAllocations(present []int32) (leftOut uint64) {
 	t.allocations = merge(t.allocations, t.allocationsOf(present))
 	weight := 0
@@ -77,15 +77,15 @@ func (t *Translator) allocationsOf(present []int32) []allocation {
 	return allocations
 }
 
-// describe sets the owner of the workload where it is not known yet.
+// describe sets the owner of the workload if it is not known yet.
 func (a *allocation) describe(kind, name string) {
 	if a.Kind == "" {
 		a.Kind, a.Name = kind, name
 	}
 }
 
-// merge orders the allocations of now as they appeared: the known ones as before, the
-// new ones behind them. An owner that was known stays where now does not name it.
+// merge orders the allocations of now as they appeared: the known ones as before, then
+// the new ones. A known owner is kept.
 func merge(before, now []allocation) []allocation {
 	index := make(map[allocationKey]int, len(now))
 	for i := range now {

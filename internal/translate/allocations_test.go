@@ -12,8 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// allocated is a line of a GPU, "0" for one, "0/7" for an instance of it, and what
-// other labels the row has.
+// allocated returns a line of a GPU ("0") or of an instance of it ("0/7") with further labels.
 func allocated(device, labels string) string {
 	gpu, instance, isInstance := strings.Cut(device, "/")
 	if isInstance {
@@ -24,12 +23,12 @@ func allocated(device, labels string) string {
 
 func podOn(device, pod string) string { return allocated(device, `pod="`+pod+`"`) }
 
-// onPod is the allocation of a device by a pod.
+// onPod is the allocation of a device to a pod.
 func onPod(device int, pod string) c.Allocation {
 	return c.Allocation{Device: device, Workload: c.Workload{Pod: pod}}
 }
 
-// Who holds what in a sequence of readings.
+// TestAllocations checks the allocations over sequences of readings.
 func TestAllocations(t *testing.T) {
 	type step struct {
 		body string
@@ -111,8 +110,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// The families of an exporter, and the pods on a device, come in another order at
-// each scrape. That is no change.
+// The order of families, and of pods on a device, varies from scrape to scrape. That is no
+// change.
 func TestAllocationsIgnoreTheOrderOfLines(t *testing.T) {
 	var lines []string
 	for gpu := range 4 {
@@ -135,8 +134,8 @@ func TestAllocationsIgnoreTheOrderOfLines(t *testing.T) {
 			t.Fatal("another allocationSet or topology")
 		}
 	}
-	// One more, first of all: those that were there keep their order before it,
-	// and the old list is not written to.
+	// A new allocation in the first line comes last on its device, and the old list is
+	// not written to.
 	old := slices.Clone(allocationSet.Allocations)
 	r.read(podOn("2", "new") + strings.Join(lines, ""))
 	if r.frame.AllocationSet == allocationSet || r.frame.Topology != topology {
@@ -148,7 +147,7 @@ func TestAllocationsIgnoreTheOrderOfLines(t *testing.T) {
 	}
 }
 
-// A topology has an allocationSet of its own, even if no holder came or left.
+// A new topology gets a new allocationSet, even if no holder came or left.
 func TestNewTopologyNewAllocations(t *testing.T) {
 	r := newReader(t, Options{})
 	r.read(podOn("0", "a"))
@@ -176,7 +175,7 @@ func TestOwnerStays(t *testing.T) {
 			t.Error("another allocationSet")
 		}
 	}
-	// Once the pod was gone it is described again; what a later row adds counts too.
+	// After the pod was gone, it is described anew; what a later reading adds counts too.
 	r.read(allocated("0", ``))
 	r.read(podOn("0", "a"))
 	r.checkHolds(onPod(0, "a"))
@@ -185,8 +184,8 @@ func TestOwnerStays(t *testing.T) {
 	r.checkHolds(want)
 }
 
-// If there are more than may be, those that came last are left out, and each is
-// counted once for every time that it comes to be.
+// Beyond the limit, the latest allocations are left out, and each is counted once each
+// time it appears.
 func TestMaxAllocations(t *testing.T) {
 	r := newReader(t, Options{MaxAllocations: 2})
 	steps := []struct {
@@ -249,10 +248,10 @@ func TestDictCompactsUnderHolders(t *testing.T) {
 	}
 }
 
-// The scanner compacts its Dict when most of it is litter, so that pods that come
-// and go leave nothing behind.
+// The scanner compacts its Dict when most of it is unused, so pods that come and go leave
+// nothing behind.
 func TestManyPodsLeaveMemoryFlat(t *testing.T) {
-	const gpus, readings, perReading = 8, 250, 5 // of the pods, on every GPU
+	const gpus, readings, perReading = 8, 250, 5 // new pods on every GPU
 	r := newReader(t, Options{})
 	body := func(step int) string {
 		var b strings.Builder
@@ -289,7 +288,7 @@ func TestManyPodsLeaveMemoryFlat(t *testing.T) {
 	}
 }
 
-// The node's name stands in the topology, with devices and without.
+// The topology has the node's name, with or without devices.
 func TestHostnameOfTheTopology(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -323,7 +322,7 @@ func TestHostnameOfTheTopology(t *testing.T) {
 	}
 }
 
-// A frame has a allocationSet before there was any device.
+// A frame has an allocationSet even before the first device.
 func TestAllocationSetIsNeverNil(t *testing.T) {
 	tr, err := New(Options{})
 	if err != nil {

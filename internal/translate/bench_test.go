@@ -23,7 +23,7 @@ func BenchmarkTranslate(b *testing.B) {
 	}
 }
 
-// BenchmarkRender renders a reading of 4.8 in the words of 4.9, and writes that.
+// BenchmarkRender renders a reading of 4.8 in the words of 4.9, and writes the rendition.
 func BenchmarkRender(b *testing.B) {
 	for _, entities := range []int{8, 112, 1024} {
 		r := translated(b, Options{Compat: []Version{V49}}, string(rawtest.Body(entities, 60, 1)))
@@ -49,8 +49,7 @@ func BenchmarkRender(b *testing.B) {
 	}
 }
 
-// BenchmarkChurn is a reading in which one pod of one device is another than in
-// the previous reading.
+// BenchmarkChurn translates readings that differ from the previous one in one pod of one device.
 func BenchmarkChurn(b *testing.B) {
 	for _, entities := range []int{8, 112, 1024} {
 		b.Run(fmt.Sprintf("%dx60", entities), func(b *testing.B) {
@@ -71,8 +70,8 @@ func BenchmarkChurn(b *testing.B) {
 	}
 }
 
-// withPods writes each series of an exposition as dcgm-exporter does where that
-// many pods share each device, one line for each; with none it is as it was.
+// withPods writes each series of an exposition as dcgm-exporter does if that many pods share
+// each device: one line for each pod. With 0 pods the exposition is unchanged.
 func withPods(body []byte, pods int) string {
 	if pods == 0 {
 		return string(body)

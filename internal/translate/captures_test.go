@@ -9,12 +9,12 @@ import (
 	c "github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// captures are those that packages share.
+// captures is the folder of the captures that packages share.
 const captures = "../../testdata/captures"
 
 func TestCaptures(t *testing.T) {
-	// Boards and instances that are known to be in some of them, and the
-	// readings of their first device, as the bodies say.
+	// How many boards and instances are in some of them, the readings of the first
+	// device, and the holders.
 	known := map[string]struct {
 		devices int
 		first   readings
@@ -32,9 +32,9 @@ func TestCaptures(t *testing.T) {
 				{Device: 0, Workload: c.Workload{Namespace: "default", Pod: "train-0", Container: "train"}},
 				{Device: 1, Workload: c.Workload{Namespace: "default", Pod: "train-0", Container: "train"}},
 			}},
-		"lost-gpu": {devices: 2}, // the third has rows of the exporter's own counts alone
-		// A board that only its instances show, the instances and four GPUs: the rows of the
-		// fifth are malformed.
+		"lost-gpu": {devices: 2}, // the third only has rows that the exporter counts by itself
+		// A board known only from its instances, these instances and four GPUs: the rows of
+		// the fifth are malformed.
 		"hpc-jobs": {devices: 9, holds: []c.Allocation{
 			{Device: 2, Workload: c.Workload{Job: "4711"}}, {Device: 4, Workload: c.Workload{Job: "77"}}, {Device: 5, Workload: c.Workload{Job: "4712"}},
 			{Device: 5, Workload: c.Workload{Job: "4713"}}, {Device: 6, Workload: c.Workload{Job: "4714"}},

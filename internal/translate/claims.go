@@ -2,40 +2,40 @@ package translate
 
 import "strings"
 
-// With --kubernetes-enable-dra dcgm-exporter looks a MIG device of a claim up by the UUID of
+// With --kubernetes-enable-dra, dcgm-exporter looks up a claimed MIG device by the UUID of
 // its board. In a reading of boards and instances, the row of the board then names the pod,
 // with the device's own profile and UUID, and the row of the instance names no pod. Such a
-// pod holds an instance, never the board. The rows of instances have no UUID of their own, so
+// pod holds an instance, never the board. Rows of instances have no UUID of their own, so
 // the instance is known only if it is the board's only one with that profile.
 
-// claimedMIG is the MIG device that a workload has by a claim, as named in the row of its
-// board; zero is none.
+// claimedMIG is the MIG device that a workload holds through a claim, as the row of its board
+// names it. The zero value is none.
 type claimedMIG struct{ profile, uuid string }
 
 func (c claimedMIG) clone() claimedMIG {
 	return claimedMIG{strings.Clone(c.profile), strings.Clone(c.uuid)}
 }
 
-// isClaimed reports whether v is of a board, and its workload holds an instance of it.
+// isClaimed reports whether v describes a board of which its workload holds an instance.
 func (v *variant) isClaimed() bool { return !v.IsInstance() && v.claimed != claimedMIG{} }
 
-// claimedKind is common to all MIG devices of a profile on a board.
+// claimedKind identifies the MIG devices of one profile on a board.
 type claimedKind struct {
 	board   int32
 	profile string
 }
 
-// claims are the MIG devices in the rows of a reading.
+// claims are the claimed MIG devices of a reading.
 type claims map[claimedKind]*claim
 
 type claim struct {
 	uuid      string
-	several   bool  // with other UUIDs too
-	instances int   // of the profile on the board
-	instance  int32 // the last of them
+	several   bool  // other UUIDs are claimed too
+	instances int   // how many the board has with the profile
+	instance  int32 // the last of these
 }
 
-// claimedInstances finds the MIG devices in the rows of the present variants.
+// claimedInstances finds the claimed MIG devices among the present variants.
 func (t *Translator) claimedInstances(present []int32) claims {
 	var all claims
 	for _, id := range present {
@@ -64,8 +64,8 @@ func (t *Translator) claimedInstances(present []int32) claims {
 	return all
 }
 
-// instance returns the row of the instance that a claimed device of a board is, notHere where
-// that is not known.
+// instance returns the row of the instance that a claimed device of a board is, or notHere if
+// that is unknown.
 func (c claims) instance(board int32, claimed claimedMIG) int32 {
 	it := c[claimedKind{board, normalProfile(claimed.profile)}]
 	if it == nil || it.several || it.instances != 1 {
@@ -74,5 +74,5 @@ func (c claims) instance(board int32, claimed claimedMIG) int32 {
 	return it.instance
 }
 
-// normalProfile is a profile without regard to case: 1g.10gb+me.
+// normalProfile returns a profile in lower case, such as 1g.10gb+me.
 func normalProfile(profile string) string { return strings.ToLower(profile) }

@@ -8,7 +8,7 @@ import (
 	c "github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// claimedRow is a row of a board that names a pod for the sake of a MIG device.
+// claimedRow is a row of a board that names the pod of a claimed MIG device.
 func claimedRow(gpu, pod, profile, uuid string) string {
 	return allocated(gpu, fmt.Sprintf(`pod="%s",dra_claim_name="claim",dra_mig_profile="%s",dra_mig_device_uuid="%s"`, pod, profile, uuid))
 }
@@ -18,8 +18,8 @@ func instanceOf(gpu, id, profile string) string {
 	return temp(fmt.Sprintf(`gpu="%s",UUID="GPU-%s",GPU_I_ID="%s",GPU_I_PROFILE="%s"`, gpu, gpu, id, profile), 40)
 }
 
-// TestClaimsOfInstances: a pod that has a MIG device by a claim holds the instance, where it
-// is known which one that is, and never the board.
+// TestClaimsOfInstances: a pod that claims a MIG device holds the instance, if it is known
+// which one that is, and never the board.
 func TestClaimsOfInstances(t *testing.T) {
 	small, large := instanceOf("0", "1", "1g.5gb"), instanceOf("0", "2", "3g.20gb")
 	twin := instanceOf("0", "3", "1g.5gb")
@@ -53,7 +53,7 @@ func TestClaimsOfInstances(t *testing.T) {
 	}
 }
 
-// TestClaimsInACapture: what dcgm-exporter 4.8.2 with --kubernetes-enable-dra writes of boards
+// TestClaimsInACapture: what dcgm-exporter 4.8.2 with --kubernetes-enable-dra writes for boards
 // and instances.
 func TestClaimsInACapture(t *testing.T) {
 	body, err := os.ReadFile("../../testdata/captures/dra-mig.prom")

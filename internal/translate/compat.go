@@ -13,8 +13,8 @@ type compat struct {
 	versions   []Version
 	whole      bool // nothing of the source itself is served
 	rendered   []renderedFamily
-	byName     map[string]int // in rendered, of the families of versions
-	ofQuantity [][]int        // in rendered, by quantity
+	byName     map[string]int // indexes in rendered, of the families of versions
+	ofQuantity [][]int        // indexes in rendered, by quantity
 	derived    []derivation
 
 	families []compatFamily
@@ -22,19 +22,19 @@ type compat struct {
 	blocks   [numVersions][]string
 	blockID  [numVersions]map[string]int32
 
-	groups    []group // of the reading
-	sequences []rows  // of it
-	runs      []run   // as they are found
-	read      []bool  // of each quantity: the reading has a sample of it
+	groups    []group // of this reading
+	sequences []rows  // of this reading
+	runs      []run   // in the order found
+	read      []bool  // by quantity: this reading has a sample of it
 	counts    []int
-	marks     []uint64 // of blocks of a version: the latest pass that had it
+	marks     []uint64 // by block of a version: the last pass that marked it
 	pass      uint64
-	served    []string // names of the families of the latest reading that have series
+	served    []string // names of the families with series in the latest reading
 	serves    []bool
 }
 
 // derivations are readings that Translate derives from others if the source has no sample of
-// them. They are on the rows that have one of these.
+// them. A derived field is on the rows that have a sample of the other.
 var derivations = [...]struct{ field, of canonical.Field }{
 	{canonical.FramebufferTotal, canonical.FramebufferUsed},
 	{canonical.NVLinkBytes, canonical.NVLinkTransmit},
@@ -48,14 +48,14 @@ type derivation struct {
 
 // compatFamily is the state of a family of the source.
 type compatFamily struct {
-	own   int   // the family of ours that it is by its name, -1 for none
-	gives int   // the quantity, -1 for none that we have words for
-	feeds []int // the families that its values go to
+	own   int   // the family in compat.rendered with its name, -1 if none
+	gives int   // its quantity, -1 if no version names it
+	feeds []int // the families in compat.rendered that its values go to
 }
 
-// newCompat returns nil if no version is requested. All families of all versions have a number,
-// so that it is the same after a reload. If two of the versions give a family the same name, it
-// has the number of the first.
+// newCompat returns nil if no version is requested. Every family of every version has a number,
+// which stays the same after a reload. A name that two requested versions share has the number
+// of the first.
 func newCompat(opts *Options, quantities []quantity) *compat {
 	if len(opts.Compat) == 0 {
 		return nil
@@ -96,7 +96,7 @@ func newCompat(opts *Options, quantities []quantity) *compat {
 	return c
 }
 
-// forget drops what is known about a Dict. As what learns, it does nothing on nil.
+// forget drops what is known about a Dict. Like learnFamily and learnBlock, it does nothing on nil.
 func (c *compat) forget() {
 	if c == nil {
 		return
@@ -122,7 +122,7 @@ func (c *compat) learnFamily(name string, r *rule) {
 	c.families = append(c.families, f)
 }
 
-// learnBlock adds a label block of the source, ok if it is of a device.
+// learnBlock adds a label block of the source; ok reports whether it is of a device.
 func (c *compat) learnBlock(labels []raw.Label, ok bool) {
 	if c == nil {
 		return

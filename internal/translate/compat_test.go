@@ -13,18 +13,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
-// everyVersion is all of them.
+// everyVersion lists all versions.
 var everyVersion = []Version{V1, V2, V48, V49}
 
-// rendered returns the whole of a body in the words of a version, whatever the body has
-// itself.
+// rendered returns all of a body in the words of a version, even what the body itself has.
 func rendered(t testing.TB, v Version, body string) string {
 	t.Helper()
 	r := newReader(t, Options{Compat: []Version{v}, CompatAll: true})
 	return r.render(body)
 }
 
-// render reads a body, and returns what is rendered of it.
+// render reads a body, and returns its rendition.
 func (r *reader) render(body string) string {
 	r.t.Helper()
 	r.read(body)
@@ -67,9 +66,8 @@ func seriesOf(t testing.TB, text string) map[string]float64 {
 	return list
 }
 
-// Every name of the exporter's in the dialect table is what some version says, or
-// another spelling of that: a row that no version has words for cannot be served to
-// those who ask for its old name.
+// Every row of the dialect with the exporter's names has a name and a unit in the versions
+// that have such names: otherwise it could not be served under its old name.
 func TestEveryRowHasAnInverse(t *testing.T) {
 	quantities, ofRow := newQuantities()
 	rules, err := newRuleSet(nil)
@@ -105,8 +103,8 @@ func TestEveryRowHasAnInverse(t *testing.T) {
 	}
 }
 
-// The names of before and since the renames of DCGM 4.6 are those of 4.8 and 4.9, but
-// where 4.9 has a base unit. The list is NVIDIA's.
+// The names before and since the renames of DCGM 4.6 are those of 4.8 and 4.9, unless 4.9
+// has a base unit. The list is NVIDIA's.
 func TestVersionsUseTheirNames(t *testing.T) {
 	list, err := os.ReadFile("../../testdata/dcgm-renames.tsv")
 	if err != nil {
@@ -137,8 +135,8 @@ func TestVersionsUseTheirNames(t *testing.T) {
 	}
 }
 
-// One truth in the words of each version, rendered in each version, is the text of that
-// version: names, values and labels.
+// The truths in the words of one version, rendered in another, are the other's text: names,
+// values and labels.
 func TestVersionsSayTheSame(t *testing.T) {
 	legacy := func(s *truth) [2]string { return s.legacy }
 	si := func(s *truth) [2]string { return s.si }
@@ -170,7 +168,7 @@ func TestVersionsSayTheSame(t *testing.T) {
 	}
 }
 
-// worded returns the fields that a version has words for.
+// worded returns the fields that a version has names for.
 func worded(v Version) (fields [c.NumFields]bool) {
 	quantities, _ := newQuantities()
 	for i := range quantities {
@@ -179,7 +177,7 @@ func worded(v Version) (fields [c.NumFields]bool) {
 	return fields
 }
 
-// checkReadsBack reads text, which is what a version says of the reading in r, and
+// checkReadsBack reads text, which is the reading in r in the words of a version, and
 // compares devices, workloads and values.
 func (r *reader) checkReadsBack(v Version, text string) {
 	r.t.Helper()
@@ -214,7 +212,7 @@ func (r *reader) checkReadsBack(v Version, text string) {
 	}
 }
 
-// quantityBody returns a value of every quantity that a version has words for, in its
+// quantityBody returns a value of every quantity that a version has a name for, in its
 // unit, on a board, on a MIG instance and on a board that two pods share.
 func quantityBody(v Version) string {
 	rows := []string{
@@ -246,8 +244,8 @@ func quantityBody(v Version) string {
 	return body.String()
 }
 
-// Every quantity of every version, rendered in every version, reads back as it was, on
-// each of its rows.
+// Every quantity of every version, rendered in every version, reads back unchanged on each
+// of its rows.
 func TestRenderingReadsBack(t *testing.T) {
 	for _, from := range everyVersion {
 		body := quantityBody(from)
@@ -262,8 +260,8 @@ func TestRenderingReadsBack(t *testing.T) {
 	}
 }
 
-// What is captured of exporters reads back from each version too, alone and behind what
-// the exporter itself gives, which has no family that is rendered.
+// Captures of exporters read back from each version too. Families that the exporter itself
+// serves are not rendered.
 func TestCapturesReadBack(t *testing.T) {
 	for _, g := range goldens {
 		t.Run(g.file, func(t *testing.T) {
@@ -287,8 +285,8 @@ func TestCapturesReadBack(t *testing.T) {
 	}
 }
 
-// What is rendered in one version and then in another is what is rendered in that other at
-// once: no label, row or digit gets lost on the way.
+// Rendering in one version and then in another is the same as rendering in the other at once:
+// no label, row or digit is lost on the way.
 func TestThereAndBack(t *testing.T) {
 	bodies := map[string]string{"quantities of 4.8": quantityBody(V48), "quantities of 4.9": quantityBody(V49), "every-field.prom": testdata(t, "every-field.prom")}
 	for _, g := range goldens {
@@ -299,7 +297,7 @@ func TestThereAndBack(t *testing.T) {
 			want := seriesOf(t, rendered(t, way[1], body))
 			got := seriesOf(t, rendered(t, way[1], rendered(t, way[0], body)))
 			if strings.Contains(body, "entity=") {
-				continue // rows of dmon without a uuid are of no device to readers of an exporter
+				continue // without a uuid, rows of dmon are of no device to an exporter's readers
 			}
 			if !maps.Equal(got, want) {
 				t.Errorf("%s by way of %s: %d series, want %d:\n%v\nwant\n%v", name, way[0], len(got), len(want), got, want)

@@ -2,15 +2,15 @@ package translate
 
 import "strings"
 
-// countedPrefix begins the names of what dcgm-exporter counts by itself. It writes such
-// rows of each board that it found when it started, also of one that is lost since: they
-// do not show that the board is there (seen on 4.8.2, whose lost board keeps a count of
-// XIDs and a health status, both 0, and none of its fields).
+// countedPrefix begins the names of the families that dcgm-exporter counts by itself. It
+// writes their rows for each board found at its start, even for one lost since: they do not
+// show that the board is there (on 4.8.2, a lost board keeps a count of XIDs and a health
+// status, both 0, and none of its fields).
 const countedPrefix = "DCGM_EXP_"
 
 // Counted is a family that dcgm-exporter counts by itself, without a field of DCGM.
 type Counted struct {
-	// Name of the family, and the labels that its rows have besides those of a device.
+	// Name is the name of the family, Labels those of its rows besides the device's.
 	Name   string
 	Labels []string
 }
@@ -21,8 +21,8 @@ const (
 	xidTotalFamily  = "DCGM_EXP_XID_ERRORS_TOTAL" // since 4.8.3
 )
 
-// CountedFamilies returns these families. Those of XIDs become the Frame's XIDs; the others
-// give no reading.
+// CountedFamilies returns the families that dcgm-exporter counts by itself. Those of XIDs
+// become the Frame's XIDs; the others give no reading.
 func CountedFamilies() []Counted {
 	return []Counted{
 		{"DCGM_EXP_CLOCK_EVENTS_COUNT", []string{"clock_event", "window_size_in_ms"}},
@@ -37,11 +37,11 @@ func CountedFamilies() []Counted {
 // XIDFamilies returns the names of the families that count XIDs, the more precise one first.
 func XIDFamilies() []string { return []string{xidTotalFamily, xidWindowFamily} }
 
-// isCounted reports whether a family is one that dcgm-exporter counts by itself, those
-// of versions to come included.
+// isCounted reports whether dcgm-exporter counts a family by itself, families of later
+// versions included.
 func isCounted(name string) bool { return strings.HasPrefix(name, countedPrefix) }
 
-// isKnownCounted reports whether it is one of CountedFamilies.
+// isKnownCounted reports whether a family is one of CountedFamilies.
 func isKnownCounted(name string) bool {
 	for _, c := range CountedFamilies() {
 		if c.Name == name {

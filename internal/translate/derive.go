@@ -2,7 +2,7 @@ package translate
 
 import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
-// derive makes the readings that follow from others and gives each board the
+// derive computes the readings that follow from others, and moves to each board the
 // board's readings that its instances repeat.
 func (t *Translator) derive(dst *canonical.Frame) {
 	devices := dst.Topology.Devices
@@ -28,9 +28,9 @@ func (t *Translator) derive(dst *canonical.Frame) {
 	}
 }
 
-// lift moves readings of a board from the rows of its instances to its own row. If rows disagree
-// the largest is used, and of bit masks the union: the largest mask could lack a bit of another
-// row.
+// lift moves readings of a board from the rows of its instances to its own row. If rows disagree,
+// it takes the largest value, or the union of bit masks: the largest mask may lack a bit of
+// another row.
 func (t *Translator) lift(board, instance []float64) {
 	for _, f := range t.boardLevel {
 		v := instance[f]
@@ -49,9 +49,9 @@ func (t *Translator) lift(board, instance []float64) {
 	}
 }
 
-// deriveFramebuffer fills in the total where the source gave none but all of its
-// parts, and the ratio. Without the reserved memory, a hundredth of a board, used and
-// free are not all of it.
+// deriveFramebuffer fills in the ratio and, if the source gave all parts of the total but not
+// the total itself, their sum. Used and free memory are not enough: about a hundredth of a
+// board is reserved.
 func deriveFramebuffer(row []float64) {
 	used, free, reserved := row[canonical.FramebufferUsed], row[canonical.FramebufferFree], row[canonical.FramebufferReserved]
 	total := &row[canonical.FramebufferTotal]
@@ -62,14 +62,14 @@ func deriveFramebuffer(row []float64) {
 	if canonical.Given(*ratio) {
 		return
 	}
-	// NaN or infinite where either is absent or there is no memory. More in use
-	// than there is cannot be, except for the rounding to whole MiB.
+	// r is NaN or infinite if either is absent or there is no memory. Only rounding to
+	// whole MiB may put used above the total.
 	if r := used / *total; r <= ratioOvershoot {
 		*ratio = min(r, 1)
 	}
 }
 
-// deriveNVLink fills in the sum of both directions where the source gave none.
+// deriveNVLink fills in the sum of both directions if the source gave none.
 func deriveNVLink(row []float64) {
 	if canonical.Given(row[canonical.NVLinkBytes]) {
 		return

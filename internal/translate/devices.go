@@ -7,8 +7,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// key identifies a device. Without a uuid, which rows of dmon lack, it
-// is the index of its board on the node.
+// key identifies a device: by uuid or, for rows of dmon, which have none, by the index of
+// its board on the node.
 type key struct{ uuid, gpu, instance string }
 
 func keyOf(d *canonical.Device) key {
@@ -18,14 +18,14 @@ func keyOf(d *canonical.Device) key {
 	return key{gpu: d.GPU, instance: d.Instance}
 }
 
-// board is the key of the board that a device is or is part of.
+// board returns the key of the device's board, which may be the device itself.
 func (k key) board() key {
 	k.instance = ""
 	return k
 }
 
-// gather merges those of the variants that are present, in that order, to
-// devices. The first variant that gives a property of a device sets it.
+// gather merges the present variants, in that order, into devices. The first variant that
+// gives a property of a device sets it.
 func gather(variants []variant, present []int32) []canonical.Device {
 	var devices []canonical.Device
 	index := map[key]int{}
@@ -56,9 +56,8 @@ func complete(d, other *canonical.Device) {
 	}
 }
 
-// admit returns devices of at most limit in weight (all of them where limit is 0) and
-// the boards of the instances among them, implied ones included. Those that are
-// in old already go before newer ones.
+// admit returns devices up to a total weight of limit (0 is no limit), with the boards of
+// instances, implied ones included. Devices in old go before new ones.
 func admit(devices, old []canonical.Device, limit int) []canonical.Device {
 	known, present := indexOf(old), indexOf(devices)
 	order := slices.Clone(devices)
@@ -80,7 +79,7 @@ func admit(devices, old []canonical.Device, limit int) []canonical.Device {
 		need, board := d.Weight(), canonical.Device{}
 		if d.IsInstance() {
 			board = boardOf(d, devices, present)
-			like := *d // will have these of its board
+			like := *d // as arrange completes it from its board
 			like.Hostname, like.GPU = cmp.Or(board.Hostname, d.Hostname), board.GPU
 			if need = like.Weight(); !boarded {
 				need += board.Weight()
@@ -110,7 +109,7 @@ func rank(known bool) int {
 	return 1
 }
 
-// boardOf returns the board of an instance, as it is among devices or implied.
+// boardOf returns the board of an instance: one of devices, or an implied one.
 func boardOf(d *canonical.Device, devices []canonical.Device, present map[key]int) canonical.Device {
 	if at, ok := present[keyOf(d).board()]; ok {
 		return devices[at]
@@ -126,9 +125,9 @@ func indexOf(devices []canonical.Device) map[key]int {
 	return index
 }
 
-// arrange puts devices, which hold the board of every instance among them, in
-// the order of a Topology. An instance gets the hostname and the index of its board;
-// fallback is the hostname of devices whose rows give none.
+// arrange puts devices, which include the board of every instance, in the order of a
+// Topology. An instance gets the hostname and the index of its board; fallback is the
+// hostname of devices whose rows give none.
 func arrange(devices []canonical.Device, fallback string) {
 	index := indexOf(devices)
 	for i := range devices {

@@ -112,8 +112,7 @@ func TestOrderOfDevices(t *testing.T) {
 	)
 }
 
-// A device says what it is through all of its rows, the first that says
-// something first.
+// All rows of a device describe it; the first that gives a property sets it.
 func TestDeviceInfo(t *testing.T) {
 	r := newReader(t, Options{FallbackHost: "h"})
 	r.read(temp(`gpu="0",UUID="A"`, 40) + `DCGM_FI_DEV_XID_ERRORS{gpu="0",UUID="A",modelName="first",device="nvidia0"} 0
@@ -174,7 +173,7 @@ func TestDevicesComeAndGo(t *testing.T) {
 	r.checkRow(0, readings{c.Temperature: 45})
 }
 
-// A board that got no row of its own is implied for as long as that is so.
+// A board is implied as long as it has no row of its own.
 func TestBoardAppears(t *testing.T) {
 	const board, instance = `gpu="0",UUID="A",modelName="M"`, `gpu="0",UUID="A",GPU_I_ID="1",GPU_I_PROFILE="1g.5gb",modelName="M",device="nvidia0"`
 	r := newReader(t, Options{})
@@ -209,12 +208,12 @@ func TestMaxDevices(t *testing.T) {
 		series     uint64
 	}{
 		{board(5) + board(4), "B4 B5", 0},
-		// The new ones go, though they would sort in front.
+		// New ones beyond the limit are dropped, even if they sort before the others.
 		{board(0) + board(5) + board(1) + board(1) + board(4), "B0 B4 B5", 2},
 		{board(1) + board(0) + board(5) + board(4), "B0 B4 B5", 1},
 		// One leaves; its place is taken.
 		{board(1) + board(0) + board(4), "B0 B1 B4", 0},
-		// An instance brings its board along, and needs a place for both.
+		// An instance brings its board, and needs two places.
 		{board(4) + instance(7, 1), "B4 B7 B7/1", 0},
 		{board(4) + instance(7, 1) + instance(7, 2) + board(7), "B4 B7 B7/1", 1},
 		{board(4) + board(5) + instance(7, 1), "B4 B7 B7/1", 1},
@@ -234,8 +233,8 @@ func TestMaxDevices(t *testing.T) {
 	}
 }
 
-// The sum of both directions is made for boards alone: what flows through an
-// instance is not what flows through its board.
+// Only boards get the sum of both directions: the traffic of an instance is not that of its
+// board.
 func TestNVLinkOfInstances(t *testing.T) {
 	r := translated(t, Options{}, `DCGM_FI_PROF_NVLINK_TX_BYTES{gpu="0",UUID="A",GPU_I_ID="1"} 1
 DCGM_FI_PROF_NVLINK_RX_BYTES{gpu="0",UUID="A",GPU_I_ID="1"} 2
@@ -244,7 +243,7 @@ DCGM_FI_PROF_NVLINK_RX_BYTES{gpu="0",UUID="A",GPU_I_ID="1"} 2
 	r.checkRow(1, readings{c.NVLinkTransmit: 1, c.NVLinkReceive: 2})
 }
 
-// What the board repeats on its instances is the board's, at its largest.
+// Readings of the board that its instances repeat are the board's; the largest counts.
 func TestBoardLevelReadings(t *testing.T) {
 	const board, one, two = `gpu="0",UUID="A"`, `gpu="0",UUID="A",GPU_I_ID="1"`, `gpu="0",UUID="A",GPU_I_ID="2"`
 	tests := []struct {
@@ -309,8 +308,8 @@ func TestDerivedReadings(t *testing.T) {
 	}
 }
 
-// A board that is lost keeps rows of what the exporter counts by itself: they make no
-// device, and keep none.
+// A lost board keeps rows that the exporter counts by itself: they add no device, and keep
+// none.
 func TestWhatTheExporterCountsMakesNoDevice(t *testing.T) {
 	const own = `DCGM_EXP_XID_ERRORS_COUNT{gpu="%[1]d",UUID="%[2]s",window_size_in_ms="300000"} 0
 DCGM_EXP_GPU_HEALTH_STATUS{gpu="%[1]d",UUID="%[2]s",health_watch="ALL",health_error_code="DCGM_FR_OK"} 0
@@ -324,7 +323,7 @@ DCGM_EXP_OF_TOMORROW{gpu="%[1]d",UUID="%[2]s"} 1
 		want   []c.Device
 		absent string // their UUIDs
 	}{
-		{owns, nil, ""}, // nothing is read: that says nothing about any
+		{owns, nil, ""}, // no device is read, so none counts as absent
 		{a + b + owns, []c.Device{{GPU: "0", UUID: "A"}, {GPU: "1", UUID: "B", Board: 1}}, ""},
 		{owns + a + b, []c.Device{{GPU: "0", UUID: "A"}, {GPU: "1", UUID: "B", Board: 1}}, ""},
 		{owns + a, []c.Device{{GPU: "0", UUID: "A"}}, "B"},
@@ -342,7 +341,7 @@ DCGM_EXP_OF_TOMORROW{gpu="%[1]d",UUID="%[2]s"} 1
 	}
 }
 
-// absentOf lists the absent boards, by UUID where that is known.
+// absentOf lists the absent boards, by UUID if it is known.
 func absentOf(r *reader) string {
 	var names []string
 	for _, d := range r.frame.Topology.Absent {
@@ -351,9 +350,8 @@ func absentOf(r *reader) string {
 	return strings.Join(names, " ")
 }
 
-// Boards that a source names as lost are absent while others are read, by what is known
-// about them; one that has a reading is there, and so is the board of an instance that
-// has.
+// Boards that a source names as lost are absent while others are read. A board with a
+// reading is not, nor is the board of an instance with one.
 func TestLostBoards(t *testing.T) {
 	a := temp(`gpu="0",UUID="A"`, 40)
 	const named = `gpu_lost{gpu="2",UUID="C",pci_bus_id="1A",modelName="M"} 1

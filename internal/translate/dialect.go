@@ -11,28 +11,28 @@ import (
 
 // Row maps families, by their names, to a reading.
 type Row struct {
-	// Field is the reading they give, Unit what their numbers are in.
+	// Field is the reading that the families give, Unit the unit of their numbers.
 	Field canonical.Field
 	Unit  Unit
-	// Fallback rows count only on devices for which no row of the field without
-	// the mark gave a value. Among them the earlier row goes first.
+	// Fallback rows count only for devices that get no value of the field from other
+	// rows. Among fallback rows, the earlier goes first.
 	Fallback bool
-	// Column is the short name by which `dcgmi dmon` heads the reading, "" if
-	// it has none. To us it is one more family name.
+	// Column is the reading's heading in `dcgmi dmon`, "" if it has none. It counts as
+	// one more family name.
 	Column string
-	// Names of the families, the oldest dialect first.
+	// Names are those of the families, the oldest dialect first.
 	Names []string
 }
 
 // utilRatioName is the one family whose name does not imply its unit.
 const utilRatioName = "DCGM_FI_DEV_GPU_UTIL_RATIO"
 
-// dialect is all that dcgm-exporter and dmon call the readings we know. The
+// dialect has all names of dcgm-exporter and dmon for the known readings. The
 // lower-case names are those of dcgm-exporter 1.x, which its compatibility CSV
 // still offers; then come the names of 2.x to 4.8, the renames of DCGM 4.6, and,
-// in rows of their own, the base-unit fields of DCGM 4.7 that dcgm-exporter 4.9
-// turned to. If only an abbreviation of such a name is published, both spellings
-// it can stand for are listed.
+// in rows of their own, the base-unit fields of DCGM 4.7, which dcgm-exporter 4.9
+// uses. If only an abbreviation of such a name is published, both possible
+// spellings are listed.
 var dialect = []Row{
 	{canonical.SMActive, Ratio, false, "SMACT", []string{"dcgm_fi_prof_sm_active", "DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_SM_UTIL_RATIO"}},
 	{canonical.SMOccupancy, Ratio, false, "SMOCC", []string{"dcgm_fi_prof_sm_occupancy", "DCGM_FI_PROF_SM_OCCUPANCY", "DCGM_FI_PROF_SM_OCCUPANCY_RATIO"}},
@@ -59,7 +59,7 @@ var dialect = []Row{
 	{canonical.DecoderUtilization, Percent, false, "DCUTL", []string{"dcgm_dec_utilization", "DCGM_FI_DEV_DEC_UTIL"}},
 	{canonical.DecoderUtilization, Ratio, false, "", []string{"DCGM_FI_DEV_GPU_DEC_UTIL_RATIO", "DCGM_FI_DEV_DEC_UTIL_RATIO"}},
 
-	// Rates all, whatever TYPE and HELP call them.
+	// All of these are rates, whatever TYPE and HELP say.
 	{canonical.PCIeTransmit, BytesPerSecond, false, "PCITX", []string{"dcgm_fi_prof_pcie_tx_bytes", "DCGM_FI_PROF_PCIE_TX_BYTES"}},
 	{canonical.PCIeReceive, BytesPerSecond, false, "PCIRX", []string{"dcgm_fi_prof_pcie_rx_bytes", "DCGM_FI_PROF_PCIE_RX_BYTES"}},
 	{canonical.NVLinkBytes, NVLinkMegabytes, false, "NBWLT", []string{"dcgm_nvlink_bandwidth_total", "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "DCGM_FI_DEV_NVLINK_THROUGHPUT_TOTAL"}},
@@ -71,8 +71,8 @@ var dialect = []Row{
 	{canonical.NVLinkReceive, NVLinkMegabytes, true, "NRXBWLT", []string{"DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_TOTAL", "DCGM_FI_DEV_NVLINK_RX_THROUGHPUT_TOTAL"}},
 	// DCGM has no such field: our local sources give it (dcgm.NVLinkLimit).
 	{canonical.NVLinkLimit, BytesPerSecond, false, "", []string{"nvlink_limit_bytes_per_second"}},
-	// Nor this one: the exporter has a row for each link (linkFamilies), the CSV of --export
-	// how many are up.
+	// Nor has DCGM this field: the exporter writes a row for each link (linkFamilies), the CSV
+	// of --export the number of links that are up.
 	{canonical.NVLinksActive, Number, false, "", []string{"nvlink_links_active"}},
 
 	{canonical.Power, Watts, false, "POWER", []string{"dcgm_power_usage", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_BOARD_POWER_WATTS"}},
@@ -90,8 +90,8 @@ var dialect = []Row{
 	{canonical.MemoryClock, Megahertz, false, "MMCLK", []string{"dcgm_memory_clock", "DCGM_FI_DEV_MEM_CLOCK"}},
 	{canonical.MemoryClock, Hertz, false, "", []string{"DCGM_FI_DEV_MEMORY_CLOCK_HERTZ"}},
 
-	// DCGM_FI_DEV_FB_USED_PERCENT is used/(total-reserved), another ratio than
-	// ours, and left out for that.
+	// DCGM_FI_DEV_FB_USED_PERCENT is left out: it is used/(total-reserved), which
+	// differs from our ratio.
 	{canonical.FramebufferUsed, MiB, false, "FBUSD", []string{"dcgm_fb_used", "DCGM_FI_DEV_FB_USED"}},
 	{canonical.FramebufferUsed, Bytes, false, "", []string{"DCGM_FI_DEV_FB_USED_BYTES"}},
 	{canonical.FramebufferFree, MiB, false, "FBFRE", []string{"dcgm_fb_free", "DCGM_FI_DEV_FB_FREE"}},
@@ -137,14 +137,14 @@ var dialect = []Row{
 	{canonical.NVLinkRecoveryEvents, Number, false, "NLLR", []string{"DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS", "DCGM_FI_DEV_NVLINK_RECOVERY_EVENT_TOTAL"}},
 	{canonical.NVLinkSymbolErrors, Number, false, "NLSYME", []string{"DCGM_FI_DEV_NVLINK_COUNT_RX_SYMBOL_ERRORS", "DCGM_FI_DEV_NVLINK_RX_SYMBOL_ERROR_TOTAL"}},
 	{canonical.NVLinkEffectiveErrors, Number, false, "NLEFE", []string{"DCGM_FI_DEV_NVLINK_COUNT_EFFECTIVE_ERRORS", "DCGM_FI_DEV_NVLINK_EFFECTIVE_ERROR_TOTAL"}},
-	// Not their raw forms, which hold mantissa and exponent in one number.
+	// Their raw forms, with mantissa and exponent in one number, are left out.
 	{canonical.NVLinkSymbolBER, Ratio, false, "NLSYMBF", []string{"DCGM_FI_DEV_NVLINK_COUNT_SYMBOL_BER_FLOAT", "DCGM_FI_DEV_NVLINK_SYMBOL_BER_RATIO"}},
 	{canonical.NVLinkEffectiveBER, Ratio, false, "NLEFBF", []string{"DCGM_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER_FLOAT", "DCGM_FI_DEV_NVLINK_EFFECTIVE_BER_RATIO"}},
 	{canonical.FabricHealth, Number, false, "FMHSUM", []string{"DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY"}},
 	{canonical.FabricError, Number, false, "FMFRC", []string{"DCGM_FI_DEV_FABRIC_MANAGER_ERROR_CODE", "DCGM_FI_DEV_FABRIC_MANAGER_ERROR"}},
 	{canonical.C2CLinks, Number, false, "C2CLC", []string{"DCGM_FI_DEV_C2C_LINK_COUNT", "DCGM_FI_DEV_C2C_LINK_QUANTITY"}},
 	{canonical.C2CInterrupts, Number, false, "C2CLNKINT", []string{"DCGM_FI_DEV_C2C_LINK_ERROR_INTR"}},
-	// dmon heads the next two with the same word, so that neither has a column.
+	// dmon gives the next two the same heading, so neither has a column.
 	{canonical.C2CReplays, Number, false, "", []string{"DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY"}},
 	{canonical.C2CReplaysBackToBack, Number, false, "", []string{"DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B"}},
 	{canonical.RecoveryAction, Number, false, "GPURECOV", []string{"DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", "DCGM_FI_DEV_GPU_RECOVERY_ACTION"}},
@@ -167,8 +167,8 @@ var dialect = []Row{
 	{canonical.ThrottledApplicationClocks, Seconds, false, "", []string{"DCGM_FI_DEV_GPU_APP_THROTTLE_SECONDS_TOTAL", "DCGM_FI_DEV_GPU_APP_CLOCKS_THROTTLE_SECONDS_TOTAL"}},
 	{canonical.ThrottledBaseClocks, Nanoseconds, false, "TAPBC", []string{"DCGM_FI_DEV_TOTAL_BASE_CLOCKS_VIOLATION"}},
 	{canonical.ThrottledBaseClocks, Seconds, false, "", []string{"DCGM_FI_DEV_GPU_BASE_THROTTLE_SECONDS_TOTAL", "DCGM_FI_DEV_GPU_BASE_CLOCKS_THROTTLE_SECONDS_TOTAL"}},
-	// The newer names of two of them have the same count (NVML defines them as one field); the
-	// others have a field of their own.
+	// Two of the newer names give the same counts as those above (NVML defines them as one
+	// field); the others are fields of their own.
 	{canonical.ThrottledPower, Nanoseconds, true, "CLKPCNS", []string{"DCGM_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP_NS"}},
 	{canonical.ThrottledSyncBoost, Nanoseconds, true, "CLKBSTNS", []string{"DCGM_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST_NS"}},
 	{canonical.ThrottledSoftwareThermal, Nanoseconds, false, "CLKSWTHNS", []string{"DCGM_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN_NS"}},

@@ -9,10 +9,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// renames lists what DCGM calls fields since 4.6, as `id, old name, new name`.
+// renames lists the fields that DCGM 4.6 renamed, as `id, old name, new name`.
 const renames = "../../testdata/dcgm-renames.tsv"
 
-// rowOf returns the row of the built-in dialect that holds a name.
+// rowOf returns the row of the built-in dialect that has a name.
 func rowOf(name string) *Row {
 	for i := range dialect {
 		if slices.Contains(dialect[i].Names, name) || dialect[i].Column == name {
@@ -22,8 +22,8 @@ func rowOf(name string) *Row {
 	return nil
 }
 
-// The vendor's renames keep field and unit, so that both names belong to one row.
-// DCGM_FI_DEV_GPU_UTIL alone got another meaning under its new name later on.
+// The vendor's renames keep field and unit, so both names belong to one row. Only the new
+// name of DCGM_FI_DEV_GPU_UTIL later got another meaning.
 func TestDialectHoldsTheVendorsRenames(t *testing.T) {
 	table, err := os.ReadFile(renames)
 	if err != nil {
@@ -36,7 +36,7 @@ func TestDialectHoldsTheVendorsRenames(t *testing.T) {
 		}
 		field := strings.Fields(line)
 		if len(field) != 3 {
-			t.Fatalf("line %q has not three fields", line)
+			t.Fatalf("line %q does not have three fields", line)
 		}
 		before, after := rowOf(field[1]), rowOf(field[2])
 		if before == nil {
@@ -60,8 +60,8 @@ func TestDialectHoldsTheVendorsRenames(t *testing.T) {
 	}
 }
 
-// The built-in rows pass what those of users must pass, and every reading that a
-// source can give is in some row.
+// The built-in rows pass the checks of users' rows, and every reading that a source can give
+// is in some row.
 func TestDialectIsSound(t *testing.T) {
 	if _, err := newRuleSet(nil); err != nil {
 		t.Fatal(err)
@@ -116,8 +116,8 @@ DCGM_FI_DEV_FB_USED{gpu="0",UUID="A"} 1
 	r.checkDropped(Report{})
 }
 
-// TestOwnNamesOfTheMemorySensor: there is none if they say 0, as under the names
-// that the dialect knows. Other sensors may be as cold.
+// TestOwnNamesOfTheMemorySensor: 0 means no sensor under the user's names too. Other sensors
+// may be that cold.
 func TestOwnNamesOfTheMemorySensor(t *testing.T) {
 	r := translated(t, Options{Rows: []Row{
 		{Field: canonical.MemoryTemperature, Unit: Celsius, Names: []string{"acme_memory"}},

@@ -27,7 +27,7 @@ func TestRatiosAtTheOvershoot(t *testing.T) {
 	}
 }
 
-// TestBeliefAtTheGigabyte: of 1 GiB in use some process must have some.
+// TestBeliefAtTheGigabyte: if 1 GiB is in use, some process must use memory.
 func TestBeliefAtTheGigabyte(t *testing.T) {
 	for used, believed := range map[float64]bool{1<<30 - 1: true, 1 << 30: false} {
 		row := make([]float64, canonical.NumFields)
@@ -39,7 +39,7 @@ func TestBeliefAtTheGigabyte(t *testing.T) {
 	}
 }
 
-// TestXIDsAtTheirEnds: codes end at 1023, and counts where not every whole number is a float.
+// TestXIDsAtTheirEnds: codes end at 1023, counts at the first whole number that floats skip.
 func TestXIDsAtTheirEnds(t *testing.T) {
 	for v, want := range map[float64]bool{0: true, 1: true, 1<<53 - 1: true, 1 << 53: false, -1: false, .5: false} {
 		if isCount(v) != want {
@@ -79,8 +79,8 @@ func TestLinksAtTheirEnd(t *testing.T) {
 	}
 }
 
-// TestBlanksOfUnits: what is stored as a float has the blanks of floats, what is a small whole
-// number those of 32 bits, and counters of bytes, joules, hertz and nanoseconds pass both.
+// TestBlanksOfUnits: floats have the blanks of floats, small whole numbers those of 32 bits, and
+// bytes, joules, hertz and nanoseconds neither.
 func TestBlanksOfUnits(t *testing.T) {
 	const int32Blank, fp64Blank, int64Blank = 2147483632, 140737488355328, 9223372036854775792
 	for list, units := range map[blanks][]Unit{

@@ -10,31 +10,31 @@ import (
 )
 
 const (
-	// cliqueFamily is the family that gives the clique of a board as its value, where the
-	// counters of the exporter do not make a label of it. The UUID of the cluster is a label
-	// alone: as a value it is not a number, and its line no exposition (seen on 4.8.2). All
-	// versions have the same name for it, so that there is nothing to render in others.
+	// cliqueFamily is the family whose value is the clique of a board, unless the exporter's
+	// counters file makes it a label. The UUID of the cluster is only ever a label: as a value
+	// it is not a number, and its line is malformed (seen on 4.8.2). The family has the same
+	// name in all versions, so there is nothing to render.
 	cliqueFamily = "DCGM_FI_DEV_FABRIC_CLIQUE_ID"
-	// cliqueColumn is how dmon heads it.
+	// cliqueColumn is its heading in dmon.
 	cliqueColumn = "FMCID"
 )
 
 // isCliqueFamily reports whether a family gives cliques, under any of its names.
 func isCliqueFamily(name string) bool { return name == cliqueFamily || name == cliqueColumn }
 
-// cliques are the samples of cliqueFamily that the topology was made of.
+// cliques are the samples of cliqueFamily that the topology was made from.
 type cliques struct {
-	values []float64 // of each device that has one, else NaN
+	values []float64 // by device, NaN if it has none
 	// count is how many samples the devices have, seen how many this reading has so far.
 	count, seen int
 }
 
-// isClique reports whether a value of cliqueFamily is the id of one.
+// isClique reports whether a value of cliqueFamily is the id of a clique.
 func isClique(v float64) bool {
 	return v >= 0 && v == math.Trunc(v) && !(int32Blanks | int64Blanks).in(v)
 }
 
-// agree reports whether a sample is what the topology was made of.
+// agree reports whether a sample matches those that the topology was made from.
 func (c *cliques) agree(device int, v float64) bool {
 	if !isClique(v) {
 		return true
@@ -43,11 +43,11 @@ func (c *cliques) agree(device int, v float64) bool {
 	return c.values[device] == v
 }
 
-// whole reports whether the reading has as many samples as the topology was made of.
+// whole reports whether the reading has as many samples as the topology was made from.
 func (c *cliques) whole() bool { return c.seen == c.count }
 
-// readCliques gives each board, in the order of a Topology, the clique that the first
-// sample of it or of an instance of it gives, unless a label does.
+// readCliques sets the clique of each board that has none from a label: to that of the first
+// sample of the board or of one of its instances. The devices are in the order of a Topology.
 func (t *Translator) readCliques(devices []canonical.Device, b *raw.Batch) {
 	c := &t.cliques
 	c.count, c.values = 0, slices.Repeat([]float64{math.NaN()}, len(devices))

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A board's fabric comes from labels of any row, and its clique from values too, of the
-// board or of an instance. As the clique changes, comes or goes, the topology does.
+// A board's fabric comes from labels of any row, and its clique also from values, of the
+// board or of an instance. The topology changes with the clique.
 func TestFabric(t *testing.T) {
 	const clique = "DCGM_FI_DEV_FABRIC_CLIQUE_ID"
 	value := func(labels, v string) string { return clique + "{" + labels + "} " + v + "\n" }
@@ -27,7 +27,7 @@ func TestFabric(t *testing.T) {
 		{value(a, "1.5") + temp(a, 40), "/"},
 		{value(a, "NaN") + temp(a, 40), "/"},
 		{value(a, "+Inf") + temp(a, 40), "/"},
-		{value(a, "00000000-0000-0000-0000-000000000001") + temp(a, 40), "/"}, // no exposition
+		{value(a, "00000000-0000-0000-0000-000000000001") + temp(a, 40), "/"}, // malformed
 		{temp(a, 40) + temp(cut, 50) + value(cut, "3"), "/ /3 /"},
 		{temp(a, 40) + temp(cut, 50), "/ / /"},
 		{temp(a, 40) + temp(cut+labelled, 50), "/ 11-22/7 11-22/7"},
@@ -42,7 +42,7 @@ func TestFabric(t *testing.T) {
 			t.Errorf("step %d: %q, want %q", i, g, step.want)
 		}
 		if r.read(step.body); r.frame.Topology != before || len(r.report.UnknownFamilies) > 0 {
-			t.Errorf("step %d: the topology changes with nothing, or %q are unknown", i, r.report.UnknownFamilies)
+			t.Errorf("step %d: the topology changes without cause, or %q are unknown", i, r.report.UnknownFamilies)
 		}
 		if n := testing.AllocsPerRun(5, func() { r.tr.Translate(&r.frame, &r.batch, &r.report) }); n != 0 {
 			t.Errorf("step %d: %v allocations", i, n)

@@ -23,8 +23,8 @@ var fuzzLabels = []string{
 	`{gpu="1",UUID="B",hpc_job="1"}`, `{gpu="1",UUID="B",hpc_job="2"}`, `{gpu="1",UUID="B",pod="p",hpc_job="2"}`, `{gpu="3",entity="GPU 3",pod="p"}`,
 }
 
-// FuzzTranslate takes two bytes and a float for each sample: which family, which
-// labels, what value. Whatever is read, the frame must stay sane.
+// FuzzTranslate takes two bytes and a float for each sample: its family, its labels and its
+// value. Whatever it reads, the frame must stay sane.
 func FuzzTranslate(f *testing.F) {
 	names := fuzzNames()
 	add := func(samples ...any) {
@@ -72,7 +72,7 @@ func FuzzTranslate(f *testing.F) {
 	})
 }
 
-// fuzzNames are all names of the dialect and some of none.
+// fuzzNames returns all names of the dialect and some unknown ones.
 func fuzzNames() []string {
 	names := []string{"DCGM_FI_DEV_NOBODY_KNOWS", "other"}
 	for i := range dialect {
@@ -96,8 +96,8 @@ func fuzzSamples(d *raw.Dict, names []string, data []byte) []raw.Sample {
 	return samples
 }
 
-// checkSane checks what holds of every frame: its order, its ranges, its levels,
-// and that each sample of a cell is either in it or counted.
+// checkSane checks what holds for every frame: its order, its ranges, its levels, and that
+// each sample of a cell is either in it or counted.
 func checkSane(t *testing.T, tr *Translator, frame *c.Frame, b *raw.Batch, report *Report) {
 	t.Helper()
 	devices := frame.Topology.Devices
@@ -130,8 +130,8 @@ func checkSane(t *testing.T, tr *Translator, frame *c.Frame, b *raw.Batch, repor
 	checkAllocations(t, tr, frame, b)
 }
 
-// checkAllocations checks that the allocations are in order and distinct, as many as
-// may be, and that the holders are those of the labels.
+// checkAllocations checks that the allocations are ordered, distinct and as many as the limit
+// allows, and that the holders are those of the labels.
 func checkAllocations(t *testing.T, tr *Translator, frame *c.Frame, b *raw.Batch) {
 	t.Helper()
 	type hold struct {
@@ -177,9 +177,9 @@ func checkAllocations(t *testing.T, tr *Translator, frame *c.Frame, b *raw.Batch
 	}
 }
 
-// heldRow is the device that the workload of a variant holds, -1 for none: that of the row,
-// unless a board's row tells of a MIG device. Then it is the one instance of the board, of
-// that profile if one is told, of which rows tell one UUID.
+// heldRow returns the device that the workload of a variant holds, -1 for none: that of the
+// row, unless a board's row names a MIG device. Then it is the board's only instance, with that
+// profile if one is given, if all such rows give the same UUID.
 func heldRow(tr *Translator, frame *c.Frame, b *raw.Batch, id int32) int {
 	v, row := &tr.variants[id], int(tr.positions[id].row)
 	if v.Instance != "" || v.claimed == (claimedMIG{}) {
@@ -207,8 +207,8 @@ func heldRow(tr *Translator, frame *c.Frame, b *raw.Batch, id int32) int {
 	return held
 }
 
-// checkCounts counts the cells that samples reach again, by names and labels,
-// and compares the sum of what was dropped with that of what could be.
+// checkCounts counts anew, by names and labels, the cells that samples reach, and compares the
+// sum of dropped values with the possible ones.
 func checkCounts(t *testing.T, tr *Translator, b *raw.Batch, report *Report) {
 	t.Helper()
 	cells := map[string]bool{}
@@ -248,7 +248,7 @@ func checkCounts(t *testing.T, tr *Translator, b *raw.Batch, report *Report) {
 	for _, n := range report.Dropped {
 		total += n
 	}
-	// The open unit is settled later and may drop more.
+	// The unit of percentOrRatio is settled later and may drop more.
 	if report.DroppedSeries != series || total < bad || total > bad+uint64(len(tr.topology.Devices)) {
 		t.Errorf("%d series and %d values dropped, want %d and %d", report.DroppedSeries, total, series, bad)
 	}

@@ -6,13 +6,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// exporterHelp are the HELP texts of dcgm-exporter's own counters files by the names of
+// exporterHelp has the HELP texts of dcgm-exporter's counters files, by the names of
 // 4.8: etc/default-counters.csv and etc/dcp-metrics-included.csv of release 4.8.2
-// (https://github.com/NVIDIA/dcgm-exporter, Apache-2.0), the lines included that are
-// commented out there. Those of 2.x, 3.x and of etc/1.x-compatibility-metrics.csv say the
-// same of the same field, except for units that were wrong and have been mended since:
-// throttling in us, activity in %, PCIe as a count. Ours say what is true in each version.
-// The files of 4.9 have other names and units.
+// (https://github.com/NVIDIA/dcgm-exporter, Apache-2.0), including lines that are
+// commented out there. The files of 2.x and 3.x and etc/1.x-compatibility-metrics.csv say
+// the same of each field, except for wrong units, since corrected: throttling in us,
+// activity in %, PCIe as a count. These texts are right for each version. The files of 4.9
+// have other names and units.
 var exporterHelp = map[string]string{
 	"DCGM_FI_DEV_SM_CLOCK":                 "SM clock frequency (in MHz).",
 	"DCGM_FI_DEV_MEM_CLOCK":                "Memory clock frequency (in MHz).",
@@ -70,7 +70,7 @@ var exporterHelp = map[string]string{
 	"DCGM_FI_PROF_PCIE_RX_BYTES":      "The rate of data received over the PCIe bus - including both protocol headers and data payloads - in bytes per second.",
 }
 
-// unitWords are the words of a unit in HELP.
+// unitWords describe each unit in HELP.
 var unitWords = map[Unit]string{
 	Ratio:           " (ratio, 0 to 1)",
 	Percent:         " (in %)",
@@ -89,11 +89,11 @@ var unitWords = map[Unit]string{
 	Number:          "",
 }
 
-// renderedMark ends a HELP text of kpulse-proxy, so that it is not mistaken for the exporter's
-// text, which is evidence of its version.
+// renderedMark ends kpulse-proxy's own HELP texts, so that they are not mistaken for the
+// exporter's, which are evidence of its version.
 const renderedMark = "; rendered by kpulse-proxy."
 
-// help returns the HELP text of a quantity in v: the exporter's own where that is known.
+// help returns the HELP text of a quantity in v: the exporter's own if it is known.
 func (q *quantity) help(v Version) string {
 	if own, ok := exporterHelp[q.worded[V48].name]; ok && v != V49 {
 		return own

@@ -40,8 +40,8 @@ const (
 	roleOldPod
 	roleOldContainer
 	roleHPCJob
-	roleClaimedProfile // of a MIG device that the workload has by a claim
-	roleClaimedUUID    // of the same
+	roleClaimedProfile // of a MIG device that the workload holds through a claim
+	roleClaimedUUID    // of that device
 
 	// What the pod belongs to: see owners.
 	roleJobSet
@@ -62,9 +62,9 @@ const (
 // values are the labels of a row by role, "" if a label is absent or blank.
 type values [numRoles]string
 
-// labelNames gives the role of each label, by its name in lower case: over the
-// versions the same label was Hostname and hostname, UUID and uuid. Rows of links
-// and, since 4.9, of GPUs spell some words out.
+// labelNames gives the role of each label, by its name in lower case: versions differ in
+// case, as in Hostname and hostname, UUID and uuid. Rows of links and, since 4.9, of GPUs
+// spell some words out.
 var labelNames = map[string]role{
 	"gpu":                           roleGPU,
 	"uuid":                          roleUUID,
@@ -103,8 +103,8 @@ var labelNames = map[string]role{
 	"dra_mig_profile":     roleClaimedProfile,
 	"dra_mig_device_uuid": roleClaimedUUID,
 
-	// Labels of pods that --kubernetes-enable-pod-labels copies, with _ for all
-	// that no label name may hold.
+	// Labels of pods that --kubernetes-enable-pod-labels copies, with _ for each
+	// character that label names do not allow.
 	"jobset_sigs_k8s_io_jobset_name":      roleJobSet,
 	"leaderworkerset_sigs_k8s_io_name":    roleLeaderWorkerSet,
 	"ray_io_cluster":                      roleRayCluster,
@@ -119,42 +119,43 @@ var labelNames = map[string]role{
 	"pod_template_hash":                   rolePodTemplateHash,
 }
 
-// exportedPrefix is the prefix that Prometheus adds to a label that its target also has: the
-// plain one beside it is the target's.
+// exportedPrefix is the prefix that Prometheus adds to a scraped label if the target has one
+// of that name. The label without the prefix is then the target's.
 const exportedPrefix = "exported_"
 
-// podUIDLabel is on the rows of pods where dcgm-exporter looks at their processes.
+// podUIDLabel is on the rows of pods if dcgm-exporter looks up their processes.
 const podUIDLabel = "pod_uid"
 
-// variant is the device and the allocation in the labels of a row. Rows of one device may differ
-// in it, and rows that differ only in other labels share one.
+// variant is the device and the allocation in the labels of a row. Rows of one device may have
+// different variants; rows that differ only in other labels share one.
 type variant struct {
 	canonical.Device
 	// allocation is the row's allocation, without the index of its device. It has no Workload if
 	// the device is free.
 	allocation canonical.Allocation
 	claimed    claimedMIG
-	// exported is set where Prometheus renamed the pod of the row, and target where the
-	// row has been through a Prometheus and its pod has the plain name.
+	// exported is set if Prometheus renamed the pod label of the row; target, if the row has
+	// been through a Prometheus that did not.
 	exported, target bool
-	// nameless is set where the exporter could not learn the UID of the row's pod, by which
-	// it knows its processes.
+	// nameless is set if the exporter did not learn the UID of the row's pod, which it needs
+	// to find the pod's processes.
 	nameless bool
 	// over is the loss caused by a label that is longer than allowed.
 	over excess
 }
 
-// isAllocated reports whether the row is of a workload. Once Prometheus renamed the pod of
-// one row of a reading, a plain pod is that of the exporter, and its device is free.
+// isAllocated reports whether the row is of a workload. If Prometheus renamed the pod label of
+// any row of a reading, a pod label without the prefix names the exporter's own pod, and the
+// device is free.
 func (t *Translator) isAllocated(v *variant) bool {
 	ofExporter := t.relabelled && v.target && v.allocation.Job == ""
 	return v.allocation.Workload != canonical.Workload{} && !ofExporter
 }
 
-// The variant of rows that belong to no device.
+// The variants of rows that belong to no device.
 const (
 	noDevice  = -1
-	longLabel = -2 // by a label that is longer than Options.MaxLabelValue: see excessDevice
+	longLabel = -2 // because a label is longer than Options.MaxLabelValue: see excessDevice
 )
 
 // resolve returns the variant of a label block. Each block is parsed here, once.
@@ -181,9 +182,9 @@ func (t *Translator) resolve(d *raw.Dict, block uint32) int32 {
 	return id
 }
 
-// valuesOf returns labels by role. Of labels with the same role the first that is not
-// blank counts: the exporter writes its own in front of those of pods. One that Prometheus
-// renamed goes first.
+// valuesOf returns labels by role. Of several labels with one role, the first that is not
+// blank counts, since the exporter writes its own labels before those of pods. Labels that
+// Prometheus renamed take precedence.
 func valuesOf(labels []raw.Label) (row values) {
 	var exported values
 	for _, l := range labels {
@@ -202,7 +203,7 @@ func valuesOf(labels []raw.Label) (row values) {
 	return row
 }
 
-// placeOf is roleOf for a name that may be one that Prometheus renamed.
+// placeOf is roleOf for a name that Prometheus may have renamed.
 func placeOf(name string) (r role, renamed, known bool) {
 	if n := len(exportedPrefix); len(name) > n && strings.EqualFold(name[:n], exportedPrefix) {
 		r, known = roleOf(name[n:])
@@ -212,8 +213,8 @@ func placeOf(name string) (r role, renamed, known bool) {
 	return r, false, known
 }
 
-// describe makes a variant of labels, and a note of those that are longer than allowed, if
-// any is; ok is false if they are of no device.
+// describe returns the variant that labels describe, and a note if any is longer than
+// allowed; ok is false if they belong to no device.
 func (t *Translator) describe(labels []raw.Label) (v variant, long *canonical.Note, ok bool) {
 	row := valuesOf(labels)
 	if row[roleNoDevice] != "" || row[roleNVLink] != "" || row[roleGPU] == "" || row[roleUUID] == "" && row[roleEntity] == "" {
@@ -254,8 +255,8 @@ func (t *Translator) deviceOf(row *values) canonical.Device {
 	return d
 }
 
-// ownHostname returns a hostname, "" if it is no machine's: an exporter that is told to ask
-// the host engine of localhost takes that for the name of the node.
+// ownHostname returns a hostname, or "" for a name of the loopback interface: an exporter that
+// queries the host engine of localhost takes that for the name of the node.
 func ownHostname(hostname string) string {
 	if canonical.NamesLoopback(hostname) {
 		return ""
@@ -281,16 +282,15 @@ func roleOf(name string) (role, bool) {
 	return r, ok
 }
 
-// isBlank reports whether a label's value is no value: empty, one of the vendor's
-// blank strings (<<<NULL>>>, <<<NOT_FOUND>>>, <<<NOT_SUPPORTED>>>, <<<NOT_PERM>>>),
-// or what dcgm-exporter writes instead on some rows.
+// isBlank reports whether a label has no value: it is empty, one of the vendor's blank
+// strings (<<<NULL>>>, <<<NOT_FOUND>>>, <<<NOT_SUPPORTED>>>, <<<NOT_PERM>>>), or the
+// text that dcgm-exporter writes instead on some rows.
 func isBlank(value string) bool {
 	return value == "" || value == "SKIPPING DCGM VALUE" ||
 		strings.HasPrefix(value, "<<<") && strings.Contains(value, ">>>")
 }
 
-// cloneDevice copies the strings of d, so that it does not keep alive the blocks
-// they are parts of.
+// cloneDevice copies the strings of d, which would otherwise keep whole label blocks alive.
 func cloneDevice(d canonical.Device) canonical.Device {
 	for _, s := range []*string{&d.Hostname, &d.GPU, &d.UUID, &d.Instance, &d.Profile, &d.Model, &d.Name, &d.PCIBusID, &d.Driver, &d.Cluster, &d.Clique} {
 		*s = strings.Clone(*s)

@@ -9,28 +9,28 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// linkFamilies give 1 for a link that is up and 0 for one that is not, each link in a row
-// of its own with the label nvlink: what they are called up to 4.8, and from 4.9 on. Like
-// all rows of links they are not rendered in other versions. 4.8.2 leaves out the row of
-// link 0: 17 rows where all of 18 links are up (seen on GB300).
+// linkFamilies are the names, up to 4.8 and from 4.9 on, of the family that gives 1 for a
+// link that is up and 0 for one that is not. Each link has a row, with the label nvlink.
+// Rows of links are not rendered in other versions. 4.8.2 omits the row of link 0: it writes
+// 17 rows if all 18 links are up (seen on GB300).
 var linkFamilies = []string{"DCGM_FI_DEV_NVLINK_GET_STATE", "DCGM_FI_DEV_NVLINK_LINK_STATUS"}
 
-// maxLinks bounds the numbers of links: a board with NVLink 5 has 18.
+// maxLinks bounds link numbers: a board with NVLink 5 has 18 links.
 const maxLinks = 64
 
-// linkRow is the board and link that a label block is of.
+// linkRow is the board and link of a label block.
 type linkRow struct {
-	board  int32 // in the topology, below 0 for none
+	board  int32 // index in the topology, below 0 for none
 	number uint8
 }
 
-// links counts those that are up.
+// links counts the links that are up.
 type links struct {
-	families []uint32            // the ids of those of linkFamilies that the Dict has
-	topology *canonical.Topology // that the blocks are of
-	blocks   []linkRow           // of each label block
+	families []uint32            // the ids of linkFamilies in the Dict
+	topology *canonical.Topology // that blocks refers to
+	blocks   []linkRow           // by label block
 
-	told, up []uint64 // of each device, a bit for each link
+	told, up []uint64 // by device, a bit for each link
 }
 
 // learn notes the id of a family.
@@ -41,7 +41,7 @@ func (l *links) learn(id uint32, name string) {
 }
 
 // countLinks fills in the number of active links of each board, if the source reports links. Of
-// several rows of one link the first counts.
+// several rows of one link, the first counts.
 func (t *Translator) countLinks(dst *canonical.Frame, b *raw.Batch) {
 	l := &t.links
 	if len(l.families) == 0 {
@@ -71,7 +71,7 @@ func (t *Translator) countLinks(dst *canonical.Frame, b *raw.Batch) {
 	}
 }
 
-// placeLinks finds the board in the topology of each row of a link.
+// placeLinks finds the board of each row of a link in the topology.
 func (t *Translator) placeLinks(d *raw.Dict) {
 	l := &t.links
 	if l.topology != t.topology {

@@ -15,7 +15,7 @@ func rowOfLink(family, uuid string, link int, value string) string {
 		family, link, uuid, value)
 }
 
-// Rows of links make the count of those that are up, and no device.
+// Rows of links give the count of links that are up, and no device.
 func TestLinksUp(t *testing.T) {
 	const state, status = "DCGM_FI_DEV_NVLINK_GET_STATE", "DCGM_FI_DEV_NVLINK_LINK_STATUS"
 	all := ""

@@ -9,26 +9,25 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// excess is the loss caused by a label that is longer than Options.MaxLabelValue, the least
-// first. A GPU is lost only if it cannot be told from others without the label.
+// excess is what a label longer than Options.MaxLabelValue costs, in ascending order. A GPU is
+// lost only if it cannot be told from others without the label.
 type excess uint8
 
 const (
 	excessNone   excess = iota
-	excessValue         // its value: what it describes is not known
-	excessHolder        // the name of the holder: who it is cannot be told, that there is one can
-	excessDevice        // the sample: which device it is of is not known
+	excessValue         // its value
+	excessHolder        // the name of the holder, but not that there is one
+	excessDevice        // the sample, whose device is not known
 )
 
-// excessWords end a note about each.
+// excessWords end the note about each excess.
 var excessWords = [...]string{
 	excessValue:  "it is left out",
 	excessHolder: "the holder of this GPU is not named",
 	excessDevice: "its GPU is left out",
 }
 
-// excessOf is the loss for each role. For roles that are not listed it matters only whether a row
-// has the label.
+// excessOf is the excess of each role. It is none if only the presence of the label matters.
 var excessOf = func() (costs [numRoles]excess) {
 	for r := range numRoles {
 		costs[r] = excessValue
@@ -45,9 +44,9 @@ var excessOf = func() (costs [numRoles]excess) {
 	return costs
 }()
 
-// shorten takes the values that are longer than allowed out of a row, and returns what they
-// cost, and a note of the first that costs that much. The name of a holder is replaced by a
-// digest, so that two holders stay two.
+// shorten removes values that are longer than allowed from a row. It returns the highest cost,
+// and a note about the first value with that cost. The name of a holder is replaced by a
+// digest, so that two holders stay distinct.
 func (t *Translator) shorten(row *values, labels []raw.Label) (over excess, note *canonical.Note) {
 	if t.maxLabelValue == 0 {
 		return excessNone, nil
@@ -71,7 +70,7 @@ func (t *Translator) shorten(row *values, labels []raw.Label) (over excess, note
 	return over, note
 }
 
-// labelOf is the name of the label with that role and value.
+// labelOf returns the name of the label with that role and value.
 func labelOf(wanted role, value string, labels []raw.Label) string {
 	for _, l := range labels {
 		if r, _, known := placeOf(l.Name); known && r == wanted && l.Value == value {
@@ -81,7 +80,7 @@ func labelOf(wanted role, value string, labels []raw.Label) string {
 	return ""
 }
 
-// skip counts a sample of a block that no device is read from.
+// skip counts a sample of a block that belongs to no device.
 func (t *Translator) skip(block int32, s *raw.Sample, rep *Report) {
 	if block == longLabel {
 		t.countLong(s, rep)

@@ -9,8 +9,8 @@ import (
 	c "github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestLongLabels: what a label that is longer than allowed costs, by which it is. Each row
-// stands beside one of another GPU, which loses nothing.
+// TestLongLabels checks what each label costs if it is longer than allowed. Beside each row is
+// one of another GPU, which loses nothing.
 func TestLongLabels(t *testing.T) {
 	const limit = 16
 	over, fits := strings.Repeat("x", limit+1), strings.Repeat("x", limit)
@@ -58,13 +58,13 @@ func TestLongLabels(t *testing.T) {
 				t.Errorf("the label is kept: %s", text)
 			}
 			if tt.note != "" && !strings.Contains(tt.note, "ray") && len(set.Allocations) > 0 {
-				t.Errorf("a holder that cannot be told is told as %+v", set.Allocations)
+				t.Errorf("a holder without a name is given as %+v", set.Allocations)
 			}
 		})
 	}
 }
 
-// TestLongLabelGoes: what it cost comes back, and nothing is noted any more.
+// TestLongLabelGoes: once the label is short, its cost and its note are gone.
 func TestLongLabelGoes(t *testing.T) {
 	over := temp(`gpu="0",UUID="GPU-0",pod="0123456789"`, 40)
 	r := newReader(t, Options{MaxLabelValue: 8})

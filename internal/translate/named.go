@@ -6,17 +6,15 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// lostFamily is the family that our local sources give, with 1, of each board that they
-// name and cannot read (dcgm.Lost).
+// lostFamily is 1 for each board that a local source knows and cannot read (dcgm.Lost).
 const lostFamily = "gpu_lost"
 
-// isNaming reports whether the samples of a family name devices and are no evidence that
-// these are there: those of what the exporter counts by itself, and those of lost boards.
+// isNaming reports whether the samples of a family name devices without showing that they are
+// there: the families that the exporter counts by itself, and lostFamily.
 func isNaming(name string) bool { return isCounted(name) || name == lostFamily }
 
-// absent returns the boards that the variants name and that are not among devices: the
-// source knows them and has no reading of them. If it reads no device at all, that says
-// nothing about any.
+// absent returns the boards that the variants name and devices lacks: the source knows them
+// and has no reading of them. If it reads no device at all, no board counts as absent.
 func (t *Translator) absent(naming []int32, devices []canonical.Device) []canonical.Device {
 	if len(naming) == 0 || len(devices) == 0 {
 		return nil
@@ -37,7 +35,7 @@ func (t *Translator) absent(naming []int32, devices []canonical.Device) []canoni
 	return boards[:t.room(devices, boards)]
 }
 
-// room returns how many of the boards there is room for beside the devices.
+// room returns how many of the boards fit beside the devices within Options.MaxDevices.
 func (t *Translator) room(devices, boards []canonical.Device) int {
 	if t.maxDevices <= 0 {
 		return len(boards)

@@ -2,19 +2,18 @@ package translate
 
 import "slices"
 
-// Native is how `dcgmi dmon` gives the reading of a family of the exporter.
+// Native is how `dcgmi dmon` prints the reading of an exporter's family.
 type Native struct {
-	// Column is the short name by which it heads the numbers, "" if it has none.
+	// Column is the heading of its numbers, "" if dmon does not print it.
 	Column string
 	// A number n of the column is n × Times / Per of the family.
 	Times, Per float64
-	// Ambiguous is set where there is no column because nothing tells the family's unit.
+	// Ambiguous is set if there is no column because the family's unit is unknown.
 	Ambiguous bool
 }
 
-// NativeOf returns how dmon gives a family, in any unit. If the name does not
-// imply the unit, the family's HELP text and the names of the other families may show
-// it.
+// NativeOf returns how dmon prints a family, in any unit. If the name does not imply the
+// family's unit, its HELP text and the names of the other families may show it.
 func NativeOf(family, help string, beside []string) Native {
 	row := firstRow(func(r *Row) bool { return slices.Contains(r.Names, family) })
 	if row == nil {
@@ -35,7 +34,7 @@ func NativeOf(family, help string, beside []string) Native {
 	return Native{Column: of.Column, Times: from.times * to.per, Per: from.per * to.times}
 }
 
-// firstRow returns the first row of the dialect that is, nil for none.
+// firstRow returns the first row of the dialect that satisfies is, or nil.
 func firstRow(is func(*Row) bool) *Row {
 	for i := range dialect {
 		if is(&dialect[i]) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestNativeReadsAlike: a number of dmon, and what it is turned into for a family, are read
-// as the same value.
+// TestNativeReadsAlike: a number of dmon, and its conversion for a family, are read as the
+// same value.
 func TestNativeReadsAlike(t *testing.T) {
 	rules, err := newRuleSet(nil)
 	if err != nil {
@@ -38,6 +38,6 @@ func TestNativeReadsAlike(t *testing.T) {
 		t.Errorf("%d families in other units", converted)
 	}
 	if n := NativeOf("DCGM_FI_DEV_WARP_DRIVE", "", nil); n.Column != "" {
-		t.Errorf("a family that is none: %+v", n)
+		t.Errorf("an unknown family: %+v", n)
 	}
 }

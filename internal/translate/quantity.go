@@ -7,15 +7,15 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// quantity is one reading of the exporter in all dialects: the rows that give it in other names
-// and units. Rows of one canonical.Field are of several quantities if one is a substitute for the
-// other.
+// quantity is one reading of the exporter in all dialects: the rows that give it under various
+// names and in various units. Rows of one canonical.Field are different quantities if one is a
+// substitute for the other.
 type quantity struct {
 	field  canonical.Field
 	worded [numVersions]wording
 }
 
-// wording is how a version gives a quantity. The name is "" if it has none.
+// wording is a version's name and unit for a quantity. The name is "" if it has none.
 type wording struct {
 	name string
 	unit Unit
@@ -27,19 +27,19 @@ const (
 	newPrefix = "DCGM_"
 )
 
-// newQuantities turns the dialect table around. ofRow has the index of each row's
-// quantity.
+// newQuantities groups the rows of the dialect table by quantity. ofRow has the index of
+// each row's quantity.
 //
-// The order of a row's names, and of a field's rows, tells the versions: V1 has the
+// The order of a row's names, and of a field's rows, shows the versions: V1 has the
 // first lower-case name, V2 and V48 the first upper-case one, and V49 the last of a
-// row that was only renamed, or the first of the row with the base unit. What versions
-// has names for is an exception.
+// row that was only renamed, or the first of the row with the base unit. The names in
+// versions are exceptions.
 func newQuantities() (list []quantity, ofRow []int) {
 	at := map[canonical.Field]int{}
 	for i := range dialect {
 		row := &dialect[i]
 		n, known := at[row.Field]
-		// A substitute is another quantity, except for the family whose unit has to be found out.
+		// A substitute is another quantity, except for the family whose unit varies.
 		standsIn := row.Fallback && row.Unit != percentOrRatio
 		if !known || standsIn {
 			n = len(list)
@@ -59,7 +59,7 @@ func newQuantities() (list []quantity, ofRow []int) {
 	return list, ofRow
 }
 
-// add takes the wordings of a row.
+// add adds the wordings of a row.
 func (q *quantity) add(row *Row) {
 	var modern []string
 	for _, name := range row.Names {
@@ -89,7 +89,7 @@ func (q *quantity) add(row *Row) {
 func NamesIn(v Version, families []string) (names []string) {
 	rules, err := newRuleSet(nil)
 	if err != nil {
-		return nil // a test holds the dialect
+		return nil // tests rule this out
 	}
 	for _, family := range families {
 		rule := rules.byName[family]

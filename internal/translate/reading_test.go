@@ -12,7 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// readings are what a row of a frame is expected to hold, and nothing else.
+// readings are all that a row of a frame is expected to have.
 type readings map[canonical.Field]float64
 
 // reader reads expositions one after the other, as a source would.
@@ -89,8 +89,8 @@ func (r *reader) checkDevices(want ...canonical.Device) {
 	}
 }
 
-// checkHolds compares the whole list of allocations, and the numbers of holders
-// with those that it gives.
+// checkHolds compares the whole list of allocations, and the numbers of holders that follow
+// from it.
 func (r *reader) checkHolds(want ...canonical.Allocation) {
 	r.t.Helper()
 	if got := r.frame.AllocationSet.Allocations; !slices.Equal(got, want) {
@@ -114,8 +114,7 @@ func (r *reader) checkDropped(want Report) {
 	}
 }
 
-// dropped makes the counts in the order blank, not finite, out of range, unit
-// unknown.
+// dropped returns counts, in the order blank, not finite, out of range, unit unknown.
 func dropped(blank, notFinite, outOfRange, unitUnknown uint64) [canonical.NumDropReasons]uint64 {
 	var d [canonical.NumDropReasons]uint64
 	d[canonical.DropBlank], d[canonical.DropNotFinite] = blank, notFinite
@@ -123,16 +122,15 @@ func dropped(blank, notFinite, outOfRange, unitUnknown uint64) [canonical.NumDro
 	return d
 }
 
-// TestClockEventsOfInstancesAddUp: the largest of two masks would deny what the
-// other one says.
+// TestClockEventsOfInstancesAddUp: the largest of two masks would lack the bits of the other.
 func TestClockEventsOfInstancesAddUp(t *testing.T) {
 	r := translated(t, Options{}, "DCGM_FI_DEV_CLOCKS_EVENT_REASONS{gpu=\"0\",UUID=\"GPU-a\",GPU_I_ID=\"1\"} 36\n"+
 		"DCGM_FI_DEV_CLOCKS_EVENT_REASONS{gpu=\"0\",UUID=\"GPU-a\",GPU_I_ID=\"2\"} 128\n")
 	r.checkRow(0, readings{canonical.ClockEvents: 36 + 128})
 }
 
-// TestStaleSamplesAreAbsent: what a sample says of an earlier time is no reading,
-// and one just as old as Prometheus still takes is.
+// TestStaleSamplesAreAbsent: a sample further from the reading than Prometheus' lookback is
+// absent; one exactly that far is not.
 func TestStaleSamplesAreAbsent(t *testing.T) {
 	at := time.UnixMilli(1_000_000_000_000)
 	for stamp, fresh := range map[string]bool{

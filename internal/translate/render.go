@@ -8,9 +8,9 @@ import (
 )
 
 // Render fills dst with the reading that Translate last turned into frame, under the names of
-// Options.Compat, and reports whether there are any. A row of the source gives a row in
-// each version, so that shares of workloads, instances and jobs do not change.
-// Values that Translate drops are left out; a value that it clamps is the end of its range.
+// Options.Compat, and reports whether there are any. Each row of the source gives a row in
+// each version, so the shares of workloads, instances and jobs do not change.
+// Values that Translate drops are left out; those that it clamps are the end of their range.
 // While no family or label block is new, it allocates nothing.
 func (t *Translator) Render(dst *Rendition, frame *canonical.Frame, b *raw.Batch) bool {
 	c := t.compat
@@ -28,13 +28,13 @@ func (t *Translator) Render(dst *Rendition, frame *canonical.Frame, b *raw.Batch
 	return true
 }
 
-// find adds all series that there could be to dst, and marks the families that the source
-// serves itself. It goes by groups of samples of one family, as exporters write them.
+// find adds all possible series to dst, and marks the families that the source itself
+// serves. It reads groups of samples of one family, as exporters write them.
 func (t *Translator) find(dst *Rendition, b *raw.Batch) {
 	c := t.compat
 	clear(c.read)
 	c.groups = c.groups[:0]
-	all := b.Chosen == nil // of the source's families are served
+	all := b.Chosen == nil // all families of the source are served
 	for _, name := range b.Families {
 		if own, ok := c.byName[name]; ok && !c.whole {
 			dst.given[own] = true
@@ -64,9 +64,9 @@ func (t *Translator) find(dst *Rendition, b *raw.Batch) {
 	}
 }
 
-// readGroup adds the SI values of the samples of b within a range, all of one family, to
-// dst, NaN for those that are of no device or stale. It returns where they begin. The
-// stamps are theirs.
+// readGroup adds the SI values of a range of b's samples, all of one family, to dst: NaN for
+// those that are stale or of no device. It returns the index of the first value. stamps are
+// the timestamps of these samples.
 func (t *Translator) readGroup(dst *Rendition, b *raw.Batch, from, to int, stamps []raw.Stamp, at rows) int {
 	begun := len(dst.values)
 	dst.values = slices.Grow(dst.values, to-from)[:begun+to-from]
@@ -101,7 +101,7 @@ func (t *Translator) readGroup(dst *Rendition, b *raw.Batch, from, to int, stamp
 	return begun
 }
 
-// findDerived adds what the source has no sample of.
+// findDerived adds the derived readings that the source has no sample of.
 func (t *Translator) findDerived(dst *Rendition, frame *canonical.Frame) {
 	c := t.compat
 	for _, d := range c.derived {
@@ -126,7 +126,7 @@ func (t *Translator) findDerived(dst *Rendition, frame *canonical.Frame) {
 	}
 }
 
-// deviceAt returns the index of the device that a label block is of, below 0 for none.
+// deviceAt returns the index of the device of a label block, below 0 for none.
 func (t *Translator) deviceAt(block uint32) int32 {
 	if variant := t.blocks[block]; variant >= 0 {
 		return t.positions[variant].row
@@ -134,7 +134,7 @@ func (t *Translator) deviceAt(block uint32) int32 {
 	return noDevice
 }
 
-// add adds a group, as series of each of families, to dst. Families in SI share its
+// add adds a group to dst as series of each of families. Families in SI share the group's
 // values.
 func (c *compat) add(dst *Rendition, g *group, families []int) {
 	for _, family := range families {
@@ -149,8 +149,8 @@ func (c *compat) add(dst *Rendition, g *group, families []int) {
 	}
 }
 
-// arrange puts the runs that were found into dst, family by family, without those that
-// the source serves itself.
+// arrange puts the runs found into dst, family by family, without the families that the
+// source itself serves.
 func (c *compat) arrange(dst *Rendition) {
 	clear(c.counts)
 	for _, r := range c.runs {
@@ -171,7 +171,7 @@ func (c *compat) arrange(dst *Rendition) {
 	}
 }
 
-// unify leaves out series that a family already has: the first is kept.
+// unify drops duplicate series of a family and keeps the first.
 func (c *compat) unify(dst *Rendition) {
 	for from, to := 0, 0; from < len(dst.runs); from = to {
 		f := dst.runs[from].family
@@ -184,8 +184,8 @@ func (c *compat) unify(dst *Rendition) {
 	}
 }
 
-// part gives the runs of a family, of a version, values of their own, without those of
-// series that came before.
+// part gives the runs of one family, in version v, their own copies of the values, without
+// those of series that came before.
 func (c *compat) part(dst *Rendition, runs []run, v Version) {
 	c.begin(len(dst.blocks[v]))
 	for i := range runs {
@@ -202,8 +202,7 @@ func (c *compat) part(dst *Rendition, runs []run, v Version) {
 	}
 }
 
-// findHeaders marks the families of which the source has HELP lines, perhaps without a
-// sample.
+// findHeaders marks the families that have HELP lines in the source, even without a sample.
 func (c *compat) findHeaders(dst *Rendition, d *raw.Dict) {
 	for id := range c.families {
 		if at := c.families[id].own; at >= 0 {
@@ -212,7 +211,7 @@ func (c *compat) findHeaders(dst *Rendition, d *raw.Dict) {
 	}
 }
 
-// nameServed updates c.served, which is a slice of its own once it changes.
+// nameServed updates c.served, with a new slice for each change.
 func (c *compat) nameServed(dst *Rendition) {
 	changed := false
 	for f := range c.serves {
@@ -232,8 +231,8 @@ func (c *compat) nameServed(dst *Rendition) {
 	slices.Sort(c.served)
 }
 
-// Rendered returns the names, sorted, of the families that the latest Rendition has
-// series of. The slice does not change any more.
+// Rendered returns the sorted names of the families with series in the latest Rendition.
+// The slice is never modified.
 func (t *Translator) Rendered() []string {
 	if t.compat == nil {
 		return nil

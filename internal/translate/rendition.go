@@ -12,21 +12,21 @@ import (
 // its memory; until it is filled again, any goroutine may read it. It
 // implements canonical.Families.
 type Rendition struct {
-	families []renderedFamily // of the Translator, never written to
-	blocks   [][]string       // of each version, the text between name and value by id
+	families []renderedFamily // the Translator's, never written to
+	blocks   [][]string       // by version and id: the text between name and value
 	rows     rowsRead
-	values   []float64 // in the unit of the families that have them, NaN for none
+	values   []float64 // in the units of their families, NaN for none
 	runs     []run     // of series, family by family
-	ends     []int     // of each family, in runs
-	given    []bool    // of each family: the source has samples of it
-	begun    []bool    // of each family: its text has lines of it
+	ends     []int     // by family: where its runs end
+	given    []bool    // by family: the source has samples of it
+	begun    []bool    // by family: the source's text has lines of it
 }
 
 // renderedFamily is a family of one version.
 type renderedFamily struct {
 	name, header string
 	version      Version
-	// rule turns the family's numbers into SI, and write back.
+	// rule converts the family's numbers to SI and back.
 	rule *rule
 }
 
@@ -35,24 +35,24 @@ func (f *renderedFamily) has(v float64) bool {
 	return canonical.Given(v) && !f.rule.blanks.in(v)
 }
 
-// run is series of a family: rows of the source, and where in Rendition.values the values
-// of these begin.
+// run is consecutive series of a family: rows of the source, and the index in
+// Rendition.values of their first value.
 type run struct {
 	family int
 	rows   rows
 	values int
 }
 
-// Len returns how many families there can be, empty ones included. It depends only on the
-// program: a number means the same family in all Renditions.
+// Len returns the number of possible families, empty ones included. A number means the same
+// family in all Renditions.
 func (r *Rendition) Len() int { return len(r.families) }
 
 // Begun reports whether the text of the source itself has lines of a family.
 func (r *Rendition) Begun(family int) bool { return r.begun[family] }
 
-// AppendFamily appends the series of a family, behind its HELP and TYPE lines if header
-// is set. Devices that are not shown have none, and without a series nothing is
-// appended. It may be called from any goroutine.
+// AppendFamily appends the series of a family, after its HELP and TYPE lines if header is
+// set. It leaves out devices that are not shown, and appends nothing if no series is left. It
+// may be called from any goroutine.
 func (r *Rendition) AppendFamily(dst []byte, family int, header bool, shown func(device int) bool) []byte {
 	f := &r.families[family]
 	name, blocks := f.name, r.blocks[f.version]

@@ -45,7 +45,7 @@ func TestSteadyRenditionAllocatesNothing(t *testing.T) {
 	}
 }
 
-// What is rendered of single samples.
+// TestRendering renders single samples.
 func TestRendering(t *testing.T) {
 	const labels = `gpu="0",UUID="GPU-0"`
 	for name, test := range map[string]struct {
@@ -98,7 +98,7 @@ func TestRendering(t *testing.T) {
 	}
 }
 
-// A sample whose own timestamp is of another day is no reading, and not rendered.
+// A sample with an old timestamp of its own is no reading, and is not rendered.
 func TestOldSamplesAreNotRendered(t *testing.T) {
 	for age, want := range map[time.Duration]int{time.Minute: 1, time.Hour: 0} {
 		r := translated(t, Options{Compat: []Version{V48}}, `DCGM_FI_DEV_GPU_TEMP_CELSIUS{gpu="0",UUID="GPU-0"} 40 1000000`)
@@ -112,8 +112,8 @@ func TestOldSamplesAreNotRendered(t *testing.T) {
 	}
 }
 
-// TestRenderedHelp: the exporter's own HELP stands on families of its counters files, up to
-// 4.8, and ours, which says so, on all others.
+// TestRenderedHelp: families of the exporter's counters files, up to 4.8, have its HELP; all
+// others have ours, which says so.
 func TestRenderedHelp(t *testing.T) {
 	quantities, _ := newQuantities()
 	of48 := map[string]bool{}
@@ -139,8 +139,8 @@ func TestRenderedHelp(t *testing.T) {
 	}
 }
 
-// HELP and TYPE are said once and in the words of the version, also if the source has
-// lines of a family without a sample.
+// HELP and TYPE appear once and in the words of the version. A family is begun if the source
+// has its HELP, even without a sample.
 func TestRenderedHeaders(t *testing.T) {
 	const sample = "DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL{gpu=\"0\",UUID=\"GPU-0\"} 2\n"
 	r := newReader(t, Options{Compat: []Version{V48}})
@@ -185,8 +185,8 @@ func TestNoCompat(t *testing.T) {
 	}
 }
 
-// A value in SI is written in any unit so that it reads back: exactly where it was a
-// decimal of few digits in some unit of the field, else to the last bit or so.
+// A value in SI, written in any unit, reads back: exactly if it was a short decimal in some
+// unit of the field, else to about the last bit.
 func FuzzWrite(f *testing.F) {
 	f.Add(57.0, uint8(0), uint8(0))
 	f.Add(15152422.938, uint8(26), uint8(3))
@@ -211,8 +211,8 @@ func FuzzWrite(f *testing.F) {
 	})
 }
 
-// Whatever the labels and numbers, what is rendered in a version reads back as the
-// reading was, except for NUL in a label, which is written as U+FFFD.
+// Whatever the labels and numbers, a rendition reads back as the reading was, except for NUL
+// in a label, which is written as U+FFFD.
 func FuzzRender(f *testing.F) {
 	f.Add(`gpu="0",UUID="GPU-0",pod="a"`, `gpu="0",UUID="GPU-0",pod="b",hpc_job="1"`, 57.0, 100.0, uint8(1))
 	f.Add(`gpu="1",uuid="x\"",GPU_I_ID="2",Hostname="\\"`, `gpu="1",gpu_uuid="x",entity="GPU 1"`, 0.5, 1.0, uint8(2))
@@ -222,8 +222,8 @@ func FuzzRender(f *testing.F) {
 		if strings.ContainsAny(first+second, "\n\r\x00") {
 			return
 		}
-		// Within every range, as a workload whose readings are all refused is not rendered,
-		// and whole, as other numbers read back to the last bit or so: see FuzzWrite.
+		// Within every range, since a workload whose readings are all refused is not rendered,
+		// and whole, since other numbers read back to about the last bit: see FuzzWrite.
 		a, b = math.Floor(math.Mod(math.Abs(a), 100)), math.Floor(math.Mod(math.Abs(b), 100))
 		if a != a || b != b {
 			return
@@ -242,8 +242,8 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// everyDeviceNamed reports whether all devices have a uuid: rows of dmon, which have
-// none, are of no device to an exporter's readers.
+// everyDeviceNamed reports whether all devices have a uuid. Without one, rows of dmon are of
+// no device to an exporter's readers.
 func everyDeviceNamed(r *reader) bool {
 	for i := range r.frame.Topology.Devices {
 		if r.frame.Topology.Devices[i].UUID == "" {
@@ -256,8 +256,7 @@ func everyDeviceNamed(r *reader) bool {
 // rounded writes a number with the six decimals of an exporter.
 func rounded(v float64) string { return strconv.FormatFloat(v, 'f', 6, 64) }
 
-// A rendition that is being served stays as it is while later readings bring pods and
-// GPUs that were not there before.
+// A rendition that is being served does not change while later readings add pods and GPUs.
 func TestRenditionsDoNotChange(t *testing.T) {
 	row := func(n int) string {
 		return fmt.Sprintf("DCGM_FI_DEV_GPU_TEMP_CELSIUS{gpu=\"%[1]d\",UUID=\"GPU-%[1]d\",pod=\"p%[1]d\"} %[1]d\n", n)
@@ -295,8 +294,8 @@ func TestRenditionsDoNotChange(t *testing.T) {
 	}
 }
 
-// Families that have the same rows share them; those with others, more than are compared,
-// and those with a row twice have the values of their own rows nevertheless.
+// Families with the same rows share them. Families with other rows, more of them than are
+// compared, and families with a row twice still have the values of their own rows.
 func TestRowsAreShared(t *testing.T) {
 	names := []string{
 		"DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_MEM_CLOCK", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_MEMORY_TEMP", "DCGM_FI_DEV_POWER_USAGE",

@@ -14,8 +14,7 @@ type Report struct {
 	// Dropped counts the samples of known meaning that gave no value, each once and by reason. A
 	// sample that repeats an earlier one is not counted.
 	Dropped [canonical.NumDropReasons]uint64
-	// Clamped counts the values just above their range that were taken for its
-	// end.
+	// Clamped counts the values just above their range, which are read as its end.
 	Clamped uint64
 	// LongLabel is the costliest label above the limit; nil if none is. It is not modified.
 	LongLabel *canonical.Note
@@ -24,19 +23,19 @@ type Report struct {
 	// DroppedAllocations counts the allocations beyond Options.MaxAllocations, each in the first
 	// reading that it is left out of.
 	DroppedAllocations uint64
-	// UnknownFamilies are the families, sorted, that by their names are the
-	// vendor's, have a sample of a device in this reading, and are in no row.
-	// The slice does not change any more.
+	// UnknownFamilies are the families, sorted, that have a name of the vendor's, a
+	// sample of a device in this reading, and no row in the dialect. The slice is
+	// never modified.
 	UnknownFamilies []string
 }
 
-// isVendorName reports whether a family is one of dcgm-exporter's by its name.
+// isVendorName reports whether a family has the prefix of dcgm-exporter's names.
 func isVendorName(name string) bool {
 	return strings.HasPrefix(name, "DCGM_") || strings.HasPrefix(name, "dcgm_")
 }
 
-// listUnknown returns the unknown families of this reading, in the same slice as
-// last time where they are the same. It ends the reading for the families.
+// listUnknown returns the unknown families of this reading, in the previous slice if they
+// are the same. It resets what families remember of the reading.
 func (t *Translator) listUnknown(d *raw.Dict) []string {
 	changed := false
 	for i := range t.families {
@@ -58,8 +57,7 @@ func (t *Translator) listUnknown(d *raw.Dict) []string {
 	return t.unknown
 }
 
-// Missing appends to dst the inputs, in order, that no device of f
-// gave.
+// Missing appends to dst, in order, the inputs that no device of f gives.
 func Missing(f *canonical.Frame, inputs []canonical.Field, dst []canonical.Field) []canonical.Field {
 	for _, field := range inputs {
 		if !f.Gives(field) {

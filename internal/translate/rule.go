@@ -8,20 +8,20 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// rule is a Row made ready: where a sample goes and how its value is read.
+// rule is a compiled Row: where a sample goes and how its value is read.
 type rule struct {
 	// slot is the column of the frame or, from canonical.NumFields on, one of
 	// the columns of fallback rows.
 	slot int
-	// quantity is the index of what it reads, -1 if no version has words for that.
+	// quantity is the index of the quantity that it reads, -1 if no version names it.
 	quantity                   int
 	blanks                     blanks
 	times, per                 float64
 	lowest, highest, overshoot float64
 }
 
-// A cell is untouched as Frame.Shape left it, or absent: it had a sample without a
-// usable value. Both are NaN, so that no other package has to distinguish them.
+// absent marks a cell that had a sample without a usable value, while an untouched cell is
+// as Frame.Shape left it. Both are NaN, so no other package has to distinguish them.
 var absent = math.Float64frombits(0x7FF8000000000002)
 
 func isUntouched(cell float64) bool { return math.Float64bits(cell) == math.Float64bits(math.NaN()) }
@@ -31,7 +31,7 @@ func newRule(field canonical.Field, unit Unit, slot int) *rule {
 	r := &rule{slot: slot, quantity: -1, blanks: blanksOf(field, unit), times: u.times, per: u.per, overshoot: u.overshoot}
 	r.lowest, r.highest = canonical.Fields[field].Range()
 	if unit == percentOrRatio {
-		// Kept unchanged, to be read once the unit is known.
+		// Values stay as they are until the unit is known.
 		r.lowest, r.highest = math.Inf(-1), math.Inf(1)
 	}
 	return r
@@ -40,14 +40,13 @@ func newRule(field canonical.Field, unit Unit, slot int) *rule {
 // isOrdinary reports whether a number is above 0 and below all blanks, as most are.
 func isOrdinary(v float64) bool { return v > 0 && v < firstInt32Blank }
 
-// isPlain reports whether v is in SI as it is, with no blank, clamp or range to apply, as
-// most values are. It is what read returns then; unlike read this costs no call.
+// isPlain reports whether read returns v unchanged, as for most values: v is in SI, in range
+// and no blank. Unlike read, it costs no call.
 func (r *rule) isPlain(v float64) bool {
 	return r.times == r.per && isOrdinary(v) && v >= r.lowest && v <= r.highest
 }
 
-// read returns v in SI units, or a NaN that is not untouched; what it drops or
-// clamps is counted in rep.
+// read returns v in SI units, or absent. It counts in rep what it drops or clamps.
 func (r *rule) read(v float64, rep *Report) float64 {
 	if v-v != 0 {
 		rep.Dropped[canonical.DropNotFinite]++
@@ -62,7 +61,7 @@ func (r *rule) read(v float64, rep *Report) float64 {
 	}
 	switch {
 	case v >= r.lowest && v <= r.highest:
-		return v + 0 // of -0.000000, which is how %f writes a tiny negative
+		return v + 0 // turns -0 into 0: %f writes tiny negative numbers as -0.000000
 	case v > r.highest && v <= r.overshoot:
 		rep.Clamped++
 		return r.highest
@@ -71,9 +70,9 @@ func (r *rule) read(v float64, rep *Report) float64 {
 	return absent
 }
 
-// write turns an SI value into the number that read turns into it: the one with the
-// fewest decimals, or the nearest where no number does. What was once a whole number of
-// this unit is the same number again.
+// write returns the number that read converts to v: the one with the fewest decimals, or
+// the nearest if there is none. What read converted from a whole number becomes that number
+// again.
 func (r *rule) write(v float64) float64 {
 	if r.times == r.per {
 		return v
@@ -105,7 +104,7 @@ type ruleSet struct {
 	util       int               // the fallback column of utilRatioName
 }
 
-// newRuleSet makes rules of the dialect and of the user's own rows. It refuses
+// newRuleSet makes rules from the dialect and the user's own rows. It refuses
 // rows of the user that are invalid or give a name a second meaning.
 func newRuleSet(own []Row) (*ruleSet, error) {
 	quantities, ofRow := newQuantities()

@@ -63,7 +63,7 @@ var valueTests = []struct {
 	{"DCGM_FI_DEV_GPU_TEMP", "-51", 0, outOfRange},
 	{"DCGM_FI_DEV_GPU_TEMP", "2147483632", 0, blank},
 
-	// A temperature whose sensor not every board has: 0 is that there is none.
+	// A temperature whose sensor some boards lack: 0 means no sensor.
 	{"DCGM_FI_DEV_GPU_TEMP", "0", 0, fine},
 	{"DCGM_FI_DEV_MEMORY_TEMP", "0", 0, blank},
 	{"DCGM_FI_DEV_MEMORY_TEMP", "-0.0", 0, blank},

@@ -2,30 +2,30 @@ package translate
 
 import "github.com/kpulse/kpulse-proxy/internal/raw"
 
-// group is the consecutive samples of a family: rows and values of a quantity, the values from an
-// index of Rendition.values on.
+// group is consecutive samples of one family: their quantity and rows, and the index in
+// Rendition.values of their first value.
 type group struct {
 	gives  int
 	rows   rows
 	values int
 }
 
-// rowsRead are label blocks of the source as it has them one behind the other.
+// rowsRead are label blocks in the order in which the source has them.
 type rowsRead struct {
 	blocks  []uint32
 	devices []int32              // of each, below 0 for none
 	texts   [numVersions][]int32 // of each in each version, in Rendition.blocks
 }
 
-// rows are some of Rendition.rows. Most families of an exporter have the same, and share
-// them.
+// rows are a range of Rendition.rows. Most families of an exporter have the same rows, and
+// share them.
 type rows struct {
 	from, n int
 	devices int               // how many are of a device
-	twice   [numVersions]bool // two of a device have the same text
+	twice   [numVersions]bool // two rows of devices have the same text
 }
 
-// rowsOf returns the rows of samples, which it adds to dst where no group before had the
+// rowsOf returns the rows of samples. It adds them to dst unless an earlier group had the
 // same.
 func (t *Translator) rowsOf(dst *Rendition, samples []raw.Sample) rows {
 	c := t.compat
@@ -56,7 +56,7 @@ func (t *Translator) rowsOf(dst *Rendition, samples []raw.Sample) rows {
 	return r
 }
 
-// maxSequences bounds what the rows of a group are compared with.
+// maxSequences bounds how many earlier rows those of a group are compared with.
 const maxSequences = 8
 
 // areOf reports whether rows are those of samples.
@@ -92,7 +92,7 @@ func (r *rowsRead) reset() {
 	}
 }
 
-// begin begins to mark texts, of which there are n.
+// begin starts a pass over n texts, in which none is marked yet.
 func (c *compat) begin(n int) {
 	c.pass++
 	if len(c.marks) < n {
@@ -100,7 +100,7 @@ func (c *compat) begin(n int) {
 	}
 }
 
-// mark reports whether a text was not marked before.
+// mark marks a text, and reports whether the current pass had not marked it before.
 func (c *compat) mark(text int32) bool {
 	before := c.marks[text]
 	c.marks[text] = c.pass

@@ -5,11 +5,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// If several workloads share a device, dcgm-exporter writes its rows once for each of them,
-// and each repeats the device's reading. With --kubernetes-virtual-gpus (from 4.6 on) two
-// families do not: GPU_UTIL and FB_USED have a row for the device, without labels of a pod,
+// If several workloads share a device, dcgm-exporter writes its rows once for each workload,
+// and each row repeats the device's reading. With --kubernetes-virtual-gpus (from 4.6 on) two
+// families differ: GPU_UTIL and FB_USED have a row for the device, without labels of a pod,
 // and then one for each pod: see uses.go. So the row of the device counts first, in any
-// position, and the others tell what each pod used only if it is there.
+// position, and the others are what each pod used only if that row is there.
 
 // sharedSample is a sample of a workload's row of a device that has other rows too.
 type sharedSample struct {
@@ -17,8 +17,8 @@ type sharedSample struct {
 	alone           bool // the device has no row of its own for it
 }
 
-// markShared finds the variants of workloads on devices that others of the present
-// variants describe too, and the allocations of all.
+// markShared finds the variants of workloads on devices that other present variants describe
+// too, and the allocation of each.
 func (t *Translator) markShared(present []int32) {
 	rows := map[int32]canonical.Workload{}
 	several := map[int32]bool{}
@@ -49,10 +49,11 @@ func (t *Translator) markShared(present []int32) {
 	}
 }
 
-// fillShared reads the samples that fill put off, for devices without a row of their own.
-// There the first counts, as all are copies of one; but not of what the exporter may give
-// of each pod, if the device's row was lost: the device is utilized as much as the busiest
-// at least, and what it uses of its memory is not known where they differ.
+// fillShared reads the samples that fill put off. If the device has a row of its own, they are
+// what pods used. If not, all are copies of one reading, and the first counts; except for the
+// families that the exporter may give for each pod, since the device's row may be lost: the
+// device is at least as utilized as the busiest pod, and its use of memory is unknown if the
+// pods differ.
 func (t *Translator) fillShared(dst *canonical.Frame, b *raw.Batch, rep *Report) {
 	for i := range t.later {
 		s := &t.later[i]

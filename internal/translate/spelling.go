@@ -10,19 +10,19 @@ import (
 // Spelling is one form in which sources give a reading, for programs that read
 // it in a language other than Go.
 type Spelling struct {
-	// Names of the families, the oldest dialect first.
+	// Names are those of the families, the oldest dialect first.
 	Names []string
 	// A number n stands for n × Times / Per of the field's SI unit.
 	Times, Per float64
-	// Blanks are numbers, as the source writes them, that mean that there is no
-	// value; so do NaN and both infinities.
+	// Blanks are numbers, as the source writes them, that mean no value, as do NaN
+	// and both infinities.
 	Blanks []Blank
-	// What is below Lowest or above Highest, in SI, is no value either, but that
-	// what is up to Overshoot counts as Highest. Highest may be infinite, and
-	// Overshoot is 0 if there is none.
+	// Numbers below Lowest or above Highest, in SI, are no values either, except that
+	// those up to Overshoot count as Highest. Highest may be infinite, and Overshoot is
+	// 0 if there is none.
 	Lowest, Highest, Overshoot float64
-	// PercentOrRatio is set where numbers are either, Times and Per are those of
-	// Ratio, and each reading has to show which: see UtilRatioEvidence.
+	// PercentOrRatio is set if numbers may be either and each reading has to show
+	// which: see UtilRatioEvidence. Times and Per are then those of Ratio.
 	PercentOrRatio bool
 }
 
@@ -60,7 +60,7 @@ func (r *Row) spelling() Spelling {
 	return s
 }
 
-// ranges returns what in finds.
+// ranges returns the ranges of numbers that in reports.
 func (b blanks) ranges() (list []Blank) {
 	for _, r := range []struct {
 		of blanks
@@ -78,8 +78,8 @@ func (b blanks) ranges() (list []Blank) {
 	return list
 }
 
-// UtilRatioEvidence returns regular expressions of the names of whole families
-// that show that numbers of a spelling that is PercentOrRatio are ratios.
+// UtilRatioEvidence returns regular expressions that match whole names of families. A match
+// shows that the numbers of a PercentOrRatio spelling are ratios.
 func UtilRatioEvidence() (families []string) {
 	for _, s := range siblings {
 		families = append(families, s.prefix+".*"+s.suffix)

@@ -24,8 +24,8 @@ func (s *Spelling) read(v float64) float64 {
 	return v
 }
 
-// TestSpellingsSayWhatRulesDo reads numbers at the ends of every range by what
-// Spellings says and by the rules that readings go through.
+// TestSpellingsSayWhatRulesDo reads numbers at the ends of every range as Spellings says and
+// by the rules of the Translator.
 func TestSpellingsSayWhatRulesDo(t *testing.T) {
 	var numbers []float64
 	for _, v := range []float64{
@@ -60,7 +60,7 @@ func TestSpellingsSayWhatRulesDo(t *testing.T) {
 		names -= len(dialect[i].Names)
 	}
 	if names != 0 {
-		t.Errorf("%+d names are in Spellings than in the dialect", names)
+		t.Errorf("Spellings has %+d names compared with the dialect", names)
 	}
 }
 

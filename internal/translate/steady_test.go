@@ -11,8 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
 )
 
-// A reading of the devices of the last one allocates nothing, whatever else it
-// holds.
+// A reading with the devices of the previous one allocates nothing, whatever else it contains.
 func TestSteadyReadingAllocatesNothing(t *testing.T) {
 	bodies := map[string]string{
 		"boards":    string(rawtest.Body(8, 60, 1)),
@@ -34,8 +33,8 @@ func TestSteadyReadingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// The labels of pods come and go without a device changing: only blocks not seen
-// before are looked at, and the topology stays.
+// Labels of pods come and go while devices stay: only new blocks are resolved, and the
+// topology stays.
 func TestPodsChurn(t *testing.T) {
 	body := func(step int) string {
 		var b strings.Builder
@@ -52,7 +51,7 @@ func TestPodsChurn(t *testing.T) {
 	r.read(body(0))
 	topology := r.frame.Topology
 	for step := 1; step <= 100; step++ {
-		// Were a known block resolved again, this would be undone.
+		// Resolving a known block again would undo this.
 		known := len(r.tr.blocks)
 		mark := r.tr.blocks[0]
 		r.tr.blocks[0] = r.tr.blocks[1]
@@ -85,8 +84,7 @@ func TestPodsLeaveTheTopologyAlone(t *testing.T) {
 	}
 }
 
-// When ids are reassigned, nothing of the old ones is left, and devices stay what
-// they were.
+// When ids are reassigned, nothing of the old ones is left, and devices stay the same.
 func TestDictCompacts(t *testing.T) {
 	r := newReader(t, Options{})
 	first := temp(`gpu="9",UUID="Z"`, 1) + "DCGM_FI_DEV_NOBODY_KNOWS{gpu=\"9\",UUID=\"Z\"} 1\n"
@@ -94,7 +92,7 @@ func TestDictCompacts(t *testing.T) {
 	r.read(first)
 	r.read(second)
 	topology := r.frame.Topology
-	// Forget what first alone had: the unknown family, and the block of Z.
+	// Forget what only first had: the unknown family, and the block of Z.
 	d := r.batch.Dict
 	unknown, z := d.FamilyID([]byte("DCGM_FI_DEV_NOBODY_KNOWS")), d.BlockID([]byte(`{gpu="9",UUID="Z"}`))
 	d.Compact(func(id uint32) bool { return id != unknown }, func(id uint32) bool { return id != z })
@@ -112,7 +110,7 @@ func TestDictCompacts(t *testing.T) {
 		t.Errorf("after it: %q, %+v", r.report.UnknownFamilies, r.frame.Topology.Devices)
 	}
 
-	// Another dict altogether, which holds less.
+	// A new Dict with fewer ids.
 	r.batch = raw.Batch{Dict: raw.NewDict()}
 	r.read(temp(`gpu="1",UUID="B"`, 50))
 	r.checkRow(0, readings{c.Temperature: 50})
@@ -121,7 +119,7 @@ func TestDictCompacts(t *testing.T) {
 	}
 }
 
-// A frame is the reading's alone: of one that was used before nothing is left.
+// A reused frame has nothing of an earlier reading.
 func TestFrameIsReused(t *testing.T) {
 	r := newReader(t, Options{})
 	r.batch.At = time.Unix(7, 0)

@@ -21,21 +21,21 @@ type Options struct {
 	// MaxLabelValue is the longest value, in bytes, of a label that describes a device
 	// or its holder; excess says what a longer one costs. 0 is no bound.
 	MaxLabelValue int
-	// MaxDevices bounds the devices of a frame, each by its canonical.Device.Weight,
-	// boards known only from their instances included. The newest beyond it get no
-	// row. 0 is no bound.
+	// MaxDevices bounds the total canonical.Device.Weight of the devices of a frame,
+	// including boards known only from their instances. The newest devices beyond it
+	// get no row. 0 is no bound.
 	MaxDevices int
-	// MaxAllocations bounds the allocations of a frame, each by its
-	// canonical.Allocation.Weight; the newest beyond it are left out of its
-	// AllocationSet and counted. 0 is no bound.
+	// MaxAllocations bounds the total canonical.Allocation.Weight of the allocations of
+	// a frame. The newest beyond it are left out of its AllocationSet and counted. 0 is
+	// no bound.
 	MaxAllocations int
 	// Rows are the user's additions to the dialect.
 	Rows []Row
 	// Compat lists the versions that Render renders. If two have the same name for a family, it
 	// is rendered as in the first.
 	Compat []Version
-	// CompatAll is set where nothing of the source itself is served: Render leaves out
-	// nothing then.
+	// CompatAll is set if nothing of the source itself is served. Render then leaves
+	// nothing out.
 	CompatAll bool
 }
 
@@ -58,13 +58,13 @@ type Translator struct {
 	generation uint64
 	families   []family
 	blocks     []int32                    // the variant of each, or noDevice or longLabel
-	long       map[uint32]*canonical.Note // of each with a label that is longer than allowed
+	long       map[uint32]*canonical.Note // of each block with a label longer than allowed
 	variants   []variant
 	variantID  map[variant]int32
 	positions  []position // of each variant
 
-	// reading numbers the passes over a batch, so that a mark of an earlier one
-	// need not be cleared.
+	// reading numbers the passes over a batch, so that marks of earlier passes need not
+	// be cleared.
 	reading uint64
 
 	topology       *canonical.Topology
@@ -73,9 +73,9 @@ type Translator struct {
 	fallbackValues []float64      // devices × rules.fallbacks
 	relabelled     bool           // Prometheus renamed the pod of a row of the topology
 	sharing        bool           // some position is shared
-	later          []sharedSample // of the reading, in its order
-	containers     []int          // of the pod of each of the allocationSet's, while sharing
-	utilRatios     []float64      // of each of them, as utilRatioName gives it
+	later          []sharedSample // of this reading, in its order
+	containers     []int          // of the pod of each allocation in allocationSet, while sharing
+	utilRatios     []float64      // of each allocation, as utilRatioName gives it
 	cliques        cliques
 	links          links
 	xids           xids
@@ -87,8 +87,8 @@ type Translator struct {
 type family struct {
 	rule    *rule // nil if we have no name for it
 	unknown bool  // it is the vendor's and has no rule
-	sibling bool  // its like came with the base-unit fields of DCGM 4.7
-	naming  bool  // it names devices and shows none: see isNaming
+	sibling bool  // it came with the base-unit fields of DCGM 4.7
+	naming  bool  // it names devices without showing them: see isNaming
 	clique  bool  // it is cliqueFamily
 	xid     bool  // it counts XIDs, for witness
 	witness canonical.Witness
@@ -98,10 +98,10 @@ type family struct {
 
 // position is where the samples of a variant go.
 type position struct {
-	row  int32  // in the topology; notHere or overLimit
+	row  int32  // index in the topology, or notHere, overLimit or named
 	seen uint64 // the last reading that had a sample of it
-	// shared is set where the variant is of a workload, and its device has rows of others
-	// too; allocation is its index in the allocationSet, or -1.
+	// shared is set if the variant is of a workload and its device also has rows of
+	// others; allocation is its index in the allocationSet, or -1.
 	shared     bool
 	long       bool // the variant has a label that is longer than allowed
 	allocation int32
@@ -109,8 +109,8 @@ type position struct {
 
 const (
 	notHere   = -1 // the variant was not in the reading that made the topology
-	overLimit = -2 // its device is one too many
-	named     = -3 // the reading had samples of it that name its device and show none
+	overLimit = -2 // its device is beyond Options.MaxDevices
+	named     = -3 // that reading only had samples of it that name its device: see isNaming
 )
 
 // New returns a Translator. Errors are about Options.Rows; they name the row and
@@ -141,12 +141,12 @@ func New(opts Options) (*Translator, error) {
 	return t, nil
 }
 
-// Translate fills dst with the devices and readings of b, and rep with what
-// became of the rest. A device is in dst if b has a sample of it, or of an
-// instance of it, that shows it; a board that is only named is among the Absent of the
-// topology. Of several samples for one reading of a device the first counts. While no
-// device comes, goes or changes, dst.Topology stays the same. While no workload comes or
-// goes either, dst.AllocationSet stays the same. The order of the samples does not matter.
+// Translate fills dst with the devices and readings of b, and rep with what became of the
+// rest. A device is in dst if a sample of b shows it or an instance of it; a board that b
+// only names is in Topology.Absent. Of several samples for one reading of a device the first
+// counts; otherwise the order of samples does not matter. While no device comes, goes or
+// changes, dst.Topology stays the same. While no workload comes or goes either,
+// dst.AllocationSet stays the same.
 func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) {
 	t.learn(b.Dict)
 	var leftOut uint64
@@ -165,8 +165,7 @@ func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 	rep.UnknownFamilies = t.listUnknown(b.Dict)
 }
 
-// learn looks at the families and label blocks that d got since the last
-// reading.
+// learn adds the families and label blocks that are new in d since the last reading.
 func (t *Translator) learn(d *raw.Dict) {
 	if t.dict != d || t.generation != d.Generation() {
 		t.dict, t.generation = d, d.Generation()
@@ -199,8 +198,8 @@ func (t *Translator) learn(d *raw.Dict) {
 	}
 }
 
-// fill writes the samples of b to dst. It stops and returns false if the devices of b
-// are not those of the topology, or their allocations not those of the allocationSet.
+// fill writes the samples of b to dst. It returns false if the devices of b are not those
+// of the topology, or their allocations not those of the allocationSet.
 func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool {
 	*rep = Report{}
 	t.begin(dst)
@@ -272,8 +271,8 @@ func (t *Translator) begin(dst *canonical.Frame) {
 	t.cliques.seen, t.xids.samples = 0, t.xids.samples[:0]
 }
 
-// seeNamed notes a row that only names its device. It returns false if the topology
-// does not have it.
+// seeNamed notes a row that only names its device. It returns false if the topology was made
+// without that row.
 func (t *Translator) seeNamed(p *position) bool {
 	if p.row == named {
 		p.seen = t.reading
@@ -281,12 +280,12 @@ func (t *Translator) seeNamed(p *position) bool {
 	return p.row != notHere
 }
 
-// maxStampAge is how far a sample's own timestamp may be from when it was read. It
-// is Prometheus' lookback: an older sample is none there either.
+// maxStampAge is how far a sample's own timestamp may be from the time of the reading. It
+// is Prometheus' lookback: Prometheus ignores older samples too.
 const maxStampAge = 5 * time.Minute
 
 // isStale reports whether a sample with that timestamp, in milliseconds since 1970,
-// is too old or too new to be a reading at an instant.
+// is too old or too new for a reading at that time.
 func isStale(millis int64, at time.Time) bool {
 	return !at.IsZero() && at.Sub(time.UnixMilli(millis)).Abs() > maxStampAge
 }
@@ -309,7 +308,7 @@ func (t *Translator) shapeFallbacks() {
 }
 
 // allSeen reports whether every variant that the topology and the allocationSet were made
-// of is in this reading too.
+// from is in this reading too.
 func (t *Translator) allSeen() bool {
 	for i := range t.positions {
 		if row := t.positions[i].row; (row >= 0 || row == named) && t.positions[i].seen != t.reading {
@@ -319,9 +318,9 @@ func (t *Translator) allSeen() bool {
 	return true
 }
 
-// rearrange makes the topology of the devices in b and the allocationSet of their
-// holders, and sets the position of every variant. It returns how many allocations
-// came to be left out.
+// rearrange makes the topology from the devices in b and the allocationSet from their
+// holders, and sets the position of every variant. It returns how many allocations are
+// newly left out.
 func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
 	present, naming := t.present(b)
 	devices := admit(gather(t.variants, present), t.topology.Devices, t.maxDevices)
@@ -357,8 +356,8 @@ func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
 	return leftOut
 }
 
-// hostname is the node's. It follows from the devices and the options, so that a
-// change of it is a change of devices too.
+// hostname returns the node's hostname. It follows from the devices and the options, so it
+// changes only if the devices do.
 func (t *Translator) hostname(devices []canonical.Device) string {
 	if len(devices) == 0 {
 		return cmp.Or(t.nodeName, t.fallbackHost)
@@ -366,8 +365,8 @@ func (t *Translator) hostname(devices []canonical.Device) string {
 	return devices[0].Hostname
 }
 
-// present returns the variants that have a sample in b which shows their device, and
-// those that have only such as name it, each in the order of their first samples.
+// present returns the variants with a sample in b that shows their device, and those with
+// samples that only name it, each in the order of their first samples.
 func (t *Translator) present(b *raw.Batch) (showing, naming []int32) {
 	t.reading++
 	for _, names := range [...]bool{false, true} {

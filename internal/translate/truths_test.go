@@ -9,12 +9,11 @@ import (
 	c "github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// truth is one physical reading of two boards and how each dialect words it: as
-// `family value`, "" if the dialect has no word for it.
+// truth is one physical reading of two boards and how each dialect words it.
 type truth struct {
 	field  c.Field
 	values [2]float64
-	// Families by dialect; numbers by board for each unit in which they differ.
+	// Names of the family by dialect; numbers by board in the legacy unit and in SI.
 	old, plain, renamed, base, column string
 	legacy, si                        [2]string
 }

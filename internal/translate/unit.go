@@ -9,8 +9,8 @@ import (
 // Unit is the unit of a family's numbers.
 type Unit string
 
-// The units of the dialects. percentOrRatio is Percent or Ratio, to be found out
-// for each reading.
+// The units of the dialects. percentOrRatio is Percent or Ratio, determined for each
+// reading.
 const (
 	Ratio           Unit = "ratio"
 	Percent         Unit = "percent"
@@ -30,7 +30,7 @@ const (
 	Number          Unit = "number"
 )
 
-// blanks are the ways in which the vendor writes that there is no value (DCGM's
+// blanks are the ranges of numbers by which the vendor means no value (DCGM's
 // dcgm_structs.h). Which of them can occur depends on how a field is stored.
 type blanks uint8
 
@@ -41,8 +41,8 @@ const (
 	zeroBlank                      // 0
 )
 
-// Where the blanks begin and end; the last value is not blank. All values above the first
-// blank of int64 are blank: other writers turned them into such values.
+// The ranges of blanks; the upper ends are not blank. Everything from firstInt64Blank on is
+// blank, since other writers may round the blanks of int64.
 const (
 	firstInt32Blank, afterInt32Blanks = 2147483632, 2147483636
 	firstFP64Blank, afterFP64Blanks   = 140737488355328, 140737488355344
@@ -50,22 +50,22 @@ const (
 	afterZeroBlank                    = math.SmallestNonzeroFloat64
 )
 
-// How a field is stored. What may by right be any whole number, such as a count
-// of bytes or of millijoules, passes the 32-bit and the float blanks on its way.
+// The blanks of a field by how it is stored. A counter that may reach any whole number, such
+// as of bytes or millijoules, passes through the 32-bit and the float blanks.
 const (
 	small = int64Blanks | int32Blanks
 	wide  = int64Blanks
 	float = int64Blanks | fp64Blanks
 )
 
-// ratioOvershoot is how far above 1 a ratio may read: the hardware's counters
-// are not sampled at quite the same instant.
+// ratioOvershoot is the highest number that still counts as a ratio of 1: the hardware's
+// counters are not sampled at exactly the same time.
 const ratioOvershoot = 1.1
 
 // unitInfo converts numbers of a unit to SI, as value × times / per. Dividing keeps
 // 57 % at 0.57, which multiplying by 0.01 does not.
 type unitInfo struct {
-	si         []canonical.Unit // what it can be a unit of
+	si         []canonical.Unit // the SI units that it converts to
 	times, per float64
 	// overshoot is the largest SI value that still counts as the highest of its
 	// field; 0 if nothing above that does.
@@ -92,15 +92,15 @@ var units = map[Unit]unitInfo{
 	Number:          {[]canonical.Unit{canonical.Count, canonical.Flag, canonical.Code, canonical.Bitmask}, 1, 1, 0, small},
 }
 
-// fieldBlanks are more of them, of a field in whatever unit. A board may lack the
-// sensor in its memory, and then gives 0: the host engine does not look whether the
-// driver gave the value (NVIDIA/DCGM#311, NVIDIA/dcgm-exporter#460; seen on T4 and
-// L4), and no memory that works is as cold.
+// fieldBlanks are further blanks of a field, in any unit. A board without a sensor in its
+// memory gives 0, since the host engine does not check that the driver gave a value
+// (NVIDIA/DCGM#311, NVIDIA/dcgm-exporter#460; seen on T4 and L4). No working memory is
+// that cold.
 var fieldBlanks = map[canonical.Field]blanks{
 	canonical.MemoryTemperature: zeroBlank,
 }
 
-// blanksOf are the blanks of a field that is given in a unit.
+// blanksOf returns the blanks of a field in a unit.
 func blanksOf(field canonical.Field, unit Unit) blanks {
 	return units[unit].blanks | fieldBlanks[field]
 }

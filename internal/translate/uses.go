@@ -7,17 +7,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// What pods used, as dcgm-exporter 4.8.2 tells it with --kubernetes-virtual-gpus. Seen on
-// it, over NVIDIA's mock of the driver:
+// What pods used, as dcgm-exporter 4.8.2 reports it with --kubernetes-virtual-gpus (seen
+// over NVIDIA's mock of the driver):
 //
-//   - A pod that the exporter found no process of has 0. It finds none without the host's
-//     PIDs, and without the API server, of which it asks the UIDs of pods: pod_uid is ""
-//     then, and 0 is no reading.
-//   - Each container of a pod has what the pod used.
-//   - MIG instances have memory alone.
+//   - A pod without a process that the exporter can find has 0. It finds none without the
+//     host's PIDs, or without the API server, from which it gets the UIDs of pods: then
+//     pod_uid is "", and 0 is no reading.
+//   - Each container of a pod has what the whole pod used.
+//   - MIG instances have only memory.
 
-// unseenMemory is how much of a device's memory is used, in bytes, where some process must
-// use it. Drivers before 510 count what they keep for themselves, up to some 600 MiB.
+// unseenMemory is the use of a device's memory, in bytes, from which on some process must
+// have a part in it. Drivers before 510 count their own use, up to about 600 MiB.
 const unseenMemory = 1 << 30
 
 // pod is a device that a pod holds and that the exporter gives values of.
@@ -29,8 +29,8 @@ type pod struct {
 
 func podOf(a *canonical.Allocation) pod { return pod{a.Device, a.Namespace, a.Pod, a.Job} }
 
-// countContainers counts for each allocation how many containers of its pod have its
-// device, those left out included.
+// countContainers counts, for each allocation, the containers of its pod on its device,
+// including those left out.
 func (t *Translator) countContainers() {
 	t.containers = t.containers[:0]
 	if !t.sharing {
@@ -59,7 +59,7 @@ func (t *Translator) shapeUses(dst *canonical.Frame) {
 	}
 }
 
-// use notes what a pod's row says that it used of a device that has a row of its own.
+// use notes what a pod used of a device that has a row of its own.
 func (t *Translator) use(dst *canonical.Frame, variant int32, r *rule, value float64) {
 	at, v := t.positions[variant].allocation, &t.variants[variant]
 	if at < 0 || v.nameless || v.allocation.Pod == "" {
@@ -77,7 +77,7 @@ func (t *Translator) use(dst *canonical.Frame, variant int32, r *rule, value flo
 		return
 	}
 	if !canonical.Given(*used) {
-		var none Report // counted where the reading is read
+		var none Report // only the device's own reading is counted
 		*used = r.read(value, &none)
 	}
 }

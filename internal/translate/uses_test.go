@@ -52,8 +52,8 @@ func TestVirtualGPUs(t *testing.T) {
 	}
 }
 
-// TestPodsWithoutTheirDevice: where the device's own row is lost, none of what its pods use
-// is its reading by luck of order.
+// TestPodsWithoutTheirDevice: if the device's own row is lost, its reading does not depend on
+// the order of its pods' rows.
 func TestPodsWithoutTheirDevice(t *testing.T) {
 	const idle, busy = `DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="A",pod="a"} 0
 DCGM_FI_DEV_FB_USED{gpu="0",UUID="A",pod="a"} 100
@@ -67,8 +67,8 @@ DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="A",pod="b"} 50
 	}
 }
 
-// TestUsesUnderTheNewName: what a pod used has the unit of the device's, and may show which
-// that is.
+// TestUsesUnderTheNewName: the use of a pod has the unit of the device's reading, and may
+// show which that is.
 func TestUsesUnderTheNewName(t *testing.T) {
 	const body = `DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="0",UUID="A",pod="a"} %v
 DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="0",UUID="A",pod="b"} 0
@@ -85,7 +85,7 @@ DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="0",UUID="A"} 1
 	checkUses(t, r, "percent", c.Use{NVMLUtilization: 0.6, Framebuffer: absent}, c.Use{NVMLUtilization: 0, Framebuffer: absent})
 }
 
-// checkUses compares what the allocations of a reading used, NaN being like NaN.
+// checkUses compares what the allocations of a reading used. NaN equals NaN.
 func checkUses(t *testing.T, r *reader, what string, want ...c.Use) {
 	t.Helper()
 	if fmt.Sprint(r.frame.Uses) != fmt.Sprint(want) {
@@ -93,7 +93,7 @@ func checkUses(t *testing.T, r *reader, what string, want ...c.Use) {
 	}
 }
 
-// What dcgm-exporter 4.8.2 writes of a GPU or MIG instance that pods share.
+// sharedRow is a row of dcgm-exporter 4.8.2 for a GPU or MIG instance that pods share.
 func sharedRow(family, labels string, v int) string {
 	return fmt.Sprintf("%s{gpu=\"0\",UUID=\"A\"%s} %d\n", family, labels, v)
 }
@@ -108,7 +108,7 @@ const (
 )
 
 // TestCopiesAreNoUses: without a row of the device itself, those of pods repeat its value,
-// or one that somebody read a moment later.
+// or one read a moment later.
 func TestCopiesAreNoUses(t *testing.T) {
 	r := translated(t, Options{}, sharedRow(sharedUtil, firstPod, 40)+sharedRow(sharedUtil, secondPod, 41)+
 		sharedRow(sharedMemory, firstPod, 2000)+sharedRow(sharedMemory, secondPod, 2000)+sharedRow("DCGM_FI_DEV_GPU_TEMP", "", 50))
@@ -118,7 +118,7 @@ func TestCopiesAreNoUses(t *testing.T) {
 	checkUses(t, r, "of jobs", c.NoUse, c.NoUse)
 }
 
-// TestUnseenProcesses: 0 of each pod is no reading where the exporter sees no processes.
+// TestUnseenProcesses: 0 for each pod is no reading if the exporter sees no processes.
 func TestUnseenProcesses(t *testing.T) {
 	const nameless = `,container="c",namespace="n",pod="a",pod_uid="",vgpu="0"`
 	zero := c.Use{}
@@ -142,7 +142,7 @@ func TestUnseenProcesses(t *testing.T) {
 	}
 }
 
-// TestContainersOfAPod: each has what the pod used, and each slot of one container too.
+// TestContainersOfAPod: each container, and each slot of it, has what the pod used.
 func TestContainersOfAPod(t *testing.T) {
 	var body string
 	for i, pod := range []string{"", firstPod, secondPod, secondSlot, sidecar} {
@@ -157,7 +157,7 @@ func TestContainersOfAPod(t *testing.T) {
 	checkUses(t, translated(t, Options{MaxAllocations: 2}, body), "one left out", want[:2]...)
 }
 
-// TestUsesOfInstances: of MIG instances the exporter gives memory alone.
+// TestUsesOfInstances: for MIG instances the exporter gives only memory.
 func TestUsesOfInstances(t *testing.T) {
 	const instance = `,GPU_I_ID="1",GPU_I_PROFILE="3g.40gb"`
 	var body string

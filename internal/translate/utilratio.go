@@ -10,14 +10,14 @@ import (
 
 // In DCGM 4.6 DCGM_FI_DEV_GPU_UTIL_RATIO is another name of field 203, a whole
 // number of percent; from 4.7 on it is field 1613, a float from 0 to 1. A lone 1
-// may thus be 1 % or 100 %, and each reading has to show which. What shows it is
-// in siblings, besides the values themselves and the HELP text, in which
-// dcgm-exporter's counter files say "(in %)" up to 4.8 and ratio from 4.9 on.
+// may thus be 1 % or 100 %, and each reading has to show which: by its values, by
+// families among siblings, or by the HELP text, in which dcgm-exporter's counters
+// files say "(in %)" up to 4.8 and "ratio" from 4.9 on.
 
 // evidence is what a reading reveals about the unit of utilRatioName.
 type evidence struct {
-	above     bool // a value above what a ratio can overshoot to
-	overshoot bool // a value above 1 that a ratio can overshoot to
+	above     bool // a value above ratioOvershoot
+	overshoot bool // a value above 1, up to ratioOvershoot
 	fraction  bool // a value between 0 and 1
 	siblings  bool // families that came with the ratio
 	help      Unit // the unit in HELP, "" if none
@@ -53,13 +53,13 @@ func (e *evidence) weigh(v float64) {
 	}
 }
 
-// sibling is families, by how their names begin and end, that came together with
-// the ratio, and where that is known from.
+// sibling is families that came with the ratio, by the prefix and suffix of their names, and
+// the source of that fact.
 type sibling struct{ prefix, suffix, source string }
 
-// siblings is the one list of them. What came with DCGM 4.6.0 or 4.6.1, where the
-// family is still percent, is not in it: the label DCGM_FI_SYSTEM_DRIVER_VERSION, and
-// fields 1600 to 1612, which are clocks in hertz, energy in joules, the ratio of fan speed.
+// siblings leaves out what came with DCGM 4.6.0 or 4.6.1, where the family is still percent:
+// the label DCGM_FI_SYSTEM_DRIVER_VERSION, and fields 1600 to 1612 (clocks in hertz, energy
+// in joules, the ratio of fan speed).
 var siblings = [...]sibling{
 	{"DCGM_FI_DEV_FB_", "_BYTES", "fields 1625 to 1628 of DCGM 4.7; absent from the header of 4.6.1"},
 	{"DCGM_FI_DEV_MEMORY_UTIL_RATIO", "", "field 1614 of DCGM 4.7; absent from the header of 4.6.1"},
@@ -79,9 +79,8 @@ func isSibling(name string) bool {
 	return false
 }
 
-// unitOfHelp returns the unit that a HELP text names. A text that names both, as
-// those of the profiling fields did, names none. Words count whole: "duration"
-// holds a "ratio".
+// unitOfHelp returns the unit that a HELP text names, "" if it names both, as those of the
+// profiling fields did. Only whole words count: "duration" contains "ratio".
 func unitOfHelp(help string) Unit {
 	percent, ratio := strings.Contains(help, "%"), false
 	for word := range strings.FieldsFuncSeq(strings.ToLower(help), func(r rune) bool { return !unicode.IsLetter(r) }) {
@@ -120,8 +119,8 @@ func newUtilRatio() utilRatio {
 	}
 }
 
-// resolveUtil turns the values of utilRatioName, which wait unread in their
-// fallback column, into ratios.
+// resolveUtil converts the values of utilRatioName, still unread in their fallback column,
+// to ratios.
 func (t *Translator) resolveUtil(devices int, d *raw.Dict, rep *Report) {
 	if t.util.family < 0 || !t.families[t.util.family].seen {
 		return

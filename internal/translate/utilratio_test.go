@@ -9,7 +9,7 @@ import (
 	c "github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// What can stand beside the family.
+// Lines that may accompany the family.
 const (
 	percentHelp = "# HELP DCGM_FI_DEV_GPU_UTIL_RATIO GPU utilization (in %).\n"
 	ratioHelp   = "# HELP DCGM_FI_DEV_GPU_UTIL_RATIO GPU utilization as a ratio from 0 to 1.\n"
@@ -25,7 +25,7 @@ const (
 	link = `DCGM_FI_DEV_FB_USED_BYTES{nvlink="0",gpu="0",UUID="A"} 1` + "\n"
 )
 
-// noReading stands for an absent one in the table.
+// noReading stands for an absent reading in the table.
 const noReading = -1.0
 
 var utilRatioTests = []struct {
@@ -71,7 +71,7 @@ func TestUnitOfUtilRatio(t *testing.T) {
 			for gpu, v := range test.values {
 				fmt.Fprintf(&body, "DCGM_FI_DEV_GPU_UTIL_RATIO{gpu=\"%d\",UUID=\"%c\"} %s\n", gpu, 'A'+gpu, v)
 			}
-			// What is beside may come first or last.
+			// The accompanying lines may come first or last.
 			for _, text := range []string{test.beside + body.String(), body.String() + test.beside} {
 				r := translated(t, Options{}, text)
 				for gpu, want := range test.want {
@@ -86,7 +86,7 @@ func TestUnitOfUtilRatio(t *testing.T) {
 	}
 }
 
-// The family of a known unit goes first, whichever comes first.
+// The family with a known unit takes precedence in either order.
 func TestUtilRatioBesideUtil(t *testing.T) {
 	const util, ratio = `DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="A"} 40` + "\n", `DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="0",UUID="A"} 0.5` + "\n"
 	for _, body := range []string{util + ratio, ratio + util} {

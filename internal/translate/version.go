@@ -13,8 +13,8 @@ import (
 // Version is a dialect of dcgm-exporter that readings can be rendered in.
 type Version uint8
 
-// The versions. Later ones use V1 with --use-old-namespace and their counters for it. V2 is 2.x
-// and 3.x, and V48 is 4.0 to 4.8.
+// The versions. V1 is also what later exporters write with --use-old-namespace and their
+// counters file for it. V2 is 2.x and 3.x, and V48 is 4.0 to 4.8.
 const (
 	V1 Version = iota
 	V2
@@ -23,13 +23,13 @@ const (
 	numVersions
 )
 
-// versionInfo is what distinguishes a version except for the names of its
+// versionInfo is what distinguishes a version, apart from the names of its
 // families, which newQuantities takes from the dialect table.
 type versionInfo struct {
 	word string
 	// labels are those that it writes, in its order.
 	labels []labelName
-	// names are of families that other rules of newQuantities would get wrong.
+	// names are those of families that newQuantities would otherwise get wrong.
 	names map[canonical.Field]string
 	// types are the TYPE words that differ from those of canonical.Fields, by field.
 	types map[canonical.Field]canonical.Type
@@ -41,17 +41,17 @@ type labelName struct {
 	name string
 }
 
-// ratesAsCounters are rates that the counter files of the exporter call counters.
+// ratesAsCounters are gauges that the counters files of the exporter call counters.
 var ratesAsCounters = map[canonical.Field]canonical.Type{
 	canonical.NVLinkBytes:         canonical.Counter,
 	canonical.PCIeTransmit:        canonical.Counter,
 	canonical.PCIeReceive:         canonical.Counter,
-	canonical.RetiredPagesPending: canonical.Counter, // a flag rather than a rate
+	canonical.RetiredPagesPending: canonical.Counter, // a flag; the others are rates
 }
 
 // versions is indexed by Version. Labels and TYPE words are those of the exporter's
-// default counters and templates; of 4.9 only the label of the driver is known to be
-// another than that of 4.8.
+// default counters and templates; 4.9 is known to differ from 4.8 only in the label of the
+// driver.
 var versions = [numVersions]versionInfo{
 	V1: {word: "1", types: ratesAsCounters, labels: []labelName{
 		{roleGPU, "gpu"}, {roleUUID, "uuid"}, {roleName, "device"}, {roleModel, "modelName"},
@@ -108,9 +108,9 @@ func (v Version) header(q *quantity) string {
 	return string(exposition.AppendHeader(nil, q.worded[v].name, q.help(v), string(kind)))
 }
 
-// rewritten are the roles of the labels that each version has its own names for, or
-// lacks. All others are of what a row adds, such as the job or labels of the pod, and
-// stay as they are: they may be all that distinguishes two rows.
+// rewritten are the roles of the labels that versions name differently or lack. All other
+// labels, such as the job or labels of the pod, stay as they are: they may be all that
+// distinguishes two rows.
 var rewritten = [numRoles]bool{
 	roleGPU: true, roleUUID: true, roleHostname: true, roleModel: true, roleName: true, rolePCIBusID: true,
 	roleDriver: true, roleInstance: true, roleProfile: true, roleEntity: true,
@@ -118,14 +118,14 @@ var rewritten = [numRoles]bool{
 	roleOldNamespace: true, roleOldPod: true, roleOldContainer: true,
 }
 
-// appendLabels appends the label block that v writes for a row with these labels, of
-// which row holds the values by role.
+// appendLabels appends the label block that v writes for a row with these labels; row has
+// their values by role.
 func (v Version) appendLabels(dst []byte, row *values, labels []raw.Label) []byte {
 	a := allocationOf(row)
 	row[roleContainer], row[roleNamespace], row[rolePod] = a.Container, a.Namespace, a.Pod
 	separator := byte('{')
 	add := func(name, value string) {
-		if value != "" { // which is the same as none
+		if value != "" { // an empty label is the same as none
 			dst = exposition.AppendLabel(append(dst, separator), name, value)
 			separator = ','
 		}
@@ -141,8 +141,8 @@ func (v Version) appendLabels(dst []byte, row *values, labels []raw.Label) []byt
 	return append(dst, "} "...)
 }
 
-// isLeftOut reports whether a Prometheus server leaves a label out: all of a name that has an
-// empty value somewhere, so that such a name may be there several times.
+// isLeftOut reports whether a Prometheus server drops a label: an empty value drops all labels
+// of its name, so such a name may occur several times.
 func isLeftOut(name string, labels []raw.Label) bool {
 	return slices.Contains(labels, raw.Label{Name: name})
 }

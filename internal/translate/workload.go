@@ -7,19 +7,19 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// allocationOf returns the allocation that a row is of, except for the index of its
-// device. It has no Workload unless a pod, a job or a container is named: exporters write
-// labels of pods on the rows of free devices too, as "". A container without a pod and a
-// namespace is one of the host's own (container runtime labels, since 4.8.3).
+// allocationOf returns a row's allocation, without the index of its device. It has no
+// Workload unless a pod, a job or a container is named: exporters also write labels of pods,
+// as "", on the rows of free devices. A container without a pod and a namespace runs on the
+// host itself (container runtime labels, since 4.8.3).
 //
-// The plain names go before the old ones, as the old names may be what labels of the pod
-// turned to.
+// The plain names go before the old ones, since a label copied from the pod may have an old
+// name.
 func allocationOf(v *values) canonical.Allocation {
 	a := canonical.Allocation{Workload: canonical.Workload{
 		Namespace: cmp.Or(v[roleNamespace], v[roleOldNamespace]),
 		Pod:       cmp.Or(v[rolePod], v[roleOldPod]),
 		Container: cmp.Or(v[roleContainer], v[roleOldContainer]),
-		Job:       strings.TrimSpace(v[roleHPCJob]), // the exporter copies lines of the job's file as they are
+		Job:       strings.TrimSpace(v[roleHPCJob]), // the exporter copies lines of the job's file unchanged
 	}}
 	if a.Pod == "" {
 		if a.Namespace != "" {
@@ -43,9 +43,8 @@ type owner struct {
 	name func(v *values, pod string) string
 }
 
-// owners are the kinds that the labels of a pod prove, because a controller sets
-// them. What stands above others in the chain of owners goes
-// first: the pods of a JobSet are those of its Jobs.
+// owners are the kinds that the labels of a pod prove, because a controller sets these
+// labels. Kinds that own others go first: the pods of a JobSet are those of its Jobs.
 var owners = []owner{
 	{"JobSet", labelled(roleJobSet)},
 	{"LeaderWorkerSet", labelled(roleLeaderWorkerSet)},
@@ -67,8 +66,8 @@ func labelled(r role) func(*values, string) string {
 	return func(v *values, _ string) string { return v[r] }
 }
 
-// trained is for the kinds of Kubeflow's training operators, which share the
-// label of the name.
+// trained is for the kinds of Kubeflow's training operators, which share one label for the
+// name.
 func trained(operator string) func(*values, string) string {
 	return func(v *values, _ string) string {
 		if v[roleTrainingOperator] != operator {
@@ -78,8 +77,8 @@ func trained(operator string) func(*values, string) string {
 	}
 }
 
-// statefulSet removes the ordinal from the pod's name. Kubernetes puts the name into
-// a label as well, and since 1.28 the ordinal.
+// statefulSet removes the ordinal from the pod's name. Kubernetes also puts the name and,
+// since 1.28, the ordinal into labels.
 func statefulSet(v *values, pod string) string {
 	name, ordinal := cutLast(pod)
 	if ordinal == "" || ordinal != v[rolePodIndex] && pod != v[roleStatefulPod] {
@@ -89,7 +88,7 @@ func statefulSet(v *values, pod string) string {
 }
 
 // deployment removes the hash of the ReplicaSet and the five random characters of
-// the pod off its name.
+// the pod from its name.
 func deployment(v *values, pod string) string {
 	set, random := cutLast(pod)
 	name, hash := cutLast(set)
@@ -100,8 +99,7 @@ func deployment(v *values, pod string) string {
 }
 
 // legacyJob is for the label without a prefix, the only one before Kubernetes
-// 1.27. Anyone may set such a label, so the pod's name has to agree; and so do
-// Kubeflow's operators.
+// 1.27. Anyone may set it, as Kubeflow's operators do, so the pod's name has to agree.
 func legacyJob(v *values, pod string) string {
 	job := v[roleLegacyJob]
 	if job == "" || v[roleTrainingJob] != "" || !strings.HasPrefix(pod, job+"-") {

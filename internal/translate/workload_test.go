@@ -54,8 +54,8 @@ func TestAllocationOfARow(t *testing.T) {
 	}
 }
 
-// What a pod belongs to, by the labels that controllers put on pods, as
-// dcgm-exporter sanitises them.
+// TestOwnerOfAPod finds the owner of a pod by the labels that controllers put on pods, as
+// dcgm-exporter sanitizes them.
 func TestOwnerOfAPod(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -91,7 +91,7 @@ func TestOwnerOfAPod(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			// Pod labels stand in front of the exporter's own in some versions.
+			// Pod labels come before the exporter's own in some versions.
 			for _, labels := range []string{test.labels + `,pod="` + test.pod + `"`, `pod="` + test.pod + `",` + test.labels} {
 				r := translated(t, Options{}, temp(`gpu="0",UUID="A",`+labels, 40))
 				if n := len(r.frame.AllocationSet.Allocations); n != 1 {
@@ -115,9 +115,9 @@ func TestLabelNamesCanBeFound(t *testing.T) {
 	}
 }
 
-// TestRelabelledScrape: what Prometheus renamed is the exporter's, and what has the plain
-// name beside it the target's. If pods were renamed, a free device has the target's pod
-// alone.
+// TestRelabelledScrape: labels that Prometheus renamed are the exporter's, and those with the
+// plain name beside them are the target's. If pods were renamed, a free device only has the
+// target's pod.
 func TestRelabelledScrape(t *testing.T) {
 	const target = `,instance="10.0.0.1:9400",job="dcgm",namespace="monitoring",pod="dcgm-exporter-x",container="exporter"`
 	r := newReader(t, Options{})

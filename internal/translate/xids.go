@@ -10,14 +10,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// xidLabel is the label that has the code. dcgm-exporter writes a row without it, or with
-// 0, of a board without XIDs (seen on 4.8.2).
+// xidLabel is the label with the code. For a board without XIDs, dcgm-exporter writes a row
+// without it, or with 0 (seen on 4.8.2).
 const xidLabel = "xid"
 
-// What becomes of the rows of a label block.
+// The codes of label blocks that have none.
 const (
-	noXID      = 0  // there was none
-	invalidXID = -1 // its label is no code
+	noXID      = 0  // the board has no XID
+	invalidXID = -1 // the label is not a code
 )
 
 // witnessOf returns the witness whose XIDs a family reports, if the family counts them.
@@ -31,17 +31,17 @@ func witnessOf(family string) (is bool, w canonical.Witness) {
 	return false, 0
 }
 
-// xids makes the counts of XIDs of a Frame.
+// xids builds the counts of XIDs of a Frame.
 type xids struct {
-	samples []int32 // of the families that count XIDs, of this reading
-	codes   []int16 // of each label block
-	// topology is the one that boards are in: the index of each variant's board for
-	// Topology.At, or notHere.
+	samples []int32 // of the families that count XIDs, in this reading
+	codes   []int16 // by label block
+	// boards has the index of each variant's board for Topology.At of topology, or
+	// notHere.
 	topology *canonical.Topology
 	boards   []int32
 }
 
-// forget makes the xids those of another Dict.
+// forget drops what is known about a Dict.
 func (x *xids) forget() { x.codes, x.topology = nil, nil }
 
 // note notes a sample if its family counts XIDs.
@@ -94,8 +94,8 @@ func (t *Translator) countXIDs(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 	dst.XIDs = withoutNone(slices.CompactFunc(dst.XIDs, isSameXID))
 }
 
-// withoutNone removes a count of no XIDs if the same witness reports some, as a window does
-// beside a shorter one.
+// withoutNone removes a count of no XIDs if the same witness also reports some, as a longer
+// window may.
 func withoutNone(list []canonical.XIDCount) []canonical.XIDCount {
 	kept := list[:0]
 	for i, c := range list {

@@ -75,7 +75,7 @@ func TestXIDsOfExporters(t *testing.T) {
 	}
 }
 
-// What is not finite, or of another time, is dropped and counted as readings are.
+// Samples that are not finite or are stale are dropped and counted, as for readings.
 func TestXIDsDropped(t *testing.T) {
 	r := newReader(t, Options{})
 	r.batch.At = time.UnixMilli(1_000_000_000_000)
@@ -87,7 +87,7 @@ func TestXIDsDropped(t *testing.T) {
 	}
 }
 
-// A board has no more codes than there can be, whatever its exporter writes.
+// A board has at most HighestXID codes, whatever its exporter writes.
 func TestXIDsAreBounded(t *testing.T) {
 	var body strings.Builder
 	body.WriteString(boardA)
@@ -99,7 +99,7 @@ func TestXIDsAreBounded(t *testing.T) {
 	}
 }
 
-// The codes follow the ids of the Dict, when codes, boards and Dicts come and go.
+// Codes follow the ids of the Dict as codes, boards and Dicts come and go.
 func TestXIDsFollow(t *testing.T) {
 	r := newReader(t, Options{})
 	for i, step := range []struct{ body, want string }{
@@ -121,7 +121,7 @@ func TestXIDsFollow(t *testing.T) {
 	}
 }
 
-// What the driver tells is of its boards, those that it has lost included.
+// XIDs that the driver reports belong to its boards, lost ones included.
 func TestXIDsOfTheDriver(t *testing.T) {
 	r := newReader(t, Options{})
 	r.batch.Body = []byte(boardA + lostFamily + "{gpu=\"1\",UUID=\"B\"} 1\n")

@@ -12,7 +12,7 @@ func TestBackoff(t *testing.T) {
 		n               int
 		lowest, highest time.Duration // at random 0 and just below 1
 	}{
-		{0, s, s + s/4}, // asked before any failure, it is as after the first
+		{0, s, s + s/4}, // before any failure, the same as after the first
 		{1, s, s + s/4},
 		{2, s + s/2, 2*s + s/2},
 		{3, 3 * s, 5 * s},

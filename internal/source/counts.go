@@ -9,30 +9,30 @@ import (
 // StreamCounts are the counts of a stream that StreamStats has not collected yet. The stream adds
 // to them; only StreamStats reads them, because reading resets them.
 type StreamCounts struct {
-	// Period is set before the first tick; with 0 none is ever missed.
+	// Period is set before the first tick; with 0 no tick is ever missed.
 	Period time.Duration
-	// Ticks is for Tick to add to.
+	// Tick adds to Ticks, the stream to the others.
 	Ticks, Evicted, Bytes atomic.Uint64
 
 	mu       sync.Mutex // guards what follows
 	last     time.Time  // the latest tick, zero before the first
-	missed   uint64     // until then, never reset
-	missedAt time.Time  // when the latest of those was due
-	told     uint64     // how many since then were reported
+	missed   uint64     // until last, never reset
+	missedAt time.Time  // when the latest missed tick was due
+	told     uint64     // missed ticks since last that were reported
 }
 
 // Tick counts a tick that arrived at an instant.
 //
-// After its first tick a stream owes one each period, even while it is down or
-// restarts. A gap from one tick to the next of g periods has floor(g + 1/4) - 1 missed
-// ticks: a tick counts as missed when it is three quarters of a period late. So a stream
-// that is slightly slower than requested, or late once, misses none. A lasting gap counts
-// as it grows.
+// After its first tick a stream owes one per period, even while it is down or restarting.
+// A gap of g periods between two ticks contains floor(g + 1/4) - 1 missed ticks: a tick
+// counts as missed when it is three quarters of a period late. A stream that is slightly
+// slower than requested, or late once, thus misses none. A lasting gap counts as it
+// grows.
 func (c *StreamCounts) Tick(at time.Time) {
 	c.Ticks.Add(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Rows arrive late: a caller that asked in between may have been told more.
+	// Rows arrive late: a call of missedUntil in between may have reported more.
 	if n := max(c.gap(at), c.told); n > 0 {
 		c.missed += n
 		c.missedAt = c.last.Add(time.Duration(n) * c.Period)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestMissed: a stream with a period of 100 ms, by the times in ms of its ticks.
+// TestMissed has a stream with a period of 100 ms. Times are in ms.
 func TestMissed(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -18,7 +18,7 @@ func TestMissed(t *testing.T) {
 		{"no tick yet", nil, 5000, 0, 0},
 		{"in step", []int{0, 100, 200, 300}, 300, 0, 0},
 		{"a little slower each time", []int{0, 110, 220, 330, 440, 550, 660, 770, 880, 990, 1100}, 1100, 0, 0},
-		{"late for once", []int{0, 160, 200, 300}, 300, 0, 0},
+		{"late once", []int{0, 160, 200, 300}, 300, 0, 0},
 		{"174 ms are not late enough", []int{0, 174}, 174, 0, 0},
 		{"175 ms are", []int{0, 175}, 175, 1, 100},
 		{"one", []int{0, 200, 300}, 300, 1, 100},
@@ -74,7 +74,7 @@ func TestMissedOverRestarts(t *testing.T) {
 		want := StreamTotals{Stream: "device", Ticks: 2, Missed: 9, MissedAt: begun.Add(9 * time.Second), Restarts: 1, Bytes: 7}
 		check(t, &s, want)
 		s.Close("device")
-		open(t, &s, "device", &others) // which owe none yet
+		open(t, &s, "device", &others) // no ticks are due yet
 		time.Sleep(time.Minute)
 		want.Restarts++
 		check(t, &s, want)
@@ -85,7 +85,7 @@ func TestMissedOverRestarts(t *testing.T) {
 	})
 }
 
-// A tick that was on its way when somebody asked never takes back what was told.
+// A tick that arrives before a call of Totals, but is counted after it, does not lower the total.
 func TestMissedNeverFalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
@@ -99,7 +99,7 @@ func TestMissedNeverFalls(t *testing.T) {
 		counts.Tick(begun.Add(170 * time.Millisecond)) // in time
 		want.Ticks++
 		check(t, &s, want)
-		time.Sleep(200 * time.Millisecond) // 210 after it
+		time.Sleep(200 * time.Millisecond) // 210 ms after it
 		want.Missed, want.MissedAt = 2, begun.Add(270*time.Millisecond)
 		check(t, &s, want)
 	})

@@ -6,14 +6,14 @@ import (
 	"net"
 )
 
-// Failure is the reason of a failed read, in one word. The words are stable: they appear
-// as a label on the proxy's own telemetry.
+// Failure is the reason for a failed read, as one word. The words are stable: they are
+// label values of the proxy's own metrics.
 type Failure string
 
-// The ways to fail.
+// The reasons for a failed read.
 const (
 	Unreachable Failure = "unreachable"  // no connection, or the file cannot be opened
-	Timeout     Failure = "timeout"      // no whole answer in time
+	Timeout     Failure = "timeout"      // no complete answer in time
 	BadStatus   Failure = "bad_status"   // an HTTP status other than 200
 	TooLarge    Failure = "too_large"    // the body is over the limit, before or after gunzip
 	Truncated   Failure = "truncated"    // the transfer was cut short
@@ -21,15 +21,15 @@ const (
 	Unsupported Failure = "unsupported"  // do not retry
 	Broken      Failure = "stream_error" // anything else
 
-	// Of sources that read a host engine.
-	HostEngineUnavailable Failure = "host_engine_unavailable" // it, or the command that talks to it, is not there
+	// Of sources that read a host engine (nv-hostengine).
+	HostEngineUnavailable Failure = "host_engine_unavailable" // no host engine, or no command that talks to it
 	ExporterCollision     Failure = "exporter_collision"      // an exporter already reads these GPUs
 	ReservationDenied     Failure = "reservation_denied"      // another program has reserved the profiling counters
-	ProfilingUnavailable  Failure = "profiling_unavailable"   // these GPUs, or this host engine, have none
-	PermissionDenied      Failure = "permission_denied"       // we, or the host engine, may not
+	ProfilingUnavailable  Failure = "profiling_unavailable"   // these GPUs, or this host engine, have no profiling counters
+	PermissionDenied      Failure = "permission_denied"       // the proxy or the host engine lacks a permission
 )
 
-// Failures lists all of them.
+// Failures lists every Failure.
 var Failures = [...]Failure{
 	Unreachable, Timeout, BadStatus, TooLarge, Truncated, NotMetrics, Unsupported, Broken,
 	HostEngineUnavailable, ExporterCollision, ReservationDenied, ProfilingUnavailable, PermissionDenied,
@@ -39,7 +39,7 @@ var Failures = [...]Failure{
 type Error struct {
 	Failure Failure
 	// Cause is one line, lower case: what was tried and what went wrong. It
-	// names the URL, file or command, and never holds credentials.
+	// names the URL, file or command, and never contains credentials.
 	Cause string
 	// Remedy is one line: what to do or to type next.
 	Remedy string
@@ -59,7 +59,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // AsError returns err as an *Error. An error of another type becomes a Timeout
-// if a deadline ran out, and Broken otherwise.
+// if a deadline passed, and Broken otherwise.
 func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e

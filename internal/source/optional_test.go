@@ -7,7 +7,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// plain is a Source that can do nothing beside.
+// plain is a Source without optional methods.
 type plain struct{}
 
 func (plain) Name() string                           { return "plain" }

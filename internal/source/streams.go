@@ -9,15 +9,15 @@ import (
 // StreamTotals are the totals of one stream of a source since the process started.
 type StreamTotals struct {
 	Stream string // label `stream`, such as device or profiling
-	Ticks  uint64 // whole ticks that were read, evicted ones included
+	Ticks  uint64 // complete ticks that were read, including evicted ones
 	Missed uint64 // ticks that did not arrive in time; see StreamCounts.Tick
-	// MissedAt is when the last of them was due, the zero Time for none.
+	// MissedAt is when the last missed tick was due, the zero Time for none.
 	MissedAt time.Time
-	// Bytes are those that were read; 0 of a stream that is no text.
+	// Bytes is the number of bytes read; 0 for a stream that is not text.
 	Bytes    uint64
 	Evicted  uint64 // ticks that were dropped for newer ones before they were read
-	Restarts uint64 // how often it was restarted
-	Failure  *Error // why it does not run, nil while it runs or starts; read-only
+	Restarts uint64 // how often the stream was restarted
+	Failure  *Error // why the stream does not run, nil while it runs or starts; read-only
 }
 
 // Streams is implemented by a Source that has streams of its own.
@@ -27,24 +27,24 @@ type Streams interface {
 	Streams(dst []StreamTotals) []StreamTotals
 }
 
-// StreamStats keeps the totals of streams over their restarts. Counts move from
-// the stream into the totals, so that none is counted twice. Its zero value
-// is ready for use, from any goroutine.
+// StreamStats keeps the totals of streams across their restarts. Counts move
+// from the stream to the totals, so nothing is counted twice. Its zero value is
+// ready for use, from any goroutine.
 type StreamStats struct {
 	mu       sync.Mutex
 	accounts []account
 }
 
-// account is one stream's.
+// account has the totals and counts of one stream.
 type account struct {
 	totals StreamTotals
 	counts *StreamCounts // nil while the stream is closed
-	pace   *StreamCounts // the latest, for ticks are missed while it is closed too
-	missed uint64        // of those before
+	pace   *StreamCounts // the latest counts: a closed stream misses ticks too
+	missed uint64        // missed ticks of the counts before pace
 }
 
-// Open registers a stream that starts. It refuses one that is open already, and
-// counts that another open stream adds to. Opening a name again after Close is a
+// Open registers a stream that starts. It refuses a stream that is already open,
+// and counts that another open stream uses. Opening a closed stream again is a
 // restart.
 func (s *StreamStats) Open(stream string, counts *StreamCounts) error {
 	s.mu.Lock()
@@ -56,22 +56,22 @@ func (s *StreamStats) Open(stream string, counts *StreamCounts) error {
 		case a.totals.Stream == stream:
 			own = a
 		case a.counts == counts:
-			return fmt.Errorf("stream %s counts into the counts of stream %s; give each stream its own", stream, a.totals.Stream)
+			return fmt.Errorf("stream %s shares the counts of stream %s; give each stream its own", stream, a.totals.Stream)
 		}
 	}
 	switch {
 	case own == nil:
 		s.accounts = append(s.accounts, account{totals: StreamTotals{Stream: stream}, counts: counts, pace: counts})
 	case own.counts != nil:
-		return fmt.Errorf("stream %s is registered already; close it before it starts again", stream)
+		return fmt.Errorf("stream %s is already registered; close it before you open it again", stream)
 	default:
 		own.reopen(counts)
 	}
 	return nil
 }
 
-// Close collects what the stream has counted and ends its registration. Its
-// totals stay.
+// Close collects the stream's counts and ends its registration. Its totals
+// stay.
 func (s *StreamStats) Close(stream string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,8 +83,8 @@ func (s *StreamStats) Close(stream string) {
 	}
 }
 
-// Totals appends the totals of every stream ever opened to dst, in the order in
-// which they first were.
+// Totals appends the totals of every stream ever opened to dst, in the order of
+// their first Open.
 func (s *StreamStats) Totals(dst []StreamTotals) []StreamTotals {
 	now := time.Now()
 	s.mu.Lock()
@@ -98,7 +98,7 @@ func (s *StreamStats) Totals(dst []StreamTotals) []StreamTotals {
 	return dst
 }
 
-// reopen is the restart of a stream, with its own counts or others.
+// reopen restarts a stream, with the same counts or new ones.
 func (a *account) reopen(counts *StreamCounts) {
 	if counts != a.pace {
 		a.miss(time.Now())
@@ -117,7 +117,7 @@ func (a *account) collect() {
 	}
 }
 
-// miss brings the missed ticks of the totals up to an instant.
+// miss updates the missed ticks of the totals to an instant.
 func (a *account) miss(now time.Time) {
 	n, at := a.pace.missedUntil(now)
 	a.totals.Missed = a.missed + n
@@ -126,9 +126,9 @@ func (a *account) miss(now time.Time) {
 	}
 }
 
-// The pauses before something that failed is started again. A host engine that is
-// restarted is back within seconds; while it is away for hours, a thousand nodes must
-// not retry often, nor in step.
+// The limits of the pause before a retry. A restarted host engine is back within
+// seconds; during an outage of hours, a thousand nodes must not retry often, or in
+// step.
 const (
 	firstPause = time.Second
 	// LongestPause is the longest pause that Backoff returns.
@@ -136,9 +136,9 @@ const (
 )
 
 // Backoff returns the pause before the next try after n failures in a row (n
-// counts from 1): firstPause, doubled with every further failure, spread by a
-// quarter to either side, and within firstPause and LongestPause. random is a
-// number in [0, 1), the position within the spread.
+// counts from 1): firstPause, doubled for each further failure, spread by a
+// quarter to either side, and limited to between firstPause and LongestPause.
+// random is a number in [0, 1), the position within the spread.
 func Backoff(n int, random float64) time.Duration {
 	pause := LongestPause
 	if shift := max(n, 1) - 1; shift < 32 {

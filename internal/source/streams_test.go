@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// check compares the totals with rows of ticks, evicted and restarts.
+// check compares the totals of all streams with want.
 func check(t *testing.T, s *StreamStats, want ...StreamTotals) {
 	t.Helper()
 	if got := s.Totals(nil); !slices.Equal(got, want) {
@@ -31,12 +31,12 @@ func TestTotalsSurviveRestarts(t *testing.T) {
 	check(t, &s, StreamTotals{Stream: "device", Ticks: 3}, StreamTotals{Stream: "profiling", Evicted: 1})
 	first.Ticks.Add(2)
 	first.Evicted.Add(4)
-	s.Close("device") // with counts that were not collected
+	s.Close("device") // with counts that are not collected yet
 	check(t, &s, StreamTotals{Stream: "device", Ticks: 5, Evicted: 4}, StreamTotals{Stream: "profiling", Evicted: 1})
-	first.Ticks.Add(100) // nobody's any more
+	first.Ticks.Add(100) // of a closed stream: not counted
 	open(t, &s, "device", &second)
 	second.Ticks.Add(1)
-	for range 2 { // looking twice counts once
+	for range 2 { // a second call counts nothing again
 		check(t, &s, StreamTotals{Stream: "device", Ticks: 6, Evicted: 4, Restarts: 1}, StreamTotals{Stream: "profiling", Evicted: 1})
 	}
 	s.Close("device")
@@ -45,7 +45,7 @@ func TestTotalsSurviveRestarts(t *testing.T) {
 	check(t, &s, StreamTotals{Stream: "device", Ticks: 6, Evicted: 4, Restarts: 1}, StreamTotals{Stream: "profiling", Evicted: 1})
 }
 
-// A stream that counts on in the same counts over its restarts counts nothing twice.
+// Counts that a stream keeps across its restarts are not counted twice.
 func TestReopenedCountsAreNotCountedTwice(t *testing.T) {
 	var s StreamStats
 	var c StreamCounts

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// firstBuffer is the capacity for a body of which nothing is known.
+	// firstBuffer is the capacity for the first body if its length is unknown.
 	firstBuffer = 64 << 10
 	// keepBuffer and shrinkFactor limit the memory that is kept: one huge body
 	// must not pin its size in every reused Batch.
@@ -15,7 +15,7 @@ const (
 	shrinkFactor = 8
 )
 
-// errTooLarge is a body over the limit.
+// errTooLarge reports a body over the limit.
 var errTooLarge = errors.New("body is over the limit")
 
 // bodyReader reads whole bodies into reused memory.
@@ -23,15 +23,15 @@ type bodyReader struct {
 	max  int64 // bytes
 	last int   // length of the last body, 0 before the first
 
-	// discarded is the memory of a body that was too large, kept as long as bodies
-	// are: an upstream that exceeds the limit at each scrape shall not leave that
-	// much garbage each time.
+	// discarded is the memory of a body that was too large, kept while bodies are:
+	// an upstream that exceeds the limit at each scrape must not leave that much
+	// garbage each time.
 	discarded []byte
 }
 
 // read reads r to its end, at most max+1 bytes, into buf's memory if that
-// suffices. size is the expected length, -1 if unknown. It returns what it has
-// read with an error too: errTooLarge, or r's.
+// suffices. size is the expected length, -1 if unknown. With an error,
+// errTooLarge or r's, it also returns what it has read.
 func (in *bodyReader) read(buf []byte, r io.Reader, size int64) ([]byte, error) {
 	buf = in.sized(buf, size)
 	for {
@@ -53,9 +53,9 @@ func (in *bodyReader) read(buf []byte, r io.Reader, size int64) ([]byte, error) 
 	}
 }
 
-// grown returns buf with more capacity. It doubles, which is rare: after the
-// first body its successors fit. Not by append, which would give half as much
-// again of a large body.
+// grown returns buf with twice the capacity. It is called rarely: the bodies
+// after the first fit. append would grow a large body by only a quarter at a
+// time.
 func (in *bodyReader) grown(buf []byte) []byte {
 	if cap(in.discarded) > cap(buf) {
 		buf, in.discarded = append(in.discarded[:0], buf...), nil
@@ -67,9 +67,9 @@ func (in *bodyReader) grown(buf []byte) []byte {
 	return more
 }
 
-// sized returns buf emptied, or new memory where buf is too small or far too
-// large for the body to come. A body of unknown length is expected to be a
-// little longer than the last one.
+// sized returns buf emptied, or new memory if buf is too small or far too large
+// for the next body. A body of unknown length is expected to be a little longer
+// than the last one.
 func (in *bodyReader) sized(buf []byte, size int64) []byte {
 	want := int64(in.last) + int64(in.last)/16 + 512
 	if in.last == 0 {

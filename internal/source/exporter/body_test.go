@@ -72,7 +72,7 @@ func TestBodyReaderReusesMemory(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations for a steady body, want 0", n)
 	}
-	// Another buffer, of another Batch, is of the right size at once.
+	// A buffer for another Batch has the right size at once.
 	r.Reset(text)
 	other, _ := in.read(nil, r, -1)
 	if limit := len(text) * 9 / 8; cap(other) > limit {
@@ -89,7 +89,7 @@ func TestBodyReaderReusesMemory(t *testing.T) {
 }
 
 // TestReadAllocatesLittle bounds what a steady read of 1.4 MB allocates, this
-// test's server included: the body's memory is not among it.
+// test's server included: the body's memory is reused.
 func TestReadAllocatesLittle(t *testing.T) {
 	text := lines(1400 << 10)
 	zipped := gzipped(t, text)
@@ -124,8 +124,8 @@ func TestReadAllocatesLittle(t *testing.T) {
 	}
 }
 
-// TestOversizeKeepsMemoryFlat offers 200 MB, plain and as a bomb, at the default
-// limit.
+// TestOversizeKeepsMemoryFlat serves 200 MB, plain and as a gzip bomb, at the
+// default limit.
 func TestOversizeKeepsMemoryFlat(t *testing.T) {
 	block := []byte(strings.Repeat("u 1\n", 1<<18)) // 1 MiB
 	const blocks = 200
@@ -158,8 +158,8 @@ func TestOversizeKeepsMemoryFlat(t *testing.T) {
 				t.Errorf("%s: got %v", path, err)
 			}
 		}
-		// One and a half for the old and the new buffer while it grows, and what
-		// the collector has not got to yet.
+		// 1.5 times the limit for the old and the new buffer during growth, the
+		// rest for uncollected garbage.
 		if growth := heapGrowth(read); growth > 3*defaultMaxBody {
 			t.Errorf("%s: heap grew by %d MiB", path, growth>>20)
 		}
@@ -179,7 +179,7 @@ func TestOversizeKeepsMemoryFlat(t *testing.T) {
 	}
 }
 
-// heapGrowth is by how much the heap was larger during f, at most.
+// heapGrowth returns the largest growth of the heap during f.
 func heapGrowth(f func()) uint64 {
 	heap := func() uint64 {
 		var m runtime.MemStats

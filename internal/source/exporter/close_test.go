@@ -49,8 +49,8 @@ func TestCloseEndsRead(t *testing.T) {
 	}
 }
 
-// TestCloseRacesRead lets Close meet a Read at any point; goleak then looks for
-// a connection that stayed open.
+// TestCloseRacesRead closes at any point of a Read; goleak then looks for
+// connections left open.
 func TestCloseRacesRead(t *testing.T) {
 	srv := serve(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, page) })
 	for i := range 50 {

@@ -25,7 +25,8 @@ import (
 )
 
 // symptom describes an error that occurred before any answer. In cause and remedy, URL, HOST and
-// ADDRESS (host and port) are replaced by the upstream's; an empty cause is the error's own text.
+// ADDRESS (host and port) are replaced by the upstream's; an empty cause stands for the error's
+// own text.
 type symptom struct {
 	matches func(error) bool
 	failure source.Failure
@@ -33,10 +34,10 @@ type symptom struct {
 	remedy  string
 }
 
-// httpConfig is where a Client comes from.
+// httpConfig names the setting that configures a Client.
 const httpConfig = "the source's http_config (--config.file)"
 
-// nameAnother ends remedies of a source that may be the wrong one.
+// nameAnother ends the remedies for a source that may be the wrong one.
 const nameAnother = "; or name another source: --source or --config.file, without an exporter --backend=dcgm or nvml, for a demo --backend=replay"
 
 // symptoms in order: the first that matches is reported.
@@ -88,17 +89,17 @@ func during(op string) func(error) bool {
 	}
 }
 
-// unresolved matches where there is no such host. Other troubles of name servers are
-// better reported in their own words.
+// unresolved matches an error for a host that does not exist. Other DNS errors are
+// clearer in their own words.
 func unresolved(err error) bool {
 	e, ok := errors.AsType[*net.DNSError](err)
 	return ok && e.IsNotFound
 }
 
-// letIn is what to do if the upstream asks for credentials.
+// letIn is the remedy if the upstream asks for credentials.
 const letIn = "give credentials that it accepts, in " + httpConfig + " or in KPULSE_SOURCE: http://USER:PASSWORD@ADDRESS/…"
 
-// statusRemedies by HTTP status; others have the remedy of their class.
+// statusRemedies are the remedies by HTTP status; badStatus has those of other statuses, by class.
 var statusRemedies = map[int]string{
 	http.StatusBadRequest:         "write https:// in the source's URL if that is what it serves; see curl -i URL",
 	http.StatusUnauthorized:       letIn,
@@ -111,7 +112,7 @@ var statusRemedies = map[int]string{
 // where names the upstream, and where its redirects led.
 func (t *transfer) where() string { return t.place(t.landed) }
 
-// place names the upstream, and where redirects landed, "" for nowhere else.
+// place names the upstream, and where redirects landed, "" if nowhere else.
 func (w *web) place(landed string) string {
 	if landed == "" {
 		return w.public
@@ -119,8 +120,8 @@ func (w *web) place(landed string) string {
 	return w.public + " (redirected to " + landed + ")"
 }
 
-// shown is a URL to which the upstream leads, fit to be shown: without its path where
-// our request holds secrets, which the path may echo.
+// shown returns the text of a URL to which the upstream redirects. It omits the path
+// if our request contains secrets, which the path may echo.
 func (w *web) shown(u *url.URL) string {
 	if w.secretive {
 		u = &url.URL{Scheme: u.Scheme, Host: u.Host}
@@ -131,16 +132,16 @@ func (w *web) shown(u *url.URL) string {
 // noAnswer explains a request that got no response.
 func (t *transfer) noAnswer(ctx context.Context, err error, took time.Duration) *source.Error {
 	if e, ok := errors.AsType[*source.Error](err); ok {
-		return e // of the redirect policy
+		return e // from the redirect policy
 	}
 	err = bare(err)
 	if e := t.ended(ctx, err, fmt.Sprintf("no answer within %s", round(took))); e != nil {
 		return e
 	}
-	if file, ok := errors.AsType[*fs.PathError](err); ok { // of a Client that reads credentials
+	if file, ok := errors.AsType[*fs.PathError](err); ok { // from a Client that reads credentials
 		return &source.Error{Failure: source.Broken, Cause: t.public + ": " + file.Error(), Remedy: "let kpulse-proxy read the file, or name another one in " + httpConfig, Err: err}
 	}
-	i := slices.IndexFunc(symptoms, func(s symptom) bool { return s.matches(err) }) // the last always does
+	i := slices.IndexFunc(symptoms, func(s symptom) bool { return s.matches(err) }) // the last one always matches
 	cause := t.fill(symptoms[i].cause)
 	if cause == "" {
 		cause, err = t.text(err)
@@ -148,9 +149,9 @@ func (t *transfer) noAnswer(ctx context.Context, err error, took time.Duration) 
 	return &source.Error{Failure: symptoms[i].failure, Cause: t.public + ": " + cause, Remedy: t.fill(symptoms[i].remedy), Err: err}
 }
 
-// text returns the text of an error and the error to wrap. If our request holds
+// text returns the text of an error and the error to wrap. If our request contains
 // secrets, which an answer may echo, it cuts what net/http quotes of the answer, and
-// then wraps nothing.
+// returns no error to wrap.
 func (w *web) text(err error) (string, error) {
 	text, _, quotes := strings.Cut(err.Error(), `"`)
 	if w.secretive && quotes {
@@ -268,8 +269,8 @@ func cancelled(name string) *source.Error {
 	return &source.Error{Failure: source.Broken, Cause: name + ": the read was cancelled", Err: context.Canceled}
 }
 
-// bare strips the *url.Error that net/http puts around an error: it quotes the
-// whole URL, query included.
+// bare strips the *url.Error that net/http wraps around an error, because it
+// quotes the whole URL, query included.
 func bare(err error) error {
 	for {
 		e, ok := errors.AsType[*url.Error](err)
@@ -282,10 +283,10 @@ func bare(err error) error {
 
 func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
-// quoted is how many characters of an upstream's text are shown.
+// quoted limits the characters of an upstream's text that are shown.
 const quoted = 100
 
-// firstLine returns the first line of text that is not blank, at most 100
+// firstLine returns the first line of text that is not blank, at most quoted
 // characters of it, with a dot for each one that does not print.
 func firstLine(text []byte) string {
 	text = bytes.TrimSpace(text)

@@ -20,7 +20,8 @@ import (
 
 const (
 	// defaultMaxBody is the largest body that is read, in bytes after gunzip. An
-	// exposition of 112 MIG instances × 60 fields has 1.4 MB; of 1024, 14 MB.
+	// exposition of 112 MIG instances × 60 fields takes 1.4 MB, one of 1024
+	// instances 14 MB.
 	defaultMaxBody = 64 << 20
 	// defaultTimeout bounds one Read. It is Prometheus' default scrape_timeout.
 	defaultTimeout = 10 * time.Second
@@ -30,26 +31,26 @@ const (
 
 // Options tune a Source. The zero value is ready to use.
 type Options struct {
-	// MaxBody is the limit of a body in bytes, on the wire and after gunzip; 0 or
-	// less is defaultMaxBody.
+	// MaxBody limits a body in bytes, on the wire and after gunzip; 0 or less
+	// means defaultMaxBody.
 	MaxBody int64
-	// Timeout bounds a Read whose context has no earlier deadline; 0 or less is
-	// defaultTimeout.
+	// Timeout bounds a Read whose context has no earlier deadline; 0 or less
+	// means defaultTimeout.
 	Timeout time.Duration
-	// UserAgent is the request's User-Agent; "" is defaultUserAgent.
+	// UserAgent is the request's User-Agent; "" means defaultUserAgent.
 	UserAgent string
 	// Client carries TLS and authentication. It is copied; the copy keeps no
 	// cookies, follows no redirect to another scheme, host or port, and its
-	// CheckRedirect, if any, is asked after our own. Close closes the idle
-	// connections of its transport. nil is a client of our own, which uses no
-	// proxy: a node's exporter is not reached through one.
+	// CheckRedirect, if any, is called after our own. Close closes the idle
+	// connections of its transport. nil means a client of our own, which uses
+	// no proxy: a node's exporter is not reached through one.
 	Client *http.Client
-	// SetBy names what the target was set by, for remedies; "" if that is the flag.
+	// SetBy names what set the target, for remedies; "" means the flag.
 	SetBy string
-	// Name is the name of the source in messages; "" is its URL or path.
+	// Name is the name of the source in messages; "" means its URL or path.
 	Name string
-	// Look is what else to check if the exporter cannot be read, for remedies. With it they name
-	// no other source, because this one was discovered.
+	// Look names, for remedies, what else to check if the exporter cannot be read. Such remedies
+	// suggest no other source, because this one was discovered.
 	Look string
 }
 
@@ -65,7 +66,7 @@ type Source struct {
 	dict     *raw.Dict
 	scanner  raw.Scanner
 
-	// open ends with Close, which end does.
+	// open lasts until Close calls end.
 	open context.Context
 	end  context.CancelFunc
 }
@@ -74,9 +75,10 @@ type Source struct {
 type upstream interface {
 	// name identifies the upstream, free of credentials.
 	name() string
-	// fetch sets the Body of b, in its memory if that suffices, and what goes with it.
-	// The Body has capacity for at least one byte more. Errors are *source.Error; b is
-	// as it was after one. It may be called from several goroutines at a time.
+	// fetch sets the Body of b, in its memory if that suffices, and the fields that
+	// describe Body. Body has capacity for at least one more byte. Errors are
+	// *source.Error and leave b unchanged. Several goroutines may call fetch at a
+	// time.
 	fetch(ctx context.Context, b *raw.Batch) error
 	// notMetrics explains a Body that is no exposition.
 	notMetrics(b *raw.Batch) *source.Error
@@ -89,9 +91,9 @@ var (
 )
 
 // New returns the Source of target: an http:// or https:// URL, a file:// URL,
-// or a path of a file that is read again at each Read. A URL whose path is empty
+// or the path of a file, which each Read reads again. A URL whose path is empty
 // or "/" gets the path "/metrics". User and password in the URL are sent as
-// basic authentication. New does not connect: a target that it refuses (by a
+// basic authentication. New does not connect: a target that it refuses (with a
 // *source.Error of Failure Unsupported) can never work.
 func New(target string, opts Options) (*Source, error) {
 	t, err := parseTarget(target)
@@ -141,8 +143,8 @@ func (s *Source) Caps() source.Caps { return s.caps }
 
 // Read asks the upstream once. An empty body is a good reading without samples.
 // All errors are *source.Error; one after Close wraps os.ErrClosed, one after
-// ctx was cancelled wraps context.Canceled. A regular file on a file system that
-// hangs cannot be cancelled.
+// ctx was cancelled wraps context.Canceled. A read of a file on a file system
+// that hangs cannot be cancelled.
 func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	if err := s.Fetch(ctx, b); err != nil {
 		return err
@@ -150,7 +152,7 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	return s.Scan(b)
 }
 
-// blame adds to the remedy of an error what names the upstream, and what to look at.
+// blame adds to the remedy of an error what set the target, and what else to check.
 func (s *Source) blame(err error) error {
 	e, ok := errors.AsType[*source.Error](err)
 	if ok && s.setBy != "" {
@@ -198,7 +200,7 @@ func (s *Source) Scan(b *raw.Batch) error {
 		b.Reset()
 		return &source.Error{
 			Failure: source.TooLarge,
-			Cause:   s.Name() + ": the body holds more families, label sets or samples than an exporter has",
+			Cause:   s.Name() + ": the body contains more families, label sets or samples than an exporter serves",
 			Remedy:  "point the source at a single exporter's /metrics",
 		}
 	}
@@ -222,7 +224,7 @@ func (s *Source) errClosed() *source.Error {
 	return &source.Error{
 		Failure: source.Unsupported,
 		Cause:   s.Name() + ": the source is closed",
-		Remedy:  "open it again to read on",
+		Remedy:  "open it again",
 		Err:     os.ErrClosed,
 	}
 }

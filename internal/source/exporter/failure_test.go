@@ -70,8 +70,8 @@ func reply(t *testing.T, wire string) string {
 	})
 }
 
-// readError reads target once and returns the error, having checked what holds
-// for all of them.
+// readError reads target once, checks what all errors have in common, and
+// returns the error.
 func readError(t *testing.T, target string, opts Options) *source.Error {
 	t.Helper()
 	s := open(t, target, opts)
@@ -95,7 +95,7 @@ func readError(t *testing.T, target string, opts Options) *source.Error {
 
 const ok200 = "HTTP/1.1 200 OK\r\n"
 
-// failureCase is an upstream that cannot be read, and what is said about it.
+// failureCase is an upstream that cannot be read, and the expected error.
 type failureCase struct {
 	name, target  string
 	opts          Options
@@ -126,7 +126,7 @@ func status(t *testing.T, code int, body string) string {
 	}).URL
 }
 
-// encoded answers with body, said to be in encoding.
+// encoded answers with body, and encoding as its Content-Encoding.
 func encoded(t *testing.T, encoding, body string) string {
 	return serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", encoding)
@@ -134,8 +134,8 @@ func encoded(t *testing.T, encoding, body string) string {
 	}).URL
 }
 
-// redirect leads from /metrics to another place, which is a login page if it is
-// on the same server.
+// redirect redirects /metrics to another place; on the same server, that is a
+// login page.
 func redirect(t *testing.T, to string) string {
 	return serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metrics" {
@@ -243,7 +243,7 @@ func TestRedirectIsForgotten(t *testing.T) {
 	}
 }
 
-// TestNetworkFailures are those that a test cannot bring about for real.
+// TestNetworkFailures fakes the failures that a test cannot cause for real.
 func TestNetworkFailures(t *testing.T) {
 	for _, tt := range []struct {
 		err           error
@@ -270,7 +270,7 @@ func TestNetworkFailures(t *testing.T) {
 	}
 }
 
-// TestSecretsStayInside: an upstream that echoes the request gives nothing away.
+// TestSecretsStayInside: if an upstream echoes the request, errors show none of its secrets.
 func TestSecretsStayInside(t *testing.T) {
 	echo := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -307,7 +307,7 @@ func TestSecretsStayInside(t *testing.T) {
 			url := strings.Replace(serve(t, h).URL, "http://", "http://user:hunter22@", 1)
 			e := readError(t, url+"/?token=s%2Fcret99", Options{})
 			said := e.Error() + fmt.Sprint(e.Err)
-			// The header's is base64 of user:hunter22; whole or in part, none may show.
+			// dXNlcj begins the base64 of user:hunter22, which the header contains.
 			for _, secret := range []string{"hunter22", "s%2Fcret99", "s/cret99", "dXNlcj", "Basic"} {
 				if strings.Contains(said, secret) {
 					t.Errorf("%q holds %q", said, secret)
@@ -317,7 +317,7 @@ func TestSecretsStayInside(t *testing.T) {
 	}
 }
 
-// proxied is a client that asks through a proxy.
+// proxied returns a client that uses a proxy.
 func proxied(proxy string) *http.Client {
 	return &http.Client{Transport: &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return url.Parse(proxy) }}}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// file is the upstream that is a saved exposition.
+// file is an upstream that is a saved exposition.
 type file struct {
 	path string
-	turn chan struct{} // has one while it is read
+	turn chan struct{} // full while the file is read
 	bodyReader
 }
 
@@ -42,7 +42,7 @@ func (f *file) fetch(ctx context.Context, b *raw.Batch) error {
 	return err
 }
 
-// content returns what the file holds, in buf's memory if that suffices.
+// content returns the content of the file, in buf's memory if that suffices.
 func (f *file) content(buf []byte) ([]byte, error) {
 	// Before opening: opening a named pipe waits for its writer.
 	info, err := os.Stat(f.path)
@@ -79,8 +79,8 @@ func (f *file) whole(h *os.File, buf []byte) ([]byte, error) {
 	return f.finish(h, before, body)
 }
 
-// finish returns the body that was read from h, unless somebody wrote to h since
-// before: a torn body would lack devices that are there.
+// finish returns the body that was read from h, unless h has changed since
+// before: a torn body would lack devices that exist.
 func (f *file) finish(h *os.File, before fs.FileInfo, body []byte) ([]byte, error) {
 	after, err := h.Stat()
 	if err != nil {
@@ -135,7 +135,7 @@ func (f *file) explain(err error) *source.Error {
 	}
 	reason := err.Error()
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		reason = pe.Err.Error() // the path is already in front of it
+		reason = pe.Err.Error() // the cause already begins with the path
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

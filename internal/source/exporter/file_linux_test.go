@@ -11,8 +11,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// TestFileOfAnother reads as the user nobody, which works for root too: the user of file accesses
-// belongs to the thread.
+// TestFileOfAnother reads as the user nobody if it runs as root: each thread has its own user for
+// file access.
 func TestFileOfAnother(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.prom")
 	write(t, path, page)

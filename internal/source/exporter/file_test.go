@@ -77,7 +77,7 @@ func TestFileFailures(t *testing.T) {
 	}
 }
 
-// TestFileChangesInTheMiddle plays a writer that is not atomic.
+// TestFileChangesInTheMiddle imitates a writer that is not atomic.
 func TestFileChangesInTheMiddle(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.prom")
 	for name, change := range map[string]func(os.FileInfo){

@@ -19,11 +19,11 @@ type target struct {
 	path string
 }
 
-// hostPort is a URL that lacks its scheme: node:9400, [::1]:9400/metrics,
-// user:password@node. A file of such a name is written ./node:9400.
+// hostPort matches a URL that lacks its scheme: node:9400, [::1]:9400/metrics,
+// user:password@node. A file with such a name is written ./node:9400.
 var hostPort = regexp.MustCompile(`^[^/]+:([0-9]+([/?#].*)?$|.*@)`)
 
-// urlScheme is how a target that means to be a URL begins.
+// urlScheme matches the beginning of a target that is meant to be a URL.
 var urlScheme = regexp.MustCompile(`^(?i:https?:|file:|[a-z][a-z0-9+.-]*://)`)
 
 func parseTarget(s string) (target, error) {
@@ -103,22 +103,23 @@ func parseFile(u *url.URL, safe string) (target, error) {
 	return target{path: u.Path}, nil
 }
 
-// strayAt reports a URL such as http://user:1/2@host: the slash in the password
-// ended the host, and the rest of the password would be shown as a path.
+// strayAt reports whether s is a URL such as http://user:1/2@host: the slash in
+// the password ends the host, and the rest of the password would be shown as a
+// path.
 func strayAt(s string) bool {
 	_, rest, ok := strings.Cut(s, "://")
 	end := strings.IndexAny(rest, "/?#")
 	return ok && end >= 0 && strings.Contains(rest[end:], "@")
 }
 
-// publicName is u without user, query and fragment.
+// publicName returns u without user, query and fragment.
 func publicName(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
 }
 
-// redact removes from a target that may not parse all that can hold a secret:
-// what lies before the last @ (but the scheme), and the query and fragment. It
-// rather removes too much.
+// redact removes from a target, which may not parse, all that can contain a
+// secret: what precedes the last @, except the scheme, and the query and
+// fragment. In doubt it removes too much.
 func redact(s string) string {
 	scheme, _, public, _ := dissect(s)
 	return scheme + public
@@ -137,7 +138,7 @@ func Mask(url, word string) string {
 	return scheme + user + public + query
 }
 
-// MaskSource is Mask for the target of New, which may be a file: that is returned unchanged.
+// MaskSource is Mask for a target of New. It returns the path of a file unchanged.
 func MaskSource(s, word string) string {
 	if !urlScheme.MatchString(s) && !hostPort.MatchString(s) && printable(s) {
 		return s
@@ -145,11 +146,11 @@ func MaskSource(s, word string) string {
 	return Mask(s, word)
 }
 
-// dissect returns the parts of a URL that may not parse: its scheme with ://, all up to its
-// last @, host and path, and its query and fragment with their ? or #.
+// dissect returns the parts of a URL, which may not parse: its scheme with ://, the user up
+// to the last @, host and path, and query and fragment with their ? or #.
 func dissect(s string) (scheme, user, public, query string) {
 	before, rest, ok := strings.Cut(s, "://")
-	if !ok || strings.ContainsAny(before, ":/?#@") { // a password may hold ://
+	if !ok || strings.ContainsAny(before, ":/?#@") { // a password may contain ://
 		rest = s
 	} else {
 		scheme = before + "://"
@@ -162,7 +163,7 @@ func dissect(s string) (scheme, user, public, query string) {
 	return scheme, user, public, query
 }
 
-// suggestURL makes a URL of a redacted host:port[/path].
+// suggestURL returns the URL for a redacted host:port[/path].
 func suggestURL(s string) string {
 	if host, path, _ := strings.Cut(s, "/"); path == "" {
 		s = host + "/metrics"

@@ -116,8 +116,8 @@ func TestMask(t *testing.T) {
 	}
 }
 
-// FuzzNew looks for a password that comes through whatever stands around it. It
-// consists of digits so that it passes for a port.
+// FuzzNew checks that no name or error shows a password, whatever surrounds it.
+// The password is all digits, so that it can pass for a port.
 func FuzzNew(f *testing.F) {
 	for _, s := range []string{"", "/", "?", "#", "@x/", "%", "%2F", ":", "\\", "[", " ", "é"} {
 		f.Add(s, "node:9400/metrics")

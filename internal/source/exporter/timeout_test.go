@@ -16,8 +16,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// pipeClient dials a server that answers so much and no more, without a socket, so
-// that the fake clock of synctest runs.
+// pipeClient dials a server that sends answer and then nothing. There is no
+// socket, so that the fake clock of synctest can advance.
 func pipeClient(answer string) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
@@ -36,7 +36,7 @@ func pipeClient(answer string) *http.Client {
 func TestTimeouts(t *testing.T) {
 	const header = "Transfer-Encoding: chunked\r\n\r\n"
 	for _, tt := range []struct {
-		answer string // which then goes on without end
+		answer string // the connection then stays open
 		failureCase
 	}{
 		{"", failureCase{name: "no answer", failure: source.Timeout, cause: "no answer within 10s", remedy: "scrape_timeout"}},

@@ -16,7 +16,7 @@ import (
 )
 
 // transfer is one request to the upstream and its answer, with memory that the next one
-// uses again.
+// reuses.
 type transfer struct {
 	*web
 	bodyReader
@@ -25,7 +25,7 @@ type transfer struct {
 	unzip  gzip.Reader
 }
 
-// fetch asks once for what becomes the Body of b.
+// fetch makes one request, and its answer the Body of b.
 func (t *transfer) fetch(ctx context.Context, b *raw.Batch) error {
 	start := time.Now()
 	t.landed = ""
@@ -67,7 +67,7 @@ func (t *transfer) decoded(resp *http.Response) (io.Reader, int64, error) {
 	t.wire = io.LimitedReader{R: resp.Body, N: t.limit + 1}
 	switch encoding := strings.ToLower(resp.Header.Get("Content-Encoding")); encoding {
 	case "", "identity":
-		// Not limited: read stops by itself, and the body signals its end
+		// Not limited: read has its own limit, and the body signals its end
 		// together with its last bytes.
 		return resp.Body, resp.ContentLength, nil
 	case "gzip", "x-gzip":
@@ -85,15 +85,15 @@ func (t *transfer) decoded(resp *http.Response) (io.Reader, int64, error) {
 	}
 }
 
-// endsUnsaid reports whether nothing but the end of the connection says where the body
-// of an answer ends, which is how it looks too when the body is cut short.
+// endsUnsaid reports whether only the end of the connection marks the end of the body.
+// A body that is cut short looks the same.
 func endsUnsaid(resp *http.Response) bool {
-	zipped := strings.Contains(strings.ToLower(resp.Header.Get("Content-Encoding")), "gzip") // says so itself
+	zipped := strings.Contains(strings.ToLower(resp.Header.Get("Content-Encoding")), "gzip") // marks its own end
 	return resp.ProtoMajor == 1 && resp.ContentLength < 0 && len(resp.TransferEncoding) == 0 && !resp.Uncompressed && !zipped
 }
 
-// leaveUnfinished leaves the last line of the Body out if it lacks its newline: what it
-// says may be a part of what the upstream would have said, as 41 of 412.
+// leaveUnfinished drops the last line of the Body if it lacks its newline: its value
+// may be cut, such as 41 for 412.
 func leaveUnfinished(b *raw.Batch) {
 	if whole := bytes.LastIndexByte(b.Body, '\n') + 1; whole < len(b.Body) {
 		b.Body, b.Unfinished = b.Body[:whole], true

@@ -13,8 +13,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// TestUnfinishedLine: a last line without its newline is a reading where the answer
-// says that it ends there, and none if just the connection ends.
+// TestUnfinishedLine: a last line without its newline counts if the answer marks
+// its own end, but not if only the connection ends.
 func TestUnfinishedLine(t *testing.T) {
 	const cut = page + "power 41"
 	length := "Content-Length: " + strconv.Itoa(len(cut)) + "\r\n\r\n"
@@ -23,14 +23,14 @@ func TestUnfinishedLine(t *testing.T) {
 		wire, body string
 		skipped    int
 	}{
-		"closed":                {ok200 + "\r\n" + cut, page, 1},
-		"closed, HTTP/1.0":      {strings.Replace(ok200, "1.1", "1.0", 1) + "\r\n" + cut, page, 1},
-		"closed, identity":      {ok200 + "Content-Encoding: identity\r\n\r\n" + cut, page, 1},
-		"closed, whole":         {ok200 + "\r\n" + page, page, 0},
-		"length":                {ok200 + length + cut, cut, 0},
-		"chunked":               {ok200 + "Transfer-Encoding: chunked\r\n\r\n" + strconv.FormatInt(int64(len(cut)), 16) + "\r\n" + cut + "\r\n0\r\n\r\n", cut, 0},
-		"closed behind gzip":    {ok200 + "Content-Encoding: gzip\r\n\r\n" + zipped, cut, 0},
-		"closed behind nothing": {ok200 + "\r\n", "", 0},
+		"closed":               {ok200 + "\r\n" + cut, page, 1},
+		"closed, HTTP/1.0":     {strings.Replace(ok200, "1.1", "1.0", 1) + "\r\n" + cut, page, 1},
+		"closed, identity":     {ok200 + "Content-Encoding: identity\r\n\r\n" + cut, page, 1},
+		"closed, whole":        {ok200 + "\r\n" + page, page, 0},
+		"length":               {ok200 + length + cut, cut, 0},
+		"chunked":              {ok200 + "Transfer-Encoding: chunked\r\n\r\n" + strconv.FormatInt(int64(len(cut)), 16) + "\r\n" + cut + "\r\n0\r\n\r\n", cut, 0},
+		"closed after gzip":    {ok200 + "Content-Encoding: gzip\r\n\r\n" + zipped, cut, 0},
+		"closed after nothing": {ok200 + "\r\n", "", 0},
 	} {
 		s := open(t, reply(t, row.wire), Options{})
 		var b raw.Batch
@@ -44,8 +44,8 @@ func TestUnfinishedLine(t *testing.T) {
 	})
 }
 
-// TestCRLF is named where it is what costs the reading, and not where a body is no
-// exposition anyway.
+// TestCRLF: the error names CRLF if CRLF is the only fault, but not if the body is
+// no exposition anyway.
 func TestCRLF(t *testing.T) {
 	checkFailures(t, []failureCase{
 		{"samples", status(t, 200, "up 1\r\nup{a=\"b\"} 2\r\n"), Options{}, source.NotMetrics, `the lines of the body end in CRLF (\r\n), which Prometheus does not read`, "LF alone: curl"},
@@ -57,8 +57,8 @@ func TestCRLF(t *testing.T) {
 	}
 }
 
-// TestFetchesOverlap: one that hangs keeps none from its answer, each fills its own
-// Batch, and the errors of each are of its own answer.
+// TestFetchesOverlap: a Fetch that hangs does not delay others, and each gets the
+// body or the error of its own answer.
 func TestFetchesOverlap(t *testing.T) {
 	asked := make(chan struct{})
 	var requests atomic.Int32

@@ -25,22 +25,23 @@ const (
 	// maxHeader bounds the response's header.
 	maxHeader = 256 << 10
 	// idleTimeout is how long a connection is kept between scrapes; Prometheus
-	// keeps its own as long.
+	// keeps its own for as long.
 	idleTimeout = 5 * time.Minute
 	// maxRedirects is net/http's own default.
 	maxRedirects = 10
 )
 
-// web is the upstream that is asked over HTTP.
+// web is an upstream that answers over HTTP.
 type web struct {
 	limit   int64 // of a body, in bytes
 	client  *http.Client
-	request *http.Request // its URL holds no user
+	request *http.Request // its URL has no user
 	// ask copies request for a fetch.
 	ask    func(context.Context) *http.Request
-	public string // the URL as people may see it
-	given  bool   // the client was given to us, and may add credentials
-	// secretive: the URL holds a user, a password or a query, or the client is given.
+	public string // the URL without secrets
+	given  bool   // by Options.Client, which may add credentials
+	// secretive is whether requests may contain secrets: the URL has a user or a query, or the
+	// client is given.
 	secretive bool
 
 	mu   sync.Mutex
@@ -65,7 +66,7 @@ func newWeb(u *url.URL, opts Options, maxBody int64) *web {
 	bare := *u
 	bare.User = nil
 	if u.User != nil {
-		// As a header, so that no error of net/http can quote it.
+		// In a header, so that no error of net/http can quote it.
 		password, _ := u.User.Password()
 		header.Set("Authorization", "Basic "+
 			base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
@@ -76,8 +77,9 @@ func newWeb(u *url.URL, opts Options, maxBody int64) *web {
 	}
 	w.ask = w.request.WithContext
 	if w.given {
-		// A transport that adds credentials may add them to this very header, as that of
-		// prometheus/common v0.71 does, and would find the old ones there ever after.
+		// A transport may add credentials to this very header, as that of
+		// prometheus/common v0.71 does, and would find old ones there at the next
+		// request.
 		w.ask = w.request.Clone
 	}
 	return w
@@ -88,7 +90,7 @@ func newTransport() *http.Transport {
 		ReadBufferSize:         readBuffer,
 		MaxResponseHeaderBytes: maxHeader,
 		IdleConnTimeout:        idleTimeout,
-		MaxIdleConnsPerHost:    1, // reads come one after the other
+		MaxIdleConnsPerHost:    1, // requests rarely overlap
 		DisableCompression:     true,
 	}
 }
@@ -97,7 +99,7 @@ func (w *web) name() string { return w.public }
 
 func (w *web) close() { w.client.CloseIdleConnections() }
 
-// fetch implements upstream. Requests that overlap are rare: the memory of one is kept.
+// fetch implements upstream. Requests rarely overlap, so it keeps the memory of one.
 func (w *web) fetch(ctx context.Context, b *raw.Batch) error {
 	w.mu.Lock()
 	t := w.idle
@@ -113,10 +115,10 @@ func (w *web) fetch(ctx context.Context, b *raw.Batch) error {
 	return err
 }
 
-// redirectPolicy follows redirects within HTTP and lets nothing secret travel
-// to another place: neither the password nor, as the Referer, the query. What a given
-// client adds it cannot take away: with one, no redirect leads to another scheme, host
-// or port. It then asks next, if there is one.
+// redirectPolicy follows redirects within HTTP, and sends no secrets to another place:
+// neither the password nor, as the Referer, the query. It cannot remove what a given
+// client adds, so with one it refuses redirects to another scheme, host or port. It
+// then calls next, if any.
 func (w *web) redirectPolicy(next func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		refused := ""

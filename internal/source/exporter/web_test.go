@@ -55,7 +55,7 @@ func serve(t testing.TB, h http.HandlerFunc) *httptest.Server {
 	return srv
 }
 
-// serveCounting is serve, and counts the connections.
+// serveCounting is serve with a count of the connections.
 func serveCounting(t *testing.T, h http.HandlerFunc) (url string, conns *atomic.Int32) {
 	conns = new(atomic.Int32)
 	srv := httptest.NewUnstartedServer(h)
@@ -121,7 +121,7 @@ func TestReadFillsTheBatch(t *testing.T) {
 	}
 }
 
-// TestReadBodies holds the bodies that are good readings.
+// TestReadBodies reads bodies that are good readings.
 func TestReadBodies(t *testing.T) {
 	big := string(lines(300 << 10))
 	plain := func(body string) http.HandlerFunc {
@@ -181,8 +181,8 @@ func TestReadBodies(t *testing.T) {
 	}
 }
 
-// TestRedirect follows a redirect to another server, to which no secret goes,
-// and one on the same server, which is still authenticated.
+// TestRedirect follows a redirect to another server, which gets no secrets, and
+// one on the same server, which still gets the password.
 func TestRedirect(t *testing.T) {
 	foreign := make(chan http.Header, 1)
 	other := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -222,7 +222,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// headerAdder adds a header to whatever passes, as a client of an http_config does.
+// headerAdder adds a header to each request, as the client of an http_config does.
 type headerAdder struct{ name, value string }
 
 func (a headerAdder) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -231,8 +231,8 @@ func (a headerAdder) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// TestRedirectOfGivenClient: what a client adds to requests goes to no other place, be
-// that another port of the same host; on the same server it goes along.
+// TestRedirectOfGivenClient: headers that a client adds are sent to no other place,
+// not even another port of the same host, but along redirects on the same server.
 func TestRedirectOfGivenClient(t *testing.T) {
 	other := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked for %s with %v", r.URL, r.Header) })
 	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -259,7 +259,7 @@ func TestRedirectOfGivenClient(t *testing.T) {
 	}
 }
 
-// TestClientIsCopied: a given client is used, but left as it was.
+// TestClientIsCopied: a given client is used, but not changed.
 func TestClientIsCopied(t *testing.T) {
 	cookies := make(chan string, 9)
 	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {

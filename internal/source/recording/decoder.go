@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// errTooLong: the edits give more text than the reading announced.
-var errTooLong = errors.New("it gives more text than its first line announces")
+// errTooLong reports edits that give more text than the reading announced.
+var errTooLong = errors.New("the edits give more text than the opening line announces")
 
 // decoder turns edits back into bodies.
 type decoder struct{ lines lines }
 
-// decode appends to dst the text of one line of edits, each line of it ended by
-// a line feed, and never more than until dst has max bytes.
+// decode appends to dst the lines that one line of edits gives, each with a
+// line feed, as long as dst does not exceed max bytes.
 func (d *decoder) decode(dst, edit []byte, max int) ([]byte, error) {
 	switch {
 	case len(edit) == 0:
@@ -24,7 +24,7 @@ func (d *decoder) decode(dst, edit []byte, max int) ([]byte, error) {
 	case edit[0] == '"':
 		text, rest, err := unquote(edit)
 		if err == nil && len(rest) > 0 {
-			err = errors.New("there is more behind the quoted text")
+			err = errors.New("there is more after the quoted text")
 		}
 		if err != nil {
 			return dst, err
@@ -36,16 +36,16 @@ func (d *decoder) decode(dst, edit []byte, max int) ([]byte, error) {
 	return dst, fmt.Errorf("%q begins no edit", edit[0])
 }
 
-// add takes a new line.
+// add appends a new line.
 func (d *decoder) add(dst, text []byte, max int) ([]byte, error) {
 	if bytes.IndexByte(text, '\n') >= 0 {
-		return dst, errors.New("the quoted text holds a line end")
+		return dst, errors.New("the quoted text contains a line feed")
 	}
 	d.lines.add(text)
 	return appendLine(dst, text, max)
 }
 
-// run takes the edits behind an @.
+// run appends the lines of the edits after an @.
 func (d *decoder) run(dst, edit []byte, max int) ([]byte, error) {
 	word, edit, _ := bytes.Cut(edit, []byte(" "))
 	n, err := strconv.Atoi(string(word))
@@ -67,8 +67,8 @@ func (d *decoder) run(dst, edit []byte, max int) ([]byte, error) {
 	return dst, err
 }
 
-// copy appends count lines from n on, one if it is empty, and returns the line
-// behind them.
+// copy appends count lines beginning with n, one if count is empty, and returns
+// the line after them.
 func (d *decoder) copy(dst []byte, n int, count []byte, max int) ([]byte, int, error) {
 	k, err := 1, error(nil)
 	if len(count) > 0 {
@@ -99,7 +99,7 @@ func (d *decoder) change(dst []byte, n int, value []byte, max int) ([]byte, erro
 	return appendLine(dst, s.text, max)
 }
 
-// cutValue cuts a value, quoted or not, and the blank behind it off edit.
+// cutValue cuts a value, quoted or not, and the blank after it off edit.
 func cutValue(edit []byte) (value, rest []byte, err error) {
 	if edit[0] != '"' {
 		value, rest, _ = bytes.Cut(edit, []byte(" "))
@@ -112,7 +112,7 @@ func cutValue(edit []byte) (value, rest []byte, err error) {
 		return nil, nil, err
 	}
 	if len(rest) > 0 && rest[0] != ' ' {
-		return nil, nil, errors.New("there is no blank behind a quoted value")
+		return nil, nil, errors.New("there is no blank after a quoted value")
 	}
 	return value, bytes.TrimPrefix(rest, []byte(" ")), nil
 }

@@ -7,33 +7,33 @@ import (
 	"unicode/utf8"
 )
 
-// wrapAt is the length from which a line of edits is continued on the next, for
-// the eye of who pages through a recording.
+// wrapAt is the length in bytes after which edits continue on the next line,
+// for people who page through a recording.
 const wrapAt = 100
 
-// encoder writes bodies as edits of those before. See the package comment for
-// what it writes. Once it has seen a body of this size it allocates nothing.
+// encoder writes bodies as edits of earlier ones, in the format of the package
+// comment. It allocates nothing for a body no larger than earlier ones.
 type encoder struct {
 	lines lines
-	// index finds a line by the hash of its head; of several with one head, the
-	// first. It may miss a line but not mistake one: fits decides.
+	// index finds a line by the hash of its head, the first of several with the
+	// same head. It may miss a line, but never gives a wrong one: fits decides.
 	index map[uint64]int
 	seed  maphash.Seed
 
 	out  []byte
-	open int // where the line of edits under way begins in out, or none
-	next int // the line that it goes on with
-	same int // lines as they were that are not written yet
+	open int // where the current line of edits begins in out, or none
+	next int // the line that it continues with
+	same int // unchanged lines that are not written yet
 }
 
-// none is no place in the output.
+// none is neither a place in the output nor a line.
 const none = -1
 
 func newEncoder() *encoder {
 	return &encoder{index: map[uint64]int{}, seed: maphash.MakeSeed()}
 }
 
-// encode appends body to dst. A full one needs nothing of the bodies before.
+// encode appends body to dst. A full one does not depend on earlier bodies.
 func (e *encoder) encode(dst, body []byte, full bool) []byte {
 	e.out, e.open, e.same = dst, none, 0
 	if full {
@@ -49,7 +49,7 @@ func (e *encoder) encode(dst, body []byte, full bool) []byte {
 			body = nil
 		}
 		n := none
-		if !full { // else a series that occurs twice would be one line, and never its own
+		if !full { // a series that occurs twice needs two lines
 			n = e.find(text, likely)
 		}
 		if n == none {
@@ -63,7 +63,7 @@ func (e *encoder) encode(dst, body []byte, full bool) []byte {
 	return e.out
 }
 
-// find returns the line that text is, or none.
+// find returns the number of the line that text fits, or none.
 func (e *encoder) find(text []byte, likely int) int {
 	if likely < len(e.lines.all) && e.lines.all[likely].fits(text) {
 		return likely
@@ -78,7 +78,7 @@ func (e *encoder) hash(text []byte) uint64 {
 	return maphash.Bytes(e.seed, text[:headLen(text)])
 }
 
-// add writes a line that is new.
+// add writes a new line.
 func (e *encoder) add(text []byte) {
 	e.close()
 	if printable(text) {
@@ -98,7 +98,7 @@ func (e *encoder) known(hash uint64) bool {
 	return ok
 }
 
-// edit writes that line n comes next and reads text.
+// edit writes that line n comes next, with the content text.
 func (e *encoder) edit(n int, text []byte) {
 	if e.open != none && (n != e.next || len(e.out)-e.open > wrapAt) {
 		e.close()
@@ -124,7 +124,7 @@ func (e *encoder) edit(n int, text []byte) {
 	s.set(value)
 }
 
-// flush writes how many lines stayed as they were.
+// flush writes the number of unchanged lines.
 func (e *encoder) flush() {
 	if e.same == 0 {
 		return
@@ -159,7 +159,7 @@ func bare(value []byte) bool {
 	return true
 }
 
-// printable reports whether text shows as it is when a recording is viewed.
+// printable reports whether a viewer shows text unchanged.
 func printable(text []byte) bool {
 	for _, c := range text {
 		if c < ' ' && c != '\t' || c == 0x7f {
@@ -174,6 +174,6 @@ func printable(text []byte) bool {
 
 func isControl(r rune) bool { return r < ' ' && r != '\t' || 0x7f <= r && r < 0xa0 }
 
-// appendQuoted appends text as a Go string. The conversion is for texts that no
-// exporter sends.
+// appendQuoted appends text as a Go string. It allocates, but only for texts
+// that no exporter sends.
 func appendQuoted(dst, text []byte) []byte { return strconv.AppendQuote(dst, string(text)) }

@@ -12,7 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// fetching is a scripted source that is asked and then scanned. A body "nonsense" is none.
+// fetching is a scripted source.Fetcher. Its Scan refuses the body "nonsense".
 type fetching struct{ scripted }
 
 var errNonsense = &source.Error{Failure: source.NotMetrics, Cause: "nonsense"}
@@ -27,8 +27,8 @@ func (f *fetching) Scan(b *raw.Batch) error {
 	return nil
 }
 
-// A recorded Fetcher can be asked while an earlier request hangs, and what becomes of
-// each is recorded once, in the order in which it is known.
+// Requests of a recorded Fetcher may overlap. The outcome of each is recorded once,
+// in the order of outcomes.
 func TestFetched(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "recording")
 	src := &fetching{}
@@ -76,7 +76,7 @@ func TestFetched(t *testing.T) {
 	}
 }
 
-// What cannot be fetched is not, behind a Recorder either.
+// A Recorder of a source without Fetch is no Fetcher.
 func TestReadIsNotFetched(t *testing.T) {
 	r, err := Record(&scripted{}, filepath.Join(t.TempDir(), "recording"), Options{})
 	if err != nil {

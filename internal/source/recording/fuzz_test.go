@@ -57,7 +57,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// withChecksums puts the right checksums into text, so that a fuzzer gets past
+// withChecksums corrects the checksums of text, so that a fuzzer gets past
 // them.
 func withChecksums(text []byte) []byte {
 	lines := bytes.SplitAfter(text, []byte("\n"))

@@ -2,18 +2,18 @@ package recording
 
 import "bytes"
 
-// line is one numbered line of a recording, as it last was.
+// line is the latest content of one numbered line of a recording.
 type line struct {
 	text  []byte // without its line end
-	head  int    // text[:head] is the series, what follows its value
-	fixed bool   // it has no value: a comment, or nothing we know
+	head  int    // text[:head] is the series, text[head:] its value
+	fixed bool   // it has no value: a comment, or in an unknown format
 }
 
 // lines are the lines that a recording has numbered since its last full reading.
-// Writer and player keep the same ones, and so need not repeat them.
+// Writer and player keep the same lines, so that readings need not repeat them.
 type lines struct{ all []line }
 
-// reset forgets all of them, keeping their memory.
+// reset removes all lines and keeps their memory.
 func (l *lines) reset() { l.all = l.all[:0] }
 
 // add gives text, which has no line end, the next number.
@@ -32,7 +32,7 @@ func (l *lines) add(text []byte) {
 // set gives the line another value.
 func (s *line) set(value []byte) { s.text = append(s.text[:s.head], value...) }
 
-// fits reports whether text is this line, with whatever value.
+// fits reports whether text is this line, with any value.
 func (s *line) fits(text []byte) bool {
 	if s.fixed {
 		return bytes.Equal(text, s.text)
@@ -40,9 +40,9 @@ func (s *line) fits(text []byte) bool {
 	return len(text) >= s.head && bytes.Equal(text[:s.head], s.text[:s.head])
 }
 
-// headLen returns how much of a line is its series with the blank behind it; all
-// of it where there is no value to be found. Any answer would do, as long as writer and
-// player agree; a good one makes recordings small.
+// headLen returns the length of a line's series with the blank after it; if there is no
+// value, that of the line. Any answer would do if writer and player agree; a good one
+// makes recordings small.
 func headLen(text []byte) int {
 	if len(text) == 0 || text[0] == '#' {
 		return len(text)

@@ -3,22 +3,22 @@ package recording
 import "time"
 
 const (
-	// firstPause and longestPause are how long a recording that could not be written
-	// rests before the next try: each pause is twice the previous one.
+	// firstPause and longestPause limit the pause between a failed write and the
+	// next try: each pause is twice the previous one.
 	firstPause   = time.Second
 	longestPause = time.Minute
 )
 
-// lookEvery is how often to look whether the file is where it was.
+// lookEvery is how often to check that the file is still at its path.
 const lookEvery = time.Second
 
 // State is the state of a recording.
 type State struct {
 	File string
-	// Failure is why nothing can be written now, "" if all is well; Remedy is what to
-	// do.
+	// Failure is why nothing can be written at present, "" if it can; Remedy is what
+	// to do.
 	Failure, Remedy string
-	// Failures counts the writes that failed, Missed the readings that were left out.
+	// Failures counts the failed writes, Missed the readings that were not written.
 	Failures, Missed int
 }
 
@@ -31,12 +31,12 @@ func (r *Recorder) State() State {
 	return state
 }
 
-// outage is from a record that could not be written until one can be again. It is the
-// Recorder's, under its lock.
+// outage lasts from a failed write to the next successful one. The Recorder's lock
+// guards it.
 type outage struct {
-	lost  bool          // a record was lost, and none was tried since
-	anew  bool          // the next record begins a file
-	retry time.Time     // when to try the next one
+	lost  bool          // a record was lost, and nothing was tried since
+	anew  bool          // the next record begins a new file
+	retry time.Time     // when to try the next record
 	pause time.Duration // before the last try
 }
 
@@ -51,7 +51,7 @@ func (o *outage) begin() bool {
 }
 
 // resume makes the next record follow the complete part of the file, and reports whether it
-// begins one.
+// begins a new file.
 func (r *Recorder) resume() (nextFile bool) {
 	if r.outage.anew || r.size == 0 {
 		r.writer.nextFile()
@@ -62,21 +62,21 @@ func (r *Recorder) resume() (nextFile bool) {
 	return false
 }
 
-// lose counts a record that is not written, because of err, or of a record before it
-// where that is nil.
+// lose counts a record that is not written because of err, or if err is nil because
+// a record before it was lost.
 func (r *Recorder) lose(c chunk, err error) {
 	if begins := r.lost(c, err); begins {
-		r.logger.Error("recording fails; reading goes on, and writing is tried again", "file", r.file.path, "source", r.Name(), "err", err, "remedy", "free space or repair the disk")
+		r.logger.Error("recording fails; reading continues, and writing is retried", "file", r.file.path, "source", r.Name(), "err", err, "remedy", "free space or repair the disk")
 	}
 }
 
-// lost does so, and reports whether an outage begins. The caller logs it, because a blocked log
-// must not hold mu.
+// lost does the work of lose, and reports whether an outage begins. Logging is left to lose,
+// because a blocked log must not hold mu.
 func (r *Recorder) lost(c chunk, err error) (begins bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.miss(c.readings)
-	// Those that the record itself counts were counted before.
+	// The readings that the record counts as missed were counted before.
 	r.state.Missed -= max(c.readings-1, 0)
 	o := &r.outage
 	o.anew = o.anew || c.nextFile || !r.file.rotates
@@ -88,12 +88,12 @@ func (r *Recorder) lost(c chunk, err error) (begins bool) {
 	o.pause = min(max(2*o.pause, firstPause), longestPause)
 	o.retry = time.Now().Add(o.pause)
 	r.state.Failures++
-	r.state.Failure, r.state.Remedy = err.Error(), "free space or repair the disk; it is tried again"
+	r.state.Failure, r.state.Remedy = err.Error(), "free space or repair the disk; writing is retried"
 	return begins
 }
 
-// lookForFile has the next record begin a new file where somebody removed, renamed or cut
-// this one.
+// lookForFile makes the next record begin a new file if this one was removed, renamed or
+// cut.
 func (r *Recorder) lookForFile() {
 	now := time.Now()
 	if now.Sub(r.looked) < lookEvery {
@@ -106,7 +106,7 @@ func (r *Recorder) lookForFile() {
 	r.mu.Lock()
 	r.outage.lost, r.outage.anew, r.outage.retry = true, true, now
 	r.mu.Unlock()
-	r.logger.Warn("the recording's file was removed, renamed or cut; recording goes on in a new one", "file", r.file.path, "source", r.Name())
+	r.logger.Warn("the recording's file was removed, renamed or cut; recording continues in a new file", "file", r.file.path, "source", r.Name())
 }
 
 // recovered ends an outage.
@@ -117,6 +117,6 @@ func (r *Recorder) recovered() {
 	r.state.Failure, r.state.Remedy = "", ""
 	r.mu.Unlock()
 	if before.Failure != "" {
-		r.logger.Info("recording goes on", "file", r.file.path, "source", r.Name(), "missed_in_all", before.Missed)
+		r.logger.Info("recording goes on", "file", r.file.path, "source", r.Name(), "missed", before.Missed)
 	}
 }

@@ -13,26 +13,25 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// Reading is one record: what the source answered, or that it could not be read.
+// Reading is one record: an answer of the source, or a failed read.
 type Reading struct {
-	Asked time.Duration // when it was asked, after the recording's Start
-	Took  time.Duration // how long it needed to answer, or to fail
+	Asked time.Duration // time of the request, since the recording's Start
+	Took  time.Duration // time to the answer or failure
 	// Missed counts the readings before this one that were not written.
 	Missed int
-	// Failure is "" for a reading; else Cause is in one line what went wrong.
+	// Failure is "" for a reading; else Cause says in one line what went wrong.
 	Failure source.Failure
 	Cause   string
-	// Body is the text, byte for byte. It is the caller's, and its memory is used
-	// by the next reading.
+	// Body is the text, byte for byte. It belongs to the caller, and the next
+	// call of Next reuses its memory.
 	Body []byte
 }
 
-// Player reads a recording from one record to the next. It belongs to one
-// goroutine.
+// Player reads a recording record by record. It belongs to one goroutine.
 type Player struct {
 	rec *Recording
 	position
-	record  position // where the record under way begins
+	record  position // where the current record begins
 	decoder decoder
 	table   *crc32.Table
 }
@@ -40,11 +39,11 @@ type Player struct {
 // position is a place in a recording.
 type position struct {
 	at   int
-	line int // lines that lie before it
+	line int // lines before it
 }
 
 // Next reads the next record into r, keeping the memory of r.Body, or returns
-// io.EOF. Another error is a *Damage, which Parse has found already.
+// io.EOF. Any other error is a *Damage; after Parse there is none.
 func (p *Player) Next(r *Reading) error {
 	l, err := p.opening()
 	if err != nil {
@@ -67,13 +66,13 @@ func (p *Player) Next(r *Reading) error {
 	return p.end(crc32.Update(crc, p.table, r.Body))
 }
 
-// Rewind starts over.
+// Rewind returns to the first reading.
 func (p *Player) Rewind() {
 	p.position = p.rec.from
 	p.decoder.lines.reset()
 }
 
-// opening returns the next line that is no comment.
+// opening returns the next line that is not a comment.
 func (p *Player) opening() ([]byte, error) {
 	for p.at < len(p.rec.text) {
 		p.record = p.position
@@ -94,7 +93,7 @@ func (p *Player) nextLine() ([]byte, error) {
 	p.line++
 	n := bytes.IndexByte(rest, '\n')
 	if n < 0 {
-		return nil, errors.New("the recording breaks off")
+		return nil, errors.New("the recording ends within a record")
 	}
 	p.at += n + 1
 	return rest[:n], nil
@@ -149,7 +148,7 @@ func (p *Player) source(rec *Recording) error {
 	return p.end(crc)
 }
 
-// reading reads the rest of an opening line, and the text.
+// reading reads the rest of the opening line of a reading, and its text.
 func (p *Player) reading(r *Reading, rest []byte) error {
 	rest, err := times(r, rest)
 	if err != nil {
@@ -192,7 +191,7 @@ func (p *Player) text(r *Reading, size int) error {
 	return nil
 }
 
-// failed reads the rest of an opening line.
+// failed reads the rest of the opening line of a failure.
 func (p *Player) failed(r *Reading, rest []byte) error {
 	rest, err := times(r, rest)
 	if err != nil {

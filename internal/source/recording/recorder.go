@@ -17,8 +17,8 @@ import (
 )
 
 // defaultFileSize and defaultKeep limit a recording to 320 MiB on disk: two weeks
-// of a node of 8 GPUs × 60 fields that is read every 15 s, if every
-// value changes each time.
+// of a node with 8 GPUs × 60 fields, read every 15 s, if every value changes each
+// time.
 const (
 	defaultFileSize = 64 << 20
 	defaultKeep     = 4
@@ -33,42 +33,42 @@ const (
 
 // Options tune a Recorder. The zero value is ready to use.
 type Options struct {
-	// FileSize is the size in bytes that a file does not exceed, unless a single
-	// reading does; then a new one is begun. 0 or less is defaultFileSize.
+	// FileSize limits a file, in bytes, unless a single reading is larger; then
+	// a new file begins. 0 or less means defaultFileSize.
 	FileSize int64
-	// Keep is how many old files are kept as FILE.1 (the youngest), FILE.2, …; the
-	// recording thus holds at most Keep+1 times FileSize. 0 is defaultKeep, less
-	// than that keeps none. A pipe or a device is written to without end.
+	// Keep is how many old files are kept as FILE.1 (the newest), FILE.2, …; the
+	// recording thus takes at most Keep+1 times FileSize. 0 means defaultKeep,
+	// less than 0 keeps none. A pipe or a device is written without limit.
 	Keep int
-	// Logger logs that the recording ended before its source. nil is none.
+	// Logger logs failures of the recording. nil means none.
 	Logger *slog.Logger
 }
 
-// Recorder is a source that records what another one reads. It passes the readings
-// on unchanged, and the recording neither delays a reading nor makes it fail: a
-// reading that the disk is not ready for is left out and counted in the next record.
-// If a write fails, readings are left out until one can be written: writing is retried
-// with growing pauses. A file that was removed or renamed meanwhile is created again.
+// Recorder is a source that records what another source reads. It passes the readings
+// on unchanged, and the recording neither delays a reading nor makes it fail: readings
+// that the disk is too slow for are left out and counted in the next record. After a
+// failed write, readings are left out until one can be written: the Recorder retries
+// with growing pauses. A file that was removed or renamed is created again.
 type Recorder struct {
 	source.Source
 	logger   *slog.Logger
 	fileSize int64
-	file     *rotating // of the goroutine that writes
+	file     *rotating // of the goroutine write
 	patience time.Duration
 
 	free    chan []byte // buffers to encode into
-	queue   chan chunk  // holds all buffers
+	queue   chan chunk  // has room for all buffers
 	written chan struct{}
 	ended   atomic.Bool // nothing more is recorded
 
-	// Of the goroutine that writes.
-	losing bool // what is queued follows a lost record
+	// Of the goroutine write.
+	losing bool // queued records follow a lost one
 	looked time.Time
 
 	mu     sync.Mutex
 	closed bool
 	writer *writer
-	size   int64 // of the file, with what is on its way to it
+	size   int64 // of the file, including queued records
 	missed int   // readings left out since the last record
 	outage outage
 	state  State
@@ -79,19 +79,19 @@ var (
 	_ source.Streams = (*Recorder)(nil)
 )
 
-// chunk is a record on its way to the disk.
+// chunk is a record in the queue.
 type chunk struct {
 	text     []byte
 	nextFile bool // it begins a new file
-	resumes  bool // it needs no record before it but those that are whole
-	readings int  // that are lost with it
+	resumes  bool // it depends on no lost record
+	readings int  // lost if the chunk is
 }
 
-// Record returns a source that reads src and records it in the file at path,
-// which it creates; an existing file becomes path.1, and one that
-// another Recorder writes is refused. The source is a *Recorder or wraps one, and is a
-// source.Fetcher if src is one. It owns src from then on: Close closes both. After an
-// error, which ends with the remedy, src is unchanged.
+// Record returns a source that reads src and records it in the file at path, which it
+// creates; it renames an existing file to path.1, and refuses one that another
+// Recorder writes. The source is a *Recorder or wraps one, and is a source.Fetcher if
+// src is one. It owns src: Close closes both. After an error, which ends with the
+// remedy, src is unchanged.
 func Record(src source.Source, path string, opts Options) (source.Source, error) {
 	r, err := newRecorder(src, path, opts)
 	if err != nil {
@@ -117,7 +117,7 @@ func newRecorder(src source.Source, path string, opts Options) (*Recorder, error
 	if err != nil {
 		remedy := "name a file that can be written"
 		if errors.Is(err, errTaken) {
-			remedy = "name another file, or end that one: fuser -v " + path
+			remedy = "name another file, or stop that process: fuser -v " + path
 		}
 		return nil, fmt.Errorf("cannot record: %w; %s", err, remedy)
 	}
@@ -136,7 +136,7 @@ func newRecorder(src source.Source, path string, opts Options) (*Recorder, error
 	return r, nil
 }
 
-// hostOf returns the name of the machine that src reads, "" if it is not known.
+// hostOf returns the name of the machine that src reads, "" if unknown.
 func hostOf(src source.Source) string {
 	caps := src.Caps()
 	if !caps.Local {
@@ -149,11 +149,11 @@ func hostOf(src source.Source) string {
 	return host
 }
 
-// Unwrap returns the source that is recorded.
+// Unwrap returns the recorded source.
 func (r *Recorder) Unwrap() source.Source { return r.Source }
 
-// Read reads the source and records its reading, or that it failed. A read that
-// was cancelled and the end of the source are not recorded.
+// Read reads the source and records the reading or the failure. It does not
+// record a cancelled read or the end of the source.
 func (r *Recorder) Read(ctx context.Context, b *raw.Batch) error {
 	asked := time.Now()
 	err := r.Source.Read(ctx, b)
@@ -177,17 +177,17 @@ func (r *Recorder) Streams(dst []source.StreamTotals) []source.StreamTotals {
 func (r *Recorder) record(b *raw.Batch) {
 	if len(b.Body) == 0 && b.Exposition != nil {
 		b.Body = b.AppendAll(b.Body)
-		defer func() { b.Body = b.Body[:0] }() // what is passed on may be less
+		defer func() { b.Body = b.Body[:0] }() // the caller may pass on less
 	}
 	if len(b.Body) == 0 && len(b.Samples) > 0 {
-		r.end("the source gives numbers but no text", "record another source")
+		r.end("the source delivers numbers but no text", "record another source")
 		return
 	}
 	r.put(func(dst []byte) []byte { return r.writer.reading(dst, b, r.missed) }, true)
 }
 
-// recordFailure records that a read failed, unless it was cancelled or the source has
-// come to its end.
+// recordFailure records a failed read, unless it was cancelled or the source has
+// ended.
 func (r *Recorder) recordFailure(asked time.Time, took time.Duration, err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) || errors.Is(err, context.Canceled) {
 		return
@@ -196,8 +196,8 @@ func (r *Recorder) recordFailure(asked time.Time, took time.Duration, err error)
 	r.put(func(dst []byte) []byte { return r.writer.failed(dst, asked, took, failure) }, false)
 }
 
-// put hands what encode appends to the goroutine that writes. It does not wait:
-// the queue holds every buffer.
+// put queues what encode appends. It does not wait: the queue has room for
+// every buffer.
 func (r *Recorder) put(encode func(dst []byte) []byte, isReading bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -237,23 +237,23 @@ func (r *Recorder) put(encode func(dst []byte) []byte, isReading bool) {
 	r.queue <- c
 }
 
-// miss counts readings that are left out.
+// miss counts readings that are not written.
 func (r *Recorder) miss(readings int) {
 	r.missed += readings
 	r.state.Missed += readings
 }
 
-// write writes what is queued until the Recorder is closed.
+// write writes queued records until the Recorder is closed.
 func (r *Recorder) write() {
 	defer close(r.written)
-	defer func() { _ = r.file.Close() }() // the file of then: it is another after a rotation
+	defer func() { _ = r.file.Close() }() // the file at that time: a rotation changes it
 	for c := range r.queue {
 		r.writeOne(c)
 		r.free <- c.text
 	}
 }
 
-// writeOne writes a record, unless that would follow one that was lost.
+// writeOne writes a record, unless it depends on a lost one.
 func (r *Recorder) writeOne(c chunk) {
 	if r.ended.Load() || r.losing && !c.resumes {
 		r.lose(c, nil)
@@ -298,12 +298,12 @@ func (r *Recorder) end(cause, remedy string) {
 	r.mu.Lock()
 	r.state.Failure, r.state.Remedy = cause, remedy
 	r.mu.Unlock()
-	r.logger.Error("recording stopped; reading goes on", "file", r.file.path, "source", r.Name(), "err", cause, "remedy", remedy)
+	r.logger.Error("recording stopped; reading continues", "file", r.file.path, "source", r.Name(), "err", cause, "remedy", remedy)
 }
 
 // Close closes the source and ends the recording. It waits for the disk, but not
-// for one that hangs; readings that are not on it by then are lost, which is
-// logged. It may be called more than once, and while a Read is under way.
+// for one that hangs: it logs that the last readings are lost. It may be called
+// more than once, and during a Read.
 func (r *Recorder) Close() error {
 	err := r.Source.Close()
 	r.mu.Lock()
@@ -317,7 +317,7 @@ func (r *Recorder) Close() error {
 	select {
 	case <-r.written:
 	case <-time.After(r.patience):
-		r.end("the disk is too slow for the last readings", "see why it hangs")
+		r.end("the disk is too slow for the last readings", "find out why it hangs")
 	}
 	return err
 }

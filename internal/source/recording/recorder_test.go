@@ -34,7 +34,7 @@ type said struct {
 	err  error
 }
 
-// scripted is a source that gives its answers in order, then io.EOF.
+// scripted is a source that returns its answers in order, then io.EOF.
 type scripted struct {
 	answers []said
 	caps    source.Caps
@@ -78,7 +78,7 @@ func recordAll(t testing.TB, src *scripted, path string, opts Options) {
 	var b raw.Batch
 	for len(src.answers) > 0 {
 		want := src.answers[0]
-		for len(r.free) == 0 && !r.ended.Load() { // the disk may be slow, but nothing shall be missed
+		for len(r.free) == 0 && !r.ended.Load() { // a slow disk must not cause a miss
 			time.Sleep(time.Microsecond)
 		}
 		if err := r.Read(t.Context(), &b); !errors.Is(err, want.err) || string(b.Body) != want.body {
@@ -161,7 +161,7 @@ func TestWhatIsRecorded(t *testing.T) {
 	}
 	for i, want := range wants {
 		got := all[i]
-		if want.Failure != "" { // asked by the clock
+		if want.Failure != "" { // at the actual time
 			got.Asked, got.Took = 0, 0
 		}
 		if !bytes.Equal(got.Body, want.Body) || got.Asked != want.Asked || got.Took != want.Took || got.Failure != want.Failure || got.Cause != want.Cause {
@@ -218,8 +218,8 @@ func TestRotation(t *testing.T) {
 	if want := []string{path, path + ".1", path + ".2", path + ".3"}; !slices.Equal(files, want) {
 		t.Fatalf("files %v", files)
 	}
-	// Backwards from the newest: each file plays alone and the last readings are
-	// there without a gap.
+	// From the newest file backwards: each file plays on its own, and the last
+	// readings are there without a gap.
 	left := answers
 	for _, path := range files {
 		text := load(t, path)
@@ -257,7 +257,7 @@ func TestRotationKeepsNone(t *testing.T) {
 	}
 }
 
-// A recording that is there is never overwritten.
+// An existing recording is never overwritten.
 func TestStartKeepsWhatIsThere(t *testing.T) {
 	for keep, left := range map[int]string{-1: "second", 1: "second", 2: "second first"} {
 		path := filepath.Join(t.TempDir(), "recording")
@@ -299,7 +299,7 @@ func TestRecordRefuses(t *testing.T) {
 		dir:                               "is a directory",
 		filepath.Join(dir, "none", "x"):   "no such file",
 		filepath.Join(dir, "file", "sub"): "not a directory",
-		filepath.Join(dir, "pipe"):        "no such device", // not read by anyone
+		filepath.Join(dir, "pipe"):        "no such device", // has no reader
 	} {
 		src := &scripted{}
 		r, err := newRecorder(src, path, Options{})
@@ -312,8 +312,8 @@ func TestRecordRefuses(t *testing.T) {
 	}
 }
 
-// Two recorders never write one file: the second is refused as long as the first
-// lives, over its rotations, and harms nothing.
+// Two recorders never write the same file: the second is refused until the first
+// is closed, across rotations, and harms nothing.
 func TestTwoRecorders(t *testing.T) {
 	for name, opts := range map[string]Options{
 		"one file": {}, "rotated": {FileSize: 1, Keep: 2}, "none kept": {FileSize: 1, Keep: -1},
@@ -329,7 +329,7 @@ func TestTwoRecorders(t *testing.T) {
 			if err := r.Read(t.Context(), &b); err != nil {
 				t.Fatal(err)
 			}
-			for len(r.free) < backlog { // until it is on the disk
+			for len(r.free) < backlog { // until the reading is written
 				time.Sleep(time.Microsecond)
 			}
 			_, err := newRecorder(&scripted{}, path, opts)
@@ -362,14 +362,14 @@ func TestFullDisk(t *testing.T) {
 	if n := strings.Count(log.String(), "\n"); n != 1 {
 		t.Errorf("%d lines are logged:\n%s", n, &log)
 	}
-	for _, want := range []string{"level=ERROR", "recording fails", "tried again", "no space left", "/dev/full", "remedy="} {
+	for _, want := range []string{"level=ERROR", "recording fails", "retried", "no space left", "/dev/full", "remedy="} {
 		if !strings.Contains(log.String(), want) {
-			t.Errorf("the log does not say %q: %s", want, &log)
+			t.Errorf("the log does not contain %q: %s", want, &log)
 		}
 	}
 }
 
-// A rotation that fails loses readings, not the recording, and keeps what is there.
+// A rotation that fails loses readings, but keeps the recording.
 func TestRotationFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "recording")
 	if err := os.MkdirAll(path+".1/in-the-way", 0o700); err != nil {
@@ -386,7 +386,7 @@ func TestRotationFails(t *testing.T) {
 	}
 }
 
-// A source that gives no text cannot be recorded, and nothing pretends it was.
+// A source without text cannot be recorded: the log says so, and the file stays empty.
 func TestNoText(t *testing.T) {
 	var log bytes.Buffer
 	path := filepath.Join(t.TempDir(), "recording")
@@ -414,7 +414,7 @@ func (s *samplesOnly) Read(_ context.Context, b *raw.Batch) error {
 	return nil
 }
 
-// A source that counts its streams does so through a Recorder too.
+// A Recorder passes on the stream totals of its source.
 func TestStreams(t *testing.T) {
 	for want, src := range []source.Source{&scripted{}, &streaming{}} {
 		r, err := newRecorder(src, filepath.Join(t.TempDir(), "r"), Options{})
@@ -434,8 +434,8 @@ func (s *streaming) Streams(dst []source.StreamTotals) []source.StreamTotals {
 	return append(dst, source.StreamTotals{Stream: "device", Ticks: 7})
 }
 
-// fifo returns a pipe that is full as soon as somebody writes much, and its
-// reading end.
+// fifo returns the path of a pipe, which a large write fills, and its reading
+// end.
 func fifo(t *testing.T) (string, *os.File) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pipe")
@@ -450,8 +450,8 @@ func fifo(t *testing.T) (string, *os.File) {
 	return path, end
 }
 
-// A disk that hangs delays nothing. What it had no time for is missing from the
-// recording, which says how much, and the rest of it is right.
+// A disk that hangs delays nothing. The recording lacks the readings that were
+// not written in time, counts them, and is otherwise correct.
 func TestSlowDisk(t *testing.T) {
 	path, end := fifo(t)
 	src := &scripted{}
@@ -471,7 +471,7 @@ func TestSlowDisk(t *testing.T) {
 	}
 	var b raw.Batch
 	for range readings {
-		if err := r.Read(t.Context(), &b); err != nil { // the pipe has no reader: would wait forever
+		if err := r.Read(t.Context(), &b); err != nil { // nothing reads the pipe: a Read that waits for it never returns
 			t.Fatal(err)
 		}
 	}
@@ -483,7 +483,7 @@ func TestSlowDisk(t *testing.T) {
 		}
 		text <- all
 	}()
-	r.free <- <-r.free // wait until the disk has come back
+	r.free <- <-r.free // wait for the disk
 	src.answers = []said{last}
 	if err := r.Read(t.Context(), &b); err != nil {
 		t.Fatal(err)
@@ -548,14 +548,14 @@ func TestReadWhileClosing(t *testing.T) {
 		}()
 		r.Close()
 		<-done
-		// Closed before the first reading, the file is empty.
+		// A file that is closed before its first reading is empty.
 		if _, err := Parse(append([]byte(First+"\n"), load(t, r.file.path)...)); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// endless gives bodies in turn.
+// endless returns its bodies in turn, over and over.
 type endless struct {
 	scripted
 	bodies [][]byte
@@ -588,13 +588,13 @@ func TestSteadyReadsAllocateNothing(t *testing.T) {
 	defer r.Close()
 	var b raw.Batch
 	read := func() {
-		buf := <-r.free // so that none is missed
+		buf := <-r.free // wait, so that no reading is missed
 		r.free <- buf
 		if err := r.Read(t.Context(), &b); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for range 300 { // full ones among them
+	for range 300 { // including full ones
 		read()
 	}
 	if n := testing.AllocsPerRun(300, read); n > 0 {

@@ -1,37 +1,36 @@
-// Package recording keeps the answers of a source in a file, reading by reading, so
-// that they can be played again bit for bit. Recorder writes such a file, Parse
-// and Player read it.
+// Package recording keeps the answers of a source in a file, reading by reading, to
+// play them again byte for byte. Recorder writes such a file, Parse and Player read
+// it.
 //
-// A recording is text. It begins with First and comments; then come records, the
-// first of which describes the source. A record is an opening line, a text where
-// the opening line announces one, and a line `end` with the CRC-32C, in hex, of
-// the opening line with its line feed and the text:
+// A recording is text. It begins with First and comments; records follow, and
+// the first one describes the source. A record is an opening line, a text if the
+// opening line announces one, and a line `end` with the CRC-32C, in hex, of the
+// opening line with its line feed and the text:
 //
 //	source "NAME" "BACKEND" "AGGREGATION" "PERIOD" "HOST" "START"
 //	reading WHEN TOOK BYTES [full] [missed N]
 //	failed WHEN TOOK KIND "CAUSE"
 //	end 1a2b3c4d
 //
-// WHEN and TOOK are seconds: from START to when the source was asked, and from
-// there to its answer. BYTES is the length of the text. N readings before this
-// one were not written because the disk was too slow.
+// WHEN and TOOK are in seconds: from START to the request, and from the request
+// to its answer. BYTES is the length of the text. N readings before this one
+// were not written because the disk was too slow.
 //
-// Expositions repeat themselves, so the text of a reading is written as edits. Every
-// line is numbered when it first occurs, from 1 on after a reading that is
-// `full`, and remembered as it last was:
+// Expositions repeat themselves, so the text of a reading is written as edits. Each
+// line gets a number when it first occurs, beginning with 1 in a reading that is
+// `full`, and its latest content is remembered:
 //
-//	+TEXT       a line that is new; "TEXT" with quotes where it would not show
-//	@N E E E …  what becomes of line N and those after it. E is one of
-//	  =         the line as it was; =K that many lines
-//	  V or "V"  the line with the value V: with V for what follows its series
+//	+TEXT       a new line; "TEXT" in quotes if it contains unprintable characters
+//	@N E E E …  edits of line N and those after it. Each E is one of
+//	  =         the line unchanged; =K for K lines
+//	  V or "V"  the line with V in place of its value, which follows the series
 //
-// The series of a line is the line up to the last `} `, else up to its first
-// blank. A text that does not end in a line feed is one byte shorter than its
-// lines.
+// The series of a line ends with its last `} `, else with its first blank. A
+// text that does not end in a line feed is one byte shorter than its lines.
 //
 // A writer that is killed leaves at most one incomplete record, at the end, which
-// is not played. Every file begins with a full reading, and others
-// follow, so that a recording stays readable if a part of it is lost.
+// is not played. The first reading of each file and some later ones are full, so
+// that a recording stays readable if a part of it is lost.
 package recording
 
 import (
@@ -49,42 +48,42 @@ import (
 // First is the first line of every recording, without its line feed.
 const First = "# kpulse-proxy recording 1"
 
-// anyVersion begins the first line, whatever the version of the format.
+// anyVersion is the prefix of the first line in every version of the format.
 const anyVersion = "# kpulse-proxy recording "
 
-// comments follow the first line, for who finds the file.
+// comments follow the first line, for people who find the file.
 const comments = `# Play it: kpulse-proxy --backend=replay --source=FILE
 # source NAME BACKEND AGGREGATION PERIOD HOST START
-# reading WHEN TOOK BYTES: what the source said, WHEN seconds after START. A full one numbers its lines from 1, others go on.
-#   +LINE is new and gets the next number. @N goes to line N: = as it was, =K so many lines, else its new value.
-# failed WHEN TOOK KIND CAUSE: it could not be read. end CRC: the record is whole.
+# reading WHEN TOOK BYTES: the answer of the source, WHEN seconds after START. A full one numbers its lines from 1, others continue.
+#   +LINE is new and gets the next number. @N goes to line N: = unchanged, =K for K lines, else its new value.
+# failed WHEN TOOK KIND CAUSE: the read failed. end CRC: the record is complete.
 `
 
-// Recording is a recorded file that was found to be complete, except for a torn end.
+// Recording is a recorded file, checked to be complete except for a torn end.
 type Recording struct {
-	// Source is the name of what was recorded, Caps what is known about it:
-	// Backend, Aggregation, Period, and in Host the name of the machine if it was
-	// local.
+	// Source is the name of the recorded source, Caps what is known about it:
+	// Backend, Aggregation, Period, and Host, which is the machine's name if the
+	// source was local.
 	Source string
 	Caps   source.Caps
 	// Start is the origin of all times of the recording.
 	Start time.Time
-	// Asked lists when the source was asked for each reading that it gave, in
-	// the order of the recording. Clocks may have been set back in between.
+	// Asked lists the times of the requests that gave a reading, in the order
+	// of the recording. The clock may have been set back in between.
 	Asked []time.Duration
-	// Begun and Ended are when the first and the last record were asked for, those
-	// that failed included.
+	// Begun and Ended are the times of the first and the last request, failed ones
+	// included.
 	Begun, Ended time.Duration
 	// Failed counts the reads that failed, Missed the readings that were not
 	// written.
 	Failed, Missed int
-	// Torn is the number of the line at which an unfinished record begins, 0 if
-	// the last one is complete.
+	// Torn is the number of the line at which an incomplete record begins, 0 if
+	// the last record is complete.
 	Torn int
 
 	text    []byte
 	from    position        // of the first reading
-	gaps    []time.Duration // from a reading to the next, where none failed or is missing
+	gaps    []time.Duration // between readings with none failed or missing in between
 	failing bool            // the last record is a failure
 }
 
@@ -94,15 +93,14 @@ type Damage struct {
 	What string // one line
 }
 
-// Error returns both.
+// Error returns the line and the text.
 func (d *Damage) Error() string { return fmt.Sprintf("line %d: %s", d.Line, d.What) }
 
 // Is reports whether text claims to be a recording, of any version.
 func Is(text []byte) bool { return bytes.HasPrefix(text, []byte(anyVersion)) }
 
-// Parse reads the whole of a recording, which it keeps. A record at the end that
-// was torn is left out; anything else that is wrong gives a *Damage. A recording
-// may hold no reading.
+// Parse reads a whole recording, and keeps text. It drops a torn record at the
+// end; any other error is a *Damage. A recording may contain no reading.
 func Parse(text []byte) (*Recording, error) {
 	first, _, _ := bytes.Cut(text, []byte("\n"))
 	if string(first) != First {
@@ -147,15 +145,14 @@ func (rec *Recording) count(r *Reading, first bool) {
 	rec.Asked = append(rec.Asked, r.Asked)
 }
 
-// Play returns a Player of rec, positioned before its first reading. Any number of them may play
-// at a time.
+// Play returns a Player of rec, positioned before its first reading. Several may play at a time.
 func (rec *Recording) Play() *Player {
 	return &Player{rec: rec, position: rec.from, table: crcTable()}
 }
 
 // Spacing is the time from one reading to the next: the period of a stream, else
-// the 90th percentile of the gaps in which no read failed and no reading is
-// missing; 0 if there is no such gap.
+// the 90th percentile of the gaps without failed reads or missing readings; 0 if
+// there is no such gap.
 func (rec *Recording) Spacing() time.Duration {
 	if rec.Caps.Period > 0 || len(rec.gaps) == 0 {
 		return max(rec.Caps.Period, 0)

@@ -9,17 +9,17 @@ import (
 	"syscall"
 )
 
-// rotating is a file that gives way to a new one: PATH becomes PATH.1, PATH.1
-// becomes PATH.2, and so on. Pipes and devices are written to as they are.
+// rotating is a file that a new one replaces: PATH becomes PATH.1, PATH.1
+// becomes PATH.2, and so on. Pipes and devices are not rotated.
 type rotating struct {
 	path    string
 	keep    int   // old files
-	rotates bool  // it is a file, and no pipe or device
-	whole   int64 // bytes of it that are records in full
+	rotates bool  // it is a regular file, not a pipe or device
+	whole   int64 // bytes of complete records
 	*os.File
 }
 
-// errTaken: another process writes the file.
+// errTaken reports that another process writes the file.
 var errTaken = errors.New("another process records in it")
 
 // openRotating opens path for writing and locks it, if it is a file, until it is closed. Existing
@@ -31,7 +31,7 @@ func openRotating(path string, keep int) (*rotating, error) {
 		return nil, err
 	}
 	if size > 0 {
-		// Not even with keep 0 does a start delete what somebody recorded.
+		// Even with keep 0, a start deletes no earlier recording.
 		if err := f.renew(max(keep, 1)); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
@@ -39,8 +39,8 @@ func openRotating(path string, keep int) (*rotating, error) {
 	return f, nil
 }
 
-// open opens the file and returns the size of its content. A named pipe without a reader is an
-// error, not a wait.
+// open opens the file and returns the size of its content. For a named pipe without a reader
+// it fails instead of waiting.
 func (f *rotating) open() (size int64, err error) {
 	file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK, 0o644)
 	if err != nil {
@@ -58,7 +58,7 @@ func (f *rotating) open() (size int64, err error) {
 	return size, nil
 }
 
-// lock makes sure that no other process writes file, if the file system can.
+// lock makes sure that no other process records in file, if the file system supports locks.
 func lock(file *os.File) error {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -80,8 +80,8 @@ func (f *rotating) next() error {
 	return err
 }
 
-// append writes a record with one call, so that one that is killed leaves no more than
-// one record torn.
+// append writes a record with one call, so that a killed process leaves at most one
+// torn record.
 func (f *rotating) append(record []byte) error {
 	n, err := f.Write(record)
 	if err == nil {
@@ -90,7 +90,7 @@ func (f *rotating) append(record []byte) error {
 	return err
 }
 
-// mend cuts off what a failed write left of a record.
+// mend cuts off the part of a record that a failed write left.
 func (f *rotating) mend() error {
 	if !f.rotates {
 		return nil
@@ -102,7 +102,7 @@ func (f *rotating) mend() error {
 	return err
 }
 
-// gone reports whether the path now names another file or none, or the file was cut.
+// gone reports whether the path now names another file or none, or whether the file was cut.
 func (f *rotating) gone() bool {
 	if !f.rotates {
 		return false
@@ -115,8 +115,8 @@ func (f *rotating) gone() bool {
 	return err == nil && (!os.SameFile(named, ours) || ours.Size() < f.whole)
 }
 
-// reopen continues with a new file instead of one that is gone, or of a pipe or device that
-// failed. Content that it has by now is kept.
+// reopen opens the path again after its file is gone, or after a pipe or device failed. It
+// keeps content that the path has by now.
 func (f *rotating) reopen() error {
 	old := f.File
 	size, err := f.open()
@@ -130,8 +130,8 @@ func (f *rotating) reopen() error {
 	return nil
 }
 
-// renew makes way for a new file and keeps that many old ones. The old file stays
-// locked until the new one is, so that no other process gets in between.
+// renew starts a new file and keeps that many old ones. The old file stays locked
+// until the new one is, so that no other process comes in between.
 func (f *rotating) renew(keep int) error {
 	old := f.File
 	if err := shift(f.path, keep); err != nil {
@@ -143,11 +143,11 @@ func (f *rotating) renew(keep int) error {
 	return old.Close()
 }
 
-// shift renames path and the files that it was before, and drops the oldest of
-// more than keep.
+// shift renames path and its old files, and drops the oldest if there are more
+// than keep.
 func shift(path string, keep int) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil // an earlier try came so far
+		return nil // an earlier try did this
 	}
 	name := func(n int) string {
 		if n == 0 {

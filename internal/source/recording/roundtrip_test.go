@@ -11,7 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
 )
 
-// captures are the bodies of this repository's tests.
+// captures returns the expositions of this repository's tests.
 func captures(t testing.TB) [][]byte {
 	t.Helper()
 	var bodies [][]byte
@@ -20,7 +20,7 @@ func captures(t testing.TB) [][]byte {
 	} {
 		paths, _ := filepath.Glob(pattern)
 		if len(paths) == 0 {
-			t.Fatalf("no files are %s", pattern)
+			t.Fatalf("no files match %s", pattern)
 		}
 		for _, path := range paths {
 			bodies = append(bodies, load(t, path))
@@ -29,7 +29,7 @@ func captures(t testing.TB) [][]byte {
 	return bodies
 }
 
-// nasty are lines that may be mistaken for something else.
+// nasty lines may be mistaken for something else.
 var nasty = []string{
 	"", " ", "  ", "\r", "+", "+x", `"`, `"x"`, `"x" y`, "@1", "@1 =", "@1 =2 3", "=", "=2", "end 00000000", "end 0123abcd",
 	"reading 0.000000000 0.000000000 3 full", "reading 1 2 3", First, "# EOF", "# HELP", "failed 0.000000000 0.000000000 timeout \"x\"",
@@ -37,7 +37,7 @@ var nasty = []string{
 	"x ", "x  1", "x 1 ", "x\t1", "x 1\r", "x\u2028 1", "x \u0085", "x 1\u00a0", "\\", "x \\n", "x{} 1", "x} 1", "} ", "} }  1",
 }
 
-// vary returns body with some of its lines changed, moved, added or taken away.
+// vary returns body with some lines changed, moved, added or removed.
 func vary(rng *rand.Rand, body []byte) []byte {
 	lines := bytes.SplitAfter(body, []byte("\n"))
 	at := func() int { return rng.IntN(len(lines)) }
@@ -57,7 +57,7 @@ func vary(rng *rand.Rand, body []byte) []byte {
 			lines[i], lines[j] = lines[j], lines[i]
 		case 4: // twice
 			lines[i] = append(bytes.Clone(lines[i]), lines[i]...)
-		case 5: // turn a part round
+		case 5: // rotate the lines
 			lines = append(lines[i:len(lines):len(lines)], lines[:i]...)
 		case 6:
 			if len(lines[i]) > 0 { // one byte
@@ -74,7 +74,7 @@ func vary(rng *rand.Rand, body []byte) []byte {
 }
 
 // checkRoundTrip records bodies in files of at most size bytes and plays the
-// newest.
+// newest file.
 func checkRoundTrip(t *testing.T, bodies [][]byte, size int64) {
 	t.Helper()
 	var answers []said
@@ -94,7 +94,7 @@ func checkRoundTrip(t *testing.T, bodies [][]byte, size int64) {
 	}
 	for _, c := range text {
 		if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
-			t.Fatalf("the recording is not a text: it holds %q", c)
+			t.Fatalf("the recording is not a text: it contains %q", c)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func TestRoundTripOfRandomEdits(t *testing.T) {
 	}
 }
 
-// Two writers give the same recording: nothing in it depends on a hash's seed.
+// Two writers write the same recording: nothing in it depends on the seed of the hash.
 func TestDeterministic(t *testing.T) {
 	var texts [2]string
 	for i := range texts {
@@ -159,7 +159,7 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// Label sets that come and go may not pile up in memory.
+// Label sets that come and go do not accumulate in memory.
 func TestLitter(t *testing.T) {
 	const steady = 20
 	s := &endless{}
@@ -192,7 +192,7 @@ func TestFullReadings(t *testing.T) {
 			full += len(text) - from
 		}
 	}
-	if share := float64(full) / float64(len(text)); share < .1 || share > .14 { // it ends within a ninth
+	if share := float64(full) / float64(len(text)); share < .1 || share > .14 { // the last cycle is incomplete
 		t.Errorf("full readings are %.3f of it", share)
 	}
 	if perReading, body := len(text)/1000, len(s.bodies[0]); perReading > body/15 {
@@ -200,7 +200,7 @@ func TestFullReadings(t *testing.T) {
 	}
 }
 
-// What edits look like, where there is more than one way to tell them.
+// The form of edits where several are possible.
 func TestEdits(t *testing.T) {
 	long := strings.Repeat("x 1\n", 60)
 	for name, tt := range map[string]struct{ full, then, want string }{
@@ -221,16 +221,16 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// A repetition costs next to nothing, in whatever order its lines come, and other
-// values little more than their own text.
+// A repetition takes a few bytes, in any order of its lines, and other values
+// little more than their own text.
 func TestCompact(t *testing.T) {
 	body := rawtest.Body(112, 60, 1)
 	e := newEncoder()
 	e.encode(nil, body, true)
 	if n := len(e.encode(nil, body, false)); n > 20 {
-		t.Errorf("the same once more takes %d bytes", n)
+		t.Errorf("the same again takes %d bytes", n)
 	}
-	if n := len(e.encode(nil, body[:len(body)/2], false)); n > 300 { // the last line of it is cut and thus new
+	if n := len(e.encode(nil, body[:len(body)/2], false)); n > 300 { // its last line is cut and thus new
 		t.Errorf("half of it takes %d bytes", n)
 	}
 	if n := len(e.encode(nil, body, false)); n > 20 {

@@ -12,7 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// small is a recording with one of everything, and its records.
+// small returns a recording with records of each kind, and its records.
 func small(t testing.TB) ([]byte, []Reading) {
 	t.Helper()
 	refused := &source.Error{Failure: source.Unreachable, Cause: "nobody answers"}
@@ -34,10 +34,10 @@ func equal(a, b Reading) bool {
 	return a.Asked == b.Asked && a.Took == b.Took && a.Missed == b.Missed && a.Failure == b.Failure && a.Cause == b.Cause && bytes.Equal(a.Body, b.Body)
 }
 
-// Whenever the writer is killed, what plays is the records that were whole.
+// Whenever the writer is killed, the complete records play.
 func TestKilledAtEveryByte(t *testing.T) {
 	text, all := small(t)
-	type place struct{ at, line, records int } // behind a comment or a record
+	type place struct{ at, line, records int } // after a comment or a record
 	places := []place{{0, 0, -1}}
 	p := places[0]
 	for line := range strings.Lines(string(text)) {
@@ -45,7 +45,7 @@ func TestKilledAtEveryByte(t *testing.T) {
 		p.line++
 		ends := strings.HasPrefix(line, "end ")
 		if ends {
-			p.records++ // that of the source is none
+			p.records++ // not for the source, which is no Reading
 		}
 		if ends || line[0] == '#' {
 			places = append(places, p)
@@ -59,7 +59,7 @@ func TestKilledAtEveryByte(t *testing.T) {
 			places = places[1:]
 		}
 		want := places[0]
-		for _, tail := range []string{"", "\x00\x00\x00", "\x00\x00\x00\n\x00"} { // what a power failure may leave
+		for _, tail := range []string{"", "\x00\x00\x00", "\x00\x00\x00\n\x00"} { // a power failure may leave these
 			rec, err := Parse(append(bytes.Clone(text[:n]), tail...))
 			if n < len(First) || n == len(First) && tail != "" {
 				if err == nil {
@@ -85,7 +85,7 @@ func TestKilledAtEveryByte(t *testing.T) {
 	}
 }
 
-// A byte that was changed is found, or was of a comment.
+// A changed byte is found, or makes its line a comment.
 func TestDamageAtEveryByte(t *testing.T) {
 	text, all := small(t)
 	from := bytes.Index(text, []byte("\nsource ")) + 1
@@ -107,8 +107,8 @@ func TestDamageAtEveryByte(t *testing.T) {
 			if !ok || damage.What == "" || strings.Contains(damage.What, "\n") {
 				t.Fatalf("%T: %v", err, err)
 			}
-			// It is found in its record: by the end of it, which may lie a line off
-			// where a line end was changed.
+			// It is found in its record: at the latest at its end, which may be a
+			// line off if a line feed was changed.
 			end := bytes.Index(text[n:], []byte("\nend "))
 			if latest := line + bytes.Count(text[n:n+max(end, 0)], []byte("\n")) + 2; damage.Line < line-1 || damage.Line > latest {
 				t.Fatalf("line %d was changed, and %v", line, err)
@@ -136,7 +136,7 @@ func TestParseRefuses(t *testing.T) {
 		"a time too long":          {head + "reading 99999999999999999999.000000000 0.000000000 3" + end, 4, "is not a time"},
 		"no length":                {head + "reading 0.000000000 0.000000000 x" + end, 4, `"x" is not a length`},
 		"a negative length":        {head + "reading 0.000000000 0.000000000 -1" + end, 4, "is not a length"},
-		"a length beyond all":      {head + "reading 0.000000000 0.000000000 9223372036854775807" + end, 4, "is not a length"},
+		"a length beyond int":      {head + "reading 0.000000000 0.000000000 9223372036854775807" + end, 4, "is not a length"},
 		"none missed":              {head + "reading 0.000000000 0.000000000 0 missed 0" + end, 4, "not a number of readings"},
 		"an unknown word":          {head + "reading 0.000000000 0.000000000 0 half" + end, 4, `"half" means nothing`},
 		"too short a text":         {head + "reading 0.000000000 0.000000000 5\n+abc" + end, 6, "begins no edit"},
@@ -152,9 +152,9 @@ func TestParseRefuses(t *testing.T) {
 		"no copies":                {head + "reading 0.000000000 0.000000000 9\n+x 1\n@1 =0" + end, 6, "not a number of lines"},
 		"two blanks":               {head + "reading 0.000000000 0.000000000 9\n+x 1\n@1  =" + end, 6, "not a value"},
 		"quotes that do not match": {head + "reading 0.000000000 0.000000000 9\n\"x" + end, 5, "quotes"},
-		"more behind quotes":       {head + "reading 0.000000000 0.000000000 9\n\"x\"y" + end, 5, "more behind"},
-		"more behind a value":      {head + "reading 0.000000000 0.000000000 9\n+x 1\n@1 \"x\"y" + end, 6, "no blank"},
-		"two lines in one":         {head + "reading 0.000000000 0.000000000 4\n\"x\\ny\"" + end, 5, "line end"},
+		"more after quotes":        {head + "reading 0.000000000 0.000000000 9\n\"x\"y" + end, 5, "more after"},
+		"more after a value":       {head + "reading 0.000000000 0.000000000 9\n+x 1\n@1 \"x\"y" + end, 6, "no blank"},
+		"two lines in one":         {head + "reading 0.000000000 0.000000000 4\n\"x\\ny\"" + end, 5, "line feed"},
 		"raw quotes":               {head + "reading 0.000000000 0.000000000 4\n`x`" + end, 5, "begins no edit"},
 		"an unknown failure":       {head + "failed 0.000000000 0.000000000 " + end, 4, "kind of the failure is missing"},
 		"a failure without cause":  {head + "failed 0.000000000 0.000000000 timeout" + end, 4, "quotes"},

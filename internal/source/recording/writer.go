@@ -10,13 +10,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// fullAfter is how often a full reading comes: when the edits since the last one
-// have more than so many times its size. Full readings are thus a ninth of a
-// recording, and the lines to be remembered, of which some may be long gone, nine
-// times those of a full one at most.
+// fullAfter sets when a full reading is due: when the edits since the last one
+// exceed fullAfter times its size. Full readings are thus a ninth of a recording,
+// and at most nine times the lines of a full one are remembered, some of them
+// long gone.
 const fullAfter = 8
 
-// writer turns readings into records of one file after another. In the steady
+// writer turns readings into the records of one file after another. In steady
 // state it allocates nothing.
 type writer struct {
 	preface []byte // comments, and the first record up to the start of the file
@@ -26,12 +26,12 @@ type writer struct {
 
 	begun    bool      // the file has its preface
 	start    time.Time // of the file
-	fullSize int       // of the last full reading as it was written, 0 before the first of a file
+	fullSize int       // of the last full reading as written, 0 before the first of a file
 	edits    int       // bytes written since then
 }
 
-// newWriter returns one for the readings of src. host is the name of the machine
-// that it reads, "" if that is not known.
+// newWriter returns a writer for the readings of src. host is the name of the
+// machine that src reads, "" if unknown.
 func newWriter(src source.Source, host string) *writer {
 	w := &writer{encoder: newEncoder(), table: crcTable()}
 	w.preface = []byte(First + "\n" + comments)
@@ -44,17 +44,17 @@ func newWriter(src source.Source, host string) *writer {
 	return w
 }
 
-// crcTable is the table of CRC-32C, for which processors have an instruction.
+// crcTable returns the table of CRC-32C, for which processors have an instruction.
 func crcTable() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 // nextFile makes the next record the first of a file.
 func (w *writer) nextFile() { w.begun = false }
 
-// resume makes the next reading a full one: what came before it was lost.
+// resume makes the next reading a full one, because the record before it was lost.
 func (w *writer) resume() { w.fullSize = 0 }
 
-// begin appends the preface of a file whose times count from start, if the file
-// has none yet.
+// begin appends the preface of a file whose times are relative to start, if the
+// file has none yet.
 func (w *writer) begin(dst []byte, start time.Time) []byte {
 	if w.begun {
 		return dst
@@ -66,8 +66,8 @@ func (w *writer) begin(dst []byte, start time.Time) []byte {
 	return w.end(dst, record, nil)
 }
 
-// end appends the line that ends the record which begins at dst[record:], after
-// a text that gives body.
+// end appends the end line of the record that begins at dst[record:] and whose
+// text decodes to body.
 func (w *writer) end(dst []byte, record int, body []byte) []byte {
 	line := bytes.IndexByte(dst[record:], '\n') + 1
 	crc := crc32.Update(0, w.table, dst[record:record+line])
@@ -79,7 +79,7 @@ func (w *writer) end(dst []byte, record int, body []byte) []byte {
 	return append(dst, '\n')
 }
 
-// reading appends the record of b, before which missed readings were lost.
+// reading appends the record of b. missed is the number of readings lost before it.
 func (w *writer) reading(dst []byte, b *raw.Batch, missed int) []byte {
 	dst = w.begin(dst, b.At)
 	record := len(dst)
@@ -118,7 +118,7 @@ func (w *writer) times(dst []byte, asked time.Time, took time.Duration) []byte {
 	return appendSeconds(dst, took)
 }
 
-// appendSeconds appends d in seconds, with all of its nine decimals.
+// appendSeconds appends d in seconds, with nine decimals.
 func appendSeconds(dst []byte, d time.Duration) []byte {
 	ns := uint64(d)
 	if d < 0 {

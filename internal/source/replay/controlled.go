@@ -9,11 +9,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// transport is where a controlled Source is. It belongs to the reading goroutine.
+// transport is the position of a controlled Source. It belongs to the reading goroutine.
 type transport struct {
 	consumed int // ticks read from the track since its beginning
-	given    int // number of the tick that was given last
-	ticks    int // how many there are, 0 while that is not known
+	given    int // number of the last tick returned
+	ticks    int // how many there are, 0 while unknown
 	first    time.Time
 	gap      time.Duration // from the tick read last to the next
 	skipped  raw.Batch
@@ -22,11 +22,11 @@ type transport struct {
 // counted is a track that knows how many ticks it has.
 type counted interface{ length() int }
 
-// restartable is a track that has no end to be rewound at.
+// restartable is a track without an end, which rewind does not restart.
 type restartable interface{ restart() }
 
-// readControlled is Read under Controls: it gives the tick that is due or was asked
-// for, and waits at the end rather than to return io.EOF.
+// readControlled is Read under Controls: it returns the tick that is due or
+// requested, and waits at the end instead of returning io.EOF.
 func (s *Source) readControlled(ctx context.Context, b *raw.Batch) error {
 	t, c := &s.transport, s.opts.Controls
 	for {
@@ -35,7 +35,7 @@ func (s *Source) readControlled(ctx context.Context, b *raw.Batch) error {
 		}
 		b.At = s.at
 		err := s.track.next(b)
-		if errors.Is(err, io.EOF) && t.given < t.consumed { // skipped up to the end: the last one is to be seen
+		if errors.Is(err, io.EOF) && t.given < t.consumed { // skipped to the end: return the last tick
 			b.Reset()
 			if err = s.goTo(ctx, t.consumed); err == nil {
 				b.At = s.at
@@ -60,7 +60,7 @@ func (s *Source) readControlled(ctx context.Context, b *raw.Batch) error {
 	}
 }
 
-// cue waits until a tick is due or asked for, and goes in front of it.
+// cue waits until a tick is due or requested, and moves the track to it.
 func (s *Source) cue(ctx context.Context) error {
 	t, c := &s.transport, s.opts.Controls
 	for {
@@ -87,13 +87,13 @@ func (s *Source) cue(ctx context.Context) error {
 	}
 }
 
-// dueAt is when the next tick is due at a speed: due is when the previous one was.
+// dueAt returns when the next tick is due at a speed: due is when the previous one was.
 func (s *Source) dueAt(speed float64) time.Time {
 	return s.due.Add(time.Duration(float64(s.transport.gap) / speed))
 }
 
-// sleep waits for the next tick to be due, which never is at speed 0, and reports
-// whether it is, rather than that something else has happened.
+// sleep waits until the next tick is due, or something else happens, and reports
+// whether the tick is due. At speed 0 it never is.
 func (s *Source) sleep(ctx context.Context, speed float64) (due bool) {
 	var ring <-chan time.Time
 	if speed > 0 {
@@ -111,7 +111,7 @@ func (s *Source) sleep(ctx context.Context, speed float64) (due bool) {
 	return false
 }
 
-// begin goes in front of the first tick.
+// begin sets the times and the number of ticks before the first tick.
 func (s *Source) begin() {
 	t := &s.transport
 	s.begun, s.due = true, time.Now()
@@ -128,8 +128,8 @@ func (s *Source) begin() {
 	}
 }
 
-// goTo reads ticks from the track up to the one in front of n, from its beginning if
-// it is beyond that. It stops at the end.
+// goTo reads ticks up to the one before n, from the beginning if the track is past
+// n. It stops at the end.
 func (s *Source) goTo(ctx context.Context, n int) error {
 	t := &s.transport
 	if n <= t.consumed {

@@ -11,30 +11,30 @@ import (
 type Controls struct {
 	mu       sync.Mutex
 	position Position
-	move     int  // ticks to go that are still to be gone
-	restart  bool // before that, to the beginning
+	move     int  // ticks to move, negative for back
+	restart  bool // go to the beginning before that
 	wake     chan struct{}
 }
 
 // Position is the position of a controlled Source, and how it continues.
 type Position struct {
 	Paused bool
-	// Ended: there is nothing behind the last tick. The Source is paused there.
+	// Ended is whether the Source is past its last tick. It is then paused.
 	Ended bool
-	// Speed is how much faster than the capture itself it plays.
+	// Speed is relative to the capture's own.
 	Speed float64
-	// Tick is the number of the tick given last, counted from 1, and Ticks how many
-	// there are; 0 while that is not known, and of the demo, which has no end.
+	// Tick is the number of the last tick returned, counted from 1. Ticks is how
+	// many there are; 0 while unknown, and for the demo, which has no end.
 	Tick, Ticks int
 	// At is the timestamp of that tick.
 	At time.Time
 }
 
 const (
-	// minSpeed is the slowest that SetSpeed sets: a stream is stale after ten of its
-	// periods, and slower than a quarter it would come near that.
+	// minSpeed is the lowest speed that SetSpeed sets: a stream is stale after ten
+	// of its periods, and below a quarter it would come near that.
 	minSpeed = 0.25
-	// maxSpeed is the fastest.
+	// maxSpeed is the highest.
 	maxSpeed = 16
 )
 
@@ -56,8 +56,8 @@ func (c *Controls) Pause(paused bool) {
 	c.change(func() { c.position.Paused = paused || c.position.Ended })
 }
 
-// Step moves n ticks on, or back if n is negative, and gives the tick there. It
-// stops at the first and the last. It does not end a pause.
+// Step moves n ticks forward, or back if n is negative, and plays the tick
+// there. It stops at the first and the last tick. It does not end a pause.
 func (c *Controls) Step(n int) { c.change(func() { c.move += n }) }
 
 // SetSpeed sets the speed, at least minSpeed and at most maxSpeed.
@@ -65,7 +65,7 @@ func (c *Controls) SetSpeed(f float64) {
 	c.change(func() { c.position.Speed = min(max(f, minSpeed), maxSpeed) })
 }
 
-// Restart goes to the first tick, and plays from there if it had played to the end.
+// Restart goes to the first tick, and plays from there if the Source had ended.
 func (c *Controls) Restart() {
 	c.change(func() {
 		c.restart, c.move = true, 0
@@ -79,12 +79,12 @@ func (c *Controls) change(what func()) {
 	c.mu.Unlock()
 	select {
 	case c.wake <- struct{}{}:
-	default: // it is going to look anyway
+	default: // a wake-up is pending already
 	}
 }
 
-// order returns what is to be done now, once: where to go, if anywhere, from the tick given
-// last; else how fast to play on, 0 for a pause.
+// order returns what to do now, once: the tick to go to from the one given, 0 for none;
+// else the speed to play at, 0 for a pause.
 func (c *Controls) order(given int) (target int, speed float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,14 +102,14 @@ func (c *Controls) order(given int) (target int, speed float64) {
 	}
 }
 
-// arrived records the tick that was given.
+// arrived records the tick that Read returns.
 func (c *Controls) arrived(tick, ticks int, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.position.Tick, c.position.Ticks, c.position.At, c.position.Ended = tick, ticks, at, false
 }
 
-// end pauses behind the last tick.
+// end pauses after the last tick.
 func (c *Controls) end(ticks int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

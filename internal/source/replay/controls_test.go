@@ -11,7 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// fiveBodies read 1 to 5.
+// fiveBodies returns expositions with the readings 1 to 5.
 func fiveBodies() string {
 	var text strings.Builder
 	for i := range 5 {
@@ -20,7 +20,7 @@ func fiveBodies() string {
 	return text.String()
 }
 
-// playing reads ticks in a goroutine, and notes when each came.
+// playing reads ticks in a goroutine, and records when each came.
 type playing struct {
 	t      *testing.T
 	s      *Source
@@ -49,8 +49,8 @@ func play(t *testing.T, s *Source, c *Controls) *playing {
 	return p
 }
 
-// after lets time pass and holds what came meanwhile: "value@stamp/came" each, in
-// seconds.
+// after lets time pass and checks the ticks that came meanwhile:
+// "value@stamp/came" each, in seconds.
 func (p *playing) after(d time.Duration, want string) {
 	p.t.Helper()
 	time.Sleep(d)
@@ -81,7 +81,6 @@ func (p *playing) is(want string) {
 }
 
 func TestControls(t *testing.T) {
-	// A file cannot be read within a bubble of synctest without leaving it.
 	path := file(t, fiveBodies())
 	synctest.Test(t, func(t *testing.T) {
 		c := NewControls()
@@ -104,13 +103,13 @@ func TestControls(t *testing.T) {
 		p.after(0, "1@0/3601.5")
 		c.Step(2)
 		p.after(0, "3@2/3601.5")
-		c.Step(9) // not beyond the last
+		c.Step(9) // stops at the last
 		p.after(0, "5@4/3601.5")
 		p.is("5/5 paused")
 		c.Step(1)
 		p.after(0, "")
 		p.is("5/5 paused ended")
-		c.Pause(false) // with nothing to go on with
+		c.Pause(false) // no tick follows
 		p.after(time.Minute, "")
 		c.Step(-1)
 		p.after(0, "4@3/3661.5")
@@ -121,10 +120,10 @@ func TestControls(t *testing.T) {
 		p.after(time.Second, "")
 		p.is("5/5 paused ended")
 		c.Restart()
-		c.SetSpeed(0.01) // a quarter is the slowest
+		c.SetSpeed(0.01) // becomes 0.25, the lowest
 		p.after(5*time.Second, "1@0/3662.8 2@1/3666.8")
 		p.is("2/5")
-		c.SetSpeed(16) // counts for the tick that is waited for too
+		c.SetSpeed(16) // also for the awaited tick
 		p.after(0, "3@2/3667.8")
 		p.after(70*time.Millisecond, "4@3/3667.8625")
 		p.cancel()
@@ -159,7 +158,7 @@ func TestControlledDemo(t *testing.T) {
 	})
 }
 
-// TestControlledStamps: what has times of its own is stamped with those.
+// TestControlledStamps: a capture with times of its own is stamped with them.
 func TestControlledStamps(t *testing.T) {
 	c := NewControls()
 	s := open(t, "timestamp,gpu_id,power_w\n1772366400,0,1\n1772366407,0,2\n", Options{Controls: c})

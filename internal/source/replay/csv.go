@@ -16,19 +16,19 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// csvTrack plays what --export wrote, or KempnerPulse's --export, as expositions of
-// a dcgm-exporter 4.8: the readings alone, an empty cell being none. Rows of one
-// timestamp are one tick; where there are no timestamps a tick ends before the
-// device that comes again.
+// csvTrack plays the CSV of --export, ours or KempnerPulse's, as expositions of a
+// dcgm-exporter 4.8: readings only, and none for an empty cell. Rows with the same
+// timestamp are one tick; without timestamps, a tick ends before a device that
+// recurs.
 type csvTrack struct {
 	layout csvLayout
 	ticks  []csvTick
 	pace   time.Duration // the usual time from one tick to the next
-	torn   int           // the line that was not written to its end and is not played, or 0
+	torn   int           // the number of an incomplete last line, which is not played, or 0
 
 	n       int // ticks given since the start or rewind
 	at      time.Time
-	counts  map[csvKey]float64 // PCIe replays summed up
+	counts  map[csvKey]float64 // totals of PCIe replays
 	replays []float64          // of the rows of a tick
 	labels  [][]byte           // of the rows of a tick
 	scanner raw.Scanner
@@ -36,12 +36,12 @@ type csvTrack struct {
 
 // csvTick is the rows of one tick.
 type csvTick struct {
-	time float64 // in seconds since 1970, of a layout with timestamps
+	time float64 // in seconds since 1970, if the layout has timestamps
 	rows []csvRow
 }
 
-// isCSV reports whether a line is the header of our CSV: names of columns with commas
-// between them, of which we know one at least.
+// isCSV reports whether a line is the header of our CSV: column names separated by
+// commas, at least one of them known.
 func isCSV(line []byte) bool {
 	names := strings.Split(strings.TrimSpace(string(line)), ",")
 	known := false
@@ -54,7 +54,7 @@ func isCSV(line []byte) bool {
 	return known && len(names) > 1
 }
 
-// newCSVTrack refuses a text with a row that cannot be parsed, or without any.
+// newCSVTrack refuses a text without rows, or with a row that it cannot parse.
 func newCSVTrack(path string, text []byte) (*csvTrack, error) {
 	t := &csvTrack{counts: map[csvKey]float64{}}
 	if whole := bytes.LastIndexByte(text, '\n') + 1; whole < len(text) {
@@ -62,7 +62,7 @@ func newCSVTrack(path string, text []byte) (*csvTrack, error) {
 		text = text[:whole]
 	}
 	if line := notUTF8(text); line > 0 {
-		return nil, refusal(path, line, "a byte that is not UTF-8, which no label may hold", "write the file again as UTF-8")
+		return nil, refusal(path, line, "a byte that is not UTF-8, which no label may contain", "write the file again as UTF-8")
 	}
 	reader := csv.NewReader(bytes.NewReader(text))
 	reader.ReuseRecord = true
@@ -80,7 +80,7 @@ func newCSVTrack(path string, text []byte) (*csvTrack, error) {
 	return t, nil
 }
 
-// notUTF8 returns the first line that is no UTF-8, 0 if all are.
+// notUTF8 returns the number of the first line that is not UTF-8, 0 for none.
 func notUTF8(text []byte) int {
 	line := 0
 	for l := range bytes.Lines(text) {
@@ -95,7 +95,7 @@ var newline = []byte{'\n'}
 
 // parse reads all rows into ticks.
 func (t *csvTrack) parse(path string, reader *csv.Reader) error {
-	const remedy = "play what --export wrote, as it wrote it"
+	const remedy = "play the unchanged output of --export"
 	now, devices, seen := "", map[csvTexts]*csvIdentity{}, map[csvKey]bool{}
 	for {
 		record, err := reader.Read()
@@ -105,7 +105,7 @@ func (t *csvTrack) parse(path string, reader *csv.Reader) error {
 		if err != nil {
 			return refuseRecord(path, err, remedy)
 		}
-		if t.layout.isHeader(record) { // of files that were joined
+		if t.layout.isHeader(record) { // of concatenated files
 			continue
 		}
 		line, _ := reader.FieldPos(0)
@@ -130,12 +130,12 @@ func (t *csvTrack) parse(path string, reader *csv.Reader) error {
 		last.rows = append(last.rows, row)
 	}
 	if len(t.ticks) == 0 {
-		return refusal(path, 1, "a header but no whole row", "export for longer")
+		return refusal(path, 1, "a header but no complete row", "export for longer")
 	}
 	return nil
 }
 
-// refuseRecord refuses what is no CSV, in the line that err names.
+// refuseRecord refuses a text that is not CSV, at the line that err names.
 func refuseRecord(path string, err error, remedy string) error {
 	line := 1
 	if e, ok := errors.AsType[*csv.ParseError](err); ok {
@@ -144,8 +144,8 @@ func refuseRecord(path string, err error, remedy string) error {
 	return refusal(path, line, err.Error(), remedy)
 }
 
-// spacing is the usual time from one tick to the next: the median. Without two that
-// rise it is not known.
+// spacing returns the median time between ticks, DefaultPeriod if no timestamp is
+// later than the one before.
 func (t *csvTrack) spacing() time.Duration {
 	var gaps []float64
 	for i := 1; i < len(t.ticks); i++ {
@@ -164,7 +164,8 @@ func (t *csvTrack) spacing() time.Duration {
 // wait for the days between them.
 const longestGap = time.Hour
 
-// secondsOf is a duration in the hundredths that timestamps have.
+// secondsOf returns s seconds, rounded to 10 ms, the resolution of timestamps, and at most
+// longestGap.
 func secondsOf(s float64) time.Duration {
 	if s >= longestGap.Seconds() {
 		return longestGap
@@ -172,14 +173,14 @@ func secondsOf(s float64) time.Duration {
 	return time.Duration(s*1e9 + 0.5).Round(10 * time.Millisecond)
 }
 
-// warnTorn logs that a row was torn.
+// warnTorn logs a torn row.
 func (t *csvTrack) warnTorn(path string, logger *slog.Logger) {
 	if t.torn > 0 {
-		logger.Warn("the CSV ends in a row that was not written to its end; it is not played", "file", path, "line", t.torn)
+		logger.Warn("the CSV ends with an incomplete row, which is not played", "file", path, "line", t.torn)
 	}
 }
 
-// caps returns the weakest claims, because a CSV does not say what a reading stands for.
+// caps returns the weakest claims, because a CSV does not say what a reading represents.
 func (t *csvTrack) caps() source.Caps {
 	return source.Caps{Aggregation: source.Window, Period: t.pace}
 }
@@ -200,8 +201,8 @@ func (t *csvTrack) next(b *raw.Batch) error {
 	return nil
 }
 
-// count turns rates of PCIe replays into a counter, which is what an exporter has.
-// A rate is that since the tick before, so that the counter was known then too.
+// count turns rates of PCIe replays into a counter, as an exporter has. A rate
+// covers the time since the previous tick, so the counter was known then too.
 func (t *csvTrack) count(at time.Time, rows, later []csvRow) {
 	if t.layout.rate < 0 {
 		return
@@ -242,9 +243,9 @@ func (t *csvTrack) page(dst []byte, rows []csvRow) []byte {
 	return dst
 }
 
-// labelsOf returns the label block of a device. A board that has no reading but what
-// its instances share was not read itself: an exporter gives that with an instance,
-// and so do we.
+// labelsOf returns the label block of a device. A board whose only readings are
+// those that its instances share was not read itself: like an exporter, it gets the
+// labels of an instance.
 func (t *csvTrack) labelsOf(d *csvIdentity, rows []csvRow) []byte {
 	if t.layout.has(csvStatus) && d.texts[csvStatus] == "" && d.texts[csvInstance] == "" {
 		for _, r := range rows {
@@ -256,7 +257,7 @@ func (t *csvTrack) labelsOf(d *csvIdentity, rows []csvRow) []byte {
 	return d.labels
 }
 
-// gap is the time from the tick given last to the one that follows it.
+// gap returns the time from the last tick to the next.
 func (t *csvTrack) gap() time.Duration {
 	if t.n < 1 || t.n >= len(t.ticks) || t.ticks[t.n].time <= t.ticks[t.n-1].time {
 		return t.pace
@@ -266,8 +267,8 @@ func (t *csvTrack) gap() time.Duration {
 
 func (t *csvTrack) rewind() { t.n = 0 }
 
-// latest is the last timestamp, in seconds, that is taken for one: in the year 8307.
-// JSON knows none after 9999.
+// latest limits timestamps, in seconds since 1970: it is in the year 8307. JSON has
+// no time after the year 9999.
 const latest = 2e11
 
 func (t *csvTrack) instant() time.Time {
@@ -275,7 +276,7 @@ func (t *csvTrack) instant() time.Time {
 		return time.Time{}
 	}
 	seconds := min(t.ticks[t.n%len(t.ticks)].time, latest)
-	return time.UnixMicro(int64(math.Round(seconds * 1e6))) // as exact as a float64 of today is
+	return time.UnixMicro(int64(math.Round(seconds * 1e6))) // the precision of a float64 for present times
 }
 
 func (t *csvTrack) length() int {

@@ -1,17 +1,17 @@
 package replay
 
-// csvReading is a column of the CSV that holds a reading, and the family that
-// dcgm-exporter 4.8, or a local source in its place, gives it in. A value of the family is
-// that of the column times `times` over `over`.
+// csvReading is a column of the CSV with a reading, and the family in which dcgm-exporter
+// 4.8, or a local source, serves it. A value of the family is that of the column,
+// multiplied by times and divided by over.
 type csvReading struct {
 	column, family string
 	times, over    float64
 }
 
-// csvReadings are the columns that --export writes and that are readings. Those up
-// to tc_qmma_pct are KempnerPulse's, with its units; the others are named as our
-// series, in SI units. Columns that are worked out from others (real_util_pct,
-// status, health, mem_used_pct) are not among them: they are recomputed.
+// csvReadings are the columns of --export with readings. Those up to tc_qmma_pct
+// are KempnerPulse's, in its units; the others are named after our series, in SI
+// units. Columns that are derived from others (real_util_pct, status, health,
+// mem_used_pct) are recomputed instead.
 var csvReadings = []csvReading{
 	{"sm_active_pct", "DCGM_FI_PROF_SM_ACTIVE", 1, 100},
 	{"tensor_active_pct", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 1, 100},
@@ -33,7 +33,7 @@ var csvReadings = []csvReading{
 	{"nvlink_gbps", "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", 1e9, 1_024_000}, // the family counts 1000 KiB/s
 	{"sm_clock_mhz", "DCGM_FI_DEV_SM_CLOCK", 1, 1},
 	{"mem_clock_mhz", "DCGM_FI_DEV_MEM_CLOCK", 1, 1},
-	{csvReplayRate, csvReplays, 1, 1}, // summed up: see csvTrack.count
+	{csvReplayRate, csvReplays, 1, 1}, // summed up by csvTrack.count
 	{"energy_j", "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 1000, 1},
 	{"tc_hmma_pct", "DCGM_FI_PROF_PIPE_TENSOR_HMMA_ACTIVE", 1, 100},
 	{"tc_imma_pct", "DCGM_FI_PROF_PIPE_TENSOR_IMMA_ACTIVE", 1, 100},
@@ -116,13 +116,13 @@ var csvReadings = []csvReading{
 	{"gpu_pcie_link_width", "DCGM_FI_DEV_PCIE_LINK_WIDTH", 1, 1},
 }
 
-// The one counter of which KempnerPulse's columns hold the rate.
+// The only counter for which KempnerPulse's columns have the rate.
 const (
 	csvReplayRate = "pcie_replay_rate_s"
 	csvReplays    = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"
 )
 
-// csvText is a column that describes a device, or when it was read.
+// csvText is a column that describes a device, or says when it was read.
 type csvText int
 
 const (
@@ -131,7 +131,7 @@ const (
 	csvHostname
 	csvInstance
 	csvProfile
-	csvModel     // in a word
+	csvModel     // short
 	csvModelName // in full
 	csvDevice
 	csvPCIBusID
@@ -144,7 +144,7 @@ const (
 // csvTexts are the texts of a row.
 type csvTexts [numCSVTexts]string
 
-// csvColumns are the names of their columns, and the labels they make.
+// csvColumns are the column of each text, and the label that it becomes, "" for none.
 var csvColumns = [numCSVTexts]struct{ column, label string }{
 	csvGPU:       {"gpu_id", "gpu"},
 	csvUUID:      {"uuid", "UUID"},

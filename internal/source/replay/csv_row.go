@@ -32,7 +32,7 @@ func csvColumnKnown(name string) bool {
 		slices.ContainsFunc(csvColumns[:], func(t struct{ column, label string }) bool { return t.column == name })
 }
 
-// newCSVLayout reads a header. Of columns that hold the same the first counts.
+// newCSVLayout reads a header. Of columns with the same name the first counts.
 func newCSVLayout(header []string) (csvLayout, error) {
 	l := csvLayout{header: slices.Clone(header), rate: none}
 	for i := range csvColumns {
@@ -63,18 +63,18 @@ func (l *csvLayout) has(t csvText) bool { return l.texts[t] != none }
 
 func (l *csvLayout) isHeader(record []string) bool { return slices.Equal(record, l.header) }
 
-// errNoGPU is the error of a header without the columns that identify devices.
+// errNoGPU reports a header without the column that identifies devices.
 var errNoGPU = fmt.Errorf("the header lacks %s", csvColumns[csvGPU].column)
 
 // csvRow is one device at one tick.
 type csvRow struct {
 	device *csvIdentity
-	values []float64 // of the layout's readings, in the units of their columns; NaN is none
+	values []float64 // of the layout's readings, in the units of their columns; NaN for none
 }
 
-// csvIdentity is the part that rows of a device share while its texts stay the same.
+// csvIdentity is what the rows of a device share while its texts stay the same.
 type csvIdentity struct {
-	texts  csvTexts // without the timestamp; any status is one word
+	texts  csvTexts // without the timestamp; any status is "known"
 	key    csvKey
 	labels []byte // the label block
 }
@@ -82,7 +82,7 @@ type csvIdentity struct {
 // csvKey identifies a device within a tick.
 type csvKey struct{ device, instance string }
 
-// deviceOf returns the device of a row's texts from those that are known.
+// deviceOf returns the device with a row's texts, which it adds to known if it is new.
 func deviceOf(known map[csvTexts]*csvIdentity, texts csvTexts) *csvIdentity {
 	texts[csvTimestamp] = ""
 	if texts[csvStatus] != "" {
@@ -146,10 +146,10 @@ func csvNumber(column, cell string) (float64, error) {
 	return v, nil
 }
 
-// append appends a value of the column as one of the family. What a factor that
-// binary fractions cannot hold does to the last digits is rounded away.
+// append appends a value of the column in the unit of the family. It rounds
+// away the error of a factor that is not a binary fraction.
 func (c *csvReading) append(dst []byte, v float64) []byte {
-	const safe = 15 // decimal digits that a float64 holds whatever they are
+	const safe = 15 // decimal digits that a float64 always keeps
 	factor, digits := c.times/c.over, safe
 	if fraction, _ := math.Frexp(factor); fraction == 0.5 {
 		digits = -1 // a power of two changes no digit
@@ -171,14 +171,14 @@ func (t *csvTexts) appendLabels(dst []byte) []byte {
 		dst = append(exposition.AppendLabel(dst, label, value), ',')
 	}
 	if t[csvUUID] == "" {
-		// What makes a device of a row without a UUID.
+		// A row without a UUID is a device by its entity.
 		dst = append(exposition.AppendLabel(dst, "entity", "GPU "+t[csvGPU]), ',')
 	}
 	dst[len(dst)-1] = '}'
 	return dst
 }
 
-// longModel undoes what makes a word of the models with a number: RTX6000.
+// longModel restores the blank that the short name of a numbered model lacks: RTX6000.
 func longModel(short string) string {
 	if number, ok := strings.CutPrefix(short, "RTX"); ok && number != "" {
 		return "RTX " + number

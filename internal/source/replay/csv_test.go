@@ -18,7 +18,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// csvFile makes a file of text.
+// csvFile writes text to a new file and returns its path.
 func csvFile(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "export.csv")
@@ -63,9 +63,9 @@ const twoTicks = `timestamp,gpu_id,model,gpu_util_pct,mem_used_mib,real_util_pct
 102.50,0,RTX6000,98.00,1536.5000,65.89,idle,12.30,0.0000,0.40,2307328913.0
 `
 
-// TestCSVPlaysReadings: units as an exporter has them, empty cells absent, the rate
-// of replays a counter that begins one tick before it. What is worked out from
-// readings is no reading.
+// TestCSVPlaysReadings: readings have the units of an exporter, empty cells give
+// none, and the rate of replays becomes a counter that begins one tick earlier.
+// Derived columns are not played.
 func TestCSVPlaysReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pages, gaps := pagesOf(t, csvFile(t, twoTicks), Options{})
@@ -141,7 +141,7 @@ func TestCSVOfBoards(t *testing.T) {
 	})
 }
 
-// TestCSVLoops: the counter of replays goes on rising.
+// TestCSVLoops: the counter of replays keeps rising.
 func TestCSVLoops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := Open(csvFile(t, twoTicks), Options{Loop: true})
@@ -166,8 +166,8 @@ func TestCSVLoops(t *testing.T) {
 	})
 }
 
-// TestSteadyCSV: a tick costs the text of its rows, one string each, and nothing for
-// each value.
+// TestSteadyCSV: a tick allocates one string for each row, and nothing for each
+// value.
 func TestSteadyCSV(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("timestamp,gpu_id,power_w,gpu_temp_c,sm_active_pct,gpu_util_pct\n")
@@ -198,7 +198,7 @@ func TestCSVThatWasCutShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		pages, _ := pagesOf(t, csvFile(t, "gpu_id,power_w\n0,412.5\n0,41"), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if len(pages) != 1 || !strings.Contains(log.String(), "not written to its end") || !strings.Contains(log.String(), "line=3") {
+		if len(pages) != 1 || !strings.Contains(log.String(), "incomplete row") || !strings.Contains(log.String(), "line=3") {
 			t.Errorf("%d ticks, log %s", len(pages), &log)
 		}
 	})
@@ -209,8 +209,8 @@ func TestCSVThatIsRefused(t *testing.T) {
 		{"gpu_id,power_w,model\n0,1,\n\xef,0,\n", "line 3: a byte that is not UTF-8"},
 		{"timestamp,real_util_pct,power_w\n1,2,3\n", "line 1: the header lacks gpu_id"},
 		{"timestamp,gpu_id,real_util_pct\n1,0,3\n", "line 1: no column of the header is a reading"},
-		{"gpu_id,power_w\n", "line 1: a header but no whole row"},
-		{"gpu_id,power_w\n0,1", "line 1: a header but no whole row"},
+		{"gpu_id,power_w\n", "line 1: a header but no complete row"},
+		{"gpu_id,power_w\n0,1", "line 1: a header but no complete row"},
 		{"gpu_id,power_w", "line 1: the text ends within its header"},
 		{"gpu_id,power_w\n0,12\n0,12 W\n", `line 3: power_w is "12 W", which is not a number`},
 		{"gpu_id,power_w\n0,NaN\n", `line 2: power_w is "NaN"`},
@@ -218,7 +218,7 @@ func TestCSVThatIsRefused(t *testing.T) {
 		{"gpu_id,power_w\n0,1e999\n", `line 2: power_w is "1e999"`},
 		{"gpu_id,power_w\n0\n", "line 2: wrong number of fields"},
 		{"gpu_id,power_w\n0,\"1\n", "line 2: extraneous or missing"},
-		{"gpu_id,power_w,0000\n\"\n", "line 2: extraneous or missing"}, // without a field to point at
+		{"gpu_id,power_w,0000\n\"\n", "line 2: extraneous or missing"}, // the error names no field
 		{"gpu_id,power_w\n,1\n", "line 2: gpu_id is empty"},
 		{"timestamp,gpu_id,power_w\n,0,1\n", `line 2: timestamp is "", which is not a time`},
 		{"timestamp,gpu_id,power_w\n1,0,1\n1,1,1\n1,0,1\n", "line 4: GPU 0 has a second row at 1"},
@@ -229,7 +229,7 @@ func TestCSVThatIsRefused(t *testing.T) {
 			t.Errorf("%q: %v, want %s", c.text, err, c.want)
 		}
 	}
-	// What is no CSV of ours is taken for something else.
+	// These are not headers of our CSV.
 	for _, header := range []string{"a,b,c", "gpu_id", "index, power.draw [W]", "GPU 0,power_w"} {
 		if isCSV([]byte(header)) {
 			t.Errorf("%q is a header", header)
@@ -237,8 +237,8 @@ func TestCSVThatIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzCSV: whatever a text is, it is refused, or played without a panic to as many
-// pages as it has ticks, all of them expositions.
+// FuzzCSV: any text is refused, or plays without a panic as one valid exposition
+// for each tick.
 func FuzzCSV(f *testing.F) {
 	f.Add(twoTicks)
 	f.Add("gpu_id,power_w,uuid\n0:1,1,\"a\\\"\"\"\n\n0,,\n")
@@ -273,13 +273,13 @@ func FuzzCSV(f *testing.F) {
 	})
 }
 
-// TestCSVReadingsAreDistinct: no column twice, and what a factor does to the digits
-// is not seen.
+// TestCSVReadingsAreDistinct: no column occurs twice, and factors leave no rounding
+// errors.
 func TestCSVReadingsAreDistinct(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range csvReadings {
 		if seen[c.column] {
-			t.Errorf("%s is there twice", c.column)
+			t.Errorf("%s occurs twice", c.column)
 		}
 		seen[c.column] = true
 	}

@@ -11,8 +11,8 @@ import (
 
 // demo plays the script as the expositions of a dcgm-exporter 4.8. One tick is
 // one second of the script and of its counters, so a Period below 1 s plays it
-// faster. The bytes of tick n depend on the seed alone: there is no clock in
-// them, and the counters go on rising when the script starts over.
+// faster. The bytes of tick n depend only on the seed, not on a clock, and the
+// counters keep rising when the script starts over.
 type demo struct {
 	seed    uint64
 	rng     *rand.Rand
@@ -69,8 +69,8 @@ func newDemo(seed uint64) *demo {
 	return d
 }
 
-// demoLabels is the label block of a device, in the order of the exporter's
-// template, still open.
+// demoLabels returns the label block of a device, in the order of the
+// exporter's template, without its closing brace.
 func demoLabels(u demoUnit) string {
 	b := demoBoards[u.board]
 	instance := ""
@@ -98,19 +98,19 @@ func (d *demo) next(b *raw.Batch) error {
 	return nil
 }
 
-// rewind does nothing: the script has no end to come back from.
+// rewind does nothing: the script has no end.
 func (d *demo) rewind() {}
 
-// restart starts again, counters and noise included.
+// restart starts over, counters and noise included.
 func (d *demo) restart() { *d = *newDemo(d.seed) }
 
-// noise is how far a reading strays from its target, as a share of it. The
-// phases keep farther from every threshold.
+// noise is the largest deviation of a reading from its target, as a share of
+// it. The phases keep a larger distance from every threshold.
 const noise = .03
 
-// vary returns v with noise. Every call takes one number from the generator,
-// whatever v is, so that a change of the script at one place leaves the noise of
-// the others as it was.
+// vary returns v with noise. Each call takes one number from the generator, for
+// any v, so that a change at one place of the script leaves the noise elsewhere
+// unchanged.
 func (d *demo) vary(v float64) float64 { return v * (1 + noise*(2*d.rng.Float64()-1)) }
 
 // playUnit moves a device to a second of the script.

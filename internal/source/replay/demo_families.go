@@ -8,11 +8,11 @@ import (
 // demoFamily is one metric family of the demo's exposition.
 type demoFamily struct {
 	name, kind, help string
-	// whole: MIG instances have no row.
+	// whole is whether MIG instances have no row.
 	whole bool
-	// decimals: 6 for DCGM's doubles, 0 for its integers.
+	// decimals is 6 for DCGM's doubles, 0 for its integers.
 	decimals int
-	// value is NaN if the device has no such reading.
+	// value returns NaN if the device has no such reading.
 	value func(b *boardState, u *unitState) float64
 }
 
@@ -36,7 +36,7 @@ var demoFamilies = [...]demoFamily{
 		func(b *boardState, _ *unitState) float64 { return float64(b.energy) }},
 	{"DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "gauge", "Why the clocks are not higher (bits).", false, 0,
 		func(b *boardState, _ *unitState) float64 { return b.reasons }},
-	{"DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "counter", "Packets sent again over PCIe.", false, 0,
+	{"DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "counter", "Retransmitted PCIe packets.", false, 0,
 		func(b *boardState, _ *unitState) float64 { return b.replays }},
 	{"DCGM_FI_DEV_GPU_UTIL", "gauge", "Time in which any kernel ran (%).", true, 0,
 		func(_ *boardState, u *unitState) float64 { return u.util }},
@@ -48,11 +48,11 @@ var demoFamilies = [...]demoFamily{
 		func(_ *boardState, u *unitState) float64 { return u.decode }},
 	{"DCGM_FI_DEV_XID_ERRORS", "gauge", "Code of the last XID error.", false, 0,
 		func(b *boardState, _ *unitState) float64 { return b.xid }},
-	{"DCGM_FI_DEV_FB_FREE", "gauge", "Framebuffer that is free (MiB).", false, 0,
+	{"DCGM_FI_DEV_FB_FREE", "gauge", "Free framebuffer (MiB).", false, 0,
 		func(_ *boardState, u *unitState) float64 { return u.framebuffer - u.used() - u.reserved() }},
 	{"DCGM_FI_DEV_FB_USED", "gauge", "Framebuffer in use (MiB).", false, 0,
 		func(_ *boardState, u *unitState) float64 { return u.used() }},
-	{"DCGM_FI_DEV_FB_RESERVED", "gauge", "Framebuffer that the driver keeps (MiB).", false, 0,
+	{"DCGM_FI_DEV_FB_RESERVED", "gauge", "Framebuffer that the driver reserves (MiB).", false, 0,
 		func(_ *boardState, u *unitState) float64 { return u.reserved() }},
 	{"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "counter", "Rows remapped for uncorrectable errors.", false, 0, zero},
 	{"DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "counter", "Rows remapped for correctable errors.", false, 0,
@@ -62,16 +62,16 @@ var demoFamilies = [...]demoFamily{
 	{"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "counter", "Single-bit ECC errors since the driver was loaded.", false, 0,
 		func(b *boardState, _ *unitState) float64 { return b.corrected }},
 	{"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "counter", "Double-bit ECC errors since the driver was loaded.", false, 0, zero},
-	{"DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", "counter", "Single-bit ECC errors in the life of the board.", false, 0,
+	{"DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", "counter", "Single-bit ECC errors over the life of the board.", false, 0,
 		func(b *boardState, _ *unitState) float64 { return b.corrected + 2 }},
-	{"DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", "counter", "Double-bit ECC errors in the life of the board.", false, 0, zero},
+	{"DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", "counter", "Double-bit ECC errors over the life of the board.", false, 0, zero},
 	{"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "counter", "Traffic over all NVLinks, both ways (1000 KiB/s).", true, 0,
 		func(b *boardState, u *unitState) float64 { return 2 * linked(b, u) / 1_024_000 }},
 	{"DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gauge", "Time in which the graphics engine was active (ratio).", false, 6,
 		func(_ *boardState, u *unitState) float64 { return u.engine }},
 	{"DCGM_FI_PROF_SM_ACTIVE", "gauge", "Cycles in which an SM had a warp, over all SMs (ratio).", false, 6,
 		func(_ *boardState, u *unitState) float64 { return u.sm }},
-	{"DCGM_FI_PROF_SM_OCCUPANCY", "gauge", "Resident warps of those an SM can hold (ratio).", false, 6,
+	{"DCGM_FI_PROF_SM_OCCUPANCY", "gauge", "Resident warps as a share of the most an SM supports (ratio).", false, 6,
 		func(_ *boardState, u *unitState) float64 { return u.occupancy }},
 	{"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "gauge", "Cycles in which the tensor pipe was active (ratio).", false, 6,
 		func(_ *boardState, u *unitState) float64 { return u.tensor }},
@@ -93,7 +93,7 @@ var demoFamilies = [...]demoFamily{
 
 func zero(*boardState, *unitState) float64 { return 0 }
 
-// linked is the NVLink traffic each way, absent on boards without NVLink.
+// linked returns the NVLink traffic each way, NaN for boards without NVLink.
 func linked(b *boardState, u *unitState) float64 {
 	if !b.nvlink {
 		return math.NaN()

@@ -3,7 +3,7 @@ package replay
 // demoSeconds is the length of the demo's script, which then starts over.
 const demoSeconds = 240
 
-// DemoStory is a tick of the demo at which much is wrong: GPU 3 is lost, GPU 5 is
+// DemoStory is a tick of the demo with several problems: GPU 3 is lost, GPU 5 is
 // hot, and a notebook has held GPU 6 idle for eleven minutes of the script.
 const DemoStory = 2*demoSeconds + 182
 
@@ -12,7 +12,7 @@ type demoBoard struct {
 	model, uuid, bus string
 	idle, limit      float64 // W
 	clock, memClock  float64 // MHz, at full boost
-	framebuffer      float64 // MiB in all
+	framebuffer      float64 // MiB in total
 	nvlink           bool
 }
 
@@ -40,12 +40,12 @@ var demoBoards = [...]demoBoard{
 type demoUnit struct {
 	board       int
 	profile, id string  // of an instance
-	slices      float64 // of the seven that make a board
+	slices      float64 // of the board's seven
 	framebuffer float64 // MiB
 }
 
 // demoUnits are the devices of the demo. GPU 7 is cut into three instances and
-// has no rows of its own, as dcgm-exporter has it.
+// has no rows of its own, as with dcgm-exporter.
 var demoUnits = [...]demoUnit{
 	{0, "", "", 7, 81559},
 	{1, "", "", 7, 81559},
@@ -59,9 +59,8 @@ var demoUnits = [...]demoUnit{
 	{7, "1g.10gb", "9", 1, 9984},
 }
 
-// demoPhase is the readings of a device under a workload. The added noise stays within a few
-// percent, and every reading is farther than that from a threshold of the class cascade (DESIGN
-// §4).
+// demoPhase is the readings of a device under a workload. Every reading differs from the
+// thresholds of the class cascade (DESIGN §4) by more than the noise of a few percent.
 type demoPhase struct {
 	name, class                                           string
 	sm, occupancy, tensor, dram, engine, fp64, fp32, fp16 float64 // ratios
@@ -71,7 +70,7 @@ type demoPhase struct {
 	filled                                                float64 // share of the framebuffer
 }
 
-// demoPhases has one for each of the 12 classes, and an idle one with memory in use.
+// demoPhases has a phase for each of the 12 classes, and an idle one with memory in use.
 var demoPhases = [...]demoPhase{
 	{"idle", "idle", .001, .001, 0, .001, .002, 0, 0, 0, 0, 0, 0, 0, 4e4, 2e4, 0, 0, .001},
 	{"parked", "idle", .002, .001, 0, .001, .004, 0, .001, 0, 0, 0, 0, 0, 9e4, 6e4, 0, .05, .74},
@@ -88,14 +87,14 @@ var demoPhases = [...]demoPhase{
 	{"finetune", "mixed_or_moderate", .34, .18, .10, .25, .55, 0, .09, .04, 68, 20, 0, 0, 4e8, 5e8, 8e9, .47, .67},
 }
 
-// demoScene has a device (an index of demoUnits) play a phase in the seconds
+// demoScene makes a device (an index of demoUnits) play a phase in the seconds
 // [from, to) of the script.
 type demoScene struct {
 	unit, from, to int
 	phase          string
 }
 
-// demoScenes is the script. A device that has vanished has no scene.
+// demoScenes is the script. A device that is lost has no scene.
 var demoScenes = [...]demoScene{
 	{0, 0, 70, "pretrain"}, {0, 70, 80, "loading"}, {0, 80, 150, "pretrain"}, {0, 150, 160, "loading"}, {0, 160, 240, "pretrain"},
 	{1, 0, 50, "decode"}, {1, 50, 75, "prefill"}, {1, 75, 130, "decode"}, {1, 130, 150, "prefill"}, {1, 150, 200, "decode"}, {1, 200, 240, "prefill"},
@@ -109,7 +108,7 @@ var demoScenes = [...]demoScene{
 	{9, 0, 60, "idle"}, {9, 60, 180, "embedding"}, {9, 180, 240, "idle"},
 }
 
-// demoHolding has a pod hold a device in the seconds [from, to).
+// demoHolding makes a pod hold a device in the seconds [from, to).
 type demoHolding struct {
 	unit, from, to            int
 	container, namespace, pod string
@@ -138,7 +137,7 @@ var demoHoldings = [...]demoHolding{
 // demoFault is a fault of a board in the seconds [from, to).
 type demoFault struct {
 	board, from, to int
-	xid             int     // the last XID reads so
+	xid             int     // the last XID
 	hot             bool    // cooling fails
 	replays, ecc    float64 // PCIe replays and corrected ECC errors a second
 }
@@ -151,12 +150,11 @@ var demoFaults = [...]demoFault{
 	{board: 5, from: 165, to: 205, hot: true},
 }
 
-// DemoClass is the truth of the demo: the workload class that a device shows in
-// a second of the script, which has 240 and then starts over; tick n plays
-// second n whatever the period. instance is the GPU_I_ID of a MIG instance, ""
-// for a whole GPU: the devices are the GPUs 0 to 6, and the instances 1, 3 and 9
-// of GPU 7. The class is that of the cascade with the weights of preset ai, and ""
-// if there is no such device.
+// DemoClass returns the workload class of a device in a second of the script,
+// which starts over after 240; tick n plays second n at any period. instance is
+// the GPU_I_ID of a MIG instance, "" for a whole GPU: the devices are the GPUs 0
+// to 6, and the instances 1, 3 and 9 of GPU 7. The class is that of the cascade
+// with the weights of preset ai, and "" if there is no such device.
 func DemoClass(gpu int, instance string, second int) string {
 	for i, u := range demoUnits {
 		if u.board == gpu && u.id == instance {
@@ -168,8 +166,8 @@ func DemoClass(gpu int, instance string, second int) string {
 	return ""
 }
 
-// demoPhaseAt returns what unit plays at a second of the script, nil if it has
-// vanished.
+// demoPhaseAt returns the phase of unit at a second of the script, nil if the
+// unit is lost.
 func demoPhaseAt(unit, second int) *demoPhase {
 	for _, s := range demoScenes {
 		if s.unit != unit || second < s.from || second >= s.to {

@@ -37,8 +37,8 @@ func (r row) device() string {
 	return r.labels.Get("gpu")
 }
 
-// demoTicks is how much of the demo the tests look at: two loops and a window,
-// so that those over the seam are seen too.
+// demoTicks is how many ticks the tests check: two loops and a window, to
+// include windows that span the restart.
 const demoTicks = 2*demoSeconds + 25
 
 // script returns the first ticks seconds of the demo, each body parsed by
@@ -106,7 +106,7 @@ func parse(b *raw.Batch) (map[string]row, error) {
 	return rows, nil
 }
 
-// add gives the row of a series its reading; all series of a device must have
+// add adds the reading of a series to its row; all series of a device must have
 // the same labels.
 func add(rows map[string]row, ls labels.Labels, v float64) error {
 	r := row{labels: ls}
@@ -131,7 +131,7 @@ func add(rows map[string]row, ls labels.Labels, v float64) error {
 	return nil
 }
 
-// cascade is the table of DESIGN §4 in its shortest form, with all inputs read.
+// cascade is the table of DESIGN §4 in its shortest form, with all inputs present.
 func cascade(r row) string {
 	pct := func(family string) float64 { return 100 * r.get(family) }
 	sm, tensor, dram := pct("PROF_SM_ACTIVE"), pct("PROF_PIPE_TENSOR_ACTIVE"), pct("PROF_DRAM_ACTIVE")
@@ -194,7 +194,7 @@ func TestDemoShowsItsClasses(t *testing.T) {
 	}
 }
 
-// seconds lists those in which cond holds for a device that is there.
+// seconds lists the seconds in which the device exists and cond holds.
 func seconds(ticks []map[string]row, device string, cond func(row) bool) []int {
 	var s []int
 	for n, rows := range ticks {
@@ -268,8 +268,8 @@ func TestDemoPods(t *testing.T) {
 	}
 }
 
-// What a MIG board's instances share is the same, and what dcgm-exporter does
-// not give for an instance is absent.
+// The instances of a MIG board have the same shared readings, and none that
+// dcgm-exporter does not serve for instances.
 func TestDemoMIG(t *testing.T) {
 	for n, rows := range script(t, 10) {
 		if _, ok := rows["7"]; ok || len(rows) != 10 {
@@ -398,8 +398,8 @@ func TestDemoAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestDemoStory holds what there is to see at the tick that a dashboard opens at: a GPU that
-// is lost, one that is hot, and a notebook that has held one for ten minutes.
+// TestDemoStory checks the tick at which a dashboard opens: one GPU is lost, one is hot, and
+// a notebook has held one for ten minutes.
 func TestDemoStory(t *testing.T) {
 	s := Demo(Options{Period: time.Nanosecond})
 	var b raw.Batch

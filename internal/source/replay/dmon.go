@@ -41,7 +41,7 @@ func newDmonTrack(path string, text []byte) (*dmonTrack, error) {
 	return nil, refusal(path, line, "the text ends after a dcgmi dmon header without a row of a GPU", remedy)
 }
 
-// next reads up to the line that opens another tick. Text behind the last row of
+// next reads up to the line that begins another tick. Text after the last row of
 // all belongs to the last tick; a tick needs a row.
 func (t *dmonTrack) next(b *raw.Batch) error {
 	for t.at < len(t.text) {
@@ -64,16 +64,16 @@ func (t *dmonTrack) next(b *raw.Batch) error {
 	return nil
 }
 
-// profilingColumns head what DCGM's profiling module counts (dcgm_fields.h, 1001 to 1016).
+// profilingColumns are the columns of DCGM's profiling module (dcgm_fields.h, 1001 to 1016).
 var profilingColumns = []string{
 	"GRACT", "SMACT", "SMOCC", "TENSO", "DRAMA", "FP64A", "FP32A", "FP16A", "PCITX", "PCIRX", "NVLTX", "NVLRX", "TIMMA", "THMMA", "TDFMA", "INTAC",
 }
 
-// countsAlone reports whether a header names profiling columns and no other. If the module
-// does not work their rows hold N/A alone, of GPUs that are there. If columns of the
-// device are among them, a row of N/A is that of a GPU that is lost.
+// countsAlone reports whether a header names only profiling columns. If the module does
+// not work, their rows contain only N/A although the GPUs are present. If there are device
+// columns too, such a row means a lost GPU.
 func countsAlone(header []byte) bool {
-	columns := bytes.Fields(bytes.TrimLeft(header, " \t#"))[1:] // behind the word Entity
+	columns := bytes.Fields(bytes.TrimLeft(header, " \t#"))[1:] // after the word Entity
 	return !slices.ContainsFunc(columns, func(name []byte) bool { return !slices.Contains(profilingColumns, string(name)) })
 }
 
@@ -82,9 +82,9 @@ func (t *dmonTrack) rewind() {
 	t.parser.Reset()
 }
 
-// dropCutCell cuts a number off the very end of text: a recording that was cut
-// short may end within it. dmon prints floats with three decimals, so one that
-// has them is known to be whole.
+// dropCutCell cuts a number off the very end of text: a capture that was cut
+// short may end within it. dmon prints floats with three decimals, so a float
+// that has them is complete.
 func dropCutCell(text []byte) []byte {
 	word := text[bytes.LastIndexAny(text, " \t\r\n")+1:]
 	n := len(word)

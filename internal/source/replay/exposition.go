@@ -14,7 +14,7 @@ type expositionTrack struct {
 	scanner raw.Scanner
 }
 
-// newExpositionTrack splits text into bodies, each of which must have a sample.
+// newExpositionTrack splits text into bodies, each of which must contain a sample.
 func newExpositionTrack(path string, text []byte) (*expositionTrack, error) {
 	t := &expositionTrack{}
 	scratch := &raw.Batch{Dict: raw.NewDict()}
@@ -56,7 +56,7 @@ func newExpositionTrack(path string, text []byte) (*expositionTrack, error) {
 	return t, nil
 }
 
-// refuseBody names the first line of body, which begins at line, that has text.
+// refuseBody refuses body, which begins at line, and names its first line that should be a sample.
 func refuseBody(path string, body []byte, line int) error {
 	for l := range bytes.Lines(body) {
 		if text := bytes.TrimSpace(l); len(text) > 0 && text[0] != '#' {
@@ -70,14 +70,14 @@ func refuseBody(path string, body []byte, line int) error {
 	return refusal(path, line-1, "there are comments but no metric", accepted)
 }
 
-// next copies the body: the Batch belongs to its reader, who will write to it.
+// next copies the body: the Batch belongs to its reader, which may write to it.
 func (t *expositionTrack) next(b *raw.Batch) error {
 	if t.at == len(t.bodies) {
 		return io.EOF
 	}
 	b.Body = append(b.Body[:0], t.bodies[t.at]...)
 	t.scanner.Scan(b)
-	b.Stamps = b.Stamps[:0] // the time of a replay is its own
+	b.Stamps = b.Stamps[:0] // a replay has its own times
 	t.at++
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 )
 
-// maxFile is the largest capture that is played: it lies in memory whole.
+// maxFile limits a capture, in bytes, because all of it is kept in memory.
 const maxFile = 1 << 30
 
 // accepted ends the refusal of a file that is no capture.
@@ -39,7 +39,7 @@ func readFile(path string) ([]byte, error) {
 	if info.Size() > maxFile {
 		return nil, &source.Error{
 			Failure: source.TooLarge,
-			Cause:   fmt.Sprintf("%s: %d bytes are more than replay holds in memory, %d", path, info.Size(), maxFile),
+			Cause:   fmt.Sprintf("%s: %d bytes exceed the limit of replay, %d", path, info.Size(), maxFile),
 			Remedy:  "cut it: head -c 1G " + path,
 		}
 	}
@@ -70,10 +70,10 @@ func unreadable(path string, err error) *source.Error {
 	return e
 }
 
-// identify returns the track of text: a recording or CSV by its first line, else the
-// first line that can belong to one format only decides, and if there is none, whether
-// it has samples. The caps are what the capture has of its source; their Period is 0 if
-// it is not known.
+// identify returns the track of text. The first line identifies a recording or CSV.
+// Otherwise a dmon header before any # HELP or # TYPE identifies dmon, and anything
+// else must be expositions. The caps are what the capture knows of its source; their
+// Period is 0 if unknown.
 func identify(path string, text []byte) (track, source.Caps, error) {
 	if recording.Is(text) {
 		t, err := newRecordingTrack(path, text)
@@ -105,12 +105,12 @@ func identify(path string, text []byte) (track, source.Caps, error) {
 	return t, source.Caps{Aggregation: source.Window}, err
 }
 
-// isComment reports whether line is one that only expositions have.
+// isComment reports whether line is a comment that only expositions have.
 func isComment(line []byte) bool {
 	return bytes.HasPrefix(line, []byte("# HELP ")) || bytes.HasPrefix(line, []byte("# TYPE "))
 }
 
-// notText refuses what is certainly none of our formats.
+// notText refuses a text that is certainly in none of our formats.
 func notText(path string, text []byte) error {
 	switch nul := bytes.IndexByte(text, 0); {
 	case len(bytes.TrimSpace(text)) == 0:
@@ -132,7 +132,7 @@ func refusal(path string, line int, what, remedy string) *source.Error {
 	}
 }
 
-// quote shows the beginning of a line.
+// quote quotes the beginning of a line.
 func quote(line []byte) string {
 	const most = 120
 	line = bytes.TrimSpace(line)

@@ -14,8 +14,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// TestRecordedTimes: ticks bear the times of the capture, at whatever pace they are
-// played, and those rise whatever its clock did. What has none bears ours.
+// TestRecordedTimes: ticks have the times of the capture at any pace, and these
+// rise even if its clock was set back. A capture without times gets those of the
+// replay.
 func TestRecordedTimes(t *testing.T) {
 	back := &answering{caps: source.Caps{Backend: "dcgm", Period: 2 * time.Second}, at: start, answers: []heard{
 		{0, "up 1\n", nil}, {2 * time.Second, "up 2\n", nil}, {-time.Hour, "up 3\n", nil}, {3 * time.Second, "up 4\n", nil},
@@ -25,7 +26,7 @@ func TestRecordedTimes(t *testing.T) {
 		name, path string
 		opts       Options
 		ticks      int
-		want       string // seconds after the start of the capture, or "played" and what follows that
+		want       string // seconds after the start of the capture, or "played" and the steps after that
 		took       time.Duration
 	}{
 		{"a recording", recorded(t, sixAnswers(), 6), Options{Recorded: true}, 5, "0 1 2 9 10", 10 * time.Second},
@@ -39,8 +40,8 @@ func TestRecordedTimes(t *testing.T) {
 		{"CSV without times", csvFile(t, "gpu_id,power_w\n0,1\n0,2\n0,3\n"), Options{Recorded: true}, 3, played(3), 2 * time.Second},
 		{"expositions", file(t, twoBodies), Options{Recorded: true}, 2, played(2), time.Second},
 		{"dmon", file(t, threeSamples), Options{Recorded: true}, 3, played(3), 2 * time.Second},
-		{"where nobody asked for it", recorded(t, sixAnswers(), 2), Options{}, 2, played(2), time.Second},
-		{"where there is a start", recorded(t, sixAnswers(), 2), Options{Recorded: true, Start: start.Add(time.Minute)}, 2, "60 61", time.Second},
+		{"not requested", recorded(t, sixAnswers(), 2), Options{}, 2, played(2), time.Second},
+		{"with a start", recorded(t, sixAnswers(), 2), Options{Recorded: true, Start: start.Add(time.Minute)}, 2, "60 61", time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s, err := Open(c.path, c.opts)
@@ -83,8 +84,8 @@ func TestRecordedTimes(t *testing.T) {
 	}
 }
 
-// TestRecordedPeriod: what is concluded from the time between readings is concluded
-// from the recorded time, so that is the period, at whatever pace they are played.
+// TestRecordedPeriod: if the stamps are recorded, the period is the recorded one
+// too, at any pace.
 func TestRecordedPeriod(t *testing.T) {
 	for _, c := range []struct {
 		recorded bool

@@ -11,8 +11,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 )
 
-// recordingTrack plays our own recordings. Reads that failed give no tick, only
-// the time that passed.
+// recordingTrack plays our own recordings. Failed reads give no tick, but their
+// time passes.
 type recordingTrack struct {
 	rec     *recording.Recording
 	player  *recording.Player
@@ -22,7 +22,7 @@ type recordingTrack struct {
 	scanner raw.Scanner
 }
 
-// newRecordingTrack refuses a recording that is damaged or holds no reading.
+// newRecordingTrack refuses a recording that is damaged or contains no reading.
 func newRecordingTrack(path string, text []byte) (*recordingTrack, error) {
 	rec, err := recording.Parse(text)
 	if damage, ok := errors.AsType[*recording.Damage](err); ok {
@@ -33,7 +33,7 @@ func newRecordingTrack(path string, text []byte) (*recordingTrack, error) {
 		return nil, err
 	}
 	if len(rec.Asked) == 0 {
-		what := "the recording holds no whole reading"
+		what := "the recording contains no complete reading"
 		if rec.Failed > 0 {
 			what += fmt.Sprintf(", only %d that failed", rec.Failed)
 		}
@@ -46,22 +46,22 @@ func newRecordingTrack(path string, text []byte) (*recordingTrack, error) {
 	return t, nil
 }
 
-// warnTorn logs a record that was torn.
+// warnTorn logs a torn record.
 func (t *recordingTrack) warnTorn(path string, logger *slog.Logger) {
 	if t.rec.Torn > 0 {
-		logger.Warn("the recording ends in a record that was not written to its end; it is not played", "file", path, "line", t.rec.Torn)
+		logger.Warn("the recording ends with an incomplete record, which is not played", "file", path, "line", t.rec.Torn)
 	}
 }
 
-// caps are what is known about the source that was recorded.
+// caps returns what is known about the recorded source.
 func (t *recordingTrack) caps() source.Caps {
 	caps := t.rec.Caps
 	caps.Period = t.spacing
 	return caps
 }
 
-// next gives the next reading. Times that the source gave its samples are moved
-// to when the reading is played, so that a sample is as old as it was.
+// next returns the next reading. It shifts the timestamps of samples to the
+// time of the replay, so that a sample is as old as it was.
 func (t *recordingTrack) next(b *raw.Batch) error {
 	t.reading.Body = b.Body[:0]
 	for {
@@ -82,8 +82,8 @@ func (t *recordingTrack) next(b *raw.Batch) error {
 	return nil
 }
 
-// gap is the time from the tick given last to the one that follows it. From the
-// last to the first it is what was recorded behind and before them, and one spacing.
+// gap returns the time from the last tick to the next. When the recording loops, it
+// is the recorded time after the last and before the first reading, and one spacing.
 func (t *recordingTrack) gap() time.Duration {
 	asked := t.rec.Asked
 	if t.n < len(asked) {
@@ -97,7 +97,7 @@ func (t *recordingTrack) rewind() {
 	t.n = 0
 }
 
-// length counts what is played: reads that failed do not count.
+// length returns the number of ticks. Failed reads do not count.
 func (t *recordingTrack) length() int { return len(t.rec.Asked) }
 
 func (t *recordingTrack) instant() time.Time {

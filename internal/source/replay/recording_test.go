@@ -20,9 +20,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 )
 
-// heard is one answer of a source that is recorded.
+// heard is one answer of a recorded source.
 type heard struct {
-	after time.Duration // after the previous one it
+	after time.Duration // since the previous answer
 	body  string
 	err   error
 }
@@ -46,8 +46,8 @@ func (s *answering) Read(_ context.Context, b *raw.Batch) error {
 	return a.err
 }
 
-// recorded records n readings of src and returns the file. If src is a replay
-// itself it reads at once, and every reading is on the disk before the next.
+// recorded records n readings of src and returns the path of the file. Each
+// reading is on disk before the next.
 func recorded(t testing.TB, src source.Source, n int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "recording")
@@ -58,7 +58,7 @@ func recorded(t testing.TB, src source.Source, n int) string {
 	var b raw.Batch
 	size := int64(-1)
 	for range n {
-		_ = r.Read(t.Context(), &b) // some fail, as they shall
+		_ = r.Read(t.Context(), &b) // some fail on purpose
 		for {
 			info, err := os.Stat(path)
 			if err != nil {
@@ -76,7 +76,7 @@ func recorded(t testing.TB, src source.Source, n int) string {
 	return path
 }
 
-// sixAnswers are readings 1 s apart, except for a failure among them.
+// sixAnswers returns a source of readings 1 s apart, except for a failure and the gap after it.
 func sixAnswers() *answering {
 	down := heard{err: &source.Error{Failure: source.Unreachable, Cause: "down"}}
 	return &answering{
@@ -114,7 +114,7 @@ func TestRecordingKeepsItsTime(t *testing.T) {
 			{0, 9, 9, "up 4\n"}, // the failure and the gap around it
 			{0, 10, 10, "up 5"},
 			{0, 11, 11, "up 1\n"},               // from the last to the first: a period
-			{3, 14, 12, "up 2 1772366400500\n"}, // late, and so is all that follows
+			{3, 14, 12, "up 2 1772366400500\n"}, // late, as are all that follow
 			{0, 15, 13, "up 3\n"},
 			{0, 22, 20, "up 4\n"},
 		} {
@@ -131,7 +131,7 @@ func TestRecordingKeepsItsTime(t *testing.T) {
 			if i == 1 && !slices.Equal(b.Stamps, []raw.Stamp{{Sample: 0, Millis: b.At.UnixMilli() - 500}}) {
 				t.Errorf("stamps %v at %d: the sample was half a second old", b.Stamps, b.At.UnixMilli())
 			}
-			clear(b.Body[:cap(b.Body)]) // it is the reader's
+			clear(b.Body[:cap(b.Body)]) // the reader may write to it
 		}
 	})
 }
@@ -177,7 +177,7 @@ end CRC
 	})
 }
 
-// checksums fills in the checksums that a recording's errors ask for.
+// checksums fills in the checksums, which it takes from the errors of Parse.
 func checksums(text string) string {
 	lines := strings.SplitAfter(strings.ReplaceAll(text, "end CRC", "end 00000000"), "\n")
 	for {
@@ -217,7 +217,7 @@ func TestRecordingOfOneReading(t *testing.T) {
 	}
 }
 
-// What is recorded of a replay plays as the replay did, reading by reading.
+// The recording of a replay plays like the replay, reading by reading.
 func TestRecordingOfTheDemo(t *testing.T) {
 	const ticks = 700 // almost three times the script
 	opts := Options{Period: time.Nanosecond, Start: start}
@@ -263,8 +263,8 @@ func TestRecordingRefused(t *testing.T) {
 	}{
 		"a damaged middle": {file(t, strings.Replace(text, "@1 3\n", "@1 9\n", 1)), []string{"line 17", "was changed", "head -n 16"}},
 		"another version":  {file(t, strings.Replace(text, "recording 1", "recording 2", 1)), []string{"line 1", "another version"}},
-		"no reading":       {file(t, only), []string{"no whole reading", "record for longer"}},
-		"a torn first one": {file(t, text[:len(only)+50]), []string{"no whole reading", "line 9"}},
+		"no reading":       {file(t, only), []string{"no complete reading", "record for longer"}},
+		"a torn first one": {file(t, text[:len(only)+50]), []string{"no complete reading", "line 9"}},
 		"failures only":    {down, []string{"only 1 that failed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -275,14 +275,14 @@ func TestRecordingRefused(t *testing.T) {
 			}
 			for _, want := range append(tt.says, tt.path) {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not say %q", err, want)
+					t.Errorf("%q does not contain %q", err, want)
 				}
 			}
 		})
 	}
 }
 
-// A torn end is said once, however often the recording is played.
+// A torn end is logged once, however often the recording plays.
 func TestRecordingTorn(t *testing.T) {
 	text, err := os.ReadFile(recorded(t, sixAnswers(), 6))
 	if err != nil {

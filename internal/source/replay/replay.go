@@ -1,13 +1,12 @@
-// Package replay plays readings that were captured before: our own recordings,
-// saved expositions, the text of `dcgmi dmon` and the CSV of --export. It also carries a demo, a node of eight GPUs that
-// plays a script, so that the whole program runs on any laptop.
+// Package replay plays captured readings: our own recordings, saved expositions, the text of `dcgmi dmon` and the CSV of
+// --export. It also contains a demo, a scripted node of eight GPUs, so that the whole program runs on any laptop.
 //
-// What a file is depends on its content, never on its name. A file of
-// expositions may hold several, each ended by a line `# EOF` (OpenMetrics' own
-// end mark, so a lone saved page is one reading with or without it). A dmon
-// capture gives a reading for each sample, as package dmon parts them. A
-// recording gives the readings that were recorded, byte for byte, and nothing
-// if the source could not be read. Of CSV, the rows of a timestamp are one.
+// The content of a file decides its format, never its name. A file may contain
+// several expositions, each ended by a line `# EOF` (OpenMetrics' own end mark,
+// optional for a single page). A dmon capture gives a reading for each sample,
+// as package dmon separates them. A recording gives the recorded readings, byte
+// for byte, and nothing for failed reads. The CSV rows of one timestamp are one
+// reading.
 package replay
 
 import (
@@ -27,46 +26,45 @@ import (
 // Options configure a replay.
 type Options struct {
 	// Period is the time from one tick to the next. If it is not positive, a
-	// recording is played as it was recorded, gaps included, and anything else at
-	// one tick a second.
+	// recording or CSV with timestamps plays with its own gaps, and anything else
+	// at one tick per second.
 	Period time.Duration
-	// Loop starts over at the end; a replay that does not ends in io.EOF. The
+	// Loop starts over at the end; without it, a replay ends with io.EOF. The
 	// demo always loops.
 	Loop bool
-	// Start is the timestamp of the first tick. The zero time is replaced by the time of the
-	// first Read.
+	// Start is the timestamp of the first tick. The zero time means the time of the first
+	// Read.
 	Start time.Time
-	// Recorded, without Start and Controls, stamps ticks with when they were taken,
-	// where the capture has that (our recordings, and CSV with timestamps), and
-	// whatever Period they are played at.
+	// Recorded, without Start and Controls, stamps ticks with their recorded times,
+	// at any Period, if the capture has them (our recordings, and CSV with
+	// timestamps).
 	Recorded bool
-	// Unpaced gives each tick of a file as soon as it is asked for, and ends at once after
-	// the last. Without Start and without times of its own, the file is taken to have
-	// been written at its last tick, so that each playing has the same stamps. The demo
-	// keeps its pace.
+	// Unpaced returns each tick of a file at once, and the end at once after the last. If
+	// there is no Start and no recorded time, the last tick is stamped with the file's
+	// modification time, so that each replay has the same stamps. The demo keeps its pace.
 	Unpaced bool
-	// Seed varies the noise of the demo, and nothing else; 0 is the same as 1.
+	// Seed varies the noise of the demo, and nothing else; 0 means 1.
 	Seed uint64
-	// Controls drive the replay; nil is none. A replay that they drive does not
-	// loop, and waits at its end; without Start it is stamped with the times of the
-	// capture, where it has them; and going back takes the stamps back too.
+	// Controls drive the replay; nil means none. A controlled replay does not loop,
+	// but waits at its end. Without Start it has the recorded stamps, if there are
+	// any; going back takes the stamps back too.
 	Controls *Controls
-	// Logger logs problems of a capture that is played nevertheless. nil is none.
+	// Logger logs problems of a capture that plays despite them. nil means none.
 	Logger *slog.Logger
 }
 
 // DefaultPeriod is the Period of the demo, and of a capture without one.
 const DefaultPeriod = time.Second
 
-// Source plays a capture, one tick a period. Tick n is stamped Start + n*Period,
-// whenever it is read; with equal Options and an explicit Start two replays of a
-// file give the same readings. The first Read returns at once. A later one waits
-// until a period has passed since the tick before was due; if it comes too late
-// it returns at once, and the tick after it is due a whole period later, so that
-// a slow reader misses nothing and never gets a burst. If a recording is
-// played as it was recorded, the recorded gap replaces the period.
-// Stamps always rise: if recorded ones do not, as after a clock was
-// set back, the later ones are shifted until they do.
+// Source plays a capture, one tick per period. Tick n is stamped Start +
+// n*Period, whenever it is read; with equal Options and an explicit Start, two
+// replays of a file give the same readings. The first Read returns at once. A
+// later one waits until a period after the previous tick was due; if it is
+// called later, it returns at once, and the next tick is due a whole period
+// later: a slow reader misses nothing and never gets a burst. If a capture plays
+// with its own gaps, they replace the period. Stamps always rise: if recorded
+// ones do not, as after a clock was set back, the later ones are shifted until
+// they do.
 //
 // Took of a reading is the recorded one, else 0, which means unknown.
 type Source struct {
@@ -74,20 +72,20 @@ type Source struct {
 	caps  source.Caps
 	opts  Options
 	track track
-	timed timed         // track, if its own gaps count; nil if they are all a period
-	dated dated         // track, if its own times count; nil if they are those of the playing
+	timed timed         // track if its own gaps are used, nil if each gap is pace
+	dated dated         // track if its own times are used, nil if those of the replay are
 	pace  time.Duration // from one tick to the next, without timed
-	first time.Time     // the stamp of the first tick, without dated; zero is the time of the first Read
+	first time.Time     // the stamp of the first tick, without dated; zero means the time of the first Read
 
 	// Of the reading goroutine.
 	dict  *raw.Dict
 	begun bool
 	at    time.Time     // the stamp of the next tick
 	shift time.Duration // of at after the recorded time
-	due   time.Time     // when it may be given
+	due   time.Time     // when that tick is due
 	over  bool
 
-	transport transport // where Controls have brought us
+	transport transport // the position under Controls
 
 	closing sync.Once
 	closed  chan struct{}
@@ -105,23 +103,22 @@ type track interface {
 	rewind()
 }
 
-// timed is a track that knows when its ticks were taken.
+// timed is a track that knows the time between its ticks.
 type timed interface {
-	// gap returns the time from the tick that next gave last to the one that it
-	// gives next; a track at its end is rewound for that.
+	// gap returns the time from the tick that next returned last to the one
+	// after it, which is the first at the end.
 	gap() time.Duration
 }
 
 // dated is a track that may know when its ticks were taken.
 type dated interface {
-	// instant returns when the tick was taken that next gives next, at the end the
-	// first; the zero time where that is not known of any.
+	// instant returns when the following tick was taken, or the first at the end;
+	// the zero time if the track has no times.
 	instant() time.Time
 }
 
-// Open returns a replay of the file at path. It reads the whole file (at most
-// 1 GiB), and refuses, with a *source.Error, one that cannot be read or that
-// holds nothing it could play.
+// Open returns a replay of the file at path. It reads the whole file (at most 1
+// GiB), and refuses, with a *source.Error, one that it cannot read or play.
 func Open(path string, opts Options) (*Source, error) {
 	text, err := readFile(path)
 	if err != nil {
@@ -143,8 +140,8 @@ func Open(path string, opts Options) (*Source, error) {
 	return s, err
 }
 
-// endingWith returns the stamp of the first tick with which the last one is of when the
-// file was written.
+// endingWith returns the stamp of the first tick for which the last one gets the file's
+// modification time.
 func (s *Source) endingWith(path string) (time.Time, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -154,7 +151,7 @@ func (s *Source) endingWith(path string) (time.Time, error) {
 	return info.ModTime().Add(-time.Duration(n-1) * s.pace), err
 }
 
-// countTicks returns how many ticks the track has from its beginning, where it stands.
+// countTicks returns the number of ticks of the track, which must be at its beginning.
 func (s *Source) countTicks() (n int, err error) {
 	switch t := s.track.(type) {
 	case *csvTrack:
@@ -209,17 +206,16 @@ func newSource(name string, caps source.Caps, t track, opts Options) *Source {
 // Name returns the path, or "demo".
 func (s *Source) Name() string { return s.name }
 
-// Caps returns the static properties: a replay streams. Its aggregation is Window for expositions and
-// Point for dmon and the demo. It is never local: a capture may come from
-// anywhere. Aggregation and Host of a recording are those of what was recorded,
-// and without a Period of Options, so is the period: a stream's own, or else what
-// nine in ten gaps between readings do not exceed. It is that of the stamps, so if
-// these are the recorded ones it is the recorded one too.
+// Caps returns the static properties. A replay is a stream, and never local: a capture may come from
+// anywhere. Its aggregation is Window for expositions and CSV, and Point for dmon and the demo. A
+// recording has the Aggregation and Host of its source. Period is Options.Period, unless the stamps
+// are recorded ones; else that of the capture, for a recording a stream's own, or what nine in ten
+// gaps between readings do not exceed.
 func (s *Source) Caps() source.Caps { return s.caps }
 
-// Read waits for the next tick and fills b with it. It returns io.EOF a period
-// after the last tick (at once if Unpaced), ctx's error if ctx ends first (the tick is not lost), and
-// an error that wraps os.ErrClosed after Close.
+// Read waits for the next tick and fills b with it. It returns io.EOF one period after the last tick
+// (at once if Unpaced), ctx's error if ctx ends first (the tick is not lost), and after Close an
+// error that wraps os.ErrClosed.
 func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	b.Reset()
 	b.Dict = s.dict
@@ -242,7 +238,7 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	return nil
 }
 
-// gap is the time in which the next tick follows the one given last.
+// gap returns the time from the last tick to the next.
 func (s *Source) gap() time.Duration {
 	if s.timed != nil {
 		return s.timed.gap()
@@ -250,7 +246,7 @@ func (s *Source) gap() time.Duration {
 	return s.pace
 }
 
-// stamp is the timestamp of the next tick, which follows in a gap.
+// stamp returns the timestamp of the next tick, which follows after gap.
 func (s *Source) stamp(gap time.Duration) time.Time {
 	if s.dated == nil {
 		return s.at.Add(gap)
@@ -277,8 +273,8 @@ func (s *Source) fill(b *raw.Batch) error {
 	return err
 }
 
-// wait returns when the next tick is due, and sets due to when that is, at the
-// earliest now.
+// wait returns when the next tick is due. If that was earlier, it sets due to
+// now.
 func (s *Source) wait(ctx context.Context) error {
 	if err := s.stopped(ctx); err != nil {
 		return err
@@ -310,7 +306,7 @@ func (s *Source) wait(ctx context.Context) error {
 	return s.stopped(ctx)
 }
 
-// stopped returns an error if no other tick is to be given.
+// stopped returns an error after Close or the end of ctx.
 func (s *Source) stopped(ctx context.Context) error {
 	select {
 	case <-s.closed:

@@ -89,7 +89,7 @@ func TestTicks(t *testing.T) {
 			{[]float64{20}, "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 20\nthis is not a sample line !\n", 1},
 		}},
 		{"one exposition, no header, no final line end", `up{gpu="0"} 7`, source.Window, []tick{{[]float64{7}, `up{gpu="0"} 7`, 0}}},
-		{"OpenMetrics' end mark, blank lines behind it", "up 7\n# EOF\n\n", source.Window, []tick{{[]float64{7}, "up 7\n", 0}}},
+		{"OpenMetrics' end mark, blank lines after it", "up 7\n# EOF\n\n", source.Window, []tick{{[]float64{7}, "up 7\n", 0}}},
 		{"an exposition with a comment like a header", "# HELP up x\n# Entity of a kind\nup 7\n", source.Window,
 			[]tick{{[]float64{7}, "# HELP up x\n# Entity of a kind\nup 7\n", 0}}},
 		{"dmon", threeSamples, source.Point, []tick{
@@ -131,7 +131,7 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// A reader may write to its Batch; the capture is none the worse for it.
+// A reader may write to its Batch without changing the capture.
 func TestLoop(t *testing.T) {
 	for text, ticks := range map[string][]float64{twoBodies: {10, 20}, threeSamples: {.1, .11, .12}} {
 		s := open(t, text, Options{Period: time.Nanosecond, Loop: true, Start: start})
@@ -157,8 +157,8 @@ func TestPace(t *testing.T) {
 		defer s.Close()
 		begun := time.Now()
 		var b raw.Batch
-		// Before each Read the reader is busy for some time; then it returns at
-		// that much after begun.
+		// busy is how long the reader is busy before Read, and at the time
+		// after begun when Read returns.
 		steps := []struct{ busy, at time.Duration }{
 			{0, 0},
 			{0, time.Second},
@@ -266,14 +266,14 @@ func TestOpenRefuses(t *testing.T) {
 			}
 			for _, want := range append(tt.says, tt.path) {
 				if !strings.Contains(e.Error(), want) {
-					t.Errorf("%q does not say %q", e, want)
+					t.Errorf("%q does not contain %q", e, want)
 				}
 			}
 		})
 	}
 }
 
-// Every capture is played, or refused with the words that stand in it.
+// Every capture plays, or is refused with the error that it contains.
 func TestCaptures(t *testing.T) {
 	paths, err := filepath.Glob("../../../testdata/captures/*")
 	if err != nil || len(paths) < 20 {
@@ -293,7 +293,7 @@ func TestCaptures(t *testing.T) {
 		}
 		var b raw.Batch
 		samples := 0
-		for range 2 { // the first tick of profiling has none
+		for range 2 { // the first tick of profiling has no samples
 			if err := s.Read(t.Context(), &b); err != nil {
 				break // the end of a capture of one reading
 			}

@@ -5,22 +5,22 @@ import "time"
 // ClassSet is a set of classes, a bit 1 << Class for each.
 type ClassSet uint32
 
-var _ [32 - NumClasses]struct{} // all have a bit
+var _ [32 - NumClasses]struct{} // every class has a bit
 
 // Has reports whether c is in s.
 func (s ClassSet) Has(c Class) bool { return s>>c&1 != 0 }
 
-// Births say of which classes an allocation has counters of seconds.
+// Births tells for which classes an allocation has counters of seconds.
 type Births struct {
-	// Born are the classes that it was in.
+	// Born are the classes that it has been in.
 	Born ClassSet
-	// Young are those of them whose counters are still to be shown as 0, so that every scraper
-	// sees them start at 0.
+	// Young are those of Born whose counters are still shown as 0, so that every scraper sees them
+	// start at 0.
 	Young ClassSet
 }
 
-// Count returns what to show of the counter of a class: its value, 0 while it is young. There
-// is no such counter where ok is false.
+// Count returns the value to show for the counter of a class: 0 while it is young. If ok is
+// false, there is no such counter.
 func (b Births) Count(c Class, value float64) (shown float64, ok bool) {
 	switch {
 	case !b.Born.Has(c):
@@ -31,11 +31,10 @@ func (b Births) Count(c Class, value float64) (shown float64, ok bool) {
 	return value, true
 }
 
-// IsYoung reports whether a counter is still to be shown as 0 at now: for as long as youth
-// after it was born.
+// IsYoung reports whether a counter is still shown as 0 at now: less than youth after its birth.
 func IsYoung(born, now time.Time, youth time.Duration) bool { return now.Sub(born) < youth }
 
-// Newborns are when the young counters of an allocation were born.
+// Newborns holds the times at which an allocation's young counters were born.
 type Newborns []newborn
 
 type newborn struct {
@@ -43,11 +42,11 @@ type newborn struct {
 	at    time.Time
 }
 
-// Bear notes that the counter of a class is born.
+// Bear records the birth of a class's counter.
 func (n *Newborns) Bear(c Class, at time.Time) { *n = append(*n, newborn{c, at}) }
 
-// Grow returns the classes whose counters are still young at now, and forgets the others. One
-// that was born after now, because the clock was set back, is taken as born now.
+// Grow returns the classes whose counters are still young at now, and forgets the others. If the
+// clock was set back, a birth after now counts as a birth now.
 func (n *Newborns) Grow(now time.Time, youth time.Duration) (young ClassSet) {
 	left := (*n)[:0]
 	for _, one := range *n {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestNewborns: a counter is young for so long after its birth, and, once the clock was set
-// back, for so long from then.
+// TestNewborns: a counter stays young for a set time after its birth, or after the clock was set
+// back.
 func TestNewborns(t *testing.T) {
 	const youth = time.Minute
 	start := time.Unix(1_800_000_000, 0)
@@ -20,7 +20,7 @@ func TestNewborns(t *testing.T) {
 		{30 * time.Second, 1 << ComputeHeavy, 1<<Idle | 1<<ComputeHeavy},
 		{59 * time.Second, 0, 1<<Idle | 1<<ComputeHeavy},
 		{60 * time.Second, 0, 1 << ComputeHeavy},
-		{-time.Hour, 0, 1 << ComputeHeavy}, // set back
+		{-time.Hour, 0, 1 << ComputeHeavy}, // the clock is set back
 		{59*time.Second - time.Hour, 0, 1 << ComputeHeavy},
 		{60*time.Second - time.Hour, 0, 0},
 		{time.Hour, 1 << MemoryBound, 1 << MemoryBound},
@@ -41,7 +41,7 @@ func TestNewborns(t *testing.T) {
 	}
 }
 
-// TestCount: a counter begins with the class, as 0 while that is young.
+// TestCount: a counter exists once its class is born, and is shown as 0 while that is young.
 func TestCount(t *testing.T) {
 	b := Births{Born: 1<<Idle | 1<<MemoryBound, Young: 1 << MemoryBound}
 	for c, want := range map[Class]struct {

@@ -5,47 +5,46 @@ import (
 	"strconv"
 )
 
-// Device is a GPU, or one MIG instance of it. UUID and Instance make its
-// identity; UUID is the board's, also on instances.
+// Device is a GPU, or one MIG instance of it. UUID, Instance and Profile identify it; on an
+// instance, UUID is the board's.
 type Device struct {
-	// Hostname is the node's name as our series carry it.
+	// Hostname is the node's name in the labels of our series.
 	Hostname string
 	// GPU is the index of the board on its node, as the source wrote it.
 	GPU string
-	// UUID of the board; "" only for sources that cannot know it.
+	// UUID is the board's; "" only for sources that cannot know it.
 	UUID string
 	// Instance is the MIG instance id and Profile its size, such as 1g.10gb;
 	// both are "" on a board.
 	Instance, Profile string
 
-	// What the board is; "" if the source did not give it.
+	// Descriptions of the board; "" if the source gives none.
 	Model, Name, PCIBusID, Driver string
-	// Cluster and Clique name the NVLink fabric that a board is in, as its UUID, and the
-	// part of it within which boards reach each other; "" as well.
+	// Cluster is the UUID of the NVLink fabric that a board is in, and Clique the part of it within
+	// which boards reach each other; "" if the source gives none.
 	Cluster, Clique string
 
-	// Implied marks a board that the source did not read itself and that is
-	// known from its instances alone. It has board readings and health, but no
-	// class and no utilization.
+	// Implied marks a board that the source did not read, known from its instances alone. It has
+	// board readings and health, but no class and no utilization.
 	Implied bool
 
-	// CUDA is how CUDA programs on the node name the device, nil if the source does
-	// not know, as an exposition.
+	// CUDA holds the names of the device in CUDA programs on the node; nil if the source does not
+	// know them, as with an exposition.
 	CUDA *CUDANames
 
-	// Board is the index, in the same list, of the board an instance is
-	// part of; of the device itself if it is a board.
+	// Board is the index, in the same list, of the board that an instance is part of, or of the
+	// device itself if it is a board.
 	Board int
 }
 
-// CUDANames are a device's names for CUDA programs and nvidia-smi, seen from where we
-// run. They are not written to once a Device has them.
+// CUDANames are the names of a device in CUDA programs and nvidia-smi, as this process sees them.
+// They are immutable once a Device has them.
 type CUDANames struct {
-	// Index of a board: within a cgroup or a container it counts the visible boards
-	// only. "" if it is not known.
+	// Index is that of a board; in a cgroup or container it counts only the visible boards. "" if
+	// unknown.
 	Index string
-	// MIG are the devices that CUDA programs see of an instance, one for each compute
-	// instance. On a board they are those of which the instance is not known.
+	// MIG are the devices that CUDA programs see in an instance, one for each compute instance. On
+	// a board they are those whose instance is unknown.
 	MIG []MIGDevice
 }
 
@@ -59,9 +58,9 @@ type MIGDevice struct {
 	Profile string
 }
 
-// MIGPlace is where a compute instance is.
+// MIGPlace locates a compute instance.
 type MIGPlace struct {
-	// UUID is the compute instance's, Board that of the board.
+	// UUID is that of the compute instance, Board that of its board.
 	UUID, Board string
 	// Instance is the id of the MIG instance, "" if only its Profile is known.
 	Instance, Profile string
@@ -71,23 +70,21 @@ type MIGPlace struct {
 type Selection struct {
 	// By is the flag or variable that selected them, "" if none did.
 	By string
-	// All: no board was left out.
+	// All reports whether no board was left out.
 	All bool
-	// Chosen reports of each device whether it was, by itself or with its board.
+	// Chosen reports for each device whether it was selected, by itself or with its board.
 	Chosen []bool
-	// Missing is why not all is there that was asked for by name; nil if it is.
+	// Missing names the devices that were asked for and do not exist; nil if all exist.
 	Missing error
 }
 
-// ByAccess is By of a Selection that leaves out those boards alone which this process may
-// not open.
+// ByAccess is the By of a Selection that leaves out only boards that this process may not open.
 const ByAccess = "device access"
 
 // IsInstance reports whether d is a MIG instance.
 func (d *Device) IsInstance() bool { return d.Instance != "" }
 
-// CompareDevices orders boards by hostname, index and uuid, and each instance behind its
-// board.
+// CompareDevices orders boards by hostname, index and uuid, and each instance after its board.
 func CompareDevices(a, b *Device) int {
 	return cmp.Or(
 		cmp.Compare(a.Hostname, b.Hostname),
@@ -114,25 +111,24 @@ func CompareIndexes(a, b string) int {
 	return cmp.Or(cmp.Compare(x, y), cmp.Compare(a, b))
 }
 
-// weightUnit is how many bytes of labels a device or an allocation may have without
-// weighing more than one. Real ones have 100 to 400.
+// weightUnit is the number of label bytes that adds 1 to the weight of a device or an allocation.
+// Real ones have 100 to 400 bytes.
 const weightUnit = 512
 
-// Weight is how much d counts towards a limit of devices, since each of its series has its
-// labels: 1, and 1 more for each full 512 bytes of these.
+// Weight is how much d counts towards a limit of devices: 1, and 1 more for each full 512 bytes
+// of labels, which each of its series repeats.
 func (d *Device) Weight() int { return 1 + d.labelBytes()/weightUnit }
 
-// labelBytes is how long the labels are that each series of d has.
+// labelBytes is the length of the labels on each series of d.
 func (d *Device) labelBytes() int {
 	return len(d.Hostname) + len(d.GPU) + len(d.UUID) + len(d.Instance) + len(d.Profile)
 }
 
-// Identity identifies a device, whatever a source calls its host. It can be
-// compared.
+// Identity identifies a device, whatever a source calls its host. It is comparable.
 type Identity struct{ uuid, hostname, gpu, instance, profile string }
 
-// Identity is the uuid of d or, if none is known, its host and index, with the instance.
-// The profile is part of an instance: ids are reused when a board is repartitioned.
+// Identity is the uuid of d or, if that is unknown, its host and index, with the instance. It
+// includes the profile because repartitioning a board reuses ids.
 func (d *Device) Identity() Identity {
 	if d.UUID != "" {
 		return Identity{uuid: d.UUID, instance: d.Instance, profile: d.Profile}
@@ -145,10 +141,10 @@ func (d *Device) Identity() Identity {
 // higher Generation.
 type Topology struct {
 	Devices []Device
-	// Absent are boards that the source names and has no reading of, in the same order:
-	// their UUID, and all but the index, may be unknown.
+	// Absent are boards that the source names but has no reading of, in the same order. All but the
+	// index may be unknown.
 	Absent []Device
-	// Hostname is the node's name, also if there is no device.
+	// Hostname is the node's name, even if there is no device.
 	Hostname   string
 	Generation uint64
 }

@@ -2,7 +2,7 @@ package canonical
 
 import "testing"
 
-// TestCompareDevices lists devices in their order and finds each pair in it.
+// TestCompareDevices compares each pair of an ordered list.
 func TestCompareDevices(t *testing.T) {
 	ordered := []Device{
 		{Hostname: "a", UUID: "GPU-0"},
@@ -32,11 +32,11 @@ func TestTopologyAt(t *testing.T) {
 		}
 	}
 	if topology.At(-1) != nil || topology.At(3) != nil {
-		t.Error("there is a device beyond the topology")
+		t.Error("At returns a device for an index out of range")
 	}
 }
 
-// TestIdentity: a board is its uuid, wherever it is; without one it is a host's index.
+// TestIdentity: a uuid identifies a board on any host; without one, host and index do.
 func TestIdentity(t *testing.T) {
 	base := Device{Hostname: "a", GPU: "0", UUID: "GPU-1"}
 	with := func(change func(*Device)) Device {
@@ -64,6 +64,6 @@ func TestIdentity(t *testing.T) {
 		}
 	}
 	if base.IsInstance() || !(&Device{Instance: "7"}).IsInstance() {
-		t.Error("an instance is what has an id of one")
+		t.Error("IsInstance does not follow the instance id")
 	}
 }

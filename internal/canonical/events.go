@@ -1,17 +1,17 @@
 package canonical
 
-// MaxEvents is how many of its latest events a list of them keeps.
+// MaxEvents is how many events an EventList keeps.
 const MaxEvents = 1000
 
 // EventList keeps the latest MaxEvents events that were added. The zero value is empty.
 // It is not safe for concurrent use.
 type EventList struct {
 	events []Event
-	next   int // where the oldest is, once there are MaxEvents
+	next   int // index of the oldest, once there are MaxEvents
 }
 
-// Add adds events in their order. An EventXID with a Count of 0, which says more of one
-// that was told before, becomes part of that.
+// Add adds events in order. An EventXID with a Count of 0 has details of an earlier one, and is
+// merged into it.
 func (l *EventList) Add(events ...Event) {
 	for _, e := range events {
 		switch {
@@ -25,8 +25,7 @@ func (l *EventList) Add(events ...Event) {
 	}
 }
 
-// amend adds what e says to the latest event of its board and code, if that says nothing
-// yet.
+// amend adds the details of e to the latest event of its board and code, if that has none yet.
 func (l *EventList) amend(e *Event) bool {
 	for n := len(l.events); n > 0; n-- {
 		old := &l.events[(l.next+n-1)%len(l.events)]

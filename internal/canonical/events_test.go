@@ -21,11 +21,11 @@ func TestEventListKeepsTheLatest(t *testing.T) {
 	}
 }
 
-// TestEventListTellsAnErrorOnce: what the kernel's log adds to an error that the driver reported
-// before, with a count of 0, becomes part of that.
+// TestEventListTellsAnErrorOnce: details from the kernel's log, with a count of 0, are merged
+// into the error that the driver reported before.
 func TestEventListTellsAnErrorOnce(t *testing.T) {
 	var l EventList
-	for range MaxEvents { // so that it goes round
+	for range MaxEvents { // to wrap around
 		l.Add(Event{Kind: EventReset})
 	}
 	told := Event{Kind: EventXID, UUID: "a", Code: 149, Count: 1, Severity: SeverityWarning}
@@ -41,8 +41,8 @@ func TestEventListTellsAnErrorOnce(t *testing.T) {
 	}
 }
 
-// TestEventListAddsToItsOwn: what says more of an error is of the same board and code, and an
-// error of which more is told already stays as it is.
+// TestEventListAddsToItsOwn: details are merged only into an error of the same board and code
+// that has none yet.
 func TestEventListAddsToItsOwn(t *testing.T) {
 	told := Event{Kind: EventXID, Hostname: "h", GPU: "0", UUID: "a", Code: 79, Count: 1}
 	with := func(change func(*Event)) Event {
@@ -76,11 +76,11 @@ func TestEventListAddsToItsOwn(t *testing.T) {
 	var three EventList
 	three.Add(told, Event{Kind: EventReset}, latest, more)
 	if got := three.AppendTo(nil); len(got) != 3 || got[0] != told || got[2].Text != more.Text || got[2].Count != 3 {
-		t.Errorf("the latest of two is not the one that more is said of: %+v", got)
+		t.Errorf("the details were not merged into the later of two errors: %+v", got)
 	}
 	var l EventList
 	if l.Add(more); len(l.AppendTo(nil)) != 1 {
-		t.Error("the first event of a list has no other to be part of")
+		t.Error("details without an earlier error were not kept as an event")
 	}
 }
 

@@ -1,12 +1,12 @@
-// Package canonical is the vocabulary of meaning: the readings that a GPU has (Fields),
-// their device (Device), one instant of them (Frame), the conclusions from them
-// (Verdict), and all of it as published (Snapshot). The exposition, the tables of the
-// pages and the tests come from the tables in this package.
+// Package canonical defines the project's own terms: the readings of a GPU (Fields), the GPU
+// itself (Device), one instant of its readings (Frame), the conclusions from them (Verdict), and
+// all of these as published (Snapshot). The exposition, the tables in the documentation and the
+// tests derive from the tables in this package.
 package canonical
 
 import "math"
 
-// Prefix begins the name of every series of ours.
+// Prefix begins the names of all our series.
 const Prefix = "kpulse_"
 
 // Type is a metric family's TYPE word in the text exposition format.
@@ -40,30 +40,29 @@ const (
 // limit is the range of values that a reading in a unit can have.
 type limit struct{ min, max float64 }
 
-// limits hold for every field of a unit. A ratio's is its definition; 200 °C is
-// beyond any slowdown threshold, a reading above it is garbage (seen: 82505);
+// limits apply to all fields of a unit. Ratios are in [0, 1] by definition. 200 °C is beyond any
+// slowdown threshold: a higher reading is garbage (seen: 82505). -50 °C is below any operating
+// range.
 // -50 °C is below any operating range.
 var limits = map[Unit]limit{
 	Ratio:   {0, 1},
 	Celsius: {-50, 200},
 }
 
-// Level says whose reading a field is when a GPU is cut into MIG instances.
+// Level says which device a field belongs to if a GPU is cut into MIG instances.
 type Level uint8
 
 const (
 	// InstanceLevel fields belong to the device that reported them.
 	InstanceLevel Level = iota
-	// BoardLevel fields are the board's, whichever of its instances repeats
-	// them.
+	// BoardLevel fields belong to the board, whichever of its instances repeats them.
 	BoardLevel
 )
 
 // Field is a reading that a device can give.
 type Field uint8
 
-// The readings, in the order of the exposition. Numbers in the comments of
-// Fields are the vendor's field ids, as DESIGN writes them.
+// The readings, in the order of the exposition.
 const (
 	SMActive Field = iota
 	SMOccupancy
@@ -172,7 +171,7 @@ const (
 // FieldInfo describes a Field. Several fields may make up one family; they then
 // follow each other in Fields and share Name, Help, Type, Unit and Level.
 type FieldInfo struct {
-	// Name of the family, without Prefix.
+	// Name is the family's name, without Prefix.
 	Name string
 	// Labels that tell the fields of one family apart, in exposition syntax
 	// without braces, such as `severity="correctable"`; "" if the field is a
@@ -205,7 +204,7 @@ const (
 	helpThrottled    = "Time that the clocks were held down since the driver was loaded, by reason."
 )
 
-// Fields is the one list of readings.
+// Fields describes all readings, indexed by Field.
 var Fields = [NumFields]FieldInfo{
 	SMActive:         {"gpu_sm_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of time at least one warp was active on a streaming multiprocessor, averaged over all of them."},
 	SMOccupancy:      {"gpu_sm_occupancy_ratio", "", Gauge, Ratio, InstanceLevel, "Resident warps as a fraction of the maximum that the streaming multiprocessors can hold."},

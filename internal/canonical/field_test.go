@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// contract are the families in the order of the exposition, with the labels of their series.
-// Dashboards, rules and recordings of users go by these words: a change here breaks them.
+// contract lists the families in the order of the exposition, with the labels of their series.
+// Users' dashboards, rules and recordings depend on these names: a change breaks them.
 const contract = `
 gpu_sm_active_ratio
 gpu_sm_occupancy_ratio
@@ -74,7 +74,7 @@ gpu_pcie_link_width
 gpu_pcie_link_generation_max
 gpu_pcie_link_width_max`
 
-// TestFields holds the table to the contract, and each family to what its name says.
+// TestFields checks the table against the contract, and each family against its name.
 func TestFields(t *testing.T) {
 	f := Field(0)
 	for line := range strings.SplitSeq(contract[1:], "\n") {
@@ -86,7 +86,7 @@ func TestFields(t *testing.T) {
 				t.Errorf("field %d is %+v, want %s{%s}", f, info, name, label)
 			}
 			if info.Help != help || !strings.HasSuffix(help, ".") {
-				t.Errorf("%s{%s} is explained as %q, and the first of its family as %q", name, label, info.Help, help)
+				t.Errorf("%s{%s} has the help text %q, the first of its family %q", name, label, info.Help, help)
 			}
 			f++
 		}
@@ -96,12 +96,12 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// Help texts of several families must not change places.
+// TestFamiliesSayDifferentThings: each family has the help text that describes it.
 func TestFamiliesSayDifferentThings(t *testing.T) {
 	of := map[string]string{}
 	for _, info := range Fields {
 		if name, ok := of[info.Help]; ok && name != info.Name {
-			t.Errorf("%s and %s are explained alike", name, info.Name)
+			t.Errorf("%s and %s have the same help text", name, info.Name)
 		}
 		of[info.Help] = info.Name
 	}
@@ -111,7 +111,7 @@ func TestFamiliesSayDifferentThings(t *testing.T) {
 	} {
 		for _, info := range Fields {
 			if info.Name == name && !strings.Contains(info.Help, words) {
-				t.Errorf("%s is explained without %q: %q", name, words, info.Help)
+				t.Errorf("the help text of %s lacks %q: %q", name, words, info.Help)
 			}
 		}
 	}
@@ -124,7 +124,8 @@ func typeOf(name string) Type {
 	return Gauge
 }
 
-// unitOf is by the suffixes of Prometheus; a name without one is in the list, or a count.
+// unitOf derives the unit from Prometheus' suffixes; a name without one is in the list, or a
+// count.
 func unitOf(name string) Unit {
 	name = strings.TrimSuffix(name, "_total")
 	for _, of := range []struct {
@@ -142,7 +143,7 @@ func unitOf(name string) Unit {
 	return Count
 }
 
-// levelOf: an instance has activity, memory and traffic of its own; all else is the board's.
+// levelOf: an instance has its own activity, memory and traffic; all else belongs to the board.
 func levelOf(name string) Level {
 	for _, part := range []string{"_active_ratio", "_occupancy_ratio", "_utilization_ratio", "framebuffer", "pcie_transmit", "pcie_receive", "nvlink_transmit", "nvlink_receive"} {
 		if strings.Contains(name, part) {

@@ -5,24 +5,23 @@ import (
 	"time"
 )
 
-// Frame is one instant: a dense matrix of devices × fields in SI units, NaN if
-// the source gave nothing.
+// Frame is one instant: a dense matrix of devices × fields in SI units, NaN where the source gave
+// no reading.
 type Frame struct {
 	At       time.Time
 	Topology *Topology
-	// AllocationSet is the allocations of the devices of the Topology.
+	// AllocationSet holds the allocations of the Topology's devices.
 	AllocationSet *AllocationSet
-	// Uses are the measured uses of the AllocationSet's allocations. It is empty if the source
-	// measures none.
+	// Uses are the measured uses of the AllocationSet's allocations; empty if the source measures
+	// none.
 	Uses []Use
-	// XIDs are the counts of XIDs that the source reports, ordered by Device. A board without any
-	// is one without a witness; if a witness reports that there were none, the board has a count
-	// of Code 0.
+	// XIDs are the counts that the source reports, ordered by Device. A board without a witness has
+	// none; if a witness reports that there were no XIDs, the board has a count of Code 0.
 	XIDs []XIDCount
-	// XIDEvents are what the kernel's log says since the previous Frame, in their order.
+	// XIDEvents are the XIDs that the kernel's log gained since the previous Frame, in order.
 	XIDEvents []XIDEvent
-	// LeftOutAllocations is how many allocations were left out of this Frame and not of earlier
-	// ones, by who completed the AllocationSet: those of the source have their count elsewhere.
+	// LeftOutAllocations counts the allocations first left out of this Frame when the AllocationSet
+	// was completed. Those that the source left out are counted elsewhere.
 	LeftOutAllocations uint64
 	values             []float64
 }
@@ -41,9 +40,9 @@ func (f *Frame) Shape(t *Topology) {
 	}
 }
 
-// Reattribute replaces the AllocationSet, of the same Topology, by one made from it. was gives,
-// for each new allocation, the index of its old one, −1 if the source did not report it. It
-// allocates only while Uses have no room.
+// Reattribute replaces the AllocationSet by one made from it for the same Topology. For each new
+// allocation, was has the index of the old one, or −1 if the source did not report it. It
+// allocates only if Uses lacks capacity.
 func (f *Frame) Reattribute(set *AllocationSet, was []int32) {
 	f.AllocationSet = set
 	if len(f.Uses) == 0 {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReattribute: the use of an allocation moves with it, and an allocation that the source did
-// not report has unknown use.
+// TestReattribute: the use of an allocation moves with it, and that of an allocation that the
+// source did not report is unknown.
 func TestReattribute(t *testing.T) {
 	use := func(n float64) Use { return Use{n, n} }
 	var f Frame
@@ -38,12 +38,12 @@ func TestReattribute(t *testing.T) {
 	}
 	f.Uses = f.Uses[:0]
 	if f.Reattribute(&AllocationSet{}, []int32{-1, -1}); len(f.Uses) != 0 {
-		t.Errorf("%v uses, and nothing is said of any", f.Uses)
+		t.Errorf("%v: the source measured no use", f.Uses)
 	}
 }
 
-// TestShape gives a frame more devices, fewer, and more again: each cell is its own, and none
-// keeps what it held.
+// TestShape gives a frame more devices, fewer, and more again: cells are distinct, and none keeps
+// its old value.
 func TestShape(t *testing.T) {
 	var f Frame
 	if f.Len() != 0 || f.Gives(SMActive) {
@@ -56,7 +56,7 @@ func TestShape(t *testing.T) {
 		}
 		for field := range NumFields {
 			if f.Gives(field) {
-				t.Fatalf("%s is there before it was read", Fields[field].Name)
+				t.Fatalf("%s has a value before it was read", Fields[field].Name)
 			}
 		}
 		for device := range n {
@@ -78,8 +78,8 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// TestGives: a reading of one device is enough, a reading of 0 is one, and one of another
-// field none.
+// TestGives: a reading of one device is enough, 0 is a reading, and readings of other fields do
+// not count.
 func TestGives(t *testing.T) {
 	for _, at := range []struct {
 		device int
@@ -95,6 +95,6 @@ func TestGives(t *testing.T) {
 		}
 	}
 	if Given(math.NaN()) || !Given(0) {
-		t.Error("NaN alone is no reading")
+		t.Error("only NaN means no reading")
 	}
 }

@@ -1,22 +1,22 @@
 package canonical
 
-// Host is the load of the machine that a source reads. What could not be read is NaN.
+// Host is the load of the machine that a source reads. Values that could not be read are NaN.
 type Host struct {
 	// CPUs is how many logical CPUs are online.
 	CPUs float64
-	// CPUUtilization is the fraction of the time of all CPUs that was neither
-	// idle nor spent waiting for I/O, between this reading and the previous one.
+	// CPUUtilization is the fraction of all CPU time since the previous reading that was neither
+	// idle nor spent waiting for I/O.
 	CPUUtilization float64
-	// MemoryTotal is the memory that the kernel manages, and MemoryAvailable how
-	// much of it new work could have without swapping; both in bytes.
+	// MemoryTotal is the memory that the kernel manages, and MemoryAvailable the part of it that
+	// new work can have without swapping; both in bytes.
 	MemoryTotal, MemoryAvailable float64
 }
 
-// Process is one process that uses one device; a process that uses two is in a
-// list twice. What is not known is "", and NaN in MemoryUsed.
+// Process is one process on one device; a process that uses two devices is listed twice. Unknown
+// values are "", and NaN in MemoryUsed.
 type Process struct {
 	PID int
-	// User and Group are names, or numbers where an id has no name.
+	// User and Group are names, or numbers if an id has no name.
 	User, Group string
 	// Command is the kernel's name of the process, or its command line: short
 	// printable text on one line.

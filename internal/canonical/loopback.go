@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// NamesLoopback reports whether host, with or without a port, is a name or an address
-// by which every machine calls itself, and so the name of none.
+// NamesLoopback reports whether host, with or without a port, is a loopback name or address.
+// Every machine has these, so they identify none.
 func NamesLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

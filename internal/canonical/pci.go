@@ -2,9 +2,9 @@ package canonical
 
 import "strings"
 
-// PCIAddress returns one form of all the ways to write the PCI address of a device, such
-// as 0000:b5:00 of 00000000:B5:00.0: lower case, a domain of at least four digits, and a
-// function only if it is another than 0. It returns "" for what is no address.
+// PCIAddress returns the canonical form of a device's PCI address, such as 0000:b5:00 for
+// 00000000:B5:00.0: lower case, a domain of at least four digits, and a function only if it is
+// not 0. It returns "" if text is not a PCI address.
 func PCIAddress(text string) string {
 	text, function, has := strings.Cut(strings.ToLower(text), ".")
 	part := strings.Split(text, ":")

@@ -2,7 +2,7 @@ package canonical
 
 import "time"
 
-// Snapshot is one reading with all that was derived from it. It is not modified while it is
+// Snapshot is one reading with all that was derived from it. It is immutable while it is
 // published.
 type Snapshot struct {
 	Frame     Frame
@@ -10,46 +10,45 @@ type Snapshot struct {
 	Judgement *Judgement
 	Ledger    Ledger
 
-	// Body is the upstream's exposition byte for byte; Valid are the parts of
-	// it, whole lines in order, that a Prometheus server accepts and that are not
-	// series of our own. Both are empty where the source is none.
+	// Body is the upstream's exposition byte for byte; Valid are the parts of it, whole lines in
+	// order, that a Prometheus server accepts and that are not our own series. Both are empty if
+	// the source is not an exposition.
 	Body  []byte
 	Valid [][]byte
-	// Text is the upstream's exposition where the source gives readings without one,
-	// to be written when it is asked for; nil elsewhere.
+	// Text writes the upstream's exposition on request if the source's readings come without one;
+	// nil otherwise.
 	Text Text
 	// Further are families that the upstream's exposition lacks; nil for none.
 	Further Families
 
-	// Host is the machine that the devices are in. It is nil if the source reads
-	// another one, or if nothing reads it.
+	// Host is the machine that the devices are in. It is nil if the source reads another machine,
+	// or if nothing reads this one.
 	Host *Host
 
 	Source Source
 }
 
-// Text is an exposition that is written when it is asked for.
+// Text is an exposition that is written on request.
 type Text interface {
 	// AppendText appends it to dst, in whole lines that Prometheus accepts. It may be
 	// called from any goroutine that holds the Snapshot.
 	AppendText(dst []byte) []byte
 }
 
-// Families is an exposition that is written family by family when it is asked for. Its
-// methods may be called from any goroutine that holds the Snapshot.
+// Families is an exposition that is written family by family, on request. Its methods may be
+// called from any goroutine that holds the Snapshot.
 type Families interface {
-	// Len is how many families there can be, empty ones included. A number is the same family in
-	// the Families of all sources of the program.
+	// Len is how many families there can be, including empty ones. A number means the same family
+	// for all sources of the program.
 	Len() int
 	// Begun reports whether the upstream's own exposition has lines of a family.
 	Begun(family int) bool
-	// AppendFamily appends the series of a family on the devices, by their index in the
-	// Topology, that are shown. If there is one, HELP and TYPE go first where header is
-	// set.
+	// AppendFamily appends the series of a family for the devices, by their index in the Topology,
+	// that shown selects. If there are any and header is set, HELP and TYPE go first.
 	AppendFamily(dst []byte, family int, header bool, shown func(device int) bool) []byte
 }
 
-// Source is the state of a source after a reading, good or failed.
+// Source is the state of a source after a reading, successful or failed.
 type Source struct {
 	Name        string // label `source`; holds no credentials
 	Backend     string
@@ -57,33 +56,33 @@ type Source struct {
 	Version     string        // of the program or library behind it, "" if unknown
 	Period      time.Duration // of a stream; 0 if there is none
 
-	// Failure is nil after a good reading.
+	// Failure is nil after a successful reading.
 	Failure *Failure
-	// Late is why a scrape got no reading in time, although a read may be under way or others may
-	// have got it; nil after a reading that no scrape missed.
+	// Late is why a scrape got no reading in time, although a read may be under way or other
+	// scrapes may have got it; nil after a reading that no scrape missed.
 	Late *Failure
-	// Streams are those of a source that reads several, in a fixed order; those
-	// without a Name are none.
+	// Streams are those of a source that reads several, in a fixed order; entries without a Name
+	// are unused.
 	Streams [MaxStreams]Stream
-	// At is when the last good reading was asked for, Took how long it needed.
+	// At is when the last good reading was requested, Took how long it took.
 	At   time.Time
 	Took time.Duration
 	// ChangedAt is the time of the latest reading in which any value differed from
 	// the previous one.
 	ChangedAt time.Time
 
-	// Notes are problems during which readings go on. They are not modified.
+	// Notes are problems that do not stop readings. They are immutable.
 	Notes []Note
-	// Devices and Samples are those of the last good reading.
+	// Devices and Samples are the counts of the last good reading.
 	Devices, Samples int
-	// Roster are the devices of the source, and those that it should have.
+	// Roster lists the devices of the source, and those that it should have.
 	Roster *Roster
 	// Missing are the inputs of our scores that no device has.
 	Missing []Field
-	// NotGiven names what the user wants passed on and the source cannot give.
+	// NotGiven names what the user wants passed on but the source cannot give.
 	NotGiven []string
-	// UnknownFamilies are upstream families that look like GPU readings and
-	// that we have no name for, sorted.
+	// UnknownFamilies are upstream families that look like GPU readings but have no name of ours,
+	// sorted.
 	UnknownFamilies []string
 	// Further are the names, sorted, of the families of Snapshot.Further that have series.
 	Further []string
@@ -105,13 +104,13 @@ const MaxStreams = 2
 // process started.
 type Stream struct {
 	Name     string   // label `stream`
-	Ticks    uint64   // whole ticks that came, evicted ones included
-	Missed   uint64   // ticks that did not come in their time
+	Ticks    uint64   // complete ticks that came, including evicted ones
+	Missed   uint64   // ticks that did not come in time
 	Evicted  uint64   // ticks that newer ones replaced before they were read
-	Restarts uint64   // times it was started again
-	Bytes    uint64   // that were read, 0 of a stream that is no text
+	Restarts uint64   // times it was restarted
+	Bytes    uint64   // bytes read, 0 if the stream is not text
 	Failure  *Failure // why it is down, nil while it is up
-	// MissedAt is when the last of the missed ticks was due, the zero Time for none.
+	// MissedAt is when the last missed tick was due, the zero Time if there is none.
 	MissedAt time.Time
 }
 
@@ -125,7 +124,7 @@ const (
 	DropOutOfRange
 	DropUnitUnknown
 	DropStale
-	DropLabelTooLong // of a sample with a label that is longer than allowed
+	DropLabelTooLong // a label of the sample is too long
 	NumDropReasons
 )
 
@@ -141,14 +140,14 @@ var DropReasons = [NumDropReasons]string{
 }
 
 // TimedOut is how much time a reading was given. As the cause of a context
-// (context.WithTimeoutCause) it lets a failure name that time, and not the time that was
-// measured, which is longer on a busy machine.
+// (context.WithTimeoutCause) it lets a failure name that time instead of the measured one, which
+// is longer on a busy machine.
 type TimedOut time.Duration
 
 // Error names the time.
 func (t TimedOut) Error() string { return "no answer within " + time.Duration(t).String() }
 
-// Note is a problem during which readings go on, each a line as in a Failure.
+// Note is a problem that does not stop readings. Both fields are one line each, as in a Failure.
 type Note struct{ Cause, Remedy string }
 
 // Failure is why nothing could be read. It is an error.

@@ -26,10 +26,10 @@ const (
 	NumClasses
 )
 
-// ClassInfo names a class and what bounds a device in it.
+// ClassInfo names a class and its bottleneck.
 type ClassInfo struct {
 	Name, Bottleneck string
-	// Title is the name for people: KempnerPulse's, but that of ClassUnknown.
+	// Title is the name for people: KempnerPulse's, except for ClassUnknown.
 	Title string
 }
 
@@ -172,7 +172,7 @@ func (s ConditionSet) All() iter.Seq[Condition] {
 
 // Findings are what was found about each condition.
 type Findings struct {
-	// Read are the conditions that are not NotRead; Raised are those of them that hold.
+	// Read are the conditions that are not NotRead; Raised are those of Read that hold.
 	Read, Raised ConditionSet
 }
 
@@ -181,7 +181,7 @@ func (f Findings) Of(c Condition) Finding {
 	return Finding(f.Read>>c&1 + f.Raised>>c&1)
 }
 
-// Set makes found what was found about c.
+// Set sets what was found about c.
 func (f *Findings) Set(c Condition, found Finding) {
 	bit := ConditionSet(1) << c
 	f.Read, f.Raised = f.Read&^bit, f.Raised&^bit
@@ -195,32 +195,32 @@ func (f *Findings) Set(c Condition, found Finding) {
 
 // Verdict is what one reading says about one device.
 type Verdict struct {
-	// RealUtilization is the composite score in [0, 1], NaN if it cannot be known.
-	// Coverage is the share of its weight whose input was read.
+	// RealUtilization is the composite score in [0, 1], NaN if unknown. Coverage is the share of
+	// its weight whose input was read.
 	RealUtilization, Coverage float64
-	// RealPercent is RealUtilization in percent, before it was divided: a hundred times
-	// the fraction may round to another second decimal. NaN if RealUtilization is.
+	// RealPercent is RealUtilization in percent, before the division by 100: multiplying the
+	// fraction again may change the second decimal. NaN if RealUtilization is.
 	RealPercent float64
 	// Class is ClassUnknown if the readings do not decide it, as on an implied board.
 	Class Class
 	// Health, Findings and States belong to the board and are unset on an instance.
 	Health   Health
 	Findings Findings
-	// States is what each raised condition raises, HealthOK for the others.
+	// States are the states that the raised conditions raise, HealthOK for the others.
 	States [NumConditions]Health
-	// Action is the most that the raised conditions ask for, or the driver's own
-	// recovery action if it was read. It belongs to the board, too.
+	// Action is the greatest that the raised conditions ask for. The driver's recovery action, if
+	// there is one, replaces that of XIDs. It belongs to the board, too.
 	Action Action
 }
 
-// Weights of the composite by input; they sum to 1.
+// Weights are those of the composite's inputs; they sum to 1.
 type Weights struct{ SM, Tensor, DRAM, Engine float64 }
 
-// Judgement is the part of the configuration of verdicts that is exported.
+// Judgement is the exported part of the configuration behind verdicts.
 type Judgement struct {
-	// Preset is the name of the weights, "custom" where they were given.
+	// Preset is the name of the weights, "custom" if the user gave them.
 	Preset  string
 	Weights Weights
-	// States are the health states that each condition can raise; none turn it off.
+	// States are the health states that each condition can raise; an empty set turns it off.
 	States [NumConditions]HealthSet
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestWords holds the words of the exposition, which alerts and dashboards go by, in their order.
+// TestWords pins the words of the exposition, on which alerts and dashboards depend, in order.
 func TestWords(t *testing.T) {
 	var classes, bounds, titles, conditions []string
 	for c := range NumClasses {
@@ -69,7 +69,7 @@ func TestHealthSet(t *testing.T) {
 	}
 }
 
-// TestFindings sets each condition after the others, and finds all again.
+// TestFindings sets each condition after the others, and reads all of them back.
 func TestFindings(t *testing.T) {
 	var f Findings
 	of := func(c Condition) Finding { return Finding(c % 3) }

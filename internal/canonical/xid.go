@@ -2,16 +2,16 @@ package canonical
 
 import "time"
 
-// Severity is what an XID, an error code that the driver reports such as 79 for a board
-// that it lost, says about the board, from nothing to the worst.
+// Severity is what an XID, an error code of the driver such as 79 for a board that it lost, says
+// about the board, mildest first.
 type Severity uint8
 
 // The severities.
 const (
 	// SeverityNone codes only inform.
 	SeverityNone Severity = iota
-	// SeveritySympathetic codes follow from another error, as 45 does for each process
-	// that dies of one: they raise nothing.
+	// SeveritySympathetic codes follow from another error, as 45 does for each process that it
+	// ends: they raise nothing.
 	SeveritySympathetic
 	// SeverityApplication codes are a program's fault, unless they repeat on one board.
 	SeverityApplication
@@ -54,7 +54,7 @@ type Witness uint8
 
 // The witnesses.
 const (
-	// WitnessWindow counts over the last minutes: only its rises mean anything.
+	// WitnessWindow counts over the last minutes: only its rises have a meaning.
 	WitnessWindow Witness = iota
 	// WitnessTotal counts from the start of the exporter.
 	WitnessTotal
@@ -72,10 +72,10 @@ type XIDCount struct {
 	Device  int
 	Code    uint32
 	Witness Witness
-	// Count falls when the witness restarts, and WitnessWindow's also when errors
-	// leave its window.
+	// Count falls when the witness restarts, and that of WitnessWindow also when errors leave its
+	// window.
 	Count uint64
-	// Last is when the latest of them came, zero if the witness does not say.
+	// Last is when the latest one came, zero if the witness does not say.
 	Last time.Time
 }
 
@@ -85,25 +85,25 @@ type XIDEvent struct {
 	Device int
 	At     time.Time
 	Code   uint32
-	// Decoded: the record itself, by its sub-code, decides Severity and Action; else
-	// the table of codes does.
+	// Decoded reports whether the sub-code in the record decides Severity and Action; otherwise the
+	// table of codes does.
 	Decoded  bool
 	Severity Severity
 	Action   Action
-	// Count is how often it occurred since the previous Frame, at least 1: a flood of one record
-	// is one event, with time and text of the first.
+	// Count is how often it occurred since the previous Frame, at least 1: a flood of one record is
+	// one event, with the time and text of the first.
 	Count uint64
-	// Text is the record behind the code, printable and on one line: sub-code, link, or
-	// what happened. PID and Process are of the program that was running, 0 and "" if
-	// the record does not say.
+	// Text is the rest of the record after the code, printable and on one line: sub-code, link, or
+	// what happened. PID and Process are those of the running program, 0 and "" if the record does
+	// not say.
 	Text    string
 	PID     int
 	Process string
 }
 
-// SXIDCount is how often an error code of NVSwitches came from one.
+// SXIDCount is how often an NVSwitch reported an error code.
 type SXIDCount struct {
-	// Hostname is that of the machine; PCIBusID is in the form of PCIAddress.
+	// Hostname is the machine's; PCIBusID is in the form of PCIAddress.
 	Hostname, PCIBusID string
 	Code               uint32
 	Count              uint64
@@ -118,19 +118,18 @@ const (
 	EventSXID     EventKind = "sxid"     // of an NVSwitch
 	EventReset    EventKind = "reset"    // of a board: it was reset, or its node restarted
 	EventResolved EventKind = "resolved" // a fatal XID is dealt with
-	EventRaised   EventKind = "raised"   // a condition was
-	EventCleared  EventKind = "cleared"  // a condition was
+	EventRaised   EventKind = "raised"   // a condition was raised
+	EventCleared  EventKind = "cleared"  // a condition was cleared
 )
 
-// Event is something that happened to a board, or to a switch. What does not apply to
-// its kind is zero.
+// Event is something that happened to a board, or to a switch. Fields that do not apply to its
+// kind are zero.
 type Event struct {
 	At   time.Time
 	Kind EventKind
-	// Hostname, GPU, UUID and PCIBusID are the Device's; of a switch there is no UUID, and
-	// GPU is "".
+	// Hostname, GPU, UUID and PCIBusID are the Device's; a switch has neither UUID nor GPU.
 	Hostname, GPU, UUID, PCIBusID string
-	// Code is an XID or SXID, and Count how often it came at once.
+	// Code is an XID or SXID, and Count how often it occurred at once.
 	Code     uint32
 	Count    uint64
 	Severity Severity
@@ -138,7 +137,7 @@ type Event struct {
 	// Condition and State are those of EventRaised and EventCleared.
 	Condition Condition
 	State     Health
-	// Text says more, on one printable line. PID and Process are of the program that an
+	// Text has details, on one printable line. PID and Process are those of the program that an
 	// EventXID names, 0 and "" if it names none.
 	Text    string
 	PID     int

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// HighestXID is far above the codes there are, and bounds what a board can have of them. A
-// code above it is none: some exporters give one with all bits set for no code.
+// HighestXID is far above all known codes, and bounds how many a board can have. A greater value
+// is not a code: some exporters report all bits set for no code.
 const HighestXID = 1023
 
 // XIDRow is the row of an XID in the table.
@@ -22,14 +22,13 @@ type XIDRow struct {
 	Mnemonic string
 	Severity Severity
 	Action   Action
-	// Recovery is the major version of the driver from which its recovery action follows
-	// the code: only there does an action of 0 say that the error is dealt with. 0 if it
-	// does not follow.
+	// Recovery is the first major version of the driver whose recovery action follows the code:
+	// only then does an action of 0 mean that the error is dealt with. 0 if none does.
 	Recovery int
 	// Except are parts of the names of models on which the code means something else, or should
 	// not occur: for these it counts as a code that the table lacks.
 	Except []string
-	// Source is where the row is from, and who takes the code for something else.
+	// Source is the origin of the row, and who classifies the code otherwise.
 	Source string
 	// Meaning and Advice say in a sentence or two what happened and what to do.
 	Meaning, Advice string
@@ -40,12 +39,12 @@ var xidTable string
 
 // XIDs returns the table of XIDs, ordered by code. Do not write to it.
 //
-// Severity follows the immediate action of the vendor's catalog: a reset or restart of
-// what is below the program is fatal, a restart of the program is the application's, and
-// what is to be ignored is none, or sympathetic where another error causes it. What the
-// catalog leaves open is at most a warning. That includes the codes 166 to 173, for which
-// it has no action yet: a board must not be drained on a guess, and a driver that
-// writes these codes reports a recovery action of its own too, which decides.
+// Severity follows the immediate action of the vendor's catalog: a reset or restart of anything
+// below the program is fatal, a restart of the program is application, and a code to ignore is
+// none, or sympathetic if another error causes it. A code that the catalog leaves open is at most
+// a warning. These include 166 to 173, for which it has no action yet: a board must not be
+// drained on a guess, and a driver that writes these codes also reports a recovery action, which
+// decides.
 func XIDs() []XIDRow { return parsedXIDs() }
 
 var parsedXIDs = sync.OnceValue(func() []XIDRow {
@@ -57,7 +56,7 @@ var parsedXIDs = sync.OnceValue(func() []XIDRow {
 })
 
 // XIDOf returns the row of a code, and whether the table has one. A code without a row is a
-// warning without an action: most codes are errors, and what this one asks for is unknown.
+// warning without an action: most codes are errors, and the remedy for this one is unknown.
 func XIDOf(code uint32) (XIDRow, bool) {
 	rows := XIDs()
 	i, found := slices.BinarySearchFunc(rows, code, func(r XIDRow, code uint32) int { return cmp.Compare(r.Code, code) })
@@ -87,21 +86,21 @@ func (r *XIDRow) On(model string) (Severity, Action) {
 	return r.Severity, r.Action
 }
 
-// Recovers reports whether the recovery action of a driver, by its version, follows the
-// code. A driver of unknown version is a recent one.
+// Recovers reports whether the recovery action of a driver version follows the code. An unknown
+// version counts as recent.
 func (r *XIDRow) Recovers(driver string) bool {
 	major, _, _ := strings.Cut(driver, ".")
 	version, err := strconv.Atoi(major)
 	return r.Recovery > 0 && (err != nil || version >= r.Recovery)
 }
 
-// SeverityOf returns the severity of a name, and whether there is one.
+// SeverityOf returns the severity with a name, and whether there is one.
 func SeverityOf(name string) (Severity, bool) {
 	i := slices.Index(Severities[:], name)
 	return Severity(max(i, 0)), i >= 0
 }
 
-// ActionOf returns the action of a name, and whether there is one.
+// ActionOf returns the action with a name, and whether there is one.
 func ActionOf(name string) (Action, bool) {
 	i := slices.Index(Actions[:], name)
 	return Action(max(i, 0)), i >= 0
@@ -124,7 +123,7 @@ func parseXIDs(text string) ([]XIDRow, error) {
 		action, isAction := ActionOf(c[3])
 		recovery, errRecovery := strconv.Atoi("0" + c[4])
 		if err != nil || errRecovery != nil || !isSeverity || !isAction {
-			return nil, fmt.Errorf("line %d: code %q, severity %q, action %q or recovery %q is none", i+2, c[0], c[2], c[3], c[4])
+			return nil, fmt.Errorf("line %d: code %q, severity %q, action %q or recovery %q is invalid", i+2, c[0], c[2], c[3], c[4])
 		}
 		rows = append(rows, XIDRow{
 			Code: uint32(code), Mnemonic: c[1], Severity: severity, Action: action, Recovery: recovery,

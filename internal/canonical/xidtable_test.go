@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// severityGroups are the groups of the facts that the table was made of, codes and ranges.
+// severityGroups are the codes of each severity, and ranges of codes, in the facts behind the
+// table.
 var severityGroups = map[Severity]string{
 	SeverityFatal:       "46 48 62 64 79 95 109 110 119 120 136 140 143 151 155 156 158",
 	SeverityWarning:     "54 74 78 144-146 149 150 154 166-173",
@@ -32,7 +33,7 @@ func TestXIDGroups(t *testing.T) {
 	}
 }
 
-// codesOf returns the codes of groups, each a code or a range of some.
+// codesOf expands groups, each a code or a range.
 func codesOf(groups string) (codes []uint32) {
 	for _, group := range strings.Fields(groups) {
 		first, last, ranged := strings.Cut(group, "-")
@@ -48,8 +49,8 @@ func codesOf(groups string) (codes []uint32) {
 	return codes
 }
 
-// actionGroups are the immediate actions of the catalog; what it leaves to a workflow of the
-// hardware is to be checked. All other codes ask for nothing.
+// actionGroups are the catalog's immediate actions; its hardware workflows are check_hardware.
+// All other codes have no action.
 var actionGroups = map[Action]string{
 	ActionRestartApplication: severityGroups[SeverityApplication],
 	ActionCheckHardware:      "54 74 144-146 149 150 154 166-173",
@@ -58,8 +59,8 @@ var actionGroups = map[Action]string{
 	ActionRebootNode:         "79",
 }
 
-// recoveryGroups are the codes that the driver's recovery action follows, by the driver that
-// it does so from: the catalog's column on 154. Those of 1 did so from when they came.
+// recoveryGroups are the codes that the driver's recovery action follows, by the first driver
+// version that does so: the catalog's column on 154. A 1 stands for "since the code exists".
 var recoveryGroups = map[int]string{
 	565: "48 62-64 74 79 94 95 110 120 136 144-150 155 156",
 	570: "109",
@@ -67,7 +68,7 @@ var recoveryGroups = map[int]string{
 	1:   "158 159",
 }
 
-// TestXIDActions holds each code's action and recovery.
+// TestXIDActions checks each code's action and recovery.
 func TestXIDActions(t *testing.T) {
 	actions, recoveries := map[uint32]Action{}, map[uint32]int{}
 	for action, groups := range actionGroups {
@@ -87,7 +88,7 @@ func TestXIDActions(t *testing.T) {
 	}
 }
 
-// TestXIDModels: two codes are not of all models, by the catalog's columns on these.
+// TestXIDModels: two codes do not apply to all models, by the catalog's columns on models.
 func TestXIDModels(t *testing.T) {
 	blackwell := []string{"NVIDIA B100", "NVIDIA B200", "NVIDIA B300 SXM6 AC", "NVIDIA GB200", "NVIDIA GB300"}
 	older := []string{"NVIDIA A100-SXM4-40GB", "NVIDIA A800-SXM4-80GB", "NVIDIA A30", "NVIDIA A40", "NVIDIA L4", "NVIDIA L40S", "Tesla T4", "Tesla V100-SXM2-16GB", "Quadro RTX 6000"}
@@ -182,13 +183,13 @@ func TestXIDRecovers(t *testing.T) {
 	}
 }
 
-// immediate is our action for the catalog's immediate one.
+// immediate maps the catalog's immediate actions to ours.
 var immediate = map[string]Action{
 	"RESTART_APP": ActionRestartApplication, "IGNORE": ActionNone, "RESET_GPU": ActionResetGPU,
 	"RESTART_BM": ActionRebootNode, "RESTART_VM": ActionRestartVM, "CHECK_MECHANICALS": ActionCheckHardware,
 }
 
-// TestXIDCatalog holds the table to the vendor's, where that is at hand.
+// TestXIDCatalog checks the table against the vendor's catalog, if that is at hand.
 func TestXIDCatalog(t *testing.T) {
 	text, err := os.ReadFile("../../../shared/facts/xid-catalog.tsv")
 	if err != nil {
@@ -223,7 +224,7 @@ func TestParseXIDs(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	_, err = parseXIDs(header + "\n1,,fatal,none,,,,,\nx,,deadly,pray,R565,,,,\n")
-	if want := `line 3: code "x", severity "deadly", action "pray" or recovery "R565" is none`; err == nil || err.Error() != want {
+	if want := `line 3: code "x", severity "deadly", action "pray" or recovery "R565" is invalid`; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

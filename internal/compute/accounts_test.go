@@ -10,15 +10,15 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// accounts judges and accounts readings, and watches that nothing that was handed out
-// is written to.
+// accounts judges readings, keeps their accounts, and checks that nothing that was handed out is
+// modified.
 type accounts struct {
 	t           *testing.T
 	judge       *Judge
 	at          time.Time
 	topology    *canonical.Topology
 	allocations *canonical.AllocationSet
-	uses        []float64 // of NVML utilization, as canonical.Frame has them
+	uses        []float64 // NVML utilization of each allocation
 	ledger      canonical.Ledger
 	verdicts    []canonical.Verdict
 
@@ -30,7 +30,7 @@ func newAccounts(t *testing.T, change func(*Options)) *accounts {
 	return &accounts{t: t, judge: newJudge(t, change), at: start, topology: topology()}
 }
 
-// devices sets the devices of the next readings, and who holds none of them.
+// devices sets the devices of the next readings, which nobody holds.
 func (b *accounts) devices(devices ...canonical.Device) {
 	b.topology, b.allocations = topology(devices...), nil
 }
@@ -59,13 +59,13 @@ func (b *accounts) read(gap, dt time.Duration, readings ...reading) {
 	b.verdicts = b.judge.Judge(f, b.verdicts)
 	b.judge.Account(&b.ledger, f, b.verdicts, dt)
 	if before.Roster != nil && (!reflect.DeepEqual(*before.Roster, b.roster) || !reflect.DeepEqual(*before.AllocationRoster, b.allocationRoster)) {
-		b.t.Fatal("a list that was handed out was written to")
+		b.t.Fatal("a list that was handed out was modified")
 	}
 	b.roster, b.allocationRoster = *b.ledger.Roster, *b.ledger.AllocationRoster
 	b.roster.Devices, b.roster.Missed = slices.Clone(b.roster.Devices), slices.Clone(b.roster.Missed)
 	b.allocationRoster.Allocations, b.allocationRoster.Holders = slices.Clone(b.allocationRoster.Allocations), slices.Clone(b.allocationRoster.Holders)
 	if len(b.ledger.Devices) != len(b.roster.Devices) || len(b.ledger.Allocations) != len(b.allocationRoster.Allocations) || b.allocationRoster.Roster != b.ledger.Roster {
-		b.t.Fatal("lists and accounts do not fit")
+		b.t.Fatal("lists and accounts do not match")
 	}
 }
 
@@ -108,7 +108,7 @@ const (
 var (
 	gpu1 = canonical.Device{Hostname: "n", GPU: "0", UUID: "GPU-1"}
 	gpu2 = canonical.Device{Hostname: "n", GPU: "1", UUID: "GPU-2"}
-	// Scores of 0.45 and 0, each in a class of its own.
+	// Readings with scores of 0.45 and 0, in different classes.
 	heavy = reading{fSM: 0.9, fTensor: 0.1, fDRAM: 0.3, fEngine: 0.4, canonical.Temperature: 50}
 	idle  = reading{fSM: 0, fTensor: 0, fDRAM: 0, fEngine: 0, canonical.Temperature: 95}
 )

@@ -5,10 +5,9 @@ import "github.com/kpulse/kpulse-proxy/internal/canonical"
 // ActionOf returns the Action of a condition's Criterion.
 func ActionOf(c canonical.Condition) canonical.Action { return conditions[c].Action }
 
-// recovery is what the driver's recovery action asks for, by its value. Draining
-// peer-to-peer traffic is ending the programs that use it, after which the driver asks
-// for something else, or for nothing. The domain of several nodes' memory (IMEX) is no
-// part of the board: someone has to look.
+// recovery has the Action for each value of the driver's recovery action. To drain peer-to-peer
+// traffic, end the programs that use it; then the driver asks for something else or nothing. The
+// IMEX domain, memory shared by several nodes, is not part of the board: someone has to look.
 var recovery = [...]canonical.Action{
 	canonical.ActionNone,
 	canonical.ActionResetGPU,
@@ -58,11 +57,11 @@ func ActionIn(c canonical.Condition, state canonical.Health) canonical.Action {
 	return ActionOf(c)
 }
 
-// action is the most that the raised conditions ask for. The driver knows better than the
-// table what an XID takes, and of errors that have no condition.
+// action returns the greatest action that the raised conditions ask for. The driver knows better
+// than the table what an XID takes, and also knows of errors without a condition.
 func (e *evidence) action(v *canonical.Verdict) canonical.Action {
 	if v.Findings.Raised == 0 && !(e.row[canonical.RecoveryAction] > 0) {
-		return canonical.ActionNone // as nearly always
+		return canonical.ActionNone // the usual case
 	}
 	var codes, others canonical.Action
 	for c := range v.Findings.Raised.All() {

@@ -6,11 +6,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// remedies is what a board takes that is in one of the states of a condition, after NVIDIA's
-// guides on memory errors, debugging and deployment: rows are remapped and retired pages left
-// out when the board or its driver restarts, a memory without spare rows or with a remapping
-// that failed is to be returned, and what heats, brakes or replays is to be looked at. The
-// conditions on XIDs ask for what the codes do, which incidents.txt has.
+// remedies are the actions for each state of a condition, after NVIDIA's guides on memory errors,
+// debugging and deployment: a restart of the board or its driver remaps rows and retires pages,
+// memory without spare rows or with a failed remapping is returned, and overheating, power brakes
+// and replays are inspected. The actions for XIDs depend on the code; incidents.txt has them.
 var remedies = map[canonical.Condition]map[string]canonical.Action{
 	canonical.CondRowRemapFailure:           {"crit": canonical.ActionReplace},
 	canonical.CondUncorrectableRemappedRows: {"crit": canonical.ActionCheckHardware},
@@ -54,7 +53,7 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// TestWorstRemedy raises two conditions at once, and has the driver ask for something.
+// TestWorstRemedy raises two conditions at once, and lets the driver ask for something.
 func TestWorstRemedy(t *testing.T) {
 	pending, failed := canonical.RowRemapPending, canonical.RowRemapFailure
 	for name, c := range map[string]struct {
@@ -77,7 +76,7 @@ func TestWorstRemedy(t *testing.T) {
 	}
 }
 
-// TestRemedyOfTheDriverAlone: the driver's recovery action goes in where its condition is off.
+// TestRemedyOfTheDriverAlone: the driver's recovery action counts even if its condition is off.
 func TestRemedyOfTheDriverAlone(t *testing.T) {
 	for value, want := range map[float64]canonical.Action{0: canonical.ActionNone, 1: canonical.ActionResetGPU, 2: canonical.ActionRebootNode} {
 		j := newJudge(t, func(o *Options) { o.States[canonical.CondRecoveryAction] = 0 })

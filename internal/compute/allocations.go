@@ -57,8 +57,7 @@ func (a *allocation) isIn(list []*allocation) bool {
 	return a.slot < len(list) && list[a.slot] == a
 }
 
-// note takes what the reading f says that the allocations use, if they are those of its
-// AllocationSet.
+// note takes the uses in f, if the allocations are those of its AllocationSet.
 func (l *allocations) note(f *canonical.Frame) {
 	if f.AllocationSet != l.set {
 		return
@@ -76,8 +75,8 @@ func (l *allocations) note(f *canonical.Frame) {
 	}
 }
 
-// update makes set that of the latest reading, and returns the roster of the allocations
-// that are present or remembered. The roster is rebuilt only after a change.
+// update makes set the latest, and returns the roster of the allocations that are present or
+// remembered. The roster is rebuilt only after a change.
 func (l *allocations) update(set *canonical.AllocationSet, m *memory) *canonical.AllocationRoster {
 	l.forget(m.at)
 	if !l.knows(set, m) {
@@ -90,7 +89,7 @@ func (l *allocations) update(set *canonical.AllocationSet, m *memory) *canonical
 	return l.roster
 }
 
-// knows reports whether set was the latest, on the devices that m has.
+// knows reports whether set is the latest, on the devices of m.
 func (l *allocations) knows(set *canonical.AllocationSet, m *memory) bool {
 	return set == l.set && m.roster == l.devices
 }
@@ -146,10 +145,9 @@ func (l *allocations) setAllocations(set *canonical.AllocationSet, m *memory) {
 // find returns the state of an allocation, and creates it if there is none. was is the one
 // that the workload had on the device in the previous reading, nil for none.
 //
-// Kind and Name label counters, and a counter whose labels change starts again from 0. So
-// they stay as they were first known, and where they become known late, the seconds until
-// then stay without a name. A workload that comes again may be another with the same
-// name: its current labels count.
+// Kind and Name label counters, and a counter whose labels change restarts at 0. So they keep
+// their first known values; the seconds counted before these are known stay without a name. A
+// workload that returns may be another with the same name: its current labels count.
 func (l *allocations) find(now *canonical.Allocation, was *allocation, m *memory) *allocation {
 	a := was
 	if was == nil || !was.Described() {
@@ -190,8 +188,8 @@ func (l *allocations) assign(holders []int, m *memory) {
 	}
 }
 
-// list returns the roster, for that many devices that are present. The slots of the
-// devices must be those in the roster of devices.
+// list returns the roster, for the given number of present devices. The slots of all devices must
+// be their indexes in the roster of devices.
 func (l *allocations) list(devices int) *canonical.AllocationRoster {
 	r := &canonical.AllocationRoster{Roster: l.devices, Present: len(l.present)}
 	r.Allocations = make([]canonical.Allocation, 0, len(l.present)+len(l.departed))

@@ -36,13 +36,12 @@ func TestAllocationsAreRememberedTenMinutes(t *testing.T) {
 	b.read(sec, sec, heavy)
 	b.read(10*minute+1, minute, heavy)
 	if len(b.ledger.Allocations) != 0 || len(b.judge.allocations.known) != 0 {
-		t.Error("remembered though nothing else changed")
+		t.Error("still remembered while nothing else changed")
 	}
 }
 
-// TestDescriptionStays: Kind and Name label counters, so they are those that were known
-// first, and where they become known late, the account starts again and takes nothing
-// along. The index follows the device.
+// TestDescriptionStays: Kind and Name label counters, so they keep their first known values. If
+// they become known late, a new account starts at 0. The index follows the device.
 func TestDescriptionStays(t *testing.T) {
 	b := newAccounts(t, nil)
 	check := func(what string, want ...canonical.Allocation) {
@@ -79,7 +78,7 @@ func TestDescriptionStays(t *testing.T) {
 	again := canonical.Allocation{Device: 1, Workload: a, Kind: "Deployment", Name: "serve"}
 	check("another of its name", again, born[2], born[0], born[1])
 	b.want("which is born", &b.ledger.Allocations[0], 0)
-	for _, one := range []canonical.Allocation{born[0], {Device: 1, Workload: a}, born[0]} { // each after it was away
+	for _, one := range []canonical.Allocation{born[0], {Device: 1, Workload: a}, born[0]} { // each after an absence
 		hold([]int{0, 0})
 		b.read(sec, sec, heavy, heavy)
 		hold([]int{0, 1}, one)
@@ -99,7 +98,7 @@ func TestDescriptionStays(t *testing.T) {
 	check("born again", again)
 }
 
-// TestListsStayTheSame: readers keep what they made of a list by its pointer.
+// TestListsStayTheSame: a list keeps its pointer until it changes, since readers cache by it.
 func TestListsStayTheSame(t *testing.T) {
 	b := newAccounts(t, nil)
 	check := func(what string, roster, allocations bool, read func()) {
@@ -168,7 +167,7 @@ func TestPodsComeAndGo(t *testing.T) {
 		t.Errorf("%d allocations remembered, %d in memory, want at most %d", most, len(b.judge.allocations.known), limit)
 	}
 	if most < pods/6 {
-		t.Errorf("%d allocations remembered: those of the last ten minutes are more", most)
+		t.Errorf("%d allocations remembered: the last ten minutes had more", most)
 	}
 	var observed time.Duration
 	for _, a := range b.ledger.Devices {
@@ -187,8 +186,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// TestRememberedWithinTheLimit: allocations that ended are remembered as far as those that are
-// there leave room.
+// TestRememberedWithinTheLimit: allocations that ended are remembered as far as the present ones
+// leave room.
 func TestRememberedWithinTheLimit(t *testing.T) {
 	b := newAccounts(t, func(o *Options) { o.MaxAllocations = 5 })
 	b.devices(gpu1)

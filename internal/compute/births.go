@@ -6,11 +6,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// The counter of a class that an allocation enters after it began is shown as 0 for
-// Options.Birth, so that the increase over any range that holds its birth has all that it
-// counts; then it is shown as it is. What a young counter has is lost where the program ends.
+// A counter of a class that an allocation enters later is shown as 0 for Options.Birth, so that
+// an increase over any range that includes its birth has all of its count; then its value is
+// shown. If the program ends, the counts of young counters are lost.
 
-// enter notes that an allocation has time in a class, by a reading of that time.
+// enter records that an allocation spent time in a class, by a reading at that time.
 func (a *allocation) enter(c canonical.Class, at time.Time) {
 	if a.account.Births.Born.Has(c) {
 		return
@@ -20,9 +20,9 @@ func (a *allocation) enter(c canonical.Class, at time.Time) {
 	a.newborns.Bear(c, at)
 }
 
-// grown returns the account of an allocation, with those counters young that still are.
+// grown returns the account of an allocation, with the counters that are still young.
 func (a *allocation) grown(at time.Time, youth time.Duration) canonical.Account {
-	if a.account.Births.Young != 0 { // as it mostly is not
+	if a.account.Births.Young != 0 { // rare
 		a.account.Births.Young = a.newborns.Grow(at, youth)
 	}
 	return a.account

@@ -7,8 +7,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestBirths: the class that an allocation begins in is there from the start, as 0; those
-// entered later are born young and grow up after Options.Birth, also if it is gone by then.
+// TestBirths: the first class of an allocation has a counter from the start, at 0. Counters of
+// later classes are young for Options.Birth, even if the allocation ends meanwhile.
 func TestBirths(t *testing.T) {
 	const step = 15 * time.Second
 	b := newAccounts(t, func(o *Options) { o.Birth = 2 * step })
@@ -41,7 +41,7 @@ func TestBirths(t *testing.T) {
 	}
 }
 
-// TestBirthsWhenTheClockIsSetBack: a counter is young for Options.Birth from then at the most.
+// TestBirthsWhenTheClockIsSetBack: a counter stays young for at most Options.Birth from then on.
 func TestBirthsWhenTheClockIsSetBack(t *testing.T) {
 	var a allocation
 	class := canonical.Idle

@@ -5,21 +5,20 @@ import "github.com/kpulse/kpulse-proxy/internal/canonical"
 // Signal is an input of the cascade's rules.
 type Signal uint8
 
-// The signals. All but SignalSM are known or missing; SM activity that was not
-// read is an interval.
+// The signals. All but SignalSM are known or missing; SM activity, if not read, is an interval.
 const (
 	SignalUtilization Signal = iota // the composite score
 	SignalSM
 	SignalTensor
 	SignalDRAM
 	SignalFP64
-	SignalEngine   // graphics engine activity, or NVML utilization where that is absent
+	SignalEngine   // graphics engine activity, or NVML utilization if that is absent
 	SignalTransfer // 1 if much is copied, else 0
 	numSignals
 )
 
-// interval holds every value a signal may have had. A reading is one value,
-// lo = hi; NaN is a reading that was not given.
+// interval holds every value that a signal may have. A reading is one value, lo = hi; NaN is a
+// missing reading.
 type interval struct{ lo, hi float64 }
 
 // signals is indexed by Signal.
@@ -61,9 +60,9 @@ func Cascade(t *Thresholds) []Rule {
 	}
 }
 
-// walk returns the class of the first rule that holds, and ClassUnknown where a rule before
-// it may hold. So the class is unknown exactly where two values within the signals'
-// intervals give two classes.
+// walk returns the class of the first rule that holds, or ClassUnknown if a rule before it may
+// hold. So the class is unknown exactly if two values within the signals' intervals give two
+// classes.
 func walk(rules []Rule, s *signals) canonical.Class {
 	for i := range rules {
 		surely, perhaps := rules[i].holds(s)
@@ -128,9 +127,9 @@ var WithinSM = [...]canonical.Field{
 	canonical.FP16Active,
 }
 
-// smInterval returns the bounds of SM activity. If it was not read, it is at least each
-// activity in WithinSM and at most the graphics engine's. NVML's utilization is no upper
-// bound, since it is sampled apart. With Zero a missing reading is 0, as in KempnerPulse.
+// smInterval returns the bounds of SM activity. If it was not read, it is at least each activity
+// in WithinSM and at most the graphics engine's. NVML's utilization is no upper bound, since it
+// is sampled separately. With Zero a missing reading is 0, as in KempnerPulse.
 func smInterval(row []float64, missing Missing) interval {
 	if v := row[canonical.SMActive]; canonical.Given(v) {
 		return exactly(v)

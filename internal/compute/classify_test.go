@@ -113,8 +113,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// missingCase is a reading that lacks something, and its class with either
-// policy.
+// missingCase is a reading that lacks something, and its class under either policy.
 type missingCase struct {
 	name              string
 	r                 reading
@@ -171,9 +170,9 @@ func TestMissingReadings(t *testing.T) {
 	}
 }
 
-// TestUnknownIffUndecided fills a missing SM with every value that could make a
-// difference: the class is unknown exactly if two of them give two classes, and
-// else it is the one that they all give.
+// TestUnknownIffUndecided fills a missing SM with every value that could make a difference: the
+// class is unknown exactly if two of them give two classes, otherwise it is the one that they all
+// give.
 func TestUnknownIffUndecided(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	th := DefaultThresholds()
@@ -215,8 +214,8 @@ func TestUnknownIffUndecided(t *testing.T) {
 	}
 }
 
-// TestNarrowerIntervalKeepsClass adds a reading that bounds a missing SM, or SM
-// itself: what was known before stays, so unknown is never a guess taken back.
+// TestNarrowerIntervalKeepsClass narrows the interval of a missing SM, or gives its value: a
+// known class stays, so more readings never take a class back.
 func TestNarrowerIntervalKeepsClass(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	th := DefaultThresholds()
@@ -287,8 +286,8 @@ func TestUnreadSM(t *testing.T) {
 	}
 }
 
-// TestUndecidedBeforeTheLastBound: a rule is as unsure as the most unsure of its bounds,
-// whichever that is.
+// TestUndecidedBeforeTheLastBound: a rule is undecided if any of its bounds is, not only the
+// last.
 func TestUndecidedBeforeTheLastBound(t *testing.T) {
 	thresholds := DefaultThresholds()
 	thresholds.LowSM = 0.05

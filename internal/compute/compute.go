@@ -1,6 +1,5 @@
-// Package compute derives real utilization, workload class and health from
-// readings. It knows neither where readings come from nor what time it is;
-// both come with the frame.
+// Package compute derives real utilization, workload class and health from readings. It does not
+// know where readings come from, and has no clock: the time is that of the frame.
 package compute
 
 import (
@@ -16,8 +15,7 @@ import (
 
 // Options configure a Judge. Start from DefaultOptions.
 type Options struct {
-	// Weights of the composite, scaled to sum 1. All 0 means those of Preset;
-	// otherwise they replace it.
+	// Weights are those of the composite, scaled to sum to 1. If all are 0, those of Preset apply.
 	Weights canonical.Weights
 	// Preset is the name of one of Presets. It may be "" or Custom if Weights
 	// are given.
@@ -28,33 +26,31 @@ type Options struct {
 	// been read for Renormalize to give a score. Zero ignores it.
 	MinCoverage float64
 	Thresholds  Thresholds
-	// States are the health states that each condition can raise; none turns it off. A
+	// States are the health states that each condition can raise; an empty set turns it off. A
 	// finding in a state that is not among them raises the worst of them.
 	States [canonical.NumConditions]canonical.HealthSet
-	// ExpectedGPUs is how many boards the node should have; 0 expects none in
-	// particular.
+	// ExpectedGPUs is how many boards the node should have; 0 means no expectation.
 	ExpectedGPUs int
-	// MaxDevices and MaxAllocations limit the accounts of the ledger, by weight and
-	// including those of devices and allocations that left. These are dropped first,
-	// beginning with the one that left longest ago. 0 is no limit.
+	// MaxDevices and MaxAllocations limit the accounts of the ledger, by weight and including those
+	// of devices and allocations that left. These are dropped first, in the order in which they
+	// left. 0 means no limit.
 	MaxDevices, MaxAllocations int
 	// XIDs replace rows of the table of XIDs.
 	XIDs map[uint32]XIDOverride
-	// XIDHold is how long after a fatal XID its condition is raised if nothing
-	// resolves it.
+	// XIDHold is how long a fatal XID keeps its condition raised if nothing resolves it.
 	XIDHold time.Duration
 	// Birth is how long a counter that begins after its device or allocation is shown
 	// as 0, from LeastBirth to MostBirth: at least two scrape intervals of every scraper.
 	Birth time.Duration
 }
 
-// Bounds of Options.Birth. Allocations are remembered for longer than the most.
+// Bounds of Options.Birth, both included. Allocations are remembered for longer than MostBirth.
 const (
 	LeastBirth = time.Second
 	MostBirth  = 5 * time.Minute
 )
 
-// DefaultOptions returns the preset ai, Renormalize with half of the weight, and
+// DefaultOptions returns the preset ai, Renormalize with a coverage of at least half, and
 // KempnerPulse's thresholds.
 func DefaultOptions() Options {
 	return Options{
@@ -82,9 +78,9 @@ type Judge struct {
 	allocations allocations
 	xids        xidRules
 	birth       time.Duration
-	events      []canonical.Event // those that Events has, and told later ones
-	told        int
-	evidence    evidence // scratch
+	events      []canonical.Event // those for Events, then later ones
+	told        int               // how many of them are for Events
+	evidence    evidence          // scratch
 }
 
 // OptionError is an option that is out of its range.
@@ -92,7 +88,7 @@ type OptionError struct {
 	// Option is the path of its key in the config file, such as
 	// thresholds.idle_engine; "" if the file has none.
 	Option string
-	// Text says what is wrong and what would be right.
+	// Text says what is wrong and what to give instead.
 	Text string
 }
 
@@ -192,10 +188,9 @@ func (o *Options) weights() (string, canonical.Weights, *OptionError) {
 }
 
 // inputs returns the readings that a Judge with these states needs, in the order of
-// canonical.Fields. NVML utilization is none of them: it replaces the graphics engine
-// where that is missing, and its own absence costs nothing. Neither are those of the
-// conditions that are not basic: many boards never have them, and the last XID is absent
-// until there was one.
+// canonical.Fields. NVML utilization is not among them: it replaces a missing graphics engine,
+// and its own absence costs nothing. Nor are the inputs of conditions that are not basic: many
+// boards never have them, and the last XID is absent until one occurs.
 func inputs(states *[canonical.NumConditions]canonical.HealthSet) []canonical.Field {
 	fields := []canonical.Field{
 		canonical.SMActive, canonical.TensorActive, canonical.DRAMActive, canonical.GraphicsEngineActive,
@@ -203,7 +198,7 @@ func inputs(states *[canonical.NumConditions]canonical.HealthSet) []canonical.Fi
 	}
 	for i, c := range conditions {
 		if c.Basic && states[i] != 0 {
-			fields = append(fields, c.Inputs[0]) // a margin is more than most boards tell
+			fields = append(fields, c.Inputs[0]) // most boards report no margin
 		}
 	}
 	slices.Sort(fields)
@@ -217,10 +212,9 @@ func (j *Judge) Judgement() *canonical.Judgement { return &j.judgement }
 // canonical.Fields. Do not write to them.
 func (j *Judge) Inputs() []canonical.Field { return j.inputs }
 
-// Judge returns a verdict for each device of f, in the memory of verdicts where it is
-// large enough, and writes the warning temperature into the rows of the boards. It
-// allocates nothing if f has the topology of the previous call and verdicts is the slice
-// that the call returned.
+// Judge returns a verdict for each device of f, in the memory of verdicts if it is large enough,
+// and writes the warning temperature into the rows of the boards. It allocates nothing if f has
+// the topology of the previous call and verdicts is the slice that the call returned.
 func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canonical.Verdict {
 	n := f.Len()
 	verdicts = slices.Grow(verdicts[:0], n)[:n]
@@ -262,8 +256,8 @@ func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canoni
 	return verdicts
 }
 
-// judgeActivity sets real utilization, coverage and class. A row whose profiling is found
-// to be stalled gives a coverage alone.
+// judgeActivity sets real utilization, coverage and class. A row with stalled profiling gets only
+// a coverage.
 func (j *Judge) judgeActivity(row []float64, found canonical.Finding, v *canonical.Verdict) {
 	percent, coverage := j.composite.score(row)
 	v.Coverage = coverage
@@ -277,7 +271,7 @@ func (j *Judge) judgeActivity(row []float64, found canonical.Finding, v *canonic
 }
 
 // Resume makes j, which has judged nothing yet, continue from the state of other: its
-// devices, their events, and the accounts. Other must not be used afterwards. The limits
+// devices, their events, and the accounts. other must not be used afterwards. The limits
 // stay j's; counts are not judged again.
 func (j *Judge) Resume(other *Judge) {
 	expected, devices, allocations := j.memory.expected, j.memory.limit, j.allocations.limit

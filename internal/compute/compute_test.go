@@ -17,7 +17,7 @@ func TestNewRejects(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*Options)
-		right  string // what the error must say
+		right  string // text in the error
 	}{
 		{"preset", func(o *Options) { o.Preset = "gaming" }, "ai, hpc, mem"},
 		{"no preset", func(o *Options) { o.Preset = "" }, "ai, hpc, mem"},
@@ -61,7 +61,7 @@ func TestJudgement(t *testing.T) {
 		{"hpc", func(o *Options) { o.Preset = "hpc" }, "hpc", canonical.Weights{SM: .45, Tensor: .15, DRAM: .25, Engine: .15}},
 		{"mem", func(o *Options) { o.Preset = "mem" }, "mem", canonical.Weights{SM: .35, Tensor: .1, DRAM: .4, Engine: .15}},
 		{"a preset and its weights", func(o *Options) { o.Preset, o.Weights = "mem", Presets[2].Weights }, "mem", canonical.Weights{SM: .35, Tensor: .1, DRAM: .4, Engine: .15}},
-		{"weights stand before the preset", func(o *Options) { o.Weights = canonical.Weights{SM: 3, Engine: 1} }, Custom, canonical.Weights{SM: .75, Engine: .25}},
+		{"weights override the preset", func(o *Options) { o.Weights = canonical.Weights{SM: 3, Engine: 1} }, Custom, canonical.Weights{SM: .75, Engine: .25}},
 		{"weights alone", func(o *Options) { o.Preset, o.Weights = "", canonical.Weights{DRAM: 2} }, Custom, canonical.Weights{DRAM: 1}},
 	} {
 		got := newJudge(t, c.change).Judgement()
@@ -92,12 +92,11 @@ func TestInputs(t *testing.T) {
 	}
 	j := newJudge(t, func(o *Options) { o.States[cMemory] = 0 })
 	if slices.Contains(j.Inputs(), canonical.MemoryTemperature) {
-		t.Error("the input of a condition that is off is wanted")
+		t.Error("the inputs include that of a condition that is off")
 	}
 }
 
-// TestLevels judges a board that was read, one that is known from its instance
-// alone, and that instance.
+// TestLevels judges a board that was read, one known only from its instance, and that instance.
 func TestLevels(t *testing.T) {
 	top := topology(
 		canonical.Device{GPU: "0", UUID: "GPU-1", Model: "NVIDIA H100 80GB HBM3"},
@@ -131,8 +130,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestReuse judges frames of changing size in one memory: nothing of an earlier
-// verdict may stay.
+// TestReuse judges frames of changing size in one memory: nothing of an earlier verdict stays.
 func TestReuse(t *testing.T) {
 	j := newJudge(t, nil)
 	bad := reading{fSM: 1, fTensor: 1, fDRAM: 1, fEngine: 1, canonical.RowRemapFailure: 1}
@@ -167,7 +165,7 @@ func TestOptionsStayTheCallers(t *testing.T) {
 	}
 }
 
-// fleet returns a frame of n boards that were read in full and of which nothing is wrong.
+// fleet returns a frame of n healthy boards that were read in full.
 func fleet(n int) *canonical.Frame {
 	r := rand.New(rand.NewPCG(1, 2))
 	devices := make([]canonical.Device, n)
@@ -187,7 +185,7 @@ func fleet(n int) *canonical.Frame {
 	return f
 }
 
-// allocated returns a set in which each device of f has n allocations.
+// allocated returns a set with n allocations for each device of f.
 func allocated(f *canonical.Frame, n int) *canonical.AllocationSet {
 	t := &canonical.AllocationSet{Holders: make([]int, f.Len())}
 	for i := range t.Holders {
@@ -200,8 +198,8 @@ func allocated(f *canonical.Frame, n int) *canonical.AllocationSet {
 	return t
 }
 
-// TestSteadyReadingAllocatesNothing judges and accounts, with devices and pods
-// that went and are remembered too.
+// TestSteadyReadingAllocatesNothing judges and accounts, also for devices and pods that left and
+// are remembered.
 func TestSteadyReadingAllocatesNothing(t *testing.T) {
 	for _, n := range []int{8, 112} {
 		j, f := newJudge(t, nil), fleet(n+2)
@@ -248,8 +246,8 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// BenchmarkTick judges and accounts a tick of a stream of 100 ms, and reports what
-// share of one core a day of them takes.
+// BenchmarkTick judges and accounts ticks of a stream of 100 ms, and reports the share of one
+// core that this takes.
 func BenchmarkTick(b *testing.B) {
 	for _, n := range []int{8, 112} {
 		b.Run(fmt.Sprintf("devices=%d", n), func(b *testing.B) {
@@ -269,7 +267,7 @@ func BenchmarkTick(b *testing.B) {
 	}
 }
 
-// FuzzJudge judges rows of any bits at all, eight bytes a reading.
+// FuzzJudge judges rows of arbitrary bits, eight bytes a reading.
 func FuzzJudge(f *testing.F) {
 	seed := func(zero bool, values ...float64) {
 		var b []byte

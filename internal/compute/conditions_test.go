@@ -13,7 +13,7 @@ type conditionCase struct {
 	steps     []conditionStep
 }
 
-// conditionStep is one of them, and what it says: the state that is raised, calm or no.
+// conditionStep is one of these readings, and its result: the state that is raised, calm or no.
 type conditionStep struct {
 	at   time.Duration
 	r    reading
@@ -22,7 +22,7 @@ type conditionStep struct {
 
 const no, calm = "not read", "clear"
 
-// level are the readings of a condition that only the reading of the moment decides.
+// level returns the readings of a condition that only the current reading decides.
 func level(f canonical.Field, good, bad float64, state string) []conditionStep {
 	const minute = time.Minute
 	return []conditionStep{
@@ -31,12 +31,12 @@ func level(f canonical.Field, good, bad float64, state string) []conditionStep {
 	}
 }
 
-// rise are those of one that a rise of a counter raises.
+// rise returns those of a condition that a rise of a counter raises.
 func rise(f canonical.Field, state string) []conditionStep {
 	const minute = time.Minute
 	return []conditionStep{
 		{0, reading{}, no},
-		{minute, reading{f: 7}, calm}, // there when it was first read
+		{minute, reading{f: 7}, calm}, // already at the first reading
 		{2 * minute, reading{f: 8}, state},
 		{3 * minute, reading{}, state},
 		{4 * minute, reading{f: 0}, state}, // a reset does not undo it
@@ -48,14 +48,14 @@ func rise(f canonical.Field, state string) []conditionStep {
 	}
 }
 
-// steady are those of one that three readings in a row raise.
+// steady returns those of a condition that three readings in a row raise.
 func steady(f canonical.Field, good, bad float64, state string) (list []conditionStep) {
 	for i, s := range []struct {
 		v    float64
 		want string
 	}{
 		{absent, no}, {good, calm}, {bad, calm}, {bad, calm}, {good, calm}, // a blip
-		{bad, calm}, {bad, calm}, {absent, no}, {bad, calm}, {bad, calm}, {bad, state}, // a reading without it ends the row
+		{bad, calm}, {bad, calm}, {absent, no}, {bad, calm}, {bad, calm}, {bad, state}, // a reading without the input ends the row
 		{bad, state}, {absent, no}, {bad, calm}, {good, calm}, {bad, calm}, {bad, calm}, {bad, state}, {good, calm},
 	} {
 		list = append(list, conditionStep{time.Duration(i) * 15 * time.Second, reading{f: s.v}, s.want})
@@ -63,8 +63,8 @@ func steady(f canonical.Field, good, bad float64, state string) (list []conditio
 	return list
 }
 
-// fabric are three readings of its health and its manager's error, after which a condition
-// is raised.
+// fabric returns three readings of the fabric's health and its manager's error; the third raises
+// the condition.
 func fabric(health, failure float64, state string) (list []conditionStep) {
 	for i, want := range []string{calm, calm, state} {
 		r := reading{canonical.FabricHealth: health, canonical.FabricError: failure}
@@ -73,7 +73,7 @@ func fabric(health, failure float64, state string) (list []conditionStep) {
 	return list
 }
 
-// inTurn are readings of one field, a minute apart, and what each says.
+// inTurn returns readings of one field, a minute apart, each with its result.
 func inTurn(f canonical.Field, steps ...any) (list []conditionStep) {
 	for i := 0; i < len(steps); i += 2 {
 		list = append(list, conditionStep{time.Duration(i) * 30 * time.Second, reading{f: steps[i].(float64)}, steps[i+1].(string)})
@@ -81,8 +81,8 @@ func inTurn(f canonical.Field, steps ...any) (list []conditionStep) {
 	return list
 }
 
-// nvlinkErrors are the readings of which a rise is an error on an NVLink: DCGM's fields 409,
-// 419, 429, 439, 1204 to 1206, 1209, 1212 and what the receivers of an NVLink 5 count.
+// nvlinkErrors are the counters of errors on an NVLink: DCGM's fields 409, 419, 429, 439, 1204 to
+// 1206, 1209, 1212 and what the receivers of an NVLink 5 count.
 var nvlinkErrors = []canonical.Field{
 	canonical.NVLinkCRCFlitErrors, canonical.NVLinkCRCDataErrors, canonical.NVLinkReplayErrors, canonical.NVLinkRecoveryErrors,
 	canonical.NVLinkReceiveMalformed, canonical.NVLinkReceiveDropped, canonical.NVLinkReceiveErrors,
@@ -107,11 +107,11 @@ func conditionCases() []conditionCase {
 			0., calm, 1., "crit", 2., "crit", 3., "warn", 4., "crit", 5., "warn", 6., "warn", absent, no, 0., calm)},
 		{canonical.CondXIDFatal, []step{
 			{0, reading{}, no}, {1, xid(0), calm}, {2, xid(13), calm}, {3, xid(74), calm}, {4, xid(45), calm}, {5, xid(48), "crit"},
-			{6, xid(45), "crit"}, {7, reading{}, "crit"}, {8, xid(0), "crit"}, // the code that came last says nothing
+			{6, xid(45), "crit"}, {7, reading{}, "crit"}, {8, xid(0), "crit"}, // the last code means nothing
 			{24*time.Hour + 5, xid(0), "crit"}, {24*time.Hour + 6, xid(0), calm}, {24*time.Hour + 7, reading{}, no},
 		}},
 		{canonical.CondXIDFatal, []step{
-			{0, xid(79), "crit"}, // there when it was first read
+			{0, xid(79), "crit"}, // already at the first reading
 			{minute, xid(79).with(canonical.Energy, 9.0), "crit"}, {2 * minute, xid(79).with(canonical.Energy, 1.0), calm}, // it was reset
 			{3 * minute, xid(45), calm}, {4 * minute, xid(79), "crit"},
 		}},
@@ -157,7 +157,7 @@ func conditionCases() []conditionCase {
 			{0, stuck, calm}, {minute, stuck, calm}, {2 * minute, stuck, "warn"}, {3 * minute, reading{fSM: 0}, no}, {4 * minute, stuck.with(fSM, 0.1), calm},
 		}},
 	}
-	// An NVLink that is gone is no error on one.
+	// A lost NVLink is not an error on one.
 	var fewer []conditionStep
 	for i, up := range []float64{18, 18, 18, 18, 17, 17, 17, 17} {
 		r := reading{canonical.NVLinksActive: up, canonical.NVLinkCRCFlitErrors: 4}
@@ -170,11 +170,11 @@ func conditionCases() []conditionCase {
 	return append(cases, linkCases()...)
 }
 
-// linkCases are of links that are up. If a board restarts, its energy begins at 0.
+// linkCases returns cases of links that are up. If a board restarts, its energy begins at 0.
 func linkCases() (cases []conditionCase) {
 	const down = canonical.CondNVLinkDown
 	up := func(n, energy float64) reading { return reading{canonical.NVLinksActive: n, canonical.Energy: energy} }
-	// play gives readings 15 s apart, and wants crit of those from first to last, else calm.
+	// play adds readings 15 s apart, and wants crit from first to last, else calm.
 	play := func(first, last int, readings ...reading) {
 		var steps []conditionStep
 		for i, r := range readings {
@@ -199,17 +199,17 @@ func linkCases() (cases []conditionCase) {
 		return all
 	}
 	const never = -1
-	cases = append(cases, conditionCase{down, level(canonical.NVLinksActive, 18, 17, calm)}) // one reading is none in a row
+	cases = append(cases, conditionCase{down, level(canonical.NVLinksActive, 18, 17, calm)}) // one reading is not enough
 	play(7, 9, join(times(5, up(18, 1)), times(5, up(17, 1)), times(2, up(18, 1)))...)
 	play(never, never, join(times(5, up(18, 1)), times(2, up(0, 1)), times(2, up(18, 1)), times(2, up(17, 1)))...)
 	play(never, never, times(9, up(0, 1))...)                                                                                         // no bridge
 	play(never, never, join(times(3, up(0, 1)), times(2, up(4, 1)), times(2, up(3, 1)), times(2, up(17, 1)), times(9, up(18, 1)))...) // while booting
 	play(7, 8, join(times(3, up(12, 1)), times(2, up(18, 1)), times(4, up(11, 1)))...)                                                // 18 never settled
-	play(never, never, join(times(3, up(12, 1)), times(2, up(18, 1)), times(6, up(13, 1)))...)                                        // nor did it here, where 13 are more than ever
+	play(never, never, join(times(3, up(12, 1)), times(2, up(18, 1)), times(6, up(13, 1)))...)                                        // nor here; 13 is more than had settled
 	play(never, never, join(times(3, up(12, 1)), times(1, up(18, 1)), times(1, reading{}), times(2, up(18, 1)), times(6, up(13, 1)))...)
 	cases[len(cases)-1].steps[4].want = no
-	play(never, never, join(times(4, up(18, 9e6)), times(30, up(0, 1)), times(9, up(18, 2)))...)                                                 // a reboot that shows
-	play(46, 49, join(times(4, up(18, 9e6)), times(46, up(17, 1)), times(9, up(18, 2)))...)                                                      // and one that a link did not survive
+	play(never, never, join(times(4, up(18, 9e6)), times(30, up(0, 1)), times(9, up(18, 2)))...)                                                 // a reboot, seen by its energy
+	play(46, 49, join(times(4, up(18, 9e6)), times(46, up(17, 1)), times(9, up(18, 2)))...)                                                      // a reboot that one link did not survive
 	play(7, 11, join(times(5, up(18, 1)), times(7, reading{canonical.NVLinksActive: 9}), times(1, up(18, 1)), times(2, up(9, 1)))...)            // the energy is not read
 	play(never, never, join(times(4, up(18, 9.5)), times(2, up(17, 9)), times(1, reading{canonical.NVLinksActive: 18}), times(1, up(17, 9)))...) // rounded energy
 	return cases

@@ -9,8 +9,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestOptionsAtTheirBounds: what is documented as the least and the most of an option is
-// accepted, and what is just beyond it is not.
+// TestOptionsAtTheirBounds: the documented least and greatest values of an option are accepted,
+// and values just beyond them are not.
 func TestOptionsAtTheirBounds(t *testing.T) {
 	for n, c := range []struct {
 		good bool
@@ -89,13 +89,13 @@ func TestMeterToTheUnit(t *testing.T) {
 	}
 	m := meter{counter: 0}
 	if energy, _, ok := m.read(row(1000, 0), time.Second-time.Microsecond, time.Second); energy != 1e9 || !ok {
-		t.Errorf("a microsecond was not observed: %d, %t, want all of the rise", energy, ok)
+		t.Errorf("with an unobserved microsecond: %d, %t, want all of the rise", energy, ok)
 	}
 	m = meter{counter: 0}
 	if energy, _, _ := m.read(row(1000, 0), time.Second/2, time.Second); energy != 5e8 {
 		t.Errorf("half of the time was observed: %d", energy)
 	}
-	// The counter begins anew at 0, and goes on from there.
+	// The counter restarts at 0, and continues.
 	m = meter{counter: 5e9}
 	for _, step := range []struct {
 		joules float64
@@ -105,7 +105,7 @@ func TestMeterToTheUnit(t *testing.T) {
 			t.Errorf("at %g J: %d, %t, want %d", step.joules, energy, ok, step.energy)
 		}
 	}
-	// A million watts are believed, and no more.
+	// Up to a million watts are believed.
 	for watts, want := range map[float64]int64{1e6: 1e12, 1e6 + 1: 0} {
 		m = newMeter()
 		if energy, _, ok := m.read(row(absent, watts), time.Second, time.Second); energy != want || ok != (want > 0) {
@@ -131,7 +131,8 @@ func TestMeteredFromZero(t *testing.T) {
 	}
 }
 
-// TestRestartsToTheUnit: a counter may be rounded by one, and energy that stands still went on.
+// TestRestartsToTheUnit: a counter may be rounded by one, and an energy counter that stands still
+// did not restart.
 func TestRestartsToTheUnit(t *testing.T) {
 	for _, c := range []struct {
 		last, now float64
@@ -146,7 +147,7 @@ func TestRestartsToTheUnit(t *testing.T) {
 	}
 }
 
-// TestUnseenRestart: three minutes without a reading are too short for a restart.
+// TestUnseenRestart: a gap of up to three minutes is too short for a restart.
 func TestUnseenRestart(t *testing.T) {
 	for gap, want := range map[time.Duration]bool{3 * time.Minute: false, 3*time.Minute + 1: true} {
 		b := newAccounts(t, nil)
@@ -159,7 +160,7 @@ func TestUnseenRestart(t *testing.T) {
 	}
 }
 
-// TestXIDsToTheInstant: what is said of times and numbers of XIDs holds to the nanosecond.
+// TestXIDsToTheInstant: the bounds on times and numbers of XIDs are exact.
 func TestXIDsToTheInstant(t *testing.T) {
 	judge := func() (*Judge, *device) {
 		j := newJudge(t, nil)
@@ -179,10 +180,10 @@ func TestXIDsToTheInstant(t *testing.T) {
 		}
 	}
 	if created != 256 {
-		t.Errorf("%d codes that no table has are kept, want 256", created)
+		t.Errorf("%d unlisted codes are kept, want 256", created)
 	}
 	if j.find(d, 79, start) == nil {
-		t.Error("one of the table is not, beyond those")
+		t.Error("a listed code beyond those is not kept")
 	}
 
 	for lag, settled := range map[time.Duration]bool{5 * time.Minute: false, 5*time.Minute + 1: true} {
@@ -195,23 +196,23 @@ func TestXIDsToTheInstant(t *testing.T) {
 	x := xid{total: 7, rose: start}
 	x.told[0] = 7
 	if n := x.rise(start.Add(time.Hour), 0); n != 0 || x.rose != start {
-		t.Errorf("nothing new was told: %d, %v", n, x.rose)
+		t.Errorf("nothing new was reported: %d, %v", n, x.rose)
 	}
 
 	x.told[0] = 10
 	if n := x.rise(start.Add(time.Hour), 0); n != 3 || x.total != 10 || x.rose != start.Add(time.Hour) {
-		t.Errorf("10 were told of 7 that were known: %d, %+v", n, x)
+		t.Errorf("10 were reported, 7 were known: %d, %+v", n, x)
 	}
 
 	for lag, forgotten := range map[time.Duration]bool{5*time.Minute - 1: true, 5 * time.Minute: false} {
 		x := xid{warned: start}
 		if j.occur(d, &x, start.Add(lag), meaning{severity: canonical.SeverityNone}, true); x.warned.IsZero() != forgotten {
-			t.Errorf("a record after %v says that it is no warning: %v", lag, x.warned)
+			t.Errorf("a record after %v is not a warning: %v", lag, x.warned)
 		}
 	}
 	warned := xid{warned: start}
 	if j.occur(d, &warned, start.Add(time.Second), meaning{severity: canonical.SeverityWarning}, true); warned.warned != start {
-		t.Error("a record that warns takes the warning away")
+		t.Error("a record that warns removes the warning")
 	}
 
 	for lag, latched := range map[time.Duration]bool{24 * time.Hour: true, 24*time.Hour + 1: false} {
@@ -219,7 +220,7 @@ func TestXIDsToTheInstant(t *testing.T) {
 		j.memory.at = start.Add(lag)
 		x := j.find(d, 79, start)
 		if j.latch(d, x, start, x.meaning, false); (d.xids.latched == 1) != latched {
-			t.Errorf("it is told of after %v: %d are fatal", lag, d.xids.latched)
+			t.Errorf("reported after %v: %d are fatal", lag, d.xids.latched)
 		}
 	}
 }
@@ -250,18 +251,18 @@ func TestRecoveryToTheInstant(t *testing.T) {
 	}
 }
 
-// TestRulesThatStay: a fatal code that was resolved stays so while its rule is the same.
+// TestRulesThatStay: a resolved code stays resolved while its rule is the same.
 func TestRulesThatStay(t *testing.T) {
 	j := newJudge(t, nil)
 	d := &device{xids: newXIDs()}
 	x := j.find(d, 79, start)
 	x.rose, j.memory.at = start, start.Add(time.Hour)
 	if j.renew(d); d.xids.latched != 0 {
-		t.Error("it is fatal again")
+		t.Error("the code is fatal again")
 	}
 }
 
-// TestLastCodesAtTheEnds: the last code is one from 1 to 1023.
+// TestLastCodesAtTheEnds: the last code is a whole number from 1 to 1023.
 func TestLastCodesAtTheEnds(t *testing.T) {
 	for code, want := range map[float64]uint64{1: 1, 1023: 1, 1024: 0, 0.5: 0, 1.5: 0} {
 		j := newJudge(t, nil)
@@ -274,7 +275,7 @@ func TestLastCodesAtTheEnds(t *testing.T) {
 	}
 }
 
-// TestUnknownWitness: a witness beyond those that there are is not heard.
+// TestUnknownWitness: counts of an unknown witness are ignored.
 func TestUnknownWitness(t *testing.T) {
 	j := newJudge(t, nil)
 	d := &device{xids: newXIDs()}
@@ -284,8 +285,8 @@ func TestUnknownWitness(t *testing.T) {
 	}
 }
 
-// TestIncidentsToTheInstant: lines of a program within ten seconds are one incident, and those
-// of two boards within a minute one job's.
+// TestIncidentsToTheInstant: lines of a program within ten seconds are one incident, and the same
+// code on two boards within a minute is one job's.
 func TestIncidentsToTheInstant(t *testing.T) {
 	two := func() (*Judge, *device, *device) {
 		j := newJudge(t, nil)
@@ -310,7 +311,7 @@ func TestIncidentsToTheInstant(t *testing.T) {
 	}
 }
 
-// TestLostBoardIsFound by its uuid or, if the source does not say that, by host and index.
+// TestLostBoardIsFound: by its uuid or, if the source does not report that, by host and index.
 func TestLostBoardIsFound(t *testing.T) {
 	known := []canonical.Device{{Hostname: "a", GPU: "0", UUID: "GPU-0"}, {Hostname: "a", GPU: "1", UUID: "GPU-1", Instance: "7"}}
 	for _, c := range []struct {
@@ -345,7 +346,7 @@ func TestLostBoardIsFound(t *testing.T) {
 	}
 }
 
-// TestIncidentsKept: the latest twelve.
+// TestIncidentsKept: the latest twelve are kept.
 func TestIncidentsKept(t *testing.T) {
 	var s incidents
 	for i := range 15 {
@@ -356,8 +357,8 @@ func TestIncidentsKept(t *testing.T) {
 	}
 }
 
-// TestXIDsOfTheDeparted: the codes of boards that are away are listed behind those present, in
-// the order of the roster.
+// TestXIDsOfTheDeparted: codes of boards that are away follow those of the present ones, in the
+// order of the roster.
 func TestXIDsOfTheDeparted(t *testing.T) {
 	j := newJudge(t, nil)
 	var boards []canonical.Device

@@ -8,19 +8,19 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// The energy of a board, over the time since the previous reading, is by how much its
-// counter rose, else its power times that time. Those who hold it share that:
+// The energy of a board since the previous reading is the rise of its counter or, if that is
+// unknown, its power times the time. Its holders share it:
 //
-//   - The idle floor, which is the least power at which the board was seen idle times the
-//     time, in equal parts. It is 0 until the board was seen idle.
-//   - The rest by what each uses, as they share its time.
+//   - The idle floor, in equal parts: the least power at which the board was seen idle,
+//     times the time. It is 0 until the board has been seen idle.
+//   - The rest by use, as they share its time.
 //
-// A board that is cut into instances is shared by these first, held or not: the floor by
-// their compute slices, the rest by these times real utilization, and all by slices alone
-// where it is not known of each instance, or 0 of all. Energy of an unheld device is not charged.
+// A board that is cut into instances is first shared among these, held or not: the floor by
+// compute slices, the rest by slices times real utilization, or by slices alone if that is
+// unknown for any instance or 0 for all. The energy of an unheld device is not charged.
 
-// greatestPower, in W, is what no board draws, even if its counter stood still for
-// minutes and then rose at once: a counter that rose faster is not believed.
+// greatestPower, in W, exceeds what a board's counter can show, even if it stood still for
+// minutes and then rose at once: a faster rise is not believed.
 const greatestPower = 1e6
 
 // stuckAfter is how long a counter may stand still before power is used instead. Exporters read
@@ -33,10 +33,10 @@ const rounding = 1e6
 
 // meter is what is known about a board's energy, in microjoules.
 type meter struct {
-	counter int64         // as it was last read; negative where what it rises by is not known
-	ahead   int64         // what was counted by power since
-	still   time.Duration // for how long it was observed not to move
-	idle    float64       // the least power at which the board was seen idle, in W; NaN if it was not
+	counter int64         // as last read; negative if its next rise is unknown
+	ahead   int64         // counted by power since then
+	still   time.Duration // how long it was observed to stand still
+	idle    float64       // the least power at which the board was seen idle, in W; NaN if never
 }
 
 func newMeter() meter { return meter{counter: -1, idle: math.NaN()} }
@@ -46,9 +46,9 @@ func (m *meter) begin(row []float64) {
 	m.counter, m.ahead, m.still = microjoules(row[canonical.Energy]), 0, 0
 }
 
-// read returns the energy that a board used within dt, and for how long that is, longer
-// than dt where its counter stood still before. ok is false if that is not known. lapse is
-// the time since the previous reading, of which dt, more than 0, was observed.
+// read returns the energy that a board used within dt, and the span that it covers, which
+// is longer than dt if the counter stood still before. ok is false if the energy is unknown.
+// lapse is the time since the previous reading, of which dt, more than 0, was observed.
 func (m *meter) read(row []float64, dt, lapse time.Duration) (energy int64, span time.Duration, ok bool) {
 	counter := microjoules(row[canonical.Energy])
 	rise := counter - m.counter
@@ -78,8 +78,8 @@ func (m *meter) read(row []float64, dt, lapse time.Duration) (energy int64, span
 	return rise, span, true
 }
 
-// readPower is read where the counter is negative, or says nothing of this time. One that is
-// read again soon tells what power missed.
+// readPower is read for a counter that is negative or says nothing about dt. If the counter
+// returns soon, its rise includes what power missed.
 func (m *meter) readPower(power float64, counter int64, dt time.Duration) (energy int64, span time.Duration, ok bool) {
 	m.still = 0
 	ok = power >= 0 && power <= greatestPower
@@ -98,7 +98,7 @@ func energyOf(power float64, dt time.Duration) int64 {
 	return int64(math.Round(power * float64(dt.Microseconds())))
 }
 
-// microjoules is a counter in joules, negative if it was not read or is none.
+// microjoules converts a counter in joules; negative if it was not read or is out of range.
 func microjoules(joules float64) int64 {
 	if !(joules >= 0 && joules < math.MaxInt64/1e6) {
 		return -1
@@ -107,7 +107,7 @@ func microjoules(joules float64) int64 {
 }
 
 // floor returns the part of the energy that the board would have used idle, and learns from
-// a reading in which it is.
+// readings in which it is idle.
 func (m *meter) floor(energy int64, span time.Duration, power float64, idle bool) int64 {
 	if idle && span > 0 {
 		if !canonical.Given(power) {
@@ -124,7 +124,7 @@ func (m *meter) floor(energy int64, span time.Duration, power float64, idle bool
 }
 
 // meter adds the energy of each board to its account, to those of its instances and to
-// those of who holds them.
+// those of their holders.
 func (j *Judge) meter(f *canonical.Frame, verdicts []canonical.Verdict, dt time.Duration) {
 	m := &j.memory
 	for i, d := range m.present {
@@ -154,7 +154,7 @@ func (j *Judge) meter(f *canonical.Frame, verdicts []canonical.Verdict, dt time.
 	}
 }
 
-// isIdle reports whether a board, or each instance that it is cut into, is.
+// isIdle reports whether a board, or each instance that it is cut into, is idle.
 func (d *device) isIdle(verdicts []canonical.Verdict) bool {
 	for _, in := range d.instances {
 		if verdicts[in.slot].Class != canonical.Idle {
@@ -181,7 +181,7 @@ func (d *device) share(floor, rest int64) {
 }
 
 // distribute adds the energy of a board to the accounts of the instances that were there
-// in the previous reading, and of who holds them.
+// in the previous reading, and of their holders.
 func (d *device) distribute(verdicts []canonical.Verdict, floor, rest int64, reading uint64) {
 	var known, sized = true, true
 	for _, in := range d.instances {
@@ -236,8 +236,8 @@ func (m *memory) assignInstances() {
 	}
 }
 
-// slicesOf returns how many compute slices an instance of a profile such as 3g.40gb or
-// 1g.10gb+me has; 0 if that cannot be told.
+// slicesOf returns the number of compute slices of a profile such as 3g.40gb or 1g.10gb+me; 0
+// if unknown.
 func slicesOf(profile string) float64 {
 	for part := range strings.SplitSeq(profile, ".") {
 		if len(part) == 2 && part[1] == 'g' && part[0] >= '1' && part[0] <= '9' {
@@ -247,13 +247,13 @@ func slicesOf(profile string) float64 {
 	return 0
 }
 
-// isMetered reports whether the energy of who holds d is known.
+// isMetered reports whether the energy of d's holders is known.
 func (d *device) isMetered() bool {
 	return d.board.account.Metered && (d.IsInstance() || len(d.instances) == 0)
 }
 
 // born marks the accounts of the allocations whose energy is known from now on, so that
-// they begin at 0, and gives those that begin the class that their device is in.
+// it begins at 0, and gives new allocations the class of their device.
 func (l *allocations) born(verdicts []canonical.Verdict) {
 	for _, a := range l.present {
 		a.account.Metered = a.account.Metered || a.device.isMetered()

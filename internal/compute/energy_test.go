@@ -19,7 +19,7 @@ func energized(r reading, joules, watts float64) reading {
 	return more
 }
 
-// wantJoules checks the energy of an account, to the microjoule or the next.
+// wantJoules checks the energy of an account, give or take a microjoule.
 func (b *accounts) wantJoules(what string, a *canonical.Account, joules float64) {
 	b.t.Helper()
 	if want := int64(math.Round(joules * 1e6)); a.Microjoules < want-1 || a.Microjoules > want+1 || !a.Metered {
@@ -27,7 +27,7 @@ func (b *accounts) wantJoules(what string, a *canonical.Account, joules float64)
 	}
 }
 
-// TestEnergyOfABoard follows what a board with one holder is charged.
+// TestEnergyOfABoard follows the charges of a board with one holder.
 func TestEnergyOfABoard(t *testing.T) {
 	b := newAccounts(t, nil)
 	b.devices(gpu1)
@@ -46,23 +46,23 @@ func TestEnergyOfABoard(t *testing.T) {
 		{"is rounded down", sec, sec, 1699.5, 300, 0},
 		{"rises again", sec, sec, 1700.25, 300, 0.25},
 		{"most of a gap was not observed", 10 * minute, 5 * minute, 1900.25, 300, 100},
-		{"it began anew", sec, sec, 3, 250, 250},
-		{"and goes on", sec, sec, 253, 250, 250},
-		{"is not there", sec, sec, absent, 240, 240},
-		{"nor then", sec, sec, absent, 200, 200},
-		{"and tells the rest", sec, sec, 993, 260, 300},
-		{"is not there again", sec, sec, absent, 500, 500},
-		{"and power had told too much", sec, sec, 1093, 260, 0},
-		{"and still", sec, sec, 1393, 260, 0},
-		{"until it comes up with that", sec, sec, 1593, 260, 100},
-		{"neither is there", sec, sec, absent, absent, 0},
-		{"it is there, and not since when", sec, sec, 9000, 200, 200},
-		{"it leaps", sec, sec, 1e9, 310, 310},
-		{"is none", sec, sec, 1e13, 310, 310},
-		{"and power is none either", sec, sec, -1, -1, 0},
-		{"and nor is that", sec, sec, 5, 1e7, 0},
+		{"it restarted", sec, sec, 3, 250, 250},
+		{"and continues", sec, sec, 253, 250, 250},
+		{"is absent", sec, sec, absent, 240, 240},
+		{"still absent", sec, sec, absent, 200, 200},
+		{"returns, and adds the rest", sec, sec, 993, 260, 300},
+		{"is absent again", sec, sec, absent, 500, 500},
+		{"power had counted too much", sec, sec, 1093, 260, 0},
+		{"and still more than the counter", sec, sec, 1393, 260, 0},
+		{"until the counter catches up", sec, sec, 1593, 260, 100},
+		{"counter and power are absent", sec, sec, absent, absent, 0},
+		{"returns, with a rise of unknown age", sec, sec, 9000, 200, 200},
+		{"rises too fast", sec, sec, 1e9, 310, 310},
+		{"is out of range", sec, sec, 1e13, 310, 310},
+		{"both are negative", sec, sec, -1, -1, 0},
+		{"power is out of range", sec, sec, 5, 1e7, 0},
 		{"no time passed", 0, 0, 500, 300, 0},
-		{"and the time after is told", sec, sec, 600, 300, 595},
+		{"counts again", sec, sec, 600, 300, 595},
 	} {
 		b.read(step.gap, step.dt, energized(heavy, step.counter, step.power))
 		total += step.joules
@@ -74,15 +74,16 @@ func TestEnergyOfABoard(t *testing.T) {
 	b.devices(gpu1)
 	b.hold([]string{"a"})
 	b.read(sec, sec, energized(heavy, 7000, 300))
-	b.wantJoules("it was away", b.pod("a", "GPU-1"), total)
+	b.wantJoules("was away", b.pod("a", "GPU-1"), total)
 	b.hold()
 	b.read(sec, sec, energized(heavy, 7100, 300))
 	b.wantJoules("it ended", b.pod("a", "GPU-1"), total+100)
 	b.read(sec, sec, energized(heavy, 7500, 300))
-	b.wantJoules("nobody's", b.pod("a", "GPU-1"), total+100)
+	b.wantJoules("held by nobody", b.pod("a", "GPU-1"), total+100)
 }
 
-// TestEnergyOfAStuckCounter: one that stands still for minutes says nothing while power does.
+// TestEnergyOfAStuckCounter: if the counter stands still for minutes while power is drawn, power
+// is used.
 func TestEnergyOfAStuckCounter(t *testing.T) {
 	b := newAccounts(t, nil)
 	b.devices(gpu1)
@@ -117,8 +118,7 @@ func TestNoEnergyWithoutAMeter(t *testing.T) {
 	b.wantJoules("power alone", b.pod("a", "GPU-1"), 300)
 }
 
-// TestEnergyByUse: the idle floor is split equally, as soon as it is known, and the rest by
-// use.
+// TestEnergyByUse: the idle floor, once known, is split equally, and the rest by use.
 func TestEnergyByUse(t *testing.T) {
 	b := newAccounts(t, nil)
 	b.devices(gpu1)
@@ -145,11 +145,11 @@ func TestEnergyByUse(t *testing.T) {
 	counter -= 400
 	read("the counter stands still", heavy, 400, []float64{0.5, 0}, [2]float64{})
 	counter += 400
-	read("and tells of two seconds", heavy, 400, []float64{0.5, 0}, [2]float64{80 + 640, 80})
+	read("and rises for two seconds", heavy, 400, []float64{0.5, 0}, [2]float64{80 + 640, 80})
 }
 
-// TestEnergyOfInstances: a board's energy is shared by the slices of its instances, and
-// beyond the floor by what they do.
+// TestEnergyOfInstances: a board's energy is shared by the slices of its instances, and above the
+// floor also by activity.
 func TestEnergyOfInstances(t *testing.T) {
 	instance := func(id, profile string) canonical.Device {
 		return canonical.Device{GPU: "0", UUID: "GPU-1", Instance: id, Profile: profile}
@@ -167,7 +167,7 @@ func TestEnergyOfInstances(t *testing.T) {
 		{"both idle", [2]string{"3g.40gb", "1g.10gb"}, reading{}, idle, idle, 3 * 350, 350},
 		{"one is not known", [2]string{"3g.40gb", "1g.10gb"}, reading{}, full, reading{}, 3 * 350, 350},
 		{"a profile is not known", [2]string{"3g.40gb", ""}, reading{}, full, half, 200 + 1000*2/3., 200 + 1000/3.},
-		{"what the board does is its instances'", [2]string{"1g.10gb", "1g.10gb"}, full, half, half, 700, 700},
+		{"the board's own activity does not count", [2]string{"1g.10gb", "1g.10gb"}, full, half, half, 700, 700},
 	} {
 		b := newAccounts(t, nil)
 		b.devices(gpu1, instance("1", c.profiles[0]), instance("2", c.profiles[1]))
@@ -198,9 +198,9 @@ func TestSlices(t *testing.T) {
 	}
 }
 
-// FuzzEnergy plays readings of any counters and powers, of a board or its instances, held
-// by any: shares never sum to more than what the board is charged, and that to no more than
-// the counter rises where it is all there is; nothing is taken back.
+// FuzzEnergy plays arbitrary counters and powers of a board or its instances, with arbitrary
+// holders: shares never sum to more than the board's charge, a charge by the counter alone equals
+// its rise, and no charge decreases.
 func FuzzEnergy(f *testing.F) {
 	f.Add([]byte{}, false)
 	f.Add(binary.LittleEndian.AppendUint64(nil, math.Float64bits(5)), true)
@@ -261,7 +261,7 @@ func holdSome(b *accounts, bits int) {
 	b.hold(holders...)
 }
 
-// checkEnergy compares sums of a ledger of one board, which forgot nothing.
+// checkEnergy compares sums of a ledger of one board that forgot nothing.
 func checkEnergy(t *testing.T, l *canonical.Ledger) {
 	t.Helper()
 	var ofInstances int64

@@ -6,14 +6,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Events appends what happened in the latest Judge, and by Resolve since the previous
-// one: XIDs, resets, fatal XIDs that were resolved, and conditions that were raised and
-// cleared. An EventXID with a count of 0 adds to one that was reported before.
+// Events appends the events of the latest Judge, and those of Resolve before it: XIDs, resets,
+// fatal XIDs that were resolved, and conditions that were raised and cleared. An EventXID with a
+// count of 0 adds to one that was reported before.
 func (j *Judge) Events(dst []canonical.Event) []canonical.Event {
 	return append(dst, j.events[:j.told]...)
 }
 
-// forget drops the events that Events had.
+// forget drops the events that were for Events.
 func (j *Judge) forget() {
 	j.events = j.events[:copy(j.events, j.events[j.told:])]
 	j.told = 0
@@ -25,7 +25,7 @@ func (j *Judge) tell(d *canonical.Device, e canonical.Event) {
 	j.events = append(j.events, e)
 }
 
-// tellXID adds an XID that came n times.
+// tellXID adds an XID that occurred n times.
 func (j *Judge) tellXID(d *canonical.Device, e *canonical.XIDEvent, at time.Time, n uint64, means meaning) {
 	j.tell(d, canonical.Event{
 		At: at, Kind: canonical.EventXID, Code: e.Code, Count: n, Severity: means.severity, Action: means.action,
@@ -33,8 +33,8 @@ func (j *Judge) tellXID(d *canonical.Device, e *canonical.XIDEvent, at time.Time
 	})
 }
 
-// tellConditions adds the conditions of a board that were raised and cleared. One that
-// cannot be read any more is neither.
+// tellConditions adds the conditions of a board that were raised and cleared. One that can no
+// longer be read is neither.
 func (j *Judge) tellConditions(d *device, v *canonical.Verdict, at time.Time) {
 	found := &v.Findings
 	changed := (found.Raised ^ d.raised) & found.Read

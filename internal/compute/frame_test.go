@@ -13,7 +13,7 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 var absent = math.NaN()
 
-// reading is a sparse row; what is not in it is absent.
+// reading is a sparse row; all other fields are absent.
 type reading map[canonical.Field]float64
 
 // row returns the reading as a frame holds it.
@@ -28,7 +28,7 @@ func (r reading) row() []float64 {
 	return row
 }
 
-// topology makes one of the devices, with every board a board of its own.
+// topology returns a topology of the devices, in which every board is its own Board.
 func topology(devices ...canonical.Device) *canonical.Topology {
 	for i := range devices {
 		if !devices[i].IsInstance() {
@@ -38,7 +38,7 @@ func topology(devices ...canonical.Device) *canonical.Topology {
 	return &canonical.Topology{Devices: devices, Generation: 1}
 }
 
-// frame makes a frame of a topology with a reading for each device.
+// frame returns a frame of a topology with a reading for each device.
 func frame(t *canonical.Topology, at time.Time, readings ...reading) *canonical.Frame {
 	f := &canonical.Frame{At: at}
 	f.Shape(t)

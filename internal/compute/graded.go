@@ -2,7 +2,7 @@ package compute
 
 import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
-// Finders of conditions with two states: they find the worse one unless they say otherwise.
+// Finders of conditions with two states: they find the worse state unless they set another.
 
 // RecoveryCrit are the driver's recovery actions (canonical.RecoveryAction) that take a board
 // out of service: GPU reset, node reboot, and drain and reset.

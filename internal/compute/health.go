@@ -6,9 +6,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// evidence is all that a condition may look at, of one board in one reading. A Judge has
-// one for all of them: passed to the functions of a table, a new one would escape to the
-// heap each time.
+// evidence is what a condition may look at: one board in one reading. A Judge reuses one, because
+// a new one, passed to the functions of a table, would escape to the heap each time.
 type evidence struct {
 	row        []float64 // indexed by canonical.Field
 	at         time.Time
@@ -17,7 +16,7 @@ type evidence struct {
 	thresholds *Thresholds
 	profiling  canonical.Finding   // of this reading
 	condition  canonical.Condition // the one under test
-	state      canonical.Health    // what it is found in, if raised: its worst unless the finder says otherwise
+	state      canonical.Health    // its state if raised: the worst unless the finder sets another
 }
 
 // Test is how the inputs of a condition decide it.
@@ -27,16 +26,16 @@ type Test uint8
 const (
 	Positive         Test = iota // the input is above 0
 	TooManyRows                  // above Thresholds.RemappedRows
-	TooHot                       // at or above the model's warning temperature, or the second input, a margin, used up
-	FatalXID                     // one that is fatal came, and was not resolved
+	TooHot                       // at or above the model's warning temperature, or no margin, the second input, is left
+	FatalXID                     // a fatal one occurred and is not resolved
 	RecoveryAction               // the driver asks for one
-	WornMemory                   // any input is above 0, of which the last is the milder state
+	WornMemory                   // any input is above 0; the last alone gives the milder state
 	Rose                         // an input rose within Thresholds.RiseHold
-	RecentXID                    // one that warns came within Thresholds.RiseHold
-	RepeatedXID                  // one of a program's came again and again, on this board alone
-	AnyBit                       // has a bit of Criterion.Mask in Thresholds.SteadyReadings
-	LinksDown                    // the first input Rose, or fewer are up than the board had in so many readings
-	Fabric                       // unhealthy, limited or failed in so many readings
+	RecentXID                    // a warning occurred within Thresholds.RiseHold
+	RepeatedXID                  // an application's repeats, on this board alone
+	AnyBit                       // the input has a bit of Criterion.Mask, in Thresholds.SteadyReadings readings
+	LinksDown                    // the first input Rose, or fewer links are up than the board had, in as many readings
+	Fabric                       // unhealthy, limited or failed in as many readings
 	ProfilingStalled             // see Profiled
 	numTests
 )
@@ -63,11 +62,11 @@ type Criterion struct {
 	// States are the default states of the condition: one, or two between which
 	// the reading decides.
 	States canonical.HealthSet
-	// Action is the action that the condition asks for. Conditions on XIDs, and the driver's
-	// recovery action, have none here: theirs comes from the code or the driver.
+	// Action is the action that the condition asks for. For fatal and recent XIDs and the driver's
+	// recovery action it comes from the code or the driver instead.
 	Action canonical.Action
-	// Basic: one of the basic conditions must have been read for a board without a
-	// raised condition to be ok rather than unknown.
+	// Basic conditions decide whether a board without a raised condition is ok: if none of them was
+	// read, its health is unknown.
 	Basic bool
 	Test  Test
 	// Inputs: without any of these readings the condition is NotRead. For a stall see
@@ -91,10 +90,10 @@ const (
 	replace = canonical.ActionReplace
 )
 
-// conditions is indexed by canonical.Condition. The basic ones are
-// KempnerPulse's, where the board does not tell its own margin. Uncorrectable rows are
-// remapped, and so mended: only a user's threshold says that there are too many. A reset remaps
-// pending rows, loading the driver retires pending pages, and a stall leaves the board working.
+// conditions is indexed by canonical.Condition. The basic ones are KempnerPulse's, except for a
+// board's own margin. Rows with uncorrectable errors are remapped, which repairs them: only the
+// threshold says that there are too many. A reset remaps pending rows, loading the driver retires
+// pending pages, and a board with stalled profiling still works.
 var conditions = [canonical.NumConditions]Criterion{
 	canonical.CondRowRemapFailure:           {States: crit, Action: replace, Basic: true, Test: Positive, Inputs: []canonical.Field{canonical.RowRemapFailure}},
 	canonical.CondUncorrectableRemappedRows: {States: crit, Action: check, Basic: true, Test: TooManyRows, Inputs: []canonical.Field{canonical.RemappedRowsUncorrectable}},
@@ -151,9 +150,9 @@ func DefaultStates() (states [canonical.NumConditions]canonical.HealthSet) {
 	return states
 }
 
-// health sets the finding of each condition, the state that it raises, and the worst of
-// these. If none is raised, the board is ok where an input of a basic condition was read,
-// else its health is unknown. A condition without a state is off.
+// health sets the finding of each condition, the state that it raises, and the worst of these. If
+// none is raised, the board is ok if an input of a basic condition was read, else its health is
+// unknown. A condition without a state is off.
 func (e *evidence) health(s *screen, v *canonical.Verdict) {
 	read, test := s.look(e)
 	v.Findings.Read = read
@@ -164,7 +163,7 @@ func (e *evidence) health(s *screen, v *canonical.Verdict) {
 		found := finders[criterion.Test](e, criterion)
 		v.Findings.Set(c, found)
 		if found == canonical.Raised {
-			if !s.states[c].Has(e.state) { // set otherwise
+			if !s.states[c].Has(e.state) { // not a configured state
 				e.state = s.states[c].Worst()
 			}
 			v.States[c] = e.state

@@ -29,13 +29,13 @@ func TestHealth(t *testing.T) {
 	}{
 		{"good", "H100", good, canonical.HealthOK, nil},
 		{"nothing read", "H100", reading{}, canonical.HealthUnknown, nil},
-		{"nothing of it read", "H100", reading{fSM: 1, canonical.Power: 700, canonical.XIDLast: 13}, canonical.HealthUnknown, nil},
+		{"no input read", "H100", reading{fSM: 1, canonical.Power: 700, canonical.XIDLast: 13}, canonical.HealthUnknown, nil},
 		{"one thing read", "H100", reading{canonical.PCIeReplays: 5}, canonical.HealthOK, nil},
 		{"memory temperature read", "", reading{canonical.MemoryTemperature: 40}, canonical.HealthOK, nil},
 		{"failed remap", "H100", good.with(canonical.RowRemapFailure, 1.0), canonical.HealthCrit, []canonical.Condition{cRemapFailure}},
 		{"remapped row", "H100", good.with(canonical.RemappedRowsUncorrectable, 1.0), canonical.HealthCrit, []canonical.Condition{cRemapped}},
 		{"correctable rows do not count", "H100", good.with(canonical.RemappedRowsCorrectable, 9.0), canonical.HealthOK, nil},
-		{"fatal XID, of which alone no board is ok", "H100", reading{canonical.XIDLast: 79}, canonical.HealthCrit, []canonical.Condition{canonical.CondXIDFatal}},
+		{"fatal XID, which alone cannot make a board ok", "H100", reading{canonical.XIDLast: 79}, canonical.HealthCrit, []canonical.Condition{canonical.CondXIDFatal}},
 		{"pages and margin", "H100", good.with(canonical.RetiredPagesPending, 1.0, canonical.TemperatureMargin, 0.0), canonical.HealthWarn, []canonical.Condition{cTemperature, canonical.CondRetiredPagesPending}},
 		{"a margin left", "H100", good.with(canonical.TemperatureMargin, 1.0), canonical.HealthOK, nil},
 		{"a margin alone", "H100", reading{canonical.TemperatureMargin: 30}, canonical.HealthOK, nil},
@@ -79,7 +79,7 @@ func TestStates(t *testing.T) {
 		finding canonical.Finding // of gpu_temperature
 	}{
 		{"default", nil, hot, canonical.HealthHot, canonical.Raised},
-		{"as bad as can be", map[canonical.Condition]canonical.HealthSet{cTemperature: canonical.RaisesCrit}, hot, canonical.HealthCrit, canonical.Raised},
+		{"crit", map[canonical.Condition]canonical.HealthSet{cTemperature: canonical.RaisesCrit}, hot, canonical.HealthCrit, canonical.Raised},
 		{"off", map[canonical.Condition]canonical.HealthSet{cTemperature: 0}, hot, canonical.HealthOK, canonical.NotRead},
 		{"off, and nothing else read", map[canonical.Condition]canonical.HealthSet{cTemperature: 0}, reading{canonical.Temperature: 20}, canonical.HealthUnknown, canonical.NotRead},
 	} {
@@ -111,7 +111,7 @@ func TestConditionTableIsWhole(t *testing.T) {
 	}
 }
 
-// TestRisingFieldsAreInputs: what raises a condition makes it readable too.
+// TestRisingFieldsAreInputs: a counter that raises a condition is one of its inputs.
 func TestRisingFieldsAreInputs(t *testing.T) {
 	for _, r := range rising {
 		for c := range r.conditions.All() {
@@ -130,8 +130,8 @@ func TestClockEventBits(t *testing.T) {
 	}
 }
 
-// TestRowsBelowTheThreshold: how many remapped rows are too many is the user's to say; that a
-// remapping failed or is pending is not a number of rows.
+// TestRowsBelowTheThreshold: the user sets how many remapped rows are too many. A failed or
+// pending remapping does not depend on that number.
 func TestRowsBelowTheThreshold(t *testing.T) {
 	set := func(o *Options) { o.Thresholds.RemappedRows = 5 }
 	for _, c := range []struct {
@@ -152,8 +152,8 @@ func TestRowsBelowTheThreshold(t *testing.T) {
 	}
 }
 
-// TestCutBoardHasNoLinks: a board that is cut into instances has none of the links that it
-// had, however long ago it was cut.
+// TestCutBoardHasNoLinks: a board that is cut into instances has no links, however long ago it
+// was cut.
 func TestCutBoardHasNoLinks(t *testing.T) {
 	j := newJudge(t, nil)
 	whole := topology(canonical.Device{GPU: "0", UUID: "GPU-1"})

@@ -12,8 +12,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// world is what random histories are made of: boards that come and go and are cut
-// into instances, and pods that come, go, share and are handed on.
+// world generates random histories: boards come, go and are cut into instances, and pods come,
+// go, share and move.
 type world struct {
 	r           *rand.Rand
 	boards      [4]worldBoard
@@ -47,7 +47,7 @@ func newWorld(seed uint64) *world {
 
 func (w *world) once(in int) bool { return w.r.IntN(in) == 0 }
 
-// change lets some of it happen. Without boards, boards stay as they are.
+// change makes some random changes. If boards is false, the boards stay as they are.
 func (w *world) change(boards bool) {
 	for i := range w.boards {
 		b := &w.boards[i]
@@ -79,8 +79,7 @@ func (w *world) change(boards bool) {
 	}
 }
 
-// arrange makes a topology of the boards if they are not those of the present
-// one, and with it the allocations.
+// arrange makes a topology of the boards if they changed, and allocations for it.
 func (w *world) arrange() {
 	var devices []canonical.Device
 	for i, b := range w.boards {
@@ -125,7 +124,7 @@ func (w *world) move() {
 	w.rent()
 }
 
-// rent makes allocations of the pods. More than three on a device are left out.
+// rent makes allocations of the pods, at most three on a device.
 func (w *world) rent() {
 	w.allocations = &canonical.AllocationSet{Holders: make([]int, len(w.topology.Devices))}
 	for i := range w.topology.Devices {
@@ -133,7 +132,7 @@ func (w *world) rent() {
 		w.allocations.Holders[i] = len(pods)
 		for _, pod := range pods[:min(len(pods), 3)] {
 			a := canonical.Allocation{Device: i, Workload: canonical.Workload{Pod: pod}}
-			if w.once(2) { // known or not, again in every reading
+			if w.once(2) { // known or not, at random in each reading
 				a.Kind, a.Name = "Job", strconv.Itoa(w.r.IntN(3))
 			}
 			w.allocations.Allocations = append(w.allocations.Allocations, a)
@@ -154,15 +153,15 @@ func (w *world) frame(at time.Time) *canonical.Frame {
 	return f
 }
 
-// TestLedgerAgainstReference plays random histories and checks every account in
-// every reading, and what must hold of accounts whatever happens.
+// TestLedgerAgainstReference plays random histories, and checks every account in every reading
+// and the invariants of accounts.
 func TestLedgerAgainstReference(t *testing.T) {
 	remembered, charged := 0, 0
 	for seed := range uint64(20) {
 		w, j, ref := newWorld(seed), newJudge(t, nil), newRefLedger()
 		at := start
 		var verdicts []canonical.Verdict
-		var memory [2]canonical.Ledger // in turns, as a pipeline has it
+		var memory [2]canonical.Ledger // in turns, as in a pipeline
 		before := map[string]canonical.Account{}
 		for n := range 300 {
 			w.change(true)
@@ -189,7 +188,7 @@ func TestLedgerAgainstReference(t *testing.T) {
 	}
 }
 
-// refSlack is by how much the roundings of so many readings may differ.
+// refSlack is by how much the roundings of this many readings may differ, in seconds.
 func refSlack(readings int) float64 { return float64(readings+1) * 1e-9 }
 
 func checkDevices(t *testing.T, l *canonical.Ledger, f *canonical.Frame, ref *refLedger) {
@@ -264,7 +263,7 @@ func checkAllocations(t *testing.T, l *canonical.Ledger, f *canonical.Frame, ref
 		if a.Kind != want.kind || a.Name != want.name {
 			t.Errorf("%s: described as %s %s, want %s %s", key, a.Kind, a.Name, want.kind, want.name)
 		}
-		// Of times that are split among n, each share may be off by a microsecond.
+		// Each share of a split time may be off by a microsecond.
 		slack := time.Duration(readings+1) * time.Microsecond
 		if !apartAtMost(got.Observed, want.Observed, slack) || !apartAtMost(got.Known, want.Known, slack) ||
 			!apartAtMost(got.Utilized, time.Duration(want.utilized*1e9), slack) {
@@ -281,8 +280,7 @@ func checkAllocations(t *testing.T, l *canonical.Ledger, f *canonical.Frame, ref
 	}
 }
 
-// checkNothingTakenBack compares with the accounts before, unless they were
-// forgotten in between.
+// checkNothingTakenBack checks that no account decreased, unless it was forgotten meanwhile.
 func checkNothingTakenBack(t *testing.T, l *canonical.Ledger, before map[string]canonical.Account, ref *refLedger) {
 	t.Helper()
 	check := func(key string, a canonical.Account, born bool) {
@@ -319,7 +317,7 @@ func sum(d []time.Duration) (total time.Duration) {
 func apartAtMost(a, b, slack time.Duration) bool { return (a - b).Abs() <= slack }
 
 // TestAllocationsShareObservedTime: if no holder is left out or forgotten, the holders of a
-// device together have its observed time while there was one, to the nanosecond.
+// device together get exactly its observed time while it was held.
 func TestAllocationsShareObservedTime(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 2))

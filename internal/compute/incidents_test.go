@@ -28,7 +28,7 @@ type incidentPlay struct {
 	steps, fatal, falses, lacks int
 }
 
-// incidentBoard is what is read of a board.
+// incidentBoard holds the readings of a board.
 type incidentBoard struct {
 	row       reading
 	counts    map[canonical.Witness]string
@@ -47,7 +47,7 @@ var incidentWitnesses = map[string]canonical.Witness{
 	"window": canonical.WitnessWindow, "total": canonical.WitnessTotal, "driver": canonical.WitnessDriver,
 }
 
-// TestIncidents plays what happened on clusters. Its output is a table of them.
+// TestIncidents plays incidents from clusters, and logs a table of them.
 func TestIncidents(t *testing.T) {
 	text, err := os.ReadFile("testdata/incidents.txt")
 	if err != nil {
@@ -70,7 +70,7 @@ func TestIncidents(t *testing.T) {
 	}
 	t.Logf("\n%s\nfalse fatals %d, missed fatals %d", table, falses, lacks)
 	if falses+lacks > 0 {
-		t.Error("a board must be crit where it is, and nowhere else")
+		t.Error("a board must be crit exactly where the incident says so")
 	}
 }
 
@@ -112,7 +112,7 @@ func (p *incidentPlay) line(line string) {
 	}
 }
 
-// read takes in what is read by board.
+// read takes in the words of a line, which follow the number of their board.
 func (p *incidentPlay) read(words []string) {
 	var b *incidentBoard
 	uuid := ""
@@ -142,7 +142,7 @@ func (p *incidentPlay) read(words []string) {
 		case isWitness:
 			b.counts[witness] = value
 		default:
-			p.t.Fatalf("what is %q?", word)
+			p.t.Fatalf("unknown word %q", word)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func (p *incidentPlay) number(text string) int {
 	return n
 }
 
-// shape makes the topology of the boards that are there.
+// shape makes the topology of the present boards.
 func (p *incidentPlay) shape() {
 	var t canonical.Topology
 	p.row = make([]int, len(p.boards))
@@ -190,7 +190,7 @@ func (p *incidentPlay) shape() {
 	}
 }
 
-// frame is the next reading.
+// frame returns the next reading.
 func (p *incidentPlay) frame() *canonical.Frame {
 	f := frame(p.top, p.at)
 	for i := range p.boards {
@@ -247,7 +247,7 @@ func (p *incidentPlay) records(device int, text string) (list []canonical.XIDEve
 	return list
 }
 
-// judgeLine judges one reading of a line, and holds the verdicts to it.
+// judgeLine judges one reading of a line, and checks the verdicts against it.
 func (p *incidentPlay) judgeLine(line string) {
 	f := p.frame()
 	p.verdicts = p.judge.Judge(f, p.verdicts)

@@ -8,17 +8,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Account adds the time that f stands for to the accounts and fills dst with all of them. It
-// must be called once after each Judge, with the same frame and its verdicts. dt is that
-// time: whole microseconds, at least 0, without the unobserved part of a gap.
+// Account adds the time that f covers to the accounts and fills dst with all of them. It must be
+// called once after each Judge, with the same frame and its verdicts. dt is that time: whole
+// microseconds, at least 0, without the unobserved part of a gap.
 //
 // dt counts for the verdicts of f. The allocations of the previous reading are charged for dt
 // and its energy, in proportion to their use in f, else equally. A device that was not in
 // the previous reading is charged nothing: the time without it was not observed.
 //
-// Of the Judge's own memory dst holds only the Roster and the AllocationRoster, which are
-// shared and never change; a change makes new ones. Account allocates nothing while nothing
-// changes, if dst has the memory of an earlier call.
+// Of the Judge's own memory dst shares only the Roster and the AllocationRoster, which never
+// change: a change makes new ones. Account allocates nothing while nothing changes, if dst has
+// the memory of an earlier call.
 func (j *Judge) Account(dst *canonical.Ledger, f *canonical.Frame, verdicts []canonical.Verdict, dt time.Duration) {
 	m := &j.memory
 	j.allocations.note(f)
@@ -46,8 +46,8 @@ func (j *Judge) Account(dst *canonical.Ledger, f *canonical.Frame, verdicts []ca
 	dst.Allocations = j.allocations.appendAccounts(dst.Allocations[:0], f.At, j.birth)
 }
 
-// charge adds dt to the accounts of the device and of its allocations. An implied board
-// has class unknown and no score, and so has its time.
+// charge adds dt to the accounts of the device and of its allocations. The time of an implied
+// board is in class unknown, without a score.
 func (d *device) charge(v *canonical.Verdict, dt time.Duration, at time.Time) {
 	add(&d.account, v, 0, dt)
 	if !d.IsInstance() {
@@ -67,10 +67,10 @@ func (d *device) charge(v *canonical.Verdict, dt time.Duration, at time.Time) {
 	d.remainder = c.following()
 }
 
-// add adds the part of a span of time between two points of it to an account of activity.
-// The utilized time is that until the one less that until the other, so that parts sum to
-// what the whole adds. It never exceeds the part: the score is at most 1, and durations
-// below a hundred days are exact as floats.
+// add adds the part of a span between two points to an account of activity. Its utilized time is
+// that until the second point less that until the first, so that parts sum to the whole. It never
+// exceeds the part: the score is at most 1, and durations below a hundred days are exact as
+// floats.
 func add(a *canonical.Account, v *canonical.Verdict, from, to time.Duration) {
 	a.Observed += to - from
 	a.Classes[v.Class] += to - from

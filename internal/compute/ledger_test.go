@@ -9,12 +9,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestAccount fills the time between two readings with the verdict of the second.
+// TestAccount gives the time between two readings the verdict of the second.
 func TestAccount(t *testing.T) {
 	b := newAccounts(t, nil)
 	b.devices(gpu1)
 	b.read(0, 0, heavy)
-	b.want("the first reading stands for nothing", b.of("GPU-1", ""), 0)
+	b.want("the first reading covers no time", b.of("GPU-1", ""), 0)
 	b.read(15*sec, 15*sec, heavy)
 	b.read(15*sec, 15*sec, idle)
 	b.read(15*sec, 15*sec, reading{})
@@ -33,7 +33,7 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// TestUtilizedIsRounded: to the nearest nanosecond, and not always up or down.
+// TestUtilizedIsRounded: to the nearest nanosecond, not always up or down.
 func TestUtilizedIsRounded(t *testing.T) {
 	for _, c := range []struct {
 		score float64
@@ -51,7 +51,7 @@ func TestUtilizedIsRounded(t *testing.T) {
 	}
 }
 
-// TestAccountByKind: what each kind of device has an account of.
+// TestAccountByKind: what the account of each kind of device has.
 func TestAccountByKind(t *testing.T) {
 	b := newAccounts(t, nil)
 	instance := canonical.Device{GPU: "1", UUID: "GPU-2", Instance: "3", Profile: "1g.10gb", Board: 1}
@@ -117,8 +117,7 @@ func TestImpliedForATime(t *testing.T) {
 	check("gone", true, 4*sec, 2*sec)
 }
 
-// TestAllocationsFollowEachOther charges each stretch of time to the allocations at its
-// beginning.
+// TestAllocationsFollowEachOther charges each span of time to the allocations at its start.
 func TestAllocationsFollowEachOther(t *testing.T) {
 	b := newAccounts(t, nil)
 	b.devices(gpu1)
@@ -135,7 +134,7 @@ func TestAllocationsFollowEachOther(t *testing.T) {
 	b.read(sec, sec, heavy)
 	b.hold()
 	b.read(sec, sec, idle)
-	b.read(sec, sec, heavy) // nobody's
+	b.read(sec, sec, heavy) // held by nobody
 	b.want("a, which came back", b.pod("a", "GPU-1"), sec+sec/2)
 	b.want("b", b.pod("b", "GPU-1"), sec+sec/2)
 	b.want("c", b.pod("c", "GPU-1"), sec)
@@ -173,7 +172,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestAllocationsBeyondTheLimit: those who are too many to be listed have their share too.
+// TestAllocationsBeyondTheLimit: holders that are not listed have a share too.
 func TestAllocationsBeyondTheLimit(t *testing.T) {
 	b := newAccounts(t, nil)
 	b.devices(gpu1)

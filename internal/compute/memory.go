@@ -9,15 +9,15 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// DeviceMemory is how long a device is remembered after the first reading without it. A
-// device that comes back later than that is a new one.
+// DeviceMemory is how long a device is remembered after the first reading without it. A device
+// that returns later is a new one.
 const DeviceMemory = time.Hour
 
 // memory is the state of the devices of one source from reading to reading. It has no
 // clock: its time is that of the readings.
 type memory struct {
 	expected int // boards that the node should have
-	limit    int // of the weight of devices, those that left included; 0 is none
+	limit    int // of the weight of devices, including those that left; 0 means none
 
 	at       time.Time           // of the latest reading
 	lapse    time.Duration       // from the previous reading until then
@@ -34,7 +34,7 @@ type memory struct {
 type device struct {
 	canonical.Device         // as it was last described
 	slot             int     // its index among the present, or in the roster
-	appeared         uint64  // the reading that it first appeared in, or reappeared in
+	appeared         uint64  // the reading in which it last appeared or reappeared
 	forgotten        bool    // no longer in the memory
 	warning          float64 // temperature in °C from which it is hot
 
@@ -44,25 +44,25 @@ type device struct {
 	counters [len(rising)]float64               // latest value of each, NaN if none
 	events   [canonical.NumConditions]time.Time // latest event behind each condition, zero if none
 	eventful canonical.ConditionSet             // the conditions that have one
-	counted  canonical.ConditionSet             // those of which the latest reading has a counter
+	counted  canonical.ConditionSet             // those with a counter in the latest reading
 	streaks  [canonical.NumConditions]streak
 	restarts restarts
 	links    links
 	cut      bool // into MIG instances
 	xids     xids
-	raised   canonical.ConditionSet // those that Events told to be raised
+	raised   canonical.ConditionSet // those that Events last reported as raised
 	meter    meter
 	// The instances that it is cut into.
 	instances []*device
 
-	board  *device // that it is part of, itself if it is one
-	slices float64 // of an instance: how many of a board's compute slices it has, 0 if not known
+	board  *device // that it is part of; itself if it is a board
+	slices float64 // of an instance: its compute slices, 0 if unknown
 
 	// The allocations of the latest reading.
-	holders     int           // how many there are, those beyond the limit included
+	holders     int           // how many there are, including those beyond the limit
 	allocations []*allocation // those within the limit
-	measured    bool          // what each uses is known of all of them
-	used        float64       // the sum of that, 0 if it is not known
+	measured    bool          // the use of each of them is known
+	used        float64       // the sum of these uses, 0 if not all are known
 	remainder   int           // index of the one that gets the next odd microsecond
 }
 
@@ -160,9 +160,9 @@ func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 	m.observeAway()
 }
 
-// observeAway notes which boards are away: those that the source names as absent, or lacks
-// while it has others of their node. A source that has none at all, as an exporter that
-// starts, says nothing of them.
+// observeAway notes which boards are away: those that the source names as absent, or lacks while
+// it has others of their node. A source without any board, such as an exporter that starts, says
+// nothing about them.
 func (m *memory) observeAway() {
 	var absent []canonical.Device
 	if m.topology != nil {
@@ -176,8 +176,8 @@ func (m *memory) observeAway() {
 	}
 }
 
-// observeCuts notes which boards are cut into instances. A board that is or is no longer
-// since the previous reading may have restarted for it.
+// observeCuts notes which boards are cut into instances. If that changed since the previous
+// reading, the board may have restarted for it.
 func (m *memory) observeCuts() {
 	cut := make([]bool, len(m.present))
 	for _, d := range m.present {
@@ -191,8 +191,8 @@ func (m *memory) observeCuts() {
 	}
 }
 
-// rewind moves everything that happened after at to at, to which the clock was set back:
-// what lasts for some time then lasts no longer than from now.
+// rewind moves all times after at to at, to which the clock was set back, so that nothing lasts
+// longer than if it began now.
 func (m *memory) rewind(at time.Time) {
 	m.departed.rewind(at)
 	for _, d := range m.devices {
@@ -246,8 +246,8 @@ func named(absent, known []canonical.Device) (boards []canonical.Device) {
 	return boards
 }
 
-// missed returns a board for each that is expected beyond the known ones, with the
-// lowest indices that are free.
+// missed returns a board for each that is expected beyond the known ones, with the lowest free
+// indexes.
 func missed(known []canonical.Device, expected int, hostname string) (boards []canonical.Device) {
 	taken := map[string]bool{}
 	for i := range known {
@@ -264,18 +264,17 @@ func missed(known []canonical.Device, expected int, hostname string) (boards []c
 	return boards
 }
 
-// departed are things that left and are remembered for a while, the first to leave first.
+// departed are things that left and are remembered for a while, the earliest departure first.
 type departed[T any] []departure[T]
 
-// departure is one of them, and the time of the first reading without it.
+// departure is a thing that left, and the time of the first reading without it.
 type departure[T any] struct {
 	item T
 	at   time.Time
 }
 
-// expired returns how many, from the front, are to be forgotten at an instant: those that
-// left more than span ago, and where they are limited, those for which there is no room
-// by their weight.
+// expired returns how many things, from the front, are to be forgotten at an instant: those that
+// left more than span ago and, if limited, those whose weight exceeds the room.
 func (p departed[T]) expired(at time.Time, span time.Duration, room int, limited bool, weight func(T) int) int {
 	n := 0
 	if limited {

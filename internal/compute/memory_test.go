@@ -17,10 +17,10 @@ func TestDevicesComeAndGo(t *testing.T) {
 	b.read(sec, sec, heavy, heavy)
 	b.devices(gpu1)
 	b.read(sec, sec, heavy)
-	b.want("gone, nobody read over the second", b.of("GPU-2", ""), sec)
+	b.want("gone, and the second was not observed", b.of("GPU-2", ""), sec)
 	b.want("nor its holder", b.pod("a", "GPU-2"), sec)
 	if g := b.judge.memory.departed[0].item; g.allocations != nil || g.holders != 0 {
-		t.Error("what is gone still has its holders")
+		t.Error("a device that left still has its holders")
 	}
 	if r := b.ledger.Roster; r.Present != 1 || len(r.Devices) != 2 || r.Devices[1].UUID != "GPU-2" {
 		t.Fatalf("%+v", r)
@@ -51,8 +51,8 @@ func TestDevicesComeAndGo(t *testing.T) {
 	b.want("a new one", b.of("GPU-2", ""), 0)
 }
 
-// TestInstanceIdsAreReused: an instance of another size is another one, whatever
-// its id.
+// TestInstanceIdsAreReused: an instance of another size is a different one, even with the same
+// id.
 func TestInstanceIdsAreReused(t *testing.T) {
 	for _, uuid := range []string{"GPU-1", ""} {
 		b := newAccounts(t, nil)
@@ -80,9 +80,9 @@ func TestInstanceIdsAreReused(t *testing.T) {
 		b.devices(board, large)
 		b.hold(nil, []string{"a"})
 		b.read(sec, sec, heavy, idle)
-		check("cut anew", []string{"3g.40gb", "1g.10gb"}, 0, sec)
+		check("cut again", []string{"3g.40gb", "1g.10gb"}, 0, sec)
 		if of := b.ledger.Allocations; len(of) != 2 || of[0].Observed != 0 || of[1].Observed != sec {
-			t.Errorf("cut anew: allocations %+v", of)
+			t.Errorf("cut again: allocations %+v", of)
 		}
 		b.read(sec, sec, heavy, idle)
 		b.devices(board, small)
@@ -91,8 +91,8 @@ func TestInstanceIdsAreReused(t *testing.T) {
 	}
 }
 
-// TestNothingReadForHours: what did not go is not forgotten, and what went in the
-// meantime went only now, as far as anybody knows.
+// TestNothingReadForHours: a device that stays is not forgotten, and one that left in the gap
+// counts as leaving at its end.
 func TestNothingReadForHours(t *testing.T) {
 	b := newAccounts(t, nil)
 	b.devices(gpu1, gpu2)
@@ -134,7 +134,7 @@ func TestMissed(t *testing.T) {
 	set(gpu2, instance)
 	check("one there, whatever its instances", "0", "2", "3")
 	set(gpu1, gpu2, canonical.Device{GPU: "7", UUID: "GPU-8"})
-	check("one lacks", "2")
+	check("one is missing", "2")
 	set(gpu1, gpu2)
 	check("one went and is known", "2")
 	b.read(61*minute, minute)
@@ -148,7 +148,7 @@ func TestMissed(t *testing.T) {
 	lost := canonical.Device{Hostname: "node", GPU: "2", UUID: "GPU-3", PCIBusID: "1A"}
 	named.devices(gpu1)
 	named.topology.Hostname, named.topology.Absent = "node", []canonical.Device{gpu2, lost, {Hostname: "node", GPU: "3"}}
-	for i, want := range [][]string{{"2", "3", "4"}, {"1", "2", "3", "4"}} { // then GPU 2 is forgotten, and still named
+	for i, want := range [][]string{{"2", "3", "4"}, {"1", "2", "3", "4"}} { // then gpu2 is forgotten, but still named
 		named.read(time.Duration(i)*61*minute, minute)
 		roster, got := named.ledger.Roster, []string(nil)
 		for _, d := range roster.Missed {
@@ -162,12 +162,11 @@ func TestMissed(t *testing.T) {
 	none := newAccounts(t, nil)
 	none.judge.Account(&none.ledger, &canonical.Frame{At: start}, none.judge.Judge(&canonical.Frame{At: start}, nil), 0)
 	if none.ledger.Roster == nil || none.ledger.AllocationRoster == nil || len(none.ledger.Roster.Missed) != 0 {
-		t.Errorf("a frame of nothing: %+v", none.ledger)
+		t.Errorf("a frame without devices: %+v", none.ledger)
 	}
 }
 
-// TestLimits: those that left are dropped first, the one that left longest ago before
-// the others.
+// TestLimits: those that left are dropped first, in the order in which they left.
 func TestLimits(t *testing.T) {
 	b := newAccounts(t, func(o *Options) { o.MaxDevices, o.MaxAllocations = 3, 2 })
 	uuids := func() (s []string) {
@@ -267,7 +266,7 @@ func TestResume(t *testing.T) {
 	}
 	found := b.verdicts[0].Findings
 	if found.Of(canonical.CondPCIeReplay) != canonical.Raised {
-		t.Error("the rise before is forgotten")
+		t.Error("the earlier rise is forgotten")
 	}
 	if found.Of(canonical.CondGPUTemperature) != canonical.Raised {
 		t.Error("the new warning temperature does not count")

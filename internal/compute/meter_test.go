@@ -12,7 +12,7 @@ func metered(joules, watts float64) []float64 {
 	return reading{canonical.Energy: joules, canonical.Power: watts}.row()
 }
 
-// TestMeterAtItsEdges reads a counter once more, a second later, to the microjoule.
+// TestMeterAtItsEdges reads a counter twice, a second apart, to the microjoule.
 func TestMeterAtItsEdges(t *testing.T) {
 	const byPower = 300e6 // of 300 W in a second
 	for _, c := range []struct {
@@ -25,8 +25,8 @@ func TestMeterAtItsEdges(t *testing.T) {
 		{"falls by as much as rounding can make it", 1000, 999, 300, 0, true},
 		{"falls by more", 1000, 998.999999, 300, byPower, true},
 		{"falls to next to nothing, by rounding", 0.5, 0.000001, 300, 0, true},
-		{"begins anew at 0", 0.5, 0, 300, byPower, true},
-		{"is 0 and stays it", 0, 0, 300, 0, true},
+		{"restarts at 0", 0.5, 0, 300, byPower, true},
+		{"stays at 0", 0, 0, 300, 0, true},
 		{"was 0 and is not read", 0, absent, 300, byPower, true},
 		{"was not read and is 0", absent, 0, 300, byPower, true},
 		{"rises by what the greatest power gives", 0, 1e6, 300, 1e12, true},
@@ -47,7 +47,7 @@ func TestMeterAtItsEdges(t *testing.T) {
 	}
 }
 
-// TestFallenMeterGoesOn: what rounding took is not counted twice.
+// TestFallenMeterGoesOn: what rounding took away is not counted twice.
 func TestFallenMeterGoesOn(t *testing.T) {
 	m := newMeter()
 	m.begin(metered(1000, 300))
@@ -57,7 +57,7 @@ func TestFallenMeterGoesOn(t *testing.T) {
 	}
 }
 
-// TestStuckMeter: the counter stood still for five minutes, and power tells for it then.
+// TestStuckMeter: power is used once the counter has stood still for five minutes.
 func TestStuckMeter(t *testing.T) {
 	for _, c := range []struct {
 		what   string
@@ -83,8 +83,8 @@ func TestStuckMeter(t *testing.T) {
 	}
 }
 
-// TestMeterCatchesUp: what power told ahead of the counter is taken from its rise, and the
-// next rise is of its own time alone.
+// TestMeterCatchesUp: what power counted ahead of the counter is subtracted from its rise, and
+// the next rise covers only its own time.
 func TestMeterCatchesUp(t *testing.T) {
 	m := newMeter()
 	m.begin(metered(50, 300))
@@ -101,8 +101,7 @@ func TestMeterCatchesUp(t *testing.T) {
 	}
 }
 
-// TestFloor: the floor is the least power of a board that is idle, and never above what it
-// used.
+// TestFloor: the floor is the least power of an idle board, and never more than the energy used.
 func TestFloor(t *testing.T) {
 	m := newMeter()
 	for i, c := range []struct {
@@ -111,17 +110,17 @@ func TestFloor(t *testing.T) {
 		idle          bool
 	}{
 		{500e6, 0, 500, false},            // not known yet
-		{80e6, 80e6, 80, true},            // learnt
-		{500e6, 80e6, 500, false},         // of it
+		{80e6, 80e6, 80, true},            // learned
+		{500e6, 80e6, 500, false},         // the same
 		{60e6, 60e6, 60, false},           // no more than all
 		{90e6, 80e6, 90, true},            // the least stays
-		{0, 0, 0, true},                   // no board draws nothing
+		{0, 0, 0, true},                   // 0 is no board's power
 		{70e6, 70e6, absent, true},        // by the counter
 		{500e6, 70e6, 500, false},         // of that
-		{500e6, 500_000, 0.5, true},       // less
+		{500e6, 500_000, 0.5, true},       // a lower floor
 		{500e6, 500_000, absent, false},   // of that
-		{500e6, 500_000, -1, true},        // none
-		{500e6, 500_000, absent, true},    // more
+		{500e6, 500_000, -1, true},        // not a power
+		{500e6, 500_000, absent, true},    // not lower
 		{400_000, 400_000, absent, false}, // no more than all
 	} {
 		if got := m.floor(c.energy, sec, c.watts, c.idle); got != c.floor {
@@ -129,6 +128,6 @@ func TestFloor(t *testing.T) {
 		}
 	}
 	if got := m.floor(9, 0, 0.1, true); got != 0 {
-		t.Errorf("the floor of no time is %d µJ", got)
+		t.Errorf("the floor over no time is %d µJ", got)
 	}
 }

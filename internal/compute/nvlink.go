@@ -5,11 +5,11 @@ import "github.com/kpulse/kpulse-proxy/internal/canonical"
 // links is how many NVLinks of a board are up, from reading to reading.
 type links struct {
 	up       float64 // in the latest readings
-	readings int     // with that number, one directly after the other
+	readings int     // with that number, in a row
 	most     float64 // that were up in enough readings in a row; 0 if none ever were
 }
 
-// observe takes the number that is up for the board's own once it stood for some readings:
+// observe takes a number of links up for the board's own once it has held for some readings:
 // links come up one after the other, and a board without a bridge never has one.
 func (l *links) observe(up float64, readings int) {
 	switch {
@@ -25,9 +25,9 @@ func (l *links) observe(up float64, readings int) {
 	}
 }
 
-// findLinks holds the links that are up against the most that this board had. It is not
-// held against a board that it restarted a while ago, nor that it is cut into
-// instances, which have no links.
+// findLinks compares the links that are up with the most that this board had. Fewer links are no
+// finding while a restarted board trains them, nor while it is cut into instances, which have no
+// links.
 func findLinks(e *evidence, c *Criterion) canonical.Finding {
 	up, d, t := e.row[canonical.NVLinksActive], e.device, e.thresholds
 	training := !d.restarts.at.IsZero() && e.at.Sub(d.restarts.at) < t.LinkTraining

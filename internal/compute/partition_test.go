@@ -12,12 +12,11 @@ import (
 type segment struct {
 	end         time.Duration
 	rows        [][]float64
-	allocations *canonical.AllocationSet // from the end of the segment before on
+	allocations *canonical.AllocationSet // from the end of the previous segment on
 }
 
-// TestPartition reads one history of piecewise constant input in many ways: at
-// the ends of its segments, at random times besides, in ticks, and twice each. All
-// give the same totals.
+// TestPartition reads one history of piecewise constant input in many ways: at the ends of its
+// segments, at random times as well, in ticks, and twice each. All give the same totals.
 func TestPartition(t *testing.T) {
 	for seed := range uint64(20) {
 		w := newWorld(seed)
@@ -33,7 +32,7 @@ func TestPartition(t *testing.T) {
 			s := segment{end: end, allocations: w.allocations}
 			for i := range w.topology.Devices {
 				row := slices.Clone(w.rows[refKey(&w.topology.Devices[i])])
-				for _, f := range rising { // what lasts ten minutes after a reading depends on when that was
+				for _, f := range rising { // a condition held from a reading depends on its time
 					row[f.field] = absent
 				}
 				row[canonical.XIDLast] = absent
@@ -69,8 +68,8 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// compareTotals wants the same times of both; utilized seconds may differ by the
-// rounding of each reading.
+// compareTotals wants the same times in both; utilized seconds may differ by one rounding per
+// reading.
 func compareTotals(t *testing.T, name string, got, want []canonical.Account, readings int) {
 	t.Helper()
 	for i := range got {
@@ -85,11 +84,11 @@ func compareTotals(t *testing.T, name string, got, want []canonical.Account, rea
 	}
 }
 
-// playHistory reads a history at 0 and at the given times. At the end of a
-// segment its values are still read, and those who hold the devices in the next.
+// playHistory reads a history at 0 and at the given times. At the end of a segment it reads that
+// segment's values, and the holders of the next.
 func playHistory(t *testing.T, w *world, history []segment, times []time.Duration) canonical.Ledger {
 	j := newJudge(t, func(o *Options) {
-		for i, c := range conditions { // what depends on how many readings there were
+		for i, c := range conditions { // those that depend on the number of readings
 			if slices.Contains([]Test{AnyBit, LinksDown, Fabric, ProfilingStalled}, c.Test) {
 				o.States[i] = 0
 			}

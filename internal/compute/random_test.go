@@ -12,8 +12,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute/computetest"
 )
 
-// Random readings: absent often, and when given, often at a threshold of the
-// table or a hair beside one.
+// Random readings are often absent, and otherwise often at a threshold of the table or just
+// beside one.
 
 var edges = []float64{0, 0.05, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1}
 
@@ -37,7 +37,7 @@ func randomRow(r *rand.Rand, row []float64) {
 	fillRow(r, row, r.IntN(12) == 0)
 }
 
-// fillRow fills a row. In a quiet one all of the profiling is 0.
+// fillRow fills a row. If quiet, all profiling is 0.
 func fillRow(r *rand.Rand, row []float64, quiet bool) {
 	missing := r.Float64()
 	give := func(f canonical.Field, v float64) {
@@ -187,7 +187,7 @@ func TestAgainstReference(t *testing.T) {
 			}
 		}
 	}
-	// A generator that never comes to a class tests nothing of it.
+	// A class that rarely comes up is not tested.
 	for c, n := range classes {
 		if n < 200 {
 			t.Errorf("class %s came up %d times, want 200", canonical.Class(c), n)

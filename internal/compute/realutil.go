@@ -28,9 +28,9 @@ const Custom = "custom"
 // weightsRemedy ends every error about weights.
 const weightsRemedy = "give four finite numbers of at least 0, one of them positive, in the order sm,tensor,dram,engine, such as 0.35,0.35,0.2,0.1"
 
-// ParseWeights reads the weights of SM, tensor, DRAM and graphics engine
-// activity, in this order and separated by commas, and normalises them to sum 1.
-// It fails unless they are four non-negative finite numbers with a positive one.
+// ParseWeights reads the weights of SM, tensor, DRAM and graphics engine activity, in this order
+// and separated by commas, and scales them to sum to 1. It fails unless they are four
+// non-negative finite numbers with a positive one.
 func ParseWeights(s string) (canonical.Weights, error) {
 	parts := strings.Split(s, ",")
 	if len(parts) != 4 {
@@ -47,8 +47,7 @@ func ParseWeights(s string) (canonical.Weights, error) {
 	return normalise(canonical.Weights{SM: n[0], Tensor: n[1], DRAM: n[2], Engine: n[3]})
 }
 
-// normalise scales w to sum 1. Weights that do so already, except for
-// rounding, stay as they are.
+// normalise scales w to sum to 1. Weights that already do, except for rounding, stay as they are.
 func normalise(w canonical.Weights) (canonical.Weights, error) {
 	for _, v := range [...]float64{w.SM, w.Tensor, w.DRAM, w.Engine} {
 		if v < 0 { // the sum finds NaN
@@ -96,16 +95,15 @@ func ParseMissing(word string) (Missing, error) {
 // 0.1 + 0.4 of the weights is a coverage of 0.5.
 const CoverageSlack = 1e-9
 
-// composite is how the score is made of a device's readings.
+// composite computes the score from a device's readings.
 type composite struct {
-	weights     canonical.Weights // sum 1
+	weights     canonical.Weights // they sum to 1
 	missing     Missing
 	minCoverage float64 // in [0, 1]; Zero ignores it
 }
 
-// score returns real utilization in percent, NaN if it cannot be known, and
-// the share of its weight whose input was read, in [0, 1]. row is indexed by
-// canonical.Field.
+// score returns real utilization in percent, NaN if unknown, and the share of its weight whose
+// input was read, in [0, 1]. row is indexed by canonical.Field.
 //
 // The sum is taken in percent and in the order SM, tensor, DRAM, engine because
 // KempnerPulse does so: a score on the very edge of idle then rounds to the same

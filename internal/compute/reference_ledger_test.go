@@ -11,27 +11,27 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute/computetest"
 )
 
-// refLedger is a second, naive writing of what the ledger is specified to be:
-// with strings for keys, everything looked up again in every reading, and
-// nothing of the package called. It takes the verdicts as given.
+// refLedger is a second, naive implementation of the ledger's specification: keys are strings,
+// each reading looks everything up again, and nothing of the package is called. It takes the
+// verdicts as given.
 type refLedger struct {
 	devices     map[string]*refAccount
 	allocations map[string]*refAccount
 	departures  int // of devices, so far
 
 	earlierDevices []string            // keys of the previous reading
-	earlierHolders map[string][]string // allocations' keys by device's key, those left out as ""
+	earlierHolders map[string][]string // allocation keys by device key, "" for those left out
 }
 
-// refAccount is a canonical.Account with what the reference needs beside it.
+// refAccount is a canonical.Account and what else the reference needs.
 type refAccount struct {
 	canonical.Account
 	utilized float64 // seconds
 	went     time.Time
-	order    int // among all that ever went
+	order    int // of departure, among all devices
 	history  []computetest.Reading
 
-	kind, name string // of an allocation, when it was born
+	kind, name string // of an allocation, at its start
 }
 
 func newRefLedger() *refLedger {
@@ -49,12 +49,12 @@ func refKey(d *canonical.Device) string {
 	return d.Hostname + "|" + d.GPU + "|" + d.Instance + "|" + d.Profile
 }
 
-// refAllocationKey is of an account with Kind and Name, or of one without.
+// refAllocationKey returns the key of an account with or without Kind and Name.
 func refAllocationKey(d *canonical.Device, w canonical.Workload, kind, name string) string {
 	return fmt.Sprintf("%s%q %q", refHolder(d, w), kind, name)
 }
 
-// refHolder is what the keys of all accounts of a workload on a device begin with.
+// refHolder returns the prefix of the keys of all accounts of a workload on a device.
 func refHolder(d *canonical.Device, w canonical.Workload) string {
 	return fmt.Sprintf("%s of %q ", refKey(d), w)
 }
@@ -75,7 +75,7 @@ func (l *refLedger) read(f *canonical.Frame, verdicts []canonical.Verdict, dt ti
 	l.setAllocations(f)
 }
 
-// forget drops what went too long ago.
+// forget drops what left too long ago.
 func (l *refLedger) forget(at time.Time) {
 	for key, a := range l.devices {
 		if !a.went.IsZero() && a.went.Add(time.Hour).Before(at) {
@@ -98,7 +98,7 @@ func (l *refLedger) spend(key string, d *canonical.Device, v *canonical.Verdict,
 	}
 	holders := l.earlierHolders[key]
 	for _, holder := range holders {
-		if holder != "" { // to the microsecond, whoever has the odd one
+		if holder != "" { // ignoring odd microseconds
 			l.allocations[holder].spend(v, dt/time.Duration(len(holders)))
 		}
 	}
@@ -113,7 +113,7 @@ func (a *refAccount) spend(v *canonical.Verdict, dt time.Duration) {
 	}
 }
 
-// census takes in which devices there are, and their XIDs.
+// census takes in the present devices and their XIDs.
 func (l *refLedger) census(f *canonical.Frame) {
 	var now []string
 	for i := range f.Topology.Devices {
@@ -141,7 +141,7 @@ func (l *refLedger) census(f *canonical.Frame) {
 	l.earlierDevices = now
 }
 
-// setAllocations makes those of f the current ones.
+// setAllocations makes the allocations of f current.
 func (l *refLedger) setAllocations(f *canonical.Frame) {
 	var before, now []string
 	for _, d := range sortedKeys(l.earlierHolders) {
@@ -190,7 +190,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// gone returns the devices that went and are remembered, the longest gone first.
+// gone returns the devices that left and are remembered, in the order in which they left.
 func (l *refLedger) gone() []string {
 	var keys []string
 	for key, a := range l.devices {

@@ -28,10 +28,9 @@ func newRestarts() (r restarts) {
 	return r
 }
 
-// observe looks for a counter that fell, and returns the name of its series; "" for none. It
-// may have been rounded by one unit, as when an exporter of another version gives it. The
-// board went on, and did not restart, where its energy did not fall since an earlier
-// reading.
+// observe looks for a counter that fell, and returns the name of its series; "" for none. A fall
+// by one unit may be rounding, as when an exporter of another version reports it. wentOn reports
+// that the board did not restart: its energy did not fall since an earlier reading.
 func (r *restarts) observe(row []float64, at time.Time) (fell string, wentOn bool) {
 	for i, f := range sinceDriver[:] {
 		v, last := row[f], r.counters[i]

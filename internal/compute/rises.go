@@ -34,7 +34,7 @@ func (d *device) observeRises(row []float64, at time.Time) {
 	var counted canonical.ConditionSet
 	for i, r := range rising[:] {
 		v, last := row[r.field], &d.counters[i]
-		if v != *last { // as it rarely is, but where it is NaN
+		if v != *last { // rare, except for NaN
 			if !canonical.Given(v) {
 				continue
 			}
@@ -56,8 +56,8 @@ func (d *device) rose(conditions canonical.ConditionSet, at time.Time) {
 	}
 }
 
-// findRecent is for conditions that follow an event. They stay raised through readings
-// that lack the input: that the event happened is known.
+// findRecent is for conditions that follow an event. They stay raised through readings that lack
+// the input: the event is known to have happened.
 func findRecent(e *evidence, c *Criterion) canonical.Finding {
 	if e.device.eventful>>e.condition&1 != 0 && e.at.Sub(e.device.events[e.condition]) <= e.thresholds.RiseHold {
 		return canonical.Raised

@@ -26,7 +26,7 @@ func TestPCIeReplay(t *testing.T) {
 			{0, 5, calm}, {minute, 6, raised}, {2 * minute, 6, raised},
 			{11 * minute, 6, raised}, {11*minute + 1, 6, calm},
 		}},
-		{"a second rise begins anew", []step{
+		{"a second rise restarts the time", []step{
 			{0, 5, calm}, {minute, 6, raised}, {10 * minute, 7, raised}, {20 * minute, 7, raised}, {21 * minute, 7, calm},
 		}},
 		{"a decrease is a reset", []step{{0, 5, calm}, {minute, 2, calm}, {2 * minute, 2, calm}, {3 * minute, 3, raised}}},
@@ -37,7 +37,7 @@ func TestPCIeReplay(t *testing.T) {
 		{"remembered for an hour", []step{{0, 4, calm}, {minute, gone, no}, {61 * minute, 5, raised}}},
 		{"forgotten after an hour", []step{{0, 4, calm}, {minute, gone, no}, {61*minute + 1, 5, calm}, {62 * minute, 6, raised}}},
 		{"forgotten though others came and went", []step{{0, 4, calm}, {minute, gone, no}, {90 * minute, gone, no}, {91 * minute, 5, calm}}},
-		{"nor does one of hours, in which no board went", []step{{0, 4, calm}, {300 * minute, 5, raised}, {310 * minute, 5, raised}, {311 * minute, 5, calm}}},
+		{"nor does a gap of hours, in which no board left", []step{{0, 4, calm}, {300 * minute, 5, raised}, {310 * minute, 5, raised}, {311 * minute, 5, calm}}},
 		{"a clock set back", []step{{100 * minute, 4, calm}, {101 * minute, 5, raised}, {minute, 5, raised}, {11 * minute, 5, raised}, {12 * minute, 5, calm}}},
 	} {
 		j := newJudge(t, nil)
@@ -77,7 +77,7 @@ func TestRiseHoldIsThreshold(t *testing.T) {
 	}
 }
 
-// TestBoardIdentity lets boards change places between two readings.
+// TestBoardIdentity moves and swaps boards between two readings.
 func TestBoardIdentity(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -99,7 +99,7 @@ func TestBoardIdentity(t *testing.T) {
 	}
 }
 
-// TestNoTimeIsNoNews: in a frame without a time, nothing counts as recent.
+// TestNoTimeIsNoNews: in a frame without a time, nothing is recent.
 func TestNoTimeIsNoNews(t *testing.T) {
 	j, top := newJudge(t, nil), topology(canonical.Device{GPU: "0"})
 	if v := j.Judge(frame(top, time.Time{}, reading{canonical.PCIeReplays: 5}), nil); v[0].Health != canonical.HealthOK {

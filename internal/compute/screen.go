@@ -7,17 +7,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// screen finds the conditions that may be raised on a board, nearly always none, so that
-// these alone are tested. It raises none itself.
+// screen finds the conditions that may be raised on a board, nearly always none, so that only
+// these are tested. It raises none itself.
 type screen struct {
 	limits []limit
 	states [canonical.NumConditions]canonical.HealthSet // that each condition can raise
 	on     canonical.ConditionSet                       // those that can raise any
-	basic  canonical.ConditionSet                       // and those of them that are basic
+	basic  canonical.ConditionSet                       // those of on that are basic
 }
 
 // limit is the largest reading of a field at which conditions are clear as far as that field
-// goes. NaN is none: any reading may raise them.
+// goes. NaN means that any reading may raise them.
 type limit struct {
 	largest    float64
 	conditions canonical.ConditionSet
@@ -54,15 +54,15 @@ func (s *screen) add(l limit) {
 	}
 }
 
-// largestClear returns the limit of an input of a test: 0 if no other is named here. It is
-// not ok where not the reading decides but what was observed from one to the next.
+// largestClear returns the limit of an input of a test, 0 by default. ok is false if the test
+// depends on earlier readings instead.
 func (t *Thresholds) largestClear(test Test, f canonical.Field) (largest float64, ok bool) {
 	switch {
 	case test == Rose || test == FatalXID || test == RecentXID || test == RepeatedXID || test == ProfilingStalled:
 		return 0, false
 	case f == canonical.NVLinkRecoveriesFailed:
 		return 0, false
-	case f == canonical.NVLinksActive || f == canonical.TemperatureMargin: // too few of which are bad
+	case f == canonical.NVLinksActive || f == canonical.TemperatureMargin: // low values are bad
 		return math.NaN(), true
 	case test == TooManyRows:
 		return t.RemappedRows, true
@@ -75,8 +75,8 @@ func (t *Thresholds) largestClear(test Test, f canonical.Field) (largest float64
 // ofXIDs are the conditions on XIDs.
 const ofXIDs canonical.ConditionSet = 1<<canonical.CondXIDFatal | 1<<canonical.CondXIDRecent | 1<<canonical.CondXIDRepeated
 
-// look returns the conditions that can be seen to have an input, and those that have to be
-// tested. All others are not read, and those that need no test are clear.
+// look returns the conditions that have an input, and those that must be tested. Conditions in
+// neither set are not read; those that were read and need no test are clear.
 func (s *screen) look(e *evidence) (read, test canonical.ConditionSet) {
 	d := e.device
 	read, test = d.counted, d.eventful

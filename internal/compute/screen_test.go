@@ -9,8 +9,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestScreen holds a Judge against one that tests every condition of which it has a
-// reading, and all of them that look at what was observed.
+// TestScreen compares a Judge with one that tests every condition with a reading or with earlier
+// observations.
 func TestScreen(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 17))
 	raised := 0

@@ -2,7 +2,7 @@ package compute
 
 import "math"
 
-// measure takes in what the allocations of d use of it.
+// measure sums what the allocations of d use of it.
 func (d *device) measure() {
 	d.measured, d.used = false, 0
 	if len(d.allocations) != d.holders {
@@ -20,9 +20,9 @@ func (d *device) measure() {
 	}
 }
 
-// cutter cuts an amount into the shares of the holders of d: by what each uses or, where that
-// is not known of all of them or none uses it, in equal ones, whose odd units go to the
-// first-th holder and those after it.
+// cutter cuts an amount into the shares of the holders of d: by use or, if that is unknown for
+// any of them or 0 for all, equally. Odd units of equal shares go to the holder with index first
+// and those after it.
 func (d *device) cutter(amount int64, first int) cutter {
 	n := max(d.holders, len(d.allocations), 1)
 	return cutter{amount: amount, total: d.used, n: n, first: first % n}
@@ -59,8 +59,8 @@ func (c *cutter) next(weight float64) (from, to int64) {
 	return from, to
 }
 
-// following returns which holder is to get the first odd unit of the next amount, so that
-// equal shares do not depend on how often the device was read.
+// following returns which holder gets the first odd unit of the next amount, so that equal shares
+// do not depend on how often the device is read.
 func (c *cutter) following() int {
 	if c.total > 0 {
 		return c.first

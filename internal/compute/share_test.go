@@ -9,8 +9,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestSharesByUse: workloads on one device share its time by what each says that it uses,
-// and in equal parts where that is not known of all of them, or says nothing.
+// TestSharesByUse: workloads on one device share its time by use, and equally if the use of any
+// of them is unknown or all are 0.
 func TestSharesByUse(t *testing.T) {
 	nan := math.NaN()
 	for _, c := range []struct {
@@ -24,8 +24,8 @@ func TestSharesByUse(t *testing.T) {
 		{"nobody uses it", []float64{0, 0}, 4 * sec, 4 * sec},
 		{"the same", []float64{0.7, 0.7}, 4 * sec, 4 * sec},
 		{"less than nothing", []float64{0.7, -0.1}, 4 * sec, 4 * sec},
-		{"without end", []float64{math.Inf(1), 0.5}, 4 * sec, 4 * sec},
-		{"without end together", []float64{math.MaxFloat64, math.MaxFloat64 / 3}, 4 * sec, 4 * sec},
+		{"infinite", []float64{math.Inf(1), 0.5}, 4 * sec, 4 * sec},
+		{"infinite in sum", []float64{math.MaxFloat64, math.MaxFloat64 / 3}, 4 * sec, 4 * sec},
 		{"next to nothing", []float64{3 * math.SmallestNonzeroFloat64, math.SmallestNonzeroFloat64}, 6 * sec, 2 * sec},
 		{"one is not known", []float64{0.3, nan}, 4 * sec, 4 * sec},
 		{"none is known", nil, 4 * sec, 4 * sec},
@@ -35,7 +35,7 @@ func TestSharesByUse(t *testing.T) {
 			b := newAccounts(t, nil)
 			b.devices(gpu1)
 			b.hold([]string{"a", "b"})
-			b.uses = []float64{1, 0} // at their birth: nothing is charged for it
+			b.uses = []float64{1, 0} // at the start, which charges nothing
 			b.read(0, 0, heavy)
 			b.uses = c.uses
 			b.read(8*sec, 8*sec, heavy)
@@ -45,8 +45,8 @@ func TestSharesByUse(t *testing.T) {
 	}
 }
 
-// TestSharesOfThoseThatLeave: who holds the device no more when a reading ends a stretch
-// of time is charged by what it used last.
+// TestSharesOfThoseThatLeave: a workload that left before the reading at the end of a span is
+// charged by its last use.
 func TestSharesOfThoseThatLeave(t *testing.T) {
 	b := newAccounts(t, nil)
 	b.devices(gpu1)
@@ -62,8 +62,8 @@ func TestSharesOfThoseThatLeave(t *testing.T) {
 	b.want("b alone", b.pod("b", "GPU-1"), 2*sec)
 }
 
-// TestMeasured: the shares are by use as soon as that is known of all who hold the device
-// now, though none uses it.
+// TestMeasured: shares are by use once the use of all current holders is known, even if all are
+// 0.
 func TestMeasured(t *testing.T) {
 	b := newAccounts(t, nil)
 	b.devices(gpu1)
@@ -91,8 +91,8 @@ func TestMeasured(t *testing.T) {
 	check("alone, and not known", false)
 }
 
-// TestMeasuredOnceADeviceIsForgotten: that another device is remembered no longer changes
-// nothing for those who share this one.
+// TestMeasuredOnceADeviceIsForgotten: forgetting another device changes nothing for those who
+// share this one.
 func TestMeasuredOnceADeviceIsForgotten(t *testing.T) {
 	b := newAccounts(t, nil)
 	b.devices(gpu1, gpu2)
@@ -107,7 +107,7 @@ func TestMeasuredOnceADeviceIsForgotten(t *testing.T) {
 		t.Fatalf("%d devices are remembered, want 1", n)
 	}
 	if !b.ledger.Allocations[0].Measured {
-		t.Error("shares are measured no longer")
+		t.Error("shares are no longer measured")
 	}
 	b.hold([]string{"b"})
 	b.uses = []float64{1}
@@ -116,15 +116,15 @@ func TestMeasuredOnceADeviceIsForgotten(t *testing.T) {
 	b.want("b", b.pod("b", "GPU-1"), sec)
 }
 
-// timeOnly is an account without its energy and births.
+// timeOnly returns an account without its energy and births.
 func timeOnly(a canonical.Account) canonical.Account {
 	a.Microjoules, a.Metered, a.Measured, a.Births = 0, false, false, canonical.Births{}
 	return a
 }
 
-// FuzzShares has allocations of any uses share a device: what each is charged sums to what
-// the device is, exactly, and nobody is charged less than nothing. Each eight bytes are a
-// use, and beyond are as many holders that are not listed.
+// FuzzShares lets allocations of arbitrary uses share a device: their charges sum exactly to the
+// device's, and none is negative. Each eight bytes are a use, and beyond is the number of holders
+// that are not listed.
 func FuzzShares(f *testing.F) {
 	seed := func(dt uint32, score float64, beyond uint8, uses ...float64) {
 		var b []byte
@@ -177,7 +177,7 @@ func FuzzShares(f *testing.F) {
 	})
 }
 
-// sumOf is what the allocations were charged together.
+// sumOf returns the total of what the allocations were charged.
 func sumOf(all []*allocation) (total canonical.Account) {
 	for _, a := range all {
 		total.Observed += a.account.Observed
@@ -188,8 +188,8 @@ func sumOf(all []*allocation) (total canonical.Account) {
 	return total
 }
 
-// TestOddUnitStays: shares by use leave nothing over, so that the next equal ones begin with
-// the same holder.
+// TestOddUnitStays: shares by use have no odd units, so the next equal shares start with the same
+// holder.
 func TestOddUnitStays(t *testing.T) {
 	for _, c := range []struct {
 		cutter cutter
@@ -206,7 +206,7 @@ func TestOddUnitStays(t *testing.T) {
 	}
 }
 
-// TestNoShareNoClass: who gets no share of a time was not in the class of it.
+// TestNoShareNoClass: a workload without a share of a time was not in its class.
 func TestNoShareNoClass(t *testing.T) {
 	b := newAccounts(t, nil)
 	b.devices(gpu1)

@@ -21,10 +21,9 @@ var Profiled = [...]canonical.Field{
 	canonical.DRAMActive,
 }
 
-// profiling reports whether profiling has stopped counting: Raised where every activity that
-// was read, at least one, is 0 while NVML utilization is at least busy. The activities of
-// such a row are not to be believed. It is NotRead where an input for the decision is
-// missing.
+// profiling reports whether profiling has stopped counting: Raised if every activity that was
+// read, at least one, is 0 while NVML utilization is at least busy. The activities of such a row
+// cannot be trusted. It is NotRead if an input for the decision is missing.
 func profiling(row []float64, busy float64) canonical.Finding {
 	v := row[canonical.NVMLUtilization]
 	if !canonical.Given(v) {

@@ -41,8 +41,8 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// TestStalledCondition plays readings of one board. The score is absent from the
-// first one that is stalled; the condition takes three, and ten seconds.
+// TestStalledCondition plays readings of one board. The score is absent from the first stalled
+// one on; the condition takes three, and ten seconds.
 func TestStalledCondition(t *testing.T) {
 	const (
 		no, calm, raised = canonical.NotRead, canonical.Clear, canonical.Raised
@@ -86,7 +86,7 @@ func TestStalledCondition(t *testing.T) {
 	}
 }
 
-// TestStallEndsWithDevice lets a board go in the middle of a row.
+// TestStallEndsWithDevice removes a board in the middle of a row.
 func TestStallEndsWithDevice(t *testing.T) {
 	j := newJudge(t, nil)
 	stuck := reading{fSM: 0, fNVML: 0.9}

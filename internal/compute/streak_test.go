@@ -7,8 +7,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestStreaksOutliveAReload: three readings in a row count across a reload, and so does what is
-// known about a board's links.
+// TestStreaksOutliveAReload: three readings in a row count across a reload, and a board's links
+// are still known.
 func TestStreaksOutliveAReload(t *testing.T) {
 	top := topology(canonical.Device{UUID: "GPU-1"})
 	well, ill := reading{canonical.NVLinksActive: 18, canonical.FabricHealth: 1}, reading{canonical.NVLinksActive: 17, canonical.FabricHealth: 2}
@@ -28,12 +28,12 @@ func TestStreaksOutliveAReload(t *testing.T) {
 	}
 }
 
-// TestStreaksEndWithTheirBoard, which was away for a reading, and then trains its links.
+// TestStreaksEndWithTheirBoard: the board is away for a reading, and then trains its links.
 func TestStreaksEndWithTheirBoard(t *testing.T) {
 	here, away := topology(canonical.Device{UUID: "GPU-1"}), topology()
 	j := newJudge(t, nil)
 	at := start
-	// read returns what a reading says of a condition.
+	// read returns the findings of a reading.
 	read := func(top *canonical.Topology, links, fabric float64) (down, sick canonical.Finding) {
 		at = at.Add(15 * time.Second)
 		f := frame(top, at)
@@ -56,13 +56,13 @@ func TestStreaksEndWithTheirBoard(t *testing.T) {
 		if (sick == canonical.Raised) != (i >= 2) {
 			t.Errorf("reading %d after it was away: fabric %v", i, sick)
 		}
-		if (down == canonical.Raised) != (i >= 42) { // ten minutes, and three readings
+		if (down == canonical.Raised) != (i >= 42) { // ten minutes and three readings
 			t.Errorf("reading %d after it was away: links %v", i, down)
 		}
 	}
 }
 
-// TestLinksOfACutBoard are not asked for, nor for a while after it is whole again.
+// TestLinksOfACutBoard: links are not checked, nor for a while after the board is whole again.
 func TestLinksOfACutBoard(t *testing.T) {
 	whole := topology(canonical.Device{UUID: "GPU-1"})
 	cut := topology(canonical.Device{UUID: "GPU-1"}, canonical.Device{UUID: "GPU-1", Instance: "7", Board: 0})
@@ -85,7 +85,7 @@ func TestLinksOfACutBoard(t *testing.T) {
 	}
 }
 
-// TestLinksAfterTheClockWasSetBack: ten minutes of training end ten minutes after that.
+// TestLinksAfterTheClockWasSetBack: training then ends ten minutes after the clock was set back.
 func TestLinksAfterTheClockWasSetBack(t *testing.T) {
 	j, top := newJudge(t, nil), topology(canonical.Device{UUID: "GPU-1"})
 	at := start

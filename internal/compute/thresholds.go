@@ -11,7 +11,7 @@ import (
 // Thresholds are all values that the cascade and health compare readings with.
 // Activities and utilizations are fractions in [0, 1], rates are bytes per
 // second, temperatures degrees Celsius. Start from DefaultThresholds. Tags are keys of
-// the config file; values without a tag have another form there.
+// the config file; values tagged "-" have another form there.
 type Thresholds struct {
 	// Rule idle: all three below these, and no transfer.
 	IdleUtilization float64 `yaml:"idle_utilization"`
@@ -50,13 +50,13 @@ type Thresholds struct {
 
 	// Profiling is stalled if it reads 0 while NVML utilization is at or above.
 	StalledUtilization float64 `yaml:"stalled_utilization"`
-	// Its condition is raised after so many such readings in a row, if they span
-	// at least that time.
+	// Its condition is raised after this many such readings in a row, if they span at least this
+	// time.
 	StalledReadings int           `yaml:"-"`
 	StalledSpan     time.Duration `yaml:"-"`
 
-	// Conditions that come and go by themselves are raised after so many readings in a
-	// row: of clock events, NVLinks that are up, and the fabric.
+	// Conditions that come and go by themselves (clock events, links up, the fabric) are raised
+	// after this many readings in a row.
 	SteadyReadings int `yaml:"-"`
 	// LinkTraining is how long NVLinks may take to come up after a board restarted.
 	LinkTraining time.Duration `yaml:"-"`
@@ -68,7 +68,7 @@ type Thresholds struct {
 	RiseHold time.Duration `yaml:"-"`
 	// Temperatures from which a model is hot; the first row that matches counts.
 	Temperatures []ModelTemperature `yaml:"-"`
-	// Temperature from which a board is hot whose model is in no row.
+	// Temperature from which boards of all other models are hot.
 	Temperature float64 `yaml:"-"`
 }
 
@@ -110,14 +110,14 @@ func DefaultThresholds() Thresholds {
 		LowSM:             0.15, // KempnerPulse's partition
 		LowDRAM:           0.15, // KempnerPulse's partition
 
-		// Ours: what runs a kernel for a fifth of the time cannot leave every
-		// counter at exactly 0.
+		// Ours: a device that runs kernels for a fifth of the time cannot leave every counter at
+		// exactly 0.
 		StalledUtilization: 0.20,
 		StalledReadings:    3,                // ours: one or two may be the edge of a kernel that just began
 		StalledSpan:        10 * time.Second, // ours: the counters themselves may be some seconds old
 
-		SteadyReadings: 3,                // ours: a power brake blinks on half of all nodes now and then (NVSentinel #1668)
-		LinkTraining:   10 * time.Minute, // ours: longer than a server takes to start, while which links are down (NVSentinel #1701)
+		SteadyReadings: 3,                // ours: a power brake flickers on half of all nodes now and then (NVSentinel #1668)
+		LinkTraining:   10 * time.Minute, // ours: longer than a server takes to start; its links are down meanwhile (NVSentinel #1701)
 
 		RemappedRows: 0,                // KempnerPulse's partition
 		RiseHold:     10 * time.Minute, // ours: longer than any scrape interval, short enough to see the next rise

@@ -30,8 +30,7 @@ func TestWarningTemperature(t *testing.T) {
 	}
 }
 
-// keys are what the config file calls the thresholds; the temperature stands
-// elsewhere there.
+// keys are the names of the thresholds in the config file, which has Temperature elsewhere.
 var keys = map[string]string{
 	"Temperature":        "it",
 	"IdleUtilization":    "idle_utilization",
@@ -65,9 +64,8 @@ var keys = map[string]string{
 	"RiseHold":           "rise_hold",
 }
 
-// TestEveryThresholdIsValidated breaks each number of Thresholds in turn, so that
-// one that is added and not validated is found, and wants each called as in the
-// config file.
+// TestEveryThresholdIsValidated breaks each number of Thresholds in turn, so that none is added
+// without validation, and wants each to be named as in the config file.
 func TestEveryThresholdIsValidated(t *testing.T) {
 	kind := reflect.TypeFor[Thresholds]()
 	bad := map[reflect.Type][]any{
@@ -78,7 +76,7 @@ func TestEveryThresholdIsValidated(t *testing.T) {
 	for i := range kind.NumField() {
 		f := kind.Field(i)
 		if bad[f.Type] == nil && f.Name != "Temperatures" { // TestNewRejects has those
-			t.Errorf("nobody knows what is a bad %s", f.Name)
+			t.Errorf("there is no bad value to test %s with", f.Name)
 		}
 		for _, v := range bad[f.Type] {
 			o := DefaultOptions()

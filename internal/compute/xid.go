@@ -9,9 +9,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// XIDs are events: each is judged when it comes, by the row of its code, and what it
-// means stays until something says otherwise. The code that came last says nothing,
-// since each process that dies of a fatal error writes codes of its own.
+// XIDs are events: each is judged when it occurs, by the row of its code, and its effect lasts
+// until something ends it. The last code alone means nothing, since each process that dies of a
+// fatal error causes codes of its own.
 
 // XIDOverride replaces the table's row of a code, on all boards.
 type XIDOverride struct {
@@ -58,7 +58,8 @@ const (
 	// what it scrapes, may each be a minute or two old.
 	WitnessLag = 5 * time.Minute
 
-	// mostXIDs is far above the codes there are; beyond it only those of the table count.
+	// mostXIDs is how many codes of a board are kept, far above those that exist; beyond it only
+	// codes of the table are added.
 	mostXIDs = 256
 )
 
@@ -73,7 +74,7 @@ type meaning struct {
 	severity canonical.Severity
 	action   canonical.Action
 	recovers bool // the driver's recovery action follows it
-	override bool // the user's
+	override bool // set by the user
 }
 
 func (r *xidRules) of(code uint32, d *canonical.Device) meaning {
@@ -89,17 +90,17 @@ func (r *xidRules) of(code uint32, d *canonical.Device) meaning {
 type xids struct {
 	codes    []xid   // ordered by code
 	last     float64 // latest last code, 0 if none was read; NaN before the first reading
-	told     bool    // of XIDs, or of there being none, in the latest reading
+	told     bool    // the latest reading reports XIDs, or that there are none
 	latched  int     // how many codes are fatal and not resolved
 	warned   time.Time
 	repeats  bool // a code came often enough to look for repetition
 	repeated bool // one is the board's fault
 
 	// What resolves them.
-	resolved time.Time // of what came until then
+	resolved time.Time // errors until then are resolved
 	calm     int       // readings in a row in which the driver asked for nothing
 	asked    time.Time // when it last asked for something
-	away     bool      // the board was away, and was not compared since
+	away     bool      // the board was away, and has not been compared since
 }
 
 // xid is the state of one code.
@@ -107,26 +108,26 @@ type xid struct {
 	code uint32
 	meaning
 	born  time.Time // when it was first seen
-	total uint64    // how often it came since
+	total uint64    // how often it has occurred since
 	rose  time.Time // when that last rose
 	// last is the latest count of each witness. told is how much of the total each witness has
 	// reported: an error that all report counts once, by the first report.
 	last, told [numWitnesses]uint64
 	given      uint8 // a bit for each witness that counts it in the latest reading
 
-	fatal    time.Time        // when it came, zero if it is no fatal one, or resolved
-	latch    meaning          // what it was then
-	decoded  bool             // by its record
+	fatal    time.Time        // when it became fatal; zero if it is not, or is resolved
+	latch    meaning          // its meaning then
+	decoded  bool             // fatal by its record
 	warned   time.Time        // when the table called it a warning
 	recorded time.Time        // when its record did
-	asks     canonical.Action // the warning
+	asks     canonical.Action // the action of the warning
 	alone    incidents
 }
 
 func newXIDs() xids { return xids{last: math.NaN()} }
 
-// find returns the state of a code on d, and creates it if there is none; nil if there
-// are too many, or that is no code. It is good until the next call.
+// find returns the state of a code on d, and creates it if there is none; nil if there are too
+// many, or code is out of range. The pointer is valid until the next call.
 func (j *Judge) find(d *device, code uint32, at time.Time) *xid {
 	if code > canonical.HighestXID {
 		return nil
@@ -145,8 +146,8 @@ func (j *Judge) find(d *device, code uint32, at time.Time) *xid {
 	return &x.codes[i]
 }
 
-// settle makes up for errors that some witnesses did not report, once they are not merely late,
-// so that their future reports are not hidden.
+// settle stops waiting for witnesses that did not report some errors, once they are more than
+// late, so that what they report later counts.
 func (x *xid) settle(at time.Time) {
 	if at.Sub(x.rose) > WitnessLag {
 		for w := range x.told {
@@ -155,7 +156,7 @@ func (x *xid) settle(at time.Time) {
 	}
 }
 
-// rise makes the total what a witness told, if that is more, and returns how much.
+// rise raises the total to what a witness reported, if that is more, and returns the difference.
 func (x *xid) rise(at time.Time, w canonical.Witness) uint64 {
 	if x.told[w] <= x.total {
 		return 0
@@ -165,7 +166,7 @@ func (x *xid) rise(at time.Time, w canonical.Witness) uint64 {
 	return n
 }
 
-// come judges a code that came n times, by the table.
+// come judges a code that occurred n times, by the table.
 func (j *Judge) come(d *device, x *xid, at time.Time, n uint64) {
 	if n > 0 {
 		j.tellXID(&d.Device, &canonical.XIDEvent{Code: x.code}, at, n, x.meaning)
@@ -173,8 +174,7 @@ func (j *Judge) come(d *device, x *xid, at time.Time, n uint64) {
 	}
 }
 
-// found judges a code that was there at the first reading: a fatal one holds; the age of
-// others is not known.
+// found judges a code that is there at the first reading: a fatal one holds; others may be old.
 func (j *Judge) found(d *device, x *xid, at time.Time) {
 	if x.severity == canonical.SeverityFatal && x.fatal.IsZero() {
 		j.tellXID(&d.Device, &canonical.XIDEvent{Code: x.code, Text: "it was there at the first reading"}, at, 0, x.meaning)
@@ -182,7 +182,7 @@ func (j *Judge) found(d *device, x *xid, at time.Time) {
 	}
 }
 
-// occur does what a code asks for that came at an instant.
+// occur applies the meaning of a code that occurred at an instant.
 func (j *Judge) occur(d *device, x *xid, at time.Time, means meaning, decoded bool) {
 	switch means.severity {
 	case canonical.SeverityFatal:
@@ -198,12 +198,12 @@ func (j *Judge) occur(d *device, x *xid, at time.Time, means meaning, decoded bo
 		j.incident(d, x, at)
 	}
 	if decoded && means.severity < canonical.SeverityWarning && at.Sub(x.warned) < WitnessLag {
-		x.warned = time.Time{} // by who did not know
+		x.warned = time.Time{} // the table knew less than the record
 	}
 }
 
-// appendXIDs appends the totals of the roster's devices. That of a code is 0 while it is young,
-// as the counters of an allocation are.
+// appendXIDs appends the totals of the roster's devices. A total is 0 while its code is young,
+// like the counters of an allocation.
 func (m *memory) appendXIDs(dst []canonical.XIDTotal, youth time.Duration) []canonical.XIDTotal {
 	for i, d := range m.present {
 		if len(d.xids.codes) > 0 {
@@ -242,8 +242,7 @@ func (x *xids) rewind(at time.Time) {
 	}
 }
 
-// renew gives the codes of d the meaning that they have by other rules, or on what d is
-// now described as.
+// renew updates the meanings of the codes of d after a change of the rules or of d's description.
 func (j *Judge) renew(d *device) {
 	for i := range d.xids.codes {
 		x := &d.xids.codes[i]
@@ -258,8 +257,8 @@ func (j *Judge) renew(d *device) {
 	}
 }
 
-// sharpen counts a code that is graver now as what it is, from when it came last: what was
-// seen since the board started or was resolved is not forgiven for when the rule came.
+// sharpen applies the meaning of a code that is now graver, from when it last occurred: an error
+// since the last restart or resolution counts even if the rule is newer.
 func (j *Judge) sharpen(d *device, x *xid) {
 	was := d.xids.latched
 	j.occur(d, x, later(x.rose, x.born), x.meaning, false)
@@ -268,10 +267,10 @@ func (j *Judge) sharpen(d *device, x *xid) {
 	}
 }
 
-// sharpened is why a code is fatal that did not just come.
+// sharpened is the reason for a fatal code that did not occur just now.
 const sharpened = "it came before the configuration called it fatal"
 
-// renewPresent does so for the boards in the reading.
+// renewPresent renews the boards in the reading.
 func (j *Judge) renewPresent() {
 	for _, d := range j.memory.present {
 		j.renew(d)

@@ -9,18 +9,18 @@ import (
 // eventful reports whether a condition on XIDs may be raised.
 func (x *xids) eventful() bool { return x.latched > 0 || x.repeated || !x.warned.IsZero() }
 
-// findFatalXID is of codes that stay fatal until they are resolved.
+// findFatalXID is for codes that stay fatal until they are resolved.
 func findFatalXID(e *evidence, _ *Criterion) canonical.Finding {
 	return e.onXIDs(e.device.xids.latched > 0)
 }
 
-// findRecentXID is of codes that warn of something for a while.
+// findRecentXID is for codes that warn for a while.
 func findRecentXID(e *evidence, _ *Criterion) canonical.Finding {
 	x := &e.device.xids
 	return e.onXIDs(e.recently(x.warned) && e.anyWarns())
 }
 
-// warns reports whether a code warned of something recently.
+// warns reports whether a code warned recently.
 func (e *evidence) warns(x *xid) bool { return e.recently(x.warned) || e.recently(x.recorded) }
 
 func (e *evidence) anyWarns() bool {
@@ -33,12 +33,13 @@ func (e *evidence) anyWarns() bool {
 	return false
 }
 
-// findRepeatedXID is of application's codes that one board alone has again and again.
+// findRepeatedXID is for application codes that repeat on one board alone.
 func findRepeatedXID(e *evidence, _ *Criterion) canonical.Finding {
 	return e.onXIDs(e.device.xids.repeated)
 }
 
-// onXIDs evaluates a condition on XIDs: reported XIDs stay, even while no source reports any.
+// onXIDs returns the finding of a condition on XIDs, which stays raised even while no source
+// reports XIDs.
 func (e *evidence) onXIDs(raised bool) canonical.Finding {
 	switch {
 	case raised:
@@ -49,7 +50,7 @@ func (e *evidence) onXIDs(raised bool) canonical.Finding {
 	return canonical.NotRead
 }
 
-// recently reports whether something happened, and within Thresholds.RiseHold.
+// recently reports whether at is set and within Thresholds.RiseHold.
 func (e *evidence) recently(at time.Time) bool {
 	return !at.IsZero() && e.at.Sub(at) <= e.thresholds.RiseHold
 }

@@ -35,13 +35,13 @@ func (j *Judge) observeXIDs(f *canonical.Frame, before time.Time) {
 			repeats = repeats || d.xids.repeats
 		}
 	}
-	if repeats { // which takes the codes of all boards
+	if repeats { // it needs the codes of all boards
 		j.observeRepeats(f.At)
 	}
 }
 
-// board returns the state of a board by its index for Topology.At, nil for one that is
-// not known. That of an instance is its board's.
+// board returns the state of a board by its index for Topology.At, nil if it is not known. The
+// index of an instance gives its board.
 func (m *memory) board(t *canonical.Topology, i int) *device {
 	if t == nil || i < 0 {
 		return nil
@@ -93,8 +93,8 @@ func (j *Judge) observeRecord(e *canonical.XIDEvent, f *canonical.Frame) {
 	j.occur(d, x, at, means, e.Decoded)
 }
 
-// observeCounts takes in the counts of a board. A code that a witness does not count any
-// more begins at 0 the next time.
+// observeCounts takes in the counts of a board. A code that a witness no longer counts restarts
+// at 0.
 func (j *Judge) observeCounts(d *device, counts []canonical.XIDCount, at time.Time) {
 	first := !canonical.Given(d.xids.last)
 	d.xids.told = true
@@ -116,7 +116,7 @@ func (j *Judge) observeCounts(d *device, counts []canonical.XIDCount, at time.Ti
 			continue
 		}
 		x.given |= 1 << c.Witness
-		// Others also count earlier XIDs, whose time is not known.
+		// Unlike the other witnesses, these also count earlier XIDs, whose time is unknown.
 		if first && c.Witness <= canonical.WitnessTotal {
 			x.last[c.Witness] = c.Count
 			j.found(d, x, at)
@@ -136,8 +136,8 @@ func (j *Judge) observeCounts(d *device, counts []canonical.XIDCount, at time.Ti
 	}
 }
 
-// observeCount takes in a count that is another than before. If it fell, the witness
-// started again, or errors left its window.
+// observeCount takes in a changed count. If it fell, the witness restarted, or errors left its
+// window.
 func (j *Judge) observeCount(d *device, x *xid, c *canonical.XIDCount, at time.Time) {
 	x.settle(at)
 	switch before := x.last[c.Witness]; {
@@ -154,9 +154,8 @@ func (j *Judge) observeCount(d *device, x *xid, c *canonical.XIDCount, at time.T
 	j.come(d, x, when, x.rise(at, c.Witness))
 }
 
-// observeLast compares a board's last code with the previous one. Without a code the first
-// reading says that there was none yet, and a later one says nothing: the previous code
-// stays.
+// observeLast compares a board's last code with the previous one. If the first reading has no
+// code, there was none yet; a later reading without one says nothing: the previous code stays.
 func (j *Judge) observeLast(d *device, row []float64, at time.Time) {
 	code := row[canonical.XIDLast]
 	first := !canonical.Given(d.xids.last)

@@ -20,11 +20,11 @@ func codesOf(s canonical.Severity) (codes []uint32) {
 	return codes
 }
 
-// story is what happens to a board: codes that came, reading by reading.
+// story is the history of a board: the codes of each reading.
 type story [][]uint32
 
-// tell plays a story to a Judge, by one witness or another, and returns for each reading
-// whether the board is crit, and all events.
+// tell plays a story to a Judge, through a random witness, and returns for each reading whether
+// the board is crit, and all events.
 func (s story) tell(t *testing.T, r *rand.Rand) (crit []bool, events []canonical.Event) {
 	j, top := newJudge(t, nil), topology(canonical.Device{GPU: "0", UUID: "GPU-0", Model: "NVIDIA H100 80GB HBM3"})
 	counts := map[uint32]uint64{}
@@ -46,7 +46,7 @@ func (s story) tell(t *testing.T, r *rand.Rand) (crit []bool, events []canonical
 			for code, n := range counts {
 				f.XIDs = append(f.XIDs, canonical.XIDCount{Code: code, Witness: canonical.WitnessTotal, Count: n})
 			}
-		case 2: // the last code besides, which hides others
+		case 2: // also the last code, which hides others
 			for code, n := range counts {
 				f.XIDs = append(f.XIDs, canonical.XIDCount{Code: code, Witness: canonical.WitnessDriver, Count: n})
 			}
@@ -59,9 +59,8 @@ func (s story) tell(t *testing.T, r *rand.Rand) (crit []bool, events []canonical
 	return crit, events
 }
 
-// TestSympathyChangesNothing: no order, repetition or loss of codes that follow from
-// others changes when a board is crit. And a board that is crit stays so, while nothing
-// resolves it.
+// TestSympathyChangesNothing: codes that follow from others do not change when a board is crit,
+// in any order or number. A board that is crit stays so while nothing resolves it.
 func TestSympathyChangesNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(2026, 17))
 	fatal, others := codesOf(canonical.SeverityFatal), append(codesOf(canonical.SeveritySympathetic), codesOf(canonical.SeverityNone)...)
@@ -76,7 +75,7 @@ func TestSympathyChangesNothing(t *testing.T) {
 		}
 		want, _ := plain.tell(t, r)
 		for i, crit := range want {
-			if crit != (i > first) { // there is a reading before all
+			if crit != (i > first) { // tell adds a reading at the start
 				t.Fatalf("%v: reading %d: crit %v", plain, i, crit)
 			}
 		}
@@ -94,8 +93,8 @@ func TestSympathyChangesNothing(t *testing.T) {
 	}
 }
 
-// TestResolvingNeedsAReason plays random readings and holds each board that is no longer
-// crit for an XID to an event that says why, and each reason to what must have been read.
+// TestResolvingNeedsAReason plays random readings, and wants an event with the reason for each
+// board that is no longer crit for an XID, and a reading that explains the reason.
 func TestResolvingNeedsAReason(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 2026))
 	fatal := codesOf(canonical.SeverityFatal)

@@ -12,22 +12,24 @@ import (
 const (
 	repeats    = 5
 	repeatSpan = 24 * time.Hour
-	// incidentGap: what a program that dies writes, line after line, is one incident.
+	// incidentGap separates incidents: the codes that a dying program causes, line after line, are
+	// one.
 	incidentGap = 10 * time.Second
 	// sharedWithin is the time within which the same code on several boards is one job's.
 	sharedWithin = time.Minute
-	// sharedIncidents on another board of the node within repeatSpan acquit all of them.
+	// sharedIncidents on another board of the node within repeatSpan show that no board is at
+	// fault.
 	sharedIncidents = 3
 	// remembered is how many incidents are kept: those that may yet turn out to be shared must not
 	// displace the repeats before them.
 	remembered = repeats + int(sharedWithin/incidentGap) + 1
 )
 
-// incidents are when an application's code came on one board of a node alone.
+// incidents are the times at which an application's code occurred on one board of a node alone.
 type incidents struct {
 	at   [remembered]time.Time // the latest ones, the earliest first
 	n    int
-	seen time.Time // when it came last, alone or not
+	seen time.Time // when it last occurred, alone or not
 }
 
 // incident takes in an application's code.
@@ -72,7 +74,7 @@ func (s *incidents) add(at time.Time) {
 	s.n++
 }
 
-// drop removes those that were shared with another board at an instant.
+// drop removes the incidents shared with another board at an instant.
 func (s *incidents) drop(at time.Time) {
 	n := 0
 	for _, t := range s.at[:s.n] {
@@ -84,7 +86,7 @@ func (s *incidents) drop(at time.Time) {
 	s.n = n
 }
 
-// recent is how many there were within repeatSpan.
+// recent returns how many there were within repeatSpan.
 func (s *incidents) recent(at time.Time) (n int) {
 	for _, t := range s.at[:s.n] {
 		if at.Sub(t) <= repeatSpan {
@@ -101,7 +103,7 @@ func (s *incidents) rewind(at time.Time) {
 	}
 }
 
-// observeRepeats looks at the boards on which codes came often.
+// observeRepeats looks at the boards on which codes repeated.
 func (j *Judge) observeRepeats(at time.Time) {
 	for _, d := range j.memory.present {
 		if d.xids.repeats {
@@ -110,7 +112,7 @@ func (j *Judge) observeRepeats(at time.Time) {
 	}
 }
 
-// repeated reports whether a code of a program's is the fault of d.
+// repeated reports whether d is at fault for an application's code.
 func (j *Judge) repeated(d *device, at time.Time) bool {
 	full := false
 	for i := range d.xids.codes {
@@ -127,7 +129,8 @@ func (j *Judge) repeated(d *device, at time.Time) bool {
 	return false
 }
 
-// sharedAtAll reports whether another board of the node had the code some times too.
+// sharedAtAll reports whether another board of the node had the code sharedIncidents times or
+// more.
 func (j *Judge) sharedAtAll(d *device, code uint32, at time.Time) bool {
 	for _, other := range j.memory.present {
 		if other == d || other.IsInstance() || other.Hostname != d.Hostname {

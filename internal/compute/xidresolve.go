@@ -16,16 +16,15 @@ const (
 )
 
 const (
-	// CalmReadings are the readings in a row without a recovery action that resolve what
-	// came before them.
+	// CalmReadings is how many readings in a row without a recovery action resolve earlier XIDs.
 	CalmReadings = 3
-	// CalmSpan is how long after an XID the last of them is at least: an exporter's
-	// reading may be half a minute old, and be read thrice within it.
+	// CalmSpan is the least time from an XID to the last of them: an exporter's reading may be half
+	// a minute old, and be read three times in that time.
 	CalmSpan = time.Minute
 )
 
-// latch makes a code fatal from an instant on. What came before the latest reset, or
-// before an operator resolved it, is told late.
+// latch makes a code fatal from an instant on. It ignores late reports of errors before the
+// latest reset or an operator's resolution.
 func (j *Judge) latch(d *device, x *xid, at time.Time, means meaning, decoded bool) {
 	late := at.Before(j.memory.at) && !at.After(d.xids.resolved)
 	if late || j.memory.at.Sub(at) > j.xids.hold {
@@ -49,8 +48,8 @@ func (j *Judge) resolve(d *device, x *xid, reason string) {
 	j.tell(&d.Device, canonical.Event{At: j.memory.at, Kind: canonical.EventResolved, Code: x.code, Severity: canonical.SeverityFatal, Action: x.latch.action, Text: reason})
 }
 
-// resolveAll ends all of them, and reports whether there were any. What is told later of
-// errors until then counts for nothing.
+// resolveAll ends all fatal codes of a board, and reports whether there were any. Later reports
+// of errors until then are ignored.
 func (j *Judge) resolveAll(d *device, reason string, until time.Time) bool {
 	d.xids.resolved = until
 	any := d.xids.latched > 0
@@ -75,9 +74,9 @@ func (j *Judge) Resolve(uuid string) bool {
 	return resolved
 }
 
-// observeReset looks for what shows that a board was reset, or its node restarted, since
-// the previous reading: a counter that fell, or that it was away. One that came back and
-// whose energy counter went on was not reset: it was not seen.
+// observeReset detects that a board was reset, or its node restarted, since the previous reading:
+// a counter fell, or the board was away. A board that returns and whose energy counter went on
+// was not reset, only not read.
 func (j *Judge) observeReset(d *device, row []float64, at, before time.Time) {
 	fell, wentOn := d.restarts.observe(row, at)
 	text := ""
@@ -94,9 +93,9 @@ func (j *Judge) observeReset(d *device, row []float64, at, before time.Time) {
 	}
 }
 
-// observeRecovery looks at whether the driver asks for something, and how long fatal codes
-// were held. That it asks for nothing says something only of a code that its recovery
-// action follows, or after it asked for something.
+// observeRecovery resolves fatal codes that the driver no longer asks to recover from, or that
+// were held long enough. Without a recovery action the driver says something only about codes
+// that its action follows, or after it asked for something.
 func (j *Judge) observeRecovery(d *device, row []float64, at time.Time) {
 	x := &d.xids
 	switch v := row[canonical.RecoveryAction]; {

@@ -11,13 +11,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute/computetest"
 )
 
-// counted is a count of the board at index 0.
+// counted returns a count of the board at index 0.
 func counted(w canonical.Witness, code uint32, n uint64) canonical.XIDCount {
 	return canonical.XIDCount{Witness: w, Code: code, Count: n}
 }
 
-// TestXIDsAgainstReference has a board's errors told by some witnesses, each with counts
-// that lag by up to three readings, over resets and recovery actions.
+// TestXIDsAgainstReference reports a board's errors through several witnesses, with counts that
+// lag by up to three readings, over resets and recovery actions.
 func TestXIDsAgainstReference(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 3))
 	witnesses := []canonical.Witness{canonical.WitnessTotal, canonical.WitnessDriver, canonical.WitnessKernel}
@@ -59,7 +59,7 @@ func TestXIDsAgainstReference(t *testing.T) {
 			history = append(history, computetest.Reading{At: f.At, Row: f.Row(0), XIDs: f.XIDs})
 			v = j.Judge(f, v)
 			j.Account(&l, f, v, 0)
-			if i%6 != 5 { // going through a history takes long
+			if i%6 != 5 { // the reference is slow
 				continue
 			}
 			want := computetest.XIDs(history)
@@ -95,8 +95,8 @@ func appendCounts(dst []canonical.XIDCount, w canonical.Witness, counts map[uint
 	return dst
 }
 
-// latest returns the index of the truth that a witness told in the latest reading: it does
-// not go back behind it.
+// latest returns the index of the truth that a witness reported in the latest reading: it never
+// goes back before that.
 func latest(history []computetest.Reading, w canonical.Witness, truth []map[uint32]uint64) int {
 	if len(history) == 0 {
 		return 0
@@ -110,7 +110,7 @@ func latest(history []computetest.Reading, w canonical.Witness, truth []map[uint
 	return slices.IndexFunc(truth, func(m map[uint32]uint64) bool { return reflect.DeepEqual(m, told) })
 }
 
-// TestXIDTotals plays counts of one code, and what is served of it.
+// TestXIDTotals plays counts of one code, and checks the total.
 func TestXIDTotals(t *testing.T) {
 	const total, window, driver, kernel = canonical.WitnessTotal, canonical.WitnessWindow, canonical.WitnessDriver, canonical.WitnessKernel
 	type step struct {
@@ -127,16 +127,16 @@ func TestXIDTotals(t *testing.T) {
 		steps []step
 	}{
 		{"born at 0 for a minute", []step{{0, none(total), -1}, {15 * sec, one(total, 2), 0}, {74 * sec, one(total, 2), 0}, {75 * sec, one(total, 2), 2}, {80 * sec, one(total, 3), 3}}},
-		{"what was there before is not counted", []step{{0, one(total, 7), 0}, {2 * minute, one(total, 8), 1}}},
-		{"but of the driver, which counts since our start", []step{{0, one(driver, 2), 0}, {2 * minute, one(driver, 2), 2}}},
-		{"a total begins anew", []step{{0, one(total, 7), 0}, {2 * minute, one(total, 2), 2}, {3 * minute, none(total), 2}, {4 * minute, one(total, 2), 4}}},
-		{"a window lets go", []step{{0, one(window, 0), -1}, {15 * sec, one(window, 3), 0}, {2 * minute, one(window, 1), 3}, {3 * minute, one(window, 2), 4}, {9 * minute, none(window), 4}, {10 * minute, one(window, 2), 6}}},
-		{"nobody tells for a while", []step{{0, none(total), -1}, {minute, one(total, 1), 0}, {2 * minute, nil, 1}, {3 * minute, one(total, 1), 1}}},
-		{"two tell of one", []step{
+		{"earlier errors are not counted", []step{{0, one(total, 7), 0}, {2 * minute, one(total, 8), 1}}},
+		{"except by the driver, which counts since our start", []step{{0, one(driver, 2), 0}, {2 * minute, one(driver, 2), 2}}},
+		{"a total restarts", []step{{0, one(total, 7), 0}, {2 * minute, one(total, 2), 2}, {3 * minute, none(total), 2}, {4 * minute, one(total, 2), 4}}},
+		{"errors leave a window", []step{{0, one(window, 0), -1}, {15 * sec, one(window, 3), 0}, {2 * minute, one(window, 1), 3}, {3 * minute, one(window, 2), 4}, {9 * minute, none(window), 4}, {10 * minute, one(window, 2), 6}}},
+		{"no witness for a while", []step{{0, none(total), -1}, {minute, one(total, 1), 0}, {2 * minute, nil, 1}, {3 * minute, one(total, 1), 1}}},
+		{"two witnesses of one error", []step{
 			{0, append(none(total), none(kernel)...), -1}, {minute, append(one(total, 0), one(kernel, 2)...), 0}, {2 * minute, append(one(total, 2), one(kernel, 2)...), 2},
 			{3 * minute, append(one(total, 3), one(kernel, 2)...), 3}, {4 * minute, append(one(total, 3), one(kernel, 3)...), 3},
 		}},
-		{"what one never told of hides nothing", []step{
+		{"errors that one never reported hide no others", []step{
 			{0, append(none(total), none(kernel)...), -1}, {minute, append(one(total, 0), one(kernel, 9)...), 0}, {20 * minute, append(one(total, 1), one(kernel, 9)...), 10},
 		}},
 	} {
@@ -157,7 +157,7 @@ func TestXIDTotals(t *testing.T) {
 	}
 }
 
-// TestXIDEvents holds Events to what happened.
+// TestXIDEvents checks Events against what happened.
 func TestXIDEvents(t *testing.T) {
 	j, top := newJudge(t, nil), topology(canonical.Device{Hostname: "n", GPU: "0", UUID: "GPU-0", PCIBusID: "00000000:1A:00.0"})
 	var v []canonical.Verdict
@@ -167,7 +167,7 @@ func TestXIDEvents(t *testing.T) {
 		v = j.Judge(f, v)
 		for _, e := range j.Events(nil) {
 			if e.UUID != "GPU-0" || e.Hostname != "n" || e.GPU != "0" || e.PCIBusID == "" || e.At.IsZero() {
-				t.Errorf("%+v is of no board, or no time", e)
+				t.Errorf("%+v has no board, or no time", e)
 			}
 			switch e.Kind {
 			case canonical.EventXID:
@@ -192,7 +192,7 @@ func TestXIDEvents(t *testing.T) {
 	cool := reading{canonical.Temperature: 50, canonical.Energy: 1000}
 	want(judge(sec, cool, canonical.XIDEvent{Code: 79, Count: 1, Text: "lost", PID: 7, Process: "train"}),
 		"fatal reboot_node lost train", "cleared gpu_temperature hot none", "raised xid_fatal crit reboot_node")
-	want(judge(2*sec, cool.with(canonical.XIDLast, 79.))) // told before
+	want(judge(2*sec, cool.with(canonical.XIDLast, 79.))) // already reported
 	want(judge(3*sec, reading{canonical.Temperature: 50}))
 	if j.Resolve("GPU-1") || !j.Resolve("GPU-0") || j.Resolve("GPU-0") {
 		t.Error("GPU-0 alone had something to resolve, once")
@@ -201,8 +201,8 @@ func TestXIDEvents(t *testing.T) {
 	want(judge(5*sec, cool.with(canonical.Energy, 0.)), "reset gpu_energy_joules_total fell")
 }
 
-// TestStricterRulesCountWhatCame: a code that a reload makes fatal is so from when it came,
-// unless the board was reset since, an operator resolved it or xid_hold has passed.
+// TestStricterRulesCountWhatCame: a code that a reload makes fatal is fatal from when it
+// occurred, unless the board was reset since, an operator resolved it or xid_hold has passed.
 func TestStricterRulesCountWhatCame(t *testing.T) {
 	top := topology(canonical.Device{GPU: "0", UUID: "GPU-0"})
 	stricter := func(o *Options) {
@@ -246,12 +246,13 @@ func TestStricterRulesCountWhatCame(t *testing.T) {
 		}
 		told := slices.ContainsFunc(j.Events(nil), func(e canonical.Event) bool { return e.Text == sharpened })
 		if want := c.is == canonical.Raised && c.want == canonical.CondXIDFatal; told != want && c.wait == sec {
-			t.Errorf("%s: told of in the events: %v, want %v", name, told, want)
+			t.Errorf("%s: in the events: %v, want %v", name, told, want)
 		}
 	}
 }
 
-// TestXIDClockSetBack: what holds lasts no longer than from the new time.
+// TestXIDClockSetBack: after the clock is set back, nothing is held longer than from the new
+// time.
 func TestXIDClockSetBack(t *testing.T) {
 	j, top := newJudge(t, func(o *Options) { o.XIDHold = time.Hour }), topology(canonical.Device{GPU: "0", UUID: "GPU-0"})
 	for i, s := range []struct {
@@ -269,8 +270,8 @@ func TestXIDClockSetBack(t *testing.T) {
 	}
 }
 
-// TestXIDsAreBounded: whatever a board writes takes no more than some hundred codes, those of
-// the table among them, and a flood no memory at all.
+// TestXIDsAreBounded: whatever a board reports, it has at most some hundred codes, those of the
+// table among them, and a flood allocates nothing.
 func TestXIDsAreBounded(t *testing.T) {
 	j, top := newJudge(t, nil), topology(canonical.Device{GPU: "0", UUID: "GPU-0"})
 	f := frame(top, start, reading{})

@@ -8,7 +8,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// run returns how many readings at the end of a history hold, one directly after the other.
+// run returns how many readings in a row, at the end of a history, hold.
 func run(history []Reading, holds func(row []float64) bool) int {
 	n := 0
 	for n < len(history) && holds(history[len(history)-1-n].Row) {
@@ -30,8 +30,9 @@ func stuck(history []Reading) bool {
 // steady reports whether the last three readings hold.
 func steady(history []Reading, holds func(row []float64) bool) bool { return run(history, holds) >= 3 }
 
-// restarted returns when the board last restarted in a history: when a counter fell, there
-// was no reading for over three minutes, it came back, or it was cut or no longer is.
+// restarted returns when the board last restarted in a history: a counter fell, there was no
+// reading for over three minutes, the board returned, or it was cut into instances or no longer
+// is.
 func restarted(history []Reading) (at time.Time, ever bool) {
 	for i, h := range history {
 		if h.Returned || i > 0 && (h.At.Sub(history[i-1].At) > 3*time.Minute || h.Cut != history[i-1].Cut) {
@@ -83,7 +84,7 @@ type finding struct {
 	state        string
 }
 
-// judged returns crit where worse holds, and warn where only milder does.
+// judged returns crit if worse holds, and warn if only milder does.
 func judged(read, worse, milder bool) finding {
 	if worse {
 		return finding{read, true, "crit"}
@@ -142,7 +143,7 @@ func findings(history []Reading, model string) [Conditions]finding {
 	links, linksRose := false, false
 	for f := canonical.NVLinkCRCFlitErrors; f <= canonical.NVLinkEffectiveErrors; f++ {
 		switch f {
-		case canonical.NVLinkTransmitDiscards, canonical.NVLinkRecoveriesDone, canonical.NVLinkRecoveryEvents: // what goes well
+		case canonical.NVLinkTransmitDiscards, canonical.NVLinkRecoveriesDone, canonical.NVLinkRecoveryEvents: // not errors
 		default:
 			links, linksRose = links || given(f), linksRose || rose(history, f)
 		}
@@ -156,7 +157,7 @@ func findings(history []Reading, model string) [Conditions]finding {
 		judged(given(canonical.RecoveryAction), action == 1 || action == 2 || action == 4, action > 0),
 		one(codes.Told, len(codes.Fatal) > 0),
 		one(codes.Told, len(codes.Warned) > 0),
-		one(codes.Told, false), // it takes the neighbours of the board
+		one(codes.Told, false), // it needs the other boards of the node
 		one(given(canonical.ECCDoubleBitVolatile), rose(history, canonical.ECCDoubleBitVolatile)),
 		one(given(canonical.RowRemapPending), row[canonical.RowRemapPending] > 0),
 		one(given(canonical.RetiredPagesPending), row[canonical.RetiredPagesPending] > 0),

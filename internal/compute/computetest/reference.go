@@ -17,7 +17,7 @@ type Options struct {
 	SM, Tensor, DRAM, GR float64            // weights, of any sum
 	Zero                 bool               // missing inputs count as 0
 	MinCoverage          float64            // percent
-	States               [Conditions]string // of the conditions, in canonical's order; "ok" is off, "crit warn" the reading decides
+	States               [Conditions]string // of the conditions, in canonical's order; "ok" is off, with "crit warn" the reading decides
 }
 
 // Conditions is how many there are.
@@ -40,8 +40,8 @@ type Reading struct {
 	XIDs []canonical.XIDCount
 	// Cut is set while the board has MIG instances.
 	Cut bool
-	// Returned is set where the board was not in the reading of the source before, though in an
-	// earlier one; Away where such a reading had other boards of its node.
+	// Returned is set if the board was not in the source's previous reading, but in an earlier one;
+	// Away if a reading without it had other boards of its node.
 	Returned, Away bool
 }
 
@@ -94,7 +94,7 @@ func score(row []float64, o Options) (float64, bool, float64) {
 	return math.Max(0, math.Min(100, sum)), true, weight
 }
 
-// profiled reports whether a row has any activity of the profiling module: 1001 to 1008
+// profiled reports whether a row has any activity of the profiling module: fields 1001 to 1008
 // without the byte rates, the tensor sub-pipes, 1016.
 func profiled(row []float64) bool {
 	return slices.ContainsFunc(row[canonical.SMActive:canonical.DRAMActive+1], func(v float64) bool { return !math.IsNaN(v) })
@@ -149,8 +149,8 @@ func classOf(row []float64, util, low, high float64) string {
 	}
 	for _, rule := range []struct {
 		class string
-		holds bool    // what the rule asks for beside SM
-		below bool    // asks SM to be below, not at least
+		holds bool    // the rule's other bounds
+		below bool    // SM must be below, not at least
 		sm    float64 // percent
 	}{
 		{"tensor_heavy_compute", tensor >= 50, false, 60},

@@ -11,8 +11,8 @@ import (
 
 // Codes is the result of a history's XIDs.
 type Codes struct {
-	Told   bool  // of XIDs in the last reading, or of there being none
-	Fatal  []int // what holds, in ascending order
+	Told   bool  // the last reading reports XIDs, or that there are none
+	Fatal  []int // those that hold, in ascending order
 	Warned []int // within the last ten minutes, in ascending order
 }
 
@@ -20,15 +20,15 @@ var (
 	fatal = []int{46, 48, 62, 64, 79, 95, 109, 110, 119, 120, 136, 140, 143, 151, 155, 156, 158}
 	// uncoupled are the codes that the driver's recovery action does not follow.
 	uncoupled = []int{46, 119, 140, 151}
-	// harmless are all codes of the table that neither kill nor warn.
+	// harmless are all codes of the table that are neither fatal nor warnings.
 	harmless = []int{
 		8, 11, 13, 25, 31, 32, 37, 38, 39, 40, 41, 43, 44, 45, 60, 63, 66, 67, 68, 69, 70, 71, 72, 75, 76, 77, 80, 82, 83, 84, 85, 86, 88, 89, 92, 93, 94,
 		96, 97, 98, 99, 100, 101, 102, 103, 104, 105, 106, 107, 121, 126, 127, 128, 129, 130, 131, 132, 133, 134, 135, 137, 139, 141, 142, 147, 148, 152, 153, 157, 159, 160, 161, 162, 163, 164, 165,
 	}
 )
 
-// XIDs goes through a history of a board of an unknown model. All who tell of its XIDs are
-// within some minutes of each other.
+// XIDs evaluates a history of a board of an unknown model. All witnesses of its XIDs are within
+// some minutes of each other.
 func XIDs(history []Reading) Codes {
 	held, warned := map[int]time.Time{}, map[int]time.Time{}
 	var asked time.Time
@@ -65,8 +65,8 @@ func XIDs(history []Reading) Codes {
 	return codes
 }
 
-// Came returns the codes of the last reading: those with a higher count from some witness than
-// any had before. In the first reading these are all codes.
+// Came returns the codes that occurred with the last reading: some witness has a higher count
+// than any had before. In the first reading these are all codes.
 func Came(history []Reading) (codes []int) {
 	now, before := Totals(history), map[int]int{}
 	if len(history) > 1 {
@@ -141,8 +141,7 @@ func Totals(history []Reading) map[int]int {
 	return most
 }
 
-// fell reports whether a counter fell with the last reading that does only when the board
-// restarts.
+// fell reports whether the last reading lowers a counter that falls only when the board restarts.
 func fell(history []Reading) bool {
 	for _, f := range []canonical.Field{canonical.Energy, canonical.ECCSingleBitVolatile, canonical.ECCDoubleBitVolatile} {
 		if before, now := lastTwo(history, f); before-now > 1 || now == 0 && before > 0 {
@@ -152,8 +151,7 @@ func fell(history []Reading) bool {
 	return false
 }
 
-// wentOn reports whether the board's energy shows with the last reading that it did not
-// restart.
+// wentOn reports whether the board's energy in the last reading shows that it did not restart.
 func wentOn(history []Reading) bool {
 	before, now := lastTwo(history, canonical.Energy)
 	return now >= before

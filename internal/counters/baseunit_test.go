@@ -15,7 +15,7 @@ import (
 )
 
 // baseUnits are the fields that exporter 4.9 serves in another unit than DCGM's older
-// fields have, by dmon's column: a number, and how it is written in the base unit (its
+// fields, by dmon's column: a number, and its text in the base unit (from the exporter's
 // release notes, and DCGM 4.7's for the throttle times).
 var baseUnits = []struct {
 	name, column string
@@ -64,7 +64,7 @@ func (o one) Reading(field, _ int) float64 {
 
 func (one) IsLost(int) bool { return false }
 
-// served is what a file has served of a reading of one GPU.
+// served returns what a reading of one GPU is served as with a counters file.
 func served(t *testing.T, file string, o one) string {
 	t.Helper()
 	lines, problems := Load("f", []byte(file))
@@ -96,8 +96,8 @@ func TestBaseUnits(t *testing.T) {
 	}
 }
 
-// TestBaseUnitsAreAll: the table above has every name of 4.9 that a field of DCGM is served
-// under in another unit.
+// TestBaseUnitsAreAll: the table above has every name of 4.9 under which a field of DCGM
+// is served in another unit.
 func TestBaseUnitsAreAll(t *testing.T) {
 	var families, names []string
 	for i := range dcgm.Fields {
@@ -110,7 +110,7 @@ func TestBaseUnitsAreAll(t *testing.T) {
 	for _, name := range append(all, families...) {
 		native := translate.NativeOf(name, "(ratio)", nil)
 		if native.Column != "" && native.Times != native.Per && !slices.Contains(names, name) {
-			t.Errorf("%s is not looked at", name)
+			t.Errorf("%s is missing from the table", name)
 		}
 	}
 	if len(all) < 30 {
@@ -118,8 +118,8 @@ func TestBaseUnitsAreAll(t *testing.T) {
 	}
 }
 
-// TestUnitOfUtilRatio: what DCGM_FI_DEV_GPU_UTIL_RATIO is in, its HELP tells, or what is
-// in the file besides; where nothing does, it is not served.
+// TestUnitOfUtilRatio: the unit of DCGM_FI_DEV_GPU_UTIL_RATIO follows from its HELP or from
+// the rest of the file; if it does not, the field is not served.
 func TestUnitOfUtilRatio(t *testing.T) {
 	for file, want := range map[string]string{
 		"DCGM_FI_DEV_GPU_UTIL_RATIO, gauge, GPU utilization (in %).":                                                          "57",

@@ -1,6 +1,6 @@
 // Package counters reads the counters file of dcgm-exporter, which lists the fields of DCGM
-// that it serves, and checks it: for what the exporter or Prometheus would refuse, and for
-// readings that the scores need and that it lacks.
+// to serve, and checks it for lines that the exporter or Prometheus would refuse, and for
+// missing readings that the scores need.
 package counters
 
 import (
@@ -22,17 +22,17 @@ import (
 
 // Want is a reading that a score needs.
 type Want struct {
-	// AnyOf are the readings of which one is enough.
+	// AnyOf are alternative readings: one is enough.
 	AnyOf []canonical.Field
-	// For is what uses it, such as "real utilization".
+	// For is the score that needs it, such as "real utilization".
 	For string
 }
 
 // columns of a line: the field, its TYPE, and HELP.
 const columns = 3
 
-// types are the words that the exporter accepts as a TYPE. It makes no series of a
-// label, but a label of all others.
+// types are the words that the exporter accepts as a TYPE. A field of type label becomes a
+// label of all series.
 var types = []string{"gauge", "counter", "histogram", "summary", dcgm.LabelType}
 
 // checker reads one file.
@@ -45,9 +45,8 @@ type checker struct {
 	problems diag.Problems
 }
 
-// Check reads body, and returns the counters that it selects, in the order of its lines, and
-// its mistakes and the wants that it lacks. It reads as the exporter's own loader does, which
-// refuses a file with a single mistake.
+// Check returns the counters that body selects, in the order of its lines, and its mistakes
+// and missing wants. Like the exporter's own loader, it refuses a file for a single mistake.
 func Check(file string, body []byte, wants []Want) ([]dcgm.Counter, diag.Problems) {
 	c := read(file, body)
 	if !c.problems.Refuse() {
@@ -56,19 +55,18 @@ func Check(file string, body []byte, wants []Want) ([]dcgm.Counter, diag.Problem
 	return c.counters, c.problems
 }
 
-// Load reads body, and returns the counters that it selects, in the order of its lines, and
-// its mistakes.
+// Load returns the counters that body selects, in the order of its lines, and its mistakes.
 func Load(file string, body []byte) ([]dcgm.Counter, diag.Problems) {
 	c := read(file, body)
 	return c.counters, c.problems
 }
 
-// read reads a file, and notes what is wrong in it.
+// read reads a file and its mistakes.
 func read(file string, body []byte) *checker {
 	c := &checker{file: file, known: known(), lines: map[string]int{}}
 	reader := csv.NewReader(bytes.NewReader(body))
 	reader.Comment = '#'
-	reader.FieldsPerRecord = -1 // so that we can report what is wrong
+	reader.FieldsPerRecord = -1 // rejectColumns reports a wrong number
 	for {
 		record, err := reader.Read()
 		if errors.Is(err, io.EOF) {
@@ -88,7 +86,7 @@ func read(file string, body []byte) *checker {
 	return c
 }
 
-// known are the names of fields: first of those that we read.
+// known returns the names of all fields, those that we read first.
 func known() []string {
 	var names []string
 	for _, own := range translate.CountedFamilies() {
@@ -102,18 +100,19 @@ func known() []string {
 	return append(names, strings.Fields(allNames)...)
 }
 
-// allNames are the names that DCGM 4.6 has for its fields (dcgm_fields.h), those of earlier
-// versions among them, one a line.
+// allNames are the names of fields in DCGM 4.6's dcgm_fields.h, including those of earlier
+// versions, one per line.
 //
 //go:embed names.txt
 var allNames string
 
-// reject notes why dcgm-exporter would not start, or Prometheus refuse its page.
+// reject adds a mistake with which dcgm-exporter would not start, or Prometheus would refuse
+// its page.
 func (c *checker) reject(line int, format string, args ...any) {
 	c.problems = append(c.problems, diag.Problem{File: c.file, Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
-// warn notes what the exporter works with nevertheless.
+// warn adds a mistake that the exporter tolerates.
 func (c *checker) warn(line int, format string, args ...any) {
 	c.problems = append(c.problems, diag.Problem{File: c.file, Line: line, Text: fmt.Sprintf(format, args...), Warning: true})
 }
@@ -159,8 +158,8 @@ func (c *checker) record(line int, record []string) {
 	c.counters = append(c.counters, dcgm.Counter{Name: name, Type: kind, Help: help})
 }
 
-// resolve finds out which field each line means, by any of its names and in whatever unit,
-// once all lines are there.
+// resolve finds the field of each line, by any of its names and in any unit. It needs all
+// lines, since they tell the unit of an ambiguous name.
 func (c *checker) resolve() {
 	names := make([]string, len(c.counters))
 	for i := range c.counters {
@@ -179,8 +178,7 @@ func (c *checker) resolve() {
 	}
 }
 
-// name checks the name of a field; it reports whether the rest of the line is to be
-// checked too.
+// name checks the name of a field, and reports whether to check the rest of the line.
 func (c *checker) name(line int, name string) bool {
 	if first, twice := c.lines[name]; twice {
 		c.reject(line, "%s is in line %d already, and would be served twice; remove one of them", name, first)
@@ -188,7 +186,7 @@ func (c *checker) name(line int, name string) bool {
 	}
 	c.lines[name] = line
 	vendors := strings.HasPrefix(name, "DCGM_FI_") || strings.HasPrefix(name, "dcgm_")
-	// The dialect has names too that we serve and the exporter cannot.
+	// The dialect also has names that only we serve.
 	if _, ok := translate.FieldOf(name); ok && vendors || slices.Contains(c.known, name) {
 		return true
 	}
@@ -206,7 +204,7 @@ func (c *checker) name(line int, name string) bool {
 	return true
 }
 
-// rejectColumns rejects a line that has not three columns.
+// rejectColumns rejects a line whose number of columns is not three.
 func (c *checker) rejectColumns(line int, record []string) {
 	if len(record) > columns {
 		c.reject(line, `must have 3 columns and has %d; put a help with commas between quotes, as in %s`, len(record),
@@ -216,7 +214,7 @@ func (c *checker) rejectColumns(line int, record []string) {
 	c.reject(line, "must have 3 columns and has %d; write NAME, type, help", len(record))
 }
 
-// missing warns of the wants that no line gives, with a line that does.
+// missing warns of each want that no line satisfies, with a line that would.
 func (c *checker) missing(wants []Want) {
 	for _, want := range wants {
 		if slices.ContainsFunc(want.AnyOf, func(f canonical.Field) bool { return c.given[f] }) {
@@ -232,8 +230,8 @@ func (c *checker) missing(wants []Want) {
 	}
 }
 
-// LinesFor returns the lines of a counters file that give readings, one for each that DCGM
-// has, in their order.
+// LinesFor returns the lines of a counters file for readings, in their order, without those
+// that DCGM lacks.
 func LinesFor(readings []canonical.Field) (lines []string) {
 	for _, r := range readings {
 		if line, _ := lineFor(r); line != "" && !slices.Contains(lines, line) {
@@ -243,8 +241,8 @@ func LinesFor(readings []canonical.Field) (lines []string) {
 	return lines
 }
 
-// lineFor returns a line that gives a reading, "" if we know of none, and whether DCGM has
-// it since recently.
+// lineFor returns a line for a reading, "" if DCGM lacks it, and whether only recent DCGM
+// versions have it.
 func lineFor(reading canonical.Field) (line string, recent bool) {
 	for i := range dcgm.Fields {
 		f := &dcgm.Fields[i]
@@ -260,7 +258,7 @@ func asLine(record ...string) string {
 	var s strings.Builder
 	w := csv.NewWriter(&s)
 	if err := w.Write(record); err != nil {
-		return "" // strings.Builder takes everything
+		return "" // a strings.Builder returns no errors
 	}
 	w.Flush()
 	return strings.TrimSuffix(s.String(), "\n")

@@ -10,7 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// wants are two readings, of the second of which there are two kinds.
+// wants are two readings; the second has two alternatives.
 var wants = []Want{
 	{AnyOf: []canonical.Field{canonical.SMActive}, For: "utilization"},
 	{AnyOf: []canonical.Field{canonical.NVLinkCRCFlitErrors, canonical.NVLinkReplayErrors}, For: "health"},
@@ -42,10 +42,10 @@ f: warning: gives no kpulse_gpu_nvlink_errors_total, for health; add the line
 	{"a help that is not UTF-8", "DCGM_FI_DEV_GPU_TEMP,gauge,\xb0C\n", 1, "f:1: DCGM_FI_DEV_GPU_TEMP has a help that is not UTF-8, and Prometheus refuses a page with it; write it in UTF-8"},
 	{"what only warns", `DCGM_FI_PROF_SM_ACTIVE,summary,
 DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL,counter,errors
-DCGM_FI_DEV_GPU_TEMPS,gauge,near to one that we know
+DCGM_FI_DEV_GPU_TEMPS,gauge,near to a field that we read
 DCGM_FI_DEV_VGPU_LICENSE_STATUS,gauge,a field that we do not read
-DCGM_FI_DEV_FAN_SPED,gauge,near to such a one
-DCGM_FI_DEV_WARP_DRIVE_LOAD,gauge,near to none
+DCGM_FI_DEV_FAN_SPED,gauge,near to a field that we do not read
+DCGM_FI_DEV_WARP_DRIVE_LOAD,gauge,near to no field
 DCGM_EXP_XID_ERRORS_COUNT,gauge,of the exporter
 DCGM_FI_DRIVER_VERSION,label,version
 `, 8, `f:1: warning: DCGM_FI_PROF_SM_ACTIVE is a summary, which its series are not; write gauge or counter
@@ -72,7 +72,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestTheLinesToAddAreRight adds them for every reading that a line can give.
+// TestTheLinesToAddAreRight: a file with all suggested lines lacks nothing.
 func TestTheLinesToAddAreRight(t *testing.T) {
 	var every []Want
 	for f := range canonical.NumFields {
@@ -86,7 +86,7 @@ func TestTheLinesToAddAreRight(t *testing.T) {
 	text := "DCGM_FI_DEV_VGPU_LICENSE_STATUS,gauge,licence\n"
 	_, problems := Check("f", []byte(text), every)
 	if len(problems) != len(every) {
-		t.Fatalf("of %d readings %d are missed", len(every), len(problems))
+		t.Fatalf("%d of %d readings are reported as missing", len(problems), len(every))
 	}
 	for _, p := range problems {
 		text += p.Below + "\n"
@@ -96,8 +96,8 @@ func TestTheLinesToAddAreRight(t *testing.T) {
 	}
 }
 
-// FuzzCheck: nothing brings us down, and what we accept the exporter's loader does
-// too, which is done again here after its source.
+// FuzzCheck: no file crashes Check, and the exporter's loader, rewritten here after its
+// source, accepts each file that Check accepts.
 func FuzzCheck(f *testing.F) {
 	for _, test := range files {
 		f.Add([]byte(test.text))

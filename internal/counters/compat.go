@@ -5,8 +5,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// OldNames returns the names of 4.8, sorted, that --compat=4.8 adds in front of an
-// exporter with these lines (see Load): those that 4.9 removed.
+// OldNames returns the names that 4.9 removed and --compat=4.8 restores in front of an
+// exporter with these lines (see Load), sorted.
 func OldNames(lines []dcgm.Counter) []string {
 	var families []string
 	for i := range lines {

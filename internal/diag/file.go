@@ -25,7 +25,7 @@ func Read(path, what string, limit int64) ([]byte, error) {
 	if err := Check(path, what, limit); err != nil {
 		return nil, err
 	}
-	// It may have become a named pipe since, which must not be waited for.
+	// Without O_NONBLOCK, opening a named pipe that has replaced the file would wait.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, unreadable(path, what, err)
@@ -41,8 +41,8 @@ func Read(path, what string, limit int64) ([]byte, error) {
 	return body, nil
 }
 
-// Check returns why Read would not even open the file at path, without opening it: a
-// named pipe or a device may keep its reader waiting forever, or never end.
+// Check returns why Read would refuse to open the file at path, without opening it: a named
+// pipe or a device may block its reader forever, or never end.
 func Check(path, what string, limit int64) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -57,7 +57,7 @@ func Check(path, what string, limit int64) error {
 	case mode.IsDir():
 		return unreadable(path, what, syscall.EISDIR)
 	case mode&fs.ModeNamedPipe != 0:
-		kind = "a pipe, as of | or <(…)"
+		kind = "a pipe, such as | or <(…)"
 	case mode&fs.ModeDevice != 0:
 		kind = "a device"
 	case mode&fs.ModeSocket != 0:
@@ -70,9 +70,9 @@ func tooLarge(path, what string, limit int64) error {
 	return fmt.Errorf("%s: larger than %d bytes, so hardly a %s; name the right one", path, limit, what)
 }
 
-// unreadable returns the error of the file system with what to look at.
+// unreadable returns the file system's error with a remedy.
 func unreadable(path, what string, err error) error {
-	remedy := "see that it can be read: cat " + path
+	remedy := "check that it can be read: cat " + path
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		remedy = "check the name of the " + what
@@ -85,12 +85,12 @@ func unreadable(path, what string, err error) error {
 	return fmt.Errorf("%s: %w; %s", path, err, remedy)
 }
 
-// NullTag is the tag of a value that is left empty.
+// NullTag is the tag of an empty value.
 const NullTag = "!!null"
 
 // ParseYAML returns the root of the one document in body; if there is none, an empty
-// value whose line is 0. Aliases are not followed. The problem is why body is not one
-// document, nil if it is; it names no file.
+// value whose line is 0. Aliases are not followed. The problem, which names no file, says
+// why body is not one document.
 func ParseYAML(body []byte) (*yaml.Node, *Problem) {
 	decoder := yaml.NewDecoder(bytes.NewReader(body))
 	var first, second yaml.Node
@@ -109,18 +109,18 @@ func ParseYAML(body []byte) (*yaml.Node, *Problem) {
 	return nil, explainSyntax(err, body)
 }
 
-// syntaxError is how yaml.v3 reports what is no YAML.
+// syntaxError matches the prefix of yaml.v3's syntax errors.
 var syntaxError = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?`)
 
-// yaml.v3 counts lines in two ways and names none if its count is 0. Its parser
-// counts those before the bracket or block that went wrong, its scanner counts from
-// 1; the rest, such as wrong encodings, come without a line.
+// yaml.v3 counts lines in two ways, and omits the line if its count is 0: its parser counts
+// the lines before the wrong bracket or block, its scanner counts from 1. Other errors,
+// such as wrong encodings, have no line.
 var (
 	ofParser  = regexp.MustCompile(`^did not find expected (key|node|','|'-'|<)|^found (undefined tag handle|duplicate %|incompatible)`)
 	ofScanner = regexp.MustCompile(`^(did not find|found|mapping|could not find|block) `)
 )
 
-// explainSyntax turns yaml.v3's error about body into what its author can follow.
+// explainSyntax turns yaml.v3's error about body into a Problem with the right line.
 func explainSyntax(err error, body []byte) *Problem {
 	m := syntaxError.FindStringSubmatch(err.Error() + " ")
 	line, text := 0, err.Error()
@@ -136,7 +136,7 @@ func explainSyntax(err error, body []byte) *Problem {
 	case line == 0:
 		line = culprit(text, body)
 	}
-	// The end of the file counts as a line to yaml.v3.
+	// yaml.v3 counts the end of the file as a line.
 	line = min(line, bytes.Count(bytes.TrimSuffix(body, []byte("\n")), []byte("\n"))+1)
 	return &Problem{Line: line, Text: "no YAML: " + text + "; check quotes, and the indentation, which must be spaces"}
 }
@@ -144,8 +144,8 @@ func explainSyntax(err error, body []byte) *Problem {
 // unknownAnchor is the error of yaml.v3 for an alias.
 var unknownAnchor = regexp.MustCompile(`^unknown anchor ('.*') referenced`)
 
-// culprit returns the line of body that yaml.v3 means where it names none: that of the
-// alias, else the first one with a character that is not allowed, else the first.
+// culprit returns the line of an error without one: that of the alias, else the first with
+// a character that is not allowed, else line 1.
 func culprit(text string, body []byte) int {
 	alias := ""
 	if m := unknownAnchor.FindStringSubmatch(text); m != nil {
@@ -161,12 +161,12 @@ func culprit(text string, body []byte) int {
 	return 1
 }
 
-// allowed reports whether YAML can hold a line.
+// allowed reports whether line has only characters that YAML allows.
 func allowed(line []byte) bool {
 	return utf8.Valid(line) && !bytes.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\n\r\u0085", r) })
 }
 
-// What yaml.v3's decoder reports, each with a line of its own.
+// The errors of yaml.v3's decoder, one per line.
 var (
 	decodingError = regexp.MustCompile(`(?m)^  line ([0-9]+): (.*)$`)
 	unknownField  = regexp.MustCompile(`^field (.*) not found in type (\S+)$`)
@@ -174,10 +174,10 @@ var (
 	wrongType     = regexp.MustCompile("^cannot unmarshal (!!\\w+)(?: `(.*)`)? into (\\S+)$")
 )
 
-// ExplainDecoding returns what the decoder of YAML, version 3 of whichever path, reports
-// of a file that is decoded into root. wanted says of each type, by its name in Go, what
-// is to be written, and of "" what is for other types, whose values are not quoted. It
-// is empty where err has no lines.
+// ExplainDecoding returns the problems in err, an error of a yaml.v3 decoder of any import
+// path that decodes a file into root; none if err names no lines. wanted maps the name of a
+// Go type to what to write for it, and "" to what to write for other types, whose values
+// are not quoted.
 func ExplainDecoding(err error, root reflect.Type, wanted map[string]string) (problems Problems) {
 	for _, found := range decodingError.FindAllStringSubmatch(err.Error(), -1) {
 		line, _ := strconv.Atoi(found[1])
@@ -208,8 +208,8 @@ func describe(tag, value string, quote bool) string {
 	return strconv.Quote(value)
 }
 
-// YAMLKeys returns the keys of the struct type with a name, such as rulefmt.Rule, that
-// is at or below t, in the order of its fields.
+// YAMLKeys returns the keys of the struct type called name, such as rulefmt.Rule, at or
+// below t, in the order of its fields.
 func YAMLKeys(t reflect.Type, name string) (keys []string) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()

@@ -2,13 +2,13 @@ package diag
 
 import "strings"
 
-// Nearest returns the word of known that given was probably meant to be, "" if
-// none is near: at most half of its letters may differ.
+// Nearest returns the word of known that given probably means, "" if all differ from it in
+// more than half of its letters.
 func Nearest(given string, known []string) string {
 	return Within(given, known, len(given)/2)
 }
 
-// Instead ends a report of a word that is none of the known ones with what to write.
+// Instead returns the end of a report of an unknown word: what to write instead.
 func Instead(word string, known []string) string {
 	switch near := Nearest(word, known); {
 	case near != "":
@@ -31,11 +31,11 @@ func Within(given string, known []string, letters int) string {
 	return best
 }
 
-// longestWord bounds the work on what is no word at all.
+// longestWord bounds the work on long input, in bytes.
 const longestWord = 100
 
-// editDistance is Levenshtein's: the least number of single-letter changes that
-// turn a into b.
+// editDistance returns Levenshtein's distance: the least number of single-letter changes
+// that turn a into b.
 func editDistance(a, b string) int {
 	if len(a) > longestWord {
 		return len(a)

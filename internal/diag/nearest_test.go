@@ -16,7 +16,7 @@ func TestNearest(t *testing.T) {
 		}
 	}
 	if got := Nearest("idle", nil); got != "" {
-		t.Errorf("of no words %q is nearest", got)
+		t.Errorf("without words, %q is nearest", got)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package diag reads the files that people write and reports what is wrong in them:
-// problems by file, line and remedy, and the word that a mistyped one was meant to be.
+// Package diag reads files that people write, and reports mistakes by file and line, with
+// the remedy and the nearest word for a mistyped one.
 package diag
 
 import (
@@ -8,24 +8,23 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong in a file, or that it lacks.
+// Problem is a mistake in a file, or something that it lacks.
 type Problem struct {
 	File string
-	// Line and Column count from 1; 0 if they are not known.
+	// Line and Column count from 1; 0 is unknown.
 	Line, Column int
-	// Place is where it is in the words of the file, such as the path of a setting;
-	// "" if there are none.
+	// Place is the place in terms of the file, such as the path of a setting; "" for none.
 	Place string
 	// Text says what is wrong and what would be right.
 	Text string
-	// Below are lines to be shown below the text, such as one to add; "" for none.
+	// Below are lines to show below the text, such as one to add; "" for none.
 	Below string
-	// Warning is set where the file works nevertheless.
+	// Warning is set if the file works nevertheless.
 	Warning bool
 }
 
-// String returns file:line:column: place: text, without what is not known, in one
-// line, and what is to be shown below it.
+// String returns file:line:column: place: text, without unknown parts, in one line, and
+// Below under it.
 func (p Problem) String() string {
 	var s strings.Builder
 	s.WriteString(p.File)
@@ -49,10 +48,10 @@ func (p Problem) String() string {
 	return s.String()
 }
 
-// Problems is what is wrong in some files, in their order.
+// Problems are the problems of some files, in their order.
 type Problems []Problem
 
-// Error returns them as they are to be read, each from a line of its own.
+// Error returns the problems, each beginning on a new line.
 func (p Problems) Error() string {
 	texts := make([]string, len(p))
 	for i := range p {
@@ -61,7 +60,7 @@ func (p Problems) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// Refuse reports whether any of them is more than a warning.
+// Refuse reports whether any problem is more than a warning.
 func (p Problems) Refuse() bool {
 	return slices.ContainsFunc(p, func(one Problem) bool { return !one.Warning })
 }

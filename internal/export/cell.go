@@ -12,8 +12,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
-// scale is how a reading is written: multiplied and divided by what, and with how many
-// decimals; -1 is as many as it needs.
+// scale is how to write a reading: its factor, its divisor and its number of decimals; -1
+// is as many as it needs.
 type scale struct {
 	times, over float64
 	decimals    int
@@ -25,7 +25,7 @@ var (
 	exact    = scale{1, 1, -1}
 )
 
-// covered are the fields that a column of KempnerPulse has in full.
+// covered are the fields that KempnerPulse's columns contain in full.
 var covered = []canonical.Field{
 	canonical.SMActive, canonical.TensorActive, canonical.DRAMActive, canonical.GraphicsEngineActive, canonical.NVMLUtilization,
 	canonical.FramebufferUsed, canonical.FramebufferTotal, canonical.FramebufferUsedRatio,
@@ -35,14 +35,14 @@ var covered = []canonical.Field{
 	canonical.TensorHMMAActive, canonical.TensorIMMAActive, canonical.TensorDFMAActive, canonical.TensorDMMAActive, canonical.TensorQMMAActive,
 }
 
-// in is the column of a reading.
+// in returns the column of a reading.
 func in(name string, f canonical.Field, s scale) Column {
 	return Column{name, func(dst []byte, r *row) []byte {
 		return appendNumber(dst, r.values[f]*s.times/s.over, s.decimals)
 	}}
 }
 
-// appendNumber appends v with that many decimals, nothing if it is not given.
+// appendNumber appends v with that many decimals, nothing if it was not read.
 func appendNumber(dst []byte, v float64, decimals int) []byte {
 	switch {
 	case !canonical.Given(v) || math.IsInf(v, 0):
@@ -53,9 +53,9 @@ func appendNumber(dst []byte, v float64, decimals int) []byte {
 	return strconv.AppendFloat(dst, v, 'f', decimals, 64)
 }
 
-// appendExact appends v so that it is read back as the same number.
+// appendExact appends v in a form that parses to the same number.
 func appendExact(dst []byte, v float64) []byte {
-	const tooLong = 1e15 // to be written without an exponent
+	const tooLong = 1e15 // from here on, written with an exponent
 	switch {
 	case !canonical.Given(v):
 		return dst
@@ -65,15 +65,15 @@ func appendExact(dst []byte, v float64) []byte {
 	return strconv.AppendFloat(dst, v, 'g', -1, 64)
 }
 
-// appendTime appends seconds since 1970 with two decimals, cut and not rounded:
-// a row is never of the future.
+// appendTime appends seconds since 1970 with two decimals, truncated so that no row is in
+// the future.
 func appendTime(dst []byte, t time.Time) []byte {
 	hundredths := t.UnixMilli() / 10
 	dst = strconv.AppendInt(dst, hundredths/100, 10)
 	return append(dst, '.', '0'+byte(hundredths%100/10), '0'+byte(hundredths%10))
 }
 
-// appendText appends s as it is shown, quoted if it must be, and guarded where a spreadsheet
+// appendText appends s as printable text, quoted if necessary, and guarded if a spreadsheet
 // would compute it.
 func appendText(dst []byte, s string) []byte {
 	quoted := strings.ContainsAny(s, `,"`) || strings.HasPrefix(s, " ")
@@ -101,8 +101,8 @@ func idOf(d *canonical.Device) string {
 	return d.GPU
 }
 
-// shortModel returns the model in a word, as KempnerPulse writes it: H100 of
-// NVIDIA H100 80GB HBM3, RTX6000 of NVIDIA RTX 6000 Ada Generation.
+// shortModel returns the model in one word, as KempnerPulse writes it: H100 for
+// NVIDIA H100 80GB HBM3, RTX6000 for NVIDIA RTX 6000 Ada Generation.
 func shortModel(model string) string {
 	model = strings.TrimSpace(strings.TrimPrefix(model, "NVIDIA "))
 	if rest, ok := strings.CutPrefix(model, "RTX"); ok {
@@ -116,7 +116,7 @@ func shortModel(model string) string {
 	return word
 }
 
-// appendStatus appends the class; a board that was not read itself has none.
+// appendStatus appends the class, which a board known only from its instances lacks.
 func appendStatus(dst []byte, r *row) []byte {
 	if r.device.Implied {
 		return dst
@@ -124,8 +124,8 @@ func appendStatus(dst []byte, r *row) []byte {
 	return appendText(dst, canonical.Classes[r.verdict.Class].Title)
 }
 
-// appendHealth appends the state in KempnerPulse's letters. It is the board's: the
-// rows of instances leave it empty.
+// appendHealth appends the state in capitals, as KempnerPulse does. It belongs to the
+// board: in rows of instances it is empty.
 func appendHealth(dst []byte, r *row) []byte {
 	if r.device.IsInstance() {
 		return dst
@@ -136,7 +136,7 @@ func appendHealth(dst []byte, r *row) []byte {
 	return dst
 }
 
-// appendConditions appends the conditions that are raised.
+// appendConditions appends the raised conditions.
 func appendConditions(dst []byte, r *row) []byte {
 	if r.device.IsInstance() {
 		return dst
@@ -149,8 +149,8 @@ func appendConditions(dst []byte, r *row) []byte {
 	return dst
 }
 
-// appendWorkloads appends the workloads of a device: namespace/pod/container of a pod,
-// the id of a job.
+// appendWorkloads appends the workloads of a device: namespace/pod/container for a pod,
+// the id for a job.
 func appendWorkloads(dst []byte, allocations []canonical.Allocation) []byte {
 	start := len(dst)
 	for i := range allocations {
@@ -165,17 +165,16 @@ func appendWorkloads(dst []byte, allocations []canonical.Allocation) []byte {
 	return dst
 }
 
-// isOdd reports whether a text with r is not written as it is.
+// isOdd reports whether a text with r needs appendText.
 func isOdd(r rune) bool {
 	return r == ',' || r == '"' || r == utf8.RuneError || plain.Rune(r) != r
 }
 
-// isWord reports whether a text that begins with c is no formula.
+// isWord reports whether a text that begins with c cannot be a formula.
 func isWord(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// appendWorkload appends one workload.
 func appendWorkload(dst []byte, w *canonical.Workload) []byte {
 	separator := ""
 	for _, part := range [...]string{w.Namespace, w.Pod, w.Container} {

@@ -26,11 +26,11 @@ type row struct {
 	job      []canonical.Variable
 }
 
-// Names, order, units and decimals of compatible are those of KempnerPulse 0.5
-// (its docs/export.md and the registry in its present layer), so that what reads
-// its files reads ours: percent, MiB, GB of 10⁹ bytes, MHz, joules. Ours differ
-// in three points: gpu_id is `7:1` on instance 1 of GPU 7, status and health may be
-// unknown, and model is empty where the source does not give it.
+// compatible has the names, order, units and decimals of KempnerPulse 0.5 (its
+// docs/export.md and the registry in its present layer), so that readers of its files
+// read ours: percent, MiB, GB of 10⁹ bytes, MHz, joules. Three points differ: gpu_id is
+// `7:1` for instance 1 of GPU 7, status and health may be unknown, and model is empty if
+// the source does not give it.
 var compatible = []Column{
 	{"timestamp", func(dst []byte, r *row) []byte { return appendTime(dst, r.snapshot.Frame.At) }},
 	{"gpu_id", func(dst []byte, r *row) []byte { return appendText(dst, idOf(r.device)) }},
@@ -71,7 +71,7 @@ var compatible = []Column{
 // defaultColumns are KempnerPulse's nine.
 const defaultColumns = "timestamp,gpu_id,model,gpu_util_pct,mem_used_mib,real_util_pct,sm_active_pct,tensor_active_pct,dram_active_pct"
 
-// identifying are our columns of what a device is, its state and its workloads.
+// identifying are our columns for a device's identity, state and workloads.
 var identifying = []Column{
 	{"hostname", func(dst []byte, r *row) []byte { return appendText(dst, r.device.Hostname) }},
 	{"uuid", func(dst []byte, r *row) []byte { return appendText(dst, r.device.UUID) }},
@@ -103,13 +103,13 @@ var identifying = []Column{
 	{"workloads", func(dst []byte, r *row) []byte { return appendWorkloads(dst, allocationsOf(r.snapshot, r.index)) }},
 }
 
-// jobPrefix begins the names of the columns of the batch job, which are the same in all
-// rows.
+// jobPrefix begins the names of the columns of the batch job, whose values are the same in
+// all rows.
 const jobPrefix = "job_"
 
-// Columns returns every column there is: KempnerPulse's 34, then ours: what the device is,
-// all readings that are in none of the 34, in the units of our series, and one for each of
-// jobNames, the names that the variables in View.Job may have.
+// Columns returns all columns: KempnerPulse's 34, then ours: the device's identity, all
+// readings that are not in the 34, in the units of our series, and one column for each of
+// jobNames, the possible names of the variables in View.Job.
 func Columns(jobNames []string) []Column {
 	all := append(slices.Clone(compatible), identifying...)
 	for f := range canonical.NumFields {
@@ -133,10 +133,10 @@ func Columns(jobNames []string) []Column {
 // JobColumn returns the name of the column of a variable of the batch job.
 func JobColumn(name string) string { return jobPrefix + strings.TrimPrefix(name, jobPrefix) }
 
-// UnknownColumns is the error of names that are no columns.
+// UnknownColumns is the error for names that are not columns.
 type UnknownColumns struct{ Names, Known []string }
 
-// Error returns them, and how to see the columns that there are: more than a line holds.
+// Error returns the unknown names and how to list the columns, which do not fit in a line.
 func (e *UnknownColumns) Error() string {
 	what := "is not a column"
 	if len(e.Names) > 1 {
@@ -145,9 +145,9 @@ func (e *UnknownColumns) Error() string {
 	return fmt.Sprintf("%s %s; write default, all, all+, or names that kpulse-proxy --backend=replay --once --export=all+ prints", strings.Join(e.Names, ", "), what)
 }
 
-// ParseColumns parses a choice of columns: default, all (KempnerPulse's 34), all+ (those
-// and ours), or names separated by commas, in that order. The error is *UnknownColumns,
-// except where spec names nothing.
+// ParseColumns parses a choice of columns: default, all (KempnerPulse's 34), all+ (these
+// and ours), or names separated by commas, whose order it keeps. The error is
+// *UnknownColumns, unless spec names nothing.
 func ParseColumns(spec string, jobNames []string) ([]Column, error) {
 	switch spec {
 	case "all":

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzColumns: a choice is of columns that there are, in the order in which it names them, or it
-// is refused with what is wrong in it.
+// FuzzColumns: a choice yields existing columns in the order of its names, or an error that
+// says what is wrong.
 func FuzzColumns(f *testing.F) {
 	f.Add("default", "job")
 	f.Add("all+", "")

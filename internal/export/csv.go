@@ -8,8 +8,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// CSV writes readings as rows, one for each device and tick, and each tick with
-// one write. It belongs to one goroutine.
+// CSV writes readings as rows, one for each device and tick, with one Write per tick. It
+// belongs to one goroutine.
 type CSV struct {
 	out     io.Writer
 	columns []Column
@@ -20,8 +20,8 @@ type CSV struct {
 	replays replays
 }
 
-// NewCSV returns a writer of those columns. The header goes out with the first
-// tick, also if that has no device.
+// NewCSV returns a writer of columns. It writes the header with the first tick, even if
+// that has no device.
 func NewCSV(out io.Writer, columns []Column) *CSV { return &CSV{out: out, columns: columns} }
 
 // Write writes the rows of v. The error is that of the writer.
@@ -63,7 +63,7 @@ func (c *CSV) header(dst []byte) []byte {
 	return append(dst, '\n')
 }
 
-// replays keeps the counters of PCIe replays of the previous tick, to compute rates.
+// replays holds the PCIe replay counters of the previous tick, to compute rates.
 type replays struct {
 	at       time.Time
 	topology *canonical.Topology
@@ -71,9 +71,9 @@ type replays struct {
 	result   []float64
 }
 
-// rates returns the replays a second of each device since the previous tick, NaN if one
-// of the two counts is unknown or the counter decreased: the driver was reloaded. It is
-// valid until the next call.
+// rates returns the replays per second of each device since the previous tick, NaN if one
+// of the two counts is unknown or the counter decreased: the driver was reloaded. The
+// result is valid until the next call.
 func (p *replays) rates(f *canonical.Frame) []float64 {
 	if f.Len() == 0 {
 		return nil // the previous counts serve the next tick
@@ -96,7 +96,7 @@ func (p *replays) rates(f *canonical.Frame) []float64 {
 	return p.result
 }
 
-// setTopology keeps the counts of the devices that are in t too.
+// setTopology switches to t, and keeps the counts of the devices that are also in t.
 func (p *replays) setTopology(t *canonical.Topology) {
 	known := map[canonical.Identity]float64{}
 	if p.topology != nil {

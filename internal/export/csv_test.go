@@ -13,7 +13,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// kempnerPulse are its columns as its docs/export.md lists them.
+// kempnerPulse lists KempnerPulse's columns, from its docs/export.md.
 const kempnerPulse = `timestamp gpu_id model real_util_pct status health
 	sm_active_pct tensor_active_pct dram_active_pct gr_engine_active_pct gpu_util_pct
 	mem_used_mib mem_total_mib mem_used_pct power_w gpu_temp_c mem_temp_c
@@ -87,8 +87,8 @@ func TestParseColumns(t *testing.T) {
 	}
 }
 
-// TestEveryReadingHasAColumn: each field changes one column of all+, and its raw
-// counter is there beside the rate of PCIe replays.
+// TestEveryReadingHasAColumn: each field changes exactly one column of all+; for PCIe
+// replays that is the counter beside the rate.
 func TestEveryReadingHasAColumn(t *testing.T) {
 	columns, view := columnsOf(t, "all+"), full()
 	cells := func(values []float64) (all []string) {
@@ -109,13 +109,13 @@ func TestEveryReadingHasAColumn(t *testing.T) {
 			}
 		}
 		if len(changed) != 1 {
-			t.Errorf("%s stands in %v", Key(canonical.Field(f)), changed)
+			t.Errorf("%s is in the columns %v, want one", Key(canonical.Field(f)), changed)
 		}
 		values[f] = math.NaN()
 	}
 }
 
-// full is a device that gave all, and one that gave nothing.
+// full has a device with all readings, and one without any.
 func full() *View {
 	v := &View{Snapshot: &canonical.Snapshot{}, Job: []canonical.Variable{{Name: "job_id", Value: "4711"}}}
 	v.Frame.Shape(&canonical.Topology{Devices: []canonical.Device{
@@ -149,8 +149,8 @@ func full() *View {
 	return v
 }
 
-// TestCSV: KempnerPulse's units and decimals, worked out by hand, and nothing if
-// nothing was read.
+// TestCSV: KempnerPulse's units and decimals, worked out by hand, and empty cells for what
+// was not read.
 func TestCSV(t *testing.T) {
 	var out strings.Builder
 	w := NewCSV(&out, columnsOf(t, "all"))
@@ -193,8 +193,7 @@ func TestCSVOfOurColumns(t *testing.T) {
 	}
 }
 
-// TestInstances: a board that was not read itself has no class, an instance no
-// health.
+// TestInstances: a board known only from its instances has no class, an instance no health.
 func TestInstances(t *testing.T) {
 	var out strings.Builder
 	v := snapshot()
@@ -208,8 +207,8 @@ func TestInstances(t *testing.T) {
 	}
 }
 
-// TestReplayRate: a rate needs two counts of one device that does not go back, and
-// follows the device where others come and go.
+// TestReplayRate: a rate needs two counts of one device that do not decrease, and follows
+// the device while others come and go.
 func TestReplayRate(t *testing.T) {
 	var out strings.Builder
 	w := NewCSV(&out, columnsOf(t, "gpu_id,pcie_replay_rate_s"))
@@ -238,7 +237,7 @@ func TestReplayRate(t *testing.T) {
 	tick(time.Second, map[string]float64{"1": 4, "2": 9}, "1", "2") // 0 went, 2 came
 	tick(time.Second, map[string]float64{"0": 8, "1": 2}, "0", "1") // 0 is back, 1 was reset
 	tick(time.Second, nil, "0", "1")                                // nothing was read
-	tick(time.Second, map[string]float64{"0": 8, "1": 2}, "0", "1") // and so there is none before it
+	tick(time.Second, map[string]float64{"0": 8, "1": 2}, "0", "1") // no count before this one
 	tick(500*time.Millisecond, map[string]float64{"0": 9, "1": 2}, "0", "1")
 	const want = "gpu_id,pcie_replay_rate_s\n0,\n1,\n0,0.50\n1,0.00\n0,\n1,\n1,3.00\n2,\n0,\n1,\n0,\n1,\n0,\n1,\n0,2.00\n1,0.00\n"
 	if out.String() != want {
@@ -262,8 +261,8 @@ type counting struct{ n int }
 
 func (c *counting) Write(p []byte) (int, error) { c.n++; return len(p), nil }
 
-// TestSteadyCSV: a tick is one write, so that what reads it sees whole ticks at
-// once, and allocates nothing.
+// TestSteadyCSV: a tick is one write, so that readers see whole ticks, and allocates
+// nothing.
 func TestSteadyCSV(t *testing.T) {
 	out := &counting{}
 	w, v := NewCSV(out, columnsOf(t, "all")), full()
@@ -282,7 +281,7 @@ func TestSteadyCSV(t *testing.T) {
 	}
 }
 
-// TestCSVOfNothing: a header all the same, once.
+// TestCSVOfNothing: ticks without devices write the header, once.
 func TestCSVOfNothing(t *testing.T) {
 	var out strings.Builder
 	w, v := NewCSV(&out, columnsOf(t, "gpu_id,power_w")), &View{Snapshot: &canonical.Snapshot{}}

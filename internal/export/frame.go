@@ -10,9 +10,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
-// Frame writes a reading for a person: what was read and when, the host where it
-// is known, a line for each device, and below them what is missing and the batch
-// job that we run in. It is as wide as its longest line, and no number is cut.
+// Frame writes a reading for people: source and time, the host if known, a line for each
+// device, and below these what is missing and the batch job that we run in. No line is cut.
 // It returns the error of out.
 func Frame(out io.Writer, v *View) error {
 	text := &strings.Builder{}
@@ -34,7 +33,7 @@ func Frame(out io.Writer, v *View) error {
 	return err
 }
 
-// sourceLine returns the source, the time, and how many devices are shown.
+// sourceLine returns the source, the time, and the number of devices shown.
 func sourceLine(v *View) string {
 	boards, instances := 0, 0
 	for _, i := range v.shown(nil) {
@@ -76,7 +75,7 @@ func hostLine(h *canonical.Host) string {
 	return "host: " + strings.Join(parts, ", ")
 }
 
-// notesOf are the lines below the table.
+// notesOf returns the lines below the table.
 func notesOf(v *View) []string {
 	var notes []string
 	if r := v.Source.Roster; r != nil {
@@ -100,7 +99,7 @@ func notesOf(v *View) []string {
 	return notes
 }
 
-// nameOf is what is known about a board that was not read.
+// nameOf returns all known names of a board that was not read.
 func nameOf(d *canonical.Device) string {
 	words := []string{"GPU", orAbsent(d.GPU)}
 	for _, text := range []string{d.UUID, d.PCIBusID, d.Model} {

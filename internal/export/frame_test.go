@@ -37,7 +37,7 @@ func node() *View {
 	return v
 }
 
-// golden compares with a file of testdata.
+// golden compares got with a file in testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -76,8 +76,8 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// TestFramesOfAnySize: a line for each device, all columns where their titles are,
-// and no number cut, however many devices there are.
+// TestFramesOfAnySize: for any number of devices, each has a line, all columns are aligned
+// with their titles, and no number is cut.
 func TestFramesOfAnySize(t *testing.T) {
 	for _, n := range []int{1, 8, 16, 128} {
 		v := &View{Snapshot: &canonical.Snapshot{}}
@@ -139,7 +139,7 @@ func TestKey(t *testing.T) {
 	seen := map[string]bool{}
 	for f := range canonical.NumFields {
 		if seen[Key(f)] {
-			t.Errorf("two fields are %s", Key(f))
+			t.Errorf("two fields have the key %s", Key(f))
 		}
 		seen[Key(f)] = true
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
-// schema is the version of document. Keys that come in addition leave it as it is; it
-// rises where one goes, or means something else.
+// schema is the version of document. It rises when a key is removed or changes its meaning,
+// not when one is added.
 const schema = 1
 
-// document is a reading as JSON. Its field names are those of our series without
-// their prefix, and their units too. What was not read is not there; it is never 0.
+// document is a reading as JSON. Keys and units are those of our series, without their
+// prefix. A reading that was not read is absent, never 0.
 type document struct {
 	Schema  int                `json:"schema"`
 	At      time.Time          `json:"at"`
@@ -24,7 +24,7 @@ type document struct {
 	Host    map[string]float64 `json:"host,omitempty"`
 	Job     map[string]string  `json:"job,omitempty"`
 	Devices []map[string]any   `json:"devices"`
-	// Missed are boards that the source names, or that should be there, and that were never seen.
+	// Missed are boards that the source names or that are expected, and that were never seen.
 	Missed []map[string]any `json:"missed,omitempty"`
 }
 
@@ -99,10 +99,10 @@ func hostView(h *canonical.Host) map[string]float64 {
 	return view
 }
 
-// finite reports whether v was read and is a number of JSON.
+// finite reports whether v was read and can be a JSON number.
 func finite(v float64) bool { return canonical.Given(v) && !math.IsInf(v, 0) }
 
-// deviceView is one device: what it is, its readings, its verdict and its allocations.
+// deviceView returns a device: its labels, readings, verdict and allocations.
 func deviceView(v *View, i int) map[string]any {
 	d, verdict, values := &v.Frame.Topology.Devices[i], &v.Verdicts[i], v.Frame.Row(i)
 	m := map[string]any{}
@@ -148,7 +148,7 @@ func putTexts(m map[string]any, d *canonical.Device) {
 	}
 }
 
-// raised are the conditions that are raised, never nil.
+// raised returns the raised conditions, never nil.
 func raised(v *canonical.Verdict) []string {
 	names := []string{}
 	for c := range v.Findings.Raised.All() {
@@ -157,7 +157,7 @@ func raised(v *canonical.Verdict) []string {
 	return names
 }
 
-// reasonsOf are the reasons why clocks are reduced, never nil.
+// reasonsOf returns the reasons for reduced clocks, never nil.
 func reasonsOf(bits float64) []string {
 	names := []string{}
 	for _, e := range canonical.ClockEventReasons {

@@ -1,5 +1,5 @@
-// Package export presents readings to a person or a program without a server:
-// as text, as JSON, and tick by tick as CSV.
+// Package export writes readings for people and programs without a server: as text, as
+// JSON, and tick by tick as CSV.
 package export
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
-// absent marks a reading that was not read, which is never shown as 0.
+// absent stands for a missing reading, which is never shown as 0.
 const absent = "--"
 
 // column is one column of the table.
@@ -65,8 +65,8 @@ var columns = []column{
 	}},
 }
 
-// Table writes the devices of one reading, a line each, with `--` if nothing
-// was read. It returns the error of out.
+// Table writes the devices of one reading, a line each, with `--` for missing readings. It
+// returns the error of out.
 func Table(out io.Writer, v *View) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for i, c := range columns {
@@ -97,7 +97,7 @@ func orAbsent(s string) string {
 	return s
 }
 
-// shareOf writes how much is used of the total, or the one of the two that is known.
+// shareOf returns used/total, or whichever of the two is known.
 func shareOf(used, total, over float64, format, unit string) string {
 	number := func(v float64) string {
 		if !canonical.Given(v) {

@@ -9,7 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// snapshot has a busy board, and a MIG instance with the board it implies.
+// snapshot has a busy board, and a MIG instance with its implied board.
 func snapshot() *View {
 	var s canonical.Snapshot
 	s.Frame.Shape(&canonical.Topology{Devices: []canonical.Device{
@@ -32,7 +32,7 @@ func snapshot() *View {
 		{RealUtilization: math.NaN(), Class: canonical.ClassUnknown, Health: canonical.HealthWarn},
 		{RealUtilization: math.NaN(), Class: canonical.ClassUnknown, Health: canonical.HealthUnknown},
 	}
-	for _, i := range []int{1, 2} { // what it says of an instance means nothing
+	for _, i := range []int{1, 2} { // the findings of an instance are ignored
 		s.Verdicts[i].Findings.Set(canonical.CondPCIeReplay, canonical.Raised)
 		s.Verdicts[i].Findings.Set(canonical.CondPowerBrake, canonical.Raised)
 		s.Verdicts[i].Findings.Set(canonical.CondXIDFatal, canonical.Clear)

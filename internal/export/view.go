@@ -17,7 +17,7 @@ type View struct {
 	Job []canonical.Variable
 }
 
-// shown appends the indices of the devices to show.
+// shown appends the indices of the devices to show to dst.
 func (v *View) shown(dst []int) []int {
 	if v.Devices != nil {
 		return append(dst, v.Devices...)
@@ -28,7 +28,7 @@ func (v *View) shown(dst []int) []int {
 	return dst
 }
 
-// allocationsOf returns the allocations of a device. They are ordered by device.
+// allocationsOf returns the allocations of a device. A set is ordered by device.
 func allocationsOf(s *canonical.Snapshot, device int) []canonical.Allocation {
 	if s.Frame.AllocationSet == nil {
 		return nil
@@ -42,9 +42,9 @@ func allocationsOf(s *canonical.Snapshot, device int) []canonical.Allocation {
 	return all[from:to]
 }
 
-// Key is the name of a field in JSON and in our own columns of CSV: the name of its
-// family without the prefix and, where several fields make up the family, the values of
-// their labels, such as gpu_ecc_errors_total_uncorrectable_volatile.
+// Key returns the name of a field in JSON and in our own CSV columns: the name of its
+// family without the prefix and, if the family has several fields, the values of their
+// labels, such as gpu_ecc_errors_total_uncorrectable_volatile.
 func Key(f canonical.Field) string {
 	info := &canonical.Fields[f]
 	key := info.Name

@@ -1,5 +1,5 @@
-// Package folder reads the small files of a directory that another program keeps, each
-// again only when it changed.
+// Package folder reads the small files of a directory that another program writes, and
+// rereads only those that changed.
 package folder
 
 import (
@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// In returns the directory dir of this machine. Who may write into it may not have us read
-// another file: links that lead out of it are not followed. Nor can a pipe hold us up.
+// In returns the directory dir of this machine. A writer to it cannot make us read files
+// elsewhere: links that lead out of it are not followed. Opening a pipe does not block.
 func In(dir string) fs.FS { return directory(dir) }
 
 type directory string
@@ -39,22 +39,21 @@ func (d directory) Stat(name string) (fs.FileInfo, error) {
 	return root.Stat(name)
 }
 
-// settled is the age from which a file's time of change can be trusted to be
-// another after the next change: kernels and network file systems keep it in
-// steps of up to two seconds.
+// settled is the age of a modification time from which the next change is sure to alter
+// it: kernels and network file systems keep it in steps of up to two seconds.
 const settled = 2 * time.Second
 
 // Folder reads a directory. It belongs to one goroutine.
 type Folder[T any] struct {
 	// Dir is the directory.
 	Dir fs.FS
-	// MaxFiles is how many of its files are looked at, in the order of the directory.
+	// MaxFiles is the most files to consider, in the order of the directory.
 	MaxFiles int
-	// MaxBytes is how much of a file is read.
+	// MaxBytes is the most bytes to read of a file.
 	MaxBytes int64
-	// Accept tells whether a file of that name is of interest.
+	// Accept reports whether to read the file of that name.
 	Accept func(name string) bool
-	// Parse makes a T of the content of a file, of which text may be only the first MaxBytes.
+	// Parse makes a T of the content of a file; text has at most its first MaxBytes.
 	Parse func(name string, text []byte) T
 
 	files   map[string]file[T]
@@ -62,7 +61,7 @@ type Folder[T any] struct {
 	outside []string
 }
 
-// file is a file as it was when it was read.
+// file is a file at the time of its last read.
 type file[T any] struct {
 	content  T
 	modified time.Time
@@ -70,9 +69,9 @@ type file[T any] struct {
 	read     time.Time
 }
 
-// Look looks at the directory, and reads the files that changed since the last look, by the same
-// clock as now. A file that cannot be read counts as missing, and so do all files while the
-// directory cannot be read.
+// Look lists the directory, and reads the files that changed since the last Look. now is by
+// the clock of the file system. A file that cannot be read counts as missing, and so do all
+// files if the directory cannot be read.
 func (f *Folder[T]) Look(now time.Time) error {
 	f.outside = f.outside[:0]
 	entries, err := f.list()
@@ -107,18 +106,18 @@ func (f *Folder[T]) Look(now time.Time) error {
 	return nil
 }
 
-// Each calls visit with the content of each file, by its name and in no order.
+// Each calls visit with the name and content of each file, in no particular order.
 func (f *Folder[T]) Each(visit func(name string, content T)) {
 	for name, file := range f.files {
 		visit(name, file.content)
 	}
 }
 
-// Full reports whether the directory had more than MaxFiles when Look saw it.
+// Full reports whether the directory had more than MaxFiles entries in the last Look.
 func (f *Folder[T]) Full() bool { return f.full }
 
-// Outside returns how many links lead out of the directory and were not followed when Look
-// saw them, and an error that names the first; dir is what people know the directory by.
+// Outside returns how many links the last Look did not follow, because they lead out of the
+// directory, and an error that names the first, with dir as the name of the directory.
 func (f *Folder[T]) Outside(dir string) (links int, err error) {
 	if len(f.outside) == 0 {
 		return 0, nil
@@ -126,7 +125,7 @@ func (f *Folder[T]) Outside(dir string) (links int, err error) {
 	return len(f.outside), fmt.Errorf("%s/%s leads out of the directory, and is not read; write a file there, not a link", dir, slices.Min(f.outside))
 }
 
-// list returns what is in the directory, up to the bound.
+// list returns up to MaxFiles entries of the directory.
 func (f *Folder[T]) list() ([]fs.DirEntry, error) {
 	d, err := f.Dir.Open(".")
 	if err != nil {
@@ -145,8 +144,8 @@ func (f *Folder[T]) list() ([]fs.DirEntry, error) {
 	return entries[:min(len(entries), f.MaxFiles)], nil
 }
 
-// read returns the content of a file, up to the bound. The file may have been replaced before it
-// was opened.
+// read returns up to MaxBytes of a file. It checks again that the file is regular, since the
+// file may have been replaced before it was opened.
 func (f *Folder[T]) read(name string) ([]byte, error) {
 	file, err := f.Dir.Open(name)
 	if err != nil {
@@ -159,7 +158,7 @@ func (f *Folder[T]) read(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, f.MaxBytes))
 }
 
-// Reason removes the path from an error that names it.
+// Reason returns err without its path, if it is a *fs.PathError.
 func Reason(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err

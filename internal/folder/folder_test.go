@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// look returns what a Folder of dir has of each file, and which links it does not follow.
+// look returns the content of each file in a Folder of dir, and the links not followed.
 func look(t *testing.T, dir fs.FS) (map[string]string, []string) {
 	t.Helper()
 	f := Folder[string]{
@@ -27,8 +27,8 @@ func look(t *testing.T, dir fs.FS) (map[string]string, []string) {
 	return found, slices.Sorted(slices.Values(f.outside))
 }
 
-// TestLinks: one that stays in the directory is followed, one that leads out is not, however
-// it does.
+// TestLinks: links within the directory are followed, links that lead out in any way are
+// not.
 func TestLinks(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "jobs")
@@ -55,14 +55,14 @@ func TestLinks(t *testing.T) {
 	if want := []string{"above", "absolute", "back", "chain", "circle", "top", "void"}; !slices.Equal(outside, want) {
 		t.Errorf("not followed are %q, want %q", outside, want)
 	}
-	link := filepath.Join(top, "link") // the directory itself may be one
+	link := filepath.Join(top, "link") // the directory itself may be a link
 	must(os.Symlink(dir, link))
 	if found, _ = look(t, In(link)); len(found) != 2 {
 		t.Errorf("read %q through a link to the directory", found)
 	}
 }
 
-// swapped shows a file that is another once it is opened.
+// swapped returns the FileInfo of another file than it opens.
 type swapped struct {
 	fs.FS
 	shown fs.FileInfo
@@ -71,7 +71,8 @@ type swapped struct {
 // Stat implements fs.StatFS.
 func (s swapped) Stat(string) (fs.FileInfo, error) { return s.shown, nil }
 
-// TestPipeInThePlaceOfAFile: also one that is put there at the last moment holds up nothing.
+// TestPipeInThePlaceOfAFile: a pipe that replaces a file between Stat and Open does not
+// block a Look.
 func TestPipeInThePlaceOfAFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(t.TempDir(), "file")
@@ -93,9 +94,9 @@ func TestPipeInThePlaceOfAFile(t *testing.T) {
 	select {
 	case found := <-done:
 		if len(found) > 0 {
-			t.Errorf("read %q of a pipe", found)
+			t.Errorf("read %q from a pipe", found)
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatal("a pipe without a writer holds up the look")
+		t.Fatal("a pipe without a writer blocks Look")
 	}
 }

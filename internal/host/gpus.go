@@ -13,19 +13,18 @@ import (
 
 // GPU is a board as NVIDIA's driver describes it in /proc.
 type GPU struct {
-	UUID     string // "" if the driver has not asked the board for it
+	UUID     string // "" if the driver has not read it from the board
 	PCIBusID string // such as 0000:41:00.0
-	// Instances are the ids of the MIG instances that this process may open, nil if there
-	// are none or that is not known. Boards leaves them out.
+	// Instances are the ids of the MIG instances that this process may open, nil for none
+	// or unknown. Boards does not set them.
 	Instances []string
 	minor     string
 }
 
-// GPUs returns, in the order of their PCI addresses, in which CUDA counts them, the boards
-// that this process may open: a cgroup of devices refuses others, and a container does not
-// have them. proc and dev are where these file systems are mounted. None is opened, which
-// would wake it. It returns nil if that cannot be known: there is no driver, or no board
-// can be opened at all.
+// GPUs returns the boards that this process may open, in the order of their PCI addresses,
+// as CUDA counts them: a device cgroup refuses the others, and a container lacks them. proc
+// and dev are the mount points of these file systems. No board is opened, which would wake
+// it. GPUs returns nil if this is unknown: there is no driver, or no board may be opened.
 func GPUs(proc, dev string) (gpus []GPU) {
 	for _, g := range Boards(proc) {
 		if g.minor == "" {
@@ -39,15 +38,15 @@ func GPUs(proc, dev string) (gpus []GPU) {
 	return gpus
 }
 
-// Modes of access(2), which asks the cgroup too.
+// Modes of access(2), which also checks the cgroup.
 const (
 	mayWrite = 2
 	mayRead  = 4
 )
 
-// instances returns the ids of those MIG instances of a board whose capability this process
-// may open, as NVIDIA's guide to MIG describes the files; nil if it may open none: the
-// driver makes their nodes when they are asked for.
+// instances returns the ids of the MIG instances of a board whose capability files, which
+// NVIDIA's guide to MIG describes, this process may open; nil if it may open none: the
+// driver makes their nodes on demand.
 func instances(proc, dev, minor string) (ids []string) {
 	files, _ := filepath.Glob(filepath.Join(proc, "driver", "nvidia", "capabilities", "gpu"+minor, "mig", "gi*", "access"))
 	for _, file := range files {
@@ -65,7 +64,7 @@ func instances(proc, dev, minor string) (ids []string) {
 }
 
 // Boards returns all boards of the machine in the order of their PCI addresses, including those
-// that this process may not open; nil if that is unknown. proc is where procfs is mounted.
+// that this process may not open; nil if unknown. proc is the mount point of procfs.
 func Boards(proc string) (gpus []GPU) {
 	files, _ := filepath.Glob(filepath.Join(proc, "driver", "nvidia", "gpus", "*", "information"))
 	for _, file := range files {
@@ -84,7 +83,7 @@ func Boards(proc string) (gpus []GPU) {
 }
 
 // Minors returns the UUIDs of the machine's boards by the number of their device file: 0 is
-// /dev/nvidia0. proc is where procfs is mounted.
+// /dev/nvidia0. proc is the mount point of procfs.
 func Minors(proc string) map[string]string {
 	uuids := map[string]string{}
 	for _, g := range Boards(proc) {

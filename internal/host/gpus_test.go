@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestGPUs: those that may be opened, in the order of CUDA. A container has no node of the
-// others; a cgroup cannot be made here, and refuses as permissions do.
+// TestGPUs: GPUs returns the boards that may be opened, in CUDA's order. A container lacks
+// the nodes of others. The test makes no cgroup, which refuses as permissions do.
 func TestGPUs(t *testing.T) {
 	root := t.TempDir()
 	write := func(path, text string, mode os.FileMode) {
@@ -48,12 +48,12 @@ func TestGPUs(t *testing.T) {
 	}
 	write("proc/driver/nvidia/gpus/0000:e1:00.0/information", "Model: NVIDIA\n", 0o400)
 	if got := buses(); got != nil {
-		t.Errorf("of a description that lacks the minor number: %v", got)
+		t.Errorf("with a description that lacks the minor number: %v", got)
 	}
 }
 
-// TestInstances: those whose capability may be opened; where none may, their nodes were not
-// made yet.
+// TestInstances: the instances whose capability may be opened are known; if none may, the
+// driver may not have made their nodes yet.
 func TestInstances(t *testing.T) {
 	root := t.TempDir()
 	write := func(path, text string) {

@@ -11,12 +11,12 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// unlimited is the value from which on a limit of cgroup v1 is no limit: for none the kernel
-// writes the largest number of bytes in whole pages.
+// unlimited is the least value in bytes that means no limit in cgroup v1: for none the
+// kernel writes the largest number of bytes in whole pages.
 const unlimited = math.MaxInt64 - 1<<20
 
-// MemoryLimit returns the lowest memory limit, in bytes, of the cgroup of this process and of
-// those around it, if visible; 0 if there is none. proc is where procfs is mounted, which also
+// MemoryLimit returns the lowest memory limit, in bytes, of this process's cgroup and its
+// visible ancestors; 0 if there is none. proc is the mount point of procfs, which also
 // tells where the cgroups are.
 func MemoryLimit(proc string) int64 {
 	fs, err := procfs.NewFS(proc)
@@ -51,7 +51,7 @@ func MemoryLimit(proc string) int64 {
 	return least
 }
 
-// memoryFile is the name of the file with the limit, "" for a hierarchy without one.
+// memoryFile returns the name of the file with the limit, "" for a hierarchy without one.
 func memoryFile(g *procfs.Cgroup) string {
 	switch {
 	case len(g.Controllers) == 0:
@@ -71,8 +71,8 @@ func holdsMemory(m *procfs.MountInfo, g *procfs.Cgroup) bool {
 	return m.FSType == "cgroup" && memory
 }
 
-// below is where a cgroup is below its mount point. A container without a namespace of
-// cgroups is told its path on the node, which is the root of what it has mounted.
+// below returns the path of a cgroup below its mount point. A container without a cgroup
+// namespace sees the path on the node, which is the root of its mount.
 func below(m *procfs.MountInfo, path string) string {
 	relative, err := filepath.Rel(m.Root, path)
 	if err != nil || relative == ".." || strings.HasPrefix(relative, "../") {
@@ -81,11 +81,11 @@ func below(m *procfs.MountInfo, path string) string {
 	return relative
 }
 
-// limitWithin returns the least limit of a cgroup and those around it up to the mount point,
+// limitWithin returns the lowest limit of a cgroup and its ancestors up to the mount point,
 // 0 for none.
 func limitWithin(mount, below, file string) (least int64) {
 	for {
-		text, _ := os.ReadFile(filepath.Join(mount, below, file)) // the root has none
+		text, _ := os.ReadFile(filepath.Join(mount, below, file)) // missing for the root
 		limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 		if err == nil && limit > 0 && limit < unlimited && (least == 0 || limit < least) {
 			least = limit

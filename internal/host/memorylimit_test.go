@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMemoryLimit: of what the kernel writes under both versions, nested, and inside a
-// container with and without a namespace of cgroups.
+// TestMemoryLimit: limits as the kernel writes them in both versions, nested, and inside a
+// container with and without a cgroup namespace.
 func TestMemoryLimit(t *testing.T) {
 	const v2, v1 = "31 23 0:28 %s %s/fs rw,relatime - cgroup2 cgroup2 rw", "31 23 0:28 %s %s/fs rw,relatime - cgroup cgroup rw,memory"
 	for name, test := range map[string]struct {

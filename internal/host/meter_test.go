@@ -32,7 +32,7 @@ func (m machine) write(name, text string) {
 	}
 }
 
-// stat is a /proc/stat with a line for all CPUs and two for the ones there are.
+// stat returns a /proc/stat with a line for all CPUs and one for each of two CPUs.
 func stat(all string) string {
 	return "cpu  " + all + "\ncpu0 1 1 1 1 1 1 1 1 0 0\ncpu3 1 1 1 1 1 1 1 1 0 0\nintr 5 4 3\nctxt 9\nbtime 1\n"
 }
@@ -51,7 +51,7 @@ func check(t *testing.T, what string, got, want canonical.Host) {
 	}
 }
 
-// TestUtilization reads the same machine again and again.
+// TestUtilization reads one machine again and again.
 func TestUtilization(t *testing.T) {
 	m := newMachine(t)
 	meter := NewMeter(m.dir)
@@ -109,7 +109,7 @@ func TestMeterWithoutFiles(t *testing.T) {
 	meter := NewMeter(m.dir)
 	check(t, "no files", meter.Read(), nothing)
 	check(t, "no directory", NewMeter(m.dir+"/none").Read(), nothing)
-	// What comes later is found.
+	// A file that appears later is read.
 	m.write("meminfo", meminfo)
 	nothing.MemoryTotal, nothing.MemoryAvailable = 25276502016, 24825356288
 	check(t, "meminfo", meter.Read(), nothing)
@@ -131,7 +131,7 @@ func TestLargeStat(t *testing.T) {
 	}
 }
 
-// TestThisMachine reads the /proc that is here until a tick has passed.
+// TestThisMachine reads this machine's /proc until a tick has passed.
 func TestThisMachine(t *testing.T) {
 	if _, err := os.Stat("/proc/stat"); err != nil {
 		t.Skip("no /proc here")
@@ -141,7 +141,7 @@ func TestThisMachine(t *testing.T) {
 	if !(first.CPUs >= 1) || !(first.MemoryTotal > 1<<20) || !(first.MemoryAvailable <= first.MemoryTotal) || first.CPUUtilization == first.CPUUtilization {
 		t.Errorf("%+v", first)
 	}
-	// The kernel counts in hundredths of a second: spend some.
+	// The kernel counts in hundredths of a second: spend a few.
 	for range 1 << 20 {
 		if u := meter.Read(); u.CPUUtilization == u.CPUUtilization {
 			if u.CPUUtilization < 0 || u.CPUUtilization > 1 {

@@ -10,16 +10,16 @@ import (
 const (
 	// nameLifetime is how long a name is cached.
 	nameLifetime = 10 * time.Minute
-	// namePatience is how long to wait for a name before its number is used. The
-	// name may be there for the next caller.
+	// namePatience is how long to wait for a name before using its number. A later caller
+	// may get the name.
 	namePatience = 100 * time.Millisecond
 	// maxNames bounds the cache.
 	maxNames = 4096
 )
 
-// Names caches the names of this machine's users and groups. A directory service that
-// gives them may be slow, or hang; so each is looked up by a goroutine of its own,
-// one at a time for the same id. A nil Names gives numbers.
+// Names caches the names of this machine's users and groups. A directory service may be
+// slow or hang, so each look-up has its own goroutine, one at a time for the same id. A nil
+// Names returns numbers.
 type Names struct {
 	lookUser, lookGroup func(id string) (name string, ok bool)
 
@@ -32,16 +32,15 @@ type nameKey struct {
 	id    string
 }
 
-// name is one that was, or is being, looked up.
+// name is a finished or running look-up.
 type name struct {
 	begun time.Time
-	found chan struct{} // closed when text is there
+	found chan struct{} // closed when text is set
 	text  string
 }
 
-// NewNames returns the names that the system gives by os/user: in a program built
-// with cgo those of every service that nsswitch.conf names, else those of
-// /etc/passwd and /etc/group.
+// NewNames returns the names that os/user finds: with cgo those of every service in
+// nsswitch.conf, else those in /etc/passwd and /etc/group.
 func NewNames() *Names {
 	return newNames(
 		func(id string) (string, bool) {
@@ -73,16 +72,16 @@ func (n *Names) group(ctx context.Context, id string) string {
 	return n.of(ctx, nameKey{true, id})
 }
 
-// of returns the name, or the id if there is none or it does not come in time.
+// of returns the name, or the id if there is none or the look-up takes too long.
 func (n *Names) of(ctx context.Context, key nameKey) string {
 	if n == nil || key.id == "" {
 		return key.id
 	}
 	entry := n.find(key)
-	if entry.isFound() { // which does not depend on ctx
+	if entry.isFound() { // even if ctx has ended
 		return entry.text
 	}
-	// A look-up that hangs is waited for once.
+	// Only the first callers wait for a look-up that hangs.
 	patience := time.NewTimer(namePatience - time.Since(entry.begun))
 	defer patience.Stop()
 	select {
@@ -94,8 +93,8 @@ func (n *Names) of(ctx context.Context, key nameKey) string {
 	return key.id
 }
 
-// find returns the cached entry of key, or begins to look it up if there is none or
-// it is too old.
+// find returns the cached entry of key, or starts a look-up if there is none or it is too
+// old.
 func (n *Names) find(key nameKey) *name {
 	n.mu.Lock()
 	defer n.mu.Unlock()

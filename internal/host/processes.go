@@ -14,30 +14,28 @@ import (
 )
 
 const (
-	// processPatience is how long to wait for one process. Reading its command line
-	// takes its memory's lock, which a process that hangs in a driver may never
-	// release.
+	// processPatience is how long to wait for one process. Reading its command line takes
+	// the lock of its memory, which a process that hangs in a driver may never release.
 	processPatience = 500 * time.Millisecond
-	// maxCommand is the length of a command as it is shown, in bytes.
+	// maxCommand is the most bytes of a command to show.
 	maxCommand = 256
 )
 
-// Processes reads whose processes are. It may be used from any goroutine.
+// Processes reads the users and commands of processes. It is safe for concurrent use.
 type Processes struct {
 	describe func(ctx context.Context, pid int) description
 
 	mu      sync.Mutex
-	waiting map[int]bool // the pids that are being read; guarded by mu
+	waiting map[int]bool // the pids being read; guarded by mu
 }
 
-// description is the information that /proc has about a process; "" if it has none.
+// description is what /proc tells about a process; "" is unknown.
 type description struct{ user, group, command string }
 
-// NewProcesses returns a reader of the machine whose procfs is mounted at proc. Users
-// and groups are numbers if names is nil: right for the procfs of another root, such
-// as the host's in a container, whose names we do not have. With commandLines a
-// process's command is its command line, which may hold secrets, else the kernel's
-// name of it.
+// NewProcesses returns a reader of the machine whose procfs is mounted at proc. If names is
+// nil, users and groups are numbers: use nil for the procfs of another root, such as the
+// host's in a container, whose names are unknown here. With commandLines, commands are
+// command lines, which may contain secrets, else the kernel's names of processes.
 func NewProcesses(proc string, names *Names, commandLines bool) *Processes {
 	read := func(ctx context.Context, pid int) description {
 		return describe(ctx, proc, pid, names, commandLines)
@@ -45,9 +43,9 @@ func NewProcesses(proc string, names *Names, commandLines bool) *Processes {
 	return &Processes{describe: read, waiting: map[int]bool{}}
 }
 
-// Describe fills in User, Group and Command of the processes of list by their PID. They are left
-// unchanged if the process is gone, hidden from us, does not answer in time, or is not read
-// before ctx ends. A process that does not answer is not read again before it does.
+// Describe sets User, Group and Command of the processes of list by their PID, to "" if the
+// process is gone, hidden from us, does not answer in time, or is not read before ctx ends.
+// A process that does not answer is not read again before it does.
 func (p *Processes) Describe(ctx context.Context, list []canonical.Process) {
 	known := make(map[int]description, len(list))
 	for i := range list {
@@ -61,7 +59,7 @@ func (p *Processes) Describe(ctx context.Context, list []canonical.Process) {
 	}
 }
 
-// await describes a process in a goroutine of its own, for it may hang.
+// await describes a process in a separate goroutine, since that may hang.
 func (p *Processes) await(ctx context.Context, pid int) description {
 	if ctx.Err() != nil || !p.begin(pid) {
 		return description{}
@@ -83,7 +81,7 @@ func (p *Processes) await(ctx context.Context, pid int) description {
 	return description{}
 }
 
-// begin marks a process as being read. It reports false if it is already.
+// begin marks a process as being read. It returns false if it already is.
 func (p *Processes) begin(pid int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,8 +98,8 @@ func (p *Processes) end(pid int) {
 	delete(p.waiting, pid)
 }
 
-// describe reads the process that has the pid now. User and group are those that it
-// acts as: numbers where their names are not found before ctx ends.
+// describe reads the process that has the pid now. User and group are the effective ones,
+// as numbers if their names are not found before ctx ends.
 func describe(ctx context.Context, proc string, pid int, names *Names, commandLine bool) description {
 	fs, err := procfs.NewFS(proc)
 	if err != nil {
@@ -122,8 +120,8 @@ func describe(ctx context.Context, proc string, pid int, names *Names, commandLi
 }
 
 // command returns the kernel's name of a process or its command line, on one line of
-// printable text, at most maxCommand bytes long. If there is no command line, as of
-// a kernel thread or a zombie, it is the name in brackets, as ps writes it.
+// printable text, at most maxCommand bytes long. Without a command line, as for a kernel
+// thread or a zombie, it is the name in brackets, as in ps.
 func command(process procfs.Proc, commandLine bool) string {
 	if commandLine {
 		if args, err := process.CmdLine(); err == nil && strings.Join(args, "") != "" {
@@ -137,7 +135,7 @@ func command(process procfs.Proc, commandLine bool) string {
 	return name
 }
 
-// printable returns text on one line as it is shown, at most maxCommand bytes of it.
+// printable returns at most maxCommand bytes of text, on one line.
 func printable(text string) string {
 	return plain.Short(strings.Join(strings.Fields(plain.Text(text)), " "), maxCommand)
 }

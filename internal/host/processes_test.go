@@ -19,8 +19,8 @@ import (
 
 const status = "Name:\tpython\nUmask:\t0022\nState:\tS (sleeping)\nUid:\t1000\t1001\t1000\t1001\nGid:\t200\t201\t200\t201\nGroups:\t201 7\n"
 
-// someNames are those of a machine with one user and one group, looked up already: a
-// busy machine may take longer for that than a caller waits.
+// someNames returns the names of one user and one group, already looked up: on a busy
+// machine a look-up may take longer than a caller waits.
 func someNames() *Names {
 	one := func(id, name string) func(string) (string, bool) {
 		return func(got string) (string, bool) {
@@ -78,7 +78,7 @@ func TestDescribeWhatIsGone(t *testing.T) {
 			t.Errorf("%d: %q", pid, got)
 		}
 	}
-	// It went between two reads.
+	// The process ended between two reads.
 	if got := describe(t.Context(), m.dir, 7, nil, true); got != (description{user: "1001", group: "201"}) {
 		t.Errorf("%q", got)
 	}
@@ -102,7 +102,8 @@ func TestDescribeThisProcess(t *testing.T) {
 	}
 }
 
-// A process whose memory is locked costs the others a short wait, once.
+// TestDescribeOneThatHangs: a process whose memory is locked delays the others briefly, and
+// only once.
 func TestDescribeOneThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
@@ -130,7 +131,7 @@ func TestDescribeOneThatHangs(t *testing.T) {
 				t.Errorf("%q", got)
 			}
 			if d := time.Since(begun); d > 0 != (i == 0) || d > processPatience {
-				t.Errorf("time %d it took %v", i, d)
+				t.Errorf("call %d took %v", i, d)
 			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -146,7 +147,7 @@ func TestDescribeOneThatHangs(t *testing.T) {
 	})
 }
 
-// TestNamesThatHang has a directory that answers after a minute.
+// TestNamesThatHang has a directory service that answers after a minute.
 func TestNamesThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looks atomic.Int32
@@ -162,7 +163,7 @@ func TestNamesThatHang(t *testing.T) {
 			takes time.Duration
 		}{
 			{0, "5", 100 * time.Millisecond},
-			{0, "5", 0}, // it has been waited for
+			{0, "5", 0}, // the first caller has waited
 			{50 * time.Second, "5", 0},
 			{10 * time.Second, "user5", 0},
 			{8 * time.Minute, "user5", 0},
@@ -187,7 +188,7 @@ func TestNamesThatHang(t *testing.T) {
 	})
 }
 
-// TestNamesAreBounded runs on a simulated clock, so that no look-up comes too late.
+// TestNamesAreBounded runs on a simulated clock, so that no look-up takes too long.
 func TestNamesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		names := newNames(func(id string) (string, bool) { return "u" + id, true }, func(id string) (string, bool) { return "g" + id, true })

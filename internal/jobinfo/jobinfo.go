@@ -1,5 +1,5 @@
 // Package jobinfo reads the directory in which a batch system's prolog describes each job,
-// and tells the allocations of a reading whose they are.
+// and adds users, accounts and partitions to the allocations of readings.
 package jobinfo
 
 import (
@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// maxFiles is how many jobs are read, far more than run on a node.
+	// maxFiles is the most jobs to read, far more than run on a node.
 	maxFiles = 4096
-	// every is how often the directory is looked at.
+	// every is how often the directory is read.
 	every = time.Second
-	// patience is after how long a directory that does not answer is complained of.
+	// patience is how long the directory may take to answer before State reports it.
 	patience = 30 * time.Second
 )
 
-// Jobs is what is known about each job, by its id. A published value is not modified.
+// Jobs is the known information about each job, by its id. A published value is not modified.
 type Jobs map[string]Info
 
-// Directory is the directory of --hpc-job-info-dir. All but Run may be called from any
-// goroutine.
+// Directory is the directory of --hpc-job-info-dir. All methods but Run are safe for
+// concurrent use.
 type Directory struct {
 	name   string
 	logger *slog.Logger
@@ -39,17 +39,17 @@ type Directory struct {
 	began atomic.Int64 // when the look under way began, in Unix nanoseconds; 0 for none
 }
 
-// State is how the last look went.
+// State is the outcome of the last look.
 type State struct {
 	Read      int  // jobs that are known
-	Malformed int  // files in which something is wrong
+	Malformed int  // files with mistakes
 	Full      bool // more files than are read
-	// Err is why the directory cannot be read, or the first thing that is wrong in a
-	// file; nil if all is well.
+	// Err is why the directory cannot be read, or the first mistake in a file; nil if all
+	// is well.
 	Err error
 }
 
-// New returns the Directory dir, which errors call name. Nothing is read before Run.
+// New returns the Directory dir, called name in errors. Nothing is read before Run.
 func New(dir fs.FS, name string, logger *slog.Logger) *Directory {
 	d := &Directory{name: name, logger: logger, files: folder.Folder[content]{
 		Dir: dir, MaxFiles: maxFiles, MaxBytes: maxBytes + 1, Accept: isJob, Parse: parse,
@@ -59,8 +59,8 @@ func New(dir fs.FS, name string, logger *slog.Logger) *Directory {
 	return d
 }
 
-// Run looks at the directory each second until ctx ends. A look that hangs, as on a
-// network file system, holds up neither readings nor the end.
+// Run reads the directory each second until ctx ends. A look that hangs, as on a network
+// file system, delays neither readings nor the return.
 func (d *Directory) Run(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -85,7 +85,7 @@ func (d *Directory) Run(ctx context.Context) {
 	}
 }
 
-// look looks at the directory once.
+// look reads the directory once.
 func (d *Directory) look(now time.Time) {
 	var s State
 	if err := d.files.Look(now); err != nil {
@@ -99,7 +99,7 @@ func (d *Directory) look(now time.Time) {
 		if c.err == nil {
 			return
 		}
-		if s.Malformed++; first == "" || name < first { // the same one each time
+		if s.Malformed++; first == "" || name < first { // name the same file each time
 			first, s.Err = name, fmt.Errorf("%s/%w", d.name, c.err)
 		}
 	})
@@ -123,26 +123,26 @@ func (d *Directory) look(now time.Time) {
 func (d *Directory) State() State {
 	s := *d.state.Load()
 	if began := d.began.Load(); began != 0 && time.Since(time.Unix(0, began)) > patience {
-		s.Err = fmt.Errorf("the job info directory %s does not answer; see whether its file system hangs", d.name)
+		s.Err = fmt.Errorf("the job info directory %s does not answer; check whether its file system hangs", d.name)
 	}
 	return s
 }
 
-// Feed completes the allocations of one source. It belongs to the goroutine that reads it.
+// Feed completes the allocations of one source. It belongs to the goroutine of that source.
 type Feed struct {
 	from    *Directory
-	known   Jobs  // of the jobs of out
-	jobs    *Jobs // that known was made of
+	known   Jobs  // the jobs in out
+	jobs    *Jobs // known was made from these
 	in, out *canonical.AllocationSet
 	was     []int32
 }
 
-// Feed returns what completes the allocations of one source.
+// Feed returns a new Feed, for one source.
 func (d *Directory) Feed() *Feed { return &Feed{from: d} }
 
-// Complete gives the jobs of f their users, accounts and partitions. It allocates nothing
-// while neither the allocations nor the files change. What was known of a job stays as
-// long as it holds a device: its file may go before.
+// Complete adds users, accounts and partitions to the jobs of f. It allocates nothing while
+// neither the allocations nor the files change. A job keeps its information while it holds
+// a device, even if its file is removed earlier.
 func (a *Feed) Complete(f *canonical.Frame) {
 	set, jobs := f.AllocationSet, a.from.jobs.Load()
 	if set == nil {
@@ -156,7 +156,7 @@ func (a *Feed) Complete(f *canonical.Frame) {
 	}
 }
 
-// change makes out of set.
+// change sets out from set and jobs.
 func (a *Feed) change(set *canonical.AllocationSet, jobs *Jobs) {
 	known := Jobs{}
 	for i := range set.Allocations {

@@ -57,12 +57,12 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// describe is the file of a job of a user.
+// describe returns the file of a job of user.
 func describe(user string) *fstest.MapFile {
 	return &fstest.MapFile{Data: []byte("user=" + user + "\naccount=of-" + user + "\npartition=gpu\n")}
 }
 
-// holding is the allocations of jobs, one device each.
+// holding returns the allocations of jobs, one device each.
 func holding(jobs ...string) *canonical.AllocationSet {
 	set := &canonical.AllocationSet{Holders: make([]int, len(jobs))}
 	for i, job := range jobs {
@@ -78,8 +78,8 @@ func users(f *canonical.Frame) (all []string) {
 	return all
 }
 
-// TestComplete: what is known late comes late, what was known stays while the job does,
-// and nothing changes that need not.
+// TestComplete: information may come late, it stays as long as its job, and an unchanged
+// set is not replaced.
 func TestComplete(t *testing.T) {
 	dir := fstest.MapFS{"7": describe("ada"), ".8": describe("mallory"), "9": describe("bob")}
 	d := New(dir, "/run/info", slog.New(slog.DiscardHandler))
@@ -103,7 +103,7 @@ func TestComplete(t *testing.T) {
 		return f
 	}
 	if f := read(set, "", "", "", ""); f.AllocationSet != set {
-		t.Error("nothing is known, and there is another set")
+		t.Error("nothing is known, but the set was replaced")
 	}
 	now = now.Add(every)
 	d.look(now)
@@ -111,10 +111,10 @@ func TestComplete(t *testing.T) {
 	if a := first.Allocations[2]; a.Account != "of-ada" || a.Partition != "gpu" || a.Device != 2 || set.Allocations[2].User != "" {
 		t.Errorf("%+v of %+v", a, set.Allocations[2])
 	}
-	dir["10"] = describe("eve") // of no job that holds a device
+	dir["10"] = describe("eve") // a job without a device
 	d.look(now.Add(time.Hour))
 	if read(set, "ada", "", "ada", "").AllocationSet != first {
-		t.Error("nothing changed, and there is another set")
+		t.Error("nothing changed, but the set was replaced")
 	}
 	dir["8"] = describe("bob")
 	d.look(now.Add(2 * time.Hour))
@@ -123,7 +123,7 @@ func TestComplete(t *testing.T) {
 	d.look(now.Add(3 * time.Hour))
 	read(set, "ada", "bob", "ada", "")
 	read(holding("8"), "bob")
-	read(holding("8", "7"), "bob", "") // another job of that id
+	read(holding("8", "7"), "bob", "") // a new job with that id
 	feed.Complete(&canonical.Frame{})
 }
 
@@ -133,7 +133,7 @@ func TestCompleteAllocatesNothing(t *testing.T) {
 	feed, set := d.Feed(), holding("7", "8")
 	f := canonical.Frame{Uses: make([]canonical.Use, 2, 4)}
 	if n := testing.AllocsPerRun(100, func() { f.AllocationSet = set; feed.Complete(&f) }); n != 0 {
-		t.Errorf("%v allocations a reading", n)
+		t.Errorf("%v allocations per reading", n)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// hanging is a directory whose server went away.
+// hanging is a directory whose server is gone.
 type hanging struct{ release chan struct{} }
 
 func (h hanging) Open(string) (fs.File, error) {
@@ -188,7 +188,8 @@ func (h hanging) Open(string) (fs.File, error) {
 	return nil, fs.ErrNotExist
 }
 
-// TestHangingDirectory: neither a reading nor the end waits for a directory that hangs.
+// TestHangingDirectory: neither a reading nor the return of Run waits for a directory that
+// hangs.
 func TestHangingDirectory(t *testing.T) {
 	h := hanging{make(chan struct{})}
 	d := New(h, "/nfs/info", slog.New(slog.DiscardHandler))
@@ -208,7 +209,7 @@ func TestHangingDirectory(t *testing.T) {
 	close(h.release)
 }
 
-// TestRun: a job that is described while the program runs becomes known.
+// TestRun: a job becomes known when its file appears.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	d := New(folder.In(dir), dir, slog.New(slog.DiscardHandler))

@@ -7,24 +7,24 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a file: far above a job's. They are those that deploy/slurm/README.md states.
+// Bounds of a file and of a value, in bytes, far above real ones; deploy/slurm/README.md
+// states them.
 const (
 	maxBytes = 4096
 	maxText  = 256
 )
 
-// Info is the information about a job; "" is not known.
+// Info is the information about a job; "" is unknown.
 type Info struct{ User, Account, Partition string }
 
-// content is the content of a file, and the first mistake in it.
+// content is the content of a file and its first mistake.
 type content struct {
 	info Info
 	err  error
 }
 
-// parse reads a file of lines `key=value`. Keys that mean nothing to us, empty lines and
-// those that begin with # are passed over; so is a line that is wrong, and the others
-// count.
+// parse reads a file of lines `key=value`. It skips unknown keys, empty lines, lines that
+// begin with #, and malformed lines.
 func parse(name string, text []byte) content {
 	var c content
 	complain := func(line int, format string, a ...any) {
@@ -63,7 +63,7 @@ func parse(name string, text []byte) content {
 	return c
 }
 
-// isJob tells whether a file is named by a job: temporary files begin with a dot.
+// isJob reports whether name may be the name of a job: temporary files begin with a dot.
 func isJob(name string) bool {
 	return name != "" && name[0] != '.' && len(name) <= maxText && utf8.ValidString(name)
 }

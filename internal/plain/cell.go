@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// guard is put in front of a text of CSV that a spreadsheet would compute.
+// guard precedes a text in CSV that a spreadsheet would compute.
 const guard = "'"
 
-// IsFormula reports whether a spreadsheet that opens s in CSV would compute it, with what
-// that may run or send: it begins with =, +, - or @, or their wide forms, and is not a
-// number. Guards and blanks in front do not count, so that a guard can be taken off again.
+// IsFormula reports whether a spreadsheet would compute the CSV cell s, which may run
+// programs or send data: s begins with =, +, - or @, or their wide forms, and is not a
+// number. Leading guards and blanks do not count, so that Unguarded can remove a guard.
 func IsFormula(s string) bool {
 	for _, r := range s {
 		switch Rune(r) {
@@ -24,13 +24,13 @@ func IsFormula(s string) bool {
 	return false
 }
 
-// isNumber reports whether s is one in digits.
+// isNumber reports whether s is a number in digits.
 func isNumber(s string) bool {
 	_, err := strconv.ParseFloat(s, 64)
 	return err == nil && strings.Trim(s, "0123456789+-.eE") == ""
 }
 
-// AppendGuard appends what goes in front of s in a cell of CSV.
+// AppendGuard appends the guard that s needs in a CSV cell, if any.
 func AppendGuard(dst []byte, s string) []byte {
 	if IsFormula(s) {
 		return append(dst, guard...)
@@ -38,7 +38,7 @@ func AppendGuard(dst []byte, s string) []byte {
 	return dst
 }
 
-// Unguarded returns the text of a cell of CSV: AppendGuard undone.
+// Unguarded returns the text of a CSV cell without the guard of AppendGuard.
 func Unguarded(cell string) string {
 	if text, guarded := strings.CutPrefix(cell, guard); guarded && IsFormula(text) {
 		return text

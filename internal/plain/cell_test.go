@@ -2,8 +2,7 @@ package plain
 
 import "testing"
 
-// TestGuard: what a spreadsheet would compute is guarded, a number is not, and what a cell
-// holds comes back.
+// TestGuard: formulas are guarded, numbers are not, and Unguarded restores the text.
 func TestGuard(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                  "",

@@ -2,7 +2,7 @@ package plain
 
 import "fmt"
 
-// Count says how many there are of something: "1 GPU", "2 GPUs".
+// Count returns n and the noun in singular or plural: "1 GPU", "2 GPUs".
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -1,7 +1,7 @@
-// Package plain makes text of others fit to be shown to people. Labels, errors, logs and
-// files of others may hold what a terminal obeys, what turns a line around, what has no
-// width, and bytes that are no text. Data stays as it is: only what a page, a terminal or a
-// log shows goes through here.
+// Package plain makes text from outside safe to show to people. Labels, errors, logs and
+// files may contain terminal control sequences, characters that reverse the direction of a
+// line or have no width, and invalid UTF-8. Only text for a page, a terminal or a log goes
+// through this package: data stays unchanged.
 package plain
 
 import (
@@ -12,15 +12,15 @@ import (
 	"unicode/utf8"
 )
 
-// Rune returns what is shown for r: a blank for control characters of ASCII and for blanks
-// of other kinds, U+FFFD for what does not print, and r itself for the rest.
+// Rune returns the character to show for r: a blank for ASCII control characters and for
+// other kinds of space, U+FFFD for characters that do not print, and otherwise r.
 func Rune(r rune) rune {
 	switch {
 	case ' ' <= r && r < 0x7f:
 		return r
 	case r < ' ', r == 0x7f:
 		return ' '
-	case r < 0xa0: // C1, of which U+009B begins a sequence as ESC [ does
+	case r < 0xa0: // C1: U+009B begins a sequence, as ESC [ does
 		return utf8.RuneError
 	case unicode.IsSpace(r):
 		return ' '
@@ -30,13 +30,13 @@ func Rune(r rune) rune {
 	return r
 }
 
-// Text returns s as it is shown on one line. A byte that is no UTF-8 is shown as U+FFFD.
+// Text returns s as one line to show. Invalid UTF-8 becomes U+FFFD, one for each byte.
 func Text(s string) string { return strings.Map(Rune, s) }
 
-// Lines is Text for what may have several lines.
+// Lines is Text for several lines.
 func Lines(s string) string { return strings.Map(ofLines, s) }
 
-// ofLines is Rune for what may have several lines.
+// ofLines is Rune for several lines.
 func ofLines(r rune) rune {
 	if r == '\n' {
 		return r
@@ -44,15 +44,15 @@ func ofLines(r rune) rune {
 	return Rune(r)
 }
 
-// AppendJSON appends a JSON document, in which every character that Rune would replace is
-// escaped: it means the same.
+// AppendJSON appends a JSON document, and escapes every character that Rune would replace,
+// which keeps its meaning.
 func AppendJSON(dst, document []byte) []byte {
 	for len(document) > 0 {
 		r, size := utf8.DecodeRune(document)
 		switch {
 		case r == utf8.RuneError && size == 1:
 			dst = append(dst, `\ufffd`...)
-		case r == '\r' || r == '\t' || ofLines(r) == r: // between values, they are blanks of JSON
+		case r == '\r' || r == '\t' || ofLines(r) == r: // between values, JSON's white space
 			dst = append(dst, document[:size]...)
 		default:
 			dst = appendEscaped(dst, r)
@@ -62,7 +62,7 @@ func AppendJSON(dst, document []byte) []byte {
 	return dst
 }
 
-// appendEscaped appends r as JSON escapes it.
+// appendEscaped appends the JSON escape of r.
 func appendEscaped(dst []byte, r rune) []byte {
 	if high, low := utf16.EncodeRune(r); high != utf8.RuneError {
 		return appendEscaped(appendEscaped(dst, high), low)
@@ -71,19 +71,19 @@ func appendEscaped(dst []byte, r rune) []byte {
 	return append(dst, '\\', 'u', digits[r>>12&0xf], digits[r>>8&0xf], digits[r>>4&0xf], digits[r&0xf])
 }
 
-// writer is the Writer of out.
+// writer writes to out what form returns.
 type writer struct {
 	out  io.Writer
 	form func(text []byte) []byte
 }
 
-// Writer returns a writer to out of what people read: each call of Write writes whole
-// characters, and what is shown of them arrives.
+// Writer returns a writer that passes text for people on to out, through Lines. Each Write
+// must contain whole characters.
 func Writer(out io.Writer) io.Writer {
 	return writer{out, func(text []byte) []byte { return []byte(Lines(string(text))) }}
 }
 
-// JSONWriter is Writer for JSON, which keeps its meaning.
+// JSONWriter is Writer for JSON, through AppendJSON.
 func JSONWriter(out io.Writer) io.Writer {
 	return writer{out, func(text []byte) []byte { return AppendJSON(nil, text) }}
 }

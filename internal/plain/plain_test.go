@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestText: what is shown of each kind of character.
+// TestText: what each kind of character is shown as.
 func TestText(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"text", "GPU 0 é 日本 👍 e\u0301 א °C – → ●", "GPU 0 é 日本 👍 e\u0301 א °C – → ●"},
@@ -32,11 +32,11 @@ func TestText(t *testing.T) {
 	}
 	fine := "GPU 0"
 	if testing.AllocsPerRun(10, func() { fine = Text(fine) }) != 0 {
-		t.Error("text that is fit to be shown is copied")
+		t.Error("safe text is copied")
 	}
 }
 
-// TestWriters: a terminal gets what is shown, a reader of JSON what was meant.
+// TestWriters: text becomes safe to show, and JSON keeps its meaning.
 func TestWriters(t *testing.T) {
 	var shown, document bytes.Buffer
 	if n, err := fmt.Fprintf(Writer(&shown), "a%s\n", "\u202e\x1b"); n != 6 || err != nil || shown.String() != "a� \n" {
@@ -51,7 +51,7 @@ func TestWriters(t *testing.T) {
 	}
 }
 
-// TestBlanksOfJSON: a document that is indented in another way means what it did.
+// TestBlanksOfJSON: the white space of a document is kept.
 func TestBlanksOfJSON(t *testing.T) {
 	document := "{\r\n\t\"a\":\t[1, 2]\r\n}"
 	if got := string(AppendJSON(nil, []byte(document))); got != document {
@@ -59,8 +59,8 @@ func TestBlanksOfJSON(t *testing.T) {
 	}
 }
 
-// FuzzText: nothing that does not print is shown, once shown a text stays as it is, and
-// JSON means what it did.
+// FuzzText: all that is shown prints, showing it again changes nothing, and JSON keeps its
+// meaning.
 func FuzzText(f *testing.F) {
 	f.Add("a\x1b\u202e\xff\n")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -8,8 +8,8 @@ import (
 // ellipsis ends a text that was cut.
 const ellipsis = "…"
 
-// Short returns s if it has at most so many bytes, else as much of its beginning as fits with
-// an ellipsis behind it, in whole characters.
+// Short returns s if it has at most most bytes, else as many whole characters of its
+// beginning as fit, and an ellipsis.
 func Short(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -21,5 +21,5 @@ func Short(s string, most int) string {
 	return strings.TrimRight(s[:end], " ") + ellipsis
 }
 
-// Line is Short of s as it is shown on one line, without the blanks around it.
+// Line is Short of Text(s), without the blanks around it.
 func Line(s string, most int) string { return Short(strings.TrimSpace(Text(s)), most) }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestShort: what is too long is cut between characters, and no longer than asked for.
+// TestShort: a long text is cut between characters, and fits.
 func TestShort(t *testing.T) {
 	for _, tt := range []struct {
 		text string

@@ -17,12 +17,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
-// maxExpression is the longest expression in bytes. The parser works recursively,
-// and nothing else bounds how deep.
+// maxExpression is the longest expression in bytes. The parser is recursive, and nothing
+// else bounds its depth.
 const maxExpression = 64 << 10
 
-// boundedParser is Prometheus' parser without experimental functions, which
-// Prometheus refuses by default too. It refuses what is too long, and what no rule can
+// boundedParser is Prometheus' parser without experimental functions, which Prometheus
+// refuses by default too. It also refuses long expressions, and results that no rule can
 // record.
 type boundedParser struct{ parser.Parser }
 
@@ -46,13 +46,13 @@ func (p boundedParser) ParseExpr(text string) (parser.Expr, error) {
 	return expr, nil
 }
 
-// ruleKey names a rule as rulefmt does.
+// ruleKey identifies a rule as rulefmt does.
 type ruleKey struct {
 	group  string
 	number int // from 1
 }
 
-// sorted separates the errors about rules, by rule, from those about groups.
+// sorted separates the errors of rules, by rule, from those of groups.
 func sorted(errs []error) (ofRules map[ruleKey][]error, others []error) {
 	ofRules = map[ruleKey][]error{}
 	for _, err := range errs {
@@ -66,8 +66,8 @@ func sorted(errs []error) (ofRules map[ruleKey][]error, others []error) {
 	return ofRules, others
 }
 
-// remedies say what to do about errors of rulefmt that begin with a text, and name the key of the
-// rule that they are about.
+// remedies map errors of rulefmt, by their beginning, to the key of the rule that they are
+// about and to what to do.
 var remedies = []struct{ begin, key, remedy string }{
 	{"only one of 'record' and 'alert'", "", "make two rules of it"},
 	{"one of 'record' or 'alert'", "", "add record: and the name of the series to make"},
@@ -81,10 +81,10 @@ var remedies = []struct{ begin, key, remedy string }{
 	{"label ", "labels", "correct the template"},
 }
 
-// explainRule notes an error about the rule at n.
+// explainRule reports an error of the rule at n.
 func (r *reader) explainRule(rule *rulefmt.Rule, n *yaml.Node, err error) {
 	if all, ok := errors.AsType[parser.ParseErrors](err); ok && len(all) > 0 {
-		// The rest often only follows from the first.
+		// The other errors often only follow from the first.
 		p := within(n, rule.Expr, all[0].PositionRange)
 		p.Text = all[0].Err.Error()
 		if !strings.Contains(p.Text, "; ") {
@@ -95,7 +95,7 @@ func (r *reader) explainRule(rule *rulefmt.Rule, n *yaml.Node, err error) {
 	}
 	text := err.Error()
 	if strings.HasPrefix(text, "invalid label name") {
-		return // lintLabels knows its line
+		return // lintLabels reports it with its line
 	}
 	for _, m := range remedies {
 		if strings.HasPrefix(text, m.begin) {
@@ -106,11 +106,11 @@ func (r *reader) explainRule(rule *rulefmt.Rule, n *yaml.Node, err error) {
 	r.reject(n, "%s; correct it", text)
 }
 
-// within returns a problem that is in a part of the expression of the rule at n. Its
-// line is that of the part where the expression is a block (|), else that in which the
-// expression begins: YAML folds other forms.
+// within returns a problem in a part of the expression of the rule at n. Its line is that
+// of the part if the expression is a block (|), else the first line of the expression: YAML
+// folds other forms.
 func within(n *yaml.Node, text string, part posrange.PositionRange) diag.Problem {
-	// What is missing at the end is missing behind the last word.
+	// Something missing at the end is reported behind the last word.
 	start := min(max(int(part.Start), 0), len(strings.TrimRight(text, " \t\n")))
 	end := min(max(int(part.End), start), len(text))
 	line, column := placeIn(text, start)
@@ -135,8 +135,8 @@ var wanted = map[string]string{
 	"int":                 "a whole number is expected; write it in digits",
 }
 
-// explainDecoding notes why the file at root is no rule file, as rulefmt's decoder of
-// YAML reports.
+// explainDecoding reports why the file at root is not a rule file, from the error of
+// rulefmt's YAML decoder.
 func (r *reader) explainDecoding(root *yaml.Node, err error) {
 	all := diag.ExplainDecoding(err, reflect.TypeFor[rulefmt.RuleGroups](), wanted)
 	for _, p := range all {
@@ -146,13 +146,13 @@ func (r *reader) explainDecoding(root *yaml.Node, err error) {
 		return
 	}
 	before := r.refused
-	r.lintDurations(root) // which their type refuses without a line
+	r.lintDurations(root) // their type reports no lines
 	if r.refused == before {
 		r.note(diag.Problem{Text: strings.TrimPrefix(err.Error(), "yaml: ") + "; see what promtool check rules reports"})
 	}
 }
 
-// lintDurations notes the values below n that should be durations and are none.
+// lintDurations reports the values below n that should be durations and are not.
 func (r *reader) lintDurations(n *yaml.Node) {
 	for i, value := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 1 && value.Kind == yaml.ScalarNode && value.Tag != diag.NullTag {
@@ -167,18 +167,19 @@ func (r *reader) lintDurations(n *yaml.Node) {
 	}
 }
 
-// widest is how much of a line is shown, in characters; of a longer one what is
-// around the place.
+// widest is the most characters of a line to show; of a longer line, those around the
+// mistake.
 const widest = 100
 
-// placeIn returns the line and character of byte at in an expression, both from 1.
+// placeIn returns the line and column, in characters, of the byte at of an expression, both
+// from 1.
 func placeIn(expr string, at int) (line, column int) {
 	before := expr[:min(at, len(expr))]
 	return strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
 }
 
-// excerpt returns the line of an expression in which a part of it begins, and below
-// it marks as far as the part goes in that line: ^~~.
+// excerpt returns the line of an expression in which a part begins, and below it a mark
+// under the part: ^~~.
 func excerpt(expr string, start, end int) string {
 	start = min(start, len(expr))
 	from := strings.LastIndexByte(expr[:start], '\n') + 1
@@ -195,7 +196,7 @@ func excerpt(expr string, start, end int) string {
 	return string(shown) + "\n" + strings.Repeat(" ", len(before)-first) + "^" + strings.Repeat("~", marks)
 }
 
-// printable keeps the marks under what they mark.
+// printable replaces characters without a glyph, which would shift the marks.
 func printable(r rune) rune {
 	if unicode.IsGraphic(r) {
 		return r

@@ -16,12 +16,11 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// lineBreak is what YAML ends lines with.
+// lineBreak matches the line breaks of YAML.
 var lineBreak = regexp.MustCompile("[\r\n\u0085\u2028\u2029]")
 
-// FuzzLoad: no file brings us down, what is refused is refused with a place and a
-// reason, and what is accepted Prometheus' own loader accepts too and understands
-// alike.
+// FuzzLoad: no file crashes Load, each refusal has a place and a reason, and Prometheus' own
+// loader accepts each accepted file with the same meaning.
 func FuzzLoad(f *testing.F) {
 	for _, test := range badFiles {
 		f.Add([]byte(test.text))
@@ -54,7 +53,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// compare holds a set against Prometheus' loader.
+// compare compares a set with the result of Prometheus' loader.
 func compare(t *testing.T, set *Set, body []byte, there bool) {
 	scheme := model.LegacyValidation
 	if there {
@@ -62,7 +61,7 @@ func compare(t *testing.T, set *Set, body []byte, there bool) {
 	}
 	theirs, errs := rulefmt.Parse(body, false, scheme, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
 	for _, err := range errs {
-		// Those of alerts are not ours to check, nor does the text format bind them.
+		// We do not check templates of alerts, and the text format does not restrict annotations.
 		ofAlert := strings.Contains(err.Error(), "template") || !there && strings.Contains(err.Error(), "annotation name")
 		if set.Alerts == 0 || !ofAlert {
 			t.Fatalf("Prometheus refuses: %v", err)
@@ -107,7 +106,7 @@ func compare(t *testing.T, set *Set, body []byte, there bool) {
 	}
 }
 
-// TestPrometheusReadsTheGoodFileAlike so that the comparison is known to compare.
+// TestPrometheusReadsTheGoodFileAlike: compare accepts a file with everything.
 func TestPrometheusReadsTheGoodFileAlike(t *testing.T) {
 	set, problems := load(t, Options{ForPrometheus: true}, goodFile)
 	if len(problems) > 0 || set.Alerts != 1 {

@@ -16,15 +16,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
-// MinInterval is the least time between two evaluations of a group: below it there
-// is hardly a new reading.
+// MinInterval is the least interval of a group: readings hardly come more often.
 const MinInterval = time.Second
 
-// telemetry begins the names of the proxy's telemetry, which is on a page of its own
-// that Prometheus may have scraped.
+// telemetry begins the names of the proxy's telemetry, which Prometheus may scrape from a
+// separate page.
 const telemetry = canonical.Prefix + "proxy_"
 
-// lintGroup notes what is wrong with the group at n itself.
+// lintGroup reports mistakes of the group at n itself.
 func (r *reader) lintGroup(g *rulefmt.RuleGroup, n *yaml.Node) {
 	first, twice := r.groups[g.Name]
 	switch {
@@ -44,7 +43,7 @@ func (r *reader) lintGroup(g *rulefmt.RuleGroup, n *yaml.Node) {
 	r.lintLabels(child(n, "labels"))
 }
 
-// lintLabels notes the names at n that cannot be labels of a served series.
+// lintLabels reports the names at n that cannot be labels of a served series.
 func (r *reader) lintLabels(n *yaml.Node) {
 	if n = resolved(n); n == nil || n.Kind != yaml.MappingNode {
 		return
@@ -59,8 +58,8 @@ func (r *reader) lintLabels(n *yaml.Node) {
 	}
 }
 
-// lintName notes what is wrong with the name under which the rule at n records.
-// rulefmt has refused names with braces.
+// lintName reports mistakes in the name that the rule at n records. rulefmt refuses names
+// with braces.
 func (r *reader) lintName(name string, n *yaml.Node) {
 	n = childOr(n, "record")
 	switch {
@@ -75,8 +74,7 @@ func (r *reader) lintName(name string, n *yaml.Node) {
 	}
 }
 
-// lintReach notes the selector that sees further back than the window, the furthest
-// if there are several.
+// lintReach reports the selector that reaches back the furthest, if beyond the window.
 func (r *reader) lintReach(expr parser.Expr, offset time.Duration, rule *rulefmt.Rule, n *yaml.Node) {
 	var worst Selector
 	for _, s := range Selectors(expr, 0) {
@@ -97,15 +95,14 @@ func (r *reader) lintReach(expr parser.Expr, offset time.Duration, rule *rulefmt
 	r.noteAlike(p, "reach back beyond the window")
 }
 
-// mention is a series by its name, which an expression selects, with our prefix and
-// yet not served.
+// mention is a name with our prefix that an expression selects and that is not served.
 type mention struct {
 	name    string
-	problem diag.Problem // should no file record it
+	problem diag.Problem // if no file records it
 }
 
-// lintExpression collects the series with our prefix that the rule at n selects and
-// that are not served.
+// lintExpression collects the names with our prefix that the rule at n selects and that are
+// not served.
 func (r *reader) lintExpression(expr parser.Expr, rule *rulefmt.Rule, n *yaml.Node) {
 	if len(r.opts.Served) == 0 {
 		return
@@ -122,8 +119,8 @@ func (r *reader) lintExpression(expr parser.Expr, rule *rulefmt.Rule, n *yaml.No
 	}
 }
 
-// lintMentions notes the mentioned series that are not recorded either, and which
-// was probably meant.
+// lintMentions reports the mentioned names that are not recorded either, with what was
+// probably meant.
 func (r *reader) lintMentions() {
 	words := make([]string, len(r.opts.Served))
 	for i, name := range r.opts.Served {
@@ -142,9 +139,9 @@ func (r *reader) lintMentions() {
 	}
 }
 
-// lintOrder warns of groups that read what only a later one records: evaluated
-// before it, they see what it gave the last time. Prometheus evaluates groups beside
-// each other, so there it is no matter of order.
+// lintOrder warns of groups that read what only a later group records: they see its results
+// of the previous evaluation. In Prometheus the order does not matter, since it evaluates
+// groups concurrently.
 func (l *loader) lintOrder() {
 	if l.opts.ForPrometheus {
 		return
@@ -185,11 +182,11 @@ func (l *loader) warnOfOrder(g *Group, rule *Rule, name string, later *Group) {
 	}
 }
 
-// few is how many alike problems of a file are reported one by one.
+// few is the most alike problems of a file to report individually.
 const few = 3
 
-// folded returns the problems of one file with but the first of many alike, and how
-// many more there are.
+// folded returns the problems of one file. Of many alike ones it returns the first, and at
+// the last their number.
 func folded(findings []finding) (list diag.Problems) {
 	times := map[string]int{}
 	for i := range findings {
@@ -208,7 +205,7 @@ func folded(findings []finding) (list diag.Problems) {
 	return list
 }
 
-// Name returns the name of the series that are selected, "" if they have several.
+// Name returns the name of the selected series, "" if it is not a single one.
 func (s Selector) Name() string {
 	for _, m := range s.Vector.LabelMatchers {
 		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {

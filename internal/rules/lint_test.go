@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestOrderOfGroups: here a group that reads what a later one records is an
-// evaluation late; for Prometheus there is no order.
+// TestOrderOfGroups: a group that reads what a later one records lags by an evaluation; for
+// Prometheus there is no order.
 func TestOrderOfGroups(t *testing.T) {
 	const two = `groups:
 - name: sums
@@ -39,8 +39,8 @@ a.yml:9: warning: group "of each": rule 2 "r:y": reads r:z, which group "g" of b
 	}
 }
 
-// TestAlikeProblems: a problem that many rules of a file share is reported for the first, with
-// their number.
+// TestAlikeProblems: a problem that many rules of a file share is reported for the first,
+// and once more with their number.
 func TestAlikeProblems(t *testing.T) {
 	file := func(n int) string {
 		var b strings.Builder
@@ -53,7 +53,7 @@ func TestAlikeProblems(t *testing.T) {
 	for n, want := range map[int]int{1: 2, 3: 4, 4: 3, 50: 3} {
 		_, problems := load(t, Options{Window: 5 * time.Minute, ForPrometheus: true}, file(n))
 		if len(problems) != want || problems.Refuse() {
-			t.Errorf("of %d rules: %d warnings, want %d:\n%v", n, len(problems), want, problems)
+			t.Errorf("for %d rules: %d warnings, want %d:\n%v", n, len(problems), want, problems)
 		}
 	}
 	_, problems := load(t, Options{Window: 5 * time.Minute, ForPrometheus: true}, file(50))
@@ -63,6 +63,6 @@ func TestAlikeProblems(t *testing.T) {
 	}
 	_, problems = load(t, Options{Window: 5 * time.Minute}, file(50))
 	if len(problems) != 3 || problems[0].Warning || problems[1].Warning {
-		t.Errorf("where the proxy is to evaluate them: %v, want 3 errors", problems)
+		t.Errorf("for evaluation by the proxy: %v, want 3 errors", problems)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
-// maxFile is the largest file that is read, in bytes: some twenty thousand rules.
+// maxFile is the largest file to read, in bytes: some twenty thousand rules.
 const maxFile = 4 << 20
 
 // Options are the limits for rules.
@@ -20,21 +20,21 @@ type Options struct {
 	// Window is how far back rules can see; 0 is no limit.
 	Window time.Duration
 	// Served are the names of the families that the proxy serves, all with
-	// canonical.Prefix: a rule should select no others with that prefix.
-	// None allows any.
+	// canonical.Prefix: a rule should select no others with that prefix. If empty, any
+	// are allowed.
 	Served []string
-	// ForPrometheus is set for files that Prometheus is to evaluate. Rules that work
-	// there but not in the proxy then only warn: names that collide with the proxy's or
-	// that the text format does not allow, a reach beyond the window, an interval below
-	// MinInterval. A series with the proxy's prefix that the proxy does not serve is an
-	// error there; otherwise it warns.
+	// ForPrometheus is set for files that Prometheus evaluates. Mistakes that matter only
+	// in the proxy are then warnings: names that collide with the proxy's or that the text
+	// format does not allow, a reach beyond the window, an interval below MinInterval. A
+	// series with the proxy's prefix that the proxy does not serve is then an error,
+	// otherwise a warning.
 	ForPrometheus bool
 }
 
-// Load reads the files that the patterns name, each once. A pattern is a file, or a
-// glob as filepath.Match has it; one that names no file is a problem. The set holds
-// the valid groups and rules, so it is complete only if the problems do
-// not Refuse it; there may be warnings even then.
+// Load reads the files that the patterns name, each once. A pattern is a file, or a glob of
+// filepath.Match; one that names no file is a problem. The set has the valid groups and
+// rules, so it is complete only if the problems do not Refuse it; there may be warnings
+// even then.
 func Load(opts Options, patterns ...string) (*Set, diag.Problems) {
 	files, problems := expand(patterns)
 	l := &loader{opts: opts, set: &Set{}, recorded: map[string]bool{}}
@@ -65,8 +65,8 @@ func (l *loader) reader(file string) *reader {
 	return r
 }
 
-// problems returns what is wrong in all files: only now is it known which names
-// are recorded.
+// problems returns the problems of all files. It comes last, since it needs the names that
+// all files record.
 func (l *loader) problems() (all diag.Problems) {
 	l.lintOrder()
 	for _, r := range l.readers {
@@ -96,8 +96,7 @@ func expand(patterns []string) (files []string, problems diag.Problems) {
 	return files, problems
 }
 
-// glob returns the files, without the directories, that a pattern names: at least
-// one.
+// glob returns the files, without directories, that a pattern names: at least one.
 func glob(pattern string) ([]string, error) {
 	names, err := filepath.Glob(pattern)
 	if err != nil {

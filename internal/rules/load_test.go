@@ -10,7 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
-// write makes files of a directory, and makes it the working one.
+// write writes files into a new directory, and makes it the working directory.
 func write(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -24,7 +24,7 @@ func write(t *testing.T, files map[string]string) {
 	}
 }
 
-// load loads the one file f.
+// load writes text to the file f, and loads it.
 func load(t *testing.T, opts Options, text string) (*Set, diag.Problems) {
 	t.Helper()
 	write(t, map[string]string{"f": text})
@@ -82,8 +82,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLoadKnowsWhatOtherFilesRecord, also those that come later and rules that are
-// wrong otherwise.
+// TestLoadKnowsWhatOtherFilesRecord: also files that come later, and invalid rules.
 func TestLoadKnowsWhatOtherFilesRecord(t *testing.T) {
 	write(t, map[string]string{
 		"a.yml": group("g", "a", "kpulse_of_b + kpulse_gpu_info + kpulse_wrong"),
@@ -92,12 +91,12 @@ func TestLoadKnowsWhatOtherFilesRecord(t *testing.T) {
 	})
 	_, problems := Load(Options{Served: served, ForPrometheus: true}, "a.yml")
 	if len(problems) != 2 || !strings.HasPrefix(problems[0].Text, "kpulse_of_b is not a series") || !strings.HasPrefix(problems[1].Text, "kpulse_wrong is not a series") {
-		t.Errorf("of a alone: %v", problems)
+		t.Errorf("a alone: %v", problems)
 	}
 	_, problems = Load(Options{Served: served, ForPrometheus: true}, "*.yml")
 	for _, p := range problems {
 		if p.File == "a.yml" {
-			t.Errorf("of all: %v", p)
+			t.Errorf("all files: %v", p)
 		}
 	}
 }

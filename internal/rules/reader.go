@@ -15,19 +15,19 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
-// reader reads one file: rulefmt, which is Prometheus' own, validates it, and we add
-// what cannot be evaluated here. rulefmt's result has no lines, so those come from
-// the same file's YAML nodes.
+// reader reads one file: Prometheus' own rulefmt validates it, and we add what cannot be
+// evaluated here. rulefmt's result has no line numbers, so these come from the YAML nodes
+// of the file.
 type reader struct {
 	*loader
 	file     string
 	groups   map[string]int // line by name
 	findings []finding
 	mentions []mention
-	refused  int // findings that are no warnings
+	refused  int // findings that are not warnings
 	alerts   int
 
-	// The group and the rule that are being read, for problems.
+	// The group and the rule being read, for problems.
 	group, rule string
 	number      int
 }
@@ -35,12 +35,12 @@ type reader struct {
 // finding is a problem of a rule file.
 type finding struct {
 	diag.Problem
-	// alike is a problem that many rules of a file may share, such as "reach back beyond the
-	// window"; it is then reported in one line.
+	// alike describes a problem that many rules of a file may share, such as "reach back
+	// beyond the window"; many are reported on one line.
 	alike string
 }
 
-// read adds what body holds to the set.
+// read adds the groups in body to the set.
 func (r *reader) read(body []byte) {
 	root, problem := diag.ParseYAML(body)
 	if problem != nil {
@@ -51,7 +51,7 @@ func (r *reader) read(body []byte) {
 		r.reject(root, "holds tests, which are for promtool test rules; name the rule files without it")
 		return
 	}
-	const lenient = true // about keys that are none
+	const lenient = true // ignores unknown keys
 	file, errs := rulefmt.Parse(body, !lenient, model.UTF8Validation, newParser(), slog.New(slog.DiscardHandler))
 	if file == nil {
 		r.explainDecoding(root, errs[0])
@@ -64,7 +64,7 @@ func (r *reader) read(body []byte) {
 		r.readGroup(&file.Groups[i], item(root, "groups", i), ofRules)
 	}
 	r.group, r.rule, r.number = "", "", 0
-	if r.refused == 0 && len(others) > 0 { // our checks of groups have not found them
+	if r.refused == 0 && len(others) > 0 { // our checks of groups did not report them
 		r.note(diag.Problem{Text: others[0].Error() + "; correct it"})
 	}
 	switch {
@@ -76,7 +76,7 @@ func (r *reader) read(body []byte) {
 	r.set.Alerts += r.alerts
 }
 
-// alertsLeftOut is what happens to alerting rules.
+// alertsLeftOut returns the warning about n alerting rules.
 func alertsLeftOut(n int) string {
 	if n == 1 {
 		return "the alerting rule is left out: only Prometheus raises alerts; give it the file"
@@ -84,8 +84,8 @@ func alertsLeftOut(n int) string {
 	return fmt.Sprintf("%d alerting rules are left out: only Prometheus raises alerts; give it the file", n)
 }
 
-// readGroup adds a group to the set if nothing is wrong with the group itself.
-// ofRules are the errors of rulefmt.
+// readGroup adds a group to the set if the group itself has no mistake. ofRules are the
+// errors of rulefmt.
 func (r *reader) readGroup(g *rulefmt.RuleGroup, n *yaml.Node, ofRules map[ruleKey][]error) {
 	r.group, r.rule, r.number = g.Name, "", 0
 	before := r.refused
@@ -138,7 +138,7 @@ func (r *reader) readRule(group *Group, g *rulefmt.RuleGroup, rule *rulefmt.Rule
 	}
 }
 
-// joined returns the labels of a group and of its rule, which win; nil if there are
+// joined returns the labels of a group, overridden by those of its rule; nil if there are
 // none.
 func joined(group, rule map[string]string) map[string]string {
 	if len(group)+len(rule) == 0 {
@@ -152,20 +152,20 @@ func joined(group, rule map[string]string) map[string]string {
 	return labels
 }
 
-// reject notes what is wrong at n. The text ends in what to do.
+// reject reports a mistake at n. The text ends with what to do.
 func (r *reader) reject(n *yaml.Node, format string, args ...any) {
 	r.note(diag.Problem{Line: n.Line, Column: n.Column, Text: fmt.Sprintf(format, args...)})
 }
 
-// doubt notes what cannot be evaluated here, though Prometheus can.
+// doubt reports something at n that Prometheus can evaluate and the proxy cannot.
 func (r *reader) doubt(n *yaml.Node, format string, args ...any) {
 	r.noteAlike(diag.Problem{Line: n.Line, Column: n.Column, Text: fmt.Sprintf(format, args...), Warning: r.opts.ForPrometheus}, "")
 }
 
-// note adds a problem to those of the file, and the group and the rule to it.
+// note adds a problem to those of the file, with the current group and rule.
 func (r *reader) note(p diag.Problem) { r.noteAlike(p, "") }
 
-// noteAlike is note of what may be so of many rules.
+// noteAlike is note for a problem that many rules may share.
 func (r *reader) noteAlike(p diag.Problem, alike string) {
 	if !p.Warning {
 		r.refused++
@@ -179,8 +179,8 @@ func (r *reader) located(p diag.Problem) diag.Problem {
 	return p
 }
 
-// placeOf returns where a problem is: in a group, which is "" for the file itself, in
-// the rule of a number from 1, 0 for none, which has a name or none, and within that.
+// placeOf returns the place of a problem: the group, "" for the file itself; the number of
+// the rule from 1, 0 for none; its name, if any; and the place within the rule.
 func placeOf(group string, number int, rule, within string) string {
 	var parts []string
 	if group != "" {
@@ -219,9 +219,8 @@ func childOr(n *yaml.Node, key string) *yaml.Node {
 	return n
 }
 
-// item returns item i of a list that is the value of a key of a mapping, or the
-// mapping where YAML has merged the list from elsewhere. YAML's decoder leaves empty
-// items out.
+// item returns item i of the list at a key of a mapping, or the mapping if YAML has merged
+// the list from elsewhere. Empty items do not count, since YAML's decoder omits them.
 func item(n *yaml.Node, key string, i int) *yaml.Node {
 	if list := resolved(child(n, key)); list != nil && list.Kind == yaml.SequenceNode {
 		for _, one := range list.Content {

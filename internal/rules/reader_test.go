@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// served stands for the families of expose.
+// served stands in for the families of expose.
 var served = []string{
 	"kpulse_gpu_info", "kpulse_gpu_power_watts", "kpulse_gpu_power_limit_watts", "kpulse_gpu_nvml_utilization_ratio",
 	"kpulse_gpu_real_utilization_ratio", "kpulse_gpu_framebuffer_free_bytes", "kpulse_gpu_framebuffer_used_bytes",
@@ -19,8 +19,8 @@ func one(lines ...string) string {
 	return "groups:\n- name: g\n  rules:\n  - " + strings.Join(lines, "\n    ") + "\n"
 }
 
-// badFiles are files with the message for each line, when loaded to be evaluated here and when
-// checked for Prometheus.
+// badFiles are files with their messages when loaded for the proxy (here) and for Prometheus
+// (there): "=" is the same, "w" a warning instead, "e" an error instead.
 var badFiles = []struct{ name, text, here, there string }{
 	{"no YAML", "groups:\n\t- name: a\n", "f:2: no YAML: found character that cannot start any token; check quotes, and the indentation, which must be spaces", "="},
 	{"no UTF-8", "groups: \xff", "f:1: no YAML: invalid leading UTF-8 octet; check quotes, and the indentation, which must be spaces", "="},
@@ -155,7 +155,7 @@ func TestGoodFile(t *testing.T) {
 			if rule.Expr == nil {
 				t.Fatalf("%s has no expression", rule.Record)
 			}
-			rule.Expr = nil // its text says it all
+			rule.Expr = nil // Text is compared instead
 		}
 	}
 	requests := "1 +\n  rate(kpulse_proxy_http_requests_total[1m]) # telemetry\n"
@@ -175,7 +175,7 @@ func TestGoodFile(t *testing.T) {
 	}
 }
 
-// TestKeepsWhatIsRight: a mistake that YAML can read costs its own rule or group.
+// TestKeepsWhatIsRight: a mistake in valid YAML costs only its own rule or group.
 func TestKeepsWhatIsRight(t *testing.T) {
 	const text = `groups:
 - name: a
@@ -198,14 +198,14 @@ func TestKeepsWhatIsRight(t *testing.T) {
 	}
 }
 
-// TestWithoutOptions refuses neither ranges nor series.
+// TestWithoutOptions: without options, any range and any series is accepted.
 func TestWithoutOptions(t *testing.T) {
 	if _, problems := load(t, Options{}, one("record: a", "expr: rate(kpulse_nothing[1y])")); len(problems) > 0 {
 		t.Error(problems)
 	}
 }
 
-// TestBounds has small files that YAML's aliases make large.
+// TestBounds: excessive aliases, long expressions and deep nesting are refused.
 func TestBounds(t *testing.T) {
 	aliases := "groups:\n- name: a\n  rules: &r [" + strings.Repeat("{record: a, expr: 1},", 1000) + "]\n"
 	for i := range 1000 {
@@ -224,7 +224,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestAtTheBounds has what is just within the window and the interval.
+// TestAtTheBounds: a reach of the window and the least interval are accepted.
 func TestAtTheBounds(t *testing.T) {
 	const text = "groups:\n- {name: g, interval: 1s, rules: [{record: a, expr: 'rate(b[5m])'}, {record: c, expr: d offset 5m}]}\n"
 	if set, problems := load(t, Options{Window: 5 * time.Minute}, text); len(problems) > 0 || set.Rules() != 2 {

@@ -10,27 +10,26 @@ import (
 
 // Set is the content of some rule files. It does not change after it is loaded.
 type Set struct {
-	// Files were read, in the order of the patterns and then of their names.
+	// Files are the files read, in the order of the patterns and then of their names.
 	Files []string
-	// Groups stand in the order of the files, and in that of each file.
+	// Groups are in the order of the files, and within a file in its order.
 	Groups []Group
-	// Alerts counts the alerting rules, which are validated and then left out:
-	// alerts are for Prometheus to raise.
+	// Alerts counts the alerting rules, which are validated and then left out: only
+	// Prometheus raises alerts.
 	Alerts int
 }
 
-// Group is a group of recording rules, which are evaluated in order and for one instant.
+// Group is a group of recording rules, evaluated in order and for the same instant.
 type Group struct {
 	File string
 	Line int // where the group begins in File, from 1
 	Name string
-	// Interval is the time between two evaluations; 0 is for the one who
-	// evaluates to choose.
+	// Interval is the time between two evaluations; 0 is the evaluator's default.
 	Interval time.Duration
-	// Offset is how far back the rules are evaluated (query_offset).
+	// Offset is how far in the past the rules are evaluated (query_offset).
 	Offset time.Duration
-	// Limit is the most series that a rule may give; one that gives more fails,
-	// and gives none. 0 is no limit.
+	// Limit is the most series that a rule may return; a rule that returns more fails,
+	// and has no results. 0 is no limit.
 	Limit int
 	// Rules are in the order of the file; none if it has alerting rules only.
 	Rules []Rule
@@ -39,12 +38,12 @@ type Group struct {
 // Rule records the result of an expression under a name.
 type Rule struct {
 	Line   int    // where the rule begins in its file, from 1
-	Number int    // in its group, from 1, alerting rules counted
+	Number int    // in its group, from 1, counting alerting rules
 	Record string // a metric name
-	Text   string // the expression as it is written
+	Text   string // the expression as written
 	Expr   parser.Expr
-	// Labels are the group's and the rule's, which win. They replace those of the
-	// results; an empty value removes the label. Nil if there are none.
+	// Labels are the group's, overridden by the rule's. They replace those of the results;
+	// an empty value removes the label. Nil if there are none.
 	Labels map[string]string
 }
 

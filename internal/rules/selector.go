@@ -7,24 +7,22 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Forever is the reach of a selector at a fixed time: no window is long
-// enough for it.
+// Forever is the reach of a selector at a fixed time: no window is long enough.
 const Forever = time.Duration(math.MaxInt64)
 
-// Selector is series that an expression reads, and how far back.
+// Selector describes series that an expression reads, and how far back.
 type Selector struct {
-	// Vector has the matchers. It is the expression's own.
+	// Vector has the matchers. It is part of the expression.
 	Vector *parser.VectorSelector
-	// Reach is how long before the time of the evaluation the oldest sample lies
-	// that can count: ranges, offsets, and subqueries around it summed up. A sample
-	// exactly that old counts only if the reach is the offset's alone.
+	// Reach is the age of the oldest sample that can count at an evaluation: the sum of
+	// range, offsets and subqueries around it. A sample exactly that old counts only if
+	// the reach is from offsets alone.
 	Reach time.Duration
 }
 
-// Selectors returns the selectors of expr, in order. For a selector without a range, lookback
-// limits the age of a sample: it is 5m in Prometheus, and 0 gives the reach that is
-// written in the expression. An offset into the future shortens the reach, down to
-// 0.
+// Selectors returns the selectors of expr, in order. lookback is the reach of a selector
+// without a range: 5m in Prometheus; 0 returns the reach as written in the expression. An
+// offset into the future shortens the reach, down to 0.
 func Selectors(expr parser.Expr, lookback time.Duration) []Selector {
 	var selectors []Selector
 	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
@@ -36,9 +34,9 @@ func Selectors(expr parser.Expr, lookback time.Duration) []Selector {
 	return selectors
 }
 
-// reach follows the path from the whole expression to v. An @ takes what is inside
-// it out of what is around it: of an expression that is evaluated at one time, @
-// start() and @ end() are that time.
+// reach follows the path from the whole expression to v. An @ makes its operand independent
+// of what is around it: as an expression is evaluated at one time, @ start() and @ end()
+// are that time.
 func reach(v *parser.VectorSelector, path []parser.Node, lookback time.Duration) time.Duration {
 	var reached time.Duration
 	own := lookback
@@ -55,8 +53,8 @@ func reach(v *parser.VectorSelector, path []parser.Node, lookback time.Duration)
 	return max(0, plus(reached, v.OriginalOffset, own))
 }
 
-// begin returns how far back the evaluation of what has these modifiers begins: as
-// far as without them, or at the time of its @.
+// begin returns how far back the evaluation of an expression with these modifiers begins:
+// at the time of its @, or unchanged.
 func begin(reached time.Duration, timestamp *int64, startOrEnd parser.ItemType) time.Duration {
 	switch {
 	case timestamp != nil:
@@ -67,7 +65,7 @@ func begin(reached time.Duration, timestamp *int64, startOrEnd parser.ItemType) 
 	return reached
 }
 
-// plus adds durations without passing Forever, which nothing shortens.
+// plus adds durations, up to Forever, which nothing shortens.
 func plus(sum time.Duration, more ...time.Duration) time.Duration {
 	for _, d := range more {
 		if sum == Forever || d > Forever-max(sum, 0) {

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// reaches are what expressions select, and how far back with a look-back of 5m and
-// as it is written.
+// reaches are expressions with the names that they select, and how far back: with a
+// look-back of 5m, and as written.
 var reaches = []struct {
 	expr    string
 	names   []string
@@ -56,8 +56,8 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// TestSelectorsReachAsFarAsTheEngine compares with what Prometheus' engine asks its
-// storage for, which has no floor for what lies in the future.
+// TestSelectorsReachAsFarAsTheEngine compares reaches with what Prometheus' engine asks its
+// storage for, which may be in the future.
 func TestSelectorsReachAsFarAsTheEngine(t *testing.T) {
 	now := time.UnixMilli(1e12)
 	for _, test := range reaches {
@@ -83,7 +83,7 @@ func TestSelectorsReachAsFarAsTheEngine(t *testing.T) {
 	}
 }
 
-// TestSelectorsReachForever has what no window holds, and what must not overflow.
+// TestSelectorsReachForever: fixed times, and sums that must not overflow.
 func TestSelectorsReachForever(t *testing.T) {
 	for _, text := range []string{
 		"a @ 1e9", "rate(a[5m] @ 0)", "max_over_time(a[5m:1m] @ 1e9)", "max_over_time((a @ 1e9 offset -1h)[5m:])",

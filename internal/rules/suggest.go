@@ -6,10 +6,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
-// suggest returns the name of known that was probably meant, "" if none is near:
-// more than half of the words of both together must have a partner. Letters alone
-// are a bad measure of names as long as these, of which people leave words out and
-// shorten others.
+// suggest returns the name in known that was probably meant, "" if none is near: more than
+// half of the words of both must have a partner. Edit distance is a bad measure for such
+// long names: people omit words and shorten others.
 func suggest(name string, known []string) string {
 	words := strings.Split(name, "_")
 	best, most := []string(nil), 0.5
@@ -29,9 +28,8 @@ func suggest(name string, known []string) string {
 	return best[0]
 }
 
-// partners counts the words that have a partner among others, each word one: the
-// same, one that it begins or that begins it, or one that begins alike and has few
-// other letters.
+// partners counts the words with a partner in others, at most one each: the same word, a
+// prefix or extension of it, or one with the same first letter and few other letters.
 func partners(words, others []string) (n int) {
 	taken := make([]bool, len(others))
 	for _, word := range words {
@@ -46,7 +44,7 @@ func partners(words, others []string) (n int) {
 	return n
 }
 
-// shortest is the least beginning by which a word is recognised.
+// shortest is the length of a word from which a part of it is recognized.
 const shortest = 3
 
 func alike(a, b string) bool {

@@ -7,7 +7,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestSuggest has names that people write for those that we have.
+// TestSuggest: names that people write instead of ours.
 func TestSuggest(t *testing.T) {
 	known := make([]string, len(served))
 	for i, name := range served {

@@ -11,7 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/rules"
 )
 
-// thirtyRules are such as a node has, over 112 MIG instances.
+// thirtyRules returns rules typical of a node with 112 MIG instances.
 func thirtyRules() []rules.Group {
 	var list [][2]string
 	for i, family := range []string{"DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_DRAM_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_POWER_USAGE"} {
@@ -24,8 +24,8 @@ func thirtyRules() []rules.Group {
 	return groups
 }
 
-// BenchmarkSecond is what rules cost each second on a node of 112 MIG instances with
-// 60 families, read every second, once they have 5 minutes to look at. Bare is the
+// BenchmarkSecond measures the cost of rules per second on a node of 112 MIG instances
+// with 60 families, read every second, when 5 minutes of samples are stored. bare is the
 // PromQL engine alone over the same samples.
 func BenchmarkSecond(b *testing.B) {
 	e, at := fiveMinutes()
@@ -65,7 +65,7 @@ func BenchmarkSecond(b *testing.B) {
 	b.Logf("%d series, %d samples", e.store.series.Load(), e.store.samples.Load())
 }
 
-// cpu returns the CPU time of this process, the garbage collector's included.
+// cpu returns the CPU time of this process, including the garbage collector's.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -78,7 +78,7 @@ func reportCPU(b *testing.B, begun time.Duration) {
 	b.ReportMetric((cpu()-begun).Seconds()*1e3/float64(b.N), "cpu-ms/op")
 }
 
-// fiveMinutes returns an engine whose store is full, and the time.
+// fiveMinutes returns an engine with 5 minutes of samples, and their end.
 func fiveMinutes() (*Engine, time.Time) {
 	bodies := [][]byte{rawtest.Body(112, 60, 1), rawtest.Body(112, 60, 2), rawtest.Body(112, 60, 3)}
 	next := 0

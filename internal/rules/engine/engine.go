@@ -18,53 +18,50 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/rules"
 )
 
-// defaultInterval is between two evaluations of a group that names no interval, and
-// between the steps of a subquery that names none. It is what the proxy reads an
-// exporter at by itself.
+// defaultInterval is the interval of a group without one, and the step of a subquery
+// without one. It is also the interval at which the proxy reads an exporter by itself.
 const defaultInterval = 15 * time.Second
 
 // longestTimeout is beyond any interval; each evaluation has its own timeout.
 const longestTimeout = 24 * time.Hour
 
-// leap is how far the clock may be set back without notice, and how old a reading may
+// leap is how far the clock may be set back without consequence, and how old a reading may
 // be.
 const leap = time.Minute
 
-// farFuture is after everything that waits.
+// farFuture is later than any reading.
 var farFuture = time.Unix(1<<40, 0)
 
 // Options configure an Engine.
 type Options struct {
 	Logger *slog.Logger
-	// Render returns the exposition of a reading as whole lines in some parts: what is
-	// served of it. It is called by one goroutine at a time, and what it returns is
-	// not used after its next call.
+	// Render returns the exposition that is served of a reading, in parts of whole lines.
+	// One goroutine at a time calls it, and a result is not used after the next call.
 	Render func(*canonical.Snapshot) [][]byte
-	// Order ranks a source among those that are served: of a series that several have,
-	// rules see the samples of the lowest; one that left has a negative rank, and is
-	// forgotten. Nil ranks all alike, and the source that is
-	// read first counts.
+	// Order ranks the sources that are served: if several have a series, rules see the
+	// samples of the lowest rank. A source that left has a negative rank, and is
+	// forgotten. If Order is nil, all rank alike, and the source that is read first counts.
 	Order func(source string) int
-	// Serves reports whether a reading of this source would be served now; where it
-	// would not, rules see none either. Nil is always.
+	// Serves reports whether a reading of this source would be served now; otherwise
+	// rules do not see it either. Nil means always.
 	Serves func(source string) bool
 	Limits Limits
 }
 
-// Engine evaluates recording rules. Observe and Failed hand it readings, Run works
-// with them, and Results, Collect, Replace and Limit may be called at any time.
+// Engine evaluates recording rules. Observe and Failed pass it readings, Run evaluates,
+// and Results, Collect, Replace and Limit may be called at any time.
 type Engine struct {
 	opts   Options
 	promql *promql.Engine
 	inbox  *inbox
 
-	// mu is locked while readings are stored and while a group is evaluated.
+	// mu is held while readings are stored and while a group is evaluated.
 	mu       sync.Mutex
 	store    *store
 	interest *interest
 	pages    map[string]*page // by source
 
-	now time.Time // of the last step, on the wall
+	now time.Time // of the last step, by the wall clock
 
 	groups   atomic.Pointer[[]*group]
 	served   atomic.Pointer[[]block]
@@ -100,9 +97,9 @@ func newPromQL(opts Options) *promql.Engine {
 	})
 }
 
-// Limit changes Limits.Samples. It waits for the evaluation under way. If the rules
-// change too, call Replace first: series that are no longer selected then use none of the
-// new limit.
+// Limit changes Limits.Samples. It waits for a running evaluation. If the rules change
+// too, call Replace first, so that series that are no longer selected do not count against
+// the new limit.
 func (e *Engine) Limit(samples int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -114,26 +111,25 @@ func (e *Engine) Limit(samples int) {
 	e.promql = newPromQL(e.opts)
 }
 
-// Observe hands over a published reading. If it returns true, the engine
-// uses the snapshot and releases lease when it is done with it. It does not block.
+// Observe passes a published reading to the engine. If it returns true, the engine uses
+// the snapshot and releases lease when it is done. It does not block.
 func (e *Engine) Observe(s *canonical.Snapshot, lease interface{ Release() }) bool {
 	if len(*e.groups.Load()) == 0 {
 		return false
 	}
 	at, now := s.Source.At, time.Now()
 	if age := now.Sub(at); age < 0 || age > leap {
-		at = now // a capture is played, and lags behind
+		at = now // a capture is played, whose times are of the past
 	}
 	return e.inbox.put(reading{source: s.Source.Name, at: at, snapshot: s, lease: lease})
 }
 
-// Failed reports that a source could not be read at an instant: its series end there.
-// It does not block.
+// Failed reports that a source could not be read at the time at: its series end there. It
+// does not block.
 func (e *Engine) Failed(source string, at time.Time) { e.inbox.fail(source, at) }
 
-// Replace makes groups the rules that are evaluated. Groups that were there before
-// keep their results, and series that are still selected their samples. It waits for
-// the evaluation under way.
+// Replace sets the rules to evaluate. Unchanged groups keep their results, and series that
+// are still selected keep their samples. It waits for a running evaluation.
 func (e *Engine) Replace(groups []rules.Group, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -172,8 +168,8 @@ func (e *Engine) Replace(groups []rules.Group, now time.Time) {
 	}
 }
 
-// leave looks the results of a group up in the store again where the group goes
-// on, and ends them where it does not.
+// leave ends the results of a group that does not go on, and otherwise looks them up in
+// the store again.
 func (g *group) leave(e *Engine, goesOn bool, t int64) {
 	for _, r := range g.rules {
 		if !goesOn {
@@ -197,9 +193,9 @@ func (e *Engine) seriesOf(l labels.Labels) *series {
 	return e.store.get(l, millis)
 }
 
-// Run stores readings as they come and evaluates each group at the multiples of
-// its interval, until ctx ends. If several are due, the earliest comes first; groups that are
-// due at the same time follow the order of the files.
+// Run stores readings as they come and evaluates each group at multiples of its interval,
+// until ctx ends. If several groups are due, the earliest comes first; groups that are due
+// at the same time follow the order of the files.
 func (e *Engine) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -216,7 +212,7 @@ func (e *Engine) Run(ctx context.Context) {
 	e.drain(farFuture)
 }
 
-// step stores what came until now and evaluates one group if one is due.
+// step stores the readings up to now, and evaluates a group if one is due.
 func (e *Engine) step(ctx context.Context, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -231,18 +227,18 @@ func (e *Engine) step(ctx context.Context, now time.Time) {
 		g.missed.Add(uint64(latest.Sub(ts) / g.interval))
 		ts = latest
 	}
-	if g.due = ts; e.next() != g { // others were due before that
+	if g.due = ts; e.next() != g { // other groups are due earlier
 		return
 	}
-	e.storeReadings(ts) // later ones wait: what is true at ts does not depend on when we look
+	e.storeReadings(ts) // later ones wait: the result at ts must not depend on the time of the evaluation
 	e.silence(ts)
 	e.run(ctx, g, ts)
 	g.due = after(ts, g.interval)
 	e.publish(g)
 }
 
-// watch restarts where the clock was set back: what is stored is then of the
-// future, and would hide what comes.
+// watch starts over if the clock was set back: the stored samples are then in the future,
+// and would hide new ones.
 func (e *Engine) watch(now time.Time) {
 	if e.now.Sub(now.Round(0)) > leap {
 		e.opts.Logger.Warn("the clock was set back; the rules start over", "by", e.now.Sub(now.Round(0)))
@@ -269,7 +265,7 @@ func (e *Engine) next() *group {
 	return first
 }
 
-// rest is how long nothing is due.
+// rest returns the time until a group is due.
 func (e *Engine) rest(now time.Time) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -285,7 +281,7 @@ func after(t time.Time, interval time.Duration) time.Time {
 	return time.Unix(0, (n+1)*int64(interval))
 }
 
-// drain releases what waits until an instant.
+// drain releases the waiting readings up to an instant.
 func (e *Engine) drain(until time.Time) {
 	for {
 		r, ok := e.inbox.next(until)
@@ -298,8 +294,8 @@ func (e *Engine) drain(until time.Time) {
 	}
 }
 
-// storeReadings stores the readings that wait up to an instant. If a source begins to
-// serve what a rule records, the rule's results are served no longer.
+// storeReadings stores the waiting readings up to an instant. If a source starts to serve a
+// name that a rule records, the rule's results are no longer served.
 func (e *Engine) storeReadings(until time.Time) {
 	for {
 		r, ok := e.inbox.next(until)
@@ -308,7 +304,7 @@ func (e *Engine) storeReadings(until time.Time) {
 		}
 		p := e.pageOf(r.source)
 		var parts [][]byte
-		if r.snapshot != nil && p.rank >= 0 { // else it was read before its source left
+		if r.snapshot != nil && p.rank >= 0 { // the source has not left since
 			parts = e.opts.Render(r.snapshot)
 		}
 		p.observe(e.store, e.interest, r.at.UnixMilli(), parts)
@@ -326,7 +322,7 @@ func (e *Engine) storeReadings(until time.Time) {
 	}
 }
 
-// settle forgets what sources served before a reload once each of them was read again.
+// settle forgets what sources served before a reload, once each has been read again.
 func (e *Engine) settle() {
 	for _, p := range e.pages {
 		if p.reset {
@@ -344,12 +340,13 @@ func (e *Engine) pageOf(source string) *page {
 		e.pages[source] = p
 	}
 	if e.opts.Order != nil {
-		p.rank = e.opts.Order(source) // which changes as others come and go
+		p.rank = e.opts.Order(source) // changes as other sources come and go
 	}
 	return p
 }
 
-// silence ends the series of sources that would not be served, and forgets those that left.
+// silence ends the series of sources that would not be served, and forgets sources that
+// left.
 func (e *Engine) silence(at time.Time) {
 	for source, p := range e.pages {
 		if len(p.lines) > 0 && e.opts.Serves != nil && !e.opts.Serves(source) {

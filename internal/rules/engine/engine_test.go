@@ -36,7 +36,7 @@ func newTestEngine(t *testing.T, groups []rules.Group) *testEngine {
 	return &testEngine{t, e, log}
 }
 
-// observe stores an exposition at once; "" is a source that could not be read.
+// observe stores an exposition immediately; "" is a source that could not be read.
 func (te *testEngine) observe(source string, at time.Time, page string) {
 	r := reading{source: source, at: at}
 	if page != "" {
@@ -57,7 +57,7 @@ func (te *testEngine) evaluate(ts time.Time) map[string]float64 {
 	return te.results(ts)
 }
 
-// results returns what is served at an instant.
+// results returns the samples that are served at an instant.
 func (te *testEngine) results(at time.Time) map[string]float64 {
 	te.t.Helper()
 	results := map[string]float64{}

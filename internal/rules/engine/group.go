@@ -12,14 +12,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/rules"
 )
 
-// group is a rules.Group and what became of it.
+// group is a rules.Group and the state of its evaluation.
 type group struct {
 	rules.Group
 	interval time.Duration
 	rules    []*rule
 	due      time.Time // of the next evaluation
 
-	evaluated atomic.Int64 // when it last was, in milliseconds since 1970; 0 for never
+	evaluated atomic.Int64 // time of the last evaluation, in milliseconds since 1970; 0 for never
 	missed    atomic.Uint64
 }
 
@@ -36,7 +36,7 @@ func newGroup(g rules.Group) *group {
 	return made
 }
 
-// like reports whether g does what other does, so that it can go on instead of it.
+// like reports whether g is equivalent to other, and so can continue in its place.
 func (g *group) like(other *group) bool {
 	if g.File != other.File || g.Name != other.Name || g.interval != other.interval ||
 		g.Offset != other.Offset || g.Limit != other.Limit || len(g.rules) != len(other.rules) {
@@ -50,23 +50,23 @@ func (g *group) like(other *group) bool {
 	return true
 }
 
-// moveTo sets the lines to those of other, which is like g and was read later.
+// moveTo sets the line numbers to those of other, which is like g and was read later.
 func (g *group) moveTo(other *group) {
 	for i, r := range g.rules {
 		r.line.Store(other.rules[i].line.Load())
 	}
 }
 
-// evaluation is the one of a group at an instant.
+// evaluation is the evaluation of a group at an instant.
 type evaluation struct {
 	*Engine
 	group *group
 	at    int64 // of the results, in milliseconds since 1970
-	// budget is how many results the rules that are left may have.
+	// budget is how many results the remaining rules may have.
 	budget int
 }
 
-// allow refuses results of a rule that are too many.
+// allow refuses too many results of a rule.
 func (now *evaluation) allow(results int) error {
 	switch limit := now.group.Limit; {
 	case limit > 0 && results > limit:
@@ -77,7 +77,7 @@ func (now *evaluation) allow(results int) error {
 	return nil
 }
 
-// budgetOf returns how many results the other groups leave to one.
+// budgetOf returns how many results the other groups leave to g.
 func (e *Engine) budgetOf(g *group) int {
 	budget := e.opts.Limits.Series
 	for _, other := range *e.groups.Load() {
@@ -104,7 +104,7 @@ func (e *Engine) run(ctx context.Context, g *group, ts time.Time) {
 		begun := time.Now()
 		vector, err := e.resultsOf(ctx, r, ts)
 		if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
-			return // the engine ends; the results are not served
+			return // the engine stops; the results are not served
 		}
 		if err != nil && ctx.Err() != nil {
 			err = fmt.Errorf("the group's rules up to this one take longer than its interval of %s; lengthen it, or aggregate earlier", g.interval)
@@ -116,12 +116,12 @@ func (e *Engine) run(ctx context.Context, g *group, ts time.Time) {
 		r.nanos.Add(int64(time.Since(begun)))
 		e.report(g, r, err)
 		if err != nil {
-			r.failures.Add(1) // last: who sees it finds the reason in the log
+			r.failures.Add(1) // last, so that the log has the reason when the counter rises
 		}
 	}
 }
 
-// errServed keeps a series from being served twice.
+// errServed prevents a series from being served twice.
 var errServed = errors.New("a source already serves a family by the name that the rule records; record another, such as gpu:power:sum, and reload")
 
 // resultsOf evaluates a rule's expression.
@@ -152,7 +152,7 @@ func (e *Engine) query(ctx context.Context, text string, ts time.Time) (promql.V
 	return nil, fmt.Errorf("the result is a %s; record a vector or a scalar", res.Value.Type())
 }
 
-// report logs that a rule fails, or works again, when that changes.
+// report logs when a rule starts to fail or works again.
 func (e *Engine) report(g *group, r *rule, err error) {
 	before := r.failure
 	if r.failure = ""; err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestRangesAreWhole: not a sample too few is kept, whatever moves a selection into
-// the past. The last sample is of the instant of the evaluation.
+// TestRangesAreWhole: enough samples are kept, whatever moves a selection into the past.
+// The last sample is at the instant of the evaluation.
 func TestRangesAreWhole(t *testing.T) {
 	for _, test := range []struct {
 		expr   string
 		offset time.Duration
-		want   float64 // samples are how many seconds after the begin they are from
+		want   float64 // a sample's value is its seconds since the beginning
 	}{
 		{"count_over_time(x[10s])", 0, 10},
 		{"min_over_time(x[10s])", 0, 91},
@@ -44,8 +44,8 @@ func TestRangesAreWhole(t *testing.T) {
 	}
 }
 
-// TestALateEvaluationSeesNothingLater: what is true at an instant does not depend on
-// when it is asked.
+// TestALateEvaluationSeesNothingLater: the result for an instant does not depend on the
+// time of the evaluation.
 func TestALateEvaluationSeesNothingLater(t *testing.T) {
 	te := newTestEngine(t, nil)
 	begin := time.Unix(1_700_000_010, 0)
@@ -68,7 +68,7 @@ func TestALateEvaluationSeesNothingLater(t *testing.T) {
 	}
 }
 
-// TestRulesThatTakeTooLong have no results.
+// TestRulesThatTakeTooLong: a rule that takes longer than its interval has no results.
 func TestRulesThatTakeTooLong(t *testing.T) {
 	groups := group15([2]string{"r:x", "vector(1)"})
 	groups[0].Interval = time.Nanosecond
@@ -90,7 +90,8 @@ func TestTooManySamplesFail(t *testing.T) {
 	}
 }
 
-// TestTheLimitOfSamplesChanges for what is kept, and for what an evaluation may load.
+// TestTheLimitOfSamplesChanges: Limit applies to the samples kept, and to those that an
+// evaluation may load.
 func TestTheLimitOfSamplesChanges(t *testing.T) {
 	te := newTestEngine(t, group15([2]string{"r:x", "sum_over_time(x[1m])"}))
 	at := time.Unix(1_700_000_000, 0)
@@ -112,7 +113,7 @@ func TestTheLimitOfSamplesChanges(t *testing.T) {
 	}
 }
 
-// TestTooManyResultsFail: what all rules give is bounded, not only what one does.
+// TestTooManyResultsFail: the results of all rules together are bounded.
 func TestTooManyResultsFail(t *testing.T) {
 	te := newTestEngine(t, group15([2]string{"r:a", "x"}, [2]string{"r:b", "2 * x"}, [2]string{"r:c", "count(x)"}, [2]string{"r:d", "3 * x"}))
 	te.e.opts.Limits.Series = 5
@@ -127,7 +128,7 @@ func TestTooManyResultsFail(t *testing.T) {
 		te.evaluate(at)
 		te.evaluate(at) // the budget is not used up
 		if got := te.names(at); got != c.want {
-			t.Errorf("of\n%sthere are results of %s, want %s", c.page, got, c.want)
+			t.Errorf("from\n%sthere are results of %s, want %s", c.page, got, c.want)
 		}
 	}
 	if want := "2 results, but only 0 of the 5 that all rules together may have are left"; !strings.Contains(te.log.String(), want) {
@@ -135,7 +136,8 @@ func TestTooManyResultsFail(t *testing.T) {
 	}
 }
 
-// TestRulesForgetWhatTheyNoLongerGive: pods come and go by the thousands.
+// TestRulesForgetWhatTheyNoLongerGive: thousands of pods come and go, and only the last
+// ones are remembered.
 func TestRulesForgetWhatTheyNoLongerGive(t *testing.T) {
 	te := newTestEngine(t, group15([2]string{"r:x", "x"}, [2]string{"r:sum", "sum(r:x)"}))
 	at := time.Unix(1_700_000_000, 0)
@@ -148,14 +150,15 @@ func TestRulesForgetWhatTheyNoLongerGive(t *testing.T) {
 	}
 	r := (*te.e.groups.Load())[0].rules[0]
 	if len(r.inputs) > 100 || len(r.outputs) > 100 || len(te.e.pages["s"].lines) != 2 {
-		t.Errorf("%d inputs, %d outputs and %d lines are remembered of 2", len(r.inputs), len(r.outputs), len(te.e.pages["s"].lines))
+		t.Errorf("%d inputs, %d outputs and %d lines are remembered for 2 series", len(r.inputs), len(r.outputs), len(te.e.pages["s"].lines))
 	}
-	if got := te.e.store.series.Load(); got > 2*400 { // of the last 5 minutes and a sweep
+	if got := te.e.store.series.Load(); got > 2*400 { // from the last 5 minutes and a sweep
 		t.Errorf("%d series are kept", got)
 	}
 }
 
-// TestServedNamesAreNotRecorded: what a source says stands, nothing is served twice.
+// TestServedNamesAreNotRecorded: a source's series have priority, and nothing is served
+// twice.
 func TestServedNamesAreNotRecorded(t *testing.T) {
 	te := newTestEngine(t, group15([2]string{"x", "2 * y"}, [2]string{"r:y", "y"}))
 	at := time.Unix(1_700_000_000, 0)
@@ -181,7 +184,7 @@ func TestServedNamesAreNotRecorded(t *testing.T) {
 		t.Errorf("after a reload: results of %s, want r:x", got)
 	}
 	te.e.Replace(group15([2]string{"x", "vector(1)"}), at)
-	te.observe("s", at.Add(4*time.Second), "") // has no sample
+	te.observe("s", at.Add(4*time.Second), "") // no sample
 	te.evaluate(at.Add(4 * time.Second))
 	if got := te.names(at); got != "" {
 		t.Errorf("after a reload, before a reading: results of %s, want none", got)
@@ -206,8 +209,8 @@ func TestServedNamesAreNotRecorded(t *testing.T) {
 	}
 }
 
-// TestResultsOfTheFuture: a clock that is set back makes no results fresh again, and a
-// small step none stale.
+// TestResultsOfTheFuture: setting the clock back does not make old results fresh, and a
+// small step does not make results stale.
 func TestResultsOfTheFuture(t *testing.T) {
 	te := newTestEngine(t, group15([2]string{"r:x", "vector(1)"}))
 	at := time.Unix(1_700_000_010, 0)

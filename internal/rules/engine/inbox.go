@@ -8,12 +8,11 @@ import (
 )
 
 const (
-	// inboxSize is how many readings of a source wait at most. Their memory is not
-	// available to the source meanwhile.
+	// inboxSize is the most readings of a source that wait. The source cannot reuse their
+	// memory meanwhile.
 	inboxSize = 4
-	// leastGap is the time between two readings of a source from which the engine
-	// uses both; rules are evaluated no more often. A tick of a stream may come a
-	// little early.
+	// leastGap is the least time between two used readings of a source: rules are
+	// evaluated at most every second, and a tick of a stream may come a little early.
 	leastGap = 950 * time.Millisecond
 )
 
@@ -25,22 +24,21 @@ type reading struct {
 	lease    interface{ Release() } // on the snapshot, nil after a failure
 }
 
-// inbox is where readings wait for the engine, so that no reader of a source
-// ever waits for a rule.
+// inbox holds readings for the engine, so that no reader of a source waits for a rule.
 type inbox struct {
 	mu      sync.Mutex
 	waiting []reading
-	latest  map[string]time.Time // by source, of the last reading that was put
-	lost    uint64               // readings that were refused because too many waited
-	signal  chan struct{}        // has one when something waits
+	latest  map[string]time.Time // time of the last reading put, by source
+	lost    uint64               // readings refused because too many waited
+	signal  chan struct{}        // has an element if a reading waits
 }
 
 func newInbox() *inbox {
 	return &inbox{latest: map[string]time.Time{}, signal: make(chan struct{}, 1)}
 }
 
-// put adds a reading, unless another of its source was added within the last second,
-// or too many of it wait.
+// put adds a reading, unless another of its source was added less than leastGap before, or
+// too many of its source wait.
 func (b *inbox) put(r reading) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,9 +54,8 @@ func (b *inbox) put(r reading) bool {
 	return true
 }
 
-// fail notes that a source could not be read. The next reading of it is used however
-// soon it comes. Failures may be reported late: one that is older than the last
-// reading is ignored.
+// fail records that a source could not be read. Its next reading is used however soon it
+// comes. Failures may be reported late: one older than the last reading is ignored.
 func (b *inbox) fail(source string, at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,7 +64,7 @@ func (b *inbox) fail(source string, at time.Time) {
 	}
 	delete(b.latest, source)
 	if _, failed := b.of(source); failed {
-		return // is noted already
+		return // already recorded
 	}
 	b.add(reading{source: source, at: at})
 }

@@ -19,13 +19,13 @@ func TestInbox(t *testing.T) {
 	put("a", 900*time.Millisecond, false) // within a second
 	put("b", 900*time.Millisecond, true)
 	put("a", 950*time.Millisecond, true)
-	b.fail("a", at.Add(900*time.Millisecond)) // is reported late
+	b.fail("a", at.Add(900*time.Millisecond)) // reported late
 	b.fail("a", at.Add(time.Second))
 	b.fail("b", at.Add(time.Second))
-	b.fail("a", at.Add(2*time.Second)) // is noted already
+	b.fail("a", at.Add(2*time.Second)) // already recorded
 	put("a", 2*time.Second, true)
 	put("a", 3*time.Second, false) // full
-	put("b", 2*time.Second, true)  // counts by itself
+	put("b", 2*time.Second, true)  // counted by source
 	if b.lostReadings() != 1 {
 		t.Errorf("%d readings are lost, want 1", b.lostReadings())
 	}

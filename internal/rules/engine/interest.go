@@ -10,36 +10,35 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/rules"
 )
 
-// maxFamilies bounds how many names an interest remembers the selectors of. No page
-// has as many families; a page that makes up names pays for it with time.
+// maxFamilies bounds the names whose selectors an interest remembers. No real page has as
+// many families; a page that invents names costs time instead of memory.
 const maxFamilies = 1 << 14
 
 // selector selects series of a rule's expression.
 type selector struct {
 	names  []*labels.Matcher // of the metric's name
 	others []*labels.Matcher
-	// keep is for how many milliseconds samples may count after the last one. What
-	// lies further back is of no use except for the newest of them, which is what
-	// an instant selector sees.
+	// keep is how long before the last sample, in milliseconds, samples may count. Of
+	// older ones only the newest counts, which an instant selector may see.
 	keep int64
 }
 
-// interest is all series that some rules select.
+// interest describes the series that the rules select.
 type interest struct {
 	selectors []selector
 	// families are the selectors that each name seen so far may satisfy.
 	families map[string][]*selector
-	// records are the names that the rules record under: true for one that a source
-	// has a family of too.
+	// records are the names that the rules record, true if a source serves a family of
+	// that name.
 	records map[string]bool
-	// before are those that a source had a family of before a reload: it still counts
-	// as having them until every source was read again.
+	// before are the recorded names that a source served before a reload. They count as
+	// served until every source has been read again.
 	before map[string]bool
-	// changed is set when a source turns out to have a family of a recorded name.
+	// changed is set when a source is found to serve a recorded name.
 	changed bool
 }
 
-// newInterest returns what the rules of groups select.
+// newInterest returns the interest of the rules of groups.
 func newInterest(groups []rules.Group) *interest {
 	in := &interest{families: map[string][]*selector{}, records: map[string]bool{}}
 	for i := range groups {
@@ -66,7 +65,7 @@ func (in *interest) add(s rules.Selector, offset time.Duration) {
 	in.selectors = append(in.selectors, sel)
 }
 
-// serve notes that a source has a family of this name.
+// serve records that a source serves a family of this name.
 func (in *interest) serve(name string) {
 	if served, recorded := in.records[name]; recorded && !served {
 		in.records[strings.Clone(name)] = true
@@ -74,10 +73,10 @@ func (in *interest) serve(name string) {
 	}
 }
 
-// serves reports whether a source has a family of a recorded name.
+// serves reports whether a source serves a family of a recorded name.
 func (in *interest) serves(name string) bool { return in.records[name] || in.before[name] }
 
-// follow keeps what the interest before a reload knew of sources.
+// follow keeps the served names of old, the interest before a reload.
 func (in *interest) follow(old *interest) {
 	in.before = map[string]bool{}
 	for name := range in.records {
@@ -88,7 +87,7 @@ func (in *interest) follow(old *interest) {
 }
 
 // family returns the selectors that series of this name may satisfy, nil if no rule
-// selects them. It allocates nothing for a name that it was asked for before.
+// selects them. It allocates nothing for a name that it remembers.
 func (in *interest) family(name string) []*selector {
 	if selectors, known := in.families[name]; known {
 		return selectors
@@ -116,8 +115,8 @@ func matchAll(matchers []*labels.Matcher, value string) bool {
 	return true
 }
 
-// keep returns for how long samples of a series are needed, and whether any of its
-// family's selectors selects it.
+// keep returns how long samples of a series are needed, and whether any of selectors,
+// those of its family, selects it.
 func keep(selectors []*selector, series labels.Labels) (millis int64, selected bool) {
 	for _, sel := range selectors {
 		if matches(sel.others, series) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestASourceThatLeftIsForgotten: rules see none of its series, also if a reading of it
-// comes late, and nothing of it is kept.
+// TestASourceThatLeftIsForgotten: rules see none of its series, even if a reading comes
+// late, and nothing of it is kept.
 func TestASourceThatLeftIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		te := started(t, nil, nil)

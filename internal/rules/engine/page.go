@@ -9,32 +9,31 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
-// page remembers the exposition of one source, so that its next one costs little:
-// the lines of families that no rule selects are skipped, and labels are parsed once
-// for each series.
+// page remembers the exposition of one source, so that reading the next costs little: it
+// skips lines of families that no rule selects, and parses labels once for each series.
 type page struct {
-	rank  int              // of its source: that of a lower one owns a series of both
+	rank  int              // of its source; the lowest rank owns a shared series
 	lines map[string]*line // by series as written, name and label block
-	scan  uint64           // number of the exposition
-	seen  int              // lines of this one
-	first *line            // of the last one
-	// reset pages have forgotten lines, and were not read since.
+	scan  uint64           // number of the current exposition
+	seen  int              // its lines so far
+	first *line            // its first line
+	// reset is set if the page has forgotten lines and not been read since.
 	reset bool
 }
 
 // line is a series of a selected family as its source writes it.
 type line struct {
 	text   string
-	series *series // nil if no rule selects it, or it was one too many
-	scan   uint64  // the last exposition that it was in
-	next   *line   // the one that followed there
+	series *series // nil if no rule selects it, or the store was full
+	scan   uint64  // number of the last exposition that had it
+	next   *line   // the line that followed there
 	gone   bool    // the page has forgotten it
-	// stamped lines carry a time of their own. As in Prometheus, such series do not
-	// end with their line.
+	// stamped is set if the line has a timestamp. As in Prometheus, such a series does
+	// not end when its line is gone.
 	stamped bool
 }
 
-// observation is one exposition being read.
+// observation is the state of reading one exposition.
 type observation struct {
 	page     *page
 	store    *store
@@ -42,14 +41,14 @@ type observation struct {
 	at       int64
 	text     string // the part being read
 	previous *line
-	// name and selectors are those of the line before.
+	// name and selectors are those of the previous line.
 	name      string
 	selectors []*selector
 }
 
-// observe stores the samples of selected series of one exposition; series that were
-// in the page's last one and are not in this end. parts are whole lines that
-// Prometheus accepts. None is a source that could not be read.
+// observe stores the samples of selected series of one exposition, and ends the series that
+// the page's last exposition had and this one lacks. parts are whole lines that Prometheus
+// accepts; no parts mean a source that could not be read.
 func (p *page) observe(st *store, in *interest, at int64, parts [][]byte) {
 	p.scan++
 	p.seen = 0
@@ -65,7 +64,7 @@ func (p *page) observe(st *store, in *interest, at int64, parts [][]byte) {
 		if l.scan == p.scan {
 			continue
 		}
-		// A series that is spelled in another way now is still there.
+		// A series may still be there, spelled differently.
 		if l.series != nil && l.series.owner == p && l.series.scan != p.scan {
 			l.series.owner = nil
 			if !l.stamped {
@@ -76,8 +75,8 @@ func (p *page) observe(st *store, in *interest, at int64, parts [][]byte) {
 	}
 }
 
-// owns reports whether the samples of s are the page's: the first that has the
-// series owns it.
+// owns reports whether the samples of s are the page's: the page of the lowest rank that
+// has a series owns it.
 func (p *page) owns(s *series) bool {
 	if s.owner == nil || p.rank < s.owner.rank {
 		s.owner = p
@@ -85,8 +84,8 @@ func (p *page) owns(s *series) bool {
 	return s.owner == p
 }
 
-// forget drops the lines whose series is not kept any more, and those that no rule
-// selected until now. The next exposition is read line by line again.
+// forget drops the lines whose series was dropped, and those that no rule selected so far.
+// The next exposition is read line by line again.
 func (p *page) forget() {
 	for _, l := range p.lines {
 		if l.next = nil; l.series == nil || l.series.dropped {
@@ -116,8 +115,8 @@ func (o *observation) read() {
 	}
 }
 
-// repeat reads the line at i if it is of the series that followed the previous one
-// it last time. It returns the start of the next line, or i.
+// repeat reads the line at i if it is of the series that followed the previous line in the
+// last exposition. It returns the start of the next line, or i.
 func (o *observation) repeat(i int) int {
 	expected := o.page.first
 	if o.previous != nil {
@@ -133,7 +132,7 @@ func (o *observation) repeat(i int) int {
 	return o.value(expected, end)
 }
 
-// nameEnd returns where the metric name at i ends, which is i if there is none.
+// nameEnd returns the end of the metric name at i, i if there is none.
 func (o *observation) nameEnd(i int) int {
 	if end := i + len(o.name); end > i && end < len(o.text) && o.text[end] == '{' && o.text[i:end] == o.name {
 		return end
@@ -141,8 +140,8 @@ func (o *observation) nameEnd(i int) int {
 	return exposition.NameEnd(o.text, i)
 }
 
-// sample reads the line of a series at i, whose name ends at end. It returns the
-// start of the next line.
+// sample reads the line of a series at i, whose name ends at end, and returns the start of
+// the next line.
 func (o *observation) sample(i, end int) int {
 	if name := o.text[i:end]; name != o.name {
 		o.name, o.selectors = name, o.interest.family(name)
@@ -168,7 +167,7 @@ func (o *observation) sample(i, end int) int {
 	return o.value(l, end)
 }
 
-// add begins to remember a line.
+// add adds a line to the page.
 func (p *page) add(text string) *line {
 	if p.lines == nil {
 		p.lines = map[string]*line{}
@@ -206,8 +205,8 @@ func (o *observation) value(l *line, i int) int {
 	return next
 }
 
-// parse returns the labels of a series as it is written, its name among them; not
-// ok if a label is there twice.
+// parse returns the labels of a series as written, including its name; not ok if a label
+// is repeated.
 func parse(text string) (set labels.Labels, ok bool) {
 	name := exposition.NameEnd(text, 0)
 	b := labels.NewScratchBuilder(16)

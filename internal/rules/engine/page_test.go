@@ -16,10 +16,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
 )
 
-// selecting returns what an expression selects.
+// selecting returns the interest of a rule with this expression.
 func selecting(expr string) *interest { return newInterest(group15([2]string{"r", expr})) }
 
-// latest returns the newest sample of each series that did not end.
+// latest returns the newest sample of each series that has not ended.
 func (st *store) latest() map[string]float64 {
 	values := map[string]float64{}
 	for _, list := range st.names {
@@ -53,14 +53,15 @@ func TestPageReadsWhatPrometheusDoes(t *testing.T) {
 			for at := range int64(3) {
 				p.observe(st, in, 1000+at, [][]byte{[]byte(test.page)})
 				if got := st.latest(); fmt.Sprint(got) != fmt.Sprint(test.want) {
-					t.Fatalf("the page for the %d. time: got %v, want %v", at+1, got, test.want)
+					t.Fatalf("reading %d of the page: got %v, want %v", at+1, got, test.want)
 				}
 			}
 		})
 	}
 }
 
-// TestSeriesWithTimesOfTheirOwnDoNotEnd, as in Prometheus.
+// TestSeriesWithTimesOfTheirOwnDoNotEnd: as in Prometheus, a series with timestamps does
+// not end when its line is gone.
 func TestSeriesWithTimesOfTheirOwnDoNotEnd(t *testing.T) {
 	st, in, p := newStore(Limits{100, 100}), selecting("a"), &page{}
 	p.observe(st, in, 1000, [][]byte{[]byte("a 1 900\na{x=\"1\"} 2\n")})
@@ -70,8 +71,8 @@ func TestSeriesWithTimesOfTheirOwnDoNotEnd(t *testing.T) {
 	}
 }
 
-// TestSeriesOfSeveralPages: the first page that has a series owns it, as it is the
-// first source's that is served; another one does while the first does not.
+// TestSeriesOfSeveralPages: the first page that has a series owns it, since the first
+// source's sample is served; another page owns it while the first lacks it.
 func TestSeriesOfSeveralPages(t *testing.T) {
 	st, in := newStore(Limits{100, 100}), selecting("a")
 	pages := []*page{{rank: 0}, {rank: 1}}
@@ -105,8 +106,8 @@ func TestSeriesOfSeveralPages(t *testing.T) {
 	}
 }
 
-// TestSeriesSpelledAnotherWay: it does not end with the line that is gone, and does
-// with the source.
+// TestSeriesSpelledAnotherWay: a series ends with its source, not with one of its
+// spellings.
 func TestSeriesSpelledAnotherWay(t *testing.T) {
 	st, in, p := newStore(Limits{100, 100}), selecting("a"), &page{}
 	at := int64(1000)
@@ -123,8 +124,8 @@ func TestSeriesSpelledAnotherWay(t *testing.T) {
 	}
 }
 
-// TestSteadyPageAllocatesNothing: neither per line nor per sample, once the series
-// have as many samples as their range holds.
+// TestSteadyPageAllocatesNothing: once the ranges of the series are full, neither lines nor
+// samples allocate.
 func TestSteadyPageAllocatesNothing(t *testing.T) {
 	st, p := newStore(Limits{1 << 20, 1 << 20}), &page{}
 	in := selecting(`rate({__name__=~"DCGM_FI_(DEV_GPU_UTIL|PROF_.*)"}[1m]) or DCGM_FI_DEV_POWER_USAGE`)
@@ -158,7 +159,7 @@ func BenchmarkPage(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*112*60), "ns/sample")
 }
 
-// TestLimits: what is too much is refused and counted, and never hides what is new.
+// TestLimits: excess series and samples are refused and counted, and never hide new ones.
 func TestLimits(t *testing.T) {
 	st, in, p := newStore(Limits{Series: 2, Samples: 5}), selecting("rate(a[1m])"), &page{}
 	for at := range int64(4) {
@@ -172,8 +173,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLimitsChange: lower, they cost every series the same share of its oldest samples
-// and none its newest; higher, there is capacity again.
+// TestLimitsChange: a lower limit costs every series the same share of its oldest samples,
+// never its newest; a higher one adds capacity.
 func TestLimitsChange(t *testing.T) {
 	st, in, p := newStore(Limits{Series: 10, Samples: 100}), selecting("rate(a[1h]) or b"), &page{}
 	for at := range int64(20) {
@@ -206,7 +207,7 @@ func TestLimitsChange(t *testing.T) {
 	}
 }
 
-// TestStoreForgets what no rule can see any more.
+// TestStoreForgets: the store forgets what no rule can see any more.
 func TestStoreForgets(t *testing.T) {
 	st, in, p := newStore(Limits{100, 1000}), selecting("rate(a[10m]) or b"), &page{}
 	for at := int64(0); at <= 1_200_000; at += 60_000 {
@@ -226,13 +227,13 @@ func TestStoreForgets(t *testing.T) {
 	}
 	p.observe(st, in, 3_000_000, [][]byte{[]byte("a 1\n")})
 	if got := st.series.Load() + st.samples.Load(); got != 2 {
-		t.Errorf("%d series and samples are kept of one that came back, want 2", got)
+		t.Errorf("%d series and samples are kept for a series that came back, want 2", got)
 	}
 }
 
-// FuzzPage holds the reading of pages that Prometheus accepts against its own parser,
-// for the families that are selected: pages are read twice, since the second time
-// most is remembered.
+// FuzzPage compares page, for selected families of pages that Prometheus accepts, with
+// Prometheus' own parser. Each page is read twice, since the second time most is
+// remembered.
 func FuzzPage(f *testing.F) {
 	f.Add("# HELP a b\n# TYPE a gauge\na{x=\"1\",y=\"}\"} 5\nb{x=\"\na 3\n\"} 2 1000\na 3\n", "a 4\n")
 	f.Add("b{x=\"\\\\\"} 1\na 2\n", "b{x=\"} 5\\\"\"} 1\na 2\n")
@@ -250,21 +251,20 @@ func FuzzPage(f *testing.F) {
 			got := st.latest()
 			for series, v := range want {
 				if g, ok := got[series]; !ok || g != v && !(math.IsNaN(g) && math.IsNaN(v)) {
-					t.Fatalf("of %q: %s is %v (%v), Prometheus reads %v", body, series, g, ok, v)
+					t.Fatalf("from %q: %s is %v (%v), Prometheus reads %v", body, series, g, ok, v)
 				}
 			}
 			for series := range got {
 				if _, ok := want[series]; !ok {
-					t.Fatalf("of %q: %s is alive, Prometheus reads none", body, series)
+					t.Fatalf("from %q: %s is alive, Prometheus reads none", body, series)
 				}
 			}
 		}
 	})
 }
 
-// ended returns the selected series of a page as Prometheus reads them, not ok where
-// it reads no such page, or it holds what rules do not see: names in quotes, or times
-// of their own.
+// ended returns the selected series of a page as Prometheus reads them, not ok if it
+// rejects the page, or the page has names in quotes, which rules do not see, or timestamps.
 func ended(body string) (map[string]float64, bool) {
 	samples := map[string]float64{}
 	if strings.ContainsAny(body, "\x00\r") || !strings.HasSuffix(body, "\n") {

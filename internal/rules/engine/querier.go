@@ -13,11 +13,11 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// Querier implements storage.Queryable. What it gives is valid while the engine's
-// lock is held.
+// Querier implements storage.Queryable. Its results are valid while the engine's lock is
+// held.
 func (st *store) Querier(_, _ int64) (storage.Querier, error) { return querier{st}, nil }
 
-// querier looks series of a store up for an evaluation.
+// querier finds series in a store for an evaluation.
 type querier struct{ store *store }
 
 // Select implements storage.Querier.
@@ -33,19 +33,19 @@ func (q querier) Select(_ context.Context, ordered bool, hints *storage.SelectHi
 	for _, list := range q.store.names {
 		found.addMatching(list, matchers)
 	}
-	found.sort(true) // maps have no order, and sums of floats depend on it
+	found.sort(true) // maps have no order, and sums of floats depend on the order
 	return found
 }
 
-// errNoMetadata answers requests that PromQL never makes.
-var errNoMetadata = errors.New("the rule engine's store knows series only")
+// errNoMetadata is the error for requests that PromQL never makes.
+var errNoMetadata = errors.New("the rule engine's store has only series")
 
-// LabelValues implements storage.LabelQuerier. PromQL does not ask for them.
+// LabelValues implements storage.LabelQuerier. PromQL does not use it.
 func (querier) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	return nil, nil, errNoMetadata
 }
 
-// LabelNames implements storage.LabelQuerier. PromQL does not ask for them.
+// LabelNames implements storage.LabelQuerier. PromQL does not use it.
 func (querier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	return nil, nil, errNoMetadata
 }
@@ -80,8 +80,8 @@ func (s *seriesSet) Next() bool {
 	return s.at < len(s.list)
 }
 
-// At implements storage.SeriesSet: the samples within the hints' bounds, which are
-// inclusive.
+// At implements storage.SeriesSet. It returns the samples within the hints' bounds, which
+// are inclusive.
 func (s *seriesSet) At() storage.Series {
 	one := s.list[s.at]
 	samples := one.samples()

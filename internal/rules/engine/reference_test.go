@@ -20,10 +20,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/rules"
 )
 
-// TestEngineAgreesWithPrometheus evaluates the same rules over the same scrapes here
-// and over a store that forgets nothing, in which the reference puts what a scrape and
-// a rule group of Prometheus would: samples come and go, counters reset, and rules read
-// other rules' results.
+// TestEngineAgreesWithPrometheus evaluates the same rules over the same scrapes with the
+// engine and with a reference, which stores what Prometheus' scrapes and rule groups would,
+// and forgets nothing: samples come and go, counters reset, and rules read other rules'
+// results.
 func TestEngineAgreesWithPrometheus(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -58,7 +58,8 @@ func TestEngineAgreesWithPrometheus(t *testing.T) {
 	}
 }
 
-// referenceRules are record and expression. The last read the results of others.
+// referenceRules are pairs of record and expression. The last ones read the results of
+// others.
 var referenceRules = [][2]string{
 	{"a:now", `gauge`},
 	{"a:sum", `sum by (gpu) (gauge)`},
@@ -129,8 +130,8 @@ func (w *world) scrape() map[string]string {
 	return pages
 }
 
-// away reports whether something is missing, which begins once in so many times and
-// lasts a while.
+// away reports whether something is missing, which begins at one in times calls and lasts
+// a while.
 func (w *world) away(what string, times int) bool {
 	if w.gone[what] == 0 && w.rng.IntN(times) == 0 {
 		w.gone[what] = 1 + w.rng.IntN(1+w.rng.IntN(80))
@@ -177,7 +178,7 @@ func (w *world) value(family, series string) string {
 	return []string{"NaN", "+Inf", "1e3", "-0", fmt.Sprint(100 * w.rng.Float64())}[min(4, w.rng.IntN(100))]
 }
 
-// group15 is one group of rules given as record and expression.
+// group15 returns a group of rules, given as pairs of record and expression.
 func group15(list ...[2]string) []rules.Group {
 	g := rules.Group{File: "f.yml", Name: "g"}
 	p := parser.NewParser(parser.Options{})
@@ -191,9 +192,9 @@ func group15(list ...[2]string) []rules.Group {
 	return []rules.Group{g}
 }
 
-// reference is a Prometheus in small: it stores every sample there ever was, and
-// looks through all of them for each selector. Its database itself would bring the
-// SDKs of three clouds into go.mod; TestRulesAgreeWithPrometheus asks the server.
+// reference is a minimal Prometheus: it stores all samples for ever, and searches all of
+// them for each selector. Prometheus' own database would add the SDKs of three clouds to
+// go.mod; TestRulesAgreeWithPrometheus runs the server.
 type reference struct {
 	t      *testing.T
 	db     everything
@@ -212,7 +213,7 @@ func newReference(t *testing.T, groups []rules.Group) *reference {
 		})}
 }
 
-// everything is all samples by series.
+// everything holds all samples, by series.
 type everything map[string]*promql.Series
 
 func (db everything) add(l labels.Labels, at time.Time, v float64) {
@@ -262,7 +263,7 @@ func (l *listed) Next() bool {
 
 func (l *listed) At() storage.Series { return l.now }
 
-// store appends samples of one origin and marks those stale that it has no more.
+// store appends samples of one origin, and marks as stale the series that it no longer has.
 func (r *reference) store(origin string, at time.Time, samples map[string]promql.Sample) {
 	now := map[string]labels.Labels{}
 	for key, s := range samples {
@@ -320,7 +321,7 @@ func (r *reference) evaluate(ts time.Time) map[string]float64 {
 	return all
 }
 
-// compare returns how many results are the same, and complains about the others.
+// compare returns how many results Prometheus has, and reports those that differ.
 func compare(t *testing.T, ts time.Time, got, want map[string]float64) int {
 	t.Helper()
 	for series, w := range want {

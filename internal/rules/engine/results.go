@@ -9,25 +9,23 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
-// block is the results recorded under one name. It is not written to once it is
-// published.
+// block is the results recorded under one name. It is not modified once it is published.
 type block struct {
 	header []byte
 	parts  []part
 }
 
-// part is the results of one rule as lines of the exposition.
+// part is the results of one rule, as lines of the exposition.
 type part struct {
 	text []byte
-	// until is when they are too old to be served: the next evaluation should have
-	// replaced them long before. Well before from they are of the future, as the clock
-	// was set back.
+	// After until the results are too old to serve: the next evaluation should have
+	// replaced them. If from is well in the future, the clock was set back.
 	from, until time.Time
 }
 
-// Results passes the results of the last evaluations on as an exposition in
-// pieces, one block for each name, if they are not too old at an instant. The pieces
-// must not be written to. It may be called from any goroutine.
+// Results passes the results of the last evaluations that are not too old at now to pass,
+// as pieces of an exposition with one block for each name. pass must not modify the pieces.
+// Results is safe for concurrent use.
 func (e *Engine) Results(now time.Time, pass func([]byte)) {
 	for _, b := range *e.served.Load() {
 		headed := false
@@ -44,12 +42,12 @@ func (e *Engine) Results(now time.Time, pass func([]byte)) {
 	}
 }
 
-// publish renders the results that all rules have now, after the evaluation of one
-// group, or nil.
+// publish renders the current results of all rules. evaluated is the group that was
+// evaluated, nil for none.
 func (e *Engine) publish(evaluated *group) {
 	var blocks []block
 	index := map[string]int{}   // of blocks, by name
-	series := map[string]bool{} // of names that several rules record
+	series := map[string]bool{} // written, of names that several rules record
 	sharing := e.sharedNames()
 	for _, g := range *e.groups.Load() {
 		from, until := g.fresh()
@@ -88,21 +86,21 @@ func (e *Engine) sharedNames() map[string]int {
 	return names
 }
 
-// fresh is when the results of g's last evaluation may be served: until the one after
-// the next was due, the time that it takes included.
+// fresh returns when the results of g's last evaluation may be served: until the evaluation
+// after the next is due, plus a second for its duration.
 func (g *group) fresh() (from, until time.Time) {
 	from = time.UnixMilli(g.evaluated.Load())
 	return from, from.Add(2*g.interval + time.Second)
 }
 
-// headerOf returns HELP and TYPE of what a rule records. The type of an expression's
-// result is not known.
+// headerOf returns HELP and TYPE of the series that a rule records. The type of an
+// expression's result is unknown.
 func headerOf(g *group, r *rule) []byte {
 	return exposition.AppendHeader(nil, r.Record, "Recorded by the rule group "+g.Name+".", "untyped")
 }
 
-// render returns the results as lines. Series that are in written, which may be nil,
-// are left out and counted; the others are added to it.
+// render returns the results as lines. It omits and counts the series in written, which may
+// be nil, and adds the others to it.
 func (r *rule) render(written map[string]bool) (lines []byte, duplicates uint64) {
 	size := 0
 	for _, x := range r.order {
@@ -123,8 +121,8 @@ func (r *rule) render(written map[string]bool) (lines []byte, duplicates uint64)
 	return lines, duplicates
 }
 
-// seriesText returns a series in the text format, and a space; "" if a label has a name
-// that the format has not.
+// seriesText returns a series in the text format, followed by a space; "" if the format
+// does not allow the name of a label.
 func seriesText(l labels.Labels) string {
 	b := []byte(l.Get(model.MetricNameLabel))
 	separator, unknown := byte('{'), false

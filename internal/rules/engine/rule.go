@@ -11,17 +11,16 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/rules"
 )
 
-// rule is a rules.Rule and what became of it. Its results are those of the last
-// evaluation.
+// rule is a rules.Rule and its results of the last evaluation.
 type rule struct {
 	rules.Rule
-	inputs  map[uint64][]input   // by the hash of what the expression gave
-	outputs map[uint64][]*result // by the hash of what it is recorded under
-	known   int                  // inputs
-	order   []*result            // as the last evaluation gave them
-	free    []*result            // memory for the next one's
+	inputs  map[uint64][]input   // by the hash of the expression's labels
+	outputs map[uint64][]*result // by the hash of the recorded labels
+	known   int                  // number of inputs
+	order   []*result            // in the order of the last evaluation
+	free    []*result            // memory for the next order
 	number  uint64               // of the evaluation
-	failure string               // of the last evaluation, "" after a good one
+	failure string               // of the last evaluation, "" for success
 
 	line                              atomic.Int64 // a reload may move it
 	evaluations, failures, duplicates atomic.Uint64
@@ -29,7 +28,7 @@ type rule struct {
 	nanos                             atomic.Int64 // spent on all evaluations
 }
 
-// input is the labels of something that the expression gave, and what became of it.
+// input is the labels of a result of the expression, and the series recorded from it.
 type input struct {
 	labels labels.Labels
 	result *result
@@ -38,9 +37,9 @@ type input struct {
 // result is one series that a rule records.
 type result struct {
 	labels labels.Labels
-	text   string  // of its line in the exposition, up to the value
+	text   string  // its line in the exposition, up to the value
 	series *series // in the store, nil if no rule selects it
-	number uint64  // of the last evaluation that gave it
+	number uint64  // of the last evaluation that returned it
 	value  float64
 }
 
@@ -57,14 +56,14 @@ func (r *rule) like(other *rule) bool {
 	return true
 }
 
-// errDuplicate is a refusal of Prometheus' too.
-var errDuplicate = errors.New("two results have the same labels after the rule's are applied; aggregate them, or do not set a label that tells them apart")
+// errDuplicate is an error in Prometheus too.
+var errDuplicate = errors.New("two results have the same labels after the rule's are applied; aggregate them, or do not set a label that distinguishes them")
 
-// errLabelName is refused since Prometheus 2 would refuse the whole scrape.
+// errLabelName prevents a page that Prometheus 2 would refuse as a whole.
 var errLabelName = errors.New("a result has a label name that the text format does not allow; have label_replace write letters, digits and _")
 
-// record stores what the expression gave. After an error the rule has no results:
-// those of an earlier evaluation must not pass for current ones.
+// record stores the results of the expression. After an error the rule has no results:
+// earlier ones must not pass for current ones.
 func (r *rule) record(vector promql.Vector, now *evaluation) error {
 	r.number++
 	before := r.order
@@ -72,7 +71,7 @@ func (r *rule) record(vector promql.Vector, now *evaluation) error {
 	err := r.gather(vector, now)
 	if err != nil {
 		r.order = r.order[:0]
-		r.number++ // no result is of this one
+		r.number++ // no result has this number
 	}
 	now.budget -= len(r.order)
 	for _, x := range r.order {
@@ -99,7 +98,7 @@ func (r *rule) gather(vector promql.Vector, now *evaluation) error {
 	}
 	for i := range vector {
 		if vector[i].H != nil {
-			return errors.New("a result is a native histogram, which the text format cannot hold; record a number of it")
+			return errors.New("a result is a native histogram, which the text format cannot represent; record a number from it, such as its histogram_count()")
 		}
 		x := r.find(vector[i].Metric, now)
 		if x.text == "" {
@@ -114,7 +113,7 @@ func (r *rule) gather(vector promql.Vector, now *evaluation) error {
 	return nil
 }
 
-// find returns the result for what the expression gave.
+// find returns the result for labels that the expression returned.
 func (r *rule) find(given labels.Labels, now *evaluation) *result {
 	hash := given.Hash()
 	for _, in := range r.inputs[hash] {
@@ -150,8 +149,7 @@ func (r *rule) output(given labels.Labels, now *evaluation) *result {
 	return x
 }
 
-// forget drops what the last evaluation did not give, once that is most of what is
-// remembered.
+// forget drops what the last evaluation did not return, once that is the larger part.
 func (r *rule) forget() {
 	const slack = 64
 	if r.known <= 2*len(r.order)+slack {

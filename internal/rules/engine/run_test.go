@@ -20,15 +20,15 @@ type lease struct{ released int }
 
 func (h *lease) Release() { h.released++ }
 
-// publish hands a reading of source s over, as a pipeline does.
+// publish passes a reading of source s to the engine, as a pipeline does.
 func (te *testEngine) publish(page string) (used bool, h *lease) {
 	h = &lease{}
 	snap := &canonical.Snapshot{Valid: [][]byte{[]byte(page)}, Source: canonical.Source{Name: "s", At: time.Now()}}
 	return te.e.Observe(snap, h), h
 }
 
-// started runs an engine in a bubble until the test ends. The clock stands at a whole
-// minute.
+// started runs an engine in a synctest bubble until the test ends. The clock starts at a
+// whole minute.
 func started(t *testing.T, groups []rules.Group, serves func(string) bool) *testEngine {
 	te := newTestEngine(t, nil)
 	te.e.opts.Serves = serves
@@ -103,7 +103,7 @@ func TestReadingsAreGivenBack(t *testing.T) {
 		}
 		synctest.Wait()
 		if first.released != 1 || second.released != 0 {
-			t.Errorf("given back %d and %d times, want 1 and 0", first.released, second.released)
+			t.Errorf("released %d and %d times, want 1 and 0", first.released, second.released)
 		}
 	})
 }
@@ -120,7 +120,8 @@ func TestWithoutRulesNothingIsTaken(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotServedIsNotSeen: a failed read, and a stream that falls silent.
+// TestWhatIsNotServedIsNotSeen: rules see no series after a failed read, nor of a silent
+// stream.
 func TestWhatIsNotServedIsNotSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var silent atomic.Bool
@@ -141,7 +142,7 @@ func TestWhatIsNotServedIsNotSeen(t *testing.T) {
 		step(1) // seen until it is replaced
 		te.e.Failed("s", time.Now())
 		step(math.NaN())
-		te.publish("x 2\n") // at once after the failure
+		te.publish("x 2\n") // immediately after the failure
 		step(2)
 		silent.Store(true)
 		step(math.NaN())
@@ -154,7 +155,7 @@ func TestWhatIsNotServedIsNotSeen(t *testing.T) {
 	})
 }
 
-// TestResultsGrowOld: they are not served where nothing replaces them.
+// TestResultsGrowOld: results that nothing replaces are not served for long.
 func TestResultsGrowOld(t *testing.T) {
 	te := newTestEngine(t, group15([2]string{"r:x", "vector(7)"}))
 	at := time.Unix(1_700_000_000, 0)
@@ -169,10 +170,11 @@ func TestResultsGrowOld(t *testing.T) {
 	}
 }
 
-// TestFailedRulesHaveNoResults: neither in what is served, nor for other rules.
+// TestFailedRulesHaveNoResults: results of a failed rule are neither served nor seen by
+// other rules.
 func TestFailedRulesHaveNoResults(t *testing.T) {
 	groups := group15(
-		[2]string{"r:twice", "x"}, // fails with two GPUs, which the label below makes one
+		[2]string{"r:twice", "x"}, // fails with two GPUs, since the label below makes them alike
 		[2]string{"r:of", "r:twice"},
 		[2]string{"r:many", "x"}, // fails with three
 		[2]string{"r:good", "count(x)"},
@@ -203,7 +205,7 @@ func TestFailedRulesHaveNoResults(t *testing.T) {
 	}
 }
 
-// TestLabelNamesOfTheFormat: a rule may not give a label that older servers refuse.
+// TestLabelNamesOfTheFormat: a rule may not return a label name that older servers refuse.
 func TestLabelNamesOfTheFormat(t *testing.T) {
 	te := newTestEngine(t, group15([2]string{"r:bad", `label_replace(x, "a.b", "c", "", "")`}, [2]string{"r:good", "x"}))
 	at := time.Unix(1_700_000_000, 0)
@@ -226,8 +228,8 @@ func (te *testEngine) names(at time.Time) string {
 	return strings.Join(names, " ")
 }
 
-// TestRulesOfOneName: their results stand in one block, and the first of one series
-// stands.
+// TestRulesOfOneName: results of rules with one name are in one block, and if several have
+// a series, the first is served.
 func TestRulesOfOneName(t *testing.T) {
 	te := newTestEngine(t, group15([2]string{"r:x", "vector(1)"}, [2]string{"r:y", "vector(2)"}, [2]string{"r:x", `label_replace(vector(3), "a", "\"\\", "", "") or vector(4)`}, [2]string{"r:sum", "sum(r:x)"}))
 	at := time.Unix(1_700_000_000, 0)
@@ -250,14 +252,14 @@ r:sum{by="us"} 4
 	if m["kpulse_proxy_rule_duplicate_results_total"] != 1 || m["kpulse_proxy_rule_store_duplicate_samples_total"] != 1 {
 		t.Errorf("duplicates are counted as %v and %v, want 1 and 1", m["kpulse_proxy_rule_duplicate_results_total"], m["kpulse_proxy_rule_store_duplicate_samples_total"])
 	}
-	te.e.publish(nil) // is no evaluation of theirs
+	te.e.publish(nil) // evaluates none of them
 	if n := gathered(t, te.e)["kpulse_proxy_rule_duplicate_results_total"]; n != 1 {
 		t.Errorf("duplicates are counted as %v after an evaluation of others, want 1", n)
 	}
 }
 
-// TestMissedIterations: where an evaluation takes longer than the interval, the next
-// is for the latest instant, and what lies between is counted.
+// TestMissedIterations: if an evaluation takes longer than the interval, the next is for
+// the latest instant, and the skipped ones are counted.
 func TestMissedIterations(t *testing.T) {
 	groups := group15([2]string{"r:now", "vector(time())"})
 	groups[0].Interval = 10 * time.Second
@@ -273,8 +275,8 @@ func TestMissedIterations(t *testing.T) {
 	}
 }
 
-// TestReplaceKeepsWhatStays: samples of series that are still selected, and results
-// of groups that did not change.
+// TestReplaceKeepsWhatStays: Replace keeps the samples of series that are still selected,
+// and the results of unchanged groups.
 func TestReplaceKeepsWhatStays(t *testing.T) {
 	kept := group15([2]string{"r:kept", "count_over_time(x[1m])"})
 	other := group15([2]string{"r:other", "y"})
@@ -318,7 +320,7 @@ func (te *testEngine) lines() (lines []string) {
 	return lines
 }
 
-// TestTheClockIsSetBack: what is stored is of the future then.
+// TestTheClockIsSetBack: the stored samples, then in the future, are dropped.
 func TestTheClockIsSetBack(t *testing.T) {
 	te := newTestEngine(t, group15([2]string{"r:x", "count_over_time(x[1m])"}))
 	at := time.Unix(1_700_000_000, 0)
@@ -333,8 +335,8 @@ func TestTheClockIsSetBack(t *testing.T) {
 	}
 }
 
-// TestTheClockIsSetForwards: what is stored is of long ago then, and the evaluations between are
-// not made up for.
+// TestTheClockIsSetForwards: the stored samples are then too old, and the evaluations between
+// are skipped.
 func TestTheClockIsSetForwards(t *testing.T) {
 	te := newTestEngine(t, group15([2]string{"r:x", "count_over_time(x[1m])"}))
 	at := time.Unix(1_700_000_000, 0)

@@ -9,24 +9,23 @@ import (
 	"github.com/prometheus/prometheus/promql"
 )
 
-// series is the samples of one label set that may still count.
+// series holds the samples of one label set that rules may still see.
 type series struct {
 	labels labels.Labels
-	// keep is the selector's: samples older than that, counted from the last one, go,
-	// except for the newest of them.
+	// keep is the longest keep of its selectors, in milliseconds.
 	keep    int64
 	buf     []promql.FPoint
-	head    int  // of buf: the oldest sample that counts
+	head    int  // index in buf of the oldest sample that counts
 	dropped bool // the store has forgotten it
 	index   int  // in the store's list of its name
-	// owner is the page whose samples these are, nil if it is on none, or of a rule.
+	// owner is the page whose samples these are, nil for a rule's or a series on no page.
 	owner *page
-	// scan is the owner's last exposition that it was in.
+	// scan is the number of the owner's last exposition that had it.
 	scan uint64
 }
 
-// samples returns those that count, oldest first. They are valid until the next
-// one is added.
+// samples returns the samples that count, oldest first. They are valid until the next
+// sample is added.
 func (s *series) samples() []promql.FPoint { return s.buf[s.head:] }
 
 // last returns the newest sample, false if there is none.
@@ -37,7 +36,7 @@ func (s *series) last() (promql.FPoint, bool) {
 	return s.buf[len(s.buf)-1], true
 }
 
-// trim lets go of samples that no rule can see from t on, and returns how many.
+// trim drops samples that no rule can see from t on, and returns how many.
 func (s *series) trim(t int64) int {
 	before := s.head
 	for s.head+1 < len(s.buf) && s.buf[s.head+1].T <= t-s.keep {
@@ -46,9 +45,8 @@ func (s *series) trim(t int64) int {
 	return s.head - before
 }
 
-// push adds a sample that is newer than the last. It moves the others down where
-// that frees enough capacity: a series of constant length soon allocates no
-// more.
+// push adds a sample that is newer than the last. It moves the others down if that frees
+// enough capacity: a series of constant length soon stops allocating.
 func (s *series) push(x promql.FPoint) {
 	if len(s.buf) == cap(s.buf) && s.head > 0 && s.head >= len(s.buf)/4 {
 		n := copy(s.buf, s.buf[s.head:])
@@ -60,7 +58,7 @@ func (s *series) push(x promql.FPoint) {
 	s.buf = append(s.buf, x)
 }
 
-// shrink gives back memory that many more samples than there are would need.
+// shrink releases memory if there is room for many more samples than there are.
 func (s *series) shrink() {
 	const slack = 64 // samples, one KiB
 	if n := len(s.samples()); cap(s.buf) > 4*n+slack {
@@ -74,5 +72,5 @@ func (s *series) isStale() bool {
 	return ok && value.IsStaleNaN(x.F)
 }
 
-// staleMarker is the value that Prometheus stores when a series ends.
+// staleMarker returns the value that Prometheus stores when a series ends.
 func staleMarker() float64 { return math.Float64frombits(value.StaleNaN) }

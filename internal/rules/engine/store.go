@@ -11,20 +11,20 @@ import (
 	"github.com/prometheus/prometheus/promql"
 )
 
-// lookback is how long an instant selector sees a sample that nothing followed:
-// Prometheus' default.
+// lookback is how long an instant selector sees a sample without a successor: Prometheus'
+// default.
 const lookback = 5 * time.Minute
 
-// sweepEvery is how often series are looked for that no rule can see any more, in
+// sweepEvery is the interval at which to drop series that no rule can see any more, in
 // milliseconds.
 const sweepEvery = int64(30_000)
 
 // Limits bound the memory of a store and of results.
 type Limits struct {
-	// Series is how many are kept; others are refused. It is also the most results that
-	// all rules together may have.
+	// Series is the most series to keep; others are refused. It is also the most results
+	// that all rules together may have.
 	Series int
-	// Samples is how many are kept, of 16 bytes each and as much again for growing;
+	// Samples is the most samples to keep, of 16 bytes each and as much again for growth;
 	// beyond it a series loses its oldest for each new one. It is also the most that
 	// one evaluation may load.
 	Samples int
@@ -36,12 +36,11 @@ type store struct {
 	limits Limits
 	names  map[string][]*series
 	hashes map[uint64][]*series
-	swept  int64 // when sweep was last run
+	swept  int64 // time of the last sweep
 
 	series, samples atomic.Int64
-	// refusedSeries and refusedSamples count what was beyond the limits, and
-	// duplicates the samples of a series that had one at that time already, or a
-	// newer one.
+	// refusedSeries and refusedSamples count excess over the limits, and duplicates the
+	// samples of a series that already had another at that time, or a newer one.
 	refusedSeries, refusedSamples, duplicates atomic.Uint64
 }
 
@@ -49,9 +48,8 @@ func newStore(limits Limits) *store {
 	return &store{limits: limits, names: map[string][]*series{}, hashes: map[uint64][]*series{}}
 }
 
-// limit changes how many samples are kept. If there are more, each series loses the
-// same share of its oldest and keeps its newest: rules go on to see all that is
-// there now.
+// limit changes how many samples are kept. If there are more, each series loses the same
+// share of its oldest, and keeps its newest, so that rules still see every series.
 func (st *store) limit(samples int) {
 	st.limits.Samples = samples
 	over, older := st.samples.Load()-int64(samples), int64(0)
@@ -70,7 +68,7 @@ func (st *store) limit(samples int) {
 	}
 }
 
-// all yields every series. None may be added or removed meanwhile.
+// all yields every series. The loop must not add or remove any.
 func (st *store) all() iter.Seq[*series] {
 	return func(yield func(*series) bool) {
 		for _, list := range st.names {
@@ -83,8 +81,8 @@ func (st *store) all() iter.Seq[*series] {
 	}
 }
 
-// get returns the series with these labels, added where it is new, nil if it is
-// one too many. It keeps samples for keep milliseconds at the least.
+// get returns the series with these labels, after adding it if it is new, nil if the store
+// is full. The series keeps samples for at least keep milliseconds.
 func (st *store) get(l labels.Labels, keep int64) *series {
 	for _, s := range st.hashes[l.Hash()] {
 		if labels.Equal(s.labels, l) {
@@ -99,7 +97,7 @@ func (st *store) get(l labels.Labels, keep int64) *series {
 	return s
 }
 
-// insert adds a series that is missing, unless it is one too many.
+// insert adds a missing series, unless the store is full.
 func (st *store) insert(s *series) bool {
 	if st.series.Load() >= int64(st.limits.Series) {
 		st.refusedSeries.Add(1)
@@ -140,7 +138,7 @@ func (st *store) remove(s *series) {
 	s.dropped, s.buf, s.head = true, nil, 0
 }
 
-// add gives s a sample. As in Prometheus, the first of two at the same time is kept.
+// add adds a sample to s. As in Prometheus, the first of two at the same time is kept.
 func (st *store) add(s *series, t int64, v float64) {
 	if s.dropped && !st.insert(s) {
 		return
@@ -164,14 +162,14 @@ func (st *store) add(s *series, t int64, v float64) {
 	st.samples.Add(int64(1 - s.trim(t)))
 }
 
-// end marks s as gone from t on. What is gone already is not marked again.
+// end marks s as stale from t on, unless it already is.
 func (st *store) end(s *series, t int64) {
 	if last, ok := s.last(); ok && last.T < t && !s.isStale() {
 		st.add(s, t, staleMarker())
 	}
 }
 
-// sweep forgets, now and then, the series that no rule can see any more at t.
+// sweep drops the series that no rule can see any more at t, at most once in sweepEvery.
 func (st *store) sweep(t int64) {
 	if t-st.swept < sweepEvery && t >= st.swept {
 		return
@@ -190,8 +188,7 @@ func (st *store) sweep(t int64) {
 	}
 }
 
-// retain keeps the series that in selects, for as long as it says, and forgets the
-// others.
+// retain keeps the series that in selects, for as long as in needs, and drops the others.
 func (st *store) retain(in *interest) {
 	for name, list := range st.names {
 		selectors := in.family(name)

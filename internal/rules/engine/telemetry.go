@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Labels of the rules' own telemetry, on /-/metrics.
+// Labels of the engine's telemetry, on /-/metrics.
 var (
 	ofGroup = []string{"file", "group"}
 	ofRule  = []string{"file", "group", "line", "rule"}
@@ -32,22 +32,22 @@ func newDescriptors() descriptors {
 		samples:          desc("rule_samples", "Results of the rule's last evaluation.", ofRule),
 		duplicates:       desc("rule_duplicate_results_total", "Results not served because a rule before it records the same series.", ofRule),
 		last:             desc("rule_group_last_evaluation_timestamp_seconds", "The instant that the group was last evaluated for, in Unix time.", ofGroup),
-		missed:           desc("rule_group_iterations_missed_total", "Evaluations of the group that were skipped, because those before took too long.", ofGroup),
+		missed:           desc("rule_group_iterations_missed_total", "Evaluations of the group that were skipped because earlier ones took too long.", ofGroup),
 		interval:         desc("rule_group_interval_seconds", "Time between two evaluations of the group.", ofGroup),
 		series:           desc("rule_store_series", "Series kept for the rules.", nil),
 		stored:           desc("rule_store_samples", "Samples kept for the rules.", nil),
 		refusedSeries:    desc("rule_store_refused_series_total", "Times a series was not kept for the rules because there were too many.", nil),
-		refusedSamples:   desc("rule_store_refused_samples_total", "Samples that did not fit beside what is kept for the rules; their series lost older ones, or went without.", nil),
-		duplicateSamples: desc("rule_store_duplicate_samples_total", "Samples not kept for the rules because their series had a newer or another one at their time.", nil),
-		lostReadings:     desc("rule_lost_readings_total", "Readings that the rules never saw because they were evaluated for too long.", nil),
+		refusedSamples:   desc("rule_store_refused_samples_total", "Samples beyond the limit of those kept for the rules; their series lost older ones, or these.", nil),
+		duplicateSamples: desc("rule_store_duplicate_samples_total", "Samples not kept for the rules because their series had a newer one, or another at the same time.", nil),
+		lostReadings:     desc("rule_lost_readings_total", "Readings that the rules never saw because evaluations took too long.", nil),
 	}
 }
 
-// Describe implements prometheus.Collector. The series come and go with the rules,
-// so it says nothing.
+// Describe implements prometheus.Collector. It sends nothing, since the series come and go
+// with the rules.
 func (e *Engine) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements prometheus.Collector. It waits for no evaluation.
+// Collect implements prometheus.Collector. It does not wait for evaluations.
 func (e *Engine) Collect(out chan<- prometheus.Metric) {
 	d := newDescriptors()
 	counter := func(desc *prometheus.Desc, n uint64, labels ...string) {
@@ -91,8 +91,8 @@ type tally struct {
 	samples, nanos                    int64
 }
 
-// tallies returns one for each key. Rules that share a key, as in a file that a
-// program wrote in one line, are summed up: the page can hold a series only once.
+// tallies returns a tally for each key. Rules that share a key, as in a file that a program
+// wrote on one line, are summed, since a page may contain a series only once.
 func (g *group) tallies() []tally {
 	list := make([]tally, 0, len(g.rules))
 	at := make(map[ruleKey]int, len(g.rules))

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
 
-// gathered returns the telemetry of an engine by name, the series of a name added up.
+// gathered returns the telemetry of an engine, summed by name.
 func gathered(t *testing.T, e *Engine) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -30,8 +30,8 @@ func gathered(t *testing.T, e *Engine) map[string]float64 {
 	return sums
 }
 
-// TestRulesInOneLine: a file that a program wrote has all rules in one, and names
-// that several of them record.
+// TestRulesInOneLine: a file that a program wrote may have all rules on one line, several
+// with the same name.
 func TestRulesInOneLine(t *testing.T) {
 	groups := group15([2]string{"r:x", "vector(1)"}, [2]string{"r:x", `vector(1) or label_replace(vector(2), "by", "me", "", "")`}, [2]string{"r:y", "vector(1)"})
 	for i := range groups[0].Rules {

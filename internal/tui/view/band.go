@@ -11,21 +11,21 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// band is the range of many devices, column by column. It keeps its memory.
+// band is the range of many devices, column by column. It reuses its memory.
 type band struct {
 	all               []float64 // devices × columns
 	low, median, high []float64
 	column            []float64
 	levels            []float64 // the mean of each device
-	outliers          []int     // indices of devices, the farthest from the others first
+	outliers          []int     // indices of devices, farthest from the others first
 }
 
-// outlierStyles are those of the farthest outliers; the lines of others are faint. The selected
-// device and the median have further ones.
+// outlierStyles are the styles of the farthest outliers; the lines of others are faint. The
+// selected device and the median have other styles.
 var outlierStyles = [...]screen.Style{styleSeries4, styleSeries1, styleSeries5}
 
-// drawBand draws the range of the devices that keep together, the cursor, the median of all,
-// and the outliers and the selected one over them.
+// drawBand draws the range of the devices that are not outliers, the cursor and the median of
+// all; over them the outliers and the selected device.
 func (p *plotView) drawBand(r screen.Rect, s *State, m client.Metric, gpus []*client.GPU, limit float64, c history.Columns) {
 	b := &p.band
 	b.all = b.all[:0]
@@ -61,7 +61,7 @@ func (p *plotView) drawBand(r screen.Rect, s *State, m client.Metric, gpus []*cl
 	p.ends = append(p.ends, lineEnd{medianName, styleSeries3, end})
 }
 
-// spread finds the median of column x, and the range of the devices that are no outliers.
+// spread finds the median of column x, and the range of the devices that are not outliers.
 func (b *band) spread(x, columns int) {
 	b.low[x], b.median[x], b.high[x] = math.NaN(), math.NaN(), math.NaN()
 	b.column = b.column[:0]
@@ -87,8 +87,8 @@ func (b *band) spread(x, columns int) {
 	}
 }
 
-// findOutliers finds the devices whose mean over the columns lies farther from the middle half of
-// all than 1.5 times its height (Tukey's fences), and than a tenth of the scale.
+// findOutliers finds the devices whose mean over the columns is outside the middle half of all by
+// more than 1.5 times its height (Tukey's fences) and more than a tenth of the scale.
 func (b *band) findOutliers(columns int, limit float64) {
 	b.levels, b.column, b.outliers = b.levels[:0], b.column[:0], b.outliers[:0]
 	for i := range len(b.all) / columns {
@@ -114,7 +114,7 @@ func (b *band) findOutliers(columns int, limit float64) {
 	slices.SortStableFunc(b.outliers, func(i, j int) int { return cmp.Compare(beyond(j), beyond(i)) })
 }
 
-// meanOf returns the mean of the values that are given, NaN for none.
+// meanOf returns the mean of the values that are not NaN, or NaN if there are none.
 func meanOf(values []float64) float64 {
 	sum, n := 0.0, 0
 	for _, v := range values {
@@ -126,8 +126,8 @@ func meanOf(values []float64) float64 {
 	return sum / float64(n)
 }
 
-// drawOutliers names the devices with the lowest and the highest reading, as ↓6 ↑3, where
-// they fit in w cells from x on.
+// drawOutliers names the devices with the lowest and the highest reading, as ↓6 ↑3, if the
+// names fit in w cells from x on.
 func (p *plotView) drawOutliers(r screen.Rect, x, w int, s *State, m client.Metric, gpus []*client.GPU) {
 	var low, high *client.GPU
 	value := client.Metrics[m].Value

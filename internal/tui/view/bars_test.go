@@ -14,8 +14,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// shared returns a scenario in which all that has a bar is at the same share of its scale,
-// and nothing has a history.
+// shared returns a scenario in which all readings with bars are at the same share of their
+// scales, and none has a history.
 func shared(name string, share float64) *State {
 	s := state(name)
 	s.History = history.NewHistory()
@@ -29,7 +29,7 @@ func shared(name string, share float64) *State {
 			case info.Unit == canonical.Ratio:
 				again.Values[f] = share
 			case info.Unit == canonical.BytesPerSecond || info.Unit == canonical.Celsius:
-				again.Values[f] = math.NaN() // their limits are others'
+				again.Values[f] = math.NaN() // their scales differ
 			}
 		}
 		again.Values[canonical.Power] = share * again.Values[canonical.PowerLimit]
@@ -39,11 +39,11 @@ func shared(name string, share float64) *State {
 	return s
 }
 
-// lineName is a line of the legend of a chart, which is no bar.
+// lineName matches a line in the legend of a chart, which is not a bar.
 var lineName = regexp.MustCompile("━━ ([A-Z])")
 
-// barLengths returns the lengths, in eighths of a cell, of the bars in a rectangle. Thin ones
-// have halves of cells.
+// barLengths returns the lengths, in eighths of a cell, of the bars in a rectangle. Thin bars
+// are drawn in halves.
 func barLengths(lines []string, h Hit) (lengths []int) {
 	left := []rune("▏▎▍▌▋▊▉█")
 	thin := map[rune]int{'╸': 3, '━': 7}
@@ -68,7 +68,7 @@ func barLengths(lines []string, h Hit) (lengths []int) {
 	return lengths
 }
 
-// checkEqualBars holds that all bars of one device, in one rectangle, have one length.
+// checkEqualBars checks that all bars in the rectangle of a device have the same length.
 func checkEqualBars(t *testing.T, what string, g *screen.Grid, s *State) (bars int) {
 	t.Helper()
 	lines := strings.Split(g.Glyphs(), "\n")
@@ -87,8 +87,8 @@ func checkEqualBars(t *testing.T, what string, g *screen.Grid, s *State) (bars i
 	return bars
 }
 
-// TestEqualSharesDrawEqualLengths holds that half of the memory is as long as half of the
-// utilization, in every card, at every size of the ladder.
+// TestEqualSharesDrawEqualLengths checks that half of the memory has a bar as long as half of
+// the utilization, in all cards and at many sizes.
 func TestEqualSharesDrawEqualLengths(t *testing.T) {
 	for _, name := range []string{"one", "eight", "sixteen", "mig", "nodes"} {
 		for _, size := range [][2]int{{40, 10}, {80, 24}, {100, 30}, {120, 40}, {160, 45}, {240, 67}, {320, 90}} {
@@ -104,7 +104,7 @@ func TestEqualSharesDrawEqualLengths(t *testing.T) {
 	}
 }
 
-// FuzzBars looks for a size, a density and a share at which bars tell two lengths.
+// FuzzBars looks for a size, a density and a share at which the lengths of bars differ.
 func FuzzBars(f *testing.F) {
 	f.Add(160, 45, 0, 0, 0, 0.9)
 	f.Add(36, 12, 0, 3, 2, 0.01)
@@ -123,7 +123,7 @@ func FuzzBars(f *testing.F) {
 	})
 }
 
-// TestMark holds where the mark of GPU util stands on a bar of real utilization.
+// TestMark checks the position of the mark of GPU util on a bar of real utilization.
 func TestMark(t *testing.T) {
 	for _, test := range []struct {
 		real, util float64

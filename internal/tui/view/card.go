@@ -8,7 +8,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// painter draws devices. It keeps memory for the next frame.
+// painter draws devices. It reuses memory for the next frame.
 type painter struct {
 	history      sparkline
 	line, behind []float64         // of a chart
@@ -18,8 +18,8 @@ type painter struct {
 	stripped bool
 }
 
-// card draws a unit into r: a border with its name, health and workload, and inside
-// as many readings as fit.
+// card draws a unit into r: a border with its name, health and workload, and as many readings
+// as fit inside.
 func (p *painter) card(r screen.Rect, s *State, u *client.Unit) {
 	freshness, since := s.Freshness(u.Lead())
 	if freshness == client.Expired {
@@ -54,8 +54,8 @@ func blankUnit(u *client.Unit) *client.Unit {
 	return blank
 }
 
-// cardFrame draws the border of a card with name and health, and returns its inside.
-// The border has the colour of what is wrong; the name shows the selection as well.
+// cardFrame draws the border of a card with name and health, and returns the Rect inside. The
+// border has the colour of the health; the name also shows the selection.
 func cardFrame(r screen.Rect, s *State, g *client.GPU, selected bool, freshness client.Freshness, since time.Duration) screen.Rect {
 	health, border, name := badgeOf(g), styleBorder, styleStrong
 	if selected {
@@ -89,8 +89,8 @@ func drawPadded(r screen.Rect, x, w int, text string, st screen.Style) {
 	r.Set(end, 0, ' ', styleBorder)
 }
 
-// drawName writes the name of g between spaces, and returns the x behind it. Where
-// there are several nodes it begins with that of its own.
+// drawName writes the name of g between spaces, and returns the x after it. With several
+// machines the name begins with the hostname.
 func drawName(r screen.Rect, x, w int, s *State, g *client.GPU, st screen.Style) int {
 	end := x + w
 	x = r.Text(x, 0, end-x, " ", st)
@@ -109,11 +109,11 @@ func drawName(r screen.Rect, x, w int, s *State, g *client.GPU, st screen.Style)
 	return r.Text(x, 0, min(1, end-x), " ", st)
 }
 
-// besideWidth is the least width of what stands beside charts: that of a compact card.
+// besideWidth is the least width of the readings beside charts: that of a compact card.
 const besideWidth = 36
 
-// body draws a device into a card of at least 4 rows. If a wide and low card has no room for
-// charts below its bars, they stand beside them.
+// body draws a device into a card of at least 4 rows. Charts are below the bars, or beside them
+// if a card is too low but wide enough.
 func (p *painter) body(r screen.Rect, s *State, g *client.GPU) {
 	wrong, sick := problemOf(s, g)
 	rows := 0
@@ -136,8 +136,8 @@ func (p *painter) body(r screen.Rect, s *State, g *client.GPU) {
 	p.readings(r, s, g, &wrong, rows, share)
 }
 
-// readings draws the bars of a device, in so many rows what is wrong with it, and below what
-// has rows in share.
+// readings draws the bars of a device, its problem in a number of rows, and the parts that share
+// gives rows.
 func (p *painter) readings(r screen.Rect, s *State, g *client.GPU, wrong *problem, rows int, share cardRows) {
 	label := classOf(g)
 	class := label.Long
@@ -168,17 +168,17 @@ func (p *painter) readings(r screen.Rect, s *State, g *client.GPU, wrong *proble
 // cardRows are the rows of a card below its bars.
 type cardRows struct{ history, transfer, classes, cells int }
 
-// sparkRows is the height of the history from which other readings get the rest.
+// sparkRows is the height of the history above which other readings get the rows.
 const sparkRows = 4
 
-// shareRows shares h rows of w cells. The history comes first, then transfers, the
-// classes, and the cells; cells in columns come before a higher history.
+// shareRows distributes h rows of w cells. The history comes first, then transfers, classes, and
+// cells; cells in several columns come before a higher history.
 func shareRows(w, h int) cardRows {
 	columns := cellColumns(w)
 	all := (len(cardCells) + columns - 1) / columns
 	if columns > 1 && h >= 4 {
 		rows := cardRows{classes: 1, cells: min(all, h-2)}
-		if rows.cells*columns < temperatureCells { // they would not show it
+		if rows.cells*columns < temperatureCells { // the transfer line has the temperature
 			rows.cells, rows.transfer = rows.cells-1, 1
 		}
 		rows.history = h - rows.classes - rows.cells - rows.transfer
@@ -202,8 +202,8 @@ func (p *painter) small(r screen.Rect, s *State, g *client.GPU) {
 	p.history.utilization(r.Sub(0, 1, r.W, r.H-2), s, g)
 }
 
-// drawModel writes what is wrong with g or its node in at most w cells, with what to do and
-// since when, else its model or profile.
+// drawModel writes the problem of g or of its node in at most w cells, with what to do and since
+// when, else the model or profile.
 func drawModel(r screen.Rect, w int, s *State, g *client.GPU, p *problem) {
 	stopped := stoppedText(s, g)
 	switch {
@@ -218,8 +218,8 @@ func drawModel(r screen.Rect, w int, s *State, g *client.GPU, p *problem) {
 	}
 }
 
-// drawWhy writes what is wrong with g, and what of what to do and since when is not "", in at
-// most w cells.
+// drawWhy writes the conditions of g in at most w cells, with action and since unless they
+// are "".
 func drawWhy(r screen.Rect, x, w int, g *client.GPU, action, since string) {
 	why := string(g.AppendWhy(r.Scratch()))
 	if action != "" {
@@ -234,9 +234,9 @@ func drawWhy(r screen.Rect, x, w int, g *client.GPU, action, since string) {
 // migRows returns the rows of a card's inside for a board and n instances.
 func migRows(n int) int { return n + 2 }
 
-// instances draws a board and its MIG instances, a row each. The board gets the rows
-// that they leave: for power and temperature first, then what is wrong, its own
-// utilization, and other readings.
+// instances draws a board and its MIG instances, a row each. The board gets the remaining rows:
+// first for power and temperature, then for its problem, its own utilization, and other
+// readings.
 func (p *painter) instances(r screen.Rect, s *State, u *client.Unit) {
 	first, b := instancesFrom(r.H, u), instanceBars(r.W)
 	if first > 1 {
@@ -260,7 +260,7 @@ func (p *painter) instances(r screen.Rect, s *State, u *client.Unit) {
 	}
 }
 
-// instancesFrom returns the row of h below those of the board.
+// instancesFrom returns the first row of instances in a card of h rows, below the board's.
 func instancesFrom(h int, u *client.Unit) int {
 	free := max(h-len(u.Instances), 0)
 	switch {
@@ -273,16 +273,15 @@ func instancesFrom(h int, u *client.Unit) int {
 	}
 }
 
-// The columns of an instance's row: id and profile, a bar, and what fits.
+// The columns of an instance's row: id, profile, a bar, and others if they fit.
 const (
 	migID, migProfile  = 2, 10
 	migMemory          = 5 + widthWhole // " mem  33%"
-	migWide, migWidest = 32, 60         // from which memory, and class and history, fit
+	migWide, migWidest = 32, 60         // least widths with memory, and with class and history
 	migHistory         = 16
 )
 
-// instanceBars returns the bars of a board and its instances, in a card whose inside is w
-// wide.
+// instanceBars returns the bars of a board and its instances, in a card that is w wide inside.
 func instanceBars(w int) bars {
 	x, right := migID+1+min(migProfile, max(7, w-24))+1, w-widthPercent
 	if w >= migWidest {

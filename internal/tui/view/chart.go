@@ -16,9 +16,9 @@ import (
 // seriesStyle returns the style of a line of a chart.
 func seriesStyle(i int) screen.Style { return styleSeries0 + screen.Style(i%numSeries) }
 
-// chart draws a metric of devices: a line for each while they can be distinguished,
-// else the selected one and the outliers over the median and the range of the others.
-// Lines are named where they end.
+// chart draws a metric of devices: a line for each if they can be told apart, else the selected
+// one and the outliers over the median and the range of the others. The names of lines are at
+// their ends.
 func (p *plotView) chart(r screen.Rect, s *State, m client.Metric, gpus []*client.GPU) {
 	info := &client.Metrics[m]
 	f := unitFormats[info.Unit].format
@@ -46,8 +46,8 @@ func (p *plotView) chart(r screen.Rect, s *State, m client.Metric, gpus []*clien
 	p.drawEnds(r.Sub(r.W-names, 1, names, plot.H), plot, limit)
 }
 
-// drawLines draws a line for each device, the selected one over the others. That of one
-// device has its spikes.
+// drawLines draws a line for each device, the selected one over the others. A single device also
+// gets its spikes.
 func (p *plotView) drawLines(r screen.Rect, s *State, m client.Metric, gpus []*client.GPU, limit float64, c history.Columns) {
 	if len(gpus) == 1 {
 		p.drawSpikes(r, s, gpus[0], m, limit, c)
@@ -63,8 +63,8 @@ func (p *plotView) drawLines(r screen.Rect, s *State, m client.Metric, gpus []*c
 	}
 }
 
-// scale returns the upper end of the Y axis: the highest limit of the devices; if
-// there is none, a round number above all that is shown, and false.
+// scale returns the upper end of the Y axis: the highest limit of the devices, or without one a
+// round number above all values, and false.
 func (p *plotView) scale(s *State, m client.Metric, gpus []*client.GPU, c history.Columns) (limit float64, known bool) {
 	if client.Metrics[m].Unit == canonical.Celsius {
 		return 100, true
@@ -95,8 +95,8 @@ func (p *plotView) drawLine(r screen.Rect, s *State, g *client.GPU, m client.Met
 	p.ends = append(p.ends, lineEnd{p.shortID(s, g), st, endOf(p.history.Values, c)})
 }
 
-// drawSpikes draws the maximum of a column where that is off the line of the means:
-// a short peak is not lost in a long column.
+// drawSpikes draws the maximum of each column that is off the line of means, so that a short
+// peak is not lost in a long column.
 func (p *plotView) drawSpikes(r screen.Rect, s *State, g *client.GPU, m client.Metric, limit float64, c history.Columns) {
 	p.history.read(s, g, m, c)
 	_, dots := r.Dots()
@@ -108,18 +108,18 @@ func (p *plotView) drawSpikes(r screen.Rect, s *State, g *client.GPU, m client.M
 	r.Points(p.history.Values, 0, limit, styleFaint)
 }
 
-// lineEnd is what a line is called, and where it ends; NaN if it does not reach the right of
-// its chart.
+// lineEnd is the name of a line and its last value, which is NaN if the line does not reach the
+// right edge of its chart.
 type lineEnd struct {
 	name  string
 	style screen.Style
 	value float64
 }
 
-// medianName is what the line of the median is called at its end.
+// medianName is the name of the median's line.
 const medianName = "med"
 
-// endOf returns the last value of a line, NaN if it ended before the last cells.
+// endOf returns the last value of a line, or NaN if it ends before the last 3 cells.
 func endOf(values []float64, c history.Columns) float64 {
 	for i := len(values) - 1; i >= max(0, len(values)-3*c.PerCell); i-- {
 		if canonical.Given(values[i]) {
@@ -129,8 +129,8 @@ func endOf(values []float64, c history.Columns) float64 {
 	return math.NaN()
 }
 
-// shortID names g in a chart, whose names have few cells: where there are several nodes, by what
-// their names do not have in common, such as 03/5 of rack7-gpu03.
+// shortID returns a short name of g for charts. With several machines it has the part of the
+// hostname that they do not share, such as 03/5 for GPU 5 of rack7-gpu03.
 func (p *plotView) shortID(s *State, g *client.GPU) string {
 	if !s.Nodes.Several() {
 		return g.ID()
@@ -143,7 +143,7 @@ func (p *plotView) shortHost(g *client.GPU) string {
 	return strings.TrimPrefix(host, p.common)
 }
 
-// commonHost returns what the names of all machines begin with, without the digits at its end.
+// commonHost returns the common prefix of the names of all machines, without trailing digits.
 func commonHost(gpus []*client.GPU) string {
 	common, _, _ := strings.Cut(gpus[0].Hostname, ".")
 	for _, g := range gpus {
@@ -151,18 +151,18 @@ func commonHost(gpus []*client.GPU) string {
 		for !strings.HasPrefix(host, common) {
 			common = common[:len(common)-1]
 		}
-		if host == common { // it would have no name
+		if host == common { // nothing of the name would be left
 			common = common[:max(0, len(common)-1)]
 		}
 	}
 	return strings.TrimRight(common, "0123456789")
 }
 
-// namesFrom is the width of a chart from which its lines are named, maxNames the part of the
-// width that names may take.
+// namesFrom is the least width of a chart with names of lines. Names may take 1/maxNames of the
+// width.
 const namesFrom, maxNames = 30, 6
 
-// namesWidth returns the width of the names behind the lines of a chart of w cells: none for a
+// namesWidth returns the width of the names after the lines of a chart of w cells: 0 for a
 // single line, which the title names.
 func (p *plotView) namesWidth(s *State, w int, gpus []*client.GPU) int {
 	if len(gpus) < 2 || w < namesFrom {
@@ -183,8 +183,8 @@ func (p *plotView) namesWidth(s *State, w int, gpus []*client.GPU) int {
 	return wide
 }
 
-// drawEnds writes the names of lines beside where they end in plot, the last drawn first; one
-// that finds its row taken stands as near as there is room.
+// drawEnds writes the names of lines beside their ends in plot, the last drawn first. If the row
+// is taken, it writes the name up to two rows away, or not at all.
 func (p *plotView) drawEnds(r, plot screen.Rect, limit float64) {
 	taken := history.Resize(p.taken, r.H)
 	clear(taken)
@@ -204,7 +204,7 @@ func (p *plotView) drawEnds(r, plot screen.Rect, limit float64) {
 	}
 }
 
-// dash leaves out every other n of values.
+// dash replaces every other n values by NaN.
 func dash(values []float64, n int) {
 	for i := range values {
 		if i/n%2 == 1 {
@@ -213,8 +213,8 @@ func dash(values []float64, n int) {
 	}
 }
 
-// drawChartTitle writes what is plotted, whether the scale is a limit, which of many
-// devices stand out, and the reading of the device now or at the cursor.
+// drawChartTitle writes what is plotted, whether the scale is a limit, the outliers of many
+// devices, and the reading of the device now or at the cursor.
 func (p *plotView) drawChartTitle(r screen.Rect, s *State, m client.Metric, gpus []*client.GPU, known bool, step time.Duration) {
 	info, as := &client.Metrics[m], unitFormats[client.Metrics[m].Unit]
 	g := s.SelectedGPU()
@@ -247,7 +247,7 @@ func (p *plotView) drawChartTitle(r screen.Rect, s *State, m client.Metric, gpus
 		p.drawOutliers(r, x+2, r.W-10-x-3, s, m, gpus)
 	}
 	v := info.Value(s.current(g))
-	if !s.Cursor.IsZero() { // the value that is drawn there, as coarse as it is kept
+	if !s.Cursor.IsZero() { // the value of the column drawn there
 		var point [1]history.Point
 		s.History.Fill(point[:], g.Key, m, s.Cursor, step)
 		v = point[0].Mean
@@ -255,7 +255,7 @@ func (p *plotView) drawChartTitle(r screen.Rect, s *State, m client.Metric, gpus
 	number(r, r.W-10, 0, 10, v, as.format, stylePlain)
 }
 
-// linkText returns the link of a PCIe metric, "" if it is not known.
+// linkText returns the link of a PCIe metric, or "" if it is not known.
 func linkText(g *client.GPU, m client.Metric) string {
 	generation, width := g.Values[canonical.PCIeLinkGeneration], g.Values[canonical.PCIeLinkWidth]
 	pcie := m == client.MetricPCIe || m == client.MetricPCIeReceive || m == client.MetricPCIeTransmit

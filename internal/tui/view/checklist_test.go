@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// shown is something that KempnerPulse shows, the golden frame in which we show it,
-// and what it reads there.
+// shown is an item that KempnerPulse shows, the golden frame in which we show it, and its text
+// there.
 type shown struct{ what, frame, text string }
 
-// checklist is everything that KempnerPulse shows, in the order of its screens. What
-// stands behind a reading there and is told otherwise here says how.
+// checklist is everything that KempnerPulse shows, in the order of its screens. An item that we
+// show in another form says how.
 var checklist = []shown{
 	{"a screen that is too small says what is needed", "fleet_020x05_one", "need 40×10"},
 	{"an empty selection says why", "fleet_080x24_eight_set", "temp>120"},

@@ -11,13 +11,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// Here stand the defects of KempnerPulse that no other test is about. Numbers that
-// are cut: TestNumbersAreWhole. GPUs off the screen: TestEveryGPUIsOnTheScreen. Keys
-// that are lost: TestBurst. An invented history: TestPlotShowsGaps. Lines that hide each
-// other: TestPlotKeepsLinesApart.
+// This file tests for defects of KempnerPulse that no other test covers. Others: numbers
+// that are cut (TestNumbersAreWhole), GPUs off the screen (TestEveryGPUIsOnTheScreen), lost keys
+// (TestBurst), an invented history (TestPlotShowsGaps), lines that hide each other
+// (TestPlotKeepsLinesApart).
 
-// TestHighIsNotWrong holds that a device that is used to the full and well has
-// nothing yellow or red.
+// TestHighIsNotWrong checks that nothing of a fully used, healthy device is yellow or red.
 func TestHighIsNotWrong(t *testing.T) {
 	s := state("four")
 	for _, g := range s.GPUs {
@@ -44,8 +43,8 @@ func TestHighIsNotWrong(t *testing.T) {
 	}
 }
 
-// TestFlatPowerIsNotFull holds that the history of power is drawn against its limit,
-// and not against its own highest value.
+// TestFlatPowerIsNotFull checks that the history of power is drawn against its limit, and not
+// against its own maximum.
 func TestFlatPowerIsNotFull(t *testing.T) {
 	s := state("one")
 	s.History = history.NewHistory()
@@ -63,7 +62,7 @@ func TestFlatPowerIsNotFull(t *testing.T) {
 	}
 }
 
-// TestWhatIsReadIsShown holds that XIDs, reasons for low clocks, remapped rows and
+// TestWhatIsReadIsShown checks that XIDs, reasons for low clocks, remapped rows and
 // the age of readings are on the screen.
 func TestWhatIsReadIsShown(t *testing.T) {
 	for _, tc := range []struct {
@@ -83,14 +82,14 @@ func TestWhatIsReadIsShown(t *testing.T) {
 		g, _ := at(s, tc.view, 160, 60)
 		for _, want := range tc.want {
 			if !strings.Contains(g.Glyphs(), want) {
-				t.Errorf("%s, %s: %q is nowhere", tc.scenario, tc.view, want)
+				t.Errorf("%s, %s: %q is not on the screen", tc.scenario, tc.view, want)
 			}
 		}
 	}
 }
 
-// TestKeysScrollOnlyWhatIsLonger holds that up and down are left to the selection
-// where there is nothing to scroll to.
+// TestKeysScrollOnlyWhatIsLonger checks that up and down move the selection if there is nothing
+// to scroll.
 func TestKeysScrollOnlyWhatIsLonger(t *testing.T) {
 	for _, tc := range []struct {
 		view string

@@ -23,7 +23,7 @@ func readGolden(t *testing.T, name string) string {
 }
 
 // keptPalettes reads palettes.txt: the SGR sequences of each letter, by theme and depth. A
-// letter stands for a style on a band or off it, a digit also for one that is picked.
+// letter stands for a style on or off a band; a digit also for a picked one.
 func keptPalettes(t *testing.T) map[string]map[byte][]string {
 	t.Helper()
 	row := regexp.MustCompile(`^(.) ("[^"]*") +("[^"]*") +("[^"]*")$`)
@@ -48,8 +48,8 @@ func keptPalettes(t *testing.T) map[string]map[byte][]string {
 	return all
 }
 
-// TestGoldenFramesInAllDepths reads what a terminal of each depth is sent for every frame
-// that is kept, and holds each cell of it against the frame's two files and the palette's.
+// TestGoldenFramesInAllDepths compares each cell of all golden frames, as sent to a terminal of
+// each depth, with the frame's two files and the palette's.
 func TestGoldenFramesInAllDepths(t *testing.T) {
 	if *update {
 		t.Skip("the frames are being written")
@@ -73,8 +73,8 @@ func TestGoldenFramesInAllDepths(t *testing.T) {
 
 var sgrSequence = regexp.MustCompile("^\x1b\\[[0-9;]*m")
 
-// checkLine holds a line that a terminal is sent against the glyphs and the letters of its cells, of
-// which each stands for the sequences of kept. It returns what is wrong, "" for nothing.
+// checkLine compares a line that a terminal gets with the glyphs and the letters of its cells. A
+// letter stands for its sequences in kept. checkLine returns the first difference, or "".
 func checkLine(line string, glyphs []rune, letters string, kept map[byte][]string, w int) string {
 	look, x := "", 0
 	for rest := line; rest != ""; {

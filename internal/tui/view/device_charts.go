@@ -9,16 +9,16 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// deviceChart is a chart of one device: lines of one or two metrics on one scale.
+// deviceChart is a chart of one device: the lines of one or two metrics on one scale.
 type deviceChart struct {
 	metric client.Metric
-	behind client.Metric // drawn below it, MetricNone for none
+	behind client.Metric // drawn behind it; MetricNone for none
 	style  screen.Style
-	// wasted shades what behind is above metric.
+	// wasted shades the area between metric and a higher behind.
 	wasted bool
 }
 
-// deviceCharts are in the order in which they get room: what is used of what is claimed comes
+// deviceCharts are in the order in which they get room: real against claimed utilization comes
 // first.
 var deviceCharts = []deviceChart{
 	{client.MetricReal, client.MetricNVML, styleUtil3, true},
@@ -33,24 +33,23 @@ var deviceCharts = []deviceChart{
 }
 
 const (
-	// deviceChartWidth and deviceChartHeight are the least size of a chart of a device, without
-	// the row of its clock.
+	// deviceChartWidth and deviceChartHeight are the least size of a device's chart, without the
+	// row of its clock.
 	deviceChartWidth, deviceChartHeight = 34, 5
-	// lowChartHeight is their height from lowCharts on below each other, of which the last has the
-	// clock: they are read together.
+	// lowChartHeight is the least height if lowCharts or more are stacked over one clock.
 	lowChartHeight, lowCharts = 4, 3
-	// mainChartWidth and mainChartHeight are the least size of charts of which the first is as
-	// wide as the others together.
+	// mainChartWidth and mainChartHeight are the least size of a group of charts whose first
+	// chart is as wide as the others together.
 	mainChartWidth, mainChartHeight = 100, 22
 	// stackedHeight is the least height of a chart that shares its clock with others.
 	stackedHeight = 7
-	// goodChartWidth and goodChartHeight are those of more than four charts.
+	// goodChartWidth and goodChartHeight are the least size of more than four charts.
 	goodChartWidth, goodChartHeight = 48, 13
-	// chartAspect is the aspect of a chart, in cells, that reads best.
+	// chartAspect is the best ratio of the width to the height of a chart, in cells.
 	chartAspect = 4.5
 )
 
-// chartsOf returns the charts for which g ever had readings, and the first in any case.
+// chartsOf returns the first chart, and those for which g ever had readings.
 func (p *painter) chartsOf(s *State, g *client.GPU) []deviceChart {
 	p.fitting = append(p.fitting[:0], deviceCharts[0])
 	for _, c := range deviceCharts[1:] {
@@ -61,8 +60,8 @@ func (p *painter) chartsOf(s *State, g *client.GPU) []deviceChart {
 	return p.fitting
 }
 
-// charts draws the history of a device into r as charts with axes. It reports false if
-// they do not fit, and a bare history is clearer.
+// charts draws the history of a device into r as charts with axes. It returns false if they do
+// not fit; then a bare history is clearer.
 func (p *painter) charts(r screen.Rect, s *State, g *client.GPU) bool {
 	if !fitsChart(r.W, r.H) {
 		return false
@@ -72,14 +71,14 @@ func (p *painter) charts(r screen.Rect, s *State, g *client.GPU) bool {
 		p.mainChart(r, s, g, all, chartWithClock)
 		return true
 	}
-	all = all[:min(len(all), 4)] // links have numbers
+	all = all[:min(len(all), 4)] // links are shown as numbers
 	columns, rows := chartGrid(len(all), r.W, r.H)
 	all = all[:min(len(all), columns*rows)]
 	for i := range all {
 		x, next := i%columns*(r.W+1)/columns, (i%columns+1)*(r.W+1)/columns
 		y, below := i/columns*(r.H-1)/rows, (i/columns+1)*(r.H-1)/rows
 		with := chartBare
-		if i+columns >= len(all) { // those above share its clock
+		if i+columns >= len(all) { // the charts above share its clock
 			with, below = chartWithClock, below+1
 		}
 		p.deviceChart(r.Sub(x, y, next-x-1, below-y), s, g, &all[i], with)
@@ -90,8 +89,8 @@ func (p *painter) charts(r screen.Rect, s *State, g *client.GPU) bool {
 // fitsChart reports whether a chart with its clock fits w × h cells.
 func fitsChart(w, h int) bool { return w >= deviceChartWidth && h > deviceChartHeight }
 
-// mainChart draws the first of charts as wide as r, and below it those of the others that
-// fit next to each other.
+// mainChart draws the first of charts as wide as r, and below it as many of the others as fit
+// side by side.
 func (p *painter) mainChart(r screen.Rect, s *State, g *client.GPU, charts []deviceChart, with below) {
 	columns, low := 0, 0
 	if r.H >= mainChartHeight && len(charts) > 1 {
@@ -105,8 +104,7 @@ func (p *painter) mainChart(r screen.Rect, s *State, g *client.GPU, charts []dev
 	}
 }
 
-// stack draws as many of charts as fit below each other over one clock, and returns their
-// number.
+// stack draws as many of charts as fit, stacked over one clock, and returns their number.
 func (p *painter) stack(r screen.Rect, s *State, g *client.GPU, charts []deviceChart) int {
 	n := min(len(charts), fewOf((r.H-1)/stackedHeight, (r.H-1)/goodChartHeight))
 	for i := range n {
@@ -120,12 +118,12 @@ func (p *painter) stack(r screen.Rect, s *State, g *client.GPU, charts []deviceC
 	return max(n, 0)
 }
 
-// fewOf returns how many charts to draw next to each other where most fit, and good ones of a
-// size that reads well: four come before that size.
+// fewOf returns how many charts to draw side by side if most fit at all, and good fit at a good
+// size: up to four may be smaller than that.
 func fewOf(most, good int) int { return max(min(most, 4), good) }
 
-// chartGrid returns the columns and rows of the most of n charts that fit w × h cells: those
-// with which charts come next to chartAspect.
+// chartGrid returns the columns and rows for as many of n charts as fit w × h cells: those that
+// bring charts closest to chartAspect.
 func chartGrid(n, w, h int) (columns, rows int) {
 	best := math.Inf(1)
 	for ; n > 0 && columns == 0; n-- {
@@ -145,7 +143,7 @@ func chartGrid(n, w, h int) (columns, rows int) {
 	return max(columns, 1), max(rows, 1)
 }
 
-// below is what a chart has below its lines.
+// below tells what a chart has below its lines.
 type below int
 
 const (
@@ -205,8 +203,8 @@ func (p *painter) lines(plot screen.Rect, s *State, g *client.GPU, c *deviceChar
 	plot.Line(p.line, 0, limit, c.style)
 }
 
-// chartLimit returns the upper end of the axis of a chart: a limit that does not move, or for
-// links, which rarely come near theirs, a round number above all that is shown.
+// chartLimit returns the upper end of the axis of a chart: a fixed limit, or for links, which
+// rarely come near theirs, a round number above all values.
 func (p *painter) chartLimit(s *State, g *client.GPU, c *deviceChart, columns history.Columns) float64 {
 	info := &client.Metrics[c.metric]
 	limit := info.Limit(g)
@@ -223,7 +221,7 @@ func (p *painter) chartLimit(s *State, g *client.GPU, c *deviceChart, columns hi
 	return niceLimit(highest)
 }
 
-// highest returns the highest reading of a metric in columns, 0 if there is none above.
+// highest returns the highest reading of a metric in columns, or 0 if none is positive.
 func (t *sparkline) highest(s *State, g *client.GPU, m client.Metric, c history.Columns) (highest float64) {
 	t.read(s, g, m, c)
 	for _, point := range t.Points {
@@ -234,8 +232,8 @@ func (t *sparkline) highest(s *State, g *client.GPU, m client.Metric, c history.
 	return highest
 }
 
-// chartNames writes which line is which and what it reads now, and where there is a strip and
-// room, what its colours mean.
+// chartNames writes the names of the lines with their readings, and if there is a strip and
+// room, the meaning of its colours.
 func (p *painter) chartNames(r screen.Rect, s *State, g *client.GPU, c *deviceChart, with below) {
 	x := drawLineName(r, 1, g, c.metric, "━━ ", c.style)
 	if c.behind != client.MetricNone {
@@ -256,8 +254,8 @@ func (p *painter) chartNames(r screen.Rect, s *State, g *client.GPU, c *deviceCh
 	}
 }
 
-// drawLineName writes the name of a line and what it reads now, and returns the x behind it.
-// A number that does not fit is left out.
+// drawLineName writes the name of a line and its reading, and returns the x after them. It omits
+// a number that does not fit.
 func drawLineName(r screen.Rect, x int, g *client.GPU, m client.Metric, line string, st screen.Style) int {
 	info := &client.Metrics[m]
 	as := unitFormats[info.Unit]

@@ -10,11 +10,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
 
-// braille reports whether a cell has a part of a line.
+// braille reports whether a cell contains part of a line.
 func braille(c rune) bool { return c > 0x2800 && c <= 0x28ff }
 
-// TestFocusIsFull holds that on a screen of the ladder the focus has no hole, next to the
-// list of devices or elsewhere, and shows charts, limits and totals.
+// TestFocusIsFull checks that, on large screens, the focus has no large empty area and shows
+// charts, limits and totals.
 func TestFocusIsFull(t *testing.T) {
 	for _, test := range []struct {
 		scenario string
@@ -58,8 +58,7 @@ func TestFocusIsFull(t *testing.T) {
 	}
 }
 
-// TestLinkTrendsShow holds that what uses little of a link has a trend with a shape, and that
-// its scale is told.
+// TestLinkTrendsShow checks that light use of a link still has a trend with a shape and a scale.
 func TestLinkTrendsShow(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {120, 40}, {160, 45}, {300, 80}} {
 		s := state("one")
@@ -89,8 +88,8 @@ func TestLinkTrendsShow(t *testing.T) {
 	}
 }
 
-// TestChartsAreFullOfWhatIsKept holds that the lines of a wide chart begin at its axis where
-// a quarter of an hour is kept, and that a chart and the strip below it agree about time.
+// TestChartsAreFullOfWhatIsKept checks that, with a quarter of an hour of history, the lines of
+// a wide chart begin at its axis, and that a chart and the strip below it agree on time.
 func TestChartsAreFullOfWhatIsKept(t *testing.T) {
 	for _, test := range []struct {
 		view string
@@ -151,7 +150,7 @@ func TestChartsAreFullOfWhatIsKept(t *testing.T) {
 	}
 }
 
-// TestChartGrid works out by hand which grid comes next to the aspect of 9 : 2.
+// TestChartGrid compares grids with those worked out by hand for an aspect of 9 : 2.
 func TestChartGrid(t *testing.T) {
 	for _, test := range []struct{ n, w, h, columns, rows int }{
 		{4, 71, 66, 1, 4}, {4, 71, 20, 2, 2}, {4, 150, 9, 4, 1}, {4, 100, 9, 2, 1}, {2, 71, 18, 1, 2}, {1, 40, 30, 1, 1}, {4, 36, 9, 1, 1}, {4, 36, 40, 1, 4},

@@ -13,7 +13,7 @@ import (
 // eventsView lists the events, the newest first.
 type eventsView struct{}
 
-// eventColumns are those of several nodes; of a single one the name is left out.
+// eventColumns are the columns for several nodes; a single node has no column of names.
 var eventColumns = []listColumn{{"TIME", len(time.TimeOnly), true}, {"", badgeWidth, true}, {nodeTitle, 16, true}, {"WHERE", 12, true}, {"WHAT", 0, true}}
 
 // Draw implements View.

@@ -9,10 +9,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// explainView explains the readings of the selected device, and what to do.
+// explainView explains the readings of the selected device and says what to do.
 type explainView struct{}
 
-// advice explains a class, and what to do about it.
+// advice explains each class and says what to do about it.
 var advice = [canonical.NumClasses]string{
 	canonical.Idle:               "Nothing runs. If somebody holds the GPU, ask whether they still need it.",
 	canonical.TensorHeavyCompute: "The tensor cores are busy at least half of the time and the SMs well used: as good as it gets for training.",
@@ -29,7 +29,7 @@ var advice = [canonical.NumClasses]string{
 	canonical.ClassUnknown:       "An input that decides the class was not read: see the fields the node misses. Exporters leave SM activity out unless their counters file asks for it; kpulse-proxy check counters names the line.",
 }
 
-// remedies is indexed by Condition: what to do about it.
+// remedies explain each condition and say what to do about it; indexed by Condition.
 var remedies = [canonical.NumConditions]string{
 	canonical.CondRowRemapFailure:           "A broken memory row could not be replaced. Drain the node and have the board replaced.",
 	canonical.CondUncorrectableRemappedRows: "Rows with uncorrectable errors were replaced. Watch it: run the vendor's field diagnostics, and replace the board if there are more.",
@@ -55,8 +55,8 @@ var remedies = [canonical.NumConditions]string{
 // Draw implements View.
 func (v *explainView) Draw(r screen.Rect, s *State) { drawText(r, s, 16, explainLines(s)) }
 
-// explainLines explain the selected device first, then all readings, classes and
-// conditions.
+// explainLines returns explanations of the selected device first, then of all readings, classes
+// and conditions.
 func explainLines(s *State) []textLine {
 	var lines []textLine
 	add := func(word, text string) { lines = append(lines, textLine{word: word, text: text}) }
@@ -105,7 +105,7 @@ func explainLines(s *State) []textLine {
 	return lines
 }
 
-// conditionText says since when a condition of g is raised, and what to do about it.
+// conditionText returns since when a condition of g is raised, and what to do about it.
 func conditionText(s *State, g *client.GPU, c canonical.Condition) string {
 	if since := conditionSince(s, g, c); since != "" {
 		return since + ". " + remedies[c]

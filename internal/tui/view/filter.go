@@ -19,14 +19,14 @@ type Filter func(*client.GPU) bool
 // match reports whether f selects g.
 func (f Filter) match(g *client.GPU) bool { return f == nil || f(g) }
 
-// unit is how people type numbers of a unit.
+// unit is how users write numbers of a unit.
 type unit struct {
-	bare  float64            // what a number without a name is in, in the unit of canonical
-	name  string             // of that, in messages
-	names map[string]float64 // accepted behind a number, in lower case
+	bare  float64            // the default unit, in the unit of canonical
+	name  string             // of the default unit, in messages
+	names map[string]float64 // accepted after a number, in lower case
 }
 
-// units are by the unit of the reading.
+// units maps units of readings.
 var units = map[canonical.Unit]unit{
 	canonical.Ratio:          {0.01, "%", map[string]float64{"%": 0.01}},
 	canonical.Bytes:          {1 << 30, "GiB", map[string]float64{"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}},
@@ -37,8 +37,8 @@ var units = map[canonical.Unit]unit{
 	canonical.Celsius:        {1, "°C", map[string]float64{"°c": 1, "c": 1}},
 }
 
-// amounts are the metrics that stand for a share where a number has a unit of amounts: 60 GB
-// of memory is no percentage.
+// amounts maps a share to the metric that replaces it if the number has a unit of amounts: 60 GB
+// of memory is not a percentage.
 var amounts = map[client.Metric]client.Metric{client.MetricMemory: client.MetricMemoryUsed, client.MetricPowerShare: client.MetricPower}
 
 // texts are the words of a device that a filter can match.
@@ -78,8 +78,8 @@ func perAllocation(g *client.GPU, word func(*client.Allocation) string) []string
 	return words
 }
 
-// operators are in the order of matching: longer ones first. One that negates holds
-// where there are words, and the opposite holds for none of them.
+// operators are in matching order, longer ones first. One that negates holds if the device has
+// words, and words is false for all of them.
 var operators = []struct {
 	sign    string
 	numbers func(a, b float64) bool
@@ -101,10 +101,10 @@ var operators = []struct {
 
 func equal(have, want string) bool { return have == want }
 
-// ParseFilter parses terms that are joined by & or "and", and by | or "or", which binds
-// less, with parentheses: `temp>85`, with the number in percent, GiB, GB/s, MHz, W or °C
-// unless a unit follows; `pod~train`; or a part of any word of the device. A reading that is
-// missing fulfils no term.
+// ParseFilter parses terms that are joined by & or "and", and by | or "or", which binds less,
+// with parentheses. A term is `temp>85`, with the number in percent, GiB, GB/s, MHz, W or °C
+// unless a unit follows; `pod~train`; or a part of any word of the device. A missing reading
+// matches no term.
 func ParseFilter(expr string) (Filter, error) {
 	p := filterParser{rest: filterTokens(strings.ToLower(expr))}
 	f, err := p.either()
@@ -141,13 +141,13 @@ func filterTokens(expr string) (tokens []string) {
 	return tokens
 }
 
-// filterParser parses tokens. What is missing beside an operator selects all.
+// filterParser parses tokens. A missing operand selects all.
 type filterParser struct {
 	rest  []string
 	depth int
 }
 
-// take removes the next token where it is one of these.
+// take removes the next token if it is token, and reports whether it did.
 func (p *filterParser) take(token string) bool {
 	if len(p.rest) == 0 || p.rest[0] != token {
 		return false
@@ -188,7 +188,7 @@ func (p *filterParser) both() (Filter, error) {
 	}
 }
 
-// maxDepth bounds parentheses within each other.
+// maxDepth bounds the nesting of parentheses.
 const maxDepth = 50
 
 func (p *filterParser) one() (Filter, error) {
@@ -218,7 +218,7 @@ func (p *filterParser) one() (Filter, error) {
 	return f, err
 }
 
-// unjoined says that nothing joins a token and the parenthesis beside it.
+// unjoined returns the error that nothing joins a token and the parenthesis beside it.
 func unjoined(token, side string) error {
 	return fmt.Errorf("%q stands %s a parenthesis without & or |; try temp>85 & (real<20 or pod~train)", token, side)
 }
@@ -271,8 +271,8 @@ func compareMetric(m client.Metric, want string, holds func(a, b float64) bool) 
 	return func(g *client.GPU) bool { return holds(client.Metrics[m].Value(g)/scale, number) }, nil
 }
 
-// cutUnit parses a number, with a unit behind it or none, and returns how many of the units
-// of canonical one of these is.
+// cutUnit parses a number with an optional unit, and returns the number and the size of the unit
+// in that of canonical.
 func cutUnit(text string, of unit) (number, scale float64, ok bool) {
 	end := strings.LastIndexAny(text, "0123456789.") + 1
 	scale = of.bare
@@ -310,7 +310,7 @@ func anyWord(words []string, want string, holds func(have, want string) bool) bo
 	return false
 }
 
-// FilterNames returns what a term can begin with, ordered.
+// FilterNames returns the names that a term can begin with, sorted.
 func FilterNames() []string {
 	names := slices.Collect(maps.Keys(texts))
 	for m := client.MetricReal; m < client.NumMetrics; m++ {
@@ -320,7 +320,7 @@ func FilterNames() []string {
 	return slices.Compact(names)
 }
 
-// FilterWords returns the words that a text of a device can be, nil if it is free.
+// FilterWords returns the possible values of a text of a device, or nil if it is free.
 func FilterWords(name string) []string {
 	switch name {
 	case "class":

@@ -10,7 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// gpu is a device on which nothing was read.
+// gpu returns a device without readings.
 func gpu(index, instance string) *client.GPU {
 	return client.NewGPU("", canonical.Device{Hostname: "dgx-1", GPU: index, UUID: "GPU-" + index, Instance: instance})
 }
@@ -32,7 +32,7 @@ func TestFilter(t *testing.T) {
 		{"temp>85", "0"},
 		{" TEMP >= 86°C ", "0"},
 		{"temp<86", "1"},
-		{"temp!=40", "0"}, // what was not read fulfils nothing
+		{"temp!=40", "0"}, // a missing reading matches nothing
 		{"real<20", "1"},
 		{"real<=90% & temp>50", "0"},
 		{"real=0", "1"},
@@ -47,7 +47,7 @@ func TestFilter(t *testing.T) {
 		{"health==hot", "0"},
 		{"health!=ok", "0 12"},
 		{"class!~tensor", "1 12"},
-		{"pod!=train-8", "1"}, // a device without allocation fulfils nothing
+		{"pod!=train-8", "1"}, // a device without allocation does not match
 		{"real==0%", "1"},
 		{"memused>39GiB & rx>1.5 GB/s", "0"},
 		{"temp>85C", "0"},

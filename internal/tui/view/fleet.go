@@ -7,23 +7,23 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// density is how much the fleet view shows of each device.
+// density is how much of each device the fleet view shows.
 type density int
 
-// The densities, from the most to the least detail. The view takes the first at
-// which all devices fit.
+// The densities, from the most to the least detail. densityAuto uses the first at which all
+// devices fit.
 const (
 	densityAuto density = iota
 	densityFull
 	densityCompact
 	densityMini
 	densityTable
-	densityMap // a cell each
+	densityMap // a cell for each device
 	numDensities
 )
 
-// cardSize is the least size of a card. A screen narrower than from has a table
-// instead, which shows more.
+// cardSize is the least size of a card. A screen narrower than from gets a table instead, which
+// shows more.
 type cardSize struct{ w, h, from int }
 
 // cardSizes is indexed by density.
@@ -45,8 +45,8 @@ type fleetView struct {
 	silent   []*client.Node
 }
 
-// Draw draws all devices of s. It scrolls only if they do not fit at the density
-// that was chosen, or as cells of a map.
+// Draw draws all devices of s. It scrolls only if they do not fit at the chosen density, or even
+// as cells of a map.
 func (f *fleetView) Draw(r screen.Rect, s *State) {
 	if len(s.GPUs) == 0 {
 		return
@@ -62,7 +62,7 @@ func (f *fleetView) Draw(r screen.Rect, s *State) {
 	default:
 		size := f.cardSize(d)
 		top := 0
-		if d != densityMini { // which shows too little already
+		if d != densityMini { // small cards show too little already
 			top = f.strips(r, s, size)
 		}
 		f.stripped = top > 0
@@ -76,8 +76,8 @@ func (f *fleetView) place(s *State) {
 	f.machines = machinesOf(f.machines[:0], s)
 }
 
-// choose returns the chosen density, else the first at which all devices fit r. Small cards do
-// not keep those of a machine together; a table does, under headings.
+// choose returns the chosen density, else the first at which all devices fit r. With several
+// machines it prefers a table, which groups devices under headings, to small cards.
 func (f *fleetView) choose(r screen.Rect, s *State) density {
 	if d := density(s.Density); d > densityAuto && d < numDensities {
 		return d
@@ -97,8 +97,7 @@ func (f *fleetView) choose(r screen.Rect, s *State) density {
 	return densityMap
 }
 
-// cardSize returns the least size of a card that has room for the instances of every
-// unit.
+// cardSize returns the least size of a card with room for the instances of each unit.
 func (f *fleetView) cardSize(d density) cardSize {
 	size := cardSizes[d]
 	for i := range f.units {
@@ -109,7 +108,7 @@ func (f *fleetView) cardSize(d density) cardSize {
 	return size
 }
 
-// cards draws a card for each unit, all of one size so that all show the same.
+// cards draws a card for each unit, all of the same size so that they show the same readings.
 func (f *fleetView) cards(r screen.Rect, s *State, size cardSize) {
 	n := len(f.units)
 	columns := cardColumns(n, max(1, r.W/size.w), max(1, r.H/size.h))
@@ -128,13 +127,13 @@ func (f *fleetView) cards(r screen.Rect, s *State, size cardSize) {
 		drawScroll(r, first*columns+1, min(n, (first+shown)*columns), n)
 		return
 	}
-	if size.w < cardSizes[densityFull].w { // a full card has all that a line has
+	if size.w < cardSizes[densityFull].w { // a full card shows the details itself
 		f.detail(r.Sub(0, rows*(r.H/shown), r.W, r.H), s)
 	}
 }
 
-// cardColumns returns the number of columns for n cards, in at most so many columns
-// and rows: the one with the fewest empty positions, and of these the highest.
+// cardColumns returns the number of columns for n cards in a grid of at most columns × rows: the
+// one with the fewest empty positions, and among equals the highest.
 func cardColumns(n, columns, rows int) int {
 	best, empty := min(columns, n), n
 	for c := min(columns, n); c >= 1; c-- {
@@ -170,9 +169,9 @@ const minDetail = 4
 // maxParts returns how many tables fit side by side into w cells.
 func maxParts(w int) int { return (w + tableGap) / (minTable + tableGap) }
 
-// placeTable places a line for each device in as few tables side by side as r has room for,
-// with a heading for each machine where that takes no more of them, or where there are several
-// anyway. It returns their number, 0 if the devices do not fit.
+// placeTable places a line for each device in as few tables side by side as possible, with a
+// heading for each machine if that takes no more tables, or if there are several anyway. It
+// returns their number, or 0 if the devices do not fit.
 func (f *fleetView) placeTable(r screen.Rect, s *State) (parts int) {
 	if r.H < 2 {
 		return 0
@@ -191,7 +190,7 @@ func (f *fleetView) placeTable(r screen.Rect, s *State) (parts int) {
 	return bare
 }
 
-// table draws a line for each device, and below, where there is room, the selected one.
+// table draws a line for each device, and the selected one below if there is room.
 func (f *fleetView) table(r screen.Rect, s *State) {
 	parts := f.placeTable(r, s)
 	if parts == 0 {
@@ -221,8 +220,8 @@ func (f *fleetView) tables(r screen.Rect, s *State, parts int) (used int) {
 	return used
 }
 
-// placeColumns chooses the columns of tables that are w wide. Under headings none names the
-// node.
+// placeColumns chooses the columns of tables that are w wide. Under headings there is no column
+// of nodes.
 func (f *fleetView) placeColumns(s *State, w int) {
 	node := nodeWidth(s)
 	if len(f.slots) > 0 && f.slots[0].gpu < 0 {
@@ -241,7 +240,7 @@ func (f *fleetView) scrolledTable(r screen.Rect, s *State) {
 	drawScroll(r, first+1, min(n, first+rows), n)
 }
 
-// detail draws the selected device into what is left of r: a card, or a line with its titles.
+// detail draws the selected device into r: as a card, or as a line with titles.
 func (f *fleetView) detail(r screen.Rect, s *State) {
 	selected := s.SelectedGPU()
 	switch {
@@ -252,7 +251,7 @@ func (f *fleetView) detail(r screen.Rect, s *State) {
 		f.slots = f.slots[:0]
 		f.placeColumns(s, r.W)
 		f.lines(r.Sub(0, r.H-2, r.W, 2), s, []*client.GPU{selected})
-		s.Hits = s.Hits[:len(s.Hits)-1] // it stands above
+		s.Hits = s.Hits[:len(s.Hits)-1] // its place is above
 	}
 }
 
@@ -289,5 +288,5 @@ func (f *fleetView) line(r screen.Rect, s *State, g *client.GPU) {
 	hitLine(r, s, g)
 }
 
-// Key returns false: the fleet has no keys of its own.
+// Key returns false: the fleet has no own keys.
 func (f *fleetView) Key(string, *State) bool { return false }

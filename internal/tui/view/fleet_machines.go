@@ -11,8 +11,8 @@ import (
 // machine is the devices of one machine, State.GPUs[first:end].
 type machine struct{ first, end int }
 
-// machinesOf appends the machines of s in the order of their devices; none if there is only
-// one, and where the order of the devices does not keep those of a machine together.
+// machinesOf appends the machines of s in the order of their devices; none if there is only one,
+// or if the order of the devices splits a machine.
 func machinesOf(dst []machine, s *State) []machine {
 	if !s.Nodes.Several() {
 		return dst
@@ -32,13 +32,12 @@ func machinesOf(dst []machine, s *State) []machine {
 
 func sameMachine(a, b *client.GPU) bool { return a.Key.Node == b.Key.Node && a.Hostname == b.Hostname }
 
-// slot is a line of tables side by side: of a device, or the heading of a machine, where gpu is
-// -1.
+// slot is a line in tables side by side: a device, or with gpu -1 the heading of a machine.
 type slot struct{ part, y, gpu, machine int }
 
-// placeLines places a line for each device in tables of at most so many rows, all about
-// equally high, and returns how many of them it takes. A board stays with its instances, and
-// a machine that goes on in the next table has its heading there too.
+// placeLines places a line for each device in tables of at most rows rows, all about equally
+// high, and returns their number. A board stays with its instances. A machine that continues in
+// the next table has its heading there too.
 func (f *fleetView) placeLines(s *State, rows int, headings bool) (parts int) {
 	n := len(s.GPUs)
 	if headings {
@@ -53,7 +52,7 @@ func (f *fleetView) placeLines(s *State, rows int, headings bool) (parts int) {
 	return f.fillTables(rows, headings)
 }
 
-// fillTables fills f.slots, one table after the other, and returns how many of them it took.
+// fillTables fills f.slots, one table after the other, and returns the number of tables.
 func (f *fleetView) fillTables(rows int, headings bool) (parts int) {
 	f.slots = f.slots[:0]
 	part, y, gpu, in, headed := 0, 0, 0, -1, false
@@ -88,17 +87,17 @@ func (f *fleetView) fillTables(rows int, headings bool) (parts int) {
 	return part + 1
 }
 
-// drawHeading names the machine of gpus, says how it and they are, and what they do.
+// drawHeading writes the name of the machine of gpus, its state, and their health and use.
 func drawHeading(r screen.Rect, s *State, gpus []*client.GPU) {
 	from, to := drawLine(r, append([]item{left(0, piece{gpus[0].Hostname, styleStrong})}, machineItems(s, gpus, r.W >= headingWordsFrom)...))
 	r.Sub(from-1, 0, to-from+1, 1).Fill('─', styleTrack)
 }
 
-// headingWordsFrom is the width from which a heading has words for what is wrong.
+// headingWordsFrom is the least width of a heading with words for problems.
 const headingWordsFrom = 40
 
-// machineItems say of the devices of one machine what is wrong, how much of them is used and
-// what power they take; of one that is silent, for how long.
+// machineItems show the health, real utilization and power of the devices of one machine; for a
+// silent machine, the age of the last reading.
 func machineItems(s *State, gpus []*client.GPU, words bool) []item {
 	n := s.Nodes.Of(gpus[0])
 	if n != nil {

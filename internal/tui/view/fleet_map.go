@@ -6,32 +6,32 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// mapLabel is the width of the index in front of a line of a map. Such a line has a
-// multiple of mapGroup devices.
+// mapLabel is the width of the index before a line of a map. A line with an index has a multiple
+// of mapGroup devices.
 const mapLabel, mapGroup = 5, 8
 
-// heat are the levels of utilization in one cell.
+// heat is the levels of utilization in one cell.
 var heat = []rune("▁▂▃▄▅▆▇█")
 
-// mapCells are the possible widths of a device on a map. The first with which all
-// fit is taken, else the last.
+// mapCells are the possible widths of a device on a map. The map uses the first with which all
+// fit, else the last.
 var mapCells = [...]int{labelled, 2, 1}
 
 // labelled is the width of a cell such as "127▆ 84%", with its gap.
 const labelled = 10
 
-// mapGap separates blocks side by side, and mapNames bounds the names left of them.
+// mapGap separates blocks side by side; mapNames bounds the width of names to their left.
 const mapGap, mapNames = 2, 16
 
 // mapLayout is how a map places devices: in blocks, one for each machine.
 type mapLayout struct {
-	stride int  // cells of a device
-	per    int  // devices of a line
-	label  int  // cells of what stands in front of a line
+	stride int  // cells per device
+	per    int  // devices per line
+	label  int  // cells of the label before a line
 	named  bool // machines have headings
 }
 
-// width returns that of a block without the gap behind its last device.
+// width returns the width of a block without the gap after its last device.
 func (l *mapLayout) width() int {
 	w := l.label + l.per*l.stride
 	if l.stride > 1 {
@@ -40,7 +40,7 @@ func (l *mapLayout) width() int {
 	return w
 }
 
-// place is where something is drawn on a map.
+// place is a position on a map.
 type place struct{ x, y int }
 
 // mapAndDetail draws a map of all devices, and the selected one below.
@@ -50,8 +50,8 @@ func (f *fleetView) mapAndDetail(r screen.Rect, s *State) {
 	f.detail(r.Sub(0, used, r.W, r.H), s)
 }
 
-// heatMap draws a cell for each device, those of a machine together under its name where that
-// fits, and returns the rows that it took.
+// heatMap draws a cell for each device, grouped by machine under its name if that fits, and
+// returns the rows that it took.
 func (f *fleetView) heatMap(r screen.Rect, s *State) (used int) {
 	l, lines := f.chooseMap(r, s)
 	first := 0
@@ -77,8 +77,8 @@ func (f *fleetView) heatMap(r screen.Rect, s *State) (used int) {
 	return min(lines, r.H)
 }
 
-// chooseMap places all devices with the widest cells with which they fit r, machine by machine if
-// possible, and returns the layout and its lines. They may be more than fit.
+// chooseMap places all devices with the widest cells that fit r, machine by machine if possible,
+// and returns the layout and its lines, which may be more than fit.
 func (f *fleetView) chooseMap(r screen.Rect, s *State) (l mapLayout, lines int) {
 	if len(f.machines) > 0 {
 		if l, lines, ok := f.chooseBlocks(r, s); ok {
@@ -97,8 +97,8 @@ func (f *fleetView) chooseMap(r screen.Rect, s *State) (l mapLayout, lines int) 
 	return l, lines
 }
 
-// chooseBlocks is chooseMap with the machines apart: their names stand above the devices, or in
-// front of them. It reports false if they do not fit.
+// chooseBlocks is chooseMap with a block for each machine, whose name is above its devices or
+// before them. It returns false if they do not fit.
 func (f *fleetView) chooseBlocks(r screen.Rect, s *State) (l mapLayout, lines int, ok bool) {
 	most := 0
 	for _, g := range f.machines {
@@ -128,8 +128,8 @@ func (f *fleetView) placeAll(l *mapLayout) (lines int) {
 	return lines
 }
 
-// placeBlocks places the blocks of all machines, so many side by side, and returns the lines
-// that they take.
+// placeBlocks places the blocks of all machines, across side by side, and returns the lines that
+// they take.
 func (f *fleetView) placeBlocks(l *mapLayout, across int) (lines int) {
 	f.headings, f.places = f.headings[:0], f.places[:0]
 	unit, high := 0, 0
@@ -150,9 +150,9 @@ func (f *fleetView) placeBlocks(l *mapLayout, across int) (lines int) {
 	return lines + high
 }
 
-// placeUnits places units from one on, up to the device end, -1 is all, in lines that begin at
-// a place. A board stays in one line with its instances if there is room. It returns the next
-// unit and the line behind the last.
+// placeUnits places units from unit on, up to the device end (-1 means all), in lines that begin
+// at a place. A board stays on one line with its instances if there is room. placeUnits returns
+// the next unit and the line after the last.
 func (f *fleetView) placeUnits(l *mapLayout, unit int, at place, end int) (next, line int) {
 	column, y := 0, at.y
 	for ; unit < len(f.units) && (end < 0 || len(f.places) < end); unit++ {
@@ -174,7 +174,7 @@ func (f *fleetView) placeUnits(l *mapLayout, unit int, at place, end int) (next,
 	return unit, y + 1
 }
 
-// drawMapName names the machine of gpus, with how it is where there is room.
+// drawMapName writes the name of the machine of gpus, and its state if there is room.
 func (f *fleetView) drawMapName(r screen.Rect, s *State, gpus []*client.GPU, l *mapLayout) {
 	st := styleLabel
 	if n := s.Nodes.Of(gpus[0]); n != nil && n.Stopped() {
@@ -184,7 +184,7 @@ func (f *fleetView) drawMapName(r screen.Rect, s *State, gpus []*client.GPU, l *
 		r.Text(0, 0, l.label-1, gpus[0].Hostname, st)
 		return
 	}
-	const room = 14 // of what else is said
+	const room = 14 // for the state
 	if r.W < screen.Width(gpus[0].Hostname)+room {
 		r.Text(0, 0, r.W, gpus[0].Hostname, st)
 		return
@@ -192,8 +192,8 @@ func (f *fleetView) drawMapName(r screen.Rect, s *State, gpus []*client.GPU, l *
 	drawHeading(r, s, gpus)
 }
 
-// drawMapCell draws a device from x on. indexed: its index stands in front of a line that it
-// begins.
+// drawMapCell draws a device from x on. If indexed is set and the device begins the line, its
+// index is before the line.
 func drawMapCell(line screen.Rect, s *State, g *client.GPU, x int, l *mapLayout, indexed bool) {
 	freshness, _ := s.Freshness(g)
 	if l.stride == labelled {
@@ -240,7 +240,7 @@ func perLine(w, stride int) int {
 	return max(n, 1)
 }
 
-// drawHeat draws a device in one cell: what is wrong with it, else its utilization.
+// drawHeat draws a device in one cell: a sign of its problem, else its utilization.
 func drawHeat(r screen.Rect, g *client.GPU, freshness client.Freshness) {
 	health, v := badgeOf(g), g.RealUtilization
 	switch {

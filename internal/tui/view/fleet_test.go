@@ -24,8 +24,8 @@ func at(s *State, name string, w, h int) (*screen.Grid, *State) {
 	return &g, s
 }
 
-// TestEveryGPUIsOnTheScreen holds the promise of the ladder: from the smallest
-// screen on, each device is on the screen, without scrolling.
+// TestEveryGPUIsOnTheScreen checks that all devices are on the screen without scrolling, from
+// the smallest screen on.
 func TestEveryGPUIsOnTheScreen(t *testing.T) {
 	for _, name := range []string{"one", "four", "eight", "sixteen", "many", "mig", "nodes", "sick", "missing"} {
 		s := state(name)
@@ -39,7 +39,7 @@ func TestEveryGPUIsOnTheScreen(t *testing.T) {
 			}
 			for _, g := range s.GPUs {
 				if !seen[g.Key] {
-					t.Errorf("%s at %v: GPU %s %s is nowhere", name, size, g.GPU, g.Instance)
+					t.Errorf("%s at %v: GPU %s %s is not on the screen", name, size, g.GPU, g.Instance)
 				}
 			}
 			if s.Scroll != 0 {
@@ -87,8 +87,8 @@ func TestDensityLadder(t *testing.T) {
 	}
 }
 
-// TestChosenDensityScrolls holds that a density that was asked for is kept, and
-// that the selected device is on the screen then.
+// TestChosenDensityScrolls checks that a chosen density is kept, with the selected device on the
+// screen.
 func TestChosenDensityScrolls(t *testing.T) {
 	for d := densityFull; d < numDensities; d++ {
 		for _, selected := range []int{0, 64, 127} {
@@ -106,8 +106,8 @@ func TestChosenDensityScrolls(t *testing.T) {
 	}
 }
 
-// TestSelectedIsDrawnOnceMore holds that what stands below a table or a map is no second place of
-// the selected device: keys would go there.
+// TestSelectedIsDrawnOnceMore checks that the detail below a table or a map is not a second place
+// of the selected device, to which arrow keys would go.
 func TestSelectedIsDrawnOnceMore(t *testing.T) {
 	for _, name := range []string{"racks", "cut", "many"} {
 		for _, size := range [][2]int{{40, 10}, {80, 24}, {120, 40}, {160, 45}, {200, 50}} {
@@ -136,13 +136,13 @@ func TestCardColumns(t *testing.T) {
 	}
 }
 
-// number finds whatever looks like one, with what it is cut off from.
+// numberToken finds anything that looks like a number, with its unit and any sign of a cut.
 var numberToken = regexp.MustCompile(`[<]?[0-9][0-9.,]*(%|W|°C)?…?`)
 
 var clockToken = regexp.MustCompile(`\b1[0-2]:[0-5][0-9](:[0-5][0-9])?\b`)
 
-// TestNumbersAreWhole gives every reading of a device one of few values, and holds
-// that the screen shows no other number, whatever its size.
+// TestNumbersAreWhole gives all readings of a device one of few values, and checks that a screen
+// of any size shows no other number.
 func TestNumbersAreWhole(t *testing.T) {
 	s := state("eight")
 	const util, share = 0.876543, 0.654321
@@ -173,8 +173,8 @@ func TestNumbersAreWhole(t *testing.T) {
 			}
 		}
 	}
-	// Worked out by hand: eight GPUs together, one of them, and the axes of its charts: links
-	// have been at 279 GB/s at most.
+	// Worked out by hand: the totals of eight GPUs, one GPU, and the axes of its charts, where
+	// links reach 279 GB/s at most.
 	allowed := map[string]bool{}
 	for _, token := range strings.Fields("0% 25% 50% 75% 0W 136W 272W 407W 0°C 25°C 50°C 75°C 100°C 0.00 125 250 375 500 0.0 87.7% 65.4% 65% 72°C 543W 98.8 99 4.57 1755 808.1 9 4.35 790.1 100% 12:00:00 2026-03-14 2s 8 all") {
 		allowed[token] = true
@@ -190,7 +190,7 @@ func TestNumbersAreWhole(t *testing.T) {
 				line = strings.NewReplacer("2026-03-14", " ", "dgx-03:9401", " ", "dgx-03", " ", "every 2s", " ").Replace(line)
 				for _, token := range numberToken.FindAllString(line, -1) {
 					if !allowed[token] {
-						t.Fatalf("at %d × %d the number %q is none that was read:\n%s", w, h, token, line)
+						t.Fatalf("at %d × %d the number %q is not a reading:\n%s", w, h, token, line)
 					}
 				}
 			}
@@ -200,9 +200,8 @@ func TestNumbersAreWhole(t *testing.T) {
 
 const leastTestWidth = 40
 
-// TestNothingMovesWhenValuesChange draws two readings of the same devices and
-// holds that labels and borders stay where they are: the cells that differ are of
-// numbers, bars, the history and classes.
+// TestNothingMovesWhenValuesChange draws two readings of the same devices and checks that labels
+// and borders do not move: only cells of numbers, bars, histories and classes differ.
 func TestNothingMovesWhenValuesChange(t *testing.T) {
 	mayChange := map[screen.Style]bool{
 		stylePlain: true, styleStrong: true, styleTrack: true, styleUtil0: true, styleUtil1: true, styleUtil2: true, styleUtil3: true,

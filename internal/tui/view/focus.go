@@ -9,8 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// focusView shows everything of the selected device, and all others beside it where
-// there is space.
+// focusView shows everything of the selected device, and all others beside it if there is room.
 type focusView struct {
 	fleet  fleetView
 	rows   []*focusRow
@@ -19,8 +18,8 @@ type focusView struct {
 }
 
 const (
-	// focusBeside is the width from which the others are shown, focusFleet their width: less
-	// where the panel would be narrower than focusPanel, which has two good columns.
+	// focusBeside is the least width with the others beside the panel. focusFleet is their width,
+	// or less to keep the panel at focusPanel, which fits two good columns.
 	focusBeside, focusFleet, focusPanel = 140, 48, 110
 	// focusColumn is the least width of a column of readings.
 	focusColumn = 46
@@ -28,10 +27,10 @@ const (
 	focusFacts, focusLow = 3, 12
 	// focusJob is the height from which a panel has a row for the job.
 	focusJob = 20
-	// focusMain is the height of the main chart for which readings take another column, and
-	// focusMainLeast that from which it is drawn.
+	// focusMain is the height of the main chart for which readings take another column;
+	// focusMainLeast is its least height.
 	focusMain, focusMainLeast = 16, 6
-	// focusWide is the width of a column from which readings take another one.
+	// focusWide is the width of a column above which readings take another column.
 	focusWide = 130
 )
 
@@ -68,8 +67,8 @@ func (f *focusView) Draw(r screen.Rect, s *State) {
 	}
 }
 
-// others draws a line for each device, or a map where they are too many, and returns the rows
-// that takes.
+// others draws a line for each device, or a map if there are too many, and returns the rows that
+// it took.
 func (f *focusView) others(r screen.Rect, s *State) (used int) {
 	f.fleet.place(s)
 	if f.fleet.placeTable(r, s) == 1 {
@@ -91,8 +90,8 @@ func (f *focusView) beside(r screen.Rect, s *State, g *client.GPU, charts []devi
 	return f.fleet.stack(r.Sub(0, 1, r.W, r.H-1), s, g, charts)
 }
 
-// drawFacts writes what is wrong with the device or what it does, its workload, and
-// its model, in so many rows, and returns those it took: more where something is wrong.
+// drawFacts writes the problem of the device or what it does, its workload, and its model, in a
+// number of rows, and returns the rows that it took: more if there is a problem.
 func drawFacts(all screen.Rect, s *State, g *client.GPU, rows int) int {
 	p, sick := problemOf(s, g)
 	next := 1
@@ -120,7 +119,7 @@ func drawFacts(all screen.Rect, s *State, g *client.GPU, rows int) int {
 	return rows
 }
 
-// drawClocks writes from x on why the clocks are not higher.
+// drawClocks writes from x on why the clocks are limited.
 func drawClocks(r screen.Rect, x int, g *client.GPU) {
 	for i, reason := range g.ClockEvents {
 		before := ", "
@@ -132,7 +131,7 @@ func drawClocks(r screen.Rect, x int, g *client.GPU) {
 	}
 }
 
-// pair is a label and its text; one without text is not drawn.
+// pair is a label and its text. A pair without text is not drawn.
 type pair struct{ label, text string }
 
 // accountOf returns the mean utilization and the workload of a device.
@@ -152,7 +151,7 @@ func accountOf(g *client.GPU) []pair {
 	return append(pairs, pair{"pod", a.Pod}, pair{"in", a.Namespace}, pair{"container", a.Container}, pair{"of " + a.Kind, a.Name}, pair{"job", a.Job})
 }
 
-// drawPairs writes pairs next to each other, as many as fit whole.
+// drawPairs writes pairs side by side, as many as fit whole.
 func drawPairs(r screen.Rect, pairs []pair) {
 	x := 0
 	for _, p := range pairs {
@@ -173,9 +172,9 @@ func drawPairs(r screen.Rect, pairs []pair) {
 	}
 }
 
-// readings draws the rows, in as few columns as leave room for a chart of focusMain rows, or
-// in all that fit. If they do not fit, the titles of sections are left out, then
-// State.Scroll selects a part and border says which. Free rows above are for charts.
+// readings draws the rows in as few columns as leave room for a chart of focusMain rows, or in
+// all columns that fit. If the rows do not fit, it omits the titles of sections; if they still
+// do not fit, State.Scroll selects a part and border says which. Charts take the free rows above.
 func (f *focusView) readings(r, border screen.Rect, s *State, g *client.GPU, charts []deviceChart) {
 	maxColumns := max(1, (r.W+focusGap)/(focusColumn+focusGap))
 	f.rows = rowsFor(f.rows[:0], g, true)
@@ -230,8 +229,8 @@ func (f *focusView) split(columns, most int) int {
 	return least
 }
 
-// splitSections divides the rows into columns of so many rows at most, each beginning with a
-// title. It reports false if that takes more columns.
+// splitSections divides the rows into columns of at most high rows that each begin with a title.
+// It returns false if that takes more columns.
 func (f *focusView) splitSections(columns, high int) bool {
 	f.starts = append(f.starts[:0], 0)
 	for begin := 0; begin < len(f.rows); {
@@ -250,6 +249,6 @@ func (f *focusView) splitSections(columns, high int) bool {
 	return true
 }
 
-// Key scrolls the readings, if there are more than fit; else the keys select another
-// device, as everywhere.
+// Key scrolls the readings if there are more than fit; else the keys select another device, as
+// in all views.
 func (f *focusView) Key(key string, s *State) bool { return f.more && scrollKey(key, s) }

@@ -9,20 +9,20 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// focusRow is a line of the focus view: the title of a section, or a reading with
-// its bar and its history.
+// focusRow is a line of the focus view: the title of a section, or a reading with its bar and
+// its history.
 type focusRow struct {
 	section string // a title; the rest is unused
 	metric  client.Metric
-	// history is the metric whose history is drawn, MetricNone for that of metric.
+	// history is the metric whose history is drawn; MetricNone means metric.
 	history client.Metric
-	field   client.MetricInfo // a reading that is no metric
-	// optional rows are left out where the device does not report them.
+	field   client.MetricInfo // a reading that is not a metric
+	// optional rows are omitted if the device does not report them.
 	optional bool
 }
 
-// focusRows are all rows, the most important first: on a low screen one has to scroll
-// to the last.
+// focusRows are all rows, the most important first: on a low screen the user has to scroll to
+// the last.
 var focusRows = []focusRow{
 	{section: "Utilization"},
 	{metric: client.MetricReal},
@@ -78,8 +78,8 @@ func (f *focusRow) info() *client.MetricInfo {
 	return &client.Metrics[f.metric]
 }
 
-// color is the style of bar and history: one hue for utilization, others for memory,
-// links and the rest.
+// color returns the style of bar and history: one hue for utilization, others for memory, links
+// and the rest.
 func (f *focusRow) color() screen.Style {
 	switch f.metric {
 	case client.MetricMemory, client.MetricMemoryUsed, client.MetricDRAM, client.MetricMemCopy:
@@ -93,8 +93,8 @@ func (f *focusRow) color() screen.Style {
 	return styleMixed
 }
 
-// rowsFor appends the rows of g, without optional ones that it does not report, and
-// with the titles of their sections if they are wanted.
+// rowsFor appends the rows of g, without optional ones that it does not report, and the titles
+// of their sections if titles is set.
 func rowsFor(dst []*focusRow, g *client.GPU, titles bool) []*focusRow {
 	var section *focusRow
 	for i := range focusRows {
@@ -114,22 +114,22 @@ func rowsFor(dst []*focusRow, g *client.GPU, titles bool) []*focusRow {
 	return dst
 }
 
-// toSeen reports whether the trend of a row goes up to what was seen: links rarely come near
-// their limit, and clocks have none.
+// toSeen reports whether the trend of a row is scaled to its highest reading: links rarely come
+// near their limit, and clocks have none.
 func (f *focusRow) toSeen() bool {
 	u := f.info().Unit
 	return u == canonical.BytesPerSecond || u == canonical.Hertz
 }
 
-// The columns of a row: title, number with its limit and unit, bar, and from the width
-// focusHistoryFrom on the history. A row narrower than focusLimitFrom has no limit.
+// The columns of a row: title, number with its limit and unit, bar and history. A row narrower
+// than focusLimitFrom has no limit, one narrower than focusHistoryFrom no history.
 const (
 	focusTitle, focusNow             = 15, 11
 	focusNumber                      = 6
 	focusNowLimit                    = focusNumber + 10 // such as "  71.0/140.8 GiB"
 	focusLimitFrom, focusHistoryFrom = 46, 46
 	focusBarLeast, focusBarMost      = 6, 24
-	focusLinkBarFrom                 = 64 // with a bar beside the trend of a link
+	focusLinkBarFrom                 = 64 // least width of a row with a bar beside a link's trend
 )
 
 // row draws one reading, or the title of a section.
@@ -163,7 +163,7 @@ func (f *focusView) row(r screen.Rect, s *State, g *client.GPU, row *focusRow) {
 	if r.W >= focusHistoryFrom {
 		bar = max(focusBarLeast, min(focusBarMost, bar*2/5))
 		if row.toSeen() && r.W < focusLinkBarFrom {
-			bar = -1 // the trend of what is little of its limit says more
+			bar = -1 // a trend says more than a bar that is nearly empty
 		}
 		f.trend(r.Sub(right+bar+1, 0, r.W, 1), s, g, row)
 	}
@@ -175,7 +175,7 @@ func (f *focusView) row(r screen.Rect, s *State, g *client.GPU, row *focusRow) {
 	at.ThinBar(0, 0, at.W, v/limit, row.color(), styleTrack)
 }
 
-// drawOfLimit writes a number, its limit unless that is 100 %, and the unit behind both.
+// drawOfLimit writes a number, its limit unless that is 100 %, and then the unit.
 func drawOfLimit(r screen.Rect, v, limit float64, unit canonical.Unit, st screen.Style) {
 	f := unitFormats[unit]
 	number(r, 0, 0, focusNumber, v, f.format, st)
@@ -192,7 +192,7 @@ func drawOfLimit(r screen.Rect, v, limit float64, unit canonical.Unit, st screen
 }
 
 // trend draws the history of a row on the scale of its bar, or up to a round number above its
-// peak, which stands behind it.
+// peak, which it writes after the trend.
 func (f *focusView) trend(r screen.Rect, s *State, g *client.GPU, row *focusRow) {
 	h, m := &f.fleet.history, row.metric
 	if row.history != client.MetricNone {

@@ -12,7 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// presetNames are the presets of the weights on the screen.
+// presetNames are the names of the presets of weights on the screen.
 var presetNames = map[string]string{"ai": "AI/ML", "hpc": "HPC", "mem": "Memory-bound", "custom": "Custom weights"}
 
 // hint is a key that the footer shows.
@@ -44,7 +44,7 @@ var hints = map[string][]hint{
 	Events:  {{"e", "close"}, {"↑ ↓", "scroll"}, {"?", "help"}, {"i", "explain"}},
 }
 
-// playbackHints come first where a recording is played.
+// playbackHints come first while a recording is played.
 var playbackHints = []hint{{"?", "help"}, {"space", "pause"}, {". ,", "step"}, {"{ }", "speed"}}
 
 // hintsOf returns the keys of what is shown.
@@ -56,11 +56,11 @@ func hintsOf(s *State) []hint {
 	return append(slices.Clip(playbackHints), slices.DeleteFunc(slices.Clone(all), func(h hint) bool { return h.key == "?" || h.key == "space" })...)
 }
 
-// firstHints is the number of hints that come before where the readings are from.
+// firstHints is the number of hints that are more important than the origin of the readings.
 const firstHints = 6
 
-// drawFooter writes what is being typed, else the latest message, else what cannot
-// be read, else keys; at the right where the readings are from.
+// drawFooter writes the prompt, else the latest message, else the nodes or source that cannot be
+// read, else keys, with the origin of the readings at the right.
 func drawFooter(r screen.Rect, s *State) {
 	if s.Prompt != "" {
 		x := r.Text(1, 0, r.W-2, tail(s.Prompt, r.W-3), styleStrong)
@@ -69,7 +69,7 @@ func drawFooter(r screen.Rect, s *State) {
 		return
 	}
 	if text, st := footerMessage(s); text != "" {
-		const choicesFrom = 80 // the least width at which they are drawn beside a message
+		const choicesFrom = 80 // the least width with filter and order beside a message
 		end := r.W - 1
 		if r.W >= choicesFrom {
 			_, end = drawLine(r, choiceItems(s))
@@ -88,7 +88,7 @@ func drawFooter(r screen.Rect, s *State) {
 	drawLine(r, items)
 }
 
-// drawCompletions writes what the last word of the prompt can become, as many as fit whole.
+// drawCompletions writes as many completions of the last word of the prompt as fit whole.
 func drawCompletions(r screen.Rect, x int, s *State) {
 	for i, word := range s.Completions {
 		if x+len(word)+len("  Tab") >= r.W {
@@ -110,8 +110,8 @@ func tail(text string, w int) string {
 	return text
 }
 
-// footerMessage returns the latest message, else why a node or which source cannot
-// be read. If several nodes cannot, it counts them and says why of the first.
+// footerMessage returns the latest message, else why a node cannot be read or which source
+// cannot. If several nodes cannot, it counts them and gives the first one's reason.
 func footerMessage(s *State) (string, screen.Style) {
 	switch {
 	case s.Alarm:
@@ -142,7 +142,7 @@ func footerMessage(s *State) (string, screen.Style) {
 	return "", stylePlain
 }
 
-// sourceItems show, from the right edge inwards, when and where the readings are from,
+// sourceItems show, from the right edge inwards, the date, period and origin of the readings,
 // and the weights of the scores.
 func sourceItems(s *State) []item {
 	items := []item{right(30, piece{s.Now.Format(time.DateOnly), styleLabel})}
@@ -161,8 +161,8 @@ func sourceItems(s *State) []item {
 	return items
 }
 
-// origin returns the address of a node without its scheme; in this process, the
-// first source, "" before it is known.
+// origin returns the address of a node without its scheme. For a node in this process it returns
+// the first source, or "" before that is known.
 func origin(n *client.Node) string {
 	if n.URL == client.InProcess {
 		if len(n.Sources) == 0 {

@@ -30,34 +30,34 @@ const (
 	widthCount    = 6
 )
 
-// percent is a fraction as 90.8%.
+// percent formats a fraction as 90.8%.
 func percent(dst []byte, v float64) []byte {
 	return append(strconv.AppendFloat(dst, v*100, 'f', 1, 64), '%')
 }
 
-// whole is a fraction as 91%.
+// whole formats a fraction as 91%.
 func whole(dst []byte, v float64) []byte {
 	return append(strconv.AppendFloat(dst, v*100, 'f', 0, 64), '%')
 }
 
-// watts is power as 327W.
+// watts formats power as 327W.
 func watts(dst []byte, v float64) []byte {
 	return append(strconv.AppendFloat(dst, v, 'f', 0, 64), 'W')
 }
 
-// celsius is a temperature as 52°C.
+// celsius formats a temperature as 52°C.
 func celsius(dst []byte, v float64) []byte {
 	return append(strconv.AppendFloat(dst, v, 'f', 0, 64), "°C"...)
 }
 
-// gibibytes is an amount of memory as 108.4, in GiB.
+// gibibytes formats an amount of memory in GiB as 108.4.
 func gibibytes(dst []byte, v float64) []byte { return strconv.AppendFloat(dst, v/(1<<30), 'f', 1, 64) }
 
-// wholeGiB is an amount of memory as 108, in GiB.
+// wholeGiB formats an amount of memory in GiB as 108.
 func wholeGiB(dst []byte, v float64) []byte { return strconv.AppendFloat(dst, v/(1<<30), 'f', 0, 64) }
 
-// rate is bytes per second as 12.4, in GB/s of 10⁹ bytes, to three digits. A rate
-// above 0 never shows as 0.
+// rate formats bytes per second in GB/s of 10⁹ bytes, to three digits, as 12.4. A rate above 0
+// never shows as 0.
 func rate(dst []byte, v float64) []byte {
 	switch v /= 1e9; {
 	case v > 0 && v < 0.005:
@@ -71,10 +71,10 @@ func rate(dst []byte, v float64) []byte {
 	}
 }
 
-// megahertz is a clock as 1980, in MHz.
+// megahertz formats a clock in MHz as 1980.
 func megahertz(dst []byte, v float64) []byte { return strconv.AppendFloat(dst, v/1e6, 'f', 0, 64) }
 
-// kilowattHours is energy as 640.9, in kWh; from 10,000 on without decimals.
+// kilowattHours formats energy in kWh as 640.9, without decimals from 10,000 on.
 func kilowattHours(dst []byte, v float64) []byte {
 	if v /= 3.6e6; v < 9999.95 {
 		return strconv.AppendFloat(dst, v, 'f', 1, 64)
@@ -82,7 +82,7 @@ func kilowattHours(dst []byte, v float64) []byte {
 	return strconv.AppendFloat(dst, v, 'f', 0, 64)
 }
 
-// count is a whole number as it is, from a million on as 1.2M.
+// count formats a whole number; from a million on as 1.2M.
 func count(dst []byte, v float64) []byte {
 	if v < 1e6 {
 		return strconv.AppendFloat(dst, v, 'f', 0, 64)
@@ -97,7 +97,7 @@ type unitFormat struct {
 	suffix string // the unit, unless format writes it
 }
 
-// unitFormats are those of all units that are shown.
+// unitFormats are the formats of all units that are shown.
 var unitFormats = map[canonical.Unit]unitFormat{
 	canonical.Ratio:          {percent, widthPercent, ""},
 	canonical.Bytes:          {gibibytes, widthGiB, "GiB"},
@@ -112,7 +112,7 @@ var unitFormats = map[canonical.Unit]unitFormat{
 	canonical.Seconds:        {count, widthCount, "s"},
 }
 
-// number draws v, right-aligned in w cells from x on; missing where it is NaN.
+// number draws v, or missing for NaN, right-aligned in w cells from x on.
 func number(r screen.Rect, x, y, w int, v float64, f format, st screen.Style) {
 	if math.IsNaN(v) {
 		r.Number(x, y, w, append(r.Scratch(), missing...), styleFaint)
@@ -134,7 +134,7 @@ func age(dst []byte, d time.Duration) []byte {
 	return append(strconv.AppendInt(dst, int64(d/time.Second), 10), 's')
 }
 
-// utilStyle returns the brightness of a utilization; faint where it is not known.
+// utilStyle returns the brightness of a utilization; faint for NaN.
 func utilStyle(v float64) screen.Style {
 	switch {
 	case math.IsNaN(v):

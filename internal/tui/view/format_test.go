@@ -62,12 +62,12 @@ func TestFormats(t *testing.T) {
 func TestEveryUnitHasAFormat(t *testing.T) {
 	for _, f := range canonical.Fields {
 		if _, ok := unitFormats[f.Unit]; !ok && f.Unit != canonical.Bitmask {
-			t.Errorf("%s: nothing says how %s are written", f.Name, f.Unit)
+			t.Errorf("%s: %s have no format", f.Name, f.Unit)
 		}
 	}
 	for m := client.MetricNone + 1; m < client.NumMetrics; m++ {
 		if unitFormats[client.Metrics[m].Unit].format == nil {
-			t.Errorf("%s: nothing says how %s are written", client.Metrics[m].Name, client.Metrics[m].Unit)
+			t.Errorf("%s: %s have no format", client.Metrics[m].Name, client.Metrics[m].Unit)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestMissingIsNotZero(t *testing.T) {
 	g.Reset(6, 1, screen.Braille)
 	number(g.All(), 0, 0, 6, math.NaN(), watts, stylePlain)
 	if got := g.Glyphs(); got != "    --\n" {
-		t.Errorf("what was not read is %q", got)
+		t.Errorf("a missing number is %q", got)
 	}
 }
 
@@ -152,8 +152,8 @@ func TestNiceLimit(t *testing.T) {
 	}
 }
 
-// TestTimeAxis holds that each time stands below the cell that it begins in, and
-// moves with it as time goes on.
+// TestTimeAxis checks that each time is below the cell that it begins in, and moves with that
+// cell.
 func TestTimeAxis(t *testing.T) {
 	for _, after := range []time.Duration{0, 7 * time.Second, 33 * time.Second} {
 		now := noon.Add(after)
@@ -179,7 +179,7 @@ func TestTotals(t *testing.T) {
 		t.Errorf("mig: %+v", mig)
 	}
 	if !math.IsNaN(gone.Real) || !math.IsNaN(gone.Power) || !math.IsNaN(gone.Memory) || gone.Health[canonical.HealthUnknown] != 4 {
-		t.Errorf("what is too old is summed up: %+v", gone)
+		t.Errorf("expired readings are summed up: %+v", gone)
 	}
 	one := state("one")
 	one.GPUs[0].RealUtilization = 0.25
@@ -197,9 +197,9 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// TestOneRealOfANode holds that the header, with and without GPU util beside it, the list of nodes
-// and the heading of a machine show one mean of real utilization: that of the boards that have
-// GPU util too, which those in MIG have not.
+// TestOneRealOfANode checks that the header, with and without GPU util, the list of nodes and the
+// heading of a machine show the same mean of real utilization: that of the boards that also have
+// GPU util, as boards in MIG do not.
 func TestOneRealOfANode(t *testing.T) {
 	s := state("four")
 	for i, v := range []float64{0.1, 0.3, 0.8, 0.9} {
@@ -224,8 +224,8 @@ func TestOneRealOfANode(t *testing.T) {
 	}
 }
 
-// TestSeveralMachinesOfOneNode checks that devices of a proxy which reads several nodes
-// have the names of those, as devices of several proxies have.
+// TestSeveralMachinesOfOneNode checks that devices of a proxy that reads several nodes show the
+// nodes' names, like devices of several proxies.
 func TestSeveralMachinesOfOneNode(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
 		s := state("four")

@@ -19,7 +19,7 @@ func framed(g *screen.Grid, s *State, v View, w, h int) {
 	Set{s.View: v}.Draw(g, s, w, h)
 }
 
-// screenOf is the whole screen of a scenario under a view and an overlay.
+// screenOf draws the whole screen of a scenario with a view and an overlay.
 func screenOf(name, view, overlay string, w, h int, set func(*State)) *screen.Grid {
 	s := state(name)
 	s.View, s.Overlay = view, overlay
@@ -31,8 +31,7 @@ func screenOf(name, view, overlay string, w, h int, set func(*State)) *screen.Gr
 	return &g
 }
 
-// ladder are frames that are kept: for each rung of the ladder of sizes the scenarios that look
-// different there.
+// ladder are golden frames: for each size of screen, the scenarios that look different there.
 var ladder = []struct {
 	w, h      int
 	view      string
@@ -75,14 +74,14 @@ var ladder = []struct {
 	{300, 80, Plot, []string{"story"}},
 }
 
-// goldenFrame is a frame that is kept, in two files of its name.
+// goldenFrame is a frame that is kept in two files.
 type goldenFrame struct {
 	w, h                    int
 	view, overlay, scenario string
 	set                     func(*State) // nil changes nothing
 }
 
-// further are frames that are kept beside the ladder: of lists, overlays and single states.
+// further are golden frames besides the ladder: lists, overlays and special states.
 var further = []goldenFrame{
 	{40, 10, Jobs, "", "eight", nil},
 	{80, 24, Jobs, "", "eight", nil},
@@ -122,7 +121,7 @@ var further = []goldenFrame{
 	{80, 24, Fleet, "", "eight", func(s *State) { s.GPUs, s.Filter = nil, "temp>120" }},
 }
 
-// goldenFrames returns all frames that are kept.
+// goldenFrames returns all golden frames.
 func goldenFrames() []goldenFrame {
 	var all []goldenFrame
 	for _, rung := range ladder {
@@ -133,7 +132,7 @@ func goldenFrames() []goldenFrame {
 	return append(all, further...)
 }
 
-// file returns the name of the frame's files, without what tells them apart.
+// file returns the name of the frame's files, without their extensions.
 func (f *goldenFrame) file() string {
 	name := fmt.Sprintf("%s%s_%03dx%02d_%s", f.view, f.overlay, f.w, f.h, f.scenario)
 	if f.set != nil {
@@ -142,14 +141,13 @@ func (f *goldenFrame) file() string {
 	return name
 }
 
-// draw returns the frame as it is drawn now.
+// draw draws the frame.
 func (f *goldenFrame) draw() *screen.Grid {
 	return screenOf(f.scenario, f.view, f.overlay, f.w, f.h, f.set)
 }
 
-// TestGoldenFrames holds every frame against two files: what it says, and what
-// each cell means. Blanks at the ends of lines are left out of both; FuzzFleet
-// holds that frames are as wide as the screen.
+// TestGoldenFrames compares each frame with two files: its text, and the style of each cell. Both
+// omit blanks at the ends of lines; FuzzFleet checks that frames are as wide as the screen.
 func TestGoldenFrames(t *testing.T) {
 	for _, f := range goldenFrames() {
 		t.Run(f.file(), func(t *testing.T) {
@@ -160,7 +158,7 @@ func TestGoldenFrames(t *testing.T) {
 	}
 }
 
-// golden holds got against a file of testdata/frames.
+// golden compares got with a file of testdata/frames.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", "frames", name)

@@ -13,9 +13,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// drawHeader writes which nodes are shown, what is wrong and how fresh the readings
-// are; on a second line, where there is one, how much of the devices is used, and the
-// totals of all.
+// drawHeader writes the nodes, the health of their devices and the freshness of the readings; on
+// a second line, if r has one, the use of the devices and the totals.
 func drawHeader(r screen.Rect, s *State) {
 	t := client.TotalsOf(s.Nodes, s.GPUs, s.Now)
 	forgotten := forgottenPieces(s)
@@ -39,12 +38,12 @@ func drawHeader(r screen.Rect, s *State) {
 	drawTotals(r.Row(1), &t, forgotten)
 }
 
-// tabsFrom is the width from which the header names all views, and titleFrom that from
-// which it names the program.
+// tabsFrom is the least width of a header with all views, titleFrom of one with the program's
+// name.
 const tabsFrom, titleFrom = 132, 100
 
-// drawTabs names the views with their keys, the one that is shown picked, and returns the
-// x behind them. If not all are wanted, it names that one alone.
+// drawTabs writes the names of all views with their keys, the current one picked, or only the
+// name of the current one. It returns the x after them.
 func drawTabs(r screen.Rect, s *State, all bool) int {
 	x := 1
 	if r.W >= titleFrom {
@@ -84,8 +83,8 @@ func realPieces(v float64) []piece {
 	return []piece{{"real ", styleLabel}, {orMissing("%5.1f%%", v*100, widthPercent), styleStrong}}
 }
 
-// drawTotals says what GPU util claims, what is really used, and what that wastes, with a
-// bar of the two where there is room, and the totals.
+// drawTotals writes GPU util, real utilization and the difference, which is wasted, with a bar of
+// both if there is room, and the totals.
 func drawTotals(r screen.Rect, t *client.Totals, forgotten []piece) {
 	var claimed, wasted []piece
 	util := math.NaN()
@@ -110,12 +109,12 @@ func drawTotals(r screen.Rect, t *client.Totals, forgotten []piece) {
 	}
 }
 
-// forgottenAfter is how long a device must have been idle to be forgotten, as events have
-// it.
+// forgottenAfter is how long a device must be idle to count as forgotten. Events use the same
+// time.
 const forgottenAfter = 5 * time.Minute
 
-// forgottenPieces count the boards that do nothing and hold memory, for a while already;
-// nil if there are none.
+// forgottenPieces count the boards that hold memory and have been idle for forgottenAfter; nil
+// if there are none.
 func forgottenPieces(s *State) []piece {
 	n, held := 0, 0.0
 	for u := range client.Units(s.GPUs) {
@@ -134,7 +133,7 @@ func forgottenPieces(s *State) []piece {
 	return []piece{{strconv.Itoa(n), styleStrong}, {" forgotten, ", styleLabel}, {gibText(held), stylePlain}}
 }
 
-// idleFor returns for how long nothing of a board that idles has done anything.
+// idleFor returns how long all idle devices of u have been idle.
 func (s *State) idleFor(u *client.Unit) time.Duration {
 	least := time.Duration(math.MaxInt64)
 	for g := range u.Devices() {
@@ -145,7 +144,7 @@ func (s *State) idleFor(u *client.Unit) time.Duration {
 	return least
 }
 
-// gibText is an amount of memory in whole GiB.
+// gibText formats an amount of memory in whole GiB.
 func gibText(bytes float64) string { return fmt.Sprintf("%.0f GiB", bytes/(1<<30)) }
 
 // nodesText returns the name of the node, or the number of nodes.
@@ -173,8 +172,8 @@ func gpuPieces(s *State, t *client.Totals) []piece {
 	return pieces
 }
 
-// workPieces count the boards that work and those that do not, and what these hold if that
-// is asked for. One whose class is not known is neither.
+// workPieces count the busy and the idle boards, and the memory that idle ones hold if held is
+// set. A board whose class is not known is neither.
 func workPieces(t *client.Totals, held bool) []piece {
 	busy, idle, unknown := t.Work[client.Busy], t.Work[client.Idling], t.Work[client.WorkUnknown]
 	if busy+idle == 0 {
@@ -197,11 +196,11 @@ func workPieces(t *client.Totals, held bool) []piece {
 	return pieces
 }
 
-// healthWordsFrom is the width from which the header has words for what is wrong.
+// healthWordsFrom is the least width of a header with words for problems.
 const healthWordsFrom = 60
 
-// healthPieces count what is wrong, the worst first. Only if all boards there may be are known
-// does it say that all are ok.
+// healthPieces count the boards in each bad state, worst first. all reports that all nodes give
+// fresh readings; only then can all boards be ok.
 func healthPieces(t *client.Totals, all, words bool) []piece {
 	var pieces []piece
 	add := func(n int, format string, st screen.Style) {
@@ -234,8 +233,8 @@ func healthPieces(t *client.Totals, all, words bool) []piece {
 	}
 }
 
-// freshnessPieces say whether the readings of all nodes are fresh, else the worst
-// reason why they are not, with the age of the oldest that are shown.
+// freshnessPieces say whether the readings of all nodes are fresh, else the worst reason why
+// not, with the age of the oldest.
 func freshnessPieces(s *State, words bool) []piece {
 	paused := s.Playback != nil && s.Playback.Paused && !slices.ContainsFunc(s.Nodes, (*client.Node).Waiting)
 	if s.Playback != nil && (paused || !slices.ContainsFunc(s.Nodes, s.silent)) {
@@ -319,8 +318,7 @@ func memoryPieces(label string, used, all float64) []piece {
 	return sharePieces(label, used/(1<<30), all/(1<<30), "%6.1f", "%.1f", " GiB")
 }
 
-// sharePieces show how much of all is used, and its share; nothing if all is not
-// known.
+// sharePieces show how much of all is used, and the share; nothing if all is NaN.
 func sharePieces(label string, used, all float64, usedFormat, allFormat, unit string) []piece {
 	if math.IsNaN(all) {
 		return nil
@@ -333,7 +331,7 @@ func sharePieces(label string, used, all float64, usedFormat, allFormat, unit st
 	}
 }
 
-// orMissing formats v; where it is not known, it fills w cells.
+// orMissing formats v; for NaN it returns missing in w cells.
 func orMissing(format string, v float64, w int) string {
 	if math.IsNaN(v) {
 		return fmt.Sprintf("%*s", w, missing)
@@ -341,7 +339,7 @@ func orMissing(format string, v float64, w int) string {
 	return fmt.Sprintf(format, v)
 }
 
-// hiddenItems count the boards that are not shown, with the reason.
+// hiddenItems count the hidden boards, with the reason.
 func hiddenItems(s *State) []item {
 	hidden, by := 0, ""
 	for _, n := range s.Nodes {

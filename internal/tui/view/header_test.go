@@ -37,8 +37,8 @@ func TestHeaderShowsWhatIsHidden(t *testing.T) {
 	}
 }
 
-// TestHeaderShowsFreshness holds what the header says of nodes in every state, and
-// that it counts nothing before it has read.
+// TestHeaderShowsFreshness checks what the header says about nodes in each state, and that it
+// counts no GPUs before the first reading.
 func TestHeaderShowsFreshness(t *testing.T) {
 	for _, test := range []struct {
 		name, want, not string
@@ -71,8 +71,8 @@ func TestHeaderShowsFreshness(t *testing.T) {
 	}
 }
 
-// TestFooterKeepsTheFilter holds that a node that is down for a long time does not
-// hide that not all devices are shown.
+// TestFooterKeepsTheFilter checks that the message about a node that is down does not hide the
+// filter and the order.
 func TestFooterKeepsTheFilter(t *testing.T) {
 	s := state("nodes")
 	s.Filter, s.Sort = "temp>1", Sort{client.MetricPower, true}
@@ -85,8 +85,8 @@ func TestFooterKeepsTheFilter(t *testing.T) {
 	}
 }
 
-// TestHeaderNamesTheWaste holds the sentence: what GPU util claims, what is used, what that
-// wastes, and who is forgotten, where it fits.
+// TestHeaderNamesTheWaste checks the header's GPU util, real utilization, waste and forgotten
+// GPUs.
 func TestHeaderNamesTheWaste(t *testing.T) {
 	for _, test := range []struct {
 		w    int
@@ -112,8 +112,8 @@ func TestHeaderNamesTheWaste(t *testing.T) {
 	}
 }
 
-// TestHeaderCountsBoards holds that idle and forgotten count the same: boards, of which one in
-// MIG instances is forgotten once all of them are.
+// TestHeaderCountsBoards checks that idle and forgotten both count boards, and that a board in MIG
+// instances counts only if all its instances are idle.
 func TestHeaderCountsBoards(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -152,7 +152,7 @@ func TestHeaderCountsBoards(t *testing.T) {
 	}
 }
 
-// TestHeaderSaysAllOnlyOfAll holds that all is ok only if every node gives readings of now.
+// TestHeaderSaysAllOnlyOfAll checks that all are ok only if all nodes give fresh readings.
 func TestHeaderSaysAllOnlyOfAll(t *testing.T) {
 	for name, want := range map[string]string{"four": "● all ok", "stale": "health --", "silent": "4 of 4 ok", "nodes": "4 of 8 ok"} {
 		g, _ := at(state(name), Fleet, 120, 30)
@@ -162,8 +162,8 @@ func TestHeaderSaysAllOnlyOfAll(t *testing.T) {
 	}
 }
 
-// TestOpeningRecordingIsAwaited holds that a recording whose first reading is still to come is
-// awaited, not paused, and from nowhere yet.
+// TestOpeningRecordingIsAwaited checks that before its first reading a recording is awaited, not
+// paused, and has no origin.
 func TestOpeningRecordingIsAwaited(t *testing.T) {
 	s := state("none")
 	s.Nodes = client.Nodes{{URL: client.InProcess, Name: "this machine"}}
@@ -175,8 +175,8 @@ func TestOpeningRecordingIsAwaited(t *testing.T) {
 	}
 }
 
-// TestSilentNodesAreNamed holds that nodes without an answer are named as far as there is room,
-// and counted beyond; not where a filter chooses devices.
+// TestSilentNodesAreNamed checks that nodes that have not answered are named if there is room, else
+// counted, and that a filter hides them.
 func TestSilentNodesAreNamed(t *testing.T) {
 	s := state("silent")
 	s.Nodes = append(s.Nodes, &client.Node{URL: "http://x", Name: "dgx-06", Err: "no route to host"})

@@ -7,7 +7,7 @@ import (
 // HelpEntry explains a key or a command.
 type HelpEntry struct{ Name, Help string }
 
-// helpView lists keys and commands, those of the view that is shown first.
+// helpView lists keys and commands, those of the current view first.
 type helpView struct{ keys, commands []HelpEntry }
 
 // Draw implements View.
@@ -16,7 +16,7 @@ func (v *helpView) Draw(r screen.Rect, s *State) { drawColumns(r, s, v.lines(s.V
 // Key scrolls.
 func (v *helpView) Key(key string, s *State) bool { return scrollKey(key, s) }
 
-// viewKeys are the keys of each view, as the help has them first.
+// viewKeys are the keys of each view, which the help lists first.
 var viewKeys = map[string][]HelpEntry{
 	Fleet: {
 		{"↑ ↓ ← →", "select a GPU; Enter, or a second click, focuses on it"},
@@ -45,7 +45,7 @@ var viewKeys = map[string][]HelpEntry{
 	},
 }
 
-// everywhere are the sections behind keys and commands.
+// everywhere are the sections after keys and commands.
 var everywhere = []struct {
 	title   string
 	entries []HelpEntry
@@ -73,7 +73,7 @@ var everywhere = []struct {
 	}},
 }
 
-// lines returns the help while a view is shown.
+// lines returns the help for a view.
 func (v *helpView) lines(name string) []textLine {
 	var lines []textLine
 	add := func(title string, entries []HelpEntry) {
@@ -99,7 +99,7 @@ func (v *helpView) lines(name string) []textLine {
 	return lines
 }
 
-// helpColumn is the least width of a column of the help, helpWord that of its words.
+// helpColumn is the least width of a column of the help, helpWord the width of its words.
 const helpColumn, helpWord = 62, 14
 
 // drawColumns draws lines in as many columns as fit, from State.Scroll on.
@@ -129,8 +129,8 @@ type textLine struct {
 
 func heading(word string) textLine { return textLine{word: word, heading: true} }
 
-// drawText draws the lines that fit from State.Scroll on. Texts are wrapped behind a
-// column of words that is w wide; a longer word is above its text.
+// drawText draws the lines that fit from State.Scroll on. Texts are wrapped beside a column of
+// words that is w wide; a longer word is above its text.
 func drawText(r screen.Rect, s *State, w int, all []textLine) {
 	in := r.Box(styleBorder).Inset(1, 0)
 	w = min(w, in.W/2)
@@ -144,7 +144,7 @@ func drawText(r screen.Rect, s *State, w int, all []textLine) {
 	}
 }
 
-// wrapLines returns lines of at most width cells, whose texts begin behind w.
+// wrapLines returns lines of at most width cells, whose texts begin at w.
 func wrapLines(all []textLine, width, w int) (lines []textLine) {
 	for _, l := range all {
 		if !l.heading && screen.Width(l.word) > w-1 {

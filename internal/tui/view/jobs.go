@@ -11,11 +11,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// jobsView lists the allocations of the devices, and the processes on them where the
-// nodes list those.
+// jobsView lists the allocations of the devices, and their processes if the nodes list
+// processes.
 type jobsView struct{}
 
-// gpuTitle is the column of the device, jobTitle that of the job or what owns the pod.
+// gpuTitle is the column of the device, jobTitle that of the job or the pod's owner.
 const gpuTitle, jobTitle = "GPU", "JOB"
 
 var allocationColumns = []listColumn{
@@ -28,7 +28,7 @@ var processColumns = []listColumn{
 	{"TENSOR*", 7, false}, {"CLASS*", longClass, true}, {"GROUP", 12, true}, {"COMMAND", 0, true},
 }
 
-// footnote explains the star of a title.
+// footnote explains the asterisk of a title.
 const footnote = "* of the device, shared by all that is on it"
 
 // allocation is a line of the list of allocations.
@@ -37,8 +37,8 @@ type allocation struct {
 	*client.Allocation
 }
 
-// Draw lists the allocations above and the processes below, under the job that the
-// program was started in.
+// Draw lists the allocations and then the processes, below the job that the program was started
+// in.
 func (v *jobsView) Draw(r screen.Rect, s *State) {
 	if r.H >= jobFrom {
 		used := drawJob(r.Inset(1, 0), s.Job)
@@ -110,10 +110,10 @@ func (v *jobsView) allocations(r screen.Rect, s *State, all []allocation) {
 	}
 }
 
-// jobOf returns the job of an allocation, or what owns its pod.
+// jobOf returns the job of an allocation, or the owner of its pod.
 func jobOf(a *client.Allocation) string { return cmp.Or(a.Job, a.Name) }
 
-// emptyColumns returns the titles under which no allocation has anything.
+// emptyColumns returns the titles of columns that are empty for all allocations.
 func emptyColumns(all []allocation) (titles []string) {
 	given := func(f canonical.Field) func(allocation) bool {
 		return func(a allocation) bool { return canonical.Given(a.gpu.Values[f]) }
@@ -181,8 +181,8 @@ func (v *jobsView) processes(r screen.Rect, s *State, all []client.Process) {
 	}
 }
 
-// fitNames returns columns with space for the names of nodes in front of an index:
-// a name that leaves none would identify no device.
+// fitNames returns columns with room for an index after the name of its node: a name alone does
+// not identify a device.
 func fitNames(columns []listColumn, s *State) []listColumn {
 	names := nodeWidth(s)
 	if names == 0 {
@@ -198,17 +198,17 @@ func fitNames(columns []listColumn, s *State) []listColumn {
 	return wide
 }
 
-// Key scrolls by pages; the selection moves by the keys that it has everywhere.
+// Key scrolls by pages; other keys move the selection, as in all views.
 func (v *jobsView) Key(key string, s *State) bool {
 	return (key == "pgup" || key == "pgdown") && scrollKey(key, s)
 }
 
-// jobRows bounds the rows of a job; a list has them from the height jobFrom on.
+// jobRows bounds the rows of a job. A list shows the job from the height jobFrom on.
 const jobRows, jobFrom = 3, 12
 
-// drawJob writes the job that the program was started in into the first rows of r,
-// each variable whole, and returns the number of rows. Variables that do not fit are
-// left out; a value longer than a row is cut.
+// drawJob writes the job that the program was started in into the first rows of r, each variable
+// whole, and returns the number of rows. It omits variables that do not fit, and cuts a value
+// that is longer than a row.
 func drawJob(r screen.Rect, job []canonical.Variable) int {
 	if len(job) == 0 || r.Empty() {
 		return 0

@@ -15,7 +15,7 @@ type piece struct {
 
 // item is a part of a line that is drawn whole or not at all.
 type item struct {
-	rank   int // the items of the highest rank are left out first
+	rank   int // items of the highest rank are omitted first
 	right  bool
 	pieces []piece
 }
@@ -35,9 +35,9 @@ func (i *item) width() int {
 	return w
 }
 
-// drawLine draws as many items as fit into the first row of r, with a blank at both
-// ends: those of the left from the left on, those of the right from the right edge
-// inwards. It returns the free cells between them.
+// drawLine draws as many items as fit into the first row of r, with a blank at both ends: left
+// ones from the left edge, right ones from the right edge inwards. It returns the free cells
+// between them.
 func drawLine(r screen.Rect, items []item) (from, to int) {
 	highest := fittingRank(items, r.W)
 	from, to = 1, r.W-1
@@ -59,7 +59,7 @@ func drawLine(r screen.Rect, items []item) (from, to int) {
 	return from, max(from, to)
 }
 
-// fittingRank returns the highest rank with which all items up to it fit w cells.
+// fittingRank returns the highest rank for which all items up to it fit w cells.
 func fittingRank(items []item, w int) int {
 	highest := 0
 	for _, it := range items {
@@ -79,7 +79,7 @@ func fittingRank(items []item, w int) int {
 	return highest
 }
 
-// ellipsize returns text in at most w runes.
+// ellipsize returns text cut to at most w runes.
 func ellipsize(text string, w int) string {
 	if utf8.RuneCountInString(text) <= w {
 		return text
@@ -87,8 +87,8 @@ func ellipsize(text string, w int) string {
 	return string([]rune(text)[:w-1]) + "…"
 }
 
-// wrap breaks a text at its spaces into lines of at most w cells. A longer word gets
-// a line of its own.
+// wrap breaks a text at its spaces into lines of at most w cells. A longer word gets its own
+// line.
 func wrap(text string, w int) []string {
 	var lines []string
 	line, used := "", 0

@@ -26,8 +26,8 @@ type list struct {
 // minText is the least width of the column that takes the rest.
 const minText = 8
 
-// newList draws the titles of a list. The last columns are left out where they do not
-// fit, and those of empty, a set of titles.
+// newList draws the titles of a list. It omits the last columns if they do not fit, and those
+// whose titles are in empty.
 func newList(r screen.Rect, columns []listColumn, empty ...string) *list {
 	l := &list{r: r.Inset(1, 0), columns: columns, hidden: make([]bool, len(columns))}
 	free := l.r.W - minText
@@ -49,13 +49,13 @@ func newList(r screen.Rect, columns []listColumn, empty ...string) *list {
 // rows returns the number of lines below the titles.
 func (l *list) rows() int { return max(0, l.r.H-1) }
 
-// newLine begins a line and returns it; false if there is no room for one.
+// newLine begins a line and returns it, and false if there is no room for it.
 func (l *list) newLine() (screen.Rect, bool) {
 	l.x, l.y, l.next = 0, l.y+1, 0
 	return l.r.Row(l.y), l.y < l.r.H
 }
 
-// cell returns the next cell; false if its column is hidden.
+// cell returns the next cell, and false if its column is hidden.
 func (l *list) cell() (x, w int, leftAligned, ok bool) {
 	c, hidden := &l.columns[l.next], l.hidden[l.next]
 	if l.next++; hidden {
@@ -81,17 +81,17 @@ func (l *list) text(text string, st screen.Style) {
 	}
 }
 
-// number draws the next cell, -- where v is NaN.
+// number draws the next cell; -- if v is NaN.
 func (l *list) number(v float64, f format, st screen.Style) {
 	if x, w, _, ok := l.cell(); ok {
 		number(l.r, x, l.y, w, v, f, st)
 	}
 }
 
-// PageStep is a page where a view has no pages of its own.
+// PageStep is the number of lines, or devices, in a page.
 const PageStep = 8
 
-// scrollKey handles the keys that scroll lists and overlays.
+// scrollKey scrolls if key is one that scrolls lists and overlays, and reports whether it is.
 func scrollKey(key string, s *State) bool {
 	by, ok := map[string]int{
 		"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -PageStep, "pgdown": PageStep,
@@ -103,14 +103,13 @@ func scrollKey(key string, s *State) bool {
 	return ok
 }
 
-// scrollTo clamps s.Scroll to a number of lines, some of which are shown, and
-// returns it.
+// scrollTo clamps s.Scroll for a number of lines of which some are shown, and returns it.
 func scrollTo(s *State, lines, shown int) int {
 	s.Scroll = min(max(s.Scroll, 0), max(0, lines-shown))
 	return s.Scroll
 }
 
-// scrollToSelected clamps s.Scroll as well, and keeps a selected line visible.
+// scrollToSelected is scrollTo, but also keeps a selected line visible.
 func scrollToSelected(s *State, selected, lines, shown int) int {
 	s.Scroll = min(max(s.Scroll, selected-shown+1), selected)
 	return scrollTo(s, lines, shown)
@@ -125,7 +124,7 @@ func drawScroll(r screen.Rect, first, last, of int) {
 	r.Number(r.W-20, r.H-1, 18, b, styleAccent)
 }
 
-// hit records for the mouse that a device is drawn in r.
+// hit records that a device is drawn in r, for the mouse.
 func hit(r screen.Rect, s *State, k client.Key) {
 	if !r.Empty() {
 		x, y := r.Origin()
@@ -133,7 +132,7 @@ func hit(r screen.Rect, s *State, k client.Key) {
 	}
 }
 
-// hitLine records a line of a device, and marks it where that is selected.
+// hitLine records a line of a device, and marks it if the device is selected.
 func hitLine(line screen.Rect, s *State, g *client.GPU) {
 	hit(line, s, g.Key)
 	if g.Key == s.Selected {

@@ -36,7 +36,7 @@ func someEvents(s *State) {
 	}
 }
 
-// TestExplainIsComplete: every reading, class and condition.
+// TestExplainIsComplete: it explains all readings, classes and conditions.
 func TestExplainIsComplete(t *testing.T) {
 	for c, text := range advice {
 		if text == "" {
@@ -65,8 +65,7 @@ func TestExplainIsComplete(t *testing.T) {
 	}
 }
 
-// TestNoProcessIsShown checks that nodes which list no process differ from nodes that
-// list none.
+// TestNoProcessIsShown checks that an empty list of processes differs from a missing one.
 func TestNoProcessIsShown(t *testing.T) {
 	s := state("one")
 	for _, test := range []struct {
@@ -84,8 +83,8 @@ func TestNoProcessIsShown(t *testing.T) {
 	}
 }
 
-// TestProcessesFollowTheDevices holds that the list has the processes of the devices
-// that are shown, in their order.
+// TestProcessesFollowTheDevices checks that the list has the processes of the visible devices, in
+// the devices' order.
 func TestProcessesFollowTheDevices(t *testing.T) {
 	s := state("four")
 	for i, k := range []client.Key{s.GPUs[1].Key, s.GPUs[0].Key, {UUID: "gone"}} {
@@ -96,7 +95,7 @@ func TestProcessesFollowTheDevices(t *testing.T) {
 	}
 }
 
-// TestJobsHaveNoEmptyColumns holds that a column under which nothing stands is left out.
+// TestJobsHaveNoEmptyColumns checks that empty columns are omitted.
 func TestJobsHaveNoEmptyColumns(t *testing.T) {
 	for _, test := range []struct {
 		change    func(a *client.Allocation, g *client.GPU)

@@ -10,7 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// nodesView lists the nodes: the state of each, and the totals of its devices.
+// nodesView lists the nodes with their states and the totals of their devices.
 type nodesView struct{}
 
 var nodeColumns = []listColumn{
@@ -79,8 +79,8 @@ func drawNode(l *list, s *State, n *client.Node) {
 	l.text(remark(n), styleLabel)
 }
 
-// drawSick counts the boards that something is wrong with. Once their node has stopped answering,
-// nobody knows how many these are.
+// drawSick writes the number of boards with a problem, which is unknown once their node has
+// stopped answering.
 func drawSick(l *list, n *client.Node, t *client.Totals) {
 	sick := t.Gone + t.Health[canonical.HealthHot] + t.Health[canonical.HealthWarn] + t.Health[canonical.HealthCrit]
 	switch {
@@ -93,7 +93,7 @@ func drawSick(l *list, n *client.Node, t *client.Totals) {
 	}
 }
 
-// remark returns the version of the proxy, and what it cannot read.
+// remark returns the version of the proxy, and problems with its readings.
 func remark(n *client.Node) string {
 	if n.FetchedAt.IsZero() {
 		return ""

@@ -8,16 +8,15 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// group is what is shown of a board and its instances.
+// group is the devices of a board that are shown.
 type group struct {
 	gpus  []*client.GPU
-	value float64 // what it is sorted by
+	value float64 // the sort key
 }
 
-// Arrange returns the devices of nodes that f selects, ordered by s, and the number
-// of all. Instances stay with their board, and a board stays above an instance that
-// f selects. Groups without a value come last; equal ones keep the order of nodes
-// and indexes.
+// Arrange returns the devices of nodes that f selects, ordered by s, and the number of all
+// devices. Instances stay with their board, and a board stays above an instance that f selects.
+// Groups without a value come last; equal ones keep the order of nodes and indexes.
 func Arrange(nodes []*client.Node, f Filter, s Sort) (shown []*client.GPU, all int) {
 	var groups []group
 	for _, n := range nodes {
@@ -60,7 +59,7 @@ func flatten(groups []group) (gpus []*client.GPU) {
 	return gpus
 }
 
-// best is the value of the group that comes first by s.
+// best returns the value of the group that comes first by s.
 func (g *group) best(s Sort) float64 {
 	best := math.NaN()
 	for _, d := range g.gpus {

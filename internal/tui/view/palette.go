@@ -18,21 +18,21 @@ const (
 	TrueColor
 )
 
-// tones are the colours of a style on one background. Each was picked by hand for its
-// depth: the nearest colour that a terminal finds by itself is often another hue, a
-// bluish gray becomes lavender or blue.
+// tones are the colours of a style on one background. Each was picked by hand for its depth: the
+// nearest colour that a terminal finds by itself often has another hue; a bluish gray becomes
+// lavender or blue.
 type tones struct {
-	full    string // RRGGBB, "" for the terminal's own
+	full    string // RRGGBB; "" for the terminal's own
 	indexed uint8  // of xterm's 256, without the first 16, which the user sets; 0 for the terminal's own
 	basic   string // SGR parameters of the 16 colours, which the user sets
 }
 
 // look is a style in each theme.
 type look struct {
-	letter      byte // in the golden frames, where a capital is picked
+	letter      byte // in the golden frames, where a capital means picked
 	dark, light tones
 	mono        string // SGR parameters
-	bold        bool   // with full and indexed colours; basic says so itself
+	bold        bool   // for full and indexed colours; basic has its own parameter
 }
 
 // looks is indexed by style.
@@ -71,17 +71,16 @@ var looks = [numStyles]look{
 // reverse is the SGR parameter that swaps the two colours of a cell.
 const reverse = "7"
 
-// picked are the SGR parameters of the background of what is selected, on a dark and on a
-// light one. With 16 colours it is reversed.
+// picked are the SGR parameters of the background of the selection, in dark and in light themes.
+// With fewer colours the selection is reversed.
 var picked = map[Depth][2]string{TrueColor: {"48;2;37;46;63", "48;2;219;230;245"}, Colors256: {"48;5;237", "48;5;254"}}
 
-// shaded are the SGR parameters of the background of a band. With 16 colours it has none,
-// and is drawn by its runes alone.
+// shaded are the SGR parameters of the background of a band, in dark and in light themes. With
+// fewer colours only its runes show a band.
 var shaded = map[Depth][2]string{TrueColor: {"48;2;40;49;63", "48;2;216;222;232"}, Colors256: {"48;5;237", "48;5;253"}}
 
-// Palette returns every style in one of Themes, any other name is the first, for a
-// terminal that shows so many colours. light is the background of a theme that has none
-// of its own.
+// Palette returns all styles of one of Themes, or of the first for another name, for a terminal
+// of a depth. light is the background for a theme that does not imply one.
 func Palette(theme string, light bool, depth Depth) *screen.Palette {
 	switch theme {
 	case "light":
@@ -109,7 +108,7 @@ func Palette(theme string, light bool, depth Depth) *screen.Palette {
 		if backs, ok := picked[depth]; ok {
 			p[s|screen.Picked] = on(sgr, backs[background])
 		} else {
-			p[s|screen.Picked] = on("", reverse) // reversed colours are blotches
+			p[s|screen.Picked] = on("", reverse) // without colours, which would become blotches
 		}
 		p[s|screen.Picked|screen.Shaded] = p[s|screen.Picked]
 	}
@@ -119,7 +118,7 @@ func Palette(theme string, light bool, depth Depth) *screen.Palette {
 // on returns the SGR sequence of parameters on a background.
 func on(sgr, back string) string { return "\x1b[0;" + strings.TrimPrefix(sgr+";"+back, ";") + "m" }
 
-// sgr returns the SGR parameters of l, "" for the terminal's own look.
+// sgr returns the SGR parameters of l, or "" for the terminal's own look.
 func (l *look) sgr(light bool, depth Depth) string {
 	t := &l.dark
 	if light {
@@ -140,7 +139,7 @@ func (l *look) sgr(light bool, depth Depth) string {
 	case depth == Colors256:
 		parameters = append(parameters, fmt.Sprintf("38;5;%d", t.indexed))
 	default:
-		_, _ = fmt.Sscanf(t.full, "%02x%02x%02x", &r, &g, &b) // a test reads them all
+		_, _ = fmt.Sscanf(t.full, "%02x%02x%02x", &r, &g, &b) // a test parses all of them
 		parameters = append(parameters, fmt.Sprintf("38;2;%d;%d;%d", r, g, b))
 	}
 	return strings.Join(parameters, ";")

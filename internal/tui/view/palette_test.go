@@ -11,11 +11,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// depths are all of them, by name.
+// depths are all depths, by name.
 var depths = []struct {
 	name  string
 	depth Depth
-	// codes are the only SGR parameters that a terminal of this depth takes.
+	// codes matches the SGR parameters that a terminal of this depth understands.
 	codes *regexp.Regexp
 }{
 	{"none", NoColors, regexp.MustCompile(`^(0|1|2|7)(;(1|2|7))*$`)},
@@ -24,8 +24,8 @@ var depths = []struct {
 	{"truecolor", TrueColor, regexp.MustCompile(`^0(;1)?(;38;2(;[0-9]+){3})?(;48;2(;[0-9]+){3})?$`)},
 }
 
-// TestThemes holds that each theme, at each depth, takes the codes of that depth alone, and
-// keeps apart what has to be.
+// TestThemes checks that each theme, at each depth, uses only codes of that depth, and that
+// styles that must differ do.
 func TestThemes(t *testing.T) {
 	for _, d := range depths {
 		for _, theme := range Themes {
@@ -73,7 +73,7 @@ func checkPalette(t *testing.T, name string, p *screen.Palette, codes *regexp.Re
 	}
 }
 
-// TestPalettesAreKept holds the codes of every style against a file.
+// TestPalettesAreKept compares the codes of all styles with a file.
 func TestPalettesAreKept(t *testing.T) {
 	var b strings.Builder
 	for _, d := range depths {
@@ -88,7 +88,7 @@ func TestPalettesAreKept(t *testing.T) {
 	golden(t, "palettes.txt", b.String())
 }
 
-// TestColouredFrames holds what a terminal of each depth is sent, at sizes of the ladder.
+// TestColouredFrames compares the bytes for terminals of each depth with golden files.
 func TestColouredFrames(t *testing.T) {
 	for _, size := range [][2]int{{40, 10}, {80, 24}} {
 		for _, d := range depths {
@@ -101,8 +101,8 @@ func TestColouredFrames(t *testing.T) {
 	}
 }
 
-// TestContrast holds the colours of words and numbers against the background that
-// they are for: WCAG's 4.5 for text, and less for what is meant to stand back.
+// TestContrast checks the contrast of colours with their background: WCAG's 4.5 for text, and
+// less for styles that are meant to be unobtrusive.
 func TestContrast(t *testing.T) {
 	backgrounds := map[string]float64{"dark": luminance(t, "11141a"), "light": luminance(t, "fbfbfb")}
 	least := map[screen.Style]float64{styleTrack: 1.4, styleBorder: 1.8, styleIdle: 2.3, styleFaint: 2.8, styleUtil0: 2, styleUtil1: 3, styleBand: 1.3}
@@ -126,14 +126,14 @@ func TestContrast(t *testing.T) {
 	}
 }
 
-// TestIndexedColoursKeepTheirHue holds that gray stays gray and teal teal with 256 colours:
-// what a terminal finds by itself for a bluish gray is lavender.
+// TestIndexedColoursKeepTheirHue checks that gray stays gray and teal stays teal with 256 colours:
+// a terminal itself would turn a bluish gray into lavender.
 func TestIndexedColoursKeepTheirHue(t *testing.T) {
 	for s := range numStyles {
 		for _, tone := range []tones{looks[s].dark, looks[s].light} {
 			if tone.full == "" {
 				if tone.indexed != 0 {
-					t.Errorf("style %c has an indexed colour alone", looks[s].letter)
+					t.Errorf("style %c has only an indexed colour", looks[s].letter)
 				}
 				continue
 			}
@@ -150,7 +150,7 @@ func TestIndexedColoursKeepTheirHue(t *testing.T) {
 	}
 }
 
-// indexed is a colour of xterm's 256 as RRGGBB.
+// indexed returns a colour of xterm's 256 as RRGGBB.
 func indexed(n uint8) string {
 	if n >= 232 {
 		gray := 8 + 10*(int(n)-232)
@@ -161,7 +161,7 @@ func indexed(n uint8) string {
 	return fmt.Sprintf("%02x%02x%02x", level[i/36], level[i/6%6], level[i%6])
 }
 
-// channels are red, green and blue of RRGGBB, each up to 1.
+// channels returns red, green and blue of RRGGBB, each in [0, 1].
 func channels(t *testing.T, hex string) (rgb [3]float64) {
 	t.Helper()
 	for i := range rgb {
@@ -193,7 +193,7 @@ func hueOf(t *testing.T, hex string) (hue, chroma float64) {
 	return hue, chroma
 }
 
-// luminance is that of WCAG 2, of a colour as RRGGBB.
+// luminance returns the relative luminance, by WCAG 2, of a colour as RRGGBB.
 func luminance(t *testing.T, hex string) float64 {
 	t.Helper()
 	sum := 0.0

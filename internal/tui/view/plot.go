@@ -20,7 +20,7 @@ var plotted = []client.Metric{
 // chartWidth and chartHeight are the least size of a chart with its axes.
 const chartWidth, chartHeight = 38, 9
 
-// scrollWidth is what the row of the legend leaves for drawScroll.
+// scrollWidth is the width that the legend leaves for drawScroll.
 const scrollWidth = 18
 
 // plotView shows the history of readings in small charts: one for each metric with a
@@ -31,7 +31,7 @@ type plotView struct {
 	band    band
 	ends    []lineEnd // of the chart being drawn
 	taken   []bool    // rows with the name of a line
-	common  string    // what the names of all machines begin with
+	common  string    // the common prefix of the names of all machines
 	more    bool      // there are charts to scroll to
 }
 
@@ -49,7 +49,7 @@ func (p *plotView) Draw(r screen.Rect, s *State) {
 	}
 }
 
-// drawMetrics draws a chart for each metric that a device gives, the chosen one first.
+// drawMetrics draws a chart for each metric that a device reports, the chosen one first.
 func (p *plotView) drawMetrics(r screen.Rect, s *State) {
 	drawLegend(r.Sub(0, 0, r.W-scrollWidth, 1), s)
 	p.metrics = p.metrics[:0]
@@ -79,8 +79,8 @@ func (p *plotView) drawDevices(r screen.Rect, s *State) {
 	})
 }
 
-// grid divides r, below its first row, into n parts of equal size and draws each.
-// Parts without room are scrolled to.
+// grid divides r, below its first row, into n parts of equal size and draws each. It scrolls if
+// there is not room for all.
 func (p *plotView) grid(all screen.Rect, s *State, n int, draw func(at screen.Rect, i int)) {
 	r := all.Sub(0, 1, all.W, all.H-1)
 	maxColumns, maxRows := max(1, r.W/chartWidth), max(1, r.H/chartHeight)
@@ -99,9 +99,8 @@ func (p *plotView) grid(all screen.Rect, s *State, n int, draw func(at screen.Re
 	}
 }
 
-// chartColumns returns the number of columns for n charts, in at most so many columns
-// and rows: charts about three times as wide as high in cells, and few empty
-// positions.
+// chartColumns returns the number of columns for n charts in a grid of at most maxColumns ×
+// maxRows. It prefers as many rows as columns, and few empty positions.
 func chartColumns(n, maxColumns, maxRows int) int {
 	best, score := maxColumns, math.Inf(1)
 	for c := 1; c <= maxColumns; c++ {
@@ -117,7 +116,7 @@ func chartColumns(n, maxColumns, maxRows int) int {
 	return best
 }
 
-// drawLegend writes which line is which.
+// drawLegend writes the names of the lines.
 func drawLegend(r screen.Rect, s *State) {
 	x := 1
 	if len(s.GPUs) > numSeries {
@@ -157,8 +156,7 @@ func drawLegend(r screen.Rect, s *State) {
 	}
 }
 
-// Key scrolls where there are more charts, moves the cursor, and changes what is
-// plotted.
+// Key scrolls if there are more charts, moves the cursor, and changes what is plotted.
 func (p *plotView) Key(key string, s *State) bool {
 	switch key {
 	case "left", "h":
@@ -182,7 +180,8 @@ func nextPlotted(m client.Metric, by int) client.Metric {
 	return plotted[(slices.Index(plotted, m)+by+len(plotted))%len(plotted)]
 }
 
-// moveCursor moves the cursor by fiftieths of the window; there is none in the future.
+// moveCursor moves the cursor by fiftieths of the window, within it. At the present the cursor
+// vanishes.
 func moveCursor(s *State, by int) {
 	if s.Cursor.IsZero() {
 		s.Cursor = s.Now

@@ -26,8 +26,8 @@ func stylesIn(g *screen.Grid) map[screen.Style]int {
 	return n
 }
 
-// TestPlotKeepsLinesApart holds that so many devices have a line of their own as
-// can be distinguished, and that more become a range with a median.
+// TestPlotKeepsLinesApart checks that up to numSeries devices have their own lines, and that more
+// become a range with a median.
 func TestPlotKeepsLinesApart(t *testing.T) {
 	for n := 1; n <= 8; n++ {
 		s := state("eight")
@@ -51,7 +51,7 @@ func TestPlotKeepsLinesApart(t *testing.T) {
 	}
 }
 
-// TestPlotShowsGaps holds that nothing is drawn for times without readings.
+// TestPlotShowsGaps checks that nothing is drawn for times without readings.
 func TestPlotShowsGaps(t *testing.T) {
 	s := state("one")
 	s.History = history.NewHistory()
@@ -66,7 +66,7 @@ func TestPlotShowsGaps(t *testing.T) {
 	g.Reset(axisWidth+60, 9, screen.Braille)
 	p := &plotView{}
 	p.chart(g.All(), s, client.MetricReal, s.GPUs)
-	// 60 cells of two dots in 5 minutes: a cell is 2 × 4 s. The line stands in one row.
+	// 60 cells of two dots in 5 minutes: a cell is 2 × 4 s. The line is in one row.
 	var line string
 	for _, l := range strings.Split(g.Glyphs(), "\n")[1:8] {
 		if runes := []rune(l); strings.ContainsAny(l, "⠉⠒⠤⣀") {
@@ -78,13 +78,13 @@ func TestPlotShowsGaps(t *testing.T) {
 		t.Fatalf("no line was drawn:\n%s", g.Glyphs())
 	}
 	for x, c := range cells {
-		since := time.Duration(59-x) * 8 * time.Second // of the begin of the cell, before that of the last
+		since := time.Duration(59-x) * 8 * time.Second // from the beginning of the cell to that of the last
 		within := since >= 2*time.Minute+16*time.Second && since <= 3*time.Minute-16*time.Second
 		if within && c != ' ' {
-			t.Errorf("%v ago nothing was read, and %c is drawn", since, c)
+			t.Errorf("%v ago there was no reading, and %c is drawn", since, c)
 		}
 		if since <= 90*time.Second && c == ' ' {
-			t.Errorf("%v ago something was read, and nothing is drawn", since)
+			t.Errorf("%v ago there was a reading, and nothing is drawn", since)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestPlotKeys(t *testing.T) {
 	}
 }
 
-// TestPlotReadsAtTheCursor holds that the numbers are of the cursor's instant.
+// TestPlotReadsAtTheCursor checks that the numbers are those at the cursor.
 func TestPlotReadsAtTheCursor(t *testing.T) {
 	s := state("one")
 	s.History = history.NewHistory()
@@ -146,8 +146,7 @@ func TestPlotReadsAtTheCursor(t *testing.T) {
 	}
 }
 
-// TestPlotShowsSpikes holds that what a reading did for one moment of a long column is
-// drawn at its height, and nothing if it did not.
+// TestPlotShowsSpikes checks that a short peak in a long column is drawn as one dot at its height.
 func TestPlotShowsSpikes(t *testing.T) {
 	s := state("one")
 	s.History, s.Metric, s.PerGPU, s.Window = history.NewHistory(), client.MetricReal, true, 15*time.Minute
@@ -165,7 +164,7 @@ func TestPlotShowsSpikes(t *testing.T) {
 	}
 }
 
-// TestCursorReadsAllThatIsDrawn holds that the cursor reads what is kept but coarsely.
+// TestCursorReadsAllThatIsDrawn checks that the cursor also reads history of a coarse resolution.
 func TestCursorReadsAllThatIsDrawn(t *testing.T) {
 	s := state("one")
 	s.History = history.NewHistory()
@@ -180,8 +179,8 @@ func TestCursorReadsAllThatIsDrawn(t *testing.T) {
 	}
 }
 
-// TestPlotScrollsWithoutShimmer holds that what was drawn before keeps its
-// shape as time goes on: it only moves to the left, a whole cell at a time.
+// TestPlotScrollsWithoutShimmer checks that a drawn line keeps its shape: it only moves to the
+// left, a whole cell at a time.
 func TestPlotScrollsWithoutShimmer(t *testing.T) {
 	const w = 60
 	draw := func(after time.Duration) [][]rune {
@@ -202,7 +201,7 @@ func TestPlotScrollsWithoutShimmer(t *testing.T) {
 	for after := time.Second; after < 40*time.Second; after += time.Second {
 		moved := int(noon.Add(after).Unix()/8 - noon.Unix()/8)
 		for y, row := range draw(after) {
-			// The line's first cell has no other before it to come from.
+			// The line's first cell has no neighbour to its left.
 			if got, want := string(row[1:w-moved-1]), string(first[y][1+moved:w-1]); got != want {
 				t.Fatalf("after %v, moved by %d, row %d:\ngot  %s\nwant %s", after, moved, y, got, want)
 			}
@@ -210,8 +209,8 @@ func TestPlotScrollsWithoutShimmer(t *testing.T) {
 	}
 }
 
-// BenchmarkPlot9x16 is the frame that has a budget of 2 ms: nine charts of sixteen
-// devices on the largest screen.
+// BenchmarkPlot9x16 draws the frame whose budget is 2 ms: nine charts of sixteen devices on the
+// largest screen.
 func BenchmarkPlot9x16(b *testing.B) {
 	s := state("sixteen")
 	s.View = Plot
@@ -243,8 +242,8 @@ func BenchmarkPlot9x16(b *testing.B) {
 	}
 }
 
-// TestLargeCardsHaveCharts holds that a card with room has charts with axes of what is used
-// and claimed, of memory, power and temperature, and no wall of colour.
+// TestLargeCardsHaveCharts checks that a large card has charts of utilization, memory, power and
+// temperature, and no large area of solid colour.
 func TestLargeCardsHaveCharts(t *testing.T) {
 	for _, test := range []struct {
 		scenario string
@@ -263,8 +262,8 @@ func TestLargeCardsHaveCharts(t *testing.T) {
 	}
 }
 
-// TestMedianIsDashedWithoutColour holds that the median of many devices and the selected one
-// differ where there are no colours.
+// TestMedianIsDashedWithoutColour checks that the median of many devices and the selected one
+// differ without colours.
 func TestMedianIsDashedWithoutColour(t *testing.T) {
 	count := func(mono bool) int {
 		s := state("sixteen")
@@ -284,7 +283,7 @@ func TestMedianIsDashedWithoutColour(t *testing.T) {
 	}
 }
 
-// TestOutliersAreNamed holds that charts of many devices name the lowest and the highest.
+// TestOutliersAreNamed checks that charts of many devices name the lowest and the highest.
 func TestOutliersAreNamed(t *testing.T) {
 	s := state("sixteen")
 	s.GPUs[5].RealUtilization, s.GPUs[11].RealUtilization = 0.001, 0.999
@@ -298,8 +297,8 @@ func TestOutliersAreNamed(t *testing.T) {
 	}
 }
 
-// TestOutliersStandApart holds that of many devices those far from the others are not in the
-// band, have lines and are named where these end, and that a fleet without any has none.
+// TestOutliersStandApart checks that outliers are not in the band and have lines with names at
+// their ends, and that there are none if all devices are close together.
 func TestOutliersStandApart(t *testing.T) {
 	levels := func(far map[int]float64) *State {
 		s := state("sixteen")
@@ -348,7 +347,7 @@ func TestOutliersStandApart(t *testing.T) {
 	}
 }
 
-// TestShortNames holds what machines are called in charts.
+// TestShortNames checks the names of machines in charts.
 func TestShortNames(t *testing.T) {
 	for _, test := range []struct{ hosts, want string }{
 		{"rack7-gpu03 rack7-gpu04 rack7-gpu11", "03 04 11"},

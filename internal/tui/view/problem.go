@@ -8,14 +8,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// problem is the worst that is wrong with a device, in words.
+// problem is the worst problem of a device, in words.
 type problem struct {
-	meaning string // what happened, "" if the name of the condition says it
-	action  string // what to do, "" if nothing is asked for
-	since   string // such as "since 3m"; "" if that is not known
+	meaning string // what happened; "" if the name of the condition says it
+	action  string // what to do; "" for nothing
+	since   string // such as "since 3m"; "" if not known
 }
 
-// problemOf returns what is wrong with g; false if nothing is.
+// problemOf returns the worst problem of g, and false if there is none.
 func problemOf(s *State, g *client.GPU) (p problem, ok bool) {
 	if len(g.Raised) == 0 && !g.Gone {
 		return p, false
@@ -25,7 +25,8 @@ func problemOf(s *State, g *client.GPU) (p problem, ok bool) {
 	severity, asked := row.On(g.Model)
 	switch {
 	case g.Gone:
-		// What was not fatal did not take the board, and nothing milder brings it back.
+		// A code that is not fatal does not explain the loss, and nothing less than a reboot brings
+		// the board back.
 		action = canonical.ActionRebootNode
 		if found && severity == canonical.SeverityFatal {
 			p.meaning = "XID " + string(count(nil, float64(row.Code))) + ": " + row.Meaning
@@ -44,7 +45,7 @@ func problemOf(s *State, g *client.GPU) (p problem, ok bool) {
 	return p, true
 }
 
-// sinceText says since when the worst is so.
+// sinceText returns since when g has its worst problem.
 func sinceText(s *State, g *client.GPU) string {
 	if !g.Gone {
 		return conditionSince(s, g, g.Raised[0].Condition)
@@ -55,8 +56,8 @@ func sinceText(s *State, g *client.GPU) string {
 	return ""
 }
 
-// conditionSince says since when a condition of g is raised: by the node where it tells, else
-// as we saw it. It is "" if that is not known.
+// conditionSince returns since when a condition of g is raised, as reported by the node, else as
+// seen here; "" if not known.
 func conditionSince(s *State, g *client.GPU, c canonical.Condition) string {
 	word := "since "
 	since, older := s.History.RaisedSince(g.Key, c)
@@ -72,8 +73,8 @@ func conditionSince(s *State, g *client.GPU, c canonical.Condition) string {
 	return word + AgeText(max(0, s.Now.Sub(since)))
 }
 
-// problemRows returns how many of h free rows of a card a problem takes: one for what to
-// do, and more for what happened where others are left.
+// problemRows returns how many of h free rows of a card a problem takes: one for what to do, and
+// up to two for what happened if enough rows are left.
 func problemRows(p *problem, w, h int) int {
 	if h < 2 || p.action == "" && p.meaning == "" {
 		return 0
@@ -105,12 +106,12 @@ func drawProblem(r screen.Rect, p *problem, st screen.Style) {
 	last.TextRight(0, 0, r.W, p.since, styleLabel)
 }
 
-// maxConditions is how many conditions the facts of a device name.
+// maxConditions bounds the conditions in the facts of a device.
 const maxConditions = 4
 
-// drawConditions writes for each condition of g, the worst first, what it is, since when it is
-// raised, and what it means or asks for, and returns the rows that takes. Of a device that is
-// gone it says what came before.
+// drawConditions writes for each condition of g, worst first, its name, since when it is raised,
+// and its meaning or remedy, and returns the rows that it took. For a device that is gone it
+// writes what happened before.
 func drawConditions(r screen.Rect, s *State, g *client.GPU, p *problem) (rows int) {
 	line := func(b badge, name, since, text string) {
 		at := r.Row(rows)
@@ -135,8 +136,8 @@ func drawConditions(r screen.Rect, s *State, g *client.GPU, p *problem) (rows in
 	return rows
 }
 
-// drawGone writes into the middle of r that a device is not there any more, what came
-// before, and what to do.
+// drawGone writes into the middle of r that a device is gone, what happened before, and what to
+// do.
 func drawGone(r screen.Rect, s *State, g *client.GPU) {
 	p, _ := problemOf(s, g)
 	lines := []string{"not seen any more"}
@@ -159,7 +160,7 @@ func drawGone(r screen.Rect, s *State, g *client.GPU) {
 	}
 }
 
-// stoppedText says since when the node of g does not answer, "" if it does.
+// stoppedText returns how long ago the node of g stopped answering, or "" if it answers.
 func stoppedText(s *State, g *client.GPU) string {
 	n := s.Nodes.Of(g)
 	if n == nil || !n.Stopped() {

@@ -11,8 +11,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
 
-// TestXIDIsExplainedOnTheCard holds that a card says which code came, what it means, what to
-// do and since when, also if the exporter reads no code any more.
+// TestXIDIsExplainedOnTheCard checks that a card shows the code, its meaning, what to do and since
+// when, even if the exporter no longer reports a code.
 func TestXIDIsExplainedOnTheCard(t *testing.T) {
 	for _, test := range []struct {
 		w, h int
@@ -37,8 +37,8 @@ func TestXIDIsExplainedOnTheCard(t *testing.T) {
 	}
 }
 
-// TestConditionsSayForHowLong holds that a condition which was there from the start is at
-// least as old as our first reading, and one that came later is as old as it is.
+// TestConditionsSayForHowLong checks that a condition that was raised at the first reading is shown
+// as at least that old, and a later one with its exact age.
 func TestConditionsSayForHowLong(t *testing.T) {
 	s := state("sick")
 	if p, _ := problemOf(s, s.GPUs[1]); p != (problem{"", "check hardware", "for over 15m"}) {
@@ -66,12 +66,12 @@ func TestConditionsSayForHowLong(t *testing.T) {
 		t.Errorf("explained:\n%s", explained.String())
 	}
 	if _, sick := problemOf(s, n.GPUs[1]); sick {
-		t.Error("something is wrong with a GPU that is well")
+		t.Error("a healthy GPU has a problem")
 	}
 }
 
-// TestGoneAsksForAReboot holds that a board which is gone asks for no less than a reboot of its
-// node, and names an XID only if it may have taken the board.
+// TestGoneAsksForAReboot checks that a board that is gone asks for at least a reboot of its node,
+// and names an XID only if it may explain the loss.
 func TestGoneAsksForAReboot(t *testing.T) {
 	for _, test := range []struct {
 		xids []uint32
@@ -79,7 +79,7 @@ func TestGoneAsksForAReboot(t *testing.T) {
 	}{
 		{nil, problem{action: "reboot node"}},
 		{[]uint32{31}, problem{action: "reboot node"}},         // a page fault of a program
-		{[]uint32{95}, problem{"XID 95: ", "reboot node", ""}}, // of a board that is there, a reset
+		{[]uint32{95}, problem{"XID 95: ", "reboot node", ""}}, // a present board would ask for a reset
 		{[]uint32{31, 79}, problem{"XID 79: ", "reboot node", ""}},
 	} {
 		g := &client.GPU{Gone: true, XIDs: test.xids, Action: canonical.NumActions}
@@ -90,8 +90,8 @@ func TestGoneAsksForAReboot(t *testing.T) {
 	}
 }
 
-// TestOldReadingsHaveTheirAge holds that no reading which is older than its limit is on the
-// screen without its age, in no view and at no size.
+// TestOldReadingsHaveTheirAge checks that stale readings are on the screen only with their age, in
+// all views and at all sizes.
 func TestOldReadingsHaveTheirAge(t *testing.T) {
 	for _, name := range []string{"one", "eight", "mig", "sick"} {
 		for _, age := range []time.Duration{7 * time.Second, 13 * time.Second, 19 * time.Second} {
@@ -109,8 +109,8 @@ func TestOldReadingsHaveTheirAge(t *testing.T) {
 	}
 }
 
-// TestStoppedNodeIsDimmedAtOnce holds that a node which does not answer is shown so from its
-// first failure on: its readings dim, its warnings gone, and since when.
+// TestStoppedNodeIsDimmedAtOnce checks that a node that does not answer is marked from its first
+// failure on: its readings are dim, its warnings are gone, and the age is shown.
 func TestStoppedNodeIsDimmedAtOnce(t *testing.T) {
 	s := state("sick")
 	n := *s.Nodes[0]

@@ -8,17 +8,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
 
-// raster is how columns of a history lie on units of the screen: dots of lines, or cells. As a
-// rule a column has a unit. If the finest that is kept would show much more than the window,
-// and little of it was read yet, it has several.
+// raster maps columns of a history to units of the screen: dots of lines, or cells. Usually a
+// column has one unit. It has several if the finest columns would show much more than the window
+// and the history is short.
 type raster struct {
-	units, perCell int           // of all, and of a cell
+	units, perCell int           // in all, and per cell
 	step           time.Duration // of a column
-	wide           int           // units of a column
+	wide           int           // units per column
 }
 
-// rasterOf returns the raster of cells × perCell units. It may leave out a sixteenth of the
-// window: else it would often show twice as much.
+// rasterOf returns the raster of cells × perCell units. It may omit a sixteenth of the window;
+// otherwise it would often show twice the window.
 func rasterOf(s *State, cells, perCell int) raster {
 	step := func(n int) time.Duration { return columnStep(s, n+n/16) }
 	r := raster{cells * perCell, perCell, step(cells * perCell), 1}
@@ -41,7 +41,7 @@ func (r raster) cell() time.Duration {
 	return r.step / time.Duration(r.wide) * time.Duration(r.perCell)
 }
 
-// cells returns the raster with a unit for each cell, for what stands below lines.
+// cells returns the raster with a unit for each cell, for strips below lines.
 func (r raster) cells() raster {
 	if r.wide == 1 {
 		return raster{r.units / r.perCell, 1, r.cell(), 1}
@@ -57,8 +57,8 @@ func (r raster) columns() history.Columns {
 	return history.Columns{N: r.units/r.wide + 2, Step: r.step, PerCell: 1}
 }
 
-// of returns which column a unit shows, counted from the last one backwards, if columns are
-// wide. A cell is no wider than a column then, and the last one lies in the last column.
+// of returns the column that a unit shows, counted backwards from the last one, if columns are
+// wide. Then a cell is not wider than a column, and the last cell is in the last column.
 func (r raster) of(unit int, now time.Time) int {
 	cell, step := r.cell().Milliseconds(), r.step.Milliseconds()
 	last := now.UnixMilli() / cell

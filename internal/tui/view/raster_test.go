@@ -11,8 +11,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// readFor returns a state whose device was read for so long, every second, and changed
-// between idle and busy every 14 s.
+// readFor returns a state whose device was read every second for a time, and changed between idle
+// and busy every 14 s.
 func readFor(read, window time.Duration) *State {
 	s := state("one")
 	s.History, s.Window = history.NewHistory(), window
@@ -28,8 +28,8 @@ func readFor(read, window time.Duration) *State {
 	return s
 }
 
-// TestYoungHistoryFillsHalf holds that what was read for a while fills about half of a wide
-// raster, and that one of a whole window shows little more than it.
+// TestYoungHistoryFillsHalf checks that a raster shows no less than about the window, and not much
+// more than the history or the window.
 func TestYoungHistoryFillsHalf(t *testing.T) {
 	for cells := 60; cells <= 310; cells += 25 {
 		for _, perCell := range []int{1, 2} {
@@ -51,8 +51,8 @@ func TestYoungHistoryFillsHalf(t *testing.T) {
 	}
 }
 
-// TestRasterDoesNotShimmer draws a line and a strip as time goes on, at all widths of columns,
-// and holds that what was drawn only moves to the left, and changes where it did.
+// TestRasterDoesNotShimmer draws a line and a strip as time goes on, with columns of several
+// widths, and checks that they change exactly where the device did.
 func TestRasterDoesNotShimmer(t *testing.T) {
 	for _, r := range []raster{{120, 1, 2 * time.Second, 1}, {120, 1, 2 * time.Second, 2}, {120, 1, 2 * time.Second, 4}, {240, 2, 2 * time.Second, 2}, {240, 2, 2 * time.Second, 4}, {240, 2, 2 * time.Second, 1}} {
 		var h sparkline
@@ -87,7 +87,7 @@ func TestRasterDoesNotShimmer(t *testing.T) {
 	}
 }
 
-// TestChartOfOneGPUOnASmallScreen holds that one device has charts with axes on 80 × 24 too.
+// TestChartOfOneGPUOnASmallScreen checks that one device has charts with axes even on 80 × 24.
 func TestChartOfOneGPUOnASmallScreen(t *testing.T) {
 	g, _ := at(state("one"), Fleet, 80, 24)
 	for _, want := range []string{"━━ Real util", "━━ Memory", "100%", "50%", "11:58"} {
@@ -97,7 +97,7 @@ func TestChartOfOneGPUOnASmallScreen(t *testing.T) {
 	}
 }
 
-// TestChartsAllocateNothing holds that charts are drawn from memory of the previous frame.
+// TestChartsAllocateNothing checks that charts reuse the memory of the previous frame.
 func TestChartsAllocateNothing(t *testing.T) {
 	for _, read := range []time.Duration{70 * time.Second, 15 * time.Minute} {
 		s := readFor(read, 0)

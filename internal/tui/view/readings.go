@@ -8,25 +8,25 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// bars is where the bars of a card are. All of them have the same cells, so that equal
-// shares draw equal lengths.
+// bars is the position of the bars of a card. All take the same cells, so that equal shares have
+// equal lengths.
 type bars struct {
 	x, w int
 	wide bool // numbers have decimals and shares
-	thin bool // there are many below each other
+	thin bool // for many stacked bars
 }
 
 const (
-	// barLabel is the width of the label of a bar, with the space behind it.
+	// barLabel is the width of the label of a bar, with the space after it.
 	barLabel = 5
-	// barNumbers is the width of the numbers behind a bar, such as " 71/141 GiB", and
-	// wideNumbers that from the width wideBars on, such as "  71.0/140.8 GiB  50.4%". A
-	// card narrower than narrowBars has no limits.
+	// barNumbers is the width of the numbers after a bar, such as " 71/141 GiB"; wideNumbers
+	// is their width from wideBars on, such as "  71.0/140.8 GiB  50.4%". A card narrower than
+	// narrowBars has no limits.
 	barNumbers, wideNumbers = 12, 25
 	narrowBars, wideBars    = 30, 60
 )
 
-// barsIn returns the bars of a card whose inside is w wide.
+// barsIn returns the bars of a card that is w wide inside.
 func barsIn(w int) bars {
 	switch {
 	case w >= wideBars:
@@ -38,7 +38,7 @@ func barsIn(w int) bars {
 	}
 }
 
-// numbers returns the width of what is behind the bars.
+// numbers returns the width of the numbers after the bars.
 func (b bars) numbers(r screen.Rect) int { return r.W - b.x - b.w - 1 }
 
 // draw draws a bar with its label.
@@ -56,8 +56,7 @@ func (b bars) bar(r screen.Rect, share float64, st screen.Style) {
 	r.Bar(b.x, 0, b.w, share, st, styleTrack)
 }
 
-// util draws real utilization with a mark where GPU util stands: what lies between the two
-// is a GPU that is said to be busy and does little.
+// util draws real utilization with a mark at GPU util: the distance between them is wasted.
 func (b bars) util(r screen.Rect, g *client.GPU) {
 	const claimed = 1 + widthWhole // " /91%"
 	v, util := g.RealUtilization, g.Values[canonical.NVMLUtilization]
@@ -88,8 +87,7 @@ func markUtil(r screen.Rect, x, w int, g *client.GPU) {
 	r.Mark(x, 0, w, g.RealUtilization, g.Values[canonical.NVMLUtilization], styleUtil0, styleStrong)
 }
 
-// thinUtil draws real utilization with its mark along the first row of r, where others are
-// above and below.
+// thinUtil draws real utilization with its mark along the first row of r, between other bars.
 func thinUtil(r screen.Rect, g *client.GPU) {
 	b := bars{w: r.W, thin: true}
 	b.bar(r, g.RealUtilization, utilStyle(g.RealUtilization))
@@ -115,7 +113,7 @@ func (b bars) memory(r screen.Rect, g *client.GPU) {
 	}
 }
 
-// power draws power against its limit; without one there is no bar.
+// power draws power against its limit. Without a limit there is no bar.
 func (b bars) power(r screen.Rect, g *client.GPU) {
 	v, limit := g.Values[canonical.Power], g.Values[canonical.PowerLimit]
 	b.draw(r, "pwr", v/limit, styleMixed)
@@ -126,9 +124,9 @@ func (b bars) power(r screen.Rect, g *client.GPU) {
 	}
 }
 
-// outOf writes a number of at most w cells, a slash and its limit, so that they end
-// before right, and returns where they begin. The limit does not change, and takes
-// no more cells than it needs.
+// outOf writes a number of at most w cells, a slash and its limit, so that they end before right,
+// and returns where they begin. The limit does not change, so it takes only the cells that it
+// needs.
 func outOf(r screen.Rect, right int, v, limit float64, f format, w int) int {
 	n := len(missing)
 	if canonical.Given(limit) {
@@ -145,7 +143,7 @@ func temperature(r screen.Rect, x, w int, g *client.GPU, f canonical.Field) {
 	number(r, x, 0, w, g.Values[f], celsius, fieldStyle(g, f))
 }
 
-// bothTemperatures is the width from which that of the memory fits.
+// bothTemperatures is the least width with the temperature of the memory.
 const bothTemperatures = 40
 
 // transferLine writes the PCIe rates that fit, and the temperatures.
@@ -171,7 +169,7 @@ func transferLine(r screen.Rect, g *client.GPU) {
 	temperature(r, right, widthCelsius, g, canonical.Temperature)
 }
 
-// transfer writes a direction and its rate, and returns the x behind it.
+// transfer writes a direction and its rate, and returns the x after it.
 func transfer(r screen.Rect, x int, direction string, v float64) int {
 	x = r.Text(x, 0, 1, direction, styleLabel) + 1
 	number(r, x, 0, widthRate, v, rate, stylePlain)
@@ -184,8 +182,8 @@ type cardCell struct {
 	field canonical.Field
 }
 
-// cardCells are the readings below the bars of a card, the most important first, in
-// groups for two and for three columns.
+// cardCells are the readings below the bars of a card, most important first, grouped for two and
+// for three columns.
 var cardCells = []cardCell{
 	{"GPU util", canonical.NVMLUtilization},
 	{"SM active", canonical.SMActive},
@@ -207,22 +205,22 @@ var cardCells = []cardCell{
 	{"Replays", canonical.PCIeReplays},
 }
 
-// temperatureCells is the number of cells with which the temperature is among them.
+// temperatureCells is the least number of cells that includes the temperature.
 const temperatureCells = 11
 
-// boardCells are those of a board whose other readings are its instances'.
+// boardCells are the cells of a board in MIG: the others belong to its instances.
 var boardCells = slices.DeleteFunc(slices.Clone(cardCells), func(c cardCell) bool {
 	return canonical.Fields[c.field].Level != canonical.BoardLevel
 })
 
-// cellWidth is the width of the widest cell, cellGap separates them.
+// cellWidth is the width of the widest cell; cellGap separates cells.
 const cellWidth, cellGap = 17, 2
 
 // cellColumns returns the number of columns of cells in w.
 func cellColumns(w int) int { return max(1, (w+cellGap)/(cellWidth+cellGap)) }
 
-// drawCells draws the cells that fit r in columns, row by row: a label at the left of
-// each, the reading at its right.
+// drawCells draws the cells that fit r in columns, row by row, each with its label at the left
+// and its reading at the right.
 func drawCells(r screen.Rect, cells []cardCell, g *client.GPU) {
 	columns := cellColumns(r.W)
 	for i, c := range cells[:min(len(cells), r.H*columns)] {
@@ -234,7 +232,7 @@ func drawCells(r screen.Rect, cells []cardCell, g *client.GPU) {
 	}
 }
 
-// shownValue returns the reading of a field; of the last XID, the one that matters.
+// shownValue returns the reading of a field; for the last XID, GPU.ShownXID.
 func shownValue(g *client.GPU, f canonical.Field) float64 {
 	if f == canonical.XIDLast {
 		return g.ShownXID()
@@ -242,7 +240,7 @@ func shownValue(g *client.GPU, f canonical.Field) float64 {
 	return g.Values[f]
 }
 
-// drawReading writes a number from x to right, with the unit behind it.
+// drawReading writes a number and its unit between x and right.
 func drawReading(r screen.Rect, x, right int, v float64, unit canonical.Unit, st screen.Style) {
 	f := unitFormats[unit]
 	if f.suffix != "" {

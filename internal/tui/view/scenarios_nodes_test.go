@@ -10,7 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// migNode has four boards: one in seven instances, one in three, and two whole.
+// migNode returns a node with four boards: one in seven instances, one in three, and two whole.
 func migNode(at time.Time) []*client.Node {
 	n := node("dgx-03", 4, at)
 	boards := n.GPUs
@@ -30,7 +30,7 @@ func migNode(at time.Time) []*client.Node {
 			}
 			n.GPUs = append(n.GPUs, in)
 		}
-		if len(profiles) > 0 { // known from its instances alone
+		if len(profiles) > 0 { // known only from its instances
 			g.RealUtilization, g.Class, g.Allocations = math.NaN(), canonical.ClassUnknown, nil
 			for f := range g.Values {
 				if canonical.Fields[f].Level == canonical.InstanceLevel {
@@ -42,13 +42,13 @@ func migNode(at time.Time) []*client.Node {
 	return []*client.Node{n}
 }
 
-// silentNodes are one that answers and two that never did.
+// silentNodes returns a node that answers and two that never did.
 func silentNodes(at time.Time) []*client.Node {
 	down := &client.Node{URL: "http://dgx-04:9401/metrics", Name: "dgx-04:9401", Err: "dial tcp 10.0.0.4:9401: connection refused; is kpulse-proxy running there?"}
 	return []*client.Node{node("dgx-03", 4, at), down, {URL: "http://dgx-05:9401/metrics", Name: "dgx-05:9401"}}
 }
 
-// twoNodes has one that is up and one that cannot be reached any more.
+// twoNodes returns a node that is up and one that is no longer reachable.
 func twoNodes(at time.Time) []*client.Node {
 	up, down := node("dgx-03", 4, at), node("dgx-17.cluster.example", 4, noon.Add(-50*time.Second))
 	if at.After(noon.Add(-50 * time.Second)) {
@@ -57,8 +57,8 @@ func twoNodes(at time.Time) []*client.Node {
 	return []*client.Node{up, down}
 }
 
-// rackNodes are eight nodes of eight: one stopped answering a while ago, one lost a GPU, has one
-// that is hot and one that warns.
+// rackNodes returns eight nodes of eight boards. One stopped answering 12 s ago; another has
+// boards that are gone, crit, warn and hot.
 func rackNodes(at time.Time) []*client.Node {
 	var nodes []*client.Node
 	for i := range 8 {
@@ -84,7 +84,7 @@ func rackNodes(at time.Time) []*client.Node {
 	return nodes
 }
 
-// cutNodes are two nodes of four boards, of which the first three are in seven instances each.
+// cutNodes returns two nodes of four boards, the first three of which have seven instances each.
 func cutNodes(at time.Time) []*client.Node {
 	var nodes []*client.Node
 	for i := range 2 {

@@ -13,17 +13,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
 
-// noon is the instant at which all scenarios stand still.
+// noon is the time of the frames of all scenarios.
 var noon = time.Date(2026, time.March, 14, 12, 0, 0, 0, time.UTC)
 
-// scenario is something that the terminal has to show. Its nodes are what they say
-// at an instant, so that they have a history.
+// scenario is a case that the terminal has to show. nodes returns its nodes at a time, so that
+// they have a history.
 type scenario struct {
 	name  string
 	nodes func(at time.Time) []*client.Node
-	// set changes the State that comes of them.
+	// set changes their State.
 	set func(s *State)
-	// read is how long they were read; 0 is a quarter of an hour.
+	// read is how long they were read; 0 means a quarter of an hour.
 	read time.Duration
 }
 
@@ -59,8 +59,8 @@ var scenarios = []scenario{
 	{"none", oneNode(0), nil, 0},
 }
 
-// state returns the State of a scenario after a while of readings, one each two
-// seconds. All of it but the History is the caller's.
+// state returns the State of a scenario after a time of readings, one every two seconds. The
+// caller owns all of it except the History.
 func state(name string) *State {
 	sc := scenarioNamed(name)
 	s := &State{
@@ -81,8 +81,7 @@ func scenarioNamed(name string) *scenario {
 	return &scenarios[slices.IndexFunc(scenarios, func(sc scenario) bool { return sc.name == name })]
 }
 
-// histories are what was made already, by name of the scenario: nobody writes to
-// them any more.
+// histories caches histories by scenario. They are not written to any more.
 var histories sync.Map
 
 // history returns the readings of the scenario up to noon.
@@ -110,7 +109,7 @@ func oneNode(n int) func(time.Time) []*client.Node {
 	return func(at time.Time) []*client.Node { return []*client.Node{node("dgx-03", n, at)} }
 }
 
-// withGPUs returns a node of n GPUs that were all changed.
+// withGPUs returns a node of n GPUs, each changed by change.
 func withGPUs(n int, change func(at time.Time, g *client.GPU)) func(time.Time) []*client.Node {
 	return func(at time.Time) []*client.Node {
 		nodes := oneNode(n)(at)
@@ -135,8 +134,8 @@ func node(name string, gpus int, at time.Time) *client.Node {
 	return n
 }
 
-// fixture makes a device that works in waves: each at another pace, the third hardly
-// at all.
+// fixture returns a device that works in waves, each with its own period. The third hardly
+// works.
 func fixture(n *client.Node, i int, at time.Time) *client.GPU {
 	seconds := at.Sub(noon).Seconds()
 	wave := 0.5 + 0.5*math.Sin(seconds/(20+float64(i%7)*9)+float64(i))
@@ -166,7 +165,7 @@ var classes = []canonical.Class{
 	canonical.IOOrDataLoading, canonical.ComputeActive, canonical.MixedOrModerate, canonical.LowUtilization,
 }
 
-// fill gives g all its readings, as they would be at its utilization.
+// fill sets all readings of g to fit its utilization.
 func fill(g *client.GPU, i int) {
 	u := g.RealUtilization
 	for _, r := range []struct {
@@ -216,8 +215,7 @@ func fill(g *client.GPU, i int) {
 	g.Values[canonical.ClockEvents] = math.NaN()
 }
 
-// sicken makes some of the devices ill: one broken, one hot, one missed, one that
-// warns.
+// sicken makes some devices unhealthy: one crit, one hot, one gone, one warn.
 func sicken(_ time.Time, g *client.GPU) {
 	switch g.GPU {
 	case "1":
@@ -241,8 +239,7 @@ func sicken(_ time.Time, g *client.GPU) {
 	}
 }
 
-// waste makes half of the devices claim much and do little, one of them forgotten, and
-// one gone.
+// waste makes half of the devices claim much and do little, one forgotten, and one gone.
 func waste(_ time.Time, g *client.GPU) {
 	set := func(util, real, memory float64, class canonical.Class) {
 		g.RealUtilization, g.Class = real, class
@@ -263,9 +260,9 @@ func waste(_ time.Time, g *client.GPU) {
 	}
 }
 
-// story is what GPUs do in a quarter of an hour: a training that writes checkpoints, inference
-// by turns, a program that waits for its data, a board that is lost, a job that begins, one
-// that gets slower, a forgotten notebook and one that loads first.
+// story sets what GPUs do in a quarter of an hour: a training that writes checkpoints, one that
+// is memory-bound in turns, a busy program that uses few SMs, a board that is lost, a job that
+// begins, one that gets slower, a forgotten notebook, and a job that loads its data first.
 func story(at time.Time, g *client.GPU) {
 	left := noon.Sub(at)
 	set := func(util, real float64, class canonical.Class) {

@@ -7,12 +7,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// silentPart is the part of the rows of a fleet that nodes without a first answer may take.
+// silentPart bounds the rows for nodes that have not answered yet to 1/silentPart of the fleet.
 const silentPart = 8
 
-// drawSilent draws a heading for each node that has not answered yet, along the top of r, and
-// returns the rest of r: such a node has no devices that could stand under one. If there are
-// more than have room, the last row counts them. A filter leaves them out.
+// drawSilent draws a heading along the top of r for each node that has not answered yet, as it
+// has no devices to be shown with, and returns the rest of r. If there are too many, the last
+// row counts the others. A filter hides them.
 func (f *fleetView) drawSilent(r screen.Rect, s *State) screen.Rect {
 	f.silent = f.silent[:0]
 	for _, n := range s.Nodes {

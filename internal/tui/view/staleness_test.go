@@ -14,9 +14,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// aged is a fleet of two nodes, or of one, whose last node was read so long ago, and has readings
-// that nothing else on the screen looks like: 86.4 %, and 71 °C, 611 W and so on. Of the
-// other one nothing is known but that it is there.
+// aged returns a fleet of one or two nodes. The last one was read age ago and has readings that
+// look like nothing else on the screen: 86.4 %, 71 °C, 611 W. The other one has devices without
+// readings.
 func aged(nodes int, age time.Duration, stopped bool) *State {
 	s := &State{
 		Now: noon, History: history.NewHistory(), View: Fleet, Window: history.DefaultWindow, Metric: client.MetricReal,
@@ -43,7 +43,7 @@ func aged(nodes int, age time.Duration, stopped bool) *State {
 					g.Values[f] = math.NaN()
 				}
 			}
-			g.Values[canonical.PowerLimit] = math.NaN() // the end of a scale is no reading
+			g.Values[canonical.PowerLimit] = math.NaN() // the end of a scale is not a reading
 			for a := range g.Allocations {
 				g.Allocations[a].UtilizedSeconds, g.Allocations[a].KnownSeconds = 864, 1000
 			}
@@ -64,9 +64,8 @@ func aged(nodes int, age time.Duration, stopped bool) *State {
 // agedReading finds the readings of aged.
 var agedReading = regexp.MustCompile(`86\.4%|\b86%|71°C|611W|2\.44`)
 
-// checkAge holds that a screen shows no reading older than its staleness limit without its
-// age, and none that has expired. The limits are those of a node that is read every two
-// seconds: 6 s and 20 s.
+// checkAge checks that a screen shows no stale reading without its age, and no expired one. The
+// limits are those of a node that is read every two seconds: 6 s and 20 s.
 func checkAge(t *testing.T, s *State, age time.Duration, stopped bool, w, h int) {
 	t.Helper()
 	g, _ := at(s, s.View, w, h)
@@ -84,7 +83,7 @@ func checkAge(t *testing.T, s *State, age time.Duration, stopped bool, w, h int)
 	}
 }
 
-// TestNoOldReadingWithoutItsAge holds that in every view, at every size of the ladder.
+// TestNoOldReadingWithoutItsAge runs checkAge in all views and at many sizes.
 func TestNoOldReadingWithoutItsAge(t *testing.T) {
 	for _, size := range [][2]int{{40, 10}, {80, 24}, {100, 30}, {120, 40}, {160, 45}, {240, 67}} {
 		for _, view := range Names {
@@ -101,8 +100,8 @@ func TestNoOldReadingWithoutItsAge(t *testing.T) {
 	}
 }
 
-// TestGoneIsDroppedOnceNobodyKnows holds that the header stops counting a board as gone when its
-// node stops answering, as it does with all that was wrong, and that its strip says how old that is.
+// TestGoneIsDroppedOnceNobodyKnows checks that the header stops counting a board as gone when its
+// node stops answering, as with all problems, and that the strip then shows the age.
 func TestGoneIsDroppedOnceNobodyKnows(t *testing.T) {
 	for _, test := range []struct {
 		age     time.Duration
@@ -127,8 +126,8 @@ func TestGoneIsDroppedOnceNobodyKnows(t *testing.T) {
 	}
 }
 
-// TestNodesDimWhatIsOld holds that the list of nodes dims readings once they are old, and that it
-// counts no sick boards of a node that stopped answering.
+// TestNodesDimWhatIsOld checks that the list of nodes dims stale readings, and counts no sick
+// boards of a node that stopped answering.
 func TestNodesDimWhatIsOld(t *testing.T) {
 	for _, test := range []struct {
 		age     time.Duration
@@ -164,7 +163,7 @@ func TestNodesDimWhatIsOld(t *testing.T) {
 	}
 }
 
-// TestFooterCountsNodesThatAreDown holds that the reason of one is not taken for all.
+// TestFooterCountsNodesThatAreDown checks that the reason of one node is not taken for that of all.
 func TestFooterCountsNodesThatAreDown(t *testing.T) {
 	s := aged(2, time.Second, true)
 	if text, _ := footerMessage(s); text != "dgx-b: connection refused" {
@@ -176,7 +175,7 @@ func TestFooterCountsNodesThatAreDown(t *testing.T) {
 	}
 }
 
-// FuzzAge looks for a size, a view and an age at which a reading stands without it.
+// FuzzAge looks for a size, a view and an age at which checkAge fails.
 func FuzzAge(f *testing.F) {
 	f.Add(160, 45, 0, 0, 13, 2, true)
 	f.Add(40, 10, 1, 4, 7, 1, false)

@@ -11,15 +11,15 @@ import (
 
 // State is all that views draw. The program owns it and changes it between frames.
 type State struct {
-	// Now is the time that is shown: the clock's, or FrozenAt, which is zero while the
+	// Now is the time that is shown: that of the clock, or FrozenAt. FrozenAt is zero while the
 	// screen follows the clock.
 	Now, FrozenAt time.Time
 	// Playback is nil if no recording is played.
 	Playback *client.PlaybackState
 
 	Nodes client.Nodes
-	// GPUs are the devices of all nodes, filtered and ordered; an instance follows its
-	// board, or another instance of it.
+	// GPUs are the devices of all nodes, filtered and ordered. An instance follows its board or
+	// another of its instances.
 	GPUs []*client.GPU
 	// Devices is the number of devices without the filter.
 	Devices int
@@ -28,57 +28,57 @@ type State struct {
 
 	History *history.History
 	Events  []history.Event // the newest last
-	// Listed are those and what the nodes serve, nil while no node served any.
+	// Listed are Events merged with those that nodes serve; nil while no node serves any.
 	Listed []history.Event
 
 	// Job describes the batch job that the program was started in; empty outside one.
 	Job []canonical.Variable
 
-	// Processes are those that the nodes list, nil before they did. ProcessesErr is
-	// why one of them lists none.
+	// Processes are those that the nodes list, nil before their first list. ProcessesErr is why
+	// one of them lists none.
 	Processes    []client.Process
 	ProcessesErr string
 
 	View    string // one of Names
-	Overlay string // "" is none
-	Filter  string // as typed; "" is none
+	Overlay string // "" means none
+	Filter  string // as typed; "" means none
 	Sort    Sort
 	Pinned  bool // devices keep their order
-	// Window is how much history charts show; 0 leaves it to them.
+	// Window is how much history charts show; 0 means History.Window.
 	Window time.Duration
-	// Cursor is the time that the cursor of charts points at; zero is none.
+	// Cursor is the time that the cursor of charts points at; zero means none.
 	Cursor time.Time
-	// Metric is plotted first, and explained.
+	// Metric is plotted and explained first.
 	Metric client.Metric
 	PerGPU bool // a chart for each device, not for each metric
-	// Density of the fleet: 0 is automatic, 1 (full) to 5 (a cell each) are fixed.
+	// Density of the fleet: 0 is automatic, 1 (full cards) to 5 (a cell per device) are fixed.
 	Density int
 	// Scroll is the first line, or row of cards, that a view shows.
 	Scroll int
 
 	Theme   string // one of Themes
-	Mono    bool   // there are no colours: lines differ by how they are drawn
+	Mono    bool   // no colours: lines differ by their dashes
 	Symbols string // one of SymbolSets
 	Mouse   bool
 	Bell    bool // bad events ring the terminal's bell
 
 	// Prompt is the line being typed, with its ":" or "/"; "" while there is none.
 	Prompt string
-	// Completions are what the last word of Prompt can become.
+	// Completions are those of the last word of Prompt.
 	Completions []string
-	// Message is the latest message, "" once it is old; Alarm marks a bad one.
+	// Message is the latest message, or "" once it is old. Alarm marks a bad one.
 	Message string
 	Alarm   bool
 
-	// Hits are what Draw leaves for the mouse.
+	// Hits are the clickable parts of the screen. Draw records them.
 	Hits []Hit
 }
 
-// Hit is a rectangle of the screen that the mouse can click.
+// Hit is a clickable rectangle of the screen.
 type Hit struct {
 	X, Y, W, H int
-	// Key is the device that is drawn there. If it is zero, View is the view to show;
-	// where that is "", Metric is the column to sort by.
+	// Key is the device that is drawn there. If it is zero, View is the view to show. If that is
+	// "", Metric is the metric to sort by.
 	Key    client.Key
 	View   string
 	Metric client.Metric
@@ -86,12 +86,12 @@ type Hit struct {
 
 // Sort is the order of boards. Instances stay with theirs.
 type Sort struct {
-	// By is MetricNone for the order of nodes and indexes.
+	// By is the metric to sort by; MetricNone means by node and index.
 	By         client.Metric
 	Descending bool
 }
 
-// Themes and SymbolSets are what the settings may name, the default first.
+// Themes and SymbolSets are the choices of the settings, the default first.
 var (
 	Themes     = []string{"dark", "light", "ansi16", "mono"}
 	SymbolSets = []string{"braille", "block", "ascii"}
@@ -102,13 +102,13 @@ func (s *State) Freshness(g *client.GPU) (client.Freshness, time.Duration) {
 	return s.Nodes.Freshness(g, s.Now)
 }
 
-// silent reports whether n gives no readings of now.
+// silent reports whether n gives no fresh readings.
 func (s *State) silent(n *client.Node) bool {
 	freshness, _ := n.Freshness(s.Now)
 	return freshness != client.Fresh || !n.Up
 }
 
-// current returns g, without its readings where they have expired.
+// current returns g, without its readings if they have expired.
 func (s *State) current(g *client.GPU) *client.GPU {
 	if freshness, _ := s.Freshness(g); freshness == client.Expired {
 		return g.Blank()
@@ -116,7 +116,7 @@ func (s *State) current(g *client.GPU) *client.GPU {
 	return g
 }
 
-// SelectedGPU returns the selected device, nil if there is none.
+// SelectedGPU returns the selected device, or nil if there is none.
 func (s *State) SelectedGPU() *client.GPU {
 	if i := s.SelectedIndex(); i >= 0 {
 		return s.GPUs[i]
@@ -124,7 +124,7 @@ func (s *State) SelectedGPU() *client.GPU {
 	return nil
 }
 
-// SelectedIndex returns the index of the selected device, -1 if there is none.
+// SelectedIndex returns the index of the selected device, or -1 if there is none.
 func (s *State) SelectedIndex() int {
 	return slices.IndexFunc(s.GPUs, func(g *client.GPU) bool { return g.Key == s.Selected })
 }

@@ -8,17 +8,16 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// badge shows a state by a glyph and a word, not by colour alone.
+// badge shows a state by a glyph and a word, not only by colour.
 type badge struct {
 	text  string // at most badgeWidth cells
 	style screen.Style
 }
 
-// badgeWidth is the width of every badge, so that nothing moves when a state changes.
+// badgeWidth is the width of all badges, so that nothing moves when a state changes.
 const badgeWidth = 6
 
-// border returns the style of a card's border in that state; other if nothing is
-// wrong.
+// border returns the style of a card's border in that state, or other if the state is not bad.
 func (b badge) border(other screen.Style) screen.Style {
 	switch b.style {
 	case styleCrit:
@@ -39,8 +38,8 @@ var healthBadges = [canonical.NumHealth]badge{
 	canonical.HealthUnknown: {missing, styleFaint},
 }
 
-// goneBadge is that of a board that is gone, instanceBadge that of an instance, whose
-// board has the health.
+// goneBadge is the badge of a board that is gone, instanceBadge that of an instance, as health
+// is the board's.
 var goneBadge, instanceBadge = badge{"✖ GONE", styleCrit}, badge{"MIG", styleLabel}
 
 // glyph returns the badge without its word.
@@ -60,8 +59,8 @@ func badgeOf(g *client.GPU) badge {
 	return healthBadges[g.Health]
 }
 
-// classLabel shows a class by its name, or by a glyph of its bottleneck: one of a line, and
-// one of a strip.
+// classLabel shows a class by its name, or by a glyph of its bottleneck: one for lines, one for
+// strips.
 type classLabel struct {
 	client.ClassName
 	style        screen.Style
@@ -79,8 +78,8 @@ func classOf(g *client.GPU) classLabel {
 	return classLabels[g.Class]
 }
 
-// bottlenecks are how the classes with a bottleneck are shown. Strips differ in height as
-// well as in colour, and none is as high as a cell: they do not merge.
+// bottlenecks are the looks of classes by their bottleneck. Strips differ in height and in
+// colour; none is as high as a cell, so that they do not merge.
 var bottlenecks = map[string]classLabel{
 	"compute": {style: styleCompute, glyph: '━', strip: '▇'},
 	"memory":  {style: styleMemory, glyph: '═', strip: '▅'},
@@ -100,8 +99,8 @@ var classLabels = func() (all [canonical.NumClasses + 1]classLabel) {
 	return all
 }()
 
-// fieldStyle returns the style of a reading: that of the worst condition about it
-// that the proxy has raised. The terminal has no thresholds of its own.
+// fieldStyle returns the style of a reading: that of the worst condition that the proxy has
+// raised about it. The terminal itself has no thresholds.
 func fieldStyle(g *client.GPU, f canonical.Field) screen.Style {
 	for _, raised := range g.Raised {
 		if client.Conditions[raised.Condition].Field == f {

@@ -5,23 +5,23 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// Strips show what each device did in the window, in the colours of its classes: a line for
-// each with its index in front and its class behind, all over one clock.
+// Strips show what each device did in the window, in the colours of its classes: a line for each,
+// with its index before and its class after it, all over one clock.
 
 const (
-	// stripIndex is the width in front of a strip without the name of a node, stripClass
-	// that behind it.
+	// stripIndex is the width before a strip, without the name of a node; stripClass is the width
+	// after it.
 	stripIndex, stripClass = 5, 1 + shortClass + 1
 	// minStrip is the width of the narrowest strip.
 	minStrip = 60
-	// stripsHigh is how many strips are below each other before others are beside them.
+	// stripsHigh is the number of strips in a block before others are beside it.
 	stripsHigh = 8
-	// stripsFrame are the rows of the legend above strips and of the clock below them.
+	// stripsFrame is the rows of the legend above strips and of the clock below them.
 	stripsFrame = 2
 )
 
-// stripParts returns how many blocks of strips are side by side in w cells for n devices, 0
-// if a strip would be too narrow, and the rows that they take.
+// stripParts returns how many blocks of strips are side by side in w cells for n devices, or 0 if
+// a strip would be too narrow, and the rows that they take.
 func stripParts(s *State, w, n int) (parts, rows int) {
 	label := stripIndex
 	if node := nodeWidth(s); node > 0 {
@@ -50,8 +50,8 @@ func (f *fleetView) strips(r screen.Rect, s *State, size cardSize) int {
 	return rows
 }
 
-// stripBlock draws a strip for each of gpus below titles, or what their colours mean, and the
-// clock of all in the last row of r.
+// stripBlock draws a strip for each of gpus below titles, with the legend if legend is set, and
+// their clock in the last row of r.
 func (f *fleetView) stripBlock(r screen.Rect, s *State, gpus []*client.GPU, legend bool) {
 	node := nodeWidth(s)
 	x := stripIndex
@@ -71,7 +71,7 @@ func (f *fleetView) stripBlock(r screen.Rect, s *State, gpus []*client.GPU, lege
 			line.Text(0, 0, node, g.Hostname, styleLabel)
 		}
 		drawIndex(nil, line.Sub(x-stripIndex, 0, stripIndex-1, 1), s, g)
-		if classOf(g).ClassName != client.InMIG { // its instances have strips
+		if classOf(g).ClassName != client.InMIG { // the strips are those of its instances
 			f.strip(line.Sub(x, 0, w, 1), s, g, cells)
 		}
 		if freshness, _ := s.Freshness(g); freshness != client.Fresh {
@@ -79,7 +79,7 @@ func (f *fleetView) stripBlock(r screen.Rect, s *State, gpus []*client.GPU, lege
 		}
 		drawStripEnd(line.Sub(x+w+1, 0, shortClass, 1), s, g)
 		hit(line, s, g.Key)
-		if g.Key == s.Selected { // a strip that is reversed shows the opposite
+		if g.Key == s.Selected { // not the strip, which would be misread in reverse
 			line.Sub(0, 0, x, 1).Pick()
 			line.Sub(x+w, 0, line.W, 1).Pick()
 		}
@@ -115,7 +115,7 @@ var classLegend = []struct{ bottleneck, text string }{
 	{"compute", "compute"}, {"memory", "memory"}, {"io", "I/O"}, {"mixed", "mixed"}, {"idle", "idle"},
 }
 
-// drawClassLegend writes what the strips mean from x on, as much as fits whole.
+// drawClassLegend writes as much of the legend of strips from x on as fits whole.
 func drawClassLegend(r screen.Rect, x int) {
 	for _, c := range classLegend {
 		look := bottlenecks[c.bottleneck]

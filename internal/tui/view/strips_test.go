@@ -12,11 +12,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// halfMinute is a time of a fine clock.
+// halfMinute matches a half minute on the clock.
 var halfMinute = regexp.MustCompile("11:[0-9]{2}:30")
 
-// TestStripsShareAClock changes the class of each device at a whole minute, another for each,
-// and holds that every strip changes in the very column below which the clock names it.
+// TestStripsShareAClock changes the class of each device at its own whole minute, and checks that
+// each strip changes in the column above that minute on the clock.
 func TestStripsShareAClock(t *testing.T) {
 	for _, test := range []struct{ gpus, w, h, clocks int }{{4, 160, 45, 1}, {4, 120, 40, 1}, {16, 160, 45, 2}, {4, 200, 50, 1}, {4, 300, 80, 1}} {
 		s := state("sixteen")
@@ -71,8 +71,8 @@ func TestStripsShareAClock(t *testing.T) {
 	}
 }
 
-// TestStripsWhereThereIsRoom holds at which sizes cards leave room for strips, and that every
-// card is there still.
+// TestStripsWhereThereIsRoom checks at which sizes cards leave room for strips, and that all cards
+// are still there.
 func TestStripsWhereThereIsRoom(t *testing.T) {
 	for _, test := range []struct {
 		scenario string
@@ -100,8 +100,8 @@ func TestStripsWhereThereIsRoom(t *testing.T) {
 	}
 }
 
-// TestStripsShowWhatIsWrong holds that a device which is gone, or sick, stands out in its
-// strip, and that the past of one which is not read any more stays.
+// TestStripsShowWhatIsWrong checks that a device that is gone or sick stands out in its strip, and
+// that the strip of a device that is no longer read keeps its past.
 func TestStripsShowWhatIsWrong(t *testing.T) {
 	g, _ := at(state("sick"), Fleet, 160, 45)
 	for _, want := range []string{"✖  3 ", "✖  5 ", "✖ GONE", "▲  1 "} {
@@ -123,8 +123,7 @@ func TestStripsShowWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestBlocksDoNotMerge holds that nothing that is drawn by blocks touches what is drawn by
-// blocks in the row above: lists and the focus have a line between bars, and strips do.
+// TestBlocksDoNotMerge checks that, in the focus, no block touches a block in the row above.
 func TestBlocksDoNotMerge(t *testing.T) {
 	upper := "█▉▊▋▌▍▎▏▀▐" // fill the upper edge of a cell
 	lower := "█▉▊▋▌▍▎▏▁▂▃▄▅▆▇▐"
@@ -148,7 +147,7 @@ func TestBlocksDoNotMerge(t *testing.T) {
 	}
 }
 
-// TestStripsAllocateNothing holds that strips are drawn from memory of the previous frame.
+// TestStripsAllocateNothing checks that strips reuse the memory of the previous frame.
 func TestStripsAllocateNothing(t *testing.T) {
 	s := state("sixteen")
 	var g screen.Grid

@@ -11,12 +11,11 @@ import (
 // column is a column of the table of devices.
 type column struct {
 	title string
-	// width is in cells, without the gap. A column with a flex takes up to so many
-	// more of the free cells.
+	// width is in cells, without the gap. A column takes up to flex more of the free cells.
 	width, flex int
-	// rank is the order in which columns are left out, the highest first.
+	// rank is the order in which columns are omitted, highest first.
 	rank int
-	// metric is what a click on the title sorts by.
+	// metric is the metric that a click on the title sorts by.
 	metric client.Metric
 	left   bool // the title is aligned left
 	draw   func(p *painter, r screen.Rect, s *State, g *client.GPU)
@@ -25,12 +24,12 @@ type column struct {
 // columnGap separates columns.
 const columnGap = 1
 
-// nodeTitle is the column that exists only if there are several nodes, as wide as
-// the longest of their names. The column of healthTitle shows the age of readings.
+// nodeTitle is the column that exists only with several machines, as wide as the longest name.
+// The column healthTitle shows the age of readings.
 const nodeTitle, healthTitle = "NODE", "HEALTH"
 
-// tableColumns are all columns from left to right. Widths fit the title, the mark of
-// the order and every usual reading.
+// tableColumns are all columns from left to right. Widths fit the title, the mark of the order
+// and all usual readings.
 var tableColumns = []column{
 	{"GPU", 4, 0, 0, client.MetricIndex, true, drawIndex},
 	{nodeTitle, 12, 0, 4, client.MetricNone, true, func(_ *painter, r screen.Rect, _ *State, g *client.GPU) { r.Text(0, 0, r.W, g.Hostname, styleLabel) }},
@@ -79,8 +78,8 @@ func amount(f canonical.Field) func(*painter, screen.Rect, *State, *client.GPU) 
 	}
 }
 
-// drawIndex writes the index of a device, with a mark where something is wrong: the
-// column of health may be left out.
+// drawIndex writes the index of a device, with a mark if it has a problem, as the column of
+// health may be omitted.
 func drawIndex(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
 	if g.IsInstance() {
 		r.Text(1, 0, 1, "└", styleFaint)
@@ -118,7 +117,7 @@ func drawClass(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
 	r.Text(0, 0, r.W, text, label.style)
 }
 
-// drawHolder writes what is wrong with the device, else its workload.
+// drawHolder writes the problem of the device, else its workload.
 func drawHolder(_ *painter, r screen.Rect, s *State, g *client.GPU) {
 	if stopped := stoppedText(s, g); stopped != "" {
 		r.Text(0, 0, r.W, stopped, styleWarn)
@@ -162,7 +161,7 @@ func drawTitle(r screen.Rect, s *State, c *placedColumn) {
 // maxNodeWidth bounds the column of the names of nodes.
 const maxNodeWidth = 24
 
-// nodeWidth returns the width of the names of nodes, 0 if there is only one.
+// nodeWidth returns the width of the names of machines, or 0 if there is only one.
 func nodeWidth(s *State) int {
 	if !s.Nodes.Several() {
 		return 0
@@ -186,9 +185,8 @@ type placedColumn struct {
 	x, w int
 }
 
-// placeColumns appends the columns that fit w, from left to right: those of the
-// lowest ranks. Free cells go to those with a flex. node is the width of the names
-// of nodes, 0 to leave them out.
+// placeColumns appends the columns of the lowest ranks that fit w, from left to right. Free cells
+// go to columns with a flex. node is the width of the names of nodes; 0 omits them.
 func placeColumns(dst []placedColumn, w, node int) []placedColumn {
 	first := len(dst)
 	for i := range tableColumns {
@@ -209,8 +207,8 @@ func placeColumns(dst []placedColumn, w, node int) []placedColumn {
 	return dst
 }
 
-// fittingColumns returns the rank up to which all columns fit w, -1 if not even the
-// first does.
+// fittingColumns returns the rank up to which all columns fit w, or -1 if not even the first
+// does.
 func fittingColumns(columns []placedColumn, w int) int {
 	need := make([]int, len(tableColumns))
 	for _, c := range columns {
@@ -225,8 +223,8 @@ func fittingColumns(columns []placedColumn, w int) int {
 	return len(need)
 }
 
-// spread gives the free cells to the columns with a flex, the lowest rank first, and
-// positions all.
+// spread gives the free cells to the columns with a flex, lowest rank first, and positions all
+// columns.
 func spread(columns []placedColumn, free int) {
 	for free > 0 {
 		var best *placedColumn

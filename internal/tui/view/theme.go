@@ -2,8 +2,8 @@ package view
 
 import "github.com/kpulse/kpulse-proxy/internal/tui/screen"
 
-// The styles, by what they mean. Red is only for what is broken and yellow only for
-// warnings; utilization goes from dim to bright in one hue, because high is good.
+// The styles, by their meaning. Red is only for failures and yellow only for warnings;
+// utilization goes from dim to bright in one hue, because high is good.
 const (
 	stylePlain    screen.Style = iota // numbers and words
 	styleLabel                        // names of numbers
@@ -16,12 +16,12 @@ const (
 	styleOK
 	styleWarn
 	styleCrit
-	styleWarnBorder // of a card whose device warns, or is broken
-	styleCritBorder
-	styleUtil0 // below 10 %
-	styleUtil1 // below 40 %
-	styleUtil2 // below 75 %
-	styleUtil3 // above
+	styleWarnBorder // of a card whose device is hot or warns
+	styleCritBorder // of a card whose device is crit or gone
+	styleUtil0      // below 10 %
+	styleUtil1      // below 40 %
+	styleUtil2      // below 75 %
+	styleUtil3      // above
 	styleCompute
 	styleMemory
 	styleIO
@@ -33,11 +33,11 @@ const (
 	styleSeries3
 	styleSeries4
 	styleSeries5
-	styleBand // what the devices of a chart have in common
+	styleBand // the range of the devices of a chart, or the wasted area
 	numStyles
 )
 
-// numSeries is the number of lines that can be distinguished.
+// numSeries is the number of lines that can be told apart.
 const numSeries = 6
 
 // symbols returns one of SymbolSets.

@@ -38,7 +38,7 @@ func TestStylesHaveLettersOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestStatesHaveWords holds that each has a word of its own.
+// TestStatesHaveWords checks that each state has its own word, and each bottleneck its own glyphs.
 func TestStatesHaveWords(t *testing.T) {
 	seen := map[string]bool{goneBadge.text: true, instanceBadge.text: true}
 	for h, b := range healthBadges {
@@ -76,7 +76,7 @@ func TestStatesHaveWords(t *testing.T) {
 	}
 }
 
-// ascii returns what is drawn for a rune where there is nothing but ASCII.
+// ascii returns what is drawn for a rune in ASCII.
 func ascii(c rune) string {
 	var g screen.Grid
 	g.Reset(1, 1, screen.ASCII)
@@ -84,8 +84,8 @@ func ascii(c rune) string {
 	return g.Glyphs()
 }
 
-// TestProxyDecidesWhatIsWrong holds that a reading stands out if the proxy
-// raised a condition about it, and not because it is high.
+// TestProxyDecidesWhatIsWrong checks that a reading stands out if the proxy raised a condition
+// about it, and not because it is high.
 func TestProxyDecidesWhatIsWrong(t *testing.T) {
 	g := state("one").GPUs[0]
 	g.Values[canonical.Temperature], g.Values[canonical.TemperatureWarning], g.Values[canonical.PCIeReplays] = 99, 90, 14
@@ -122,8 +122,7 @@ func TestProxyDecidesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestCutBoardsAreNotUnknown holds that a board which is known from its instances has
-// no class, and the screen shows why.
+// TestCutBoardsAreNotUnknown checks that the screen shows why a board with instances has no class.
 func TestCutBoardsAreNotUnknown(t *testing.T) {
 	g := gpu("0", "")
 	if got := classOf(g).Short; got != "unknown" {

@@ -53,17 +53,17 @@ func (t *sparkline) classes(r screen.Rect, s *State, g *client.GPU) {
 	}
 }
 
-// axisWidth is the width of the numbers of a Y axis, with the blank behind them.
+// axisWidth is the width of the numbers of a Y axis, with the blank after them.
 const axisWidth = 6
 
-// ticks are the possible distances of times on an X axis.
+// ticks are the possible distances between times on an X axis.
 var ticks = []time.Duration{
 	10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute,
 	30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 }
 
-// axes draws the axes of a chart along the left and the bottom of r and returns the
-// rest for its lines. The scale is from 0 to limit; step is the time of a cell.
+// axes draws the axes of a chart along the left and the bottom of r, and returns the rest, for
+// its lines. The scale is from 0 to limit; step is the time of a cell.
 func axes(r screen.Rect, s *State, limit float64, f format, step time.Duration) screen.Rect {
 	plot := valueAxis(r.Sub(0, 0, r.W, r.H-1), limit, f)
 	if !plot.Empty() {
@@ -72,8 +72,8 @@ func axes(r screen.Rect, s *State, limit float64, f format, step time.Duration) 
 	return plot
 }
 
-// halfAxis and quarterAxis are the heights from which an axis has numbers at its halves and
-// quarters, and gridFrom that from which these have lines.
+// halfAxis and quarterAxis are the least heights of an axis with numbers at halves and quarters;
+// gridFrom is the least height with lines at these.
 const halfAxis, quarterAxis, gridFrom = 5, 13, 9
 
 // valueAxis draws an axis from 0 to limit along the left of r, and returns the rest.
@@ -120,7 +120,7 @@ func timeAxis(r screen.Rect, s *State, step time.Duration) {
 	}
 }
 
-// tickOf returns the shortest tick of at least so many cells of a step.
+// tickOf returns the shortest tick of at least a number of cells of a step.
 func tickOf(step time.Duration, cells int) time.Duration {
 	for _, tick := range ticks {
 		if tick >= step*time.Duration(cells) && tick%step == 0 {

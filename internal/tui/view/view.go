@@ -1,5 +1,5 @@
-// Package view draws a State into the cells of a screen. It has no I/O, no clock and
-// no goroutine: what is drawn follows from the State alone.
+// Package view draws a State into the cells of a screen. It has no I/O, no clock and no
+// goroutine: a frame depends only on the State.
 package view
 
 import (
@@ -10,12 +10,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// View draws a State in one way. Between frames it keeps memory to draw with and
-// what it needs to handle keys, but nothing that was read.
+// View draws a State in one way. Between frames it keeps scratch memory and what it needs to
+// handle keys, but no readings.
 type View interface {
-	// Draw draws s into r. It changes no more of s than Hits, and Scroll to clamp it.
+	// Draw draws s into r. It changes only Hits of s, and clamps Scroll.
 	Draw(r screen.Rect, s *State)
-	// Key handles a key; it returns false for one that is not its own.
+	// Key handles a key. It returns false for a key that is not its own.
 	Key(key string, s *State) bool
 }
 
@@ -53,15 +53,14 @@ func New(keys, commands []HelpEntry) Set {
 	}
 }
 
-// minWidth and minHeight are the smallest terminal on which everything is readable.
+// minWidth and minHeight are the size of the smallest terminal on which everything is readable.
 const minWidth, minHeight = 40, 10
 
 // headerHeight and footerHeight are the rows above and below a view. A terminal lower
 // than lowHeight has a header of one row.
 const headerHeight, footerHeight, lowHeight = 2, 1, 14
 
-// Draw draws the whole screen, w × h cells, into g. It changes no more of s than
-// Hits and Scroll.
+// Draw draws the whole screen, w × h cells, into g. It changes only Hits and Scroll of s.
 func (all Set) Draw(g *screen.Grid, s *State, w, h int) {
 	g.Reset(w, h, symbols(s.Symbols))
 	s.Hits = s.Hits[:0]

@@ -11,12 +11,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
-// TestPromtool has Prometheus' own tool check the rules, and run their tests with the
-// series of each form.
+// TestPromtool checks the rules with promtool, and runs their tests with the series of each
+// form.
 func TestPromtool(t *testing.T) {
 	binary, err := exec.LookPath("promtool")
 	if err != nil {
-		// CI sets it, which makes the absence a failure.
+		// CI sets it: there a missing promtool is a failure.
 		if os.Getenv("KPULSE_REQUIRE_PROMETHEUS") != "" {
 			t.Fatal(err)
 		}

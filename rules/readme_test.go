@@ -40,7 +40,7 @@ func tables(t *testing.T) map[string][]row {
 	return rows
 }
 
-// TestREADME: the table has a row for each series that is recorded, and for no other.
+// TestREADME: the tables have a row for each recorded series, and no others.
 func TestREADME(t *testing.T) {
 	rows := tables(t)
 	for file, groups := range ruleFiles(t) {
@@ -86,7 +86,7 @@ func TestREADMELabels(t *testing.T) {
 					series := labels[0][2]
 					for _, l := range labels[1:] {
 						if !slices.Contains(strings.Split(listed[series], ", "), l[1]) {
-							t.Errorf("%s has the label %s, which README.md does not say", series, l[1])
+							t.Errorf("%s has the label %s, which README.md does not list", series, l[1])
 						}
 						met[series][l[1]] = true
 					}
@@ -95,10 +95,10 @@ func TestREADMELabels(t *testing.T) {
 		}
 		for series, labels := range listed {
 			for l := range strings.SplitSeq(labels, ", ") {
-				// The nodes of kpulse-node_test.yml are of no cluster, and who knows of a job knows of no pod.
+				// The nodes of kpulse-node_test.yml have no cluster, and not all tests have MIG instances.
 				optional := l == "cluster" || l == "mig_instance" || l == "mig_profile"
 				if !optional && !met[series][l] {
-					t.Errorf("README.md says that %s has the label %s, and no test has", series, l)
+					t.Errorf("README.md lists the label %[2]s of %[1]s, which no test has", series, l)
 				}
 			}
 		}

@@ -1,6 +1,6 @@
-// Package rules_test checks the rule files beside it, and the twin: that Prometheus takes them,
-// that each rule is tested and in the table of README.md, and that they read only
-// what is served.
+// Package rules_test checks the rule files beside it and the twin: Prometheus accepts them,
+// each rule is tested and in a table of README.md, and they read only what is served or
+// recorded.
 package rules_test
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 )
 
-// ruleFiles returns the names of the rule files, and what is in each.
+// ruleFiles returns the groups of each rule file, by file name.
 func ruleFiles(t *testing.T) map[string][]rulefmt.RuleGroup {
 	t.Helper()
 	names, err := filepath.Glob("*.yml")
@@ -53,8 +53,8 @@ func recorded(groups []rulefmt.RuleGroup) []string {
 	return slices.Compact(names)
 }
 
-// TestRulesReadWhatIs: each series of ours that a rule reads is one that is served,
-// or that a rule records; and only counters have rates.
+// TestRulesReadWhatIs: each series of ours that a rule reads is served or recorded, and rates
+// are taken only of counters.
 func TestRulesReadWhatIs(t *testing.T) {
 	known := map[string]canonical.Type{}
 	for _, s := range expose.SeriesTable() {
@@ -79,13 +79,13 @@ func TestRulesReadWhatIs(t *testing.T) {
 	}
 }
 
-// ofCounters are the functions that mean something of counters alone.
+// ofCounters are the functions for counters only.
 var ofCounters = []string{"rate", "irate", "increase"}
 
-// ofEither are those that leave a value as it is.
+// ofEither are the functions that keep a value unchanged.
 var ofEither = []string{"label_replace", "label_join", "last_over_time"}
 
-// misread says what of an expression is not as known says.
+// misread returns the mistakes of an expression that reads the series in known.
 func misread(t *testing.T, text string, known map[string]canonical.Type) (complaints []string) {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
@@ -111,7 +111,7 @@ func misread(t *testing.T, text string, known map[string]canonical.Type) (compla
 	return complaints
 }
 
-// TestMisread: the test above finds what it is for.
+// TestMisread: misread finds each kind of mistake.
 func TestMisread(t *testing.T) {
 	known := map[string]canonical.Type{"kpulse_a_total": canonical.Counter, "kpulse_b": canonical.Gauge, "device:kpulse_b:max": canonical.Gauge}
 	for expr, complaints := range map[string]int{
@@ -132,8 +132,8 @@ func TestMisread(t *testing.T) {
 	}
 }
 
-// TestOneSampleAMinute: README.md promises it, and the hours in GPU-hours are counted
-// in such samples.
+// TestOneSampleAMinute: README.md promises one sample per minute, and GPU-hours count these
+// samples.
 func TestOneSampleAMinute(t *testing.T) {
 	files := ruleFiles(t)
 	for _, file := range []string{"kpulse-node.rules.yml", "kpulse-fleet.rules.yml", "kpulse-boards.rules.yml", "kpulse-gangs.rules.yml", "kpulse-users.rules.yml"} {

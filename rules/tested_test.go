@@ -12,7 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// promtoolTests is what matters here of a file of promtool's tests.
+// promtoolTests is the part of a file of promtool tests that matters here.
 type promtoolTests struct {
 	Tests []struct {
 		Name  string `yaml:"name"`
@@ -37,7 +37,7 @@ func readTests(t *testing.T, file string) (tests promtoolTests) {
 	return tests
 }
 
-// testFiles returns the files of promtool's tests.
+// testFiles returns the files of promtool tests.
 func testFiles(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("tests/*_test.yml")
@@ -47,12 +47,12 @@ func testFiles(t *testing.T) []string {
 	return files
 }
 
-// testsOf returns the file of tests that belongs to one of rules.
+// testsOf returns the file of tests of a rule file.
 func testsOf(rulesFile string) string {
 	return "tests/" + strings.TrimSuffix(filepath.Base(rulesFile), ".rules.yml") + "_test.yml"
 }
 
-// TestEveryRuleIsTested looks for the name of each rule in promtool's tests.
+// TestEveryRuleIsTested: the name of each rule is in a promtool test.
 func TestEveryRuleIsTested(t *testing.T) {
 	var all strings.Builder
 	for _, file := range testFiles(t) {
@@ -74,11 +74,11 @@ func TestEveryRuleIsTested(t *testing.T) {
 	}
 }
 
-// byName is how the tests of our files ask for all that is recorded at once.
+// byName matches the selector with which our tests query all recorded series at once.
 var byName = regexp.MustCompile(`\{__name__=~"([^"]+)"\}`)
 
-// asksForAll says whether an expression asks for all of names, rather than for one
-// thing or another. To ask for some of them is a mistake.
+// asksForAll reports whether an expression selects by a regular expression of names, which
+// must match all of names.
 func asksForAll(t *testing.T, expr string, names []string) bool {
 	t.Helper()
 	asked := byName.FindStringSubmatch(expr)
@@ -88,15 +88,15 @@ func asksForAll(t *testing.T, expr string, names []string) bool {
 	all := regexp.MustCompile("^(?:" + asked[1] + ")$")
 	for _, name := range names {
 		if !all.MatchString(name) {
-			t.Errorf("%s does not ask for %s", expr, name)
+			t.Errorf("%s does not select %s", expr, name)
 		}
 	}
 	return true
 }
 
-// TestEveryRuleSeesEveryTrouble: in each trouble a file's test asks for all that its
-// rules record, so that nothing too much goes unseen, and where all is well each rule
-// is there.
+// TestEveryRuleSeesEveryTrouble: for each trouble, a test of the file selects all that its
+// rules record, so that surplus series fail it, and in the steady state each rule has a
+// sample.
 func TestEveryRuleSeesEveryTrouble(t *testing.T) {
 	for rulesFile, groups := range ruleFiles(t) {
 		names := recorded(groups)
@@ -114,20 +114,20 @@ func TestEveryRuleSeesEveryTrouble(t *testing.T) {
 		}
 		for _, trouble := range []string{"steady", "counter reset", "vanished device", "absent input"} {
 			if len(expected[trouble]) == 0 {
-				t.Errorf("%s has no test %q that asks for all that is recorded", file, trouble)
+				t.Errorf("%s has no test %q that selects all recorded series", file, trouble)
 			}
 		}
 		for _, g := range groups {
 			for _, r := range g.Rules {
 				if !slices.ContainsFunc(expected["steady"], func(labels string) bool { return recordedBy(labels, r) }) {
-					t.Errorf("%s: the test of what is steady expects no sample of %s %v", file, r.Record, r.Labels)
+					t.Errorf("%s: the test \"steady\" expects no sample of %s %v", file, r.Record, r.Labels)
 				}
 			}
 		}
 	}
 }
 
-// recordedBy says whether the labels of an expected sample are those of one that a rule records.
+// recordedBy reports whether a rule may record an expected sample with these labels.
 func recordedBy(labels string, rule rulefmt.Rule) bool {
 	if !strings.Contains(labels, `series="`+rule.Record+`"`) {
 		return false

@@ -20,20 +20,20 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// dashboard is what a page of Grafana asks Prometheus.
+// dashboard is the queries of a Grafana dashboard.
 type dashboard struct {
 	name    string
 	queries []query
 	chosen  map[string]string // the value of each variable
 }
 
-// query is one of a panel: of now, or over the range that is shown.
+// query is a query of a panel, instant or over the range that is shown.
 type query struct {
 	Expr    string
 	Instant bool
 }
 
-// readDashboards returns those of a folder.
+// readDashboards returns the dashboards of a folder.
 func readDashboards(folder string) (all []dashboard, err error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil || len(files) == 0 {
@@ -70,13 +70,13 @@ func readDashboards(folder string) (all []dashboard, err error) {
 	return all, nil
 }
 
-// span is how far back a page shows, and how Grafana asks for that.
+// span is a range that a dashboard shows, and how Grafana queries it.
 type span struct {
 	name   string
 	length time.Duration
 	step   time.Duration // for a panel of some thousand pixels
 	rate   time.Duration // $__rate_interval
-	// Between samples of a series.
+	// The intervals between the samples of a series.
 	scraped, recorded time.Duration
 }
 
@@ -85,7 +85,7 @@ var spans = []span{
 	{name: "7d", length: 7 * 24 * time.Hour, step: 10 * time.Minute, rate: 10*time.Minute + scrapeInterval, scraped: 5 * time.Minute, recorded: 5 * time.Minute},
 }
 
-// names are the metrics that dashboards ask for.
+// names returns the metrics that dashboards query.
 func names(all []dashboard) (list []string, err error) {
 	p := parser.NewParser(parser.Options{})
 	for _, d := range all {
@@ -110,7 +110,7 @@ func names(all []dashboard) (list []string, err error) {
 	return slices.Compact(list), nil
 }
 
-// showable adds to a fleet what dashboards show and no rule reads.
+// showable adds to a fleet the series that dashboards show and no rule reads.
 func showable(all []series, nodes int, as form, shown []string) []series {
 	has := map[string]bool{}
 	for i := range all {
@@ -147,14 +147,15 @@ func showable(all []series, nodes int, as form, shown []string) []series {
 	return all
 }
 
-// member is one of an enumeration: its labels, and whether it holds of a GPU that is well and
-// at work.
+// member is a member of an enumeration: its labels, and whether it holds for a healthy, busy
+// GPU.
 type member struct {
 	labels []string
 	holds  bool
 }
 
-// enumerations are the families of which the lean form has what holds, by name.
+// enumerations are the families, by name, of which the lean form has only the members that
+// hold.
 var enumerations = map[string][]member{
 	"kpulse_gpu_health":             membersOf("state", canonical.HealthStates[:], "ok"),
 	"kpulse_gpu_workload_class":     workloadClasses(),
@@ -163,7 +164,8 @@ var enumerations = map[string][]member{
 	"kpulse_gpu_clock_event_active": clockEvents(),
 }
 
-// membersOf are those of some values of a label, of which one holds; each has more labels.
+// membersOf returns a member for each value of a label, with more labels; the one whose
+// value is holds holds.
 func membersOf(label string, values []string, holds string, more ...string) (all []member) {
 	for _, v := range values {
 		all = append(all, member{append([]string{label, v}, more...), v == holds})
@@ -185,15 +187,14 @@ func clockEvents() (all []member) {
 	return all
 }
 
-// shown is what the answers to a dashboard take: time of CPU, that of the process, which others on
-// the machine do not add to.
+// shown is the cost of the queries of a dashboard, in CPU time of this process.
 type shown struct {
 	queries       int
 	took, slowest time.Duration
 	samples       int64
 }
 
-// ask asks the queries of a dashboard one after the other, as at an instant.
+// ask runs the queries of a dashboard one after the other, as at an instant.
 func (m *meter) ask(d dashboard, s span, at time.Time) (shown, error) {
 	cost := shown{queries: len(d.queries)}
 	for _, q := range d.queries {
@@ -238,11 +239,11 @@ func runDashboards(sizes string, week int, forms []form, folder, page string, fi
 	for size := range strings.SplitSeq(sizes, ",") {
 		nodes, err := strconv.Atoi(size)
 		if err != nil || nodes < 1 {
-			return fmt.Errorf("%q is no number of nodes", size)
+			return fmt.Errorf("%q is not a number of nodes", size)
 		}
 		for _, as := range forms {
 			if as == exporter {
-				continue // there is nothing to show
+				continue // the dashboards need a proxy
 			}
 			if err := showForm(nodes, week, as, all, wanted, files, table); err != nil {
 				return fmt.Errorf("%d nodes, %s: %w", nodes, as, err)
@@ -269,11 +270,11 @@ func showForm(nodes, week int, as form, all []dashboard, wanted, files []string,
 	return nil
 }
 
-// learned is for how long a fleet is scraped to learn what the rules record of it.
+// learned is how long a fleet is scraped to learn what the rules record.
 const learned = 7 * time.Minute
 
-// learn returns the series of some names that a fleet has, those that the rules record
-// included.
+// learn returns a fleet's series of the names in wanted, including those that the rules
+// record.
 func learn(nodes int, as form, wanted, files []string) (known []series, err error) {
 	err = withMeter(func(m *meter) error {
 		groups, err := m.groups(files)
@@ -289,7 +290,7 @@ func learn(nodes int, as form, wanted, files []string) (known []series, err erro
 	return known, err
 }
 
-// last returns the series of some names that are there at an instant, with their values.
+// last returns the series of names at an instant, with their values.
 func (m *meter) last(names []string, at time.Time) (all []series, err error) {
 	for _, name := range names {
 		vector, err := m.query(context.Background(), `{__name__="`+name+`"}`, at)
@@ -307,7 +308,7 @@ func (m *meter) last(names []string, at time.Time) (all []series, err error) {
 	return all, nil
 }
 
-// show measures the dashboards over a time of the series that they ask for.
+// show stores the series that dashboards query over a span, and measures the dashboards.
 func show(nodes int, as form, all []dashboard, known []series, s span, table *output) error {
 	return withMeter(func(m *meter) error {
 		var scraped, recorded []series

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// The fleet: half of the nodes run batch jobs of 4 nodes each, the others pods of
-// one GPU each in workloads of 16, in namespaces of 256 GPUs. The jobs are of 100 users.
+// The fleet: half of the nodes run batch jobs of 4 nodes each, the others run pods of one
+// GPU each, in workloads of 16 and namespaces of 256 GPUs. The jobs belong to 100 users.
 const (
 	cluster         = "east" // of all nodes
 	gpusPerNode     = 8
@@ -35,15 +35,14 @@ var (
 	reasons = []string{"power", "thermal", "sync_boost", "board_limit", "low_utilization", "reliability"}
 )
 
-// series is one series of the fleet. Its value grows with slope per second from
-// base.
+// series is one series of the fleet. Its value grows from base, by slope per second.
 type series struct {
 	labels      labels.Labels
 	ref         storage.SeriesRef
 	base, slope float64
 }
 
-// form is what of a fleet is scraped: its exporters, or proxies with that --series.
+// form is what is scraped: the exporters, or proxies with that --series.
 type form string
 
 const (
@@ -52,21 +51,21 @@ const (
 	full     form = "full"
 )
 
-// formOrder has all of them, in the order of tables.
+// formOrder lists all forms, in the order of the tables.
 var formOrder = []form{exporter, lean, full}
 
 // formsOf reads a list of forms.
 func formsOf(list string) (all []form, err error) {
 	for name := range strings.SplitSeq(list, ",") {
 		if !slices.Contains(formOrder, form(name)) {
-			return nil, fmt.Errorf("%q is no form; give some of exporter,lean,full", name)
+			return nil, fmt.Errorf("%q is not a form; write some of exporter,lean,full", name)
 		}
 		all = append(all, form(name))
 	}
 	return all, nil
 }
 
-// fleet returns the series that the rules read of so many nodes.
+// fleet returns the series of a number of nodes that the rules read.
 func fleet(nodes int, as form) []series {
 	var all []series
 	for node := range nodes {
@@ -81,8 +80,8 @@ func fleet(nodes int, as form) []series {
 	return all
 }
 
-// readings are what dcgm-exporter gives of each GPU that rules read, with a value that means
-// work, and by how much that grows in a second.
+// readings are the families of dcgm-exporter that rules read, each with a value of a busy GPU
+// and its growth per second.
 var readings = []struct {
 	name        string
 	value, rate float64
@@ -94,7 +93,7 @@ var readings = []struct {
 	{"PROF_PIPE_FP16_ACTIVE", .1, 0}, {"PROF_PIPE_FP32_ACTIVE", .1, 0}, {"PROF_PCIE_TX_BYTES", 5e8, 0}, {"PROF_PCIE_RX_BYTES", 5e8, 0},
 }
 
-// appendExported appends the series that an exporter has of a GPU, with its one pod.
+// appendExported appends the series of an exporter for a GPU with one pod.
 func appendExported(all []series, node, gpu int) []series {
 	host := nodeName(node)
 	device := labels.FromStrings("cluster", cluster, "instance", host+":9400", "job", "dcgm-exporter", "Hostname", host, "gpu", fmt.Sprint(gpu), "UUID", uuidOf(node*gpusPerNode+gpu),
@@ -166,10 +165,10 @@ func appendGPU(all []series, node, gpu int, as form) []series {
 	return all
 }
 
-// nodeName is what a node of the fleet is called.
+// nodeName returns the host name of a node of the fleet.
 func nodeName(node int) string { return fmt.Sprintf("node-%04d", node) }
 
-// uuidOf is the id of GPU n of the fleet.
+// uuidOf returns the UUID of GPU n of the fleet.
 func uuidOf(n int) string { return fmt.Sprintf("GPU-%08x-1111-2222-3333-444455556666", n) }
 
 // workload returns the labels of the workload on GPU n of the fleet.
@@ -184,7 +183,7 @@ func workload(node, n int) []string {
 	}
 }
 
-// inUse is the share of class i on GPU n: each GPU has a few classes.
+// inUse returns the share of class i on GPU n: each GPU has a few classes.
 func inUse(i, n int) float64 { return one((i+n)%len(classes) < classesInUse) / classesInUse }
 
 func one(is bool) float64 {

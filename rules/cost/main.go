@@ -1,10 +1,9 @@
 // Command cost measures what the rules cost a Prometheus: it fills a TSDB with the
 // series of generated fleets, evaluates the rule groups as the server would, and
-// writes a row of the table in rules/README.md for each group. With -dashboards it asks
-// what the dashboards ask, and writes a row for each of these.
+// writes a row of the table in rules/README.md for each group. With -dashboards it runs the
+// queries of the dashboards, and writes a row for each dashboard.
 //
-// It is a module of its own, so that the storage of Prometheus stays out of the
-// program's graph.
+// It is a separate module, so that Prometheus' storage is not a dependency of the program.
 package main
 
 import (
@@ -18,11 +17,11 @@ import (
 
 func main() {
 	nodes := flag.String("nodes", "10,100,1000", "sizes of the fleets, in nodes of 8 GPUs")
-	scraped := flag.String("forms", "exporter,lean,full", "what is scraped of them")
+	scraped := flag.String("forms", "exporter,lean,full", "what is scraped: the exporters, or proxies with --series=lean or full")
 	alone := flag.String("exporter", "", "the rules for the exporters alone")
-	folder := flag.String("dashboards", "", "measure instead the queries of the dashboards in this folder, over an hour and over a week")
-	week := flag.Int("week", 100, "the largest fleet of which a week is measured, in nodes")
-	page := flag.String("write", "", "the page whose table to write, such as rules/README.md; else it is printed")
+	folder := flag.String("dashboards", "", "measure the queries of the dashboards in this folder instead, over an hour and over a week")
+	week := flag.Int("week", 100, "the largest fleet to measure over a week, in nodes")
+	page := flag.String("write", "", "the page whose table to write, such as rules/README.md; if empty, the table is printed")
 	flag.Parse()
 	forms, err := formsOf(*scraped)
 	switch {
@@ -38,8 +37,8 @@ func main() {
 	}
 }
 
-// run measures each fleet in each form with the rules in files, or those of the exporters
-// alone. It fails if a group is not done before it is due again.
+// run measures each fleet in each form with the rules in files; exporters alone with those in
+// alone. It fails if a group takes longer than its interval.
 func run(sizes string, forms []form, page, alone string, files []string) error {
 	if len(files) == 0 || alone == "" {
 		return fmt.Errorf("no rule files given; run make rules-cost")
@@ -50,7 +49,7 @@ func run(sizes string, forms []form, page, alone string, files []string) error {
 	for size := range strings.SplitSeq(sizes, ",") {
 		n, err := strconv.Atoi(size)
 		if err != nil || n < 1 {
-			return fmt.Errorf("%q is no number of nodes", size)
+			return fmt.Errorf("%q is not a number of nodes", size)
 		}
 		for _, as := range forms {
 			evaluated := files

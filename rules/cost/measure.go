@@ -23,13 +23,13 @@ import (
 
 const (
 	evalInterval = time.Minute
-	// The hour before is scraped once a minute, to spare the time of four times
-	// as many samples; what the rates look at is scraped as a fleet would be.
+	// The first hour is scraped only once a minute, to save time; the part that rates read
+	// is scraped as a fleet would be.
 	fillInterval   = time.Minute
 	scrapeInterval = 15 * time.Second
 	filled         = 59 * time.Minute
 	steady         = 9 * time.Minute
-	// The last evaluations are measured.
+	// The number of last evaluations that are measured.
 	rounds = 3
 )
 
@@ -37,14 +37,14 @@ const (
 type cost struct {
 	group           string
 	rules, recorded int
-	samples         int64         // samples that its queries loaded
-	peak            int           // most samples that one query had at once
-	heap            float64       // bytes by which the heap grew while it was evaluated
-	cpu             time.Duration // of the process, so of the garbage collector too
+	samples         int64         // loaded by its queries
+	peak            int           // the most samples that one query had at once
+	heap            float64       // growth of the heap during the evaluation, in bytes
+	cpu             time.Duration // of the process, including the garbage collector
 }
 
-// measure evaluates the rules over an hour of a fleet, and returns what the groups
-// cost in the end.
+// measure evaluates the rules over an hour of a fleet, and returns the median costs of the
+// last evaluations of each group.
 func measure(nodes int, as form, files []string) (costs []cost, err error) {
 	err = withMeter(func(m *meter) error {
 		groups, err := m.groups(files)
@@ -68,21 +68,22 @@ func withMeter(do func(*meter) error) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	options := tsdb.DefaultOptions()
-	options.WALSegmentSize = -1 // what is written is not what is measured
+	options.WALSegmentSize = -1 // no WAL: writing is not measured
 	db, err := tsdb.Open(dir, promslog.NewNopLogger(), nil, options, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return do(&meter{engine: promql.NewEngine(promql.EngineOpts{ // as a server has it
+	return do(&meter{engine: promql.NewEngine(promql.EngineOpts{ // the server's defaults
 		MaxSamples: 50_000_000, Timeout: 2 * time.Minute, LookbackDelta: 5 * time.Minute, EnableAtModifier: true, EnableNegativeOffset: true,
 	}), db: db})
 }
 
-// start is when the fleet begins.
+// start is the time of the first scrape.
 var start = time.Unix(1_800_000_000, 0).Truncate(time.Hour)
 
-// play fills the TSDB and evaluates the groups each minute, once a row. It returns when it ends, too.
+// play fills the TSDB and evaluates the groups each minute. It returns a row for each
+// evaluation, and the time of the last scrape.
 func (m *meter) play(all []series, groups []*rules.Group, filled, steady time.Duration) (rows [][]cost, end time.Time, err error) {
 	end = start.Add(filled + steady)
 	next := start.Add(evalInterval)
@@ -101,7 +102,7 @@ func (m *meter) play(all []series, groups []*rules.Group, filled, steady time.Du
 	return rows, end, m.err
 }
 
-// meter is a querier of rules that counts.
+// meter evaluates rules and counts the cost of their queries.
 type meter struct {
 	engine   *promql.Engine
 	db       *tsdb.DB
@@ -138,7 +139,7 @@ func (m *meter) groups(files []string) ([]*rules.Group, error) {
 	return ordered, nil
 }
 
-// query is what a rule is evaluated with.
+// query evaluates the expression of a rule.
 func (m *meter) query(ctx context.Context, expr string, at time.Time) (promql.Vector, error) {
 	q, err := m.engine.NewInstantQuery(ctx, m.db, nil, expr, at)
 	if err != nil {
@@ -156,12 +157,12 @@ func (m *meter) query(ctx context.Context, expr string, at time.Time) (promql.Ve
 	m.samples += samples.TotalSamples
 	m.peak = max(m.peak, samples.PeakSamples)
 	m.recorded += len(vector)
-	// The query's memory is given back when it is closed.
+	// Close reuses the query's memory.
 	return append(promql.Vector(nil), vector...), nil
 }
 
-// evaluate evaluates the groups one after the other, each on a clean heap if it is
-// to count.
+// evaluate evaluates the groups one after the other; if counts is set, each after a garbage
+// collection.
 func (m *meter) evaluate(groups []*rules.Group, at time.Time, counts bool) (row []cost) {
 	for _, g := range groups {
 		m.samples, m.peak, m.recorded = 0, 0, 0
@@ -189,8 +190,8 @@ func medians(rows [][]cost) (typical []cost) {
 	return typical
 }
 
-// watchHeap samples the heap until the function that it returns is called, which returns
-// the maximum.
+// watchHeap samples the heap until the returned function is called, which returns the
+// maximum.
 func watchHeap() func() float64 {
 	stop, most := make(chan struct{}), make(chan float64)
 	go func() {
@@ -209,14 +210,14 @@ func watchHeap() func() float64 {
 	return func() float64 { close(stop); return <-most }
 }
 
-// heap is the memory of objects, dead ones that are not yet collected included.
+// heap returns the memory of objects in bytes, including garbage.
 func heap() float64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
 	return float64(sample[0].Value.Uint64())
 }
 
-// cpu is the time that the process has had of all cores.
+// cpu returns the CPU time of the process on all cores.
 func cpu() time.Duration {
 	var usage syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {

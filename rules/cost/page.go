@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// output is a table that is printed, or written into a page between comments of its name.
+// output is a table to print, or to write into a page between comments with its name.
 type output struct {
 	page, name string
 	head       []string // two lines
 }
 
-// add shows a row. In a page it takes the place of the one with the same first cells, of which
-// there are keys, the first two of them size and form; else it comes behind the others of these.
+// add prints a row, or writes it into the page. There it replaces the row with the same first
+// keys cells; a new row follows those of the same size and form, the first two cells.
 func (o *output) add(keys int, cells ...string) error {
 	row := "| " + strings.Join(cells, " | ") + " |"
 	if o.page == "" {
@@ -53,7 +53,7 @@ func (o *output) add(keys int, cells ...string) error {
 	return os.WriteFile(o.page, []byte(before+begin+"\n"+strings.Join(rows, "\n")+"\n\n"+end+after), 0o644) //nolint:gosec // a page for all to read
 }
 
-// print shows the head of a table that is not written into a page.
+// print prints the head of a table without a page.
 func (o *output) print() {
 	if o.page == "" {
 		fmt.Println(strings.Join(o.head, "\n"))

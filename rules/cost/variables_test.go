@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestEveryVariableIsFilled, of all pages as they are: what has an "all" by that, what has one value by that of the first node.
+// TestEveryVariableIsFilled: in all dashboards, variables become "all" if they have it, else
+// the value of the first node.
 func TestEveryVariableIsFilled(t *testing.T) {
 	all, err := readDashboards("../../mixin/dashboards_out")
 	if err != nil {
@@ -30,11 +31,11 @@ func TestEveryVariableIsFilled(t *testing.T) {
 		}
 	}
 	if strings.Contains(filled.String(), "kpulse-fleet sum by (class) (host:kpulse_gpu_class_gpus:rate5m{cluster=~\".*\", hostname=~\"node") {
-		t.Error("Fleet is of one node")
+		t.Error("Fleet shows one node")
 	}
 }
 
-// TestWhatIsNotFilledIsAnError: ".*" in its place would measure another query.
+// TestWhatIsNotFilledIsAnError: a default such as ".*" would measure another query.
 func TestWhatIsNotFilledIsAnError(t *testing.T) {
 	for expr, want := range map[string]string{
 		`x{a="$other"}`:                "",
@@ -49,6 +50,6 @@ func TestWhatIsNotFilledIsAnError(t *testing.T) {
 		}
 	}
 	if _, err := choose([]variable{{Name: "rack", Type: "query"}}); err == nil {
-		t.Error("something is chosen for a variable of which nothing is known")
+		t.Error("an unknown variable has a value")
 	}
 }

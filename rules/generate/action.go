@@ -68,7 +68,8 @@ func conditionsAsking(action canonical.Action) string {
 	return strings.Join(terms, " or ")
 }
 
-// codesAsking are the fatal codes that hold and ask for an action, and those that warn.
+// codesAsking selects the codes that ask for an action: fatal ones that hold, and recent ones
+// that warn.
 func codesAsking(action canonical.Action, t *compute.Thresholds) string {
 	var fatal, plain, terms []string
 	for _, row := range canonical.XIDs() {

@@ -14,25 +14,25 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// node is a machine with an exporter of some version. What it writes is random, often
-// at a threshold or a hair beside one, and often absent, blank or impossible.
+// node is a machine with an exporter of some version. Its readings are random, often at or
+// next to a threshold, and often absent, blank or impossible.
 type node struct {
 	r       *rand.Rand
-	address string // host and port that it is scraped at
-	host    string // what labels say, "" if nothing
+	address string // host and port of the target
+	host    string // the host name in labels
 
 	hostLabel, uuidLabel, modelLabel string
 	spelling                         map[canonical.Field]spelled
-	podLabels                        string // that the exporter copies, behind its own
+	podLabels                        string // the pod's labels, which the exporter appends to its own
 	util                             utilDialect
 	sibling                          string  // a family of the generation that has ratios
-	noise                            float64 // how often a number is garbage
-	defaults                         bool    // it has only what the exporter's default counters have
-	systemDriver                     bool    // rows have the newest label of the driver, which says nothing of units
+	noise                            float64 // the share of garbage numbers
+	defaults                         bool    // only the exporter's default counters
+	systemDriver                     bool    // rows have the newest driver label, which implies no unit
 	boards                           []*board
 }
 
-// spelled is what the node calls a reading.
+// spelled is the node's name for a reading.
 type spelled struct {
 	translate.Spelling
 	name string
@@ -47,14 +47,14 @@ const (
 	ratioOfSiblings                    // a ratio, with families of its generation
 	loneRatio                          // a ratio
 	loneZeroOrOne                      // a ratio or percent: undecided
-	both                               // under both names, of which the first goes first
+	both                               // both names; the first has priority
 	numUtilDialects
 )
 
 type board struct {
 	index       int
 	uuid, model string
-	profiles    map[string]string // of its instances, by id
+	profiles    map[string]string // of its MIG instances, by id
 	ownRows     bool
 	pods        []string
 	gone        bool
@@ -63,7 +63,7 @@ type board struct {
 	stalled     bool
 
 	clocks, fabric, fabricError float64
-	given                       float64 // how often a reading is there
+	given                       float64 // the share of readings that are present
 }
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
@@ -102,7 +102,7 @@ func newNode(r *rand.Rand, n int) *node {
 	return d
 }
 
-// scrape returns what the exporter says next.
+// scrape returns the exporter's next page.
 func (d *node) scrape() []byte {
 	var out bytes.Buffer
 	for _, b := range d.boards {
@@ -135,7 +135,7 @@ func (d *node) scrape() []byte {
 	return out.Bytes()
 }
 
-// live lets time pass for a board.
+// live changes the state of a board at random.
 func (b *board) live(r *rand.Rand) {
 	b.gone = r.IntN(12) == 0
 	if r.IntN(4) == 0 {
@@ -146,7 +146,7 @@ func (b *board) live(r *rand.Rand) {
 		b.clocks, b.fabric, b.fabricError = float64(r.IntN(0x200)&r.IntN(0x200)), pick(r, 0.0, 1, 1, 2, 3, 3), pick(r, 0.0, 0, 0, 0, 64)
 	}
 	if r.IntN(4) == 0 {
-		b.xid = pick(r, math.NaN(), 0, 0, 13, 31, 43, 45, 54, 74, 94, 145, 154) // a fatal one holds, which the rules cannot see
+		b.xid = pick(r, math.NaN(), 0, 0, 13, 31, 43, 45, 54, 74, 94, 145, 154) // no fatal ones, which are held for a day
 	}
 }
 
@@ -166,7 +166,7 @@ func ratio(r *rand.Rand) float64 {
 	return r.Float64()
 }
 
-// activities are the readings that each instance has of its own.
+// activities returns the readings that differ between instances.
 func (d *node) activities(b *board) map[canonical.Field]float64 {
 	row := map[canonical.Field]float64{}
 	for f := canonical.SMActive; f <= canonical.PCIeReceive; f++ {
@@ -189,7 +189,7 @@ func (d *node) activities(b *board) map[canonical.Field]float64 {
 	return row
 }
 
-// boardReadings are those that instances repeat.
+// boardReadings returns the board's readings, which instances repeat.
 func (d *node) boardReadings(b *board) map[canonical.Field]float64 {
 	row := map[canonical.Field]float64{}
 	give := func(f canonical.Field, v float64) {
@@ -206,7 +206,7 @@ func (d *node) boardReadings(b *board) map[canonical.Field]float64 {
 		case 0:
 			b.counters[f] += float64(1 + d.r.IntN(3))
 		case 1:
-			b.counters[f] = float64(d.r.IntN(2)) // started again
+			b.counters[f] = float64(d.r.IntN(2)) // reset
 		}
 		give(f, b.counters[f])
 	}
@@ -260,7 +260,7 @@ func (d *node) write(out *bytes.Buffer, b *board, instance string, row map[canon
 		s := d.spelling[f]
 		emit(s.name, d.number(row[f]*s.Per/s.Times))
 	}
-	emit("DCGM_FI_DEV_FB_TOTAL", "1024") // so that a device is there at all
+	emit("DCGM_FI_DEV_FB_TOTAL", "1024") // so that every device has a row
 	if d.util == ratioOfSiblings {
 		emit(d.sibling, "1980000000")
 	}
@@ -292,7 +292,7 @@ func (d *node) writeUtil(emit func(name, value string), v float64) {
 	}
 }
 
-// strangers are rows that are of no device of ours, and that say alarming things.
+// strangers writes rows with alarming values that belong to no device.
 func (d *node) strangers(out *bytes.Buffer) {
 	gpu := fmt.Sprintf(`gpu="0",%s="%s",%s="%s"`, d.uuidLabel, d.boards[0].uuid, "Hostname", d.host)
 	fmt.Fprintf(out, "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL{%s,nvlink=\"3\"} %d\n", gpu, d.r.IntN(1000))

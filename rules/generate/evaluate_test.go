@@ -10,9 +10,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// wholePage is what an exporter says of eight GPUs: each field in the words of 4.8, so
-// that some sixty samples of each GPU are there, half of which are nothing to the
-// rules.
+// wholePage returns an exporter's page for eight GPUs, with each field by its name in 4.8:
+// some sixty samples per GPU, half of which the rules do not read.
 func wholePage(node int) []byte {
 	var out bytes.Buffer
 	for gpu := range 8 {
@@ -27,8 +26,8 @@ func wholePage(node int) []byte {
 	return out.Bytes()
 }
 
-// BenchmarkEvaluate is one evaluation of the whole group. Samples are in memory: a
-// real Prometheus reads them from its head, and writes what was recorded.
+// BenchmarkEvaluate measures an evaluation of the whole group. Samples are in memory: a real
+// Prometheus reads them from its head, and writes the results.
 func BenchmarkEvaluate(b *testing.B) {
 	for _, nodes := range []int{1, 100} {
 		b.Run(fmt.Sprintf("%d GPUs", nodes*8), func(b *testing.B) {

@@ -27,8 +27,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// TestParityOfBothForms: what the rules record of a capture is what the program serves of it
-// in the full form. The lean form has what holds of that, and no action that is none.
+// TestParityOfBothForms: from a capture, the rules record what the program serves in the full
+// form. The lean form has only the members that hold, and omits the action none.
 func TestParityOfBothForms(t *testing.T) {
 	slow.Test(t)
 	files, err := filepath.Glob("../../testdata/captures/*.prom")
@@ -65,11 +65,11 @@ func TestParityOfBothForms(t *testing.T) {
 		})
 	}
 	if t.Logf("left out: %v", left); len(left) != 4 || slices.Min(slices.Collect(maps.Values(left))) < 10 {
-		t.Error("the captures hardly tell the forms apart")
+		t.Error("the captures hardly distinguish the forms")
 	}
 }
 
-// served returns the series of names that the program serves of a body.
+// served returns the series of names that the program serves for a body.
 func served(t *testing.T, body []byte, form expose.Form) map[string]float64 {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.prom")
@@ -118,7 +118,7 @@ func served(t *testing.T, body []byte, form expose.Form) map[string]float64 {
 			continue
 		}
 		p.Labels(&l)
-		if name := l.Get(model.MetricNameLabel); slices.Contains(names, name) && l.Get("uuid") != "" { // the rules know no others
+		if name := l.Get(model.MetricNameLabel); slices.Contains(names, name) && l.Get("uuid") != "" { // the rules omit others
 			_, _, v := p.Series()
 			series[identify(name, l)] = v
 		}

@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// limit is something that PromQL cannot know, so that the rules differ from the program.
+// limit is a case in which the rules differ from the program, since PromQL cannot know
+// something.
 type limit struct {
 	name  string
 	every time.Duration
 	pages []string // "" is a failed scrape
-	want  []string // series without their device
+	want  []string // differences, without the labels of the device
 }
 
 const limitLabels = `{gpu="0",UUID="GPU-a",Hostname="h"}`
@@ -50,7 +51,7 @@ func limits() []limit {
 			},
 		},
 		{
-			"a scrape failed while profiling stood still", 10 * time.Second,
+			"a scrape failed while profiling was stalled", 10 * time.Second,
 			[]string{stalled, stalled, "", stalled},
 			[]string{
 				"kpulse_gpu_health state=ok is 1, want 0",
@@ -74,7 +75,7 @@ func limits() []limit {
 			},
 		},
 		{
-			"a board was away, and at last all of its host were", 15 * time.Second,
+			"a board was away, and then all boards of its host", 15 * time.Second,
 			[]string{
 				page("DCGM_FI_DEV_XID_ERRORS@ 79") + other, other, "# none\n", page("DCGM_FI_DEV_XID_ERRORS@ 79") + other,
 			},
@@ -99,7 +100,7 @@ func limits() []limit {
 			},
 		},
 		{
-			"two families tell of one XID at different times", 2 * time.Minute,
+			"two families report one XID at different times", 2 * time.Minute,
 			slices.Concat([]string{page("DCGM_FI_DEV_XID_ERRORS@ 0"), page("DCGM_FI_DEV_XID_ERRORS@ 54", "DCGM_EXP_XID_ERRORS_COUNT@ 0")},
 				slices.Repeat([]string{page("DCGM_FI_DEV_XID_ERRORS@ 54", "DCGM_EXP_XID_ERRORS_COUNT"+strings.Replace(labels, "}", `,xid="54"}`, 1)+" 1")}, 6)),
 			[]string{
@@ -127,8 +128,8 @@ func limits() []limit {
 	}
 }
 
-// TestLimits plays all limits that README.md names: there the rules differ from the
-// program, and in nothing else.
+// TestLimits: in the limits that README.md names, the rules differ from the program as
+// expected, and in nothing else.
 func TestLimits(t *testing.T) {
 	for _, c := range limits() {
 		t.Run(c.name, func(t *testing.T) {
@@ -156,8 +157,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestRejectedPage: a string for a value costs Prometheus the whole scrape, until the
-// next one, and the proxy that line.
+// TestRejectedPage: a string as a value costs Prometheus the whole scrape, and the proxy only
+// that line.
 func TestRejectedPage(t *testing.T) {
 	const good = `DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-a",Hostname="h"} 50` + "\n"
 	const bad = good + `DCGM_FI_DEV_NAME{gpu="0",UUID="GPU-a",Hostname="h"} Tesla T4` + "\n"
@@ -169,13 +170,13 @@ func TestRejectedPage(t *testing.T) {
 		s.scrape("h:9400", at, []byte(page))
 		s.evaluate(at)
 		if got := s.concluded(at); page == bad && len(got) > 0 || page == good && len(differences(want, got)) > 0 || len(want) == 0 {
-			t.Errorf("reading %d: %d series recorded, %d of the proxy", i, len(got), len(want))
+			t.Errorf("reading %d: the rules have %d series, the proxy %d", i, len(got), len(want))
 		}
 	}
 }
 
-// TestYields scrapes a proxy beside the exporter: of the devices it serves the
-// rules say nothing.
+// TestYields scrapes a proxy beside the exporter: the rules record nothing about the devices
+// that the proxy serves.
 func TestYields(t *testing.T) {
 	s := newServer(t, shipped(t))
 	page := func(uuid string) []byte {
@@ -198,6 +199,6 @@ func TestYields(t *testing.T) {
 		}
 	}
 	if recorded < 25 {
-		t.Errorf("%d series recorded of the device without a proxy", recorded)
+		t.Errorf("%d series recorded for the device without a proxy", recorded)
 	}
 }

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// moment is what an exporter serves some time after the first reading, and whether a
-// condition is then raised, "" if unknown.
+// moment is what an exporter serves some time after the first reading, and the condition's
+// value then: "1" raised, "0" clear, "" absent.
 type moment struct {
 	after  time.Duration
 	lines  string
 	raised string
 }
 
-// labelled is the name of a family, with labels of its own.
+// labelled matches the name of a family and its own labels.
 var labelled = regexp.MustCompile(`(?m)^(\w+)(,\S+)? `)
 
-// TestMoments plays what conditions look back on to its very ends, and checks besides
-// that the program says the same.
+// TestMoments plays each condition's past up to its exact ends, and checks that the program
+// agrees.
 func TestMoments(t *testing.T) {
 	const temperature = "DCGM_FI_DEV_GPU_TEMP 50\n"
 	replays := func(n int) string { return fmt.Sprintf("%sDCGM_FI_DEV_PCIE_REPLAY_COUNTER %d\n", temperature, n) }
@@ -51,7 +51,7 @@ func TestMoments(t *testing.T) {
 		{"pcie_replay", []moment{
 			{0, replays(7), "0"}, {m, replays(8), "1"}, {6 * m, replays(8), "1"}, {7 * m, temperature, "1"},
 			{11 * m, replays(8), "1"}, {11*m + ms, replays(8), "0"}, {12 * m, temperature, ""},
-			{13 * m, replays(2), "0"}, {14 * m, temperature, ""}, {15 * m, replays(3), "1"}, // a reset, and a rise behind a gap
+			{13 * m, replays(2), "0"}, {14 * m, temperature, ""}, {15 * m, replays(3), "1"}, // a reset, and a rise after a gap
 		}},
 		{"pcie_replay", []moment{ // a board that was away
 			{0, replays(7), "0"}, {m, "", ""}, {50 * m, replays(8), "1"}, {51 * m, "", ""}, {52 * m, replays(8), "1"}, {60*m + ms, replays(8), "0"},
@@ -61,28 +61,28 @@ func TestMoments(t *testing.T) {
 			{13 * m, temperature, ""}, {14 * m, xid(74), "0"}, {15 * m, xid(0), "0"}, {16 * m, xid(74), "1"}, {17 * m, xid(31), "1"},
 		}},
 		{"xid_recent", []moment{{0, temperature, ""}, {m, xid(154), "1"}, {11*m + ms, xid(154), "0"}}}, // none, then one
-		{"xid_fatal", []moment{ // what follows changes nothing, but that the board was reset
+		{"xid_fatal", []moment{ // later readings change nothing, except a reset of the board
 			{0, xid(0), "0"}, {m, xid(48), "1"}, {90 * time.Second, xid(45), "1"}, {50 * m, xid(45), "1"}, {51 * m, temperature, "1"}, {52 * m, energy(5000, 45), "1"}, {53 * m, energy(9000, 45), "1"}, {54 * m, energy(7000, 45), "0"},
 			{55 * m, energy(8000, 79), "1"}, {56 * m, "", ""}, {57 * m, energy(9000, 79), "1"}, {58 * m, energy(10, 79), "0"},
 		}},
 		{"xid_fatal", held()},
-		{"xid_fatal", []moment{ // resolved by the driver, which follows 48, and 46 only after it asked for something
+		{"xid_fatal", []moment{ // resolved by the recovery action, which follows 48, and 46 only after the driver asked for something
 			{0, asks(0, 0), "0"}, {m, asks(48, 0), "1"}, {90 * time.Second, asks(45, 0), "1"}, {119 * time.Second, asks(45, 0), "1"}, {2 * m, asks(45, 0), "0"},
 			{3 * m, asks(46, 0), "1"}, {4 * m, asks(46, 0), "1"}, {5 * m, asks(46, 0), "1"}, {9 * m, asks(46, 0), "1"},
 			{10 * m, asks(46, 1), "1"}, {11 * m, asks(46, 0), "1"}, {12 * m, asks(46, 0), "1"}, {13 * m, xid(46), "1"}, {14 * m, asks(46, 0), "0"},
 		}},
-		{"xid_fatal", []moment{ // counted alone, and there from the start
+		{"xid_fatal", []moment{ // only counted, and present from the start
 			{0, count("TOTAL", 95, 3), "1"}, {m, count("TOTAL", 95, 3), "1"}, {2 * m, temperature, "1"},
 		}},
 		{"xid_fatal", []moment{{0, temperature + "DCGM_EXP_XID_ERRORS_COUNT 0\n", "0"}, {m, count("COUNT", 31, 1), "0"}, {2 * m, count("COUNT", 95, 1), "1"}, {8 * m, count("COUNT", 31, 1), "1"}}},
-		{"xid_recent", []moment{ // which leaves the window, comes back, and is one that the table lacks
+		{"xid_recent", []moment{ // leaves the window and comes back; 999 is not in the table
 			{0, count("COUNT", 54, 1), "0"}, {m, count("COUNT", 54, 2), "1"}, {6 * m, count("COUNT", 54, 1), "1"}, {12 * m, count("COUNT", 43, 1), "0"},
 			{13 * m, count("COUNT", 54, 1), "1"}, {24 * m, count("COUNT", 54, 1), "0"}, {25 * m, count("COUNT", 999, 1), "1"}, {36 * m, count("COUNT", 999, 1), "0"},
 		}},
 		{"nvlink_errors", []moment{
 			{0, links(1, 5), "0"}, {m, links(0, 5), "0"}, {2 * m, links(0, 6), "1"}, {12 * m, links(1, 6), "1"}, {22 * m, links(1, 6), "1"}, {22*m + ms, links(1, 6), "0"},
 		}},
-		{"power_brake", []moment{ // a blip, then three in a row, then one that was not read
+		{"power_brake", []moment{ // one reading, then three in a row, then none
 			{0, clocks(0x80), "0"}, {m, clocks(0), "0"}, {2 * m, clocks(0x80), "0"}, {3 * m, clocks(0x84), "0"}, {4 * m, clocks(0x80), "1"}, {5 * m, temperature, ""}, {6 * m, clocks(0x80), "0"},
 			{7 * m, clocks(0x80), "0"}, {8 * m, clocks(0xa0), "1"}, {9 * m, clocks(0x20), "0"},
 		}},
@@ -102,7 +102,7 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// held is a fatal XID for the day that it is held, with a reading each half hour.
+// held returns the day for which a fatal XID is held, with a reading every half hour.
 func held() []moment {
 	const page = "DCGM_FI_DEV_GPU_TEMP 50\nDCGM_FI_DEV_XID_ERRORS %d\n"
 	list := []moment{{0, fmt.Sprintf(page, 0), "0"}, {time.Minute, fmt.Sprintf(page, 151), "1"}}

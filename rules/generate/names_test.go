@@ -10,8 +10,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 )
 
-// TestNamesAreThoseServed: what is recorded under our prefix is a family of the
-// exposition with the same labels, so that it does not matter where it came from.
+// TestNamesAreThoseServed: each series recorded with our prefix is a family of the exposition
+// with the same labels, so that users need not know its origin.
 func TestNamesAreThoseServed(t *testing.T) {
 	served := map[string]expose.Series{}
 	for _, s := range expose.SeriesTable() {
@@ -25,7 +25,7 @@ func TestNamesAreThoseServed(t *testing.T) {
 		}
 		ours[r.Record] = true
 		labels := strings.Join(slices.Sorted(maps.Keys(r.Labels)), ",")
-		if r.Record == actionSeries { // of seven actions a board has one series
+		if r.Record == actionSeries { // one series per board, for any of the actions
 			labels = "action"
 		}
 		var want []string

@@ -34,12 +34,12 @@ func TestFileIsGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if shipped(t) != want {
-		t.Errorf("%s is not what the constants say: run make rules", file)
+		t.Errorf("%s differs from what the constants generate: run make rules", file)
 	}
 }
 
-// TestParity reads a random cluster some times, through the program and through the
-// rules: both say the same of every device.
+// TestParity reads a random cluster several times with the program and the rules: both agree
+// on every device.
 func TestParity(t *testing.T) {
 	slow.Test(t)
 	const nodes, readings = 48, 16
@@ -72,14 +72,13 @@ func TestParity(t *testing.T) {
 			slices.Sort(list)
 			t.Fatalf("reading %d: of %d series %d differ:\n%s", n, len(want), len(list), strings.Join(list[:min(len(list), 20)], "\n"))
 		}
-		// Ten minutes to the millisecond come up too: that is as long as events last.
+		// Sums of exactly ten minutes occur too: events last that long.
 		at = at.Add(pick(r, 5*time.Second, 10*time.Second, 30*time.Second, 150*time.Second))
 	}
 	reached.check(t)
 }
 
-// tally counts what came up: a generator that never comes to a class tests nothing
-// of it.
+// tally counts what occurred: a class that never occurs is not tested.
 type tally struct {
 	devices, scores, undecided, implied int
 	classes                             [canonical.NumClasses]int
@@ -115,21 +114,21 @@ func (n *tally) count(p *proxy) {
 func (n *tally) check(t *testing.T) {
 	t.Logf("%+v", *n)
 	if least := min(n.scores, n.undecided, n.implied); least < 50 || n.devices < 4_000 {
-		t.Errorf("of %d devices %d have a score, %d an open class, and %d boards are implied: too few", n.devices, n.scores, n.undecided, n.implied)
+		t.Errorf("of %d devices %d have a score, %d an undecided class, and %d boards are implied: too few", n.devices, n.scores, n.undecided, n.implied)
 	}
 	for c, times := range n.classes {
-		if times < 3 { // the rarest comes up some 9 to 20 times
-			t.Errorf("class %s came up %d times", canonical.Class(c), times)
+		if times < 3 { // the rarest occurs some 9 to 20 times
+			t.Errorf("class %s occurred %d times", canonical.Class(c), times)
 		}
 	}
 	for h, times := range n.states {
 		if times < 10 {
-			t.Errorf("health %s came up %d times", canonical.Health(h), times)
+			t.Errorf("health %s occurred %d times", canonical.Health(h), times)
 		}
 	}
 	for c, times := range n.findings {
 		if c := canonical.Condition(c); slices.Contains(beyond, c) || c == canonical.CondXIDFatal {
-			continue // a fatal one holds, which the rules cannot see
+			continue // fatal codes do not occur: see live
 		}
 		if min(times[0], times[1], times[2]) < 20 {
 			t.Errorf("condition %s was absent, clear and raised %v times", canonical.Condition(c), times)
@@ -137,8 +136,8 @@ func (n *tally) check(t *testing.T) {
 	}
 }
 
-// TestParityOnCaptures reads the captures of the repository, at least one of each
-// exporter version.
+// TestParityOnCaptures reads the captures of the repository, at least one per exporter
+// version.
 func TestParityOnCaptures(t *testing.T) {
 	slow.Test(t)
 	files, err := filepath.Glob("../../testdata/captures/*.prom")
@@ -153,7 +152,7 @@ func TestParityOnCaptures(t *testing.T) {
 			}
 			p, s := newProxy(t, "10.0.0.1"), newServer(t, shipped(t))
 			want := map[string]float64{}
-			body = accepted(body) // of a label that is not escaped, the proxy loses the label alone
+			body = accepted(body) // an unescaped label costs Prometheus the scrape, and the proxy only that label
 			p.read(start, body)
 			p.conclude(want)
 			s.scrape("10.0.0.1:9400", start, body)

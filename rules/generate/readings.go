@@ -21,7 +21,7 @@ func readings() []canonical.Field {
 	for _, c := range criteria() {
 		fields = append(fields, c.Inputs...)
 	}
-	fields = append(fields, canonical.Energy) // which falls where a board was reset
+	fields = append(fields, canonical.Energy) // falls when a board is reset
 	slices.Sort(fields)
 	return slices.Compact(fields)
 }
@@ -110,8 +110,8 @@ func converted(s *translate.Spelling, expr string) string {
 	return expr
 }
 
-// given selects the families of a spelling, without the numbers that mean "no value". Those that
-// are out of range need no condition of their own.
+// given selects the families of a spelling, without the numbers that mean "no value". Such
+// numbers out of range need no condition of their own.
 func given(s *translate.Spelling) string {
 	return notBlank(s, max(s.Highest, s.Overshoot)*s.Per/s.Times)
 }

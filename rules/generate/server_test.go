@@ -17,16 +17,15 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// server does what a Prometheus does with targets and one group of rules: it scrapes,
-// evaluates in order, and marks as stale what is gone. The query engine is the real
-// one.
+// server does what Prometheus does with targets and one group of rules: it scrapes, evaluates
+// in order, and marks missing series as stale. The query engine is the real one.
 type server struct {
 	tb      testing.TB
 	store   *store
 	engine  *promql.Engine
 	rules   []rulefmt.Rule
-	targets map[string][]labels.Labels // what each target had at its last scrape
-	results [][]labels.Labels          // what each rule gave at its last evaluation
+	targets map[string][]labels.Labels // the series of each target's last scrape
+	results [][]labels.Labels          // the series of each rule's last evaluation
 }
 
 func newServer(tb testing.TB, text string) *server {
@@ -43,7 +42,7 @@ func newServer(tb testing.TB, text string) *server {
 	return &server{tb, newStore(), engine, rules, map[string][]labels.Labels{}, make([][]labels.Labels, len(rules))}
 }
 
-// scrape takes in an exposition. One malformed line makes it a scrape that failed.
+// scrape stores an exposition. A malformed line makes it a failed scrape.
 func (s *server) scrape(instance string, at time.Time, body []byte) {
 	var now []labels.Labels
 	var values []float64
@@ -73,7 +72,7 @@ func (s *server) scrape(instance string, at time.Time, body []byte) {
 	s.targets[instance] = now
 }
 
-// accepted returns the lines of a body that Prometheus takes.
+// accepted returns the lines of a body that Prometheus accepts.
 func accepted(body []byte) (lines []byte) {
 	for line := range bytes.Lines(body) {
 		_, err := textparse.NewPromParser(bytes.Clone(line), labels.NewSymbolTable(), false).Next()
@@ -84,7 +83,7 @@ func accepted(body []byte) (lines []byte) {
 	return lines
 }
 
-// endOthers marks as stale what was there and is no more.
+// endOthers marks the series in old but not in now as stale.
 func (s *server) endOthers(old, now []labels.Labels, at time.Time) {
 	there := make(map[uint64]bool, len(now))
 	for _, l := range now {

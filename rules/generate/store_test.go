@@ -15,8 +15,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// store keeps series for the engine, as a Prometheus would: all of them, with their
-// stale markers.
+// store keeps all series for the engine, with stale markers, as Prometheus does.
 type store struct {
 	byName map[string][]*memorySeries
 	byHash map[uint64]*memorySeries
@@ -32,7 +31,7 @@ func newStore() *store {
 	return &store{map[string][]*memorySeries{}, map[uint64]*memorySeries{}}
 }
 
-// append adds a sample. Of two at one time the first stands, as in a scrape.
+// append adds a sample. Of two at one time the first is kept, as in a scrape.
 func (s *store) append(l labels.Labels, at int64, v float64) {
 	m := s.byHash[l.Hash()]
 	if m == nil {
@@ -46,7 +45,7 @@ func (s *store) append(l labels.Labels, at int64, v float64) {
 	}
 }
 
-// end marks a series as gone.
+// end marks a series as stale.
 func (s *store) end(l labels.Labels, at int64) { s.append(l, at, math.Float64frombits(value.StaleNaN)) }
 
 // current returns the series of a name that have a sample at an instant.
@@ -106,7 +105,7 @@ func (v view) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matche
 
 func (v view) Close() error { return nil }
 
-// seriesSet is what Select found.
+// seriesSet is the result of Select.
 type seriesSet struct {
 	list []storage.Series
 	next int

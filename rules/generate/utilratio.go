@@ -36,7 +36,7 @@ func ratioOrPercent(f canonical.Field) (rules []rule) {
 	return rules
 }
 
-// settled converts those numbers from the unit that was recorded; 0 is the same in both.
+// settled converts the raw numbers from the unit recorded for their host; 0 is the same in both.
 func settled(s *translate.Spelling) []string {
 	percent := translate.Spelling{Times: 1, Per: 100, Lowest: s.Lowest, Highest: s.Highest}
 	unit := func(percent int) string {

@@ -16,7 +16,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// proxy is the Go path of one node: it translates and judges what it reads.
+// proxy is the program for one node: it translates and judges readings.
 type proxy struct {
 	tb         testing.TB
 	scanner    raw.Scanner
@@ -40,7 +40,7 @@ func newProxy(tb testing.TB, host string) *proxy {
 	return &proxy{tb: tb, batch: raw.Batch{Dict: raw.NewDict()}, translator: tr, judge: j}
 }
 
-// inRules are the options of a proxy that looks at what the rules do.
+// inRules returns the options of a proxy limited to the conditions of the rules.
 func inRules() compute.Options {
 	o := compute.DefaultOptions()
 	for _, c := range beyond {
@@ -59,14 +59,14 @@ func (p *proxy) read(at time.Time, body []byte) {
 	p.verdicts = p.judge.Judge(&p.frame, p.verdicts)
 }
 
-// names of the series that both give.
+// names of the series that both the rules and the program have.
 var names = []string{
 	"kpulse_gpu_real_utilization_ratio", "kpulse_gpu_real_utilization_coverage_ratio",
 	"kpulse_gpu_workload_class", "kpulse_gpu_health", "kpulse_gpu_health_condition",
 	"kpulse_gpu_recommended_action",
 }
 
-// identify writes a series in one way: its name and then its labels.
+// identify returns a series as its name and its labels.
 func identify(name string, l labels.Labels) string {
 	var b strings.Builder
 	b.WriteString(name)
@@ -78,7 +78,7 @@ func identify(name string, l labels.Labels) string {
 	return b.String()
 }
 
-// conclude adds the series that the proxy exports of its latest reading.
+// conclude adds the series that the proxy exports for its latest reading.
 func (p *proxy) conclude(into map[string]float64) {
 	sets := inRules().States
 	for i := range p.verdicts {
@@ -130,7 +130,7 @@ func indicator(yes bool) float64 {
 	return 0
 }
 
-// concluded returns the same of what the rules recorded.
+// concluded returns these series as the rules recorded them.
 func (s *server) concluded(at time.Time) map[string]float64 {
 	series := map[string]float64{}
 	for _, name := range names {
@@ -143,8 +143,7 @@ func (s *server) concluded(at time.Time) map[string]float64 {
 	return series
 }
 
-// differences lists the series on which two sides disagree: indicators by anything,
-// ratios by more than 1e-9.
+// differences lists the series that differ: ratios by more than 1e-9, others at all.
 func differences(want, got map[string]float64) (list []string) {
 	for id, w := range want {
 		g, ok := got[id]

@@ -13,9 +13,8 @@ import (
 
 const module = "github.com/kpulse/kpulse-proxy/"
 
-// mayImport lists, for each package, the packages of this module that it may
-// import. CONTRIBUTING.md has the same table. A package that is not here may
-// not exist.
+// mayImport lists, for each package, the packages of this module that it may import.
+// CONTRIBUTING.md has the same table. Every package must be listed.
 var mayImport = map[string][]string{
 	"internal/exposition":                   {},
 	"internal/raw":                          {"internal/exposition"},
@@ -76,10 +75,10 @@ var mayImport = map[string][]string{
 	"internal/e2e/fleet":                    {},
 }
 
-// open may be imported by all: text is shown to people by every layer.
+// open may be imported by all packages: every layer shows text to people.
 const open = "internal/plain"
 
-// standardOnly are the vocabularies: nothing outside Go's standard library.
+// standardOnly are the vocabularies: they import only Go's standard library.
 var standardOnly = []string{"internal/exposition", "internal/raw", "internal/canonical", open}
 
 // pure packages must not even be able to do I/O, read a clock or log.
@@ -90,8 +89,8 @@ var pure = map[string][]string{
 	"internal/tui/view":            {"os", "io", "net", "net/http", "log", "log/slog", "os/exec", "syscall", "bufio", "context", "sync"},
 }
 
-// running are the packages that may run commands: one those of others, one this program, and
-// the fakes of tests.
+// running are the packages that may run commands: backends run others' programs, itself this
+// program, and the rest are for tests and tools.
 var running = []string{"internal/itself", "internal/source/dcgmi", "internal/source/dcgmi/dcgmitest", "internal/source/nvml/nvmltest", "internal/tui/screenshots", "internal/mutants", "internal/release", "internal/e2e/e2etest", "internal/e2e/fleet"}
 
 func TestImportsFollowTheLayers(t *testing.T) {
@@ -123,11 +122,10 @@ func TestImportsFollowTheLayers(t *testing.T) {
 	}
 }
 
-// quoted is a name in a table of CONTRIBUTING.md.
+// quoted matches a name in a table of CONTRIBUTING.md.
 var quoted = regexp.MustCompile("`[^`]+`")
 
-// names returns the packages that a cell of the table names; /b after internal/a is
-// internal/a/b.
+// names returns the packages in a cell of the table; /b after internal/a means internal/a/b.
 func names(cell string) (packages []string) {
 	for _, name := range quoted.FindAllString(cell, -1) {
 		if name = strings.Trim(name, "`"); strings.HasPrefix(name, "/") && packages != nil {
@@ -138,8 +136,8 @@ func names(cell string) (packages []string) {
 	return packages
 }
 
-// TestContributingHasTheSameTable compares the rows that name what a package may
-// import; those in words are everything, or nothing of ours.
+// TestContributingHasTheSameTable compares the rows that list imports; rows in words mean
+// everything, or no package of ours.
 func TestContributingHasTheSameTable(t *testing.T) {
 	text, err := os.ReadFile("../CONTRIBUTING.md")
 	if err != nil {
@@ -155,7 +153,7 @@ func TestContributingHasTheSameTable(t *testing.T) {
 		for _, pkg := range packages {
 			documented[pkg] = nil
 		}
-		for _, imported := range names(cells[2]) { // those of the first
+		for _, imported := range names(cells[2]) { // imports of the first
 			if !strings.HasPrefix(imported, "x/") && imported != "app" {
 				documented[packages[0]] = append(documented[packages[0]], "internal/"+imported)
 			}
@@ -167,7 +165,7 @@ func TestContributingHasTheSameTable(t *testing.T) {
 			t.Errorf("CONTRIBUTING.md has no row for %s", pkg)
 		}
 		if len(got) > 0 && !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(allowed))) {
-			t.Errorf("%s may import %v, and after CONTRIBUTING.md %v", pkg, allowed, got)
+			t.Errorf("%s may import %v, but according to CONTRIBUTING.md %v", pkg, allowed, got)
 		}
 	}
 	for pkg := range documented {
@@ -177,8 +175,8 @@ func TestContributingHasTheSameTable(t *testing.T) {
 	}
 }
 
-// forbidden are texts that may not stand in the files of a package, tests and pages left
-// out: the vendor's words above translate, and a clock in compute.
+// forbidden matches texts that must not occur in a package's files, except tests and pages: the
+// vendor's names above translate, and clocks in compute.
 var forbidden = map[string]*regexp.Regexp{
 	"compute":     regexp.MustCompile(`DCGM_|dcgm|time\.(Now|Since|Until|After|Sleep|NewTimer)`),
 	"canonical":   regexp.MustCompile(`DCGM_|dcgm|time\.(Now|Since|Until|After|Sleep|NewTimer)`),
@@ -205,13 +203,13 @@ func TestLayersDoNotNameWhatTheyMustNotKnow(t *testing.T) {
 				t.Fatal(err)
 			}
 			if word := words.Find(b); word != nil {
-				t.Errorf("%s says %s", file, word)
+				t.Errorf("%s contains %s", file, word)
 			}
 		}
 	}
 }
 
-// goList returns the direct imports, tests left out, of every package of ours.
+// goList returns the direct imports of every package of ours, without those of tests.
 func goList(t *testing.T) map[string][]string {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...").Output()

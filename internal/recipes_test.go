@@ -39,7 +39,7 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestRecipesSayTheirSize: the size of the diff that following one gave.
+// TestRecipesSayTheirSize: each recipe has the size of the diff from following it.
 func TestRecipesSayTheirSize(t *testing.T) {
 	titles := recipeTitle.FindAllStringSubmatch(recipes(t), -1)
 	if len(titles) < 8 {
@@ -52,7 +52,7 @@ func TestRecipesSayTheirSize(t *testing.T) {
 	}
 }
 
-// TestRecipesNameWhatThereIs: files, words in files, tests, and targets of make.
+// TestRecipesNameWhatThereIs: named files, words in files, tests, and make targets exist.
 func TestRecipesNameWhatThereIs(t *testing.T) {
 	text := recipes(t)
 	paths := 0
@@ -80,7 +80,7 @@ func TestRecipesNameWhatThereIs(t *testing.T) {
 	for _, m := range ranTest.FindAllStringSubmatch(text, -1) {
 		for _, name := range strings.Split(m[1], "|") {
 			if !regexp.MustCompile(`func Test\w*` + strings.TrimPrefix(name, "Test")).MatchString(tests) {
-				t.Errorf("no test is named %s", name)
+				t.Errorf("there is no test %s", name)
 			}
 		}
 	}
@@ -91,7 +91,7 @@ func TestRecipesNameWhatThereIs(t *testing.T) {
 	}
 }
 
-// sources returns the files at or below a path whose names end so.
+// sources returns the text of the files at or below a path that end in suffix.
 func sources(t *testing.T, path, suffix string) string {
 	t.Helper()
 	var all strings.Builder

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// inBubble are the functions outside of a synctest.Test that sleep on its clock.
+// inBubble is the reason for functions outside a synctest.Test that sleep on its clock.
 const inBubble = "called in a bubble of synctest"
 
-// sleeps are the functions of tests that may sleep for another reason than to poll, and why:
-// by file and name. On a busy machine, a sleep in place of a wait is too short.
+// sleeps are the functions in tests that may sleep other than to poll, by file and name, and why.
+// On a busy machine, a sleep instead of a wait is too short.
 var sleeps = map[string]string{
 	"internal/app/day_test.go live":                                         inBubble,
 	"internal/expose/budget_test.go Write":                                  inBubble,
@@ -51,7 +51,7 @@ var sleeps = map[string]string{
 	"internal/e2e/targets_terminal_linux_test.go hourRSS":        "costs are measured over a span",
 }
 
-// TestNoTestSleepsToWait: a test polls, or has the clock of synctest.
+// TestNoTestSleepsToWait: tests poll, or use the clock of synctest.
 func TestNoTestSleepsToWait(t *testing.T) {
 	found := map[string]bool{}
 	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
@@ -88,8 +88,8 @@ func TestNoTestSleepsToWait(t *testing.T) {
 	}
 }
 
-// sleepsToWait reports whether a declaration calls time.Sleep outside of synctest, and elsewhere
-// than in the clause of a loop, or in one that does nothing else until a condition holds.
+// sleepsToWait reports whether a declaration calls time.Sleep outside synctest, other than in a for
+// clause, or as the only statement of a loop with a condition.
 func sleepsToWait(decl ast.Decl) bool {
 	polls, sleeps := map[ast.Node]bool{}, 0
 	bubble := false
@@ -120,7 +120,7 @@ func sleepsToWait(decl ast.Decl) bool {
 	return sleeps > 0 && !bubble
 }
 
-// callee is what a call names, as package.Function.
+// callee returns the name of a called function, as package.Function.
 func callee(call *ast.CallExpr) string {
 	s, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {

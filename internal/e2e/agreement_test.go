@@ -31,14 +31,14 @@ func startProgram(t *testing.T, flags ...string) *program {
 	p := &program{}
 	up := startUpstream(func() ([]byte, error) { return *p.body.Load(), nil })
 	t.Cleanup(up.stop)
-	// Every random body has GPUs of its own. The limit lets those of a few bodies be
-	// remembered, not of hundreds.
+	// Each random body has its own GPUs. The limit admits the remembered GPUs of a few bodies, not
+	// of hundreds.
 	args := append([]string{"--source=" + up.url + "/metrics", "--source.min-interval=0s", "--poll=0", "--series-limit=20000"}, flags...)
 	p.child = startProxy(t, itself(t), args...)
 	return p
 }
 
-// scrape has the exporter answer body and returns what the program makes of it.
+// scrape makes the exporter answer body and returns the program's answer.
 func (p *program) scrape(t *testing.T, body []byte) (answer []byte, status int) {
 	t.Helper()
 	p.body.Store(&body)
@@ -59,8 +59,8 @@ type capture struct {
 	body []byte
 }
 
-// captures are the expositions of the repository, except for the one whose samples
-// are named as the columns of dmon.
+// captures returns the repository's expositions, except the one whose samples are named after
+// dmon's columns.
 func captures(t *testing.T) (all []capture) {
 	t.Helper()
 	for _, file := range captureFiles(t, "*.prom") {
@@ -76,7 +76,7 @@ func captures(t *testing.T) (all []capture) {
 	return all
 }
 
-// judged are the families that a first reading decides, whatever the source is called.
+// judged holds the families that a first reading decides, whatever the source's name.
 var judged = map[string]bool{
 	"gpu_real_utilization_ratio": true, "gpu_real_utilization_coverage_ratio": true,
 	"gpu_workload_class": true, "gpu_health": true, "gpu_health_condition": true,
@@ -111,7 +111,7 @@ func found(answer []byte) (map[string]float64, error) {
 	return keyed(all)
 }
 
-// keyed names the judged series by key.
+// keyed returns the judged series by key.
 func keyed(all series) (map[string]float64, error) {
 	got := map[string]float64{}
 	for name, v := range all {
@@ -130,7 +130,7 @@ func keyed(all series) (map[string]float64, error) {
 		}
 		k := key(family, id, strings.Join(own, " "))
 		if _, twice := got[k]; twice {
-			return nil, fmt.Errorf("%s is there twice", k)
+			return nil, fmt.Errorf("%s appears twice", k)
 		}
 		got[k] = v
 	}
@@ -156,7 +156,7 @@ func compare(t *testing.T, p *program, body []byte, s setting, want map[string]f
 	}
 }
 
-// leanOf is what the lean form serves of verdicts: what holds.
+// leanOf returns what the lean form serves of want: the verdicts that hold.
 func leanOf(want map[string]float64) map[string]float64 {
 	lean := maps.Clone(want)
 	maps.DeleteFunc(lean, func(k string, v float64) bool {
@@ -170,8 +170,8 @@ func leanOf(want map[string]float64) map[string]float64 {
 	return lean
 }
 
-// differences lists where two verdicts differ, with all samples of either about
-// the same GPU that are not 0; "" if they agree.
+// differences lists the series in which got and want differ, with all nonzero samples of the same
+// GPU; "" if they agree.
 func differences(got, want map[string]float64) string {
 	value := func(m map[string]float64, k string) float64 {
 		if v, ok := m[k]; ok {
@@ -279,7 +279,7 @@ func TestReferenceOnKnownVerdicts(t *testing.T) {
 	}
 }
 
-// TestReplaysOverReadings checks the one condition that looks back.
+// TestReplaysOverReadings checks pcie_replay, which compares readings.
 func TestReplaysOverReadings(t *testing.T) {
 	t.Parallel()
 	p := startProgram(t, "--series=full")
@@ -318,7 +318,7 @@ func TestReferenceAgreesOnRandomBodies(t *testing.T) {
 		a.speaks = pick(a, dialects[:3], slices.Concat(dialects[:2], dialects[3:]))
 		settings := [...]setting{s, {s.Options, append(slices.Clone(s.flags), "--series=full")}}
 		programs := [...]*program{startProgram(t, s.flags...), startProgram(t, settings[1].flags...)}
-		for i := range bodies { // in turn in the lean and in the full form
+		for i := range bodies { // alternately in lean and full form
 			body := a.body()
 			want := expect(body, s)
 			edge := false

@@ -15,8 +15,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
 )
 
-// TestAlive asks proxies as the health check of a container does: one that asks for a
-// certificate, or a password, lives.
+// TestAlive runs the health check of a container: a proxy that demands a certificate or a password
+// is alive.
 func TestAlive(t *testing.T) {
 	t.Parallel()
 	for name, web := range map[string]string{
@@ -33,7 +33,7 @@ func TestAlive(t *testing.T) {
 			if err := os.WriteFile(config, []byte(web), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			// Nothing can be read of the source: that is not asked.
+			// The source is unreachable; check alive does not ask it.
 			proxy := startProxy(t, itself(t), "--web.config.file="+config, "--source=http://"+closedAddress+"/metrics")
 			checkAlive(t, 0, proxy.URL, "--url="+strings.TrimPrefix(proxy.URL, "http://"))
 			if err := proxy.Stop(); err != nil {
@@ -44,7 +44,7 @@ func TestAlive(t *testing.T) {
 	}
 }
 
-// TestAliveRefuses asks what is no proxy, and asks wrongly.
+// TestAliveRefuses asks servers that are not a proxy, and passes wrong flags.
 func TestAliveRefuses(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,8 +59,8 @@ func TestAliveRefuses(t *testing.T) {
 	checkAlive(t, 2, "is out of range", "--timeout=0s")
 }
 
-// TestAliveInContainer asks, without --url, the proxy that is the first process: by the
-// address of its command line.
+// TestAliveInContainer runs check alive without --url: it takes the address from the command line
+// of process 1, the proxy.
 func TestAliveInContainer(t *testing.T) {
 	t.Parallel()
 	// The port is in the command line, as in a container.
@@ -71,18 +71,18 @@ func TestAliveInContainer(t *testing.T) {
 	}
 }
 
-// firstProcess is a proxy that is the first process of those it sees, as in a container.
+// firstProcess is a proxy that is process 1 of its PID namespace, as in a container.
 type firstProcess struct {
 	*child
 
-	pid string // that we see
+	pid string // in our PID namespace
 }
 
-// startFirst starts one, which ends with the test.
+// startFirst starts a firstProcess that ends with the test.
 func startFirst(t *testing.T, flags ...string) firstProcess {
 	t.Helper()
 	if runtime.GOOS != "linux" || os.Getuid() != 0 {
-		t.Skip("only root on Linux can have processes see another first one")
+		t.Skip("only root on Linux can create PID namespaces")
 	}
 	cmd := exec.Command("unshare", append([]string{"--pid", "--fork", "--kill-child", "--mount-proc", itself(t)}, flags...)...)
 	proxy, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
@@ -90,7 +90,7 @@ func startFirst(t *testing.T, flags ...string) firstProcess {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		cmd.Process.Kill() // and the first process with it
+		cmd.Process.Kill() // kills process 1 too
 		<-proxy.Done
 	})
 	children, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/task/" + strconv.Itoa(cmd.Process.Pid) + "/children")
@@ -100,11 +100,11 @@ func startFirst(t *testing.T, flags ...string) firstProcess {
 	return firstProcess{proxy, strings.TrimSpace(string(children))}
 }
 
-// checkAlive runs check alive, which must exit with a code and say something.
+// checkAlive runs check alive and checks its exit code and its output.
 func checkAlive(t *testing.T, exit int, says string, flags ...string) {
 	t.Helper()
 	cmd := exec.Command(itself(t), append([]string{"check", "alive"}, flags...)...)
-	// A proxy for the web is not asked.
+	// check alive must not use an HTTP proxy.
 	cmd.Env = append(os.Environ(), "http_proxy=http://"+closedAddress, "https_proxy=http://"+closedAddress)
 	out, err := cmd.CombinedOutput()
 	code := 0
@@ -118,7 +118,7 @@ func checkAlive(t *testing.T, exit int, says string, flags ...string) {
 	}
 }
 
-// writeCertificate writes a key and a certificate of a node, signed by itself.
+// writeCertificate writes a node's key and self-signed certificate.
 func writeCertificate(t *testing.T, file string) {
 	t.Helper()
 	if err := os.WriteFile(file, e2etest.Certificate(t, nil), 0o600); err != nil {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// author writes expositions and settings at random. No two of its bodies share a
-// GPU, so that each is a first reading.
+// author writes random expositions and settings. No two bodies share a GPU: each is a first
+// reading.
 type author struct {
 	rng    *rand.Rand
 	bodies int
-	// speaks are the dialects to write in. Those of DCGM 4.6 and 4.7 do not mix
-	// behind one program: the unit in a family's HELP is remembered.
+	// speaks holds the dialects to write in. Those of DCGM 4.6 and 4.7 cannot mix behind one
+	// program, which remembers the unit in a family's HELP.
 	speaks []dialect
 
-	// Of the body in work.
+	// Of the current body.
 	dialect dialect
 	lines   []string
 }
@@ -31,7 +31,7 @@ type dialect struct {
 	fraction, everywhere string // format of fractions; lines that any body has
 }
 
-// dialects from old to new.
+// dialects, oldest first.
 var dialects = []dialect{
 	{spelling: 2, uuid: "uuid", host: "", fraction: "%.6f"},
 	{spelling: 0, uuid: "UUID", host: `,Hostname="n1",DCGM_FI_DRIVER_VERSION="570.124.06"`, fraction: "%.6f"},
@@ -79,7 +79,7 @@ func (a *author) body() []byte {
 	return a.shuffled()
 }
 
-// board writes the rows of a GPU: of itself, of its MIG instances, or of both.
+// board writes the rows of a GPU, of its MIG instances, or of both.
 func (a *author) board(index int) {
 	uuid := fmt.Sprintf("GPU-%08x-%04x", a.bodies, index)
 	common := fmt.Sprintf(`gpu="%d",%s="%s"`, index, a.dialect.uuid, uuid)
@@ -105,7 +105,7 @@ func (a *author) board(index int) {
 // reading is a field and the text of its value.
 type reading struct{ field, text string }
 
-// boardFields draws what MIG instances repeat.
+// boardFields draws the readings that MIG instances repeat.
 func (a *author) boardFields() (all []reading) {
 	for _, field := range []string{"board_temperature", "board_memory_temperature"} {
 		all = append(all, reading{field, pick(a, "0", "35", "91", "92", "92.5", "93", "94", "95", "96", "200", "201", "82505", "NaN", "9223372036854775794")})
@@ -121,10 +121,10 @@ func (a *author) boardFields() (all []reading) {
 	return a.thin(all)
 }
 
-// activityFields draws what a GPU or an instance of it does.
+// activityFields draws the activity of a GPU or an instance.
 func (a *author) activityFields(withNVML bool) (all []reading) {
 	scale := pick(a, 0, 0, .04, .1, .2, .3, .5, .7, 1, 1, 1)
-	lone, noTensor := a.rng.IntN(16), a.chance(30) // the one field that is not 0 at scale 0, if any is
+	lone, noTensor := a.rng.IntN(16), a.chance(30) // at scale 0, the only nonzero field, if any
 	for i, field := range []string{"sm", "occupancy", "tensor", "imma", "hmma", "dfma", "dram", "fp64", "fp32", "fp16", "int", "engine"} {
 		text := fmt.Sprintf(a.dialect.fraction, scale*a.rng.Float64())
 		switch {
@@ -138,7 +138,7 @@ func (a *author) activityFields(withNVML bool) (all []reading) {
 		case a.chance(4):
 			text = pick(a, "1.05", "1.1", "1.2", "-0.1", "NaN", "+Inf", "140737488355328.000000", "9.223372036854776e+18")
 		case field == "dfma" || field == "hmma" || field == "imma" || field[:2] == "fp" && a.chance(50):
-			continue // else something nearly always bounds SM from below
+			continue // or some pipe nearly always bounds SM from below
 		}
 		if field != "sm" || a.chance(60) {
 			all = append(all, reading{field, text})
@@ -165,7 +165,7 @@ func (a *author) activityFields(withNVML bool) (all []reading) {
 	return a.thin(all)
 }
 
-// thin leaves readings out.
+// thin drops random readings.
 func (a *author) thin(all []reading) []reading {
 	keep := pick(a, 50, 85, 95, 100, 100)
 	return slices.DeleteFunc(all, func(reading) bool { return !a.chance(keep) })
@@ -189,8 +189,8 @@ func (a *author) rows(common string, all []reading) {
 			if !a.chance(4) {
 				continue
 			}
-			// A duplicate series. The first sample wins, which shows where a
-			// second one differs and nothing else has the same value.
+			// A duplicate series: the first sample wins. The second differs only for temperatures,
+			// whose values no other field has.
 			if degrees := []string{"35", "91", "92", "93", "94", "95"}; len(pods) == 1 && slices.Contains(degrees, r.text) {
 				line = fmt.Sprintf("%s{%s} %s\n", name, block, pick(a, degrees...))
 			}
@@ -249,7 +249,7 @@ func (a *author) clutter() {
 	}
 }
 
-// damage returns a copy of body that something has gone wrong with.
+// damage returns a damaged copy of body.
 func (a *author) damage(body []byte) []byte {
 	b := bytes.Clone(body)
 	for range 1 + a.rng.IntN(6) {
@@ -270,10 +270,10 @@ func (a *author) damage(body []byte) []byte {
 			from := a.rng.IntN(len(b))
 			to := min(len(b), from+a.rng.IntN(300))
 			b = slices.Insert(b, i, bytes.Clone(b[from:to])...)
-		case 4, 5: // what the syntax is made of
+		case 4, 5: // syntax
 			mark := pick(a, `"`, `{`, `}`, `\`, "\x00", "\r\n", "\n", "#", ",", " ", "\t", "=", "\xff", "é", "# HELP ", "# TYPE ")
 			b = slices.Insert(b, i, []byte(mark)...)
-		case 6: // Windows' line ends
+		case 6: // Windows line endings
 			b = bytes.ReplaceAll(b, []byte("\n"), []byte(pick(a, "\r\n", "\n\n", "\n", "\n")))
 		case 7: // no final newline
 			b = bytes.TrimRight(b, "\n")

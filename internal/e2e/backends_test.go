@@ -11,7 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// healthFields are the readings of racks and of health that not every backend gives.
+// healthFields are the rack and health readings that not every backend provides.
 var healthFields = []canonical.Field{
 	canonical.RecoveryAction, canonical.TemperatureMargin, canonical.SRAMThresholdExceeded, canonical.MemoryUnrepairable,
 	canonical.MemoryBanksMax, canonical.MemoryBanksHigh, canonical.MemoryBanksPartial, canonical.MemoryBanksLow, canonical.MemoryBanksNone,
@@ -23,10 +23,10 @@ var healthFields = []canonical.Field{
 	canonical.C2CLinks, canonical.C2CInterrupts, canonical.C2CReplays, canonical.C2CReplaysBackToBack,
 }
 
-// backendRow is a row of README's table of what each backend reads.
+// backendRow is a row of usingPage's table of what each backend reads.
 type backendRow struct{ series, labels, ids, exporter, dcgm, nvml string }
 
-// yes is a cell of the table.
+// yes returns a cell of the table.
 func yes(is bool) string {
 	if is {
 		return "yes"
@@ -34,11 +34,11 @@ func yes(is bool) string {
 	return "–"
 }
 
-// backendRowOf returns the row of one reading, by the tables that the sources are made from.
+// backendRowOf returns the row of a reading, from the tables that the backends use.
 func backendRowOf(t *testing.T, field canonical.Field) backendRow {
 	info := canonical.Fields[field]
 	r := backendRow{series: info.Name, labels: strings.ReplaceAll(info.Labels, `"`, "")}
-	if field == canonical.NVLinksActive { // DCGM has a field of each link
+	if field == canonical.NVLinksActive { // DCGM has a field per link
 		r.ids, r.exporter, r.dcgm, r.nvml = "of each link", "yes", yes(false), yes(true)
 		return r
 	}
@@ -53,8 +53,7 @@ func backendRowOf(t *testing.T, field canonical.Field) backendRow {
 	return r
 }
 
-// backendTable is README's table: readings of one family that are the same in all
-// columns share a row.
+// backendTable returns usingPage's table: readings of one family with equal columns share a row.
 func backendTable(t *testing.T) string {
 	rows := []backendRow{
 		{"gpu_xid_errors_total", "", "230", "each XID, with `DCGM_EXP_XID_ERRORS_COUNT` or `…_TOTAL` among its counters; else changes of the last code", "changes of the last code", "each XID, none lost between readings"},
@@ -82,8 +81,8 @@ func backendTable(t *testing.T) string {
 	return text.String()
 }
 
-// TestPagesListBackends keeps the table of what each backend reads equal to what the
-// sources are made from. TestRealStackWays shows it on NVIDIA's own programs.
+// TestPagesListBackends holds the table of what each backend reads to the backends' own tables.
+// TestRealStackWays checks it against NVIDIA's programs.
 func TestPagesListBackends(t *testing.T) {
 	if !nvml.Gives(150) {
 		t.Skip("built without cgo, and so without NVML")

@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// What the chart's containers may do and which paths their probes ask, of all value sets.
+// Privileges of the chart's containers and paths of their probes, for all value sets.
 
 // Security contexts, as YAML.
 const (
@@ -33,8 +33,8 @@ func podOf(t *testing.T, output string) object {
 	return nil
 }
 
-// TestChartPods: each container runs with the least that its mode takes, the probes ask the paths that
-// are for them, and the account's token is there only if the API server is asked.
+// TestChartPods: each container has the least privileges that its mode needs, the probes ask their
+// paths, and the service account's token is mounted only if the API server is asked.
 func TestChartPods(t *testing.T) {
 	t.Parallel()
 	const httpProbe, none = `{httpGet: {path: PATH, port: metrics, scheme: HTTP}}`, ""
@@ -58,14 +58,14 @@ func TestChartPods(t *testing.T) {
 	for _, file := range valueSets(t) {
 		name := strings.TrimSuffix(file[strings.LastIndex(file, "/")+1:], ".yaml")
 		if wants[name] == nil {
-			t.Errorf("nothing is known of %s", file)
+			t.Errorf("this test has no row for %s", file)
 		}
 		for _, w := range wants[name] {
 			t.Run(name+"/"+w.set, func(t *testing.T) {
 				t.Parallel()
 				pod := podOf(t, rendered(t, "gpu", "--values="+file, "--set="+w.set))
 				if token := pod.at("automountServiceAccountToken") == "true"; token != w.token {
-					t.Errorf("the token of the account is there: %t", token)
+					t.Errorf("the service account's token is mounted: %t", token)
 				}
 				checkContainers(t, pod, w.context, w.probe)
 			})
@@ -73,8 +73,8 @@ func TestChartPods(t *testing.T) {
 	}
 }
 
-// checkContainers holds those of ours in a pod to a security context, and their probes to one with
-// PATH for the path.
+// checkContainers holds our containers in a pod to a security context, and their probes to probe,
+// where PATH is the path.
 func checkContainers(t *testing.T, pod object, context, probe string) {
 	t.Helper()
 	containers, _ := pod["initContainers"].([]any)
@@ -82,7 +82,7 @@ func checkContainers(t *testing.T, pod object, context, probe string) {
 	probed := 0
 	for _, c := range containers {
 		container := object(c.(map[string]any))
-		if container.at("name") == "exporter" { // whose pod it is
+		if container.at("name") == "exporter" { // not ours
 			continue
 		}
 		sameYAML(t, container.at("name")+": securityContext", container["securityContext"], context)
@@ -110,7 +110,7 @@ func checkContainers(t *testing.T, pod object, context, probe string) {
 
 func asList(v any) []any { list, _ := v.([]any); return list }
 
-// sameYAML holds a value to what a text says.
+// sameYAML requires got to equal the YAML text want.
 func sameYAML(t *testing.T, what string, got any, want string) {
 	t.Helper()
 	var value any

@@ -20,12 +20,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
-// The chart of deploy/helm, by helm itself. kubernetes_chart_test.go applies what it renders.
+// The chart of deploy/helm, rendered by helm. kubernetes_chart_test.go applies the result.
 
 const chart = "../../deploy/helm/kpulse-proxy"
 
-// helm runs helm, which `make kubernetes` builds beside the servers, and returns what it
-// prints, errors included.
+// helm runs helm, which `make kubernetes` builds beside the servers, and returns its output, errors
+// included.
 func helm(t *testing.T, args ...string) (output string, err error) {
 	t.Helper()
 	slow.Test(t)
@@ -41,7 +41,7 @@ func helm(t *testing.T, args ...string) (output string, err error) {
 	if failed := new(exec.ExitError); err != nil && !errors.As(err, &failed) {
 		t.Fatalf("%v; make kubernetes DIR=%s builds it", err, bin)
 	}
-	// It says of each symbolic link that it follows it.
+	// helm reports each symbolic link that it follows.
 	for line := range strings.Lines(stderr.String()) {
 		if !strings.Contains(line, "found symbolic link in path") {
 			stdout.WriteString(line)
@@ -50,8 +50,8 @@ func helm(t *testing.T, args ...string) (output string, err error) {
 	return stdout.String(), err
 }
 
-// rendered returns what the chart makes of values in a namespace, for the Kubernetes that
-// the tests run.
+// rendered returns the chart rendered in a namespace, for the version of Kubernetes that the tests
+// run.
 func rendered(t *testing.T, namespace string, flags ...string) string {
 	t.Helper()
 	out, err := helm(t, append([]string{"template", "kpulse-proxy", chart, "--namespace=" + namespace, "--kube-version=1.34.4"}, flags...)...)
@@ -61,7 +61,7 @@ func rendered(t *testing.T, namespace string, flags ...string) string {
 	return out
 }
 
-// valueSets are the files of values that the chart is tried with.
+// valueSets returns the values files that the chart is tested with.
 func valueSets(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/kubernetes/values/*.yaml")
@@ -71,7 +71,7 @@ func valueSets(t *testing.T) []string {
 	return files
 }
 
-// TestChartLints: helm has nothing to say against any of the value sets.
+// TestChartLints: helm lint accepts all value sets.
 func TestChartLints(t *testing.T) {
 	t.Parallel()
 	for _, values := range append(valueSets(t), chart+"/values.yaml") {
@@ -82,7 +82,7 @@ func TestChartLints(t *testing.T) {
 	}
 }
 
-// TestChartRefuses: what cannot be is refused, in words that say what to set.
+// TestChartRefuses: the chart refuses impossible values and says what to set.
 func TestChartRefuses(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ set, want string }{
@@ -123,8 +123,8 @@ func TestChartRefuses(t *testing.T) {
 	}
 }
 
-// TestChartIgnoresNoValue: values of the DaemonSet's pods, of its Service and its monitor have no
-// effect on a sidecar, which refuses all of them at once.
+// TestChartIgnoresNoValue: values of the DaemonSet, its Service and its monitor have no effect on a
+// sidecar; the chart refuses all of them at once.
 func TestChartIgnoresNoValue(t *testing.T) {
 	t.Parallel()
 	values := filepath.Join(t.TempDir(), "values.yaml")
@@ -157,7 +157,7 @@ updateStrategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}
 	}
 }
 
-// TestChartPackage: a package has the very files that the chart's links lead to.
+// TestChartPackage: a package contains the files that the chart's links point to.
 func TestChartPackage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -167,14 +167,14 @@ func TestChartPackage(t *testing.T) {
 	flags := []string{"--kube-version=1.34.4", "--set=prometheusRule.recording=true,prometheusRule.alerts=true,dashboards.enabled=true,kube.workloads=true"}
 	packed, err := helm(t, append([]string{"template", "kpulse-proxy", only(t, dir, "kpulse-proxy-*.tgz"), "--namespace=gpu"}, flags...)...)
 	if err != nil || packed != rendered(t, "gpu", flags...) {
-		t.Errorf("the package renders otherwise than the folder (%v):\n%.500s", err, packed)
+		t.Errorf("the package renders differently from the folder (%v):\n%.500s", err, packed)
 	}
 	if out := command(t, "tar", "-tvzf", only(t, dir, "*.tgz")); strings.Contains(out, " -> ") || !strings.Contains(out, "kpulse-proxy/files/alerts.yaml") {
 		t.Errorf("the package holds\n%s", out)
 	}
 }
 
-// TestChartLetsTheExporterBeRead: the NetworkPolicy opens the port that the exporter is read at.
+// TestChartLetsTheExporterBeRead: the NetworkPolicy allows the port of the source.
 func TestChartLetsTheExporterBeRead(t *testing.T) {
 	t.Parallel()
 	for set, port := range map[string]string{
@@ -194,8 +194,8 @@ func TestChartLetsTheExporterBeRead(t *testing.T) {
 	}
 }
 
-// TestChartCarriesTheMixin: rules and dashboards are those of the mixin, to the letter, and
-// for another job they look for that one alone.
+// TestChartCarriesTheMixin: rules and dashboards equal the mixin's; with another job, they select
+// only that job.
 func TestChartCarriesTheMixin(t *testing.T) {
 	t.Parallel()
 	flags := []string{"--set=prometheusRule.recording=true,prometheusRule.alerts=true,dashboards.enabled=true"}
@@ -206,7 +206,7 @@ func TestChartCarriesTheMixin(t *testing.T) {
 			rules++
 			file := "../../mixin/prometheus_" + map[bool]string{true: "alerts", false: "rules"}[strings.HasSuffix(o.name(), "-alerts")] + ".yaml"
 			if want := readYAML(t, file); !reflect.DeepEqual(o["spec"], want) {
-				t.Errorf("%s does not say what %s does", o.name(), file)
+				t.Errorf("%s differs from %s", o.name(), file)
 			}
 		case o.at("metadata", "labels", "grafana_dashboard") == "1":
 			dashboards++
@@ -223,12 +223,12 @@ func TestChartCarriesTheMixin(t *testing.T) {
 	}
 	out := rendered(t, "monitoring", append(flags, "--set=monitor.job=gpu")...)
 	if strings.Contains(out, `job="kpulse`) || strings.Contains(out, `job=\"kpulse`) || !strings.Contains(out, `job=\"gpu-telemetry\"`) {
-		t.Error("for another job, it looks for ours or not for that one")
+		t.Error("with another job, the selectors name ours or lack that one")
 	}
 }
 
-// TestChartGrantsWhatTheFileDoes: the rules of the chart's roles are those of
-// deploy/kubernetes/rbac.yaml, of the flags that are set alone.
+// TestChartGrantsWhatTheFileDoes: the chart's roles have the rules of deploy/kubernetes/rbac.yaml,
+// for the enabled features alone.
 func TestChartGrantsWhatTheFileDoes(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../deploy/kubernetes/rbac.yaml")
@@ -263,7 +263,7 @@ func TestChartGrantsWhatTheFileDoes(t *testing.T) {
 	}
 }
 
-// TestChartReplacesPodsOfAnotherConfig: the pods' annotation follows what is in the ConfigMap.
+// TestChartReplacesPodsOfAnotherConfig: the pods' checksum annotation follows the ConfigMap.
 func TestChartReplacesPodsOfAnotherConfig(t *testing.T) {
 	t.Parallel()
 	sum := func(set string) string {
@@ -280,15 +280,15 @@ func TestChartReplacesPodsOfAnotherConfig(t *testing.T) {
 	}
 }
 
-// property is what a JSON Schema says of a value.
+// property is the JSON Schema of a value.
 type property struct {
 	Description          string
 	Properties           map[string]property
 	AdditionalProperties any
 }
 
-// TestChartValuesAreDescribed: values.yaml and its schema have the same keys, and the table in
-// the chart's README.md says of each what the schema does.
+// TestChartValuesAreDescribed: values.yaml and its schema have the same keys, and the table in the
+// chart's README.md has the schema's descriptions.
 func TestChartValuesAreDescribed(t *testing.T) {
 	text, err := os.ReadFile(chart + "/values.schema.json")
 	if err != nil {

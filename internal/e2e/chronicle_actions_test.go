@@ -8,18 +8,18 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute/computetest"
 )
 
-// faults are when a program failed with a code on a board.
+// faults are the times at which programs failed with a code on a board.
 type faults struct {
-	last  time.Time   // alone or not
-	alone []time.Time // incidents of this board alone, in the order in which they came
+	last  time.Time   // also on other boards
+	alone []time.Time // incidents of this board alone, in order
 }
 
 // programs are the codes in stories that programs cause.
 var programs = []int{13, 31, 94}
 
-// blame takes in which programs failed with this reading. A code that comes again within ten
-// seconds is the same incident. If it came within a minute on another board of the node that is
-// there, it is the program's on both.
+// blame records the program failures of this reading. A code that recurs within ten seconds is the
+// same incident. If another present board of the node had it within a minute, the program is at
+// fault on both.
 func (c *chronicle) blame(at time.Time) {
 	for _, code := range programs {
 		failed := map[*past]bool{}
@@ -48,7 +48,7 @@ func (c *chronicle) blame(at time.Time) {
 	}
 }
 
-// boards are those that are there; all are of one node.
+// boards returns the boards that are present; all are of one node.
 func (c *chronicle) boards() (all []*past) {
 	for _, d := range c.devices {
 		if d.left.IsZero() && d.id.instance == "" {
@@ -58,12 +58,12 @@ func (c *chronicle) boards() (all []*past) {
 	return all
 }
 
-// acquit takes back incidents that were within a minute of an instant.
+// acquit drops incidents within a minute of at.
 func (f *faults) acquit(at time.Time) {
 	f.alone = slices.DeleteFunc(f.alone, func(t time.Time) bool { return at.Sub(t) <= time.Minute })
 }
 
-// today is how many incidents there were within a day.
+// today returns the number of incidents within 24 hours.
 func (f *faults) today(at time.Time) (n int) {
 	for _, t := range f.alone {
 		if at.Sub(t) <= 24*time.Hour {
@@ -73,8 +73,8 @@ func (f *faults) today(at time.Time) (n int) {
 	return n
 }
 
-// blameBoard raises xid_repeated on a board that had a code five times within a day, where no
-// other had it three times.
+// blameBoard raises xid_repeated on a board that had a code five times within 24 hours, if no other
+// board had it three times.
 func (c *chronicle) blameBoard(d *past, at time.Time) {
 	for code, f := range d.faults {
 		others := 0
@@ -92,11 +92,11 @@ func (c *chronicle) blameBoard(d *past, at time.Time) {
 	}
 }
 
-// actions are what may have to be done, from the least on.
+// actions are the recommended actions, mildest first.
 var actions = []string{"none", "restart_application", "check_hardware", "reset_gpu", "restart_vm", "reboot_node", "replace"}
 
-// askedBy is what a raised condition asks for, by its state where that matters; the driver and the
-// codes say it for the rest.
+// askedBy is the action that a raised condition asks for, by state where that matters. For other
+// conditions the driver and the codes decide.
 var askedBy = map[string]string{
 	"row_remap_failure": "replace", "uncorrectable_remapped_rows": "check_hardware", "pcie_replay": "check_hardware",
 	"gpu_temperature": "check_hardware", "memory_temperature": "check_hardware",
@@ -106,11 +106,11 @@ var askedBy = map[string]string{
 	"nvlink_down": "reset_gpu", "fabric": "check_hardware",
 }
 
-// drivers are what the driver asks for, by its recovery action.
+// drivers are the actions that the driver asks for, by its recovery action.
 var drivers = []string{"none", "reset_gpu", "reboot_node", "restart_application", "reset_gpu", "check_hardware"}
 
-// asks is what to do about a board: the most that its conditions ask for. Of XIDs the driver
-// knows better.
+// asks returns the action for a board: the gravest that its conditions ask for. The driver's
+// overrides those of XIDs.
 func (d *past) asks() string {
 	codes, most := "none", "none"
 	raise := func(action *string, to string) {

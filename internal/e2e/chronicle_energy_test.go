@@ -7,20 +7,20 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// meter is what the reference knows of a board's energy: in joules, watts and seconds, NaN for
-// what is not known.
+// meter is the reference's account of a board's energy, in joules, watts and seconds; NaN if
+// unknown.
 type meter struct {
-	counter float64 // the last that is believed
-	ahead   float64 // what power counted before the counter did
-	still   float64 // how long the counter stands still
-	idle    float64 // the least power of the idle board
-	metered bool    // something ever told of its energy
+	counter float64 // last trusted value
+	ahead   float64 // counted from power, before the counter
+	still   float64 // time without a rise of the counter
+	idle    float64 // lowest power while idle
+	metered bool    // energy was ever known
 }
 
 func newMeter() meter { return meter{counter: math.NaN(), idle: math.NaN()} }
 
-// meter gives what each board used since the previous reading to who had it then. Of the
-// lapse, so many seconds count.
+// meter charges the energy that each board used since the previous reading to its holders then.
+// seconds is the part of lapse that counts.
 func (c *chronicle) meter(lapse, seconds float64, staying map[string]bool) {
 	for key, d := range c.devices {
 		if !d.left.IsZero() || d.id.instance != "" {
@@ -50,9 +50,9 @@ func (c *chronicle) meter(lapse, seconds float64, staying map[string]bool) {
 	}
 }
 
-// use is the energy that a board used, and in how many seconds; NaN if unknown. It comes from the
-// counter, or from power if there is no counter, or if it fell, rose by more than a megawatt, or
-// stood still for more than five minutes; later readings of the counter are reduced by that.
+// use returns the energy that a board used, and in how many seconds; NaN if unknown. It comes from
+// the counter, or from power if the counter is absent, fell, rose by more than a megawatt, or stood
+// still for more than five minutes; later rises of the counter are reduced by that.
 func (m *meter) use(joules, watts, lapse, seconds float64) (used, span float64) {
 	byPower := math.NaN()
 	if watts >= 0 && watts <= 1e6 {
@@ -90,7 +90,7 @@ func (m *meter) use(joules, watts, lapse, seconds float64) (used, span float64) 
 	return rise, span
 }
 
-// floor is what of the energy an idle board would have used.
+// floor returns the part of the energy that an idle board would have used.
 func (m *meter) floor(used, span, watts float64, idle bool) float64 {
 	if math.IsNaN(watts) {
 		watts = used / span
@@ -104,7 +104,7 @@ func (m *meter) floor(used, span, watts float64, idle bool) float64 {
 	return min(used, m.idle*span)
 }
 
-// instances are those of a board that are there.
+// instances returns the present instances of a board.
 func (c *chronicle) instances(board *past) (all []*past) {
 	for _, d := range c.devices {
 		if d.left.IsZero() && d.id.instance != "" && d.id.uuid == board.id.uuid {
@@ -114,7 +114,7 @@ func (c *chronicle) instances(board *past) (all []*past) {
 	return all
 }
 
-// idles reports whether a board is idle, or each of its instances.
+// idles reports whether a board, or each of its instances, is idle.
 func (d *past) idles(instances []*past) bool {
 	for _, in := range instances {
 		if in.class != "idle" {
@@ -124,8 +124,8 @@ func (d *past) idles(instances []*past) bool {
 	return len(instances) > 0 || d.class == "idle"
 }
 
-// divide divides the energy of a board among its instances: the floor by their slices, the rest
-// by slices times real utilization. One that just came had none of it.
+// divide divides a board's energy among its instances: the floor by their slices, the rest by
+// slices times real utilization. An instance that just appeared gets none.
 func (c *chronicle) divide(instances []*past, staying map[string]bool, floor, rest float64) {
 	sized := true
 	for _, in := range instances {
@@ -153,15 +153,14 @@ func (c *chronicle) divide(instances []*past, staying map[string]bool, floor, re
 	}
 }
 
-// slices of the processors that an instance has, by its profile, such as 3 of 3g.40gb.
+// slices returns the compute slices of an instance, from its profile: 3 for 3g.40gb.
 func (d *past) slices() float64 {
 	profile := d.labels["mig_profile"]
 	n, _ := strconv.Atoi(profile[:min(1, len(profile))])
 	return float64(n)
 }
 
-// charge divides the energy of a device among those who had it: the floor equally, the rest as
-// its seconds are.
+// charge divides a device's energy among its holders: the floor equally, the rest like its seconds.
 func (c *chronicle) charge(d *past, floor, rest float64) {
 	var holders []*tenure
 	total := 0.0
@@ -180,7 +179,7 @@ func (c *chronicle) charge(d *past, floor, rest float64) {
 	}
 }
 
-// beginMeters records whose energy is known from now on: not that of holders of a partitioned
+// beginMeters marks the workloads whose energy is known from now on: not holders of a partitioned
 // board.
 func (c *chronicle) beginMeters() {
 	for _, h := range c.tenures {

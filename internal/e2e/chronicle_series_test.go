@@ -14,10 +14,10 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// reasons are the bits of the clock event reasons, from the lowest.
+// reasons are the clock event reasons, lowest bit first.
 var reasons = []string{"gpu_idle", "clocks_setting", "sw_power_cap", "hw_slowdown", "sync_boost", "sw_thermal", "hw_thermal", "hw_power_brake", "display_clocks"}
 
-// seriesOf names a series by its family, the labels of what it is of and more of them.
+// seriesOf names a series by its family, the labels of its device or workload, and more labels.
 func seriesOf(family string, of map[string]string, more ...string) string {
 	all := map[string]string{model.MetricNameLabel: "kpulse_" + family}
 	maps.Copy(all, of)
@@ -28,7 +28,7 @@ func seriesOf(family string, of map[string]string, more ...string) string {
 	return labels.FromMap(all).String()
 }
 
-// series returns all in the full form.
+// series returns all series in the full form.
 func (c *chronicle) series() map[string]float64 {
 	all := map[string]float64{}
 	for _, d := range c.devices {
@@ -49,10 +49,10 @@ func (c *chronicle) series() map[string]float64 {
 	return all
 }
 
-// giver takes a series of a device; NaN is none.
+// giver takes a series of a device; NaN means none.
 type giver func(family string, v float64, more ...string)
 
-// give gives the readings of a device and what they come to.
+// give gives the readings of a device and its verdict.
 func (d *past) give(give giver) {
 	var about []string
 	for _, name := range slices.Sorted(maps.Keys(d.about)) {
@@ -86,10 +86,10 @@ func (d *past) give(give giver) {
 	give("gpu_allocations", float64(len(d.holders)))
 }
 
-// states of health.
+// states are the health states.
 var states = []string{"ok", "hot", "warn", "crit", "unknown"}
 
-// giveHealth gives what is known about the health of a board.
+// giveHealth gives the health of a board.
 func (d *past) giveHealth(give giver, raises [computetest.Conditions]string) {
 	if d.id.instance != "" {
 		return
@@ -113,7 +113,7 @@ func (d *past) giveHealth(give giver, raises [computetest.Conditions]string) {
 	}
 }
 
-// giveAccount gives what was counted of a device, there or remembered.
+// giveAccount gives the counters of a device, present or remembered.
 func (d *past) giveAccount(give giver, now time.Time) {
 	give("gpu_observed_seconds_total", d.observed)
 	if d.read {
@@ -138,7 +138,7 @@ func (d *past) giveAccount(give giver, now time.Time) {
 	d.giveXIDs(give, now)
 }
 
-// giveXIDs gives how often each code came, 0 for a minute.
+// giveXIDs gives the count of each code, 0 in its first minute.
 func (d *past) giveXIDs(give giver, now time.Time) {
 	totals := computetest.Totals(d.history)
 	for code, born := range d.codes {
@@ -150,7 +150,7 @@ func (d *past) giveXIDs(give giver, now time.Time) {
 	}
 }
 
-// labels are those of the series of a workload.
+// labels returns the labels of a workload's series.
 func (h *tenure) labels() map[string]string {
 	all := maps.Clone(h.device.labels)
 	maps.Copy(all, map[string]string{"workload_namespace": h.namespace, "workload_pod": h.pod, "workload_container": h.container, "hpc_job": h.job})
@@ -181,8 +181,8 @@ func (h *tenure) give(all map[string]float64) {
 	}
 }
 
-// lean takes out of all what the lean form leaves out: what does not hold, and the classes that
-// a workload was never in. Those that it entered late are 0 for a minute.
+// lean drops what the lean form omits: what does not hold, and classes that a workload was never
+// in. Classes that it entered late are 0 for a minute.
 func (c *chronicle) lean(all map[string]float64) map[string]float64 {
 	lean := leanOf(all)
 	maps.DeleteFunc(lean, func(name string, _ float64) bool {
@@ -202,7 +202,7 @@ func (c *chronicle) lean(all map[string]float64) map[string]float64 {
 	return lean
 }
 
-// bottlenecks of the classes.
+// bottlenecks maps classes to bottlenecks.
 var bottlenecks = map[string]string{
 	"idle": "idle", "tensor_heavy_compute": "compute", "tensor_compute": "compute", "fp64_hpc_compute": "compute",
 	"io_or_data_loading": "io", "memory_bound": "memory", "compute_heavy": "compute", "compute_active": "compute",

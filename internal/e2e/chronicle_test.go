@@ -11,9 +11,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute/computetest"
 )
 
-// chronicle is the reference's memory of a source: what it must serve of devices and workloads
-// after each reading. It keeps everything under the labels of its series and looks it up
-// again.
+// chronicle is the reference's memory of a source: the devices and workloads that it must serve
+// after each reading, found by the labels of their series.
 type chronicle struct {
 	setting
 	host    string // of GPUs whose rows name none
@@ -21,14 +20,14 @@ type chronicle struct {
 	began   bool
 	devices map[string]*past
 	tenures map[string]*tenure
-	before  string // who had what in the previous reading
+	before  string // the holders in the previous reading
 }
 
 func newChronicle(s setting, host string) *chronicle {
 	return &chronicle{setting: s, host: host, devices: map[string]*past{}, tenures: map[string]*tenure{}}
 }
 
-// tally is seconds.
+// tally counts seconds.
 type tally struct {
 	observed, utilized, known float64
 	classes, health           map[string]float64
@@ -36,7 +35,7 @@ type tally struct {
 
 func newTally() tally { return tally{classes: map[string]float64{}, health: map[string]float64{}} }
 
-// spend adds a part of a verdict's time.
+// spend adds seconds in which a verdict held.
 func (a *tally) spend(v verdict, seconds float64) {
 	a.observed += seconds
 	a.classes[v.class] += seconds
@@ -46,29 +45,29 @@ func (a *tally) spend(v verdict, seconds float64) {
 	}
 }
 
-// verdict is what a reading of a device comes to.
+// verdict is the judgement of a device's reading.
 type verdict struct {
 	utilization, coverage float64
 	class, state, action  string
 	found                 [computetest.Conditions]string
 }
 
-// past is a device, there or remembered.
+// past is a device, present or remembered.
 type past struct {
 	tally
 	*unit
 	verdict
 	id      gpu
 	history []computetest.Reading
-	read    bool      // was ever read itself
-	left    time.Time // of the first reading without it; zero while it is there
-	away    bool      // such a reading had others of its node
+	read    bool      // was ever read, not only implied
+	left    time.Time // the first reading without it; zero while it is present
+	away    bool      // such a reading had other devices of its node
 	codes   map[int]time.Time
-	faults  map[int]*faults // of programs on it, by their code
+	faults  map[int]*faults // of programs, by code
 	meter   meter
 }
 
-// tenure is a workload on a device, there or remembered.
+// tenure is a workload on a device, present or remembered.
 type tenure struct {
 	tally
 	device *past
@@ -76,12 +75,12 @@ type tenure struct {
 	use
 	measured bool
 	left     time.Time
-	born     map[string]time.Time // of the counters of classes; zero for the first
+	born     map[string]time.Time // of each class's counter; zero for the first
 	joules   float64
 	metered  bool
 }
 
-// deviceKey is what makes a device another one.
+// deviceKey identifies a device.
 func deviceKey(id gpu, u *unit) string {
 	return id.uuid + "/" + id.instance + "/" + u.labels["mig_profile"]
 }
@@ -110,7 +109,7 @@ func (c *chronicle) read(at time.Time, body []byte) map[string]float64 {
 	return c.series()
 }
 
-// forget drops devices an hour after they went, and workloads after ten minutes.
+// forget drops devices an hour after they disappear, and workloads after ten minutes.
 func (c *chronicle) forget(at time.Time) {
 	gone := func(left time.Time, after time.Duration) bool { return !left.IsZero() && at.Sub(left) > after }
 	maps.DeleteFunc(c.devices, func(_ string, d *past) bool { return gone(d.left, time.Hour) })
@@ -119,7 +118,7 @@ func (c *chronicle) forget(at time.Time) {
 	})
 }
 
-// arrive notes which devices are there, and returns those that were there before too.
+// arrive records the present devices and returns, for each, whether it was present before.
 func (c *chronicle) arrive(at time.Time, n node) map[string]bool {
 	staying, here := map[string]bool{}, map[string]bool{}
 	cut := map[string]bool{}
@@ -183,21 +182,21 @@ func (c *chronicle) judge(d *past, at time.Time, n node) {
 	}
 }
 
-// share divides the seconds of devices among those who had them in the previous reading,
-// and notes who has them now.
+// share divides the devices' seconds among their holders in the previous reading, and records the
+// holders now.
 func (c *chronicle) share(at time.Time, seconds float64, staying map[string]bool) {
 	present := slices.Sorted(maps.Keys(staying))
 	now := ""
 	for _, key := range present {
 		d := c.devices[key]
-		var holders []string // in any order
+		var holders []string // order does not matter
 		for _, w := range d.holders {
 			holders = append(holders, fmt.Sprintf("%q", w))
 		}
 		slices.Sort(holders)
 		now += fmt.Sprintf("%s %v %v;", key, d.implied, holders)
 	}
-	if now == c.before { // a reading of others says nothing of those before it
+	if now == c.before { // a reading of other holders does not measure the previous ones
 		c.measure()
 	}
 	for _, key := range present {
@@ -231,14 +230,14 @@ func (c *chronicle) share(at time.Time, seconds float64, staying map[string]bool
 	c.before = now
 }
 
-// enter notes that a counter of a class begins.
+// enter records when the counter of a class begins.
 func (h *tenure) enter(class string, at time.Time) {
 	if _, born := h.born[class]; !born {
 		h.born[class] = at
 	}
 }
 
-// hold notes who has the devices.
+// hold records the holders of the devices.
 func (c *chronicle) hold(at time.Time, present []string) {
 	here := map[string]bool{}
 	for _, key := range present {
@@ -261,8 +260,8 @@ func (c *chronicle) hold(at time.Time, present []string) {
 	}
 }
 
-// measure takes in the uses of workloads in the latest reading. Containers of a pod have equal
-// parts. If no workload uses what the device reports as used, the exporter sees no processes.
+// measure records each workload's use in the latest reading; containers of a pod share it equally.
+// If no workload uses what the device reports as used, the exporter sees no processes.
 func (c *chronicle) measure() {
 	for _, d := range c.devices {
 		var all []*tenure
@@ -298,7 +297,7 @@ func (c *chronicle) measure() {
 	}
 }
 
-// ofPod is the workload without its container.
+// ofPod returns the workload without its container.
 func (w workload) ofPod() workload {
 	w.container = ""
 	return w

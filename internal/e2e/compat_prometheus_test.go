@@ -12,15 +12,15 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// said is a reading as exporters of 2.x to 4.8 call it, and as 4.9 does, whose numbers
-// are those of before times factor.
+// said is a reading by its names in exporters 2.x to 4.8 and in 4.9, whose values are factor times
+// the older ones.
 type said struct {
 	legacy, modern string
 	factor         float64
 	values         [3]float64 // of a board, a MIG instance and a board with a pod
 }
 
-// oneTruth is what three exporters say in their own words.
+// oneTruth is what three exporters report, each under its own names.
 var oneTruth = []said{
 	{"DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_SM_CLOCK_HERTZ", 1e6, [3]float64{1980, 1410, 345}},
 	{"DCGM_FI_DEV_MEM_CLOCK", "DCGM_FI_DEV_MEMORY_CLOCK_HERTZ", 1e6, [3]float64{2619, 1593, 405}},
@@ -44,7 +44,7 @@ const (
 	labelsOf49 = `gpu="%[1]d",UUID="GPU-%[1]d",pci_bus_id="00000000:1%[1]d:00.0",device="nvidia%[1]d",modelName="NVIDIA A100"%[2]s,hostname="node1",DCGM_FI_SYSTEM_DRIVER_VERSION="595.1"%[3]s`
 )
 
-// sayTruth is the page of an exporter.
+// sayTruth returns the page of an exporter.
 func sayTruth(labels string, word func(*said) (name string, factor float64)) string {
 	var body strings.Builder
 	instance := [3]string{"", `,GPU_I_PROFILE="1g.10gb",GPU_I_ID="3"`, ""}
@@ -54,7 +54,7 @@ func sayTruth(labels string, word func(*said) (name string, factor float64)) str
 		name, factor := word(s)
 		for d, v := range s.values {
 			if factor == 0.01 {
-				v /= 100 // which times 0.01 is not
+				v /= 100 // v * 0.01 differs
 			} else {
 				v *= factor
 			}
@@ -71,10 +71,9 @@ type published struct {
 	Queries  []string
 }
 
-// TestPublishedQueriesGoOn asks a real Prometheus what rules and dashboards ask that
-// others published for the names of 2.x to 4.8. In front of exporters of 2.x, 4.8 and
-// 4.9 that say one truth, the proxy gives the answers that the exporter of 2.x alone
-// gives.
+// TestPublishedQueriesGoOn runs queries of published rules and dashboards, written for the names of
+// 2.x to 4.8, in a real Prometheus. For exporters of 2.x, 4.8 and 4.9 with the same readings, the
+// proxy gives the answers of the 2.x exporter alone.
 func TestPublishedQueriesGoOn(t *testing.T) {
 	t.Parallel()
 	binary := prometheusBinary(t)
@@ -112,7 +111,7 @@ func TestPublishedQueriesGoOn(t *testing.T) {
 			asked++
 			want := answer(t, server, query, "reference", origin.LabelsOf)
 			if len(want) == 0 {
-				t.Errorf("%s: %s has no answer even of an exporter of 2.x", origin.Origin, query)
+				t.Errorf("%s: %s has no answer even from an exporter of 2.x", origin.Origin, query)
 			}
 			for job := range jobs {
 				if origin.LabelsOf != "" && !strings.HasSuffix(job, "-page") && !strings.HasPrefix(job, "two") && job != "nine-2" {
@@ -137,7 +136,7 @@ func exporterOf(t *testing.T, body string) string {
 	return strings.TrimPrefix(up.url, "http://")
 }
 
-// ceems is what CEEMS' own exporters say of three jobs, a device each.
+// ceems is what CEEMS' own exporters serve for three jobs with a device each.
 const ceems = `ceems_compute_unit_gpu_index_flag{uuid="101",gpuuuid="GPU-0"} 1
 ceems_compute_unit_gpu_index_flag{uuid="102",gpuuuid="GPU-1",gpuiid="3"} 1
 ceems_compute_unit_gpu_index_flag{uuid="103",gpuuuid="GPU-2"} 1
@@ -160,8 +159,8 @@ func ceemsConfig(jobs map[string]string) string {
 	return config
 }
 
-// answer returns the values of a query about a job by the labels that say of what they
-// are. Versions differ in the others.
+// answer returns the values of a query about a job, by the labels that identify them. Other labels
+// differ between versions.
 func answer(t *testing.T, server *prometheus, query, job, version string) map[string]string {
 	t.Helper()
 	query = strings.NewReplacer("$gpus", "0|1|2", "$gpu", `job="`+job+`"`, "$Hostname", "node1").Replace(query)

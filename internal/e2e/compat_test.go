@@ -12,13 +12,12 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// compatVersions are the words of --compat.
+// compatVersions are the values of --compat.
 var compatVersions = []string{"1", "2", "4.8", "4.9"}
 
-// TestCompatPages serves every capture of an exporter in the words of every version, and
-// of all at once: each page is one that Prometheus takes, in which no series, HELP or
-// TYPE is twice, the exporter's lines go first as they are, and reading the page again
-// gives what reading the capture gave.
+// TestCompatPages serves each capture of an exporter in the names of one version or of all:
+// Prometheus accepts each page, no series, HELP or TYPE appears twice, the exporter's lines come
+// first, unchanged, and reading the page gives the readings of the capture.
 func TestCompatPages(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../testdata/captures/*.prom")
@@ -58,7 +57,7 @@ func TestCompatPages(t *testing.T) {
 	}
 }
 
-// servedOf is what a proxy in front of body serves.
+// servedOf returns what a proxy in front of body serves.
 func servedOf(t *testing.T, body []byte, flags ...string) []byte {
 	t.Helper()
 	up := startUpstream(func() ([]byte, error) { return body, nil })
@@ -96,7 +95,7 @@ func checkCompatPage(t *testing.T, plain, whole []byte) {
 	}
 }
 
-// families are the names of the families of which a text has lines.
+// families returns the names of the families in text.
 func families(text []byte) map[string]bool {
 	names := map[string]bool{}
 	for line := range bytes.Lines(text) {

@@ -18,12 +18,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 
-// symptom is a board that falls ill and recovers: a condition, the state that it raises, and the
-// field of DCGM that shows it.
+// symptom is how a board falls ill and recovers: a condition, the state that it raises, and the
+// DCGM field that shows it.
 type symptom struct {
 	condition, state string
-	field            int    // of DCGM; links for NVLinks that are up, which have no field of a board
-	key              string // of the fake driver, "" if it is not asked
+	field            int    // of DCGM; links for NVLinks that are up, which have no field per board
+	key              string // of the fake driver, "" if untested
 	well, ill        float64
 	manner           manner
 }
@@ -33,15 +33,15 @@ type manner int
 
 const (
 	immediate manner = iota
-	rises            // a value above the previous one
-	inARow           // three readings, one directly after the other
-	stalled          // beside it the GPU is busy
+	rises            // above the previous value
+	inARow           // three consecutive readings
+	stalled          // while the GPU is busy
 )
 
-// links are NVLinks that are up, which exporters give a row each.
+// links stands for NVLinks that are up: exporters have a row for each.
 const links = -1
 
-// symptoms are of all conditions but those of XIDs, a board each.
+// symptoms covers all conditions except those of XIDs, one board each.
 var symptoms = []symptom{
 	{"row_remap_failure", "crit", 395, "remap_failure", 0, 1, immediate},
 	{"uncorrectable_remapped_rows", "crit", 393, "remapped_uncorrectable", 0, 2, immediate},
@@ -84,7 +84,7 @@ var symptoms = []symptom{
 	{"profiling_stalled", "warn", 1001, "gpm.1", 0.5, 0, stalled},
 }
 
-// TestSymptomsAreOfAllConditions but those of XIDs.
+// TestSymptomsAreOfAllConditions, except those of XIDs.
 func TestSymptomsAreOfAllConditions(t *testing.T) {
 	t.Parallel()
 	for _, name := range canonical.Conditions {
@@ -94,8 +94,7 @@ func TestSymptomsAreOfAllConditions(t *testing.T) {
 	}
 }
 
-// awaitRaised asks c until the condition of a symptom, on the board of its index, is raised
-// or no longer is.
+// awaitRaised polls c until the symptom's condition on board gpu is raised or no longer is.
 func (s *symptom) awaitRaised(t *testing.T, c *child, gpu int, want bool) {
 	t.Helper()
 	raised := regexp.MustCompile(fmt.Sprintf(`(?m)^kpulse_gpu_health_condition\{.*gpu="%d".*condition="%s",state="%s"\} 1$`, gpu, s.condition, s.state))
@@ -107,13 +106,13 @@ func (s *symptom) awaitRaised(t *testing.T, c *child, gpu int, want bool) {
 	t.Errorf("%s by field %d to %g: raised is not %t", s.condition, s.field, s.ill, want)
 }
 
-// familyOf is what the exporter calls a field.
+// familyOf returns the exporter's name of a field.
 func familyOf(field int) string {
 	return dcgm.Fields[slices.IndexFunc(dcgm.Fields[:], func(f dcgm.Field) bool { return f.ID == field })].Family
 }
 
-// bodyInReading is what an exporter says of all boards in the nth reading while they are ill, or
-// before and after, with n 0.
+// bodyInReading returns the exporter's page of all boards: n > 0 is the nth reading while they are
+// ill, 0 is before and n < 0 after.
 func bodyInReading(n int) []byte {
 	var body strings.Builder
 	for gpu, s := range symptoms {
@@ -141,7 +140,8 @@ func bodyInReading(n int) []byte {
 	return []byte(body.String())
 }
 
-// quickly is a config file with which what rose is forgotten soon, and stalls need no time.
+// quickly writes a config file that forgets rises after hold and needs no time for stalls, and
+// returns its flag.
 func quickly(t *testing.T, hold time.Duration) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "quickly.yml")
@@ -151,7 +151,7 @@ func quickly(t *testing.T, hold time.Duration) string {
 	return "--config.file=" + file
 }
 
-// TestConditionsOfAnExporter counts readings: it reads when it is scraped only.
+// TestConditionsOfAnExporter counts readings: the source is read only when scraped.
 func TestConditionsOfAnExporter(t *testing.T) {
 	t.Parallel()
 	p := startProgram(t, quickly(t, time.Hour))
@@ -191,7 +191,7 @@ func TestConditionsOfAnExporter(t *testing.T) {
 
 func gpuOf(index int) gpu { return gpu{uuid: fmt.Sprintf("GPU-%d", index)} }
 
-// TestConditionsPlayedBack plays saved pages, a second apart, and looks at what the CSV says.
+// TestConditionsPlayedBack plays back saved pages, a second apart, and checks the CSV.
 func TestConditionsPlayedBack(t *testing.T) {
 	t.Parallel()
 	var pages []string
@@ -210,7 +210,7 @@ func TestConditionsPlayedBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, _ := exportFile(t, file, quickly(t, 2*time.Second), "--export=timestamp,gpu_id,gpu_health_condition")
-	rows := map[string]int{} // of a board and condition
+	rows := map[string]int{} // by board and condition
 	page, last := -1, ""
 	firsts, lasts := map[string]int{}, map[string]int{}
 	table, err := csv.NewReader(strings.NewReader(text)).ReadAll()
@@ -236,7 +236,7 @@ func TestConditionsPlayedBack(t *testing.T) {
 		case inARow, stalled:
 			from = 7
 		case rises:
-			until = 13 // after the last page that rose, and what it is remembered for
+			until = 13 // after the last rise, remembered for two seconds
 		}
 		id := fmt.Sprintf("%d %s", gpu, s.condition)
 		if firsts[id] != from || lasts[id] != until || rows[id] != until-from+1 {
@@ -273,7 +273,7 @@ func TestConditionsOfDCGMI(t *testing.T) {
 	for i, ill := range []bool{false, true, false} {
 		say(ill, i > 0)
 		for gpu, s := range symptoms {
-			if s.field != links { // dmon has no row for each
+			if s.field != links { // dmon has no row per link
 				s.awaitRaised(t, c, gpu, ill)
 			}
 		}
@@ -292,7 +292,7 @@ func TestConditionsOfTheDriver(t *testing.T) {
 			add := func(key string, number, rate float64) {
 				world.Values = append(world.Values, nvmltest.Value{Of: nvmltest.OnBoard(gpu), Key: key, Number: number, Rate: rate})
 			}
-			for _, key := range []string{ // of calls that give several
+			for _, key := range []string{ // of calls that return several
 				"remapped_correctable", "remapped_uncorrectable", "remap_pending", "remap_failure",
 				"banks_max", "banks_high", "banks_partial", "banks_low", "banks_none", "fabric_health", "fabric_error",
 			} {
@@ -319,7 +319,7 @@ func TestConditionsOfTheDriver(t *testing.T) {
 		world.Write(t, scenario)
 	}
 	say(false, false)
-	// What NVLink 5 counts is asked for every ten seconds.
+	// NVLink 5 counters are read every ten seconds.
 	c := startNVML(t, library, scenario, "--poll=200ms", quickly(t, 12*time.Second))
 	for i, ill := range []bool{false, true, false} {
 		say(ill, i > 0)

@@ -33,8 +33,8 @@ func shownBy(t *testing.T, cmd *exec.Cmd, environment []string) []byte {
 	return out
 }
 
-// offered writes the example of a config file with all that it offers, and the files that it
-// then names, and returns the flag. It has no secret.
+// offered writes the example config file with all options enabled, and the files that it names, and
+// returns the flag. It has no secret.
 func offered(t *testing.T) string {
 	t.Helper()
 	example, err := os.ReadFile("../../deploy/config.example.yml")
@@ -51,14 +51,14 @@ func offered(t *testing.T) string {
 	return flag
 }
 
-// comment is where a value is from, or a line of what no file can say.
+// comment matches the origin of a value, or a line about what no file can set.
 var comment = regexp.MustCompile(`(?m)( # .*|^#.*\n)`)
 
-// notThere is what check config has against a file that names others, and nothing else.
+// notThere matches the output of check config when all it reports are missing files.
 var notThere = regexp.MustCompile(`\A([^\n]*(no such file or directory; check the name of the \w+ file|: names no file; check it with ls [^\n]*)\n)+\z`)
 
-// TestShownConfigIsThatConfig: what is shown, saved elsewhere and given back without flags, is
-// what is in force, and check config has nothing against it, but that files are not there.
+// TestShownConfigIsThatConfig: the config shown, saved and given back without flags, is the config
+// in force; check config only reports missing files.
 func TestShownConfigIsThatConfig(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ environment, flags []string }{
@@ -89,7 +89,7 @@ func TestShownConfigIsThatConfig(t *testing.T) {
 			writeFile(t, saved, string(before))
 			after := shown(t, nil, "--config.file="+saved)
 			if b, a := comment.ReplaceAll(before, nil), comment.ReplaceAll(after, nil); !bytes.Equal(a, b) || len(a) < 1000 {
-				t.Errorf("given back it is\n%s\nand was\n%s", a, b)
+				t.Errorf("given back it is\n%s\nwant\n%s", a, b)
 			}
 			if out, err := exec.Command(itself(t), "check", "config", saved).CombinedOutput(); err != nil && !notThere.Match(out) {
 				t.Errorf("%v: %s", err, out)

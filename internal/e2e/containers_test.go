@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// containerObject is what gpu-container-exporter's clients decode: its GPUMetricResponse,
-// tag by tag, and then what we add. Of the readings that it has, family is where it takes
-// them from.
+// containerObject is what gpu-container-exporter's clients decode: its GPUMetricResponse, tag by
+// tag, then our additions. family is the source of a reading.
 type containerObject struct {
 	NodeName             string    `json:"node_name"`
 	ModelName            string    `json:"model_name"`
@@ -65,8 +64,8 @@ type containerObject struct {
 	RecommendedAction string   `json:"recommended_action"`
 }
 
-// containerReading is what an exporter gives of a device for a field of containerObject:
-// values that such a device has, and that differ between the devices.
+// containerReading returns the exporter's value of a containerObject field for a device: plausible,
+// and different for each device.
 func containerReading(tag string, device int) float64 {
 	d := float64(device)
 	switch {
@@ -86,8 +85,8 @@ func containerReading(tag string, device int) float64 {
 	return 20 + d
 }
 
-// containerRows has the holders: board 0 is shared by two pods, 1 is free, 2 is held by a job, and
-// 3 is partitioned into an instance that a pod holds and a free one.
+// containerRows has the holders: two pods share board 0, board 1 is free, a job holds 2, and 3 is
+// partitioned into an instance that a pod holds and a free one.
 var containerRows = []struct {
 	device int
 	labels string
@@ -107,8 +106,8 @@ var containerRows = []struct {
 		containerObject{NodeName: "n1", ModelName: "NVIDIA H100", Device: "nvidia3", DeviceID: "3", DeviceUUID: "GPU-3", MIGProfile: "3g.40gb", MIGInstanceID: "2"}},
 }
 
-// containerPage is the exporter's exposition of the containerRows, and completes what is
-// wanted of each by the readings in it.
+// containerPage returns the exporter's exposition of containerRows, and the objects that it must
+// yield.
 func containerPage() (text string, want []containerObject) {
 	var b strings.Builder
 	for _, row := range containerRows {
@@ -126,7 +125,7 @@ func containerPage() (text string, want []containerObject) {
 	return b.String(), want
 }
 
-// containersOf asks for the list, and checks what holds for every answer.
+// containersOf requests the list and checks what holds for every answer.
 func containersOf(t *testing.T, c *child, query string) (list []containerObject) {
 	t.Helper()
 	code, body := page(t, c, "/container/metrics"+query)
@@ -139,8 +138,8 @@ func containersOf(t *testing.T, c *child, query string) (list []containerObject)
 	return list
 }
 
-// TestContainersToTheLetter: what programs made for gpu-container-exporter decode is what it
-// would have made of the same exposition, and beside it what we conclude.
+// TestContainersToTheLetter: gpu-container-exporter's clients decode what it would serve for the
+// same exposition, and our additions.
 func TestContainersToTheLetter(t *testing.T) {
 	t.Parallel()
 	text, want := containerPage()
@@ -162,8 +161,8 @@ func TestContainersToTheLetter(t *testing.T) {
 	}
 }
 
-// TestContainerKeys: an object has the keys of that API and our four, and no other. What was
-// not read has none.
+// TestContainerKeys: an object has only the keys of that API and our four. A field that was not
+// read has no key.
 func TestContainerKeys(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
@@ -187,18 +186,17 @@ func TestContainerKeys(t *testing.T) {
 		}
 		return len(list[0])
 	}
-	const ofInstances, ofWorkloads = 2, 2 // that a pod of no known owner on a board lacks
+	const ofInstances, ofWorkloads = 2, 2 // absent for a pod without a known owner on a board
 	if got, want := keys(), len(known)-ofInstances-ofWorkloads; got != want {
 		t.Errorf("%d keys, want %d", got, want)
 	}
 	set(`DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-0",pod="train-0",namespace="ml",container="main"} 40` + "\n")
-	if got, want := keys(), 8+1+3+1; got != want { // who and what, temperature, what we say of it, when
+	if got, want := keys(), 8+1+3+1; got != want { // identity, temperature, our verdicts, time
 		t.Errorf("%d keys, want %d", got, want)
 	}
 }
 
-// TestContainerQueries: the filters through the whole program, an empty answer, methods and
-// health.
+// TestContainerQueries: filters through the whole program, an empty answer, and health.
 func TestContainerQueries(t *testing.T) {
 	t.Parallel()
 	text, _ := containerPage()
@@ -213,7 +211,7 @@ func TestContainerQueries(t *testing.T) {
 		}
 	}
 	if _, body := page(t, c, "/container/metrics?pod=none"); body != "[]\n" {
-		t.Errorf("nothing is %q", body)
+		t.Errorf("the empty list is %q", body)
 	}
 	if code, body := page(t, c, "/healthz"); code != 200 || body != "OK\n" {
 		t.Errorf("/healthz: %d %q", code, body)
@@ -224,7 +222,7 @@ func TestContainerQueries(t *testing.T) {
 	}
 }
 
-// inPlace starts the program without flags in the environment of a gpu-container-exporter.
+// inPlace starts the program in the environment of a gpu-container-exporter.
 func inPlace(t *testing.T, variables []string, flags ...string) *child {
 	t.Helper()
 	cmd := exec.Command(itself(t), flags...)
@@ -237,9 +235,9 @@ func inPlace(t *testing.T, variables []string, flags ...string) *child {
 	return c
 }
 
-// TestInPlaceOfContainerExporter: in its environment, without a flag, the program reads what
-// that would read, listens where that would listen, and answers its clients and its probe. The
-// log and a failure name the variable.
+// TestInPlaceOfContainerExporter: in the environment of gpu-container-exporter, without a flag, the
+// program reads the same source, listens on the same port, and answers its clients and its probe.
+// The log and a failure name the variable.
 func TestInPlaceOfContainerExporter(t *testing.T) {
 	t.Parallel()
 	text, want := containerPage()
@@ -263,8 +261,8 @@ func TestInPlaceOfContainerExporter(t *testing.T) {
 	awaitPage(t, c, "/container/metrics", 502, `connection refused; .*\(\$DCGM_HOST names this one\)`)
 }
 
-// TestOwnFlagsInPlace: flags and KPULSE_ variables win over that environment, and one
-// variable of it alone changes nothing but a line in the log.
+// TestOwnFlagsInPlace: flags and KPULSE_ variables override that environment; one of its variables
+// alone only adds a log line.
 func TestOwnFlagsInPlace(t *testing.T) {
 	t.Parallel()
 	up, _ := changingUpstream(t, oneGPU)
@@ -282,7 +280,7 @@ func TestOwnFlagsInPlace(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err == nil || cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), `$DCGM_PORT="94O0" is not a port`) {
 		t.Errorf("%v: %s", err, out)
 	}
-	cmd = exec.Command(itself(t)) // outside of a cluster
+	cmd = exec.Command(itself(t)) // outside a cluster
 	cmd.Env = []string{"DCGM_LABELS=app=dcgm-exporter", "HTTP_LISTEN_PORT=0"}
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "$DCGM_LABELS: no Kubernetes cluster is known") {
 		t.Errorf("%v: %s", err, out)

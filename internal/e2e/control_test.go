@@ -11,11 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// controls are what a terminal may obey: of ASCII, DEL, and of C1, where U+009B begins a
-// sequence as ESC [ does.
+// controls are control characters that a terminal may obey: ASCII, DEL and C1, where U+009B begins
+// a sequence like ESC [.
 const controls = "a\x1b[2Jb\x7fc\u009b31md\u0085e\u0090f"
 
-// TestControlCharactersReachNoTerminal: whatever an exporter or the environment says.
+// TestControlCharactersReachNoTerminal, whether from an exporter or the environment.
 func TestControlCharactersReachNoTerminal(t *testing.T) {
 	t.Parallel()
 	const value = controls
@@ -48,11 +48,11 @@ func TestControlCharactersReachNoTerminal(t *testing.T) {
 		}
 		var doc struct{ Devices []map[string]any }
 		if strings.Contains(test.args, "json") && (json.Unmarshal(out, &doc) != nil || doc.Devices[0]["hostname"] != "h"+controls) {
-			t.Errorf("JSON does not hold what was read: %q", out)
+			t.Errorf("JSON does not contain what was read: %q", out)
 		}
 	}
 
-	// Failures are reported without them too.
+	// Errors have none either.
 	cmd := exec.Command(itself(t), "--once", "--source="+file, "--gpus=7")
 	cmd.Env = []string{"HOME=" + t.TempDir()}
 	if out, err := cmd.CombinedOutput(); err == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 
-// countersFile has renamed fields, one that is read for its sake only, labels, what the
-// exporter counts by itself, and what no backend gives.
+// countersFile has renamed fields, a field that is only read to count XIDs, labels, counters of the
+// exporter's own, and a field that no backend provides.
 const countersFile = `# a comment
 DCGM_FI_DEV_GPU_TEMP,gauge,"Temperature, of the GPU (in C)."
 DCGM_FI_PROF_SM_UTIL_RATIO, gauge, SMs
@@ -38,7 +38,7 @@ func writeCounters(t *testing.T, content string) string {
 	return file
 }
 
-// headers are the HELP and TYPE lines of what is not ours.
+// headers returns the HELP and TYPE lines of families that are not ours.
 func headers(body string) (lines []string) {
 	for line := range strings.Lines(body) {
 		if strings.HasPrefix(line, "# ") && !strings.Contains(line, "kpulse_") {
@@ -48,8 +48,8 @@ func headers(body string) (lines []string) {
 	return lines
 }
 
-// ourSeries are the series of ours without values, except for those of how the
-// reading went and of what changes from reading to reading.
+// ourSeries returns our GPU series without values, except conditions, which change from reading to
+// reading.
 func ourSeries(body string) (series []string) {
 	for line := range strings.Lines(body) {
 		name, _, _ := strings.Cut(line, " ")
@@ -61,12 +61,12 @@ func ourSeries(body string) (series []string) {
 	return series
 }
 
-// TestCounters: the file chooses what is served of DCGM's, and nothing of ours.
+// TestCounters: the file selects DCGM's families, not ours.
 func TestCounters(t *testing.T) {
 	t.Parallel()
 	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)})
 	const whole = `(?m)^kpulse_gpu_real_utilization_ratio\{.*gpu="1".* \d`
-	// What the lean form has of a class or a state hangs on the reading.
+	// Classes and states of the lean form depend on the reading.
 	all := awaitPage(t, startDCGM(t, exe, "--series=full"), "/metrics", 200, whole)
 	c := startDCGM(t, exe, "--series=full", "--counters="+writeCounters(t, countersFile))
 	awaitPage(t, c, "/metrics", 200, `(?m)^DCGM_FI_DEV_PSTATE\{gpu="1",.*\} 0$`)
@@ -98,8 +98,8 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestCountersBesideCompat: what the file has is served once, what it leaves out is
-// rendered in the words of the version that is asked for.
+// TestCountersBesideCompat: families in the file are served once; others get the names of the
+// requested version.
 func TestCountersBesideCompat(t *testing.T) {
 	t.Parallel()
 	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)})
@@ -115,7 +115,7 @@ func TestCountersBesideCompat(t *testing.T) {
 	}
 }
 
-// TestCountersOfConfigFile: a source of the config file has its counters file beside that.
+// TestCountersOfConfigFile: the config file's directory is that of a source's counters file.
 func TestCountersOfConfigFile(t *testing.T) {
 	t.Parallel()
 	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)})
@@ -136,8 +136,7 @@ func TestCountersOfConfigFile(t *testing.T) {
 	}
 }
 
-// TestCountersOfNVML: each XID that the driver reports is counted, and labels are read from the
-// driver.
+// TestCountersOfNVML: each XID that the driver reports is counted, and labels come from the driver.
 func TestCountersOfNVML(t *testing.T) {
 	t.Parallel()
 	library := nvmltest.Build(t)
@@ -159,7 +158,7 @@ func TestCountersOfNVML(t *testing.T) {
 	}
 }
 
-// TestCountersRefused: a mistake in the file ends the program with its line.
+// TestCountersRefused: a mistake in the file ends the program with the line number.
 func TestCountersRefused(t *testing.T) {
 	t.Parallel()
 	file := writeCounters(t, "DCGM_FI_DEV_GPU_TEMP, gauge, x\nDCGM_FI_DEV_POWER_USAGE, gaug, y\n")

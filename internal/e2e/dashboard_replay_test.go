@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// position finds in the header which tick is shown, of how many.
+// position matches the tick in the header, and the number of ticks.
 var position = regexp.MustCompile(`(▶|‖ paused|■ end) +(\d+)(?:/(\d+))? ×([0-9.]+)`)
 
-// at returns the sign and the tick of the header.
+// at returns the sign and the tick in the header.
 func (tm *terminal) at() (sign string, tick int) {
 	line, _, _ := strings.Cut(tm.screen(), "\n")
 	found := position.FindStringSubmatch(line)
@@ -25,8 +25,8 @@ func (tm *terminal) at() (sign string, tick int) {
 	return found[1], tick
 }
 
-// pages is a file of 400 expositions, in the n-th of which GPU 0 is at n °C, and
-// from the 91st on at 1 °C and so on again.
+// pages writes 400 expositions: in the n-th, GPU 0 is at n °C, and from the 91st on at 1 °C and so
+// on again.
 func pages(t *testing.T) string {
 	var text strings.Builder
 	for i := range 400 {
@@ -39,8 +39,8 @@ func pages(t *testing.T) string {
 	return path
 }
 
-// TestDashboardReplays drives a replay by its keys in the terminal: what is shown is
-// the reading of the tick that the header names.
+// TestDashboardReplays steers a replay with keys: the screen shows the reading of the tick in the
+// header.
 func TestDashboardReplays(t *testing.T) {
 	t.Parallel()
 	tm := newTerminal(t, [2]string{"120", "40"}, nil, itself(t), "--tui", "--poll=300ms", "--replay="+pages(t))
@@ -63,8 +63,8 @@ func TestDashboardReplays(t *testing.T) {
 	tm.keys(",", ",")
 	shows(17)
 
-	// Paused for longer than a stream may be silent, ten periods, it is no source that
-	// is down.
+	// A pause longer than the ten periods for which a stream may be silent does not mean that the
+	// source is down.
 	time.Sleep(3500 * time.Millisecond)
 	shows(17)
 	tm.keys("Space")

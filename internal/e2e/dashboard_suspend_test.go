@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDashboardGoesOnInAnotherSize holds that the dashboard has the size of the terminal when a shell
-// lets it go on, although only the shell was told that it changed.
+// TestDashboardGoesOnInAnotherSize: resumed by a shell, the dashboard has the terminal's new size,
+// although only the shell was notified of the change.
 func TestDashboardGoesOnInAnotherSize(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)
@@ -25,7 +25,7 @@ func TestDashboardGoesOnInAnotherSize(t *testing.T) {
 	})
 }
 
-// suspend presses Ctrl-Z, looks that the terminal is the shell's, and goes on.
+// suspend presses Ctrl-Z, checks that the shell has the terminal, and resumes the dashboard.
 func (tm *terminal) suspend() {
 	tm.t.Helper()
 	pid, err := strconv.Atoi(tm.is("pane_pid"))
@@ -34,8 +34,8 @@ func (tm *terminal) suspend() {
 	}
 	tm.keys("C-z")
 	tm.await("shell", func() bool { return tm.is("alternate_on") == "0" && tm.is("cursor_flag") == "1" })
-	// It gives the terminal back before it listens for the signal to go on: one that
-	// comes in between is lost.
+	// The dashboard gives the terminal back before it listens for SIGCONT: a signal in between is
+	// lost.
 	tm.await("dashboard", func() bool {
 		if err := syscall.Kill(-pid, syscall.SIGCONT); err != nil {
 			tm.t.Fatal(err)

@@ -18,8 +18,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )
 
-// shownNode is a kpulse-proxy as the dashboard sees one: it serves two GPUs, nothing
-// at all, or hangs.
+// shownNode is a kpulse-proxy for the dashboard: it serves two GPUs, nothing, or hangs.
 type shownNode struct {
 	*httptest.Server
 	mode atomic.Int32
@@ -68,7 +67,7 @@ func TestDashboard(t *testing.T) {
 		tm.keys(view.key)
 		tm.until(view.shows)
 	}
-	// A burst is one write: each of its letters counts.
+	// A burst is one write; each letter counts.
 	tm.keys(":focus 1", "Enter")
 	tm.until("GPU-bb")
 	tm.keys(":focus 0", "Enter")
@@ -79,7 +78,7 @@ func TestDashboard(t *testing.T) {
 	tm.until("42.3%", "1 of 2")
 	tm.keys("Escape")
 	tm.until("CRIT")
-	// Shifted, an arrow would be the letters behind its escape.
+	// Out of step, an arrow would be the letters after its escape.
 	tm.keys("Down", "Up", "Right", "Left", ":nodes", "Enter")
 	tm.until("REMARK")
 
@@ -92,7 +91,7 @@ func TestDashboard(t *testing.T) {
 	tm.tmux("resize-window", "-x", "120", "-y", "40")
 	tm.until("REMARK", "● up")
 
-	// A node that hangs blocks no key, and is not taken for one that is up.
+	// A node that hangs does not block keys, and does not appear as up.
 	n.mode.Store(hangs)
 	tm.keys("1")
 	tm.until("NVIDIA H200")
@@ -112,8 +111,7 @@ func TestDashboard(t *testing.T) {
 	tm.terminate()
 }
 
-// terminate ends the program by SIGTERM, and looks that it leaves the terminal as
-// it was.
+// terminate ends the program with SIGTERM and checks that it restores the terminal.
 func (tm *terminal) terminate() {
 	tm.t.Helper()
 	pid, err := strconv.Atoi(strings.TrimSpace(tm.tmux("display-message", "-p", "#{pane_pid}")))
@@ -137,12 +135,11 @@ func (tm *terminal) terminate() {
 	}
 }
 
-// coloured finds the codes of foregrounds and backgrounds, except for the
-// terminal's own.
+// coloured matches codes of foreground and background colours, except the terminal's default.
 var coloured = regexp.MustCompile(`\x1b\[([0-9]+;)*(3[0-8]|4[0-8]|9[0-7]|10[0-7])(;|m)`)
 
-// TestDashboardBeginsFocused: on the GPU that was asked for, in our words and in those of
-// KempnerPulse; without such a GPU it says so.
+// TestDashboardBeginsFocused: on the requested GPU, with our flag and KempnerPulse's; without such
+// a GPU, it reports that.
 func TestDashboardBeginsFocused(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)
@@ -168,19 +165,19 @@ func TestDashboardColors(t *testing.T) {
 		}
 		for _, line := range strings.Split(tm.screen(), "\n") {
 			if utf8.RuneCountInString(line) > 80 {
-				t.Errorf("with %s a line of %d cells: %q", test.env, utf8.RuneCountInString(line), line)
+				t.Errorf("with %s, a line has %d cells: %q", test.env, utf8.RuneCountInString(line), line)
 			}
 		}
 	}
 }
 
-// TestDashboardColorsFollowTheTerminal holds that a terminal of 256 colours is sent those,
-// one of 16 those, and none what it would take for another hue.
+// TestDashboardColorsFollowTheTerminal: a terminal of 256 or 16 colours gets only those, and none
+// that it would show in another hue.
 func TestDashboardColorsFollowTheTerminal(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)
 	full, indexed, basic := regexp.MustCompile(`[34]8;2;`), regexp.MustCompile(`[34]8;5;`), regexp.MustCompile(`\x1b\[([0-9]+;)*(3[0-7]|9[0-7]|4[0-7])m`)
-	labels, selection := regexp.MustCompile(`38;5;246m`), regexp.MustCompile(`48;5;237m`) // gray, and not lavender and navy
+	labels, selection := regexp.MustCompile(`38;5;246m`), regexp.MustCompile(`48;5;237m`) // gray, not lavender and navy
 	reversed, papers := regexp.MustCompile(`\x1b\[([0-9]+;)*7m`), regexp.MustCompile(`\x1b\[([0-9]+;)*4[0-7]m`)
 	for _, test := range []struct {
 		env          string
@@ -207,8 +204,8 @@ func TestDashboardColorsFollowTheTerminal(t *testing.T) {
 	}
 }
 
-// TestDashboardDrawsPicturesAndASCII holds that P writes the screen as SVG and says where,
-// that a locale of ASCII gets ASCII, and that who quits at once leaves nothing in the shell.
+// TestDashboardDrawsPicturesAndASCII: P saves the screen as SVG and shows the path, an ASCII locale
+// gets ASCII, and quitting at once leaves nothing in the shell.
 func TestDashboardDrawsPicturesAndASCII(t *testing.T) {
 	t.Parallel()
 	n, dir := startNode(t), t.TempDir()
@@ -231,23 +228,22 @@ func TestDashboardDrawsPicturesAndASCII(t *testing.T) {
 	hasty := newTerminal(t, [2]string{"100", "30"}, []string{"TERM=xterm-256color"}, itself(t), "--tui", "--tui.url="+n.URL+"/metrics")
 	hasty.keys("q")
 	hasty.until("EXIT 0")
-	hasty.keys(" last") // what the terminal answers late comes before it
+	hasty.keys(" last") // the terminal's late answers precede it
 	hasty.until("last")
 	if screen := strings.Fields(strings.Replace(hasty.screen(), "EXIT 0", "", 1)); strings.Join(screen, "") != "last" && strings.Join(screen, "") != "qlast" {
 		t.Errorf("left in the shell: %q", screen)
 	}
 }
 
-// TestDashboardOnADumbTerminal holds that codes are not written where they would be
-// seen as such.
+// TestDashboardOnADumbTerminal: a terminal that would print escape codes gets none.
 func TestDashboardOnADumbTerminal(t *testing.T) {
 	t.Parallel()
 	tm := newTerminal(t, [2]string{"80", "24"}, []string{"TERM=dumb"}, itself(t), "--tui", "--backend=replay")
 	tm.until("TERM=dumb", "--once", "EXIT 1")
 }
 
-// TestDashboardAttaches starts the dashboard beside a proxy that listens, which it
-// must show, and beside none, where it must read for itself.
+// TestDashboardAttaches: beside a proxy that listens, the dashboard shows it; without one, it reads
+// the source.
 func TestDashboardAttaches(t *testing.T) {
 	t.Parallel()
 	proxy := startProxy(t, itself(t), "--backend=replay", "--node-name=attached-here")
@@ -264,12 +260,11 @@ func TestDashboardAttaches(t *testing.T) {
 	alone.keys("q")
 	alone.until("EXIT 0")
 	if alone.is("alternate_on") != "0" {
-		t.Error("the alternate screen stays")
+		t.Error("the alternate screen is still on")
 	}
 }
 
-// TestDashboardShowsWhatHasNoEffect: at once, later in the events, and behind the end
-// on stderr.
+// TestDashboardShowsWhatHasNoEffect: at once, later in the events, and on stderr at the end.
 func TestDashboardShowsWhatHasNoEffect(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)
@@ -281,8 +276,8 @@ func TestDashboardShowsWhatHasNoEffect(t *testing.T) {
 	tm.until("EXIT 0", "--preset has no effect", "give --backend to read")
 }
 
-// TestDashboardTellsOfALockedProxy beside which it reads by itself: at once, later in
-// the events, and behind the end on stderr.
+// TestDashboardTellsOfALockedProxy when it reads the source instead: at once, later in the events,
+// and on stderr at the end.
 func TestDashboardTellsOfALockedProxy(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Unauthorized", http.StatusUnauthorized) }))
@@ -315,14 +310,14 @@ func TestDashboardRings(t *testing.T) {
 	tm.until("CRIT")
 	tm.await("bell", func() bool {
 		text, _ := os.ReadFile(written)
-		// An OSC ends in one too, as the one that sets the title.
+		// An OSC, such as the one that sets the title, ends in a bell too.
 		rest := regexp.MustCompile(`\x1b\][^\a\x1b]*\a`).ReplaceAllString(string(text), "")
 		return strings.Contains(rest, "\a")
 	})
 }
 
-// TestDashboardShowsTheKernelLog: the list of events has what the driver wrote there, with the
-// program, and a condition says since when it is raised, although that was before we looked.
+// TestDashboardShowsTheKernelLog: the events show the driver's message and its program, and a
+// condition shows since when it is raised, even if that is before the dashboard started.
 func TestDashboardShowsTheKernelLog(t *testing.T) {
 	t.Parallel()
 	up := startUpstream(func() ([]byte, error) { return []byte(twoBoards), nil })
@@ -339,11 +334,11 @@ func TestDashboardShowsTheKernelLog(t *testing.T) {
 	tm.keys("e", "Enter")
 	tm.until("→ reboot node", "✖ fatal XID 79  since ", "The driver lost the board")
 	if screen := tm.screen(); strings.Contains(screen, "for over") {
-		t.Errorf("since when is not known:\n%s", screen)
+		t.Errorf("the start time is unknown:\n%s", screen)
 	}
 }
 
-// TestDashboardOpensTheDemoOnAStory checks what is visible at once.
+// TestDashboardOpensTheDemoOnAStory checks the first screen.
 func TestDashboardOpensTheDemoOnAStory(t *testing.T) {
 	t.Parallel()
 	tm := newTerminal(t, [2]string{"160", "45"}, nil, itself(t), "--tui", "--backend=replay")
@@ -357,7 +352,8 @@ func TestDashboardOpensTheDemoOnAStory(t *testing.T) {
 	tm.until("EXIT 0")
 }
 
-// TestDashboardShowsTheChosen in the terminal, beside a proxy that serves all.
+// TestDashboardShowsTheChosen: of a proxy that serves all GPUs, the terminal shows the selected
+// ones.
 func TestDashboardShowsTheChosen(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)

@@ -10,14 +10,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// twoGPUs is a node whose dcgmi is wrapped.
+// twoGPUs is a node with a wrapped dcgmi.
 var twoGPUs = dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}
 
-// TestDCGMGarbage: unexpected output of dcgmi is reported long before its child is ended, to
-// scrapers, the probe and the page; if rows follow after all, they count.
+// TestDCGMGarbage: scrapers, the probe and the page report unexpected output of dcgmi long before
+// its child is ended.
 func TestDCGMGarbage(t *testing.T) {
 	t.Parallel()
-	// Controls of both kinds, a byte that is no UTF-8, markup, and more than fits a line.
+	// Both kinds of control characters, invalid UTF-8, markup, and more text than fits a line.
 	line := `You have \033[31mno\033[0m <b>mail</b>\302\233\377\007` + strings.Repeat(" and more", 100) + `\n`
 	for _, c := range []struct{ name, dmon, others string }{
 		{"all is one line", `printf "$line"; exec sleep 1000`, `printf "$line"; exec sleep 1000`},
@@ -34,7 +34,7 @@ func TestDCGMGarbage(t *testing.T) {
 			t.Parallel()
 			exe := dcgmitest.Wrap(t, twoGPUs, fmt.Sprintf("line='%s'\nif [ \"$1\" = dmon ]; then %s; else %s; fi\n", line, c.dmon, c.others))
 			child := startDCGM(t, exe)
-			// It takes some 2 s, and 30 until a child that prints no rows is ended.
+			// This takes about 2 s; a child that prints no rows is ended after 30 s.
 			code, body := scrapeFor(t, child, 29)
 			if code != http.StatusBadGateway {
 				t.Errorf("status %d", code)
@@ -42,7 +42,7 @@ func TestDCGMGarbage(t *testing.T) {
 			ready := awaitPage(t, child, "/-/ready", http.StatusServiceUnavailable, `You have`)
 			for _, text := range []string{body, ready} {
 				if !strings.Contains(text, "You have  [31mno [0m <b>mail</b>") || !strings.Contains(text, "dcgmi --version") && !strings.Contains(text, "dcgmi discovery -l") {
-					t.Errorf("it does not say what was printed, or what to do: %q", text)
+					t.Errorf("no output of dcgmi, or no remedy: %q", text)
 				}
 				text = strings.TrimSuffix(text, "\n")
 				if strings.ContainsFunc(text, unicode.IsControl) || len(text) > 1000 {
@@ -62,8 +62,8 @@ func TestDCGMGarbage(t *testing.T) {
 	}
 }
 
-// TestDCGMSilent: while dcgmi prints nothing, the log, the probe and the page name the scrape
-// that ran out of time.
+// TestDCGMSilent: while dcgmi prints nothing, the log, the probe and the page report the scrape
+// that timed out.
 func TestDCGMSilent(t *testing.T) {
 	t.Parallel()
 	exe := dcgmitest.Wrap(t, twoGPUs, "if [ \"$1\" = dmon ]; then exec sleep 1000; fi\nexec \"$0.real\" \"$@\"\n")
@@ -78,7 +78,7 @@ func TestDCGMSilent(t *testing.T) {
 	}
 }
 
-// TestDCGMBanner: lines before the header, however long ago, do no harm.
+// TestDCGMBanner: lines before the header, however early, do no harm.
 func TestDCGMBanner(t *testing.T) {
 	t.Parallel()
 	exe := dcgmitest.Wrap(t, twoGPUs, "echo Welcome to node7\nif [ \"$1\" = dmon ]; then sleep 3; fi\nexec \"$0.real\" \"$@\"\n")

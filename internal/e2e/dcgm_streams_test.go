@@ -9,7 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// theValue returns the one sample of family with those labels.
+// theValue returns the only sample of family with those labels.
 func theValue(t *testing.T, body, family string, labels map[string]string) float64 {
 	t.Helper()
 	s, err := parseExposition([]byte(body))
@@ -23,8 +23,8 @@ func theValue(t *testing.T, body, family string, labels map[string]string) float
 	return got[0]
 }
 
-// TestDCGMMissedTicks: through an outage the totals of the streams can be scraped beside
-// /metrics, the ticks that do not come count as missed, and both keep what they had.
+// TestDCGMMissedTicks: during an outage /-/metrics serves the streams' totals, ticks that fail to
+// come count as missed, and both endpoints keep their totals.
 func TestDCGMMissedTicks(t *testing.T) {
 	t.Parallel()
 	const period = 100 * time.Millisecond
@@ -49,7 +49,7 @@ func TestDCGMMissedTicks(t *testing.T) {
 	if code != 200 || ticks < 5 || owed < missed {
 		t.Errorf("%d: %v ticks, %v missed after %v", code, ticks, owed, missed)
 	}
-	if n := theValue(t, telemetry, "kpulse_proxy_source_read_bytes_total", device); n < 100*ticks { // a row is longer
+	if n := theValue(t, telemetry, "kpulse_proxy_source_read_bytes_total", device); n < 100*ticks { // each row is longer
 		t.Errorf("%v bytes of %v ticks", n, ticks)
 	}
 	if at := theValue(t, telemetry, "kpulse_proxy_source_last_missed_tick_timestamp_seconds", device); at < float64(begun.Unix()-60) || at > float64(begun.Unix()+60) {
@@ -60,7 +60,7 @@ func TestDCGMMissedTicks(t *testing.T) {
 			theValue(t, telemetry, "kpulse_proxy_source_"+family, map[string]string{"source": "dcgmi", "stream": stream})
 		}
 	}
-	// A second has ten periods: a caller who asks when 20 more are missed asks 2 s later.
+	// A second has ten periods: 20 more ticks are missed 2 s later.
 	var later float64
 	for end := time.Now().Add(patience); later < owed+20 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		_, telemetry = page(t, c, "/-/metrics")
@@ -90,9 +90,8 @@ func TestDCGMMissedTicks(t *testing.T) {
 	}
 }
 
-// TestDCGMFieldsOfTheGPU: the fields that some GPUs count in rounds come as rows of the
-// exporter and as series of ours, from each GPU those that it counts, unless they are
-// left out.
+// TestDCGMFieldsOfTheGPU: fields that some GPUs multiplex are served as the exporter's rows and as
+// our series, from each GPU that counts them, unless they are left out.
 func TestDCGMFieldsOfTheGPU(t *testing.T) {
 	t.Parallel()
 	rounds := dcgmitest.Boards(2)
@@ -108,7 +107,7 @@ func TestDCGMFieldsOfTheGPU(t *testing.T) {
 		name  string
 		gpus  []dcgmitest.GPU
 		flags []string
-		last  int // of the fields that come, by id
+		last  int // last field that is served, by id
 	}{
 		{"H100", dcgmitest.Boards(2), nil, 1016},
 		{"H100, core", dcgmitest.Boards(2), []string{"--dcgm.fields=core"}, 0},

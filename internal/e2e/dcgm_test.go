@@ -33,7 +33,7 @@ func startDCGM(t *testing.T, exe string, flags ...string) *child {
 	return c
 }
 
-// page asks c for a path.
+// page requests a path from c.
 func page(t *testing.T, c *child, path string) (int, string) {
 	t.Helper()
 	res, err := http.Get(c.URL + path)
@@ -48,7 +48,7 @@ func page(t *testing.T, c *child, path string) (int, string) {
 	return res.StatusCode, string(body)
 }
 
-// awaitPage asks until the answer has the status and matches.
+// awaitPage polls until the answer has the status and matches.
 func awaitPage(t *testing.T, c *child, path string, status int, match string) string {
 	t.Helper()
 	re := regexp.MustCompile(match)
@@ -72,7 +72,7 @@ func TestDCGMNodeWithoutExporter(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := startDCGM(t, exe, "--hpc-job-mapping-dir="+jobs)
-	// Each stream comes when it comes.
+	// The streams arrive independently.
 	body := awaitPage(t, c, "/metrics", 200, `(?s)\nkpulse_gpu_temperature_celsius\{.*\nkpulse_gpu_real_utilization_ratio\{`)
 	if err := checkExposition([]byte(body)); err != nil {
 		t.Error(err)
@@ -92,7 +92,7 @@ func TestDCGMNodeWithoutExporter(t *testing.T) {
 	}
 	allocation := map[string]string{"uuid": world.GPUs[3].UUID, "hpc_job": "4711"}
 	if len(samplesOf(s, "kpulse_allocation_info", allocation)) != 1 {
-		t.Error("the job holds nothing")
+		t.Error("the job holds no GPU")
 	}
 	for _, stream := range []string{"device", "profiling"} {
 		if got := samplesOf(s, "kpulse_source_ticks_total", map[string]string{"stream": stream}); len(got) != 1 || got[0] < 1 {
@@ -135,7 +135,7 @@ func TestDCGMGoesOnWithoutProfiling(t *testing.T) {
 	}
 	for _, want := range []string{"--poll is raised", "readings go on without it"} {
 		if strings.Count(c.Logged(), want) != 1 {
-			t.Errorf("the log should say once that %s:\n%s", want, c.Logged())
+			t.Errorf("the log should contain once: %s:\n%s", want, c.Logged())
 		}
 	}
 }
@@ -174,8 +174,7 @@ func TestDCGMCannotStart(t *testing.T) {
 	}
 }
 
-// TestDCGMOnceSaysWhatIsMissing: a table with gaps in it is not all that --once
-// says.
+// TestDCGMOnceSaysWhatIsMissing: --once explains the gaps in its table.
 func TestDCGMOnceSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	exe := dcgmitest.Install(t, dcgmitest.Scenario{
@@ -203,8 +202,7 @@ func TestDCGMOnceSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestDCGMRecordingPlaysTheSame: what was recorded from dcgmi gives the same
-// series of the GPUs.
+// TestDCGMRecordingPlaysTheSame: a recording of dcgmi yields the same GPU series.
 func TestDCGMRecordingPlaysTheSame(t *testing.T) {
 	t.Parallel()
 	exe := dcgmitest.Install(t, dcgmitest.Scenario{Seed: 5, GPUs: []dcgmitest.GPU{dcgmitest.Boards(2)[0], dcgmitest.Boards(2)[1].Cut(2)}})
@@ -221,7 +219,7 @@ func TestDCGMRecordingPlaysTheSame(t *testing.T) {
 		matched = matched || readingsOf(string(exposition)) == want
 	})
 	if !matched || strings.Count(want, "\n") < 50 {
-		t.Errorf("no tick of the recording gives what was scraped:\n%.2000s", want)
+		t.Errorf("no tick of the recording equals the scrape:\n%.2000s", want)
 	}
 }
 
@@ -236,8 +234,8 @@ func readingsOf(exposition string) string {
 	return kept.String()
 }
 
-// TestDCGMStartHangs: while dcgmi does not answer the program listens, and it ends
-// when it is stopped. Its stop waits half a minute at most.
+// TestDCGMStartHangs: while dcgmi does not answer, the program listens and ends within half a
+// minute of SIGTERM.
 func TestDCGMStartHangs(t *testing.T) {
 	t.Parallel()
 	exe := dcgmitest.Install(t, dcgmitest.Scenario{
@@ -256,7 +254,7 @@ func TestDCGMStartHangs(t *testing.T) {
 	}
 }
 
-// TestDCGMProcesses asks the nvidia-smi of the node.
+// TestDCGMProcesses runs the node's nvidia-smi.
 func TestDCGMProcesses(t *testing.T) {
 	t.Parallel()
 	world := dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestOutOfDescriptors: clients that only connect take all descriptors. The log says so and what to
-// do, and the program continues after they have left.
+// TestOutOfDescriptors: clients that only connect take all descriptors. The log names the remedy,
+// and the program continues after they leave.
 func TestOutOfDescriptors(t *testing.T) {
 	t.Parallel()
 	c, err := startChild(exec.Command("sh", "-c", `ulimit -n 32; exec "$0" "$@"`, itself(t), "--backend=replay", "--web.listen-address=127.0.0.1:0"),

@@ -22,15 +22,16 @@ import (
 )
 
 const (
-	// fewBodies take a few seconds; KPULSE_DIFFERENTIAL says how many others there are to be.
+	// fewBodies take a few seconds; KPULSE_DIFFERENTIAL sets another number.
 	fewBodies = 200
-	// chapter is how many bodies a story has: what the reference does grows with its square.
+	// chapter is the number of bodies in a story: the reference's work grows with its square.
 	chapter = 20
 )
 
 // TestDifferential plays random stories of every dialect through the program's pipeline, on a
-// simulated clock, and holds all series of devices and workloads, in both forms, to the
-// reference. KPULSE_DIFFERENTIAL is how many bodies, after a colon of which seed.
+// simulated clock, and compares all series of devices and workloads, in both forms, with the
+// reference. KPULSE_DIFFERENTIAL is the number of bodies, optionally followed by a colon and the
+// seed.
 func TestDifferential(t *testing.T) {
 	t.Parallel()
 	bodies, seed := fewBodies, rand.Uint64()
@@ -70,7 +71,7 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// judging are the options of a setting for the program.
+// judging returns the program's options of a setting.
 func (s *setting) judging() compute.Options {
 	o := compute.DefaultOptions()
 	o.Preset, o.Weights = compute.Custom, canonical.Weights{SM: s.SM, Tensor: s.Tensor, DRAM: s.DRAM, Engine: s.GR}
@@ -81,8 +82,8 @@ func (s *setting) judging() compute.Options {
 	return o
 }
 
-// playStory plays the story of a seed, until the reference and the program differ. Seen counts
-// what came up.
+// playStory plays the story of a seed until the reference and the program differ. seen counts
+// classes and conditions.
 func playStory(t *testing.T, seed uint64, seen map[string]int) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.prom")
@@ -118,7 +119,7 @@ func playStory(t *testing.T, seed uint64, seen map[string]int) {
 			}
 			want := map[string]map[string]float64{"full": ref.read(snap.Source.At, body)}
 			want["lean"] = ref.lean(want["full"])
-			if ref.edge(seen) { // what the two tell from here on may differ
+			if ref.edge(seen) { // from here on, the two may differ
 				release()
 				return
 			}
@@ -140,8 +141,8 @@ func playStory(t *testing.T, seed uint64, seen map[string]int) {
 	})
 }
 
-// edge reports whether a score is at the threshold of a class except for rounding, where
-// either class will do, and counts what came up.
+// edge reports whether a score is within rounding of a class's threshold, where either class is
+// right, and counts classes and conditions.
 func (c *chronicle) edge(seen map[string]int) bool {
 	edge := false
 	for _, d := range c.devices {
@@ -159,14 +160,13 @@ func (c *chronicle) edge(seen map[string]int) bool {
 	return edge
 }
 
-// unjudged are the families of ours that are not of devices and workloads: they have tests of
-// their own.
+// unjudged are our families that are not of devices and workloads: they have tests of their own.
 var unjudged = []string{"kpulse_source_", "kpulse_host_", "kpulse_build_info", "kpulse_real_utilization_weight"}
 
-// emptyLabel is one of a series whose value is empty.
+// emptyLabel matches a label with an empty value.
 var emptyLabel = regexp.MustCompile(`, [a-z_]+=""`)
 
-// differ lists where the exposition of ours and the reference differ; "" if they agree.
+// differ lists the differences between our exposition and the reference; "" if they agree.
 func (c *chronicle) differ(t *testing.T, text []byte, want map[string]float64) string {
 	t.Helper()
 	parsed, err := parseExposition(text)
@@ -175,7 +175,7 @@ func (c *chronicle) differ(t *testing.T, text []byte, want map[string]float64) s
 	}
 	got := series{}
 	for name, v := range parsed {
-		if strings.Contains(name, `=""`) { // as a server drops it
+		if strings.Contains(name, `=""`) { // a server drops it
 			name = emptyLabel.ReplaceAllString(name, "")
 		}
 		got[name] = v
@@ -205,8 +205,8 @@ func isUnjudged(series string) bool {
 	return false
 }
 
-// slack is by how much a value may be off by rounding: the shares of a second are whole
-// microseconds, utilized seconds whole nanoseconds in each reading.
+// slack is the tolerance for rounding: shares of a second are whole microseconds, utilized seconds
+// whole nanoseconds in each reading.
 func slack(series string, v float64) float64 {
 	if strings.Contains(series, "kpulse_allocation_") {
 		return chapter * 2e-6

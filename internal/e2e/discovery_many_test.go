@@ -15,14 +15,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
 )
 
-// fleet is many nodes, each with an exporter of its own.
+// fleet is many nodes with an exporter each.
 type fleet struct {
 	cluster   *kubetest.Server
-	now, most atomic.Int32 // exporters that are read at a time
+	now, most atomic.Int32 // exporters being read
 	takes     time.Duration
 }
 
-// startFleet starts so many nodes, whose exporters serve body with UUIDs of their own.
+// startFleet starts nodes whose exporters serve body, each with UUIDs of its own.
 func startFleet(t *testing.T, nodes int, body []byte, takes time.Duration) *fleet {
 	t.Helper()
 	f := &fleet{cluster: kubetest.New(t), takes: takes}
@@ -42,7 +42,7 @@ func startFleet(t *testing.T, nodes int, body []byte, takes time.Duration) *flee
 	return f
 }
 
-// awaitFleet waits until a scrape has all sources.
+// awaitFleet polls until a scrape has all sources.
 func awaitFleet(t *testing.T, c *child, nodes int) string {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
@@ -54,15 +54,15 @@ func awaitFleet(t *testing.T, c *child, nodes int) string {
 	return ""
 }
 
-// allUp reports whether so many sources were read.
+// allUp reports whether all sources were read.
 func allUp(page string, nodes int) bool {
 	_, ups, _ := strings.Cut(page, "# TYPE kpulse_source_up gauge\n")
 	ups, _, _ = strings.Cut(ups, "# ")
 	return strings.Count(ups, "} 1\n") == nodes
 }
 
-// TestManyExporters: of many exporters 15 are read at a time at most, and one scrape has
-// all of them, family by family.
+// TestManyExporters: at most 15 of many exporters are read at a time, and one scrape has all of
+// them, family by family.
 func TestManyExporters(t *testing.T) {
 	t.Parallel()
 	const nodes = 60
@@ -80,8 +80,8 @@ func TestManyExporters(t *testing.T) {
 	}
 }
 
-// TestTargetsOfManySources measures what one proxy for many nodes of 16 GPUs × 60 fields
-// costs: make bench.
+// TestTargetsOfManySources measures the cost of one proxy for many nodes of 16 GPUs × 60 fields:
+// make bench.
 func TestTargetsOfManySources(t *testing.T) {
 	if os.Getenv("KPULSE_BENCH") == "" {
 		t.Skip("run by make bench")

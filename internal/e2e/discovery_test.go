@@ -13,7 +13,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/kube/kubetest"
 )
 
-// exporterPod is a pod whose exporter is an upstream of the test.
+// exporterPod returns a pod whose exporter is an upstream of the test.
 func exporterPod(t *testing.T, name, node string, up *upstream) kubetest.Pod {
 	t.Helper()
 	u, err := url.Parse(up.url)
@@ -30,7 +30,7 @@ func exporterPod(t *testing.T, name, node string, up *upstream) kubetest.Pod {
 	}
 }
 
-// xidUpstream is an exporter of one GPU whose last XID the test sets.
+// xidUpstream returns an exporter of one GPU whose last XID the test sets.
 func xidUpstream(host, uuid string, xid int64) (up *upstream, last *atomic.Int64) {
 	last = &atomic.Int64{}
 	last.Store(xid)
@@ -46,13 +46,13 @@ func discovering(t *testing.T, cluster *kubetest.Server, flags ...string) *child
 	return startProxy(t, itself(t), append([]string{"--kube.discover", "--kube.config=" + cluster.Kubeconfig(t), "--source.min-interval=0s", "--poll=1s"}, flags...)...)
 }
 
-// up matches the series that says of a source whether it was read.
+// up matches the series of a source that tells whether it was read.
 func up(source string, value int) string {
 	return fmt.Sprintf(`(?m)^kpulse_source_up\{source="%s",backend="prometheus"\} %d$`, source, value)
 }
 
-// TestDiscovery: exporters appear, move and die while the proxy runs, and health and accounts
-// of a node go on where its exporter moves.
+// TestDiscovery: exporters appear, move and die while the proxy runs; health and counters of a node
+// continue when its exporter moves.
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	cluster := kubetest.New(t)
@@ -80,14 +80,14 @@ func TestDiscovery(t *testing.T) {
 	}
 	wants(t, whole, `kpulse_gpu_temperature_celsius{hostname="node-a",gpu="0",uuid="GPU-a"} 40`, `kpulse_gpu_temperature_celsius{hostname="node-b",gpu="0",uuid="GPU-b"} 40`)
 	if n := strings.Count(whole, "# TYPE DCGM_FI_DEV_GPU_TEMP "); n != 1 {
-		t.Errorf("the type of a family is there %d times", n)
+		t.Errorf("the family has %d TYPE lines", n)
 	}
 	aloneAsByItself(t, c, "node-a", a)
 	xid.Store(79)
 	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_health\{hostname="node-a",gpu="0",uuid="GPU-a",state="crit"\} 1`)
 	before := observed(t, awaitPage(t, c, "/metrics", 200, up("node-a", 1)), "node-a")
 
-	// The pod is replaced by one at another address, which knows of no XID.
+	// A pod at another address replaces it, which knows of no XID.
 	cluster.Delete("a")
 	awaitPage(t, c, "/sd", 200, `^\[\{"targets":\["[^"]+"\],"labels":\{"__metrics_path__":"/metrics","__param_source":"node-b","instance":"node-b"\}\}\]`)
 	awaitPage(t, c, "/metrics?source=node-a", 404, `no source is named "node-a"; name one of: node-b`)
@@ -97,21 +97,21 @@ func TestDiscovery(t *testing.T) {
 	whole = awaitPage(t, c, "/metrics", 200, up("node-a", 1))
 	wants(t, whole, `kpulse_gpu_health{hostname="node-a",gpu="0",uuid="GPU-a",state="crit"} 1`)
 	if after := observed(t, whole, "node-a"); after < before {
-		t.Errorf("%v s were observed, and %v s before the exporter moved", after, before)
+		t.Errorf("%v s observed, and %v s before the exporter moved", after, before)
 	}
 	awaitPage(t, c, "/events", 200, `"xid":79`)
-	// It dies and its pod runs on: that shows.
+	// The exporter dies and its pod runs on: this is reported.
 	again.stop()
 	awaitPage(t, c, "/metrics", 200, up("node-a", 0))
 	awaitPage(t, c, "/", 200, `check that dcgm-exporter runs there: curl http://[^;]*/metrics; and look at its pod: kubectl describe pod -n gpu c`)
-	// The API server goes: what is known stays.
+	// The API server disappears: the known exporters stay.
 	cluster.CloseClientConnections()
 	cluster.Close()
 	awaitPage(t, c, "/", 200, "exporters that are known are read meanwhile")
 	awaitPage(t, c, "/metrics", 200, up("node-b", 1))
 }
 
-// aloneAsByItself compares a source by itself with a proxy that reads nothing else.
+// aloneAsByItself compares ?source=name with a proxy that reads only that source.
 func aloneAsByItself(t *testing.T, c *child, name string, up *upstream) {
 	t.Helper()
 	alone := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--node-name="+name, "--source.min-interval=0s", "--poll=1s")
@@ -124,13 +124,13 @@ func aloneAsByItself(t *testing.T, c *child, name string, up *upstream) {
 	theirs := strings.Split(plain(other), "\n")
 	for i, line := range strings.Split(plain(one), "\n") {
 		if i >= len(theirs) || theirs[i] != line {
-			t.Errorf("%s alone has\n%s\nwhere a proxy of it alone has\n%s", name, line, theirs[min(i, len(theirs)-1)])
+			t.Errorf("?source=%s has\n%s\nwhere a proxy of that source alone has\n%s", name, line, theirs[min(i, len(theirs)-1)])
 			return
 		}
 	}
 }
 
-// observed is how long the GPU of a node was observed.
+// observed returns how long the GPU of a node was observed.
 func observed(t *testing.T, page, node string) float64 {
 	t.Helper()
 	found := regexp.MustCompile(`(?m)^kpulse_gpu_observed_seconds_total\{hostname="` + node + `",.*\} (.*)$`).FindStringSubmatch(page)
@@ -144,8 +144,8 @@ func observed(t *testing.T, page, node string) float64 {
 	return seconds
 }
 
-// TestDiscoveryOfOneNode: in a DaemonSet a proxy reads its own node's exporter, and fails as
-// that would where it is not there.
+// TestDiscoveryOfOneNode: in a DaemonSet, a proxy reads only its own node's exporter, and fails
+// like that exporter if it is missing.
 func TestDiscoveryOfOneNode(t *testing.T) {
 	t.Parallel()
 	cluster := kubetest.New(t)
@@ -161,7 +161,7 @@ func TestDiscoveryOfOneNode(t *testing.T) {
 	if strings.Contains(page, "GPU-o") {
 		t.Error("the exporter of another node is read")
 	}
-	// A new pod of the node is started before the old one ends, and gets its name then.
+	// A new pod of the node starts before the old one ends, and then gets its name.
 	cluster.Put(exporterPod(t, "n", "mine", other))
 	awaitPage(t, c, "/metrics", 200, up("mine/gpu/n", 1))
 	cluster.Delete("m")
@@ -170,8 +170,8 @@ func TestDiscoveryOfOneNode(t *testing.T) {
 	awaitPage(t, c, "/metrics?source=mine/gpu/n", 404, "name one of: mine")
 }
 
-// TestDiscoveryDenied: without the right the proxy says what to grant, and goes on by itself
-// once it is granted.
+// TestDiscoveryDenied: without the right, the proxy says what to grant, and recovers once it is
+// granted.
 func TestDiscoveryDenied(t *testing.T) {
 	t.Parallel()
 	cluster := kubetest.New(t)
@@ -189,7 +189,7 @@ func TestDiscoveryDenied(t *testing.T) {
 	}
 }
 
-// TestDiscoveredByPrometheus: a Prometheus takes each source from /sd as a target of its own.
+// TestDiscoveredByPrometheus: Prometheus makes a target of each source in /sd.
 func TestDiscoveredByPrometheus(t *testing.T) {
 	t.Parallel()
 	binary := prometheusBinary(t)

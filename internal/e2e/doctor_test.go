@@ -22,7 +22,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// examination is what doctor prints as JSON.
+// examination is doctor's JSON output.
 type examination struct {
 	Checks []struct {
 		Check, State, Found, Remedy string
@@ -32,7 +32,7 @@ type examination struct {
 	text    string
 }
 
-// state returns that of a check.
+// state returns the state of a check.
 func (x *examination) state(t *testing.T, check string) (state, text string) {
 	t.Helper()
 	for _, c := range x.Checks {
@@ -44,7 +44,7 @@ func (x *examination) state(t *testing.T, check string) (state, text string) {
 	return "", ""
 }
 
-// wants fails unless a check has a state and says something.
+// wants fails unless a check has a state and a text.
 func (x *examination) wants(t *testing.T, check, state, says string) {
 	t.Helper()
 	if got, text := x.state(t, check); got != state || !strings.Contains(text, says) {
@@ -52,14 +52,14 @@ func (x *examination) wants(t *testing.T, check, state, says string) {
 	}
 }
 
-// nowhere are flags that keep doctor from what the machine of the test has.
+// nowhere returns flags that hide the test machine from doctor.
 func nowhere(t *testing.T) []string {
 	missing := filepath.Join(t.TempDir(), "missing")
 	return []string{"--kernel-log=" + missing, "--kube.pod-resources=" + missing, "--hpc-job-mapping-dir=" + missing, "--hpc-job-info-dir=" + missing,
 		"--web.listen-address=127.0.0.1:0", "--dcgm.host=" + closedAddress}
 }
 
-// examine runs doctor, whose later flags win, and returns what it found and its exit code.
+// examine runs doctor, where later flags win, and returns what it found and its exit code.
 func examine(t *testing.T, env []string, flags ...string) (x examination, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -79,7 +79,7 @@ func examine(t *testing.T, env []string, flags ...string) (x examination, code i
 	return x, code
 }
 
-// lastOfEach returns flags without those that come again later.
+// lastOfEach drops flags that a later one repeats.
 func lastOfEach(flags []string) (last []string) {
 	for i, flag := range flags {
 		name, _, _ := strings.Cut(flag, "=")
@@ -90,7 +90,7 @@ func lastOfEach(flags []string) (last []string) {
 	return last
 }
 
-// TestDoctorWhereNothingWorks: it says of each way what to type, and exits with 1.
+// TestDoctorWhereNothingWorks: doctor gives a command for each source and exits with 1.
 func TestDoctorWhereNothingWorks(t *testing.T) {
 	t.Parallel()
 	x, code := examine(t, []string{"KPULSE_SOURC=secret"}, append(nowhere(t), "--source=http://"+closedAddress+"/metrics")...)
@@ -119,7 +119,7 @@ func TestDoctorWhereNothingWorks(t *testing.T) {
 	}
 }
 
-// TestDoctorOfExporter: the command names what works, and never the credentials.
+// TestDoctorOfExporter: the command names what works, never the credentials.
 func TestDoctorOfExporter(t *testing.T) {
 	t.Parallel()
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -157,8 +157,8 @@ func TestDoctorOfExporter(t *testing.T) {
 	x.wants(t, "config file", "refused", "did you mean preset")
 }
 
-// TestDoctorIsNotHeldUp: a dcgmi and an exporter that hang are silent, and all else is
-// found. What was started ends.
+// TestDoctorIsNotHeldUp: a hanging dcgmi and exporter are reported as silent, all else is found,
+// and every started process ends.
 func TestDoctorIsNotHeldUp(t *testing.T) {
 	t.Parallel()
 	hang := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
@@ -190,8 +190,8 @@ func TestDoctorIsNotHeldUp(t *testing.T) {
 	}
 }
 
-// TestDoctorOfHostEngine: with it, the kubelet, and the directory of jobs the command has
-// them all, and nothing runs on.
+// TestDoctorOfHostEngine: the command names the host engine, the kubelet and the job directory, and
+// no process is left.
 func TestDoctorOfHostEngine(t *testing.T) {
 	t.Parallel()
 	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)})
@@ -213,8 +213,8 @@ func TestDoctorOfHostEngine(t *testing.T) {
 	x.wants(t, "host engine", "works", "without gpu_sm_active_ratio")
 }
 
-// TestDoctorFindsExporterPods: in a pod of a node, as the chart installs the program, the exporters
-// found by --kube.discover are read in the order of their nodes, and obstacles are reported.
+// TestDoctorFindsExporterPods: doctor reads the exporters that --kube.discover finds, in the order
+// of their nodes, and reports obstacles.
 func TestDoctorFindsExporterPods(t *testing.T) {
 	t.Parallel()
 	cluster := kubetest.New(t)
@@ -242,7 +242,7 @@ func TestDoctorFindsExporterPods(t *testing.T) {
 	if want := "kpulse-proxy --kube.discover --kube.config=" + kubeconfig + " --web.listen-address=127.0.0.1:0 --kube.workloads"; code != 0 || x.Command != want {
 		t.Errorf("exit %d, %s, want %s", code, x.Command, want)
 	}
-	// As in a DaemonSet, whose pods know the name of their node.
+	// As in a DaemonSet, whose pods know their node's name.
 	if x, code = look([]string{"NODE_NAME=node-a"}); code != 0 || strings.Contains(x.text, "node-b") {
 		t.Errorf("exit %d for node-a:\n%s", code, x.text)
 	}
@@ -258,7 +258,7 @@ func TestDoctorFindsExporterPods(t *testing.T) {
 	}
 	x, _ = look(nil, "--kube.discover=app=other", "--kube.discover-namespace=gpu")
 	x.wants(t, "exporter pods", "missing", "no node of the cluster has a pod of an exporter (app=other); install dcgm-exporter, or name a label")
-	// The environment of gpu-container-exporter, whose port is not the pods'.
+	// The environment of gpu-container-exporter, whose port differs from the pods'.
 	x, _ = look([]string{"DCGM_LABELS=app=nvidia-dcgm-exporter", "DCGM_PORT=1", "NODE_NAME=node-a"})
 	x.wants(t, "exporter pods", "missing", "http://127.0.0.1:1/metrics: connection refused")
 
@@ -267,7 +267,7 @@ func TestDoctorFindsExporterPods(t *testing.T) {
 	x.wants(t, "exporter pods", "refused", "denies the right to list and watch pods on node node-a")
 	x.wants(t, "exporter pods", "refused", "grant it as deploy/kubernetes/rbac.yaml does")
 	if x.wants(t, "Kubernetes API", "refused", "--kube.discover lacks the right to list pods"); code != 1 {
-		t.Errorf("exit %d without the right", code)
+		t.Errorf("exit %d without the right to list pods", code)
 	}
 	cluster.Deny(false)
 	cluster.Hang(true)
@@ -283,8 +283,8 @@ func TestDoctorFindsExporterPods(t *testing.T) {
 	x.wants(t, "exporter pods", "missing", "connection refused; see that this machine reaches it")
 }
 
-// TestDoctorOfManyPods: pods that cannot be read are listed, the others counted; one that hangs
-// delays nothing.
+// TestDoctorOfManyPods: unreadable pods are listed, the others counted; one that hangs delays
+// nothing.
 func TestDoctorOfManyPods(t *testing.T) {
 	t.Parallel()
 	cluster := kubetest.New(t)
@@ -305,8 +305,8 @@ func TestDoctorOfManyPods(t *testing.T) {
 	}
 }
 
-// TestDoctorOfConfiguredPods: what the config file says of the exporters that are found counts,
-// and the file is in the command.
+// TestDoctorOfConfiguredPods: the config file's settings apply to discovered exporters, and the
+// file is in the command.
 func TestDoctorOfConfiguredPods(t *testing.T) {
 	t.Parallel()
 	cluster := kubetest.New(t)
@@ -346,8 +346,8 @@ func TestDoctorOfConfiguredPods(t *testing.T) {
 	}
 }
 
-// TestDoctorInContainer: what the container was started with counts, except for what doctor
-// is given itself.
+// TestDoctorInContainer: the flags of the container's proxy apply, except those that doctor is
+// given.
 func TestDoctorInContainer(t *testing.T) {
 	t.Parallel()
 	cluster := kubetest.New(t)
@@ -377,7 +377,7 @@ func TestDoctorInContainer(t *testing.T) {
 	x.wants(t, "exporter pods", "missing", "(app=others)")
 }
 
-// TestDoctorAsksForRights: of the API server, and names the one that lacks.
+// TestDoctorAsksForRights: doctor asks the API server for its rights and names the missing one.
 func TestDoctorAsksForRights(t *testing.T) {
 	t.Parallel()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,7 +15,7 @@ import (
 
 const edgeRules = "../../deploy/edge.rules.yml"
 
-// edgeFlags are those that the file of rules for the edge says at its top.
+// edgeFlags returns the flags in the header of deploy/edge.rules.yml.
 func edgeFlags(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(edgeRules)
@@ -34,12 +34,12 @@ func edgeFlags(t *testing.T) []string {
 	return flags
 }
 
-// Most series of a GPU and of an instance there. On average those of the node fit in, too.
+// Maximum series of a GPU and of an instance at the edge. On average they include those of the
+// node.
 const mostAtTheEdge, mostOfInstance = 12, 6
 
-// TestEdge plays the demo as a node at the edge, and a capture of the exporter's default
-// counters, and counts what a Prometheus server would get of it: of a GPU, of an instance, and
-// of all of the node.
+// TestEdge plays the demo, and a capture of the exporter's default counters, as a node at the edge,
+// and counts the series that Prometheus would get: of a GPU, of an instance, and of the whole node.
 func TestEdge(t *testing.T) {
 	t.Parallel()
 	for _, node := range []struct {
@@ -85,7 +85,7 @@ func countAtTheEdge(t *testing.T, flags []string, wantBoards, wantInstances int)
 			t.Errorf("GPU %s has %d series, want at most %d", gpu, len(names), mostAtTheEdge)
 		}
 		if cut := gpu == "7"; !cut && len(names) < 11 {
-			t.Errorf("GPU %s has but %d series", gpu, len(names))
+			t.Errorf("GPU %s has only %d series", gpu, len(names))
 		}
 	}
 	for instance, names := range instances {
@@ -98,8 +98,8 @@ func countAtTheEdge(t *testing.T, flags []string, wantBoards, wantInstances int)
 	}
 }
 
-// TestEdgeOfASickGPU: what a node is drained for is still there, for the program that asks on
-// the node and for who reads the series elsewhere.
+// TestEdgeOfASickGPU: the reasons to drain a node are still there, for check health on the node and
+// for readers elsewhere.
 func TestEdgeOfASickGPU(t *testing.T) {
 	t.Parallel()
 	up, set := changingUpstream(t, oneGPU)
@@ -121,7 +121,7 @@ func TestEdgeOfASickGPU(t *testing.T) {
 	}
 }
 
-// exitCode is that of a program that ended, -1 if it did not run.
+// exitCode returns the exit code of a program, -1 if it did not run.
 func exitCode(err error) int {
 	if err == nil {
 		return 0
@@ -132,8 +132,8 @@ func exitCode(err error) int {
 	return -1
 }
 
-// TestEdgeRules: the rules are right in the eyes of our check and of Prometheus' own, know
-// every class by its number, and README.md of the rules has a row for each.
+// TestEdgeRules: our check and Prometheus' own accept the rules, which have every class by its
+// number and a row each in the rules' README.md.
 func TestEdgeRules(t *testing.T) {
 	t.Parallel()
 	if out, err := exec.Command(itself(t), "check", "rules", edgeRules).CombinedOutput(); err != nil || strings.Contains(string(out), "warning") {

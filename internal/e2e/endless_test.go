@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// endless is an exporter that sends a part of an answer over and over, behind a beginning.
+// endless starts an exporter that sends beginning, and then part over and over.
 func endless(t *testing.T, beginning, part string) (address string, sent *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -42,8 +42,8 @@ func endless(t *testing.T, beginning, part string) (address string, sent *atomic
 	return listener.Addr().String(), sent
 }
 
-// TestEndlessHeaders: an exporter whose header has no end is left after some of it, with a
-// word on why. What the kernel buffers counts as sent.
+// TestEndlessHeaders: the proxy drops an exporter whose header has no end, and says why. What the
+// kernel buffers counts as sent.
 func TestEndlessHeaders(t *testing.T) {
 	t.Parallel()
 	const buffered = 8 << 20
@@ -69,7 +69,8 @@ func TestEndlessHeaders(t *testing.T) {
 	}
 }
 
-// TestHeaderOverHTTP2: a client is told the largest header allowed, and a larger one is refused.
+// TestHeaderOverHTTP2: the server announces the largest header that it allows, and refuses a larger
+// one.
 func TestHeaderOverHTTP2(t *testing.T) {
 	t.Parallel()
 	base, _ := startTLS(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 )
 
-// exportFile returns what --export writes of a file, every column of KempnerPulse's unless
-// flags name others, and how long it took: patience at most.
+// exportFile returns the --export output for a file, all columns of KempnerPulse unless flags name
+// others, and how long it took: at most patience.
 func exportFile(t *testing.T, file string, flags ...string) (string, time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -46,8 +46,8 @@ func timesOf(csv string) (times []string) {
 	return times
 }
 
-// TestExportOfARecordingDoesNotWait: five minutes of readings take a moment, and are of
-// the times at which they were taken.
+// TestExportOfARecordingDoesNotWait: exporting five minutes of readings takes a moment, and keeps
+// their times.
 func TestExportOfARecordingDoesNotWait(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kpulse.rec")
 	const period, total = time.Second, 5 * time.Minute
@@ -65,16 +65,16 @@ func TestExportOfARecordingDoesNotWait(t *testing.T) {
 		hundredths := rec.Start.Add(asked).UnixMilli() / 10
 		want = append(want, fmt.Sprintf("%d.%02d", hundredths/100, hundredths%100))
 	}
-	first, _ := exportFile(t, file) // which does not wait for five minutes
+	first, _ := exportFile(t, file) // without waiting five minutes
 	if got := timesOf(first); !slices.Equal(got, want) {
 		t.Errorf("%d readings of %s, want %d of %s", len(got), got, len(want), want)
 	}
 	if second, _ := exportFile(t, file); second != first {
-		t.Error("another run writes something else")
+		t.Error("another run writes a different export")
 	}
 }
 
-// savedPages is a file of that many pages, the last of the second at which it was written.
+// savedPages writes n pages to a file; the time of the file is that of the last page.
 func savedPages(t *testing.T, n int) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pages.prom")
@@ -92,11 +92,10 @@ func savedPages(t *testing.T, n int) string {
 	return file
 }
 
-// TestExportOfPagesDoesNotWait: saved pages end when their file was written, and --poll
-// keeps the pace.
+// TestExportOfPagesDoesNotWait: the last page has the time of the file, and --poll sets the pace.
 func TestExportOfPagesDoesNotWait(t *testing.T) {
 	t.Parallel()
-	const pages = 300 // a second each: for longer than exportFile waits
+	const pages = 300 // a second each: more than patience
 	file := savedPages(t, pages)
 	var want []string
 	for i := range pages {
@@ -107,7 +106,7 @@ func TestExportOfPagesDoesNotWait(t *testing.T) {
 		t.Errorf("%d readings: %s", len(got), got)
 	}
 	if second, _ := exportFile(t, file); second != first {
-		t.Error("another run writes something else")
+		t.Error("another run writes a different export")
 	}
 	paced, took := exportFile(t, savedPages(t, 60), "--poll=0.1")
 	if rows := len(timesOf(paced)); rows != 60 || took < 5900*time.Millisecond {

@@ -56,8 +56,7 @@ func saved(t *testing.T, rows [][]string) string {
 	return path
 }
 
-// someTicks is what --export writes of the first ticks of a source, until it is
-// stopped.
+// someTicks returns the --export output of a source's first ticks, then stops the program.
 func someTicks(t *testing.T, env []string, rows int, args ...string) [][]string {
 	t.Helper()
 	cmd := exec.Command(itself(t), args...)
@@ -80,7 +79,7 @@ func someTicks(t *testing.T, env []string, rows int, args ...string) [][]string 
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	for lines.Scan() { // what was on its way is whole too
+	for lines.Scan() { // the rest is complete too
 		text.WriteString(lines.Text() + "\n")
 	}
 	if err := cmd.Wait(); err != nil {
@@ -93,9 +92,8 @@ func someTicks(t *testing.T, env []string, rows int, args ...string) [][]string 
 	return all
 }
 
-// agree reports whether two exports have the same cells: all but the times, allocations,
-// which is no reading, and a score that is worked out from rounded readings and may
-// differ in its last digit by `off`.
+// agree compares the cells of two exports, except times and workloads, which are not readings, and
+// scores of rounded readings, which may differ by less than off.
 func agree(t *testing.T, a, b [][]string, off float64) {
 	t.Helper()
 	if len(a) != len(b) || !slices.Equal(a[0], b[0]) {
@@ -117,8 +115,7 @@ func agree(t *testing.T, a, b [][]string, off float64) {
 	}
 }
 
-// TestExportPlaysTheSame: what was exported, played and exported again is the same,
-// and of the same time.
+// TestExportPlaysTheSame: an export that is played and exported again keeps its values and times.
 func TestExportPlaysTheSame(t *testing.T) {
 	t.Parallel()
 	for _, columns := range []string{"all", "all+"} {
@@ -141,7 +138,7 @@ func TestExportPlaysTheSame(t *testing.T) {
 	}
 }
 
-// TestExportOfCaptures: every dialect, boards and instances, and what is impossible.
+// TestExportOfCaptures: every dialect, boards and instances, and impossible values.
 func TestExportOfCaptures(t *testing.T) {
 	t.Parallel()
 	for _, file := range captureFiles(t, "*.prom") {
@@ -157,8 +154,8 @@ func TestExportOfCaptures(t *testing.T) {
 	}
 }
 
-// TestExportOfDCGMI: the readings of dcgmi have three decimals, and come back to the
-// last digit, also if a board is cut.
+// TestExportOfDCGMI: readings of dcgmi have three decimals and survive to the last digit, also on a
+// partitioned board.
 func TestExportOfDCGMI(t *testing.T) {
 	t.Parallel()
 	exe := dcgmitest.Install(t, dcgmitest.Scenario{Seed: 5, GPUs: []dcgmitest.GPU{dcgmitest.Boards(2)[0], dcgmitest.Boards(2)[1].Cut(2)}})
@@ -173,8 +170,7 @@ func TestExportOfDCGMI(t *testing.T) {
 	}
 }
 
-// TestExportKnowsWhatReplayPlays: a column that --export has and that is a reading is
-// played back, checked with a value for each.
+// TestExportKnowsWhatReplayPlays: each column of --export that is a reading is played back.
 func TestExportKnowsWhatReplayPlays(t *testing.T) {
 	t.Parallel()
 	concluded := strings.Fields(`timestamp gpu_id model real_util_pct status health mem_used_pct pcie_replay_rate_s
@@ -209,7 +205,7 @@ func TestExportKnowsWhatReplayPlays(t *testing.T) {
 	}
 }
 
-// TestExportEndsWithItsReader: head has seen enough.
+// TestExportEndsWithItsReader, such as head.
 func TestExportEndsWithItsReader(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--export"}, {"--export=all+"}} {
@@ -233,7 +229,7 @@ func TestExportEndsWithItsReader(t *testing.T) {
 		case err = <-ended:
 		case <-time.After(patience):
 			cmd.Process.Kill()
-			t.Fatal("it goes on")
+			t.Fatal("the export does not end")
 		}
 		if err != nil || log.Len() > 0 {
 			t.Errorf("%v\n%s", err, &log)
@@ -241,8 +237,8 @@ func TestExportEndsWithItsReader(t *testing.T) {
 	}
 }
 
-// TestExportStoppedEmpty: an export that is stopped before there was a reading has failed,
-// and says why there is none.
+// TestExportStoppedEmpty: an export stopped before the first reading fails and says why there is
+// none.
 func TestExportStoppedEmpty(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, exec.Command(itself(t), "--export", "--source=http://"+closedAddress+"/metrics"), filepath.Join(t.TempDir(), "log"))
@@ -258,7 +254,7 @@ func TestExportStoppedEmpty(t *testing.T) {
 	}
 }
 
-// TestAddressInUse: where somebody listens already, the flag that changes the address is named.
+// TestAddressInUse: if the address is taken, the error names the flag that changes it.
 func TestAddressInUse(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -274,8 +270,7 @@ func TestAddressInUse(t *testing.T) {
 	}
 }
 
-// TestExportOfAnExporter: an exporter that goes away and comes back costs rows, not
-// the export.
+// TestExportOfAnExporter: --export of an exporter has only the selected GPUs.
 func TestExportOfAnExporter(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(func() ([]byte, error) {
@@ -288,8 +283,8 @@ func TestExportOfAnExporter(t *testing.T) {
 	}
 }
 
-// TestOnceOfASelection: --gpus by index, range, and the beginning of a UUID, for a
-// source that does not select itself; a board comes with its instances.
+// TestOnceOfASelection: --gpus by index, range and prefix of a UUID, for a source that does not
+// select itself; a board includes its instances.
 func TestOnceOfASelection(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ gpus, want string }{
@@ -299,7 +294,7 @@ func TestOnceOfASelection(t *testing.T) {
 		{"gpu-5D0E0001-3c41", "0"},
 		{"MIG-GPU-5d0e0008-8098-4fac-afb6-72e3d5c69177/3", "7:3"},
 		{"all", "0 1 2 3 4 5 6 7 7:1 7:3 7:9"},
-		{"", "0 1 2 3 4 5 6 7 7:1 7:3 7:9"}, // a job's environment is nothing to a demo
+		{"", "0 1 2 3 4 5 6 7 7:1 7:3 7:9"}, // a demo ignores a job's environment
 	} {
 		env := []string{"CUDA_VISIBLE_DEVICES=1"}
 		args := []string{"--backend=replay", "--once", "--export=gpu_id"}
@@ -317,8 +312,8 @@ func TestOnceOfASelection(t *testing.T) {
 	}
 }
 
-// TestOnceOfAJob: an exporter of this machine shows the GPUs of the job that we run
-// in, and says so.
+// TestOnceOfAJob: with an exporter on this machine, --once shows the GPUs of the current job, and
+// says so.
 func TestOnceOfAJob(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(func() ([]byte, error) {
@@ -348,7 +343,7 @@ func TestOnceOfAJob(t *testing.T) {
 	}
 }
 
-// TestOnceAsJSON: what the table shows, as numbers.
+// TestOnceAsJSON: the table as numbers.
 func TestOnceAsJSON(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command(itself(t), "--backend=replay", "--once", "--json")

@@ -17,7 +17,7 @@ func changingUpstream(t *testing.T, first string) (up *upstream, set func(string
 	return up, func(s string) { body.Store(s) }
 }
 
-// wants checks that each of the lines is in text.
+// wants checks that text contains each of the lines.
 func wants(t *testing.T, text string, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
@@ -27,8 +27,8 @@ func wants(t *testing.T, text string, lines ...string) {
 	}
 }
 
-// TestLostBoardThatIsStillCounted: a lost board keeps rows of what the exporter counts by
-// itself, as on 4.8.2, and is not present for that.
+// TestLostBoardThatIsStillCounted: rows of the exporter's own counters, which 4.8.2 keeps for a
+// lost board, do not make it present.
 func TestLostBoardThatIsStillCounted(t *testing.T) {
 	t.Parallel()
 	const own = `DCGM_EXP_XID_ERRORS_COUNT{gpu="1",UUID="GPU-2",window_size_in_ms="300000"} 0
@@ -47,11 +47,11 @@ DCGM_EXP_GPU_HEALTH_STATUS{gpu="1",UUID="GPU-2",health_watch="ALL",health_error_
 		strings.Contains(family(text, "kpulse_source_unknown_families"), "} 1") {
 		t.Errorf("the lost board has a state, or its rows are unknown, in\n%s", text)
 	}
-	wants(t, text, strings.TrimSpace(strings.Split(own, "\n")[1])) // what the exporter says passes through
+	wants(t, text, strings.TrimSpace(strings.Split(own, "\n")[1])) // the exporter's rows pass through
 }
 
-// TestUnescapedLabels: a quote or a backslash that the exporter does not escape costs the
-// label, not the GPU. Prometheus refuses such a line, and so it is not passed on.
+// TestUnescapedLabels: a quote or backslash that the exporter does not escape costs the label, not
+// the GPU. Prometheus rejects such a line, so it is not passed on.
 func TestUnescapedLabels(t *testing.T) {
 	t.Parallel()
 	const sound = "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-1\",hpc_job=\"7\"} 40\n"
@@ -74,10 +74,10 @@ DCGM_FI_DEV_GPU_TEMP{gpu="3",UUID="GPU-4",hpc_job="\",container="main",namespace
 		`kpulse_source_skipped_lines_total{source="`+up.url+`/metrics",backend="prometheus"} 3`)
 }
 
-// TestVirtualGPUs: with --kubernetes-virtual-gpus dcgm-exporter gives the device's row and
-// then each pod's. The device's utilization is its own, in whatever order, and the pods
-// share its time and its energy by theirs. Without a row of the device those of pods are
-// copies, and each has an equal share.
+// TestVirtualGPUs: with --kubernetes-virtual-gpus, dcgm-exporter serves a row for the device and
+// one for each pod. The device's utilization is that of its own row, in any order; pods share its
+// time and energy by theirs. Without a row of the device, the pods' rows are copies, and all pods
+// have equal shares.
 func TestVirtualGPUs(t *testing.T) {
 	t.Parallel()
 	const (
@@ -96,7 +96,7 @@ func TestVirtualGPUs(t *testing.T) {
 	up, set := changingUpstream(t, util+device+power)
 	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s", "--poll=0", "--node-name=n")
 	page(t, c, "/metrics")
-	time.Sleep(10 * time.Millisecond) // so that the next reading stands for some time
+	time.Sleep(10 * time.Millisecond) // the next reading then stands for some time
 	set(device + memory + power + util)
 	_, text := page(t, c, "/metrics")
 	wants(t, text, `kpulse_gpu_nvml_utilization_ratio{hostname="n",gpu="0",uuid="GPU-1"} 0.9`, `kpulse_gpu_allocations{hostname="n",gpu="0",uuid="GPU-1"} 2`)
@@ -120,8 +120,8 @@ func TestVirtualGPUs(t *testing.T) {
 	}
 }
 
-// TestFabric: the cluster's UUID comes as a label alone, the clique as a label or a value, as
-// the counters of the exporter have it, and links in rows of their own (4.8.2 on GB300).
+// TestFabric: the cluster's UUID comes as a label only, the clique as a label or a value, depending
+// on the exporter's counters, and links in rows of their own (4.8.2 on GB300).
 func TestFabric(t *testing.T) {
 	t.Parallel()
 	const uuid = `DCGM_FI_DEV_FABRIC_CLUSTER_UUID="00000000-0000-0000-0000-000000000001"`

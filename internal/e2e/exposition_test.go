@@ -8,13 +8,13 @@ import (
 // series are the samples of an exposition by their labels.
 type series = e2etest.Series
 
-// Short names of what many tests call.
+// Short names of common helpers.
 var (
 	parseExposition = e2etest.ParseExposition
 	checkExposition = e2etest.CheckExposition
 )
 
-// labelsOf returns the labels of a series, its name among them.
+// labelsOf returns the labels of a series, including its name.
 func labelsOf(name string) map[string]string {
 	all := map[string]string{}
 	for _, l := range exposition.ParseLabels(name, nil) {

@@ -11,8 +11,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/app"
 )
 
-// TestCheckConfigOpensWhatItNames: files of rules, counters and secrets are read as the
-// program would, and each is named with the path at which it was looked for.
+// TestCheckConfigOpensWhatItNames: check config reads rule, counters and secret files like the
+// program, and prints the path of each.
 func TestCheckConfigOpensWhatItNames(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -52,8 +52,8 @@ func TestCheckConfigOpensWhatItNames(t *testing.T) {
 	}
 }
 
-// TestEmptyExporter: an exporter that answers with nothing is up, and its page says that there
-// is no GPU, and what to do.
+// TestEmptyExporter: an exporter with an empty answer is up; the landing page says that there is no
+// GPU, and what to do.
 func TestEmptyExporter(t *testing.T) {
 	t.Parallel()
 	up := startUpstream(func() ([]byte, error) { return nil, nil })
@@ -67,8 +67,8 @@ func TestEmptyExporter(t *testing.T) {
 	awaitLog(t, c, "no GPU in the reading")
 }
 
-// TestWordsThatAreNoCommand: a mistyped command is named with the one that was meant, and a URL,
-// which may hold a password, is not repeated.
+// TestWordsThatAreNoCommand: the error for a mistyped command suggests the right one, and does not
+// repeat a URL, which may contain a password.
 func TestWordsThatAreNoCommand(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{

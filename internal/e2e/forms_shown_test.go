@@ -20,8 +20,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// TestFormsShowTheSame gives the terminal the pages of a random history in both forms: it knows
-// the same of each, which is what the CSV of the same reading says.
+// TestFormsShowTheSame feeds the terminal the pages of a random history in both forms: its state is
+// the same for both, and agrees with the CSV of the same reading.
 func TestFormsShowTheSame(t *testing.T) {
 	t.Parallel()
 	columns, err := export.ParseColumns("gpu_id,gpu_workload_class,health,gpu_health_condition,real_util_pct,sm_active_pct,gpu_temp_c,workloads", nil)
@@ -51,11 +51,11 @@ func TestFormsShowTheSame(t *testing.T) {
 		}
 	})
 	if t.Logf("%d conditions, %d actions and %d holders", raised, acts, held); min(raised, acts, held) < 20 {
-		t.Error("hardly anything was wrong, or held")
+		t.Error("too few conditions, actions or holders")
 	}
 }
 
-// terminalOf is what the terminal reads of a page.
+// terminalOf returns what the terminal reads from a page.
 func terminalOf(t *testing.T, page string) *client.Node {
 	t.Helper()
 	answer := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, page) }
@@ -66,7 +66,7 @@ func terminalOf(t *testing.T, page string) *client.Node {
 	return node
 }
 
-// words is all that is known of a node.
+// words formats all that the terminal knows of a node.
 func words(n *client.Node) string {
 	var b strings.Builder
 	for _, g := range n.GPUs {
@@ -107,7 +107,8 @@ func checkRow(t *testing.T, row []string, g *client.GPU) {
 	}
 }
 
-// TestContainersOfBothForms: /container/metrics knows what does not hold, whatever the form.
+// TestContainersOfBothForms: /container/metrics is the same in both forms, even for verdicts that
+// the lean form omits.
 func TestContainersOfBothForms(t *testing.T) {
 	t.Parallel()
 	text, want := containerPage()
@@ -133,7 +134,7 @@ func TestContainersOfBothForms(t *testing.T) {
 	}
 }
 
-// TestExportHasNoForm: --export writes the same whichever form the settings of a server say.
+// TestExportHasNoForm: --export writes the same in both forms.
 func TestExportHasNoForm(t *testing.T) {
 	t.Parallel()
 	written := map[string]string{}

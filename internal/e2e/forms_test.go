@@ -20,15 +20,15 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
 )
 
-// forms are the forms in which a history is served, by name.
+// forms are the forms of a history, by name.
 var forms = map[string]expose.Form{"lean": {}, "full": {Full: true}}
 
-// life is a random history of an exporter with GPUs that pods come to, leave and share.
+// life is a random history of an exporter whose GPUs pods hold, leave and share.
 type life struct {
 	random *rand.Rand
 	file   string
 	gpus   [3]struct {
-		load int // of loads
+		load int // index into loads
 		pods []int
 		hot  bool
 		xid  int
@@ -39,7 +39,7 @@ type life struct {
 // loads are SM, tensor, DRAM and graphics engine activity of several classes.
 var loads = [...][4]float64{{0, 0, 0, 0}, {.9, .7, .2, .95}, {.6, .2, .3, .9}, {.85, .05, .2, .9}, {.3, 0, .6, .8}, {.2, 0, .1, .5}, {.1, 0, .1, .1}}
 
-// step lets a scrape's time go by.
+// step advances by a scrape.
 func (l *life) step(t *testing.T) {
 	t.Helper()
 	for i := range l.gpus {
@@ -85,11 +85,11 @@ func (l *life) step(t *testing.T) {
 	}
 }
 
-// restart is after how long the program restarts.
+// restart is the time after which the program restarts.
 const restart = 30 * time.Minute
 
-// tell plays a life of the length, and hands each scrape to visit: the time since the first one,
-// what it is made of, and the page of each form.
+// tell plays a life and passes each scrape to visit: the time since the first one, its snapshot,
+// and the page of each form.
 func tell(t *testing.T, seed uint64, every, length time.Duration, visit func(since time.Duration, snap *canonical.Snapshot, pages map[string]string)) {
 	t.Helper()
 	l := life{random: rand.New(rand.NewPCG(seed, 0)), file: filepath.Join(t.TempDir(), "page.prom")}
@@ -119,8 +119,7 @@ func tell(t *testing.T, seed uint64, every, length time.Duration, visit func(sin
 	}
 }
 
-// live adds a life of the length to history, in both forms, as the scrapes of one begun at a
-// time.
+// live appends a life in both forms to history, as scrapes from a time on.
 func live(t *testing.T, history *bytes.Buffer, seed uint64, from time.Time, every, length time.Duration) {
 	t.Helper()
 	tell(t, seed, every, length, func(since time.Duration, _ *canonical.Snapshot, pages map[string]string) {
@@ -134,8 +133,8 @@ func live(t *testing.T, history *bytes.Buffer, seed uint64, from time.Time, ever
 	})
 }
 
-// TestFormsTellTheSame gives a real Prometheus random histories, each in the lean and in the
-// full form, and asks both the same over ranges of all kinds.
+// TestFormsTellTheSame feeds random histories in both forms to a real Prometheus, and runs the same
+// queries over ranges of all kinds on both.
 func TestFormsTellTheSame(t *testing.T) {
 	t.Parallel()
 	binary := prometheusBinary(t)
@@ -160,7 +159,7 @@ func TestFormsTellTheSame(t *testing.T) {
 		}
 		for what, n := range both.answered {
 			if n == 0 {
-				t.Errorf("life %d: nothing came of %s", one.seed, what)
+				t.Errorf("life %d: %s has no result", one.seed, what)
 			}
 		}
 		if t.Logf("life %d: %d ranges with no young counter at an end", one.seed, *both.exact); *both.exact == 0 {
@@ -169,22 +168,22 @@ func TestFormsTellTheSame(t *testing.T) {
 	}
 }
 
-// span is the range of a query.
+// span matches the range of a query.
 var span = regexp.MustCompile(`\[\d+s\]`)
 
-// asked is a server that knows a life in both forms.
+// asked is a server with a life in both forms.
 type asked struct {
 	server   *prometheus
 	life     uint64
-	answered map[string]int // how often something came, by query
+	answered map[string]int // number of results, by query
 	exact    *int           // ranges at whose ends no counter was young
 }
 
-// compare asks about a time, and a range before it. What holds is the same; so is what was
-// counted, where no counter is young at an end of the range.
+// compare queries an instant and a range before it. What holds is the same in both forms; so are
+// counts, if no counter is young at an end of the range.
 func (a asked) compare(t *testing.T, begun, at time.Time, long, every time.Duration) {
 	t.Helper()
-	now := fmt.Sprintf("[%ds]", int(every.Seconds())-1) // no scrape but that of the time
+	now := fmt.Sprintf("[%ds]", int(every.Seconds())-1) // only the scrape at that time
 	over := fmt.Sprintf("[%ds]", int(long.Seconds()))
 	for _, expr := range []string{
 		`count by (gpu, class) (last_over_time(kpulse_gpu_workload_class{FORM}` + now + `) == 1)`,
@@ -201,12 +200,12 @@ func (a asked) compare(t *testing.T, begun, at time.Time, long, every time.Durat
 	}
 	seconds := `sum by (gpu, workload_pod, class) (last_over_time(kpulse_allocation_class_seconds_total{FORM}` + now + `))`
 	young := a.young(t, seconds, at, every) + a.young(t, seconds, at.Add(-long), every)
-	// What a young counter has is lost where the program ends.
+	// A young counter's count is lost when the program ends.
 	if last := begun.Add(restart - every); last.Before(at) && last.After(at.Add(-long)) {
 		young += a.young(t, seconds, last, every)
 	}
-	// A series that ends within the range is extrapolated by half an interval, more or less
-	// steeply by where it began. One that is not born as 0 lacks a whole one.
+	// A series that ends within the range is extrapolated by half an interval, at a slope that
+	// depends on its beginning. One that does not start at 0 lacks a whole interval.
 	within := .6 * every.Seconds()
 	if young == 0 {
 		*a.exact++
@@ -216,7 +215,7 @@ func (a asked) compare(t *testing.T, begun, at time.Time, long, every time.Durat
 	a.differ(t, `sum by (gpu, workload_pod, class) (increase(kpulse_allocation_class_seconds_total{FORM}`+over+`)) > 0`, at, within)
 }
 
-// differ fails if an answer of one form is not within that of the other.
+// differ fails if the answers of the two forms differ by more than within.
 func (a asked) differ(t *testing.T, expr string, at time.Time, within float64) {
 	t.Helper()
 	lean, full := a.ask(t, expr, "lean", at), a.ask(t, expr, "full", at)
@@ -228,8 +227,8 @@ func (a asked) differ(t *testing.T, expr string, at time.Time, within float64) {
 	}
 }
 
-// young returns how many counters are still 0 in the lean form that count in the full one. It
-// fails if any other differs, or if one is so for longer than a minute and a scrape.
+// young returns the number of counters that are still 0 in the lean form but not in the full one.
+// It fails if others differ, or if one is young for longer than a minute and a scrape.
 func (a asked) young(t *testing.T, counters string, at time.Time, every time.Duration) (n int) {
 	t.Helper()
 	lean, full := a.ask(t, counters, "lean", at), a.ask(t, counters, "full", at)

@@ -19,8 +19,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )
 
-// captureDir holds the captures that packages share: expositions of every dialect, and
-// dmon output.
+// captureDir is the directory of the shared captures: expositions of every dialect, and dmon
+// output.
 const captureDir = "../../testdata/captures"
 
 // captureFiles returns the captures whose name matches pattern.
@@ -28,15 +28,15 @@ func captureFiles(t testing.TB, pattern string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(captureDir, pattern))
 	if err != nil || len(files) < 5 {
-		t.Fatalf("%d captures are %s (%v)", len(files), pattern, err)
+		t.Fatalf("%d captures match %s (%v)", len(files), pattern, err)
 	}
 	return files
 }
 
-// TestGolden compares what the program serves and writes for each capture, and for the demo, with
-// testdata/golden (rewritten by -update): its own part of /metrics, and the output of --once,
-// --once --json and --export. It shows changes of names, labels, order, units and values in a diff;
-// the tests of the layers and the reference check that the values are right.
+// TestGolden compares the output for each capture, and for the demo, with testdata/golden (-update
+// rewrites it): our part of /metrics, --once, --once --json and --export. The diff shows changed
+// names, labels, order, units and values; the tests of the layers and the reference check that the
+// values are right.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	names := []string{""}
@@ -68,7 +68,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// goldenCommand returns kpulse-proxy, run among the captures without an environment.
+// goldenCommand returns kpulse-proxy, run in captureDir without an environment.
 func goldenCommand(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, itself(t), args...)
 	cmd.Dir, cmd.Env = captureDir, []string{"HOME=" + t.TempDir()}
@@ -99,7 +99,7 @@ func goldenMetrics(t *testing.T, flags []string) string {
 		}
 		answer = fmt.Appendf(nil, "status %d\n%s", res.StatusCode, answer)
 	}
-	// The upstream's own part may hold a series twice.
+	// The upstream's part may have duplicate series.
 	if at := bytes.Index(answer, []byte("# HELP kpulse_")); at >= 0 {
 		if err := checkExposition(answer[at:]); err != nil {
 			t.Error(err)
@@ -108,10 +108,10 @@ func goldenMetrics(t *testing.T, flags []string) string {
 	return reviewable(answer)
 }
 
-// changing are the samples that differ from one run to the next.
+// changing matches samples that differ between runs.
 var changing = regexp.MustCompile(`^kpulse_(source_read_duration_seconds|source_last_read_timestamp_seconds|build_info)\{`)
 
-// reviewable returns our samples of an exposition that are not 0, and how many are.
+// reviewable returns our nonzero samples of an exposition, and the number of zeros.
 func reviewable(exposition []byte) string {
 	var kept strings.Builder
 	zeros := 0
@@ -127,10 +127,10 @@ func reviewable(exposition []byte) string {
 	return fmt.Sprintf("%s(%d samples are 0)\n", &kept, zeros)
 }
 
-// volatile is the time of a reading, in the table, in JSON and in CSV.
+// volatile matches the time of a reading in the table, JSON and CSV.
 var volatile = regexp.MustCompile(`(?m)\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC|"at": "[^"]*"|^\d{10}\.\d\d`)
 
-// goldenOutput returns what a run writes, without the time of the reading.
+// goldenOutput returns the output of a run, without the time of the reading.
 func goldenOutput(t *testing.T, args []string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -146,8 +146,8 @@ func goldenOutput(t *testing.T, args []string) string {
 	return text
 }
 
-// TestGoldenOverTime does so for what the demo and a dmon capture come to in some
-// minutes of simulated time: ledgers, edges, and series that come and go.
+// TestGoldenOverTime does so for some minutes of simulated time, with the demo and dmon captures:
+// counters, events, and series that appear and disappear.
 func TestGoldenOverTime(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -190,6 +190,6 @@ func compareGolden(t *testing.T, name, got string) {
 		}
 	}
 	if len(gotten) > len(wanted) {
-		t.Errorf("%s lacks what comes from line %d on: %s", path, len(wanted)+1, gotten[len(wanted)])
+		t.Errorf("%s lacks line %d and what follows: %s", path, len(wanted)+1, gotten[len(wanted)])
 	}
 }

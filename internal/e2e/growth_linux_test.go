@@ -17,7 +17,8 @@ import (
 	ticks "github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
 )
 
-// growth is how a cost grows with a number. What grows in proportion is level per unit.
+// growth is how a cost grows with a number. The cost is per unit: proportional growth is a
+// constant.
 type growth struct {
 	of, what, unit string
 	points         []int
@@ -36,10 +37,10 @@ var growths = []growth{
 	{"GPUs on the terminal", "CPU for a frame, a new reading every 250 ms, on 160 × 45", "ms", []int{8, 16, 64, 128, 256}, 3, manyFrames},
 }
 
-// measure returns what each point gives, in rounds of all points.
+// measure returns the results of each point, in rounds of all points.
 func (g growth) measure(r *rig) []measured {
 	all := make([]measured, len(g.points))
-	r.t.Run(strings.Fields(g.of)[0], func(t *testing.T) { // so that what it started ends with it
+	r.t.Run(strings.Fields(g.of)[0], func(t *testing.T) { // all that it starts ends with it
 		on := &rig{t: t, binary: r.binary}
 		var rounds []func() float64
 		for _, n := range g.points {
@@ -57,7 +58,7 @@ func (g growth) measure(r *rig) []measured {
 	return all
 }
 
-// perSample measures what a scrape costs in process for each sample, in nanoseconds.
+// perSample measures the CPU time of a scrape in process, in nanoseconds per sample.
 func perSample(t *testing.T, entities, fields int) func() float64 {
 	scrape := steadyScrape(t, rawtest.Body(entities, fields, 1))
 	n := max(1, 50_000/(entities*fields))
@@ -71,7 +72,7 @@ func manyClients(r *rig, n int) func() float64 {
 	return func() float64 { return latencyRatio(r.t, r.ours, r.baseline, len(r.body), n).quartile(2) }
 }
 
-// manySources measures a proxy of n sources, each of GPUs of its own, in microseconds.
+// manySources measures a scrape of n sources with different GPUs, in microseconds per source.
 func manySources(r *rig, n int) func() float64 {
 	body := rawtest.Body(8, 30, 1)
 	mux := http.NewServeMux()
@@ -98,7 +99,7 @@ func manySources(r *rig, n int) func() float64 {
 	}
 }
 
-// manyRules measures a proxy that evaluates n rules each second, in microseconds.
+// manyRules measures an evaluation of n rules each second, in microseconds per rule.
 func manyRules(r *rig, n int) func() float64 {
 	body := rawtest.Body(16, 60, 1)
 	up := startUpstream(func() ([]byte, error) { return body, nil })
@@ -126,7 +127,7 @@ func manyRules(r *rig, n int) func() float64 {
 	}
 }
 
-// ofFirstRule returns a counter of the proxy's own, of the rule a:b0: 0 before it is there.
+// ofFirstRule returns one of the proxy's own counters for the rule a:b0, 0 if absent.
 func ofFirstRule(t testing.TB, c *child, name string) (value float64) {
 	_, body, err := c.Get("/-/metrics")
 	if err != nil {
@@ -143,16 +144,16 @@ func ofFirstRule(t testing.TB, c *child, name string) (value float64) {
 	return value
 }
 
-// manyFrames measures the terminal, in milliseconds a frame. The terminals of all points show
-// readings all the time, and are measured in turn.
+// manyFrames measures the terminal, in milliseconds per frame. The terminals of all points show
+// readings all the time and are measured in turn.
 func manyFrames(r *rig, n int) func() float64 {
 	const period, frames = 250 * time.Millisecond, 8
 	show := startTerminal(r, n, period)
 	return func() float64 { return 1e3 * show(frames*period) * period.Seconds() }
 }
 
-// dmonTick returns what parses one more tick of 8 GPUs with 25 fields, and every 14th time the
-// header before it, as dcgmi dmon prints them.
+// dmonTick returns a function that parses the next tick of 8 GPUs with 25 fields, and before every
+// 14th one the header, as dcgmi dmon prints them.
 func dmonTick(t testing.TB) func() {
 	header := []byte("#Entity         ")
 	for f := range 25 {

@@ -16,8 +16,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 )
 
-// startHanging is an exporter whose second request hangs until its client goes away,
-// and none other. It counts requests, and tells when that one came and went.
+// startHanging starts an exporter of which only the second request hangs, until its client leaves.
+// It counts requests; came and went tell when that one begins and ends.
 func startHanging(t *testing.T) (url string, requests *atomic.Int32, came, went chan struct{}) {
 	requests, came, went = new(atomic.Int32), make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -33,15 +33,15 @@ func startHanging(t *testing.T) (url string, requests *atomic.Int32, came, went 
 	return server.URL + "/metrics", requests, came, went
 }
 
-// scrapeFor scrapes as Prometheus does with a scrape_timeout, but waits for longer: also
-// if the machine is too busy to answer in time. It returns status and answer.
+// scrapeFor scrapes like Prometheus with a scrape_timeout, but waits longer, in case the machine is
+// too busy. It returns status and answer.
 func scrapeFor(t *testing.T, c *child, seconds float64) (int, string) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	return scrapeUntil(ctx, t, c, seconds)
 }
 
-// scrapeUntil is scrapeFor of a client that leaves when ctx ends: status 0 says that it did.
+// scrapeUntil is scrapeFor with a client that leaves when ctx ends; its status is then 0.
 func scrapeUntil(ctx context.Context, t *testing.T, c *child, seconds float64) (int, string) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL+"/metrics", http.NoBody)
 	if err != nil {
@@ -63,12 +63,12 @@ func await(t *testing.T, what string, done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-time.After(patience):
-		t.Fatal("in vain: ", what)
+		t.Fatal("this does not happen: ", what)
 	}
 }
 
-// TestPatientClientThatLeaves: a request that hangs ends with the only client that waits
-// for it, whatever timeout it sent; the next scrape asks again.
+// TestPatientClientThatLeaves: a request that hangs ends when its only client leaves, whatever
+// timeout it sent; the next scrape sends a new one.
 func TestPatientClientThatLeaves(t *testing.T) {
 	t.Parallel()
 	url, requests, came, went := startHanging(t)
@@ -97,19 +97,19 @@ func TestPatientClientThatLeaves(t *testing.T) {
 		t.Errorf("%d requests, want one for each scrape", got)
 	}
 	if _, landing := page(t, c, "/"); !strings.Contains(landing, "● up") || strings.Contains(c.Logged(), "level=WARN") {
-		t.Errorf("a client that leaves shows:\n%s\n%s", landing, c.Logged())
+		t.Errorf("a client that leaves is reported:\n%s\n%s", landing, c.Logged())
 	}
 }
 
-// TestPatientClientThatStays: scrapes that cannot wait as long as the request hangs get
-// one of their own, whose answer is for the patient client too. What a scrape that ran
-// out of time felt shows while the request is still under way.
+// TestPatientClientThatStays: scrapes that cannot wait for a hanging request send their own, whose
+// answer also goes to the patient client. A scrape's timeout is reported while the request still
+// hangs.
 func TestPatientClientThatStays(t *testing.T) {
 	t.Parallel()
 	patientClientStays(t)
 }
 
-// TestPatientClientOfARecording: --record changes nothing of that, and has every reading.
+// TestPatientClientOfARecording: with --record the same holds, and the recording has every reading.
 func TestPatientClientOfARecording(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "kpulse.rec")
@@ -148,7 +148,7 @@ func patientClientStays(t *testing.T, flags ...string) *child {
 		}
 	}
 	if n := strings.Count(c.Logged(), "a scrape ran out of time"); n != 1 || requests.Load() != 2 {
-		t.Errorf("%d requests; the log says so %d times:\n%s", requests.Load(), n, c.Logged())
+		t.Errorf("%d requests; the log reports it %d times:\n%s", requests.Load(), n, c.Logged())
 	}
 	if code, body := scrapeFor(t, c, 9); code != 200 || requests.Load() != 3 {
 		t.Errorf("a scrape that does not join: %d after %d requests: %s", code, requests.Load(), body)
@@ -166,7 +166,7 @@ func patientClientStays(t *testing.T, flags ...string) *child {
 	return c
 }
 
-// TestSourceTimeoutBounds: also a client with more patience gets no more than that.
+// TestSourceTimeoutBounds: --source.timeout bounds even more patient clients.
 func TestSourceTimeoutBounds(t *testing.T) {
 	t.Parallel()
 	url, requests, _, went := startHanging(t)
@@ -188,8 +188,8 @@ func TestSourceTimeoutBounds(t *testing.T) {
 	}
 }
 
-// TestSlowExporter: a scraper gets what it would get from an exporter that takes longer than
-// the default of --source.timeout, if it waits that long. So do we between scrapes.
+// TestSlowExporter: an exporter that is slower than the default of --source.timeout answers
+// scrapers that wait long enough, and polls.
 func TestSlowExporter(t *testing.T) {
 	t.Parallel()
 	up := startUpstream(nil)

@@ -19,14 +19,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/kube/kubetest"
 )
 
-// hostileNames are the names of hostileTexts that Kubernetes' protocols, JSON and protobuf,
-// can carry: bytes that are no UTF-8 are not among them.
+// hostileNames returns the names of hostileTexts that JSON and protobuf, the protocols of
+// Kubernetes, can carry: all except invalid UTF-8.
 func hostileNames() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(hostileTexts)), func(name string) bool { return name == "bytes" })
 }
 
-// bareBoards is an exporter's page with a GPU, GPU-NAME, for each of hostileNames, of which
-// extra returns further labels.
+// bareBoards returns an exporter's page with a GPU, GPU-NAME, for each of hostileNames; extra
+// returns its further labels.
 func bareBoards(extra func(name string) string) string {
 	var page strings.Builder
 	for i, name := range hostileNames() {
@@ -35,13 +35,13 @@ func bareBoards(extra func(name string) string) string {
 	return page.String()
 }
 
-// label is a label as /metrics has it, with its value unchanged.
+// label returns a label as in /metrics, with its value unchanged.
 func label(name, value string) string {
 	return strings.TrimPrefix(string(exposition.AppendLabel(nil, ","+name, value)), ",")
 }
 
-// checkShownBy holds all that people see of a proxy to be fit for that, and /metrics to have
-// labels with hostile values unchanged.
+// checkShownBy checks that all that a proxy shows to people is safe, and that /metrics has labels
+// with hostile values unchanged.
 func checkShownBy(t *testing.T, c *child, labels ...string) {
 	t.Helper()
 	for _, name := range hostileNames() {
@@ -75,12 +75,12 @@ func checkShownBy(t *testing.T, c *child, labels ...string) {
 		}
 	}
 	for _, args := range []string{"check health --url=" + c.URL, "check health --json --url=" + c.URL} {
-		out, _ := exec.Command(itself(t), strings.Fields(args)...).CombinedOutput() // GPUs whose health is not known are an error
+		out, _ := exec.Command(itself(t), strings.Fields(args)...).CombinedOutput() // unknown health is an error
 		checkShown(t, args, string(out))
 	}
 }
 
-// checkShownLog ends a proxy, and holds its log to be fit to be seen.
+// checkShownLog stops a proxy and checks that its log is safe to print.
 func checkShownLog(t *testing.T, c *child) {
 	t.Helper()
 	if err := c.Stop(); err != nil {
@@ -101,8 +101,7 @@ func checkDoctor(t *testing.T, says string, flags ...string) {
 	}
 }
 
-// hostileKubelet is one whose pods have hostile names, and an exporter of the GPUs that they
-// hold.
+// hostileKubelet starts a kubelet whose pods have hostile names, and an exporter of their GPUs.
 func hostileKubelet(t *testing.T) (*upstream, *kubelettest.Kubelet) {
 	t.Helper()
 	up := startUpstream(func() ([]byte, error) { return []byte(bareBoards(func(string) string { return "" })), nil })
@@ -119,8 +118,8 @@ func hostileKubelet(t *testing.T) (*upstream, *kubelettest.Kubelet) {
 	return up, kubelet
 }
 
-// TestHostilePodsOfKubelet: names of namespaces, pods and containers that the kubelet's socket
-// tells, and its errors.
+// TestHostilePodsOfKubelet: names of namespaces, pods and containers from the kubelet's socket, and
+// its errors.
 func TestHostilePodsOfKubelet(t *testing.T) {
 	t.Parallel()
 	up, kubelet := hostileKubelet(t)
@@ -139,8 +138,8 @@ func TestHostilePodsOfKubelet(t *testing.T) {
 	}
 }
 
-// TestHostileExporterPods: names of exporters' pods, their namespaces and nodes, and errors,
-// that the API server tells.
+// TestHostileExporterPods: names of exporters' pods, namespaces and nodes from the API server, and
+// its errors.
 func TestHostileExporterPods(t *testing.T) {
 	t.Parallel()
 	gone, _ := xidUpstream("b", "GPU-b", 0)
@@ -173,8 +172,8 @@ func TestHostileExporterPods(t *testing.T) {
 	}
 }
 
-// hostileOwners is an API server whose pods, pod-NAME, belong to owners of hostile kinds and
-// names, which it answers with an error that is hostile too.
+// hostileOwners is an API server whose pods, pod-NAME, belong to owners of hostile kinds and names.
+// Requests for the owners get an error that is hostile too.
 func hostileOwners(code int, reason string) http.HandlerFunc {
 	type m = map[string]any
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -199,7 +198,7 @@ func hostileOwners(code int, reason string) http.HandlerFunc {
 	}
 }
 
-// TestHostileOwners: kinds and names of what pods belong to, and errors on the way there.
+// TestHostileOwners: kinds and names of pods' owners, and errors on the way to them.
 func TestHostileOwners(t *testing.T) {
 	t.Parallel()
 	up := startUpstream(func() ([]byte, error) {
@@ -212,7 +211,7 @@ func TestHostileOwners(t *testing.T) {
 		kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 		writeFile(t, kubeconfig, "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: '"+api.URL+"'}}]\nusers: [{name: u, user: {token: hush}}]\n")
 		c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s", "--kube.workloads", "--kube.config="+kubeconfig, "--log.level=debug", "--log.format=json")
-		if code == http.StatusInternalServerError { // their owners are not known
+		if code == http.StatusInternalServerError { // the owners are unknown
 			awaitPage(t, c, "/", http.StatusOK, "fails for objects of kind .*refused-")
 			checkShownBy(t, c)
 		} else {

@@ -11,7 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// hostnamesOf are the values of hostname in our series of GPUs.
+// hostnamesOf returns the values of hostname in our GPU series.
 func hostnamesOf(t *testing.T, body string) map[string]bool {
 	t.Helper()
 	s, err := parseExposition([]byte(body))
@@ -27,7 +27,7 @@ func hostnamesOf(t *testing.T, body string) map[string]bool {
 	return all
 }
 
-// TestLoopbackIsNoHostname: a name that every machine has identifies none, whatever its origin.
+// TestLoopbackIsNoHostname: a name that every machine has is no hostname, whatever its origin.
 func TestLoopbackIsNoHostname(t *testing.T) {
 	t.Parallel()
 	machine, err := os.Hostname()

@@ -15,8 +15,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// nodePage writes what a proxy serves of a node with so many GPUs, as they are at an instant: each
-// works in waves at another pace.
+// nodePage writes a proxy's page of GPUs at an instant: each works in waves at its own pace.
 func nodePage(w io.Writer, gpus int, period time.Duration, at time.Time) {
 	fmt.Fprintf(w, `kpulse_source_up{source="s",backend="dcgm"} 1
 kpulse_source_period_seconds{source="s",backend="dcgm"} %g
@@ -38,8 +37,8 @@ kpulse_source_last_read_timestamp_seconds{source="s",backend="dcgm"} %.3f
 	}
 }
 
-// dashboardHour is a program: the terminal, which has read 64 GPUs for an hour
-// once it writes the file that its argument names.
+// dashboardHour is a program: the terminal. Once it has read 64 GPUs for an hour, it writes the
+// file that its argument names.
 func dashboardHour() {
 	const ticks, period = 3600, time.Second
 	p := &hour{begin: time.Now().Add(-ticks * period), ticks: ticks, done: os.Args[1]}
@@ -53,7 +52,7 @@ func dashboardHour() {
 	}
 }
 
-// hour is a playback whose ticks come somewhat early or late, as real ones do.
+// hour is a playback whose ticks jitter like real ones.
 type hour struct {
 	begin time.Time
 	ticks int
@@ -73,7 +72,7 @@ func (h *hour) Step(n int) {
 	h.state.At = h.begin.Add(time.Duration(h.state.Tick)*time.Second - early).Truncate(time.Millisecond)
 }
 
-// Pause implements client.Playback: a lead begins with a pause, and ends with one that is over.
+// Pause implements client.Playback: a lead begins with a pause, and ends with its end.
 func (h *hour) Pause(paused bool) {
 	if paused {
 		h.Step(1)
@@ -82,7 +81,7 @@ func (h *hour) Pause(paused bool) {
 	_ = os.WriteFile(h.done, nil, 0o600)
 }
 
-// SetSpeed and Restart implement client.Playback.
+// SetSpeed implements client.Playback.
 func (h *hour) SetSpeed(float64) {}
 
 // Restart implements client.Playback.

@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// TestImage builds both images of the unchanged Dockerfile with buildah, and runs them. The base
-// images cannot be fetched everywhere, so a Debian with this machine's Go and its C library takes
-// their names.
+// TestImage builds both images of the unchanged Dockerfile with buildah, and runs them. Base images
+// cannot be pulled everywhere: a Debian with this machine's Go and its C library take their names.
 func TestImage(t *testing.T) {
 	debian := aDebian(t, "KPULSE_REQUIRE_IMAGE", "buildah")
 	b := newImageStore(t)
@@ -47,7 +46,7 @@ func newImageStore(t *testing.T) *imageStore {
 	return &imageStore{t: t, dir: dir, env: append(os.Environ(), "CONTAINERS_STORAGE_CONF="+conf, "BUILDAH_ISOLATION=chroot")}
 }
 
-// run runs a program that knows the store; it must succeed.
+// run runs a program with the store; it must succeed.
 func (b *imageStore) run(name string, args ...string) string {
 	b.t.Helper()
 	cmd := exec.Command(name, args...)
@@ -63,7 +62,7 @@ func (b *imageStore) run(name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// base makes the images that those of the Dockerfile begin with.
+// base creates the base images of the Dockerfile.
 func (b *imageStore) base(debian string) {
 	b.t.Helper()
 	libraries := filepath.Join(b.dir, "libraries")
@@ -79,19 +78,19 @@ func (b *imageStore) base(debian string) {
 	}
 }
 
-// image runs make image. Go and what it has fetched and compiled are this machine's.
+// image runs make image with this machine's Go, modules and build cache.
 func (b *imageStore) image(name, variants string) {
 	b.t.Helper()
-	flags := "--pull-never --volume " + runtime.GOROOT() + ":/usr/local/go:ro" //nolint:staticcheck // the toolchain that runs the test is at hand
-	b.run("go", "-C", top, "mod", "download")                                  // in the build there is no network, and it asks for more than was ever compiled
+	flags := "--pull-never --volume " + runtime.GOROOT() + ":/usr/local/go:ro" //nolint:staticcheck // the toolchain that runs the test is available
+	b.run("go", "-C", top, "mod", "download")                                  // the build has no network, and needs modules that were never compiled
 	for variable, at := range map[string]string{"GOMODCACHE": "/root/go/pkg/mod", "GOCACHE": "/root/.cache/go-build"} {
 		flags += " --volume " + b.run("go", "env", variable) + ":" + at
 	}
 	b.run("make", append([]string{"-C", top, "image", "ENGINE=buildah", "IMAGE=" + name, "VARIANTS=" + variants, "FLAGS=" + flags}, stamps...)...)
 }
 
-// digest returns that of an image as a registry would have it. Docker's format, in which
-// buildah keeps it for the sake of the health check, has a random container in it.
+// digest returns an image's digest in a registry. Docker's format, which buildah uses locally to
+// keep the health check, contains a random container ID.
 func (b *imageStore) digest(image string) string {
 	b.t.Helper()
 	dir := b.t.TempDir()
@@ -107,7 +106,7 @@ func (b *imageStore) digest(image string) string {
 	return index.Manifests[0].Digest
 }
 
-// check looks at an image, runs it, and asks it as its health check says.
+// check inspects an image, runs it, and runs its health check.
 func (b *imageStore) check(t *testing.T, image string) {
 	var found struct {
 		Docker struct {
@@ -143,7 +142,7 @@ func (b *imageStore) check(t *testing.T, image string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { child.Stop() }) // buildah ends what runs in the container
+	t.Cleanup(func() { child.Stop() }) // buildah stops the container
 	health := append([]string{"run", "--env", "KPULSE_WEB_LISTEN_ADDRESS=" + address, container, "--"}, config.Healthcheck.Test[1:]...)
 	if out := b.run("buildah", health...); out != child.URL+": alive" {
 		t.Errorf("the health check says %q", out)

@@ -15,12 +15,12 @@ import (
 	"testing"
 )
 
-// hostile is what a label may hold to be taken for something other than text, as the text
-// format escapes it.
+// hostile is a label value, escaped as in the text format, that could be taken for something other
+// than text.
 const hostile = `<script>x</script>\"><img onerror=x>'\njavascript:x` + "\x1b[2J\x1b]52;c;eA==\a\u009b31m\u202e\u200b"
 
-// TestHostileLabelsAreText: on the page and in the JSON, and no line of the log is anything
-// but an event.
+// TestHostileLabelsAreText: hostile labels are text on the page and in JSON, and each line of the
+// log is an event.
 func TestHostileLabelsAreText(t *testing.T) {
 	t.Parallel()
 	labels := fmt.Sprintf(`gpu="0",UUID="GPU-1%[1]s",Hostname="%[1]s",modelName="%[1]s",namespace="%[1]s",pod="%[1]s",container="%[1]s",hpc_job="%[1]s",DCGM_FI_DRIVER_VERSION="%[1]s"`, hostile)
@@ -43,7 +43,7 @@ func TestHostileLabelsAreText(t *testing.T) {
 	checkLog(t, c.Logged())
 }
 
-// checkMarkup finds tags that only a label can have brought.
+// checkMarkup checks that no tag comes from a label.
 func checkMarkup(t *testing.T, landing string) {
 	t.Helper()
 	for _, tag := range []string{"<script", "<img", `href="javascript`} {
@@ -53,10 +53,10 @@ func checkMarkup(t *testing.T, landing string) {
 	}
 }
 
-// logLine begins each line of the log.
+// logLine matches the beginning of each line of the log.
 var logLine = regexp.MustCompile(`^(time|ts)=`)
 
-// checkLog holds each line to be an event.
+// checkLog checks that each line is an event.
 func checkLog(t *testing.T, text string) {
 	t.Helper()
 	checkPrintable(t, "the log", text)
@@ -67,7 +67,7 @@ func checkLog(t *testing.T, text string) {
 	}
 }
 
-// TestHostileExporterErrors: an error's text and a header without end.
+// TestHostileExporterErrors: a hostile error text, and a header of 1 MB.
 func TestHostileExporterErrors(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
@@ -96,7 +96,7 @@ func TestHostileExporterErrors(t *testing.T) {
 	}
 }
 
-// TestStrangeJobInfoFiles: what is no file holds up no reading.
+// TestStrangeJobInfoFiles: pipes, folders and huge files delay no reading.
 func TestStrangeJobInfoFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -117,8 +117,8 @@ func TestStrangeJobInfoFiles(t *testing.T) {
 	checkLog(t, c.Logged())
 }
 
-// TestJobFilesLeadNowhereElse: a link in a folder of jobs shows no other file of this
-// machine, a pipe holds up no reading, and the page says what is wrong.
+// TestJobFilesLeadNowhereElse: a link in a job directory exposes no other file of the machine, a
+// pipe delays no reading, and the page names the mistake.
 func TestJobFilesLeadNowhereElse(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -157,8 +157,7 @@ func TestJobFilesLeadNowhereElse(t *testing.T) {
 	}
 }
 
-// TestFormulasInCSV: no cell is one that a spreadsheet computes, and replay reads what was
-// exported.
+// TestFormulasInCSV: no cell is a formula for a spreadsheet, and replay reads the exported values.
 func TestFormulasInCSV(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{"Hostname": "=cmd|' /C calc'!A1", "modelName": "-2+3,\"x\"", "device": "@SUM(A1)", "pci_bus_id": "+1+1", "DCGM_FI_DRIVER_VERSION": "'=1"}
@@ -183,14 +182,14 @@ func TestFormulasInCSV(t *testing.T) {
 	}
 	for i, cell := range rows[1] {
 		if strings.HasPrefix(cell, "-5") && rows[0][i] == "gpu_temperature_margin_celsius" {
-			continue // a number is one
+			continue // a number is no formula
 		}
 		if cell != "" && strings.ContainsRune("=+-@", rune(cell[0])) {
-			t.Errorf("a spreadsheet computes %s of the column %s", cell, rows[0][i])
+			t.Errorf("a spreadsheet would compute %s in the column %s", cell, rows[0][i])
 		}
 	}
 	if !strings.Contains(exported, ",-5,") {
-		t.Errorf("a number below 0 is none any more:\n%s", exported)
+		t.Errorf("a negative number was changed:\n%s", exported)
 	}
 	writeFile(t, filepath.Join(dir, "exported.csv"), exported)
 	var played struct{ Devices []map[string]any }

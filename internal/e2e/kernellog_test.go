@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// kernelLog is a FIFO in the place of /dev/kmsg, with its writer.
+// kernelLog returns a FIFO that replaces /dev/kmsg, and its writer.
 func kernelLog(t *testing.T) (path string, write func(text string)) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "kmsg")
@@ -32,10 +32,10 @@ func kernelLog(t *testing.T) (path string, write func(text string)) {
 	}
 }
 
-// kmsg is a record of the kernel's.
+// kmsg returns a record of the kernel log.
 func kmsg(text string) string { return "4,2412,8250712,-;" + text + "\n" }
 
-// event is one of /events.
+// event is an event of /events.
 type event struct {
 	Kind, UUID, Severity, Action, Condition, State, Text, Process string
 	PCIBusID                                                      string `json:"pci_bus_id"`
@@ -44,7 +44,7 @@ type event struct {
 	PID                                                           int
 }
 
-// eventsOf returns what /events lists.
+// eventsOf returns the events of /events.
 func eventsOf(t *testing.T, c *child) []event {
 	t.Helper()
 	status, body := page(t, c, "/events")
@@ -55,7 +55,7 @@ func eventsOf(t *testing.T, c *child) []event {
 	return answer.Events
 }
 
-// awaitEvent returns the first event that is wanted.
+// awaitEvent waits for an event.
 func awaitEvent(t *testing.T, c *child, want func(event) bool) event {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
@@ -71,7 +71,7 @@ func awaitEvent(t *testing.T, c *child, want func(event) bool) event {
 	}
 }
 
-// post posts to a proxy.
+// post sends a POST to a proxy.
 func post(t *testing.T, c *child, path string) (int, string) {
 	t.Helper()
 	res, err := http.Post(c.URL+path, "", nil)
@@ -84,13 +84,13 @@ func post(t *testing.T, c *child, path string) (int, string) {
 	return res.StatusCode, string(b[:n])
 }
 
-// twoBoards is an exporter's page on a node.
+// twoBoards is the page of an exporter on a node.
 const twoBoards = `DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-a",pci_bus_id="00000000:B5:00.0"} 40
 DCGM_FI_DEV_GPU_TEMP{gpu="1",UUID="GPU-b",pci_bus_id="00000000:C5:00.0"} 41
 `
 
-// TestKernelLog: an XID that the kernel writes makes the board's health crit, is counted
-// and listed, and is resolved by an operator.
+// TestKernelLog: an XID in the kernel log makes the board's health crit, is counted and listed, and
+// an operator resolves it.
 func TestKernelLog(t *testing.T) {
 	t.Parallel()
 	up := startUpstream(func() ([]byte, error) { return []byte(twoBoards), nil })
@@ -133,8 +133,8 @@ func TestKernelLog(t *testing.T) {
 	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_health{hostname="n",gpu="0",uuid="GPU-a",state="ok"} 1`)
 }
 
-// TestKernelLogOfBefore: a proxy that is started after a board broke says so, unless the
-// driver was loaded since.
+// TestKernelLogOfBefore: a proxy started after a board broke reports it, unless the driver was
+// reloaded since.
 func TestKernelLogOfBefore(t *testing.T) {
 	t.Parallel()
 	up := startUpstream(func() ([]byte, error) { return []byte(twoBoards), nil })
@@ -152,8 +152,8 @@ func TestKernelLogOfBefore(t *testing.T) {
 	}
 }
 
-// TestKernelLogFlood: 100,000 lines block neither their writer nor scrapes, and leave the
-// memory as it was.
+// TestKernelLogFlood: 100,000 lines block neither their writer nor scrapes, and do not increase
+// memory.
 func TestKernelLogFlood(t *testing.T) {
 	t.Parallel()
 	up := startUpstream(func() ([]byte, error) { return []byte(twoBoards), nil })
@@ -187,7 +187,7 @@ func TestKernelLogFlood(t *testing.T) {
 	}
 }
 
-// TestKernelLogThatCannotBeRead: the program says so once, and goes on.
+// TestKernelLogThatCannotBeRead: the program logs this once and continues.
 func TestKernelLogThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	up := startUpstream(func() ([]byte, error) { return []byte(twoBoards), nil })
@@ -207,12 +207,12 @@ func TestKernelLogThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// resident is how much memory a process holds, in bytes.
+// resident returns the resident memory of a process, in bytes.
 func resident(t *testing.T, pid int) (n int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
-		t.Skip("the memory of a process is not known here: ", err)
+		t.Skip("the memory of a process is unknown here: ", err)
 	}
 	var size int
 	if _, err := fmt.Sscan(string(text), &size, &n); err != nil {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// silentAPI is a Kubernetes API server that takes connections and says nothing. most is the
-// highest number of connections that were open at once.
+// silentAPI starts a Kubernetes API server that accepts connections and never answers. most is the
+// maximum number of open connections.
 func silentAPI(t *testing.T) (address string, most *atomic.Int32) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -43,7 +43,7 @@ func silentAPI(t *testing.T) (address string, most *atomic.Int32) {
 	return l.Addr().String(), most
 }
 
-// manyPods is the page of an exporter on which n pods hold a GPU each.
+// manyPods returns the page of an exporter with n pods that hold a GPU each.
 func manyPods(n int) []byte {
 	var b []byte
 	for i := range n {
@@ -54,8 +54,8 @@ func manyPods(n int) []byte {
 	return b
 }
 
-// TestKubernetesOffIsOff: in a pod of a cluster, but without --kube.*, nothing of Kubernetes
-// runs and nothing is asked.
+// TestKubernetesOffIsOff: in a pod, but without --kube.*, no Kubernetes code runs and no request is
+// sent.
 func TestKubernetesOffIsOff(t *testing.T) {
 	t.Parallel()
 	address, connections := silentAPI(t)
@@ -75,7 +75,7 @@ func TestKubernetesOffIsOff(t *testing.T) {
 		t.Cleanup(func() { c.Stop() })
 		return c
 	}
-	// kube returns the goroutines that have anything of Kubernetes in them.
+	// kube returns the goroutines of Kubernetes code.
 	kube := func(c *child) (of []string) {
 		for range 3 {
 			if code, _ := page(t, c, "/metrics"); code != http.StatusOK {
@@ -95,14 +95,14 @@ func TestKubernetesOffIsOff(t *testing.T) {
 		t.Errorf("%d connections, and these run:\n%s", connections.Load(), strings.Join(of, "\n\n"))
 	}
 	if _, own := page(t, off, "/-/metrics"); strings.Contains(own, "kube") {
-		t.Error("/-/metrics tells of Kubernetes")
+		t.Error("/-/metrics has series of Kubernetes")
 	}
 	if on := start("--kube.workloads", "--kube.config="+silentKubeconfig(t, address)); len(kube(on)) == 0 {
-		t.Error("nothing is seen of it where it is on, either")
+		t.Error("no Kubernetes code runs with --kube.workloads either")
 	}
 }
 
-// silentKubeconfig writes a kubeconfig of that API server.
+// silentKubeconfig writes a kubeconfig for that API server.
 func silentKubeconfig(t *testing.T, address string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -113,9 +113,8 @@ func silentKubeconfig(t *testing.T, address string) string {
 	return file
 }
 
-// TestKubernetesDelaysNoScrape: scrapes of 500 pods are answered while the API server hangs,
-// with all of them, while few requests wait for it. How long they take beside those of a
-// proxy without Kubernetes is logged.
+// TestKubernetesDelaysNoScrape: while the API server hangs, scrapes of 500 pods are answered in
+// full and few requests wait for it. The times with and without Kubernetes are logged.
 func TestKubernetesDelaysNoScrape(t *testing.T) {
 	t.Parallel()
 	const pods, scrapes = 500, 40

@@ -15,7 +15,7 @@ import (
 // account is a ServiceAccount with a token from the API server.
 type account struct{ namespace, name, token string }
 
-// user is what RBAC and the audit log call it.
+// user returns its name in RBAC and the audit log.
 func (a account) user() string { return "system:serviceaccount:" + a.namespace + ":" + a.name }
 
 // namespace creates a namespace for this test.
@@ -26,8 +26,8 @@ func (c *cluster) namespace(t *testing.T) string {
 	return name
 }
 
-// node creates a node with GPUs for this test and waits until kwok keeps it ready. Its
-// name is unique if none is given. Pods need its nodeName or nodeSelector, and no toleration.
+// node creates a node with GPUs for this test, with a unique name if none is given, and waits until
+// kwok makes it ready. Pods need its nodeName or nodeSelector, and no toleration.
 func (c *cluster) node(t *testing.T, name string) string {
 	t.Helper()
 	if name == "" {
@@ -49,8 +49,7 @@ metadata: {name: %[1]s, labels: {kubernetes.io/hostname: %[1]s}}
 	return name
 }
 
-// account creates a ServiceAccount, or takes the one that is there, with a token that is
-// valid for an hour.
+// account creates a ServiceAccount, unless it exists, and a token for it that is valid for an hour.
 func (c *cluster) account(t *testing.T, namespace, name string) account {
 	t.Helper()
 	if c.get(t, "v1", "ServiceAccount", namespace, name) == nil {
@@ -61,8 +60,8 @@ func (c *cluster) account(t *testing.T, namespace, name string) account {
 	return account{namespace, name, answer.at("status", "token")}
 }
 
-// deploy applies deploy/kubernetes/rbac.yaml as it is, once and for all tests: its ClusterRoles,
-// and the ServiceAccount kpulse/kpulse-proxy, which has them all.
+// deploy applies deploy/kubernetes/rbac.yaml unchanged, once for all tests: its ClusterRoles, and
+// the ServiceAccount kpulse/kpulse-proxy, which has all of them.
 func (c *cluster) deploy(t *testing.T) {
 	t.Helper()
 	c.deployed.Do(func() {
@@ -76,7 +75,8 @@ func (c *cluster) deploy(t *testing.T) {
 	})
 }
 
-// define makes a kind by a CustomResourceDefinition that takes any content, once for all tests.
+// define creates a kind with a CustomResourceDefinition that accepts any content, once for all
+// tests.
 func (c *cluster) define(t *testing.T, apiVersion, kind, plural string) {
 	t.Helper()
 	once, _ := c.defined.LoadOrStore(apiVersion+" "+kind, &sync.Once{})
@@ -103,9 +103,8 @@ spec:
 	})
 }
 
-// bind grants a ClusterRole of deploy/kubernetes/rbac.yaml: in a namespace, or everywhere if
-// it is "". It holds until the test ends, or until revoke. The API server heeds either a
-// moment later.
+// bind grants a ClusterRole of deploy/kubernetes/rbac.yaml in a namespace, or everywhere if
+// namespace is "", until the test ends or revoke is called. Both take effect a moment later.
 func (c *cluster) bind(t *testing.T, a account, namespace, clusterRole string) (revoke func()) {
 	t.Helper()
 	c.deploy(t)
@@ -123,7 +122,7 @@ subjects: [{kind: ServiceAccount, namespace: %s, name: %s}]
 	return func() { c.delete(t, "rbac.authorization.k8s.io/v1", kind, namespace, name) }
 }
 
-// right is something that RBAC grants or not. Namespace "" is all of them.
+// right is what RBAC may grant. Namespace "" means all namespaces.
 type right struct{ verb, group, resource, subresource, namespace string }
 
 // allowed asks the API server, as the account, whether it may do something.
@@ -144,8 +143,8 @@ func (c *cluster) allowed(t *testing.T, a account, r right) bool {
 	return answer.at("status", "allowed") == "true"
 }
 
-// kubeconfig writes a file for --kube.config: the account's token, and the API server at
-// url, which is the cluster's or a gate's.
+// kubeconfig writes a file for --kube.config, with the account's token and an API server's URL: the
+// cluster's or a gate's.
 func (c *cluster) kubeconfig(t *testing.T, a account, url string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -165,17 +164,17 @@ users: [{name: test, user: {token: "%s"}}]
 `, url, c.file("apiserver.crt"), token), 0o600)
 }
 
-// request is one that the API server has answered.
+// request is a request that the API server has answered.
 type request struct {
 	Verb, UserAgent string
 	RequestURI      string
 	User            struct{ Username string }
 	ObjectRef       struct{ Resource, Subresource, Namespace, Name, APIGroup, APIVersion string }
 	ResponseStatus  struct{ Code int }
-	Stage           string // of a watch, ResponseStarted and ResponseComplete
+	Stage           string // for watches, ResponseStarted and ResponseComplete
 }
 
-// String is such as "get apps/replicasets ns/name 200" or "get /apis/ray.io/v1 200".
+// String returns, for example, "get apps/replicasets ns/name 200" or "get /apis/ray.io/v1 200".
 func (r request) String() string {
 	ref := r.ObjectRef
 	if ref.Resource == "" {
@@ -188,8 +187,8 @@ func (r request) String() string {
 	return fmt.Sprintf("%s %s %s %d", r.Verb, what, strings.Trim(ref.Namespace+"/"+ref.Name, "/"), r.ResponseStatus.Code)
 }
 
-// requests returns what the API server has answered our program so far, in order, where it
-// asked as that account.
+// requests returns the program's requests as that account that the API server has answered so far,
+// in order.
 func (c *cluster) requests(t *testing.T, a account) (requests []request) {
 	t.Helper()
 	file, err := os.Open(c.file("audit.log"))
@@ -200,13 +199,13 @@ func (c *cluster) requests(t *testing.T, a account) (requests []request) {
 	for lines := bufio.NewReader(file); ; {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return requests // what is not a whole line yet is not read
+			return requests // skip an incomplete line
 		}
 		var r request
 		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatalf("%v: %s", err, line)
 		}
-		if r.User.Username == a.user() && !strings.HasPrefix(r.UserAgent, "Go-http-client/") { // which the tests are
+		if r.User.Username == a.user() && !strings.HasPrefix(r.UserAgent, "Go-http-client/") { // the tests' own
 			requests = append(requests, r)
 		}
 	}

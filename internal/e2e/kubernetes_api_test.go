@@ -18,13 +18,13 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// What tests ask of the API server, in its own words: no client library of Kubernetes, so
-// that nothing which the program uses is its own referee.
+// Requests of the tests to the API server, without a client library of Kubernetes: what the program
+// uses must not judge it.
 
-// object is an object of Kubernetes as JSON has it.
+// object is a Kubernetes object as JSON.
 type object map[string]any
 
-// at returns the string at a path of keys and indices, and "" if there is none.
+// at returns the string at a path of keys and indices, "" if there is none.
 func (o object) at(path ...any) string {
 	var v any = map[string]any(o)
 	for _, step := range path {
@@ -55,7 +55,7 @@ type resource struct {
 	Namespaced bool
 }
 
-// trust makes the client that knows the API server's certificate.
+// trust creates the client that trusts the API server's certificate.
 func (c *cluster) trust() error {
 	ca, err := os.ReadFile(c.file("apiserver.crt"))
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *cluster) ask(method, path, contentType string, body []byte) (code int, 
 	return c.send(c.url, c.admin, method, path, contentType, body)
 }
 
-// send sends a request with somebody's token to the API server or to a gate.
+// send sends a request with a token to the API server or to a gate.
 func (c *cluster) send(url, token, method, path, contentType string, body []byte) (code int, answer object, err error) {
 	req, err := http.NewRequest(method, url+path, bytes.NewReader(body))
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *cluster) send(url, token, method, path, contentType string, body []byte
 	return res.StatusCode, answer, err
 }
 
-// must sends a request as the administrator, and fails the test unless it is done.
+// must sends a request as the administrator, which must succeed.
 func (c *cluster) must(t *testing.T, method, path, contentType string, body []byte) object {
 	t.Helper()
 	code, answer, err := c.ask(method, path, contentType, body)
@@ -104,8 +104,8 @@ func (c *cluster) must(t *testing.T, method, path, contentType string, body []by
 	return answer
 }
 
-// path is where an object is, or with an empty name where those of its kind are. It waits
-// for a kind that is being defined.
+// path returns the path of an object, or of its kind if name is empty. It waits for a kind that is
+// being defined.
 func (c *cluster) path(t *testing.T, apiVersion, kind, namespace, name string) string {
 	t.Helper()
 	root := "/apis/" + apiVersion
@@ -139,13 +139,12 @@ func (c *cluster) resource(t *testing.T, root, kind string) resource {
 			}
 		}
 	}
-	t.Fatalf("the API server knows no %s in %s", kind, root)
+	t.Fatalf("the API server has no %s in %s", kind, root)
 	return resource{}
 }
 
-// apply creates or changes the objects of a YAML text, which may hold several, and returns
-// them as they are then. Those that take a namespace and name none are in namespace. What
-// it creates is deleted when the test ends.
+// apply creates or changes the objects of a YAML text, and returns them. Namespaced objects without
+// a namespace get namespace. Created objects are deleted when the test ends.
 func (c *cluster) apply(t *testing.T, namespace, text string) (objects []object) {
 	t.Helper()
 	for _, o := range documents(t, text) {
@@ -174,7 +173,7 @@ func documents(t *testing.T, text string) (objects []object) {
 	}
 }
 
-// put creates or changes an object, and returns where it is and what it is then.
+// put creates or changes an object, and returns its path and new state.
 func (c *cluster) put(t *testing.T, namespace string, o object) (path string, created bool, answer object) {
 	t.Helper()
 	if own := o.at("metadata", "namespace"); own != "" {
@@ -206,7 +205,7 @@ func (c *cluster) get(t *testing.T, apiVersion, kind, namespace, name string) ob
 	return answer
 }
 
-// list returns the objects of a kind that a label selector takes.
+// list returns the objects of a kind that match a label selector.
 func (c *cluster) list(t *testing.T, apiVersion, kind, namespace, selector string) (objects []object) {
 	t.Helper()
 	answer := c.must(t, http.MethodGet, c.path(t, apiVersion, kind, namespace, "")+"?labelSelector="+url.QueryEscape(selector), "", nil)
@@ -217,21 +216,21 @@ func (c *cluster) list(t *testing.T, apiVersion, kind, namespace, selector strin
 	return objects
 }
 
-// merge changes an object by a JSON merge patch; subresource is "" or such as "status".
+// merge changes an object with a JSON merge patch; subresource is "" or a name such as "status".
 func (c *cluster) merge(t *testing.T, apiVersion, kind, namespace, name, subresource, patch string) object {
 	t.Helper()
 	path := c.path(t, apiVersion, kind, namespace, name)
 	return c.must(t, http.MethodPatch, strings.TrimSuffix(path+"/"+subresource, "/"), "application/merge-patch+json", []byte(patch))
 }
 
-// delete deletes an object, and in the background what it owns.
+// delete deletes an object and, in the background, what it owns.
 func (c *cluster) delete(t *testing.T, apiVersion, kind, namespace, name string) {
 	t.Helper()
 	c.must(t, http.MethodDelete, c.path(t, apiVersion, kind, namespace, name)+"?propagationPolicy=Background", "", nil)
 }
 
-// awaitPods waits until exactly n pods of a label selector run, none of them being
-// deleted, and returns them.
+// awaitPods waits until exactly n pods match a label selector, all running and none being deleted,
+// and returns them.
 func (c *cluster) awaitPods(t *testing.T, namespace, selector string, n int) []object {
 	t.Helper()
 	var pods []object
@@ -248,7 +247,7 @@ func (c *cluster) awaitPods(t *testing.T, namespace, selector string, n int) []o
 	return pods
 }
 
-// awaitTrue waits until something is so.
+// awaitTrue waits until a condition is true.
 func awaitTrue(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !is(); time.Sleep(50 * time.Millisecond) {

@@ -12,15 +12,15 @@ import (
 	"testing"
 )
 
-// What the chart renders, on a real API server: it takes every object by server-side apply,
-// and pods come to run in namespaces that enforce Pod Security.
+// The chart on a real API server: server-side apply accepts every object, and pods run in
+// namespaces that enforce Pod Security.
 
-// enforced is what the first line of a value set says: the profile of its namespace, and
-// which one would be too little.
+// enforced matches the first line of a value set: the profile of its namespace, and a stricter one
+// that refuses its pods.
 var enforced = regexp.MustCompile(`^# enforce: (\w+)(?:, not (\w+): .*)?\n`)
 
-// monitoring defines kinds of the Prometheus operator by its own definitions, which
-// `make kubernetes` puts beside the servers.
+// monitoring defines kinds of the Prometheus operator with its own definitions, which `make
+// kubernetes` downloads beside the servers.
 func (c *cluster) monitoring(t *testing.T, kinds ...string) {
 	t.Helper()
 	for _, kind := range kinds {
@@ -50,9 +50,9 @@ func (c *cluster) gpuNode(t *testing.T) string {
 	return node
 }
 
-// TestKubernetesChart: of each value set, every object is taken, and the DaemonSet's pod runs on
-// the one node that it may: in a namespace that enforces the profile that the set names,
-// and where that is not restricted, in none that enforces less.
+// TestKubernetesChart: the API server accepts every object of each value set, and the DaemonSet's
+// pod runs on the only node that matches, in a namespace that enforces the set's profile. A
+// namespace with the set's too strict profile, if any, refuses the pod.
 func TestKubernetesChart(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)
@@ -70,9 +70,9 @@ func TestKubernetesChart(t *testing.T) {
 				t.Fatalf("%s does not begin with # enforce: PROFILE", values)
 			}
 			ns, node := k.secured(t, m[1]), k.gpuNode(t)
-			k.deploy(t) // for the namespace kpulse
+			k.deploy(t) // creates the namespace kpulse
 			flags := []string{"--values=" + values, "--set=fullnameOverride=" + ns}
-			if !bytes.Contains(text, []byte("\nmode: sidecar\n")) { // a sidecar is where the exporter's pods are
+			if !bytes.Contains(text, []byte("\nmode: sidecar\n")) { // a sidecar runs beside the exporter
 				flags = append(flags, "--set=nodeSelector.kubernetes\\.io/hostname="+node)
 			}
 			for _, o := range k.apply(t, ns, rendered(t, ns, flags...)) {
@@ -88,8 +88,8 @@ func TestKubernetesChart(t *testing.T) {
 	}
 }
 
-// refusedIn asks the API server whether it would take the pod of a DaemonSet in a namespace
-// that enforces a profile; "" asks nothing.
+// refusedIn checks with a dry run that a namespace that enforces a profile refuses the pod of a
+// DaemonSet; "" checks nothing.
 func (c *cluster) refusedIn(t *testing.T, profile string, daemonSet object) {
 	t.Helper()
 	if profile == "" {
@@ -106,9 +106,9 @@ func (c *cluster) refusedIn(t *testing.T, profile string, daemonSet object) {
 	}
 }
 
-// TestKubernetesChartSidecar: the patch makes of dcgm-exporter's DaemonSet one whose pods
-// have the proxy at the old port, by its old name; the exporter's probes, mounts and
-// variables stay. Patched again, nothing changes.
+// TestKubernetesChartSidecar: patched, dcgm-exporter's DaemonSet has the proxy at the old port,
+// under its old name; the exporter keeps its probes, mounts and variables. A second patch changes
+// nothing.
 func TestKubernetesChartSidecar(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)
@@ -130,7 +130,7 @@ func TestKubernetesChartSidecar(t *testing.T) {
 		spec := k.must(t, http.MethodPatch, path, "application/strategic-merge-patch+json", []byte(mustJSON(t, documents(t, patch)[0])))["spec"]
 		after, _ := json.Marshal(spec)
 		if before != nil && !bytes.Equal(before, after) {
-			t.Errorf("patched again, it is\n%s\nand was\n%s", after, before)
+			t.Errorf("patched again, it is\n%s\nwant\n%s", after, before)
 		}
 		before = after
 	}

@@ -17,10 +17,10 @@ import (
 
 const (
 	claimedBoard = "GPU-5a000000-0000-4000-8000-000000000000" // whole
-	cutBoard     = "GPU-5a000001-0000-4000-8000-000000000001" // cut into a 3g.40gb and two 1g.10gb
+	cutBoard     = "GPU-5a000001-0000-4000-8000-000000000001" // partitioned into a 3g.40gb and two 1g.10gb
 )
 
-// claimedBoards are what an exporter that knows no pods serves of the two boards.
+// claimedBoards is the page of an exporter of the two boards that does not report pods.
 var claimedBoards = []byte(`DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="` + claimedBoard + `"} 40
 DCGM_FI_DEV_GPU_TEMP{gpu="1",UUID="` + cutBoard + `",GPU_I_PROFILE="3g.40gb",GPU_I_ID="1"} 41
 DCGM_FI_DEV_GPU_TEMP{gpu="1",UUID="` + cutBoard + `",GPU_I_PROFILE="1g.10gb",GPU_I_ID="9"} 41
@@ -29,7 +29,7 @@ DCGM_FI_DEV_GPU_TEMP{gpu="1",UUID="` + cutBoard + `",GPU_I_PROFILE="1g.10gb",GPU
 
 var heldBy = regexp.MustCompile(`(?m)^kpulse_allocation_info\{hostname="[^"]*",gpu="(\d)",.*?(?:mig_instance="(\d+)",.*?)?workload_pod="([^"]*)"`)
 
-// awaitHeld waits until pods hold these devices, each GPU or GPU/INSTANCE POD.
+// awaitHeld waits until pods hold exactly these devices, each "GPU POD" or "GPU/INSTANCE POD".
 func awaitHeld(t *testing.T, c *child, want ...string) {
 	t.Helper()
 	var body string
@@ -49,9 +49,9 @@ func awaitHeld(t *testing.T, c *child, want ...string) {
 	})
 }
 
-// TestKubernetesClaims: pods hold the devices that the scheduler allocated to their claims,
-// according to the kubelet and the driver's ResourceSlice: a board that two pods share, a MIG
-// instance, and none if a claim only watches.
+// TestKubernetesClaims: according to the kubelet and the driver's ResourceSlice, pods hold the
+// devices that the scheduler allocated to their claims: a board that two pods share, a MIG
+// instance, and none for a claim that only watches.
 func TestKubernetesClaims(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)
@@ -90,7 +90,7 @@ func TestKubernetesClaims(t *testing.T) {
 	k.bind(t, a, "", "kpulse-proxy-dra")
 	awaitHeld(t, c, "0 train-a", "0 train-b", "1/1 serve")
 
-	g.hang() // what is known stays, also of a kubelet that reports fewer pods
+	g.hang() // known holders stay, even if the kubelet reports fewer pods
 	kubelet.Set(pods[:2]...)
 	awaitHeld(t, c, "0 train-a", "1/1 serve")
 	if code, _ := page(t, c, "/metrics"); code != http.StatusOK {

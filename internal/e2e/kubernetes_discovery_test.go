@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// exporterPods are what the pods of a DaemonSet serve: each listens at its pod's address, and
-// has one GPU, GPU-NODE, whose temperature is the number of the pod, counted from 1.
+// exporterPods serves the pods of a DaemonSet: each listens at its pod's address and has one GPU,
+// GPU-NODE, whose temperature is the number of the pod, counted from 1.
 type exporterPods struct {
 	k    *cluster
 	ns   string
@@ -20,7 +20,7 @@ type exporterPods struct {
 	stop map[string]func() // by pod
 }
 
-// startExporterPods makes the DaemonSet dcgm-exporter for the nodes with the label gpus=NAMESPACE.
+// startExporterPods creates the DaemonSet dcgm-exporter for nodes with the label gpus=NAMESPACE.
 func startExporterPods(t *testing.T, k *cluster, ns string) *exporterPods {
 	t.Helper()
 	port, err := freePort()
@@ -44,7 +44,7 @@ spec:
 	return &exporterPods{k: k, ns: ns, port: port, stop: map[string]func(){}}
 }
 
-// join gives a node the label that the DaemonSet looks for, and leave takes it.
+// join gives a node the label that the DaemonSet selects; leave removes it.
 func (e *exporterPods) join(t *testing.T, node string) {
 	t.Helper()
 	e.k.merge(t, "v1", "Node", "", node, "", `{"metadata": {"labels": {"gpus": "`+e.ns+`"}}}`)
@@ -55,8 +55,8 @@ func (e *exporterPods) leave(t *testing.T, node string) {
 	e.k.merge(t, "v1", "Node", "", node, "", `{"metadata": {"labels": {"gpus": null}}}`)
 }
 
-// pods waits until one pod runs on each of the nodes and nowhere else, has those serve that
-// do not yet and the others end, and returns their names by node.
+// pods waits until one pod runs on each of the nodes and nowhere else, starts and stops their
+// servers accordingly, and returns the pods' names by node.
 func (e *exporterPods) pods(t *testing.T, nodes ...string) map[string]string {
 	t.Helper()
 	names, there := map[string]string{}, map[string]bool{}
@@ -66,7 +66,7 @@ func (e *exporterPods) pods(t *testing.T, nodes ...string) map[string]string {
 	}
 	for name, stop := range e.stop {
 		if !there[name] {
-			stop() // its address may be another's now
+			stop() // another pod may have its address now
 		}
 	}
 	for _, pod := range pods {
@@ -115,8 +115,8 @@ func (e *exporterPods) serve(t *testing.T, ip, node string) (stop func()) {
 
 var temperatureOf = regexp.MustCompile(`(?m)^DCGM_FI_DEV_GPU_TEMP\{.*UUID="GPU-([^"]*)".*\} (\d+)$`)
 
-// awaitExported waits until a proxy serves the temperatures of these nodes' GPUs, and of no
-// others, each under its node's name.
+// awaitExported waits until a proxy serves the temperatures of exactly these nodes' GPUs, each
+// under its node's name.
 func awaitExported(t *testing.T, c *child, want map[string]string) {
 	t.Helper()
 	var body string
@@ -138,15 +138,14 @@ func awaitExported(t *testing.T, c *child, want map[string]string) {
 	})
 }
 
-// startDiscovering runs our program on what it discovers in a namespace.
+// startDiscovering runs the program with discovery in a namespace.
 func startDiscovering(t *testing.T, k *cluster, a account, url string, flags ...string) *child {
 	t.Helper()
 	return startProxy(t, itself(t), append([]string{"--kube.discover", "--kube.discover-namespace=" + a.namespace, "--kube.config=" + k.kubeconfig(t, a, url), "--source.min-interval=0s"}, flags...)...)
 }
 
-// TestKubernetesDiscovery: the exporters of a DaemonSet are read as they appear, move, die
-// and leave. A watch that is cut, or an API server that hangs, changes nothing of those that
-// are known, and hides none permanently.
+// TestKubernetesDiscovery: the exporters of a DaemonSet are read as they appear, move, die and
+// leave. Known exporters survive a cut watch and a hanging API server, and none stays hidden.
 func TestKubernetesDiscovery(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)
@@ -165,9 +164,9 @@ func TestKubernetesDiscovery(t *testing.T) {
 	e.join(t, two) // one appears
 	e.pods(t, one, two)
 	awaitExported(t, c, map[string]string{one: "1", two: "2"})
-	awaitExported(t, of, map[string]string{two: "2"}) // who looks at that node alone sees no other
+	awaitExported(t, of, map[string]string{two: "2"}) // a proxy of one node sees only that node
 
-	e.leave(t, one) // one comes back at another address, as another has its own
+	e.leave(t, one) // one returns with a new address, as another pod takes a node's
 	e.awaitGone(t, first[one])
 	k.apply(t, ns, barePod("other", nobody, one))
 	k.awaitPods(t, ns, "app=other", 1)
@@ -196,7 +195,7 @@ func TestKubernetesDiscovery(t *testing.T) {
 	awaitExported(t, c, map[string]string{three: "5"})
 	for _, r := range k.requests(t, a) {
 		if !strings.HasPrefix(r.String(), "list pods "+ns+" 200") && !strings.HasPrefix(r.String(), "watch pods "+ns+" 200") {
-			t.Errorf("the API server was asked %s", r)
+			t.Errorf("the API server received %s", r)
 		}
 	}
 }
@@ -206,9 +205,8 @@ func (e *exporterPods) awaitGone(t *testing.T, pod string) {
 	awaitTrue(t, "end of pod "+pod, func() bool { return e.k.get(t, "v1", "Pod", e.ns, pod) == nil })
 }
 
-// TestKubernetesDiscoveryDenied: without the right nothing is read, a scrape fails and says
-// which right lacks; once it is granted the exporters are read, and they are read on when it
-// is taken back.
+// TestKubernetesDiscoveryDenied: without the right nothing is read, and a scrape's error names the
+// missing right; once it is granted the exporters are read, even after it is revoked.
 func TestKubernetesDiscoveryDenied(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)
@@ -229,17 +227,17 @@ func TestKubernetesDiscoveryDenied(t *testing.T) {
 	awaitLog(t, c, "exporter discovery works again")
 	revoke()
 	awaitTrue(t, "end of the right", func() bool { return !k.allowed(t, a, right{"watch", "", "pods", "", ns}) })
-	g.cut() // a watch that runs keeps its right
+	g.cut() // a running watch keeps its right
 	awaitTrue(t, "denied watch", func() bool { return strings.Contains(fmt.Sprint(k.requests(t, a)), "watch pods "+ns+" 403") })
 	awaitExported(t, c, map[string]string{node: "1"})
 	awaitTrue(t, "second notice", func() bool { return strings.Count(c.Logged(), "exporter discovery failed") > 1 })
 	if log := c.Logged(); strings.Count(log, "exporter discovery failed") != 2 {
-		t.Errorf("the log tells each time more than once:\n%s", log)
+		t.Errorf("the log reports a failure more than once:\n%s", log)
 	}
 }
 
-// TestKubernetesDiscoveryStranded: a watch whose connection silently stops passing data is
-// detected, although no other request is sent.
+// TestKubernetesDiscoveryStranded: a watch whose connection silently drops data is detected,
+// although no other request is sent.
 func TestKubernetesDiscoveryStranded(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)
@@ -258,8 +256,8 @@ func TestKubernetesDiscoveryStranded(t *testing.T) {
 	awaitExported(t, c, map[string]string{one: "1", two: "2"})
 }
 
-// TestKubernetesDoctor: doctor finds and reads the exporters that a proxy with this account
-// would, and says which right lacks, that the API server hangs, and that a node has none.
+// TestKubernetesDoctor: doctor finds and reads the exporters that a proxy with this account would,
+// and reports a missing right, a hanging API server, and a node without exporter.
 func TestKubernetesDoctor(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)

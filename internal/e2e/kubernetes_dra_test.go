@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// draDevice is a device as NVIDIA's driver of dynamic resource allocation lists it.
+// draDevice is a device as NVIDIA's DRA driver lists it.
 type draDevice struct {
-	name string // gpu-0, or gpu-0-mig-9-0-4 of a MIG instance
+	name string // gpu-0, or gpu-0-mig-9-0-4 for a MIG instance
 	uuid string
-	// parent and profile are of a MIG instance: the board's UUID, and such as 3g.40gb.
+	// parent and profile of a MIG instance: the board's UUID, and a name such as 3g.40gb.
 	parent, profile string
 }
 
-// String is an entry of a ResourceSlice.
+// String returns an entry of a ResourceSlice.
 func (d draDevice) String() string {
 	const both = "productName: {string: NVIDIA H100 80GB HBM3}, brand: {string: Nvidia}, architecture: {string: Hopper}, cudaComputeCapability: {version: 9.0.0}, " +
 		"driverVersion: {version: 580.65.6}, cudaDriverVersion: {version: 13.0.0}, resource.kubernetes.io/pcieRoot: {string: 'pci0000:00'}"
@@ -27,13 +27,13 @@ func (d draDevice) String() string {
 		d.name, d.uuid, d.parent, d.profile, both)
 }
 
-// offer makes devices those that a node's driver lists, in place of the ones before, as the
-// driver's kubelet plugin does: one pool a node, of a new generation.
+// offer replaces the devices that a node's driver lists, as its kubelet plugin does: one pool per
+// node, with a new generation.
 func (c *cluster) offer(t *testing.T, node string, generation int, devices ...draDevice) {
 	t.Helper()
 	once, _ := c.defined.LoadOrStore("DeviceClasses", &sync.Once{})
 	once.(*sync.Once).Do(func() {
-		for _, kind := range []string{"gpu", "mig"} { // as the driver's chart has them
+		for _, kind := range []string{"gpu", "mig"} { // as in the driver's chart
 			c.put(t, "", documents(t, fmt.Sprintf(`
 apiVersion: resource.k8s.io/v1
 kind: DeviceClass
@@ -55,7 +55,7 @@ spec: {driver: gpu.nvidia.com, nodeName: %[1]s, pool: {name: %[1]s, generation: 
 `, node, controlledBy(owner), generation, strings.Join(text, ", ")))
 }
 
-// claim makes a ResourceClaim for a device of a DeviceClass, gpu.nvidia.com or mig.nvidia.com.
+// claim creates a ResourceClaim for devices of a DeviceClass, gpu.nvidia.com or mig.nvidia.com.
 func (c *cluster) claim(t *testing.T, namespace, name, class string, count int) {
 	t.Helper()
 	c.apply(t, namespace, fmt.Sprintf(`
@@ -66,7 +66,7 @@ spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: %s, allocati
 `, name, class, count))
 }
 
-// claimPod makes a pod whose container main has the devices of a claim, and waits until the
+// claimPod creates a pod whose container main has the devices of a claim, and waits until the
 // scheduler has allocated them and the pod runs. It returns the pool and the devices.
 func (c *cluster) claimPod(t *testing.T, namespace, name, claim, node string) (pool string, devices []string) {
 	t.Helper()
@@ -84,8 +84,8 @@ func (c *cluster) claimPod(t *testing.T, namespace, name, claim, node string) (p
 	}
 }
 
-// TestKubernetesAllocatesDevices: the scheduler gives out what the node's driver lists, by
-// type; a claim can be shared.
+// TestKubernetesAllocatesDevices: the scheduler allocates what the node's driver lists, by type; a
+// claim can be shared.
 func TestKubernetesAllocatesDevices(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// gate passes the connections of one test on to the API server, as a network that fails
-// in the ways a test asks for.
+// gate forwards the connections of one test to the API server, like a network that fails in the
+// ways a test requests.
 type gate struct {
 	url      string // https://127.0.0.1:PORT
 	target   string
@@ -19,11 +19,11 @@ type gate struct {
 	hanging  bool
 	refusing bool
 	closed   bool
-	conns    map[net.Conn]bool // true for those that pass nothing any more
-	held     int               // readings held back
+	conns    map[net.Conn]bool // true if stranded
+	held     int               // reads held back
 }
 
-// gate opens a way to the API server for this test.
+// gate opens a gate to the API server for this test.
 func (c *cluster) gate(t *testing.T) *gate {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -37,11 +37,12 @@ func (c *cluster) gate(t *testing.T) *gate {
 	return g
 }
 
-// hang holds back every byte from now on, both ways: connections are accepted and stay.
+// hang holds back every byte from now on, in both directions: connections are accepted and stay
+// open.
 func (g *gate) hang() { g.set(func() { g.hanging = true }) }
 
-// strand holds back every byte of the connections that are there, permanently and
-// without a word, as a firewall that forgets them does. New ones pass.
+// strand permanently and silently holds back every byte of existing connections, like a firewall
+// that forgets them. New ones pass.
 func (g *gate) strand() {
 	g.set(func() {
 		for conn := range g.conns {
@@ -50,13 +51,13 @@ func (g *gate) strand() {
 	})
 }
 
-// refuse ends each new connection at once. Those that are there stay: see cut.
+// refuse closes each new connection at once. Existing ones stay: see cut.
 func (g *gate) refuse() { g.set(func() { g.refusing = true }) }
 
-// heal ends what hang and refuse began; the bytes held back arrive.
+// heal undoes hang and refuse; the bytes held back arrive.
 func (g *gate) heal() { g.set(func() { g.hanging, g.refusing = false, false }) }
 
-// cut ends all connections that are there, with what was held back in them.
+// cut closes all connections; bytes held back are lost.
 func (g *gate) cut() {
 	g.set(func() {
 		for conn := range g.conns {
@@ -65,7 +66,7 @@ func (g *gate) cut() {
 	})
 }
 
-// holds says whether bytes are held back.
+// holds reports whether bytes are held back.
 func (g *gate) holds() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,7 +105,7 @@ func (g *gate) serve() {
 	}
 }
 
-// admit remembers a connection and its other half, unless connections are refused.
+// admit registers both halves of a connection, unless connections are refused.
 func (g *gate) admit(client, server net.Conn) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,7 +116,7 @@ func (g *gate) admit(client, server net.Conn) bool {
 	return true
 }
 
-// hold returns once the gate does not hang, and from is not stranded.
+// hold waits while the gate hangs or from is stranded.
 func (g *gate) hold(from net.Conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,7 +127,7 @@ func (g *gate) hold(from net.Conn) {
 	g.held--
 }
 
-// pass copies bytes one way until either end closes, and then closes both.
+// pass copies bytes in one direction until either end closes, and then closes both.
 func (g *gate) pass(from, to net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {

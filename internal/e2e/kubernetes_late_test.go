@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestKubernetesLateAnswer: what a pod belongs to, known late, moves no past seconds: they
-// stay with the account that has no name, and another begins. A label that is chosen names
-// the workload before the owner does.
+// TestKubernetesLateAnswer: an owner that becomes known late does not move past seconds: they stay
+// with the account without a name, and another begins. A chosen label names the workload before its
+// owner does.
 func TestKubernetesLateAnswer(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)
@@ -30,14 +30,14 @@ func TestKubernetesLateAnswer(t *testing.T) {
 	before := past.FindString(metrics)
 	metrics = awaitPage(t, c, "/metrics", 200, secondsOf(pod, "Job", "train")+`[1-9]`)
 	if after := past.FindString(metrics); before == "" || after != before {
-		t.Errorf("the seconds of before went from %q to %q", before, after)
+		t.Errorf("the past seconds changed from %q to %q", before, after)
 	}
 
 	labelled := exporter.startWith(t, k.kubeconfig(t, a, k.url), "--kube.workload-label=none", "--kube.workload-label=app=Training")
 	awaitWorkloads(t, labelled, map[string]string{pod: "Training train"})
 }
 
-// secondsOf matches the seconds of a pod's account up to the number.
+// secondsOf matches a pod's seconds, up to the number.
 func secondsOf(pod, kind, name string) string {
 	return fmt.Sprintf(`\nkpulse_allocation_seconds_total\{[^}]*workload_pod="%s",workload_container="main",workload_kind="%s",workload_name="%s",hpc_job=""\} `, pod, kind, name)
 }

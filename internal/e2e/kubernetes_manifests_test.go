@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// YAML of what tests apply, with the fewest words that the API server takes.
+// Minimal YAML of objects that tests apply.
 
-// deployment is the YAML of a Deployment whose pods, on one node, have the label app=NAME.
+// deployment returns the YAML of a Deployment whose pods, on one node, have the label app=NAME.
 func deployment(name, node string, replicas int) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -21,12 +21,12 @@ spec:
 `, name, podTemplate(name, node), replicas)
 }
 
-// podTemplate is the template of pods on one node with the label app=NAME.
+// podTemplate returns the template of pods on one node with the label app=NAME.
 func podTemplate(name, node string) string {
 	return fmt.Sprintf(`{metadata: {labels: {app: %s}}, spec: {nodeSelector: {kubernetes.io/hostname: %s}, terminationGracePeriodSeconds: 0, containers: [{name: main, image: none}]}}`, name, node)
 }
 
-// controlledBy is the metadata of what an object controls.
+// controlledBy returns the metadata of objects that o controls.
 func controlledBy(o object) string {
 	return fmt.Sprintf("ownerReferences: [{apiVersion: %s, kind: %s, name: %s, uid: %s, controller: true}]", o.at("apiVersion"), o.at("kind"), o.name(), o.at("metadata", "uid"))
 }
@@ -34,23 +34,23 @@ func controlledBy(o object) string {
 // nobody is the metadata of an object without a controller.
 const nobody = "ownerReferences: []"
 
-// controller is the YAML of a controller of apps/v1, for pods with the label app=APP.
+// controller returns the YAML of a controller of apps/v1, for pods with the label app=APP.
 func controller(kind, name, metadata, app, node, spec string) string {
 	return fmt.Sprintf(`{apiVersion: apps/v1, kind: %s, metadata: {name: %s, %s}, spec: {selector: {matchLabels: {app: %s}}, template: %s, %s}}`,
 		kind, name, metadata, app, podTemplate(app, node), spec)
 }
 
-// jobSpec is the spec of a Job of pods with the label app=NAME.
+// jobSpec returns the spec of a Job whose pods have the label app=NAME.
 func jobSpec(name, node string) string {
 	return "{template: " + strings.Replace(podTemplate(name, node), "spec: {", "spec: {restartPolicy: Never, ", 1) + "}"
 }
 
-// barePod is the YAML of a pod with the label app=NAME.
+// barePod returns the YAML of a pod with the label app=NAME.
 func barePod(name, metadata, node string) string {
 	return strings.Replace(podTemplate(name, node), "{metadata: {", "{apiVersion: v1, kind: Pod, metadata: {name: "+name+", "+metadata+", ", 1)
 }
 
-// custom makes an object of a kind that another operator brings.
+// custom creates an object of another operator's kind.
 func (c *cluster) custom(t *testing.T, ns, apiVersion, kind, name, metadata string) object {
 	t.Helper()
 	c.define(t, apiVersion, kind, strings.ToLower(kind)+"s")

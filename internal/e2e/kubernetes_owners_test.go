@@ -52,7 +52,7 @@ func (h *holders) startWith(t *testing.T, kubeconfig string, flags ...string) *c
 
 var holding = regexp.MustCompile(`(?m)^kpulse_allocation_info\{.*workload_pod="([^"]*)".*,workload_kind="([^"]*)",workload_name="([^"]*)"`)
 
-// workloads returns what a proxy says that pods belong to, as "KIND NAME" by pod.
+// workloads returns the owners of pods according to a proxy, as "KIND NAME" by pod.
 func workloads(t *testing.T, c *child) map[string]string {
 	t.Helper()
 	code, body := page(t, c, "/metrics")
@@ -66,7 +66,7 @@ func workloads(t *testing.T, c *child) map[string]string {
 	return of
 }
 
-// awaitWorkloads waits until a proxy says what pods belong to.
+// awaitWorkloads waits until a proxy reports these owners of pods.
 func awaitWorkloads(t *testing.T, c *child, want map[string]string) {
 	t.Helper()
 	var got map[string]string
@@ -81,15 +81,15 @@ func awaitWorkloads(t *testing.T, c *child, want map[string]string) {
 	})
 }
 
-// ownerTest makes pods that belong to something and have the label app=NAME.
+// ownerTest creates pods with an owner and the label app=NAME.
 type ownerTest struct {
 	name string
 	make func(k *cluster, t *testing.T, ns, node, name string)
 	kind string // of the topmost owner, which has the same name
 }
 
-// owners are the kinds of pods' owners. What operators make is made here as they do; the
-// controllers of Kubernetes itself do it themselves.
+// owners are the kinds of pods' owners. Tests create the objects of other operators as those do;
+// Kubernetes' own controllers run.
 var owners = []ownerTest{
 	{"pod", func(k *cluster, t *testing.T, ns, node, name string) { k.apply(t, ns, barePod(name, nobody, node)) }, "Pod"},
 	{"deployment", func(k *cluster, t *testing.T, ns, node, name string) { k.apply(t, ns, deployment(name, node, 2)) }, "Deployment"},
@@ -130,24 +130,24 @@ var owners = []ownerTest{
 		k.apply(t, ns, fmt.Sprintf("{apiVersion: batch/v1, kind: Job, metadata: {name: %s-workers-0, %s}, spec: %s}", name, controlledBy(set), jobSpec(name, node)))
 	}, "JobSet"},
 	{"lws", makeLeaderWorkerSet, "LeaderWorkerSet"},
-	{"trainer", func(k *cluster, t *testing.T, ns, node, name string) { // of which the Role knows nothing
+	{"trainer", func(k *cluster, t *testing.T, ns, node, name string) { // unknown to the ClusterRole
 		k.apply(t, ns, barePod(name, controlledBy(k.custom(t, ns, "example.com/v1", "Trainer", name, nobody)), node))
 	}, "Trainer"},
 }
 
-// makeLeaderWorkerSet makes what the controller of LeaderWorkerSets does: a StatefulSet of
-// leaders, and for each leader, owned by its pod, a StatefulSet of workers.
+// makeLeaderWorkerSet creates what the LeaderWorkerSet controller does: a StatefulSet of leaders,
+// and for each leader, owned by its pod, a StatefulSet of workers.
 func makeLeaderWorkerSet(k *cluster, t *testing.T, ns, node, name string) {
 	set := k.custom(t, ns, "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", name, nobody)
 	k.apply(t, ns, controller("StatefulSet", name, controlledBy(set), name, node, "replicas: 1, serviceName: none"))
 	leader := k.awaitPods(t, ns, "app="+name, 1)[0]
-	leader["apiVersion"], leader["kind"] = "v1", "Pod" // which the items of a list leave out
+	leader["apiVersion"], leader["kind"] = "v1", "Pod" // absent from the items of a list
 	k.apply(t, ns, controller("StatefulSet", name+"-0", controlledBy(leader), name+"-workers", node, "replicas: 2, serviceName: none, ordinals: {start: 1}"))
 	k.awaitPods(t, ns, "app="+name+"-workers", 2)
 }
 
-// TestKubernetesOwners: pods of each kind of owner appear under the topmost one, with the
-// rights of deploy/kubernetes/rbac.yaml. Pods of one owner share what is asked about it.
+// TestKubernetesOwners: pods of each kind of owner have the topmost owner as workload, with the
+// rights of deploy/kubernetes/rbac.yaml. Pods of one owner share the requests about it.
 func TestKubernetesOwners(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)
@@ -169,13 +169,13 @@ func TestKubernetesOwners(t *testing.T) {
 	c := exporter.startWith(t, k.kubeconfig(t, a, k.url))
 	awaitWorkloads(t, c, want)
 	if log := c.Logged(); strings.Count(log, "trainers.example.com") != 1 || !strings.Contains(log, "deploy/kubernetes/rbac.yaml") {
-		t.Errorf("the log does not name the right that lacks, once:\n%s", log)
+		t.Errorf("the log does not name the missing right exactly once:\n%s", log)
 	}
 	checkRequests(t, k.requests(t, a))
 }
 
-// checkRequests holds what was asked of the API server to what is needed: each object once,
-// but a pod that is an owner too, and what a group has once for each of its kinds.
+// checkRequests checks that the program sends only the necessary requests: one for each object,
+// except pods that are owners too, and one for the kinds of a group.
 func checkRequests(t *testing.T, requests []request) {
 	t.Helper()
 	times := map[string]int{}
@@ -186,7 +186,7 @@ func checkRequests(t *testing.T, requests []request) {
 		}
 	}
 	if len(times) == 0 {
-		t.Error("the API server was asked nothing")
+		t.Error("the API server received no request")
 	}
 	for r, n := range times {
 		if n > 1 && !strings.HasPrefix(r, "get pods ") && !strings.HasPrefix(r, "get /apis/ray.io/") {
@@ -195,8 +195,8 @@ func checkRequests(t *testing.T, requests []request) {
 	}
 }
 
-// awaitSomePods returns the names of the pods with the label app=NAME, or NAME-workers, once
-// all that are there run.
+// awaitSomePods waits until all pods with the label app=NAME, or NAME-workers, run, and returns
+// their names.
 func (c *cluster) awaitSomePods(t *testing.T, ns, name string) (names []string) {
 	t.Helper()
 	awaitTrue(t, "running pods of "+name, func() bool {

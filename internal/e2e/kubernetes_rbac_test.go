@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What each ClusterRole of deploy/kubernetes/rbac.yaml grants, written from what the flags do.
+// grants is what each ClusterRole of deploy/kubernetes/rbac.yaml grants, derived from what the
+// flags need.
 var grants = map[string][]right{
 	"kpulse-proxy-workloads": {
 		{"get", "", "pods", "", ""}, {"get", "apps", "replicasets", "", ""}, {"get", "apps", "deployments", "", ""},
@@ -21,7 +22,7 @@ var grants = map[string][]right{
 	},
 }
 
-// refused is what none of them grants, nor all together.
+// refused are rights that none of them grants.
 var refused = []right{
 	{"get", "", "secrets", "", ""}, {"list", "", "secrets", "", "kpulse"}, {"get", "", "configmaps", "", "kpulse"}, {"get", "", "pods", "log", "kpulse"},
 	{"create", "", "pods", "exec", "kpulse"}, {"get", "", "pods", "exec", "kpulse"}, {"create", "", "pods", "portforward", "kpulse"},
@@ -70,8 +71,8 @@ func TestKubernetesRights(t *testing.T) {
 	}
 }
 
-// TestKubernetesRightsOnRequests is the same on requests themselves: the account reads the
-// metadata of a pod, and can neither read a Secret nor delete the pod.
+// TestKubernetesRightsOnRequests tests requests themselves: the account reads the metadata of a
+// pod, but can neither read a Secret nor delete the pod.
 func TestKubernetesRightsOnRequests(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)

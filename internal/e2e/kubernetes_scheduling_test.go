@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestKubernetesRunsPods: the servers do what the other tests build on. The controller
-// manager makes the pods of a Deployment, the scheduler gives them to a node, and kwok
-// runs them, each at an address that one can listen at.
+// TestKubernetesRunsPods: the servers do what the other tests rely on. The controller manager
+// creates the pods of a Deployment, the scheduler assigns them to a node, and kwok runs them, each
+// at an address to listen on.
 func TestKubernetesRunsPods(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)
@@ -28,8 +28,8 @@ func TestKubernetesRunsPods(t *testing.T) {
 	k.awaitPods(t, ns, "app=server", 0)
 }
 
-// TestKubernetesGate: a gate that hangs holds requests back, one that is cut ends them, one
-// that refuses takes none, and each heals.
+// TestKubernetesGate: a gate that hangs holds requests back, one that is cut ends them, one that
+// refuses accepts none, and each heals.
 func TestKubernetesGate(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)

@@ -22,36 +22,36 @@ import (
 )
 
 // A real control plane of Kubernetes: etcd, kube-apiserver with RBAC, kube-controller-manager,
-// kube-scheduler, and kwok, which plays the kubelets. All tests share one; the first that asks
-// for it starts it, and it ends with the tests. The servers are built by
+// kube-scheduler, and kwok, which plays the kubelets. All tests share it; the first that needs
+// it starts it, and it ends with the tests. Build and use the servers with
 //
 //	make kubernetes DIR=/tmp/kubernetes
 //	KPULSE_KUBERNETES=/tmp/kubernetes go test ./internal/e2e -run Kubernetes
 //
-// and etcd is Debian's etcd-server. .ci/run does the same. How a test uses it:
+// etcd is Debian's etcd-server. .ci/run does the same. A test uses the control plane like this:
 //
-//	k := kubernetes(t)                       // skips where there are no servers; fails in CI
-//	ns := k.namespace(t)                     // of this test alone, gone at its end
-//	node := k.node(t, "")                    // a node of this test alone; kwok is its kubelet
+//	k := kubernetes(t)                       // skips without servers; fails in CI
+//	ns := k.namespace(t)                     // for this test alone, until it ends
+//	node := k.node(t, "")                    // a node for this test alone; kwok is its kubelet
 //	k.apply(t, ns, yaml)                     // server-side apply of any kind, several documents;
-//	                                         // what it made is deleted at the test's end
-//	k.define(t, "ray.io/v1", "RayCluster", "rayclusters") // a kind that another operator brings
-//	k.awaitPods(t, ns, "app=x", 2)           // until so many pods run; returns them
+//	                                         // created objects are deleted when the test ends
+//	k.define(t, "ray.io/v1", "RayCluster", "rayclusters") // a kind of another operator
+//	k.awaitPods(t, ns, "app=x", 2)           // waits until two pods run; returns them
 //	k.delete(t, "apps/v1", "Deployment", ns, "x")
 //	user := k.account(t, ns, "proxy")        // a ServiceAccount with a real token, and no rights
 //	k.bind(t, user, "", "kpulse-proxy-dra")  // a ClusterRole of deploy/kubernetes/rbac.yaml
-//	gate := k.gate(t)                        // this test's own way to the API server
+//	gate := k.gate(t)                        // this test's own path to the API server
 //	file := k.kubeconfig(t, user, gate.url)  // for --kube.config
-//	gate.hang(); gate.cut(); gate.refuse()   // … which the test can disturb; gate.heal();
-//	gate.strand()                            // the connections that are there, silently
-//	k.requests(t, user)                      // what the API server was asked by that account
+//	gate.hang(); gate.cut(); gate.refuse()   // disturb that path, until gate.heal();
+//	gate.strand()                            // silences existing connections for good
+//	k.requests(t, user)                      // the account's requests to the API server
 //
-// Tests run at the same time: give names only within namespaces of your own, or make them
-// unique with unique(t). Pods run on nodes of this test if their nodeSelector says
-// kubernetes.io/hostname, or nodeName. A pod's address is of 127.64.0.0/16, one of its own,
-// where a test can listen as if it were the pod; the node's is 127.0.0.1. A pod ends when its
-// annotation kpulse.test/exit becomes 0 or 1. A test whose servers hang must not stop the API
-// server: others use it.
+// Tests run in parallel: use names only within namespaces of your own, or make them
+// unique with unique(t). Pods run on this test's node if their nodeSelector has
+// kubernetes.io/hostname, or by nodeName. Each pod has its own address in 127.64.0.0/16,
+// where a test can listen for the pod; the node's is 127.0.0.1. A pod ends when its
+// annotation kpulse.test/exit becomes 0 or 1. A test must not stop the shared API server: use
+// a gate.
 
 // cluster is a running control plane.
 type cluster struct {
@@ -59,7 +59,7 @@ type cluster struct {
 	dir       string // certificates, data and logs
 	admin     string // token of system:masters
 	client    *http.Client
-	processes []*process // in the order in which they started
+	processes []*process // in start order
 	watchdog  *exec.Cmd
 
 	deployed  sync.Once // deploy/kubernetes/rbac.yaml
@@ -67,18 +67,18 @@ type cluster struct {
 	resources sync.Map  // by "PATH KIND"
 }
 
-// sharedCluster is the one of this test process.
+// sharedCluster is the cluster of this test process.
 var sharedCluster struct {
 	sync.Once
 	*cluster
 	err error
 }
 
-// kubernetesServers are the programs that KPULSE_KUBERNETES has.
+// kubernetesServers are the programs in KPULSE_KUBERNETES.
 var kubernetesServers = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
 
-// kubernetes returns the shared control plane. CI sets KPULSE_REQUIRE_KUBERNETES, which
-// makes its absence a failure.
+// kubernetes returns the shared control plane, and skips the test without it. In CI,
+// KPULSE_REQUIRE_KUBERNETES makes its absence a failure.
 func kubernetes(t *testing.T) *cluster {
 	t.Helper()
 	slow.Test(t)
@@ -93,15 +93,15 @@ func kubernetes(t *testing.T) *cluster {
 	return sharedCluster.cluster
 }
 
-// stopCluster ends the shared control plane, if a test started it.
+// stopCluster stops the shared control plane, if a test started it.
 func stopCluster() {
 	if c := sharedCluster.cluster; c != nil {
 		c.stop()
 	}
 }
 
-// startCluster starts all servers and returns once the API server is ready. The others
-// find it by themselves.
+// startCluster starts all servers and returns once the API server is ready. The others retry until
+// they find it.
 func startCluster(bin string) (*cluster, error) {
 	for _, name := range kubernetesServers {
 		if _, err := os.Stat(filepath.Join(bin, name)); err != nil {
@@ -148,7 +148,7 @@ func (c *cluster) startServers(bin string) error {
 	return err
 }
 
-// startEtcd returns where etcd serves, once it does: the API server does not wait long.
+// startEtcd returns the address of etcd once it serves: the API server does not wait long.
 func (c *cluster) startEtcd() (address string, err error) {
 	binary, err := exec.LookPath("etcd")
 	if err != nil {
@@ -178,7 +178,7 @@ func (c *cluster) startEtcd() (address string, err error) {
 	})
 }
 
-// awaitReady waits until a server is ready, unless it ends before.
+// awaitReady waits until a server is ready, or fails once it has exited.
 func (p *process) awaitReady(ready func() bool) error {
 	for end := time.Now().Add(patience); time.Now().Before(end) && p.runs(); time.Sleep(100 * time.Millisecond) {
 		if ready() {
@@ -189,7 +189,7 @@ func (p *process) awaitReady(ready func() bool) error {
 	return fmt.Errorf("%s does not serve:\n%s", p.cmd.Path, log[max(0, len(log)-2000):])
 }
 
-// startAPIServer returns once it is ready.
+// startAPIServer starts the API server and returns once it is ready.
 func (c *cluster) startAPIServer(binary, etcd string) error {
 	if err := c.writeFiles(); err != nil {
 		return err
@@ -210,7 +210,7 @@ func (c *cluster) startAPIServer(binary, etcd string) error {
 	}
 	return server.awaitReady(func() bool {
 		if c.client == nil && c.trust() != nil {
-			return false // it has not written its certificate yet
+			return false // its certificate is not written yet
 		}
 		code, _, err := c.ask(http.MethodGet, "/readyz", "", nil)
 		return err == nil && code == http.StatusOK
@@ -232,7 +232,7 @@ func (c *cluster) writeFiles() error {
 
 func (c *cluster) file(name string) string { return filepath.Join(c.dir, name) }
 
-// start starts a server that outlives the test that asks for it.
+// start starts a server that outlives the calling test.
 func (c *cluster) start(binary string, args ...string) (*process, error) {
 	log := c.file(filepath.Base(binary) + ".log")
 	file, err := os.Create(log)
@@ -253,15 +253,15 @@ func (c *cluster) start(binary string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// watch has the servers end even if the tests end without a word, such as at their
-// time limit: a shell waits for the end of a pipe that this process holds.
+// watch kills the servers even if the tests end abruptly, for example at their time limit: a shell
+// waits for the end of a pipe that this process holds.
 func (c *cluster) watch() error {
 	script := "read x; kill -9"
 	for _, p := range c.processes {
 		script += fmt.Sprint(" ", p.cmd.Process.Pid)
 	}
 	c.watchdog = exec.Command("/bin/sh", "-c", script+"; rm -rf '"+c.dir+"'")
-	c.watchdog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is not for it
+	c.watchdog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // ignores Ctrl-C
 	if _, err := c.watchdog.StdinPipe(); err != nil {
 		return err
 	}
@@ -280,10 +280,10 @@ func (c *cluster) stop() {
 	os.RemoveAll(c.dir)
 }
 
-// names counts those that unique has given.
+// names counts the names that unique returned.
 var names atomic.Int64
 
-// unique returns a name that no other test has, as objects of Kubernetes are named.
+// unique returns a valid Kubernetes object name that no other test has.
 func unique(t *testing.T) string {
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
 	return fmt.Sprintf("%.40s-%d", strings.TrimPrefix(name, "test"), names.Add(1))

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// TestKubernetesRightsGrantedLater: without rights pods are served without their workload,
-// and the log says once which right lacks; once it is granted they have it, and keep it when
-// it is taken back.
+// TestKubernetesRightsGrantedLater: without rights, pods have no workload, and the log names the
+// missing right once; once it is granted they get one, and keep it after the right is revoked.
 func TestKubernetesRightsGrantedLater(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)
@@ -26,7 +25,7 @@ func TestKubernetesRightsGrantedLater(t *testing.T) {
 	revoke := k.bind(t, a, "", "kpulse-proxy-workloads")
 	awaitWorkloads(t, c, known)
 	if log := c.Logged(); strings.Count(log, "rbac.yaml") != 1 {
-		t.Errorf("the log does not say once which right lacks:\n%s", log)
+		t.Errorf("the log does not name the missing right exactly once:\n%s", log)
 	}
 	revoke()
 	awaitTrue(t, "end of the right", func() bool { return !k.allowed(t, a, right{"get", "", "pods", "", ns}) })
@@ -36,9 +35,9 @@ func TestKubernetesRightsGrantedLater(t *testing.T) {
 	awaitWorkloads(t, c, known)
 }
 
-// TestKubernetesAPIServerFails: if the API server hangs, refuses or cuts connections, scrapes are
-// answered with what is known; the failure is logged once; and pods have their workload after it
-// answers again.
+// TestKubernetesAPIServerFails: while the API server hangs, refuses or cuts connections, scrapes
+// serve what is known and the failure is logged once; when it answers again, pods get their
+// workload.
 func TestKubernetesAPIServerFails(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)
@@ -72,7 +71,7 @@ func TestKubernetesAPIServerFails(t *testing.T) {
 			awaitWorkloads(t, c, known)
 			awaitLog(t, c, "answers again")
 			if log := c.Logged(); strings.Count(log, "does not answer") != 1 {
-				t.Errorf("the log does not tell once:\n%s", log)
+				t.Errorf("the failure is not logged exactly once:\n%s", log)
 			}
 		})
 	}

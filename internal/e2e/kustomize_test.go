@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// deploy/kustomize, which is rendered from the chart, by kubectl.
+// deploy/kustomize, which is rendered from the chart, built by kubectl.
 
 const kustomizations = "../../deploy/kustomize/"
 
@@ -23,8 +23,8 @@ func kustomized(t *testing.T, folder string) string {
 	return string(out)
 }
 
-// TestKustomizeIsRenderedFromTheChart holds what is committed to what the chart makes, or
-// writes it with -update.
+// TestKustomizeIsRenderedFromTheChart holds the committed files to the chart; -update rewrites
+// them.
 func TestKustomizeIsRenderedFromTheChart(t *testing.T) {
 	for file, set := range map[string]string{
 		"base/resources.yaml": "mode=exporter", "overlays/dcgm/resources.yaml": "mode=dcgm",
@@ -41,13 +41,13 @@ func TestKustomizeIsRenderedFromTheChart(t *testing.T) {
 			}
 		}
 		if got, err := os.ReadFile(kustomizations + file); err != nil || string(got) != want {
-			t.Errorf("%s is not what the chart makes (%v); run go test ./internal/e2e -run TestKustomize -update", file, err)
+			t.Errorf("%s differs from the chart's output (%v); run go test ./internal/e2e -run TestKustomize -update", file, err)
 		}
 	}
 }
 
-// TestKubernetesKustomize: the API server takes what base and overlays build, and no pod is
-// refused by the Pod Security of its namespace.
+// TestKubernetesKustomize: the API server accepts what base and overlays build, and the Pod
+// Security of the namespace refuses no pod.
 func TestKubernetesKustomize(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)
@@ -75,10 +75,11 @@ func TestKubernetesKustomize(t *testing.T) {
 	}
 }
 
-// TestKustomizeSidecar: as a component of a folder that has dcgm-exporter's DaemonSet.
+// TestKustomizeSidecar builds the sidecar as a component of a folder with dcgm-exporter's
+// DaemonSet.
 func TestKustomizeSidecar(t *testing.T) {
 	t.Parallel()
-	rendered(t, "gpu") // skips where there are no tools
+	rendered(t, "gpu") // skips without helm
 	dir := t.TempDir()
 	for from, to := range map[string]string{"testdata/kubernetes/dcgm-exporter.yaml": "all.yaml", kustomizations + "sidecar/kustomization.yaml": "sidecar/kustomization.yaml", kustomizations + "sidecar/patch.yaml": "sidecar/patch.yaml"} {
 		text, err := os.ReadFile(from)

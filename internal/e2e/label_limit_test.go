@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestLongLabels: a label that is longer than allowed arrives in the upstream's line and
-// nowhere else, and is counted; once it is gone, so are its bytes.
+// TestLongLabels: a label longer than the limit arrives only in the upstream's line, and is
+// counted; once it is gone, so are its bytes.
 func TestLongLabels(t *testing.T) {
 	t.Parallel()
 	var long atomic.Bool
@@ -38,11 +38,11 @@ func TestLongLabels(t *testing.T) {
 	}
 	long.Store(false)
 	if _, text := page(t, c, "/metrics"); len(text) > 64<<10 {
-		t.Errorf("an hour begins in which each answer has %d bytes", len(text))
+		t.Errorf("without the label, an answer still has %d bytes", len(text))
 	}
 }
 
-// TestLabelLimitIsSet: a limit of its own holds to the byte.
+// TestLabelLimitIsSet: --source.max-label-value is exact to the byte.
 func TestLabelLimitIsSet(t *testing.T) {
 	t.Parallel()
 	body := func(pod string) string {
@@ -57,8 +57,8 @@ func TestLabelLimitIsSet(t *testing.T) {
 	}
 }
 
-// TestBytesAreBudgeted: what is served of our own does not grow with the labels beyond
-// what the limit of series leaves, also of devices that left.
+// TestBytesAreBudgeted: the size of our series, those of former devices included, stays within the
+// budget of the series limit however long labels are.
 func TestBytesAreBudgeted(t *testing.T) {
 	t.Parallel()
 	const limit, gpus = 10_000, 400
@@ -76,7 +76,7 @@ func TestBytesAreBudgeted(t *testing.T) {
 	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s", "--poll=0", "--passthrough=off", fmt.Sprint("--series-limit=", limit))
 	for range 4 {
 		status, text := page(t, c, "/metrics")
-		// 512 bytes of labels for each series, and some 100 for name and value.
+		// 512 bytes of labels per series, and about 100 for name and value.
 		if status != http.StatusOK || len(text) > limit*612 {
 			t.Errorf("status %d and %d bytes, want at most %d", status, len(text), limit*612)
 		}
@@ -86,8 +86,8 @@ func TestBytesAreBudgeted(t *testing.T) {
 	}
 }
 
-// TestLongUUIDIsNamed: if a label that is too long hides the only GPU, the proxy says so, and what
-// to do.
+// TestLongUUIDIsNamed: if a label that is too long hides the only GPU, the proxy reports it and the
+// remedy.
 func TestLongUUIDIsNamed(t *testing.T) {
 	t.Parallel()
 	up := startUpstream(func() ([]byte, error) {
@@ -119,7 +119,7 @@ func TestLongUUIDIsNamed(t *testing.T) {
 	}
 }
 
-// TestLongPodHidesNoGPU: its readings, and that it is held, are still served.
+// TestLongPodHidesNoGPU: a GPU whose pod's name is too long keeps its readings, and has a holder.
 func TestLongPodHidesNoGPU(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("p", 3000)
@@ -138,6 +138,6 @@ func TestLongPodHidesNoGPU(t *testing.T) {
 	}
 	landing := awaitPage(t, c, "/", http.StatusOK, "the label pod has 3000 bytes, more than --source.max-label-value=2048: the holder of this GPU is not named")
 	if !strings.Contains(landing, `data-is="Held by">1 unnamed<`) {
-		t.Errorf("the page has the GPU free:\n%s", landing)
+		t.Errorf("the page shows the GPU as free:\n%s", landing)
 	}
 }

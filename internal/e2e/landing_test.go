@@ -25,8 +25,8 @@ func TestLandingPageOfManyUnknownFamilies(t *testing.T) {
 	}
 }
 
-// TestLandingPageShowsGPUs: each GPU has a row; while the source is down that is its last
-// good reading, which the page says. What the exporter calls anything is text.
+// TestLandingPageShowsGPUs: each GPU has a row; while the source is down, the page marks it as the
+// last good reading. The exporter's labels are text.
 func TestLandingPageShowsGPUs(t *testing.T) {
 	t.Parallel()
 	var down atomic.Bool

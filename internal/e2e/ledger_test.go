@@ -26,14 +26,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// assemble puts behind a source what its readings go through, as the program does by
-// default. Observer may be nil.
+// assemble returns the default pipeline of the program for a source. observer may be nil.
 func assemble(t *testing.T, src source.Source, poll time.Duration, observer pipeline.Observer) *pipeline.Pipeline {
 	t.Helper()
 	return assembleFor(t, src, poll, observer, compute.DefaultOptions())
 }
 
-// assembleFor is assemble with the options of judging.
+// assembleFor is assemble with judging options.
 func assembleFor(t *testing.T, src source.Source, poll time.Duration, observer pipeline.Observer, judging compute.Options) *pipeline.Pipeline {
 	t.Helper()
 	translator, err := translate.New(translate.Options{FallbackHost: "n"})
@@ -50,20 +49,20 @@ func assembleFor(t *testing.T, src source.Source, poll time.Duration, observer p
 	})
 }
 
-// demo is the embedded demo, played over and over.
+// demo returns the embedded demo, in a loop.
 func demo(period time.Duration) source.Source {
 	return replay.Demo(replay.Options{Period: period, Loop: true})
 }
 
-// play runs a source through to its exposition on a simulated clock, scrapes it every
-// so often and hands each exposition of ours, in the full form, to visit. The scrapes come
-// half a second after the ticks of a stream.
+// play runs a source through to its exposition on a simulated clock, scrapes it at intervals and
+// passes each exposition of ours, in the full form, to visit. The scrapes come half a second after
+// the ticks of a stream.
 func play(t *testing.T, open func() (source.Source, error), every, total time.Duration, visit func(at time.Time, exposition []byte)) {
 	t.Helper()
 	playIn(t, "full", open, every, total, visit)
 }
 
-// playIn is play in a form.
+// playIn is play with a form.
 func playIn(t *testing.T, form string, open func() (source.Source, error), every, total time.Duration, visit func(at time.Time, exposition []byte)) {
 	t.Helper()
 	writer, out := expose.NewWriter(forms[form]), &bytes.Buffer{}
@@ -76,7 +75,7 @@ func playIn(t *testing.T, form string, open func() (source.Source, error), every
 	})
 }
 
-// playSnapshots is play with what each scrape is made of.
+// playSnapshots is play with the snapshot of each scrape.
 func playSnapshots(t *testing.T, open func() (source.Source, error), every, total time.Duration, visit func(at time.Time, snap *canonical.Snapshot)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -105,11 +104,11 @@ func playSnapshots(t *testing.T, open func() (source.Source, error), every, tota
 	})
 }
 
-// demoDevices are the devices of the demo: gpu and MIG instance.
+// demoDevices are the devices of the demo: GPU and MIG instance.
 var demoDevices = [][2]string{{"0"}, {"1"}, {"2"}, {"3"}, {"4"}, {"5"}, {"6"}, {"7", "1"}, {"7", "3"}, {"7", "9"}}
 
-// demoTruth is the number of ticks of the demo that a device spends in each class, out of the first
-// n, by the script. The first tick of a device, also after it was away, counts no time.
+// demoTruth returns how many of the demo's first n ticks a device spends in each class, according
+// to the script. The first tick of a device, also after an absence, counts no time.
 func demoTruth(device [2]string, n int) map[string]float64 {
 	ticks := map[string]float64{}
 	gpu, _ := strconv.Atoi(device[0])
@@ -124,8 +123,7 @@ func demoTruth(device [2]string, n int) map[string]float64 {
 	return ticks
 }
 
-// counted returns the value of each class in a family of class counters of a
-// device.
+// counted returns a device's counters in a family, by class.
 func counted(s series, family string, device [2]string) map[string]float64 {
 	values := map[string]float64{}
 	for name, v := range s {
@@ -178,9 +176,8 @@ func recoverScript(t *testing.T, form string) {
 	}
 }
 
-// TestPrometheusSeesEverySecond gives a real Prometheus twelve minutes of the
-// demo, scraped every 15 s, and asks how long each device was in any class in
-// the last ten of them.
+// TestPrometheusSeesEverySecond backfills a real Prometheus with twelve minutes of the demo,
+// scraped every 15 s, and queries how long each device was in any class in the last ten.
 func TestPrometheusSeesEverySecond(t *testing.T) {
 	t.Parallel()
 	for form := range forms {
@@ -218,20 +215,20 @@ func seeEverySecond(t *testing.T, form string) {
 		v, err := strconv.ParseFloat(value, 64)
 		ls := labelsOf(labels)
 		device := [2]string{ls["gpu"], ls["mig_instance"]}
-		want := 0.0 // what the script gives it between the tick at the end and the one 600 s before
+		want := 0.0 // the script's time between the tick at the end and that 600 s before
 		for class, ticks := range demoTruth(device, 721) {
 			want += ticks - demoTruth(device, 121)[class]
 		}
 		if err != nil || math.Abs(v-want) > 1 {
 			t.Errorf("%v was %s s in all classes within 10 min, want %v", device, value, want)
 		}
-		if device[0] != "3" && want != 600 { // GPU 3 goes away at times
+		if device[0] != "3" && want != 600 { // GPU 3 is absent at times
 			t.Errorf("the script gives %v %v s in 10 min", device, want)
 		}
 	}
 }
 
-// backfill makes a Prometheus database of an OpenMetrics text.
+// backfill creates a Prometheus database from an OpenMetrics text.
 func backfill(t *testing.T, dir string, history []byte) {
 	t.Helper()
 	file := filepath.Join(dir, "history.txt")
@@ -244,13 +241,13 @@ func backfill(t *testing.T, dir string, history []byte) {
 	}
 }
 
-// TestStalledProfiling reads a capture in which GPU 3 is busy and every activity of it
-// is 0: its profiling stopped counting.
+// TestStalledProfiling reads a capture in which GPU 3 is busy, but all its activities are 0:
+// profiling stopped counting.
 func TestStalledProfiling(t *testing.T) {
 	checkStalled(t, filepath.Join(captureDir, "stalled-profiling.prom"), "3")
 }
 
-// checkStalled reads a file three times in 10 s and looks at its stalled GPU.
+// checkStalled reads a file three times in 10 s and checks its stalled GPU.
 func checkStalled(t *testing.T, file, gpu string) {
 	readings := 0
 	play(t, func() (source.Source, error) { return exporter.New(file, exporter.Options{MaxBody: 1 << 20}) }, 5*time.Second, 10*time.Second, func(_ time.Time, exposition []byte) {

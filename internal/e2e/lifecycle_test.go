@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// get asks a child and returns the answer's status.
+// get requests a URL and returns the status of the answer.
 func get(t testing.TB, url string) int {
 	t.Helper()
 	res, err := http.Get(url)
@@ -25,7 +25,7 @@ func get(t testing.TB, url string) int {
 	return res.StatusCode
 }
 
-// startGate is an exporter that tells when it is asked, and answers once it is opened.
+// startGate starts an exporter that signals the first request, and answers once it is opened.
 func startGate(t *testing.T) (url string, asked chan struct{}, open func()) {
 	asked, gate := make(chan struct{}), make(chan struct{})
 	once := sync.OnceFunc(func() { close(asked) })
@@ -43,7 +43,7 @@ func startGate(t *testing.T) (url string, asked chan struct{}, open func()) {
 }
 
 // TestTerminateDrains: a scrape that waits for the upstream when SIGTERM arrives still gets its
-// reading, and the program exits with 0. SIGHUP ends nothing.
+// reading, and the program exits with 0. SIGHUP does not end the program.
 func TestTerminateDrains(t *testing.T) {
 	t.Parallel()
 	url, asked, open := startGate(t)
@@ -101,9 +101,8 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	}
 }
 
-// TestOversizedBodiesLeaveMemoryFlat: what one body over the limit costs is all
-// that many cost. The first may take the limit of 64 MiB and what growing to it
-// leaves behind.
+// TestOversizedBodiesLeaveMemoryFlat: many bodies over the limit cost no more memory than one. The
+// first may take the limit of 64 MiB, and the garbage of growing to it.
 func TestOversizedBodiesLeaveMemoryFlat(t *testing.T) {
 	t.Parallel()
 	up := startUpstream(nil)
@@ -122,7 +121,7 @@ func TestOversizedBodiesLeaveMemoryFlat(t *testing.T) {
 	}
 }
 
-// TestOneCore: that is the default, and GOMAXPROCS counts where it is a number above 0.
+// TestOneCore: GOMAXPROCS is 1 by default; a variable above 0 overrides it.
 func TestOneCore(t *testing.T) {
 	for environment, want := range map[string]string{"": "1", "3": "3", "0": "1", "all": "1"} {
 		t.Setenv("GOMAXPROCS", environment)

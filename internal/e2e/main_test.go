@@ -6,19 +6,19 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
 )
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for an event.
 const patience = e2etest.Patience
 
-// child is a running kpulse-proxy, or another program that logs where it listens.
+// child is a running kpulse-proxy, or another program that logs its address.
 type child = e2etest.Child
 
-// Short names of what most tests call.
+// Short names of common helpers.
 var (
 	itself     = e2etest.Path
 	startChild = e2etest.Start
 )
 
-// TestMain puts kpulse-proxy into the PATH, and the programs that tests compare it to.
+// TestMain puts kpulse-proxy, and the programs that tests compare it with, into the PATH.
 func TestMain(m *testing.M) {
 	e2etest.Main(suite{m}, map[string]func(){
 		"reverse-proxy":  reverseProxyMain,
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// suite is all tests, and the end of what they share.
+// suite is all tests, and the teardown of what they share.
 type suite struct{ *testing.M }
 
 // Run implements testscript.TestingM.

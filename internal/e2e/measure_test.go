@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// measured is what the rounds of a measurement gave, in ascending order.
+// measured holds the results of a measurement's rounds, in ascending order.
 type measured []float64
 
-// measure returns what f gives in some rounds. f compares within a round what it compares,
-// so that a noisy machine disturbs both sides alike.
+// measure returns the results of f in some rounds. f compares within a round, so a noisy machine
+// disturbs both sides equally.
 func measure(rounds int, f func() float64) measured {
 	m := make(measured, rounds)
 	for i := range m {
@@ -34,8 +34,8 @@ func measure(rounds int, f func() float64) measured {
 // quartile returns the first (1), the median (2) or the third (3) of the rounds.
 func (m measured) quartile(n int) float64 { return m[(len(m)-1)*n/4] }
 
-// timeOf returns the processor time in seconds that this process takes for n calls of f, with
-// its garbage collector.
+// timeOf returns the CPU seconds that this process, with its garbage collector, takes for n calls
+// of f.
 func timeOf(n int, f func()) float64 {
 	begun := processorTime()
 	for range n {
@@ -52,8 +52,7 @@ func processorTime() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// buildProxy builds the program as it is released: the test's own binary is a
-// larger one.
+// buildProxy builds the program as released: the test's own binary is larger.
 func buildProxy(t *testing.T) string {
 	binary := filepath.Join(t.TempDir(), "kpulse-proxy")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "../../cmd/kpulse-proxy")
@@ -64,8 +63,7 @@ func buildProxy(t *testing.T) string {
 	return binary
 }
 
-// scrapes scrapes a child n times with each of some clients and returns all
-// latencies.
+// scrapes scrapes a child n times with each of several clients, and returns all latencies.
 func scrapes(t testing.TB, c *child, clients, n int) []time.Duration {
 	var mu sync.Mutex
 	var all []time.Duration
@@ -111,7 +109,7 @@ func scrapeOnce(transport http.RoundTripper, url string, gzip bool) error {
 	return err
 }
 
-// keptScrape returns what scrapes c over a connection that is kept until t ends.
+// keptScrape returns a function that scrapes c on a connection kept open until t ends.
 func keptScrape(t testing.TB, c *child, gzip bool) func() {
 	transport := &http.Transport{DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -122,15 +120,14 @@ func keptScrape(t testing.TB, c *child, gzip bool) func() {
 	}
 }
 
-// cpuOf returns the processor time in seconds that a child uses during f.
+// cpuOf returns the CPU seconds that a child uses during f.
 func cpuOf(t testing.TB, c *child, f func()) float64 {
 	before := cpuTime(t, c)
 	f()
 	return float64(cpuTime(t, c)-before) / 1e9
 }
 
-// cpuTime returns the processor time in nanoseconds that a child has used, from its
-// threads' schedstat.
+// cpuTime returns the CPU time in nanoseconds that a child has used, from its threads' schedstat.
 func cpuTime(t testing.TB, c *child) (total int64) {
 	tasks := fmt.Sprintf("/proc/%d/task", c.Cmd.Process.Pid)
 	threads, err := os.ReadDir(tasks)
@@ -148,7 +145,7 @@ func cpuTime(t testing.TB, c *child) (total int64) {
 	return total
 }
 
-// peakMemory is the most memory, in MB, that a child has used so far.
+// peakMemory returns the peak resident memory of a child so far, in MiB.
 func peakMemory(t *testing.T, c *child) float64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Cmd.Process.Pid))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
 )
 
-// startTwo runs a proxy in front of two exporters, and returns what each of these says.
+// startTwo runs a proxy in front of two exporters, and returns their URLs and bodies.
 func startTwo(t *testing.T) (proxy *child, urls []string, bodies [2]string) {
 	t.Helper()
 	var sources strings.Builder
@@ -31,7 +31,7 @@ func startTwo(t *testing.T) (proxy *child, urls []string, bodies [2]string) {
 	return startProxy(t, itself(t), flag, "--source.min-interval=0s"), urls, bodies
 }
 
-// seriesLines counts the lines of a text that are series of the exporter's.
+// seriesLines counts each line of the exporter's series in a text.
 func seriesLines(text string) map[string]int {
 	lines := map[string]int{}
 	for line := range strings.Lines(text) {
@@ -42,9 +42,9 @@ func seriesLines(text string) map[string]int {
 	return lines
 }
 
-// TestSourcesAreMerged: a family of several sources is in one group with HELP and TYPE once, so
-// that strict parsers accept it, and nothing is lost; each source alone is byte for byte as its
-// exporter wrote it.
+// TestSourcesAreMerged: a family of several sources is one group with one HELP and TYPE, so strict
+// parsers accept it, and nothing is lost; each source alone is byte for byte what its exporter
+// wrote.
 func TestSourcesAreMerged(t *testing.T) {
 	t.Parallel()
 	proxy, urls, bodies := startTwo(t)
@@ -52,7 +52,7 @@ func TestSourcesAreMerged(t *testing.T) {
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(whole))
 	if err != nil {
-		t.Fatalf("a strict parser refuses it: %v", err)
+		t.Fatalf("a strict parser rejects the page: %v", err)
 	}
 	if n := len(families["DCGM_FI_DEV_GPU_TEMP"].GetMetric()); n != 8 {
 		t.Errorf("%d temperatures", n)
@@ -69,7 +69,7 @@ func TestSourcesAreMerged(t *testing.T) {
 	if promtool, err := exec.LookPath("promtool"); err == nil {
 		check := exec.CommandContext(t.Context(), promtool, "check", "metrics")
 		check.Stdin = strings.NewReader(whole)
-		if out, err := check.CombinedOutput(); err != nil && bytes.Contains(out, []byte("error while linting")) { // it finds fault with the exporter's names too
+		if out, err := check.CombinedOutput(); err != nil && bytes.Contains(out, []byte("error while linting")) { // it objects to the exporter's names too
 			t.Errorf("promtool: %s", out)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// npdConfig is what node-problem-detector reads of the config of a custom plugin.
+// npdConfig is what node-problem-detector reads from a custom plugin's config.
 type npdConfig struct {
 	Plugin string `json:"plugin"`
 	Global struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 
-// TestNVMLFaults lets GPU 1 of two fail while the program runs: GPU 0 is still served while GPU 1
-// hangs, and the landing page names the problem.
+// TestNVMLFaults makes GPU 1 of two fail while the program runs: GPU 0 is still served, and the
+// landing page names the problem.
 func TestNVMLFaults(t *testing.T) {
 	t.Parallel()
 	library := nvmltest.Build(t)
@@ -50,15 +50,15 @@ func TestNVMLFaults(t *testing.T) {
 			awaitPage(t, c, "/metrics", 200, `\nkpulse_gpu_power_watts\{hostname="n",gpu="0".*\n#`) // and none of GPU 1
 			world = nvmltest.FromTruth(truths)
 			world.Write(t, scenario)
-			if tt.name != "it is lost" { // that is asked again after half a minute
+			if tt.name != "it is lost" { // a lost GPU is retried after half a minute
 				awaitPage(t, c, "/metrics", 200, `kpulse_gpu_power_watts\{[^}]*gpu="1"`)
 			}
 		})
 	}
 }
 
-// TestOwnFieldsAreNotPassedThrough: fields that no exporter has are in recordings and in our own
-// series, but not among the exporter's series.
+// TestOwnFieldsAreNotPassedThrough: fields that no exporter has are in recordings and in our
+// series, but not among the exporter's.
 func TestOwnFieldsAreNotPassedThrough(t *testing.T) {
 	t.Parallel()
 	library, dir := nvmltest.Build(t), t.TempDir()
@@ -84,14 +84,13 @@ func TestOwnFieldsAreNotPassedThrough(t *testing.T) {
 	c.Stop()
 	text, err := os.ReadFile(recorded)
 	if err != nil || !bytes.Contains(text, []byte("gpu_lost")) || !bytes.Contains(text, []byte("nvlink_limit_bytes_per_second")) {
-		t.Fatalf("the recording of %d bytes has not all: %v", len(text), err)
+		t.Fatalf("the recording of %d bytes lacks fields: %v", len(text), err)
 	}
 	check(startProxy(t, itself(t), "--backend=replay", "--source="+recorded), true)
 	check(startNVML(t, library, scenario), false)
 }
 
-// TestNVMLGivesNothing has no GPU give anything: the scrape fails and says
-// why.
+// TestNVMLGivesNothing: if no GPU has a reading, the scrape fails and says why.
 func TestNVMLGivesNothing(t *testing.T) {
 	t.Parallel()
 	library := nvmltest.Build(t)
@@ -118,15 +117,15 @@ func TestNVMLGivesNothing(t *testing.T) {
 			awaitPage(t, c, "/-/ready", 503, `.`)
 			world.Faults = nil
 			world.Write(t, scenario)
-			if tt.name != "nothing is supported" { // what is refused is not asked for again
+			if tt.name != "nothing is supported" { // unsupported calls are not repeated
 				awaitPage(t, c, "/metrics", 200, `kpulse_gpu_power_watts`)
 			}
 		})
 	}
 }
 
-// TestNVMLStartHangs: the program listens, reports which call it waits for, and ends
-// when it is stopped; and it reads as soon as the driver answers.
+// TestNVMLStartHangs: the program listens, reports the call that it waits for, and ends on SIGTERM;
+// it reads as soon as the driver answers.
 func TestNVMLStartHangs(t *testing.T) {
 	t.Parallel()
 	library := nvmltest.Build(t)
@@ -160,7 +159,7 @@ func TestNVMLStartHangs(t *testing.T) {
 	}
 }
 
-// TestNVMLOnce shows what needs two looks, in the first reading.
+// TestNVMLOnce: the first reading has values that take two samples.
 func TestNVMLOnce(t *testing.T) {
 	t.Parallel()
 	library, scenario := nvmltest.Build(t), filepath.Join(t.TempDir(), "scenario")
@@ -178,8 +177,8 @@ func TestNVMLOnce(t *testing.T) {
 	}
 }
 
-// TestNVMLVersions: source_info has the driver and NVML, and GPM only if that
-// counts.
+// TestNVMLVersions: source_info has the versions of driver and NVML, and GPM only if it is
+// supported.
 func TestNVMLVersions(t *testing.T) {
 	t.Parallel()
 	library := nvmltest.Build(t)
@@ -196,7 +195,7 @@ func TestNVMLVersions(t *testing.T) {
 	}
 }
 
-// TestNVMLWithoutEvents: landing page and log say that a driver's library cannot report XIDs, and
+// TestNVMLWithoutEvents: landing page and log say that a driver's library cannot report XIDs;
 // everything else is read.
 func TestNVMLWithoutEvents(t *testing.T) {
 	t.Parallel()
@@ -207,6 +206,6 @@ func TestNVMLWithoutEvents(t *testing.T) {
 	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_temperature_celsius\{`)
 	awaitPage(t, c, "/", 200, `NVML does not report XIDs: nvmlEventSetWait`)
 	if n := strings.Count(c.Logged(), "does not report XIDs"); n != 1 {
-		t.Errorf("the log says so %d times:\n%s", n, c.Logged())
+		t.Errorf("the log reports it %d times:\n%s", n, c.Logged())
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 
-// startNVML runs a proxy on a machine whose driver's library is the fake, which
-// says what the scenario file says.
+// startNVML runs a proxy on a machine whose driver library is a fake that follows the scenario
+// file.
 func startNVML(t *testing.T, library, scenario string, flags ...string) *child {
 	t.Helper()
 	cmd := exec.Command(itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--backend=nvml", "--node-name=n"}, flags...)...)

@@ -18,7 +18,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
-// TestPackages holds what `make release` writes to the tools of those who install it: apt and
+// TestPackages checks the output of `make release` with the tools of those who install it: apt and
 // dpkg in a Debian of its own, systemd-analyze there, rpm, tar, man and sha256sum.
 func TestPackages(t *testing.T) {
 	debian := aDebian(t, "KPULSE_REQUIRE_PACKAGES", "mmdebstrap", "rpm", "xz")
@@ -38,8 +38,8 @@ func TestPackages(t *testing.T) {
 // top is the root of the repository.
 const top = "../.."
 
-// What is built is stamped with a version and a commit that are none: a checkout may have no
-// .git, and another commit while the test runs would be another date.
+// The build is stamped with a fictitious version and commit: a checkout may lack .git, and a new
+// commit during the test would change the date.
 const (
 	aVersion  = "v1.2.3-rc.4"
 	aRevision = "0123456789abcdef0123456789abcdef01234567"
@@ -48,8 +48,8 @@ const (
 
 var stamps = []string{"VERSION=" + aVersion, "REVISION=" + aRevision, "SOURCE_DATE_EPOCH=1700000000"}
 
-// aDebian returns the archive of a Debian root that KPULSE_DEBIAN names. Without it, root, or
-// one of the programs the test is skipped, or fails if a variable of CI is set.
+// aDebian returns the archive of a Debian root that KPULSE_DEBIAN names. If that, root or one of
+// the programs is missing, the test is skipped, or fails if the variable require is set, as in CI.
 func aDebian(t *testing.T, require string, programs ...string) (archive string) {
 	t.Helper()
 	slow.Test(t)
@@ -90,7 +90,7 @@ func checkArchive(t *testing.T, archive string) {
 	command(t, "bash", "-n", only(t, dir, "*/completions/bash"))
 }
 
-// checkSBOM holds the bill of materials, and the licences, to what go says of the program.
+// checkSBOM compares the bill of materials, and the licences, with go version -m.
 func checkSBOM(t *testing.T, file, archive string) {
 	dir := t.TempDir()
 	command(t, "tar", "-xzf", archive, "-C", dir)
@@ -137,7 +137,7 @@ func checkSBOM(t *testing.T, file, archive string) {
 	}
 }
 
-// checkRPM has rpm say what a package holds.
+// checkRPM checks what rpm says about a package.
 func checkRPM(t *testing.T, file string) {
 	db := "--dbpath=" + t.TempDir()
 	command(t, "rpm", db, "--checksig", file)
@@ -159,8 +159,8 @@ func checkRPM(t *testing.T, file string) {
 	}
 }
 
-// checkDeb has apt install a package in a Debian, and systemd look at its units there, with
-// each drop-in.
+// checkDeb installs a package in a Debian with apt, and runs systemd-analyze on its units there,
+// with each drop-in.
 func checkDeb(t *testing.T, debian, file string) {
 	root := t.TempDir()
 	command(t, "tar", "-xf", debian, "-C", root)
@@ -170,7 +170,7 @@ func checkDeb(t *testing.T, debian, file string) {
 		return command(t, "chroot", append([]string{root, "env", "DEBIAN_FRONTEND=noninteractive"}, args...)...)
 	}
 	in("apt-get", "install", "-y", "-q", "/tmp/kpulse-proxy.deb")
-	if out := in("dpkg", "--verify", "kpulse-proxy"); strings.Contains(out, "5") { // a sum that differs
+	if out := in("dpkg", "--verify", "kpulse-proxy"); strings.Contains(out, "5") { // a checksum that differs
 		t.Errorf("dpkg --verify: %s", out)
 	}
 	if out := in("kpulse-proxy", "check", "config", "/usr/share/kpulse-proxy/config.example.yml"); !strings.Contains(out, ": ok") {
@@ -194,7 +194,7 @@ func checkDeb(t *testing.T, debian, file string) {
 	}
 	in("sh", "-c", "echo KPULSE_BACKEND=replay >> /etc/default/kpulse-proxy && apt-get remove -y -q kpulse-proxy")
 	if out := in("cat", "/etc/default/kpulse-proxy"); !strings.HasSuffix(out, "KPULSE_BACKEND=replay\n") {
-		t.Errorf("removal took the settings away:\n%s", out)
+		t.Errorf("removal deleted the settings:\n%s", out)
 	}
 	in("apt-get", "purge", "-y", "-q", "kpulse-proxy")
 	in("rm", "/tmp/kpulse-proxy.deb")
@@ -203,12 +203,12 @@ func checkDeb(t *testing.T, debian, file string) {
 	}
 }
 
-// exposureRow is a row of the table of units in deploy/README.md: a drop-in, or none, and the
+// exposureRow matches a row of the table of units in deploy/README.md: a drop-in, or none, and its
 // exposure.
 var exposureRow = regexp.MustCompile("(?m)^\\| (?:the unit alone|\\[`([a-z-]+\\.conf)`\\]).* \\| ([0-9.]+) \\|$")
 
-// exposures are what deploy/README.md says that systemd-analyze finds of the service with each
-// drop-in: at most 2.0, except for those that open a device, each of which says why.
+// exposures returns the exposure of the service with each drop-in, according to deploy/README.md:
+// at most 2.0, except for drop-ins that open a device.
 func exposures(t *testing.T) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile(top + "/deploy/README.md")

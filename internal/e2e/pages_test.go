@@ -18,10 +18,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/app"
 )
 
-// root is where the pages lie.
+// root is the top of the repository.
 const root = "../../"
 
-// markdown returns the Markdown pages of the repository by their paths from its top.
+// markdown returns the Markdown pages of the repository by path.
 func markdown(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -39,30 +39,30 @@ func markdown(t *testing.T) map[string]string {
 		}
 	}
 	if found["README.md"] == "" || found["deploy/helm/kpulse-proxy/README.md"] == "" {
-		t.Fatalf("found %d pages, and not those that are there", len(found))
+		t.Fatalf("found %d pages, but not README.md or the chart's", len(found))
 	}
 	return found
 }
 
-// TestREADMEIsShort: who opens the repository reads it in some minutes.
+// TestREADMEIsShort: a newcomer reads it in a few minutes.
 func TestREADMEIsShort(t *testing.T) {
 	text := markdown(t)["README.md"]
 	if lines := strings.Count(text, "\n"); lines > 150 || len(text) > 12<<10 {
-		t.Errorf("README.md has %d lines and %d bytes; at most 150 and 12 KiB: the rest belongs on the page of the folder that it is about", lines, len(text))
+		t.Errorf("README.md has %d lines and %d bytes; at most 150 and 12 KiB: move the rest to the page of its folder", lines, len(text))
 	}
 }
 
 var (
-	// fenced is a block of code: its language, and its lines.
+	// fenced matches a block of code: its language and its lines.
 	fenced = regexp.MustCompile("(?ms)^ *```(\\w*)\n(.*?)^ *```")
-	// pageLinks are those of the text, of pictures, and of HTML.
+	// pageLinks matches links of the text, of pictures, and of HTML.
 	pageLinks = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"`)
 	heading   = regexp.MustCompile(`(?m)^#+ +(.*)$`)
-	// unslugged are the characters that GitHub leaves out of the anchor of a heading.
+	// unslugged matches characters that GitHub omits from the anchor of a heading.
 	unslugged = regexp.MustCompile(`[^\p{L}\p{N}\- _]`)
 )
 
-// anchors returns those that GitHub gives the headings of a page.
+// anchors returns the anchors that GitHub gives the headings of a page.
 func anchors(text string) []string {
 	var all []string
 	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
@@ -72,7 +72,7 @@ func anchors(text string) []string {
 	return all
 }
 
-// TestPagesLink: each link within the repository leads to a file, and to a heading in it.
+// TestPagesLink: each link within the repository points to a file, and to a heading in it.
 func TestPagesLink(t *testing.T) {
 	all := markdown(t)
 	for page, text := range all {
@@ -90,7 +90,7 @@ func TestPagesLink(t *testing.T) {
 				file = path.Join(path.Dir(page), to.Path)
 			}
 			if _, err := os.Stat(root + file); err != nil {
-				t.Errorf("%s links to %s, which is not there", page, to)
+				t.Errorf("%s links to %s, which does not exist", page, to)
 			} else if to.Fragment != "" && !slices.Contains(anchors(all[file]), to.Fragment) {
 				t.Errorf("%s links to %s, which has no such heading", page, to)
 			}
@@ -98,12 +98,12 @@ func TestPagesLink(t *testing.T) {
 	}
 }
 
-// unspelled are the parts of a page that hold no English: code, comments, tags, addresses, words
-// with digits in them, and the ends of genitives, which the dictionary has only of its own words.
+// unspelled matches the parts of a page that are not English: code, comments, tags, addresses,
+// words with digits, and 's after words of .spelling.
 var unspelled = regexp.MustCompile("(?s)(?m:^    .*$)|`[^`\n]*`|<!--.*?-->|<[^>]*>|\\]\\([^)]*\\)|https?://\\S+|\\w*\\d\\w*|'s\\b|Kpulse\\w+")
 
-// TestSpelling has hunspell read the pages, with British spelling (-ize) and the words of our
-// field in .spelling. The table of XIDs is generated, of the driver's own names.
+// TestSpelling checks the pages with hunspell, with British spelling (-ize) and the words of our
+// field in .spelling. The table of XIDs has the driver's own names.
 func TestSpelling(t *testing.T) {
 	t.Parallel()
 	binary, err := exec.LookPath("hunspell")
@@ -123,7 +123,7 @@ func TestSpelling(t *testing.T) {
 		return strings.Fields(string(out))
 	}
 	if got := unknown("Prometheus scrapes an exportter\n"); !slices.Equal(got, []string{"exportter"}) {
-		t.Fatalf("hunspell finds %v misspelled, which only exportter is", got)
+		t.Fatalf("hunspell reports %v, want only exportter", got)
 	}
 	for page, text := range markdown(t) {
 		if page == "deploy/xids.md" {
@@ -132,19 +132,18 @@ func TestSpelling(t *testing.T) {
 		words := unknown(unspelled.ReplaceAllString(fenced.ReplaceAllString(text, ""), " "))
 		slices.Sort(words)
 		for _, word := range slices.Compact(words) {
-			t.Errorf("%s: %q is misspelled, or belongs into .spelling", page, word)
+			t.Errorf("%s: %q is misspelled, or belongs in .spelling", page, word)
 		}
 	}
 }
 
-// others are programs that pages name and that are not ours. Their arguments are shown to
-// work elsewhere: the chart's, the scripts' for Slurm, the mixin's.
+// others are programs of others that pages name. Their arguments are tested elsewhere: the chart's,
+// the Slurm scripts', the mixin's.
 var others = []string{"dcgm-exporter", "echo", "for", "helm", "jb", "kubectl", "mkfifo", "promtool", "sbatch", "ssh", "systemctl", "time"}
 
-// TestPagesCommands: what pages tell to type is taken by the programs that it names. A command
-// of ours is given to it, with files and addresses that are there in the place of those of the
-// page; a server shows its configuration and ends. Targets of make, packages of Go and files
-// that are installed must be there, and paths that are asked for must be served.
+// TestPagesCommands: programs accept the commands on the pages. Our commands run with existing
+// files and addresses instead of the page's; a server shows its configuration and exits. Make
+// targets, Go packages and files to install must exist, and requested paths must be served.
 func TestPagesCommands(t *testing.T) {
 	t.Parallel()
 	exporter := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -174,12 +173,12 @@ func TestPagesCommands(t *testing.T) {
 		}
 	}
 	if ours < 15 {
-		t.Errorf("only %d commands of ours were found", ours)
+		t.Errorf("found only %d commands of ours", ours)
 	}
 }
 
-// commandsOf returns what to type of a block: all lines of a script, without comments, and of
-// a session those behind a prompt.
+// commandsOf returns the commands of a block: all lines of a script, without comments, or the lines
+// of a session after a prompt.
 func commandsOf(language, block string) []string {
 	var all []string
 	for line := range strings.Lines(block) {
@@ -203,19 +202,19 @@ func commandsOf(language, block string) []string {
 	return all
 }
 
-// pageCommands is what commands of pages are tried with.
+// pageCommands is the environment in which commands of pages run.
 type pageCommands struct {
 	exporter, dir string
 	demo          *child
 }
 
-// check tries a command, and returns whether it is one of ours.
+// check tests a command, and reports whether it is ours.
 func (x pageCommands) check(t *testing.T, page, line string) bool {
 	t.Helper()
 	simple, _, _ := strings.Cut(line, " | ")
 	simple, _, _ = strings.Cut(simple, " > ")
 	words := strings.Fields(strings.TrimSuffix(simple, "&"))
-	for len(words) > 0 && strings.Contains(words[0], "=") { // a variable before it
+	for len(words) > 0 && strings.Contains(words[0], "=") { // a leading variable
 		words = words[1:]
 	}
 	if len(words) > 2 && words[0] == "go" && words[1] == "run" {
@@ -245,12 +244,12 @@ func (x pageCommands) check(t *testing.T, page, line string) bool {
 		}
 	case slices.Contains(others, program), line == "echo $?":
 	default:
-		t.Errorf("%s: nothing tries %q", page, line)
+		t.Errorf("%s: %q is not tested", page, line)
 	}
 	return false
 }
 
-// served asks the demo for the path of an address.
+// served requests the path of an address from the demo.
 func (x pageCommands) served(t *testing.T, page, address string) {
 	t.Helper()
 	_, rest, _ := strings.Cut(strings.Trim(address, "'"), ":")
@@ -266,7 +265,7 @@ func (x pageCommands) served(t *testing.T, page, address string) {
 	}
 }
 
-// ours gives arguments to the program. Of those that serve, it shows the settings and ends.
+// ours runs the program. Instead of serving, it shows its settings and exits.
 func (x pageCommands) ours(t *testing.T, page string, args []string) {
 	t.Helper()
 	files := map[string]string{"check config FILE": "config.yml", "check counters FILE": "counters.csv", "check rules FILE…": "node.yml", "check rules node.yml": "node.yml"}

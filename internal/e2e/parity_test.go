@@ -18,8 +18,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// TestExportKeepsPercents: real_util_pct is KempnerPulse's to the last digit, also if a
-// fraction that is multiplied by a hundred would round to another.
+// TestExportKeepsPercents: real_util_pct equals KempnerPulse's to the last digit, even if a
+// fraction times a hundred would round differently.
 func TestExportKeepsPercents(t *testing.T) {
 	t.Parallel()
 	var text, want strings.Builder
@@ -29,7 +29,7 @@ func TestExportKeepsPercents(t *testing.T) {
 	for n := 0; rows < 200 && n < 1e6; n++ {
 		// Three decimals, as dmon prints them, in no particular order.
 		sm, tensor, dram, engine := n*7919%1001, n*104729%1001, n*1299709%1001, n*15485863%1001
-		percent := 0.0 // as KempnerPulse's present layer adds it up
+		percent := 0.0 // the sum as in KempnerPulse's present layer
 		for _, in := range []struct {
 			weight float64
 			mille  int
@@ -45,7 +45,7 @@ func TestExportKeepsPercents(t *testing.T) {
 		fmt.Fprintf(&want, "0,%s\n", kept)
 	}
 	if rows < 200 {
-		t.Fatalf("%d rows have two roundings", rows)
+		t.Fatalf("only %d rows round in two ways", rows)
 	}
 	file := filepath.Join(t.TempDir(), "ties.dmon")
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
@@ -61,8 +61,8 @@ func TestExportKeepsPercents(t *testing.T) {
 	}
 }
 
-// TestSlurmNamesTheNode: within a job the node has the name that Slurm gives it, unless
-// another is given; and a job that was requeued says so.
+// TestSlurmNamesTheNode: within a job, the node has Slurm's name unless another is given; a
+// requeued job has its restart count.
 func TestSlurmNamesTheNode(t *testing.T) {
 	t.Parallel()
 	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(1)})
@@ -84,8 +84,8 @@ func TestSlurmNamesTheNode(t *testing.T) {
 	}
 }
 
-// TestExportEndsWithItsSource: an exporter that is gone permanently, and a host engine,
-// end the export with what to do.
+// TestExportEndsWithItsSource: an exporter or a host engine that disappears for good ends the
+// export, with the remedy.
 func TestExportEndsWithItsSource(t *testing.T) {
 	t.Parallel()
 	scenario := dcgmitest.Scenario{GPUs: dcgmitest.Boards(1)}
@@ -129,7 +129,7 @@ func TestExportEndsWithItsSource(t *testing.T) {
 	}
 }
 
-// TestKempnerPulseFlags: its spellings of flags mean what they meant there.
+// TestKempnerPulseFlags: KempnerPulse's flags have their meaning there.
 func TestKempnerPulseFlags(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "one.prom")
@@ -151,9 +151,9 @@ DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu="0",UUID="GPU-1"} 0
 	}
 }
 
-// TestGPUsOfOthersAreLeftOut: in a cgroup or container that has GPU 1 of two, CUDA's GPU 0
-// is that one, and no flag and no variable shows the other; a server shows all, and
-// what is of another machine is not judged by this one's.
+// TestGPUsOfOthersAreLeftOut: in a cgroup or container with only GPU 1 of two, CUDA's GPU 0 is that
+// one, and no flag or variable shows the other; this machine's GPUs do not restrict another
+// machine's.
 func TestGPUsOfOthersAreLeftOut(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/driver/nvidia/gpus"); err == nil {
@@ -199,8 +199,7 @@ func TestGPUsOfOthersAreLeftOut(t *testing.T) {
 	}
 }
 
-// smiOf returns the folder of an nvidia-smi that lists one board, as in a cgroup that has no
-// other.
+// smiOf returns the directory of an nvidia-smi that lists only one board, as in a cgroup.
 func smiOf(t *testing.T, uuid string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -211,9 +210,9 @@ func smiOf(t *testing.T, uuid string) (dir string) {
 	return dir
 }
 
-// TestDashboardOfAJob: in a cgroup that has GPU 1 alone, the dashboard shows that one, whether
-// it attaches to the proxy beside it, asks it at another address of this machine, or reads
-// the exporter of this machine by itself.
+// TestDashboardOfAJob: in a cgroup with only GPU 1, the dashboard shows that one, whether it
+// attaches to the local proxy, reads it at another address of this machine, or reads the local
+// exporter.
 func TestDashboardOfAJob(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/driver/nvidia/gpus"); err == nil {
@@ -240,8 +239,8 @@ func TestDashboardOfAJob(t *testing.T) {
 	}
 }
 
-// atOwnAddress serves another URL at an address of this machine that other machines use, and which
-// is not loopback; "" if it has none.
+// atOwnAddress serves another URL at a non-loopback address of this machine; it returns "" if there
+// is none.
 func atOwnAddress(t *testing.T, upstream string) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()
@@ -269,9 +268,8 @@ func atOwnAddress(t *testing.T, upstream string) string {
 	return ""
 }
 
-// TestReplayOfAProfilerThatIsBroken: a capture of profiling columns that hold N/A alone shows
-// its GPUs, of which nothing is known; a GPU that has no reading of the device either is
-// lost.
+// TestReplayOfAProfilerThatIsBroken: a capture of profiling columns with only N/A shows its GPUs
+// without readings; a GPU without device readings too is lost.
 func TestReplayOfAProfilerThatIsBroken(t *testing.T) {
 	t.Parallel()
 	row := func(entity string, cells ...string) string {

@@ -18,8 +18,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
-// entry is what Prometheus' parser accepts as one: mostly a line, but a quoted
-// label value may hold newlines. On a blank line kind is EntryInvalid.
+// entry is an entry of Prometheus' parser: usually a line, but a quoted label value may contain
+// newlines. On a blank line kind is EntryInvalid.
 type entry struct {
 	start, end int // in the body
 	kind       textparse.Entry
@@ -28,9 +28,8 @@ type entry struct {
 	value      float64
 }
 
-// split reads a body as a Prometheus server does, with its parser, which starts again
-// at each line. A line where that fails is rejected, and the next one is tried; so is
-// an entry whose names the server refuses.
+// split reads a body as a Prometheus server does, with its parser, restarted at each line. It
+// rejects lines where the parser fails, and entries whose names the server refuses.
 func split(body []byte) (accepted []entry, rejected int) {
 	for at := 0; at < len(body); {
 		e, ok := readEntry(body, at)
@@ -48,8 +47,8 @@ func split(body []byte) (accepted []entry, rejected int) {
 	return accepted, rejected
 }
 
-// readEntry reads the entry at a line start: the fewest lines that the parser
-// takes, as long as it takes the rest of the body at all.
+// readEntry reads the entry at a line start: the fewest lines that the parser accepts, provided
+// that it accepts the rest of the body.
 func readEntry(body []byte, at int) (entry, bool) {
 	end := lineEnd(body, at)
 	e, ok := parseEntry(body[at:end:end])
@@ -73,15 +72,15 @@ func lineEnd(body []byte, at int) int {
 	return len(body)
 }
 
-// parseEntry reads the first entry of text, which has no spare capacity, since
-// the parser appends to it.
+// parseEntry reads the first entry of text, which must have no spare capacity: the parser appends
+// to it.
 func parseEntry(text []byte) (entry, bool) {
 	p := textparse.NewPromParser(text, labels.NewSymbolTable(), false)
 	kind, err := p.Next()
 	e := entry{kind: kind}
 	switch {
 	case errors.Is(err, io.EOF):
-		// The parser also takes a NUL for the end.
+		// The parser also treats a NUL as the end.
 		return e, strings.Trim(string(text), " \t\n") == ""
 	case err != nil:
 		return e, false
@@ -99,12 +98,12 @@ func parseEntry(text []byte) (entry, bool) {
 	return e, true
 }
 
-// quotedValue is the value of a label, with the text before it.
+// quotedValue matches the value of a label, with = and blanks before it.
 var quotedValue = regexp.MustCompile(`(?s)=[ \t\x00]*"(?:[^"\\]|\\\x00*.)*"`)
 
-// refused reports whether a server refuses the names of e, which its parser accepts. A
-// server adds labels of its own first, which takes those with an empty value out. Names
-// must be those of version 0.0.4, without quotes and blanks: older servers know no others.
+// refused reports whether a server refuses the names of e, which its parser accepts. A server first
+// adds labels of its own, which drops those with an empty value. Names must be those of version
+// 0.0.4, without quotes and blanks, because older servers accept no others.
 func (e *entry) refused(body []byte) bool {
 	if e.own() {
 		return false
@@ -123,11 +122,11 @@ func (e *entry) refused(body []byte) bool {
 	return twice || !model.LegacyValidation.IsValidMetricName(ls.Get(model.MetricNameLabel)) || bytes.IndexByte(quotedValue.ReplaceAll(text, nil), '"') >= 0
 }
 
-// own reports whether e is of a family that carries our prefix.
+// own reports whether e belongs to a family with our prefix.
 func (e *entry) own() bool { return strings.HasPrefix(e.name, "kpulse_") }
 
-// passed returns the part of a body that must arrive, whether some line says
-// something, and how many lines the parser rejects.
+// passed returns the part of a body that must arrive, whether any line has content, and how many
+// lines the parser rejects.
 func passed(body []byte) (kept []byte, meaningful bool, rejected int) {
 	entries, rejected := split(body)
 	for _, e := range entries {
@@ -139,7 +138,7 @@ func passed(body []byte) (kept []byte, meaningful bool, rejected int) {
 	return kept, meaningful, rejected
 }
 
-// checkPassed scrapes body and reports what is wrong with the answer.
+// checkPassed scrapes body and checks the answer.
 func checkPassed(t *testing.T, p *program, body []byte, verbatim bool) error {
 	t.Helper()
 	kept, meaningful, rejected := passed(body)
@@ -151,7 +150,7 @@ func checkPassed(t *testing.T, p *program, body []byte, verbatim bool) error {
 		}
 		return nil
 	case !meaningful && status == http.StatusBadGateway:
-		return nil // nothing but comments: either answer will do
+		return nil // only comments: either answer will do
 	case status != http.StatusOK:
 		return fmt.Errorf("status %d: %s", status, answer)
 	}
@@ -160,11 +159,11 @@ func checkPassed(t *testing.T, p *program, body []byte, verbatim bool) error {
 	}
 	ours, ok := bytes.CutPrefix(answer, kept)
 	if !ok {
-		return fmt.Errorf("the answer begins otherwise than with %q:\n%q", kept, answer[:min(len(answer), len(kept)+100)])
+		return fmt.Errorf("the answer does not begin with %q:\n%q", kept, answer[:min(len(answer), len(kept)+100)])
 	}
 	if len(kept) > 0 && kept[len(kept)-1] != '\n' {
 		if ours, ok = bytes.CutPrefix(ours, []byte("\n")); !ok {
-			return errors.New("ours begins in the last line of the upstream")
+			return errors.New("our part begins in the last line of the upstream")
 		}
 	}
 	if !bytes.HasPrefix(ours, []byte("# HELP kpulse_")) {
@@ -179,8 +178,8 @@ func checkPassed(t *testing.T, p *program, body []byte, verbatim bool) error {
 	return checkWhole(answer, kept)
 }
 
-// checkWhole runs the parser over the whole answer once. It must reach the end,
-// behind as many series of the upstream as were kept.
+// checkWhole parses the whole answer at once. The parser must reach the end, after as many series
+// of the upstream as were kept.
 func checkWhole(answer, kept []byte) error {
 	want := 0
 	entries, _ := split(kept)
@@ -235,14 +234,14 @@ func TestPassthroughOfDamagedBodies(t *testing.T) {
 	var valid, verbatim *program
 	damaged, failed := 0, 0
 	for i := range rounds {
-		if i%life == 0 { // what it remembers of broken GPUs makes every answer longer
+		if i%life == 0 { // remembered broken GPUs make each answer longer
 			valid, verbatim = startProgram(t, "--passthrough=valid"), startProgram(t, "--passthrough=verbatim")
 		}
 		body := from[a.rng.IntN(len(from))].body
 		switch a.rng.IntN(4) {
 		case 0:
 			body = a.body()
-		case 1: // short ones, where a single line decides
+		case 1: // short bodies, where a single line decides
 			body = body[:min(len(body), a.rng.IntN(700))]
 		}
 		body = a.damage(body)

@@ -13,8 +13,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/kube/kubelettest"
 )
 
-// TestRealStackPodResources asks one kubelet twice, as dcgm-exporter 4.8.2 and as we do: of
-// pods that share a board the exporter names one, and we all.
+// TestRealStackPodResources queries one kubelet with dcgm-exporter 4.8.2 and with the program: of
+// pods that share a board the exporter names one, the program all.
 func TestRealStackPodResources(t *testing.T) {
 	n := startRealNode(t, dcgm4, "h100")
 	kubelet := kubelettest.New(t)
@@ -34,13 +34,13 @@ func TestRealStackPodResources(t *testing.T) {
 	alone, with := n.startBehind(t, exporter), n.startBehind(t, exporter, "--kube.pod-resources="+kubelet.Socket)
 	awaitHolders(t, with, want...)
 	if got := holdersOf(t, alone); len(got) >= len(want) || !slices.Contains(got, want[0]) {
-		t.Errorf("the exporter alone tells of %q", got)
+		t.Errorf("the exporter alone reports %q", got)
 	}
 	awaitHolders(t, n.startDCGM(t, "--kube.pod-resources="+kubelet.Socket), want...)
 }
 
-// slices and claims as NVIDIA's driver and the scheduler write them. The claim watch is for
-// watching alone.
+// ResourceSlices and claims as NVIDIA's driver and the scheduler write them. The claim watch has
+// adminAccess.
 const (
 	realSlices = `
 apiVersion: resource.k8s.io/v1
@@ -66,8 +66,8 @@ spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.co
 	realAllocation = `{"status": {"allocation": {"devices": {"results": [{"request": "gpu", "driver": "gpu.nvidia.com", "pool": %q, "device": "gpu-1", "adminAccess": %t}]}}}}`
 )
 
-// TestKubernetesClaimsOfPods finds the devices of claims with the rights of deploy/kubernetes/rbac.yaml
-// at a real API server: none before they are granted, and all after.
+// TestKubernetesClaimsOfPods finds the devices of claims with the rights of
+// deploy/kubernetes/rbac.yaml on a real API server: none before the rights are granted, all after.
 func TestKubernetesClaimsOfPods(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)
@@ -105,6 +105,6 @@ func TestKubernetesClaimsOfPods(t *testing.T) {
 	k.bind(t, a, "", "kpulse-proxy-dra")
 	awaitHolders(t, c, "1 train-0/main", "2/11 serve-0/main", "2/12 serve-0/main")
 	if _, body := page(t, c, "/"); strings.Contains(body, "may not be read") {
-		t.Errorf("the page says still:\n%s", body)
+		t.Errorf("the page still says so:\n%s", body)
 	}
 }

@@ -19,8 +19,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// startScraping runs a proxy that reads an exposition at each scrape, in an environment of
-// its own.
+// startScraping runs a proxy that reads an exposition at each scrape, in an empty environment.
 func startScraping(t *testing.T, source string, flags ...string) *child {
 	t.Helper()
 	cmd := exec.Command(itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--poll=0", "--source.min-interval=0s", "--source=" + source}, flags...)...)
@@ -33,7 +32,7 @@ func startScraping(t *testing.T, source string, flags ...string) *child {
 	return c
 }
 
-// holdersOf returns who holds which device, as GPU[/INSTANCE] POD[/CONTAINER], sorted.
+// holdersOf returns the holders of devices, as GPU[/INSTANCE] POD[/CONTAINER], sorted.
 func holdersOf(t *testing.T, c *child) (holders []string) {
 	t.Helper()
 	status, body := page(t, c, "/metrics")
@@ -57,7 +56,7 @@ func holdersOf(t *testing.T, c *child) (holders []string) {
 	return holders
 }
 
-// awaitHolders scrapes until the devices are held so.
+// awaitHolders scrapes until the devices have these holders.
 func awaitHolders(t *testing.T, c *child, want ...string) {
 	t.Helper()
 	var got []string
@@ -81,8 +80,8 @@ func grep(text, prefix string) string {
 	return lines.String()
 }
 
-// TestPodResourcesWithoutExporter: the pods of a node whose GPUs we read ourselves come from
-// the kubelet, in every spelling of a device, get accounts, and end with the kubelet.
+// TestPodResourcesWithoutExporter: on a node whose GPUs the program reads itself, pods come from
+// the kubelet, with every spelling of a device, get counters, and disappear with the kubelet.
 func TestPodResourcesWithoutExporter(t *testing.T) {
 	t.Parallel()
 	boards := dcgmitest.Boards(3)
@@ -117,7 +116,7 @@ func TestPodResourcesWithoutExporter(t *testing.T) {
 	awaitHolders(t, c, "0 train-1/main")
 }
 
-// installSMI puts an nvidia-smi beside the dcgmi at exe, which names MIG devices.
+// installSMI puts an nvidia-smi that lists MIG devices beside the dcgmi at exe.
 func installSMI(t *testing.T, exe string, boards []dcgmitest.GPU) {
 	t.Helper()
 	var list, report strings.Builder
@@ -136,7 +135,7 @@ func installSMI(t *testing.T, exe string, boards []dcgmitest.GPU) {
 	}
 }
 
-// sharing is what an exporter says of two boards that are shared: of one pod each.
+// sharing is the page of an exporter that names one pod for each of two shared boards.
 const sharing = `DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-0",Hostname="n",namespace="web",pod="a",container="main"} 50
 DCGM_FI_DEV_GPU_UTIL{gpu="1",UUID="GPU-1",Hostname="n",namespace="web",pod="new",container="main"} 50
 DCGM_FI_DEV_GPU_UTIL{gpu="2",UUID="GPU-2",Hostname="n"} 50
@@ -144,8 +143,8 @@ DCGM_FI_DEV_GPU_UTIL{gpu="3",UUID="GPU-3",Hostname="n",hpc_job="17"} 50
 DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu="4",UUID="GPU-4",GPU_I_ID="7",GPU_I_PROFILE="1g.10gb",Hostname="n"} 0.5
 `
 
-// TestPodResourcesBesideExporter: the kubelet completes what an exporter says, and does not
-// contradict it; and how much of it the limit takes is counted.
+// TestPodResourcesBesideExporter: the kubelet completes an exporter's pods and does not contradict
+// them; pods over the limit are counted.
 func TestPodResourcesBesideExporter(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "exposition")
@@ -187,14 +186,14 @@ func TestPodResourcesOff(t *testing.T) {
 	}
 }
 
-// nodeSlices are the ResourceSlices of the node of the capture dra-mig.prom.
+// nodeSlices is the ResourceSlices of the node in the capture dra-mig.prom.
 const nodeSlices = `{"items":[{"spec":{"driver":"gpu.nvidia.com","nodeName":"node-dra","pool":{"name":"node-dra","generation":1,"resourceSliceCount":1},"devices":[
 {"name":"gpu-2-mig-1g10gb-0-1","attributes":{"type":{"string":"mig"},"uuid":{"string":"MIG-d2000000-aaaa-5000-8000-000000000001"},"parentUUID":{"string":"GPU-d2000000-0000-0000-0000-000000000000"},"profile":{"string":"1g.10gb"}}},
 {"name":"gpu-2-mig-1g10gb-1-1","attributes":{"type":{"string":"mig"},"uuid":{"string":"MIG-d2000000-aaaa-5000-8000-000000000002"},"parentUUID":{"string":"GPU-d2000000-0000-0000-0000-000000000000"},"profile":{"string":"1g.10gb"}}},
 {"name":"gpu-1","attributes":{"type":{"string":"gpu"},"uuid":{"string":"GPU-d1000000-0000-0000-0000-000000000000"}}}]}}]}`
 
-// TestPodResourcesOfClaims: what an exporter cannot map of claims, such as two MIG devices
-// of one board, the kubelet and the node's ResourceSlices can.
+// TestPodResourcesOfClaims: the kubelet and the node's ResourceSlices map claims that an exporter
+// cannot, such as two MIG devices of one board.
 func TestPodResourcesOfClaims(t *testing.T) {
 	t.Parallel()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,11 +12,11 @@ import (
 // closedAddress is an address without a listener, now and later.
 const closedAddress = "127.0.0.1:1"
 
-// firstPort and ports are those that freePort chooses from: none of those that the system gives
-// out by itself, which would soon be somebody else's while tests run side by side.
+// firstPort and ports are the range of freePort. It has no ephemeral ports, which the system could
+// give to another program while tests run in parallel.
 const firstPort, ports = 10_000, 20_000
 
-// nextPort counts the ports that were tried. It begins anywhere, as other programs may test
+// nextPort counts the ports that were tried. It begins at a random port, as other programs may test
 // at the same time.
 var nextPort atomic.Int64
 
@@ -33,7 +33,7 @@ func freePort() (string, error) {
 	return "", errors.New("no port is free")
 }
 
-// freeAddress returns one of 127.0.0.1 with a port of freePort.
+// freeAddress returns an address of 127.0.0.1 with a port of freePort.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	port, err := freePort()

@@ -17,8 +17,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 
-// linger starts a process that has these arguments on its command line, and waits
-// until the test ends.
+// linger starts a process with these arguments on its command line, which runs until the test ends.
 func linger(t *testing.T, args []string) (pid int) {
 	t.Helper()
 	cmd := exec.Command("sh", append([]string{"-c", "read x"}, args...)...)
@@ -36,7 +35,7 @@ func linger(t *testing.T, args []string) (pid int) {
 	return cmd.Process.Pid
 }
 
-// processAnswer is what /api/v1/processes answers.
+// processAnswer is the answer of /api/v1/processes.
 type processAnswer struct {
 	Incomplete string
 	Processes  []struct {
@@ -47,8 +46,8 @@ type processAnswer struct {
 	}
 }
 
-// TestProcesses lists real processes that a driver reports on a GPU: by their names,
-// and by their command lines where the operator asks for those.
+// TestProcesses lists real processes that a driver reports on a GPU: by name, or by command line if
+// the operator enables it.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	library, scenario := nvmltest.Build(t), filepath.Join(t.TempDir(), "scenario")
@@ -109,7 +108,8 @@ func forwarded(t *testing.T, c *child) int {
 	return res.StatusCode
 }
 
-// TestProcessesAreOptIn: without the flag nothing is listed; exposed, to all.
+// TestProcessesAreOptIn: without the flag no process is listed; exposed, they are listed for all
+// clients.
 func TestProcessesAreOptIn(t *testing.T) {
 	t.Parallel()
 	library, scenario := nvmltest.Build(t), filepath.Join(t.TempDir(), "scenario")
@@ -124,7 +124,7 @@ func TestProcessesAreOptIn(t *testing.T) {
 	}
 }
 
-// TestProcessesBehindALocalProxy: what --help and README say of reverse proxies on this
+// TestProcessesBehindALocalProxy: what --help and the pages say about reverse proxies on this
 // machine.
 func TestProcessesBehindALocalProxy(t *testing.T) {
 	t.Parallel()
@@ -158,7 +158,7 @@ func TestProcessesBehindALocalProxy(t *testing.T) {
 			t.Fatal(err)
 		}
 		if said := strings.Join(strings.Fields(string(text)), " "); !strings.Contains(said, "makes all its clients look local: configure it to deny") {
-			t.Errorf("%s does not tell", file)
+			t.Errorf("%s does not say so", file)
 		}
 	}
 }

@@ -19,10 +19,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The chart's monitors and rules in the hands of the Prometheus operator: what it makes of
-// them is what a real Prometheus reads.
+// The chart's monitors and rules with the Prometheus operator: a real Prometheus reads the
+// operator's configuration.
 
-// operatorKinds are those without which the operator looks at no Prometheus.
+// operatorKinds are the kinds that the operator needs to handle a Prometheus.
 var operatorKinds = map[string]string{
 	"prometheuses": "Prometheus", "servicemonitors": "ServiceMonitor", "podmonitors": "PodMonitor",
 	"probes": "Probe", "prometheusrules": "PrometheusRule",
@@ -37,7 +37,7 @@ func (c *cluster) startOperator(t *testing.T, ns string) *process {
 	}
 	c.monitoring(t, slices.Collect(maps.Keys(operatorKinds))...)
 	for _, kind := range operatorKinds {
-		c.path(t, "monitoring.coreos.com/v1", kind, ns, "") // it looks for them once, as it starts
+		c.path(t, "monitoring.coreos.com/v1", kind, ns, "") // the operator looks for them once, at its start
 	}
 	cmd := exec.Command(binary, "--namespaces="+ns, "--web.listen-address="+freeAddress(t))
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.file("admin.kubeconfig"))
@@ -51,12 +51,12 @@ func (c *cluster) startOperator(t *testing.T, ns string) *process {
 	return p
 }
 
-// podAddress replaces kwok's address in the pod's status, because Endpoints may not have an address
-// of 127.0.0.0/8. It is a documentation address, without a host.
+// podAddress replaces kwok's address in the pod's status, because Endpoints must not be in
+// 127.0.0.0/8. It is a documentation address without a host.
 const podAddress = "198.51.100.7"
 
-// prometheusObject is a Prometheus that takes what has the label prometheus=NAMESPACE. Its
-// scrape class has who looks for the pod's address find our program.
+// prometheusObject returns a Prometheus that selects objects with the label prometheus=NAMESPACE.
+// Its scrape class redirects the pod's address to the program.
 func prometheusObject(ns, node, version, program string) string {
 	return fmt.Sprintf(`
 apiVersion: monitoring.coreos.com/v1
@@ -77,8 +77,8 @@ spec:
 `, ns, node, version, regexp.QuoteMeta(podAddress), program)
 }
 
-// monitored applies the chart with a ServiceMonitor, rules and alerts, and of the chart with
-// honorLabels and the job "pods" the PodMonitor. It returns the name of the one pod.
+// monitored applies the chart with a ServiceMonitor, rules and alerts, and the PodMonitor of the
+// chart with honorLabels and the job "pods". It returns the name of the only pod.
 func (c *cluster) monitored(t *testing.T, ns, node string) (pod string) {
 	t.Helper()
 	flags := []string{"--set=fullnameOverride=" + ns, "--set=nodeSelector.kubernetes\\.io/hostname=" + node,
@@ -95,8 +95,8 @@ func (c *cluster) monitored(t *testing.T, ns, node string) (pod string) {
 	return pod
 }
 
-// generated waits until the operator has written the configuration of the Prometheus main, with
-// all four endpoints in it, and returns it as its reloader would hand it to Prometheus.
+// generated waits until the operator has written the configuration of the Prometheus main with all
+// four endpoints, and returns it as its reloader would pass it to Prometheus.
 func (c *cluster) generated(t *testing.T, ns string, operator *process) (config string) {
 	t.Helper()
 	awaitTrue(t, "configuration of the operator", func() bool {
@@ -120,8 +120,8 @@ func (c *cluster) generated(t *testing.T, ns string, operator *process) (config 
 	return strings.NewReplacer("$(POD_NAME)", "prometheus-main-0", "$(SHARD)", "0").Replace(config)
 }
 
-// mountRules writes the rules that the operator has put into a ConfigMap where the
-// configuration looks for them, which is in dir from then on, and has promtool read them.
+// mountRules writes the rules of the operator's ConfigMap to dir, checks them with promtool, and
+// returns the configuration with dir as their directory.
 func (c *cluster) mountRules(t *testing.T, ns, dir, config string) string {
 	t.Helper()
 	const mounted = "/etc/prometheus/rules/prometheus-main-rulefiles-0/"
@@ -141,8 +141,8 @@ func (c *cluster) mountRules(t *testing.T, ns, dir, config string) string {
 	return strings.ReplaceAll(config, mounted, dir+"/")
 }
 
-// discovered plays the discovery of Kubernetes, which Debian's Prometheus is built without:
-// it puts in its place what that would find of our pod at the API server, in the same words.
+// discovered replaces Kubernetes' service discovery, which Debian's Prometheus lacks, with the same
+// labels of our pod from the API server.
 func (c *cluster) discovered(t *testing.T, ns, pod, config string) string {
 	t.Helper()
 	var all struct {
@@ -173,7 +173,7 @@ func (c *cluster) discovered(t *testing.T, ns, pod, config string) string {
 	return string(text)
 }
 
-// ofPod are the labels that Prometheus documents for the role pod, of the one port.
+// ofPod returns the labels that Prometheus documents for the role pod, for its only port.
 func (c *cluster) ofPod(t *testing.T, ns, name string) map[string]string {
 	t.Helper()
 	pod := c.get(t, "v1", "Pod", ns, name)
@@ -189,7 +189,7 @@ func (c *cluster) ofPod(t *testing.T, ns, name string) map[string]string {
 	}
 }
 
-// ofEndpoints are those of the role endpoints, once the Service has found the pod.
+// ofEndpoints returns those of the role endpoints, once the Service has found the pod.
 func (c *cluster) ofEndpoints(t *testing.T, ns, pod string) map[string]string {
 	t.Helper()
 	var found object
@@ -218,9 +218,9 @@ func named(labels map[string]string, kind string, o object) {
 	}
 }
 
-// TestPrometheusOperatorHasUsScraped: the operator makes of the ServiceMonitor, of the
-// PodMonitor and of the PrometheusRules a configuration with which a real Prometheus
-// scrapes both endpoints of our pod and loads the rules.
+// TestPrometheusOperatorHasUsScraped: with the operator's configuration of the ServiceMonitor, the
+// PodMonitor and the PrometheusRules, a real Prometheus scrapes both endpoints of our pod and loads
+// the rules.
 func TestPrometheusOperatorHasUsScraped(t *testing.T) {
 	t.Parallel()
 	binary, k := prometheusBinary(t), kubernetes(t)
@@ -259,7 +259,7 @@ func TestPrometheusOperatorHasUsScraped(t *testing.T) {
 	}
 }
 
-// operatorBody is what dcgm-exporter says of one GPU that a pod holds.
+// operatorBody is the page of a dcgm-exporter with one GPU that a pod holds.
 var operatorBody = func() (body string) {
 	for _, reading := range []string{"GR_ENGINE_ACTIVE %s 0.5", "SM_ACTIVE %s 0.5", "PIPE_TENSOR_ACTIVE %s 0.25"} {
 		body += "DCGM_FI_PROF_" + strings.Replace(reading, " %s", `{gpu="0",UUID="GPU-a",device="nvidia0",modelName="H100",Hostname="a",container="main",namespace="team",pod="train-0"}`, 1) + "\n"
@@ -267,8 +267,8 @@ var operatorBody = func() (body string) {
 	return body
 }()
 
-// checkOperated looks at the four targets: up, and named after the node. That they are
-// at our program says that they were found at the pod's address.
+// checkOperated checks the four targets: up, and named after the node. Their URL, the program's,
+// shows that they were found at the pod's address.
 func checkOperated(t *testing.T, server *prometheus, ns, node, pod, program string) {
 	t.Helper()
 	var data struct {
@@ -294,8 +294,8 @@ func checkOperated(t *testing.T, server *prometheus, ns, node, pod, program stri
 	}
 }
 
-// checkLabels looks at what was stored. Our own labels are none that the operator gives a
-// target, so nothing is renamed to exported_*; dcgm-exporter's are, unless honorLabels.
+// checkLabels checks what was stored. Our labels differ from those that the operator adds, so none
+// is renamed to exported_*; dcgm-exporter's are, unless honorLabels is set.
 func checkLabels(t *testing.T, server *prometheus, ns, node, pod string) {
 	t.Helper()
 	for _, job := range []string{"kpulse-proxy", "kpulse-proxy-telemetry", "pods", "pods-telemetry"} {
@@ -321,7 +321,7 @@ func checkLabels(t *testing.T, server *prometheus, ns, node, pod string) {
 	}
 }
 
-// checkGroups: every group of the mixin's rules and alerts is loaded, and none fails.
+// checkGroups checks that every group of the mixin's rules and alerts is loaded without errors.
 func checkGroups(t *testing.T, server *prometheus) {
 	t.Helper()
 	type group struct {

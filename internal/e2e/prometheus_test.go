@@ -24,9 +24,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
-// TestPrometheusScrapesUs lets a real Prometheus scrape an exporter directly and
-// through us, and compares what it stored. It needs a `prometheus` in the PATH
-// (Debian's package will do).
+// TestPrometheusScrapesUs scrapes an exporter with a real Prometheus, directly and through the
+// proxy, and compares what it stored. It needs a `prometheus` in the PATH (Debian's package will
+// do).
 func TestPrometheusScrapesUs(t *testing.T) {
 	t.Parallel()
 	binary := prometheusBinary(t)
@@ -78,13 +78,12 @@ func TestPrometheusScrapesUs(t *testing.T) {
 	}
 }
 
-// checkDemo looks at what Prometheus stored of the demo, whose ticks are a tenth
-// of a second: every second is in a class, and each class has those that the
-// script gives it.
+// checkDemo checks what Prometheus stored of the demo, whose ticks are a tenth of a second: every
+// second is in a class, and each class has the seconds of the script.
 func checkDemo(t *testing.T, server *prometheus) {
 	const family = "kpulse_gpu_workload_class_seconds_total"
 	server.await(t, `count_over_time(up{job="demo"}[1m]) > 28`)
-	steady := server.query(t, `sum by (gpu, mig_instance) (increase(`+family+`{job="demo",gpu!="3"}[20s]))`) // GPU 3 goes away at times
+	steady := server.query(t, `sum by (gpu, mig_instance) (increase(`+family+`{job="demo",gpu!="3"}[20s]))`) // GPU 3 is absent at times
 	if len(steady) != len(demoDevices)-1 {
 		t.Errorf("%d devices have seconds in classes, want %d", len(steady), len(demoDevices)-1)
 	}
@@ -93,7 +92,7 @@ func checkDemo(t *testing.T, server *prometheus) {
 			t.Errorf("%s was %s s in all classes within 20 s", labels, value)
 		}
 	}
-	// One query, so that all values are of one scrape.
+	// One query: all values are of one scrape.
 	stored := series{}
 	for labels, value := range server.query(t, `{job="demo",__name__=~"`+family+`|kpulse_gpu_observed_seconds_total"}`) {
 		stored[labels], _ = strconv.ParseFloat(value, 64)
@@ -112,8 +111,8 @@ func checkDemo(t *testing.T, server *prometheus) {
 	}
 }
 
-// prometheusBinary returns where Prometheus is. CI sets
-// KPULSE_REQUIRE_PROMETHEUS, which makes its absence a failure.
+// prometheusBinary returns the path of Prometheus. In CI, KPULSE_REQUIRE_PROMETHEUS makes its
+// absence a failure.
 func prometheusBinary(t *testing.T) string {
 	t.Helper()
 	slow.Test(t)
@@ -128,8 +127,8 @@ func prometheusBinary(t *testing.T) string {
 	return ""
 }
 
-// startProxy runs a kpulse-proxy as a child process until the test ends. If it fails, the end
-// of what the child logged is shown.
+// startProxy runs kpulse-proxy as a child process until the test ends, and shows the end of its log
+// if the test fails.
 func startProxy(t testing.TB, binary string, flags ...string) *child {
 	t.Helper()
 	c, err := startChild(exec.Command(binary, append([]string{"--web.listen-address=127.0.0.1:0"}, flags...)...), filepath.Join(t.TempDir(), "log"))
@@ -148,12 +147,12 @@ func startProxy(t testing.TB, binary string, flags ...string) *child {
 // prometheus is a running server.
 type prometheus struct {
 	url  string
-	log  *bytes.Buffer // to be read once the server has stopped
+	log  *bytes.Buffer // read it only after stop
 	stop func()
 }
 
-// startPrometheus runs a server that scrapes jobs every second and already knows
-// a history, an OpenMetrics text with timestamps.
+// startPrometheus runs a server that scrapes jobs every second, with a history: an OpenMetrics text
+// with timestamps.
 func startPrometheus(t *testing.T, binary string, jobs map[string]string, history []byte) *prometheus {
 	t.Helper()
 	dir := t.TempDir()
@@ -190,7 +189,7 @@ func runPrometheus(t *testing.T, binary, dir, config string) *prometheus {
 	return s
 }
 
-// get fills data from an API call.
+// get decodes the answer of an API call into data.
 func (s *prometheus) get(path string, data any) error {
 	res, err := http.Get(s.url + path)
 	if err != nil {
@@ -210,8 +209,7 @@ func (s *prometheus) get(path string, data any) error {
 	return nil
 }
 
-// query returns the values of an instant vector by labels, job and instance
-// left out.
+// query returns the values of an instant vector by labels, without job and instance.
 func (s *prometheus) query(t *testing.T, expr string) map[string]string {
 	t.Helper()
 	values, err := s.tryQuery(expr)
@@ -224,7 +222,7 @@ func (s *prometheus) query(t *testing.T, expr string) map[string]string {
 // queryAt is query at an instant in the past.
 func (s *prometheus) queryAt(t *testing.T, expr string, at time.Time) map[string]string {
 	t.Helper()
-	s.await(t, "vector(1)") // it is up
+	s.await(t, "vector(1)") // the server is up
 	values, err := s.tryQuery(expr, "&time="+strconv.FormatInt(at.Unix(), 10))
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +249,7 @@ func (s *prometheus) tryQuery(expr string, more ...string) (map[string]string, e
 	return values, nil
 }
 
-// await asks until the expression has a result, for patience.
+// await polls until the expression has a result.
 func (s *prometheus) await(t *testing.T, expr string) {
 	t.Helper()
 	var last error
@@ -262,7 +260,7 @@ func (s *prometheus) await(t *testing.T, expr string) {
 		}
 		last = err
 	}
-	t.Fatalf("%s stays without result (%v)", expr, last)
+	t.Fatalf("%s has no result (%v)", expr, last)
 }
 
 // target is a scrape target as Prometheus sees it.

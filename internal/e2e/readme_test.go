@@ -17,15 +17,14 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files and the tables of pages")
 
-// Pages with parts that are made from the program.
+// Pages with parts generated from the program.
 const (
 	readme     = root + "README.md"
 	usingPage  = root + "cmd/kpulse-proxy/README.md"
 	seriesPage = root + "internal/expose/SERIES.md"
 )
 
-// TestPagesListEverySeries keeps the table in SERIES.md equal to what the
-// exposition is made from.
+// TestPagesListEverySeries holds the table in SERIES.md to the exposition's own.
 func TestPagesListEverySeries(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| series | type | labels | meaning |\n|---|---|---|---|\n")
@@ -39,7 +38,7 @@ func TestPagesListEverySeries(t *testing.T) {
 	checkTable(t, seriesPage, "series", table.String())
 }
 
-// TestPagesListWhatLeanLeavesOut keeps that table equal to what the exposition leaves out.
+// TestPagesListWhatLeanLeavesOut holds that table to what the lean form omits.
 func TestPagesListWhatLeanLeavesOut(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| series | left out | in its place |\n|---|---|---|\n")
@@ -53,8 +52,8 @@ func TestPagesListWhatLeanLeavesOut(t *testing.T) {
 	checkTable(t, seriesPage, "lean", table.String())
 }
 
-// TestPagesCountTheMixin holds the numbers of alerts in pages to the files: a page for each
-// alert, of which those that are off at first are in no file.
+// TestPagesCountTheMixin holds the numbers of alerts on the pages to the files. Each alert has a
+// runbook; optional alerts are in no file.
 func TestPagesCountTheMixin(t *testing.T) {
 	text, err := os.ReadFile("../../mixin/prometheus_alerts.yaml")
 	if err != nil {
@@ -67,7 +66,7 @@ func TestPagesCountTheMixin(t *testing.T) {
 	}
 	all, err := filepath.Glob("../../mixin/runbooks/*.md")
 	if err != nil || len(all)-len(on) != 3 {
-		t.Errorf("%d runbooks and %d alerts that are on: three are not (%v)", len(all), len(on), err)
+		t.Errorf("%d runbooks and %d default alerts; want three more runbooks (%v)", len(all), len(on), err)
 	}
 	for page, want := range map[string]string{
 		readme:                  fmt.Sprintf("%d alerts (three of them off at first)", len(all)),
@@ -79,8 +78,7 @@ func TestPagesCountTheMixin(t *testing.T) {
 	}
 }
 
-// checkTable holds the table of a page between the comments of a name to what it
-// should be, or with -update writes it.
+// checkTable holds the table between the comments name in a page to table; -update rewrites it.
 func checkTable(t *testing.T, page, name, table string) {
 	t.Helper()
 	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->\n"
@@ -105,9 +103,8 @@ func checkTable(t *testing.T, page, name, table string) {
 	}
 }
 
-// TestShippedCountersLackNothing holds the counters file that we ship to what our scores
-// need: as it is, it lacks only what an older DCGM does not know, and with the lines that
-// are commented out nothing.
+// TestShippedCountersLackNothing: the shipped counters file lacks only fields that an older DCGM
+// does not have; with its commented lines enabled, it lacks none that our scores need.
 func TestShippedCountersLackNothing(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/dcgm-counters.csv")
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// exporterLabels takes from lines what differs between two clients of one engine: the
-// value, the exporter's hostname, its texts of XIDs, which we have not, and the serials of
-// what it counts by itself, where it gives all boards that of the last.
+// exporterLabels matches what differs between two clients of one engine: the value, the exporter's
+// hostname, its texts of XIDs, which we lack, and the serials in its own counters, where all boards
+// have the last one's.
 var exporterLabels = regexp.MustCompile(`,hostname="[^"]*"|,err_msg="[^"]*"|\} .*|(^DCGM_EXP_.*),DCGM_FI_DEV_SERIAL="[^"]*"`)
 
-// upstreamLines are the lines that are not ours, HELP and TYPE included, without values.
+// upstreamLines returns the lines that are not ours, HELP and TYPE included, without values.
 func upstreamLines(body string) (lines []string) {
 	for line := range strings.Lines(body) {
 		if !strings.Contains(line, "kpulse_") {
@@ -28,8 +28,8 @@ func upstreamLines(body string) (lines []string) {
 	return lines
 }
 
-// TestRealStackCounters: on one engine and one file, the exporter and we serve the same
-// lines except for values: families in their order, HELP, TYPE, every series and label.
+// TestRealStackCounters: with one engine and one counters file, the exporter and the program serve
+// the same lines except for values: order of families, HELP, TYPE, and every series and label.
 func TestRealStackCounters(t *testing.T) {
 	t.Parallel()
 	n := startRealNode(t, dcgm4, "h100")
@@ -65,7 +65,7 @@ DCGM_FI_DEV_VBIOS_VERSION, label, vbios
 			}
 		}
 		if missing, more := without(theirs, ours), without(ours, theirs); len(missing)+len(more) > 0 || len(theirs) < 200 {
-			t.Errorf("%s: of %d lines we lack %d, as %.300q, and have %d, as %.300q", way, len(theirs), len(missing), missing, len(more), more)
+			t.Errorf("%s: of %d lines we lack %d, such as %.300q, and have %d others, such as %.300q", way, len(theirs), len(missing), missing, len(more), more)
 		}
 		if !slices.Equal(familiesOf(ours), familiesOf(theirs)) {
 			t.Errorf("%s: families in the order\n%v, want\n%v", way, familiesOf(ours), familiesOf(theirs))
@@ -73,8 +73,8 @@ DCGM_FI_DEV_VBIOS_VERSION, label, vbios
 	}
 }
 
-// baseUnitFields are fields of exporter 4.9, beside what they were before and how many of
-// the new unit one of the old is (release notes of 4.9.0).
+// baseUnitFields are fields of exporter 4.9, their previous names, and the factor from the old unit
+// to the new one (release notes of 4.9.0).
 var baseUnitFields = []struct {
 	base, before string
 	each         float64
@@ -93,8 +93,8 @@ var baseUnitFields = []struct {
 	{"DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND", "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", 1024000},
 }
 
-// TestRealStackBaseUnits: a counters file of exporter 4.9 is served in its units, as the
-// older names beside them say.
+// TestRealStackBaseUnits: a counters file of exporter 4.9 is served in its units, consistent with
+// the older names beside them.
 func TestRealStackBaseUnits(t *testing.T) {
 	t.Parallel()
 	n := startRealNode(t, dcgm4, "h100")
@@ -105,7 +105,7 @@ func TestRealStackBaseUnits(t *testing.T) {
 	file := writeCounters(t, lines.String())
 	ways := map[string]*child{"dcgm": n.startDCGM(t, "--counters="+file), "nvml": n.startNVML(t, "--counters="+file)}
 	for way, c := range ways {
-		// The driver's rates need two looks, and the mock's are 0 now and then.
+		// The driver's rates need two samples, and the mock's are 0 now and then.
 		body := awaitPage(t, c, "/metrics", 200, `\nDCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND\{[^\n]*\} [1-9](?s:.*)\nDCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND\{gpu="7"`)
 		if err := checkExposition([]byte(body)); err != nil {
 			t.Errorf("%s: %v", way, err)
@@ -125,8 +125,8 @@ func TestRealStackBaseUnits(t *testing.T) {
 	}
 }
 
-// TestRealStackRenderedHeaders: --compat=4.8 says HELP and TYPE as the exporter does of every
-// family of its own counters file, those that are commented out there too.
+// TestRealStackRenderedHeaders: --compat=4.8 has the exporter's HELP and TYPE for every family of
+// its counters file, commented ones included.
 func TestRealStackRenderedHeaders(t *testing.T) {
 	t.Parallel()
 	n := startRealNode(t, dcgm4, "h100")
@@ -156,7 +156,7 @@ func TestRealStackRenderedHeaders(t *testing.T) {
 		name, _, _ := strings.Cut(rest, " ")
 		at := slices.IndexFunc(ours, func(l string) bool { return strings.HasPrefix(l, "# "+kind+" "+name+" ") })
 		if at < 0 {
-			continue // no reading of ours
+			continue // we have no such reading
 		}
 		if both++; ours[at] != line {
 			t.Errorf("%q, the exporter says %q", ours[at], line)
@@ -167,8 +167,7 @@ func TestRealStackRenderedHeaders(t *testing.T) {
 	}
 }
 
-// otherFields are fields that are not asked for without a counters file, under old and new
-// names.
+// otherFields are fields read only with a counters file, under old and new names.
 const otherFields = `DCGM_FI_DEV_GPU_TEMP, gauge, temperature
 DCGM_FI_DEV_FAN_SPEED, gauge, fan speed
 DCGM_FI_DEV_PSTATE, gauge, performance state
@@ -187,8 +186,8 @@ DCGM_FI_DEV_ECC_DBE_AGG_DEV, counter, ECC of a place
 DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_MAX, gauge, banks
 `
 
-// TestRealStackOtherFields: fields that we know by their ids alone are asked of dmon, and
-// are in all lines the exporter's, values included.
+// TestRealStackOtherFields: fields known only by their ids are read from dmon, and all their lines
+// equal the exporter's, values included.
 func TestRealStackOtherFields(t *testing.T) {
 	t.Parallel()
 	n := startRealNode(t, dcgm4, "l40s")
@@ -206,15 +205,15 @@ func TestRealStackOtherFields(t *testing.T) {
 		}
 	}
 	if missing, more := without(theirs, ours), without(ours, theirs); len(missing)+len(more) > 0 || len(theirs) < 100 {
-		t.Errorf("of %d lines we lack %d, as %.300q, and have %d, as %.300q", len(theirs), len(missing), missing, len(more), more)
+		t.Errorf("of %d lines we lack %d, such as %.300q, and have %d others, such as %.300q", len(theirs), len(missing), missing, len(more), more)
 	}
 	if !slices.Equal(familiesOf(ours), familiesOf(theirs)) {
 		t.Errorf("families in the order\n%v, want\n%v", familiesOf(ours), familiesOf(theirs))
 	}
 }
 
-// staticLines are the lines that are not ours, without hostname and the temperature's
-// value, which is another at each look.
+// staticLines returns the lines that are not ours, without hostname and the value of the
+// temperature, which changes each time.
 func staticLines(body string) (lines []string) {
 	for line := range strings.Lines(body) {
 		if strings.Contains(line, "kpulse_") {
@@ -247,8 +246,7 @@ func familiesOf(lines []string) (families []string) {
 	return families
 }
 
-// TestRealStackDriverVersion: where no nvidia-smi tells it, dcgmi tells the driver's
-// version.
+// TestRealStackDriverVersion: without nvidia-smi, the driver's version comes from dcgmi.
 func TestRealStackDriverVersion(t *testing.T) {
 	t.Parallel()
 	for _, release := range []string{dcgm4, dcgm3} {
@@ -257,13 +255,13 @@ func TestRealStackDriverVersion(t *testing.T) {
 			c := startRealNode(t, release, "a100").startDCGM(t)
 			body := awaitPage(t, c, "/metrics", 200, `\nkpulse_gpu_info\{`)
 			if n := strings.Count(body, `,driver_version="550.163.01"} 1`); n != 8 {
-				t.Errorf("%d GPUs say their driver's version, want 8", n)
+				t.Errorf("%d GPUs have the driver's version, want 8", n)
 			}
 		})
 	}
 }
 
-// TestRealStackPoll: a dcgm that serves takes a sample a second.
+// TestRealStackPoll: a server with the dcgm backend samples once a second.
 func TestRealStackPoll(t *testing.T) {
 	t.Parallel()
 	c := startRealNode(t, dcgm4, "h100").startDCGM(t)
@@ -276,8 +274,8 @@ func TestRealStackPoll(t *testing.T) {
 	}
 }
 
-// TestRealStackJobNames: blanks and empty lines in the file of a job are no part of its
-// name, whether the exporter reads it or we do.
+// TestRealStackJobNames: blanks and empty lines in a job file are not part of the name, for the
+// exporter and for the program.
 func TestRealStackJobNames(t *testing.T) {
 	t.Parallel()
 	n := startRealNode(t, dcgm4, "h100")

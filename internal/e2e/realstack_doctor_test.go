@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRealStackDoctor: on a node where all works, and where only the driver does; and it leaves no
-// dcgmi behind.
+// TestRealStackDoctor: on a node where everything works, and where only the driver does; doctor
+// leaves no dcgmi behind.
 func TestRealStackDoctor(t *testing.T) {
 	t.Parallel()
 	n := newRealNode(t, dcgm4, "h100")

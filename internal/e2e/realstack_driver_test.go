@@ -10,10 +10,9 @@ import (
 	"testing"
 )
 
-// TestRealStackMIGUncut: boards whose MIG mode is on and which have no instances are read
-// whole, in all series there are. Only the driver can be asked: on such boards the host
-// engine does not start over the mock, which has no instance profiles. The engine asks for
-// one after the other without end.
+// TestRealStackMIGUncut: boards in MIG mode without instances are read whole, in all series. Only
+// the driver is tested: over the mock, which has no instance profiles, the host engine does not
+// start, because it queries profiles forever.
 func TestRealStackMIGUncut(t *testing.T) {
 	t.Parallel()
 	for _, profile := range []string{"h100", "a100"} {
@@ -30,19 +29,19 @@ func TestRealStackMIGUncut(t *testing.T) {
 				t.Error("there are instances")
 			}
 			if log := c.Logged(); strings.Contains(log, "MIG") {
-				t.Errorf("there is nothing to say of MIG:\n%s", log)
+				t.Errorf("the log mentions MIG:\n%s", log)
 			}
 		})
 	}
 }
 
-// playedProcess is a process of the boards' YAML: "C" computes, "G" draws.
+// playedProcess is a process in the boards' YAML: "C" computes, "G" draws.
 type playedProcess struct {
 	pid, mebibytes int
 	kind           string
 }
 
-// playedProcesses is what a board's YAML says of its processes.
+// playedProcesses returns the processes in a board's YAML.
 func (b boardYAML) playedProcesses() (all []playedProcess) {
 	list, _ := b.at("processes").([]any)
 	for _, entry := range list {
@@ -55,8 +54,8 @@ func (b boardYAML) playedProcesses() (all []playedProcess) {
 	return all
 }
 
-// withProcesses returns a node of 8 boards, each with a process that draws, and board 5
-// with a running one that computes, and one that has gone.
+// withProcesses returns a node of 8 boards, each with a process that draws, except board 5, which
+// has two that compute: one runs, one has exited.
 func withProcesses(t *testing.T) (n *realNode, running int) {
 	t.Helper()
 	running = linger(t, []string{"train.py"})
@@ -66,7 +65,7 @@ func withProcesses(t *testing.T) (n *realNode, running int) {
 		"processes: []", fmt.Sprintf("processes: [{pid: %d, type: G, used_memory_mib: 1}]", 1<<22+1)), running
 }
 
-// TestRealStackProcesses: the driver's processes are those of the boards' YAML.
+// TestRealStackProcesses: the driver's processes are those in the boards' YAML.
 func TestRealStackProcesses(t *testing.T) {
 	t.Parallel()
 	n, running := withProcesses(t)
@@ -100,7 +99,7 @@ func TestRealStackProcesses(t *testing.T) {
 }
 
 // TestRealStackProcessesNeedNvidiaSMI: dcgmi and the host engine do not list processes. The proxy
-// says so if nvidia-smi, which the stack lacks, is missing too.
+// reports that nvidia-smi, which the stack lacks, is missing.
 func TestRealStackProcessesNeedNvidiaSMI(t *testing.T) {
 	t.Parallel()
 	n, _ := withProcesses(t)

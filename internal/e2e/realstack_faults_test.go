@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// readingsOfGPU matches a line of one of our families about a GPU.
+// readingsOfGPU returns a pattern for a line of one of our families about a GPU.
 func readingsOfGPU(family string, gpu int, rest string) string {
 	return fmt.Sprintf(`(?m)^kpulse_%s\{hostname="n",gpu="%d",%s`, family, gpu, rest)
 }
 
-// awaitAll waits, for each way by itself, until its answer holds all of the lines.
+// awaitAll waits, for each way separately, until its answer has all of the lines.
 func awaitAll(t *testing.T, ways map[string]*child, lines ...string) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -40,7 +40,7 @@ func awaitAll(t *testing.T, ways map[string]*child, lines ...string) {
 	all.Wait()
 }
 
-// threeWays returns the three ways of reading a node whose engine runs.
+// threeWays returns the three ways to read a node with a running engine.
 func (n *realNode) threeWays(t *testing.T, flags ...string) map[string]*child {
 	t.Helper()
 	return map[string]*child{
@@ -50,7 +50,7 @@ func (n *realNode) threeWays(t *testing.T, flags ...string) map[string]*child {
 	}
 }
 
-// TestRealStackFaults: what befalls boards is seen in each way, and so is its end.
+// TestRealStackFaults: each way shows the beginning and the end of boards' faults.
 func TestRealStackFaults(t *testing.T) {
 	t.Parallel()
 	n := startRealNode(t, dcgm4, "h100")
@@ -90,7 +90,7 @@ func TestRealStackFaults(t *testing.T) {
 		readingsOfGPU("gpu_clock_event_active", 7, `.*reason="hw_thermal"\} 0$`))
 }
 
-// TestRealStackEngine: the host engine is stopped, restarted, frozen and thawed, of either release.
+// TestRealStackEngine: the host engine of each release is stopped, restarted, frozen and thawed.
 func TestRealStackEngine(t *testing.T) {
 	t.Parallel()
 	for _, release := range []string{dcgm4, dcgm3} {
@@ -117,8 +117,7 @@ func TestRealStackEngine(t *testing.T) {
 	}
 }
 
-// TestRealStackNoEngine: --once waits until dcgmi itself gives up, and says what is wrong
-// and what to do.
+// TestRealStackNoEngine: --once waits until dcgmi gives up, and reports the cause and the remedy.
 func TestRealStackNoEngine(t *testing.T) {
 	t.Parallel()
 	for _, release := range []string{dcgm4, dcgm3} {
@@ -135,7 +134,7 @@ func TestRealStackNoEngine(t *testing.T) {
 	}
 }
 
-// TestRealStackJobs: the exporter and we read the files of jobs alike.
+// TestRealStackJobs: the exporter and the program read the same jobs from job files.
 func TestRealStackJobs(t *testing.T) {
 	t.Parallel()
 	jobs := t.TempDir()
@@ -162,7 +161,8 @@ func TestRealStackJobs(t *testing.T) {
 	}
 }
 
-// TestRealStackHostname: the exporter takes localhost for the name of the node.
+// TestRealStackHostname: our series do not take over localhost, which the exporter reports as the
+// node's name.
 func TestRealStackHostname(t *testing.T) {
 	t.Parallel()
 	machine, err := os.Hostname()
@@ -174,7 +174,7 @@ func TestRealStackHostname(t *testing.T) {
 	exporter := n.startExporter(t, "", []string{"NODE_NAME="})
 	upstream := awaitPage(t, exporter, "/metrics", 200, `DCGM_FI_DEV_GPU_TEMP\{`)
 	if !strings.Contains(upstream, `ostname="localhost"`) {
-		t.Errorf("the exporter says otherwise: %.600s", upstream)
+		t.Errorf("the exporter reports another name: %.600s", upstream)
 	}
 	c := startProxy(t, itself(t), "--series=full", "--source="+exporter.URL+"/metrics")
 	body := awaitPage(t, c, "/metrics", 200, `\nkpulse_gpu_temperature_celsius\{`)

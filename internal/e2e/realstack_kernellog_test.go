@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestRealStackKernelLog: what the kernel says of a PCI address counts for the GPU that
-// NVIDIA's exporter, dcgmi and library name by it, each in a form of its own.
+// TestRealStackKernelLog: the kernel log's PCI address identifies the GPU, although NVIDIA's
+// exporter, dcgmi and library each write it in another form.
 func TestRealStackKernelLog(t *testing.T) {
 	t.Parallel()
 	n := startRealNode(t, dcgm4, "h100")

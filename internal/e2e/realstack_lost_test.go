@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// lostBefore are two boards that the driver has lost when everything starts.
+// lostBefore is two boards that the driver has lost before the start.
 const lostBefore = `devices:
   "2": {failure: {mode: lost}}
   "5": {failure: {mode: fallen_off_bus}}
 `
 
-// present is kpulse_gpu_present of a board, whatever its uuid.
+// present returns a pattern for kpulse_gpu_present of a board with any uuid.
 func present(gpu, value int) string {
 	return fmt.Sprintf(`kpulse_gpu_present\{hostname="n",gpu="%d",uuid="[^"]*"\} %d\n`, gpu, value)
 }
 
-// TestRealLostBeforeTheStart: a GPU that was lost before the host engine and we started is
-// not present, by each way that names it, without --expected-gpus.
+// TestRealLostBeforeTheStart: a GPU lost before the host engine and the program started is not
+// present, in each way that reports it, without --expected-gpus.
 func TestRealLostBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	for way, release := range map[string]string{"dcgm 4": dcgm4, "dcgm 3": dcgm3, "nvml": ""} {
@@ -50,7 +50,7 @@ func TestRealLostBeforeTheStart(t *testing.T) {
 			if err != nil || !strings.Contains(out, "\nlost: GPU 2") || !strings.Contains(out, "\nlost: GPU 5") {
 				t.Errorf("%v: %s\n%s", err, out, errs)
 			}
-			// A lost GPU must not get a job: the proxy tells a scheduler, and so does a single
+			// A lost GPU must not get a job: the proxy tells the scheduler, and so does a one-off
 			// reading.
 			n.checkHealth(t, 2, 2, "--url="+c.URL, "--show-all")
 			n.checkHealth(t, 2, 1, "--url="+c.URL, "--gpus=0,1,5")
@@ -59,8 +59,8 @@ func TestRealLostBeforeTheStart(t *testing.T) {
 	}
 }
 
-// checkHealth runs check health, which must exit with a code and name so many GPUs that are
-// gone. The others of the mock driver are crit too: each has remapped a row.
+// checkHealth runs check health, and checks its exit code and the number of lost GPUs. The mock
+// driver's other GPUs are crit too: each has remapped a row.
 func (n *realNode) checkHealth(t *testing.T, exit, gone int, flags ...string) {
 	t.Helper()
 	out, errs, err := n.run(t, append([]string{"check", "health"}, flags...)...)
@@ -75,7 +75,7 @@ func (n *realNode) checkHealth(t *testing.T, exit, gone int, flags ...string) {
 	}
 }
 
-// TestRealGPUThatComesBack: one that was lost before the start is read once it is back.
+// TestRealGPUThatComesBack: a GPU lost before the start is read once it is back.
 func TestRealGPUThatComesBack(t *testing.T) {
 	t.Parallel()
 	n := newRealNode(t, "", "h100")
@@ -84,12 +84,12 @@ func TestRealGPUThatComesBack(t *testing.T) {
 	awaitPage(t, c, "/metrics", 200, present(5, 0))
 	n.checkHealth(t, 2, 2, "--url="+c.URL, "--show-all")
 	n.override(t, "devices: {}\n")
-	awaitPage(t, c, "/metrics", 200, `(?s)`+present(2, 1)+`.*`+present(5, 1)) // it is asked again after half a minute
+	awaitPage(t, c, "/metrics", 200, `(?s)`+present(2, 1)+`.*`+present(5, 1)) // it is retried after half a minute
 	n.checkHealth(t, 2, 0, "--url="+c.URL, "--show-all")
 }
 
 // TestRealWithoutSwitches: the host engine's NvSwitch module is not loaded, so discovery fails
-// after its list of GPUs. They are read, and the failure is reported.
+// after its list of GPUs. The GPUs are read, and the failure is reported.
 func TestRealWithoutSwitches(t *testing.T) {
 	t.Parallel()
 	for release, flags := range map[string][]string{dcgm4: {"--denylist-modules", "1"}, dcgm3: nil} {
@@ -100,14 +100,14 @@ func TestRealWithoutSwitches(t *testing.T) {
 			awaitPage(t, c, "/metrics", 200, `(?s)`+present(0, 1)+`.*`+present(7, 1))
 			awaitPage(t, c, "/", 200, `<dt>Note</dt>.*Cannot get NvSwitch list.*dcgmi modules -l`)
 			if err := c.Stop(); err != nil || strings.Count(c.Logged(), "Cannot get NvSwitch list") != 1 {
-				t.Errorf("%v; the log should say it once:\n%s", err, c.Logged())
+				t.Errorf("%v; the log should contain it once:\n%s", err, c.Logged())
 			}
 		})
 	}
 }
 
-// TestRealWithoutDriver: a host engine that started without a driver sees no GPU. That is
-// no fault of it, and it is not to be started. Restarted with a driver, it has them.
+// TestRealWithoutDriver: a host engine started without a driver sees no GPU. The engine is not at
+// fault, so the remedy is not to start it. Restarted with a driver, it has GPUs.
 func TestRealWithoutDriver(t *testing.T) {
 	t.Parallel()
 	for _, release := range []string{dcgm4, dcgm3} {

@@ -10,8 +10,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/kube/kubelettest"
 )
 
-// manifest is the container that a folder of deploy/kustomize, which the chart renders, runs the
-// program in: its flags, and the paths of its probes.
+// manifest is the container in a folder of deploy/kustomize: its flags, and the paths of its
+// probes.
 type manifest struct {
 	flags                  []string
 	startup, ready, living string
@@ -32,8 +32,8 @@ func manifestOf(t *testing.T, folder string) (m manifest) {
 	return m
 }
 
-// start runs the program as the manifest says, except for what is of a cluster: old and new text
-// of flags.
+// start runs the program with the manifest's flags, except those that need a cluster: edits are
+// pairs of old and new text.
 func (m *manifest) start(t *testing.T, n *realNode, edits ...string) *child {
 	t.Helper()
 	text := strings.NewReplacer(append(edits, "=:9401", "=127.0.0.1:0",
@@ -43,7 +43,7 @@ func (m *manifest) start(t *testing.T, n *realNode, edits ...string) *child {
 	return n.start(t, cmd)
 }
 
-// await waits until the probe of readiness answers with a status and a text, while the process is
+// await waits until the readiness probe answers with a status and a text, while the process is
 // alive.
 func (m *manifest) await(t *testing.T, c *child, status int, text string) {
 	t.Helper()
@@ -55,8 +55,8 @@ func (m *manifest) await(t *testing.T, c *child, status int, text string) {
 	}
 }
 
-// TestRealStackProbes: as the chart runs the program on a host engine, its pod is alive all the time,
-// and ready while the engine gives readings: not before the engine is there, nor once it has died.
+// TestRealStackProbes: on a host engine, with the chart's flags, the pod is always alive, and ready
+// while the engine has readings: not before it starts, nor after it dies.
 func TestRealStackProbes(t *testing.T) {
 	t.Parallel()
 	m := manifestOf(t, "overlays/dcgm")
@@ -79,8 +79,8 @@ func TestRealStackProbes(t *testing.T) {
 	}
 }
 
-// TestRealStackProbesOfTheDriver: on the driver, it is ready once there is a reading, and stays so
-// when GPUs are lost, which is what it is there to tell.
+// TestRealStackProbesOfTheDriver: on the driver, the pod is ready once there is a reading, and
+// stays ready when GPUs are lost, to report them.
 func TestRealStackProbesOfTheDriver(t *testing.T) {
 	t.Parallel()
 	m := manifestOf(t, "overlays/nvml")

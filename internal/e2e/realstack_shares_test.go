@@ -20,15 +20,15 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/kube/kubelettest"
 )
 
-// Pods that share board 0 of the real exporter's, by their UIDs. The third has no process.
+// sharingPods share board 0 of the real exporter. The third has no process.
 var sharingPods = []struct{ name, uid string }{
 	{"busy", "aaaaaaaa-0000-4000-8000-000000000001"},
 	{"calm", "bbbbbbbb-0000-4000-8000-000000000002"},
 	{"idle", "cccccccc-0000-4000-8000-000000000003"},
 }
 
-// sharedBoard is a kubelet that gave each of the pods a slice of board 0, the first one of
-// them two: a slice for each of its containers.
+// sharedBoard returns a kubelet that gave each of the pods a slice of board 0, and the first two:
+// one for each of its containers.
 func sharedBoard(t *testing.T) *kubelettest.Kubelet {
 	t.Helper()
 	const board = "GPU-01000100-0000-0000-0000-000000000000::"
@@ -44,8 +44,8 @@ func sharedBoard(t *testing.T) *kubelettest.Kubelet {
 	return kubelet
 }
 
-// inPods puts each process into a control group such as a kubelet makes for a pod, by which
-// the exporter knows whose it is. The test is skipped where that cannot be.
+// inPods moves each process into a control group like that of a pod, from which the exporter
+// derives the pod. The test is skipped where that is impossible.
 func inPods(t *testing.T, pids ...int) {
 	t.Helper()
 	root := "/sys/fs/cgroup/pids"
@@ -61,7 +61,7 @@ func inPods(t *testing.T, pids ...int) {
 			return os.WriteFile(filepath.Join(to, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600)
 		}
 		t.Cleanup(func() {
-			_ = move(root) // a group with a process stays
+			_ = move(root) // a group with a process cannot be removed
 			if err := os.Remove(group); err != nil {
 				t.Error(err)
 			}
@@ -72,7 +72,7 @@ func inPods(t *testing.T, pids ...int) {
 	}
 }
 
-// podsAPI is an API server that knows the pods, and the folder of a service account for it.
+// podsAPI returns an API server with the pods, and the folder of a service account for it.
 func podsAPI(t *testing.T) (address *url.URL, account string) {
 	t.Helper()
 	var items []any
@@ -86,7 +86,7 @@ func podsAPI(t *testing.T) (address *url.URL, account string) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch query := r.URL.Query(); {
-		case query.Get("sendInitialEvents") != "": // as an API server that cannot: a list is asked for then
+		case query.Get("sendInitialEvents") != "": // like an API server without this feature: the client then lists
 			w.WriteHeader(http.StatusUnprocessableEntity)
 			fmt.Fprint(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Invalid","code":422}`)
 			return
@@ -95,7 +95,7 @@ func podsAPI(t *testing.T) (address *url.URL, account string) {
 			return
 		}
 		w.(http.Flusher).Flush()
-		<-r.Context().Done() // nothing happens to them
+		<-r.Context().Done() // the pods do not change
 	}))
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	account = t.TempDir()
@@ -108,7 +108,7 @@ func podsAPI(t *testing.T) (address *url.URL, account string) {
 	return address, account
 }
 
-// withAccount runs cmd with a service account in the place where pods have it.
+// withAccount runs cmd with a service account where pods have it.
 func withAccount(t *testing.T, cmd *exec.Cmd, account string) *exec.Cmd {
 	t.Helper()
 	const place = "/run/secrets/kubernetes.io/serviceaccount"
@@ -121,8 +121,8 @@ func withAccount(t *testing.T, cmd *exec.Cmd, account string) *exec.Cmd {
 	return inside
 }
 
-// TestRealStackShares: the exporter measures what pods of a shared board use, with the API
-// server, which knows their UIDs; then they share its time by that.
+// TestRealStackShares: the exporter, with the pods' UIDs from the API server, measures what pods of
+// a shared board use; they share its time accordingly.
 func TestRealStackShares(t *testing.T) {
 	t.Parallel()
 	busy, calm := linger(t, []string{"busy"}), linger(t, []string{"calm"})
@@ -150,17 +150,17 @@ func TestRealStackShares(t *testing.T) {
 	}
 }
 
-// TestRealStackUnseenShares: without the API server the exporter says 0 of each pod, which
-// is no reading while the board is busy.
+// TestRealStackUnseenShares: without the API server the exporter reports 0 for each pod, which is
+// no reading while the board is busy.
 func TestRealStackUnseenShares(t *testing.T) {
 	t.Parallel()
 	n := startRealNode(t, dcgm4, "h100")
 	c := n.startBehind(t, n.startExporter(t, "", n.env(), "--kubernetes", "--kubernetes-virtual-gpus", "--pod-resources-kubelet-socket", sharedBoard(t).Socket))
 	body := awaitPage(t, c, "/metrics", 200, `(?m)^kpulse_allocation_info\{[^}]*workload_pod="calm"[^}]*share="equal"\} 1$`)
 	if !regexp.MustCompile(`(?m)^DCGM_FI_DEV_GPU_UTIL\{[^}]*pod="calm",pod_uid=""[^}]*\} 0$`).MatchString(body) {
-		t.Errorf("the exporter does not say 0 of a pod that it knows no UID of:\n%s", family(body, "DCGM_FI_DEV_GPU_UTIL"))
+		t.Errorf("the exporter does not report 0 for a pod without a known UID:\n%s", family(body, "DCGM_FI_DEV_GPU_UTIL"))
 	}
 	if strings.Contains(body, "kpulse_allocation_nvml_utilization_ratio") || strings.Contains(body, "kpulse_allocation_framebuffer_used_bytes") {
-		t.Errorf("what nobody measured is served in\n%s", family(body, "kpulse_allocation_nvml_utilization_ratio"))
+		t.Errorf("unmeasured use is served in\n%s", family(body, "kpulse_allocation_nvml_utilization_ratio"))
 	}
 }

@@ -13,11 +13,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
-// NVIDIA's host engine, dcgmi and dcgm-exporter over NVIDIA's mock of the driver, which
-// plays boards from a YAML file: the truth that a test holds us to. The stack is no part
-// of this repository. If KPULSE_DCGM_STACK names the folder it was unpacked to, these
-// tests run; elsewhere they skip. Every test has an engine of its own, with its own state,
-// on a domain socket.
+// NVIDIA's host engine, dcgmi and dcgm-exporter over NVIDIA's mock driver, which plays boards from
+// a YAML file: the truth for the tests. The stack is not part of this repository. These tests run
+// if KPULSE_DCGM_STACK names the folder of the unpacked stack, and are skipped otherwise. Each test
+// has its own engine and state, on a domain socket.
 
 // Releases of the host engine and its dcgmi.
 const (
@@ -25,11 +24,11 @@ const (
 	dcgm3 = "3" // 3.3.9: no NvSwitch module, no fields of 4.x
 )
 
-// profiles are the boards that the mock driver plays: 8 of each, 4 of t4.
+// profiles are the boards that the mock driver plays: 8 of each, but 4 of t4.
 var profiles = []string{"a100", "h100", "b200", "gb200", "gb300", "l40s", "t4"}
 
-// stackDir returns where the stack was unpacked to. CI sets KPULSE_REQUIRE_DCGM_STACK
-// where it has the stack, which makes its absence a failure.
+// stackDir returns the folder of the unpacked stack. In CI, KPULSE_REQUIRE_DCGM_STACK makes its
+// absence a failure.
 func stackDir(t *testing.T) string {
 	t.Helper()
 	slow.Test(t)
@@ -48,19 +47,19 @@ type realNode struct {
 	stack   string
 	release string // of the host engine and of dcgmi
 	profile string
-	state   string // folder of the driver's configuration and of the engine's socket
-	address string // what a client of the engine is told, "" until there is an engine
+	state   string // folder of the driver's configuration and the engine's socket
+	address string // the engine's address for clients, "" until there is an engine
 	engine  *process
-	// driverless: the host engine finds no driver.
+	// driverless makes the host engine find no driver.
 	driverless bool
 }
 
-// newRealNode returns a node with the boards of a profile and no host engine. edits are
-// pairs of old and new text in the boards' YAML; each old text must be there.
+// newRealNode returns a node with the boards of a profile and no host engine. edits are pairs of
+// old and new text in the boards' YAML; each old text must occur.
 func newRealNode(t *testing.T, release, profile string, edits ...string) *realNode {
 	t.Helper()
 	n := &realNode{stack: stackDir(t), release: release, profile: profile}
-	// The path of a socket is short, which t.TempDir() is not.
+	// The path of a socket must be short; t.TempDir() is not.
 	state, err := os.MkdirTemp("", "kp")
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +73,7 @@ func newRealNode(t *testing.T, release, profile string, edits ...string) *realNo
 	text := string(yaml)
 	for i := 0; i+1 < len(edits); i += 2 {
 		if !strings.Contains(text, edits[i]) {
-			t.Fatalf("busy-%s.yaml does not say %q", profile, edits[i])
+			t.Fatalf("busy-%s.yaml lacks %q", profile, edits[i])
 		}
 		text = strings.ReplaceAll(text, edits[i], edits[i+1])
 	}
@@ -82,7 +81,7 @@ func newRealNode(t *testing.T, release, profile string, edits ...string) *realNo
 	return n
 }
 
-// startRealNode returns a node of a profile whose host engine runs, with flags of its own
+// startRealNode returns a node of a profile with a running host engine; flags are the engine's,
 // such as "--denylist-modules", "1".
 func startRealNode(t *testing.T, release, profile string, flags ...string) *realNode {
 	t.Helper()
@@ -91,7 +90,7 @@ func startRealNode(t *testing.T, release, profile string, flags ...string) *real
 	return n
 }
 
-// write replaces a file of the state at once, as the driver expects it.
+// write replaces a state file atomically, as the driver expects.
 func (n *realNode) write(t *testing.T, name, text string) {
 	t.Helper()
 	file := filepath.Join(n.state, name)
@@ -114,7 +113,7 @@ func (n *realNode) override(t *testing.T, yaml string) {
 	n.write(t, "overrides.yaml", yaml)
 }
 
-// program is a command of the stack, under its own loader and C library.
+// program returns a command of the stack, with its own loader and C library.
 func (n *realNode) program(name string, args ...string) *exec.Cmd {
 	libraries, bin := []string{"driver", "lib"}, "bin"
 	if n.release == dcgm3 && name != "dcgm-exporter" {
@@ -130,8 +129,8 @@ func (n *realNode) program(name string, args ...string) *exec.Cmd {
 	return exec.Command(filepath.Join(n.stack, "lib", "ld-linux-x86-64.so.2"), args...)
 }
 
-// startEngine starts the host engine on a socket, and returns once it answers. After
-// stop or kill it can be started again, with the boards as they were.
+// startEngine starts the host engine on a socket, and returns once it answers. After stop or kill
+// it can be started again, with unchanged boards.
 func (n *realNode) startEngine(t *testing.T, flags ...string) {
 	t.Helper()
 	socket := filepath.Join(n.state, "engine.sock")
@@ -166,7 +165,7 @@ func (n *realNode) launch(t *testing.T, address string, flags []string) {
 	t.Fatalf("the host engine does not answer at %s:\n%s", address, n.engine.output())
 }
 
-// dcgmi runs the real dcgmi of the node's release and returns all that it prints.
+// dcgmi runs the real dcgmi of the node's release and returns its output.
 func (n *realNode) dcgmi(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -176,7 +175,7 @@ func (n *realNode) dcgmi(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
-// dcgmiDir is the folder of PATH that dcgmi is in.
+// dcgmiDir returns the folder of dcgmi for PATH.
 func (n *realNode) dcgmiDir() string {
 	if n.release == dcgm3 {
 		return filepath.Join(n.stack, "path3")
@@ -185,7 +184,7 @@ func (n *realNode) dcgmiDir() string {
 }
 
 // startExporter runs the real exporter 4.8.2 on the node's host engine, with a counters file and a
-// reading each second. Its url is without /metrics. env is beside NODE_NAME=n.
+// reading per second. Its URL lacks /metrics. env adds to NODE_NAME=n.
 func (n *realNode) startExporter(t *testing.T, counters string, env []string, flags ...string) *child {
 	t.Helper()
 	if counters == "" {
@@ -196,7 +195,7 @@ func (n *realNode) startExporter(t *testing.T, counters string, env []string, fl
 	return n.start(t, cmd)
 }
 
-// startBehind runs our program in front of an exporter; each scrape of it is one of the exporter.
+// startBehind runs the program in front of an exporter; each scrape reads the exporter.
 func (n *realNode) startBehind(t *testing.T, exporter *child, flags ...string) *child {
 	t.Helper()
 	cmd := exec.Command(itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--series=full", "--node-name=n", "--poll=0",
@@ -204,7 +203,7 @@ func (n *realNode) startBehind(t *testing.T, exporter *child, flags ...string) *
 	return n.start(t, cmd)
 }
 
-// startDCGM runs our program on the node's dcgmi and host engine.
+// startDCGM runs the program on the node's dcgmi and host engine.
 func (n *realNode) startDCGM(t *testing.T, flags ...string) *child {
 	t.Helper()
 	cmd := exec.Command(itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--series=full", "--node-name=n", "--backend=dcgm",
@@ -213,7 +212,7 @@ func (n *realNode) startDCGM(t *testing.T, flags ...string) *child {
 	return n.start(t, cmd)
 }
 
-// startNVML runs our program on the node's driver. It needs cgo.
+// startNVML runs the program on the node's driver. It needs cgo.
 func (n *realNode) startNVML(t *testing.T, flags ...string) *child {
 	t.Helper()
 	cmd := exec.Command(itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--series=full", "--node-name=n", "--backend=nvml"}, flags...)...)
@@ -221,13 +220,13 @@ func (n *realNode) startNVML(t *testing.T, flags ...string) *child {
 	return n.start(t, cmd)
 }
 
-// env is the environment of a program on the node: its dcgmi and its driver.
+// env returns the environment of a program on the node, with its dcgmi and its driver.
 func (n *realNode) env() []string {
 	return []string{"PATH=" + n.dcgmiDir() + ":/usr/bin:/bin", "LD_LIBRARY_PATH=" + filepath.Join(n.stack, "driver"),
 		"MOCK_NVML_CONFIG=" + filepath.Join(n.state, "config.yaml")}
 }
 
-// run runs our program on the node until it ends by itself, as --once does.
+// run runs the program on the node until it exits by itself, as with --once.
 func (n *realNode) run(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -250,14 +249,14 @@ func (n *realNode) start(t *testing.T, cmd *exec.Cmd) *child {
 	return c
 }
 
-// process is a running program that does not say where it listens.
+// process is a running program that does not log its address.
 type process struct {
 	cmd  *exec.Cmd
 	log  string
 	done chan struct{}
 }
 
-// startProcess starts cmd, its output in the file log, until the test ends.
+// startProcess starts cmd, with its output in the file log, until the test ends.
 func startProcess(t *testing.T, cmd *exec.Cmd, log string) *process {
 	t.Helper()
 	file, err := os.Create(log)
@@ -295,7 +294,7 @@ func (p *process) runs() bool {
 	}
 }
 
-// stop ends the process as systemd would.
+// stop ends the process like systemd.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	p.cmd.Process.Signal(syscall.SIGTERM)
@@ -307,13 +306,13 @@ func (p *process) stop(t *testing.T) {
 	}
 }
 
-// kill ends the process at once, frozen or not.
+// kill ends the process immediately, even if frozen.
 func (p *process) kill() {
 	p.cmd.Process.Kill()
 	<-p.done
 }
 
-// freeze stops the process until thaw: it keeps its connections, and answers nothing.
+// freeze stops the process until thaw: it keeps its connections, but does not answer.
 func (p *process) freeze() { p.cmd.Process.Signal(syscall.SIGSTOP) }
 
 func (p *process) thaw() { p.cmd.Process.Signal(syscall.SIGCONT) }

@@ -12,14 +12,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// boardYAML is what the mock driver plays for a board.
+// boardYAML is a board in the mock driver's YAML.
 type boardYAML struct {
 	profile string
 	index   int
 	doc     map[string]any
 }
 
-// boards reads the truth of a node.
+// boards returns the true state of a node's boards.
 func (n *realNode) boards(t *testing.T) (all []boardYAML) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(n.state, "config.yaml"))
@@ -42,7 +42,7 @@ func (n *realNode) boards(t *testing.T) (all []boardYAML) {
 	return all
 }
 
-// merge returns base with what own says otherwise.
+// merge returns base, overridden by own.
 func merge(base, own map[string]any) map[string]any {
 	all := map[string]any{}
 	for k, v := range base {
@@ -69,8 +69,8 @@ func (b boardYAML) at(path string) any {
 	return v
 }
 
-// number is the product of factor and the values at the paths, which "*" separates; true counts as
-// 1, and a missing value is NaN.
+// number returns the product of factor and the values at the paths, which "*" separates; true
+// counts as 1, and a missing value is NaN.
 func (b boardYAML) number(paths string, factor float64) float64 {
 	for _, path := range strings.Fields(strings.ReplaceAll(paths, "*", " ")) {
 		switch v := b.at(path).(type) {
@@ -93,24 +93,23 @@ const (
 	mebibyte = 1 << 20
 	// Profiling fields have three decimals in dmon, six in the exporter.
 	milli = .0005 + 1e-9
-	// jitter of a rate: the counter of the mock driver goes on between the reading of the
-	// counter and that of the clock. In units of the value.
+	// jitter of a rate, relative: the mock driver's counter goes on between reading the counter and
+	// the clock.
 	jitter = -.1
-	// rising is of counters that go on while the test runs.
+	// rising marks counters that rise while the test runs.
 	rising = math.MaxFloat64
 )
 
-// truth says what a series of ours is, by what the driver plays: the numbers at paths, "*"
-// between them, times factor. The units are those of the mock's YAML on one side (its names
-// end in them) and those of our series on the other.
+// truth is the expected value of one of our series: the product of the numbers at paths and factor.
+// Paths end in the units of the mock's YAML; factor converts them to those of the series.
 type truth struct {
-	series string // without kpulse_ and the labels of the device
+	series string // without kpulse_ and the device's labels
 	paths  string
 	factor float64
-	round  float64 // how coarse the text of the coarsest way is, in our unit
+	round  float64 // rounding error of the coarsest way, in our unit
 }
 
-// truths of readings. The profiling fields of the mock are fixed shares of its utilization.
+// truths are those of readings. The mock's profiling fields are fixed shares of its utilization.
 var truths = []truth{
 	{`gpu_sm_active_ratio`, "utilization.gpu", .01, milli},
 	{`gpu_sm_occupancy_ratio`, "utilization.gpu", .0075, milli},
@@ -129,7 +128,7 @@ var truths = []truth{
 	{`gpu_encoder_utilization_ratio`, "utilization.encoder", .01, 1e-12},
 	{`gpu_decoder_utilization_ratio`, "utilization.decoder", .01, 1e-12},
 
-	// At full utilization 2 GiB a second go over PCIe, a twentieth of what they can over the links.
+	// At full utilization 2 GiB/s go over PCIe, and a twentieth of their capacity over the links.
 	{`gpu_pcie_transmit_bytes_per_second`, "utilization.gpu", .01 * 2048 * mebibyte, jitter},
 	{`gpu_pcie_receive_bytes_per_second`, "utilization.gpu", .01 * 2048 * mebibyte, jitter},
 	{`gpu_nvlink_bytes_per_second`, "nvlink.links_per_gpu*nvlink.bandwidth_per_link_mbps", 2 * .05e6, jitter},
@@ -188,7 +187,7 @@ var truths = []truth{
 	{`gpu_throttled_seconds_total{reason="hw_thermal"}`, "clocks_throttle_reasons.counters.hw_thermal_slowdown_us", 1e-6, 1e-9},
 	{`gpu_throttled_seconds_total{reason="hw_power_brake"}`, "clocks_throttle_reasons.counters.hw_power_brake_slowdown_us", 1e-6, 1e-9},
 
-	// What the profiles leave at rest.
+	// Zero in all profiles.
 	{`gpu_xid_last`, "", 0, 0},
 	{`gpu_sram_threshold_exceeded`, "", 0, 0},
 	{`gpu_xid_changes_total`, "", 0, 0},
@@ -196,14 +195,14 @@ var truths = []truth{
 	{`gpu_allocations`, "", 0, 0},
 }
 
-// resting are the kinds of NVLink errors, of which the profiles have none.
+// resting are the kinds of NVLink errors; the profiles have none.
 var resting = strings.Fields(`crc_flit crc_data replay recovery
 	rx_malformed rx_dropped rx_error rx_remote rx_general integrity tx_discard recovery_successful recovery_failed recovery_event symbol effective`)
 
-// want is a value that a series is to have.
+// want is an expected value.
 type want struct{ value, round float64 }
 
-// ok reports whether v is it.
+// ok reports whether v is the expected value.
 func (w want) ok(v float64) bool {
 	switch {
 	case w.round == rising:
@@ -214,8 +213,8 @@ func (w want) ok(v float64) bool {
 	return math.Abs(v-w.value) <= w.round
 }
 
-// expected are the readings of a board, and what is judged of them, by series; what of it
-// a way cannot give is in absences.
+// expected returns a board's readings and verdicts, by series; absences has those that a way cannot
+// provide.
 func (b boardYAML) expected(way string) map[string]want {
 	all := map[string]want{}
 	for _, row := range truths {
@@ -225,7 +224,7 @@ func (b boardYAML) expected(way string) map[string]want {
 	}
 	b.linked(all, way)
 	all["gpu_temperature_margin_celsius"] = want{b.number("thermal.slowdown_threshold_c", 1) - b.number("thermal.temperature_gpu_c", 1), 0}
-	if !b.hopper() { // the driver gives what it counts in 20 ms instead, in kB/s
+	if !b.hopper() { // instead, the driver reports what it counts in 20 ms, in kB/s
 		all["gpu_pcie_transmit_bytes_per_second"] = want{b.number("pcie.tx_throughput_kbps", 1000), 0}
 		all["gpu_pcie_receive_bytes_per_second"] = want{b.number("pcie.rx_throughput_kbps", 1000), 0}
 	}
@@ -235,14 +234,14 @@ func (b boardYAML) expected(way string) map[string]want {
 	return all
 }
 
-// linked adds the readings of NVLink: the driver simulates links if it simulates switches.
+// linked adds the readings of NVLink; the driver simulates links if it simulates switches.
 func (b boardYAML) linked(all map[string]want, way string) {
 	if b.at("nvlink.switches") == nil {
 		for _, series := range []string{"", "transmit_", "receive_"} {
 			all["gpu_nvlink_"+series+"bytes_per_second"] = want{}
 		}
 		delete(all, "gpu_nvlink_limit_bytes_per_second")
-		all["gpu_nvlink_links_active"] = want{} // the mock driver says of a T4's links that they are down
+		all["gpu_nvlink_links_active"] = want{} // the mock driver reports a T4's links as down
 		return
 	}
 	all["gpu_nvlink_links_active"] = want{b.number("nvlink.links_per_gpu", 1), 0}
@@ -254,7 +253,7 @@ func (b boardYAML) linked(all map[string]want, way string) {
 	}
 	if b.at("fabric") != nil {
 		all["gpu_fabric_health"], all["gpu_fabric_error"] = want{1, 0}, want{}
-		// DCGM is asked for the clique as a number; the UUID is none, and cut in dmon.
+		// DCGM's clique is read as a number; the UUID is none, and cut in dmon.
 		cluster := ""
 		if way == "nvml" {
 			cluster, _ = b.at("fabric.cluster_uuid").(string)
@@ -263,23 +262,24 @@ func (b boardYAML) linked(all map[string]want, way string) {
 	}
 }
 
-// hopper reports whether the driver itself gives profiling readings.
+// hopper reports whether the driver itself has profiling readings.
 func (b boardYAML) hopper() bool { return !slices.Contains(strings.Fields(beforeHopper), b.profile) }
 
-// profiled reports whether a way does.
+// profiled reports whether a way has profiling readings.
 func (b boardYAML) profiled(way string) bool {
 	return b.hopper() && (way != "dcgm3" || !slices.Contains(strings.Fields(blackwell), b.profile))
 }
 
-// judged adds what follows from the readings by DESIGN: weights .35 .35 .2 .1; rows remapped
-// after uncorrectable errors are critical, a pending one a warning. Values of 0 may also be absent.
+// judged adds the verdicts that DESIGN derives from the readings: weights .35 .35 .2 .1; rows
+// remapped after uncorrectable errors are critical, a pending one a warning. Values of 0 may also
+// be absent.
 func (b boardYAML) judged(all map[string]want, profiled bool) {
 	warning := 93.
 	if b.profile == "h100" {
 		warning = 95
 	}
 	all["gpu_temperature_warning_celsius"] = want{warning, 0}
-	coverage, class := .1, `gpu_workload_class{bottleneck="unknown",class="unknown"}` // NVML's utilization alone
+	coverage, class := .1, `gpu_workload_class{bottleneck="unknown",class="unknown"}` // only NVML's utilization
 	if profiled {
 		sm, dram := b.number("utilization.gpu", .01), b.number("utilization.memory", .01)
 		all["gpu_real_utilization_ratio"] = want{.35*sm + .35*sm/2 + .2*dram + .1*sm, milli}
@@ -288,7 +288,7 @@ func (b boardYAML) judged(all map[string]want, profiled bool) {
 	all["gpu_real_utilization_coverage_ratio"] = want{coverage, 1e-9}
 	for _, series := range []string{class, `gpu_health{state="crit"}`,
 		`gpu_health_condition{condition="uncorrectable_remapped_rows",state="crit"}`, `gpu_health_condition{condition="row_remap_pending",state="warn"}`,
-		`gpu_recommended_action{action="reset_gpu"}`} { // which makes the pending rows take effect
+		`gpu_recommended_action{action="reset_gpu"}`} { // a reset makes the pending rows take effect
 		all[series] = want{1, 0}
 	}
 	pci, _ := b.at("pci.bus_id").(string)

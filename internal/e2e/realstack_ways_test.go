@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// dcgmField is a field of DCGM that has numbers about a GPU.
+// dcgmField is a DCGM field with numbers about a GPU.
 type dcgmField struct {
-	legacy, renamed string // its names up to DCGM 4.5, and since
-	why             string // we do not read it, "" if we do
+	legacy, renamed string // its names up to DCGM 4.5, and from 4.6 on
+	why             string // why it is not read, "" if it is
 }
 
-// dcgmFields are all that there are, of testdata/realstack/fields.tsv.
+// dcgmFields returns all of them, from testdata/realstack/fields.tsv.
 func dcgmFields(t *testing.T) (all []dcgmField) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "realstack", "fields.tsv"))
@@ -35,7 +35,7 @@ func dcgmFields(t *testing.T) (all []dcgmField) {
 	return all
 }
 
-// countersOf writes a counters file for the exporter, which takes up to 128 lines.
+// countersOf writes a counters file for the exporter, which accepts up to 128 lines.
 func countersOf(t *testing.T, choose func(dcgmField) string) string {
 	t.Helper()
 	var text strings.Builder
@@ -50,8 +50,8 @@ func countersOf(t *testing.T, choose func(dcgmField) string) string {
 	return file
 }
 
-// The counters files: what we read under the names that exporters up to 4.8 ship, and
-// under those of DCGM 4.6.
+// The fields that we read, under the names that exporters up to 4.8 ship, and under those of DCGM
+// 4.6.
 func legacyNames(f dcgmField) string {
 	if f.why != "" {
 		return ""
@@ -66,11 +66,11 @@ func newNames(f dcgmField) string {
 	return f.renamed
 }
 
-// absence is a series that is expected of a board and not given in some ways.
+// absence is an expected series that some ways do not provide.
 type absence struct {
 	series   *regexp.Regexp
 	ways     string
-	profiles string // all if ""
+	profiles string // "" means all
 	why      string
 }
 
@@ -85,28 +85,28 @@ const (
 
 func whole(series string) *regexp.Regexp { return regexp.MustCompile("^(" + series + ")$") }
 
-// absences are all there are. A row of a series that is there is an error: the table stays true.
+// absences is complete: a series that a row says is absent must be absent, so the table stays true.
 var absences = []absence{
 	{whole(`gpu_(\w+_active|sm_occupancy|real_utilization)_ratio`), everywhere, beforeHopper,
-		"before Hopper, profiling takes NVIDIA's closed module, which the stack has not"},
+		"before Hopper, profiling needs NVIDIA's closed module, which the stack lacks"},
 	{whole(`gpu_pcie_(transmit|receive)_bytes_per_second`), exporters + " " + dmon, beforeHopper, "the same"},
 	{whole(`gpu_nvlink_(transmit|receive)_bytes_per_second`), dmon + " nvml", beforeHopper, "the same"},
 	{whole(`gpu_nvlink_limit_bytes_per_second`), exporters, "", "DCGM has no such field"},
-	{whole(`gpu_nvlink_limit_bytes_per_second`), dmon, "", "nvidia-smi tells it, which the stack has not"},
+	{whole(`gpu_nvlink_limit_bytes_per_second`), dmon, "", "nvidia-smi reports it, which the stack lacks"},
 	{whole(`gpu_throttled_seconds_total{reason="(sw_thermal|hw_thermal|hw_power_brake)"}`), everywhere, "",
-		"the mock driver gives these under the numbers of other fields"},
+		"the mock driver has these under the ids of other fields"},
 	{whole(`gpu_temperature_margin_celsius`), everywhere, "a100 t4", "newer boards have it"},
 	{whole(links5), exporters + " " + dmon, blackwell,
-		"where it plays NVLink 5, the mock driver refuses the counters of all links together, as which DCGM asks for them"},
-	{whole(`gpu_nvlink_links_active`), exporters + " " + dmon, "", "DCGM tells it link by link, in rows that these counters and dmon do not ask for"},
-	{whole(`gpu_nvlink_bit_error_ratio.*`), dmon, "", "dmon writes three decimals, and such a ratio has its first digit behind them"},
+		"with NVLink 5, the mock driver refuses the counters of all links together, which DCGM requests"},
+	{whole(`gpu_nvlink_links_active`), exporters + " " + dmon, "", "DCGM reports it per link, in rows that these counters and dmon do not request"},
+	{whole(`gpu_nvlink_bit_error_ratio.*`), dmon, "", "dmon prints three decimals, too few for such a ratio"},
 	{whole(links5 + `|gpu_temperature_margin_celsius|gpu_fabric_(health|error|info.*)|gpu_sram_threshold_exceeded`), "dcgm3", "", "3.3.9 has no such fields"},
-	{whole(`gpu_xid_last`), exporters + " dcgm nvml", "", "DCGM 4.6 and the driver say nothing before the first XID; 3.3.9 says 0"},
+	{whole(`gpu_xid_last`), exporters + " dcgm nvml", "", "DCGM 4.6 and the driver report nothing before the first XID; 3.3.9 reports 0"},
 	{whole(`gpu_(\w+_active|sm_occupancy|real_utilization)_ratio|gpu_(pcie|nvlink)_(transmit|receive)_bytes_per_second`), "dcgm3", blackwell,
-		"DCGM 3.3.9 has no profiling of boards that it does not know"},
+		"DCGM 3.3.9 has no profiling for boards that it does not know"},
 }
 
-// absenceOf returns the one of a series that a way does not give of a profile's boards.
+// absenceOf returns the absence of a series for a way and a profile's boards, or nil.
 func absenceOf(series, way, profile string) *absence {
 	for i, a := range absences {
 		if slices.Contains(strings.Fields(a.ways), way) && (a.profiles == "" || slices.Contains(strings.Fields(a.profiles), profile)) &&
@@ -117,14 +117,14 @@ func absenceOf(series, way, profile string) *absence {
 	return nil
 }
 
-// ofTime are series of time, not of the board.
+// ofTime matches series of time, not of the board.
 var ofTime = regexp.MustCompile(`^gpu_(health|observed|real_utilization|real_utilization_known|workload_class)_seconds_total|^gpu_xid_last_change`)
 
-// atRest are series of which 0 says the same as absence does.
+// atRest matches series for which 0 is the same as absence.
 var atRest = regexp.MustCompile(`^gpu_(workload_class|health|health_condition|clock_event_active|recommended_action)\b`)
 
-// boardSeries are our series of one board in an answer, without kpulse_ and the labels
-// of the device; their own labels in order.
+// boardSeries returns our series of one board in an answer, without kpulse_ and the device's
+// labels, with their own labels sorted.
 func boardSeries(s series, uuid string) map[string]float64 {
 	all := map[string]float64{}
 	for name, v := range s {
@@ -149,8 +149,8 @@ func boardSeries(s series, uuid string) map[string]float64 {
 	return all
 }
 
-// startWays returns the ways of reading a profile's boards: the exporter with its names up
-// to 4.8 and with those of DCGM 4.6, dcgmi of both releases, and the driver.
+// startWays returns the ways to read a profile's boards: the exporter with the names up to 4.8 and
+// with those of DCGM 4.6, dcgmi of both releases, and the driver.
 func startWays(t *testing.T, profile string) (ways map[string]*child, boards []boardYAML) {
 	t.Helper()
 	n, old := startRealNode(t, dcgm4, profile), startRealNode(t, dcgm3, profile)
@@ -163,7 +163,7 @@ func startWays(t *testing.T, profile string) (ways map[string]*child, boards []b
 	}, n.boards(t)
 }
 
-// differencesFromTruth lists where the answer of a way is not the truth of its boards.
+// differencesFromTruth lists where the answer of a way differs from the truth of its boards.
 func differencesFromTruth(s series, way string, boards []boardYAML) (wrong []string) {
 	for _, b := range boards {
 		uuid, _ := b.at("uuid").(string)
@@ -184,14 +184,14 @@ func differencesFromTruth(s series, way string, boards []boardYAML) (wrong []str
 		}
 		for _, name := range slices.Sorted(maps.Keys(got)) {
 			if _, known := expected[name]; !known && !(got[name] == 0 && atRest.MatchString(name)) {
-				wrong = append(wrong, fmt.Sprintf("gpu %d: %s is %v, which no row of truths or absences speaks of", b.index, name, got[name]))
+				wrong = append(wrong, fmt.Sprintf("gpu %d: %s is %v, which has no row in truths or absences", b.index, name, got[name]))
 			}
 		}
 	}
 	return wrong
 }
 
-// conditionsOf returns the health conditions of which a board has a series.
+// conditionsOf returns the health conditions for which a board has a series.
 func conditionsOf(board map[string]float64) map[string]bool {
 	conditions := map[string]bool{}
 	for name := range board {
@@ -203,7 +203,7 @@ func conditionsOf(board map[string]float64) map[string]bool {
 	return conditions
 }
 
-// awaitTruth scrapes a way until it tells the truth, and fails t if it never does.
+// awaitTruth scrapes a way until its answer is the truth, and fails t if it never is.
 func awaitTruth(t *testing.T, c *child, way string, boards []boardYAML) {
 	t.Helper()
 	var wrong []string
@@ -225,8 +225,8 @@ func awaitTruth(t *testing.T, c *child, way string, boards []boardYAML) {
 	t.Errorf("%s of %s:\n%s", way, boards[0].profile, strings.Join(wrong[:min(len(wrong), 60)], "\n"))
 }
 
-// TestRealStackWays: what the boards of each profile are in truth, the exporter, dcgmi and
-// the driver make us say, in all series there are.
+// TestRealStackWays: with each of the exporter, dcgmi and the driver, our series state the truth
+// about the boards of each profile, in all series.
 func TestRealStackWays(t *testing.T) {
 	t.Parallel()
 	for _, profile := range profiles {
@@ -247,7 +247,8 @@ func TestRealStackWays(t *testing.T) {
 
 var vendorName = regexp.MustCompile(`<code>(DCGM_\w+|dcgm_\w+)</code>`)
 
-// checkUnknown: the landing page lists no family as unread that we have no reason not to read.
+// checkUnknown: the landing page lists no untranslated family, since each field that is not read
+// has a reason.
 func checkUnknown(t *testing.T, c *child, way string) {
 	t.Helper()
 	_, body := page(t, c, "/")

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// TestRealStackXIDs: a fatal XID is seen in each way, also once another follows: the
-// exporter counts each, the driver tells each, and of dmon's last code the changes are seen.
-// (The mock driver counts ECC errors again with each failure that it plays, which reads as a
-// reset, so that whether the first holds is for other tests.)
+// TestRealStackXIDs: each way shows a fatal XID, even after another one: the exporter counts each,
+// the driver reports each, and dmon shows changes of the last code. (The mock driver recounts ECC
+// errors with each failure, which looks like a reset. Whether the first XID holds is left to other
+// tests.)
 func TestRealStackXIDs(t *testing.T) {
 	t.Parallel()
 	n := startRealNode(t, dcgm4, "h100")
@@ -21,7 +21,7 @@ func TestRealStackXIDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var text strings.Builder // the exporter takes 128 lines
+	var text strings.Builder // the exporter accepts 128 lines
 	for i, line := range strings.SplitAfter(string(base), "\n") {
 		if i < 100 && !strings.HasPrefix(line, "DCGM_FI_DEV_XID_ERRORS,") {
 			text.WriteString(line)

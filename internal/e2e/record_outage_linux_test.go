@@ -17,8 +17,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 )
 
-// limitFiles sets how large a file the process may write: a disk that is full for it, and
-// not again, without a file system of our own.
+// limitFiles limits the size of files that the process may write. It simulates a disk that is full,
+// and no longer full, without a file system of our own.
 func limitFiles(t *testing.T, pid int, bytes uint64) {
 	t.Helper()
 	limit := syscall.Rlimit{Cur: bytes, Max: math.MaxUint64}
@@ -28,7 +28,7 @@ func limitFiles(t *testing.T, pid int, bytes uint64) {
 	}
 }
 
-// eventually asks until is holds.
+// eventually polls until is holds.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -39,7 +39,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	t.Fatalf("after %s: %s", patience, what)
 }
 
-// bodyOf returns what an URL answers.
+// bodyOf returns the body of a URL.
 func bodyOf(t *testing.T, url string) string {
 	t.Helper()
 	res, err := http.Get(url)
@@ -54,7 +54,7 @@ func bodyOf(t *testing.T, url string) string {
 	return string(body)
 }
 
-// parsed returns a recording, which must be whole.
+// parsed returns a recording, which must be complete.
 func parsed(t *testing.T, file string) *recording.Recording {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -87,17 +87,17 @@ func TestRecordingOutlivesAFullDisk(t *testing.T) {
 	defer c.Cmd.Process.Kill()
 	eventually(t, "nothing is recorded", func() bool { return size() > 0 })
 	if page := bodyOf(t, c.URL); !strings.Contains(page, "Readings are recorded in <code>"+file) || strings.Contains(page, "Nothing can be written") {
-		t.Errorf("the landing page says of a recording that works:\n%s", page)
+		t.Errorf("the landing page does not report a working recording:\n%s", page)
 	}
 
 	limitFiles(t, c.Cmd.Process.Pid, uint64(size())+3000)
 	failed := regexp.MustCompile(`(?m)^kpulse_proxy_record_failures_total [2-9]`)
 	eventually(t, "no failed write is counted", func() bool { return failed.MatchString(bodyOf(t, c.URL+"/-/metrics")) })
 	if page := bodyOf(t, c.URL); !strings.Contains(page, "Nothing can be written now: write "+file+": file too large") {
-		t.Errorf("the landing page does not tell:\n%s", page)
+		t.Errorf("the landing page does not report the outage:\n%s", page)
 	}
 	limitFiles(t, c.Cmd.Process.Pid, math.MaxUint64)
-	eventually(t, "recording does not go on", func() bool { return !strings.Contains(bodyOf(t, c.URL), "Nothing can be written now") })
+	eventually(t, "recording does not continue", func() bool { return !strings.Contains(bodyOf(t, c.URL), "Nothing can be written now") })
 	if counts := bodyOf(t, c.URL+"/-/metrics"); !regexp.MustCompile(`(?m)^kpulse_proxy_record_missed_readings_total [1-9]`).MatchString(counts) {
 		t.Error("no missed reading is counted")
 	}
@@ -105,11 +105,11 @@ func TestRecordingOutlivesAFullDisk(t *testing.T) {
 	if err := os.Rename(file, file+".old"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a renamed file is not made anew", func() bool { return size() > 0 })
+	eventually(t, "a renamed file is not created again", func() bool { return size() > 0 })
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a removed file is not made anew", func() bool { return size() > 0 })
+	eventually(t, "a removed file is not created again", func() bool { return size() > 0 })
 	if err := c.Stop(); err != nil {
 		t.Errorf("%v\n%s", err, c.Logged())
 	}
@@ -117,7 +117,7 @@ func TestRecordingOutlivesAFullDisk(t *testing.T) {
 		t.Error("the recording does not say that readings are missing")
 	}
 	if rec := parsed(t, file); rec.Missed != 0 {
-		t.Errorf("%d readings are missing of the last file", rec.Missed)
+		t.Errorf("the last file lacks %d readings", rec.Missed)
 	}
 	log := c.Logged()
 	for _, want := range []string{"recording fails", "recording goes on\"", "was removed, renamed or cut"} {

@@ -14,8 +14,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )
 
-// TestRecordingPlaysTheSame records a minute of the demo and of an exporter's
-// file, plays the recordings, and compares the expositions scrape by scrape.
+// TestRecordingPlaysTheSame records a minute of the demo and of an exporter's file, plays the
+// recordings, and compares the expositions scrape by scrape.
 func TestRecordingPlaysTheSame(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -55,8 +55,7 @@ func TestRecordingPlaysTheSame(t *testing.T) {
 	}
 }
 
-// expositions plays and returns what is scraped, without the lines of
-// the source rather than of its GPUs.
+// expositions plays a source and returns the scrapes, without the lines about the source itself.
 func expositions(t *testing.T, open func() (source.Source, error), every, total time.Duration) (all []string) {
 	t.Helper()
 	play(t, open, every, total, func(_ time.Time, exposition []byte) {

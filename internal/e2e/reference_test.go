@@ -14,11 +14,11 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// What a body must come to: read by an implementation of its own, written from the
-// design alone and slow and plain, and judged by the reference of compute. It has nothing
-// in common with the program but the parser that checks both.
+// The reference: an independent, slow and plain implementation of the design reads a body, and
+// compute's reference judges it. It shares nothing with the program but the parser that checks
+// both.
 
-// setting is a configuration, as flags and as the reference needs it.
+// setting is a configuration, as flags and for the reference.
 type setting struct {
 	computetest.Options
 	flags []string
@@ -27,7 +27,7 @@ type setting struct {
 // gpu is a board, or a MIG instance where instance is not empty.
 type gpu struct{ uuid, instance string }
 
-// readings are a row of canonical fields, NaN if absent.
+// readings is a row of canonical fields, NaN if absent.
 type readings []float64
 
 func noReadings() readings { return slices.Repeat(readings{math.NaN()}, int(canonical.NumFields)) }
@@ -38,12 +38,12 @@ type workload struct{ namespace, pod, container, job string }
 // unit is a GPU in a body.
 type unit struct {
 	readings
-	own     readings // board readings, by the rows of this GPU
+	own     readings // board readings in the rows of this GPU
 	implied bool     // a board without a row of its own
 	model   string
 	labels  map[string]string // of its series
 	about   map[string]string // of gpu_info, beyond these
-	holders []workload        // in the order of their rows
+	holders []workload        // in row order
 	uses    map[workload]use
 }
 
@@ -53,17 +53,17 @@ type use struct{ utilization, memory float64 }
 // node is the GPUs of a body.
 type node struct {
 	gpus map[gpu]*unit
-	// xids are the counts of XIDs of the boards, by UUID.
+	// xids are the boards' counts of XIDs, by UUID.
 	xids map[string][]canonical.XIDCount
-	// links are how many are up, by the UUID of their board.
+	// links are the numbers of active links, by the UUID of their board.
 	links map[string]float64
 }
 
-// unescapedJob is the last label of a line in the captures that a parser rejects; it costs
-// the line no more than this label.
+// unescapedJob matches the last label of a line in the captures that a parser rejects; only this
+// label is lost.
 var unescapedJob = regexp.MustCompile(`,hpc_job="[^"\n]*"[^"\n]*"}`)
 
-// read gathers the readings of the rows of GPUs.
+// read returns the GPUs of a body with their readings.
 func read(body []byte) node {
 	n := node{gpus: map[gpu]*unit{}, xids: map[string][]canonical.XIDCount{}, links: map[string]float64{}}
 	entries, _ := split(unescapedJob.ReplaceAll(body, []byte("}")))
@@ -95,7 +95,7 @@ func read(body []byte) node {
 	return n
 }
 
-// describe takes in whose the row is, and what it says of the GPU.
+// describe adds a row's identity and information of the GPU.
 func (u *unit) describe(e entry) {
 	first := func(into map[string]string, name string, from ...string) {
 		if into[name] == "" {
@@ -117,7 +117,7 @@ func (u *unit) describe(e entry) {
 	}
 }
 
-// workload returns whose row e is.
+// workload returns the holder in the row e.
 func (e *entry) workload() workload {
 	return workload{
 		firstOf(e.labels, "exported_namespace", "namespace", "pod_namespace"), firstOf(e.labels, "exported_pod", "pod", "pod_name"),
@@ -165,7 +165,7 @@ func (n *node) fill(rows []entry, unitOfUtilRatio string) {
 	}
 }
 
-// note takes in what a workload uses of the GPU.
+// note records a workload's use of the GPU.
 func (u *unit) note(w workload, field string, value float64) {
 	uses, known := u.uses[w]
 	if !known {
@@ -180,8 +180,8 @@ func (u *unit) note(w workload, field string, value float64) {
 	u.uses[w] = uses
 }
 
-// raiseBoards gives each board the highest of the board readings that its rows
-// repeat, and of the bits those that any has.
+// raiseBoards gives each board the highest of the board readings that its rows repeat; for bits,
+// all that any row has.
 func (n *node) raiseBoards() {
 	for id, from := range maps.Clone(n.gpus) {
 		board := n.gpus[gpu{uuid: id.uuid}]
@@ -207,7 +207,7 @@ func (n *node) raiseBoards() {
 	}
 }
 
-// derive makes the readings that follow from others.
+// derive computes the readings that follow from others.
 func (u *unit) derive() {
 	r := u.readings
 	if math.IsNaN(r[canonical.FramebufferTotal]) {
@@ -225,7 +225,7 @@ func (u *unit) derive() {
 	r[canonical.TemperatureWarning] = computetest.Warning(u.model)
 }
 
-// gpu returns the GPU whose row e is, if it is one's.
+// gpu returns the GPU of the row e, if it has one.
 func (e *entry) gpu() (gpu, bool) {
 	if e.kind != textparse.EntrySeries || strings.HasPrefix(e.name, "kpulse_") || strings.HasPrefix(e.name, "DCGM_EXP_") {
 		return gpu{}, false
@@ -239,14 +239,14 @@ func (e *entry) gpu() (gpu, bool) {
 	return id, id.uuid != "" && e.labels.Get("gpu") != ""
 }
 
-// countLinks takes in a row of a link, up or not.
+// countLinks counts a link's row if the link is up.
 func (n *node) countLinks(e entry) {
 	if e.name == "DCGM_FI_DEV_NVLINK_GET_STATE" || e.name == "DCGM_FI_DEV_NVLINK_LINK_STATUS" {
 		n.links[firstOf(e.labels, "UUID", "uuid", "gpu_uuid")] += e.value
 	}
 }
 
-// countXIDs takes in a row that the exporter counts XIDs in, of whatever codes.
+// countXIDs records a row of the exporter's XID counters, whatever the code.
 func (n *node) countXIDs(e entry) {
 	witness, is := map[string]canonical.Witness{
 		"DCGM_EXP_XID_ERRORS_COUNT": canonical.WitnessWindow, "DCGM_EXP_XID_ERRORS_TOTAL": canonical.WitnessTotal,
@@ -288,7 +288,7 @@ func unitOfUtilRatio(entries []entry) string {
 	return unit
 }
 
-// meaning turns a sample into a reading; ok is false if there is none.
+// meaning converts a sample into a reading; ok is false if there is none.
 func meaning(e entry, unitOfUtilRatio string) (s *spelling, v float64, ok bool) {
 	if s = spellingOf[e.name]; s == nil {
 		return nil, 0, false

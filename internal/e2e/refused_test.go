@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// refusedLines says of lines that Prometheus' parser accepts whether a server refuses a
-// scrape for them.
+// refusedLines are lines that Prometheus' parser accepts, and whether a server refuses a scrape for
+// them.
 var refusedLines = []struct {
 	line    string
 	refused bool
@@ -18,19 +18,19 @@ var refusedLines = []struct {
 	{`foo{__name__=""} 1`, true},
 	{` foo 1`, true},
 	{"\tfoo{a=\"3\"} 1", true},
-	{`{"foo",a="7"} 1`, true}, // names in quotes: those of format 1.0.0, which we do not serve
+	{`{"foo",a="7"} 1`, true}, // quoted names are of format 1.0.0, which we do not serve
 	{`{"foo.bar"} 1`, true},
 	{`foo{"a"="8"} 1`, true},
 	{`foo{"a.b"="8"} 1`, true},
 	{"# HELP \"foo\" text", true},
 	{"# TYPE \"foo.bar\" gauge", true},
-	{`foo{a="",a="4"} 1`, false}, // a is left out, as empty labels are
+	{`foo{a="",a="4"} 1`, false}, // a is dropped, like all empty labels
 	{`foo{a="5",A="5"} 1`, false},
 	{`foo {a="6"} 1`, false},
 }
 
-// TestServerRefuses gives each line to a real server, which must say what refusedLines
-// does, and all of them to us: what the server takes arrives, and it takes what arrives.
+// TestServerRefuses sends each line to a real server, which must agree with refusedLines, and all
+// lines through the proxy: what the server accepts arrives, and it accepts what arrives.
 func TestServerRefuses(t *testing.T) {
 	t.Parallel()
 	binary := prometheusBinary(t)
@@ -60,7 +60,7 @@ func TestServerRefuses(t *testing.T) {
 		}
 	}
 	if got := len(server.query(t, `foo{job="proxy"}`)); got != kept {
-		t.Errorf("%d series of the upstream came through us, want %d", got, kept)
+		t.Errorf("%d series of the upstream came through the proxy, want %d", got, kept)
 	}
 	skipped := fmt.Sprintf(" %d\n", len(refusedLines)-kept)
 	if _, text := page(t, proxy, "/metrics"); !strings.Contains(family(text, "kpulse_source_skipped_lines_total"), skipped) {

@@ -12,9 +12,8 @@ import (
 	"testing"
 )
 
-// TestReloadsDropNoScrape: 8 scrapers go on while config file and rules are read again 100
-// times, by SIGHUP and over HTTP, every third time from a file that is refused. Each scrape
-// gets a whole body.
+// TestReloadsDropNoScrape: 8 scrapers keep scraping during 100 reloads of config file and rules, by
+// SIGHUP and over HTTP; every third file is refused. Each scrape gets a complete body.
 func TestReloadsDropNoScrape(t *testing.T) {
 	t.Parallel()
 	up := startUpstream(func() ([]byte, error) { return []byte(oneGPU), nil })
@@ -74,12 +73,12 @@ func TestReloadsDropNoScrape(t *testing.T) {
 	scrapers.Wait()
 	t.Logf("%d scrapes, %d reloads over HTTP, %d refused", scrapes.Load(), reloaded.Load(), refused.Load())
 	if reloaded.Load() == 0 || refused.Load() == 0 || !strings.Contains(c.Logged(), "nothing was reloaded") {
-		t.Error("not both kinds of reload came")
+		t.Error("the reloads did not include both outcomes")
 	}
 }
 
-// scrapeWhole scrapes once, and returns what the answer lacks of a whole one: from the
-// upstream's first line to the result of the rule at its end.
+// scrapeWhole scrapes once, and returns an error if the answer is incomplete: from the upstream's
+// first line to the rule's result at the end.
 func scrapeWhole(url string) error {
 	res, err := http.Get(url)
 	if err != nil {

@@ -25,8 +25,7 @@ type writer struct {
 	alive  map[string]bool
 }
 
-// write sends a moment, and of a series that should be there and is not the mark that
-// it ended.
+// write sends a moment, with a staleness marker for each series that is due but missing.
 func (w *writer) write(now moment) {
 	if w.known == nil {
 		w.known, w.alive = map[string][]byte{}, map[string]bool{}
@@ -66,7 +65,7 @@ func wireLabels(t *testing.T, series string) (wire []byte) {
 	return wire
 }
 
-// wireBytes appends a field of a protocol buffer that holds bytes.
+// wireBytes appends a protocol buffer field that contains bytes.
 func wireBytes(dst []byte, field byte, b []byte) []byte {
 	return append(binary.AppendUvarint(append(dst, field<<3|2), uint64(len(b))), b...)
 }

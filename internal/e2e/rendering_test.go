@@ -9,9 +9,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
-// exporterTemplate writes an exposition as dcgm-exporter 4.8 does: text/template
-// over a map of families, each a list of samples whose labels are partly fields
-// and partly a map.
+// exporterTemplate writes an exposition like dcgm-exporter 4.8: text/template over a map of
+// families, each a list of samples whose labels are partly fields and partly a map.
 var exporterTemplate = template.Must(template.New("metrics").Parse(
 	`{{- range $family, $samples := . -}}
 # HELP {{ $family.Name }} {{ $family.Help }}
@@ -35,7 +34,7 @@ type exporterSample struct {
 	Value                                                      string
 }
 
-// exporterRendering returns what it takes an exporter to write body into out.
+// exporterRendering returns a function that writes body into out like an exporter.
 func exporterRendering(t testing.TB, body []byte, out *bytes.Buffer) func() {
 	t.Helper()
 	all := map[exporterFamily][]exporterSample{}
@@ -73,7 +72,7 @@ func exporterRendering(t testing.TB, body []byte, out *bytes.Buffer) func() {
 	}
 }
 
-// TestRenderingBaseline: the baseline writes all of the body's lines.
+// TestRenderingBaseline: the baseline writes all lines of the body.
 func TestRenderingBaseline(t *testing.T) {
 	const body = "# HELP F Help.\n# TYPE F gauge\n" + `F{gpu="0",UUID="GPU-1",pci_bus_id="0:1",device="nvidia0",modelName="A",GPU_I_PROFILE="1g",GPU_I_ID="7",Hostname="h",pod="p"} 1.500000` + "\n" +
 		`F{gpu="1",UUID="GPU-2",pci_bus_id="0:2",device="nvidia1",modelName="A",Hostname="h"} 2` + "\n"

@@ -22,22 +22,22 @@ const (
 type report struct {
 	took            time.Duration
 	targets, missed []string // rows and reasons
-	compared        []string // rows: a contender, and its time by that of expfmt at each size
+	compared        []string // rows: a contender, and its time divided by expfmt's at each size
 	growths         []string // sections
 }
 
-// cells are those of a row that the code alone decides, in the order of the columns.
+// cells returns the cells of a row that the code determines, in column order.
 func (target costTarget) cells(size int) []string {
 	i := max(0, size)
 	return []string{name(size), target.what, target.number(target.goal.of(i)), target.number(target.worst.of(i))}
 }
 
-// number writes a value of a target, with its unit.
+// number formats a value of a target, with its unit.
 func (target costTarget) number(v float64) string {
 	return strings.TrimSpace(short(v) + " " + target.unit)
 }
 
-// short writes three digits that matter.
+// short formats a number with three significant digits.
 func short(v float64) string {
 	if v == 0 {
 		return "0"
@@ -46,7 +46,7 @@ func short(v float64) string {
 	return strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(v, 'f', max(digits, 0), 64), zeros(digits)), ".")
 }
 
-// zeros are what may be left out at the end of a number with so many decimals.
+// zeros returns the trailing characters to trim from a number with so many decimals.
 func zeros(digits int) string {
 	if digits > 0 {
 		return "0"
@@ -54,7 +54,7 @@ func zeros(digits int) string {
 	return ""
 }
 
-// judgeGoal compares what is written, so that a reader comes to the same.
+// judgeGoal compares the written numbers, so readers reach the same verdict.
 func judgeGoal(value, goal, worst string) string {
 	number := func(text string) float64 {
 		v, _ := strconv.ParseFloat(strings.Fields(text)[0], 64)
@@ -69,7 +69,7 @@ func judgeGoal(value, goal, worst string) string {
 	return "met"
 }
 
-// add takes in what a target gave.
+// add records the result of a target.
 func (r *report) add(t *testing.T, size int, target costTarget, m measured) {
 	cells := target.cells(size)
 	value, spread := target.number(m.quartile(2)), "one round"
@@ -85,10 +85,10 @@ func (r *report) add(t *testing.T, size int, target costTarget, m measured) {
 	}
 }
 
-// explained is the line that says why the goal is missed.
+// explained returns the line that says why the goal is missed.
 func (target costTarget) explained() string { return "- " + target.what + ": " + target.reason }
 
-// compare takes in what the contenders took for the body of a size.
+// compare records the contenders' times for the body of a size.
 func (r *report) compare(on *rig) {
 	if r.compared == nil {
 		for _, who := range contenders {
@@ -104,7 +104,7 @@ func (r *report) compare(on *rig) {
 	r.compared[n+1] += " " + short(peakMemory(on.t, on.naive)) + " |"
 }
 
-// grow takes in what the points of a growth gave.
+// grow records the results of a growth's points.
 func (r *report) grow(t *testing.T, g growth, all []measured) {
 	medians := make([]float64, len(all))
 	section := g.head()
@@ -117,7 +117,7 @@ func (r *report) grow(t *testing.T, g growth, all []measured) {
 	t.Log(section)
 }
 
-// head is the heading of a section, and that of its table.
+// head returns the heading of a section and of its table.
 func (g growth) head() string {
 	return fmt.Sprintf("### %s\n\n%s.\n\n| %s | %s | quartiles |\n|--:|--:|---|\n", g.of, g.what, g.of, strings.TrimSpace("median "+g.unit))
 }
@@ -177,7 +177,7 @@ func sizeNames() string {
 	return strings.Join(names, " | ")
 }
 
-// machine says what was measured on.
+// machine describes the machine of the measurement.
 func machine() string {
 	model := "an unknown processor"
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -188,8 +188,8 @@ func machine() string {
 	return fmt.Sprintf("%d cores of %s, %s", runtime.NumCPU(), model, runtime.Version())
 }
 
-// TestReport holds the form of REPORT.md to the targets and growths of the code: rows, goals, and
-// for each goal that is missed the reason. The figures are those of the run.
+// TestReport holds the form of REPORT.md to the code's targets and growths: rows, goals, and a
+// reason for each missed goal. The figures are those of the run.
 func TestReport(t *testing.T) {
 	text, err := os.ReadFile(reportPage)
 	if err != nil {
@@ -214,7 +214,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("%q: the verdict is %q, want %q", cells, cells[6], is)
 		}
 		if is != "met" && (target.reason == "" || !strings.Contains(page, "\n"+target.explained()+"\n")) {
-			t.Errorf("%q is missed, and REPORT.md does not say why: %s", cells, target.explained())
+			t.Errorf("%q is missed, but REPORT.md does not say why: %s", cells, target.explained())
 		}
 	}
 	for i := range sizes {
@@ -248,8 +248,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestReportNumbers: three digits matter, a verdict is that of what is written, and a sparkline
-// begins at 0.
+// TestReportNumbers: numbers have three significant digits, a verdict follows from the written
+// numbers, and a sparkline begins at 0.
 func TestReportNumbers(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 0.0123456: "0.0123", 0.03: "0.03", 1.15: "1.15", 1: "1", 28: "28", 27.96: "28", 103.4: "103", 1030: "1030", 100: "100"} {
 		if got := short(v); got != want {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestMemoryLimitFollowsCgroup: nine tenths of what the cgroup may take, or of what one
-// around it may, unless GOMEMLIMIT says otherwise.
+// TestMemoryLimitFollowsCgroup: GOMEMLIMIT is nine tenths of the limit of the cgroup, or of one
+// around it, unless the variable is set.
 func TestMemoryLimitFollowsCgroup(t *testing.T) {
 	const limit = 512 << 20
 	inner := limitedCgroup(t, limit)
@@ -36,13 +36,13 @@ func TestMemoryLimitFollowsCgroup(t *testing.T) {
 	}
 }
 
-// limitedCgroup returns a cgroup inside of one that may take so many bytes. The test is
-// skipped where it cannot make one.
+// limitedCgroup returns a cgroup inside one with a memory limit. The test is skipped where it
+// cannot create one.
 func limitedCgroup(t *testing.T, limit int) string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		t.Skip("there are no cgroups here")
+		t.Skip("this machine has no cgroups")
 	}
 	root, file, own := "/sys/fs/cgroup", "memory.max", ""
 	for line := range strings.Lines(string(text)) {
@@ -57,7 +57,7 @@ func limitedCgroup(t *testing.T, limit int) string {
 	outer := filepath.Join(root, own, "kpulse-"+strconv.Itoa(os.Getpid()))
 	inner := filepath.Join(outer, "inner")
 	if err := os.MkdirAll(inner, 0o700); err != nil {
-		t.Skipf("needs to make cgroups, as root of a machine may: %v", err)
+		t.Skipf("needs the right to create cgroups, as root: %v", err)
 	}
 	t.Cleanup(func() {
 		for _, dir := range []string{inner, outer} {
@@ -73,13 +73,13 @@ func limitedCgroup(t *testing.T, limit int) string {
 		}
 	})
 	if err := os.WriteFile(filepath.Join(outer, file), []byte(strconv.Itoa(limit)), 0); err != nil {
-		t.Skipf("needs to limit the memory of a cgroup: %v", err)
+		t.Skipf("needs the right to limit the memory of a cgroup: %v", err)
 	}
 	return inner
 }
 
-// TestUnknownVariableIsWarnedOf: a mistyped variable does nothing in any mode, and its value
-// stays secret.
+// TestUnknownVariableIsWarnedOf: every mode warns of a mistyped variable, and does not show its
+// value.
 func TestUnknownVariableIsWarnedOf(t *testing.T) {
 	t.Setenv("KPULSE_SOURC", "http://name:secret@node:9400/metrics")
 	checkWarning := func(mode, log string) {

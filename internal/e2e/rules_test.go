@@ -27,10 +27,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/rules/engine"
 )
 
-// TestRulesAgreeWithPrometheus lets the demo run for more than an hour of simulated
-// time, in which a GPU comes and goes, with rules that our engine evaluates, and gives
-// a real Prometheus what was read and recorded. Asked for the expressions at the same
-// instants, it must give the same results.
+// TestRulesAgreeWithPrometheus runs the demo for more than an hour of simulated time, in which a
+// GPU disappears and returns, with rules that our engine evaluates, and sends all samples to a real
+// Prometheus. Its results for the same expressions at the same instants must be the same.
 func TestRulesAgreeWithPrometheus(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("KPULSE_BINARY") != "" {
@@ -48,13 +47,13 @@ func TestRulesAgreeWithPrometheus(t *testing.T) {
 		{"own, lean", []string{"testdata/rules/own.rules.yml"}, renderer("lean"), 20 * time.Minute, 5_000},
 		{"shipped", shippedRules(t, "kpulse-*.rules.yml"), renderer("full"), 66 * time.Minute, 10_000},
 		{"shipped, lean", shippedRules(t, "kpulse-*.rules.yml"), renderer("lean"), 66 * time.Minute, 10_000},
-		// These yield where the proxy is scraped, so they see the exporter alone.
+		// These yield to a proxy's own, so they see only the exporter.
 		{"shipped for an exporter", shippedRules(t, "twin/dcgm-exporter.rules.yml"), upstreamAlone, 25 * time.Minute, 5_000},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			if len(test.files) == 0 {
-				t.Skip("there are no such rules")
+				t.Skip("there are no rule files")
 			}
 			set, problems := rules.Load(rules.Options{ForPrometheus: true}, test.files...)
 			if problems.Refuse() {
@@ -65,15 +64,15 @@ func TestRulesAgreeWithPrometheus(t *testing.T) {
 			server.await(t, "vector(1)")
 			h.send(t, server, set.Groups)
 			n := h.compare(t, server, set.Groups)
-			if t.Logf("%d rules, %d results are the same", set.Rules(), n); n < test.least {
+			if t.Logf("%d rules, %d equal results", set.Rules(), n); n < test.least {
 				t.Errorf("%d results were compared, want at least %d", n, test.least)
 			}
 		})
 	}
 }
 
-// shippedRules returns the files that are shipped. Those that record what others read
-// come first: of one instant, groups are evaluated in the order of the files.
+// shippedRules returns the shipped files, with those that others depend on first: at one instant,
+// groups are evaluated in file order.
 func shippedRules(t *testing.T, pattern string) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../rules/" + pattern)
@@ -93,12 +92,12 @@ type moment struct {
 	samples map[string]float64 // by series
 }
 
-// history is what was scraped and recorded.
+// history holds what was scraped and recorded.
 type history struct {
 	scrapes, results []moment
 }
 
-// spy observes readings for the engine, and records those that it accepts.
+// spy passes readings to the engine, and records those that it accepts.
 type spy struct {
 	t       *testing.T
 	engine  *engine.Engine
@@ -122,7 +121,7 @@ func record(t *testing.T, groups []rules.Group, render func() func(*canonical.Sn
 	t.Helper()
 	h := &history{}
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(2500 * time.Millisecond) // readings are never at the time of an evaluation
+		time.Sleep(2500 * time.Millisecond) // readings never coincide with an evaluation
 		e := engine.New(engine.Options{Logger: slog.New(slog.DiscardHandler), Render: render(), Limits: engine.Limits{Series: 100_000, Samples: 1e7}})
 		e.Replace(groups, time.Now())
 		pipe := assemble(t, demo(10*time.Second), 0, &spy{t, e, render(), h})
@@ -141,8 +140,8 @@ func record(t *testing.T, groups []rules.Group, render func() func(*canonical.Sn
 	return h
 }
 
-// renderer renders a reading as it is served: the lines of the upstream that
-// Prometheus accepts, and ours in a form.
+// renderer renders a reading as served: the lines of the upstream that Prometheus accepts, and ours
+// in a form.
 func renderer(form string) func() func(*canonical.Snapshot) [][]byte {
 	return func() func(*canonical.Snapshot) [][]byte {
 		writer := expose.NewWriter(forms[form])
@@ -155,7 +154,7 @@ func renderer(form string) func() func(*canonical.Snapshot) [][]byte {
 	}
 }
 
-// upstreamAlone renders what a scrape of the exporter itself gives.
+// upstreamAlone renders a reading as the exporter serves it.
 func upstreamAlone() func(*canonical.Snapshot) [][]byte {
 	return func(s *canonical.Snapshot) [][]byte { return s.Valid }
 }
@@ -182,8 +181,8 @@ func pageSamples(t *testing.T, page []byte) map[string]float64 {
 	}
 }
 
-// send writes the history to a server: what was scraped, and what was recorded at the
-// instants of its group, with the marks of what ended.
+// send writes the history to a server: what was scraped, and what was recorded at the instants of
+// its group, with staleness markers.
 func (h *history) send(t *testing.T, server *prometheus, groups []rules.Group) {
 	t.Helper()
 	var recorded []moment
@@ -198,7 +197,7 @@ func (h *history) send(t *testing.T, server *prometheus, groups []rules.Group) {
 	}
 	scraped := &writer{t: t, server: server, every: func(string) time.Duration { return time.Millisecond }}
 	written := &writer{t: t, server: server, every: func(series string) time.Duration { return intervalOf(groups, nameOf(series)) }}
-	for scrapes := h.scrapes; len(scrapes)+len(recorded) > 0; { // in the order of time
+	for scrapes := h.scrapes; len(scrapes)+len(recorded) > 0; { // in time order
 		if len(recorded) == 0 || len(scrapes) > 0 && scrapes[0].at.Before(recorded[0].at) {
 			scraped.write(scrapes[0])
 			scrapes = scrapes[1:]
@@ -209,7 +208,7 @@ func (h *history) send(t *testing.T, server *prometheus, groups []rules.Group) {
 	}
 }
 
-// nameOf returns the name of a series as labels are printed.
+// nameOf returns the name in a series' labels.
 func nameOf(series string) string {
 	_, rest, _ := strings.Cut(series, `__name__="`)
 	name, _, _ := strings.Cut(rest, `"`)
@@ -228,9 +227,8 @@ func intervalOf(groups []rules.Group, name string) time.Duration {
 	return time.Second
 }
 
-// compare asks the server for the expressions at the instants of their groups and
-// returns how many of our results it agrees with. Names that several rules record are
-// compared as one.
+// compare queries the expressions at the instants of their groups, and returns how many of our
+// results agree. Names that several rules record are compared as one.
 func (h *history) compare(t *testing.T, server *prometheus, groups []rules.Group) int {
 	t.Helper()
 	compared := 0
@@ -276,7 +274,7 @@ func put(all map[string]map[int64]float64, series string, at int64, v float64) {
 	}
 }
 
-// ask adds what the server gives for a rule over all of the history.
+// ask adds the server's results of a rule over the whole history.
 func (h *history) ask(t *testing.T, server *prometheus, g rules.Group, r rules.Rule, results map[string]map[int64]float64) {
 	t.Helper()
 	every := g.Interval
@@ -308,7 +306,7 @@ func (h *history) ask(t *testing.T, server *prometheus, g rules.Group, r rules.R
 	}
 }
 
-// same returns how many results are the same, and complains about the first others.
+// same returns the number of equal results, and reports the first differences.
 func same(t *testing.T, got, want map[string]map[int64]float64) int {
 	t.Helper()
 	n, wrong := 0, 0

@@ -1,6 +1,5 @@
-// Package e2e holds the tests of the whole program. They run it as its users do: as a
-// child process in front of an exporter, a fake dcgmi or a fake driver, behind a real
-// Prometheus, or in a terminal.
+// Package e2e tests the whole program as its users run it: as a child process in front of an
+// exporter, a fake dcgmi or a fake driver, behind a real Prometheus, or in a terminal.
 package e2e
 
 import (
@@ -20,9 +19,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The scripts in testdata/script run the program as an operator would: as a
-// child process, in front of a real HTTP server. Beside testscript's own
-// commands they have those of scriptCommands.
+// The scripts in testdata/script run the program as an operator would: as a child process, in front
+// of a real HTTP server. They use testscript's commands and those of scriptCommands.
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -40,7 +38,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// state is what a script has running.
+// state is the running programs of a script.
 type state struct {
 	upstream *upstream
 	proxy    *child
@@ -50,7 +48,7 @@ type stateKey struct{}
 
 func stateOf(ts *testscript.TestScript) *state { return ts.Value(stateKey{}).(*state) }
 
-// scriptCommands are what our scripts can do beyond testscript's own.
+// scriptCommands are our additions to testscript's commands.
 var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"upstream":   cmdUpstream,
 	"downstream": cmdDownstream,
@@ -88,8 +86,8 @@ func awaitLog(t *testing.T, c *child, text string) {
 	}
 }
 
-// cmdProxy starts kpulse-proxy with the flags given on a free port; $PROXY is
-// its URL, and $ADDRESS what it listens at. Its log goes to the file proxy.log.
+// cmdProxy starts kpulse-proxy with the given flags on a free port; $PROXY is its URL, and $ADDRESS
+// its address. Its log is the file proxy.log.
 func cmdProxy(ts *testscript.TestScript, _ bool, args []string) {
 	if running := stateOf(ts).proxy; running != nil {
 		ts.Check(running.Stop())
@@ -120,8 +118,8 @@ func cmdHangup(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Check(stateOf(ts).proxy.Cmd.Process.Signal(syscall.SIGHUP))
 }
 
-// cmdGet is `get [-H 'Name: value'] STATUS URL`: the answer must have the status
-// and becomes the command's stdout, its headers its stderr.
+// cmdGet is `get [-H 'Name: value'] STATUS URL`: the answer must have the status; its body becomes
+// stdout, its headers stderr.
 func cmdGet(ts *testscript.TestScript, _ bool, args []string) { ask(ts, http.MethodGet, args) }
 
 // cmdPost is get with a POST.
@@ -147,7 +145,7 @@ func ask(ts *testscript.TestScript, method string, args []string) {
 	}
 }
 
-// cmdUntil is `until URL REGEXP`: asks until the answer matches.
+// cmdUntil is `until URL REGEXP`: it polls until the answer matches.
 func cmdUntil(ts *testscript.TestScript, _ bool, args []string) {
 	re := regexp.MustCompile(args[1])
 	var last string
@@ -176,7 +174,7 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.CommandContext(ctx, path, args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), ts.Stdout(), ts.Stderr()
 	cmd.Env = os.Environ()
-	for _, name := range []string{"KPULSE_PRESET", "KPULSE_ONCE", "KPULSE_SOURCE", "KPULSE_WEB_LISTEN_ADDRESS", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS"} { // those that scripts set
+	for _, name := range []string{"KPULSE_PRESET", "KPULSE_ONCE", "KPULSE_SOURCE", "KPULSE_WEB_LISTEN_ADDRESS", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS"} { // the variables that scripts set
 		if value := ts.Getenv(name); value != "" {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
@@ -187,8 +185,8 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// cmdExposition is `exposition FILE`: Prometheus' parser must accept all of it,
-// no series may occur twice, and our families must please promlint.
+// cmdExposition is `exposition FILE`: Prometheus' parser must accept all of it, without duplicate
+// series, and promlint our families.
 func cmdExposition(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(checkExposition([]byte(ts.ReadFile(args[0]))))
 }

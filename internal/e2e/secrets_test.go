@@ -18,7 +18,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/kube/kubetest"
 )
 
-// secrets are what a user may give us to read an exporter with, by where. None may be seen.
+// secrets are the credentials that users may configure for an exporter, by place. None may ever
+// appear.
 var secrets = map[string]string{
 	"user":    "u5er-sec",
 	"pass":    "pa55-sec",
@@ -28,7 +29,7 @@ var secrets = map[string]string{
 	"unknown": "unkn0wn-sec",
 }
 
-// openly returns the secrets that a text holds, also as basic authentication sends them.
+// openly returns the secrets in a text, also in the form of basic authentication.
 func openly(text string) (found []string) {
 	if strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(secrets["user"]+":"+secrets["pass"]))) {
 		found = append(found, "basic authentication")
@@ -41,13 +42,13 @@ func openly(text string) (found []string) {
 	return found
 }
 
-// tellingExporter is an exporter with a given behaviour: it works, fails, quotes the request in its
-// error, or redirects to another host, which keeps what it is sent.
+// tellingExporter is an exporter that works, refuses, hangs up, or redirects to another host, which
+// records the secrets that it receives.
 type tellingExporter struct {
 	url    string
 	does   atomic.Pointer[string]
 	mu     sync.Mutex
-	leaked []string // to the other host
+	leaked []string // received by the other host
 }
 
 func startTellingExporter(t *testing.T) *tellingExporter {
@@ -75,7 +76,7 @@ func startTellingExporter(t *testing.T) *tellingExporter {
 	return e
 }
 
-// quoted is a request as text.
+// quoted returns a request as text.
 func quoted(r *http.Request) string {
 	var b strings.Builder
 	b.WriteString(r.URL.String() + "\n")
@@ -83,7 +84,7 @@ func quoted(r *http.Request) string {
 	return b.String()
 }
 
-// ways are those in which a source is given secrets: flags, environment, and a config file.
+// ways returns commands that give a source secrets by flag, by environment, and by config file.
 func ways(t *testing.T, exporter string) map[string]*exec.Cmd {
 	u, err := url.Parse(exporter + "/metrics?token=" + secrets["query"])
 	if err != nil {
@@ -108,9 +109,8 @@ func ways(t *testing.T, exporter string) map[string]*exec.Cmd {
 	return all
 }
 
-// TestSecretsAreSeenNowhere gives secrets in each way, and looks for them in all that we
-// serve, log and send to others, while the source works, fails and redirects, and when a
-// reload fails.
+// TestSecretsAreSeenNowhere configures secrets in each way, and searches all that we serve, log and
+// send for them, while the source works, fails and redirects.
 func TestSecretsAreSeenNowhere(t *testing.T) {
 	t.Parallel()
 	for way := range ways(t, "http://127.0.0.1:1") {
@@ -140,13 +140,13 @@ func TestSecretsAreSeenNowhere(t *testing.T) {
 				t.Errorf("the log shows %q", found)
 			}
 			if e.leaked != nil {
-				t.Errorf("another host was sent %q", e.leaked)
+				t.Errorf("another host received %q", e.leaked)
 			}
 		})
 	}
 }
 
-// TestSecretsAreMasked: what is shown of the settings has them all, and no secret.
+// TestSecretsAreMasked: --config.show has all settings, and no secret.
 func TestSecretsAreMasked(t *testing.T) {
 	t.Parallel()
 	all := ways(t, "http://exporter.test:9400")
@@ -157,18 +157,18 @@ func TestSecretsAreMasked(t *testing.T) {
 	all["dashboard"].Env = append(os.Environ(), "KPULSE_TUI_URL="+secrets["unknown"]+"@node\nnode?"+secrets["unknown"], "KPULSE_SOURCE="+secrets["unknown"]+"@exporter.test:9400/metrics?x")
 	for way, cmd := range all {
 		cmd.Args = append(cmd.Args, "--config.show")
-		shown, err := cmd.CombinedOutput() // a warning of an unknown variable, too
+		shown, err := cmd.CombinedOutput() // the warning about an unknown variable too
 		out := string(shown)
 		if found := openly(out); found != nil || err != nil {
 			t.Errorf("%s: %v: shown is %q: %s", way, err, found, out)
 		}
 		if way != "discovery" && !strings.Contains(out, "@exporter.test:9400/metrics?<secret>") && !strings.Contains(out, "http://exporter.test:9400/metrics?<secret>") || strings.Count(out, "<secret>") < 3 {
-			t.Errorf("%s: this does not say what is masked: %s", way, out)
+			t.Errorf("%s: a setting with a secret is missing or not masked: %s", way, out)
 		}
 	}
 }
 
-// answerOf returns an answer with its header, none that is a file of compressed profiles.
+// answerOf returns the header and body of an answer.
 func answerOf(t *testing.T, method, url string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
@@ -189,8 +189,8 @@ func answerOf(t *testing.T, method, url string) string {
 	return header.String() + string(body)
 }
 
-// TestSecretsAreNotPrinted: nor by the modes that print, in what they write, or in what they
-// say of a setting that is wrong.
+// TestSecretsAreNotPrinted, neither in the output of the modes that print nor in errors about wrong
+// settings.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	t.Parallel()
 	e := startTellingExporter(t)
@@ -232,7 +232,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 }
 
-// TestClusterCredentialsAreSeenNowhere: neither the token nor the key of a kubeconfig, while
+// TestClusterCredentialsAreSeenNowhere: neither the token nor the key of a kubeconfig appears while
 // the API server answers, refuses, and is gone.
 func TestClusterCredentialsAreSeenNowhere(t *testing.T) {
 	t.Parallel()

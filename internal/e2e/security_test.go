@@ -17,14 +17,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 )
 
-// password is what hash is of, for a web configuration.
+// password is the password of hash, for a web configuration.
 const (
 	password = "fakepassword"
 	hash     = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi"
 )
 
-// everyPath is a request of each path that we have, with those of flags, and of some that
-// we lack, as METHOD PATH.
+// everyPath returns requests, as METHOD PATH, for each path of ours, with those that flags enable,
+// and for some that do not exist.
 func everyPath() []string {
 	all := expose.Patterns()
 	for i := range all {
@@ -34,7 +34,7 @@ func everyPath() []string {
 	return append(all, "GET /nothing", "POST /metrics", "OPTIONS /metrics", "GET /debug/pprof/heap", "GET //metrics")
 }
 
-// TestPasswordOnEveryPath asks each path without a password, with a wrong one and with the
+// TestPasswordOnEveryPath requests each path without a password, with a wrong one and with the
 // right one.
 func TestPasswordOnEveryPath(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestPasswordOnEveryPath(t *testing.T) {
 	}
 }
 
-// TestClientCertificates serves those alone who show a certificate that the proxy trusts.
+// TestClientCertificates: only clients with a certificate that the proxy trusts are served.
 func TestClientCertificates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -98,28 +98,28 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// clientTLS trusts node.pem of dir, and shows the certificate of name; "" is none.
+// clientTLS returns a config with the certificate of name; "" means none.
 func clientTLS(t *testing.T, dir, name string) *tls.Config {
 	t.Helper()
 	trusted, err := os.ReadFile(filepath.Join(dir, "node.pem"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := &tls.Config{RootCAs: x509.NewCertPool(), InsecureSkipVerify: true} // the client is what is tested
+	config := &tls.Config{RootCAs: x509.NewCertPool(), InsecureSkipVerify: true} // the client is tested, not the server
 	config.RootCAs.AppendCertsFromPEM(trusted)
 	if name != "" {
 		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, name), filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Whatever the server says that it wants to see.
+		// Even if the server does not accept its issuer.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	return config
 }
 
-// TestOtherSitesChangeNothing: a browser on an operator's machine sends what a page of
-// another site asks it to, and says so.
+// TestOtherSitesChangeNothing: a browser on an operator's machine sends requests on behalf of
+// another site's page, and identifies them as such.
 func TestOtherSitesChangeNothing(t *testing.T) {
 	t.Parallel()
 	c := startProxy(t, itself(t), "--backend=replay", "--web.enable-lifecycle")
@@ -170,8 +170,8 @@ var (
 	}
 )
 
-// TestAnswersAreNoPages: a browser takes no answer for a page, and the pages run nothing and cannot
-// be framed.
+// TestAnswersAreNoPages: browsers treat no other answer as a page, and the pages run no script and
+// cannot be framed.
 func TestAnswersAreNoPages(t *testing.T) {
 	t.Parallel()
 	c := startProxy(t, itself(t), "--backend=replay")
@@ -194,18 +194,18 @@ func TestAnswersAreNoPages(t *testing.T) {
 				t.Errorf("%s has %s: %q, want %q", request, name, got, want)
 			}
 		}
-		isRedirect := res.StatusCode >= 300 && res.StatusCode < 400 // of net/http, to another path of ours
+		isRedirect := res.StatusCode >= 300 && res.StatusCode < 400 // by net/http, to another path of ours
 		for name, want := range pageHeaders {
 			got := res.Header.Get(name)
 			if path == "/" && got != want || path != "/" && got == want && name != "Cache-Control" && !isRedirect {
-				t.Errorf("%s has %s: %q, which a page has as %q", request, name, got, want)
+				t.Errorf("%s has %s: %q; a page has %q", request, name, got, want)
 			}
 		}
 	}
 }
 
-// TestHostsAreNotBelieved: what a request says of hosts changes nothing but its own answer
-// to /sd, whose target is the address that was asked.
+// TestHostsAreNotBelieved: hosts named in a request affect only its own answer to /sd, whose target
+// is the requested address.
 func TestHostsAreNotBelieved(t *testing.T) {
 	t.Parallel()
 	c := startProxy(t, itself(t), "--backend=replay", "--web.enable-pprof")
@@ -235,7 +235,7 @@ func TestHostsAreNotBelieved(t *testing.T) {
 	}
 }
 
-// TestRequestsThatAreNone sends what no scraper sends.
+// TestRequestsThatAreNone sends malformed, smuggled and oversized requests.
 func TestRequestsThatAreNone(t *testing.T) {
 	t.Parallel()
 	c := startProxy(t, itself(t), "--backend=replay", "--web.enable-lifecycle")
@@ -274,7 +274,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 	}
 }
 
-// TestUnfinishedRequestsEnd: a client that sends its request a byte at a time is cut.
+// TestUnfinishedRequestsEnd: a client that sends its request a byte at a time is disconnected.
 func TestUnfinishedRequestsEnd(t *testing.T) {
 	t.Parallel()
 	c := startProxy(t, itself(t), "--backend=replay", "--web.enable-lifecycle")

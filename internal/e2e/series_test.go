@@ -15,17 +15,16 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// What the series are counted of: the demo, whose readings are those of all counters, and a
-// capture of the exporter's default counters.
+// The sources whose series are counted: the demo, with the readings of all counters, and a capture
+// of the exporter's default counters.
 var (
 	allCounters     = []string{"--backend=replay", "--poll=24h"}
 	defaultCounters = []string{"--source=" + captureDir + "/default-counters.prom", "--poll=0"}
 )
 
-// TestSeriesPerGPU holds SERIES.md and both README.md to how many series of ours a GPU and an allocation cost a
-// Prometheus server, in the lean form and in the full one. A GPU that is cut
-// is not counted, and the demo's are averaged: a clock event that holds is a series for its
-// time.
+// TestSeriesPerGPU holds SERIES.md and both README.md to the number of our series per GPU and per
+// allocation, in lean and full form. A partitioned GPU is not counted, and the demo's are averaged:
+// an active clock event adds a series for its duration.
 func TestSeriesPerGPU(t *testing.T) {
 	t.Parallel()
 	lean, held := seriesPerGPU(t, allCounters)
@@ -48,11 +47,10 @@ func TestSeriesPerGPU(t *testing.T) {
 	}
 }
 
-// ofGPU finds a series of a GPU, or of an instance, or of an allocation.
+// ofGPU matches a series of a GPU, an instance or an allocation.
 var ofGPU = regexp.MustCompile(`^kpulse_(gpu|allocation)_\w+\{hostname="[^"]*",gpu="([^"]*)",uuid="[^"]*"(,mig_instance="[^"]*")?(?:,mig_profile="[^"]*")?(,workload_namespace=[^}]*)?`)
 
-// seriesPerGPU returns how many series of ours there are on average of each GPU that is not
-// cut, and of each allocation.
+// seriesPerGPU returns the average number of our series per unpartitioned GPU, and per allocation.
 func seriesPerGPU(t *testing.T, flags []string) (ofEach, held float64) {
 	t.Helper()
 	c := startProxy(t, itself(t), flags...)
@@ -84,8 +82,8 @@ func seriesPerGPU(t *testing.T, flags []string) (ofEach, held float64) {
 	return float64(all) / float64(len(count)), float64(series) / float64(max(1, len(holders)))
 }
 
-// seriesKinds are what the series of a GPU in the lean form are there for, in the order of the
-// table in rules/README.md. Each has the families that are named, or that is chooses.
+// seriesKinds are the purposes of a GPU's series in the lean form, in the order of the table in
+// rules/README.md. Each has the listed families, or those for which is returns true.
 var seriesKinds = []struct {
 	what, why string
 	families  []string
@@ -101,8 +99,8 @@ var seriesKinds = []struct {
 	{what: "Readings of the exporter", why: "one name and unit, whatever its version; absent is what it does not give", is: func(s *expose.Series) bool { return s.Type == canonical.Gauge }},
 }
 
-// TestSeriesTable holds the table in rules/README.md to the series of one GPU in the lean form,
-// by family, and to what is left with the exclusions that the page names.
+// TestSeriesTable holds the table in rules/README.md to the series of one GPU in the lean form, by
+// family, and to what remains with the page's exclusions.
 func TestSeriesTable(t *testing.T) {
 	t.Parallel()
 	count := func(flags []string, more ...string) map[string]int {
@@ -111,7 +109,7 @@ func TestSeriesTable(t *testing.T) {
 	defaults, all := count(defaultCounters), count(allCounters)
 	kinds := map[string]int{}
 	for _, s := range expose.SeriesTable() {
-		for i, k := range slices.Backward(seriesKinds) { // the first that has it
+		for i, k := range slices.Backward(seriesKinds) { // the first match
 			if slices.Contains(k.families, strings.TrimPrefix(s.Name, canonical.Prefix)) || k.families == nil && k.is(&s) {
 				kinds[s.Name] = i
 			}
@@ -137,7 +135,7 @@ func TestSeriesTable(t *testing.T) {
 	}
 	for family := range defaults {
 		if all[family] == 0 {
-			t.Errorf("%s is of the default counters alone, so that the table lacks it", family)
+			t.Errorf("%s is only in the default counters, so the table lacks it", family)
 		}
 	}
 	page, err := os.ReadFile(rulesReadme)
@@ -168,7 +166,7 @@ func TestSeriesTable(t *testing.T) {
 
 const rulesReadme = root + "rules/README.md"
 
-// seriesOfOne returns how many series of ours there are of GPU 0, by family.
+// seriesOfOne returns the number of our series of GPU 0, by family.
 func seriesOfOne(t *testing.T, flags []string) map[string]int {
 	t.Helper()
 	c := startProxy(t, itself(t), flags...)
@@ -190,11 +188,11 @@ func sum(of map[string]int) (n int) {
 	return n
 }
 
-// mostOfAllocation is how many series of an allocation there should be at most.
+// mostOfAllocation is the maximum number of series per allocation.
 const mostOfAllocation = 10
 
-// TestSeriesOfAllocationsThatLived plays the demo for five minutes, in which its pods go through
-// their classes, and counts the series of each allocation in the lean form.
+// TestSeriesOfAllocationsThatLived plays the demo for five minutes, in which its pods change
+// classes, and counts the series of each allocation in the lean form.
 func TestSeriesOfAllocationsThatLived(t *testing.T) {
 	t.Parallel()
 	each, most := map[string]int{}, 0

@@ -17,8 +17,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
-// hostileTexts are what others may have us show, by what is wrong with them. Those of
-// Unicode are written out here: what is shown is not computed by the code under test.
+// hostileTexts are texts that others may make us show, by kind of attack. Unicode characters are
+// literal: the code under test must not compute the expectation.
 var hostileTexts = map[string]string{
 	"markup":   `<script>x</script>"><img onerror=x>'&#8238;`,
 	"controls": "\x01\x1b[2J\x1b]52;c;eA==\a\x1bPx\x1b\\\x7f\r\n\t",
@@ -30,7 +30,7 @@ var hostileTexts = map[string]string{
 	"bytes":    "\xff\xc3(\xed\xa0\x80",
 }
 
-// checkShown holds a text that people see to what does no more than be read.
+// checkShown checks that a text for people has no effect but to be read.
 func checkShown(t *testing.T, place, text string) {
 	t.Helper()
 	checkPrintable(t, place, text)
@@ -42,8 +42,8 @@ func checkShown(t *testing.T, place, text string) {
 	}
 }
 
-// hostilePage is an exporter's page on which every label of each GPU is hostile in one way.
-// Prometheus accepts no line with invalid UTF-8; all other bytes are tried.
+// hostilePage returns an exporter's page on which each GPU's labels are hostile in one way.
+// Prometheus accepts no line with invalid UTF-8; all other bytes are tested.
 func hostilePage() string {
 	var page []byte
 	for i, name := range slices.Sorted(maps.Keys(hostileTexts)) {
@@ -59,7 +59,7 @@ func hostilePage() string {
 	return string(page)
 }
 
-// shownNames are the names of those whose GPUs are read.
+// shownNames returns the names of the texts whose GPUs are read.
 func shownNames() (names []string) {
 	for name := range maps.Keys(hostileTexts) {
 		if name != "bytes" {
@@ -69,7 +69,7 @@ func shownNames() (names []string) {
 	return names
 }
 
-// TestHostileLabelsByMode: what each mode prints of labels.
+// TestHostileLabelsByMode: how each mode prints labels.
 func TestHostileLabelsByMode(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "page.prom")
@@ -80,7 +80,7 @@ func TestHostileLabelsByMode(t *testing.T) {
 	awaitPage(t, c, "/metrics", http.StatusOK, "kpulse_gpu_health{")
 	for _, test := range []struct {
 		args     string
-		lacksAll bool // the names of GPUs, as it shows other texts
+		lacksAll bool // no names of GPUs, only other texts
 	}{
 		{"--once --source=" + file, false},
 		{"--once --json --source=" + file, false},
@@ -98,7 +98,7 @@ func TestHostileLabelsByMode(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command(itself(t), strings.Fields(test.args)...)
 			cmd.Env = []string{"HOME=" + t.TempDir(), "SLURM_JOB_ID=4" + controls + hostileTexts["bidi"], "SLURM_JOB_NAME=" + hostileTexts["width"]}
-			out, _ := cmd.CombinedOutput() // GPUs whose health is not known are an error
+			out, _ := cmd.CombinedOutput() // unknown health is an error
 			checkShown(t, test.args, string(out))
 			for _, name := range shownNames() {
 				if !test.lacksAll && !strings.Contains(string(out), name) {
@@ -112,8 +112,8 @@ func TestHostileLabelsByMode(t *testing.T) {
 	}
 }
 
-// TestHostileLabelsByPath: what each path that people look at shows of labels, and what
-// programs read stays as it was.
+// TestHostileLabelsByPath: how paths for people show labels; paths for programs leave them
+// unchanged.
 func TestHostileLabelsByPath(t *testing.T) {
 	t.Parallel()
 	body := hostilePage()
@@ -146,7 +146,7 @@ func TestHostileLabelsByPath(t *testing.T) {
 	_, served := page(t, c, "/metrics")
 	for line := range strings.Lines(body) {
 		if !strings.Contains(line, "bytes-") && !strings.Contains(served, line) {
-			t.Errorf("not passed on as it came: %q", line)
+			t.Errorf("not passed on unchanged: %q", line)
 		}
 	}
 	if want := `hostname="bidi-` + hostileTexts["bidi"] + `"`; !strings.Contains(served, want) {
@@ -158,7 +158,7 @@ func TestHostileLabelsByPath(t *testing.T) {
 	checkShown(t, "the log", c.Logged())
 }
 
-// TestHostileErrors: what an exporter answers in the place of readings, by who shows it.
+// TestHostileErrors: what an exporter answers instead of readings, wherever it is shown.
 func TestHostileErrors(t *testing.T) {
 	t.Parallel()
 	for name, text := range hostileTexts {
@@ -166,7 +166,7 @@ func TestHostileErrors(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "text/refused-"+strings.Map(func(r rune) rune {
-					if r < ' ' || r == 0x7f { // net/http lets no server send these
+					if r < ' ' || r == 0x7f { // net/http does not send these
 						return -1
 					}
 					return r
@@ -194,7 +194,7 @@ func TestHostileErrors(t *testing.T) {
 	}
 }
 
-// TestHostileKernelLog: texts of XIDs, and of who is not the kernel.
+// TestHostileKernelLog: texts of XIDs, and of writers other than the kernel.
 func TestHostileKernelLog(t *testing.T) {
 	t.Parallel()
 	up := startUpstream(func() ([]byte, error) { return []byte(twoBoards), nil })
@@ -220,8 +220,7 @@ func TestHostileKernelLog(t *testing.T) {
 	checkShown(t, "the log", c.Logged())
 }
 
-// TestHostileRules: names, labels and expressions of rules, where they are right and where
-// they are not.
+// TestHostileRules: names, labels and expressions of valid and invalid rules.
 func TestHostileRules(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -232,7 +231,7 @@ func TestHostileRules(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := filepath.Join(dir, fmt.Sprintf("rules%d.yml", len(name)+len(label)*100))
-		writeFile(t, path, string(text)) // YAML holds JSON
+		writeFile(t, path, string(text)) // JSON is YAML
 		return path
 	}
 	for name, text := range hostileTexts {
@@ -257,8 +256,8 @@ func TestHostileRules(t *testing.T) {
 	checkShown(t, "the log", c.Logged())
 }
 
-// TestHostileTerminal: what the dashboard sends to a terminal, byte by byte, of labels of an
-// exporter and of pods that the kubelet names.
+// TestHostileTerminal: what the dashboard sends to a terminal, byte by byte, for labels of an
+// exporter and pods from the kubelet.
 func TestHostileTerminal(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "page.prom")
@@ -270,7 +269,7 @@ func TestHostileTerminal(t *testing.T) {
 	checkTerminal(t, "--tui.url="+c.URL)
 }
 
-// checkTerminal looks through the views of a dashboard.
+// checkTerminal checks all views of a dashboard.
 func checkTerminal(t *testing.T, of string) {
 	t.Helper()
 	sent := filepath.Join(t.TempDir(), "sent")
@@ -291,10 +290,10 @@ func checkTerminal(t *testing.T, of string) {
 	}
 	for _, r := range string(raw) {
 		if r >= 0x80 && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co) || r == unicode.ReplacementChar {
-			t.Fatalf("the terminal is sent %U", r)
+			t.Fatalf("the terminal receives %U", r)
 		}
 	}
 	if strings.Contains(string(raw), "\x1b]52") || strings.Contains(string(raw), "\x1bP") {
-		t.Errorf("the terminal is sent what a label orders")
+		t.Errorf("the terminal receives an escape sequence of a label")
 	}
 }

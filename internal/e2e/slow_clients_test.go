@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// largeBody is more than a connection buffers: 24 MiB of comments behind one sample.
+// largeBody is more than a connection buffers: 24 MiB of comments after one sample.
 func largeBody() []byte {
 	return []byte(oneGPU + strings.Repeat("# "+strings.Repeat("x", 1021)+"\n", 24<<10))
 }
 
-// hold asks a child for a path, and reads nothing but that the answer has begun.
+// hold requests a path from a child, and reads only the beginning of the answer.
 func hold(t *testing.T, c *child, path string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(c.URL, "http://"))
@@ -45,14 +45,14 @@ func counter(t *testing.T, c *child, name string) int {
 	return n
 }
 
-// slowClients returns how many clients were cut for a reason.
+// slowClients returns how many clients were disconnected for a reason.
 func slowClients(t *testing.T, c *child, reason string) int {
 	t.Helper()
 	return counter(t, c, `kpulse_proxy_http_slow_clients_total{reason="`+reason+`"}`)
 }
 
-// TestOneBudget: scrapes that wait for the upstream have all places, whatever else would
-// wait for it gets 503, and is counted. An operator can look while it happens.
+// TestOneBudget: scrapes that wait for the upstream take all places; whatever else would wait for
+// it gets 503 and is counted. Operators' pages still answer.
 func TestOneBudget(t *testing.T) {
 	t.Parallel()
 	up := startUpstream(nil)
@@ -63,7 +63,8 @@ func TestOneBudget(t *testing.T) {
 		go func() {
 			status := get(t, c.URL+"/metrics")
 			for end := time.Now().Add(patience); status == http.StatusServiceUnavailable && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-				// Something else had the place, as a scraper of the server that had this port before.
+				// Something else had the place, such as a scraper of the previous server on this
+				// port.
 				status = get(t, c.URL+"/metrics")
 			}
 			ended <- status
@@ -93,7 +94,7 @@ func TestOneBudget(t *testing.T) {
 		t.Errorf("%d rejected, want %d", n-before, len(rejected))
 	}
 	if _, landing := page(t, c, "/"); !strings.Contains(landing, fmt.Sprintf("Requests refused with 503 so far, because all places were taken: %d.", n)) {
-		t.Errorf("the landing page does not count:\n%s", landing)
+		t.Errorf("the landing page does not have the count:\n%s", landing)
 	}
 	if !strings.Contains(c.Logged(), "requests are turned away") {
 		t.Errorf("the log says nothing:\n%s", c.Logged())
@@ -106,8 +107,8 @@ func TestOneBudget(t *testing.T) {
 	}
 }
 
-// TestClientsThatDoNotRead: they hold all places, and lose one as soon as somebody needs
-// it who reads.
+// TestClientsThatDoNotRead: they take all places, and lose one as soon as a reading client needs
+// it.
 func TestClientsThatDoNotRead(t *testing.T) {
 	t.Parallel()
 	body := largeBody()
@@ -116,10 +117,10 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--web.max-requests=2", "--web.min-read-rate=1", "--poll=0")
 	hold(t, c, "/metrics")
 	hold(t, c, "/metrics")
-	// They are stalled in a second: no page says from then on that a scrape gets 503.
+	// After a second they count as stalled: no page reports 503 from then on.
 	awaitPage(t, c, "/-/ready", http.StatusOK, `^ready\n?$`)
 	if _, landing := page(t, c, "/"); strings.Contains(landing, "Further scrapes get 503 now") {
-		t.Errorf("the landing page tells of 503 that no scrape gets:\n%s", landing)
+		t.Errorf("the landing page reports 503, which no scrape gets:\n%s", landing)
 	}
 	for end := time.Now().Add(patience); get(t, c.URL+"/metrics") != http.StatusOK; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -132,8 +133,8 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	awaitPage(t, c, "/", http.StatusOK, "Clients disconnected so far: 0 that read too slowly .--web.min-read-rate., [1-9]")
 }
 
-// TestSlowClientIsCut: also if its place is not needed, long before the write timeout of
-// 5 minutes; one that reads is not.
+// TestSlowClientIsCut: even if its place is not needed, long before the write timeout of 5 minutes;
+// a client that reads is not.
 func TestSlowClientIsCut(t *testing.T) {
 	t.Parallel()
 	body := largeBody()
@@ -172,8 +173,8 @@ func TestSlowClientIsCut(t *testing.T) {
 	}
 }
 
-// TestClientAboveTheLimitIsNotCut reads at twice the least rate for longer than two
-// windows, with little room between two writes of the proxy.
+// TestClientAboveTheLimitIsNotCut reads at twice the minimum rate for longer than two windows, with
+// a small buffer between two writes of the proxy.
 func TestClientAboveTheLimitIsNotCut(t *testing.T) {
 	t.Parallel()
 	body := largeBody()
@@ -185,7 +186,7 @@ func TestClientAboveTheLimitIsNotCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	for quarter := range 4 * 28 { // of seconds; who slept for too long catches up
+	for quarter := range 4 * 28 { // of seconds; after a long sleep it catches up
 		if _, err := io.CopyN(io.Discard, conn, 16<<10); err != nil {
 			t.Fatalf("cut while it reads 64 KiB a second of at least 32: %v", err)
 		}

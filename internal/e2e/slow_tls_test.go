@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// gated is a connection that is read only while its gate is open.
+// gated is a connection that only reads while its gate is open.
 type gated struct {
 	net.Conn
 	shut *atomic.Bool
@@ -28,15 +28,15 @@ func (g gated) Read(b []byte) (int, error) {
 	return g.Conn.Read(b)
 }
 
-// tlsClient returns a client of its own connection by TLS, and what shuts that. Whatever
-// certificate it is shown is good.
+// tlsClient returns a TLS client with a connection of its own, and a switch that stops reading from
+// it. It accepts any certificate.
 func tlsClient(t *testing.T, version2 bool) (*http.Client, *atomic.Bool) {
 	t.Helper()
 	shut := &atomic.Bool{}
 	transport := &http.Transport{
 		TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
 		ForceAttemptHTTP2:  version2,
-		DisableCompression: true, // the body is long, and says little
+		DisableCompression: true, // the body compresses too well
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 			return gated{conn, shut}, err
@@ -46,7 +46,7 @@ func tlsClient(t *testing.T, version2 bool) (*http.Client, *atomic.Bool) {
 	return &http.Client{Transport: transport}, shut
 }
 
-// startTLS starts a proxy of an exporter with a large body, that speaks TLS.
+// startTLS starts a proxy with TLS, for an exporter with a large body.
 func startTLS(t *testing.T, flags ...string) (base string, look func(path string) string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,8 +74,8 @@ func startTLS(t *testing.T, flags ...string) (base string, look func(path string
 	}
 }
 
-// holdTLS asks for the metrics and reads but their beginning: of HTTP/2 with its connection
-// shut too, so that not even the window of the stream is what stops the proxy.
+// holdTLS requests the metrics and reads only their beginning. With shuts it also stops reading the
+// HTTP/2 connection; otherwise the stream's window stops the proxy.
 func holdTLS(t *testing.T, base string, version2, shuts bool) {
 	t.Helper()
 	client, shut := tlsClient(t, version2)
@@ -93,14 +93,14 @@ func holdTLS(t *testing.T, base string, version2, shuts bool) {
 	shut.Store(shuts)
 }
 
-// slowTLS are the ways in which a client by TLS does not read.
+// slowTLS are the ways in which a TLS client does not read.
 var slowTLS = map[string]struct{ version2, shuts bool }{
 	"HTTP 1":                       {false, false},
 	"HTTP 2, window of the stream": {true, false},
 	"HTTP 2, connection":           {true, true},
 }
 
-// awaitLook looks until the answer matches.
+// awaitLook polls until the answer matches.
 func awaitLook(t *testing.T, look func(string) string, path, match string) {
 	t.Helper()
 	re := regexp.MustCompile(match)
@@ -126,7 +126,7 @@ func TestTLSClientsThatDoNotRead(t *testing.T) {
 	}
 }
 
-// TestSlowTLSClientIsCut: also if its place is not needed.
+// TestSlowTLSClientIsCut: even if its place is not needed.
 func TestSlowTLSClientIsCut(t *testing.T) {
 	t.Parallel()
 	for name, way := range slowTLS {

@@ -14,14 +14,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// slurmNode is a real Slurm with one node of two GPUs, set up as deploy/slurm/README.md says.
+// slurmNode is a real Slurm with one node of two GPUs, set up according to deploy/slurm/README.md.
 type slurmNode struct {
 	dir, mapping, info string
 	controller, node   *process
 }
 
-// startSlurm runs Slurm's daemons until the test ends. Without them, or without the rights
-// that they want, the test is skipped, or fails with KPULSE_REQUIRE_SLURM.
+// startSlurm runs Slurm's daemons until the test ends. Without them, or without root, the test is
+// skipped, or fails with KPULSE_REQUIRE_SLURM.
 func startSlurm(t *testing.T) *slurmNode {
 	t.Helper()
 	slow.Test(t)
@@ -71,7 +71,7 @@ func (s *slurmNode) startNode(t *testing.T) {
 	s.node = startProcess(t, s.command("slurmd", "-D", "-N", "localhost"), s.dir+"/slurmd.log")
 }
 
-// write writes what Slurm is to find: its configuration, device files, and our scripts.
+// write writes Slurm's configuration, device files, and our scripts.
 func (s *slurmNode) write(t *testing.T) {
 	t.Helper()
 	must := func(err error) {
@@ -91,7 +91,7 @@ func (s *slurmNode) write(t *testing.T) {
 		must(os.MkdirAll(fmt.Sprintf("%s/proc/driver/nvidia/gpus/0000:0%d:00.0", s.dir, i), 0o755))
 		must(os.WriteFile(fmt.Sprintf("%s/proc/driver/nvidia/gpus/0000:0%d:00.0/information", s.dir, i), fmt.Appendf(nil, "GPU UUID: \t GPU-%d\nDevice Minor: \t %d\n", i, i), 0o644))
 	}
-	must(os.CopyFS(s.dir+"/deploy", os.DirFS("../../deploy/slurm"))) // where other users find it
+	must(os.CopyFS(s.dir+"/deploy", os.DirFS("../../deploy/slurm"))) // readable for other users
 	must(os.Symlink(s.dir+"/deploy/kpulse-jobs", s.dir+"/bin/kpulse-jobs"))
 	for script, of := range map[string]string{"prolog.d/10-kpulse-jobs": "kpulse-job-prolog", "epilog.d/90-kpulse-jobs": "kpulse-job-epilog", "taskprolog": "kpulse-task-prolog"} {
 		must(os.WriteFile(filepath.Join(s.dir, script), fmt.Appendf(nil, "#!/bin/sh\nexport %s\nexec %s/deploy/%s\n", strings.Join(s.environment(), " "), s.dir, of), 0o755))
@@ -108,8 +108,8 @@ func (s *slurmNode) write(t *testing.T) {
 		"PORT1", port1, "PORT2", port2).Replace(slurmConf)), 0o644))
 }
 
-// slurmConf is slurm.conf. What README.md says is its last four lines. A job that is
-// requeued waits until its credential has expired, two minutes usually.
+// slurmConf is slurm.conf. Its last four lines are those of README.md. A requeued job waits until
+// its credential has expired, two minutes by default.
 const slurmConf = `ClusterName=test
 SlurmctldHost=localhost(127.0.0.1)
 SlurmctldPort=PORT1
@@ -139,7 +139,7 @@ PrologFlags=Alloc
 TaskProlog=DIR/taskprolog
 `
 
-// environment is that of our scripts.
+// environment returns the environment of our scripts.
 func (s *slurmNode) environment() []string {
 	return []string{
 		"PATH=" + s.dir + "/bin:" + os.Getenv("PATH"), "SLURM_CONF=" + s.dir + "/slurm.conf", "KPULSE_JOBS_CONFIG=" + s.dir + "/none", "KPULSE_JOBS_PROC=" + s.dir + "/proc",
@@ -147,14 +147,14 @@ func (s *slurmNode) environment() []string {
 	}
 }
 
-// command is a program of Slurm, or kpulse-jobs.
+// command returns a command of Slurm, or kpulse-jobs.
 func (s *slurmNode) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command("env", append(append(s.environment(), name), args...)...)
 	cmd.Env = []string{}
 	return cmd
 }
 
-// must runs a command, and returns what it prints.
+// must runs a command and returns its output.
 func (s *slurmNode) must(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := s.command(name, args...).CombinedOutput()
@@ -164,13 +164,13 @@ func (s *slurmNode) must(t *testing.T, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// submit submits a job of the user nobody, and returns its id.
+// submit submits a job of the user nobody and returns its id.
 func (s *slurmNode) submit(t *testing.T, args ...string) string {
 	t.Helper()
 	return s.must(t, "sbatch", append([]string{"--parsable", "--uid=nobody", "-D", "/", "-o", "/dev/null", "--wrap", "exec sleep 3600"}, args...)...)
 }
 
-// jobs returns the lines of the mapping's file of a GPU.
+// jobs returns the jobs in a GPU's mapping file.
 func (s *slurmNode) jobs(gpu string) string {
 	text, err := os.ReadFile(filepath.Join(s.mapping, gpu))
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *slurmNode) jobs(gpu string) string {
 	return strings.Join(strings.Fields(string(text)), " ")
 }
 
-// killSteps ends the jobs as a machine that loses power does.
+// killSteps kills the jobs as a power loss would.
 func (s *slurmNode) killSteps() {
 	_ = s.node.cmd.Process.Kill()
 	<-s.node.done
@@ -189,7 +189,7 @@ func (s *slurmNode) killSteps() {
 		if err != nil || pid == s.controller.cmd.Process.Pid {
 			continue
 		}
-		process, err := os.FindProcess(pid) // before it is looked at: numbers are given again
+		process, err := os.FindProcess(pid) // before reading its environment: ids are reused
 		if err != nil {
 			continue
 		}
@@ -200,13 +200,13 @@ func (s *slurmNode) killSteps() {
 	}
 }
 
-// infoOf matches allocation_info of a job on a GPU.
+// infoOf returns a pattern for allocation_info of a job on a GPU.
 func infoOf(job, gpu, account string) string {
 	return fmt.Sprintf(`kpulse_allocation_info\{[^}]*gpu="%s",[^}]*hpc_job="%s",hpc_user="nobody",hpc_account="%s",hpc_partition="gpu"[^}]*\} 1`, gpu, job, account)
 }
 
-// TestSlurm runs jobs through our prolog and epilog in a real Slurm. Their seconds arrive
-// under job, user and account.
+// TestSlurm runs jobs through our prolog and epilog in a real Slurm. Their seconds are counted with
+// job, user and account.
 func TestSlurm(t *testing.T) {
 	t.Parallel()
 	s := startSlurm(t)
@@ -240,7 +240,7 @@ func TestSlurm(t *testing.T) {
 	}
 
 	t.Run("tasks of an array share a GPU", func(t *testing.T) {
-		last := s.submit(t, "--gres=shard:2", "--account=bio", "--array=3-4") // is the id of the array, too
+		last := s.submit(t, "--gres=shard:2", "--account=bio", "--array=3-4") // also the array's id
 		n, _ := strconv.Atoi(last)
 		other := strconv.Itoa(n + 1)
 		awaitPage(t, proxy, "/metrics", 200, infoOf(last, "0", "bio"))
@@ -263,11 +263,11 @@ func TestSlurm(t *testing.T) {
 	t.Run("a node dies", func(t *testing.T) { dieAndSweep(t, s, proxy) })
 }
 
-// forgedName is a job's name that scontrol prints before the fields that it looks like.
+// forgedName is a job name that scontrol prints before the fields that it imitates.
 const forgedName = "x Account=forged JobState=COMPLETED Restarts=9"
 
-// forgeAndLock: the name of a job does not change its account, and no user can keep jobs
-// from being noted.
+// forgeAndLock: a job's name does not change its account, and no user can prevent jobs from being
+// recorded.
 func forgeAndLock(t *testing.T, s *slurmNode) {
 	lock := exec.Command("flock", s.info+"/.lock", "sleep", "3600")
 	lock.Dir = "/"
@@ -277,7 +277,7 @@ func forgeAndLock(t *testing.T, s *slurmNode) {
 	}
 	defer func() { _ = syscall.Kill(-lock.Process.Pid, syscall.SIGKILL); _ = lock.Wait() }()
 	job := s.submit(t, "--gres=gpu:1", "-J", forgedName)
-	eventually(t, "the job is noted", func() bool { return s.jobs("0") == job })
+	eventually(t, "the job is recorded", func() bool { return s.jobs("0") == job })
 	if text, err := os.ReadFile(filepath.Join(s.info, job)); err != nil || !strings.Contains(string(text), "\naccount=\n") {
 		t.Errorf("%v of a job without an account:\n%s", err, text)
 	}
@@ -285,7 +285,7 @@ func forgeAndLock(t *testing.T, s *slurmNode) {
 	eventually(t, "the epilog frees the GPU", func() bool { return s.jobs("0") == "" })
 }
 
-// requeue: the job keeps its id, and its seconds go on.
+// requeue: the job keeps its id, and its seconds continue.
 func requeue(t *testing.T, s *slurmNode, proxy *child, seconds func(string) float64) {
 	job := s.submit(t, "--gres=gpu:2", "--account=physics", "--requeue")
 	awaitPage(t, proxy, "/metrics", 200, infoOf(job, "1", "physics"))
@@ -296,7 +296,7 @@ func requeue(t *testing.T, s *slurmNode, proxy *child, seconds func(string) floa
 	was := seconds(job)
 	eventually(t, "it runs again", func() bool { return s.jobs("0") == job && s.jobs("1") == job })
 	awaitPage(t, proxy, "/metrics", 200, infoOf(job, "1", "physics"))
-	eventually(t, "its seconds go on", func() bool { return seconds(job) > was })
+	eventually(t, "its seconds continue", func() bool { return seconds(job) > was })
 	if text, err := os.ReadFile(filepath.Join(s.info, job)); err != nil || !strings.Contains(string(text), "\nrestarts=1\n") {
 		t.Errorf("%v of the second run:\n%s", err, text)
 	}
@@ -304,27 +304,27 @@ func requeue(t *testing.T, s *slurmNode, proxy *child, seconds func(string) floa
 	eventually(t, "the epilog frees both GPUs", func() bool { return s.jobs("0")+s.jobs("1") == "" })
 }
 
-// dieAndSweep: slurmd and the steps are killed, so no epilog comes. A sweep leaves a job that
-// runs alone, and takes one that ended from its GPU.
+// dieAndSweep: slurmd and the steps are killed, so no epilog runs. A sweep leaves a running job
+// alone, and removes one that ended from its GPU.
 func dieAndSweep(t *testing.T, s *slurmNode, proxy *child) {
 	sweep := func() { s.must(t, "env", "KPULSE_JOBS_GRACE=0", "kpulse-jobs", "sweep") }
 	job := s.submit(t, "--gres=gpu:1", "--account=physics", "-J", forgedName)
 	awaitPage(t, proxy, "/metrics", 200, infoOf(job, "0", "physics"))
 	sweep()
 	if s.jobs("0") != job {
-		t.Error("the sweep took a job that runs")
+		t.Error("the sweep removed a running job")
 	}
 	s.killSteps()
 	sweep()
 	if s.jobs("0") != job {
-		t.Error("the sweep took a job of which Slurm says that it runs")
+		t.Error("the sweep removed a job that runs according to Slurm")
 	}
 	s.must(t, "scontrol", "update", "NodeName=localhost", "State=DOWN", "Reason=died")
 	eventually(t, "Slurm gives the job up", func() bool {
 		return !strings.Contains(s.must(t, "scontrol", "-o", "show", "job", job), "JobState=RUNNING")
 	})
 	if s.jobs("0") != job {
-		t.Error("nobody has swept, and the job is gone")
+		t.Error("the job is gone without a sweep")
 	}
 	sweep()
 	if s.jobs("0") != "" {
@@ -333,8 +333,8 @@ func dieAndSweep(t *testing.T, s *slurmNode, proxy *child) {
 	awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 0`)
 }
 
-// TestRealStackSlurm: NVIDIA's exporter reads the mapping that Slurm's prolog writes, and
-// takes nothing else in the directory for a job.
+// TestRealStackSlurm: NVIDIA's exporter reads the mapping of Slurm's prolog, and treats no other
+// file in the directory as a job.
 func TestRealStackSlurm(t *testing.T) {
 	t.Parallel()
 	n := startRealNode(t, dcgm4, "h100")
@@ -355,7 +355,7 @@ func TestRealStackSlurm(t *testing.T) {
 	eventually(t, "the job has left", func() bool { return s.jobs("0") == second })
 	body := awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 1\n`)
 	if !strings.Contains(body, `hpc_job="`+second+`"`) || strings.Contains(body, "torn-file") {
-		t.Errorf("no job %s, or half a file:\n%.2000s", second, body)
+		t.Errorf("no job %s, or a partial file:\n%.2000s", second, body)
 	}
 	s.must(t, "scancel", second)
 	awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 0\n`)

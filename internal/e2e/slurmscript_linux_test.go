@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// jobScript is deploy/slurm/kpulse-jobs beside programs that are not Slurm's and NVIDIA's.
+// jobScript is deploy/slurm/kpulse-jobs with fake programs instead of Slurm's and NVIDIA's.
 type jobScript struct{ dir string }
 
-// newJobScript puts shell scripts of these names before all other programs.
+// newJobScript puts shell scripts with these names first in the PATH.
 func newJobScript(t *testing.T, programs map[string]string) jobScript {
 	t.Helper()
 	for _, name := range []string{"flock", "ps"} {
@@ -36,8 +36,7 @@ func newJobScript(t *testing.T, programs map[string]string) jobScript {
 	return s
 }
 
-// command is a call of the script, which is killed with what it started when the test has
-// waited long enough.
+// command returns a call of the script, which is killed with its children after a minute.
 func (s jobScript) command(t *testing.T, call string, environ ...string) *exec.Cmd {
 	t.Helper()
 	script, err := filepath.Abs("../../deploy/slurm/kpulse-jobs")
@@ -54,7 +53,7 @@ func (s jobScript) command(t *testing.T, call string, environ ...string) *exec.C
 	return cmd
 }
 
-// run runs the script, and returns what it logs.
+// run runs the script and returns its log.
 func (s jobScript) run(t *testing.T, call string, environ ...string) string {
 	t.Helper()
 	out, err := s.command(t, call, environ...).CombinedOutput()
@@ -65,7 +64,7 @@ func (s jobScript) run(t *testing.T, call string, environ ...string) string {
 	return string(logged)
 }
 
-// jobOn is the environment of a prolog.
+// jobOn returns the environment of a prolog.
 func jobOn(id, gpus string, more ...string) []string {
 	return append(more, "SLURM_JOB_ID="+id, "SLURM_JOB_GPUS="+gpus, "SLURM_JOB_USER=ada", "SLURM_JOB_ACCOUNT=physics", "SLURM_JOB_PARTITION=gpu")
 }
@@ -78,8 +77,8 @@ func (s jobScript) want(t *testing.T, gpu, jobs string) {
 	}
 }
 
-// TestJobsWhileSlurmIsAsked: a controller that does not answer keeps no job that begins or
-// ends from being noted.
+// TestJobsWhileSlurmIsAsked: while the controller does not answer, jobs that begin or end are still
+// recorded.
 func TestJobsWhileSlurmIsAsked(t *testing.T) {
 	t.Parallel()
 	hang := `: >"$D/asked"; while [ ! -e "$D/answer" ]; do sleep 0.1; done; exit 1`
@@ -104,7 +103,8 @@ func TestJobsWhileSlurmIsAsked(t *testing.T) {
 	s.want(t, "0", "1")
 }
 
-// TestJobsThatRunAgain: a job that begins while a sweep asks for its run before stays.
+// TestJobsThatRunAgain: a sweep queries a job's previous run; the job, which begins again
+// meanwhile, stays.
 func TestJobsThatRunAgain(t *testing.T) {
 	t.Parallel()
 	s := newJobScript(t, map[string]string{"squeue": `: >"$D/asked"; while [ ! -e "$D/answer" ]; do sleep 0.1; done; echo 1 COMPLETED 0 gpu physics`, "timeout": `shift; exec "$@"`})
@@ -123,10 +123,10 @@ func TestJobsThatRunAgain(t *testing.T) {
 		t.Error(err)
 	}
 	s.want(t, "1", "1")
-	s.want(t, "0", "") // of 3 Slurm knows nothing
+	s.want(t, "0", "") // Slurm does not know job 3
 }
 
-// TestJobsAreAskedForByTheirID: for the id of an array, Slurm lists all of its tasks.
+// TestJobsAreAskedForByTheirID: for an array's id, Slurm lists all tasks of the array.
 func TestJobsAreAskedForByTheirID(t *testing.T) {
 	t.Parallel()
 	s := newJobScript(t, map[string]string{
@@ -139,7 +139,7 @@ func TestJobsAreAskedForByTheirID(t *testing.T) {
 	s.want(t, "0", "4711")
 }
 
-// TestJobsNeverFail: whatever breaks, the script ends with 0 and says what is wrong.
+// TestJobsNeverFail: whatever breaks, the script exits with 0 and logs the cause.
 func TestJobsNeverFail(t *testing.T) {
 	t.Parallel()
 	t.Run("a directory that it cannot write to", func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestJobsNeverFail(t *testing.T) {
 	})
 }
 
-// TestJobsThatEnded: what Slurm says of a job decides, and its age where Slurm says nothing.
+// TestJobsThatEnded: Slurm's answer about a job decides, or its age if Slurm does not answer.
 func TestJobsThatEnded(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -200,7 +200,7 @@ func TestJobsThatEnded(t *testing.T) {
 			s.want(t, "0", want)
 		})
 	}
-	t.Run("nobody asked of it yet", func(t *testing.T) {
+	t.Run("jobs that were never queried", func(t *testing.T) {
 		s := newJobScript(t, map[string]string{"squeue": `for id in 1 2 3 4; do echo $id RUNNING 0 gpu physics; done`})
 		for _, id := range []string{"1", "2", "3", "4"} {
 			s.run(t, "begin", jobOn(id, "0", "KPULSE_JOBS_GRACE=0", "KPULSE_JOBS_MAX_AGE=0")...)
@@ -209,8 +209,8 @@ func TestJobsThatEnded(t *testing.T) {
 	})
 }
 
-// TestHealthBeforeAJob: the health of a job's GPUs is asked for by the ids that Slurm counts
-// them by, which are no boards' where the job has MIG devices.
+// TestHealthBeforeAJob: the health check of a job's GPUs uses Slurm's ids, except for MIG devices,
+// whose ids are no boards'.
 func TestHealthBeforeAJob(t *testing.T) {
 	t.Parallel()
 	for cuda, want := range map[string]string{"0": "unset", "GPU-1": "unset", "MIG-1,MIG-2": "MIG-1,MIG-2"} {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestSocketActivation has systemd's own tool listen, and hand over the socket as
-// kpulse-proxy.socket and socket.conf have systemd do: with the first connection.
+// TestSocketActivation listens with systemd's own tool, which hands over the socket with the first
+// connection, as systemd does with kpulse-proxy.socket and socket.conf.
 func TestSocketActivation(t *testing.T) {
 	t.Parallel()
 	activate, err := exec.LookPath("systemd-socket-activate")
@@ -21,7 +21,7 @@ func TestSocketActivation(t *testing.T) {
 	program, asked := itself(t), make(chan struct{})
 	go func() {
 		defer close(asked)
-		// The first connection that is taken starts the program.
+		// The first accepted connection starts the program.
 		for exec.Command(program, "check", "alive", "--url="+address).Run() != nil && t.Context().Err() == nil {
 			time.Sleep(50 * time.Millisecond)
 		}

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// fed writes a config file and returns the flag that names it.
+// fed writes a config file and returns its directory and the flag that names it.
 func fed(t *testing.T, content string) (dir, flag string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -32,8 +32,8 @@ func writeFile(t *testing.T, path, content string) {
 	}
 }
 
-// TestSecuredSource: an exporter behind TLS and a password is read as http_config says,
-// with the password that its file holds at the time. Nothing that we serve or log holds it.
+// TestSecuredSource: an exporter behind TLS and a password is read according to http_config, with
+// the current password in its file, which never appears in answers or logs.
 func TestSecuredSource(t *testing.T) {
 	t.Parallel()
 	const password = "hunter2/tiger"
@@ -80,20 +80,20 @@ func TestSecuredSource(t *testing.T) {
 	}
 	for _, secret := range []string{"hunter2", "aHVudGVyMi90aWdlc", "Basic "} {
 		if strings.Contains(served.String()+c.Logged(), secret) {
-			t.Errorf("we say %s", secret)
+			t.Errorf("%s appears", secret)
 		}
 	}
 }
 
-// boardOf answers with one GPU.
+// boardOf returns an answer with one GPU.
 func boardOf(host, uuid string, celsius int) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		return fmt.Appendf(nil, "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=%q,Hostname=%q} %d\n", uuid, host, celsius), nil
 	}
 }
 
-// TestSeveralSources: the sources of a config file are served together and each alone,
-// with rules over all of them; one that fails takes nothing of the others with it.
+// TestSeveralSources: the sources of a config file are served together and each alone, with rules
+// over all of them; a failing source does not affect the others.
 func TestSeveralSources(t *testing.T) {
 	t.Parallel()
 	a, b := startUpstream(boardOf("a", "GPU-a", 40)), startUpstream(boardOf("b", "GPU-b", 50))
@@ -121,7 +121,7 @@ func TestSeveralSources(t *testing.T) {
 		}
 	}
 	if strings.Contains(whole, `kpulse_gpu_present{hostname="a",gpu="1"`) {
-		t.Error("GPUs are missed where none are expected")
+		t.Error("GPUs are missing although none are expected")
 	}
 
 	var found []struct{ Labels map[string]string }
@@ -152,8 +152,7 @@ func TestSeveralSources(t *testing.T) {
 	}
 }
 
-// TestSourceThatCannotWork: beside others it is down, and nothing else; alone, or where
-// none can work, it ends the program.
+// TestSourceThatCannotWork: beside others it is only down; if no source can work, the program ends.
 func TestSourceThatCannotWork(t *testing.T) {
 	t.Parallel()
 	a := startUpstream(boardOf("a", "GPU-a", 40))
@@ -182,7 +181,7 @@ func TestSourceThatCannotWork(t *testing.T) {
 	}
 }
 
-// TestSameDeviceOfSeveralSources: its readings are the first source's, for rules too.
+// TestSameDeviceOfSeveralSources: its readings are the first source's, also for rules.
 func TestSameDeviceOfSeveralSources(t *testing.T) {
 	t.Parallel()
 	a, b := startUpstream(boardOf("n", "GPU-1", 40)), startUpstream(boardOf("n", "GPU-1", 50))
@@ -207,11 +206,11 @@ func TestSameDeviceOfSeveralSources(t *testing.T) {
 	}
 }
 
-// TestReloadKeepsSources: what is read changes at a restart alone, and how it is judged
-// at once, for all sources.
+// TestReloadKeepsSources: changed sources need a restart; changed health settings apply
+// immediately, to all sources.
 func TestReloadKeepsSources(t *testing.T) {
 	t.Parallel()
-	// Nothing names the node of the second, so that it is this one.
+	// No label names the second source's node, so it is this machine.
 	machine, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)

@@ -8,17 +8,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// spelling is what the generations of the exporter call a field, and what its numbers mean.
+// spelling is the names of a field in the exporter's generations, and the meaning of its numbers.
 type spelling struct {
-	field string // what begins with board_ is the board's, whichever row has it
+	field string // the prefix board_ marks readings of the board, whichever row has them
 	means canonical.Field
 	kind  string
-	// names are those of 2.x to 4.8, since the renames of DCGM 4.6, of 1.x, and of the units
-	// of DCGM 4.7 on; "-" for none.
+	// names in 2.x to 4.8, after the renames of DCGM 4.6, in 1.x, and with the units of DCGM 4.7
+	// on; "-" means none.
 	names string
 }
 
-// spellings are written from NVIDIA's headers and counter files, not from the dialect table.
+// spellings come from NVIDIA's headers and counter files, not from the dialect table.
 var spellings = []spelling{
 	{"sm", canonical.SMActive, "fraction", "DCGM_FI_PROF_SM_ACTIVE DCGM_FI_PROF_SM_UTIL_RATIO dcgm_fi_prof_sm_active"},
 	{"occupancy", canonical.SMOccupancy, "fraction", "DCGM_FI_PROF_SM_OCCUPANCY DCGM_FI_PROF_SM_OCCUPANCY_RATIO dcgm_fi_prof_sm_occupancy"},
@@ -140,7 +140,7 @@ var spellings = []spelling{
 // isBoards reports whether the field is the board's, whichever row has it.
 func (s *spelling) isBoards() bool { return strings.HasPrefix(s.field, "board_") }
 
-// spellingOf are the spellings by the names of families.
+// spellingOf maps names of families to spellings.
 var spellingOf = func() map[string]*spelling {
 	all := map[string]*spelling{}
 	for i := range spellings {
@@ -152,9 +152,9 @@ var spellingOf = func() map[string]*spelling {
 	return all
 }()
 
-// kinds are how numbers of a kind become readings: times/per, the highest that they can be, the
-// highest that is taken for that, and which blanks they can have. Floats have the blank of
-// 64-bit floats, whole numbers of 32 bits the blanks of these, all have that of 64-bit integers.
+// kinds convert numbers to readings: times/per, the maximum, the limit up to which higher numbers
+// are clamped to it, and the possible blanks. Floats have the blank of 64-bit floats, 32-bit
+// integers theirs, and all have that of 64-bit integers.
 var kinds = map[string]struct {
 	times, per, highest, clamped float64
 	blanks                       string
@@ -167,7 +167,7 @@ var kinds = map[string]struct {
 	"millijoules": {1, 1000, math.Inf(1), 0, ""},
 	"joules":      {1, 1, math.Inf(1), 0, ""},
 	"celsius":     {1, 1, 200, 0, "small"},
-	"sensor":      {1, 1, 200, 0, "small zero"}, // that not every board has; then the host engine writes 0
+	"sensor":      {1, 1, 200, 0, "small zero"}, // not on every board; if absent, the host engine writes 0
 	"megahertz":   {1e6, 1, math.Inf(1), 0, "small"},
 	"hertz":       {1, 1, math.Inf(1), 0, ""},
 	"mebibytes":   {1024 * 1024, 1, math.Inf(1), 0, "small"},
@@ -177,7 +177,7 @@ var kinds = map[string]struct {
 	"count":       {1, 1, math.Inf(1), 0, "small"},
 }
 
-// interpret turns a number of a kind into a reading; ok is false if it is none.
+// interpret converts a number of a kind into a reading; ok is false if there is none.
 func interpret(kind string, v float64) (reading float64, ok bool) {
 	k := kinds[kind]
 	has := func(blanks string) bool { return slices.Contains(strings.Fields(k.blanks), blanks) }

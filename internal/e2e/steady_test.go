@@ -19,8 +19,8 @@ var sizes = []struct {
 	devices, families int
 }{{"S", 8, 30}, {"M", 16, 60}, {"L", 112, 60}, {"XL", 1024, 60}}
 
-// steadyScrape returns all that one scrape costs in process between the last
-// byte of the upstream and the last of ours: scan, translate, compute, append.
+// steadyScrape returns a function with all in-process work of a scrape between the last byte of the
+// upstream and the last of ours: scan, translate, compute, append.
 func steadyScrape(t testing.TB, body []byte, compat ...translate.Version) func() {
 	t.Helper()
 	translator, err := translate.New(translate.Options{Compat: compat})

@@ -8,43 +8,42 @@ import (
 	"time"
 )
 
-// story is a random history of one exporter: boards that vanish, come back and are
-// repartitioned, workloads that come, go and share, XIDs, counters that rise and restart,
-// and blanks.
+// story is a random history of one exporter: boards that disappear, return and are repartitioned,
+// workloads that come, go and share, XIDs, counters that rise and restart, and blanks.
 type story struct {
 	*author
 	boards   []*storyBoard
 	said     int    // workloads so far
-	counts   bool   // XIDs, as exporters since 4.8.3
-	measures bool   // what workloads use, as exporters with virtual GPUs
-	pods     string // how labels of workloads are spelled
-	states   bool   // of links
+	counts   bool   // counts XIDs, like exporters since 4.8.3
+	measures bool   // measures what workloads use, like exporters with virtual GPUs
+	pods     string // format of workload labels
+	states   bool   // reports states of links
 }
 
-// storyBoard is a board and what its rows say, by the name of the field.
+// storyBoard is a board and its readings, by field name.
 type storyBoard struct {
 	index   int
 	labels  string
 	away    bool
-	noRow   bool // of its own
+	noRow   bool // no row of its own
 	texts   map[string]string
-	parts   []*storyPart // the first is the board itself
+	parts   []*storyPart // the first one is the board itself
 	energy  float64      // in millijoules
-	stuck   bool         // its counter of energy stands still
-	mute    bool         // it is not given
+	stuck   bool         // its energy counter stands still
+	mute    bool         // its energy is blank
 	xids    map[int]int
-	suspect int // percent of the readings in which a program fails on it
+	suspect int // percentage of readings in which a program fails on it
 	links   int
 }
 
-// storyPart is a board or an instance of it, and who has it.
+// storyPart is a board or one of its instances, and its holders.
 type storyPart struct {
 	labels string
 	texts  map[string]string
 	holder []string
 }
 
-// numbers are the possible values of rows of a kind; calm ones are listed several times.
+// numbers are the possible values of a kind; ordinary ones are listed several times.
 var numbers = map[string][]string{
 	"watts":       {"76.421000", "412.500000", "0.000000", "700", "140737488355328.000000", "NaN", "-1"},
 	"megahertz":   {"1980", "345", "0", "2147483633", "9223372036854775794"},
@@ -62,7 +61,7 @@ var numbers = map[string][]string{
 	"count":       {"0", "0", "0", "0", "0", "0", "0", "0", "1", "2", "2147483635", "9223372036854775794", "-1", "NaN"},
 }
 
-// special are what rows of some fields may say.
+// special are the possible values of some fields.
 var special = map[string][]string{
 	"board_clock_bits": {"0", "0", "1", "4", "32", "64", "96", "128", "160", "256", "9223372036854775794"},
 	"board_margin":     {"30", "12", "1", "0", "-3", "9223372036854775794"},
@@ -90,13 +89,13 @@ func (a *author) tell() *story {
 	return s
 }
 
-// gap is how long the exporter is not read.
+// gap returns the time until the next reading.
 func (s *story) gap() time.Duration {
 	const sec = time.Second
 	return pick(s.author, sec, 5*sec, 15*sec, 15*sec, 15*sec, 15*sec, 15*sec, 15*sec, 30*sec, time.Minute, time.Minute, 4*time.Minute, 6*time.Minute, 11*time.Minute, 61*time.Minute)
 }
 
-// page lets things happen and writes what the exporter says then.
+// page advances the story and returns the exporter's page.
 func (s *story) page() []byte {
 	s.lines = s.lines[:0]
 	for _, b := range s.boards {
@@ -110,7 +109,7 @@ func (s *story) page() []byte {
 	return s.shuffled()
 }
 
-// happen changes a board, or not.
+// happen changes a board at random.
 func (s *story) happen(b *storyBoard) {
 	switch {
 	case s.chance(6):
@@ -141,7 +140,7 @@ func (s *story) happen(b *storyBoard) {
 	s.change(b)
 }
 
-// change gives some fields of a board and of its parts other texts.
+// change changes some values of a board and its parts.
 func (s *story) change(b *storyBoard) {
 	calm := len(b.texts) > 0
 	for i := range spellings {
@@ -186,7 +185,7 @@ func (s *story) spend(b *storyBoard) {
 	}
 }
 
-// xid gives a board an XID: another one, the same again, or none.
+// xid gives a board an XID: a new one, the same again, or none.
 func (s *story) xid(b *storyBoard) {
 	s.came(b, pick(s.author, 0, 13, 31, 43, 45, 48, 63, 64, 74, 78, 79, 94, 95, 119, 140, 151, 154, 54, 999))
 	if s.chance(5) {
@@ -194,14 +193,14 @@ func (s *story) xid(b *storyBoard) {
 	}
 }
 
-// came gives a board a code.
+// came reports a code on a board.
 func (s *story) came(b *storyBoard, code int) {
 	if b.texts["board_xid"] = strconv.Itoa(code); code > 0 {
 		b.xids[code] += 1 + s.rng.IntN(2)
 	}
 }
 
-// cut makes other instances of a board, or none.
+// cut repartitions a board, possibly into no instances.
 func (s *story) cut(b *storyBoard) {
 	b.parts, b.noRow = b.parts[:1], false
 	for i := range s.rng.IntN(4) {
@@ -211,7 +210,7 @@ func (s *story) cut(b *storyBoard) {
 	}
 }
 
-// rent has others come to a part, and those that are there go.
+// rent replaces the holders of a part.
 func (s *story) rent(p *storyPart) {
 	p.holder = nil
 	for range pick(s.author, 0, 1, 1, 2, 3) {
@@ -254,8 +253,8 @@ func (s *story) write(b *storyBoard) {
 	}
 }
 
-// row writes what a part says of a field, for each who has it. If the exporter measures what
-// each uses, the part itself goes before them.
+// row writes a part's value of a field, for each holder. If the exporter measures use, a row of the
+// part itself comes first.
 func (s *story) row(labels string, p *storyPart, field, text string) {
 	name := s.name(field)
 	if name == "" {
@@ -277,7 +276,7 @@ func (s *story) row(labels string, p *storyPart, field, text string) {
 	}
 }
 
-// used is what the i-th who has a part uses of it: the half of who came before, or nothing.
+// used returns the use of the i-th holder of a part: half of the previous holder's, or nothing.
 func (p *storyPart) used(field, text string, i int) string {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || len(p.holder) > 2 && field == "nvml" {
@@ -289,7 +288,7 @@ func (p *storyPart) used(field, text string, i int) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// shuffled returns the lines of the body in work, by family or in no order.
+// shuffled returns the lines of the current body, by family or in random order.
 func (a *author) shuffled() []byte {
 	slices.Sort(a.lines)
 	if a.chance(30) {

@@ -16,13 +16,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
 )
 
-// fill writes into the pipe of which w is an end until it takes no more.
+// fill writes to the pipe of w until the pipe is full.
 func fill(t *testing.T, w *os.File) {
 	t.Helper()
-	// A description of its own: the flag of w is the child's too.
+	// A separate file description: the child shares the flags of w.
 	fd, err := syscall.Open(fmt.Sprintf("/proc/self/fd/%d", w.Fd()), syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		t.Skip("cannot open the pipe anew: ", err)
+		t.Skip("cannot reopen the pipe: ", err)
 	}
 	defer syscall.Close(fd)
 	for _, size := range []int{4096, 1} {
@@ -32,8 +32,8 @@ func fill(t *testing.T, w *os.File) {
 	}
 }
 
-// TestLogThatNobodyReads: while stderr is not read, scrapes that have something to log are still
-// answered. The log continues when it is read again.
+// TestLogThatNobodyReads: while stderr is not read, scrapes that log are still answered. The log
+// continues when it is read again.
 func TestLogThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	var status atomic.Int32
@@ -70,7 +70,7 @@ func TestLogThatNobodyReads(t *testing.T) {
 	}
 	fill(t, end)
 	for n, want := range []int{200, 502, 200, 502, 200} {
-		status.Store(int32(want)) // 502 is what both we and it say
+		status.Store(int32(want)) // the exporter's 502 becomes ours
 		if code, body := scrapeFor(t, c, 20); code != want {
 			t.Fatalf("scrape %d: %d %s, want %d", n, code, body, want)
 		}

@@ -20,21 +20,20 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
 )
 
-// The targets of DESIGN for speed, measured as ratios inside one run: medians of
-// interleaved rounds, so that a noisy machine disturbs both sides alike. `make
-// bench` runs them, and `make report` writes what they gave; a test run does not, because
-// timings decide nothing there.
+// The performance targets of DESIGN, measured as ratios within one run: medians of interleaved
+// rounds, so a noisy machine disturbs both sides equally. `make bench` measures them and `make
+// report` writes the results; test runs do not, because timings must not decide them.
 
-// costTarget is a measure with its goal, and what it must never be above.
+// costTarget is a measure with its goal and its upper limit.
 type costTarget struct {
 	what        string
-	unit        string // "" is a ratio or a count
+	unit        string // "" means a ratio or a count
 	goal, worst limits
-	reason      string // why the goal cannot be met where it is missed
+	reason      string // why the goal is missed, if it is
 	measure     func(*rig) measured
 }
 
-// limits are one for all sizes, or one for each.
+// limits has one value for all sizes, or one for each.
 type limits []float64
 
 func (l limits) of(size int) float64 { return l[min(size, len(l)-1)] }
@@ -48,7 +47,7 @@ const (
 	clockRate     = "Microseconds depend on the processor's clock; the goal was set on a machine of its own."
 )
 
-// scrapeTargets are measured at each of sizes.
+// scrapeTargets are measured at each size.
 var scrapeTargets = []costTarget{
 	{"CPU of scan, translate, compute and append / expfmt's parse of the body", "", limits{0.03}, limits{0.09},
 		"Half of it is writing our series, which the parse of expfmt has no part of.",
@@ -92,20 +91,20 @@ var targetsOfAll = slices.Concat([]costTarget{
 		func(r *rig) measured { _, n := seriesPerGPU(r.t, allCounters); return measured{n} }},
 }, terminalTargets)
 
-// rig is what the targets of one size are measured on.
+// rig is what the targets of one size are measured with.
 type rig struct {
 	t      *testing.T
-	binary string // the program as it is released
+	binary string // the program as released
 	body   []byte
 
 	ours, baseline, oneCore, naive *child
-	times                          map[string][]float64 // seconds for the body, by who takes them and round
+	times                          map[string][]float64 // seconds for the body, by contender and round
 	afterHour                      [2]float64           // see hour
 }
 
-// newRig starts, in front of the same upstream, us, and reverse proxies: one as a Go program
-// comes, on all cores, one on a single core, as we are, and a naive one. Every scrape of ours
-// reads the upstream, as every request to a reverse proxy does.
+// newRig starts kpulse-proxy and three other proxies in front of one upstream: a reverse proxy on
+// all cores, as Go programs run by default, one on a single core, like ours, and a naive proxy.
+// Every scrape of each reads the upstream.
 func newRig(t *testing.T, binary string, body []byte) *rig {
 	up := startUpstream(func() ([]byte, error) { return body, nil })
 	t.Cleanup(up.stop)
@@ -130,10 +129,10 @@ func newRig(t *testing.T, binary string, body []byte) *rig {
 	}
 }
 
-// contenders are what is done with a body, in the order of the report.
+// contenders are ways to process a body, in the order of the report.
 var contenders = []string{"us", "expfmt", "textparse", "the exporter's rendering", "a scan for newlines", "memcpy"}
 
-// contend measures, in interleaved rounds, how many seconds each contender takes with a body.
+// contend measures, in interleaved rounds, how many seconds each contender takes for a body.
 func contend(t *testing.T, body []byte) map[string][]float64 {
 	do := map[string]func(){
 		"us":                       steadyScrape(t, body),
@@ -177,7 +176,7 @@ func contend(t *testing.T, body []byte) map[string][]float64 {
 	return times
 }
 
-// beside returns, over the rounds, the time of one contender by that of another.
+// beside returns, for each round, one contender's time divided by another's.
 func (r *rig) beside(one, other string) measured {
 	if r.times == nil {
 		r.times = contend(r.t, r.body)
@@ -189,14 +188,14 @@ func (r *rig) beside(one, other string) measured {
 	})
 }
 
-// stop kills the children, which must not disturb what comes next.
+// stop kills the children, which would disturb the next measurement.
 func (r *rig) stop() {
 	for _, c := range []*child{r.ours, r.baseline, r.oneCore, r.naive} {
 		c.Cmd.Process.Kill()
 	}
 }
 
-// TestTargets measures all targets. With -update it writes them into the report.
+// TestTargets measures all targets; -update writes them to the report.
 func TestTargets(t *testing.T) {
 	if os.Getenv("KPULSE_BENCH") == "" {
 		t.Skip("run by make bench and make report")
@@ -226,9 +225,9 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// compatRatio compares a scrape with --compat=4.9, by which every family of the body
-// that has another name there is served twice, with one without. Each round is a pair
-// of processes: where the pages of a process lie moves its cost by some 3 %.
+// compatRatio compares a scrape with --compat=4.9, which serves every family with another name
+// there twice, with one without. Each round uses a new pair of processes: the placement of a
+// process's pages changes its cost by about 3 %.
 func compatRatio(t *testing.T, binary string, body []byte) measured {
 	up := startUpstream(func() ([]byte, error) { return body, nil })
 	defer up.stop()
@@ -242,10 +241,9 @@ func compatRatio(t *testing.T, binary string, body []byte) measured {
 	})
 }
 
-// cpuRatio compares the processor time that one scrape costs two programs; the second one
-// sends no gzip. Scrapes take turns one by one, over connections that are kept, as
-// Prometheus does: what disturbs the machine for a tenth of a second, which is a round
-// of either, then disturbs both.
+// cpuRatio compares the CPU time that one scrape costs two programs; the second one sends no gzip.
+// Scrapes alternate on kept-alive connections, as Prometheus' are, so what disturbs the machine for
+// a tenth of a second disturbs both.
 func cpuRatio(t *testing.T, one, other *child, bodySize int, gzip bool) measured {
 	n := max(8, 48<<20/bodySize)
 	ours, theirs := keptScrape(t, one, gzip), keptScrape(t, other, false)
@@ -261,7 +259,7 @@ func cpuRatio(t *testing.T, one, other *child, bodySize int, gzip bool) measured
 	return measure(9, func() float64 { return round(n) })
 }
 
-// latencyRatio compares median latencies at a number of clients.
+// latencyRatio compares median latencies for a number of clients.
 func latencyRatio(t *testing.T, ours, baseline *child, bodySize, clients int) measured {
 	n := max(3, 16<<20/bodySize/clients)
 	p50 := func(c *child) float64 {
@@ -272,8 +270,8 @@ func latencyRatio(t *testing.T, ours, baseline *child, bodySize, clients int) me
 	return measure(9, func() float64 { return p50(ours) / p50(baseline) })
 }
 
-// peakRSS is the most memory, in MB, that we hold with our default flags while
-// eight clients scrape for a few seconds.
+// peakRSS returns our peak memory, in MiB, with default flags while eight clients scrape for a few
+// seconds.
 func peakRSS(t *testing.T, binary string, body []byte) float64 {
 	up := startUpstream(func() ([]byte, error) { return body, nil })
 	defer up.stop()
@@ -285,8 +283,8 @@ func peakRSS(t *testing.T, binary string, body []byte) float64 {
 	return peakMemory(t, c)
 }
 
-// naiveRatio compares the processor time of a scrape through the naive proxy with that
-// through a reverse proxy. It takes seconds at XL, so rounds are few scrapes.
+// naiveRatio compares the CPU time of a scrape through the naive proxy with one through a reverse
+// proxy. It takes seconds at XL, so a round is only a few scrapes.
 func naiveRatio(r *rig) measured {
 	naive, plain := keptScrape(r.t, r.naive, false), keptScrape(r.t, r.baseline, false)
 	naive()
@@ -304,7 +302,7 @@ func naiveRatio(r *rig) measured {
 	})
 }
 
-// name of a size, "" of none.
+// name returns the name of a size, "" for none.
 func name(size int) string {
 	if size == noSize {
 		return ""

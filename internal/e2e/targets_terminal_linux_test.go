@@ -17,19 +17,19 @@ import (
 	"unsafe"
 )
 
-// terminalTargets are what the terminal costs, on a terminal of 160 × 45 as most are.
+// terminalTargets are the costs of the dashboard on a terminal of 160 × 45.
 var terminalTargets = []costTarget{
 	cpuOfTerminal(16, 500*time.Millisecond, 1), cpuOfTerminal(16, 100*time.Millisecond, 3), cpuOfTerminal(64, 500*time.Millisecond, 2),
 	{"terminal: first frame with readings, 16 GPUs", "ms", limits{100}, limits{300},
 		"It is the time from the start of a process, which the machine's other work shares.",
-		func(r *rig) measured { return measure(9, func() float64 { return firstFrame(r.t, r.binary) })[:1] }}, // the fastest: a busy machine has each wait for its turn
+		func(r *rig) measured { return measure(9, func() float64 { return firstFrame(r.t, r.binary) })[:1] }}, // the fastest: on a busy machine the others wait for a core
 	{"terminal: RSS after an hour, 64 GPUs", "MB", limits{40}, limits{60}, residentPages,
 		func(r *rig) measured { return measured{r.hour()[0] + r.hour()[1]} }},
 	{"of it without pages of the program's file", "MB", limits{20}, limits{30}, "An hour of 64 GPUs is kept, as it can be wound back.",
 		func(r *rig) measured { return measured{r.hour()[1]} }},
 }
 
-// hour is what hourRSS gives, once for all targets.
+// hour returns the result of hourRSS, measured once for all targets.
 func (r *rig) hour() [2]float64 {
 	if r.afterHour == [2]float64{} {
 		r.afterHour[0], r.afterHour[1] = hourRSS(r.t, r.binary)
@@ -37,7 +37,7 @@ func (r *rig) hour() [2]float64 {
 	return r.afterHour
 }
 
-// cpuOfTerminal is the target of a terminal that shows a new reading of some GPUs each period.
+// cpuOfTerminal returns the target of a terminal that shows a new reading of some GPUs each period.
 func cpuOfTerminal(gpus int, period time.Duration, goal float64) costTarget {
 	return costTarget{
 		what: fmt.Sprintf("terminal: CPU, %d GPUs every %v", gpus, period), unit: "% of a core",
@@ -50,7 +50,7 @@ func cpuOfTerminal(gpus int, period time.Duration, goal float64) costTarget {
 	}
 }
 
-// pty is a terminal of our own, and what was written to it.
+// pty is a pseudo-terminal, and what was written to it.
 type pty struct {
 	master *os.File
 	cmd    *exec.Cmd
@@ -59,7 +59,7 @@ type pty struct {
 	out bytes.Buffer
 }
 
-// startOnPTY starts a command on a terminal of 160 × 45 that shows all colours.
+// startOnPTY starts a command on a terminal of 160 × 45 with all colours.
 func startOnPTY(t *testing.T, env []string, command ...string) *pty {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -111,7 +111,7 @@ func (p *pty) stop() {
 	_ = p.master.Close()
 }
 
-// await waits until a text was written.
+// await waits until the output contains a text.
 func (p *pty) await(t *testing.T, text string) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
@@ -127,7 +127,7 @@ func (p *pty) await(t *testing.T, text string) {
 	}
 }
 
-// startPages serves nodePage as of now, with a new reading each period.
+// startPages serves the current nodePage, with a new reading each period.
 func startPages(t *testing.T, gpus int, period time.Duration) (url string) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		nodePage(w, gpus, period, time.Now().Truncate(period))
@@ -136,19 +136,19 @@ func startPages(t *testing.T, gpus int, period time.Duration) (url string) {
 	return s.URL + "/metrics"
 }
 
-// startTerminal starts a terminal of a node that has a new reading each period, and returns what
-// measures its processor time over a span, as a share of a core.
+// startTerminal starts the dashboard for a node with a new reading each period, and returns a
+// function that measures its CPU time over a span, as a share of a core.
 func startTerminal(r *rig, gpus int, period time.Duration) func(time.Duration) float64 {
 	p := startOnPTY(r.t, nil, r.binary, "--tui", "--tui.url="+startPages(r.t, gpus, period))
 	p.await(r.t, "GPU-Util")
 	c := &child{Cmd: p.cmd}
-	time.Sleep(2 * time.Second) // the first readings are allocated
+	time.Sleep(2 * time.Second) // the first readings allocate
 	return func(span time.Duration) float64 {
 		return cpuOf(r.t, c, func() { time.Sleep(span) }) / span.Seconds()
 	}
 }
 
-// firstFrame returns after how many milliseconds the terminal shows readings.
+// firstFrame returns the milliseconds until the dashboard shows readings.
 func firstFrame(t *testing.T, binary string) float64 {
 	url := startPages(t, 16, time.Second)
 	begun := time.Now()
@@ -158,9 +158,9 @@ func firstFrame(t *testing.T, binary string) float64 {
 	return float64(time.Since(begun).Microseconds()) / 1e3
 }
 
-// hourRSS returns the memory in MB that the terminal has after an hour: pages of the program's
-// file, which the system shares and takes back, and its own. The hour is played at once by
-// dashboardHour, which is in another file.
+// hourRSS returns the dashboard's memory in MB after an hour: pages of the program's file, which
+// the system shares and reclaims, and its own. dashboardHour, in another file, plays the hour at
+// once.
 func hourRSS(t *testing.T, binary string) (file, own float64) {
 	ours := startOnPTY(t, nil, binary, "--tui", "--tui.url="+startPages(t, 64, 500*time.Millisecond))
 	defer ours.stop()
@@ -171,21 +171,21 @@ func hourRSS(t *testing.T, binary string) (file, own float64) {
 		t.Fatal(err)
 	}
 	done := filepath.Join(t.TempDir(), "done")
-	hour := startOnPTY(t, []string{"GOGC=15", "GOMAXPROCS=1"}, path, done) // as ours has them
+	hour := startOnPTY(t, []string{"GOGC=15", "GOMAXPROCS=1"}, path, done) // the program's own settings
 	defer hour.stop()
 	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		if _, err := os.Stat(done); err == nil {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("the hour is not over:\n%s", hour.out.Bytes())
+			t.Fatalf("the hour does not end:\n%s", hour.out.Bytes())
 		}
 	}
-	time.Sleep(3 * time.Second) // frames are drawn of it
+	time.Sleep(3 * time.Second) // frames are drawn
 	return residentPart(t, ours, "RssFile"), residentPart(t, hour, "RssAnon")
 }
 
-// residentPart returns a part of the memory of a process in MB.
+// residentPart returns a part of the memory of a process, in MiB.
 func residentPart(t *testing.T, p *pty, kind string) float64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// terminal is a real one, of tmux, with a server of its own.
+// terminal is a real terminal, in tmux, with a server of its own.
 type terminal struct {
 	t      *testing.T
 	socket string
 }
 
-// newTerminal runs a command line in a terminal, which shows the exit code of the command at its
-// end. Without a tmux in the PATH the test is skipped, or fails with KPULSE_REQUIRE_TMUX.
+// newTerminal runs a command line in a terminal, which finally shows its exit code. Without tmux in
+// the PATH the test is skipped, or fails with KPULSE_REQUIRE_TMUX.
 func newTerminal(t *testing.T, size [2]string, env []string, command ...string) *terminal {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
 		if os.Getenv("KPULSE_REQUIRE_TMUX") != "" {
 			t.Fatal(err)
 		}
-		t.Skip("there is no tmux in the PATH")
+		t.Skip("no tmux in the PATH; apt-get install tmux")
 	}
 	dir, err := os.MkdirTemp("", "kp") // t.TempDir is too long for a socket
 	if err != nil {
@@ -39,7 +39,7 @@ func newTerminal(t *testing.T, size [2]string, env []string, command ...string) 
 	return tm
 }
 
-// tmux gives tmux a command and returns what it prints.
+// tmux runs a command of tmux and returns its output.
 func (tm *terminal) tmux(args ...string) string {
 	tm.t.Helper()
 	out, err := exec.Command("tmux", append([]string{"-S", tm.socket}, args...)...).CombinedOutput()
@@ -49,18 +49,18 @@ func (tm *terminal) tmux(args ...string) string {
 	return string(out)
 }
 
-// keys presses keys, all at once.
+// keys presses keys, in one write.
 func (tm *terminal) keys(keys ...string) { tm.tmux(append([]string{"send-keys"}, keys...)...) }
 
-// screen is what can be read on the terminal.
+// screen returns the text on the terminal.
 func (tm *terminal) screen() string { return tm.tmux("capture-pane", "-p") }
 
-// is returns a variable of tmux.
+// is returns the value of a tmux variable.
 func (tm *terminal) is(variable string) string {
 	return strings.TrimSpace(tm.tmux("display-message", "-p", "#{"+variable+"}"))
 }
 
-// until waits until all of these texts are on the screen.
+// until waits until all texts are on the screen.
 func (tm *terminal) until(texts ...string) {
 	tm.t.Helper()
 	tm.await(strings.Join(texts, " and "), func() bool {
@@ -74,7 +74,7 @@ func (tm *terminal) until(texts ...string) {
 	})
 }
 
-// await waits for something to hold.
+// await waits until holds returns true.
 func (tm *terminal) await(what string, holds func() bool) {
 	tm.t.Helper()
 	for deadline := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {

@@ -24,7 +24,7 @@ type upstream struct {
 	stop func()
 }
 
-// startUpstream serves body at /metrics and misbehaviours beside it.
+// startUpstream serves body at /metrics, and misbehaviours at their paths.
 func startUpstream(body func() ([]byte, error)) *upstream {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
@@ -49,8 +49,7 @@ func startUpstream(body func() ([]byte, error)) *upstream {
 
 const oneGPU = "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-1\"} 40\n"
 
-// misbehaviours are ways in which an upstream is no good one, by path. The fault suite has the
-// ways in which it can fail.
+// misbehaviours are special answers of an upstream, by path. The fault suite has its failures.
 var misbehaviours = map[string]func(w http.ResponseWriter, r *http.Request, quit <-chan struct{}){
 	"/slow": func(_ http.ResponseWriter, r *http.Request, quit <-chan struct{}) {
 		select {
@@ -85,8 +84,8 @@ func gzipped(b []byte) []byte {
 	return buf.Bytes()
 }
 
-// reverseProxyMain is the baseline of the benchmarks: the standard library's
-// reverse proxy in a process of its own, logging where it listens as we do.
+// reverseProxyMain is the baseline of the benchmarks: the standard library's reverse proxy in its
+// own process, which logs its address like ours.
 func reverseProxyMain() {
 	target, err := url.Parse(os.Args[1])
 	if err != nil {
@@ -97,8 +96,8 @@ func reverseProxyMain() {
 	select {}
 }
 
-// naiveProxyMain is what a proxy costs that parses what it reads with expfmt, adds a family
-// and encodes all of it again.
+// naiveProxyMain is a proxy that parses the body with expfmt, adds a family and encodes everything
+// again.
 func naiveProxyMain() {
 	source := os.Args[1] + "/metrics"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

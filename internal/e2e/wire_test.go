@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// startWire is an exporter that answers each request with these bytes and closes.
+// startWire starts an exporter that answers each request with these bytes and closes the
+// connection.
 func startWire(t *testing.T, wire string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -33,8 +34,8 @@ func startWire(t *testing.T, wire string) string {
 	return "http://" + l.Addr().String() + "/metrics"
 }
 
-// TestLineThatMayBeCut: where nothing but the end of the connection ends an answer, 41
-// may have been 412.337: it is neither read nor passed on, and counted.
+// TestLineThatMayBeCut: if only the end of the connection ends an answer, 41 may have been 412.337:
+// the line is neither read nor passed on, but counted.
 func TestLineThatMayBeCut(t *testing.T) {
 	t.Parallel()
 	const cut = oneGPU + "DCGM_FI_DEV_POWER_USAGE{gpu=\"0\",UUID=\"GPU-1\"} 41"
@@ -45,10 +46,10 @@ func TestLineThatMayBeCut(t *testing.T) {
 			t.Errorf("%s: %d\n%.600s", passthrough, code, body)
 		}
 		if !regexp.MustCompile(`\nkpulse_source_skipped_lines_total\{[^}]*\} 1\n`).MatchString(body) {
-			t.Errorf("%s: it is not counted", passthrough)
+			t.Errorf("%s: the line is not counted", passthrough)
 		}
 		if n := strings.Count(c.Logged(), "may be cut short: it is left out"); n != 1 {
-			t.Errorf("%s: the log says so %d times", passthrough, n)
+			t.Errorf("%s: the log reports it %d times", passthrough, n)
 		}
 	}
 	c := startProxy(t, itself(t), "--source="+startWire(t, "HTTP/1.1 200 OK\r\nContent-Length: "+strconv.Itoa(len(cut))+"\r\n\r\n"+cut), "--poll=0")
@@ -57,8 +58,8 @@ func TestLineThatMayBeCut(t *testing.T) {
 	}
 }
 
-// TestCRLFIsNamed: an exposition whose lines end in CRLF fails as such. If its HELP
-// lines can be read, the log says why that is all.
+// TestCRLFIsNamed: an exposition whose lines end in CRLF fails with that reason. If its HELP lines
+// are readable, the log has the reason.
 func TestCRLFIsNamed(t *testing.T) {
 	t.Parallel()
 	start := func(text string) *child {
@@ -73,8 +74,8 @@ func TestCRLFIsNamed(t *testing.T) {
 	}
 }
 
-// TestDiscoveryWithoutHost: a request may name none, and an empty target would be one
-// that Prometheus cannot scrape.
+// TestDiscoveryWithoutHost: for a request without a host, /sd must not have an empty target, which
+// Prometheus cannot scrape.
 func TestDiscoveryWithoutHost(t *testing.T) {
 	t.Parallel()
 	c := startProxy(t, itself(t), "--backend=replay")
@@ -88,7 +89,7 @@ func TestDiscoveryWithoutHost(t *testing.T) {
 		answer, _ := io.ReadAll(conn)
 		conn.Close()
 		if !strings.Contains(string(answer), `"targets":["`+address+`"]`) {
-			t.Errorf("%q is told\n%s", request, answer)
+			t.Errorf("the answer to %q is\n%s", request, answer)
 		}
 	}
 }

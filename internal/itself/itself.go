@@ -1,4 +1,4 @@
-// Package itself runs this program again, for what may hang or end the process that does it.
+// Package itself runs this program again, for work that may hang or crash the process.
 package itself
 
 import (
@@ -11,10 +11,9 @@ import (
 	"time"
 )
 
-// Output runs this program with arguments and an environment, and returns what it writes to
-// stdout. When ctx ends it gets SIGTERM, and SIGKILL after grace. If not even that ends it,
-// as within a call into a driver that hangs, it is left to the kernel after grace once
-// more, and there is no output.
+// Output runs this program with arguments and an environment, and returns its stdout. When ctx
+// ends, the child gets SIGTERM, and SIGKILL after grace. If it survives that too, within a hanging
+// driver call, it is abandoned after another grace, without output.
 func Output(ctx context.Context, grace time.Duration, args, environment []string) ([]byte, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -40,7 +39,7 @@ func Output(ctx context.Context, grace time.Duration, args, environment []string
 	select {
 	case err := <-ended:
 		return out.Bytes(), err
-	case <-time.After(grace + grace): // SIGKILL came after the first
-		return nil, context.Cause(ctx) // not read here: it may still be written to
+	case <-time.After(grace + grace): // SIGKILL was sent after the first grace
+		return nil, context.Cause(ctx) // out is not read: it may still be written to
 	}
 }

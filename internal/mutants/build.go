@@ -16,19 +16,19 @@ import (
 	"strings"
 )
 
-// switches is the source that turns a mutant on.
+// switches is the source that switches a mutant on.
 //
 //go:embed switches.go.txt
 var switches string
 
-// build is a compilation of test binaries from a package with mutants.
+// build is a build of test binaries from a package with mutants.
 type build struct {
-	root, dir string // of the module, and of what is built
+	root, dir string // of the module, and of the output
 	p         *pkg
 	mutants   []*mutant
 }
 
-// write writes the sources, and the file that tells the go command of them.
+// write writes the sources, and the overlay file for the go command.
 func (b *build) write() error {
 	replaced := map[string]string{}
 	put := func(name string, text []byte) error {
@@ -55,7 +55,7 @@ func (b *build) write() error {
 	return os.WriteFile(filepath.Join(b.dir, "overlay.json"), overlay, 0o600)
 }
 
-// source is the file that the mutant's edits are of.
+// source returns the file that the mutant's edits change.
 func (m *mutant) source() string {
 	if m.edited != "" {
 		return m.edited
@@ -73,7 +73,7 @@ func (b *build) switches() []byte {
 	return []byte(strings.NewReplacer("package PACKAGE", "package "+b.p.types.Name(), "[2]string{\n", "[2]string{\n"+texts.String()).Replace(switches))
 }
 
-// binary compiles the tests of a package, and returns the path of the binary.
+// binary compiles the tests of a package and returns the path of the binary.
 func (b *build) binary(ctx context.Context, dir string) (string, error) {
 	if err := b.write(); err != nil {
 		return "", err
@@ -87,16 +87,17 @@ func (b *build) binary(ctx context.Context, dir string) (string, error) {
 	return path, nil
 }
 
-// refused is what the compiler said.
+// refused is the output of the compiler.
 type refused struct{ text string }
 
 func (r *refused) Error() string { return r.text }
 
-// complaint is a line of it. No edit adds a line, so that the line is the source's.
+// complaint matches a line of that output. Edits add no lines, so line numbers are those of the
+// source.
 var complaint = regexp.MustCompile(`([^/\s]+\.go):(\d+):\d+: `)
 
-// blamed returns the mutants that may be why the compiler refused the build: those that
-// begin on lines that it names.
+// blamed returns the mutants that may have broken the build: those that begin on lines in the
+// compiler's output.
 func (b *build) blamed(err error) (blamed []*mutant) {
 	var r *refused
 	if !errors.As(err, &r) {

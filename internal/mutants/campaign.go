@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// verdict is what became of a mutant.
+// verdict is the outcome of a mutant.
 type verdict string
 
 const (
 	killed   verdict = "killed"
 	survived verdict = "survived"
 	refusal  verdict = "refused" // by the compiler
-	open     verdict = "open"    // not tried, or by the quickest tests alone
+	open     verdict = "open"    // not tried, or only by the quickest tests
 
-	equivalent verdict = "equivalent" // on the page: survived or open, and explained
+	equivalent verdict = "equivalent" // on the page: survived or open, with an explanation
 )
 
-// result is the verdict on one of a package.
+// result is the verdict on a mutant of a package.
 type result struct {
 	dir string
 	*mutant
@@ -40,13 +40,13 @@ type campaign struct {
 	jobs           int
 	remembered     string
 	list, verbose  bool
-	own            bool          // only the tests of the package that is broken
-	most           time.Duration // of CPU time, more than a test takes
+	own            bool          // run only the tests of the mutated package
+	most           time.Duration // maximum CPU time of a test
 	stdout, stderr io.Writer
 
 	memory    memory
 	explained []explanation
-	last      verdict // on what survives the suite that is being tried; "" if others follow
+	last      verdict // for survivors of the current suite; "" if more suites follow
 	tried     []target
 	results   []result
 }
@@ -72,7 +72,7 @@ func (c *campaign) run(ctx context.Context, chosen []target) (err error) {
 	return nil
 }
 
-// target tries those of one.
+// target tries the mutants of a target.
 func (c *campaign) target(ctx context.Context, t target) error {
 	p, err := load(ctx, filepath.Join(c.root, t.dir))
 	if err != nil {
@@ -113,8 +113,8 @@ func (c *campaign) target(ctx context.Context, t target) error {
 	return nil
 }
 
-// byOperator orders mutants as the table of operators does: what an interrupted campaign has
-// tried is all of the first ones.
+// byOperator orders mutants as in the table of operators: an interrupted campaign has tried all of
+// the first ones.
 func byOperator(a, b *mutant) int {
 	rank := func(m *mutant) int {
 		return slices.IndexFunc(operators, func(o operator) bool { return o.name == m.operator })
@@ -122,8 +122,8 @@ func byOperator(a, b *mutant) int {
 	return rank(a) - rank(b)
 }
 
-// attempt tries mutants on one suite after the other: those that have switches, which are
-// built at once, and those that need a build each.
+// attempt tries mutants on one suite after another: those with switches in a common build, the
+// others in a build each.
 func (c *campaign) attempt(ctx context.Context, t target, p *pkg, switched, together, alone []*mutant) error {
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
@@ -160,7 +160,8 @@ func (c *campaign) attempt(ctx context.Context, t target, p *pkg, switched, toge
 	return nil
 }
 
-// suite builds one, and sees what its tests do. Mutants that the compiler refuses leave the build.
+// suite builds a suite and calibrates its tests. Mutants that the compiler refuses are removed from
+// the build.
 func (c *campaign) suite(ctx context.Context, b *build, dir string) (*suite, error) {
 	binary, err := b.binary(ctx, dir)
 	for err != nil {
@@ -179,12 +180,12 @@ func (c *campaign) suite(ctx context.Context, b *build, dir string) (*suite, err
 		return nil, err
 	}
 	if len(s.broken) > 0 {
-		fmt.Fprintf(c.stderr, "%s: without %s, which fail, or take too long, with the switches\n", dir, strings.Join(s.broken, ", "))
+		fmt.Fprintf(c.stderr, "%s: leaving out %s, which fail or take too long with the switches\n", dir, strings.Join(s.broken, ", "))
 	}
 	return s, nil
 }
 
-// withoutRefused returns the mutants that are in the build, and notes the others.
+// withoutRefused returns the mutants in the build, and records the others.
 func (c *campaign) withoutRefused(t target, b *build, mutants []*mutant) (in []*mutant) {
 	for _, m := range mutants {
 		if slices.Contains(b.mutants, m) {
@@ -212,7 +213,7 @@ func (c *campaign) try(ctx context.Context, t target, s *suite, mutants []*mutan
 				case killer != "":
 					c.note(t, m, killed, filepath.Base(s.dir)+"."+killer)
 				case c.last != "":
-					c.note(t, m, c.last, fmt.Sprintf("in %d tests it makes a difference", len(slices.Concat(s.groups(m)...))))
+					c.note(t, m, c.last, fmt.Sprintf("it makes a difference in %d tests", len(slices.Concat(s.groups(m)...))))
 				default:
 					survivors = append(survivors, m)
 				}
@@ -232,7 +233,7 @@ func (c *campaign) try(ctx context.Context, t target, s *suite, mutants []*mutan
 	return survivors, err
 }
 
-// tryAlone does so for mutants that have no switch, in a build each.
+// tryAlone does so for mutants without a switch, in a build each.
 func (c *campaign) tryAlone(ctx context.Context, t target, p *pkg, s *suite, mutants []*mutant) (survivors []*mutant, err error) {
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
@@ -262,7 +263,7 @@ func (c *campaign) tryAlone(ctx context.Context, t target, p *pkg, s *suite, mut
 	return survivors, nil
 }
 
-// note keeps a result, and what led to it. What is not killed is told at once.
+// note records a result and its reason. Mutants that are not killed are reported immediately.
 func (c *campaign) note(t target, m *mutant, v verdict, why string) {
 	c.results = append(c.results, result{t.dir, m, v})
 	c.memory.add(t.dir, m, v, why)

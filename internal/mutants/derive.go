@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// operator breaks one kind of place.
+// operator mutates one kind of code.
 type operator struct {
 	name, about string
 	derive      func(*site)
 }
 
-// operators are all that is done to the source.
+// operators are all mutations.
 var operators = []operator{
 	{"boundary", "`<` and `<=`, `>` and `>=` change places", boundary},
 	{"equality", "`==` and `!=` change places", equality},
@@ -32,7 +32,7 @@ var operators = []operator{
 	{"line", "a line of an embedded table is left out, or a cell is that of the next that differs", nil},
 }
 
-// site is a node of a file on the way of an operator.
+// site is a node that an operator visits.
 type site struct {
 	*pkg
 	file     *source
@@ -61,7 +61,7 @@ func derive(p *pkg) ([]*mutant, error) {
 	return found, nil
 }
 
-// visit derives the mutants of a node, and reports whether its parts may have some.
+// visit derives the mutants of a node, and reports whether its children may have some.
 func (s *site) visit(n ast.Node, path []ast.Node) bool {
 	s.node, s.path = n, path
 	if s.isHint() {
@@ -92,11 +92,10 @@ func (s *site) visit(n ast.Node, path []ast.Node) bool {
 	return true
 }
 
-// hints are arguments that change no result, by the function: a capacity, and the size of a
-// float64.
+// hints are arguments that change no result, by function: a capacity, and the size of a float64.
 var hints = map[string]int{"make": 2, "strconv.ParseFloat": 1}
 
-// isHint reports whether the node is one of them.
+// isHint reports whether the node is a hint.
 func (s *site) isHint() bool {
 	call, ok := s.parent().(*ast.CallExpr)
 	if !ok {
@@ -106,11 +105,11 @@ func (s *site) isHint() bool {
 	return ok && i < len(call.Args) && call.Args[i] == s.node
 }
 
-// declared returns the name of what a declaration declares.
+// declared returns the name of a declaration.
 func declared(d ast.Decl) string {
 	f, ok := d.(*ast.FuncDecl)
 	if !ok {
-		return "" // each variable has its own
+		return "" // each variable has its own name
 	}
 	if f.Recv == nil {
 		return f.Name.Name
@@ -138,18 +137,18 @@ func (s *site) wrap(n ast.Node, before, after string) []edit {
 	return []edit{{offset: from, text: before, partner: to}, {offset: to, text: after, closing: true, partner: from}}
 }
 
-// replace puts text in the place of a token.
+// replace replaces a token with text.
 func (s *site) replace(pos token.Pos, length int, text string) edit {
 	at := s.offset(pos)
 	return edit{offset: at, length: length, text: text, partner: at + length}
 }
 
-// call makes a node the argument of a switch; others follow it.
+// call makes a node the argument of a switch, followed by others.
 func (s *site) call(n ast.Node, function, others string) []edit {
 	return s.wrap(n, function+"("+idMark+", ", others+")")
 }
 
-// brief returns the source of a node on one line, cut short.
+// brief returns the source of a node on one line, truncated.
 func (s *site) brief(n ast.Node) string { return short(s.written(s.file, n)) }
 
 func short(text string) string {
@@ -164,7 +163,7 @@ func short(text string) string {
 	return text[:cut] + "…"
 }
 
-// parent is the node that this one is in.
+// parent returns the parent of the node.
 func (s *site) parent() ast.Node {
 	if len(s.path) == 0 {
 		return nil
@@ -175,8 +174,7 @@ func (s *site) parent() ast.Node {
 // isConstant reports whether the compiler knows the value of an expression.
 func (s *site) isConstant(e ast.Expr) bool { return s.info.Types[e].Value != nil }
 
-// typeOf returns how the file writes the type that an expression has where it is, "" if it
-// cannot.
+// typeOf returns the type of an expression as the file spells it, "" if it cannot.
 func (s *site) typeOf(e ast.Expr) string {
 	t := s.info.TypeOf(e)
 	if t == nil || types.IsInterface(t) {

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// lines derives the mutants of the tables that the package embeds as strings: variables with
-// a go:embed directive that are read in one place.
+// lines derives the mutants of tables that the package embeds as strings: variables with a go:embed
+// directive that are read in one place.
 func (p *pkg) lines() (found []*mutant, err error) {
 	for _, f := range p.files {
 		for _, d := range f.syntax.Decls {
@@ -34,7 +34,7 @@ func (p *pkg) lines() (found []*mutant, err error) {
 	return found, nil
 }
 
-// table derives those of one, which a variable holds.
+// table derives the mutants of a table in a variable.
 func (p *pkg) table(name string, variable *ast.Ident) (found []*mutant, err error) {
 	text, err := os.ReadFile(filepath.Join(p.dir, name))
 	if err != nil {
@@ -68,8 +68,8 @@ func (p *pkg) table(name string, variable *ast.Ident) (found []*mutant, err erro
 // told are the columns of the tables that only people read.
 var told = []string{"mnemonic", "source", "meaning", "advice"}
 
-// cells gives the cells of a line of a CSV that of the next line that differs. The first
-// column is the lines' name.
+// cells replaces each cell of a CSV line with that of the next line that differs. The first column
+// is the name of the line.
 func cells(rows []string, i int, add func(change, to string)) {
 	head, these := split(rows[0]), split(rows[i])
 	for column := 1; column < len(these); column++ {
@@ -105,7 +105,7 @@ func join(cells []string) string {
 	return b.String()
 }
 
-// reader returns the edits that put the switch where the variable is read.
+// reader returns the edits that insert the switch where the variable is read.
 func (p *pkg) reader(variable *ast.Ident) (f *source, edits []edit) {
 	for id, object := range p.info.Uses {
 		if object != p.info.Defs[variable] {

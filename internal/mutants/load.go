@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// pkg is a package that was parsed and checked.
+// pkg is a parsed and type-checked package.
 type pkg struct {
 	dir   string // absolute
 	fset  *token.FileSet
@@ -27,22 +27,22 @@ type pkg struct {
 	files []*source
 }
 
-// source is a file of it, without tests.
+// source is a file of the package, except tests.
 type source struct {
 	name   string
 	text   []byte
 	syntax *ast.File
 }
 
-// listed is what `go list` says of a package.
+// listed is the output of `go list` for a package.
 type listed struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string
 	DepOnly                 bool
 }
 
-// load reads the package in a directory. It asks the go command for the types of what the
-// package imports, which compiles that.
+// load reads the package in a directory. The go command provides the types of its imports, which it
+// compiles for that.
 func load(ctx context.Context, dir string) (*pkg, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,DepOnly", ".")
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
@@ -102,7 +102,7 @@ func (p *pkg) check(path string, exports map[string]string) (err error) {
 	return err
 }
 
-// offset is where a position is in its file.
+// offset returns the offset of a position in its file.
 func (p *pkg) offset(pos token.Pos) int { return p.fset.Position(pos).Offset }
 
 // written returns the source of a node on one line.
@@ -110,8 +110,8 @@ func (p *pkg) written(f *source, n ast.Node) string {
 	return strings.Join(strings.Fields(string(f.text[p.offset(n.Pos()):p.offset(n.End())])), " ")
 }
 
-// spelled returns how a file writes a type, "" if it cannot: it does not import what the
-// type is from.
+// spelled returns a type as the file spells it, "" if it cannot, because it does not import the
+// type's package.
 func (p *pkg) spelled(f *source, t types.Type) string {
 	spelled := true
 	s := types.TypeString(t, func(other *types.Package) string {

@@ -1,11 +1,11 @@
 // Command mutants breaks the program on purpose, in one place at a time, and runs the tests
-// of the package that the place is in. Tests that still pass do not hold what the place
-// says: such a mutant survived, and wants a test, or an explanation in survivors.csv why no
-// test can tell it from the program. `make mutants` runs it.
+// of that place's package. A mutant survives if all tests still pass: it needs a test, or an
+// explanation in survivors.csv why no test can tell it from the program. `make mutants` runs
+// it.
 //
-// All mutants of a package are compiled at once, each behind a switch, and a run of the
-// tests turns one of them on: see switches.go.txt. Nothing is written into the tree but the
-// page of -write.
+// All mutants of a package are compiled at once, each behind a switch, and a test run switches
+// one of them on: see switches.go.txt. Nothing is written to the tree, except the page of
+// -write.
 package main
 
 import (
@@ -26,25 +26,26 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 const usage = `usage: mutants [flags] [PACKAGE...]
 
-PACKAGE is a directory of the table of targets, such as internal/compute; without one, all are.
+PACKAGE is a directory of the table of targets, such as internal/compute; the default is all of them.
 
 `
 
-// run is main: 0 if all mutants were killed or are explained, 1 if not, 2 of wrong usage.
+// run is main: it returns 0 if all mutants were killed or are explained, 1 if not, and 2 for wrong
+// usage.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() { fmt.Fprint(stderr, usage); flags.PrintDefaults() }
-	chosen := flags.String("run", "", "the mutants to try: those whose name matches this regular expression")
+	chosen := flags.String("run", "", "try only mutants whose name matches this regular expression")
 	list := flags.Bool("list", false, "list the mutants and try none")
-	verbose := flags.Bool("v", false, "print what the compiler says of mutants that it refuses")
-	own := flags.Bool("own", false, "run only the tests of the package that is broken, and those of them that are quicker than -most: what survives may still be killed by others")
-	most := flags.Duration("most", 2*time.Minute, "leave out tests that take more CPU time, about")
-	jobs := flags.Int("jobs", 2, "how many to try at a time")
-	results := flags.String("results", "", "a file that remembers which were killed: they are not tried again")
-	page := flags.String("write", "", "the page to write the table into, such as testdata/MUTANTS.md")
+	verbose := flags.Bool("v", false, "print the compiler's output for mutants that it refuses")
+	own := flags.Bool("own", false, "run only the tests of the mutated package, and of these only tests quicker than -most: others may still kill the survivors")
+	most := flags.Duration("most", 2*time.Minute, "leave out tests that take more than about this CPU time")
+	jobs := flags.Int("jobs", 2, "number of mutants to try in parallel")
+	results := flags.String("results", "", "a file of verdicts: mutants killed before are not tried again")
+	page := flags.String("write", "", "the page to write the table to, such as testdata/MUTANTS.md")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -72,7 +73,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// choose returns the targets of these directories; all of none.
+// choose returns the targets of these directories, or all if there are none.
 func choose(dirs []string) (chosen []target, err error) {
 	if len(dirs) == 0 {
 		return targets, nil

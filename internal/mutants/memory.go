@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// memory is a file that remembers verdicts from call to call, a line each: what was
-// interrupted goes on, and after a new test only those that survived are tried. It knows
-// nothing of changes to the source: who made some deletes it.
+// memory is a file that keeps verdicts between calls, one per line: an interrupted campaign
+// resumes, and after a new test only survivors are tried. It does not notice changes of the source:
+// delete it after one.
 type memory struct {
 	verdicts map[string]verdict // by directory and name
 	file     *os.File           // nil if nothing is remembered
@@ -49,7 +49,7 @@ func (m *memory) of(dir string, mu *mutant) verdict {
 	return open
 }
 
-// add remembers a verdict, and what led to it.
+// add records a verdict and its reason.
 func (m *memory) add(dir string, mu *mutant, v verdict, why string) {
 	if m.file != nil {
 		fmt.Fprintf(m.file, "%s\t%s\t%s\t%s\n", v, dir, mu.name(), why)

@@ -9,35 +9,35 @@ import (
 
 // mutant is one change of the program.
 type mutant struct {
-	id       int // its number among those of a build, from 1
+	id       int // its number in a build, from 1
 	file     string
-	function string // or variable, or what a line of a table is about
+	function string // or variable, or the name of a table's line
 	operator string
-	change   string // what it does to the source
+	change   string // description of the change
 	edits    []edit // of the file
-	alone    bool   // it needs a build of its own
-	// from and to are what a mutant of an embedded file replaces in it; edited is the source
-	// file that the edits are of, if it is another.
+	alone    bool   // needs a build of its own
+	// from is the text of an embedded file that a mutant replaces with to; edited is the source
+	// file that the edits change, if it is another one.
 	from, to, edited string
 }
 
-// name tells the mutants of a package apart, wherever in their function they are.
+// name distinguishes the mutants of a package, regardless of their position in the function.
 func (m *mutant) name() string {
 	return fmt.Sprintf("%s %s: %s: %s", m.file, m.function, m.operator, m.change)
 }
 
-// edit puts text in the place of length bytes at an offset.
+// edit replaces length bytes at an offset with text.
 type edit struct {
 	offset, length int
 	text           string // idMark stands for the mutant's number
-	// closing edits end at the offset what another began. Partner is where that is, and of
-	// the others where it ends.
+	// closing edits end at offset what another edit began. partner is the offset of that edit, or
+	// for opening edits their end.
 	closing bool
 	partner int
 }
 
-// before orders edits at one offset so that what wraps a part is within what wraps the whole;
-// of two that wrap the same, the first one wraps the other.
+// before orders edits at one offset: those that wrap a part are inside those that wrap the whole;
+// of two that wrap the same, the first one is outside.
 func (e *edit) before(other *edit, first bool) bool {
 	switch {
 	case e.closing != other.closing:
@@ -48,10 +48,10 @@ func (e *edit) before(other *edit, first bool) bool {
 	return first != e.closing
 }
 
-// idMark stands for the number of the mutant in the text of edits.
+// idMark stands for the mutant's number in the text of edits.
 const idMark = "\x00"
 
-// number numbers the mutants from 1, and tells apart those of the same name.
+// number numbers the mutants from 1, and makes their names unique.
 func number(mutants []*mutant) {
 	seen := map[string]int{}
 	for i, m := range mutants {
@@ -63,7 +63,7 @@ func number(mutants []*mutant) {
 	}
 }
 
-// rewrite returns the text of a file with all of the edits of these mutants.
+// rewrite returns the text of a file with all edits of these mutants.
 func rewrite(text []byte, mutants []*mutant) []byte {
 	type placed struct {
 		edit

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// small is a program with tests that hold some of it: mutants of limit and table die, that
-// of least does what it does.
+// small is a program whose tests kill the mutants of limit and table; the mutant of least is
+// equivalent.
 var small = map[string]string{
 	"go.mod": "module example.org/small\n\ngo 1.26.0\n",
 	"small.go": `package small
@@ -60,7 +60,7 @@ func Test(t *testing.T) {
 `,
 }
 
-// TestCampaign breaks a small program, whose tests are known.
+// TestCampaign mutates a small program whose tests are known.
 func TestCampaign(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range small {
@@ -126,7 +126,7 @@ func TestCampaign(t *testing.T) {
 	}
 }
 
-// TestRefused has the compiler refuse a mutant, which leaves the build.
+// TestRefused: a mutant that the compiler refuses is blamed.
 func TestRefused(t *testing.T) {
 	p, err := load(t.Context(), "../canonical")
 	if err != nil {
@@ -142,8 +142,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestTargets holds each explanation to a mutant that there is, and the edits of all to
-// source that parses, line by line where it was.
+// TestTargets: each explanation belongs to an existing mutant, and all edits result in source that
+// parses, with unchanged line numbers.
 func TestTargets(t *testing.T) {
 	all, err := readExplanations(explained)
 	if err != nil {
@@ -151,7 +151,7 @@ func TestTargets(t *testing.T) {
 	}
 	for _, e := range all {
 		if !slices.ContainsFunc(targets, func(t target) bool { return t.dir == e.dir }) {
-			t.Errorf("%s has an explanation, and is no target", e.dir)
+			t.Errorf("%s has an explanation, but is no target", e.dir)
 		}
 	}
 	for _, target := range targets {
@@ -169,7 +169,7 @@ func TestTargets(t *testing.T) {
 		names := map[string]bool{}
 		for _, m := range mutants {
 			if names[m.name()] {
-				t.Errorf("%s: two are %s", target.dir, m.name())
+				t.Errorf("%s: two mutants are named %s", target.dir, m.name())
 			}
 			names[m.name()] = true
 		}

@@ -11,7 +11,7 @@ import (
 	"strconv"
 )
 
-// numeral returns a node that is a number as written, or a shift of some; nil of others.
+// numeral returns a node that is a literal number, or a shift of such; nil for others.
 func numeral(n ast.Node) (e ast.Expr, kind token.Token) {
 	switch n := n.(type) {
 	case *ast.BasicLit:
@@ -26,7 +26,7 @@ func numeral(n ast.Node) (e ast.Expr, kind token.Token) {
 	return nil, 0
 }
 
-// altered returns another number than that of value, "" if there is none.
+// altered returns a number other than value, "" if there is none.
 func altered(value constant.Value, kind token.Token) string {
 	if value == nil {
 		return ""
@@ -59,8 +59,8 @@ func numbers(s *site) {
 	}
 }
 
-// whole returns the largest part of the source that has e and is constant: the checker keeps
-// no types of the parts.
+// whole returns the largest constant expression that contains e: the checker keeps no types of its
+// parts.
 func (s *site) whole(e ast.Expr) ast.Expr {
 	if b, ok := s.info.TypeOf(e).(*types.Basic); !ok || b.Info()&types.IsUntyped == 0 {
 		return e
@@ -79,8 +79,7 @@ func (s *site) whole(e ast.Expr) ast.Expr {
 	return e
 }
 
-// isFixed reports whether the compiler must know the node: a key of an array, or a part of
-// a shift.
+// isFixed reports whether the node must be constant: a key of an array, or a part of a shift.
 func (s *site) isFixed() bool {
 	for i, n := range s.path {
 		switch n := n.(type) {
@@ -108,8 +107,8 @@ func isIndexed(t types.Type) bool {
 	return false
 }
 
-// constants derives mutants of declared constants. What is computed with them may have to
-// be a constant too, so that each has a build of its own.
+// constants derives mutants of declared constants. Expressions with them may have to be constant
+// too, so each has a build of its own.
 func (s *site) constants(d *ast.GenDecl) {
 	s.operator = "constant"
 	for _, spec := range d.Specs {
@@ -133,10 +132,10 @@ func (s *site) constants(d *ast.GenDecl) {
 	}
 }
 
-// counted is in lists of constants that name things.
+// counted matches lists of constants that name things.
 var counted = regexp.MustCompile(`\biota\b`)
 
-// prose are strings that only people read.
+// prose matches strings that only people read.
 var prose = regexp.MustCompile(`[ %\n]|^$`)
 
 func word(s *site) {

@@ -55,8 +55,8 @@ func isEquality(e ast.Expr) bool {
 	return ok && (b.Op == token.EQL || b.Op == token.NEQ)
 }
 
-// logic turns one operator into the other by De Morgan's law, which keeps the operands'
-// order and what is left unread of them.
+// logic turns one operator into the other by De Morgan's law, which keeps the order of evaluation
+// and short circuits.
 func logic(s *site) {
 	b, ok := s.node.(*ast.BinaryExpr)
 	if !ok || !isLogic(b) {
@@ -78,7 +78,7 @@ func clause(s *site) {
 	}
 	for _, operand := range []ast.Expr{b.X, b.Y} {
 		if x, ok := operand.(*ast.BinaryExpr); ok && x.Op == b.Op {
-			continue // its operands are ours
+			continue // its operands belong to b
 		}
 		function := "mutantFalse"
 		if b.Op == token.LAND {
@@ -114,7 +114,7 @@ func boolean(s *site) {
 	}
 }
 
-// around is the source of the statement or row that the node is in.
+// around returns the source of the statement or row that contains the node.
 func (s *site) around() string {
 	for _, n := range slices.Backward(s.path) {
 		switch n.(type) {
@@ -176,7 +176,7 @@ func extreme(s *site) {
 	}
 }
 
-// kept are functions that are not left out: what stands behind them counts on them.
+// kept are functions whose calls are not left out, because the code after them relies on them.
 var kept = []string{"panic"}
 
 func statement(s *site) {
@@ -219,7 +219,7 @@ func jump(s *site) {
 	s.leaveOut()
 }
 
-// leaveOut leaves the statement out.
+// leaveOut makes the mutant without the statement.
 func (s *site) leaveOut() {
 	s.add("without "+s.brief(s.node), s.wrap(s.node, "if mutantDo("+idMark+") { ", " }")...)
 }
@@ -233,7 +233,7 @@ func isIn(n ast.Node) bool {
 	return false
 }
 
-// isEarly reports whether the function has something to go on with without the statement.
+// isEarly reports whether the function can continue without the statement.
 func (s *site) isEarly() bool {
 	for i, n := range slices.Backward(s.path) {
 		var results *ast.FieldList

@@ -38,7 +38,7 @@ func (c *campaign) page() string {
 	return b.String()
 }
 
-// section writes the counts of a package, of all for "", by operator.
+// section writes the counts of a package, or of all for "", by operator.
 func (c *campaign) section(b *strings.Builder, title, dir string) {
 	fmt.Fprintf(b, "\n## %s\n\n| operator | mutants | killed | equivalent | refused | survived | open |\n|---|--:|--:|--:|--:|--:|--:|\n", title)
 	for _, o := range operators {
@@ -49,10 +49,10 @@ func (c *campaign) section(b *strings.Builder, title, dir string) {
 	fmt.Fprintf(b, "| **all** | %s\n", c.count(dir, ""))
 }
 
-// tally is how many mutants had each verdict.
+// tally is the number of mutants by verdict.
 type tally map[verdict]int
 
-// mutants is how many there are.
+// mutants returns the number of mutants.
 func (t tally) mutants() (n int) {
 	for _, of := range t {
 		n += of
@@ -65,8 +65,8 @@ func (t tally) String() string {
 	return fmt.Sprintf("%d | %d | %d | %d | %d | %d |", t.mutants(), t[killed], t[equivalent], t[refusal], t[survived], t[open])
 }
 
-// count counts those of an operator in a package, of any where that is "". What is explained
-// is taken for equivalent until a test kills it.
+// count counts the mutants of an operator in a package; "" means any. Explained mutants count as
+// equivalent unless a test kills them.
 func (c *campaign) count(dir, operator string) tally {
 	t := tally{}
 	for _, r := range c.results {

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// explained is survivors.csv: the directory and name of each mutant that no test can kill,
-// and why: it does what the program does.
+// explained is survivors.csv: directory and name of each mutant that no test can kill, and the
+// reason why it is equivalent.
 //
 //go:embed survivors.csv
 var explained string
 
-// explanation is a line of it.
+// explanation is a line of survivors.csv.
 type explanation struct{ dir, name, reason string }
 
 func readExplanations(text string) (all []explanation, err error) {
@@ -37,7 +37,7 @@ func (c *campaign) explains(r result) bool {
 	return slices.ContainsFunc(c.explained, func(e explanation) bool { return e.dir == r.dir && e.name == r.name() })
 }
 
-// verdict is nil if each mutant that was tried is killed, or explained and not killed.
+// verdict returns nil if each tried mutant is killed, or explained and not killed.
 func (c *campaign) verdict() (err error) {
 	for _, r := range c.results {
 		known := c.explains(r)
@@ -51,7 +51,7 @@ func (c *campaign) verdict() (err error) {
 	return err
 }
 
-// strayed returns the explanations of mutants of a directory which are not there.
+// strayed returns explanations of a directory's mutants that no longer exist.
 func strayed(all []explanation, dir string, mutants []*mutant) (stray []explanation) {
 	for _, e := range all {
 		if e.dir == dir && !slices.ContainsFunc(mutants, func(m *mutant) bool { return m.name() == e.name }) {

@@ -9,8 +9,7 @@ import (
 	"strconv"
 )
 
-// row leaves out the rows of a table: elements of a slice or a map; those of an array are
-// made zero.
+// row leaves out rows of a table: elements of a slice or a map. Those of an array become zero.
 func row(s *site) {
 	lit, ok := s.node.(*ast.CompositeLit)
 	if !ok {
@@ -80,8 +79,8 @@ func isZero(v constant.Value) bool {
 
 func isPointer(t types.Type) bool { _, ok := t.Underlying().(*types.Pointer); return ok }
 
-// cell gives each cell of a table the value of the next one in its column that differs. The
-// first column is the rows' name.
+// cell replaces each cell of a table with the next one in its column that differs. The first column
+// is the name of the row.
 func cell(s *site) {
 	lit, ok := s.node.(*ast.CompositeLit)
 	if !ok || len(lit.Elts) < 2 {
@@ -109,8 +108,8 @@ func cell(s *site) {
 	}
 }
 
-// cells returns the cells of a row: the fields of a struct, nil if it does not give them; of
-// arrays and maps of plain values these.
+// cells returns the cells of a row: the fields of a struct, nil for missing ones, or the plain
+// value in an array or map.
 func (s *site) cells(e ast.Expr, table *ast.CompositeLit) []ast.Expr {
 	inner, ok := e.(*ast.CompositeLit)
 	if !ok {
@@ -135,7 +134,7 @@ func (s *site) cells(e ast.Expr, table *ast.CompositeLit) []ast.Expr {
 	return cells
 }
 
-// isPlain reports whether a cell is data, and no text for people.
+// isPlain reports whether a cell is data, not text for people.
 func (s *site) isPlain(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -153,7 +152,7 @@ func (s *site) isPlain(e ast.Expr) bool {
 	return false
 }
 
-// next returns the next cell of a column after row i that differs from the one there.
+// next returns the next cell of a column after row i that differs from that of row i.
 func (s *site) next(rows [][]ast.Expr, i, column int) ast.Expr {
 	this := s.written(s.file, rows[i][column])
 	for k := 1; k < len(rows); k++ {

@@ -1,14 +1,14 @@
 package main
 
-// target is a package whose source is broken, and whose tests have to notice.
+// target is a package to mutate, whose tests must notice.
 type target struct {
 	dir string
-	// suites are the directories of packages with tests, its own first: those of the next
-	// run only for mutants that survive the ones before.
+	// suites are directories of packages with tests, the target's own first. Each suite runs only
+	// for mutants that survive the previous ones.
 	suites []string
 }
 
-// targets are the packages that decide what a reading means.
+// targets are the packages that determine the meaning of a reading.
 var targets = []target{
 	{"internal/compute", []string{"internal/compute", "internal/pipeline", "internal/expose"}},
 	{"internal/canonical", []string{"internal/canonical", "internal/compute", "internal/translate", "internal/pipeline", "internal/expose"}},

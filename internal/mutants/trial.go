@@ -19,42 +19,41 @@ import (
 	"time"
 )
 
-// Limits of a trial, far above what the tests take: a mutant that loops forever must end, and
-// one that also fills memory even more so.
+// Limits of a trial, far above what tests take, for mutants that loop for ever or also fill memory.
 const (
 	leastCPU  = time.Second
-	leastTime = 30 * time.Second // of time, for tests that wait forever
-	more      = 10               // times what the tests take in CPU time
+	leastTime = 30 * time.Second // wall time, for tests that wait for ever
+	more      = 10               // factor of the tests' CPU time
 )
 
-// shared is what tests take together, in CPU time, that share a process: starting one takes
-// a few milliseconds.
+// shared is the total CPU time of tests that share a process: starting one takes a few
+// milliseconds.
 const shared = 50 * time.Millisecond
 
-// suite is the tests of a package, with mutants compiled in.
+// suite is the tests of a package, compiled with mutants.
 type suite struct {
 	dir, binary string        // of its sources
-	most        time.Duration // more than any of its tests takes
-	// tests are sorted by the time that they take. Those that fail with no mutant on are not
-	// among them, but in broken: the switches cost time and memory.
+	most        time.Duration // maximum time of a test
+	// tests are sorted by their time. Tests that fail without an active mutant are in broken
+	// instead: the switches cost time and memory.
 	tests  []test
 	broken []string
 
 	mu      sync.Mutex
-	killers map[string]string // the last, by the file and the function of the mutant
+	killers map[string]string // last killer, by the mutant's file and function
 }
 
-// test is one of a suite.
+// test is a test of a suite.
 type test struct {
 	name string
-	took time.Duration // of CPU time
-	// changed has the mutants that make a difference to what is computed while the test runs:
-	// no other can be noticed by it. It is nil if that is not known.
+	took time.Duration // CPU time
+	// changed contains the mutants that make a difference while the test runs: it cannot notice
+	// others. nil means unknown.
 	changed map[int]bool
 }
 
-// calibrate runs each of the tests with no mutant on, to see what it takes, and which mutants
-// would make a difference.
+// calibrate runs each test without an active mutant, to measure its time and to find the mutants
+// that would make a difference.
 func (s *suite) calibrate(ctx context.Context) error {
 	out, err := s.command(ctx, 0, time.Minute, "-test.list", "^(Test|Fuzz|Example)").Output()
 	if err != nil {
@@ -72,8 +71,8 @@ func (s *suite) calibrate(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// trace runs a test to see what it takes, and which mutants make a difference. What tracing
-// costs may fail it: then it runs again without.
+// trace runs a test to measure its time and to find the mutants that make a difference. If it
+// fails, perhaps because of the cost of tracing, it runs again without tracing.
 func (s *suite) trace(ctx context.Context, t *test) error {
 	trace := filepath.Join(filepath.Dir(s.binary), "trace")
 	defer func() { _ = os.Remove(trace) }()
@@ -103,7 +102,7 @@ func (s *suite) trace(ctx context.Context, t *test) error {
 	return nil
 }
 
-// alike returns a suite of another build with these tests. Its mutants have no switches.
+// alike returns a suite of another build with the same tests. Its mutants have no switches.
 func (s *suite) alike(binary string) *suite {
 	other := &suite{dir: s.dir, binary: binary, killers: s.killers}
 	for _, t := range s.tests {
@@ -113,8 +112,8 @@ func (s *suite) alike(binary string) *suite {
 	return other
 }
 
-// groups returns the tests that a mutant makes a difference to, by the processes that run
-// them: the one that killed its neighbour, and then the quickest first.
+// groups returns the tests to which a mutant makes a difference, by process: first the one that
+// killed its neighbour, then the quickest.
 func (s *suite) groups(m *mutant) [][]test {
 	likely := s.likely(m)
 	var first, others []test
@@ -130,9 +129,9 @@ func (s *suite) groups(m *mutant) [][]test {
 	return append(packed(first), packed(others)...)
 }
 
-// packed returns tests in groups that share a process.
+// packed groups tests that share a process.
 func packed(tests []test) (groups [][]test) {
-	var took time.Duration // by the last group
+	var took time.Duration // of the last group
 	for _, t := range tests {
 		if took += t.took; len(groups) == 0 || took > shared {
 			groups, took = append(groups, nil), t.took
@@ -143,7 +142,7 @@ func packed(tests []test) (groups [][]test) {
 	return groups
 }
 
-// likely returns the test that killed the last mutant near this one, "" if none did.
+// likely returns the test that killed the last mutant near this one, "" if there is none.
 func (s *suite) likely(m *mutant) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,12 +155,10 @@ func (s *suite) killed(m *mutant, killer string) {
 	s.killers[m.file+" "+m.function], s.killers[m.file] = killer, killer
 }
 
-// kills returns the test that fails with the mutant on, or how the process ended that ran it;
-// "" if all pass.
+// kills returns the test that fails with the mutant, or how its process ended; "" if all pass.
 func (s *suite) kills(ctx context.Context, m *mutant) (killer string, err error) {
 	for _, group := range s.groups(m) {
-		// A process that was stopped for a while, and so its tests, seems to wait forever: it
-		// gets another chance.
+		// A process that was suspended for a while seems to wait forever: it gets another chance.
 		for range 2 {
 			if killer, err = s.fails(ctx, m, group); killer != waits {
 				break
@@ -177,7 +174,7 @@ func (s *suite) kills(ctx context.Context, m *mutant) (killer string, err error)
 	return "", nil
 }
 
-// waits is the end of tests that took too long.
+// waits is the result of tests that took too long.
 const waits = "timeout"
 
 var failure = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
@@ -192,7 +189,7 @@ func (s *suite) fails(ctx context.Context, m *mutant, group []test) (killer stri
 	cmd := s.command(ctx, m.id, took, "-test.failfast", "-test.run", exactly(names...))
 	out, err := cmd.CombinedOutput()
 	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // whom the tests left behind
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // processes that the tests left behind
 	}
 	if ctx.Err() != nil {
 		return "", ctx.Err()
@@ -214,8 +211,8 @@ func (s *suite) fails(ctx context.Context, m *mutant, group []test) (killer stri
 
 func exactly(names ...string) string { return "^(" + strings.Join(names, "|") + ")$" }
 
-// command runs some of the tests, which take this long without the mutant. The limit of CPU
-// time is for switches.go.txt.
+// command returns a run of some tests, which take this long without the mutant. switches.go.txt
+// sets the limit of CPU time.
 func (s *suite) command(ctx context.Context, id int, took time.Duration, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.binary, append([]string{"-test.timeout", (leastTime + more*more*took).String()}, args...)...)
 	cmd.Dir = s.dir

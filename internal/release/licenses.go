@@ -11,13 +11,12 @@ import (
 	"strings"
 )
 
-// licenseFile matches the names of files that say under which terms what lies beside them
-// may be used.
+// licenseFile matches the names of files with the licence of what lies beside them.
 var licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|unlicense)([-._].*)?$`)
 
-// phrases tell the licences that may be linked into the program, by SPDX id: each has all
-// of its phrases. A file may hold several licences. What has none of them is to be read by a
-// person before it is linked.
+// phrases identify the licences that may be linked into the program, by SPDX id: a licence has all
+// of its phrases. A file may have several licences. A person must read files without any before
+// they are linked.
 var phrases = []struct {
 	id  string
 	all []string
@@ -34,8 +33,8 @@ var phrases = []struct {
 
 var blanks = regexp.MustCompile(`\s+`)
 
-// identify returns the SPDX ids of the licences in a text, sorted, " AND " between them; ""
-// if we know none.
+// identify returns the SPDX ids of the licences in a text, sorted, joined with " AND "; "" if none
+// is known.
 func identify(text string) string {
 	text = blanks.ReplaceAllString(text, " ")
 	var ids []string
@@ -48,7 +47,7 @@ func identify(text string) string {
 	return strings.Join(ids, " AND ")
 }
 
-// licensesIn returns the licence files in a directory below the root of a module.
+// licensesIn returns the licence files in a directory below a module's root.
 func licensesIn(root, below string) (found []license, err error) {
 	files, err := os.ReadDir(filepath.Join(root, below))
 	if err != nil {
@@ -91,13 +90,12 @@ come with it.
 
 `
 
-// writeLicenses writes a table of the modules of a program, then the texts of their
-// licences.
+// writeLicenses writes a table of a program's modules, then the texts of their licences.
 func writeLicenses(w io.Writer, p *program) error {
 	var b strings.Builder
 	b.WriteString(licensesHead)
 	var texts []string
-	owners := map[string][]string{} // of each text
+	owners := map[string][]string{} // by text
 	for _, m := range p.modules {
 		fmt.Fprintf(&b, "%s %s: %s\n", m.path, m.version, strings.Join(m.ids(), ", "))
 		for _, l := range m.licenses {

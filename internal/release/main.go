@@ -1,6 +1,5 @@
-// Command release writes what goes along with a program that was built: the licences of
-// the modules that are linked into it, and its bill of materials. `make release`, the
-// packages and the Dockerfile call it.
+// Command release writes what accompanies a built program: the licences of the modules linked into
+// it, and its bill of materials. `make release`, the packages and the Dockerfile call it.
 package main
 
 import (
@@ -19,7 +18,7 @@ PROGRAM is a kpulse-proxy built from this working tree. What is printed depends 
 of the bill on $VERSION, $REVISION and $SOURCE_DATE_EPOCH, alone.
 `
 
-// outputs are the words of the command line.
+// outputs are the commands.
 var outputs = map[string]func(io.Writer, *program) error{
 	"licenses": writeLicenses,
 	"sbom":     writeSBOM,

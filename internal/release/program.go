@@ -18,32 +18,30 @@ import (
 	"strings"
 )
 
-// standardLibrary is our name for the module of Go's own packages, which Go's vulnerability
-// database uses too.
+// standardLibrary is the module name of Go's own packages here, and in Go's vulnerability database.
 const standardLibrary = "stdlib"
 
-// program is a kpulse-proxy that was built.
+// program is a built kpulse-proxy.
 type program struct {
 	file    string
 	info    *debug.BuildInfo
-	modules []module // that are linked into it, by path
+	modules []module // linked into it, by path
 }
 
-// module is a module of which packages are linked into a program.
+// module is a module with packages linked into a program.
 type module struct {
 	path, version string
 	licenses      []license
 }
 
-// license is a file of a module that says under which terms it may be used.
+// license is a licence file of a module.
 type license struct {
-	name string // of the file, from the root of the module
+	name string // path below the root of the module
 	text string
-	id   string // of SPDX, "" if the file is none of the licences we know, such as a NOTICE
+	id   string // SPDX id, "" if the file is no known licence, such as a NOTICE
 }
 
-// inspect reads a program, and finds the modules that are linked into it in Go's module
-// cache.
+// inspect reads a program, and finds the modules linked into it in Go's module cache.
 func inspect(ctx context.Context, file string) (*program, error) {
 	info, err := buildinfo.ReadFile(file)
 	if err != nil {
@@ -56,8 +54,8 @@ func inspect(ctx context.Context, file string) (*program, error) {
 	return &program{file: file, info: info, modules: modules}, agree(info, modules)
 }
 
-// environment returns what go is to be told to list the packages of a program: all that
-// chose its files.
+// environment returns the variables with which go list selects the same files as the program's
+// build.
 func environment(info *debug.BuildInfo) (env []string) {
 	for _, s := range info.Settings {
 		switch s.Key {
@@ -68,7 +66,7 @@ func environment(info *debug.BuildInfo) (env []string) {
 	return env
 }
 
-// agree returns an error unless the modules are those that a program says of itself.
+// agree returns an error unless the modules are those in the program's build information.
 func agree(info *debug.BuildInfo, modules []module) error {
 	if info.GoVersion != runtime.Version() {
 		return fmt.Errorf("the program is built by %s, and this is %s; build it anew", info.GoVersion, runtime.Version())
@@ -95,9 +93,8 @@ type listed struct {
 	}
 }
 
-// linked returns the modules other than ours of which packages are linked into what is
-// built of a package, in an environment, by path, with their licences. The standard
-// library comes first.
+// linked returns the modules, other than ours, that a build of a package in an environment links,
+// by path, with their licences. The standard library comes first.
 func linked(ctx context.Context, pkg string, env []string) ([]module, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-json=ImportPath,Dir,Standard,Module", pkg)
 	cmd.Env = append(os.Environ(), env...)
@@ -108,7 +105,7 @@ func linked(ctx context.Context, pkg string, env []string) ([]module, error) {
 		return nil, fmt.Errorf("go list -deps %s: %w: %s", pkg, err, stderr.Bytes())
 	}
 	standard := module{path: standardLibrary, version: strings.TrimPrefix(runtime.Version(), "go")}
-	if standard.licenses, err = licensesIn(runtime.GOROOT(), "."); err != nil { //nolint:staticcheck // the toolchain that runs us is at hand
+	if standard.licenses, err = licensesIn(runtime.GOROOT(), "."); err != nil { //nolint:staticcheck // the toolchain that runs this is available
 		return nil, err
 	}
 	all := []module{standard}
@@ -135,8 +132,8 @@ func linked(ctx context.Context, pkg string, env []string) ([]module, error) {
 	return all, nil
 }
 
-// add adds the module of a package, and the licences that the package lies under: those in
-// its directory and in all above it, up to the module's.
+// add adds the module of a package, and the licences of the package: those in its directory and in
+// all above it, up to the module's root.
 func add(all []module, p *listed) ([]module, error) {
 	path, version, root := p.Module.Path, p.Module.Version, p.Module.Dir
 	if r := p.Module.Replace; r != nil {

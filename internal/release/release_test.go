@@ -25,7 +25,7 @@ func TestLicenses(t *testing.T) {
 		if err := writeLicenses(&text, &program{modules: modules}); err != nil {
 			t.Fatal(err)
 		}
-		// One that is certainly linked, with a part whose licence lies further down.
+		// A module that is certainly linked, with a part whose licence is in a subdirectory.
 		for _, want := range []string{
 			"\ngithub.com/prometheus/client_golang v",
 			"\ngithub.com/prometheus/client_golang: NOTICE\n",
@@ -57,7 +57,7 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// TestNoLicense adds a module that cannot be read.
+// TestNoLicense links a module without a known licence.
 func TestNoLicense(t *testing.T) {
 	dir := t.TempDir()
 	files := map[string]string{
@@ -83,7 +83,7 @@ func TestNoLicense(t *testing.T) {
 	}
 }
 
-// TestOwnLicense holds the project to the licence that its images and packages name.
+// TestOwnLicense: the project has the licence that its images and packages name.
 func TestOwnLicense(t *testing.T) {
 	own, err := licensesIn(filepath.Join("..", ".."), ".")
 	if err != nil {

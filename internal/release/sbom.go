@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// bom is a bill of materials in CycloneDX 1.6, limited to the fields that we fill.
+// bom is a bill of materials in CycloneDX 1.6, limited to the fields that are set.
 // https://cyclonedx.org/docs/1.6/json/
 type bom struct {
 	Schema       string          `json:"$schema"`
@@ -98,8 +98,8 @@ func writeSBOM(w io.Writer, p *program) error {
 	return encoder.Encode(b)
 }
 
-// component returns the program itself. What its linker was told is not in it, for go leaves
-// that out with -trimpath.
+// component returns the program itself. Its linker flags are unknown: go leaves them out with
+// -trimpath.
 func (p *program) component(sum string) bomComponent {
 	c := component("application", p.info.Main.Path, cmp.Or(os.Getenv("VERSION"), p.info.Main.Version), []string{"Apache-2.0"})
 	c.Name = filepath.Base(p.info.Path)
@@ -128,7 +128,7 @@ func component(kind, path, version string, ids []string) bomComponent {
 	return c
 }
 
-// sourceDate returns the time that the environment says is that of the source; "" for none.
+// sourceDate returns the time in SOURCE_DATE_EPOCH; "" if it is not set.
 func sourceDate() (string, error) {
 	text := os.Getenv("SOURCE_DATE_EPOCH")
 	if text == "" {

@@ -1,6 +1,6 @@
-// Package slow keeps the tests that take long, or that need programs which few machines have,
-// out of a plain `go test ./...`. tests.tsv lists them. They run by name (`go test -run`), by
-// `make e2e`, and in .ci/run.
+// Package slow leaves slow tests, and tests that need rarely installed programs, out of a plain `go
+// test ./...`. tests.tsv lists them. They run by name (`go test -run`), by `make e2e`, and in
+// .ci/run.
 package slow
 
 import (
@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// Variable is the variable of the environment that, with any value, has the slow tests run too.
+// Variable is the environment variable that, with any value, runs the slow tests too.
 const Variable = "KPULSE_SLOW"
 
 //go:embed tests.tsv
@@ -35,14 +35,14 @@ func rows() (all []row) {
 	return all
 }
 
-// is reports whether the row is that of a test.
+// is reports whether the row is for a test.
 func (r row) is(name string) bool {
 	matched, _ := path.Match(r.name, name)
 	return matched
 }
 
-// Test skips t, whose test has a row in tests.tsv, unless -run chooses tests or Variable is
-// set. A test without a row fails.
+// Test skips t, whose test has a row in tests.tsv, unless -run or Variable is set. A test without a
+// row fails.
 func Test(t testing.TB) {
 	t.Helper()
 	name, _, _ := strings.Cut(t.Name(), "/")
@@ -58,7 +58,7 @@ func Test(t testing.TB) {
 	t.Fatalf("%s is slow, and internal/slow/tests.tsv has no row for it", name)
 }
 
-// skipped says why a test is skipped, and how it is run.
+// skipped returns why a test is skipped, and how to run it.
 func (r row) skipped(name string) string {
 	return fmt.Sprintf("slow (%s): go test ./%s -run '^%s$' runs it, make e2e runs all that are slow", r.needs, r.pkg, name)
 }

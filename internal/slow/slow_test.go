@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestRowsAreTests: each row is that of a test, and no test has two.
+// TestRowsAreTests: each row is for a test, and no test has two.
 func TestRowsAreTests(t *testing.T) {
 	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(table), "\n"), func(line string) bool { return strings.HasPrefix(line, "#") })
 	if len(rows()) != len(lines) {
@@ -27,7 +27,7 @@ func TestRowsAreTests(t *testing.T) {
 	}
 }
 
-// TestSkipped: a slow test is skipped in a run of all, with how to run it.
+// TestSkipped: the message of a skipped test says how to run it.
 func TestSkipped(t *testing.T) {
 	got := row{"rules", "TestPromtool", "promtool"}.skipped("TestPromtool")
 	if want := "slow (promtool): go test ./rules -run '^TestPromtool$' runs it, make e2e runs all that are slow"; got != want {

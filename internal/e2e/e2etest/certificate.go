@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Certificate returns, in PEM, a key and a certificate of a host named node, signed by
-// itself and good for a day, unless change makes it otherwise.
+// Certificate returns the key and self-signed certificate, in PEM, of a host named node, valid for
+// a day unless change alters it.
 func Certificate(t testing.TB, change func(*x509.Certificate)) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

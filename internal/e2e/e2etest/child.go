@@ -15,8 +15,8 @@ import (
 
 var listening = regexp.MustCompile(`msg(?:="|":")Listening on"(?: address=|,"address":")([^"\s]+)["\n]`)
 
-// ListensAt returns the address at which a line of the log says that the program listens,
-// "" if it says nothing of that.
+// ListensAt returns the address of the log line that says where the program listens; "" if there is
+// none.
 func ListensAt(log string) string {
 	if m := listening.FindStringSubmatch(log); m != nil {
 		return m[1]
@@ -24,7 +24,7 @@ func ListensAt(log string) string {
 	return ""
 }
 
-// Path is the kpulse-proxy that is tested, which Main put into the PATH.
+// Path returns the tested kpulse-proxy, which Main put into the PATH.
 func Path(t testing.TB) string {
 	t.Helper()
 	path, err := exec.LookPath("kpulse-proxy")
@@ -38,12 +38,12 @@ func Path(t testing.TB) string {
 type Child struct {
 	Cmd  *exec.Cmd
 	URL  string     // without a path
-	Done chan error // has what Cmd.Wait returned once the program has ended
+	Done chan error // receives the result of Cmd.Wait
 	log  string     // the file that it logs to
 }
 
-// Start starts a program that logs where it listens, and waits until it does. It logs to
-// a new file by itself: what it did is there once it shows.
+// Start starts a program that logs its address, and waits until it listens. The log is an
+// unbuffered file: what it says has happened.
 func Start(cmd *exec.Cmd, log string) (*Child, error) {
 	file, err := os.Create(log)
 	if err != nil {
@@ -80,8 +80,8 @@ func (c *Child) Logged() string {
 	return string(text)
 }
 
-// Get asks the child for a path, with headers given as pairs of name and value, over a
-// connection of its own: none is left open on either side.
+// Get requests a path from the child, with headers given as pairs of name and value, on a
+// connection of its own that both sides close.
 func (c *Child) Get(path string, headers ...string) (status int, body string, err error) {
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, c.URL+path, http.NoBody)
 	if err != nil {
@@ -100,10 +100,10 @@ func (c *Child) Get(path string, headers ...string) (status int, body string, er
 	return res.StatusCode, string(text), err
 }
 
-// client has the patience of tests, and follows no redirect.
+// client times out after Patience and follows no redirect.
 var client = &http.Client{Timeout: Patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// Stop asks the child to end and waits for it.
+// Stop sends SIGTERM to the child and waits for it.
 func (c *Child) Stop() error {
 	if err := c.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -122,13 +122,13 @@ func (c *Child) Wait() error {
 	}
 }
 
-// Fate says how the child ended, if it did, and what it has logged.
+// Fate reports how the child ended, if it did, and its log.
 func (c *Child) Fate() string {
 	select {
 	case err := <-c.Done:
-		c.Done <- err // for who waits
+		c.Done <- err // for Wait
 		return fmt.Sprintf("the program ended (%v) and logged:\n%s", err, c.Logged())
-	case <-time.After(time.Second): // one that was killed is not reaped at once
+	case <-time.After(time.Second): // a killed child is not reaped at once
 		return "the program runs and logged:\n" + c.Logged()
 	}
 }

@@ -15,8 +15,7 @@ import (
 // Series are the samples of an exposition by their labels.
 type Series map[string]float64
 
-// ParseExposition reads body with Prometheus' own parser. A series that occurs
-// twice is an error.
+// ParseExposition reads body with Prometheus' own parser. A duplicate series is an error.
 func ParseExposition(body []byte) (Series, error) {
 	p := textparse.NewPromParser(bytes.Clone(body), labels.NewSymbolTable(), false)
 	all := Series{}
@@ -34,14 +33,14 @@ func ParseExposition(body []byte) (Series, error) {
 		p.Labels(&ls)
 		_, _, v := p.Series()
 		if _, dup := all[ls.String()]; dup {
-			return nil, fmt.Errorf("series %s occurs twice", ls)
+			return nil, fmt.Errorf("duplicate series %s", ls)
 		}
 		all[ls.String()] = v
 	}
 }
 
-// CheckExposition accepts a body that Prometheus parses, that has no series
-// twice, and whose families of ours promlint finds nothing against.
+// CheckExposition accepts a body that Prometheus parses, without duplicate series, in whose kpulse_
+// families promlint finds no problem.
 func CheckExposition(body []byte) error {
 	if _, err := ParseExposition(body); err != nil {
 		return err
@@ -53,7 +52,7 @@ func CheckExposition(body []byte) error {
 	}
 	for _, p := range problems {
 		if !strings.HasPrefix(p.Metric, "kpulse_") {
-			continue // recorded by a rule, whose names have colons
+			continue // recorded by a rule; such names have colons
 		}
 		err = errors.Join(err, fmt.Errorf("promlint: %s: %s", p.Metric, p.Text))
 	}

@@ -1,5 +1,5 @@
-// Package e2etest runs kpulse-proxy as a child process, for tests of the whole binary. It
-// is for tests alone: nothing that is shipped may import it.
+// Package e2etest runs kpulse-proxy as a child process, for tests of the whole binary. Only tests
+// may import it.
 package e2etest
 
 import (
@@ -16,18 +16,18 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/app"
 )
 
-// Patience is how long a test waits for what must come. It is far more than a busy machine
-// needs: only a test that fails waits so long.
+// Patience is how long a test waits for an event. It is far more than a busy machine needs: only a
+// failing test waits that long.
 const Patience = 2 * time.Minute
 
-// atOnce is how many tests run at the same time unless -parallel says. Most of them wait
-// for a program, so it is more than there are cores.
+// atOnce is the number of parallel tests unless -parallel is given. Most tests wait for a program,
+// so it exceeds the number of cores.
 const atOnce = 8
 
-// Main is TestMain of a package: it puts kpulse-proxy into the PATH, and further programs,
-// and ends the process. kpulse-proxy is the one in the test's binary, or the one that
-// KPULSE_BINARY names, such as one that is built with -race. What its race detector reports
-// fails the tests, which are not slower for it themselves.
+// Main is TestMain of a package: it puts kpulse-proxy and further programs into the PATH, runs the
+// tests, and ends the process. kpulse-proxy is the one in the test's binary, or the one that
+// KPULSE_BINARY names, such as one built with -race. Reports of its race detector fail the tests,
+// which are not slowed down themselves.
 func Main(m testscript.TestingM, further map[string]func()) {
 	if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil {
 		panic(err)
@@ -40,7 +40,7 @@ func Main(m testscript.TestingM, further map[string]func()) {
 // suite is all tests.
 type suite struct{ testscript.TestingM }
 
-// Run runs the tests on the program that KPULSE_BINARY names, if it does.
+// Run runs the tests, with the program that KPULSE_BINARY names, if any.
 func (s suite) Run() int {
 	binary := os.Getenv("KPULSE_BINARY")
 	if binary == "" {
@@ -57,9 +57,9 @@ func (s suite) Run() int {
 	return max(s.TestingM.Run(), reportRaces(filepath.Join(dir, "race.*")))
 }
 
-// replace makes binary the kpulse-proxy of the PATH. Its race detector, if it has one,
-// reports to race.PID in dir, and does not make each end of the program wait for a second,
-// as it does by default. Tests that set the environment do not undo that.
+// replace makes binary the kpulse-proxy of the PATH. Its race detector, if any, reports to race.PID
+// in dir and does not delay each exit by a second, as it does by default. Tests that set the
+// environment do not undo that.
 func replace(dir, binary string) error {
 	binary, err := filepath.Abs(binary)
 	if err != nil {
@@ -72,7 +72,7 @@ func replace(dir, binary string) error {
 	return os.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 }
 
-// reportRaces prints the files of reports, and returns 1 if there are any.
+// reportRaces prints the race reports, and returns 1 if there are any.
 func reportRaces(pattern string) (code int) {
 	files, err := filepath.Glob(pattern)
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
 )
 
-// ask is a request that no scraper sends, and what it gets.
+// ask is a request that no scraper sends, and the expected answer.
 type ask struct {
-	request string // method and path, and headers in lines of their own; or all of its bytes, if it ends in an empty line
-	status  string // a pattern; where it matches the empty string, the connection may be closed instead
-	lacks   string // what is not in the answer, headers included
+	request string // method and path, then header lines; or all bytes, if it ends in an empty line
+	status  string // a pattern; if it matches the empty string, the connection may be closed instead
+	lacks   string // absent from the answer, headers included
 }
 
-// shown is the request as the page has it.
+// shown returns the request for the page.
 func (a ask) shown() string {
 	first, rest, more := strings.Cut(a.request, "\r\n")
 	if len(first) > 60 {
@@ -31,7 +31,7 @@ func (a ask) shown() string {
 	return first
 }
 
-// wire is what is sent.
+// bytes returns the bytes to send.
 func (a ask) bytes() string {
 	if strings.HasSuffix(a.request, "\r\n\r\n") {
 		return a.request
@@ -54,7 +54,7 @@ func (w *world) dial() net.Conn {
 	return conn
 }
 
-// ask asks it, and holds the answer to what it is to be.
+// ask sends a request and checks the answer.
 func (w *world) ask(a ask) {
 	w.Helper()
 	conn := w.dial()

@@ -16,12 +16,12 @@ import (
 // marked is a variable that all processes of a world have in their environment.
 const marked = "FAULT_SUITE_WORLD="
 
-// farEngine is a host engine of another machine, which no dcgm-exporter here reads: tests beside
-// these may run one.
+// farEngine is a host engine on another machine: dcgm-exporters here, which parallel tests may run,
+// do not read it.
 const farEngine = "node7"
 
-// startDriven starts a program that drives a dcgmi of one GPU, ten samples a second. The
-// dcgmi dmon does first what the file beside it says that breaks makes.
+// startDriven starts a program that drives a dcgmi of one GPU, ten samples a second. dcgmi dmon
+// first runs the file that breaks writes.
 func startDriven(t *testing.T, f fault) *world {
 	t.Helper()
 	w := &world{T: t, fault: f, dir: t.TempDir(), url: "dcgmi@" + farEngine}
@@ -34,14 +34,14 @@ func startDriven(t *testing.T, f fault) *world {
 	return w
 }
 
-// measures is a node with a GPU of this temperature, and what fails there.
+// measures returns a node with a GPU of this temperature, and its failures.
 func measures(celsius int, failures ...dcgmitest.Failure) dcgmitest.Scenario {
 	gpus := dcgmitest.Boards(1)
 	gpus[0].UUID = "GPU-1"
 	return dcgmitest.Scenario{GPUs: gpus, Readings: []dcgmitest.Reading{{Field: 150, Value: float64(celsius)}}, Failures: failures}
 }
 
-// fails has dcgmi fail so from its next sample on.
+// fails makes dcgmi fail like this from its next sample on.
 func fails(failures ...dcgmitest.Failure) func(*world) {
 	return func(w *world) {
 		w.Helper()
@@ -49,7 +49,7 @@ func fails(failures ...dcgmitest.Failure) func(*world) {
 	}
 }
 
-// breaks ends the dcgmi that runs; those that follow run this script first.
+// breaks kills the running dcgmi; its successors run this script first.
 func breaks(script string) func(*world) {
 	return func(w *world) {
 		w.Helper()
@@ -60,7 +60,7 @@ func breaks(script string) func(*world) {
 	}
 }
 
-// mends undoes all of that.
+// mends undoes fails and breaks.
 func mends(w *world) {
 	w.Helper()
 	measures(after).Write(w, dcgmitest.Beside(w.dcgmi+".real"))
@@ -84,7 +84,7 @@ func (w *world) signal(sig syscall.Signal) {
 	}
 }
 
-// leavesNoProcess waits until none that the program started is left.
+// leavesNoProcess waits until no process started by the program is left.
 func (w *world) leavesNoProcess() {
 	w.Helper()
 	w.until(func() string {
@@ -99,7 +99,7 @@ func (w *world) leavesNoProcess() {
 	})
 }
 
-// down is a dcgmi without readings, with its message.
+// down is a dcgmi without readings, with its error.
 func down(kind source.Failure, says ...string) seen {
 	return seen{status: 502, kind: kind, says: says}
 }
@@ -151,7 +151,7 @@ func childFaults() []fault {
 	}
 }
 
-// moves renames a file, and ends the dcgmi that runs.
+// moves renames a file and kills the running dcgmi.
 func (w *world) moves(from, to string) {
 	w.Helper()
 	if err := os.Rename(from, to); err != nil {
@@ -160,7 +160,7 @@ func (w *world) moves(from, to string) {
 	w.signal(syscall.SIGKILL)
 }
 
-// mode says who may run dcgmi, and ends the one that runs.
+// mode sets the permissions of dcgmi and kills the running one.
 func (w *world) mode(mode os.FileMode) {
 	w.Helper()
 	if err := os.Chmod(w.dcgmi, mode); err != nil {

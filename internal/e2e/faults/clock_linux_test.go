@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// clockFaults are of time.
+// clockFaults returns the faults of time.
 func clockFaults() []fault {
 	return []fault{
 		{does: "samples have the time of an hour ago", exporter: value("41 " + past), seen: left("41 PAST", "stale")},
@@ -20,16 +20,16 @@ func clockFaults() []fault {
 		{does: "the clock is set back while seconds are counted", heldBy: "pipeline.TestMeter", words: "none is counted twice"},
 		{does: "the clock is set forwards while seconds are counted", heldBy: "pipeline.TestMeter", words: "no more are counted than a reading stands for"},
 		{does: "the clock is set back, and the latest reading is of the future", heldBy: "pipeline.TestReadingOfTheFutureIsNotFresh", words: "the source is read again"},
-		{does: "the clock is set back by hours, with devices and workloads that went", heldBy: "compute.TestClockSetBack", words: "200; they are remembered no longer than from then on"},
-		{does: "the clock is set back while XIDs hold", heldBy: "compute.TestXIDClockSetBack", words: "200; they hold no longer than from then on"},
-		{does: "the clock is set back by an hour while rules are evaluated", heldBy: "rules/engine.TestTheClockIsSetBack", words: "they start over, and the log tells it"},
-		{does: "the clock is set forwards by a year while rules are evaluated", heldBy: "rules/engine.TestTheClockIsSetForwards", words: "they go on from there"},
-		{does: "XIDs of the kernel's log are older than the program", heldBy: "e2e.TestKernelLogOfBefore", words: "they are known, and no events of now"},
-		{does: "no value of the exporter changes any more", heldBy: "e2e.TestGoldenOverTime", words: "200; `kpulse_source_unchanged_seconds` rises"},
+		{does: "the clock is set back by hours, with devices and workloads that went", heldBy: "compute.TestClockSetBack", words: "200; they are remembered no longer than from that time on"},
+		{does: "the clock is set back while XIDs hold", heldBy: "compute.TestXIDClockSetBack", words: "200; they hold no longer than from that time on"},
+		{does: "the clock is set back by an hour while rules are evaluated", heldBy: "rules/engine.TestTheClockIsSetBack", words: "they start over, and the log says so"},
+		{does: "the clock is set forwards by a year while rules are evaluated", heldBy: "rules/engine.TestTheClockIsSetForwards", words: "they continue from there"},
+		{does: "XIDs in the kernel's log are older than the program", heldBy: "e2e.TestKernelLogOfBefore", words: "they are known, but are no new events"},
+		{does: "the exporter's values stop changing", heldBy: "e2e.TestGoldenOverTime", words: "200; `kpulse_source_unchanged_seconds` rises"},
 	}
 }
 
-// stops sends a signal to a process, and waits until it has the state of proc(5).
+// stops sends a signal to a process and waits for a state as in proc(5).
 func (w *world) stops(pid int, sig syscall.Signal, want string) {
 	w.Helper()
 	if err := syscall.Kill(pid, sig); err != nil {
@@ -38,18 +38,18 @@ func (w *world) stops(pid int, sig syscall.Signal, want string) {
 	w.until(func() string {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if _, state, _ := strings.Cut(string(stat), ") "); err != nil || !strings.HasPrefix(state, want) {
-			return "it does not stop: " + string(stat)
+			return "the process is not in state " + want + ": " + string(stat)
 		}
 		return ""
 	})
 }
 
-// suspended stops the program, has it scraped, and lets it go on: the scrape is answered.
+// suspended stops the program, scrapes it, and resumes it: the scrape is answered.
 func suspended(w *world) {
 	w.Helper()
 	process := w.child.Cmd.Process
 	w.stops(process.Pid, syscall.SIGSTOP, "T")
-	conn := w.dial() // the kernel accepts it, and keeps the request
+	conn := w.dial() // the kernel accepts the connection and keeps the request
 	defer func() { _ = conn.Close() }()
 	_, sent := io.WriteString(conn, "GET /metrics HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n")
 	if err := process.Signal(syscall.SIGCONT); err != nil || sent != nil {

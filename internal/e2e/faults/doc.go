@@ -1,5 +1,5 @@
-// Package faults is the fault suite: what the program does when something around it, or
-// given to it, breaks. Each row of its tables is a fault that befalls a program which
-// serves, or one that is to start. testdata/FAULTS.md lists the rows, and is written from
-// them; `make faults` runs them. It has tests alone.
+// Package faults is the fault suite: what the program does when its surroundings or its input
+// break. Each row of its tables is a fault that befalls a running program or one that starts.
+// testdata/FAULTS.md is generated from the rows; `make faults` runs them. The package has only
+// tests.
 package faults

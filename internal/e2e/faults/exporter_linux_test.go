@@ -17,39 +17,39 @@ import (
 )
 
 // Temperatures, in °C, that the exporter reports for its GPU: before the fault, during it if the
-// fault leaves readings, and after it. So a reading from before the fault is recognized.
+// fault leaves readings, and after it. They identify readings from before the fault.
 const (
 	before = 40
 	during = 41
 	after  = 42
 )
 
-// reading is the page of an exporter of one GPU.
+// reading returns the page of an exporter of one GPU.
 func reading(celsius int) string { return gpu("0", "GPU-1", celsius) }
 
-// gpu is what an exporter says of one GPU.
+// gpu returns an exporter's samples of one GPU.
 func gpu(index, uuid string, celsius int) string {
 	return fmt.Sprintf("DCGM_FI_DEV_GPU_TEMP{gpu=%q,UUID=%q} %d\nDCGM_FI_DEV_POWER_USAGE{gpu=%q,UUID=%q} 300\n", index, uuid, celsius, index, uuid)
 }
 
-// answer is what an exporter does with a request.
+// answer is how an exporter answers a request.
 type answer = http.HandlerFunc
 
-// exporter is a dcgm-exporter whose answers faults control. It listens at an address of 127.0.0.0/8
-// of its own, so that it can go away and come back.
+// exporter is a dcgm-exporter whose answers faults control. It has an address of its own in
+// 127.0.0.0/8, so it can disappear and come back.
 type exporter struct {
 	address  string
 	answer   atomic.Value // answer
 	requests atomic.Int64
-	tls      *tls.Config      // that it speaks TLS with; nil for plain HTTP
+	tls      *tls.Config      // for TLS; nil for plain HTTP
 	server   *httptest.Server // nil while nobody listens
-	raw      net.Listener     // in the place of server, of one that speaks no HTTP
+	raw      net.Listener     // instead of server, if it does not speak HTTP
 }
 
-// exporters counts those that were started, for their addresses.
+// exporters counts the started exporters, for their addresses.
 var exporters atomic.Uint32
 
-// startExporter starts a healthy one.
+// startExporter starts a healthy exporter.
 func startExporter(t *testing.T) *exporter {
 	t.Helper()
 	n := exporters.Add(1)
@@ -60,10 +60,10 @@ func startExporter(t *testing.T) *exporter {
 	return e
 }
 
-// does has it answer so from now on.
+// does sets the answer from now on.
 func (e *exporter) does(a answer) { e.answer.Store(a) }
 
-// listen has it come, or come back.
+// listen makes the exporter listen, again or for the first time.
 func (e *exporter) listen(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("tcp", e.address)
@@ -83,7 +83,7 @@ func (e *exporter) listen(t *testing.T) {
 	e.server.StartTLS()
 }
 
-// secures has it speak TLS from now on, in another way than before.
+// secures restarts the exporter with a TLS config.
 func (e *exporter) secures(t *testing.T, c *tls.Config) {
 	t.Helper()
 	e.leave()
@@ -91,7 +91,7 @@ func (e *exporter) secures(t *testing.T, c *tls.Config) {
 	e.listen(t)
 }
 
-// speaks has f answer on each connection from the first byte on, in the place of HTTP.
+// speaks replaces HTTP: f answers each connection from the first byte on.
 func (e *exporter) speaks(t *testing.T, f func(net.Conn)) {
 	t.Helper()
 	e.leave()
@@ -114,7 +114,7 @@ func (e *exporter) speaks(t *testing.T, f func(net.Conn)) {
 	}()
 }
 
-// leave has it go: who connects is refused.
+// leave stops the exporter: connections are refused.
 func (e *exporter) leave() {
 	if e.server != nil {
 		e.server.CloseClientConnections()
@@ -127,14 +127,14 @@ func (e *exporter) leave() {
 	}
 }
 
-// hangUp closes the connections that are open, so that none is left of what was.
+// hangUp closes all open connections.
 func (e *exporter) hangUp() {
 	if e.server != nil {
 		e.server.CloseClientConnections()
 	}
 }
 
-// url is the URL that the program reads.
+// url returns the URL that the program reads.
 func (e *exporter) url() string {
 	if e.tls != nil {
 		return "https://" + e.address + "/metrics"
@@ -147,7 +147,7 @@ func says(text string) answer {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
 }
 
-// with answers with a page behind headers, given as pairs of name and value.
+// with answers with a page and headers, given as pairs of name and value.
 func with(text string, headers ...string) answer {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i+1 < len(headers); i += 2 {
@@ -168,12 +168,12 @@ func status(code int, headers ...string) answer {
 	}
 }
 
-// wire answers with these, and closes the connection.
+// wire answers with these bytes and closes the connection.
 func wire(text string) answer {
 	return hijack(func(c net.Conn) { _, _ = io.WriteString(c, text) })
 }
 
-// resets answers with these bytes, and resets the connection.
+// resets answers with these bytes and resets the connection.
 func resets(begin string) answer {
 	return hijack(func(c net.Conn) {
 		_, _ = io.WriteString(c, begin)
@@ -181,7 +181,7 @@ func resets(begin string) answer {
 	})
 }
 
-// drips answers with these bytes, and then with one after the other until the client leaves.
+// drips answers with these bytes, then byte by byte until the client leaves.
 func drips(begin string, each time.Duration) answer {
 	return hijack(func(c net.Conn) {
 		for _, err := io.WriteString(c, begin); err == nil; time.Sleep(each) {
@@ -190,7 +190,7 @@ func drips(begin string, each time.Duration) answer {
 	})
 }
 
-// hangs answers with these bytes, and nothing more until the client leaves.
+// hangs answers with these bytes and waits until the client leaves.
 func hangs(begin string) answer {
 	return hijack(func(c net.Conn) {
 		_, _ = io.WriteString(c, begin)
@@ -204,7 +204,7 @@ func untilItLeaves(c net.Conn) {
 	_, _ = io.Copy(io.Discard, c)
 }
 
-// hijack has f answer on the bare connection, which it closes.
+// hijack lets f answer on the bare connection, then closes it.
 func hijack(f func(net.Conn)) answer {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		c, _, err := w.(http.Hijacker).Hijack()

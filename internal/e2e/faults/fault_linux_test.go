@@ -10,63 +10,60 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// fault is a row: what is done to a program that serves, and what is seen of it. What holds
-// for all rows is no part of one: see run.
+// fault is a row: what happens to a running program, and what it shows. run checks what holds for
+// all rows.
 type fault struct {
-	does string // what is done; unique in its group
-	// The program: further flags, and the config file, which has URL in the place of the
-	// exporter's.
+	does string // what happens; unique in its group
+	// Further flags of the program, and its config file, where URL stands for the exporter's.
 	flags  []string
 	config string
-	files  map[string]string // of the folder that it runs in
-	env    []string          // further variables
-	shell  string            // what a shell does before it becomes the program
-	// cold is for what is so from the start: the program has had no reading before, and
-	// gets none afterwards.
+	files  map[string]string // in its working directory
+	env    []string          // further environment variables
+	shell  string            // commands of the shell that becomes the program
+	// cold is a fault from the start on: the program has no reading before or after it.
 	cold bool
-	// begin inflicts it, by default as exporter says, and end removes it, by default with a healthy
-	// exporter.
+	// begin inflicts the fault, by default with the answer exporter; end removes it, by default
+	// with a healthy exporter.
 	begin, end func(*world)
 	exporter   answer
-	// headers are those of all requests, as pairs of name and value.
+	// headers of all requests, as pairs of name and value.
 	headers []string
-	// each is done, and asks are asked, before each scrape.
+	// Before each scrape, each runs and asks are sent.
 	each func(*world)
 	asks []ask
-	// shows changes the certificate that the exporter shows, of a fault of TLS.
+	// shows changes the certificate that the exporter shows, for faults of TLS.
 	shows func(*x509.Certificate)
-	// exit is the code with which the program ends instead of serving, as it meets the fault at
-	// its start.
+	// exit is the exit code of a program that meets the fault at its start and does not serve.
 	exit int
-	// late is for scrapes that the fault has run out of time: they have half a second.
+	// late gives scrapes only half a second, for faults that make them time out.
 	late bool
-	// keeps is how many bytes of memory may stay taken, where the buffers of such a reading
-	// are kept for the next.
+	// keeps is the number of bytes that the program may keep: buffers of such readings that the
+	// next ones reuse.
 	keeps int
 	seen  seen
 	// heldBy names a test elsewhere, as package.TestName, that covers the fault instead of the
-	// fields above; its observation is then in words.
+	// fields above; words then describes the result.
 	heldBy string
 	words  string
 }
 
-// seen is what a fault shows. In all texts URL is the exporter's, ADDRESS its host and port, PAST
-// and FUTURE are times of samples, and 2×N is two for each scrape since the fault began.
+// seen is what a fault shows. In all texts, URL is the exporter's, ADDRESS its host and port, PAST
+// and FUTURE are sample times, and 2×N is two per scrape since the fault began.
 type seen struct {
-	// status is that of scrapes; 0 is 200.
+	// status is the status of scrapes; 0 means 200.
 	status int
-	// kind is the one under which failed scrapes are counted.
+	// kind is the failure kind under which failed scrapes are counted.
 	kind source.Failure
-	// says is in the answer of /metrics: lines of its series, or the words of a failure, which the
-	// log and the landing page have too.
+	// says is in the answer of /metrics: lines of series, or parts of an error, which the log and
+	// the landing page have too.
 	says []string
-	// lacks is in no answer of /metrics, and not in the log or on the landing page.
+	// lacks is absent from /metrics, the log and the landing page.
 	lacks []string
-	// twice is a line of a series that the exporter gave before. It passes: a server takes the first.
+	// twice is a duplicate of a series of the exporter. It passes: a server takes the first.
 	twice string
 	// log, page and metrics are in the log, on the landing page, and on /-/metrics.
 	log, page, metrics []string
-	// rises are series of /-/metrics that come to be above 0.
+	// rises are series of /-/metrics that must rise above 0.
 	rises []string
 }
 
@@ -78,11 +75,11 @@ type group struct {
 	faults []fault
 }
 
-// groups are the tables of the page, in its order.
+// groups returns the tables of the page, in order.
 func groups() []group {
 	return []group{
-		{"upstream", "The exporter, or what is between us and it.", startScraped, upstreamFaults()},
-		{"TLS", "The exporter speaks TLS; we trust its certificate, and those of the same names that have other faults.", startSecured, tlsFaults()},
+		{"upstream", "The exporter, or the network between it and the program.", startScraped, upstreamFaults()},
+		{"TLS", "The exporter speaks TLS; the program trusts its certificates, faulty ones included, except a stranger's.", startSecured, tlsFaults()},
 		{"clock", "Wrong timestamps, and suspended processes.", startScraped, clockFaults()},
 		{"load", "Many clients at once, and clients that misbehave.", startScraped, loadFaults()},
 		{"child", "The program drives dcgmi.", startDriven, childFaults()},
@@ -93,7 +90,7 @@ func groups() []group {
 	}
 }
 
-// TestFaults inflicts all faults, some at a time.
+// TestFaults inflicts all faults, several in parallel.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, g := range groups() {
@@ -116,11 +113,11 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// run tells the story of one fault: the program serves, the fault befalls it, is seen, and
-// goes away; the program serves again, and has taken nothing permanently.
+// run tests one fault: the program serves, the fault begins, shows and ends; then the program
+// serves again and has leaked nothing.
 func run(w *world) {
 	if w.fault.cold {
-		w.check() // what is made for the first time is no leak
+		w.check() // first allocations are not leaks
 	} else {
 		w.serves(before)
 	}
@@ -143,10 +140,10 @@ func run(w *world) {
 	w.checkEnd()
 }
 
-// perScrape is a count in the texts of a fault: so many for each scrape since it began.
+// perScrape matches a count per scrape since the fault began.
 var perScrape = regexp.MustCompile(`(\d+)×N`)
 
-// fill puts the exporter's URL and the number of scrapes into texts.
+// fill replaces the placeholders in texts.
 func (w *world) fill(texts ...string) []string {
 	filled := make([]string, len(texts))
 	for i, text := range texts {
@@ -158,7 +155,7 @@ func (w *world) fill(texts ...string) []string {
 	return filled
 }
 
-// address is the exporter's host and port.
+// address returns the exporter's host and port.
 func (w *world) address() string {
 	if w.exporter == nil {
 		return ""

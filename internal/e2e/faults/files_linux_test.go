@@ -9,11 +9,11 @@ import (
 
 const (
 	settings = "sources: [{source: URL, poll: 0}]\n"
-	// soundRules record what tells which of them are in force.
+	// soundRules record a series that shows whether they are in force.
 	soundRules = "groups: [{name: g, interval: 1s, rules: [{record: 'level:power:first', expr: 'sum(kpulse_gpu_power_watts)'}]}]\n"
 )
 
-// puts has a file hold this.
+// puts writes a text to a file.
 func puts(name, text string) func(*world) {
 	return func(w *world) {
 		w.Helper()
@@ -24,7 +24,7 @@ func puts(name, text string) func(*world) {
 	}
 }
 
-// removes takes a file away.
+// removes removes a file.
 func removes(name string) func(*world) {
 	return func(w *world) {
 		w.Helper()
@@ -34,7 +34,7 @@ func removes(name string) func(*world) {
 	}
 }
 
-// folder puts a folder in the place of a file.
+// folder replaces a file with a folder.
 func folder(name string) func(*world) {
 	return func(w *world) {
 		w.Helper()
@@ -43,7 +43,7 @@ func folder(name string) func(*world) {
 	}
 }
 
-// and does one after the other.
+// and runs all in order.
 func and(all ...func(*world)) func(*world) {
 	return func(w *world) {
 		w.Helper()
@@ -53,7 +53,8 @@ func and(all ...func(*world)) func(*world) {
 	}
 }
 
-// hangup makes the program read its files again, and waits until it has, with or without success.
+// hangup makes the program reload its files, and waits until it has succeeded ("1") or failed
+// ("0").
 func hangup(w *world, well string) {
 	w.Helper()
 	if err := w.child.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
@@ -72,7 +73,7 @@ const reloaded = "kpulse_proxy_config_last_reload_successful "
 func failsToReload(w *world) { hangup(w, "0") }
 func reloads(w *world)       { hangup(w, "1") }
 
-// kept is a reload that changes nothing, and says why.
+// kept is a reload that changes nothing and logs why.
 func kept(why ...string) seen {
 	return seen{says: []string{temperature(during)}, log: append([]string{"nothing was reloaded"}, why...), metrics: []string{reloaded + "0"}}
 }
@@ -118,20 +119,20 @@ func fileFaults() []fault {
 		{does: "the counters file is not there", heldBy: "e2e.TestCountersRefused", words: "the program does not start: exit 1"},
 		{does: "pipes and devices stand in the place of files", heldBy: "e2e.TestScripts/irregular-files", words: "the program does not start: exit 1; a reload changes nothing"},
 		{does: "the address to listen at is taken", heldBy: "e2e.TestAddressInUse", words: "the program does not start: exit 1"},
-		{does: "the disk of a recording is full, and its file renamed and removed", heldBy: "e2e.TestRecordingOutlivesAFullDisk", words: "200; what is missing is counted, and said on the landing page"},
+		{does: "the disk of a recording is full, and its file renamed and removed", heldBy: "e2e.TestRecordingOutlivesAFullDisk", words: "200; what is missing is counted, and shown on the landing page"},
 		{does: "the kernel's log is not there, or a folder", heldBy: "e2e.TestKernelLogThatCannotBeRead", words: "200; the landing page says that no XIDs are read"},
 		{does: "the kernel's log is emptied, and written anew", flags: []string{"--kernel-log=kmsg"}, files: map[string]string{"kmsg": strings.Repeat("6,1,1,-;usb 1-1: new device\n", 100)},
 			begin: func(w *world) {
 				w.write("kmsg", "4,2,2,-;NVRM: Xid (PCI:0000:b5:00): 79, GPU has fallen off the bus.\n")
 			},
 			seen: seen{says: []string{temperature(during)}, rises: []string{`kpulse_proxy_kernel_log_records_total{result="xid"}`}}},
-		{does: "100,000 lines come to the kernel's log", heldBy: "e2e.TestKernelLogFlood", words: "200; nobody is blocked"},
+		{does: "the kernel's log receives 100,000 lines", heldBy: "e2e.TestKernelLogFlood", words: "200; nobody is blocked"},
 		{does: "the files of jobs are strange", heldBy: "e2e.TestStrangeJobInfoFiles", words: "200 without what they say"},
 		{does: "the files of jobs are links to others", heldBy: "e2e.TestJobFilesLeadNowhereElse", words: "200 without what they say"},
 	}
 }
 
-// billionLaughs is 10^9 times the same word, in aliases of lists of aliases.
+// billionLaughs unfolds to 10^9 times the same word, through aliases of lists of aliases.
 var billionLaughs = func() string {
 	var b strings.Builder
 	b.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n")

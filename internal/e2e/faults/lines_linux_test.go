@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// skips is a page from which lines are left out, for which Prometheus would refuse all of it.
+// skips is a page without the lines for which Prometheus would reject all of it.
 func skips(lines string, lacks ...string) seen {
 	return seen{says: []string{temperature(during), counted("skipped_lines_total", lines)}, lacks: lacks}
 }
@@ -15,7 +15,7 @@ func skips(lines string, lacks ...string) seen {
 // board is the labels of the exporter's only GPU.
 const board = `{gpu="0",UUID="GPU-1"} `
 
-// lineFaults are lines that a sound page has not.
+// lineFaults returns lines that a valid page does not have.
 func lineFaults() []fault {
 	behind := func(lines string) answer { return says(reading(during) + lines) }
 	return []fault{
@@ -45,7 +45,7 @@ func lineFaults() []fault {
 	}
 }
 
-// many are so many series of no GPU.
+// many returns n series of no GPU.
 func many(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -57,13 +57,13 @@ func many(n int) string {
 // past and future are timestamps far from now, however long the tests run.
 var past, future = itoa(int(time.Now().Add(-time.Hour).UnixMilli())), itoa(int(time.Now().Add(24 * time.Hour).UnixMilli()))
 
-// value has the exporter give this as the GPU's temperature. What Prometheus reads arrives as
-// it is.
+// value makes the exporter report text as the GPU's temperature. What Prometheus can parse passes
+// unchanged.
 func value(text string) answer {
 	return says("DCGM_FI_DEV_GPU_TEMP" + board + text + "\nDCGM_FI_DEV_POWER_USAGE" + board + "300\n")
 }
 
-// left is a temperature that is passed on, and that we do not believe.
+// left is a temperature that is passed on but not used.
 func left(text, reason string) seen {
 	return seen{
 		says:  []string{"DCGM_FI_DEV_GPU_TEMP" + board + text, `kpulse_gpu_power_watts{hostname="n",gpu="0",uuid="GPU-1"} 300`, dropped(reason, "1×N")},
@@ -71,7 +71,7 @@ func left(text, reason string) seen {
 	}
 }
 
-// valueFaults are values and times that cannot be.
+// valueFaults returns impossible values and times.
 func valueFaults() []fault {
 	return []fault{
 		{does: "gives NaN", exporter: value("NaN"), seen: left("NaN", "not_finite")},
@@ -84,10 +84,10 @@ func valueFaults() []fault {
 	}
 }
 
-// went is a GPU that was there.
+// went is the series of a GPU that disappeared.
 const went = `kpulse_gpu_present{hostname="n",gpu="0",uuid="GPU-1"} 0`
 
-// fleetFaults are GPUs, exporters and counters that change.
+// fleetFaults returns GPUs, exporters and counters that change.
 func fleetFaults() []fault {
 	return []fault{
 		{does: "has another GPU in the same slot", exporter: says(gpu("0", "GPU-2", during)),
@@ -118,7 +118,7 @@ func gpus(n int) string {
 	return b.String()
 }
 
-// cut is what an exporter says of instances.
+// cut returns an exporter's samples of instances.
 func cut(ids ...string) string {
 	var b strings.Builder
 	for _, id := range ids {
@@ -131,11 +131,11 @@ func instance(id string) string {
 	return fmt.Sprintf(`kpulse_gpu_graphics_engine_active_ratio{hostname="n",gpu="0",uuid="GPU-1",mig_instance=%q,mig_profile="1g.10gb"} 0.5`, id)
 }
 
-// each answers with another page at each request, of which this is the number.
+// each answers the nth request with page(n).
 func each(page func(n int) string) answer {
 	n := 0
 	return func(w http.ResponseWriter, _ *http.Request) {
-		n++ // the scrapes of a row come one after the other
+		n++ // scrapes of a row are sequential
 		says(page(n))(w, nil)
 	}
 }
@@ -148,7 +148,7 @@ func recutting() answer {
 	return each(func(n int) string { return reading(during) + cut(itoa(n)) })
 }
 
-// falling has fewer retries each time: the driver was reloaded.
+// falling has a lower counter each time, as if the driver was reloaded.
 func falling() answer {
 	return each(func(n int) string {
 		return reading(during) + "DCGM_FI_DEV_PCIE_REPLAY_COUNTER" + board + itoa(1000-n) + "\n"

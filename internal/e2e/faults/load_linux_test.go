@@ -12,7 +12,7 @@ import (
 
 func loadFaults() []fault {
 	well := seen{says: []string{temperature(during)}}
-	const places = 8 << 20 // what 40 answers at a time keep for the next
+	const places = 8 << 20 // buffers of 40 parallel answers, kept for the next
 	var held connections   // of one fault
 	return []fault{
 		{does: "1,000 scrapers come at once", begin: func(w *world) { crowd(w, 1000) }, words: "200 or, beyond 40 at a time, 503", keeps: places, seen: well},
@@ -35,8 +35,8 @@ func loadFaults() []fault {
 	}
 }
 
-// crowd has so many scrapers come at the same time, each over a connection of its own. They
-// get what one alone would, or that there is no place.
+// crowd scrapes with many clients at once, each on its own connection. Each gets the answer of a
+// lone scraper, or 503.
 func crowd(w *world, scrapers int) {
 	w.Helper()
 	rejected := regexp.MustCompile(`(?m)^kpulse_proxy_http_rejected_requests_total (\d+)$`)
@@ -48,7 +48,7 @@ func crowd(w *world, scrapers int) {
 		all.Go(func() {
 			status, body, err := w.child.Get("/metrics")
 			for end := time.Now().Add(settled); err != nil && time.Now().Before(end); {
-				// A busy machine had the client send its header too late.
+				// On a busy machine, the client sent its header too late.
 				status, body, err = w.child.Get("/metrics")
 			}
 			mu.Lock()
@@ -69,7 +69,7 @@ func crowd(w *world, scrapers int) {
 	}
 }
 
-// connections are held open by clients.
+// connections are connections that clients hold open.
 type connections []net.Conn
 
 func (c *connections) open(w *world, n int, begin string) {
@@ -89,7 +89,7 @@ func (c *connections) close() {
 	*c = nil
 }
 
-// stop has so many clients send the beginning of a request, and leave.
+// stop makes n clients send the beginning of a request and leave.
 func stop(w *world, n int, begin string) {
 	w.Helper()
 	var c connections
@@ -97,7 +97,7 @@ func stop(w *world, n int, begin string) {
 	c.close()
 }
 
-// pipelined sends requests one behind the other, and leaves.
+// pipelined sends n requests without reading the answers, and leaves.
 func pipelined(w *world, n int) {
 	w.Helper()
 	conn := w.dial()

@@ -15,37 +15,36 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
-var update = flag.Bool("update", false, "write testdata/FAULTS.md anew")
+var update = flag.Bool("update", false, "rewrite testdata/FAULTS.md")
 
 const pageFile = "../../../testdata/FAULTS.md"
 
-// pageHead says what holds for all rows.
+// pageHead describes what holds for all rows.
 const pageHead = `# The fault suite
 
-` + "`make faults`" + ` inflicts %d of these %d faults on the program, as a child process with the race detector: those that
-the suite holds. The others are held by the tests that their rows name. ` + "`go test ./internal/e2e/faults -update`" + ` writes this page from the tables of that package.
+` + "`make faults`" + ` inflicts %d of these %d faults, those of the suite, on the program, as a child process with the race
+detector. The other rows name the tests that cover them. ` + "`go test ./internal/e2e/faults -update`" + ` writes this page from that package's tables.
 
-Each fault of the suite goes the same way. The program serves a reading of 40 °C. The fault befalls it, while the source says
-41 °C where it says anything, and the program is scraped several times. Then the fault ends, and the source says 42 °C. What the
-program is started with, such as a limit, lasts. The suite holds for every row:
+Each test of the suite has the same steps. The program serves a reading of 40 °C. The fault begins, the source reports 41 °C if it
+reports anything, and the program is scraped several times. Then the fault ends, and the source reports 42 °C. What the program is
+started with, such as a limit, stays. The suite checks for every row:
 
-- The status of each scrape is that of the table, and no scrape serves a reading from before the fault.
-- What is served with status 200 is a page that Prometheus' parser accepts. A failure is one line with cause and remedy,
-  without a series of a GPU, and stands in the log once and on the landing page.
+- Each scrape has the status in the table, and no scrape serves a reading from before the fault.
+- Prometheus' parser accepts each page with status 200. A failure is one line with cause and remedy, without series of a GPU; it
+  is logged once and shown on the landing page.
 - ` + "`/-/healthy`" + ` answers 200 while the fault lasts.
-- Afterwards 42 °C are served, ` + "`/-/ready`" + ` says ready, and the landing page says up.
-- Afterwards there are no more goroutines and open descriptors than before. No more than 2 MiB of memory are in use beyond those
-  of before, and the buffers that the program keeps after large pages and many clients.
+- Afterwards 42 °C is served, ` + "`/-/ready`" + ` says ready, and the landing page says up.
+- Afterwards there are no more goroutines and open descriptors than before. At most 2 MiB more memory is in use than before,
+  apart from buffers that the program keeps after large pages and many clients.
 - The program exits with status 0 on SIGTERM, and its log has no panic and no data race.
 
-` + "`make soak`" + ` inflicts those that a running program can meet on one program, for hours, between fleets that change and workloads that
-come and go: from a quarter of that time on, it may take no more of all this.
+` + "`make soak`" + ` inflicts the faults that a running program can meet on one program, for hours, while fleets change and workloads come
+and go: after a quarter of that time, its use of goroutines, descriptors and memory must not grow.
 
-URL is that of the source, ADDRESS its host and port, PAST and FUTURE are timestamps, and 1×N is a count that rises by one with each
-scrape.
+URL is the source's, ADDRESS its host and port, PAST and FUTURE are timestamps, and 1×N is a count that rises by one with each scrape.
 `
 
-// writePage returns the page of these tables.
+// writePage returns the page of the tables.
 func writePage(all []group) string {
 	var rows strings.Builder
 	n, held := 0, 0
@@ -61,7 +60,7 @@ func writePage(all []group) string {
 	return fmt.Sprintf(pageHead, held, n) + rows.String()
 }
 
-// scraper is what a scraper sees of f, for the page.
+// scraper describes what a scraper sees of f.
 func (f fault) scraper() string {
 	if f.heldBy != "" {
 		return escape(f.words)
@@ -85,7 +84,7 @@ func (f fault) scraper() string {
 	return said
 }
 
-// pages is the text about f on other pages.
+// pages describes what other pages show of f.
 func (f fault) pages() string {
 	var parts []string
 	if f.seen.kind != "" {
@@ -105,7 +104,7 @@ func (f fault) pages() string {
 	return strings.Join(parts, "; ")
 }
 
-// code is texts as code in a table.
+// code formats texts as code in a table.
 func code(texts ...string) string {
 	var quoted []string
 	for _, text := range texts {
@@ -116,7 +115,7 @@ func code(texts ...string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// printable is text without line breaks, and with what else cannot be printed as in Go's strings.
+// printable returns text without line breaks, and escapes unprintable characters as Go does.
 func printable(text string) string {
 	quoted := strconv.Quote(strings.ReplaceAll(text, "\n", ""))
 	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(quoted[1 : len(quoted)-1])
@@ -137,19 +136,19 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestTables: each row has a name of its own and says what is seen, or names a test that is there.
+// TestTables: each row has a unique name and says what is seen, or names an existing test.
 func TestTables(t *testing.T) {
 	tests := map[string]map[string]bool{}
 	for _, g := range groups() {
 		names := map[string]bool{}
 		for _, f := range g.faults {
 			if names[f.does] || f.does == "" {
-				t.Errorf("%s: %q stands there twice, or is nothing", g.name, f.does)
+				t.Errorf("%s: %q is a duplicate or empty", g.name, f.does)
 			}
 			names[f.does] = true
 			if f.heldBy == "" {
 				if len(f.seen.says)+len(f.seen.page)+len(f.seen.log)+len(f.seen.metrics) == 0 {
-					t.Errorf("%s: %q says nothing of what is seen", g.name, f.does)
+					t.Errorf("%s: %q does not say what is seen", g.name, f.does)
 				}
 				continue
 			}
@@ -158,7 +157,7 @@ func TestTables(t *testing.T) {
 				tests[dir] = heldIn(t, dir)
 			}
 			if !tests[dir][test] || f.words == "" {
-				t.Errorf("%s: %q is held by %s, which is no test in internal/%s, or says nothing of what is seen", g.name, f.does, test, dir)
+				t.Errorf("%s: %q is held by %s, which is no test in internal/%s, or does not say what is seen", g.name, f.does, test, dir)
 			}
 			if alone := (fault{does: f.does, heldBy: f.heldBy, words: f.words}); !reflect.DeepEqual(f, alone) {
 				t.Errorf("%s: %q is held by %s, and has fields that nothing reads", g.name, f.does, test)
@@ -167,7 +166,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// heldIn returns the names of the tests in a folder below internal. A script is one.
+// heldIn returns the names of the tests in a folder below internal, scripts included.
 func heldIn(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}

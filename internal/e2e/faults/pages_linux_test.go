@@ -14,7 +14,7 @@ func itoa(n int) string { return strconv.Itoa(n) }
 // chunk is text as a chunk of HTTP.
 func chunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
 
-// gzipped packs a text.
+// gzipped compresses a text.
 func gzipped(text string) string {
 	var b strings.Builder
 	z := gz.NewWriter(&b)
@@ -23,17 +23,17 @@ func gzipped(text string) string {
 	return b.String()
 }
 
-// counted is a series of the source with its value.
+// counted returns a series of the source with its value.
 func counted(name string, value any) string {
 	return fmt.Sprintf(`kpulse_source_%s{source="URL",backend="prometheus"} %v`, name, value)
 }
 
-// dropped counts values that were left out by reason.
+// dropped returns the count of values left out for a reason.
 func dropped(reason string, value any) string {
 	return fmt.Sprintf(`kpulse_source_dropped_values_total{source="URL",backend="prometheus",reason=%q} %v`, reason, value)
 }
 
-// pageFaults are pages that are no exposition, or hardly one.
+// pageFaults returns pages that are no exposition, or hardly one.
 func pageFaults() []fault {
 	none := refused(source.NotMetrics, "no line of the body is a metric", "point the source at the exporter's /metrics")
 	well := seen{says: []string{temperature(during), counted("devices", 1)}}
@@ -58,7 +58,7 @@ func pageFaults() []fault {
 	}
 }
 
-// none2 is a page of a type that is no exposition.
+// none2 is a page whose Content-Type is not that of an exposition.
 func none2(contentType string) seen {
 	return refused(source.NotMetrics, "no line of the body is a metric, and its Content-Type is "+contentType)
 }

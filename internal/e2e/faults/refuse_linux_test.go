@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// refuse tells the story of a fault that the program meets at its start: it ends and says
-// why, and serves once the fault is gone.
+// refuse tests a fault at the start of the program: it exits and says why, and serves once the
+// fault is gone.
 func refuse(t *testing.T, f fault) {
 	t.Helper()
 	w := newWorld(t, f, startExporter(t))

@@ -26,7 +26,7 @@ func resourceFaults() []fault {
 		{does: "the environment is empty", shell: "unset PATH HOME USER TMPDIR LANG", seen: well},
 		{does: "the folder that it runs in is removed", begin: removes("."), seen: well},
 		{does: "the address space may have 2 GiB", shell: "ulimit -v 2097152", seen: well},
-		{does: "who read the log is gone", config: settings, shell: "mkfifo log; cat log >&2 & echo $! >reader; exec 2>log", begin: and(losesItsReader, puts("config.yml", "presett: ai\n"), failsToReload), end: and(puts("config.yml", settings), reloads),
+		{does: "the reader of the log is gone", config: settings, shell: "mkfifo log; cat log >&2 & echo $! >reader; exec 2>log", begin: and(losesItsReader, puts("config.yml", "presett: ai\n"), failsToReload), end: and(puts("config.yml", settings), reloads),
 			seen: seen{says: well.says, metrics: []string{reloaded + "0"}, rises: []string{"kpulse_proxy_log_lines_lost_total"}}},
 		{does: "nobody reads the log, whose pipe is full", heldBy: "e2e.TestLogThatNobodyReads", words: "200; the log goes on when it is read again"},
 		{does: "the cgroup has little memory", heldBy: "e2e.TestMemoryLimitFollowsCgroup", words: "200; GOMEMLIMIT is nine tenths of it"},
@@ -36,7 +36,7 @@ func resourceFaults() []fault {
 	}
 }
 
-// losesItsReader ends who reads the program's log.
+// losesItsReader kills the reader of the program's log.
 func losesItsReader(w *world) {
 	w.Helper()
 	text, err := os.ReadFile(filepath.Join(w.dir, "reader"))

@@ -6,7 +6,7 @@ import (
 )
 
 func ruleFaults() []fault {
-	// rule has a failing rule beside a valid one, which continues.
+	// rule has a failing rule beside a valid one, which goes on.
 	rule := func(does, record, expr string, s seen) fault {
 		text := fmt.Sprintf("groups:\n- {name: g, interval: 1s, rules: [{record: %q, expr: %q}]}\n- {name: well, interval: 1s, rules: [{record: 'level:power:first', expr: 'vector(7)'}]}\n", record, expr)
 		s.says = append(s.says, temperature(during))
@@ -32,7 +32,7 @@ func ruleFaults() []fault {
 	}
 }
 
-// recorded waits until a result of a rule is served.
+// recorded waits until a rule's result is served.
 func recorded(line string) func(*world) {
 	return func(w *world) {
 		w.Helper()

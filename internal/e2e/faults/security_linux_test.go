@@ -9,7 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// webPassword is what the hash in webConfig is of.
+// webPassword is the password hashed in webConfig.
 const (
 	webPassword = "fakepassword"
 	webConfig   = "basic_auth_users: {scraper: $2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi}\n"
@@ -19,7 +19,7 @@ func basic(user, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
-// guesses are requests with wrong credentials.
+// guesses returns requests with wrong credentials.
 func guesses(passwords ...string) (asks []ask) {
 	for _, password := range passwords {
 		asks = append(asks, ask{request: "GET /metrics\r\nAuthorization: " + basic("scraper", password), status: "401", lacks: "kpulse_gpu"})
@@ -27,7 +27,7 @@ func guesses(passwords ...string) (asks []ask) {
 	return append(asks, ask{request: "GET /metrics\r\nAuthorization: Basic !!!", status: "401"}, ask{request: "GET /metrics\r\nAuthorization: " + basic("operator", webPassword), status: "401"})
 }
 
-// echo answers with an error that repeats all of the request.
+// echo answers with an error that repeats the whole request.
 func echo(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/"+r.Header.Get("Authorization"))
 	w.Header().Set("Location", "/"+r.Header.Get("Authorization"))
@@ -82,7 +82,7 @@ func securityFaults() []fault {
 	}
 }
 
-// timeoutOf is a scrape that says this of how long it may take. It gets the reading.
+// timeoutOf is a scrape with this timeout header. It gets the reading.
 func timeoutOf(text string) ask {
 	return ask{request: "GET /metrics\r\nX-Prometheus-Scrape-Timeout-Seconds: " + text, status: "200"}
 }

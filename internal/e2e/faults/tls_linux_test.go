@@ -11,11 +11,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// certified is the name that an exporter's certificate is of.
+// certified is the host name in an exporter's certificate.
 const certified = "node"
 
-// startSecured starts a program that reads an exporter by TLS. It trusts all certificates
-// that faults show, but that of a stranger.
+// startSecured starts a program that reads an exporter over TLS. It trusts all certificates that
+// faults show, except a stranger's.
 func startSecured(t *testing.T, f fault) *world {
 	t.Helper()
 	e := startExporter(t)
@@ -32,7 +32,7 @@ func startSecured(t *testing.T, f fault) *world {
 	return startAt(t, f, e)
 }
 
-// shownCertificate is a certificate with its key, and as text.
+// shownCertificate is a certificate and its key, also as PEM.
 type shownCertificate struct {
 	pair tls.Certificate
 	pem  string

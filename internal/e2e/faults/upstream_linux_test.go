@@ -8,7 +8,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// upstreamFaults are those of the exporter, and of what is between us and it.
+// upstreamFaults returns the faults of the exporter, and of the network between it and the program.
 func upstreamFaults() []fault {
 	var all []fault
 	for _, some := range [][]fault{connectionFaults(), statusFaults(), transferFaults(), pageFaults(), lineFaults(), valueFaults(), fleetFaults()} {
@@ -17,25 +17,25 @@ func upstreamFaults() []fault {
 	return all
 }
 
-// refused is a failed scrape that is reported in these words.
+// refused is a failed scrape with these texts.
 func refused(kind source.Failure, says ...string) seen {
 	return seen{status: http.StatusBadGateway, kind: kind, says: append(says, "URL")}
 }
 
-// tooLate is a scrape that ran out of time.
+// tooLate is a scrape that timed out.
 func tooLate(says ...string) seen {
 	return seen{status: http.StatusGatewayTimeout, kind: source.Timeout, says: append(says, "URL")}
 }
 
 const header = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
 
-// connectionFaults are those before the first byte of a page.
+// connectionFaults come before the first byte of a page.
 func connectionFaults() []fault {
 	early := refused(source.Truncated, "the connection was closed before an answer came")
 	return []fault{
 		{does: "nobody listens", begin: func(w *world) { w.exporter.leave() }, end: func(w *world) { w.exporter.listen(w.T) },
 			seen: refused(source.Unreachable, "connection refused", "check that dcgm-exporter runs there")},
-		{does: "its name does not resolve", cold: true, flags: []string{"--source=http://exporter..invalid:9400/metrics"}, // a name that no server is asked for
+		{does: "its name does not resolve", cold: true, flags: []string{"--source=http://exporter..invalid:9400/metrics"}, // a name that is never sent to a DNS server
 			seen: refused(source.Unreachable, "the name exporter..invalid does not resolve", "getent hosts")},
 		{does: "closes the connection instead of answering", exporter: wire(""), seen: early},
 		{does: "resets the connection instead of answering", exporter: resets(""), seen: early},
@@ -46,12 +46,12 @@ func connectionFaults() []fault {
 		{does: "hangs within its page", exporter: hangs(header + "\r\n" + reading(during)), late: true, seen: tooLate("did not answer within")},
 		{does: "drips a page a byte at a time", exporter: drips(header+"\r\n", 50*time.Millisecond), late: true, seen: tooLate("did not answer within")},
 		{does: "sends a header without end", heldBy: "e2e.TestEndlessHeaders", words: "502; no more than 1 MiB of it is taken"},
-		{does: "hangs while clients leave, stay, and join", heldBy: "e2e.TestPatientClientThatStays", words: "504 for each who cannot wait; the next asks anew"},
-		{does: "takes longer than a scrape may", heldBy: "e2e.TestSlowExporter", words: "504 for who cannot wait, 200 for who can"},
+		{does: "hangs while clients leave, stay, and join", heldBy: "e2e.TestPatientClientThatStays", words: "504 for each client that cannot wait; the next scrape asks again"},
+		{does: "takes longer than a scrape may", heldBy: "e2e.TestSlowExporter", words: "504 for clients that cannot wait, 200 for those that can"},
 	}
 }
 
-// statusFaults are answers with another status than 200.
+// statusFaults are answers with a status other than 200.
 func statusFaults() []fault {
 	bad := func(words string) seen { return refused(source.BadStatus, "HTTP "+words) }
 	return []fault{
@@ -74,7 +74,7 @@ func statusFaults() []fault {
 	}
 }
 
-// transferFaults are pages that do not come as they were sent.
+// transferFaults are pages damaged in transfer.
 func transferFaults() []fault {
 	cut := refused(source.Truncated, "the transfer was cut short after")
 	page := reading(during)

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// usage is what a program has taken of its machine.
+// usage is what a program uses of its machine.
 type usage struct{ goroutines, descriptors, heap int }
 
-// slack is the additional memory that may be in use, in bytes, compared with another healthy
-// moment: caches that are filled, and the profiles themselves.
+// slack is the additional memory, in bytes, that may be in use compared with another healthy
+// moment: filled caches, and the profiles themselves.
 const slack = 2 << 20
 
 var (
@@ -21,15 +21,14 @@ var (
 	heap       = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
 )
 
-// usage measures it, without open connections to the exporter and with all unreferenced memory
-// freed.
+// usage measures it without connections to the exporter and after a garbage collection.
 func (w *world) usage() usage {
 	w.Helper()
 	if w.exporter != nil {
 		w.exporter.hangUp()
 	}
 	var lowest usage
-	for i := range 5 { // what ends soon is none of it
+	for i := range 5 { // the lowest leaves out what ends soon
 		u := usage{
 			goroutines:  w.figure("/debug/pprof/goroutine?debug=1", goroutines),
 			descriptors: w.descriptors(),
@@ -43,7 +42,7 @@ func (w *world) usage() usage {
 	return lowest
 }
 
-// figure reads a number of a profile.
+// figure reads a number from a page.
 func (w *world) figure(path string, re *regexp.Regexp) int {
 	w.Helper()
 	status, text := w.get(path)
@@ -55,7 +54,7 @@ func (w *world) figure(path string, re *regexp.Regexp) int {
 	return n
 }
 
-// descriptors counts those that are open.
+// descriptors returns the number of open descriptors.
 func (w *world) descriptors() int {
 	w.Helper()
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", w.child.Cmd.Process.Pid))
@@ -65,7 +64,7 @@ func (w *world) descriptors() int {
 	return len(open)
 }
 
-// checkUsage waits until no more is taken than there was.
+// checkUsage waits until usage is back to what it was.
 func (w *world) checkUsage(was usage) {
 	w.Helper()
 	w.until(func() string {
@@ -74,12 +73,11 @@ func (w *world) checkUsage(was usage) {
 			return ""
 		}
 		_, stacks := w.get("/debug/pprof/goroutine?debug=1")
-		return fmt.Sprintf("taken for good: %+v, before it was %+v:\n%s", is, was, stacks)
+		return fmt.Sprintf("leaked: %+v, before the fault %+v:\n%s", is, was, stacks)
 	})
 }
 
-// checkEnd ends the program, which must exit with 0 and without reports of its race detector or of
-// a panic.
+// checkEnd ends the program, which must exit with 0, without a data race or a panic.
 func (w *world) checkEnd() {
 	w.Helper()
 	if err := w.child.Stop(); err != nil {

@@ -18,19 +18,19 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
 )
 
-// world is a program that serves, what it reads, and the fault that befalls it.
+// world is a running program, its source, and the fault that befalls it.
 type world struct {
 	*testing.T
 	fault    fault
 	exporter *exporter // nil if the program drives dcgmi
 	dcgmi    string    // the program that it drives
 	child    *e2etest.Child
-	url      string   // of the source, as the program shows it
-	dir      string   // of its own
-	scraped  int      // how many scrapes there were since the fault began
-	failed   int      // how many of them failed
+	url      string   // of the source, as shown by the program
+	dir      string   // the working directory
+	scraped  int      // scrapes since the fault began
+	failed   int      // failed scrapes of those
 	headers  []string // of all requests, as pairs
-	finally  func()   // looks at what the program left behind once it ended
+	finally  func()   // checks what the program left behind
 }
 
 // startScraped starts a program that reads an exporter, once for each scrape.
@@ -39,7 +39,7 @@ func startScraped(t *testing.T, f fault) *world {
 	return startAt(t, f, startExporter(t))
 }
 
-// startAt starts one that reads this exporter.
+// startAt starts a program that reads this exporter.
 func startAt(t *testing.T, f fault, e *exporter) *world {
 	t.Helper()
 	w := newWorld(t, f, e)
@@ -50,7 +50,7 @@ func startAt(t *testing.T, f fault, e *exporter) *world {
 	return w
 }
 
-// newWorld is one whose program is not started.
+// newWorld returns a world whose program is not started.
 func newWorld(t *testing.T, f fault, e *exporter) *world {
 	t.Helper()
 	w := &world{T: t, fault: f, exporter: e, dir: t.TempDir(), url: e.url(), headers: f.headers}
@@ -60,7 +60,7 @@ func newWorld(t *testing.T, f fault, e *exporter) *world {
 	return w
 }
 
-// flags are those of a program that reads the exporter.
+// flags returns the flags of a program that reads the exporter.
 func (w *world) flags() []string {
 	f := w.fault
 	flags := append(w.fill(f.flags...), "--poll=0", "--source.min-interval=0s")
@@ -89,7 +89,7 @@ func (w *world) start(env []string, flags ...string) {
 	w.Cleanup(func() { _ = cmd.Process.Kill() })
 }
 
-// command is the program with flags.
+// command returns the program with flags.
 func (w *world) command(env []string, flags ...string) *exec.Cmd {
 	flags = append([]string{"--web.listen-address=127.0.0.1:0", "--web.enable-pprof", "--node-name=n"}, flags...)
 	cmd := exec.Command(e2etest.Path(w), flags...)
@@ -100,7 +100,7 @@ func (w *world) command(env []string, flags ...string) *exec.Cmd {
 	return cmd
 }
 
-// write writes a file of the program.
+// write writes a file to the working directory.
 func (w *world) write(name, text string) {
 	w.Helper()
 	file := filepath.Join(w.dir, name)
@@ -127,7 +127,7 @@ func (w *world) begin() {
 	}
 }
 
-// end takes it away.
+// end removes the fault.
 func (w *world) end() {
 	if w.exporter != nil {
 		w.exporter.does(says(reading(after)))
@@ -139,8 +139,7 @@ func (w *world) end() {
 	}
 }
 
-// scrapes is how often the fault is met again, at which anything that each scrape leaves
-// behind adds up.
+// scrapes returns how often the fault is scraped: leaks of each scrape add up.
 func (w *world) scrapes() int {
 	if w.fault.late {
 		return 3
@@ -148,7 +147,7 @@ func (w *world) scrapes() int {
 	return 6
 }
 
-// get asks the program for a path.
+// get requests a path from the program.
 func (w *world) get(path string, headers ...string) (status int, body string) {
 	w.Helper()
 	status, body, err := w.child.Get(path, append(headers, w.headers...)...)
@@ -158,7 +157,7 @@ func (w *world) get(path string, headers ...string) (status int, body string) {
 	return status, body
 }
 
-// scrape asks as a Prometheus does.
+// scrape scrapes as Prometheus does.
 func (w *world) scrape() (status int, body string) {
 	w.Helper()
 	timeout := "60" // more than a busy machine needs
@@ -168,7 +167,7 @@ func (w *world) scrape() (status int, body string) {
 	return w.get("/metrics", "X-Prometheus-Scrape-Timeout-Seconds", timeout)
 }
 
-// serves waits until scrapes have the GPU at a temperature, and all pages show a healthy source.
+// serves waits until scrapes have this temperature, and all pages show a healthy source.
 func (w *world) serves(celsius int) {
 	w.Helper()
 	want := "\n" + temperature(celsius) + "\n"
@@ -186,15 +185,15 @@ func (w *world) serves(celsius int) {
 	})
 }
 
-// temperature is the series of the GPU's.
+// temperature returns the series of the GPU's temperature.
 func temperature(celsius int) string {
 	return fmt.Sprintf(`kpulse_gpu_temperature_celsius{hostname="n",gpu="0",uuid="GPU-1"} %d`, celsius)
 }
 
-// settled is how long what is to come may take on a machine that is busy.
+// settled is how long an event may take on a busy machine.
 const settled = time.Minute
 
-// settle waits until a fault shows that the program does not meet by asking.
+// settle waits until scrapes show the fault, for sources that are not read on demand.
 func (w *world) settle() {
 	w.Helper()
 	want := w.fault.seen
@@ -212,7 +211,7 @@ func (w *world) settle() {
 	})
 }
 
-// logs says what is wrong until the program has logged a text.
+// logs returns "" once the program has logged text, else an error.
 func (w *world) logs(text string) string {
 	if strings.Contains(w.child.Logged(), text) {
 		return ""
@@ -220,7 +219,7 @@ func (w *world) logs(text string) string {
 	return "the log lacks " + text
 }
 
-// until asks until nothing is wrong.
+// until polls until wrong returns "".
 func (w *world) until(wrong func() string) {
 	w.Helper()
 	text := wrong()
@@ -228,15 +227,15 @@ func (w *world) until(wrong func() string) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if text != "" {
-		_, stacks, _ := w.child.Get("/debug/pprof/goroutine?debug=2", w.headers...) // of one that is still there
+		_, stacks, _ := w.child.Get("/debug/pprof/goroutine?debug=2", w.headers...) // if it still runs
 		w.Fatalf("%s\n%s\n%s", text, stacks, w.child.Fate())
 	}
 }
 
-// stale finds a reading of before the fault.
+// stale matches a reading from before the fault.
 var stale = regexp.MustCompile(`(?m)^(kpulse_gpu_temperature_celsius|DCGM_FI_DEV_GPU_TEMP)\{.*\} ` + strconv.Itoa(before) + `$`)
 
-// check scrapes, and holds what comes to what is to be seen.
+// check scrapes and compares the answer with fault.seen.
 func (w *world) check() {
 	w.Helper()
 	want := w.fault.seen
@@ -252,11 +251,11 @@ func (w *world) check() {
 		w.Fatalf("scrape %d answers %d, want %d:\n%.2000s", w.scraped, status, max(want.status, http.StatusOK), body)
 	}
 	if old := stale.FindString(body); old != "" && !w.fault.cold {
-		w.Errorf("a reading of before the fault is served: %s", old)
+		w.Errorf("a reading from before the fault is served: %s", old)
 	}
 	if status == http.StatusOK {
 		if err := e2etest.CheckExposition([]byte(strings.Replace(body, want.twice, "", 1))); err != nil {
-			w.Errorf("Prometheus would refuse it: %v\n%.3000s", err, body)
+			w.Errorf("Prometheus would reject the page: %v\n%.3000s", err, body)
 		}
 		w.have("/metrics", "\n"+body, "\n", want.says...)
 	} else {
@@ -269,7 +268,7 @@ func (w *world) check() {
 	w.lack("/metrics", body)
 }
 
-// lack looks for what is nowhere.
+// lack checks that text has nothing of seen.lacks.
 func (w *world) lack(where, text string) {
 	w.Helper()
 	for _, s := range w.fill(w.fault.seen.lacks...) {
@@ -279,7 +278,7 @@ func (w *world) lack(where, text string) {
 	}
 }
 
-// have looks for texts, each of which has the same before and behind it.
+// have checks that text has each of want, with around before and after it.
 func (w *world) have(where, text, around string, want ...string) {
 	w.Helper()
 	for _, s := range w.fill(want...) {
@@ -289,7 +288,7 @@ func (w *world) have(where, text, around string, want ...string) {
 	}
 }
 
-// near returns the lines of a text that have the name of a series, or all of it if none has.
+// near returns the lines of a series' family in text, or text if there are none.
 func near(text, series string) string {
 	name, _, labels := strings.Cut(series, "{")
 	var lines []string
@@ -304,10 +303,10 @@ func near(text, series string) string {
 	return strings.Join(lines, "")
 }
 
-// failures are the log lines about a failed read or scrape, and the reason.
+// failures matches log lines about a failed read or scrape, and their cause.
 var failures = regexp.MustCompile(`msg="(?:source cannot be read|a scrape ran out of time)".* cause="((?:[^"\\]|\\.)*)"`)
 
-// checkLog wants one word on an outage. One of dcgmi may begin with another cause.
+// checkLog wants one line per outage. An outage of dcgmi may begin with another cause.
 func (w *world) checkLog(log string) {
 	w.Helper()
 	causes := map[string]int{}
@@ -349,7 +348,7 @@ func (w *world) checkPages() {
 	}
 }
 
-// rise waits until counters count.
+// rise waits until the counters that must rise are above 0.
 func (w *world) rise() {
 	w.Helper()
 	rises := w.fault.seen.rises
@@ -363,7 +362,7 @@ func (w *world) rise() {
 			if above.MatchString(text) {
 				return ""
 			}
-			w.get("/metrics") // rules are evaluated over what is read
+			w.get("/metrics") // a read evaluates the rules
 			return "/-/metrics lacks " + series + " above 0:\n" + near(text, series)
 		})
 	}

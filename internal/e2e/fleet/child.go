@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// child is a program that runs.
+// child is a running program.
 type child struct {
 	ctx     context.Context
 	cmd     *exec.Cmd
@@ -43,8 +43,8 @@ func start(ctx context.Context, address, path, binary string, flags ...string) (
 	return nil, fmt.Errorf("%s does not answer:\n%s", binary, c.tail())
 }
 
-// stop ends it. Nothing that it keeps is wanted, and a Prometheus may go on evaluating rules for
-// minutes first.
+// stop ends the program. Its data is not needed; Prometheus would go on evaluating rules for
+// minutes before it exits.
 func (c *child) stop() {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)
 	kill := time.AfterFunc(10*time.Second, func() { _ = c.cmd.Process.Kill() })
@@ -52,13 +52,13 @@ func (c *child) stop() {
 	_ = c.cmd.Wait()
 }
 
-// tail is the end of what it logged.
+// tail returns the end of the log.
 func (c *child) tail() string {
 	text := c.log.String()
 	return text[max(0, len(text)-2000):]
 }
 
-// spent is the seconds of CPU that programs have taken.
+// spent returns the CPU time of programs, in seconds.
 func spent(programs ...*child) (seconds float64) {
 	for _, c := range programs {
 		if p, err := procfs.NewProc(c.cmd.Process.Pid); err == nil {
@@ -70,7 +70,7 @@ func spent(programs ...*child) (seconds float64) {
 	return seconds
 }
 
-// resident is the memory of a program, in bytes.
+// resident returns the resident memory of a program, in bytes.
 func resident(c *child) float64 {
 	p, err := procfs.NewProc(c.cmd.Process.Pid)
 	if err != nil {
@@ -83,12 +83,12 @@ func resident(c *child) float64 {
 	return float64(stat.ResidentMemory())
 }
 
-// leastAvailable is the memory that must be left for others on the machine.
+// leastAvailable is the memory, in bytes, that must stay available on the machine.
 const leastAvailable = 3 << 30
 
 var errMemory = errors.New("less than 3 GiB of memory is available; measure a smaller fleet, or on a larger machine")
 
-// guardMemory ends a trial before it takes the machine's last memory.
+// guardMemory ends a trial when the machine runs out of memory.
 func guardMemory(ctx context.Context, stop context.CancelCauseFunc) {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
@@ -111,7 +111,7 @@ func freeAddress(ctx context.Context) (string, error) {
 	return l.Addr().String(), nil
 }
 
-// get asks for a URL.
+// get sends a request without a body.
 func get(ctx context.Context, method, url string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// edge serves the pages of proxies that read many nodes as those of a proxy on each node: results
-// of rules are only on the page of all sources. The paths are those of exporters.
+// edge serves the pages of proxies that read many nodes, split into a page per node, as if each
+// node had a proxy: results of rules are only on the page of all sources. The paths are those of
+// exporters.
 type edge struct {
 	pages atomic.Pointer[map[string][]byte]
 }
@@ -28,7 +29,7 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write((*pages)[node])
 }
 
-// run asks the proxies again and again until ctx ends.
+// run scrapes the proxies until ctx ends.
 func (e *edge) run(ctx context.Context, interval time.Duration, proxies []*child) {
 	for ticker := time.NewTicker(interval); ; {
 		pages := map[string]*bytes.Buffer{}
@@ -57,12 +58,11 @@ func (e *edge) run(ctx context.Context, interval time.Duration, proxies []*child
 
 var nodeName = regexp.MustCompile(`node-[0-9]{4}`)
 
-// split adds the lines of a page to those of the nodes that they are about; what is about
-// none is about each.
+// split adds the lines of a page to those of their nodes; lines of no node are added to each.
 func split(page string, pages map[string]*bytes.Buffer) {
 	var head, common string
-	comment := false              // whether the line before was one
-	headed := map[string]string{} // the last head that a node's page has
+	comment := false              // the previous line was one
+	headed := map[string]string{} // last head on a node's page
 	mine := map[string]bool{}
 	for line := range strings.Lines(page) {
 		before := comment

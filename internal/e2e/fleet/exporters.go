@@ -11,14 +11,14 @@ import (
 
 const gpusPerNode = 8
 
-// family is one of dcgm-exporter's, and what its values are like.
+// family is a family of dcgm-exporter, and how its values behave.
 type family struct {
 	name, kind string
 	value      func(r *rand.Rand, scrape float64) float64
 }
 
-// families are those of the exporter's default counters and the profiling fields that its
-// users add to them, 35 of each GPU.
+// families are those of the exporter's default counters and the profiling fields that its users
+// usually add, 35 series per GPU.
 var families = append(
 	[]family{
 		gauge("SM_CLOCK", 1980, 0), gauge("MEM_CLOCK", 2619, 0), gauge("MEMORY_TEMP", 60, 5), gauge("GPU_TEMP", 55, 5), noisy("POWER_USAGE", 300, 50),
@@ -52,12 +52,12 @@ func rate(name string) family {
 	return family{"DCGM_FI_PROF_" + name, "gauge", func(r *rand.Rand, _ float64) float64 { return float64(int(1e8 * r.Float64())) }}
 }
 
-// exporters serves those of all nodes, each at /NODE/metrics.
+// exporters serves the exporters of all nodes, each at /NODE/metrics.
 type exporters struct{ scrapes atomic.Int64 }
 
 func (e *exporters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	node, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	// A counter must not fall between two scrapes of a node, even if others scrape too.
+	// A node's counter must not fall, even if others are scraped in between.
 	scrape := float64(e.scrapes.Add(1))
 	random := rand.New(rand.NewPCG(uint64(scrape), 1))
 	var body bytes.Buffer

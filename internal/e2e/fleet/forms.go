@@ -9,16 +9,16 @@ import (
 // form is one way of scraping a fleet.
 type form struct {
 	name string
-	// flags are those of the proxies; nil is no proxies: the exporters themselves.
+	// flags of the proxies; nil means no proxies, only the exporters.
 	flags []string
-	// rules has Prometheus evaluate the rules, too, once the rest is measured: those of the
-	// exporters if there are no proxies.
+	// rules makes Prometheus also evaluate rules, once the rest is measured; without proxies, those
+	// for exporters.
 	rules bool
-	// edge has the proxies evaluate the rules of a file, whose head says the flags.
+	// edge is a file of rules that the proxies evaluate, with their flags in its header.
 	edge string
 }
 
-// forms are what Prometheus scrapes. The exclusions are those that rules/README.md names.
+// forms are the ways to scrape a fleet. rules/README.md names the exclusions.
 var forms = []form{
 	{name: "exporter", rules: true},
 	{name: "lean", flags: []string{"--series=lean"}, rules: true},
@@ -29,14 +29,14 @@ var forms = []form{
 	{name: "edge", edge: "deploy/edge.rules.yml"},
 }
 
-// What can be left out: the largest families, whose series stay nearly the same for a long time,
-// and readings that the exporter's own lines contain too and that neither rules nor alerts read.
+// What can be excluded: the largest families, whose series hardly change for a long time, and
+// readings that the exporter's own lines contain and that neither rules nor alerts use.
 const (
 	withoutSeconds  = "--series.exclude=kpulse_gpu_(workload_class|health)_seconds_total"
 	withoutReadings = "--series.exclude=kpulse_gpu_((sm|fp16|fp32|fp64|int|graphics|memory_copy|encoder|decoder)_.+|tensor_[a-z]+a_active_ratio|.+_(celsius|hertz|watts|per_second)|framebuffer_((free|reserved|total)_bytes|used_ratio)|row_remap_.+|xid_(last|changes).*|real_utilization_coverage_ratio|health_conditions_read)|kpulse_allocation_(nvml_utilization_ratio|framebuffer_used_bytes)"
 )
 
-// read completes a form by the flags in its file.
+// read adds the flags in the edge file to the form.
 func (f form) read() (form, error) {
 	if f.edge == "" {
 		return f, nil

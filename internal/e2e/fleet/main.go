@@ -1,7 +1,7 @@
-// Command fleet measures what a fleet costs a real Prometheus: with the exporters alone,
-// and with kpulse-proxy in front of each. It plays the exporters of N nodes of 8 GPUs, runs
-// the proxies and the Prometheus that it finds in the PATH, and writes a row of the tables in
-// rules/README.md for each. `make fleet` runs it.
+// Command fleet measures what a fleet costs a real Prometheus: with the exporters alone, and with
+// kpulse-proxy in front of each. It plays the exporters of N nodes of 8 GPUs, runs the proxies and
+// the Prometheus in the PATH, and writes a row of the tables in rules/README.md for each. `make
+// fleet` runs it.
 package main
 
 import (
@@ -20,11 +20,11 @@ import (
 func main() {
 	nodes := flag.String("nodes", "10,100,1000", "sizes of the fleets, in nodes of 8 GPUs")
 	chosen := flag.String("forms", "", "forms to measure, separated by semicolons; all if empty")
-	lasts := flag.Duration("for", 0, "how long each is scraped before its memory is read; 0 is until chunks are full, at most 4m")
-	proxy := flag.String("proxy", "./kpulse-proxy", "the program")
-	alone := flag.String("exporter", "", "the rules for the exporters alone; the arguments are those for proxies")
-	page := flag.String("write", "", "the page whose tables to write, such as rules/README.md; else they are printed")
-	sizing := flag.String("sizes", "", "the page to write what fleets of other sizes need into, computed from the table in the page of -write")
+	lasts := flag.Duration("for", 0, "how long to scrape each fleet before its memory is read; 0 means until chunks are full, at most 4m")
+	proxy := flag.String("proxy", "./kpulse-proxy", "the kpulse-proxy to run")
+	alone := flag.String("exporter", "", "the rule file for exporters without proxies; the arguments are those for proxies")
+	page := flag.String("write", "", "the page whose tables to update, such as rules/README.md; by default they are printed")
+	sizing := flag.String("sizes", "", "the page for the computed needs of other fleet sizes, from the table in the page of -write")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, plan{sizes: *nodes, forms: *chosen, page: *page, trial: trial{lasts: *lasts, proxy: *proxy, rules: flag.Args(), alone: *alone}})
@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-// plan is what is to be measured, and where it is written.
+// plan is what to measure, and where to write it.
 type plan struct {
 	sizes, forms, page string
 	trial              trial
@@ -51,14 +51,14 @@ func run(ctx context.Context, p plan) error {
 		return err
 	}
 	evaluations.head = append(evaluations.head[:2], groups...)
-	if p.page != "" { // what other versions wrote gets the form of this one
+	if p.page != "" { // rewrite rows of other versions in this version's format
 		if err := errors.Join(costs.merge(p.page), evaluations.merge(p.page)); err != nil {
 			return err
 		}
 	}
 	for size := range strings.SplitSeq(p.sizes, ",") {
 		if size == "" {
-			continue // only the sizes are to be computed
+			continue // compute only the sizes
 		}
 		nodes, err := strconv.Atoi(size)
 		if err != nil || nodes < 1 {
@@ -84,7 +84,7 @@ func run(ctx context.Context, p plan) error {
 	return nil
 }
 
-// note writes what a trial took into the tables of the page, or prints it.
+// note writes a trial's costs into the tables of the page, or prints them.
 func (p *plan) note(c cost, groups []string) error {
 	measured, took := costs, evaluations
 	measured.set(c.row(p.trial.nodes, p.trial.form.name))
@@ -106,7 +106,7 @@ func (p *plan) note(c cost, groups []string) error {
 	return took.merge(p.page)
 }
 
-// groupsOf returns the names of the rule groups in files, in their order.
+// groupsOf returns the names of the rule groups in files, in order.
 func groupsOf(files []string) (groups []string, err error) {
 	for _, file := range files {
 		if file == "" {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// nodesPerProxy is how many exporters one proxy reads, so that a fleet fits on one machine.
+// nodesPerProxy is how many exporters a proxy reads; it lets a fleet fit on one machine.
 const nodesPerProxy = 250
 
-// interval is that of the scrapes. Small fleets are scraped more often, so that chunks are
-// full, as they are after half an hour elsewhere, when memory and bytes are counted.
+// interval returns the scrape interval. Small fleets are scraped more often, so their chunks are
+// full when memory and bytes are measured, as they are after half an hour elsewhere.
 func interval(nodes int) time.Duration {
 	switch {
 	case nodes <= 10:
@@ -23,23 +23,24 @@ func interval(nodes int) time.Duration {
 	return 15 * time.Second
 }
 
-// longest is how long a fleet is scraped at the most before its memory is read, chunks full or not.
+// longest is the maximum time for which a fleet is scraped before its memory is read, even if
+// chunks are not full.
 const longest = 4 * time.Minute
 
-// fullChunk is how many samples of a series Prometheus packs before it begins a new chunk.
+// fullChunk is the number of samples of a series that Prometheus packs into a chunk.
 const fullChunk = 120
 
 // trial is one fleet in one form.
 type trial struct {
 	nodes int
 	form  form
-	lasts time.Duration // a chunk, if 0
+	lasts time.Duration // 0 means until chunks are full
 	proxy string
 	rules []string // files for a Prometheus that scrapes proxies
-	alone string   // the one for a Prometheus that scrapes exporters, "" for none
+	alone string   // the one for a Prometheus that scrapes exporters, or ""
 }
 
-// evaluated are the files of rules of the form.
+// evaluated returns the rule files of the form.
 func (t trial) evaluated() []string {
 	switch {
 	case !t.form.rules:
@@ -52,7 +53,7 @@ func (t trial) evaluated() []string {
 	return nil
 }
 
-// steady is how long a fleet is scraped before its memory is read.
+// steady returns how long a fleet is scraped before its memory is read.
 func (t trial) steady() time.Duration {
 	if t.lasts != 0 {
 		return t.lasts
@@ -60,19 +61,19 @@ func (t trial) steady() time.Duration {
 	return min(fullChunk*interval(t.nodes), longest)
 }
 
-// cost is what a trial took.
+// cost is the cost of a trial.
 type cost struct {
-	series, ours   float64 // in the head of Prometheus; ours without what Prometheus records
-	live, resident float64 // bytes in use after a garbage collection, on average, and the most that was resident
+	series, ours   float64 // in the head of Prometheus; ours excludes what Prometheus records
+	live, resident float64 // bytes in use after a garbage collection, on average, and the maximum resident
 	cpu            float64 // of Prometheus, in cores
-	bytes          float64 // a sample in a block, 0 if chunks are not full
-	proxies        float64 // seconds of CPU for a scrape of a node
-	// With rules: the same once they have been evaluated, and how long each group took.
+	bytes          float64 // per sample in a block, 0 if chunks are not full
+	proxies        float64 // CPU seconds per scrape of a node
+	// With rules: the same after their evaluation, and how long each group took.
 	ruled  *cost
 	groups map[string]float64
 }
 
-// fleet is what runs for a trial.
+// fleet is the programs of a trial.
 type fleet struct {
 	trial      trial
 	dir        string
@@ -140,7 +141,7 @@ func (f *fleet) start(ctx context.Context) error {
 	return nil
 }
 
-// startEdge returns the addresses of proxies at the edge.
+// startEdge returns the addresses of the edge proxies.
 func (f *fleet) startEdge(ctx context.Context, nodes int) (urls []string) {
 	split := &edge{}
 	server := httptest.NewServer(split)
@@ -152,7 +153,7 @@ func (f *fleet) startEdge(ctx context.Context, nodes int) (urls []string) {
 	return urls
 }
 
-// observe waits until all nodes are scraped, and reads after that what the rest costs.
+// observe waits until all nodes are scraped, then measures.
 func (f *fleet) observe(ctx context.Context) (c cost, err error) {
 	up := func() float64 { return f.prometheus.query(`sum(up)`) }
 	for end := time.Now().Add(5 * time.Minute); up() < float64(f.trial.nodes); {
@@ -188,7 +189,7 @@ func (f *fleet) observe(ctx context.Context) (c cost, err error) {
 // readings is how often memory is read while a chunk fills.
 const readings = 8
 
-// watch measures for some time. It returns how much memory was in use at moments of it.
+// watch measures for some time. live is the memory in use at several moments.
 func (f *fleet) watch(ctx context.Context, lasts time.Duration) (c cost, live []float64, err error) {
 	scraped, seconds := spent(f.proxies...), spent(f.prometheus)
 	began := time.Now()
@@ -214,16 +215,16 @@ func (f *fleet) watch(ctx context.Context, lasts time.Duration) (c cost, live []
 }
 
 const (
-	// rulesInterval is that of the scrapes while rules are evaluated: how long rates take
+	// rulesInterval is the scrape interval while rules are evaluated: the time that rates take
 	// depends on it.
 	rulesInterval = 15 * time.Second
-	// rulesRange is how far back the rules look that read what is scraped.
+	// rulesRange is the longest range of rules that read scraped series.
 	rulesRange = 5 * time.Minute
-	// twoEvaluations is how long it takes until every group was evaluated twice.
+	// twoEvaluations is how long it takes to evaluate every group twice.
 	twoEvaluations = 130 * time.Second
 )
 
-// evaluate has Prometheus evaluate the rules, and measures that.
+// evaluate makes Prometheus evaluate the rules, and measures that.
 func (f *fleet) evaluate(ctx context.Context, c *cost) error {
 	if err := f.prometheus.loadRules(f.dir, f.trial.evaluated()); err != nil {
 		return err

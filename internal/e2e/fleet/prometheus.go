@@ -21,7 +21,7 @@ type group struct {
 	sources []string
 }
 
-// startProxy starts one that reads so many exporters when it is scraped.
+// startProxy starts a proxy that reads exporters when it is scraped.
 func startProxy(ctx context.Context, dir string, trial trial, urls []string) (*child, error) {
 	var config bytes.Buffer
 	config.WriteString("sources:\n")
@@ -39,7 +39,7 @@ func startProxy(ctx context.Context, dir string, trial trial, urls []string) (*c
 	return start(ctx, address, "/-/healthy", trial.proxy, append([]string{"--config.file=" + file, "--source.min-interval=0s", "--series-limit=4000000", "--web.listen-address=" + address}, trial.form.flags...)...)
 }
 
-// startPrometheus starts one that scrapes groups.
+// startPrometheus starts a Prometheus that scrapes groups.
 func startPrometheus(ctx context.Context, dir string, trial trial, groups []group) (*child, error) {
 	var config bytes.Buffer
 	fmt.Fprintf(&config, "global: {scrape_interval: %[1]s, scrape_timeout: %[1]s, evaluation_interval: 1m, external_labels: {cluster: east}}\n", interval(trial.nodes))
@@ -68,8 +68,8 @@ func startPrometheus(ctx context.Context, dir string, trial trial, groups []grou
 		"--web.enable-admin-api", "--web.enable-lifecycle", "--web.listen-address="+address)
 }
 
-// loadRules has a running Prometheus evaluate the rules in files, too, and scrape as often as
-// a fleet does.
+// loadRules makes a running Prometheus evaluate rules as well, and sets the scrape interval of a
+// large fleet.
 func (c *child) loadRules(dir string, files []string) error {
 	config := filepath.Join(dir, "prometheus.yml")
 	text, err := os.ReadFile(config)
@@ -116,7 +116,7 @@ func (c *child) get(method, path string, answer any) error {
 	return json.Unmarshal(body, answer)
 }
 
-// query returns the one value of an expression, and 0 if there is none.
+// query returns the single value of an expression, 0 if there is none.
 func (c *child) query(expr string) float64 {
 	var answer struct {
 		Data struct{ Result []struct{ Value [2]any } }
@@ -129,7 +129,7 @@ func (c *child) query(expr string) float64 {
 	return v
 }
 
-// groups returns the seconds that each rule group took the last time.
+// groups returns the seconds of each rule group's last evaluation.
 func (c *child) groups() (map[string]float64, error) {
 	var answer struct {
 		Data struct {
@@ -147,7 +147,7 @@ func (c *child) groups() (map[string]float64, error) {
 	return took, err
 }
 
-// live is the memory that is in use: what a garbage collection leaves.
+// live returns the bytes in use after a garbage collection.
 func (c *child) live() (float64, error) {
 	res, err := get(c.ctx, http.MethodGet, "http://"+c.address+"/debug/pprof/heap?gc=1")
 	if err != nil {
@@ -161,7 +161,7 @@ func (c *child) live() (float64, error) {
 	return c.own("go_memstats_heap_alloc_bytes")
 }
 
-// own returns a number of the telemetry of a program.
+// own returns a metric of the program itself.
 func (c *child) own(name string) (float64, error) {
 	res, err := get(c.ctx, http.MethodGet, "http://"+c.address+"/metrics")
 	if err != nil {
@@ -177,11 +177,10 @@ func (c *child) own(name string) (float64, error) {
 			return strconv.ParseFloat(strings.TrimSpace(value), 64)
 		}
 	}
-	return 0, fmt.Errorf("%s does not say %s", c.cmd.Path, name)
+	return 0, fmt.Errorf("%s does not serve %s", c.cmd.Path, name)
 }
 
-// bytesPerSample writes what Prometheus has in memory as a block, and divides its size by
-// its samples.
+// bytesPerSample writes Prometheus' memory to blocks, and divides their size by their samples.
 func (c *child) bytesPerSample() (float64, error) {
 	var answer struct{ Data struct{ Name string } }
 	if err := c.get(http.MethodPost, "/api/v1/admin/tsdb/snapshot", &answer); err != nil {
@@ -214,7 +213,7 @@ func (c *child) bytesPerSample() (float64, error) {
 	return size / samples, err
 }
 
-// series is how many Prometheus has in memory.
+// series returns the number of series in Prometheus' memory.
 func (c *child) series() float64 {
 	var answer struct {
 		Data struct{ HeadStats struct{ NumSeries float64 } }

@@ -8,30 +8,29 @@ import (
 	"strings"
 )
 
-// What the table of sizes in deploy/fleet/README.md assumes.
+// Assumptions of the table of sizes in deploy/fleet/README.md.
 const (
-	serverMemory = 16e9 // bytes that a Prometheus or a receiver has
-	headroom     = .5   // of it are for queries, compaction, and series that come and go
-	copies       = 2    // of each series, on at least so many receivers:
+	serverMemory = 16e9 // bytes of a Prometheus or a receiver
+	headroom     = .5   // its share for queries, compaction and series churn
+	copies       = 2    // of each series, on at least minReceivers
 	minReceivers = 3
 	retention    = 15 * 24 * 3600 // seconds that a Prometheus keeps
 	scrapeEvery  = 15             // seconds
 	recordEvery  = 60             // seconds
 )
 
-// sized are the fleets and forms whose sizes are listed.
+// The fleets and forms whose sizes are listed.
 var (
 	sizedNodes = []int{10, 1_000, 10_000}
 	sizedForms = []string{forms[0].name, "lean", "lean" + withRules, "full", "edge"}
 )
 
-// sizes is the table of them.
+// sizes is the table of sizes.
 var sizes = table{name: "sizes", head: []string{
 	"nodes", "scraped", "proxies", "series, million", "samples a second", "Prometheus servers", "receivers of Thanos", "disk for 15 days, GB",
 }}
 
-// size computes the table from measured costs: what one more node takes in the largest fleet
-// that was measured.
+// size computes the table from measured costs: the costs per node of the largest measured fleet.
 func size(measured *table) (*table, error) {
 	t := &table{name: sizes.name, head: sizes.head}
 	for _, nodes := range sizedNodes {
@@ -46,10 +45,10 @@ func size(measured *table) (*table, error) {
 	return t, nil
 }
 
-// sizeOf is a row of it.
+// sizeOf returns a row of the table.
 func sizeOf(measured *table, nodes int, form string) (row, error) {
-	var series, scraped, memory, bytes float64 // of a node, and of a sample
-	for _, r := range measured.rows {          // the largest last
+	var series, scraped, memory, bytes float64 // per node, and per sample
+	for _, r := range measured.rows {          // the largest fleet is last
 		if r.form == form {
 			series, memory = measured.number(r, "head series")/float64(r.nodes), measured.number(r, "resident at most, MB")*1e6/float64(r.nodes)
 		}
@@ -78,7 +77,7 @@ func sizeOf(measured *table, nodes int, form string) (row, error) {
 	}}, nil
 }
 
-// number is that of a row in a column, 0 if there is none.
+// number returns the number of a row in a column, 0 if there is none.
 func (t *table) number(r row, column string) float64 {
 	for i, head := range t.head[2:] {
 		if head == column {
@@ -89,7 +88,7 @@ func (t *table) number(r row, column string) float64 {
 	return 0
 }
 
-// writeSizes computes the table in a page again from the costs in another.
+// writeSizes recomputes the table in a page from the costs in another.
 func writeSizes(page, measuredIn string) error {
 	text, err := os.ReadFile(measuredIn)
 	if err != nil {

@@ -10,22 +10,22 @@ import (
 	"strings"
 )
 
-// table is one of those in rules/README.md, between comments of its name. A run replaces the
-// rows that it measured and leaves the others.
+// table is a table between comments with its name, such as those of rules/README.md. A run replaces
+// the rows that it measured and keeps the others.
 type table struct {
 	name string
 	head []string
 	rows []row
 }
 
-// row is what was measured of a fleet in a form.
+// row is the measurements of a fleet in a form.
 type row struct {
 	nodes int
 	form  string
 	cells []string
 }
 
-// compared heads a column: the previous one it, as a part of what the exporters alone take.
+// compared heads a column with the ratio of the previous one to the exporters alone.
 const compared = "of the exporters' alone"
 
 // The tables, without rows.
@@ -37,7 +37,7 @@ var (
 	evaluations = table{name: "fleet-rules", head: []string{"nodes", "scraped"}}
 )
 
-// shown is a number, or a dash if there is none.
+// shown formats a number, or a dash for 0.
 func shown(v float64, format string) string {
 	if v == 0 {
 		return "–"
@@ -45,7 +45,7 @@ func shown(v float64, format string) string {
 	return fmt.Sprintf(format, v)
 }
 
-// row returns what a cost looks like in the table of costs.
+// row returns a cost's row in the table of costs.
 func (c cost) row(nodes int, form string) row {
 	return row{nodes, form, []string{
 		fmt.Sprintf("%.0f", c.series), fmt.Sprintf("%.0f", c.ours/float64(nodes*gpusPerNode)), fmt.Sprintf("%.0f", c.live/1e6), "", fmt.Sprintf("%.0f", c.resident/1e6), "",
@@ -53,7 +53,7 @@ func (c cost) row(nodes int, form string) row {
 	}}
 }
 
-// set puts a row in the place of one of the same fleet and form.
+// set adds a row, and replaces that of the same fleet and form.
 func (t *table) set(r row) {
 	t.rows = slices.DeleteFunc(t.rows, func(o row) bool { return o.nodes == r.nodes && o.form == r.form })
 	t.rows = append(t.rows, r)
@@ -62,7 +62,7 @@ func (t *table) set(r row) {
 	})
 }
 
-// place is the position of a form among the forms; with rules it follows the same form without.
+// place returns the position of a form; a form with rules follows the same form without.
 func place(name string) int {
 	base, ruled := strings.CutSuffix(name, withRules)
 	at := 2 * slices.IndexFunc(forms, func(f form) bool { return f.name == base })
@@ -72,10 +72,10 @@ func place(name string) int {
 	return at
 }
 
-// withRules ends the name of a form where Prometheus evaluates the rules.
+// withRules is the suffix of a form with which Prometheus evaluates the rules.
 const withRules = ", and rules"
 
-// String is the table in Markdown.
+// String returns the table in Markdown.
 func (t *table) String() string {
 	var b strings.Builder
 	write := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
@@ -101,7 +101,7 @@ func (t *table) String() string {
 	return b.String()
 }
 
-// quotient of a cell and that of the exporters' alone.
+// quotient returns the ratio of a cell to that of the exporters alone.
 func quotient(cell string, alone []string, i int) string {
 	if len(alone) <= i {
 		return "–"
@@ -114,8 +114,8 @@ func quotient(cell string, alone []string, i int) string {
 	return fmt.Sprintf("%.2f ×", a/b)
 }
 
-// read takes the rows of a page; those of forms that are no more are left out, and what is in no
-// column of the page is not there.
+// read reads the rows of a page. It skips rows of unknown forms; a column that the page lacks has
+// dashes.
 func (t *table) read(page string) error {
 	_, _, section, err := t.cut(page)
 	if err != nil {
@@ -132,7 +132,7 @@ func (t *table) read(page string) error {
 		}
 		nodes, err := strconv.Atoi(cells[0])
 		if err != nil || len(cells) != len(head) || place(cells[1]) < 0 {
-			continue // the head, or what another version wrote
+			continue // the head, or a row of another version
 		}
 		r := row{nodes, cells[1], nil}
 		for i, name := range t.head[2:] {
@@ -143,8 +143,8 @@ func (t *table) read(page string) error {
 	return nil
 }
 
-// cellOf returns the cell of a column, of those of one name the one behind as many others as there
-// are before it; a dash if there is none.
+// cellOf returns the cell of a column, or a dash if there is none. Of columns with the same name it
+// takes the one after as many as are in before.
 func cellOf(head, cells []string, name string, before []string) string {
 	skip := 0
 	for _, other := range before {
@@ -162,7 +162,7 @@ func cellOf(head, cells []string, name string, before []string) string {
 	return "–"
 }
 
-// cut returns the parts of a page before and after the table, and what is between.
+// cut returns the page before and after the table, and the table's section.
 func (t *table) cut(page string) (before, after, section string, err error) {
 	begin, end := "<!-- "+t.name+":begin -->\n", "<!-- "+t.name+":end -->\n"
 	before, rest, found := strings.Cut(page, begin)
@@ -173,7 +173,7 @@ func (t *table) cut(page string) (before, after, section string, err error) {
 	return before + begin, end + after, section, nil
 }
 
-// merge replaces rows of the table in a file by the ones that it has.
+// merge replaces rows of the table in a file with those of t.
 func (t *table) merge(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -190,5 +190,5 @@ func (t *table) merge(file string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, []byte(head+"\n"+before.String()+"\n"+tail), 0o644) //nolint:gosec // a page for all to read
+	return os.WriteFile(file, []byte(head+"\n"+before.String()+"\n"+tail), 0o644) //nolint:gosec // everybody may read the page
 }

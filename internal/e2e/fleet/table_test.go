@@ -15,8 +15,8 @@ const (
 	readme = root + "rules/README.md"
 )
 
-// TestTables holds the tables in rules/README.md to the form that the program gives them, and
-// wants a row for each fleet and form that `make fleet` measures.
+// TestTables holds the tables in rules/README.md to the program's format, with a column for each
+// rule group that `make fleet` measures.
 func TestTables(t *testing.T) {
 	page, err := os.ReadFile(readme)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestTables(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, _, section, _ := measured.cut(string(page)); section != "\n"+measured.String()+"\n" {
-			t.Errorf("%s: the table of %s is not as the program writes it; run make fleet NODES=. It would write\n%s", readme, measured.name, measured)
+			t.Errorf("%s: the table of %s differs from the program's; run make fleet NODES=. It should be\n%s", readme, measured.name, measured)
 		}
 	}
 }
@@ -67,11 +67,11 @@ func TestSizes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, section, err := want.cut(string(page)); err != nil || section != "\n"+want.String()+"\n" {
-		t.Errorf("the sizes in deploy/fleet/README.md are not those of the costs (%v); run make fleet NODES=. They are\n%s", err, want)
+		t.Errorf("the sizes in deploy/fleet/README.md do not follow from the costs (%v); run make fleet NODES=. They are\n%s", err, want)
 	}
 }
 
-// TestMerge: a run replaces what it measured, leaves the rest, and computes all ratios again.
+// TestMerge: a run replaces what it measured, keeps the rest, and recomputes all ratios.
 func TestMerge(t *testing.T) {
 	file := t.TempDir() + "/page.md"
 	if err := os.WriteFile(file, []byte("before\n<!-- fleet:begin -->\n<!-- fleet:end -->\nafter\n"), 0o600); err != nil {
@@ -99,7 +99,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestReadOfAnotherVersion: rows of a page with other columns keep what they have.
+// TestReadOfAnotherVersion: rows keep their cells when the columns of the table change.
 func TestReadOfAnotherVersion(t *testing.T) {
 	now := table{name: "fleet-rules", head: []string{"nodes", "scraped", "a", "new", "b"}}
 	if err := now.read("<!-- fleet-rules:begin -->\n| nodes | scraped | b | gone | a |\n|--:|---|--:|--:|--:|\n| 10 | lean | 2.00 | 3.00 | 1.00 |\n<!-- fleet-rules:end -->\n"); err != nil {
@@ -110,8 +110,8 @@ func TestReadOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// TestExclusions: README.md names the measured exclusions, and the rules that lose their inputs. No
-// alert reads them.
+// TestExclusions: README.md has the measured exclusions, and the rules that lose their inputs. No
+// alert loses any.
 func TestExclusions(t *testing.T) {
 	page, err := os.ReadFile(readme)
 	if err != nil {
@@ -120,7 +120,7 @@ func TestExclusions(t *testing.T) {
 	for _, flag := range []string{withoutSeconds, withoutReadings} {
 		name, pattern, _ := strings.Cut(flag, "=")
 		if quoted := name + "='" + pattern + "'"; !strings.Contains(string(page), quoted) {
-			t.Errorf("%s does not say %s", readme, quoted)
+			t.Errorf("%s lacks %s", readme, quoted)
 		}
 	}
 	_, costs, _ := strings.Cut(string(page), "\n- **Without the exporter's readings**")
@@ -147,8 +147,7 @@ func TestExclusions(t *testing.T) {
 	}
 }
 
-// TestSplit: each node gets the lines that are about it, below their heads, and those that
-// are about none.
+// TestSplit: each node gets its own lines, with their HELP and TYPE, and the lines of no node.
 func TestSplit(t *testing.T) {
 	const head = "# HELP a b\n# TYPE a gauge\n"
 	pages := map[string]*bytes.Buffer{}

@@ -1,5 +1,5 @@
-// Package config reads the config file: the settings that are flags too, and the tables that
-// are too long for a flag. Flags and environment variables take precedence over it.
+// Package config reads the config file: settings that are also flags, and tables that are
+// too long for a flag. Flags and environment variables take precedence over it.
 package config
 
 import (
@@ -14,39 +14,40 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// Config holds the settings of a file, and defaults for the rest. compute.New and
-// translate.New accept what Load and Parse return.
+// Config contains the settings of a file, and defaults for the rest. compute.New
+// and translate.New accept the results of Load and Parse.
 type Config struct {
 	// Judge has Weights only if the file gives them; Preset is then
 	// compute.Custom.
 	Judge compute.Options
 	// Rows are the user's additions to the dialect, in the order of the file.
 	Rows []translate.Row
-	// Sources are the sources to read, in the order of the file; none leaves that to the flags.
+	// Sources are the sources to read, in the order of the file; if there are none, the flags
+	// decide.
 	Sources []Source
 	Limits  Limits
 	Rules   Rules
 	// KernelLog is the file to read XIDs from, "" for none.
 	KernelLog KernelLog
 	Kube      Kube
-	// Compat are the words of the versions, for translate.ParseVersion, in which readings
-	// are served too.
+	// Compat are the versions, as translate.ParseVersion takes them, in whose dialects
+	// readings are served too.
 	Compat []string
 	// Series selects which of our own series are served. Its Birth is the Judge's.
 	Series Series
 }
 
-// Limits bound what one process reads and serves. All are at least 1.
+// Limits limit what one process reads and serves. All are at least 1.
 type Limits struct {
 	// Series is the most series of our own in one exposition.
 	Series Count `yaml:"series_limit"`
-	// MaxBody is the largest body that is read from the upstream, also after gunzip.
+	// MaxBody limits the body of an upstream, before and after gunzip.
 	MaxBody Size `yaml:"max_body"`
-	// MaxLabelValue is the longest value, in bytes, of a label that is translated.
+	// MaxLabelValue limits the value of a translated label, in bytes.
 	MaxLabelValue Size `yaml:"max_label_value"`
-	// MaxRequests is the most requests served at a time.
+	// MaxRequests limits the requests served at a time.
 	MaxRequests Count `yaml:"max_requests"`
-	// MinReadRate is how many bytes a client must read each second.
+	// MinReadRate is how many bytes per second a client must read.
 	MinReadRate Size `yaml:"min_read_rate"`
 }
 
@@ -57,13 +58,13 @@ type Rules struct {
 	Files []string `yaml:"files"`
 	// Window is how far back rules may look, MinWindow to MaxWindow.
 	Window Duration `yaml:"window"`
-	// MaxSamples is how many samples are kept for rules at the most, of 16 bytes each
-	// and up to as much again, and how many one evaluation may load; at least 1.
+	// MaxSamples limits the samples that are kept for rules, which take 16 to 32
+	// bytes each, and those that one evaluation may load; at least 1.
 	MaxSamples Count `yaml:"max_samples"`
 }
 
-// Bounds of Rules.Window. The memory that rules need grows with the part of it that they
-// use; rules over longer ranges belong in Prometheus.
+// Bounds of Rules.Window. The memory for rules grows with the part of it that they use;
+// rules over longer ranges belong in Prometheus.
 const (
 	MinWindow = Duration(time.Minute)
 	MaxWindow = Duration(24 * time.Hour)
@@ -76,10 +77,10 @@ type Kube struct {
 	Config string `yaml:"config"`
 	// PodResources is the kubelet's socket, "" for none.
 	PodResources PodResources `yaml:"pod_resources"`
-	// Workloads is whether to ask what pods belong to.
+	// Workloads is whether to look up the workloads of pods.
 	Workloads bool `yaml:"workloads"`
 	// WorkloadLabels are the labels of pods that name their workloads, as
-	// kube.ParseWorkloadLabel takes them, the first first.
+	// kube.ParseWorkloadLabel takes them, in order of priority.
 	WorkloadLabels []string `yaml:"workload_labels"`
 	// Discover is how sources are found.
 	Discover Discover `yaml:"discover"`
@@ -90,10 +91,10 @@ type Kube struct {
 type Source struct {
 	Backend string `yaml:"backend,omitempty"`
 	Source  string `yaml:"source,omitempty"`
-	// Poll is nil if it is not set: 0 reads only when scraped.
+	// Poll is nil if it is not set; 0 means to read only when scraped.
 	Poll     *Duration `yaml:"poll,omitempty"`
 	DCGMHost string    `yaml:"dcgm_host,omitempty"`
-	// DCGMFields is as dcgm.ParseFields takes it.
+	// DCGMFields has the form of dcgm.ParseFields.
 	DCGMFields string `yaml:"dcgm_fields,omitempty"`
 	// Counters is a file, "" for none; Parse makes it relative to the directory of the
 	// config file.
@@ -101,8 +102,8 @@ type Source struct {
 	NodeName string `yaml:"node_name,omitempty"`
 	// ExpectedGPUs is 0 if it is not set.
 	ExpectedGPUs Count `yaml:"expected_gpus,omitempty"`
-	// HTTP holds credentials, TLS and proxy of a URL, nil for none. Files in it are
-	// relative to the directory of the config file.
+	// HTTP has the credentials, TLS and proxy for a URL, nil for none. Files in it
+	// are relative to the directory of the config file.
 	HTTP *HTTP `yaml:"http_config,omitempty"`
 }
 
@@ -110,17 +111,17 @@ type Source struct {
 type HTTP struct {
 	promconfig.HTTPClientConfig `yaml:",inline"`
 
-	err error // why Prometheus refuses it as a whole
+	err error // why Prometheus refuses it
 }
 
-// UnmarshalYAML implements yaml.v3's older interface, whose decoder refuses unknown
-// fields below it too.
+// UnmarshalYAML implements yaml.v3's older interface, with which the decoder
+// refuses unknown fields in nested values too.
 func (h *HTTP) UnmarshalYAML(unmarshal func(any) error) error {
 	err := unmarshal(&h.HTTPClientConfig)
 	if _, listed := errors.AsType[*yaml.TypeError](err); listed {
 		return err
 	}
-	h.err = err // has no line: the document finds it
+	h.err = err // without a line, which the document finds
 	return nil
 }
 
@@ -146,7 +147,7 @@ func Default() Config {
 }
 
 // Check returns the settings that are out of range, by their path in the file. It
-// serves flags of the same meaning too.
+// is also used for the flags of the same meaning.
 func (c *Config) Check() []*compute.OptionError {
 	wrong := c.Judge.Check()
 	if w := c.Rules.Window; w < MinWindow || w > MaxWindow {

@@ -22,7 +22,7 @@ type row struct {
 
 type labels map[string]string
 
-// units are all that translate can convert to ours.
+// units are all units that translate can convert.
 var units = []string{
 	string(translate.Ratio), string(translate.Percent),
 	string(translate.Bytes), string(translate.MiB),
@@ -32,10 +32,10 @@ var units = []string{
 	string(translate.Seconds), string(translate.Nanoseconds), string(translate.Number),
 }
 
-// familyName is a name that the text format allows.
+// familyName matches the family names that the text format allows.
 var familyName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 
-// rows returns what further families mean.
+// rows returns the additions to the dialect.
 func (f *file) rows(d *document) (rows []translate.Row) {
 	families := map[string]int{} // the line of the row, by family
 	for i := range f.Dialect {
@@ -51,7 +51,7 @@ func (f *file) rows(d *document) (rows []translate.Row) {
 		row := translate.Row{Names: r.Names, Field: r.field(d, path), Unit: translate.Unit(r.Unit)}
 		if _, err := translate.New(translate.Options{Rows: []translate.Row{row}}); err != nil {
 			if inner := errors.Unwrap(err); inner != nil {
-				err = inner // without the number of the row, of which there is one here
+				err = inner // without the row number, which is always 1 here
 			}
 			d.reject(path, "%v", err)
 		}
@@ -60,7 +60,7 @@ func (f *file) rows(d *document) (rows []translate.Row) {
 	return rows
 }
 
-// check reports what a row lacks, and names and units that are none.
+// check reports missing keys of a row, and invalid names and units.
 func (r *row) check(d *document, path string) {
 	switch {
 	case r.Names == nil:
@@ -83,7 +83,7 @@ func (r *row) check(d *document, path string) {
 }
 
 // field finds the reading of a row, whose name may have our prefix. Labels are needed
-// only if the readings of that name differ in them.
+// only if several readings have that name.
 func (r *row) field(d *document, path string) canonical.Field {
 	word := strings.TrimPrefix(r.Field, canonical.Prefix)
 	var pairs, known, choices []string

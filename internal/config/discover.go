@@ -12,25 +12,25 @@ import (
 
 // Discover says which exporters to look for in a Kubernetes cluster, and how to read them.
 type Discover struct {
-	// Selector is a label selector of their pods, "" for not looking.
+	// Selector is a label selector of their pods, "" for no discovery.
 	Selector Selector `yaml:"selector"`
-	// Namespace is where they run, "" for anywhere.
+	// Namespace is the namespace of the pods, "" for all.
 	Namespace string `yaml:"namespace"`
-	// Port is the name or number of the pods' port, "" for dcgm-exporter's; Path and Scheme
+	// Port is the name or number of the pods' port, "" for dcgm-exporter's. Path and Scheme
 	// are those of the URL.
 	Port   string `yaml:"port"`
 	Path   string `yaml:"path"`
 	Scheme string `yaml:"scheme"`
-	// MaxSources is how many are read at most.
+	// MaxSources limits how many are read.
 	MaxSources Count `yaml:"max_sources"`
-	// HTTP is as that of a Source.
+	// HTTP is as in Source.
 	HTTP *HTTP `yaml:"http_config,omitempty"`
 }
 
-// Selector is a label selector as kube.ParseSelector takes it; "" is none.
+// Selector is a label selector as kube.ParseSelector takes it; "" means none.
 type Selector string
 
-// Set reads a selector, true for that of dcgm-exporter, and false for none. It implements
+// Set reads a selector, true for dcgm-exporter's, or false for none. It implements
 // kingpin.Value.
 func (s *Selector) Set(text string) error {
 	switch strings.ToLower(text) {
@@ -58,7 +58,7 @@ func (s *Selector) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, s) }
 // MarshalYAML implements yaml.Marshaler.
 func (s Selector) MarshalYAML() (any, error) { return switchable(s), nil }
 
-// check returns the settings that are wrong.
+// check returns the invalid settings.
 func (d *Discover) check() (wrong []*compute.OptionError) {
 	if err := kube.ParsePort(d.Port); err != nil {
 		wrong = append(wrong, compute.Reject("kube.discover.port", "%v", err))

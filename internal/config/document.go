@@ -18,8 +18,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/kube"
 )
 
-// document is a file whose problems are reported by line. Structs know no lines: its
-// nodes are found by their paths.
+// document is a file whose problems are reported by line. Structs have no lines, so
+// its nodes are found by path.
 type document struct {
 	file     string
 	nodes    []node // in the order of the file; the first is the root
@@ -30,10 +30,10 @@ type document struct {
 type node struct {
 	path        string // such as thresholds.io_sm or sources[2]
 	value       *yaml.Node
-	first, last int // the lines of it and its key
+	first, last int // lines, including its key
 }
 
-// decode reads body into the struct, whose keys are all that the file may have.
+// decode reads body into a struct. The file may have only the struct's keys.
 func (d *document) decode(body []byte, into any) {
 	root, wrong := diag.ParseYAML(body)
 	if wrong != nil {
@@ -84,9 +84,9 @@ func (d *document) withSelector(p diag.Problem) string {
 	return strings.Replace(p.Text, "{selector: true}", "{selector: "+given+"}", 1)
 }
 
-// undecodable returns the path of the first value below a path that is not what its tag
-// says, or is merged and no map: yaml.v3 names no line for these. It is the path itself
-// if there is none.
+// undecodable returns the path of the first value below a path that does not fit its
+// tag, or is merged and not a map: yaml.v3 reports no line for these. If there is none,
+// it returns the path itself.
 func (d *document) undecodable(below string) string {
 	for _, n := range d.nodes {
 		isMerge := n.value.Kind != yaml.MappingNode && (n.path == "<<" || strings.HasSuffix(n.path, ".<<"))
@@ -97,8 +97,8 @@ func (d *document) undecodable(below string) string {
 	return below
 }
 
-// place returns the path that a problem of the decoder is about, where its line and its
-// key, or its value, leave only one. The line is that of the key, or of a value below it.
+// place returns the path of a problem of the decoder, if its line and its key or value
+// leave only one. The line is that of the key, or of a value below it.
 func (d *document) place(p diag.Problem) string {
 	for _, line := range []func(*node) int{func(n *node) int { return n.first }, func(n *node) int { return n.value.Line }} {
 		if paths := d.candidates(p, line); len(paths) == 1 {
@@ -108,7 +108,7 @@ func (d *document) place(p diag.Problem) string {
 	return p.Place
 }
 
-// candidates returns the paths that a problem may be about, of what begins in its line.
+// candidates returns the possible paths of a problem, of values that begin in its line.
 func (d *document) candidates(p diag.Problem, line func(*node) int) (paths []string) {
 	scalar := !strings.HasPrefix(p.Text, "a list ") && !strings.HasPrefix(p.Text, "keys ")
 	var exact []string
@@ -130,18 +130,18 @@ func (d *document) candidates(p diag.Problem, line func(*node) int) (paths []str
 	return paths
 }
 
-// Limits of a file, and of the problems that are reported. The work grows with the square of
-// the size; a larger file is not a config file.
+// Limits of a file, and of the reported problems. The work grows with the square of the
+// size; a larger file is not a config file.
 const (
 	maxNodes    = 20_000
 	maxProblems = 100
 )
 
-// mayBeEmpty matches the paths of values that may be left empty: those of sections, and
-// of what Prometheus reads.
+// mayBeEmpty matches the paths of values that may be empty: sections, and what
+// Prometheus reads.
 var mayBeEmpty = regexp.MustCompile(`^(|thresholds|temperatures|health|xids|dialect|limits|sources|rules|rules\.files|series|series\.exclude|kube|kube\.workload_labels|kube\.discover|dialect\[\d+\]\.labels|.*\.http_config\..*)$`)
 
-// index appends a value, and all that it holds, to d.nodes, and returns its last line.
+// index appends a value and all that it contains to d.nodes, and returns its last line.
 func (d *document) index(path string, line int, value *yaml.Node) (last int) {
 	at := len(d.nodes)
 	d.nodes = append(d.nodes, node{path, value, line, value.Line})
@@ -159,19 +159,20 @@ func (d *document) index(path string, line int, value *yaml.Node) (last int) {
 	return last
 }
 
-// itemOf is the path of the i-th value of a list.
+// itemOf returns the path of item i of a list, counted from 0.
 func itemOf(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i+1) }
 
-// keyOf is the path of a key's value.
+// keyOf returns the path of a key's value.
 func keyOf(section, key string) string { return strings.TrimPrefix(section+"."+key, ".") }
 
-// merged is the values that a path has from a merge key <<.
+// merged matches the part of a path that a merge key << adds.
 var merged = regexp.MustCompile(`(^|\.)<<(\[\d+\])?\.`)
 
-// bearer is a key of http_config that Prometheus reads as another, with or without _file.
+// bearer replaces a key of http_config, with or without _file, by the one as which Prometheus reads
+// it.
 var bearer = strings.NewReplacer(".http_config.bearer_token", ".http_config.authorization.credentials")
 
-// Lines returns the line of each value that the file has, by the path that Show gives it.
+// Lines returns the line of each value of the file, by its path in Show.
 func (f *File) Lines() map[string]int {
 	lines := map[string]int{}
 	for i := range f.document.nodes {
@@ -179,14 +180,14 @@ func (f *File) Lines() map[string]int {
 		path := merged.ReplaceAllString(n.path, "$1")
 		isMerged := path != n.path
 		path = bearer.Replace(path)
-		if _, known := lines[path]; !isMerged || !known { // a key wins over what is merged
+		if _, known := lines[path]; !isMerged || !known { // a key overrides a merged value
 			lines[path] = n.first
 		}
 	}
 	return lines
 }
 
-// find returns the node with a path, or the one that it would be in.
+// find returns the node with a path, or the nearest one around it.
 func (d *document) find(path string) *node {
 	for ; path != ""; path = path[:max(0, strings.LastIndexAny(path, ".["))] {
 		if i := slices.IndexFunc(d.nodes, func(n node) bool { return n.path == path }); i >= 0 {
@@ -196,8 +197,8 @@ func (d *document) find(path string) *node {
 	return &d.nodes[0]
 }
 
-// reject reports that the value at a path is wrong, unless a line of it is known to be.
-// The text ends in what to do.
+// reject reports that the value at a path is wrong, unless a problem in its lines is
+// reported already. The text ends with the remedy.
 func (d *document) reject(path, format string, args ...any) {
 	if len(d.problems) >= maxProblems {
 		return
@@ -210,13 +211,13 @@ func (d *document) reject(path, format string, args ...any) {
 	}
 }
 
-// problem returns what is wrong with the value at a path.
+// problem returns the problem of the value at a path.
 func (d *document) problem(path, text string) diag.Problem {
 	n := d.find(path)
 	return diag.Problem{File: d.file, Line: n.first, Place: n.path, Text: text}
 }
 
-// failure returns the problems in the order of the file, nil if there are none.
+// failure returns the problems in the order of the file, nil for none.
 func (d *document) failure() error {
 	if len(d.problems) == 0 {
 		return nil
@@ -235,7 +236,7 @@ const (
 	wantState   = "write hot, warn, crit, default, or off to leave the condition out"
 )
 
-// wanted says of each type in a file what it is written as.
+// wanted says, for each type, how its values are written.
 var wanted = map[string]string{
 	"":                    "another form is expected; " + wantHTTP,
 	"config.file":         "keys are expected; write settings such as preset: ai",

@@ -13,11 +13,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// lineBreak is what YAML ends lines with.
+// lineBreak matches YAML's line breaks.
 var lineBreak = regexp.MustCompile("[\r\n\u0085\u2028\u2029]")
 
-// FuzzParse: no file brings us down, what is accepted works, and what is refused
-// is refused with a reason.
+// FuzzParse: no file makes Parse panic, accepted settings work, and refusals
+// have a reason.
 func FuzzParse(f *testing.F) {
 	for _, test := range goodFiles {
 		f.Add([]byte(test.text))
@@ -51,8 +51,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// showsItself looks whether what Show writes is read as the same settings, as far as
-// nothing is masked.
+// showsItself checks that Parse reads the output of Show as the same settings,
+// unless something is masked.
 func showsItself(t *testing.T, c *File) {
 	t.Helper()
 	shown, err := c.Show(Showing{})
@@ -64,17 +64,17 @@ func showsItself(t *testing.T, c *File) {
 	}
 	again, err := Parse("fuzz.yml", shown)
 	if err != nil {
-		t.Fatalf("what is shown is refused: %v\n%s", err, shown)
+		t.Fatalf("the output of Show is refused: %v\n%s", err, shown)
 	}
 	if !reflect.DeepEqual(again.Config, c.Config) {
-		t.Errorf("what is shown means\n%+v, not\n%+v\n%s", again.Config, c.Config, shown)
+		t.Errorf("the output of Show means\n%+v, not\n%+v\n%s", again.Config, c.Config, shown)
 	}
 	if twice, err := again.Show(Showing{}); err != nil || !bytes.Equal(twice, shown) {
 		t.Errorf("shown again, it is\n%s, not\n%s", twice, shown)
 	}
 }
 
-// checkProblems looks whether err names a line of the file, and a reason.
+// checkProblems checks that err names lines of the file, and reasons.
 func checkProblems(t *testing.T, err error, lines int) {
 	var problems diag.Problems
 	if !errors.As(err, &problems) || len(problems) == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// file returns the file that says c: the inverse of file.config, except for names of files.
+// file returns the file for c: the inverse of file.config, except for the names of files.
 func (c *Config) file() *file {
 	judge := &c.Judge
 	f := &file{
@@ -43,7 +43,7 @@ func (c *Config) file() *file {
 	return f
 }
 
-// statesOf returns the words for what conditions raise: the plainest that says it.
+// statesOf returns the words for what conditions raise, the plainest word for each.
 func statesOf(o *compute.Options) states {
 	all := states{}
 	for condition, raises := range o.States {
@@ -57,7 +57,7 @@ func statesOf(o *compute.Options) states {
 	return all
 }
 
-// MarshalYAML implements yaml.Marshaler: conditions have the order of their table.
+// MarshalYAML implements yaml.Marshaler. Conditions have the order of their table.
 func (s states) MarshalYAML() (any, error) {
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	for _, name := range canonical.Conditions {
@@ -68,7 +68,8 @@ func (s states) MarshalYAML() (any, error) {
 	return n, nil
 }
 
-// MarshalYAML implements yaml.Marshaler: of the models that fit a board the first counts.
+// MarshalYAML implements yaml.Marshaler. It keeps the order, because the first model that matches a
+// board counts.
 func (t temperatures) MarshalYAML() (any, error) {
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	for _, row := range t {
@@ -81,14 +82,14 @@ func (t temperatures) MarshalYAML() (any, error) {
 	return n, nil
 }
 
-// scalar is a text, in quotes only if YAML needs them.
+// scalar returns the node of a text, in quotes only if YAML needs them.
 func scalar(text string) *yaml.Node {
 	n := new(yaml.Node)
 	n.SetString(text)
 	return n
 }
 
-// xidsOf returns the rows of which xids.rows makes the overrides.
+// xidsOf returns the rows for overrides: the inverse of xids.rows.
 func xidsOf(overrides map[uint32]compute.XIDOverride) xids {
 	all := xids{}
 	for code, o := range overrides {
@@ -101,7 +102,7 @@ func xidsOf(overrides map[uint32]compute.XIDOverride) xids {
 	return all
 }
 
-// MarshalYAML implements yaml.Marshaler: a severity alone needs no keys.
+// MarshalYAML implements yaml.Marshaler. A severity alone needs no keys.
 func (x xidRow) MarshalYAML() (any, error) {
 	if x.Action == "" {
 		return x.Severity, nil
@@ -109,7 +110,7 @@ func (x xidRow) MarshalYAML() (any, error) {
 	return x.xidKeys, nil
 }
 
-// rowOf returns the row that means r.
+// rowOf returns the row for r.
 func rowOf(r *translate.Row) row {
 	info := &canonical.Fields[r.Field]
 	one := row{Names: r.Names, Field: info.Name, Unit: string(r.Unit)}

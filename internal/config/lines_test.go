@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// refusedLines are files that are refused for what stands in a line, of every kind of
-// refusal; yaml.v3 and Prometheus name no line for most of these.
+// refusedLines are files that are refused because of one line, for every kind of
+// refusal; yaml.v3 and Prometheus report no line for most of these.
 var refusedLines = []struct {
 	text string
 	line int
 }{
-	// What is no YAML.
+	// Invalid YAML.
 	{"preset: ai\nlimits: *b\n", 2},
 	{"\n? *a\n: b\n", 2},
 	{"preset: ai\n\nweights: \xff\n", 3},
@@ -51,7 +51,7 @@ var refusedLines = []struct {
 	{"sources:\n- source: http://a\n  poll: often\n", 3},
 	{"sources:\n- source: http://a\n  expected_gpus: -8\n", 3},
 	{"sources:\n-\n", 2},
-	// What the values mean.
+	// Values.
 	{"min_coverage: 1\npreset: gaming\n", 2},
 	{"\nmin_coverage: .inf\n", 2},
 	{"\nweights: {sm: .nan, tensor: 1, dram: 1, engine: 1}\n", 2},
@@ -72,8 +72,8 @@ var refusedLines = []struct {
 	{"sources:\n- source: http://a\n  http_config: 5\n", 3},
 }
 
-// TestEveryRefusalNamesItsLine: the first problem is that of the line, and none is without
-// one.
+// TestEveryRefusalNamesItsLine: the first problem is in the expected line, and each
+// problem names a line.
 func TestEveryRefusalNamesItsLine(t *testing.T) {
 	for _, test := range refusedLines {
 		_, err := Parse("bad.yml", []byte(test.text))

@@ -49,7 +49,7 @@ func TestLoadNamesTheFile(t *testing.T) {
 
 const example = "../../deploy/config.example.yml"
 
-// TestExample: what the example shows as defaults are the defaults.
+// TestExample: the values that the example shows are the defaults.
 func TestExample(t *testing.T) {
 	got, err := Load(example)
 	if err != nil {
@@ -60,12 +60,12 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// offered are the lines of the example that are commented out, as a setting is: no
-// blank follows their mark.
+// offered matches the settings of the example that are commented out: no blank
+// follows their #.
 var offered = regexp.MustCompile(`(?m)^#(\S)`)
 
-// uncommented returns the example with all that it offers. Weights and preset cannot
-// both be given.
+// uncommented returns the example with all settings enabled, without preset, which
+// excludes weights.
 func uncommented(t *testing.T) string {
 	t.Helper()
 	body, err := os.ReadFile(example)
@@ -76,7 +76,7 @@ func uncommented(t *testing.T) string {
 	return strings.Replace(text, "\npreset: ai\n", "\n", 1)
 }
 
-// TestExampleOffersWhatWorks: the lines that are commented out can be used.
+// TestExampleOffersWhatWorks: the settings that are commented out are valid.
 func TestExampleOffersWhatWorks(t *testing.T) {
 	c, err := Parse(example, []byte(uncommented(t)))
 	if err != nil {
@@ -91,7 +91,7 @@ func keysOf[T any]() []string {
 	return diag.YAMLKeys(reflect.TypeFor[T](), reflect.TypeFor[T]().String())
 }
 
-// TestExampleShowsEveryKey: nothing that can be set is left out.
+// TestExampleShowsEveryKey: the example contains every key.
 func TestExampleShowsEveryKey(t *testing.T) {
 	text := "\npreset: ai\n" + uncommented(t)
 	for _, keys := range [][]string{keysOf[file](), keysOf[thresholds](), keysOf[Limits](), keysOf[Rules](), keysOf[Kube](), keysOf[Discover](), keysOf[Source](), keysOf[row](), canonical.Conditions[:]} {

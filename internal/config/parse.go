@@ -16,23 +16,23 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
-// maxFile is the largest file that is read, in bytes. The example is a hundredth of
-// it; what is larger is not a configuration.
+// maxFile limits the file, in bytes. The example has a hundredth of it; a larger
+// file is not a config file.
 const maxFile = 1 << 20
 
-// File is a config file that was read.
+// File is a parsed config file.
 type File struct {
 	Config
 	document document
 }
 
 // Problem returns a problem of the value at a path, such as sources[2].poll, or, if the file
-// does not have it, of the nearest value around it. The text ends with the remedy.
+// lacks it, of the nearest value around it. The text ends with the remedy.
 func (f *File) Problem(path, text string) diag.Problem {
 	return f.document.problem(path, text)
 }
 
-// Load reads the file at path. Its error is diag.Problems if the file can be read but has
+// Load reads the file at path. The error is diag.Problems if the file can be read but has
 // mistakes.
 func Load(path string) (*File, error) {
 	body, err := diag.Read(path, "config file", maxFile)
@@ -42,8 +42,8 @@ func Load(path string) (*File, error) {
 	return Parse(path, body)
 }
 
-// Parse reads the content of a file, which errors call name. Its error is
-// diag.Problems; it lists all mistakes, not only the first.
+// Parse reads the content of a file, which errors call name. The error is
+// diag.Problems, a list of all mistakes.
 func Parse(name string, body []byte) (*File, error) {
 	d := document{file: name}
 	f := file{
@@ -56,7 +56,7 @@ func Parse(name string, body []byte) (*File, error) {
 		Series:      Default().Series,
 	}
 	d.decode(body, &f)
-	if d.nodes == nil { // no YAML
+	if d.nodes == nil { // not YAML
 		return nil, d.failure()
 	}
 	c := f.config(&d)
@@ -90,7 +90,7 @@ type file struct {
 	Series        Series       `yaml:"series"`
 }
 
-// weights stand in place of a preset.
+// weights replace a preset.
 type weights struct {
 	SM     *float64 `yaml:"sm"`
 	Tensor *float64 `yaml:"tensor"`
@@ -98,8 +98,8 @@ type weights struct {
 	Engine *float64 `yaml:"engine"`
 }
 
-// thresholds are the fields of compute's; a count is not a fraction, and durations may be bare
-// seconds.
+// thresholds are those of compute, except that counts are whole numbers, and durations may be
+// bare seconds.
 type thresholds struct {
 	compute.Thresholds `yaml:",inline"`
 	StalledReadings    Count    `yaml:"stalled_readings"`
@@ -122,7 +122,7 @@ func (t *thresholds) compute() compute.Thresholds {
 	return all
 }
 
-// states are the words for what each condition raises.
+// states are the words for what conditions raise, by condition.
 type states map[string]string
 
 // temperatures are warning temperatures in degrees Celsius by model, in the order of
@@ -143,7 +143,7 @@ func (t *temperatures) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// config returns the settings of a file, and reports to d what can be none.
+// config returns the settings of a file, and reports invalid ones to d.
 func (f *file) config(d *document) Config {
 	c := Config{Judge: compute.DefaultOptions(), Rows: f.rows(d), Sources: append([]Source(nil), f.Sources...), Limits: f.Limits, Rules: f.Rules, KernelLog: f.KernelLog, Kube: f.Kube, Compat: append([]string(nil), f.Compat...), Series: f.Series}
 	f.judge(&c.Judge, d)
@@ -172,7 +172,7 @@ func (f *file) config(d *document) Config {
 }
 
 // locate makes the files of h, which may be nil, relative to a directory, and reports to d
-// why Prometheus refuses it.
+// if Prometheus refuses h.
 func (h *HTTP) locate(d *document, path, directory string) {
 	if h == nil {
 		return
@@ -184,13 +184,13 @@ func (h *HTTP) locate(d *document, path, directory string) {
 	h.SetDirectory(directory)
 }
 
-// withoutURL finds a URL, which may hold a password, in what package net/url reports.
+// withoutURL matches a URL, which may contain a password, in an error of net/url.
 var withoutURL = regexp.MustCompile(`(?s)parse ".*": `)
 
-// withoutValue finds a value, which may be a password, in what yaml.v3 reports.
+// withoutValue matches a value, which may be a password, in an error of yaml.v3.
 var withoutValue = regexp.MustCompile("(?s)!!\\w+ `.*`")
 
-// judge sets how to judge.
+// judge sets the options of the Judge.
 func (f *file) judge(o *compute.Options, d *document) {
 	o.MinCoverage, o.Thresholds = f.MinCoverage, f.Thresholds.compute()
 	o.Preset = cmp.Or(f.Preset, o.Preset)
@@ -241,11 +241,11 @@ func (f *file) weigh(o *compute.Options, d *document) {
 	}
 }
 
-// otherModels is the key of the temperature of all models that have none of their own.
+// otherModels is the key of the temperature for all models without one of their own.
 const otherModels = "other"
 
-// heat sets warning temperatures. The file's rows go before the built-in ones of other
-// models: of several that match a board, the first counts.
+// heat sets warning temperatures. The file's rows precede the built-in ones of other
+// models: the first that matches a board counts.
 func (f *file) heat(t *compute.Thresholds) {
 	builtIn := t.Temperatures
 	t.Temperatures = nil
@@ -263,8 +263,8 @@ func (f *file) heat(t *compute.Thresholds) {
 	}
 }
 
-// healthStates are the words for what a condition raises, by what it raises unless it is
-// set otherwise.
+// healthStates has, for each word, a function from a condition's default to what it
+// raises.
 var healthStates = map[string]func(canonical.HealthSet) canonical.HealthSet{
 	"hot":     always(canonical.RaisesHot),
 	"warn":    always(canonical.RaisesWarn),

@@ -10,7 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// goodFiles are settings, and what they change of the defaults.
+// goodFiles are files, and how they change the defaults.
 var goodFiles = []struct {
 	name, text string
 	change     func(*Config)
@@ -58,7 +58,7 @@ var goodFiles = []struct {
 		}
 		x.Judge.XIDHold = 48 * time.Hour
 	}},
-	// YAML 1.1 takes a plain off for false.
+	// YAML 1.1 reads a plain off as false.
 	{"conditions", "health:\n  gpu_temperature: off\n  memory_temperature: 'off'\n  pcie_replay: Off\n  row_remap_failure: hot\n  fabric: warn\n  memory_worn: default\n  xid_recent: crit\n  profiling_stalled: warn\n", func(x *Config) {
 		s := &x.Judge.States
 		s[c.CondGPUTemperature], s[c.CondMemoryTemperature], s[c.CondPCIeReplay] = 0, 0, 0
@@ -136,7 +136,7 @@ const (
 
 // badFiles are mistakes that operators may make, with the complete error for each.
 var badFiles = []struct{ text, want string }{
-	// What is no YAML, or not ours.
+	// Invalid YAML, or not our settings.
 	{"preset: ai\nhealth:\n\tpcie_replay: off\n", "bad.yml:3: no YAML: found character that cannot start any token" + syntaxRemedy},
 	{"preset: a: b\n", "bad.yml:1: no YAML: mapping values are not allowed in this context" + syntaxRemedy},
 	{"preset: ai\nhealth: [\n\n\n", "bad.yml:4: no YAML: did not find expected node content" + syntaxRemedy},
@@ -315,8 +315,8 @@ func TestParseBadFiles(t *testing.T) {
 	}
 }
 
-// TestDefaultsAreNotShared: what one file changes is not in the next one's
-// defaults.
+// TestDefaultsAreNotShared: the changes of one file do not affect the defaults
+// of the next.
 func TestDefaultsAreNotShared(t *testing.T) {
 	for _, test := range goodFiles {
 		if _, err := Parse("good.yml", []byte(test.text)); err != nil {
@@ -329,7 +329,8 @@ func TestDefaultsAreNotShared(t *testing.T) {
 	}
 }
 
-// TestRuleFilesLieBesideTheConfigFile: from wherever the program is started.
+// TestRuleFilesLieBesideTheConfigFile: rule files are relative to the config file, not to the
+// working directory.
 func TestRuleFilesLieBesideTheConfigFile(t *testing.T) {
 	got, err := Parse("/etc/kpulse/config.yml", []byte("rules: {files: [rules/*.yml, ../b.yml, /c.yml]}\n"))
 	if err != nil {

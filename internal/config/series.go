@@ -16,11 +16,11 @@ type Series struct {
 	Form SeriesForm `yaml:"form"`
 	// Birth is compute.Options.Birth.
 	Birth Duration `yaml:"birth"`
-	// Exclude are regular expressions, anchored at both ends, of whole names of families.
+	// Exclude are regular expressions for the names of families, anchored at both ends.
 	Exclude []string `yaml:"exclude"`
 }
 
-// SeriesForm is how much of enumerations is served.
+// SeriesForm is how much of an enumeration is served.
 type SeriesForm string
 
 // The forms.
@@ -46,7 +46,7 @@ func (f SeriesForm) String() string { return string(f) }
 func (f *SeriesForm) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, f) }
 
 // Excluded returns a function that reports whether a family is left out, by its full name;
-// nil if none is.
+// nil if nothing is excluded.
 func (s *Series) Excluded() (func(family string) bool, error) {
 	if len(s.Exclude) == 0 {
 		return nil, nil
@@ -69,7 +69,7 @@ func (s *Series) Excluded() (func(family string) bool, error) {
 	}, nil
 }
 
-// anchored compiles a regular expression as Prometheus does: it matches whole names.
+// anchored compiles a regular expression that, as in Prometheus, must match the whole name.
 func anchored(text string) (*regexp.Regexp, error) {
 	if text == "" {
 		return nil, fmt.Errorf("an empty regular expression leaves nothing out; remove it")
@@ -80,7 +80,7 @@ func anchored(text string) (*regexp.Regexp, error) {
 	return regexp.Compile("^(?:" + text + ")$")
 }
 
-// check returns what is out of range.
+// check returns the invalid settings.
 func (s *Series) check() (wrong []*compute.OptionError) {
 	for i, text := range s.Exclude {
 		if _, err := anchored(text); err != nil {
@@ -90,10 +90,10 @@ func (s *Series) check() (wrong []*compute.OptionError) {
 	return wrong
 }
 
-// standardSeries is the meaning of an empty file.
+// standardSeries returns the settings of an empty file.
 func standardSeries() Series {
 	return Series{Form: LeanSeries, Birth: Duration(compute.DefaultOptions().Birth)}
 }
 
-// births sets the birth that the file gives.
+// births sets the birth of the file.
 func (s *Series) births(o *compute.Options) { o.Birth = time.Duration(s.Birth) }

@@ -12,18 +12,18 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
-// Masked replaces a secret in the output of Show. No file may hold it.
+// Masked replaces a secret in the output of Show. No file may contain it.
 const Masked = "<secret>"
 
-// Showing is how settings are written. The zero value names no origins.
+// Showing configures Show. The zero value names no origins.
 type Showing struct {
-	// Origin returns where the value at a path, such as sources[2].poll, is from; "" says
-	// nothing of it. nil does so of all.
+	// Origin returns the origin of the value at a path, such as sources[2].poll; "" shows
+	// none. nil shows none for all values.
 	Origin func(path string) string
-	// Mask returns a URL, which may not parse, with Masked in the place of what is secret
-	// in it. nil masks the whole of one that has a user, a query or a fragment.
+	// Mask returns a URL, which may not parse, with Masked in place of its secrets. nil
+	// masks the whole of a URL with a user, a query or a fragment.
 	Mask func(url string) string
-	// Directory is where relative names of files begin, "" to leave them relative.
+	// Directory is the base of relative file names, "" to leave them relative.
 	Directory string
 }
 
@@ -43,10 +43,10 @@ func (c *Config) Show(how Showing) ([]byte, error) {
 		return nil, err
 	}
 	err := encoder.Close()
-	return plain.AppendJSON(nil, b.Bytes()), err // YAML in quotes has JSON's escapes
+	return plain.AppendJSON(nil, b.Bytes()), err // quoted YAML has JSON's escapes
 }
 
-// walk completes all values below a path, which is as a document has it.
+// walk completes all values below a path, in the form of a document's paths.
 func (how *Showing) walk(path string, n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode {
 		how.complete(path, n)
@@ -66,7 +66,7 @@ func (how *Showing) walk(path string, n *yaml.Node) {
 	}
 }
 
-// quote has a text that plain.Text would change written in quotes: on one line, which a
+// quote makes a text that plain.Text would change quoted: on one line, so that a
 // comment may follow, and with escapes.
 func quote(n *yaml.Node) {
 	if plain.Text(n.Value) != n.Value {
@@ -74,8 +74,8 @@ func quote(n *yaml.Node) {
 	}
 }
 
-// How values are shown, by their paths, those of http_config by their paths in it. Of the
-// latter only values that are known to be harmless are shown.
+// How values are shown, by path, or by the path within http_config. Of http_config, only
+// values that are known to be harmless are shown.
 var (
 	namesFile = regexp.MustCompile(`^(kube\.config|rules\.files\[\d+\]|sources\[\d+\]\.counters)$`)
 	ofHTTP    = regexp.MustCompile(`^(sources\[\d+\]|kube\.discover)\.http_config\.`)
@@ -86,7 +86,7 @@ var (
 		`oauth2\.(client_id|client_certificate_key_id|grant_type|signature_algorithm|iss|audience|scopes\[\d+\]))$`)
 )
 
-// complete makes a value independent of where the program runs, and masks what is secret.
+// complete makes a value independent of the working directory, and masks secrets.
 func (how *Showing) complete(path string, n *yaml.Node) {
 	http := ofHTTP.FindString(path)
 	text := n.Value

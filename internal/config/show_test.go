@@ -15,10 +15,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 )
 
-// openHTTP is a file with an http_config without secrets.
+// openHTTP is a file whose http_config has no secrets.
 const openHTTP = "sources:\n- http_config:\n    bearer_token_file: t\n    proxy_url: http://proxy:3128\n    tls_config: {min_version: TLS12, ca: \"a\\nb\", cert_file: c, key_file: k}\n    http_headers: {X-A: {files: [a, /b]}}\n"
 
-// TestShowSaysTheSame: what is shown of a file means what the file does.
+// TestShowSaysTheSame: the output of Show means the same as the file.
 func TestShowSaysTheSame(t *testing.T) {
 	files := map[string]string{"the example": withUser(uncommented(t)), "HTTP": openHTTP}
 	for _, test := range goodFiles {
@@ -35,14 +35,14 @@ func TestShowSaysTheSame(t *testing.T) {
 	}
 }
 
-// withUser replaces the one secret of the example by a file.
+// withUser replaces the only secret of the example with a file.
 func withUser(text string) string {
 	return strings.Replace(text, "username: kpulse,", "username_file: u,", 1)
 }
 
-// TestShowHasEveryKey: each key that the example shows is shown of a file that has it.
+// TestShowHasEveryKey: Show shows each key of the example for a file that has it.
 func TestShowHasEveryKey(t *testing.T) {
-	for _, without := range []string{"", "\nweights:"} { // which stands in place of the preset
+	for _, without := range []string{"", "\nweights:"} { // which replace the preset
 		text := uncommented(t)
 		if without != "" {
 			text = "preset: hpc\n" + strings.Replace(text, without, "\n#", 1)
@@ -68,7 +68,7 @@ func TestShowHasEveryKey(t *testing.T) {
 	}
 }
 
-// changedAll is a file in which nothing is the default.
+// changedAll returns a file in which no value is the default.
 func changedAll() []byte {
 	var b strings.Builder
 	b.WriteString(`weights: {sm: 1, tensor: 2, dram: 3, engine: 4}
@@ -99,8 +99,8 @@ thresholds:
 	return []byte(b.String())
 }
 
-// TestShowForgetsNothing: each key that a file may have is in it as the file says, and not as
-// the default. A key that is new has to be changed in changedAll.
+// TestShowForgetsNothing: Show shows every key with the value of the file, not the default.
+// Add new keys to changedAll.
 func TestShowForgetsNothing(t *testing.T) {
 	c, err := Parse("fuzz.yml", changedAll())
 	if err != nil {
@@ -121,14 +121,14 @@ func TestShowForgetsNothing(t *testing.T) {
 	}
 	for _, all := range [][]string{keysOf[file](), keysOf[thresholds](), keysOf[Limits](), keysOf[Rules](), keysOf[Kube](), keysOf[Discover](), keysOf[Source](), keysOf[row](), keysOf[Series]()} {
 		for _, key := range all {
-			if !keys[key] && key != "preset" { // for which weights stand
+			if !keys[key] && key != "preset" { // which weights replace
 				t.Errorf("%s is not shown", key)
 			}
 		}
 	}
 }
 
-// values are what is shown of c, by path.
+// values returns the shown values of c, by path.
 func values(t *testing.T, c *Config) map[string]string {
 	t.Helper()
 	shown, err := c.Show(Showing{})
@@ -148,7 +148,7 @@ func values(t *testing.T, c *Config) map[string]string {
 	return all
 }
 
-// filled sets all that v points to: texts to the one given, lists and maps to one item.
+// filled sets everything below v: strings to text, lists and maps to one item.
 func filled(v reflect.Value, text string) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -177,7 +177,7 @@ func filled(v reflect.Value, text string) {
 	}
 }
 
-// openKeys are what is shown of an http_config; all else is masked.
+// openKeys are the keys of an http_config that are shown; all others are masked.
 var openKeys = []string{
 	"authorization.credentials_file", "authorization.credentials_ref", "authorization.type",
 	"basic_auth.password_file", "basic_auth.password_ref", "basic_auth.username_file", "basic_auth.username_ref",
@@ -193,7 +193,7 @@ var openKeys = []string{
 	"tls_config.insecure_skip_verify", "tls_config.key_file", "tls_config.key_ref", "tls_config.server_name",
 }
 
-// TestShowMasksSecrets: of an http_config in which all is set, what is no secret is shown.
+// TestShowMasksSecrets: of an http_config with all keys set, only harmless values are shown.
 func TestShowMasksSecrets(t *testing.T) {
 	var all promconfig.HTTPClientConfig
 	filled(reflect.ValueOf(&all).Elem(), "hunter2")
@@ -225,8 +225,8 @@ func TestShowMasksSecrets(t *testing.T) {
 	}
 }
 
-// TestShowLocatesFiles: each name that Parse takes as beside its file is shown so that it is
-// found from everywhere.
+// TestShowLocatesFiles: each file name that Parse takes relative to the config file is shown
+// as an absolute path.
 func TestShowLocatesFiles(t *testing.T) {
 	text := withUser(uncommented(t))
 	text = strings.NewReplacer("files: []", "files: [r/*.yml]", `config: ""`, "config: kubeconfig", "#http_config", "http_config", "    discover:", "    discover:").Replace(text)
@@ -253,7 +253,7 @@ func TestShowLocatesFiles(t *testing.T) {
 	}
 }
 
-// TestMaskedIsRefused: what stands for a secret is none.
+// TestMaskedIsRefused: the mask is not accepted as a secret.
 func TestMaskedIsRefused(t *testing.T) {
 	const text = "preset: ai\nsources:\n- source: http://<secret>@node:9400/metrics\n  http_config:\n    proxy_url: http://<secret>@proxy\n    tls_config:\n      key: <secret>\n    http_headers:\n      X:\n        values:\n        - <secret>\n"
 	const remedy = ": holds <secret>, which --config.show prints in place of a secret; put the real one there"
@@ -264,7 +264,7 @@ func TestMaskedIsRefused(t *testing.T) {
 	}
 }
 
-// TestLines: values that are merged into keys have their own lines.
+// TestLines: merged values have lines of their own.
 func TestLines(t *testing.T) {
 	f, err := Parse("c.yml", []byte("preset: ai\nlimits:\n  <<: {max_body: 1KiB,\n    max_requests: 3}\n  max_requests: 4\nsources:\n- <<:\n  - {source: http://a}\n  - {poll: 3s}\n- http_config:\n    bearer_token_file: f\n"))
 	if err != nil {
@@ -272,13 +272,13 @@ func TestLines(t *testing.T) {
 	}
 	for path, want := range map[string]int{"preset": 1, "limits.max_body": 3, "limits.max_requests": 5, "sources[1].source": 8, "sources[1].poll": 9, "sources[2].http_config.authorization.credentials_file": 11, "series": 0} {
 		if got := f.Lines()[path]; got != want {
-			t.Errorf("%s stands in line %d, not in %d", path, want, got)
+			t.Errorf("%s is in line %d, want %d", path, want, got)
 		}
 	}
 }
 
-// TestShowIsFitToBeShown: whatever stands in a text, or a key, the file holds only what prints
-// and what moves nothing, and is read back as it was.
+// TestShowIsFitToBeShown: for any text or key, the output contains only printable characters,
+// and is read back unchanged.
 func TestShowIsFitToBeShown(t *testing.T) {
 	for name, text := range map[string]string{
 		"controls": "a\x01\x1b[2J\x7f\r\n\tb",
@@ -321,7 +321,7 @@ func TestShowIsFitToBeShown(t *testing.T) {
 	}
 }
 
-// TestShowMasksBytes: what is written in base64 for want of UTF-8 is masked too.
+// TestShowMasksBytes: texts that are written in base64 because they are not UTF-8 are masked too.
 func TestShowMasksBytes(t *testing.T) {
 	c := Default()
 	c.Kube.Discover.Path = "/m?hunter2\xff"

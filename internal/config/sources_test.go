@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSources: what a file says of its sources arrives, and its files are found beside
-// it.
+// TestSources: the settings of sources are read, and their files are relative to the
+// config file.
 func TestSources(t *testing.T) {
 	c, err := Parse("/etc/kpulse-proxy/config.yml", []byte(`sources:
 - source: https://node7:9400/metrics
@@ -45,7 +45,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestRefusedHTTPConfigsKeepSecrets: a secret in the wrong place is not in our messages.
+// TestRefusedHTTPConfigsKeepSecrets: errors do not show a secret in the wrong place.
 func TestRefusedHTTPConfigsKeepSecrets(t *testing.T) {
 	refused := 0
 	for _, text := range []string{
@@ -60,7 +60,7 @@ func TestRefusedHTTPConfigsKeepSecrets(t *testing.T) {
 			continue
 		}
 		refused++
-		if said := err.Error(); strings.Contains(said, "hunter") && text != "{hunter2: 1}" { // a key is named
+		if said := err.Error(); strings.Contains(said, "hunter") && text != "{hunter2: 1}" { // keys are shown
 			t.Errorf("%s: %s", text, said)
 		}
 	}

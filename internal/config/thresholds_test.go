@@ -12,8 +12,8 @@ import (
 // elsewhere are the fields of compute.Thresholds that temperatures set.
 var elsewhere = []string{"Temperatures", "Temperature"}
 
-// TestEveryThresholdHasItsKey: each key changes one figure, and each figure has
-// its key.
+// TestEveryThresholdHasItsKey: each key changes one threshold, and each
+// threshold has its key.
 func TestEveryThresholdHasItsKey(t *testing.T) {
 	keyOf := map[string]string{}
 	for _, key := range keysOf[thresholds]() {
@@ -38,7 +38,7 @@ func TestEveryThresholdHasItsKey(t *testing.T) {
 	}
 }
 
-// setTo is a file that sets a threshold to what none of them is.
+// setTo returns a file that sets a threshold to a value that is no threshold's default.
 func setTo(key string) []byte {
 	if strings.HasSuffix(key, "_readings") {
 		return []byte("thresholds: {" + key + ": 17}")
@@ -57,7 +57,7 @@ func changed(t compute.Thresholds) (names []string) {
 	return names
 }
 
-// TestKeysSayWhatTheySet: idle_engine is IdleEngine, for all of them.
+// TestKeysSayWhatTheySet: each key has the name of its field, as idle_engine that of IdleEngine.
 func TestKeysSayWhatTheySet(t *testing.T) {
 	for _, key := range keysOf[thresholds]() {
 		c, err := Parse("t.yml", setTo(key))
@@ -70,7 +70,7 @@ func TestKeysSayWhatTheySet(t *testing.T) {
 	}
 }
 
-// snakeless is a name without case and underscores.
+// snakeless returns a name in lower case, without underscores.
 func snakeless(name string) string {
 	var letters []byte
 	for _, b := range []byte(name) {

@@ -51,10 +51,10 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, d) }
 // MarshalYAML implements yaml.Marshaler.
 func (d Duration) MarshalYAML() (any, error) { return d.String(), nil }
 
-// KernelLog is a file with records of the kernel's log; "" is none.
+// KernelLog is a file with records of the kernel's log; "" means none.
 type KernelLog string
 
-// DefaultKernelLog is where Linux has them.
+// DefaultKernelLog is Linux's device for them.
 const DefaultKernelLog KernelLog = "/dev/kmsg"
 
 // Set reads a path, or true for the default and false for none. It implements
@@ -73,10 +73,10 @@ func (k *KernelLog) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, k) }
 // MarshalYAML implements yaml.Marshaler.
 func (k KernelLog) MarshalYAML() (any, error) { return switchable(k), nil }
 
-// PodResources is the path of the kubelet's pod-resources socket; "" is none.
+// PodResources is the path of the kubelet's pod-resources socket; "" means none.
 type PodResources string
 
-// DefaultPodResources is where a kubelet has it.
+// DefaultPodResources is the kubelet's default.
 const DefaultPodResources PodResources = kube.PodResourcesSocket
 
 // Set reads a path, or true for the default and false for none. It implements
@@ -102,7 +102,7 @@ func (p *PodResources) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, p
 // MarshalYAML implements yaml.Marshaler.
 func (p PodResources) MarshalYAML() (any, error) { return switchable(p), nil }
 
-// switched is the meaning of a text that is a path, or switches a standard one on or off.
+// switched returns the path that a text means: standard, none, or the text itself.
 func switched[T ~string](text string, standard T) T {
 	switch strings.ToLower(text) {
 	case "true", "yes", "1":
@@ -113,7 +113,7 @@ func switched[T ~string](text string, standard T) T {
 	return T(text)
 }
 
-// switchable is a value as it can be set, false for one that is switched off.
+// switchable returns a value as it can be set, false for none.
 func switchable[T ~string](value T) any {
 	if value == "" {
 		return false

@@ -10,10 +10,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
-// xids are rows that replace those of the table of XIDs, by code.
+// xids are rows that replace those of the XID table, by code.
 type xids map[string]xidRow
 
-// xidRow is a severity, or keys.
+// xidRow is a severity, or a map of keys.
 type xidRow struct {
 	xidKeys `yaml:",inline"`
 }
@@ -23,8 +23,8 @@ type xidKeys struct {
 	Action   string `yaml:"action"`
 }
 
-// UnmarshalYAML implements yaml.v3's older interface, whose decoder refuses unknown
-// fields below it too.
+// UnmarshalYAML implements yaml.v3's older interface, with which the decoder
+// refuses unknown fields in nested values too.
 func (x *xidRow) UnmarshalYAML(unmarshal func(any) error) error {
 	if unmarshal(&x.Severity) == nil {
 		return nil
@@ -32,8 +32,8 @@ func (x *xidRow) UnmarshalYAML(unmarshal func(any) error) error {
 	return unmarshal(&x.xidKeys)
 }
 
-// rows returns the overrides, nil for none, and reports to d what can be none. What a row
-// leaves out is the table's: of a severity alone, the action that goes with it.
+// rows returns the overrides, nil for none, and reports invalid rows to d. The table
+// completes a row, a severity alone with the action that fits it.
 func (all xids) rows(d *document) map[uint32]compute.XIDOverride {
 	var rows map[uint32]compute.XIDOverride
 	for _, name := range slices.Sorted(maps.Keys(all)) {

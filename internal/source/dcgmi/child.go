@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// stopGrace is how long a child has to end by itself once it was asked
-	// to, or once its output has ended.
+	// stopGrace is how long a child may take to end after SIGTERM, or after its
+	// output has ended.
 	stopGrace = 2 * time.Second
-	// drainTime bounds the wait for the rest of stderr after a child's end.
+	// drainTime limits the wait for the rest of stderr after a child's end.
 	drainTime = time.Second
 )
 
@@ -28,15 +28,15 @@ type child struct {
 
 	mu     sync.Mutex // locked while the child is reaped
 	reaped bool
-	gone   chan struct{} // closed when it was reaped
+	gone   chan struct{} // closed when the child is reaped
 }
 
-// errNotLinux is returned where there is no DCGM.
+// errNotLinux is returned on systems without DCGM.
 var errNotLinux = errors.New("dcgmi runs on Linux only")
 
-// startChild starts a command as a process group of its own, so that a Ctrl-C at
-// our terminal is ours to handle and a wrapper's children end with it. The child
-// dies with us, however we die.
+// startChild starts a command in a process group of its own, so that we handle a
+// Ctrl-C at our terminal ourselves, and a wrapper's children end with it. The
+// child dies with us, however we die.
 func startChild(path string, args []string) (*child, error) {
 	if runtime.GOOS != "linux" {
 		return nil, errNotLinux
@@ -62,15 +62,15 @@ func startChild(path string, args []string) (*child, error) {
 	return c, nil
 }
 
-// environment is the environment of a child, without CUDA_VISIBLE_DEVICES. DCGM warns of that
-// variable in lines between its rows, and we select the GPUs ourselves.
+// environment returns the environment of a child, without CUDA_VISIBLE_DEVICES. DCGM warns
+// about that variable in lines between its rows, and we select the GPUs ourselves.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CUDA_VISIBLE_DEVICES=") })
 }
 
 // live starts the child and reaps it. The kernel sends the death signal when the
 // thread that started the child ends, not the process; so this goroutine keeps
-// its thread to itself until the child is gone.
+// its thread locked until the child is gone.
 func (c *child) live(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -81,15 +81,15 @@ func (c *child) live(started chan<- error) {
 	}
 	defer close(c.gone)
 	awaitExit(c.cmd.Process)
-	// Not reaped yet, it still owns its pid and its group.
+	// The child is not reaped yet, so it still owns its PID and its group.
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	signal(c.cmd.Process, syscall.SIGKILL) // what it has left behind
-	_ = c.cmd.Wait()                       // its status has it all
+	signal(c.cmd.Process, syscall.SIGKILL) // the children that it left
+	_ = c.cmd.Wait()                       // its status says why
 	c.reaped = true
 }
 
-// signal sends sig to the child and all it has started, if it was not reaped.
+// signal sends sig to the child and all it has started, unless it was reaped.
 func (c *child) signal(sig syscall.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,8 +98,8 @@ func (c *child) signal(sig syscall.Signal) {
 	}
 }
 
-// stop ends the child, if it is one: politely, and by force after stopGrace. It
-// returns when the child was reaped.
+// stop ends the child, if c is not nil: with SIGTERM, and with SIGKILL after
+// stopGrace. It returns when the child is reaped.
 func (c *child) stop() {
 	if c == nil {
 		return

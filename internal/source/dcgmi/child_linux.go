@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// attributes make the child the leader of a process group, and have the kernel
-// kill it when the thread that starts it ends. SIGKILL, because a dcgmi that
-// hangs may not listen to less.
+// attributes makes the child the leader of a process group, and the kernel kill
+// it when the thread that starts it ends: with SIGKILL, because a hanging dcgmi
+// may ignore other signals.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -15,7 +15,7 @@ func attributes() *syscall.SysProcAttr {
 // signal sends sig to p's process group.
 func signal(p *os.Process, sig syscall.Signal) { _ = syscall.Kill(-p.Pid, sig) }
 
-// awaitExit returns when p has ended, and leaves it to be reaped.
+// awaitExit returns when p has ended, and does not reap it.
 func awaitExit(p *os.Process) {
 	const pPID = 1 // P_PID of waitid(2)
 	for {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// startChild refuses before any of these is called.
+// startChild fails before it calls any of these.
 
 func attributes() *syscall.SysProcAttr { return nil }
 

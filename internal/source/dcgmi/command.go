@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// askTimeout is how long a command may run that ends by itself. dcgmi looks 5 s for a
-	// host engine before it says that there is none; a driver in trouble blocks nvidia-smi
-	// for minutes.
+	// askTimeout limits commands that end by themselves. dcgmi looks for a host engine for
+	// 5 s before it reports that there is none; a failing driver blocks nvidia-smi for
+	// minutes.
 	askTimeout = 7 * time.Second
-	// askSize bounds what such a command may print. The longest, nvidia-smi -q -x,
-	// prints some hundred kilobytes.
+	// askSize limits the output of such a command, in bytes. The longest, of
+	// nvidia-smi -q -x, takes some hundred kilobytes.
 	askSize = 4 << 20
 )
 
@@ -29,18 +29,18 @@ type answer struct {
 	stdout []byte
 	stderr string
 	code   int            // its exit status
-	signal syscall.Signal // that killed it, 0 if none did
-	// err is why it could not be started, or gave no whole answer; then there
-	// is no stdout.
+	signal syscall.Signal // the signal that killed it, 0 for none
+	// err is why it could not be started, or gave no complete answer; stdout is
+	// then empty.
 	err     error
 	started bool
-	strange string // the beginning of what it printed, with errStrange
+	strange string // the beginning of its output, with errStrange
 }
 
-// Why there is no whole answer.
+// Reasons for an incomplete answer.
 var (
 	errSilent    = fmt.Errorf("no answer within %s", askTimeout)
-	errStrange   = errors.New("no answer of dcgmi's")
+	errStrange   = errors.New("not an answer of dcgmi")
 	errTalkative = fmt.Errorf("more than %d MiB", askSize>>20)
 	errStuck     = errors.New("an earlier one was killed and has not ended yet")
 )
@@ -48,13 +48,13 @@ var (
 // asker runs commands that end by themselves.
 type asker struct {
 	mu sync.Mutex
-	// left are, by command line, those that not even SIGKILL has ended, as in
-	// state D. Each is reaped when the kernel lets go of it, and not run again
+	// left are, by command line, the commands that SIGKILL has not ended, as in
+	// state D. Each is reaped when the kernel releases it, and not run again
 	// before that.
 	left map[string]*child
 }
 
-// ask runs a command to its end, which comes after askTimeout at the latest.
+// ask runs a command to its end, for at most askTimeout.
 func (a *asker) ask(ctx context.Context, path string, args []string) answer {
 	line := path + " " + strings.Join(args, " ")
 	if a.stuck(line) {
@@ -90,7 +90,7 @@ func (a *asker) ask(ctx context.Context, path string, args []string) answer {
 	return got
 }
 
-// isDCGMI reports whether args are of a command of dcgmi that ends by itself, and not of
+// isDCGMI reports whether args are those of a dcgmi command that ends by itself, not of
 // nvidia-smi.
 func isDCGMI(args []string) bool {
 	if len(args) == 0 {
@@ -104,8 +104,8 @@ func isDCGMI(args []string) bool {
 }
 
 // readAll reads the child's stdout to its end, to a little more than askSize, or until ctx ends.
-// If it is dcgmi's and has no line of such a command's output noiseTime after the first byte, it
-// gives up: the output is endless.
+// It gives up on a dcgmi whose output contains no line of an answer noiseTime after the first
+// byte: such output may be endless.
 func (c *child) readAll(ctx context.Context, dcgmis bool) ([]byte, error) {
 	var out []byte
 	buf := make([]byte, 32<<10)
@@ -128,7 +128,7 @@ func (c *child) readAll(ctx context.Context, dcgmis bool) ([]byte, error) {
 			return out, context.Cause(ctx)
 		case !isAnswer(out):
 			return out, errStrange
-		default: // it is only slow
+		default: // it is an answer, but slow
 			_ = c.stdout.SetReadDeadline(time.Time{})
 			if ctx.Err() != nil {
 				return out, context.Cause(ctx)
@@ -138,7 +138,7 @@ func (c *child) readAll(ctx context.Context, dcgmis bool) ([]byte, error) {
 	return out, nil
 }
 
-// stuck reports whether the command line still runs from an earlier time.
+// stuck reports whether an earlier run of the command line has not ended.
 func (a *asker) stuck(line string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -159,8 +159,8 @@ func (a *asker) leave(line string, c *child) {
 	a.left[line] = c
 }
 
-// failure explains what is wrong with dcgmi's answer to that subsystem; nil if nothing is. what
-// is the name of a stream.
+// failure explains what is wrong with the answer of that subsystem of dcgmi, nil if nothing is.
+// what is the name of a stream.
 func (a *answer) failure(path, subsystem, what string) *source.Error {
 	switch {
 	case a.err != nil && !a.started:
@@ -180,8 +180,8 @@ func (a *answer) failure(path, subsystem, what string) *source.Error {
 	return refused("dcgmi "+subsystem, what, a.code, a.signal, a.printed())
 }
 
-// printed is the output of the command on stderr, followed by that on stdout: dcgmi prints errors
-// there too, after everything else.
+// printed returns the output of the command on stderr, followed by the end of stdout: dcgmi
+// prints errors there too, after everything else.
 func (a *answer) printed() string {
 	return a.stderr + string(a.stdout[max(len(a.stdout)-tailSize, 0):])
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// The bytes that were read are those that the same commands print to anybody.
+// The number of bytes read is that of the output of the same commands.
 func TestBytesRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, dcgmitest.Scenario{Failures: []dcgmitest.Failure{{Kind: dcgmitest.Hang, Command: "dmon", After: 3}}})
@@ -26,7 +26,7 @@ func TestBytesRead(t *testing.T) {
 		if err != nil || strings.Count(string(out), "GPU ") != 2*3 {
 			t.Fatalf("%v: %s", err, out)
 		}
-		// One that hangs is started again, and says the same.
+		// A hanging child is restarted, and prints the same.
 		eventually(t, fmt.Sprintf("%d bytes for each three samples of %s", len(out), word), func() bool {
 			got := w.stream(stream)
 			return got.Ticks%3 == 0 && got.Bytes == got.Ticks/3*uint64(len(out))

@@ -1,13 +1,12 @@
-// Package dcgmi drives `dcgmi dmon` and gives the exposition that a dcgm-exporter would
-// serve. It is the only package that runs other programs' commands.
+// Package dcgmi drives `dcgmi dmon` and produces the exposition that a dcgm-exporter
+// would serve. It is the only package that runs other programs.
 //
-// Two children run side by side, one for the fields that are read through NVML
-// and one for those of the profiling counters, because dmon ends as a whole if
-// the host engine refuses one of its fields. Each is restarted with growing
-// pauses whenever it ends or hangs. Their output goes through a bounded, lossy
-// ring to the reader, which joins it to one reading a period and writes that as an
-// exporter's page. dmon numbers its entities; `dcgmi discovery` and nvidia-smi
-// identify them.
+// Two children run side by side, one for the fields that are read through NVML and
+// one for the profiling counters, because dmon ends if the host engine refuses a
+// single field. Each is restarted with growing pauses when it ends or hangs. Their
+// output goes through a bounded, lossy ring to the reader, which joins it into one
+// reading per period and writes that as an exporter's page. dmon numbers its
+// entities; `dcgmi discovery` and nvidia-smi identify them.
 package dcgmi
 
 import (
@@ -32,7 +31,7 @@ import (
 // fields. The command line enforces it, New does not.
 const MinPeriod = 100 * time.Millisecond
 
-// closeTimeout bounds Close: a child that not even SIGKILL ends is left to the
+// closeTimeout bounds Close: a child that survives SIGKILL is left to the
 // kernel, which ends it with us.
 const closeTimeout = 5 * time.Second
 
@@ -42,57 +41,57 @@ type Options struct {
 	// default, is looked up in PATH.
 	Path string
 	// Host is the host engine to talk to in the form of dcgmi's --host: a name or an
-	// address, with or without a port, or unix://PATH; "" is the one on this
-	// machine. What begins with a dash is refused.
+	// address, with or without a port, or unix://PATH; "" means the one on this
+	// machine. A leading dash is refused.
 	Host string
-	// Period between two samples, in whole milliseconds; 0 is MinPeriod.
+	// Period between two samples, in whole milliseconds; 0 means MinPeriod.
 	Period time.Duration
-	// Fields are the ids of the fields to ask for, as dcgm.ParseFields returns them; nil is
-	// all.
+	// Fields are the ids of the requested fields, as dcgm.ParseFields returns them; nil
+	// means all.
 	Fields []int
 	// Choose chooses which devices to watch; nil chooses all. It is called from several
 	// goroutines.
 	Choose dcgm.Chooser
 	// JobMappingDir is the directory of dcgm-exporter's --hpc-job-mapping-dir,
-	// whose jobs become labels; "" is none.
+	// whose jobs become labels; "" means none.
 	JobMappingDir string
-	// Hostname is the label hostname of all series; "" is none.
+	// Hostname is the label hostname of all series; "" means none.
 	Hostname string
-	// Page selects what of a reading is passed on; nil selects all. All of Fields is read in any
-	// case.
+	// Page selects which part of a reading is passed on; nil selects all. All of Fields is read
+	// in any case.
 	Page *dcgm.Page
-	// Logger logs what is in no error of Read. Nil discards it.
+	// Logger logs what no error of Read reports. nil discards it.
 	Logger *slog.Logger
-	// probes look at the machine; what is nil in them looks at the real one.
+	// probes look at the machine; nil ones look at the real one.
 	probes probes
 }
 
-// The streams of a source, in the order in which they are kept.
+// The streams of a source, as indices.
 const (
 	device    = int(dcgm.DeviceStream)
 	profiling = int(dcgm.ProfilingStream)
 )
 
-// Source reads the GPUs of one host engine. A reading is samples under the
-// label blocks of dcgm-exporter, as a dcgm.Writer gives them; At is when the last row of a
+// Source reads the GPUs of one host engine. A reading consists of samples with the label
+// blocks of dcgm-exporter, as a dcgm.Writer writes them; At is when the last row of a
 // sample arrived, and Skipped counts dmon's malformed lines.
 type Source struct {
 	opts  Options
-	local bool   // the host engine is one of this machine
-	host  string // else where it is, without its port
+	local bool   // the host engine is on this machine
+	host  string // otherwise its host, without the port
 	ring  *ring
 	stats source.StreamStats
 
 	// Of the reading goroutine.
 	join     join
-	shown    *view // the one that out writes by
+	shown    *view // the view that out uses
 	out      *dcgm.Writer
 	entities entityWatch
-	unlisted bool // of the last reading: an entity is not in the inventory
+	unlisted bool // an entity of the last reading is not in the inventory
 	children atomic.Uint64
 
 	streams []*stream
-	backoff func(n int) time.Duration // source.Backoff but in tests
+	backoff func(n int) time.Duration // source.Backoff except in tests
 
 	life context.Context
 	end  context.CancelFunc
@@ -102,20 +101,20 @@ type Source struct {
 
 	view    atomic.Pointer[view] // nil before the first survey; stored under mu
 	stale   atomic.Bool          // the view must not be trusted at the next start
-	surveys chan struct{}        // has a token if the node is to be surveyed
+	surveys chan struct{}        // has a token if a survey is requested
 
 	version     atomic.Pointer[string]        // nil before it is known
-	surveyError atomic.Pointer[source.Error]  // why the last survey failed, nil if it did not
+	surveyError atomic.Pointer[source.Error]  // why the last survey failed, nil if it succeeded
 	notes       atomic.Pointer[[]source.Note] // nil for none
 
 	surveying    sync.Mutex // locked during a survey, guards what follows
-	query        []byte     // the last of nvidia-smi's answers
-	links        []byte     // and of those about NVLinks
-	texts        []byte     // the last of dmon's with texts
-	wanted       []bool     // of each device that was surveyed last; never written to
-	extras       []int      // the multiplexed fields that all boards count; never written to
-	roundsLogged bool       // that some count them in rounds
-	missing      string     // why not all is there that was chosen, as it was logged last
+	query        []byte     // nvidia-smi's last answer
+	links        []byte     // its last answer about NVLinks
+	texts        []byte     // dmon's last sample of texts
+	wanted       []bool     // for each device of the last survey; never written to
+	extras       []int      // the multiplexed fields that all boards support; never written to
+	roundsLogged bool       // that some boards count them in turn
+	missing      string     // why chosen devices are missing, as last logged
 	surveyLogged string     // the last failure of a survey that was logged
 	ask          func(ctx context.Context, path string, args []string) answer
 
@@ -134,7 +133,7 @@ var (
 	_ source.ProcessLister = (*Source)(nil)
 )
 
-// New returns a source that runs nothing before its first Read.
+// New returns a source that starts no process before its first Read.
 func New(opts Options) *Source {
 	if opts.Path == "" {
 		opts.Path = "dcgmi"
@@ -173,7 +172,7 @@ func New(opts Options) *Source {
 	return s
 }
 
-// Name returns "dcgmi", and the host engine if that is elsewhere.
+// Name returns "dcgmi", with the host engine if Options names one.
 func (s *Source) Name() string {
 	if s.opts.Host == "" {
 		return "dcgmi"
@@ -198,8 +197,8 @@ func (s *Source) Caps() source.Caps {
 	}
 }
 
-// hostOf parses an Options.Host: whether it is this machine, and else its name
-// or address.
+// hostOf reports whether an Options.Host is this machine, and otherwise returns
+// its name or address.
 func hostOf(option string) (local bool, host string) {
 	if option == "" || strings.HasPrefix(option, "unix://") {
 		return true, ""
@@ -210,8 +209,8 @@ func hostOf(option string) (local bool, host string) {
 	return false, strings.Trim(option, "[]")
 }
 
-// Read waits for the next reading. If only the profiling stream fails,
-// readings go on without its fields. If no stream works, Read returns the reason, as a
+// Read waits for the next reading. If only the profiling stream fails, readings
+// continue without its fields. If no stream works, Read returns the reason, as a
 // *source.Error, once for each restart.
 func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	b.Reset()
@@ -256,8 +255,8 @@ func (s *Source) next(b *raw.Batch) bool {
 	return false
 }
 
-// requireNames returns an error where b, which it then empties, has nothing because
-// all that dmon reads is of GPUs of unknown UUID.
+// requireNames empties b and returns an error if b has no samples because the UUIDs
+// of all GPUs are unknown.
 func (s *Source) requireNames(b *raw.Batch) error {
 	if len(b.Samples) > 0 || !s.unlisted {
 		return nil
@@ -275,8 +274,8 @@ func (s *Source) requireNames(b *raw.Batch) error {
 	return e
 }
 
-// follow switches to the view if it is another, and returns its epoch. With a new
-// epoch all that was read is void.
+// follow switches to the current view, and returns its epoch. A new epoch voids
+// what was read before.
 func (s *Source) follow() uint64 {
 	v := s.view.Load()
 	if v == nil {
@@ -316,7 +315,7 @@ func (s *Source) start() {
 	s.running.Go(func() { s.watch(s.life) })
 }
 
-// stopped returns an error if there is to be no further reading.
+// stopped returns an error after Close or the end of ctx.
 func (s *Source) stopped(ctx context.Context) error {
 	if s.life.Err() != nil {
 		return &source.Error{
@@ -352,7 +351,8 @@ func (s *Source) Streams(dst []source.StreamTotals) []source.StreamTotals {
 	return dst
 }
 
-// Notes returns what dcgmi discovery lacks, and the fields that the host engine lacks.
+// Notes implements source.Noted: failures of dcgmi discovery, and fields that the host engine
+// lacks.
 func (s *Source) Notes() []source.Note {
 	if notes := s.notes.Load(); notes != nil {
 		return *notes
@@ -360,14 +360,14 @@ func (s *Source) Notes() []source.Note {
 	return nil
 }
 
-// What there are notes about.
+// The subjects of notes.
 const (
 	ofDiscovery = iota
 	ofFields
 	numNoted
 )
 
-// setNotes has Notes tell these of something, and reports whether they are new.
+// setNotes sets the notes about a subject, and reports whether they are new.
 func (s *Source) setNotes(of int, notes []source.Note) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 )
 
 // discover asks dcgmi and, if present, nvidia-smi for the devices of the node, concurrently. It
-// fails if dcgmi does not list the boards, or no longer lists instances; anything else that is
-// unavailable is left out. The caller has locked surveying.
+// fails if dcgmi does not list the boards, or no longer lists instances; it leaves out anything
+// else that is unavailable. The caller has locked surveying.
 func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, error) {
 	var list, tree answer
 	var o dcgm.Outputs
@@ -25,9 +25,9 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, er
 	asked.Go(func() { s.learnVersion(ctx, dcgmi) })
 	asked.Go(func() { tree = s.ask(ctx, dcgmi, slices.Concat([]string{"discovery", "-c"}, host)) })
 	texts := s.opts.Page.Texts()
-	// The one here knows nothing of another host's GPUs.
+	// The local nvidia-smi knows nothing of another host's GPUs.
 	if smi, err := s.opts.probes.LookPath("nvidia-smi"); err == nil && s.local {
-		// It ends with an error if a board is lost, and still prints the others.
+		// nvidia-smi ends with an error if a board is lost, but still prints the others.
 		output := func(args ...string) []byte { return s.ask(ctx, smi, args).stdout }
 		asked.Go(func() {
 			o.Query = output("--query-gpu="+dcgm.QueryFields, "--format=csv,noheader,nounits")
@@ -67,8 +67,8 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, er
 	return n, nil
 }
 
-// note has it told that discovery failed behind its list of GPUs, unless e is nil: once in
-// the log, and by Notes for as long as it is so. The caller has locked surveying.
+// note reports that discovery failed after its list of GPUs, unless e is nil: once in the
+// log, and in Notes while it lasts. The caller has locked surveying.
 func (s *Source) note(e *source.Error, list *answer) {
 	var notes []source.Note
 	if e != nil {
@@ -99,10 +99,9 @@ func (s *Source) askTexts(ctx context.Context, dcgmi string, texts []int, host [
 	return s.ask(ctx, dcgmi, slices.Concat([]string{"dmon", "-c", "1", "-d", delay, "-e", strings.Join(ids, ",")}, host)).stdout
 }
 
-// remember fills in what nvidia-smi printed of boards, by UUID, and dcgmi of texts,
-// when they last answered: a driver that is slow for once must not remove labels from the series.
-// What it printed of instances is not kept, for they come and go. The caller has
-// locked surveying.
+// remember fills in the last answers of nvidia-smi about boards, by UUID, and of dcgmi about
+// texts: a single slow answer must not remove labels from the series. Answers about instances are
+// not kept, because these come and go. The caller has locked surveying.
 func (s *Source) remember(o *dcgm.Outputs) *dcgm.Outputs {
 	if len(o.Query) == 0 {
 		o.Query = s.query
@@ -117,7 +116,7 @@ func (s *Source) remember(o *dcgm.Outputs) *dcgm.Outputs {
 	return o
 }
 
-// hadInstances reports whether the node as it is known has instances.
+// hadInstances reports whether the current view has instances.
 func (s *Source) hadInstances() bool {
 	v := s.view.Load()
 	return v != nil && slices.ContainsFunc(v.inventory.Devices, func(d dcgm.Device) bool { return d.IsInstance() })
@@ -126,10 +125,9 @@ func (s *Source) hadInstances() bool {
 // selectionError is about devices that the node does not have.
 type selectionError struct{ error }
 
-// choose returns what of n is to be watched, in the form of dmon's -i, and the entity id of
-// one board of each model of it. One GPU that is
-// lost does not stop the others: they are watched, and the loss is logged.
-// The caller has locked surveying.
+// choose returns the devices of n to watch, in the form of dmon's -i, and the entity id of
+// one board of each model among them. If chosen GPUs are missing, the others are watched
+// and the loss is logged. The caller has locked surveying.
 func (s *Source) choose(n *dcgm.Inventory) (entities string, models []int, err error) {
 	selection, err := n.Choose(s.opts.Choose)
 	if err != nil {
@@ -145,15 +143,15 @@ func (s *Source) choose(n *dcgm.Inventory) (entities string, models []int, err e
 		missing = selection.Missing.Error()
 	}
 	if missing != "" && missing != s.missing {
-		s.opts.Logger.Warn("some of the chosen GPUs do not exist; readings go on with the others", "reads", s.Name(), "cause", missing,
+		s.opts.Logger.Warn("some of the chosen GPUs do not exist; readings continue with the others", "reads", s.Name(), "cause", missing,
 			"remedy", "see which GPUs the host engine knows: dcgmi discovery -l")
 	}
 	s.missing = missing
 	return entities, n.OneOfEach(&selection), nil
 }
 
-// askExtras asks which of the multiplexed fields the boards, one of each model, count.
-// If one does not answer, what was known stays: without those fields at first. The
+// askExtras asks which multiplexed fields all boards, one of each model, support. If
+// one board does not answer, the known fields stay, which are none at first. The
 // caller has locked surveying.
 func (s *Source) askExtras(ctx context.Context, dcgmi string, boards []int) {
 	if !slices.ContainsFunc(s.streams[profiling].fields, dcgm.IsMultiplexed) {
@@ -181,17 +179,17 @@ func (s *Source) askExtras(ctx context.Context, dcgmi string, boards []int) {
 	}
 }
 
-// unfit explains that the node does not have what was chosen.
+// unfit explains that the node does not have the chosen devices.
 func unfit(err error) *source.Error {
 	return &source.Error{
-		Failure: source.Broken, // and tried again: a GPU may come back
+		Failure: source.Broken, // and retried: a GPU may come back
 		Cause:   err.Error(),
 		Remedy:  "see which GPUs the host engine knows: dcgmi discovery -l",
 		Err:     selectionError{err},
 	}
 }
 
-// Version names dcgmi and its version, "" before it is known.
+// Version implements source.Versioned.
 func (s *Source) Version() string {
 	if v := s.version.Load(); v != nil {
 		return *v
@@ -199,8 +197,8 @@ func (s *Source) Version() string {
 	return ""
 }
 
-// learnVersion asks dcgmi for its version, which needs no host engine, until that
-// is known.
+// learnVersion asks dcgmi for its version, unless it is known. That needs no host
+// engine.
 func (s *Source) learnVersion(ctx context.Context, dcgmi string) {
 	if s.version.Load() != nil {
 		return
@@ -212,11 +210,10 @@ func (s *Source) learnVersion(ctx context.Context, dcgmi string) {
 	}
 }
 
-// longestVersion is far beyond any, such as 4.4.1.
+// longestVersion is far longer than any version, such as 4.4.1.
 const longestVersion = 32
 
-// parseVersion reads what dcgmi prints, a line such as "dcgmi  version: 4.4.1"; ""
-// if there is none.
+// parseVersion returns the version in a line such as "dcgmi  version: 4.4.1", "" if there is none.
 func parseVersion(output []byte) string {
 	for line := range bytes.Lines(output) {
 		_, number, is := strings.Cut(string(line), "version:")

@@ -21,7 +21,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// recut changes the instances of board 1 under the feet of w.
+// recut changes the instances of board 1 while w runs.
 func (w *world) recut(instances ...dcgmitest.Instance) {
 	w.t.Helper()
 	w.scenario.GPUs = slices.Clone(w.scenario.GPUs)
@@ -29,8 +29,8 @@ func (w *world) recut(instances ...dcgmitest.Instance) {
 	w.set()
 }
 
-// A re-cut that gives old numbers to new instances: what the running dmon prints
-// of them is never shown as theirs.
+// New instances reuse the numbers of old ones: what the running dmon prints
+// under these numbers is never attributed to the new ones.
 func TestRecut(t *testing.T) {
 	t.Parallel()
 	var driver atomic.Value
@@ -50,7 +50,7 @@ func TestRecut(t *testing.T) {
 			t.Errorf("a mixture: %s, %v", got, err)
 		}
 		if got == after && len(w.starts("")) == starts {
-			t.Error("the old dmon speaks of the new instances")
+			t.Error("the old dmon's output is attributed to the new instances")
 		}
 		return devices(b, "SMACT", false) == after
 	})
@@ -60,8 +60,8 @@ func TestRecut(t *testing.T) {
 	}
 }
 
-// Instances that go leave dmon without rows, or with blank ones; so one finds out
-// where the driver's list cannot be seen.
+// If the driver's list is not available, dmon's rows reveal a change: those of
+// removed instances are missing or blank.
 func TestRecutThatDmonTells(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, dcgmitest.Scenario{GPUs: cutBoards()})
@@ -71,7 +71,7 @@ func TestRecutThatDmonTells(t *testing.T) {
 	w.until("another", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1/7 1/11" })
 }
 
-// answers are as the commands would, by their first words; hanging is no answer.
+// answers are the outputs of commands, by their first words; "hangs" stands for no answer.
 type answers map[string]string
 
 func (a answers) ask(ctx context.Context, path string, args []string) answer {
@@ -95,7 +95,7 @@ const (
 	hierarchy = "| GPU 1 | GPU " + uuid1 + " (EntityID: 1) |\n| -> I 1/7 | GPU Instance (EntityID: 7) |\n"
 )
 
-// asked returns a source whose commands answer so, and the log.
+// asked returns a source whose commands have these answers, and its log.
 func asked(a answers) (*Source, *logged) {
 	w := &logged{}
 	s := New(Options{Logger: w.logger(), probes: noProbes})
@@ -103,10 +103,10 @@ func asked(a answers) (*Source, *logged) {
 	return s, w
 }
 
-// The first start waits for the node's identity, and never for a long time.
+// The first start waits for the identity of the node's devices, for a limited time.
 func TestTheFirstStartWaits(t *testing.T) {
 	never := answers{"dcgmi discovery -l": "hangs", "dcgmi discovery -c": "hangs"}
-	alone := answers{"dcgmi discovery -l": listing} // no -c: instances are not known
+	alone := answers{"dcgmi discovery -l": listing} // no -c: instances are unknown
 	refused := answers{}
 	tests := []struct {
 		name   string
@@ -183,14 +183,14 @@ func TestLateIdentity(t *testing.T) {
 		}
 	}
 	refused(0, `their UUIDs are not known: dcgmi discovery -l: `)
-	<-s.surveys // of the failure
+	<-s.surveys // requested by the failure
 	refused(500, "what?")
 	if len(s.surveys) > 0 {
 		t.Error("it surveys too early")
 	}
 	refused(1001, "what?")
 	if len(s.surveys) == 0 {
-		t.Error("nobody surveys")
+		t.Error("no survey is requested")
 	}
 	stranger := strings.ReplaceAll(listing, "| 0 |", "| 5 |")
 	for _, text := range []string{stranger, listing} {
@@ -207,7 +207,7 @@ func TestLateIdentity(t *testing.T) {
 	}
 }
 
-// A survey that fails, or is half of one, changes nothing.
+// A survey that fails or is incomplete changes nothing.
 func TestViewOutlivesFailedSurveys(t *testing.T) {
 	s, _ := asked(answers{"dcgmi discovery -l": listing, "dcgmi discovery -c": hierarchy})
 	first, err := s.settle(t.Context(), "dcgmi")
@@ -228,8 +228,8 @@ func TestViewOutlivesFailedSurveys(t *testing.T) {
 	}
 }
 
-// What NVLinks can carry follows nvidia-smi from one survey to the next, outlives one
-// in which it is silent, and starts no stream again.
+// The limit of NVLinks follows nvidia-smi from survey to survey, survives one without
+// its answer, and restarts no stream.
 func TestLinksFollowSurveys(t *testing.T) {
 	s, _ := asked(nil)
 	s.opts.probes.LookPath = func(name string) (string, error) { return name, nil }
@@ -292,8 +292,8 @@ func TestAskIsBounded(t *testing.T) {
 	}
 }
 
-// If the NvSwitch module is not loaded, discovery fails behind its list of GPUs. The
-// list is good; that something failed is told once, and by Notes while it is so.
+// If the NvSwitch module is not loaded, discovery fails after its list of GPUs. The
+// list is used; the failure is logged once, and in Notes while it lasts.
 func TestListWithoutSwitches(t *testing.T) {
 	eachVersion(t, "in", func(t *testing.T, version string) {
 		refused := dcgmitest.Failure{Kind: dcgmitest.SwitchesRefused, Code: -33}
@@ -320,9 +320,9 @@ func TestListWithoutSwitches(t *testing.T) {
 	})
 }
 
-// TestOlderEngine: a host engine that does not know a field, which dcgmi does, costs what is
-// younger than DCGM 4.0, or what the counters file alone asks for, and a note says so; once
-// it knows it, all is read again.
+// TestOlderEngine: if the host engine does not know a field that dcgmi knows, the fields
+// newer than DCGM 4.0, or requested only by the counters file, are left out, and a note says
+// so. Once the host engine knows it, all are read again.
 func TestOlderEngine(t *testing.T) {
 	for _, tt := range []struct {
 		kind    dcgmitest.Kind
@@ -352,8 +352,8 @@ func TestOlderEngine(t *testing.T) {
 	}
 }
 
-// What a selection names must be there: Check and Read say so in its words, and
-// Read tries again.
+// The devices of a selection must exist: Check and Read report missing ones in
+// its words, and Read retries.
 func TestSelectionThatIsNotThere(t *testing.T) {
 	w := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}, func(o *Options) { o.Choose = selection.Request{GPUs: "99"}.Select })
 	const words = "--gpus=99: there is no GPU 99; this node has 0-1; see which GPUs the host engine knows: dcgmi discovery -l"
@@ -410,8 +410,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// After a failure the node may have numbered its boards in another way, and the
-// readings go by the new numbers.
+// After a failure the node may number its boards differently, and readings use
+// the new numbers.
 func TestRenumberedBoards(t *testing.T) {
 	w := newWorld(t, dcgmitest.Scenario{})
 	w.untilWhole()
@@ -429,7 +429,7 @@ func TestRenumberedBoards(t *testing.T) {
 	}
 }
 
-// What was printed, or waits, when entities began to stand for others is void.
+// Ticks printed or waiting when entities began to identify other devices are void.
 func TestTicksOfAnEarlierEpochAreVoid(t *testing.T) {
 	s := New(Options{probes: noProbes})
 	board := func(uuid string) dcgm.Inventory {

@@ -69,7 +69,7 @@ func TestCloseBeforeTheFirstRead(t *testing.T) {
 	}
 }
 
-// A wrapper's children end with it, though they hold its output open.
+// A wrapper's children end with it, although they keep its output open.
 func TestWrapperLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	script := "#!/bin/sh\nsleep 1000 & echo $! >> " + dir + "/pids\nexit 235\n"
@@ -94,8 +94,9 @@ func TestWrapperLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// The kernel kills a child when the thread ends that started it. A goroutine that
-// ends with its thread locked ends the thread; many of them end those of the pool.
+// The kernel kills a child when the thread that started it ends. A goroutine that
+// ends with its thread locked ends the thread; many of these end the threads of
+// the pool.
 func TestChildrenOutliveThreads(t *testing.T) {
 	const children, threads = 200, 20 // threads for each child
 	all := make([]*child, children)
@@ -148,7 +149,7 @@ func beProxy(path string) {
 func TestNoOrphan(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "starts")
 	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(1), StartLog: log,
-		Failures: hanging}) // it writes no more, and so gets no SIGPIPE
+		Failures: hanging}) // it writes nothing, so SIGPIPE cannot end it
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -11,16 +11,15 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// lean are the profiling fields of every GPU, and extended those of one that counts them
-// all.
+// lean requests the profiling fields of every GPU, extended those of a GPU with all.
 const (
 	lean     = "-e 1001,1004,1005,1009,1010,1002,1003,1006,1011,1012"
 	extended = "-e 1001,1004,1005,1009,1010,1002,1003,1006,1007,1008,1011,1012,1013,1014,1015,1016"
-	// inRounds are those of an A100: it has no counters for 1015 and 1016.
+	// inRounds requests those of an A100, which lacks 1015 and 1016.
 	inRounds = "-e 1001,1004,1005,1009,1010,1002,1003,1006,1007,1008,1011,1012,1013,1014"
 )
 
-// a100s are boards whose profiling fields take turns.
+// a100s returns boards that count their profiling fields in turn.
 func a100s(n int) []dcgmitest.GPU {
 	boards := dcgmitest.Boards(n)
 	for i := range boards {
@@ -29,8 +28,8 @@ func a100s(n int) []dcgmitest.GPU {
 	return boards
 }
 
-// The multiplexed fields are asked for where all chosen boards count them, at once or in
-// rounds, and where they are wanted.
+// Multiplexed fields are requested if chosen, and if all chosen boards support them, at
+// once or in turn.
 func TestExtras(t *testing.T) {
 	mixed := append(dcgmitest.Boards(1), a100s(2)[1])
 	for _, c := range []struct {
@@ -39,7 +38,7 @@ func TestExtras(t *testing.T) {
 		failures []dcgmitest.Failure
 		fields   string
 		want     string
-		rounds   int // how often they are logged
+		rounds   int // how often that is logged
 	}{
 		{"Hopper", dcgmitest.Boards(2), nil, "all", extended, 0},
 		{"Hopper in instances", []dcgmitest.GPU{dcgmitest.Boards(1)[0].Cut(2)}, nil, "all", extended + " -i i:0,i:1", 0},
@@ -74,8 +73,8 @@ func TestExtras(t *testing.T) {
 	}
 }
 
-// What the host engine lists, it may refuse: then all else is read, and a later start
-// asks again.
+// If the host engine refuses fields that it lists, all others are read, and a later
+// start requests these again.
 func TestExtrasRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, dcgmitest.Scenario{Failures: []dcgmitest.Failure{{Kind: dcgmitest.WatchRefused, Field: 1007, Code: -38}}})
@@ -94,8 +93,8 @@ func TestExtrasRefused(t *testing.T) {
 	w.until("all fields", func(b *raw.Batch, _ error) bool { return has(b, "FP32A") })
 }
 
-// TestFieldsOfOneStream: where all chosen fields are of one stream the other is not
-// started, nor missed, and what fails is said.
+// TestFieldsOfOneStream: if all chosen fields belong to one stream, the other is
+// neither started nor awaited, and failures are reported.
 func TestFieldsOfOneStream(t *testing.T) {
 	for _, c := range []struct {
 		fields, has, hasNot, stream string

@@ -36,9 +36,9 @@ func TestKilledChildIsStartedAgain(t *testing.T) {
 	}
 }
 
-// A child that hangs is ended and started again. That it hangs is told before it is
-// ended, which takes a while where it does not listen. After how long is for
-// TestReceiver to say: on a busy machine samples take longer here, and so does that.
+// A child that hangs is killed and restarted. The failure is reported before the
+// kill, which takes a while if the child ignores SIGTERM. TestReceiver checks the
+// time to detection, which depends on the load here.
 func TestHang(t *testing.T) {
 	t.Parallel()
 	var worlds []*world
@@ -52,9 +52,9 @@ func TestHang(t *testing.T) {
 	}
 	for i, w := range worlds { // all hang at the same time
 		e := w.untilFailure()
-		tries := w.starts(",203,") // the first may have been for a field too many
+		tries := w.starts(",203,") // the first may have requested an unknown field
 		if deaf := tries[len(tries)-1].PID; i == 0 && !runs(deaf) {
-			t.Error("the failure was told when the child had been killed")
+			t.Error("the failure was reported after the child was killed")
 		}
 		if e.Failure != source.Broken || !strings.Contains(e.Cause, "hangs, no row for ") ||
 			!strings.Contains(e.Remedy, "discovery") || !strings.Contains(e.Remedy, "raise --poll") {
@@ -91,7 +91,7 @@ func TestHostEngineRestart(t *testing.T) {
 	}
 }
 
-// Which failure a code is, TestRefused and TestReturns say.
+// TestRefused and TestReturns check the failure of each code.
 func TestProfilingRefused(t *testing.T) {
 	eachVersion(t, "by", func(t *testing.T, version string) {
 		w := newWorld(t, dcgmitest.Scenario{Version: version, Failures: []dcgmitest.Failure{{Kind: dcgmitest.WatchRefused, Profiling: true, Code: -37}}})
@@ -112,7 +112,7 @@ func TestProfilingRefused(t *testing.T) {
 		if f := w.stream(profiling).Failure; f != nil {
 			t.Errorf("still %v", f)
 		}
-		if said, again := w.log.count("WARN", "profiling"), w.log.count("flows again"); said != 1 || again != 1 || w.log.count("")-w.log.count("asked without it")-w.log.count("without them") != 2 {
+		if said, again := w.log.count("WARN", "profiling"), w.log.count("flows again"); said != 1 || again != 1 || w.log.count("")-w.log.count("which is left out")-w.log.count("they are left out") != 2 {
 			t.Errorf("said %d times, again %d times", said, again)
 		}
 		if w.stream(device).Restarts != 0 {
@@ -121,7 +121,7 @@ func TestProfilingRefused(t *testing.T) {
 	})
 }
 
-// A reading that waits for the profiling stream goes out when that fails.
+// A reading that waits for the profiling stream is released when that fails.
 func TestWaitingReadingIsReleased(t *testing.T) {
 	w := newWorld(t, dcgmitest.Scenario{}, func(o *Options) { o.Period = time.Hour })
 	w.starting.Do(func() {}) // no children
@@ -153,7 +153,7 @@ func TestUnknownFieldIsLeftOut(t *testing.T) {
 	}
 }
 
-// Whatever befalls dcgmi: the error is typed and tells what to do, and passes.
+// Whatever happens to dcgmi, the error is typed, has a remedy, and passes.
 func TestFailuresAreTyped(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -184,8 +184,8 @@ func TestFailuresAreTyped(t *testing.T) {
 	}
 }
 
-// Pauses grow with every failure in a row, of each stream for itself, and Restart
-// starts again.
+// Pauses grow with every failure in a row, separately for each stream, and
+// Restart ends them.
 func TestPausesGrow(t *testing.T) {
 	w := newWorld(t, dcgmitest.Scenario{Failures: []dcgmitest.Failure{{Kind: dcgmitest.HostEngineDown}}})
 	var mu sync.Mutex

@@ -6,7 +6,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
-// Gives reports whether dmon can show the field of DCGM of that id.
+// Gives reports whether dmon can show the DCGM field with that id.
 func Gives(id int) bool {
 	return !slices.ContainsFunc(dcgm.Fields[:], func(f dcgm.Field) bool { return f.ID == id && f.Unprintable })
 }

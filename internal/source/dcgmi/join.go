@@ -12,26 +12,26 @@ import (
 // so that the first one is complete.
 const startGrace = 3 * time.Second
 
-// join makes readings of the ticks of two streams that run side by side and
-// drift. The profiling stream sets the pace: each of its ticks joins the newest
-// device tick if that is under two periods old. While one of them does not flow,
-// each tick of the other is a reading by itself. It belongs to the goroutine that reads the
-// source, and knows no clock but the ticks'.
+// join makes readings from the ticks of two streams that run side by side and drift. The
+// profiling stream sets the pace: each of its ticks joins the newest device tick if that is
+// less than two periods old. While one stream is down, each tick of the other is a reading
+// by itself. join belongs to the goroutine that reads the source, and has no clock but the
+// ticks'.
 type join struct {
 	period time.Duration
 	// expects reports whether a stream runs or starts.
 	expects func(stream int) bool
-	view    *view // that the readings are of, nil for none
+	view    *view // of the readings, nil for none
 
 	streams [2]latest
 	begun   time.Time
 
-	newest  int       // the stream that gave the latest tick
+	newest  int       // the stream of the latest tick
 	waiting bool      // the latest tick waits for one of the other stream
-	skipped int       // since the last reading
+	skipped int       // lines since the last reading
 	at      time.Time // of the last reading
 
-	joined [2]bool // the streams that the reading is of
+	joined [2]bool // the streams in the reading
 }
 
 // add merges a tick in and reports whether a reading is complete.
@@ -46,8 +46,8 @@ func (j *join) add(t *tick) bool {
 	return !j.waiting
 }
 
-// forget forgets all that was read: it was of an earlier epoch. From here on those
-// entities count that asked, a list of dmon's -i, has.
+// forget discards all that was read in an earlier epoch. From now on only the
+// entities of asked count, a list of dmon's -i.
 func (j *join) forget(asked string) {
 	*j = join{period: j.period, expects: j.expects, skipped: j.skipped, at: j.at}
 	for i := range j.streams {
@@ -55,8 +55,8 @@ func (j *join) forget(asked string) {
 	}
 }
 
-// release reports whether a tick waits for one of the other stream that will not
-// come, and is a reading after all.
+// release reports whether the waiting tick is a reading, because the other
+// stream's tick will not come.
 func (j *join) release() bool {
 	if !j.waiting || j.expects(other(j.newest)) {
 		return false
@@ -68,8 +68,8 @@ func (j *join) release() bool {
 // other returns the stream that a stream joins.
 func other(stream int) int { return device + profiling - stream }
 
-// awaits reports whether a tick of a stream that arrived then waits for one of the
-// other: at the start both do, later device ticks only.
+// awaits reports whether a tick of a stream, which arrived at an instant, waits
+// for one of the other: at the start both do, later only device ticks.
 func (j *join) awaits(stream int, at time.Time) bool {
 	o := &j.streams[other(stream)]
 	switch {
@@ -81,8 +81,8 @@ func (j *join) awaits(stream int, at time.Time) bool {
 	return stream == device && at.Sub(o.at) < o.window(j.period)
 }
 
-// write has the reading written into the emptied b. It returns of how many entities it
-// has a value, those of each stream counted, and whether one of them is unknown to w.
+// write writes the reading into the emptied b. It returns the number of entities with
+// a value, summed over the streams, and whether one of them is unknown to w.
 func (j *join) write(w *dcgm.Writer, b *raw.Batch) (entities int, unknown bool) {
 	at := j.streams[j.newest].at
 	d := &j.streams[device]
@@ -94,7 +94,7 @@ func (j *join) write(w *dcgm.Writer, b *raw.Batch) (entities int, unknown bool) 
 			entities, unknown = entities+n, unknown || strange
 		}
 	}
-	// Two receivers stamp by one clock, but may enter the ring in the other order.
+	// Two receivers stamp by one clock, but their ticks may enter the ring in reverse order.
 	if at.Before(j.at) {
 		at = j.at
 	}
@@ -106,7 +106,7 @@ func (j *join) write(w *dcgm.Writer, b *raw.Batch) (entities int, unknown bool) 
 
 // Reading implements dcgm.Readings.
 func (j *join) Reading(field, device int) float64 {
-	stream := dcgm.DeviceStream // which those behind dcgm.Fields are of
+	stream := dcgm.DeviceStream // of the fields beyond dcgm.Fields
 	if field < len(dcgm.Fields) {
 		stream = dcgm.Fields[field].Stream // numbered as ours are
 	}
@@ -116,8 +116,8 @@ func (j *join) Reading(field, device int) float64 {
 	return j.streams[stream].value(field, j.streams[stream].entity[device])
 }
 
-// IsLost implements dcgm.Readings: a board that is to be read is lost if the host engine says
-// so, or if dmon has no value of it and one of another board that no board lacks.
+// IsLost implements dcgm.Readings: a watched board is lost if the host engine says so, or if
+// it has no value although another board has a vital one.
 func (j *join) IsLost(board int) bool {
 	if j.view == nil || j.view.wanted != nil && !j.view.wanted[board] {
 		return false
@@ -135,6 +135,6 @@ func (j *join) IsLost(board int) bool {
 	return false
 }
 
-// vital are the indices in dcgm.Fields of what each board reads that answers at all: its
-// clock, its temperature and its power.
+// vital are the indices in dcgm.Fields of the fields that every working board has:
+// clock, temperature and power.
 var vital = [...]int{dcgm.FieldOf([]byte("SMCLK")), dcgm.FieldOf([]byte("TMPTR")), dcgm.FieldOf([]byte("POWER"))}

@@ -15,13 +15,13 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// feeder makes ticks of one child by hand.
+// feeder makes ticks of one child.
 type feeder struct {
 	stream int
 	child  uint64
 }
 
-// inventory has boards of these UUIDs.
+// inventory returns an inventory of boards with these UUIDs.
 func inventory(uuids ...string) dcgm.Inventory {
 	var n dcgm.Inventory
 	for i, uuid := range uuids {
@@ -32,10 +32,10 @@ func inventory(uuids ...string) dcgm.Inventory {
 	return n
 }
 
-// columns are what the names of the tests stand for.
+// columns are the dmon columns of the names in the tests.
 var columns = map[string]string{"A": "SMCLK", "B": "MMCLK", "C": "TMPTR", "X": "SMACT"}
 
-// tick arrives ms after noon and says `name=value` of GPU 0.
+// tick returns a tick that arrives ms after noon, with `name=value` of GPU 0.
 func (f *feeder) tick(ms int, says ...string) *tick {
 	t := &tick{stream: f.stream, child: f.child, at: noon.Add(time.Duration(ms) * time.Millisecond)}
 	t.entities, t.rows = []dmon.Entity{{ID: "0"}}, []uint32{0}
@@ -70,9 +70,9 @@ func said(j *join, b *raw.Batch) string {
 }
 
 func TestJoin(t *testing.T) {
-	// Each step is a tick, written `D100 A=1` or `P130 X=2`, with the time it
-	// arrives at, or `fail`, `recover` of the profiling stream, or `refuse` of the
-	// device stream; and the reading that it makes, "" for none.
+	// Each step is a tick, written `D100 A=1` or `P130 X=2` with the time of its
+	// arrival, or `fail` or `recover` for the profiling stream, or `refuse` for
+	// the device stream; and the resulting reading, "" for none.
 	type step struct{ event, want string }
 	tests := []struct {
 		name  string
@@ -154,7 +154,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// A child that was started again has ids of its own and nothing to bridge.
+// A restarted child has ids of its own, and its gaps are not bridged.
 func TestJoinAfterARestart(t *testing.T) {
 	j := &join{period: 100 * time.Millisecond, expects: func(int) bool { return false }}
 	b := &raw.Batch{}

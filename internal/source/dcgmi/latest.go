@@ -11,50 +11,49 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
 )
 
-// keptTicks is how many rows without a value a field survives: profiling fields
-// of Hopper and later give N/A now and then, in turns. An entity survives as many
-// samples without a row.
+// keptTicks is for how many rows without a value a field keeps its last one:
+// profiling fields of Hopper and later read N/A now and then, in turn. An entity
+// is kept for as many samples without a row.
 const keptTicks = 2
 
-// latest has the newest values of one stream, in the ids of its ticks.
+// latest has the newest values of one stream, by the ids of its ticks.
 type latest struct {
-	// asked is the list of dmon's -i, "" for all: a dmon that gives more rows than it was
-	// asked for is not believed in those.
+	// asked is the list of dmon's -i, "" for all: rows of other entities are ignored.
 	asked string
 
 	child    uint64
 	entities []dmon.Entity
-	wanted   []bool // each entity is among those asked for
+	wanted   []bool // whether each entity is in asked
 	rows     []rows // of each entity
 	cells    []cell // entities × dcgm.MaxFields
 
-	device  []int  // of each entity, none for one that is not in the Writer's inventory
+	device  []int  // of each entity, none if it is not in the Writer's inventory
 	entity  []int  // of each device of the inventory
 	version uint64 // of the inventory
 
 	ticks    uint64        // samples of children so far
-	begun    time.Time     // when the latest of them, or its first part, arrived
-	interval time.Duration // between the latest two
-	at       time.Time     // when the latest part of one arrived
+	begun    time.Time     // when the first part of the latest sample arrived
+	interval time.Duration // between the latest two samples
+	at       time.Time     // when the latest part of a sample arrived
 }
 
-// none is the index of no device or entity.
+// none is the index for no device or entity.
 const none = dcgm.Unknown
 
-// rows counts the rows of one entity. What is missing from a sample because it is
-// late does not make the values of others older, nor those of its own.
+// rows counts the rows of one entity. A late row makes neither other entities'
+// values older nor its own.
 type rows struct {
 	n    uint64
-	tick uint64 // the sample with the latest of them
+	tick uint64 // the sample with the latest row
 }
 
-// cell is one value and which of its entity's rows gave it, 0 for none.
+// cell is one value, and the number of the row of its entity that it is from, 0 for none.
 type cell struct {
 	value float64
 	row   uint64
 }
 
-// add merges the values of t in. Values of another child are forgotten.
+// add merges in the values of t. It discards values of another child.
 func (l *latest) add(t *tick) {
 	if l.child != t.child {
 		l.child, l.entities, l.wanted, l.rows, l.cells = t.child, nil, nil, nil, nil
@@ -85,7 +84,7 @@ func (l *latest) add(t *tick) {
 	}
 }
 
-// isListed reports whether a list of dmon's -i, as in 0,1,i:7, has an entity.
+// isListed reports whether a list of dmon's -i, such as 0,1,i:7, contains an entity.
 func isListed(list string, e dmon.Entity) bool {
 	id := e.ID
 	if e.Instance {
@@ -94,7 +93,7 @@ func isListed(list string, e dmon.Entity) bool {
 	return slices.Contains(strings.Split(list, ","), id)
 }
 
-// locate looks up which devices of w the entities are, where either are others than before.
+// locate looks up the devices of w for the entities, if either have changed.
 func (l *latest) locate(w *dcgm.Writer) {
 	if l.version == w.Version() {
 		return
@@ -138,10 +137,9 @@ func (l *latest) present() (n int, unknown bool) {
 	return n, unknown
 }
 
-// window is the age from which the latest values are no longer those of the present:
-// two periods. dmon works between its pauses, so that with many fields the time
-// between two ticks, up to five periods of which are believed, is longer than
-// the period.
+// window returns the age from which the latest values are outdated: two periods.
+// dmon works between its pauses, so with many fields the time between two ticks is
+// longer than the period; it then counts as the period, up to five times that.
 func (l *latest) window(period time.Duration) time.Duration {
 	const believed = 5
 	return 2 * min(max(period, l.interval), believed*period)

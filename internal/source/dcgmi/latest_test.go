@@ -8,8 +8,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
 )
 
-// An entity without a row is kept for two samples, however many parts they come in,
-// and one whose row is late is kept as it is.
+// An entity without a row is kept for two samples, however many parts they come in.
+// A late row keeps its entity.
 func TestLatestForgetsEntities(t *testing.T) {
 	const late, gone = "0", "1"
 	ids := []uint32{0, 1}

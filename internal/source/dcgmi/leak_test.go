@@ -15,7 +15,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
-// footprint is what a process holds.
+// footprint is the resources of a process.
 type footprint struct{ goroutines, files, threads, kilobytes int }
 
 func measure(t *testing.T) footprint {
@@ -40,8 +40,8 @@ func measure(t *testing.T) footprint {
 	return footprint{runtime.NumGoroutine(), count("/proc/self/fd"), count("/proc/self/task"), kilobytes}
 }
 
-// A thousand restarts leave nothing behind: children that give two ticks and die,
-// with a word on stderr.
+// A thousand restarts leave nothing behind: children that print two ticks, write
+// to stderr, and exit.
 func TestThousandRestartsLeaveNothingBehind(t *testing.T) {
 	slow.Test(t)
 	dir := t.TempDir()
@@ -69,8 +69,8 @@ func TestThousandRestartsLeaveNothingBehind(t *testing.T) {
 	until(1100)
 	after := measure(t)
 	t.Logf("before %+v, after %+v", before, after)
-	// Children come and go while we look, each with half a dozen files: a busy
-	// machine had 13 more of them open. One in twenty left behind would be seen. Under the race
+	// Children come and go during the measurement, each with half a dozen files: a busy machine
+	// had 13 more open. A leak in one of twenty restarts would be detected. With the race
 	// detector the memory grew by 9 MB there.
 	const inFlight, slack = 50, 32 << 10
 	if after.goroutines > before.goroutines+inFlight || after.files > before.files+inFlight ||

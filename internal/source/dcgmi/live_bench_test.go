@@ -11,8 +11,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// BenchmarkLive reads two running fakes, 8 GPUs and all fields, at 10 ms, and
-// reports the processor time of this process alone.
+// BenchmarkLive reads two running fakes with 8 GPUs and all fields at 10 ms,
+// and reports the CPU time of this process only.
 func BenchmarkLive(b *testing.B) {
 	exe := dcgmitest.Install(b, dcgmitest.Scenario{GPUs: dcgmitest.Boards(8)})
 	s := New(Options{Path: exe, Period: 10 * time.Millisecond, probes: noProbes, Hostname: "gpu07"})

@@ -10,28 +10,28 @@ import (
 )
 
 const (
-	// noiseTime is how long output that is not an answer may be all there is before it is
-	// reported, or before a command that should end is ended for it.
+	// noiseTime is how long the output may contain no answer before that is reported, or
+	// before a command that should end is killed.
 	noiseTime = time.Second
-	// mostNoise is how many bytes without a row between them end a child.
+	// mostNoise is how many bytes without a row end a child.
 	mostNoise = 1 << 20
-	// longestQuote bounds what is kept of a line that is too long.
+	// longestQuote limits what is kept of a line, in bytes.
 	longestQuote = 1 << 10
 )
 
-// errNoise ends a child that prints on and on, and no rows.
-var errNoise = errors.New("it was stopped after a mebibyte of that")
+// errNoise ends a child that prints endlessly, and no rows.
+var errNoise = errors.New("it was stopped after a mebibyte of such output")
 
 // noise is the output of a child that is not a row.
 type noise struct {
 	bytes int       // since the last row
-	since time.Time // when some was first seen before the first row, zero for none
+	since time.Time // when it was first seen before the first row, zero for none
 	told  bool      // the receiver's noisy was called
 	dmons bool      // there was a header
 }
 
-// header records a header. One that names fields is dmon's: the output before it is a banner, as
-// is stderr, and the first row may take its time.
+// header records a header. A header that names fields is dmon's: the output before it and on
+// stderr is a banner, and the first row may take longer.
 func (r *receiver) header(line []byte) {
 	if !r.parser.Reads() {
 		r.other(line)
@@ -42,7 +42,7 @@ func (r *receiver) header(line []byte) {
 	}
 }
 
-// other takes note of a line, or the beginning of one, that is no row.
+// other records a line, or the beginning of one, that is not a row.
 func (r *receiver) other(line []byte) {
 	r.noise.bytes += len(line)
 	_, _ = r.otherLines.Write(line[:min(len(line), longestQuote)])
@@ -51,8 +51,8 @@ func (r *receiver) other(line []byte) {
 	}
 }
 
-// checkNoise reports what the child printed if there has been nothing else for noiseTime: the
-// child may still recover, or run on like this for a long time.
+// checkNoise reports what the child printed if it has printed nothing else for noiseTime: it
+// may still recover, or continue like this for a long time.
 func (r *receiver) checkNoise(now time.Time) {
 	if r.noise.told || !r.lastRow.IsZero() {
 		return
@@ -71,7 +71,7 @@ func (r *receiver) checkNoise(now time.Time) {
 	}
 }
 
-// nextLook is when to call checkNoise again, the zero Time for never.
+// nextLook returns when to call checkNoise again, the zero Time for never.
 func (r *receiver) nextLook(now time.Time) time.Time {
 	switch {
 	case r.noise.told || !r.lastRow.IsZero():
@@ -82,11 +82,11 @@ func (r *receiver) nextLook(now time.Time) time.Time {
 	return r.noise.since.Add(noiseTime)
 }
 
-// noisyError explains a command that printed a text and not what it was asked for.
+// noisyError explains a command that printed a text instead of an answer.
 func noisyError(command, stream, text string, err error) *source.Error {
 	e := &source.Error{
 		Failure: source.Broken,
-		Cause:   command + " gives nothing that can be read, but " + strconv.Quote(errorLine(text)),
+		Cause:   command + " prints nothing that can be read, but " + strconv.Quote(errorLine(text)),
 		Remedy:  "see what it prints: dcgmi dmon -e 100 -c 1; and whether it is NVIDIA's dcgmi, 2.3 or later: command -v dcgmi; dcgmi --version",
 		Err:     err,
 	}
@@ -99,8 +99,8 @@ func noisyError(command, stream, text string, err error) *source.Error {
 	return e
 }
 
-// isAnswer reports whether output has a line as those of the commands of dcgmi that end by
-// themselves.
+// isAnswer reports whether output contains a line as printed by the dcgmi commands that
+// end by themselves.
 func isAnswer(output []byte) bool {
 	for line := range bytes.Lines(output) {
 		line = bytes.TrimSpace(line)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestNoise: output of a child is reported once, a second after it begins, unless a row or a
-// header of dmon follows.
+// TestNoise: the output of a child is reported once, a second after it begins, unless a row
+// or a dmon header follows.
 func TestNoise(t *testing.T) {
 	const ms = time.Millisecond
 	write := func(w net.Conn, text string) { _, _ = io.WriteString(w, text) }
@@ -36,17 +36,17 @@ func TestNoise(t *testing.T) {
 		}, `"a\na\na\n"@1000`, io.EOF},
 		{"on stderr", "oops\n", func(net.Conn) { time.Sleep(20 * time.Second) }, `"oops\n"@2000`, io.EOF},
 		{"a comment is not a header", "", func(w net.Conn) { write(w, "# hello\n"); time.Sleep(20 * time.Second) }, `"# hello\n"@1000`, io.EOF},
-		{"a row behind it", "", func(w net.Conn) {
+		{"a row after it", "", func(w net.Conn) {
 			write(w, "hello\n")
 			time.Sleep(900 * ms)
 			write(w, header("POWER")+row(0, "1"))
 			time.Sleep(3 * time.Second)
 		}, "", io.EOF},
-		{"a header behind it", "banner\n", func(w net.Conn) {
+		{"a header after it", "banner\n", func(w net.Conn) {
 			write(w, "hello\n"+header("POWER"))
 			time.Sleep(20 * time.Second)
 		}, "", io.EOF},
-		{"behind the header", "banner\n", func(w net.Conn) {
+		{"after the header", "banner\n", func(w net.Conn) {
 			write(w, "hello\n"+header("POWER")+"POWER is off\n")
 			time.Sleep(20 * time.Second)
 		}, `"POWER is off\n"@1000`, io.EOF},
@@ -67,7 +67,7 @@ func TestNoise(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 		}, "", errNoise},
-		{"without end behind a row", "", func(w net.Conn) {
+		{"without end after a row", "", func(w net.Conn) {
 			write(w, header("POWER")+row(0, "1")+strings.Repeat("hello, here\n", 1<<20))
 		}, "", errNoise},
 	} {

@@ -10,24 +10,25 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// How many fields a stream asks for. dmon asks the host engine for all fields of a stream at
-// once, and ends as a whole, without naming the field, if the host engine does not know one.
-// (It names a field that dcgmi itself does not know: see without.)
+// Which fields a stream requests. dmon requests all fields of a stream at once, and ends
+// without naming the field if the host engine does not know one. (It does name a field
+// that dcgmi itself does not know: see without.)
 const (
 	allOfIt   = iota
-	notRecent // without the fields that DCGM 4.0 has not
-	noOthers  // and without those that the counters file alone asks for
+	notRecent // without the fields that DCGM 4.0 lacks
+	noOthers  // and without those that only the counters file requests
 	fewest    = noOthers
 )
 
-// leavesOut reports whether st is asked without a field for the host engine's sake.
+// leavesOut reports whether st does not request a field because the host engine may not know it.
 func (st *stream) leavesOut(id int) bool {
 	return st.reduced >= notRecent && dcgm.IsRecent(id) || st.reduced >= noOthers && !dcgm.IsKnown(id)
 }
 
-// withoutRecent has st started again without fields that an older host engine does not
-// know, if err may be about them. Once that has given ticks, or has failed too, the next
-// start has them all again: another engine may run then.
+// withoutRecent reports whether to restart st without the fields that an older host
+// engine does not know, because err may be about them. After that start has delivered
+// ticks, or failed too, the next one requests all again: another host engine may run
+// then.
 func (s *Source) withoutRecent(st *stream, err error) bool {
 	before := st.missing()
 	for !st.gave && errors.Is(err, errFields) && st.reduced < fewest {
@@ -39,7 +40,7 @@ func (s *Source) withoutRecent(st *stream, err error) bool {
 	return false
 }
 
-// missing returns the ids of the fields that st leaves out, in rising order.
+// missing returns the ids of the fields that st leaves out, in ascending order.
 func (st *stream) missing() (ids []int) {
 	for _, id := range st.fields {
 		if st.leavesOut(id) {
@@ -50,7 +51,7 @@ func (st *stream) missing() (ids []int) {
 	return ids
 }
 
-// noteMissing has Notes tell what st, which gives ticks, is asked without, and logs it.
+// noteMissing notes and logs the fields that st, which delivers ticks, leaves out.
 func (s *Source) noteMissing(st *stream) {
 	if st.index != device {
 		return

@@ -21,10 +21,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// constant makes every field of every entity read its number, doubles with a
-// quarter more.
+// constant makes every field of every entity read its field id, doubles plus
+// 0.25.
 func constant() (readings []dcgmitest.Reading) {
 	for _, f := range dcgm.Fields {
 		if f.Foreign() {
@@ -39,16 +39,16 @@ func constant() (readings []dcgmitest.Reading) {
 	return readings
 }
 
-// cutBoards returns two boards, the second in two instances.
+// cutBoards returns two boards, the second with two instances.
 func cutBoards() []dcgmitest.GPU {
 	gpus := dcgmitest.Boards(2)
 	gpus[1] = gpus[1].Cut(2)
 	return gpus
 }
 
-// The whole page of a tick, by version of dcgmi, is the one of 4.6 with the help
-// of nvidia-smi, except for the families that older versions have not, and the
-// labels and the family that dcgmi alone does not tell.
+// The page of a tick is, for every version of dcgmi, the one of 4.6 with
+// nvidia-smi, except for the families that older versions lack, and the labels
+// and the family that only nvidia-smi provides.
 func TestPages(t *testing.T) {
 	smis := regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?nvlink_limit_bytes_per_second.*\n`)
 	told := regexp.MustCompile(`,(GPU_I_PROFILE|DCGM_FI_DRIVER_VERSION)="[^"]+"`)
@@ -90,7 +90,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// newerFamilies are the lines of a page whose fields dcgmi of that version has not.
+// newerFamilies matches the lines of a page whose fields that version of dcgmi lacks.
 func newerFamilies(version string) *regexp.Regexp {
 	names := []string{"none"}
 	for _, f := range dcgm.Fields {
@@ -101,7 +101,7 @@ func newerFamilies(version string) *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?(` + strings.Join(names, "|") + `)[{ ].*\n`)
 }
 
-// checkConstant wants on every device what constant says, and only that.
+// checkConstant checks that every device has the values of constant.
 func checkConstant(t *testing.T, b *raw.Batch) {
 	t.Helper()
 	for _, s := range b.Samples {
@@ -117,8 +117,8 @@ func checkConstant(t *testing.T, b *raw.Batch) {
 	}
 }
 
-// A board that is cut has no row of its own, as the exporter shows it, so that sums
-// over all rows count nothing twice. What is the board's is still known of it.
+// A board with MIG instances has no row of its own, as with the exporter, so that
+// sums over all rows count nothing twice. The board's own readings are kept.
 func TestACutBoardIsItsInstances(t *testing.T) {
 	w := newWorld(t, dcgmitest.Scenario{GPUs: cutBoards(), Readings: constant()})
 	w.until("a whole reading", func(b *raw.Batch, _ error) bool { return has(b, "FBUSD") && has(b, "SMACT") })

@@ -26,16 +26,16 @@ const exporterURL = "http://localhost:9400/metrics"
 
 // probes look at the machine before dcgmi is started.
 type probes struct {
-	// LookPath finds a command; exec.LookPath.
+	// LookPath finds a command, like exec.LookPath.
 	LookPath func(file string) (string, error)
-	// Commands lists what runs on this machine: a path or name, and its arguments, each behind
-	// a NUL.
+	// Commands lists the processes of this machine: a path or name, and the arguments, each
+	// after a NUL.
 	Commands func() []string
-	// Fetch returns the beginning of the page at exporterURL, an error where
-	// nothing answers with one.
+	// Fetch returns the beginning of the page at exporterURL, or an error if
+	// there is none.
 	Fetch func(ctx context.Context) ([]byte, error)
-	// Instances lists, in an order that stays the same, the MIG instances that
-	// the driver has on this machine: the directories that it keeps for them.
+	// Instances lists, in a stable order, the driver's MIG instances on this
+	// machine: the directories that it keeps for them.
 	Instances func() []string
 }
 
@@ -57,10 +57,10 @@ func (p probes) complete() probes {
 }
 
 // Check returns, as a *source.Error, a problem that waiting is not likely to solve, so that a
-// program can exit before it serves: what preflight finds, a dcgmi that
-// cannot be run, and chosen devices that do not exist. A host engine that
-// is down, or slow, is not such a problem: Read returns it, and tries again. Check may need
-// a quarter of a minute, which the first Read then does not.
+// program can exit before it serves: what preflight finds, a dcgmi that cannot be run, and
+// chosen devices that do not exist. A host engine that is down or slow is not such a problem:
+// Read returns that error, and retries. Check may take a quarter of a minute, which the first
+// Read then saves.
 func (s *Source) Check(ctx context.Context) error {
 	path, err := s.preflight(ctx)
 	if err != nil {
@@ -68,7 +68,8 @@ func (s *Source) Check(ctx context.Context) error {
 	}
 	v, err := s.settle(ctx, path)
 	if err == nil {
-		// Once it runs it makes do with less; but who starts it may have mistyped.
+		// A running source continues with fewer GPUs, but at the start the selection may be
+		// mistyped.
 		selection, unchosen := v.inventory.Choose(s.opts.Choose)
 		if missing := cmp.Or(unchosen, selection.Missing); missing != nil {
 			err = unfit(missing)
@@ -85,10 +86,10 @@ func (s *Source) Check(ctx context.Context) error {
 	return nil
 }
 
-// preflight returns the path of dcgmi, or else, as a *source.Error that says what to type next,
-// why it cannot be started: it is missing or not executable, the name of its host engine would be
-// read as an option, or a dcgm-exporter already reads the same GPUs. Whether the host engine
-// answers is left to dcgmi.
+// preflight returns the path of dcgmi, or, as a *source.Error that says what to type next, why
+// dcgmi cannot be started: it is missing or not executable, the name of its host engine would be
+// read as an option, or a dcgm-exporter already reads the same GPUs. It does not check whether
+// the host engine answers.
 func (s *Source) preflight(ctx context.Context) (string, error) {
 	if strings.HasPrefix(s.opts.Host, "-") {
 		return "", &source.Error{
@@ -117,8 +118,8 @@ func (s *Source) preflight(ctx context.Context) (string, error) {
 	}
 }
 
-// engineOf returns the address of a host engine in one form, whether it is written as an
-// option of dcgmi's or of the exporter's; "" is the one that dcgmi asks by itself.
+// engineOf normalizes the address of a host engine, written as an option of dcgmi or of
+// the exporter; "" means the one that dcgmi asks by default.
 func engineOf(address string) string {
 	if strings.HasPrefix(address, "unix://") {
 		return address
@@ -133,11 +134,11 @@ func engineOf(address string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// integerPipe is a profiling field that only GPUs from Hopper on have.
+// integerPipe is a profiling field that only Hopper and later GPUs have.
 const integerPipe = 1016
 
-// countsTogether reports whether the GPUs are known to count all profiling fields for
-// everybody at once: from Hopper on, where each host engine has counters of its own.
+// countsTogether reports whether the GPUs are known to count all profiling fields at
+// once: from Hopper on, each host engine has counters of its own.
 func (s *Source) countsTogether(ctx context.Context, dcgmi string) bool {
 	got := s.ask(ctx, dcgmi, append([]string{"profile", "-l"}, s.hostOption()...))
 	if got.failure(dcgmi, "profile -l", "profiling") != nil {
@@ -181,8 +182,8 @@ func notExecutable(path string, err error) *source.Error {
 	}
 }
 
-// exporter returns where a dcgm-exporter was seen, "" if nowhere, and which host engine it
-// uses beside others, "" for one of its own or where that is not to be seen.
+// exporter describes a dcgm-exporter that was found, "" for none, and returns the shared
+// host engine that it uses, "" if it has its own or if that is unknown.
 func (p *probes) exporter(ctx context.Context) (seen, engine string) {
 	for _, command := range p.Commands() {
 		words := strings.Split(command, "\x00")
@@ -191,7 +192,7 @@ func (p *probes) exporter(ctx context.Context) (seen, engine string) {
 		}
 	}
 	page, err := p.Fetch(ctx)
-	// We may listen on the exporter's port ourselves, instead of it.
+	// This proxy may itself listen on the exporter's port.
 	if err != nil || bytes.Contains(page, []byte("\nkpulse_")) {
 		return "", ""
 	}
@@ -201,11 +202,11 @@ func (p *probes) exporter(ctx context.Context) (seen, engine string) {
 	return "", ""
 }
 
-// engineVariable is the exporter's flag -r in the environment.
+// engineVariable is the environment variable for the exporter's flag -r.
 const engineVariable = "DCGM_REMOTE_HOSTENGINE_INFO="
 
-// engineIn returns the host engine in the arguments of an exporter, or in variables behind
-// these; "" is one of its own.
+// engineIn returns the host engine in the arguments of an exporter, or in the variables
+// after them; "" means one of its own.
 func engineIn(words []string) string {
 	for i, word := range words {
 		name, value, is := strings.Cut(word, "=")
@@ -222,8 +223,9 @@ func engineIn(words []string) string {
 	return ""
 }
 
-// commands reads /proc: the command line of every process, which it may have changed, and
-// for an exporter the variable that names its host engine, if we may see it.
+// commands reads from /proc the command line of every process, which the process may have
+// changed, and for an exporter the variable that names its host engine, if we may read
+// it.
 func commands() []string {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	var all []string
@@ -256,7 +258,7 @@ func instances() []string {
 	return append(outer, inner...)
 }
 
-// fetch gets a page of at most 8 MiB, without proxies, within a second.
+// fetch gets at most 8 MiB of a page, without proxies, within a second.
 func fetch(ctx context.Context, url string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -47,7 +47,7 @@ func TestPreflight(t *testing.T) {
 		{name: "missing at its path", path: "/no/dcgmi", want: source.HostEngineUnavailable, says: []string{"/no/dcgmi was not found"}},
 		{name: "not executable", dirs: "none:bad", want: source.PermissionDenied, says: []string{"bad/dcgmi", "chmod"}},
 		{name: "not executable at its path", path: filepath.Join(dir, "bad/dcgmi"), want: source.PermissionDenied, says: []string{"chmod"}},
-		{name: "a good one behind a bad one", dirs: "bad:good"},
+		{name: "a good one after a bad one", dirs: "bad:good"},
 		{name: "an exporter runs", dirs: "good", commands: running("/sbin/init", "/usr/bin/dcgm-exporter"), want: source.ExporterCollision,
 			says: []string{"/usr/bin/dcgm-exporter", "--backend=prometheus", "http://localhost:9400/metrics"}},
 		{name: "one that uses our host engine", dirs: "good", commands: running("/usr/bin/dcgm-exporter\x00-f\x00x.csv\x00-r\x00localhost:5555")},
@@ -92,7 +92,7 @@ func TestPreflight(t *testing.T) {
 			}
 			for _, words := range tt.says {
 				if !strings.Contains(e.Error(), words) {
-					t.Errorf("%q does not say %q", e, words)
+					t.Errorf("%q does not contain %q", e, words)
 				}
 			}
 		})
@@ -127,8 +127,8 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// Beside an exporter with a host engine of its own GPUs are read from Hopper on, and before
-// only if that cannot be.
+// Beside an exporter with its own host engine, GPUs from Hopper on are read, and earlier
+// ones are refused.
 func TestExporterBesideEachGeneration(t *testing.T) {
 	for name, collides := range map[string]bool{"NVIDIA H100 80GB HBM3": false, "NVIDIA A100-SXM4-80GB": true} {
 		s := dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}
@@ -144,8 +144,8 @@ func TestExporterBesideEachGeneration(t *testing.T) {
 	}
 }
 
-// Read refuses as preflight does, starts nothing, and does not go on with the
-// profiling fields alone.
+// Read refuses as preflight does, starts nothing, and does not continue with
+// the profiling fields alone.
 func TestReadRefusesACollision(t *testing.T) {
 	dir := t.TempDir()
 	exe := filepath.Join(dir, "dcgmi")
@@ -212,6 +212,6 @@ func TestRealProbes(t *testing.T) {
 	}
 	server.Close()
 	if page, err := fetch(t.Context(), server.URL+"/metrics"); err == nil {
-		t.Errorf("%q of nobody", page)
+		t.Errorf("%q without a server", page)
 	}
 }

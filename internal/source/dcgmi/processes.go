@@ -10,15 +10,15 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// processQuery asks nvidia-smi for the processes that compute; it has no such
-// question for those that draw. dcgmi lists jobs, but no processes.
+// processQuery asks nvidia-smi for compute processes; it has no such query for
+// graphics processes. dcgmi lists jobs, but no processes.
 var processQuery = []string{"--query-compute-apps=pid,gpu_uuid,used_memory", "--format=csv,noheader,nounits"}
 
-// maxProcesses is far beyond those on any node.
+// maxProcesses is far more than any node has.
 const maxProcesses = 1 << 16
 
-// Processes implements source.ProcessLister: the processes of this machine that
-// compute, as nvidia-smi lists them.
+// Processes implements source.ProcessLister: it returns the compute processes
+// of this machine, as nvidia-smi lists them.
 func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 	if !s.local {
 		return nil, &source.Error{
@@ -59,8 +59,8 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 	return all, nil
 }
 
-// parseProcesses reads what nvidia-smi answers to processQuery: a line for each
-// process, its memory in MiB. Lines that are none are passed over.
+// parseProcesses reads nvidia-smi's answer to processQuery: a line for each
+// process, with its memory in MiB. It skips other lines.
 func parseProcesses(output []byte) []source.Process {
 	all := []source.Process{}
 	for line := range strings.Lines(string(output)) {
@@ -82,7 +82,7 @@ func parseProcesses(output []byte) []source.Process {
 	return all
 }
 
-// assignInstances gives processes that use a MIG device its board and instance.
+// assignInstances sets board and instance of processes that use a MIG device.
 func assignInstances(all []source.Process, n *dcgm.Inventory) {
 	type home struct{ uuid, instance string }
 	homes := map[string]home{}

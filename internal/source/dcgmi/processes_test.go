@@ -15,8 +15,8 @@ import (
 
 const processesCommand = "nvidia-smi --query-compute-apps=pid,gpu_uuid,used_memory --format=csv,noheader,nounits"
 
-// TestProcesses has a process on a board, one in a MIG instance, one of which the
-// memory is not known, and lines that are no process.
+// TestProcesses lists a process on a board, one in a MIG instance, one with
+// unknown memory, and lines that are not processes.
 func TestProcesses(t *testing.T) {
 	s, _ := asked(answers{processesCommand: "4711, " + uuid0 + ", 30518\n12, MIG-b, 512\n13, " + uuid1 + ", [N/A]\n\n-4, " + uuid0 + ", 1\n" +
 		"99999999999, " + uuid0 + ", 1\nx, y, z\n14, GPU 0, 2\nNo devices were found\n"})

@@ -13,55 +13,55 @@ import (
 )
 
 const (
-	// lineBuffer holds the samples of many GPUs: a row is a good kilobyte.
+	// lineBuffer is the size of the buffer for samples of many GPUs: a row takes over a kilobyte.
 	lineBuffer = 64 << 10
-	// dmon prints a sample in one go, so that after a short silence no more rows
-	// are likely to come. That of the first sample is longer, for it is not known yet
-	// how many rows there are.
+	// dmon prints a sample at once, so after a short silence more rows are unlikely.
+	// The silence of the first sample is longer, because the number of rows is not
+	// known yet.
 	leastSilence, mostSilence = 5 * time.Millisecond, 50 * time.Millisecond
 	firstSilence              = time.Second
-	// startLimit is how long the first row may need: dmon prints the header, and
+	// startLimit is how long the first row may take: dmon prints the header, and
 	// then the host engine sets up its watches and reads every GPU once.
 	startLimit = 30 * time.Second
-	// A running child that gives no row for hangTimes the time that its samples
-	// need, and at least leastHang, hangs. The pipeline calls a stream stale much
-	// sooner; but a child that is only slow gets no faster by being killed.
+	// A running child hangs if it prints no row for hangTimes the duration of a
+	// sample, and at least leastHang. The pipeline calls a stream stale much
+	// sooner, but killing a child that is only slow does not make it faster.
 	hangTimes = 10
 	leastHang = 5 * time.Second
-	// mostInterval bounds what is believed of the time that a sample needs, and so
-	// the time to detect that the child hangs to a minute. A period of more than half
-	// of it is believed twice.
+	// mostInterval limits the assumed duration of a sample, which limits the time to
+	// detect a hanging child to a minute. For periods over half of it, the limit is
+	// two periods.
 	mostInterval = 6 * time.Second
-	// slowAfter samples in a row that needed more than two periods, the child is
-	// called slow.
+	// After slowAfter samples in a row that took more than two periods, the
+	// child is called slow.
 	slowAfter = 8
-	// mostEntities is far beyond those of any node.
+	// mostEntities is far more than any node has.
 	mostEntities = 4096
-	// shrinkAfter samples in a row that are short of a row, that row is expected
-	// no more.
+	// After shrinkAfter samples in a row that lack a row, that row is no longer
+	// expected.
 	shrinkAfter = 8
 )
 
-// errHangs is the error of a child that lives and gives no rows.
+// errHangs is the error of a running child that prints no rows.
 type errHangs struct{ silent time.Duration }
 
 func (e errHangs) Error() string {
 	return fmt.Sprintf("no row for %s", e.silent.Round(100*time.Millisecond))
 }
 
-// errGarbage ends a stream whose names would fill the memory.
+// errGarbage ends a stream whose entity names would fill the memory.
 var errGarbage = fmt.Errorf("more than %d names of entities", mostEntities)
 
-// pipe is the reading end of a child's stdout. It is an *os.File but in tests.
+// pipe is the reading end of a child's stdout: an *os.File, except in tests.
 type pipe interface {
 	io.Reader
 	SetReadDeadline(t time.Time) error
 }
 
-// receiver turns what one child prints into ticks. The parser knows where a sample
-// ends when it sees the next one. The receiver pushes a sample before
-// that, when all its rows are there or have had the time to come; rows that come
-// later follow as the rest of it. It belongs to one goroutine.
+// receiver turns the output of one child into ticks. The parser finds the end of a
+// sample only when it sees the next one. The receiver pushes a sample earlier,
+// when all its rows are there or have had time to arrive; later rows follow as the
+// rest of it. It belongs to one goroutine.
 type receiver struct {
 	stream int
 	epoch  uint64 // of the child
@@ -70,15 +70,15 @@ type receiver struct {
 	ring   *ring
 	// flows is called with the first tick.
 	flows func()
-	// slow is called once, if samples need more than two periods each.
+	// slow is called once, if samples take more than two periods each.
 	slow func(interval time.Duration)
-	// noisy is called once, if the child prints a text and no row.
+	// noisy is called once, if the child prints text but no row.
 	noisy func(text string)
-	// beside returns what it printed on stderr; nil is nothing.
+	// beside returns what the child printed on stderr; nil means nothing.
 	beside func() string
-	// isRates: all fields of the stream are rates.
+	// isRates is whether all fields of the stream are rates.
 	isRates bool
-	// page has fields beyond dcgm.Fields; nil is none.
+	// page has fields beyond dcgm.Fields; nil means none.
 	page *dcgm.Page
 
 	parser   dmon.Parser
@@ -88,28 +88,28 @@ type receiver struct {
 	begun   time.Time
 	lastRow time.Time // zero before the first
 
-	// Of the sample that is read.
+	// Of the current sample.
 	first   time.Time // its first row
 	head    uint32    // that row's entity
-	partial bool      // a part of it was handed on
+	partial bool      // a part of it was pushed
 
 	samples  uint64        // pushed
 	interval time.Duration // between samples, smoothed; 0 before the second
 	slowFor  int           // samples in a row
-	// expect is how many rows a sample was seen to have, 0 before the end
-	// of the first.
+	// expect is the expected number of rows in a sample, 0 before the end of
+	// the first.
 	expect, short int
-	// leader is the head of a sample that had all rows.
+	// leader is the head of the last sample with all rows.
 	leader uint32
 
-	otherLines tail // that are no rows
+	otherLines tail // lines that are not rows
 	noise      noise
 	buf        []byte
 	n          int  // bytes of an unfinished line at the beginning of buf
-	cutting    bool // that line is too long and thrown away up to its end
+	cutting    bool // that line is too long and discarded up to its end
 }
 
-// run reads p until it ends, which gives io.EOF, or is closed, or hangs.
+// run reads p until it ends, which returns io.EOF, or is closed, or hangs.
 func (r *receiver) run(p pipe) error {
 	r.parser.Names = r
 	r.buf = make([]byte, lineBuffer)
@@ -137,8 +137,8 @@ func (r *receiver) run(p pipe) error {
 			r.push()
 		}
 		r.checkNoise(now)
-		// If we were delayed ourselves, what is overdue lies in the pipe: it is looked
-		// at once more.
+		// If we were delayed ourselves, the overdue rows are in the pipe: read once
+		// more.
 		overdue := r.overdue(now)
 		if overdue && late {
 			return errHangs{now.Sub(r.since())}
@@ -147,7 +147,7 @@ func (r *receiver) run(p pipe) error {
 	}
 }
 
-// since is when the child last showed that it lives.
+// since returns when the child last printed a row, or else started.
 func (r *receiver) since() time.Time {
 	if r.lastRow.IsZero() {
 		return r.begun
@@ -155,10 +155,10 @@ func (r *receiver) since() time.Time {
 	return r.lastRow
 }
 
-// limit is how long after since the child hangs.
+// limit returns how long after since the child counts as hanging.
 func (r *receiver) limit() time.Duration {
 	hang := max(hangTimes*max(r.period, r.interval), leastHang)
-	if r.samples < 2 { // how long they need is not known yet
+	if r.samples < 2 { // the duration of a sample is not known yet
 		return max(startLimit, hang)
 	}
 	return hang
@@ -169,8 +169,8 @@ func (r *receiver) overdue(now time.Time) bool { return now.Sub(r.since()) >= r.
 // pending reports whether rows wait to be pushed.
 func (r *receiver) pending() bool { return len(r.tick.rows) > 0 }
 
-// pushTime is when to push what is pending though rows are missing: after a
-// silence, and not before the better part of the time between samples.
+// pushTime returns when to push pending rows although some are missing: after a
+// silence, and not before three quarters of the time between samples.
 func (r *receiver) pushTime() time.Time {
 	if r.expect == 0 {
 		return r.lastRow.Add(max(r.period*3/4, firstSilence))
@@ -182,8 +182,8 @@ func (r *receiver) pushTime() time.Time {
 	return silent
 }
 
-// deadline is when to stop waiting for more bytes. It never lies in the past, for
-// then what is in the pipe already would not be read.
+// deadline returns when to stop waiting for more bytes. It is never in the past,
+// which would prevent reading bytes that are already in the pipe.
 func (r *receiver) deadline(late bool) time.Time {
 	now := time.Now()
 	soon := now.Add(leastSilence)
@@ -203,7 +203,7 @@ func (r *receiver) deadline(late bool) time.Time {
 	return until
 }
 
-// scan reads n more bytes behind those of the unfinished line.
+// scan reads n more bytes after those of the unfinished line.
 func (r *receiver) scan(n int, now time.Time) {
 	text := r.buf[:r.n+n]
 	for {
@@ -221,7 +221,7 @@ func (r *receiver) scan(n int, now time.Time) {
 		text = text[end:]
 	}
 	switch r.n = copy(r.buf, text); {
-	case r.cutting: // more of a line whose beginning is known
+	case r.cutting: // more of a line whose beginning was handled
 		r.noise.bytes += r.n
 		r.n = 0
 	case r.n == len(r.buf):
@@ -262,13 +262,13 @@ func (r *receiver) line(line []byte, now time.Time) {
 	}
 }
 
-// Column implements dmon.Names: samples are of fields by their index.
+// Column implements dmon.Names: the id of a field is its index.
 func (r *receiver) Column(name []byte) (id uint32, ok bool) {
 	field := r.page.FieldOf(name)
 	return uint32(field), field >= 0
 }
 
-// Entity implements dmon.Names: samples are of entities by their index.
+// Entity implements dmon.Names: the id of an entity is its index.
 func (r *receiver) Entity(n int, e dmon.Entity) uint32 {
 	if n == len(r.entities) {
 		r.entities = append(r.entities, e)
@@ -282,7 +282,7 @@ func (r *receiver) open() {
 	r.tick.stream, r.tick.epoch, r.tick.child = r.stream, r.epoch, r.child
 }
 
-// begin begins a sample, whose first row came now.
+// begin begins a sample, whose first row came at now.
 func (r *receiver) begin(now time.Time) {
 	if !r.first.IsZero() {
 		lasted := min(now.Sub(r.first), max(mostInterval, 2*r.period))
@@ -295,8 +295,9 @@ func (r *receiver) begin(now time.Time) {
 	r.first, r.head = now, r.parser.Last()
 }
 
-// isLate reports whether the parser's latest row, behind so many of the sample, is no
-// rest of that but begins another: its own first row never came.
+// isLate reports whether the parser's latest row begins another sample, rather than
+// continuing one of that many rows: it is the leader, after part of the sample was
+// pushed.
 func (r *receiver) isLate(rows int) bool {
 	return rows > 0 && r.partial && r.expect > 0 && r.parser.Last() == r.leader
 }
@@ -304,7 +305,7 @@ func (r *receiver) isLate(rows int) bool {
 // checkPace records the time between two samples.
 func (r *receiver) checkPace(lasted time.Duration) {
 	switch {
-	case r.slowFor == slowAfter: // and logged
+	case r.slowFor == slowAfter: // logged already
 	case lasted <= 2*max(r.period, MinPeriod): // a shorter period cannot be set
 		r.slowFor = 0
 	default:
@@ -322,7 +323,7 @@ func (r *receiver) end(rows int) {
 	r.endSample(rows)
 }
 
-// endSample makes room for the next sample.
+// endSample updates the expectations at the end of a sample.
 func (r *receiver) endSample(rows int) {
 	r.partial = false
 	r.expectRows(rows)
@@ -331,8 +332,8 @@ func (r *receiver) endSample(rows int) {
 	}
 }
 
-// push pushes what is pending to the ring. The first sample of a child has no rates
-// yet.
+// push pushes the pending rows to the ring. The first sample of a child has no
+// rates yet.
 func (r *receiver) push() {
 	t := r.tick
 	t.entities, t.at, t.rest = r.entities, r.lastRow, r.partial
@@ -354,7 +355,7 @@ func (r *receiver) push() {
 	r.open()
 }
 
-// discard counts the tick, and begins it again.
+// discard counts the tick, and empties it.
 func (r *receiver) discard() {
 	if !r.tick.rest {
 		r.ring.counts[r.stream].Tick(r.tick.at)
@@ -362,7 +363,7 @@ func (r *receiver) discard() {
 	r.tick.rows, r.tick.batch.Samples = r.tick.rows[:0], r.tick.batch.Samples[:0]
 }
 
-// expectRows updates how many rows are expected.
+// expectRows updates the expected number of rows.
 func (r *receiver) expectRows(rows int) {
 	if rows < r.expect {
 		r.short++

@@ -15,7 +15,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// header and row write dmon 4.4, whose first column is 11 wide.
+// header and row return output of dmon 4.4, whose first column is 11 wide.
 func header(columns ...string) string { return line("#Entity", columns) + line("ID", nil) }
 
 func row(gpu int, cells ...string) string { return line(fmt.Sprintf("GPU %d", gpu), cells) }
@@ -29,10 +29,9 @@ func line(entity string, cells []string) string {
 	return b.String() + "\n"
 }
 
-// receive runs a receiver of the device stream, or of the profiling stream, on
-// what play writes, in a bubble whose clock only moves when all wait. It returns
-// the ticks as `value…@ms after the start`, with a plus in front where one is the
-// rest of another, and what the receiver ended with.
+// receive runs a receiver of the device or profiling stream on what play writes,
+// in a synctest bubble. It returns the ticks as `value…@ms after the start`, with
+// a leading plus if one is the rest of another, and the receiver's error.
 func receive(t *testing.T, stream int, play func(w net.Conn)) (ticks []string, err error) {
 	t.Helper()
 	r := &receiver{stream: stream, period: 100 * time.Millisecond, isRates: stream == profiling, flows: func() {}}
@@ -79,8 +78,8 @@ func (r *receiver) receive(t *testing.T, play func(w net.Conn)) (ticks []string,
 	return ticks, err
 }
 
-// lastingPipe takes deadlines also when its writer has closed it, as a pipe of the
-// kernel does and one of package net does not.
+// lastingPipe accepts deadlines even after its writer has closed it, as a kernel
+// pipe does and net.Pipe does not.
 type lastingPipe struct{ net.Conn }
 
 func (p lastingPipe) SetReadDeadline(at time.Time) error {
@@ -200,7 +199,7 @@ func TestReceiver(t *testing.T) {
 			write(w, row(0, "2")+row(1, "2")+row(2, "2"))
 		}, []string{"POWER=1 POWER=1@999", "+POWER=1@2000", "POWER=2 POWER=2 POWER=2@3001"}, io.EOF},
 
-		{"a row that comes no more is expected no more", device, func(w net.Conn) {
+		{"a row that no longer comes is no longer expected", device, func(w net.Conn) {
 			write(w, header("POWER"))
 			for i := range 11 {
 				text := two(fmt.Sprint(i))
@@ -252,7 +251,7 @@ func TestReceiver(t *testing.T) {
 			time.Sleep(time.Hour)
 		}, []string{"POWER=1@0", "POWER=2@100", "POWER=3@5099"}, errHangs{13252500 * time.Microsecond}},
 
-		{"no row behind samples that came all at once", device, func(w net.Conn) {
+		{"no row after samples that came all at once", device, func(w net.Conn) {
 			write(w, header("POWER")+row(0, "1")+row(0, "2")+row(0, "3"))
 			time.Sleep(time.Hour)
 		}, []string{"POWER=1@0", "POWER=2@0", "POWER=3@0"}, errHangs{5005 * ms}},
@@ -306,8 +305,8 @@ func TestReceiver(t *testing.T) {
 	}
 }
 
-// A child that does not keep up with its period is called slow, once, and one that
-// is late now and then is not.
+// A child that does not keep up with its period is called slow, once; one that is
+// occasionally late is not.
 func TestReceiverTellsOfASlowChild(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -383,8 +382,8 @@ func TestConsumerStalledForFiveSeconds(t *testing.T) {
 	})
 }
 
-// held delivers what it holds only behind a deadline that has passed: so does a
-// pipe when it was us who slept.
+// held delivers its text only after a deadline has passed, as a pipe does if
+// the reader slept.
 type held struct {
 	text     string
 	deadline time.Time
@@ -410,7 +409,7 @@ func (h *held) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// errTimeout is what an expired deadline gives.
+// errTimeout is the error of an expired deadline.
 var errTimeout = func() error {
 	a, b := net.Pipe()
 	defer a.Close()
@@ -420,8 +419,8 @@ var errTimeout = func() error {
 	return err
 }()
 
-// A receiver that slept itself, because the machine did or the process was
-// stopped, must not take its child for one that hangs.
+// A receiver that slept, because the machine or the process was suspended, must
+// not call its child hanging.
 func TestReceiverThatSlept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := newRing(1)
@@ -436,9 +435,9 @@ func TestReceiverThatSlept(t *testing.T) {
 	})
 }
 
-// ticking returns a function that takes a tick of 8 GPUs with 25 fields from the
-// text to the samples, with a header before every 14th. Power is another in
-// each.
+// ticking returns a function that takes a tick of 8 GPUs with 25 fields from
+// text to samples, with a header before every 14th. Values differ from tick to
+// tick.
 func ticking(t testing.TB) func() {
 	const gpus, fields = 8, 25
 	var all []dcgm.Field

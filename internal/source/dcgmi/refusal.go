@@ -12,17 +12,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// ending is an end of a command that is no return of DCGM's: of a shell, of the dynamic
-// loader, of the parser of dcgmi's command line.
+// ending is an end of a command that is not a return of DCGM: from a shell, the dynamic
+// loader, or the parser of dcgmi's command line.
 type ending struct {
 	status  int    // the exit status, 0 for any
-	phrase  string // in what it printed, "" for any
+	phrase  string // in its output, "" for any
 	failure source.Failure
 	cause   string
 	remedy  string
 }
 
-// endings go before returns.
+// endings have priority over returns.
 var endings = []ending{
 	{0, "PARSE ERROR", source.Unsupported,
 		"dcgmi does not accept its arguments",
@@ -43,8 +43,8 @@ type unknownField int
 
 func (f unknownField) Error() string { return fmt.Sprintf("field id %d is unknown to dcgmi", int(f)) }
 
-// explain returns why the child of st, which is gone, has ended: err is what its
-// output ended with.
+// explain returns why the child of st, which is gone, has ended. err is the
+// error at the end of its output.
 func explain(st *stream, err error, r *receiver, c *child) error {
 	text := c.stderr.String() + r.otherLines.String()
 	command := st.command()
@@ -74,7 +74,7 @@ func explain(st *stream, err error, r *receiver, c *child) error {
 }
 
 // refused explains the end of a command by its exit status, or the signal that
-// killed it, and what it printed beside what it was asked for.
+// killed it, and by its messages in text.
 func refused(command, stream string, code int, sig syscall.Signal, text string) *source.Error {
 	if e := known(code, text); e != nil {
 		words := strings.NewReplacer("STREAM", stream)
@@ -82,7 +82,7 @@ func refused(command, stream string, code int, sig syscall.Signal, text string) 
 		e.Remedy = words.Replace(e.Remedy)
 		return e
 	}
-	if code > 128 && code < 160 { // a shell's, or dcgmi's own, way to report it
+	if code > 128 && code < 160 { // how a shell or dcgmi reports a signal
 		sig = syscall.Signal(code - 128)
 	}
 	how := "ended with exit status " + strconv.Itoa(code)
@@ -94,11 +94,11 @@ func refused(command, stream string, code int, sig syscall.Signal, text string) 
 	return &source.Error{Failure: source.Broken, Cause: command + " " + how + quoted(text), Remedy: remedy}
 }
 
-// noStatus is the exit status of a command that is unknown, or still runs.
+// noStatus stands for the exit status of a command that still runs, or whose status is unknown.
 const noStatus = -1
 
-// known returns what is known about an exit status and what was printed beside it, nil
-// for nothing. Cause and remedy may hold STREAM.
+// known returns the error for an exit status and the messages in text, nil if unknown.
+// Cause and remedy may contain STREAM.
 func known(status int, text string) *source.Error {
 	for i := range endings {
 		e := &endings[i]
@@ -118,17 +118,17 @@ func known(status int, text string) *source.Error {
 	return e
 }
 
-// amidReadings is how dmon begins an error behind its first readings.
+// amidReadings begins dmon's errors after its first readings.
 const amidReadings = "Error getting values information"
 
-// errFields is wrapped by refusals that may be about some of the fields but not all, and
-// errLost by those about a GPU.
+// errFields is wrapped by refusals that may concern only some of the fields, errLost by
+// those about a lost GPU.
 var (
 	errFields = errors.New("fields refused")
 	errLost   = errors.New("a GPU is lost")
 )
 
-// wraps returns what the error of a row wraps, nil for nothing.
+// wraps returns the error that the error of a row wraps, nil for none.
 func (r *returned) wraps() error {
 	switch r.code {
 	case notSupported, unknownFieldID, fieldOfOtherAPI, profNotSupported, profMultiPass, insufficientDriver, groupIncompatible:
@@ -139,7 +139,7 @@ func (r *returned) wraps() error {
 	return nil
 }
 
-// unknownFieldIn reads the id out of dcgmi's errorLine that it does not know one.
+// unknownFieldIn returns the id in dcgmi's error about an unknown field.
 func unknownFieldIn(text string) (unknownField, bool) {
 	_, rest, ok := strings.Cut(text, "Got invalid field ID. '")
 	if !ok {
@@ -150,7 +150,8 @@ func unknownFieldIn(text string) (unknownField, bool) {
 	return unknownField(id), err == nil
 }
 
-// quoted is the output of dcgmi, after a colon, "" if it printed nothing.
+// quoted returns the line of dcgmi's output that explains a failure, after a colon, "" if it
+// printed nothing.
 func quoted(text string) string {
 	if line := errorLine(text); line != "" {
 		return ": " + strconv.Quote(line)
@@ -168,7 +169,7 @@ func unstartable(path string, err error) *source.Error {
 	case errors.Is(err, fs.ErrPermission):
 		e.Failure = source.PermissionDenied
 		e.Remedy = "let the user that runs kpulse-proxy run it: ls -l " + path + "; and see that its file system is not mounted noexec"
-	case errors.Is(err, syscall.ENOEXEC): // it may be half copied, and is tried again
+	case errors.Is(err, syscall.ENOEXEC): // it may be half copied, and is retried
 		e.Failure = source.HostEngineUnavailable
 		e.Remedy = "see what it is: file " + path + "; and install DCGM for this machine's architecture"
 	case errors.Is(err, fs.ErrNotExist):

@@ -9,7 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// The texts are those of DCGM 4.6 and of 2.x, which gave no code in its text.
+// The texts are those of DCGM 4.6 and of 2.x, which printed no codes.
 func TestRefused(t *testing.T) {
 	tests := []struct {
 		code int
@@ -65,17 +65,17 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What DCGM 4.6.0 and 3.3.9 print where the host engine has no driver.
+// What DCGM 4.6.0 and 3.3.9 print if the host engine has no driver.
 const (
 	noGPUs   = "Error getting values information. Return -35: The specified group is empty, and this operation is incompatible with an empty group\n"
 	noDriver = "Unable to get GPU topology information. The entities in the output may be unsorted. Error: -56: Cannot perform the requested operation because NVML doesn't exist on this system.\n" +
 		"Error getting values information. Return -3: Generic unspecified error\n"
 )
 
-// Each return code has one row, which is found by the code that is printed, by the words
-// for it, and by the exit status.
+// Each return code has one row, which is found by the printed code, by its words, and by
+// the exit status.
 func TestReturns(t *testing.T) {
-	// Of diagnostics, sync boost and creations, and one that DCGM does not use.
+	// Codes of diagnostics, sync boost and creation, and one that DCGM does not use.
 	others := []int{-26, -27, -28, -30, -39, -40, -41, -42, -43, -47, -50, -51, -52, -53, -55, -58, -59, -60, -61, -62, -63, -64, -65, -66}
 	rows := map[int]int{}
 	for i := range returns {

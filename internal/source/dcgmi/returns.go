@@ -7,7 +7,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// The codes of dcgmReturn_t in DCGM's dcgm_structs.h that are named elsewhere.
+// Codes of dcgmReturn_t in DCGM's dcgm_structs.h, as far as the code uses them by name.
 const (
 	notSupported       = -6
 	unknownFieldID     = -13
@@ -20,19 +20,19 @@ const (
 	insufficientDriver = -44
 )
 
-// returned is the meaning of a code of dcgmReturn_t when reading GPUs. STREAM in cause and remedy
+// returned is the meaning of a code of dcgmReturn_t for reads of GPUs. STREAM in cause and remedy
 // is replaced by the name of the requested fields.
 type returned struct {
 	code int
-	// words are how DCGM spells the code out where it does not print it: errorString of
-	// 4.6.0 and 3.3.9, and what dcgmi says in place of it.
+	// words are DCGM's texts for the code, which it may print without the code:
+	// errorString of 4.6.0 and 3.3.9, and dcgmi's own.
 	words   []string
 	failure source.Failure
 	cause   string
 	remedy  string
 }
 
-// vague codes say less than any other code beside them.
+// vague reports whether any other code beside this one says more.
 func (r *returned) vague() bool { return r.code == -1 || r.code == -3 }
 
 // The remedies that several codes share.
@@ -44,13 +44,13 @@ const (
 	retried            = "kpulse-proxy tries again by itself; if the error stays, " + seeHostEngineLog
 )
 
-// returns has a row for each code that discovery, profile and dmon can end with: all of
-// DCGM 4.6 but those of its diagnostics, of sync boost and of the calls that create.
+// returns has a row for each code with which discovery, profile and dmon can end: all
+// of DCGM 4.6 except those of diagnostics, sync boost and the calls that create.
 var returns = []returned{
 	{-1, []string{"Bad parameter passed to function"}, source.Broken,
 		"dcgmi refuses to watch the requested fields or devices",
 		"see which GPUs and MIG instances there are: dcgmi discovery -l and dcgmi discovery -c; and check --gpus"},
-	{-2, nil, source.Unsupported, // dcgmi's own, of its command line
+	{-2, nil, source.Unsupported, // of dcgmi itself, for its command line
 		"dcgmi does not accept its arguments",
 		"see its version, 2.3 or later is needed: dcgmi --version; and report this"},
 	{-3, []string{"Generic unspecified error"}, source.Broken,
@@ -178,9 +178,9 @@ var returns = []returned{
 		"attach them again, or restart it: systemctl restart nvidia-dcgm"},
 }
 
-// returnOf returns the row of what a command ended with, nil if that is no return of DCGM's.
-// A code that it printed counts before words, these before its exit status, which is the
-// lowest eight bits of the code and which wrappers hide; and a vague code comes last.
+// returnOf returns the row for the end of a command, nil if that is not a return of DCGM. A
+// printed code has priority over words, and words over the exit status, which is the lowest
+// eight bits of the code and which wrappers hide. A vague code comes after specific words.
 func returnOf(status int, text string) *returned {
 	var vague *returned
 	for _, code := range codesIn(text) {
@@ -205,7 +205,7 @@ func returnOf(status int, text string) *returned {
 	return row
 }
 
-// rowOf returns the first row that is, nil for none.
+// rowOf returns the first row that satisfies is, nil for none.
 func rowOf(is func(*returned) bool) *returned {
 	for i := range returns {
 		if is(&returns[i]) {
@@ -215,8 +215,8 @@ func rowOf(is func(*returned) bool) *returned {
 	return nil
 }
 
-// saidIn reports whether a sentence of text, or what follows a colon in it, begins with
-// one of the row's words: elsewhere they are those of somebody else.
+// saidIn reports whether a line or sentence of text, or the part after a colon, begins
+// with one of the row's words: elsewhere they may mean something else.
 func (r *returned) saidIn(text string) bool {
 	for _, words := range r.words {
 		for rest := text; ; {
@@ -234,8 +234,8 @@ func (r *returned) saidIn(text string) bool {
 	return false
 }
 
-// codesIn returns the codes that dcgmi prints in its errors, such as those of "Return -35: …",
-// "Result: -33: …" and "Got error -18 …".
+// codesIn returns the codes in dcgmi's errors, such as "Return -35: …", "Result: -33: …" and
+// "Got error -18 …".
 func codesIn(text string) (codes []int) {
 	before := ""
 	for word := range strings.FieldsSeq(text) {

@@ -11,23 +11,23 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
 )
 
-// ringSize is how many ticks wait at most: at 100 ms and two streams some three
-// seconds, longer than the pipeline rests after a failure.
+// ringSize is the most ticks that wait: with two streams at 100 ms about three
+// seconds, longer than the pipeline pauses after a failure.
 const ringSize = 64
 
-// ring carries ticks from the receivers of a group to its reader, in the order
-// of their arrival. It is lossy: a reader who falls behind loses the oldest ticks,
-// never the newest, and no receiver ever waits. Ticks are recycled, so that in
-// the steady state none is allocated.
+// ring carries ticks from the receivers to the reader, in the order of their
+// arrival. It is lossy: a reader that falls behind loses the oldest ticks, never
+// the newest, and no receiver ever waits. Ticks are recycled, so that none is
+// allocated in steady state.
 type ring struct {
 	mu     sync.Mutex
 	slots  [ringSize]*tick
 	oldest int
 	n      int
 	free   []*tick
-	counts []source.StreamCounts // of each stream
+	counts []source.StreamCounts // by stream
 
-	// news has a token after anything has changed that a reader may wait for.
+	// news has a token after any change that a reader may wait for.
 	news chan struct{}
 }
 
@@ -49,8 +49,8 @@ func (r *ring) blank() *tick {
 	return t
 }
 
-// push passes t to the reader, instead of the oldest if the ring is full. The
-// rest of a sample was counted with its first part.
+// push passes t to the reader, and evicts the oldest tick if the ring is full.
+// Only the first part of a sample is counted.
 func (r *ring) push(t *tick) {
 	r.mu.Lock()
 	if !t.rest {
@@ -69,7 +69,7 @@ func (r *ring) push(t *tick) {
 	r.wake()
 }
 
-// wake makes the reader look again.
+// wake makes the reader check again.
 func (r *ring) wake() {
 	select {
 	case r.news <- struct{}{}:
@@ -77,8 +77,8 @@ func (r *ring) wake() {
 	}
 }
 
-// next returns the oldest tick, nil if there is none. The caller gives it
-// back with recycle.
+// next returns the oldest tick, nil if there is none. The caller returns it
+// with recycle.
 func (r *ring) next() *tick {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +88,7 @@ func (r *ring) next() *tick {
 	return r.pop()
 }
 
-// pop is next for callers that have locked mu and know that there is a tick.
+// pop is next for callers that have locked mu, when there is a tick.
 func (r *ring) pop() *tick {
 	t := r.slots[r.oldest]
 	r.slots[r.oldest] = nil
@@ -97,25 +97,25 @@ func (r *ring) pop() *tick {
 	return t
 }
 
-// recycle returns a tick that is no longer in use.
+// recycle takes back a tick that is no longer in use.
 func (r *ring) recycle(t *tick) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.free = append(r.free, t)
 }
 
-// tick is one sample of a stream: a row for each entity. If some rows were late it
-// is the first part of a sample, and further ticks are the rest of it. Its memory
-// goes round between the receiver, the ring and the reader.
+// tick is one sample of a stream: a row for each entity. If some rows are late it
+// is the first part of a sample, and further ticks are the rest. Its memory
+// circulates between the receiver, the ring and the reader.
 type tick struct {
 	stream int       // index in Source.streams
-	epoch  uint64    // of the view that its child was started by
+	epoch  uint64    // of the view for which its child was started
 	child  uint64    // the child's number
 	at     time.Time // when its last row arrived
-	rest   bool      // of a sample whose first part went before
-	rows   []uint32  // the entities of all rows, also of those without a value
-	// batch has samples whose Family is an index of dcgm.Page.Field and whose Labels is one
-	// in entities. Those are the child's so far; it only adds to them.
+	rest   bool      // it is not the first part of its sample
+	rows   []uint32  // the entities of all rows, including those without a value
+	// batch has samples whose Family is an index of dcgm.Page.Field and whose Labels is an
+	// index of entities, which are those of the child so far; the list only grows.
 	batch    raw.Batch
 	entities []dmon.Entity
 }

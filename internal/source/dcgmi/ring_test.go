@@ -10,7 +10,7 @@ func TestRingEvictsTheOldest(t *testing.T) {
 	for i := range ringSize + 5 {
 		tk := r.blank()
 		tk.stream = i % 2
-		tk.batch.Skipped = i // tells which it is
+		tk.batch.Skipped = i // identifies the tick
 		r.push(tk)
 	}
 	// Ticks 0 to 4 made room: three of stream 0, two of stream 1.
@@ -86,8 +86,7 @@ func TestRingLosesNothingUncounted(t *testing.T) {
 	}
 }
 
-// The rest of a sample is no tick of its own, neither when it comes nor when it
-// makes room.
+// The rest of a sample is not counted, neither as a tick nor as evicted.
 func TestRingCountsSamples(t *testing.T) {
 	r := newRing(1)
 	for i := range 4 * ringSize {

@@ -19,8 +19,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// Every value of every reading is what the fake says it printed, at one sample of
-// the child for each stream.
+// Every value of every reading is the true value of the fake, at one sample of
+// the child per stream.
 func TestReadingsAreTrue(t *testing.T) {
 	eachVersion(t, "of", func(t *testing.T, version string) {
 		w := newWorld(t, dcgmitest.Scenario{Version: version, GPUs: dcgmitest.Boards(4)})
@@ -38,8 +38,8 @@ func TestReadingsAreTrue(t *testing.T) {
 	})
 }
 
-// checkReading compares what b says of entity with the truth, and returns how much
-// there was to compare. sample is the last one seen of each stream.
+// checkReading compares the values of entity in b with the true ones, and returns
+// how many it compared. sample is the last one seen of each stream.
 func checkReading(t *testing.T, b *raw.Batch, entity, version string, sample *[2]int) (checked int) {
 	t.Helper()
 	said := map[string]float64{}
@@ -48,7 +48,7 @@ func checkReading(t *testing.T, b *raw.Batch, entity, version string, sample *[2
 			said[columnOf(b, s)] = s.Value
 		}
 	}
-	// Ratios have three decimals and repeat within a thousand samples; these do not.
+	// Ratios have three decimals and repeat within a thousand samples; these fields do not.
 	for stream, clue := range map[dcgm.Stream]dcgm.Field{dcgm.DeviceStream: {ID: 155, Column: "POWER"}, dcgm.ProfilingStream: {ID: 1009, Column: "PCITX"}} {
 		v, ok := said[clue.Column]
 		if !ok {
@@ -67,7 +67,7 @@ func checkReading(t *testing.T, b *raw.Batch, entity, version string, sample *[2
 			checked++
 			want := dcgmitest.Value(7, entity, f.ID, n)
 			if math.IsNaN(want) && version < "4.4.2" {
-				want = 0 // so dmon wrote that there was no sample yet
+				want = 0 // how older versions of dmon print a missing sample
 			}
 			if got != want {
 				t.Errorf("%s: %s reads %v at sample %d, want %v", entity, f.Column, got, n, want)
@@ -131,7 +131,7 @@ func TestLostGPUs(t *testing.T) {
 		w.until("all GPUs", func(b *raw.Batch, _ error) bool { return devices(b, "POWER", false) == "0 1 2 3 4 5 6 7" })
 		w.set(dcgmitest.Failure{Kind: dcgmitest.GPULost, GPU: 2}, dcgmitest.Failure{Kind: dcgmitest.GPULost, GPU: 7})
 		const left = "0 1 3 4 5 6"
-		// Both streams have to hear of it, and bridge two rows each.
+		// Both streams must detect it, and bridge two rows each.
 		w.until("six GPUs", func(b *raw.Batch, _ error) bool {
 			return devices(b, "POWER", false) == left && devices(b, "SMACT", false) == left
 		})
@@ -144,9 +144,8 @@ func TestLostGPUs(t *testing.T) {
 	})
 }
 
-// A GPU that was lost before the start is named, by what is known about it, and the
-// others are read: also by a dcgmi whose dmon does not start on all of them. One that is
-// back is read again.
+// A GPU that was lost before the start is named, as far as it is known, and the others
+// are read, even if dmon does not start with all. A GPU that is back is read again.
 func TestGPUsThatWereLostBefore(t *testing.T) {
 	eachVersion(t, "in", func(t *testing.T, version string) {
 		s := dcgmitest.Scenario{Version: version, GPUs: dcgmitest.Boards(4)}
@@ -162,7 +161,7 @@ func TestGPUsThatWereLostBefore(t *testing.T) {
 		}
 		check("")
 		if w.log.count("WARN") != 0 {
-			t.Error("something was said to be amiss")
+			t.Error("a warning was logged")
 		}
 		w.scenario.GPUs = dcgmitest.Boards(4)
 		w.set()
@@ -171,7 +170,7 @@ func TestGPUsThatWereLostBefore(t *testing.T) {
 		if has(&w.last, dcgm.Lost) {
 			t.Error("one is still lost")
 		}
-		// Now its name is known.
+		// Now its UUID is known.
 		w.scenario.GPUs = slices.Clone(s.GPUs)
 		w.set()
 		w.Restart("in a test")
@@ -180,8 +179,7 @@ func TestGPUsThatWereLostBefore(t *testing.T) {
 	})
 }
 
-// A GPU whose row is blank from the first on is lost, unless nothing is asked for that each
-// board has.
+// A GPU whose rows are always blank is lost, unless no vital field is requested.
 func TestLostByItsRow(t *testing.T) {
 	for _, tt := range []struct {
 		fields []int
@@ -198,8 +196,8 @@ func TestLostByItsRow(t *testing.T) {
 	}
 }
 
-// However dmon's output arrives, each sample that it prints is one tick, and each
-// reading has all GPUs. The last sample is told, too, before the child ends.
+// However dmon's output arrives, each sample is one tick, and each reading has
+// all GPUs, including the last sample before the child ends.
 func TestTicksAreSamples(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -242,15 +240,15 @@ func TestTicksAreSamples(t *testing.T) {
 	}
 }
 
-// One GPU of a selection that is lost does not take the others with it; but who
-// starts the proxy is told.
+// If one GPU of a selection is lost, the others are still read; at the start,
+// Check reports it.
 func TestSelectionThatIsLostInPart(t *testing.T) {
 	w := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(4)}, func(o *Options) { o.Choose = selection.Request{GPUs: "0-2"}.Select })
 	if err := w.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// Of both streams: with one that has not come back yet, the next failure would be
-	// taken for that of the last.
+	// In both streams: if one is not back yet, the next failure would be taken for
+	// the last one.
 	of := func(gpus string) func(*raw.Batch, error) bool {
 		return func(b *raw.Batch, _ error) bool {
 			return devices(b, "SMACT", false) == gpus && devices(b, "POWER", false) == gpus
@@ -300,11 +298,11 @@ func TestStalledConsumer(t *testing.T) {
 		return err == nil && b.At.After(before)
 	})
 	if readings > ringSize+1 {
-		t.Errorf("%d readings lay about", readings)
+		t.Errorf("%d readings were waiting", readings)
 	}
 	w.untilWhole()
 	if w.stream(device).Restarts != 0 {
-		t.Error("the child was made to suffer")
+		t.Error("the child was restarted")
 	}
 }
 
@@ -325,7 +323,7 @@ func TestRowsThatWereNotAskedFor(t *testing.T) {
 	}
 }
 
-// DCGM warns of CUDA_VISIBLE_DEVICES in lines of its own; a child does not inherit it.
+// A child does not inherit CUDA_VISIBLE_DEVICES, about which DCGM prints warnings.
 func TestChildrenDoNotInheritCUDA(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "1")
 	w := newWorld(t, dcgmitest.Scenario{}, func(o *Options) {
@@ -337,8 +335,8 @@ func TestChildrenDoNotInheritCUDA(t *testing.T) {
 	}
 }
 
-// wrap has the source run a shell script in the place of the dcgmi of o, which runs that
-// with the arguments that the script leaves.
+// wrap makes the source run a shell script, which then runs the dcgmi of o with the
+// arguments that the script leaves.
 func wrap(t *testing.T, o *Options, script string) {
 	t.Helper()
 	real := o.Path

@@ -15,7 +15,7 @@ type smi struct {
 	exe string
 }
 
-// newSMI answers every question with nothing.
+// newSMI returns an smi that answers every query with nothing.
 func newSMI(t *testing.T) *smi {
 	t.Helper()
 	f := &smi{t, filepath.Join(t.TempDir(), "nvidia-smi")}
@@ -33,13 +33,13 @@ exit 0
 	return f
 }
 
-// says makes it answer one of query, list, report and links.
+// says sets the answer to one of query, list, report and links.
 func (f *smi) says(what, text string) { f.write(f.exe+"."+what, text) }
 
 func (f *smi) write(path, text string) {
 	f.t.Helper()
 	next := path + ".next"
-	// A child that is forked meanwhile would hold the script open: see dcgmitest.Build.
+	// A child forked meanwhile would keep the script open: see dcgmitest.Build.
 	syscall.ForkLock.RLock()
 	err := os.WriteFile(next, []byte(text), 0o755)
 	syscall.ForkLock.RUnlock()
@@ -62,7 +62,7 @@ func (f *smi) install(o *Options) {
 	}
 }
 
-// two boards, one of which is cut in two.
+// Two boards, one of them with two MIG instances.
 const (
 	uuid0 = "GPU-a1b2c3d4-0000-1111-2222-333344445550"
 	uuid1 = "GPU-a1b2c3d4-0001-1111-2222-333344445550"

@@ -18,26 +18,26 @@ import (
 type stream struct {
 	index   int // in Source.streams
 	name    string
-	fields  []int         // the requested fields without those that dcgmi turned out not to know
-	off     bool          // none of its fields is asked for
+	fields  []int         // the requested fields, without those unknown to dcgmi
+	off     bool          // none of its fields is requested
 	restart chan struct{} // has a token if the epoch may be over
 
 	// Of the goroutine that supervises it.
 	counted     bool // it is open in Source.stats
 	slowLogged  bool
 	plainLogged bool
-	plain       bool // it is asked without extras, which were refused
-	extended    bool // its latest child was asked for some
-	gave        bool // that child gave ticks
-	reduced     int  // how much it is asked for, such as notRecent
+	plain       bool // extras were refused and are not requested
+	extended    bool // extras are requested of its latest child
+	gave        bool // that child delivered ticks
+	reduced     int  // which fields are left out, such as notRecent
 
 	// Guarded by Source.mu.
-	up      bool          // it gives ticks
-	over    bool          // it is not started again
-	failure *source.Error // why it is not up; nil while it is, or starts
+	up      bool          // it delivers ticks
+	over    bool          // it is not restarted
+	failure *source.Error // why it is not up; nil while it is up or starts
 }
 
-// newStream asks for the chosen fields of a stream, for all where chosen is nil, and for
+// newStream returns a stream that requests its chosen fields, all if chosen is nil, and
 // others.
 func newStream(index int, name string, of dcgm.Stream, chosen []int, others []dcgm.Field) *stream {
 	st := &stream{index: index, name: name, restart: make(chan struct{}, 1)}
@@ -55,27 +55,26 @@ func newStream(index int, name string, of dcgm.Stream, chosen []int, others []dc
 	return st
 }
 
-// command names what runs for st to people.
+// command describes the command of st for people.
 func (st *stream) command() string { return "dcgmi dmon (" + st.name + " fields)" }
 
-// errRestart ends a child that is to be restarted.
+// errRestart ends a child on request, to restart it.
 var errRestart = errors.New("asked to start again")
 
-// supervise keeps st running until ctx ends: it starts it again after a pause that
-// grows with every failure, and at once where that was asked for or a field was
-// taken out.
+// supervise keeps st running until ctx ends: it restarts st after a pause that
+// grows with every failure, or at once on request or with fields left out.
 func (s *Source) supervise(ctx context.Context, st *stream) {
 	for failures := 0; ctx.Err() == nil; {
 		begun := time.Now()
 		c, err := s.run(ctx, st)
 		asked := ctx.Err() != nil || errors.Is(err, errRestart)
 		without := !asked && (s.without(st, err) || s.withoutExtras(st, err) || s.withoutRecent(st, err) || s.withoutLost(ctx, st, err))
-		if !without { // else it is still the same start
+		if !without { // otherwise it is still the same start
 			s.close(st)
 		}
 		e := source.AsError(err)
 		if !asked && !without {
-			s.failed(st, e) // before the end of the child, which is slow where it hangs
+			s.failed(st, e) // before stop, which is slow if the child hangs
 		}
 		c.stop()
 		switch {
@@ -102,8 +101,8 @@ func (s *Source) supervise(ctx context.Context, st *stream) {
 	}
 }
 
-// run runs one child until it ends or is to be ended, and returns why. The child,
-// nil if none was started, is for the caller to stop.
+// run runs one child until it ends or should end, and returns why. The caller
+// must stop the child, which is nil if none was started.
 func (s *Source) run(ctx context.Context, st *stream) (*child, error) {
 	st.extended, st.gave = false, false
 	path, err := s.preflight(ctx)
@@ -128,8 +127,7 @@ func (s *Source) run(ctx context.Context, st *stream) (*child, error) {
 	return c, s.receive(ctx, st, v, c)
 }
 
-// receive reads what c, a child of view v, prints, and returns why that has come to
-// an end.
+// receive reads the output of c, a child of view v, and returns why it has ended.
 func (s *Source) receive(ctx context.Context, st *stream, v *view, c *child) error {
 	end := make(chan struct{})
 	interrupted := make(chan bool, 1)
@@ -150,13 +148,13 @@ func (s *Source) receive(ctx context.Context, st *stream, v *view, c *child) err
 		return errRestart
 	}
 	if errors.Is(err, io.EOF) {
-		c.ended(stopGrace) // its status is of more use than our signal
+		c.ended(stopGrace) // its exit status says more than our signal
 		c.stop()
 	}
 	return explain(st, err, r, c)
 }
 
-// open has the ticks of st counted, from another start if it was not open.
+// open registers st in the stats, as a restart if it was closed.
 func (s *Source) open(st *stream) error {
 	if st.counted {
 		return nil
@@ -166,7 +164,7 @@ func (s *Source) open(st *stream) error {
 	return err
 }
 
-// close is the end of what open began, if it did.
+// close ends the registration of open, if any.
 func (s *Source) close(st *stream) {
 	if st.counted {
 		s.stats.Close(st.name)
@@ -174,7 +172,7 @@ func (s *Source) close(st *stream) {
 	}
 }
 
-// slow logs, once, that dcgmi does not keep up with the period.
+// slow logs, once per stream, that dcgmi does not keep up with the period.
 func (s *Source) slow(st *stream, interval time.Duration) {
 	if st.slowLogged {
 		return
@@ -185,8 +183,8 @@ func (s *Source) slow(st *stream, interval time.Duration) {
 		interval.Round(step/10), (interval+step-1).Truncate(step)), "reads", s.Name(), "stream", st.name)
 }
 
-// interrupted waits for the end of the child and reports whether something else came
-// first: the end of ctx, or of the child's epoch.
+// interrupted waits for the end of the child, and reports whether ctx or the child's
+// epoch ended first.
 func (s *Source) interrupted(ctx context.Context, st *stream, epoch uint64, end <-chan struct{}) bool {
 	for s.epoch() == epoch {
 		select {
@@ -200,8 +198,8 @@ func (s *Source) interrupted(ctx context.Context, st *stream, epoch uint64, end 
 	return true
 }
 
-// args returns dcgmi's arguments. Multiplexed fields are asked for only if the GPUs
-// count them: dmon ends as a whole where one is refused.
+// args returns dcgmi's arguments. Multiplexed fields are requested only if the GPUs
+// support them: dmon ends if a single one is refused.
 func (s *Source) args(st *stream, v *view) ([]string, error) {
 	var list []string
 	for _, id := range st.fields {
@@ -234,7 +232,7 @@ func (s *Source) args(st *stream, v *view) ([]string, error) {
 	return append(args, s.hostOption()...), nil
 }
 
-// hostOption is how dcgmi is told which host engine to ask, nil for the one here.
+// hostOption returns dcgmi's option for the host engine, nil for the local one.
 func (s *Source) hostOption() []string {
 	if s.opts.Host == "" {
 		return nil
@@ -242,8 +240,8 @@ func (s *Source) hostOption() []string {
 	return []string{"--host", s.opts.Host}
 }
 
-// without removes from st, permanently, the field that dcgmi does not know, if err names
-// one.
+// without permanently removes the field that err calls unknown to dcgmi, and reports
+// whether there is one.
 func (s *Source) without(st *stream, err error) bool {
 	unknown, ok := errors.AsType[unknownField](err)
 	i := slices.Index(st.fields, int(unknown))
@@ -251,21 +249,21 @@ func (s *Source) without(st *stream, err error) bool {
 		return false
 	}
 	st.fields = slices.Delete(st.fields, i, i+1)
-	s.opts.Logger.Info("dcgmi does not know a field and is asked without it", "reads", s.Name(), "stream", st.name, "field", int(unknown))
+	s.opts.Logger.Info("dcgmi does not know a field, which is left out", "reads", s.Name(), "stream", st.name, "field", int(unknown))
 	return true
 }
 
-// withoutExtras has st started again without the multiplexed fields, if err may be about
-// them: the host engine's list is no promise. The start after that one has them again,
-// whatever became of it.
+// withoutExtras reports whether to restart st without the multiplexed fields, because
+// err may be about them: the host engine may refuse fields that it lists. The start
+// after that includes them again.
 func (s *Source) withoutExtras(st *stream, err error) bool {
 	st.plain = st.extended && !st.gave && errors.Is(err, errFields)
 	return st.plain
 }
 
-// withoutLost reports whether st is to be started again without a board that is lost, if
-// err is that dmon does not start for one: discovery tells which, a little later than the
-// host engine finds out.
+// withoutLost reports whether to restart st without a lost board, which prevents dmon
+// from starting according to err: discovery shows which, a little later than the host
+// engine detects it.
 func (s *Source) withoutLost(ctx context.Context, st *stream, err error) bool {
 	if st.gave || !errors.Is(err, errLost) {
 		return false
@@ -275,13 +273,13 @@ func (s *Source) withoutLost(ctx context.Context, st *stream, err error) bool {
 	return s.epoch() != before
 }
 
-// flows records that st gives ticks.
+// flows records that st delivers ticks.
 func (s *Source) flows(st *stream) {
 	st.gave = true
 	s.noteMissing(st)
 	if st.plain && !st.plainLogged {
 		st.plainLogged = true
-		s.opts.Logger.Info("dcgmi refuses some profiling fields that its host engine lists, and is asked without them", "reads", s.Name(), "stream", st.name)
+		s.opts.Logger.Info("dcgmi refuses some profiling fields that its host engine lists; they are left out", "reads", s.Name(), "stream", st.name)
 	}
 	s.mu.Lock()
 	before := st.failure
@@ -293,8 +291,8 @@ func (s *Source) flows(st *stream) {
 	}
 }
 
-// failed records that st has failed. It logs that where Read will not return it:
-// once for each kind of failure in a row.
+// failed records that st has failed. If Read will not return the failure, it
+// logs it, once for each kind of failure in a row.
 func (s *Source) failed(st *stream, e *source.Error) {
 	s.mu.Lock()
 	before, others := st.failure, false
@@ -315,7 +313,7 @@ func (s *Source) failed(st *stream, e *source.Error) {
 	}
 }
 
-// leader is the stream whose failure is reported for all: the device stream, unless that is off.
+// leader returns the stream whose failure is reported for all: the device stream, unless it is off.
 func (s *Source) leader() *stream {
 	if s.streams[device].off {
 		return s.streams[profiling]
@@ -323,16 +321,16 @@ func (s *Source) leader() *stream {
 	return s.streams[device]
 }
 
-// reports returns whether Read's error covers e, now that no stream is up: it is
-// that of the device stream, or that one's too, or bound to be. The caller has locked mu.
+// reports returns whether Read's error covers e while no stream is up: e is the leader's
+// failure, or one that the leader has or will have too. The caller has locked mu.
 func (s *Source) reports(st *stream, e *source.Error) bool {
 	d := s.leader()
 	return st == d || d.failure != nil && d.failure.Failure == e.Failure ||
 		e.Failure == source.HostEngineUnavailable || e.Failure == source.ExporterCollision
 }
 
-// failure returns the error of Read if no stream delivers, once for each failure: that of the
-// device stream.
+// failure returns the error of Read if no stream is up, once for each failure: that of the
+// leader.
 func (s *Source) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -349,7 +347,7 @@ func (s *Source) failure() error {
 	return d.failure
 }
 
-// expects reports whether st flows, or is going to and has not failed yet.
+// expects reports whether st delivers ticks, or starts and has not failed yet.
 func (s *Source) expects(st *stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

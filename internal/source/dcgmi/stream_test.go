@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// That dcgmi does not keep up is said once for each stream, with what to do.
+// A dcgmi that does not keep up is reported once for each stream, with a remedy.
 func TestSlowStreamIsToldOnce(t *testing.T) {
 	s, log := asked(nil)
 	for _, interval := range []time.Duration{1234567 * time.Microsecond, 2 * time.Second} {

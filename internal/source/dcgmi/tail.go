@@ -8,7 +8,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
-// tailSize bounds what is kept of what a child prints beside its rows.
+// tailSize limits how much is kept of a child's output other than rows, in bytes.
 const tailSize = 4 << 10
 
 // tail keeps the end of a text. It may be written to and read from any goroutine.
@@ -17,7 +17,7 @@ type tail struct {
 	text []byte
 }
 
-// Write appends p and forgets what is too long ago. It never fails.
+// Write appends p and drops the beginning beyond tailSize. It never fails.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -32,14 +32,14 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// clear forgets all.
+// clear removes the text.
 func (t *tail) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text = t.text[:0]
 }
 
-// String returns what is kept.
+// String returns the kept text.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,5 +63,5 @@ func errorLine(text string) string {
 	return printable(found)
 }
 
-// printable returns s on one line as it is shown, short enough for the log.
+// printable returns s as one printable line, short enough for the log.
 func printable(s string) string { return plain.Line(s, 240) }

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// identityGrace is how long the first start waits for the node's identity:
-	// without it, readings are of devices that have no UUID, and of others once
-	// they have.
+	// identityGrace is how long the first start waits for the identity of the
+	// node's devices: without it they have no UUID, and become other devices
+	// once they have.
 	identityGrace = 12 * time.Second
 	identityPause = time.Second
 )
 
-// errNoIdentity is why there is no answer when identityGrace is over.
+// errNoIdentity is the cause of a missing answer after identityGrace.
 var errNoIdentity = fmt.Errorf("no answer within %s of the start", identityGrace)
 
 // view is what is known about the node's devices, and which of them are watched. It is replaced,
@@ -28,20 +28,20 @@ type view struct {
 	inventory dcgm.Inventory
 	mig       []dcgm.MIGPlace
 	entities  string // dmon's -i
-	wanted    []bool // whether each device of the inventory is to be read, nil for all
-	extras    []int  // the multiplexed fields that all its boards count
-	// epoch changes when entities change, or may identify other devices. Output of a child of an
-	// earlier epoch is void.
+	wanted    []bool // whether each device of the inventory is watched, nil for all
+	extras    []int  // the multiplexed fields that all boards support
+	// epoch changes when entities change, or may identify other devices. The output of children
+	// of earlier epochs is void.
 	epoch uint64
 }
 
-// settle returns the view for a child that starts now. It asks dcgmi again where
-// a stream failed since the last time: the host engine may number the boards that
-// it finds after a restart in another way.
+// settle returns the view for a child that starts now. It asks dcgmi again if a
+// stream has failed since: after a restart, the host engine may number the boards
+// differently.
 //
-// If dcgmi does not answer for identityGrace, the stream starts without identity;
-// and where it does not answer again, with what was known before. Errors are those
-// that dmon would have too, and those of a selection that does not fit the node.
+// If dcgmi does not answer within identityGrace, the stream starts without
+// identity, or later with what was known before. Errors are those that dmon would
+// have too, and those of a selection that does not fit the node.
 func (s *Source) settle(ctx context.Context, path string) (*view, error) {
 	s.surveying.Lock()
 	defer s.surveying.Unlock()
@@ -53,7 +53,7 @@ func (s *Source) settle(ctx context.Context, path string) (*view, error) {
 	if err != nil && s.view.Load() == nil {
 		err = s.retrySurvey(ctx, path, err)
 	}
-	// A dcgmi that prints anything is not run to see what dmon of it prints.
+	// If dcgmi prints something else, dmon is not tried.
 	strange := s.view.Load() == nil && errors.Is(err, errStrange)
 	if err != nil && ctx.Err() == nil && !isFinal(err) && !strange {
 		err = s.goOn(err)
@@ -65,7 +65,7 @@ func (s *Source) settle(ctx context.Context, path string) (*view, error) {
 	return s.view.Load(), nil
 }
 
-// retrySurvey surveys again, until identityGrace after its call at the latest.
+// retrySurvey surveys again, for at most identityGrace.
 func (s *Source) retrySurvey(ctx context.Context, path string, err error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, identityGrace-askTimeout, errNoIdentity)
 	defer cancel()
@@ -82,8 +82,8 @@ func (s *Source) retrySurvey(ctx context.Context, path string, err error) error 
 	return err
 }
 
-// goOn makes do with what is known, though a survey failed with err. It returns
-// err if that is not enough to go by.
+// goOn continues with what is known after a survey failed with err. It returns
+// err if that does not suffice.
 func (s *Source) goOn(err error) error {
 	if s.view.Load() == nil {
 		var nothing dcgm.Inventory
@@ -93,13 +93,13 @@ func (s *Source) goOn(err error) error {
 		}
 		s.adopt(nothing, entities)
 	}
-	s.opts.Logger.Warn("the GPUs cannot be listed; readings go on with those that are known", "reads", s.Name(), "cause", err)
+	s.opts.Logger.Warn("the GPUs cannot be listed; readings continue with the known ones", "reads", s.Name(), "cause", err)
 	s.requestSurvey()
 	return nil
 }
 
-// isFinal reports whether err would be that of dmon too, or is that there is nothing to
-// watch.
+// isFinal reports whether dmon would fail with err too, or err means that there is
+// nothing to watch.
 func isFinal(err error) bool {
 	switch source.AsError(err).Failure {
 	case source.HostEngineUnavailable, source.PermissionDenied, source.Unsupported:
@@ -108,7 +108,7 @@ func isFinal(err error) bool {
 	return errors.As(err, new(selectionError))
 }
 
-// survey asks what the node has and makes it the view. The caller has locked surveying.
+// survey asks for the devices of the node and makes them the view. The caller has locked surveying.
 func (s *Source) survey(ctx context.Context, path string) error {
 	n, err := s.discover(ctx, path)
 	if err != nil {
@@ -127,8 +127,8 @@ func (s *Source) survey(ctx context.Context, path string) error {
 	return nil
 }
 
-// adopt makes n the inventory, and entities of it what is watched. If that makes a
-// new epoch, all streams restart.
+// adopt makes n the inventory and entities the watched ones. If that begins a new
+// epoch, all streams restart.
 func (s *Source) adopt(n dcgm.Inventory, entities string) {
 	s.mu.Lock()
 	old := s.view.Load()
@@ -151,8 +151,8 @@ func (s *Source) adopt(n dcgm.Inventory, entities string) {
 	}
 }
 
-// MIGPlaces returns the known places of the node's compute instances. The
-// slice is the same while nothing changes. Any goroutine may call it.
+// MIGPlaces returns the known places of the node's compute instances. The slice
+// stays the same while nothing changes. Any goroutine may call it.
 func (s *Source) MIGPlaces() []dcgm.MIGPlace {
 	if v := s.view.Load(); v != nil {
 		return v.mig
@@ -175,9 +175,9 @@ func (s *Source) Restart(reason string) {
 	s.restartStreams(reason)
 }
 
-// restartStreams makes all streams look whether their epoch is over.
+// restartStreams makes all streams check whether their epoch is over.
 func (s *Source) restartStreams(reason string) {
-	s.opts.Logger.Info("dcgmi is started again", "reads", s.Name(), "reason", reason)
+	s.opts.Logger.Info("dcgmi is restarted", "reads", s.Name(), "reason", reason)
 	for _, st := range s.streams {
 		select {
 		case st.restart <- struct{}{}:
@@ -186,7 +186,7 @@ func (s *Source) restartStreams(reason string) {
 	}
 }
 
-// epoch returns the present one, 0 before the first.
+// epoch returns the current epoch, 0 before the first.
 func (s *Source) epoch() uint64 {
 	if v := s.view.Load(); v != nil {
 		return v.epoch

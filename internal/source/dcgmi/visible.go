@@ -8,8 +8,8 @@ import (
 )
 
 // Visible asks nvidia-smi which boards this process may use, in its order, which is CUDA's.
-// It returns nil if there is no nvidia-smi, or if that does not list them all, as when
-// one of them is lost. It may need askTimeout.
+// It returns nil if there is no nvidia-smi, or if nvidia-smi does not list them all, as
+// when one is lost. It may take askTimeout.
 func Visible(ctx context.Context) []dcgm.Device {
 	path, err := exec.LookPath("nvidia-smi")
 	if err != nil {

@@ -9,23 +9,22 @@ import (
 )
 
 const (
-	// surveyEvery is how long the node goes without a look at what it has.
+	// surveyEvery is the longest time between two surveys of the node.
 	surveyEvery = 5 * time.Minute
-	// surveyLost is the same while a board is lost: dmon is not asked for it, so that
+	// surveyLost is the same while a board is lost: dmon does not watch the board, so
 	// no row shows that it is back.
 	surveyLost = 30 * time.Second
-	// lookEvery is how often the driver's list of instances is looked at, which
-	// costs next to nothing.
+	// lookEvery is how often the driver's list of instances is read, which
+	// costs almost nothing.
 	lookEvery = time.Second
 	// recutLooks is how many surveys follow a change of that list: instances are
 	// made one by one, and the host engine detects them a little later.
 	recutLooks = 3
 )
 
-// watch keeps the view true: it surveys the node when it is asked to, when the
-// driver's instances change, and every now and then. Surveys that change nothing
-// are followed by ever longer pauses, so that an entity that cannot be identified
-// does not cost more than it is worth.
+// watch keeps the view current: it surveys the node on request, when the driver's
+// instances change, and at regular intervals. Pauses grow after surveys that
+// change nothing, to limit the cost of an entity that cannot be identified.
 func (s *Source) watch(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -54,7 +53,7 @@ func (s *Source) watch(ctx context.Context) {
 	}
 }
 
-// surveyEvery returns how long the node goes without a survey.
+// surveyEvery returns the longest time between two surveys.
 func (v *view) surveyEvery() time.Duration {
 	if slices.ContainsFunc(v.inventory.Devices, func(d dcgm.Device) bool { return d.Lost }) {
 		return surveyLost
@@ -62,7 +61,7 @@ func (v *view) surveyEvery() time.Duration {
 	return surveyEvery
 }
 
-// resurvey surveys the node while the streams go on, and reports whether the view
+// resurvey surveys the node while the streams run, and reports whether the view
 // changed. If it fails, the view stays.
 func (s *Source) resurvey(ctx context.Context) bool {
 	s.surveying.Lock()
@@ -76,14 +75,14 @@ func (s *Source) resurvey(ctx context.Context) bool {
 	if err != nil && ctx.Err() == nil {
 		failure = err.Error()
 		if failure != s.surveyLogged {
-			s.opts.Logger.Warn("the GPUs cannot be listed; readings go on with those that are known", "reads", s.Name(), "cause", failure)
+			s.opts.Logger.Warn("the GPUs cannot be listed; readings continue with the known ones", "reads", s.Name(), "cause", failure)
 		}
 	}
 	s.surveyLogged = failure
 	return s.view.Load() != before
 }
 
-// requestSurvey has the node surveyed soon.
+// requestSurvey requests a survey of the node.
 func (s *Source) requestSurvey() {
 	select {
 	case s.surveys <- struct{}{}:
@@ -91,11 +90,11 @@ func (s *Source) requestSurvey() {
 	}
 }
 
-// settleTime is how long the entities of the readings must differ from what is known
-// before the node is surveyed: as long as streams that start need to be all there.
+// settleTime is how long the entities of the readings must differ from the known
+// ones before a survey: it gives starting streams time to deliver all.
 const settleTime = time.Second
 
-// entityWatch compares the entities of the readings with what is known.
+// entityWatch compares the entities of the readings with the known ones.
 type entityWatch struct {
 	n     int       // how many have a value
 	since time.Time // of the difference, zero while there is none
@@ -103,7 +102,7 @@ type entityWatch struct {
 
 // differ reports whether a reading is the first whose entities have differed for
 // settleTime: there are more or fewer than before, or some are not in the inventory.
-// After that their number is the known one.
+// Their number is then the known one.
 func (w *entityWatch) differ(at time.Time, entities int, unknown bool) bool {
 	switch {
 	case entities == w.n && !unknown:

@@ -57,7 +57,7 @@ func (l *logged) Write(p []byte) (int, error) {
 
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// count returns how many log lines hold all words.
+// count returns the number of log lines that contain all words.
 func (l *logged) count(words ...string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +70,7 @@ func (l *logged) count(words ...string) int {
 	return n
 }
 
-// noProbes sees only a dcgmi, and an nvidia-smi only if it is beside it.
+// noProbes finds dcgmi, but no nvidia-smi, exporter or instances.
 var noProbes = probesWithout("nvidia-smi")
 
 func probesWithout(file string) probes {
@@ -82,15 +82,15 @@ func probesWithout(file string) probes {
 			return exec.LookPath(name)
 		},
 		Commands:  func() []string { return nil },
-		Fetch:     func(context.Context) ([]byte, error) { return nil, errors.New("nobody there") },
+		Fetch:     func(context.Context) ([]byte, error) { return nil, errors.New("no answer") },
 		Instances: func() []string { return nil },
 	}
 }
 
-// versions are releases of DCGM whose dmon differ.
+// versions are releases of DCGM whose dmon differs.
 var versions = []string{"3.3.9", "4.2.0", "4.4.2", "4.6.0"}
 
-// eachVersion runs a test beside others, once for each of versions.
+// eachVersion runs a parallel test for each of versions.
 func eachVersion(t *testing.T, name string, test func(t *testing.T, version string)) {
 	t.Helper()
 	for _, version := range versions {
@@ -101,8 +101,8 @@ func eachVersion(t *testing.T, name string, test func(t *testing.T, version stri
 	}
 }
 
-// newWorld has two GPUs and a period of 10 ms. Ends of children are followed by
-// the next start after a millisecond.
+// newWorld returns a world with two GPUs, unless s has others, and a period of
+// 10 ms. A child that ends is restarted after a millisecond.
 func newWorld(t *testing.T, s dcgmitest.Scenario, adapt ...func(o *Options)) *world {
 	t.Helper()
 	if s.GPUs == nil {
@@ -130,7 +130,7 @@ func newWorld(t *testing.T, s dcgmitest.Scenario, adapt ...func(o *Options)) *wo
 	return w
 }
 
-// set changes the scenario, under the feet of running children.
+// set changes the scenario, also of running children.
 func (w *world) set(failures ...dcgmitest.Failure) {
 	w.t.Helper()
 	w.scenario.Failures = failures
@@ -139,7 +139,7 @@ func (w *world) set(failures ...dcgmitest.Failure) {
 
 // starts lists the streams that were started with word in their arguments.
 func (w *world) starts(word string) []dcgmitest.Start {
-	return slices.DeleteFunc(w.ran("dmon", word), func(s dcgmitest.Start) bool { return slices.Contains(s.Args, "1") }) // -c 1 ends by itself
+	return slices.DeleteFunc(w.ran("dmon", word), func(s dcgmitest.Start) bool { return slices.Contains(s.Args, "1") }) // -c 1 is a single sample
 }
 
 // ran lists the starts of a subsystem with word in its arguments.
@@ -149,8 +149,8 @@ func (w *world) ran(subsystem, word string) []dcgmitest.Start {
 	})
 }
 
-// until reads until a reading, or an error, is what is asked for. A minute without
-// it fails the test.
+// until reads until a reading or an error satisfies is. It fails the test after a
+// minute.
 func (w *world) until(what string, is func(b *raw.Batch, err error) bool) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
@@ -166,12 +166,12 @@ func (w *world) until(what string, is func(b *raw.Batch, err error) bool) {
 	}
 }
 
-// has reports whether a reading has the family of a column of dmon.
+// has reports whether a reading has the family of a dmon column.
 func has(b *raw.Batch, column string) bool {
 	return slices.ContainsFunc(b.Samples, func(s raw.Sample) bool { return columnOf(b, s) == column })
 }
 
-// columnOf returns the column of dmon that a sample stood in.
+// columnOf returns the dmon column of a sample.
 func columnOf(b *raw.Batch, s raw.Sample) string {
 	i := slices.IndexFunc(dcgm.Fields[:], func(f dcgm.Field) bool { return f.Family == b.Dict.Family(s.Family).Name })
 	return dcgm.Fields[i].Column
@@ -188,7 +188,7 @@ func label(b *raw.Batch, s raw.Sample, name string) string {
 }
 
 // devices lists the devices with a value of a column, as `gpu` or `gpu/instance`
-// and, with uuids, the UUID behind it.
+// and, with uuids, the UUID after it.
 func devices(b *raw.Batch, column string, uuids bool) string {
 	var list []string
 	for _, s := range b.Samples {
@@ -222,10 +222,10 @@ func (w *world) untilFailure() (e *source.Error) {
 	return e
 }
 
-// stream returns the totals of one.
+// stream returns the totals of one stream.
 func (w *world) stream(index int) source.StreamTotals { return w.Streams(nil)[index] }
 
-// eventually waits for what another process, or goroutine, does.
+// eventually waits until is reports true, for what another process or goroutine does.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
@@ -235,7 +235,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// runs reports whether a process is there and no zombie.
+// runs reports whether a process exists and is not a zombie.
 func runs(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -245,5 +245,5 @@ func runs(pid int) bool {
 	return rest != "" && rest[0] != 'Z' && rest[0] != 'X'
 }
 
-// exists reports whether a process is there, be it as a zombie.
+// exists reports whether a process exists, even as a zombie.
 func exists(pid int) bool { return syscall.Kill(pid, 0) == nil }

@@ -15,15 +15,15 @@ import (
 // program is the import path of the fake.
 const program = "github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest/dcgmi"
 
-// sources are the sources of the fake. They are embedded only so that go test runs tests again
-// when they change: it does not see what go build reads.
+// sources are the sources of the fake. They are embedded only to make go test rerun tests when
+// they change: it does not see what go build reads.
 //
 //go:embed fake/*.go dcgmi/*.go
 var sources embed.FS
 
 // compiled builds the fake once in each test binary and returns the file's
-// bytes. They stay in memory because no directory lives as long as the binary
-// and is removed with it.
+// bytes. They stay in memory because no temporary directory is removed at the
+// end of the test binary.
 var compiled = sync.OnceValues(func() ([]byte, error) {
 	runtime.KeepAlive(sources)
 	dir, err := os.MkdirTemp("", "dcgmitest-")
@@ -41,7 +41,7 @@ var compiled = sync.OnceValues(func() ([]byte, error) {
 })
 
 // Build returns the path of a fake named dcgmi in a directory of its own, which
-// goes with the test. It has no scenario yet.
+// is removed after the test. It has no scenario yet.
 func Build(t testing.TB) string {
 	t.Helper()
 	program, err := compiled()
@@ -49,8 +49,8 @@ func Build(t testing.TB) string {
 		t.Fatalf("cannot build the fake dcgmi: %v", err)
 	}
 	exe := filepath.Join(t.TempDir(), "dcgmi")
-	// A child that is forked while the file is open for writing would hold it
-	// open, and running it would then fail with "text file busy".
+	// A child forked while the file is open for writing would keep it open, and
+	// running the file would fail with "text file busy".
 	syscall.ForkLock.RLock()
 	err = os.WriteFile(exe, program, 0o755)
 	syscall.ForkLock.RUnlock()
@@ -68,8 +68,9 @@ func Install(t testing.TB, s Scenario) string {
 	return exe
 }
 
-// Wrap installs a dcgmi that is a shell script in front of the fake of s, which is $0.real.
-// The script finds sleep and yes in the fake's folder, which tests make the whole PATH.
+// Wrap installs a dcgmi that is a shell script around the fake of s, which is $0.real. The
+// script finds sleep and yes in the fake's directory, because tests make that the whole
+// PATH.
 func Wrap(t testing.TB, s Scenario, script string) string {
 	t.Helper()
 	exe := Install(t, s)

@@ -15,12 +15,12 @@ const (
 	blankInt   = 0x7ffffffffffffff0
 )
 
-// Cell returns what dmon prints of a field on an entity in sample number tick,
-// before it is cut to its column.
+// Cell returns the text that dmon prints for a field of an entity in sample
+// number tick, before it is cut to its column.
 func (s Scenario) Cell(e Entity, f Field, tick int) string {
 	gpu, onBoard := s.board(e)
 	if !onBoard || s.lost(gpu.Index, tick) {
-		return NA // also of an instance that a new cut removed, or a board that is gone
+		return NA // also for a removed instance, or a board that is gone
 	}
 	reader := f.reader(e, gpu)
 	if r, ok := s.reading(e, reader, f.ID, tick); ok {
@@ -37,7 +37,7 @@ func (s Scenario) Cell(e Entity, f Field, tick int) string {
 	return f.format(Value(s.Seed, reader.String(), f.ID, tick))
 }
 
-// reader returns the entity whose reading e shows.
+// reader returns the entity whose reading the row of e shows.
 func (f Field) reader(e Entity, gpu GPU) Entity {
 	if e.Instance && f.Level == OfBoard {
 		return Entity{ID: gpu.Index}
@@ -45,8 +45,8 @@ func (f Field) reader(e Entity, gpu GPU) Entity {
 	return e
 }
 
-// reading returns the last reading of the scenario for field on e, or
-// on the entity that e shows the reading of.
+// reading returns the last Reading of the scenario that applies to field on e
+// or on reader.
 func (s Scenario) reading(e, reader Entity, field, tick int) (Reading, bool) {
 	for i := len(s.Readings) - 1; i >= 0; i-- {
 		r := s.Readings[i]
@@ -67,7 +67,7 @@ func (s Scenario) lost(gpu, tick int) bool {
 	return false
 }
 
-// Lasts reports whether f is on in sample number tick.
+// Lasts reports whether f is active in sample number tick.
 func (f Failure) Lasts(tick int) bool {
 	return tick >= f.After && (f.Until == 0 || tick < f.Until)
 }
@@ -82,8 +82,7 @@ func (r Reading) text(f Field, tick int) string {
 	return f.format(r.Value + r.Step*float64(tick-r.From))
 }
 
-// format returns value as dmon prints it. What DCGM takes for one of its blank
-// values prints as N/A.
+// format returns value as dmon prints it. DCGM's blank values print as N/A.
 func (f Field) format(value float64) string {
 	switch {
 	case f.Float && value >= blankFloat, !f.Float && value >= blankInt:
@@ -94,11 +93,12 @@ func (f Field) format(value float64) string {
 	return strconv.FormatInt(int64(value), 10)
 }
 
-// Value returns what field reads on entity, such as "GPU 0", in a child's sample
-// number tick by the seed alone: with no Reading, no failure and not in a first
-// sample. It is a function of its arguments, each field on its own: framebuffer
-// used, free and total do not add up. Floats have three decimals, as printed. It
-// is NaN for a field that nothing is known of, or that reads nothing by itself.
+// Value returns the value of a field of entity, such as "GPU 0", in a child's
+// sample number tick, as far as only the seed determines it: without a Reading
+// or failure, and not in a first sample. It depends only on its arguments, each
+// field on its own: framebuffer used, free and total do not add up. Floats have
+// three decimals, as printed. It is NaN for an unknown field, and for one
+// without a value of its own.
 func Value(seed uint64, entity string, field, tick int) float64 {
 	f, known := FieldByID(Release{math.MaxInt}, field)
 	if !known || f.Model == Never || f.Model == Unsupported {
@@ -118,10 +118,10 @@ func Value(seed uint64, entity string, field, tick int) float64 {
 	return math.Floor(value)
 }
 
-// Share returns a number in [0, 1) that seed and tick decide on.
+// Share returns a number in [0, 1) that depends on seed and tick.
 func Share(seed uint64, tick int) float64 { return share(seed, "", 0, tick) }
 
-// share returns a number in [0, 1) that its arguments decide on.
+// share returns a number in [0, 1) that depends on its arguments.
 func share(seed uint64, entity string, field, tick int) float64 {
 	h := fnv.New64a()
 	var text [64]byte
@@ -130,8 +130,8 @@ func share(seed uint64, entity string, field, tick int) float64 {
 	key = strconv.AppendInt(append(key, '/'), int64(tick), 16)
 	key = append(append(key, '/'), entity...)
 	_, _ = h.Write(key)
-	// FNV leaves the high bits of short keys alike; the finalizer of SplitMix64
-	// spreads them.
+	// FNV hardly changes the high bits of short keys; the finalizer of
+	// SplitMix64 mixes them.
 	x := h.Sum64()
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

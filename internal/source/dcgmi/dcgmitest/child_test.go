@@ -14,7 +14,7 @@ func TestHang(t *testing.T) {
 	s := node("4.6.0", dcgmitest.Boards(1)...)
 	s.Failures = []dcgmitest.Failure{{Kind: dcgmitest.Hang, After: 2, Bytes: 3, IgnoreTerm: true}}
 	c := start(t, dcgmitest.Install(t, s), "dmon -e 155 -d 1")
-	buf := make([]byte, 0, 512) // two lines of header, two samples and three bytes
+	buf := make([]byte, 0, 512) // for two header lines, two samples and three bytes
 	for want := 4*(16+18+1) + 3; len(buf) < want; {
 		n, err := c.out.Read(buf[len(buf):cap(buf)])
 		if err != nil {
@@ -43,8 +43,8 @@ func TestDie(t *testing.T) {
 	}
 }
 
-// TestScenarioChanges changes values and the cut of a board while dmon runs: the
-// values show, the entities stay.
+// TestScenarioChanges changes values and the MIG instances of a board while dmon
+// runs: dmon shows the new values, and keeps its entities.
 func TestScenarioChanges(t *testing.T) {
 	s := node("4.6.0", dcgmitest.Boards(1)[0].Cut(2))
 	exe := dcgmitest.Install(t, s)
@@ -65,7 +65,7 @@ func TestScenarioChanges(t *testing.T) {
 	s.Failures = nil
 	s.Write(t, dcgmitest.Beside(exe))
 	if got := runExe(t, exe, "dmon -e 155 -c 1 -i 0,i:0,i:1"); !strings.Contains(got.stderr, "adding GPU_I 1") {
-		t.Errorf("a new start still has the old cut: %+v", got)
+		t.Errorf("a new start still has the old instances: %+v", got)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestStartLog(t *testing.T) {
 	}
 }
 
-// TestLosses has two boards of four lost for three samples.
+// TestLosses loses two of four boards for three samples.
 func TestLosses(t *testing.T) {
 	s := node("4.6.0", dcgmitest.Boards(4)...)
 	s.GPUs[2] = s.GPUs[2].Cut(1)

@@ -13,10 +13,10 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 const lost = "Error: Unable to connect to host engine. Host engine connection invalid/disconnected.\n"
 
-// header155 is what 4.6 prints above field 155.
+// header155 is the header of 4.6 for field 155.
 const header155 = "#Entity         POWER             \nID               W                \n"
 
-// TestFailures wants the words, the stream and the exit code of each failure.
+// TestFailures checks the text, the stream and the exit code of each failure.
 func TestFailures(t *testing.T) {
 	for _, test := range []struct {
 		name           string
@@ -57,8 +57,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestWatchRefused wants the header first, and only fields of the profiling
-// module to be refused where the failure says so.
+// TestWatchRefused checks that the header comes first, and that only profiling
+// fields are refused if the failure says so.
 func TestWatchRefused(t *testing.T) {
 	for code, want := range map[int]struct {
 		exit int
@@ -83,7 +83,7 @@ func TestWatchRefused(t *testing.T) {
 	}
 }
 
-// TestReleases wants fields to be unknown before the release that brought them.
+// TestReleases checks that fields are unknown before their first release.
 func TestReleases(t *testing.T) {
 	for _, test := range []struct {
 		version, field string

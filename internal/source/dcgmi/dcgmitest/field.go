@@ -8,20 +8,20 @@ type Field struct {
 	Column string // the column's heading
 	Unit   string // below the heading, often empty, some with a leading blank
 	Width  int    // the column takes 8 more
-	Float  bool   // prints three decimals; else a whole number
+	Float  bool   // printed with three decimals; otherwise a whole number
 	Level  Level
 	Model  Model
 	// Low and High are the range of a Gauge, Rate or Constant. A Counter starts
 	// in [Low, 2·Low] and gains up to High with each sample.
 	Low, High float64
-	Since     string // the first release that has it; "" is all
+	Since     string // the first release that has it; "" means all
 }
 
-// Level is the smallest part of a board that has a reading of its own.
+// Level is the smallest part of a board with a reading of its own.
 type Level int
 
-// The levels. A part below the level shows the board's reading, unless the level
-// is about that.
+// The levels. A part below the level shows the board's reading, except with
+// OfBoardOnly.
 const (
 	OfBoard     Level = iota
 	OfInstance        // instances have their own
@@ -44,8 +44,9 @@ const (
 // Profiling reports whether the field with this id is one of the profiling module.
 func Profiling(id int) bool { return 1001 <= id && id < 1200 }
 
-// FieldByID returns the field with this id, if the release has it. Only fields
-// are here whose columns are known for sure.
+// FieldByID returns the field with this id, if the release has it. The table
+// has only fields whose columns are known for certain, except as deviceFields
+// says.
 func FieldByID(r Release, id int) (Field, bool) {
 	i := slices.IndexFunc(fields, func(f Field) bool { return f.ID == id })
 	if i < 0 || !r.Since(fields[i].Since) {
@@ -54,12 +55,12 @@ func FieldByID(r Release, id int) (Field, bool) {
 	return fields[i], true
 }
 
-// fields is the table.
+// fields are those of both streams.
 var fields = slices.Concat(deviceFields, profilingFields)
 
-// deviceFields are read through NVML. The widths of 1507 and 1523
-// are assumed, and the headings and widths of 237 and 238; so are the releases that brought
-// 153, 171, 173, 175, 346, 1204 to 1219 and 1400: 4.6.0 has them, 3.3.9 has not.
+// deviceFields are read through NVML. Assumed are the widths of 1507 and 1523, the headings
+// and widths of 237 and 238, and the first releases of 153, 171, 173, 175, 346, 1204 to
+// 1219 and 1400, which 4.6.0 has and 3.3.9 lacks.
 var deviceFields = []Field{
 	{ID: 100, Column: "SMCLK", Width: 5, Low: 345, High: 1980},
 	{ID: 101, Column: "MMCLK", Width: 5, Low: 2619, High: 2619},

@@ -7,7 +7,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// text returns lines in which · is a blank, each with a newline.
+// text joins lines, each with a newline, and replaces · with a blank.
 func text(lines ...string) string {
 	return strings.ReplaceAll(strings.Join(lines, "\n")+"\n", "·", " ")
 }
@@ -16,7 +16,7 @@ func node(version string, gpus ...dcgmitest.GPU) dcgmitest.Scenario {
 	return dcgmitest.Scenario{Version: version, GPUs: gpus}
 }
 
-// TestLayouts wants what is known about the real program's layout, to the byte.
+// TestLayouts checks the layout against what is known of the real program, to the byte.
 func TestLayouts(t *testing.T) {
 	board := dcgmitest.Boards(1)[0]
 	cut := board
@@ -65,7 +65,7 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// TestFirstSampleOfProfiling is the output of a real 3.3.9 on an H100.
+// TestFirstSampleOfProfiling has the output of a real 3.3.9 on an H100.
 func TestFirstSampleOfProfiling(t *testing.T) {
 	s := dcgmitest.Scenario{Version: "3.3.9", GPUs: dcgmitest.Boards(1)}
 	s.Readings = []dcgmitest.Reading{{From: 1}}
@@ -86,8 +86,8 @@ func TestFirstSampleOfRates(t *testing.T) {
 	}
 }
 
-// TestRealCapture is the output of a real 3.3.5, but that blanks at the ends of
-// lines are lost.
+// TestRealCapture has the output of a real 3.3.5, without blanks at the ends of
+// lines.
 func TestRealCapture(t *testing.T) {
 	s := node("3.3.5", dcgmitest.Boards(1)...)
 	s.Readings = []dcgmitest.Reading{
@@ -130,7 +130,7 @@ func TestHeaderCadence(t *testing.T) {
 	}
 }
 
-// TestCells has one field in every state that a cell can have.
+// TestCells checks one field in every state of a cell.
 func TestCells(t *testing.T) {
 	for _, test := range []struct {
 		name, version, entity string
@@ -178,7 +178,7 @@ func TestRowOrder(t *testing.T) {
 	equal(t, order(plain, ""), "GPU 0 GPU 1 GPU 2 GPU 3")
 	mig := node("3.3.9", dcgmitest.Boards(2)[1].Cut(2), dcgmitest.Boards(1)[0].Cut(1))
 	equal(t, order(mig, "-i i:8,i:7,1,i:0,0"), "GPU 0 GPU-I 0 GPU 1 GPU-I 7 GPU-I 8")
-	equal(t, order(mig, ""), "GPU 0 GPU 1") // no instances unless they are asked for
+	equal(t, order(mig, ""), "GPU 0 GPU 1") // no instances unless requested
 
 	var shuffled bool
 	for seed := range uint64(5) {

@@ -12,13 +12,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// output is what a fake said until it ended.
+// output is the complete output of a fake.
 type output struct {
 	stdout, stderr string
 	code           int // -1 after a signal
 }
 
-// run runs a fake of s with the arguments, which one blank parts, to its end.
+// run runs a fake of s to its end, with arguments separated by blanks.
 func run(t *testing.T, s dcgmitest.Scenario, args string) output {
 	t.Helper()
 	return runExe(t, dcgmitest.Install(t, s), args)
@@ -35,7 +35,7 @@ func runExe(t *testing.T, exe, args string) output {
 	return output{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// child is a fake that runs.
+// child is a running fake.
 type child struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -43,7 +43,7 @@ type child struct {
 	out   io.Reader
 }
 
-// start starts a fake of s. Its output is to be read.
+// start starts the fake at exe. The caller must read its output.
 func start(t *testing.T, exe, args string) child {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), exe, strings.Fields(args)...)
@@ -57,7 +57,7 @@ func start(t *testing.T, exe, args string) child {
 	return child{t, cmd, bufio.NewScanner(out), out}
 }
 
-// until reads lines until one holds text.
+// until reads lines until one contains text.
 func (c child) until(text string) {
 	c.t.Helper()
 	for range 5000 {
@@ -68,10 +68,10 @@ func (c child) until(text string) {
 			return
 		}
 	}
-	c.t.Fatalf("no line of the output holds %q", text)
+	c.t.Fatalf("no line of the output contains %q", text)
 }
 
-// rest reads what is left, line by line, and waits for the end.
+// rest reads the remaining lines and waits for the end.
 func (c child) rest() (lines []string, status syscall.WaitStatus) {
 	c.t.Helper()
 	for c.lines.Scan() {

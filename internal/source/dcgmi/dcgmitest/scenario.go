@@ -1,6 +1,6 @@
-// Package dcgmitest gives tests a dcgmi to run: a program of that name which
-// prints, fails, hangs and dies as a Scenario demands, in the words and columns of
-// the real one. Nothing that is shipped may import it.
+// Package dcgmitest provides a fake dcgmi for tests: a program of that name that
+// prints, fails, hangs and dies according to a Scenario, with the texts and
+// columns of the real one. Only tests may import it.
 //
 // Install builds the program and puts a scenario beside it:
 //
@@ -10,8 +10,8 @@
 //	s.Failures = []dcgmitest.Failure{{Kind: dcgmitest.HostEngineDies}}
 //	s.Write(t, dcgmitest.Beside(exe)) // the running child sees it at its next sample
 //
-// Layouts, texts and exit codes are those of DCGM 3.3 to 4.6. If no source
-// documents how the real program behaves, the comment at that place says so.
+// Layouts, texts and exit codes are those of DCGM 3.3 to 4.6. Where no source
+// documents the real behaviour, a comment says so.
 package dcgmitest
 
 import (
@@ -28,18 +28,18 @@ import (
 // Beside returns the path of the scenario of the fake at exe.
 func Beside(exe string) string { return exe + ".json" }
 
-// Scenario is all that the fake knows of its world. A running dmon reads it again
-// before each sample, except for the version and the list of its entities, which it
-// takes at its start as the real one does. If the file is gone, every fake that runs
-// from it exits within a second, so that none is left after its test.
+// Scenario is the fake's environment. A running dmon reads it again before each
+// sample, except for the version and the list of its entities, which it reads at the
+// start like the real one. If the file is gone, every fake that uses it exits within
+// a second, so that none outlives its test.
 type Scenario struct {
-	// Version is the release to be, such as "4.4.1"; "" is 4.6.0.
+	// Version is the release to imitate, such as "4.4.1"; "" means 4.6.0.
 	Version string
-	// Seed decides on all values that no Reading gives, and on jitter.
+	// Seed determines all values that no Reading sets, and the jitter.
 	Seed uint64
 	GPUs []GPU
-	// Readings replace what the fields would read by themselves. Of those that
-	// match a cell, the last counts.
+	// Readings replace the fields' own values. Of those that match a cell, the
+	// last counts.
 	Readings []Reading
 	Pace     Pace
 	Failures []Failure
@@ -50,12 +50,12 @@ type Scenario struct {
 
 // GPU is one board.
 type GPU struct {
-	Index int // DCGM's id, and NVML's
+	Index int // id in DCGM and NVML
 	Name  string
 	BusID string // such as 00000000:10:00.0
 	UUID  string // with its GPU- prefix
-	// Lost boards were lost before the host engine started. From 4.5 on discovery -l leaves
-	// them out and says so; before, it lists them without names, and dmon does not start on
+	// Lost boards were lost before the host engine started. From 4.5 on, discovery -l omits
+	// them with a note; earlier, it lists them without names, and dmon does not start with
 	// them.
 	Lost      bool
 	Instances []Instance
@@ -89,7 +89,7 @@ func (e Entity) String() string {
 	return fmt.Sprintf("GPU %d", e.ID)
 }
 
-// board returns the GPU that e is, or is a part of.
+// board returns the GPU that e is or belongs to.
 func (s Scenario) board(e Entity) (GPU, bool) {
 	for _, gpu := range s.GPUs {
 		if !e.Instance && gpu.Index == e.ID || e.Instance && slices.ContainsFunc(gpu.Instances, func(i Instance) bool { return i.Entity == e.ID }) {
@@ -99,41 +99,41 @@ func (s Scenario) board(e Entity) (GPU, bool) {
 	return GPU{}, false
 }
 
-// Reading is the value of one field, or of all, on one entity, or on all, for a span of samples.
-// The first sample of a child is number 0.
+// Reading is the value of one or all fields of one or all entities, for a span of samples. The
+// first sample of a child is number 0.
 type Reading struct {
-	Entity string // such as "GPU-I 7"; "" is every one
-	Field  int    // 0 is every one
-	From   int    // the first sample it holds for
-	Until  int    // the first sample it no longer holds for; 0 is never
+	Entity string // such as "GPU-I 7"; "" means all
+	Field  int    // 0 means all
+	From   int    // the first sample it applies to
+	Until  int    // the first sample it no longer applies to; 0 for never
 	// Value is the value of the field at From, to which Step is added at each later sample.
 	Value, Step float64
-	// Blank replaces the value by one of DCGM's blank values: not supported, not permitted,
-	// lost.
+	// Blank replaces the value with one of DCGM's blank values: not supported, not
+	// permitted, lost.
 	Blank bool
-	// Text, if set, is printed instead of the value; what is longer than the
-	// column is cut as usual.
+	// Text, if set, is printed instead of the value, and cut to the column as
+	// usual.
 	Text string
 }
 
-// Pace is when and in what pieces output comes.
+// Pace sets when and in what pieces output is printed.
 type Pace struct {
 	// StartMS is how long the fake waits before it does anything.
 	StartMS int
-	// JitterMS is added to each delay, by a share that Seed and the sample's
-	// number decide on.
+	// A share of JitterMS is added to each delay; Seed and the sample's number
+	// determine it.
 	JitterMS int
-	// WorkMS is how long a sample needs to be collected, before it is printed.
+	// WorkMS is how long a sample is collected before it is printed.
 	WorkMS int
-	// Chunk is how many bytes go out in one write; 0 is 4096, as of stdio on a
-	// pipe. ChunkMS is waited between the writes of one sample.
+	// Chunk is the number of bytes in one write; 0 means 4096, as with stdio on
+	// a pipe. ChunkMS is the pause between the writes of one sample.
 	Chunk, ChunkMS int
 }
 
-// Failure is one thing that goes wrong.
+// Failure is one fault of the fake.
 type Failure struct {
 	Kind Kind
-	// Command is the subsystem it befalls: dmon, or discovery; "" is all.
+	// Command is the subsystem that fails: dmon or discovery; "" means all.
 	Command string
 	// Profiling restricts it to a dmon that watches at least one field in
 	// [1001, 1200).
@@ -141,33 +141,33 @@ type Failure struct {
 	// Field, if set, restricts WatchRefused and FieldGroupRefused to a dmon that watches
 	// that field.
 	Field int
-	// After is how many samples are printed before it; Until, for the kinds that
-	// last, the first sample that is well again, 0 for never.
+	// After is how many samples are printed before it. Until is, for the kinds
+	// that last, the first sample without it, 0 for never.
 	After, Until int
 	// Code is the DCGM return code of the kinds that have one, such as -37. For
 	// Exit it is the exit code.
 	Code int
 	GPU  int    // of GPULost
-	Text string // of Garbage: printed as it is; of Exit: the same, to stderr
-	// Bytes is how many bytes of the next sample still come out, for Die and Hang.
+	Text string // of Garbage: printed unchanged; of Exit: the same, to stderr
+	// Bytes is how many bytes of the next sample are still printed, for Die and Hang.
 	Bytes int
 	// IgnoreTerm makes a hanging fake ignore SIGTERM.
 	IgnoreTerm bool
 }
 
-// Kind is what goes wrong.
+// Kind is the kind of a Failure.
 type Kind string
 
-// What can go wrong.
+// The kinds of failures.
 const (
 	HostEngineDown    Kind = "host_engine_down"    // at start: no connection
-	InitFailed        Kind = "init_failed"         // at start: libdcgm does not come up
+	InitFailed        Kind = "init_failed"         // at start: libdcgm does not initialize
 	FieldGroupRefused Kind = "field_group_refused" // at start: no field group, for Code
 	WatchRefused      Kind = "watch_refused"       // at start, after the header: for Code
-	ListRefused       Kind = "list_refused"        // discovery -l, or profile -l where that is the Command, for Code
-	SwitchesRefused   Kind = "switches_refused"    // discovery -l, behind its list of GPUs, for Code
+	ListRefused       Kind = "list_refused"        // discovery -l, or profile -l if that is the Command, for Code
+	SwitchesRefused   Kind = "switches_refused"    // discovery -l, after its list of GPUs, for Code
 	HostEngineDies    Kind = "host_engine_dies"    // after samples: the connection is lost
-	NoData            Kind = "no_data"             // after samples: nothing came back
+	NoData            Kind = "no_data"             // after samples: no data returned
 	Hang              Kind = "hang"                // after samples, or at start of another command: no more output
 	Die               Kind = "die"                 // after samples: SIGKILL to itself
 	Exit              Kind = "exit"                // after samples: ends with Code and prints Text
@@ -177,7 +177,7 @@ const (
 )
 
 // Write replaces the scenario at path in one step, so that a running fake reads
-// either the old one or s, and never a part.
+// either the old one or s, never a mixture.
 func (s Scenario) Write(t testing.TB, path string) {
 	t.Helper()
 	text, err := json.MarshalIndent(s, "", " ")
@@ -234,7 +234,7 @@ const instancesPerBoard = 7
 // Release is a release of DCGM: major, minor and patch.
 type Release [3]int
 
-// Release returns s.Version as numbers. What is missing or is not a number is 0.
+// Release returns s.Version as numbers. Missing or invalid parts are 0.
 func (s Scenario) Release() Release {
 	version := s.Version
 	if version == "" {

@@ -28,7 +28,7 @@ func (s Start) Log(path string) error {
 	return errors.Join(err, log.Close())
 }
 
-// Starts returns what the start log at path holds, oldest first; nothing if the
+// Starts returns the content of the start log at path, oldest first; nil if the
 // fake never started.
 func Starts(t testing.TB, path string) []Start {
 	t.Helper()

@@ -7,8 +7,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// TestValues wants values within their range, counters that never fall, and
-// another world for another seed.
+// TestValues checks that values are in range, that counters never fall, and
+// that another seed gives other values.
 func TestValues(t *testing.T) {
 	same, mean := 0, 0.0
 	for tick := range 1000 {
@@ -28,6 +28,6 @@ func TestValues(t *testing.T) {
 		t.Errorf("%d of 1000 values alike for two seeds, mean %v", same, mean)
 	}
 	if v := dcgmitest.Value(1, "GPU 0", 230, 5); !math.IsNaN(v) {
-		t.Errorf("an XID out of nothing: %v", v)
+		t.Errorf("an XID without a failure: %v", v)
 	}
 }

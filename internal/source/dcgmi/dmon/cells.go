@@ -6,8 +6,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// cells reads the cells of a row into b. It returns false, and adds nothing,
-// where they do not fit the header.
+// cells reads the cells of a row into b. It returns false, and adds nothing, if
+// they do not fit the header.
 func (p *Parser) cells(b *raw.Batch, line []byte, label uint32, at position) bool {
 	n := len(b.Samples)
 	fits, bad := p.aligned(b, line, label, at)
@@ -24,8 +24,8 @@ func (p *Parser) cells(b *raw.Batch, line []byte, label uint32, at position) boo
 	return true
 }
 
-// aligned reads cells by their position: each begins exactly at its column, with nothing else in
-// between. Then an empty cell is unambiguous. bad is true if a cell could not be read.
+// aligned reads cells by position: each begins exactly at its column, with only blanks in
+// between, so an empty cell is unambiguous. bad is true if a cell cannot be read.
 func (p *Parser) aligned(b *raw.Batch, line []byte, label uint32, at position) (fits, bad bool) {
 	columns := p.layout.columns
 	if !p.layout.aligned || len(columns) == 0 ||
@@ -65,8 +65,8 @@ func (p *Parser) aligned(b *raw.Batch, line []byte, label uint32, at position) (
 	return true, bad
 }
 
-// counted reads cells by their order, for layouts whose columns do not line up
-// (right-aligned ones, overflowed ones, blanks lost in copying): there must be
+// counted reads cells by order, for layouts whose columns do not line up
+// (right-aligned or overflowing ones, or blanks lost in copying): there must be
 // one for each column, and each must look like a cell.
 func (p *Parser) counted(b *raw.Batch, line []byte, label uint32, at int) (fits, bad bool) {
 	columns := p.layout.columns
@@ -93,7 +93,7 @@ func (p *Parser) counted(b *raw.Batch, line []byte, label uint32, at int) (fits,
 	return len(columns) > 0 && (i == 0 || i == len(columns)), bad
 }
 
-// clean reports whether every cell of an aligned row is there, a number or absent.
+// clean reports whether an aligned row has every cell, each a number or a mark of absence.
 func (p *Parser) clean(line []byte, at int) bool {
 	columns := p.layout.columns
 	for i := range columns {
@@ -116,8 +116,8 @@ func (p *Parser) clean(line []byte, at int) bool {
 	return true
 }
 
-// isAbsent reports whether a cell means that a reading is missing: N/A, or the text that C++
-// prints for floats that are not numbers.
+// isAbsent reports whether a cell marks a missing reading: N/A, or what C++ prints for
+// floats that are not finite numbers.
 func isAbsent(cell []byte) bool {
 	if bytes.Equal(cell, []byte("N/A")) {
 		return true

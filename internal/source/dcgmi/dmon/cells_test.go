@@ -27,8 +27,8 @@ func TestIsName(t *testing.T) {
 	}
 }
 
-// TestBlankUntil puts one character at each place, which a word of eight blanks may begin or
-// end with.
+// TestBlankUntil puts one character at each place, including the first and last of a word of
+// eight blanks.
 func TestBlankUntil(t *testing.T) {
 	const most = 40
 	for at := range 10 {

@@ -2,7 +2,7 @@ package dmon
 
 import "strings"
 
-// dialects are texts in the layouts of dmon, and what they say.
+// dialects are texts in dmon's layouts, and their samples.
 var dialects = []struct {
 	name, text string
 	want       []tick
@@ -112,7 +112,7 @@ var dialects = []struct {
 		"GPU 0      0.100        0.200        0.300\n" +
 		"GPU 1      0.400        0.500        \n",
 		[]tick{{values{gpuKey(0, "SMACT"): .1, gpuKey(1, "SMACT"): .4, gpuKey(1, "TENSO"): .5}, 1}}},
-	{"cut cells, no numbers, absent ones", "" +
+	{"cells that are cut, not numbers, absent", "" +
 		"#Entity    TVIOL             XIDER        SMACT        \n" +
 		"GPU 0      1234567890123...  -7           NAN          \n" +
 		"GPU 1      1234567890123456  N/A          INF          \n" +
@@ -127,7 +127,7 @@ var dialects = []struct {
 		"#Entity    VERYLONGN...  SMACT        \n" +
 		"GPU 0      5             0.500        \n",
 		[]tick{{values{gpuKey(0, "SMACT"): .5}, 0}}},
-	{"entities that are no GPU", "" +
+	{"entities that are not GPUs", "" +
 		"#Entity         POWER             \n" +
 		"ID               W                \n" +
 		"GPU 0           300.000           \n" +
@@ -210,7 +210,7 @@ var dialects = []struct {
 		"GPU 0\n" +
 		"GPU 1      0.500\n",
 		[]tick{{values{gpuKey(1, "SMACT"): .5}, 1}}},
-	{"one column twice: the first stands", "" +
+	{"one column twice: the first counts", "" +
 		"#Entity    SMACT        SMACT        \n" +
 		"GPU 0      0.100        0.200        \n",
 		[]tick{{values{gpuKey(0, "SMACT"): .1}, 0}}},
@@ -273,13 +273,13 @@ var dialects = []struct {
 		"# HELP gpu is none of ours\n" +
 		"GPU 1      0.600        \n",
 		[]tick{{values{gpuKey(0, "SMACT"): .5, gpuKey(1, "SMACT"): .6}, 0}}},
-	{"a header parts two ticks that have no entity in common", "" +
+	{"a header separates two ticks without a common entity", "" +
 		"#Entity    SMACT        \n" +
 		"GPU 0      0.500        \n" +
 		"#Entity    SMACT        \n" +
 		"GPU 1      0.600        \n",
 		[]tick{{values{gpuKey(0, "SMACT"): .5}, 0}, {values{gpuKey(1, "SMACT"): .6}, 0}}},
-	{"glued: no telling where the id ends", "" +
+	{"glued: the end of the id is ambiguous", "" +
 		"#Entity   POWER             \n" +
 		"GPU-I 10001412.337\n",
 		[]tick{{values{}, 1}}},

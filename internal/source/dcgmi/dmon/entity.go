@@ -16,14 +16,14 @@ type entity struct {
 	name string // "GPU 0", "GPU-I 7"
 	id   string // "0", "7": DCGM's entity id
 	tick uint64 // the last tick it had a row in
-	next int    // who had the row after it, or none
+	next int    // the entity of the row after it, or none
 
-	// cell is the beginning of its rows up to the first value, empty if that is not certain: a
-	// row with this beginning is not parsed again.
+	// cell is the beginning of its rows up to the first value, empty if uncertain: expect
+	// recognizes a row by it.
 	cell []byte
 
-	label  uint32 // of the Names
-	bound  bool   // label is set, for parent
+	label  uint32 // from Names
+	bound  bool   // label is valid, for parent
 	parent int    // of an instance: its GPU, or none
 }
 
@@ -37,7 +37,7 @@ const (
 )
 
 // prefixes are the words before an entity's id (DCGM, format_as of
-// dcgm_field_entity_group_t), a longer one before its own beginning.
+// dcgm_field_entity_group_t), longer ones before their own prefixes.
 var prefixes = [...]string{
 	"GPU-CI", "GPU-I", "GPU", "vGPU", "Switch", "SW", "LINK", "CPU Core", "CPU", "CX", "UNKNOWN",
 }
@@ -45,8 +45,8 @@ var prefixes = [...]string{
 // maxID is the number of digits of the longest id, a 32-bit number.
 const maxID = 10
 
-// expect tries whether the row at start is that of the entity that followed the
-// last one in the tick before. It returns none if not.
+// expect returns the entity that followed the last one in the previous tick, if
+// the row at start is its row, else none.
 func (p *Parser) expect(line []byte, start int) (e int, at position) {
 	if len(p.entities) == 0 {
 		return none, at
@@ -89,7 +89,7 @@ func (p *Parser) entity(line []byte, start int) (e int, at position, kind rowKin
 	if width > 0 && end-start > width {
 		return p.glued(line, k, idAt, end, start+width)
 	}
-	// A value may begin right behind the id only if the id fills its column.
+	// A value may directly follow the id only if the id fills its column.
 	if end < len(line) && !isBlank(line[end]) && end-start != width || end-idAt > maxID {
 		return none, at, textRow
 	}
@@ -98,7 +98,7 @@ func (p *Parser) entity(line []byte, start int) (e int, at position, kind rowKin
 	return e, position{start, end}, gpuRow
 }
 
-// prefix returns the entity words at start and where the id behind them begins,
+// prefix returns the entity words at start and where the id after them begins,
 // or "".
 func prefix(line []byte, start int) (word string, idAt int) {
 	for _, w := range prefixes {
@@ -125,9 +125,9 @@ func isLink(line []byte, end int) bool {
 }
 
 // glued reads an entity that is longer than its column: the id then runs into
-// the first value, `GPU-I 1000412.337`, and the cells behind it are shifted. Of
-// all ways to part the digits, which end at end and fill the column at full, it
-// picks the one that lets all cells of the row fit, if there is one only.
+// the first value, `GPU-I 1000412.337`, and the following cells are shifted. Of
+// all ways to split the digits, which end at end and fill the column at full,
+// it takes the one with which all cells of the row fit, if there is only one.
 func (p *Parser) glued(line []byte, k entityKind, idAt, end, full int) (e int, at position, kind rowKind) {
 	found := none
 	for cut := full; cut <= end && cut-idAt <= maxID; cut++ {
@@ -146,7 +146,7 @@ func (p *Parser) glued(line []byte, k entityKind, idAt, end, full int) (e int, a
 	return p.lookup(k, line[idAt:found]), at, gpuRow
 }
 
-// lookup returns the entity of that kind and id, adding it where it is new.
+// lookup returns the entity of that kind and id, and adds it if it is new.
 func (p *Parser) lookup(k entityKind, id []byte) int {
 	word := "GPU "
 	if k == instance {
@@ -163,8 +163,8 @@ func (p *Parser) lookup(k entityKind, id []byte) int {
 	return e
 }
 
-// remember keeps the beginning of a row of e for expect, if a blank ends it and
-// nothing but blanks fills the entity's column.
+// remember keeps the beginning of a row of e for expect, if only blanks, at
+// least one, fill the rest of the entity's column.
 func (p *Parser) remember(e int, line []byte, start, end int) {
 	stop := start + p.layout.width()
 	if !p.layout.aligned {
@@ -176,7 +176,7 @@ func (p *Parser) remember(e int, line []byte, start, end int) {
 	p.entities[e].cell = append(p.entities[e].cell[:0], line[start:stop]...)
 }
 
-// name gives entity e its label, with the GPU of this tick as its parent.
+// name gets the label of entity e, with the last GPU of this tick as its parent.
 func (p *Parser) name(e int) {
 	ent := &p.entities[e]
 	named := Entity{Instance: ent.kind == instance, ID: ent.id}

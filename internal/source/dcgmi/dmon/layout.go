@@ -5,19 +5,20 @@ import (
 	"slices"
 )
 
-// layout is how a header line lays out the rows below it.
+// layout is the layout of the rows below a header line.
 type layout struct {
 	text    []byte // the header line it was read from
 	columns []column
 
-	// aligned: cells begin where their column's name begins, seen from the
-	// first character of entity and '#'. DCGM before 2.3 (`# Entity`, a blank
-	// after '#') right-aligns instead, and lets the entity's column overflow.
+	// aligned is whether cells begin where their column's name begins, relative
+	// to the first character of the entity and the '#'. DCGM before 2.3 (`#
+	// Entity`, a blank after '#') right-aligns instead, and the entity's column
+	// may overflow.
 	aligned bool
 
-	// closesGaps: a value that is missing lets the later ones of its row move
-	// up (before DCGM 4.0, whose entity column is 10 wide, then 11, then 16),
-	// so a row that ends early does not show which value it lacks.
+	// closesGaps is whether later values of a row fill the place of a missing
+	// one, so that a row that ends early does not show which value it lacks.
+	// DCGM before 4.0 does so; its entity column is 10 wide, later 11 and 16.
 	closesGaps bool
 }
 
@@ -26,15 +27,15 @@ type column struct {
 	name   []byte
 	start  int // offset from '#'
 	family uint32
-	known  bool // family is set; false for a name that is left out, that dmon cut short, or that came before
+	known  bool // family is valid; false for a name that is ignored, cut short by dmon, or a repetition
 }
 
-// gapless is the width of the entity column up to which rows close their gaps.
+// gapless is the largest width of the entity column with which rows close their gaps.
 const gapless = 10
 
 // IsHeader reports whether line is a header of dmon: `#Entity`, `# Entity` or
-// `# EntityId`, and the columns. A comment of the exposition format
-// (`# HELP`, `# TYPE`, `# EOF`) is none.
+// `# EntityId`, and the columns. A comment of the exposition format (`# HELP`,
+// `# TYPE`, `# EOF`) is not a header.
 func IsHeader(line []byte) bool {
 	line = line[leadingBlanks(line):]
 	if len(line) == 0 || line[0] != '#' {
@@ -71,7 +72,7 @@ func (l *layout) bind(names Names) {
 	}
 }
 
-// width is the width of the entity column, 0 if it is not known.
+// width returns the width of the entity column, 0 if unknown.
 func (l *layout) width() int {
 	if !l.aligned || len(l.columns) == 0 {
 		return 0
@@ -88,8 +89,8 @@ func token(line []byte, at int) []byte {
 	return line[at:end]
 }
 
-// isName accepts what dmon's short names are made of, and so refuses names that
-// end in `...`.
+// isName reports whether name consists of the characters of dmon's short names,
+// which excludes names that end in `...`.
 func isName(name []byte) bool {
 	for _, c := range name {
 		if c != '_' && !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') {

@@ -8,7 +8,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// named gives one column an id, and notes of which entities it was asked.
+// named has an id for one column, and records for which entities it was called.
 type named struct{ asked []Entity }
 
 func (n *named) Column(name []byte) (uint32, bool) { return 7, string(name) == "SMACT" }
@@ -18,8 +18,8 @@ func (n *named) Entity(count int, e Entity) uint32 {
 	return uint32(100*count + len(n.asked))
 }
 
-// TestNames reads without a Dict: Names give the ids, and are asked again only of an instance
-// that is on another GPU.
+// TestNames reads without a Dict: Names gives the ids, and is called again only for an
+// instance on another GPU.
 func TestNames(t *testing.T) {
 	names := &named{}
 	p, b := Parser{Names: names, ShowEmpty: true}, &raw.Batch{} // ShowEmpty is for parsers without Names
@@ -54,7 +54,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestShowEmpty: a row without a value says that its entity is there.
+// TestShowEmpty: a row without values shows that its entity is present.
 func TestShowEmpty(t *testing.T) {
 	for _, show := range []bool{false, true} {
 		p, b := Parser{ShowEmpty: show}, &raw.Batch{Dict: raw.NewDict()}
@@ -78,7 +78,7 @@ func TestShowEmpty(t *testing.T) {
 	}
 }
 
-// TestCompacted: a Dict that forgot its ids has all named anew, below the same header.
+// TestCompacted: after a Dict has dropped its ids, all get new ones, below the same header.
 func TestCompacted(t *testing.T) {
 	var p Parser
 	b := &raw.Batch{Dict: raw.NewDict()}
@@ -97,7 +97,7 @@ func TestCompacted(t *testing.T) {
 	}
 }
 
-// TestReset: rows are none before the header of the text that starts anew.
+// TestReset: after Reset, rows do not count before the next header.
 func TestReset(t *testing.T) {
 	var p Parser
 	b := &raw.Batch{Dict: raw.NewDict()}

@@ -6,9 +6,9 @@ import (
 )
 
 // number reads the number that begins at at: an optional minus sign, digits
-// without leading zeros, and perhaps a point and more digits, which is all that
-// dmon prints. It returns the value, correctly rounded, and where the number
-// ends; what follows is the caller's to judge.
+// without leading zeros, and optionally a point and more digits, which is all
+// that dmon prints. It returns the value, correctly rounded, and the end of the
+// number; the caller must check what follows.
 func number(s []byte, at int) (v float64, end int, ok bool) {
 	i := at
 	negative := i < len(s) && s[i] == '-'
@@ -46,8 +46,8 @@ func number(s []byte, at int) (v float64, end int, ok bool) {
 	return v, i, true
 }
 
-// scaled returns mantissa / 10^decimals if that is exact except for one
-// rounding: both are then exact float64, and the division rounds correctly.
+// scaled returns mantissa / 10^decimals if both are exact as float64: the
+// division then rounds correctly.
 func scaled(mantissa uint64, digits, decimals int) (float64, bool) {
 	if digits+decimals > 19 || mantissa > 1<<53 && decimals > 0 {
 		return 0, false
@@ -65,7 +65,7 @@ func scaled(mantissa uint64, digits, decimals int) (float64, bool) {
 	return 0, false
 }
 
-// eightBlanks is a word of spaces.
+// eightBlanks is eight spaces as a 64-bit word.
 const eightBlanks = 0x2020202020202020
 
 // blankUntil reports whether s[at:stop] is all spaces; most of a row is padding.

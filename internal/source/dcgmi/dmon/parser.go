@@ -2,12 +2,11 @@
 // DCGM 2, a line at a time.
 //
 // The text has no timestamps and no separators: a header names the columns, a
-// row follows for each entity, and the next sample begins where an entity comes
-// up again or the header is printed again. The parser finds these boundaries,
-// reads the columns from the header, and turns the rows of GPUs and of GPU
-// instances into samples. It emits only numbers that stand in the text, under
-// the column they stand in: a row whose cells cannot be separated beyond doubt
-// is left out as a whole and counted.
+// row follows for each entity, and the next sample begins where an entity or
+// the header recurs. The parser finds these boundaries, reads the columns from
+// the header, and turns the rows of GPUs and GPU instances into samples. It
+// emits only numbers of the text, under their own columns: a row whose cells
+// cannot be separated with certainty is left out as a whole and counted.
 package dmon
 
 import (
@@ -18,26 +17,24 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// Parser turns lines into samples. Its zero value is ready for use. It keeps
-// what it knows of columns and entities from one tick to the next, so that a
-// steady tick allocates nothing. It belongs to one goroutine.
+// Parser turns lines into samples. Its zero value is ready for use. It
+// remembers columns and entities from tick to tick, so that a steady tick
+// allocates nothing. It belongs to one goroutine.
 //
-// Each cell that holds a number becomes a raw.Sample with the ids that Names gives.
-// Without Names they are of the Batch's Dict: the family is the column's short name
-// (SMACT, POWER, …), and the label block names the entity in dmon's own words: `{gpu="0",entity="GPU 0"}` for a GPU, and for a GPU instance
-// `{gpu="0",entity="GPU-I 7",gpu_instance_entity="7"}`, where gpu is the GPU
-// whose row stands before it in the same tick; without one there is no gpu
-// label. Units are dmon's (MB/s, W, C, mJ), numbers are not checked for range.
+// Each cell with a number becomes a raw.Sample with the ids of Names. Without Names they are those of the Batch's Dict: the family is the
+// column's short name (SMACT, POWER, …), and the label block names the entity in dmon's own words: `{gpu="0",entity="GPU 0"}` for a GPU,
+// and for a GPU instance `{gpu="0",entity="GPU-I 7",gpu_instance_entity="7"}`, where gpu is the GPU whose row precedes it in the same
+// tick; without one there is no gpu label. Units are dmon's (MB/s, W, C, mJ), numbers are not checked for range.
 //
-// N/A, NAN, INF and empty cells give nothing; see ShowEmpty for rows of them. A row with a cell that dmon cut
-// short with `...`, or that is not a number, gives its other cells and adds one to Batch.Skipped. A row that
-// does not fit its header gives nothing and adds one, and so does any text between the rows, such as an
-// error. Rows of entities that are no GPU (switches, links, CPUs, compute instances, …) are passed over.
+// N/A, NAN, INF and empty cells give no sample; see ShowEmpty for rows of them. A row with a cell that dmon
+// cut short with `...`, or that is not a number, gives its other cells and adds one to Batch.Skipped. A row
+// that does not fit its header gives no sample and adds one, as does any text between the rows, such as an
+// error. Rows of other entities (switches, links, CPUs, compute instances, …) are ignored.
 type Parser struct {
 	// Names is set before the first Line, or nil.
 	Names Names
 	// ShowEmpty, without Names, gives a row without values one sample, of the family Entity and
-	// without a number, to show that the entity is present.
+	// with the value NaN, to show that the entity is present.
 	ShowEmpty bool
 
 	names  Names // bound; nil before the first Line
@@ -48,20 +45,20 @@ type Parser struct {
 	tick     uint64 // the tick being read; 0 before the first
 	rows     int    // rows of GPUs and GPU instances in this tick
 	parent   int    // the last GPU of this tick, or none
-	last     int    // the entity of the last row, or none: it knows who comes next
+	last     int    // the entity of the last row, or none
 
 	dict       *raw.Dict
 	generation uint64
 	scratch    []byte
 }
 
-// none is the index of no entity.
+// none is the index for no entity.
 const none = -1
 
 // Line reads one line, with or without its newline, into b, whose Dict must be set unless there
-// are Names. It returns false if line opens the next tick: then it has read nothing, b holds
-// the whole tick before, and the caller passes the same line in again together with an emptied
-// Batch.
+// are Names. It returns false if line begins the next tick: then it has read nothing, b
+// contains the complete previous tick, and the caller passes the same line again with an
+// emptied Batch.
 func (p *Parser) Line(b *raw.Batch, line []byte) bool {
 	if p.names == nil || p.Names == nil && (p.dict != b.Dict || p.generation != b.Dict.Generation()) {
 		p.bind(b.Dict)
@@ -87,22 +84,22 @@ func (p *Parser) Line(b *raw.Batch, line []byte) bool {
 	return p.row(b, line, e, at)
 }
 
-// position is where the cells of a row are to be found.
+// position is the place of the cells of a row.
 type position struct {
-	origin int // what the columns' offsets are counted from
-	end    int // behind the entity
+	origin int // the origin of the columns' offsets
+	end    int // of the entity
 }
 
-// Next ends the tick: the next row opens a new one. Line does this by itself at
-// every boundary it can see; Next is for a caller who knows better, because the
-// stream fell silent.
+// Next ends the tick: the next row begins a new one. Line does this at every
+// boundary that the text shows; Next is for a caller that infers one, because
+// the stream fell silent.
 func (p *Parser) Next() {
 	p.tick++
 	p.rows, p.parent, p.last = 0, none, none
 }
 
-// Split ends the tick before its latest row, which there must be: that one is the
-// first of the next tick. It is for a caller who knows what a tick begins with.
+// Split ends the tick before its latest row, which must exist: that row begins
+// the next tick. It is for a caller that knows the first entity of a tick.
 func (p *Parser) Split() {
 	last := p.last
 	p.Next()
@@ -114,8 +111,8 @@ func (p *Parser) Split() {
 	}
 }
 
-// Reset forgets the header and ends the tick, for a text that restarts. What is
-// known about entities stays.
+// Reset forgets the header and ends the tick, for a text that restarts. It
+// keeps the entities.
 func (p *Parser) Reset() {
 	p.layout = layout{}
 	p.Next()
@@ -126,14 +123,14 @@ func (p *Parser) Reads() bool {
 	return slices.ContainsFunc(p.layout.columns, func(c column) bool { return c.known })
 }
 
-// Rows returns how many rows of GPUs and GPU instances the tick has so far,
-// those whose every cell reads N/A included.
+// Rows returns the number of rows of GPUs and GPU instances in the tick so far,
+// including those with only N/A.
 func (p *Parser) Rows() int { return p.rows }
 
-// Last returns the Labels of the tick's latest row, which there must be.
+// Last returns the Labels of the tick's latest row, which must exist.
 func (p *Parser) Last() uint32 { return p.entities[p.last].label }
 
-// bind has the columns and entities named again, in dict if there are no Names.
+// bind gets new ids for the columns and entities, from dict if there are no Names.
 func (p *Parser) bind(dict *raw.Dict) {
 	if p.names = p.Names; p.names == nil {
 		p.dict, p.generation, p.names = dict, dict.Generation(), dictNames{dict}
@@ -150,8 +147,8 @@ func (p *Parser) bind(dict *raw.Dict) {
 	}
 }
 
-// header reads a line that begins with '#'. A comment that is no header is
-// passed over.
+// header reads a line that begins with '#', and ignores a comment that is not a
+// header.
 func (p *Parser) header(line []byte, start int) bool {
 	if !IsHeader(line) {
 		return true
@@ -171,8 +168,8 @@ func (p *Parser) header(line []byte, start int) bool {
 func (p *Parser) row(b *raw.Batch, line []byte, e int, at position) bool {
 	ent := &p.entities[e]
 	if ent.tick == p.tick {
-		// An error text may begin like a row ("GPU 0 is lost"): only a row
-		// opens a tick.
+		// An error text may begin like a row ("GPU 0 is lost"), but only a row
+		// begins a tick.
 		if !p.isRow(b, line, ent, at) {
 			b.Skipped++
 			return true
@@ -204,8 +201,8 @@ func (p *Parser) row(b *raw.Batch, line []byte, e int, at position) bool {
 	return true
 }
 
-// isRow reports whether the rest of line could be the cells of ent, leaving b as it
-// was.
+// isRow reports whether the rest of line could be the cells of ent. It leaves b
+// unchanged.
 func (p *Parser) isRow(b *raw.Batch, line []byte, ent *entity, at position) bool {
 	samples, skipped := len(b.Samples), b.Skipped
 	ok := p.cells(b, line, ent.label, at)
@@ -222,7 +219,7 @@ func trimRight(line []byte) []byte {
 	return line[:n]
 }
 
-// leadingBlanks counts them.
+// leadingBlanks returns the number of leading blanks.
 func leadingBlanks(line []byte) int {
 	n := 0
 	for n < len(line) && isBlank(line[n]) {
@@ -237,23 +234,23 @@ func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\
 type Entity struct {
 	// Instance marks a GPU instance.
 	Instance bool
-	// ID is DCGM's, in digits: "7" of `GPU-I 7`.
+	// ID is DCGM's id, in digits: "7" of `GPU-I 7`.
 	ID string
-	// GPU is the ID of the GPU itself or, for an instance, that of the GPU whose row comes before
-	// it in the same tick; "" without one.
+	// GPU is the ID of the GPU itself or, for an instance, of the GPU whose row precedes it in
+	// the same tick; "" without one.
 	GPU string
 }
 
-// Names give the columns and entities of a text the ids that samples have.
+// Names assigns the ids of samples to the columns and entities of a text.
 type Names interface {
 	// Column returns the Family of the values below a heading, false to leave them out.
 	Column(name []byte) (id uint32, ok bool)
 	// Entity returns the Labels of an entity's samples. n counts the entities of the
-	// Parser from 0. It is asked again where the GPU of an instance is another.
+	// Parser from 0. It is called again if the GPU of an instance changes.
 	Entity(n int, e Entity) uint32
 }
 
-// dictNames are the words of dmon itself, in a Dict.
+// dictNames uses dmon's own words, in a Dict.
 type dictNames struct{ *raw.Dict }
 
 func (d dictNames) Column(name []byte) (uint32, bool) { return d.FamilyID(name), true }

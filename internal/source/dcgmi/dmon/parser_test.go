@@ -52,7 +52,7 @@ func ticks(t testing.TB, text string) []tick {
 	return all
 }
 
-// gpuKey and instanceKey spell the keys of tick.values.
+// gpuKey and instanceKey return keys of tick.values.
 func gpuKey(id int, family string) string {
 	return fmt.Sprintf(`{gpu="%d",entity="GPU %d"}%s`, id, id, family)
 }
@@ -135,7 +135,7 @@ func shortest(t *testing.T, s string) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// A change of Dict voids every id the parser remembers.
+// A change of Dict voids every id that the parser remembers.
 func TestAnotherDict(t *testing.T) {
 	var p Parser
 	for i := range 2 {
@@ -181,7 +181,7 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// FuzzDmon: whatever the text, a value that comes out stands in it.
+// FuzzDmon: every value that is read occurs in the text.
 func FuzzDmon(f *testing.F) {
 	f.Add("#Entity   GRACT        SMACT        \nID                                  \nGPU 0     N/A          0.500        \nGPU 0     0.1          7\n")
 	f.Add("  # Entity  GRACT\n      Id\n   GPU 0  0.429\n   GPU-I 0  0.000\n")
@@ -201,15 +201,15 @@ func FuzzDmon(f *testing.F) {
 		stands := numbersIn(text)
 		for _, v := range said {
 			if math.IsNaN(v) || math.IsInf(v, 0) || !stands[v] {
-				t.Fatalf("%v does not stand in %q", v, text)
+				t.Fatalf("%v does not occur in %q", v, text)
 			}
 		}
 	})
 }
 
-// numbersIn finds every number in text by another way than the parser's: each
-// run of number characters, from each of its places where an entity's id may
-// have been parted off.
+// numbersIn finds every number in text, by a method other than the parser's:
+// each run of number characters, from each place at which an entity's id may
+// end.
 func numbersIn(text string) map[float64]bool {
 	found := map[float64]bool{}
 	for _, run := range strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' || r == '\r' }) {
@@ -225,7 +225,7 @@ func numbersIn(text string) map[float64]bool {
 	return found
 }
 
-// sample writes one sample of dmon 4.5 as its layout rules say.
+// sample returns one sample of dmon 4.5, according to its layout rules.
 func sample(gpus, fields int, seed float64) (header, rows string) {
 	var h, r strings.Builder
 	fmt.Fprintf(&h, "%-16s", "#Entity")
@@ -266,7 +266,7 @@ func BenchmarkTick8x25(b *testing.B) {
 }
 
 // steadyTick returns a function that feeds one more sample of 8 GPUs with 25
-// fields, and every 14th time the header before it, as dmon does.
+// fields, preceded every 14th time by the header, as in dmon.
 func steadyTick(t testing.TB) func() {
 	header, rows := sample(8, 25, .25)
 	head := []byte(header)
@@ -299,7 +299,7 @@ func steadyTick(t testing.TB) func() {
 	return tick
 }
 
-// Split gives the latest row to the next tick, whatever kind of entity it is of.
+// Split moves the latest row to the next tick, for any kind of entity.
 func TestSplit(t *testing.T) {
 	var p Parser
 	b := &raw.Batch{Dict: raw.NewDict()}

@@ -1,4 +1,4 @@
-// Command dcgmi is the fake of that name which dcgmitest builds for tests.
+// Command dcgmi is the fake dcgmi that dcgmitest builds for tests.
 package main
 
 import (

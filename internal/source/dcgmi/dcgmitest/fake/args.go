@@ -1,8 +1,8 @@
 package fake
 
-// parseOptions returns the options of args by their names, such as -e or --host, each with
-// the argument behind it unless that is an option itself. What the real parser refuses, the
-// tests on NVIDIA's dcgmi show.
+// parseOptions returns the options of args by name, such as -e or --host, each with the
+// argument after it unless that is an option. Tests with NVIDIA's dcgmi show what the real
+// parser refuses.
 func parseOptions(args []string) map[string]string {
 	set := map[string]string{}
 	for i := 0; i < len(args); i++ {

@@ -26,8 +26,8 @@ func (f *fake) command(args []string) int {
 	return run(f, parseOptions(args[1:])).exit()
 }
 
-// connect returns disconnected, and prints that, if the host engine cannot be
-// reached. A command that hangs does so here.
+// connect returns disconnected, and prints the error, if the host engine cannot
+// be reached. A command that hangs does so here.
 func (f *fake) connect(command string, set map[string]string) status {
 	if failure, hangs := f.failure(dcgmitest.Hang, command, false); hangs && command != "dmon" {
 		hang(failure)

@@ -37,10 +37,10 @@ func (f *fake) discovery(set map[string]string) status {
 	return ok
 }
 
-// null is printed for a text that the driver does not give.
+// null is printed for a text that the driver does not provide.
 const null = "<<<NULL>>>"
 
-// printBoards prints the table of boards, from 4.5 on the lost ones only if all.
+// printBoards prints the table of boards, from 4.5 on with lost ones only if all is set.
 func (f *fake) printBoards(all bool) {
 	var sections [][][]string
 	inactive := 0
@@ -86,7 +86,7 @@ func plural(n int, single, many string) string {
 	return many
 }
 
-// printHierarchy prints the tree of MIG instances: the boards that have any.
+// printHierarchy prints the tree of MIG instances, for the boards that have any.
 func (f *fake) printHierarchy() {
 	const left, right = 19, 68
 	f.out.printf("%s", rule("-", left, right))
@@ -136,7 +136,7 @@ func rule(c string, widths ...int) string {
 	return line + "\n"
 }
 
-// tableRow returns one line of cells; a column's text is two narrower than it.
+// tableRow returns one line of cells; a cell's text is two characters narrower than its column.
 func tableRow(cells []string, widths ...int) string {
 	line := "|"
 	for i, width := range widths {

@@ -12,8 +12,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// headerEvery is after how many samples the header is printed again; the first
-// time after one more.
+// headerEvery is the number of samples between two headers; the first interval
+// is longer by one.
 const headerEvery = 14
 
 // dmon is the loop that prints samples.
@@ -23,7 +23,7 @@ type dmon struct {
 	entities  []dcgmitest.Entity
 	profiling bool
 	delay     time.Duration
-	count     int // 0 is forever
+	count     int // 0 for no limit
 }
 
 func (f *fake) dmon(set map[string]string) status {
@@ -46,7 +46,7 @@ func (f *fake) dmon(set map[string]string) status {
 	return d.run()
 }
 
-// prepare makes the groups of entities and fields.
+// prepare creates the groups of entities and fields.
 func (d *dmon) prepare(set map[string]string) status {
 	entities, result, text := d.group(set)
 	if result != ok {
@@ -66,7 +66,7 @@ func (d *dmon) prepare(set map[string]string) status {
 	return ok
 }
 
-// parseFields returns the fields of a list of ids, or what dmon prints of it.
+// parseFields returns the fields of a list of ids, or dmon's error text.
 func (d *dmon) parseFields(list string) ([]dcgmitest.Field, string) {
 	var fields []dcgmitest.Field
 	for token := range strings.SplitSeq(list, ",") {
@@ -80,12 +80,12 @@ func (d *dmon) parseFields(list string) ([]dcgmitest.Field, string) {
 	return fields, ""
 }
 
-// has reports whether a field is asked for; any is for 0.
+// has reports whether a field is requested, always true for 0.
 func (d *dmon) has(field int) bool {
 	return field == 0 || slices.ContainsFunc(d.fields, func(f dcgmitest.Field) bool { return f.ID == field })
 }
 
-// watch asks the host engine for the fields.
+// watch makes the host engine watch the fields.
 func (d *dmon) watch() status {
 	refused, is := d.failure(dcgmitest.WatchRefused, "dmon", d.profiling)
 	is = is && d.has(refused.Field)
@@ -104,7 +104,7 @@ func (d *dmon) watch() status {
 func (d *dmon) run() status {
 	sinceHeader := 0
 	for tick := 0; ; tick++ {
-		_ = d.read() // a scenario that is gone ends the process from elsewhere
+		_ = d.read() // exitWhenGone ends the process if the scenario is gone
 		d.out.setPace(d.scenario.Pace)
 		if result, over := d.fail(tick); over {
 			return result
@@ -146,8 +146,8 @@ func (d *dmon) sleep(tick int) {
 	time.Sleep(d.delay + time.Duration(jitter))
 }
 
-// fail does what goes wrong before sample number tick, and reports whether that is
-// the end.
+// fail performs the failures before sample number tick, and reports whether the
+// process ends.
 func (d *dmon) fail(tick int) (result status, over bool) {
 	for _, failure := range d.scenario.Failures {
 		if failure.After > tick || failure.Command != "" && failure.Command != "dmon" || failure.Profiling && !d.profiling {

@@ -25,7 +25,7 @@ func sampler(t *testing.T, s dcgmitest.Scenario, out *writes) dmon {
 	}
 }
 
-// TestFlushes wants a write for each sample.
+// TestFlushes checks that each sample is one write.
 func TestFlushes(t *testing.T) {
 	const line = 16 + 18 + 1
 	var got writes
@@ -39,7 +39,7 @@ func TestFlushes(t *testing.T) {
 	}
 }
 
-// TestPace wants five delays between six samples, and what the pace adds.
+// TestPace checks the five delays between six samples, and the additions of the pace.
 func TestPace(t *testing.T) {
 	for _, test := range []struct {
 		pace        dcgmitest.Pace

@@ -24,8 +24,8 @@ func hierarchy(s dcgmitest.Scenario) []dcgmitest.Entity {
 }
 
 // group returns the entities that dmon watches, in the order of its rows: those of -i, of
-// whose forms `3` and `i:7` are emulated, or all boards. On an error the text is what
-// it prints.
+// which the forms `3` and `i:7` are emulated, or all boards. The text is dmon's error
+// text.
 func (f *fake) group(set map[string]string) ([]dcgmitest.Entity, status, string) {
 	list, given := set["-i"]
 	all := hierarchy(f.scenario)
@@ -49,19 +49,19 @@ func (f *fake) group(set map[string]string) ([]dcgmitest.Entity, status, string)
 	}
 	rank := func(e dcgmitest.Entity) float64 { return float64(slices.Index(all, e)) }
 	if mig := slices.ContainsFunc(all, func(e dcgmitest.Entity) bool { return e.Instance }); !f.release.Since("4.0.0") && !mig {
-		// The rows come out of a hash map: any order, but the same in each sample.
+		// The rows have the order of a hash map: any, but the same in each sample.
 		rank = func(e dcgmitest.Entity) float64 { return dcgmitest.Share(f.scenario.Seed, 1000+e.ID) }
 	}
 	slices.SortFunc(entities, func(a, b dcgmitest.Entity) int { return cmp.Compare(rank(a), rank(b)) })
 	return slices.Compact(entities), ok, ""
 }
 
-// isLost reports whether e is a board that was lost from the start.
+// isLost reports whether e is a board that was lost before the start.
 func (f *fake) isLost(e dcgmitest.Entity) bool {
 	return slices.ContainsFunc(f.scenario.GPUs, func(g dcgmitest.GPU) bool { return g.Lost && !e.Instance && g.Index == e.ID })
 }
 
-// number returns digits as a number; what is too long for one is no entity's id.
+// number returns digits as a number, -1 if they are too long, which is not an entity's id.
 func number(digits string) int {
 	n, err := strconv.Atoi(digits)
 	if err != nil {

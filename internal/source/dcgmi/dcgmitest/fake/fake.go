@@ -15,12 +15,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// misused is the exit code for what no dcgmi would do: the fake has no scenario,
-// or is asked for something that it does not emulate. No DCGM return code has it
-// as its low byte.
+// misused is the exit code for errors of the fake itself: it has no scenario, or
+// does not emulate the command. No DCGM return code has this low byte.
 const misused = 97
 
-// fake is one run.
+// fake is one run of the fake.
 type fake struct {
 	path     string // of the scenario
 	text     []byte // of the scenario, as last read
@@ -31,8 +30,8 @@ type fake struct {
 }
 
 // Run is the whole program: args are the arguments without the program's name.
-// It returns the exit code. It may end the process itself, as a
-// scenario that is gone and some failures demand.
+// It returns the exit code. It ends the process itself if the scenario is gone,
+// and for some failures.
 func Run(args []string, stdout, stderr io.Writer) int {
 	f := &fake{err: stderr}
 	exe, err := os.Executable()
@@ -55,7 +54,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	return f.command(args)
 }
 
-// read reads the scenario again. What is on disk is always whole.
+// read reads the scenario again. The file is always complete.
 func (f *fake) read() error {
 	text, err := os.ReadFile(f.path)
 	if err != nil || bytes.Equal(text, f.text) {
@@ -69,8 +68,8 @@ func (f *fake) read() error {
 	return nil
 }
 
-// exitWhenGone ends the process when its scenario is removed, which is what a
-// test's end does to it.
+// exitWhenGone ends the process when its scenario is removed, as at the end of
+// a test.
 func exitWhenGone(path string) {
 	for range time.Tick(time.Second) {
 		if _, err := os.Stat(path); err != nil {
@@ -84,8 +83,8 @@ func (f *fake) misuse(err error) int {
 	return misused
 }
 
-// failure returns the failure of that kind that befalls command, if any. With
-// profiling, those that befall profiling only count too.
+// failure returns the failure of that kind that applies to command, if any.
+// With profiling, those that apply only to profiling count too.
 func (f *fake) failure(kind dcgmitest.Kind, command string, profiling bool) (dcgmitest.Failure, bool) {
 	for _, failure := range f.scenario.Failures {
 		if failure.Kind == kind && (failure.Command == "" || failure.Command == command) &&
@@ -96,7 +95,7 @@ func (f *fake) failure(kind dcgmitest.Kind, command string, profiling bool) (dcg
 	return dcgmitest.Failure{}, false
 }
 
-// hang lasts until a signal ends the process, which need not be SIGTERM.
+// hang blocks until a signal ends the process, not SIGTERM if the failure ignores it.
 func hang(failure dcgmitest.Failure) {
 	if failure.IgnoreTerm {
 		signal.Ignore(syscall.SIGTERM)

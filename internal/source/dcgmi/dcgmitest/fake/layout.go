@@ -7,11 +7,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// padding is the blanks that follow the widest text of a column.
+// padding is the number of blanks after the widest text of a column.
 const padding = 2
 
-// firstColumn returns the width of the column of entities. Before 4.5 an id that
-// fills it touches the value after it.
+// firstColumn returns the width of the entity column. Before 4.5 an id that
+// fills it touches the next value.
 func firstColumn(r dcgmitest.Release) int {
 	switch {
 	case r.Since("4.5.0"):
@@ -22,8 +22,7 @@ func firstColumn(r dcgmitest.Release) int {
 	return 10
 }
 
-// cell returns text as wide as the column of f, cut where it is longer than the
-// column may be.
+// cell returns text padded to the column of f, and cut if it is too long.
 func cell(f dcgmitest.Field, text string) string {
 	width := f.Width + 6
 	if len(text) > width {

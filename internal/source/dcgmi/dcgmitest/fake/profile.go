@@ -15,8 +15,8 @@ type metric struct {
 	tag   string
 }
 
-// together are the groups of a GPU whose driver counts all at once, from Hopper on, in
-// the order of DCGM 4.6; those that no test asks for are left out.
+// together are the groups of a GPU that counts all at once, from Hopper on, in the
+// order of DCGM 4.6, without those that no test needs.
 var together = []metric{
 	{"A.0", 1001, "gr_engine_active"}, {"A.0", 1002, "sm_active"}, {"A.0", 1003, "sm_occupancy"},
 	{"A.0", 1004, "tensor_active"}, {"A.0", 1005, "dram_active"}, {"A.0", 1006, "fp64_active"},
@@ -27,7 +27,7 @@ var together = []metric{
 	{"B.0", 1040, "nvlink_l0_tx_bytes"},
 }
 
-// inTurns are the groups of an A100, as EAR, a public program, prints them.
+// inTurns are the groups of an A100, as printed by EAR, a public program.
 var inTurns = []metric{
 	{"A.1", 1002, "sm_active"}, {"A.1", 1003, "sm_occupancy"}, {"A.1", 1004, "tensor_active"}, {"A.1", 1006, "fp64_active"},
 	{"A.2", 1008, "fp16_active"}, {"A.2", 1013, "tensor_imma_active"}, {"A.2", 1014, "tensor_hmma_active"},
@@ -35,7 +35,7 @@ var inTurns = []metric{
 	{"D.0", 1001, "gr_engine_active"}, {"E.0", 1011, "nvlink_tx_bytes"}, {"E.0", 1012, "nvlink_rx_bytes"},
 }
 
-// profile prints what the profiling of one board counts.
+// profile prints the profiling fields of one board.
 func (f *fake) profile(set map[string]string) status {
 	if result := f.connect("profile", set); result != ok {
 		return result

@@ -5,7 +5,7 @@ import "fmt"
 // status is a return code of DCGM. A process exits with its low byte.
 type status int
 
-// The codes that the fake returns by itself.
+// The codes that the fake itself returns.
 const (
 	ok           status = 0
 	badParam     status = -1
@@ -15,10 +15,10 @@ const (
 	noNVML       status = -56
 )
 
-// exit returns s as a shell sees it.
+// exit returns the exit status for s.
 func (s status) exit() int { return int(s) & 0xff }
 
-// texts are DCGM's words for its codes. Those of all codes are read in TestReturns of dcgmi.
+// texts are DCGM's texts for its codes. TestReturns of dcgmi covers those of all codes.
 var texts = map[status]string{
 	badParam:     "Bad parameter passed to function",
 	noData:       "No data is available",
@@ -29,10 +29,10 @@ var texts = map[status]string{
 	-38:          "The requested profiling metrics cannot be collected in a single pass",
 }
 
-// String returns DCGM's words for s.
+// String returns DCGM's text for s.
 func (s status) String() string {
 	if text, known := texts[s]; known {
 		return text
 	}
-	return fmt.Sprintf("error %d that the fake has no words for", int(s))
+	return fmt.Sprintf("error %d, for which the fake has no text", int(s))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// stdioBuffer is how much glibc collects for a pipe before it writes.
+// stdioBuffer is glibc's buffer size for output to a pipe, in bytes.
 const stdioBuffer = 4096
 
 // stdout collects what is printed until it is flushed, and then writes it in

@@ -5,11 +5,11 @@ import "strings"
 // lastKnown is the text that `discovery -l -a` prints after the values of a board that is gone.
 const lastKnown = " (last known)"
 
-// blank begins what dcgmi prints for a text that there is not.
+// blank begins what dcgmi prints for a missing text.
 const blank = "<<<"
 
-// ListsInactive reports whether the output of `dcgmi discovery -l` says that there are boards
-// which it lists only with -a.
+// ListsInactive reports whether the output of `dcgmi discovery -l` says that -a lists further
+// boards.
 func ListsInactive(output []byte) bool {
 	for line := range lines(output) {
 		if strings.HasPrefix(line, "Note: Use -a flag to show all GPUs") {
@@ -20,8 +20,8 @@ func ListsInactive(output []byte) bool {
 }
 
 // ListsAll reports whether the output of `dcgmi discovery -l` has the whole table of boards:
-// as many as its first line says. What follows the table may be missing: it ends with an
-// error there where the host engine has no module for NVSwitches.
+// as many as its first line says. What follows the table may be missing: the output ends
+// there with an error if the host engine has no module for NVSwitches.
 func ListsAll(output []byte) bool {
 	for line := range lines(output) {
 		count, rest, _ := strings.Cut(line, " ")
@@ -33,7 +33,7 @@ func ListsAll(output []byte) bool {
 }
 
 // parseDiscovery reads `dcgmi discovery -l`, with and without -a: the table of
-// boards, and not the ones of switches, adapters and CPUs that follow it.
+// boards, without those of switches, adapters and CPUs that follow it.
 func parseDiscovery(output []byte) []board {
 	var boards []board
 	within := false // the table of boards
@@ -112,8 +112,7 @@ func parseHierarchy(output []byte) []board {
 	return boards
 }
 
-// addInstance adds the instance that ids, `gpu/instance`, and its entity id are
-// of.
+// addInstance adds the instance of ids, `gpu/instance`, with its entity id.
 func (b *board) addInstance(ids string, entity int) {
 	_, last, ok := strings.Cut(ids, "/")
 	if ok && entity != Unknown && id(last) != Unknown && b.instance(last) == nil && len(b.instances) < maxInstances {

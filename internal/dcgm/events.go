@@ -22,12 +22,12 @@ type event struct {
 	name string
 	// column is the field whose values are counted.
 	column string
-	// windowed is a count over eventWindow; else it is since the start.
+	// windowed events are counted over eventWindow, others since the start.
 	windowed bool
-	append   func(dst []byte, code uint32) []byte // the label of a code
+	append   func(dst []byte, code uint32) []byte // appends the label of a code
 }
 
-// field returns the index in Fields of what is counted.
+// field returns the index in Fields of the counted field.
 func (e *event) field() int { return FieldOf([]byte(e.column)) }
 
 // The fields whose values are counted.
@@ -44,7 +44,7 @@ var events = [...]event{
 	{"DCGM_EXP_CLOCK_EVENTS_TOTAL", clockColumn, false, appendClockEvent},
 }
 
-// eventOf returns the event of a name, nil if it is none.
+// eventOf returns the event of a name, nil if there is none.
 func eventOf(name string) *event {
 	for i := range events {
 		if events[i].name == name {
@@ -78,9 +78,9 @@ type tally struct {
 	xids, clocks counts
 	last         uint32 // the latest XID
 	bits         uint32 // of the latest reading of the clocks
-	xidsKnown    bool   // last is
+	xidsKnown    bool   // last is known
 	bitsKnown    bool
-	seen         []raw.XID // what an XIDTeller told
+	seen         []raw.XID // what an XIDTeller last reported
 }
 
 // counts are the counts of the codes of one kind, over eventWindow and since the start.
@@ -101,11 +101,11 @@ type moment struct {
 	n      uint64
 }
 
-// mostCodes is far above the codes there are.
+// mostCodes bounds the codes, far above those that exist.
 const mostCodes = 512
 
-// add counts a code: recently as often as recent, for the window, to the second; and
-// since the start as often as ever.
+// add adds recent to the count of a code within the window, at that second, and ever to its
+// count since the start.
 func (c *counts) add(second int64, code uint32, recent, ever uint64) {
 	at := slices.IndexFunc(c.codes, func(known codeCount) bool { return known.code == code })
 	if at < 0 {
@@ -125,7 +125,7 @@ func (c *counts) add(second int64, code uint32, recent, ever uint64) {
 	c.recent = append(c.recent, moment{second, at, recent})
 }
 
-// expire takes what is out of the window from the counts.
+// expire subtracts what has left the window from the counts.
 func (c *counts) expire(second int64) {
 	old := 0
 	for old < len(c.recent) && c.recent[old].second <= second-eventWindow {
@@ -135,8 +135,8 @@ func (c *counts) expire(second int64) {
 	c.recent = c.recent[:copy(c.recent, c.recent[old:])]
 }
 
-// noteXID counts the XID that a reading has, 0 for none. What was there at the first
-// reading is of an unknown time and counts for nothing.
+// noteXID counts the XID of a reading, 0 for none. That of the first reading is not counted,
+// since its time is unknown.
 func (t *tally) noteXID(second int64, code uint32) {
 	if t.xidsKnown && code != 0 && code != t.last {
 		t.xids.add(second, code, 1, 1)
@@ -144,7 +144,7 @@ func (t *tally) noteXID(second int64, code uint32) {
 	t.last, t.xidsKnown = code, true
 }
 
-// noteXIDs counts what was told since it was called last; the first time that is all
+// noteXIDs counts what was reported since the last call; in the first call, what was reported
 // since the start of the source.
 func (t *tally) noteXIDs(second int64, totals []raw.XID) {
 	for _, now := range totals {
@@ -161,8 +161,8 @@ func (t *tally) noteXIDs(second int64, totals []raw.XID) {
 	t.seen = append(t.seen[:0], totals...)
 }
 
-// noteClocks counts each bit of a reading for the window, as the exporter counts samples,
-// and since the start those that were not set in the previous reading.
+// noteClocks counts the bits of a reading: within the window, each that is set, as the
+// exporter counts samples; since the start, each that the previous reading did not have.
 func (t *tally) noteClocks(second int64, bits uint32) {
 	for code := range uint32(len(clockEvents)) {
 		risen := uint64(0)
@@ -203,8 +203,7 @@ func (r *rendering) appendEvents(dst []byte, list []raw.Event) []byte {
 	return dst
 }
 
-// appendLabels appends the labels of an event in the exporter's order, that of their
-// names.
+// appendLabels appends the labels of an event in the exporter's order, which is by name.
 func (f *eventFamily) appendLabels(dst []byte, e *raw.Event) []byte {
 	if f.column == clockColumn && !e.None {
 		dst = f.append(dst, e.Code)
@@ -234,7 +233,7 @@ func (w *Writer) count(b *raw.Batch, at time.Time, from Readings) {
 			t.noteXIDs(second, w.toldOf(b, d))
 		case v == v:
 			t.noteXID(second, uint32(v))
-		case w.readDevice[d]: // there is none, or none any more
+		case w.readDevice[d]: // there is no XID, or no longer one
 			t.noteXID(second, 0)
 		}
 		if v := from.Reading(clocks, d); v == v {
@@ -263,7 +262,7 @@ func (w *Writer) appendEvents(b *raw.Batch, family int) {
 				b.Events = append(b.Events, raw.Event{Family: uint32(family), Device: uint32(d), Code: c.code, Count: n})
 			}
 		}
-		// The exporter says 0 of a device without a sample in the window.
+		// The exporter writes 0 for a device without a sample in the window.
 		if e.windowed && e.column == xidColumn && len(b.Events) == from {
 			b.Events = append(b.Events, raw.Event{Family: uint32(family), Device: uint32(d), None: true})
 		}

@@ -15,7 +15,7 @@ func Exposition(dst []byte, b *raw.Batch) []byte {
 	return appendXIDs(appendFields(dst, b, func(f *Field) bool { return !f.Foreign() }), b)
 }
 
-// own appends the fields that DCGM has not. It is a Batch's Own.
+// own appends the fields that DCGM lacks. It is a Batch's Own.
 func own(dst []byte, b *raw.Batch) []byte { return appendFields(dst, b, (*Field).Foreign) }
 
 // appendFields appends the samples of some of Fields.
@@ -24,7 +24,7 @@ func appendFields(dst []byte, b *raw.Batch, some func(*Field) bool) []byte {
 	for i := range b.Samples {
 		s := &b.Samples[i]
 		if int(s.Family) >= len(Fields) {
-			continue // of a Page, which writes it
+			continue // the Page writes it
 		}
 		f := &Fields[s.Family]
 		if s.Family != family {
@@ -54,7 +54,7 @@ func appendValue(dst []byte, v float64, float bool) []byte {
 	}
 	// dmon prints three decimals. If v is the quotient of whole thousandths, the
 	// text that spells them out reads back as v: both round the same number once.
-	const smallest = 1e-9 // of what is written out: a ratio of bit errors has hundreds of zeros
+	const smallest = 1e-9 // to be written out: a ratio of bit errors may have hundreds of zeros
 	if v != 0 && math.Abs(v) < smallest {
 		return strconv.AppendFloat(dst, v, 'g', -1, 64)
 	}

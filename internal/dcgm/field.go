@@ -2,15 +2,15 @@ package dcgm
 
 import "slices"
 
-// Stream is the part of DCGM that reads a field, and so which of the two streams
-// of dmon it goes through.
+// Stream is the part of DCGM that reads a field, and so the one of dmon's two streams
+// that the field goes through.
 type Stream uint8
 
 // The streams.
 const (
 	// DeviceStream fields are read through NVML.
 	DeviceStream Stream = iota
-	// ProfilingStream fields are counted by the hardware, which another may hold.
+	// ProfilingStream fields are counted by hardware that another program may hold.
 	ProfilingStream
 )
 
@@ -19,54 +19,53 @@ type Field struct {
 	// ID is DCGM's number (dcgm_fields.h), the same in all versions. A version
 	// that does not have the field refuses the number. 0 is none: see Foreign.
 	ID int
-	// Column is the short name by which dmon heads the values.
+	// Column is dmon's heading of the values.
 	Column string
-	// Family, Type and Float are what dcgm-exporter 4.8 makes of it: the name in
-	// its counter files, the TYPE word they give it, and whether its values have
-	// six decimals (DCGM's doubles) or none (its integers). The words are not
-	// always true: NVLINK_BANDWIDTH_TOTAL is a rate, whatever its TYPE.
+	// Family, Type and Float are what dcgm-exporter 4.8 makes of the field: the name
+	// and the TYPE word in its counters files, and whether its values have six decimals
+	// (DCGM's doubles) or none (its integers). Not all TYPE words are right:
+	// NVLINK_BANDWIDTH_TOTAL is a rate, whatever its TYPE.
 	Family string
 	Type   string
 	Float  bool
-	// Stream reads it.
+	// Stream is the stream that reads the field.
 	Stream Stream
-	// Rate fields are an average since the sample before, so that the first
-	// sample of a stream has no value.
+	// Rate fields are averages since the previous sample, so the first sample of a
+	// stream has no value.
 	Rate bool
-	// Multiplexed fields take turns with others on GPUs before Hopper, which
-	// cannot count all at once, so that each value there is of a part of the period.
+	// Multiplexed fields take turns with others on GPUs before Hopper, which cannot
+	// count all at once: there, each value covers only a part of the period.
 	Multiplexed bool
-	// Unprintable fields are not asked of dmon: they are too small for its three decimals,
-	// or share their column with another. If there is no column of its own, Column is the
-	// Family.
+	// Unprintable fields are not requested from dmon: they are too small for its three
+	// decimals, or share their column with another. A field without a column of its own
+	// has its Family as Column.
 	Unprintable bool
-	// Recent fields are not in DCGM 4.0: a host engine without them refuses all that it is
-	// asked for together with one.
+	// Recent fields are not in DCGM 4.0: a host engine without one refuses the whole
+	// request that has it.
 	Recent bool
 	// Help is one line in plain words, with the unit of the values as dmon and
 	// the exporter write them.
 	Help string
 }
 
-// NVLinkLimit is the Column and the Family of what all active NVLinks of a GPU can
-// carry, both ways together. DCGM has no field of it, and the name does not pretend
-// that it had.
+// NVLinkLimit is the Column and the Family of what all active NVLinks of a GPU can carry,
+// both ways together. DCGM has no such field, so the name does not look like one of DCGM's.
 const NVLinkLimit = "nvlink_limit_bytes_per_second"
 
-// NVLinksActive is the Column and the Family of how many NVLinks of a GPU are up. DCGM has
-// a field of each link.
+// NVLinksActive is the Column and the Family of the number of NVLinks of a GPU that are up.
+// DCGM has a field for each link.
 const NVLinksActive = "nvlink_links_active"
 
 // CliqueFamily is the Family of the clique of a board. A Device's Cluster, which is not a
-// number, is a label of it alone: the names of clusters come and go with the fabric manager, and
-// would make another series of each.
+// number, is a label of this family only: names of clusters come and go with the fabric manager,
+// and would start new series of every family.
 const CliqueFamily = "DCGM_FI_DEV_FABRIC_CLIQUE_ID"
 
-// clusterLabel is the exporter's name for it if its counters make a label of it.
+// clusterLabel is the exporter's label of the cluster, if its counters file makes it one.
 const clusterLabel = ",DCGM_FI_DEV_FABRIC_CLUSTER_UUID"
 
-// Lost is the Column and the Family of boards that a source names and cannot read: 1 of
-// each of these, which have no other reading. DCGM has no such field either.
+// Lost is the Column and the Family of boards that a source names and cannot read: 1 for
+// each such board, which has no other reading. DCGM has no such field either.
 const Lost = "gpu_lost"
 
 // The indices in Fields of NVLinkLimit and Lost.
@@ -75,7 +74,7 @@ const (
 	lostField      = len(Fields) - 1
 )
 
-// CliqueColumn is dmon's of CliqueFamily, whose blocks of labels have the cluster.
+// CliqueColumn is dmon's column of CliqueFamily, whose label blocks have the cluster.
 const CliqueColumn = "FMCID"
 
 // cliqueField is the index in Fields of CliqueFamily.
@@ -100,10 +99,10 @@ const (
 	counter = "counter"
 )
 
-// Fields is the one list of them: first those of dcgm-exporter's default counters
-// in the order of its file, then what else we read, and last what DCGM has not. Ids, columns and types were
-// the same in DCGM 3.3 to 4.6. The licence status of vGPUs, which is in the
-// exporter's file too, is left out: how dmon heads it is not known.
+// Fields lists all fields that we read: first those of dcgm-exporter's default counters, in
+// the order of its file, then other fields of DCGM, and last those that DCGM lacks. Ids,
+// columns and types are the same in DCGM 3.3 to 4.6. The licence status of vGPUs, which is in
+// the exporter's file too, is left out: its heading in dmon is not known.
 var Fields = [...]Field{
 	{ID: 100, Column: "SMCLK", Family: "DCGM_FI_DEV_SM_CLOCK", Type: gauge, Help: "Clock of the streaming multiprocessors, in MHz."},
 	{ID: 101, Column: "MMCLK", Family: "DCGM_FI_DEV_MEM_CLOCK", Type: gauge, Help: "Clock of the device memory, in MHz."},
@@ -173,7 +172,7 @@ var Fields = [...]Field{
 	{ID: 439, Column: "NRCLT", Family: "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", Type: counter, Help: "Errors that all NVLinks had to recover from."},
 	{ID: 1523, Column: "GPURECOV", Family: "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", Type: gauge, Recent: true, Help: "What the driver asks for: 0 nothing, 1 GPU reset, 2 node reboot, 3 drain peer-to-peer, 4 drain and reset."},
 
-	// What DCGM 3.3 has only in part.
+	// Fields of which DCGM 3.3 has only a part.
 	{ID: 153, Column: "GTLIMIT", Family: "DCGM_FI_DEV_GPU_TEMP_LIMIT", Type: gauge, Recent: true, Help: "Degrees Celsius left until the GPU slows itself down."},
 	{ID: 171, Column: "FMFRC", Family: "DCGM_FI_DEV_FABRIC_MANAGER_ERROR_CODE", Type: gauge, Recent: true, Help: "The driver's error code where the fabric manager could not set up the GPU, 0 where it could."},
 	{ID: 173, Column: CliqueColumn, Family: CliqueFamily, Type: gauge, Recent: true, Help: "Clique of the GPU: the part of its NVLink fabric within which GPUs reach each other."},

@@ -17,7 +17,7 @@ func TestFieldsAreSound(t *testing.T) {
 			t.Errorf("%d %s %s: twice", f.ID, f.Column, f.Family)
 		}
 		ids[f.ID], columns[f.Column], families[f.Family] = true, true, true
-		// What DCGM has not may not look as if it had.
+		// Fields that DCGM lacks must not look like DCGM's.
 		if dcgms := family.MatchString(f.Family); dcgms == f.Foreign() || f.Foreign() && f.Column != f.Family {
 			t.Errorf("%s has number %d", f.Family, f.ID)
 		}
@@ -30,7 +30,7 @@ func TestFieldsAreSound(t *testing.T) {
 			t.Errorf("%d %s is in the wrong stream", f.ID, f.Family)
 		}
 		if prof && !f.Rate || f.Multiplexed && !prof {
-			t.Errorf("%s: a profiling field is an average since the last sample, and only such a one is multiplexed", f.Family)
+			t.Errorf("%s: profiling fields are averages since the last sample, and only they are multiplexed", f.Family)
 		}
 		if !strings.HasSuffix(f.Help, ".") || strings.ContainsAny(f.Help, "\n\\\"") || len(f.Help) > 120 {
 			t.Errorf("%s: HELP %q", f.Family, f.Help)
@@ -41,7 +41,7 @@ func TestFieldsAreSound(t *testing.T) {
 // defaultCounters is a scrape of dcgm-exporter 4.8 with its default counters.
 const defaultCounters = "../../testdata/captures/default-counters.prom"
 
-// The default counters of dcgm-exporter 4.8, as the scrape of one shows them.
+// The default counters of dcgm-exporter 4.8 come first, in the order of a scrape.
 func TestDefaultCountersComeFirstInTheirOrder(t *testing.T) {
 	text, err := os.ReadFile(defaultCounters)
 	if err != nil {
@@ -68,7 +68,7 @@ func TestDefaultCountersComeFirstInTheirOrder(t *testing.T) {
 	}
 }
 
-// The values in a scrape have decimals where Float says so.
+// The values in a scrape have decimals if Float is set.
 func TestFloatsAreWhatTheExporterWritesWithDecimals(t *testing.T) {
 	text, err := os.ReadFile(defaultCounters)
 	if err != nil {

@@ -13,9 +13,9 @@ const (
 	coreFields = "core"
 )
 
-// ParseFields returns the ids of the fields that a text chooses: all, which "" is too;
-// core, which are those that every GPU counts at the same time; or ids, as in
-// 150,155,1002. They are in the order of Fields.
+// ParseFields returns the ids of the fields that a text chooses, in the order of Fields: all
+// or "" for all; core for those that every GPU counts at the same time; or ids, as in
+// 150,155,1002.
 func ParseFields(text string) (ids []int, err error) {
 	chosen := func(*Field) bool { return true }
 	switch text {
@@ -53,7 +53,7 @@ func parseIDs(text string) (ids []int, err error) {
 	return ids, nil
 }
 
-// allIDs lists the ids of all fields, in rising order.
+// allIDs lists the ids of all fields in ascending order.
 func allIDs() string {
 	var ids []int
 	for i := range Fields {
@@ -72,10 +72,10 @@ func allIDs() string {
 	return s.String()
 }
 
-// IsKnown reports whether there is a field of that id in Fields.
+// IsKnown reports whether Fields has a field with that id.
 func IsKnown(id int) bool { return fieldByID(id) >= 0 }
 
-// IsRecent reports whether the field of that id is Recent.
+// IsRecent reports whether the field with that id is Recent.
 func IsRecent(id int) bool {
 	i := fieldByID(id)
 	return i >= 0 && Fields[i].Recent

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzFields: what is chosen are fields that dmon has, each once, in the order of Fields.
+// FuzzFields: the chosen fields are in dmon, each once, in the order of Fields.
 func FuzzFields(f *testing.F) {
 	for _, text := range []string{"", "all", "core", "150,155,1002", " 1002 , 150,150", "-1", "99999999999999999999", "150,", "1e3"} {
 		f.Add(text)
@@ -22,7 +22,7 @@ func FuzzFields(f *testing.F) {
 		for _, id := range ids {
 			i := slices.IndexFunc(Fields[:], func(field Field) bool { return field.ID == id && field.InDmon() })
 			if i <= before {
-				t.Errorf("%v: %d is no field behind the one before it", ids, id)
+				t.Errorf("%v: %d is unknown or out of order", ids, id)
 			}
 			before = i
 		}

@@ -1,9 +1,9 @@
-// Package dcgm is what the sources of this machine share: the table of the fields
-// that they give, the inventory of the node's GPUs, which of them are selected, and
-// the jobs that run on them; and how dcgm-exporter would serve a reading.
+// Package dcgm is what the local sources share: the table of the fields that they give,
+// the inventory of the node's GPUs, which of them are selected, the jobs that run on them,
+// and the form in which dcgm-exporter serves a reading.
 //
-// It runs no command. The caller passes in what dcgmi and nvidia-smi printed; what a
-// command did not print is not known: an empty string or Unknown, never a guess.
+// It runs no command. The caller passes in what dcgmi and nvidia-smi printed; what they
+// did not print is unknown: an empty string or Unknown, never a guess.
 package dcgm
 
 import (
@@ -18,46 +18,45 @@ import (
 // Unknown is an id or index that is not known.
 const Unknown = -1
 
-// Inventory is what a host engine, or NVML, knows of its devices: the boards ordered by
+// Inventory is what a host engine, or NVML, knows about its devices: the boards ordered by
 // Entity, each followed by its instances, ordered by id.
 type Inventory struct{ Devices []Device }
 
 // Device is a GPU or an instance of one. Its Board is an index in the Inventory.
 type Device struct {
 	canonical.Device
-	// Entity is DCGM's id: that of dmon's GPU 0, which is the label gpu of the exporter,
-	// or of GPU-I 7.
+	// Entity is DCGM's id: the 0 of dmon's GPU 0, which is the exporter's label gpu, or
+	// the 7 of GPU-I 7.
 	Entity int
 	// NVLinkLimit is what all active NVLinks of the board can carry, both ways together,
-	// in bytes per second; 0 if it is not known, and if none is active.
+	// in bytes per second; 0 if it is unknown or none is active.
 	NVLinkLimit float64
-	// Texts are the values of the table Texts, as far as they were asked for; "" if one is
-	// not known.
+	// Texts are the values of the table Texts, as far as they were requested; "" if
+	// unknown.
 	Texts [NumTexts]string
-	// Inactive boards are known to the host engine, and not read by it.
+	// Inactive boards are known to the host engine, but not read by it.
 	Inactive bool
 	// Lost boards are Inactive because the driver has lost them.
 	Lost bool
-	// Bars boards are Lost ones of a DCGM whose dmon does not start on all boards for them:
-	// before 4.5.
+	// Bars boards are Lost and keep dmon from starting on all boards, as before DCGM 4.5.
 	Bars bool
 
-	computes int // how many compute instances are in an instance
+	computes int // the number of compute instances in an instance
 }
 
 // MIGDevice is a compute instance.
 type MIGDevice = canonical.MIGDevice
 
-// NewBoard returns a board by DCGM's id and by what nvidia-smi calls it, "" if that is
-// not known. loose are MIG devices of which the instance is not known.
+// NewBoard returns a board by DCGM's id and nvidia-smi's index, "" if that is unknown.
+// loose are MIG devices whose instance is unknown.
 func NewBoard(entity int, index string, loose ...MIGDevice) Device {
 	d := Device{Entity: entity, Device: canonical.Device{GPU: strconv.Itoa(entity)}}
 	d.setCUDA(index, loose)
 	return d
 }
 
-// NewInstance returns an instance by DCGM's id, by NVML's, which is the exporter's
-// GPU_I_ID, and with the MIG devices that are known to be in it.
+// NewInstance returns an instance by DCGM's id and NVML's, which is the exporter's
+// GPU_I_ID, with the MIG devices that are known to be in it.
 func NewInstance(entity int, id, profile string, mig ...MIGDevice) Device {
 	d := Device{Entity: entity, Device: canonical.Device{Instance: id, Profile: profile}}
 	d.setCUDA("", mig)
@@ -71,7 +70,7 @@ func (d *Device) setCUDA(index string, mig []MIGDevice) {
 	}
 }
 
-// Add appends a board and its instances, which get what they have in common with it.
+// Add appends a board and its instances, which get the properties that they share with it.
 func (n *Inventory) Add(board Device, instances ...Device) {
 	board.Board = len(n.Devices)
 	n.Devices = append(n.Devices, board)
@@ -86,7 +85,7 @@ func (n *Inventory) Add(board Device, instances ...Device) {
 // MIGPlace is where a compute instance is.
 type MIGPlace = canonical.MIGPlace
 
-// MIGPlaces returns where the compute instances are of which the UUID is known.
+// MIGPlaces returns the places of the compute instances whose UUID is known.
 func (n *Inventory) MIGPlaces() (all []MIGPlace) {
 	for i := range n.Devices {
 		d := &n.Devices[i]
@@ -111,7 +110,7 @@ func (n *Inventory) Find(instance bool, entity int) int {
 // Chooser chooses among devices.
 type Chooser func([]canonical.Device) (canonical.Selection, error)
 
-// Choose returns what a Chooser, nil for one that chooses all, chooses of the inventory.
+// Choose returns what a Chooser chooses from the inventory; nil chooses all.
 func (n *Inventory) Choose(by Chooser) (canonical.Selection, error) {
 	devices := make([]canonical.Device, len(n.Devices))
 	for i := range devices {
@@ -124,10 +123,10 @@ func (n *Inventory) Choose(by Chooser) (canonical.Selection, error) {
 }
 
 // Entities returns a selection in the syntax of dmon's -i, `0,1,i:7`. A board that is
-// cut is watched by its instances alone: so does dcgm-exporter by default, and a
-// dashboard that sums the memory of all rows would count the board's twice. It is "" if
-// dmon chooses the same by itself: all boards, none of them cut, and none that it does
-// not start with.
+// cut is watched by its instances alone, as dcgm-exporter does by default: a dashboard
+// that sums the memory of all rows would otherwise count the board's twice. The result is
+// "" if dmon chooses the same by itself: all boards, none of them cut, and none that keeps
+// it from starting.
 func (n *Inventory) Entities(s *canonical.Selection) string {
 	var list []string
 	cut := false
@@ -149,9 +148,9 @@ func (n *Inventory) Entities(s *canonical.Selection) string {
 	return strings.Join(list, ",")
 }
 
-// Remember completes the boards that are lost by what was known of them before: a host
-// engine forgets the names of what it cannot ask. It does so only while each board is
-// where it was, and none came or went.
+// Remember completes lost boards with what was known about them before, since a host
+// engine forgets the names of boards that it cannot query. It does so only if no board
+// moved, came or went.
 func (n *Inventory) Remember(before *Inventory) {
 	same := func(d, old *Device) bool { return d.Entity == old.Entity && d.IsInstance() == old.IsInstance() }
 	boards := func(list []Device) []Device {
@@ -169,7 +168,7 @@ func (n *Inventory) Remember(before *Inventory) {
 	}
 }
 
-// Returned reports whether a board that was Inactive in a is not in b.
+// Returned reports whether a device that is Inactive in a is active in b.
 func Returned(a, b *Inventory) bool {
 	return slices.ContainsFunc(a.Devices, func(d Device) bool {
 		at := b.Find(d.IsInstance(), d.Entity)
@@ -180,9 +179,9 @@ func Returned(a, b *Inventory) bool {
 // Equal reports whether a and b are the same.
 func Equal(a, b *Inventory) bool { return reflect.DeepEqual(a, b) }
 
-// Moved reports whether an entity id identifies another device in b than in a: a board of another
-// UUID, another instance, or one of another size. A property that only one of them knows is not a
-// contradiction.
+// Moved reports whether an entity id identifies another device in b than in a: a board with
+// another UUID, another instance, or one of another size. A property that only one of them knows
+// is no contradiction.
 func Moved(a, b *Inventory) bool {
 	differ := func(x, y string) bool { return x != "" && y != "" && x != y }
 	for i := range a.Devices {

@@ -16,7 +16,7 @@ func TestParse(t *testing.T) {
 	if len(n) != 2 {
 		t.Fatalf("%d boards", len(n))
 	}
-	// nvidia-smi was run in a cgroup that holds the second board only.
+	// nvidia-smi was run in a cgroup that only has the second board.
 	hidden, seen := n[0], n[1]
 	if hidden.index != "" || hidden.Driver != "" || hidden.UUID != uuid0 {
 		t.Errorf("%+v", hidden)
@@ -70,8 +70,8 @@ func TestInstances(t *testing.T) {
 			if len(n[0].loose) != tt.loose {
 				t.Errorf("%d loose devices, want %d", len(n[0].loose), tt.loose)
 			}
-			// The other board has an instance without a compute instance, of
-			// which the profile is not known.
+			// The other board has an instance without a compute instance, whose
+			// profile is unknown.
 			same(t, n[1].instances, []Device{instance(7, "5", 0)})
 			if o.HasMIG() != (tt.list != "") {
 				t.Errorf("HasMIG is %v", o.HasMIG())
@@ -80,8 +80,8 @@ func TestInstances(t *testing.T) {
 	}
 }
 
-// nvidia-smi lists no device of an instance without a compute instance, so that
-// its profile is not known.
+// nvidia-smi lists no device of an instance without a compute instance, so its profile is
+// unknown.
 func TestAnInstanceWithoutDevices(t *testing.T) {
 	n := parse(&Outputs{
 		Hierarchy: []byte("| GPU 0 | GPU " + uuid0 + " (EntityID: 0) |\n| -> I 0/1 | GPU Instance (EntityID: 0) |\n" +
@@ -99,7 +99,7 @@ func TestBoardsOfBothTables(t *testing.T) {
 		len(n[0].instances) != 2 || len(n[1].instances) != 1 {
 		t.Errorf("%+v", n)
 	}
-	// Between two calls board 0 was exchanged: its instances are not these.
+	// Board 0 was exchanged between two calls: these are not its instances.
 	other := parse(&Outputs{Discovery: []byte(heading + "| 0 | Device UUID: " + uuid1 + " |\n"), Hierarchy: []byte(hierarchy)})
 	if len(other[0].instances) != 0 {
 		t.Errorf("%+v", other)
@@ -205,7 +205,7 @@ func TestEntities(t *testing.T) {
 	}
 }
 
-// A lost board keeps its names while every other board is where it was.
+// A lost board keeps its names while no other board moves.
 func TestRemember(t *testing.T) {
 	before := func() Inventory { return flatten([]board{named(0, uuid0, "10"), named(1, uuid1, "20")}) }
 	for name, tt := range map[string]struct {
@@ -234,7 +234,7 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// TestMIGPlaces: where compute instances are, also those of which the board alone is known.
+// TestMIGPlaces: the places of compute instances, even if only the board is known.
 func TestMIGPlaces(t *testing.T) {
 	board, other := NewBoard(0, "0", mig(3, mig2, "1g.10gb")), NewBoard(1, "1", mig(0, mig0, "7g.80gb"))
 	board.UUID = uuid0

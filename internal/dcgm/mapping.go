@@ -12,14 +12,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/folder"
 )
 
-// Bounds of a mapping: far above a node's.
+// Bounds of a mapping, far above what a node needs.
 const (
 	maxMappingFiles = 4096
 	maxMappingBytes = 64 << 10
 	maxJobs         = 64
 )
 
-// refreshEvery is how often a Mapping looks at its directory at most.
+// refreshEvery is the shortest time between a Mapping's looks at its directory.
 const refreshEvery = time.Second
 
 // JobDevice is a device that jobs run on: a whole board, or an instance of it.
@@ -43,18 +43,18 @@ func (j Jobs) Of(gpu, instance string) []string {
 // Mapping reads the directory of dcgm-exporter's --hpc-job-mapping-dir, which a
 // scheduler's prolog and epilog keep: a file for each GPU in use, named by its
 // index (`0`) or by index and MIG instance (`2.1`), with a job id on each line.
-// An empty file is a GPU without a job; other files are no business of ours. It
-// belongs to one goroutine.
+// An empty file is a GPU without a job; other files are ignored. It belongs to one
+// goroutine.
 type Mapping struct {
 	dir  folder.Folder[[]string]
 	name string
 	jobs Jobs
-	last time.Time // when the directory was looked at
-	err  error     // what came of it
+	last time.Time // of the last look at the directory
+	err  error     // of that look
 }
 
-// NewMapping returns a Mapping of dir, which errors call name. Nothing is read
-// before the first Refresh.
+// NewMapping returns a Mapping of dir; name is the directory's name in errors. Nothing
+// is read before the first Refresh.
 func NewMapping(dir fs.FS, name string) *Mapping {
 	return &Mapping{name: name, dir: folder.Folder[[]string]{
 		Dir: dir, MaxFiles: maxMappingFiles, MaxBytes: maxMappingBytes,
@@ -68,8 +68,9 @@ func (m *Mapping) Jobs() Jobs { return m.jobs }
 
 // Refresh looks at the directory if the last look, by the same clock as now, is a second old, and
 // reads the files that changed. It reports whether Jobs changed. While the directory cannot be
-// read there are no jobs, and it returns the reason every time; so it does for a link that leads
-// out of it, beside the jobs of other files. A file that cannot be read counts as missing.
+// read, there are no jobs, and every call returns the reason. A link that leads out of the
+// directory is an error too, beside the jobs of other files. A file that cannot be read counts as
+// missing.
 func (m *Mapping) Refresh(now time.Time) (changed bool, err error) {
 	if age := now.Sub(m.last); !m.last.IsZero() && age >= 0 && age < refreshEvery {
 		return false, m.err
@@ -94,10 +95,9 @@ func (m *Mapping) Refresh(now time.Time) (changed bool, err error) {
 	return true, m.err
 }
 
-// parseJobs returns the job ids of a file, each once, as several series of one
-// device and job would be one too many.
+// parseJobs returns the job ids of a file, each once: a repeated id would repeat its series.
 func parseJobs(file []byte) []string {
-	if len(file) == maxMappingBytes { // half an id is another id
+	if len(file) == maxMappingBytes { // the last id may be cut short
 		file = file[:bytes.LastIndexByte(file, '\n')+1]
 	}
 	var jobs []string

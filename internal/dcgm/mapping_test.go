@@ -173,7 +173,7 @@ func TestMappingOnDisk(t *testing.T) {
 	}
 }
 
-// A file that is longer than anybody's gives no half of an id.
+// A file beyond the bound gives no part of an id.
 func TestMappingIsBounded(t *testing.T) {
 	dir := fstest.MapFS{"0": {Data: []byte(strings.Repeat("12345678\n", maxMappingBytes/9) + "12345678\n")}}
 	many := strings.Builder{}

@@ -8,24 +8,23 @@ import (
 )
 
 // MaxOthers bounds the fields of a Page that are not in Fields: DCGM before 4.6 watches
-// 128 at a time (DCGM_MAX_FIELD_IDS_PER_FIELD_GROUP), those of Fields among them.
+// 128 at a time (DCGM_MAX_FIELD_IDS_PER_FIELD_GROUP), including those of Fields.
 const MaxOthers = 48
 
-// MaxFields is how many fields a reading has at most: Fields, and behind them those of a
-// Page that are missing.
+// MaxFields bounds the fields of a reading: Fields, and behind them those of a Page that
+// Fields lacks.
 const MaxFields = len(Fields) + MaxOthers
 
-// others are the fields of a GPU that DCGM 4.6 has as numbers and Fields has not: on each
-// line the id, dmon's column, whether the values are integer or double, and all names
-// (DcgmFieldGetById of libdcgm; dcgm_fields.h). Those of the profiling counters are left
-// out, which the hardware counts a few of at a time, and so are those that share their
-// column with another.
+// others are the numeric fields of a GPU in DCGM 4.6 that Fields lacks: on each line the
+// id, dmon's column, whether the values are integer or double, and all names
+// (DcgmFieldGetById of libdcgm; dcgm_fields.h). Profiling fields are left out, since the
+// hardware counts only a few at a time, and so are fields that share their column with
+// another.
 //
 //go:embed others.txt
 var others string
 
-// otherOf returns the field of that name which is not in Fields. ok is false if there is
-// none.
+// otherOf returns the field in others with that name. ok is false if there is none.
 func otherOf(name string) (f Field, ok bool) {
 	for line := range strings.Lines(others) {
 		words := strings.Fields(line)
@@ -38,9 +37,9 @@ func otherOf(name string) (f Field, ok bool) {
 	return Field{}, false
 }
 
-// Others returns the fields of p, which may be nil, that are not in Fields. Which of them
-// are rates is not known, so that all are taken for some: the first sample of a stream
-// has none of them. They are never written to.
+// Others returns the fields of p, which may be nil, that are not in Fields. It is unknown
+// which of them are rates, so all count as rates: the first sample of a stream has none of
+// them. They are never written to.
 func (p *Page) Others() []Field {
 	if p == nil {
 		return nil
@@ -48,8 +47,7 @@ func (p *Page) Others() []Field {
 	return p.others
 }
 
-// Field returns the field of an index: in Fields, and behind these in Others. p may be
-// nil.
+// Field returns the field with an index in Fields or, behind these, in Others. p may be nil.
 func (p *Page) Field(i int) *Field {
 	if i < len(Fields) {
 		return &Fields[i]
@@ -57,7 +55,7 @@ func (p *Page) Field(i int) *Field {
 	return &p.others[i-len(Fields)]
 }
 
-// FieldOf returns the index that Field takes of a column of dmon, -1 if there is none. p
+// FieldOf returns the index, as Field takes it, of a column of dmon, -1 if there is none. p
 // may be nil.
 func (p *Page) FieldOf(column []byte) int {
 	if at := FieldOf(column); at >= 0 || p == nil {
@@ -70,8 +68,8 @@ func (p *Page) FieldOf(column []byte) int {
 	return len(Fields) + at
 }
 
-// add returns the index that Field takes of a line of a counters file, Unknown where p
-// has no such field, or not the room for it.
+// add returns the index, as Field takes it, of a line of a counters file, Unknown if there is
+// no such field or no room for it.
 func (p *Page) add(c *Counter, gives func(id int) bool) int {
 	if c.Field != Unknown {
 		if gives(Fields[c.Field].ID) {

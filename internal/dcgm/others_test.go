@@ -48,8 +48,8 @@ func (f byField) Reading(field, device int) float64 { return f(field, device) }
 
 func (byField) IsLost(int) bool { return true }
 
-// A Page has fields that are not in Fields, as integers or doubles, also under two names,
-// of the devices that have others: a board is lost all the same.
+// A Page has fields that are not in Fields, as integers or doubles, even under two names, of
+// devices with other readings: without these, a board is lost all the same.
 func TestPageOfOtherFields(t *testing.T) {
 	w := writer("", inventory(nil), nil)
 	page, notGiven := NewPage([]Counter{
@@ -83,12 +83,12 @@ func TestPageOfOtherFields(t *testing.T) {
 		t.Errorf("serves %q, want %q", got, want)
 	}
 	if text := string(b.AppendAll(nil)); strings.Contains(text, "FAN_SPEED") || !strings.Contains(text, "gpu_lost{gpu=\"1\"") {
-		t.Errorf("of Fields alone there is\n%s", text)
+		t.Errorf("Fields alone give\n%s", text)
 	}
 }
 
-// TestFieldGroupHoldsTheDeviceStream: dmon asks for all fields of a stream as one group, of
-// which DCGM before 4.6 takes 128 fields (see MaxOthers).
+// TestFieldGroupHoldsTheDeviceStream: dmon requests all fields of a stream as one group, which
+// has at most 128 fields before DCGM 4.6 (see MaxOthers).
 func TestFieldGroupHoldsTheDeviceStream(t *testing.T) {
 	const maxFieldIDsPerFieldGroup = 128
 	asked := MaxOthers
@@ -102,7 +102,7 @@ func TestFieldGroupHoldsTheDeviceStream(t *testing.T) {
 	}
 }
 
-// A file with more fields than dmon takes has the first of them.
+// Of a file with more fields than dmon takes, a Page has the first.
 func TestPageBounds(t *testing.T) {
 	var lines []Counter
 	for line := range strings.Lines(others) {

@@ -11,15 +11,15 @@ import (
 
 // Counter is a line of a counters file of dcgm-exporter.
 type Counter struct {
-	// Name is the family, or the label, as it is to be served.
+	// Name is the family, or the label, as it is served.
 	Name string
 	// Type is the TYPE word; LabelType is a label of all families.
 	Type string
 	Help string
-	// Field is the index in Fields of what Name means, Unknown where that has no such
-	// field. A Page has further ones (see Others).
+	// Field is the index in Fields of what Name means, Unknown if Fields lacks it. A Page
+	// has further fields (see Others).
 	Field int
-	// Times and Per turn a number of Field into one of Name: n × Times / Per. 0 is 1.
+	// Times and Per convert a number of Field to one of Name: n × Times / Per. 0 is 1.
 	Times, Per float64
 }
 
@@ -35,10 +35,10 @@ func (c *Counter) value(v float64, float bool) (float64, bool) {
 // LabelType is the Type of a Counter that is a label of all other series.
 const LabelType = "label"
 
-// Page selects what of a reading a counters file serves: which families under which name, TYPE
-// and HELP, and with which labels. It is never modified.
+// Page selects the part of a reading that a counters file serves: the families, with their
+// names, TYPE and HELP, and their labels. It is never modified.
 type Page struct {
-	fields []Counter // in the order of their ids, as the exporter has them; Field is Page.Field's
+	fields []Counter // by id, as in the exporter; Field is an index as Page.Field takes it
 	others []Field
 	labels []pageLabel
 	events []eventFamily
@@ -52,7 +52,7 @@ type pageLabel struct {
 }
 
 // NewPage returns the Page of a counters file, and the names in it that cannot be
-// served, because there is no such field or because gives is false for DCGM's id of it.
+// served, because there is no such field or gives is false for DCGM's id of it.
 func NewPage(counters []Counter, gives func(id int) bool) (p *Page, notGiven []string) {
 	p = &Page{}
 	for _, c := range counters {
@@ -75,12 +75,12 @@ func NewPage(counters []Counter, gives func(id int) bool) (p *Page, notGiven []s
 		}
 	}
 	slices.SortStableFunc(p.fields, func(a, b Counter) int { return cmp.Compare(p.Field(a.Field).ID, p.Field(b.Field).ID) })
-	// The exporter has labels in the order of their names.
+	// The exporter sorts labels by name.
 	slices.SortFunc(p.labels, func(a, b pageLabel) int { return cmp.Compare(a.name, b.name) })
 	return p, notGiven
 }
 
-// Wants returns the ids of the fields that the Page is made of.
+// Wants returns the ids of the fields that the Page needs.
 func (p *Page) Wants() (ids []int) {
 	for _, c := range p.fields {
 		ids = append(ids, p.Field(c.Field).ID)
@@ -103,21 +103,21 @@ func (p *Page) Texts() (texts []int) {
 	return texts
 }
 
-// errCodeLabel begins the label that the exporter gives the last XID besides the value.
-// It adds err_msg, a text for people, which we have not.
+// errCodeLabel begins the label that repeats the value of the last XID in the exporter. The
+// exporter also adds err_msg, a text for people, which we lack.
 const errCodeLabel = `,err_code="`
 
 // rendering is a Page for the devices and jobs of one Dict.
 type rendering struct {
 	page   *Page
 	blocks []string   // of each label block of the Dict, as the Page has it
-	ends   []int      // in each of these, where the labels of the device end
+	ends   []int      // of each of these blocks: where the labels of the device end
 	heads  []string   // of each device: its labels without jobs, not closed
 	tails  [][]string // of each device: what follows the labels, once for each of its jobs
 	text   func(dst []byte, b *raw.Batch) []byte
 }
 
-// newRendering returns how to write readings of these devices.
+// newRendering returns the rendering for the devices and jobs of w.
 func (p *Page) newRendering(w *Writer) *rendering {
 	n := len(w.inventory.Devices)
 	r := &rendering{page: p, blocks: make([]string, w.dict.Blocks()), ends: make([]int, w.dict.Blocks()), heads: make([]string, n), tails: make([][]string, n)}
@@ -150,7 +150,7 @@ func (p *Page) newRendering(w *Writer) *rendering {
 
 // append appends the lines of b that the Page has. It is a Batch's Chosen.
 func (r *rendering) append(dst []byte, b *raw.Batch) []byte {
-	var from [MaxFields + 1]int // where the samples of a field begin, which are in the order of their indices
+	var from [MaxFields + 1]int // where the samples of a field begin; samples are ordered by field
 	for at, f := 0, 0; f <= MaxFields; f++ {
 		for at < len(b.Samples) && int(b.Samples[at].Family) < f {
 			at++

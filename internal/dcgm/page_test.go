@@ -18,7 +18,7 @@ func counterOf(name, kind, help, column string) Counter {
 	return Counter{Name: name, Type: kind, Help: help, Field: FieldOf([]byte(column))}
 }
 
-// fixed are readings by column and device; what is not in it is not read.
+// fixed are readings by column and device; others are missing.
 type fixed map[string][]float64
 
 func (f fixed) Reading(field, device int) float64 {
@@ -29,7 +29,7 @@ func (f fixed) Reading(field, device int) float64 {
 }
 
 // A Page has the lines of the file under its names, TYPEs and HELPs, in the order of the
-// ids, with its labels and jobs; the Samples are of all that is read.
+// ids, with its labels and jobs; the Samples have all readings.
 func TestPage(t *testing.T) {
 	n := inventory(func(boards []board) { boards[0].Texts[7] = "96.00" })
 	w := writer("gpu07", n, Jobs{{GPU: "0"}: {"4711", "4712"}})
@@ -66,7 +66,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// What is asked of a field is asked of the source.
+// A Page gives only the fields that its source gives.
 func TestPageOfASource(t *testing.T) {
 	page, notGiven := NewPage([]Counter{
 		counterOf("a", "gauge", "", "TMPTR"), counterOf("b", "gauge", "", "SMACT"),
@@ -77,7 +77,7 @@ func TestPageOfASource(t *testing.T) {
 	}
 }
 
-// eventRows returns what is served of the events of one device, a line each.
+// eventRows returns the served events of one device, each on a line.
 func eventRows(b *raw.Batch) (rows []string) {
 	for line := range strings.Lines(string(b.AppendText(nil))) {
 		name, rest, _ := strings.Cut(line, "{")
@@ -102,17 +102,17 @@ func eventWriter() *Writer {
 	return w
 }
 
-// Codes count when they change and clock events with each reading, within the window,
-// and since the start what rose.
+// XIDs count when they change. Clock events count in each reading within the window, and when
+// they begin since the start.
 func TestEvents(t *testing.T) {
 	w := eventWriter()
 	nan := math.NaN()
 	for i, step := range []struct {
 		second     int
 		xid, clock float64
-		want       string // without COUNT of clocks
+		want       string
 	}{
-		{0, 31, 4, `XID_ERRORS_COUNT,5m} 0 CLOCK_EVENTS_COUNT,clock_event="power_cap",5m} 1`}, // of an unknown time
+		{0, 31, 4, `XID_ERRORS_COUNT,5m} 0 CLOCK_EVENTS_COUNT,clock_event="power_cap",5m} 1`}, // the time of the first XID is unknown
 		{1, 31, 4, `XID_ERRORS_COUNT,5m} 0 CLOCK_EVENTS_COUNT,clock_event="power_cap",5m} 2`},
 		{2, 48, 68, `XID_ERRORS_COUNT,5m,xid="48"} 1 XID_ERRORS_TOTAL,xid="48"} 1 CLOCK_EVENTS_COUNT,clock_event="power_cap",5m} 3 CLOCK_EVENTS_COUNT,clock_event="hw_thermal",5m} 1 CLOCK_EVENTS_TOTAL,clock_event="hw_thermal"} 1`},
 		{2, 48, 4, `XID_ERRORS_COUNT,5m,xid="48"} 1 XID_ERRORS_TOTAL,xid="48"} 1 CLOCK_EVENTS_COUNT,clock_event="power_cap",5m} 4 CLOCK_EVENTS_COUNT,clock_event="hw_thermal",5m} 1 CLOCK_EVENTS_TOTAL,clock_event="hw_thermal"} 1`},
@@ -142,8 +142,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// XIDs that a source receives count each, repetitions included; those from before the first
-// reading are recent.
+// Each XID that a source receives counts, repetitions included; those before the first reading
+// count as recent.
 func TestEventsOneByOne(t *testing.T) {
 	w := eventWriter()
 	total := map[uint32]uint64{13: 2}
@@ -169,7 +169,7 @@ func TestEventsOneByOne(t *testing.T) {
 	}
 }
 
-// Once all is known, a reading with events allocates nothing, and neither does its text.
+// Once all events are known, neither a reading with them nor its text allocates.
 func TestPageAllocatesNothing(t *testing.T) {
 	w := eventWriter()
 	var b raw.Batch
@@ -186,7 +186,7 @@ func TestPageAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Texts are read of the real dmon of 4.6.0 and 3.3.9, cut ones are not known.
+// Texts are read from the output of the real dmon 4.6.0 and 3.3.9; those cut short are unknown.
 func TestTexts(t *testing.T) {
 	for name, output := range map[string]string{
 		"4.6.0": "#Entity         DRVER          VBVER                   SRNUM               \nID              #                                                                       \n" +

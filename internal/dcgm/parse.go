@@ -20,27 +20,25 @@ type Outputs struct {
 	TextColumns []int
 }
 
-// HasMIG reports whether there are MIG devices, so that Report is worth asking for:
-// it is slow and long.
+// HasMIG reports whether there are MIG devices. Only then is Report, which is slow and long,
+// worth requesting.
 func (o *Outputs) HasMIG() bool { return strings.Contains(string(o.List), "(UUID: "+migPrefix) }
 
-// board is the output of one command, or of all of them, about a board. Texts are "" if they are
-// not known.
+// board is the output of one command, or of all of them, about a board. Unknown texts are "".
 type board struct {
 	Device
 	index     string // nvidia-smi's
 	instances []Device
-	loose     []MIGDevice // of which the instance is not known
+	loose     []MIGDevice // whose instance is unknown
 }
 
-// newBoard returns a board of which nothing is known but its id, if that.
+// newBoard returns a board of which only the id is known, if that.
 func newBoard(entity int) board {
 	return board{Device: NewBoard(entity, "")}
 }
 
-// Parse returns the inventory that o describes. The boards are those of the host engine,
-// and nvidia-smi adds to what is known about them where the UUID is the same. In a
-// container, nvidia-smi may not see all of them.
+// Parse returns the inventory that o describes. The boards are those of the host engine;
+// nvidia-smi completes those with the same UUID. In a container, it may not see all of them.
 func Parse(o *Outputs) Inventory { return flatten(parse(o)) }
 
 // parse is Parse, board by board.
@@ -96,7 +94,7 @@ func addInstances(boards []board, cut board) []board {
 	return boards
 }
 
-// complete fills in from other what is not known of b.
+// complete fills in from other what b lacks.
 func (b *board) complete(other *board) {
 	b.index = cmp.Or(b.index, other.index)
 	if strings.HasSuffix(b.Model, "...") {
@@ -134,8 +132,8 @@ func (b *board) assign(instances map[migIndex]string) {
 	}
 }
 
-// uniformProfile is the profile that all MIG devices have, "" if they differ or there are none.
-// It is then that of every instance with a compute instance.
+// uniformProfile returns the profile of all MIG devices, "" if they differ or there are none.
+// Every instance with a compute instance then has that profile.
 func (b *board) uniformProfile() string {
 	if len(b.loose) == 0 {
 		return ""
@@ -149,8 +147,8 @@ func (b *board) uniformProfile() string {
 	return profile
 }
 
-// instanceOf returns the instance id within a MIG UUID of the old form, "" if it is of
-// the new.
+// instanceOf returns the instance id within a MIG UUID of the old form, "" if it has the new
+// form.
 func instanceOf(uuid string) string {
 	part := strings.Split(uuid, "/")
 	if len(part) != 3 || id(part[1]) == Unknown {

@@ -179,7 +179,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// report is of the form of `nvidia-smi -q -x`.
+// report has the form of `nvidia-smi -q -x`.
 const report = `<?xml version="1.0" ?>
 <!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">
 <nvidia_smi_log>
@@ -227,7 +227,7 @@ func FuzzParse(f *testing.F) {
 		all := discovery + hierarchy + query + list + links
 		stands := func(s string) {
 			if s != "" && len(s) <= maxText && printableASCII(all) && !strings.Contains(all, s) {
-				t.Errorf("%q does not stand in the texts", s)
+				t.Errorf("%q is not in the texts", s)
 			}
 			if len(s) > maxText || strings.ContainsAny(s, "\x00\x1b\n") {
 				t.Errorf("%q is not fit to be shown", s)
@@ -289,7 +289,7 @@ func mig(index int, uuid, profile string) canonical.MIGDevice {
 	return canonical.MIGDevice{Index: index, UUID: uuid, Profile: profile}
 }
 
-// What drivers print: of boards that are linked, in part, and not at all.
+// What drivers print for boards whose links are all, partly or not up.
 func TestLinks(t *testing.T) {
 	gpu := func(uuid string) string { return "GPU 0: NVIDIA H100 80GB HBM3 (UUID: " + uuid + ")\n" }
 	tests := []struct {

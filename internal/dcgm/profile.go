@@ -9,8 +9,8 @@ import (
 
 // Profiled reads `dcgmi profile -l`, the profiling fields of a GPU by groups such as
 // A.1, and returns the ids of the Multiplexed fields that it counts. Subgroups of one
-// letter share hardware: rounds reports that fields are in two of them, so that the host
-// engine counts now these and now those. On Hopper and later all is in A.0.
+// letter share hardware: rounds reports whether fields are in two of them, which the host
+// engine then counts in turns. On Hopper and later, all fields are in A.0.
 //
 //	+----------------+----------+------------------------------------------------------+
 //	| Group.Subgroup | Field ID | Field Tag                                            |
@@ -43,14 +43,14 @@ func fieldByID(id int) int {
 	return slices.IndexFunc(Fields[:], func(f Field) bool { return f.ID == id && !f.Foreign() })
 }
 
-// IsMultiplexed reports whether the field of that id is Multiplexed.
+// IsMultiplexed reports whether the field with that id is Multiplexed.
 func IsMultiplexed(id int) bool {
 	i := fieldByID(id)
 	return i >= 0 && Fields[i].Multiplexed
 }
 
-// OneOfEach returns the entity id of one board of each model among those of which
-// something is selected.
+// OneOfEach returns the entity id of one board of each model, among the boards that are
+// selected at least in part.
 func (n *Inventory) OneOfEach(s *canonical.Selection) []int {
 	var models []string
 	var entities []int

@@ -9,7 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// profileList writes `dcgmi profile -l` of words such as A.0:1001.
+// profileList writes `dcgmi profile -l` from words such as A.0:1001.
 func profileList(words string) []byte {
 	const rule = "+----------------+----------+------------------------------------------------------+\n"
 	text := rule + "| Group.Subgroup | Field ID | Field Tag                                            |\n" + rule

@@ -12,8 +12,8 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// sample returns one sample of dmon 4.5 of all fields: boards, of which the odd
-// ones are cut in two, with numbers by chance and some N/A.
+// sample returns one sample of dmon 4.5 with all fields: boards, the odd ones cut in two,
+// with random numbers and some N/A.
 func sample(rng *rand.Rand, boards int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-16s", "#Entity")

@@ -8,15 +8,14 @@ import (
 	"strings"
 )
 
-// QueryFields are what to ask nvidia-smi for, in the order in which they are
-// read: nvidia-smi --query-gpu=QueryFields --format=csv,noheader,nounits. Every
-// driver that DCGM 2.1 and later run on knows them. The name is the last, so
-// that a comma in it does no harm.
+// QueryFields are the columns to request from nvidia-smi, in the order in which they
+// are read: nvidia-smi --query-gpu=QueryFields --format=csv,noheader,nounits. Every
+// driver that DCGM 2.1 and later run on knows them. The name is last, since it may
+// have a comma.
 const QueryFields = "index,uuid,pci.bus_id,driver_version,name"
 
-// parseQuery reads what nvidia-smi answered. Lines that are no answer, such as
-// those of a board that fell off the bus, are passed over. It does not know
-// entity ids.
+// parseQuery reads the answer of nvidia-smi. It skips other lines, such as those about
+// a board that fell off the bus. Entity ids stay Unknown.
 func parseQuery(output []byte) []board {
 	var boards []board
 	n := strings.Count(QueryFields, ",") + 1
@@ -48,15 +47,15 @@ func Listed(query []byte) []Device {
 	return list
 }
 
-// parseList reads `nvidia-smi -L`, which names the boards and below each its MIG
-// devices. These are loose, also if their UUID names the instance they are of, as
-// it did before driver R470: MIG-GPU-<uuid>/<instance>/<compute instance>.
+// parseList reads `nvidia-smi -L`, which names the boards and, below each, its MIG
+// devices. These are loose, even if their UUID names their instance, as it did before
+// driver R470: MIG-GPU-<uuid>/<instance>/<compute instance>.
 func parseList(output []byte) []board {
 	return boardsWith("MIG", output, (*board).addDevice)
 }
 
-// boardsWith returns the boards that nvidia-smi lists in output. For each line below a board that
-// begins with the word below, add gets the text before and after the colon.
+// boardsWith returns the boards that nvidia-smi lists in output. For each line of a board that
+// begins with the word in below, add gets the text before and after the colon.
 func boardsWith(below string, output []byte, add func(b *board, head, text string)) []board {
 	var boards []board
 	for line := range lines(output) {
@@ -67,7 +66,7 @@ func boardsWith(below string, output []byte, add func(b *board, head, text strin
 			if len(boards) == maxBoards {
 				return boards
 			}
-			boards = append(boards, listed(head, text)) // also if it is unreadable: what follows is its
+			boards = append(boards, listed(head, text)) // even if it is unreadable: the next lines belong to it
 		case below:
 			if len(boards) > 0 {
 				add(&boards[len(boards)-1], head, text)
@@ -110,20 +109,20 @@ func gpuInstanceProfile(device string) string {
 }
 
 // maxLinkSpeed is more than any NVLink is likely to carry one way, in GB/s: the
-// fifth generation carries some 50.
+// fifth generation carries about 50.
 const maxLinkSpeed = 1000
 
-// parseLinks reads `nvidia-smi nvlink -s`, which names each board and below it the
+// parseLinks reads `nvidia-smi nvlink -s`, which names each board and, below it, the
 // speed of its links, one way and in units of 10^9:
 //
 //	GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-…)
 //		 Link 0: 26.562 GB/s
 //		 Link 1: <inactive>
 //
-// That the speed is one way follows from what the boards are sold with: an RTX A6000
-// shows 4 links of 14.062 GB/s and is sold with 112.5 GB/s both ways. Links that are
-// inactive carry nothing. Of a board that has a link we do not understand nothing is
-// known: the sum of the others would be too low.
+// The speed is one way, as specifications show: an RTX A6000 lists 4 links of 14.062 GB/s
+// and is sold with 112.5 GB/s both ways. Inactive links carry nothing. If the speed of one
+// link is unreadable, the limit of its board is unknown: the sum of the others would be too
+// low.
 func parseLinks(output []byte) []board {
 	boards := boardsWith("Link", output, func(b *board, _, text string) { b.NVLinkLimit += 2 * linkSpeed(text) })
 	for i := range boards {
@@ -164,8 +163,8 @@ type migIndex struct {
 	index int
 }
 
-// parseReport returns the instance ids of MIG devices. A report that was cut
-// short has as many as it holds whole boards.
+// parseReport returns the instance ids of MIG devices. Of a report that was cut short, it
+// returns those of the complete boards.
 func parseReport(output []byte) map[migIndex]string {
 	instances := map[migIndex]string{}
 	d := xml.NewDecoder(bytes.NewReader(output[:min(len(output), maxOutput)]))

@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// Bounds of what is read: a node has 16 boards of 7 instances at the very most,
-// which some hundred kilobytes describe.
+// Bounds of what is read: a node has at most 16 boards of 7 instances, which take a few
+// hundred kilobytes.
 const (
 	maxOutput    = 4 << 20
 	maxBoards    = 256
@@ -17,8 +17,7 @@ const (
 	maxText      = 256
 )
 
-// lines yields the lines of an output up to its bound, without blanks at either
-// end.
+// lines yields the lines of an output, up to maxOutput, without blanks at either end.
 func lines(output []byte) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for line := range bytes.Lines(output[:min(len(output), maxOutput)]) {
@@ -40,8 +39,8 @@ func row(line string) (left, right string, ok bool) {
 	return strings.TrimSpace(left), strings.TrimSpace(right), true
 }
 
-// clean returns s fit for labels and terminals: valid, without control characters
-// and blanks around it.
+// clean returns s fit for labels and terminals: valid UTF-8, without control characters
+// and surrounding blanks.
 func clean(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -51,8 +50,7 @@ func clean(s string) string {
 	}, strings.ToValidUTF8(s, "")))
 }
 
-// known returns a value of a command, clean, and "" if there is none or is out
-// of bounds.
+// known returns a value of a command, clean, or "" if there is none or it is too long.
 func known(s string) string {
 	s = clean(s)
 	if len(s) > maxText || s == "N/A" || strings.HasPrefix(s, "<<<") || strings.HasPrefix(s, "[") {
@@ -88,7 +86,7 @@ func between(s, open, end string) string {
 func gpuUUID(s string) string { return uuid(s, gpuPrefix) }
 func migUUID(s string) string { return uuid(s, migPrefix) }
 
-// What UUIDs of GPUs and of MIG devices begin with.
+// The prefixes of the UUIDs of GPUs and of MIG devices.
 const (
 	gpuPrefix = "GPU-"
 	migPrefix = "MIG-"

@@ -6,14 +6,14 @@ import (
 	"unicode"
 )
 
-// NumTexts is how many fields of a board are texts that a counters file can make labels.
+// NumTexts is the number of text fields of a board that a counters file can make labels.
 const NumTexts = 8
 
-// Text is a field whose value is a text, the same for as long as the driver is loaded.
+// Text is a field whose value is a text that does not change while the driver is loaded.
 type Text struct {
 	// ID is DCGM's number.
 	ID int
-	// Names are its names in counters files: the older, and DCGM 4.6's.
+	// Names are its names in counters files: the older one, and that of DCGM 4.6.
 	Names []string
 }
 
@@ -29,13 +29,13 @@ var Texts = [NumTexts]Text{
 	{85, []string{"DCGM_FI_DEV_VBIOS_VERSION"}},
 }
 
-// textOf returns the index in Texts of a name, Unknown where it is none.
+// textOf returns the index in Texts of a name, Unknown if there is none.
 func textOf(name string) int {
 	return slices.IndexFunc(Texts[:], func(t Text) bool { return slices.Contains(t.Names, name) })
 }
 
-// parseTexts reads one sample of dmon, of which each column is the Text of that index.
-// What is cut to its column is not known. It does not know UUIDs.
+// parseTexts reads one sample of dmon; columns has the index in Texts of each column. Values
+// that dmon cut short are unknown, as are UUIDs.
 //
 //	#Entity         DRVER          DEVBVER
 //	ID              #

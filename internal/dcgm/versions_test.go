@@ -10,8 +10,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// The tables of every release, as a program prints them that was written without
-// a look at the parsers.
+// The tables of every release, printed by a program that was written without a look at the
+// parsers.
 func TestReleases(t *testing.T) {
 	s := dcgmitest.Scenario{GPUs: dcgmitest.Boards(4)}
 	s.GPUs[1] = s.GPUs[1].Cut(3)
@@ -47,7 +47,7 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// The tables of what we ask for and of what dcgmi has were written apart.
+// The tables of our fields and of dcgmi's were written independently.
 func TestFieldsAreThoseOfDCGM(t *testing.T) {
 	release, before := dcgmitest.Scenario{Version: "4.6.0"}.Release(), dcgmitest.Scenario{Version: "4.0.0"}.Release()
 	for _, f := range dcgm.Fields {

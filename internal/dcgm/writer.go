@@ -20,36 +20,36 @@ type Writer struct {
 	version   uint64   // of the inventory
 	mapping   *Mapping // nil for none
 	jobs      Jobs
-	failed    bool // the jobs could not be read last time
+	failed    bool // the last read of the jobs failed
 	logger    *slog.Logger
 
-	dict   *raw.Dict  // nil if it is to be made again
-	blocks [][]uint32 // in it, of each device: one for each job, one if there is none
+	dict   *raw.Dict  // nil if it must be rebuilt
+	blocks [][]uint32 // in dict, of each device: one for each job, one if there is none
 	clique [][]uint32 // the same, with the cluster of the device
-	names  []uint32   // in it, of each device: one that only names it
+	names  []uint32   // in dict, of each board: one that only names it
 	read   []bool     // of each device: the Batch has a reading of it
-	alive  []bool     // of each board: or of an instance of it
+	alive  []bool     // of each board: the Batch has a reading of it or of an instance of it
 
-	// Of a Page, nil for all.
+	// Of a Page, if there is one.
 	page       *Page
 	rendering  *rendering
-	readDevice []bool            // of each device: of a DeviceStream field
+	readDevice []bool            // of each device: the Batch has a DeviceStream field of it
 	counted    map[string]*tally // by UUID and instance
 	tallies    []*tally          // of each device, nil for one without a UUID
 }
 
 // Readings are the values that a Writer fills a Batch with.
 type Readings interface {
-	// Reading returns the value of a field, by the index that Page.Field takes, of a device
+	// Reading returns the value of a field, an index as Page.Field takes it, of a device
 	// of the inventory, as the exporter would write it, NaN if there is none.
 	Reading(field, device int) float64
-	// IsLost reports of a board of the inventory that has no reading, nor an instance of
-	// it, while others have, whether the source should have read it.
+	// IsLost reports whether the source should have read a board of the inventory. It is
+	// asked while other boards have readings, but neither this one nor its instances.
 	IsLost(board int) bool
 }
 
 // NewWriter returns a Writer whose label blocks carry hostname, "" for none, and the
-// jobs in a directory, "" for none. It logs when that cannot be read.
+// jobs in a directory, "" for none. It logs if the directory cannot be read.
 func NewWriter(hostname, jobs string, logger *slog.Logger) *Writer {
 	w := &Writer{hostname: hostname, logger: logger, version: 1}
 	if jobs != "" {
@@ -58,8 +58,8 @@ func NewWriter(hostname, jobs string, logger *slog.Logger) *Writer {
 	return w
 }
 
-// Serve makes a Page select what is passed on of the readings, nil for all of it. It is to be
-// called before the first Write.
+// Serve makes a Page select the part of the readings that is passed on; nil is all of them.
+// Call it before the first Write.
 func (w *Writer) Serve(p *Page) {
 	w.page, w.counted = p, map[string]*tally{}
 }
@@ -76,9 +76,9 @@ func (w *Writer) Version() uint64 { return w.version }
 // Devices returns how many devices the inventory has.
 func (w *Writer) Devices() int { return len(w.inventory.Devices) }
 
-// Find returns the index of a device by its entity id, Unknown where the inventory has
-// none, or not its UUID: under any other name its series would be those of another
-// device, which would be missed as soon as the UUID is known.
+// Find returns the index of a device by its entity id, Unknown if the inventory lacks the
+// device or its UUID: series under any other name would be those of another device, and
+// would end as soon as the UUID is known.
 func (w *Writer) Find(instance bool, entity int) int {
 	at := w.inventory.Find(instance, entity)
 	if at != Unknown && w.inventory.Devices[at].UUID == "" {
@@ -87,12 +87,11 @@ func (w *Writer) Find(instance bool, entity int) int {
 	return at
 }
 
-// Write appends the readings to the emptied b, family by family in the order of Fields and in each device
-// by device, once for each of its jobs. Values that are not finite are left out, and so are devices
-// without a UUID. Of the boards that are lost, at the end, there is Lost, with the label entity for a UUID
-// that is not known. If there is no reading of what the NVLinks of a device can carry, it is what the
-// inventory has, as long as there is another reading of the device. XIDs are those of boards that are read
-// or lost.
+// Write appends the readings to the emptied b: by family, in the order of Fields, then by device, once
+// for each of its jobs. It leaves out values that are not finite, and devices without a UUID. The last of
+// Fields is Lost, for each lost board, with the label entity instead of an unknown UUID. Without a reading
+// of NVLinkLimit, a device that has other readings gets the inventory's. XIDs are those of boards that are
+// read or lost.
 //
 // The Dict of b changes with the inventory and the jobs, and is not written to
 // afterwards: Exposition may be called while the next Batch is filled.
@@ -135,7 +134,7 @@ func (w *Writer) Write(b *raw.Batch, at time.Time, from Readings) {
 }
 
 // writeOthers appends the samples of the Page's fields that are not in Fields, of devices
-// that have others too: a board is not there for one of them alone.
+// that have other samples too: these fields alone do not show that a board is there.
 func (w *Writer) writeOthers(b *raw.Batch, from Readings) {
 	for i := range w.page.Others() {
 		f := len(Fields) + i
@@ -151,8 +150,7 @@ func (w *Writer) writeOthers(b *raw.Batch, from Readings) {
 	}
 }
 
-// writeLost appends a sample of each board that is lost: of those that are not read while
-// others are.
+// writeLost appends a sample for each lost board: one that is not read while others are.
 func (w *Writer) writeLost(b *raw.Batch, from Readings) {
 	if len(b.Samples) == 0 {
 		return
@@ -160,12 +158,12 @@ func (w *Writer) writeLost(b *raw.Batch, from Readings) {
 	for d := range w.inventory.Devices {
 		if w.inventory.Devices[d].Board == d && !w.alive[d] && from.IsLost(d) {
 			b.Samples = append(b.Samples, raw.Sample{Family: uint32(lostField), Labels: w.names[d], Value: 1})
-			w.alive[d] = true // as far as its XIDs go
+			w.alive[d] = true // for its XIDs
 		}
 	}
 }
 
-// learn makes a Dict in which the id of a family is the index that Page.Field takes.
+// learn makes a Dict in which the id of a family is its index as Page.Field takes it.
 func (w *Writer) learn() {
 	w.dict = raw.NewDict()
 	for f := range Fields {
@@ -194,8 +192,8 @@ func (w *Writer) learn() {
 	}
 }
 
-// blocksOf returns the label blocks that begin with labels, one for each job of a device, or
-// one.
+// blocksOf returns the label blocks that begin with labels: one for each job of a device, or
+// one if there is none.
 func (w *Writer) blocksOf(d *Device, labels []byte) (blocks []uint32) {
 	for _, job := range w.jobs.Of(d.GPU, d.Instance) {
 		blocks = append(blocks, w.dict.BlockID(append(exposition.AppendLabel(slices.Clone(labels), ",hpc_job", job), '}')))
@@ -206,7 +204,7 @@ func (w *Writer) blocksOf(d *Device, labels []byte) (blocks []uint32) {
 	return blocks
 }
 
-// findTallies finds what was counted of each device before, or begins to.
+// findTallies finds the earlier tally of each device, or starts a new one.
 func (w *Writer) findTallies() {
 	w.tallies = make([]*tally, len(w.inventory.Devices))
 	for i := range w.inventory.Devices {
@@ -243,8 +241,8 @@ func (w *Writer) appendLabels(dst []byte, d *Device) []byte {
 	return appendOptional(w.appendDevice(dst, d), ",DCGM_FI_DRIVER_VERSION", d.Driver)
 }
 
-// appendDevice appends what of it names the device. The five in front are always there,
-// as the exporter writes them.
+// appendDevice appends the labels that name the device. The first five are always there, as
+// in the exporter.
 func (w *Writer) appendDevice(dst []byte, d *Device) []byte {
 	dst = exposition.AppendLabel(dst, "{gpu", d.GPU)
 	if d.UUID != "" {

@@ -22,7 +22,7 @@ func (first25) Reading(field, device int) float64 {
 	return float64(field*device*1000 + 7)
 }
 
-// steady returns what writes a Batch of 8 boards with 25 fields.
+// steady returns a function that writes a Batch of 8 boards with 25 fields.
 func steady() func() *raw.Batch {
 	var boards []board
 	for g := range 8 {

@@ -7,8 +7,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// FuzzExposition: whatever stands in names, ids and jobs, every line is one that
-// Prometheus accepts, and the labels and values read back.
+// FuzzExposition: whatever is in names, ids and jobs, every line scans, and the labels and
+// values read back.
 func FuzzExposition(f *testing.F) {
 	f.Add("gpu07", uuid0, "H100", "1g.10gb", "4711", 7, 0.5)
 	f.Add("a\\\"\n\x00\xff", "", "}", "", "\\", -1, -1e300)

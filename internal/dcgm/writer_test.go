@@ -11,8 +11,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// inventory returns board 0 whole and board 1 in two instances, one of a profile that
-// is not known, as change leaves it.
+// inventory returns board 0 whole and board 1 in two instances, one with an unknown
+// profile, modified by change.
 func inventory(change func([]board)) Inventory {
 	boards := []board{newBoard(0), newBoard(1)}
 	for i := range boards {
@@ -28,8 +28,8 @@ func inventory(change func([]board)) Inventory {
 	return flatten(boards)
 }
 
-// table is what a test's Writer is given: the values of the devices by dmon's column and
-// entity, as a sample of dmon shows them.
+// table is the Readings of a test: the values of the devices by dmon's column and entity, as
+// in a sample of dmon.
 type table struct {
 	w      *Writer
 	values map[int]map[string]float64 // by index in Fields and entity
@@ -79,7 +79,7 @@ func (t table) write(w *Writer) *raw.Batch {
 	return b
 }
 
-// writer has an inventory and jobs.
+// writer returns a Writer with an inventory and jobs.
 func writer(hostname string, n Inventory, jobs Jobs) *Writer {
 	w := NewWriter(hostname, "", nil)
 	w.SetInventory(n)
@@ -186,8 +186,8 @@ func TestUnknownDevicesAreLeftOut(t *testing.T) {
 	}
 }
 
-// A Writer follows changes of the inventory and of the jobs, and what was written before
-// stays as it is.
+// A Writer follows changes of the inventory and of the jobs; what it wrote before stays
+// the same.
 func TestWriteFollowsChanges(t *testing.T) {
 	w, tick := writer("", Inventory{}, nil), read(whole)
 	if b := tick.write(w); len(b.Samples) > 0 {
@@ -267,8 +267,8 @@ func TestEveryFieldHasItsFamily(t *testing.T) {
 	}
 }
 
-// What the inventory has of the NVLinks of a board stands on its rows, and on those of
-// its instances, as long as these have readings.
+// The NVLinkLimit of a board in the inventory is on its rows, and on those of its instances,
+// as long as these have readings.
 func TestLinksOfTheNode(t *testing.T) {
 	n := inventory(func(n []board) { n[0].NVLinkLimit, n[1].NVLinkLimit = 956.232e9, 956.232e9 })
 	w := writer("", n, nil)
@@ -297,8 +297,8 @@ type losing struct{ table }
 
 func (losing) IsLost(int) bool { return true }
 
-// Boards that are lost stand at the end, those without a UUID by their index, while there
-// is any reading; a board whose instance is read is not among them.
+// Lost boards come last, those without a UUID by their index, while there is any reading. A
+// board whose instance is read is not lost.
 func TestWriteLost(t *testing.T) {
 	n := flatten([]board{named(0, uuid0, "10"), newBoard(1), named(2, uuid1, "20"), named(3, "GPU-3", "30")})
 	n.Devices = append(n.Devices, NewInstance(7, "1", ""))

@@ -7,8 +7,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// xidTotalFamily is how dcgm-exporter, since 4.8.3, calls what it counts of each XID, and
-// we what a source was told.
+// xidTotalFamily is the family of dcgm-exporter, since 4.8.3, that counts each XID, and ours
+// for the XIDs that a source receives.
 const xidTotalFamily = "DCGM_EXP_XID_ERRORS_TOTAL"
 
 // XIDTeller is implemented by Readings that receive XIDs one by one.
@@ -37,7 +37,7 @@ func (w *Writer) writeXIDs(b *raw.Batch, from Readings) {
 	}
 }
 
-// toldOf returns what b has of the board of a device.
+// toldOf returns the XIDs in b of the board of a device.
 func (w *Writer) toldOf(b *raw.Batch, device int) []raw.XID {
 	labels := w.names[w.inventory.Devices[device].Board]
 	first := 0
@@ -51,8 +51,8 @@ func (w *Writer) toldOf(b *raw.Batch, device int) []raw.XID {
 	return b.XIDs[first:end]
 }
 
-// appendXIDs appends what b has of XIDs as the exporter writes it: a line for each that
-// there was.
+// appendXIDs appends the XIDs of b as the exporter writes them: a line for each code that
+// occurred.
 func appendXIDs(dst []byte, b *raw.Batch) []byte {
 	headed := false
 	for i := range b.XIDs {

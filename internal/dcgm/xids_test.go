@@ -69,7 +69,7 @@ DCGM_EXP_XID_ERRORS_TOTAL{gpu="2",UUID="GPU-2",pci_bus_id="30",device="nvidia2",
 	}
 }
 
-// If no reading is of any board, nothing is told.
+// If no board is read, no XID is reported.
 func TestWriteXIDsOfNothing(t *testing.T) {
 	w := writer("", flatten([]board{named(2, "GPU-2", "30")}), Jobs{})
 	from := ofFour{losing{read("#Entity POWER\n")}}

@@ -3,8 +3,8 @@ package exposition
 import "unicode/utf8"
 
 // The grammar of a label block is that of textparse's lexer, oddities and all:
-// a comma may trail or be missing, a newline may stand inside quotes, and NUL
-// bytes are passed over in some places and fatal in others.
+// a comma may trail or be missing, quotes may contain a newline, and NUL bytes
+// are skipped in some places and fatal in others.
 
 // itemKind is the kind of item that blockItem found.
 type itemKind int
@@ -71,8 +71,8 @@ func itemName(t string, i int) (name string, end int) {
 	return t[i:end], end
 }
 
-// labelValue reads the rest of a label in t from behind its equals sign: the
-// quoted value and the comma that may follow.
+// labelValue reads the rest of a label in t after its equals sign: the quoted
+// value and the comma that may follow.
 func labelValue(t string, i int, name string) item {
 	if i < len(t) && isBlank(t[i]) {
 		for i < len(t) && (isBlank(t[i]) || t[i] == 0) {
@@ -93,8 +93,8 @@ func labelValue(t string, i int, name string) item {
 	return item{kind: labelItem, name: name, value: value, next: end}
 }
 
-// closeName returns the index behind the quote that closes the one at i, or -1.
-// It serves names; label values have closeValue.
+// closeName returns the index after the quote that closes the one at i, or -1.
+// It is for names; label values have closeValue.
 func closeName(t string, i int) int {
 	for i++; i < len(t); i++ {
 		switch t[i] {
@@ -111,9 +111,9 @@ func closeName(t string, i int) int {
 	return -1
 }
 
-// closeValue is closeName for a label value, in which textparse passes over NUL
-// bytes: after a backslash, and also behind the closing quote, where they
-// become part of the token, so that the "closing quote" it cuts off is a NUL.
+// closeValue is closeName for a label value, in which textparse skips NUL bytes:
+// after a backslash, and also after the closing quote, where they become part of
+// the token, and the "closing quote" that it cuts off is a NUL.
 func closeValue(t string, i int) int {
 	for i++; i < len(t); i++ {
 		switch t[i] {

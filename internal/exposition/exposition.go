@@ -1,11 +1,10 @@
-// Package exposition is the text exposition format of Prometheus (text/plain;
-// version=0.0.4): the one place that knows how an exposition is read and written.
+// Package exposition reads and writes the text exposition format of Prometheus
+// (text/plain; version=0.0.4). No other package knows the format.
 //
-// Reading accepts and rejects what Prometheus' textparse.PromParser does, to the
-// byte, were that parser restarted at the next line after each line that it
-// rejects. Nothing is copied: the strings of an Entry are parts of the text. That
-// and raw.Scanner, which remembers the last scrape of a source, are why it is not
-// textparse itself that reads: it takes some twenty times as long.
+// Reading accepts and rejects, to the byte, what Prometheus' textparse.PromParser
+// does if it is restarted after each line that it rejects. Nothing is copied: the
+// strings of an Entry are parts of the text. textparse takes about twenty times as
+// long as this and raw.Scanner, which remembers the last scrape of a source.
 package exposition
 
 import (
@@ -29,14 +28,14 @@ const (
 // Entry is one entry of an exposition: a line, except for newlines within quotes.
 type Entry struct {
 	Kind Kind
-	// Start and End are where it begins in the text and where the next one does.
+	// Start and End are the indexes in the text of the entry and of the next one.
 	Start, End int
-	// Name of the metric, as it is written: in a series, blanks in front of the
-	// name are a part of it, as they are for Prometheus. A Quoted name stands in
+	// Name is the name of the metric as written: in a series, blanks before the
+	// name are a part of it, as they are for Prometheus. A Quoted name is in
 	// quotes, which are not part of Name, and is still escaped.
 	Name   string
 	Quoted bool
-	// Text of a HELP, still escaped, or the metric type of a TYPE.
+	// Text is that of a HELP, still escaped, or the metric type of a TYPE.
 	Text string
 	// Labels is the label block of a series with its braces, "" without one.
 	// ParseLabels reads it.
@@ -47,7 +46,7 @@ type Entry struct {
 	Millis int64
 }
 
-// NoTimestamp is the Millis of a sample without a timestamp, which has no sign.
+// NoTimestamp is the Millis of a sample without a timestamp. Timestamps have no sign.
 const NoTimestamp = -1
 
 // MetricName returns the name of the metric, unescaped.
@@ -71,8 +70,8 @@ func Entries(text string) iter.Seq[Entry] {
 	}
 }
 
-// Next returns the entry of t that begins at i, the start of a line in front of
-// the end of t. A malformed entry ends with its first line.
+// Next returns the entry of t that begins at i, the start of a line before the end
+// of t. A malformed entry ends with its first line.
 func Next(t string, i int) Entry {
 	e := Entry{Start: i, Millis: NoTimestamp}
 	j := SkipBlanks(t, i)
@@ -92,7 +91,7 @@ func Next(t string, i int) Entry {
 	return e
 }
 
-// series reads a sample of t whose metric name, except for the blanks in front,
+// series reads a sample of t whose metric name, without the blanks before it,
 // starts at i.
 func (e *Entry) series(t string, i int) {
 	end := NameEnd(t, i)
@@ -128,7 +127,7 @@ func (e *Entry) value(t string, i int) {
 	}
 }
 
-// NameEnd returns the index behind the unquoted metric name of t at i, which is i
+// NameEnd returns the index after the unquoted metric name of t at i, which is i
 // if there is none.
 func NameEnd(t string, i int) int {
 	if i == len(t) || !isLetter(t[i]) && t[i] != ':' {
@@ -140,7 +139,7 @@ func NameEnd(t string, i int) int {
 	return i
 }
 
-// inName are the bytes that a metric name holds behind its first.
+// inName are the bytes that a metric name may have after its first.
 var inName = func() (in [256]bool) {
 	for c := range in {
 		in[c] = isLetter(byte(c)) || isDigit(byte(c)) || c == ':'
@@ -148,14 +147,14 @@ var inName = func() (in [256]bool) {
 	return in
 }()
 
-// SkipSeries returns the start of the entry that follows the series of t at i. It
-// is for a series that Prometheus accepts and whose name is not quoted, and costs
-// a fraction of Next.
+// SkipSeries returns the start of the entry after the series of t at i. It is for a
+// series that Prometheus accepts and whose name is not quoted, and costs a fraction
+// of Next.
 func SkipSeries(t string, i int) int {
 	end := NextLine(t, i)
 	line := t[i:end]
 	if brace := strings.LastIndexByte(line, '}'); brace >= 0 && strings.Count(line[:brace], `"`)%2 == 0 && strings.IndexByte(line[:brace], '\\') < 0 {
-		return end // every quote is closed, so that the brace closes the block
+		return end // every quote is closed, so the brace closes the block
 	}
 	if open := strings.IndexByte(line, '{'); open >= 0 {
 		// The value of a label may contain a newline.
@@ -166,7 +165,7 @@ func SkipSeries(t string, i int) int {
 	return end
 }
 
-// NextLine returns the index behind the first newline of t from i on, or len(t).
+// NextLine returns the index after the first newline of t from i on, or len(t).
 func NextLine(t string, i int) int {
 	if n := strings.IndexByte(t[i:], '\n'); n >= 0 {
 		return i + n + 1

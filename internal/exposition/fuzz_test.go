@@ -28,8 +28,8 @@ func TestScanAgreesWithPrometheus(t *testing.T) {
 	}
 }
 
-// FuzzScan compares what is read here, and by raw.Scanner, with Prometheus' parser: on a body by itself,
-// once more with all hints in place, and on its lines in another order.
+// FuzzScan compares this package and raw.Scanner with Prometheus' parser: on a body, on the same
+// body with all hints in place, and on its lines in another order.
 func FuzzScan(f *testing.F) {
 	for _, body := range quirks {
 		f.Add([]byte(body))
@@ -44,8 +44,8 @@ func FuzzScan(f *testing.F) {
 	f.Fuzz(compareScans)
 }
 
-// TestScanTokenSoup does what FuzzScan does with bodies of the words that the
-// grammar consists of, which mutation of bytes seldom hits upon.
+// TestScanTokenSoup does what FuzzScan does, with bodies of the grammar's tokens,
+// which mutations of bytes rarely produce.
 func TestScanTokenSoup(t *testing.T) {
 	tokens := []string{"a", "b1", ":", "{", "}", "\"", "\"", "\\", "\x00", "\n", "\n", " ", "\t", ",", "=", "1", "-2.50",
 		"NaN", "e5", ".", "# ", "#", "HELP ", "TYPE ", "gauge", "kpulse_", "\xff", "\r", "é", "n", "a{x=\"", "\"} 1\n",
@@ -103,7 +103,7 @@ func FuzzParseLabels(f *testing.F) {
 	f.Fuzz(func(t *testing.T, block string) {
 		got := exposition.ParseLabels(block, nil)
 		if !strings.HasPrefix(block, "{") {
-			return // a name would run on into it
+			return // it would continue a name
 		}
 		for _, name := range []string{"x", ""} {
 			p := textparse.NewPromParser([]byte(name+block+" 1"), labels.NewSymbolTable(), false)

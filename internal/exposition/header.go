@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// header reads the line of t that starts with # from behind it. If textparse
-// rejects the line, or stops there permanently, e stays Malformed.
+// header reads the line of t that starts with #, from the byte after it. If
+// textparse rejects the line, or stops there permanently, e stays Malformed.
 func (e *Entry) header(t string, i int) {
 	if i == len(t) || !isBlank(t[i]) {
-		// Without a blank behind the #, a NUL ends textparse's reading.
+		// Without a blank after the #, a NUL ends textparse's reading.
 		if e.End = NextLine(t, i); strings.IndexByte(t[i:e.End], 0) < 0 {
 			e.Kind = Comment
 		}
@@ -34,8 +34,8 @@ func (e *Entry) header(t string, i int) {
 	e.Kind, e.End = Comment, NextLine(t, i)
 }
 
-// keyword returns the index behind word and the blanks that must follow it, or
-// -1. NUL bytes between these count for nothing.
+// keyword returns the index after word and the blanks that must follow it, or
+// -1. NUL bytes among them are ignored.
 func keyword(t string, i int, word string) int {
 	for k := range len(word) {
 		if i == len(t) || t[i] != word[k] {
@@ -78,9 +78,9 @@ func (e *Entry) namedHeader(t string, i int) bool {
 	return true
 }
 
-// headerText cuts the text of a header from what follows its name: textparse
-// drops the first byte, whatever it is, and blanks (with NULs among them) that end
-// the line.
+// headerText returns the text of a header from what follows its name: textparse
+// drops the first byte, whatever it is, and a text of nothing but blanks, even
+// with NULs among them.
 func headerText(rest string) string {
 	if rest == "" {
 		return ""

@@ -6,9 +6,9 @@ import "strings"
 type Label struct{ Name, Value string }
 
 // ParseLabels appends the labels of a label block to dst, in the order in which
-// they are written. A quoted metric name in the block is left out. What needs no
-// unescaping is a part of block, not a copy. Of a malformed block it gives the
-// labels in front of the flaw.
+// they are written. A quoted metric name in the block is left out. Text that needs
+// no unescaping is a part of block, not a copy. Of a malformed block it gives the
+// labels before the flaw.
 func ParseLabels(block string, dst []Label) []Label {
 	if block == "" || block[0] != '{' {
 		return dst
@@ -49,7 +49,7 @@ func AppendUnescaped(dst []byte, s string) []byte {
 		case 'n':
 			dst = append(dst, '\n')
 		default:
-			// The byte behind a lone backslash starts no escape of its own.
+			// The byte after a lone backslash starts no escape of its own.
 			dst = append(dst, '\\', s[i+1])
 		}
 		s = s[i+2:]

@@ -28,7 +28,7 @@ type reading struct {
 	samples     []string   // series as seriesKey writes it, and the bits of the value
 	accepted    []string   // those of them whose lines the parser accepts
 	rejected    []raw.Span // the lines that the parser rejects, each by itself
-	refused     []raw.Span // the entries that a server refuses behind its parser
+	refused     []raw.Span // the entries that a server refuses after its parser
 	own         []raw.Span // the accepted entries of families with ownPrefix
 	ownFamilies map[string]bool
 	meaningful  int
@@ -36,7 +36,7 @@ type reading struct {
 	types       []string          // names as written, with their type
 }
 
-// entries is what package exposition reads in body.
+// entries returns what package exposition reads in body.
 func entries(body []byte) reading {
 	r := reading{ownFamilies: map[string]bool{}, help: map[string]string{}}
 	for e := range exposition.Entries(string(body)) {
@@ -80,8 +80,8 @@ func entries(body []byte) reading {
 	return r
 }
 
-// referee reads body with Prometheus' parser, which it starts again at the next
-// line behind each line that the parser rejects.
+// referee reads body with Prometheus' parser, which it restarts after each line
+// that the parser rejects.
 func referee(body []byte) reading {
 	r := reading{ownFamilies: map[string]bool{}, help: map[string]string{}}
 	for start := 0; start < len(body); {
@@ -108,7 +108,7 @@ func (r *reading) run(p textparse.Parser, body []byte, offset int) (rejectedAt i
 		entry, err := p.Next()
 		start, end := position(p)
 		start, end = start+offset, min(end+offset, len(body))
-		// The parser takes a NUL at the start of an entry for the end of all.
+		// The parser takes a NUL at the start of an entry for the end of the input.
 		if err != nil {
 			return start, start < len(body)
 		}
@@ -155,14 +155,14 @@ func (r *reading) run(p textparse.Parser, body []byte, offset int) (rejectedAt i
 	}
 }
 
-// quotedHeader is a HELP or TYPE whose name stands in quotes, with the NULs that the
-// parser passes over. labelValue is the value of a label, with what goes before it.
+// quotedHeader matches a HELP or TYPE whose name is in quotes, with the NULs that the
+// parser skips. labelValue matches the value of a label, from its equals sign on.
 var (
 	quotedHeader = regexp.MustCompile(`^[ \t]*#[ \t\x00]+[A-Z\x00]+[ \t\x00]+"`)
 	labelValue   = regexp.MustCompile(`(?s)=[ \t\x00]*"(?:[^"\\]|\\\x00*.)*"`)
 )
 
-// refuseHeader adds a header to what is refused if its name stands in quotes.
+// refuseHeader adds a header to what is refused if its name is in quotes.
 func (r *reading) refuseHeader(name, body []byte, start, end int) bool {
 	if bytes.HasPrefix(name, []byte(ownPrefix)) || !quotedHeader.Match(body[start:end]) {
 		return false
@@ -185,8 +185,8 @@ func (r *reading) unescaped(line []byte) {
 }
 
 // refusedByServer does what scrape.go and the head of the database do with the labels of
-// a sample. Names must be those of format 0.0.4, which servers before 3 know alone: what
-// stands in quotes is a value.
+// a sample. Names must be those of format 0.0.4, the only one that servers before 3 know:
+// only values are in quotes.
 func refusedByServer(ls labels.Labels, name string, line []byte) bool {
 	b := labels.NewBuilder(ls)
 	b.Set("\xfftarget", "x") // as job and instance are set
@@ -199,15 +199,15 @@ func refusedByServer(ls labels.Labels, name string, line []byte) bool {
 	return twice
 }
 
-// position returns where the parser's current entry starts, and where its lexer
-// stands: it does not say so itself.
+// position returns where the parser's current entry starts, and the position of its
+// lexer. The parser does not export them.
 func position(p textparse.Parser) (start, end int) {
 	v := reflect.ValueOf(p).Elem()
 	return int(v.FieldByName("start").Int()), int(v.FieldByName("l").Elem().FieldByName("i").Int())
 }
 
 // metricName returns the name of the parser's current sample as it is written.
-// It cannot be told from its Labels where another label is called __name__.
+// Its Labels do not tell if another label is called __name__.
 func metricName(p textparse.Parser, input []byte) []byte {
 	offsets := reflect.ValueOf(p).Elem().FieldByName("offsets")
 	return input[offsets.Index(0).Int():offsets.Index(1).Int()]
@@ -219,9 +219,9 @@ func promLabels(ls labels.Labels) []exposition.Label {
 	return out
 }
 
-// sampleKey writes a sample with its labels, the metric name among them, in
-// order. If the parser would rewrite numbers in le and quantile, which depends on
-// earlier TYPE lines, it always does.
+// sampleKey writes a sample with its labels, including the metric name, in order.
+// It always rewrites numbers in le and quantile, which the parser does depending on
+// earlier TYPE lines.
 func sampleKey(ls []exposition.Label, v float64) string {
 	for i, l := range ls {
 		if f, err := strconv.ParseFloat(l.Value, 64); err == nil && (l.Name == "le" || l.Name == "quantile") {
@@ -234,7 +234,7 @@ func sampleKey(ls []exposition.Label, v float64) string {
 	return fmt.Sprintf("%q %016x", ls, math.Float64bits(v))
 }
 
-// ours is the samples of a raw.Batch as a reading has them.
+// ours returns the samples of a raw.Batch as a reading has them.
 func ours(b *raw.Batch) []string {
 	var out []string
 	stamps := map[int]*int64{}
@@ -256,7 +256,7 @@ func stampKey(ms *int64) string {
 	return fmt.Sprint(" @", *ms)
 }
 
-// passed is the Body without Omit.
+// passed returns the Body without Omit.
 func passed(b *raw.Batch) []byte {
 	var out []byte
 	at := 0
@@ -267,7 +267,7 @@ func passed(b *raw.Batch) []byte {
 	return append(out, b.Body[at:]...)
 }
 
-// merged returns spans in rising order, with adjacent ones merged.
+// merged returns spans in ascending order, with adjacent ones merged.
 func merged(spans ...[]raw.Span) []raw.Span {
 	all := slices.Concat(spans...)
 	slices.SortFunc(all, func(a, b raw.Span) int { return a.Start - b.Start })
@@ -282,8 +282,8 @@ func merged(spans ...[]raw.Span) []raw.Span {
 	return out
 }
 
-// compare fails t unless b, which was scanned with a Dict that has seen no other
-// Body, says about it what Prometheus' parser says.
+// compare fails t unless b, scanned with a Dict that has seen no other Body, agrees
+// with Prometheus' parser.
 func compare(t *testing.T, b *raw.Batch) {
 	t.Helper()
 	want := referee(b.Body)
@@ -304,7 +304,7 @@ func compare(t *testing.T, b *raw.Batch) {
 	compareDict(t, b, want)
 }
 
-// comparePassed checks that one run of the parser takes what is passed on.
+// comparePassed checks that one run of the parser accepts what is passed on.
 func comparePassed(t *testing.T, b *raw.Batch, want []string) {
 	t.Helper()
 	rest := passed(b)
@@ -318,8 +318,8 @@ func comparePassed(t *testing.T, b *raw.Batch, want []string) {
 	}
 }
 
-// compareDict checks that the Dict holds all HELP texts, and nothing that no
-// accepted line mentions if only b was ever scanned with it.
+// compareDict checks that the Dict, with which only b was scanned, has all HELP
+// texts, and nothing that no accepted line mentions.
 func compareDict(t *testing.T, b *raw.Batch, want reading) {
 	t.Helper()
 	families, blocks := map[uint32]bool{}, map[uint32]bool{}

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// nameLabel is the label that a metric name is.
+// nameLabel is the label of the metric name.
 const nameLabel = "__name__"
 
 // Refused reports whether a Prometheus server refuses a scrape because of the names of a sample
-// or header that its parser accepts. labels are those of ParseLabels, which it reorders; nil is
-// for those of a block that was not refused before.
+// or header that its parser accepts. labels are those of ParseLabels, which it reorders, or nil
+// for a block that was accepted before.
 //
-// A server first leaves out every label name that has an empty value somewhere. Then
-// it wants a metric name, and no name twice. Names must be those of the format that we
-// serve, 0.0.4: letters, digits, underscores and, of a metric, colons. Prometheus 2
-// refuses the whole scrape for one in quotes, or one behind blanks, which then are a
-// part of it; Prometheus 3 takes both, also if the Content-Type says 0.0.4, but no
+// A server first drops every label name that has an empty value somewhere. Then it
+// requires a metric name, and no name twice. Names must be those of the format that we
+// serve, 0.0.4: letters, digits, underscores and, in a metric name, colons. Prometheus 2
+// refuses the whole scrape for a name in quotes, or one after blanks, which are then a
+// part of it. Prometheus 3 takes both, even if the Content-Type says 0.0.4, but no
 // exporter sends them to a client that asks for 0.0.4, as we do.
 func (e *Entry) Refused(labels []Label) bool {
 	if e.Quoted || isBlank(e.Name[0]) || len(labels) > 0 && quotesName(e.Labels) {
@@ -32,7 +32,7 @@ func (e *Entry) Refused(labels []Label) bool {
 			n++
 		}
 		name, empty := labels[i].Name, labels[i].Value == ""
-		if name == nameLabel || n > 1 && !empty { // beside the metric name, it is the second or leaves none
+		if name == nameLabel || n > 1 && !empty { // a second metric name or, if empty, it leaves none
 			return true
 		}
 		i += n
@@ -40,7 +40,7 @@ func (e *Entry) Refused(labels []Label) bool {
 	return false
 }
 
-// quotesName reports whether a label block holds a name in quotes.
+// quotesName reports whether a label block has a name in quotes.
 func quotesName(block string) bool {
 	for i := 1; ; {
 		if i = SkipBlanks(block, i); i < len(block) && block[i] == '"' {

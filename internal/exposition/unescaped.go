@@ -5,17 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// maxUnescaped is how many labels ReadUnescaped looks at. Exporters write some 20, and as
-// many of a pod; each is compared with all in front of it.
+// maxUnescaped bounds the labels that ReadUnescaped reads. Exporters write about 20, and as
+// many of a pod; each is compared with all before it.
 const maxUnescaped = 64
 
 // ReadUnescaped reads a line that Next finds malformed because the value of a label has
-// a quote or a backslash that is not escaped, as dcgm-exporter up to 4.8.2 writes it, or
-// is no UTF-8. It appends the label block to dst, in which such a label is empty. ok is
-// false if something else is wrong with the line, or a label is there twice.
+// an unescaped quote or backslash, as dcgm-exporter up to 4.8.2 writes them, or is not
+// UTF-8. It appends the label block to dst, with such a label empty. ok is false if
+// something else is wrong with the line, or a label occurs twice.
 //
-// A value ends at the first quote that another label or the end of the block follows. One
-// with a brace in it is rather the half of a line and the half of another.
+// A value ends at the first quote that another label or the end of the block follows. A
+// malformed value with a brace is refused: it is more likely to be parts of two lines.
 func ReadUnescaped(dst []byte, line string) (name string, block []byte, value float64, millis int64, ok bool) {
 	end := NameEnd(line, 0)
 	open, shut := SkipBlanks(line, end), strings.LastIndexByte(line, '}')
@@ -33,8 +33,8 @@ func ReadUnescaped(dst []byte, line string) (name string, block []byte, value fl
 	return line[:end], append(dst, '}'), value, millis, true
 }
 
-// appendSound appends the labels between braces, without the values that are not as they
-// should be. ok is false if it cannot, or need not.
+// appendSound appends the labels between braces, with malformed values empty. ok is false if
+// the labels cannot be read, or no value is malformed.
 func appendSound(dst []byte, labels string) (block []byte, ok bool) {
 	begun, lost, n := len(dst), false, 0
 	for i := SkipBlanks(labels, 0); i < len(labels); i = SkipBlanks(labels, i) {
@@ -68,8 +68,8 @@ func appendSound(dst []byte, labels string) (block []byte, ok bool) {
 	return dst, lost
 }
 
-// labelNameEnd returns the index of the equals sign behind the label name of t at i,
-// which a quote follows; -1 if there is none.
+// labelNameEnd returns the index of the equals sign after the label name of t at i, if a
+// quote follows it; else -1.
 func labelNameEnd(t string, i int) int {
 	if i == len(t) || !isLetter(t[i]) {
 		return -1

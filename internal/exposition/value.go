@@ -12,7 +12,7 @@ var powersOfTen = [...]float64{
 }
 
 // ReadValue reads what follows the name and labels of a series in t from i on:
-// a value, perhaps a timestamp, the end of the line. next is the start of the following
+// a value, an optional timestamp, the end of the line. next is the start of the following
 // line, or len(t).
 func ReadValue(t string, i int) (value float64, millis int64, next int, ok bool) {
 	i = SkipBlanks(t, i)
@@ -40,9 +40,9 @@ func ReadValue(t string, i int) (value float64, millis int64, next int, ok bool)
 }
 
 // plainDecimal reads a number such as -12.500000 without the general
-// algorithm's cost. It answers end == i where the token at i is of another form
+// algorithm's cost. It returns end == i if the token at i has another form
 // or needs more care. A mantissa below 2^53 and a power of ten up to 10^22 are
-// both exact, so that their quotient is rounded once, as strconv rounds.
+// both exact, so their quotient is rounded once, as strconv rounds.
 func plainDecimal(t string, i int) (value float64, end int) {
 	j := i
 	if j < len(t) && t[j] == '-' {
@@ -82,8 +82,8 @@ func plainDecimal(t string, i int) (value float64, end int) {
 	return value, j
 }
 
-// parseFloat is textparse's: strconv's forms except for p, P and _. Text that
-// can be no number is turned away before strconv allocates an error for it.
+// parseFloat reads what textparse does: strconv's forms except for p, P and _.
+// It rejects text that cannot be a number before strconv allocates an error for it.
 func parseFloat(s string) (float64, bool) {
 	if s == "" {
 		return 0, false
@@ -98,7 +98,7 @@ func parseFloat(s string) (float64, bool) {
 }
 
 // isNumberByte reports whether c occurs in a spelling of a decimal number, of
-// Inf, Infinity or NaN. Hexadecimal floats need a p and are thereby out.
+// Inf, Infinity or NaN. Hexadecimal floats need a p, which is not among them.
 func isNumberByte(c byte) bool {
 	switch c | 0x20 {
 	case 'e', 'i', 'n', 'f', 't', 'y', 'a':
@@ -107,8 +107,8 @@ func isNumberByte(c byte) bool {
 	return isDigit(c) || c == '.' || c == '-' || c == '+'
 }
 
-// timestamp reads the digits at i, of which there may be none: then ms is NoTimestamp.
-// ok is false if they do not fit into 64 bits.
+// timestamp reads the digits at i. If there are none, ms is NoTimestamp. ok is false if
+// they do not fit into 64 bits.
 func timestamp(t string, i int) (ms int64, end int, ok bool) {
 	if i == len(t) || !isDigit(t[i]) {
 		return NoTimestamp, i, true

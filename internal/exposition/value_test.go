@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPlainDecimalRounds compares the plain form, in which most numbers of many
-// digits would come out wrong if they were not left to strconv, with strconv.
+// TestPlainDecimalRounds compares the plain form with strconv. If numbers of many
+// digits were not left to strconv, most of them would be wrong.
 func TestPlainDecimalRounds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	plain := 0

@@ -29,7 +29,7 @@ func AppendLabel(dst []byte, name, value string) []byte {
 }
 
 // AppendQuoted appends the value of a label, or a name that is not plain, in
-// quotes and escaped. Bytes that are no UTF-8, and NUL, would make Prometheus
+// quotes and escaped. Bytes that are not UTF-8, and NUL, would make Prometheus
 // reject the whole exposition: each becomes U+FFFD.
 func AppendQuoted(dst []byte, value string) []byte {
 	dst = append(dst, '"')
@@ -54,7 +54,7 @@ func AppendQuoted(dst []byte, value string) []byte {
 	}
 }
 
-// plainPrefix is how many bytes s begins with that need no second look.
+// plainPrefix returns how many bytes s begins with that need no check.
 func plainPrefix(s string) int {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
@@ -64,22 +64,22 @@ func plainPrefix(s string) int {
 	return len(s)
 }
 
-// maxExact is the number below which every integer is a float64.
+// maxExact is the number below which a float64 represents every integer.
 const maxExact = 1 << 53
 
 const (
 	// decimals is 10 to the power of the digits that sources usually write after the
 	// point.
 	decimals = 1_000_000
-	// nanos is that of a duration in whole nanoseconds; those from leastNanos on and
-	// below mostNanos are written as strconv writes them.
+	// nanos is the same for durations in whole nanoseconds. From leastNanos up to, but
+	// not including, mostNanos of them, the decimal is what strconv writes.
 	nanos                 = 1_000_000_000
 	leastNanos, mostNanos = 1e5, 1e15
 )
 
 // AppendFloat appends the value of a sample: a text that reads back as v, except for the
-// sign of -0. Integers and numbers with up to six or nine digits after the point are the
-// rule; strconv's shortest text takes several times as long to find.
+// sign of -0. Most values are integers or have up to six or nine digits after the point;
+// strconv takes several times as long to find their shortest text.
 func AppendFloat(dst []byte, v float64) []byte {
 	if i := int64(v); float64(i) == v && -maxExact < i && i < maxExact {
 		if i < 0 {
@@ -138,10 +138,10 @@ func appendInteger(dst []byte, n uint64) []byte {
 	return append(dst, text[begin:]...)
 }
 
-// pair is n, which is below 100, in two digits.
+// pair returns n, which is below 100, in two digits.
 func pair(n uint64) string { return pairs[n*2:][:2] }
 
-// pairs are the numbers of two digits.
+// pairs has the numbers below 100 in two digits.
 const pairs = "00010203040506070809" +
 	"10111213141516171819" +
 	"20212223242526272829" +

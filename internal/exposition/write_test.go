@@ -51,7 +51,7 @@ func TestAppendFloat(t *testing.T) {
 	}
 }
 
-// TestPlainFloats holds what we write without strconv against what it writes.
+// TestPlainFloats compares what we write without strconv with what strconv writes.
 func TestPlainFloats(t *testing.T) {
 	check := func(v float64) {
 		t.Helper()
@@ -119,7 +119,7 @@ func FuzzTextReadsBack(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		// Each byte that is no UTF-8, and NUL, becomes U+FFFD.
+		// Each byte that is not UTF-8, and NUL, becomes U+FFFD.
 		want := strings.ReplaceAll(string([]rune(text)), "\x00", "\uFFFD")
 		body := AppendHeader(nil, "m", want, "gauge")
 		body = append(AppendLabel(append(body, "m{"...), "x", text), "} 1\n"...)
@@ -127,7 +127,7 @@ func FuzzTextReadsBack(f *testing.F) {
 		if _, err := p.Next(); err != nil {
 			t.Fatalf("%q: %v", body, err)
 		}
-		// A text of blanks is none; CR is not special.
+		// A text of only blanks is none; CR is not special.
 		if _, help := p.Help(); string(help) != want && strings.Trim(want, " \t") != "" {
 			t.Errorf("%q: the help is %q, want %q", body, help, want)
 		}

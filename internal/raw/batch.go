@@ -1,7 +1,7 @@
 // Package raw is the vocabulary of readings: what a source gave, in its own
-// words. Nothing in it knows what a family means; that is package translate's
-// job. It also holds the scanner that turns the text exposition format into a
-// Batch without copying and, once the series are known, without allocating.
+// words. It does not know what a family means; package translate does. It also
+// has the scanner that turns the text exposition format into a Batch without
+// copying and, once the series are known, without allocating.
 package raw
 
 import (
@@ -19,15 +19,15 @@ type Sample struct {
 	Value  float64
 }
 
-// Stamp is the time, in milliseconds since 1970, that the source gave a sample of
-// its own. Sample is the index in the Batch's Samples.
+// Stamp is a sample's own timestamp, in milliseconds since 1970. Sample is the
+// index in the Batch's Samples.
 type Stamp struct {
 	Sample int
 	Millis int64
 }
 
-// Event is how often something happened to a device. Family, Device and Code are the
-// source's own numbers; None is that nothing has.
+// Event counts how often something happened to a device. Family, Device and Code are
+// the source's own numbers; None means that nothing happened.
 type Event struct {
 	Family, Device, Code uint32
 	None                 bool
@@ -36,10 +36,10 @@ type Event struct {
 
 // XID counts one error code of the driver as reported to a source.
 type XID struct {
-	// Labels is a label block of the board in the Batch's Dict. Code is 0 of a board on
-	// which there was none.
+	// Labels is a label block of the board in the Batch's Dict. Code is 0 for a board
+	// without XIDs.
 	Labels, Code uint32
-	// Count is since the source began to listen, Last is when the latest came.
+	// Count is the number since the source began to listen, Last the time of the latest.
 	Count uint64
 	Last  time.Time
 }
@@ -51,56 +51,57 @@ type Span struct{ Start, End int }
 // Batch is one reading. The reader owns it and reuses its memory: nothing of a Batch
 // is valid after the next Read into it.
 type Batch struct {
-	// At is when the source was asked; Took is how long it needed to answer.
+	// At is when the source was asked; Took is how long it took to answer.
 	At   time.Time
 	Took time.Duration
 
 	// Body is the exposition as the source sent it, for passing through. It is
-	// empty where the source gives readings in another form.
+	// empty if the source gives readings in another form.
 	Body []byte
 
 	// ContentType is what the source calls the Body, and Landed where its redirects led,
-	// fit to be shown; each is "" for nothing.
+	// both fit to be shown and "" for none.
 	ContentType, Landed string
 
-	// Unfinished: a last line without its end is left out of Body, since it may be incomplete.
+	// Unfinished is set if a last line without its end, which may be incomplete, was left out
+	// of Body.
 	Unfinished bool
 
 	// Exposition appends the text that an exporter would have sent for the Samples.
 	// It is nil if Body is that text, and if there is none. It may be called from
 	// any goroutine until the next Read into the Batch.
 	Exposition func(dst []byte, b *Batch) []byte
-	// Own appends what the Samples have and no exporter does, for recordings; nil is
-	// nothing. It may be called as Exposition is.
+	// Own appends the Samples that no exporter has, for recordings; nil is none. It may
+	// be called like Exposition.
 	Own func(dst []byte, b *Batch) []byte
 
-	// Chosen appends what of that is to be passed on, and the Events, where the user has
-	// chosen; nil is all of Exposition. It may be called as that is.
+	// Chosen appends the part of Exposition that the user chose to pass on, and the Events;
+	// nil is all of Exposition. It may be called like Exposition.
 	Chosen func(dst []byte, b *Batch) []byte
-	// Families are the names of those that Chosen writes. They are never written to.
+	// Families are the names of the families that Chosen writes. They are never written to.
 	Families []string
 
-	// Events are for Chosen alone, counted as the user's exporter would count. Errors that a
-	// source really received are XIDs.
+	// Events are for Chosen only, counted as the user's exporter would count them. Errors
+	// that a source really received are XIDs.
 	Events []Event
 
-	// XIDs are of sources that the driver tells each of them, board by board. Exposition
+	// XIDs are those that the driver reported to the source one by one, by board. Exposition
 	// writes them too, so that a recording has them.
 	XIDs []XID
 
-	// Omit lists, in rising order and merged where adjacent, the lines of Body
+	// Omit lists, in ascending order and merged where adjacent, the lines of Body
 	// that must not be passed on: those for which a Prometheus server refuses a
 	// scrape and those of our own families (a proxy behind a proxy).
 	Omit []Span
 
-	// Samples in the order of the source. A series may occur more than once.
+	// Samples are in the order of the source. A series may occur more than once.
 	Samples []Sample
 
-	// Stamps of the few samples that have one, in their order.
+	// Stamps are those of the few samples that have one, in their order.
 	Stamps []Stamp
 
 	// Dict resolves the ids in Samples. It is shared by all Batches of a source.
-	// A later Scan may change its Generation; the ids are void then.
+	// If a later Scan changes its Generation, the ids are void.
 	Dict *Dict
 
 	// Skipped counts the lines of this reading for which a Prometheus server refuses
@@ -111,8 +112,8 @@ type Batch struct {
 	// in Omit and give no Samples.
 	OwnFamilies int
 
-	// Excess: the body has more families, label sets or samples than any
-	// exporter has, and was not read to its end.
+	// Excess is set if the body has more families, label sets or samples than any
+	// exporter, and was not read to its end.
 	Excess bool
 
 	// Meaningful counts the lines with content: samples, HELP and TYPE.
@@ -133,7 +134,7 @@ func (b *Batch) Reset() {
 	}
 }
 
-// AppendText appends what of a Batch that has no Body is to be passed on.
+// AppendText appends the part of a Batch without a Body that is passed on.
 func (b *Batch) AppendText(dst []byte) []byte {
 	if b.Chosen != nil {
 		return b.Chosen(dst, b)
@@ -141,7 +142,7 @@ func (b *Batch) AppendText(dst []byte) []byte {
 	return b.Exposition(dst, b)
 }
 
-// AppendAll appends all that there is of a Batch that has no Body: Exposition, and Own.
+// AppendAll appends all of a Batch without a Body: Exposition, and Own.
 func (b *Batch) AppendAll(dst []byte) []byte {
 	dst = b.Exposition(dst, b)
 	if b.Own != nil {
@@ -150,8 +151,8 @@ func (b *Batch) AppendAll(dst []byte) []byte {
 	return dst
 }
 
-// HasCRLF reports whether it is CRLF that makes the lines of Body malformed: the first
-// one that is no comment would be a sample without its CR.
+// HasCRLF reports whether CRLF makes the lines of Body malformed: the first line that is no
+// comment would be a sample without its CR.
 func (b *Batch) HasCRLF() bool {
 	for line := range bytes.Lines(b.Body) {
 		if text := bytes.TrimSpace(line); len(text) > 0 && text[0] != '#' {
@@ -162,9 +163,9 @@ func (b *Batch) HasCRLF() bool {
 	return false
 }
 
-// Fingerprint is a number that changes whenever a series comes or goes or a value
-// changes, and not with the order of the Samples, which some exporters shuffle.
-// Fingerprints of one Dict at one Generation can be compared.
+// Fingerprint returns a number that changes whenever a series comes or goes or a value
+// changes, but not with the order of the Samples, which some exporters shuffle. Only
+// fingerprints of one Dict at one Generation can be compared.
 func (b *Batch) Fingerprint() uint64 {
 	var sum uint64
 	for i := range b.Samples {
@@ -178,7 +179,7 @@ func (b *Batch) Fingerprint() uint64 {
 // golden is 2⁶⁴ over the golden ratio, which puts neighbouring ids far apart.
 const golden = 0x9e3779b97f4a7c15
 
-// mix spreads every bit of x over all of the result: the finaliser of MurmurHash3.
+// mix spreads every bit of x over all of the result: the finalizer of MurmurHash3.
 func mix(x uint64) uint64 {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd

@@ -16,9 +16,9 @@ import (
 )
 
 // BenchmarkScan reads bodies whose values and order of families differ from
-// scrape to scrape, as the exporter's do, and has the two parsers of the field
-// read the same bodies. The sizes are 8 GPUs, 16 GPUs, 16 boards in seven MIG
-// instances each, and 1024 GPUs.
+// scrape to scrape, as the exporter's do, and compares the Scanner with the two
+// usual parsers. The sizes are 8 GPUs, 16 GPUs, 16 boards in seven MIG instances
+// each, and 1024 GPUs.
 func BenchmarkScan(b *testing.B) {
 	for _, size := range [][2]int{{8, 30}, {16, 60}, {112, 60}, {1024, 60}} {
 		samples := size[0] * size[1]

@@ -18,16 +18,15 @@ type Family struct {
 }
 
 // Dict gives every family name and every label block of a source a small dense
-// id, so that later layers can index an array where they would otherwise parse
-// labels. A label block is the text between and including the braces of a
-// series, `{gpu="0",UUID="…"}`, exactly as the source wrote it; two spellings of
-// one label set are two blocks. The empty block "" stands for a series without
-// braces.
+// id, so that later layers can index an array instead of parsing labels. A label
+// block is the text between and including the braces of a series,
+// `{gpu="0",UUID="…"}`, exactly as the source wrote it; two spellings of one label
+// set are two blocks. The empty block "" stands for a series without braces.
 //
-// Ids only grow, until Compact reassigns them and Generation changes. The
-// ids of a Batch are void once the generation is another than when the Batch was
-// scanned. A Dict belongs to the goroutine that reads its source and is not safe
-// for concurrent use.
+// Ids only grow, until Compact reassigns them and Generation changes. The ids of
+// a Batch are void once the generation differs from that of its scan. A Dict
+// belongs to the goroutine that reads its source and is not safe for concurrent
+// use.
 type Dict struct {
 	families   []Family
 	familyID   map[string]uint32
@@ -59,20 +58,20 @@ func (d *Dict) Labels(id uint32, dst []Label) []Label {
 	return exposition.ParseLabels(d.blocks[id], dst)
 }
 
-// Generation changes whenever ids were reassigned; everything remembered by id
-// is void then.
+// Generation returns a number that changes whenever ids are reassigned, which voids
+// everything remembered by id.
 func (d *Dict) Generation() uint64 { return d.generation }
 
-// FamilyID returns the id of a family name, adding it where it is new. It does
+// FamilyID returns the id of a family name, adding it if it is new. It does
 // not allocate for a known name.
 func (d *Dict) FamilyID(name []byte) uint32 { return d.familyOf(exposition.View(name)) }
 
-// BlockID returns the id of a label block, adding it where it is new. It does
+// BlockID returns the id of a label block, adding it if it is new. It does
 // not allocate for a known block.
 func (d *Dict) BlockID(block []byte) uint32 { return d.blockOf(exposition.View(block)) }
 
-// Compact forgets the families and label blocks for which keep answers false,
-// numbers the others again in their old order, and raises the generation. Kept
+// Compact forgets the families and label blocks for which keep returns false,
+// renumbers the others in their old order, and raises the generation. Kept
 // families keep their Help.
 func (d *Dict) Compact(keepFamily, keepBlock func(id uint32) bool) {
 	families, blocks := d.families, d.blocks

@@ -27,8 +27,7 @@ func TestDictCompact(t *testing.T) {
 	}
 }
 
-// churn is a body with steady series and, for each scan, others that occur only
-// in that one.
+// churn returns a body with steady series and others that occur only in that scan.
 func churn(scan, pods int) []byte {
 	var b strings.Builder
 	b.WriteString("# HELP util Steady.\n")
@@ -59,8 +58,8 @@ func TestScanBoundsDict(t *testing.T) {
 		t.Errorf("%d compactions in 30 scans", g)
 	}
 
-	// With the churn at its end ids come to rest, though an upstream in trouble
-	// should serve nothing for once.
+	// Once the churn ends, ids stay the same, even if an upstream in trouble serves
+	// nothing once.
 	steady := churn(0, 2*pods)
 	var rest uint64
 	for i, body := range [][]byte{steady, steady, steady, nil, steady, steady, steady} {
@@ -74,7 +73,7 @@ func TestScanBoundsDict(t *testing.T) {
 	}
 }
 
-// compactSamples checks that ids resolve to what the body says.
+// compactSamples checks that ids resolve to what is in the body.
 func compactSamples(t *testing.T, b *Batch, pods int) {
 	t.Helper()
 	if len(b.Samples) != 8+2*pods || b.Skipped != 0 || b.OwnFamilies != pods {

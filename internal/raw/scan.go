@@ -14,7 +14,7 @@ const ownPrefix = "kpulse_"
 // none is no id.
 const none = math.MaxUint32
 
-// Limits of one scan. They are far above what exporters have (some 500 families; a
+// Limits of one scan. They are far above what exporters have (about 500 families; a
 // label set for each device and pod; 61 thousand samples for 1024 devices × 60
 // fields) and keep a hostile body from growing tables 30 times its size.
 const (
@@ -24,13 +24,12 @@ const (
 )
 
 // A Scanner reads expositions of one source, as package exposition does: it
-// accepts and rejects what a Prometheus server would, its parser and what looks at
-// the labels behind that.
+// accepts and rejects what a Prometheus server would, in its parser and in the
+// check of labels after it.
 //
-// A scrape mostly repeats the previous one it, so a Scanner remembers which label
+// A scrape mostly repeats the previous one, so a Scanner remembers which label
 // block followed which and compares before it parses. Bytes equal to a block that
-// was once accepted are accepted again; thus a hint can be of no use, but never
-// change a result.
+// was once accepted are accepted again, so a hint never changes a result.
 //
 // The zero value is ready to use. A Scanner is not safe for concurrent use.
 type Scanner struct {
@@ -42,17 +41,17 @@ type Scanner struct {
 	blocks   []blockNote
 	families []familyNote
 
-	// Of the current scan, or else the last one.
+	// Of the current scan or, after it, the last one.
 	text         string // the Body
 	out          *Batch
 	usedBlocks   int // distinct ones
 	usedFamilies int
 
-	family   uint32 // that of the line before
-	name     string // its name, "" unless one that is written without quotes
-	previous uint32 // the block of the line before, none at a family's start
+	family   uint32 // of the previous line
+	name     string // its name, "" if there is none or it is in quotes
+	previous uint32 // the block of the previous line, none at a family's start
 	expected uint32 // the block that is likely next
-	first    uint32 // the block that the family before this one began with
+	first    uint32 // the first block of the previous family
 
 	own     *Dict    // the names with ownPrefix
 	ownSeen []uint32 // by id of own: the last scan that saw it
@@ -63,24 +62,24 @@ type Scanner struct {
 
 // blockNote is what a Scanner remembers about a label block.
 type blockNote struct {
-	next uint32 // the block that came behind it last time, or none
+	next uint32 // the block that followed it last time, or none
 	scan uint32 // the last scan that saw it
-	// plain says that it was accepted behind a metric name.
+	// plain is set if it was accepted after a metric name.
 	plain bool
 }
 
 // familyNote is what a Scanner remembers about a family.
 type familyNote struct {
-	scan, help uint32 // the last scan that saw it, and its HELP
+	scan, help uint32 // the last scans that saw it and its HELP
 }
 
 // Scan reads b.Body and sets b.Samples, b.Omit, b.Skipped, b.OwnFamilies,
-// b.Excess and b.Meaningful. Names and label blocks are added to b.Dict, but none of a line
-// that is rejected.
+// b.Excess and b.Meaningful. It adds names and label blocks to b.Dict, except those of
+// rejected lines.
 //
-// If label sets have come and gone so that the Dict holds more than twice what
-// the scan before used, Scan compacts it first: then its generation changes, and
-// the ids in every Batch that was scanned earlier are void.
+// If label sets have come and gone until the Dict has more than twice what the
+// previous scan used, Scan compacts it first: its generation changes, and the ids
+// in every Batch that was scanned earlier are void.
 func (s *Scanner) Scan(b *Batch) {
 	if b.Dict == nil {
 		b.Dict = NewDict()
@@ -136,9 +135,9 @@ func (s *Scanner) forget(d *Dict) {
 	s.first = none
 }
 
-// repeat reads lines from i on for as long as each is of the family of the line
-// before it, has the label block that followed last time, and a plain value. It
-// returns where that ends.
+// repeat reads lines from i on as long as each has the family of the previous line,
+// the label block that followed last time, and a value without a timestamp. It
+// returns where they end.
 func (s *Scanner) repeat(i int) int {
 	t, name := s.text, s.name
 	if name == "" {
@@ -186,7 +185,7 @@ func (s *Scanner) entry(i int) int {
 }
 
 // refused reports whether a server refuses the names of a sample. A label block that
-// was accepted once is not looked at again: it is accepted behind any metric name.
+// was once accepted is not checked again: it is accepted after any metric name.
 func (s *Scanner) refused(e *exposition.Entry) bool {
 	s.labels = s.labels[:0]
 	if id, known := s.dict.blockID[e.Labels]; !known || int(id) >= len(s.blocks) || s.blocks[id].scan == 0 {
@@ -224,14 +223,14 @@ func (s *Scanner) knownBlock(i int) int {
 	return next
 }
 
-// findBlock returns the id of the label block at i if it is one that was accepted
-// behind a metric name.
+// findBlock returns the id of the label block at i if it was accepted after a metric
+// name before.
 func (s *Scanner) findBlock(i int, expected uint32) (id uint32, ok bool) {
 	if expected < uint32(len(s.blocks)) && strings.HasPrefix(s.text[i:], s.dict.blocks[expected]) {
 		return expected, true
 	}
 	// Most blocks end at the first brace of their line, and a lookup costs less
-	// than a parse. The search stays in the line, else it would go over a hostile
+	// than a parse. The search stays in the line: otherwise it would read a hostile
 	// body once for each of its lines.
 	line := s.text[i:exposition.NextLine(s.text, i)]
 	id, ok = s.dict.blockID[line[:strings.IndexByte(line, '}')+1]]
@@ -253,7 +252,7 @@ func (s *Scanner) series(e *exposition.Entry) {
 		s.startFamily(e.Name)
 	}
 	id := s.noted(s.dict.blockOf(e.Labels))
-	// A later line takes a plain block by its text alone, unparsed. "", of a series
+	// A later line matches a plain block by its text alone, unparsed. "", of a series
 	// without braces, is not plain: any text begins with it.
 	plain := e.Labels != ""
 	s.blocks[id].plain = plain
@@ -265,7 +264,7 @@ func (s *Scanner) series(e *exposition.Entry) {
 	}
 }
 
-// noted returns a block of the dictionary, of which there is a note then.
+// noted returns the id of a block, after adding a note of it if there is none.
 func (s *Scanner) noted(id uint32) uint32 {
 	for int(id) >= len(s.blocks) {
 		s.blocks = append(s.blocks, blockNote{next: none})
@@ -273,9 +272,9 @@ func (s *Scanner) noted(id uint32) uint32 {
 	return id
 }
 
-// unescaped takes the sample of a malformed line, if only the values of some labels are
-// wrong, without these labels: they are of a job or a pod, and the reading is that of a
-// device. The line stays one that is not passed on.
+// unescaped takes the sample of a line that is malformed only in the values of some labels,
+// without these labels: they are of a job or a pod, and the reading is that of a device. The
+// line is still not passed on.
 func (s *Scanner) unescaped(line string) {
 	name, block, value, millis, ok := exposition.ReadUnescaped(s.scratch[:0], line)
 	s.scratch = block
@@ -287,7 +286,7 @@ func (s *Scanner) unescaped(line string) {
 	}
 	id := s.noted(s.dict.BlockID(block))
 	s.sample(id, value, millis)
-	s.out.Meaningful-- // no line parses for that
+	s.out.Meaningful-- // sample counted it, but the line does not parse
 	s.use(id)
 }
 
@@ -320,8 +319,8 @@ func (s *Scanner) header(e *exposition.Entry) {
 	}
 }
 
-// dropOldHelp forgets the HELP of families that had one in an earlier scan only: a
-// text must be that of the scan that it is read with.
+// dropOldHelp forgets the HELP of families that only had one in an earlier scan: a text
+// must be from the scan that it is read with.
 func (s *Scanner) dropOldHelp() {
 	for id := range s.families {
 		if s.families[id].help != s.scan {

@@ -11,8 +11,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
 )
 
-// TestScan has values that were worked out by hand, lest the referee and the
-// scanner be wrong together.
+// TestScan has values that were worked out by hand, in case the referee and the
+// scanner are wrong together.
 func TestScan(t *testing.T) {
 	cases := []struct {
 		body       string
@@ -83,7 +83,7 @@ func TestScanHelp(t *testing.T) {
 	}
 	b.Body = []byte("# HELP a two\n# HELP a x\xff\n")
 	s.Scan(&b)
-	// Findings of the first scan about b are not reported again by the second.
+	// The second scan does not repeat the HELP of b from the first.
 	for name, want := range map[string]string{"a": "two", "b": ""} {
 		if got := b.Dict.Family(b.Dict.FamilyID([]byte(name))).Help; got != want {
 			t.Errorf("help of %s: got %q, want %q", name, got, want)
@@ -91,7 +91,7 @@ func TestScanHelp(t *testing.T) {
 	}
 }
 
-// TestScanKeepsNothingOfBody writes over a Body after its scan.
+// TestScanKeepsNothingOfBody overwrites a Body after its scan.
 func TestScanKeepsNothingOfBody(t *testing.T) {
 	body := "# HELP a help\na{x=\"y\"} 1\nb:c 2\nkpulse_d 3\nd{e=\"f\"} 4\n"
 	b := Batch{Body: []byte(body), Dict: NewDict()}
@@ -111,8 +111,8 @@ func TestScanKeepsNothingOfBody(t *testing.T) {
 	}
 }
 
-// TestScanRange reads the ends of the plain form, which does not go through
-// strconv, next to values of other forms.
+// TestScanRange reads values at the limits of the plain form, which does not go
+// through strconv, and values of other forms.
 func TestScanRange(t *testing.T) {
 	cases := map[string]float64{
 		"9007199254740991":         1<<53 - 1,
@@ -136,7 +136,7 @@ func TestScanRange(t *testing.T) {
 	}
 }
 
-// series is the samples of a Batch as text.
+// series returns the samples of a Batch as text.
 func series(b *Batch) []string {
 	var out []string
 	for _, s := range b.Samples {
@@ -188,9 +188,9 @@ func TestScanDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestScanIsLinear scans hostile bodies of 1 to 3 MB, each of which is quadratic
-// work, and takes from half a minute to hours, for a scanner that looks ahead
-// without a bound. A linear one needs milliseconds, as for a body without faults.
+// TestScanIsLinear scans hostile bodies of 1 to 3 MB. For a scanner that looks ahead
+// without a bound, each is quadratic work and takes from half a minute to hours. A
+// linear one takes milliseconds, as for a body without faults.
 func TestScanIsLinear(t *testing.T) {
 	scans := func(body string) time.Duration {
 		b := Batch{Body: []byte(body)}
@@ -222,7 +222,7 @@ func TestScanIsLinear(t *testing.T) {
 }
 
 // TestScanStopsAtExcess: a body of ever new families, label sets or samples must
-// not grow tables without bound, and does not spoil the next one.
+// not grow tables without bound, nor affect the next body.
 func TestScanStopsAtExcess(t *testing.T) {
 	line := map[string]func(i int) string{
 		"families": func(i int) string { return fmt.Sprintf("a%d 1\n", i) },
@@ -241,7 +241,7 @@ func TestScanStopsAtExcess(t *testing.T) {
 		}
 		b.Body = b.Body[:strings.Index(body.String()[100:], "\n")+101]
 		if s.Scan(&b); b.Excess || len(b.Samples) == 0 || b.Skipped > 0 {
-			t.Errorf("%s: the next body is spoilt: %+v", name, b.Excess)
+			t.Errorf("%s: the next body has %d samples, %d skipped, excess %v", name, len(b.Samples), b.Skipped, b.Excess)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// variables are asked in this order, and the first that chooses something decides.
+// variables are read in this order, and the first that chooses something decides.
 var variables = []struct {
 	name string
 	read func(all devices, value string, lookup func(string) (string, bool)) choice
@@ -18,7 +18,7 @@ var variables = []struct {
 	{"SLURM_JOB_GPUS", readSlurm},
 }
 
-// choice is what a variable chooses: nothing if it is the zero choice.
+// choice is what a variable chooses. The zero choice is nothing.
 type choice struct {
 	picks []int
 	all   bool
@@ -26,14 +26,14 @@ type choice struct {
 }
 
 // readCUDA reads CUDA_VISIBLE_DEVICES as the CUDA programming guide describes it:
-// indices as nvidia-smi counts, UUIDs or their beginnings, MIG devices; what is
-// invalid ends the list, and an empty one hides everything. Slurm writes
-// NoDevFiles for jobs without GPUs.
+// indices as nvidia-smi counts, UUIDs or prefixes of them, MIG devices; an invalid
+// item ends the list, and an empty list hides everything. Slurm writes NoDevFiles
+// for jobs without GPUs.
 //
-// In a cgroup the indices count the visible boards only. If nvidia-smi did not
-// list these and Slurm names the boards by the node's own ids, we leave it to
-// those. A MIG device that the source cannot know by its UUID chooses nothing:
-// what this process may open does.
+// In a cgroup, the indices count only the visible boards. If nvidia-smi did not
+// list these and Slurm names the boards by the node's own ids, Slurm decides. A
+// MIG device whose UUID the source cannot know chooses nothing: then what this
+// process may open decides.
 func readCUDA(all devices, value string, lookup func(string) (string, bool)) choice {
 	var v choice
 	for item := range strings.SplitSeq(value, ",") {
@@ -46,7 +46,7 @@ func readCUDA(all devices, value string, lookup func(string) (string, bool)) cho
 			p, ok = all.byName(item)
 		}
 		if !ok && hasPrefixFold(item, migPrefix) && !all.namesMIG() {
-			return choice{} // of an exporter, that names no MIG devices
+			return choice{} // exporters do not name MIG devices
 		}
 		if !ok {
 			break
@@ -58,8 +58,8 @@ func readCUDA(all devices, value string, lookup func(string) (string, bool)) cho
 }
 
 // readContainer reads NVIDIA_VISIBLE_DEVICES as the container toolkit's manual
-// describes it. The toolkit leaves void, an empty value and a path, by which
-// plugins hand devices over in other ways, alone: they choose nothing.
+// describes it. The toolkit ignores void, an empty value and a path, which plugins
+// use to pass devices in other ways: they choose nothing.
 func readContainer(all devices, value string, _ func(string) (string, bool)) choice {
 	switch value {
 	case "all":
@@ -73,8 +73,8 @@ func readContainer(all devices, value string, _ func(string) (string, bool)) cho
 }
 
 // readSlurm reads SLURM_STEP_GPUS and SLURM_JOB_GPUS: the ids of boards on the
-// node, whatever cgroup we are in. In a job with MIG devices they count these, and say
-// nothing of boards.
+// node, whatever cgroup we are in. In a job with MIG devices they count these
+// instead of boards.
 func readSlurm(all devices, value string, lookup func(string) (string, bool)) choice {
 	if cuda, _ := lookup("CUDA_VISIBLE_DEVICES"); strings.Contains(cuda, migPrefix) {
 		return choice{}
@@ -82,9 +82,9 @@ func readSlurm(all devices, value string, lookup func(string) (string, bool)) ch
 	return all.byNodeIDs(slurmIDs(value))
 }
 
-// byNodeIDs reads a list that somebody outside of our cgroup or container made:
-// ids of the node's boards, ranges, UUIDs, `board:device` for MIG devices. One
-// that fits the boards in part only numbers others than we see, and chooses nothing.
+// byNodeIDs reads a list that was made outside of our cgroup or container: ids of
+// the node's boards, ranges, UUIDs, `board:device` for MIG devices. A list with an
+// id of no known board follows another numbering, and chooses nothing.
 func (all devices) byNodeIDs(items []string) choice {
 	var v choice
 	for _, item := range items {
@@ -95,7 +95,7 @@ func (all devices) byNodeIDs(items []string) choice {
 		}
 		p, err := all.byRange(item)
 		if err != nil {
-			// As many as there are boards must be all of them.
+			// As many ids as there are boards must mean all boards.
 			distinct := slices.Compact(slices.Sorted(slices.Values(items)))
 			boards := 0
 			for range all.boards() {
@@ -113,7 +113,7 @@ func isIDs(items []string) bool {
 	return !slices.ContainsFunc(items, func(item string) bool { return number(strings.TrimSpace(item)) == unknown })
 }
 
-// namesMIG reports whether it is known how CUDA names a MIG device.
+// namesMIG reports whether CUDA's name of any MIG device is known.
 func (all devices) namesMIG() bool {
 	return slices.ContainsFunc(all, func(d canonical.Device) bool { return d.CUDA != nil && len(d.CUDA.MIG) > 0 })
 }
@@ -123,8 +123,8 @@ func (all devices) seen() bool {
 	return slices.ContainsFunc(all, func(d canonical.Device) bool { return d.CUDA != nil && d.CUDA.Index != "" })
 }
 
-// byVisibleIndex returns the board that nvidia-smi calls index; where it listed
-// nothing, the node's ids, which are the same on a whole node.
+// byVisibleIndex returns the board with nvidia-smi's index i. If nvidia-smi listed
+// nothing, i is the node's id, which is the same if all boards are visible.
 func (all devices) byVisibleIndex(i int) (int, bool) {
 	seen := all.seen()
 	for b, board := range all.boards() {
@@ -142,8 +142,8 @@ func (all devices) byVisibleIndex(i int) (int, bool) {
 	return unknown, false
 }
 
-// byName returns the device of a UUID, of its beginning, of a MIG UUID of the old
-// form or of `board:device`.
+// byName returns the device of a UUID or a prefix of one, of a MIG UUID of the old
+// form, or of `board:device`.
 func (all devices) byName(item string) (int, bool) {
 	if left, right, ok := strings.Cut(item, ":"); ok {
 		return all.byMIGIndex(number(left), number(right))
@@ -173,7 +173,7 @@ func (all devices) byOldUUID(item string) (int, bool) {
 }
 
 // byMIGIndex returns the instance of the MIG device with that index on a board of
-// the node, or the board where the instance is not known.
+// the node, or the board if the instance is unknown.
 func (all devices) byMIGIndex(board, device int) (int, bool) {
 	found := unknown
 	for i := range all {

@@ -10,14 +10,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// What UUIDs of GPUs and of MIG devices begin with.
+// The prefixes of the UUIDs of GPUs and of MIG devices.
 const (
 	gpuPrefix = "GPU-"
 	migPrefix = "MIG-"
 )
 
-// readFlag reads the value of --gpus. Indices are those of the label gpu. What is
-// not there is left out; missing is about the first of it.
+// readFlag reads the value of --gpus. Indices are those of the label gpu. Missing
+// devices are left out; missing is about the first of them.
 func (all devices) readFlag(value string) (picks []int, everything bool, missing, err error) {
 	for item := range strings.SplitSeq(value, ",") {
 		item = strings.TrimSpace(item)
@@ -48,11 +48,11 @@ func (all devices) readFlag(value string) (picks []int, everything bool, missing
 	return picks, everything, missing, nil
 }
 
-// absentError is about devices that are missing, named in a way that can be read.
+// absentError is about missing devices whose names are valid.
 type absentError struct{ error }
 
-// byRange returns the boards of an index, `2`, or of a range, `2-3`. Where some are
-// not there it returns the others and an absentError.
+// byRange returns the boards of an index, `2`, or of a range, `2-3`. If some are
+// missing, it returns the others and an absentError.
 func (all devices) byRange(item string) ([]int, error) {
 	left, right, isRange := strings.Cut(item, "-")
 	if !isRange {
@@ -84,8 +84,8 @@ func (all devices) byRange(item string) ([]int, error) {
 }
 
 // byUUID returns the one board or MIG device whose UUID begins with s, in upper or
-// lower case. A MIG device is its instance, or its board where the instance is
-// not known.
+// lower case. A MIG device is its instance, or its board if the instance is
+// unknown.
 func (all devices) byUUID(s string) (int, error) {
 	found := unknown
 	for i := range all {
@@ -108,8 +108,8 @@ func (all devices) byUUID(s string) (int, error) {
 	return found, nil
 }
 
-// uuids yields the UUIDs that pick a device. Of an instance whose MIG devices are not
-// known it is the one that drivers before R470 gave its first.
+// uuids yields the UUIDs that pick a device. For an instance whose MIG devices are
+// unknown, it is the one that drivers before R470 gave the first of them.
 func uuids(d *canonical.Device) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !d.IsInstance() && d.UUID != "" && !yield(d.UUID) {
@@ -139,7 +139,7 @@ func (all devices) boards() iter.Seq2[int, *canonical.Device] {
 	}
 }
 
-// inventory names the boards that there are.
+// inventory names the boards of the node.
 func (all devices) inventory() string {
 	var list []string
 	first, last := unknown, unknown // of a run

@@ -6,8 +6,8 @@ import (
 )
 
 // jobVariables are in the order in which they are shown. The first name that is
-// set counts: an MPI launcher knows the rank better than the Slurm step it was
-// started in. Names are those of Slurm's srun and sbatch, of Open MPI, MVAPICH,
+// set counts: an MPI launcher knows the rank better than the Slurm step that
+// started it. Names are those of Slurm's srun and sbatch, of Open MPI, MVAPICH,
 // MPICH and Intel MPI (Hydra), of torchrun, and the job ids of PBS and LSF.
 var jobVariables = []struct {
 	name string
@@ -33,7 +33,7 @@ var jobVariables = []struct {
 	{"gpus", []string{"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}},
 }
 
-// JobNames returns the names of all that Job can return, in its order.
+// JobNames returns the names of all variables that Job can return, in its order.
 func JobNames() []string {
 	names := make([]string, len(jobVariables))
 	for i, v := range jobVariables {
@@ -42,11 +42,10 @@ func JobNames() []string {
 	return names
 }
 
-// Job returns what the environment has on the job we run in: job_id, step_id,
-// rank and more, in an order that stays the same, without what is not there.
-// Outside of a job there is nothing. Values are printable, and at most 256 bytes
-// long. They change with every job, so they are for people to read, not for
-// labels.
+// Job returns what the environment says about the current job: job_id, step_id,
+// rank and more, in a fixed order, without what is unset. Outside of a job it
+// returns nothing. Values are printable, and at most 256 bytes long. They change
+// with every job, so they are for people to read, not for labels.
 func Job(lookup func(name string) (value string, ok bool)) []canonical.Variable {
 	var job []canonical.Variable
 	for _, v := range jobVariables {

@@ -1,5 +1,5 @@
 // Package selection chooses devices: by the flag --gpus and by the environment of the
-// job that we run in. It also describes that job.
+// current job. It also describes that job.
 package selection
 
 import (
@@ -15,30 +15,30 @@ import (
 // Request says which devices are wanted. The zero Request wants all.
 type Request struct {
 	// GPUs is the value of --gpus, "" if it was not given: indices and ranges of
-	// them as in the label gpu, UUIDs of boards and of MIG devices or enough
-	// characters of their beginning, and all.
+	// them as in the label gpu, UUIDs of boards and of MIG devices or unambiguous
+	// prefixes of these, and all.
 	GPUs string
 	// ShowAll is --show-all.
 	ShowAll bool
-	// LookupEnv is asked where neither flag was given; nil is an empty
-	// environment.
+	// LookupEnv is asked if neither flag was given; nil is an empty environment.
 	LookupEnv func(name string) (value string, ok bool)
-	// Visible are the boards that this process may open, nil if that is not known: no
-	// other is chosen, whatever is asked for.
+	// Visible are the boards that this process may open, nil if unknown. No other is
+	// chosen, whatever is requested.
 	Visible []Visible
-	// Local devices are of this machine for certain. Others may be of one behind a tunnel,
-	// whose boards have the same PCI addresses as ours: UUIDs tell.
+	// Local is set if the devices are certainly this machine's. Others may be those of a
+	// machine behind a tunnel with the same PCI addresses as ours: only UUIDs distinguish
+	// them.
 	Local bool
-	// Elsewhere devices were asked for at an address that does not look like this machine's.
-	// They are of another one, for which our environment says nothing, unless a UUID shows
-	// that they are of this one after all.
+	// Elsewhere is set if the devices were requested at an address that does not look like
+	// this machine's. Our environment does not apply to them, unless a UUID shows that they
+	// are this machine's after all.
 	Elsewhere bool
 }
 
-// Select returns what r chooses of a list of devices, in which an instance's Board is
-// the index of its board. A board is chosen with all of its instances. The devices that
-// --gpus names and that are missing are the selection's Missing; where none of them is,
-// that is an error. Errors name the flag or variable, what is there, and what to write.
+// Select returns what r chooses from a list of devices, in which an instance's Board is
+// the index of its board. A board is chosen with all of its instances. If some of the
+// devices that --gpus names are missing, the selection's Missing says so; if all are,
+// Select fails. Errors name the flag or variable, what is there, and what to write.
 func (r Request) Select(all []canonical.Device) (canonical.Selection, error) {
 	if r.Elsewhere {
 		r.ShowAll = r.ShowAll || !r.Sees(all) || ofSeveralHosts(all)
@@ -90,7 +90,7 @@ func (r Request) selectByDefault(all devices, within confines) (canonical.Select
 		case c.none:
 			return canonical.Selection{}, fmt.Errorf("%s=%s hides every GPU; show them with --show-all or --gpus=0", v.name, clip(value))
 		case c.all || len(c.picks) > 0:
-			// Ids that fit none of what we may open are of another numbering.
+			// Ids that match nothing that we may open follow another numbering.
 			if s := within.clamp(all.selection(v.name, c.picks, c.all)); slices.Contains(s.Chosen, true) {
 				return s, nil
 			}
@@ -99,7 +99,7 @@ func (r Request) selectByDefault(all devices, within confines) (canonical.Select
 	return within.clamp(all.selection("", nil, true)), nil
 }
 
-// devices are those that are chosen from. A pick is an index in them: an instance, or a
+// devices are the devices to choose from. A pick is an index of one: an instance, or a
 // board with all of its instances.
 type devices []canonical.Device
 

@@ -9,7 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// board returns a board, and its instances by what Board is to be.
+// board returns a board whose Board is at.
 func board(at, gpu int) canonical.Device {
 	return canonical.Device{GPU: fmt.Sprint(gpu), UUID: fmt.Sprintf("GPU-%da000000-1111-2222-3333-444455556666", gpu), Board: at}
 }
@@ -40,7 +40,7 @@ func gap() []canonical.Device {
 	return all
 }
 
-// visible is eight, seen from a cgroup that holds boards 4 and 6.
+// visible is eight, seen from a cgroup with boards 4 and 6.
 func visible() []canonical.Device {
 	all := eight()
 	all[4].CUDA, all[6].CUDA = &canonical.CUDANames{Index: "0"}, &canonical.CUDANames{Index: "1"}
@@ -60,7 +60,7 @@ func cut() []canonical.Device {
 	return all
 }
 
-// names spells a selection: 4 for a board, 1.2 for an instance whose board is not chosen.
+// names writes a selection: 4 for a board, 1.2 for an instance whose board is not chosen.
 func names(all []canonical.Device, s canonical.Selection) string {
 	var list []string
 	for i, chosen := range s.Chosen {

@@ -8,12 +8,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Visible is a board that this process may open. In a list they are in the order in which
-// CUDA and nvidia-smi count them.
+// Visible is a board that this process may open. Lists have the order in which CUDA and
+// nvidia-smi count boards.
 type Visible struct {
 	UUID, PCIBusID string
-	// Instances are the ids of its MIG instances that this process may open, nil if that is
-	// not known.
+	// Instances are the ids of its MIG instances that this process may open, nil if unknown.
 	Instances []string
 }
 
@@ -22,14 +21,14 @@ func (v *Visible) opens(instance string) bool {
 	return v.Instances == nil || slices.Contains(v.Instances, instance)
 }
 
-// confines report of each device whether this process may open it, or it is of another
-// machine; nil if that is not known.
+// confines report for each device whether this process may open it, or it belongs to another
+// machine; nil if unknown.
 type confines []bool
 
-// confine returns all with what CUDA calls the boards where that was not known, and the
-// confines. If no board of a host is visible, the host is another machine than we are on, one
-// that is reached by a tunnel, perhaps: nothing confines its boards. Addresses alone show
-// nothing of boards that may be another machine's.
+// confine returns all, with CUDA's index of each visible board that had none, and the
+// confines. If no board of a host is visible, the host is another machine, perhaps behind a
+// tunnel, and nothing confines its boards. For boards that may be another machine's, addresses
+// alone prove nothing.
 func (r Request) confine(all []canonical.Device) ([]canonical.Device, confines) {
 	if r.Visible == nil {
 		return all, nil
@@ -66,19 +65,19 @@ func (r Request) confine(all []canonical.Device) ([]canonical.Device, confines) 
 	return all, within
 }
 
-// Sees reports whether one of the devices is visible by its UUID: it is of this machine.
+// Sees reports whether one of the devices is visible by its UUID, and so this machine's.
 func (r Request) Sees(all []canonical.Device) bool {
 	return slices.ContainsFunc(all, func(d canonical.Device) bool {
 		return d.UUID != "" && slices.ContainsFunc(r.Visible, func(v Visible) bool { return strings.EqualFold(v.UUID, d.UUID) })
 	})
 }
 
-// ofSeveralHosts reports whether the devices are of more hosts than one.
+// ofSeveralHosts reports whether the devices belong to more than one host.
 func ofSeveralHosts(all []canonical.Device) bool {
 	return slices.ContainsFunc(all, func(d canonical.Device) bool { return d.Hostname != all[0].Hostname })
 }
 
-// is reports whether v is a board: by UUID or, where one of the two lacks it, by PCI address.
+// is reports whether v is the board d: by UUID or, if one of the two lacks it, by PCI address.
 func (v *Visible) is(d *canonical.Device) bool {
 	if v.UUID != "" && d.UUID != "" {
 		return strings.EqualFold(v.UUID, d.UUID)
@@ -87,10 +86,10 @@ func (v *Visible) is(d *canonical.Device) bool {
 	return address != "" && address == canonical.PCIAddress(d.PCIBusID)
 }
 
-// foreign reports whether the devices are none of this machine's.
+// foreign reports whether no device is this machine's.
 func (within confines) foreign() bool { return len(within) > 0 && !slices.Contains(within, true) }
 
-// clamp leaves out of s what this process may not open.
+// clamp removes from s what this process may not open.
 func (within confines) clamp(s canonical.Selection) canonical.Selection {
 	if within == nil || within.foreign() {
 		return s

@@ -8,8 +8,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestSelectWhatIsVisible: of a node of eight boards a process may open 4 and 6, one of
-// them known by its UUID, the other by its PCI address.
+// TestSelectWhatIsVisible: on a node of eight boards, a process may open 4, which is known
+// by its UUID, and 6, which is known by its PCI address.
 func TestSelectWhatIsVisible(t *testing.T) {
 	seen := eight()
 	seen[6].PCIBusID = "00000000:C1:00.0"
@@ -59,9 +59,9 @@ func TestSelectWhatIsVisible(t *testing.T) {
 	}
 }
 
-// TestAddressesOfAnotherMachine: where the driver does not say its UUIDs, what this process
-// may open counts for devices that are this machine's for certain. An exporter's may be those
-// of another one behind a tunnel, which has boards at the same addresses.
+// TestAddressesOfAnotherMachine: if the driver gives no UUIDs, what this process may open only
+// counts for devices that are certainly this machine's. An exporter's may be those of a machine
+// behind a tunnel that has boards at the same addresses.
 func TestAddressesOfAnotherMachine(t *testing.T) {
 	seen := eight()
 	for i := range seen {
@@ -89,8 +89,8 @@ func TestAddressesOfAnotherMachine(t *testing.T) {
 	}
 }
 
-// TestConfinedByHost: of the boards of several hosts, those of ours are confined and those of
-// others are not, and our environment says nothing of others.
+// TestConfinedByHost: of the boards of several hosts, only those of ours are confined, and our
+// environment does not apply to the others.
 func TestConfinedByHost(t *testing.T) {
 	all := append(boards(2), boards(2)...)
 	for i := range all {
@@ -126,8 +126,8 @@ func TestInstancesOfWhatIsVisible(t *testing.T) {
 	}
 }
 
-// TestInstancesOfOthers: of a board that is cut, instances that this process may not open are
-// another job's. The name that CUDA has for an instance is not known of an exporter.
+// TestInstancesOfOthers: instances of a cut board that this process may not open are another
+// job's. An exporter does not give CUDA's name of an instance.
 func TestInstancesOfOthers(t *testing.T) {
 	of := func(instance string) canonical.Device {
 		d := board(0, 0)

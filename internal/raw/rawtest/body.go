@@ -10,12 +10,12 @@ import (
 // Body returns an exposition in the style of dcgm-exporter 4.8, with one sample
 // per family and entity. Entities are GPUs; more than 64 and fewer than 1000 of
 // them are the MIG instances of boards that are split into seven. The families
-// are the exporter's own as far as they reach, the inputs of the composite first,
-// and then numbered ones.
+// are the exporter's own, the inputs of the composite first, and then numbered
+// ones.
 //
-// As with the exporter, the order of families is another at each scrape while
-// entities keep theirs: seed decides on that order and on the values, but the
-// series are the same for every seed.
+// As in the exporter, the order of families varies from scrape to scrape, that of
+// entities does not. seed decides the order of families and the values; the series
+// are the same for every seed.
 func Body(entities, families int, seed uint64) []byte {
 	rng := rand.New(rand.NewPCG(seed, 0x6b70756c7365))
 	blocks := labelBlocks(entities)

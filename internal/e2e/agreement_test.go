@@ -76,7 +76,7 @@ func captures(t *testing.T) (all []capture) {
 	return all
 }
 
-// judged holds the families that a first reading decides, whatever the source's name.
+// judged are the families that a first reading decides, whatever the source's name.
 var judged = map[string]bool{
 	"gpu_real_utilization_ratio": true, "gpu_real_utilization_coverage_ratio": true,
 	"gpu_workload_class": true, "gpu_health": true, "gpu_health_condition": true,
@@ -87,7 +87,7 @@ func key(family string, id gpu, labels string) string {
 	return fmt.Sprintf("%s{%s/%s %s}", family, id.uuid, id.instance, labels)
 }
 
-// expect returns the judged series that a first reading of body must give, named by key.
+// expect returns the judged series that a first reading of body must produce, named by key.
 func expect(body []byte, s setting) map[string]float64 {
 	want, err := keyed(newChronicle(s, "n").read(time.Now(), body))
 	if err != nil {

@@ -208,8 +208,8 @@ func (a *author) name(field string) string {
 	return name
 }
 
-// spelled returns the spelling of a field in the dialect, and its name there; nil if it has
-// none. DCGM 4.7 has other units for some fields, and the names of 4.6 for the rest.
+// spelled returns the spelling of a field in the dialect, and its name there; nil if it has none.
+// DCGM 4.7 has other units for some fields, and the names of 4.6 for the others.
 func (a *author) spelled(field string) (s *spelling, name string) {
 	for i := range spellings {
 		if spellings[i].field != field {

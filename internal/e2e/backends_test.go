@@ -81,8 +81,8 @@ func backendTable(t *testing.T) string {
 	return text.String()
 }
 
-// TestPagesListBackends holds the table of what each backend reads to the backends' own tables.
-// TestRealStackWays checks it against NVIDIA's programs.
+// TestPagesListBackends checks the table of what each backend reads against the backends' own
+// tables. TestRealStackWays checks it against NVIDIA's programs.
 func TestPagesListBackends(t *testing.T) {
 	if !nvml.Gives(150) {
 		t.Skip("built without cgo, and so without NVML")

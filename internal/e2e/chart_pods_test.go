@@ -73,8 +73,8 @@ func TestChartPods(t *testing.T) {
 	}
 }
 
-// checkContainers holds our containers in a pod to a security context, and their probes to probe,
-// where PATH is the path.
+// checkContainers checks the security context of our containers in a pod, and their probes, with
+// PATH for the path.
 func checkContainers(t *testing.T, pod object, context, probe string) {
 	t.Helper()
 	containers, _ := pod["initContainers"].([]any)
@@ -82,7 +82,7 @@ func checkContainers(t *testing.T, pod object, context, probe string) {
 	probed := 0
 	for _, c := range containers {
 		container := object(c.(map[string]any))
-		if container.at("name") == "exporter" { // not ours
+		if container.at("name") == "exporter" { // the pod's own container
 			continue
 		}
 		sameYAML(t, container.at("name")+": securityContext", container["securityContext"], context)

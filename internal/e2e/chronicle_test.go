@@ -15,7 +15,7 @@ import (
 // after each reading, found by the labels of their series.
 type chronicle struct {
 	setting
-	host    string // of GPUs whose rows name none
+	host    string // for GPUs whose rows name none
 	at      time.Time
 	began   bool
 	devices map[string]*past
@@ -85,7 +85,7 @@ func deviceKey(id gpu, u *unit) string {
 	return id.uuid + "/" + id.instance + "/" + u.labels["mig_profile"]
 }
 
-// read takes in a reading and returns all series of devices and workloads after it.
+// read records a reading and returns all series of devices and workloads after it.
 func (c *chronicle) read(at time.Time, body []byte) map[string]float64 {
 	n := read(body)
 	seconds := 0.0
@@ -155,7 +155,7 @@ func (c *chronicle) arrive(at time.Time, n node) map[string]bool {
 	return staying
 }
 
-// judge gives the verdict on a device.
+// judge sets the verdict on a device.
 func (c *chronicle) judge(d *past, at time.Time, n node) {
 	d.verdict = verdict{utilization: math.NaN(), coverage: math.NaN(), class: "unknown", state: "unknown"}
 	if !d.implied {

@@ -47,11 +47,11 @@ func TestCompatPages(t *testing.T) {
 			before := readingsIn(plain)
 			for line := range before {
 				if !again[line] {
-					t.Errorf("the page read anew lacks %s", line)
+					t.Errorf("the page read again lacks %s", line)
 				}
 			}
 			if len(again) != len(before) {
-				t.Errorf("the page read anew has %d readings, want %d", len(again), len(before))
+				t.Errorf("the page read again has %d readings, want %d", len(again), len(before))
 			}
 		})
 	}

@@ -94,7 +94,7 @@ func TestCounters(t *testing.T) {
 	}
 	awaitPage(t, c, "/", 200, `(?s)Not available.*DCGM_FI_DEV_VGPU_LICENSE_STATUS`)
 	if n := strings.Count(c.Logged(), "lines of the counters file are left out"); n != 1 || !strings.Contains(c.Logged(), "DCGM_FI_DEV_VGPU_LICENSE_STATUS") {
-		t.Errorf("the log says %d times which lines are left out:\n%s", n, c.Logged())
+		t.Errorf("the log lists %d times which lines are left out:\n%s", n, c.Logged())
 	}
 }
 
@@ -115,7 +115,7 @@ func TestCountersBesideCompat(t *testing.T) {
 	}
 }
 
-// TestCountersOfConfigFile: the config file's directory is that of a source's counters file.
+// TestCountersOfConfigFile: the path of a source's counters file is relative to the config file.
 func TestCountersOfConfigFile(t *testing.T) {
 	t.Parallel()
 	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)})

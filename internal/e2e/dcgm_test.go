@@ -59,7 +59,7 @@ func awaitPage(t *testing.T, c *child, path string, status int, match string) st
 			return body
 		}
 	}
-	t.Fatalf("%s stays at %d, without %s:\n%.1500s", path, code, match, body)
+	t.Fatalf("%s still answers %d, without %s:\n%.1500s", path, code, match, body)
 	return ""
 }
 
@@ -168,7 +168,7 @@ func TestDCGMCannotStart(t *testing.T) {
 		}
 		for _, want := range c.stderr {
 			if !strings.Contains(string(out), want) {
-				t.Errorf("%s: does not say %s:\n%s", c.name, want, out)
+				t.Errorf("%s: the error lacks %s:\n%s", c.name, want, out)
 			}
 		}
 	}

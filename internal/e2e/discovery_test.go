@@ -46,7 +46,7 @@ func discovering(t *testing.T, cluster *kubetest.Server, flags ...string) *child
 	return startProxy(t, itself(t), append([]string{"--kube.discover", "--kube.config=" + cluster.Kubeconfig(t), "--source.min-interval=0s", "--poll=1s"}, flags...)...)
 }
 
-// up matches the series of a source that tells whether it was read.
+// up returns a pattern for the series that tells whether a source was read.
 func up(source string, value int) string {
 	return fmt.Sprintf(`(?m)^kpulse_source_up\{source="%s",backend="prometheus"\} %d$`, source, value)
 }
@@ -135,7 +135,7 @@ func observed(t *testing.T, page, node string) float64 {
 	t.Helper()
 	found := regexp.MustCompile(`(?m)^kpulse_gpu_observed_seconds_total\{hostname="` + node + `",.*\} (.*)$`).FindStringSubmatch(page)
 	if found == nil {
-		t.Fatalf("%s has no account:\n%s", node, page)
+		t.Fatalf("%s has no observed seconds:\n%s", node, page)
 	}
 	seconds, err := strconv.ParseFloat(found[1], 64)
 	if err != nil {
@@ -185,7 +185,7 @@ func TestDiscoveryDenied(t *testing.T) {
 	cluster.Deny(false)
 	awaitPage(t, c, "/metrics", 200, up("node-a", 1))
 	if n := strings.Count(c.Logged(), "exporter discovery failed"); n != 1 {
-		t.Errorf("the log says it %d times:\n%s", n, c.Logged())
+		t.Errorf("the log reports it %d times:\n%s", n, c.Logged())
 	}
 }
 

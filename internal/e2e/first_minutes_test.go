@@ -46,7 +46,7 @@ func TestCheckConfigOpensWhatItNames(t *testing.T) {
 		}
 		for _, text := range test.says {
 			if !strings.Contains(out.String(), text) {
-				t.Errorf("%s: it does not say %q:\n%s", name, text, &out)
+				t.Errorf("%s: the output lacks %q:\n%s", name, text, &out)
 			}
 		}
 	}

@@ -96,7 +96,7 @@ func checkDoctor(t *testing.T, says string, flags ...string) {
 		out, _ := exec.Command(itself(t), append(append([]string{"doctor", form}, nowhere(t)[:1]...), flags...)...).CombinedOutput()
 		checkShown(t, "doctor", string(out))
 		if !strings.Contains(string(out), says) || form == "--json" && !json.Valid(out) {
-			t.Errorf("doctor does not say %q:\n%s", says, out)
+			t.Errorf("doctor's output lacks %q:\n%s", says, out)
 		}
 	}
 }

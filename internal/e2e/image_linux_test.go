@@ -129,7 +129,7 @@ func (b *imageStore) check(t *testing.T, image string) {
 		}
 	}
 	if config.User != "65534:65534" || len(config.Entrypoint) != 1 || len(config.Healthcheck.Test) < 2 || config.Healthcheck.Test[0] != "CMD" {
-		t.Fatalf("the image is not as the Dockerfile says: %+v", config)
+		t.Fatalf("the image differs from the Dockerfile: %+v", config)
 	}
 	container := b.run("buildah", "from", "--pull-never", image)
 	if out := b.run("buildah", "run", container, "--", config.Entrypoint[0], "--version"); !strings.Contains(out, "version "+aVersion+" ") {

@@ -166,7 +166,7 @@ func TestKubernetesDiscovery(t *testing.T) {
 	awaitExported(t, c, map[string]string{one: "1", two: "2"})
 	awaitExported(t, of, map[string]string{two: "2"}) // a proxy of one node sees only that node
 
-	e.leave(t, one) // one returns with a new address, as another pod takes a node's
+	e.leave(t, one) // one returns at another address, because another pod took its own
 	e.awaitGone(t, first[one])
 	k.apply(t, ns, barePod("other", nobody, one))
 	k.awaitPods(t, ns, "app=other", 1)

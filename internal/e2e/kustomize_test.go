@@ -23,8 +23,8 @@ func kustomized(t *testing.T, folder string) string {
 	return string(out)
 }
 
-// TestKustomizeIsRenderedFromTheChart holds the committed files to the chart; -update rewrites
-// them.
+// TestKustomizeIsRenderedFromTheChart checks the committed files against the chart; -update
+// rewrites them.
 func TestKustomizeIsRenderedFromTheChart(t *testing.T) {
 	for file, set := range map[string]string{
 		"base/resources.yaml": "mode=exporter", "overlays/dcgm/resources.yaml": "mode=dcgm",

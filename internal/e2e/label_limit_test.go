@@ -113,7 +113,7 @@ func TestLongUUIDIsNamed(t *testing.T) {
 		text := strings.Join(strings.Fields(string(out)), " ") // doctor breaks lines
 		for _, words := range want {
 			if !strings.Contains(text, words) {
-				t.Errorf("%s does not say %q:\n%s", args, words, out)
+				t.Errorf("the output of %s lacks %q:\n%s", args, words, out)
 			}
 		}
 	}

@@ -137,7 +137,7 @@ func checkSBOM(t *testing.T, file, archive string) {
 	}
 }
 
-// checkRPM checks what rpm says about a package.
+// checkRPM checks rpm's information about a package.
 func checkRPM(t *testing.T, file string) {
 	db := "--dbpath=" + t.TempDir()
 	command(t, "rpm", db, "--checksig", file)

@@ -24,7 +24,7 @@ const (
 	seriesPage = root + "internal/expose/SERIES.md"
 )
 
-// TestPagesListEverySeries holds the table in SERIES.md to the exposition's own.
+// TestPagesListEverySeries checks the table in SERIES.md against the exposition's own.
 func TestPagesListEverySeries(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| series | type | labels | meaning |\n|---|---|---|---|\n")
@@ -38,7 +38,7 @@ func TestPagesListEverySeries(t *testing.T) {
 	checkTable(t, seriesPage, "series", table.String())
 }
 
-// TestPagesListWhatLeanLeavesOut holds that table to what the lean form omits.
+// TestPagesListWhatLeanLeavesOut checks that table against what the lean form omits.
 func TestPagesListWhatLeanLeavesOut(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| series | left out | in its place |\n|---|---|---|\n")
@@ -52,8 +52,8 @@ func TestPagesListWhatLeanLeavesOut(t *testing.T) {
 	checkTable(t, seriesPage, "lean", table.String())
 }
 
-// TestPagesCountTheMixin holds the numbers of alerts on the pages to the files. Each alert has a
-// runbook; optional alerts are in no file.
+// TestPagesCountTheMixin checks the numbers of alerts on the pages against the files. Each alert
+// has a runbook; optional alerts are in no file.
 func TestPagesCountTheMixin(t *testing.T) {
 	text, err := os.ReadFile("../../mixin/prometheus_alerts.yaml")
 	if err != nil {
@@ -73,12 +73,12 @@ func TestPagesCountTheMixin(t *testing.T) {
 		"../../mixin/README.md": fmt.Sprintf("%d alerts in %d rules: %d have a rule for critical and one for warning; three more are optional", len(on), rules, rules-len(on)),
 	} {
 		if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), want) {
-			t.Errorf("%s does not say %q (%v)", page, want, err)
+			t.Errorf("%s lacks %q (%v)", page, want, err)
 		}
 	}
 }
 
-// checkTable holds the table between the comments name in a page to table; -update rewrites it.
+// checkTable checks that a page has table between the comments name; -update rewrites it.
 func checkTable(t *testing.T, page, name, table string) {
 	t.Helper()
 	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->\n"

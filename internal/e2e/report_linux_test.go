@@ -188,8 +188,8 @@ func machine() string {
 	return fmt.Sprintf("%d cores of %s, %s", runtime.NumCPU(), model, runtime.Version())
 }
 
-// TestReport holds the form of REPORT.md to the code's targets and growths: rows, goals, and a
-// reason for each missed goal. The figures are those of the run.
+// TestReport checks the form of REPORT.md against the code's targets and growths: rows, goals, and
+// a reason for each missed goal. The figures are those of the run.
 func TestReport(t *testing.T) {
 	text, err := os.ReadFile(reportPage)
 	if err != nil {

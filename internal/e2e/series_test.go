@@ -22,8 +22,8 @@ var (
 	defaultCounters = []string{"--source=" + captureDir + "/default-counters.prom", "--poll=0"}
 )
 
-// TestSeriesPerGPU holds SERIES.md and both README.md to the number of our series per GPU and per
-// allocation, in lean and full form. A partitioned GPU is not counted, and the demo's are averaged:
+// TestSeriesPerGPU checks the number of our series per GPU and per allocation in SERIES.md and both
+// README.md, in lean and full form. A partitioned GPU is not counted, and the demo's are averaged:
 // an active clock event adds a series for its duration.
 func TestSeriesPerGPU(t *testing.T) {
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestSeriesPerGPU(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
-			t.Errorf("%s does not say: %s", page, want)
+			t.Errorf("%s lacks: %s", page, want)
 		}
 	}
 }
@@ -99,8 +99,8 @@ var seriesKinds = []struct {
 	{what: "Readings of the exporter", why: "one name and unit, whatever its version; absent is what it does not give", is: func(s *expose.Series) bool { return s.Type == canonical.Gauge }},
 }
 
-// TestSeriesTable holds the table in rules/README.md to the series of one GPU in the lean form, by
-// family, and to what remains with the page's exclusions.
+// TestSeriesTable checks the table in rules/README.md against the series of one GPU in the lean
+// form, by family, and against what remains with the page's exclusions.
 func TestSeriesTable(t *testing.T) {
 	t.Parallel()
 	count := func(flags []string, more ...string) map[string]int {

@@ -183,7 +183,7 @@ func TestHostileErrors(t *testing.T) {
 			for _, args := range []string{"doctor --source=" + server.URL + "/metrics", "--once --source=" + server.URL + "/metrics", "check health --url=" + c.URL} {
 				out, _ := exec.Command(itself(t), strings.Fields(args)...).CombinedOutput()
 				if checkShown(t, args, string(out)); !strings.Contains(string(out), "refused-") && !strings.HasPrefix(args, "check") {
-					t.Errorf("%s does not say why: %s", args, out)
+					t.Errorf("%s does not give the reason: %s", args, out)
 				}
 			}
 			if err := c.Stop(); err != nil {

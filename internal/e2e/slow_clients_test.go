@@ -97,13 +97,13 @@ func TestOneBudget(t *testing.T) {
 		t.Errorf("the landing page does not have the count:\n%s", landing)
 	}
 	if !strings.Contains(c.Logged(), "requests are turned away") {
-		t.Errorf("the log says nothing:\n%s", c.Logged())
+		t.Errorf("the log does not report it:\n%s", c.Logged())
 	}
 	up.stop()
 	<-ended
 	<-ended
 	if _, landing := page(t, c, "/"); strings.Contains(landing, full) {
-		t.Errorf("afterwards the landing page says:\n%s", landing)
+		t.Errorf("afterwards the landing page still says:\n%s", landing)
 	}
 }
 

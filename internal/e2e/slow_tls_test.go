@@ -106,7 +106,7 @@ func awaitLook(t *testing.T, look func(string) string, path, match string) {
 	re := regexp.MustCompile(match)
 	for end := time.Now().Add(patience); !re.MatchString(look(path)); time.Sleep(200 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s stays without %s:\n%.1000s", path, match, look(path))
+			t.Fatalf("%s still lacks %s:\n%.1000s", path, match, look(path))
 		}
 	}
 }

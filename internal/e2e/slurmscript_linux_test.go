@@ -209,8 +209,8 @@ func TestJobsThatEnded(t *testing.T) {
 	})
 }
 
-// TestHealthBeforeAJob: the health check of a job's GPUs uses Slurm's ids, except for MIG devices,
-// whose ids are no boards'.
+// TestHealthBeforeAJob: the health check of a job's GPUs uses Slurm's ids, except for MIG devices:
+// those ids do not name boards.
 func TestHealthBeforeAJob(t *testing.T) {
 	t.Parallel()
 	for cuda, want := range map[string]string{"0": "unset", "GPU-1": "unset", "MIG-1,MIG-2": "MIG-1,MIG-2"} {

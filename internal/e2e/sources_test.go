@@ -152,7 +152,8 @@ func TestSeveralSources(t *testing.T) {
 	}
 }
 
-// TestSourceThatCannotWork: beside others it is only down; if no source can work, the program ends.
+// TestSourceThatCannotWork: beside others, it is only reported as down; if no source can work, the
+// program ends.
 func TestSourceThatCannotWork(t *testing.T) {
 	t.Parallel()
 	a := startUpstream(boardOf("a", "GPU-a", 40))

@@ -15,21 +15,21 @@ type operator struct {
 
 // operators are all mutations.
 var operators = []operator{
-	{"boundary", "`<` and `<=`, `>` and `>=` change places", boundary},
-	{"equality", "`==` and `!=` change places", equality},
-	{"logic", "`&&` and `||` change places", logic},
+	{"boundary", "`<` and `<=`, `>` and `>=` are swapped", boundary},
+	{"equality", "`==` and `!=` are swapped", equality},
+	{"logic", "`&&` and `||` are swapped", logic},
 	{"clause", "an operand of `&&` or `||` is left out", clause},
-	{"condition", "a condition, or a truth value that is returned, is negated", condition},
-	{"boolean", "`true` and `false` change places", boolean},
-	{"arithmetic", "`+` and `-`, `*` and `/` change places", arithmetic},
-	{"extreme", "`min` and `max` change places", extreme},
-	{"constant", "a number is 1 more, or a tenth; 1000 and 1024 change places", numbers},
-	{"word", "a string that is one word is another", word},
+	{"condition", "a condition, or a returned truth value, is negated", condition},
+	{"boolean", "`true` and `false` are swapped", boolean},
+	{"arithmetic", "`+` and `-`, `*` and `/` are swapped", arithmetic},
+	{"extreme", "`min` and `max` are swapped", extreme},
+	{"constant", "a number is 1 more, or a float a tenth more; 1000 and 1024 are swapped", numbers},
+	{"word", "a string of one word becomes another", word},
 	{"row", "a row of a table is left out", row},
-	{"cell", "a cell of a table is that of the next row that differs", cell},
+	{"cell", "a cell of a table becomes that of the next row that differs", cell},
 	{"statement", "an assignment or a call is left out", statement},
 	{"jump", "a `continue` or `break`, or a `return` before the last statement, is left out", jump},
-	{"line", "a line of an embedded table is left out, or a cell is that of the next that differs", nil},
+	{"line", "a line of an embedded table is left out, or a cell becomes that of the next line that differs", nil},
 }
 
 // site is a node that an operator visits.

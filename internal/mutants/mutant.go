@@ -30,8 +30,8 @@ func (m *mutant) name() string {
 type edit struct {
 	offset, length int
 	text           string // idMark stands for the mutant's number
-	// closing edits end at offset what another edit began. partner is the offset of that edit, or
-	// for opening edits their end.
+	// closing edits are the end of what another edit began. partner is the offset of that edit, and
+	// for opening edits that of their end.
 	closing bool
 	partner int
 }

@@ -7,14 +7,14 @@ import (
 
 const preamble = `# Mutants
 
-The program with one place broken at a time, and whether its quick tests notice. ` + "`make mutants`" + ` writes this page, and goes on
-where it was interrupted; [internal/mutants](../internal/mutants) is the program behind it. A mutant is **killed** if a test fails with it.
-An **equivalent** one does what the program does; the file of survivors there says why of each. **Refused** ones do not compile. One
-that **survived** all tests wants another. What is **open** was not tried, or not by all tests.
+The program with one place broken at a time, and whether its quick tests notice. ` + "`make mutants`" + ` writes this page, and resumes
+where it was interrupted; [internal/mutants](../internal/mutants) is the program behind it. A mutant is **killed** if a test fails with
+it. An **equivalent** one behaves like the program; the file of survivors there has the reason for each. **Refused** ones do not
+compile. One that **survived** all tests needs another test. **Open** ones were not tried, or not with all tests.
 
-A mutant is tried only by tests in which it computes something else than the program: first by the test that killed its neighbour,
-then by the quickest. Most verdicts so take a few hundredths of a second. Left out is what decides nothing: capacities, the size
-in bits of a float, and the columns of tables that only people read.
+A mutant is tried only with tests in which it computes something other than the program: first with the test that killed its
+neighbour, then with the quickest, so most verdicts take a few hundredths of a second. Code that decides nothing is not mutated:
+capacities, the size in bits of a float, and the columns of tables that only people read.
 
 ## Operators
 

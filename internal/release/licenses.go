@@ -85,8 +85,8 @@ func (m *module) ids() (ids []string) {
 }
 
 const licensesHead = `kpulse-proxy is distributed under the Apache License 2.0. These modules are linked into
-it, under the licences that follow; each text stands here once, below the names of all that
-come with it.
+it, under the following licences; each text appears once, below the names of all files that
+contain it.
 
 `
 

@@ -14,8 +14,8 @@ import (
 const usage = `usage: release licenses PROGRAM   the licence texts of all that is linked into it
        release sbom PROGRAM       its bill of materials, as CycloneDX in JSON
 
-PROGRAM is a kpulse-proxy built from this working tree. What is printed depends on it, and
-of the bill on $VERSION, $REVISION and $SOURCE_DATE_EPOCH, alone.
+PROGRAM is a kpulse-proxy built from this working tree. The output depends only on it and, for
+the bill of materials, on $VERSION, $REVISION and $SOURCE_DATE_EPOCH.
 `
 
 // outputs are the commands.

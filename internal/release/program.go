@@ -69,14 +69,14 @@ func environment(info *debug.BuildInfo) (env []string) {
 // agree returns an error unless the modules are those in the program's build information.
 func agree(info *debug.BuildInfo, modules []module) error {
 	if info.GoVersion != runtime.Version() {
-		return fmt.Errorf("the program is built by %s, and this is %s; build it anew", info.GoVersion, runtime.Version())
+		return fmt.Errorf("the program was built by %s, and this is %s; rebuild it", info.GoVersion, runtime.Version())
 	}
 	for _, dep := range info.Deps {
 		if dep.Replace != nil {
 			dep = dep.Replace
 		}
 		if !slices.ContainsFunc(modules, func(m module) bool { return m.path == dep.Path && m.version == dep.Version }) {
-			return fmt.Errorf("the program has %s %s in it, and the working tree would not; build it anew", dep.Path, dep.Version)
+			return fmt.Errorf("the program contains %s %s, but the working tree does not; rebuild it", dep.Path, dep.Version)
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ func TestRowsAreTests(t *testing.T) {
 	for _, r := range rows() {
 		of := slices.DeleteFunc(TestsOf(t, "../../"+r.pkg), func(name string) bool { return !r.is(name) })
 		if len(of) == 0 || r.needs == "" {
-			t.Errorf("the row %+v is that of no test, or does not say what it needs", r)
+			t.Errorf("the row %+v is for no test, or does not say what it needs", r)
 		}
 		for _, name := range of {
 			if other := seen[r.pkg+"."+name]; other != "" {

@@ -54,8 +54,8 @@ type seen struct {
 	status int
 	// kind is the failure kind under which failed scrapes are counted.
 	kind source.Failure
-	// says is in the answer of /metrics: lines of series, or parts of an error, which the log and
-	// the landing page have too.
+	// says must be in the answer of /metrics: lines of series, or parts of an error, which the log
+	// and the landing page have too.
 	says []string
 	// lacks is absent from /metrics, the log and the landing page.
 	lacks []string

@@ -123,7 +123,7 @@ func printable(text string) string {
 
 func escape(text string) string { return strings.NewReplacer("|", `\|`, "<", `\<`).Replace(text) }
 
-// TestPage holds testdata/FAULTS.md to the tables.
+// TestPage checks testdata/FAULTS.md against the tables.
 func TestPage(t *testing.T) {
 	want := writePage(groups())
 	if *update {
@@ -132,7 +132,7 @@ func TestPage(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(pageFile); err != nil || string(got) != want {
-		t.Errorf("%s is not what the tables say (%v); go test ./internal/e2e/faults -run TestPage -update", pageFile, err)
+		t.Errorf("%s differs from the tables (%v); run go test ./internal/e2e/faults -run TestPage -update", pageFile, err)
 	}
 }
 

@@ -30,12 +30,12 @@ func refuse(t *testing.T, f fault) {
 	}
 	for _, want := range w.fill(f.seen.says...) {
 		if !strings.Contains(text, want) {
-			t.Errorf("it does not say %s:\n%s", want, text)
+			t.Errorf("the output lacks %s:\n%s", want, text)
 		}
 	}
 	for _, word := range []string{"panic", "goroutine ", "DATA RACE"} {
 		if strings.Contains(text, word) {
-			t.Errorf("it says %s:\n%s", word, text)
+			t.Errorf("the output has %s:\n%s", word, text)
 		}
 	}
 	f.end(w)

@@ -15,8 +15,8 @@ const (
 	readme = root + "rules/README.md"
 )
 
-// TestTables holds the tables in rules/README.md to the program's format, with a column for each
-// rule group that `make fleet` measures.
+// TestTables checks that the tables in rules/README.md have the program's format, with a column for
+// each rule group that `make fleet` measures.
 func TestTables(t *testing.T) {
 	page, err := os.ReadFile(readme)
 	if err != nil {

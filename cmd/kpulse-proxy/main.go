@@ -1,6 +1,5 @@
-// Command kpulse-proxy is a scrape target in the place of dcgm-exporter: it
-// passes the exporter's series through and adds real utilization, workload class
-// and health for every GPU.
+// Command kpulse-proxy is a scrape target that replaces dcgm-exporter: it passes the exporter's
+// series through and adds real utilization, workload class and health of each GPU.
 package main
 
 import (

@@ -16,8 +16,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 )
 
-// checkAlive is the mode `check alive`, the health check of a container: it returns the exit
-// code. What it asks is whether the process serves, not how its GPUs or sources are.
+// checkAlive is the mode `check alive`, the health check of a container. It returns the exit
+// code. It checks whether the process serves, not the state of its GPUs or sources.
 func checkAlive(args []string, stdout, stderr io.Writer) int {
 	url, patience, err := aliveTarget(args, stdout)
 	if errors.Is(err, errAnswered) {
@@ -37,7 +37,7 @@ func checkAlive(args []string, stdout, stderr io.Writer) int {
 	return exitDone
 }
 
-// aliveTarget returns the proxy to ask, as http://HOST:PORT, and how long.
+// aliveTarget returns the proxy to ask, as http://HOST:PORT, and the timeout.
 func aliveTarget(args []string, stdout io.Writer) (proxy string, patience time.Duration, err error) {
 	g, err := readFlags(args, stdout)
 	if err != nil {
@@ -71,8 +71,8 @@ func aliveTarget(args []string, stdout io.Writer) (proxy string, patience time.D
 	return strings.TrimSuffix(proxy, "/metrics"), patience, nil
 }
 
-// bare returns where a URL of /metrics leads, without the credentials that it may hold: they
-// are neither needed nor to be shown.
+// bare returns a URL of /metrics without that path and without credentials, which are not needed
+// and must not be shown.
 func bare(metrics string) string {
 	u, err := url.Parse(metrics)
 	if err != nil {
@@ -82,8 +82,8 @@ func bare(metrics string) string {
 	return strings.TrimSuffix(u.String(), "/metrics")
 }
 
-// flagsOfContainer returns the command line that the container was started with, if that
-// started us: a health check is not given it, and it may name the port.
+// flagsOfContainer returns the command line of the container, if it runs this program: a health
+// check does not get it, and it may name the port.
 func flagsOfContainer() []string {
 	us, err := os.Stat("/proc/self/exe")
 	if err != nil {
@@ -101,24 +101,24 @@ func flagsOfContainer() []string {
 	return words[1:]
 }
 
-// alive returns the reason why no proxy serves at a URL, over TLS if the URL says so. A server
-// that asks for a password or a certificate is alive: neither is needed to learn that.
+// alive returns the reason why no proxy serves at a URL, over TLS if the URL or the server asks
+// for it. A server that asks for a password or a certificate is alive.
 func alive(ctx context.Context, url string) error {
 	client := &http.Client{
-		// No proxy of the environment lies between, and no secret is sent that a certificate
-		// would have to protect: it is the node's, and not that of localhost.
+		// No proxy of the environment is used. The certificate is the node's, not that of
+		// localhost, and no secret is sent that it would have to protect.
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	status, ours, err := askAlive(ctx, client, url)
-	if plain, over := strings.CutPrefix(url, "http://"); status == http.StatusBadRequest && over { // Go's server answers so where it speaks TLS
+	if plain, over := strings.CutPrefix(url, "http://"); status == http.StatusBadRequest && over { // the answer of Go's TLS server to plain HTTP
 		status, ours, err = askAlive(ctx, client, "https://"+plain)
 	}
 	refused, isNetwork := errors.AsType[*net.OpError](err)
 	switch {
 	case status == http.StatusOK && ours, status == http.StatusUnauthorized:
 		return nil
-	case isNetwork && refused.Op == "remote error": // a TLS alert: it wants a certificate of ours
+	case isNetwork && refused.Op == "remote error": // a TLS alert: it asks for a client certificate
 		return nil
 	case err != nil:
 		return fmt.Errorf("no kpulse-proxy answers at %s: %w; start it there, or name another with --url=NODE", url, err)
@@ -128,7 +128,7 @@ func alive(ctx context.Context, url string) error {
 	return fmt.Errorf("%s/-/healthy answers %d %s; look at its log", url, status, http.StatusText(status))
 }
 
-// askAlive returns the status of the answer, 0 for none, and whether a kpulse-proxy gave it.
+// askAlive returns the status of the response, or 0, and whether a kpulse-proxy sent it.
 func askAlive(ctx context.Context, client *http.Client, url string) (status int, ours bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/-/healthy", nil)
 	if err != nil {

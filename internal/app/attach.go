@@ -11,21 +11,20 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 )
 
-// attachTimeout bounds how long a dashboard waits for a proxy on this machine to answer;
-// it delays the first frame.
+// attachTimeout bounds how long a dashboard waits for a proxy on this machine to answer, which
+// delays the first frame.
 const attachTimeout = 500 * time.Millisecond
 
-// attach finds the proxy that listens at a URL, over TLS where that is what it speaks and
-// client, which may be nil, trusts it, and returns its URL, "" for none. If something
-// listens that may be one but refuses us, wants is what it asks for. Each of two requests
-// may take as long as patience.
+// attach finds the proxy that listens at a URL, over TLS if it serves TLS and client, which may
+// be nil, trusts it. It returns the proxy's URL, or "". If a server may be a proxy but refuses
+// the request, wants is what it asks for. Each of two requests may take as long as patience.
 func attach(ctx context.Context, client *http.Client, url string, patience time.Duration) (at, wants string) {
 	switch status, ours := greet(ctx, client, url, patience); {
 	case ours:
 		return url, ""
 	case status == http.StatusUnauthorized:
 		return url, "credentials"
-	case status != http.StatusBadRequest: // Go's server answers so where it speaks TLS
+	case status != http.StatusBadRequest: // the answer of Go's TLS server to plain HTTP
 		return "", ""
 	}
 	url = "https" + strings.TrimPrefix(url, "http")
@@ -38,15 +37,15 @@ func attach(ctx context.Context, client *http.Client, url string, patience time.
 	return url, "TLS"
 }
 
-// refusedUs reports that a proxy which may have been meant wants something of us.
-// remedy ends where its address belongs, as in: show it with --tui.url=.
+// refusedUs returns a message that a server that may be the proxy wants credentials or TLS.
+// remedy ends before its address, as in: show it with --tui.url=.
 func refusedUs(url, wants, remedy string) string {
 	address := strings.TrimSuffix(url, "/metrics")
 	return fmt.Sprintf("what listens at %s wants %s; if that is the proxy, %s%s --tui.http-config=FILE", address, wants, remedy, address)
 }
 
-// greet asks for the landing page at a URL, which costs no exporter a scrape. It returns
-// the status, 0 for no answer, and whether a kpulse-proxy gave it.
+// greet requests the landing page at a URL, which costs no exporter a scrape. It returns the
+// status, or 0, and whether a kpulse-proxy answered.
 func greet(ctx context.Context, client *http.Client, url string, patience time.Duration) (status int, ours bool) {
 	if client == nil {
 		client = http.DefaultClient
@@ -65,18 +64,18 @@ func greet(ctx context.Context, client *http.Client, url string, patience time.D
 	return resp.StatusCode, resp.StatusCode == http.StatusOK && resp.Header.Get("Server") == expose.ServerName
 }
 
-// readsItself returns whether flags, or variables where least allows that, ask for a
-// source rather than for what another proxy reads.
+// readsItself reports whether settings of origin least or higher ask to read a source directly
+// rather than through another proxy.
 func (o *options) readsItself(least origin) bool {
 	given := max(o.origin("backend"), o.origin("source"), o.origin("replay"), o.origin("record"))
 	return given >= least || len(o.Sources) > 0 && o.origin("config.file") == fromCommandLine
 }
 
-// theProxyAt names a proxy in a message.
+// theProxyAt returns the name of a proxy for a message.
 func theProxyAt(url string) string { return "the proxy at " + strings.TrimSuffix(url, "/metrics") }
 
-// localProxy returns the URL of a proxy on this machine that listens at the first of
-// these addresses.
+// localProxy returns the URL of a proxy on this machine that listens at the first of these
+// addresses, or "" if it has no URL.
 func localProxy(listen []string) string {
 	host, port, err := net.SplitHostPort(listen[0])
 	if err != nil {
@@ -88,10 +87,9 @@ func localProxy(listen []string) string {
 	return "http://" + net.JoinHostPort(host, port) + "/metrics"
 }
 
-// withoutEffect names the flags of the command line that mean nothing to the proxies
-// that are shown, and what to do; "" if there is none. What the environment sets
-// may be set for the proxy beside us: in its container, all of its settings may be
-// there.
+// withoutEffect returns a message that names the flags of the command line that have no effect
+// on the proxies that are shown, and what to do; "" if there are none. It ignores the
+// environment, which may be meant for a proxy beside us, as in its container.
 func (o *options) withoutEffect(proxies, remedy string) string {
 	var flags []string
 	for _, f := range o.given {

@@ -17,8 +17,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// TestDashboardEvaluatesNoRules: their results are not shown, and a mistake in them must not keep
-// the dashboard from starting.
+// TestDashboardEvaluatesNoRules: it does not show their results, and an error in them must not
+// keep it from starting.
 func TestDashboardEvaluatesNoRules(t *testing.T) {
 	t.Setenv("KPULSE_RULES_FILE", filepath.Join(t.TempDir(), "missing.yml"))
 	opts, err := parse([]string{"--tui", "--backend=replay"}, io.Discard)
@@ -128,9 +128,9 @@ func TestOnlyProxiesAreAttachedTo(t *testing.T) {
 	}
 }
 
-// TestDashboardTellsWhatHasNoEffect: what is shown is what another proxy reads and
-// computes, so flags that set how are named, if they were given, and no
-// others. Where we read by ourselves there is no notice.
+// TestDashboardTellsWhatHasNoEffect: another proxy reads and computes what is shown, so the notice
+// names the given flags for reading and computing, and no others. There is no notice if the
+// dashboard reads directly.
 func TestDashboardTellsWhatHasNoEffect(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Server", "kpulse-proxy") }))
 	defer s.Close()

@@ -2,12 +2,12 @@ package app
 
 import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
-// attribution completes who holds the devices of a Frame, as pipeline.Options.Attribute.
-// It belongs to one source.
+// attribution completes the holders of the devices of a Frame, for pipeline.Options.Attribute. It
+// belongs to one source.
 type attribution func(*canonical.Frame)
 
-// attribute returns what completes the holders of the devices of a source, in the order in
-// which each needs what the previous one found; nil if nothing does.
+// attribute returns the attribution of a source, or nil. Each step needs the results of the
+// previous one.
 func (p *service) attribute(r *reader) attribution {
 	var steps []attribution
 	if p.kube.kubelet != nil {

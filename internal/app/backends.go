@@ -22,29 +22,29 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )
 
-// longestPoll is where an interval is taken for a mistake.
+// longestPoll is the longest interval; a longer one is taken for a mistake.
 const longestPoll = config.Duration(24 * time.Hour)
 
-// backend is a way to get readings.
+// backend is a way to read GPUs.
 type backend struct {
 	name, alias string
-	// least is the shortest --poll. Below it, clamped backends go on with it and
-	// others refuse.
+	// least is the shortest --poll. clamped backends raise a shorter one to it, others
+	// refuse it.
 	least   time.Duration
 	clamped bool
-	// standard is --poll where it is not given; 0 leaves it to the source. shown is it
-	// where readings are shown or kept rather than scraped; 0 is standard.
+	// standard is the default of --poll; 0 leaves it to the source. shown is the default if
+	// readings are shown or recorded rather than scraped; 0 means standard.
 	standard, shown time.Duration
-	// onDemand backends read only when they are scraped where --poll is 0.
+	// onDemand backends with a --poll of 0 read only when they are scraped.
 	onDemand bool
-	// selects: the source reads the chosen GPUs alone.
+	// selects means that the source reads only the chosen GPUs.
 	selects bool
-	// source is --source where it is not given.
+	// source is the default of --source.
 	source string
-	// overHTTP: the source may be a URL, which is read with an http_config.
+	// overHTTP means that the source may be a URL, which is read with an http_config.
 	overHTTP bool
-	// check names a source of the config file, and returns why it can never work and the
-	// key to blame; nil does neither.
+	// check sets the name of a source of the config file, and returns why the source can never
+	// work and the key to blame; it may be nil.
 	check func(*sourceSettings) (key string, err error)
 	open  func(o *options, s *sourceSettings, userAgent string, logger *slog.Logger) (source.Source, error)
 }
@@ -68,8 +68,8 @@ func parseBackend(word string) (*backend, error) {
 	return nil, fmt.Errorf("%q is not a backend; use %s", word, strings.Join(words, ", "))
 }
 
-// period returns how often to read, where poll is what was set, within what b allows.
-// shows: readings are shown or kept rather than scraped.
+// period returns the time between readings, for a --poll that may be nil, or an error if b does
+// not allow it. shows means that readings are shown or recorded rather than scraped.
 func (b *backend) period(poll *config.Duration, shows bool) (time.Duration, error) {
 	if poll == nil && shows {
 		return cmp.Or(b.shown, b.standard), nil
@@ -87,8 +87,8 @@ func (b *backend) period(poll *config.Duration, shows bool) (time.Duration, erro
 	return d, nil
 }
 
-// open opens a source, and records it where that is set. Credentials in the environment
-// (KPULSE_SOURCE) are not warned of: /proc shows that to root and our own user alone.
+// open opens a source, and records it if --record is set. It does not warn about credentials in
+// the environment (KPULSE_SOURCE): /proc shows that only to root and our own user.
 func open(o *options, s *sourceSettings, userAgent string, logger *slog.Logger) (source.Source, error) {
 	if o.origin("source") == fromCommandLine && namesUser(s.Source.Source) {
 		logger.Warn("the process list (ps) shows the credentials in --source to everybody on this machine; name the exporter under sources in --config.file, with http_config: {basic_auth: {username: NAME, password_file: FILE}}")
@@ -110,7 +110,7 @@ func openExporter(o *options, s *sourceSettings, userAgent string, _ *slog.Logge
 	if err != nil {
 		return nil, err
 	}
-	// The pipeline bounds each read, and says so better; this one is for when it would not.
+	// The pipeline bounds each read, with a better message. This timeout is only a fallback.
 	by := o.setBy(s)
 	src, err := exporter.New(s.Source.Source, exporter.Options{MaxBody: int64(o.Limits.MaxBody), UserAgent: userAgent, Timeout: 2 * o.longestRead(), Client: client, SetBy: by, Name: s.called, Look: s.look})
 	if err != nil && by != "" {
@@ -127,7 +127,7 @@ func checkExporter(s *sourceSettings) (key string, err error) {
 	}
 	src, err := exporter.New(s.Source.Source, exporter.Options{Client: client})
 	if err != nil {
-		return "source", errors.New(strings.ReplaceAll(err.Error(), "--source=", "source: ")) // as it is written there
+		return "source", errors.New(strings.ReplaceAll(err.Error(), "--source=", "source: ")) // as in the file
 	}
 	s.name = src.Name()
 	if s.HTTP != nil && namesUser(s.Source.Source) && (s.HTTP.BasicAuth != nil || s.HTTP.Authorization != nil || s.HTTP.OAuth2 != nil) {
@@ -163,7 +163,7 @@ func openDCGM(o *options, s *sourceSettings, _ string, logger *slog.Logger) (sou
 	}), nil
 }
 
-// requestOf is the request for a source that reads the chosen GPUs alone.
+// requestOf returns the request for a source that reads only the chosen GPUs.
 func (o *options) requestOf(s *sourceSettings) selection.Request {
 	request := o.confined(o.request())
 	request.Local = isHere(s.DCGMHost)
@@ -174,7 +174,7 @@ func (o *options) requestOf(s *sourceSettings) selection.Request {
 // isHere reports whether a --dcgm.host is the host engine of this machine.
 func isHere(host string) bool { return host == "" || strings.HasPrefix(host, "unix://") }
 
-// engineHost is the host in a --dcgm.host.
+// engineHost returns the host in a --dcgm.host.
 func engineHost(address string) string {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		return host
@@ -201,7 +201,7 @@ func openNVML(o *options, s *sourceSettings, _ string, logger *slog.Logger) (sou
 	})
 }
 
-// hostname is the label of the exporter's own series; "" leaves it out.
+// hostname returns the hostname label of the source's series; "" omits it.
 func (s *sourceSettings) hostname(local bool) (string, error) {
 	if s.NodeName != "" || !local {
 		return s.NodeName, nil
@@ -209,8 +209,8 @@ func (s *sourceSettings) hostname(local bool) (string, error) {
 	return thisMachine()
 }
 
-// thisMachine returns the name of the machine that we run on: what Kubernetes or Slurm
-// calls it, where they run us, else its own.
+// thisMachine returns the name of this machine: the node name in Kubernetes or Slurm, else the
+// hostname.
 func thisMachine() (string, error) {
 	if name := os.Getenv("NODE_NAME"); name != "" {
 		return name, nil
@@ -225,7 +225,7 @@ func thisMachine() (string, error) {
 	return name, nil
 }
 
-// clamp returns --poll, raised to what the backend can do.
+// clamp returns --poll, raised to the backend's minimum.
 func (s *sourceSettings) clamp(logger *slog.Logger) time.Duration {
 	if s.poll < s.backend.least {
 		logger.Warn("--poll is raised to the minimum of this backend", "backend", s.backend.name, "poll", s.poll, "shortest", s.backend.least)
@@ -233,23 +233,23 @@ func (s *sourceSettings) clamp(logger *slog.Logger) time.Duration {
 	return max(s.poll, s.backend.least)
 }
 
-// request selects the GPUs: a server shows all, unless --gpus names some.
+// request returns which GPUs to select: a server selects all unless --gpus names some.
 func (o *options) request() selection.Request {
 	return selection.Request{GPUs: o.gpus, ShowAll: o.showAll || !o.presents() && !o.tui && !o.health && o.gpus == "", LookupEnv: os.LookupEnv}
 }
 
 func openReplay(o *options, s *sourceSettings, _ string, logger *slog.Logger) (source.Source, error) {
-	// A recording of the playing would miss what comes faster than the disk takes it.
+	// An unpaced replay would outrun a recording to disk.
 	unpaced := o.mode() == modeExport && s.Poll == nil && o.record == ""
 	opts := replay.Options{Unpaced: unpaced, Period: s.poll, Loop: !o.presents(), Recorded: o.presents(), Controls: o.controls, Logger: logger}
 	switch {
 	case s.Source.Source == "":
-		if o.lead > 0 { // it has just been
+		if o.lead > 0 { // so that the lead ends now
 			opts.Start = time.Now().Add(-time.Duration(o.lead-1) * cmp.Or(s.poll, replay.DefaultPeriod))
 		}
 		return replay.Demo(opts), nil
 	case strings.Contains(s.Source.Source, "://"):
-		return nil, errors.New("--source is a URL, and --backend=replay plays files; read a URL with --backend=prometheus")
+		return nil, errors.New("--source is a URL, but --backend=replay plays files; read a URL with --backend=prometheus")
 	default:
 		return replay.Open(s.Source.Source, opts)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // checks are the words that may follow check, whether several files may follow them, and how to
-// find the problems of the files. A summary is for files without problems other than warnings.
+// find problems in the files. run returns a summary if there are only warnings.
 var checks = []struct {
 	word    string
 	several bool
@@ -50,9 +50,8 @@ Use it as the health check of a container. Exit status: 0 if it serves, 1 if not
 wrong usage. In a container it takes the port from the container's command line.
 `
 
-// check is the mode `check WORD FILE…`: it returns the exit code. It is no command
-// of kingpin's, because beside a default command kingpin passes over a flag whose
-// value is missing.
+// check is the mode `check WORD FILE…`. It returns the exit code. It is not a kingpin command,
+// because with a default command kingpin ignores a flag whose value is missing.
 func check(args []string, stdout, stderr io.Writer) int {
 	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 		fmt.Fprint(stdout, checkUsage)
@@ -123,9 +122,9 @@ func checkConfig(files []string) (string, diag.Problems, error) {
 	return strings.Join(append([]string{files[0] + ": ok"}, named...), "\n"), append(problems, wrong...), nil
 }
 
-// checkNames opens the files that a config file names, and returns a line for each that can be
-// read. One with a secret or a certificate that cannot is a warning: systemd's credentials are
-// there for the service alone.
+// checkNames opens the files that a config file names, and returns a line for each readable one.
+// An unreadable secret or certificate is only a warning: only the service can read systemd's
+// credentials.
 func checkNames(file *config.File) (named []string, problems diag.Problems) {
 	http := func(key string, c *config.HTTP) {
 		if c == nil {
@@ -166,8 +165,7 @@ func checkNames(file *config.File) (named []string, problems diag.Problems) {
 	return named, problems
 }
 
-// checkRules returns what is wrong in files that Prometheus is to evaluate, or this
-// program.
+// checkRules returns the problems of rule files for Prometheus or this program.
 func checkRules(files []string) (string, diag.Problems, error) {
 	set, problems := rules.Load(rules.Options{Window: time.Duration(config.Default().Rules.Window), Served: servedFamilies(), ForPrometheus: true}, files...)
 	return fmt.Sprintf("%s, %s, %s: ok", plain.Count(len(set.Files), "file"), plain.Count(len(set.Groups), "group"),
@@ -184,8 +182,8 @@ func servedFamilies() []string {
 	return names
 }
 
-// checkCounters returns what is wrong in a counters file of dcgm-exporter, and which
-// readings our scores miss in it.
+// checkCounters returns the problems of a counters file of dcgm-exporter, including the readings
+// that our scores need and it lacks.
 func checkCounters(files []string) (string, diag.Problems, error) {
 	body, err := diag.Read(files[0], "counters file", maxCounters)
 	if err != nil {
@@ -203,8 +201,8 @@ func checkCounters(files []string) (string, diag.Problems, error) {
 	return summary, problems, nil
 }
 
-// wantedReadings are the inputs of our scores: first those of utilization and class, then those
-// of each health condition, merged for conditions with the same inputs.
+// wantedReadings returns the inputs of our scores: first those of utilization and class, then
+// those of each health condition, merged for conditions with the same inputs.
 func wantedReadings() (wants []counters.Want, err error) {
 	judge, err := compute.New(config.Default().Judge)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/kube"
 )
 
-// checkPods reads the exporters that --kube.discover finds, where a cluster is known.
+// checkPods reads the exporters that --kube.discover finds, if a cluster is known.
 func checkPods(ctx context.Context, d *doctor) finding {
 	if _, err := kube.NewClient(d.opts.Kube.Config, ""); errors.Is(err, kube.ErrNoCluster) {
 		return finding{State: stateMissing, Found: "no Kubernetes cluster is known here"}
@@ -41,7 +41,7 @@ func (d *doctor) discovering() (variables, flags []string) {
 	return variables, flags
 }
 
-// typed returns a setting as it is typed.
+// typed returns a setting as a flag of the command line.
 func (s *setting) typed(value string) string {
 	if value == s.bare {
 		return "--" + s.flag
@@ -49,7 +49,7 @@ func (s *setting) typed(value string) string {
 	return "--" + s.flag + "=" + value
 }
 
-// rights are the rights at the API server that flags need, as deploy/kubernetes/rbac.yaml grants
+// rights are the rights at the API server that flags need. deploy/kubernetes/rbac.yaml grants
 // them.
 var rights = []struct {
 	flag, grant string

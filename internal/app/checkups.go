@@ -36,11 +36,11 @@ var checkups = []checkup{
 	{name: "environment", run: checkEnvironment},
 }
 
-// exporterPorts are where exporters of NVIDIA's GPUs listen on their nodes: dcgm-exporter,
-// that of AKS, nvidia_gpu_exporter and nvidia_gpu_prometheus_exporter.
+// exporterPorts are the ports of exporters of NVIDIA's GPUs: dcgm-exporter, that of AKS,
+// nvidia_gpu_exporter and nvidia_gpu_prometheus_exporter.
 var exporterPorts = []string{"9400", "19400", "9835", "9445"}
 
-// dialPatience is how long a port of this machine may take to be found open.
+// dialPatience bounds a connection to a port of this machine.
 const dialPatience = 2 * time.Second
 
 // checkSources reads the sources of the config file, if there is one.
@@ -62,7 +62,7 @@ func checkSources(ctx context.Context, d *doctor) finding {
 	return merged(d.probe(ctx, variables), flags)
 }
 
-// checkExporters reads the exporter that is named, or what listens where exporters do.
+// checkExporters reads the given exporter, or those that listen on exporterPorts.
 func checkExporters(ctx context.Context, d *doctor) finding {
 	if source := d.opts.flagSource.Source; source != "" {
 		return merged(d.probe(ctx, []string{"KPULSE_BACKEND=prometheus", "KPULSE_SOURCE=" + source}), nil)
@@ -91,7 +91,7 @@ func checkExporters(ctx context.Context, d *doctor) finding {
 	return best
 }
 
-// checkHostEngine reads by dcgmi.
+// checkHostEngine reads through dcgmi.
 func checkHostEngine(ctx context.Context, d *doctor) finding {
 	flags, variables := []string{"--backend=dcgm"}, []string{"KPULSE_BACKEND=dcgm"}
 	if host := d.opts.flagSource.DCGMHost; host != "" {
@@ -100,23 +100,23 @@ func checkHostEngine(ctx context.Context, d *doctor) finding {
 	return merged(d.probe(ctx, variables), flags)
 }
 
-// checkNVML reads by the driver's library.
+// checkNVML reads through the driver's library.
 func checkNVML(ctx context.Context, d *doctor) finding {
 	return merged(d.probe(ctx, []string{"KPULSE_BACKEND=nvml"}), []string{"--backend=nvml"})
 }
 
-// refusedBy is the finding of an error that ends in what to do.
+// refusedBy returns the finding of an error that ends with a remedy.
 func refusedBy(err error) finding {
 	cause, remedy, _ := strings.Cut(err.Error(), "; ")
 	return finding{State: stateRefused, Found: cause, Remedy: remedy}
 }
 
-// toldEach is how many sources that can be read, and how many that cannot, have a line of
-// their own in a finding; more are counted.
+// toldEach bounds the lines of a finding for readable sources, and those for unreadable ones;
+// further sources are counted.
 const toldEach = 8
 
-// merged makes one finding of what came of sources: some of which can be read, or none. flags
-// are for what can, nil for the name of each.
+// merged returns one finding for all sources. flags are those that use the readable sources; nil
+// means --source with the name of the first.
 func merged(all []probed, flags []string) finding {
 	var read, unread, without, remedies []string
 	devices := 0
@@ -158,7 +158,7 @@ func merged(all []probed, flags []string) finding {
 	return found
 }
 
-// appendNew appends texts that are missing yet.
+// appendNew appends the texts that are not in texts yet.
 func appendNew(texts []string, more ...string) []string {
 	for _, text := range more {
 		if text != "" && !slices.Contains(texts, text) {
@@ -168,7 +168,7 @@ func appendNew(texts []string, more ...string) []string {
 	return texts
 }
 
-// explain says why a source cannot be read, or what it lacks, and what to do.
+// explain returns why a source cannot be read or has no GPU, and what to do.
 func (p *probed) explain() (cause, remedy string) {
 	switch {
 	case p.Kind != "":
@@ -179,7 +179,7 @@ func (p *probed) explain() (cause, remedy string) {
 	return p.Name + " is read and has no GPU", "see whether this is an exporter of NVIDIA's GPUs, and whether it sees them"
 }
 
-// describe returns which readings a source gives, and what to do about those that it lacks.
+// describe returns the devices and problems of a source, and what to do about missing readings.
 func (p *probed) describe() (text string, remedies []string) {
 	text = fmt.Sprintf("%s: %s", p.Name, plain.Count(p.Devices, "device"))
 	for _, n := range p.Amiss {
@@ -192,7 +192,7 @@ func (p *probed) describe() (text string, remedies []string) {
 	return text, remedies
 }
 
-// checkPort listens where we are to, for a moment.
+// checkPort briefly listens on the address of the server.
 func checkPort(ctx context.Context, d *doctor) finding {
 	address := d.opts.listen[0]
 	var flags []string
@@ -236,7 +236,7 @@ func checkKernelLog(_ context.Context, d *doctor) finding {
 	return found
 }
 
-// checkKubelet asks the kubelet once who has which device.
+// checkKubelet asks the kubelet once which containers have which devices.
 func checkKubelet(ctx context.Context, d *doctor) finding {
 	socket := d.opts.Kube.PodResources
 	flag := "--kube.pod-resources"
@@ -258,7 +258,7 @@ func checkKubelet(ctx context.Context, d *doctor) finding {
 	return finding{State: stateWorks, Found: string(socket) + " answers: pods are known for each GPU", Flags: []string{flag}}
 }
 
-// checkFolder returns what looks into a directory that a batch system's prolog keeps.
+// checkFolder returns the check of a directory that a batch system's prolog maintains.
 func checkFolder(flag, standard string, given func(*options) string) func(context.Context, *doctor) finding {
 	return func(_ context.Context, d *doctor) finding {
 		dir := given(d.opts)
@@ -276,7 +276,7 @@ func checkFolder(flag, standard string, given func(*options) string) func(contex
 	}
 }
 
-// checkSlurm says whether this is a node, or a job, of Slurm's.
+// checkSlurm checks whether this is a Slurm node or job.
 func checkSlurm(_ context.Context, d *doctor) finding {
 	for _, entry := range d.environment {
 		if name, value, _ := strings.Cut(entry, "="); name == "SLURM_JOB_ID" || name == "SLURMD_NODENAME" {
@@ -291,7 +291,7 @@ func checkSlurm(_ context.Context, d *doctor) finding {
 	return finding{State: stateMissing, Found: "neither a job's environment nor a configuration is here"}
 }
 
-// checkEnvironment looks for variables of ours that mean nothing.
+// checkEnvironment looks for unknown variables with our prefix.
 func checkEnvironment(_ context.Context, d *doctor) finding {
 	unknown := unknownVariables(d.environment)
 	if len(unknown) == 0 {

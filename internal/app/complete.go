@@ -9,13 +9,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// askCompletions is how the shells ask for completions, in what kingpin writes for
-// --completion-script-bash and -zsh: with the words of the command line up to that under
-// the cursor.
+// askCompletions is the flag with which kingpin's scripts for bash and zsh ask for completions;
+// the words of the command line up to the cursor follow it.
 const askCompletions = "--completion-bash"
 
-// complete writes the words that may follow, of the commands that are none of kingpin's,
-// and reports whether these are all. The shell picks those that begin as is typed.
+// complete writes the words that may follow, for the commands that kingpin does not know, and
+// reports whether these are all. The shell selects those with the typed prefix.
 func complete(words []string, stdout io.Writer) (all bool) {
 	typed := ""
 	if last := len(words) - 1; last >= 0 {

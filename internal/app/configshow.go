@@ -22,8 +22,8 @@ const showHeader = `# The settings of kpulse-proxy %s in force. A comment behind
 # file, put the real value in the place of each %s.
 `
 
-// showConfig is the mode --config.show: it writes the settings in force, those that have a
-// key as a config file and the others as comments. It opens and reads nothing.
+// showConfig is the mode --config.show: it writes the settings in force, those with a key as a
+// config file and the others as comments. It opens no source.
 func (o *options) showConfig(stdout io.Writer) error {
 	directory, err := os.Getwd()
 	if err != nil {
@@ -51,7 +51,7 @@ func (o *options) showConfig(stdout io.Writer) error {
 
 func mask(url string) string { return exporter.Mask(url, config.Masked) }
 
-// effectiveSources returns the sources that are read, with the values of keys that are not set.
+// effectiveSources returns the sources to read, with the defaults of keys that are not set.
 func (o *options) effectiveSources() (all []config.Source) {
 	for i := range o.sources {
 		s := &o.sources[i]
@@ -70,10 +70,10 @@ func (o *options) effectiveSources() (all []config.Source) {
 	return all
 }
 
-// position is the index of an item in a path.
+// position matches the index of an item in a path.
 var position = regexp.MustCompile(`\[\d+\]`)
 
-// originOf says where the value at a path of the config file is from, "" for the default.
+// originOf returns the origin of the value at a path of the config file, or "" for a default.
 func (o *options) originOf(path string) string {
 	key := position.ReplaceAllString(path, "[]")
 	for i := range settings {
@@ -95,8 +95,8 @@ func (o *options) originOf(path string) string {
 	return o.variableOf(key)
 }
 
-// variableOf returns the variable that sets a key if neither flag nor file does, "" for none: an
-// adopted one, which has no flag of its own.
+// variableOf returns the variable without a flag that sets a key if neither flag nor file does,
+// or "".
 func (o *options) variableOf(key string) string {
 	adopted := o.given.flag("kube.discover").adopted != ""
 	for _, v := range []struct {
@@ -114,15 +114,15 @@ func (o *options) variableOf(key string) string {
 	return ""
 }
 
-// shownAs are flags whose effect is shown otherwise.
+// shownAs are flags whose effect is shown in another way.
 var shownAs = []string{"replay", "config.file", "config.show"}
 
-// asFlag writes a setting that has no place in the file as it could be given, and where it is
-// from. A list takes several lines, and a setting that has no meaning here none.
+// asFlag returns a setting that has no key in the file as flags, a line for each item of a list,
+// with its origin; nil if the setting has no meaning here.
 func (o *options) asFlag(s *setting, defaults *options) (lines []string) {
 	mode := o.mode()
 	if mode == modeTUI {
-		mode |= modeAttach // that is not decided yet
+		mode |= modeAttach // whether it attaches is not known yet
 	}
 	if s.flag == "" || s.modes&mode == 0 || slices.Contains(shownAs, s.flag) || !o.isForSources(s) || !o.hasNeeded(s) {
 		return nil
@@ -144,8 +144,8 @@ func (o *options) asFlag(s *setting, defaults *options) (lines []string) {
 	return lines
 }
 
-// texts are what the value of a flag is given as, and where it is from; nil if the file
-// has it. It has no place for what flags say of exporters that are discovered.
+// texts returns the values of a flag and their origin, or nil if the file has a place for them.
+// It has none for flags of discovered exporters.
 func (o *options) texts(s *setting, defaults *options) (texts []string, origin string) {
 	f := o.given.flag(s.flag)
 	if s.key != "" && (s.perSource == "" || !o.discovers()) {
@@ -166,7 +166,7 @@ func (o *options) texts(s *setting, defaults *options) (texts []string, origin s
 	return []string{s.defaultText(defaults)}, ""
 }
 
-// onOneLine returns a text that a comment can hold, quoted if it must be.
+// onOneLine returns a text in a form that fits a comment, quoted if necessary.
 func onOneLine(text string) string {
 	if plain.Text(text) != text {
 		return strconv.QuoteToASCII(text)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// samples are values of flags that have no default to give.
+// samples are values for flags without a default.
 var samples = map[string]string{
 	"source": "http://node/metrics", "poll": "3s", "node-name": "n", "dcgm.host": "h", "dcgm.fields": "core", "gpus": "0", "counters": "c", "record": "r",
 	"export": "all", "tui.url": "node", "tui.http-config": "f", "tui.focus": "3", "weights": "1,2,3,4", "expected-gpus": "8", "rules.file": "r",
@@ -16,7 +16,7 @@ var samples = map[string]string{
 	"hpc-job-mapping-dir": "d", "hpc-job-info-dir": "d", "compat": "4.8", "series.exclude": "a", "web.config.file": "w",
 }
 
-// assignment gives a flag a value.
+// assignment returns a flag with a value.
 func assignment(s *setting) string {
 	value := cmp.Or(samples[s.flag], s.defaultText(newOptions()))
 	if f := (&givenFlag{setting: s}); f.IsBoolFlag() {
@@ -25,7 +25,7 @@ func assignment(s *setting) string {
 	return "--" + s.flag + "=" + value
 }
 
-// TestConfigShowHasEverySetting: whatever flag is given, what is shown says so.
+// TestConfigShowHasEverySetting: --config.show names each flag that is given as an origin.
 func TestConfigShowHasEverySetting(t *testing.T) {
 	for i := range settings {
 		s := &settings[i]

@@ -12,12 +12,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// maxCounters is the largest counters file, in bytes: the exporter's own has four
+// maxCounters is the size of the largest counters file, in bytes; the exporter's own has four
 // thousand.
 const maxCounters = 1 << 20
 
-// page returns what --counters has s serve, of which gives says which fields it
-// has by DCGM's ids; nil is all that it reads.
+// page returns the page that --counters has s serve; nil means all that s reads. gives reports
+// whether the backend reads a field of DCGM.
 func (o *options) page(s *sourceSettings, gives func(id int) bool, logger *slog.Logger) (*dcgm.Page, error) {
 	if s.Counters == "" {
 		return nil, nil
@@ -46,8 +46,8 @@ func (o *options) page(s *sourceSettings, gives func(id int) bool, logger *slog.
 	return page, nil
 }
 
-// renderable returns those of names that --compat=4.9 serves whatever the file says: where
-// the file does not tell a unit, the version does.
+// renderable returns those of names that --compat=4.9 serves even if the file does not give their
+// unit, because the version does.
 func renderable(names []string) []string {
 	var families []string
 	for i := range dcgm.Fields {
@@ -57,7 +57,7 @@ func renderable(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(known, name) })
 }
 
-// withPage returns the ids of fields and of those that page is made of.
+// withPage returns fields with the ids of the fields of page.
 func withPage(fields []int, page *dcgm.Page) []int {
 	if page != nil {
 		fields = append(slices.Clone(fields), page.Wants()...)

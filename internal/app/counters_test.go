@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestCountersOf49: names of 4.9 are given in their units, except for one whose unit the
-// file does not tell; --compat renders that, and the log says that it would.
+// TestCountersOf49: names of 4.9 are served in their units, except for one whose unit the file
+// does not give; --compat serves that one, and the log says so.
 func TestCountersOf49(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "4.9.csv")
 	if err := os.WriteFile(file, []byte("DCGM_FI_DEV_SM_CLOCK_HERTZ, gauge, x\nDCGM_FI_DEV_GPU_UTIL_RATIO, gauge, x\nDCGM_EXP_P2P_STATUS, gauge, y\n"), 0o600); err != nil {

@@ -26,9 +26,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// dashboard shows nodes on the terminal until the user quits or ctx ends: those of
-// --tui.url, else the proxy on this machine, else what a pipeline of our own reads.
-// What was logged meanwhile follows on stderr when the terminal is free again.
+// dashboard shows nodes on the terminal until the user quits or ctx ends: those of --tui.url,
+// else the proxy on this machine, else the readings of its own pipeline. Afterwards it writes the
+// last log lines to stderr.
 func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
 	if err := tui.CheckTerminal(os.Stdin, os.Stdout, os.Getenv("TERM")); err != nil {
 		return err
@@ -57,7 +57,7 @@ func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
 	})
 }
 
-// targets returns what to show. The caller must call end when it is shown no more.
+// targets returns the nodes to show. The caller must call end afterwards.
 func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []client.Target, end func(), err error) {
 	httpClient, err := o.tuiClient()
 	if err != nil {
@@ -83,8 +83,7 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []c
 	return []client.Target{target}, end, err
 }
 
-// ownTarget begins to read directly, and returns the node to be shown. The caller
-// must call end.
+// ownTarget begins to read directly, and returns the node to show. The caller must call end.
 func (o *options) ownTarget(ctx context.Context, logger *slog.Logger) (target client.Target, end func(), err error) {
 	if o.sources[0].backend.name == "replay" {
 		o.controls = replay.NewControls()
@@ -101,7 +100,7 @@ func (o *options) ownTarget(ctx context.Context, logger *slog.Logger) (target cl
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = p.run(life) // how it ends is in what the handler answers
+		_ = p.run(life) // the handler reports its error
 	}()
 	target = o.target(client.InProcess, client.ForHandler(p.handler))
 	if o.controls != nil {
@@ -110,18 +109,18 @@ func (o *options) ownTarget(ctx context.Context, logger *slog.Logger) (target cl
 	return target, func() { cancel(); <-ended }, nil
 }
 
-// playback is controlled by the dashboard's keys.
+// playback lets the dashboard's keys control a replay.
 type playback struct{ *replay.Controls }
 
 // State implements client.Playback.
 func (p playback) State() client.PlaybackState { return client.PlaybackState(p.Position()) }
 
-// target is the node at a URL.
+// target returns the node at a URL.
 func (o *options) target(url string, httpClient *http.Client) client.Target {
 	return client.Target{URL: url, Client: httpClient, Choose: o.chooser(url)}
 }
 
-// tuiClient returns the client of --tui.http-config, nil without one.
+// tuiClient returns the client of --tui.http-config, or nil if it is not set.
 func (o *options) tuiClient() (*http.Client, error) {
 	if o.tuiHTTP == "" {
 		return nil, nil
@@ -145,7 +144,7 @@ func (o *options) tuiClient() (*http.Client, error) {
 	return client, nil
 }
 
-// nodeURLs completes the addresses of --tui.url, each of them once.
+// nodeURLs completes the addresses of --tui.url and removes duplicates.
 func nodeURLs(typed []string) ([]string, error) {
 	var all []string
 	for _, t := range typed {
@@ -160,7 +159,7 @@ func nodeURLs(typed []string) ([]string, error) {
 	return all, nil
 }
 
-// withPath completes an address as people type it: node, node:9401 or a URL.
+// withPath completes an address as users type it: node, node:9401 or a URL.
 func withPath(typed string) (string, error) {
 	scheme, rest, ok := strings.Cut(typed, "://")
 	if !ok {
@@ -182,10 +181,10 @@ func withPath(typed string) (string, error) {
 	return whole, nil
 }
 
-// tailLines is how many lines a tail keeps.
+// tailLines is the number of lines that a tail keeps.
 const tailLines = 20
 
-// tail is a writer that keeps the last lines: each Write is one.
+// tail is a writer that keeps the last lines. Each Write is a line.
 type tail struct {
 	mu    sync.Mutex
 	lines []string
@@ -202,7 +201,7 @@ func (t *tail) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// String returns what is kept.
+// String returns the lines.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -22,19 +22,19 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
 
-// A day of a node, on a simulated clock: what an exporter says at each tick, and what the
-// ledger must hold in the end, are both functions of the tick.
+// A day of a node, on a simulated clock: the exporter's page at each tick and the final ledger
+// are both functions of the tick.
 
 const (
 	dayTick   = 15 * time.Second // between two scrapes
-	dayTicks  = 24 * 240         // of a day
+	dayTicks  = 24 * 240         // in a day
 	dayBoards = 4
-	// dayLimit is the longest time that a reading stands for: DESIGN's 5 minutes.
+	// dayLimit is the longest time that a reading counts for: DESIGN's 5 minutes.
 	dayLimit = 5 * time.Minute
 )
 
-// dayLoad is what a board does for five minutes at a time: the values of SM, tensor, DRAM and
-// graphics engine activity, and the class and score that they come to by the preset ai.
+// dayLoad is the load of a board for five minutes: SM, tensor, DRAM and graphics engine activity,
+// and the class and the score with the preset ai.
 type dayLoad struct {
 	values [4]float64
 	class  string
@@ -50,17 +50,17 @@ var dayLoads = []dayLoad{
 	{[4]float64{.1, 0, .1, .1}, "low_utilization", .35*.1 + .2*.1 + .1*.1},
 }
 
-// loadAt is what a board does at a tick.
+// loadAt returns the load of a board at a tick.
 func loadAt(board, tick int) dayLoad { return dayLoads[(board+tick/20)%len(dayLoads)] }
 
-// isThere reports whether a board is in the exporter's answer: the third is away for ten
-// minutes in each third hour, and for two hours of the afternoon.
+// isThere reports whether the exporter reports a board. The third is away for ten minutes every
+// three hours, and for two hours in the afternoon.
 func isThere(board, tick int) bool {
 	return board != 2 || tick%720 >= 40 && (tick < 14*240 || tick >= 16*240)
 }
 
-// partsOf are the labels of what a board is cut into: the last one, in the morning, into other
-// instances each hour; "" is the board itself.
+// partsOf returns the labels of the parts of a board. In the morning the last one has MIG
+// instances, other ones each hour; "" is the whole board.
 func partsOf(board, tick int) []string {
 	if board != 3 || tick < 6*240 || tick >= 12*240 {
 		return []string{""}
@@ -72,9 +72,9 @@ func partsOf(board, tick int) []string {
 	}
 }
 
-// holdersOf returns the holders of a part of a board: a pod for five minutes, beside it on the
-// first board one for seven, and a job for half an hour on the second. The last one is free in
-// the evening.
+// holdersOf returns the holders of a part of a board: a pod for five minutes, on the first board
+// also one for seven, and on the second a job for half an hour. The last board is free in the
+// evening.
 func holdersOf(board, part, tick int) []string {
 	pod := func(every int) string {
 		return fmt.Sprintf(`,namespace="ml",pod="train-%d-%d-%d-%d",container="main"`, every, board, part, tick/every)
@@ -90,8 +90,8 @@ func holdersOf(board, part, tick int) []string {
 	return []string{pod(20)}
 }
 
-// fault is what is wrong with the exporter at a tick; "" for nothing. Each hour it fails for some
-// ticks, and is away for twenty minutes of the night.
+// fault returns the exporter's fault at a tick, or "". Each hour it fails for some ticks, and at
+// night it is away for twenty minutes.
 func fault(tick int) string {
 	switch {
 	case tick >= 4*240 && tick < 4*240+80, tick%240 == 100:
@@ -104,7 +104,7 @@ func fault(tick int) string {
 	return ""
 }
 
-// dayPage is what the exporter says at a tick.
+// dayPage returns the exporter's page at a tick.
 func dayPage(tick int) []byte {
 	var page []byte
 	row := func(name, labels string, v float64) { page = fmt.Appendf(page, "%s{%s} %g\n", name, labels, v) }
@@ -128,18 +128,18 @@ func dayPage(tick int) []byte {
 	return append(page, "# the end\n"...)
 }
 
-// truth is what the ledger must hold after a day, by what the script says, in seconds.
+// truth is the ledger that the script implies after a day, in seconds.
 type truth struct {
-	utilized map[string]float64 // by board, and instances as one
+	utilized map[string]float64 // by board, with its instances
 	classes  map[string]float64 // by board and class
-	held     float64            // of all who had something
+	held     float64            // of all holders
 }
 
-// dayTruth goes through the ticks. The part of a gap beyond the limit is not counted, nor is the
-// time before a part is there.
+// dayTruth computes the truth tick by tick. It does not count the part of a gap beyond the limit,
+// nor the time before a part appears.
 func dayTruth() truth {
 	want := truth{map[string]float64{}, map[string]float64{}, 0}
-	last, read := 0, -1 // the program reads the first page before anybody asks
+	last, read := 0, -1 // the program reads the first page before the first scrape
 	for tick := range dayTicks {
 		if fault(tick) != "" {
 			continue
@@ -155,12 +155,11 @@ func dayTruth() truth {
 	return want
 }
 
-// spend adds the activity of those parts of a board that were there at both ticks. A partitioned
-// board is there too, but without holders.
+// spend adds the activity of the parts of a board that are there at both ticks.
 func (w *truth) spend(board, tick, last int, seconds float64) {
 	name, load := fmt.Sprint(board), loadAt(board, tick)
 	if now, before := partsOf(board, tick), partsOf(board, last); now[0] != "" && before[0] == "" {
-		w.held += seconds // of who had the board until then
+		w.held += seconds // of the board's holder until then
 	}
 	for part, cut := range partsOf(board, tick) {
 		was := slices.Contains(partsOf(board, last), cut)
@@ -175,9 +174,9 @@ func (w *truth) spend(board, tick, last int, seconds float64) {
 	}
 }
 
-// TestDay lives a day in each form, with a scraper, the terminal's client, rules, reloads, faults, and
-// workloads and instances that come and go. What the scraper saw last of every counter sums to
-// what the script says, and nothing grows with the hours: the program forgets.
+// TestDay runs a day in each form, with a scraper, the terminal's client, rules, reloads, faults, and
+// workloads and instances that come and go. The last values of all counters must sum to the
+// script's truth, and neither memory nor series may grow with time.
 func TestDay(t *testing.T) {
 	slow.Test(t)
 	for _, form := range []string{"lean", "full"} {
@@ -194,7 +193,7 @@ func liveDay(t *testing.T, form string) {
 	writeFile(t, rules, "groups:\n- name: day\n  interval: 1m\n  rules:\n  - record: node:held:seconds\n    expr: sum(kpulse_allocation_seconds_total)\n")
 	synctest.Test(t, func(t *testing.T) {
 		opts := configured(t, "", nil, "--source="+page, "--config.file="+config, "--rules.file="+rules, "--series="+form,
-			"--poll=20s", "--web.enable-lifecycle") // it never reads between two scrapes, of which the script knows nothing
+			"--poll=20s", "--web.enable-lifecycle") // longer than dayTick: the script knows no reads between scrapes
 		p, err := assemble(opts, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
@@ -216,23 +215,23 @@ func liveDay(t *testing.T, form string) {
 	})
 }
 
-// day is who lives it.
+// day is the scraper and the terminal of TestDay.
 type day struct {
 	t     *testing.T
 	web   *http.Client
 	files []string           // the exporter's page, and the config file
 	past  *history.History   // the terminal's
-	seen  map[string]float64 // what the last scrape had of every counter of seconds
-	// ended are the last values of those that are served no longer, or began again from 0, by
-	// sumOf.
+	seen  map[string]float64 // the counters of seconds in the last scrape
+	// ended sums, by sumOf, the last values of counters that are no longer served or that were
+	// reset.
 	ended map[string]float64
 	first usage // after 13 hours
 }
 
-// usage is what must not grow.
+// usage is the resources that must not grow.
 type usage struct{ heap, goroutines, descriptors, series int }
 
-// live is a tick: the exporter says something else, and the scraper comes.
+// live runs a tick: the exporter's page changes, and the scraper scrapes.
 func (d *day) live(tick int) {
 	time.Sleep(dayTick)
 	if text := fault(tick); text == "gone" {
@@ -242,7 +241,7 @@ func (d *day) live(tick int) {
 	} else {
 		writeFile(d.t, d.files[0], string(dayPage(tick)))
 	}
-	if tick%120 == 60 { // each half an hour: another setting, which leaves the scores as they are
+	if tick%120 == 60 { // every half hour: another setting, which does not change the scores
 		writeFile(d.t, d.files[1], fmt.Sprintf("preset: ai\nxid_hold: %dh\n", 1+tick/120))
 		if status, text := d.ask(http.MethodPost, "/-/reload"); status != http.StatusOK {
 			d.t.Fatalf("tick %d: reload: %d %s", tick, status, text)
@@ -261,14 +260,14 @@ func (d *day) live(tick int) {
 	}
 	series := d.note(text)
 	switch tick {
-	case 13 * 240: // from here on the terminal has all the hours that it keeps
+	case 13 * 240: // from here on the terminal's history is full
 		d.first = d.usage(series)
 	case 22 * 240:
 		d.compare(d.usage(series))
 	}
 }
 
-// ask returns the status and the text of an answer.
+// ask returns the status and the body of a response.
 func (d *day) ask(method, path string) (int, string) {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), method, "http://localhost:0"+path, nil)
@@ -286,7 +285,7 @@ func (d *day) ask(method, path string) (int, string) {
 	return res.StatusCode, string(text)
 }
 
-// note keeps what a scrape says of counters of seconds, and returns how many series it has.
+// note keeps the counters of seconds in a scrape, and returns its number of series.
 func (d *day) note(text string) (series int) {
 	now := make(map[string]float64, len(d.seen))
 	for line := range strings.Lines(text) {
@@ -313,8 +312,8 @@ func (d *day) note(text string) (series int) {
 	return series
 }
 
-// sumOf returns what a counter adds to: its family and, for a device, board and class. The
-// activity of a partitioned board has no holder.
+// sumOf returns the sum that a counter adds to: its family and, for a device, board and class; ""
+// for none, as for the unknown class of a board with instances.
 func sumOf(series string) string {
 	family, labels, _ := strings.Cut(series, "{")
 	board, class := labelIn(labels, "gpu"), labelIn(labels, "class")
@@ -334,20 +333,20 @@ func sumOf(series string) string {
 	return ""
 }
 
-// usage is taken while nothing goes on.
+// usage returns the resources in use while nothing runs.
 func (d *day) usage(series int) usage {
 	runtime.GC()
-	runtime.GC() // for what finalizers kept
+	runtime.GC() // for memory that finalizers kept
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	files, _ := os.ReadDir("/proc/self/fd") // none elsewhere
 	return usage{int(memory.HeapAlloc), runtime.NumGoroutine(), len(files), series}
 }
 
-// compare holds what is used after nine hours more to what was used at first.
+// compare compares the usage with that of nine hours before.
 func (d *day) compare(now usage) {
 	d.t.Logf("after 13 h %+v, after 22 h %+v", d.first, now)
-	const garbage = 1 << 20 // the dictionary of series keeps 1,024 label blocks of who went, with what they mean
+	const garbage = 1 << 20 // the dictionary of series keeps 1,024 parsed label blocks of series that went
 	if grown := now.heap - d.first.heap; grown > garbage {
 		d.t.Errorf("the heap grew by %d KiB in 9 hours", grown>>10)
 	}
@@ -359,7 +358,7 @@ func (d *day) compare(now usage) {
 	}
 }
 
-// check holds the sums of what was seen to the truth.
+// check compares the sums of the counters with the truth.
 func (d *day) check(want truth, form string) {
 	_ = d.note("") // ends all
 	got := func(what string, want, slack float64) {
@@ -375,7 +374,7 @@ func (d *day) check(want truth, form string) {
 		got("class "+class, seconds, 1e-6)
 	}
 	got("held", want.held, 1e-3)
-	if form == "full" { // what a young counter has is not served in the lean form when its workload goes
+	if form == "full" { // the lean form does not serve a young counter's value if its workload ends
 		got("held by class", want.held, 1e-3)
 	}
 	for what, sum := range d.ended {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDemoAddress: the demo listens to this machine alone and says where to look, unless an
-// address was given; a recording is no demo, and listens as all else does.
+// TestDemoAddress: the demo listens on loopback and logs its URL, unless an address is given. A
+// recording is not a demo, and listens on the default address.
 func TestDemoAddress(t *testing.T) {
 	for _, test := range []struct{ args, listens, says string }{
 		{"--backend=replay", "localhost:9401", "open=http://localhost:9401/"},

@@ -18,14 +18,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// discovery reads the exporters that --kube.discover finds: one is a member from when its
-// pod runs until that ends.
+// discovery reads the exporters that --kube.discover finds. An exporter is a member while its pod
+// runs.
 type discovery struct {
 	service   *service
 	finder    *kube.Discovery
 	userAgent string
-	machine   string          // our own node, "" if we do not know
-	kernelLog *kernellog.Feed // of that, nil for none
+	machine   string          // our own node; "" if unknown
+	kernelLog *kernellog.Feed // of our own node; nil for none
 
 	// ctx is the context of all members, from Run on.
 	ctx     context.Context //nolint:containedctx // of what changed is called with
@@ -33,17 +33,17 @@ type discovery struct {
 
 	mu      sync.Mutex
 	members map[kube.Exporter]*member
-	last    map[string]*member // the latest that left, by name
+	last    map[string]*member // the latest member that left, by name
 }
 
 // member is one exporter at one address.
 type member struct {
-	name string // its node's, where it is the only one there
+	name string // its node's, if it is the first one there
 	stop context.CancelFunc
-	done chan struct{} // closed when it is read no longer
+	done chan struct{} // closed when it is no longer read
 	left time.Time     // when it was stopped
 
-	// remains are for the next exporter of this name, nil for none. They are set before done is
+	// remains is the state for the next exporter of this name, or nil. It is set before done is
 	// closed.
 	remains *pipeline.Remains
 }
@@ -53,7 +53,7 @@ func (o *options) discovers() bool {
 	return o.mode() == modeServe && o.Kube.Discover.Selector != ""
 }
 
-// found are the settings of an exporter that was found: flags and environment count for each.
+// found returns the settings of an exporter that was found. Flags and environment apply to each.
 func (o *options) found(e *kube.Exporter) (sourceSettings, error) {
 	d, from := &o.Kube.Discover, o.flagSource
 	from.Backend, from.HTTP, from.NodeName = backends[0].name, d.HTTP, e.Node
@@ -65,12 +65,12 @@ func (o *options) found(e *kube.Exporter) (sourceSettings, error) {
 	return s, err
 }
 
-// lookAtPod is what else to look at where cannot read a discovered exporter.
+// lookAtPod returns what else to look at if a discovered exporter cannot be read.
 func lookAtPod(e *kube.Exporter) string {
 	return fmt.Sprintf("its pod: kubectl describe pod -n %s %s", e.Namespace, e.Pod)
 }
 
-// newFinder returns what finds the exporters of --kube.discover.
+// newFinder returns the Discovery that finds the exporters of --kube.discover.
 func (o *options) newFinder(client *kube.Client, logger *slog.Logger, changed func([]kube.Exporter)) (*kube.Discovery, error) {
 	d := &o.Kube.Discover
 	selectors, err := kube.ParseSelector(string(d.Selector))
@@ -109,7 +109,7 @@ func (d *discovery) run(ctx context.Context) {
 	d.running.Wait()
 }
 
-// changed begins to read the exporters that are new, and ends to read those that are gone.
+// changed starts reading new exporters, and stops reading those that are gone.
 func (d *discovery) changed(all []kube.Exporter) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,7 +132,7 @@ func (d *discovery) changed(all []kube.Exporter) {
 	d.forget(o.Judge.XIDHold)
 }
 
-// remove ends to read a member. The caller holds mu.
+// remove stops reading a member. The caller holds mu.
 func (d *discovery) remove(e kube.Exporter, m *member) {
 	m.left = time.Now()
 	m.stop()
@@ -142,11 +142,11 @@ func (d *discovery) remove(e kube.Exporter, m *member) {
 	}
 }
 
-// nodeOf is the name of the first exporter of a node.
+// nodeOf returns the name of the first exporter of a node.
 func nodeOf(e *kube.Exporter) string { return cmp.Or(e.Node, e.Address.String()) }
 
-// add starts to read an exporter. Its name is its node, which outlives pods and addresses; if
-// several run on the node, the first has that name. It continues from the state of the latest
+// add starts reading an exporter. Its name is its node, which outlives pods and addresses; if
+// several run on a node, the first has that name. It continues from the state of the latest
 // exporter of its name. The caller holds mu.
 func (d *discovery) add(e *kube.Exporter) {
 	m := &member{name: nodeOf(e), done: make(chan struct{})}
@@ -168,9 +168,9 @@ func (d *discovery) add(e *kube.Exporter) {
 	})
 }
 
-// promote gives the name of a node to the first of its exporters if the one that had it left, as
-// when a DaemonSet starts the new pod first. It continues from the state of that one. The caller
-// holds mu.
+// promote gives the name of a node to the first of its exporters if the one that had the name has
+// left, as when a DaemonSet starts the new pod first. The exporter continues from the state of
+// the one that left. The caller holds mu.
 func (d *discovery) promote(all []kube.Exporter) {
 	named := map[string]bool{}
 	for e, m := range d.members {
@@ -185,7 +185,7 @@ func (d *discovery) promote(all []kube.Exporter) {
 	}
 }
 
-// forget drops what was left longer ago than any XID is held. The caller holds mu.
+// forget drops members that left longer ago than XIDs are held. The caller holds mu.
 func (d *discovery) forget(held time.Duration) {
 	for name, m := range d.last {
 		if time.Since(m.left) > held {
@@ -194,8 +194,8 @@ func (d *discovery) forget(held time.Duration) {
 	}
 }
 
-// live reads an exporter until ctx ends, once its predecessor, nil for none, is read no
-// longer.
+// live reads an exporter until ctx ends, once its predecessor, which may be nil, is no longer
+// read.
 func (d *discovery) live(ctx context.Context, m *member, e *kube.Exporter, before *member) {
 	if before != nil {
 		<-before.done // its ctx has ended
@@ -226,9 +226,9 @@ func (d *discovery) live(ctx context.Context, m *member, e *kube.Exporter, befor
 	d.service.logger.Info("stopped reading an exporter", args...)
 }
 
-// joinFound wires what reads an exporter that was found, and has it served.
+// joinFound wires the reader of an exporter that was found, and adds it to the served ones.
 func (p *service) joinFound(d *discovery, m *member, e *kube.Exporter) (*reader, error) {
-	p.mu.Lock() // until it has joined, or a reload would pass it by
+	p.mu.Lock() // until it has joined, or a reload would miss it
 	defer p.mu.Unlock()
 	s, err := p.opts.found(e)
 	if err != nil {
@@ -255,7 +255,7 @@ func (p *service) joinFound(d *discovery, m *member, e *kube.Exporter) (*reader,
 	return r, nil
 }
 
-// serveDiscovery has served how discovery goes.
+// serveDiscovery serves the state of discovery.
 func (p *service) serveDiscovery(served *expose.Options) {
 	d := p.kube.discovery
 	if d == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/kube/kubetest"
 )
 
-// TestReloadWhileExportersComeAndGo: whatever is found meanwhile goes by the settings of the
-// latest reload.
+// TestReloadWhileExportersComeAndGo: exporters found during reloads have the settings of the
+// latest one.
 func TestReloadWhileExportersComeAndGo(t *testing.T) {
 	exporter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-a\"} 40\n")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDiscoveryAmongFlags: discovery takes the place of the default source, goes with sources
-// that are named, and is refused where it has no meaning.
+// TestDiscoveryAmongFlags: discovery replaces the default source, goes with named sources, and is
+// refused if it has no meaning.
 func TestDiscoveryAmongFlags(t *testing.T) {
 	t.Setenv("NODE_NAME", "")
 	for args, want := range map[string]int{

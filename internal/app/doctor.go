@@ -56,7 +56,7 @@ type state uint8
 // The states, in the order in which checks are listed.
 const (
 	stateWorks   state = iota
-	stateRefused       // it is there, and does not let us, or not work
+	stateRefused       // it is there, but denies access or fails
 	stateSilent        // it did not answer in time
 	stateMissing       // it is not there
 )
@@ -71,18 +71,18 @@ type finding struct {
 	State state `json:"state"`
 	// Found has a line for each source, or one.
 	Found string `json:"found"`
-	// Remedy is what to do or to type, in one line or several, "" for nothing.
+	// Remedy is what to do or to type, in one line or several; "" for nothing.
 	Remedy string `json:"remedy,omitempty"`
-	// Flags are the flags with which the program uses what works.
+	// Flags are the flags that make use of what works.
 	Flags []string `json:"flags,omitempty"`
 }
 
 // checkup is a check of this node.
 type checkup struct {
 	name string
-	// backend: it reads GPUs, which is what the program cannot do without.
+	// backend means that it reads GPUs; the program needs one backend that works.
 	backend bool
-	// local: its flags are for a backend that reads this node itself.
+	// local means that its flags are for a backend that reads this node itself.
 	local bool
 	run   func(context.Context, *doctor) finding
 }
@@ -99,24 +99,24 @@ type doctor struct {
 	// opts are the settings of flags, environment and config file, and in a container those of
 	// its command line.
 	opts *options
-	// configFile is the one that is given, else standardConfig where it is there; "" for none.
+	// configFile is the given one, else standardConfig if it exists, else "".
 	configFile string
-	refused    error // why it is
+	refused    error // why configFile is refused
 	// environment is the environment of this process, as returned by os.Environ.
 	environment []string
 }
 
-// standardConfig is where the settings of the packages have the config file.
+// standardConfig is the config file of the packages.
 const standardConfig = "/etc/kpulse-proxy/config.yml"
 
 // doctorsFlags are flags of other modes that also apply to doctor.
 var doctorsFlags = []string{"json", "timeout"}
 
-// doctorPatience is how long a check may take unless --timeout says: dcgmi looks for a host
-// engine for 5 s, and is asked several things.
+// doctorPatience is the default of --timeout, for each check: dcgmi looks for a host engine for
+// 5 s, and runs several times.
 const doctorPatience = 20 * time.Second
 
-// doctorCommand is the mode `doctor`: it returns the exit code.
+// doctorCommand is the mode `doctor`. It returns the exit code.
 func doctorCommand(args, environment []string, stdout, stderr io.Writer) int {
 	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 		fmt.Fprint(stdout, doctorUsage)
@@ -151,7 +151,7 @@ func doctorCommand(args, environment []string, stdout, stderr io.Writer) int {
 	return exitDone
 }
 
-// newDoctor reads what the checks are to go by.
+// newDoctor reads the inputs of the checks.
 func newDoctor(args, environment []string, stdout io.Writer) (*doctor, error) {
 	g, err := readFlags(args, stdout)
 	if err != nil {
@@ -184,7 +184,7 @@ func newDoctor(args, environment []string, stdout io.Writer) (*doctor, error) {
 	return d, nil
 }
 
-// load reads the config file, and returns what is given without what it replaces.
+// load reads the config file, and returns g without the values that the file replaces.
 func (d *doctor) load(g given) given {
 	file, err := config.Load(d.configFile)
 	if err != nil {
@@ -199,7 +199,7 @@ func (d *doctor) load(g given) given {
 	return g.under(file)
 }
 
-// over returns what is typed in g, and other for the rest.
+// over returns the typed flags of g, and those of other for the rest.
 func (g given) over(other given) given {
 	all := slices.Clone(other)
 	for i, f := range g {
@@ -210,8 +210,8 @@ func (g given) over(other given) given {
 	return all
 }
 
-// examine runs all checks at the same time, and returns their findings: what works first, what is
-// missing last. A check that does not answer in time is abandoned.
+// examine runs all checks at the same time, and returns their findings, from works to missing. It
+// abandons a check that does not answer in time.
 func (d *doctor) examine(ctx context.Context, checkups []checkup) []diagnosis {
 	patience := time.Duration(d.opts.checkTimeout)
 	rows := make([]diagnosis, len(checkups))
@@ -236,8 +236,8 @@ func (d *doctor) examine(ctx context.Context, checkups []checkup) []diagnosis {
 	return rows
 }
 
-// commandOf returns the command that makes use of what works: the first backend, with all that
-// goes with it.
+// commandOf returns the command that makes use of what works: the first backend and all that goes
+// with it.
 func commandOf(rows []diagnosis) string {
 	command := "kpulse-proxy"
 	at := slices.IndexFunc(rows, func(r diagnosis) bool { return r.checkup.backend && r.State == stateWorks })
@@ -256,7 +256,7 @@ func commandOf(rows []diagnosis) string {
 	return strings.Join(words, " ")
 }
 
-// shellWord returns a word as a shell takes it for one.
+// shellWord quotes a word for a shell if necessary.
 func shellWord(word string) string {
 	if !strings.ContainsFunc(word, func(r rune) bool {
 		return r > '~' || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:=,@%+", r)
@@ -266,7 +266,7 @@ func shellWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// writeDiagnosesJSON writes them for programs.
+// writeDiagnosesJSON writes rows and command as JSON.
 func writeDiagnosesJSON(out io.Writer, rows []diagnosis, command string) error {
 	encoder := json.NewEncoder(plain.JSONWriter(out))
 	encoder.SetIndent("", "  ")
@@ -276,7 +276,7 @@ func writeDiagnosesJSON(out io.Writer, rows []diagnosis, command string) error {
 	}{rows, command})
 }
 
-// writeDiagnoses writes a table, and what to run.
+// writeDiagnoses writes rows as a table, and the command.
 func writeDiagnoses(out io.Writer, rows []diagnosis, command string) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -299,10 +299,10 @@ func writeDiagnoses(out io.Writer, rows []diagnosis, command string) error {
 	return err
 }
 
-// doctorWidth is the longest line of a text, in letters.
+// doctorWidth is the width of texts in the table, in bytes.
 const doctorWidth = 88
 
-// wrap breaks the lines of a text between words. Each begins with a mark.
+// wrap breaks the lines of a text between words. Each line of text begins with mark.
 func wrap(text, mark string) (lines []string) {
 	for text := range strings.SplitSeq(text, "\n") {
 		line, lead := "", mark

@@ -26,7 +26,7 @@ be, and what to do; without a code it lists the whole table, with the changes of
 config file. Exits with 1 if a code is in neither.
 `
 
-// severityMeans says of each severity what health makes of it.
+// severityMeans is the meaning of each severity for health.
 var severityMeans = [canonical.NumSeverities]string{
 	canonical.SeverityNone:        "informational; raises nothing",
 	canonical.SeveritySympathetic: "follows from another error; raises nothing",
@@ -35,7 +35,7 @@ var severityMeans = [canonical.NumSeverities]string{
 	canonical.SeverityFatal:       "the board is unusable until someone acts (xid_fatal)",
 }
 
-// explanation is a row of the table of XIDs as it is in force.
+// explanation is a row of the table of XIDs in force.
 type explanation struct {
 	Code     uint32   `json:"code"`
 	Mnemonic string   `json:"mnemonic"`
@@ -45,7 +45,7 @@ type explanation struct {
 	Meaning  string   `json:"meaning"`
 	Advice   string   `json:"advice"`
 	Source   string   `json:"source"`
-	// Changed: by the config file, for all boards.
+	// Changed means changed by the config file, for all boards.
 	Changed bool `json:"changed"`
 
 	severity canonical.Severity
@@ -54,7 +54,7 @@ type explanation struct {
 // xidOverrides are the rows of the config file, by code.
 type xidOverrides map[uint32]compute.XIDOverride
 
-// explain returns the row of a code as it is in force, and whether there is one.
+// explain returns the row in force of a code, and whether there is one.
 func (o xidOverrides) explain(code uint32) (explanation, bool) {
 	r, found := canonical.XIDOf(code)
 	e := explanation{
@@ -74,7 +74,7 @@ func (o xidOverrides) explain(code uint32) (explanation, bool) {
 	return e, true
 }
 
-// codes are the codes of the table and of the config file.
+// codes returns the codes of the table and of the config file.
 func (o xidOverrides) codes() []uint32 {
 	codes := slices.Collect(maps.Keys(o))
 	for _, r := range canonical.XIDs() {
@@ -84,7 +84,7 @@ func (o xidOverrides) codes() []uint32 {
 	return slices.Compact(codes)
 }
 
-// explainCommand is the mode `explain xid CODE…`: it returns the exit code.
+// explainCommand is the mode `explain xid CODE…`. It returns the exit code.
 func explainCommand(args []string, stdout, stderr io.Writer) int {
 	usage := func(err error) int {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy explain --help says more)\n", err)
@@ -145,8 +145,7 @@ func explainCommand(args []string, stdout, stderr io.Writer) int {
 	return exitDone
 }
 
-// explanations returns the rows of codes, all of them for none, and the codes that have
-// none.
+// explanations returns the rows of codes, or all rows without codes, and the codes without a row.
 func (o xidOverrides) explanations(codes []string) (rows []explanation, missing []uint32, err error) {
 	rows = []explanation{}
 	if len(codes) == 0 {

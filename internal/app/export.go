@@ -21,12 +21,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 )
 
-// lastWrite is how long a reader that does not read may keep us from ending.
+// lastWrite bounds how long a stuck reader of the output delays the end.
 const lastWrite = time.Second
 
-// stream writes every reading as CSV until ctx ends, the source ends, or the output has no
-// reader. It waits for a source that cannot be read, but no longer than patience allows. warnings
-// gets its problems.
+// stream writes each reading as CSV until ctx ends, the source ends, or the output has no reader.
+// It waits for an unreadable source for as long as patience allows, and logs problems to
+// warnings.
 func stream(ctx context.Context, opts *options, stdout io.Writer, warnings *slog.Logger) error {
 	src, err := open(opts, &opts.sources[0], newUserAgent(), warnings)
 	if err != nil {
@@ -72,7 +72,7 @@ func stream(ctx context.Context, opts *options, stdout io.Writer, warnings *slog
 	return err
 }
 
-// unread is the error of an export that was stopped while it had nothing to write.
+// unread returns the error of an export that was stopped before its first reading.
 func unread(of *pipeline.Pipeline) error {
 	if state, err := of.Status(); state.Failure != nil {
 		return fmt.Errorf("stopped before there was a reading: %w", state.Failure)
@@ -82,7 +82,7 @@ func unread(of *pipeline.Pipeline) error {
 	return fmt.Errorf("stopped before there was a reading of %s; give it more time", of.Name())
 }
 
-// observer is called with every good reading, and keeps none.
+// observer is called with each good reading, and keeps none.
 type observer func(*canonical.Snapshot)
 
 // Observe implements pipeline.Observer.
@@ -92,10 +92,9 @@ func (o observer) Observe(s *canonical.Snapshot, _ interface{ Release() }) bool 
 }
 
 // Failed implements pipeline.Observer.
-func (observer) Failed(string, time.Time) {} // the log has it
+func (observer) Failed(string, time.Time) {} // failures are logged
 
-// follow runs p until ctx ends or the source comes to its end. A write that hangs is
-// not waited for.
+// follow runs p until ctx or the source ends. It waits for a write that hangs only for lastWrite.
 func follow(ctx context.Context, p *pipeline.Pipeline) error {
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
@@ -112,8 +111,8 @@ func follow(ctx context.Context, p *pipeline.Pipeline) error {
 	}
 }
 
-// quiet returns err, except for ends that are not failures: that of the source, and of a reader
-// who has seen enough.
+// quiet returns err, or nil for ends that are not failures: that of the source, of ctx, and of
+// the output's reader.
 func quiet(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) || errors.Is(err, context.Canceled) {
 		return nil
@@ -121,9 +120,9 @@ func quiet(err error) error {
 	return err
 }
 
-// catchPipeSignal keeps SIGPIPE from ending us when the reader of stdout or stderr ends: the
-// write fails instead, which is no failure of ours. Ignoring the signal would do so too, but
-// commands that we run would inherit that.
+// catchPipeSignal keeps SIGPIPE from ending the program when the reader of stdout or stderr ends;
+// the write fails instead. Ignoring the signal would do the same, but child processes would
+// inherit it.
 func catchPipeSignal() (stop func()) {
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
@@ -139,8 +138,8 @@ func (o *options) parseColumns(spec string) (err error) {
 	return err
 }
 
-// withNearest adds to the names of columns that there are none of what was probably
-// meant: the nearest name, else a few that hold the word.
+// withNearest adds to an error about unknown columns those that were probably meant: the nearest
+// name, else a few that contain the word.
 func withNearest(e *export.UnknownColumns) error {
 	const few = 4
 	var meant []string
@@ -158,7 +157,7 @@ func withNearest(e *export.UnknownColumns) error {
 	return fmt.Errorf("%w; did you mean %s?", e, strings.Join(slices.Compact(meant), " or "))
 }
 
-// bareExport gives --export without a value the one that it had in KempnerPulse.
+// bareExport gives --export without a value the value that it has in KempnerPulse.
 func bareExport(args []string) []string {
 	for i, arg := range args {
 		if arg == "--export" && (i+1 == len(args) || strings.HasPrefix(args[i+1], "-")) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// stuck is a reader that does not read: a write to it never ends.
+// stuck is an output whose reader does not read: a write ends only when it is released.
 type stuck struct{ entered, released chan struct{} }
 
 func (s *stuck) Write(p []byte) (int, error) {
@@ -16,7 +16,7 @@ func (s *stuck) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestExportIntoAStuckReader: who reads nothing does not keep us from ending.
+// TestExportIntoAStuckReader: a reader that does not read cannot keep the program from ending.
 func TestExportIntoAStuckReader(t *testing.T) {
 	t.Parallel()
 	opts, err := parse([]string{"--backend=replay", "--poll=0.1", "--export"}, io.Discard)

@@ -12,13 +12,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
-// maxNamed is the largest file, in bytes, that a setting for Prometheus' libraries may
-// name: they read the whole of it. A list of certificates has some hundred thousand.
+// maxNamed is the size, in bytes, of the largest file that a setting for Prometheus' libraries may
+// name, as they read all of it. A bundle of certificates has a few hundred thousand.
 const maxNamed = 4 << 20
 
-// checkNamed returns why one of files, "" for none, is not to be read. Prometheus'
-// libraries, which read them, would wait for a pipe forever. What cannot be looked at is
-// theirs to report.
+// checkNamed returns why one of files must not be read; "" stands for no file. Prometheus'
+// libraries, which read them, would wait for a pipe forever, but report missing files themselves.
 func checkNamed(what string, files ...string) error {
 	for _, file := range files {
 		if _, err := os.Stat(file); err != nil {
@@ -31,12 +30,12 @@ func checkNamed(what string, files ...string) error {
 	return nil
 }
 
-// checkHTTPFiles does so for the files of an http_config.
+// checkHTTPFiles runs checkNamed on the files of an http_config.
 func checkHTTPFiles(c *promconfig.HTTPClientConfig) error {
 	return checkNamed("secret or certificate", httpFiles(c)...)
 }
 
-// httpFiles returns the files that an http_config names, "" among them.
+// httpFiles returns the files that an http_config names, and "" for those that it does not.
 func httpFiles(c *promconfig.HTTPClientConfig) []string {
 	certificates := func(t *promconfig.TLSConfig) []string { return []string{t.CAFile, t.CertFile, t.KeyFile} }
 	files := append(certificates(&c.TLSConfig), c.BearerTokenFile)
@@ -57,8 +56,8 @@ func httpFiles(c *promconfig.HTTPClientConfig) []string {
 	return files
 }
 
-// checkWebFiles does so for --web.config.file and the files that it names. It also
-// refuses a rate limit that lets nothing through, or everything, which the toolkit takes.
+// checkWebFiles runs checkNamed on --web.config.file and the files that it names. It also refuses
+// a rate limit that refuses all requests or none, which the toolkit accepts.
 func checkWebFiles(path string) error {
 	const what = "web config"
 	if err := checkNamed(what, path); err != nil {
@@ -66,7 +65,7 @@ func checkWebFiles(path string) error {
 	}
 	body, err := diag.Read(path, what, maxNamed)
 	if err != nil {
-		return nil // of the toolkit, which reports it
+		return nil // the toolkit reports it
 	}
 	var file struct {
 		TLS struct {
@@ -79,7 +78,7 @@ func checkWebFiles(path string) error {
 			Interval time.Duration `yaml:"interval"`
 		} `yaml:"rate_limit"`
 	}
-	_ = yaml.Unmarshal(body, &file) // what is no YAML, the toolkit reports
+	_ = yaml.Unmarshal(body, &file) // the toolkit reports invalid YAML
 	switch rate := file.Rate; {
 	case rate.Interval != 0 && rate.Burst < 1:
 		return fmt.Errorf("%s: rate_limit: a burst of %d refuses every request; write how many may come at once, such as burst: 20", path, rate.Burst)

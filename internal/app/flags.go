@@ -29,13 +29,13 @@ const (
 	demoListen      = "localhost" + defaultListen
 	defaultUpstream = "http://localhost:9400/metrics"
 	maxInterval     = config.Duration(time.Minute)
-	maxExpected     = 1024 // GPUs; no node has as many
+	maxExpected     = 1024 // GPUs; no node has that many
 )
 
 // errAnswered means that --help or --version has been answered.
 var errAnswered = errors.New("answered")
 
-// fileError is why a config file is refused.
+// fileError is the error of a config file that is refused.
 type fileError struct{ error }
 
 // Error names the flag.
@@ -44,7 +44,7 @@ func (e *fileError) Error() string { return "--config.file: " + e.error.Error() 
 // Unwrap returns the error of the file.
 func (e *fileError) Unwrap() error { return e.error }
 
-// origin is where a value comes from. The higher one wins.
+// origin is where a value comes from. Higher ones win.
 type origin uint8
 
 const (
@@ -58,7 +58,7 @@ const (
 // not change after it is read: a reload applies it to the file again.
 type given []*givenFlag
 
-// flag returns what a flag was given.
+// flag returns the given values of a flag.
 func (g given) flag(name string) *givenFlag {
 	return g[slices.IndexFunc(g, func(f *givenFlag) bool { return f.setting.flag == name })]
 }
@@ -68,12 +68,12 @@ type givenFlag struct {
 	setting *setting
 	texts   []string
 	typed   bool // on the command line
-	// adopted is the variable of the neighbour's environment that it comes from, "" if it is
+	// adopted is the variable of the neighbour's environment that it comes from; "" if it is
 	// our own.
 	adopted string
 }
 
-// Set implements kingpin.Value. The text is read later, in the order of the table.
+// Set implements kingpin.Value. The text is parsed later, in the order of the table.
 func (f *givenFlag) Set(text string) error {
 	f.texts = append(f.texts, text)
 	return nil
@@ -88,7 +88,7 @@ func (f *givenFlag) IsBoolFlag() bool { _, is := f.setting.at(&options{}).(*bool
 // IsCumulative tells kingpin that the flag may be repeated.
 func (f *givenFlag) IsCumulative() bool { _, is := f.setting.at(&options{}).(*[]string); return is }
 
-// name is the flag or variable that the value came from.
+// name returns the flag or variable that the value came from.
 func (f *givenFlag) name() string {
 	if f.typed || len(f.texts) == 0 {
 		return "--" + f.setting.flag
@@ -101,8 +101,8 @@ func (s *setting) variable() string {
 	return "KPULSE_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(s.flag))
 }
 
-// parse reads the command line, the environment and the config file. Help and version
-// go to stdout and give errAnswered. What is wrong in the file is a *fileError.
+// parse reads the command line, the environment and the config file. Help and version go to
+// stdout and return errAnswered. An error in the file is a *fileError.
 func parse(args []string, stdout io.Writer) (*options, error) {
 	g, err := readFlags(args, stdout)
 	if err != nil {
@@ -157,7 +157,7 @@ func readFlags(args []string, stdout io.Writer) (g given, err error) {
 	return g, nil
 }
 
-// defaultText returns the default as it could be given, "" if that is nothing.
+// defaultText returns the default as a value of the flag, or "" if there is none.
 func (s *setting) defaultText(defaults *options) string {
 	if s.standard != "" {
 		return s.standard
@@ -172,7 +172,7 @@ func (s *setting) defaultText(defaults *options) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// nearestCommand returns the command that was meant by the first argument, "" for none.
+// nearestCommand returns the command that the first argument probably means, or "".
 func nearestCommand(args []string) string {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		return ""
@@ -180,7 +180,7 @@ func nearestCommand(args []string) string {
 	return diag.Within(args[0], commandWords, 2)
 }
 
-// explainFlag adds to kingpin's error what was probably meant.
+// explainFlag adds to kingpin's error the flag or command that was probably meant.
 func explainFlag(args []string, err error) error {
 	if strings.HasPrefix(err.Error(), "unexpected ") {
 		if near := nearestCommand(args); near != "" {
@@ -203,8 +203,8 @@ func explainFlag(args []string, err error) error {
 	return fmt.Errorf("%w; see --help", err)
 }
 
-// options reads the config file into o, which has the defaults, and lays what is given
-// over it.
+// options reads the config file into o, which has the defaults, and applies the given values to
+// it.
 func (g given) options(o *options) (*options, error) {
 	var file *config.File
 	if path := g.flag("config.file").String(); path != "" {
@@ -232,7 +232,7 @@ func (g given) options(o *options) (*options, error) {
 	return o, o.refuse()
 }
 
-// apply sets what the flag was given. A list replaces the one there was.
+// apply sets the values of the flag. A list replaces the previous one.
 func (f *givenFlag) apply(o *options) error {
 	if list, ok := f.setting.at(o).(*[]string); ok && f.texts != nil {
 		*list = nil
@@ -268,7 +268,7 @@ func (o *options) weigh() {
 	}
 }
 
-// set reads a text into a setting, and checks it.
+// set parses a text into a setting, and checks it.
 func (s *setting) set(o *options, text string) (err error) {
 	if s.parse != nil {
 		err = s.parse(o, text)
@@ -289,7 +289,7 @@ func (s *setting) set(o *options, text string) (err error) {
 	return nil
 }
 
-// assign reads a text into what p points to.
+// assign parses a text into the value that p points to.
 func assign(p any, text string) (err error) {
 	switch p := p.(type) {
 	case *string:
@@ -325,7 +325,7 @@ func assign(p any, text string) (err error) {
 	return err
 }
 
-// within refuses durations out of bounds.
+// within returns an error if d is not in [least, most].
 func within(d, least, most config.Duration) error {
 	if d < least || d > most {
 		return fmt.Errorf("%s is out of range; give %s to %s", d, least, most)
@@ -333,7 +333,7 @@ func within(d, least, most config.Duration) error {
 	return nil
 }
 
-// parseExpected reads --expected-gpus, which may be 0.
+// parseExpected parses --expected-gpus, which may be 0.
 func (o *options) parseExpected(text string) error {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n > maxExpected {
@@ -343,12 +343,12 @@ func (o *options) parseExpected(text string) error {
 	return nil
 }
 
-// isFor returns whether a backend gives the setting a meaning.
+// isFor reports whether the setting applies to a backend.
 func (s *setting) isFor(b *backend) bool {
 	return s.backends == "" || slices.Contains(strings.Fields(s.backends), b.name)
 }
 
-// settingOf returns the row of a flag.
+// settingOf returns the row of a flag in settings.
 func settingOf(flag string) *setting {
 	return &settings[slices.IndexFunc(settings, func(s setting) bool { return s.flag == flag })]
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// healthExits are the exit codes of `check health`, indexed by the worst state. They are
-// not those of the program: a health check that is called wrongly, or that fails, must
-// not look like a broken GPU.
+// healthExits are the exit codes of `check health`, indexed by the worst state. They differ from
+// the program's: a health check that is used wrongly, or that fails, must not look like a broken
+// GPU.
 var healthExits = [canonical.NumHealth]int{
 	canonical.HealthOK:      0,
 	canonical.HealthHot:     1,
@@ -49,8 +49,8 @@ func (l *npdLevel) Set(text string) error {
 // String implements kingpin.Value.
 func (l npdLevel) String() string { return npdWords[l] }
 
-// exit returns the code that node-problem-detector takes for a state: 0 for no problem, 1
-// for one, 2 for unknown.
+// exit returns node-problem-detector's code for a state: 0 for no problem, 1 for a problem, 2 for
+// unknown.
 func (l npdLevel) exit(state canonical.Health) int {
 	switch {
 	case state == canonical.HealthUnknown:
@@ -61,7 +61,7 @@ func (l npdLevel) exit(state canonical.Health) int {
 	return 0
 }
 
-// checkHealth is the mode `check health`: it returns the exit code.
+// checkHealth is the mode `check health`. It returns the exit code.
 func checkHealth(args []string, stdout, stderr io.Writer) (code int) {
 	unknown := healthExits[canonical.HealthUnknown]
 	defer func() {
@@ -123,18 +123,18 @@ func (o *options) lookAtHealth(ctx context.Context, logger *slog.Logger) *health
 	}
 	defer end()
 	choose := target.Choose
-	target.Choose = nil // an instance that is chosen alone has its board's health
+	target.Choose = nil // an instance chosen without its board has the board's health
 	n := client.Fetch(ctx, target)
 	return healthOf(n, choose, time.Now())
 }
 
-// healthTarget returns the proxy to ask, or one of our own. The caller must call end.
+// healthTarget returns the proxy to ask, or our own target. The caller must call end.
 func (o *options) healthTarget(ctx context.Context, logger *slog.Logger) (target client.Target, end func(), err error) {
 	httpClient, err := o.tuiClient()
 	if err != nil {
 		return target, nil, err
 	}
-	// Variables may be set for the proxy beside us: in its container, all of them are there.
+	// Variables may be meant for the proxy beside us: its container has all of them.
 	own := o.readsItself(fromCommandLine)
 	switch {
 	case o.origin("url") == fromCommandLine && own:

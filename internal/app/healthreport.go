@@ -15,8 +15,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// staleHealth is how old a reading may be: as old as that of a scraped source, the oldest
-// that a proxy serves, and what two clocks may differ by.
+// staleHealth is the greatest age of a reading: that of the oldest reading that a proxy serves,
+// and as much again for clocks that differ.
 const staleHealth = 10 * time.Minute
 
 // healthReport is the output of `check health`.
@@ -24,12 +24,12 @@ type healthReport struct {
 	state canonical.Health
 
 	State string `json:"state"` // the worst
-	// Problem is why not all is known, and what to do.
+	// Problem is why not everything is known, and what to do.
 	Problem string      `json:"problem,omitempty"`
 	GPUs    []gpuReport `json:"gpus"`
 }
 
-// gpuReport is a board, and a line.
+// gpuReport is the report on a board: a line of text.
 type gpuReport struct {
 	state canonical.Health
 	label string
@@ -38,19 +38,19 @@ type gpuReport struct {
 	GPU      string `json:"gpu"`
 	UUID     string `json:"uuid"`
 	State    string `json:"state"`
-	// Action is what to do, "" if the proxy does not say.
+	// Action is what to do; "" if the proxy does not report it.
 	Action     string            `json:"action,omitempty"`
 	Conditions []conditionReport `json:"conditions"`
 	Reason     string            `json:"reason,omitempty"`
 }
 
-// conditionReport is a condition that is raised.
+// conditionReport is a raised condition.
 type conditionReport struct {
 	Condition string `json:"condition"`
 	State     string `json:"state"`
 }
 
-// healthOf reports on the boards that are chosen of a node.
+// healthOf reports on the boards that choose selects on a node.
 func healthOf(n *client.Node, choose func(*client.Node) client.Selection, now time.Time) *healthReport {
 	if problem := whyUnknown(n, now); problem != "" {
 		return newHealthReport(nil, problem)
@@ -59,7 +59,7 @@ func healthOf(n *client.Node, choose func(*client.Node) client.Selection, now ti
 	return newHealthReport(boardsOf(n, chosen.Shown), cmp.Or(chosen.Trouble, whyInPart(n)))
 }
 
-// whyUnknown returns why nothing is known of the GPUs of n; "" if something is.
+// whyUnknown returns why nothing is known of the GPUs of n, or "".
 func whyUnknown(n *client.Node, now time.Time) string {
 	if n.Err != "" {
 		return fmt.Sprintf("%s: %s", n.URL, n.Err)
@@ -83,7 +83,7 @@ func whyUnknown(n *client.Node, now time.Time) string {
 	return ""
 }
 
-// whyInPart returns why not all is known of n, although something is.
+// whyInPart returns why only part of n is known, or "".
 func whyInPart(n *client.Node) string {
 	if source, count := n.Unread(); count > 0 {
 		return fmt.Sprintf("%s: %s could not be read, and its GPUs are not known; the landing page says why", n.URL, more(client.OneLine(source), count-1))
@@ -92,12 +92,12 @@ func whyInPart(n *client.Node) string {
 		return fmt.Sprintf("%s: no value of a source has changed for %s; look at whether the exporter still collects", n.URL, same.Round(time.Second))
 	}
 	if n.Skipped > 0 {
-		return fmt.Sprintf("%s: the answer has %s that cannot be read; is something between us and the proxy?", n.URL, plain.Count(n.Skipped, "line"))
+		return fmt.Sprintf("%s: the answer has %s that cannot be read; does something on the way change it?", n.URL, plain.Count(n.Skipped, "line"))
 	}
 	return ""
 }
 
-// more names the first of several.
+// more returns the name of the first of several, and the number of others.
 func more(first string, others int) string {
 	if others == 0 {
 		return first
@@ -105,8 +105,8 @@ func more(first string, others int) string {
 	return fmt.Sprintf("%s and %d more", first, others)
 }
 
-// boardsOf returns the boards of the devices that are shown: an instance's health is that
-// of its board.
+// boardsOf returns reports on the boards of the shown devices. An instance has the health of its
+// board.
 func boardsOf(n *client.Node, shown []int) []gpuReport {
 	type board struct{ hostname, gpu, uuid string }
 	chosen := map[board]bool{}
@@ -148,13 +148,14 @@ func stateOf(g *client.GPU) canonical.Health {
 	return g.Health
 }
 
-// badness orders states: what is not known may be worse than a warning, but hides
-// no GPU that is crit.
+// badness orders states: unknown may be worse than a warning, but must not hide a GPU that is
+// crit.
 var badness = [canonical.NumHealth]int{
 	canonical.HealthOK: 0, canonical.HealthHot: 1, canonical.HealthWarn: 2, canonical.HealthUnknown: 3, canonical.HealthCrit: 4,
 }
 
-// newHealthReport sums up. Of no board, and where there is a problem, not all is known.
+// newHealthReport sums up gpus. Without a GPU, or with a problem, the state is unknown unless a
+// GPU is crit.
 func newHealthReport(gpus []gpuReport, problem string) *healthReport {
 	r := &healthReport{Problem: problem, GPUs: append([]gpuReport{}, gpus...)}
 	if len(gpus) == 0 {
@@ -203,7 +204,7 @@ func (r *healthReport) writeText(out io.Writer) error {
 // (max_output_length).
 const lineLimit = 80
 
-// line returns the worst in one line of at most lineLimit bytes.
+// line returns the worst state in one line of at most lineLimit bytes.
 func (r *healthReport) line() string {
 	worst, count := -1, 0
 	for i := range r.GPUs {
@@ -229,7 +230,7 @@ func (r *healthReport) line() string {
 	return clipped(r.State+": "+g.label+" "+g.Reason, rest)
 }
 
-// clipped joins two texts, of which the first is cut to what lineLimit leaves of it.
+// clipped joins two texts, and cuts the first to stay within lineLimit.
 func clipped(first, rest string) string {
 	const dots = "..."
 	first = client.OneLine(first)

@@ -13,14 +13,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// answering is a proxy that answers with an exposition.
+// answering returns a proxy that answers with an exposition.
 func answering(body string) client.Target {
 	return client.Target{URL: "http://node:9401/metrics", Client: client.ForHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, body)
 	}))}
 }
 
-// readAt is an exposition of a source that was read at a time, with one GPU that is ok.
+// readAt returns the exposition of a source that was read at a time, with one GPU that is ok.
 func readAt(at time.Time, backend string, more ...string) string {
 	return fmt.Sprintf(`kpulse_source_up{source="s",backend=%[1]q} 1
 kpulse_source_last_read_timestamp_seconds{source="s",backend=%[1]q} %[2]d
@@ -29,8 +29,8 @@ kpulse_gpu_health{hostname="n",gpu="0",uuid="u0",state="ok"} 1
 `, backend, at.Unix()) + strings.Join(more, "\n") + "\n"
 }
 
-// TestHealthIsUnknownWhereNotAllIsKnown: what is read only in part, or is old, is not ok.
-// What is old is not even crit.
+// TestHealthIsUnknownWhereNotAllIsKnown: a partial or an old reading is not ok. An old one is not
+// crit either.
 func TestHealthIsUnknownWhereNotAllIsKnown(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	crit := `kpulse_gpu_health{hostname="n",gpu="1",uuid="u1",state="crit"} 1` + "\n" + `kpulse_gpu_present{hostname="n",gpu="1",uuid="u1"} 1`
@@ -70,7 +70,7 @@ func TestHealthIsUnknownWhereNotAllIsKnown(t *testing.T) {
 	}
 }
 
-// TestHealthOfAnInstanceIsItsBoards: a job on an instance asks for the board below.
+// TestHealthOfAnInstanceIsItsBoards: for a job on an instance, the board is reported.
 func TestHealthOfAnInstanceIsItsBoards(t *testing.T) {
 	n := client.Fetch(t.Context(), answering(readAt(time.Now(), "dcgm",
 		`kpulse_gpu_info{hostname="n",gpu="1",uuid="u1"} 1`,
@@ -87,8 +87,8 @@ func TestHealthOfAnInstanceIsItsBoards(t *testing.T) {
 	}
 }
 
-// TestHealthInOneLine: whatever the labels hold, node-problem-detector gets one line that
-// it does not have to cut, with what to do.
+// TestHealthInOneLine: whatever the labels contain, node-problem-detector gets one line, with what
+// to do, that it does not have to cut.
 func TestHealthInOneLine(t *testing.T) {
 	long := strings.Repeat("länglich\n", 40)
 	for _, test := range []struct {

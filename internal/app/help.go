@@ -63,7 +63,7 @@ var helpFuncs = template.FuncMap{
 	"roff":     roff,
 }
 
-// groupFlags puts flags under their headings; kingpin's own come last.
+// groupFlags returns flags by heading; kingpin's own come last.
 func groupFlags(flags []*kingpin.FlagModel) []flagGroup {
 	groups := make([]flagGroup, len(groupTitles))
 	for i, title := range groupTitles {

@@ -12,8 +12,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/jobinfo"
 )
 
-// startJobInfo opens the directory of --hpc-job-info-dir, if set. That it cannot be read is
-// reported later, since the batch system may create it with the first job.
+// startJobInfo opens the directory of --hpc-job-info-dir, if set. Errors are reported later, as
+// the batch system may create the directory with the first job.
 func (p *service) startJobInfo() {
 	if dir := p.opts.jobInfoDir; dir != "" {
 		p.jobInfo = jobinfo.New(folder.In(dir), dir, p.logger)
@@ -27,7 +27,7 @@ func (p *service) runJobInfo(ctx context.Context) {
 	}
 }
 
-// serveJobInfo has served how the job info is read.
+// serveJobInfo serves the state of the job info.
 func (p *service) serveJobInfo(served *expose.Options) {
 	d := p.jobInfo
 	if d == nil {

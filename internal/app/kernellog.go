@@ -35,7 +35,7 @@ func (p *service) startKernelLog() error {
 	return nil
 }
 
-// machine is the hostname of this machine's series.
+// machine returns the hostname of this machine's series.
 func (p *service) machine() (string, error) {
 	if len(p.opts.sources) == 1 && p.opts.sources[0].NodeName != "" {
 		return p.opts.sources[0].NodeName, nil
@@ -43,7 +43,7 @@ func (p *service) machine() (string, error) {
 	return thisMachine()
 }
 
-// noteKernelLog says, in the log and on the landing page, why XIDs are not read.
+// noteKernelLog reports, in the log and on the landing page, why XIDs are not read.
 func (p *service) noteKernelLog(err error) {
 	cause, remedy, _ := strings.Cut(err.Error(), "; ")
 	p.notes.Store(&[]canonical.Note{{Cause: "no XIDs from the kernel's log: " + cause, Remedy: remedy}})
@@ -74,7 +74,7 @@ func (p *service) runKernelLog(ctx context.Context) {
 	}
 }
 
-// kernelLogCollectors are the proxy's own series of what was read.
+// kernelLogCollectors returns the proxy's own series about the kernel's log.
 func kernelLogCollectors(l *kernellog.Log) (all []metric.Collector) {
 	counter := func(name, help string, labels metric.Labels, value func(*kernellog.Counts) uint64) {
 		all = append(all, metric.NewCounterFunc(metric.CounterOpts{Name: name, Help: help, ConstLabels: labels}, func() float64 {
@@ -99,8 +99,8 @@ func kernelLogCollectors(l *kernellog.Log) (all []metric.Collector) {
 	return all
 }
 
-// xidEvents returns what hands the kernel's XIDs to the pipeline of a source, nil if
-// there is none.
+// xidEvents returns the function that adds the kernel's XIDs to the frames of a source, or nil if
+// there are none.
 func (p *service) xidEvents(src source.Source, backend string) func(*canonical.Frame) {
 	if p.kernelLog == nil || backend == "replay" {
 		return nil
@@ -108,10 +108,10 @@ func (p *service) xidEvents(src source.Source, backend string) func(*canonical.F
 	return p.kernelLog.Feed(p.isMine(src.Caps())).Take
 }
 
-// isMine returns what says of a board of a source with these caps whether it is of this
-// machine, and not one of another node at the same PCI address. The driver here knows the UUIDs of its boards;
-// where it cannot be asked, they are of this machine if the source reads it, or is reached
-// at a loopback address, or if they carry its name.
+// isMine returns a function that reports whether a board of a source with these caps is in this
+// machine, and not in another node at the same PCI address. The driver here knows the UUIDs of
+// its boards. If it cannot be asked, a board is in this machine if the source reads this machine
+// or has a loopback address, or if the board has this machine's hostname.
 func (p *service) isMine(caps source.Caps) func(*canonical.Device) bool {
 	here := caps.Local || canonical.NamesLoopback(caps.Host)
 	names := []string{}

@@ -8,8 +8,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// TestWhoseBoards: the kernel's log is of this machine, and PCI addresses are the same on
-// all nodes of a kind.
+// TestWhoseBoards: the kernel's log is that of this machine, but nodes of one model have the same
+// PCI addresses.
 func TestWhoseBoards(t *testing.T) {
 	t.Setenv("NODE_NAME", "node7")
 	for _, test := range []struct {

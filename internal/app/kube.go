@@ -21,7 +21,7 @@ type kubernetes struct {
 	discovery *discovery     // nil without --kube.discover
 }
 
-// startKube creates what --kube.* asks for. It sends nothing.
+// startKube creates the clients that --kube.* asks for. It sends nothing.
 func (p *service) startKube(userAgent string) (err error) {
 	o := &p.opts.Kube
 	if o.PodResources == "" && !o.Workloads && !p.opts.discovers() {
@@ -80,7 +80,7 @@ func (p *service) startResolver() (err error) {
 	return err
 }
 
-// runKube runs what was started until ctx ends.
+// runKube runs the clients until ctx ends.
 func (p *service) runKube(ctx context.Context, besides *sync.WaitGroup) {
 	if k := p.kube.kubelet; k != nil {
 		besides.Go(func() { k.Run(ctx) })
@@ -102,7 +102,7 @@ func (p *service) serveKube(served *expose.Options) {
 	}
 }
 
-// resolverCollectors are the proxy's own series of the look-ups.
+// resolverCollectors returns the proxy's own series about look-ups.
 func resolverCollectors(r *kube.Resolver) (all []metric.Collector) {
 	for i, word := range kube.Results() {
 		all = append(all, metric.NewCounterFunc(metric.CounterOpts{

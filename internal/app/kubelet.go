@@ -31,11 +31,11 @@ func (p *service) startKubelet(userAgent string) {
 	p.logger.Info("asking the kubelet which pods have GPUs", "socket", socket)
 }
 
-// kubeletFeed returns what adds the kubelet's pods to the devices of a source.
+// kubeletFeed returns the Feed that adds the kubelet's pods to the devices of a source.
 func (p *service) kubeletFeed(r *reader) *kube.Feed {
 	_, limit := p.opts.form().Limits(p.opts.seriesPerSource(), 0)
 	opts := kube.FeedOptions{Limit: limit}
-	if r.backend != "replay" { // a capture is of no machine
+	if r.backend != "replay" { // a capture belongs to no machine
 		opts.Mine = p.isMine(r.source.Caps())
 	}
 	type placer interface{ MIGPlaces() []canonical.MIGPlace }
@@ -45,7 +45,7 @@ func (p *service) kubeletFeed(r *reader) *kube.Feed {
 	return p.kube.kubelet.Feed(opts)
 }
 
-// kubeletCollectors are the proxy's own series of what the kubelet is asked.
+// kubeletCollectors returns the proxy's own series about requests to the kubelet.
 func kubeletCollectors(k *kube.Kubelet) (all []metric.Collector) {
 	for _, counter := range []struct {
 		name, help string

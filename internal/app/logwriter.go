@@ -12,27 +12,27 @@ import (
 )
 
 const (
-	// logPatience is how long a line of the log may hold up who logs it.
+	// logPatience is how long a line of the log may block its caller.
 	logPatience = 250 * time.Millisecond
-	// logBacklog is how many lines may wait for who reads the log; further ones are lost.
+	// logBacklog is how many lines may wait for the log's reader; further ones are lost.
 	logBacklog = 1000
 )
 
 // logWriter writes the log of a server. A log that is not read, such as a full pipe, blocks only
-// the log: a scrape that has something to report waits logPatience for it, and the next ones do
-// not wait. It implements io.Writer.
+// the log: a scrape that logs waits for logPatience, and the next ones do not wait. logWriter
+// implements io.Writer.
 type logWriter struct {
 	out  io.Writer
 	lost prometheus.Counter
-	// tell, unless nil, is called once lines are written again, with how many were lost.
+	// tell, unless nil, is called with the number of lost lines once lines are written again.
 	tell func(lost int)
-	// json: the lines are JSON.
+	// json means that the lines are JSON.
 	json bool
 
 	mu      sync.Mutex
-	lines   [][]byte      // that wait
+	lines   [][]byte      // waiting to be written
 	missing int           // lines lost since the last call of tell
-	done    chan struct{} // closed when all lines are written; nil if none waits
+	done    chan struct{} // closed when all lines are written; nil if none is waiting
 }
 
 func newLogWriter(out io.Writer) *logWriter {
@@ -42,8 +42,8 @@ func newLogWriter(out io.Writer) *logWriter {
 	})}
 }
 
-// shown returns a copy of a line as a terminal is to get it. Texts of logfmt are quoted
-// already; JSON leaves more as it is.
+// shown returns a copy of a line that is safe for a terminal. Logfmt quotes control characters
+// itself; JSON does not quote all of them.
 func (l *logWriter) shown(line []byte) []byte {
 	if l.json {
 		return plain.AppendJSON(nil, line)
@@ -51,7 +51,7 @@ func (l *logWriter) shown(line []byte) []byte {
 	return bytes.Clone(line)
 }
 
-// Write writes a line, or leaves it to be written where the previous one is stuck.
+// Write writes a line, or queues it if the previous one is stuck.
 func (l *logWriter) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	if len(l.lines) < logBacklog {
@@ -73,7 +73,7 @@ func (l *logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// drain writes what waits.
+// drain writes the waiting lines.
 func (l *logWriter) drain() {
 	for {
 		l.mu.Lock()
@@ -97,7 +97,7 @@ func (l *logWriter) drain() {
 	}
 }
 
-// flush waits for lines that are still to be written, unless they are stuck.
+// flush waits for the waiting lines, unless they are stuck.
 func (l *logWriter) flush() {
 	l.mu.Lock()
 	done := l.done

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// pipe is a reader of the log that takes a line when it is told to.
+// pipe is a reader of the log that reads a line on demand.
 type pipe struct {
 	take chan struct{}
 	read []string
@@ -22,8 +22,8 @@ func (p *pipe) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// A line is written before Write returns, but if the log is not read, only the first line blocks
-// its caller; lost lines are counted and reported.
+// TestLogWriter: a line is written before Write returns. If the log is not read, only the first
+// line blocks its caller; lost lines are counted and reported.
 func TestLogWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &pipe{take: make(chan struct{}, 1)}

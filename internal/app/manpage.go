@@ -6,8 +6,8 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 )
 
-// askManPage is kingpin's flag for a page of man. Its own page has neither a summary, by
-// which apropos finds it, nor our commands and groups.
+// askManPage is kingpin's flag for a man page. Kingpin's own page has neither a summary, which
+// apropos needs, nor our commands and groups.
 const askManPage = "--help-man"
 
 const manTemplate = `.TH KPULSE-PROXY 1 "" "kpulse-proxy" "User Commands"
@@ -35,7 +35,7 @@ SIGHUP reads the config file and the rules again. SIGTERM and SIGINT end it once
 https://github.com/kpulse/kpulse-proxy
 `
 
-// writeManPage writes the page of an application with all of its flags.
+// writeManPage writes the man page of an application with all of its flags.
 func writeManPage(app *kingpin.Application) error {
 	context, err := app.ParseContext(nil)
 	if err != nil {
@@ -44,8 +44,8 @@ func writeManPage(app *kingpin.Application) error {
 	return app.UsageForContextWithTemplate(context, 0, manTemplate)
 }
 
-// roff returns a text as the source of a page has it: a backslash is no escape, a hyphen
-// is one that can be typed, and no line begins a request.
+// roff escapes a text for the source of a man page: a backslash is not an escape, a hyphen can be
+// copied, and no line begins a request.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")

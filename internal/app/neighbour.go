@@ -11,22 +11,22 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/config"
 )
 
-// neighbour is the environment of gpu-container-exporter, in whose place a kpulse-proxy may be
-// put with all that it was given. Its variables are asked for by name.
+// neighbour is the environment of gpu-container-exporter, which kpulse-proxy can replace without
+// other changes. It returns a variable by name.
 type neighbour func(name string) (value string, ok bool)
 
-// adoption is a flag that a variable of the neighbour's environment sets if none of ours does.
+// adoption is a flag that the neighbour's environment sets if our settings do not.
 type adoption struct {
 	flag string
-	// by is the variable without which it does not.
+	// by is the variable that this requires.
 	by string
-	// unless are other flags that say the same: one that is given wins, and so does a config
-	// file that names what to read, unless inFile is nil.
+	// unless are other flags for the same purpose: a given one wins, and so does a config file
+	// for which inFile, if not nil, returns true.
 	unless string
 	inFile func(*config.File) bool
-	// value returns what the flag would have been given, "" for nothing.
+	// value returns the value for the flag, or "".
 	value func(neighbour) (string, error)
-	// complete sets what goes with it and has no flag; nil is nothing.
+	// complete, unless nil, sets related options that have no flag.
 	complete func(neighbour, *options)
 	// help is for the reference.
 	help string
@@ -42,15 +42,15 @@ var adoptions = []adoption{
 		help: "The port to listen on, of all addresses. Without it we listen where we always do, and not on 6061."},
 }
 
-// enginePort is where DCGM's host engine listens: with it DCGM_HOST and DCGM_PORT are those of
-// a program that talks to that.
+// enginePort is the port of DCGM's host engine: with it, DCGM_HOST and DCGM_PORT are meant for a
+// client of the engine.
 const enginePort = "5555"
 
 // theirVariables are the neighbour's own.
 var theirVariables = []string{"DCGM_HOST", "DCGM_PORT", "DCGM_METRICS_ENDPOINT", "DCGM_LABELS", "HTTP_LISTEN_PORT"}
 
-// get returns the value of a variable, "" for none. What Kubernetes sets for a Service of
-// that name (DCGM_PORT=tcp://10.0.0.1:9400) is none.
+// get returns the value of a variable, or "". It ignores what Kubernetes sets for a Service of that
+// name (DCGM_PORT=tcp://10.0.0.1:9400).
 func (env neighbour) get(name string) string {
 	value, _ := env(name)
 	if strings.Contains(value, "://") && strings.HasSuffix(name, "_PORT") {
@@ -59,7 +59,8 @@ func (env neighbour) get(name string) string {
 	return value
 }
 
-// set returns which of the neighbour's own variables are set. NODE_NAME is ours as well.
+// set returns which of the neighbour's own variables are set. NODE_NAME is also ours, so it does
+// not count.
 func (env neighbour) set() (names []string) {
 	for _, name := range theirVariables {
 		if value := env.get(name); value != "" && (name != "DCGM_PORT" || value != enginePort) {
@@ -69,13 +70,13 @@ func (env neighbour) set() (names []string) {
 	return names
 }
 
-// speaks reports whether the environment is the neighbour's: it names what to read, and
-// something else beside it. One variable alone may be meant for another program.
+// speaks reports whether the environment is the neighbour's: it has a variable for what to read
+// and another one. A single variable may be meant for another program.
 func (env neighbour) speaks() bool {
 	return (env.get("DCGM_HOST") != "" || env.get("DCGM_LABELS") != "") && len(env.set()) > 1
 }
 
-// url is the exporter's, where the environment names its host.
+// url returns the exporter's URL, if the environment names its host.
 func (env neighbour) url() (string, error) {
 	host := env.get("DCGM_HOST")
 	if host == "" {
@@ -94,7 +95,7 @@ func (env neighbour) url() (string, error) {
 	return "http://" + net.JoinHostPort(host, port) + cmp.Or(env.path(), "/metrics"), nil
 }
 
-// path is the path of the exporters' URLs, "" if the environment does not name it.
+// path returns the path of the exporters' URLs, or "" if the environment does not name it.
 func (env neighbour) path() string {
 	path := env.get("DCGM_METRICS_ENDPOINT")
 	if path == "" {
@@ -103,7 +104,7 @@ func (env neighbour) path() string {
 	return "/" + strings.TrimPrefix(path, "/")
 }
 
-// selector is the selector of the exporters' pods, if the environment names no host.
+// selector returns the selector of the exporters' pods, if the environment names no host.
 func (env neighbour) selector() (string, error) {
 	if env.get("DCGM_HOST") != "" {
 		return "", nil
@@ -128,7 +129,7 @@ func namesSources(file *config.File) bool {
 	return len(file.Sources) > 0 || file.Kube.Discover.Selector != ""
 }
 
-// listen is the address on which to listen.
+// listen returns the address to listen on.
 func (env neighbour) listen() (string, error) {
 	port, err := env.port("HTTP_LISTEN_PORT", "", 0)
 	if port == "" {
@@ -149,7 +150,7 @@ func (env neighbour) port(name, standard string, least int) (string, error) {
 	return text, nil
 }
 
-// adopt gives flags what the neighbour's environment says, unless something of ours does.
+// adopt sets flags from the neighbour's environment, unless our own settings do.
 func (g given) adopt(env neighbour) error {
 	if !env.speaks() {
 		return nil
@@ -169,8 +170,7 @@ func (g given) adopt(env neighbour) error {
 	return nil
 }
 
-// under returns what is given without what a config file says instead of the neighbour's
-// environment.
+// under returns g without the adopted values that a config file replaces.
 func (g given) under(file *config.File) given {
 	g = slices.Clone(g)
 	for _, a := range adoptions {
@@ -182,7 +182,7 @@ func (g given) under(file *config.File) given {
 	return g
 }
 
-// complete sets what goes with the flags that were adopted and has none itself.
+// complete sets the options without a flag that go with adopted flags.
 func (g given) complete(env neighbour, o *options) {
 	for _, a := range adoptions {
 		if a.complete != nil && g.flag(a.flag).adopted != "" {
@@ -191,12 +191,12 @@ func (g given) complete(env neighbour, o *options) {
 	}
 }
 
-// waived reports whether flags or variables of our own say what a would.
+// waived reports whether our own flags or variables replace a.
 func (a *adoption) waived(g given) bool {
 	return slices.ContainsFunc(append(strings.Fields(a.unless), a.flag), func(flag string) bool { return g.flag(flag).texts != nil })
 }
 
-// logAdopted logs what the neighbour's environment set, and what of it is not followed.
+// logAdopted logs which of the neighbour's variables are used, and which are not.
 func (o *options) logAdopted(env neighbour, log func(msg string, args ...any)) {
 	for _, a := range adoptions {
 		switch f := o.given.flag(a.flag); {

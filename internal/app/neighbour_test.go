@@ -13,8 +13,8 @@ import (
 // neighbourVariables are those of gpu-container-exporter.
 var neighbourVariables = []string{"DCGM_HOST", "DCGM_PORT", "DCGM_METRICS_ENDPOINT", "DCGM_LABELS", "HTTP_LISTEN_PORT"}
 
-// withEnvironment parses arguments in an environment of these variables, "NAME=value", of the
-// neighbour's and ours.
+// withEnvironment parses arguments in an environment with only these variables, "NAME=value", of
+// the neighbour's and ours.
 func withEnvironment(t *testing.T, variables, args string) (*options, error) {
 	t.Helper()
 	for _, name := range append(neighbourVariables, "KPULSE_SOURCE", "KPULSE_BACKEND", "KPULSE_WEB_LISTEN_ADDRESS") {
@@ -30,8 +30,8 @@ func withEnvironment(t *testing.T, variables, args string) (*options, error) {
 	return parse(strings.Fields(args), io.Discard)
 }
 
-// TestNeighbour: the environment of gpu-container-exporter names source and address, if it is
-// certainly that and has no settings of ours.
+// TestNeighbour: the environment of gpu-container-exporter sets source and address if it is
+// certainly that and our own settings do not.
 func TestNeighbour(t *testing.T) {
 	const standard = defaultUpstream + " " + defaultListen
 	for _, c := range []struct{ env, args, want string }{
@@ -43,7 +43,7 @@ func TestNeighbour(t *testing.T) {
 		{"DCGM_HOST=::1 DCGM_PORT=1", "", "http://[::1]:1/metrics :9401"},
 		{"DCGM_HOST=[::1] DCGM_PORT=1", "", "http://[::1]:1/metrics :9401"},
 		{"DCGM_HOST=h DCGM_PORT=5555 HTTP_LISTEN_PORT=0", "", "http://h:5555/metrics :0"},
-		// Of another program: one alone, one of the host engine, one of Kubernetes.
+		// Of another program: a single variable, the host engine's, Kubernetes'.
 		{"DCGM_HOST=h", "", standard},
 		{"DCGM_HOST=h NODE_NAME=n", "", standard},
 		{"DCGM_HOST=h DCGM_PORT=5555", "", standard},
@@ -51,7 +51,7 @@ func TestNeighbour(t *testing.T) {
 		{"DCGM_HOST=h HTTP_LISTEN_PORT=tcp://10.0.0.1:80", "", standard},
 		{"HTTP_LISTEN_PORT=6061", "", standard},
 		{"DCGM_PORT=1 DCGM_METRICS_ENDPOINT=/m HTTP_LISTEN_PORT=6061", "", standard},
-		// Flags and variables of ours win, and what they say is not even read.
+		// Our flags and variables win, and the neighbour's values are not even parsed.
 		{"DCGM_HOST=h HTTP_LISTEN_PORT=6061", "--source=http://x:1/metrics", "http://x:1/metrics :6061"},
 		{"DCGM_HOST=h DCGM_PORT=x HTTP_LISTEN_PORT=6061", "--backend=dcgm", " :6061"},
 		{"DCGM_HOST=h HTTP_LISTEN_PORT=6061", "--replay=x.prom", "x.prom :6061"},
@@ -69,8 +69,7 @@ func TestNeighbour(t *testing.T) {
 	}
 }
 
-// TestNeighbourDiscovers: labels without a host are those of pods to look for, and port and
-// path are how to read them.
+// TestNeighbourDiscovers: labels without a host select pods, which are read with port and path.
 func TestNeighbourDiscovers(t *testing.T) {
 	const standard = config.Selector(kube.DefaultSelector)
 	for _, c := range []struct {
@@ -104,7 +103,7 @@ func TestNeighbourDiscovers(t *testing.T) {
 	}
 }
 
-// TestNeighbourIsRefused: what is wrong is named by its variable, and shows no password.
+// TestNeighbourIsRefused: errors name the variable and show no password.
 func TestNeighbourIsRefused(t *testing.T) {
 	for env, want := range map[string]string{
 		"DCGM_HOST=http://u:secret@h DCGM_PORT=1": "$DCGM_HOST is not a host; ",
@@ -119,8 +118,8 @@ func TestNeighbourIsRefused(t *testing.T) {
 	}
 }
 
-// TestNeighbourAndFile: sources of the config file win over the neighbour's environment, also
-// if flags complete them; a dashboard goes on to attach to the proxy beside it.
+// TestNeighbourAndFile: sources of the config file win over the neighbour's environment, even if
+// flags complete them, and a dashboard still attaches to the proxy beside it.
 func TestNeighbourAndFile(t *testing.T) {
 	const env = "DCGM_HOST=h HTTP_LISTEN_PORT=6061"
 	if _, err := withEnvironment(t, env, ""); err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 )
 
-// once reads the source one time and presents the reading: as text, JSON or CSV.
-// warnings gets what went wrong beside it; what keeps it from reading is its error.
+// once reads the source once and presents the reading as text, JSON or CSV. It logs problems to
+// warnings, and returns an error if it cannot read.
 func once(ctx context.Context, opts *options, stdout io.Writer, warnings *slog.Logger) error {
 	meter := host.NewMeter(procfs)
 	meter.Read() // utilization counts from here on
@@ -45,7 +45,7 @@ func once(ctx context.Context, opts *options, stdout io.Writer, warnings *slog.L
 	})
 }
 
-// look runs p until there is a reading, hands that over, and ends p.
+// look runs p until there is a reading, passes that to show, and ends p.
 func look(ctx context.Context, p *pipeline.Pipeline, timeout time.Duration, show func(*canonical.Snapshot) error) error {
 	life, end := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -101,7 +101,7 @@ func (o *options) warningsTo(stderr io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(stderr, handler))
 }
 
-// job is what the environment tells about the batch job that we run in.
+// job returns the variables of the batch job that we run in.
 func job() []canonical.Variable {
 	return selection.Job(os.LookupEnv)
 }

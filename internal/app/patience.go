@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	// firstPatience is how many --source.timeout the first reading of --once and --export
-	// may need: a host engine sets up its watches before it answers, and a driver in
-	// trouble has dcgmi wait for that.
+	// firstPatience is how many times --source.timeout the first reading of --once and --export
+	// may take: a host engine sets up its watches before it answers, and dcgmi waits if the
+	// driver is in trouble.
 	firstPatience = 3
-	// stoppedFor is how late a timer is if the process itself was stopped, as by Ctrl-Z, or
-	// had no processor: that is no fault of the source.
+	// stoppedFor is the delay of a timer that shows that the process itself was stopped, as by
+	// Ctrl-Z, or had no CPU. This is not the source's fault.
 	stoppedFor = 2 * time.Second
 )
 
-// patience is how long --export waits for a reading. begin and end belong to who runs
-// the pipeline, rest and renew to its observer.
+// patience is how long --export waits for a reading. The caller that runs the pipeline calls begin
+// and end; the pipeline's observer calls rest and renew.
 type patience struct {
-	first, later time.Duration // 0 is forever
+	first, later time.Duration // 0 means forever
 	read         atomic.Bool   // there was a reading
-	due          atomic.Int64  // when it is over, in Unix time and ns
+	due          atomic.Int64  // when it ends, in ns of Unix time
 	timer        *time.Timer
 }
 
-// newPatience returns the patience with a source; a file that is played ends by itself.
+// newPatience returns the patience with a source. It is endless for a replay, which ends by itself.
 func newPatience(opts *options, caps source.Caps) *patience {
 	if opts.exportTimeout == 0 || caps.Backend == "replay" {
 		return &patience{}
@@ -36,7 +36,7 @@ func newPatience(opts *options, caps source.Caps) *patience {
 	return &patience{first: firstPatience * time.Duration(opts.timeout), later: time.Duration(opts.exportTimeout) + opts.sources[0].poll}
 }
 
-// begin has lost called when there was no reading for too long, until end.
+// begin starts the time. Until end is called, it calls lost if there is no reading for too long.
 func (p *patience) begin(lost func()) {
 	if p.first == 0 {
 		return
@@ -51,13 +51,13 @@ func (p *patience) begin(lost func()) {
 	p.start()
 }
 
-// start starts the time again.
+// start restarts the time.
 func (p *patience) start() {
 	p.due.Store(time.Now().Add(p.limit()).UnixNano())
 	p.timer.Reset(p.limit())
 }
 
-// limit is how long the present wait may last.
+// limit returns how long the current wait may last.
 func (p *patience) limit() time.Duration {
 	if p.read.Load() {
 		return p.later
@@ -65,15 +65,15 @@ func (p *patience) limit() time.Duration {
 	return p.first
 }
 
-// rest halts the time while a reading is written: a reader who does not read is no fault
-// of the source.
+// rest stops the time while a reading is written: a stuck reader of the output is not the
+// source's fault.
 func (p *patience) rest() {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
 }
 
-// renew starts the time again after a reading.
+// renew restarts the time after a reading.
 func (p *patience) renew() {
 	if p.timer != nil {
 		p.read.Store(true)

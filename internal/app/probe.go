@@ -21,18 +21,18 @@ import (
 )
 
 const (
-	// probeWord, behind doctor, has a process of ours read the sources that its environment
-	// names, or with podsWord behind it the exporters that --kube.discover finds, and tell what
-	// came of it. A driver may hang in it, and not in the doctor.
+	// probeWord, after doctor, makes a child process read the sources that its environment
+	// names, or with podsWord after it the exporters that --kube.discover finds, and write the
+	// results. A driver may hang in the child, but not in the doctor.
 	probeWord = "probe"
 	podsWord  = "pods"
-	// probeGrace is how long a probe that was told to end may take for it: it ends what it
-	// started, such as dcgmi.
+	// probeGrace is how long a probe may take to end: it ends its own child processes, such as
+	// dcgmi.
 	probeGrace = 3 * time.Second
-	// settling is how long a probe waits for inputs of our scores that the first reading
-	// lacks: averages between two samples are not in it.
+	// settling is how long a probe waits for inputs of our scores that the first reading lacks,
+	// such as averages between two samples.
 	settling = 5 * time.Second
-	// probesAtOnce bounds how many sources a probe reads at a time, and so its memory.
+	// probesAtOnce bounds the sources that a probe reads at a time, and so its memory.
 	probesAtOnce = 16
 )
 
@@ -42,14 +42,14 @@ type probed struct {
 	Scraped bool // from an exporter
 	Devices int
 	Missing []string // inputs of our scores that no device has
-	Kind    string   // of the failure, "" for none
+	Kind    string   // of the failure; "" for none
 	Cause   string
 	Remedy  string
 	// Amiss are problems of a source that has a reading.
 	Amiss []canonical.Note
 }
 
-// probe reads what the environment names and writes what came of each source as JSON.
+// probe reads the sources that the environment names and writes the result of each as JSON.
 func probe(args []string, stdout io.Writer) int {
 	encoder := json.NewEncoder(plain.JSONWriter(stdout))
 	opts, err := parse(nil, io.Discard)
@@ -107,10 +107,10 @@ func (o *options) probePods(ctx context.Context) []probed {
 	return all
 }
 
-// noPod is the kind of failure of there being none that runs.
+// noPod is the kind of failure if no exporter's pod runs.
 const noPod = "not_read"
 
-// noPods is why a finder found nothing.
+// noPods returns why a finder found nothing.
 func noPods(finder *kube.Discovery, o *options) *canonical.Failure {
 	if f := finder.Absent(); f != nil {
 		return f
@@ -119,7 +119,7 @@ func noPods(finder *kube.Discovery, o *options) *canonical.Failure {
 		Remedy: "install dcgm-exporter, or name a label of its pods: --kube.discover=LABEL=VALUE"}
 }
 
-// probeAll reads sources, each once, and returns what came of them in their order.
+// probeAll reads each of sources, and returns the results in their order.
 func (o *options) probeAll(ctx context.Context, sources []sourceSettings) []probed {
 	all := make([]probed, len(sources))
 	places := make(chan struct{}, probesAtOnce)
@@ -135,7 +135,7 @@ func (o *options) probeAll(ctx context.Context, sources []sourceSettings) []prob
 	return all
 }
 
-// probeSource reads one source until it has all inputs, or has had time to.
+// probeSource reads one source until it has all inputs, or for settling.
 func (o *options) probeSource(ctx context.Context, s *sourceSettings) (got probed) {
 	src, err := open(o, s, newUserAgent(), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -146,7 +146,7 @@ func (o *options) probeSource(ctx context.Context, s *sourceSettings) (got probe
 	if err != nil {
 		return failedProbe(got.Name, errors.Join(err, src.Close()))
 	}
-	life, end := context.WithCancel(context.WithoutCancel(ctx)) // Read is what runs out of time
+	life, end := context.WithCancel(context.WithoutCancel(ctx)) // ctx bounds only Read
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = p.Run(life) }()
 	defer func() { end(); <-ended }()
@@ -157,7 +157,7 @@ func (o *options) probeSource(ctx context.Context, s *sourceSettings) (got probe
 			if ctx.Err() != nil {
 				failed.Kind, failed.Remedy = string(source.Timeout), s.slow(got.Name)
 			}
-			if s.called != "" && !strings.HasPrefix(failed.Cause, s.called) { // it names the address
+			if s.called != "" && !strings.HasPrefix(failed.Cause, s.called) { // the cause names only the address
 				failed.Cause = s.called + ": " + failed.Cause
 			}
 			return failed
@@ -170,10 +170,10 @@ func (o *options) probeSource(ctx context.Context, s *sourceSettings) (got probe
 	}
 }
 
-// giveLonger is how to give a check more time.
+// giveLonger is the remedy of giving a check more time.
 const giveLonger = "or give it longer: --timeout=1m"
 
-// slow is what to do about a source that did not answer within the doctor's time.
+// slow returns what to do about a source that did not answer within the doctor's time.
 func (s *sourceSettings) slow(name string) string {
 	switch {
 	case s.look != "":
@@ -184,7 +184,7 @@ func (s *sourceSettings) slow(name string) string {
 	return "see whether the host engine and the driver answer: nvidia-smi; " + giveLonger
 }
 
-// failedProbe is a source that could not be read.
+// failedProbe returns the result for a source that could not be read.
 func failedProbe(name string, err error) probed {
 	if f, is := errors.AsType[*canonical.Failure](err); is {
 		kind := f.Kind
@@ -200,7 +200,7 @@ func failedProbe(name string, err error) probed {
 	return probed{Name: name, Kind: string(source.Broken), Cause: cause, Remedy: remedy}
 }
 
-// take takes what a reading tells.
+// take sets the result from a reading.
 func (p *probed) take(s *canonical.Snapshot) {
 	p.Devices, p.Missing, p.Amiss = s.Frame.Len(), nil, slices.Clone(s.Source.Notes)
 	for _, f := range s.Source.Missing {
@@ -215,9 +215,9 @@ func (p *probed) take(s *canonical.Snapshot) {
 	}
 }
 
-// probe has a process of its own read what variables name, or with podsWord the exporters
-// that are discovered with them, and returns what came of it. One that does not end soon after
-// its time is told to, and then killed; if that does not end it either, it is the kernel's.
+// probe makes a child process read the sources that variables name, or with podsWord the exporters
+// that are discovered with them, and returns the results. It terminates, and then kills, a child
+// that does not end soon after its time, and abandons one that survives that in the kernel.
 func (d *doctor) probe(ctx context.Context, variables []string, words ...string) []probed {
 	if deadline, is := ctx.Deadline(); is {
 		variables = append(variables, settingOf("timeout").variable()+"="+config.Duration(max(time.Until(deadline), time.Millisecond)).String())
@@ -259,7 +259,7 @@ func theirsOf(environment []string) (theirs []string) {
 	return theirs
 }
 
-// othersOf returns an environment without what names settings of ours.
+// othersOf returns an environment without variables that set our settings.
 func othersOf(environment []string) (others []string) {
 	for _, entry := range environment {
 		name, _, _ := strings.Cut(entry, "=")
@@ -270,7 +270,7 @@ func othersOf(environment []string) (others []string) {
 	return others
 }
 
-// state returns the kind of a failure.
+// state returns the state of the check that read a source.
 func (p *probed) state() state {
 	switch {
 	case p.Kind == "" && p.Devices > 0:

@@ -12,14 +12,14 @@ import (
 // procfs is where the kernel describes this machine and its processes.
 const procfs = "/proc"
 
-// processLister adds to the processes that a source lists what /proc knows of them.
+// processLister adds details from /proc to the processes that a source lists.
 type processLister struct {
 	source source.ProcessLister
 	proc   *host.Processes
 }
 
-// processLister returns what --collector.processes asks for, of the first source that
-// lists processes; nil for nothing.
+// processLister returns the lister of --collector.processes, on the first source that lists
+// processes, or nil.
 func (p *service) processLister() expose.ProcessLister {
 	for _, r := range p.readers.all() {
 		if lister, able := source.As[source.ProcessLister](r.source); able && p.opts.processes {

@@ -12,20 +12,19 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// reader is a source that is read.
+// reader is a source and its pipeline.
 type reader struct {
 	backend  string
-	hostname string         // of the readings that name none
-	exporter *kube.Exporter // that was found, nil for a source of the settings
+	hostname string         // for readings without a hostname
+	exporter *kube.Exporter // that discovery found; nil for a source of the settings
 	source   source.Source
 	pipeline *pipeline.Pipeline
 }
 
-// readers are the sources that are read, and what scrapes are served of them. It is safe for
-// concurrent use.
+// readers are the sources that are read and served to scrapes. It is safe for concurrent use.
 type readers struct {
 	served *expose.Set
-	turns  *pipeline.Turns // nil if there is one source alone
+	turns  *pipeline.Turns // nil if there is only one source
 
 	mu    sync.Mutex
 	fixed []*reader // in the order of options.sources
@@ -34,14 +33,14 @@ type readers struct {
 
 func newReaders() *readers { return &readers{served: expose.NewSet()} }
 
-// all returns the readers of now, in the order in which they are served.
+// all returns the current readers, in the order in which they are served.
 func (r *readers) all() []*reader {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Concat(r.fixed, r.found)
 }
 
-// named returns the position of the reader with a name and the reader, -1 and nil for none.
+// named returns the position of the reader with a name and the reader, or -1 and nil.
 func (r *readers) named(name string) (int, *reader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,7 +53,7 @@ func (r *readers) named(name string) (int, *reader) {
 	return -1, nil
 }
 
-// join has a reader that was found served with the others.
+// join adds a reader that was found to the served ones.
 func (r *readers) join(one *reader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +62,8 @@ func (r *readers) join(one *reader) {
 	r.serve()
 }
 
-// leave has a reader that was found served no longer, and waits for the scrapes that read it.
+// leave removes a reader that was found from the served ones, and waits for the scrapes that read
+// it.
 func (r *readers) leave(one *reader) {
 	r.mu.Lock()
 	r.found = slices.DeleteFunc(r.found, func(other *reader) bool { return other == one })
@@ -72,7 +72,7 @@ func (r *readers) leave(one *reader) {
 	drained()
 }
 
-// serve serves the readers of now. The caller holds mu.
+// serve serves the current readers. drained waits for scrapes of the others. The caller holds mu.
 func (r *readers) serve() (drained func()) {
 	var sources []expose.Source
 	for _, one := range slices.Concat(r.fixed, r.found) {
@@ -81,7 +81,7 @@ func (r *readers) serve() (drained func()) {
 	return r.served.Replace(sources)
 }
 
-// close closes what is not going to be read.
+// close closes the sources of the settings, which will not be read.
 func (r *readers) close() (err error) {
 	for _, one := range r.fixed {
 		err = errors.Join(err, one.source.Close())

@@ -12,11 +12,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 )
 
-// catchFileSizeSignal keeps SIGXFSZ from ending us when --record comes to the file size
-// that ulimit allows: the write fails instead, as on a full disk.
+// catchFileSizeSignal keeps SIGXFSZ from ending the program when --record reaches the file size
+// that ulimit allows; the write fails instead, as on a full disk.
 func catchFileSizeSignal() { signal.Notify(make(chan os.Signal, 1), syscall.SIGXFSZ) }
 
-// recorder returns what --record writes with, nil without it.
+// recorder returns the Recorder of --record, or nil.
 func (p *service) recorder() *recording.Recorder {
 	for _, r := range p.readers.all() {
 		if recorder, is := source.As[*recording.Recorder](r.source); is {
@@ -26,7 +26,7 @@ func (p *service) recorder() *recording.Recorder {
 	return nil
 }
 
-// serveRecording shows how the recording goes, if there is one.
+// serveRecording serves the state of the recording, if there is one.
 func (p *service) serveRecording(o *expose.Options) {
 	r := p.recorder()
 	if r == nil {

@@ -24,8 +24,7 @@ const (
 	exampleFile   = "../../deploy/config.example.yml"
 )
 
-// TestReference: deploy/settings.md is the table of settings, and deploy/xids.md that of
-// XIDs.
+// TestReference: deploy/settings.md has the table of settings, deploy/xids.md that of XIDs.
 func TestReference(t *testing.T) {
 	for file, want := range map[string][]byte{referenceFile: reference(), xidsFile: xidReference()} {
 		if *update {
@@ -136,7 +135,7 @@ the values that Kubernetes sets for a Service (tcp://…) are ignored. The log n
 
 func code(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`) + "`" }
 
-// assigned is the value in the name of a flag.
+// assigned returns the value shown with a flag's name.
 func assigned(s *setting) string {
 	f := &givenFlag{setting: s}
 	switch placeholder := s.placeholder; {
@@ -170,7 +169,7 @@ func meant(s *setting) string {
 	return text
 }
 
-// TestTable: a row names only what there is, and says all that it must.
+// TestTable: each row is complete and refers only to existing backends and flags.
 func TestTable(t *testing.T) {
 	defaults := newOptions()
 	for i := range settings {
@@ -208,14 +207,14 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTableHasTheKeysOfTheExample: every key of the config file has a row, and every
-// row's key is one. The example names the flag beside the key.
+// TestTableHasTheKeysOfTheExample: each key of the example config file has a row, and each row's
+// key is in the example, with its flag.
 func TestTableHasTheKeysOfTheExample(t *testing.T) {
 	body, err := os.ReadFile(exampleFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Lines that begin with # and no blank are examples to turn on.
+	// Lines that begin with # and no blank are examples that are turned off.
 	text := regexp.MustCompile(`(?m)^#(\S)`).ReplaceAllString(string(body), "$1")
 	var root map[string]yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
@@ -228,7 +227,7 @@ func TestTableHasTheKeysOfTheExample(t *testing.T) {
 			for i := 0; i < len(n.Content); i += 2 {
 				keys[key+"."+n.Content[i].Value] = true
 			}
-			keys["kube.discover.selector"], keys["kube.discover.namespace"] = true, true // the rest has no flag
+			keys["kube.discover.selector"], keys["kube.discover.namespace"] = true, true // its other keys have no flag
 		case "sources":
 			keys[key] = true
 			for _, item := range n.Content {

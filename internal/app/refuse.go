@@ -10,7 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/config"
 )
 
-// refuse returns why settings do not go together.
+// refuse returns an error if settings contradict each other.
 func (o *options) refuse() error {
 	switch {
 	case o.mode() == modeHealth && o.json && o.forNPD != npdOff:
@@ -43,7 +43,7 @@ func (o *options) refuse() error {
 	return err
 }
 
-// refuseFlag returns why a flag that was given has no meaning beside the others.
+// refuseFlag returns an error if a given flag has no meaning with the others.
 func (o *options) refuseFlag(f *givenFlag) error {
 	s := f.setting
 	if f.texts == nil || o.isZero(s) {
@@ -78,26 +78,26 @@ func (o *options) refuseFlag(f *givenFlag) error {
 	return fmt.Errorf("%s is not for the %s backend: %s", f.name(), strings.Join(slices.Compact(names), " or "), s.remedy)
 }
 
-// isForSources reports whether a setting has a meaning for something that is read, or in this
-// mode for all of it.
+// isForSources reports whether a setting applies to a source that is read, or in this mode to all
+// sources.
 func (o *options) isForSources(s *setting) bool {
 	return s.everywhere&o.mode() != 0 || o.discovers() && s.isFor(&backends[0]) || slices.ContainsFunc(o.sources, func(one sourceSettings) bool { return s.isFor(one.backend) })
 }
 
-// lacks reports whether a setting that has a value has no meaning for want of those that it
-// needs.
+// lacks reports whether a setting has a value, but none of the settings that it needs has one.
 func (o *options) lacks(s *setting) bool {
 	return !o.isZero(s) && !o.hasNeeded(s)
 }
 
-// hasNeeded reports whether one of those that a setting needs has a value, if it needs any.
+// hasNeeded reports whether a setting needs no others, or one of those has a value.
 func (o *options) hasNeeded(s *setting) bool {
 	return s.needs == "" || slices.ContainsFunc(strings.Fields(s.needs), func(flag string) bool { return !o.isZero(settingOf(flag)) })
 }
 
 func (o *options) isZero(s *setting) bool { return reflect.ValueOf(s.at(o)).Elem().IsZero() }
 
-// needed names what a setting needs, and thatOne is how to go on of it.
+// needed returns the names of the flags that a setting needs, and thatOne how a message refers to
+// them afterwards.
 func (s *setting) needed() string {
 	flags := strings.Fields(s.needs)
 	last := len(flags) - 1

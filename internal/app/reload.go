@@ -15,7 +15,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// reloads are the proxy's own series of how the last reload went.
+// reloads are the proxy's own series about the last reload.
 type reloads struct{ successful, at metric.Gauge }
 
 func newReloads() *reloads {
@@ -57,7 +57,7 @@ func (p *service) reloadOnHangup(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case <-hangup:
-				_ = p.reload() // is logged
+				_ = p.reload() // reload logs its error
 			}
 		}
 	}()
@@ -78,7 +78,7 @@ func (p *service) reload() error {
 	return err
 }
 
-// current returns the settings of now, which the next reload replaces.
+// current returns the current settings, which the next reload replaces.
 func (p *service) current() *options {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,7 @@ func (p *service) tryReload() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups, err := loadRules(fresh, p.logger) // logs that they are evaluated: last
+	groups, err := loadRules(fresh, p.logger) // last, as it logs that rules are evaluated
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +111,8 @@ func (p *service) tryReload() ([]string, error) {
 	return changed, nil
 }
 
-// changed returns the keys of the settings in which fresh differs. Those that need a
-// restart it sets back in fresh, and logs that.
+// changed returns the keys of the settings that differ in fresh. It resets those that need a
+// restart, and logs that.
 func (p *service) changed(fresh *options) (keys []string) {
 	for i := range settings {
 		s := &settings[i]
@@ -129,8 +129,8 @@ func (p *service) changed(fresh *options) (keys []string) {
 	return keys
 }
 
-// prepare returns what makes the pipelines go by fresh: nothing if readings would
-// come to the same.
+// prepare returns functions that apply fresh to the pipelines; none if the changes do not affect
+// them.
 func (p *service) prepare(fresh *options, changed []string) (apply []func(), err error) {
 	if !slices.ContainsFunc(changed, func(key string) bool { return !strings.HasPrefix(key, "rules.") }) {
 		return nil, nil
@@ -144,7 +144,7 @@ func (p *service) prepare(fresh *options, changed []string) (apply []func(), err
 		if err != nil {
 			return nil, err
 		}
-		var translator *translate.Translator // nil keeps the present one
+		var translator *translate.Translator // nil keeps the current one
 		if slices.Contains(changed, "dialect") || slices.Contains(changed, "compat") {
 			if translator, err = fresh.newTranslator(s, r.hostname); err != nil {
 				return nil, err

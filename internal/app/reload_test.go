@@ -16,7 +16,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// reloadable is a service that plays the demo, and how to write its config file again.
+// reloadable returns a service that plays the demo, and a function that rewrites its config file.
 func reloadable(t *testing.T, logger *slog.Logger, file string) (s *service, write func(string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yml")
@@ -33,7 +33,7 @@ func reloadable(t *testing.T, logger *slog.Logger, file string) (s *service, wri
 	return s, write
 }
 
-// gauge returns the value of the one series of that name.
+// gauge returns the value of the only series with a name.
 func gauge(t *testing.T, name string, of ...metric.Collector) float64 {
 	t.Helper()
 	registry := metric.NewRegistry()
@@ -51,7 +51,7 @@ func gauge(t *testing.T, name string, of ...metric.Collector) float64 {
 	return 0
 }
 
-// TestReloadIsLoggedBeforeItIsCounted: who is paged finds the reason in the log.
+// TestReloadIsLoggedBeforeItIsCounted: when an alert fires, the reason is already in the log.
 func TestReloadIsLoggedBeforeItIsCounted(t *testing.T) {
 	var log bytes.Buffer
 	var s *service
@@ -64,7 +64,7 @@ func TestReloadIsLoggedBeforeItIsCounted(t *testing.T) {
 	s, write := reloadable(t, logger, "preset: ai\n")
 	write("presett: ai\n")
 	if err := s.reload(); err == nil {
-		t.Error("a file that is wrong was taken over")
+		t.Error("an invalid file was applied")
 	}
 	write("preset: hpc\n")
 	if err := s.reload(); err != nil {
@@ -76,13 +76,13 @@ func TestReloadIsLoggedBeforeItIsCounted(t *testing.T) {
 	}
 }
 
-// memory stands for that of a reading, which is not reused here.
+// memory stands for the memory of a reading, which is not reused here.
 type memory struct{}
 
 func (memory) Release() {}
 
-// TestReloadKeepsWhatIsStillSelected: a reload that removes rules and lowers
-// max_samples drops no samples of the rules that stay.
+// TestReloadKeepsWhatIsStillSelected: a reload that removes rules and lowers max_samples does not
+// drop samples of the remaining rules.
 func TestReloadKeepsWhatIsStillSelected(t *testing.T) {
 	dir := t.TempDir()
 	const file = "groups:\n- name: g\n  interval: 1w\n  rules:\n  - {record: 'r:a', expr: 'count_over_time(a[1m])'}\n"
@@ -110,7 +110,7 @@ func TestReloadKeepsWhatIsStillSelected(t *testing.T) {
 		}
 	}
 	const readings = 20
-	source := s.readers.all()[0].pipeline.Name() // rules forget what is read no more
+	source := s.readers.all()[0].pipeline.Name() // rules forget sources that are no longer read
 	begin := time.Now().Add(-readings * time.Second)
 	for i := range readings {
 		snapshot := &canonical.Snapshot{Valid: [][]byte{[]byte("a 1\nb 1\n")}, Judgement: &canonical.Judgement{}, Source: canonical.Source{Name: source, At: begin.Add(time.Duration(i) * time.Second)}}
@@ -126,7 +126,7 @@ func TestReloadKeepsWhatIsStillSelected(t *testing.T) {
 	}
 }
 
-// TestWithoutRulesNothingOfThemIsThere: no engine, and no observer of the pipeline.
+// TestWithoutRulesNothingOfThemIsThere: there is no engine, and the pipeline has no observer.
 func TestWithoutRulesNothingOfThemIsThere(t *testing.T) {
 	opts, err := parse([]string{"--backend=replay"}, io.Discard)
 	if err != nil {

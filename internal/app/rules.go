@@ -12,11 +12,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/rules/engine"
 )
 
-// maxRuleSeries is how many series are kept for rules, and how many results all of
-// them may have: a few times what a node of 112 MIG instances has in all.
+// maxRuleSeries bounds the series that are kept for rules, and the results of all rules: a few
+// times the series of a node with 112 MIG instances.
 const maxRuleSeries = 100_000
 
-// loadRules reads the rule files that opts name. No file is no rules. Its error is diag.Problems.
+// loadRules reads the rule files of opts, if any. Its error is diag.Problems.
 func loadRules(opts *options, logger *slog.Logger) ([]rules.Group, error) {
 	if len(opts.Rules.Files) == 0 {
 		return nil, nil
@@ -32,7 +32,7 @@ func loadRules(opts *options, logger *slog.Logger) ([]rules.Group, error) {
 	return set.Groups, nil
 }
 
-// startRules gives p an engine with the rules that its options name, if any.
+// startRules creates the engine of p with the rules of its options, if any.
 func (p *service) startRules() error {
 	if len(p.opts.Rules.Files) == 0 {
 		return nil
@@ -60,7 +60,7 @@ func (p *service) observer() pipeline.Observer {
 	return p.rules
 }
 
-// order returns the position of the source with a name, -1 for none.
+// order returns the position of the source with a name, or -1.
 func (p *service) order(source string) int {
 	at, _ := p.readers.named(source)
 	return at
@@ -76,8 +76,8 @@ func (p *service) serves(source string) bool {
 	return err == nil
 }
 
-// renderer returns what renders readings as they are served: the lines of the
-// upstream that Prometheus accepts, and ours in the form, those that are left out included.
+// renderer returns a function that renders readings as rules see them: the upstream's lines that
+// Prometheus accepts, and our series in a form, including those that --series.exclude leaves out.
 func renderer(form expose.Form) func(*canonical.Snapshot) [][]byte {
 	writer := expose.NewWriter(form)
 	var ours bytes.Buffer
@@ -85,7 +85,7 @@ func renderer(form expose.Form) func(*canonical.Snapshot) [][]byte {
 	var parts [][]byte
 	return func(s *canonical.Snapshot) [][]byte {
 		ours.Reset()
-		_ = writer.Write(&ours, s) // a buffer refuses nothing
+		_ = writer.Write(&ours, s) // a Buffer returns no error
 		parts = append(parts[:0], s.Valid...)
 		if s.Text != nil {
 			text = s.Text.AppendText(text[:0])

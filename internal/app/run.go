@@ -1,5 +1,4 @@
-// Package app is the program: its settings, and a file for each mode that it runs
-// in.
+// Package app is the program: its settings, and a file for each of its modes.
 package app
 
 import (
@@ -34,26 +33,26 @@ const (
 )
 
 const (
-	// gcPercent halves the garbage that may lie about: there is little, and a
-	// sidecar's memory counts on every node. TestTargets saw no difference in CPU
-	// beyond its noise.
+	// gcPercent is GOGC. It halves the default, as there is little garbage and a sidecar's memory
+	// counts on every node. TestTargets saw no difference in CPU beyond its noise.
 	gcPercent = 50
-	// dashboardGC is less still: six hours of history are more than anything else
-	// keeps, and make little garbage.
+	// dashboardGC is GOGC of the dashboard. It is even lower, as the dashboard's six hours of
+	// history are large and cause little garbage.
 	dashboardGC = 15
-	// maxProcs is how many threads run Go code at a time, as in node_exporter: the
-	// cores are the jobs'. A scrape goes through several goroutines, and waking a
-	// thread for each took a fifth of its CPU.
+	// maxProcs bounds the threads that run Go code at a time, as in node_exporter, to leave the
+	// cores to the jobs. A scrape uses several goroutines, and waking a thread for each took a
+	// fifth of its CPU.
 	maxProcs = 1
-	// memoryShare is how much of the cgroup's memory the heap may take before garbage is
-	// collected harder; the rest is for stacks, the program file and what Go does not count.
+	// memoryShare is the share of the cgroup's memory in GOMEMLIMIT, near which the garbage
+	// collector works harder. The rest is for memory that Go does not count, such as the
+	// program file.
 	memoryShare = 0.9
 )
 
 // commandWords are the words that a command line may begin with instead of flags.
 var commandWords = []string{"check", "doctor", "explain"}
 
-// Run is the whole program: it returns the exit code.
+// Run runs the program and returns the exit code.
 func Run(args []string, stdout, stderr io.Writer) int {
 	if version.Version == "" {
 		version.Version = "(devel)" // built without make
@@ -86,7 +85,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	logger := opts.warningsTo(stderr)
 	if opts.mode() == modeServe && !opts.show {
 		log := newLogWriter(stderr)
-		defer catchPipeSignal()() // who reads the log may go
+		defer catchPipeSignal()() // the log's reader may end
 		defer log.flush()
 		stderr, logger = log, opts.logTo(log)
 	}
@@ -110,7 +109,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	return report(stderr, err)
 }
 
-// report says why a mode failed, if it did, and returns the exit code.
+// report writes the error of a mode, if any, and returns the exit code.
 func report(stderr io.Writer, err error) int {
 	if err != nil {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
@@ -119,8 +118,8 @@ func report(stderr io.Writer, err error) int {
 	return exitDone
 }
 
-// begin prepares for a mode, and returns a context that ends with the first signal to end. A
-// second signal ends us at once.
+// begin prepares for a mode, and returns a context that ends with the first SIGINT or SIGTERM. A
+// second one ends the program at once.
 func (o *options) begin() (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -137,7 +136,7 @@ func (o *options) logTo(log *logWriter) *slog.Logger {
 	return logger
 }
 
-// limitResources bounds garbage, memory and processors, unless the environment does.
+// limitResources sets GOGC, GOMEMLIMIT and GOMAXPROCS, unless the environment does.
 func (o *options) limitResources() {
 	if os.Getenv("GOGC") == "" {
 		percent := gcPercent
@@ -149,7 +148,7 @@ func (o *options) limitResources() {
 	if limit := host.MemoryLimit(procfs); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(memoryShare * float64(limit)))
 	}
-	// Go passes over what is not a number above 0, and uses all processors.
+	// Go ignores a value that is not a number above 0, and uses all processors.
 	if n, err := strconv.Atoi(os.Getenv("GOMAXPROCS")); err != nil || n < 1 {
 		runtime.GOMAXPROCS(maxProcs)
 	}

@@ -13,8 +13,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// selector chooses which devices of a reading are presented. It belongs to one
-// goroutine.
+// selector chooses the devices of a reading to present. It is for one goroutine.
 type selector struct {
 	request  selection.Request
 	off      bool // the source has chosen already, or nothing is to be chosen
@@ -25,10 +24,9 @@ type selector struct {
 	logged   string // the last message
 }
 
-// newSelector returns what chooses among the devices of a source. The backends that watch
-// devices by themselves have chosen; of others --gpus counts, and the environment of a job
-// and what it may open only if they are of the machine that the job is on. A file is of
-// none.
+// newSelector returns the selector for a source. Backends that select themselves have already
+// chosen. For the others --gpus applies; the environment of a job and the boards that it may open
+// apply only to devices of the machine that the job is on. A file belongs to no machine.
 func newSelector(o *options, caps source.Caps, logger *slog.Logger) *selector {
 	request, off := o.request(), o.sources[0].backend.selects
 	if !off && caps.Host != "" {
@@ -47,9 +45,9 @@ func ofThisMachine(caps source.Caps) bool {
 	return canonical.NamesLoopback(caps.Host) || caps.Host != "" && err == nil && caps.Host == name
 }
 
-// choose returns the indices in t of the devices to be presented, nil for all of
-// them. That nothing is left is an error of the first choice alone: later on, what
-// was chosen may come back. The slice is valid until the next call.
+// choose returns the indices in t of the devices to present, or nil for all. An empty choice is an
+// error only at first: later, chosen devices may come back. The slice is valid until the next
+// call.
 func (s *selector) choose(t *canonical.Topology) ([]int, error) {
 	if s.off || t == s.topology {
 		return s.devices, nil
@@ -77,7 +75,7 @@ func (s *selector) choose(t *canonical.Topology) ([]int, error) {
 	return s.devices, nil
 }
 
-// warn logs what was not logged just before.
+// warn logs a warning unless it is the same as the previous one.
 func (s *selector) warn(what string, args ...any) {
 	if s.logged != what {
 		s.logger.Warn(what, args...)
@@ -85,9 +83,9 @@ func (s *selector) warn(what string, args ...any) {
 	s.logged = what
 }
 
-// chooser returns what chooses the devices that the dashboard shows of the node at a
-// URL: --gpus of every node, the environment of a job only of the machine that the
-// job is on.
+// chooser returns the function that chooses the devices that the dashboard shows of the node at a
+// URL. --gpus applies to all nodes, the environment of a job only to the machine that the job
+// is on.
 func (o *options) chooser(address string) func(*client.Node) client.Selection {
 	request := o.confined(o.request())
 	return func(n *client.Node) client.Selection {
@@ -102,7 +100,7 @@ func (o *options) chooser(address string) func(*client.Node) client.Selection {
 	}
 }
 
-// isCapture reports whether a source plays what was read at another time.
+// isCapture reports whether a source plays readings of another time.
 func isCapture(s client.Source) bool { return s.Backend == "replay" }
 
 // chooseShown selects among the devices of a node.
@@ -127,8 +125,8 @@ func chooseShown(n *client.Node, request selection.Request) client.Selection {
 	return s
 }
 
-// alreadyChosen is the selection of a source that reads the chosen devices alone. How
-// many others there are is not known.
+// alreadyChosen returns the selection for a source that reads only the chosen devices. The number
+// of others is not known.
 func alreadyChosen(n *client.Node, request selection.Request) client.Selection {
 	s := client.Selection{Shown: allOf(n), By: "--gpus"}
 	if request.GPUs == "" {
@@ -150,8 +148,8 @@ func allOf(n *client.Node) []int {
 	return all
 }
 
-// devicesOf returns the devices of a node, with the boards of instances that are listed alone,
-// and the index of each of the node's among them.
+// devicesOf returns the devices of a node, with the boards of instances that are listed without
+// one, and the index in devices of each GPU of the node.
 func devicesOf(n *client.Node) (devices []canonical.Device, at []int) {
 	boards := map[canonical.Device]int{}
 	for _, g := range n.GPUs {
@@ -173,14 +171,14 @@ func devicesOf(n *client.Node) (devices []canonical.Device, at []int) {
 	return devices, at
 }
 
-// isHost reports whether a URL is one of this machine.
+// isHost reports whether the host of a URL is this machine.
 func isHost(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && ofThisMachine(source.Caps{Host: u.Hostname()})
 }
 
-// isOfThisMachine reports whether what a proxy on this machine reads is of it too:
-// no capture, and no other machine.
+// isOfThisMachine reports whether a proxy on this machine reads this machine, rather than a
+// capture or another machine.
 func isOfThisMachine(n *client.Node) bool {
 	for i := range n.Sources {
 		switch s := &n.Sources[i]; s.Backend {

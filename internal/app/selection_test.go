@@ -14,8 +14,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// shownHere is a node on which boards 0 to 3 are, the last of them cut into the
-// instances 1 and 2.
+// shownHere returns a node with boards 0 to 3, the last of which has the instances 1 and 2.
 func shownHere(sources ...client.Source) *client.Node {
 	n := &client.Node{Sources: sources}
 	for _, index := range []string{"0", "1", "2", "3"} {
@@ -110,8 +109,8 @@ func TestDashboardSelection(t *testing.T) {
 	}
 }
 
-// TestSelectorElsewhere: of a source whose address does not look like this machine's, a UUID
-// tells that it is; a file is of no machine.
+// TestSelectorElsewhere: a UUID shows that a source is this machine even if its address does not;
+// a file belongs to no machine.
 func TestSelectorElsewhere(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "0")
 	lent := []selection.Visible{{UUID: "GPU-1"}}
@@ -137,7 +136,7 @@ func TestSelectorElsewhere(t *testing.T) {
 	}
 }
 
-// TestNamed: boards get the UUIDs that nvidia-smi tells at their addresses.
+// TestNamed: boards get the UUIDs that nvidia-smi reports for their addresses.
 func TestNamed(t *testing.T) {
 	got := named([]selection.Visible{{PCIBusID: "0000:11:00.0"}, {UUID: "GPU-2", PCIBusID: "0000:21:00.0"}, {PCIBusID: "0000:31:00.0"}},
 		[]selection.Visible{{UUID: "GPU-1", PCIBusID: "00000000:11:00.0"}})

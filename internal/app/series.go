@@ -8,12 +8,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 )
 
-// form returns the form of our own series. Who reads by itself to show them sees them all.
+// form returns the form of our own series. Modes that read directly and show readings use the
+// full form.
 func (o *options) form() expose.Form {
 	return expose.Form{Full: o.Series.Form == config.FullSeries || o.mode() != modeServe}
 }
 
-// servedForm is form without what is left out where series are served.
+// servedForm is form with the exclusions of --series.exclude.
 func (o *options) servedForm() expose.Form {
 	f := o.form()
 	if o.mode() == modeServe {
@@ -22,8 +23,8 @@ func (o *options) servedForm() expose.Form {
 	return f
 }
 
-// needed are the families that others cannot do without, by who: the rules in rules/, which
-// may be evaluated elsewhere, the alerts, and the terminal. A test holds it to the rules.
+// needed are the families that others need, and which: the rules in rules/, which may be
+// evaluated elsewhere, the alerts, and the terminal. A test compares it with the rules.
 var needed = map[string]string{
 	"kpulse_gpu_info":    "rules and the terminal",
 	"kpulse_gpu_present": "rules, alerts and the terminal",
@@ -65,7 +66,7 @@ var needed = map[string]string{
 	"kpulse_build_info": "the alert that the proxy is down",
 }
 
-// warnOfExcluded logs which of the families that are left out others need.
+// warnOfExcluded logs which of the excluded families are needed.
 func (o *options) warnOfExcluded(logger *slog.Logger) {
 	f := o.servedForm()
 	if f.Exclude == nil {

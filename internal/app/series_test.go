@@ -12,8 +12,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 )
 
-// TestNeededIsWhatTheRulesRead: every family of ours that a rule file reads is among those
-// that --series.exclude warns of, and each of these is a family.
+// TestNeededIsWhatTheRulesRead: --series.exclude warns about all of our families that a rule file
+// reads, and only about existing families.
 func TestNeededIsWhatTheRulesRead(t *testing.T) {
 	files, err := filepath.Glob("../../rules/kpulse-*.rules.yml")
 	if err != nil || len(files) < 4 {
@@ -34,7 +34,7 @@ func TestNeededIsWhatTheRulesRead(t *testing.T) {
 				continue
 			}
 			if seen++; needed[name] == "" {
-				t.Errorf("%s reads %s, and nobody is warned where it is left out", file, name)
+				t.Errorf("%s reads %s, and there is no warning if that is left out", file, name)
 			}
 		}
 	}
@@ -48,7 +48,7 @@ func TestNeededIsWhatTheRulesRead(t *testing.T) {
 	}
 }
 
-// TestExcludedAreToldOnce: one line names all families that others need.
+// TestExcludedAreToldOnce: one log line names all excluded families that are needed.
 func TestExcludedAreToldOnce(t *testing.T) {
 	for pattern, want := range map[string][]string{
 		"kpulse_.+":          {"level=WARN", "kpulse_gpu_info (rules and the terminal), ", "kpulse_build_info (the alert that the proxy is down)"},

@@ -34,23 +34,22 @@ import (
 )
 
 const (
-	// headerTimeout and readTimeout bound a request's arrival; a scrape has no
-	// body.
+	// headerTimeout and readTimeout bound the time to receive a request; a scrape has no body.
 	headerTimeout = 10 * time.Second
 	readTimeout   = 30 * time.Second
-	// maxHeader bounds the header of a request, in bytes; net/http reads 4 KiB more. Those of
-	// scrapers have some hundred.
+	// maxHeader bounds the header of a request, in bytes; net/http reads 4 KiB more. Scrapers
+	// send a few hundred.
 	maxHeader = 64 << 10
-	// writeTimeout bounds one answer, the reading of the upstream included, until
-	// its first byte. It is above any scrape timeout in use; from then on
-	// --web.min-read-rate ends clients that stopped reading.
+	// writeTimeout bounds a response, including the read of the upstream, up to its first byte.
+	// It is above any scrape timeout in use. After the first byte, --web.min-read-rate
+	// disconnects clients that stop reading.
 	writeTimeout = 5 * time.Minute
 	idleTimeout  = 2 * time.Minute
 	// drainTimeout is how long running scrapes may take to end after SIGTERM.
 	drainTimeout = 20 * time.Second
 )
 
-// serve answers scrapes until ctx ends, and then lets the running ones finish.
+// serve serves scrapes until ctx ends, and then lets the running ones finish.
 func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	p, err := assemble(opts, logger)
 	if err != nil {
@@ -60,7 +59,7 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 		return fmt.Errorf("--web.config.file: %w", err)
 	}
 	if err := web.Validate(opts.webConfig); err != nil {
-		text := strings.Join(strings.Fields(err.Error()), " ") // the parser's has several lines
+		text := strings.Join(strings.Fields(err.Error()), " ") // errors of the parser have several lines
 		return fmt.Errorf("--web.config.file=%s: %s; see kpulse-proxy --help for what it may hold", opts.webConfig, text)
 	}
 	if p.opts.discovers() {
@@ -74,8 +73,7 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	opts.logAdopted(os.LookupEnv, logger.Info)
 	p.reloadOnHangup(ctx)
 
-	// The pipeline outlives ctx, so that scrapes that are running when it ends
-	// still get their reading.
+	// The pipeline outlives ctx, so that scrapes that run when ctx ends still get a reading.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	read := make(chan error, 1)
 	ctx, stop := context.WithCancel(ctx)
@@ -86,7 +84,7 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 		case errors.Is(err, io.EOF):
 			logger.Warn("the source has ended; nothing is left to read")
 		case err != nil:
-			stop() // there is nothing to serve, and there will not be
+			stop() // there will never be anything to serve
 		}
 		read <- err
 	}()
@@ -109,18 +107,17 @@ type service struct {
 
 	kernelLog *kernellog.Log                   // nil for none
 	jobInfo   *jobinfo.Directory               // nil for none
-	notes     atomic.Pointer[[]canonical.Note] // problems during which readings go on
+	notes     atomic.Pointer[[]canonical.Note] // problems that do not stop readings
 
 	kube kubernetes
 
 	serverLog *serverLog
 
 	mu   sync.Mutex // locked while reloading
-	opts *options   // as of the last reload that succeeded
+	opts *options   // of the last successful reload
 }
 
-// assemble wires the program from its source to its HTTP handler. Nothing runs
-// yet.
+// assemble wires the program from its sources to its HTTP handler. It starts nothing.
 func assemble(opts *options, logger *slog.Logger) (*service, error) {
 	p := &service{opts: opts, logger: logger, readers: newReaders(), reloads: newReloads(), serverLog: newServerLog(logger)}
 	if err := p.startRules(); err != nil {
@@ -176,7 +173,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 	return p, err
 }
 
-// startReaders opens the sources and wires what reads them.
+// startReaders opens the sources and wires their pipelines.
 func (p *service) startReaders(userAgent string) error {
 	if len(p.opts.sources) > 1 || p.opts.discovers() {
 		p.readers.turns = pipeline.NewTurns()
@@ -201,19 +198,18 @@ func (p *service) startReaders(userAgent string) error {
 	return p.startDiscovery(userAgent)
 }
 
-// fairTime is how long scrapers wait who do not say, less what is left for our own work:
-// within it each source is to have its turn.
+// fairTime is the time within which each source should have its turn: --source.timeout, which
+// scrapers that send no timeout get, less a quarter for our own work.
 func (o *options) fairTime() time.Duration { return time.Duration(o.timeout) * 3 / 4 }
 
-// alsoNote adds notes about problems during which readings go on.
+// alsoNote adds notes about problems that do not stop readings.
 func alsoNote(served *expose.Options, more func() []canonical.Note) {
 	others := served.Notes
 	served.Notes = func() []canonical.Note { return append(slices.Clip(others()), more()...) }
 }
 
-// run reads, and evaluates rules, until ctx ends or all sources have come to their
-// ends. Its error is that of none being left: one that ends before the others is no
-// failure of the program's.
+// run reads, and evaluates rules, until ctx or all sources end. It returns the sources' errors if
+// none is left: one that ends before the others does not fail the program.
 func (p *service) run(ctx context.Context) error {
 	var besides sync.WaitGroup
 	ctx, end := context.WithCancel(ctx)
@@ -247,14 +243,14 @@ func (p *service) run(ctx context.Context) error {
 	return errors.Join(ends...)
 }
 
-// newUserAgent returns the name that upstreams see. It differs from one process to the next, so
-// that a proxy whose --source is itself can notice.
+// newUserAgent returns the User-Agent for upstreams. It differs between processes, so that a proxy
+// whose --source is itself can notice.
 func newUserAgent() string {
 	return fmt.Sprintf("kpulse-proxy/%s (%08x)", version.Version, rand.Uint32())
 }
 
-// hostnameOf returns the machine that a source reads, for readings that name none. An address on
-// this machine does not name the source.
+// hostnameOf returns the machine that a source reads, for readings without a hostname. A loopback
+// address stands for this machine.
 func hostnameOf(src source.Source) (string, error) {
 	caps := src.Caps()
 	if !caps.Local && !canonical.NamesLoopback(caps.Host) {
@@ -303,8 +299,7 @@ func wire(src source.Source, opts *options, s *sourceSettings, with parts) (*pip
 	}), nil
 }
 
-// newTranslator returns the translator of a source. hostname is where its readings are
-// of if they name none.
+// newTranslator returns the translator of a source. hostname is for readings without one.
 func (o *options) newTranslator(s *sourceSettings, hostname string) (*translate.Translator, error) {
 	devices, allocations := o.form().Limits(o.seriesPerSource(), int(s.ExpectedGPUs))
 	compat, err := o.compat()
@@ -323,8 +318,7 @@ func (o *options) newTranslator(s *sourceSettings, hostname string) (*translate.
 	})
 }
 
-// compat returns the versions that readings are served in too, none if nothing is
-// served.
+// compat returns the versions that readings are also served in; none if nothing is served.
 func (o *options) compat() (versions []translate.Version, err error) {
 	if o.mode() != modeServe {
 		return nil, nil
@@ -347,13 +341,13 @@ func (o *options) newJudge(s *sourceSettings) (*compute.Judge, error) {
 	return compute.New(judging)
 }
 
-// isDemo returns whether all that is read is the embedded demo.
+// isDemo reports whether the embedded demo is the only source.
 func (o *options) isDemo() bool {
 	return len(o.sources) == 1 && o.sources[0].backend.name == "replay" && o.sources[0].Source.Source == ""
 }
 
-// playDemo makes the demo listen on loopback only, unless an address was given: its numbers are
-// made up, and people who try it have not thought of a firewall. It logs the URL.
+// playDemo makes the demo listen on loopback only, unless an address is given: its numbers are
+// made up, and users who try it may have no firewall. It logs the URL.
 func (o *options) playDemo(logger *slog.Logger) {
 	if !o.isDemo() || o.systemdSocket {
 		return
@@ -382,13 +376,13 @@ func listen(ctx context.Context, handler http.Handler, opts *options, own *serve
 	drained := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		logger.Info("stopping; running scrapes may finish", "within", drainTimeout)
-		// Not derived from ctx, which has ended already: Shutdown would not wait.
+		// Not derived from ctx, which has ended: Shutdown would not wait.
 		grace, cancel := context.WithTimeout(context.Background(), drainTimeout)
 		defer cancel()
 		drained <- server.Shutdown(grace)
 	})
 	err := web.ListenAndServe(server, opts.webFlags(), logger)
-	if stop() { // ctx has not ended: the server could not start, or broke
+	if stop() { // ctx has not ended: the server could not start, or failed
 		address := opts.given.flag("web.listen-address")
 		remedy := "see --web.listen-address"
 		if errors.Is(err, syscall.EADDRINUSE) {

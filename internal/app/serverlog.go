@@ -10,15 +10,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// acceptFailed begins what net/http logs of a connection that it could not accept. It
-// tries again by itself, at most a second later.
+// acceptFailed begins the line that net/http logs when it cannot accept a connection. It retries
+// itself, at most a second later.
 const acceptFailed = "http: Accept error: "
 
-// repeatAfter is when the log repeats that connections cannot be accepted.
+// repeatAfter is the least time between two warnings that connections cannot be accepted.
 const repeatAfter = time.Minute
 
-// serverLog takes the log lines of net/http. Most are about single clients and are for debugging;
-// that no client can connect is a warning. It implements io.Writer.
+// serverLog receives the log lines of net/http. Most are about single clients and are for
+// debugging; that no client can connect is a warning. It implements io.Writer.
 type serverLog struct {
 	logger *slog.Logger
 	failed prometheus.Counter

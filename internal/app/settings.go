@@ -20,44 +20,44 @@ import (
 // setting is one row of the table of all settings. Flags, environment variables, help,
 // reference, precedence, refusals and reloads follow from it.
 type setting struct {
-	// flag is the name of the flag, "" if only the config file can set it. Its
-	// environment variable is KPULSE_ and the name.
+	// flag is the name of the flag; "" if only the config file can set it. The environment
+	// variable is KPULSE_ and the name.
 	flag string
-	// key is the path in the config file, "" for none.
+	// key is the path in the config file; "" for none.
 	key   string
 	group group
 	// placeholder is the name of the value in the help; "" shows the default instead.
 	placeholder, help string
 	// bare is the value of a flag that is given without one; "" requires a value.
 	bare string
-	// standard is the default as it could be given; config.Default has those of keys.
+	// standard is the default as a value of the flag; config.Default has those of keys.
 	standard string
 	// at returns a pointer to the value. Its type decides how the flag is parsed,
 	// unless parse does.
 	at    func(*options) any
 	parse func(o *options, text string) error
-	// check returns why a value that could be parsed is refused.
+	// check returns an error if a parsed value is refused.
 	check func(*options) error
 
-	// backends are the names of those for which it has a meaning, "" is all, and
-	// everywhere the modes in which it has one for all of them.
+	// backends are the names of the backends that it applies to; "" means all. everywhere are
+	// the modes in which it applies to all of them.
 	backends   string
 	everywhere mode
-	// modes are those in which it has a meaning.
+	// modes are the modes that it applies to.
 	modes mode
-	// remedy is what to do if backend or mode refuse it; "" ignores it in other
-	// modes.
+	// remedy is what to do if it does not apply to the backend or mode. With "" it is ignored
+	// in other modes.
 	remedy string
-	// needs are flags, of which it has no meaning without one, but in modeHealth.
+	// needs are flags at least one of which it requires, except in modeHealth.
 	needs string
-	// perSource is what to do if the config file names several sources, of which
-	// any could be meant; "" for a setting that all of them share.
+	// perSource is what to do if the config file names several sources and any of them could
+	// be meant; "" for a setting that all sources share.
 	perSource string
-	// restart is set if only a restart changes it.
+	// restart means that only a restart changes it.
 	restart bool
 }
 
-// mode is what the program does with readings; several form a set.
+// mode is what the program does with readings. Modes can form a set.
 type mode uint8
 
 const (
@@ -74,20 +74,20 @@ const (
 
 // options are the settings in force.
 type options struct {
-	config.Config // what the config file can set too
+	config.Config // the settings that the config file can also set
 
-	given given // where they come from
+	given given // the given flags
 
 	configFile string
 	show       bool             // --config.show
-	lines      map[string]int   // of the config file, by path, for that
-	flagSource config.Source    // as flags describe it
+	lines      map[string]int   // of the config file, by path, for --config.show
+	flagSource config.Source    // the source that flags describe
 	replayFile string           // --replay
-	sources    []sourceSettings // what is read, at least one
-	record     string           // file to record to, "" for none
+	sources    []sourceSettings // empty only with --kube.discover
+	record     string           // file to record to; "" for none
 
-	// visible returns the boards that this process may open, nil if unknown.
-	// It is nil itself in modes that do not choose GPUs.
+	// visible returns the boards that this process may open, or nil if unknown. The function is
+	// nil in modes that do not choose GPUs.
 	visible func() []selection.Visible
 
 	gpus, jobMappingDir string
@@ -103,15 +103,15 @@ type options struct {
 	checkTimeout    config.Duration
 	forNPD          npdLevel
 	once, json, tui bool
-	columns         []export.Column // of --export, nil without it
+	columns         []export.Column // of --export; nil without it
 	exportTimeout   config.Duration
 	tuiURLs         []string
-	tuiHTTP         string // file, "" for none
-	tuiFocus        string // GPU to begin with, "" for none
-	// notice warns the user of the terminal where its numbers are not what the flags
-	// suggest, "" for nothing.
+	tuiHTTP         string // file; "" for none
+	tuiFocus        string // GPU to begin with; "" for none
+	// notice warns the user of the terminal if its numbers are not what the flags suggest; ""
+	// for none.
 	notice string
-	// controls drive what the replay backend plays; nil without a dashboard.
+	// controls drive the replay backend; nil without a dashboard.
 	controls *replay.Controls
 	lead     int // ticks of the demo that the dashboard plays before it shows any
 
@@ -130,15 +130,15 @@ func newOptions() *options {
 	for i := range settings {
 		if s := &settings[i]; s.standard != "" {
 			if err := s.set(o, s.standard); err != nil {
-				panic(fmt.Sprintf("the default of --%s: %v", s.flag, err)) // a test reads them all
+				panic(fmt.Sprintf("the default of --%s: %v", s.flag, err)) // a test parses all of them
 			}
 		}
 	}
 	return o
 }
 
-// mode returns what the program is to do. Which of the two that --tui may become is
-// known later.
+// mode returns the mode of the program. For --tui it is modeTUI, even if the dashboard attaches to
+// a proxy later.
 func (o *options) mode() mode {
 	switch {
 	case o.health:
@@ -153,14 +153,14 @@ func (o *options) mode() mode {
 	return modeServe
 }
 
-// presents returns whether readings are written out rather than served or watched.
+// presents reports whether readings are written to stdout rather than served or watched.
 func (o *options) presents() bool { return o.mode()&(modeOnce|modeExport) != 0 }
 
-// shows returns whether readings are shown or kept, where each of them counts, rather
-// than scraped now and then.
+// shows reports whether readings are shown or recorded, so that each one counts, rather than
+// scraped at intervals.
 func (o *options) shows() bool { return o.mode() != modeServe || o.record != "" }
 
-// webFlags returns the settings of the web server in its own form.
+// webFlags returns the settings of the web server in the toolkit's form.
 func (o *options) webFlags() *web.FlagConfig {
 	return &web.FlagConfig{WebListenAddresses: &o.listen, WebSystemdSocket: &o.systemdSocket, WebConfigFile: &o.webConfig}
 }
@@ -181,7 +181,7 @@ const (
 // groupTitles are indexed by group.
 var groupTitles = [...]string{"Reading", "Showing instead of serving", "Checking health (kpulse-proxy check health)", "Computing", "Who holds the GPUs", "Serving", "Logging and the rest"}
 
-// Remedies for flags that a backend does not take.
+// Remedies for flags that do not apply.
 const (
 	remedyLocal = "it is for --backend=dcgm and nvml, and for --once, --export and --tui; other backends serve what their source serves"
 	remedyOne   = "choose one with --backend or --source"

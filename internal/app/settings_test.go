@@ -14,8 +14,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/config"
 )
 
-// configured returns the settings that arguments, environment and the content of a
-// config file make together.
+// configured returns the settings of arguments, environment and the content of a config file.
 func configured(t *testing.T, file string, environment map[string]string, args ...string) *options {
 	t.Helper()
 	for name, value := range environment {
@@ -35,7 +34,7 @@ func configured(t *testing.T, file string, environment map[string]string, args .
 	return opts
 }
 
-// layered is every setting that can come from file, environment and command line.
+// layered is settings that can come from file, environment and command line.
 type layered struct {
 	preset      string
 	weights     canonical.Weights
@@ -52,14 +51,14 @@ func layeredOf(o *options) layered {
 	return layered{o.Judge.Preset, o.Judge.Weights, o.Judge.Missing, o.Judge.MinCoverage, o.Limits.Series, o.Limits.MaxBody, o.Limits.MaxRequests, o.Rules.Window, o.Rules.MaxSamples}
 }
 
-// TestPrecedence: the command line wins over the environment, that over the file,
-// and that over the defaults, for each setting by itself.
+// TestPrecedence: for each setting, the command line wins over the environment, the environment
+// over the file, and the file over the default.
 func TestPrecedence(t *testing.T) {
 	const file = "preset: hpc\nmissing_inputs: zero\nmin_coverage: 0.1\nlimits: {series_limit: 11, max_body: 11B, max_requests: 11}\nrules: {window: 11m, max_samples: 11}\n"
 	environment := map[string]string{"KPULSE_PRESET": "mem", "KPULSE_MISSING_INPUTS": "renormalize", "KPULSE_MIN_COVERAGE": "0.2",
 		"KPULSE_SERIES_LIMIT": "22", "KPULSE_SOURCE_MAX_BODY": "22B", "KPULSE_WEB_MAX_REQUESTS": "22",
 		"KPULSE_RULES_WINDOW": "22m", "KPULSE_RULES_MAX_SAMPLES": "22"}
-	// Said explicitly, a default wins too.
+	// A default that is given explicitly also wins.
 	args := []string{"--preset=ai", "--missing-inputs=zero", "--min-coverage=0.5", "--series-limit=250000", "--source.max-body", "64MiB", "--web.max-requests=40",
 		"--rules.window=5m", "--rules.max-samples=2000000"}
 
@@ -94,8 +93,8 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// TestWeightsAndPreset: the two exclude each other, and the nearer one counts;
-// weights do where both come from the same place.
+// TestWeightsAndPreset: the two exclude each other, and the one of higher precedence applies;
+// weights if both have the same origin.
 func TestWeightsAndPreset(t *testing.T) {
 	const fileWeights = "weights: {sm: 1, tensor: 0, dram: 0, engine: 0}\n"
 	sm, tensor := canonical.Weights{SM: 1}, canonical.Weights{Tensor: 1}
@@ -128,8 +127,7 @@ func TestWeightsAndPreset(t *testing.T) {
 	}
 }
 
-// TestOnlyTheFile: what no flag can say comes from the file, and what no file can
-// say stays.
+// TestOnlyTheFile: settings without a flag come from the file, and flags still apply.
 func TestOnlyTheFile(t *testing.T) {
 	opts := configured(t, "thresholds: {rise_hold: 3m}\nhealth: {pcie_replay: off}\ndialect:\n- {names: [A], field: gpu_power_watts, unit: watts}\n",
 		nil, "--expected-gpus=8", "--poll=7s")
@@ -147,7 +145,7 @@ func TestOnlyTheFile(t *testing.T) {
 	}
 }
 
-// TestFlagsOfTheFileAreFlags: origin is asked for flags by name, which must exist.
+// TestFlagsOfTheFileAreFlags: origin knows the flag of a key, and the help has the flags of the file.
 func TestFlagsOfTheFileAreFlags(t *testing.T) {
 	opts := configured(t, "", map[string]string{"KPULSE_EXPECTED_GPUS": "4"})
 	if got := opts.origin("expected-gpus"); got != fromEnvironment || opts.sources[0].ExpectedGPUs != 4 {
@@ -166,7 +164,7 @@ func TestFlagsOfTheFileAreFlags(t *testing.T) {
 	}
 }
 
-// TestRefusedValuesAreNamed by where they come from, in the order of the table.
+// TestRefusedValuesAreNamed: by their origin, in the order of the table.
 func TestRefusedValuesAreNamed(t *testing.T) {
 	for _, test := range []struct {
 		environment map[string]string

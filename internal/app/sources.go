@@ -18,20 +18,20 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/kube"
 )
 
-// sourceSettings are one source and how it is read.
+// sourceSettings are the settings of one source.
 type sourceSettings struct {
 	config.Source
 	backend *backend
 	poll    time.Duration
-	name    string // that the source will have, where the config file names it
-	called  string // what an exporter is called in the place of its URL, "" for that
-	look    string // what else to look at where it is down, "" for nothing
-	fields  []int  // that dcgmi is asked for
+	name    string // of a source of the config file
+	called  string // name of an exporter instead of its URL; "" for the URL
+	look    string // what else to look at if it is down; "" for nothing
+	fields  []int  // to ask dcgmi for
 	// notGiven are the names in the counters file that the source cannot give.
 	notGiven []string
 }
 
-// client returns the HTTP client that http_config describes, nil if there is none.
+// client returns the HTTP client that http_config describes, or nil if there is none.
 func (s *sourceSettings) client() (*http.Client, error) {
 	if s.HTTP == nil {
 		return nil, nil
@@ -42,8 +42,8 @@ func (s *sourceSettings) client() (*http.Client, error) {
 	return promconfig.NewClientFromConfig(s.HTTP.HTTPClientConfig, "kpulse-source")
 }
 
-// resolve completes the settings of a source. shows: readings are shown or kept rather
-// than scraped. Its error is that of a key.
+// resolve completes the settings of a source. shows means that readings are shown or recorded
+// rather than scraped. key is the key that an error is about.
 func resolve(from config.Source, shows bool) (s sourceSettings, key string, err error) {
 	s = sourceSettings{Source: from}
 	if s.backend, err = parseBackend(cmp.Or(s.Backend, backends[0].name)); err != nil {
@@ -62,7 +62,7 @@ func resolve(from config.Source, shows bool) (s sourceSettings, key string, err 
 	return s, "", nil
 }
 
-// resolveOfFile resolves a source of the config file, and refuses what can never work.
+// resolveOfFile resolves a source of the config file, and refuses one that can never work.
 func resolveOfFile(from config.Source, shows bool) (s sourceSettings, key string, err error) {
 	if s, key, err = resolve(from, shows); err != nil {
 		return s, key, err
@@ -88,8 +88,8 @@ func resolveOfFile(from config.Source, shows bool) (s sourceSettings, key string
 	return s, key, err
 }
 
-// sourcesOf resolves the sources of a config file, for readings that are shown or
-// kept if shows, and reports what is wrong with them.
+// sourcesOf resolves the sources of a config file, and returns their problems. shows means that
+// readings are shown or recorded.
 func sourcesOf(file *config.File, shows bool) (sources []sourceSettings, problems diag.Problems) {
 	seen := map[string]bool{}
 	for i := range file.Sources {
@@ -106,12 +106,12 @@ func sourcesOf(file *config.File, shows bool) (sources []sourceSettings, problem
 	return sources, problems
 }
 
-// sourceIsGiven returns whether flags or environment name what to read.
+// sourceIsGiven reports whether flags or environment name a source.
 func (o *options) sourceIsGiven() bool {
 	return max(o.origin("backend"), o.origin("source"), o.origin("replay")) > fromFile
 }
 
-// setBy names the variable of the neighbour's environment that names a source, "" for none.
+// setBy returns the variable of the neighbour's environment that names a source, or "".
 func (o *options) setBy(s *sourceSettings) string {
 	if f := o.given.flag("source"); f.adopted != "" && s.Source.Source == f.String() {
 		return f.name()
@@ -119,8 +119,8 @@ func (o *options) setBy(s *sourceSettings) string {
 	return ""
 }
 
-// chooseSources sets what is read: what flags or environment name, else the sources of
-// the config file. A single one of these can be completed by flags.
+// chooseSources sets the sources to read: the one that flags or environment name, else those of
+// the config file. Flags can complete a single one of these.
 func (o *options) chooseSources(file *config.File) error {
 	flags := &o.flagSource
 	if o.replayFile != "" {
@@ -153,8 +153,8 @@ func (o *options) chooseSources(file *config.File) error {
 	return nil
 }
 
-// completed returns a source of the config file with what flags and environment give
-// over its keys.
+// completed returns a source of the config file, with values of flags and environment in place of
+// its keys.
 func (o *options) completed(one config.Source) (config.Source, error) {
 	over := *o
 	over.flagSource = one
@@ -169,7 +169,7 @@ func (o *options) completed(one config.Source) (config.Source, error) {
 	return over.flagSource, nil
 }
 
-// readOnly sets the one source to be read.
+// readOnly sets the only source to read.
 func (o *options) readOnly(from config.Source) error {
 	s, key, err := resolve(from, o.shows())
 	if err != nil {
@@ -180,9 +180,9 @@ func (o *options) readOnly(from config.Source) error {
 	return nil
 }
 
-// seriesPerSource is the share of a source in the limit of our series. Of the exporters
-// that are discovered each may have as many as the limit says: a share that shrinks as others
-// come would drop what was served before.
+// seriesPerSource returns the share of a source in the limit of our series. Each discovered
+// exporter gets the whole limit: a share that shrinks as others come would drop series that were
+// served before.
 func (o *options) seriesPerSource() int {
 	if o.discovers() {
 		return int(o.Limits.Series)
@@ -190,13 +190,13 @@ func (o *options) seriesPerSource() int {
 	return max(1, int(o.Limits.Series)/len(o.sources))
 }
 
-// longestScrape is --source.timeout where it is not given, for a scraper that says how long
-// it waits: above any scrape_timeout in use, so that an exporter which is slow, and scraped
-// with patience, is as well scraped through us.
+// longestScrape is the default of --source.timeout for a scraper that sends its timeout. It is
+// above any scrape_timeout in use, so that a slow exporter with a long scrape_timeout also works
+// through the proxy.
 const longestScrape = time.Minute
 
-// longestRead is how long a read of a source may take. Scrapers that do not say how long
-// they wait, and people, wait for --source.timeout.
+// longestRead returns how long a read of a source may take. For scrapers that send no timeout,
+// and for users, it is --source.timeout.
 func (o *options) longestRead() time.Duration {
 	if o.mode() == modeServe && o.origin("source.timeout") == fromFile {
 		return longestScrape

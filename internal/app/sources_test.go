@@ -20,7 +20,7 @@ func writeFile(t *testing.T, path, content string) {
 	}
 }
 
-// TestServesIsOfEachSource: rules see a source that can be read beside one that cannot.
+// TestServesIsOfEachSource: rules see a readable source beside an unreadable one.
 func TestServesIsOfEachSource(t *testing.T) {
 	dir := t.TempDir()
 	missing, good := filepath.Join(dir, "missing.prom"), filepath.Join(dir, "good.prom")
@@ -44,7 +44,7 @@ func TestServesIsOfEachSource(t *testing.T) {
 	}
 }
 
-// TestSourcesOfFlagsAndFile: which of them say what is read.
+// TestSourcesOfFlagsAndFile: whether flags, environment or file decide what is read.
 func TestSourcesOfFlagsAndFile(t *testing.T) {
 	const one = "sources: [{source: http://n:1/metrics, poll: 7s, node_name: n7, expected_gpus: 3}]"
 	const dcgm = "sources: [{backend: dcgm, dcgm_host: h1}]"
@@ -86,8 +86,8 @@ func TestSourcesOfFlagsAndFile(t *testing.T) {
 	}
 }
 
-// TestPollOfEachMode: a dcgm that is scraped costs its host engine a sample a second;
-// what shows or keeps every reading has ten.
+// TestPollOfEachMode: a scraped dcgm samples once a second, to spare the host engine; modes that
+// show or record readings sample ten times.
 func TestPollOfEachMode(t *testing.T) {
 	for args, want := range map[string]time.Duration{
 		"--backend=dcgm":                           time.Second,
@@ -109,11 +109,11 @@ func TestPollOfEachMode(t *testing.T) {
 	const file = "sources: [{backend: dcgm, dcgm_host: a}, {backend: dcgm, dcgm_host: b, poll: 3s}]"
 	served := configured(t, file, nil)
 	if a, b := served.sources[0].poll, served.sources[1].poll; a != time.Second || b != 3*time.Second {
-		t.Errorf("two of a file are read every %v and %v", a, b)
+		t.Errorf("the file's two sources are read every %v and %v", a, b)
 	}
 }
 
-// TestFlagsThatDoNotFitSources: they are refused, with what to do.
+// TestFlagsThatDoNotFitSources: they are refused, with a remedy.
 func TestFlagsThatDoNotFitSources(t *testing.T) {
 	const two = "sources: [{source: http://n:1/metrics}, {backend: dcgm, dcgm_host: far}]"
 	for _, test := range []struct{ file, flag, says string }{
@@ -142,7 +142,7 @@ func TestFlagsThatDoNotFitSources(t *testing.T) {
 	}
 }
 
-// TestBadSources: what no backend accepts is reported by line.
+// TestBadSources: invalid sources are reported with their lines.
 func TestBadSources(t *testing.T) {
 	const twice = "has the name of one above, http://a:1/metrics: names leave user, password and query out; remove one of the two"
 	for _, test := range []struct{ source, says string }{

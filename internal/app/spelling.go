@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// spelling is a flag of KempnerPulse that ours go by another name for.
+// spelling is a flag of KempnerPulse that has another name here.
 type spelling struct {
 	theirs string
-	// ours replaces it, with the value that it was given if ours takes one.
+	// ours replaces it, with its value if it has one.
 	ours string
-	// refusal is why there is none, and what to do.
+	// refusal is why there is no such flag, and what to do.
 	refusal string
 }
 
@@ -24,8 +24,7 @@ var spellings = []spelling{
 	{theirs: "--history", refusal: "--history is a flag of KempnerPulse: the dashboard keeps the readings of six hours, and :window chooses how much of them it shows; leave it out"},
 }
 
-// respell returns a command line of KempnerPulse in our words. The slice that it was
-// given stays as it is.
+// respell returns a command line of KempnerPulse with our flags. It does not change args.
 func respell(args []string) ([]string, error) {
 	args = slices.Clone(args)
 	for i, arg := range args {
@@ -51,8 +50,8 @@ func respell(args []string) ([]string, error) {
 	return bareExport(args), nil
 }
 
-// valued gives a flag without a value the one that it then has, and writes one that is on or
-// off as kingpin takes it, which knows no value of such a flag.
+// valued adds the value that a flag without one stands for, and turns --flag=true and =false
+// into --flag and --no-flag, as kingpin accepts no value for boolean flags.
 func valued(arg string) (string, error) {
 	name, value, has := strings.Cut(arg, "=")
 	for i := range settings {

@@ -8,22 +8,23 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
-// ownVariables begin the names of all variables of ours.
+// ownVariables is the prefix of our variables.
 const ownVariables = "KPULSE_"
 
-// otherVariables are the variables of our tests and of the scripts in deploy/slurm, and those
-// with which Kubernetes announces a Service named kpulse or kpulse-….
+// otherVariables matches the variables of our tests and of the scripts in deploy/slurm, and those
+// that Kubernetes sets for a Service named kpulse or kpulse-….
 var otherVariables = regexp.MustCompile(`^KPULSE_(BENCH|BINARY|DCGM_STACK|DCGM_TOOLS|DEBIAN|DIFFERENTIAL|FLEET_[A-Z]+|KUBERNETES|THANOS|REQUIRE(_.*)?|SLOW|SOAK|RESUME|JOBS_[A-Z_]+)=|_SERVICE_(HOST|PORT|PORT_[A-Z0-9_]+)=|_PORT_[0-9]+_(TCP|UDP|SCTP)(_[A-Z]+)?=|_PORT=[a-z]+://`)
 
-// unknownVariable is one of the environment that no setting has. Its value, which may be a
-// secret, is not kept.
+// unknownVariable is a variable with our prefix that belongs to no setting. Its value, which may
+// be a secret, is not kept.
 type unknownVariable struct {
 	name string
-	// near is the variable that was probably meant, "" for none.
+	// near is the variable that was probably meant; "" for none.
 	near string
 }
 
-// unknownVariables returns those of an environment, as of os.Environ, in their order.
+// unknownVariables returns the unknown variables of an environment such as os.Environ, sorted by
+// name.
 func unknownVariables(environment []string) (unknown []unknownVariable) {
 	var known []string
 	for i := range settings {
@@ -42,7 +43,7 @@ func unknownVariables(environment []string) (unknown []unknownVariable) {
 }
 
 // nearestVariable returns the variable that was probably meant: one that differs in a few
-// letters, or that has words before it which were left out.
+// letters, or of which name lacks the first words.
 func nearestVariable(name string, known []string) string {
 	word := strings.TrimPrefix(name, ownVariables)
 	if near := diag.Within(name, known, len(word)/3); near != "" {
@@ -54,7 +55,7 @@ func nearestVariable(name string, known []string) string {
 	return diag.Within(name, known, len(word)/2)
 }
 
-// warnOfUnknown warns of each variable that no setting has.
+// warnOfUnknown logs a warning about each unknown variable.
 func warnOfUnknown(environment []string, warn func(string, ...any)) {
 	for _, v := range unknownVariables(environment) {
 		remedy := "unset it; kpulse-proxy --help lists the variables"

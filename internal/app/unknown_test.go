@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestUnknownVariables: a mistyped one is named with the nearest, and those of others are
-// passed over.
+// TestUnknownVariables: a mistyped one comes with the nearest known one, and those of others are
+// ignored.
 func TestUnknownVariables(t *testing.T) {
 	environment := []string{
 		"HOME=/root", "KPULSE_SOURCE=http://a", "KPULSE_PRESET=hpc", "KPULSE_SOURC=secret", "KPULSE_DISCOVER=true",

@@ -7,5 +7,5 @@ import (
 	"net"
 )
 
-// boundUnsent does nothing if the kernel has no such bound.
+// boundUnsent does nothing where the kernel has no such bound.
 func boundUnsent(ctx context.Context, _ net.Conn) context.Context { return ctx }

@@ -10,9 +10,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi"
 )
 
-// confined adds to a request, which is about this machine, what this process may open. A
-// server shows all that its source reads, and so does a check of health, for which a board
-// that cannot be opened is no reason to pass over it, unless CUDA has to count boards.
+// confined adds the boards that this process may open to a request about this machine. A server
+// shows all that its source reads. So does check health, which must not skip a board because it
+// cannot be opened, unless CUDA_VISIBLE_DEVICES has to be resolved.
 func (o *options) confined(r selection.Request) selection.Request {
 	_, counted := os.LookupEnv("CUDA_VISIBLE_DEVICES")
 	if o.visible != nil && (o.presents() || o.tui || o.health && counted) {
@@ -21,9 +21,9 @@ func (o *options) confined(r selection.Request) selection.Request {
 	return r
 }
 
-// visibleBoards are the boards that this process may open, nil if that is not known.
-// nvidia-smi, which is slow, is asked where the driver does not show itself in /proc, and for
-// the UUIDs that it does not tell there before somebody has used the board.
+// visibleBoards returns the boards that this process may open, or nil if unknown. It runs
+// nvidia-smi, which is slow, only if the driver is not in /proc, or does not show UUIDs there
+// before a board is first used.
 func visibleBoards(ctx context.Context) (boards []selection.Visible) {
 	unnamed := false
 	for _, g := range host.GPUs(procfs, "/dev") {
@@ -43,7 +43,7 @@ func visibleBoards(ctx context.Context) (boards []selection.Visible) {
 	return named(boards, listed)
 }
 
-// named returns boards with the UUIDs of those that are listed at their PCI addresses.
+// named returns boards with the UUIDs of the listed ones at the same PCI addresses.
 func named(boards, listed []selection.Visible) []selection.Visible {
 	for i := range boards {
 		for _, l := range listed {

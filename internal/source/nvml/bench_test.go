@@ -15,8 +15,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 
-// rounds returns what does a whole reading of that many boards through a library
-// that was loaded as the driver's is, one board after the other.
+// rounds returns a function that reads that many boards through a library that
+// is loaded like the driver's, one board after another.
 func rounds(t testing.TB, boards int) func() *raw.Batch {
 	scenario := filepath.Join(t.TempDir(), "scenario")
 	nvmltest.FromTruth(nvmltest.H100(boards)).Write(t, scenario)
@@ -55,15 +55,15 @@ func rounds(t testing.TB, boards int) func() *raw.Batch {
 	}
 }
 
-// A board costs a steady reading what go-nvml allocates: a few bytes for each number
-// that a call returns. We add none.
+// A steady reading allocates only what go-nvml does for each board: a few bytes for
+// each number that a call returns.
 func TestAllocations(t *testing.T) {
 	next := rounds(t, 1)
 	for range 4 {
 		next()
 	}
 	const most = 24      // calls
-	least := math.Inf(1) // what others of the process allocate meanwhile counts too
+	least := math.Inf(1) // other goroutines' allocations count too
 	for range 5 {
 		least = min(least, testing.AllocsPerRun(20, func() { next() }))
 	}

@@ -13,8 +13,8 @@ import (
 // fabricCall asks for a board's NVLink fabric.
 const fabricCall = "nvmlDeviceGetGpuFabricInfoV"
 
-// fabricInfo asks a board for its fabric in a version of the answer: 3, or 2 of a driver
-// that does not know that yet, which has no summary of the health.
+// fabricInfo asks a board for its fabric in a version of the answer: 3, or for older
+// drivers 2, which lacks the health summary.
 func fabricInfo(d nvml.Device, version int) (nvml.GpuFabricInfo_v3, nvml.Return) {
 	if version == 3 {
 		return d.GetGpuFabricInfoV().V3()
@@ -32,12 +32,12 @@ type fabric struct {
 	newer   support
 	older   support
 	id      [16]uint8
-	cluster string // what id is as a text, "" while the board is in no fabric
+	cluster string // id as a text, "" while the board is in no fabric
 }
 
 func newFabric() *fabric { return &fabric{columns: columns("FMHSUM", dcgm.CliqueColumn, "FMFRC")} }
 
-// ask fills row and sets the cluster, by info, which is fabricInfo but in tests.
+// ask fills row and sets the cluster. info is fabricInfo, except in tests.
 func (f *fabric) ask(d nvml.Device, info func(nvml.Device, int) (nvml.GpuFabricInfo_v3, nvml.Return), row []float64) nvml.Return {
 	if f.newer == refused && f.older == refused {
 		return nvml.SUCCESS
@@ -52,13 +52,13 @@ func (f *fabric) ask(d nvml.Device, info func(nvml.Device, int) (nvml.GpuFabricI
 			return f.ask(d, info, row)
 		}
 		if version == 3 && *state == refused {
-			f.older = refused // it is not about the version
+			f.older = refused // not because of the version
 		}
 		return answer
 	}
 	set(row, f.columns[0], float64(is.HealthSummary))
 	over := is.State == nvml.GPU_FABRIC_STATE_COMPLETED
-	if over { // before, it means nothing (nvml.h)
+	if over { // earlier, the status is meaningless (nvml.h)
 		set(row, f.columns[2], float64(is.Status))
 	}
 	if !over || nvml.Return(is.Status) != nvml.SUCCESS {
@@ -73,14 +73,15 @@ func (f *fabric) ask(d nvml.Device, info func(nvml.Device, int) (nvml.GpuFabricI
 	return answer
 }
 
-// aspect is a part of the health mask: where its bits are, and what its values mean for
-// the summary (nvml.h; 0 is always that the driver does not tell).
+// aspect is a part of the health mask: the place of its bits, and the meaning of its
+// values for the summary (nvml.h; 0 always means that the driver does not tell).
 type aspect struct {
 	shift, width uint32
 	means        func(value uint32) uint8
 }
 
-// isTrue makes a summary of an aspect that is 1 if it is so, and 2 if it is not.
+// isTrue returns the meaning of an aspect that is 1 if true, for which it returns summary, and 2 if
+// false.
 func isTrue(summary uint8) func(uint32) uint8 {
 	return func(value uint32) uint8 {
 		if value == 1 {
@@ -90,9 +91,8 @@ func isTrue(summary uint8) func(uint32) uint8 {
 	}
 }
 
-// aspects are the aspects of the mask. A route that is given up, and a configuration that does
-// not fit, keep the board from its peers; with less bandwidth, or while it recovers, it reaches
-// them.
+// aspects are the aspects of the mask. An unhealthy route and an incorrect configuration cut
+// the board off from its peers; with less bandwidth, or during recovery, it reaches them.
 var aspects = [...]aspect{
 	{nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_DEGRADED_BW, nvml.GPU_FABRIC_HEALTH_MASK_WIDTH_DEGRADED_BW, isTrue(nvml.GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY)},
 	{nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_RECOVERY, nvml.GPU_FABRIC_HEALTH_MASK_WIDTH_ROUTE_RECOVERY, isTrue(nvml.GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY)},
@@ -106,8 +106,8 @@ var aspects = [...]aspect{
 	}},
 }
 
-// summarize makes the summary of a health mask: unhealthy before limited capacity before
-// healthy, and not supported if nothing is told.
+// summarize returns the summary of a health mask: the worst of its aspects, and not
+// supported if the driver tells none.
 func summarize(mask uint32) uint8 {
 	worst := uint8(nvml.GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED)
 	for _, a := range aspects {

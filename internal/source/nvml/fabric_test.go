@@ -18,7 +18,7 @@ const (
 	fabricClique = "0 " + dcgm.CliqueFamily
 )
 
-// inFabric is a board's answer once it is registered.
+// inFabric is the answer of a registered board.
 func inFabric(last uint8, clique uint32, mask uint32, summary uint8) nvml.GpuFabricInfo_v3 {
 	return nvml.GpuFabricInfo_v3{
 		ClusterUuid: [16]uint8{0xa1, 0xb2, 0xc3, 0xd4, 15: last}, CliqueId: clique, State: nvml.GPU_FABRIC_STATE_COMPLETED,
@@ -36,7 +36,7 @@ func (r *reader) clusterOf() string {
 	return ""
 }
 
-// What a board says of its fabric, as it registers, changes its cluster, and fails.
+// The fabric of a board that registers, changes its cluster, and fails.
 func TestFabric(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(1)
@@ -76,8 +76,8 @@ func TestFabric(t *testing.T) {
 	})
 }
 
-// A driver that does not know the newer answer gives the older, and one without a fabric
-// is asked once.
+// A driver that does not know the newer version of the answer is asked for the older
+// one, and a board without a fabric is asked once.
 func TestFabricOfOlderDrivers(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -90,7 +90,7 @@ func TestFabricOfOlderDrivers(t *testing.T) {
 		{"no such argument", nvml.ERROR_INVALID_ARGUMENT, nvml.SUCCESS, "2", 1 + 4},
 		{"older still", nvml.ERROR_ARGUMENT_VERSION_MISMATCH, nvml.ERROR_ARGUMENT_VERSION_MISMATCH, "", 2},
 		{"no fabric", nvml.ERROR_NOT_SUPPORTED, nvml.SUCCESS, "", 1},
-		{"not for us", nvml.ERROR_NO_PERMISSION, nvml.SUCCESS, "", 1},
+		{"no permission", nvml.ERROR_NO_PERMISSION, nvml.SUCCESS, "", 1},
 		{"an error that passes", nvml.ERROR_UNKNOWN, nvml.SUCCESS, "", 4},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestFabricOfOlderDrivers(t *testing.T) {
 	}
 }
 
-// The mask's aspects, each by two bits except for the configuration, and all together.
+// The aspects of the mask, each with two bits except for the configuration, and together.
 func TestSummarize(t *testing.T) {
 	for _, test := range []struct {
 		name string

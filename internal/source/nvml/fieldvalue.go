@@ -11,14 +11,14 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// fieldCall is the one call that all field values are asked with.
+// fieldCall is the call for all field values.
 const fieldCall = "nvmlDeviceGetFieldValues"
 
 // allLinks is the scope of a field that is summed over all NVLinks (nvml.h: UINT_MAX).
 const allLinks = math.MaxUint32
 
-// valueFields are NVML's field values that are a column as they are. The policies
-// count nanoseconds, as the columns do.
+// valueFields are NVML's field values that become a column unchanged. The
+// policies count nanoseconds, like their columns.
 var valueFields = [...]struct {
 	id     uint32
 	column string
@@ -46,22 +46,22 @@ var valueFields = [...]struct {
 	{nvml.FI_DEV_C2C_LINK_ERROR_REPLAY_B2B, "DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B"},
 }
 
-// fieldValues asks a board for field values, all in one call.
+// fieldValues asks a board for all field values in one call.
 type fieldValues struct {
 	whole  support
-	values []nvml.FieldValue // those that are not refused
-	states []support         // of each of them
-	column []int             // of each of them, or one of the two below
+	values []nvml.FieldValue // the fields that are not refused
+	states []support         // by field
+	column []int             // by field, or one of the two below
 	link   linkRate
 }
 
-// The columns of NVLink's two counters, which are no column by themselves.
+// The values of fieldValues.column for NVLink's two counters, which have no columns of their own.
 const (
 	linkSent     = -1
 	linkReceived = -2
 )
 
-// newFieldValues asks for all of valueFields, and for NVLink's counters.
+// newFieldValues returns the request for all of valueFields, and for NVLink's counters.
 func newFieldValues(period time.Duration) *fieldValues {
 	f := &fieldValues{link: linkRate{column: columns("NBWLT")[0], longest: longestWindow(period).Seconds()}}
 	add := func(id, scope uint32, column int) {
@@ -77,7 +77,7 @@ func newFieldValues(period time.Duration) *fieldValues {
 	return f
 }
 
-// ask fills row. denied is true if a value is refused for want of permission.
+// ask fills row. denied is true if the permission for a value is missing.
 func (f *fieldValues) ask(d nvml.Device, row []float64) (answer nvml.Return, denied bool) {
 	if f.whole == refused || len(f.values) == 0 {
 		return nvml.SUCCESS, false
@@ -114,7 +114,7 @@ func (f *fieldValues) ask(d nvml.Device, row []float64) (answer nvml.Return, den
 	return answer, denied
 }
 
-// prune removes what is refused, so that it is not asked for again.
+// prune removes refused fields, so that they are not requested again.
 func (f *fieldValues) prune() {
 	kept := 0
 	for i, s := range f.states {
@@ -126,7 +126,7 @@ func (f *fieldValues) prune() {
 	f.values, f.states, f.column = f.values[:kept], f.states[:kept], slices.Clip(f.column[:kept])
 }
 
-// decode returns the number in v, NaN if its type is none of NVML's.
+// decode returns the number in v, NaN if its type is unknown.
 func decode(v *nvml.FieldValue) float64 {
 	bits := binary.NativeEndian.Uint64(v.Value[:])
 	low := binary.NativeEndian.Uint32(v.Value[:])
@@ -147,8 +147,8 @@ func decode(v *nvml.FieldValue) float64 {
 	return math.NaN()
 }
 
-// linkRate makes the rate over all NVLinks that DCGM makes of two counters of
-// KiB: in thousands of KiB a second, both ways together.
+// linkRate derives DCGM's rate over all NVLinks from two counters of KiB: in
+// thousands of KiB per second, both ways together.
 type linkRate struct {
 	column   int
 	longest  float64 // seconds
@@ -156,8 +156,8 @@ type linkRate struct {
 	at       int64 // µs, by the driver's clock; 0 before the first
 }
 
-// add records the counters, nil if one is not given. The first gives no rate,
-// nor does one that fell: the driver was reloaded.
+// add records the counters, nil for a missing one. The first values give no
+// rate, nor do lower ones: the driver was reloaded.
 func (l *linkRate) add(sent, received *nvml.FieldValue, row []float64) {
 	if sent == nil || received == nil {
 		l.at = 0
@@ -166,7 +166,7 @@ func (l *linkRate) add(sent, received *nvml.FieldValue, row []float64) {
 	total, at := decode(sent)+decode(received), max(sent.Timestamp, received.Timestamp)
 	elapsed := float64(at-l.at) / 1e6
 	if l.at > 0 && elapsed > 0 && elapsed < l.longest && total >= l.kibibyte {
-		// To the nearest whole one: the quotient of a steady rate is a little off.
+		// Rounded, because the quotient of a steady rate is slightly off.
 		set(row, l.column, math.Round((total-l.kibibyte)/elapsed/1000))
 	}
 	if at != l.at {

@@ -8,7 +8,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
-// Gives reports whether NVML gives the field of DCGM of that id of some board.
+// Gives reports whether NVML provides the DCGM field with that id for some boards.
 func Gives(id int) bool {
 	for t := range dcgm.Texts {
 		if dcgm.Texts[t].ID == id {

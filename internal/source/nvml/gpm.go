@@ -20,8 +20,8 @@ const (
 // gpmCalls are the functions of the library that GPM needs.
 var gpmCalls = [...]string{gpmSupportCall, gpmAllocCall, gpmSampleCall, gpmMetricsCall, "nvmlGpmSampleFree"}
 
-// gpmLeast is the least time between two samples of a pair. nvml.h wants more than
-// 100 ms: the counters are no newer.
+// gpmLeast is the shortest time between two samples of a pair. nvml.h requires
+// more than 100 ms, because the counters are not updated more often.
 const gpmLeast = 105 * time.Millisecond
 
 // gpmMetric is one of GPM's averages.
@@ -29,11 +29,11 @@ type gpmMetric struct {
 	id     nvml.GpmMetricId
 	column string
 	scale  float64
-	board  bool // instances have none
+	board  bool // of boards only, not of instances
 }
 
-// GPM counts percent, and MiB per second (nvml.h, nvmlGpmMetricId_t); the columns
-// are shares and bytes per second.
+// GPM's units are percent and MiB per second (nvml.h, nvmlGpmMetricId_t); those
+// of the columns are ratios and bytes per second.
 const (
 	percent      = 1. / 100
 	mebibyteRate = mebibyte
@@ -59,11 +59,11 @@ var gpmMetrics = [...]gpmMetric{
 	{nvml.GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC, "NVLRX", mebibyteRate, true},
 }
 
-// gpm counts what one board or instance does. It belongs to one worker.
+// gpm measures the activity of one board or instance. It belongs to one worker.
 type gpm struct {
 	lib      *library
-	sample   func(nvml.GpmSample) nvml.Return // fills one
-	call     string                           // the name of that
+	sample   func(nvml.GpmSample) nvml.Return // fills a sample
+	call     string                           // the name of that call
 	sampling support
 	getting  support
 	samples  [3]gpmSample // the newest at 0
@@ -71,7 +71,7 @@ type gpm struct {
 	metrics  []gpmAsked
 }
 
-// gpmSample is a buffer of the library's. at is when it was filled, zero before.
+// gpmSample is a buffer of the library. at is when it was filled, zero before.
 type gpmSample struct {
 	buffer nvml.GpmSample // nil before it is allocated
 	at     time.Time
@@ -87,7 +87,7 @@ type gpmAsked struct {
 // wholeBoard, as an instance id, selects the whole board.
 const wholeBoard = -1
 
-// newGPM counts what a board does, or what its instance of that id does.
+// newGPM returns the gpm of the board, or of its instance with that id.
 func (w *worker) newGPM(instance int) *gpm {
 	d := w.device
 	g := &gpm{lib: w.lib, pair: w.pair, call: gpmSampleCall, sample: func(s nvml.GpmSample) nvml.Return { return s.Get(d) }}
@@ -103,11 +103,11 @@ func (w *worker) newGPM(instance int) *gpm {
 	return g
 }
 
-// works reports whether g, nil for none, gives anything.
+// works reports whether g, nil for none, has values.
 func (g *gpm) works() bool { return g != nil && g.sampling != refused && g.getting != refused }
 
-// ask samples the counters and fills row with the averages since an earlier sample. With
-// the first there are none. calls is given the call that is about to be made.
+// ask samples the counters and fills row with the averages since an earlier sample, if
+// there is one. It passes each call to calls before it makes it.
 func (g *gpm) ask(calls func(string), now time.Time, period time.Duration, row []float64) nvml.Return {
 	if !g.works() || len(g.metrics) == 0 {
 		return nvml.SUCCESS
@@ -176,11 +176,11 @@ func (g *gpm) average(earlier nvml.GpmSample, row []float64) nvml.Return {
 	return answer
 }
 
-// free gives the buffers back to the library.
+// free returns the buffers to the library.
 func (g *gpm) free() {
 	for i := range g.samples {
 		if b := g.samples[i].buffer; b != nil {
-			_ = b.Free() // there is nothing to do about it
+			_ = b.Free() // a failure has no remedy
 			g.samples[i] = gpmSample{}
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// At the shortest period a pair of samples spans two of them: NVML wants more than
-// 100 ms between the two.
+// At the shortest period a pair of samples spans two periods: NVML requires more
+// than 100 ms.
 func TestGPMAtTheShortestPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(1)
@@ -27,13 +27,13 @@ func TestGPMAtTheShortestPeriod(t *testing.T) {
 	})
 }
 
-// go-nvml's question for GPM is one that drivers do not understand.
+// Drivers do not understand go-nvml's query for GPM support.
 func TestGPMSupport(t *testing.T) {
 	tests := []struct {
 		name             string
 		query, sample    nvml.Return
 		supported, gives bool
-		samples          int // asked for in three readings and before the first
+		samples          int // requested in three readings and before the first
 	}{
 		{"yes", nvml.SUCCESS, nvml.SUCCESS, true, true, 4},
 		{"no", nvml.SUCCESS, nvml.SUCCESS, false, false, 0},
@@ -71,7 +71,7 @@ func TestGPMSupport(t *testing.T) {
 	}
 }
 
-// Samples that are far apart make no pair: their average is not of the present.
+// Samples that are far apart are not a pair: their average is outdated.
 func TestOldSamplesMakeNoPair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(1)

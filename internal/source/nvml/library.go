@@ -14,32 +14,32 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// boardsTimeout is how long a start waits for all boards together before it continues without
-// those that have not answered.
+// boardsTimeout is how long a start waits for all boards before it continues without those
+// that have not answered.
 const boardsTimeout = 20 * time.Second
 
 // library is NVML, loaded.
 type library struct {
 	nvml.Interface
 	has func(call string) bool
-	// between fills in the averages between two samples of GPM's.
+	// between fills in the averages between two GPM samples.
 	between func(p *pair, earlier, later nvml.GpmSample) nvml.Return
 	// fabric asks a board for its fabric.
 	fabric func(d nvml.Device, version int) (nvml.GpuFabricInfo_v3, nvml.Return)
-	// driver and version are the driver's and NVML's, "" if they are not known.
+	// driver and version are the versions of the driver and of NVML, "" if unknown.
 	driver, version string
-	texts           []int // indices in dcgm.Texts of what is asked of each board
+	texts           []int // indices in dcgm.Texts of the requested texts
 }
 
-// found is a board that New found.
+// found is a board that startUp found.
 type found struct {
 	dcgm.Device
 	handle nvml.Device
 	cuts   []cut
-	answer nvml.Return // of the call that got no device
+	answer nvml.Return // of the call that failed
 }
 
-// load starts NVML up.
+// load loads and starts NVML.
 func load(lib nvml.Interface, path string, o *opening) (*library, error) {
 	l := &library{Interface: lib}
 	o.making(ofLibrary, "nvmlInit_v2")
@@ -62,7 +62,7 @@ func versionOf(version string, answer nvml.Return) string {
 	return version
 }
 
-// hasAll reports whether all of these calls are there.
+// hasAll reports whether the library has all calls.
 func (l *library) hasAll(calls []string) bool {
 	for _, call := range calls {
 		if !l.has(call) {
@@ -72,9 +72,9 @@ func (l *library) hasAll(calls []string) bool {
 	return true
 }
 
-// boards looks at all boards side by side, in the order of their indices. Those
-// that do not answer in time, or have no handle, have no device. looking is done
-// once all calls have returned: until then the library must stay loaded.
+// boards identifies all boards concurrently, and returns them in the order of
+// their indices. Those that do not answer in time have no handle. looking is
+// done when all calls have returned: until then the library must stay loaded.
 func (l *library) boards(o *opening, looking *sync.WaitGroup) ([]found, error) {
 	o.making(ofLibrary, "nvmlDeviceGetCount_v2")
 	n, answer := l.DeviceGetCount()
@@ -115,14 +115,14 @@ func (l *library) boards(o *opening, looking *sync.WaitGroup) ([]found, error) {
 	return all, nil
 }
 
-// unknownBoard is a board of which its index is known.
+// unknownBoard returns a board of which only the index is known.
 func unknownBoard(index int) dcgm.Device {
 	d := dcgm.NewBoard(index, strconv.Itoa(index))
 	d.Inactive = true
 	return d
 }
 
-// board looks at one board. calls is given the call that is about to be made.
+// board identifies one board. It passes each call to calls before it makes it.
 func (l *library) board(index int, calls func(string)) found {
 	f := found{Device: unknownBoard(index)}
 	calls("nvmlDeviceGetHandleByIndex_v2")
@@ -133,7 +133,7 @@ func (l *library) board(index int, calls func(string)) found {
 	f.handle, f.Inactive, f.Driver = device, false, l.driver
 	calls("nvmlDeviceGetUUID")
 	if f.UUID, f.answer = f.handle.GetUUID(); f.answer != nvml.SUCCESS {
-		// Without it its series would be those of another device, or none.
+		// Series without a UUID would be those of another device, or of none.
 		return found{Device: unknownBoard(index), answer: f.answer}
 	}
 	calls("nvmlDeviceGetName")
@@ -152,8 +152,8 @@ func (l *library) board(index int, calls func(string)) found {
 	return f
 }
 
-// within returns what f does, unless that needs longer than d: then f is left to
-// itself.
+// within returns the result of f, unless f takes longer than d, when it abandons
+// f.
 func within[T any](d time.Duration, f func() T) (result T, ok bool) {
 	done := make(chan T, 1)
 	go func() { done <- f() }()
@@ -167,7 +167,7 @@ func within[T any](d time.Duration, f func() T) (result T, ok bool) {
 	}
 }
 
-// unloadable is the failure to load or to start the library.
+// unloadable returns the failure to load or to start the library.
 func unloadable(path string, answer nvml.Return) *source.Error {
 	e := &source.Error{Failure: source.Unreachable}
 	switch answer {
@@ -192,7 +192,7 @@ func unloadable(path string, answer nvml.Return) *source.Error {
 	return e
 }
 
-// text returns NVML's name of an answer.
+// text returns NVML's name for an answer.
 func text(answer nvml.Return) string {
 	return answer.String()
 }

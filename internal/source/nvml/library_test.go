@@ -12,9 +12,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 
-// What comes through a library that is loaded as the driver's is, is line by line
-// what an exporter serves of the same boards. But of a board that is cut the
-// exporter has no row, and we have one beside the instances'.
+// A reading through a library that is loaded like the driver's equals, line by
+// line, what an exporter serves for the same boards, except that we have a row
+// for a board with MIG instances too.
 func TestThroughTheLibrary(t *testing.T) {
 	truths := nvmltest.H100(2)
 	truths[1] = truths[1].Cut(2)

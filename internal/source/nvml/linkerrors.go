@@ -10,15 +10,15 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// linkErrorsPause is how often a board is asked for what its NVLinks count: each of these
-// values is a question to the links themselves.
+// linkErrorsPause is how often a board is asked for its NVLinks' error counts: the driver
+// queries the links themselves for each value.
 const linkErrorsPause = 10 * time.Second
 
-// linkErrorFields are the counters of NVLink 5, and the ratios of bit errors.
+// linkErrorFields are the counters of NVLink 5, and the bit error ratios.
 var linkErrorFields = [...]struct {
 	id     uint32
 	column string
-	ratio  bool // else a count
+	ratio  bool // otherwise a count
 }{
 	{nvml.FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS, "NLMALP", false},
 	{nvml.FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS, "NLBUFO", false},
@@ -38,14 +38,14 @@ var linkErrorFields = [...]struct {
 
 // linkErrors asks a board for linkErrorFields: for all links together, as DCGM does (its
 // NvmlFieldRequiresNvLinkAggregate), and link by link for fields that the driver refuses in this
-// form. Then counts are summed, and of ratios the worst is used.
+// form. It sums the counts of the links, and takes the worst of their ratios.
 type linkErrors struct {
 	columns  []int
 	together []nvml.FieldValue
-	states   []support // of these
+	states   []support // of together
 	each     []nvml.FieldValue
-	of       []int // the field of each of these
-	split    bool  // it is known what is asked link by link
+	of       []int // the field of each value in each
+	split    bool  // it is known which fields to request link by link
 	asked    time.Time
 	values   []float64 // by field, NaN for none
 }
@@ -59,8 +59,8 @@ func newLinkErrors() *linkErrors {
 	return l
 }
 
-// ask fills row, from the last answers unless they are too long ago. denied is true if a
-// value is refused for want of permission.
+// ask fills row, from the last answers unless these are too old. denied is true if the
+// permission for a value is missing.
 func (l *linkErrors) ask(d nvml.Device, now time.Time, row []float64) (answer nvml.Return, denied bool) {
 	if l.asked.IsZero() || now.Sub(l.asked) >= linkErrorsPause {
 		l.asked = now
@@ -125,7 +125,7 @@ func (l *linkErrors) askTogether(d nvml.Device) (answer nvml.Return, denied bool
 	return answer, denied
 }
 
-// divide asks for what is refused of all links together link by link.
+// divide requests link by link the fields that are refused for all links together.
 func (l *linkErrors) divide() {
 	for i, s := range l.states {
 		code := nvml.Return(l.together[i].NvmlReturn)
@@ -139,8 +139,8 @@ func (l *linkErrors) divide() {
 	}
 }
 
-// gather makes the values of a board of those of its links. Once no link has any, the
-// board is of another generation and is not asked again.
+// gather combines the values of links into those of the board. If no link has any,
+// the board is of another generation and is not asked again.
 func (l *linkErrors) gather() {
 	some := false
 	for k := range l.each {
@@ -163,8 +163,8 @@ func (l *linkErrors) gather() {
 	}
 }
 
-// linkValue returns a count, or a ratio, which the driver gives as mantissa and exponent
-// (nvml.h, NVML_NVLINK_ERROR_COUNTER_BER_GET): 3 and 12 are 3e-12.
+// linkValue returns a count, or a ratio, which the driver encodes as mantissa and
+// exponent (nvml.h, NVML_NVLINK_ERROR_COUNTER_BER_GET): 3 and 12 are 3e-12.
 func linkValue(v *nvml.FieldValue, ratio bool) float64 {
 	n := decode(v)
 	if !ratio || nvml.ValueType(v.ValueType) == nvml.VALUE_TYPE_DOUBLE {

@@ -11,7 +11,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// The families of what NVLink 5 counts that the tests look at.
+// The families of NVLink 5's counters that the tests check.
 const (
 	linkFailed    = "0 DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS"
 	linkMalformed = "0 DCGM_FI_DEV_NVLINK_COUNT_RX_MALFORMED_PACKET_ERRORS"
@@ -19,8 +19,8 @@ const (
 	linkBER       = "0 DCGM_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER_FLOAT"
 )
 
-// linked answers as a driver does: a count is the field's number and one more for each
-// link, the ratios are 3e-12 but on link 4.
+// linked answers like a driver: a count is the field's number plus the link's, the
+// ratios are 3e-12 except on link 4.
 func linked(field, scope uint32) (uint64, nvml.Return) {
 	switch {
 	case scope >= 18:
@@ -33,7 +33,7 @@ func linked(field, scope uint32) (uint64, nvml.Return) {
 	return uint64(field + scope), nvml.SUCCESS
 }
 
-// summed answers for all links alone.
+// summed answers only for all links together.
 func summed(field, scope uint32) (uint64, nvml.Return) {
 	if scope != allLinks {
 		return 0, nvml.ERROR_INVALID_ARGUMENT
@@ -46,15 +46,15 @@ func TestLinkErrors(t *testing.T) {
 		name  string
 		link5 func(field, scope uint32) (uint64, nvml.Return)
 		want  map[string]string
-		asked int // so often field 206 within 25 seconds
+		asked int // how often field 206, within 25 seconds
 	}{
 		{"all links together", summed, map[string]string{linkMalformed: "206", linkFailed: "214", linkSymbolBER: "3e-12", linkBER: "3e-12"}, 3},
 		{"link by link", linked, map[string]string{
 			linkMalformed: "3861", linkFailed: "4005", // 18 × 206 + 153, 18 × 214 + 153
 			linkSymbolBER: "0.0000005", linkBER: "3e-12",
 		}, 3*18 + 1},
-		{"a board that has not", nil, nil, 1 + 18},
-		{"not for us", func(uint32, uint32) (uint64, nvml.Return) { return 0, nvml.ERROR_NO_PERMISSION }, nil, 1},
+		{"a board without them", nil, nil, 1 + 18},
+		{"no permission", func(uint32, uint32) (uint64, nvml.Return) { return 0, nvml.ERROR_NO_PERMISSION }, nil, 1},
 		{"an error that passes", func(uint32, uint32) (uint64, nvml.Return) { return 0, nvml.ERROR_UNKNOWN }, nil, 3},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestLostAtItsLinkErrors(t *testing.T) {
 	})
 }
 
-// Ratios of bit errors are mantissa and exponent, or what a double says.
+// Bit error ratios are a mantissa and an exponent, or a double.
 func TestLinkValue(t *testing.T) {
 	for _, test := range []struct {
 		kind  nvml.ValueType

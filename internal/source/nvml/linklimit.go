@@ -11,25 +11,25 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
-// linkCall reports whether a link is up, each in a call of its own.
+// linkCall reports whether one link is up.
 const linkCall = "nvmlDeviceGetNvLinkState"
 
-// linksPause is how often a board is asked about its links. They change when fabric
-// manager has trained them, when one fails, and else not. While fewer are up than were, a
-// board is asked at each reading: that they still are has to be known again each time.
+// linksPause is how often a board is asked about its links. They change only when the
+// fabric manager has trained them, and when one fails. While fewer are up than before, a
+// board is asked at each reading, so that their number is always current.
 const linksPause = 10 * time.Second
 
-// linkLimit is how many NVLinks of a board are active, and what these can carry, both ways
+// linkLimit is the number of a board's active NVLinks, and their bandwidth, both ways
 // together.
 type linkLimit struct {
-	column int     // of the latter
-	number int     // of the former
-	states support // of the links, by the first of them
+	column int     // of the bandwidth
+	number int     // of the number
+	states support // of the links, decided by the first
 	speed  [1]nvml.FieldValue
 	asked  time.Time
-	value  float64 // bytes per second, NaN if it is not known or none is active
-	active float64 // links, NaN if it is not known
-	most   float64 // of active so far
+	value  float64 // bytes per second, NaN if unknown or no link is active
+	active float64 // links, NaN if unknown
+	most   float64 // highest active so far
 }
 
 func newLinkLimit() *linkLimit {
@@ -37,8 +37,8 @@ func newLinkLimit() *linkLimit {
 	return &linkLimit{column: at[0], number: at[1], value: math.NaN(), active: math.NaN()}
 }
 
-// ask fills row, from the last answers unless they are too long ago. calls is given the
-// call that is about to be made, failed is the one that was not answered.
+// ask fills row, from the last answers unless these are too old. It passes each call to
+// calls before it makes it; failed is the one that failed.
 func (l *linkLimit) ask(d nvml.Device, calls func(string), now time.Time, row []float64) (failed string, answer nvml.Return) {
 	if l.states != refused && (l.asked.IsZero() || l.active < l.most || now.Sub(l.asked) >= linksPause) {
 		l.asked = now
@@ -52,9 +52,9 @@ func (l *linkLimit) ask(d nvml.Device, calls func(string), now time.Time, row []
 	return failed, answer
 }
 
-// measure multiplies the speed that all active links have in common with their number,
-// and with two: it is that of one way, as nvidia-smi shows it. nvml.h gives its unit,
-// MB/s, of which 26562 are the 26.5625 GB/s that two lanes of 106.25 Gbit/s carry.
+// measure multiplies the common speed of all active links by their number and by two,
+// because it is the speed of one way, as in nvidia-smi. Its unit is MB/s (nvml.h):
+// 26562 are the 26.5625 GB/s of two lanes of 106.25 Gbit/s.
 func (l *linkLimit) measure(d nvml.Device, calls func(string)) (limit float64, failed string, answer nvml.Return) {
 	active := 0
 	l.active = math.NaN()
@@ -76,7 +76,7 @@ func (l *linkLimit) measure(d nvml.Device, calls func(string)) (limit float64, f
 	return l.times(active, d, calls)
 }
 
-// times returns what that many links carry.
+// times returns the bandwidth of that many links.
 func (l *linkLimit) times(active int, d nvml.Device, calls func(string)) (limit float64, failed string, answer nvml.Return) {
 	if active == 0 {
 		return math.NaN(), "", nvml.SUCCESS

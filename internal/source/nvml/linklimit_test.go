@@ -12,7 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
-// Links are asked about every ten seconds, and what they said is served in between.
+// The links are queried every ten seconds, and the last answers are served in between.
 func TestLinksAreAskedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(1)
@@ -42,12 +42,12 @@ func TestLinksThatDoNotTell(t *testing.T) {
 		name string
 		set  func(m *machine, b *board)
 		want string
-		// active links, and asked: so often within half a minute.
+		// active is the number of links; asked is how often, within 25 seconds.
 		active string
 		asked  int
 	}{
 		{"no NVLink", func(_ *machine, b *board) { b.say(linkCall, nvml.ERROR_NOT_SUPPORTED) }, "", "", 1},
-		{"not for us", func(_ *machine, b *board) { b.say(linkCall, nvml.ERROR_NO_PERMISSION) }, "", "", 1},
+		{"no permission", func(_ *machine, b *board) { b.say(linkCall, nvml.ERROR_NO_PERMISSION) }, "", "", 1},
 		{"an error that may pass", func(_ *machine, b *board) { b.say(linkCall, nvml.ERROR_UNKNOWN) }, "", "", 3},
 		{"no common speed", func(_ *machine, b *board) { b.say("field 90", nvml.ERROR_NOT_SUPPORTED) }, "", "11", 3 * 18},
 		{"an old library", func(m *machine, _ *board) { m.lacks[linkCall] = true }, "", "", 0},
@@ -99,7 +99,7 @@ func TestLostAtItsLinks(t *testing.T) {
 	})
 }
 
-// While fewer links are up than were, they are asked about at each reading.
+// While fewer links are up than before, they are queried at each reading.
 func TestLinksThatAreDownAreAskedOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(1)
@@ -112,7 +112,7 @@ func TestLinksThatAreDownAreAskedOften(t *testing.T) {
 		}
 		r := newReader(t, m, nil)
 		defer r.Close()
-		// readFor reads for that long, and returns the last number of links.
+		// readFor reads for that time, and returns the last number of links.
 		readFor := func(span time.Duration) (last string) {
 			for begun := time.Now(); time.Since(begun) < span; {
 				last = r.read()["0 "+dcgm.NVLinksActive]

@@ -13,20 +13,20 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
 )
 
-// machine is a mock of NVML with boards that read constants. It is to be made
-// within a synctest bubble.
+// machine is a mock of NVML whose boards read constants. It must be made within
+// a synctest bubble.
 type machine struct {
 	mock.Interface
 	boards []*board
 	events chan nvml.EventData
-	lacks  map[string]bool // symbols that the library has not
+	lacks  map[string]bool // symbols that the library lacks
 
 	mu        sync.Mutex
-	allocated int // GPM samples that are
+	allocated int // GPM samples
 	shut      int
 }
 
-// board is one of its GPUs, or with a parent, a MIG device.
+// board is one of its GPUs, or a MIG device.
 type board struct {
 	mock.Device
 	index int
@@ -34,18 +34,19 @@ type board struct {
 	cuts  []*board
 	id    int // of the instance
 	begun time.Time
-	// link5 is what NVLink 5 counts, by field and scope; nil for a board of an earlier one.
+	// link5 returns the counters of NVLink 5, by field and scope; nil for a board with an earlier
+	// NVLink.
 	link5 func(field, scope uint32) (uint64, nvml.Return)
-	// metrics are what GPM counts, by id; mig is the same of instances.
+	// metrics are the GPM metrics, by id; mig are those of an instance.
 	metrics, mig map[nvml.GpmMetricId]float64
 
 	mu     sync.Mutex
-	says   map[string]nvml.Return   // by call; "" is every call
-	gates  map[string]chan struct{} // a call that is here waits
+	says   map[string]nvml.Return   // by call; "" means every call
+	gates  map[string]chan struct{} // calls with a gate wait
 	counts map[string]int
 }
 
-// meets counts a call, lets it hang and returns what it is to answer.
+// meets counts a call, waits at its gate, and returns its answer.
 func (b *board) meets(call string) nvml.Return {
 	b.mu.Lock()
 	b.counts[call]++
@@ -61,7 +62,7 @@ func (b *board) meets(call string) nvml.Return {
 	return answer
 }
 
-// say makes a call, or with "" every call, answer so.
+// say sets the answer of a call, or with "" of every call.
 func (b *board) say(call string, answer nvml.Return) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,7 +91,7 @@ func (b *board) asked(call string) int {
 }
 
 func newMachine(boards int) *machine {
-	m := &machine{events: make(chan nvml.EventData, 4), lacks: map[string]bool{"nvmlDeviceGetGpuFabricInfoV": true}} // which go-nvml's mock cannot give
+	m := &machine{events: make(chan nvml.EventData, 4), lacks: map[string]bool{"nvmlDeviceGetGpuFabricInfoV": true}} // which go-nvml's mock does not support
 	for i := range boards {
 		m.boards = append(m.boards, newBoard(i))
 	}
@@ -127,7 +128,7 @@ func newMachine(boards int) *machine {
 	return m
 }
 
-// sample is a GPM sample: of which board it was taken, and when.
+// sample is a GPM sample, with its board and time.
 type sample struct {
 	mock.GpmSample
 	of      *board
@@ -162,7 +163,7 @@ func (m *machine) newSample() *sample {
 	return s
 }
 
-// metricsBetween refuses pairs that are no pair, or too close, as nvml.h says.
+// metricsBetween refuses samples that are not a pair, or too close, as in nvml.h.
 func metricsBetween(p *pair, earlier, later nvml.GpmSample) nvml.Return {
 	a, b := earlier.(*sample), later.(*sample)
 	if a == b || a.of != b.of || b.at.Sub(a.at) <= 100*time.Millisecond {
@@ -181,8 +182,8 @@ func metricsBetween(p *pair, earlier, later nvml.GpmSample) nvml.Return {
 	return answer
 }
 
-// newBoard returns a board on which everything is supported but GPM, and which
-// reads numbers that are all different.
+// newBoard returns a board that supports everything except GPM, and whose
+// readings all differ.
 func newBoard(index int) *board {
 	b := &board{
 		index: index, begun: time.Now(),
@@ -222,7 +223,7 @@ func (b *board) identify(uuid, name string) {
 	b.GetGpuInstanceIdFunc = func() (int, nvml.Return) { return b.id, b.meets("nvmlDeviceGetGpuInstanceId") }
 }
 
-// measure gives the board its constants, in NVML's units.
+// measure sets the board's constants, in NVML's units.
 func (b *board) measure() {
 	b.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 412337, b.meets("nvmlDeviceGetPowerUsage") }
 	b.GetPowerManagementLimitFunc = func() (uint32, nvml.Return) { return 650000, b.meets("nvmlDeviceGetPowerManagementLimit") }
@@ -283,9 +284,9 @@ func (b *board) measure() {
 	}
 }
 
-// fieldValues gives every field its number plus a thousand, the memory temperature
-// 73, and NVLink counters that grow by 120,000,000 KiB sent and 82,000,000 KiB
-// received a second.
+// fieldValues returns for every field its number plus a thousand, for the memory
+// temperature 73, and NVLink counters that grow by 120,000,000 KiB sent and
+// 82,000,000 KiB received per second.
 func (b *board) fieldValues(values []nvml.FieldValue) nvml.Return {
 	answer := b.meets(fieldCall)
 	for i := range values {
@@ -305,7 +306,7 @@ func (b *board) fieldValues(values []nvml.FieldValue) nvml.Return {
 		switch v.FieldId {
 		case nvml.FI_DEV_MEMORY_TEMP:
 			v.ValueType = uint32(nvml.VALUE_TYPE_UNSIGNED_INT)
-			n = 73 | 0xdead<<32 // what is above is not its
+			n = 73 | 0xdead<<32 // the upper half is garbage
 		case nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX:
 			n = 5000 + uint64(120_000_000*seconds)
 		case nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX:
@@ -316,7 +317,7 @@ func (b *board) fieldValues(values []nvml.FieldValue) nvml.Return {
 	return answer
 }
 
-// linkState has 12 links, of which the fourth is down.
+// linkState returns the state of one of 12 links; the fourth is down.
 func (b *board) linkState(link int) (nvml.EnableState, nvml.Return) {
 	answer := b.meets(linkCall)
 	if answer == nvml.SUCCESS && link >= 12 {
@@ -328,7 +329,7 @@ func (b *board) linkState(link int) (nvml.EnableState, nvml.Return) {
 	return nvml.FEATURE_ENABLED, answer
 }
 
-// cut gives the board an instance with one MIG device.
+// cut adds an instance with one MIG device to the board.
 func (b *board) cut(id int, profile string) *board {
 	c := newBoard(b.index)
 	c.id = id

@@ -23,19 +23,19 @@ const (
 // migCalls are the functions of the library that MIG needs.
 var migCalls = [...]string{migModeCall, migCountCall, migCall, migIDCall, gpmMIGSampleCall}
 
-// instanceStride is above every GPU instance id: it makes entity ids of them that
-// no other board has.
+// instanceStride is larger than every GPU instance id, so that entity ids of
+// instances are unique among boards.
 const instanceStride = 1 << 10
 
 // cut is one instance of a board.
 type cut struct {
 	dcgm.Device
 	id      int           // NVML's
-	devices []nvml.Device // its MIG devices, one at least
+	devices []nvml.Device // its MIG devices, at least one
 }
 
-// cutsOf lists the instances of a board, ordered by id. Without a MIG device,
-// which is a compute instance, an instance cannot be seen.
+// cutsOf lists the instances of a board, ordered by id. An instance without a
+// MIG device, which is a compute instance, is not visible.
 func cutsOf(d nvml.Device, board int, calls func(string)) ([]cut, nvml.Return) {
 	calls(migModeCall)
 	mode, _, answer := d.GetMigMode()
@@ -60,10 +60,10 @@ func cutsOf(d nvml.Device, board int, calls func(string)) ([]cut, nvml.Return) {
 			id, answer = device.GetGpuInstanceId()
 		}
 		switch {
-		case isGap(answer): // it has just gone
+		case isGap(answer): // it is just gone
 			continue
 		case answer != nvml.SUCCESS:
-			return nil, answer // an instance that is silent for once has not gone
+			return nil, answer // an instance that fails to answer once is not gone
 		}
 		cuts = add(cuts, board, id, device, describeMIG(device, index))
 	}
@@ -71,12 +71,12 @@ func cutsOf(d nvml.Device, board int, calls func(string)) ([]cut, nvml.Return) {
 	return cuts, nvml.SUCCESS
 }
 
-// isGap reports whether an answer is that there is no MIG device of an index.
+// isGap reports whether an answer means that there is no MIG device with an index.
 func isGap(answer nvml.Return) bool {
 	return answer == nvml.ERROR_NOT_FOUND || answer == nvml.ERROR_INVALID_ARGUMENT
 }
 
-// add adds a MIG device to the instance that it is of.
+// add adds a MIG device to its instance.
 func add(cuts []cut, board, id int, device nvml.Device, mig dcgm.MIGDevice) []cut {
 	i := slices.IndexFunc(cuts, func(c cut) bool { return c.id == id })
 	if i < 0 {
@@ -89,7 +89,7 @@ func add(cuts []cut, board, id int, device nvml.Device, mig dcgm.MIGDevice) []cu
 	return cuts
 }
 
-// describeMIG returns what a MIG device reports of itself. Its name ends in the
+// describeMIG returns what a MIG device reports about itself. Its name ends in the
 // profile: "NVIDIA H100 80GB HBM3 MIG 1c.3g.40gb" is one compute slice of a 3g.40gb.
 func describeMIG(d nvml.Device, index int) dcgm.MIGDevice {
 	mig := dcgm.MIGDevice{Index: index}

@@ -58,7 +58,7 @@ func TestMIG(t *testing.T) {
 	})
 }
 
-// An instance that does not answer for once has not gone.
+// An instance that fails to answer once is not gone.
 func TestInstancesThatAreSilentForOnce(t *testing.T) {
 	for _, call := range []string{migCall, migIDCall} {
 		synctest.Test(t, func(t *testing.T) {
@@ -81,8 +81,8 @@ func TestInstancesThatAreSilentForOnce(t *testing.T) {
 	}
 }
 
-// Cut, some boards refuse what they give when they are whole; in whole or in part,
-// some GPM counts.
+// With MIG instances, a board may refuse readings that it has otherwise; GPM may
+// work for instances only, or for the board.
 func TestABoardIsCutAndMadeWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(1)

@@ -19,21 +19,21 @@ import (
 // continues: without its persistence daemon a driver takes seconds for each board.
 const openPatience = 3 * time.Second
 
-// opening is one attempt to start NVML up and to find the boards. A call that hangs
-// in it is left to itself, and no second attempt is made beside it.
+// opening is one attempt to start NVML and to find the boards. A call that hangs in
+// it is abandoned, and no second attempt is made meanwhile.
 type opening struct {
 	begun time.Time
-	done  chan struct{} // closed at its end
-	err   error         // its outcome, to be read after that
+	done  chan struct{} // closed at the end
+	err   error         // the outcome, to be read after done
 
 	mu    sync.Mutex
-	calls map[int]string // under way, by board, or of the library; guarded by mu
+	calls map[int]string // in progress, by board or ofLibrary; guarded by mu
 }
 
-// ofLibrary, as an index, is the library itself and not a board.
+// ofLibrary, as an index, stands for the library instead of a board.
 const ofLibrary = -1
 
-// making records that a board's next call is made, or with "" that it has made all.
+// making records a board's next call, "" after the last.
 func (o *opening) making(board int, call string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -44,8 +44,8 @@ func (o *opening) making(board int, call string) {
 	o.calls[board] = call
 }
 
-// hangs returns that the start takes too long, and in which call: the library's, or
-// that of the first board that has not answered.
+// hangs returns the error of a start that takes too long. It names the call: the
+// library's, or that of the first board that has not answered.
 func (o *opening) hangs() *source.Error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -63,8 +63,8 @@ func (o *opening) hangs() *source.Error {
 	}
 }
 
-// wait waits for the end of o, but not longer than patience after its beginning, nor
-// than until one of the channels is closed. It reports whether o has ended.
+// wait waits for the end of o, at most until patience after its beginning or until
+// one of the channels is closed. It reports whether o has ended.
 func (o *opening) wait(one, other <-chan struct{}, patience time.Duration) bool {
 	timer := time.NewTimer(time.Until(o.begun.Add(patience)))
 	defer timer.Stop()
@@ -82,8 +82,8 @@ func (o *opening) wait(one, other <-chan struct{}, patience time.Duration) bool 
 	}
 }
 
-// open waits until NVML is started up and the boards are found, but not longer than
-// openPatience after that was begun. Errors but those of ctx are *source.Error. It
+// open waits until NVML is started and the boards are found, at most until
+// openPatience after the beginning. Errors other than ctx's are *source.Error. It
 // may be called from any goroutine.
 func (s *Source) open(ctx context.Context) error {
 	o, err := s.attempt()
@@ -100,14 +100,14 @@ func (s *Source) open(ctx context.Context) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.opening == o {
-			s.opening = nil // the next one tries again
+			s.opening = nil // the next call tries again
 		}
 	}
 	return o.err
 }
 
-// attempt returns the attempt that is under way or succeeded, and begins one if
-// there is none.
+// attempt returns the attempt that is in progress or has succeeded, and begins
+// one if there is none.
 func (s *Source) attempt() (*opening, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,8 +125,8 @@ func (s *Source) attempt() (*opening, error) {
 	return s.opening, nil
 }
 
-// startUp starts NVML up, finds the boards, and makes a worker for each that is
-// wanted. What it fills in is for others once it has returned without an error.
+// startUp starts NVML, finds the boards, and makes a worker for each chosen
+// one. What it sets is valid for others after it has returned without an error.
 func (s *Source) startUp(o *opening) (err error) {
 	if s.lib, err = load(s.api, s.opts.LibraryPath, o); err != nil {
 		return err
@@ -134,10 +134,10 @@ func (s *Source) startUp(o *opening) (err error) {
 	s.lib.between, s.lib.fabric, s.lib.texts = s.between, s.fabric, s.opts.Page.Texts()
 	defer func() {
 		if err != nil {
-			// A call that is under way would return into what is unloaded. So this start
-			// hangs with it, and none is made beside it.
+			// A call in progress would return into unloaded code. So this start waits
+			// for it, and no other is made meanwhile.
 			s.running.Wait()
-			_, _ = within(closeTimeout, s.lib.Shutdown) // what failed before it is to be reported
+			_, _ = within(closeTimeout, s.lib.Shutdown) // the earlier failure is reported
 		}
 	}()
 	all, err := s.lib.boards(o, &s.running)
@@ -169,7 +169,7 @@ func (s *Source) startWorkers(all []found, wanted []bool) {
 		switch {
 		case !wanted[i]:
 		case all[i].handle == nil:
-			// One that we may not read is somebody else's.
+			// A GPU that we may not read belongs to somebody else.
 			s.view.left[i] = all[i].answer != nvml.ERROR_NO_PERMISSION
 			s.opts.Logger.Warn("a GPU cannot be read and is left out", "gpu", i, "answer", text(all[i].answer),
 				"remedy", leftRemedy)
@@ -184,9 +184,9 @@ func (s *Source) startWorkers(all []found, wanted []bool) {
 	s.publish()
 }
 
-// Check starts NVML. It fails as Read would if there is no library, no
-// driver or no GPU, or if a chosen GPU does not exist. Read reports a call that
-// hangs.
+// Check starts NVML. It fails as Read would if there is no library, no driver
+// or no GPU, or if a chosen GPU does not exist. A call that hangs is left to
+// Read to report.
 func (s *Source) Check(ctx context.Context) error {
 	err := s.open(ctx)
 	if err == nil || ctx.Err() != nil || source.AsError(err).Failure == source.Timeout {

@@ -3,7 +3,7 @@
 package nvml
 
 /*
-// The function is found when the library is loaded, as go-nvml has it with its own.
+// The symbol is resolved when the library is loaded, as with go-nvml's own calls.
 #cgo linux LDFLAGS: -Wl,--export-dynamic -Wl,--unresolved-symbols=ignore-in-object-files
 
 unsigned int nvmlGpmMetricsGet(void *pair);
@@ -21,12 +21,12 @@ import (
 type metric struct {
 	id, answer uint32
 	value      float64
-	names      [3]uintptr // three strings of the library's
+	names      [3]uintptr // three strings in the library's memory
 }
 
 // pair is nvml.h's nvmlGpmMetricsGet_t: two samples, and the averages between them.
-// That of go-nvml 0.13.0-1 has metrics of another size, and its call copies the
-// whole twice: 690 KB for each GPU and reading.
+// go-nvml 0.13.0-1's has metrics of another size, and its call copies everything
+// twice: 690 KB per GPU and reading.
 type pair struct {
 	version, n     uint32
 	earlier, later unsafe.Pointer
@@ -40,14 +40,14 @@ const (
 	mostMetrics = 210
 )
 
-// get fills in the first n metrics, whose ids are there.
+// get fills in the first n metrics, whose ids must be set.
 func (p *pair) get(earlier, later nvml.GpmSample) nvml.Return {
 	p.version, p.earlier, p.later = pairVersion, memoryOf(earlier), memoryOf(later)
 	return nvml.Return(C.nvmlGpmMetricsGet(unsafe.Pointer(p)))
 }
 
-// memoryOf returns the library's memory of a sample, which is all that go-nvml keeps
-// of it.
+// memoryOf returns the library's memory of a sample, which is the only field of
+// go-nvml's type.
 func memoryOf(s nvml.GpmSample) unsafe.Pointer {
 	return reflect.ValueOf(s).Field(0).UnsafePointer()
 }

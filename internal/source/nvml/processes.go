@@ -19,8 +19,8 @@ import (
 // listPatience is how long a list of processes waits for boards.
 const listPatience = 5 * time.Second
 
-// lists are NVML's lists of processes. A library may have any of the versions of a
-// call; go-nvml takes the latest.
+// lists are NVML's lists of processes. A library may have any version of a call;
+// go-nvml uses the latest.
 var lists = [...]struct {
 	call string
 	kind source.ProcessKind
@@ -37,10 +37,10 @@ func (l *library) hasList(call string) bool {
 }
 
 // processList is the listing of one board's processes. It has a goroutine of its own, so
-// that one that hangs costs no reading.
+// that a hanging one does not delay readings.
 type processList struct {
 	mu   sync.Mutex
-	call string // that is made, "" while none is
+	call string // in progress, "" for none
 }
 
 // note records the call that is about to be made, "" at the end.
@@ -50,7 +50,7 @@ func (c *processList) note(call string) {
 	c.call = call
 }
 
-// making returns the call that is made.
+// making returns the call in progress.
 func (c *processList) making() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,13 +61,13 @@ func (c *processList) making() string {
 type processAnswer struct {
 	worker *worker
 	list   []source.Process
-	cause  string // why not all, "" for all
+	cause  string // why the list is incomplete, "" if it is complete
 }
 
-// Processes implements source.ProcessLister: the processes on all boards that are
-// read, those of MIG instances by instance. A board that has not answered for five
-// seconds, or half of the time that ctx leaves, is left out, and is not asked again
-// before it does.
+// Processes implements source.ProcessLister: it lists the processes on all boards
+// that are read, those of MIG instances by instance. A board that does not answer
+// within five seconds, or half of the time that ctx leaves, is left out, and not
+// asked again before it has answered.
 func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 	if err := s.open(ctx); err != nil {
 		return nil, err
@@ -76,14 +76,14 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 	causes := map[int]string{} // by board
 	pending := 0
 	for _, w := range s.workers {
-		causes[w.board] = "" // not known yet
+		causes[w.board] = "" // no answer yet
 		if s.list(w, answers) {
 			pending++
 		}
 	}
 	wait := listPatience
 	if end, ends := ctx.Deadline(); ends {
-		wait = min(wait, time.Until(end)/2) // the caller has something to do with the list
+		wait = min(wait, time.Until(end)/2) // leave the caller time to use the list
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -102,8 +102,8 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 	return s.listed(all, causes)
 }
 
-// listed returns what Processes does, given why boards are not in the list: "" for
-// those that have not answered.
+// listed returns the results of Processes. causes say why lists of boards are
+// incomplete: "" for those that have not answered.
 func (s *Source) listed(all []source.Process, causes map[int]string) ([]source.Process, error) {
 	if len(causes) == 0 {
 		return all, nil
@@ -123,14 +123,14 @@ func (s *Source) listed(all []source.Process, causes map[int]string) ([]source.P
 	}
 	e.Cause = strings.Join(words, ", ")
 	if all == nil && len(causes) < len(s.workers) {
-		all = []source.Process{} // the other boards have none
+		all = []source.Process{} // the other boards have no processes
 	}
 	return all, e
 }
 
-// list begins the list of a board, unless one is under way.
+// list begins the list of a board, unless one is in progress.
 func (s *Source) list(w *worker, answers chan<- processAnswer) bool {
-	s.mu.Lock() // none begins once Close waits for all
+	s.mu.Lock() // so that none begins after Close waits for all
 	defer s.mu.Unlock()
 	if s.life.Err() != nil || w.processList.making() != "" {
 		return false
@@ -144,8 +144,8 @@ func (s *Source) list(w *worker, answers chan<- processAnswer) bool {
 	return true
 }
 
-// processes lists those of the board, or of all its MIG devices where it is cut:
-// NVML lists those of a whole board that is cut to some users only.
+// processes lists the processes of the board, or of its MIG devices if there are
+// any: NVML lists those of a whole board with MIG only to some users.
 func (w *worker) processes() processAnswer {
 	c := processAnswer{worker: w}
 	var cuts []cut
@@ -186,6 +186,6 @@ func (c *processAnswer) ask(d nvml.Device, instance string) {
 	}
 }
 
-// memoryUnknown is NVML_VALUE_NOT_AVAILABLE, as of a process whose memory the
+// memoryUnknown is NVML_VALUE_NOT_AVAILABLE, for a process whose memory the
 // driver does not account for.
 const memoryUnknown = math.MaxUint64

@@ -19,7 +19,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 
-// listed writes a list of processes as text, a word each.
+// listed returns a list of processes as text, one word each.
 func listed(list []source.Process) string {
 	var words []string
 	for _, p := range list {
@@ -29,8 +29,8 @@ func listed(list []source.Process) string {
 	return strings.Join(words, " ")
 }
 
-// TestProcessesThroughTheLibrary lists the processes of two boards, of which one is
-// cut, through a library that is loaded as the driver's is.
+// TestProcessesThroughTheLibrary lists the processes of two boards, one with MIG
+// instances, through a library that is loaded like the driver's.
 func TestProcessesThroughTheLibrary(t *testing.T) {
 	truths := nvmltest.H100(2)
 	truths[1] = truths[1].Cut(2)
@@ -65,7 +65,7 @@ func TestProcessesThroughTheLibrary(t *testing.T) {
 	}
 }
 
-// lister gives every board one process, whose pid is 1 more than its index.
+// lister gives every board one process, whose PID is its index plus 1.
 func lister(m *machine) {
 	for i, b := range m.boards {
 		b.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) {
@@ -81,8 +81,7 @@ func lister(m *machine) {
 	}
 }
 
-// A board whose list hangs costs the lists of the others a wait, once, and no
-// reading anything.
+// A board whose list hangs delays the lists of the others once, and no reading.
 func TestAListOfProcessesHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(2)

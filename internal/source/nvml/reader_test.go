@@ -13,7 +13,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// log keeps what was logged.
+// log collects log lines.
 type log struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -25,7 +25,7 @@ func (l *log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// count returns how many lines hold all of the words.
+// count returns the number of lines that contain all words.
 func (l *log) count(words ...string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,8 +61,8 @@ func newReader(t *testing.T, m *machine, set func(*Options)) *reader {
 	return r
 }
 
-// read reads once, and returns the values by device and column-less family name:
-// "0 DCGM_FI_DEV_GPU_TEMP", and for instances "0/7 DCGM_FI_…".
+// read reads once, and returns the values by device and family name: "0
+// DCGM_FI_DEV_GPU_TEMP", and for instances "0/7 DCGM_FI_…".
 func (r *reader) read() map[string]string {
 	r.t.Helper()
 	if err := r.Read(context.Background(), &r.b); err != nil {
@@ -111,5 +111,5 @@ func has(all map[string]string, device string) bool {
 	return false
 }
 
-// isLost reports whether a device is named as lost, which has no reading then.
+// isLost reports whether a device is marked as lost; it then has no readings.
 func isLost(all map[string]string, device string) bool { return all[device+" "+dcgm.Lost] == "1" }

@@ -8,20 +8,20 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// reading is one call about a board or a MIG instance.
+// reading is one call for a board or a MIG instance.
 type reading struct {
-	// call is NVML's name of the function. If the library has no such symbol, it
+	// call is NVML's name of the function. If the library lacks the symbol, it
 	// must not be called: the process would end.
 	call string
 	// columns are the columns of dcgm.Fields that the call fills.
 	columns []string
 	// ask writes the values of the columns to v, in the exporter's units.
 	ask func(d nvml.Device, v []float64) nvml.Return
-	// standIn readings are for boards that have no GPM.
+	// standIn marks readings for boards without GPM.
 	standIn bool
 }
 
-// slowCallPeriod is the shortest period that has time for a call that looks at a
+// slowCallPeriod is the shortest period with time for a call that reads a
 // counter twice, 20 ms apart (nvml.h, nvmlDeviceGetPcieThroughput).
 const slowCallPeriod = 500 * time.Millisecond
 
@@ -32,8 +32,8 @@ const (
 	mebibyte = 1 << 20 // bytes to MiB
 )
 
-// boardReadings are asked in their order. If a column has a value, a later
-// reading of it alone is not asked.
+// boardReadings are requested in order. A reading is skipped if an earlier one
+// has set all its columns.
 var boardReadings = [...]reading{
 	{call: "nvmlDeviceGetClockInfo", columns: []string{"SMCLK"}, ask: one(with(nvml.Device.GetClockInfo, nvml.CLOCK_SM), same)},
 	{call: "nvmlDeviceGetClockInfo", columns: []string{"MMCLK"}, ask: one(with(nvml.Device.GetClockInfo, nvml.CLOCK_MEM), same)},
@@ -51,7 +51,7 @@ var boardReadings = [...]reading{
 	{call: "nvmlDeviceGetUtilizationRates", columns: []string{"GPUTL", "MCUTL"}, ask: utilization},
 	{call: "nvmlDeviceGetEncoderUtilization", columns: []string{"ECUTL"}, ask: sampled(nvml.Device.GetEncoderUtilization)},
 	{call: "nvmlDeviceGetDecoderUtilization", columns: []string{"DCUTL"}, ask: sampled(nvml.Device.GetDecoderUtilization)},
-	// The name of the second is that of drivers before R535.
+	// The second has the name of drivers before R535.
 	{call: "nvmlDeviceGetCurrentClocksEventReasons", columns: []string{"DVCCTR"}, ask: one(nvml.Device.GetCurrentClocksEventReasons, same)},
 	{call: "nvmlDeviceGetCurrentClocksThrottleReasons", columns: []string{"DVCCTR"}, ask: one(nvml.Device.GetCurrentClocksThrottleReasons, same)},
 	{call: "nvmlDeviceGetTotalEccErrors", columns: []string{"ESVTL"}, ask: ecc(nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.VOLATILE_ECC)},
@@ -68,8 +68,8 @@ var boardReadings = [...]reading{
 	{call: "nvmlDeviceGetPcieThroughput", columns: []string{"PCIRX"}, ask: throughput(nvml.PCIE_UTIL_RX_BYTES), standIn: true},
 }
 
-// memoryReadings are the ones that a MIG instance has of its own. Drivers before
-// R510 have the second only, which counts what is reserved as used.
+// memoryReadings are the readings that a MIG instance has of its own. Drivers
+// before R510 have only the second, which counts reserved memory as used.
 var memoryReadings = [...]reading{
 	{call: "nvmlDeviceGetMemoryInfo_v2", columns: []string{"FBTTL", "FBUSD", "FBFRE", "FBRSV"}, ask: memory},
 	{call: "nvmlDeviceGetMemoryInfo", columns: []string{"FBTTL", "FBUSD", "FBFRE"}, ask: memoryBefore510},
@@ -78,8 +78,8 @@ var memoryReadings = [...]reading{
 // number is the type of a value that NVML's functions return.
 type number interface{ ~int | ~uint32 | ~uint64 }
 
-// one makes a reading of a function that returns a single number, which is
-// divided to become the exporter's.
+// one returns the ask function for a call that returns a single number, which
+// it divides to get the exporter's unit.
 func one[T number](get func(nvml.Device) (T, nvml.Return), divisor float64) func(nvml.Device, []float64) nvml.Return {
 	return func(d nvml.Device, v []float64) nvml.Return {
 		n, answer := get(d)
@@ -88,12 +88,12 @@ func one[T number](get func(nvml.Device) (T, nvml.Return), divisor float64) func
 	}
 }
 
-// with gives a function its argument.
+// with binds the argument of a function.
 func with[A any, T number](get func(nvml.Device, A) (T, nvml.Return), argument A) func(nvml.Device) (T, nvml.Return) {
 	return func(d nvml.Device) (T, nvml.Return) { return get(d, argument) }
 }
 
-// sampled makes a reading of a function that also returns how long it looked.
+// sampled returns the ask function for a call that also returns its sampling period.
 func sampled(get func(nvml.Device) (uint32, uint32, nvml.Return)) func(nvml.Device, []float64) nvml.Return {
 	return func(d nvml.Device, v []float64) nvml.Return {
 		percent, _, answer := get(d)
@@ -110,7 +110,7 @@ func ecc(kind nvml.MemoryErrorType, since nvml.EccCounterType) func(nvml.Device,
 	}
 }
 
-// throughput is in KB/s, of 1000 bytes each.
+// throughput converts NVML's KB/s, of 1000 bytes each.
 func throughput(counter nvml.PcieUtilCounter) func(nvml.Device, []float64) nvml.Return {
 	return func(d nvml.Device, v []float64) nvml.Return {
 		n, answer := d.GetPcieThroughput(counter)
@@ -173,11 +173,11 @@ type support uint8
 
 const (
 	untried support = iota
-	given           // it answered once: what it answers later is of that moment
-	refused         // it answered at the first ask that it has none, and is not asked again
+	given           // it answered once: later errors are transient
+	refused         // the first answer was that it has none: it is not asked again
 )
 
-// refusals are the answers that will be the same the next time.
+// refusals are the answers that will not change.
 var refusals = [...]nvml.Return{
 	nvml.ERROR_NOT_SUPPORTED,
 	nvml.ERROR_FUNCTION_NOT_FOUND,
@@ -187,7 +187,7 @@ var refusals = [...]nvml.Return{
 	nvml.ERROR_NO_PERMISSION,
 }
 
-// record records the answer to an ask and reports whether there is a value.
+// record records an answer and reports whether there is a value.
 func (s *support) record(answer nvml.Return) bool {
 	if answer == nvml.SUCCESS {
 		*s = given

@@ -10,17 +10,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
-// result is the outcome of one round over a board. The worker of the board writes it, and then
-// the goroutine that reads the source has it until it asks for the next but one.
+// result is the outcome of one round over a board. The board's worker writes it; then the
+// goroutine that reads the source owns it until it asks for the result after the next.
 type result struct {
-	begun time.Time // when the round was asked for
-	lost  bool      // the board is, and has no values
-	// counting: the board or an instance has GPM.
+	begun time.Time // when the round was requested
+	lost  bool      // the board is lost, and has no values
+	// counting is whether the board or an instance has GPM.
 	counting bool
 	cuts     []cut // the instances, nil for none
-	// cluster names the NVLink fabric that the board is in, "" for none.
+	// cluster names the board's NVLink fabric, "" for none.
 	cluster string
-	// topology is another where cuts are others than before.
+	// topology changes when cuts change.
 	topology uint64
 	// cells are (1 + len(cuts)) × fields: the board, then its instances; NaN if
 	// there is no value.
@@ -37,13 +37,13 @@ func (s *result) reset(cuts []cut) {
 	}
 }
 
-// row returns the cells of the board, 0, or of an instance, 1 and up.
+// row returns the cells of the board (0) or of an instance (from 1).
 func (s *result) row(entity int) []float64 {
 	return s.cells[entity*len(dcgm.Fields):][:len(dcgm.Fields)]
 }
 
-// set gives a cell its value as the exporter would write it: DCGM's doubles with
-// six decimals, and its integers cut to whole ones. What is not finite is absent.
+// set sets a cell to a value as the exporter would write it: DCGM's doubles with
+// six decimals, its integers truncated. Values that are not finite are absent.
 func set(row []float64, column int, v float64) {
 	const decimals = 1e6
 	switch {
@@ -55,11 +55,11 @@ func set(row []float64, column int, v float64) {
 	}
 }
 
-// longestWindow is the time over which an average no longer is that of the
-// present: a board that hung or was lost begins its rates again.
+// longestWindow returns the time over which an average is too old: a board that
+// hung or was lost restarts its rates.
 func longestWindow(period time.Duration) time.Duration { return max(5*period, time.Second) }
 
-// columns returns the indices in dcgm.Fields of dmon's columns. All must be there.
+// columns returns the indices in dcgm.Fields of dmon's columns. All must exist.
 func columns(names ...string) []int {
 	at := make([]int, len(names))
 	for i, name := range names {

@@ -14,16 +14,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// silenceRemedy is what to do if NVML does not report XIDs.
+// silenceRemedy is the remedy if NVML does not report XIDs.
 const silenceRemedy = "see dmesg for them, or read them with --backend=dcgm"
 
-// silence records why NVML does not report XIDs. It may be used by any goroutine.
+// silence records why NVML does not report XIDs. Any goroutine may use it.
 type silence struct {
 	mu     sync.Mutex
 	causes []string
 }
 
-// add records, and logs, that a call about a board, or about the library, gave no events.
+// add records and logs that a call for a board, or for the library, fails, so that there are no
+// events.
 func (s *silence) add(logger *slog.Logger, board int, call string, answer nvml.Return) {
 	whose := "NVML does not report XIDs"
 	if board != ofLibrary {
@@ -31,7 +32,7 @@ func (s *silence) add(logger *slog.Logger, board int, call string, answer nvml.R
 	}
 	cause := fmt.Sprintf("%s: %s: %s", whose, call, text(answer))
 	s.mu.Lock()
-	known := slices.Contains(s.causes, cause) // of an earlier start
+	known := slices.Contains(s.causes, cause) // from an earlier start
 	if !known {
 		s.causes = append(s.causes, cause)
 	}
@@ -42,7 +43,7 @@ func (s *silence) add(logger *slog.Logger, board int, call string, answer nvml.R
 	logger.Warn(whose, "call", call, "answer", text(answer), "remedy", silenceRemedy)
 }
 
-// with returns why a stream fails, nil if it does not, and the silence.
+// with adds the silence to the failure e of a stream, nil for none.
 func (s *silence) with(e *source.Error) *source.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

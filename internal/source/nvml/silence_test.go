@@ -13,7 +13,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// asking is a log whose reader asks the silence while it is written to.
+// asking is a log handler that reads the silence while it handles a record.
 type asking struct {
 	slog.Handler
 	s      *silence
@@ -32,8 +32,8 @@ func (a *asking) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// TestSilenceLogsUnlocked: a blocked log does not block access to the silence, which is logged
-// once for each cause.
+// TestSilenceLogsUnlocked: a blocked log does not block access to the silence. Each cause is
+// logged once.
 func TestSilenceLogsUnlocked(t *testing.T) {
 	var s silence
 	log := &asking{s: &s}

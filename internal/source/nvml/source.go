@@ -19,43 +19,43 @@ import (
 )
 
 const (
-	// patience is the share of a period that a reading waits for boards, once there
-	// is something to serve.
+	// patience is the share of a period for which a reading waits for boards, if at
+	// least one has answered.
 	patience = .5
-	// longest is how long a reading waits for the first board at all.
+	// longest is how long a reading then waits for the first board.
 	longest = 5 * time.Second
 	// firstWindow is the window of the first reading's rates and averages. It is more than
 	// gpmLeast, and short enough to wait for a single reading.
 	firstWindow = 200 * time.Millisecond
-	// closeTimeout bounds Close: a call that hangs in the driver cannot be ended.
+	// closeTimeout limits Close: a call that hangs in the driver cannot be ended.
 	closeTimeout = time.Second
 )
 
-// The streams of a source, in the order in which they are kept.
+// The streams of a source, as indices.
 const (
 	device = iota
 	profiling
 )
 
-// Source reads the GPUs of this machine. A reading is samples under the
-// label blocks of dcgm-exporter, as a dcgm.Writer gives them; At is when the boards were
+// Source reads the GPUs of this machine. A reading consists of samples with the label
+// blocks of dcgm-exporter, as a dcgm.Writer writes them; At is when the boards were
 // read.
 type Source struct {
 	opts    Options
-	api     nvml.Interface                                                        // before it is loaded
-	between func(p *pair, earlier, later nvml.GpmSample) nvml.Return              // (*pair).get but in tests
-	fabric  func(d nvml.Device, version int) (nvml.GpuFabricInfo_v3, nvml.Return) // fabricInfo, the same
+	api     nvml.Interface                                                        // NVML, which load loads
+	between func(p *pair, earlier, later nvml.GpmSample) nvml.Return              // (*pair).get except in tests
+	fabric  func(d nvml.Device, version int) (nvml.GpuFabricInfo_v3, nvml.Return) // fabricInfo except in tests
 	denials denials
 	silence silence
 
-	// Of an opening, and then of the reading goroutine except for lib and workers,
-	// which stay as they are.
+	// Of an opening, then of the reading goroutine, except for lib and workers,
+	// which do not change.
 	lib     *library
 	events  nvml.EventSet // nil for none
 	answers chan answer
 	workers []*worker
-	states  []state  // of each worker
-	left    []string // why boards have none
+	states  []state  // by worker
+	left    []string // why boards have no worker
 	view    view
 
 	// Of the reading goroutine.
@@ -74,10 +74,10 @@ type Source struct {
 	stats  source.StreamStats
 	counts [2]source.StreamCounts
 
-	version atomic.Pointer[string] // nil before it is known
+	version atomic.Pointer[string] // nil while unknown
 
 	mu      sync.Mutex       // guards what follows
-	opening *opening         // the last, nil before the first and after one that failed
+	opening *opening         // the latest, nil before the first and after a failed one
 	trouble [2]*source.Error // by stream
 }
 
@@ -86,13 +86,13 @@ type state struct {
 	*worker
 	busy     bool
 	asked    time.Time
-	result   *result // answered with and not served yet, nil for none
-	topology uint64  // the one in the view
+	result   *result // the answer that is not served yet, nil for none
+	topology uint64  // as in the view
 	is       condition
-	call     string // that hangs
-	logged   string // the call that was logged
-	returned bool   // and that it returned
-	// known and counting: whether the board has GPM, once that is known.
+	call     string // the call that hangs
+	logged   string // the hanging call that was logged
+	returned bool   // its return was logged
+	// counting is whether the board has GPM, valid if known is set.
 	known, counting bool
 }
 
@@ -104,9 +104,9 @@ var (
 	_ source.ProcessLister = (*Source)(nil)
 )
 
-// New returns a source that does nothing before its first Check or Read: those load
-// NVML and list the boards. The error is always nil; only programs built without cgo
-// have one.
+// New returns a source that does nothing before its first Check or Read: these load
+// NVML and list the boards. The error is always nil, except in programs built
+// without cgo.
 func New(opts Options) (*Source, error) {
 	opts = opts.complete()
 	return newSource(opts, nvml.New(nvml.WithLibraryPath(opts.LibraryPath))), nil
@@ -123,8 +123,8 @@ func newSource(opts Options, api nvml.Interface) *Source {
 	return s
 }
 
-// MIGPlaces returns the known places of the machine's compute instances.
-// The slice is the same while nothing changes. It is for the goroutine that reads.
+// MIGPlaces returns the known places of the machine's compute instances. The slice
+// stays the same while nothing changes. Only the goroutine that reads may call it.
 func (s *Source) MIGPlaces() []dcgm.MIGPlace { return s.view.mig }
 
 // Name returns "nvml".
@@ -142,10 +142,9 @@ func (s *Source) Caps() source.Caps {
 	}
 }
 
-// Read waits for the next reading; the first comes when rates and averages have a
-// window behind them. Boards that do not answer in time are left out. If none
-// answers, none has a reading, or NVML cannot be started, Read returns the reason, as a
-// *source.Error.
+// Read waits for the next reading; the first comes after a window for rates and
+// averages. Boards that do not answer in time are left out. If none answers, none has a
+// reading, or NVML cannot be started, Read returns the reason, as a *source.Error.
 func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	b.Reset()
 	if !s.opened {
@@ -176,8 +175,9 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	return nil
 }
 
-// warmUp asks all boards for the first time. What they answer is not served, for it
-// has no rates and averages yet; that none answers is returned at once.
+// warmUp asks all boards for the first time. Their answers are not served, because
+// they have no rates and averages yet. If none answers, it returns an error at
+// once.
 func (s *Source) warmUp(ctx context.Context) error {
 	if s.warm {
 		return nil
@@ -194,8 +194,8 @@ func (s *Source) warmUp(ctx context.Context) error {
 	return nil
 }
 
-// round asks all boards when it is time to, and returns when it did. The next round
-// is after pause.
+// round asks all boards when the next reading is due, and returns when it began.
+// The next round begins after pause.
 func (s *Source) round(ctx context.Context, pause time.Duration) (begun time.Time, err error) {
 	if err := s.await(ctx); err != nil {
 		return begun, err
@@ -242,8 +242,9 @@ func (s *Source) await(ctx context.Context) error {
 	return s.stopped(ctx)
 }
 
-// gather asks all boards that are not busy, and waits: until all have answered,
-// or for a share of the period where one has, or until one does.
+// gather asks all boards that are not busy, and waits until all have answered.
+// After a share of the period one answer suffices, for which it waits for
+// longest at most.
 func (s *Source) gather(ctx context.Context, begun time.Time) error {
 	pending := s.ask(begun)
 	s.timer.Reset(time.Duration(patience * float64(s.opts.Period)))
@@ -268,8 +269,8 @@ func (s *Source) gather(ctx context.Context, begun time.Time) error {
 	return nil
 }
 
-// ask handles the answers that came late, asks all boards that are not busy, and
-// returns how many.
+// ask handles late answers, asks all boards that are not busy, and returns how
+// many.
 func (s *Source) ask(begun time.Time) (pending int) {
 	for len(s.answers) > 0 {
 		s.handle(<-s.answers)
@@ -312,7 +313,7 @@ func (s *Source) account(profiled bool) {
 	}
 }
 
-// stopped returns an error if there is to be no further reading.
+// stopped returns an error after Close or the end of ctx.
 func (s *Source) stopped(ctx context.Context) error {
 	if s.life.Err() != nil {
 		return &source.Error{
@@ -331,7 +332,7 @@ func (s *Source) stopped(ctx context.Context) error {
 func (s *Source) Close() error {
 	s.closing.Do(func() {
 		s.end()
-		s.starting.Do(func() {}) // waits for a start under way, and lets none follow
+		s.starting.Do(func() {}) // waits for a start in progress, and prevents later ones
 		s.closed = s.unload()
 	})
 	return s.closed
@@ -345,12 +346,12 @@ func (s *Source) unload() error {
 	if o == nil {
 		return nil
 	}
-	// An opening that has hung for longer is not worth the wait.
+	// Do not wait for an opening that has hung for longer.
 	if !o.wait(nil, nil, closeTimeout) {
 		return fmt.Errorf("%w: the library stays loaded until the program ends", o.hangs())
 	}
 	if o.err != nil {
-		return nil // it has shut down what it had started
+		return nil // it has already shut NVML down
 	}
 	_, ok := within(closeTimeout, func() struct{} {
 		s.running.Wait()
@@ -366,7 +367,7 @@ func (s *Source) unload() error {
 	}
 	answer, ok := within(closeTimeout, func() nvml.Return {
 		if s.events != nil {
-			_ = s.events.Free() // what follows frees all
+			_ = s.events.Free() // Shutdown frees it anyway
 		}
 		return s.lib.Shutdown()
 	})
@@ -379,7 +380,7 @@ func (s *Source) unload() error {
 	return nil
 }
 
-// selectionError is the failure of a choice that does not fit the node.
+// selectionError returns the failure of a choice that does not fit the node.
 func selectionError(err error) *source.Error {
 	return &source.Error{
 		Failure: source.Broken,

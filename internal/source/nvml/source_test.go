@@ -15,7 +15,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
-// steady is what an exporter serves of a mock board, worked out by hand from
+// steady is what an exporter serves for a mock board, worked out by hand from
 // NVML's units.
 var steady = map[string]string{
 	"DEV_SM_CLOCK": "1755", "DEV_MEM_CLOCK": "2619",
@@ -40,10 +40,10 @@ var steady = map[string]string{
 	"DEV_C2C_LINK_COUNT":          "1170", "DEV_C2C_LINK_ERROR_INTR": "1231", "DEV_C2C_LINK_ERROR_REPLAY": "1232", "DEV_C2C_LINK_ERROR_REPLAY_B2B": "1233",
 	"DEV_GPU_TEMP_LIMIT": "-2", "DEV_BANKS_REMAP_ROWS_AVAIL_MAX": "635", "DEV_BANKS_REMAP_ROWS_AVAIL_HIGH": "4",
 	"DEV_BANKS_REMAP_ROWS_AVAIL_PARTIAL": "3", "DEV_BANKS_REMAP_ROWS_AVAIL_LOW": "2", "DEV_BANKS_REMAP_ROWS_AVAIL_NONE": "1",
-	dcgm.NVLinkLimit: "23980000000", dcgm.NVLinksActive: "11", // of 1090 MB/s one way
+	dcgm.NVLinkLimit: "23980000000", dcgm.NVLinksActive: "11", // 1090 MB/s one way per link
 }
 
-// check wants exactly these values of a device.
+// check checks that a device has exactly these values.
 func check(t *testing.T, all map[string]string, device string, wants ...map[string]string) {
 	t.Helper()
 	want := map[string]string{}
@@ -67,7 +67,7 @@ func check(t *testing.T, all map[string]string, device string, wants ...map[stri
 	}
 }
 
-// counted are GPM's percents and MiB/s, and counts what an exporter serves of them.
+// counted are GPM's percentages and MiB/s, and counts and traffic what an exporter serves for them.
 var (
 	counted = map[nvml.GpmMetricId]float64{
 		nvml.GPM_METRIC_GRAPHICS_UTIL: 98, nvml.GPM_METRIC_SM_UTIL: 42.1234567, nvml.GPM_METRIC_SM_OCCUPANCY: 25,
@@ -98,7 +98,7 @@ func TestEveryReadingInTheExportersUnits(t *testing.T) {
 		r := newReader(t, m, func(o *Options) { o.Hostname = "gpu07" })
 		begun := time.Now()
 		all := r.read()
-		// All is there at once: a rate needs two looks, and the first of them is not served.
+		// Everything is there at once: a rate needs two rounds, and the first is not served.
 		check(t, all, "0", steady, links, standIn)
 		check(t, all, "1", steady, links, counts, traffic)
 		if !r.b.At.Equal(begun.Add(firstWindow)) || r.b.Dict == nil || len(r.b.Samples) != len(all) || r.b.Skipped > 0 {
@@ -142,7 +142,7 @@ func TestTableColumnsAreFields(t *testing.T) {
 	names = append(names, ownColumns[:]...)
 	for i, at := range columns(names...) {
 		if at < 0 {
-			t.Errorf("%s is not a column of dmon's", names[i])
+			t.Errorf("%s is not a dmon column", names[i])
 		}
 	}
 }

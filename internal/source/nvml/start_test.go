@@ -47,8 +47,8 @@ func TestFailuresToStart(t *testing.T) {
 	}
 }
 
-// A start that hangs is reported after a while, by the call, and costs a Close no more
-// than a second; once it has returned, readings begin.
+// A start that hangs is reported after openPatience, with the call, and delays Close
+// by at most a second; once it has returned, readings begin.
 func TestTheStartHangs(t *testing.T) {
 	for _, call := range []string{"nvmlInit_v2", "nvmlDeviceGetCount_v2", "GPU 0: nvmlDeviceGetName"} {
 		for _, released := range []bool{true, false} {
@@ -99,7 +99,7 @@ func TestTheStartHangs(t *testing.T) {
 	}
 }
 
-// A start that failed is tried again by the next Read.
+// The next Read retries a failed start.
 func TestTheStartIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(1)
@@ -162,7 +162,7 @@ func TestABoardHangsAtTheStart(t *testing.T) {
 }
 
 // A call that has not returned since the start keeps the library loaded: it would
-// return into nothing.
+// return into unloaded code.
 func TestABoardHangsFromTheStartToTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(2)
@@ -181,7 +181,7 @@ func TestABoardHangsFromTheStartToTheEnd(t *testing.T) {
 }
 
 // If no board answers there is nothing to read, but the library is neither unloaded
-// under the calls nor started once more beside them.
+// nor started again while calls are in progress.
 func TestAllBoardsHangAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(1)
@@ -211,7 +211,7 @@ func TestAllBoardsHangAtTheStart(t *testing.T) {
 	})
 }
 
-// A board without a UUID has no series, and is not left out in silence.
+// A board without a UUID has no series, and is reported as left out.
 func TestABoardIsLostAtTheStart(t *testing.T) {
 	for _, call := range []string{"nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestABoardIsLostAtTheStart(t *testing.T) {
 	}
 }
 
-// One that we may not read is somebody else's: it is not lost.
+// A board that we may not read belongs to somebody else, and is not lost.
 func TestABoardIsDeniedAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(2)

@@ -16,10 +16,10 @@ type condition uint8
 const (
 	fine    condition = iota
 	hanging           // a call has not returned for a period
-	lost              // by the driver's word
+	lost              // as the driver says
 )
 
-// watch detects boards that hang or are lost. Each call that hangs is logged once.
+// watch detects boards that hang or are lost. It logs each hanging call once.
 func (s *Source) watch(now time.Time) {
 	changed := false
 	for i := range s.states {
@@ -50,7 +50,7 @@ func (s *Source) watch(now time.Time) {
 	}
 }
 
-// logCondition logs that a call hangs, or does no more.
+// logCondition logs that a call hangs, or no longer does.
 func (s *Source) logCondition(st *state, is condition, call string) {
 	switch {
 	case is == hanging && call != st.logged:
@@ -62,14 +62,14 @@ func (s *Source) logCondition(st *state, is condition, call string) {
 	}
 }
 
-// What to do about boards without readings.
+// The remedies for boards without readings.
 const (
 	hangRemedy = "see dmesg for XIDs and whether nvidia-smi hangs too; a GPU reset or a reboot ends it"
 	leftRemedy = "see what nvidia-smi reports for it, and start kpulse-proxy again once it is back"
 	lostRemedy = "see dmesg for XID 79; reset it with nvidia-smi --gpu-reset, or reboot"
 )
 
-// publish makes the result of Streams, for boards without readings.
+// publish sets the failures that Streams returns, and the version.
 func (s *Source) publish() {
 	failing, unprofiled := s.failing(), s.unprofiled()
 	s.mu.Lock()
@@ -79,7 +79,7 @@ func (s *Source) publish() {
 }
 
 // unprofiled returns why there are no profiling fields, nil if some board has them
-// or it is not known.
+// or that is unknown.
 func (s *Source) unprofiled() *source.Error {
 	known := false
 	for i := range s.states {
@@ -98,7 +98,7 @@ func (s *Source) unprofiled() *source.Error {
 	}
 }
 
-// failing returns which boards hang, are lost or were left out, nil if none is.
+// failing returns the error for boards that hang, are lost or were left out, nil if there are none.
 func (s *Source) failing() *source.Error {
 	var causes []string
 	e := &source.Error{Failure: source.Broken, Remedy: leftRemedy}
@@ -158,9 +158,8 @@ func (s *Source) Streams(dst []source.StreamTotals) []source.StreamTotals {
 	return dst
 }
 
-// Version names the driver and NVML, and GPM if it counts the profiling fields of
-// some board: "driver 580.105.08, NVML 13.580.105.08, GPM". It is "" before the first
-// reading.
+// Version returns the versions of the driver and NVML, and GPM if some board has it:
+// "driver 580.105.08, NVML 13.580.105.08, GPM". It is "" before the first reading.
 func (s *Source) Version() string {
 	if v := s.version.Load(); v != nil {
 		return *v
@@ -168,7 +167,7 @@ func (s *Source) Version() string {
 	return ""
 }
 
-// describe makes the result of Version, if that has changed.
+// describe sets the result of Version, if it has changed.
 func (s *Source) describe() {
 	var parts []string
 	if s.lib.driver != "" {

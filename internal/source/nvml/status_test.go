@@ -104,7 +104,7 @@ func TestHungCall(t *testing.T) {
 	})
 }
 
-// A slow board, if not slower than two periods, still has readings, none of them twice.
+// A board that takes less than two periods still has readings, none of them twice.
 func TestSlowBoard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(2)

@@ -9,7 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// Source replaces the real one, which needs cgo, with the same methods.
+// Source replaces the real one, which needs cgo.
 type Source struct{}
 
 var (
@@ -17,11 +17,11 @@ var (
 	_ source.Streams = (*Source)(nil)
 )
 
-// New fails with source.Unsupported: this program was built without the means to
-// call NVML.
+// New fails with source.Unsupported: this program was built without cgo, which
+// calls NVML.
 func New(Options) (*Source, error) { return nil, errUnsupported() }
 
-// errUnsupported is how to build, and what to use instead.
+// errUnsupported says how to build, and what to use instead.
 func errUnsupported() *source.Error {
 	return &source.Error{
 		Failure: source.Unsupported,
@@ -33,7 +33,7 @@ func errUnsupported() *source.Error {
 // Name returns "nvml".
 func (*Source) Name() string { return "nvml" }
 
-// Caps returns those of the real source, without a period.
+// Caps returns the properties of the real source, without a period.
 func (*Source) Caps() source.Caps {
 	return source.Caps{Backend: "nvml", Kind: source.Streamed, Aggregation: source.Window, Local: true}
 }

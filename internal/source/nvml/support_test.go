@@ -57,7 +57,7 @@ func TestWhatIsRefusedIsAskedOnce(t *testing.T) {
 	}
 }
 
-// An error that passes makes the value absent for as long as it stands.
+// A transient error makes the value absent while it lasts.
 func TestTransientErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(1)
@@ -99,7 +99,7 @@ func TestNothingSupported(t *testing.T) {
 	})
 }
 
-// A symbol that the library has not must not be called: the process would end.
+// A symbol that the library lacks must not be called: the process would end.
 func TestOldLibrary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(1)

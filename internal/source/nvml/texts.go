@@ -8,13 +8,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
-// textCall is how a Text of dcgm is asked.
+// textCall is the call for a Text of dcgm.
 type textCall struct {
 	call string
-	ask  func(l *library, d nvml.Device) (string, nvml.Return) // nil if NVML is not asked
+	ask  func(l *library, d nvml.Device) (string, nvml.Return) // nil if NVML does not provide it
 }
 
-// textCalls are indexed as dcgm.Texts is.
+// textCalls has the indices of dcgm.Texts.
 var textCalls = [dcgm.NumTexts]textCall{
 	{"nvmlSystemGetDriverVersion", func(l *library, _ nvml.Device) (string, nvml.Return) { return l.driver, nvml.SUCCESS }},
 	{"nvmlSystemGetNVMLVersion", func(l *library, _ nvml.Device) (string, nvml.Return) { return l.version, nvml.SUCCESS }},
@@ -30,7 +30,7 @@ func inforom(object nvml.InforomObject) func(*library, nvml.Device) (string, nvm
 	return func(_ *library, d nvml.Device) (string, nvml.Return) { return d.GetInforomVersion(object) }
 }
 
-// askTexts fills in those of the Texts of a board that are asked for.
+// askTexts fills in the requested Texts of a board.
 func (l *library) askTexts(f *found, texts []int, calls func(string)) {
 	for _, t := range texts {
 		c := &textCalls[t]

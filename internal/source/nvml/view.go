@@ -12,8 +12,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// view makes Batches of the results of all boards. It belongs to the goroutine that reads
-// the source.
+// view makes Batches from the results of all boards. It belongs to the goroutine that
+// reads the source.
 type view struct {
 	chooser   dcgm.Chooser
 	logger    *slog.Logger
@@ -22,20 +22,20 @@ type view struct {
 	inventory dcgm.Inventory
 	mig       []dcgm.MIGPlace
 	chosen    []bool // of each device of the inventory
-	unfit     error  // the choice does not fit the devices
+	unfit     error  // the error of a choice that does not fit the devices
 
-	results []*result              // of each board, of the reading: nil for none
-	workers []*worker              // of each board, nil for none
-	left    []bool                 // of each board: it is wanted and did not answer at the start
-	lost    []bool                 // of each board, of the reading: by the driver's word, or it hangs
-	repeats [len(dcgm.Fields)]bool // an instance shows the board's
-	counted [len(dcgm.Fields)]bool // by GPM
+	results []*result              // of the reading, by board, nil for none
+	workers []*worker              // by board, nil for none
+	left    []bool                 // by board: it is chosen and did not answer at the start
+	lost    []bool                 // of the reading, by board: the driver says so, or a call hangs
+	repeats [len(dcgm.Fields)]bool // an instance repeats the board's value
+	counted [len(dcgm.Fields)]bool // GPM counts it
 
 	out *dcgm.Writer
 }
 
-// ownColumns are the device fields of which an instance has its own or none, as
-// DCGM has it. Of the others, which are the board's, it repeats the board's.
+// ownColumns are the device fields of which an instance has its own value or
+// none, as in DCGM. It repeats the board's values of the others.
 var ownColumns = [...]string{"FBTTL", "FBUSD", "FBFRE", "FBRSV", "GPUTL", "MCUTL", "ECUTL", "DCUTL", "NBWLT"}
 
 // newView returns a view of boards.
@@ -55,9 +55,8 @@ func newView(opts Options, all []found) view {
 	return v
 }
 
-// choose applies the choice to the devices as they are, and returns which boards are
-// wanted, in whole or in part. strict makes it an error that not all chosen ones are
-// there.
+// choose applies the choice to the present devices, and returns which boards are
+// chosen, in whole or in part. If strict, missing ones are an error.
 func (v *view) choose(strict bool) (wanted []bool, err error) {
 	v.inventory = dcgm.Inventory{}
 	for i := range v.boards {
@@ -85,8 +84,8 @@ func (v *view) choose(strict bool) (wanted []bool, err error) {
 	return wanted, nil
 }
 
-// follow updates the instances of boards that were repartitioned, and the fabric that
-// boards are in. It returns an error while none of the chosen devices is there.
+// follow updates the instances of repartitioned boards, and the fabrics of boards. It
+// returns an error while the choice does not fit the devices.
 func (v *view) follow(states []state) error {
 	cut, joined := false, false
 	for i := range states {
@@ -107,13 +106,13 @@ func (v *view) follow(states []state) error {
 		v.logger.Info("the MIG instances of the GPUs have changed")
 	}
 	if cut || joined {
-		_, _ = v.choose(false) // which keeps the error
+		_, _ = v.choose(false) // it stores the error
 	}
 	return v.unfit
 }
 
-// fill makes b a reading of the results that are not older than most when it began. It
-// returns whether values of GPM are in it.
+// fill makes b a reading that began at begun, from results no older than most by then.
+// It reports whether b has values of GPM.
 func (v *view) fill(b *raw.Batch, states []state, begun time.Time, most time.Duration) (profiled bool) {
 	clear(v.results)
 	copy(v.lost, v.left)

@@ -16,12 +16,12 @@ import (
 const (
 	// lostPause is how long a lost board is left alone before it is asked again.
 	lostPause = 30 * time.Second
-	// cutsPause is how often a board is asked what it is cut into.
+	// cutsPause is how often a board is asked for its MIG instances.
 	cutsPause = 10 * time.Second
 )
 
-// worker reads one board. All but calling, xids and processList belongs to its goroutine, and a
-// result that it has answered with is the source's.
+// worker reads one board. Everything except calling, xids and processList belongs to its
+// goroutine. A result that it has answered with belongs to the source.
 type worker struct {
 	lib     *library
 	board   int // its index
@@ -36,52 +36,52 @@ type worker struct {
 	asks    chan time.Time // has a capacity of one
 	answers chan<- answer
 
-	mayCount bool         // the board has not answered that it has no GPM
-	fields   *fieldValues // nil if the library cannot
+	mayCount bool         // false once the board has answered that it has no GPM
+	fields   *fieldValues // nil if the library lacks the call
 	links    *linkLimit   // the same
 	errors   *linkErrors  // the same
 	fabric   *fabric      // the same
 	mig      support
-	listed   time.Time // when the instances were
+	listed   time.Time // when the instances were listed
 	topology uint64
 	parts    []part // the board and its instances
 	cuts     []cut
-	lost     time.Time // when the board was last found to be, zero if it is not
+	lost     time.Time // when the board was last found lost, zero if it is not
 	begun    bool
 	results  [2]result
 	next     int
-	values   [5]float64   // of a reading: as many as one has
+	values   [5]float64   // of one reading: as many as one can have
 	note     func(string) // calls
-	pair     *pair        // one for all parts; of its own, for C may see no Go pointers beside it
+	pair     *pair        // one for all parts, allocated separately: C must not see other Go pointers
 	xidAt    int          // the index in dcgm.Fields
 
 	processList processList
 	xids        xidCounts
 	mu          sync.Mutex
-	name        string // of the call that is being made, "" for none; guarded by mu
+	name        string // of the call in progress, "" for none; guarded by mu
 }
 
-// asked is a reading of a device that is asked, or was refused.
+// asked is a reading of a device that is requested, or was refused.
 type asked struct {
 	*reading
 	at    []int // indices in dcgm.Fields
 	state support
 }
 
-// part is a board, or an instance that is read by itself.
+// part is a board, or an instance that is read separately.
 type part struct {
 	device   nvml.Device
 	readings []asked
 	gpm      *gpm // nil if there is none
 }
 
-// answer is a worker's: the result is to be used until the next but one.
+// answer is a worker's answer. The result is valid until the answer after the next.
 type answer struct {
 	worker *worker
 	result *result
 }
 
-// newWorker returns a worker of a board that was found. It must be run.
+// newWorker returns a worker for a found board. The caller must run it.
 func (s *Source) newWorker(f *found) *worker {
 	w := &worker{
 		lib: s.lib, board: f.Entity, uuid: f.UUID, device: f.handle, period: s.opts.Period, events: s.events,
@@ -93,8 +93,8 @@ func (s *Source) newWorker(f *found) *worker {
 	return w
 }
 
-// plan returns how to ask for these readings: those the library has not are
-// refused already.
+// plan returns how to ask for these readings, without those that the library
+// lacks.
 func (l *library) plan(readings []reading) []asked {
 	var all []asked
 	for i := range readings {
@@ -124,14 +124,14 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// calls records which call is about to be made.
+// calls records the call that is about to be made.
 func (w *worker) calls(call string) {
 	w.mu.Lock()
 	w.name = call
 	w.mu.Unlock()
 }
 
-// calling returns the name of the call that is being made, "" for none.
+// calling returns the name of the call in progress, "" for none.
 func (w *worker) calling() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,14 +166,14 @@ func (w *worker) round(s *result) {
 	w.lost = time.Time{}
 }
 
-// markLost empties s.
+// markLost empties s and marks the board as lost.
 func (w *worker) markLost(s *result) {
 	s.reset(w.cuts)
 	s.topology = w.topology
 	s.lost = true
 }
 
-// begin does what is done once: here rather than in New, for each call may hang.
+// begin makes the calls that are made once: not in New, because each may hang.
 func (w *worker) begin() {
 	if w.events != nil {
 		w.calls("nvmlDeviceRegisterEvents")
@@ -198,8 +198,8 @@ func (w *worker) begin() {
 	w.adopt(w.cuts)
 }
 
-// supportsGPM reports whether the board may have GPM. go-nvml 0.13.0-1 asks in a way
-// that drivers do not understand (NVIDIA/go-nvml#168); then the first sample shows it.
+// supportsGPM reports whether the board may have GPM. Drivers do not understand the
+// query of go-nvml 0.13.0-1 (NVIDIA/go-nvml#168); then the first sample shows it.
 func (w *worker) supportsGPM() bool {
 	w.calls(gpmSupportCall)
 	gpm, answer := w.device.GpmQueryDeviceSupport()
@@ -214,7 +214,7 @@ func (w *worker) supportsGPM() bool {
 	return s != refused
 }
 
-// list asks now and then what the board is cut into.
+// list asks for the board's instances, every cutsPause.
 func (w *worker) list(now time.Time) {
 	if w.mig == refused || now.Sub(w.listed) < cutsPause {
 		return
@@ -230,14 +230,14 @@ func (w *worker) list(now time.Time) {
 		w.adopt(cuts)
 		return
 	}
-	for i := range cuts { // handles may be others
+	for i := range cuts { // handles may have changed
 		w.parts[1+i].device = cuts[i].devices[0]
 	}
 }
 
-// adopt makes cuts the instances of the board. The results may still have the
-// earlier ones, which are not written to. Every reading is asked for again, also those that
-// were refused: what a board refuses depends on whether it is cut.
+// adopt makes cuts the instances of the board. Results may still have the earlier cuts,
+// which are not modified. Every reading is requested again, including refused ones: what a
+// board refuses depends on whether it has instances.
 func (w *worker) adopt(cuts []cut) {
 	w.free()
 	w.cuts, w.parts = cuts, []part{w.newPart(w.device, boardReadings[:], wholeBoard)}
@@ -246,7 +246,7 @@ func (w *worker) adopt(cuts []cut) {
 	}
 }
 
-// newPart returns how to read the board, or its instance of that id.
+// newPart returns how to read the board or the instance with that id.
 func (w *worker) newPart(d nvml.Device, readings []reading, instance int) part {
 	p := part{device: d, readings: w.lib.plan(readings)}
 	if w.mayCount {
@@ -255,7 +255,7 @@ func (w *worker) newPart(d nvml.Device, readings []reading, instance int) part {
 	return p
 }
 
-// counts reports whether GPM counts anything of the board or of an instance.
+// counts reports whether GPM works for the board or an instance.
 func (w *worker) counts() bool {
 	return slices.ContainsFunc(w.parts, func(p part) bool { return p.gpm.works() })
 }
@@ -285,7 +285,7 @@ func (w *worker) fill(s *result) bool {
 	return true
 }
 
-// fillWhole reads what only a whole board has into s. It returns false if that is lost.
+// fillWhole reads what only a whole board has into s. It returns false if the board is lost.
 func (w *worker) fillWhole(s *result) bool {
 	row := s.row(0)
 	if w.fields != nil {
@@ -341,7 +341,7 @@ func (r *asked) filled(row []float64) bool {
 	return true
 }
 
-// checkValues is check for field values, of which one may be denied.
+// checkValues is check for field values, of which single ones may be denied.
 func (w *worker) checkValues(answer nvml.Return, denied bool) bool {
 	if denied {
 		answer = nvml.ERROR_NO_PERMISSION
@@ -349,8 +349,8 @@ func (w *worker) checkValues(answer nvml.Return, denied bool) bool {
 	return w.check(fieldCall, answer)
 }
 
-// check returns false if an answer is that the board is lost. If it is that we
-// may not ask, it logs that.
+// check returns false if an answer means that the board is lost. It logs denied
+// calls.
 func (w *worker) check(call string, answer nvml.Return) bool {
 	if answer == nvml.ERROR_NO_PERMISSION && w.denials.first(call) {
 		w.logger.Warn("the driver denies a reading", "gpu", w.board, "call", call,
@@ -359,7 +359,7 @@ func (w *worker) check(call string, answer nvml.Return) bool {
 	return answer != nvml.ERROR_GPU_IS_LOST
 }
 
-// free gives what was allocated back to the library.
+// free returns allocated memory to the library.
 func (w *worker) free() {
 	for i := range w.parts {
 		if g := w.parts[i].gpm; g != nil {
@@ -368,7 +368,7 @@ func (w *worker) free() {
 	}
 }
 
-// denials are the calls that were logged.
+// denials are the denied calls that were logged.
 type denials struct {
 	mu    sync.Mutex
 	calls map[string]bool

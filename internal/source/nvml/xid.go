@@ -20,14 +20,14 @@ var eventCalls = [...]string{"nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "
 const migParentCall = "nvmlDeviceGetDeviceHandleFromMigDeviceHandle"
 
 const (
-	// xidWait bounds a wait for events, and so how long Close waits for it.
+	// xidWait limits a wait for events, and thus Close.
 	xidWait = 500 * time.Millisecond
 	// xidPause is the pause after a wait that failed: with a lost board each may
 	// fail at once.
 	xidPause = time.Second
 )
 
-// openEvents makes the set that the workers register their boards in.
+// openEvents creates the event set in which the workers register their boards.
 func (s *Source) openEvents(o *opening) {
 	s.events = nil
 	for _, call := range eventCalls {
@@ -47,7 +47,7 @@ func (s *Source) openEvents(o *opening) {
 }
 
 // watchXIDs gives every worker the XIDs of its board until the source ends. The driver
-// keeps those that it has not told yet in a queue, of which a wait takes one.
+// keeps unreported ones in a queue, from which a wait takes one.
 func (s *Source) watchXIDs() {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -73,7 +73,7 @@ func (s *Source) watchXIDs() {
 	}
 }
 
-// recordXID records an event, also one of a board that is lost: 79 says why it is.
+// recordXID records an event, even of a lost board: 79 says why it is lost.
 func (s *Source) recordXID(event *nvml.EventData, at time.Time) {
 	if event.EventType&nvml.EventTypeXidCriticalError == 0 {
 		return
@@ -101,8 +101,8 @@ func (s *Source) workerOf(d nvml.Device) *worker {
 	return nil
 }
 
-// parentOf returns the board of a MIG device. The driver names the board of an XID and says
-// the instance beside it (nvml.h), but nothing keeps it from naming a MIG device.
+// parentOf returns the board of a MIG device. The driver reports the board of an XID, and
+// the instance separately (nvml.h), but may report a MIG device.
 func (s *Source) parentOf(d nvml.Device) (nvml.Device, nvml.Return) {
 	if d == nil || !s.lib.has(migParentCall) {
 		return nil, nvml.ERROR_FUNCTION_NOT_FOUND
@@ -110,16 +110,16 @@ func (s *Source) parentOf(d nvml.Device) (nvml.Device, nvml.Return) {
 	return d.GetDeviceHandleFromMigDeviceHandle()
 }
 
-// mostXIDs is far above the codes there are.
+// mostXIDs is far more than there are codes.
 const mostXIDs = 512
 
-// xidCounts are the XIDs of a board. They may be used by any goroutine.
+// xidCounts counts the XIDs of a board. Any goroutine may use it.
 type xidCounts struct {
 	last atomic.Uint64 // code, 0 for none
 
 	mu        sync.Mutex
-	listening bool // the driver reports each
-	deaf      bool // and will not
+	listening bool // the driver reports XIDs
+	deaf      bool // it never will
 	counts    []raw.XID
 }
 
@@ -131,7 +131,7 @@ func (x *xidCounts) listen(does bool) {
 	x.listening = !x.deaf
 }
 
-// add counts one. Code 0 is none.
+// add counts an XID. Code 0 is not an XID.
 func (x *xidCounts) add(code uint64, at time.Time) {
 	if code == 0 || code > math.MaxUint32 {
 		return

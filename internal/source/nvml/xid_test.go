@@ -40,7 +40,7 @@ func TestXIDs(t *testing.T) {
 	})
 }
 
-// told are the XIDs of the last reading: GPU, code and count.
+// told returns the XIDs of the last reading: GPU, code and count.
 func (r *reader) told() string {
 	var all []string
 	for _, x := range r.b.XIDs {
@@ -49,13 +49,13 @@ func (r *reader) told() string {
 	return strings.Join(all, " ")
 }
 
-// xid is an event of a device.
+// xid returns an XID event of a device.
 func xid(device nvml.Device, code uint64) nvml.EventData {
 	return nvml.EventData{Device: device, EventType: nvml.EventTypeXidCriticalError, EventData: code}
 }
 
-// Each XID counts, however many come between two readings, also those of boards that are
-// lost and those that name a MIG device; where there was none, that is told as well.
+// Every XID counts, however many come between two readings, including those of lost
+// boards and those that name a MIG device. A board without XIDs says so.
 func TestXIDsCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(3)
@@ -94,7 +94,7 @@ func TestXIDsCount(t *testing.T) {
 	})
 }
 
-// An XID of a device that is none of ours is logged, and no board's.
+// An XID of an unknown device is logged, and attributed to no board.
 func TestXIDOfNoBoard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(1)
@@ -112,12 +112,12 @@ func TestXIDOfNoBoard(t *testing.T) {
 	})
 }
 
-// If NVML does not report XIDs, the log says so once, and the device stream, which goes
-// on.
+// If NVML does not report XIDs, the log says so once, as does the device stream, which
+// continues.
 func TestNoXIDs(t *testing.T) {
 	for _, test := range []struct {
 		name, cause string
-		ofOthers    int // boards of which XIDs are told
+		ofOthers    int // boards whose XIDs are reported
 		spoil       func(*machine)
 	}{
 		{"no call", "NVML does not report XIDs: nvmlEventSetWait: ", 0, func(m *machine) { m.lacks["nvmlEventSetWait"] = true }},

@@ -15,27 +15,28 @@ import (
 // LibraryName is the name of the driver's library.
 const LibraryName = "libnvidia-ml.so.1"
 
-// sources are those of the library. They are embedded in the test binary, so that it can build
-// them on any machine and tests run again when they change.
+// sources are the library's sources. They are embedded, so that the test binary can build them
+// on any machine, and tests run again when they change.
 //
 //go:embed library/*.c library/*.h
 var sources embed.FS
 
 // compiled builds the library once in each test binary and returns the file's
-// bytes, since no directory lives as long as the binary and is removed with it.
+// bytes, because no temporary directory is removed at the end of the test
+// binary.
 var compiled = sync.OnceValues(func() ([]byte, error) { return compile() })
 
-// Build returns the path of the library in a directory of its own, which goes with
-// the test. It has no scenario yet: see ScenarioEnv. The test is skipped where Go
-// builds without cgo, as it does by itself without a C compiler.
+// Build returns the path of the library in a directory of its own, which is
+// removed after the test. It has no scenario yet: see ScenarioEnv. It skips the
+// test if Go builds without cgo, the default without a C compiler.
 func Build(t testing.TB) string {
 	t.Helper()
 	return install(t, compiled)
 }
 
-// BuildWithout is Build with a library that does not export some functions, such
-// as nvmlGpmSampleGet, as those of older drivers do not. To go-nvml a function and
-// its versions are several: nvmlInit and nvmlInit_v2.
+// BuildWithout is Build for a library that, like those of older drivers, does not
+// export some functions, such as nvmlGpmSampleGet. Each version is a function of
+// its own: nvmlInit and nvmlInit_v2.
 func BuildWithout(t testing.TB, functions ...string) string {
 	t.Helper()
 	return install(t, func() ([]byte, error) { return compile(functions...) })
@@ -57,7 +58,7 @@ func install(t testing.TB, build func() ([]byte, error)) string {
 	return path
 }
 
-// compiler returns the C compiler's command line, as cgo finds it.
+// compiler returns the C compiler's command line, from CC like cgo.
 func compiler() []string {
 	if words := strings.Fields(os.Getenv("CC")); len(words) > 0 {
 		return words

@@ -2,6 +2,6 @@
 
 package nvmltest
 
-// usesC tells whether this test binary was built with cgo, and so with a C
+// usesC is whether this test binary was built with cgo, and so with a C
 // compiler.
 const usesC = true

@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// Exposition returns what dcgm-exporter 4.8 would serve of truths, with the families
-// of its default counters and of all others that we read, where the node has that
-// hostname and DefaultDriver. The exporter shows a board that is cut by the rows of
-// its instances only: what is the board's is repeated on each.
+// Exposition returns what dcgm-exporter 4.8 would serve for truths on a node with
+// that hostname and DefaultDriver, with the families of its default counters and all
+// others that we read. The exporter shows a board with instances only by their rows,
+// which repeat the board's readings.
 func Exposition(hostname string, truths []Truth) []byte {
 	var b bytes.Buffer
 	for _, q := range quantities {
@@ -32,10 +32,10 @@ func Exposition(hostname string, truths []Truth) []byte {
 	return b.Bytes()
 }
 
-// row is an entity of the exporter's.
+// row is an entity in the exporter's terms.
 type row struct {
 	labels          string
-	board, instance Readings // the latter of an instance only
+	board, instance Readings // instance is nil for a board
 }
 
 func (t Truth) rows() []row {
@@ -55,7 +55,7 @@ func (t Truth) rows() []row {
 	return rows
 }
 
-// value returns the physical number of q on r.
+// value returns the physical number of q in r.
 func (r row) value(q quantity) (float64, bool) {
 	from := r.board
 	switch {
@@ -69,8 +69,9 @@ func (r row) value(q quantity) (float64, bool) {
 	return v, given
 }
 
-// text writes a physical number in the exporter's unit and form. Integers are cut,
-// after what a change of unit adds beyond 15 digits is gone.
+// text returns a physical number in the exporter's unit and form. It truncates
+// integers, after rounding to 15 digits, which removes the rounding error of the
+// unit conversion.
 func (q quantity) text(v float64) string {
 	if q.float {
 		return strconv.FormatFloat(v*q.scale, 'f', 6, 64)

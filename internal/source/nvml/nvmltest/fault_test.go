@@ -68,7 +68,8 @@ func TestFaults(t *testing.T) {
 	want(t, power(other), nvml.ERROR_UNINITIALIZED)
 }
 
-// memoryOf is the memory of a board that is cut: the scenario gives it none.
+// memoryOf returns the result for the memory of a board with instances, for which the scenario has
+// no value.
 func memoryOf(name string, d nvml.Device, memory func(nvml.Device) nvml.Return) nvml.Return {
 	ret := memory(d)
 	if ret == nvml.ERROR_NOT_SUPPORTED && name != "of everything" {
@@ -77,7 +78,7 @@ func memoryOf(name string, d nvml.Device, memory func(nvml.Device) nvml.Return) 
 	return ret
 }
 
-// TestSlow wants a slow call to take at least its time, on its board only.
+// TestSlow checks that a slow call takes at least its time, only on its board.
 func TestSlow(t *testing.T) {
 	s := nvmltest.FromTruth(nvmltest.H100(2))
 	s.Faults = []nvmltest.Fault{{Call: "nvmlDeviceGetPowerUsage", Of: "1", SlowMS: 30, Result: "TIMEOUT"}}
@@ -92,8 +93,8 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestHang wants others to go on meanwhile, and the call to return when the
-// scenario says so.
+// TestHang checks that other calls continue meanwhile, and that the call
+// returns when the scenario changes.
 func TestHang(t *testing.T) {
 	s := nvmltest.FromTruth(nvmltest.H100(2))
 	s.Faults = []nvmltest.Fault{{Call: "nvmlDeviceGetPowerUsage", Of: "1", Hang: true}}
@@ -159,13 +160,13 @@ func TestEvents(t *testing.T) {
 	s.Lost = []int{2}
 	s.Write(t, path)
 	_, ret = set.Wait(1)
-	want(t, ret, nvml.ERROR_TIMEOUT) // board 2 was not requested
+	want(t, ret, nvml.ERROR_TIMEOUT) // board 2 is still not registered
 	s.Lost = nil
 	s.Write(t, path)
 	ok(t, device(t, lib, 2).RegisterEvents(nvml.EventTypeXidCriticalError, set))
 	event, ret = set.Wait(1000)
 	ok(t, ret)
-	want(t, event.EventData, 13) // kept until someone asked
+	want(t, event.EventData, 13) // kept until the registration
 	s.Lost = []int{1}
 	s.Write(t, path)
 	_, ret = set.Wait(60_000)

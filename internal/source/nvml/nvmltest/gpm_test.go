@@ -25,7 +25,7 @@ func TestGPM(t *testing.T) {
 	ok(t, d.GpmSampleGet(get.Sample1))
 	metrics := ask(get, nvml.GPM_METRIC_SM_UTIL, nvml.GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC, nvml.GPM_METRIC_SM_OCCUPANCY)
 	want(t, lib.GpmMetricsGet(get), nvml.ERROR_INVALID_ARGUMENT) // the second sample is not taken
-	time.Sleep(time.Millisecond)                                 // the clock must have gone on, by a microsecond at least
+	time.Sleep(time.Millisecond)                                 // the clock must advance by at least a microsecond
 	ok(t, d.GpmSampleGet(get.Sample2))
 	ok(t, lib.GpmMetricsGet(get))
 	want(t, metrics[0].value, 84.)
@@ -38,9 +38,9 @@ func TestGPM(t *testing.T) {
 	want(t, none.GpmSampleGet(get.Sample1), nvml.ERROR_NOT_SUPPORTED)
 }
 
-// gpmMetric is NVML's nvmlGpmMetric_t. go-nvml's GpmMetric is not: it ends in the
-// struct that cgo happens to number 19, and is 1624 bytes long instead of 40, so
-// that only its first one is where NVML reads and writes it.
+// gpmMetric is NVML's nvmlGpmMetric_t. go-nvml's GpmMetric is wrong: it ends with
+// the struct that cgo happens to number 19, and takes 1624 bytes instead of 40,
+// so that NVML finds only the first one.
 type gpmMetric struct {
 	id     uint32
 	status nvml.Return
@@ -48,7 +48,7 @@ type gpmMetric struct {
 	info   [3]uintptr
 }
 
-// ask puts metrics where NVML reads them, and returns what is there.
+// ask sets the ids of metrics where NVML reads them, and returns the metrics.
 func ask(get *nvml.GpmMetricsGetType, ids ...nvml.GpmMetricId) []gpmMetric {
 	get.NumMetrics = uint32(len(ids))
 	metrics := unsafe.Slice((*gpmMetric)(unsafe.Pointer(&get.Metrics)), len(ids))

@@ -20,7 +20,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 
-// load returns the library, which has that scenario, and the path of the scenario.
+// load returns the library with that scenario, and the path of the scenario.
 func load(t *testing.T, s nvmltest.Scenario) (nvml.Interface, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "scenario")
@@ -51,7 +51,7 @@ func device(t *testing.T, lib nvml.Interface, index int) nvml.Device {
 	return d
 }
 
-// TestSizes holds the structures of the C sources against go-nvml's.
+// TestSizes compares the structures of the C sources with go-nvml's.
 func TestSizes(t *testing.T) {
 	// go-nvml does not export nvmlGpmMetricsGet_t, and its GpmMetric is not NVML's.
 	const metrics = 4 + 4 + 8 + 8 + 210*unsafe.Sizeof(gpmMetric{})
@@ -83,11 +83,11 @@ func TestSizes(t *testing.T) {
 		}
 	}
 	if len(theirs) > 0 {
-		t.Errorf("the sources fix no size of %v", theirs)
+		t.Errorf("the sources check no size of %v", theirs)
 	}
 }
 
-// TestWithout needs no loading: a symbol that is not in the file is not found.
+// TestWithout looks for the symbols in the file, without loading it.
 func TestWithout(t *testing.T) {
 	has := func(path, name string) bool {
 		f, err := elf.Open(path)
@@ -225,7 +225,7 @@ func TestFieldValues(t *testing.T) {
 		{FieldId: nvml.FI_DEV_PERF_POLICY_POWER},
 		{FieldId: nvml.FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL},
 		{FieldId: nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, ScopeId: all},
-		{FieldId: nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, ScopeId: 0}, // one link, of which nothing is said
+		{FieldId: nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, ScopeId: 0}, // one link, without a value
 		{FieldId: nvml.FI_DEV_PCIE_COUNT_TX_BYTES},
 	}
 	ok(t, device(t, lib, 0).GetFieldValues(values))
@@ -253,8 +253,8 @@ func TestFieldValues(t *testing.T) {
 	}
 }
 
-// TestRates lets a counter grow, by its own time stamps, across a new scenario, and
-// wants it to restart from another number.
+// TestRates checks that a counter grows by its own timestamps, across a new
+// scenario, and that it restarts from a changed number.
 func TestRates(t *testing.T) {
 	s := nvmltest.FromTruth(nvmltest.H100(1)[:1])
 	s.Values = []nvmltest.Value{{Of: "0", Key: "nvlink_rx_kib", Number: 10, Rate: 2e8}}
@@ -266,7 +266,7 @@ func TestRates(t *testing.T) {
 		ok(t, d.GetFieldValues(v))
 		return binary.NativeEndian.Uint64(v[0].Value[:]), v[0].Timestamp
 	}
-	// 2e8 a second is 200 a microsecond, so that both readings are whole ones.
+	// 2e8 per second are 200 per microsecond, so both readings are whole numbers.
 	first, begun := read()
 	later, at := read()
 	for at == begun {

@@ -2,9 +2,9 @@ package nvmltest
 
 import "fmt"
 
-// FromTruth returns what NVML answers where truths are so. Boards have GPM, 18 NVLinks
-// that are all up, whose errors are all the first one's, and counters of NVLink that
-// grow, from 0, at the rate of the traffic.
+// FromTruth returns NVML's answers for truths. Boards have GPM, 18 active NVLinks of
+// which the first has all errors, and NVLink counters that grow from 0 at the rate of
+// the traffic.
 func FromTruth(truths []Truth) Scenario {
 	var s Scenario
 	for _, t := range truths {
@@ -50,10 +50,10 @@ func (s *Scenario) set(of Target, r Readings) {
 	}
 }
 
-// links is how many an H100 has.
+// links is the number of an H100's NVLinks.
 const links = 18
 
-// links adds what NVML answers of each link of a board.
+// links adds NVML's answers for each link of a board.
 func (s *Scenario) links(gpu int) {
 	add := func(key string, number float64) {
 		s.Values = append(s.Values, Value{Of: OnBoard(gpu), Key: key, Number: number})

@@ -1,14 +1,13 @@
 package nvmltest
 
-// quantity is how NVML and dcgm-exporter write one Quantity.
+// quantity is the representation of a Quantity in NVML and in dcgm-exporter.
 type quantity struct {
 	Quantity
-	// keys are the keys of Scenario.Values that give it, each with the factor for the physical
-	// number.
+	// keys are its keys in Scenario.Values, each with the factor for the physical number.
 	keys []key
 	// family, kind and float are dcgm-exporter 4.8's: the name, the TYPE word, and
-	// whether there are six decimals. scale is by what the number is multiplied
-	// before it is cut to an integer, or written with its decimals.
+	// whether there are six decimals. scale multiplies the number before it is
+	// truncated to an integer, or written with decimals.
 	family string
 	kind   string
 	float  bool
@@ -20,17 +19,17 @@ type quantity struct {
 type key struct {
 	name  string
 	scale float64
-	// counted keys grow by the number each second.
+	// counted keys grow by the number per second.
 	counted bool
 }
 
-// level is where a reading is taken, and on which rows of the exporter it stands.
+// level is where a reading is taken, and in which of the exporter's rows it is.
 type level int
 
 const (
-	board    level = iota // of the board, repeated on the rows of its instances
-	whole                 // of a board that is not cut, on no other row
-	instance              // of each instance of a board that is cut
+	board    level = iota // of the board, repeated in the rows of its instances
+	whole                 // of a board without instances, in no other row
+	instance              // of each instance, or of a board without instances
 )
 
 const (
@@ -38,10 +37,10 @@ const (
 	counter = "counter"
 )
 
-// quantities is the one table of them. The conversions follow from the units: NVML
-// counts in mW, mJ, MHz, percent, ns and bytes, GPM in percent and MiB/s, the
-// NVLink counters in KiB; the exporter in W, mJ, MHz, percent, ns, MiB, shares,
-// bytes/s, and for NVLink in thousands of KiB/s.
+// quantities is the table of all quantities. The conversions follow from the
+// units: NVML uses mW, mJ, MHz, percent, ns and bytes, GPM percent and MiB/s, the
+// NVLink counters KiB; the exporter uses W, mJ, MHz, percent, ns, MiB, ratios,
+// bytes/s, and for NVLink thousands of KiB/s.
 var quantities = [...]quantity{
 	{SMClock, mhz("sm_mhz"), "DCGM_FI_DEV_SM_CLOCK", gauge, false, 1e-6, board},
 	{MemoryClock, mhz("memory_mhz"), "DCGM_FI_DEV_MEM_CLOCK", gauge, false, 1e-6, board},
@@ -110,8 +109,8 @@ var quantities = [...]quantity{
 	{NVLinkReplays, plain("nvlink_replay", "nvlink.0.replay"), "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", counter, false, 1, board},
 	{NVLinkRecoveries, plain("nvlink_recovery", "nvlink.0.recovery"), "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", counter, false, 1, board},
 	{RecoveryAction, plain("recovery_action"), "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", gauge, false, 1, board},
-	// The exporter has no such families. Our sources serve them beside the exporter's, so
-	// that the twin of theirs does it too: what becomes of them is to be the same.
+	// The exporter has no such families, but our sources serve them. They are included to
+	// compare the results of both.
 	{NVLinksActive, nil, "nvlink_links_active", gauge, false, 1, board},
 	{NVLinkLimit, []key{{"nvlink_speed_mbps", 1e-6 / links / 2, false}}, "nvlink_limit_bytes_per_second", gauge, false, 1, board},
 }

@@ -17,8 +17,8 @@ import (
 // childEnv names the library to a child of TestRefusals.
 const childEnv = "KPULSE_FAKE_NVML_LIBRARY"
 
-// TestRefusals wants a scenario that makes no sense to end the process, with the
-// line on stderr. The child is this test again.
+// TestRefusals checks that an invalid scenario ends the process, with the line
+// on stderr. The child runs this test again.
 func TestRefusals(t *testing.T) {
 	if library := os.Getenv(childEnv); library != "" {
 		nvml.New(nvml.WithLibraryPath(library)).Init()

@@ -1,6 +1,6 @@
-// Package nvmltest gives tests a libnvidia-ml.so.1 to load: a library of that name
-// which answers, fails, hangs and loses GPUs as a Scenario demands, to whatever loads
-// it as it would the driver's. Nothing that is shipped may import it.
+// Package nvmltest provides a fake libnvidia-ml.so.1 for tests: a library of that
+// name that answers, fails, hangs and loses GPUs according to a Scenario, for any
+// program that loads it instead of the driver's. Only tests may import it.
 //
 //	library, scenario := nvmltest.Build(t), filepath.Join(t.TempDir(), "scenario")
 //	s := nvmltest.FromTruth(nvmltest.H100(8))
@@ -9,14 +9,14 @@
 //	s.Lost = []int{3}
 //	s.Write(t, scenario) // the next call sees it
 //
-// A Truth is what is physically so with a board. FromTruth and Exposition put it into
-// the words of NVML and of dcgm-exporter, so that what comes through the one can be
-// compared with what comes through the other.
+// A Truth is the physical state of a board. FromTruth and Exposition express it in
+// the terms of NVML and of dcgm-exporter, so that the readings of both can be
+// compared.
 //
 // A process that loads a second library, from another path, still calls the first: go-nvml binds
-// a function permanently at its first call. Tests that run a program are not affected, nor are
-// tests in one process that use Build, whose libraries are all the same and reread the scenario
-// from the environment in nvmlInit. Tests that need a library of BuildWithout must run a program.
+// a function permanently at its first call. This does not affect tests that run a program, nor
+// tests in one process that use Build: its libraries are identical, and reread the environment
+// variable in nvmlInit. Tests that need a library of BuildWithout must run a program.
 package nvmltest
 
 import (
@@ -30,20 +30,20 @@ import (
 )
 
 // ScenarioEnv is the environment variable that names the scenario file. The
-// library reads it in the nvmlInit that finds no other user.
+// library reads it in nvmlInit if it has no other user.
 const ScenarioEnv = "KPULSE_FAKE_NVML_SCENARIO"
 
 // DefaultDriver is the driver of a Scenario that names none.
 const DefaultDriver = "580.105.08"
 
-// Scenario is all that the library knows of its world. Every call looks whether
-// the file is another one, also while it is slow, hangs, or waits for an event. If
-// the file is gone, every call returns UNINITIALIZED, so that none hangs on.
+// Scenario is the library's environment. Every call checks whether the file has
+// changed, even while it is slow, hangs, or waits for an event. If the file is
+// gone, every call returns UNINITIALIZED, so that none keeps hanging.
 type Scenario struct {
-	Driver    string // "" is DefaultDriver
+	Driver    string // "" means DefaultDriver
 	GPUs      []GPU
 	Instances []Instance
-	// Values are the readings. What has none is NOT_SUPPORTED.
+	// Values are the readings. Those without a Value are NOT_SUPPORTED.
 	Values    []Value
 	Faults    []Fault
 	Lost      []int // the indices of GPUs on which every call returns GPU_IS_LOST
@@ -57,13 +57,13 @@ type GPU struct {
 	UUID  string // with its GPU- prefix
 	BusID string // such as 00000000:10:00.0
 	Name  string
-	// GPM: it has GPM. As with the driver's library, nvmlGpmQueryDeviceSupport
-	// answers that only if asked with the version 1, which go-nvml 0.13.0-1 does not.
+	// GPM is whether it has GPM. Like the driver's library, nvmlGpmQueryDeviceSupport
+	// answers that only for version 1, which go-nvml 0.13.0-1 does not use.
 	GPM bool
 }
 
 // Instance is one MIG GPU instance with one compute instance. The MIG devices of a
-// board have the indices of its instances' order.
+// board are indexed in the order of its instances.
 type Instance struct {
 	GPU, ID, Compute int // NVML's ids, below 16
 	UUID             string
@@ -82,17 +82,17 @@ func OnBoard(gpu int) Target { return Target(strconv.Itoa(gpu)) }
 // OnInstance returns the Target of a GPU instance.
 func OnInstance(gpu, id int) Target { return Target(fmt.Sprintf("%d/%d", gpu, id)) }
 
-// Value is a number of a board or instance, in the unit of NVML. It grows by Rate per second from
-// its first read by the library, and continues to if a later Scenario has the same Number for it.
+// Value is a number of a board or instance, in NVML's unit. It grows by Rate per second from when
+// the library first reads the scenario, and continues to grow if a later Scenario has the same
+// Number.
 //
-// The keys are below: where several calls and field values give one number, they
-// share its key. Other field values have the key field.ID, NVLink's for one link
-// field.ID.LINK (those for all links at once are asked with the scope UINT_MAX),
-// GPM's metrics gpm.ID, and what is asked of a link by a call of its own
-// nvlink.LINK.WHAT, of state, version, replay, recovery, crc_flit, crc_data and
-// ecc_data.
+// The keys are below; several calls and field values for the same number share
+// its key. Other field values have the key field.ID, NVLink's for one link
+// field.ID.LINK (the scope UINT_MAX requests those for all links together),
+// GPM's metrics gpm.ID, and the calls for a single link nvlink.LINK.WHAT, where
+// WHAT is state, version, replay, recovery, crc_flit, crc_data or ecc_data.
 //
-//	power_mw power_instant_mw power_limit_mw (asked for) power_limit_enforced_mw
+//	power_mw power_instant_mw power_limit_mw (requested) power_limit_enforced_mw
 //	power_limit_default_mw power_limit_min_mw power_limit_max_mw energy_mj
 //	gpu_celsius memory_celsius shutdown_celsius slowdown_celsius
 //	memory_max_celsius gpu_max_celsius
@@ -103,12 +103,12 @@ func OnInstance(gpu, id int) Target { return Target(fmt.Sprintf("%d/%d", gpu, id
 //	pcie_tx_kbps pcie_rx_kbps
 //	ecc_mode ecc_{sbe,dbe}_{volatile,aggregate} retired_sbe retired_dbe retired_pending
 //	sram_exceeded banks_{max,high,partial,low,none} (banks: all or none) margin_celsius
-//	fabric_health fabric_error (the latter of a fabric manager that is done)
+//	fabric_health fabric_error (the latter if the fabric manager is done)
 //	remapped_correctable remapped_uncorrectable remap_pending remap_failure (all or none)
 //	violation_{power,thermal,sync_boost,board_limit,low_utilization,reliability,app_clocks,base_clocks}_ns
 //	nvlink_links nvlink_speed_mbps nvlink_tx_kib nvlink_rx_kib nvlink_crc_flit
 //	nvlink_crc_data nvlink_replay nvlink_recovery (all links together)
-//	mig_mode (0 or 1; NOT_SUPPORTED where there is no MIG) architecture recovery_action
+//	mig_mode (0 or 1; NOT_SUPPORTED without MIG) architecture recovery_action
 type Value struct {
 	Of     Target
 	Key    string
@@ -116,36 +116,35 @@ type Value struct {
 	Rate   float64
 }
 
-// Fault is a call that goes wrong. Slow and Hang may be with a Result.
+// Fault is a failure of a call. SlowMS and Hang may be combined with a Result.
 type Fault struct {
-	// Call is the function without its version, such as nvmlDeviceGetMemoryInfo,
-	// whose second version nvmlDeviceGetMemoryInfo_v2 is the one exception, for it
-	// is another function. It may be the key of a Value too, which then has that
-	// Result: so can a single field value or GPM metric fail. "*" is every call
-	// but those that find and name devices, and no key.
+	// Call is the function without its version; the only exception is
+	// nvmlDeviceGetMemoryInfo_v2, which counts as a function of its own. It may
+	// also be the key of a Value, to make a single field value or GPM metric fail.
+	// "*" is every call except those that find and name devices, but no key.
 	Call string
 	// Of restricts it to calls on a board and its instances, or on one instance;
-	// "" is all calls, also those on no device.
+	// "" means all calls, including those without a device.
 	Of Target
-	// Result is NVML's name of it without NVML_ERROR_, such as NOT_SUPPORTED; ""
-	// is none.
+	// Result is NVML's name of the result without NVML_ERROR_, such as
+	// NOT_SUPPORTED; "" means none.
 	Result string
-	// SlowMS is how long the call lasts; 0 is no time.
+	// SlowMS is how long the call takes, in milliseconds.
 	SlowMS int
-	// Hang makes the call not return before a Scenario comes that is without it.
+	// Hang blocks the call until a Scenario without the Hang is written.
 	Hang bool
 }
 
-// XID is an event. Each set of events gets those of its devices in their order,
-// once, also those from before it was registered for a device, which NVML would
-// not give: so a test need not wait for that. One that is appended to a Scenario
-// is an event that comes now.
+// XID is an event. Each event set returns those of its devices once, in order,
+// including those from before the registration of the device, unlike NVML, so
+// that tests need not wait for it. An XID that is appended to a Scenario is a
+// new event.
 type XID struct {
 	Of   Target
 	Code int
 }
 
-// Process is one that runs on a board or instance.
+// Process is a process on a board or instance.
 type Process struct {
 	Of    Target
 	Kind  ProcessKind
@@ -153,7 +152,7 @@ type Process struct {
 	Bytes uint64
 }
 
-// ProcessKind is the list of NVML that a process is on.
+// ProcessKind is the NVML list that contains a process.
 type ProcessKind string
 
 // The kinds of processes.
@@ -163,7 +162,7 @@ const (
 	MPS      ProcessKind = "mps"
 )
 
-// Text returns s in the words of the library: a line for each thing.
+// Text returns s in the library's format: a line for each item.
 func (s Scenario) Text() string {
 	var b strings.Builder
 	line := func(words ...any) { _, _ = fmt.Fprintln(&b, words...) }
@@ -207,12 +206,12 @@ func (s Scenario) Text() string {
 	return b.String()
 }
 
-// number writes 15 digits, all that a float64 has of any decimal number: what a
-// change of unit adds beyond, as in 0.07 × 100, is gone.
+// number formats v with 15 digits, which a float64 always has. This removes the
+// rounding error of unit conversions, as in 0.07 × 100.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 15, 64) }
 
 // Write replaces the scenario at path in one step, so that the library reads
-// either the old one or s, and never a part.
+// either the old one or s, never a mixture.
 func (s Scenario) Write(t testing.TB, path string) {
 	t.Helper()
 	next, err := os.CreateTemp(filepath.Dir(path), ".scenario-*")

@@ -9,10 +9,10 @@ import (
 type Truth struct {
 	Index             int
 	UUID, BusID, Name string
-	// Readings are those of the board. What is not in it, the board does not have.
+	// Readings are those of the board. It has no others.
 	Readings Readings
-	// Instances are there if the board is cut. Its Readings are then those that
-	// the instances share, and theirs are the rest.
+	// Instances are the board's MIG instances. With them, its Readings are
+	// those that the instances share, and theirs are the rest.
 	Instances []InstanceTruth
 }
 
@@ -21,18 +21,18 @@ type InstanceTruth struct {
 	ID       int    // NVML's
 	Profile  string // such as 1g.10gb
 	Slices   int
-	MiB      uint64 // as NVML's attributes have it
+	MiB      uint64 // as in NVML's attributes
 	Readings Readings
 }
 
-// Readings are physical quantities, in the unit that their names end in.
+// Readings are physical quantities, in the units in which their names end.
 type Readings map[Quantity]float64
 
 // Quantity is the physical quantity of a number.
 type Quantity string
 
-// The quantities. Shares are from 0 to 1, counts are since the driver was loaded or
-// over the life of the board, as the exporter has them.
+// The quantities. Ratios are from 0 to 1. Counts are since the driver was loaded or
+// over the life of the board, as in the exporter.
 const (
 	GraphicsActive Quantity = "graphics_active_ratio"
 	SMActive       Quantity = "sm_active_ratio"
@@ -111,10 +111,10 @@ const (
 	NVLinkReplays    Quantity = "nvlink_replays"
 	NVLinkRecoveries Quantity = "nvlink_recoveries"
 	RecoveryAction   Quantity = "recovery_action"
-	LastXID          Quantity = "xid" // the code; not there before the first
+	LastXID          Quantity = "xid" // the code; absent before the first
 )
 
-// complete returns r with the sums of what is there.
+// complete returns r with the sums whose parts are present.
 func (r Readings) complete() Readings {
 	all := maps.Clone(r)
 	sum := func(total Quantity, parts ...Quantity) {
@@ -140,8 +140,8 @@ const (
 	gibi = 1 << 30
 )
 
-// H100 returns n boards at work without MIG, numbered from 0. No two have the same
-// power, and every reading that they have is there except for an XID.
+// H100 returns n busy boards without MIG, numbered from 0. No two have the same
+// power. They have every reading except an XID.
 func H100(n int) []Truth {
 	truths := make([]Truth, n)
 	for i := range truths {
@@ -160,8 +160,8 @@ func H100(n int) []Truth {
 	return truths
 }
 
-// Cut returns t split into n of seven instances of one slice, each with less to do
-// than the previous one. A board that is cut has no utilization and no traffic.
+// Cut returns t with n of seven instances of one slice, each less busy than the
+// previous one. A board with instances has no utilization and no traffic.
 func (t Truth) Cut(n int) Truth {
 	t.Readings = h100Board(t.Index)
 	t.Instances = make([]InstanceTruth, n)
@@ -190,8 +190,8 @@ func h100Board(i int) Readings {
 	}
 }
 
-// h100Activity is the activity of a 16-bit matrix product that runs for a share of the time. Its
-// shares have at most three decimals, which all of their forms preserve.
+// h100Activity returns the activity of a 16-bit matrix product that runs for a share of the
+// time. Its ratios have at most three decimals, which all representations preserve.
 func h100Activity(busy float64) Readings {
 	r := Readings{
 		GraphicsActive: 960, SMActive: 840, SMOccupancy: 320, TensorActive: 560, HMMAActive: 544, IMMAActive: 12,
@@ -203,8 +203,8 @@ func h100Activity(busy float64) Readings {
 	return r
 }
 
-// h100Traffic is in whole thousands of KiB and in whole MiB a second, so that
-// neither the exporter's unit nor GPM's cuts any off: 128000 KiB are 125 MiB.
+// h100Traffic returns whole thousands of KiB and whole MiB per second, so that
+// neither the exporter's unit nor GPM's truncates them: 128000 KiB are 125 MiB.
 func h100Traffic(busy float64) Readings {
 	lump := func(lumps float64) float64 { return 125 * mebi * float64(int(lumps*busy)) }
 	return Readings{
@@ -214,7 +214,7 @@ func h100Traffic(busy float64) Readings {
 	}
 }
 
-// percent is a share of whole percents, as NVML has them.
+// percent returns v percent, truncated to whole percents as in NVML, as a ratio.
 func percent(v float64) float64 { return float64(int(v)) / 100 }
 
 func framebuffer(used, free, reserved float64) Readings {

@@ -8,18 +8,18 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
-// unread are the fields that the fake library has not.
+// unread are the fields that the fake library lacks.
 var unread = map[int]bool{
 	153: true, 171: true, 173: true, 175: true, 285: true, 385: true, 386: true, 387: true, 388: true, 389: true, 1204: true, 1205: true, 1206: true,
 	1207: true, 1208: true, 1209: true, 1210: true, 1211: true, 1212: true, 1213: true, 1214: true, 1216: true, 1218: true, 1219: true,
 	1400: true, 1401: true, 1402: true, 346: true, 1507: true,
 }
 
-// TestQuantitiesAreFields holds the table against the list of fields: each has its
-// family, TYPE and form, and each field has a quantity.
+// TestQuantitiesAreFields compares the table with the fields: each quantity has a
+// field's family, TYPE and form, and each field has a quantity.
 func TestQuantitiesAreFields(t *testing.T) {
 	for _, f := range dcgm.Fields {
-		if f.Column == dcgm.Lost || unread[f.ID] { // which no reading is of
+		if f.Column == dcgm.Lost || unread[f.ID] { // without a reading
 			continue
 		}
 		i := slices.IndexFunc(quantities[:], func(q quantity) bool { return q.family == f.Family })
@@ -49,12 +49,12 @@ func TestH100HasEverything(t *testing.T) {
 	}
 	for q := range H100(1)[0].Readings {
 		if _, known := tabled[q]; !known {
-			t.Errorf("%s is in no row of the table", q)
+			t.Errorf("%s is not in the table", q)
 		}
 	}
 }
 
-// lines returns those of a body that are of families.
+// lines returns the lines of a body with these families.
 func lines(body []byte, families ...string) string {
 	var b strings.Builder
 	for line := range strings.Lines(string(body)) {

@@ -1,4 +1,4 @@
-// Events: the XIDs of the scenario, in its order, each once for each set.
+// Events: each set returns the XIDs of the scenario once, in order.
 #include <stdlib.h>
 
 #include "fake.h"
@@ -6,8 +6,8 @@
 enum { XID = 8 }; // NVML's bit for critical XIDs
 
 struct set {
-	u64 types[MAX_GPUS];   // what it is registered for
-	size_t seen[MAX_GPUS]; // how many XIDs of each board it gave
+	u64 types[MAX_GPUS];   // registered event types, by board
+	size_t seen[MAX_GPUS]; // returned XIDs, by board
 };
 
 struct event {
@@ -54,9 +54,9 @@ static int lost(const struct world *w, const struct set *set) {
 	return 0;
 }
 
-// next gives the first XID of a registered device that was not given before. It is
-// TIMEOUT if there is none yet. A registered device that is lost ends every wait at
-// once, as in NVML.
+// next stores the first XID of a registered device that was not returned before. It
+// returns TIMEOUT if there is none. As in NVML, a lost registered device ends every
+// wait at once.
 static int next(const struct world *w, struct set *set, struct event *out) {
 	size_t n[MAX_GPUS] = {0};
 	for (size_t i = 0; i < w->xids.n; i++) {

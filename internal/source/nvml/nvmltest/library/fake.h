@@ -1,6 +1,7 @@
-// What the parts of the fake share. Nothing here is NVIDIA's: the structures that
-// cross the library's border are declared by what they hold, in the order and with
-// the sizes that the real library has, which a test compares with go-nvml's.
+// Declarations that the parts of the fake share. Nothing here is NVIDIA's:
+// structures of the library's interface are declared by their contents, in the
+// order and with the sizes of the real library, which a test compares with
+// go-nvml's.
 #ifndef FAKE_H
 #define FAKE_H
 
@@ -8,13 +9,13 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-// SIZED fixes the size of a structure that crosses the border.
+// SIZED checks the size of a structure of the interface.
 #define SIZED(type, size) _Static_assert(sizeof(type) == size, #type)
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// The results of calls, under NVML's numbers.
+// The results of calls, with NVML's numbers.
 enum {
 	SUCCESS = 0,
 	UNINITIALIZED = 1,
@@ -31,11 +32,11 @@ enum {
 
 enum {
 	MAX_GPUS = 64,
-	MAX_INSTANCES = 16, // GPU instance ids are below
+	MAX_INSTANCES = 16, // GPU instance ids are smaller
 	BOARD = -1,         // the instance of a board's own handle
-	ANY = -2,           // the GPU of a rule that is for all
-	TEXT = 96,          // the longest word of a scenario, its end included
-	NO_INSTANCE = -1,   // as an unsigned int: NVML's for no instance
+	ANY = -2,           // the GPU of a rule for all devices
+	TEXT = 96,          // the longest word of a scenario, including its terminator
+	NO_INSTANCE = -1,   // NVML's value for no instance, as an unsigned int
 };
 
 // A device is what a handle points to: a board or one of its GPU instances.
@@ -56,8 +57,8 @@ struct instance {
 	u64 mib;
 };
 
-// A value is one number. It grows by rate a second, and had grown by carry at
-// since.
+// A value is one number. It grows by rate per second, and had grown by carry at
+// the time since.
 struct value {
 	struct device of;
 	char key[TEXT];
@@ -65,7 +66,7 @@ struct value {
 	long long since;
 };
 
-// A rule makes the calls of a name, on a device or on all, go wrong.
+// A rule makes the calls with a name fail, on one device or on all.
 struct rule {
 	enum { FAIL, SLOW, HANG } kind;
 	char name[TEXT];
@@ -85,7 +86,7 @@ struct process {
 	u64 bytes;
 };
 
-// A list grows as its scenario does.
+// A list has a dynamic length.
 #define LIST(type) \
 	struct {       \
 		type *at;  \
@@ -102,43 +103,43 @@ struct world {
 	LIST(struct process) processes;
 };
 
-// parse reads a scenario from the file at path, and ends the program, with a line
-// on stderr, where it makes no sense. It is 0 if there is no such file.
+// parse reads a scenario from the file at path. It returns 0 if there is no such
+// file. On an invalid line it prints that to stderr and aborts.
 int parse(struct world *w, const char *path);
 
-// world_free forgets what parse made.
+// world_free frees what parse allocated.
 void world_free(struct world *w);
 
-// result returns the number of a name such as NOT_SUPPORTED, or -1.
+// result returns the number of a result such as NOT_SUPPORTED, or -1.
 int result(const char *name);
 
-// lock gives the caller the world, in its latest state, until it calls unlock.
-// It is NULL, and nothing is locked, before nvmlInit and once the scenario's file
-// is gone.
+// lock locks and returns the world in its latest state, until unlock. Before
+// nvmlInit and after the scenario's file is gone it returns NULL and locks
+// nothing.
 struct world *lock(void);
 void unlock(void);
 
-// enter begins a call: it is slow, hangs and fails as the scenario says. A call on
-// a device has one, others NULL. Versions of a function have one name.
+// enter begins a call: it is slow, hangs and fails as the scenario says. d is NULL
+// for calls without a device. All versions of a function have the same name.
 int enter(const char *call, const struct device *d);
 
-// enter_device is enter for a call that needs a device. A handle that is none, or
-// whose device is no more, is refused.
+// enter_device is enter for a call that needs a device. It refuses invalid
+// handles, and those of devices that are gone.
 int enter_device(const char *call, const struct device *d);
 
-// failing returns the result that a rule has for a name, or SUCCESS.
+// failing returns the result of the rule for a name, or SUCCESS.
 int failing(const struct world *w, const char *name, const struct device *d);
 
-// reading returns a number of a device, or NOT_SUPPORTED where the scenario gives
-// none, or what a rule for the key says. Times are in microseconds since 1970: a double
-// of seconds would be too coarse for NVLink.
+// reading stores a number of a device. It returns NOT_SUPPORTED if the scenario has
+// none, or the result of a rule for the key. Times are in microseconds since 1970: a
+// double of seconds would be too coarse for NVLink.
 int reading(const struct device *d, const char *key, long long at, double *number);
 int reading_now(const struct device *d, const char *key, double *number);
 long long now(void);
 void pause_ms(int ms);
 
-// handle returns the handle of a device, the same for as long as the library is
-// loaded; gpu_of and instance_of return what w has of it, or NULL.
+// handle returns the handle of a device, which stays the same while the library
+// is loaded; gpu_of and instance_of return its entry in w, or NULL.
 struct device *handle(int gpu, int instance);
 struct gpu *gpu_of(const struct world *w, const struct device *d);
 struct instance *instance_of(const struct world *w, const struct device *d);

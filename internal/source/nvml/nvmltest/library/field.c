@@ -1,4 +1,4 @@
-// Field values: one call for many numbers, each with a result of its own.
+// Field values: one call for many numbers, each with its own result.
 #include <stdio.h>
 #include <string.h>
 
@@ -20,8 +20,8 @@ SIZED(struct field_value, 40);
 
 enum { TYPE_U32 = 1, TYPE_U64 = 3, TYPE_INT = 5 };
 
-// known are the fields whose key is not just field.ID: those that a call of their
-// own gives too, and those that are no u64.
+// known are the fields whose key is not field.ID, because a call returns them
+// too, and those that are not u64.
 static const struct {
 	u32 id;
 	const char *key;
@@ -73,14 +73,14 @@ static const struct {
 	{230, "recovery_action", TYPE_U32},
 };
 
-// of_link tells the fields whose scope is a link: the number of one, or -1 for
-// all of them together.
+// of_link returns whether the scope of a field is a link: its number, or -1 for
+// all together.
 static int of_link(u32 id) {
 	return (id >= 138 && id <= 141) || id == 146 || (id >= 161 && id <= 168) || (id >= 201 && id <= 223) ||
 	       (id >= 235 && id <= 250);
 }
 
-// key writes the key of a field and returns its type.
+// key stores the key of a field and returns its type.
 static u32 key(const struct field_value *v, char *out, size_t size) {
 	u32 type = TYPE_U64;
 	snprintf(out, size, "field.%u", v->id);

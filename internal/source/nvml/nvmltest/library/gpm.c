@@ -1,4 +1,4 @@
-// GPM: the numbers of the hardware's counters, between two samples.
+// GPM: averages of the hardware's counters between two samples.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include "fake.h"
 
 struct sample {
-	const struct device *of; // NULL until it is taken
+	const struct device *of; // NULL before the sample is taken
 	long long at;
 };
 
@@ -30,7 +30,7 @@ struct support {
 };
 SIZED(struct support, 8);
 
-// able says whether the board of a device has GPM.
+// able returns whether the board of a device has GPM.
 static int able(const struct device *d) {
 	struct world *w = lock();
 	if (!w)
@@ -41,8 +41,8 @@ static int able(const struct device *d) {
 	return gpm;
 }
 
-// The version of this structure is a bare 1, other than those of most: the driver's
-// library refuses what go-nvml 0.13.0-1 asks with, and so must this one.
+// The version of this structure is a plain 1, unlike those of most: the driver's
+// library refuses the version of go-nvml 0.13.0-1, and so must this one.
 EXPORT int nvmlGpmQueryDeviceSupport(struct device *d, struct support *out) {
 	int status = enter_device("nvmlGpmQueryDeviceSupport", d);
 	if (!status && out->version != 1)
@@ -86,8 +86,8 @@ EXPORT int nvmlGpmMigSampleGet(struct device *d, u32 id, struct sample *s) {
 	return status ? status : take("nvmlGpmMigSampleGet", handle(d->gpu, (int)id), s);
 }
 
-// The samples must be of one device, and the second one later. What the scenario
-// says holds for the time between them.
+// The samples must be of one device, the second one later. The scenario's values
+// are the averages between them.
 EXPORT int nvmlGpmMetricsGet(struct metrics *m) {
 	if (m->version != 1)
 		return VERSION_MISMATCH;

@@ -1,4 +1,4 @@
-// Which devices there are.
+// Calls that find and identify devices.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -45,7 +45,7 @@ EXPORT int nvmlDeviceGetCount_v2(u32 *count) {
 
 EXPORT int nvmlDeviceGetCount(u32 *count) { return nvmlDeviceGetCount_v2(count); }
 
-// find returns the handle of the first device that is the one asked for.
+// find stores the handle of the first board for which is returns true.
 static int find(const char *call, int (*is)(const struct gpu *, const void *), const void *what, struct device **out) {
 	struct device *d = NULL;
 	struct world *w = lock();
@@ -64,7 +64,7 @@ static int find(const char *call, int (*is)(const struct gpu *, const void *), c
 static int has_index(const struct gpu *g, const void *index) { return (u32)g->index == *(const u32 *)index; }
 static int has_uuid(const struct gpu *g, const void *uuid) { return !strcmp(g->uuid, uuid); }
 
-// has_bus compares from the end, since the domain has four digits or eight.
+// has_bus compares from the end, because the domain has four or eight digits.
 static int has_bus(const struct gpu *g, const void *bus) {
 	size_t n = strlen(bus), all = strlen(g->bus);
 	return n >= 12 && n <= all && !strcasecmp(g->bus + all - n, bus);
@@ -89,7 +89,7 @@ EXPORT int nvmlDeviceGetHandleByPciBusId(const char *bus, struct device **out) {
 	return nvmlDeviceGetHandleByPciBusId_v2(bus, out);
 }
 
-// describe copies what w has of a device.
+// describe copies the entries of a device.
 static int describe(const char *call, const struct device *d, struct gpu *g, struct instance *i) {
 	int status = enter_device(call, d);
 	struct world *w = status ? NULL : lock();

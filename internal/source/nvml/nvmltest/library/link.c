@@ -1,4 +1,4 @@
-// NVLink, a link at a time.
+// Calls for single NVLinks.
 #include <stdio.h>
 
 #include "fake.h"

@@ -1,4 +1,4 @@
-// MIG: the devices within a board.
+// MIG: the devices of a board.
 #include "fake.h"
 
 struct attributes {
@@ -16,7 +16,7 @@ EXPORT int nvmlDeviceGetMigMode(struct device *d, u32 *current, u32 *pending) {
 	return SUCCESS;
 }
 
-// It is 0 where there is no MIG at all, as with real boards.
+// The count is 0 without MIG support, as on real boards.
 EXPORT int nvmlDeviceGetMaxMigDeviceCount(struct device *d, u32 *count) {
 	double mode;
 	int status = enter_device("nvmlDeviceGetMaxMigDeviceCount", d);
@@ -56,7 +56,7 @@ EXPORT int nvmlDeviceIsMigDeviceHandle(struct device *d, u32 *is) {
 	return status;
 }
 
-// look copies what the scenario has of a GPU instance.
+// look copies the entry of a GPU instance.
 static int look(const char *call, const struct device *d, struct instance *out) {
 	int status = enter_device(call, d);
 	struct world *w = status ? NULL : lock();

@@ -1,4 +1,4 @@
-// Calls that came with newer drivers, in structures that name their version.
+// Calls of newer drivers, whose structures contain their version.
 #include <string.h>
 
 #include "fake.h"
@@ -67,7 +67,7 @@ EXPORT int nvmlDeviceGetSramEccErrorStatus(struct device *d, struct sram *out) {
 	return SUCCESS;
 }
 
-// The status is that of a fabric manager that is done, which the state 3 says.
+// The status is valid in state 3, when the fabric manager is done.
 EXPORT int nvmlDeviceGetGpuFabricInfoV(struct device *d, struct fabric *out) {
 	double health, error;
 	if (out->version != (sizeof *out | 3 << 24))

@@ -1,4 +1,4 @@
-// The processes that run on a device.
+// Lists of the processes on a device.
 #include <string.h>
 
 #include "fake.h"

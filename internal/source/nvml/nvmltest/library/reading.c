@@ -1,4 +1,4 @@
-// The calls that give numbers of a device. Each has keys in the scenario.
+// Calls that return numbers of a device. Each has keys in the scenario.
 #include <string.h>
 
 #include "fake.h"
@@ -30,7 +30,7 @@ struct violation {
 };
 SIZED(struct violation, 16);
 
-// get is a call that gives one number.
+// get performs a call that returns one number.
 static int get(const char *call, const struct device *d, const char *key, double *number) {
 	int status = enter_device(call, d);
 	return status ? status : reading_now(d, key, number);
@@ -52,7 +52,7 @@ static int get_u64(const char *call, const struct device *d, const char *key, u6
 	return status;
 }
 
-// NUMBER defines a call that takes a device and gives one number.
+// NUMBER defines a call that takes a device and returns one number.
 #define NUMBER(call, size, key) \
 	EXPORT int call(struct device *d, size *out) { return get_##size(#call, d, key, out); }
 
@@ -73,8 +73,8 @@ NUMBER(nvmlDeviceGetMaxPcieLinkWidth, u32, "pcie_width_max")
 NUMBER(nvmlDeviceGetRetiredPagesPendingStatus, u32, "retired_pending")
 NUMBER(nvmlDeviceGetArchitecture, u32, "architecture")
 
-// get_of is get_u32 for a call that takes which of several it wants: keys holds
-// them under their NVML numbers, NULL where there is none.
+// get_of is get_u32 for a call with a selector: keys has the key for each of
+// NVML's numbers, NULL for none.
 static int get_of(const char *call, const struct device *d, const char *const *keys, u32 n, u32 which, u32 *out) {
 	if (which >= n || !keys[which])
 		return INVALID_ARGUMENT;
@@ -137,7 +137,7 @@ EXPORT int nvmlDeviceGetUtilizationRates(struct device *d, struct utilization *o
 }
 
 EXPORT int nvmlDeviceGetEncoderUtilization(struct device *d, u32 *percent, u32 *period) {
-	*period = 167000; // microseconds, as real boards say
+	*period = 167000; // microseconds, as on real boards
 	return get_u32("nvmlDeviceGetEncoderUtilization", d, "encoder_percent", percent);
 }
 
@@ -148,7 +148,7 @@ EXPORT int nvmlDeviceGetDecoderUtilization(struct device *d, u32 *percent, u32 *
 
 static const char *const memory_keys[] = {"mem_total", "mem_reserved", "mem_free", "mem_used"};
 
-// The first version counts what is reserved as used.
+// The first version counts reserved memory as used.
 EXPORT int nvmlDeviceGetMemoryInfo(struct device *d, struct memory *out) {
 	double number[LENGTH(memory_keys)];
 	int status = several("nvmlDeviceGetMemoryInfo", d, memory_keys, LENGTH(memory_keys), number);
@@ -199,7 +199,7 @@ EXPORT int nvmlDeviceGetRemappedRows(struct device *d, u32 *correctable, u32 *un
 	return status;
 }
 
-// retired gives as many zeros as pages were retired for a cause.
+// retired returns one zero for each page that was retired for a cause.
 static int retired(const char *call, const struct device *d, u32 cause, u32 *count, u64 *addresses, u64 *stamps) {
 	static const char *const keys[] = {"retired_sbe", "retired_dbe"};
 	u32 n, room = *count;

@@ -1,4 +1,4 @@
-// The results of calls by name.
+// The names and texts of results.
 #include <string.h>
 
 #include "fake.h"

@@ -1,5 +1,5 @@
-// Reads scenarios, which Scenario.Text on the Go side writes. A TARGET is a board,
-// such as 3, or its GPU instance of an id, such as 3/7; RATE is by the second.
+// Reads scenarios, which Scenario.Text in Go writes. A TARGET is a board, such as
+// 3, or one of its GPU instances by id, such as 3/7; RATE is per second.
 //
 //	driver VERSION
 //	gpu INDEX UUID BUSID NAME…
@@ -99,7 +99,7 @@ static int read_process(struct world *w, char (*word)[TEXT], int words) {
 	return words == 5 && target(word[1], &p->of);
 }
 
-// mark handles the lines that say one thing of a board.
+// mark reads the lines lost and gpm.
 static int mark(struct world *w, char (*word)[TEXT], int words) {
 	struct device of;
 	struct gpu *g = words == 2 && target(word[1], &of) ? gpu_of(w, &of) : NULL;

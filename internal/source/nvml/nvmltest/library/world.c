@@ -1,5 +1,5 @@
-// The one world of a process: the scenario as it is now, and what it makes of a
-// call before the call does anything.
+// The world of a process: the current scenario, and its effects on calls before
+// they do anything.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,8 +36,8 @@ static double grown(const struct value *v, long long at) {
 	return v->carry + v->rate * (double)(at - v->since) * 1e-6;
 }
 
-// inherit lets the values of a scenario that go on from the same number keep what
-// they grew by under the one before.
+// inherit preserves the growth of values that have the same number in the new
+// scenario.
 static void inherit(struct world *next, const struct world *old) {
 	for (size_t i = 0; i < next->values.n; i++)
 		for (size_t j = 0; j < old->values.n; j++) {
@@ -47,8 +47,8 @@ static void inherit(struct world *next, const struct world *old) {
 		}
 }
 
-// refresh reads the scenario again if its file is another one. It is 0 if there is
-// none any more.
+// refresh reads the scenario again if its file has changed. It returns 0 if the
+// file is gone.
 static int refresh(void) {
 	struct stat s;
 	struct world next;
@@ -76,8 +76,8 @@ struct world *lock(void) {
 
 void unlock(void) { pthread_mutex_unlock(&mutex); }
 
-// identity are the calls that a rule for all of them leaves alone: without them
-// there would be no device to call on.
+// identity are the calls that a rule for all does not affect: without them
+// there would be no device to call.
 static const char *const identity[] = {
 	"nvmlInit", "nvmlShutdown", "nvmlSystemGetDriverVersion", "nvmlSystemGetNVMLVersion", "nvmlDeviceGetCount",
 	"nvmlDeviceGetHandleByIndex", "nvmlDeviceGetHandleByUUID", "nvmlDeviceGetHandleByPciBusId", "nvmlDeviceGetUUID",
@@ -107,8 +107,8 @@ int failing(const struct world *w, const char *name, const struct device *d) {
 	return r ? r->number : SUCCESS;
 }
 
-// wait_out is as slow as the scenario says and hangs for as long as it says, and
-// returns with the world locked, or NULL.
+// wait_out waits and hangs as the scenario says, and returns the locked world,
+// or NULL.
 static struct world *wait_out(const char *call, const struct device *d) {
 	struct world *w = lock();
 	const struct rule *slow = find(w, SLOW, call, d);
@@ -198,7 +198,7 @@ int put(const char *text, char *buffer, u32 length) {
 	return SUCCESS;
 }
 
-// start counts a user in. The first one says which scenario it is.
+// start counts a user. The first one sets the scenario.
 static int start(void) {
 	const char *file = getenv("KPULSE_FAKE_NVML_SCENARIO");
 	if (!file || strlen(file) >= sizeof path) {
@@ -241,7 +241,7 @@ EXPORT int nvmlShutdown(void) {
 	if (!in_use)
 		return UNINITIALIZED;
 	int status = enter("nvmlShutdown", NULL);
-	if (status && status != UNINITIALIZED) // without a scenario one can still leave
+	if (status && status != UNINITIALIZED) // shutdown works without a scenario
 		return status;
 	stop();
 	return SUCCESS;

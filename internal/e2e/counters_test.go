@@ -14,8 +14,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 
-// countersFile has renamed fields, a field that is only read to count XIDs, labels, counters of the
-// exporter's own, and a field that no backend provides.
+// countersFile has renamed fields, a field that is read only because the file names it, labels,
+// counters of the exporter's own, and a field that no backend provides.
 const countersFile = `# a comment
 DCGM_FI_DEV_GPU_TEMP,gauge,"Temperature, of the GPU (in C)."
 DCGM_FI_PROF_SM_UTIL_RATIO, gauge, SMs

@@ -78,7 +78,7 @@ func TestDashboard(t *testing.T) {
 	tm.until("42.3%", "1 of 2")
 	tm.keys("Escape")
 	tm.until("CRIT")
-	// Out of step, an arrow would be the letters after its escape.
+	// With its bytes split, an arrow would be the letters after its escape.
 	tm.keys("Down", "Up", "Right", "Left", ":nodes", "Enter")
 	tm.until("REMARK")
 

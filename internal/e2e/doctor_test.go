@@ -90,7 +90,7 @@ func lastOfEach(flags []string) (last []string) {
 	return last
 }
 
-// TestDoctorWhereNothingWorks: doctor gives a command for each source and exits with 1.
+// TestDoctorWhereNothingWorks: doctor gives a remedy for each check and exits with 1.
 func TestDoctorWhereNothingWorks(t *testing.T) {
 	t.Parallel()
 	x, code := examine(t, []string{"KPULSE_SOURC=secret"}, append(nowhere(t), "--source=http://"+closedAddress+"/metrics")...)

@@ -135,7 +135,7 @@ func installSMI(t *testing.T, exe string, boards []dcgmitest.GPU) {
 	}
 }
 
-// sharing is the page of an exporter that names one pod for each of two shared boards.
+// sharing is the page of an exporter whose GPUs have one pod, a job or no holder.
 const sharing = `DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-0",Hostname="n",namespace="web",pod="a",container="main"} 50
 DCGM_FI_DEV_GPU_UTIL{gpu="1",UUID="GPU-1",Hostname="n",namespace="web",pod="new",container="main"} 50
 DCGM_FI_DEV_GPU_UTIL{gpu="2",UUID="GPU-2",Hostname="n"} 50

@@ -42,8 +42,8 @@ type Child struct {
 	log  string     // the file that it logs to
 }
 
-// Start starts a program that logs its address, and waits until it listens. The log is an
-// unbuffered file: what it says has happened.
+// Start starts a program that logs its address, and waits until it listens. The program writes the
+// file log directly, so the log is not behind its effects.
 func Start(cmd *exec.Cmd, log string) (*Child, error) {
 	file, err := os.Create(log)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/expose/exposetest"
 )
 
-// unitTests is what we look at in a file for promtool test rules.
+// unitTests is the part of a file for promtool test rules that matters here.
 type unitTests struct {
 	RuleFiles []string `yaml:"rule_files"`
 	Tests     []struct {
@@ -35,9 +35,8 @@ func testFiles(t *testing.T) []string {
 	return files
 }
 
-// TestAlertsByPromtool runs the unit tests of the alerts with Prometheus' own tool, with
-// the series of each form. It is installed by .ci/run; elsewhere the test is skipped where it
-// lacks.
+// TestAlertsByPromtool runs the unit tests of the alerts with promtool, with the series of
+// each form. .ci/run installs promtool; elsewhere the test is skipped without it.
 func TestAlertsByPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -61,7 +60,8 @@ func TestAlertsByPromtool(t *testing.T) {
 	}
 }
 
-// TestEveryAlertIsTriedBothWays: one that fires and one that stays silent.
+// TestEveryAlertIsTriedBothWays: each alert has a test in which it fires and one in which it
+// stays silent.
 func TestEveryAlertIsTriedBothWays(t *testing.T) {
 	fires, silent := map[string]bool{}, map[string]bool{}
 	for _, file := range testFiles(t) {
@@ -83,7 +83,7 @@ func TestEveryAlertIsTriedBothWays(t *testing.T) {
 	names := alertNames(t)
 	for _, name := range names {
 		if !fires[name] || !silent[name] {
-			t.Errorf("%s: tried firing %v, silent %v", name, fires[name], silent[name])
+			t.Errorf("%s: tested firing %v, silent %v", name, fires[name], silent[name])
 		}
 	}
 	for _, name := range sorted(fires) {
@@ -116,14 +116,14 @@ func TestEveryAlertIsTriedInTrouble(t *testing.T) {
 		}
 		for _, name := range alertNames(t) {
 			if !tried[name] {
-				t.Errorf("%s is not tried with: %s", name, trouble)
+				t.Errorf("%s is not tested with: %s", name, trouble)
 			}
 		}
 	}
 }
 
-// alertNames are those of all alerts, the optional ones included, each once: some are both a
-// warning and critical.
+// alertNames returns the names of all alerts, including optional ones, each once: some alerts
+// are both a warning and critical.
 func alertNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
@@ -140,17 +140,18 @@ func alertNames(t *testing.T) []string {
 	return names
 }
 
-// sections are the headings of a runbook, in this order; its first commands come before all else.
+// sections are the headings of a runbook, in this order. Runbooks that ask for an action begin
+// with three commands.
 var (
 	sections    = []string{"## Meaning", "## Confirm it", "## Do now", "## Do this week", "## False alarms"}
 	actSections = []string{"## Run first", "## Meaning", "## Do now", "## Do this week", "## False alarms"}
 	threeFirst  = regexp.MustCompile("^# \\w+\n\n## Run first\n\n```sh\n([^\n]+\n){3}```\n\n## Meaning\n")
 )
 
-// dashboardOf is the uid of the dashboard that an address is of.
+// dashboardOf matches the uid of a dashboard in a URL.
 var dashboardOf = regexp.MustCompile(`/d/([a-z-]+)\?`)
 
-// toActOn says of which group the alerts ask for an action.
+// toActOn reports whether the alerts of a group ask for an action.
 func toActOn(group string) bool { return group == "kpulse-actions" || group == "kpulse-jobs" }
 
 func TestEveryAlertHasARunbook(t *testing.T) {
@@ -186,7 +187,7 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 		for _, section := range wanted {
 			i := strings.Index(string(text[at:]), "\n"+section+"\n")
 			if i < 0 {
-				t.Errorf("the runbook of %s has no %q in its place", name, section)
+				t.Errorf("the runbook of %s lacks the section %q, or has it in another place", name, section)
 				break
 			}
 			at += i
@@ -195,7 +196,7 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 			t.Errorf("the runbook of %s does not say%q", name, line)
 		}
 		if !strings.HasPrefix(string(text), "# "+name+"\n") {
-			t.Errorf("the runbook of %s begins otherwise", name)
+			t.Errorf("the runbook of %s does not begin with its name", name)
 		}
 	}
 	files, _ := filepath.Glob("runbooks/*.md")
@@ -206,8 +207,8 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 	}
 }
 
-// TestAlertsLeadToTheirPage: dashboard_url names a dashboard, and sets variables that it has by labels that the alert
-// can have.
+// TestAlertsLeadToTheirPage: dashboard_url names a dashboard, and sets variables of that dashboard from labels of the
+// alert.
 func TestAlertsLeadToTheirPage(t *testing.T) {
 	variables := map[string][]string{}
 	for _, d := range dashboards(t) {
@@ -230,7 +231,7 @@ func TestAlertsLeadToTheirPage(t *testing.T) {
 				}
 			}
 			if variables[uid] == nil || set == 0 {
-				t.Errorf("%s leads to %q, of which it chooses nothing: %s", rule.Alert, uid, rule.Annotations["dashboard_url"])
+				t.Errorf("%s links to %q, and sets none of its variables: %s", rule.Alert, uid, rule.Annotations["dashboard_url"])
 			}
 		}
 	}

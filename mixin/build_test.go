@@ -16,8 +16,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/mixin"
 )
 
-// TestOutputsAreThoseOfTheSources fails if somebody edited an output, or forgot
-// `make generate`.
+// TestOutputsAreThoseOfTheSources fails if an output was edited, or `make generate` was
+// forgotten.
 func TestOutputsAreThoseOfTheSources(t *testing.T) {
 	files, err := mixin.Build(".")
 	if err != nil {
@@ -25,7 +25,7 @@ func TestOutputsAreThoseOfTheSources(t *testing.T) {
 	}
 	for name, want := range files {
 		if got, err := os.ReadFile(name); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s is not what the jsonnet makes (%v); run make generate in mixin/", name, err)
+			t.Errorf("%s differs from what the jsonnet generates (%v); run make generate in mixin/", name, err)
 		}
 	}
 	there, err := filepath.Glob("dashboards_out/*")
@@ -34,7 +34,7 @@ func TestOutputsAreThoseOfTheSources(t *testing.T) {
 	}
 	for _, name := range there {
 		if _, ok := files[filepath.ToSlash(name)]; !ok {
-			t.Errorf("%s is made by nothing", name)
+			t.Errorf("nothing generates %s", name)
 		}
 	}
 	if len(there) != 9 {
@@ -52,7 +52,7 @@ func TestSourcesAreFormatted(t *testing.T) {
 	}
 }
 
-// TestKeysOfTheConvention holds what programs that install mixins look for.
+// TestKeysOfTheConvention: the mixin has the keys that programs that install mixins read.
 func TestKeysOfTheConvention(t *testing.T) {
 	keys, err := mixin.Evaluate(".", `std.objectFieldsAll(mixin)`)
 	if err != nil {
@@ -65,8 +65,8 @@ func TestKeysOfTheConvention(t *testing.T) {
 	}
 }
 
-// TestREADMEsJsonnet builds what README.md shows, from a copy of this folder and nothing
-// else of the repository, as jsonnet-bundler would install it.
+// TestREADMEsJsonnet builds the example in README.md from a copy of this folder alone, as
+// jsonnet-bundler would install it.
 func TestREADMEsJsonnet(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
@@ -81,7 +81,7 @@ func TestREADMEsJsonnet(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(vendor, "github.com/kpulse/kpulse-proxy/mixin"), os.DirFS(".")); err != nil {
 		t.Fatal(err)
 	}
-	// What our part of kube-prometheus does with the values.
+	// Stands in for the part of kube-prometheus that the example uses.
 	stub := filepath.Join(vendor, "kube-prometheus", "main.libsonnet")
 	if err := os.Mkdir(filepath.Dir(stub), 0o700); err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestREADMEsJsonnet(t *testing.T) {
 	}
 }
 
-// TestKnobs turns some and looks at what becomes of them.
+// TestKnobs changes some settings and checks their effects.
 func TestKnobs(t *testing.T) {
 	for _, knob := range []struct{ config, of, without, with string }{
 		{`kpulseSelector: 'job="gpu"'`, `[m.prometheusAlerts, m.grafanaDashboards]`, `job=\"kpulse-proxy\"`, `job=\"gpu\"`},
@@ -129,14 +129,14 @@ func TestKnobs(t *testing.T) {
 			t.Errorf("%s: %v", knob.config, err)
 		case knob.without != "" && strings.Contains(got, knob.without):
 			i := strings.Index(got, knob.without)
-			t.Errorf("%s leaves %s: %s", knob.config, knob.without, got[max(0, i-80):min(len(got), i+80)])
+			t.Errorf("%s keeps %s: %s", knob.config, knob.without, got[max(0, i-80):min(len(got), i+80)])
 		case !strings.Contains(got, knob.with):
-			t.Errorf("%s brings no %s", knob.config, knob.with)
+			t.Errorf("%s does not add %s", knob.config, knob.with)
 		}
 	}
 }
 
-// TestEveryKnobTurnsSomething: one that nothing reads misleads.
+// TestEveryKnobTurnsSomething: every setting is read somewhere.
 func TestEveryKnobTurnsSomething(t *testing.T) {
 	var sources strings.Builder
 	for _, pattern := range []string{"lib/*.libsonnet", "alerts/*.libsonnet", "rules/*.libsonnet", "dashboards/*.libsonnet"} {
@@ -162,7 +162,7 @@ func TestEveryKnobTurnsSomething(t *testing.T) {
 	}
 	for _, knob := range knobs {
 		if knob == "kpulseSelector" {
-			knob = "kpulseMatchers" // is made of it
+			knob = "kpulseMatchers" // derived from it
 		}
 		if !regexp.MustCompile(`\b` + knob + `\b`).MatchString(sources.String()) {
 			t.Errorf("nothing reads _config.%s", knob)
@@ -180,7 +180,8 @@ func sorted[V any](set map[string]V) []string {
 	return keys
 }
 
-// TestDashboardsSayWhatChanged: each has its version, and what that brought, beside its links.
+// TestDashboardsSayWhatChanged: each dashboard shows its version and its changes beside its
+// links.
 func TestDashboardsSayWhatChanged(t *testing.T) {
 	files, err := filepath.Glob("dashboards_out/*.json")
 	if err != nil || len(files) == 0 {
@@ -201,7 +202,7 @@ func TestDashboardsSayWhatChanged(t *testing.T) {
 		if !slices.ContainsFunc(d.Links, func(l struct{ Title, Tooltip, URL string }) bool {
 			return d.Version > 1 && l.Title == fmt.Sprintf("Version %d", d.Version) && len(l.Tooltip) > 40 && strings.HasSuffix(l.URL, "/CHANGELOG.md")
 		}) {
-			t.Errorf("%s does not say what version %d brought: %+v", file, d.Version, d.Links)
+			t.Errorf("%s does not say what version %d changed: %+v", file, d.Version, d.Links)
 		}
 	}
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// few are labels that have no more values in a larger fleet.
+// few are labels whose number of values does not grow with the fleet.
 var few = []string{"cluster", "model", "xid", "field", "action", "state", "class", "version"}
 
-// bound is how many rows an expression has at most, beyond those that a larger fleet has no more of, and the selection that
-// sees to that: queries of one selection have the same rows.
+// bound is the most rows of an expression, not counting those whose number does not grow with the fleet, and the selection
+// that limits them: queries with the same selection have the same rows.
 type bound struct {
 	rows      float64
 	selection string
 }
 
-// bounder finds bounds of the expressions of a page.
+// bounder finds bounds of the expressions of a dashboard.
 type bounder struct {
-	single []string // variables of which one value is chosen
+	single []string // variables with a single value
 }
 
 func (b bounder) of(expr parser.Expr) bound {
@@ -50,7 +50,7 @@ func (b bounder) of(expr parser.Expr) bound {
 	return bound{} // a number
 }
 
-// ofSelector is of one board, host or proxy where a page has one chosen.
+// ofSelector returns 0 rows if a single-value variable selects one board, host or proxy.
 func (b bounder) ofSelector(e *parser.VectorSelector) bound {
 	one := slices.ContainsFunc(e.LabelMatchers, func(m *labels.Matcher) bool {
 		return (m.Type == labels.MatchEqual || m.Type == labels.MatchRegexp) && slices.Contains(b.single, m.Value)
@@ -61,7 +61,7 @@ func (b bounder) ofSelector(e *parser.VectorSelector) bound {
 	return bound{rows: math.Inf(1)}
 }
 
-// ofCall takes the vector among the arguments: no function has two.
+// ofCall returns the bound of the vector argument: no function has two.
 func (b bounder) ofCall(e *parser.Call) bound {
 	for _, arg := range e.Args {
 		if of := b.of(arg); of.rows > 0 {
@@ -105,10 +105,10 @@ func (b bounder) ofBinary(e *parser.BinaryExpr) bound {
 	case e.VectorMatching.Card == parser.CardOneToMany:
 		return right
 	}
-	return less // with `and on`, the labels that match are those that tell rows apart
+	return less // with `and on`, the matching labels identify rows
 }
 
-// rowsOf is how many rows a table has at most, of all its queries.
+// rowsOf returns the most rows of a table, over all its queries.
 func rowsOf(t *testing.T, d dashboard, p panel) (rows float64) {
 	t.Helper()
 	var b bounder
@@ -132,8 +132,8 @@ func rowsOf(t *testing.T, d dashboard, p panel) (rows float64) {
 	return rows
 }
 
-// TestTablesHaveAnEnd: a table of 10,000 rows is not read, and slow to draw. If rows are left
-// out, the description says how many are shown.
+// TestTablesHaveAnEnd: tables are limited, since nobody reads 10,000 rows and they are slow to
+// draw. If rows are left out, the description says how many are shown.
 func TestTablesHaveAnEnd(t *testing.T) {
 	capped := 0
 	for name, d := range dashboards(t) {
@@ -153,11 +153,11 @@ func TestTablesHaveAnEnd(t *testing.T) {
 		}
 	}
 	if capped < 15 {
-		t.Errorf("only %d tables have an end", capped)
+		t.Errorf("only %d tables have a limit", capped)
 	}
 }
 
-// TestEndsAreSeen, and their lack.
+// TestEndsAreSeen: bounder finds limits, and their absence.
 func TestEndsAreSeen(t *testing.T) {
 	for expr, want := range map[string]float64{
 		`topk(200, sum by (hostname) (x))`:                                200,
@@ -190,12 +190,12 @@ func TestEndsAreSeen(t *testing.T) {
 	}
 }
 
-// TestDivisorsAreNot0: an hour in which nothing was used makes infinity of the energy of a useful one, and of 0 by 0 no number.
+// TestDivisorsAreNot0: after an hour without use, a ratio of 0 as divisor would be infinite or NaN.
 func TestDivisorsAreNot0(t *testing.T) {
 	found := 0
 	for _, e := range expressions(t) {
 		if !strings.HasPrefix(e.where, "kpulse-") {
-			continue // of an alert, of which infinity can be the right one
+			continue // an alert, for which infinity can be right
 		}
 		tree, err := parser.NewParser(parser.Options{}).ParseExpr(substitute(e.text))
 		if err != nil {
@@ -218,7 +218,7 @@ func TestDivisorsAreNot0(t *testing.T) {
 	}
 }
 
-// positive reports whether an expression is a number above 0, or has only such.
+// positive reports whether an expression is a number above 0, or has only such values.
 func positive(expr parser.Expr) bool {
 	switch e := expr.(type) {
 	case *parser.ParenExpr:

@@ -20,11 +20,11 @@ type coverage struct {
 	Why      string
 }
 
-// ofTheEvent are conditions that ask for what their XID or the driver does.
+// ofTheEvent are the conditions whose action comes from their XID or the driver.
 var ofTheEvent = []canonical.Condition{canonical.CondXIDFatal, canonical.CondXIDRecent, canonical.CondRecoveryAction}
 
-// TestEveryConditionIsToldOf: every condition has an alert, by action or its own with a written
-// reason, and conditions with alerts by action ask for one.
+// TestEveryConditionIsToldOf: every condition has an alert, by action or, with a written
+// reason, of its own; conditions with alerts by action ask for an action.
 func TestEveryConditionIsToldOf(t *testing.T) {
 	var table map[string]coverage
 	text, err := mixin.Evaluate(".", "import 'lib/conditions.libsonnet'")
@@ -40,15 +40,15 @@ func TestEveryConditionIsToldOf(t *testing.T) {
 		delete(table, name)
 		switch c := canonical.Condition(i); {
 		case !ok:
-			t.Errorf("no alert tells of %s: give it a row in lib/conditions.libsonnet", name)
+			t.Errorf("no alert covers %s: give it a row in lib/conditions.libsonnet", name)
 		case row.ByAction && compute.ActionOf(c) == canonical.ActionNone && !slices.Contains(ofTheEvent, c):
-			t.Errorf("%s asks for nothing, so no alert by action tells of it", name)
+			t.Errorf("%s asks for nothing, so no alert by action covers it", name)
 		case !row.ByAction && row.Why == "":
 			t.Errorf("%s has no alert by action and no reason why not", name)
 		}
 		for _, alert := range row.Alerts {
 			if !slices.Contains(alerts, alert) {
-				t.Errorf("%s is to be told of by %s, which is not an alert", name, alert)
+				t.Errorf("%s names %s, which is not an alert", name, alert)
 			}
 		}
 	}
@@ -57,8 +57,8 @@ func TestEveryConditionIsToldOf(t *testing.T) {
 	}
 }
 
-// TestEveryActionHasAnAlert: and each such alert looks at what holds, not at what is served
-// as 0 with --series=full.
+// TestEveryActionHasAnAlert: each action has an alert, which selects actions that hold, not
+// those that --series=full serves as 0.
 func TestEveryActionHasAnAlert(t *testing.T) {
 	text, err := os.ReadFile("prometheus_alerts.yaml")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// dashboard is what the tests look at in one.
+// dashboard is the part of a dashboard that the tests read.
 type dashboard struct {
 	UID, Title, Description string
 	Tags                    []string
@@ -23,17 +23,17 @@ type dashboard struct {
 	Annotations             struct{ List []annotation }
 }
 
-// pageLink is at the head of a page.
+// pageLink is a link at the head of a dashboard.
 type pageLink struct {
 	Type, Title, URL string
 	Tags             []string
 	IncludeVars      bool
 }
 
-// annotation is a query whose results are marked in all charts.
+// annotation is a query whose results are marks in all charts.
 type annotation struct {
 	Name, Expr, TitleFormat, TagKeys string
-	Step                             string // the least
+	Step                             string // the minimum
 	Enable                           bool
 	Datasource                       struct{ UID string }
 }
@@ -41,8 +41,8 @@ type annotation struct {
 type panel struct {
 	ID                       int
 	Type, Title, Description string
-	Interval                 string  // the least step
-	Panels                   []panel // of a row that is folded
+	Interval                 string  // the minimum step
+	Panels                   []panel // of a collapsed row
 	Datasource               *struct{ UID string }
 	Targets                  []target
 	GridPos                  struct{ X, Y, W, H int }
@@ -90,7 +90,7 @@ type variable struct {
 
 type link struct{ Title, URL string }
 
-// dashboards returns those that the mixin makes, by their file.
+// dashboards returns the mixin's dashboards, by file name.
 func dashboards(t *testing.T) map[string]dashboard {
 	t.Helper()
 	files, err := filepath.Glob("dashboards_out/*.json")
@@ -112,7 +112,7 @@ func dashboards(t *testing.T) map[string]dashboard {
 	return all
 }
 
-// schemaOf is the part of a schema's file name that a type of panel has.
+// schemaOf returns the part of a schema's file name for a type of panel.
 func schemaOf(panel string) string { return strings.ReplaceAll(panel, "-", "") }
 
 // validate checks a JSON text against schema/NAME.json.
@@ -153,11 +153,11 @@ func TestDashboardsFitGrafanasTypes(t *testing.T) {
 	}
 }
 
-// ofPrometheus is what its plugin adds to an annotation, of which the schema of dashboards
-// knows nothing.
+// ofPrometheus are the properties that Grafana's Prometheus plugin adds to annotations, which
+// the schema of dashboards lacks.
 var ofPrometheus = []string{"expr", "step", "titleFormat", "tagKeys"}
 
-// withoutPrometheus returns a dashboard without what is ofPrometheus.
+// withoutPrometheus returns a dashboard without the properties in ofPrometheus.
 func withoutPrometheus(t *testing.T, text []byte) []byte {
 	t.Helper()
 	var d map[string]any
@@ -179,7 +179,7 @@ func withoutPrometheus(t *testing.T, text []byte) []byte {
 	return out
 }
 
-// TestTheSchemaSeesMistakes makes some.
+// TestTheSchemaSeesMistakes: the schema rejects mistakes.
 func TestTheSchemaSeesMistakes(t *testing.T) {
 	text, err := os.ReadFile("dashboards_out/kpulse-fleet.json")
 	if err != nil {
@@ -189,12 +189,12 @@ func TestTheSchemaSeesMistakes(t *testing.T) {
 	for _, mistake := range [][2]string{{`"graphTooltip":1`, `"graphTooltip":7`}, {`"editable"`, `"editible"`}, {`"w":3`, `"w":"3"`}} {
 		bad := strings.Replace(string(good), mistake[0], mistake[1], 1)
 		if bad == string(good) || validate("dashboard", []byte(bad)) == nil {
-			t.Errorf("%s in the place of %s passes", mistake[1], mistake[0])
+			t.Errorf("%s instead of %s passes", mistake[1], mistake[0])
 		}
 	}
 }
 
-// units are those of Grafana that our panels may have.
+// units are the Grafana units that our panels may have.
 var units = []string{"none", "dateTimeFromNow", "percentunit", "bytes", "Bps", "watt", "kwatth", "celsius", "hertz", "cps", "reqps", "s", "h", "suffix:/h", "suffix:/min", "currencyUSD"}
 
 func TestPanelsSayWhatTheyShow(t *testing.T) {
@@ -206,7 +206,7 @@ func TestPanelsSayWhatTheyShow(t *testing.T) {
 		for _, p := range d.Panels {
 			where := fmt.Sprintf("%s, panel %q", name, p.Title)
 			if p.Title == "" || titles[p.Title] {
-				t.Errorf("%s: no title, or one twice", where)
+				t.Errorf("%s: the title is missing or repeated", where)
 			}
 			titles[p.Title] = true
 			if p.Type == "row" {
@@ -215,12 +215,12 @@ func TestPanelsSayWhatTheyShow(t *testing.T) {
 			if len(strings.Fields(p.Description)) < 4 {
 				t.Errorf("%s does not say what to do about it: %q", where, p.Description)
 			}
-			// A table has one for each column of values.
+			// A table has a unit for each value column.
 			if p.Type != "table" && !slices.Contains(units, p.FieldConfig.Defaults.Unit) {
 				t.Errorf("%s has the unit %q", where, p.FieldConfig.Defaults.Unit)
 			}
 			if len(p.Targets) == 0 || p.Datasource == nil || p.Datasource.UID != "${datasource}" {
-				t.Errorf("%s asks nothing, or not the chosen data source", where)
+				t.Errorf("%s has no query, or not the selected data source", where)
 			}
 			for i, target := range p.Targets {
 				if target.RefID != string(rune('A'+i)) || target.Datasource.UID != "${datasource}" {
@@ -231,8 +231,8 @@ func TestPanelsSayWhatTheyShow(t *testing.T) {
 	}
 }
 
-// TestTablesShowTheirColumns: Grafana ignores a column that is missing, and calls that of
-// the values Value where there is one query, else Value #A and so on.
+// TestTablesShowTheirColumns: Grafana ignores missing columns. It calls the value column Value
+// if there is one query, else Value #A and so on.
 func TestTablesShowTheirColumns(t *testing.T) {
 	tables := 0
 	for name, d := range dashboards(t) {
@@ -265,7 +265,7 @@ func TestTablesShowTheirColumns(t *testing.T) {
 				}
 				for _, column := range step.Options.Include.Names {
 					if !exists(column) {
-						t.Errorf("%s shows %q, which no query gives", where, column)
+						t.Errorf("%s shows %q, which no query returns", where, column)
 					}
 				}
 				for _, column := range step.Options.RenameByName {
@@ -290,17 +290,17 @@ func TestPanelsDoNotOverlap(t *testing.T) {
 		taken := map[[2]int]string{}
 		for _, p := range d.Panels {
 			if ids[p.ID] || p.ID == 0 {
-				t.Errorf("%s: the id %d of %q is not an id, or another's", name, p.ID, p.Title)
+				t.Errorf("%s: the id %d of %q is 0 or repeated", name, p.ID, p.Title)
 			}
 			ids[p.ID] = true
 			g := p.GridPos
 			if g.W < 1 || g.H < 1 || g.X < 0 || g.X+g.W > 24 {
-				t.Errorf("%s: %q lies outside the grid: %+v", name, p.Title, g)
+				t.Errorf("%s: %q is outside the grid: %+v", name, p.Title, g)
 			}
 			for x := g.X; x < g.X+g.W; x++ {
 				for y := g.Y; y < g.Y+g.H; y++ {
 					if other := taken[[2]int{x, y}]; other != "" {
-						t.Fatalf("%s: %q lies over %q", name, p.Title, other)
+						t.Fatalf("%s: %q overlaps %q", name, p.Title, other)
 					}
 					taken[[2]int{x, y}] = p.Title
 				}
@@ -316,7 +316,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	uids := map[string]dashboard{}
 	for name, d := range all {
 		if len(d.UID) == 0 || len(d.UID) > 40 || uids[d.UID].UID != "" {
-			t.Errorf("%s: the uid %q is none, too long or another's", name, d.UID)
+			t.Errorf("%s: the uid %q is empty, too long or repeated", name, d.UID)
 		}
 		uids[d.UID] = d
 	}
@@ -355,7 +355,8 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestChoicesGoWhereTheyFit: links at the head lead to all pages, and take no choice of several hosts to a page of one.
+// TestChoicesGoWhereTheyFit: links at the head lead to all dashboards, but do not pass a choice of several hosts to a
+// dashboard of one host.
 func TestChoicesGoWhereTheyFit(t *testing.T) {
 	all := dashboards(t)
 	for name, d := range all {
@@ -375,7 +376,7 @@ func TestChoicesGoWhereTheyFit(t *testing.T) {
 	}
 }
 
-// checkVariables checks that the variables that a link sets are those of its target.
+// checkVariables checks that a link sets only variables of its target.
 func checkVariables(t *testing.T, where, url string, to dashboard) {
 	t.Helper()
 	for _, match := range regexp.MustCompile(`var-([a-z_]+)=`).FindAllStringSubmatch(url, -1) {
@@ -389,7 +390,8 @@ func checkVariables(t *testing.T, where, url string, to dashboard) {
 	}
 }
 
-// TestVariablesAreUsedAndDeclared in every dashboard.
+// TestVariablesAreUsedAndDeclared: dashboards declare the variables that they use, and use
+// those that they declare.
 func TestVariablesAreUsedAndDeclared(t *testing.T) {
 	for name, d := range dashboards(t) {
 		declared := map[string]bool{}
@@ -405,7 +407,7 @@ func TestVariablesAreUsedAndDeclared(t *testing.T) {
 				for _, match := range regexp.MustCompile(`\$([a-z]\w*)`).FindAllStringSubmatch(target.Expr, -1) {
 					used[match[1]] = true
 					if !declared[match[1]] {
-						t.Errorf("%s, panel %q: $%s is declared nowhere", name, p.Title, match[1])
+						t.Errorf("%s, panel %q: $%s is not declared", name, p.Title, match[1])
 					}
 				}
 			}
@@ -413,7 +415,7 @@ func TestVariablesAreUsedAndDeclared(t *testing.T) {
 		for _, a := range d.Annotations.List {
 			for _, match := range regexp.MustCompile(`\$([a-z]\w*)`).FindAllStringSubmatch(a.Expr, -1) {
 				if !declared[match[1]] {
-					t.Errorf("%s, annotation %q: $%s is declared nowhere", name, a.Name, match[1])
+					t.Errorf("%s, annotation %q: $%s is not declared", name, a.Name, match[1])
 				}
 			}
 		}
@@ -425,7 +427,7 @@ func TestVariablesAreUsedAndDeclared(t *testing.T) {
 		}
 		for _, v := range sorted(declared) {
 			if !used[v] {
-				t.Errorf("%s: the variable %s chooses nothing", name, v)
+				t.Errorf("%s: the variable %s is not used", name, v)
 			}
 		}
 	}

@@ -19,17 +19,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 )
 
-// expression is a query and where it stands.
+// expression is a query and its place.
 type expression struct{ where, text string }
 
-// known says of every metric that an expression may name what is known about it.
+// known describes a metric that expressions may name.
 type known struct {
 	counter bool
-	// selector is a label that every selector of it must have a matcher for.
+	// selector is a label that every selector of the metric must match on.
 	selector string
 }
 
-// ofOthers are metrics that are not ours.
+// ofOthers are metrics of others, and the proxy's own telemetry.
 var ofOthers = map[string]known{
 	"up":     {},
 	"ALERTS": {selector: "alertname"},
@@ -44,7 +44,7 @@ var ofOthers = map[string]known{
 }
 
 // catalogue returns the metrics that expressions may name: those of the proxy, of the
-// recording rules and ofOthers.
+// recording rules and in ofOthers.
 func catalogue(t *testing.T) map[string]known {
 	t.Helper()
 	metrics := map[string]known{}
@@ -76,7 +76,8 @@ func groups(t *testing.T, file string) []rulefmt.RuleGroup {
 	return parsed.Groups
 }
 
-// expressions returns every query of dashboards, their variables and alerts.
+// expressions returns every query of the alerts, and of the dashboards, their annotations and
+// their variables.
 func expressions(t *testing.T) []expression {
 	t.Helper()
 	var all []expression
@@ -104,7 +105,7 @@ func expressions(t *testing.T) []expression {
 				match = queryResultQuery.FindStringSubmatch(query.Query)
 			}
 			if match == nil {
-				t.Errorf("%s, variable %s: %q asks for no values", name, v.Name, query.Query)
+				t.Errorf("%s, variable %s: %q is not a known kind of query", name, v.Name, query.Query)
 				continue
 			}
 			all = append(all, expression{fmt.Sprintf("%s, variable %s", name, v.Name), match[1]})
@@ -113,13 +114,13 @@ func expressions(t *testing.T) []expression {
 	return all
 }
 
-// What a variable asks the data source for.
+// The kinds of queries of variables.
 var (
 	labelValuesQuery = regexp.MustCompile(`^label_values\((.*), ([a-z_]+)\)$`)
 	queryResultQuery = regexp.MustCompile(`^query_result\((.*)\)$`)
 )
 
-// substitute puts a value in the place of each variable of Grafana.
+// substitute replaces Grafana's built-in variables by values.
 func substitute(expr string) string {
 	return strings.NewReplacer("$__rate_interval", "4m", "$__range", "1h", "$__interval", "1m").Replace(expr)
 }
@@ -145,7 +146,7 @@ func TestExpressionsParseAndNameWhatThereIs(t *testing.T) {
 			k, ok := metrics[selector.Name]
 			switch {
 			case !ok:
-				t.Errorf("%s: nobody exports %q", e.where, selector.Name)
+				t.Errorf("%s: nothing exports %q", e.where, selector.Name)
 			case k.selector != "" && !slices.ContainsFunc(selector.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == k.selector }):
 				t.Errorf("%s: %s is selected without %s", e.where, selector.Name, k.selector)
 			}
@@ -157,13 +158,13 @@ func TestExpressionsParseAndNameWhatThereIs(t *testing.T) {
 	}
 }
 
-// ofCounters are functions that mean something of counters only, ofGauges of gauges.
+// ofCounters are functions for counters only, ofGauges for gauges only.
 var (
 	ofCounters = []string{"rate", "increase", "irate"}
 	ofGauges   = []string{"delta", "deriv", "avg_over_time", "max_over_time", "min_over_time"}
 )
 
-// misused returns what is wrong with the functions over ranges in an expression.
+// misused returns the misuses of functions over ranges in an expression.
 func misused(tree parser.Expr, metrics map[string]known) []string {
 	var complaints []string
 	parser.Inspect(tree, func(node parser.Node, _ []parser.Node) error {
@@ -187,7 +188,7 @@ func misused(tree parser.Expr, metrics map[string]known) []string {
 	return complaints
 }
 
-// TestMisuseIsSeen breaks an expression in each way that the test above looks for.
+// TestMisuseIsSeen: misused finds each kind of misuse.
 func TestMisuseIsSeen(t *testing.T) {
 	metrics := catalogue(t)
 	for _, expr := range []string{
@@ -205,8 +206,8 @@ func TestMisuseIsSeen(t *testing.T) {
 	}
 }
 
-// TestRecordedSeriesAreDocumented: the table of rules/README.md is what dashboards are
-// built on.
+// TestRecordedSeriesAreDocumented: the tables of rules/README.md list all recorded series that
+// the mixin queries.
 func TestRecordedSeriesAreDocumented(t *testing.T) {
 	table, err := os.ReadFile(filepath.Join("..", "rules", "README.md"))
 	if err != nil {
@@ -215,7 +216,7 @@ func TestRecordedSeriesAreDocumented(t *testing.T) {
 	for _, e := range expressions(t) {
 		for _, name := range regexp.MustCompile(`[a-z]+:[a-z_]+:[a-z0-9_]+`).FindAllString(e.text, -1) {
 			if !strings.Contains(string(table), "`"+name+"`") {
-				t.Errorf("%s: rules/README.md says nothing of %s", e.where, name)
+				t.Errorf("%s: rules/README.md does not list %s", e.where, name)
 			}
 		}
 	}

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// What pages cost is asserted in CPU of the Prometheus, never in time that passes. Over 200 hosts (`make fleet`) each question is
-// asked alone, and none may take KPULSE_FLEET_SLOWEST. Over the few hosts of CI most take less than the 10 ms in which Linux
-// counts: there the dearest are asked until they took dearEnough, and set beside a baseline over the same series.
+// The costs of pages are asserted in CPU time of Prometheus, never in wall time. Over 200 hosts (`make fleet`) each query runs
+// alone, and none may take longer than KPULSE_FLEET_SLOWEST. Over the few hosts of CI most take less than the 10 ms in which
+// Linux counts: there the most expensive ones are repeated for dearEnough, and compared with a baseline over the same series.
 const (
-	// baseline reads what no page over a week can do without: a recorded series of each board.
+	// baseline reads the minimum of a page over a week: a recorded series of each board.
 	baseline = `sum(sum_over_time(device:kpulse_gpu_energy:rate5m[7d]))`
-	// timesBaseline is twice what the dearest question costed of that when it was set; with others on the machine it varies by a
+	// timesBaseline is twice the ratio of the most expensive query when this was set; on a busy machine the ratio varies by a
 	// third.
 	timesBaseline = 10
-	dearest       = 20 // that are compared: those that look at most samples
+	dearest       = 20 // number of queries to compare: those that read the most samples
 	dearEnough    = 300 * time.Millisecond
 )
 
-// limit is how much CPU a question may take: KPULSE_FLEET_SLOWEST, 0 for any.
+// limit returns the most CPU time of a query: KPULSE_FLEET_SLOWEST, 0 for no limit.
 func (f *playedFleet) limit(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("KPULSE_FLEET_SLOWEST")
@@ -37,7 +37,7 @@ func (f *playedFleet) limit(t *testing.T) time.Duration {
 	return limit
 }
 
-// cost is what a question took.
+// cost is the cost of a query.
 type cost struct {
 	at      place
 	where   string
@@ -45,7 +45,7 @@ type cost struct {
 	samples int
 }
 
-// checkCosts holds questions to what they may cost, by KPULSE_FLEET_SLOWEST or by the baseline.
+// checkCosts checks the costs of queries against KPULSE_FLEET_SLOWEST or the baseline.
 func (f *playedFleet) checkCosts(t *testing.T, found *findings) {
 	t.Helper()
 	limit := f.limit(t)
@@ -63,7 +63,7 @@ func (f *playedFleet) checkCosts(t *testing.T, found *findings) {
 	}
 }
 
-// compareCosts sets the dearest questions beside the baseline.
+// compareCosts compares the most expensive queries with the baseline.
 func (f *playedFleet) compareCosts(t *testing.T) {
 	t.Helper()
 	base, err := f.cpuOf(f.address(question{expr: baseline, to: f.End}))
@@ -78,23 +78,24 @@ func (f *playedFleet) compareCosts(t *testing.T) {
 		}
 		times := took.Seconds() / base.Seconds()
 		if times > timesBaseline {
-			t.Errorf("a question costs %.1f times the CPU of %s: %s", times, baseline, queryIn(address))
+			t.Errorf("a query takes %.1f times the CPU of %s: %s", times, baseline, queryIn(address))
 		}
 		if times > most {
 			most, of = times, queryIn(address)
 		}
 	}
-	t.Logf("the dearest question costs %.1f times the baseline, which takes %s: %s", most, base, of)
+	t.Logf("the most expensive query takes %.1f times the CPU of the baseline, which takes %s: %s", most, base, of)
 }
 
-// dearest returns the addresses of the questions so far that looked at most samples.
+// dearest returns the addresses of the n queries so far that read the most samples.
 func (a *asker) dearest(n int) []string {
 	all := sorted(a.known)
 	slices.SortStableFunc(all, func(x, y string) int { return cmp.Compare(a.known[y].result.samples, a.known[x].result.samples) })
 	return all[:min(n, len(all))]
 }
 
-// cpuOf returns the CPU that an address takes, of as many answers as take dearEnough together.
+// cpuOf returns the CPU time of an address, as the mean of as many requests as take dearEnough
+// together.
 func (a *asker) cpuOf(address string) (time.Duration, error) {
 	before, err := a.spent()
 	for asked, n := 0, 1; err == nil && asked < 10_000; n *= 2 {
@@ -110,7 +111,7 @@ func (a *asker) cpuOf(address string) (time.Duration, error) {
 	return 0, err
 }
 
-// queryIn is that of an address.
+// queryIn returns the query in an address.
 func queryIn(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -119,8 +120,8 @@ func queryIn(address string) string {
 	return u.Query().Get("query")
 }
 
-// largest returns the questions that took most CPU, none if that was not measured. One that
-// stands for several choices comes once.
+// largest returns the queries that took the most CPU, none if that was not measured. A query
+// of several choices appears once.
 func (f *findings) largest(n int) []cost {
 	measured := slices.DeleteFunc(slices.Clone(f.costs), func(c cost) bool { return c.took == 0 })
 	slices.SortFunc(measured, func(a, b cost) int { return cmp.Or(cmp.Compare(b.took, a.took), cmp.Compare(a.where, b.where)) })

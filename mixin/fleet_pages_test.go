@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	// leastHosts have room for all that goes wrong.
+	// leastHosts is the number of hosts that all incidents need.
 	leastHosts = 16
 	historyOf  = 8 // days
-	// chartSeries is the largest number of series in a chart that can be told apart, tableRows
-	// the largest number of rows that a browser draws at once.
+	// chartSeries is the most series that can be told apart in a chart, tableRows the most
+	// rows that a browser draws at once.
 	chartSeries = 30
 	tableRows   = 200
 )
 
 // TestFleetPages plays a fleet with incidents and eight days before them (see package
-// backfill) to a real Prometheus, and opens every page as Grafana does. It has leastHosts
-// hosts, or KPULSE_FLEET_HOSTS of them, as with `make fleet`.
+// backfill) to a real Prometheus, and opens every page as Grafana does. The fleet has
+// leastHosts hosts, or KPULSE_FLEET_HOSTS, as in `make fleet`.
 func TestFleetPages(t *testing.T) {
 	t.Parallel()
 	f := openFleet(t)
@@ -49,7 +49,7 @@ func TestFleetPages(t *testing.T) {
 	})
 }
 
-// playedFleet is a fleet that was played, in a Prometheus.
+// playedFleet is a fleet that was played into a Prometheus.
 type playedFleet struct {
 	*backfill.Played
 	*asker
@@ -94,7 +94,7 @@ func openFleet(t *testing.T) *playedFleet {
 	return f
 }
 
-// namesIn returns the names of the series that rules, dashboards and their variables ask for.
+// namesIn returns the names of the series that rules, dashboards and their variables query.
 func namesIn(t *testing.T, groups []rulefmt.RuleGroup) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -128,7 +128,7 @@ func addNames(t *testing.T, names map[string]bool, expr string) {
 	})
 }
 
-// checkFacts compares what Prometheus has with the script of the fleet.
+// checkFacts compares Prometheus' data with the script of the fleet.
 func (f *playedFleet) checkFacts(t *testing.T) {
 	gone := f.incident(t, "XID 79")
 	hosts := float64(f.hosts)
@@ -144,17 +144,17 @@ func (f *playedFleet) checkFacts(t *testing.T) {
 		{`count(kpulse_gpu_present == 0)`, 0, 2, 0},
 		{`count(group by (model) (kpulse_gpu_info))`, 0, 3, 0},
 		{`count(group by (mig_profile) (kpulse_gpu_info{mig_profile!=""})) >= bool 3`, 0, 1, 0},
-		// Of a board at 92 % of the way from 75 W to 700 W, in the hour with incidents, and in the days before.
+		// A board at 92 % of the range from 75 W to 700 W, in the hour with incidents and in the days before.
 		{`rate(kpulse_gpu_energy_joules_total{cluster="east", hostname="gpu-001", gpu="7"}[50m])`, 0, 650, 5},
 		{`rate(kpulse_gpu_energy_joules_total{cluster="east", hostname="gpu-001", gpu="7"}[5d])`, 48 * time.Hour, 650, 5},
-		// The driver reports the XID 25 minutes before the end, and the board goes a minute later.
+		// The driver reports the XID 25 minutes before the end, and the board disappears a minute later.
 		{`kpulse_gpu_xid_last{uuid="` + gone.UUID + `"}`, 25*time.Minute + 15*time.Second, 0, 0},
 		{`kpulse_gpu_xid_last{uuid="` + gone.UUID + `"}`, 24*time.Minute + 15*time.Second, 79, 0},
 		{`kpulse_gpu_present{uuid="` + gone.UUID + `"}`, 24*time.Minute + 15*time.Second, 1, 0},
 		{`kpulse_gpu_present{uuid="` + gone.UUID + `"}`, 23*time.Minute + 45*time.Second, 0, 0},
-		{`count(kpulse_gpu_temperature_celsius{uuid="` + gone.UUID + `"}) or vector(0)`, 23*time.Minute + 45*time.Second, 0, 0}, // no five minutes of it
+		{`count(kpulse_gpu_temperature_celsius{uuid="` + gone.UUID + `"}) or vector(0)`, 23*time.Minute + 45*time.Second, 0, 0}, // it ends at once, without five minutes of look-back
 		{`count(group by (hpc_user) (kpulse_allocation_info{hpc_user!=""})) >= bool 2`, 0, 1, 0},
-		{`sum(cluster:kpulse_gpu_observed_gpus:rate5m)`, 0, 8*hosts - 8 - 2, .1 * hosts}, // a cut board has three devices
+		{`sum(cluster:kpulse_gpu_observed_gpus:rate5m)`, 0, 8*hosts - 8 - 2, .1 * hosts}, // a board with MIG has three devices
 		{`count_over_time(host:kpulse_gpus_present:count{cluster="east", hostname="gpu-000"}[1d])`, 0, 24 * 60, 1},
 		{`count_over_time(host:kpulse_gpus_present:count{cluster="east", hostname="gpu-000"}[5d])`, 48 * time.Hour, 5 * 24 * 12, 1},
 		{`count_over_time(kpulse_gpu_temperature_celsius{cluster="east", hostname="gpu-000", gpu="0"}[1h])`, 0, 240, 1},
@@ -166,25 +166,25 @@ func (f *playedFleet) checkFacts(t *testing.T) {
 			got, err = strconv.ParseFloat(text, 64)
 		}
 		if err != nil || !(math.Abs(got-fact.want) <= fact.tolerant) {
-			t.Errorf("%s before the end, %s is %v of %d series (%v), want %v", fact.before, fact.expr, got, len(r.series), err, fact.want)
+			t.Errorf("%s before the end, %s is %v (%d series, %v), want %v", fact.before, fact.expr, got, len(r.series), err, fact.want)
 		}
 	}
 }
 
-// incident returns one by its name.
+// incident returns the incident with a name.
 func (f *playedFleet) incident(t *testing.T, name string) backfill.Incident {
 	t.Helper()
 	i := slices.IndexFunc(f.Incidents, func(i backfill.Incident) bool { return i.Name == name })
 	if i < 0 {
-		t.Fatalf("nothing of the fleet is %q", name)
+		t.Fatalf("the fleet has no incident %q", name)
 	}
 	return f.Incidents[i]
 }
 
-// lengths are the time ranges that pages are opened with.
+// lengths are the time ranges to open pages with.
 var lengths = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
 
-// choices are what is chosen on the pages: a page without such a variable is as with all.
+// choices returns the values of variables to open pages with; a page ignores variables that it lacks.
 func (f *playedFleet) choices(t *testing.T) map[string]map[string][]string {
 	gone, hung := f.incident(t, "XID 79"), f.incident(t, "hung job")
 	return map[string]map[string][]string{
@@ -195,30 +195,30 @@ func (f *playedFleet) choices(t *testing.T) map[string]map[string][]string {
 	}
 }
 
-// excuse is why a panel may show nothing.
+// excuse is the reason why a panel may be empty.
 type excuse struct {
-	choices []string // with these chosen
+	choices []string // with these choices
 	why     string
 }
 
-// Choices with which nothing is wrong with what is chosen.
+// Choices of something healthy.
 var (
-	wellGPU  = []string{"all", "one host", "one job"} // the first of the list, or of the host; the same for the hosts of Node
+	wellGPU  = []string{"all", "one host", "one job"} // the first GPU of the list or the host; on Node, the first host
 	wellHost = []string{"one host"}
-	// elsewhere are a host that is well, and a cluster without a GPU that is gone.
+	// elsewhere are a healthy host, and a cluster without missing GPUs.
 	elsewhere = []string{"one host", "one job"}
 )
 
-// excused are the panels that may show nothing, by page and title.
+// excused are the panels that may be empty, by page and title.
 var excused = map[string]excuse{
 	"kpulse-classes/Waiting for data, or busy and empty":       {[]string{"one host", "gone GPU"}, "nothing on the host waits"},
 	"kpulse-efficiency/Jobs by idle GPU-hours":                 {wellHost, "pods hold the host"},
-	"kpulse-efficiency/Namespaces by idle GPU-hours":           {[]string{"gone GPU"}, "a job of Slurm holds the host"},
+	"kpulse-efficiency/Namespaces by idle GPU-hours":           {[]string{"gone GPU"}, "a Slurm job holds the host"},
 	"kpulse-classes/Job stragglers":                            {[]string{"one host", "gone GPU"}, "the straggler is on another host"},
 	"kpulse-efficiency/Devices held and idle":                  {[]string{"gone GPU"}, "no GPU of the host is idle"},
 	"kpulse-efficiency/Memory held by idle GPUs":               {[]string{"gone GPU"}, "no GPU of the host is idle"},
 	"kpulse-gpu/What holds the clocks down":                    {wellHost, "nothing does"},
-	"kpulse-gpu/XIDs by code":                                  {wellGPU, "it had none"},
+	"kpulse-gpu/XIDs by code":                                  {wellGPU, "the GPU had none"},
 	"kpulse-gpu/Workload class":                                {[]string{"gone GPU"}, "it does nothing"},
 	"kpulse-gpu/Real utilization":                              {[]string{"gone GPU"}, "it does nothing"},
 	"kpulse-gpu/GPU-Util":                                      {[]string{"gone GPU"}, "it does nothing"},
@@ -237,25 +237,25 @@ var excused = map[string]excuse{
 	"kpulse-health/XID codes in words":                         {wellHost, "the host had none"},
 	"kpulse-node/Missing boards":                               {wellGPU, "none of the host is gone"},
 	"kpulse-node/XIDs by board":                                {wellGPU, "the host had none"},
-	"kpulse-namespace/Kubernetes workloads":                    {[]string{"one job"}, "the job is one of Slurm"},
+	"kpulse-namespace/Kubernetes workloads":                    {[]string{"one job"}, "it is a Slurm job"},
 	"kpulse-power/GPU-hours of throttling by board":            {wellHost, "nothing holds the host's clocks down"},
 	"kpulse-power/Throttled share of busy time":                {wellHost, "nothing holds the host's clocks down"},
-	"kpulse-proxy/Proxies and sources that are down":           {[]string{"one host", "one job", "gone GPU"}, "that of another host is"},
+	"kpulse-proxy/Proxies and sources that are down":           {[]string{"one host", "one job", "gone GPU"}, "only that of another host is down"},
 	"kpulse-proxy/Restarts and lost ticks of streams per hour": {[]string{"one job", "gone GPU"}, "the one proxy with streams is in west, on another host"},
 	"kpulse-proxy/Fields missing by source":                    {[]string{"one host", "gone GPU"}, "only another host lacks any"},
 }
 
 // unmarked are annotations that mark nothing, and why.
 var unmarked = map[place]string{
-	{"kpulse-gpu", "annotation MIG re-cuts"}:      "the GPU that is cut is none of the choices",
-	{"kpulse-proxy", "annotation Proxy restarts"}: "no proxy is started again",
+	{"kpulse-gpu", "annotation MIG re-cuts"}:      "no choice has the GPU with MIG",
+	{"kpulse-proxy", "annotation Proxy restarts"}: "no proxy restarts",
 }
 
-// unmet are failures that are known, by page, title and what fails, and the point of the issue
-// "Dashboards that hold in an incident and at 1,600 GPUs" that is to mend each.
+// unmet are known failures, by page, title and kind, each with the point of the issue
+// "Dashboards that hold in an incident and at 1,600 GPUs" that will fix it.
 var unmet = map[string]string{}
 
-// checkAll opens every page with every choice and length, and looks at every panel.
+// checkAll opens every page with every choice and length, and checks every panel.
 func (f *playedFleet) checkAll(t *testing.T) {
 	type opened struct {
 		name, choice, length string
@@ -278,7 +278,7 @@ func (f *playedFleet) checkAll(t *testing.T) {
 	next := make(chan opened)
 	count := 2
 	if f.asker.timed {
-		count = 1 // so that each is alone
+		count = 1 // each query runs alone
 	}
 	for range count {
 		workers.Go(func() {
@@ -301,27 +301,27 @@ func (f *playedFleet) checkAll(t *testing.T) {
 	found.excuse(t, f.hosts == leastHosts)
 	for at, n := range found.marks {
 		if (n == 0) != (unmarked[at] != "") {
-			found.fail(at, "marks", "%d, whatever is chosen", n)
+			found.fail(at, "marks", "%d over all choices", n)
 		}
 	}
 	f.report(t, found)
-	t.Logf("%d pages were opened, %d panels looked at, %d questions asked", len(all), found.panels, len(f.known))
+	t.Logf("%d pages opened, %d panels checked, %d queries run", len(all), found.panels, len(f.known))
 }
 
 // place is a panel of a page.
 type place struct{ page, panel string }
 
-// findings are what was seen of panels.
+// findings are the results of checking panels.
 type findings struct {
 	mu       sync.Mutex
 	panels   int
-	failures map[string][]string       // by place and kind, of each a sentence
-	empty    map[place]map[string]bool // by choice, over some length
+	failures map[string][]string       // sentences, by place and kind
+	empty    map[place]map[string]bool // empty over some length, by choice
 	marks    map[place]int             // results of annotations
 	costs    []cost
 }
 
-// mark asks the query of an annotation.
+// mark runs the query of an annotation.
 func (p *page) mark(found *findings, a annotation, at place, where string) {
 	r, err := p.asker.ask(p.marked(a))
 	if err != nil {
@@ -332,7 +332,7 @@ func (p *page) mark(found *findings, a annotation, at place, where string) {
 	if found.marks == nil {
 		found.marks = map[place]int{}
 	}
-	if a.Enable { // else it costs only those who switch it on
+	if a.Enable { // otherwise it costs nothing until switched on
 		found.costs = append(found.costs, cost{at, where, r.took, r.samples})
 	}
 	found.marks[at] += len(r.series)
@@ -348,7 +348,7 @@ func (f *findings) fail(at place, kind, format string, args ...any) {
 	f.failures[key] = append(f.failures[key], fmt.Sprintf(format, args...))
 }
 
-// see notes whether a panel has data with a choice.
+// see records whether a panel has data with a choice.
 func (f *findings) see(at place, choice string, has bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -365,7 +365,7 @@ func (f *findings) see(at place, choice string, has bool) {
 	f.empty[at][choice] = true
 }
 
-// check asks all queries of a panel.
+// check runs all queries of a panel.
 func (p *page) check(found *findings, of panel, at place, choice, length string) {
 	if of.Type == "row" || of.Type == "text" {
 		return
@@ -393,8 +393,8 @@ func (p *page) check(found *findings, of panel, at place, choice, length string)
 	}
 }
 
-// excuse turns panels that are empty and not excused into failures, and reports those that are
-// excused and not empty, as happens in the smallest fleet.
+// excuse turns empty panels that are not excused into failures. With least set, for the
+// smallest fleet, it also reports excused panels that are never empty.
 func (f *findings) excuse(t *testing.T, least bool) {
 	t.Helper()
 	for at, choices := range f.empty {
@@ -412,7 +412,7 @@ func (f *findings) excuse(t *testing.T, least bool) {
 		page, panel, _ := strings.Cut(name, "/")
 		for _, choice := range excused[name].choices {
 			if !f.empty[place{page, panel}][choice] {
-				t.Errorf("%s is excused with %s, and is never empty then", name, choice)
+				t.Errorf("%s is excused with %s, but is never empty then", name, choice)
 			}
 		}
 	}
@@ -435,7 +435,7 @@ func (f *playedFleet) report(t *testing.T, found *findings) {
 func (f *playedFleet) checkUnmet(t *testing.T) {
 	for _, key := range sorted(unmet) {
 		if !f.failed[key] {
-			t.Errorf("%s no longer fails: take it from the table", key)
+			t.Errorf("%s no longer fails: remove it from the table", key)
 		}
 	}
 }

@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// The fleet is two clusters whose hosts have the same names. Its time is a tenth: rates are
-// over half a minute, and what Prometheus scrapes every 15 s it scrapes every 1.5 s.
+// The fleet is two clusters whose hosts have the same names. Its durations are a tenth of the
+// real ones: rates are over half a minute, and targets are scraped every 1.5 s, not 15 s.
 const (
 	fleetScrape   = 1500 * time.Millisecond
 	fleetInterval = 6 * time.Second
-	// fleetOffset is how long a sample may take to the receivers, which send what they have
-	// every 5 s. That is no shorter than elsewhere.
+	// fleetOffset is how long a sample may take to reach the receivers; senders send every
+	// 5 s, as in production.
 	fleetOffset = 12 * time.Second
 	hostsOfEach = 2
 	gpusOfEach  = 2
@@ -41,7 +41,7 @@ type script struct {
 type exporter struct {
 	cluster, host string
 	gpus          [gpusOfEach]script
-	began         atomic.Int64 // when it was first asked, in ns since 1970
+	began         atomic.Int64 // time of the first scrape, in ns since 1970
 }
 
 func (e *exporter) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
@@ -76,24 +76,24 @@ func (e *exporter) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// uuid is that of a GPU, of which there is one in the whole fleet.
+// uuid returns the UUID of a GPU, unique in the fleet.
 func (e *exporter) uuid(gpu int) string {
 	return fmt.Sprintf("GPU-%s-%s-0000-0000-%012d", map[string]string{"east": "ea500000", "west": "3e500000"}[e.cluster], strings.TrimPrefix(e.host, "node-")+"000", gpu)
 }
 
-// fleet is what runs.
+// fleet is the running servers.
 type fleet struct {
 	servers
-	dir       string                  // a copy of the folders of the repository that it runs from
-	addresses map[string]string       // what takes the place of a name and port in deploy/fleet
+	dir       string                  // a copy of the repository's folders that it runs from
+	addresses map[string]string       // replacements for names and ports in deploy/fleet
 	exporters map[string][]*exporter  // by cluster
 	alive     [3]atomic.Bool          // the receivers that are up
 	stop      [3]func(syscall.Signal) // ends a receiver
 	binary    string                  // Thanos
 }
 
-// startFleet starts the proxies of two clusters, a Prometheus for each, which send what they
-// scrape to three receivers, and what asks those: all from the files in deploy/fleet.
+// startFleet starts, from the files in deploy/fleet, the proxies of two clusters, a Prometheus
+// for each, which sends its samples to three receivers, and Thanos' querier, ruler and store.
 func startFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{dir: t.TempDir(), addresses: map[string]string{}, exporters: map[string][]*exporter{}, binary: thanosProgram(t)}
@@ -120,8 +120,8 @@ func startFleet(t *testing.T) *fleet {
 	return f
 }
 
-// thanosProgram returns where Thanos is. CI sets KPULSE_REQUIRE_THANOS, which makes its
-// absence a failure.
+// thanosProgram returns the path of Thanos. CI sets KPULSE_REQUIRE_THANOS: there a missing
+// Thanos is a failure.
 func thanosProgram(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("KPULSE_THANOS")
@@ -139,12 +139,12 @@ func thanosProgram(t *testing.T) string {
 	return ""
 }
 
-// copyFiles copies what the fleet reads, with short times and the addresses of this test.
+// copyFiles copies the files of the fleet, with the durations and addresses of this test.
 func (f *fleet) copyFiles(t *testing.T) {
 	t.Helper()
 	replace := []string{"/var/lib/thanos", filepath.Join(f.dir, "thanos"), "scrape_interval: 15s", fmt.Sprintf("scrape_interval: %dms", fleetScrape.Milliseconds()),
 		"evaluation_interval: 1m", "evaluation_interval: " + fleetInterval.String(), "--eval-interval=1m", "--eval-interval=" + fleetInterval.String(),
-		// With blocks of a minute, Thanos 0.42.0 prunes every two, and panics where that is before its database is open.
+		// With blocks of a minute, Thanos 0.42.0 prunes every two minutes, and panics if its database is not open by then.
 		"--tsdb.retention=2d", "--tsdb.retention=0d", "--rule-query-offset=30s", "--rule-query-offset=" + fleetOffset.String()}
 	for name, address := range f.addresses {
 		replace = append(replace, name, address)
@@ -178,7 +178,7 @@ func (f *fleet) copyFiles(t *testing.T) {
 	}
 }
 
-// folder is a folder of the copy of deploy/fleet.
+// folder returns a folder in the copy of deploy/fleet.
 func (f *fleet) folder(name string) string {
 	return filepath.Join(f.dir, "repository", "deploy", "fleet", name)
 }
@@ -189,11 +189,11 @@ func (f *fleet) startThanos(t *testing.T, component, grpc, http string, more ...
 	return startIn(t, f.folder("thanos"), http, f.binary, append([]string{strings.TrimRight(component, "-012"), "@" + component + ".flags", "--grpc-address=" + grpc, "--http-address=" + http}, more...)...)
 }
 
-// startReceiver starts one of the receivers, over what it has on disk.
+// startReceiver starts a receiver on its data on disk.
 func (f *fleet) startReceiver(t *testing.T, i int) {
 	t.Helper()
 	grpc, write := f.addresses[fmt.Sprintf("thanos-receive-%d:10901", i)], f.addresses[fmt.Sprintf("thanos-receive-%d:19291", i)]
-	// Elsewhere each has a machine of its own. Here it has a folder.
+	// In production each has its own machine, here its own folder.
 	name := fmt.Sprint("receive-", i)
 	flags, err := os.ReadFile(filepath.Join(f.folder("thanos"), "receive.flags"))
 	if err != nil {
@@ -205,18 +205,18 @@ func (f *fleet) startReceiver(t *testing.T, i int) {
 	}
 	f.stop[i] = f.startThanos(t, name, grpc, freeAddress(t), "--remote-write.address="+write, "--receive.local-endpoint="+grpc,
 		fmt.Sprintf(`--label=receive_replica="%d"`, i), "--receive.capnproto-address="+freeAddress(t),
-		// Blocks of a minute in place of two hours, so that some reach the bucket.
+		// Blocks of a minute instead of two hours, so that some reach the bucket.
 		"--tsdb.min-block-duration=1m", "--tsdb.max-block-duration=1m")
 	f.alive[i].Store(true)
 }
 
-// kill ends a receiver as a node that dies does.
+// kill kills a receiver, as the failure of its node does.
 func (f *fleet) kill(i int) {
 	f.alive[i].Store(false)
 	f.stop[i](syscall.SIGKILL)
 }
 
-// balance passes connections on to the receivers that are up, in turn, as a Service does.
+// balance forwards connections to the live receivers in turn, as a Service does.
 func (f *fleet) balance(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("tcp", f.addresses["thanos-receive:19291"])

@@ -17,8 +17,8 @@ import (
 
 // TestFleetOnThanos runs the files of deploy/fleet: two clusters whose hosts have the same
 // names, a Prometheus in each that writes to three receivers of Thanos, and Thanos' querier,
-// ruler and store. A receiver dies, a GPU is lost meanwhile, and the receiver comes back.
-// What is counted at the end is what the script says.
+// ruler and store. A receiver dies, a GPU is lost meanwhile, and the receiver returns. At the
+// end, the counters agree with the script.
 func TestFleetOnThanos(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t)
@@ -35,10 +35,10 @@ func TestFleetOnThanos(t *testing.T) {
 		f.watch(t, 5*time.Minute, []string{"KpulseGPUMissing of 1 on " + f.exporters["west"][1].host})
 	})
 	if answers.whole == 0 {
-		t.Error("with a receiver down, no answer was whole")
+		t.Error("with a receiver down, no answer was complete")
 	}
 	if answers.wrong > 0 {
-		t.Errorf("%d of %d answers lacked GPUs, and did not say so", answers.wrong, answers.whole+answers.warned+answers.failed+answers.wrong)
+		t.Errorf("%d of %d answers lacked GPUs without a warning", answers.wrong, answers.whole+answers.warned+answers.failed+answers.wrong)
 	}
 	t.Logf("with a receiver down: %+v", answers)
 	f.startReceiver(t, 1)
@@ -52,8 +52,8 @@ func TestFleetOnThanos(t *testing.T) {
 	f.checkStore(t)
 }
 
-// checkCounters compares what the counters of each cluster come to with the time since its
-// exporters were first asked.
+// checkCounters compares the counters of each cluster with the time since its exporters were
+// first scraped.
 func (f *fleet) checkCounters(t *testing.T) {
 	t.Helper()
 	at := time.Now().Add(-fleetOffset)
@@ -69,7 +69,7 @@ func (f *fleet) checkCounters(t *testing.T) {
 			}
 		}
 		here := `{cluster="` + cluster + `"} and on (cluster, hostname, gpu) kpulse_gpu_present == 1`
-		interval := devices * (fleetScrape + time.Second).Seconds() // a scrape, and what the proxy last read before it
+		interval := devices * (fleetScrape + time.Second).Seconds() // a scrape, and the proxy's last reading before it
 		for expr, want := range map[string]float64{
 			`count(kpulse_gpu_observed_seconds_total` + here + `)`:                    devices,
 			`sum(kpulse_gpu_observed_seconds_total` + here + `)`:                      observed,
@@ -84,7 +84,7 @@ func (f *fleet) checkCounters(t *testing.T) {
 	}
 }
 
-// checkHours adds up what the ruler recorded once an interval between two times.
+// checkHours sums the samples that the ruler recorded between two times.
 func (f *fleet) checkHours(t *testing.T, from, to time.Time) {
 	t.Helper()
 	last := to.Add(-fleetOffset)
@@ -103,7 +103,7 @@ func (f *fleet) checkHours(t *testing.T, from, to time.Time) {
 		{"cluster:kpulse_gpu_utilized_gpus:rate5m", "west", 1.2, 2},
 		{"cluster:kpulse_allocation_held_gpus:rate5m", "west", 3, 4},
 	} {
-		// A rate over half a minute is known to a scrape interval at its ends.
+		// A rate over half a minute is accurate to a scrape interval.
 		off := c.most * fleetScrape.Seconds() / fleetTime.window5m().Seconds()
 		if least, most := over("min", c.series, c.cluster), over("max", c.series, c.cluster); least < c.least-off || most > c.most+off {
 			t.Errorf("%s of %s was between %v and %v, want %v to %v within %v", c.series, c.cluster, least, most, c.least, c.most, off)
@@ -113,21 +113,21 @@ func (f *fleet) checkHours(t *testing.T, from, to time.Time) {
 		}
 		counted, want := over("avg", c.series, c.cluster)*evaluations.Seconds(), c.most*evaluations.Seconds()
 		if math.Abs(counted-want) > c.most*fleetScrape.Seconds() {
-			t.Errorf("%s of %s comes to %v GPU-seconds, want %v within a scrape of each", c.series, c.cluster, counted, want)
+			t.Errorf("%s of %s is %v GPU-seconds, want %v within a scrape of each", c.series, c.cluster, counted, want)
 		}
 		due := evaluations.Seconds() / fleetInterval.Seconds()
 		t.Logf("%s of %s: %.1f GPU-seconds, want %.1f; %v of %v evaluations", c.series, c.cluster, counted, want, over("count", c.series, c.cluster), due)
 	}
 	if n := f.value(t, `count(host:kpulse_gpu_observed_gpus:rate5m)`, last); n != 2*hostsOfEach {
-		t.Errorf("%v hosts, want %d: those of one name are two", n, 2*hostsOfEach)
+		t.Errorf("%v hosts, want %d: hosts of two clusters with one name are two", n, 2*hostsOfEach)
 	}
 }
 
-// window5m is what is left of five minutes.
+// window5m returns what five minutes are shortened to.
 func (s shorter) window5m() time.Duration { return 5 * time.Minute / time.Duration(s.by) }
 
-// checkAlerts looks at what Alertmanager has at the end: of the GPU that is lost one alert,
-// which was never resolved.
+// checkAlerts checks Alertmanager at the end: it has one alert for the lost GPU, which was
+// never resolved.
 func (f *fleet) checkAlerts(t *testing.T) {
 	t.Helper()
 	var alerts []struct {
@@ -139,7 +139,7 @@ func (f *fleet) checkAlerts(t *testing.T) {
 	}
 	lost := f.exporters["west"][1]
 	if len(alerts) != 1 || alerts[0].Labels["cluster"] != "west" || alerts[0].Labels["hostname"] != lost.host || alerts[0].Labels["uuid"] != lost.uuid(1) {
-		t.Fatalf("%+v, want one of GPU 1 of node-1 in west", alerts)
+		t.Fatalf("%+v, want one for GPU 1 of node-1 in west", alerts)
 	}
 	if again := f.value(t, `max(changes(ALERTS_FOR_STATE{alertname="KpulseGPUMissing"}[5m]))`, time.Now().Add(-fleetOffset)); again != 0 {
 		t.Errorf("the alert was resolved and fired again, %v times", again)
@@ -149,15 +149,15 @@ func (f *fleet) checkAlerts(t *testing.T) {
 // emptyInFleet are panels for which the script has no data.
 var emptyInFleet = []string{
 	"Batch jobs", "Jobs by idle GPU-hours", "Users", "Accounts", "Job stragglers", // pods hold the GPUs, and no workload has four
-	"Devices held and idle", "Memory held by idle GPUs", "Waiting for data, or busy and empty", // no GPU is so
+	"Devices held and idle", "Memory held by idle GPUs", "Waiting for data, or busy and empty", // no GPU is in these states
 	"Restarts and lost ticks of streams per hour", // the sources are scraped
-	"XIDs by code", // nothing is wrong with the GPU that is looked at
+	"XIDs by code", // the selected GPU is healthy
 	// The exporters have no such counters.
 	"Arithmetic pipes", "PCIe traffic", "NVLink traffic", "What holds the clocks down", "Memory errors per hour", "NVLink errors per hour", "PCIe replays per minute", "Memory errors and remapped rows",
 	"PCIe width", "Power against the limit", "Throttled share of busy time", "GPU-hours of throttling by board",
 }
 
-// checkStore waits until the store alone, which has but what is in the bucket, answers.
+// checkStore waits until the store alone, which has only the blocks in the bucket, answers.
 func (f *fleet) checkStore(t *testing.T) {
 	t.Helper()
 	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(time.Second) {
@@ -173,7 +173,7 @@ func (f *fleet) checkStore(t *testing.T) {
 	}
 }
 
-// answer is what Thanos says to a query at one time.
+// answer is Thanos' answer to an instant query.
 type answer struct {
 	Status, Error string
 	Warnings      []string
@@ -182,7 +182,7 @@ type answer struct {
 	}
 }
 
-// one returns the value of the one series of an answer, and NaN if there is not one.
+// one returns the value of the only series of an answer, NaN if there is not exactly one.
 func (a answer) one() float64 {
 	if len(a.Data.Result) != 1 {
 		return math.NaN()
@@ -198,7 +198,7 @@ func (a answer) one() float64 {
 	return v
 }
 
-// instant asks Thanos one query at one time.
+// instant runs an instant query on Thanos.
 func (f *fleet) instant(expr string, at time.Time, more url.Values) (answer, error) {
 	query := url.Values{"query": {expr}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1e3, 'f', 3, 64)}}
 	for name, values := range more {
@@ -212,7 +212,7 @@ func (f *fleet) instant(expr string, at time.Time, more url.Values) (answer, err
 	return a, err
 }
 
-// value returns that of the one series that a query has.
+// value returns the value of the only series of a query.
 func (f *fleet) value(t *testing.T, expr string, at time.Time) float64 {
 	t.Helper()
 	a, err := f.instant(expr, at, nil)
@@ -232,11 +232,11 @@ func (f *fleet) await(t *testing.T, expr string) {
 	}
 }
 
-// answers counts what Thanos said while a receiver was down.
+// answers counts Thanos' answers while a receiver was down.
 type answers struct{ whole, warned, failed, wrong int }
 
-// askAll asks for the number of GPUs over and over while do runs. An answer is whole, or says
-// that it may not be, or is wrong.
+// askAll queries the number of GPUs again and again while do runs. An answer fails, or is
+// complete, or warns that it may not be, or is wrong.
 func (f *fleet) askAll(t *testing.T, do func()) answers {
 	t.Helper()
 	var counted answers
@@ -269,7 +269,7 @@ func (f *fleet) askAll(t *testing.T, do func()) answers {
 }
 
 // TestFleetFiles checks the files of deploy/fleet that TestFleetOnThanos does not run, and
-// those of Prometheus as they stand, with promtool.
+// with promtool the unchanged files of Prometheus.
 func TestFleetFiles(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"mimir/mimir.yaml", "victoriametrics/compose.yaml"} {

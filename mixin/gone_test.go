@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// goneBoards are hosts of which some boards went, once a minute: on n1 GPU-0 and GPU-1, on n2 one that is back, on n3 one
-// that was replaced, and on n4 an index in which there never was any.
+// goneBoards returns series, with a sample a minute, of hosts whose boards disappeared: on n GPU-0 and GPU-1, on n2 one that
+// returned, on n3 one that was replaced, and on n4 an index that never had a board.
 func goneBoards(t *testing.T) memory {
 	t.Helper()
 	return recorded(t,
@@ -27,8 +27,8 @@ func goneBoards(t *testing.T) memory {
 	)
 }
 
-// TestMissingBoards: each board that is gone, since when, with its last XID and who held it; a board that was never seen is
-// missing since now.
+// TestMissingBoards: each missing board, since when, with its last XID and its holder; a board that was never seen is missing
+// from now on.
 func TestMissingBoards(t *testing.T) {
 	m := goneBoards(t)
 	for _, page := range []string{"kpulse-fleet", "kpulse-health", "kpulse-node"} {
@@ -39,12 +39,12 @@ func TestMissingBoards(t *testing.T) {
 	}
 	want(t, "how many", at(m.asked(t, exprOf(t, "kpulse-fleet", "Gone", "A"), 12, ""), 12), map[string]float64{"": 3})
 	want(t, "GPUs here", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs present / expected", "A"), 12, ""), 12), map[string]float64{})
-	want(t, "GPUs here, some lack", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs present / expected", "B"), 12, ""), 12), map[string]float64{"": 3})
+	want(t, "GPUs here, some missing", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs present / expected", "B"), 12, ""), 12), map[string]float64{"": 3})
 	want(t, "GPUs expected", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs present / expected", "C"), 12, ""), 12), map[string]float64{"": 7})
 	want(t, "GPUs of a host that has all", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs present / expected", "A"), 12, "", "$hostname", "n2"), 12), map[string]float64{"": 1})
 }
 
-// TestAMovedBoardIsNotMissing: GPU-8 went from n8 to n9, so that n8 has fewer than it had, and lacks none.
+// TestAMovedBoardIsNotMissing: GPU-8 moves from n8 to n9, so n8 has fewer boards than before, but none is missing.
 func TestAMovedBoardIsNotMissing(t *testing.T) {
 	m := recorded(t,
 		`kpulse_gpu_present{cluster="c",hostname="n8",gpu="0",uuid="GPU-8"} 1 0x3 stale`, `device:kpulse_gpu_gone:timestamp{cluster="c",hostname="n8",gpu="0",uuid="GPU-8"} _ 60x3 stale`,
@@ -57,7 +57,7 @@ func TestAMovedBoardIsNotMissing(t *testing.T) {
 	}
 }
 
-// TestHostsWorstFirst: what is gone, then what is silent, then the rest by state.
+// TestHostsWorstFirst: hosts with missing boards, then silent hosts, then the others by state.
 func TestHostsWorstFirst(t *testing.T) {
 	m := append(goneBoards(t), recorded(t, `device:kpulse_gpu_model:info{cluster="c",hostname="n2",gpu="0",uuid="GPU-3",model="H100"} 1x40`, `kpulse_gpu_health{cluster="c",hostname="n2",gpu="0",uuid="GPU-3",state="warn"} 1x40`)...)
 	want(t, "hosts", at(m.asked(t, exprOf(t, "kpulse-fleet", "Hosts", "A"), 12, "hostname"), 12), map[string]float64{"n": 4, "n2": 2, "n4": 4, "n5": 3.5})
@@ -65,7 +65,7 @@ func TestHostsWorstFirst(t *testing.T) {
 	want(t, "boards of a model", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs", "A"), 12, "uuid", "$model", "A100"), 12), map[string]float64{"GPU-0": 4, "GPU-1": 4, "": 4})
 }
 
-// TestAlertsOfAHost: those that name it, and those of its proxy.
+// TestAlertsOfAHost: the alerts of a host are those that name it, and those of its proxy.
 func TestAlertsOfAHost(t *testing.T) {
 	firing, since := `ALERTS{alertstate="firing",cluster="c",alertname="Kpulse`, `ALERTS_FOR_STATE{cluster="c",alertname="Kpulse`
 	var series []string
@@ -78,14 +78,14 @@ func TestAlertsOfAHost(t *testing.T) {
 	} {
 		series = append(series, firing+labels+"} 1x40", since+labels+"} "+seconds+"x40")
 	}
-	m := recorded(t, append(series, `ALERTS_FOR_STATE{cluster="c",alertname="KpulseGPUHot",severity="warning",hostname="n1",gpu="1"} 60x40`)...) // it pends
+	m := recorded(t, append(series, `ALERTS_FOR_STATE{cluster="c",alertname="KpulseGPUHot",severity="warning",hostname="n1",gpu="1"} 60x40`)...) // pending
 	ranks, ages := exprOf(t, "kpulse-fleet", "Alerts", "A"), exprOf(t, "kpulse-fleet", "Alerts", "B")
 	want(t, "ranks", at(m.asked(t, ranks, 10, "alertname", "$hostname", "n1"), 10), map[string]float64{"KpulseGPUHot": 2, "KpulseProxyInstanceDown": 2, "KpulseUpstreamDown": 0})
 	want(t, "ages", at(m.asked(t, ages, 10, "alertname", "$hostname", "n1"), 10), map[string]float64{"KpulseGPUHot": 60e3, "KpulseProxyInstanceDown": 180e3, "KpulseUpstreamDown": 300e3})
 	want(t, "another", at(m.asked(t, ages, 10, "hostname", "$hostname", "n10"), 10), map[string]float64{"n10": 120e3, "": 240e3})
 }
 
-// TestWhatIsNotSetUp: what lacks is named, and nothing if all is there. What one cluster has is of no use to
+// TestWhatIsNotSetUp: missing parts are named, none if all are present. Parts of one cluster do not count for
 // another.
 func TestWhatIsNotSetUp(t *testing.T) {
 	expr := exprOf(t, "kpulse-fleet", "What is not set up yet", "A")
@@ -105,17 +105,17 @@ func TestWhatIsNotSetUp(t *testing.T) {
 		series []string
 		want   map[string]float64
 	}{
-		"nothing but a proxy":                 {proxy, map[string]float64{"Recording rules": 1, "Who holds the GPUs": 1}},
-		"all":                                 {all, map[string]float64{}},
-		"all in one of two clusters":          {slices.Concat(all, proxy2), map[string]float64{"Recording rules": 1, "Who holds the GPUs": 1}},
-		"all in two":                          {slices.Concat(all, proxy2, more2), map[string]float64{}},
-		"no rules of users in one of two":     {slices.Concat(all, proxy2, more2[:2]), map[string]float64{"User rules": 1}},
-		"a field":                             {append(slices.Clone(all), lacks("gpu_sm_active_ratio")), map[string]float64{"Input gpu_sm_active_ratio": 1}},
-		"a field that whole models lack":      {append(slices.Clone(all), lacks("gpu_memory_temperature_celsius")), map[string]float64{}},
-		"an old proxy":                        {append(slices.Clone(all), `kpulse_build_info{cluster="c",instance="n2:9401",version="2"} 1x40`), map[string]float64{"A single proxy version": 2}},
-		"a cluster whose GPUs nobody watches": {slices.Concat(all, more2[:1]), map[string]float64{}},
-		"nobody holds any now":                {slices.Concat(proxy, more[:1], []string{`cluster:kpulse_allocation_held_gpus:rate5m{cluster="c"} 5 5 0x40`}), map[string]float64{}},
-		"nobody held any":                     {slices.Concat(proxy, more[:1], []string{`cluster:kpulse_allocation_held_gpus:rate5m{cluster="c"} 0x40`}), map[string]float64{"Who holds the GPUs": 1}},
+		"nothing but a proxy":             {proxy, map[string]float64{"Recording rules": 1, "Who holds the GPUs": 1}},
+		"all":                             {all, map[string]float64{}},
+		"all in one of two clusters":      {slices.Concat(all, proxy2), map[string]float64{"Recording rules": 1, "Who holds the GPUs": 1}},
+		"all in two":                      {slices.Concat(all, proxy2, more2), map[string]float64{}},
+		"no rules of users in one of two": {slices.Concat(all, proxy2, more2[:2]), map[string]float64{"User rules": 1}},
+		"a field":                         {append(slices.Clone(all), lacks("gpu_sm_active_ratio")), map[string]float64{"Input gpu_sm_active_ratio": 1}},
+		"a field that whole models lack":  {append(slices.Clone(all), lacks("gpu_memory_temperature_celsius")), map[string]float64{}},
+		"an old proxy":                    {append(slices.Clone(all), `kpulse_build_info{cluster="c",instance="n2:9401",version="2"} 1x40`), map[string]float64{"A single proxy version": 2}},
+		"a cluster without proxies":       {slices.Concat(all, more2[:1]), map[string]float64{}},
+		"nobody holds any now":            {slices.Concat(proxy, more[:1], []string{`cluster:kpulse_allocation_held_gpus:rate5m{cluster="c"} 5 5 0x40`}), map[string]float64{}},
+		"nobody held any":                 {slices.Concat(proxy, more[:1], []string{`cluster:kpulse_allocation_held_gpus:rate5m{cluster="c"} 0x40`}), map[string]float64{"Who holds the GPUs": 1}},
 	} {
 		want(t, what, at(recorded(t, c.series...).asked(t, expr, 10, "missing"), 10), c.want)
 	}

@@ -20,12 +20,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/mixin/backfill"
 )
 
-// renderer shows panels with the code of Grafana that its npm packages publish: see
-// grafana/render.cjs.
+// renderer renders panels with the code in Grafana's npm packages: see grafana/render.cjs.
 type renderer struct{ dir string }
 
-// newRenderer installs the packages. CI sets KPULSE_REQUIRE_NODE, which makes the absence of
-// Node.js a failure.
+// newRenderer installs the packages. CI sets KPULSE_REQUIRE_NODE: there a missing Node.js is a
+// failure.
 func newRenderer(t *testing.T) renderer {
 	t.Helper()
 	for _, name := range []string{"node", "npm"} {
@@ -48,7 +47,7 @@ func newRenderer(t *testing.T) renderer {
 	return renderer{dir}
 }
 
-// rendering is a panel, and what its queries gave.
+// rendering is a panel with the results of its queries.
 type rendering struct {
 	at      place
 	choice  string
@@ -66,8 +65,7 @@ type shownSeries struct {
 	Values [][2]json.RawMessage `json:"values"`
 }
 
-// look is what a panel shows: fields, each with a text for each of its values, or single
-// values.
+// look is what a panel shows: fields with a text for each value, or single values.
 type look struct {
 	Error  string
 	Fields []shownField
@@ -76,17 +74,17 @@ type look struct {
 
 type shownField struct {
 	Name   string
-	Column string // as the query has it
+	Column string // the name in the query
 	String bool
 	Color  string
-	Links  [][]string // of each value
+	Links  [][]string // for each value
 	Raw    []string
 	Cells  []shownCell
 }
 
 type shownCell struct{ Name, Text, Color string }
 
-// field returns that of a name, nil for none.
+// field returns the field with a name, nil for none.
 func (l *look) field(name string) *shownField {
 	for i := range l.Fields {
 		if l.Fields[i].Name == name {
@@ -96,10 +94,10 @@ func (l *look) field(name string) *shownField {
 	return nil
 }
 
-// colorNames are those of Grafana's palette that tests ask for.
+// colorNames are the names in Grafana's palette that tests use.
 var colorNames = []string{"red", "orange", "yellow", "green"}
 
-// render returns the look of each panel, and what the colors of some names are.
+// render returns the look of each panel, and the colors of colorNames.
 func (r renderer) render(t *testing.T, panels []rendering) (looks []look, colors map[string]string) {
 	t.Helper()
 	input, err := json.Marshal(map[string]any{"colors": colorNames, "panels": panels})
@@ -122,7 +120,7 @@ func (r renderer) render(t *testing.T, panels []rendering) (looks []look, colors
 	return answer.Panels, answer.Colors
 }
 
-// rendering asks the queries of a panel for what is to be shown.
+// rendering runs the queries of a panel.
 func (p *page) rendering(of panel, raw json.RawMessage, choice string) (rendering, error) {
 	r := rendering{at: place{p.UID, of.Title}, choice: choice, Panel: raw}
 	for _, target := range of.Targets {
@@ -143,7 +141,7 @@ func (p *page) rendering(of panel, raw json.RawMessage, choice string) (renderin
 	return r, nil
 }
 
-// rawPanels are the panels of the pages as they stand there, by their place.
+// rawPanels returns the JSON of the panels, by place.
 var rawPanels = sync.OnceValues(func() (map[place]json.RawMessage, error) {
 	files, err := filepath.Glob("dashboards_out/*.json")
 	all := map[place]json.RawMessage{}
@@ -170,7 +168,7 @@ var rawPanels = sync.OnceValues(func() (map[place]json.RawMessage, error) {
 	return all, err
 })
 
-// texts are what numbers of a column or of a series look like.
+// texts are the forms of numbers in columns and series, by name.
 var texts = []struct{ name, text *regexp.Regexp }{
 	{regexp.MustCompile(`(?i)utili[sz]ation$|^GPU-Util$|memory free|share`), regexp.MustCompile(`^-?\d+(\.\d+)?%$`)},
 	{regexp.MustCompile(`(?i)temperature`), regexp.MustCompile(`^-?\d+(\.\d+)? °C$`)},
@@ -179,13 +177,13 @@ var texts = []struct{ name, text *regexp.Regexp }{
 	{regexp.MustCompile(`^Energy$`), regexp.MustCompile(`^\d+(\.\d+)? [kM]?Wh$`)},
 }
 
-// noValue are what stands for none.
+// noValue are the texts for a missing value.
 var noValue = []string{"", "NaN", "No data", "not read"}
 
-// wordColors are what words of the state of a board are painted in.
+// wordColors are the colors of the words for a board's state.
 var wordColors = map[string]string{"OK": "green", "HOT": "yellow", "WARN": "orange", "CRIT": "red", "GONE": "red"}
 
-// checkGrafana shows every panel as Grafana does, and looks at texts and colors.
+// checkGrafana renders every panel as Grafana does, and checks texts and colors.
 func (f *playedFleet) checkGrafana(t *testing.T, r renderer) {
 	raw, err := rawPanels()
 	if err != nil {
@@ -221,7 +219,7 @@ func (f *playedFleet) checkGrafana(t *testing.T, r renderer) {
 		}
 		for _, field := range l.Fields {
 			if text := madeUp(&field); text != "" {
-				found.fail(at, "empty", "%s shows %q where there is nothing", field.Name, text)
+				found.fail(at, "empty", "%s shows %q in an empty cell", field.Name, text)
 			}
 			if field.String {
 				if text := asNumber(&field); text != "" && !slices.Contains(codesInWords, field.Name) {
@@ -247,16 +245,17 @@ func (f *playedFleet) checkGrafana(t *testing.T, r renderer) {
 	f.checkGone(found, panels, looks, colors)
 	links := f.checkLinks(found, panels, looks)
 	f.report(t, found)
-	t.Logf("%d panels were shown, %d numbers and %d words looked at, %d classes have their color, %d links of rows followed", len(looks), numbers, words, len(classes), links)
+	t.Logf("%d panels rendered, %d numbers and %d words checked, colors of %d classes, %d links of rows followed", len(looks), numbers, words, len(classes), links)
 	if links < 50 || numbers < 1000 || words < 50 || len(classes) < 5 {
-		t.Error("that is less than there is")
+		t.Error("that is less than expected")
 	}
 }
 
-// codesInWords are columns that show what the code of an XID means.
+// codesInWords are the columns that show an XID in words.
 var codesInWords = []string{"What happened", "What to do"}
 
-// asNumber returns what a column of labels shows that is not the label: "3" may become 300%.
+// asNumber returns a text in a column of labels that differs from its label: "3" may become
+// 300%.
 func asNumber(field *shownField) string {
 	for i, cell := range field.Cells {
 		if _, err := strconv.ParseFloat(field.Raw[i], 64); err == nil && cell.Text != field.Raw[i] {
@@ -266,8 +265,8 @@ func asNumber(field *shownField) string {
 	return ""
 }
 
-// madeUp returns what a column shows where there is nothing: what a panel says without rows, noValue,
-// fills the empty cells of those that it has.
+// madeUp returns the text of an empty cell: a panel's noValue, meant for a panel without rows,
+// would also fill empty cells.
 func madeUp(field *shownField) string {
 	for i, cell := range field.Cells {
 		if field.Raw[i] == "" && cell.Text != "" {
@@ -277,7 +276,7 @@ func madeUp(field *shownField) string {
 	return ""
 }
 
-// checkCell holds a value to texts and wordColors, and returns how many of each it was.
+// checkCell checks a value against texts and wordColors, and returns how often each applied.
 func checkCell(found *findings, at place, name string, cell shownCell, colors map[string]string) (numbers, words int) {
 	for _, want := range texts {
 		if want.name.MatchString(name) && !slices.Contains(noValue, cell.Text) {
@@ -296,7 +295,7 @@ func checkCell(found *findings, at place, name string, cell shownCell, colors ma
 	return numbers, words
 }
 
-// classNames are those of lib/colors.libsonnet.
+// classNames returns the classes of lib/colors.libsonnet.
 var classNames = func() func(*testing.T) []string {
 	read := sync.OnceValues(func() (names []string, err error) {
 		text, err := mixin.Evaluate(".", `[class[0] for class in (import 'lib/colors.libsonnet').classes]`)
@@ -315,8 +314,8 @@ var classNames = func() func(*testing.T) []string {
 	}
 }()
 
-// checkGone looks for the boards that are gone: each is a red GONE among the boards of Fleet,
-// and on its own page.
+// checkGone checks that each missing board is a red GONE in the table of Fleet, and that the
+// selected one is so on its own page.
 func (f *playedFleet) checkGone(found *findings, panels []rendering, looks []look, colors map[string]string) {
 	shown := func(at place, choice string) *look {
 		i := slices.IndexFunc(panels, func(r rendering) bool { return r.at == at && r.choice == choice })
@@ -339,7 +338,7 @@ func (f *playedFleet) checkGone(found *findings, panels []rendering, looks []loo
 			row = slices.Index(uuids.Raw, incident.UUID)
 		}
 		if row < 0 || !isGone(health.Cells[row]) {
-			found.fail(boards, "gone", "%s: %s is no red GONE", incident.Name, incident.UUID)
+			found.fail(boards, "gone", "%s: %s is not a red GONE", incident.Name, incident.UUID)
 		}
 	}
 	own := place{"kpulse-gpu", "Health"}
@@ -348,8 +347,8 @@ func (f *playedFleet) checkGone(found *findings, panels []rendering, looks []loo
 	}
 }
 
-// checkLinks follows the links of the first rows of each table, and of those with something
-// wrong: where they lead, what the row has is among the choices. It returns how many there were.
+// checkLinks follows the links of each table in the first row and in rows of faulty boards: on
+// the target page, the row's values are among the choices. It returns the number of links.
 func (f *playedFleet) checkLinks(found *findings, panels []rendering, looks []look) (followed int) {
 	for i := range looks {
 		if panels[i].choice != "all" {
@@ -376,13 +375,13 @@ func (f *playedFleet) checkLinks(found *findings, panels []rendering, looks []lo
 	return followed
 }
 
-// wrong reports whether a row is of a board that something is wrong with.
+// wrong reports whether a row is of a faulty board.
 func (f *playedFleet) wrong(l *look, row int) bool {
 	uuids := slices.IndexFunc(l.Fields, func(f shownField) bool { return f.Column == "uuid" })
 	return uuids >= 0 && slices.ContainsFunc(f.Incidents, func(i backfill.Incident) bool { return i.UUID == l.Fields[uuids].Raw[row] })
 }
 
-// checkLink follows a link of a row. Hosts of the two clusters have the same names, so that it must lead to the row's.
+// checkLink follows a link of a row, which must select the row's cluster: hosts of both clusters have the same names.
 func (f *playedFleet) checkLink(l *look, link string, row int) error {
 	p, err := f.follow(link)
 	if err != nil {
@@ -395,7 +394,7 @@ func (f *playedFleet) checkLink(l *look, link string, row int) error {
 	return p.offers()
 }
 
-// checkRowLinks shows made-up rows: their links name them and their cluster, and none if there are no clusters.
+// checkRowLinks renders made-up rows: their links name the host and its cluster, an empty one without clusters.
 func (r renderer) checkRowLinks(t *testing.T) {
 	raw, err := rawPanels()
 	if err != nil {
@@ -423,7 +422,7 @@ func (r renderer) checkRowLinks(t *testing.T) {
 	}
 }
 
-// checkThresholds shows made-up values in the panels that count what is wrong.
+// checkThresholds renders made-up values in the panels that count faults.
 func (r renderer) checkThresholds(t *testing.T) {
 	raw, err := rawPanels()
 	if err != nil {
@@ -431,7 +430,7 @@ func (r renderer) checkThresholds(t *testing.T) {
 	}
 	cases := []struct {
 		at          place
-		value, want string // a number, and its color or what stands for it
+		value, want string // a number, and its color or its text
 	}{
 		{place{"kpulse-fleet", "Critical"}, "0", "green"},
 		{place{"kpulse-fleet", "Critical"}, "1", "red"},
@@ -465,12 +464,12 @@ func (r renderer) checkThresholds(t *testing.T) {
 	}
 }
 
-// TestNumbersInTheWrongPlaceAreSeen: a label that reads as a number with a unit, a number in
-// another unit than its name says, and a state in another color.
+// TestNumbersInTheWrongPlaceAreSeen: the checks find a label shown as a number with a unit, a
+// number in the wrong unit, and a state in the wrong color.
 func TestNumbersInTheWrongPlaceAreSeen(t *testing.T) {
 	for text, want := range map[string]string{"300%": "300%", "3": ""} {
 		if got := asNumber(&shownField{Raw: []string{"east", "3"}, Cells: []shownCell{{Text: "east"}, {Text: text}}}); got != want {
-			t.Errorf("of %q it is %q, want %q", text, got, want)
+			t.Errorf("for %q it is %q, want %q", text, got, want)
 		}
 	}
 	colors := map[string]string{"red": "#f00", "green": "#0f0"}

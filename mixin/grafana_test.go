@@ -19,21 +19,21 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Grafana asks as this file does: variables in their order, each by those before it, and the
-// panels by the variables, the time range and the width of a panel.
+// This file queries as Grafana does: variables in order, each with the values of those before
+// it, and panels with the variables, the time range and the panel's width.
 
 const (
 	pageWidth      = 1600             // pixels
-	scrapeInterval = 15 * time.Second // that a data source of Grafana has by default
+	scrapeInterval = 15 * time.Second // the default of Grafana's data source
 )
 
-// page is a dashboard that is opened.
+// page is an open dashboard.
 type page struct {
 	dashboard
 	asker    *asker
 	from, to time.Time
-	chosen   map[string][]string // values of variables; a variable without has all, or the first
-	values   map[string][]string // what all, or the first, is; of the variables so far
+	chosen   map[string][]string // chosen values; other variables have All or their first value
+	values   map[string][]string // all values of the variables resolved so far
 }
 
 // open resolves the variables of a dashboard with some of them chosen.
@@ -95,9 +95,9 @@ func (p *page) options(v variable) ([]string, error) {
 	return slices.SortedFunc(maps.Keys(shown), func(a, b string) int { return strings.Compare(shown[a], shown[b]) }), nil
 }
 
-// option returns what a regular expression makes of what a variable's query gave: what is shown,
-// and the value, "" if it does not match. With the flag g, one match may have the text and
-// another the value.
+// option applies a variable's regular expression to a result of its query, and returns the text
+// to show and the value, "" if it does not match. With the flag g, one match may have the text
+// and another the value.
 func option(regex, of string) (text, value string, err error) {
 	expr, flags := regex, ""
 	if end := strings.LastIndex(regex, "/"); strings.HasPrefix(regex, "/") {
@@ -134,7 +134,7 @@ func option(regex, of string) (text, value string, err error) {
 
 var reference = regexp.MustCompile(`\$(\w+)|\$\{(\w+)(?::(\w+))?\}`)
 
-// fill puts values in the place of variables. step is 0 outside of panels.
+// fill replaces variables by their values. step is 0 outside of panels.
 func (p *page) fill(text string, step time.Duration) string {
 	length := p.to.Sub(p.from)
 	builtin := map[string]string{
@@ -157,7 +157,7 @@ func (p *page) fill(text string, step time.Duration) string {
 	})
 }
 
-// value is what stands for a variable in a format, "" for that of an expression.
+// value returns the value of a variable in a format; "" is the format of expressions.
 func (p *page) value(v variable, format string) string {
 	values, are := p.chosen[v.Name]
 	switch {
@@ -186,13 +186,13 @@ func (p *page) value(v variable, format string) string {
 	return "(" + strings.Join(escaped, "|") + ")"
 }
 
-// steps are those that Grafana rounds to, and from which on it takes the next.
+// steps are the steps that Grafana rounds to, each with its upper limit.
 var steps = []struct{ below, step time.Duration }{
 	{90 * time.Second, time.Minute}, {210 * time.Second, 2 * time.Minute}, {450 * time.Second, 5 * time.Minute}, {750 * time.Second, 10 * time.Minute},
 	{1050 * time.Second, 15 * time.Minute}, {1500 * time.Second, 20 * time.Minute}, {2700 * time.Second, 30 * time.Minute}, {math.MaxInt64, time.Hour},
 }
 
-// step is that of a panel: a point for each pixel, but no less than the panel's own.
+// step returns the step of a panel: a point per pixel, but at least the panel's minimum.
 func (p *page) step(of panel) time.Duration {
 	length := p.to.Sub(p.from) / time.Duration(pageWidth*of.GridPos.W/24)
 	step := steps[slices.IndexFunc(steps, func(s struct{ below, step time.Duration }) bool { return length < s.below })].step
@@ -202,14 +202,14 @@ func (p *page) step(of panel) time.Duration {
 	return step
 }
 
-// question is what Grafana asks for a query of a panel: of one instant where step is 0.
+// question is Grafana's request for a query of a panel: an instant query if step is 0.
 type question struct {
 	expr     string
 	from, to time.Time
 	step     time.Duration
 }
 
-// question returns that of a query of a panel.
+// question returns the question of a query of a panel.
 func (p *page) question(of panel, t target) question {
 	step := p.step(of)
 	q := question{expr: p.fill(t.Expr, step), to: p.to}
@@ -227,14 +227,14 @@ func (p *page) marked(a annotation) question {
 	return p.question(of, target{Expr: a.Expr})
 }
 
-// series is one of a result.
+// series is a series of a result.
 type series struct {
 	Metric map[string]string
 	Value  [2]json.RawMessage   // of an instant
 	Values [][2]json.RawMessage // of a range
 }
 
-// text is how the query of a variable gives a series.
+// text returns a series in the form of a variable's query_result.
 func (s series) text() string {
 	var labels []string
 	for _, name := range sorted(s.Metric) {
@@ -247,20 +247,20 @@ func (s series) text() string {
 	return fmt.Sprintf("%s{%s} %s %s", s.Metric["__name__"], strings.Join(labels, ","), value, s.Value[0])
 }
 
-// result is what Prometheus says to a question.
+// result is Prometheus' answer to a question.
 type result struct {
 	series  []series
-	samples int           // that were looked at
-	took    time.Duration // of CPU; 0 if that is not asked for
+	samples int           // samples read
+	took    time.Duration // CPU time; 0 if not timed
 }
 
-// asker asks a Prometheus each question once. It may be used from several goroutines.
+// asker sends each question to a Prometheus once. It is safe for concurrent use.
 type asker struct {
 	prometheus string
-	timed      bool // there is one question at a time, and the CPU of each counts
+	timed      bool // questions come one at a time, and their CPU time is measured
 	mu         sync.Mutex
 	known      map[string]*asked
-	labels     sync.Map // values of labels, by what was asked
+	labels     sync.Map // values of labels, by address
 }
 
 type asked struct {
@@ -273,7 +273,7 @@ func newAsker(prometheus string) *asker {
 	return &asker{prometheus: prometheus, known: map[string]*asked{}}
 }
 
-// address is where a question is asked.
+// address returns the URL of a question.
 func (a *asker) address(q question) string {
 	path, query := "/api/v1/query", url.Values{"query": {q.expr}, "stats": {"all"}, "time": {unix(q.to)}, "timeout": {"10m"}}
 	if q.step > 0 {
@@ -318,7 +318,7 @@ func (a *asker) ask(q question) (result, error) {
 	return k.result, k.err
 }
 
-// spentIfTimed is spent where the CPU of each question counts.
+// spentIfTimed is spent if timed is set, otherwise 0.
 func (a *asker) spentIfTimed() (time.Duration, error) {
 	if !a.timed {
 		return 0, nil
@@ -326,8 +326,8 @@ func (a *asker) spentIfTimed() (time.Duration, error) {
 	return a.spent()
 }
 
-// spent is the CPU that the Prometheus has taken: on a machine that others use too, the time
-// that passes says nothing.
+// spent returns the CPU time of Prometheus so far: on a shared machine, wall time means
+// nothing.
 func (a *asker) spent() (time.Duration, error) {
 	res, err := client.Get(a.prometheus + "/metrics")
 	if err != nil {
@@ -346,7 +346,7 @@ func (a *asker) spent() (time.Duration, error) {
 
 func unix(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
 
-// labelValues returns the values of a label that series have in a time.
+// labelValues returns the values of a label over a time range.
 func (a *asker) labelValues(selector, label string, from, to time.Time) ([]string, error) {
 	address := a.prometheus + "/api/v1/label/" + label + "/values?" + url.Values{"match[]": {selector}, "start": {unix(from)}, "end": {unix(to)}}.Encode()
 	if known, is := a.labels.Load(address); is {
@@ -366,7 +366,7 @@ func (a *asker) labelValues(selector, label string, from, to time.Time) ([]strin
 	return answer.Data, err
 }
 
-// TestFillAsGrafanaDoes: the values are what Grafana 13 sends for these.
+// TestFillAsGrafanaDoes: the values are those that Grafana 13 sends.
 func TestFillAsGrafanaDoes(t *testing.T) {
 	to := time.Unix(1_800_000_000, 0)
 	p := &page{from: to.Add(-24 * time.Hour), to: to, chosen: map[string][]string{"hostname": {"a.b", "c"}, "job": {`x"y`}, "one": {"a.b"}}, values: map[string][]string{"gpu": {"GPU-1", "GPU-2"}}}
@@ -388,7 +388,7 @@ func TestFillAsGrafanaDoes(t *testing.T) {
 		var of panel
 		of.Interval, of.GridPos.W = "1m", 12
 		if got := p.step(of); got != want {
-			t.Errorf("%d hours in half of the page have the step %s, want %s", hours, got, want)
+			t.Errorf("%d hours on half of the page's width have the step %s, want %s", hours, got, want)
 		}
 	}
 }

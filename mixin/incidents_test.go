@@ -11,14 +11,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/mixin/backfill"
 )
 
-// stop is what a panel must say of an incident: of a table, texts of one row by column; of a chart, the last of each line; of a
-// single value, its text by "" or by its name. {x} stands for what the incident has.
+// stop is what a panel must show about an incident: for a table, texts of one row by column; for a chart, the last value of
+// each line; for a stat, its text by "" or by its name. {x} stands for a value of the incident.
 type stop struct {
 	panel string
 	cells map[string]string
 }
 
-// stops are what stands on the page to which the alert of each incident leads, in the words of Grafana.
+// stops are what the page shows to which the alert of each incident leads, as Grafana renders it.
 var stops = map[string][]stop{
 	"GPU gone": {
 		{"Health", map[string]string{"": "GONE"}},
@@ -55,14 +55,14 @@ var stops = map[string][]stop{
 	},
 }
 
-// walk follows the way of an operator who is paged: from the alert, by the link in its
-// annotation, to a page whose variables select the faulty part. It returns that page, nil if the
-// way ends before.
+// walk follows the path of an operator who is paged: from the alert, by the link in its
+// annotation, to a page whose variables select the faulty part. It returns that page, nil if
+// the path is broken.
 func (f *playedFleet) walk(found *findings, i backfill.Incident) *page {
 	at := place{"incident", i.Name}
 	alert := f.alertOf(i)
 	if alert == nil {
-		found.fail(at, "alert", "no %s fires of it", i.Alert)
+		found.fail(at, "alert", "no %s fires for it", i.Alert)
 		return nil
 	}
 	p, err := f.follow(alert.Annotations["dashboard_url"])
@@ -76,7 +76,7 @@ func (f *playedFleet) walk(found *findings, i backfill.Incident) *page {
 	return p
 }
 
-// checkIncidents walks to the page of each, and looks at its stops there: the panels that say what is wrong, in their words.
+// checkIncidents walks to the page of each incident, and checks its stops there: the panels that show what is wrong.
 func (f *playedFleet) checkIncidents(t *testing.T, r renderer) {
 	raw, err := rawPanels()
 	if err != nil {
@@ -95,7 +95,7 @@ func (f *playedFleet) checkIncidents(t *testing.T, r renderer) {
 			continue
 		}
 		if len(stops[i.Name]) == 0 {
-			found.fail(place{"incident", i.Name}, "answer", "no panel is asked for it")
+			found.fail(place{"incident", i.Name}, "answer", "it has no stops")
 		}
 		for _, s := range stops[i.Name] {
 			at := slices.IndexFunc(p.Panels, func(of panel) bool { return of.Title == s.panel })
@@ -114,7 +114,7 @@ func (f *playedFleet) checkIncidents(t *testing.T, r renderer) {
 	looks, _ := r.render(t, panels)
 	for n := range looks {
 		if !looks[n].says(types[n], wanted[n].cells) {
-			found.fail(panels[n].at, "answer", "of %q it does not say %q, but %.1500s", panels[n].choice, wanted[n].cells, &looks[n])
+			found.fail(panels[n].at, "answer", "for %q it does not show %q, but %.1500s", panels[n].choice, wanted[n].cells, &looks[n])
 		}
 	}
 	f.checkHistory(t, found)
@@ -122,7 +122,7 @@ func (f *playedFleet) checkIncidents(t *testing.T, r renderer) {
 	t.Logf("%d panels answered", len(looks))
 }
 
-// of returns a stop with what an incident has in its texts.
+// of returns a stop with the values of an incident in its texts.
 func (s stop) of(i backfill.Incident) stop {
 	has := strings.NewReplacer("{host}", i.Hostname, "{gpu}", i.GPU)
 	filled := stop{s.panel, map[string]string{}}
@@ -132,7 +132,7 @@ func (s stop) of(i backfill.Incident) stop {
 	return filled
 }
 
-// says reports whether a panel of a type shows all of some texts: of a table, in one row; of a chart, at its end.
+// says reports whether a panel of a type shows all texts of cells: a table in one row, a chart at its end.
 func (l *look) says(panelType string, cells map[string]string) bool {
 	switch panelType {
 	case "stat":
@@ -154,7 +154,7 @@ func (l *look) says(panelType string, cells map[string]string) bool {
 	})
 }
 
-// all reports whether something holds of all texts.
+// all reports whether holds is true for all texts.
 func all(cells map[string]string, holds func(name, text string) bool) bool {
 	for name, text := range cells {
 		if !holds(name, text) {
@@ -164,7 +164,7 @@ func all(cells map[string]string, holds func(name, text string) bool) bool {
 	return true
 }
 
-// rows is how many a table has.
+// rows returns the number of rows of a table.
 func (l *look) rows() int {
 	if len(l.Fields) == 0 {
 		return 0
@@ -172,7 +172,7 @@ func (l *look) rows() int {
 	return len(l.Fields[0].Cells)
 }
 
-// String is what a panel says, in short.
+// String returns what a panel shows, abbreviated.
 func (l *look) String() string {
 	var text strings.Builder
 	for _, c := range l.Values {
@@ -188,7 +188,7 @@ func (l *look) String() string {
 	return text.String()
 }
 
-// TestSayingIsExact: texts of two rows are not those of one, and what was is not what is.
+// TestSayingIsExact: texts of two rows do not count as one row, nor past values as current ones.
 func TestSayingIsExact(t *testing.T) {
 	texts := func(list ...string) (cells []shownCell) {
 		for _, text := range list {
@@ -218,13 +218,13 @@ func TestSayingIsExact(t *testing.T) {
 		{look{}, "stat", map[string]string{"": "79"}, false},
 	} {
 		if got := c.l.says(c.kind, c.cells); got != c.want {
-			t.Errorf("%q of %s: %v", c.cells, &c.l, got)
+			t.Errorf("%q in %s: %v", c.cells, &c.l, got)
 		}
 	}
 }
 
-// checkHistory looks for the XID of a board that was reset since, and is well: it is among
-// those of all boards, and of its own page, over every range.
+// checkHistory looks for the XID of a board that has since been reset and is healthy: Health
+// and the board's own page show it over every range.
 func (f *playedFleet) checkHistory(t *testing.T, found *findings) {
 	t.Helper()
 	i := f.incident(t, "reset")
@@ -242,7 +242,7 @@ func (f *playedFleet) checkHistory(t *testing.T, found *findings) {
 				}
 			}
 			if !told {
-				found.fail(place{p.UID, "XIDs"}, "history", "over %s nothing tells of XID 48", length)
+				found.fail(place{p.UID, "XIDs"}, "history", "over %s nothing shows XID 48", length)
 			}
 		}
 	}
@@ -292,11 +292,11 @@ func (f *playedFleet) follow(link string) (*page, error) {
 	return nil, fmt.Errorf("%s leads to no page", link)
 }
 
-// isNone reports whether a value of a link is none: a label that there is not, or what a page
-// had in a variable.
+// isNone reports whether a value in a link is empty, as for a missing label, or an unresolved
+// variable of the page.
 func isNone(value string) bool { return value == "" || strings.HasPrefix(value, "$") }
 
-// offers returns an error unless what is chosen is among the choices of a page.
+// offers returns an error unless the chosen values are among the values of the page's variables.
 func (p *page) offers() error {
 	for name, chosen := range p.chosen {
 		for _, value := range chosen {

@@ -13,8 +13,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/mixin"
 )
 
-// columns returns the columns of a table from left to right as they are shown, and of each
-// what the queries call it.
+// columns returns the columns of a table from left to right as shown, and the name of each in
+// the queries.
 func columns(p panel) (shown []string, of map[string]string) {
 	of = map[string]string{}
 	for _, step := range p.Transformations {
@@ -29,7 +29,7 @@ func columns(p panel) (shown []string, of map[string]string) {
 	return shown, of
 }
 
-// property returns what the overrides of a table set last for a column.
+// property returns the last value of a property that the overrides of a table set for a column.
 func property(p panel, column, id string) (value json.RawMessage) {
 	for _, override := range p.FieldConfig.Overrides {
 		for _, property := range override.Properties {
@@ -58,12 +58,12 @@ func eachPanel(t *testing.T, kind string, do func(where string, p panel)) {
 	}
 }
 
-// TestOnlyValuesHaveUnits: where a column of words has a unit, Grafana takes those that look like
-// numbers for such, and writes GPU 3 as "300%".
+// TestOnlyValuesHaveUnits: in a text column with a unit, Grafana formats texts that look like
+// numbers, and shows GPU 3 as "300%".
 func TestOnlyValuesHaveUnits(t *testing.T) {
 	eachPanel(t, "table", func(where string, p panel) {
 		if p.FieldConfig.Defaults.Unit != "" {
-			t.Errorf("%s: the unit %s is one of all columns", where, p.FieldConfig.Defaults.Unit)
+			t.Errorf("%s: the unit %s applies to all columns", where, p.FieldConfig.Defaults.Unit)
 		}
 		shown, of := columns(p)
 		for _, column := range shown {
@@ -80,20 +80,21 @@ func TestOnlyValuesHaveUnits(t *testing.T) {
 	})
 }
 
-// Grafana 13 divides a page of pageWidth into 24 columns, 8 pixels apart, between margins of 16; a
-// panel of a table keeps 9 at each side for itself, and a scroll bar.
+// Grafana 13 divides a page of pageWidth pixels into 24 columns, 8 pixels apart, between margins of
+// 16 pixels; a table panel has frames of 9 pixels and a scroll bar of 8.
 const (
 	pageMargin = 16
 	gap        = 8
 	tableFrame = 2*9 + 8
 )
 
-// panelWidth is how many pixels a panel of w columns has for a table.
+// panelWidth returns the width in pixels of a table in a panel of w columns.
 func panelWidth(w int) int {
 	return (pageWidth-2*pageMargin+gap)*w/24 - gap - tableFrame
 }
 
-// TestTablesFit their panels, and names of alerts their column. A letter takes 8 pixels at most on average.
+// TestTablesFit: tables fit into their panels, and names of alerts into their column. A letter takes at most 8 pixels on
+// average.
 func TestTablesFit(t *testing.T) {
 	eachPanel(t, "table", func(where string, p panel) {
 		var custom struct {
@@ -104,7 +105,7 @@ func TestTablesFit(t *testing.T) {
 			t.Fatal(err)
 		}
 		if custom.Filterable {
-			t.Errorf("%s has icons of filters", where)
+			t.Errorf("%s has filter icons", where)
 		}
 		width := 0
 		shown, _ := columns(p)
@@ -147,7 +148,7 @@ func TestTablesFit(t *testing.T) {
 	})
 }
 
-// TestPanelWidth compares with what was measured in Grafana's grid.
+// TestPanelWidth compares panelWidth with widths measured in Grafana.
 func TestPanelWidth(t *testing.T) {
 	for w, want := range map[int]int{24: 1568 - 26, 12: 780 - 26} {
 		if got := panelWidth(w); got != want {
@@ -156,10 +157,10 @@ func TestPanelWidth(t *testing.T) {
 	}
 }
 
-// belowZero are charts of what can be below 0, or never comes near it.
+// belowZero are charts of values that can be below 0, or are never near it.
 var belowZero = []string{"Temperature", "Distance to the warning temperature"}
 
-// TestCharts begin at 0, have their legend below, and no red by chance.
+// TestCharts: charts begin at 0, have their legend below, and do not use red by accident.
 func TestCharts(t *testing.T) {
 	eachPanel(t, "timeseries", func(where string, p panel) {
 		defaults := p.FieldConfig.Defaults
@@ -173,7 +174,7 @@ func TestCharts(t *testing.T) {
 		}
 		switch floats := slices.Contains(belowZero, p.Title); {
 		case floats && defaults.Min != nil:
-			t.Errorf("%s: what is below %v is not shown", where, *defaults.Min)
+			t.Errorf("%s: values below %v are not shown", where, *defaults.Min)
 		case !floats && (defaults.Min == nil || *defaults.Min != 0):
 			t.Errorf("%s does not begin at 0", where)
 		case !floats && custom.AxisSoftMax <= 0 && defaults.Max == nil:
@@ -182,15 +183,15 @@ func TestCharts(t *testing.T) {
 		if options.Legend.Placement != "bottom" {
 			t.Errorf("%s has its legend at the %s", where, options.Legend.Placement)
 		}
-		// The fifth color of the palette is red. A legend of a label may have any number of lines.
+		// The fifth color of the palette is red. A legend with a label may have any number of lines.
 		open := slices.ContainsFunc(p.Targets, func(t target) bool { return strings.Contains(t.LegendFormat, "{{") })
 		if mode := defaults.Color.Mode; mode != "shades" && (open || len(p.Targets) > 4) {
-			t.Errorf("%s takes the colors of as many lines as come from %q", where, mode)
+			t.Errorf("%s has the color mode %q for any number of lines", where, mode)
 		}
 	})
 }
 
-// TestLegendsTellClustersApart: hosts, namespaces and pods' addresses of two clusters may have one name.
+// TestLegendsTellClustersApart: hosts, namespaces and pod addresses of two clusters may be the same.
 func TestLegendsTellClustersApart(t *testing.T) {
 	found := 0
 	eachPanel(t, "timeseries", func(where string, p panel) {
@@ -218,7 +219,7 @@ func TestLegendsTellClustersApart(t *testing.T) {
 	}
 }
 
-// TestChartsOfTheWorst: topk at each step of a chart gives dots, of many more lines than it names.
+// TestChartsOfTheWorst: topk at each step of a chart would draw dots, of far more lines than its limit.
 func TestChartsOfTheWorst(t *testing.T) {
 	found := 0
 	eachPanel(t, "timeseries", func(where string, p panel) {
@@ -231,7 +232,7 @@ func TestChartsOfTheWorst(t *testing.T) {
 				if worst, ok := node.(*parser.AggregateExpr); ok && (worst.Op == parser.TOPK || worst.Op == parser.BOTTOMK) {
 					found++
 					if !atEnd(worst.Expr) {
-						t.Errorf("%s takes at each step %s", where, worst)
+						t.Errorf("%s selects at each step %s", where, worst)
 					}
 				}
 				return nil
@@ -243,7 +244,7 @@ func TestChartsOfTheWorst(t *testing.T) {
 	}
 }
 
-// atEnd reports whether all of an expression is of where the chart ends.
+// atEnd reports whether all of an expression is evaluated at the end of the chart.
 func atEnd(expr parser.Expr) bool {
 	all := true
 	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
@@ -260,7 +261,7 @@ func atEnd(expr parser.Expr) bool {
 	return all
 }
 
-// TestThePickerShowsHostAndIndex of what Prometheus answers, as Grafana writes it.
+// TestThePickerShowsHostAndIndex: the picker shows host and index, from an answer of Prometheus in Grafana's form.
 func TestThePickerShowsHostAndIndex(t *testing.T) {
 	found := 0
 	for name, d := range dashboards(t) {
@@ -272,7 +273,7 @@ func TestThePickerShowsHostAndIndex(t *testing.T) {
 			for _, cluster := range []string{"", "east"} { // without clusters, label_join leaves a space
 				text, value, err := option(v.Regex, `{board="`+cluster+` gpu-000 GPU 0",gpu="0",hostname="gpu-000",uuid="GPU-5d0e0001-3c41"} 1 1700000000000`)
 				if err != nil || text != strings.TrimSpace(cluster+" gpu-000 GPU 0") || value != "GPU-5d0e0001-3c41" {
-					t.Errorf("%s: the picker makes of it %q for %q (%v)", name, text, value, err)
+					t.Errorf("%s: the picker shows %q for %q (%v)", name, text, value, err)
 				}
 			}
 		}
@@ -282,8 +283,7 @@ func TestThePickerShowsHostAndIndex(t *testing.T) {
 	}
 }
 
-// TestEveryCellLeadsToItsPage: whatever names a host, a board, a job or a namespace opens its page, with the cluster of the
-// row.
+// TestEveryCellLeadsToItsPage: each cell with a host, board, job or namespace links to its page, with the cluster of the row.
 func TestEveryCellLeadsToItsPage(t *testing.T) {
 	pages := map[string]string{"Host": "/d/kpulse-node?", "UUID": "/d/kpulse-gpu?", "Job": "/d/kpulse-namespace?", "Namespace": "/d/kpulse-namespace?"}
 	names := map[string]string{"hostname": "Host", "uuid": "UUID", "hpc_job": "Job", "workload_namespace": "Namespace"}
@@ -308,7 +308,7 @@ func TestEveryCellLeadsToItsPage(t *testing.T) {
 				t.Errorf("%s: %s leads to %v", where, column, links)
 			}
 			if of["Cluster"] != "cluster" {
-				t.Errorf("%s: %s has a link, and its row no cluster", where, column)
+				t.Errorf("%s: %s has a link, but its row has no cluster", where, column)
 			}
 		}
 	})
@@ -317,14 +317,14 @@ func TestEveryCellLeadsToItsPage(t *testing.T) {
 	}
 }
 
-// TestAnnotations: alerts are marked on every page, and what else happened where it is of one GPU.
+// TestAnnotations: every page marks alerts, and that of a GPU marks other events too.
 func TestAnnotations(t *testing.T) {
 	for name, d := range dashboards(t) {
 		enabled := map[string]bool{}
 		for _, a := range d.Annotations.List {
 			enabled[a.Name] = a.Enable
 			if a.Datasource.UID != "${datasource}" || a.TitleFormat == "" {
-				t.Errorf("%s, annotation %q: of %q, with the title %q", name, a.Name, a.Datasource.UID, a.TitleFormat)
+				t.Errorf("%s, annotation %q: the data source is %q, the title %q", name, a.Name, a.Datasource.UID, a.TitleFormat)
 			}
 		}
 		if !enabled["Alerts"] {
@@ -371,21 +371,20 @@ func decode(t *testing.T, text string, into any) {
 	}
 }
 
-// TestWhoIsChosenReachesEveryPanel: a number that does not follow what is chosen above it is read
-// as if it did.
+// TestWhoIsChosenReachesEveryPanel: readers assume that every number follows the chosen values.
 func TestWhoIsChosenReachesEveryPanel(t *testing.T) {
 	for _, p := range dashboards(t)["kpulse-namespace.json"].Panels {
 		for _, target := range p.Targets {
 			for _, variable := range []string{`workload_namespace=~"$namespace"`, `hpc_job=~"$hpc_job"`, `hpc_user=~"$hpc_user"`, `hpc_account=~"$hpc_account"`} {
 				if !strings.Contains(target.Expr, variable) {
-					t.Errorf("panel %q, query %s does not ask for %s", p.Title, target.RefID, variable)
+					t.Errorf("panel %q, query %s does not select %s", p.Title, target.RefID, variable)
 				}
 			}
 		}
 	}
 }
 
-// TestIdleLiesBelow the other classes of a stack: Grafana stacks in the order of the queries.
+// TestIdleLiesBelow: idle is the lowest class of a stack. Grafana stacks in the order of the queries.
 func TestIdleLiesBelow(t *testing.T) {
 	found := 0
 	eachPanel(t, "timeseries", func(where string, p panel) {

@@ -1,6 +1,6 @@
 // Package mixin builds what the jsonnet of this folder describes: dashboards, alerts and
-// recording rules as files that Grafana and Prometheus read. It is a module of its own,
-// so that nothing of it gets into the proxy.
+// recording rules as files that Grafana and Prometheus read. It is a separate module, so
+// that its dependencies stay out of the proxy.
 package mixin
 
 import (
@@ -26,30 +26,29 @@ var outputs = map[string]string{
 	"tests/all_alerts.yaml": `std.manifestYamlDoc(((import 'mixin.libsonnet') { _config+:: { alertStragglers: true, alertIdleMemoryHeld: true, alertHealthFlapping: true } }).prometheusAlerts, indent_array_in_object=false, quote_keys=false)`,
 }
 
-// rulesFile is all recording rules in one file for Prometheus, rulesData the same for
-// jsonnet, some implementations of which cannot read the former. So the mixin is whole
-// where only its own folder is installed.
+// rulesFile has all recording rules in one file for Prometheus, rulesData the same for
+// jsonnet, since some implementations cannot read YAML. So the mixin is complete even if
+// only its own folder is installed.
 const (
 	rulesFile = "prometheus_rules.yaml"
 	rulesData = "rules/rules.json"
 )
 
-// ruleFiles are where the rules are written, beside the mixin's folder, in the order of
-// their evaluation. twin/dcgm-exporter.rules.yml is left out: it is for clusters without the
-// proxy.
+// ruleFiles are the sources of the rules, beside the mixin's folder, in the order of their
+// evaluation. twin/dcgm-exporter.rules.yml is left out: it is for clusters without the proxy.
 var ruleFiles = []string{"../rules/kpulse-node.rules.yml", "../rules/kpulse-fleet.rules.yml", "../rules/kpulse-boards.rules.yml", "../rules/kpulse-gangs.rules.yml", "../rules/kpulse-users.rules.yml"}
 
-// xidsData is what the proxy's table says of each XID, for panels that put codes into words.
+// xidsData has the proxy's table of XIDs, for panels that show codes in words.
 const xidsData = "lib/xids.json"
 
-// dashboardsDir is where the dashboards go, a file each.
+// dashboardsDir is the folder of the dashboards, one file each.
 const dashboardsDir = "dashboards_out"
 
 // header is the top of the YAML files.
 const header = "# Made by `make generate`; do not edit.\n"
 
-// Build evaluates the mixin in dir and returns the files that belong beside it, by their
-// slash-separated path. An error names the jsonnet file and line.
+// Build evaluates the mixin in dir and returns its generated files, by slash-separated path.
+// An error names the jsonnet file and line.
 func Build(dir string) (map[string][]byte, error) {
 	rules, err := joinRules(dir)
 	if err != nil {
@@ -109,8 +108,7 @@ func joinRules(dir string) ([]byte, error) {
 	return joined, nil
 }
 
-// xids returns the table of XIDs as JSON: by code what it means, how bad it is and what is to
-// be done.
+// xids returns the table of XIDs as JSON: the meaning, severity and action of each code.
 func xids() ([]byte, error) {
 	type row struct {
 		Meaning  string `json:"meaning"`
@@ -125,7 +123,7 @@ func xids() ([]byte, error) {
 	return append(pretty, '\n'), err
 }
 
-// toJSON returns what a YAML text says, as JSON.
+// toJSON converts YAML to JSON.
 func toJSON(text []byte) ([]byte, error) {
 	var value any
 	if err := yaml.Unmarshal(text, &value); err != nil {
@@ -135,16 +133,15 @@ func toJSON(text []byte) ([]byte, error) {
 	return append(pretty, '\n'), err
 }
 
-// Evaluate returns the JSON of an expression over the mixin in dir, with `mixin` bound
-// to it.
+// Evaluate returns the JSON of an expression in which `mixin` is the mixin in dir.
 func Evaluate(dir, expression string) (string, error) {
 	vm := jsonnet.MakeVM()
 	vm.Importer(&jsonnet.FileImporter{JPaths: []string{dir}})
 	return vm.EvaluateAnonymousSnippet(filepath.Join(dir, "expression"), "local mixin = import 'mixin.libsonnet'; "+expression)
 }
 
-// Format returns the jsonnet files below dir that are not formatted as jsonnetfmt does,
-// by their path, as they should be.
+// Format returns the jsonnet files below dir that are not in jsonnetfmt's form, by path, with
+// their formatted text.
 func Format(dir string) (map[string][]byte, error) {
 	options := formatter.DefaultOptions()
 	options.MaxBlankLines = 2

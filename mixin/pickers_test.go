@@ -9,13 +9,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// of returns what a query of a panel has by a label at the end of ten minutes, with some values chosen.
+// of returns the results of a panel's query after ten minutes, by a label, with some values chosen.
 func (m memory) of(t *testing.T, page, title, refID, by string, chosen ...string) map[string]float64 {
 	t.Helper()
 	return at(m.asked(t, exprOf(t, page, title, refID), 10, by, chosen...), 10)
 }
 
-// shares is what was recorded of a namespace and a job on two hosts: as a whole, and of each device.
+// shares returns recorded series of a namespace and a job on two hosts: in total, and for each device.
 func shares(t *testing.T) memory {
 	t.Helper()
 	var series []string
@@ -42,7 +42,8 @@ func shares(t *testing.T) memory {
 	return recorded(t, series...)
 }
 
-// TestHostsReachTheLeagues: of a host that is chosen, a league has what was held there. Six GPUs for ten minutes are an hour.
+// TestHostsReachTheLeagues: with a host chosen, a league counts what was held there. Six GPUs for ten minutes are one
+// GPU-hour.
 func TestHostsReachTheLeagues(t *testing.T) {
 	m := shares(t)
 	for title, by := range map[string][2]string{"Namespaces by idle GPU-hours": {"workload_namespace", "ml"}, "Jobs by idle GPU-hours": {"hpc_job", "17"}} {
@@ -59,7 +60,7 @@ func TestHostsReachTheLeagues(t *testing.T) {
 	}
 }
 
-// TestNamespacesReachTheClasses and the sums of what is idle: with one chosen, they are of what it held.
+// TestNamespacesReachTheClasses: with a namespace chosen, classes and idle sums count what it held.
 func TestNamespacesReachTheClasses(t *testing.T) {
 	m := shares(t)
 	for _, c := range []struct {
@@ -82,7 +83,8 @@ func TestNamespacesReachTheClasses(t *testing.T) {
 	}
 }
 
-// TestNamespacesReachDevices: stragglers, and devices that are little used or whose GPU-Util is too high.
+// TestNamespacesReachDevices: the choice of namespaces applies to stragglers, and to devices that are little used or whose
+// GPU-Util is too high.
 func TestNamespacesReachDevices(t *testing.T) {
 	var series []string
 	for uuid, namespace := range map[string]string{"GPU-0": "ml", "GPU-1": "web", "GPU-2": ""} {
@@ -105,7 +107,7 @@ func TestNamespacesReachDevices(t *testing.T) {
 	}
 }
 
-// TestClassesAreBoundAsTheProxySays.
+// TestClassesAreBoundAsTheProxySays: the bottlenecks of the classes are those of the proxy.
 func TestClassesAreBoundAsTheProxySays(t *testing.T) {
 	var classes [][3]string // name, color, what bounds it
 	decode(t, `(import 'lib/colors.libsonnet').classes`, &classes)
@@ -120,8 +122,8 @@ func TestClassesAreBoundAsTheProxySays(t *testing.T) {
 	}
 }
 
-// TestModelsReachBoardsAndHosts: boards of other models count nowhere, whether they are here, gone or silent; one whose model
-// was never known counts with each.
+// TestModelsReachBoardsAndHosts: boards of other models do not count, whether present, gone or silent; a board whose model was
+// never known counts for every model.
 func TestModelsReachBoardsAndHosts(t *testing.T) {
 	info, health, heat := `device:kpulse_gpu_model:info{cluster="c",hostname=`, `kpulse_gpu_health{cluster="c",hostname=`, `kpulse_gpu_temperature_celsius{cluster="c",hostname=`
 	m := append(goneBoards(t), recorded(t,
@@ -152,8 +154,8 @@ func TestModelsReachBoardsAndHosts(t *testing.T) {
 	}
 }
 
-// TestWithoutClusters: where no series has the label, a link of a row leaves the variable empty, and the page of the host has
-// all of it.
+// TestWithoutClusters: if no series has the cluster label, a link of a row leaves the variable empty, and the page of the host
+// is complete.
 func TestWithoutClusters(t *testing.T) {
 	m := recorded(t, `kpulse_gpu_present{hostname="n",gpu="0",uuid="GPU-0"} 1x40`, `kpulse_gpu_health{hostname="n",gpu="0",uuid="GPU-0",state="warn"} 1x40`,
 		`host:kpulse_gpus_present:count{hostname="n"} 1x40`, `host:kpulse_gpus_present:max1d{hostname="n"} 1x40`)
@@ -164,13 +166,13 @@ func TestWithoutClusters(t *testing.T) {
 	want(t, "picker", at(m.asked(t, gpuPicker(t), 10, "board"), 10), map[string]float64{" n GPU 0": 1})
 }
 
-// TestThePickerTellsClustersApart where their hosts have the same names.
+// TestThePickerTellsClustersApart: the picker names the cluster, since hosts of two clusters may have the same name.
 func TestThePickerTellsClustersApart(t *testing.T) {
 	m := recorded(t, `kpulse_gpu_present{cluster="east",hostname="n",gpu="0",uuid="GPU-0"} 1x40`, `device:kpulse_gpu_gone:timestamp{cluster="west",hostname="n",gpu="0",uuid="GPU-1"} 60x40`)
 	want(t, "picker", at(m.asked(t, gpuPicker(t), 10, "board"), 10), map[string]float64{"east n GPU 0": 1, "west n GPU 0": 60})
 }
 
-// gpuPicker is the query of the picker of GPUs.
+// gpuPicker returns the query of the GPU picker.
 func gpuPicker(t *testing.T) string {
 	t.Helper()
 	list := dashboards(t)["kpulse-gpu.json"].Templating.List
@@ -182,7 +184,7 @@ func gpuPicker(t *testing.T) string {
 	return strings.TrimSuffix(strings.TrimPrefix(query.Query, "query_result("), ")")
 }
 
-// TestAlertsOfTheJobsOfAHost: a job's alert names no host, and belongs to each on which the job has a GPU.
+// TestAlertsOfTheJobsOfAHost: a job's alert names no host, and belongs to each host on which the job has a GPU.
 func TestAlertsOfTheJobsOfAHost(t *testing.T) {
 	var series []string
 	for labels, seconds := range map[string]string{

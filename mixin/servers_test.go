@@ -24,20 +24,19 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// shrink is by how much the durations of rules and alerts are divided, so that the demo,
-// which goes through everything in two minutes, keeps to them: ten minutes are five
-// seconds.
+// shrink is the divisor of the durations of rules and alerts, so that they fit the demo, whose
+// script takes two minutes: ten minutes become five seconds.
 const shrink = 120
 
-// demoPeriod is the time of a second of the demo's script.
+// demoPeriod is the duration of a second of the demo's script.
 const demoPeriod = 500 * time.Millisecond
 
-// forms are the two of the series. Each is that of a node of this name.
+// forms are the two forms of the series. Each has a node of that name.
 var forms = []string{"lean", "full"}
 
 // TestTheDemoPages plays the embedded demo on two nodes, one in each form, to a real
-// Prometheus with the rules and alerts of the mixin, and looks at what a real Alertmanager
-// gets of each, and at every panel.
+// Prometheus with the rules and alerts of the mixin, and checks the alerts that a real
+// Alertmanager receives for each, and every panel.
 func TestTheDemoPages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -51,15 +50,14 @@ func TestTheDemoPages(t *testing.T) {
 	}
 	start(t, alertmanager, program(t, "prometheus-alertmanager", "alertmanager"), "--config.file=alertmanager.example.yml",
 		"--storage.path="+filepath.Join(dir, "alertmanager"), "--web.listen-address="+alertmanager, "--cluster.listen-address=")
-	// A notification that is lost is not sent again for a minute, half of the script: too late.
+	// By default a lost notification is resent only after a minute, half of the script: too late.
 	start(t, prometheus, program(t, "prometheus"), "--config.file="+configure(t, dir, alertmanager, proxies...),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+prometheus, "--rules.alert.resend-delay=10s")
 
 	s := servers{prometheus: "http://" + prometheus, alertmanager: "http://" + alertmanager, time: demoTime}
 	s.awaitScrapes(t, len(proxies))
-	// What the script of the demo holds: a pod that keeps GPU 6 for nothing, GPU 5 that
-	// loses its cooling, XID 79 on GPU 3, which then falls off the bus, and XID 31 on GPU 2,
-	// an error of an application.
+	// The script of the demo: a pod holds GPU 6 idle, GPU 5 loses its cooling, GPU 3 has XID
+	// 79 and then falls off the bus, and GPU 2 has XID 31, an application error.
 	seen := s.watch(t, 8*time.Minute, onEach(
 		"KpulseGPUIdleAllocated of 6 on %s",
 		"KpulseGPUThermalThrottling of 5 on %s",
@@ -73,7 +71,7 @@ func TestTheDemoPages(t *testing.T) {
 			t.Errorf("%s fired", alert)
 		}
 		if slices.Contains([]string{"KpulseProxyDown", "KpulseProxyInstanceDown", "KpulseUpstreamDown"}, alert) && !s.holds(`min_over_time(up{job="kpulse-proxy"}[1h]) == 0`) {
-			t.Errorf("%s fired, and no scrape failed", alert)
+			t.Errorf("%s fired, but no scrape failed", alert)
 		}
 	}
 	for _, form := range forms {
@@ -85,7 +83,7 @@ func TestTheDemoPages(t *testing.T) {
 	s.watch(t, 5*time.Minute, []string{"KpulseProxyDown", "KpulseProxyInstanceDown, inhibited", "KpulseUpstreamDown, inhibited"})
 }
 
-// onEach are names of alerts, with the node of each form for %s.
+// onEach returns names for each form, with its node for %s.
 func onEach(names ...string) (all []string) {
 	for _, form := range forms {
 		for _, name := range names {
@@ -95,19 +93,19 @@ func onEach(names ...string) (all []string) {
 	return all
 }
 
-// servers are where the running ones answer.
+// servers are the addresses of the running servers.
 type servers struct {
 	prometheus, alertmanager string
-	time                     shorter // of the rules that Prometheus has
+	time                     shorter // of Prometheus' rules
 }
 
 // settled is how long alerts must stay the same to count: Alertmanager receives simultaneous
 // alerts one by one, and sends no notification before its group_wait is over.
 const settled = time.Second
 
-// awaitScrapes waits for the first scrape of so many proxies, and for what fired until then to
-// be over. Prometheus looks for its targets when it has run for five seconds, and after those
-// KpulseProxyDown fires here: rightly, and for a second or, on a busy machine, longer.
+// awaitScrapes waits for the first scrape of a number of proxies, and until KpulseProxyDown has
+// ended. Prometheus discovers its targets after five seconds, so that alert fires rightly until
+// then, and for a second or, on a busy machine, longer afterwards.
 func (s servers) awaitScrapes(t *testing.T, proxies int) {
 	t.Helper()
 	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
@@ -120,7 +118,7 @@ func (s servers) awaitScrapes(t *testing.T, proxies int) {
 	t.Fatal("a proxy was not scraped, or still alerts as not scraped, after three minutes")
 }
 
-// watch returns the alerts that Alertmanager had, once all of wanted were among them.
+// watch returns the alerts that Alertmanager has had, once all of wanted are among them.
 func (s servers) watch(t *testing.T, patience time.Duration, wanted []string) map[string]bool {
 	t.Helper()
 	seen, since := map[string]bool{}, map[string]time.Time{}
@@ -130,7 +128,7 @@ func (s servers) watch(t *testing.T, patience time.Duration, wanted []string) ma
 			Status struct{ InhibitedBy []string }
 		}
 		if err := get(s.alertmanager+"/api/v2/alerts", &alerts); err != nil {
-			continue // it is not up yet
+			continue // not up yet
 		}
 		now, earlier := time.Now(), since
 		since = map[string]time.Time{}
@@ -154,13 +152,13 @@ func (s servers) watch(t *testing.T, patience time.Duration, wanted []string) ma
 			return seen
 		}
 	}
-	t.Fatalf("of %q came only %q", wanted, sorted(seen))
+	t.Fatalf("of %q only %q came", wanted, sorted(seen))
 	return nil
 }
 
 // empty are panels for which the demo has no data, and why.
 var empty = map[string]string{
-	"Fields missing by source": "the demo gives all fields",
+	"Fields missing by source": "the demo has all fields",
 	"Jobs by idle GPU-hours":   "pods hold the GPUs of the demo, not jobs of a batch system",
 	"Batch jobs":               "pods hold the GPUs of the demo, not jobs of a batch system",
 	"Users":                    "there are no such jobs",
@@ -172,19 +170,19 @@ var empty = map[string]string{
 	"PCIe width":                       "the demo has no such fields",
 	"Throttled share of busy time":     "the demo has no such counters",
 	"GPU-hours of throttling by board": "the demo has no such counters",
-	"XIDs by code":                     "the GPU that is looked at has none",
+	"XIDs by code":                     "the selected GPU has none",
 }
 
-// momentary are panels of what comes and goes: of sources whose scrapes fail on a busy machine, of
-// rules that have not run yet, and of errors of some seconds of the script.
+// momentary are panels that are empty at times: they show sources whose scrapes fail on a busy
+// machine, rules that have not run yet, and errors that last seconds in the script.
 var momentary = []string{"Proxies and sources that are down", "What is not set up yet", "Correctable errors per hour", "PCIe replays per hour"}
 
-// choice is what is chosen of a dashboard's variables; an empty hostname is all.
+// choice has chosen values of a dashboard's variables; an empty hostname is all.
 type choice struct{ hostname, gpu string }
 
-// checkPanels asks Prometheus every query of every dashboard, with a host and a GPU chosen where
-// they can be, until every panel has shown something but those that are excused by their
-// title: on a busy machine some results come late, and what others show is then two minutes old, and gone.
+// checkPanels runs every query of every dashboard, with a host and a GPU chosen, until every
+// panel has shown something at some time, except those excused by title: on a busy machine some
+// results come late, when others are already older than the two minutes shown.
 func (s servers) checkPanels(t *testing.T, c choice, excused []string) {
 	t.Helper()
 	shown := map[string]bool{} // of each panel, whether it has shown something
@@ -205,7 +203,7 @@ func (s servers) checkPanels(t *testing.T, c choice, excused []string) {
 		}
 	}
 	for _, where := range lacking {
-		t.Errorf("%s of %s is empty, or is excused and shows something", where, c.hostname)
+		t.Errorf("%s for %s is empty, or is excused but shows something", where, c.hostname)
 	}
 	answered := 0
 	for _, found := range shown {
@@ -216,8 +214,8 @@ func (s servers) checkPanels(t *testing.T, c choice, excused []string) {
 	t.Logf("%d of %d panels show something", answered, len(shown))
 }
 
-// ask asks Prometheus every query of every dashboard, with a host and a GPU chosen where they
-// can be, and reports how many series each panel got that are not of another host.
+// ask runs every query of every dashboard, with a host and a GPU chosen, and reports how many
+// series each panel has, without those of other hosts.
 func (s servers) ask(t *testing.T, c choice, report func(where, title string, found int)) {
 	t.Helper()
 	values := strings.NewReplacer(
@@ -247,10 +245,10 @@ func (s servers) ask(t *testing.T, c choice, report func(where, title string, fo
 	}
 }
 
-// TestPanelsWithSharedAndCutGPUs asks every panel of a board that is cut into MIG instances
-// with several holders, and of one that two jobs share, scraped twice as by two replicas:
-// what PromQL matches one to one elsewhere comes more than once here, and no query or rule
-// may fail of it. The jobs are of two users of one account.
+// TestPanelsWithSharedAndCutGPUs runs every panel on a board with MIG instances and several
+// holders, and on one that two jobs share, scraped twice as by two replicas: series that PromQL
+// usually matches one to one are repeated here, and no query or rule may fail. The jobs belong
+// to two users of one account.
 func TestPanelsWithSharedAndCutGPUs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -276,14 +274,14 @@ func TestPanelsWithSharedAndCutGPUs(t *testing.T) {
 	}
 	for end := time.Now().Add(3 * time.Minute); !recorded(); time.Sleep(time.Second) {
 		if time.Now().After(end) {
-			t.Fatal("nothing was recorded of the jobs within three minutes")
+			t.Fatal("nothing was recorded for the jobs within three minutes")
 		}
 	}
 	shown := map[string]int{}
 	for _, gpu := range []string{"GPU-aaaaaaaa-0000-0000-0000-000000000000", "GPU-bbbbbbbb-0000-0000-0000-000000000000"} {
 		s.ask(t, choice{gpu: gpu}, func(_, title string, found int) { shown[title] = max(shown[title], found) })
 	}
-	for title, want := range map[string]int{"Batch jobs": 8, "Users": 8, "Accounts": 4} { // of each row four columns
+	for title, want := range map[string]int{"Batch jobs": 8, "Users": 8, "Accounts": 4} { // four columns per row
 		if shown[title] < want {
 			t.Errorf("panel %q shows %d values, want %d", title, shown[title], want)
 		}
@@ -342,7 +340,7 @@ func (s servers) holds(expr string) bool {
 	return err == nil && len(answer.Data.Result) > 0
 }
 
-// client gives up on what hangs.
+// client has a timeout, so that a hanging server fails the test.
 var client = http.Client{Timeout: 5 * time.Minute}
 
 func get(address string, answer any) error {
@@ -356,17 +354,17 @@ func get(address string, answer any) error {
 
 var duration = regexp.MustCompile(`(\[|offset |for: "|keep_firing_for: "|interval: "?)((?:\d+(?:ms|[smhd]))+)`)
 
-// demoTime is how the durations of the rules are divided in front of the demo.
+// demoTime divides the durations of the rules for the demo.
 var demoTime = shorter{by: shrink, interval: time.Second, window: 3 * time.Second} // three scrapes
 
 // shorter divides the durations of rules.
 type shorter struct {
 	by       int64
 	interval time.Duration // of each group
-	window   time.Duration // at least
+	window   time.Duration // the least range of a rate
 }
 
-// of returns rules or an expression with durations divided.
+// of returns rules or an expression with divided durations.
 func (s shorter) of(text string) string {
 	return duration.ReplaceAllStringFunc(text, func(match string) string {
 		parts := duration.FindStringSubmatch(match)
@@ -389,8 +387,8 @@ func (s shorter) of(text string) string {
 	})
 }
 
-// configure writes the configuration of Prometheus and the shrunk rules, and returns its
-// path. Each of proxies is an address of one.
+// configure writes the shrunk rules and the configuration of Prometheus, and returns the path
+// of the latter. proxies are addresses.
 func configure(t *testing.T, dir, alertmanager string, proxies ...string) string {
 	t.Helper()
 	for _, file := range []string{"prometheus_rules.yaml", "prometheus_alerts.yaml"} {
@@ -417,7 +415,7 @@ scrape_configs:
 	return path
 }
 
-// buildProxy builds the program that the mixin is for.
+// buildProxy builds kpulse-proxy.
 func buildProxy(t *testing.T, dir string) string {
 	t.Helper()
 	binary := filepath.Join(dir, "kpulse-proxy")
@@ -429,8 +427,8 @@ func buildProxy(t *testing.T, dir string) string {
 	return binary
 }
 
-// program returns where the first of names is. CI sets KPULSE_REQUIRE_PROMETHEUS, which
-// makes its absence a failure.
+// program returns the path of the first of names that is installed. CI sets
+// KPULSE_REQUIRE_PROMETHEUS: there a missing program is a failure.
 func program(t *testing.T, names ...string) string {
 	t.Helper()
 	for _, name := range names {
@@ -445,15 +443,15 @@ func program(t *testing.T, names ...string) string {
 	return ""
 }
 
-// start runs a server until the test ends or the function that it returns is called. It
-// returns when the server says at its address that it is ready.
+// start runs a server until the test ends or stop is called. It returns when the server
+// answers at its address that it is ready.
 func start(t *testing.T, address, binary string, args ...string) (stop func()) {
 	t.Helper()
 	end := startIn(t, "", address, binary, args...)
 	return func() { end(syscall.SIGTERM) }
 }
 
-// startIn is start in a folder, with the signal that ends the server left to the caller.
+// startIn is start in a folder; the caller of stop chooses the signal.
 func startIn(t *testing.T, dir, address, binary string, args ...string) (stop func(syscall.Signal)) {
 	t.Helper()
 	var log bytes.Buffer
@@ -483,7 +481,7 @@ func startIn(t *testing.T, dir, address, binary string, args ...string) (stop fu
 	t.Cleanup(func() {
 		stop(syscall.SIGTERM)
 		if t.Failed() {
-			t.Logf("%s said:\n%s", filepath.Base(binary), log.Bytes()[max(0, log.Len()-4000):])
+			t.Logf("%s wrote:\n%s", filepath.Base(binary), log.Bytes()[max(0, log.Len()-4000):])
 		}
 	})
 	for end := time.Now().Add(3 * time.Minute); !ready(address); {

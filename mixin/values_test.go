@@ -17,16 +17,16 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// memory has series for an engine.
+// memory is a storage.Queryable of series in memory.
 type memory []storage.Series
 
-// scraped are series in the notation of promtool's tests, a sample every 15 s from 0 on.
+// scraped returns series in the notation of promtool's tests, with a sample every 15 s from 0.
 func scraped(t *testing.T, series ...string) (m memory) {
 	t.Helper()
 	return sampled(t, 15*time.Second, series)
 }
 
-// recorded are those with a sample a minute.
+// recorded is scraped with a sample every minute.
 func recorded(t *testing.T, series ...string) memory {
 	t.Helper()
 	return sampled(t, time.Minute, series)
@@ -87,8 +87,8 @@ func (s *memorySet) At() storage.Series              { return s.at }
 func (*memorySet) Err() error                        { return nil }
 func (*memorySet) Warnings() annotations.Annotations { return nil }
 
-// asked asks a query of a page at each minute from 0 on, and returns what it has by one label, or by
-// nothing: NaN if it has nothing. `chosen` is of variables; others are all.
+// asked runs a query of a page at each minute from 0, and returns its values by one label or by
+// none, NaN for a missing value. `chosen` are pairs of variable and value; other variables are all.
 func (m memory) asked(t *testing.T, expr string, minutes int, by string, chosen ...string) map[string][]float64 {
 	t.Helper()
 	length := time.Duration(minutes) * time.Minute
@@ -122,7 +122,7 @@ func (m memory) asked(t *testing.T, expr string, minutes int, by string, chosen 
 	return found
 }
 
-// exprOf is a query of a panel.
+// exprOf returns a query of a panel.
 func exprOf(t *testing.T, page, title, refID string) string {
 	t.Helper()
 	for _, p := range dashboards(t)[page+".json"].Panels {
@@ -136,7 +136,7 @@ func exprOf(t *testing.T, page, title, refID string) string {
 	return ""
 }
 
-// annotationOf is that of a page.
+// annotationOf returns the query of an annotation of a page.
 func annotationOf(t *testing.T, page, name string) string {
 	t.Helper()
 	for _, a := range dashboards(t)[page+".json"].Annotations.List {
@@ -150,7 +150,7 @@ func annotationOf(t *testing.T, page, name string) string {
 
 const board0 = `cluster="c",hostname="n",gpu="0",uuid="GPU-0"`
 
-// at is the values of one step.
+// at returns the values of one step.
 func at(lines map[string][]float64, minute int) map[string]float64 {
 	values := map[string]float64{}
 	for name, line := range lines {
@@ -168,8 +168,8 @@ func want(t *testing.T, what string, got, want map[string]float64) {
 	}
 }
 
-// TestThrottledShareIsOverAllBusyBoards: two of four busy boards are throttled, for 0.5 and 0.3 of
-// their time: 0.8 of 4.
+// TestThrottledShareIsOverAllBusyBoards: two of four busy boards are throttled for 0.5 and 0.3 of
+// their time, so the share is 0.8 / 4.
 func TestThrottledShareIsOverAllBusyBoards(t *testing.T) {
 	series := []string{`host:kpulse_gpus_busy:count{cluster="c",hostname="n"} 3x10`, `host:kpulse_gpus_busy:count{cluster="c",hostname="n2"} 1x10`, `device:kpulse_gpu_throttled_busy:share5m{` + board0 + `,reason="thermal"} 0.5x10`,
 		`device:kpulse_gpu_throttled_busy:share5m{cluster="c",hostname="n",gpu="1",uuid="GPU-1",reason="thermal"} 0.3x10`}
@@ -177,8 +177,8 @@ func TestThrottledShareIsOverAllBusyBoards(t *testing.T) {
 	want(t, "share", at(got, 10), map[string]float64{"thermal": 0.2})
 }
 
-// TestAPartOfNothingIsNotKnown: of a host that used nothing, and one of which nothing was held, no ratio is infinite. 720 W for
-// an hour, in which half a GPU was used, are 1.44 kWh for each.
+// TestAPartOfNothingIsNotKnown: ratios are absent, not infinite, for a host without use or without held GPUs. 720 W for an
+// hour, in which half a GPU was used, are 1.44 kWh per GPU-hour.
 func TestAPartOfNothingIsNotKnown(t *testing.T) {
 	of := func(metric, values string) string {
 		return metric + `:rate5m{cluster="c",hostname="n",model="m"} ` + values
@@ -194,8 +194,8 @@ func TestAPartOfNothingIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestALeagueIsOfItsLargest: of 250 namespaces, idle for as many minutes an hour as their number says, the 200 that were idle
-// longest, in all columns.
+// TestALeagueIsOfItsLargest: of 250 namespaces, with as many idle GPU-minutes as their number, all columns show the 200 with
+// the most.
 func TestALeagueIsOfItsLargest(t *testing.T) {
 	var series []string
 	for n := range 250 {
@@ -212,13 +212,13 @@ func TestALeagueIsOfItsLargest(t *testing.T) {
 	}
 }
 
-// TestAShortStallIsSeen: two minutes of waiting for data between ten of work each, which no
-// average of five minutes shows as such.
+// TestAShortStallIsSeen: two minutes of waiting for data between ten minutes of work, which
+// five-minute averages would hide.
 func TestAShortStallIsSeen(t *testing.T) {
 	class := `kpulse_gpu_workload_class{` + board0 + `,class="%s",bottleneck="%s"} %s`
 	got := scraped(t, fmt.Sprintf(class, "tensor_compute", "compute", "1x39 stale _x7 1x40"), fmt.Sprintf(class, "io_or_data_loading", "io", "_x40 1x7 stale")).
 		asked(t, exprOf(t, "kpulse-gpu", "Class over time", "A"), 20, "mig_instance")
-	// The numbers are the places in the table of colors, whose words the panel shows.
+	// The numbers are indices into the table of colors, whose words the panel shows.
 	var classes [][2]string
 	decode(t, `(import 'lib/colors.libsonnet').classes`, &classes)
 	var words []string
@@ -230,8 +230,8 @@ func TestAShortStallIsSeen(t *testing.T) {
 	}
 }
 
-// TestTheWorstAreWholeLines: of twelve boards that keep their distance, 0 to 11 °C, the last is hot
-// for a minute. The ten lines are of the whole range.
+// TestTheWorstAreWholeLines: of twelve boards with a constant distance of 0 to 11 °C, the last is hot
+// for a minute. The ten lines span the whole range.
 func TestTheWorstAreWholeLines(t *testing.T) {
 	var series []string
 	for gpu := range 12 {
@@ -252,7 +252,7 @@ func TestTheWorstAreWholeLines(t *testing.T) {
 	}
 }
 
-// TestAStackHasItsWhole: the 20 largest of 25 hosts and the sum of the others, 1 to 5 W.
+// TestAStackHasItsWhole: a stack has the 20 largest of 25 hosts and the sum of the others, 1 to 5 W.
 func TestAStackHasItsWhole(t *testing.T) {
 	var series []string
 	for host := 1; host <= 25; host++ {
@@ -265,8 +265,8 @@ func TestAStackHasItsWhole(t *testing.T) {
 	want(t, "all others", at(m.asked(t, exprOf(t, "kpulse-power", "Power by host", "B"), 10, "hostname"), 10), map[string]float64{"": 1 + 2 + 3 + 4 + 5})
 }
 
-// TestCountsAreWhole: two errors are two, at whatever time after them, and not 2.67; a replay a
-// minute is one.
+// TestCountsAreWhole: two errors count as 2 at any later time, not 2.67; a replay per minute counts
+// as 1.
 func TestCountsAreWhole(t *testing.T) {
 	m := scraped(t, `kpulse_gpu_ecc_errors_total{`+board0+`,severity="correctable",scope="volatile"} 7x120 9x120`,
 		`kpulse_gpu_ecc_errors_total{`+board0+`,severity="uncorrectable",scope="volatile"} 0x240`,
@@ -281,8 +281,8 @@ func TestCountsAreWhole(t *testing.T) {
 	want(t, "lines", at(m.asked(t, exprOf(t, "kpulse-proxy", "Lines and values left out per hour", "A"), 60, ""), 60), map[string]float64{"": 7})
 }
 
-// TestGoneIsTheWorst of all states, whether proxy or rules report it, and in both forms of the
-// series.
+// TestGoneIsTheWorst: gone is the worst state, whether the proxy or the rules report it, in both
+// forms of the series.
 func TestGoneIsTheWorst(t *testing.T) {
 	for name, c := range map[string]struct {
 		series []string
@@ -299,7 +299,7 @@ func TestGoneIsTheWorst(t *testing.T) {
 	}
 }
 
-// TestAllHoldersMakeTheWhole: a namespace with 2 GPUs, a job with 3, and one that runs in pods with 1.
+// TestAllHoldersMakeTheWhole: a namespace holds 2 GPUs, a job 3, and a job that runs in pods 1.
 func TestAllHoldersMakeTheWhole(t *testing.T) {
 	held := `holder:kpulse_allocation_held_gpus:rate5m{cluster="c",%s} %gx60`
 	m := recorded(t, fmt.Sprintf(held, `workload_namespace="ml",workload_kind="Deployment",workload_name="d"`, 2.),
@@ -315,8 +315,8 @@ func TestAllHoldersMakeTheWhole(t *testing.T) {
 	}
 }
 
-// TestWhoIsDownIsNamed, and since when: proxy a answered last in its fourth minute, the source of b was
-// read last at 60 s. c was never ours.
+// TestWhoIsDownIsNamed: the table says since when: proxy a last answered in minute 4, counted from 0, the
+// source of b was last read at 60 s. c is not one of our targets.
 func TestWhoIsDownIsNamed(t *testing.T) {
 	m := scraped(t,
 		`up{cluster="c",job="kpulse-proxy",instance="a"} 1x19 0x40`, `kpulse_build_info{cluster="c",job="kpulse-proxy",instance="a",version="1"} 1x19 stale`,
@@ -329,8 +329,8 @@ func TestWhoIsDownIsNamed(t *testing.T) {
 	want(t, "silent for", at(m.asked(t, exprOf(t, "kpulse-proxy", "Proxies and sources that are down", "A"), 10, "instance"), 10), map[string]float64{"a": 600 - 4*60, "b": 600 - 60})
 }
 
-// TestAProxyCountsOnce: two jobs scrape a, b and c, which is down; d of another cluster has the name of a, and one of its two
-// sources is down.
+// TestAProxyCountsOnce: two jobs scrape a, b and c, of which c is down; a proxy of cluster d is also called a, and one of its
+// two sources is down.
 func TestAProxyCountsOnce(t *testing.T) {
 	var series []string
 	for _, job := range []string{"kpulse-proxy", "dcgm"} {
@@ -347,7 +347,7 @@ func TestAProxyCountsOnce(t *testing.T) {
 	}
 }
 
-// TestEventsAreMarkedOnce and where they were: minute 5.
+// TestEventsAreMarkedOnce: each event is marked once, at its time, minute 5.
 func TestEventsAreMarkedOnce(t *testing.T) {
 	present := `kpulse_gpu_present{` + board0 + `} 1x31 stale _x3 1x20` // not scraped in minute 8
 	info := `kpulse_gpu_info{` + board0 + `,model="m",mig_instance="1",mig_profile="%s"} %s`
@@ -382,7 +382,7 @@ func TestEventsAreMarkedOnce(t *testing.T) {
 	for host, names := range map[string]string{"n": "KpulseGPUHot KpulseProxyInstanceDown", ".*": "KpulseGPUHot KpulseGPUReplace KpulseProxyInstanceDown KpulseUpstreamSlow"} {
 		got := slices.Sorted(maps.Keys(fired.asked(t, annotationOf(t, "kpulse-node", "Alerts"), 12, "alertname", "$hostname", host)))
 		if strings.Join(got, " ") != names {
-			t.Errorf("of host %s are marked %q, want %s", host, got, names)
+			t.Errorf("for host %s %q are marked, want %s", host, got, names)
 		}
 	}
 	restarts := scraped(t, `process_start_time_seconds{cluster="c",job="kpulse-proxy-telemetry",instance="a"} 1000x19 1300x40`).

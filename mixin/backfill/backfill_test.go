@@ -14,19 +14,19 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// TestAlertsWaitAndHold: `for` and keep_firing_for are what Prometheus says they are.
+// TestAlertsWaitAndHold: `for` and keep_firing_for work as Prometheus documents.
 func TestAlertsWaitAndHold(t *testing.T) {
 	began := time.Unix(6000, 0)
 	for _, c := range []struct {
 		wait, hold string
-		results    string // of each minute: x has one, . has none
+		results    string // for each minute: x is a result, . is none
 		want       string // p is pending, f firing, . neither
 		since      float64
 	}{
 		{"0s", "0s", ".xx.x", ".ff.f", 6240},
 		{"2m", "0s", "xxxx..", "ppff..", 0},
 		{"2m", "0s", "xx.xxx", "pp.ppf", 6180},
-		{"1m", "2m", "xx.x...x", "pfffff.p", 6420}, // it is over at the second minute without, and starts again
+		{"1m", "2m", "xx.x...x", "pfffff.p", 6420}, // ends two minutes after the last result, and starts again
 		{"5m", "2m", "xx..", "pp..", 0},
 	} {
 		wait, err := model.ParseDuration(c.wait)
@@ -65,7 +65,7 @@ func TestAlertsWaitAndHold(t *testing.T) {
 	}
 }
 
-// TestStoreGivesWhatItTook over several chunks, with what ended among it.
+// TestStoreGivesWhatItTook: the store returns the samples appended to it, over several chunks.
 func TestStoreGivesWhatItTook(t *testing.T) {
 	s := newStore()
 	m := s.series(labels.FromStrings("__name__", "m"))
@@ -89,8 +89,8 @@ func TestStoreGivesWhatItTook(t *testing.T) {
 	}
 }
 
-// TestHistory: counters rise as they did, gauges have values that they had, and what was not
-// there all the time has no history.
+// TestHistory: counters keep their slope, gauges have values that they had, and a series
+// that was not always present has no history.
 func TestHistory(t *testing.T) {
 	began := time.Unix(1_000_000_000, 0)
 	h := history{from: began.Add(-48 * time.Hour), to: began, like: [2]time.Time{began.Add(10 * time.Minute), began.Add(50 * time.Minute)}}
@@ -133,8 +133,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestFleetIsWhatItSays: hosts of both clusters with all models, Slurm's and Kubernetes'
-// holders, a cut board, and all that goes wrong.
+// TestFleetIsWhatItSays: both clusters have hosts with all models, holders of Slurm and
+// Kubernetes, a board with MIG, and all incidents.
 func TestFleetIsWhatItSays(t *testing.T) {
 	fleet := newFleet(16)
 	all := incidents(fleet, 2*time.Hour)

@@ -22,8 +22,8 @@ import (
 // blockName is the name of the block's folder, which must be a ULID.
 const blockName = "01BACKF0000000000000000000"
 
-// writeBlock writes the series of a store, and what was before them, as a block of Prometheus' database.
-// It is one, whatever its length, so that a Prometheus has nothing to compact.
+// writeBlock writes the series of a store, and their history, as a block of Prometheus' database. It
+// writes a single block of any length, so that Prometheus has nothing to compact.
 func writeBlock(ctx context.Context, dir string, s *store, h history) (written, samples int, err error) {
 	dir = filepath.Join(dir, blockName)
 	if err := os.MkdirAll(filepath.Join(dir, "chunks"), 0o700); err != nil {
@@ -78,27 +78,27 @@ func writeBlock(ctx context.Context, dir string, s *store, h history) (written, 
 	return len(all), samples, err
 }
 
-// history is a time before a fleet was played, made of what its series had between two
-// instants: gauges have the samples of it over and over, a quarter of an hour each, and
-// counters rise as they did on the whole.
+// history is made-up data from before a fleet is played, derived from its series between two
+// instants (like): gauges repeat their samples, each for heldFor, and counters rise with
+// their mean slope.
 type history struct {
 	from, to time.Time
 	like     [2]time.Time
 }
 
-// The steps of a history: that of the last day, and that before. Rules are evaluated once a
-// minute and targets scraped each 15 s, so that a day has all of the one and a quarter of the
-// other, and the time before a fifth and a twentieth.
+// The steps of a history, on the last day and before. Rules are evaluated every minute and
+// targets scraped every 15 s, so the last day has all samples of rules and a quarter of those
+// of scrapes, and earlier days a fifth and a twentieth.
 const (
 	recent    = 24 * time.Hour
 	newStep   = time.Minute
 	oldStep   = 5 * time.Minute
 	heldFor   = 15 * time.Minute
-	leastLike = 10 // samples of a series that has a history
+	leastLike = 10 // least samples of a series with a history
 )
 
-// before returns the history of a series: of one that was not there all the time that it is to
-// be like, none.
+// before returns the history of a series, none for a series that was not present for all of
+// like.
 func (h history) before(m *series) []chunks.Meta {
 	if strings.HasPrefix(m.labels.Get(labels.MetricName), "ALERTS") {
 		return nil
@@ -119,7 +119,7 @@ func (h history) before(m *series) []chunks.Meta {
 	if n < leastLike || times[0] > h.like[0].Add(interval).UnixMilli() || times[n-1] < h.like[1].Add(-interval).UnixMilli() {
 		return nil
 	}
-	slope := 0.0 // a millisecond
+	slope := 0.0 // per millisecond
 	if counts(m.labels.Get(labels.MetricName)) {
 		slope = (values[n-1] - values[0]) / float64(times[n-1]-times[0])
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// row is a device as an exporter has rows of it: a board, or a MIG instance of one.
+// row is a device in an exporter's page: a board or a MIG instance.
 type row struct {
 	board *board
 	state
@@ -16,14 +16,14 @@ type row struct {
 	at     time.Duration
 }
 
-// family is one of dcgm-exporter's, and what its values are like.
+// family is a family of dcgm-exporter and how to compute its values.
 type family struct {
 	name, kind string
 	value      func(h *host, r *row) float64
 }
 
-// families are those of the exporter's default counters, the profiling fields, and what the
-// mixin's README.md asks for beside them.
+// families are the exporter's default counters, the profiling fields, and the others that the
+// mixin's README.md asks for.
 var families = []family{
 	{"DCGM_FI_DEV_SM_CLOCK", "gauge", func(h *host, r *row) float64 {
 		if r.hot {
@@ -87,7 +87,7 @@ var families = []family{
 	{"DCGM_FI_PROF_PCIE_RX_BYTES", "gauge", ratio(10, func(w *work) float64 { return w.receive })},
 }
 
-// ratio is an activity with a noise of two percent, in four digits.
+// ratio returns the values of an activity with a noise of two percent, in four digits.
 func ratio(kind uint64, of func(*work) float64) func(*host, *row) float64 {
 	return func(_ *host, r *row) float64 {
 		v := of(&r.work) * (1 + .02*noise(r.board.seed, r.at, kind))
@@ -100,11 +100,11 @@ func ratio(kind uint64, of func(*work) float64) func(*host, *row) float64 {
 
 func whole(v float64) float64 { return float64(int64(v)) }
 
-// framebuffer is what the device has of it, in MiB.
+// framebuffer returns the size of the device's framebuffer, in MiB.
 func (r *row) framebuffer(h *host) float64 { return h.model.framebuffer * r.slices / 7 }
 
-// page returns what the exporter of a host says at a time, in the memory of dst. Time must
-// not go back, and passed seconds since the page before.
+// page appends the page of a host's exporter at a time to dst. Time must not go back; passed
+// is the time since the previous page.
 func (h *host) page(dst []byte, at, passed time.Duration) []byte {
 	rows := h.rows(at, passed)
 	for _, f := range families {
@@ -165,7 +165,7 @@ func (h *host) rows(at, passed time.Duration) (rows []row) {
 	return rows
 }
 
-// count adds what a board did in some seconds.
+// count adds the work of some seconds to the counters of a board.
 func (b *board) count(r *row, seconds float64) {
 	b.energy += r.watts * seconds
 	if r.state.work.power > .9 {
@@ -179,7 +179,7 @@ func (b *board) count(r *row, seconds float64) {
 	b.linkErrors += r.state.linkErrors * seconds
 }
 
-// labels are those of the board, without the closing brace.
+// labels returns the labels of the board, without the closing brace.
 func (b *board) labels(h *host) string {
 	if b.text == "" {
 		g := strconv.Itoa(b.index)

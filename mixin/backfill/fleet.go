@@ -1,8 +1,7 @@
 // Package backfill plays a fleet of GPU hosts to proxies of this repository on a simulated
-// clock, has the rules and alerts of the mixin evaluated over what they serve, and writes
-// all of it as a block that a Prometheus opens: hours of a fleet in seconds. What a proxy
-// serves is what its own code makes of the text of a dcgm-exporter; what is recorded is what
-// Prometheus' engine makes of that.
+// clock, evaluates the rules and alerts of the mixin over what they serve, and writes the
+// result as a block that Prometheus opens: hours of a fleet in seconds. The proxies run their
+// real code on the text of dcgm-exporters, and the rules run on Prometheus' engine.
 package backfill
 
 import (
@@ -20,10 +19,10 @@ const (
 	hostsPerJob = 2
 )
 
-// Clusters are those of the fleet; their hosts have the same names.
+// Clusters are the clusters of the fleet; their hosts have the same names.
 var Clusters = [...]string{"east", "west"}
 
-// model is one of NVIDIA's boards.
+// gpuModel is a model of NVIDIA's boards.
 type gpuModel struct {
 	name        string
 	idle, limit float64 // W
@@ -34,7 +33,7 @@ type gpuModel struct {
 	instances   []instance
 }
 
-// instance is a part of a board that is cut.
+// instance is a MIG instance of a board.
 type instance struct {
 	profile, id string
 	slices      float64 // of the seven that make a board
@@ -46,16 +45,16 @@ var models = [...]gpuModel{
 	{"NVIDIA A100-SXM4-80GB", 60, 400, 1410, 1593, 81920, 4, []instance{{"3g.40gb", "1", 3}, {"2g.20gb", "3", 2}, {"1g.10gb", "9", 1}}},
 }
 
-// work is what a workload makes a device read.
+// work is the readings of a device under a workload.
 type work struct {
 	sm, occupancy, tensor, dram, engine, fp64, fp32, fp16 float64 // ratios
 	util, copying                                         float64 // percent
 	transmit, receive, link                               float64 // PCIe, PCIe, NVLink both ways: B/s
-	power                                                 float64 // share of the way from idle to the limit
+	power                                                 float64 // fraction of the range from idle to the limit
 	filled                                                float64 // share of the framebuffer
 }
 
-// The works are of several classes each way: used well, waiting, and wasted.
+// Workloads of several classes: some use the GPU well, some wait, some waste it.
 var (
 	free      = work{engine: .002, dram: .001, transmit: 4e4, receive: 2e4, filled: .001}
 	parked    = work{sm: .002, occupancy: .001, dram: .001, engine: .004, transmit: 9e4, receive: 6e4, power: .05, filled: .74}
@@ -66,7 +65,7 @@ var (
 	launching = work{.12, .04, .02, .10, .72, 0, .04, .01, 88, 8, 1e8, 1e8, 0, .25, .28}
 	decode    = work{.36, .20, .09, .72, .88, 0, .06, .05, 93, 64, 2e8, 2e8, 2e10, .60, .93}
 	prefill   = work{.58, .31, .30, .32, .90, 0, .10, .08, 96, 30, 2e8, 3e8, 4e10, .66, .88}
-	// hung is a job whose processes spin for one that is gone: busy by NVML, and no work.
+	// hung is a job whose processes spin for one that is gone: busy by NVML, without work.
 	hung = work{.10, .03, 0, .01, .99, 0, .01, 0, 100, 2, 2e4, 2e4, 0, .18, .91}
 )
 
@@ -76,10 +75,10 @@ type host struct {
 	number        int // among those of its cluster
 	model         *gpuModel
 	boards        [gpusPerHost]board
-	down          time.Duration // from when on its proxy cannot be scraped; 0 for never
-	lacks         string        // a family that its exporter does not give
-	streams       bool          // the proxy reads the host engine by itself
-	evicts        time.Duration // from when on that loses ticks; 0 for never
+	down          time.Duration // time from which its proxy cannot be scraped; 0 for never
+	lacks         string        // a family that its exporter lacks
+	streams       bool          // the proxy reads the host engine itself
+	evicts        time.Duration // time from which that stream loses ticks; 0 for never
 }
 
 // board is a GPU of a host.
@@ -89,39 +88,39 @@ type board struct {
 	seed    uint64
 	work    work
 	parts   []part
-	holder  string // labels of who holds it, as the exporter writes them
+	holder  string // labels of its holder, as the exporter writes them
 	trouble []trouble
-	text    string // its own labels, once they were asked for
+	text    string // its own labels, cached
 
-	// What it counts: joules, nanoseconds by which its clocks were held down, and events.
+	// Counters: joules, nanoseconds of throttling, and events.
 	energy, throttledPower, throttledHeat float64
 	replays, correctable, linkErrors      float64
 }
 
-// part is a MIG instance of a board, and who holds it.
+// part is a MIG instance of a board, with its work and its holder.
 type part struct {
 	instance
 	work   work
 	holder string
 }
 
-// trouble is what befalls a board from a time on.
+// trouble is a change of a board's state for some time.
 type trouble struct {
-	from, to time.Duration // to is 0 for as long as the fleet is played
+	from, to time.Duration // to is 0 for the rest of the time
 	change   func(*state)
 }
 
-// state is what a board is in while it is read.
+// state is the state of a board at a reading.
 type state struct {
 	work                              work
 	parts                             []part
 	gone, hot                         bool
 	xid, links, uncorrectable, remaps float64
-	replays, correctable, linkErrors  float64 // a second
+	replays, correctable, linkErrors  float64 // per second
 	width                             float64 // of PCIe
 }
 
-// newFleet returns so many hosts, half of them in each cluster, by turns of Slurm and of
+// newFleet returns a number of hosts, half of them in each cluster, alternately of Slurm and
 // Kubernetes.
 func newFleet(hosts int) []*host {
 	var all []*host
@@ -144,7 +143,7 @@ func newFleet(hosts int) []*host {
 	return all
 }
 
-// job is the number of the Slurm job on a host.
+// job returns the id of the Slurm job on a host.
 func (h *host) job() string {
 	of := 0
 	if h.cluster != Clusters[0] {
@@ -153,7 +152,8 @@ func (h *host) job() string {
 	return strconv.Itoa(firstJob + of + h.number/2/hostsPerJob)
 }
 
-// runJob has a job of Slurm hold all GPUs of a host, and of the next such host of the cluster.
+// runJob lets a Slurm job hold all GPUs of a host; it spans hostsPerJob Slurm hosts of the
+// cluster.
 func (h *host) runJob() {
 	works := [...]work{pretrain, solver, finetune, loading}
 	for g := range h.boards {
@@ -162,14 +162,14 @@ func (h *host) runJob() {
 	}
 }
 
-// ownerOf returns user and account of a job.
+// ownerOf returns the user and account of a job.
 func ownerOf(job string) (user, account string) {
 	n, _ := strconv.Atoi(job)
 	return [...]string{"ada", "bob", "chen", "dina", "emil"}[n%5], [...]string{"physics", "biology"}[n%2]
 }
 
-// runPods has pods hold the GPUs of a host: of training jobs, of servers, one of them on a
-// board that is cut, or of notebooks that were left behind.
+// runPods lets pods hold the GPUs of a host: training jobs, servers, some on a board with MIG,
+// or abandoned notebooks.
 func (h *host) runPods() {
 	pod := func(namespace, name, more string) string {
 		return fmt.Sprintf(`,container="main",namespace=%q,pod=%q%s`, namespace, name, more)
@@ -203,7 +203,7 @@ func (h *host) runPods() {
 	}
 }
 
-// noise is a number of [-1, 1) that is another for each board, time and kind.
+// noise returns a pseudo-random number in [-1, 1) for a board, time and kind.
 func noise(seed uint64, at time.Duration, kind uint64) float64 {
 	x := seed ^ uint64(at/time.Second)*0x9e3779b97f4a7c15 ^ kind*0xbf58476d1ce4e5b9
 	x ^= x >> 30

@@ -2,18 +2,17 @@ package backfill
 
 import "time"
 
-// Incident is something that goes wrong in the fleet, and stays so.
+// Incident is a lasting fault in the fleet.
 type Incident struct {
 	Name string
 	// Alert is the alert that finally reports it.
 	Alert string
-	// Where it is; UUID and GPU are "" if it is no board's, Job if it is no job's.
+	// The place; UUID and GPU are "" if no board is affected, Job if no job is.
 	Cluster, Hostname, Instance, GPU, UUID, Job string
 	At                                          time.Duration // since the fleet began
 }
 
-// Is reports whether labels name the board of an incident, or the job or the proxy if it is of
-// one.
+// Is reports whether labels name the board of an incident, or its job or proxy.
 func (i Incident) Is(labels map[string]string) bool {
 	if labels["cluster"] != "" && labels["cluster"] != i.Cluster {
 		return false
@@ -27,8 +26,8 @@ func (i Incident) Is(labels map[string]string) bool {
 	return labels["instance"] == i.Instance || labels["hostname"] == i.Hostname
 }
 
-// incidents has things go wrong on some hosts of a fleet that is played for so long. A fleet of
-// 16 hosts has room for all of them.
+// incidents adds faults to some hosts of a fleet that is played for length. A fleet of 16
+// hosts has room for all incidents.
 func incidents(fleet []*host, length time.Duration) []Incident {
 	find := func(cluster string, number int) *host {
 		for _, h := range fleet {
@@ -64,12 +63,12 @@ func incidents(fleet []*host, length time.Duration) []Incident {
 	add("NVLink down", "KpulseGPUResetNeeded", west, 2, 2, 24*time.Minute, 0, func(s *state) { s.links, s.linkErrors = linksPerGPU-2, .5 })
 	add("straggler", "KpulseGPUStragglerInJob", east, 6, 5, 55*time.Minute, 0, func(s *state) { s.work = launching })
 	add("hot", "KpulseGPUThermalThrottling", west, 3, 1, 40*time.Minute, 0, func(s *state) { s.hot = true })
-	// It was reset a quarter of an hour ago, and is well.
+	// The board was reset a quarter of an hour ago, and is healthy.
 	add("reset", "", east, 3, 4, 45*time.Minute, length-15*time.Minute, func(s *state) { s.xid, s.uncorrectable = 48, 1 })
 	add("", "", east, 1, 0, 50*time.Minute, 0, func(s *state) { s.correctable = 1 })
 	add("", "", east, 1, 1, 50*time.Minute, 0, func(s *state) { s.replays, s.width = .2, 8 })
 	add("", "", east, 1, 2, 50*time.Minute, 0, func(s *state) { s.remaps = 1 })
-	// The middle one of its three instances is cut in two.
+	// The middle one of three MIG instances is replaced by a smaller one.
 	add("", "", west, 5, 7, 35*time.Minute, 0, func(s *state) {
 		small, profile := s.parts[1], s.parts[2].profile
 		small.profile, small.id, small.slices = profile, "10", 1
@@ -99,5 +98,5 @@ func incidents(fleet []*host, length time.Duration) []Incident {
 	return all
 }
 
-// instance is what Prometheus scrapes the proxy of a host as.
+// instance returns the instance label of a host's proxy.
 func (h *host) instance() string { return h.name + ":9401" }

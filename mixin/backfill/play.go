@@ -14,49 +14,49 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/jobinfo"
 )
 
-// A fleet is played for two hours. In the first nothing goes wrong, and it is scraped once a
-// minute, which is what the rules need to learn what is usual; in the second it is scraped as
-// a fleet is. Days before are made of a part of the first, in which all counters rise
-// steadily: see history.
+// A fleet is played for two hours. In the first nothing goes wrong, and a scrape a minute is
+// enough for the rules to learn what is usual; in the second it is scraped at the normal
+// interval. The days before are derived from a part of the first hour, in which all counters
+// rise steadily: see history.
 const (
 	quiet       = time.Hour
 	eventful    = time.Hour
 	slow        = time.Minute
 	fast        = 15 * time.Second
 	interval    = time.Minute // of all rules
-	alertsAfter = quiet       // before, none fires
+	alertsAfter = quiet       // none fires before
 )
 
 // Plan is what to play.
 type Plan struct {
 	Hosts  int
 	Groups []rulefmt.RuleGroup // in the order of their evaluation
-	// Asked are the names of the series that are kept; what Groups and dashboards do not ask
-	// for takes only time.
+	// Asked are the names of the series to keep; series that Groups and dashboards do not
+	// query only take time.
 	Asked map[string]bool
-	// Days are how long before the two hours data begins.
+	// Days is the length of the history before the two hours.
 	Days int
 }
 
 // Played is the result of a Plan.
 type Played struct {
-	// Start is when the hour in which things go wrong begins, End its last scrape.
+	// Start is the beginning of the hour with incidents, End its last scrape.
 	Start, End time.Time
 	Incidents  []Incident
-	// Alerts are those that fire at the end.
+	// Alerts are the alerts that fire at the end.
 	Alerts          []Alert
 	GPUs            int
-	Series, Samples int // of the block
+	Series, Samples int // in the block
 }
 
-// Play plays a fleet and writes a block into dir, which a Prometheus takes for its data. It is
-// to be called on a simulated clock (testing/synctest), whose hours it uses up.
+// Play plays a fleet and writes a block into dir, which Prometheus can open as its data
+// directory. Call it on a simulated clock (testing/synctest): it sleeps for hours.
 func Play(ctx context.Context, dir string, plan Plan) (*Played, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	fleet := newFleet(plan.Hosts)
 	befallen := incidents(fleet, quiet+eventful)
-	began := time.Now().Truncate(interval).Add(interval) // streams have given a tick then
+	began := time.Now().Truncate(interval).Add(interval) // streams have had a tick by then
 	proxies, err := startProxies(ctx, fleet, began)
 	if err != nil {
 		return nil, err
@@ -89,8 +89,8 @@ func Play(ctx context.Context, dir string, plan Plan) (*Played, error) {
 	return played, err
 }
 
-// startProxies runs a proxy on each host. All hosts share the directory in which the prolog of
-// Slurm describes jobs.
+// startProxies runs a proxy for each host. All hosts share the directory in which Slurm's
+// prolog describes jobs.
 func startProxies(ctx context.Context, fleet []*host, began time.Time) (all []*proxy, err error) {
 	files := fstest.MapFS{}
 	for _, h := range fleet {
@@ -99,7 +99,7 @@ func startProxies(ctx context.Context, fleet []*host, began time.Time) (all []*p
 	}
 	jobs := jobinfo.New(files, "jobs", slog.New(slog.DiscardHandler))
 	go jobs.Run(ctx)
-	time.Sleep(time.Millisecond) // it has read them then
+	time.Sleep(time.Millisecond) // until it has read them
 	for _, h := range fleet {
 		p, err := startProxy(ctx, h, began, jobs)
 		if err != nil {

@@ -21,11 +21,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// text is the source of a proxy: what the exporter of a host says.
+// text is the source of a proxy: the page of a host's exporter.
 type text struct {
 	host    *host
-	began   time.Time     // of the fleet; a stream has begun before
-	last    time.Duration // of the page before
+	began   time.Time     // of the fleet; a stream begins earlier
+	last    time.Duration // time of the previous page
 	dict    *raw.Dict
 	scanner raw.Scanner
 }
@@ -44,14 +44,14 @@ func (s *text) Read(_ context.Context, b *raw.Batch) error {
 	s.last = at
 	s.scanner.Scan(b)
 	if b.Skipped > 0 {
-		return &source.Error{Failure: source.NotMetrics, Cause: fmt.Sprintf("%d lines of the page are no metrics", b.Skipped)}
+		return &source.Error{Failure: source.NotMetrics, Cause: fmt.Sprintf("%d lines of the page are not metrics", b.Skipped)}
 	}
 	return nil
 }
 
 func (s *text) Close() error { return nil }
 
-// stream is the source of a proxy that drives the host engine, which gives a tick each period.
+// stream is the source of a proxy that reads the host engine, with a tick each period.
 type stream struct{ text }
 
 const period = 10 * time.Second
@@ -71,8 +71,8 @@ func (s *stream) Read(ctx context.Context, b *raw.Batch) error {
 	return s.text.Read(ctx, b)
 }
 
-// Streams implements source.Streams: in trouble, a tick a minute is lost, and the stream is
-// started again each ten minutes.
+// Streams implements source.Streams: from host.evicts on, a tick per minute is lost, and the
+// stream restarts every ten minutes.
 func (s *stream) Streams(dst []source.StreamTotals) []source.StreamTotals {
 	totals := source.StreamTotals{Stream: "device", Ticks: uint64(max(0, time.Since(s.began)/period))}
 	if lost := time.Since(s.began) - s.host.evicts; s.host.evicts > 0 && lost > 0 {
@@ -82,14 +82,14 @@ func (s *stream) Streams(dst []source.StreamTotals) []source.StreamTotals {
 	return append(dst, totals)
 }
 
-// proxy is a kpulse-proxy in this process, and what Prometheus scrapes of it.
+// proxy is a kpulse-proxy in this process, with its targets.
 type proxy struct {
 	host    *host
 	handler http.Handler
 	targets []*target
 }
 
-// startProxy runs the proxy of a host of a fleet until ctx ends, with what is known about jobs.
+// startProxy runs the proxy of a host until ctx ends; jobs describes the Slurm jobs.
 func startProxy(ctx context.Context, h *host, began time.Time, jobs *jobinfo.Directory) (*proxy, error) {
 	translator, err := translate.New(translate.Options{FallbackHost: h.name})
 	if err != nil {
@@ -130,14 +130,14 @@ type target struct {
 	up        *series
 }
 
-// scraped is a series of a target; its series is nil if it is not queried.
+// scraped is a series of a target; series is nil if it is not queried.
 type scraped struct {
 	text   string
 	series *series
-	seen   int64 // the scrape that had it last
+	seen   int64 // time of the last scrape that had it
 }
 
-// answer is what a handler answers.
+// answer records the answer of a handler.
 type answer struct {
 	header http.Header
 	code   int
@@ -147,8 +147,8 @@ type answer struct {
 func (a *answer) Header() http.Header  { return a.header }
 func (a *answer) WriteHeader(code int) { a.code = code }
 
-// scrape scrapes the targets of a proxy into s, as Prometheus does, except series whose name is
-// not queried.
+// scrape scrapes the targets of a proxy into s, as Prometheus does, except for series whose
+// name is not in asked.
 func (p *proxy) scrape(s *store, asked map[string]bool, since time.Duration, at int64) error {
 	for _, t := range p.targets {
 		if t.up == nil {
@@ -184,7 +184,7 @@ func (p *proxy) scrape(s *store, asked map[string]bool, since time.Duration, at 
 	return nil
 }
 
-// labels adds what Prometheus adds to a series of a target.
+// labels adds the labels that Prometheus adds to a target's series.
 func (p *proxy) labels(t *target, l labels.Labels) labels.Labels {
 	b := labels.NewBuilder(l)
 	b.Set("cluster", p.host.cluster).Set("job", t.job).Set("instance", p.host.instance())

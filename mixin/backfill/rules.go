@@ -16,30 +16,29 @@ import (
 	"github.com/prometheus/prometheus/template"
 )
 
-// Alert is one that fires.
+// Alert is a firing alert.
 type Alert struct {
 	Labels, Annotations map[string]string
-	Since               time.Time // its expression has a result
+	Since               time.Time // time from which its expression has a result
 }
 
-// evaluator evaluates groups of rules over a store as Prometheus' rule manager does, with the
-// engine of Prometheus. That manager is no part of it: it would take its database, and with
-// that the clients of three clouds.
+// evaluator evaluates groups of rules over a store as Prometheus' rule manager does, with
+// Prometheus' engine. It does not use the rule manager, which depends on Prometheus' database
+// and the clients of three clouds.
 type evaluator struct {
 	engine *promql.Engine
 	store  *store
 	rules  []*rule
 }
 
-// rule is a rule and what it gave last.
+// rule is a rule and its last results.
 type rule struct {
 	rulefmt.Rule
 	present map[*series]bool // after the last evaluation
 	active  map[uint64]*active
 }
 
-// active is an alert whose expression has a result, or had one for so short a while that it
-// is kept.
+// active is an alert whose expression has a result, or had one within keep_firing_for.
 type active struct {
 	labels labels.Labels // without alertname
 	since  time.Time
@@ -60,7 +59,7 @@ func newEvaluator(s *store, groups []rulefmt.RuleGroup) *evaluator {
 	return e
 }
 
-// query returns what an expression gives at a time.
+// query returns the result of an expression at a time.
 func (e *evaluator) query(ctx context.Context, expr string, at time.Time) (promql.Vector, error) {
 	q, err := e.engine.NewInstantQuery(ctx, e.store, nil, expr, at)
 	if err != nil {
@@ -71,10 +70,10 @@ func (e *evaluator) query(ctx context.Context, expr string, at time.Time) (promq
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", expr, err)
 	}
-	return slices.Clone(vector), nil // its memory goes with the query
+	return slices.Clone(vector), nil // Close reuses the query's memory
 }
 
-// evaluate evaluates all rules in their order; alerts only if they are asked for.
+// evaluate evaluates all rules in order, alerting rules only if alerts is set.
 func (e *evaluator) evaluate(ctx context.Context, at time.Time, alerts bool) error {
 	for _, r := range e.rules {
 		if r.Alert != "" && !alerts {
@@ -98,7 +97,7 @@ func (e *evaluator) evaluate(ctx context.Context, at time.Time, alerts bool) err
 			}
 			m := e.store.series(b.Labels())
 			if present[m] {
-				return fmt.Errorf("%s%s gives %s twice", r.Record, r.Alert, m.labels)
+				return fmt.Errorf("%s%s returns %s twice", r.Record, r.Alert, m.labels)
 			}
 			m.append(at.UnixMilli(), s.F)
 			present[m] = true
@@ -113,8 +112,8 @@ func (e *evaluator) evaluate(ctx context.Context, at time.Time, alerts bool) err
 	return nil
 }
 
-// follow takes the result of an alert's expression, and returns the series ALERTS and
-// ALERTS_FOR_STATE of it.
+// follow updates an alert's state from the result of its expression, and returns its series
+// ALERTS and ALERTS_FOR_STATE.
 func (r *rule) follow(result promql.Vector, at time.Time) (vector promql.Vector) {
 	now := map[uint64]bool{}
 	for _, s := range result {
@@ -156,7 +155,7 @@ func (r *rule) follow(result promql.Vector, at time.Time) (vector promql.Vector)
 	return vector
 }
 
-// firing returns the alerts that fire, with their annotations as of a time.
+// firing returns the firing alerts, with their annotations at a time.
 func (e *evaluator) firing(ctx context.Context, at time.Time) (all []Alert, err error) {
 	for _, r := range e.rules {
 		for _, hash := range slices.Sorted(maps.Keys(r.active)) {
@@ -177,10 +176,10 @@ func (e *evaluator) firing(ctx context.Context, at time.Time) (all []Alert, err 
 	return all, nil
 }
 
-// shorthands are what Prometheus puts in front of the templates of alerts.
+// shorthands are the definitions that Prometheus prepends to the templates of alerts.
 var shorthands = strings.Join([]string{"{{$labels := .Labels}}", "{{$externalLabels := .ExternalLabels}}", "{{$externalURL := .ExternalURL}}", "{{$value := .Value}}"}, "")
 
-// expand fills in a template of an alert.
+// expand expands a template of an alert.
 func (e *evaluator) expand(ctx context.Context, r *rule, a *active, text string, at time.Time) (string, error) {
 	data := template.AlertTemplateData(a.sample.Metric.Map(), nil, "", a.sample)
 	return template.NewTemplateExpander(ctx, shorthands+text, "__alert_"+r.Alert, data, model.TimeFromUnixNano(at.UnixNano()), e.query, &url.URL{}, nil).Expand()

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// store keeps series for the engine and for a block, as a Prometheus keeps its latest hours.
-// Series may be added from several goroutines, and each may be appended to by one.
+// store keeps series for the engine and for a block, as Prometheus' head does. Several
+// goroutines may add series, and one goroutine at a time may append to a series.
 type store struct {
 	mu     sync.Mutex
 	byName map[string][]*series
@@ -24,14 +24,14 @@ type store struct {
 
 func newStore() *store { return &store{byName: map[string][]*series{}, byHash: map[uint64]*series{}} }
 
-// series is one with its samples, in their order.
+// series is a series with its samples, in order.
 type series struct {
 	labels labels.Labels
 	chunks []chunks.Meta
 	tail   chunkenc.Appender // of the last chunk
 }
 
-// series returns that of labels, a new one if there is none yet.
+// series returns the series with these labels, a new one if there is none.
 func (s *store) series(l labels.Labels) *series {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,21 +45,21 @@ func (s *store) series(l labels.Labels) *series {
 	return m
 }
 
-// samplesOfChunk is how many samples Prometheus has in a chunk.
+// samplesOfChunk is the number of samples in a chunk of Prometheus.
 const samplesOfChunk = 120
 
-// append adds a sample at a time in milliseconds, later than those before.
+// append adds a sample at a time in milliseconds, later than all before.
 func (m *series) append(at int64, v float64) {
 	if n := len(m.chunks); n == 0 || m.chunks[n-1].Chunk.NumSamples() == samplesOfChunk {
 		c := chunkenc.NewXORChunk()
-		m.tail, _ = c.Appender() // of an empty chunk there is no error
+		m.tail, _ = c.Appender() // no error for an empty chunk
 		m.chunks = append(m.chunks, chunks.Meta{Chunk: c, MinTime: at})
 	}
 	m.chunks[len(m.chunks)-1].MaxTime = at
 	m.tail.Append(0, at, v)
 }
 
-// end marks a series as gone.
+// end marks a series as stale.
 func (m *series) end(at int64) { m.append(at, math.Float64frombits(value.StaleNaN)) }
 
 // Querier implements storage.Queryable.
@@ -98,13 +98,13 @@ func (querier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Match
 
 func (querier) Close() error { return nil }
 
-// seriesSet is what Select found.
+// seriesSet is the result of Select.
 type seriesSet struct {
 	list []between
 	next int
 }
 
-// add adds those of a list that match, and have samples from mint to maxt.
+// add adds the series of a list that match and have samples from mint to maxt.
 func (s *seriesSet) add(list []*series, mint, maxt int64, matchers []*labels.Matcher) {
 	for _, m := range list {
 		if slices.ContainsFunc(matchers, func(w *labels.Matcher) bool { return !w.Matches(m.labels.Get(w.Name)) }) {
@@ -121,7 +121,7 @@ func (s *seriesSet) At() storage.Series                { return s.list[s.next-1]
 func (s *seriesSet) Err() error                        { return nil }
 func (s *seriesSet) Warnings() annotations.Annotations { return nil }
 
-// between are the samples of a series in the chunks that have any of a time.
+// between is a series limited to the chunks that overlap a time range.
 type between struct {
 	*series
 	iterables []chunkenc.Iterable
@@ -138,7 +138,7 @@ func (b between) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
 	return storage.ChainSampleIteratorFromIterables(it, b.iterables)
 }
 
-// in returns the part of a series from start to end, in milliseconds.
+// in returns the chunks of a series that overlap start to end, in milliseconds.
 func (m *series) in(start, end int64) between {
 	b := between{series: m}
 	for _, c := range m.chunks {

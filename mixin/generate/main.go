@@ -1,5 +1,5 @@
-// Command generate writes the files that the mixin's jsonnet describes, into the folder
-// it is run in; with -fmt it formats the jsonnet instead.
+// Command generate writes the files that the mixin's jsonnet describes into the working
+// directory; with -fmt it formats the jsonnet instead.
 package main
 
 import (
@@ -24,7 +24,7 @@ func main() {
 	}
 }
 
-// write puts the files that make returns where they belong.
+// write writes the files that make returns.
 func write(make func(dir string) (map[string][]byte, error)) error {
 	files, err := make(".")
 	if err != nil {

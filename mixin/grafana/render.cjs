@@ -1,11 +1,12 @@
-// Shows panels as Grafana's own code would, without a browser: takes a list of
-// { panel, results } on standard input, and writes what each shows on standard output.
-// `panel` is one of a dashboard, `results` what its queries gave, as the API of Prometheus has
-// it: [{ refId, series: [{ metric, values: [[seconds, "value"], ...] }] }].
-// What the packages want of a browser.
+// Renders panels with Grafana's own code, without a browser: reads a list of
+// { panel, results } from standard input, and writes what each shows to standard output.
+// `panel` is a panel of a dashboard, `results` the results of its queries in the form of
+// Prometheus' API: [{ refId, series: [{ metric, values: [[seconds, "value"], ...] }] }].
+
+// What the packages need of a browser.
 globalThis.navigator ??= { language: 'en-US', languages: ['en-US'] };
 const grafana = require('@grafana/data');
-globalThis.window ??= globalThis; // later: a package that sees one while it loads asks for a document
+globalThis.window ??= globalThis; // after the import: a package that finds a window while it loads needs a document
 
 const theme = grafana.createTheme({ colors: { mode: 'dark' } });
 
@@ -28,12 +29,12 @@ const standard = [
 const registry = new grafana.FieldConfigOptionsRegistry(() =>
   standard.map(([id, process, shouldApply]) => ({ id, path: id, name: id, process, shouldApply, override: () => null, editor: () => null }))
 );
-const transformers = new Map(Object.values(grafana.standardTransformers).map((t) => [t.id, t])); // some stand there twice
+const transformers = new Map(Object.values(grafana.standardTransformers).map((t) => [t.id, t])); // some are listed twice
 grafana.standardTransformersRegistry.setInit(() =>
   [...transformers.values()].map((t) => ({ id: t.id, name: t.name, transformation: async () => t, description: '', editor: () => null }))
 );
 
-// frames makes data frames of results as the data source for Prometheus does.
+// frames turns results into data frames as the Prometheus data source does.
 function frames(panel, results) {
   const { time, string, number } = grafana.FieldType;
   return results.flatMap(({ refId, series }) => {
@@ -60,7 +61,7 @@ function frames(panel, results) {
   });
 }
 
-// legend is the name of a series. Without a format it is the labels that there are.
+// legend returns the name of a series; without a format, its labels.
 function legend(format, metric) {
   if (format && format !== '__auto') {
     return format.replace(/\{\{\s*(.+?)\s*\}\}/g, (_, label) => metric[label] ?? '');
@@ -77,8 +78,8 @@ function transformed(panel, data) {
   });
 }
 
-// ofRow fills in what a link says of its row, as the macros of @grafana/scenes do; what is of the page stays. A column that
-// is not there is empty.
+// ofRow replaces the macros of a row in a link, as @grafana/scenes does, but not those of the page. A missing column is
+// empty.
 grafana.locationUtil.initialize({ config: { appSubUrl: '' }, getVariablesUrlParams: () => ({}), getTimeRangeForUrl: () => ({}) });
 function ofRow(text, scope) {
   const { frame, field, rowIndex } = scope?.__dataContext?.value ?? {};
@@ -89,7 +90,7 @@ function ofRow(text, scope) {
     encodeURIComponent(column ? grafana.getFieldDisplayValuesProxy({ frame, rowIndex })[column] ?? '' : field.values[rowIndex]));
 }
 
-// cell is what a value looks like.
+// cell returns the text and color of a value.
 const cell = (display) => ({ text: grafana.formattedValueToString(display), color: display.color ?? '' });
 
 async function show({ panel, results }) {

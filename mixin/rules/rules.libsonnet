@@ -1,5 +1,5 @@
-// The recording rules are written in ../../rules; rules.json has them in words that every
-// jsonnet reads. Here they take the mixin's key, and the label that tells clusters apart.
+// The recording rules come from ../../rules; rules.json has them in a form that every
+// jsonnet reads. Here they get the mixin's key and its cluster label.
 {
   local label = $._config.clusterLabel,
   local renamed(text) = std.foldl(

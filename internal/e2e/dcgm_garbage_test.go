@@ -33,7 +33,7 @@ func TestDCGMGarbage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			exe := dcgmitest.Wrap(t, twoGPUs, fmt.Sprintf("line='%s'\nif [ \"$1\" = dmon ]; then %s; else %s; fi\n", line, c.dmon, c.others))
-			child := startDCGM(t, exe)
+			child := startDCGM(t, exe, "--dcgm.host="+dcgmitest.FarHost)
 			// This takes about 2 s; a child that prints no rows is ended after 30 s.
 			code, body := scrapeFor(t, child, 29)
 			if code != http.StatusBadGateway {

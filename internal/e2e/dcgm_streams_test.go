@@ -111,8 +111,8 @@ func TestDCGMFieldsOfTheGPU(t *testing.T) {
 	}{
 		{"H100", dcgmitest.Boards(2), nil, 1016},
 		{"H100, core", dcgmitest.Boards(2), []string{"--dcgm.fields=core"}, 0},
-		{"A100", rounds, nil, 1014},
-		{"A100, core", rounds, []string{"--dcgm.fields=core"}, 0},
+		{"A100", rounds, []string{"--dcgm.host=" + dcgmitest.FarHost}, 1014},
+		{"A100, core", rounds, []string{"--dcgm.host=" + dcgmitest.FarHost, "--dcgm.fields=core"}, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

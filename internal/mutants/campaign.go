@@ -247,8 +247,8 @@ func (c *campaign) tryAlone(ctx context.Context, t target, p *pkg, s *suite, mut
 			return nil, err
 		}
 		binary, err := b.binary(ctx, pkgdir)
-		if len(b.blamed(err)) > 0 {
-			c.note(t, m, refusal, "the compiler")
+		if v := compiled(err); v != "" {
+			c.note(t, m, v, "the compiler")
 			continue
 		}
 		if err != nil {
@@ -261,6 +261,19 @@ func (c *campaign) tryAlone(ctx context.Context, t target, p *pkg, s *suite, mut
 		survivors = append(survivors, more...)
 	}
 	return survivors, nil
+}
+
+// compiled returns the verdict of the compiler on the only mutant of a build: it refuses the
+// program or, such as an index of a constant, a test; "" if it does neither.
+func compiled(err error) verdict {
+	r, is := errors.AsType[*refused](err)
+	switch {
+	case !is:
+		return ""
+	case slices.ContainsFunc(complaint.FindAllStringSubmatch(r.text, -1), func(found []string) bool { return strings.HasSuffix(found[1], "_test.go") }):
+		return killed
+	}
+	return refusal
 }
 
 // note records a result and its reason. Mutants that are not killed are reported immediately.

@@ -20,6 +20,10 @@ var small = map[string]string{
 
 const limit = 10
 
+const size = 3 - 1
+
+var seats [size]int
+
 var table = []string{"a", "b"}
 
 type row struct {
@@ -53,7 +57,7 @@ func Test(t *testing.T) {
 	if !isMuch(10, true) || isMuch(9, true) || isMuch(10, false) || least(1, 2) != 1 || least(2, 1) != 1 {
 		t.Fail()
 	}
-	if len(table) != 2 || table[0] != "a" || table[1] != "b" || rows != [2]row{{"x", 1}, {"y", 2}} {
+	if len(table) != 2 || table[0] != "a" || table[1] != "b" || rows != [2]row{{"x", 1}, {"y", 2}} || len(seats) != 2 || seats[1] != 0 {
 		t.Fail()
 	}
 }
@@ -97,6 +101,7 @@ func TestCampaign(t *testing.T) {
 		"small.go isMuch: condition: !known → !",
 		"small.go isMuch: jump: without return false",
 		"small.go limit: constant: 10 → 11 in limit = 10",
+		"small.go size: constant: 1 → 2 in size = 3 - 1", // with it, the test does not compile
 		`small.go table: row: without "b"`,
 		`small.go rows: cell: 2 → 1 in {"y", 2}`,
 	} {

@@ -16,21 +16,17 @@ import (
 // marked is a variable that all processes of a world have in their environment.
 const marked = "FAULT_SUITE_WORLD="
 
-// farEngine is a host engine on another machine: dcgm-exporters here, which parallel tests may run,
-// do not read it.
-const farEngine = "node7"
-
 // startDriven starts a program that drives a dcgmi of one GPU, ten samples a second. dcgmi dmon
 // first runs the file that breaks writes.
 func startDriven(t *testing.T, f fault) *world {
 	t.Helper()
-	w := &world{T: t, fault: f, dir: t.TempDir(), url: "dcgmi@" + farEngine}
+	w := &world{T: t, fault: f, dir: t.TempDir(), url: "dcgmi@" + dcgmitest.FarHost}
 	w.dcgmi = dcgmitest.Wrap(t, measures(before), `[ -e "$0.fault" ] && [ "$1" = dmon ] && . "$0.fault"`+"\nexec \"$0.real\" \"$@\"\n")
 	for name, text := range f.files {
 		w.write(name, text)
 	}
 	w.finally = w.leavesNoProcess
-	w.start([]string{"PATH=" + filepath.Dir(w.dcgmi), marked + w.dir}, append([]string{"--backend=dcgm", "--poll=100ms", "--dcgm.host=" + farEngine}, f.flags...)...)
+	w.start([]string{"PATH=" + filepath.Dir(w.dcgmi), marked + w.dir}, append([]string{"--backend=dcgm", "--poll=100ms", "--dcgm.host=" + dcgmitest.FarHost}, f.flags...)...)
 	return w
 }
 

@@ -40,6 +40,10 @@ var compiled = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(exe)
 })
 
+// FarHost is a --dcgm.host of another machine. With it, a dcgm-exporter that runs beside the
+// tests does not matter.
+const FarHost = "node7"
+
 // Build returns the path of a fake named dcgmi in a directory of its own, which
 // is removed after the test. It has no scenario yet.
 func Build(t testing.TB) string {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,7 +27,7 @@ var checkups = []checkup{
 	{name: "exporter pods", backend: true, run: checkPods},
 	{name: "host engine", backend: true, local: true, run: checkHostEngine},
 	{name: "NVML", backend: true, local: true, run: checkNVML},
-	{name: "port", run: checkPort},
+	{name: "port", always: true, run: checkPort},
 	{name: "kernel log", run: checkKernelLog},
 	{name: "kubelet", run: checkKubelet},
 	{name: "Kubernetes API", run: checkAPI},
@@ -192,7 +193,7 @@ func (p *probed) describe() (text string, remedies []string) {
 	return text, remedies
 }
 
-// checkPort briefly listens on the address of the server.
+// checkPort briefly listens on the address of the server, or else on one of the next ports.
 func checkPort(ctx context.Context, d *doctor) finding {
 	address := d.opts.listen[0]
 	var flags []string
@@ -204,16 +205,32 @@ func checkPort(ctx context.Context, d *doctor) finding {
 		_ = listener.Close() // without a connection
 		return finding{State: stateWorks, Found: address + " is free", Flags: flags}
 	}
+	elsewhere := "--web.listen-address=" + nextAddress(ctx, address)
 	if url := localProxy(d.opts.listen); url != "" {
 		if _, ours := greet(ctx, http.DefaultClient, url, dialPatience); ours {
 			look := "kpulse-proxy --tui"
 			if address != defaultListen {
 				look += " --tui.url=" + strings.TrimSuffix(url, "/metrics")
 			}
-			return finding{State: stateRefused, Found: "a kpulse-proxy listens at " + address + " already", Remedy: "show it: " + look + "; or choose another address: --web.listen-address=:9402"}
+			return finding{State: stateRefused, Found: "a kpulse-proxy listens at " + address + " already", Remedy: "show it: " + look + "; or choose another address: " + elsewhere, Flags: []string{elsewhere}}
 		}
 	}
-	return finding{State: stateRefused, Found: "cannot listen: " + err.Error(), Remedy: "ss -ltnp names the program that listens; stop it, or choose another address: --web.listen-address=:9402"}
+	return finding{State: stateRefused, Found: "cannot listen: " + err.Error(), Remedy: "ss -ltnp names the program that listens; stop it, or choose another address: " + elsewhere, Flags: []string{elsewhere}}
+}
+
+// nextAddress returns the address with the first of the next eight ports that is free, or
+// :9402 if none is.
+func nextAddress(ctx context.Context, address string) string {
+	host, port, _ := net.SplitHostPort(address)
+	first, _ := strconv.Atoi(port)
+	for n := first + 1; n <= first+8; n++ {
+		next := net.JoinHostPort(host, strconv.Itoa(n))
+		if listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", next); err == nil {
+			_ = listener.Close() // without a connection
+			return next
+		}
+	}
+	return ":9402"
 }
 
 // checkKernelLog opens the kernel's log.

@@ -73,7 +73,7 @@ type finding struct {
 	Found string `json:"found"`
 	// Remedy is what to do or to type, in one line or several; "" for nothing.
 	Remedy string `json:"remedy,omitempty"`
-	// Flags are the flags that make use of what works.
+	// Flags are the flags that make use of what works, or avoid what does not.
 	Flags []string `json:"flags,omitempty"`
 }
 
@@ -84,7 +84,9 @@ type checkup struct {
 	backend bool
 	// local means that its flags are for a backend that reads this node itself.
 	local bool
-	run   func(context.Context, *doctor) finding
+	// always means that its flags are for the demo too.
+	always bool
+	run    func(context.Context, *doctor) finding
 }
 
 // diagnosis is a row of the table.
@@ -145,7 +147,7 @@ func doctorCommand(args, environment []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
 		return exitFailed
 	}
-	if !slices.ContainsFunc(rows, func(r diagnosis) bool { return r.checkup.backend && r.State == stateWorks }) {
+	if !slices.ContainsFunc(rows, diagnosis.reads) {
 		return exitFailed
 	}
 	return exitDone
@@ -236,18 +238,20 @@ func (d *doctor) examine(ctx context.Context, checkups []checkup) []diagnosis {
 	return rows
 }
 
+// reads reports whether the row is of a backend that works.
+func (r diagnosis) reads() bool { return r.checkup.backend && r.State == stateWorks }
+
 // commandOf returns the command that makes use of what works: the first backend and all that goes
-// with it.
+// with it, or else the demo.
 func commandOf(rows []diagnosis) string {
-	command := "kpulse-proxy"
-	at := slices.IndexFunc(rows, func(r diagnosis) bool { return r.checkup.backend && r.State == stateWorks })
+	words := []string{"kpulse-proxy"}
+	at := slices.IndexFunc(rows, diagnosis.reads)
 	if at < 0 {
-		return command + " --backend=replay"
+		words = append(words, "--backend=replay")
 	}
-	local := rows[at].checkup.local
-	words := []string{command}
 	for i, r := range rows {
-		if r.State == stateWorks && (i == at || !r.checkup.backend && (local || !r.checkup.local)) {
+		goes := at >= 0 && !r.checkup.backend && (rows[at].checkup.local || !r.checkup.local)
+		if i == at || goes || r.checkup.always {
 			for _, flag := range r.Flags {
 				words = appendNew(words, shellWord(flag))
 			}
@@ -292,7 +296,7 @@ func writeDiagnoses(out io.Writer, rows []diagnosis, command string) error {
 		return err
 	}
 	answer := "\nRun this:\n  "
-	if strings.HasSuffix(command, "replay") {
+	if !slices.ContainsFunc(rows, diagnosis.reads) {
 		answer = "\nNo backend works here: make one of them work as the table says. Until then, the demo runs anywhere:\n  "
 	}
 	_, err := io.WriteString(out, text.String()+answer+command+"\n")

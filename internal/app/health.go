@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -125,6 +126,9 @@ func (o *options) lookAtHealth(ctx context.Context, logger *slog.Logger) *health
 	choose := target.Choose
 	target.Choose = nil // an instance chosen without its board has the board's health
 	n := client.Fetch(ctx, target)
+	if slices.ContainsFunc(n.Sources, replays) && !o.readsItself(fromCommandLine) {
+		o.notice = n.URL + " plays a recording: these GPUs are not this machine's"
+	}
 	return healthOf(n, choose, time.Now())
 }
 

@@ -76,12 +76,14 @@ func whyUnknown(n *client.Node, now time.Time) string {
 	if there := func(g *client.GPU) bool { return !g.Gone }; len(n.GPUs) > 1 && !slices.ContainsFunc(n.GPUs, there) {
 		return n.URL + ": the reading has none of the GPUs that were there, as of an exporter that has just started; look at whether it finds them, and whether nvidia-smi does"
 	}
-	replayed := slices.ContainsFunc(n.Sources, func(s client.Source) bool { return s.Backend == "replay" })
-	if age := now.Sub(n.At); !n.At.IsZero() && age > staleHealth && !replayed {
+	if age := now.Sub(n.At); !n.At.IsZero() && age > staleHealth && !slices.ContainsFunc(n.Sources, replays) {
 		return fmt.Sprintf("%s: the latest reading is %s old; see why its source is read no more, or set the clocks right", n.URL, age.Round(time.Second))
 	}
 	return ""
 }
+
+// replays reports whether a source is a recording.
+func replays(s client.Source) bool { return s.Backend == "replay" }
 
 // whyInPart returns why only part of n is known, or "".
 func whyInPart(n *client.Node) string {

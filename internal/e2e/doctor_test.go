@@ -94,7 +94,7 @@ func lastOfEach(flags []string) (last []string) {
 func TestDoctorWhereNothingWorks(t *testing.T) {
 	t.Parallel()
 	x, code := examine(t, []string{"KPULSE_SOURC=secret"}, append(nowhere(t), "--source=http://"+closedAddress+"/metrics")...)
-	if code != 1 || x.Command != "kpulse-proxy --backend=replay" {
+	if code != 1 || x.Command != "kpulse-proxy --backend=replay --web.listen-address=127.0.0.1:0" {
 		t.Errorf("exit %d, %s", code, x.Command)
 	}
 	x.wants(t, "exporter", "missing", "curl http://127.0.0.1:")
@@ -109,10 +109,22 @@ func TestDoctorWhereNothingWorks(t *testing.T) {
 		t.Errorf("the value of a variable is shown:\n%s", x.text)
 	}
 
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	x, _ = examine(t, nil, append(nowhere(t), "--source=http://"+closedAddress+"/metrics", "--web.listen-address="+taken.Addr().String())...)
+	port := strings.TrimPrefix(x.Command, "kpulse-proxy --backend=replay --web.listen-address=127.0.0.1:")
+	if n, err := strconv.Atoi(port); err != nil || n <= taken.Addr().(*net.TCPAddr).Port {
+		t.Errorf("where the port is taken, the command is %s", x.Command)
+	}
+	x.wants(t, "port", "refused", "choose another address: --web.listen-address=127.0.0.1:"+port)
+
 	cmd := exec.Command(itself(t), append([]string{"doctor", "--source=" + closedAddress}, nowhere(t)...)...)
 	cmd.Env = []string{"PATH=/nowhere"}
 	out, _ := cmd.Output()
-	for _, want := range []string{"CHECK ", "host engine ", "→ install DCGM", "\nNo backend works here: ", "\n  kpulse-proxy --backend=replay\n"} {
+	for _, want := range []string{"CHECK ", "host engine ", "→ install DCGM", "\nNo backend works here: ", "\n  kpulse-proxy --backend=replay --web.listen-address="} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -80,5 +81,21 @@ func TestWordsThatAreNoCommand(t *testing.T) {
 		if code := app.Run([]string{word, "x"}, &out, &out); code != 2 || !strings.Contains(out.String(), want) || strings.Contains(out.String(), "hunter22") {
 			t.Errorf("%s: exit %d, %s", word, code, &out)
 		}
+	}
+}
+
+// TestHealthOfDemo: what is said of the GPUs of a demo is not taken for this machine's.
+func TestHealthOfDemo(t *testing.T) {
+	t.Parallel()
+	c := startProxy(t, itself(t), "--backend=replay")
+	awaitPage(t, c, "/metrics", http.StatusOK, "kpulse_gpu_health{")
+	cmd := exec.Command(itself(t), "check", "health", "--url="+c.URL)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	if out, err := cmd.Output(); err != nil || strings.Count(string(out), "\n") != 8 {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if want := "kpulse-proxy: " + c.URL + "/metrics plays a recording: these GPUs are not this machine's\n"; stderr.String() != want {
+		t.Errorf("it says %q, want %q", stderr.String(), want)
 	}
 }

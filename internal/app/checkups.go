@@ -187,7 +187,7 @@ func (p *probed) describe() (text string, remedies []string) {
 		text += "; " + n.Cause
 		remedies = appendNew(remedies, plain.Text(n.Remedy))
 	}
-	if len(p.Missing) > 0 && p.Scraped {
+	if p.Scraped && len(p.Missing) > len(p.Unusable) {
 		remedies = appendNew(remedies, "scores lack these: start the exporter with -f deploy/dcgm-counters.csv, or add to its counters file what kpulse-proxy check counters FILE names")
 	}
 	return text, remedies

@@ -41,10 +41,12 @@ type probed struct {
 	Name    string
 	Scraped bool // from an exporter
 	Devices int
-	Missing []string // inputs of our scores that no device has
-	Kind    string   // of the failure; "" for none
-	Cause   string
-	Remedy  string
+	// Missing are the inputs of our scores that no device has; Unusable are those of them that
+	// the source serves without a usable value.
+	Missing, Unusable []string
+	Kind              string // of the failure; "" for none
+	Cause             string
+	Remedy            string
 	// Amiss are problems of a source that has a reading.
 	Amiss []canonical.Note
 }
@@ -202,12 +204,8 @@ func failedProbe(name string, err error) probed {
 
 // take sets the result from a reading.
 func (p *probed) take(s *canonical.Snapshot) {
-	p.Devices, p.Missing, p.Amiss = s.Frame.Len(), nil, slices.Clone(s.Source.Notes)
-	for _, f := range s.Source.Missing {
-		if name := canonical.Fields[f].Name; !slices.Contains(p.Missing, name) {
-			p.Missing = append(p.Missing, name)
-		}
-	}
+	p.Devices, p.Amiss = s.Frame.Len(), slices.Clone(s.Source.Notes)
+	p.Missing, p.Unusable = canonical.NamesOf(s.Source.Missing), canonical.NamesOf(s.Source.Unusable)
 	for _, stream := range s.Source.Streams {
 		if stream.Failure != nil {
 			p.Amiss = append(p.Amiss, canonical.Note{Cause: stream.Name + ": " + stream.Failure.Cause, Remedy: stream.Failure.Remedy})

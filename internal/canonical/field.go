@@ -4,7 +4,10 @@
 // tests derive from the tables in this package.
 package canonical
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Prefix begins the names of all our series.
 const Prefix = "kpulse_"
@@ -203,6 +206,14 @@ const (
 	helpC2C          = "Errors on the chip-to-chip link to the CPU, by kind."
 	helpThrottled    = "Time that the clocks were held down since the driver was loaded, by reason."
 )
+
+// NamesOf returns the names of fields that are in order, each once.
+func NamesOf(fields []Field) (names []string) {
+	for _, f := range fields {
+		names = append(names, Fields[f].Name)
+	}
+	return slices.Compact(names)
+}
 
 // Fields describes all readings, indexed by Field.
 var Fields = [NumFields]FieldInfo{

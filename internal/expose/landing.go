@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/common/version"
@@ -94,7 +95,8 @@ type sourceView struct {
 	Missed  []canonical.Device // the first boards that are expected and were never seen
 	Others  int                // how many more were never seen
 	Missing []string
-	Lines   []string // that an exporter's list of counters lacks for these
+	Blank   []string // those of Missing that the source serves
+	Lines   []string // that an exporter's list of counters lacks for the others
 	GPUs    []gpuView
 	More    int      // how many devices more there are
 	Unknown []string // the first families without a canonical name
@@ -119,7 +121,7 @@ func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		source.addUnknown(state.UnknownFamilies)
 		source.addDevices(f)
 		if l.lines != nil && state.Backend == "prometheus" {
-			source.Lines = l.lines(state.Missing)
+			source.Lines = l.lines(slices.DeleteFunc(slices.Clone(state.Missing), func(f canonical.Field) bool { return slices.Contains(state.Unusable, f) }))
 		}
 		view.Sources = append(view.Sources, source)
 	}
@@ -146,11 +148,7 @@ func viewOf(state canonical.Source, ready error, now time.Time) sourceView {
 	if frozen := state.At.Sub(state.ChangedAt); !state.ChangedAt.IsZero() && frozen > frozenAfter {
 		v.Frozen = frozen.Round(time.Second).String()
 	}
-	for i, f := range state.Missing {
-		if name := canonical.Fields[f].Name; i == 0 || canonical.Fields[state.Missing[i-1]].Name != name {
-			v.Missing = append(v.Missing, name)
-		}
-	}
+	v.Missing, v.Blank = canonical.NamesOf(state.Missing), canonical.NamesOf(state.Unusable)
 	return v
 }
 

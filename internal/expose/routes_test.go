@@ -265,6 +265,22 @@ func TestLandingPageAdvice(t *testing.T) {
 	}
 }
 
+// TestLandingPageAdvisesNoLineOfWhatIsServed: a reading that the exporter serves without a
+// usable value is none that its list of counters lacks.
+func TestLandingPageAdvisesNoLineOfWhatIsServed(t *testing.T) {
+	source := sourceOf(snapshotOf("source", board()))
+	source.state.Backend = "prometheus"
+	source.state.Missing = []canonical.Field{canonical.SMActive, canonical.MemoryTemperature}
+	source.state.Unusable = []canonical.Field{canonical.MemoryTemperature}
+	lines := func(fields []canonical.Field) []string { return canonical.NamesOf(fields) }
+	_, body := ask(t, "GET", serve(t, Options{Sources: NewSet(source), Lines: lines}).URL+"/")
+	for _, want := range []string{"<code>gpu_sm_active_ratio</code> <code>gpu_memory_temperature_celsius</code>", "<pre>gpu_sm_active_ratio\n</pre>", "The source serves <code>gpu_memory_temperature_celsius</code> without a usable value"} {
+		if !strings.Contains(string(body), want) {
+			t.Errorf("the page lacks %q:\n%s", want, body)
+		}
+	}
+}
+
 // TestLandingPageNotes: problems during which readings go on, with what to do.
 func TestLandingPageNotes(t *testing.T) {
 	for _, notes := range [][]canonical.Note{nil, {{Cause: "no <switches>", Remedy: "see modules"}, {Cause: "no remedy"}}} {

@@ -106,12 +106,12 @@ type Pipeline struct {
 	started chan struct{} // closed when a stream has given its first tick or failure
 
 	// Used by the reading goroutine alone, of which there is one at a time.
-	report   translate.Report
-	missing  []canonical.Field // scratch
-	meter    meter
-	contents contents // of the latest reading
-	host     hostWatch
-	noted    []source.Note // those of the state
+	report            translate.Report
+	missing, unusable []canonical.Field // scratch
+	meter             meter
+	contents          contents // of the latest reading
+	host              hostWatch
+	noted             []source.Note // those of the state
 	// notedLabel is the label that is too long of the state, nil for none.
 	notedLabel *canonical.Note
 

@@ -82,6 +82,7 @@ func (p *Pipeline) conclude(r *reading) {
 		snap.Host = &r.host
 	}
 	p.missing = translate.Missing(&snap.Frame, p.opts.Judge.Inputs(), p.missing[:0])
+	p.unusable = translate.Unusable(&snap.Frame, p.missing, p.unusable[:0])
 	snap.Source = p.account(b)
 	snap.Source.Devices, snap.Source.Roster = snap.Frame.Len(), snap.Ledger.Roster
 }
@@ -170,8 +171,12 @@ func (p *Pipeline) account(b *raw.Batch) canonical.Source {
 	s.Samples = len(b.Samples)
 	s.UnknownFamilies = p.report.UnknownFamilies
 	s.Further = p.opts.Translator.Rendered()
+	// What was published is not written to.
 	if !slices.Equal(s.Missing, p.missing) {
-		s.Missing = slices.Clone(p.missing) // what was published is not written to
+		s.Missing = slices.Clone(p.missing)
+	}
+	if !slices.Equal(s.Unusable, p.unusable) {
+		s.Unusable = slices.Clone(p.unusable)
 	}
 	s.SkippedLines += uint64(b.Skipped)
 	s.DroppedFamilies += uint64(b.OwnFamilies)

@@ -66,3 +66,17 @@ func Missing(f *canonical.Frame, inputs []canonical.Field, dst []canonical.Field
 	}
 	return dst
 }
+
+// Unusable appends to dst the missing fields, in order, that a board of f has a sample of: it
+// is blank or out of range.
+func Unusable(f *canonical.Frame, missing []canonical.Field, dst []canonical.Field) []canonical.Field {
+	for _, field := range missing {
+		for i := range f.Len() {
+			if !f.Topology.Devices[i].IsInstance() && isAbsent(*f.Cell(i, field)) {
+				dst = append(dst, field)
+				break
+			}
+		}
+	}
+	return dst
+}

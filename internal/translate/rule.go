@@ -26,6 +26,8 @@ var absent = math.Float64frombits(0x7FF8000000000002)
 
 func isUntouched(cell float64) bool { return math.Float64bits(cell) == math.Float64bits(math.NaN()) }
 
+func isAbsent(cell float64) bool { return math.Float64bits(cell) == math.Float64bits(absent) }
+
 func newRule(field canonical.Field, unit Unit, slot int) *rule {
 	u := units[unit]
 	r := &rule{slot: slot, quantity: -1, blanks: blanksOf(field, unit), times: u.times, per: u.per, overshoot: u.overshoot}

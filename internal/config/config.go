@@ -37,7 +37,7 @@ type Config struct {
 	Series Series
 }
 
-// Limits limit what one process reads and serves. All are at least 1.
+// Limits restrict what one process reads and serves. All are at least 1.
 type Limits struct {
 	// Series is the most series of our own in one exposition.
 	Series Count `yaml:"series_limit"`

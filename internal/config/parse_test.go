@@ -309,7 +309,7 @@ func TestParseBadFiles(t *testing.T) {
 				t.Errorf("got\n%v\nwant\n%s", err, test.want)
 			}
 			if got != nil {
-				t.Errorf("beside its error it returns %+v", got)
+				t.Errorf("with its error it returns %+v", got)
 			}
 		})
 	}

@@ -249,7 +249,7 @@ func TestShowLocatesFiles(t *testing.T) {
 	}
 	elsewhere, err := Parse("/else/where/c.yml", shown)
 	if err != nil || !reflect.DeepEqual(here.Config, elsewhere.Config) {
-		t.Errorf("elsewhere it means %+v: %v", elsewhere, err)
+		t.Errorf("in another directory it means %+v: %v", elsewhere, err)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestKilledChildIsStartedAgain(t *testing.T) {
 	w.until("ticks of the other child", func(*raw.Batch, error) bool { return w.stream(device).Restarts == 1 && w.stream(device).Failure == nil })
 	w.untilWhole()
 	if n := w.stream(profiling).Restarts; n != 0 {
-		t.Errorf("the other stream was started again %d times", n)
+		t.Errorf("the other stream was restarted %d times", n)
 	}
 	if exists(pid) {
 		t.Error("the child was not reaped")
@@ -176,7 +176,7 @@ func TestFailuresAreTyped(t *testing.T) {
 			w := newWorld(t, dcgmitest.Scenario{Version: version, Failures: []dcgmitest.Failure{tt.failure}})
 			e := w.untilFailure()
 			if e.Failure != tt.want || !strings.Contains(e.Error(), tt.says) || e.Remedy == "" || strings.ContainsAny(e.Error(), "\n\r") {
-				t.Errorf("%s: %v; want %s that says %q", e.Failure, e, tt.want, tt.says)
+				t.Errorf("%s: %v; want %s with %q", e.Failure, e, tt.want, tt.says)
 			}
 			w.set()
 			w.untilWhole()
@@ -218,7 +218,7 @@ func TestPausesGrow(t *testing.T) {
 func TestUnsupportedIsNotTriedAgain(t *testing.T) {
 	w := newWorld(t, dcgmitest.Scenario{Failures: []dcgmitest.Failure{{Kind: dcgmitest.Exit, Code: 254, Text: "An error occurred trying to parse the command line.\n"}}})
 	w.backoff = func(int) time.Duration {
-		t.Error("it is tried again")
+		t.Error("it is retried")
 		return time.Hour
 	}
 	for range 3 {

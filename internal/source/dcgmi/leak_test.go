@@ -78,6 +78,6 @@ func TestThousandRestartsLeaveNothingBehind(t *testing.T) {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 	if ticks := s.Streams(nil)[device].Ticks; ticks < 500 {
-		t.Errorf("%d ticks: the children did not do what they should", ticks)
+		t.Errorf("%d ticks: the children did not run as intended", ticks)
 	}
 }

@@ -176,7 +176,7 @@ func (s *Source) command() (string, error) {
 func notExecutable(path string, err error) *source.Error {
 	return &source.Error{
 		Failure: source.PermissionDenied,
-		Cause:   path + " is there but may not be executed",
+		Cause:   path + " exists but may not be executed",
 		Remedy:  "chmod a+rx " + path + ", or run kpulse-proxy as a user who may: ls -l " + path,
 		Err:     err,
 	}

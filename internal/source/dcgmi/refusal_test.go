@@ -57,7 +57,7 @@ func TestRefused(t *testing.T) {
 	for _, tt := range tests {
 		e := refused("dcgmi dmon (profiling fields)", "profiling", tt.code, 0, tt.text)
 		if e.Failure != tt.want || !strings.Contains(e.Error(), tt.says) || e.Remedy == "" || !strings.HasPrefix(e.Cause, "dcgmi dmon (profiling fields)") {
-			t.Errorf("%d %q: %s: %v; want %s that says %q", tt.code, tt.text, e.Failure, e, tt.want, tt.says)
+			t.Errorf("%d %q: %s: %v; want %s with %q", tt.code, tt.text, e.Failure, e, tt.want, tt.says)
 		}
 	}
 	if e := refused("dcgmi dmon (device fields)", "device", -1, 9, ""); e.Failure != source.Broken || !strings.Contains(e.Cause, "killed") || !strings.Contains(e.Remedy, "oom") {
@@ -82,7 +82,7 @@ func TestReturns(t *testing.T) {
 		row := &returns[i]
 		rows[row.code]++
 		if row.cause == "" || row.remedy == "" || row.failure == "" {
-			t.Errorf("%+v says too little", row)
+			t.Errorf("%+v is incomplete", row)
 		}
 		texts := map[string]int{"": row.code & 0xff}
 		for _, words := range row.words {

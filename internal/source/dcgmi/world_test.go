@@ -161,7 +161,7 @@ func (w *world) until(what string, is func(b *raw.Batch, err error) bool) {
 			return
 		}
 		if ctx.Err() != nil {
-			w.t.Fatalf("waited in vain for %s; streams %+v", what, w.Streams(nil))
+			w.t.Fatalf("timed out waiting for %s; streams %+v", what, w.Streams(nil))
 		}
 	}
 }
@@ -230,7 +230,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }

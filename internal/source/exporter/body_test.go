@@ -31,7 +31,7 @@ func TestBodyReaderReadsAll(t *testing.T) {
 				in := bodyReader{max: int64(n)}
 				got, err := in.read(nil, r(), size)
 				if err != nil || !bytes.Equal(got, text) || cap(got) == len(got) {
-					t.Errorf("%d %s, said %d: %d bytes of %d, %v", n, name, size, len(got), cap(got), err)
+					t.Errorf("%d %s, size %d: %d bytes of %d, %v", n, name, size, len(got), cap(got), err)
 				}
 				if n == 0 {
 					continue

@@ -310,7 +310,7 @@ func TestSecretsStayInside(t *testing.T) {
 			// dXNlcj begins the base64 of user:hunter22, which the header contains.
 			for _, secret := range []string{"hunter22", "s%2Fcret99", "s/cret99", "dXNlcj", "Basic"} {
 				if strings.Contains(said, secret) {
-					t.Errorf("%q holds %q", said, secret)
+					t.Errorf("%q contains %q", said, secret)
 				}
 			}
 		})

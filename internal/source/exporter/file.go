@@ -119,7 +119,7 @@ func (f *file) irregular(mode fs.FileMode) *source.Error {
 	return &source.Error{
 		Failure: source.Unreachable,
 		Cause:   f.path + ": " + what,
-		Remedy:  "point the source at a file that holds a saved /metrics page",
+		Remedy:  "point the source at a file that contains a saved /metrics page",
 	}
 }
 

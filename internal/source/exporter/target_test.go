@@ -83,7 +83,7 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%q: got %q; want %q and %q", tt.target, err, tt.cause, tt.remedy)
 		}
 		if strings.Contains(err.Error(), "hunter22") {
-			t.Errorf("%q: error holds the password: %v", tt.target, err)
+			t.Errorf("%q: the error contains the password: %v", tt.target, err)
 		}
 	}
 }

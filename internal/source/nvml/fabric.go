@@ -74,7 +74,7 @@ func (f *fabric) ask(d nvml.Device, info func(nvml.Device, int) (nvml.GpuFabricI
 }
 
 // aspect is a part of the health mask: the place of its bits, and the meaning of its
-// values for the summary (nvml.h; 0 always means that the driver does not tell).
+// values for the summary (nvml.h; 0 always means unknown).
 type aspect struct {
 	shift, width uint32
 	means        func(value uint32) uint8
@@ -106,8 +106,8 @@ var aspects = [...]aspect{
 	}},
 }
 
-// summarize returns the summary of a health mask: the worst of its aspects, and not
-// supported if the driver tells none.
+// summarize returns the summary of a health mask: that of its worst aspect, and not
+// supported if all are unknown.
 func summarize(mask uint32) uint8 {
 	worst := uint8(nvml.GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED)
 	for _, a := range aspects {

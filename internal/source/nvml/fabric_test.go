@@ -70,7 +70,7 @@ func TestFabric(t *testing.T) {
 				}
 			}
 			if text := string(r.b.AppendText(nil)); strings.Count(text, step.cluster) > 2 && step.cluster != "" {
-				t.Errorf("step %d: the cluster is in labels of others than the clique", i)
+				t.Errorf("step %d: families other than the clique have the cluster as a label", i)
 			}
 		}
 	})

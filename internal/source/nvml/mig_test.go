@@ -53,7 +53,7 @@ func TestMIG(t *testing.T) {
 			t.Errorf("MIG devices are at %+v", p)
 		}
 		if has(all, "1/2") || !has(all, "1/9") {
-			t.Error("the instance that went is still there, or the other is not")
+			t.Error("the removed instance is still there, or the other is not")
 		}
 	})
 }
@@ -108,7 +108,7 @@ func TestABoardIsCutAndMadeWhole(t *testing.T) {
 			all = r.read()
 		}
 		if has(all, "0/9") {
-			t.Error("the instance that went is still there")
+			t.Error("the removed instance is still there")
 		}
 		check(t, all, "0", steady, links, counts, traffic)
 	})

@@ -76,7 +76,7 @@ func TestTheStartHangs(t *testing.T) {
 						t.Errorf("%s: %v", call, err)
 					}
 					if d := time.Since(begun); d > 0 {
-						t.Errorf("%s: Read waits another %v for what hangs", call, d)
+						t.Errorf("%s: Read waits another %v", call, d)
 					}
 					time.Sleep(time.Second)
 				}

@@ -35,7 +35,7 @@ func TestWhatIsRefusedIsAskedOnce(t *testing.T) {
 						}
 					}
 					if all["0 DCGM_FI_DEV_GPU_TEMP"] != "61" {
-						t.Error("others are absent too")
+						t.Error("other readings are absent too")
 					}
 				}
 				for _, call := range []string{"nvmlDeviceGetPowerUsage", "nvmlDeviceGetRemappedRows", "field 82", "metric 60"} {

@@ -234,7 +234,7 @@ func TestRotation(t *testing.T) {
 		left = left[:len(left)-len(all)]
 		for i, r := range all {
 			if string(r.Body) != mine[i].body || !rec.Start.Add(r.Asked).Equal(start.Add(mine[i].at)) {
-				t.Fatalf("%s: reading %d is another, or at %v", path, i, r.Asked)
+				t.Fatalf("%s: reading %d differs, or is at %v", path, i, r.Asked)
 			}
 		}
 	}
@@ -495,7 +495,7 @@ func TestSlowDisk(t *testing.T) {
 	}
 	for i, reading := range all {
 		if string(reading.Body) != bodies[rec.Start.Add(reading.Asked).Sub(start)] {
-			t.Errorf("reading %d is another", i)
+			t.Errorf("reading %d differs", i)
 		}
 	}
 }
@@ -526,7 +526,7 @@ func TestCloseDoesNotWaitForADiskThatHangs(t *testing.T) {
 	end.Close()
 	<-r.written
 	if strings.Count(log.String(), "\n") != 1 {
-		t.Errorf("it is said twice: %s", &log)
+		t.Errorf("it is logged twice: %s", &log)
 	}
 }
 

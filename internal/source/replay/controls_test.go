@@ -149,7 +149,7 @@ func TestControlledDemo(t *testing.T) {
 		}
 		c.Restart()
 		if read() != first {
-			t.Error("the demo does not begin anew")
+			t.Error("the demo does not start over")
 		}
 		c.Step(2)
 		if read() != third || c.Position().Tick != 3 || c.Position().Ticks != 0 {

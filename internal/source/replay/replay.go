@@ -1,5 +1,7 @@
-// Package replay plays captured readings: our own recordings, saved expositions, the text of `dcgmi dmon` and the CSV of
-// --export. It also contains a demo, a scripted node of eight GPUs, so that the whole program runs on any laptop.
+// Package replay plays captured readings: our own recordings, saved
+// expositions, the text of `dcgmi dmon` and the CSV of --export. It also
+// contains a demo, a scripted node of eight GPUs, so that the whole program
+// runs on any laptop.
 //
 // The content of a file decides its format, never its name. A file may contain
 // several expositions, each ended by a line `# EOF` (OpenMetrics' own end mark,

@@ -21,10 +21,12 @@ import (
 // remembers columns and entities from tick to tick, so that a steady tick
 // allocates nothing. It belongs to one goroutine.
 //
-// Each cell with a number becomes a raw.Sample with the ids of Names. Without Names they are those of the Batch's Dict: the family is the
-// column's short name (SMACT, POWER, …), and the label block names the entity in dmon's own words: `{gpu="0",entity="GPU 0"}` for a GPU,
-// and for a GPU instance `{gpu="0",entity="GPU-I 7",gpu_instance_entity="7"}`, where gpu is the GPU whose row precedes it in the same
-// tick; without one there is no gpu label. Units are dmon's (MB/s, W, C, mJ), numbers are not checked for range.
+// Each cell with a number becomes a raw.Sample with the ids of Names. Without Names they are those
+// of the Batch's Dict: the family is the column's short name (SMACT, POWER, …), and the label block
+// names the entity in dmon's own words: `{gpu="0",entity="GPU 0"}` for a GPU, and for a GPU
+// instance `{gpu="0",entity="GPU-I 7",gpu_instance_entity="7"}`, where gpu is the GPU whose row
+// precedes it in the same tick; without one there is no gpu label. Units are dmon's (MB/s, W, C,
+// mJ), numbers are not checked for range.
 //
 // N/A, NAN, INF and empty cells give no sample; see ShowEmpty for rows of them. A row with a cell that dmon
 // cut short with `...`, or that is not a number, gives its other cells and adds one to Batch.Skipped. A row

@@ -49,7 +49,7 @@ func TestAddressesOfNodes(t *testing.T) {
 		}
 	}
 	if got, err := withPath("http://localhost"); got == client.InProcess || err != nil {
-		t.Errorf("a proxy at port 80 passes for ourselves: %s, %v", got, err)
+		t.Errorf("a proxy at port 80 is taken for our own handler: %s, %v", got, err)
 	}
 	for _, bad := range []string{"", "::bad", "http://[::1", "ftp://dgx-7/metrics", "dgx-7:port", "http://u:secret@dgx 7/"} {
 		if got, err := nodeURLs([]string{"dgx-1", bad}); err == nil || !strings.Contains(err.Error(), "such as NODE") || strings.Contains(err.Error(), "secret") {

@@ -57,7 +57,7 @@ func checkSources(ctx context.Context, d *doctor) finding {
 	case len(d.opts.Sources) == 0 && d.opts.Kube.Discover.Selector != "":
 		return finding{State: stateMissing, Found: d.configFile + " is valid and names no sources; what it discovers is checked below, as exporter pods"}
 	case len(d.opts.Sources) == 0:
-		return finding{State: stateMissing, Found: d.configFile + " is valid and names no sources", Remedy: "to have its other settings, add to the command below: --config.file=" + d.configFile}
+		return finding{State: stateMissing, Found: d.configFile + " is valid and names no sources", Remedy: "to apply its other settings, add to the command below: --config.file=" + d.configFile}
 	}
 	variables, flags := d.discovering()
 	return merged(d.probe(ctx, variables), flags)
@@ -305,7 +305,7 @@ func checkSlurm(_ context.Context, d *doctor) finding {
 			return finding{State: stateWorks, Found: "a Slurm node: " + filepath.Dir(path) + " is there", Remedy: "for users, accounts and jobs of GPUs see deploy/slurm/README.md"}
 		}
 	}
-	return finding{State: stateMissing, Found: "neither a job's environment nor a configuration is here"}
+	return finding{State: stateMissing, Found: "there is neither a job's environment nor a configuration of Slurm"}
 }
 
 // checkEnvironment looks for unknown variables with our prefix.
@@ -323,5 +323,5 @@ func checkEnvironment(_ context.Context, d *doctor) finding {
 			remedies = append(remedies, "unset "+v.name)
 		}
 	}
-	return finding{State: stateRefused, Found: strings.Join(found, ", ") + " in the environment means nothing to us", Remedy: strings.Join(remedies, "; ")}
+	return finding{State: stateRefused, Found: strings.Join(found, ", ") + " in the environment is unknown", Remedy: strings.Join(remedies, "; ")}
 }

@@ -50,7 +50,7 @@ func TestReloadWhileExportersComeAndGo(t *testing.T) {
 		names = append(names, r.pipeline.Name())
 	}
 	if got, want := strings.Join(names, " "), "n0 n1 n2 n3 n4 n5 n6 n7 n8 n9"; got != want {
-		t.Errorf("read are %s, want %s", got, want)
+		t.Errorf("reads %s, want %s", got, want)
 	}
 	stop()
 	if err := <-ended; err != nil {

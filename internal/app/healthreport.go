@@ -74,10 +74,10 @@ func whyUnknown(n *client.Node, now time.Time) string {
 		return n.URL + ": there is no GPU in the reading; check that the proxy's source sees the node's GPUs, and that it is the right one"
 	}
 	if there := func(g *client.GPU) bool { return !g.Gone }; len(n.GPUs) > 1 && !slices.ContainsFunc(n.GPUs, there) {
-		return n.URL + ": the reading has none of the GPUs that were there, as of an exporter that has just started; look at whether it finds them, and whether nvidia-smi does"
+		return n.URL + ": the reading has none of the GPUs that were there, as from an exporter that has just started; check that it and nvidia-smi find them"
 	}
 	if age := now.Sub(n.At); !n.At.IsZero() && age > staleHealth && !slices.ContainsFunc(n.Sources, replays) {
-		return fmt.Sprintf("%s: the latest reading is %s old; see why its source is read no more, or set the clocks right", n.URL, age.Round(time.Second))
+		return fmt.Sprintf("%s: the latest reading is %s old; see why its source is no longer read, or correct the clocks", n.URL, age.Round(time.Second))
 	}
 	return ""
 }
@@ -91,7 +91,7 @@ func whyInPart(n *client.Node) string {
 		return fmt.Sprintf("%s: %s could not be read, and its GPUs are not known; the landing page says why", n.URL, more(client.OneLine(source), count-1))
 	}
 	if same := n.Unchanged(); same > 0 {
-		return fmt.Sprintf("%s: no value of a source has changed for %s; look at whether the exporter still collects", n.URL, same.Round(time.Second))
+		return fmt.Sprintf("%s: no value of a source has changed for %s; check that the exporter still collects", n.URL, same.Round(time.Second))
 	}
 	if n.Skipped > 0 {
 		return fmt.Sprintf("%s: the answer has %s that cannot be read; does something on the way change it?", n.URL, plain.Count(n.Skipped, "line"))

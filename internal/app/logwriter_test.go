@@ -41,13 +41,13 @@ func TestLogWriter(t *testing.T) {
 			fmt.Fprintf(l, "%d\n", n)
 		}
 		if waited := time.Since(begun); waited != logPatience {
-			t.Errorf("%d lines that nobody reads take %s", lines, waited)
+			t.Errorf("%d unread lines take %s", lines, waited)
 		}
 		l.flush()
 		close(out.take)
 		synctest.Wait()
 		if got := strings.Join(out.read[1:4], ""); len(out.read) != 1+lines-5 || got != "0\n1\n2\n" {
-			t.Errorf("%d lines are written, of them %q", len(out.read), got)
+			t.Errorf("%d lines are written, including %q", len(out.read), got)
 		}
 		registry := prometheus.NewRegistry()
 		registry.MustRegister(l.lost)

@@ -232,9 +232,9 @@ func (d *doctor) probe(ctx context.Context, variables []string, words ...string)
 	var all []probed
 	if json.Unmarshal(out, &all) != nil || len(all) == 0 {
 		if ctx.Err() != nil {
-			return []probed{{Kind: string(source.Timeout), Cause: "no reading in the time that doctor gave it", Remedy: "see whether the host engine and the driver answer: nvidia-smi; " + giveLonger}}
+			return []probed{{Kind: string(source.Timeout), Cause: "no reading within doctor's time", Remedy: "see whether the host engine and the driver answer: nvidia-smi; " + giveLonger}}
 		}
-		return []probed{{Kind: string(source.Broken), Cause: "the reading ended the process that made it: " + errorText(err), Remedy: "report this with the output of: kpulse-proxy --once"}}
+		return []probed{{Kind: string(source.Broken), Cause: "the process that read it failed: " + errorText(err), Remedy: "report this with the output of: kpulse-proxy --once"}}
 	}
 	return all
 }

@@ -72,7 +72,7 @@ func TestReloadIsLoggedBeforeItIsCounted(t *testing.T) {
 	}
 	first, second, _ := strings.Cut(log.String(), "\n")
 	if !strings.Contains(first, "level=ERROR msg=1 ") || !strings.Contains(second, "level=INFO msg=0 ") {
-		t.Errorf("as it was logged, it was counted already:\n%s", &log)
+		t.Errorf("the reload was counted before it was logged:\n%s", &log)
 	}
 }
 

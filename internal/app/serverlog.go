@@ -55,9 +55,9 @@ func (l *serverLog) Write(line []byte) (int, error) {
 func remedyOf(cause string) string {
 	switch {
 	case strings.Contains(cause, "too many open files in system"):
-		return "raise fs.file-max of this machine, or find what holds its files"
+		return "raise fs.file-max of this machine, or find the process that holds its files"
 	case strings.Contains(cause, "too many open files"):
-		return "raise the limit of open files (LimitNOFILE= of the systemd unit, ulimit -n), or find who holds connections: ss -tnp"
+		return "raise the limit of open files (LimitNOFILE= of the systemd unit, ulimit -n), or find the clients that hold connections: ss -tnp"
 	}
 	return "see what this machine has run out of"
 }

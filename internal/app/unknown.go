@@ -43,7 +43,7 @@ func unknownVariables(environment []string) (unknown []unknownVariable) {
 }
 
 // nearestVariable returns the variable that was probably meant: one that differs in a few
-// letters, or of which name lacks the first words.
+// letters, or that has further words before those of name.
 func nearestVariable(name string, known []string) string {
 	word := strings.TrimPrefix(name, ownVariables)
 	if near := diag.Within(name, known, len(word)/3); near != "" {

@@ -28,7 +28,7 @@ func TestFilterActsWhileTyping(t *testing.T) {
 		t.Errorf("%s by %q", ids(m), m.state.Filter)
 	}
 	if typed(m, "/", "ctrl+u", "backspace"); ids(m) != "2 3" || m.state.Prompt != "" {
-		t.Errorf("the prompt is rubbed out: %s", ids(m))
+		t.Errorf("after the prompt is deleted: %s", ids(m))
 	}
 	if typed(m, "/", "ctrl+u", "temp>", "enter"); ids(m) != "2 3" || !m.state.Alarm {
 		t.Errorf("a malformed filter selects %s", ids(m))

@@ -131,7 +131,7 @@ func TestEventsTellSinceWhen(t *testing.T) {
 		t.Errorf("no event of the fabric, and it is raised since %v, older %v", since, older)
 	}
 	if since, _ := m.state.History.RaisedSince(key, canonical.CondPCIeReplay); !since.IsZero() {
-		t.Errorf("replays are not raised, and are since %v", since)
+		t.Errorf("replays are not raised, but have been since %v", since)
 	}
 	if c.at = c.at.Add(30 * time.Second); m.askEvents() != nil {
 		t.Error("asked again after half a minute")

@@ -57,7 +57,7 @@ func TestOrderIsPinned(t *testing.T) {
 	typed(m, "F", "S")
 	is("0 3 3.1 3.2 2 1")
 	if m.pinned != nil {
-		t.Error("another order does not let go")
+		t.Error("another order does not unpin")
 	}
 }
 

@@ -48,7 +48,7 @@ type Options struct {
 var (
 	errNoTerminal = errors.New("--tui needs a terminal, but standard input or output is none; print one reading as text with --once")
 	// A dumb terminal would show escape codes as text.
-	errDumbTerminal = errors.New("--tui needs a terminal that it can draw on, but TERM=dumb means that it cannot; print one reading as text with --once")
+	errDumbTerminal = errors.New("--tui cannot draw on a terminal with TERM=dumb; print one reading as text with --once")
 )
 
 // CheckTerminal returns an error if Run cannot draw on out or read keys from in; the error

@@ -91,7 +91,7 @@ func TestProcessesFollowTheDevices(t *testing.T) {
 		s.Processes = append(s.Processes, client.Process{Process: canonical.Process{PID: i}, Key: k})
 	}
 	if all := visible(s); len(all) != 2 || all[0].PID != 1 {
-		t.Errorf("shown are %+v", all)
+		t.Errorf("shows %+v", all)
 	}
 }
 

@@ -9,34 +9,34 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Feed hands the XIDs of the log on to one source, each once. Take belongs to the
+// Feed passes the XIDs of the log to one source, each once. Take belongs to the
 // goroutine that reads the source.
 type Feed struct {
 	log  *Log
 	mine func(*canonical.Device) bool
 
-	// waiting is how many there are in queue.
+	// waiting is the length of queue.
 	waiting atomic.Int32
 
 	// Guarded by log.mu.
 	queue []pending
-	index map[kind]int // of the latest of a kind in queue
-	// boards are the boards of the latest Topology that are on this machine, by address, as
-	// Topology.At numbers them; known are those on any machine.
+	index map[kind]int // of the latest XID of a kind in queue
+	// boards has the boards of the latest Topology that are on this machine: their indexes
+	// for Topology.At, by address. known has those of all Topologies so far.
 	topology *canonical.Topology
 	boards   map[string]int
 	devices  []int // of boards, in order
 	known    map[string]canonical.Device
 }
 
-// pending is an XID that the source has not got yet.
+// pending is an XID that the source has not received yet.
 type pending struct {
 	address string
 	number  uint64 // of the first XID in it
 	event   canonical.XIDEvent
 }
 
-// kind is what XIDs have in common that are merged into one event if too many wait.
+// kind is common to XIDs that are merged into one event if too many wait.
 type kind struct {
 	address string
 	code    uint32
@@ -44,14 +44,14 @@ type kind struct {
 }
 
 const (
-	// fewEnough is up to how many XIDs wait one by one; beyond, those of a kind are one.
+	// fewEnough is how many events may wait before all XIDs of a kind are merged.
 	fewEnough = 128
-	// maxQueue is how many may wait.
+	// maxQueue is how many events may wait.
 	maxQueue = 1024
 )
 
-// Feed returns a new feed of a source's boards that mine says are of this machine. All
-// feeds are made before Run.
+// Feed returns a new feed for the boards of a source that mine reports as this machine's.
+// All feeds are made before Run.
 func (l *Log) Feed(mine func(*canonical.Device) bool) *Feed {
 	f := &Feed{log: l, mine: mine, index: map[kind]int{}, known: map[string]canonical.Device{}}
 	l.mu.Lock()
@@ -81,7 +81,7 @@ func (f *Feed) push(x *xid, at time.Time, number uint64) bool {
 	return true
 }
 
-// same reports whether x says what p says already.
+// same reports whether x has the text and process of p.
 func (p *pending) same(x *xid) bool {
 	return p.event.Text == x.text && p.event.PID == x.pid && p.event.Process == x.process
 }
@@ -94,9 +94,9 @@ func (f *Feed) reset() {
 	f.waiting.Store(0)
 }
 
-// Take appends to frame.XIDEvents the XIDs of its boards since the last call that had a
-// Topology, and to frame.XIDs that these boards' would be told. It allocates nothing while
-// there are none.
+// Take appends to frame.XIDEvents the XIDs of its boards since the last call with a Topology.
+// While the log is read, it also appends a count of none for each of these boards to frame.XIDs.
+// It allocates nothing while there are no XIDs.
 func (f *Feed) Take(frame *canonical.Frame) {
 	if frame.Topology == nil {
 		return
@@ -118,7 +118,7 @@ func (f *Feed) take(frame *canonical.Frame) {
 	defer f.log.mu.Unlock()
 	f.learn(frame.Topology)
 	if !f.log.current && time.Since(f.log.opened) < patience {
-		return // further records from before may tell that the driver was loaded since
+		return // a later record may show that the driver was loaded since
 	}
 	for i := range f.queue {
 		p := &f.queue[i]
@@ -151,8 +151,8 @@ func (f *Feed) learn(t *canonical.Topology) {
 // startTime is how long a source may take for its first reading; later, none is expected.
 const startTime = time.Minute
 
-// find returns the board that a source had at an address, nil for none, and whether one
-// has it now, or may, as it was not read yet. The caller holds mu.
+// find returns the board that a source had at an address, nil for none, and whether a source
+// has one there now, or may have because it was not read yet. The caller holds mu.
 func (l *Log) find(address string) (known *canonical.Device, now bool) {
 	for _, f := range l.feeds {
 		if _, is := f.boards[address]; is || f.topology == nil && time.Since(l.opened) < startTime {

@@ -1,5 +1,5 @@
 // Package kernellog reads the errors of GPUs and NVSwitches, XIDs and SXIDs, from the
-// kernel's log. The driver writes more there than any other interface tells: each error,
+// kernel's log. The driver writes more there than any other interface gives: each error,
 // the sub-code, and the process that was running.
 package kernellog
 
@@ -22,9 +22,9 @@ import (
 
 // Options say what to read.
 type Options struct {
-	// Path is /dev/kmsg, or a file or FIFO that holds the same records.
+	// Path is /dev/kmsg, or a file or FIFO with records of the same form.
 	Path string
-	// Proc is where procfs is mounted: the uptime there dates the records.
+	// Proc is where procfs is mounted. Its uptime dates the records.
 	Proc string
 	// MaxAge is how old a record may be when reading begins; older ones are left out.
 	MaxAge time.Duration
@@ -33,22 +33,22 @@ type Options struct {
 	Logger   *slog.Logger
 }
 
-// Log reads the errors out of the kernel's log. Its methods may be called from any
+// Log reads the errors from the kernel's log. Its methods may be called from any
 // goroutine.
 type Log struct {
 	opts   Options
 	tail   *tail
 	opened time.Time
-	booted time.Time // zero where it is not known
+	booted time.Time // zero if unknown
 
-	// telling: the log is read, so that a board without XIDs had none.
+	// telling is set while the log is read, so that a board without XIDs had none.
 	telling atomic.Bool
 
 	mu       sync.Mutex
-	current  bool // the records from before we began are read
+	current  bool // all records from before the start are read
 	feeds    []*Feed
 	number   uint64            // of XIDs so far
-	strays   map[string]uint64 // by address that is no GPU's, the number of its latest XID
+	strays   map[string]uint64 // by address without a GPU: the number of its latest XID
 	events   canonical.EventList
 	switches []canonical.SXIDCount
 	counts   Counts
@@ -58,23 +58,23 @@ type Log struct {
 // Counts are the counts since the start.
 type Counts struct {
 	XIDs, SXIDs uint64
-	// Unmatched are XIDs of addresses at which no source reads a GPU of this machine.
+	// Unmatched counts XIDs of addresses at which no source reads a GPU of this machine.
 	Unmatched uint64
-	// Malformed are lines of the driver that could not be read, Foreign those that a
-	// program wrote and not the kernel, and Dropped errors that came too many at once.
+	// Malformed counts lines of the driver that could not be read, Foreign those that a
+	// program wrote instead of the kernel, and Dropped errors beyond a limit.
 	Malformed, Foreign, Dropped uint64
 	// Overruns is how often the kernel overwrote records before they were read.
 	Overruns uint64
 }
 
 const (
-	// maxSwitches is of how many switches and codes SXIDs are counted.
+	// maxSwitches bounds the pairs of switch and code whose SXIDs are counted.
 	maxSwitches = 256
 	// maxStrays is how many addresses without a GPU are remembered.
 	maxStrays = 256
 )
 
-// Open opens the log. An error ends in what to do.
+// Open opens the log. Errors end with a remedy.
 func Open(opts Options) (*Log, error) {
 	l := &Log{opts: opts, opened: time.Now(), strays: map[string]uint64{}, warned: map[string]bool{}}
 	if up, ok := uptime(opts.Proc); ok {
@@ -101,7 +101,7 @@ func Readable(path string) error {
 	return nil
 }
 
-// Run reads until ctx ends, or nothing can be read any more.
+// Run reads until ctx ends or reading fails.
 func (l *Log) Run(ctx context.Context) error {
 	defer l.tail.close()
 	defer l.telling.Store(false)
@@ -126,7 +126,7 @@ func (l *Log) Run(ctx context.Context) error {
 	}
 }
 
-// catchUp lets the feeds have what was read: that is all there was.
+// catchUp releases what was read to the feeds, once the log is read to its end.
 func (l *Log) catchUp() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,7 +134,7 @@ func (l *Log) catchUp() {
 	l.telling.Store(true)
 }
 
-// patience is after how long XIDs are told though there always was more to be read.
+// patience is how long XIDs are held back if the log has not been read to its end.
 const patience = 5 * time.Second
 
 func (l *Log) overrun() {
@@ -144,7 +144,7 @@ func (l *Log) overrun() {
 	l.warnOnce("overrun", "the kernel's log was overwritten before it was read, and XIDs may be lost", "path", l.opts.Path, "remedy", "make it larger, with log_buf_len= on the kernel's command line")
 }
 
-// warnOnce logs a warning unless one of that kind was. The caller holds mu.
+// warnOnce logs a warning, once for each kind. The caller holds mu.
 func (l *Log) warnOnce(kind, message string, args ...any) {
 	if !l.warned[kind] {
 		l.warned[kind] = true
@@ -152,7 +152,7 @@ func (l *Log) warnOnce(kind, message string, args ...any) {
 	}
 }
 
-// The beginnings of the driver's lines.
+// The prefixes of the driver's lines.
 const (
 	driverPrefix = "NVRM: "
 	loadPrefix   = "NVRM: loading NVIDIA UNIX "
@@ -161,7 +161,7 @@ const (
 // line reads a record, or a line that continues one.
 func (l *Log) line(line []byte) {
 	if len(line) == 0 || line[0] == ' ' {
-		return // further lines of a record are keys and values of the kernel's
+		return // further lines of a record are keys and values of the kernel
 	}
 	_, said, _ := bytes.Cut(line, []byte{';'})
 	switch {
@@ -193,8 +193,9 @@ func (l *Log) line(line []byte) {
 	}
 }
 
-// time returns when a record was written that long after the machine started. What comes
-// while we wait for it is of now: the clock of the log drifts. The caller holds mu.
+// time returns the time of a record that was written that long after the machine started.
+// Records that arrive while we read are dated now, since the log's clock drifts. The caller
+// holds mu.
 func (l *Log) time(since time.Duration) time.Time {
 	now := time.Now()
 	if l.current || l.booted.IsZero() {
@@ -206,8 +207,8 @@ func (l *Log) time(since time.Duration) time.Time {
 	return now
 }
 
-// loaded forgets the XIDs from before the driver was loaded, when we read what happened
-// before we began: boards come up again with it. The caller holds mu.
+// loaded forgets the XIDs from before the driver was loaded, while we read the records from
+// before the start: loading the driver resets the boards. The caller holds mu.
 func (l *Log) loaded() {
 	if l.current {
 		return
@@ -217,7 +218,7 @@ func (l *Log) loaded() {
 	}
 }
 
-// addXID hands a line's XID to the feeds. The caller holds mu.
+// addXID passes a line's XID to the feeds. The caller holds mu.
 func (l *Log) addXID(line string, at time.Time) {
 	x, ok := parseXID(line)
 	if !ok {
@@ -270,7 +271,7 @@ func (l *Log) malformed(line string) {
 	l.warnOnce("malformed", "a line of the driver in the kernel's log cannot be read, and is left out", "text", printable(line))
 }
 
-// stray lists an XID of an address at which this machine has no GPU that is read, unless
+// stray lists an XID of an address at which no source reads a GPU of this machine, unless
 // another feed did. known is the board that was there, nil for none. The caller holds mu.
 func (l *Log) stray(p *pending, known *canonical.Device) {
 	if p.number <= l.strays[p.address] {
@@ -300,29 +301,29 @@ func (l *Log) stray(p *pending, known *canonical.Device) {
 	l.events.Add(e)
 }
 
-// Events appends to dst the latest SXIDs, and the XIDs of no GPU that is read.
+// Events appends to dst the latest SXIDs, and the XIDs of addresses at which no GPU is read.
 func (l *Log) Events(dst []canonical.Event) []canonical.Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.events.AppendTo(dst)
 }
 
-// Switches appends to dst how often each SXID came from each switch, in the order in
-// which they came first.
+// Switches appends to dst the count of each SXID of each switch, in the order in which they
+// first came.
 func (l *Log) Switches(dst []canonical.SXIDCount) []canonical.SXIDCount {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append(dst, l.switches...)
 }
 
-// Counts returns what was read until now.
+// Counts returns the counts so far.
 func (l *Log) Counts() Counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.counts
 }
 
-// uptime returns for how long the machine runs.
+// uptime returns how long the machine has been up.
 func uptime(proc string) (time.Duration, bool) {
 	text, err := os.ReadFile(proc + "/uptime")
 	if err != nil {

@@ -40,7 +40,7 @@ func (b *bench) Write(p []byte) (int, error) {
 	return b.logged.Write(p)
 }
 
-// open opens a log of a machine that has been up for an hour, and runs it.
+// open opens a log of a machine that has been up for an hour.
 func open(t *testing.T, path string, feeds int) *bench {
 	t.Helper()
 	proc := t.TempDir()
@@ -82,7 +82,7 @@ func (b *bench) take(feed int, topology *canonical.Topology) (got []string) {
 	return got
 }
 
-// await takes until a feed has so many events.
+// await takes until a feed has given n events.
 func (b *bench) await(feed int, topology *canonical.Topology, n int) (got []string) {
 	b.t.Helper()
 	b.until(func() bool { got = append(got, b.take(feed, topology)...); return len(got) >= n }, fmt.Sprintf("%d events", n))
@@ -143,8 +143,8 @@ func appendTo(t *testing.T, path, text string) {
 	}
 }
 
-// TestRecordsFromBefore: what this boot's log has already counts, with its time, except
-// for what came before the driver was loaded again.
+// TestRecordsFromBefore: XIDs that are already in this boot's log count, with their times,
+// except those from before the driver was loaded again.
 func TestRecordsFromBefore(t *testing.T) {
 	path := write(t, kmsg(time.Minute, xidLine(0, 79))+
 		kmsg(2*time.Minute, "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.65.06")+
@@ -162,7 +162,8 @@ func TestRecordsFromBefore(t *testing.T) {
 	if at := b.frame.XIDEvents[1].At; at.After(time.Now()) {
 		t.Errorf("%s is in the future", at)
 	}
-	// Once we read, the sources see themselves that the driver is gone.
+	// While we read, loading the driver drops nothing: the sources see for themselves that it
+	// was gone.
 	appendTo(t, path, kmsg(0, xidLine(0, 79))+kmsg(0, "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.65.06"))
 	b.await(0, boards(2), 1)
 	e := b.frame.XIDEvents[0]
@@ -208,8 +209,8 @@ func TestEachSourceGetsEachOnce(t *testing.T) {
 	}
 }
 
-// TestBoardsThatNobodyReads: they are listed once, with what was known of them and as the
-// table of codes judges them.
+// TestBoardsThatNobodyReads: their XIDs are listed once, with what was known about the boards
+// and the severities of the table of codes.
 func TestBoardsThatNobodyReads(t *testing.T) {
 	path := write(t, "")
 	b := open(t, path, 2)
@@ -236,7 +237,7 @@ func TestBoardsThatNobodyReads(t *testing.T) {
 	}
 }
 
-// TestFlood: 100,000 lines wait nowhere, take no more memory than a few, and are all
+// TestFlood: 100,000 lines do not pile up, take no more memory than a few, and are all
 // counted.
 func TestFlood(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kmsg")
@@ -279,7 +280,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestQueueIsBounded: codes and boards without end are dropped and counted.
+// TestQueueIsBounded: codes and boards beyond the limit are dropped and counted.
 func TestQueueIsBounded(t *testing.T) {
 	path := write(t, "")
 	b := open(t, path, 1)
@@ -315,10 +316,10 @@ func TestSwitchesAreCounted(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoXID: it is counted, warned of once, and changes nothing.
+// TestWhatIsNoXID: such lines are counted, warned of once, and change nothing.
 func TestWhatIsNoXID(t *testing.T) {
 	b := open(t, write(t,
-		"12,1,1,-;"+xidLine(0, 79)+"\n12,1,1,-;"+xidLine(0, 79)+"\n"+ // of a program
+		"12,1,1,-;"+xidLine(0, 79)+"\n12,1,1,-;"+xidLine(0, 79)+"\n"+ // from a program
 			kmsg(0, "NVRM: Xid : 32, Channel ID 0000000d")+"4,x;"+xidLine(0, 79)+"\n"+
 			kmsg(0, "nvidia-nvswitch0: SXid (PCI:05): 1, Fatal")+
 			strings.Repeat("x", 3*bufferSize)+"\n"+kmsg(0, xidLine(0, 48))), 1)
@@ -338,7 +339,7 @@ func TestWhatIsNoXID(t *testing.T) {
 	}
 }
 
-// TestOverrunGoesOn: the kernel says once that records are lost, and then gives the next.
+// TestOverrunGoesOn: the kernel says once that records are lost, and then returns the next.
 func TestOverrunGoesOn(t *testing.T) {
 	b := open(t, write(t, kmsg(0, xidLine(0, 48))), 1)
 	lost := false
@@ -386,8 +387,8 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestNoneIsTold: boards of this machine have none as long as the log is read, in order
-// with what others tell.
+// TestNoneIsTold: while the log is read, boards of this machine get a count of none, in order
+// with the counts of other witnesses.
 func TestNoneIsTold(t *testing.T) {
 	b := open(t, write(t, ""), 1)
 	frame := canonical.Frame{Topology: boards(3)}
@@ -414,7 +415,7 @@ func TestNoneIsTold(t *testing.T) {
 	none(driver, other)
 }
 
-// TestNothingCostsNothing: as long as there are no XIDs.
+// TestNothingCostsNothing: without XIDs, nothing is allocated.
 func TestNothingCostsNothing(t *testing.T) {
 	b := open(t, write(t, ""), 1)
 	defer b.log.tail.close()

@@ -12,10 +12,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// nvlinkTable says what the XIDs 144 to 150, of NVLink 5, mean by the first two words of
-// their records: which bits of IntrInfo belong to a sub-code, before R575 of the driver
-// and since, and which bit or value of the error status to a row ("" is any). From
-// NVIDIA's XID catalog of 2025-09-30. Its action recovery_action leaves it to XID 154.
+// nvlinkTable gives the meanings of XIDs 144 to 150, of NVLink 5, by the first two words of
+// their records: the bits of IntrInfo of a sub-code, before driver R575 and since, and the
+// bit or value of the error status of a row ("" is any). It is from NVIDIA's XID catalog of
+// 2025-09-30. The action recovery_action leaves the decision to XID 154.
 //
 //go:embed nvlink5.csv
 var nvlinkTable string
@@ -23,11 +23,11 @@ var nvlinkTable string
 // linkError is a row of nvlinkTable.
 type linkError struct {
 	code uint32
-	// intrinfo are the patterns of the two encodings. No word is one of a row in the one,
-	// and one of another row in the other: the driver's version need not be known.
+	// intrinfo are the patterns of the two encodings. No word matches rows of different
+	// meaning in the two, so the driver's version need not be known.
 	intrinfo [2]pattern
 	status   []uint32 // none is any
-	bits     bool     // a bit of it is enough
+	bits     bool     // one bit of status is enough
 	meaning  meaning
 }
 
@@ -36,7 +36,7 @@ type pattern struct{ mask, bits uint32 }
 
 func (p pattern) fits(word uint32) bool { return word&p.mask == p.bits }
 
-// fits reports whether a record is of the row.
+// fits reports whether a record matches the row.
 func (e *linkError) fits(code, intrinfo, status uint32) bool {
 	if e.code != code || !e.intrinfo[0].fits(intrinfo) && !e.intrinfo[1].fits(intrinfo) {
 		return false
@@ -72,7 +72,7 @@ func decodeLink(code uint32, text string) (m meaning) {
 var linkErrors = sync.OnceValue(func() []linkError {
 	table, err := parseLinkErrors(nvlinkTable)
 	if err != nil {
-		panic("nvlink5.csv: " + err.Error()) // a test reads it
+		panic("nvlink5.csv: " + err.Error()) // tests rule this out
 	}
 	return table
 })
@@ -115,8 +115,9 @@ func parseLinkErrors(text string) (table []linkError, err error) {
 	return table, nil
 }
 
-// linkMeaning says how grave a row is: what needs a reset is fatal. A link that went down
-// on purpose, and what XID 154 will say more of, are a warning; the rest informs.
+// linkMeaning returns the meaning of a row: an error that needs a reset is fatal. A link that
+// went down on purpose, or an error whose action XID 154 will give, is a warning; the rest is
+// information.
 func linkMeaning(fatal, action string) (meaning, error) {
 	switch action {
 	case "reset_gpu":

@@ -11,7 +11,7 @@ import (
 
 // TestNVLinkRecordsAreDecoded has a line in both encodings for each row of NVIDIA's table
 // of NVLink 5 errors, with its verdict: testdata/nvlink5.tsv was made from that table by a
-// program that has nothing in common with this package.
+// program that shares nothing with this package.
 func TestNVLinkRecordsAreDecoded(t *testing.T) {
 	text, err := os.ReadFile("testdata/nvlink5.tsv")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 type record struct {
 	// priority is syslog's priority: the facility times 8, plus the level.
 	priority uint64
-	// since is when it was written, since the start of the machine.
+	// since is the time from the start of the machine to the record.
 	since time.Duration
 }
 
@@ -39,12 +39,12 @@ func parseRecord(line []byte) (r record, ok bool) {
 	return record{priority, time.Duration(micros) * time.Microsecond}, true
 }
 
-// fromKernel reports whether the kernel wrote r itself: it gives what a program writes
-// to /dev/kmsg another facility than its own, 0.
+// fromKernel reports whether the kernel wrote r itself, with facility 0. What a program
+// writes to /dev/kmsg has another facility.
 func (r *record) fromKernel() bool { return r.priority>>3 == 0 }
 
-// maxText is how many bytes of a text are kept. Those of the driver have some 150.
+// maxText is how many bytes of a text are kept. Those of the driver have about 150.
 const maxText = 400
 
-// printable returns text on one line as it is shown, at most maxText bytes of it.
+// printable returns text on one line, safe to show, at most maxText bytes of it.
 func printable(text string) string { return plain.Line(text, maxText) }

@@ -23,8 +23,8 @@ const (
 //
 //	nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error (First)
 //
-// The lines that follow it with details of the same error, which say neither Fatal nor
-// Non-fatal, are no SXID: more is set. Neither is a line that ok is not set for.
+// Further lines with details of the same error, which have neither Fatal nor Non-fatal, are
+// no SXIDs: for them more is set and ok is not.
 func parseSXID(line string) (s sxid, more, ok bool) {
 	_, text, ok := strings.Cut(line, sxidWord)
 	if !ok {

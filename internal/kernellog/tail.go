@@ -11,35 +11,37 @@ import (
 )
 
 var (
-	// errOverrun: records were overwritten before they were read.
+	// errOverrun means that records were overwritten before they were read.
 	errOverrun = errors.New("records were overwritten")
-	// errTooLong: a line is longer than any record.
+	// errTooLong means that a line is longer than any record.
 	errTooLong = errors.New("a line is too long")
 )
 
 const (
 	// bufferSize is above the largest record, of 8 KiB.
 	bufferSize = 32 << 10
-	// lookAgain is when a file that ended, or a FIFO without a writer, is read again.
+	// lookAgain is the pause before a file at its end, or a FIFO without a writer, is read
+	// again.
 	lookAgain = 250 * time.Millisecond
 )
 
-// tail reads lines from a file that grows. It is used by one goroutine, but interrupt.
+// tail reads lines from a file that grows. Only interrupt may be called by other goroutines
+// than the one that reads.
 type tail struct {
 	file *os.File
 	conn syscall.RawConn
 	buf  []byte
-	// unread are the bytes of buf that no line was made of yet.
+	// unread are the bytes of buf that were not returned as lines yet.
 	unread []byte
 	skip   bool // the rest of a line that is too long
-	// system is the system call, but in tests.
+	// system is the system call; tests replace it.
 	system func(fd int, buf []byte) (int, error)
 	// dry is called when there is nothing more to be read for now.
 	dry func()
 }
 
 func openTail(path string, dry func()) (*tail, error) {
-	// Not blocking: a FIFO would wait for its writer, and a read could not be ended.
+	// Blocking, opening a FIFO would wait for its writer, and reads could not be interrupted.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -54,8 +56,8 @@ func openTail(path string, dry func()) (*tail, error) {
 
 func (t *tail) close() { t.file.Close() }
 
-// interrupt ends the read under way, and all to come.
-func (t *tail) interrupt() { _ = t.file.SetReadDeadline(time.Unix(1, 0)) } // a file that cannot wait needs none
+// interrupt ends the current read and all later ones.
+func (t *tail) interrupt() { _ = t.file.SetReadDeadline(time.Unix(1, 0)) } // fails only for files whose reads never wait
 
 // next returns the next line without its end. It is valid until the next call.
 func (t *tail) next(ctx context.Context) ([]byte, error) {
@@ -81,7 +83,7 @@ func (t *tail) next(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// fill reads more behind what is unread.
+// fill reads more after the unread bytes.
 func (t *tail) fill(ctx context.Context) error {
 	n := copy(t.buf, t.unread)
 	t.unread = t.buf[:n]
@@ -106,7 +108,7 @@ func (t *tail) fill(ctx context.Context) error {
 }
 
 // startOver goes back to the start of a file that was truncated before the position of the next
-// read. The rest of a half-read line does not come.
+// read. It drops a half-read line, whose rest is gone.
 func (t *tail) startOver() {
 	read, err := t.file.Seek(0, io.SeekCurrent)
 	if err != nil {

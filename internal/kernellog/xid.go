@@ -7,7 +7,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// xid is an XID as the driver's line tells it.
+// xid is an XID as in the driver's line.
 type xid struct {
 	address string // in the form of canonical.PCIAddress
 	code    uint32
@@ -17,7 +17,7 @@ type xid struct {
 	process string
 }
 
-// meaning is the severity that a record itself gives, if it is decoded.
+// meaning is the severity and action that a record itself gives, if it is decoded.
 type meaning struct {
 	decoded  bool
 	severity canonical.Severity
@@ -34,8 +34,8 @@ const (
 //
 //	NVRM: Xid (PCI:0000:b5:00): 13, pid=2412, name=python, Graphics SM Warp Exception on …
 //
-// PCI: may be missing, and pid, name and text as well. Behind the address there may be
-// its function, and which MIG instance it is.
+// PCI:, pid, name and text may be missing. The address may be followed by its function and by
+// the MIG instance.
 func parseXID(line string) (x xid, ok bool) {
 	where, rest, ok := parseWhere(strings.TrimPrefix(line, xidPrefix))
 	if !ok {
@@ -83,7 +83,7 @@ func parseCode(text string) (code uint32, rest string, ok bool) {
 	return uint32(n), strings.TrimSpace(rest), err == nil && n > 0 && n <= maxCode
 }
 
-// cutField cuts a field that text begins with off, and the quotes off its value.
+// cutField cuts a field off the beginning of text, and the quotes off its value.
 func cutField(text, name string) (value, rest string, ok bool) {
 	text, ok = strings.CutPrefix(text, name)
 	if !ok {
@@ -93,7 +93,7 @@ func cutField(text, name string) (value, rest string, ok bool) {
 	return strings.Trim(strings.TrimSpace(value), `'"`), strings.TrimSpace(rest), true
 }
 
-// decoders say of the codes whose records tell more than the code does what they mean.
+// decoders return the meanings of records that say more than their codes.
 var decoders = map[uint32]func(code uint32, text string) meaning{
 	144: decodeLink, 145: decodeLink, 146: decodeLink, 147: decodeLink, 148: decodeLink, 149: decodeLink, 150: decodeLink,
 	154: decodeRecovery,

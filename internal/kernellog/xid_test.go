@@ -85,7 +85,7 @@ func TestParseSXID(t *testing.T) {
 	}
 }
 
-// FuzzLines: nothing that the log holds makes us fail, or gets control characters past us.
+// FuzzLines: no line in the log makes a parser fail, or passes control characters through.
 func FuzzLines(f *testing.F) {
 	text, err := os.ReadFile("testdata/kmsg.txt")
 	if err != nil {

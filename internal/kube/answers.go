@@ -9,7 +9,7 @@ import (
 // answers caches the results of a function by its argument. Concurrent callers with the same
 // argument share one call. It is safe for concurrent use.
 type answers[K comparable, V any] struct {
-	// lives is how long an answer counts, by its error: 0 is not at all.
+	// lives returns how long an answer counts, by its error; 0 is not at all.
 	lives func(error) time.Duration
 
 	mu   sync.Mutex
@@ -27,7 +27,8 @@ func newAnswers[K comparable, V any](size int, lives func(error) time.Duration) 
 	return &answers[K, V]{lives: lives, kept: newRecent[K, *reply[V]](size)}
 }
 
-// get returns the answer to key. The first caller bounds the request.
+// get returns the answer to key. The first caller's ask makes the request for all, and bounds
+// it.
 func (a *answers[K, V]) get(key K, ask func() (V, error)) (V, error) {
 	a.mu.Lock()
 	got, ok := a.kept.get(key)
@@ -49,8 +50,8 @@ func (a *answers[K, V]) get(key K, ask func() (V, error)) (V, error) {
 	return got.value, got.err
 }
 
-// errAskedInVain is for those who wait for the answer to a request that panicked.
-var errAskedInVain = errors.New("nothing was answered")
+// errAskedInVain is the error of callers that wait for a request that panicked.
+var errAskedInVain = errors.New("the request was not answered")
 
 func (a *reply[V]) isAnswered() bool {
 	select {

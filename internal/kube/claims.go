@@ -14,41 +14,41 @@ import (
 )
 
 const (
-	// claimsPause is between a change of the claims and when their devices are asked for
-	// again, since drivers publish what they made of a board a little later. It doubles
-	// until claimsRest while nothing changes, and until claimsRetry while there is no answer.
+	// claimsPause is the time from a change of the claims to a second request for their
+	// devices, since drivers publish new devices a little later. It doubles up to
+	// claimsRest while nothing changes, and up to claimsRetry while there is no answer.
 	claimsPause = 10 * time.Second
 	claimsRest  = 10 * time.Minute
 	claimsRetry = time.Minute
-	// maxPools bounds the pools that are asked for where the node's name is not known.
+	// maxPools bounds the pools that are requested if the node's name is unknown.
 	maxPools = 4
 )
 
 // ClaimsOptions configure Claims.
 type ClaimsOptions struct {
-	// Client is the access to the cluster. It is called when a pod has a GPU by a claim, and
-	// not before.
+	// Client returns the access to the cluster. It is not called before a pod has a GPU
+	// through a claim.
 	Client func() (*Client, error)
-	// Node is the name of this node; "" takes the pool of a device for it, which drivers of
-	// devices of one node name so.
+	// Node is the name of this node; "" stands for the pool of a device, which drivers of
+	// node-local devices name after the node.
 	Node   string
 	Logger *slog.Logger
 
-	// Pause is claimsPause where it is 0.
+	// Pause is claimsPause if 0.
 	Pause time.Duration
 }
 
 // Claims finds the devices behind the claims of pods (dynamic resource allocation): the
 // kubelet names them by driver, pool and device, and the node's ResourceSlices describe
-// these. While no pod has a claim, nothing is asked. ResourceSlices are listed, not
+// these. While no pod has a claim, nothing is requested. ResourceSlices are listed, not
 // watched: their entry for a held device does not change, a claim of a new one is
 // looked up at once, and a watch on each node would cost the API server more than a list
 // whenever the claims change.
 type Claims struct {
 	opts    ClaimsOptions
 	wanted  atomic.Pointer[[]claim]
-	changed chan struct{} // there are others in wanted
-	answers chan struct{} // there is another resolved
+	changed chan struct{} // signals a change of wanted
+	answers chan struct{} // signals a change of resolved
 
 	resolved atomic.Pointer[map[claim]resolution]
 	notes    atomic.Pointer[[]canonical.Note]
@@ -57,7 +57,7 @@ type Claims struct {
 
 	// Of the goroutine of Run.
 	api      *resourceAPI                  // nil before the first claim
-	watchers map[claim]map[poolDevice]bool // by the claim alone
+	watchers map[claim]map[poolDevice]bool // by claim, without its device
 	failures int                           // in a row
 	denied   bool                          // claims may not be read
 }
@@ -72,7 +72,7 @@ type claim struct {
 type resolution struct {
 	reference
 	known bool
-	// watches is set where the device is not held: adminAccess.
+	// watches is set if the device is not held: adminAccess.
 	watches bool
 }
 
@@ -85,7 +85,7 @@ func NewClaims(opts ClaimsOptions) *Claims {
 	return c
 }
 
-// want makes claims those that are looked for.
+// want sets the claims to look for.
 func (c *Claims) want(all []claim) {
 	slices.SortFunc(all, func(a, b claim) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name), cmp.Compare(a.device.pool, b.device.pool), cmp.Compare(a.device.device, b.device.device))
@@ -100,7 +100,7 @@ func (c *Claims) want(all []claim) {
 func signal(to chan struct{}) {
 	select {
 	case to <- struct{}{}:
-	default: // it is on already
+	default: // it is signalled already
 	}
 }
 
@@ -171,7 +171,7 @@ func (c *Claims) ask(ctx context.Context, wanted []claim) error {
 	before, now := *c.resolved.Load(), make(map[claim]resolution, len(wanted))
 	for _, w := range wanted {
 		r, known := devices[w.device]
-		if was := before[w]; !known && was.known { // withdrawn by the driver, as when it is unhealthy: its holder keeps it
+		if was := before[w]; !known && was.known { // withdrawn by the driver, as for an unhealthy device: its holder keeps it
 			r, known = was.reference, true
 		}
 		now[w] = resolution{reference: r, known: known, watches: c.watchers[w.whole()][w.device]}
@@ -181,7 +181,7 @@ func (c *Claims) ask(ctx context.Context, wanted []claim) error {
 	return nil
 }
 
-// nodes are the names by which the slices are asked for.
+// nodes returns the names of nodes whose slices are requested.
 func (c *Claims) nodes(wanted []claim) (names []string) {
 	if c.opts.Node != "" {
 		return []string{c.opts.Node}
@@ -194,11 +194,11 @@ func (c *Claims) nodes(wanted []claim) (names []string) {
 	return names
 }
 
-// whole is the claim that a device is of.
+// whole returns the claim of a device.
 func (c claim) whole() claim { return claim{namespace: c.namespace, name: c.name} }
 
-// askWatchers reads each claim once: while the kubelet names it, what it gives does not
-// change. If claims may not be read, all of their devices are held.
+// askWatchers reads each claim once: its devices do not change while the kubelet names it.
+// If claims may not be read, all of their devices count as held.
 func (c *Claims) askWatchers(ctx context.Context, wanted []claim) error {
 	known := c.watchers
 	c.watchers, c.denied = make(map[claim]map[poolDevice]bool, len(known)), false
@@ -252,8 +252,7 @@ func (c *Claims) account(err error) {
 	}
 }
 
-// resolve adds to l the known devices of its claims, and returns how
-// many are not.
+// resolve adds to l the known devices of its claims, and returns how many are unknown.
 func (c *Claims) resolve(l *listed) (unread int) {
 	wanted := make([]claim, len(l.claims))
 	for i, d := range l.claims {

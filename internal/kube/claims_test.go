@@ -23,12 +23,12 @@ import (
 type apiServer struct {
 	*httptest.Server
 	mu       sync.Mutex
-	version  string            // of the API that it has
-	status   int               // that it refuses slices with, 0 for none
-	noClaims bool              // they may not be read
+	version  string            // of its API
+	status   int               // with which it refuses slices, 0 for none
+	noClaims bool              // claims may not be read
 	items    []string          // slices
 	claims   map[string]string // results, by namespace/name
-	asked    []string          // what was asked for
+	asked    []string          // requests
 }
 
 func newAPIServer(t *testing.T) *apiServer {
@@ -59,7 +59,7 @@ func (s *apiServer) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// page writes one slice a page.
+// page writes a page of one slice.
 func (s *apiServer) page(w http.ResponseWriter, from string) {
 	at, next := len(from), ""
 	if at+1 < len(s.items) {
@@ -74,7 +74,7 @@ func (s *apiServer) set(change func()) {
 	change()
 }
 
-// slice is a ResourceSlice of a pool, each device as name:attribute=value,…
+// slice returns a ResourceSlice of a pool, each device as name:attribute=value,…
 func slice(pool string, generation int, devices ...string) string {
 	var all []string
 	for _, text := range devices {
@@ -96,7 +96,7 @@ func claimsOf(s *apiServer) *Claims {
 	}})
 }
 
-// withClaims runs a Kubelet whose claims s knows, until the test ends, and returns what
+// withClaims runs a Kubelet with claims until the test ends, and returns a bench that
 // attributes the devices of node.
 func withClaims(t *testing.T, server *kubelettest.Kubelet, claims *Claims) *bench {
 	k := NewKubelet(KubeletOptions{Socket: server.Socket, Claims: claims, Interval: 5 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
@@ -108,7 +108,7 @@ func withClaims(t *testing.T, server *kubelettest.Kubelet, claims *Claims) *benc
 	return b
 }
 
-// awaitHolders waits until devices are held as check has them.
+// awaitHolders waits until these hold the devices, each as "DEVICE POD".
 func (b *bench) awaitHolders(want ...string) {
 	b.t.Helper()
 	var got []string
@@ -186,7 +186,7 @@ func TestNoClaimsAskNobody(t *testing.T) {
 	})
 }
 
-// TestOlderAPIs: beta versions have the same in another place.
+// TestOlderAPIs: beta versions have the same fields in another place.
 func TestOlderAPIs(t *testing.T) {
 	for _, version := range []string{"v1beta2", "v1beta1"} {
 		api, server := newAPIServer(t), kubelettest.New(t)
@@ -200,8 +200,8 @@ func TestOlderAPIs(t *testing.T) {
 	}
 }
 
-// TestClaimsThatCannotBeResolved: causes have remedies, pods by devices stay, and the claims
-// come when they can.
+// TestClaimsThatCannotBeResolved: causes have remedies, pods without claims stay, and claims
+// are resolved as soon as they can be.
 func TestClaimsThatCannotBeResolved(t *testing.T) {
 	for _, x := range []struct {
 		name          string
@@ -235,7 +235,7 @@ func TestClaimsThatCannotBeResolved(t *testing.T) {
 	}
 }
 
-// TestClaimsThatMayNotBeRead: who only watches is then a holder, and that is said.
+// TestClaimsThatMayNotBeRead: pods that only watch then count as holders, and a note says so.
 func TestClaimsThatMayNotBeRead(t *testing.T) {
 	api, server := newAPIServer(t), kubelettest.New(t)
 	api.noClaims = true

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// requestsPerSecond and requestBurst bound what one proxy, there being one on each
-	// node, asks of the API server.
+	// requestsPerSecond and requestBurst bound the requests of one proxy to the API
+	// server: there may be one on each node.
 	requestsPerSecond = 20
 	requestBurst      = 40
-	// RequestTimeout bounds one request that is no watch.
+	// RequestTimeout bounds one request other than a watch.
 	RequestTimeout = 10 * time.Second
 )
 
@@ -35,15 +35,15 @@ type Client struct {
 	Config *rest.Config
 	// HTTP follows no redirect: the credentials are for the API server alone. It has no
 	// timeout and no limit of its own, because watches last; give each request
-	// RequestTimeout, and read no more of an answer than it may have.
+	// RequestTimeout, and bound what you read of an answer.
 	HTTP *http.Client
 }
 
-// maxObject bounds what client-go reads of one answer, in bytes: it reads all of it. An
-// object has at most some 2 MB, since etcd takes no more, and so have lists of resources.
+// maxObject bounds one answer to client-go, in bytes, since client-go reads all of it. An
+// object has at most about 2 MB, since etcd takes no more, and so do lists of resources.
 const maxObject = 4 << 20
 
-// errTooLong is of an answer with more than maxObject.
+// errTooLong is the error for an answer longer than maxObject.
 var errTooLong = fmt.Errorf("the answer has more than %d bytes", maxObject)
 
 // bounded returns HTTP for client-go, which bounds no answer itself.
@@ -65,7 +65,7 @@ func (t boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// boundedBody is a body of which so much is left to be read.
+// boundedBody is a body of which at most left bytes may still be read.
 type boundedBody struct {
 	io.ReadCloser
 	left int
@@ -83,9 +83,9 @@ func (b *boundedBody) Read(into []byte) (n int, err error) {
 	return n, err
 }
 
-// NewClient returns the access by the current context of the kubeconfig file, or,
-// with "", that of the pod that the program runs in. It sends nothing. userAgent is
-// the name in the API server's audit log.
+// NewClient returns the access by the current context of the kubeconfig file or,
+// with "", by the service account of the pod that the program runs in. It sends
+// nothing. userAgent is the name in the API server's audit log.
 func NewClient(kubeconfig, userAgent string) (*Client, error) {
 	config, err := access(kubeconfig)
 	if err != nil {
@@ -108,7 +108,7 @@ func noRedirects(client *http.Client) *http.Client {
 	return &own
 }
 
-// access reads where the API server is and what we are there.
+// access reads the address of the API server and our credentials.
 func access(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		config, err := rest.InClusterConfig()

@@ -59,8 +59,7 @@ func TestNewClientNeedsACluster(t *testing.T) {
 	}
 }
 
-// TestClientKeepsItsToken holds that the credentials do not follow a redirect to somebody
-// else.
+// TestClientKeepsItsToken: the credentials do not follow a redirect to another server.
 func TestClientKeepsItsToken(t *testing.T) {
 	var elsewhere atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))

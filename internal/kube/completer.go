@@ -37,7 +37,7 @@ func (c *Completer) Complete(f *canonical.Frame) {
 	}
 }
 
-// complete makes out of in.
+// complete makes c.out from in.
 func (c *Completer) complete(in *canonical.AllocationSet) {
 	changed := in != c.in
 	now := time.Now()
@@ -72,7 +72,7 @@ func (c *Completer) complete(in *canonical.AllocationSet) {
 	}
 }
 
-// release gives up the pods that the source named, and that are not in in.
+// release gives up the pods that the source named before and that in does not name.
 func (c *Completer) release(in *canonical.AllocationSet, now time.Time) {
 	if c.in == nil {
 		return
@@ -108,7 +108,7 @@ func (c *Completer) owner(a *canonical.Allocation, now time.Time) Owner {
 	}
 }
 
-// replaced returns in with the owners.
+// replaced returns c.in with the owners.
 func (c *Completer) replaced() *canonical.AllocationSet {
 	set := *c.in
 	set.Allocations = slices.Clone(set.Allocations)

@@ -12,7 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// holding returns a set in which each allocation holds a device of its own.
+// holding returns a set in which each allocation has a device of its own.
 func holding(allocations ...canonical.Allocation) *canonical.AllocationSet {
 	for i := range allocations {
 		allocations[i].Device = i
@@ -24,7 +24,7 @@ func podOf(name, kind, owner string) canonical.Allocation {
 	return canonical.Allocation{Workload: canonical.Workload{Namespace: "n", Pod: name, Container: "c"}, Kind: kind, Name: owner}
 }
 
-// owners returns what the pods of a frame belong to after Complete.
+// owners returns the owners of a frame's pods after Complete.
 func owners(c *Completer, set *canonical.AllocationSet) (all []Owner) {
 	f := canonical.Frame{AllocationSet: set}
 	c.Complete(&f)
@@ -41,8 +41,8 @@ func wantOwners(t *testing.T, when string, c *Completer, set *canonical.Allocati
 	}
 }
 
-// TestCompleter: what the exporter's labels say is withheld until the answer comes, stands
-// if there is none, and nothing is asked of what is no pod.
+// TestCompleter: the owner in the exporter's labels is withheld until the answer comes, and
+// used if there is none. Only pods are looked up.
 func TestCompleter(t *testing.T) {
 	f := &fakeLookUp{owners: map[string]Owner{"a": {"CronJob", "nightly"}, "b": {"Deployment", "web"}}}
 	resolving(t, f, func(t *testing.T, r *Resolver) {
@@ -64,7 +64,7 @@ func TestCompleter(t *testing.T) {
 	})
 }
 
-// TestCompleterAsksAnewForAPodThatWas: one that comes again may be another of that name.
+// TestCompleterAsksAnewForAPodThatWas: a pod that returns may be another of that name.
 func TestCompleterAsksAnewForAPodThatWas(t *testing.T) {
 	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "one"}, "b": {"Job", "b"}}}
 	resolving(t, f, func(t *testing.T, r *Resolver) {
@@ -89,8 +89,8 @@ func TestCompleterAsksAnewForAPodThatWas(t *testing.T) {
 }
 
 // TestCompleterKeepsAPodOfAnotherSource: a pod that one source drops for a reading, while
-// another names it, keeps its owner in both, and is looked up again. A source that is read no
-// more keeps none.
+// another names it, keeps its owner in both, and is looked up again. A source that is no longer
+// read keeps none.
 func TestCompleterKeepsAPodOfAnotherSource(t *testing.T) {
 	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "one"}}}
 	resolving(t, f, func(t *testing.T, r *Resolver) {
@@ -108,7 +108,7 @@ func TestCompleterKeepsAPodOfAnotherSource(t *testing.T) {
 		synctest.Wait()
 		wantOwners(t, "back", one, set, Owner{"Job", "two"})
 		wantOwners(t, "looked up again", other, set, Owner{"Job", "two"})
-		for range 4 { // of one alone
+		for range 4 { // only one source is read
 			time.Sleep(2 * time.Minute)
 			owners(one, set)
 		}
@@ -119,7 +119,7 @@ func TestCompleterKeepsAPodOfAnotherSource(t *testing.T) {
 	})
 }
 
-// TestCompleterDuringAnOutage: what the exporter says stands, and goes on to.
+// TestCompleterDuringAnOutage: the exporter's owner is used, and stays.
 func TestCompleterDuringAnOutage(t *testing.T) {
 	f := &fakeLookUp{err: errors.New("no route to host")}
 	resolving(t, f, func(t *testing.T, r *Resolver) {
@@ -128,14 +128,14 @@ func TestCompleterDuringAnOutage(t *testing.T) {
 		wantOwners(t, "at first", c, set, Owner{})
 		synctest.Wait()
 		wantOwners(t, "once that is known", c, set, Owner{"Job", "j"})
-		r.outage.answered() // of another pod
+		r.outage.answered() // about another pod
 		r.generation.Add(1)
 		wantOwners(t, "after the outage", c, set, Owner{"Job", "j"})
 	})
 }
 
-// TestCompleterKeepsTheSet: the set is another one only when something changed, and what
-// the source says of use comes along.
+// TestCompleterKeepsTheSet: there is a new set only if something changed, and it keeps the
+// uses of the source.
 func TestCompleterKeepsTheSet(t *testing.T) {
 	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}}
 	resolving(t, f, func(t *testing.T, r *Resolver) {
@@ -162,7 +162,7 @@ func TestCompleterKeepsTheSet(t *testing.T) {
 	})
 }
 
-// TestCompleterAllocatesNothing while nothing changes, also when all is gone through.
+// TestCompleterAllocatesNothing while nothing changes, even in a round.
 func TestCompleterAllocatesNothing(t *testing.T) {
 	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}}
 	r := newResolver(f.ownerOf, newObstacles(discard), discard)

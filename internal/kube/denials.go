@@ -17,11 +17,10 @@ import (
 // right is the right to get the objects of a resource in a namespace.
 type right struct {
 	resource  schema.GroupResource
-	namespace string // "" for what is in none
+	namespace string // "" for objects outside of namespaces
 }
 
-// knownDenials is how many rights are remembered that we do not have. More are asked for
-// each time.
+// knownDenials is how many missing rights are remembered. Others are requested each time.
 const knownDenials = 1024
 
 // denials are the rights that the API server denies us. Each resource is logged once, however
@@ -38,7 +37,7 @@ func newDenials(logger *slog.Logger) *denials {
 	return &denials{logger: logger, until: map[right]time.Time{}}
 }
 
-// isDenied reports whether not to ask now, because that would be denied again.
+// isDenied reports whether a request would be denied again now.
 func (d *denials) isDenied(r right, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -82,13 +81,13 @@ func (d *denials) count(of schema.GroupResource) (n int) {
 	return n
 }
 
-// forget forgets the rights that are no longer needed, as after their pods are gone: what is
-// denied is asked for again sooner than that. The caller holds mu.
+// forget forgets rights that are no longer needed, as after their pods are gone: a right that
+// is still needed is requested again sooner. The caller holds mu.
 func (d *denials) forget(now time.Time) {
 	maps.DeleteFunc(d.until, func(_ right, until time.Time) bool { return now.Sub(until) > outOfUse })
 }
 
-// notes say what to grant, one for each resource.
+// notes returns what to grant, one note for each resource.
 func (d *denials) notes() (notes []canonical.Note) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -108,7 +107,7 @@ func (d *denials) notes() (notes []canonical.Note) {
 	return notes
 }
 
-// note says what is missing without the right, in a namespace or in a number of them.
+// note returns what is missing without a right, in one namespace or in several.
 func note(r schema.GroupResource, namespace string, namespaces int) canonical.Note {
 	where := ""
 	switch {

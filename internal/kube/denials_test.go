@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestDenialThatNobodyNeeds is forgotten; one that is asked for again and again is not.
+// TestDenialThatNobodyNeeds is forgotten; one that is requested again and again is not.
 func TestDenialThatNobodyNeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := newDenials(discard)

@@ -2,35 +2,36 @@ package kube
 
 import "strings"
 
-// reference names a device as the kubelet does, or as the ResourceSlices of its node.
+// reference names a device as the kubelet does, or as the ResourceSlices of its node do.
 type reference struct {
 	// uuid is the uuid of a board, GPU-…, or of a MIG device, MIG-…, in lower case; "" if minor
 	// names the board.
 	uuid string
 	// minor is the number of the board's device file: 0 of /dev/nvidia0.
 	minor string
-	// instance is the id of the GPU instance on the board; "" is the whole board, or not
-	// known.
+	// instance is the id of the GPU instance on the board; "" is the whole board, or
+	// unknown.
 	instance string
 	// parent is the uuid of the board that a MIG device is on, in lower case, and profile
-	// its size as normalProfile has it; "" if they are not known.
+	// its size in the form of normalProfile; "" if unknown.
 	parent, profile string
 }
 
 // isMIG reports whether r names a part of a board.
 func (r *reference) isMIG() bool { return strings.HasPrefix(r.uuid, migPrefix) || r.instance != "" }
 
-// How the ids of NVIDIA's device plugins begin, in lower case.
+// The prefixes of the ids of NVIDIA's device plugins, in lower case.
 const (
 	gpuPrefix   = "gpu-"
 	migPrefix   = "mig-"
 	minorPrefix = "nvidia"
-	// vendorDomain begins the names of the resources that they give out.
+	// vendorDomain begins the names of the plugins' resources.
 	vendorDomain = "nvidia.com/"
-	// migResource begins those of MIG devices, where the profile names the resource.
+	// migResource begins the names of resources of MIG devices that have the profile in
+	// their name.
 	migResource = vendorDomain + "mig-"
-	// sharedSuffix ends those of devices that several containers share, where the plugin
-	// renames them by default.
+	// sharedSuffix ends the names of resources that several containers share, if the plugin
+	// is set to rename them (renameByDefault).
 	sharedSuffix = ".shared"
 )
 
@@ -44,7 +45,7 @@ const (
 //	nvidia0, nvidia0/gi1       a board and a MIG device by the number of the device file
 //	nvidia0/vgpu1, nvidia0/gi1/vgpu2   a share of one of these
 //
-// ok is false for what another vendor gives out, and for what names no device, such as the
+// ok is false for resources of other vendors, and for an id that names no device, such as the
 // PCI address of a board that a virtual machine has.
 func parseDeviceID(resource, id string) (r reference, ok bool) {
 	if !isOurs(resource) {
@@ -96,8 +97,8 @@ func (r reference) byMinor(id string) (reference, bool) {
 	return r, rest == "" && !strings.HasSuffix(id, "/")
 }
 
-// profileOf is the profile that the name of a resource has: 1g.10gb of
-// nvidia.com/mig-1g.10gb.shared. "" if it names none.
+// profileOf returns the profile in the name of a resource: 1g.10gb in
+// nvidia.com/mig-1g.10gb.shared; "" if there is none.
 func profileOf(resource string) string {
 	profile, ok := strings.CutPrefix(resource, migResource)
 	if !ok {
@@ -106,14 +107,14 @@ func profileOf(resource string) string {
 	return normalProfile(strings.TrimSuffix(profile, sharedSuffix))
 }
 
-// normalProfile makes the spellings of a profile one: names of resources may not hold the +
-// of 1g.10gb+me.
+// normalProfile returns one spelling for all spellings of a profile: names of resources
+// cannot contain the + of 1g.10gb+me.
 func normalProfile(profile string) string {
 	return strings.ReplaceAll(strings.ToLower(profile), "+", ".")
 }
 
-// isUUID reports whether id is a prefix and something that can be a UUID. Its form is not
-// checked: what no device has is of none.
+// isUUID reports whether id is a prefix and a possible UUID. The form of the UUID is not
+// checked: an invalid one matches no device.
 func isUUID(id, prefix string) bool {
 	return len(id) > len(prefix) && strings.HasPrefix(id, prefix) && !strings.ContainsAny(id, "/: ")
 }

@@ -32,11 +32,11 @@ type DiscoveryOptions struct {
 	Namespace, Node string
 	// Port is the name or number of the pods' port, "" for dcgm-exporter's.
 	Port string
-	// Max is how many are found at most. Those that were found first stay.
+	// Max bounds the exporters. Those that were found first stay.
 	Max    int
 	Logger *slog.Logger
-	// Changed is called with all exporters, ordered by node, namespace and name, whenever
-	// they change, by one goroutine at a time. nil is not.
+	// Changed, unless nil, is called with all exporters, ordered by node, namespace and
+	// name, whenever they change, by one goroutine at a time.
 	Changed func([]Exporter)
 }
 
@@ -52,7 +52,7 @@ type Discovery struct {
 	current  []Exporter
 	counts   DiscoveryCounts
 	failures []error // of each watcher, nil while all is well
-	told     uint64  // candidates, until now
+	told     uint64  // how many candidates came so far
 }
 
 // candidate is a pod that is selected.
@@ -60,11 +60,11 @@ type candidate struct {
 	exporter Exporter
 	runs     bool
 	version  uint64 // of the pod, which rises with each change; 0 if it is not a number
-	told     uint64 // how many were told before
+	told     uint64 // its number, in the order in which candidates came
 }
 
-// isNewer reports whether c says more recently than other what a pod is: of two watches one
-// may be behind, as while it is cut.
+// isNewer reports whether c is a more recent state of a pod than other: one of two watches may
+// be behind, as while it is cut.
 func (c candidate) isNewer(other candidate) bool {
 	if c.version != other.version && c.version != 0 && other.version != 0 {
 		return c.version > other.version
@@ -74,8 +74,8 @@ func (c candidate) isNewer(other candidate) bool {
 
 // DiscoveryCounts are the counts of a discovery.
 type DiscoveryCounts struct {
-	// Exporters are read; Waiting are pods that cannot be, as they do not run; LeftOut are
-	// those beyond DiscoveryOptions.Max.
+	// Exporters counts those that are read, Waiting the pods that do not run, LeftOut the
+	// exporters beyond DiscoveryOptions.Max.
 	Exporters, Waiting, LeftOut int
 	// Lists and Failures count from the start: complete lists, and failed lists and watches.
 	Lists, Failures uint64
@@ -124,8 +124,7 @@ func (d *Discovery) List(ctx context.Context) []Exporter {
 	return slices.Clone(d.current)
 }
 
-// follow follows the pods of one selector. It pauses after failures, longer from one to the
-// next.
+// follow follows the pods of one selector. It pauses after failures, longer after each.
 func (d *Discovery) follow(ctx context.Context, i int, w *watcher) {
 	pause := firstRetry
 	for ctx.Err() == nil {
@@ -152,14 +151,14 @@ func (d *Discovery) follow(ctx context.Context, i int, w *watcher) {
 	}
 }
 
-// count counts a failure of which the next request says whether anything is wrong.
+// count counts a failure without noting it: the next request shows whether anything is wrong.
 func (d *Discovery) count() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.counts.Failures++
 }
 
-// note records the outcome of a request, and logs where that is news.
+// note records the outcome of a request, and logs it if it is news.
 func (d *Discovery) note(i int, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -237,7 +236,7 @@ func (d *Discovery) publish() {
 	}
 }
 
-// admit returns those that there is room for, the ones from before first.
+// admit returns the exporters that there is room for; known ones go first.
 func (d *Discovery) admit(all []Exporter) []Exporter {
 	room, before := d.opts.Max, d.admitted
 	d.admitted = map[string]bool{}
@@ -301,7 +300,7 @@ func (d *Discovery) Absent() *canonical.Failure {
 	return nil
 }
 
-// are says how many there are of a word, with the verb.
+// are returns a count of a word with its verb, as in "2 pods are".
 func are(n int, word string) string {
 	verb := " are"
 	if n == 1 {
@@ -325,7 +324,7 @@ func (d *Discovery) where() string {
 	return text
 }
 
-// failure is why discovery does not go on, nil while it does. The caller holds mu.
+// failure returns why discovery is stuck, nil if it is not. The caller holds mu.
 func (d *Discovery) failure() *canonical.Failure {
 	for _, err := range d.failures {
 		if err == nil {
@@ -349,7 +348,7 @@ func (d *Discovery) failure() *canonical.Failure {
 		}
 		_, slow := errors.AsType[canonical.TimedOut](err)
 		return &canonical.Failure{Kind: "unreachable", Timeout: slow || errors.Is(err, context.DeadlineExceeded),
-			Cause:  "the Kubernetes API server cannot be asked for " + d.where() + ": " + err.Error(),
+			Cause:  "cannot get " + d.where() + " from the Kubernetes API server: " + err.Error(),
 			Remedy: "see that this machine reaches it (network policies, --kube.config); exporters that are known are read meanwhile"}
 	}
 	return nil

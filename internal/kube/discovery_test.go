@@ -89,7 +89,7 @@ func (d *discovered) expect(want ...string) {
 	until(d.t, func() bool { return d.now() == strings.Join(want, " ") }, func() string { return "found " + d.now() + ", want " + strings.Join(want, " ") })
 }
 
-// until waits for what must come true.
+// until waits until a condition holds.
 func until(t *testing.T, is func() bool, why func() string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
@@ -131,14 +131,14 @@ func TestDiscovery(t *testing.T) {
 	server.Delete("gpu/both")
 	d.expect(n2, n3)
 
-	// The watches end, and what happened meanwhile is told by those that follow.
+	// The watches end, and the next ones tell what happened meanwhile.
 	server.Cut()
 	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e5", Node: "n5", IP: "10.0.0.5", Labels: chart})
 	d.expect(n2, n3, "n5:e5=10.0.0.5:9400")
 	if c := d.Counts(); c.Lists != 2 {
 		t.Errorf("after a cut: %+v, want no further list", c)
 	}
-	// What is known is too old: it is listed again, and what died meanwhile leaves.
+	// The known state is too old: the pods are listed again, and those that died leave.
 	server.Hang(true)
 	server.Cut()
 	server.Delete("gpu/e2")
@@ -170,8 +170,7 @@ func TestTheAPIServerIsBounded(t *testing.T) {
 	}
 }
 
-// TestWatchesThatAreCutAtOnce are counted and noted, and what changes is found by lists
-// meanwhile.
+// TestWatchesThatAreCutAtOnce are counted and noted, and lists find changes meanwhile.
 func TestWatchesThatAreCutAtOnce(t *testing.T) {
 	server := kubetest.New(t)
 	cuts := atomic.Bool{}
@@ -201,8 +200,8 @@ func TestWatchesThatAreCutAtOnce(t *testing.T) {
 	until(t, func() bool { return d.Notes() == nil }, func() string { return fmt.Sprint(d.Notes()) })
 }
 
-// TestTheNewestOfTwoWatchesCounts: a pod that two selectors select is as the watch says that is
-// not behind, whichever of them that is.
+// TestTheNewestOfTwoWatchesCounts: the state of a pod that two selectors select is that of the
+// watch that is not behind.
 func TestTheNewestOfTwoWatchesCounts(t *testing.T) {
 	for behind := range 2 {
 		d := &Discovery{admitted: map[string]bool{}, lists: make([]map[string]candidate, 2), opts: DiscoveryOptions{Max: 9, Logger: discard, Changed: func([]Exporter) {}}}
@@ -247,8 +246,8 @@ func TestDiscoveryOfANode(t *testing.T) {
 	}
 }
 
-// TestDiscoveryDenied: without the right the log says once what to grant, and with it
-// exporters are found; what is known stays where it is taken away.
+// TestDiscoveryDenied: without the right, the log says once what to grant; with it, exporters
+// are found; if it is taken away, known exporters stay.
 func TestDiscoveryDenied(t *testing.T) {
 	server := kubetest.New(t)
 	server.Deny(true)
@@ -309,7 +308,7 @@ func TestParseSelector(t *testing.T) {
 	}
 }
 
-// TestAddressIsAnAddress: a pod is asked at the address that the kubelet gave it, and at no
+// TestAddressIsAnAddress: a pod is read at the IP address that the kubelet gave it, never at a
 // name.
 func TestAddressIsAnAddress(t *testing.T) {
 	for ip, want := range map[string]string{"10.0.0.1": "10.0.0.1:9400", "fd00::1": "[fd00::1]:9400", "evil.example": "", "": ""} {
@@ -322,7 +321,8 @@ func TestAddressIsAnAddress(t *testing.T) {
 	}
 }
 
-// TestDiscoveryList: once, without a watch, in the order of nodes; and why not, or not all.
+// TestDiscoveryList lists once, without a watch, in the order of nodes, and says why exporters
+// are missing.
 func TestDiscoveryList(t *testing.T) {
 	server := kubetest.New(t)
 	server.Pages(1)

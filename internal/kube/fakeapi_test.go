@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// fakeAPI answers as an API server does that has some objects.
+// fakeAPI answers like an API server with some objects.
 type fakeAPI struct {
 	mu       sync.Mutex
 	objects  map[string]string       // metadata by path
@@ -55,8 +55,8 @@ func (f *fakeAPI) add(path string, labels map[string]string, owners ...ownerRef)
 	f.objects[path] = string(text)
 }
 
-// serve adds what discovery says of a version of a group: kind, resource, and whether it is
-// in namespaces.
+// serve adds what discovery says about a version of a group: kind, resource, and whether it
+// is in namespaces.
 func (f *fakeAPI) serve(groupVersion, kind, name string, namespaced bool) {
 	f.objects["/apis/"+groupVersion] = fmt.Sprintf(`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":%q,"resources":[
 		{"name":"%[3]s/status","kind":%[2]q,"namespaced":%[4]v},{"name":%[3]q,"kind":%[2]q,"namespaced":%[4]v}]}`, groupVersion, kind, name, namespaced)
@@ -64,21 +64,21 @@ func (f *fakeAPI) serve(groupVersion, kind, name string, namespaced bool) {
 	f.objects["/apis/"+group] = fmt.Sprintf(`{"kind":"APIGroup","apiVersion":"v1","name":%q,"preferredVersion":{"groupVersion":%q,"version":%q}}`, group, groupVersion, version)
 }
 
-// on sets what answers a path.
+// on sets the handler of a path.
 func (f *fakeAPI) on(path string, h http.HandlerFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.handlers[path] = h
 }
 
-// mend ends what on began.
+// mend removes the handler of a path.
 func (f *fakeAPI) mend(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.handlers, path)
 }
 
-// count returns how often a path was asked for, and with "" all of them.
+// count returns how often a path was requested; "" is all of them.
 func (f *fakeAPI) count(path string) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,19 +116,19 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse answers as an API server does that refuses.
+// refuse answers like an API server that refuses a request.
 func refuse(w http.ResponseWriter, code int, reason string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no","reason":%q,"code":%d}`, reason, code)
 }
 
-// forbid refuses for want of a right.
+// forbid refuses for lack of a right.
 func forbid(w http.ResponseWriter, _ *http.Request) {
 	refuse(w, http.StatusForbidden, "Forbidden")
 }
 
-// cluster returns what asks f.
+// cluster returns a cluster that asks f.
 func (f *fakeAPI) cluster(t testing.TB, labels ...WorkloadLabel) *cluster {
 	t.Helper()
 	server := httptest.NewServer(f)

@@ -10,13 +10,13 @@ import (
 
 // FeedOptions are the options of one source.
 type FeedOptions struct {
-	// Mine reports whether a board that is named by an index alone is of this machine; nil
-	// is none.
+	// Mine reports whether a board is this machine's, so that an index alone may name it;
+	// nil is none.
 	Mine func(*canonical.Device) bool
-	// MIGPlaces returns where the compute instances are that the source knows; nil is none.
-	// It does not block, and returns the same slice while nothing changes.
+	// MIGPlaces returns the places of the compute instances that the source knows; nil is
+	// none. It does not block, and returns the same slice while nothing changes.
 	MIGPlaces func() []canonical.MIGPlace
-	// Limit bounds the allocations of a Frame, each by its canonical.Allocation.Weight; 0
+	// Limit bounds the total canonical.Allocation.Weight of the allocations of a Frame; 0
 	// is no bound.
 	Limit int
 }
@@ -32,7 +32,7 @@ type Feed struct {
 	opts    FeedOptions
 	kubelet *Kubelet
 
-	// What made came of, and was for Frame.Reattribute.
+	// from is what made was made from. was is for Frame.Reattribute.
 	from struct {
 		set      *canonical.AllocationSet
 		topology *canonical.Topology
@@ -47,13 +47,13 @@ type Feed struct {
 	matched atomic.Pointer[matching]
 }
 
-// matching tells which holds of an answer are of devices that a source has.
+// matching reports which holds of an answer are of devices that a source has.
 type matching struct {
 	answer *answer
 	found  []bool
 }
 
-// place identifies an allocation over the topologies of a source.
+// place identifies an allocation across the topologies of a source.
 type place struct {
 	device canonical.Identity
 	canonical.Workload
@@ -69,7 +69,7 @@ func (k *Kubelet) Feed(opts FeedOptions) *Feed {
 	return f
 }
 
-// Attribute completes the AllocationSet of frame by the kubelet's last answer. It allocates
+// Attribute completes the AllocationSet of frame from the kubelet's last answer. It allocates
 // nothing while neither the answer nor the set changes.
 func (f *Feed) Attribute(frame *canonical.Frame) {
 	set, now := frame.AllocationSet, f.kubelet.current.Load()
@@ -124,8 +124,8 @@ type merger struct {
 	leftOut        uint64
 }
 
-// merge makes the set that has the holders of each device too, and reports whether it
-// differs from the one there is.
+// merge makes the set that also has the holders of each device, and reports whether it
+// differs from m.set.
 func (m *merger) merge(holders [][]canonical.Workload) (changed bool) {
 	m.made = &canonical.AllocationSet{Holders: slices.Clone(m.set.Holders)}
 	for i := range m.set.Allocations {
@@ -156,7 +156,7 @@ func (m *merger) merge(holders [][]canonical.Workload) (changed bool) {
 	return changed
 }
 
-// add adds an allocation, unless it is one too many.
+// add adds an allocation, unless it is beyond the limit.
 func (m *merger) add(a canonical.Allocation) {
 	d := &m.topology.Devices[a.Device]
 	m.weight += a.Weight(d)
@@ -171,9 +171,9 @@ func (m *merger) add(a canonical.Allocation) {
 	}
 }
 
-// agree returns the containers that the kubelet names for a device and that are to be added to
-// those of the source, and the one in which the source's batch jobs run, nil for none. all is the
-// number of holders that the source reports, including those left out.
+// agree returns the containers that the kubelet names for a device and that the source lacks,
+// and the one in which the source's batch jobs run, nil for none. all is the number of holders
+// that the source reports, including those left out.
 func agree(told []canonical.Allocation, holders []canonical.Workload, all int) (add []canonical.Workload, within *canonical.Workload) {
 	if len(holders) == 0 || all != len(told) {
 		return nil, nil

@@ -11,8 +11,7 @@ import (
 	c "github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// node is two boards, of which the second is cut into two instances of one size and one of
-// another.
+// node returns two boards, the second cut into two instances of one size and one of another.
 func node() *c.Topology {
 	return &c.Topology{Devices: []c.Device{
 		{GPU: "0", UUID: "GPU-a", Board: 0},
@@ -23,10 +22,10 @@ func node() *c.Topology {
 	}}
 }
 
-// pod is the container main of a pod of namespace n.
+// pod returns the container main of a pod in namespace n.
 func pod(name string) c.Workload { return c.Workload{Namespace: "n", Pod: name, Container: "main"} }
 
-// bench is a Feed with what goes into it.
+// bench is a Feed with its inputs.
 type bench struct {
 	t       *testing.T
 	kubelet *Kubelet
@@ -113,8 +112,7 @@ var twoMIGDevices = []c.MIGPlace{
 	{UUID: "MIG-two", Board: "GPU-B", Profile: "2g.20gb"},
 }
 
-// TestIndexesOfOtherMachines: a board that is named by its number is not that of another
-// node.
+// TestIndexesOfOtherMachines: a number alone never names a board of another node.
 func TestIndexesOfOtherMachines(t *testing.T) {
 	b := newBench(t, FeedOptions{Mine: func(d *c.Device) bool { return d.GPU == "1" }})
 	b.tell(node())
@@ -125,8 +123,8 @@ func TestIndexesOfOtherMachines(t *testing.T) {
 	}
 }
 
-// TestUnknownMIGDevices: which instance a MIG device is, is not said where the source does
-// not know it; but sizes and numbers may leave no choice.
+// TestUnknownMIGDevices: if the source does not know the instance of a MIG device, none gets
+// the holder, unless sizes and numbers leave no choice.
 func TestUnknownMIGDevices(t *testing.T) {
 	for _, x := range []struct {
 		name     string
@@ -152,8 +150,8 @@ func TestUnknownMIGDevices(t *testing.T) {
 	}
 }
 
-// TestSourceGoesFirst: the kubelet completes what the source says, and does not contradict
-// it.
+// TestSourceGoesFirst: the kubelet completes the source's holders, and does not contradict
+// them.
 func TestSourceGoesFirst(t *testing.T) {
 	p, q, job := pod("p"), pod("q"), c.Workload{Job: "17"}
 	bare := c.Workload{Namespace: "n", Pod: "p"}
@@ -189,7 +187,7 @@ func TestSourceGoesFirst(t *testing.T) {
 	}
 }
 
-// TestUsesStayWithTheirOwners: what the source says that its holders use is theirs still.
+// TestUsesStayWithTheirOwners: the source's holders keep their uses.
 func TestUsesStayWithTheirOwners(t *testing.T) {
 	b := newBench(t, FeedOptions{})
 	b.tell(node(), told(0, pod("q")), told(3, pod("m")))
@@ -204,7 +202,7 @@ func TestUsesStayWithTheirOwners(t *testing.T) {
 	}
 }
 
-// TestLimitOfAllocations: what is beyond it is counted once for each that comes to be left
+// TestLimitOfAllocations: each allocation beyond the limit is counted once when it is left
 // out.
 func TestLimitOfAllocations(t *testing.T) {
 	b := newBench(t, FeedOptions{Limit: 2})
@@ -223,7 +221,7 @@ func TestLimitOfAllocations(t *testing.T) {
 	}
 }
 
-// TestNothingNewAllocatesNothing holds that, and that the same set comes of the same.
+// TestNothingNewAllocatesNothing checks also that equal inputs give the same set.
 func TestNothingNewAllocatesNothing(t *testing.T) {
 	b := newBench(t, FeedOptions{MIGPlaces: func() []c.MIGPlace { return twoMIGDevices }})
 	b.tell(node(), told(0, pod("q")))

@@ -11,16 +11,16 @@ import (
 type finder struct {
 	topology *canonical.Topology
 	boards   map[string]int         // by uuid, in lower case
-	minors   map[string]int         // those of this machine, by index
+	minors   map[string]int         // boards of this machine, by index
 	parts    map[part]int           // instances
 	mig      map[string]part        // the instance of a MIG device, by its uuid in lower case
-	kinds    map[string]migKind     // of those of which no more is known
+	kinds    map[string]migKind     // the kind of a MIG device whose instance is unknown, by its uuid
 	sizes    map[migKind][]int      // instances by their profile, with and without the board
-	known    map[int]bool           // instances that a MIG device of which the uuid is known is in
-	homeless map[migKind][]homeless // holds of MIG devices of which the instance is not known
+	known    map[int]bool           // instances whose MIG device is known
+	homeless map[migKind][]homeless // holds of MIG devices whose instance is unknown
 }
 
-// part is an instance, as index of its board and id.
+// part is an instance: the index of its board, and its id.
 type part struct {
 	board    int
 	instance string
@@ -29,7 +29,7 @@ type part struct {
 // migKind is common to all MIG devices of a size: on one board, or on the node if parent is "".
 type migKind struct{ parent, profile string }
 
-// homeless is a hold of a MIG device of which the instance is not known.
+// homeless is a hold of a MIG device whose instance is unknown.
 type homeless struct {
 	hold int
 	uuid string
@@ -127,9 +127,9 @@ func (x *finder) find(r *reference) (device int, ok bool) {
 	return device, ok
 }
 
-// house gives MIG devices of one size to the instances of that size. Which of them is in
-// which is not known; but where there are as many as instances, and all of them have the
-// same holders, it does not matter. Of a node those are all only if the kubelet has no more.
+// house assigns MIG devices of one size to the instances of that size. It is unknown which is
+// in which, but that does not matter if there are as many devices as instances and all devices
+// have the same holders. On a whole node, the kubelet must also have no more of that size.
 func (x *finder) house(f *found, a *answer, kind migKind, all []homeless) {
 	instances := slices.DeleteFunc(slices.Clone(x.sizes[kind]), func(i int) bool { return x.known[i] })
 	holders := map[string][]canonical.Workload{}
@@ -155,7 +155,7 @@ func (x *finder) house(f *found, a *answer, kind migKind, all []homeless) {
 	}
 }
 
-// sameWorkloads reports whether two lists without repetitions have the same in them.
+// sameWorkloads reports whether two lists without repetitions have the same elements.
 func sameWorkloads(a, b []canonical.Workload) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(w canonical.Workload) bool { return !slices.Contains(b, w) })
 }

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// FuzzDiscovery: whatever the API server says that it has, what is asked then is a segment
-// of a path.
+// FuzzDiscovery: whatever resources the API server lists, the name that is requested next is
+// one segment of a path.
 func FuzzDiscovery(f *testing.F) {
 	api := newFakeAPI()
 	operators(api)
@@ -32,8 +32,8 @@ func FuzzDiscovery(f *testing.F) {
 	})
 }
 
-// FuzzOwnerReference: whatever an owner reference says, no request leaves the objects of
-// the pod's namespace and the documents of discovery, and the answer is never empty.
+// FuzzOwnerReference: whatever an owner reference says, requests are only for objects of the
+// pod's namespace and for documents of discovery, and the answer is never empty.
 func FuzzOwnerReference(f *testing.F) {
 	f.Add("apps/v1", "ReplicaSet", "rs")
 	f.Add("batch/v1", "Job", "../../../../api/v1/namespaces/n/secrets/s")
@@ -62,7 +62,7 @@ func FuzzOwnerReference(f *testing.F) {
 	})
 }
 
-// FuzzWorkloadLabel: what is read of a setting is written as it was read.
+// FuzzWorkloadLabel: a setting is written as it was read.
 func FuzzWorkloadLabel(f *testing.F) {
 	for _, text := range []string{"app", "volcano.sh/job-name=Job", "a=", "=", "a=b=c", "a/b/c", "é"} {
 		f.Add(text)
@@ -81,7 +81,7 @@ func FuzzWorkloadLabel(f *testing.F) {
 	})
 }
 
-// FuzzSelector: what is read of a selector is read again as the same, and selects something.
+// FuzzSelector: a parsed selector parses to the same again, and selects something.
 func FuzzSelector(f *testing.F) {
 	for _, text := range []string{DefaultSelector, "x in (a, or),!y", "or or or", "a=b or c!=d,e", "x in (a", " or ", "a==b or a notin (c)"} {
 		f.Add(text)

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// kubeletInterval is how often the kubelet is asked. dcgm-exporter asks it with each
-	// of its readings.
+	// kubeletInterval is how often the kubelet is asked. dcgm-exporter asks it in each of
+	// its readings.
 	kubeletInterval = 10 * time.Second
-	// kubeletTimeout bounds one question.
+	// kubeletTimeout bounds one request.
 	kubeletTimeout = 5 * time.Second
-	// maxFailures in a row end what the kubelet said before.
+	// maxFailures is how many failures in a row void the kubelet's last answer.
 	maxFailures = 3
 )
 
@@ -29,15 +29,15 @@ const (
 type KubeletOptions struct {
 	// Socket is the path of its pod-resources API.
 	Socket string
-	// Claims finds the devices that pods have by claims; nil finds none. Its Run is the
-	// Kubelet's.
+	// Claims finds the devices that pods have through claims; nil finds none. The Kubelet
+	// calls its Run.
 	Claims *Claims
-	// Minors returns the UUIDs of the machine's boards by the number of their device file;
-	// nil, or without one, boards are found by their index.
+	// Minors returns the UUIDs of the machine's boards by the number of their device file.
+	// Boards that it lacks, or all if it is nil, are found by their index.
 	Minors func() map[string]string
 	Logger *slog.Logger
 
-	// Interval and Timeout are of the questions; 0 is 10 s and 5 s.
+	// Interval and Timeout are those of requests; 0 is 10 s and 5 s.
 	Interval, Timeout time.Duration
 }
 
@@ -70,12 +70,12 @@ type kubeletCounts struct{ asked, failed, unread atomic.Uint64 }
 
 // KubeletCounts are the counts of requests to the kubelet.
 type KubeletCounts struct {
-	// Asked counts all questions, Failed those without an answer; ClaimsAsked and
-	// ClaimsFailed those for the devices of claims.
+	// Asked counts all requests, Failed those without an answer; ClaimsAsked and
+	// ClaimsFailed count those for the devices of claims.
 	Asked, Failed, ClaimsAsked, ClaimsFailed uint64
-	// Matched and Unmatched are how many devices containers have, by whether a source has
-	// the device. Unread is how many of NVIDIA's device ids and claims say of no device
-	// which one it is.
+	// Matched and Unmatched count the devices that containers have, by whether a source
+	// has the device. Unread counts NVIDIA's device ids and claims that do not identify a
+	// device.
 	Matched, Unmatched, Unread int
 }
 
@@ -111,7 +111,7 @@ func (k *Kubelet) Run(ctx context.Context) {
 	}
 }
 
-// ask asks once.
+// ask asks the kubelet once.
 func (k *Kubelet) ask(ctx context.Context) {
 	bounded, end := context.WithTimeout(ctx, k.opts.Timeout)
 	l, err := list(bounded, k.opts.Socket)
@@ -134,8 +134,7 @@ func (k *Kubelet) ask(ctx context.Context) {
 	k.succeed(&l)
 }
 
-// findBoards names boards that the kubelet names by a device file by their UUID, where that
-// is known.
+// findBoards replaces the device files by which the kubelet names boards by UUIDs, if known.
 func (k *Kubelet) findBoards(l *listed) {
 	if k.opts.Minors == nil || !slices.ContainsFunc(l.holds, func(h hold) bool { return h.minor != "" }) {
 		return
@@ -156,7 +155,7 @@ func (k *Kubelet) succeed(l *listed) {
 	k.failures = 0
 	k.note(nil)
 	before := k.current.Load()
-	if l.existing == nil && l.anyProfile() { // that question had no answer
+	if l.existing == nil && l.anyProfile() { // that request had no answer
 		l.existing = before.existing
 	}
 	now := &answer{holds: inOrder(before.holds, l.holds), existing: l.existing}
@@ -165,8 +164,8 @@ func (k *Kubelet) succeed(l *listed) {
 	}
 }
 
-// fail notes why there is no answer. The first of several is logged; the last of too many
-// ends what the kubelet said before.
+// fail notes why there is no answer. It logs the first of several failures; maxFailures in a
+// row void the kubelet's last answer.
 func (k *Kubelet) fail(err error) {
 	if k.failures++; k.failures == 1 {
 		k.opts.Logger.Warn("cannot get the pods of GPUs from the kubelet", "cause", err, "socket", k.opts.Socket)
@@ -223,7 +222,7 @@ func (k *Kubelet) Counts() KubeletCounts {
 	return c
 }
 
-// matched tells which holds of an answer are of devices that any source has.
+// matched reports which holds of an answer are of devices that any source has.
 func (k *Kubelet) matched(now *answer) []bool {
 	all := make([]bool, len(now.holds))
 	k.mu.Lock()
@@ -242,14 +241,14 @@ func (k *Kubelet) matched(now *answer) []bool {
 	return all
 }
 
-// splitRemedy splits the text of an error as explain makes it.
+// splitRemedy splits the text of an error into cause and remedy, as explain joins them.
 func splitRemedy(err error) (cause, remedy string) {
 	cause, remedy, _ = strings.Cut(err.Error(), "; ")
 	return cause, remedy
 }
 
-// inOrder returns what is in now, each once: first what was there before, as it stood
-// there, so that those that come last are the newest.
+// inOrder returns the holds of now, each once: first those in before, in its order, so that
+// the newest come last.
 func inOrder(before, now []hold) []hold {
 	present := make(map[hold]bool, len(now))
 	for _, h := range now {

@@ -17,7 +17,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/kube/kubelettest"
 )
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for an event.
 const patience = 2 * time.Minute
 
 // logs is what was logged. Any goroutine may use it.
@@ -60,7 +60,7 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// names are the pods of the current answer, in its order.
+// names returns the pods of the current answer, in its order.
 func (k *Kubelet) names() string {
 	var names []string
 	for _, h := range k.current.Load().holds {
@@ -85,12 +85,11 @@ func TestKubeletIsAskedAgainAndAgain(t *testing.T) {
 	asked := server.Asked.Load()
 	await(t, "two more answers", func() bool { return server.Asked.Load() > asked+2 })
 	if k.current.Load() != before {
-		t.Error("an answer that says the same is another")
+		t.Error("an equal answer replaced the previous one")
 	}
 }
 
-// TestKubeletThatStops: its last answer holds for a little, and no longer; and its pods come
-// back with it.
+// TestKubeletThatStops: its last answer holds for a while only, and its pods return with it.
 func TestKubeletThatStops(t *testing.T) {
 	server := kubelettest.New(t)
 	server.Set(kubelettest.Pod("n", "p", "nvidia.com/gpu", idBoard))
@@ -197,7 +196,7 @@ func TestThousandsOfContainers(t *testing.T) {
 	await(t, "all", func() bool { return len(k.current.Load().holds) == 5000 })
 }
 
-// TestProfilesAreCounted: how many MIG devices there are comes with those that are held.
+// TestProfilesAreCounted: the number of MIG devices comes with the held ones.
 func TestProfilesAreCounted(t *testing.T) {
 	server := kubelettest.New(t)
 	server.Set(kubelettest.Pod("n", "p", "nvidia.com/mig-1g.10gb", "MIG-x", "MIG-y"))
@@ -210,7 +209,7 @@ func TestProfilesAreCounted(t *testing.T) {
 	}
 }
 
-// TestProfilesStayWithoutAnAnswer: one question that fails takes no pod its MIG device.
+// TestProfilesStayWithoutAnAnswer: one failed request does not take a pod's MIG device away.
 func TestProfilesStayWithoutAnAnswer(t *testing.T) {
 	k := NewKubelet(KubeletOptions{Logger: slog.New(slog.DiscardHandler)})
 	r, _ := parseDeviceID("nvidia.com/mig-1g.10gb", "MIG-x")
@@ -226,7 +225,7 @@ func TestProfilesStayWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// TestMinors: device files name their boards where the machine tells which they are of.
+// TestMinors: device files identify boards if the machine gives their UUIDs.
 func TestMinors(t *testing.T) {
 	server := kubelettest.New(t)
 	server.Set(kubelettest.Pod("n", "p", "nvidia.com/gpu", "nvidia4", "nvidia5/gi1"))

@@ -9,10 +9,10 @@ import (
 
 // WorkloadLabel is a label of pods whose value names the workload that they belong to.
 type WorkloadLabel struct {
-	// Key is the label's.
+	// Key is the key of the label.
 	Key string
-	// Kind is the kind of the workload; "" for none, so that all pods with one name are one
-	// workload, whatever owns them.
+	// Kind is the kind of the workload. With "", all pods with one name are one workload,
+	// whatever owns them.
 	Kind string
 }
 
@@ -39,7 +39,7 @@ func (l WorkloadLabel) String() string {
 	return l.Key + "=" + l.Kind
 }
 
-// workloadOf returns the workload that the first of the keys names that has a value.
+// workloadOf returns the workload that the first key with a value names.
 func workloadOf(keys []WorkloadLabel, labels map[string]string) (owner Owner, named bool) {
 	for _, l := range keys {
 		if name := labels[l.Key]; name != "" {

@@ -13,7 +13,7 @@ func LogTo(logger *slog.Logger) {
 	klog.SetSlogLogger(slog.New(debugging{logger.Handler()}))
 }
 
-// debugging is a handler that takes everything for a matter of debugging.
+// debugging is a handler that logs every record at level debug.
 type debugging struct{ slog.Handler }
 
 // Enabled implements slog.Handler.

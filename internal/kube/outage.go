@@ -21,7 +21,7 @@ const (
 // again, after a pause. Beginning and end are logged. It is safe for concurrent use.
 type outage struct {
 	logger *slog.Logger
-	probe  chan struct{} // holds an element while somebody finds out
+	probe  chan struct{} // has an element while one caller tries
 
 	mu    sync.Mutex
 	cause string // of the latest failure, "" while there is no outage
@@ -34,7 +34,7 @@ func newOutage(logger *slog.Logger) *outage {
 	return &outage{logger: logger, probe: make(chan struct{}, 1)}
 }
 
-// enter waits until it makes sense to ask. The caller calls leave when it has asked.
+// enter waits until a request makes sense. The caller calls leave after it.
 func (o *outage) enter(ctx context.Context) (leave func(), err error) {
 	if _, is := o.remaining(); !is {
 		return func() {}, nil
@@ -46,7 +46,7 @@ func (o *outage) enter(ctx context.Context) (leave func(), err error) {
 	}
 	leave = func() { <-o.probe }
 	rest, is := o.remaining()
-	if !is { // somebody else found that it is over
+	if !is { // another caller found that it is over
 		leave()
 		return func() {}, nil
 	}
@@ -59,15 +59,15 @@ func (o *outage) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// remaining returns how long to ask nothing, and whether there is an outage.
+// remaining returns how long to send no requests, and whether there is an outage.
 func (o *outage) remaining() (time.Duration, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return time.Until(o.until), o.cause != ""
 }
 
-// failed notes that the API server did not answer as it should. It returns whether that is
-// new.
+// failed notes that the API server did not answer correctly. It returns whether an outage
+// begins.
 func (o *outage) failed(err error) (began bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -78,12 +78,12 @@ func (o *outage) failed(err error) (began bool) {
 	case began:
 		o.since, o.pause = now, firstPause
 		o.logger.Warn("the holders of GPUs are not fully known", "cause", o.note().Cause, "remedy", o.note().Remedy)
-	case now.Before(o.until): // of a request that was under way when the outage began
+	case now.Before(o.until): // the request was under way when the outage began
 		return false
 	default:
 		o.pause = min(2*o.pause, longestPause)
 	}
-	// Not all nodes at once.
+	// Not all nodes retry at once.
 	o.until = now.Add(o.pause/2 + rand.N(o.pause)) //nolint:gosec // spreads load
 	return began
 }
@@ -106,7 +106,7 @@ func (o *outage) is() bool {
 	return is
 }
 
-// notes say what the outage is, if there is one.
+// notes describes the outage, if there is one.
 func (o *outage) notes() []canonical.Note {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -118,7 +118,7 @@ func (o *outage) notes() []canonical.Note {
 
 func (o *outage) note() canonical.Note {
 	return canonical.Note{
-		Cause:  "the Kubernetes API server does not answer correctly, so that the workloads of new pods are not known: " + o.cause,
+		Cause:  "the Kubernetes API server does not answer correctly, so the workloads of new pods are not known: " + o.cause,
 		Remedy: "see that this machine reaches it (network policies, --kube.config), and that the credentials hold",
 	}
 }

@@ -30,10 +30,10 @@ const (
 	// knownOwners and knownKinds are how many of each are remembered.
 	knownOwners = 4096
 	knownKinds  = 256
-	// ownerLife is how long it counts what owns an owner: it hardly ever changes, but may
-	// be adopted.
+	// ownerLife is how long the owner of an owner is remembered: it rarely changes, except
+	// by adoption.
 	ownerLife = 10 * time.Minute
-	// denialLife is how long what the API server denied is not asked again.
+	// denialLife is how long a denied request is not repeated.
 	denialLife = 15 * time.Second
 )
 
@@ -45,8 +45,8 @@ var (
 	errUnknown = errors.New("the API server knows no such kind")
 )
 
-// isAnswer reports whether err is what the API server has to say of an object. errTroubled
-// is none: another request may get one.
+// isAnswer reports whether err is the API server's answer about an object. errTroubled is
+// not: another request may get an answer.
 func isAnswer(err error) bool {
 	return errors.Is(err, errAbsent) || errors.Is(err, errDenied) || errors.Is(err, errUnknown)
 }
@@ -78,11 +78,11 @@ func newCluster(client *Client, labels []WorkloadLabel, in obstacles) (*cluster,
 	bounded := client.bounded()
 	objects, err := metadata.NewForConfigAndClient(client.Config, bounded)
 	if err != nil {
-		return nil, fmt.Errorf("the Kubernetes API server cannot be asked: %w; correct the kubeconfig", err)
+		return nil, fmt.Errorf("cannot create a client of the Kubernetes API server: %w; correct the kubeconfig", err)
 	}
 	web, err := rest.UnversionedRESTClientForConfigAndClient(metadata.ConfigFor(client.Config), bounded)
 	if err != nil {
-		return nil, fmt.Errorf("the Kubernetes API server cannot be asked: %w; correct the kubeconfig", err)
+		return nil, fmt.Errorf("cannot create a client of the Kubernetes API server: %w; correct the kubeconfig", err)
 	}
 	lives := func(err error) time.Duration {
 		switch {
@@ -109,7 +109,7 @@ func newCluster(client *Client, labels []WorkloadLabel, in obstacles) (*cluster,
 // error means that it does not answer correctly.
 func (c *cluster) ownerOf(ctx context.Context, pod Pod) (owner Owner, sure bool, err error) {
 	if validation.IsDNS1123Label(pod.Namespace) != nil || validation.IsDNS1123Subdomain(pod.Name) != nil {
-		return Owner{}, false, errAbsent // and no path to ask for
+		return Owner{}, false, errAbsent // such a name must not get into a path
 	}
 	object, err := c.object(ctx, podsResource, pod.Namespace, pod.Name)
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *cluster) controllerOf(ctx context.Context, namespace string, of *metav1
 	})
 }
 
-// ask asks for what owns an owner of a kind.
+// ask asks the API server what owns an owner of a kind.
 func (c *cluster) ask(ctx context.Context, kind schema.GroupVersionKind, namespace string, of *metav1.OwnerReference) (*metav1.OwnerReference, error) {
 	r, err := c.resourceOf(ctx, kind)
 	if err != nil {
@@ -178,7 +178,7 @@ func (c *cluster) ask(ctx context.Context, kind schema.GroupVersionKind, namespa
 }
 
 // object asks for the metadata of an object. The API server may answer from memory
-// (resource version 0), as it does the kubelets'.
+// (resource version 0), as it does for kubelets.
 func (c *cluster) object(ctx context.Context, r resource, namespace, name string) (*metav1.PartialObjectMetadata, error) {
 	right := right{r.GroupResource(), namespace}
 	if c.denials.isDenied(right, time.Now()) {
@@ -200,7 +200,7 @@ func (c *cluster) object(ctx context.Context, r resource, namespace, name string
 	return object, err
 }
 
-// document asks for one of the documents that say what the API server has.
+// document asks for one of the documents that list the API server's resources.
 func (c *cluster) document(ctx context.Context, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()

@@ -35,7 +35,7 @@ var (
 	gone        = controller{"", "gone.example.com/v1", "Gone"}
 )
 
-// operators are the groups that are asked for by discovery.
+// operators adds the groups that need discovery.
 func operators(f *fakeAPI) {
 	f.serve("argoproj.io/v1alpha1", "Rollout", "rollouts", true)
 	f.serve("ray.io/v1", "RayCluster", "rayclusters", true)
@@ -56,7 +56,7 @@ func (f *fakeAPI) chain(podName string, owners ...link) {
 	path := barePod.path + podName
 	for _, o := range owners {
 		f.add(path, nil, ownerRef{apiVersion: o.of.apiVersion, kind: o.of.kind, name: o.name})
-		if path = o.of.path + o.name; o.of.path == "" { // not to be had
+		if path = o.of.path + o.name; o.of.path == "" { // not available
 			return
 		}
 	}
@@ -102,8 +102,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestOwnersThatEndEarly: where the chain cannot be followed, the last that is known
-// stands.
+// TestOwnersThatEndEarly: if the chain cannot be followed, the last known owner is used.
 func TestOwnersThatEndEarly(t *testing.T) {
 	web := []link{{replicaSet, "rs"}, {deployment, "web"}}
 	for _, test := range []struct {
@@ -140,8 +139,8 @@ func TestOwnersThatEndEarly(t *testing.T) {
 	}
 }
 
-// TestPodsThatGiveNoAnswer tells what the API server has to say of a pod from its not
-// answering as it should.
+// TestPodsThatGiveNoAnswer distinguishes the API server's answers about a pod from its
+// failures.
 func TestPodsThatGiveNoAnswer(t *testing.T) {
 	write := func(kind, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -155,7 +154,7 @@ func TestPodsThatGiveNoAnswer(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		answer http.HandlerFunc
-		want   error // nil is any that is no answer
+		want   error // nil is any failure
 	}{
 		{"not found", status(404, "NotFound"), errAbsent},
 		{"forbidden", forbid, errDenied},
@@ -200,7 +199,8 @@ func TestPodsThatGiveNoAnswer(t *testing.T) {
 	}
 }
 
-// TestNamesThatAreNone: labels of an exporter become no paths at the API server.
+// TestNamesThatAreNone: invalid names in an exporter's labels do not become paths at the API
+// server.
 func TestNamesThatAreNone(t *testing.T) {
 	f := newFakeAPI()
 	c := f.cluster(t)
@@ -237,7 +237,7 @@ func TestNamesByLabel(t *testing.T) {
 	}
 }
 
-// TestOwnersAreAskedForOnce: the pods of one Job share the look-up of the Job, also those
+// TestOwnersAreAskedForOnce: the pods of one Job share the look-up of the Job, even those
 // that come while it is under way.
 func TestOwnersAreAskedForOnce(t *testing.T) {
 	const pods = 20

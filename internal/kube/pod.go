@@ -42,8 +42,8 @@ func ParsePort(text string) error {
 	return fmt.Errorf("%q is neither the name nor the number of a port; write one such as metrics or 9400", text)
 }
 
-// defaultPort is where dcgm-exporter listens, and defaultPortNames are what its chart and
-// the gpu-operator call that.
+// defaultPort is dcgm-exporter's port, and defaultPortNames are its names in its chart and in
+// the gpu-operator.
 const defaultPort = 9400
 
 var defaultPortNames = []string{"metrics", "gpu-metrics"}
@@ -76,9 +76,9 @@ type podObject struct {
 	Status struct{ Phase, PodIP string }
 }
 
-// exporter returns how a pod is read. ok is false for one that cannot be: it has not begun,
-// or it has ended, or is about to. One that is not ready can: that it answers nothing then
-// is what its users want to know.
+// exporter returns how a pod is read. ok is false if it cannot be: it has not started, has
+// ended, or is about to end. A pod that is not ready is read, so that its users learn that it
+// does not answer.
 func (p *podObject) exporter(port string) (e Exporter, ok bool) {
 	ip, err := netip.ParseAddr(p.Status.PodIP)
 	if err != nil || p.Status.Phase != "Running" || p.Metadata.DeletionTimestamp != nil {
@@ -90,8 +90,7 @@ func (p *podObject) exporter(port string) (e Exporter, ok bool) {
 	}, true
 }
 
-// port returns the port of a pod that is called so, or has that number; "" is where
-// dcgm-exporter listens.
+// port returns the port of a pod with that name or number; "" is dcgm-exporter's.
 func (p *podObject) port(wanted string) uint16 {
 	if n, err := strconv.ParseUint(wanted, 10, 16); err == nil {
 		return uint16(n)

@@ -22,8 +22,8 @@ import (
 // another --root-dir.
 const PodResourcesSocket = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
-// maxAnswer is the longest answer of the kubelet that is read, in bytes: what the kubelet's
-// own clients take. A node of 500 pods with a device each answers with some 100 KiB.
+// maxAnswer is the longest answer of the kubelet that is read, in bytes: the limit of the
+// kubelet's own clients. A node of 500 pods with a device each answers with about 100 KiB.
 const maxAnswer = 16 << 20
 
 // draDriver is NVIDIA's driver of dynamic resource allocation for GPUs.
@@ -51,8 +51,8 @@ type listed struct {
 	claims []claimed
 	// unknown is how many device ids of NVIDIA's resources could not be read.
 	unknown int
-	// existing is how many MIG devices of each profile the node has, handed out or not; nil
-	// if it was not asked for.
+	// existing is how many MIG devices of each profile the node has, allocated or not; nil
+	// if unknown.
 	existing map[string]int
 }
 
@@ -75,7 +75,7 @@ func list(ctx context.Context, socket string) (listed, error) {
 	}
 	l := read(answer)
 	if l.anyProfile() {
-		// Without an answer fewer MIG devices can be told from each other.
+		// Without an answer, fewer MIG devices can be assigned.
 		if all, err := client.GetAllocatableResources(ctx, &podresources.AllocatableResourcesRequest{}); err == nil {
 			l.existing = countProfiles(all)
 		}
@@ -90,7 +90,7 @@ func AskKubelet(ctx context.Context, socket string) error {
 	return err
 }
 
-// dialer keeps why a connection failed, which gRPC tells in words alone.
+// dialer keeps the error of a failed connection, of which gRPC only returns the text.
 type dialer struct {
 	mu     sync.Mutex
 	failed error
@@ -111,8 +111,8 @@ func (d *dialer) last() error {
 	return d.failed
 }
 
-// explain makes an error of one that the kubelet, or the connection to it, gave: cause and
-// remedy.
+// explain returns an error with cause and remedy for one of the kubelet or of the connection
+// to it.
 func explain(socket string, err, dialed error) error {
 	cause, remedy := status.Convert(err).Message(), "see the kubelet's log"
 	switch code := status.Code(err); {
@@ -134,7 +134,7 @@ func explain(socket string, err, dialed error) error {
 	return fmt.Errorf("%s; %s", cause, remedy)
 }
 
-// read takes from an answer the containers that have devices of NVIDIA's.
+// read returns the containers of an answer that have devices of NVIDIA's.
 func read(answer *podresources.ListPodResourcesResponse) (l listed) {
 	for _, pod := range answer.GetPodResources() {
 		for _, container := range pod.GetContainers() {
@@ -180,7 +180,7 @@ func (l *listed) addClaim(w canonical.Workload, resource *podresources.DynamicRe
 	}
 }
 
-// anyProfile reports whether a MIG device is held of which the resource names the profile.
+// anyProfile reports whether a held MIG device is of a resource whose name has the profile.
 func (l *listed) anyProfile() bool {
 	for i := range l.holds {
 		if l.holds[i].profile != "" && l.holds[i].instance == "" {
@@ -190,7 +190,7 @@ func (l *listed) anyProfile() bool {
 	return false
 }
 
-// countProfiles counts the MIG devices of each profile that the kubelet can hand out.
+// countProfiles counts the MIG devices of each profile that the kubelet can allocate.
 func countProfiles(all *podresources.AllocatableResourcesResponse) map[string]int {
 	seen := map[reference]bool{}
 	count := map[string]int{}

@@ -2,8 +2,8 @@ package kube
 
 import linked "container/list"
 
-// recent remembers the values that were used last, of at most size keys. It is not safe
-// for concurrent use.
+// recent remembers the most recently used values, of at most size keys. It is not safe for
+// concurrent use.
 type recent[K comparable, V any] struct {
 	size  int
 	byKey map[K]*linked.Element
@@ -30,8 +30,8 @@ func (r *recent[K, V]) get(key K) (value V, ok bool) {
 	return e.Value.(*kept[K, V]).value, true
 }
 
-// put sets the value of key, and forgets what was not used for longest where there are
-// too many.
+// put sets the value of key, and forgets the least recently used value if there are too
+// many.
 func (r *recent[K, V]) put(key K, value V) {
 	if e, ok := r.byKey[key]; ok {
 		e.Value.(*kept[K, V]).value = value

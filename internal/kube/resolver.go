@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// maxPods is how many pods are remembered, each in some 300 bytes.
+	// maxPods is how many pods are remembered, each in about 300 bytes.
 	maxPods = 8192
-	// maxQueued is how many pods wait for their look-up. What exceeds it is asked for again
-	// in a while.
+	// maxQueued is how many pods wait for their look-up. Pods beyond it are queued by a
+	// later request.
 	maxQueued = 2048
 	// maxInFlight is how many look-ups are under way at once.
 	maxInFlight = 4
-	// round is how often what is known about the pods that hold GPUs is gone through.
+	// round is how often Completers review what is known about the pods that hold GPUs.
 	round = 15 * time.Second
 	// lookAgain is the age at which an answer is requested again, lookAgainSoon that for an
 	// answer that may be incomplete. The old answer is used meanwhile.
@@ -36,7 +36,7 @@ const (
 // ResolverOptions configure a Resolver.
 type ResolverOptions struct {
 	Client *Client
-	// Labels name workloads before owners do, the first first.
+	// Labels name workloads before owners do, in this order.
 	Labels []WorkloadLabel
 	Logger *slog.Logger
 }
@@ -61,16 +61,16 @@ type Resolver struct {
 
 // entry is the state of a pod.
 type entry struct {
-	owner    Owner // zero where it is not known
+	owner    Owner // zero if unknown
 	answered bool
 	queued   bool      // or being looked up
-	doubted  bool      // somebody was told that there is no answer
+	doubted  bool      // find returned that there is no answer
 	due      time.Time // when to look up again
 	used     time.Time // when it was last asked for
-	names    []naming  // by those who asked for it
+	names    []naming  // of the Completers that asked for it
 }
 
-// naming is that the source of a Completer names a pod.
+// naming means that the source of a Completer names a pod.
 type naming struct {
 	by   *Completer
 	used time.Time // when it last did
@@ -81,7 +81,7 @@ func (e *entry) namedBy(by *Completer, now time.Time) {
 	e.used = now
 	at := slices.IndexFunc(e.names, func(n naming) bool { return n.by == by })
 	if at < 0 {
-		e.unname(nil, now) // those that are read no more
+		e.unname(nil, now) // drops sources that are no longer read
 		at, e.names = len(e.names), append(e.names, naming{by: by})
 	}
 	e.names[at].used = now
@@ -185,7 +185,7 @@ func (r *Resolver) resolve(ctx context.Context, pod Pod) {
 	if e, ok := r.pods.byKey[pod]; ok {
 		e := e.Value.(*kept[Pod, *entry]).value
 		if err != nil {
-			owner = e.owner // of before: the pod is still the one that it was found for
+			owner = e.owner // the earlier one: the pod is still the same
 		}
 		changed = changed || !e.answered || e.owner != owner
 		e.owner, e.answered, e.queued, e.due = owner, true, false, time.Now().Add(lives)
@@ -195,7 +195,7 @@ func (r *Resolver) resolve(ctx context.Context, pod Pod) {
 	}
 }
 
-// fail notes that a pod could not be looked up. It is tried again when somebody asks.
+// fail notes that a pod could not be looked up. The next request for it tries again.
 func (r *Resolver) fail(pod Pod, err error) {
 	began := r.outage.failed(err)
 	r.mu.Lock()
@@ -212,15 +212,15 @@ func (r *Resolver) fail(pod Pod, err error) {
 type standing uint8
 
 const (
-	// pending is of a pod of which the answer is being waited for.
+	// pending means that the answer has not come yet.
 	pending standing = iota
-	// unknown is of one of which there is no answer.
+	// unknown means that there is no answer.
 	unknown
 	known
 )
 
-// find returns to a Completer what a pod belongs to, if that is known, and has it looked up
-// if not. It does not block.
+// find returns the owner of a pod to a Completer, if it is known, and queues a look-up if one
+// is due. It does not block.
 func (r *Resolver) find(pod Pod, by *Completer, now time.Time) (Owner, standing) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// fakeLookUp stands for a cluster: it answers pods by name.
+// fakeLookUp replaces a cluster: it answers for pods by name.
 type fakeLookUp struct {
 	mu     sync.Mutex
 	owners map[string]Owner // of pods by name; others are absent
@@ -60,7 +60,7 @@ func (f *fakeLookUp) change(change func()) {
 	change()
 }
 
-// count returns how often a pod was asked for; with "" all of them.
+// count returns how often a pod was asked for; "" is all of them.
 func (f *fakeLookUp) count(pod string) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,14 +72,14 @@ func (f *fakeLookUp) count(pod string) (n int) {
 	return n
 }
 
-// atOnce returns how many look-ups were under way at most.
+// atOnce returns the highest number of look-ups under way at once.
 func (f *fakeLookUp) atOnce() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.most
 }
 
-// resolving runs test with a Resolver over f, in a bubble of its own time.
+// resolving runs test with a Resolver over f, in a synctest bubble.
 func resolving(t *testing.T, f *fakeLookUp, test func(*testing.T, *Resolver)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -132,8 +132,8 @@ func TestResolverAnswersWhenItKnows(t *testing.T) {
 	})
 }
 
-// TestResolverLooksAgain: an answer that is in use is requested again now and then,
-// sooner if there was none or not to the end, and stands until then.
+// TestResolverLooksAgain: an answer that is in use is requested again now and then, sooner if
+// there was none or it was incomplete, and stays in use until then.
 func TestResolverLooksAgain(t *testing.T) {
 	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}}
 	resolving(t, f, func(t *testing.T, r *Resolver) {
@@ -154,11 +154,11 @@ func TestResolverLooksAgain(t *testing.T) {
 		wantStanding(t, r, "a", Owner{"Job", "other"}, known)
 		f.change(func() { f.err = errDenied })
 		use(r, "a", 2*lookAgain)
-		wantStanding(t, r, "a", Owner{"Job", "other"}, known) // as long as it is there
+		wantStanding(t, r, "a", Owner{"Job", "other"}, known) // as long as the pod is there
 	})
 }
 
-// TestResolverForgetsPodsThatWent: another pod may come by the name.
+// TestResolverForgetsPodsThatWent: another pod may get the name.
 func TestResolverForgetsPodsThatWent(t *testing.T) {
 	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}}
 	resolving(t, f, func(t *testing.T, r *Resolver) {
@@ -211,8 +211,8 @@ func TestResolverSparesAServerThatFails(t *testing.T) {
 	})
 }
 
-// TestResolverIsBounded: of an API server that hangs, few requests wait, and of pods not
-// more than there is room for.
+// TestResolverIsBounded: if the API server hangs, few requests wait for it, and no more pods
+// than there is room for.
 func TestResolverIsBounded(t *testing.T) {
 	f := &fakeLookUp{hang: true}
 	resolving(t, f, func(t *testing.T, r *Resolver) {
@@ -231,7 +231,7 @@ func TestResolverIsBounded(t *testing.T) {
 	})
 }
 
-// TestResolverEnds: Run returns though a request hangs.
+// TestResolverEnds: Run returns even if a request hangs.
 func TestResolverEnds(t *testing.T) {
 	f := &fakeLookUp{hang: true}
 	resolving(t, f, func(_ *testing.T, r *Resolver) {

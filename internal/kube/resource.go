@@ -18,11 +18,10 @@ type resource struct {
 	namespaced bool
 }
 
-// podsResource is where pods are.
+// podsResource is the resource of pods.
 var podsResource = resource{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, true}
 
-// builtIn are the resources of kinds that every cluster has, so that nothing needs to be
-// asked about them.
+// builtIn are the resources of kinds that every cluster has, and that need no discovery.
 var builtIn = map[schema.GroupVersionKind]resource{
 	{Version: "v1", Kind: "Pod"}:                        podsResource,
 	{Version: "v1", Kind: "ReplicationController"}:      inNamespace("", "replicationcontrollers"),
@@ -112,8 +111,8 @@ func parseGroup(body []byte) (string, error) {
 	return "", errUnknown
 }
 
-// isPlain reports whether what the API server calls something can be a segment of a path,
-// and not, as pods/status, of two.
+// isPlain reports whether a name can be one segment of a path, unlike pods/status, which is
+// two.
 func isPlain(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/%?#")
 }

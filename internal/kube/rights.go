@@ -22,15 +22,15 @@ func (a Access) String() string {
 	return a.Verb + " " + resource
 }
 
-// reviews is where an API server says what its client may do. Asking changes nothing: the
-// review is answered and not kept.
+// reviews is the path at which an API server says what its client may do. A request changes
+// nothing: the review is answered and not kept.
 const reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
-// Denied returns those of all that the API server denies.
+// Denied returns the elements of all that the API server denies.
 func (c *Client) Denied(ctx context.Context, all []Access) (denied []Access, err error) {
 	web, err := rest.UnversionedRESTClientForConfigAndClient(metadata.ConfigFor(c.Config), c.HTTP)
 	if err != nil {
-		return nil, fmt.Errorf("the Kubernetes API server cannot be asked: %w; correct the kubeconfig", err)
+		return nil, fmt.Errorf("cannot create a client of the Kubernetes API server: %w; correct the kubeconfig", err)
 	}
 	for _, a := range all {
 		body, err := json.Marshal(map[string]any{

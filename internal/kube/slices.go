@@ -18,8 +18,8 @@ const (
 	// slicesPath and claimPath are those of the API of dynamic resource allocation.
 	slicesPath = "/apis/resource.k8s.io/%s/resourceslices"
 	claimPath  = "/apis/resource.k8s.io/%s/namespaces/%s/resourceclaims/%s"
-	// slicesPage is how many ResourceSlices, of 128 devices at the most, are asked for at once,
-	// and maxSlicesPages bounds those of one node.
+	// slicesPage is how many ResourceSlices, of at most 128 devices, are requested at once,
+	// and maxSlicesPages bounds the pages of one node.
 	slicesPage, maxSlicesPages = "100", 20
 	// maxResourceAnswer bounds one answer of the API server, in bytes.
 	maxResourceAnswer = 32 << 20
@@ -28,7 +28,7 @@ const (
 // resourceVersions are the versions of the API, the newest first: all of them are read alike.
 var resourceVersions = [...]string{"v1", "v1beta2", "v1beta1"}
 
-// resourceSlice is as much of one as we need.
+// resourceSlice is the part of a ResourceSlice that is read.
 type resourceSlice struct {
 	Spec struct {
 		Driver string `json:"driver"`
@@ -48,7 +48,7 @@ type sliceDevice struct {
 	} `json:"basic"`
 }
 
-// attributes are by their name, with or without the domain of the driver.
+// attributes are keyed by name, with or without the domain of the driver.
 type attributes map[string]struct {
 	String string `json:"string"`
 }
@@ -63,7 +63,7 @@ func (d *sliceDevice) text(name string) string {
 	return ""
 }
 
-// reference returns which device d is; ok is false if it does not tell.
+// reference returns the device that d is; ok is false if d does not identify one.
 func (d *sliceDevice) reference(at poolDevice) (r reference, ok bool) {
 	r.uuid = d.text("uuid")
 	if d.text("type") != "mig" && !strings.HasPrefix(r.uuid, migPrefix) {
@@ -71,13 +71,13 @@ func (d *sliceDevice) reference(at poolDevice) (r reference, ok bool) {
 	}
 	r.parent, r.profile = d.text("parentUUID"), normalProfile(d.text("profile"))
 	if r.uuid == "" {
-		r.uuid = migPrefix + at.pool + "/" + at.device // is told from others by its name
+		r.uuid = migPrefix + at.pool + "/" + at.device // its name distinguishes it from others
 	}
 	return r, strings.HasPrefix(r.uuid, migPrefix)
 }
 
-// devicesOf returns what the devices of slices are. Of each pool its newest generation
-// counts: a driver that changes its devices replaces all of its slices, one by one.
+// devicesOf returns the devices of slices. Of each pool, the newest generation counts: a
+// driver that changes its devices replaces all of its slices, one by one.
 func devicesOf(slices []resourceSlice) map[poolDevice]reference {
 	newest := map[string]int64{}
 	for i := range slices {
@@ -105,7 +105,7 @@ func devicesOf(slices []resourceSlice) map[poolDevice]reference {
 type resourceAPI struct {
 	client  *Client
 	base    *url.URL
-	version string // that the server has
+	version string // the server's
 }
 
 func newResourceAPI(client *Client) (*resourceAPI, error) {
@@ -158,8 +158,8 @@ type claimResult struct {
 	AdminAccess bool   `json:"adminAccess"`
 }
 
-// watchers returns the devices that a claim gives access to for watching them, and not to
-// be held.
+// watchers returns the devices to which a claim gives access only for watching them, without
+// holding them.
 func (a *resourceAPI) watchers(ctx context.Context, namespace, name string) (map[poolDevice]bool, error) {
 	var claim struct {
 		Status struct {

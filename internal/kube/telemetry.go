@@ -15,16 +15,16 @@ const (
 // resultWords are the names of the results in telemetry.
 var resultWords = [results]string{"found", "absent", "denied", "failed", "dropped"}
 
-// Results are the words by which Counts.Lookups are indexed.
+// Results returns the words for the indexes of Counts.Lookups.
 func Results() []string { return resultWords[:] }
 
 // Counts are the counts of a Resolver.
 type Counts struct {
-	// Lookups are those that ended, by Results: found; absent, there being no such pod;
-	// denied by the API server; failed, as it did not answer; dropped, because too many
-	// waited.
+	// Lookups counts the look-ups that ended, by Results: found; absent, if there is no
+	// such pod; denied by the API server; failed, if it did not answer; dropped, if too
+	// many waited.
 	Lookups [results]uint64
-	// InFlight and Queued are look-ups, Pods those that are remembered.
+	// InFlight and Queued count look-ups, Pods the remembered pods.
 	InFlight, Queued, Pods int
 }
 

@@ -18,18 +18,18 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// errTroubled is that the API server, which has just answered for a pod, fails at a kind of
-// owner: its conversion webhook is broken, or the server that the kind is of is down.
+// errTroubled means that the API server, which has just answered for a pod, fails for a kind of
+// owner: its conversion webhook is broken, or the server that provides the kind is down.
 var errTroubled = errors.New("the API server fails for this kind")
 
-// troubles are the kinds at which the API server fails. Each is requested again after a pause,
-// which doubles from one failure to the next; beginning and end are logged. A kind that is no
-// longer requested is forgotten. They are safe for concurrent use.
+// troubles are the kinds for which the API server fails. Each is requested again after a pause,
+// which doubles with each failure; the beginning and end of a trouble are logged. A kind that is
+// no longer requested is forgotten. troubles are safe for concurrent use.
 type troubles struct {
 	logger *slog.Logger
 
 	mu     sync.Mutex
-	byKind map[schema.GroupKind]*trouble // knownKinds at most; more are asked for each time
+	byKind map[schema.GroupKind]*trouble // knownKinds at most; others are requested each time
 }
 
 // trouble is the trouble of one kind.
@@ -37,15 +37,14 @@ type trouble struct {
 	cause string
 	pause time.Duration
 	until time.Time // when to ask again
-	asked time.Time // when somebody last wanted to
+	asked time.Time // when a caller last wanted to
 }
 
 func newTroubles(logger *slog.Logger) *troubles {
 	return &troubles{logger: logger, byKind: map[schema.GroupKind]*trouble{}}
 }
 
-// enter reports whether to ask for objects of a kind now. Of those who come when a pause is
-// over, one asks.
+// enter reports whether to ask for objects of a kind now. After a pause, only one caller may.
 func (t *troubles) enter(kind schema.GroupKind, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,12 +56,12 @@ func (t *troubles) enter(kind schema.GroupKind, now time.Time) bool {
 	if now.Before(one.until) {
 		return false
 	}
-	one.until = now.Add(2 * RequestTimeout) // until that one knows
+	one.until = now.Add(2 * RequestTimeout) // until that caller has an answer
 	return true
 }
 
-// take notes what asking for an object of a kind came to, and returns its error, which is
-// errTroubled where the kind is to blame. ctx is that of the look-up.
+// take notes the outcome of a request for an object of a kind, and returns its error, or
+// errTroubled if the kind is to blame. ctx is that of the look-up.
 func (t *troubles) take(ctx context.Context, kind schema.GroupKind, err error) error {
 	isTrouble := isOfKind(ctx, err)
 	if err != nil && !isTrouble && !isAnswer(err) {
@@ -94,8 +93,8 @@ func (t *troubles) take(ctx context.Context, kind schema.GroupKind, err error) e
 	return errTroubled
 }
 
-// isOfKind reports whether an error is the trouble of the kind that was asked for, and not of
-// the API server: that has just answered for the pod.
+// isOfKind reports whether an error is due to the requested kind, and not to the API server,
+// which has just answered for the pod.
 func isOfKind(ctx context.Context, err error) bool {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		return status.Status().Code >= http.StatusInternalServerError
@@ -103,13 +102,13 @@ func isOfKind(ctx context.Context, err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 }
 
-// forget forgets the kinds that are no longer asked for, as after their pods are gone: a pod
-// whose owner is not known is looked up again sooner than that. The caller holds mu.
+// forget forgets kinds that are no longer asked for, as after their pods are gone: a pod whose
+// owner is unknown is looked up again sooner. The caller holds mu.
 func (t *troubles) forget(now time.Time) {
 	maps.DeleteFunc(t.byKind, func(_ schema.GroupKind, one *trouble) bool { return now.Sub(one.asked) > outOfUse })
 }
 
-// notes are of the kinds in trouble.
+// notes returns a note for each kind in trouble.
 func (t *troubles) notes() (notes []canonical.Note) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,7 +122,7 @@ func (t *troubles) notes() (notes []canonical.Note) {
 
 func troubleNote(kind schema.GroupKind, cause string) canonical.Note {
 	return canonical.Note{
-		Cause:  "the Kubernetes API server fails for objects of kind " + kind.String() + ", so that their owners are not known: " + cause,
+		Cause:  "the Kubernetes API server fails for objects of kind " + kind.String() + ", so their owners are not known: " + cause,
 		Remedy: "see whether kubectl get " + kind.String() + " -A answers: the conversion webhook of its CustomResourceDefinition may be broken, or its APIService unavailable",
 	}
 }

@@ -72,8 +72,8 @@ func TestKindThatFails(t *testing.T) {
 	}
 }
 
-// TestKindThatFailsIsAskedOnce when its pause is over, however many come, and after longer
-// from one failure to the next.
+// TestKindThatFailsIsAskedOnce after each pause, however many callers come, and pauses grow
+// with each failure.
 func TestKindThatFailsIsAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, kind := newTroubles(discard), schema.GroupKind{Group: "ray.io", Kind: "RayCluster"}
@@ -102,7 +102,7 @@ func TestKindThatFailsIsAskedOnce(t *testing.T) {
 	})
 }
 
-// TestKindThatNobodyAsksAbout is forgotten; one that somebody does stays in trouble.
+// TestKindThatNobodyAsksAbout is forgotten; one that is asked about stays in trouble.
 func TestKindThatNobodyAsksAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, failed := newTroubles(discard), fmt.Errorf("get: %w", context.DeadlineExceeded)

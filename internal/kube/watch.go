@@ -19,33 +19,32 @@ import (
 )
 
 const (
-	// pageSize is how many pods are asked for at once.
+	// pageSize is how many pods are requested at once.
 	pageSize = 500
-	// watchTime is how long one watch lasts at least, and at most twice as long: not all
-	// start again at once.
+	// watchTime is the shortest duration of a watch. The longest is twice that, so that not
+	// all watches restart at once.
 	watchTime = 5 * time.Minute
 	// watchGrace is how much longer we wait for its end.
 	watchGrace = 30 * time.Second
-	// leastWatch is how long a watch that ends without a cause lasted at least; one that
-	// ended sooner counts as failed.
+	// leastWatch is the shortest duration after which a watch may end without a cause; one
+	// that ends sooner counts as failed.
 	leastWatch = time.Second
-	// oftenCut is how many watches in a row are cut at once where there is something amiss.
+	// oftenCut is how many watches in a row must be cut at once to count as a problem.
 	oftenCut = 3
-	// maxPage bounds what is read of one answer, or of one change that a watch tells, in
-	// bytes; a pod has some 20 KB.
+	// maxPage bounds one answer, or one change in a watch, in bytes; a pod has about 20 KB.
 	maxPage = 64 << 20
 	// maxPages bounds a list. No cluster has so many pods.
 	maxPages = 1000
 )
 
-// errGone is that the API server has forgotten what we know: it must be listed again.
+// errGone means that the API server has forgotten the known state: the pods must be listed again.
 var errGone = errors.New("the known state of the pods is too old to continue from")
 
-// errCut is that a watch ended before its time. What the next request gives says whether
-// anything is wrong, unless that is cut at once too.
+// errCut means that a watch ended early. The next request shows whether anything is wrong,
+// unless it is cut at once too.
 var errCut = errors.New("the watch of the pods was cut")
 
-// errSlow is that a list, or the beginning of a watch, took too long.
+// errSlow means that a list, or the beginning of a watch, took too long.
 var errSlow = canonical.TimedOut(RequestTimeout)
 
 // statusError is an answer with a status other than 200.
@@ -62,7 +61,7 @@ type watcher struct {
 	selector string
 	base     *url.URL // of the pods
 	node     string   // "" for all
-	version  string   // of what is known, "" before the first list and where that is no use
+	version  string   // of the known state, "" if the pods must be listed
 	maxPage  int64
 	// cuts counts the latest watches that were cut at once, in a row.
 	cuts atomic.Int32
@@ -74,7 +73,7 @@ type watcher struct {
 	answered func()
 }
 
-// newWatcher returns what follows the pods of a selector in a namespace, "" for all.
+// newWatcher returns a watcher of the pods of a selector in a namespace, "" for all.
 func newWatcher(c *Client, selector, namespace, node string) (*watcher, error) {
 	base, _, err := rest.DefaultServerUrlFor(c.Config)
 	if err != nil {
@@ -97,16 +96,16 @@ func (w *watcher) follow(ctx context.Context) error {
 		}
 	}
 	err := w.watch(ctx)
-	if errors.Is(err, errGone) || errors.Is(err, errCut) && w.isCutOften() { // what changes is told by lists alone
+	if errors.Is(err, errGone) || errors.Is(err, errCut) && w.isCutOften() { // only lists show changes
 		w.version = ""
 	}
 	return err
 }
 
-// isCutOften reports whether watches begin, and tell nothing.
+// isCutOften reports whether watches begin, but are cut at once.
 func (w *watcher) isCutOften() bool { return w.cuts.Load() >= oftenCut }
 
-// goesOn notes that a watch does.
+// goesOn notes that a watch was not cut at once.
 func (w *watcher) goesOn() {
 	w.cuts.Store(0)
 	w.answered()
@@ -170,7 +169,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// Until it begins to answer, a watch is a request as any other.
+	// Until it begins to answer, a watch is a request like any other.
 	end := time.AfterFunc(RequestTimeout, func() { cancel(errSlow) })
 	defer end.Stop()
 	body, err := w.get(ctx, query)
@@ -212,11 +211,11 @@ func (w *watcher) take(e *event) error {
 		w.version = "" // later changes are not available, whatever the cause
 		return statusOf(http.StatusInternalServerError, e.Object)
 	default:
-		return nil // of a later API
+		return nil // from a later API
 	}
 	var p podObject
 	if err := json.Unmarshal(e.Object, &p); err != nil {
-		return fmt.Errorf("the watch of the pods holds no pod: %w", err)
+		return fmt.Errorf("the watch of the pods has an object that is not a pod: %w", err)
 	}
 	if e.Type != "BOOKMARK" {
 		w.change(&p, e.Type == "DELETED")
@@ -255,7 +254,7 @@ func (w *watcher) get(ctx context.Context, query url.Values) (io.ReadCloser, err
 	return answer.Body, nil
 }
 
-// statusOf is the error of an answer, which may hold a Status.
+// statusOf returns the error of an answer, which may have a Status.
 func statusOf(code int, body []byte) error {
 	var status struct {
 		Code    int

@@ -16,13 +16,13 @@ import (
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// Kubelet answers with what it was Set to. Any goroutine may use it.
+// Kubelet answers with the pods of the last Set. Any goroutine may use it.
 type Kubelet struct {
 	podresources.UnimplementedPodResourcesListerServer
 
 	// Socket is its path.
 	Socket string
-	// Asked counts the questions for pods.
+	// Asked counts the requests for pods.
 	Asked atomic.Int64
 
 	tb     testing.TB
@@ -43,7 +43,7 @@ func New(tb testing.TB) *Kubelet {
 	return k
 }
 
-// Start serves, again after Stop.
+// Start serves. It may be called again after Stop.
 func (k *Kubelet) Start() {
 	k.tb.Helper()
 	var network net.ListenConfig
@@ -77,14 +77,14 @@ func (k *Kubelet) Set(pods ...*podresources.PodResources) {
 	k.pods = pods
 }
 
-// SetAllocatable makes devices what the node has.
+// SetAllocatable sets the devices that the node has.
 func (k *Kubelet) SetAllocatable(devices ...*podresources.ContainerDevices) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.all = devices
 }
 
-// Hang makes questions stay without an answer until Resume.
+// Hang leaves requests without an answer until Resume.
 func (k *Kubelet) Hang() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -103,7 +103,7 @@ func (k *Kubelet) Resume() {
 	}
 }
 
-// Refuse makes an error of this text the answer.
+// Refuse makes an error with this text the answer.
 func (k *Kubelet) Refuse(text string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -136,20 +136,20 @@ func (k *Kubelet) GetAllocatableResources(context.Context, *podresources.Allocat
 	return &podresources.AllocatableResourcesResponse{Devices: k.all}, nil
 }
 
-// Pod is a pod of one container, main, with devices of one resource.
+// Pod returns a pod of one container, main, with devices of one resource.
 func Pod(namespace, name, resource string, ids ...string) *podresources.PodResources {
 	return &podresources.PodResources{Namespace: namespace, Name: name, Containers: []*podresources.ContainerResources{
 		{Name: "main", Devices: []*podresources.ContainerDevices{Devices(resource, ids...)}},
 	}}
 }
 
-// Devices are devices of one resource.
+// Devices returns devices of one resource.
 func Devices(resource string, ids ...string) *podresources.ContainerDevices {
 	return &podresources.ContainerDevices{ResourceName: resource, DeviceIds: ids}
 }
 
-// Claimed is a pod of one container, main, with devices of the driver of NVIDIA's GPUs by a
-// claim of the pod's namespace.
+// Claimed returns a pod of one container, main, with devices of NVIDIA's GPU driver through a
+// claim in the pod's namespace.
 func Claimed(namespace, name, claim, pool string, devices ...string) *podresources.PodResources {
 	resource := &podresources.DynamicResource{ClaimName: claim, ClaimNamespace: namespace}
 	for _, device := range devices {

@@ -21,7 +21,7 @@ import (
 // Pod is a pod that a test makes.
 type Pod struct {
 	Name, Namespace, UID, Node, IP string
-	// Phase is Running where it is "".
+	// Phase is Running if "".
 	Phase string
 	// Terminating pods were deleted, and have not ended yet.
 	Terminating bool
@@ -43,10 +43,10 @@ type Server struct {
 	version int
 	page    int
 	denied  string        // why every request is refused, "" while none is
-	hangs   chan struct{} // closed when it hangs no longer, nil while it does not
+	hangs   chan struct{} // closed when the hang ends, nil while there is none
 	cut     chan struct{} // closed with each Cut
-	ending  string        // of watches that are cut
-	// Requests are the queries that came, watches and lists.
+	ending  string        // what cut watches end with
+	// requests are the URLs of all requests.
 	requests []string
 }
 
@@ -100,7 +100,7 @@ func (s *Server) Put(p Pod) {
 	s.tell(kind, p)
 }
 
-// Delete removes a pod by its UID, which is NAMESPACE/NAME where the test gave none.
+// Delete removes a pod by its UID, which is NAMESPACE/NAME if the test gave none.
 func (s *Server) Delete(uid string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,10 +124,10 @@ func (s *Server) Compact() {
 	s.history, s.first = nil, s.version
 }
 
-// Pages has lists answered in pages of so many.
+// Pages sets the size of the pages of lists.
 func (s *Server) Pages(size int) { s.mu.Lock(); defer s.mu.Unlock(); s.page = size }
 
-// Deny has every request answered 403 and ends the watches, or no longer.
+// Deny starts or stops answering every request with 403, and ends the watches.
 func (s *Server) Deny(denied bool) {
 	message := ""
 	if denied {
@@ -136,7 +136,7 @@ func (s *Server) Deny(denied bool) {
 	s.Refuse(message)
 }
 
-// Refuse is Deny with a message, "" to end it.
+// Refuse is Deny with a message; "" stops it.
 func (s *Server) Refuse(message string) {
 	s.mu.Lock()
 	s.denied = message
@@ -144,7 +144,7 @@ func (s *Server) Refuse(message string) {
 	s.Cut()
 }
 
-// Hang has new requests wait, or no longer.
+// Hang makes new requests wait, or ends that.
 func (s *Server) Hang(hangs bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +173,7 @@ func (s *Server) end(text string) {
 	s.cut = make(chan struct{})
 }
 
-// Requests returns what was asked: paths and queries.
+// Requests returns the paths and queries of all requests.
 func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -304,7 +304,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, of filter) {
 	}
 }
 
-// object is a pod as the API has it, with some of its other fields.
+// object returns a pod in the form of the API, with some of its other fields.
 func (p Pod) object(version int) map[string]any {
 	metadata := map[string]any{
 		"name": p.Name, "namespace": p.Namespace, "uid": p.UID, "labels": p.Labels,

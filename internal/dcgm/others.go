@@ -11,8 +11,8 @@ import (
 // 128 at a time (DCGM_MAX_FIELD_IDS_PER_FIELD_GROUP), including those of Fields.
 const MaxOthers = 48
 
-// MaxFields bounds the fields of a reading: Fields, and behind them those of a Page that
-// Fields lacks.
+// MaxFields bounds the fields of a reading: Fields, followed by those of a Page that Fields
+// lacks.
 const MaxFields = len(Fields) + MaxOthers
 
 // others are the numeric fields of a GPU in DCGM 4.6 that Fields lacks: on each line the
@@ -47,7 +47,7 @@ func (p *Page) Others() []Field {
 	return p.others
 }
 
-// Field returns the field with an index in Fields or, behind these, in Others. p may be nil.
+// Field returns the field with an index in Fields, followed by Others. p may be nil.
 func (p *Page) Field(i int) *Field {
 	if i < len(Fields) {
 		return &Fields[i]

@@ -32,7 +32,7 @@ type board struct {
 	loose     []MIGDevice // whose instance is unknown
 }
 
-// newBoard returns a board of which only the id is known, if that.
+// newBoard returns a board of which at most the id is known.
 func newBoard(entity int) board {
 	return board{Device: NewBoard(entity, "")}
 }

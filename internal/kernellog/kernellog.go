@@ -84,7 +84,7 @@ func Open(opts Options) (*Log, error) {
 	l.tail, err = openTail(opts.Path, l.catchUp)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%w; run with the capability CAP_SYSLOG, and where device files are denied with access to %s, or leave --kernel-log out", err, opts.Path)
+		return nil, fmt.Errorf("%w; run with the capability CAP_SYSLOG and, if device files are denied, with access to %s, or leave --kernel-log out", err, opts.Path)
 	case err != nil:
 		return nil, fmt.Errorf("%w; name a file with records as /dev/kmsg has them, or leave --kernel-log out", err)
 	}
@@ -194,8 +194,7 @@ func (l *Log) line(line []byte) {
 }
 
 // time returns the time of a record that was written that long after the machine started.
-// Records that arrive while we read are dated now, since the log's clock drifts. The caller
-// holds mu.
+// New records are dated now, since the log's clock drifts. The caller holds mu.
 func (l *Log) time(since time.Duration) time.Time {
 	now := time.Now()
 	if l.current || l.booted.IsZero() {
@@ -208,7 +207,7 @@ func (l *Log) time(since time.Duration) time.Time {
 }
 
 // loaded forgets the XIDs from before the driver was loaded, while we read the records from
-// before the start: loading the driver resets the boards. The caller holds mu.
+// before the start: boards come up anew with the driver. The caller holds mu.
 func (l *Log) loaded() {
 	if l.current {
 		return

@@ -221,7 +221,7 @@ func TestLimitOfAllocations(t *testing.T) {
 	}
 }
 
-// TestNothingNewAllocatesNothing checks also that equal inputs give the same set.
+// TestNothingNewAllocatesNothing also checks that equal inputs give the same set.
 func TestNothingNewAllocatesNothing(t *testing.T) {
 	b := newBench(t, FeedOptions{MIGPlaces: func() []c.MIGPlace { return twoMIGDevices }})
 	b.tell(node(), told(0, pod("q")))

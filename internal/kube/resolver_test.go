@@ -118,7 +118,7 @@ func TestResolverAnswersWhenItKnows(t *testing.T) {
 		wantStanding(t, r, "b", Owner{}, pending)
 		synctest.Wait()
 		if r.generation.Load() == was {
-			t.Error("nobody is told that there is an answer")
+			t.Error("the generation does not change with an answer")
 		}
 		wantStanding(t, r, "a", Owner{"Job", "j"}, known)
 		wantStanding(t, r, "b", Owner{}, unknown) // there is no such pod

@@ -97,7 +97,7 @@ func (all devices) byUUID(s string) (int, error) {
 			case found == unknown:
 				found = i
 			default:
-				return unknown, fmt.Errorf("%s stands for a device of GPU %s and one of GPU %s; write more of it",
+				return unknown, fmt.Errorf("%s matches devices of GPU %s and GPU %s; write more of the UUID",
 					clip(s), all[found].GPU, all[i].GPU)
 			}
 		}

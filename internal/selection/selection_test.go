@@ -168,7 +168,7 @@ func TestSelectErrors(t *testing.T) {
 		{eight(), "-1", "", `--gpus=-1: "-1" is not a GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
 		{eight(), "01", "", `--gpus=01: "01" is not a GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
 		{eight(), "GPU-9", "", "--gpus=GPU-9: there is no GPU-9; this node has 0-7, and nvidia-smi -L lists the UUIDs"},
-		{twins, "GPU-0a", "", "--gpus=GPU-0a: GPU-0a stands for a device of GPU 0 and one of GPU 1; write more of it"},
+		{twins, "GPU-0a", "", "--gpus=GPU-0a: GPU-0a matches devices of GPU 0 and GPU 1; write more of the UUID"},
 		{nil, "0", "", "--gpus=0: there is no GPU 0; no GPU was found on this node: try dcgmi discovery -l"},
 		{eight(), "", "CUDA_VISIBLE_DEVICES=-1", "CUDA_VISIBLE_DEVICES=-1 hides every GPU; show them with --show-all or --gpus=0"},
 		{eight(), "", "CUDA_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES= hides every GPU; show them with --show-all or --gpus=0"},

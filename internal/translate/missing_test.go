@@ -26,10 +26,10 @@ func TestMissing(t *testing.T) {
 			r := translated(t, Options{}, test.body)
 			before := []c.Field{c.Power}
 			if got := Missing(&r.frame, inputs, before); !slices.Equal(got, append(before, test.want...)) {
-				t.Errorf("%v, want %v behind what was there", got, test.want)
+				t.Errorf("%v, want %v after what was there", got, test.want)
 			}
 			if got := Unusable(&r.frame, test.want, before); !slices.Equal(got, append(before, test.unusable...)) {
-				t.Errorf("unusable are %v, want %v behind what was there", got, test.unusable)
+				t.Errorf("unusable are %v, want %v after what was there", got, test.unusable)
 			}
 		})
 	}

@@ -67,7 +67,7 @@ func Missing(f *canonical.Frame, inputs []canonical.Field, dst []canonical.Field
 	return dst
 }
 
-// Unusable appends to dst the missing fields, in order, that a board of f has a sample of: it
+// Unusable appends to dst, in order, the missing fields of which a board of f has a sample that
 // is blank or out of range.
 func Unusable(f *canonical.Frame, missing []canonical.Field, dst []canonical.Field) []canonical.Field {
 	for _, field := range missing {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -162,7 +163,8 @@ func (c *campaign) attempt(ctx context.Context, t target, p *pkg, switched, toge
 
 // suite builds a suite and calibrates its tests. Mutants that the compiler refuses are removed from
 // the build.
-func (c *campaign) suite(ctx context.Context, b *build, dir string) (*suite, error) {
+func (c *campaign) suite(ctx context.Context, b *build, name string) (*suite, error) {
+	dir, tests, _ := strings.Cut(name, " ")
 	binary, err := b.binary(ctx, dir)
 	for err != nil {
 		blamed := b.blamed(err)
@@ -176,7 +178,7 @@ func (c *campaign) suite(ctx context.Context, b *build, dir string) (*suite, err
 		binary, err = b.binary(ctx, dir)
 	}
 	s := &suite{dir: filepath.Join(b.root, dir), binary: binary, most: c.most, killers: map[string]string{}}
-	if err := s.calibrate(ctx); err != nil {
+	if err := s.calibrate(ctx, cmp.Or(tests, "^(Test|Fuzz|Example)")); err != nil {
 		return nil, err
 	}
 	if len(s.broken) > 0 {
@@ -205,6 +207,7 @@ func (c *campaign) try(ctx context.Context, t target, s *suite, mutants []*mutan
 	for range c.jobs {
 		wg.Go(func() {
 			for m := range next {
+				m.differs += len(slices.Concat(s.groups(m)...))
 				killer, failed := s.kills(ctx, m)
 				mu.Lock()
 				switch {
@@ -213,7 +216,7 @@ func (c *campaign) try(ctx context.Context, t target, s *suite, mutants []*mutan
 				case killer != "":
 					c.note(t, m, killed, filepath.Base(s.dir)+"."+killer)
 				case c.last != "":
-					c.note(t, m, c.last, fmt.Sprintf("it makes a difference in %d tests", len(slices.Concat(s.groups(m)...))))
+					c.note(t, m, c.last, fmt.Sprintf("it makes a difference in %d tests", m.differs))
 				default:
 					survivors = append(survivors, m)
 				}

@@ -16,6 +16,7 @@ type mutant struct {
 	change   string // description of the change
 	edits    []edit // of the file
 	alone    bool   // needs a build of its own
+	differs  int    // in how many of the tests so far it computes something else
 	// from is the text of an embedded file that a mutant replaces with to; edited is the source
 	// file that the edits change, if it is another one.
 	from, to, edited string

@@ -47,6 +47,13 @@ func least(a, b int) int {
 	return b
 }
 
+func first(all []int) (int, bool) {
+	if len(all) == 0 {
+		return 0, false // no caller looks at the number
+	}
+	return all[0], true
+}
+
 func forgotten(v int) int { return v + 1000 }
 `,
 	"small_test.go": `package small
@@ -55,6 +62,12 @@ import "testing"
 
 func Test(t *testing.T) {
 	if !isMuch(10, true) || isMuch(9, true) || isMuch(10, false) || least(1, 2) != 1 || least(2, 1) != 1 {
+		t.Fail()
+	}
+	if v, ok := first([]int{7}); v != 7 || !ok {
+		t.Fail()
+	}
+	if _, ok := first(nil); ok {
 		t.Fail()
 	}
 	if len(table) != 2 || table[0] != "a" || table[1] != "b" || rows != [2]row{{"x", 1}, {"y", 2}} || len(seats) != 2 || seats[1] != 0 {

@@ -50,7 +50,7 @@ func altered(value constant.Value, kind token.Token) string {
 
 func numbers(s *site) {
 	e, kind := numeral(s.node)
-	if e == nil || s.isFixed() {
+	if e == nil || s.isFixed() || s.isIgnored() {
 		return
 	}
 	other, t := altered(s.info.Types[e].Value, kind), s.typeOf(s.whole(e))
@@ -77,6 +77,20 @@ func (s *site) whole(e ast.Expr) ast.Expr {
 		}
 	}
 	return e
+}
+
+// isIgnored reports whether the node is returned beside false or an error, so that no caller
+// looks at it.
+func (s *site) isIgnored() bool {
+	ret, is := s.path[len(s.path)-1].(*ast.ReturnStmt)
+	if !is || len(ret.Results) < 2 {
+		return false
+	}
+	last := ret.Results[len(ret.Results)-1]
+	if name, is := last.(*ast.Ident); is {
+		return name.Name == "false"
+	}
+	return types.TypeString(s.info.TypeOf(last), nil) == "error"
 }
 
 // isFixed reports whether the node must be constant: a key of an array, or a part of a shift.

@@ -14,7 +14,7 @@ compile. One that **survived** all tests needs another test. **Open** ones were 
 
 A mutant is tried only with tests in which it computes something other than the program: first with the test that killed its
 neighbour, then with the quickest, so most verdicts take a few hundredths of a second. Code that decides nothing is not mutated:
-capacities, the size in bits of a float, and the columns of tables that only people read.
+capacities, the size in bits of a float, numbers returned beside false or an error, and the columns of tables that only people read.
 
 ## Operators
 

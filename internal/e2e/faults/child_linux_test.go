@@ -45,7 +45,8 @@ func fails(failures ...dcgmitest.Failure) func(*world) {
 	}
 }
 
-// breaks kills the running dcgmi; its successors run this script first.
+// breaks kills the running dcgmi; its successors run this script first. They alone report the
+// temperature of the fault: a reading of the killed one does not pass for theirs.
 func breaks(script string) func(*world) {
 	return func(w *world) {
 		w.Helper()
@@ -53,6 +54,7 @@ func breaks(script string) func(*world) {
 			w.Fatal(err)
 		}
 		w.signal(syscall.SIGKILL)
+		fails()(w)
 	}
 }
 
@@ -128,11 +130,7 @@ func childFaults() []fault {
 			w.mode(0o755)
 		}, end: func(w *world) { w.moves(w.dcgmi+".away", w.dcgmi) }, seen: down(source.HostEngineUnavailable, "cannot be started", "see what it is: file")},
 		{does: "the GPU falls off the bus", begin: fails(dcgmitest.Failure{Kind: dcgmitest.GPULost, GPU: 0}), seen: seen{says: []string{went}, lacks: []string{"kpulse_gpu_temperature_celsius{"}}},
-		{does: "the folder of jobs vanishes", flags: []string{"--hpc-job-mapping-dir=jobs"}, files: map[string]string{"jobs/0": "4711\n"}, begin: func(w *world) {
-			if err := os.RemoveAll(filepath.Join(w.dir, "jobs")); err != nil {
-				w.Fatal(err)
-			}
-		}, seen: seen{says: []string{temperature(during), `kpulse_gpu_allocations{hostname="n",gpu="0",uuid="GPU-1"} 0`}}},
+		{does: "the folder of jobs vanishes", flags: []string{"--hpc-job-mapping-dir=jobs"}, files: map[string]string{"jobs/0": "4711\n"}, begin: and(removes("jobs"), fails()), seen: seen{says: []string{temperature(during), `kpulse_gpu_allocations{hostname="n",gpu="0",uuid="GPU-1"} 0`}}},
 		{does: "dcgmi prints garbage alone, in nine ways", heldBy: "e2e.TestDCGMGarbage", words: "502 with what was printed, and what to do"},
 		{does: "dcgmi prints nothing from the start", heldBy: "e2e.TestDCGMSilent", words: "504"},
 		{does: "dcgmi begins with a banner", heldBy: "e2e.TestDCGMBanner", words: "200 as soon as rows come"},

@@ -77,7 +77,7 @@ RACED := dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && set -x && \
 faults: ## Inflict the faults of testdata/FAULTS.md on the program, built with the race detector
 	@$(RACED) go test -count=1 -v ./internal/e2e/faults
 
-# The duration of make soak.
+# The duration of make soak; DURATION=20m:SEED replays the fleets and faults of a seed.
 DURATION ?= 8h
 
 soak: ## Run one program through fleets, reloads and faults for DURATION (8h), and check that its use of resources does not grow

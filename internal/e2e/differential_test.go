@@ -17,6 +17,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
 )
@@ -34,19 +35,7 @@ const (
 // seed.
 func TestDifferential(t *testing.T) {
 	t.Parallel()
-	bodies, seed := fewBodies, rand.Uint64()
-	if wanted := os.Getenv("KPULSE_DIFFERENTIAL"); wanted != "" {
-		number, from, seeded := strings.Cut(wanted, ":")
-		var err error
-		if bodies, err = strconv.Atoi(number); err != nil {
-			t.Fatalf("KPULSE_DIFFERENTIAL=%s: %v; give a number such as 100000, or 20:SEED", wanted, err)
-		}
-		if seeded {
-			if seed, err = strconv.ParseUint(from, 10, 64); err != nil {
-				t.Fatalf("KPULSE_DIFFERENTIAL=%s: %v", wanted, err)
-			}
-		}
-	}
+	bodies, seed := e2etest.Seeded(t, "KPULSE_DIFFERENTIAL", fewBodies, strconv.Atoi, "100000")
 	seen := map[string]int{}
 	for told := 0; told < bodies && !t.Failed(); told += chapter {
 		playStory(t, seed, seen)

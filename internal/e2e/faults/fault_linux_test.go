@@ -35,6 +35,8 @@ type fault struct {
 	shows func(*x509.Certificate)
 	// exit is the exit code of a program that meets the fault at its start and does not serve.
 	exit int
+	// lasts is for what cannot be undone while the program runs.
+	lasts bool
 	// late gives scrapes only half a second, for faults that make them time out.
 	late bool
 	// keeps is the number of bytes that the program may keep: buffers of such readings that the

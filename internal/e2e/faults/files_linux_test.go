@@ -3,6 +3,7 @@ package faults
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 )
@@ -54,21 +55,26 @@ func and(all ...func(*world)) func(*world) {
 }
 
 // hangup makes the program reload its files, and waits until it has succeeded ("1") or failed
-// ("0").
+// ("0"). A failure shows because the reload before it succeeded, as the last one of each fault does.
 func hangup(w *world, well string) {
 	w.Helper()
+	_, text := w.get("/-/metrics")
+	was := reloadedAt.FindString(text)
 	if err := w.child.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		w.Fatal(err)
 	}
 	w.until(func() string {
-		if _, text := w.get("/-/metrics"); !strings.Contains(text, "\n"+reloaded+well+"\n") {
-			return "/-/metrics lacks " + reloaded + well
+		_, text := w.get("/-/metrics")
+		if at := reloadedAt.FindString(text); !strings.Contains(text, "\n"+reloaded+well+"\n") || well == "1" && at == was {
+			return "/-/metrics lacks " + reloaded + well + ", or still has " + was
 		}
 		return ""
 	})
 }
 
 const reloaded = "kpulse_proxy_config_last_reload_successful "
+
+var reloadedAt = regexp.MustCompile(`(?m)^kpulse_proxy_config_last_reload_success_timestamp_seconds .*$`)
 
 func failsToReload(w *world) { hangup(w, "0") }
 func reloads(w *world)       { hangup(w, "1") }

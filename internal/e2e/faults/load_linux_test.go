@@ -10,10 +10,13 @@ import (
 	"time"
 )
 
+// places is the size, in bytes, of the buffers of 40 parallel answers that are kept for the next: 8
+// outputs (expose.maxIdle) of 1.2 MB each, less those that a few scrapers use anyway.
+const places = 8 << 20
+
 func loadFaults() []fault {
 	well := seen{says: []string{temperature(during)}}
-	const places = 8 << 20 // buffers of 40 parallel answers, kept for the next
-	var held connections   // of one fault
+	var held connections // of one fault
 	return []fault{
 		{does: "1,000 scrapers come at once", begin: func(w *world) { crowd(w, 1000) }, words: "200 or, beyond 40 at a time, 503", keeps: places, seen: well},
 		{does: "1,000 scrapers come at once while the exporter is down", exporter: status(500), begin: func(w *world) { crowd(w, 1000) }, words: "502 or, beyond 40 at a time, 503", keeps: places,

@@ -12,6 +12,11 @@ import (
 // usage is what a program uses of its machine.
 type usage struct{ goroutines, descriptors, heap int }
 
+// or returns the greater of each.
+func (u usage) or(v usage) usage {
+	return usage{max(u.goroutines, v.goroutines), max(u.descriptors, v.descriptors), max(u.heap, v.heap)}
+}
+
 // slack is the additional memory, in bytes, that may be in use compared with another healthy
 // moment: filled caches, and the profiles themselves.
 const slack = 2 << 20

@@ -1,0 +1,31 @@
+package e2etest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Seeded returns how much a variable of the environment asks of a random test, and with which
+// seed: AMOUNT:SEED, where parse reads the amount. Without the variable the amount is standard,
+// and without a seed the seed is random. example is an amount for the error.
+func Seeded[T any](t testing.TB, variable string, standard T, parse func(string) (T, error), example string) (amount T, seed uint64) {
+	t.Helper()
+	seed = rand.Uint64()
+	text := os.Getenv(variable)
+	if text == "" {
+		return standard, seed
+	}
+	before, after, seeded := strings.Cut(text, ":")
+	amount, err := parse(before)
+	if seeded && err == nil {
+		seed, err = strconv.ParseUint(after, 10, 64)
+	}
+	if err != nil {
+		t.Fatal(fmt.Errorf("%s=%s: %w; give an amount such as %s, or %s:SEED", variable, text, err, example, example))
+	}
+	return amount, seed
+}

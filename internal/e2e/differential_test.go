@@ -35,7 +35,7 @@ const (
 // seed.
 func TestDifferential(t *testing.T) {
 	t.Parallel()
-	bodies, seed := e2etest.Seeded(t, "KPULSE_DIFFERENTIAL", fewBodies, strconv.Atoi, "100000")
+	bodies, seed := e2etest.Seeded(t, "KPULSE_DIFFERENTIAL", fewBodies, strconv.Atoi, "20")
 	seen := map[string]int{}
 	for told := 0; told < bodies && !t.Failed(); told += chapter {
 		playStory(t, seed, seen)

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Seeded returns how much a variable of the environment asks of a random test, and with which
-// seed: AMOUNT:SEED, where parse reads the amount. Without the variable the amount is standard,
-// and without a seed the seed is random. example is an amount for the error.
+// Seeded returns the amount and the seed of a random test from a variable of the environment,
+// which is AMOUNT or AMOUNT:SEED; parse reads the amount. Without the variable the amount is
+// standard, and without a seed the seed is random. The error shows example as an amount.
 func Seeded[T any](t testing.TB, variable string, standard T, parse func(string) (T, error), example string) (amount T, seed uint64) {
 	t.Helper()
 	seed = rand.Uint64()

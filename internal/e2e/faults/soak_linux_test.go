@@ -41,11 +41,11 @@ type soak struct {
 
 // TestSoak has one program live through topologies that change, workloads that come and go,
 // reloads and all faults that it can meet, in random order, while it is scraped without a
-// pause. KPULSE_SOAK says how long, and after a colon of which seed: the same fleets and faults
-// come in the same order. In the first quarter the program's caches fill, such as that of label
-// sets (raw.Scanner), which grows by 1 MB over some 200 fleets and is emptied: one look at it is no
-// baseline. From then on the program may not take more goroutines, descriptors or memory than it
-// did at most until then.
+// pause. KPULSE_SOAK is the duration, optionally with a colon and a seed, which replays its fleets
+// and faults in their order. In the first quarter the program's caches fill. One measurement is no
+// baseline for them: the cache of label sets (raw.Scanner) grows by 1 MB over some 200 fleets, and
+// is then emptied. From then on the program may not take more goroutines, descriptors or memory
+// than its maximum of the first quarter.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	lasts, seed := e2etest.Seeded(t, "KPULSE_SOAK", briefly, time.ParseDuration, "20m")
@@ -53,12 +53,14 @@ func TestSoak(t *testing.T) {
 	s := &soak{world: startScraped(t, soaked), rng: rand.New(rand.NewPCG(seed, 23)), faults: soakable()}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("KPULSE_SOAK=%v:%d comes to the same; the latest faults: %q", lasts, seed, s.met[max(len(s.met)-10, 0):])
+			t.Logf("KPULSE_SOAK=%v:%d replays this; the latest faults: %q", lasts, seed, s.met[max(len(s.met)-10, 0):])
 		}
 	})
 	s.serves(before)
 	began, done := time.Now(), make(chan struct{})
 	var scrapers sync.WaitGroup
+	stop := sync.OnceFunc(func() { close(done); scrapers.Wait() })
+	defer stop()
 	for i := range 4 {
 		scrapers.Go(func() { s.visit(i, done) })
 	}
@@ -73,8 +75,7 @@ func TestSoak(t *testing.T) {
 		s.hold(most, early)
 		t.Logf("%v: %d requests, %d of %d faults, %d fleets, %+v, at most %+v", time.Since(began).Round(time.Second), s.requests.Load(), s.kinds(), len(s.faults), s.fleets, s.measure(), most)
 	}
-	close(done)
-	scrapers.Wait()
+	stop()
 	s.checkEnd()
 }
 
@@ -196,9 +197,9 @@ func (s *soak) measure() (u usage) {
 // kinds is how many of the faults were met.
 func (s *soak) kinds() int { return len(slices.Compact(slices.Sorted(slices.Values(s.met)))) }
 
-// hold wants no more to be taken than at most in the first quarter, with its early faults, except
-// for the buffers of more simultaneous scrapes, and the largest buffer of a fault that is met
-// since.
+// hold checks that the program takes no more than its maximum of the first quarter, in which it met
+// the early faults, except for the buffers of more parallel scrapes, and the largest buffer of a
+// fault that it met since.
 func (s *soak) hold(most usage, early int) {
 	s.Helper()
 	s.fault = fault{keeps: places}

@@ -162,20 +162,9 @@ func (d *past) slices() float64 {
 
 // charge divides a device's energy among its holders: the floor equally, the rest like its seconds.
 func (c *chronicle) charge(d *past, floor, rest float64) {
-	var holders []*tenure
-	total := 0.0
-	for _, h := range c.tenures {
-		if h.left.IsZero() && h.device == d {
-			holders = append(holders, h)
-			total += h.utilization // NaN if one is not known
-		}
-	}
-	for _, h := range holders {
-		part := rest / float64(len(holders))
-		if total > 0 {
-			part = rest * h.utilization / total
-		}
-		h.joules += floor/float64(len(holders)) + part
+	holders, parts := c.split(d, rest)
+	for i, h := range holders {
+		h.joules += floor/float64(len(holders)) + parts[i]
 	}
 }
 

@@ -200,24 +200,14 @@ func (c *chronicle) share(at time.Time, seconds float64, staying map[string]bool
 		c.measure()
 	}
 	for _, key := range present {
-		var holders []*tenure
-		total := 0.0
-		for _, h := range c.tenures {
-			if h.left.IsZero() && h.device == c.devices[key] {
-				holders = append(holders, h)
-				total += h.utilization // NaN if one is not known
-			}
+		if !staying[key] {
+			continue
 		}
-		for _, h := range holders {
-			part := seconds / float64(len(holders))
-			if total > 0 {
-				part = seconds * h.utilization / total
-			}
-			if staying[key] {
-				h.spend(h.device.verdict, part)
-				if part > 1e-6 {
-					h.enter(h.device.class, at)
-				}
+		holders, parts := c.split(c.devices[key], seconds)
+		for i, h := range holders {
+			h.spend(h.device.verdict, parts[i])
+			if parts[i] > 1e-6 {
+				h.enter(h.device.class, at)
 			}
 		}
 	}
@@ -228,6 +218,26 @@ func (c *chronicle) share(at time.Time, seconds float64, staying map[string]bool
 		c.measure()
 	}
 	c.before = now
+}
+
+// split divides an amount among the holders of a device: by their utilization, or equally if one
+// is not known or none is above 0.
+func (c *chronicle) split(d *past, amount float64) (holders []*tenure, parts []float64) {
+	total := 0.0
+	for _, h := range c.tenures {
+		if h.left.IsZero() && h.device == d {
+			holders = append(holders, h)
+			total += h.utilization // NaN if one is not known
+		}
+	}
+	for _, h := range holders {
+		part := amount / float64(len(holders))
+		if total > 0 {
+			part = amount * h.utilization / total
+		}
+		parts = append(parts, part)
+	}
+	return holders, parts
 }
 
 // enter records when the counter of a class begins.

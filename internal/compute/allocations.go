@@ -116,7 +116,7 @@ func (l *allocations) setAllocations(set *canonical.AllocationSet, m *memory) {
 	previous := l.present
 	l.set, l.devices, l.roster = set, m.roster, nil
 	if set == nil {
-		set = &canonical.AllocationSet{}
+		set = &canonical.AllocationSet{Holders: make([]int, len(m.present))}
 	}
 	was := make(map[holder]*allocation, len(previous))
 	for _, a := range previous {
@@ -174,17 +174,10 @@ func (l *allocations) orphaned(a *allocation) bool {
 // assign gives the devices that are present their allocations.
 func (l *allocations) assign(holders []int, m *memory) {
 	for i, d := range m.present {
-		d.holders, d.allocations, d.measured, d.used = 0, nil, false, 0
-		if holders != nil {
-			d.holders = holders[i]
-		}
+		d.holders, d.allocations = holders[i], nil
 	}
-	for from, to := 0, 0; from < len(l.present); from = to {
-		d := l.present[from].device
-		for to = from; to < len(l.present) && l.present[to].device == d; {
-			to++
-		}
-		d.allocations = l.present[from:to]
+	for i, a := range l.present { // in the order of the devices
+		a.device.allocations = l.present[i-len(a.device.allocations) : i+1]
 	}
 }
 

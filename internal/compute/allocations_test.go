@@ -187,16 +187,18 @@ func heap() uint64 {
 }
 
 // TestRememberedWithinTheLimit: allocations that ended are remembered as far as the present ones
-// leave room.
+// leave room; 0 is no limit.
 func TestRememberedWithinTheLimit(t *testing.T) {
-	b := newAccounts(t, func(o *Options) { o.MaxAllocations = 5 })
-	b.devices(gpu1)
-	for _, pods := range [][]string{{"a", "b", "c"}, {"d", "e", "f"}} {
-		b.hold(pods)
-		b.read(sec, sec, heavy)
-		b.read(sec, sec, heavy)
-	}
-	if all := b.ledger.AllocationRoster; all.Present != 3 || len(all.Allocations) != 5 {
-		t.Errorf("%d are there, and with those remembered %d, want 3 and 5", all.Present, len(all.Allocations))
+	for limit, want := range map[int]int{0: 6, 1: 3, 5: 5, 7: 6} {
+		b := newAccounts(t, func(o *Options) { o.MaxAllocations = limit })
+		b.devices(gpu1)
+		for _, pods := range [][]string{{"a", "b", "c"}, {"d", "e", "f"}} {
+			b.hold(pods)
+			b.read(sec, sec, heavy)
+			b.read(sec, sec, heavy)
+		}
+		if all := b.ledger.AllocationRoster; all.Present != 3 || len(all.Allocations) != want {
+			t.Errorf("limit %d: %d are present, and with those remembered %d, want 3 and %d", limit, all.Present, len(all.Allocations), want)
+		}
 	}
 }

@@ -36,6 +36,7 @@ func TestOptionsAtTheirBounds(t *testing.T) {
 		{true, func(o *Options) { o.Thresholds.LinkTraining, o.Thresholds.StalledSpan = 0, 0 }},
 		{true, func(o *Options) { o.Thresholds.Temperature = 200 }},
 		{false, func(o *Options) { o.Thresholds.Temperature = math.Nextafter(200, 201) }},
+		{true, func(o *Options) { o.Thresholds.Temperature = math.SmallestNonzeroFloat64 }},
 		{false, func(o *Options) { o.Thresholds.Temperature = 0 }},
 		{true, func(o *Options) { o.ExpectedGPUs, o.MaxDevices, o.MaxAllocations = 0, 0, 0 }},
 		{false, func(o *Options) { o.ExpectedGPUs = -1 }},
@@ -131,18 +132,20 @@ func TestMeteredFromZero(t *testing.T) {
 	}
 }
 
-// TestRestartsToTheUnit: a counter may be rounded by one, and an energy counter that stands still
-// did not restart.
+// TestRestartsToTheUnit: a counter may be rounded by one, and a board whose energy counter stands
+// still did not restart.
 func TestRestartsToTheUnit(t *testing.T) {
 	for _, c := range []struct {
 		last, now float64
 		fell      bool
 		wentOn    bool
 	}{{100, 99, false, false}, {100, 98.9, true, false}, {100, 100, false, true}, {100, 101, false, true}, {1, 0, true, false}, {0, 0, false, true}} {
-		r := newRestarts()
-		r.observe(reading{canonical.Energy: c.last}.row(), start)
-		if fell, wentOn := r.observe(reading{canonical.Energy: c.now}.row(), start); (fell != "") != c.fell || wentOn != c.wentOn {
-			t.Errorf("%g after %g: %q, %t", c.now, c.last, fell, wentOn)
+		for _, f := range []canonical.Field{canonical.Energy, canonical.ECCSingleBitVolatile, canonical.ECCDoubleBitVolatile} {
+			r := newRestarts()
+			r.observe(reading{f: c.last}.row(), start)
+			if fell, wentOn := r.observe(reading{f: c.now}.row(), start); (fell == canonical.Fields[f].Name) != c.fell || wentOn != (c.wentOn && f == canonical.Energy) {
+				t.Errorf("%s of %g after %g: %q, %t", canonical.Fields[f].Name, c.now, c.last, fell, wentOn)
+			}
 		}
 	}
 }

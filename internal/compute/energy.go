@@ -52,8 +52,8 @@ func (m *meter) begin(row []float64) {
 func (m *meter) read(row []float64, dt, lapse time.Duration) (energy int64, span time.Duration, ok bool) {
 	counter := microjoules(row[canonical.Energy])
 	rise := counter - m.counter
-	if counter > 0 && rise < 0 && rise >= -rounding {
-		rise, counter = 0, m.counter
+	if counter > 0 && rise >= -rounding {
+		rise, counter = max(rise, 0), max(counter, m.counter)
 	}
 	if counter < 0 || m.counter < 0 || rise < 0 || float64(rise) > greatestPower*float64(lapse.Microseconds()) {
 		return m.readPower(row[canonical.Power], counter, dt)
@@ -109,7 +109,7 @@ func microjoules(joules float64) int64 {
 // floor returns the part of the energy that the board would have used idle, and learns from
 // readings in which it is idle.
 func (m *meter) floor(energy int64, span time.Duration, power float64, idle bool) int64 {
-	if idle && span > 0 {
+	if idle {
 		if !canonical.Given(power) {
 			power = float64(energy) / float64(span.Microseconds())
 		}
@@ -132,7 +132,7 @@ func (j *Judge) meter(f *canonical.Frame, verdicts []canonical.Verdict, dt time.
 			continue
 		}
 		row := f.Row(i)
-		if d.appeared == m.readings || dt <= 0 {
+		if d.appeared == m.readings || dt == 0 {
 			if d.appeared == m.readings {
 				d.meter.begin(row)
 			}
@@ -173,10 +173,10 @@ func (d *device) share(floor, rest int64) {
 	equal, byUse := d.cutter(floor, 0), d.cutter(rest, 0)
 	equal.total = 0
 	for _, a := range d.allocations {
-		from, to := equal.next(0)
-		a.account.Microjoules += to - from
-		from, to = byUse.next(a.use.NVMLUtilization)
-		a.account.Microjoules += to - from
+		for _, part := range [...]*cutter{&equal, &byUse} {
+			from, to := part.next(a.use.NVMLUtilization)
+			a.account.Microjoules += to - from
+		}
 	}
 }
 
@@ -197,7 +197,7 @@ func (d *device) distribute(verdicts []canonical.Verdict, floor, rest int64, rea
 		}
 		return in.slices
 	}
-	bySize, byUse := cutter{amount: floor, n: 1}, cutter{amount: rest, n: 1}
+	bySize, byUse := cutter{amount: floor}, cutter{amount: rest}
 	for _, in := range d.instances {
 		bySize.total += size(in)
 		if known {

@@ -187,10 +187,50 @@ func TestEnergyOfInstances(t *testing.T) {
 	}
 }
 
+// TestEnergyToTheMicrojoule: in equal shares, of the floor and of the rest, the first holder gets
+// the odd microjoule.
+func TestEnergyToTheMicrojoule(t *testing.T) {
+	b := newAccounts(t, nil)
+	b.devices(gpu1)
+	b.hold([]string{"a", "b"})
+	for i, step := range []struct {
+		r      reading
+		joules float64 // of the counter
+		a, b   int64   // µJ, in total
+	}{{heavy, 0, 0, 0}, {heavy, 0.000001, 1, 0}, {heavy, 0.000004, 3, 1}, {idle, 0.000009, 6, 3}} { // the last is all floor
+		b.read(sec, sec, energized(step.r, step.joules, absent))
+		if first, second := b.pod("a", "GPU-1").Microjoules, b.pod("b", "GPU-1").Microjoules; first != step.a || second != step.b {
+			t.Errorf("reading %d: %d and %d µJ, want %d and %d", i, first, second, step.a, step.b)
+		}
+	}
+}
+
+// TestEnergyOfTheOnlyInstance: an instance alone on its board gets all energy, and is enough for
+// the floor to be learned, whatever the board's own activity. An instance that was made meanwhile
+// gets none.
+func TestEnergyOfTheOnlyInstance(t *testing.T) {
+	b := newAccounts(t, nil)
+	small, large := gpu1, gpu1
+	small.Instance, small.Profile = "1", "1g.10gb"
+	large.Instance, large.Profile = "2", "3g.40gb"
+	b.devices(gpu1, small)
+	b.hold(nil, []string{"a", "b"})
+	b.uses = []float64{0.6, 0.2}
+	b.read(0, 0, energized(heavy, 0, 400), idle)
+	b.read(sec, sec, energized(heavy, 400, 400), idle) // all of it is the floor
+	b.wantJoules("a", b.pod("a", "GPU-1"), 200)
+	b.wantJoules("b", b.pod("b", "GPU-1"), 200)
+	b.devices(gpu1, small, large)
+	b.read(sec, sec, energized(heavy, 1200, 800), heavy, heavy)
+	if was, made := b.of("GPU-1", "1").Microjoules, b.of("GPU-1", "2").Microjoules; was != 1200e6 || made != 0 {
+		t.Errorf("the instance that was there has %d µJ, the new one %d, want all of 1200 J and none", was, made)
+	}
+}
+
 // TestSlices reads profiles.
 func TestSlices(t *testing.T) {
 	for profile, want := range map[string]float64{
-		"1g.10gb": 1, "7g.80gb": 7, "1g.10gb+me": 1, "1c.3g.40gb": 3, "": 0, "g.10gb": 0, "0g.10gb": 0, "12g.10gb": 0, "1c.10gb": 0,
+		"1g.10gb": 1, "7g.80gb": 7, "1g.10gb+me": 1, "1c.3g.40gb": 3, "": 0, "g.10gb": 0, "0g.10gb": 0, "/g.10gb": 0, "12g.10gb": 0, "1c.10gb": 0,
 	} {
 		if got := slicesOf(profile); got != want {
 			t.Errorf("%q: %v slices, want %v", profile, got, want)

@@ -16,7 +16,6 @@ func (j *Judge) Events(dst []canonical.Event) []canonical.Event {
 // forget drops the events that were for Events.
 func (j *Judge) forget() {
 	j.events = j.events[:copy(j.events, j.events[j.told:])]
-	j.told = 0
 }
 
 // tell adds e, of a board, to the events.

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -102,8 +103,8 @@ func TestStates(t *testing.T) {
 
 func TestConditionTableIsWhole(t *testing.T) {
 	for i, c := range conditions {
-		if finders[c.Test] == nil || c.States == 0 || c.States&^(hot|warn|crit) != 0 {
-			t.Errorf("condition %v has no function or no state: %+v", canonical.Condition(i), c)
+		if finders[c.Test] == nil || len(c.Inputs) == 0 || c.States == 0 || c.States&^(hot|warn|crit) != 0 {
+			t.Errorf("condition %v has no function, input or state: %+v", canonical.Condition(i), c)
 		}
 		if c.Basic != (canonical.Condition(i) <= canonical.CondMemoryTemperature) {
 			t.Errorf("condition %v: basic is %v", canonical.Condition(i), c.Basic)
@@ -148,6 +149,18 @@ func TestRowsBelowTheThreshold(t *testing.T) {
 		r := reading{canonical.Temperature: 50, c.field: c.v}
 		if got := newJudge(t, set).Judge(frame(topology(canonical.Device{GPU: "0"}), start, r), nil)[0].Health; got != c.want {
 			t.Errorf("%v of %v, 5 rows allowed: %v, want %v", c.field, c.v, got, c.want)
+		}
+	}
+}
+
+// TestHotFromAThreshold: a board is hot at the temperature that the user set, even if that is low.
+func TestHotFromAThreshold(t *testing.T) {
+	for _, threshold := range []float64{0.5, 1, 60} {
+		set := func(o *Options) { o.Thresholds.Temperature = threshold }
+		for celsius, want := range map[float64]canonical.Health{math.Nextafter(threshold, 0): canonical.HealthOK, threshold: canonical.HealthHot} {
+			if got := judgeOne(t, newJudge(t, set), "", reading{canonical.Temperature: celsius}).Health; got != want {
+				t.Errorf("%v °C, hot from %v °C: %v, want %v", celsius, threshold, got, want)
+			}
 		}
 	}
 }

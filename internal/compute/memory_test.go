@@ -108,6 +108,36 @@ func TestNothingReadForHours(t *testing.T) {
 	b.want("b", b.pod("b", "GPU-2"), sec)
 }
 
+// TestAway: a board was away if the source named it as absent, or lacked it while it had another
+// of its node. When it returns, it counts as reset.
+func TestAway(t *testing.T) {
+	elsewhere := canonical.Device{Hostname: "m", GPU: "0", UUID: "GPU-3"}
+	for _, c := range []struct {
+		what            string
+		present, absent []canonical.Device
+		want            bool
+	}{
+		{"nothing was read", nil, nil, false},
+		{"it was named", nil, []canonical.Device{gpu1}, true},
+		{"another was named", nil, []canonical.Device{gpu2}, false},
+		{"another of its node was there", []canonical.Device{gpu2}, nil, true},
+		{"one of another node was there", []canonical.Device{elsewhere}, nil, false},
+		{"and it was named", []canonical.Device{elsewhere}, []canonical.Device{gpu2, gpu1}, true},
+	} {
+		j := newJudge(t, nil)
+		without := topology(c.present...)
+		without.Absent = c.absent
+		for i, top := range []*canonical.Topology{topology(gpu1), without, topology(gpu1)} {
+			j.Judge(frame(top, start.Add(time.Duration(i)*sec)), nil)
+		}
+		events := j.Events(nil)
+		reset := slices.ContainsFunc(events, func(e canonical.Event) bool { return e.Kind == canonical.EventReset && e.UUID == "GPU-1" })
+		if reset != c.want {
+			t.Errorf("%s: events %+v, want a reset: %t", c.what, events, c.want)
+		}
+	}
+}
+
 func TestMissed(t *testing.T) {
 	b := newAccounts(t, func(o *Options) { o.ExpectedGPUs = 4 })
 	instance := canonical.Device{GPU: "1", UUID: "GPU-2", Instance: "3", Board: 1}

@@ -9,6 +9,7 @@ import (
 )
 
 func TestParseWeights(t *testing.T) {
+	off := 1 + 1.05e-12 // too far from 1 for rounding
 	for _, c := range []struct {
 		in   string
 		want canonical.Weights
@@ -19,6 +20,8 @@ func TestParseWeights(t *testing.T) {
 		{"0,0,0,2e300", canonical.Weights{Engine: 1}},
 		{"5e-324,0,0,0", canonical.Weights{SM: 1}},
 		{"1.7976931348623157e308,0,0,0", canonical.Weights{SM: 1}},
+		{"0.5,0.5,0,0.95e-12", canonical.Weights{SM: 0.5, Tensor: 0.5, Engine: 0.95e-12}},
+		{"0.5,0.5,0,1.05e-12", canonical.Weights{SM: 0.5 / off, Tensor: 0.5 / off, Engine: 1.05e-12 / off}},
 	} {
 		got, err := ParseWeights(c.in)
 		if err != nil || got != c.want {
@@ -120,6 +123,8 @@ func TestScore(t *testing.T) {
 		{"at 0.3", reading{d: 0.5, g: 0.5}, composite{ai, Renormalize, 0.3}, 0.5, 0.3},
 		{"at 0.7", reading{s: 0.5, te: 0.5}, composite{ai, Renormalize, 0.7}, 0.5, 0.7},
 		{"at 0.9", reading{s: 0.5, te: 0.5, d: 0.5}, composite{ai, Renormalize, 0.9}, 0.5, 0.9},
+		{"as far below as rounding gets", reading{s: 0.5}, composite{canonical.Weights{SM: 1 - 1e-9, Engine: 1e-9}, Renormalize, 1}, 0.5, 1 - 1e-9},
+		{"farther below", reading{s: 0.5}, composite{canonical.Weights{SM: 1 - 1.05e-9, Engine: 1.05e-9}, Renormalize, 1}, absent, 1 - 1.05e-9},
 		{"just below the minimum", reading{d: 0.5, te: 0.5}, composite{mem, Renormalize, 0.500001}, absent, 0.5},
 	} {
 		percent, coverage := c.c.score(c.r.row())

@@ -2,7 +2,6 @@ package compute
 
 import (
 	"math"
-	"slices"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -16,12 +15,12 @@ type screen struct {
 	basic  canonical.ConditionSet                       // those of on that are basic
 }
 
-// limit is the largest reading of a field at which conditions are clear as far as that field
-// goes. NaN means that any reading may raise them.
+// limit is the largest reading of a field at which a condition is clear as far as that field
+// goes. NaN means that any reading may raise it.
 type limit struct {
-	largest    float64
-	conditions canonical.ConditionSet
-	field      canonical.Field
+	largest   float64
+	condition canonical.ConditionSet // it alone
+	field     canonical.Field
 }
 
 func newScreen(states *[canonical.NumConditions]canonical.HealthSet, t *Thresholds) screen {
@@ -37,21 +36,11 @@ func newScreen(states *[canonical.NumConditions]canonical.HealthSet, t *Threshol
 		}
 		for _, f := range c.Inputs {
 			if largest, ok := t.largestClear(c.Test, f); ok {
-				s.add(limit{largest, bit, f})
+				s.limits = append(s.limits, limit{largest, bit, f})
 			}
 		}
 	}
 	return s
-}
-
-// add appends l, or joins it with one that is the same for other conditions.
-func (s *screen) add(l limit) {
-	i := slices.IndexFunc(s.limits, func(o limit) bool { return o.field == l.field && o.largest == l.largest })
-	if i < 0 {
-		s.limits = append(s.limits, l)
-	} else {
-		s.limits[i].conditions |= l.conditions
-	}
 }
 
 // largestClear returns the limit of an input of a test, 0 by default. ok is false if the test
@@ -96,9 +85,9 @@ func (s *screen) look(e *evidence) (read, test canonical.ConditionSet) {
 	for _, l := range s.limits {
 		switch v := row[l.field]; {
 		case v <= l.largest:
-			read |= l.conditions
+			read |= l.condition
 		case canonical.Given(v):
-			test |= l.conditions
+			test |= l.condition
 		}
 	}
 	return read & s.on, test & s.on

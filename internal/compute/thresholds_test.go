@@ -24,6 +24,10 @@ func TestWarningTemperature(t *testing.T) {
 			t.Errorf("warning(%q) = %v, want %v", model, got, want)
 		}
 	}
+	d.Temperature = 80
+	if got := d.warning("NVIDIA A100-SXM4-40GB"); got != 93 {
+		t.Errorf("the temperature of other models is that of an A100: %v", got)
+	}
 	d.Temperatures = append([]ModelTemperature{{"H100 PCIe", 85}}, d.Temperatures...)
 	if got := d.warning("NVIDIA H100 PCIe"); got != 85 {
 		t.Errorf("the first row that matches does not count: %v", got)

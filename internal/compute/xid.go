@@ -37,18 +37,6 @@ func OverrideXID(code uint32, severity canonical.Severity) XIDOverride {
 	return o
 }
 
-// FatalXIDs are the codes that the table calls fatal.
-var FatalXIDs = fatalXIDs()
-
-func fatalXIDs() (codes []float64) {
-	for _, row := range canonical.XIDs() {
-		if row.Severity == canonical.SeverityFatal {
-			codes = append(codes, float64(row.Code))
-		}
-	}
-	return codes
-}
-
 const (
 	// witnessLast sees only changes of the last code.
 	witnessLast  = canonical.NumWitnesses

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ func TestXIDAccount(t *testing.T) {
 		{"never", []step{{reading{}, 0, -1}, {reading{}, 0, -1}, {xid(0), 0, -1}}},
 		{"old when it was first read", []step{{xid(79), 0, -1}, {xid(79), 0, -1}}},
 		{"from absent", []step{{reading{}, 0, -1}, {xid(79), 1, 1}, {xid(79), 1, 1}}},
+		{"from absent to the least", []step{{reading{}, 0, -1}, {xid(1), 1, 1}}},
 		{"from 0", []step{{xid(0), 0, -1}, {xid(13), 1, 1}}},
 		{"from one to the next", []step{{xid(31), 0, -1}, {xid(13), 1, 1}, {xid(79), 2, 2}}},
 		{"back to none and again", []step{{xid(31), 0, -1}, {xid(0), 0, -1}, {xid(31), 1, 2}, {reading{}, 1, 2}, {xid(31), 1, 2}}},
@@ -48,6 +50,46 @@ func TestXIDAccount(t *testing.T) {
 			if a := b.of("GPU-1", ""); a.XIDChanges != s.changes || !a.XIDChanged.Equal(when) {
 				t.Errorf("%s: reading %d: %d changes, last at %v, want %d at %v", c.name, i, a.XIDChanges, a.XIDChanged, s.changes, when)
 			}
+		}
+	}
+}
+
+// xidsAt returns XIDs of which all that happened did so at an instant.
+func xidsAt(at time.Time) *xids {
+	alone := incidents{n: remembered, seen: at}
+	for i := range alone.at {
+		alone.at[i] = at
+	}
+	return &xids{warned: at, resolved: at, asked: at, codes: []xid{{born: at, rose: at, fatal: at, warned: at, recorded: at, alone: alone}}}
+}
+
+// TestXIDsRewind: if the clock is set back, everything happened by then.
+func TestXIDsRewind(t *testing.T) {
+	before, after := start.Add(-time.Hour), start.Add(time.Hour)
+	wantTimes(t, reflect.ValueOf(xidsAt(start)).Elem())
+	for then, want := range map[time.Time]time.Time{before: before, start: start, after: start} {
+		x := xidsAt(then)
+		if x.rewind(start); !reflect.DeepEqual(x, xidsAt(want)) {
+			t.Errorf("from %v to %v: %+v", then, start, x)
+		}
+	}
+}
+
+// wantTimes checks that all times in a value are set.
+func wantTimes(t *testing.T, v reflect.Value) {
+	t.Helper()
+	switch {
+	case v.Type() == reflect.TypeFor[time.Time]():
+		if v.IsZero() {
+			t.Error("a time is not set")
+		}
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			wantTimes(t, v.Field(i))
+		}
+	case v.Kind() == reflect.Slice || v.Kind() == reflect.Array:
+		for i := range v.Len() {
+			wantTimes(t, v.Index(i))
 		}
 	}
 }

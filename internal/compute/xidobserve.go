@@ -19,13 +19,15 @@ func (j *Judge) observeXIDs(f *canonical.Frame, before time.Time) {
 	for i := range f.XIDEvents {
 		j.observeRecord(&f.XIDEvents[i], f)
 	}
-	for from, to := 0, 0; from < len(f.XIDs); from = to {
-		for to = from; to < len(f.XIDs) && f.XIDs[to].Device == f.XIDs[from].Device; {
-			to++
+	for rest := f.XIDs; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].Device == rest[0].Device {
+			n++
 		}
-		if d := m.board(f.Topology, f.XIDs[from].Device); d != nil {
-			j.observeCounts(d, f.XIDs[from:to], f.At)
+		if d := m.board(f.Topology, rest[0].Device); d != nil {
+			j.observeCounts(d, rest[:n], f.At)
 		}
+		rest = rest[n:]
 	}
 	repeats := false
 	for i, d := range m.present {
@@ -72,8 +74,8 @@ func (j *Judge) observeRecord(e *canonical.XIDEvent, f *canonical.Frame) {
 		at = f.At
 	}
 	if d == nil {
-		if board := f.Topology; board != nil && board.At(e.Device) != nil {
-			j.tellXID(board.At(e.Device), e, at, n, j.xids.of(e.Code, board.At(e.Device)))
+		if t := f.Topology; t != nil && t.At(e.Device) != nil {
+			j.tellXID(t.At(e.Device), e, at, n, j.xids.of(e.Code, t.At(e.Device)))
 		}
 		return
 	}

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -131,6 +132,8 @@ func TestXIDTotals(t *testing.T) {
 		{"except by the driver, which counts since our start", []step{{0, one(driver, 2), 0}, {2 * minute, one(driver, 2), 2}}},
 		{"a total restarts", []step{{0, one(total, 7), 0}, {2 * minute, one(total, 2), 2}, {3 * minute, none(total), 2}, {4 * minute, one(total, 2), 4}}},
 		{"errors leave a window", []step{{0, one(window, 0), -1}, {15 * sec, one(window, 3), 0}, {2 * minute, one(window, 1), 3}, {3 * minute, one(window, 2), 4}, {9 * minute, none(window), 4}, {10 * minute, one(window, 2), 6}}},
+		{"a count without a code", []step{{0, []canonical.XIDCount{counted(total, 0, 3)}, -1}, {15 * sec, []canonical.XIDCount{counted(total, 0, 5)}, -1}}},
+		{"the least code", []step{{0, none(driver), -1}, {15 * sec, []canonical.XIDCount{counted(driver, 1, 2)}, 0}, {2 * minute, []canonical.XIDCount{counted(driver, 1, 2)}, 2}}},
 		{"no witness for a while", []step{{0, none(total), -1}, {minute, one(total, 1), 0}, {2 * minute, nil, 1}, {3 * minute, one(total, 1), 1}}},
 		{"two witnesses of one error", []step{
 			{0, append(none(total), none(kernel)...), -1}, {minute, append(one(total, 0), one(kernel, 2)...), 0}, {2 * minute, append(one(total, 2), one(kernel, 2)...), 2},
@@ -171,7 +174,7 @@ func TestXIDEvents(t *testing.T) {
 			}
 			switch e.Kind {
 			case canonical.EventXID:
-				list = append(list, e.Severity.String()+" "+e.Action.String()+" "+e.Text+" "+e.Process)
+				list = append(list, fmt.Sprintf("%d× %v %v %s %s", e.Count, e.Severity, e.Action, e.Text, e.Process))
 			case canonical.EventRaised, canonical.EventCleared:
 				list = append(list, string(e.Kind)+" "+e.Condition.String()+" "+e.State.String()+" "+e.Action.String())
 			default:
@@ -191,7 +194,7 @@ func TestXIDEvents(t *testing.T) {
 	want(judge(1, hot))
 	cool := reading{canonical.Temperature: 50, canonical.Energy: 1000}
 	want(judge(sec, cool, canonical.XIDEvent{Code: 79, Count: 1, Text: "lost", PID: 7, Process: "train"}),
-		"fatal reboot_node lost train", "cleared gpu_temperature hot none", "raised xid_fatal crit reboot_node")
+		"1× fatal reboot_node lost train", "cleared gpu_temperature hot none", "raised xid_fatal crit reboot_node")
 	want(judge(2*sec, cool.with(canonical.XIDLast, 79.))) // already reported
 	want(judge(3*sec, reading{canonical.Temperature: 50}))
 	if j.Resolve("GPU-1") || !j.Resolve("GPU-0") || j.Resolve("GPU-0") {
@@ -199,6 +202,38 @@ func TestXIDEvents(t *testing.T) {
 	}
 	want(judge(4*sec, cool.with(canonical.XIDLast, 79.)), "resolved "+resolvedByOperator, "cleared xid_fatal crit none")
 	want(judge(5*sec, cool.with(canonical.Energy, 0.)), "reset gpu_energy_joules_total fell")
+	want(judge(6*sec, cool, canonical.XIDEvent{Code: 45, Count: 40}, canonical.XIDEvent{Code: 45}), "40× sympathetic none  ", "1× sympathetic none  ")
+	j = newJudge(t, nil)
+	want(judge(0, cool.with(canonical.XIDLast, 79.)), "0× fatal reboot_node it was there at the first reading ", "raised xid_fatal crit reboot_node")
+}
+
+// TestRecordsOfUnknownBoards: a record of a board that was never read is an event if the source
+// names the board.
+func TestRecordsOfUnknownBoards(t *testing.T) {
+	top := topology(gpu1)
+	top.Absent = []canonical.Device{gpu2}
+	for _, c := range []struct {
+		topology *canonical.Topology
+		device   int
+		uuid     string // of the event, "" for none
+	}{{top, 0, "GPU-1"}, {top, 1, "GPU-2"}, {top, 2, ""}, {top, -1, ""}, {nil, 0, ""}} {
+		j := newJudge(t, nil)
+		f := &canonical.Frame{At: start, XIDEvents: []canonical.XIDEvent{{Device: c.device, Code: 45, Count: 2}}}
+		if c.topology != nil {
+			f = frame(c.topology, start)
+			f.XIDEvents = []canonical.XIDEvent{{Device: c.device, Code: 45, Count: 2}}
+		}
+		j.Judge(f, nil)
+		uuid := ""
+		for _, e := range j.Events(nil) {
+			if uuid = e.UUID; e.Kind != canonical.EventXID || e.Count != 2 {
+				t.Errorf("device %d: %+v", c.device, e)
+			}
+		}
+		if uuid != c.uuid {
+			t.Errorf("device %d: an event of %q, want %q", c.device, uuid, c.uuid)
+		}
+	}
 }
 
 // TestStricterRulesCountWhatCame: a code that a reload makes fatal is fatal from when it
@@ -244,7 +279,7 @@ func TestStricterRulesCountWhatCame(t *testing.T) {
 		if got := v[0].Findings.Of(c.want); got != c.is {
 			t.Errorf("%s: %v is %v, want %v", name, c.want, got, c.is)
 		}
-		told := slices.ContainsFunc(j.Events(nil), func(e canonical.Event) bool { return e.Text == sharpened })
+		told := slices.ContainsFunc(j.Events(nil), func(e canonical.Event) bool { return e.Text == sharpened && e.Count == 0 })
 		if want := c.is == canonical.Raised && c.want == canonical.CondXIDFatal; told != want && c.wait == sec {
 			t.Errorf("%s: in the events: %v, want %v", name, told, want)
 		}

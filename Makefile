@@ -75,7 +75,7 @@ RACED := dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && set -x && \
 	go build -race -o "$$dir/kpulse-proxy" ./cmd/kpulse-proxy && KPULSE_BINARY="$$dir/kpulse-proxy"
 
 faults: ## Inflict the faults of testdata/FAULTS.md on the program, built with the race detector
-	@$(RACED) go test -count=1 -v ./internal/e2e/faults
+	@$(RACED) KPULSE_SLOW=1 go test -count=1 -v ./internal/e2e/faults
 
 # The duration of make soak; DURATION=20m:SEED replays the fleets and faults of a seed.
 DURATION ?= 8h

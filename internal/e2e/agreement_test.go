@@ -218,6 +218,7 @@ func preset(name string, flags ...string) setting {
 }
 
 func TestReferenceAgreesOnCaptures(t *testing.T) {
+	slow.Test(t)
 	t.Parallel()
 	zero, strict := preset("hpc", "--missing-inputs=zero", "--series=full"), preset("mem", "--min-coverage=0.9")
 	zero.Zero, strict.MinCoverage = true, 90

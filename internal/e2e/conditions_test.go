@@ -14,6 +14,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
@@ -281,6 +282,7 @@ func TestConditionsOfDCGMI(t *testing.T) {
 }
 
 func TestConditionsOfTheDriver(t *testing.T) {
+	slow.Test(t)
 	t.Parallel()
 	library, scenario := nvmltest.Build(t), filepath.Join(t.TempDir(), "scenario")
 	say := func(ill, before bool) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/kube/kubetest"
 	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // fleet is many nodes with an exporter each.
@@ -64,6 +65,7 @@ func allUp(page string, nodes int) bool {
 // TestManyExporters: at most 15 of many exporters are read at a time, and one scrape has all of
 // them, family by family.
 func TestManyExporters(t *testing.T) {
+	slow.Test(t)
 	t.Parallel()
 	const nodes = 60
 	f := startFleet(t, nodes, rawtest.Body(2, 10, 1), 20*time.Millisecond)

@@ -22,7 +22,7 @@ const Patience = 2 * time.Minute
 
 // atOnce is the number of parallel tests unless -parallel is given. Most tests wait for a program,
 // so it exceeds the number of cores.
-const atOnce = 8
+const atOnce = 12
 
 // Main is TestMain of a package: it puts kpulse-proxy and further programs into the PATH, runs the
 // tests, and ends the process. kpulse-proxy is the one in the test's binary, or the one that

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
@@ -94,6 +95,7 @@ func groups() []group {
 
 // TestFaults inflicts all faults, several in parallel.
 func TestFaults(t *testing.T) {
+	slow.Test(t)
 	t.Parallel()
 	for _, g := range groups() {
 		t.Run(g.name, func(t *testing.T) {

@@ -165,7 +165,7 @@ func (t *Translator) resolve(d *raw.Dict, block uint32) int32 {
 	if !ok {
 		return noDevice
 	}
-	if long != nil {
+	if long.note != nil {
 		t.long[block] = long
 	}
 	if v.over == excessDevice {
@@ -213,14 +213,15 @@ func placeOf(name string) (r role, renamed, known bool) {
 	return r, false, known
 }
 
-// describe returns the variant that labels describe, and a note if any is longer than
-// allowed; ok is false if they belong to no device.
-func (t *Translator) describe(labels []raw.Label) (v variant, long *canonical.Note, ok bool) {
+// describe returns the variant that labels describe, and what a label longer than allowed
+// costs; ok is false if they belong to no device.
+func (t *Translator) describe(labels []raw.Label) (v variant, long loss, ok bool) {
 	row := valuesOf(labels)
 	if row[roleNoDevice] != "" || row[roleNVLink] != "" || row[roleGPU] == "" || row[roleUUID] == "" && row[roleEntity] == "" {
-		return variant{}, nil, false
+		return variant{}, loss{}, false
 	}
-	if v.over, long = t.shorten(&row, labels); v.over == excessDevice {
+	long = t.shorten(&row, labels)
+	if v.over = long.cost; v.over == excessDevice {
 		return v, long, true
 	}
 	v.Device = t.deviceOf(&row)

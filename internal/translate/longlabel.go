@@ -38,18 +38,24 @@ var excessOf = func() (costs [numRoles]excess) {
 	for _, r := range []role{roleNamespace, rolePod, roleContainer, roleOldNamespace, roleOldPod, roleOldContainer, roleHPCJob, roleClaimedProfile, roleClaimedUUID} {
 		costs[r] = excessHolder
 	}
-	for _, r := range []role{roleNVLink, roleNoDevice, roleTargetJob, roleTargetInstance} {
+	for _, r := range []role{roleTargetJob, roleTargetInstance} {
 		costs[r] = excessNone
 	}
 	return costs
 }()
 
-// shorten removes values that are longer than allowed from a row. It returns the highest cost,
-// and a note about the first value with that cost. The name of a holder is replaced by a
-// digest, so that two holders stay distinct.
-func (t *Translator) shorten(row *values, labels []raw.Label) (over excess, note *canonical.Note) {
+// loss is the highest cost of labels, and a note about the first label with that cost; nil if
+// they cost nothing.
+type loss struct {
+	cost excess
+	note *canonical.Note
+}
+
+// shorten removes values that are longer than allowed from a row. The name of a holder is
+// replaced by a digest, so that two holders stay distinct.
+func (t *Translator) shorten(row *values, labels []raw.Label) (most loss) {
 	if t.maxLabelValue == 0 {
-		return excessNone, nil
+		return loss{}
 	}
 	for r, value := range row {
 		cost := excessOf[r]
@@ -60,14 +66,14 @@ func (t *Translator) shorten(row *values, labels []raw.Label) (over excess, note
 			sum := sha256.Sum256([]byte(value))
 			row[r] = hex.EncodeToString(sum[:])
 		}
-		if cost > over {
-			over, note = cost, &canonical.Note{
+		if cost > most.cost {
+			most = loss{cost, &canonical.Note{
 				Cause:  fmt.Sprintf("the label %s has %d bytes, more than --source.max-label-value=%d: %s", labelOf(role(r), value, labels), len(value), t.maxLabelValue, excessWords[cost]),
 				Remedy: "have the exporter shorten it, or raise --source.max-label-value",
-			}
+			}}
 		}
 	}
-	return over, note
+	return most
 }
 
 // labelOf returns the name of the label with that role and value.
@@ -93,7 +99,7 @@ func (t *Translator) countLong(s *raw.Sample, rep *Report) {
 		return
 	}
 	rep.Dropped[canonical.DropLabelTooLong]++
-	if note := t.long[s.Labels]; rep.LongLabel == nil || t.blocks[s.Labels] == longLabel {
-		rep.LongLabel = note
+	if long := t.long[s.Labels]; long.cost > rep.longCost {
+		rep.longCost, rep.LongLabel = long.cost, long.note
 	}
 }

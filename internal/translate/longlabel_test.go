@@ -22,6 +22,7 @@ func TestLongLabels(t *testing.T) {
 		{"fits", row(`pod="` + fits + `",modelName="` + fits + `"`), "", 2, 1},
 		{"UUID", temp(`gpu="0",UUID="`+over+`"`, 40), "the label UUID has 17 bytes, more than --source.max-label-value=16: its GPU is left out", 1, 0},
 		{"gpu", temp(`gpu="`+over+`",UUID="GPU-0"`, 40), "its GPU is left out", 1, 0},
+		{"gpu beside its like", temp(`other="`+over+`",gpu="`+over+`",UUID="GPU-0"`, 40), "the label gpu", 1, 0},
 		{"GPU_I_ID", row(`GPU_I_ID="` + over + `"`), "the label GPU_I_ID has 17 bytes", 1, 0},
 		{"model", row(`modelName="` + over + `"`), "the label modelName has 17 bytes, more than --source.max-label-value=16: it is left out", 2, 0},
 		{"hostname", row(`Hostname="` + over + `"`), "the label Hostname", 2, 0},
@@ -33,8 +34,10 @@ func TestLongLabels(t *testing.T) {
 		{"pod of the target", row(`pod="` + over + `",exported_pod="p"`), "", 2, 1},
 		{"owner of a pod", row(`pod="p",ray_io_cluster="` + over + `"`), "the label ray_io_cluster has 17 bytes, more than --source.max-label-value=16: it is left out", 2, 1},
 		{"model and pod", row(`modelName="` + over + `",pod="` + over + `"`), "the label pod", 2, 1},
+		{"gpu and UUID", temp(`gpu="`+over+`",UUID="`+over+`"`, 40), "the label gpu", 1, 0},
 		{"UUID and pod", temp(`gpu="0",UUID="`+over+`",pod="`+over+`"`, 40), "the label UUID", 1, 0},
 		{"row of a link", row(`nvlink="` + over + `"`), "", 1, 0},
+		{"no family of ours", `other{gpu="0",UUID="` + over + `"} 1` + "\n", "", 1, 0},
 		{"no label of ours", row(`other="` + over + `"`), "", 2, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -51,7 +54,11 @@ func TestLongLabels(t *testing.T) {
 			if n := r.report.LongLabel; n != nil {
 				note = n.Cause + "; " + n.Remedy
 			}
-			if !strings.Contains(note, tt.note) || (note == "") != (tt.note == "") || (r.report.Dropped[c.DropLabelTooLong] > 0) != (tt.note != "") {
+			var dropped uint64
+			if tt.note != "" {
+				dropped = uint64(strings.Count(tt.body, "\n")) // each row has the label
+			}
+			if !strings.Contains(note, tt.note) || (note == "") != (tt.note == "") || r.report.Dropped[c.DropLabelTooLong] != dropped {
 				t.Errorf("the note is %q with %d counted, want %q", note, r.report.Dropped[c.DropLabelTooLong], tt.note)
 			}
 			if text := fmt.Sprint(r.frame.Topology.Devices, set.Allocations); strings.Contains(text, over) {
@@ -61,6 +68,58 @@ func TestLongLabels(t *testing.T) {
 				t.Errorf("a holder without a name is given as %+v", set.Allocations)
 			}
 		})
+	}
+}
+
+// TestLongLabelCosts checks what each known label costs, by the end of the note about it.
+func TestLongLabelCosts(t *testing.T) {
+	labels := map[string][]string{
+		"": {"nvlink", "nvswitch", "cpu", "cpucore", "gpu_ci_id", "job", "instance"},
+		"it is left out": {"hostname", "modelname", "model_name", "device", "pci_bus_id", "dcgm_fi_driver_version", "dcgm_fi_system_driver_version",
+			"dcgm_fi_dev_fabric_cluster_uuid", "dcgm_fi_dev_fabric_clique_id", "gpu_i_profile", "jobset_sigs_k8s_io_jobset_name",
+			"leaderworkerset_sigs_k8s_io_name", "ray_io_cluster", "serving_kserve_io_inferenceservice", "training_kubeflow_org_operator_name",
+			"training_kubeflow_org_job_name", "workflows_argoproj_io_workflow", "batch_kubernetes_io_job_name", "job_name",
+			"statefulset_kubernetes_io_pod_name", "apps_kubernetes_io_pod_index", "pod_template_hash"},
+		"the holder of this GPU is not named": {"namespace", "pod", "container", "pod_namespace", "pod_name", "container_name", "hpc_job",
+			"dra_mig_profile", "dra_mig_device_uuid"},
+		"its GPU is left out": {"gpu", "uuid", "gpu_uuid", "gpu_i_id", "gpu_instance_entity", "entity"},
+	}
+	known := 0
+	for want, names := range labels {
+		known += len(names)
+		for _, name := range names {
+			r := translated(t, Options{MaxLabelValue: 8}, temp(name+`="123456789",Gpu="0",Uuid="A"`, 40))
+			cost := ""
+			if r.report.LongLabel != nil {
+				_, cost, _ = strings.Cut(r.report.LongLabel.Cause, "--source.max-label-value=8: ")
+			}
+			if _, ok := labelNames[name]; !ok || cost != want {
+				t.Errorf("%s: %q, want %q", name, cost, want)
+			}
+		}
+	}
+	if known != len(labelNames) {
+		t.Errorf("%d of %d labels are tried", known, len(labelNames))
+	}
+}
+
+// TestCostliestLongLabel: of several rows, the note is about the first of the costliest labels.
+func TestCostliestLongLabel(t *testing.T) {
+	rows := []string{
+		temp(`gpu="0",UUID="A",modelName="123456789"`, 40),
+		temp(`gpu="1",UUID="B",pod="123456789"`, 40),
+		temp(`gpu="2",UUID="123456789"`, 40),
+	}
+	for _, test := range []struct{ body, want string }{
+		{rows[0] + rows[1] + rows[2], "the label UUID"},
+		{rows[2] + rows[1] + rows[0], "the label UUID"},
+		{rows[0] + rows[1], "the label pod"},
+		{rows[1] + rows[0], "the label pod"},
+		{rows[1] + strings.ReplaceAll(rows[1], "123456789", "1234567890"), "the label pod has 9 bytes"},
+	} {
+		if note := translated(t, Options{MaxLabelValue: 8}, test.body).report.LongLabel; note == nil || !strings.HasPrefix(note.Cause, test.want) {
+			t.Errorf("%+v, want %s", note, test.want)
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ type Report struct {
 	Clamped uint64
 	// LongLabel is the costliest label above the limit; nil if none is. It is not modified.
 	LongLabel *canonical.Note
+	longCost  excess // of LongLabel
 	// DroppedSeries counts the samples of devices beyond Options.MaxDevices.
 	DroppedSeries uint64
 	// DroppedAllocations counts the allocations beyond Options.MaxAllocations, each in the first

@@ -57,8 +57,8 @@ type Translator struct {
 	dict       *raw.Dict
 	generation uint64
 	families   []family
-	blocks     []int32                    // the variant of each, or noDevice or longLabel
-	long       map[uint32]*canonical.Note // of each block with a label longer than allowed
+	blocks     []int32         // the variant of each, or noDevice or longLabel
+	long       map[uint32]loss // of each block with a label longer than allowed
 	variants   []variant
 	variantID  map[variant]int32
 	positions  []position // of each variant
@@ -171,7 +171,7 @@ func (t *Translator) learn(d *raw.Dict) {
 		t.dict, t.generation = d, d.Generation()
 		t.families, t.blocks = nil, nil
 		t.variants, t.positions = nil, nil
-		t.variantID, t.long = map[variant]int32{}, map[uint32]*canonical.Note{}
+		t.variantID, t.long = map[variant]int32{}, map[uint32]loss{}
 		t.unknown = nil
 		t.util.family = -1
 		t.links = links{}

@@ -61,7 +61,7 @@ func (t *Translator) allocationsOf(present []int32) []allocation {
 			continue
 		}
 		if v.isClaimed() {
-			if row = claims.instance(row, v.claimed); row < 0 {
+			if row = claims.instance(row, v.claimed); row == notHere {
 				continue
 			}
 		}

@@ -140,7 +140,7 @@ func arrange(devices []canonical.Device, fallback string) {
 		devices[i].Hostname, devices[i].GPU = board.Hostname, board.GPU
 	}
 	slices.SortFunc(devices, func(a, b canonical.Device) int { return canonical.CompareDevices(&a, &b) })
-	board := 0
+	var board int
 	for i := range devices {
 		if !devices[i].IsInstance() {
 			board = i

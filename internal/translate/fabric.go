@@ -60,7 +60,7 @@ func (t *Translator) readCliques(devices []canonical.Device, b *raw.Batch) {
 		c.count++
 		c.values[row] = s.Value
 		if board := &devices[devices[row].Board]; board.Clique == "" {
-			board.Clique = strconv.FormatFloat(s.Value, 'f', -1, 64)
+			board.Clique = strconv.FormatUint(uint64(s.Value), 10)
 		}
 	}
 }

@@ -299,9 +299,9 @@ func cloneDevice(d canonical.Device) canonical.Device {
 	return d
 }
 
-// cloneAllocation does the same for an allocation.
+// cloneAllocation does the same for an allocation, whose Kind is of no label.
 func cloneAllocation(a canonical.Allocation) canonical.Allocation {
-	for _, s := range []*string{&a.Namespace, &a.Pod, &a.Container, &a.Job, &a.Kind, &a.Name} {
+	for _, s := range []*string{&a.Namespace, &a.Pod, &a.Container, &a.Job, &a.Name} {
 		*s = strings.Clone(*s)
 	}
 	return a

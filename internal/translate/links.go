@@ -15,9 +15,6 @@ import (
 // 17 rows if all 18 links are up (seen on GB300).
 var linkFamilies = []string{"DCGM_FI_DEV_NVLINK_GET_STATE", "DCGM_FI_DEV_NVLINK_LINK_STATUS"}
 
-// maxLinks bounds link numbers: a board with NVLink 5 has 18 links.
-const maxLinks = 64
-
 // linkRow is the board and link of a label block.
 type linkRow struct {
 	board  int32 // index in the topology, below 0 for none
@@ -30,7 +27,7 @@ type links struct {
 	topology *canonical.Topology // that blocks refers to
 	blocks   []linkRow           // by label block
 
-	told, up []uint64 // by device, a bit for each link
+	told, up []uint64 // by device, a bit for each link: a board with NVLink 5 has 18
 }
 
 // learn notes the id of a family.
@@ -58,7 +55,7 @@ func (t *Translator) countLinks(dst *canonical.Frame, b *raw.Batch) {
 		if at.board < 0 || !slices.Contains(l.families, s.Family) || s.Value != 0 && s.Value != 1 {
 			continue
 		}
-		bit := uint64(1) << at.number
+		bit := uint64(1) << at.number // none from 64 on
 		if l.told[at.board]&bit == 0 && s.Value == 1 {
 			l.up[at.board] |= bit
 		}
@@ -87,7 +84,7 @@ func (t *Translator) placeLinks(d *raw.Dict) {
 		row := valuesOf(t.labels)
 		number, err := strconv.ParseUint(row[roleNVLink], 10, 8)
 		board, known := index[key{uuid: row[roleUUID]}]
-		if err == nil && number < maxLinks && row[roleUUID] != "" && row[roleNoDevice] == "" && known {
+		if err == nil && row[roleNoDevice] == "" && known {
 			at = linkRow{int32(board), uint8(number)}
 		}
 		l.blocks = append(l.blocks, at)

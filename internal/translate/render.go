@@ -69,8 +69,8 @@ func (t *Translator) find(dst *Rendition, b *raw.Batch) {
 // the timestamps of these samples.
 func (t *Translator) readGroup(dst *Rendition, b *raw.Batch, from, to int, stamps []raw.Stamp, at rows) int {
 	begun := len(dst.values)
-	dst.values = slices.Grow(dst.values, to-from)[:begun+to-from]
-	values, devices, samples := dst.values[begun:], dst.rows.devices[at.from:][:to-from], b.Samples[from:to]
+	dst.values = slices.Grow(dst.values, at.n)[:begun+at.n]
+	values, devices, samples := dst.values[begun:], dst.rows.devices[at.from:][:at.n], b.Samples[from:to]
 	rule := t.families[samples[0].Family].rule
 	var rep Report
 	for i := range values {
@@ -82,7 +82,7 @@ func (t *Translator) readGroup(dst *Rendition, b *raw.Batch, from, to int, stamp
 		}
 		values[i] = v
 	}
-	if rule.slot == int(canonical.NumFields)+t.rules.util {
+	if rule.slot == t.rules.util {
 		for i, v := range values {
 			if canonical.Given(v) {
 				values[i] = t.util.read(v, t.util.unit, &rep)

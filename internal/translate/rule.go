@@ -90,12 +90,7 @@ func (r *rule) rescale(v float64) float64 {
 			return rounded
 		}
 	}
-	for _, near := range [...]float64{n, math.Nextafter(n, math.Inf(-1)), math.Nextafter(n, math.Inf(1))} {
-		if near*r.times/r.per == v {
-			return near
-		}
-	}
-	return n
+	return n // which read converts to v if it does so with any number
 }
 
 // ruleSet finds the rule of a family by its name.
@@ -103,7 +98,7 @@ type ruleSet struct {
 	byName     map[string]*rule
 	quantities []quantity
 	fallbacks  []canonical.Field // the field that each fallback column replaces
-	util       int               // the fallback column of utilRatioName
+	util       int               // the slot of utilRatioName
 }
 
 // newRuleSet makes rules from the dialect and the user's own rows. It refuses
@@ -113,7 +108,7 @@ func newRuleSet(own []Row) (*ruleSet, error) {
 	rules := &ruleSet{byName: map[string]*rule{}, quantities: quantities}
 	for i := range dialect {
 		if dialect[i].Unit == percentOrRatio {
-			rules.util = len(rules.fallbacks)
+			rules.util = int(canonical.NumFields) + len(rules.fallbacks)
 		}
 		if err := rules.add(&dialect[i], ofRow[i]); err != nil {
 			return nil, fmt.Errorf("the built-in dialect is broken: %w; report this", err)

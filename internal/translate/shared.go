@@ -85,5 +85,5 @@ func (t *Translator) fillShared(dst *canonical.Frame, b *raw.Batch, rep *Report)
 
 // isUtilization reports whether a column is that of NVML utilization, whatever its unit.
 func (t *Translator) isUtilization(slot int) bool {
-	return slot == int(canonical.NVMLUtilization) || slot == int(canonical.NumFields)+t.rules.util
+	return slot == int(canonical.NVMLUtilization) || slot == t.rules.util
 }

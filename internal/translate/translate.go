@@ -159,7 +159,7 @@ func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 	rep.DroppedAllocations = leftOut
 	t.countLinks(dst, b)
 	t.countXIDs(dst, b, rep)
-	t.resolveUtil(dst.Len(), b.Dict, rep)
+	t.resolveUtil(dst, b.Dict, rep)
 	t.derive(dst)
 	t.resolveUses(dst)
 	rep.UnknownFamilies = t.listUnknown(b.Dict)
@@ -186,7 +186,7 @@ func (t *Translator) learn(d *raw.Dict) {
 			sibling: isSibling(name) && !strings.HasSuffix(help, renderedMark), naming: r == nil && isNaming(name),
 		})
 		t.links.learn(uint32(id), name)
-		t.families[id].xid, t.families[id].witness = witnessOf(name)
+		t.families[id].witness, t.families[id].xid = witnessOf(name)
 		if name == utilRatioName {
 			t.util.family = id
 		}

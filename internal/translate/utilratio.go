@@ -113,7 +113,6 @@ type utilRatio struct {
 
 func newUtilRatio() utilRatio {
 	return utilRatio{
-		family:  -1,
 		percent: newRule(canonical.NVMLUtilization, Percent, int(canonical.NVMLUtilization)),
 		ratio:   newRule(canonical.NVMLUtilization, Ratio, int(canonical.NVMLUtilization)),
 	}
@@ -121,13 +120,13 @@ func newUtilRatio() utilRatio {
 
 // resolveUtil converts the values of utilRatioName, still unread in their fallback column,
 // to ratios.
-func (t *Translator) resolveUtil(devices int, d *raw.Dict, rep *Report) {
-	if t.util.family < 0 || !t.families[t.util.family].seen {
+func (t *Translator) resolveUtil(dst *canonical.Frame, d *raw.Dict, rep *Report) {
+	if t.util.family < 0 {
 		return
 	}
 	var e evidence
-	for i := range devices {
-		e.weigh(t.fallbackValues[i*len(t.rules.fallbacks)+t.rules.util])
+	for i := range dst.Len() {
+		e.weigh(*t.cell(dst, i, t.rules.util))
 	}
 	for _, v := range t.utilRatios {
 		e.weigh(v)
@@ -135,9 +134,8 @@ func (t *Translator) resolveUtil(devices int, d *raw.Dict, rep *Report) {
 	e.siblings = t.hasSibling()
 	e.help = t.util.unitOfHelp(d)
 	t.util.unit = e.unit()
-	for i := range devices {
-		cell := &t.fallbackValues[i*len(t.rules.fallbacks)+t.rules.util]
-		if canonical.Given(*cell) {
+	for i := range dst.Len() {
+		if cell := t.cell(dst, i, t.rules.util); canonical.Given(*cell) {
 			*cell = t.util.read(*cell, t.util.unit, rep)
 		}
 	}

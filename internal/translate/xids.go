@@ -20,15 +20,15 @@ const (
 	invalidXID = -1 // the label is not a code
 )
 
-// witnessOf returns the witness whose XIDs a family reports, if the family counts them.
-func witnessOf(family string) (is bool, w canonical.Witness) {
+// witnessOf returns the witness whose XIDs a family reports; ok is false if it counts none.
+func witnessOf(family string) (w canonical.Witness, ok bool) {
 	switch family {
 	case xidWindowFamily:
-		return true, canonical.WitnessWindow
+		return canonical.WitnessWindow, true
 	case xidTotalFamily:
-		return true, canonical.WitnessTotal
+		return canonical.WitnessTotal, true
 	}
-	return false, 0
+	return 0, false
 }
 
 // xids builds the counts of XIDs of a Frame.

@@ -335,3 +335,11 @@ func TestAllocationSetIsNeverNil(t *testing.T) {
 		t.Errorf("%+v", frame.AllocationSet)
 	}
 }
+
+// TestOneAllocation: a limit of one is a limit.
+func TestOneAllocation(t *testing.T) {
+	r := translated(t, Options{MaxAllocations: 1}, podOn("0", "a")+podOn("0", "b"))
+	if got := r.frame.AllocationSet.Allocations; !slices.Equal(got, []c.Allocation{onPod(0, "a")}) || r.report.DroppedAllocations != 1 {
+		t.Errorf("%+v, %d dropped", got, r.report.DroppedAllocations)
+	}
+}

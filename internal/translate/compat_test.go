@@ -305,3 +305,21 @@ func TestThereAndBack(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesIn: a name is that of the version, and left out if it is there already.
+func TestNamesIn(t *testing.T) {
+	for _, test := range []struct {
+		version  Version
+		families string
+		want     string
+	}{
+		{V49, "DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_SM_UTIL_RATIO"},
+		{V49, "DCGM_FI_PROF_SM_ACTIVE DCGM_FI_PROF_SM_UTIL_RATIO", ""},
+		{V48, "dcgm_fb_used DCGM_FI_DEV_FB_USED_BYTES nobody_knows SMACT", "DCGM_FI_DEV_FB_USED DCGM_FI_PROF_SM_ACTIVE"},
+		{V1, "DCGM_FI_DEV_FB_TOTAL nvlink_limit_bytes_per_second", ""},
+	} {
+		if got := strings.Join(NamesIn(test.version, strings.Fields(test.families)), " "); got != test.want {
+			t.Errorf("%s in %s: %q, want %q", test.families, test.version, got, test.want)
+		}
+	}
+}

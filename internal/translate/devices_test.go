@@ -370,6 +370,8 @@ gpu_lost{gpu="10",entity="GPU 10",pci_bus_id=""} 1
 		{a + named + `gpu_lost{gpu="2",UUID="C",GPU_I_ID="7"} 1` + "\n", "C n/10"},
 		{a + named, "C n/10"},
 		{a + "DCGM_EXP_XID_ERRORS_COUNT{gpu=\"2\",UUID=\"C\"} 0\n" + named, "C n/10"},
+		{a + `gpu_lost{gpu="0",entity="GPU 0",Hostname="n"} 1` + "\n", ""},
+		{a + `gpu_lost{gpu="0",entity="GPU 0",Hostname="m"} 1` + "\n", "m/0"},
 		{a, ""},
 	} {
 		r.read(step.body)
@@ -388,8 +390,10 @@ gpu_lost{gpu="10",entity="GPU 10",pci_bus_id=""} 1
 	if d := r.frame.Topology.Absent[0]; d != (c.Device{Hostname: "n", GPU: "2", UUID: "C", PCIBusID: "1A", Model: "M"}) {
 		t.Errorf("%+v", d)
 	}
-	few := newReader(t, Options{MaxDevices: 2})
-	if few.read(a + named); absentOf(few) != "C" {
-		t.Errorf("%q where two devices are allowed", absentOf(few))
+	for limit, want := range map[int]string{1: "", 2: "C", 3: "C n/10"} {
+		few := newReader(t, Options{FallbackHost: "n", MaxDevices: limit})
+		if few.read(a + named); absentOf(few) != want {
+			t.Errorf("%q where %d devices are allowed, want %q", absentOf(few), limit, want)
+		}
 	}
 }

@@ -71,7 +71,7 @@ func TestXIDsAtTheirEnds(t *testing.T) {
 
 // TestLinksAtTheirEnd: links are numbered from 0 to 63.
 func TestLinksAtTheirEnd(t *testing.T) {
-	for link, want := range map[int]float64{0: 1, 63: 1, 64: math.NaN(), 255: math.NaN()} {
+	for link, want := range map[int]float64{0: 1, 63: 1, 64: math.NaN(), 255: math.NaN(), 256: math.NaN()} {
 		r := translated(t, Options{}, temp(`gpu="0",UUID="A"`, 40)+rowOfLink(linkFamilies[0], "A", link, "1"))
 		if got := r.frame.Row(0)[canonical.NVLinksActive]; got != want && (canonical.Given(got) || canonical.Given(want)) {
 			t.Errorf("link %d is up: %g, want %g", link, got, want)
@@ -94,6 +94,13 @@ func TestBlanksOfUnits(t *testing.T) {
 			b := blanksOf(canonical.SMActive, unit)
 			if b.in(int32Blank) != (list&int32Blanks != 0) || b.in(fp64Blank) != (list&fp64Blanks != 0) || !b.in(int64Blank) || b.in(0) {
 				t.Errorf("%s: %b", unit, b)
+			}
+		}
+	}
+	for v, is := range map[float64]blanks{0: zeroBlank, int32Blank: int32Blanks, fp64Blank: fp64Blanks, int64Blank: int64Blanks} {
+		for _, b := range []blanks{zeroBlank, int32Blanks, fp64Blanks, int64Blanks} {
+			if b.in(v) != (b == is) {
+				t.Errorf("%g is one of the blanks %b: %t", v, b, b.in(v))
 			}
 		}
 	}

@@ -44,6 +44,7 @@ func TestLinksUp(t *testing.T) {
 		{a + rowOfLink(state, "A", 64, "1") + rowOfLink(state, "A", -1, "1") + rowOfLink(state, "", 1, "1"), []float64{nan}},
 		{a + strings.Replace(rowOfLink(state, "A", 1, "1"), "gpu=", `nvswitch="2",gpu=`, 1), []float64{nan}},
 		{a + rowOfLink("DCGM_FI_DEV_NVLINK_OF_TOMORROW", "A", 1, "1"), []float64{nan}},
+		{a + "nvlink_links_active{gpu=\"0\",UUID=\"A\"} 12\n" + all, []float64{12}}, // counted by the source itself
 	} {
 		r.read(step.body)
 		var got []float64

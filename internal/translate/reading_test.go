@@ -151,4 +151,14 @@ func TestStaleSamplesAreAbsent(t *testing.T) {
 			t.Errorf("stamp %q: %d dropped as stale, want %d", stamp, got, dropped)
 		}
 	}
+	// Of pods that share the device, one is stale: its row counts once, the other is the reading.
+	r := newReader(t, Options{})
+	r.batch.At = at
+	r.batch.Body = []byte("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-a\",pod=\"p\"} 99 1000\nDCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-a\",pod=\"q\"} 50\n")
+	r.scanner.Scan(&r.batch)
+	r.tr.Translate(&r.frame, &r.batch, &r.report)
+	r.checkRow(0, readings{canonical.Temperature: 50})
+	if got := r.report.Dropped[canonical.DropStale]; got != 1 {
+		t.Errorf("%d rows of pods are dropped as stale, want 1", got)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
 )
 
@@ -80,8 +81,14 @@ func TestRendering(t *testing.T) {
 		"rows of links are not ours": {[]Version{V49},
 			`DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL{nvlink="0",gpu="0",gpu_uuid="GPU-0"} 4`, ""},
 		"what follows from others stands on their rows": {[]Version{V48},
-			"DCGM_FI_DEV_FB_USED_BYTES{" + labels + ",pod=\"p\"} 1048576\nDCGM_FI_DEV_FB_FREE_BYTES{" + labels + ",pod=\"p\"} 2097152\nDCGM_FI_DEV_FB_RESERVED_BYTES{" + labels + ",pod=\"p\"} 1048576",
-			"DCGM_FI_DEV_FB_USED{" + labels + ",pod=\"p\"} 1\nDCGM_FI_DEV_FB_FREE{" + labels + ",pod=\"p\"} 2\nDCGM_FI_DEV_FB_RESERVED{" + labels + ",pod=\"p\"} 1\nDCGM_FI_DEV_FB_TOTAL{" + labels + ",pod=\"p\"} 4\n"},
+			"DCGM_FI_DEV_FB_USED_BYTES{" + labels + ",pod=\"p\",vgpu=\"0\"} 1048576\nDCGM_FI_DEV_FB_FREE_BYTES{" + labels + ",pod=\"p\"} 2097152\nDCGM_FI_DEV_FB_RESERVED_BYTES{" + labels + ",pod=\"p\"} 1048576",
+			"DCGM_FI_DEV_FB_USED{" + labels + ",pod=\"p\",vgpu=\"0\"} 1\nDCGM_FI_DEV_FB_FREE{" + labels + ",pod=\"p\"} 2\nDCGM_FI_DEV_FB_RESERVED{" + labels + ",pod=\"p\"} 1\nDCGM_FI_DEV_FB_TOTAL{" + labels + ",pod=\"p\",vgpu=\"0\"} 4\n"},
+		"the sum of both directions of NVLink stands on the rows of one": {[]Version{V48},
+			"dcgm_fi_prof_nvlink_tx_bytes{" + labels + ",a=\"1\"} 1024000\ndcgm_fi_prof_nvlink_rx_bytes{" + labels + ",a=\"2\"} 2048000",
+			"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL{" + labels + ",a=\"1\"} 3\nDCGM_FI_PROF_NVLINK_TX_BYTES{" + labels + ",a=\"1\"} 1024000\nDCGM_FI_PROF_NVLINK_RX_BYTES{" + labels + ",a=\"2\"} 2048000\n"},
+		"the first blank is a blank": {[]Version{V1},
+			"DCGM_FI_DEV_XID_ERRORS{" + labels + "} 2147483632\nDCGM_FI_DEV_XID_ERRORS{gpu=\"1\",UUID=\"GPU-1\"} 2147483631",
+			"dcgm_xid_errors{gpu=\"1\",uuid=\"GPU-1\"} 2147483631\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReader(t, Options{Compat: test.versions})
@@ -109,6 +116,101 @@ func TestOldSamplesAreNotRendered(t *testing.T) {
 		if got := len(r.tr.Rendered()); got != want {
 			t.Errorf("%d families of a sample %v old, want %d", got, age, want)
 		}
+	}
+}
+
+// TestOldSamplesBesideOthers: of several families, only what is old is absent; a total that is old
+// follows from its parts.
+func TestOldSamplesBesideOthers(t *testing.T) {
+	const labels = `{gpu="0",UUID="GPU-0"} `
+	r := translated(t, Options{Compat: []Version{V48}}, "DCGM_FI_DEV_FB_USED_BYTES"+labels+"1048576\nDCGM_FI_DEV_FB_CAPACITY_BYTES"+labels+"9437184 1000\n"+
+		"DCGM_FI_DEV_FB_FREE_BYTES"+labels+"2097152\nDCGM_FI_DEV_FB_RESERVED_BYTES"+labels+"1048576 1000000000000\n"+
+		"DCGM_FI_DEV_SM_CLOCK_HERTZ"+labels+"1e9 1000\nDCGM_FI_DEV_MEMORY_CLOCK_HERTZ"+labels+"2e9\n")
+	r.batch.At = time.UnixMilli(1_000_000_000_000)
+	r.tr.Translate(&r.frame, &r.batch, &r.report)
+	var rendition Rendition
+	r.tr.Render(&rendition, &r.frame, &r.batch)
+	var series []byte
+	for family := range rendition.Len() {
+		series = rendition.AppendFamily(series, family, false, func(int) bool { return true })
+	}
+	if want := "DCGM_FI_DEV_MEM_CLOCK" + labels + "2000\nDCGM_FI_DEV_FB_USED" + labels + "1\nDCGM_FI_DEV_FB_FREE" + labels + "2\nDCGM_FI_DEV_FB_RESERVED" + labels + "1\nDCGM_FI_DEV_FB_TOTAL" + labels + "4\n"; string(series) != want {
+		t.Errorf("rendered\n%swant\n%s", series, want)
+	}
+}
+
+// TestRenditionIsSmall: rows, and values in SI, are there once, whatever the number of versions
+// and families, unless there are many orders of rows.
+func TestRenditionIsSmall(t *testing.T) {
+	row := func(gpus ...int) (rows string) {
+		for _, gpu := range gpus {
+			rows += fmt.Sprintf("FAMILY{gpu=\"%[1]d\",UUID=\"GPU-%[1]d\"} 40\n", gpu)
+		}
+		return rows
+	}
+	for name, test := range map[string]struct {
+		groups             []string
+		rows, values, runs int
+	}{
+		"one family":                   {[]string{row(0, 1)}, 2, 2, 2},
+		"the same rows":                {[]string{row(0, 1), row(0, 1)}, 2, 4, 4},
+		"other rows":                   {[]string{row(0, 1), row(1, 0)}, 4, 4, 4},
+		"the first rows again":         {[]string{row(0, 1), row(1, 0), row(0, 1)}, 4, 6, 6},
+		"the eighth rows again":        {[]string{row(0), row(1), row(2), row(3), row(4), row(5), row(6), row(7), row(7)}, 8, 9, 18},
+		"the ninth are not remembered": {[]string{row(0), row(1), row(2), row(3), row(4), row(5), row(6), row(7), row(8), row(8), row(0)}, 10, 11, 22},
+	} {
+		names := []string{
+			"dcgm_gpu_temp", "dcgm_power_usage", "dcgm_xid_errors", "dcgm_pcie_replay_counter", "dcgm_retired_pages_dbe", "dcgm_retired_pages_sbe",
+			"dcgm_retired_pages_pending", "dcgm_memory_temp", "dcgm_nvlink_replay_error_count_total", "dcgm_nvlink_recovery_error_count_total",
+			"dcgm_nvlink_flit_crc_error_count_total",
+		}
+		var body strings.Builder
+		for i, group := range test.groups {
+			body.WriteString(strings.ReplaceAll(group, "FAMILY", names[i]))
+		}
+		r := translated(t, Options{Compat: []Version{V2, V49}}, body.String())
+		var rendition Rendition
+		r.tr.Render(&rendition, &r.frame, &r.batch)
+		if rows, values, runs := len(rendition.rows.blocks), len(rendition.values), len(rendition.runs); rows != test.rows || values != test.values || runs != test.runs {
+			t.Errorf("%s: %d rows, %d values, %d runs; want %d, %d, %d", name, rows, values, runs, test.rows, test.values, test.runs)
+		}
+	}
+}
+
+// TestEveryFamilyBegins: a family of a version is begun if the source has it.
+func TestEveryFamilyBegins(t *testing.T) {
+	for _, v := range everyVersion {
+		quantities, _ := newQuantities()
+		for i := range quantities {
+			name := quantities[i].worded[v].name
+			if name == "" {
+				continue
+			}
+			r := translated(t, Options{Compat: []Version{v}}, name+"{gpu=\"0\",UUID=\"A\"} 1\n")
+			var rendition Rendition
+			r.tr.Render(&rendition, &r.frame, &r.batch)
+			for family := range rendition.Len() {
+				f := &rendition.families[family]
+				if is := f.version == v && f.name == name; rendition.Begun(family) != is {
+					t.Errorf("%s of %s is begun by %s: %t", f.name, f.version, name, !is)
+				}
+			}
+		}
+	}
+}
+
+// TestOwnNamesAreRendered: readings under the user's names have the exporter's, too; substitutes
+// do not.
+func TestOwnNamesAreRendered(t *testing.T) {
+	r := newReader(t, Options{Compat: []Version{V48}, Rows: []Row{
+		{Field: canonical.Power, Unit: Watts, Names: []string{"acme_power"}},
+		{Field: canonical.SMActive, Unit: Percent, Names: []string{"acme_sm"}},
+		{Field: canonical.Temperature, Unit: Celsius, Fallback: true, Names: []string{"acme_hotspot"}},
+	}})
+	got := seriesOf(t, r.render("acme_power{gpu=\"0\",UUID=\"A\"} 12\nacme_sm{gpu=\"0\",UUID=\"A\"} 43\nacme_hotspot{gpu=\"0\",UUID=\"A\"} 90\n"))
+	want := map[string]float64{`DCGM_FI_DEV_POWER_USAGE UUID="A" gpu="0"`: 12, `DCGM_FI_PROF_SM_ACTIVE UUID="A" gpu="0"`: 0.43}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

@@ -2,6 +2,10 @@ package translate
 
 import (
 	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	c "github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -88,6 +92,7 @@ var valueTests = []struct {
 	{"DCGM_FI_DEV_THERMAL_VIOLATION", "9223372036854775793", 0, blank},
 
 	// Rates and other floats do not.
+	{"DCGM_FI_PROF_PCIE_TX_BYTES", "140737488355327", 140737488355327, fine},
 	{"DCGM_FI_PROF_PCIE_TX_BYTES", "140737488355330", 0, blank},
 	{"DCGM_FI_PROF_PCIE_TX_BYTES", "2147483632", 2147483632, fine},
 	{"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "140737488355328", 0, blank},
@@ -131,5 +136,56 @@ func TestReadValue(t *testing.T) {
 			}
 			r.checkDropped(want)
 		})
+	}
+}
+
+// scaledRules are rules of all units that are not SI.
+func scaledRules() (rules map[Unit]*rule) {
+	rules = map[Unit]*rule{}
+	for i := range dialect {
+		if r := newRule(dialect[i].Field, dialect[i].Unit, 0); r.times != r.per {
+			rules[dialect[i].Unit] = r
+		}
+	}
+	return rules
+}
+
+// TestDecimalsAreWrittenBack: a decimal that a source writes is written again, digit for digit.
+func TestDecimalsAreWrittenBack(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for unit, r := range scaledRules() {
+		for decimals := range 13 {
+			for range 50 {
+				text := fmt.Sprintf("%d.%0*d", rng.IntN(100), max(decimals, 1), rng.IntN(int(math.Pow10(decimals))))
+				n, err := strconv.ParseFloat(text, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := r.write(n * r.times / r.per); got != n {
+					t.Errorf("%s of %s is written as %v", text, unit, got)
+				}
+			}
+		}
+	}
+}
+
+// TestNumbersAreWrittenBack: a number without a short decimal is written as one that reads the
+// same. It is the nearest to the exact quotient if that reads the same.
+func TestNumbersAreWrittenBack(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for unit, r := range scaledRules() {
+		for range 5000 {
+			v := math.Ldexp(1+rng.Float64(), -10-rng.IntN(20)) * r.times / r.per
+			exact := new(big.Rat).SetFloat64(v)
+			exact.Mul(exact, new(big.Rat).SetFloat64(r.per)).Quo(exact, new(big.Rat).SetFloat64(r.times))
+			nearest, _ := exact.Float64()
+			got := r.write(v)
+			if got*r.times/r.per != v {
+				t.Fatalf("%v is written as %v %s, which reads as %v", v, got, unit, got*r.times/r.per)
+			}
+			if nearest*r.times/r.per == v && got != nearest {
+				t.Fatalf("%v is written as %v %s, want %v", v, got, unit, nearest)
+			}
+		}
 	}
 }

@@ -1,7 +1,10 @@
 package translate
 
 import (
+	"reflect"
+	"strings"
 	"testing"
+	"unsafe"
 
 	c "github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -64,6 +67,8 @@ func TestOwnerOfAPod(t *testing.T) {
 		kind, want string
 	}{
 		{"Job", "train-7-x2lq9", `batch_kubernetes_io_job_name="train-7"`, "Job", "train-7"},
+		// Kubernetes cuts a pod's name after 58 characters, and a Job's after 63.
+		{"Job with a long name", strings.Repeat("j", 58) + "x2lq9", `batch_kubernetes_io_job_name="` + strings.Repeat("j", 63) + `"`, "Job", strings.Repeat("j", 63)},
 		{"Job before 1.27", "train-7-x2lq9", `controller_uid="u",job_name="train-7"`, "Job", "train-7"},
 		{"somebody's label job-name", "web-0", `job_name="train-7"`, "", ""},
 		{"a longer name", "train-77-x2lq9", `job_name="train-7"`, "", ""},
@@ -106,6 +111,15 @@ func TestOwnerOfAPod(t *testing.T) {
 	}
 }
 
+// TestCutLast: a dash in front is a dash, too.
+func TestCutLast(t *testing.T) {
+	for s, want := range map[string][2]string{"a-b-c": {"a-b", "c"}, "a-": {"a", ""}, "-a": {"", "a"}, "a": {}, "": {}} {
+		if before, after := cutLast(s); before != want[0] || after != want[1] {
+			t.Errorf("%q is cut into %q and %q, want %q", s, before, after, want)
+		}
+	}
+}
+
 // roleOf finds every name of the table.
 func TestLabelNamesCanBeFound(t *testing.T) {
 	for name, want := range labelNames {
@@ -126,7 +140,47 @@ func TestRelabelledScrape(t *testing.T) {
 	// honorLabels: the pods have their own names.
 	r.read(temp(`gpu="0",UUID="A",instance="i",job="j",namespace="n",pod="p"`, 40) + temp(`gpu="1",UUID="B",instance="i",job="j",namespace="n",pod="q"`, 50))
 	r.checkHolds(c.Allocation{Workload: c.Workload{Namespace: "n", Pod: "p"}}, c.Allocation{Device: 1, Workload: c.Workload{Namespace: "n", Pod: "q"}})
+	// Only a renamed pod shows that pods are renamed.
+	r.read(temp(`gpu="0",UUID="A",exported_pod="p",pod="exporter",instance="i",job="j"`, 40) + temp(`gpu="1",UUID="B",pod="exporter",instance="i",job="j"`, 50))
+	r.checkHolds(onPod(0, "p"))
+	r = translated(t, Options{MaxLabelValue: 8}, temp(`gpu="0",UUID="A",exported_pod="p",pod="exporter",instance="10.0.0.1:9400",job="j"`, 40)+
+		temp(`gpu="1",UUID="B",pod="exporter",instance="10.0.0.1:9400",job="j"`, 50))
+	r.checkHolds(onPod(0, "p"))
+	r.read(temp(`gpu="0",UUID="A",exported_container="c",instance="i",job="j",pod="p"`, 40) + temp(`gpu="1",UUID="B",instance="i",job="j",pod="q"`, 50))
+	r.checkHolds(c.Allocation{Workload: c.Workload{Pod: "p", Container: "c"}}, onPod(1, "q"))
 	r = translated(t, Options{}, temp(`gpu="9",exported_gpu="0",UUID="A",hostname="of-the-target",Exported_Hostname="n1",device="eth0",exported_device="nvidia0",exported_hpc_job="7"`, 40))
 	r.checkDevices(c.Device{Hostname: "n1", GPU: "0", UUID: "A", Name: "nvidia0"})
 	r.checkHolds(c.Allocation{Workload: c.Workload{Job: "7"}})
+}
+
+// TestVariantsOwnTheirStrings: a variant keeps none of its label block alive, which is far longer
+// and may be forgotten first.
+func TestVariantsOwnTheirStrings(t *testing.T) {
+	const labels = `{gpu="0",UUID="A",Hostname="h",modelName="m",device="d",pci_bus_id="b",DCGM_FI_DRIVER_VERSION="v",GPU_I_ID="1",GPU_I_PROFILE="p",` +
+		`DCGM_FI_DEV_FABRIC_CLUSTER_UUID="u",DCGM_FI_DEV_FABRIC_CLIQUE_ID="7",namespace="n",pod="q",container="c",hpc_job="j",` +
+		`ray_io_cluster="r",dra_mig_profile="s",dra_mig_device_uuid="t"}`
+	r := translated(t, Options{}, "DCGM_FI_DEV_GPU_TEMP"+labels+" 40\n")
+	block := r.batch.Dict.Block(r.batch.Samples[0].Labels)
+	begin := uintptr(unsafe.Pointer(unsafe.StringData(block)))
+	given := 0
+	var check func(name string, v reflect.Value)
+	check = func(name string, v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Struct:
+			for i := range v.NumField() {
+				check(name+"."+v.Type().Field(i).Name, v.Field(i))
+			}
+		case reflect.String:
+			if v.Len() > 0 {
+				given++
+			}
+			if at := uintptr(unsafe.Pointer(unsafe.StringData(v.String()))); at >= begin && at < begin+uintptr(len(block)) {
+				t.Errorf("%s is a part of the label block", name)
+			}
+		}
+	}
+	check("variant", reflect.ValueOf(r.tr.variants[0]))
+	if want := strings.Count(labels, "=") + 1; given != want { // and the kind RayCluster
+		t.Errorf("%d strings are given, want %d", given, want)
+	}
 }

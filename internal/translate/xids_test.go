@@ -51,6 +51,8 @@ func TestXIDsOfExporters(t *testing.T) {
 		{"a board of instances alone", strings.ReplaceAll(boardA, `"A"`, `"A",GPU_I_ID="1"`) + xidRow("total", "A", `,GPU_I_ID="1",xid="94"`, "2"), "0:t94=2", 0},
 		{"pods repeat it too", boardA + xidRow("total", "A", `,xid="31",pod="x"`, "4") + xidRow("total", "A", `,xid="31",pod="y"`, "4"), "0:t31=4", 0},
 		{"a board that is lost", boardA + xidRow("total", "A", `,xid="13"`, "1") + xidRow("total", "B", `,xid="79"`, "1"), "0:t13=1 1:t79=1", 0},
+		{"boards that are lost", boardA + xidRow("total", "B", `,xid="79"`, "1") + xidRow("total", "C", `,xid="48"`, "2"), "1:t79=1 2:t48=2", 0},
+		{"the code first", boardA + boardB + xidTotalFamily + "{xid=\"48\",gpu=\"0\",UUID=\"A\"} 1\n" + xidTotalFamily + "{gpu=\"1\",UUID=\"B\"} 0\n", "0:t48=1 1:t0=0", 0},
 		{"no whole number", boardA + xidRow("total", "A", `,xid="31"`, "1.5") + xidRow("total", "A", `,xid="32"`, "-1") + xidRow("total", "A", `,xid="33"`, "1e30"), "", 3},
 		{"no code", boardA + xidRow("total", "A", `,xid="x"`, "1") + xidRow("total", "A", `,xid="-1"`, "1") + xidRow("total", "A", `,xid="99999"`, "1"), "", 3},
 		{"of no device", boardA + xidTotalFamily + "{xid=\"79\"} 1\n" + xidTotalFamily + "{nvswitch=\"1\",gpu=\"0\",UUID=\"A\",xid=\"79\"} 1\n", "", 0},

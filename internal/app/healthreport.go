@@ -135,7 +135,7 @@ func boardsOf(n *client.Node, shown []int) []gpuReport {
 		}
 		r.Reason = string(g.AppendWhy(nil))
 		if r.state == canonical.HealthUnknown {
-			r.Reason = cmp.Or(r.Reason, "no reading tells")
+			r.Reason = cmp.Or(r.Reason, "no reading decides it")
 		}
 		all = append(all, r)
 	}

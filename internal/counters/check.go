@@ -181,7 +181,7 @@ func (c *checker) resolve() {
 // name checks the name of a field, and reports whether to check the rest of the line.
 func (c *checker) name(line int, name string) bool {
 	if first, twice := c.lines[name]; twice {
-		c.reject(line, "%s is in line %d already, and would be served twice; remove one of them", name, first)
+		c.reject(line, "%s is in line %d already and would be served twice; remove one of them", name, first)
 		return false
 	}
 	c.lines[name] = line

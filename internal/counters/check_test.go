@@ -38,7 +38,7 @@ f: warning: gives no kpulse_gpu_nvlink_errors_total, for health; add the line
 	{"a field that is none", "GPU_TEMP,gauge,C\n", 1, `f:1: "GPU_TEMP" is not a field of DCGM; their names begin with DCGM_FI_`},
 	{"a family of ours", "nvlink_limit_bytes_per_second,gauge,B\n", 1, `f:1: "nvlink_limit_bytes_per_second" is not a field of DCGM; their names begin with DCGM_FI_`},
 	{"a tab", "\tDCGM_FI_DEV_GPU_TEMP,gauge,C\n", 1, `f:1: "\tDCGM_FI_DEV_GPU_TEMP" is not a field of DCGM; did you mean DCGM_FI_DEV_GPU_TEMP?`},
-	{"a field twice", "DCGM_FI_DEV_GPU_TEMP,gauge,C\n#\nDCGM_FI_DEV_GPU_TEMP,gauge,C\n", 1, "f:3: DCGM_FI_DEV_GPU_TEMP is in line 1 already, and would be served twice; remove one of them"},
+	{"a field twice", "DCGM_FI_DEV_GPU_TEMP,gauge,C\n#\nDCGM_FI_DEV_GPU_TEMP,gauge,C\n", 1, "f:3: DCGM_FI_DEV_GPU_TEMP is in line 1 already and would be served twice; remove one of them"},
 	{"a help that is not UTF-8", "DCGM_FI_DEV_GPU_TEMP,gauge,\xb0C\n", 1, "f:1: DCGM_FI_DEV_GPU_TEMP has a help that is not UTF-8, and Prometheus refuses a page with it; write it in UTF-8"},
 	{"what only warns", `DCGM_FI_PROF_SM_ACTIVE,summary,
 DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL,counter,errors

@@ -138,7 +138,7 @@ func explainSyntax(err error, body []byte) *Problem {
 	}
 	// yaml.v3 counts the end of the file as a line.
 	line = min(line, bytes.Count(bytes.TrimSuffix(body, []byte("\n")), []byte("\n"))+1)
-	return &Problem{Line: line, Text: "no YAML: " + text + "; check quotes, and the indentation, which must be spaces"}
+	return &Problem{Line: line, Text: "not YAML: " + text + "; check quotes, and the indentation, which must be spaces"}
 }
 
 // unknownAnchor is the error of yaml.v3 for an alias.

@@ -14,7 +14,7 @@ func Instead(word string, known []string) string {
 	case near != "":
 		return "; did you mean " + near + "?"
 	case len(known) > 0:
-		return "; the ones here are " + strings.Join(known, ", ")
+		return "; the known ones are " + strings.Join(known, ", ")
 	}
 	return "; see the documentation"
 }

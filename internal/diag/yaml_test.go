@@ -20,13 +20,13 @@ func TestParseYAML(t *testing.T) {
 		{"keys", "\n\na: 1\n", 3, "keys", ""},
 		{"a list", "- 1", 1, "a list", ""},
 		{"a word", "off", 1, `"off"`, ""},
-		{"a tab", "a:\n\tb: 1\n", 2, "", "no YAML: found character that cannot start any token; check"},
-		{"an open bracket", "a: [1\n", 1, "", "no YAML: did not find expected ',' or ']'; check"},
+		{"a tab", "a:\n\tb: 1\n", 2, "", "not YAML: found character that cannot start any token; check"},
+		{"an open bracket", "a: [1\n", 1, "", "not YAML: did not find expected ',' or ']'; check"},
 		{"two documents", "a: 1\n---\nb: 2\n", 2, "", "a second document begins here; keep one"},
-		{"a second document that is none", "a: 1\n---\n[\n", 3, "", "no YAML: did not find expected node content"},
-		{"no UTF-8", "a: 1\nb: \xff\n", 2, "", "no YAML: invalid leading UTF-8 octet"},
-		{"a control character", "a: 1\n\nb: \"\x01\"\n", 3, "", "no YAML: control characters are not allowed"},
-		{"no anchor of that name", "a: b\nc: *b\n", 2, "", "no YAML: unknown anchor 'b' referenced"},
+		{"a second document that is none", "a: 1\n---\n[\n", 3, "", "not YAML: did not find expected node content"},
+		{"no UTF-8", "a: 1\nb: \xff\n", 2, "", "not YAML: invalid leading UTF-8 octet"},
+		{"a control character", "a: 1\n\nb: \"\x01\"\n", 3, "", "not YAML: control characters are not allowed"},
+		{"no anchor of that name", "a: b\nc: *b\n", 2, "", "not YAML: unknown anchor 'b' referenced"},
 	} {
 		root, problem := ParseYAML([]byte(test.text))
 		switch {

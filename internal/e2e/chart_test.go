@@ -99,7 +99,7 @@ func TestChartRefuses(t *testing.T) {
 		{"dcgm.fields=everything", "at '/dcgm/fields'"},
 		{"exporter.url=http://x,exporter.allNamespaces=true", "exporter.url is read in the place of"},
 		{"exporter.namespace=gpu,exporter.allNamespaces=true", "exporter.allNamespaces means all; set one of them"},
-		{"existingConfigMap=x,config.preset=hpc", "existingConfigMap is read in the place of config"},
+		{"existingConfigMap=x,config.preset=hpc", "existingConfigMap takes the place of config"},
 		{"web.tls=true", "name that Secret in web.secret"},
 		{"kube.workloadLabels={a}", "set kube.workloads=true"},
 		{"kube.dra=true", "set kube.podResources=true too"},

@@ -133,7 +133,7 @@ func TestDCGMGoesOnWithoutProfiling(t *testing.T) {
 	if err := c.Stop(); err != nil {
 		t.Error(err)
 	}
-	for _, want := range []string{"--poll is raised", "readings go on without it"} {
+	for _, want := range []string{"--poll is raised", "readings continue without it"} {
 		if strings.Count(c.Logged(), want) != 1 {
 			t.Errorf("the log should contain once: %s:\n%s", want, c.Logged())
 		}

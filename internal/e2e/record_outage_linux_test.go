@@ -120,7 +120,7 @@ func TestRecordingOutlivesAFullDisk(t *testing.T) {
 		t.Errorf("the last file lacks %d readings", rec.Missed)
 	}
 	log := c.Logged()
-	for _, want := range []string{"recording fails", "recording goes on\"", "was removed, renamed or cut"} {
+	for _, want := range []string{"recording fails", "recording continues\"", "was removed, renamed or cut"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log lacks %q:\n%s", want, log)
 		}

@@ -286,7 +286,7 @@ func (d *Discovery) Absent() *canonical.Failure {
 		return f
 	}
 	if slices.ContainsFunc(d.lists, func(list map[string]candidate) bool { return list == nil }) {
-		return &canonical.Failure{Kind: "not_read", Cause: "the Kubernetes API server was not asked for exporters yet", Remedy: "wait a moment"}
+		return &canonical.Failure{Kind: "not_read", Cause: "the Kubernetes API server has not been asked for exporters yet", Remedy: "wait a moment"}
 	}
 	where := " (" + d.where() + ")"
 	switch {

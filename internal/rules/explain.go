@@ -88,7 +88,7 @@ func (r *reader) explainRule(rule *rulefmt.Rule, n *yaml.Node, err error) {
 		p := within(n, rule.Expr, all[0].PositionRange)
 		p.Text = all[0].Err.Error()
 		if !strings.Contains(p.Text, "; ") {
-			p.Text = "no PromQL: " + p.Text + "; correct the marked part"
+			p.Text = "not PromQL: " + p.Text + "; correct the marked part"
 		}
 		r.note(p)
 		return

@@ -134,7 +134,7 @@ func (r *reader) lintMentions() {
 		if near := suggest(strings.TrimPrefix(m.name, canonical.Prefix), words); near != "" {
 			remedy = "did you mean " + canonical.Prefix + near + "?"
 		}
-		m.problem.Text = m.name + " is not a series of kpulse-proxy, nor do these files record it; " + remedy
+		m.problem.Text = m.name + " is not a series of kpulse-proxy, and these files do not record it; " + remedy
 		r.findings = append(r.findings, finding{Problem: m.problem})
 	}
 }

@@ -63,7 +63,7 @@ func TestLoad(t *testing.T) {
 			[]string{"twice.yml"},
 			[]string{"a"},
 			"x*: names no file; check it with ls x*\n" +
-				"twice.yml:2: x: is not a known key; the ones here are groups\ntwice.yml:3: y: is not a known key; the ones here are groups",
+				"twice.yml:2: x: is not a known key; the known ones are groups\ntwice.yml:3: y: is not a known key; the known ones are groups",
 		},
 	} {
 		set, problems := Load(Options{}, test.patterns...)

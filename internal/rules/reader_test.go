@@ -22,9 +22,9 @@ func one(lines ...string) string {
 // badFiles are files with their messages when loaded for the proxy (here) and for Prometheus
 // (there): "=" is the same, "w" a warning instead, "e" an error instead.
 var badFiles = []struct{ name, text, here, there string }{
-	{"no YAML", "groups:\n\t- name: a\n", "f:2: no YAML: found character that cannot start any token; check quotes, and the indentation, which must be spaces", "="},
-	{"no UTF-8", "groups: \xff", "f:1: no YAML: invalid leading UTF-8 octet; check quotes, and the indentation, which must be spaces", "="},
-	{"a binary", "\x7fELF\x02\x01\x01\x00", "f:1: no YAML: control characters are not allowed; check quotes, and the indentation, which must be spaces", "="},
+	{"no YAML", "groups:\n\t- name: a\n", "f:2: not YAML: found character that cannot start any token; check quotes, and the indentation, which must be spaces", "="},
+	{"no UTF-8", "groups: \xff", "f:1: not YAML: invalid leading UTF-8 octet; check quotes, and the indentation, which must be spaces", "="},
+	{"a binary", "\x7fELF\x02\x01\x01\x00", "f:1: not YAML: control characters are not allowed; check quotes, and the indentation, which must be spaces", "="},
 	{"two documents", "groups: []\n---\ngroups: []\n", "f:2: a second document begins here; keep one and remove the ---", "="},
 	{"empty", "", "f: warning: holds no group, so nothing is evaluated; begin the file with groups:", "="},
 	{"no groups", "groups:\n", "f: warning: holds no group, so nothing is evaluated; begin the file with groups:", "="},
@@ -33,7 +33,7 @@ var badFiles = []struct{ name, text, here, there string }{
 	{"keys for groups", "groups:\n  name: a\n", "f:2: keys where a list is expected; write - name: before each group", "="},
 	{"an unknown key of the file", "group: []\n", `f:1: group: is not a known key; did you mean groups?`, "="},
 	{"a test of rules", "rule_files: [a.yml]\ntests: []\n", "f:1:1: holds tests, which are for promtool test rules; name the rule files without it", "="},
-	{"a key that is like none", "groups: [{name: a}]\nspecification: 1\n", `f:2: specification: is not a known key; the ones here are groups`, "="},
+	{"a key that is like none", "groups: [{name: a}]\nspecification: 1\n", `f:2: specification: is not a known key; the known ones are groups`, "="},
 	{"an unknown key of a group", "groups:\n- {name: a, intervall: 5s}\n", `f:2: intervall: is not a known key; did you mean interval?`, "="},
 	{"an unknown key of a rule", one("record: a", "exp: b", "expr: b"), `f:5: exp: is not a known key; did you mean expr?`, "="},
 	{"a key twice", one("record: a", "expr: b", "record: c"), `f:6: record: is in line 4 already; remove one of them`, "="},
@@ -68,18 +68,18 @@ var badFiles = []struct{ name, text, here, there string }{
 	{"a selector for a name", one("record: a{b="+`"c"}`, "expr: d"), `f:4:13: group "g": rule 1 "a{b=\"c\"}": braces present in the recording rule name; should it be in expr?: a{b="c"}; move what is in them to expr, or to labels`, "="},
 	{"a name of letters beyond", one("record: größe", "expr: a"), `f:4:13: group "g": rule 1 "größe": "größe" is not a metric name of the text format; use letters, digits, _ and :`, "w"},
 	{"a name of ours", one("record: kpulse_gpu_health", "expr: a"), `f:4:13: group "g": rule 1 "kpulse_gpu_health": kpulse_gpu_health begins like the series of kpulse-proxy, and would collide with them; name it level:metric:operation, such as gpu:real_utilization:avg5m`, "w"},
-	{"an expression that is none", one("record: a", "expr: |", "  sum by (b) (", "    rate(c[5m]"), "f:7: group \"g\": rule 1 \"a\": expression 2:13: no PromQL: unclosed left parenthesis; correct the marked part\n      rate(c[5m]\n                ^", "="},
-	{"an unknown function", one("record: a", "expr: 'b + rat(c[5m])'"), "f:5: group \"g\": rule 1 \"a\": expression 1:5: no PromQL: unknown function with name \"rat\"; correct the marked part\n    b + rat(c[5m])\n        ^~~", "="},
-	{"an experimental function", one("record: a", "expr: info(b)"), "f:5: group \"g\": rule 1 \"a\": expression 1:1: no PromQL: function \"info\" is not enabled; correct the marked part\n    info(b)\n    ^~~~", "="},
-	{"two errors", one("record: a", "expr: rate(b) + rate(c)"), "f:5: group \"g\": rule 1 \"a\": expression 1:6: no PromQL: expected type range vector in call to function \"rate\", got instant vector; correct the marked part\n    rate(b) + rate(c)\n         ^", "="},
+	{"an expression that is none", one("record: a", "expr: |", "  sum by (b) (", "    rate(c[5m]"), "f:7: group \"g\": rule 1 \"a\": expression 2:13: not PromQL: unclosed left parenthesis; correct the marked part\n      rate(c[5m]\n                ^", "="},
+	{"an unknown function", one("record: a", "expr: 'b + rat(c[5m])'"), "f:5: group \"g\": rule 1 \"a\": expression 1:5: not PromQL: unknown function with name \"rat\"; correct the marked part\n    b + rat(c[5m])\n        ^~~", "="},
+	{"an experimental function", one("record: a", "expr: info(b)"), "f:5: group \"g\": rule 1 \"a\": expression 1:1: not PromQL: function \"info\" is not enabled; correct the marked part\n    info(b)\n    ^~~~", "="},
+	{"two errors", one("record: a", "expr: rate(b) + rate(c)"), "f:5: group \"g\": rule 1 \"a\": expression 1:6: not PromQL: expected type range vector in call to function \"rate\", got instant vector; correct the marked part\n    rate(b) + rate(c)\n         ^", "="},
 	{"a range vector", one("record: a", "expr: b[5m]"), "f:5: group \"g\": rule 1 \"a\": expression 1:1: gives a range vector, which cannot be recorded; make it an instant vector, such as with avg_over_time()\n    b[5m]\n    ^~~~~", "="},
 	{"a string", one("record: a", `expr: '"b"'`), "f:5: group \"g\": rule 1 \"a\": expression 1:1: gives a string, which cannot be recorded; make it an instant vector, such as with avg_over_time()\n    \"b\"\n    ^~~", "="},
 	{"a range beyond the window", one("record: a", "expr: rate(b[1m]) + rate(c[1h]) + rate(d[6m])"), "f:5: group \"g\": rule 1 \"a\": expression 1:20: reaches back 1h, and the window is 5m; shorten it, raise --rules.window, or let Prometheus evaluate the rule\n    rate(b[1m]) + rate(c[1h]) + rate(d[6m])\n                       ^", "w"},
 	{"an offset beyond the window", one("record: a", "expr: b offset 5m1ms"), "f:5: group \"g\": rule 1 \"a\": expression 1:1: reaches back 5m1ms, and the window is 5m; shorten it, raise --rules.window, or let Prometheus evaluate the rule\n    b offset 5m1ms\n    ^~~~~~~~~~~~~~", "w"},
 	{"a group's offset beyond the window", "groups:\n- name: g\n  rules:\n  - {record: a, expr: 'rate(b[5m])'}\n  query_offset: 1m\n", "f:4: group \"g\": rule 1 \"a\": expression 1:6: reaches back 6m, and the window is 5m; shorten it, raise --rules.window, or let Prometheus evaluate the rule\n    rate(b[5m])\n         ^", "w"},
 	{"a fixed time", one("record: a", "expr: b @ 1e9"), "f:5: group \"g\": rule 1 \"a\": expression 1:1: has a fixed time (@), which no window holds; remove the @, or let Prometheus evaluate the rule\n    b @ 1e9\n    ^~~~~~~", "w"},
-	{"a series that is not ours", one("record: a", "expr: sum(kpulse_gpu_power)"), "f:5: warning: group \"g\": rule 1 \"a\": expression 1:5: kpulse_gpu_power is not a series of kpulse-proxy, nor do these files record it; did you mean kpulse_gpu_power_watts?\n    sum(kpulse_gpu_power)\n        ^~~~~~~~~~~~~~~~", "e"},
-	{"a series that is like none of ours", one("record: a", `expr: '{__name__="kpulse_nothing"}'`), "f:5: warning: group \"g\": rule 1 \"a\": expression 1:1: kpulse_nothing is not a series of kpulse-proxy, nor do these files record it; its README lists them\n    {__name__=\"kpulse_nothing\"}\n    ^~~~~~~~~~~~~~~~~~~~~~~~~~~", "e"},
+	{"a series that is not ours", one("record: a", "expr: sum(kpulse_gpu_power)"), "f:5: warning: group \"g\": rule 1 \"a\": expression 1:5: kpulse_gpu_power is not a series of kpulse-proxy, and these files do not record it; did you mean kpulse_gpu_power_watts?\n    sum(kpulse_gpu_power)\n        ^~~~~~~~~~~~~~~~", "e"},
+	{"a series that is like none of ours", one("record: a", `expr: '{__name__="kpulse_nothing"}'`), "f:5: warning: group \"g\": rule 1 \"a\": expression 1:1: kpulse_nothing is not a series of kpulse-proxy, and these files do not record it; its README lists them\n    {__name__=\"kpulse_nothing\"}\n    ^~~~~~~~~~~~~~~~~~~~~~~~~~~", "e"},
 	{"alerts", one("alert: a", "expr: up == 0") + "  - {alert: b, expr: up == 1}\n", "f: warning: 2 alerting rules are left out: only Prometheus raises alerts; give it the file", ""},
 }
 
@@ -214,8 +214,8 @@ func TestBounds(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"aliases":               {aliases, "document contains excessive aliasing; see what promtool"},
 		"a long expression":     {one("record: a", "expr: '"+strings.Repeat("1 + ", 1<<14)+"1'"), "longer than 65536 bytes; split it into several rules"},
-		"deep parentheses":      {one("record: a", "expr: '"+strings.Repeat("(", 1<<16)+"'"), "no PromQL: unclosed left parenthesis; correct the marked part"},
-		"deep brackets in YAML": {"groups: " + strings.Repeat("[", 1<<16), "no YAML: "},
+		"deep parentheses":      {one("record: a", "expr: '"+strings.Repeat("(", 1<<16)+"'"), "not PromQL: unclosed left parenthesis; correct the marked part"},
+		"deep brackets in YAML": {"groups: " + strings.Repeat("[", 1<<16), "not YAML: "},
 	} {
 		set, problems := load(t, Options{}, test.text)
 		if len(problems) != 1 || !strings.HasPrefix(problems[0].Text, test.want) || len(set.Groups) > 1000 {

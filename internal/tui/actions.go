@@ -27,7 +27,7 @@ func (m *model) overlay(name string) { m.state.Overlay, m.state.Scroll = name, 0
 // focusOnSelected focuses on the selected device, unless Focus is shown already.
 func (m *model) focusOnSelected() {
 	if m.state.View == view.Focus && m.state.Overlay == "" {
-		m.message("this is all of it; Esc goes back, [ and ] to the other GPUs")
+		m.message("there is no more detail; Esc goes back, [ and ] to the other GPUs")
 		return
 	}
 	m.show(view.Focus)

@@ -45,11 +45,11 @@ func commands() []command {
 			return err
 		}},
 		{[]string{"filter"}, "[EXPR]", "as /", func(m *model, arg string) error { m.setFilter(arg); return nil }},
-		{[]string{"window"}, "[1m…6h]", "how much of the history to show; without one as at the start", (*model).windowCommand},
+		{[]string{"window"}, "[1m…6h]", "how much of the history to show; without an argument, the default", (*model).windowCommand},
 		{[]string{"theme"}, strings.Join(view.Themes, "|"), "colours", choice("theme", view.Themes, (*model).chooseTheme)},
 		{[]string{"symbols"}, strings.Join(view.SymbolSets, "|"), "what charts are drawn with", choice("symbols", view.SymbolSets, func(m *model, set string) { m.state.Symbols = set })},
 		{[]string{"speed"}, "×N", "how fast a recording is replayed, from 0.25 to 16", (*model).speedCommand},
-		{[]string{"step"}, "[N]", "so many ticks of a replay on, or back as -5", (*model).stepCommand},
+		{[]string{"step"}, "[N]", "forward N ticks of a replay, or back, such as -5", (*model).stepCommand},
 		{[]string{"restart"}, "", "a replay from the beginning", simple(replay(func(p *history.Player) { p.Restart() }))},
 		{[]string{"bell"}, "on|off", "ring the terminal's bell when something bad happens", choice("bell", []string{"on", "off"}, func(m *model, arg string) {
 			m.state.Bell = arg == "on"
@@ -119,7 +119,7 @@ func (m *model) run(name, arg string) error {
 	case i < 0:
 		return fmt.Errorf("unknown command: %s; :help lists them", name)
 	case all[i].args == "" && arg != "":
-		return fmt.Errorf(":%s takes nothing more", name)
+		return fmt.Errorf(":%s takes no further argument", name)
 	}
 	return all[i].do(m, arg)
 }

@@ -14,7 +14,7 @@ func TestCommandErrors(t *testing.T) {
 		{":focus", "usage: :focus GPU"},
 		{":focus 7", "GPU 7 is not visible"},
 		{":frobnicate", "unknown command: frobnicate"},
-		{":help me", "takes nothing more"},
+		{":help me", "takes no further argument"},
 		{":plot warmth", "no reading is called warmth"},
 		{":plot energy", "has no history"},
 		{":sort warmth", "no reading is called warmth"},

@@ -42,7 +42,7 @@ func bindings() []binding {
 		{[]string{"esc"}, "Esc", "back, or clear the filter", (*model).escape},
 		{[]string{"q"}, "q", "back; in the fleet: quit", (*model).back},
 		{[]string{"/", "f3", "f4"}, "/ F3", "filter: temp>85, real<20 & pod~train, or a word", func(m *model) { m.state.Prompt = "/" + m.state.Filter }},
-		{[]string{":"}, ":", "command, as :focus 0 or :help", func(m *model) { m.state.Prompt = ":" }},
+		{[]string{":"}, ":", "command, such as :focus 0 or :help", func(m *model) { m.state.Prompt = ":" }},
 		{[]string{"s", "f6"}, "s F6", "sort by the next reading", func(m *model) { m.sortBy(following(sorts, m.state.Sort.By)) }},
 		{[]string{"S"}, "S", "sort the other way round", (*model).reverse},
 		{[]string{"F"}, "F", "fix the order, or let it follow the readings", (*model).togglePin},
@@ -72,7 +72,7 @@ func bindings() []binding {
 			m.message("t theme, y symbols, d density, s order, + - window, m mouse, :bell on; :save keeps them")
 		}},
 		{[]string{"f9"}, "F9", "end a process: not from here", func(m *model) { m.alarm("the dashboard only reads: it ends no process") }},
-		{[]string{"ctrl+l"}, "Ctrl-L", "draw anew", func(m *model) { m.do(tea.ClearScreen) }},
+		{[]string{"ctrl+l"}, "Ctrl-L", "redraw", func(m *model) { m.do(tea.ClearScreen) }},
 		{[]string{"ctrl+z"}, "Ctrl-Z", "suspend", func(m *model) { m.do(tea.Suspend) }},
 		{[]string{"ctrl+c", "f10"}, "Ctrl-C F10", "quit", (*model).quit},
 	}

@@ -65,7 +65,7 @@ func TestKeysThatDoNothingSaySo(t *testing.T) {
 	}{
 		{[]string{"v"}, "v does nothing in fleet; ? lists the keys"},
 		{[]string{"2", "Z"}, "Z does nothing in focus"},
-		{[]string{"2", "enter"}, "this is all of it"},
+		{[]string{"2", "enter"}, "there is no more detail"},
 		{[]string{"3", "d"}, "only the fleet has densities"},
 		{[]string{"?", "v"}, "v does nothing in help"},
 		{[]string{"."}, "nothing is replayed"},

@@ -309,7 +309,7 @@ func (s *Source) failed(st *stream, e *source.Error) {
 	s.mu.Unlock()
 	s.ring.wake()
 	if !reported && (before == nil || before.Failure != e.Failure) {
-		s.opts.Logger.Warn("stream failed; readings go on without it", "reads", s.Name(), "stream", st.name, "cause", e.Cause, "remedy", e.Remedy)
+		s.opts.Logger.Warn("stream failed; readings continue without it", "reads", s.Name(), "stream", st.name, "cause", e.Cause, "remedy", e.Remedy)
 	}
 }
 

@@ -83,7 +83,7 @@ func ActionWords(a canonical.Action) string {
 // hot 96°C"; nothing if nothing is wrong.
 func (g *GPU) AppendWhy(dst []byte) []byte {
 	if g.Gone {
-		return append(dst, "not seen any more"...)
+		return append(dst, "no longer seen"...)
 	}
 	for i, raised := range g.Raised {
 		if i > 0 {

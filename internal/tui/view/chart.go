@@ -239,7 +239,7 @@ func (p *plotView) drawChartTitle(r screen.Rect, s *State, m client.Metric, gpus
 	if link := linkText(g, m); link != "" && x+1+len(link) < r.W-10 {
 		x = r.Text(x+1, 0, len(link), link, styleFaint)
 	}
-	const scaled = "to what was seen"
+	const scaled = "scaled to the data"
 	if !known && x+2+len(scaled) < r.W-10 {
 		x = r.Text(x+2, 0, len(scaled), scaled, styleFaint)
 	}

@@ -72,7 +72,7 @@ func TestWhatIsReadIsShown(t *testing.T) {
 	}{
 		{"sick", Focus, 3, []string{"fatal XID 79", "PCIe replays", "Corrected rows", "Bad rows"}},
 		{"eight", Focus, 4, []string{"clocks limited by", "sw_power_cap"}},
-		{"sick", Fleet, 3, []string{"fatal XID 79", "GPU hot 96°C", "row remap pending", "not seen any more"}},
+		{"sick", Fleet, 3, []string{"fatal XID 79", "GPU hot 96°C", "row remap pending", "no longer seen"}},
 		{"stale", Fleet, 0, []string{"▲ stale 12s", "▲  12s"}},
 		{"mig", Fleet, 0, []string{"1g.18gb+me"}},
 	} {

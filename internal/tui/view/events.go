@@ -24,7 +24,7 @@ func (v *eventsView) Draw(r screen.Rect, s *State) {
 		events = s.Listed
 	}
 	if len(events) == 0 {
-		in.Center(in.H/2, "Nothing has happened since we look.", styleLabel)
+		in.Center(in.H/2, "No events yet.", styleLabel)
 		return
 	}
 	columns := eventColumns

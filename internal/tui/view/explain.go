@@ -42,7 +42,7 @@ var remedies = [canonical.NumConditions]string{
 	canonical.CondXIDRepeated:               "Programs fail on this GPU again and again with the same error, and not on its neighbours: run the vendor's field diagnostics before the next job.",
 	canonical.CondECCDoubleBit:              "Memory errors that could not be corrected. Jobs on this GPU may have failed; reset it to remap the rows.",
 	canonical.CondRowRemapPending:           "A memory row is to be replaced at the next reset. Reset the GPU when it is free.",
-	canonical.CondRetiredPagesPending:       "A memory page is retired only once the driver is loaded anew. Reboot the node, or reload the driver, when it is free.",
+	canonical.CondRetiredPagesPending:       "A memory page is retired only after the driver is reloaded. Reboot the node, or reload the driver, when it is free.",
 	canonical.CondMemoryWorn:                "Memory that cannot be repaired, or too many errors in the SRAM: have the board replaced. Where only spare rows of a bank are used up, plan for it.",
 	canonical.CondThermalSlowdown:           "The GPU lowers its clocks because it is hot. Look at fans, air flow and the inlet temperature.",
 	canonical.CondPowerBrake:                "The power supply asks for less. Look at PSUs, cabling and the rack's power.",

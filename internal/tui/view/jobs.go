@@ -29,7 +29,7 @@ var processColumns = []listColumn{
 }
 
 // footnote explains the asterisk of a title.
-const footnote = "* of the device, shared by all that is on it"
+const footnote = "* of the device, shared by all its jobs"
 
 // allocation is a line of the list of allocations.
 type allocation struct {

@@ -140,7 +140,7 @@ func drawConditions(r screen.Rect, s *State, g *client.GPU, p *problem) (rows in
 // do.
 func drawGone(r screen.Rect, s *State, g *client.GPU) {
 	p, _ := problemOf(s, g)
-	lines := []string{"not seen any more"}
+	lines := []string{"no longer seen"}
 	if p.since != "" {
 		lines[0] += " " + p.since
 	}

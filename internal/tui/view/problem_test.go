@@ -19,7 +19,7 @@ func TestXIDIsExplainedOnTheCard(t *testing.T) {
 		view string
 		want []string
 	}{
-		{160, 60, Fleet, []string{"fatal XID 79", "The driver lost the board:", "→ reboot node", "since 3m", "not seen any more", "XID 79: The driver lost"}},
+		{160, 60, Fleet, []string{"fatal XID 79", "The driver lost the board:", "→ reboot node", "since 3m", "no longer seen", "XID 79: The driver lost"}},
 		{120, 40, Fleet, []string{"fatal XID 79", "→ reboot node", "since 3m"}},
 		{240, 90, Fleet, []string{"Last XID       79"}},
 		{100, 30, Fleet, []string{"fatal XID 79, PCIe replays → reb"}},

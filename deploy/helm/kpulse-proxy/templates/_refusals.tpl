@@ -53,13 +53,13 @@ nvml: [nvml]
 {{- fail (printf "mode=%s does not use %s; leave that out, or set a mode that does" $.Values.mode .) -}}
 {{- end -}}
 {{- if and .exporter.url (or .exporter.namespace .exporter.selector .exporter.allNamespaces) -}}
-{{- fail "exporter.url is read in the place of what exporter.namespace, allNamespaces and selector find; set one or the other" -}}
+{{- fail "exporter.url takes the place of what exporter.namespace, allNamespaces and selector find; set one or the other" -}}
 {{- end -}}
 {{- if and .exporter.namespace .exporter.allNamespaces -}}
 {{- fail "exporter.namespace names one namespace and exporter.allNamespaces means all; set one of them" -}}
 {{- end -}}
 {{- if and .existingConfigMap (or .config .configFiles) -}}
-{{- fail "existingConfigMap is read in the place of config and configFiles; set one or the other" -}}
+{{- fail "existingConfigMap takes the place of config and configFiles; set one or the other" -}}
 {{- end -}}
 {{- if and (or .web.tls .web.auth) (not .web.secret) -}}
 {{- fail "web.tls and web.auth say what the web-config.yml of a Secret does; name that Secret in web.secret" -}}

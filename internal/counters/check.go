@@ -88,10 +88,7 @@ func read(file string, body []byte) *checker {
 
 // known returns the names of all fields, those that we read first.
 func known() []string {
-	var names []string
-	for _, own := range translate.CountedFamilies() {
-		names = append(names, own.Name)
-	}
+	names := translate.CountedFamilies()
 	for i := range dcgm.Fields {
 		if f := &dcgm.Fields[i]; !f.Foreign() {
 			names = append(names, f.Family)

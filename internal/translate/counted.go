@@ -1,6 +1,9 @@
 package translate
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // countedPrefix begins the names of the families that dcgm-exporter counts by itself. It
 // writes their rows for each board found at its start, even for one lost since: they do not
@@ -8,29 +11,22 @@ import "strings"
 // status, both 0, and none of its fields).
 const countedPrefix = "DCGM_EXP_"
 
-// Counted is a family that dcgm-exporter counts by itself, without a field of DCGM.
-type Counted struct {
-	// Name is the name of the family, Labels those of its rows besides the device's.
-	Name   string
-	Labels []string
-}
-
 // The families that count XIDs by their code.
 const (
 	xidWindowFamily = "DCGM_EXP_XID_ERRORS_COUNT"
 	xidTotalFamily  = "DCGM_EXP_XID_ERRORS_TOTAL" // since 4.8.3
 )
 
-// CountedFamilies returns the families that dcgm-exporter counts by itself. Those of XIDs
-// become the Frame's XIDs; the others give no reading.
-func CountedFamilies() []Counted {
-	return []Counted{
-		{"DCGM_EXP_CLOCK_EVENTS_COUNT", []string{"clock_event", "window_size_in_ms"}},
-		{"DCGM_EXP_CLOCK_EVENTS_TOTAL", []string{"clock_event"}},
-		{xidWindowFamily, []string{"window_size_in_ms", "xid"}},
-		{xidTotalFamily, []string{"xid"}},
-		{"DCGM_EXP_GPU_HEALTH_STATUS", []string{"health_error_code", "health_watch"}},
-		{"DCGM_EXP_P2P_STATUS", nil},
+// CountedFamilies returns the names of the families that dcgm-exporter counts by itself,
+// without a field of DCGM. Those of XIDs become the Frame's XIDs; the others give no reading.
+func CountedFamilies() []string {
+	return []string{
+		"DCGM_EXP_CLOCK_EVENTS_COUNT",
+		"DCGM_EXP_CLOCK_EVENTS_TOTAL", // since 4.8.3
+		xidWindowFamily,
+		xidTotalFamily,
+		"DCGM_EXP_GPU_HEALTH_STATUS",
+		"DCGM_EXP_P2P_STATUS",
 	}
 }
 
@@ -42,11 +38,4 @@ func XIDFamilies() []string { return []string{xidTotalFamily, xidWindowFamily} }
 func isCounted(name string) bool { return strings.HasPrefix(name, countedPrefix) }
 
 // isKnownCounted reports whether a family is one of CountedFamilies.
-func isKnownCounted(name string) bool {
-	for _, c := range CountedFamilies() {
-		if c.Name == name {
-			return true
-		}
-	}
-	return false
-}
+func isKnownCounted(name string) bool { return slices.Contains(CountedFamilies(), name) }

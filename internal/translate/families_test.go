@@ -146,3 +146,38 @@ func TestFamiliesAreThoseOfTheDialect(t *testing.T) {
 		}
 	}
 }
+
+// TestSiblingsCameWithTheRatio: of the published families, those that came with the ratio of DCGM
+// 4.7, whose number is 1613, show that it is one. Those before did not, 4.6.1's in base units
+// included.
+func TestSiblingsCameWithTheRatio(t *testing.T) {
+	for _, family := range publishedFamilies(t) {
+		id, _ := strconv.Atoi(family.id) // 0 of none, and of the ratio itself
+		for _, name := range family.names {
+			if got := isSibling(name); got != (id > 1613) {
+				t.Errorf("%s of field %s is a sibling: %v", name, family.id, got)
+			}
+		}
+	}
+	for name, want := range map[string]bool{
+		"DCGM_FI_DEV_NVLINK_THROUGHPUT_L0_BYTES_PER_SECOND": true, // 1630
+		"DCGM_FI_DEV_NVLINK_THROUGHPUT_L0":                  false,
+		"DCGM_FI_DEV_NVLINK_TX_BYTES_TOTAL":                 false,
+		"DCGM_FI_DEV_FB_USED_RATIO":                         false, // 254
+		"DCGM_FI_DEV_BAR1_USED_BYTES":                       false, // 1601
+		"DCGM_FI_DEV_VIDEO_CLOCK_HERTZ":                     false, // 1605
+		"DCGM_FI_DEV_FAN_SPEED_RATIO":                       false, // 1612
+		"DCGM_FI_DEV_CPU_UTIL_TOTAL":                        false,
+	} {
+		if got := isSibling(name); got != want {
+			t.Errorf("%s is a sibling: %v", name, got)
+		}
+	}
+}
+
+// TestXIDFamilies: the exact count of 4.8.3 goes before the older one of a window.
+func TestXIDFamilies(t *testing.T) {
+	if got, want := XIDFamilies(), []string{"DCGM_EXP_XID_ERRORS_TOTAL", "DCGM_EXP_XID_ERRORS_COUNT"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

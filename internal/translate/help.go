@@ -70,7 +70,7 @@ var exporterHelp = map[string]string{
 	"DCGM_FI_PROF_PCIE_RX_BYTES":      "The rate of data received over the PCIe bus - including both protocol headers and data payloads - in bytes per second.",
 }
 
-// unitWords describe each unit in HELP.
+// unitWords describe each unit in HELP. A Number has none.
 var unitWords = map[Unit]string{
 	Ratio:           " (ratio, 0 to 1)",
 	Percent:         " (in %)",
@@ -86,7 +86,6 @@ var unitWords = map[Unit]string{
 	Megahertz:       " (in MHz)",
 	Seconds:         " (in s)",
 	Nanoseconds:     " (in ns)",
-	Number:          "",
 }
 
 // renderedMark ends kpulse-proxy's own HELP texts, so that they are not mistaken for the

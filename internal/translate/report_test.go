@@ -18,7 +18,7 @@ func TestUnknownFamilies(t *testing.T) {
 		// Known, of others, of no device, without a sample, in another case.
 		{"DCGM_FI_DEV_GPU_UTIL_RATIO" + gpu + "nvidia_a" + gpu + "DCGM_FI_DEV_CPU_TEMP_CURRENT{cpu=\"0\"} 1\nDCGM_FI_DEV_COUNT 2\n# HELP DCGM_X x\nDcgm_x" + gpu, nil},
 		// What the exporter counts by itself: known ones, and those of versions to come.
-		{"DCGM_EXP_XID_ERRORS_COUNT" + gpu + "DCGM_EXP_XID_ERRORS_TOTAL" + gpu + "DCGM_EXP_CLOCK_EVENTS_COUNT" + gpu + "DCGM_EXP_GPU_HEALTH_STATUS" + gpu + "DCGM_EXP_P2P_STATUS" + gpu, nil},
+		{"DCGM_EXP_XID_ERRORS_COUNT" + gpu + "DCGM_EXP_XID_ERRORS_TOTAL" + gpu + "DCGM_EXP_CLOCK_EVENTS_COUNT" + gpu + "DCGM_EXP_CLOCK_EVENTS_TOTAL" + gpu + "DCGM_EXP_GPU_HEALTH_STATUS" + gpu + "DCGM_EXP_P2P_STATUS" + gpu, nil},
 		{"DCGM_EXP_B" + gpu + "DCGM_EXP_A" + gpu, []string{"DCGM_EXP_A", "DCGM_EXP_B"}},
 		{"", nil},
 	}

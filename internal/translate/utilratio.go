@@ -102,7 +102,7 @@ func unitOfHelp(help string) Unit {
 
 // utilRatio is what a Translator knows about the family utilRatioName.
 type utilRatio struct {
-	family         int // its id, or -1
+	family         int // its id, or -1: see learn
 	percent, ratio *rule
 	unit           Unit // of the latest reading, "" if that is not known
 

@@ -17,6 +17,7 @@ func TestFabric(t *testing.T) {
 		{temp(a, 40), "/"},
 		{temp(a+labelled, 40), "11-22/7"},
 		{temp(a+labelled, 40) + value(a+labelled, "8"), "11-22/7"}, // the label goes first
+		{temp(a, 40) + value(`nvswitch="1"`, "3"), "/"},
 		{temp(a, 40) + value(a, "0"), "/0"},
 		{value(a, "4294967294") + temp(a, 40), "/4294967294"},
 		{value(a, "5") + temp(a, 40) + value(a+`,pod="p",namespace="n"`, "5"), "/5"},

@@ -123,6 +123,15 @@ func TestCostliestLongLabel(t *testing.T) {
 	}
 }
 
+// TestHoldersWithoutName: a holder whose name is too long has no series, so it takes no other's
+// place within the limit.
+func TestHoldersWithoutName(t *testing.T) {
+	r := translated(t, Options{MaxLabelValue: 8, MaxAllocations: 1}, podOn("0", "123456789")+podOn("1", "p"))
+	if got := r.frame.AllocationSet.Allocations; !slices.Equal(got, []c.Allocation{onPod(1, "p")}) || r.report.DroppedAllocations != 0 {
+		t.Errorf("%+v, %d dropped", got, r.report.DroppedAllocations)
+	}
+}
+
 // TestLongLabelGoes: once the label is short, its cost and its note are gone.
 func TestLongLabelGoes(t *testing.T) {
 	over := temp(`gpu="0",UUID="GPU-0",pod="0123456789"`, 40)

@@ -119,23 +119,33 @@ func TestOldSamplesAreNotRendered(t *testing.T) {
 	}
 }
 
-// TestOldSamplesBesideOthers: of several families, only what is old is absent; a total that is old
-// follows from its parts.
+// TestOldSamplesBesideOthers: of several families, only what is old is absent. A total that is old
+// follows from its parts, but not if another row of it is new.
 func TestOldSamplesBesideOthers(t *testing.T) {
-	const labels = `{gpu="0",UUID="GPU-0"} `
-	r := translated(t, Options{Compat: []Version{V48}}, "DCGM_FI_DEV_FB_USED_BYTES"+labels+"1048576\nDCGM_FI_DEV_FB_CAPACITY_BYTES"+labels+"9437184 1000\n"+
-		"DCGM_FI_DEV_FB_FREE_BYTES"+labels+"2097152\nDCGM_FI_DEV_FB_RESERVED_BYTES"+labels+"1048576 1000000000000\n"+
-		"DCGM_FI_DEV_SM_CLOCK_HERTZ"+labels+"1e9 1000\nDCGM_FI_DEV_MEMORY_CLOCK_HERTZ"+labels+"2e9\n")
-	r.batch.At = time.UnixMilli(1_000_000_000_000)
-	r.tr.Translate(&r.frame, &r.batch, &r.report)
-	var rendition Rendition
-	r.tr.Render(&rendition, &r.frame, &r.batch)
-	var series []byte
-	for family := range rendition.Len() {
-		series = rendition.AppendFamily(series, family, false, func(int) bool { return true })
-	}
-	if want := "DCGM_FI_DEV_MEM_CLOCK" + labels + "2000\nDCGM_FI_DEV_FB_USED" + labels + "1\nDCGM_FI_DEV_FB_FREE" + labels + "2\nDCGM_FI_DEV_FB_RESERVED" + labels + "1\nDCGM_FI_DEV_FB_TOTAL" + labels + "4\n"; string(series) != want {
-		t.Errorf("rendered\n%swant\n%s", series, want)
+	const labels, other, link = `{gpu="0",UUID="GPU-0"} `, `{gpu="0",UUID="GPU-0",other="0"} `, `{gpu="0",UUID="GPU-0",nvlink="0"} `
+	const parts = "DCGM_FI_DEV_FB_FREE_BYTES" + labels + "2097152\nDCGM_FI_DEV_FB_RESERVED_BYTES" + labels + "1048576 1000000000000\n"
+	const used, total = "DCGM_FI_DEV_FB_USED_BYTES" + other + "1048576\n", "DCGM_FI_DEV_FB_CAPACITY_BYTES"
+	const want = "DCGM_FI_DEV_FB_USED" + other + "1\nDCGM_FI_DEV_FB_FREE" + labels + "2\nDCGM_FI_DEV_FB_RESERVED" + labels + "1\nDCGM_FI_DEV_FB_TOTAL"
+	for _, test := range []struct{ body, want string }{
+		{used + total + labels + "9437184 1000\n" + parts, want + other + "4\n"},
+		{total + labels + "9437184\n" + used + parts, want + labels + "9\n"},
+		{total + labels + "9437184\n" + total + link + "1 1000\n" + used + parts, want + labels + "9\n"},
+		{total + labels + "9437184\n" + used + total + labels + "5242880 1000\n" + parts, want + labels + "9\n"},
+		{"DCGM_FI_DEV_SM_CLOCK_HERTZ" + labels + "1e9 1000\nDCGM_FI_DEV_MEMORY_CLOCK_HERTZ" + labels + "2e9\n", "DCGM_FI_DEV_MEM_CLOCK" + labels + "2000\n"},
+		{"DCGM_FI_DEV_SM_CLOCK_HERTZ" + labels + "1e9\nDCGM_FI_DEV_MEMORY_CLOCK_HERTZ" + labels + "2e9 1000\n", "DCGM_FI_DEV_SM_CLOCK" + labels + "1000\n"},
+	} {
+		r := translated(t, Options{Compat: []Version{V48}}, test.body)
+		r.batch.At = time.UnixMilli(1_000_000_000_000)
+		r.tr.Translate(&r.frame, &r.batch, &r.report)
+		var rendition Rendition
+		r.tr.Render(&rendition, &r.frame, &r.batch)
+		var series []byte
+		for family := range rendition.Len() {
+			series = rendition.AppendFamily(series, family, false, func(int) bool { return true })
+		}
+		if string(series) != test.want {
+			t.Errorf("rendered\n%swant\n%s", series, test.want)
+		}
 	}
 }
 

@@ -131,7 +131,7 @@ func TestXIDsOfTheDriver(t *testing.T) {
 	block := func(text string) uint32 { return r.batch.Dict.BlockID([]byte(text)) }
 	a, b, other := block(`{gpu="0",UUID="A"}`), block(`{gpu="1",UUID="B"}`), block(`{gpu="2",UUID="C"}`)
 	at := time.Unix(1000, 0)
-	r.batch.XIDs = []raw.XID{{Labels: a}, {Labels: b, Code: 45, Count: 3}, {Labels: b, Code: 79, Count: 1, Last: at}, {Labels: other, Code: 8, Count: 1}, {Labels: a, Code: 1 << 20, Count: 1}}
+	r.batch.XIDs = []raw.XID{{Labels: a}, {Labels: b, Code: 45, Count: 3}, {Labels: b, Code: 79, Count: 1, Last: at}, {Labels: other, Code: 8, Count: 1}, {Labels: block(`{nvswitch="1"}`), Code: 9, Count: 1}, {Labels: a, Code: 1 << 20, Count: 1}}
 	r.tr.Translate(&r.frame, &r.batch, &r.report)
 	if got := told(&r.frame); got != "0:d0=0 1:d45=3 1:d79=1" || r.report.Dropped[c.DropOutOfRange] != 1 {
 		t.Errorf("%s, dropped %v", got, r.report.Dropped)

@@ -370,6 +370,7 @@ gpu_lost{gpu="10",entity="GPU 10",pci_bus_id=""} 1
 		{a + named + `gpu_lost{gpu="2",UUID="C",GPU_I_ID="7"} 1` + "\n", "C n/10"},
 		{a + named, "C n/10"},
 		{a + "DCGM_EXP_XID_ERRORS_COUNT{gpu=\"2\",UUID=\"C\"} 0\n" + named, "C n/10"},
+		{a + `gpu_lost{gpu="0",UUID="C"} 1` + "\n", "C"},
 		{a + `gpu_lost{gpu="0",entity="GPU 0",Hostname="n"} 1` + "\n", ""},
 		{a + `gpu_lost{gpu="0",entity="GPU 0",Hostname="m"} 1` + "\n", "m/0"},
 		{a, ""},

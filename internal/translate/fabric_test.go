@@ -19,6 +19,7 @@ func TestFabric(t *testing.T) {
 		{temp(a+labelled, 40) + value(a+labelled, "8"), "11-22/7"}, // the label goes first
 		{temp(a, 40) + value(`nvswitch="1"`, "3"), "/"},
 		{temp(a, 40) + value(a, "0"), "/0"},
+		{"TMPTR{gpu=\"0\",entity=\"GPU 0\"} 40\nFMCID{gpu=\"0\",entity=\"GPU 0\"} 5\n", "/5"},
 		{value(a, "4294967294") + temp(a, 40), "/4294967294"},
 		{value(a, "5") + temp(a, 40) + value(a+`,pod="p",namespace="n"`, "5"), "/5"},
 		{temp(a, 40) + value(a+`,pod="p",namespace="n"`, "6") + value(a, "6"), "/6"},

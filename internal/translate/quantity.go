@@ -93,7 +93,7 @@ func NamesIn(v Version, families []string) (names []string) {
 	}
 	for _, family := range families {
 		rule := rules.byName[family]
-		if rule == nil || rule.quantity < 0 {
+		if rule == nil {
 			continue
 		}
 		name := rules.quantities[rule.quantity].worded[v].name

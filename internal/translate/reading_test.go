@@ -151,6 +151,8 @@ func TestStaleSamplesAreAbsent(t *testing.T) {
 			t.Errorf("stamp %q: %d dropped as stale, want %d", stamp, got, dropped)
 		}
 	}
+	// Without a time of the reading, no sample is stale.
+	translated(t, Options{}, "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-a\"} 99 1000\n").checkRow(0, readings{canonical.Temperature: 99})
 	// Of pods that share the device, one is stale: its row counts once, the other is the reading.
 	r := newReader(t, Options{})
 	r.batch.At = at

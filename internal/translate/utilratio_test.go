@@ -134,3 +134,15 @@ func TestNoSiblingInDCGM46(t *testing.T) {
 		}
 	}
 }
+
+// TestUnitOfHelp: only whole words name a unit.
+func TestUnitOfHelp(t *testing.T) {
+	for help, want := range map[string]Unit{
+		"in %": Percent, "in percent": Percent, "Percentage of time": Percent, "(pct)": Percent, "as a ratio": Ratio, "Fraction of time": Ratio,
+		"duration": "", "fractional": "", "ratio in percent": "", "": "",
+	} {
+		if got := unitOfHelp(help); got != want {
+			t.Errorf("%q is in %q, want %q", help, got, want)
+		}
+	}
+}

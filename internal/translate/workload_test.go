@@ -143,6 +143,11 @@ func TestRelabelledScrape(t *testing.T) {
 	// Only a renamed pod shows that pods are renamed.
 	r.read(temp(`gpu="0",UUID="A",exported_pod="p",pod="exporter",instance="i",job="j"`, 40) + temp(`gpu="1",UUID="B",pod="exporter",instance="i",job="j"`, 50))
 	r.checkHolds(onPod(0, "p"))
+	r.read(temp(`gpu="0",UUID="A",exported_pod="",instance="i",job="j",pod="p"`, 40) + temp(`gpu="1",UUID="B",instance="i",job="j",pod="q"`, 50))
+	r.checkHolds(onPod(0, "p"), onPod(1, "q"))
+	// Prometheus adds both labels to each series: a row with one of them is not of a target.
+	r.read(temp(`gpu="0",UUID="A",exported_pod="p"`, 40) + temp(`gpu="1",UUID="B",instance="i",pod="q"`, 50) + temp(`gpu="2",UUID="C",job="j",pod="r"`, 50))
+	r.checkHolds(onPod(0, "p"), onPod(1, "q"), onPod(2, "r"))
 	r = translated(t, Options{MaxLabelValue: 8}, temp(`gpu="0",UUID="A",exported_pod="p",pod="exporter",instance="10.0.0.1:9400",job="j"`, 40)+
 		temp(`gpu="1",UUID="B",pod="exporter",instance="10.0.0.1:9400",job="j"`, 50))
 	r.checkHolds(onPod(0, "p"))
@@ -151,6 +156,16 @@ func TestRelabelledScrape(t *testing.T) {
 	r = translated(t, Options{}, temp(`gpu="9",exported_gpu="0",UUID="A",hostname="of-the-target",Exported_Hostname="n1",device="eth0",exported_device="nvidia0",exported_hpc_job="7"`, 40))
 	r.checkDevices(c.Device{Hostname: "n1", GPU: "0", UUID: "A", Name: "nvidia0"})
 	r.checkHolds(c.Allocation{Workload: c.Workload{Job: "7"}})
+}
+
+func TestBlankLabels(t *testing.T) {
+	for value, want := range map[string]bool{
+		"": true, "SKIPPING DCGM VALUE": true, "<<<NULL>>>": true, "<<<NOT_FOUND>>>": true, "<<<x": false, "x>>>": false, "x": false,
+	} {
+		if isBlank(value) != want {
+			t.Errorf("%q is blank: %t", value, !want)
+		}
+	}
 }
 
 // TestVariantsOwnTheirStrings: a variant keeps none of its label block alive, which is far longer

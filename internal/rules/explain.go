@@ -83,7 +83,7 @@ var remedies = []struct{ begin, key, remedy string }{
 
 // explainRule reports an error of the rule at n.
 func (r *reader) explainRule(rule *rulefmt.Rule, n *yaml.Node, err error) {
-	if all, ok := errors.AsType[parser.ParseErrors](err); ok && len(all) > 0 {
+	if all, ok := errors.AsType[parser.ParseErrors](err); ok {
 		// The other errors often only follow from the first.
 		p := within(n, rule.Expr, all[0].PositionRange)
 		p.Text = all[0].Err.Error()
@@ -192,7 +192,7 @@ func excerpt(expr string, start, end int) string {
 	line := []rune(strings.Map(printable, expr[from:to]))
 	first := max(0, len(before)-widest/2)
 	shown := line[first:min(len(line), first+widest)]
-	marks := min(max(wrong-1, 0), max(0, len(shown)-(len(before)-first)-1))
+	marks := max(0, min(wrong, len(shown)-(len(before)-first))-1)
 	return string(shown) + "\n" + strings.Repeat(" ", len(before)-first) + "^" + strings.Repeat("~", marks)
 }
 

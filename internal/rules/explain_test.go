@@ -21,6 +21,7 @@ func TestExcerpt(t *testing.T) {
 		{"wide characters", `é{a="日"} + b`, 14, 15, "é{a=\"日\"} + b\n           ^"},
 		{"in the midst of a long line", strings.Repeat("x", 500) + "BAD" + strings.Repeat("y", 500), 500, 503, strings.Repeat("x", 50) + "BAD" + strings.Repeat("y", 47) + "\n" + strings.Repeat(" ", 50) + "^~~"},
 		{"all of a long line", strings.Repeat("x", 500), 0, 500, strings.Repeat("x", 100) + "\n^" + strings.Repeat("~", 99)},
+		{"more of a long line than is shown", strings.Repeat("x", 500), 200, 400, strings.Repeat("x", 100) + "\n" + strings.Repeat(" ", 50) + "^" + strings.Repeat("~", 49)},
 		{"out of it", "abc", 7, 9, "abc\n   ^"},
 	} {
 		if got := excerpt(test.expr, test.start, test.end); got != test.want {

@@ -187,7 +187,7 @@ func placeOf(group string, number int, rule, within string) string {
 		parts = append(parts, fmt.Sprintf("group %q", group))
 	}
 	switch {
-	case number > 0 && rule != "":
+	case rule != "":
 		parts = append(parts, fmt.Sprintf("rule %d %q", number, rule))
 	case number > 0:
 		parts = append(parts, fmt.Sprintf("rule %d", number))
@@ -203,7 +203,7 @@ func child(n *yaml.Node, key string) *yaml.Node {
 	if n = resolved(n); n == nil || n.Kind != yaml.MappingNode {
 		return nil
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
+	for i := 0; i < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
 			return n.Content[i+1]
 		}

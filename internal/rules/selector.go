@@ -68,7 +68,7 @@ func begin(reached time.Duration, timestamp *int64, startOrEnd parser.ItemType) 
 // plus adds durations, up to Forever, which nothing shortens.
 func plus(sum time.Duration, more ...time.Duration) time.Duration {
 	for _, d := range more {
-		if sum == Forever || d > Forever-max(sum, 0) {
+		if sum == Forever || d >= Forever-max(sum, 0) {
 			return Forever
 		}
 		sum += d

@@ -98,3 +98,15 @@ func TestSelectorsReachForever(t *testing.T) {
 		}
 	}
 }
+
+// TestPlus: nothing shortens Forever, and nothing less than it becomes it.
+func TestPlus(t *testing.T) {
+	for _, c := range []struct{ sum, more, want time.Duration }{
+		{-5, 3, -2}, {3, -5, -2}, {0, Forever - 1, Forever - 1}, {1, Forever - 2, Forever - 1}, {-2, Forever - 1, Forever - 3},
+		{Forever, -1, Forever}, {-1, Forever, Forever}, {1, Forever - 1, Forever}, {2, Forever - 1, Forever}, {Forever, Forever, Forever},
+	} {
+		if got := plus(c.sum, c.more); got != c.want {
+			t.Errorf("%d and %d: %d, want %d", c.sum, c.more, got, c.want)
+		}
+	}
+}

@@ -26,10 +26,15 @@ func TestSuggest(t *testing.T) {
 		"gpu_class":                  "gpu_workload_class",
 		"gpu_health_status":          "gpu_health",
 		"gpu_xid":                    "gpu_xid_last",
+		"gpu_inf":                    "gpu_info",
+		"gpu_helth":                  "gpu_health",
 		"nothing":                    "",
-		"":                           "",
-		"gpu_a_b_c_d_e_f":            "",
-		"___":                        "",
+		"gpu_nothing":                "", // half of the words
+		// 3 words of 7 and 4 have a partner, just more than half.
+		"gpu_framebuffer_free_zz_yy_xx_ww": "gpu_framebuffer_free_bytes",
+		"":                                 "",
+		"gpu_a_b_c_d_e_f":                  "",
+		"___":                              "",
 	} {
 		if got := suggest(name, known); got != want {
 			t.Errorf("for %s %q is suggested, want %q", name, got, want)

@@ -333,15 +333,19 @@ func TestLostBoardIsFound(t *testing.T) {
 		}
 	}
 	j := newJudge(t, nil)
-	j.Judge(frame(topology(canonical.Device{Hostname: "a", GPU: "0", UUID: "GPU-0"}, canonical.Device{Hostname: "a", GPU: "1", UUID: "GPU-1"}), start, reading{}, reading{}), nil)
-	left := topology(canonical.Device{Hostname: "a", GPU: "1", UUID: "GPU-1"})
+	lost, stays := canonical.Device{Hostname: "a", GPU: "0", UUID: "GPU-0"}, canonical.Device{Hostname: "a", GPU: "1", UUID: "GPU-1"}
+	part := lost
+	part.Instance = "7" // which leaves first
+	j.Judge(frame(topology(lost, stays, part), start), nil)
+	j.Judge(frame(topology(lost, stays), start), nil)
+	left := topology(stays)
 	left.Generation = 2
 	left.Absent = []canonical.Device{{Hostname: "a", GPU: "0"}, {Hostname: "b", GPU: "0"}, {Hostname: "a", GPU: "2"}, {Hostname: "a", GPU: "0", UUID: "GPU-8"}}
 	j.Judge(frame(left, start.Add(time.Second), reading{}), nil)
 	for i, want := range []string{"GPU-1", "GPU-0", "", "", ""} {
 		got := ""
 		if d := j.memory.board(left, i); d != nil {
-			got = d.UUID
+			got = d.UUID + d.Instance
 		}
 		if got != want {
 			t.Errorf("device %d of the topology is %q, want %q", i, got, want)

@@ -109,7 +109,7 @@ func TestNothingReadForHours(t *testing.T) {
 }
 
 // TestAway: a board was away if the source named it as absent, or lacked it while it had another
-// of its node. When it returns, it counts as reset.
+// of its node, even if nothing was read since. When it returns, it counts as reset.
 func TestAway(t *testing.T) {
 	elsewhere := canonical.Device{Hostname: "m", GPU: "0", UUID: "GPU-3"}
 	for _, c := range []struct {
@@ -127,7 +127,7 @@ func TestAway(t *testing.T) {
 		j := newJudge(t, nil)
 		without := topology(c.present...)
 		without.Absent = c.absent
-		for i, top := range []*canonical.Topology{topology(gpu1), without, topology(gpu1)} {
+		for i, top := range []*canonical.Topology{topology(gpu1), without, topology(), topology(gpu1)} {
 			j.Judge(frame(top, start.Add(time.Duration(i)*sec)), nil)
 		}
 		events := j.Events(nil)

@@ -3,6 +3,7 @@ package compute
 import (
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,20 @@ func TestWarningTemperature(t *testing.T) {
 	d.Temperatures = append([]ModelTemperature{{"H100 PCIe", 85}}, d.Temperatures...)
 	if got := d.warning("NVIDIA H100 PCIe"); got != 85 {
 		t.Errorf("the first row that matches does not count: %v", got)
+	}
+}
+
+// TestTemperaturesAreNamed: an error about a warning temperature has the key that the config file
+// gives it.
+func TestTemperaturesAreNamed(t *testing.T) {
+	d := DefaultThresholds()
+	d.Temperature, d.Temperatures = -1, []ModelTemperature{{"H100", 95}, {"L40S", 201}, {"", 90}}
+	var keys []string
+	for _, wrong := range d.check() {
+		keys = append(keys, wrong.Option)
+	}
+	if want := []string{"temperatures.L40S", "temperatures.", "temperatures.other"}; !slices.Equal(keys, want) {
+		t.Errorf("keys %q, want %q", keys, want)
 	}
 }
 
@@ -85,6 +100,10 @@ func TestEveryThresholdIsValidated(t *testing.T) {
 		for _, v := range bad[f.Type] {
 			o := DefaultOptions()
 			reflect.ValueOf(&o.Thresholds).Elem().Field(i).Set(reflect.ValueOf(v))
+			wrong := o.Check()
+			if key := "thresholds." + keys[f.Name]; len(wrong) != 1 || wrong[0].Option != key && f.Name != "Temperature" {
+				t.Errorf("%s = %v: %+v, want one of %s", f.Name, v, wrong, key)
+			}
 			if _, err := New(o); err == nil || !strings.Contains(err.Error(), ": make "+keys[f.Name]+" ") || strings.Contains(err.Error(), f.Name) {
 				t.Errorf("%s = %v: %v: does not say what is right", f.Name, v, err)
 			}

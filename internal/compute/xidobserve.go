@@ -85,7 +85,6 @@ func (j *Judge) observeRecord(e *canonical.XIDEvent, f *canonical.Frame) {
 		return
 	}
 	x.settle(f.At)
-	x.last[canonical.WitnessKernel] += n
 	x.told[canonical.WitnessKernel] += n
 	means := x.meaning
 	if e.Decoded && !x.override {

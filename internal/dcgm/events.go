@@ -186,12 +186,10 @@ func (t *tally) of(e *event) *counts {
 
 // appendEvents appends the series of events.
 func (r *rendering) appendEvents(dst []byte, list []raw.Event) []byte {
-	last := -1
 	for i := range list {
 		e := &list[i]
 		f := &r.page.events[e.Family]
-		if int(e.Family) != last {
-			last = int(e.Family)
+		if i == 0 || e.Family != list[i-1].Family {
 			dst = exposition.AppendHeader(dst, f.Name, f.Help, f.Type)
 		}
 		for _, tail := range r.tails[e.Device] {

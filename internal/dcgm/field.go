@@ -24,7 +24,8 @@ type Field struct {
 	// Family, Type and Float are what dcgm-exporter 4.8 makes of the field: the name
 	// and the TYPE word in its counters files, and whether its values have six decimals
 	// (DCGM's doubles) or none (its integers). Not all TYPE words are right:
-	// NVLINK_BANDWIDTH_TOTAL is a rate, whatever its TYPE.
+	// NVLINK_BANDWIDTH_TOTAL is a rate, whatever its TYPE. RETIRED_PENDING is not the
+	// exporter's counter, but a gauge: it is a flag that falls.
 	Family string
 	Type   string
 	Float  bool

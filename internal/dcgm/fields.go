@@ -3,7 +3,6 @@ package dcgm
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -42,10 +41,11 @@ func parseIDs(text string) (ids []int, err error) {
 	for word := range strings.SplitSeq(text, ",") {
 		word = strings.TrimSpace(word)
 		n := id(word)
+		f := fieldByID(n)
 		switch {
 		case n == Unknown:
 			return nil, fmt.Errorf("%q is not an id of a field; write all, core, or ids such as 150,155,1002", word)
-		case fieldByID(n) < 0 || !Fields[fieldByID(n)].InDmon():
+		case f == nil || !f.InDmon():
 			return nil, fmt.Errorf("%s is not a field that we read; these are: %s", word, allIDs())
 		}
 		ids = append(ids, n)
@@ -55,28 +55,17 @@ func parseIDs(text string) (ids []int, err error) {
 
 // allIDs lists the ids of all fields in ascending order.
 func allIDs() string {
-	var ids []int
-	for i := range Fields {
-		if f := &Fields[i]; f.InDmon() {
-			ids = append(ids, f.ID)
-		}
-	}
+	ids, _ := ParseFields(allFields)
 	slices.Sort(ids)
-	var s strings.Builder
-	for i, n := range ids {
-		if i > 0 {
-			s.WriteByte(' ')
-		}
-		s.WriteString(strconv.Itoa(n))
-	}
-	return s.String()
+	list := fmt.Sprint(ids) // [100 101 …]
+	return list[1 : len(list)-1]
 }
 
 // IsKnown reports whether Fields has a field with that id.
-func IsKnown(id int) bool { return fieldByID(id) >= 0 }
+func IsKnown(id int) bool { return fieldByID(id) != nil }
 
 // IsRecent reports whether the field with that id is Recent.
 func IsRecent(id int) bool {
-	i := fieldByID(id)
-	return i >= 0 && Fields[i].Recent
+	f := fieldByID(id)
+	return f != nil && f.Recent
 }

@@ -26,6 +26,34 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// A board gets the texts of its row.
+func TestParseTexts(t *testing.T) {
+	n := parse(&Outputs{
+		Discovery: []byte(heading + board0 + rule + board1 + rule),
+		Texts:     []byte("#Entity   DRVER          VBVER\nGPU 1     550.163.01     96.00\n"), TextColumns: []int{0, 7},
+	})
+	if n[0].Driver != "" || n[0].Texts[7] != "" || n[1].Driver != "550.163.01" || n[1].Texts[7] != "96.00" {
+		t.Errorf("%+v", n)
+	}
+}
+
+// A device has names for CUDA programs if one is known.
+func TestCUDANames(t *testing.T) {
+	devices := []MIGDevice{mig(0, mig0, "1g.10gb")}
+	for _, c := range []struct {
+		got  Device
+		want *canonical.CUDANames
+	}{
+		{NewBoard(3, ""), nil},
+		{NewBoard(3, "0"), &canonical.CUDANames{Index: "0"}},
+		{NewBoard(3, "", devices...), &canonical.CUDANames{MIG: devices}},
+		{NewInstance(7, "1", ""), nil},
+		{NewInstance(7, "1", "", devices...), &canonical.CUDANames{MIG: devices}},
+	} {
+		same(t, c.got.CUDA, c.want)
+	}
+}
+
 // What is known about instances depends on which of the commands answered.
 func TestInstances(t *testing.T) {
 	mixed := "GPU 0: NVIDIA H100 80GB HBM3 (UUID: " + uuid0 + ")\n" +

@@ -102,16 +102,40 @@ func TestFieldGroupHoldsTheDeviceStream(t *testing.T) {
 	}
 }
 
-// Of a file with more fields than dmon takes, a Page has the first.
+// Of a file with more than 48 further fields, a Page has the first 48, and any name of these.
 func TestPageBounds(t *testing.T) {
-	var lines []Counter
+	lines := []Counter{counterOf("DCGM_FI_DEV_PSTATE", "gauge", "", "none")}
 	for line := range strings.Lines(others) {
-		if words := strings.Fields(line); words[0] != "#" {
+		if words := strings.Fields(line); words[0] != "#" && words[1] != "PSTAT" {
 			lines = append(lines, counterOf(words[3], "gauge", "", "none"))
 		}
 	}
-	page, notGiven := NewPage(lines, everything)
-	if len(page.Wants()) != MaxOthers || len(notGiven) != len(lines)-MaxOthers || notGiven[0] != lines[MaxOthers].Name {
+	page, notGiven := NewPage(append(lines, counterOf("DCGM_FI_DEV_GPU_PSTATE", "gauge", "", "none")), everything)
+	if len(page.Others()) != 48 || len(page.Wants()) != 48 || len(notGiven) != len(lines)-48 || notGiven[0] != lines[48].Name {
 		t.Errorf("wants %d, does not give %d", len(page.Wants()), len(notGiven))
+	}
+	w := writer("", inventory(nil), nil)
+	w.Serve(page)
+	var b raw.Batch
+	w.Write(&b, noon, byField(func(field, _ int) float64 { return float64(field) }))
+	if text := string(b.AppendText(nil)); strings.Count(text, "# TYPE ") != 49 || !strings.Contains(text, "DCGM_FI_DEV_GPU_PSTATE{") || !strings.Contains(text, lines[47].Name+"{") {
+		t.Errorf("serves\n%s", text)
+	}
+}
+
+// TestFieldOfAPage: the fields of a Page follow Fields.
+func TestFieldOfAPage(t *testing.T) {
+	page, _ := NewPage([]Counter{counterOf("DCGM_FI_DEV_FAN_SPEED", "gauge", "", "none"), counterOf("DCGM_FI_DEV_PSTATE", "gauge", "", "none")}, everything)
+	for _, c := range []struct {
+		page   *Page
+		column string
+		want   int
+	}{
+		{nil, "SMCLK", 0}, {nil, "MMCLK", 1}, {nil, "FANSP", Unknown},
+		{page, "SMCLK", 0}, {page, "MMCLK", 1}, {page, "FANSP", len(Fields)}, {page, "PSTAT", len(Fields) + 1}, {page, "MNNUM", Unknown},
+	} {
+		if got := c.page.FieldOf([]byte(c.column)); got != c.want {
+			t.Errorf("%s is %d, want %d", c.column, got, c.want)
+		}
 	}
 }

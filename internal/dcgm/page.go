@@ -151,7 +151,8 @@ func (p *Page) newRendering(w *Writer) *rendering {
 // append appends the lines of b that the Page has. It is a Batch's Chosen.
 func (r *rendering) append(dst []byte, b *raw.Batch) []byte {
 	var from [MaxFields + 1]int // where the samples of a field begin; samples are ordered by field
-	for at, f := 0, 0; f <= MaxFields; f++ {
+	at := 0
+	for f := range from {
 		for at < len(b.Samples) && int(b.Samples[at].Family) < f {
 			at++
 		}

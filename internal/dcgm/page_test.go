@@ -66,6 +66,39 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// The driver's version is a label even if only nvidia-smi gives it. The cluster is one of the clique
+// alone, and of a Page only if its file has it.
+func TestLabels(t *testing.T) {
+	const gpu0 = `{gpu="0",UUID="` + uuid0 + `",pci_bus_id="10",device="nvidia0",modelName="NVIDIA H100 80GB HBM3"`
+	b0 := named(0, uuid0, "10")
+	b0.Driver, b0.Cluster, b0.Texts[1] = "580.105.08", "c-1", "13.580.105.08"
+	page, _ := NewPage([]Counter{
+		counterOf("DCGM_FI_DEV_GPU_TEMP", "gauge", "", "TMPTR"), counterOf(CliqueFamily, "gauge", "", CliqueColumn),
+		counterOf("DCGM_FI_NVML_VERSION", LabelType, "", "none"), counterOf("DCGM_FI_DRIVER_VERSION", LabelType, "", "none"),
+	}, everything)
+	const driver, nvml, cluster = `,DCGM_FI_DRIVER_VERSION="580.105.08"`, `,DCGM_FI_NVML_VERSION="13.580.105.08"`, `,DCGM_FI_DEV_FABRIC_CLUSTER_UUID="c-1"`
+	for _, c := range []struct {
+		page         *Page
+		temp, clique string
+	}{
+		{nil, gpu0 + driver + "} 40", gpu0 + driver + cluster + "} 7"},
+		{page, gpu0 + driver + nvml + "} 40", gpu0 + driver + nvml + "} 7"},
+	} {
+		w := writer("", flatten([]board{b0}), nil)
+		if c.page != nil {
+			w.Serve(c.page)
+		}
+		var b raw.Batch
+		w.Write(&b, noon, fixed{"TMPTR": {40}, CliqueColumn: {7}})
+		text := string(b.AppendText(nil))
+		for _, line := range []string{"\nDCGM_FI_DEV_GPU_TEMP" + c.temp + "\n", "\n" + CliqueFamily + c.clique + "\n"} {
+			if !strings.Contains(text, line) {
+				t.Errorf("no %q in\n%s", line, text)
+			}
+		}
+	}
+}
+
 // A Page gives only the fields that its source gives.
 func TestPageOfASource(t *testing.T) {
 	page, notGiven := NewPage([]Counter{

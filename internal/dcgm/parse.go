@@ -147,11 +147,10 @@ func (b *board) uniformProfile() string {
 	return profile
 }
 
-// instanceOf returns the instance id within a MIG UUID of the old form, "" if it has the new
-// form.
+// instanceOf returns the instance id within a MIG UUID of the old form, "" if it has another form.
 func instanceOf(uuid string) string {
 	part := strings.Split(uuid, "/")
-	if len(part) != 3 || id(part[1]) == Unknown {
+	if len(part) != 3 {
 		return ""
 	}
 	return part[1]

@@ -81,6 +81,7 @@ func TestDiscovery(t *testing.T) {
 		{"values that say nothing", heading + "| 0 | Name: <<<NULL>>> |\n| | PCI Bus ID: N/A |\n| | Device UUID: unknown |\n", []board{newBoard(0)}},
 		{"an error", "Error: Cannot get GPU list from remote node. Return: -21: Host engine connection invalid/disconnected\n", nil},
 		{"no GPUs", "0 GPUs found.\n" + heading + "0 NvSwitches found.\n", nil},
+		{"a description of no board", heading + "|        | Name: x |\n" + board0, both[:1]},
 		{"nothing", "", nil},
 	}
 	for _, tt := range tests {
@@ -307,6 +308,8 @@ func TestLinks(t *testing.T) {
 		{"a board that is not known", gpu(uuid0) + "\t Link 0: 25 GB/s\nGPU 1: (UUID: unknown)\n\t Link 0: 25 GB/s\n", 50e9},
 		{"nobody's", "\t Link 0: 25 GB/s\n" + gpu(uuid0), 0},
 		{"a speed that is none", gpu(uuid0) + "\t Link 0: 25 GB/s\n\t Link 1: NaN GB/s\n", 0},
+		{"as fast as can be, and one that rests", gpu(uuid0) + "\t Link 0: 1000 GB/s\n\t Link 1: 0 GB/s\n", 2000e9},
+		{"slightly beyond reason", gpu(uuid0) + "\t Link 0: 1000.001 GB/s\n", 0},
 		{"beyond reason", gpu(uuid0) + "\t Link 0: 1e300 GB/s\n", 0},
 		{"below nothing", gpu(uuid0) + "\t Link 0: -25 GB/s\n", 0},
 		{"another unit", gpu(uuid0) + "\t Link 0: 25 GB/s\n\t Link 1: 25000 MB/s\n", 0},

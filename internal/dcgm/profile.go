@@ -22,31 +22,36 @@ func Profiled(listing []byte) (ids []int, rounds bool) {
 		group, rest, _ := row(line)
 		letter, subgroup, ok := strings.Cut(group, ".")
 		column, _, _ := strings.Cut(rest, "|")
-		i := fieldByID(id(strings.TrimSpace(column)))
-		if !ok || i < 0 {
+		f := fieldByID(id(strings.TrimSpace(column)))
+		if !ok || f == nil {
 			continue
 		}
 		if before, known := subgroups[letter]; known && before != subgroup {
 			rounds = true
 		}
 		subgroups[letter] = subgroup
-		if Fields[i].Multiplexed {
-			ids = append(ids, Fields[i].ID)
+		if f.Multiplexed {
+			ids = append(ids, f.ID)
 		}
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids), rounds
 }
 
-// fieldByID returns the index in Fields of a field that DCGM has, -1 if there is none.
-func fieldByID(id int) int {
-	return slices.IndexFunc(Fields[:], func(f Field) bool { return f.ID == id && !f.Foreign() })
+// fieldByID returns a field that DCGM has, nil if there is none with that id.
+func fieldByID(id int) *Field {
+	for i := range Fields {
+		if f := &Fields[i]; f.ID == id && !f.Foreign() {
+			return f
+		}
+	}
+	return nil
 }
 
 // IsMultiplexed reports whether the field with that id is Multiplexed.
 func IsMultiplexed(id int) bool {
-	i := fieldByID(id)
-	return i >= 0 && Fields[i].Multiplexed
+	f := fieldByID(id)
+	return f != nil && f.Multiplexed
 }
 
 // OneOfEach returns the entity id of one board of each model, among the boards that are

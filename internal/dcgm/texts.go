@@ -69,14 +69,11 @@ func parseTexts(output []byte, columns []int) []board {
 // cellText returns the cell of a line that begins at the first of starts and ends before
 // the next.
 func cellText(line string, starts []int) string {
-	if starts[0] >= len(line) {
-		return ""
-	}
 	end := len(line)
 	if len(starts) > 1 {
 		end = min(end, starts[1])
 	}
-	text := strings.TrimSpace(line[starts[0]:end])
+	text := strings.TrimSpace(line[min(starts[0], end):end])
 	if strings.HasSuffix(text, "...") {
 		return ""
 	}

@@ -2,7 +2,10 @@ package dcgm
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -244,6 +247,46 @@ func TestWriteLeavesOut(t *testing.T) {
 	}
 }
 
+// No sample is -0, neither of Fields nor of a Page.
+func TestWriteHasNoNegativeZero(t *testing.T) {
+	w := writer("", inventory(nil), nil)
+	page, _ := NewPage([]Counter{counterOf("DCGM_FI_DEV_FAN_SPEED", "gauge", "", "none")}, everything)
+	w.Serve(page)
+	var b raw.Batch
+	w.Write(&b, noon, byField(func(int, int) float64 { return math.Copysign(0, -1) }))
+	for _, s := range b.Samples {
+		if math.Signbit(s.Value) {
+			t.Errorf("%s is -0", page.Field(int(s.Family)).Family)
+		}
+	}
+	if want := 4 * (len(Fields) + 1); len(b.Samples) != want {
+		t.Errorf("%d samples, want %d", len(b.Samples), want)
+	}
+}
+
+// A directory of jobs that cannot be read is logged once, and again when it fails anew.
+func TestWriteLogsJobsOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "jobs")
+	var log strings.Builder
+	w := NewWriter("", dir, slog.New(slog.NewTextHandler(&log, nil)))
+	for second, want := range []int{1, 1, 1, 2, 2} {
+		var err error
+		switch second {
+		case 2:
+			err = os.Mkdir(dir, 0o755)
+		case 3:
+			err = os.Remove(dir)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Write(&raw.Batch{}, noon.Add(time.Duration(second)*time.Second), fixed{})
+		if got := strings.Count(log.String(), "without their jobs"); got != want {
+			t.Errorf("second %d: logged %d times, want %d", second, got, want)
+		}
+	}
+}
+
 func sorted(s string) string { return strings.Join(sortedLines(s), "") }
 
 func TestEveryFieldHasItsFamily(t *testing.T) {
@@ -270,11 +313,11 @@ func TestEveryFieldHasItsFamily(t *testing.T) {
 // The NVLinkLimit of a board in the inventory is on its rows, and on those of its instances,
 // as long as these have readings.
 func TestLinksOfTheNode(t *testing.T) {
-	n := inventory(func(n []board) { n[0].NVLinkLimit, n[1].NVLinkLimit = 956.232e9, 956.232e9 })
+	n := inventory(func(n []board) { n[0].NVLinkLimit, n[1].NVLinkLimit = 956.232e9, 1 })
 	w := writer("", n, nil)
 	for _, tt := range []struct{ want, rows string }{
-		{`{gpu="0"=956232000000 {gpu="1"=956232000000 `, "#Entity POWER\nGPU 0 1\nGPU-I 7 2\n"},
-		{`{gpu="1"=956232000000 `, "#Entity POWER\nGPU 0 N/A\nGPU-I 7 2\n"},
+		{`{gpu="0"=956232000000 {gpu="1"=1 `, "#Entity POWER\nGPU 0 1\nGPU-I 7 2\n"},
+		{`{gpu="1"=1 `, "#Entity POWER\nGPU 0 N/A\nGPU-I 7 2\n"},
 		{``, "#Entity POWER\n"},
 		{`{gpu="0"=7 `, "#Entity " + NVLinkLimit + "\nGPU 0 7\n"},
 	} {

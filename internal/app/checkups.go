@@ -27,7 +27,7 @@ var checkups = []checkup{
 	{name: "exporter pods", backend: true, run: checkPods},
 	{name: "host engine", backend: true, local: true, run: checkHostEngine},
 	{name: "NVML", backend: true, local: true, run: checkNVML},
-	{name: "port", always: true, run: checkPort},
+	{name: "port", demo: true, run: checkPort},
 	{name: "kernel log", run: checkKernelLog},
 	{name: "kubelet", run: checkKubelet},
 	{name: "Kubernetes API", run: checkAPI},
@@ -187,7 +187,7 @@ func (p *probed) describe() (text string, remedies []string) {
 		text += "; " + n.Cause
 		remedies = appendNew(remedies, plain.Text(n.Remedy))
 	}
-	if p.Scraped && len(p.Missing) > len(p.Unusable) {
+	if p.Scraped && p.Unserved {
 		remedies = appendNew(remedies, "scores lack these: start the exporter with -f deploy/dcgm-counters.csv, or add to its counters file what kpulse-proxy check counters FILE names")
 	}
 	return text, remedies
@@ -205,32 +205,41 @@ func checkPort(ctx context.Context, d *doctor) finding {
 		_ = listener.Close() // without a connection
 		return finding{State: stateWorks, Found: address + " is free", Flags: flags}
 	}
-	elsewhere := "--web.listen-address=" + nextAddress(ctx, address)
+	refused := finding{State: stateRefused, Found: "cannot listen: " + err.Error(), Remedy: "ss -ltnp names the program that listens; stop it"}
 	if url := localProxy(d.opts.listen); url != "" {
 		if _, ours := greet(ctx, http.DefaultClient, url, dialPatience); ours {
 			look := "kpulse-proxy --tui"
 			if address != defaultListen {
 				look += " --tui.url=" + strings.TrimSuffix(url, "/metrics")
 			}
-			return finding{State: stateRefused, Found: "a kpulse-proxy listens at " + address + " already", Remedy: "show it: " + look + "; or choose another address: " + elsewhere, Flags: []string{elsewhere}}
+			refused.Found, refused.Remedy = "a kpulse-proxy listens at "+address+" already", "show it: "+look
 		}
 	}
-	return finding{State: stateRefused, Found: "cannot listen: " + err.Error(), Remedy: "ss -ltnp names the program that listens; stop it, or choose another address: " + elsewhere, Flags: []string{elsewhere}}
+	if flag := elsewhere(ctx, address); flag != "" {
+		refused.Remedy, refused.Flags = refused.Remedy+"; or choose another address: "+flag, []string{flag}
+	}
+	return refused
 }
 
-// nextAddress returns the address with the first of the next eight ports that is free, or
-// :9402 if none is.
-func nextAddress(ctx context.Context, address string) string {
-	host, port, _ := net.SplitHostPort(address)
-	first, _ := strconv.Atoi(port)
+// elsewhere returns the flag of an address with the first of the next eight ports that is free, ""
+// if none is.
+func elsewhere(ctx context.Context, address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return ""
+	}
+	first, err := strconv.Atoi(port)
+	if err != nil {
+		return ""
+	}
 	for n := first + 1; n <= first+8; n++ {
 		next := net.JoinHostPort(host, strconv.Itoa(n))
 		if listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", next); err == nil {
 			_ = listener.Close() // without a connection
-			return next
+			return "--web.listen-address=" + next
 		}
 	}
-	return ":9402"
+	return ""
 }
 
 // checkKernelLog opens the kernel's log.

@@ -84,9 +84,9 @@ type checkup struct {
 	backend bool
 	// local means that its flags are for a backend that reads this node itself.
 	local bool
-	// always means that its flags are for the demo too.
-	always bool
-	run    func(context.Context, *doctor) finding
+	// demo means that its flags are for the demo too.
+	demo bool
+	run  func(context.Context, *doctor) finding
 }
 
 // diagnosis is a row of the table.
@@ -251,7 +251,7 @@ func commandOf(rows []diagnosis) string {
 	}
 	for i, r := range rows {
 		goes := at >= 0 && !r.checkup.backend && (rows[at].checkup.local || !r.checkup.local)
-		if i == at || goes || r.checkup.always {
+		if i == at || goes || r.checkup.demo {
 			for _, flag := range r.Flags {
 				words = appendNew(words, shellWord(flag))
 			}

@@ -93,6 +93,9 @@ func checkHealth(args []string, stdout, stderr io.Writer) (code int) {
 	if opts.notice != "" {
 		fmt.Fprintf(stderr, "kpulse-proxy: %s\n", opts.notice)
 	}
+	if report.Note != "" {
+		fmt.Fprintf(stderr, "kpulse-proxy: %s\n", report.Note)
+	}
 	if report.Problem != "" {
 		fmt.Fprintf(stderr, "kpulse-proxy: %s\n", report.Problem)
 	}
@@ -126,10 +129,11 @@ func (o *options) lookAtHealth(ctx context.Context, logger *slog.Logger) *health
 	choose := target.Choose
 	target.Choose = nil // an instance chosen without its board has the board's health
 	n := client.Fetch(ctx, target)
+	report := healthOf(n, choose, time.Now())
 	if slices.ContainsFunc(n.Sources, replays) && !o.readsItself(fromCommandLine) {
-		o.notice = n.URL + " plays a recording: these GPUs are not this machine's"
+		report.Note = n.URL + " plays a recording: its readings are not live"
 	}
-	return healthOf(n, choose, time.Now())
+	return report
 }
 
 // healthTarget returns the proxy to ask, or our own target. The caller must call end.

@@ -25,8 +25,10 @@ type healthReport struct {
 
 	State string `json:"state"` // the worst
 	// Problem is why not everything is known, and what to do.
-	Problem string      `json:"problem,omitempty"`
-	GPUs    []gpuReport `json:"gpus"`
+	Problem string `json:"problem,omitempty"`
+	// Note says if the readings are not live.
+	Note string      `json:"note,omitempty"`
+	GPUs []gpuReport `json:"gpus"`
 }
 
 // gpuReport is the report on a board: a line of text.

@@ -38,15 +38,14 @@ const (
 
 // probed is the result of reading a source.
 type probed struct {
-	Name    string
-	Scraped bool // from an exporter
-	Devices int
-	// Missing are the inputs of our scores that no device has; Unusable are those of them that
-	// the source serves without a usable value.
-	Missing, Unusable []string
-	Kind              string // of the failure; "" for none
-	Cause             string
-	Remedy            string
+	Name     string
+	Scraped  bool // from an exporter
+	Devices  int
+	Missing  []string // inputs of our scores that no device has
+	Unserved bool     // the source has no samples of some of them
+	Kind     string   // of the failure; "" for none
+	Cause    string
+	Remedy   string
 	// Amiss are problems of a source that has a reading.
 	Amiss []canonical.Note
 }
@@ -175,7 +174,7 @@ func (o *options) probeSource(ctx context.Context, s *sourceSettings) (got probe
 // giveLonger is the remedy of giving a check more time.
 const giveLonger = "or give it longer: --timeout=1m"
 
-// slow returns what to do about a source that did not answer within the doctor's time.
+// slow returns what to do about a source that did not answer in the time that a check may take.
 func (s *sourceSettings) slow(name string) string {
 	switch {
 	case s.look != "":
@@ -205,7 +204,7 @@ func failedProbe(name string, err error) probed {
 // take sets the result from a reading.
 func (p *probed) take(s *canonical.Snapshot) {
 	p.Devices, p.Amiss = s.Frame.Len(), slices.Clone(s.Source.Notes)
-	p.Missing, p.Unusable = canonical.NamesOf(s.Source.Missing), canonical.NamesOf(s.Source.Unusable)
+	p.Missing, p.Unserved = canonical.NamesOf(s.Source.Missing), len(s.Source.Missing) > len(s.Source.Unusable)
 	for _, stream := range s.Source.Streams {
 		if stream.Failure != nil {
 			p.Amiss = append(p.Amiss, canonical.Note{Cause: stream.Name + ": " + stream.Failure.Cause, Remedy: stream.Failure.Remedy})
@@ -232,7 +231,7 @@ func (d *doctor) probe(ctx context.Context, variables []string, words ...string)
 	var all []probed
 	if json.Unmarshal(out, &all) != nil || len(all) == 0 {
 		if ctx.Err() != nil {
-			return []probed{{Kind: string(source.Timeout), Cause: "no reading within doctor's time", Remedy: "see whether the host engine and the driver answer: nvidia-smi; " + giveLonger}}
+			return []probed{{Kind: string(source.Timeout), Cause: "no reading in the time that a check may take", Remedy: "see whether the host engine and the driver answer: nvidia-smi; " + giveLonger}}
 		}
 		return []probed{{Kind: string(source.Broken), Cause: "the process that read it failed: " + errorText(err), Remedy: "report this with the output of: kpulse-proxy --once"}}
 	}

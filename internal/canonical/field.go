@@ -195,6 +195,14 @@ func (i *FieldInfo) Range() (lowest, highest float64) {
 	return 0, math.Inf(1)
 }
 
+// NamesOf returns the names of fields that are in order, each once.
+func NamesOf(fields []Field) (names []string) {
+	for _, f := range fields {
+		names = append(names, Fields[f].Name)
+	}
+	return slices.Compact(names)
+}
+
 // Help texts of families that several fields make up.
 const (
 	helpRetired      = "Memory pages retired over the life of the board, by the severity of the errors that caused it. GPUs before A100 retire pages instead of remapping rows."
@@ -206,14 +214,6 @@ const (
 	helpC2C          = "Errors on the chip-to-chip link to the CPU, by kind."
 	helpThrottled    = "Time that the clocks were held down since the driver was loaded, by reason."
 )
-
-// NamesOf returns the names of fields that are in order, each once.
-func NamesOf(fields []Field) (names []string) {
-	for _, f := range fields {
-		names = append(names, Fields[f].Name)
-	}
-	return slices.Compact(names)
-}
 
 // Fields describes all readings, indexed by Field.
 var Fields = [NumFields]FieldInfo{

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -84,7 +85,7 @@ func TestWordsThatAreNoCommand(t *testing.T) {
 	}
 }
 
-// TestHealthOfDemo: what is said of the GPUs of a demo is not taken for this machine's.
+// TestHealthOfDemo checks that nobody takes the health of a demo for that of a node.
 func TestHealthOfDemo(t *testing.T) {
 	t.Parallel()
 	c := startProxy(t, itself(t), "--backend=replay")
@@ -95,7 +96,39 @@ func TestHealthOfDemo(t *testing.T) {
 	if out, err := cmd.Output(); err != nil || strings.Count(string(out), "\n") != 8 {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if want := "kpulse-proxy: " + c.URL + "/metrics plays a recording: these GPUs are not this machine's\n"; stderr.String() != want {
+	if want := "kpulse-proxy: " + c.URL + "/metrics plays a recording: its readings are not live\n"; stderr.String() != want {
 		t.Errorf("it says %q, want %q", stderr.String(), want)
+	}
+}
+
+// TestBlankIsNotAdvised checks that no page advises a counters line for a reading that the exporter
+// serves without a usable value: here the memory temperature, which a board without the sensor
+// reports as 0.
+func TestBlankIsNotAdvised(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../testdata/captures/every-field.prom")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blank := regexp.MustCompile(`(?m)^(DCGM_FI_DEV_MEMORY_TEMP\{.*\}) .*$`).ReplaceAll(text, []byte("$1 0"))
+	file := filepath.Join(t.TempDir(), "page.prom")
+	for _, c := range []struct {
+		text    string
+		advised bool
+	}{
+		{string(blank), false},
+		{strings.ReplaceAll(string(blank), "DCGM_FI_PROF_SM_ACTIVE{", "DCGM_FI_PROF_NONE{"), true},
+	} {
+		writeFile(t, file, c.text)
+		x, _ := examine(t, nil, append(nowhere(t), "--source="+file)...)
+		x.wants(t, "exporter", "works", "without")
+		if _, found := x.state(t, "exporter"); strings.Contains(found, "start the exporter with -f") != c.advised {
+			t.Errorf("doctor finds %s", found)
+		}
+		proxy := startProxy(t, itself(t), "--source="+file)
+		page := awaitPage(t, proxy, "/", http.StatusOK, "without a usable value")
+		if strings.Contains(page, "DCGM_FI_DEV_MEMORY_TEMP,") || strings.Contains(page, "DCGM_FI_PROF_SM_ACTIVE,") != c.advised {
+			t.Errorf("the page advises\n%s", page)
+		}
 	}
 }

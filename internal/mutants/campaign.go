@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,8 +162,7 @@ func (c *campaign) attempt(ctx context.Context, t target, p *pkg, switched, toge
 
 // suite builds a suite and calibrates its tests. Mutants that the compiler refuses are removed from
 // the build.
-func (c *campaign) suite(ctx context.Context, b *build, name string) (*suite, error) {
-	dir, tests, _ := strings.Cut(name, " ")
+func (c *campaign) suite(ctx context.Context, b *build, dir string) (*suite, error) {
 	binary, err := b.binary(ctx, dir)
 	for err != nil {
 		blamed := b.blamed(err)
@@ -178,7 +176,7 @@ func (c *campaign) suite(ctx context.Context, b *build, name string) (*suite, er
 		binary, err = b.binary(ctx, dir)
 	}
 	s := &suite{dir: filepath.Join(b.root, dir), binary: binary, most: c.most, killers: map[string]string{}}
-	if err := s.calibrate(ctx, cmp.Or(tests, "^(Test|Fuzz|Example)")); err != nil {
+	if err := s.calibrate(ctx); err != nil {
 		return nil, err
 	}
 	if len(s.broken) > 0 {
@@ -266,17 +264,17 @@ func (c *campaign) tryAlone(ctx context.Context, t target, p *pkg, s *suite, mut
 	return survivors, nil
 }
 
-// compiled returns the verdict of the compiler on the only mutant of a build: it refuses the
-// program or, such as an index of a constant, a test; "" if it does neither.
+// compiled returns the compiler's verdict on the only mutant of a build: it refuses the program or,
+// for example for an index of a constant, only a test; "" if it does neither.
 func compiled(err error) verdict {
 	r, is := errors.AsType[*refused](err)
 	switch {
 	case !is:
 		return ""
-	case slices.ContainsFunc(complaint.FindAllStringSubmatch(r.text, -1), func(found []string) bool { return strings.HasSuffix(found[1], "_test.go") }):
-		return killed
+	case slices.ContainsFunc(complaint.FindAllStringSubmatch(r.text, -1), func(found []string) bool { return !strings.HasSuffix(found[1], "_test.go") }):
+		return refusal
 	}
-	return refusal
+	return killed
 }
 
 // note records a result and its reason. Mutants that are not killed are reported immediately.

@@ -79,18 +79,20 @@ func (s *site) whole(e ast.Expr) ast.Expr {
 	return e
 }
 
-// isIgnored reports whether the node is returned beside false or an error, so that no caller
-// looks at it.
+// isIgnored reports whether the node is returned beside false or an error, so that no caller uses it.
 func (s *site) isIgnored() bool {
 	ret, is := s.path[len(s.path)-1].(*ast.ReturnStmt)
 	if !is || len(ret.Results) < 2 {
 		return false
 	}
-	last := ret.Results[len(ret.Results)-1]
-	if name, is := last.(*ast.Ident); is {
-		return name.Name == "false"
+	switch last := ret.Results[len(ret.Results)-1].(type) {
+	case *ast.Ident:
+		return last.Name == "false" || last.Name == "err"
+	case *ast.CallExpr:
+		call := types.ExprString(last.Fun)
+		return call == "fmt.Errorf" || call == "errors.New"
 	}
-	return types.TypeString(s.info.TypeOf(last), nil) == "error"
+	return false
 }
 
 // isFixed reports whether the node must be constant: a key of an array, or a part of a shift.

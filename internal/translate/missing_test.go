@@ -19,7 +19,7 @@ func TestMissing(t *testing.T) {
 		{"some on one device, some on another", "GRACT{gpu=\"0\",entity=\"GPU 0\"} 1\nSMACT{gpu=\"0\",entity=\"GPU 0\"} 0\nDRAMA{gpu=\"1\",entity=\"GPU 1\"} 1\n", []c.Field{c.TensorActive, c.NVMLUtilization}, nil},
 		{"a blank is missing", "SMACT{gpu=\"0\",entity=\"GPU 0\"} 140737488355328\nTENSO{gpu=\"0\",entity=\"GPU 0\"} 0\nDRAMA{gpu=\"0\",entity=\"GPU 0\"} 0\nGPUTL{gpu=\"0\",entity=\"GPU 0\"} 0\n", []c.Field{c.SMActive}, []c.Field{c.SMActive}},
 		{"a blank beside a value is not", "SMACT{gpu=\"0\",entity=\"GPU 0\"} 140737488355328\nSMACT{gpu=\"1\",entity=\"GPU 1\"} 0\nTENSO{gpu=\"0\",entity=\"GPU 0\"} 2\n", []c.Field{c.TensorActive, c.DRAMActive, c.NVMLUtilization}, []c.Field{c.TensorActive}},
-		{"an instance has no reading of its board's", "TMPTR{gpu=\"0\",entity=\"GPU 0\"} 40\nGRACT{gpu=\"0\",entity=\"GPU-I 1\"} 1\n", inputs, nil},
+		{"a blank of an instance", "SMACT{gpu=\"0\",entity=\"GPU-I 1\"} 140737488355328\nTENSO{gpu=\"0\",entity=\"GPU-I 1\"} 1\n", []c.Field{c.SMActive, c.DRAMActive, c.NVMLUtilization}, []c.Field{c.SMActive}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

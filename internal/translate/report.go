@@ -68,12 +68,12 @@ func Missing(f *canonical.Frame, inputs []canonical.Field, dst []canonical.Field
 	return dst
 }
 
-// Unusable appends to dst, in order, the missing fields of which a board of f has a sample that
-// is blank or out of range.
+// Unusable appends to dst, in order, the missing fields of which f has a sample: it is blank,
+// stale or out of range.
 func Unusable(f *canonical.Frame, missing []canonical.Field, dst []canonical.Field) []canonical.Field {
 	for _, field := range missing {
 		for i := range f.Len() {
-			if !f.Topology.Devices[i].IsInstance() && isAbsent(*f.Cell(i, field)) {
+			if isAbsent(*f.Cell(i, field)) {
 				dst = append(dst, field)
 				break
 			}

@@ -1,7 +1,6 @@
 package e2etest
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -25,7 +24,7 @@ func Seeded[T any](t testing.TB, variable string, standard T, parse func(string)
 		seed, err = strconv.ParseUint(after, 10, 64)
 	}
 	if err != nil {
-		t.Fatal(fmt.Errorf("%s=%s: %w; give an amount such as %s, or %s:SEED", variable, text, err, example, example))
+		t.Fatalf("%s=%s: %v; give an amount such as %s, or %s:SEED", variable, text, err, example, example)
 	}
 	return amount, seed
 }

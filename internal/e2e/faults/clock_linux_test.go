@@ -24,7 +24,7 @@ func clockFaults() []fault {
 		{does: "the clock is set back while XIDs hold", heldBy: "compute.TestXIDClockSetBack", words: "200; they hold no longer than from that time on"},
 		{does: "the clock is set back by an hour while rules are evaluated", heldBy: "rules/engine.TestTheClockIsSetBack", words: "they start over, and the log says so"},
 		{does: "the clock is set forwards by a year while rules are evaluated", heldBy: "rules/engine.TestTheClockIsSetForwards", words: "they continue from there"},
-		{does: "XIDs in the kernel's log are older than the program", heldBy: "e2e.TestKernelLogOfBefore", words: "they are known, but are no new events"},
+		{does: "XIDs in the kernel's log are older than the program", heldBy: "e2e.TestKernelLogOfBefore", words: "known, but no new events"},
 		{does: "the exporter's values stop changing", heldBy: "e2e.TestGoldenOverTime", words: "200; `kpulse_source_unchanged_seconds` rises"},
 	}
 }

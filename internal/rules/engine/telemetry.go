@@ -37,7 +37,7 @@ func newDescriptors() descriptors {
 		series:           desc("rule_store_series", "Series kept for the rules.", nil),
 		stored:           desc("rule_store_samples", "Samples kept for the rules.", nil),
 		refusedSeries:    desc("rule_store_refused_series_total", "Times a series was not kept for the rules because there were too many.", nil),
-		refusedSamples:   desc("rule_store_refused_samples_total", "Samples beyond the limit of those kept for the rules; their series lost older ones, or these.", nil),
+		refusedSamples:   desc("rule_store_refused_samples_total", "Samples beyond the limit of those kept for the rules; each series lost its oldest samples, or the new ones.", nil),
 		duplicateSamples: desc("rule_store_duplicate_samples_total", "Samples not kept for the rules because their series had a newer one, or another at the same time.", nil),
 		lostReadings:     desc("rule_lost_readings_total", "Readings that the rules never saw because evaluations took too long.", nil),
 	}

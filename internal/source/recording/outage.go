@@ -117,6 +117,6 @@ func (r *Recorder) recovered() {
 	r.state.Failure, r.state.Remedy = "", ""
 	r.mu.Unlock()
 	if before.Failure != "" {
-		r.logger.Info("recording continues", "file", r.file.path, "source", r.Name(), "missed", before.Missed)
+		r.logger.Info("recording continues", "file", r.file.path, "source", r.Name(), "missed_in_all", before.Missed)
 	}
 }

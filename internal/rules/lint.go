@@ -78,7 +78,7 @@ func (r *reader) lintName(name string, n *yaml.Node) {
 func (r *reader) lintReach(expr parser.Expr, offset time.Duration, rule *rulefmt.Rule, n *yaml.Node) {
 	var worst Selector
 	for _, s := range Selectors(expr, 0) {
-		if s.Reach = plus(s.Reach, offset); worst.Vector == nil || s.Reach > worst.Reach {
+		if s.Reach = plus(s.Reach, offset); s.Reach > worst.Reach {
 			worst = s
 		}
 	}
@@ -158,7 +158,7 @@ func (l *loader) lintOrder() {
 		reported := map[int]bool{}
 		for _, rule := range l.set.Groups[i].Rules {
 			for _, s := range Selectors(rule.Expr, 0) {
-				if later, ok := first[s.Name()]; ok && later > i && !reported[later] {
+				if later := first[s.Name()]; later > i && !reported[later] {
 					reported[later] = true
 					l.warnOfOrder(&l.set.Groups[i], &rule, s.Name(), &l.set.Groups[later])
 				}

@@ -57,6 +57,9 @@ var badFiles = []struct{ name, text, here, there string }{
 	{"a label of letters beyond", one("record: a", "expr: b", "labels: {größe: b}"), `f:6:14: group "g": rule 1 "a": "größe" is not a label name of the text format; use letters, digits and _`, "w"},
 	{"a list for a label", one("record: a", "expr: b", "labels: {b: [c]}"), `f:6: a list where one value is expected; write a word, or quote it`, "="},
 	{"a rule that is none", one("expr: a", "annotations: {b: c}"), `f:4:5: group "g": rule 1: one of 'record' or 'alert' must be set; add record: and the name of the series to make`, "="},
+	{"a list of words", "[tests, a]\n", "f:1: a list where keys are expected; begin the file with groups:", "="},
+	{"tests beside groups", "groups: []\ntests: []\n", `f:2: tests: is not a known key; the known ones are groups`, "="},
+	{"a label value of a rule that is no text", one("record: a", "expr: b", "labels: {c: !!binary /w==}"), "f:4:5: group \"g\": rule 1 \"a\": invalid label value: \xff; correct it", "="},
 	{"a word for a group", "groups: [a]\n", `f:1: "a" where keys are expected; write name: and rules:`, "="},
 	{"keys for rules", "groups:\n- {name: a, rules: {}}\n", `f:2: keys where a list is expected; write - record: before each rule`, "="},
 	{"a word for a rule", "groups:\n- {name: a, rules: [b]}\n", `f:2: "b" where keys are expected; write record: and expr:`, "="},
@@ -90,6 +93,7 @@ var badFiles = []struct{ name, text, here, there string }{
 	{"a fixed time", one("record: a", "expr: b @ 1e9"), "f:5: group \"g\": rule 1 \"a\": expression 1:1: has a fixed time (@), which no window holds; remove the @, or let Prometheus evaluate the rule\n    b @ 1e9\n    ^~~~~~~", "w"},
 	{"a series that is not ours", one("record: a", "expr: sum(kpulse_gpu_power)"), "f:5: warning: group \"g\": rule 1 \"a\": expression 1:5: kpulse_gpu_power is not a series of kpulse-proxy, and these files do not record it; did you mean kpulse_gpu_power_watts?\n    sum(kpulse_gpu_power)\n        ^~~~~~~~~~~~~~~~", "e"},
 	{"a series that is like none of ours", one("record: a", `expr: '{__name__="kpulse_nothing"}'`), "f:5: warning: group \"g\": rule 1 \"a\": expression 1:1: kpulse_nothing is not a series of kpulse-proxy, and these files do not record it; its README lists them\n    {__name__=\"kpulse_nothing\"}\n    ^~~~~~~~~~~~~~~~~~~~~~~~~~~", "e"},
+	{"telemetry, which only Prometheus has", one("record: a", "expr: kpulse_proxy_x"), "f:5: warning: group \"g\": rule 1 \"a\": expression 1:1: kpulse_proxy_x is not a series of kpulse-proxy, and these files do not record it; its README lists them\n    kpulse_proxy_x\n    ^~~~~~~~~~~~~~", ""},
 	{"an alert", one("alert: a", "expr: up == 0"), "f: warning: the alerting rule is left out: only Prometheus raises alerts; give it the file", ""},
 	{"alerts", one("alert: a", "expr: up == 0") + "  - {alert: b, expr: up == 1}\n", "f: warning: 2 alerting rules are left out: only Prometheus raises alerts; give it the file", ""},
 }

@@ -27,6 +27,8 @@ func TestSuggest(t *testing.T) {
 		"gpu_health_status":          "gpu_health",
 		"gpu_xid":                    "gpu_xid_last",
 		"gpu_inf":                    "gpu_info",
+		"gpu_gpu":                    "",                           // one gpu has no partner
+		"gpu_framebuffer_sed_bytes":  "gpu_framebuffer_used_bytes", // near among equals
 		"gpu_helth":                  "gpu_health",
 		"nothing":                    "",
 		"gpu_nothing":                "", // half of the words
@@ -38,6 +40,23 @@ func TestSuggest(t *testing.T) {
 	} {
 		if got := suggest(name, known); got != want {
 			t.Errorf("for %s %q is suggested, want %q", name, got, want)
+		}
+	}
+}
+
+func TestPartners(t *testing.T) {
+	for _, c := range []struct {
+		name, other string
+		want        int
+	}{
+		{"a_b", "b_a_c", 2},
+		{"a_a", "a_b", 1},
+		{"a", "a_a", 1},
+		{"pow", "power", 1}, {"utilization", "util", 1}, {"po", "power", 0},
+		{"powr", "power", 1}, {"cower", "power", 0},
+	} {
+		if got := partners(strings.Split(c.name, "_"), strings.Split(c.other, "_")); got != c.want {
+			t.Errorf("%s and %s: %d partners, want %d", c.name, c.other, got, c.want)
 		}
 	}
 }

@@ -200,7 +200,7 @@ func placeOf(group string, number int, rule, within string) string {
 
 // child returns the value of a key of a mapping, nil if there is none.
 func child(n *yaml.Node, key string) *yaml.Node {
-	if n = resolved(n); n == nil || n.Kind != yaml.MappingNode {
+	if n = resolved(n); n.Kind != yaml.MappingNode {
 		return nil
 	}
 	for i := 0; i < len(n.Content); i += 2 {

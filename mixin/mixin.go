@@ -47,6 +47,21 @@ const dashboardsDir = "dashboards_out"
 // header is the top of the YAML files.
 const header = "# Made by `make generate`; do not edit.\n"
 
+// importer imports generated files as they will be, not as an earlier run left them.
+type importer struct {
+	jsonnet.FileImporter
+	files map[string]jsonnet.Contents // by path
+}
+
+// Import implements jsonnet.Importer.
+func (i *importer) Import(from, path string) (contents jsonnet.Contents, foundAt string, err error) {
+	contents, foundAt, err = i.FileImporter.Import(from, path)
+	if generated, is := i.files[filepath.Clean(foundAt)]; is && err == nil {
+		contents = generated
+	}
+	return contents, foundAt, err
+}
+
 // Build evaluates the mixin in dir and returns its generated files, by slash-separated path.
 // An error names the jsonnet file and line.
 func Build(dir string) (map[string][]byte, error) {
@@ -63,7 +78,10 @@ func Build(dir string) (map[string][]byte, error) {
 		return nil, err
 	}
 	vm := jsonnet.MakeVM()
-	vm.Importer(&jsonnet.FileImporter{JPaths: []string{dir}})
+	vm.Importer(&importer{jsonnet.FileImporter{JPaths: []string{dir}}, map[string]jsonnet.Contents{
+		filepath.Join(dir, rulesData): jsonnet.MakeContents(string(data)),
+		filepath.Join(dir, xidsData):  jsonnet.MakeContents(string(files[xidsData])),
+	}})
 	for name, snippet := range outputs {
 		vm.StringOutput = true
 		text, err := vm.EvaluateAnonymousSnippet(filepath.Join(dir, name), snippet)

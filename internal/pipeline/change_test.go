@@ -11,7 +11,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// TestChange: the next reading is judged and translated again, and counters go on.
+// TestChange: the next reading is judged and translated by the new settings, and counters
+// continue.
 func TestChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{say: func(int) (string, error) {

@@ -30,8 +30,8 @@ func newChecked(check func(context.Context) error) *checked {
 	return &checked{scripted: scripted{kind: source.Streamed, takes: time.Second, say: temperature}, check: check}
 }
 
-// A source that cannot be read at all is not read. That is what scrapes get that
-// waited for it, and how Run ends.
+// TestCheckEndsTheRun: a source that cannot be read at all is not read. Waiting scrapes get the
+// error, and Run returns it.
 func TestCheckEndsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChecked(func(context.Context) error {
@@ -54,8 +54,8 @@ func TestCheckEndsTheRun(t *testing.T) {
 	})
 }
 
-// A check that takes too long, or whose error is that it was ended, is as good as
-// none.
+// TestCheckThatHangsIsLeft: a check that takes too long, or fails because it was cancelled, does
+// not count.
 func TestCheckThatHangsIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChecked(func(ctx context.Context) error {
@@ -82,7 +82,8 @@ func TestCheckEndsWithTheRun(t *testing.T) {
 	})
 }
 
-// What the source is read with is reported with each reading, also through a wrapper.
+// TestVersionReachesTheState: each reading has the version of what reads the source, also through
+// a wrapper.
 func TestVersionReachesTheState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChecked(func(context.Context) error { return nil })

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestPodsThatComeAndGoLeaveNothingBehind lets 10,000 pods hold eight GPUs for 15 s
-// each, scraped all the while, and compares the heap after an hour with that after
-// 20 min, when as many are remembered as ever will be.
+// TestPodsThatComeAndGoLeaveNothingBehind lets 10,000 pods hold eight GPUs for 15 s each under
+// constant scrapes, and compares the heap after an hour with that after 20 min, when the number
+// of remembered pods no longer grows.
 func TestPodsThatComeAndGoLeaveNothingBehind(t *testing.T) {
 	const pods, gpus, every, hour = 10_000, 8, 15 * time.Second, time.Hour
 	const readings = int(hour / every)

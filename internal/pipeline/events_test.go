@@ -10,8 +10,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestKernelXIDs: what the kernel's log says is judged with the next reading and listed,
-// and a fatal one holds until it is resolved.
+// TestKernelXIDs: XIDs in the kernel's log are judged with the next reading and listed, and a
+// fatal one holds until it is resolved.
 func TestKernelXIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waiting []canonical.XIDEvent
@@ -63,7 +63,7 @@ func TestKernelXIDs(t *testing.T) {
 		}
 		steps(canonical.EventXID, canonical.EventRaised)
 		if known, resolved := p.Resolve("GPU-x"); known || resolved {
-			t.Error("a board that is not there is resolved")
+			t.Error("an unknown board is resolved")
 		}
 		if known, resolved := p.Resolve("GPU-a"); !known || !resolved {
 			t.Errorf("known %t, resolved %t", known, resolved)

@@ -29,8 +29,8 @@ func FailureKinds() []string {
 }
 
 const (
-	// scrapedStaleAfter is the age from which the last reading of a scraped
-	// source does not count as ready any more. It is Prometheus' own lookback.
+	// scrapedStaleAfter is the age from which the last reading of a scraped source no longer counts
+	// as ready: Prometheus' own lookback.
 	scrapedStaleAfter = 5 * time.Minute
 	// A stream that is silent for staleTicks periods, and at least
 	// streamStaleAfter, is down.
@@ -49,8 +49,8 @@ func failureOf(err error) *canonical.Failure {
 	}
 }
 
-// tooLate is the failure of not having answered until ctx ended, for who asked at begun.
-// It names the time that was given where the cause of ctx does.
+// tooLate is the failure to answer before ctx ended, for a caller that asked at begun. It names
+// the time that was given if the cause of ctx does.
 func (p *Pipeline) tooLate(ctx context.Context, begun time.Time) *canonical.Failure {
 	within := time.Since(begun)
 	if given, ok := errors.AsType[canonical.TimedOut](context.Cause(ctx)); ok {
@@ -74,7 +74,7 @@ func (p *Pipeline) overdue() *canonical.Failure {
 	}
 }
 
-// gaveWay is the failure of a read that was ended after a while for others to be read.
+// gaveWay is the failure of a read that was ended after a while so that others are read.
 func (p *Pipeline) gaveWay(after time.Duration) *canonical.Failure {
 	return crowded(&canonical.Failure{
 		Kind:    string(source.Timeout),
@@ -83,15 +83,15 @@ func (p *Pipeline) gaveWay(after time.Duration) *canonical.Failure {
 	})
 }
 
-// crowded adds to a failure that other sources were read at the time.
+// crowded adds to a failure that other sources were being read.
 func crowded(f *canonical.Failure) *canonical.Failure {
 	f.Cause += fmt.Sprintf(", which it shared with others: %d sources are read at a time", MaxReads)
 	f.Remedy = "find out why so many exporters are slow, or have one kpulse-proxy read fewer"
 	return f
 }
 
-// blame returns the failure of f being too late: if it waits for its turn, the source may
-// not be slow at all.
+// blame returns the failure of a late f: if it waits for its turn, the source may not be slow at
+// all.
 func (f *flight) blame(failure *canonical.Failure) *canonical.Failure {
 	if f.waits.Load() {
 		return crowded(failure)
@@ -99,8 +99,8 @@ func (f *flight) blame(failure *canonical.Failure) *canonical.Failure {
 	return failure
 }
 
-// age is how old the latest good reading is. Without one, and where the clock runs
-// backwards, it is too old for anything.
+// age returns the age of the latest good reading. Without one, or if the clock was set back, it
+// is too old for any use.
 func (p *Pipeline) age(now time.Time) time.Duration {
 	if age := now.Sub(p.good); !p.good.IsZero() && age >= 0 {
 		return age
@@ -108,8 +108,7 @@ func (p *Pipeline) age(now time.Time) time.Duration {
 	return math.MaxInt64
 }
 
-// notReady is the failure of having no reading that is young enough, nil if there is
-// one. The caller holds mu.
+// notReady returns the failure if no reading is young enough, nil if one is. The caller holds mu.
 func (p *Pipeline) notReady(now time.Time) *canonical.Failure {
 	switch {
 	case p.age(now) <= p.staleAfter():
@@ -136,8 +135,8 @@ func (p *Pipeline) staleAfter() time.Duration {
 	return max(staleTicks*max(p.caps.Period, p.period), streamStaleAfter)
 }
 
-// stale is the failure of a source whose last reading is too old, and has not
-// failed since: a stream is silent, and a scraped source was not asked.
+// stale is the failure of a source whose last reading is too old, but which has not failed since:
+// a stream is silent, or a scraped source was not asked.
 func (p *Pipeline) stale(now time.Time) *canonical.Failure {
 	age := max(0, now.Sub(p.good)).Round(time.Second)
 	if p.caps.Kind == source.Scraped {
@@ -171,8 +170,8 @@ func (p *Pipeline) miss(failure *canonical.Failure) {
 	p.late = failure
 }
 
-// hush logs the first time that a scrape finds a stream silent which did not fail: it may be
-// a while until its source says why. The caller holds mu.
+// hush logs the first scrape that finds a stream silent without a failure: its source may report
+// the cause only later. The caller holds mu.
 func (p *Pipeline) hush(failure *canonical.Failure) {
 	if failure.Kind == kindStale && !p.silent {
 		p.silent = true
@@ -180,7 +179,7 @@ func (p *Pipeline) hush(failure *canonical.Failure) {
 	}
 }
 
-// inTime records that no scrape ran out of time for a reading. The caller holds mu.
+// inTime records that no scrape missed the latest reading. The caller holds mu.
 func (p *Pipeline) inTime() {
 	if p.late != nil {
 		p.opts.Logger.Info("scrapes are answered in time again", "reads", p.Name())
@@ -188,12 +187,12 @@ func (p *Pipeline) inTime() {
 	p.late = nil
 }
 
-// unread is what the log says of a source that cannot be read.
+// unread is the log message for a source that cannot be read.
 const unread = "source cannot be read"
 
-// logFailure logs the first of equal failures in a row, but not those that our own end
-// causes, nor the end of the source, which Run reports. The caller holds mu and has not
-// recorded the failure yet.
+// logFailure logs the first of equal failures in a row, except for those that stopping causes,
+// and the end of the source, which Run reports. The caller holds mu and has not recorded the
+// failure yet.
 func (p *Pipeline) logFailure(failure *canonical.Failure) {
 	before := p.state.Failure
 	if failure.Kind != kindEnded && p.ctx.Err() == nil && (before == nil || before.Kind != failure.Kind || before.Remedy != failure.Remedy) {
@@ -201,9 +200,9 @@ func (p *Pipeline) logFailure(failure *canonical.Failure) {
 	}
 }
 
-// logReading logs what is new about a good reading: that there is one again, that it
-// has no GPU, the first label that is too long, and the first workload too many.
-// The caller holds mu and has not recorded the reading yet.
+// logReading logs what is new about a good reading: that the source can be read again, that it
+// has no GPU, the first label that is too long, and the first workload beyond the limit. The
+// caller holds mu and has not recorded the reading yet.
 func (p *Pipeline) logReading(s *canonical.Source) {
 	if p.state.Failure != nil || p.silent {
 		p.opts.Logger.Info("source can be read again", "reads", s.Name)
@@ -222,8 +221,8 @@ func (p *Pipeline) logReading(s *canonical.Source) {
 	}
 }
 
-// logLines logs the first malformed lines, and the first in a row of last lines that are
-// left out. The caller holds mu.
+// logLines logs the first malformed lines, and the first of the readings in a row whose last line
+// is left out. The caller holds mu.
 func (p *Pipeline) logLines(b *raw.Batch) {
 	malformed := b.Skipped
 	if b.Unfinished {

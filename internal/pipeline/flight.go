@@ -9,14 +9,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// maxFlights is how many reads of a source are under way at most. More than one are
-// where an upstream hangs; each takes the memory of a body.
+// maxFlights is the most reads of a source under way at a time. There are several only if an
+// upstream hangs; each takes the memory of a body.
 const maxFlights = 4
 
-// flight is one read of a scraped source, shared by all scrapes that ask while it is
-// under way. It belongs to none of them: it lives while somebody waits for it, and at
-// most Options.Timeout from its start, which is never extended. x/sync/singleflight knows
-// neither deadlines nor waiters that leave.
+// flight is one read of a scraped source, shared by all scrapes that ask while it is under way.
+// It belongs to none of them: it goes on while somebody waits for it, and at most for
+// Options.Timeout from its start, which is never extended. x/sync/singleflight has neither
+// deadlines nor waiters that leave.
 type flight struct {
 	begun  time.Time
 	timer  *time.Timer // ends it when it has taken too long
@@ -29,18 +29,18 @@ type flight struct {
 
 	// Set when done is closed; each waiter holds a reference to result.
 	done    chan struct{}
-	result  *reading // nil with a failure, and where it gave way
+	result  *reading // nil with a failure, or if it gave way
 	failure *canonical.Failure
-	overdue bool // it failed of Options.Timeout
+	overdue bool // it failed by Options.Timeout
 
-	waits   atomic.Bool // for its turn
-	fetched atomic.Bool // if the source fetches
+	waits   atomic.Bool // it waits for its turn
+	fetched atomic.Bool // the source fetches, and has done so
 }
 
-// join returns the latest reading if it is young enough, else the flight to wait for: the
-// latest, unless it is older than the caller can wait. A request that has taken so long is
-// likely to hang, and one of its own may be answered at once. If as many as may be are
-// under way, the second oldest gives way to it.
+// join returns the latest reading if it is young enough, else the flight to wait for: the latest,
+// unless it is older than the caller can wait. A request that has taken so long is likely to
+// hang, and a new one may be answered at once. If maxFlights are under way, the second oldest
+// gives way to it.
 func (p *Pipeline) join(patience time.Duration) (*reading, *flight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,9 +71,9 @@ func (p *Pipeline) launch(now time.Time) *flight {
 	return f
 }
 
-// leave gives up waiting for f, with a failure that counts if it is late: if time ran
-// out, and not just the client went away. The last one to leave ends f. It reports false
-// if f has an outcome by now: the waiter then holds a reference to its result.
+// leave stops waiting for f. The failure counts if late is set: time ran out, and the client did
+// not just go away. The last waiter to leave ends f. leave reports false if f already has an
+// outcome: the waiter then holds a reference to its result.
 func (p *Pipeline) leave(f *flight, failure *canonical.Failure, late bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,9 +161,9 @@ func (p *Pipeline) fly(ctx context.Context, f *flight) {
 	}
 }
 
-// fetch waits for the turn of f, where there are turns, and fetches where the source does,
-// also while an earlier request may hang. A request that has to give way is made again when
-// it is its turn again. end ends the turn.
+// fetch waits for the turn of f, if there are turns, and fetches if the source does, even while
+// an earlier request may hang. A request that has to give way is repeated at its next turn. end
+// ends the turn.
 func (p *Pipeline) fetch(ctx context.Context, f *flight) (r *reading, end func(), err error) {
 	for {
 		turn, giveWay := ctx, func() {}
@@ -187,8 +187,8 @@ func (p *Pipeline) fetch(ctx context.Context, f *flight) (r *reading, end func()
 	}
 }
 
-// turn waits for the turn of f. giveWay is called when that is over while f is fetched; else
-// f fails.
+// turn waits for the turn of f. If the turn is over while f is fetched, giveWay is called;
+// otherwise f fails.
 func (p *Pipeline) turn(ctx context.Context, f *flight, giveWay func()) (end func(), err error) {
 	if p.opts.Turns == nil {
 		return func() {}, ctx.Err()
@@ -205,9 +205,9 @@ func (p *Pipeline) turn(ctx context.Context, f *flight, giveWay func()) (end fun
 	return end, err
 }
 
-// take makes a reading of what was fetched, or reads if the source does not fetch. One flight is
-// in it at a time, however long it takes to notice its end, and none after its end, when a later
-// flight may already have a reading.
+// take makes a reading of what was fetched, or reads if the source does not fetch. Only one
+// flight is in it at a time, even one that takes long to notice its end, and none enters it after
+// its end, when a later flight may already have a reading.
 func (p *Pipeline) take(ctx context.Context, r *reading) error {
 	err := ctx.Err()
 	switch {

@@ -54,14 +54,14 @@ func (s *fetching) Scan(b *raw.Batch) error {
 	return nil
 }
 
-// underWay is how many reads are.
+// underWay returns how many reads are under way.
 func underWay(p *Pipeline) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.flights)
 }
 
-// scrape is one client: when it comes, how long it waits, and what it got when.
+// scrape is one client: when it comes, how long it waits, what it gets and when.
 type scrape struct {
 	comes, waits time.Duration
 	// gets is the number of the reading, -1 for a timeout.
@@ -69,7 +69,7 @@ type scrape struct {
 	at   time.Duration
 }
 
-// meet has clients scrape and compares what they got.
+// meet lets clients scrape, and compares what they get.
 func meet(t *testing.T, p *Pipeline, want []scrape) {
 	t.Helper()
 	begun := time.Now()
@@ -114,13 +114,13 @@ func TestFlights(t *testing.T) {
 		{"nobody waits for longer than a read may take", 5 * second, 0, 1, []scrape{
 			{0, time.Hour, -1, 5 * second}, {6 * second, second, 1, 6 * second},
 		}, 2},
-		{"who came later asks anew when it ends", 5 * second, 0, 1, []scrape{
+		{"a later client asks again when it ends", 5 * second, 0, 1, []scrape{
 			{0, time.Hour, -1, 5 * second}, {3 * second, 10 * second, 1, 5 * second},
 		}, 2},
-		{"older than the other can wait: one of its own, whose answer is for both", 20 * second, 0, 1, []scrape{
+		{"older than the other client can wait: its own read answers both", 20 * second, 0, 1, []scrape{
 			{0, time.Hour, 1, 10 * second}, {10 * second, 9 * second, 1, 10 * second},
 		}, 2},
-		{"nobody joins the old one then", 20 * second, second, 1, []scrape{
+		{"then nobody joins the old one", 20 * second, second, 1, []scrape{
 			{0, time.Hour, 1, 11 * second}, {10 * second, 9 * second, 1, 11 * second},
 			{10*second + second/2, 9 * second, 1, 11 * second},
 		}, 2},
@@ -129,22 +129,22 @@ func TestFlights(t *testing.T) {
 			{11 * second, second * 5 / 2, -1, second * 27 / 2}, {second * 25 / 2, second, -1, second * 27 / 2},
 			{second * 53 / 4, second / 4, -1, second * 27 / 2},
 		}, 5},
-		{"and the fifth is asked for, in the place of the second oldest", 20 * second, 0, 4, []scrape{
+		{"the fifth replaces the second oldest", 20 * second, 0, 4, []scrape{
 			{0, time.Hour, 4, second * 53 / 4}, {8 * second, 7 * second, 4, second * 53 / 4},
 			{11 * second, second * 5 / 2, 4, second * 53 / 4}, {second * 25 / 2, second, 4, second * 53 / 4},
 			{second * 53 / 4, second * 7 / 10, 4, second * 53 / 4},
 		}, 5},
-		{"whose waiters wait no longer for that", 20 * second, 0, 9, []scrape{
+		{"the waiters of that wait no longer for it", 20 * second, 0, 9, []scrape{
 			{0, time.Hour, -1, 20 * second}, {second, second / 2, -1, second * 3 / 2},
 			{second * 5 / 4, time.Hour, -1, second * 85 / 4}, {4 * second, 2 * second, -1, 6 * second},
 			{5 * second, 20 * second, -1, 25 * second}, {8 * second, 2 * second, -1, 10 * second},
 			{9 * second, 20 * second, -1, 29 * second}, {12 * second, 2 * second, -1, 14 * second},
 		}, 7},
-		{"the hasty hurt nobody who waits", 20 * second, 6 * second, 0, []scrape{
+		{"impatient clients do not harm patient ones", 20 * second, 6 * second, 0, []scrape{
 			{0, 10 * second, 0, 6 * second}, {3 * second, second, -1, 4 * second},
 			{5 * second, second / 2, -1, 5*second + second/2},
 		}, 3},
-		{"an answer at last is for those as well who asked anew", 20 * second, 6 * second, 0, []scrape{
+		{"a late answer also serves those who asked again", 20 * second, 6 * second, 0, []scrape{
 			{0, 10 * second, 0, 6 * second}, {4 * second, 3 * second, 0, 6 * second},
 		}, 2},
 	} {
@@ -174,8 +174,8 @@ func TestSourceThatCannotBeAskedTwice(t *testing.T) {
 	})
 }
 
-// TestClientThatLeavesIsNoFailure: it is not the source that is slow, and the read that
-// it ends is no reason not to poll.
+// TestClientThatLeavesIsNoFailure: the source is not slow, and a read that a leaving client ended
+// does not stop the polling.
 func TestClientThatLeavesIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -202,8 +202,8 @@ func TestClientThatLeavesIsNoFailure(t *testing.T) {
 	})
 }
 
-// TestWaitersTimeoutsShow: while a read that others wait for goes on, and until a reading that no
-// client missed; each is logged once.
+// TestWaitersTimeoutsShow: timeouts show while others still wait for the read, and until a
+// reading that no client missed; they are logged once.
 func TestWaitersTimeoutsShow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -225,7 +225,7 @@ func TestWaitersTimeoutsShow(t *testing.T) {
 				t.Error(err)
 			}
 			if state, _ := p.Status(); state.Late == nil {
-				t.Error("forgotten with a reading that one did not get")
+				t.Error("forgotten after a reading that one client missed")
 			}
 			time.Sleep(time.Second)
 		}
@@ -261,7 +261,7 @@ func TestTimeoutNamesTheTimeThatWasGiven(t *testing.T) {
 	}
 }
 
-// TestNotReadyOfTimeouts: where no reading ever came, that is why.
+// TestNotReadyOfTimeouts: if no reading ever came, the timeout is the reason.
 func TestNotReadyOfTimeouts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, stop := startWith(t, Options{Source: &fetching{scripted: scripted{hangs: 9}}})
@@ -275,7 +275,8 @@ func TestNotReadyOfTimeouts(t *testing.T) {
 	})
 }
 
-// TestOverdueReadSaysWhichFlag: it is not the scraper's timeout that ended it.
+// TestOverdueReadSaysWhichFlag: a read that --source.timeout ends names that flag, not the
+// scraper's timeout.
 func TestOverdueReadSaysWhichFlag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, stop := startWith(t, Options{Source: &fetching{scripted: scripted{hangs: 9}}})
@@ -290,7 +291,7 @@ func TestOverdueReadSaysWhichFlag(t *testing.T) {
 	})
 }
 
-// TestErrorIsForItsOwnWaiters: those of another read get its answer.
+// TestErrorIsForItsOwnWaiters: the waiters of another read get that one's answer.
 func TestErrorIsForItsOwnWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fetching{scripted: scripted{takes: 4 * time.Second, say: func(n int) (string, error) {
@@ -304,7 +305,7 @@ func TestErrorIsForItsOwnWaiters(t *testing.T) {
 		second := make(chan string, 1)
 		go func() {
 			time.Sleep(3 * time.Second)
-			n, err := read(p, 2500*time.Millisecond) // joins none of 3 s
+			n, err := read(p, 2500*time.Millisecond) // does not join a read of 3 s
 			second <- fmt.Sprint(n, err)
 		}()
 		if _, err := read(p, 8*time.Second); failure(t, err).Cause != "broken" {
@@ -316,8 +317,8 @@ func TestErrorIsForItsOwnWaiters(t *testing.T) {
 	})
 }
 
-// TestReadingOfTheFutureIsNotFresh: what has no monotonic clock may seem to be from
-// the future when the clock is set back.
+// TestReadingOfTheFutureIsNotFresh: a time without a monotonic clock may seem to be in the future
+// after the clock is set back.
 func TestReadingOfTheFutureIsNotFresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fetching{scripted: scripted{say: temperature}}

@@ -10,8 +10,8 @@ import (
 const (
 	// hostEvery is how long a reading of the host is reused.
 	hostEvery = time.Second
-	// hostPatience is how long a reading waits for the host to be read, which takes
-	// far less. /proc may be a file system that hangs, as in some containers.
+	// hostPatience is how long a reading waits for the host to be read, which normally takes far
+	// less. /proc may be a file system that hangs, as in some containers.
 	hostPatience = 50 * time.Millisecond
 )
 
@@ -24,10 +24,10 @@ type hostWatch struct {
 	answers chan canonical.Host
 	timer   *time.Timer
 
-	asked   time.Time // when the host was asked for latest
+	asked   time.Time // when the host was last asked
 	pending bool      // it was asked, and has not answered
 	latest  canonical.Host
-	known   bool // latest answers the question of asked
+	known   bool // latest is the answer to that
 }
 
 // look sets dst to the load of the host, at most hostEvery ago, and reports whether
@@ -52,7 +52,7 @@ func (w *hostWatch) ask(ctx context.Context) bool {
 	}
 	if w.pending {
 		select {
-		case <-w.answers: // too late: it may be of any time
+		case <-w.answers: // too late: its time is unknown
 			w.pending = false
 		default:
 			return false

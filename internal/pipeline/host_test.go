@@ -11,7 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// onHost is a source of the machine we run on, or of another one.
+// onHost is a source that reads this machine, or another one.
 type onHost struct {
 	scripted
 	local bool
@@ -29,7 +29,7 @@ func watching(t *testing.T, s source.Source, host func() canonical.Host) (*Pipel
 	return startWith(t, Options{Source: s, Host: host})
 }
 
-// cpus returns what a scrape gets of the host, -1 for nothing.
+// cpus returns the CPUs of the host in a scrape, -1 if there is no host.
 func cpus(t *testing.T, p *Pipeline) float64 {
 	t.Helper()
 	snap, release, err := p.Read(t.Context())
@@ -84,8 +84,8 @@ func TestHostOfAnotherMachineIsNotRead(t *testing.T) {
 	})
 }
 
-// TestHostThatHangs has one read of the host that takes 3.5 s: the readings go on
-// without it, except for a moment once, and it is read again when it is over.
+// TestHostThatHangs: one read of the host takes 3.5 s. Readings go on without it, delayed briefly
+// and only once, and the host is read again afterwards.
 func TestHostThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads atomic.Int32

@@ -2,22 +2,20 @@ package pipeline
 
 import "time"
 
-// maxScrapedGap is the longest time that one reading of a scraped source stands
-// for, and maxStreamedGap the same of a stream, in periods. Time beyond them is not
-// observed.
+// maxScrapedGap is the longest time that one reading of a scraped source covers, and
+// maxStreamedGap that of a stream, in periods. Time beyond them is not observed.
 const (
 	maxScrapedGap  = scrapedStaleAfter
 	maxStreamedGap = 3
 )
 
-// meter measures the time that each reading stands for: that since the previous
-// one, in whole microseconds that add up to the time since the first, but never
-// more than longest. The first reading, and one that is not later than the
-// previous one, stand for none.
+// meter measures the time that each reading covers: that since the previous one, in whole
+// microseconds that add up to the time since the first, but never more than longest. The first
+// reading, and one that is not later than the previous one, cover none.
 type meter struct {
 	longest time.Duration // 0 leaves it to period
-	// period of a stream as it was asked for. A stream that takes longer, and
-	// steadily so, has a longer one.
+	// period is the requested period of a stream. A stream that is steadily slower has a longer
+	// one.
 	period time.Duration
 
 	begun   time.Time        // of the first reading
@@ -43,9 +41,8 @@ func (m *meter) lap(at time.Time) time.Duration {
 	return min(since, longest)
 }
 
-// usual is the period that a stream keeps: the one asked for or, where all of the
-// latest readings came later than that, the shortest time between two of them. So
-// a single gap is none.
+// usual returns the actual period of a stream: the requested one or, if all of the latest
+// readings took longer, the shortest time between two of them. So a single gap does not count.
 func (m *meter) usual() time.Duration {
 	if m.counted < len(m.recent) {
 		return m.period

@@ -17,14 +17,14 @@ func TestMeter(t *testing.T) {
 	for _, step := range []struct {
 		at, want time.Duration // at is from start
 	}{
-		{0, 0}, // the first stands for nothing
+		{0, 0}, // the first covers nothing
 		{100 * time.Millisecond, 100 * time.Millisecond},
 		{100 * time.Millisecond, 0},                                         // the same instant again
 		{100*time.Millisecond + 900*time.Nanosecond, 0},                     // less than a microsecond later,
 		{100*time.Millisecond + 1800*time.Nanosecond, 1 * time.Microsecond}, // but nothing is lost
 		{time.Second, 300 * time.Millisecond},                               // the rest was not observed
 		{500 * time.Millisecond, 0},                                         // the clock was set back
-		{600 * time.Millisecond, 100 * time.Millisecond},                    // and goes on from there
+		{600 * time.Millisecond, 100 * time.Millisecond},                    // and continues from there
 	} {
 		if got := m.lap(start.Add(step.at)); got != step.want {
 			t.Errorf("lap at %s = %s, want %s", step.at, got, step.want)
@@ -52,14 +52,14 @@ func TestMeterOfASlowStream(t *testing.T) {
 		t.Errorf("a gap counts %s, want three of the periods that it keeps", got)
 	}
 	if got := lap(100 * time.Millisecond); got != 100*time.Millisecond || m.usual() != 100*time.Millisecond {
-		t.Errorf("back in time: %s of %s", got, m.usual())
+		t.Errorf("on time again: %s of %s", got, m.usual())
 	}
 	if got := lap(time.Minute); got != 300*time.Millisecond {
 		t.Errorf("a gap counts %s, want three periods", got)
 	}
 }
 
-// observed reads p and returns what its ledger holds of the first device.
+// observed reads p and returns the account of the first device.
 func observed(t *testing.T, p *Pipeline) canonical.Account {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -72,7 +72,7 @@ func observed(t *testing.T, p *Pipeline) canonical.Account {
 	return snap.Ledger.Devices[0]
 }
 
-// idle is a body of one GPU that does nothing.
+// idle returns a body of one idle GPU.
 func idle(int) (string, error) {
 	const labels = `{gpu="0",UUID="GPU-a"} `
 	return "DCGM_FI_PROF_SM_ACTIVE" + labels + "0\nDCGM_FI_PROF_PIPE_TENSOR_ACTIVE" + labels + "0\nDCGM_FI_PROF_DRAM_ACTIVE" + labels + "0\nDCGM_FI_PROF_GR_ENGINE_ACTIVE" + labels + "0\n", nil
@@ -86,7 +86,7 @@ func TestTwoScrapersCountLikeOne(t *testing.T) {
 		{"one scraper", []time.Duration{15 * time.Second}},
 		{"two in step", []time.Duration{15 * time.Second, 15 * time.Second}},
 		{"two out of step", []time.Duration{15 * time.Second, 7 * time.Second}},
-		{"nobody, but the poll", nil},
+		{"no scraper, only the poll", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -65,7 +65,7 @@ func TestObserverSeesEveryReading(t *testing.T) {
 		before := len(p.free)
 		observer.lease.Release()
 		if len(p.free) != before+1 {
-			t.Error("what it gave back is not used again")
+			t.Error("the released reading is not reused")
 		}
 	})
 }
@@ -108,7 +108,7 @@ func (s slow) Observe(*canonical.Snapshot, interface{ Release() }) bool {
 
 func (slow) Failed(string, time.Time) {}
 
-// TestASlowObserverIsNoFailure of the source, which is read again once it is done.
+// TestASlowObserverIsNoFailure: the source is read again once its observer is done.
 func TestASlowObserverIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{say: temperature}
@@ -121,8 +121,8 @@ func TestASlowObserverIsNoFailure(t *testing.T) {
 	})
 }
 
-// TestReadingGoesAtThePaceOfItsObserver: what was read is served while it observes, but
-// the source is not read again, nor is the end there before it has seen all.
+// TestReadingGoesAtThePaceOfItsObserver: a reading is served while it is observed, but before the
+// observer returns the source is not read again, and stop does not return.
 func TestReadingGoesAtThePaceOfItsObserver(t *testing.T) {
 	for _, test := range []struct {
 		kind source.Kind

@@ -1,6 +1,5 @@
-// Package pipeline is the one loop of a source: read, translate, compute,
-// publish. It owns the clock and the goroutine, and decides when a source is
-// read and which reading may be served.
+// Package pipeline runs the one loop of a source: read, translate, compute, publish. It owns the
+// clock and the goroutine, and decides when a source is read and which reading may be served.
 package pipeline
 
 import (
@@ -32,9 +31,9 @@ type Options struct {
 	// nothing. It is called with each reading by the goroutine that reads, must not block,
 	// and must not write to the AllocationSet that it finds.
 	Attribute func(*canonical.Frame)
-	// XIDEvents appends to the XIDEvents of a Frame, whose devices are known, their XIDs in
-	// the kernel's log since the previous call, and to its XIDs the devices that the log
-	// covers; nil adds nothing. It is called with each reading, by the goroutine that reads.
+	// XIDEvents appends the XIDs in the kernel's log since the previous call to the XIDEvents of a
+	// Frame, whose devices are known, and the devices that the log covers to its XIDs; nil adds
+	// nothing. It is called with each reading, by the goroutine that reads.
 	XIDEvents func(*canonical.Frame)
 
 	// MinInterval is the age up to which a reading of a scraped source serves
@@ -45,12 +44,11 @@ type Options struct {
 	Poll time.Duration
 	// Timeout limits each read of a scraped source, regardless of the scrapers' deadlines.
 	Timeout time.Duration
-	// Turns says when a scraped source may be read if there are others; nil is at any
-	// time.
+	// Turns says when a scraped source may be read if there are others; nil allows any time.
 	Turns *Turns
 	// NotGiven names what the user wants passed on but the source cannot give.
 	NotGiven []string
-	// Observer is called with the outcome of every read; nil is none.
+	// Observer is called with the outcome of every read; nil means none.
 	Observer Observer
 }
 
@@ -73,7 +71,7 @@ type Observer interface {
 type Pipeline struct {
 	opts Options
 	caps source.Caps
-	// fetcher is the source of a kind that can be asked while it is; nil for another.
+	// fetcher is the source if it can be asked while a request is under way; else nil.
 	fetcher source.Fetcher
 	// version names the program or library that the source reads with; nil if it
 	// does not know.
@@ -88,20 +86,20 @@ type Pipeline struct {
 	mu         sync.Mutex
 	flights    []*flight  // the reads under way of a scraped source, in their order
 	latest     *reading   // the last good reading, nil while the next one reuses it
-	last       *reading   // the one published last; what judge writes of it is guarded by judging
+	last       *reading   // the one published last; judging guards what judge writes of it
 	free       []*reading // unreferenced readings, for reuse
 	good       time.Time  // when the last good read ended, zero before the first
 	attempt    time.Time  // when the last read ended, good or not
 	state      canonical.Source
-	late       *canonical.Failure // why a scrape ran out of time; nil since none did
+	late       *canonical.Failure // why a scrape ran out of time; nil if none did
 	silent     bool               // a scrape found the stream silent since its last tick
-	period     time.Duration      // that a stream keeps
+	period     time.Duration      // the actual one of a stream
 	malformed  bool               // a malformed line was logged
 	unfinished bool               // the latest reading lacks a last line that may be cut short
 	events     canonical.EventList
 	observing  bool // the observer has not returned from the latest reading
 
-	reader  chan struct{} // a lock: has one while a flight has its turn, and after stop
+	reader  chan struct{} // a lock: full while a flight takes its reading, and after stop
 	start   sync.Once
 	started chan struct{} // closed when a stream has given its first tick or failure
 
@@ -112,7 +110,7 @@ type Pipeline struct {
 	contents          contents // of the latest reading
 	host              hostWatch
 	noted             []source.Note // those of the state
-	// notedLabel is the label that is too long of the state, nil for none.
+	// notedLabel is the note of the state on a label that is too long, nil for none.
 	notedLabel *canonical.Note
 
 	newEvents []canonical.Event // scratch
@@ -191,7 +189,7 @@ func New(opts Options) *Pipeline {
 	if n, ok := source.As[source.Noted](opts.Source); ok {
 		notes = n.Notes
 	}
-	fetcher, _ := opts.Source.(source.Fetcher) // not one behind a wrapper, which would be passed by
+	fetcher, _ := opts.Source.(source.Fetcher) // not one behind a wrapper, which would be bypassed
 	return &Pipeline{
 		opts:    opts,
 		caps:    caps,
@@ -262,9 +260,9 @@ func (p *Pipeline) Glance(see func(*canonical.Snapshot)) {
 	}
 }
 
-// Status returns the state of the source after its last reading without reading
-// it, and nil if a reading younger than the staleness limit exists, else the
-// failure that says why not. The totals of its streams are those of now.
+// Status returns the state of the source after its last reading, without reading it, and nil if a
+// reading younger than the staleness limit exists, else the failure that says why not. The totals
+// of its streams are current.
 func (p *Pipeline) Status() (canonical.Source, error) {
 	streams := p.streams()
 	p.mu.Lock()

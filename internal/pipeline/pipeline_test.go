@@ -22,8 +22,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// scripted is a source whose every read takes a while and then says what the
-// script says for it.
+// scripted is a source whose reads each take a while and then return what say does.
 type scripted struct {
 	kind  source.Kind
 	takes time.Duration
@@ -93,7 +92,7 @@ func startSource(t *testing.T, s source.Source, poll time.Duration) (*Pipeline, 
 	return startWith(t, Options{Source: s, MinInterval: time.Second, Poll: poll})
 }
 
-// startWith runs a pipeline; what is usual of its options is filled in.
+// startWith runs a pipeline, with the usual options filled in.
 func startWith(t *testing.T, opts Options) (*Pipeline, func()) {
 	t.Helper()
 	translator, err := translate.New(translate.Options{})
@@ -225,8 +224,8 @@ func TestReadEndsAtTheLatestDeadlineAndFailuresAreNotReused(t *testing.T) {
 	})
 }
 
-// TestNobodyJoinsAFlightThatIsOver: a source may take a while to notice that its
-// time is up, and who comes meanwhile must not get that failure.
+// TestNobodyJoinsAFlightThatIsOver: a source may take a while to notice that its time is up, and
+// a scrape that comes meanwhile must not get that failure.
 func TestNobodyJoinsAFlightThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{takes: 3 * time.Second, deaf: true, say: temperature}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// leastPause keeps a poll interval below the minimum interval, in which a young
-// reading is reused and no read is due to begin, from spinning.
+// leastPause keeps poll from spinning if its interval is below the minimum interval, in which a
+// young reading is reused and no read begins.
 const leastPause = 100 * time.Millisecond
 
 // poll reads the source at once, and then whenever it was not read for the poll
@@ -32,9 +32,8 @@ func (p *Pipeline) poll(ctx context.Context) {
 	}
 }
 
-// due is how long the source may still go unread. While the observer takes its time
-// it is not due: a read that waits for the observer would fail, and the source would seem to
-// be at fault.
+// due returns how long the source may still go unread. While the observer is busy, no read is
+// due: it would wait for the observer and fail, and the source would seem to be at fault.
 func (p *Pipeline) due() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,8 +47,8 @@ func (p *Pipeline) due() time.Duration {
 	return interval - max(0, time.Since(p.attempt))
 }
 
-// readOnce reads for our own sake, as a scraper would that waits as long as a read may
-// take; its outcome is recorded like any other.
+// readOnce reads like a scraper that waits as long as a read may take; its outcome is recorded
+// like any other.
 func (p *Pipeline) readOnce(ctx context.Context) {
 	if _, release, err := p.Read(ctx); err == nil {
 		release()

@@ -15,16 +15,15 @@ import (
 // read, and two that slow clients may just have released.
 const maxFree = 4
 
-// reading is the memory of one reading from its bytes to its verdicts. The reading
-// goroutine writes it; then it is shared read-only until its last reference is
-// released, and written again.
+// reading is the memory of one reading from its bytes to its verdicts. The reading goroutine
+// writes it; then it is shared read-only until its last reference is released, and reused.
 type reading struct {
-	refs      int // guarded by Pipeline.mu; the latest reading has one for being it
+	refs      int // guarded by Pipeline.mu; being the latest reading counts as one
 	batch     raw.Batch
 	snapshot  canonical.Snapshot
-	rendition translate.Rendition // what snapshot.Further is, if it is anything
-	host      canonical.Host      // what snapshot.Host points to, if to anything
-	period    time.Duration       // that the stream kept until then
+	rendition translate.Rendition // that of snapshot.Further, if that is set
+	host      canonical.Host      // that of snapshot.Host, if that is set
+	period    time.Duration       // the stream's actual period until then
 	owner     *Pipeline
 }
 
@@ -53,7 +52,7 @@ func (p *Pipeline) acquire() *reading {
 	return r
 }
 
-// read reads the source once. Only one goroutine may be in it at a time.
+// read reads the source once. Only one goroutine may run it at a time.
 func (p *Pipeline) read(ctx context.Context) (*reading, error) {
 	r := p.acquire()
 	if err := p.opts.Source.Read(ctx, &r.batch); err != nil {
@@ -64,8 +63,8 @@ func (p *Pipeline) read(ctx context.Context) (*reading, error) {
 	return r, nil
 }
 
-// conclude makes a snapshot of the batch of r: translate, compute, account. Only one
-// goroutine may be in it at a time.
+// conclude makes a snapshot of the batch of r: translate, compute, account. Only one goroutine
+// may run it at a time.
 func (p *Pipeline) conclude(r *reading) {
 	b, snap := &r.batch, &r.snapshot
 	p.judge(snap, b)
@@ -107,8 +106,8 @@ func (p *Pipeline) judge(snap *canonical.Snapshot, b *raw.Batch) {
 	p.keepEvents()
 }
 
-// outgrown reports that r has far more memory than a reading of so many samples
-// needs: one huge body must not pin its size permanently.
+// outgrown reports whether r has far more memory than a reading of so many samples needs: one
+// huge body must not pin its size permanently.
 func (r *reading) outgrown(samples int) bool {
 	const keep, factor = 1 << 16, 8 // samples, of 16 bytes each and some 200 of text
 	return cap(r.batch.Samples) > keep && cap(r.batch.Samples)/factor > samples
@@ -122,9 +121,8 @@ func (p *Pipeline) drop(r *reading) {
 	}
 }
 
-// publish makes r the latest reading. It has a reference for being that, one for each
-// of n waiters, and one for the goroutine that read it, which must call observe. The
-// caller holds mu.
+// publish makes r the latest reading. It gets a reference for that, one for each of n waiters,
+// and one for the goroutine that read it, which must call observe. The caller holds mu.
 func (p *Pipeline) publish(r *reading, n int) {
 	p.logReading(&r.snapshot.Source)
 	p.logLines(&r.batch)
@@ -152,8 +150,8 @@ func (p *Pipeline) observe(r *reading) {
 	}
 }
 
-// account adds what became of b to the totals and returns the source's state.
-// Only the reading goroutine changes the totals.
+// account adds the outcome of b to the totals and returns the source's state. Only the reading
+// goroutine changes the totals.
 func (p *Pipeline) account(b *raw.Batch) canonical.Source {
 	p.mu.Lock()
 	s := p.state
@@ -171,7 +169,7 @@ func (p *Pipeline) account(b *raw.Batch) canonical.Source {
 	s.Samples = len(b.Samples)
 	s.UnknownFamilies = p.report.UnknownFamilies
 	s.Further = p.opts.Translator.Rendered()
-	// What was published is not written to.
+	// Published slices are immutable.
 	if !slices.Equal(s.Missing, p.missing) {
 		s.Missing = slices.Clone(p.missing)
 	}
@@ -189,8 +187,8 @@ func (p *Pipeline) account(b *raw.Batch) canonical.Source {
 	return s
 }
 
-// note makes the notes of s: those of the source, and of a label that is too long. They are
-// copied only if they are others than before.
+// note makes the notes of s: those of the source, and one on a label that is too long. They are
+// copied only if they changed.
 func (p *Pipeline) note(s *canonical.Source) {
 	var notes []source.Note
 	if p.notes != nil {

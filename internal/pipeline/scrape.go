@@ -41,12 +41,12 @@ func (p *Pipeline) Read(ctx context.Context) (*canonical.Snapshot, func(), error
 		case f.failure == nil && ctx.Err() != nil:
 			return nil, nil, p.tooLate(ctx, begun)
 		case f.failure == nil:
-			// It gave way to a younger one, and does not put off the end of this scrape.
+			// f gave way to a younger one, which must not extend this scrape.
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithDeadline(ctx, begun.Add(p.opts.Timeout))
 			defer cancel()
 		case f.overdue && f.begun.Before(begun) && ctx.Err() == nil:
-			// It had begun before this scrape came, which asks again.
+			// f began before this scrape came: ask again.
 		default:
 			return nil, nil, f.failure
 		}

@@ -51,8 +51,8 @@ func TestStreamTotalsReachTheState(t *testing.T) {
 	})
 }
 
-// TestSilenceIsLoggedOnce: a stream that is silent, and does not fail, is told of once in the log
-// each time that scrapes find it so, and so is its return.
+// TestSilenceIsLoggedOnce: each time that scrapes find a stream silent without a failure, the log
+// says so once, and once that it returned.
 func TestSilenceIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// MaxReads is how many scraped sources are read at a time where there are many: each read
-// takes a connection and the memory of a body.
+// MaxReads is how many scraped sources are read at a time: each read takes a connection and the
+// memory of a body.
 const MaxReads = 15
 
-// leastShare is the shortest time that a read is sure of, however many wait.
+// leastShare is the time that a read has at least, however many wait.
 const leastShare = 200 * time.Millisecond
 
 // Turns limits how many sources are read at a time, first come, first served. A read
@@ -27,10 +27,10 @@ type Turns struct {
 	timer   *time.Timer
 }
 
-// turn is one read's.
+// turn is the turn of one read.
 type turn struct {
 	begun   time.Time
-	began   chan struct{} // closed when it does
+	began   chan struct{} // closed when the turn begins
 	giveWay func()
 	asked   bool // to give way
 }
@@ -47,8 +47,8 @@ func (t *Turns) Share(sources int, within time.Duration) {
 	t.share = max(within/time.Duration(rounds), leastShare)
 }
 
-// begin waits for a turn. giveWay is called, once at most and by a goroutine of its own,
-// when the read is to end because another waits. end must be called when it has.
+// begin waits for a turn. giveWay is called, at most once and by a goroutine of its own, if the
+// read must end because another waits. end must be called when the read has ended.
 func (t *Turns) begin(ctx context.Context, giveWay func()) (end func(), err error) {
 	one := &turn{began: make(chan struct{}), giveWay: giveWay}
 	t.mu.Lock()
@@ -59,7 +59,7 @@ func (t *Turns) begin(ctx context.Context, giveWay func()) (end func(), err erro
 	case <-one.began:
 		return func() { t.end(one) }, nil
 	case <-ctx.Done():
-		t.end(one) // it may just have begun
+		t.end(one) // the turn may just have begun
 		return func() {}, ctx.Err()
 	}
 }
@@ -72,7 +72,7 @@ func (t *Turns) end(one *turn) {
 	t.next()
 }
 
-// next begins the turns that there is room for, and has reads give way where some wait. The
+// next begins the turns that there is room for, and makes reads give way if others wait. The
 // caller holds mu.
 func (t *Turns) next() {
 	now := time.Now()
@@ -99,7 +99,7 @@ func (t *Turns) next() {
 	}
 }
 
-// look has next called again after a time. The caller holds mu.
+// look calls next again after a time. The caller holds mu.
 func (t *Turns) look(after time.Duration) {
 	if t.timer != nil {
 		t.timer.Reset(after)

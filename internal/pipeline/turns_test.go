@@ -31,15 +31,14 @@ func (s *counted) Fetch(ctx context.Context, b *raw.Batch) error {
 	return s.fetching.Fetch(ctx, b)
 }
 
-// scrapeAll reads so many sources at the same time, of which the first hang and the others
-// take 50 ms each. It returns how many were read, when the last was, and how many were at a
-// time.
+// scrapeAll reads many sources at the same time: the first ones hang and the others take 50 ms
+// each. It returns how many were read, when the last was, and the most at a time.
 func scrapeAll(t *testing.T, sources, hang int, within time.Duration) (good int, last time.Duration, most int32) {
 	t.Helper()
 	return scrapeSlow(t, sources, hang, 24*time.Hour, within)
 }
 
-// scrapeSlow is scrapeAll where the first take so long.
+// scrapeSlow is scrapeAll with first ones that take the given time.
 func scrapeSlow(t *testing.T, sources, hang int, takes, within time.Duration) (good int, last time.Duration, most int32) {
 	t.Helper()
 	var now, peak, read atomic.Int32
@@ -57,7 +56,7 @@ func scrapeSlow(t *testing.T, sources, hang int, takes, within time.Duration) (g
 		defer stop()
 		all.Go(func() {
 			if i >= hang {
-				time.Sleep(time.Millisecond) // those that hang are the first
+				time.Sleep(time.Millisecond) // after those that hang
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), within)
 			defer cancel()
@@ -72,7 +71,7 @@ func scrapeSlow(t *testing.T, sources, hang int, takes, within time.Duration) (g
 	return int(read.Load()), time.Duration(latest.Load()), peak.Load()
 }
 
-// TestReadsAtATime: of many sources a few are read at a time, and all are.
+// TestReadsAtATime: all of many sources are read, MaxReads at a time.
 func TestReadsAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good, last, most := scrapeAll(t, 200, 0, 9500*time.Millisecond)
@@ -83,7 +82,7 @@ func TestReadsAtATime(t *testing.T) {
 	})
 }
 
-// TestSourcesThatHangStarveNone: more sources hang than are read at a time, and all others
+// TestSourcesThatHangStarveNone: even if more sources hang than are read at a time, all others
 // are read within one scrape.
 func TestSourcesThatHangStarveNone(t *testing.T) {
 	for _, c := range []struct{ sources, hang int }{{200, 14}, {200, 40}, {200, 190}, {16, 15}} {
@@ -105,7 +104,7 @@ func TestSlowSourcesAreReadAfterTheOthers(t *testing.T) {
 	})
 }
 
-// TestWaitingInVainIsNoFaultOfTheSource: who had no turn is told why.
+// TestWaitingInVainIsNoFaultOfTheSource: a scrape without a turn is told why.
 func TestWaitingInVainIsNoFaultOfTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := NewTurns()
@@ -127,7 +126,6 @@ func TestWaitingInVainIsNoFaultOfTheSource(t *testing.T) {
 	})
 }
 
-// TestASlowReadKeepsItsTurnWhileNobodyWaits.
 func TestASlowReadKeepsItsTurnWhileNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := NewTurns()
@@ -140,7 +138,7 @@ func TestASlowReadKeepsItsTurnWhileNobodyWaits(t *testing.T) {
 	})
 }
 
-// TestResume: a pipeline of the same devices goes on with health, accounts and events.
+// TestResume: a pipeline of the same devices continues health, accounts and events.
 func TestResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		say := func(n int) (string, error) {

@@ -11,10 +11,10 @@ import (
 // answerText answers with lines of text.
 func answerText(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, plain.Lines(text)+"\n") // an error is the client's
+	_, _ = io.WriteString(w, plain.Lines(text)+"\n") // a write error cannot be reported
 }
 
-// answerError answers with why there is nothing else.
+// answerError answers with the reason for a failure.
 func answerError(w http.ResponseWriter, text string, status int) {
 	http.Error(w, plain.Lines(text), status)
 }
@@ -25,7 +25,7 @@ func answerJSON(w http.ResponseWriter, value any) {
 	answerEncoded(w, body, err)
 }
 
-// answerEncoded answers with JSON, or with why there is none.
+// answerEncoded answers with JSON, or with the error that prevented it.
 func answerEncoded(w http.ResponseWriter, body []byte, err error) {
 	if err != nil {
 		answerError(w, err.Error(), http.StatusInternalServerError)

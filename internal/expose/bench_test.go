@@ -9,8 +9,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// BenchmarkWrite is one exposition: of readings alone, with the accounts of the
-// devices, and with those of as many allocations.
+// BenchmarkWrite writes one exposition: readings only, with the accounts of the devices, and
+// with those of as many allocations.
 func BenchmarkWrite(b *testing.B) {
 	for _, n := range []int{8, 16, 112, 1024} {
 		alone := fleet(n)

@@ -13,49 +13,48 @@ import (
 )
 
 const (
-	// piece is how many bytes of an answer are written at first, and to a slow client. A
-	// piece that was written is the progress of a client.
+	// piece is how many bytes of an answer are written at once at first, and to a slow client.
+	// Each written piece is progress of its client.
 	piece = 128 << 10
-	// largest is up to how many bytes pieces double for a client that takes them quickly:
-	// net/http makes a chunk of each, of four writes, 55 for 2 MB instead of 20. One that
-	// then stops to read is cut that much later: its progress within a piece is not seen.
+	// largest is the size in bytes up to which pieces double for a fast client: net/http makes
+	// a chunk of each, in four writes, and 2 MB then take 20 writes instead of 55. A client
+	// that stops reading is cut later, because progress within a piece is not seen.
 	largest = 1 << 20
-	// rateWindow is over how much time, spent in writing, the speed of a client is
-	// measured.
+	// rateWindow is the time spent in writing over which the speed of a client is measured.
 	rateWindow = 10 * time.Second
-	// Silence is for how long a connection of HTTP/2 may take nothing until it is closed, for
-	// http.HTTP2Config.WriteByteTimeout. A deadline ends a stream alone there, by a frame
-	// that such a connection does not take either.
+	// Silence is how long an HTTP/2 connection may take nothing before it is closed, for
+	// http.HTTP2Config.WriteByteTimeout. A deadline ends only a stream there, by a frame that
+	// such a connection does not take either.
 	Silence = 30 * time.Second
-	// stalledAfter is for how long a piece is being written until its client may lose
-	// its place to another.
+	// stalledAfter is how long a piece may be in writing before its client can lose its place
+	// to another.
 	stalledAfter = time.Second
 	// warnEvery is how often the log repeats that requests are turned away.
 	warnEvery = time.Minute
-	// reserve is how many places there are beyond --web.max-requests for routes that
-	// wait for no source: that all others wait for one can then be seen.
+	// reserve is how many places beyond --web.max-requests are for routes that wait for no
+	// source: they show what all others wait for.
 	reserve = 4
 )
 
-// Why a client was disconnected, as in the label of its counter.
+// The reasons why clients are disconnected, as in the label of the counter.
 const (
 	cutForRate  = "min_read_rate"
 	cutForPlace = "max_requests"
 )
 
-// errCut ends the answer of a client whose place another has got.
+// errCut ends the answer of a client that lost its place to another.
 var errCut = errors.New("the client did not read, and its place was needed")
 
-// budget limits how many requests are answered at a time, and how slowly their clients
-// may read. Its places allocate nothing once as many were in use before.
+// budget limits how many requests are answered at a time, and how slowly their clients may
+// read. It allocates only while more places are in use than ever before.
 type budget struct {
 	max    int
-	rate   int           // bytes per second; 0 is no limit
-	window time.Duration // rateWindow, but in tests
+	rate   int           // bytes per second; 0 means no limit
+	window time.Duration // rateWindow, except in tests
 	logger *slog.Logger
 
 	mu     sync.Mutex
-	taken  int      // places in use, without those of clients that are cut
+	taken  int      // places in use, except those of cut clients
 	places []*place // in use
 	idle   []*place
 	warned time.Time
@@ -64,8 +63,8 @@ type budget struct {
 
 // usage counts the outcomes of requests since the start.
 type usage struct {
-	Taken, Max  int  // places now: all of them taken is 503 for the next scrape,
-	Stalled     bool // unless a client can be cut in its place
+	Taken, Max  int  // places now; if all are taken, the next scrape gets 503,
+	Stalled     bool // unless a client can be cut to free its place
 	Rejected    int  // requests that got 503
 	CutForRate  int  // clients that read too slowly
 	CutForPlace int  // clients that did not read, and whose place was needed
@@ -75,7 +74,7 @@ func newBudget(opts *Options) *budget {
 	return &budget{max: opts.MaxRequests, rate: opts.MinReadRate, window: rateWindow, logger: opts.Logger}
 }
 
-// collectors count for /-/metrics what usage shows on the landing page.
+// collectors returns the counters of usage for /-/metrics.
 func (b *budget) collectors() []prometheus.Collector {
 	counter := func(name, reason, help string, value func(*usage) int) prometheus.Collector {
 		opts := prometheus.CounterOpts{Name: name, Help: help}
@@ -95,7 +94,7 @@ func (b *budget) collectors() []prometheus.Collector {
 	}
 }
 
-// used returns what became of requests until now.
+// used returns the usage until now.
 func (b *budget) used() usage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,17 +103,17 @@ func (b *budget) used() usage {
 	return u
 }
 
-// full reports whether the next scrape gets 503, from the view of a request that has places of
-// its own.
+// full reports whether the next scrape gets 503. The caller itself holds own places.
 func (u *usage) full(own int) bool { return u.Taken-own >= u.Max && !u.Stalled }
 
-// limit has next answer within the budget.
+// limit returns next limited to the budget's places.
 func (b *budget) limit(next http.Handler) http.Handler { return b.within(b.max, next) }
 
-// reserved does so where next waits for no source: it has the reserve, too.
+// reserved returns next limited to the places and the reserve, for a next that waits for no
+// source.
 func (b *budget) reserved(next http.Handler) http.Handler { return b.within(b.max+reserve, next) }
 
-// within has next answer unless most requests are being answered.
+// within returns next limited to most requests at a time; further ones get 503.
 func (b *budget) within(most int, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, warn := b.enter(w, most)
@@ -131,9 +130,8 @@ func (b *budget) within(most int, next http.Handler) http.Handler {
 	})
 }
 
-// enter returns a place where fewer than most are taken, else that of a client that does
-// not read, or nil. The caller logs a warning where warn is set: a log that blocks must
-// not hold mu.
+// enter returns a place if fewer than most are taken or a stalled client can be cut, else nil.
+// The caller logs a warning if warn is set: a log that blocks must not hold mu.
 func (b *budget) enter(w http.ResponseWriter, most int) (p *place, warn bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -156,7 +154,7 @@ func (b *budget) enter(w http.ResponseWriter, most int) (p *place, warn bool) {
 	return p, false
 }
 
-// leave gives back a place.
+// leave frees a place.
 func (b *budget) leave(p *place) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -174,8 +172,8 @@ func (b *budget) leave(p *place) {
 	}
 }
 
-// cutStalled cuts the client that has made no progress for the longest time, if that is
-// long. It reports whether there is one. The caller holds mu.
+// cutStalled cuts the client that has stalled longest, and reports whether there is one. The
+// caller holds mu.
 func (b *budget) cutStalled() bool {
 	slowest := b.stalled()
 	if slowest == nil {
@@ -184,11 +182,11 @@ func (b *budget) cutStalled() bool {
 	slowest.cut = true
 	b.taken--
 	b.usage.CutForPlace++
-	_ = slowest.connection.SetWriteDeadline(time.Now()) // an error is the client's
+	_ = slowest.connection.SetWriteDeadline(time.Now()) // fails only on a closed connection
 	return true
 }
 
-// stalled returns the client that may be cut, nil for none. The caller holds mu.
+// stalled returns the client that has stalled longest, or nil. The caller holds mu.
 func (b *budget) stalled() *place {
 	var slowest *place
 	for _, p := range b.places {
@@ -205,19 +203,19 @@ func (b *budget) stalled() *place {
 	return slowest
 }
 
-// place is the http.ResponseWriter of a request that is being answered. Its fields,
-// where another goroutine needs them, are guarded by budget.mu.
+// place is the http.ResponseWriter of a request that is being answered. budget.mu guards the
+// fields that other goroutines use.
 type place struct {
 	http.ResponseWriter
 	budget     *budget
 	connection deadliner // nil if it cannot be cut
 	index      int       // among budget.places
 	cut        bool
-	begun      time.Time     // when the write under way began, zero without one
+	begun      time.Time     // when the current write began, zero between writes
 	allowed    time.Duration // how long it may take
-	piece      int           // how many bytes are written next, at most
+	piece      int           // the most bytes to write next
 
-	// Of the window, which ends when enough was read.
+	// Sums over the window, which ends once the client has read enough.
 	spent   time.Duration // in writing
 	written int
 }
@@ -225,8 +223,8 @@ type place struct {
 // deadliner sets the deadline that disconnects a client.
 type deadliner interface{ SetWriteDeadline(time.Time) error }
 
-// connectionOf returns what http.ResponseController would set deadlines of, without
-// allocating; nil for nothing.
+// connectionOf returns the writer whose deadlines http.ResponseController would set, or nil. It
+// does not allocate.
 func connectionOf(w http.ResponseWriter) deadliner {
 	for {
 		switch t := w.(type) {
@@ -259,9 +257,9 @@ func (p *place) Write(b []byte) (written int, err error) {
 	}
 }
 
-// begin notes that a write of n bytes begins, and until when it must end: what the client
-// has read in this window, and these bytes, may take their time at the least rate, and the
-// window beyond that. It reports whether the client may still be written to.
+// begin records the start of a write of n bytes and sets its deadline: the bytes of this
+// window, including these, may take their time at the minimum rate, plus the window. It reports
+// false if the client is cut.
 func (p *place) begin(n int) bool {
 	p.budget.mu.Lock()
 	defer p.budget.mu.Unlock()
@@ -273,13 +271,13 @@ func (p *place) begin(n int) bool {
 		due := time.Duration(float64(p.written+n) / float64(p.budget.rate) * float64(time.Second))
 		left := p.budget.window + due - p.spent
 		p.allowed = min(left, Silence)
-		_ = p.connection.SetWriteDeadline(p.begun.Add(left)) // an error is that of the write too
+		_ = p.connection.SetWriteDeadline(p.begun.Add(left)) // if it fails, so does the write
 	}
 	return true
 }
 
-// end notes how a write ended. The next piece is twice as long where its client is likely
-// to take that well before it counts as stalled.
+// end records how a write ended. The next piece is twice as long if the client is likely to
+// take it well within stalledAfter.
 func (p *place) end(n int, err error) {
 	b := p.budget
 	b.mu.Lock()
@@ -295,7 +293,7 @@ func (p *place) end(n int, err error) {
 	if p.written += n; float64(p.written) >= float64(b.rate)*b.window.Seconds() {
 		p.spent, p.written = 0, 0
 	}
-	// Of HTTP/2 the error says only that the stream is closed.
+	// With HTTP/2 the error says only that the stream is closed.
 	if late := errors.Is(err, os.ErrDeadlineExceeded) || err != nil && took >= p.allowed; !p.cut && b.rate > 0 && late {
 		b.usage.CutForRate++
 	}

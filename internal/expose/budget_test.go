@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestEveryRouteIsLimited: the places are those of all routes together, except for
-// the health checks, and those that wait for no source have some beyond them.
+// TestEveryRouteIsLimited: all routes except the health checks share the places; routes that
+// wait for no source have a reserve.
 func TestEveryRouteIsLimited(t *testing.T) {
 	f := sourceOf(snapshotOf("slow", board()))
 	f.slow = true
@@ -40,7 +40,7 @@ func TestEveryRouteIsLimited(t *testing.T) {
 	}
 }
 
-// TestReserveIsLimited: what waits for no source has reserve places more, and no more.
+// TestReserveIsLimited: routes that wait for no source have exactly reserve more places.
 func TestReserveIsLimited(t *testing.T) {
 	b := newBudget(&Options{MaxRequests: 1})
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -62,7 +62,7 @@ func TestReserveIsLimited(t *testing.T) {
 	}
 }
 
-// limited starts a server whose one answer has that many bytes.
+// limited starts a server whose answer has size bytes.
 func limited(t *testing.T, b *budget, size int) *httptest.Server {
 	body := []byte(strings.Repeat("x", size))
 	server := httptest.NewServer(b.limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) })))
@@ -70,7 +70,7 @@ func limited(t *testing.T, b *budget, size int) *httptest.Server {
 	return server
 }
 
-// request sends a request and reads nothing of the answer but its status line.
+// request sends a request and reads only the status line of the answer.
 func request(t *testing.T, server *httptest.Server) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
@@ -86,9 +86,9 @@ func request(t *testing.T, server *httptest.Server) (net.Conn, *bufio.Reader) {
 	return conn, r
 }
 
-const muchMore = 32 << 20 // bytes, than a connection buffers
+const muchMore = 32 << 20 // bytes; far more than a connection buffers
 
-// pipes is a listener whose connections buffer nothing and know the clock of synctest.
+// pipes is a listener whose connections buffer nothing and use the clock of synctest.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -101,7 +101,7 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { close(p); return nil }
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
-// dial sends a request and returns what is answered.
+// dial sends a request and returns the answer.
 func (p pipes) dial(t *testing.T) (net.Conn, *http.Response) {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -114,7 +114,7 @@ func (p pipes) dial(t *testing.T) (net.Conn, *http.Response) {
 	return ours, res
 }
 
-// limitedPipe is limited in a bubble of synctest.
+// limitedPipe is like limited, in a bubble of synctest.
 func limitedPipe(t *testing.T, b *budget, size int) pipes {
 	body := []byte(strings.Repeat("x", size))
 	server := &http.Server{Handler: b.limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) }))}
@@ -124,7 +124,7 @@ func limitedPipe(t *testing.T, b *budget, size int) pipes {
 	return p
 }
 
-// sizesWriter notes how much it is handed at a time, which takes it a while.
+// sizesWriter records the size of each write, which takes it a while.
 type sizesWriter struct {
 	httptest.ResponseRecorder
 	takes time.Duration
@@ -137,7 +137,7 @@ func (w *sizesWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestPiecesGrow: net/http makes a chunk, and the kernel is called four times, for each.
+// TestPiecesGrow: each piece costs a chunk of net/http, and four system calls.
 func TestPiecesGrow(t *testing.T) {
 	for takes, want := range map[time.Duration][]int{
 		0:                {128, 256, 512, 1024, 1024, 64},
@@ -183,7 +183,7 @@ func TestSlowClientIsCut(t *testing.T) {
 	})
 }
 
-// TestSteadyClientIsNotCut: at little more than half of the least rate an answer takes many
+// TestSteadyClientIsNotCut: at little more than half of the minimum rate, an answer takes many
 // windows, each of which starts with its full allowance. Below half, the client is cut.
 func TestSteadyClientIsNotCut(t *testing.T) {
 	for _, test := range []struct {
@@ -212,7 +212,7 @@ func TestSteadyClientIsNotCut(t *testing.T) {
 	}
 }
 
-// TestStalledClientLosesItsPlace: to the next one that needs it, and no sooner.
+// TestStalledClientLosesItsPlace: it loses it only when the next client needs it.
 func TestStalledClientLosesItsPlace(t *testing.T) {
 	b := newBudget(&Options{MaxRequests: 1})
 	server := limited(t, b, muchMore)

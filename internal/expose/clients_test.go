@@ -34,7 +34,7 @@ func TestTooManyRequests(t *testing.T) {
 	if res, _ := ask(t, "GET", server.URL+"/health"); res.StatusCode != 200 {
 		t.Errorf("health answers %d meanwhile", res.StatusCode)
 	}
-	leave() // and the places are free again
+	leave() // the places are free again
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		res, _ := ask(t, "GET", server.URL+"/metrics", timeoutHeader+": 0.02")
 		if res.StatusCode == 504 {
@@ -82,7 +82,7 @@ func TestClientGoneWhileWriting(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn.Close()
-		// The only place, its memory and the snapshot come back, fit for use.
+		// The only place, its memory and the snapshot are released and usable.
 		for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 			res, body := ask(t, "GET", server.URL+"/metrics", "Accept-Encoding: gzip")
 			if res.StatusCode == 200 {

@@ -11,19 +11,19 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// containers answers /container/metrics with JSON: a list of one object for each
-// container and device that it holds, and for each device that no container holds, in the
-// words and units of gpu-container-exporter's API of that path. What was not read is left
-// out where that API has 0.
+// containers answers /container/metrics with JSON: a list with an object for each container and
+// device that it holds, and for each device without a container. Names and units are those of
+// gpu-container-exporter's API on that path. Values that were not read are left out, where that
+// API has 0.
 type containers struct {
 	sources *Set
 	absent  func() *canonical.Failure
 	timeout time.Duration
 }
 
-// containerReadings are the readings of an object, by name. A value is that of the
-// field times `times` over `over`: memory is in MiB, utilization of the GPU in
-// percent, clocks in MHz, times in nanoseconds, and all else as our series have it.
+// containerReadings lists the readings of an object. A value is the field's value times `times`
+// over `over`: memory is in MiB, gpu_utilization in percent, clocks in MHz, times in
+// nanoseconds, the rest in the units of the kpulse_ series.
 var containerReadings = []struct {
 	name        string
 	field       canonical.Field
@@ -70,7 +70,7 @@ func filterOf(query url.Values) containerFilter {
 	return containerFilter{node: query.Get("node"), namespace: query.Get("namespace"), pod: query.Get("pod"), container: query.Get("container")}
 }
 
-// shows reports whether the query asks for what a workload has of a device.
+// shows reports whether the query asks for a workload on a device.
 func (f *containerFilter) shows(d *canonical.Device, w *canonical.Workload) bool {
 	return (f.node == "" || f.node == d.Hostname) && (f.namespace == "" || f.namespace == w.Namespace) &&
 		(f.pod == "" || f.pod == w.Pod) && (f.container == "" || f.container == w.Container)
@@ -95,7 +95,7 @@ func (c *containers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			list = filter.appendContainers(list, s, taken)
 		}
 	}
-	body, err := json.MarshalIndent(list, "", "  ") // as that API writes it
+	body, err := json.MarshalIndent(list, "", "  ") // indented as in that API
 	answerEncoded(w, body, err)
 }
 
@@ -109,16 +109,16 @@ func (c *containers) read(r *http.Request) ([]Source, []reading) {
 }
 
 // appendContainers appends an object for each container on a device that no earlier source has
-// read, and for each device without one: as for the series, the first source that reads a device
-// decides who holds it. A partitioned board cannot be allocated, and has none. Jobs of a batch
-// system are not containers: the device that one holds has no container.
+// read, and for each such device without one. As in the series, the first source that reads a
+// device decides who holds it. A partitioned board cannot be allocated: without a container it
+// gets no object. A batch job is not a container: its device is listed without one.
 func (f *containerFilter) appendContainers(list []map[string]any, s *canonical.Snapshot, taken *claims) []map[string]any {
 	devices := s.Frame.Topology.Devices
 	var holders []canonical.Allocation
 	if s.Frame.AllocationSet != nil {
 		holders = s.Frame.AllocationSet.Allocations
 	}
-	next := 0 // of the holders, which are in the order of the devices
+	next := 0 // index of holders, which are in device order
 	for i := range devices {
 		d := &devices[i]
 		ours := taken.claim(d, inReading)
@@ -145,7 +145,8 @@ func isCut(devices []canonical.Device, board int) bool {
 	return slices.ContainsFunc(devices, func(d canonical.Device) bool { return d.IsInstance() && d.Board == board })
 }
 
-// holdersOf is how many workloads hold a device, those included that are too many to list.
+// holdersOf returns how many workloads hold a device, including those beyond the limit of the
+// list.
 func holdersOf(s *canonical.Snapshot, device int) int {
 	if set := s.Frame.AllocationSet; set != nil && device < len(set.Holders) {
 		return set.Holders[device]
@@ -161,7 +162,7 @@ func useOf(s *canonical.Snapshot, allocation int) canonical.Use {
 	return canonical.NoUse
 }
 
-// container returns the object of a device and who holds it.
+// container returns the object of a device and its holder.
 func container(s *canonical.Snapshot, device int, a *canonical.Allocation, use canonical.Use) map[string]any {
 	d := &s.Frame.Topology.Devices[device]
 	board := &s.Frame.Topology.Devices[d.Board]
@@ -187,8 +188,8 @@ func container(s *canonical.Snapshot, device int, a *canonical.Allocation, use c
 	return m
 }
 
-// putReadings adds what was read of a device, of an instance's board what instances share,
-// and of a workload what it uses by itself.
+// putReadings adds the readings of a device. An instance's board-level fields are those of its
+// board, and a workload's measured use replaces the device's.
 func putReadings(m map[string]any, s *canonical.Snapshot, device int, use canonical.Use) {
 	own := s.Frame.Row(device)
 	board := s.Frame.Row(s.Frame.Topology.Devices[device].Board)

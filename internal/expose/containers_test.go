@@ -10,8 +10,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// shared is a board that two pods and a job share, one without holders, and an instance that a
-// pod holds.
+// shared is a snapshot of a board that two pods and a job share, one without holders, and an
+// instance that a pod holds.
 func shared() *canonical.Snapshot {
 	shared := board()
 	shared.given = given{
@@ -32,8 +32,8 @@ func shared() *canonical.Snapshot {
 }
 
 // TestContainers: an object for each container and device, in the terms of the API that this
-// replaces, without values that were not read. A partitioned board has none; a device without
-// holders has no container.
+// replaces, without values that were not read. A partitioned board has no object; that of a
+// device without holders has no container.
 func TestContainers(t *testing.T) {
 	server := serve(t, Options{Sources: NewSet(brokenSource("gone", refused), sourceOf(shared()))})
 	res, body := ask(t, "GET", server.URL+"/container/metrics")
@@ -108,8 +108,8 @@ func listed(t *testing.T, url, query string) string {
 	return strings.Join(got, " ")
 }
 
-// TestContainerFilters: what a query names must all hold, of each name the first value
-// counts, one that is empty asks for nothing, and other names mean nothing.
+// TestContainerFilters: all filters of a query must match. Only the first value of each counts;
+// empty values and unknown names filter nothing.
 func TestContainerFilters(t *testing.T) {
 	url := serve(t, Options{Sources: NewSet(sourceOf(shared()))}).URL
 	const all = "0:train-0 0:probe 1: 0.7: 0.8:small"
@@ -132,8 +132,8 @@ func TestContainerFilters(t *testing.T) {
 	}
 }
 
-// TestContainersOfTheHost: a container of no pod is one; a device whose holders are too
-// many to be listed is not free.
+// TestContainersOfTheHost: a container without a pod is listed; a device with too many holders
+// to list is not free.
 func TestContainersOfTheHost(t *testing.T) {
 	s := snapshotOf("s", board(), unread())
 	s.Frame.Topology.Devices[1].Board = 1
@@ -146,7 +146,7 @@ func TestContainersOfTheHost(t *testing.T) {
 	}
 }
 
-// TestContainersOfNobody: nothing that a filter lets through is an empty list, no source an
+// TestContainersOfNobody: without a match the list is empty; if no source can be read, it is an
 // error.
 func TestContainersOfNobody(t *testing.T) {
 	slow := &canonical.Failure{Kind: "timeout", Timeout: true, Cause: "slow did not answer"}
@@ -170,7 +170,7 @@ func TestContainersOfNobody(t *testing.T) {
 	}
 }
 
-// TestContainerReadingsAreTheirs: the readings of the API, each once.
+// TestContainerReadingsAreTheirs: each reading of the API is there once.
 func TestContainerReadingsAreTheirs(t *testing.T) {
 	names := strings.Fields(`sm_active sm_occupancy tensor_active dram_active pcie_tx_bytes pcie_rx_bytes nvlink_tx_bytes
 		nvlink_rx_bytes graphics_engine_active framebuffer_total framebuffer_used framebuffer_free pcie_link_gen pcie_link_width

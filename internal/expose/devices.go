@@ -17,21 +17,20 @@ type deviceFamily struct {
 	kinds kind // of the devices that have series
 	// tails distinguish the series of a row.
 	tails []string
-	fill  rowFiller // nil: they are the fields from first to end
-	thin  thinner   // leaves out what the form does; nil for nothing
-	// none reports that a row has no series, before its values are asked for; nil is never.
+	fill  rowFiller // nil: the values are the fields from first to end
+	thin  thinner   // leaves out what the form omits; nil for nothing
+	// none reports that a row has no series, so its values are not computed; nil means never.
 	none func(s *canonical.Snapshot, row int) bool
-	// one: a row has a series with one of the tails at most.
+	// one: a row has a series with at most one of the tails.
 	one bool
-	// codes are the XIDs of a device, for a family with a series of each; it has no tails.
+	// codes: the family has a series for each XID of a device, and no tails.
 	codes bool
-	// first to end are the fields that it has series of; none for what is
-	// concluded and counted.
+	// first to end, exclusive, are the fields of the family; none for verdicts and accounts.
 	first, end canonical.Field
 }
 
-// rowFiller sets the values of a row's series in a family, one for each of its
-// tails; NaN if the row has no such series.
+// rowFiller sets the values of a row's series in a family, one for each tail; NaN means no
+// series.
 type rowFiller func(values []float64, s *canonical.Snapshot, row int)
 
 // deviceFamilies returns the families of devices and allocations, except for
@@ -44,7 +43,7 @@ func (f Form) deviceFamilies() []deviceFamily {
 	return thin(list)
 }
 
-// deviceFamilies are the families of the full form.
+// deviceFamilies returns the families of the full form.
 func deviceFamilies() []deviceFamily {
 	var list []deviceFamily
 	for f := range canonical.NumFields {
@@ -55,8 +54,8 @@ func deviceFamilies() []deviceFamily {
 	return append(append(append(list, verdictFamilies()...), ledgerFamilies()...), allocationFamilies()...)
 }
 
-// fieldFamily is the family that the field first begins: a series of each of its
-// fields, or one of each reason of its bitmask.
+// fieldFamily returns the family that begins with the field first: a series for each of its
+// fields, or for each reason of its bitmask.
 func fieldFamily(first canonical.Field) deviceFamily {
 	info := &canonical.Fields[first]
 	family := deviceFamily{
@@ -77,7 +76,7 @@ func fieldFamily(first canonical.Field) deviceFamily {
 	return family
 }
 
-// values returns those of the series of a row, one for each tail, in scratch if need be.
+// values returns the values of a row's series, one for each tail. It may store them in scratch.
 func (f *deviceFamily) values(scratch []float64, s *canonical.Snapshot, row int) []float64 {
 	if f.fill != nil {
 		f.fill(scratch, s, row)
@@ -110,7 +109,7 @@ func reasonTails() []string {
 	return tails
 }
 
-// fillReasons fills in which bits of a field are set.
+// fillReasons returns a filler of 1 for each set bit of a field and 0 for the others.
 func fillReasons(field canonical.Field) rowFiller {
 	return func(values []float64, s *canonical.Snapshot, device int) {
 		mask := s.Frame.Row(device)[field]
@@ -131,8 +130,8 @@ func fillNaN(values []float64) {
 	}
 }
 
-// verdictFamilies are of the verdicts on each reading. A board that the source
-// did not read itself has no utilization and no class; health is the board's.
+// verdictFamilies returns the families of the verdicts on each reading. A board that the source
+// did not read itself has no utilization and no class. Only boards have health.
 func verdictFamilies() []deviceFamily {
 	verdicts := func(f family, kinds kind, tails []string, fill rowFiller) deviceFamily {
 		return deviceFamily{header: newHeader(families[f]), of: ofDevices, reach: inReading, kinds: kinds, tails: tails, fill: fill}
@@ -168,10 +167,10 @@ func fillHealth(values []float64, s *canonical.Snapshot, device int) {
 	values[s.Verdicts[device].Health] = 1
 }
 
-// alone is the tail of the one series that a row, or a source, has in most families.
+// alone returns the tail of a family with one series for each row or source.
 func alone() []string { return []string{tail()} }
 
-// classTails are one for each class, with these labels.
+// classTails returns a tail for each class, with these labels.
 func classTails(labels ...func(canonical.Class) string) []string {
 	tails := make([]string, canonical.NumClasses)
 	for class := range canonical.NumClasses {
@@ -184,7 +183,7 @@ func classTails(labels ...func(canonical.Class) string) []string {
 	return tails
 }
 
-// stateTails are one for each state of health.
+// stateTails returns a tail for each state of health.
 func stateTails() []string {
 	tails := make([]string, canonical.NumHealth)
 	for state := range canonical.NumHealth {
@@ -199,8 +198,8 @@ const (
 	endRaised   = canonical.HealthUnknown
 )
 
-// conditionTails are, for each condition, one for each state that it can be
-// configured to raise.
+// conditionTails returns, for each condition, a tail for each state that it can be configured
+// to raise.
 func conditionTails() []string {
 	var tails []string
 	for condition := range canonical.NumConditions {
@@ -211,8 +210,8 @@ func conditionTails() []string {
 	return tails
 }
 
-// fillConditions gives each condition a value at each of the states that it can raise; one
-// that is turned off has none.
+// fillConditions sets a value for each state that a condition can raise. A condition that is
+// turned off has none.
 func fillConditions(values []float64, s *canonical.Snapshot, device int) {
 	fillNaN(values)
 	v := &s.Verdicts[device]
@@ -228,7 +227,7 @@ func fillConditions(values []float64, s *canonical.Snapshot, device int) {
 	}
 }
 
-// fillConditionsRead is how many conditions could be looked at.
+// fillConditionsRead sets the number of conditions whose input was read.
 func fillConditionsRead(values []float64, s *canonical.Snapshot, device int) {
 	values[0] = float64(bits.OnesCount32(uint32(s.Verdicts[device].Findings.Read)))
 }
@@ -238,7 +237,7 @@ func raisesNothing(s *canonical.Snapshot, device int) bool {
 	return s.Verdicts[device].Findings.Raised == 0
 }
 
-// actionTails are one for each action.
+// actionTails returns a tail for each action.
 func actionTails() []string {
 	tails := make([]string, canonical.NumActions)
 	for action := range canonical.NumActions {
@@ -247,7 +246,7 @@ func actionTails() []string {
 	return tails
 }
 
-// fillAction gives the action that holds a value; the others have none.
+// fillAction sets the recommended action to 1; the others have no series.
 func fillAction(values []float64, s *canonical.Snapshot, device int) {
 	fillNaN(values)
 	if v := &s.Verdicts[device]; v.Health != canonical.HealthUnknown {
@@ -263,7 +262,7 @@ func bottleneckLabel(c canonical.Class) string {
 
 func stateLabel(h canonical.Health) string { return fmt.Sprintf("state=%q", h) }
 
-// indicator is the value of a series that means yes or no.
+// indicator returns 1 for yes and 0 for no.
 func indicator(yes bool) float64 {
 	if yes {
 		return 1

@@ -10,15 +10,15 @@ import (
 )
 
 // events answers /events with JSON: an object whose field events is a list of the latest
-// canonical.MaxEvents, the newest last. PID and process are left out for other machines
-// unless exposed.
+// canonical.MaxEvents, newest last. Clients on other machines get no PID and process unless
+// exposed.
 type events struct {
 	sources *Set
-	machine func([]canonical.Event) []canonical.Event // nil for nothing
+	machine func([]canonical.Event) []canonical.Event // nil for none
 	exposed bool
 }
 
-// eventView is an event as it is served. What does not apply to its kind is left out.
+// eventView is an event as it is served. Fields that do not apply to its kind are left out.
 type eventView struct {
 	Time     time.Time           `json:"time"`
 	Kind     canonical.EventKind `json:"kind"`
@@ -26,7 +26,7 @@ type eventView struct {
 	GPU      string              `json:"gpu,omitempty"`
 	UUID     string              `json:"uuid,omitempty"`
 	PCIBusID string              `json:"pci_bus_id,omitempty"`
-	// XID or SXID is the code, and Count how often it came at once.
+	// XID or SXID is the code, and Count how often it occurred at once.
 	XID       uint32 `json:"xid,omitempty"`
 	SXID      uint32 `json:"sxid,omitempty"`
 	Count     uint64 `json:"count,omitempty"`
@@ -56,8 +56,8 @@ func (e *events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answerJSON(w, view)
 }
 
-// list returns the latest events in the order of their times. Those of a board that
-// several sources have are the first one's, as its series are.
+// list returns the latest events, oldest first. As with the series, the events of a board come
+// from the first source that has it.
 func (e *events) list() (all []canonical.Event) {
 	claimed := map[string]bool{}
 	for _, f := range e.sources.now() {
@@ -98,8 +98,8 @@ func viewOfEvent(e *canonical.Event) eventView {
 	return v
 }
 
-// resolve answers a POST to /-/resolve?uuid=…: an operator says that the fatal XIDs of a
-// board are dealt with.
+// resolve answers a POST to /-/resolve?uuid=…: an operator marks the fatal XIDs of a board as
+// resolved.
 func resolve(sources *Set, enabled bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !enabled {

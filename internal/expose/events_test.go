@@ -11,7 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// eventful is a source of one board, with what happened to it.
+// eventful is a source of one board with events.
 func eventful(name, uuid string, events ...canonical.Event) *fakeSource {
 	s := sourceOf(snapshotOf(name))
 	s.state.Roster = &canonical.Roster{Devices: []canonical.Device{{UUID: uuid}}}
@@ -24,7 +24,7 @@ func eventful(name, uuid string, events ...canonical.Event) *fakeSource {
 
 func second(n int) time.Time { return time.Unix(int64(n), 0).In(time.FixedZone("", 3600)) }
 
-// askEvents returns the answer to a client at an address.
+// askEvents returns the answer to a client at peer.
 func askEvents(t *testing.T, opts Options, peer string) string {
 	t.Helper()
 	opts.MaxRequests, opts.Timeout = 4, time.Second
@@ -81,7 +81,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestEventsAreBounded: the newest of all sources are served.
+// TestEventsAreBounded: only the newest events of all sources are served.
 func TestEventsAreBounded(t *testing.T) {
 	var many []canonical.Event
 	for i := range canonical.MaxEvents {

@@ -25,7 +25,7 @@ import (
 // render returns the exposition of readings.
 func render(readings ...reading) []byte { return renderWith(nil, readings...) }
 
-// renderWith renders readings on a machine with errors of NVSwitches.
+// renderWith renders readings on a machine with NVSwitch errors.
 func renderWith(switches []canonical.SXIDCount, readings ...reading) []byte {
 	var out bytes.Buffer
 	s := output{buffer: buffer{w: &out}, switches: switches}
@@ -34,10 +34,10 @@ func renderWith(switches []canonical.SXIDCount, readings ...reading) []byte {
 	return out.Bytes()
 }
 
-// good is a reading that worked.
+// good returns a successful reading.
 func good(s *canonical.Snapshot) reading { return reading{snapshot: s, source: &s.Source} }
 
-// failed is a reading of a source that has worked before.
+// failed returns a failed reading of a source that worked before.
 func failed(name string) reading {
 	return reading{
 		failure: &canonical.Failure{Kind: "unreachable", Cause: "connection refused"},
@@ -45,8 +45,8 @@ func failed(name string) reading {
 	}
 }
 
-// parse reads an exposition of ours with Prometheus' parser, with expfmt and
-// with promlint, none of which may find anything wrong, and returns its series.
+// parse reads an exposition with Prometheus' parser, expfmt and promlint, which must find no
+// fault, and returns its series.
 func parse(t *testing.T, body []byte) map[string]float64 {
 	t.Helper()
 	all := map[string]float64{}
@@ -127,7 +127,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// diff returns the lines that one text has and the other has not.
+// diff returns the lines that only one of the texts has.
 func diff(got, want string) string {
 	var b strings.Builder
 	for _, side := range []struct{ sign, a, b string }{{"-", want, got}, {"+", got, want}} {
@@ -144,8 +144,7 @@ func diff(got, want string) string {
 	return b.String()
 }
 
-// TestSeries checks what golden files would let slip, by rule rather than by
-// example.
+// TestSeries checks by rule what golden files would miss.
 func TestSeries(t *testing.T) {
 	series := parse(t, render(good(snapshotOf("s", append(split(), board(), unread())...))))
 	count := func(pattern string) (n int, sum float64) {
@@ -174,7 +173,7 @@ func TestSeries(t *testing.T) {
 		{`__name__="kpulse_gpu_health.*mig_instance`, 0, 0},
 		{`__name__="kpulse_gpu_health_condition".*uuid="GPU-a0"`, 3, 1},
 		{`condition="gpu_temperature".*state="hot".*uuid="GPU-a0"`, 1, 1},
-		// What is not known is not there.
+		// Unknown values have no series.
 		{`__name__="kpulse_gpu_real_utilization_ratio".*uuid="GPU-a1"`, 0, 0},
 		{`__name__="kpulse_gpu_real_utilization_coverage_ratio".*uuid="GPU-a1"`, 1, 0},
 		{`__name__="kpulse_gpu_sm_active_ratio"`, 1, 0.812345},
@@ -197,7 +196,7 @@ func TestConditionTurnedOff(t *testing.T) {
 	s := snapshotOf("s", board())
 	s.Judgement.States[canonical.CondGPUTemperature] = 0
 	s.Judgement.States[canonical.CondPCIeReplay] = canonical.RaisesCrit
-	s.Judgement.States[canonical.CondRowRemapFailure] = 1 << canonical.HealthUnknown // no such setting
+	s.Judgement.States[canonical.CondRowRemapFailure] = 1 << canonical.HealthUnknown // no condition can be configured so
 	body := string(render(good(s)))
 	if strings.Contains(body, `condition="gpu_temperature"`) {
 		t.Error("a condition that is off has series")
@@ -210,7 +209,7 @@ func TestConditionTurnedOff(t *testing.T) {
 	}
 }
 
-// TestLabelsSurvive gives devices and sources every byte there is.
+// TestLabelsSurvive gives devices and sources labels with every byte.
 func TestLabelsSurvive(t *testing.T) {
 	for _, row := range []struct{ value, want string }{
 		{`back\slash "quoted"`, `back\slash "quoted"`},
@@ -252,7 +251,7 @@ func TestDeviceOfTwoSources(t *testing.T) {
 	if body := render(good(second), good(first)); !bytes.Contains(body, []byte("another-name")) {
 		t.Error("the first source does not win")
 	}
-	// With the first source down the device is the second's.
+	// With the first source down, the device comes from the second.
 	if body := render(failed("first"), good(second)); !bytes.Contains(body, []byte("another-name")) {
 		t.Error("a device is gone with one of its two sources")
 	}

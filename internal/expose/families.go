@@ -180,7 +180,7 @@ func fieldLabels(info *canonical.FieldInfo) string {
 }
 
 // header is common to the series of a family: the name with its prefix, and the HELP and TYPE
-// lines before the first of them.
+// lines before the first series.
 type header struct{ name, lines string }
 
 // newHeader returns the header of a family whose name lacks the prefix.
@@ -192,7 +192,8 @@ func newHeader(s Series) header {
 // excluded reports whether the family is left out.
 func (h *header) excluded() bool { return h.name == "" }
 
-// begin appends the name of a series, and the lines before the first of its family.
+// begin appends the name of a series, preceded by HELP and TYPE if it is the first of its
+// family.
 func (h *header) begin(dst []byte, headed *bool) []byte {
 	if !*headed {
 		*headed = true
@@ -201,13 +202,12 @@ func (h *header) begin(dst []byte, headed *bool) []byte {
 	return append(dst, h.name...)
 }
 
-// allocationShare of the limit, a quarter, is for series of allocations.
+// allocationShare divides the limit: a quarter is for series of allocations.
 const allocationShare = 4
 
-// Limits returns the numbers of devices and of allocations of one source, remembered ones
-// included and at least one of each, that never make more kpulse_ series than limit, even if
-// that many boards are missed. The series of XIDs are not included: few boards have any, and
-// those have few codes.
+// Limits returns how many devices and allocations of one source, including remembered ones,
+// never make more kpulse_ series than limit even if missed boards were never seen; at least one
+// of each. Series of XIDs are not counted: few boards have any, and those have few codes.
 func (f Form) Limits(limit, missed int) (devices, allocations int) {
 	perRow := [numSubjects]int{ofDevices: 2} // gpu_info, gpu_fabric_info
 	for _, f := range f.deviceFamilies() {
@@ -219,7 +219,7 @@ func (f Form) Limits(limit, missed int) (devices, allocations int) {
 	}
 	fixed := len(weights) + 2 // source_info, build_info
 	fixed += len(hostFamilies())
-	fixed += missed // each is in gpu_present alone
+	fixed += missed // each has only gpu_present
 	for _, f := range sourceFamilies() {
 		fixed += len(f.tails)
 	}

@@ -51,8 +51,7 @@ func TestSeriesTableIsTheExposition(t *testing.T) {
 	}
 }
 
-// TestLimits checks the promise with devices and allocations that give
-// everything.
+// TestLimits renders as many devices and allocations as Limits allows, with all their series.
 func TestLimits(t *testing.T) {
 	for _, c := range []struct{ limit, missed int }{{1, 0}, {400, 0}, {1000, 0}, {5000, 0}, {50_000, 0}, {5000, 16}, {5000, 1000}, {50_000, 4096}} {
 		limit := c.limit

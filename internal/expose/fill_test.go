@@ -8,7 +8,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestFillsEveryValue has each family fill rows in which another one's values lie.
+// TestFillsEveryValue has each family fill rows that hold values of another.
 func TestFillsEveryValue(t *testing.T) {
 	full, sparse := allocated(fleet(3), 3), allocated(fleet(3), 3)
 	sparse.Judgement = &canonical.Judgement{} // no condition is on

@@ -8,10 +8,11 @@ import (
 
 // Form selects which kpulse_ series are served.
 type Form struct {
-	// Full serves every class, state and condition of a device with 0 or 1, and the seconds of
-	// an allocation in every class; else only those that hold, and the classes that it was in.
+	// Full serves every class, state and condition of a device as 0 or 1, and an allocation's
+	// seconds in every class. Otherwise it serves only those that hold, and the classes that
+	// the allocation was in.
 	Full bool
-	// Exclude reports whether a family is left out, by its whole name; nil leaves out none.
+	// Exclude reports whether a family is left out, by its full name; nil leaves out none.
 	Exclude func(family string) bool
 }
 
@@ -26,27 +27,27 @@ func (f Form) header(h header) header {
 	return h
 }
 
-// thinner sets those of a row's values to NaN that the lean form leaves out.
+// thinner sets to NaN the values of a row that the lean form leaves out.
 type thinner func(values []float64, s *canonical.Snapshot, row int)
 
-// Thinned is a group of families of which the lean form leaves something out.
+// Thinned is a group of families that the lean form serves only in part.
 type Thinned struct {
 	Families []string // without canonical.Prefix
-	// Without says what is left out, and Instead what says the same.
+	// Without says what is left out, and Instead what gives the same information.
 	Without, Instead string
 
 	thin thinner
-	none func(s *canonical.Snapshot, row int) bool // as of a deviceFamily
-	// one: what is left is at most one series of a row.
+	none func(s *canonical.Snapshot, row int) bool // as in deviceFamily
+	// one: at most one series of a row is left.
 	one bool
 }
 
 // ThinnedTable lists what the lean form leaves out: the members of enumerations that do not
-// hold, and the classes that an allocation was never in. It leaves out no reading that is 0: an
-// absent reading means no value. A device keeps its seconds in each class and state from 0 on, so
-// that their shares are exact at any time. It also keeps the error counters of the upstream:
-// these outlive this program, and a counter that was left out until it rose would lose the rise
-// that happened while this program was down.
+// hold, and the classes that an allocation was never in. A reading of 0 is not left out: an
+// absent reading means no value. A device's seconds in each class and state are served from 0
+// on, which keeps their shares exact. The upstream's error counters are kept too: they outlive
+// this program, and a counter left out until it rises would lose a rise while this program is
+// down.
 func ThinnedTable() []Thinned {
 	return []Thinned{
 		{Families: []string{"gpu_workload_class", "gpu_health"}, Without: "what does not hold", Instead: "the one that holds", thin: withoutZeros, one: true},
@@ -57,7 +58,7 @@ func ThinnedTable() []Thinned {
 	}
 }
 
-// thin returns the families as the lean form has them.
+// thin returns the families in the lean form.
 func thin(list []deviceFamily) []deviceFamily {
 	by := map[string]Thinned{}
 	for _, t := range ThinnedTable() {
@@ -87,7 +88,7 @@ func withoutFirst(values []float64, s *canonical.Snapshot, row int) {
 	withoutZeros(values, s, row)
 }
 
-// unborn leaves out the classes that an allocation was never in, and shows the young ones as 0.
+// unborn leaves out the classes that an allocation was never in, and serves young ones as 0.
 func unborn(values []float64, s *canonical.Snapshot, row int) {
 	births := &s.Ledger.Allocations[row].Births
 	for class, v := range values {

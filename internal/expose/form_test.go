@@ -13,8 +13,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// lived is kept with the births that its accounts would have; the idle time of the pod on the
-// board that went is young.
+// lived is kept with the births of its accounts; the idle time of the pod on the board that
+// left is young.
 func lived() *canonical.Snapshot {
 	s := kept()
 	for i := range s.Ledger.Allocations {
@@ -38,9 +38,9 @@ func renderIn(f Form, readings ...reading) []byte {
 	return out.Bytes()
 }
 
-// TestLeanIsPartOfFull: what the lean form serves is what the full form does, and what it
-// leaves out is what the table says, and 0 or 1, or follows from what it serves. A counter
-// that has not counted is left out, and a young one is 0.
+// TestLeanIsPartOfFull: the full form has all series of the lean form. The lean form leaves out
+// only families of the table, and only values that are 0 or follow from what it serves. A
+// counter that has not counted is left out, and a young one is 0.
 func TestLeanIsPartOfFull(t *testing.T) {
 	thinned := map[string]bool{}
 	for _, row := range ThinnedTable() {
@@ -97,8 +97,8 @@ func everything() device {
 	return d
 }
 
-// TestExclude: families are left out by their whole names, whatever they are of, and nothing
-// else changes.
+// TestExclude: families of any subject are left out by their full names, and nothing else
+// changes.
 func TestExclude(t *testing.T) {
 	snap := lived()
 	all := parse(t, renderIn(Form{}, good(snap)))
@@ -125,7 +125,7 @@ func TestExclude(t *testing.T) {
 	}
 }
 
-// TestLeanAllocatesNothing, as the full form.
+// TestLeanAllocatesNothing: like the full form.
 func TestLeanAllocatesNothing(t *testing.T) {
 	for _, f := range []Form{{}, {Exclude: func(name string) bool { return name == "kpulse_gpu_info" }}} {
 		w, snap := NewWriter(f), allocated(fleet(16), 40)
@@ -135,8 +135,8 @@ func TestLeanAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestBirthsAtAHandover: what was served goes on as it was, and what the source that takes
-// over has long counted and was never served begins as 0.
+// TestBirthsAtAHandover: served counters continue, and a counter that was never served begins
+// as 0, however long the new source has counted it.
 func TestBirthsAtAHandover(t *testing.T) {
 	idle, busy := canonical.Idle, canonical.ComputeHeavy
 	h := handovers{birth: time.Minute, known: map[holder]*handover{}}
@@ -169,7 +169,7 @@ func TestBirthsAtAHandover(t *testing.T) {
 	}
 }
 
-// TestThinnedTableIsOfFamilies: the table names families that there are, each once.
+// TestThinnedTableIsOfFamilies: the table names existing families, each once.
 func TestThinnedTableIsOfFamilies(t *testing.T) {
 	var names []string
 	for _, s := range SeriesTable() {

@@ -9,7 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// extra are two families of which every device of a source has a series.
+// extra is two families with a series for every device of a source.
 type extra struct {
 	source  string
 	devices int
@@ -32,11 +32,10 @@ func (e extra) AppendFamily(dst []byte, family int, header bool, shown func(int)
 	return dst
 }
 
-// Further families of several sources stand together under one header, which is left out
-// where an upstream that is passed through has it, and a device that two sources have is
-// there once.
+// Further families of several sources share one header, which is left out if an upstream that
+// is passed through has it. A device in two sources is there once.
 func TestFurtherFamilies(t *testing.T) {
-	first, second := fleet(2), fleet(3) // which begins with the same devices
+	first, second := fleet(2), fleet(3) // begins with the same devices
 	first.Further, second.Further = extra{"a", 2, [2]bool{true, false}}, extra{"b", 3, [2]bool{}}
 	both := []reading{good(first), {source: &canonical.Source{}}, good(second)}
 	for _, test := range []struct {
@@ -58,8 +57,8 @@ func TestFurtherFamilies(t *testing.T) {
 	}
 }
 
-// Further families of many devices go out in pieces, whole and in order, behind what was
-// passed through and in front of ours.
+// Further families of many devices are written in pieces, complete and in order, after the
+// upstream's series and before the kpulse_ series.
 func TestFurtherFamiliesInPieces(t *testing.T) {
 	const devices = 60_000
 	snap := fleet(1)

@@ -8,18 +8,18 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// mostGPUs is how many devices of a source the landing page has a row of.
+// mostGPUs is how many devices of a source have a row on the landing page.
 const mostGPUs = 128
 
-// glancer is a source that lets its last good reading be looked at, without a new one.
+// glancer is a source that shows its last good reading without a new one.
 type glancer interface {
-	// Glance has see look at frame and verdicts of it, which are not to be kept; not where
-	// there was none.
+	// Glance calls see with the frame and verdicts of that reading, which see must not keep. It
+	// does not call see if there was no reading.
 	Glance(see func(*canonical.Snapshot))
 }
 
-// gpuView is a row of the landing page. Its texts come from the source and from who holds
-// the device.
+// gpuView is a row of the landing page. Its texts come from the source and the holders of the
+// device.
 type gpuView struct {
 	Name, Model       string
 	Real, Util, Class string
@@ -29,7 +29,7 @@ type gpuView struct {
 	Holders                   string
 }
 
-// none is shown for a reading that is absent.
+// none is shown for an absent reading.
 const none = "–"
 
 // addDevices adds the rows of the last good reading, and of boards that are gone.
@@ -60,7 +60,7 @@ func nameOf(d *canonical.Device) string {
 	return name
 }
 
-// rowOf is the row of a device.
+// rowOf returns the row of a device.
 func rowOf(s *canonical.Snapshot, device int) gpuView {
 	d, verdict, row := &s.Frame.Topology.Devices[device], &s.Verdicts[device], s.Frame.Row(device)
 	board := s.Frame.Row(d.Board)
@@ -128,7 +128,7 @@ func holderOf(a *canonical.Allocation) string {
 	return strings.Join(parts, " ")
 }
 
-// percent writes a fraction for people.
+// percent formats a fraction in percent.
 func percent(fraction float64) string {
 	if !canonical.Given(fraction) {
 		return none
@@ -136,7 +136,7 @@ func percent(fraction float64) string {
 	return fmt.Sprintf("%.0f %%", 100*fraction)
 }
 
-// used writes a value and, if given, the total that it is part of, divided by unit.
+// used formats a value and, if given, its total, both divided by unit.
 func used(value, of, unit float64, name string) string {
 	switch {
 	case !canonical.Given(value):

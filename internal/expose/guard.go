@@ -9,9 +9,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// guard names us in each answer of handler, has browsers take none for what it is not, and
-// refuses what a page of another site has a browser send to change something here. Programs
-// say nothing of a site, and are let through.
+// guard sets the Server header in each answer of handler, keeps browsers from guessing content
+// types, and refuses state-changing requests from pages of other sites. Programs name no site
+// and are let through.
 func guard(handler http.Handler) http.Handler {
 	own := http.NewCrossOriginProtection()
 	own.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -26,8 +26,8 @@ func guard(handler http.Handler) http.Handler {
 	})
 }
 
-// guardPage has browsers run no script in a page, load nothing for it, send nothing from it,
-// show it in no frame of another page, and tell no other site where it is.
+// guardPage keeps browsers from running scripts in a page, loading anything for it, sending
+// forms from it, framing it in another page, and telling other sites its address.
 func guardPage(h http.Header) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")

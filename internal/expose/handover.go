@@ -9,43 +9,42 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// handovers keep the counters of a device that several sources have from jumping: its
-// series are those of the first source that can be read, and each source has an account of
-// its own. If another one takes over, they go on from what was served last by what the new
-// one counts since the last scrape. So they do where an account begins again at 0, as
-// after a reload. It is safe for concurrent use.
+// handovers keeps the counters of a device in several sources from jumping: its series come
+// from the first source that can be read, and each source has an account of its own. If another
+// source takes over, the counters continue from the values served last, plus what the new
+// source has counted since the last scrape. They also continue if an account begins again at 0,
+// as after a reload. It is safe for concurrent use.
 type handovers struct {
 	birth time.Duration // how long a counter is young
 	mu    sync.Mutex
 	known map[holder]*handover
-	codes map[holder][]uint32 // XIDs that were ever served of a device
+	codes map[holder][]uint32 // XIDs ever served for a device
 	swept time.Time
 }
 
-// holder is a device, an XID of it, or an allocation of it.
+// holder is a device, one of its XIDs, or one of its allocations.
 type holder struct {
 	device   canonical.Identity
 	hostname string
-	// label is the other label in which series of an allocation differ.
+	// label holds the labels that distinguish the allocations on a device.
 	label struct {
 		workload   canonical.Workload
 		kind, name string
 	}
-	code uint32 // the XID, of which XIDChanges of the account is the count
+	code uint32 // the XID; XIDChanges of the account is its count
 }
 
 // handover is the served state of a holder.
 type handover struct {
-	source  string // that has it
+	source  string // that serves it
 	offset  canonical.Account
-	account canonical.Account // of the source, as it was served last
-	read    time.Time         // when the source gave that
+	account canonical.Account // of the source, when last served
+	read    time.Time         // when the source read that
 	at      time.Time
-	// births are those that are served, and young those that are so because a source took the
-	// holder over.
+	// births are served; young are those that are young because a source took over the holder.
 	births canonical.Births
 	young  canonical.Newborns
-	// others are the accounts of those that have it too, by source, nil for none.
+	// others are the accounts of other sources that have the holder, by source; nil for none.
 	others map[string]noted
 }
 
@@ -58,14 +57,14 @@ type noted struct {
 // handoverMemory is how long a holder that is no longer read is remembered, as in the ledger.
 const handoverMemory = time.Hour
 
-// follow changes the readings of one scrape of all sources so that counters go on. The
-// snapshots stay as they are: those that change are copied.
+// follow changes the readings of a scrape of all sources to make the counters continue. It
+// copies the snapshots that it changes.
 func (h *handovers) follow(readings []reading, l *layout, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.known == nil {
 		if len(readings) < 2 {
-			return // there never were several
+			return // there never were several sources
 		}
 		h.known, h.codes = map[holder]*handover{}, map[holder][]uint32{}
 	}
@@ -86,8 +85,8 @@ func (h *handovers) follow(readings []reading, l *layout, now time.Time) {
 	}
 }
 
-// sweep forgets holders that are no longer read, and the accounts of sources that do
-// not read theirs any more: exporters come and go under ever new names.
+// sweep forgets holders that are no longer read, and accounts of sources that no longer read
+// their holder: new exporters have new names.
 func (h *handovers) sweep(now time.Time) {
 	for key, one := range h.known {
 		if now.Sub(one.at) > handoverMemory {
@@ -98,7 +97,7 @@ func (h *handovers) sweep(now time.Time) {
 	}
 }
 
-// holder is a device of the roster.
+// holder returns the holder for a device of the roster.
 func (r *reading) holder(row int) holder {
 	d := &r.snapshot.Ledger.Roster.Devices[row]
 	return holder{device: d.Identity(), hostname: d.Hostname}
@@ -134,8 +133,8 @@ func (h *handovers) allocations(r *reading, text *rows, now time.Time) {
 	}
 }
 
-// take returns the handover of a holder whose series are a source's now, with its account
-// there. One of a reading before that which another scrape served leaves it as it is.
+// take returns the handover of a holder that source serves now, updated to its account there. A
+// reading older than the one that another scrape served changes nothing.
 func (h *handovers) take(key holder, source *canonical.Source, account *canonical.Account, now time.Time) *handover {
 	one := h.known[key]
 	switch {
@@ -145,7 +144,7 @@ func (h *handovers) take(key holder, source *canonical.Source, account *canonica
 	case one.source != source.Name:
 		from := account
 		if before, known := one.others[source.Name]; known && before.at.Equal(one.at) {
-			from = &before.account // what it counted since the last scrape was not served
+			from = &before.account // what it counted since the last scrape is not served yet
 			if beganAgain(account, from) {
 				from = &canonical.Account{}
 			}
@@ -167,14 +166,14 @@ func (one *handover) differs(account *canonical.Account) bool {
 	return one.offset != (canonical.Account{}) || one.births != account.Births
 }
 
-// serve returns what is served where the source has an account.
+// serve returns the account to serve for an account of the source.
 func (one *handover) serve(account *canonical.Account) canonical.Account {
 	served := sum(account, &one.offset)
 	served.Births = one.births
 	return served
 }
 
-// follow serves the births of the source: served counters continue, and others start at 0,
+// follow takes over the births of the source: served counters continue, and others start at 0,
 // however long the source has counted them.
 func (one *handover) follow(now canonical.Births, at time.Time, youth time.Duration) {
 	grown := one.births.Born &^ one.births.Young
@@ -186,14 +185,14 @@ func (one *handover) follow(now canonical.Births, at time.Time, youth time.Durat
 	one.births = canonical.Births{Born: one.births.Born | now.Born, Young: (now.Young | one.young.Grow(at, youth)) &^ grown}
 }
 
-// beganAgain reports whether an account is one that begins at 0 after what it was before.
+// beganAgain reports whether an account began again at 0: a counter is lower than before.
 func beganAgain(now, before *canonical.Account) bool {
 	d := difference(now, before)
 	return d.Observed < 0 || d.Known < 0 || d.Utilized < 0 || d.Microjoules < 0 || now.XIDChanges < before.XIDChanges ||
 		slices.Min(d.Classes[:]) < 0 || slices.Min(d.Health[:]) < 0
 }
 
-// note remembers the account of a source whose series are another's.
+// note remembers the account of a source that does not serve the holder.
 func (h *handovers) note(key holder, source string, account *canonical.Account, now time.Time) {
 	one := h.known[key]
 	if one == nil {
@@ -205,7 +204,7 @@ func (h *handovers) note(key holder, source string, account *canonical.Account, 
 	one.others[source] = noted{*account, now}
 }
 
-// own returns the ledger of the reading's snapshot to write accounts to: a copy of its own.
+// own returns the reading's ledger for writing, in a copy of the snapshot.
 func (r *reading) own() *canonical.Ledger {
 	if !r.copied {
 		r.copied = true
@@ -218,7 +217,7 @@ func (r *reading) own() *canonical.Ledger {
 	return &r.snapshot.Ledger
 }
 
-// sum adds what counts of b to a.
+// sum returns a with the counters of b added.
 func sum(a, b *canonical.Account) canonical.Account {
 	c := *a
 	c.Observed += b.Observed
@@ -235,7 +234,7 @@ func sum(a, b *canonical.Account) canonical.Account {
 	return c
 }
 
-// difference returns what sum adds to b to give the counters of a.
+// difference returns the counters of a less those of b.
 func difference(a, b *canonical.Account) (d canonical.Account) {
 	d.Observed = a.Observed - b.Observed
 	d.Known = a.Known - b.Known

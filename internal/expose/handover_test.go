@@ -11,8 +11,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// accounted is a source of board() whose account, and that of a pod on it, has so many
-// seconds.
+// accounted is a source of board(); set sets the seconds in the accounts of the board and of a
+// pod on it.
 func accounted(name string) (f *fakeSource, set func(seconds int)) {
 	s := snapshotOf(name, board())
 	roster := &canonical.Roster{Devices: s.Frame.Topology.Devices, Present: 1}
@@ -28,22 +28,22 @@ func accounted(name string) (f *fakeSource, set func(seconds int)) {
 	}
 }
 
-// TestCountersDoNotJump: of a GPU that two sources have, the counters go on from what was
-// served last where the other source takes over, where it comes back, and where the first
-// leaves permanently. Each source by itself has its own account.
+// TestCountersDoNotJump: the counters of a GPU in two sources continue from the values served
+// last if the other source takes over, if the first comes back, and if the first leaves
+// permanently. Each source by itself has its own account.
 func TestCountersDoNotJump(t *testing.T) {
 	one, setOne := accounted("one")
 	two, setTwo := accounted("two")
 	set := NewSet(one, two)
 	server := serve(t, Options{Sources: set, Absent: func() *canonical.Failure { return nil }})
 	for i, step := range []struct {
-		one, two int // accounts; 0 cannot be read
+		one, two int // accounts; 0: cannot be read
 		want     int
 	}{
 		{1000, 10, 1000},
 		{0, 11, 1001},
 		{0, 15, 1005},
-		{1010, 16, 1005}, // its last seconds were served already, as the other's
+		{1010, 16, 1005}, // its last seconds were served already, from the other
 		{1012, 17, 1007},
 		{0, 18, 1008},
 		{-1, 20, 1010}, // left
@@ -82,21 +82,21 @@ func TestCountersDoNotJump(t *testing.T) {
 	}
 }
 
-// TestCountersOfAccountsThatBeginAgain: a source that took over with more than was served
-// forgets its account, as after a reload or where a workload comes again. No counter falls
-// below what was served, neither where the source serves the GPU then nor where it takes over.
+// TestCountersOfAccountsThatBeginAgain: a source that took over with more than was served loses
+// its account, as after a reload or when a workload returns. No counter falls below what was
+// served, whether the source then serves the GPU or takes it over.
 func TestCountersOfAccountsThatBeginAgain(t *testing.T) {
 	one, setOne := accounted("one")
 	two, setTwo := accounted("two")
 	server := serve(t, Options{Sources: NewSet(one, two), Absent: func() *canonical.Failure { return nil }})
-	for i, step := range []struct{ one, two, want int }{ // of one, 0 cannot be read
+	for i, step := range []struct{ one, two, want int }{ // one of 0: cannot be read
 		{100, 500, 100},
 		{0, 501, 101},
 		{0, 3, 104}, // began again
 		{0, 5, 106},
 		{200, 6, 106},
 		{201, 8, 107},
-		{0, 1, 108}, // began again where it was not served
+		{0, 1, 108}, // began again while not served
 		{0, 2, 109},
 	} {
 		one.failure = nil
@@ -113,8 +113,8 @@ func TestCountersOfAccountsThatBeginAgain(t *testing.T) {
 	}
 }
 
-// TestCountersOfOverlappingScrapes: an account of an earlier reading than that which another
-// scrape has served meanwhile did not begin again.
+// TestCountersOfOverlappingScrapes: an account of a reading older than the one that another
+// scrape has served did not begin again.
 func TestCountersOfOverlappingScrapes(t *testing.T) {
 	h := handovers{known: map[holder]*handover{}}
 	begin := time.Unix(0, 0)
@@ -127,8 +127,8 @@ func TestCountersOfOverlappingScrapes(t *testing.T) {
 	}
 }
 
-// TestHandoversForget: of a device that is always read, the sources are forgotten that also had
-// it for a while.
+// TestHandoversForget: the handover of a device that is always read forgets other sources that
+// had it for a while.
 func TestHandoversForget(t *testing.T) {
 	h := handovers{known: map[holder]*handover{}}
 	account, now := canonical.Account{}, time.Unix(0, 0)

@@ -39,8 +39,8 @@ func (h *handovers) xids(r *reading, text *rows, now time.Time) {
 	}
 }
 
-// untold adds the counts of the codes that were served of a device, and that its source now
-// has not.
+// untold adds the counts of codes that were served for a device and that its present source
+// lacks.
 func (h *handovers) untold(r *reading, row int, now time.Time) {
 	key := r.holder(row)
 	for _, code := range h.codes[key] {

@@ -5,7 +5,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
-// hostFamily is a family with a series of each machine.
+// hostFamily is a family with a series for each machine.
 type hostFamily struct {
 	header
 	value func(*canonical.Host) float64 // NaN if the machine has no such series

@@ -18,9 +18,8 @@ const (
 	rowGoneImplied
 )
 
-// kept is a snapshot with all that a ledger can hold: boards that were read,
-// implied, gone and missed, instances, and workloads that share, that ended, and
-// whose device went.
+// kept is a snapshot with everything that a ledger can contain: boards that were read, implied,
+// gone and missed, instances, and workloads that share, that ended, and whose device left.
 func kept() *canonical.Snapshot {
 	s := snapshotOf("http://node-a:9400/metrics", append([]device{board()}, split()...)...)
 	s.Source.ChangedAt = readAt.Add(-12500 * time.Millisecond)
@@ -74,7 +73,7 @@ func kept() *canonical.Snapshot {
 			{Device: rowGoneBoard, Workload: canonical.Workload{Namespace: "ml", Pod: "lost"}},
 		},
 		Present: 3,
-		Holders: []int{5, 0, 1, 0}, // three of the first board's were left out
+		Holders: []int{5, 0, 1, 0}, // three holders of the first board were left out
 	}
 	l.Allocations = make([]canonical.Account, 5)
 	l.Allocations[0] = canonical.Account{Observed: 50 * time.Second, Known: 45 * time.Second, Utilized: 29_700_000_001}
@@ -91,7 +90,7 @@ func kept() *canonical.Snapshot {
 	return s
 }
 
-// rostered is a snapshot of devices with a ledger, in which the last ones went.
+// rostered is a snapshot of devices with a ledger; the last gone devices left.
 func rostered(name string, gone int, devices ...device) *canonical.Snapshot {
 	s := snapshotOf(name, devices[:len(devices)-gone]...)
 	s.Ledger.Roster = &canonical.Roster{Present: len(devices) - gone}
@@ -105,8 +104,8 @@ func rostered(name string, gone int, devices ...device) *canonical.Snapshot {
 	return s
 }
 
-// holding adds a workload for each of the roster's devices, those of devices that
-// went among those that ended.
+// holding adds a workload for each of the roster's devices; those of devices that left have
+// ended.
 func holding(s *canonical.Snapshot) *canonical.Snapshot {
 	t := &canonical.AllocationRoster{Roster: s.Ledger.Roster, Present: s.Ledger.Roster.Present, Holders: make([]int, s.Frame.Len())}
 	for i := range s.Ledger.Roster.Devices {

@@ -20,8 +20,7 @@ func appendDevice(dst []byte, d *canonical.Device) []byte {
 	return dst
 }
 
-// appendInfo appends the labels that gpu_info has beyond those, and the end of
-// the label block.
+// appendInfo appends the further labels of gpu_info, and the end of the label block.
 func appendInfo(dst []byte, d *canonical.Device) []byte {
 	dst = exposition.AppendLabel(append(dst, ','), "model", d.Model)
 	dst = exposition.AppendLabel(append(dst, ','), "device", d.Name)
@@ -30,8 +29,8 @@ func appendInfo(dst []byte, d *canonical.Device) []byte {
 	return append(dst, "} "...)
 }
 
-// appendFabric appends the labels that gpu_fabric_info has beyond those of the device, and
-// the end of the label block; nothing if there is no such series.
+// appendFabric appends the further labels of gpu_fabric_info, and the end of the label block;
+// nothing if there is no such series.
 func appendFabric(dst []byte, d *canonical.Device) []byte {
 	if d.IsInstance() || d.Cluster == "" && d.Clique == "" {
 		return dst
@@ -41,8 +40,8 @@ func appendFabric(dst []byte, d *canonical.Device) []byte {
 	return append(dst, "} "...)
 }
 
-// appendAllocation appends the labels that all series of a have beyond those of
-// its device, without the closing brace.
+// appendAllocation appends the labels of all series of a beyond those of its device, without
+// the closing brace.
 func appendAllocation(dst []byte, a *canonical.Allocation) []byte {
 	dst = exposition.AppendLabel(append(dst, ','), "workload_namespace", a.Namespace)
 	dst = exposition.AppendLabel(append(dst, ','), "workload_pod", a.Pod)
@@ -52,8 +51,8 @@ func appendAllocation(dst []byte, a *canonical.Allocation) []byte {
 	return exposition.AppendLabel(append(dst, ','), "hpc_job", a.Job)
 }
 
-// appendBatch appends the labels that allocation_info of a batch job has beyond those,
-// without the closing brace.
+// appendBatch appends the further labels of allocation_info for a batch job, without the
+// closing brace.
 func appendBatch(dst []byte, a *canonical.Allocation) []byte {
 	if a.Job == "" {
 		return dst
@@ -70,16 +69,15 @@ func appendSource(dst []byte, s *canonical.Source) []byte {
 	return exposition.AppendLabel(append(dst, ','), "backend", s.Backend)
 }
 
-// appendSourceInfo appends the labels that source_info has beyond those, and the
-// end of the label block.
+// appendSourceInfo appends the further labels of source_info, and the end of the label block.
 func appendSourceInfo(dst []byte, s *canonical.Source) []byte {
 	dst = exposition.AppendLabel(append(dst, ','), "aggregation", s.Aggregation)
 	dst = exposition.AppendLabel(append(dst, ','), "version", s.Version)
 	return append(dst, "} "...)
 }
 
-// tail returns what follows the common labels of a series: own labels in
-// exposition syntax, the closing brace and the space before the value.
+// tail returns what follows the common labels of a series: its own labels in exposition syntax,
+// the closing brace and the space before the value.
 func tail(labels ...string) string {
 	if len(labels) == 0 || labels[0] == "" {
 		return "} "
@@ -87,8 +85,8 @@ func tail(labels ...string) string {
 	return "," + strings.Join(labels, ",") + "} "
 }
 
-// labelNames returns the names in labels, which are in exposition syntax and
-// hold no comma in their values.
+// labelNames returns the names in labels, which are in exposition syntax and have no comma in
+// their values.
 func labelNames(labels string) string {
 	if labels == "" {
 		return ""

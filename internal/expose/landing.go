@@ -42,23 +42,21 @@ type Recording struct {
 	File string
 	// Failure is why nothing can be written now, "" if all is well; Remedy is what to do.
 	Failure, Remedy string
-	Missed          int // readings that were left out
+	Missed          int // readings that were not recorded
 }
 
-// frozenAfter is for how long a source gives the same values in every reading until it
-// is shown as frozen: even on idle GPUs power and temperature change sooner.
+// frozenAfter is how long all values of a source must be unchanged for it to count as frozen: even
+// on idle GPUs, power and temperature change sooner.
 const frozenAfter = 5 * time.Minute
 
-// mostMissed is how many boards that were never seen are listed: of a node that
-// lacks them all, their number is enough.
+// mostMissed is how many boards that were never seen are listed; the others are only counted.
 const mostMissed = 8
 
 const (
-	// mostUnknown is how many families without a canonical name are listed: an exporter
-	// has some; that thousands have none says enough by its number.
+	// mostUnknown is how many families without a canonical name are listed; the others are only
+	// counted. An exporter has some.
 	mostUnknown = 50
-	// longestName, in bytes, is what is shown of the name of one. Those of exporters
-	// have some 60.
+	// longestName is how many bytes of such a name are shown. Names of exporters have some 60.
 	longestName = 120
 )
 
@@ -85,20 +83,20 @@ func (v *landingView) Cut() bool { return v.Usage.CutForRate+v.Usage.CutForPlace
 type sourceView struct {
 	canonical.Source
 	Up      bool
-	Empty   bool               // it is up, and there is no GPU in its reading
+	Empty   bool               // it is up, without a GPU in its reading
 	Slow    bool               // it is up, but a scrape ran out of time
-	NotUp   string             // why, if it is not up and that is no Failure
+	NotUp   string             // why it is not up, if that is no Failure
 	Age     string             // of the last reading that worked, "" if there was none
-	Frozen  string             // for how long no value had changed then, "" if that is not long
+	Frozen  string             // how long no value had changed then, "" up to frozenAfter
 	Gone    []canonical.Device // boards that are remembered
 	Named   []canonical.Device // the first boards that the source names and has not read
 	Missed  []canonical.Device // the first boards that are expected and were never seen
 	Others  int                // how many more were never seen
 	Missing []string
-	Blank   []string // those of Missing that the source serves
-	Lines   []string // that an exporter's list of counters lacks for the others
+	Blank   []string // those of Missing that the source serves without a usable value
+	Lines   []string // to add to an exporter's list of counters for the others
 	GPUs    []gpuView
-	More    int      // how many devices more there are
+	More    int      // how many more devices there are
 	Unknown []string // the first families without a canonical name
 	Unnamed int      // how many more have none
 }
@@ -131,10 +129,10 @@ func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	guardPage(w.Header())
-	_, _ = io.WriteString(w, plain.Lines(b.String())) // an error is the client's
+	_, _ = io.WriteString(w, plain.Lines(b.String())) // a write error cannot be reported
 }
 
-// viewOf returns what to show of a source at an instant.
+// viewOf returns the view of a source at an instant.
 func viewOf(state canonical.Source, ready error, now time.Time) sourceView {
 	v := sourceView{Source: state, Up: state.Failure == nil && ready == nil}
 	v.Slow = v.Up && state.Late != nil

@@ -6,26 +6,26 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// layout is the part of the series of some sources' devices and allocations that is repeated in
-// every exposition until one comes or goes. It is immutable and shared by all scrapes.
+// layout is the text that every exposition of some sources repeats until a device or allocation
+// comes or goes. It is immutable and shared by all scrapes.
 type layout struct {
 	keys    []key // of the sources it was made for
 	sources []sourceText
 }
 
-// sourceText is the labels of the devices and allocations of a source.
+// sourceText holds the labels of the devices and allocations of a source.
 type sourceText struct {
 	rows [numSubjects]rows
 	// info and fabric are the ends of the gpu_info and gpu_fabric_info series of the
 	// devices in the reading.
 	info, fabric texts
-	// shared is how many of these have their series from another source.
+	// shared is how many devices in the reading get their series from another source.
 	shared int
-	// shown reports whether a device in the reading has its series from this one.
+	// shown reports whether a device in the reading gets its series from this source.
 	shown func(device int) bool
 }
 
-// addInfo adds the ends of d's series that are always 1, empty for those that it has not.
+// addInfo adds the ends of d's series that are always 1; an end is empty if there is no series.
 func (t *sourceText) addInfo(d *canonical.Device, shown bool) {
 	if shown {
 		t.info.bytes = appendInfo(t.info.bytes, d)
@@ -37,8 +37,8 @@ func (t *sourceText) addInfo(d *canonical.Device, shown bool) {
 	t.fabric.end()
 }
 
-// key identifies the state that the texts of a source depend on; all nil for one that could not
-// be read. Holding the pointers keeps a new one from getting the address of an old one.
+// key identifies the state that the texts of a source depend on; all nil if the source could
+// not be read. It keeps the old objects alive: a new one cannot get the address of an old one.
 type key struct {
 	topology *canonical.Topology
 	roster   *canonical.Roster
@@ -57,7 +57,7 @@ func (k key) sameDevices(other key) bool {
 	return k.topology == other.topology && k.roster == other.roster
 }
 
-// devices returns those that r adds to the reach before it.
+// devices returns the devices that r adds to the reach before it.
 func (k key) devices(r reach) []canonical.Device {
 	switch {
 	case r == inReading && k.topology != nil:

@@ -10,7 +10,7 @@ import (
 )
 
 // TestLedgersOfTwoSources has devices present, gone and missed in two sources at once: each is
-// reported once, by the source that reads it, or else by the first that remembers it.
+// reported once, by the source that reads it, else by the first that remembers it.
 func TestLedgersOfTwoSources(t *testing.T) {
 	here, there := board(), unread()
 	small := split()[1]
@@ -31,7 +31,7 @@ func TestLedgersOfTwoSources(t *testing.T) {
 		name     string
 		readings []reading
 		present  []string // series of gpu_present
-		pods     []string // on which device which source's pod has an account
+		pods     []string // device and source of each pod with an account
 	}{
 		{
 			"present in both",
@@ -123,8 +123,8 @@ func TestComingsAndGoingsShow(t *testing.T) {
 	}
 }
 
-// TestLayoutKeepsWhatStays looks at where texts lie: a workload that comes must
-// not render the labels of all devices, nor those of other sources' workloads.
+// TestLayoutKeepsWhatStays compares the addresses of texts: a new workload must not render the
+// labels of all devices or of other sources' workloads again.
 func TestLayoutKeepsWhatStays(t *testing.T) {
 	one, two := holding(rostered("one", 0, board())), holding(rostered("two", 0, unread()))
 	readings := []reading{good(one), good(two)}

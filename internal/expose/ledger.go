@@ -7,10 +7,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// ledgerFamilies are the accounts of each device, also of those that went and are
-// remembered: what came between the last scrape and their end would else be lost.
-// Activity is of devices that were ever read themselves, so that it stays while a
-// board is implied for a time.
+// ledgerFamilies returns the families of device accounts, including those of devices that left
+// and are remembered: their counts since the last scrape would otherwise be lost. Activity is
+// served for devices that were ever read themselves: it stays while a board is implied for a
+// time.
 func ledgerFamilies() []deviceFamily {
 	ledger := func(f family, r reach, kinds kind, tails []string, fill rowFiller) deviceFamily {
 		return deviceFamily{header: newHeader(families[f]), of: ofDevices, reach: r, kinds: kinds, tails: tails, fill: fill}
@@ -29,8 +29,8 @@ func ledgerFamilies() []deviceFamily {
 	}
 }
 
-// allocationFamilies are the allocations on each device and their accounts, also of
-// those that ended and are remembered.
+// allocationFamilies returns the families of allocations and their accounts, including those
+// that ended and are remembered.
 func allocationFamilies() []deviceFamily {
 	allocations := func(f family, of subject, r reach, tails []string, fill rowFiller) deviceFamily {
 		return deviceFamily{header: newHeader(families[f]), of: of, reach: r, kinds: everyDevice, tails: tails, fill: fill}
@@ -49,20 +49,20 @@ func allocationFamilies() []deviceFamily {
 	}
 }
 
-// accountFiller is a rowFiller that an account is enough for.
+// accountFiller is a rowFiller that needs only an account.
 type accountFiller func(values []float64, a *canonical.Account)
 
-// ofDevice is fill with the account of the row, a device.
+// ofDevice returns fill for the account of a device.
 func ofDevice(fill accountFiller) rowFiller {
 	return func(values []float64, s *canonical.Snapshot, row int) { fill(values, &s.Ledger.Devices[row]) }
 }
 
-// ofAllocation is fill with the account of the row, an allocation.
+// ofAllocation returns fill for the account of an allocation.
 func ofAllocation(fill accountFiller) rowFiller {
 	return func(values []float64, s *canonical.Snapshot, row int) { fill(values, &s.Ledger.Allocations[row]) }
 }
 
-// ifRead is fill where the device was ever read itself.
+// ifRead returns fill for devices that were ever read themselves; others have no series.
 func ifRead(fill accountFiller) accountFiller {
 	return func(values []float64, a *canonical.Account) {
 		if a.Read {
@@ -76,7 +76,7 @@ func ifRead(fill accountFiller) accountFiller {
 func fillObserved(values []float64, a *canonical.Account) { values[0] = wholeSeconds(a.Observed) }
 func fillKnown(values []float64, a *canonical.Account)    { values[0] = wholeSeconds(a.Known) }
 
-// fillUtilized is to the nanosecond.
+// fillUtilized sets seconds, to the nanosecond.
 func fillUtilized(values []float64, a *canonical.Account) { values[0] = float64(a.Utilized) / 1e9 }
 
 func fillClassSeconds(values []float64, a *canonical.Account) {
@@ -100,11 +100,11 @@ func fillXIDChanged(values []float64, a *canonical.Account) {
 	}
 }
 
-// wholeSeconds is d, of whole microseconds, in seconds. The quotient is the number
-// nearest to the decimal, which AppendFloat writes fast.
+// wholeSeconds returns d in seconds, to the microsecond. The quotient is the float64 nearest to
+// the decimal, which AppendFloat writes fast.
 func wholeSeconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e6 }
 
-// fillPresent is 0 for boards that are remembered and for those that were never seen.
+// fillPresent sets 0 for boards that are remembered or were never seen, else 1.
 func fillPresent(values []float64, s *canonical.Snapshot, row int) {
 	values[0] = indicator(row < s.Ledger.Roster.Present)
 }
@@ -116,7 +116,8 @@ func fillHolders(values []float64, s *canonical.Snapshot, device int) {
 	}
 }
 
-// fillShare gives a value to the way in which the device of an allocation is shared; the other has none.
+// fillShare sets 1 for the way in which the device of an allocation is shared; the other way
+// has no series.
 func fillShare(values []float64, s *canonical.Snapshot, row int) {
 	fillNaN(values)
 	if s.Ledger.Allocations[row].Measured {
@@ -126,7 +127,7 @@ func fillShare(values []float64, s *canonical.Snapshot, row int) {
 	}
 }
 
-// ofUse returns the use of an allocation, if the source measures it.
+// ofUse returns a filler for a use of an allocation; without a measurement there is no series.
 func ofUse(value func(*canonical.Use) float64) rowFiller {
 	return func(values []float64, s *canonical.Snapshot, row int) {
 		values[0] = math.NaN()
@@ -136,7 +137,7 @@ func ofUse(value func(*canonical.Use) float64) rowFiller {
 	}
 }
 
-// fillEnergy is in joules, to the microjoule.
+// fillEnergy sets joules, to the microjoule.
 func fillEnergy(values []float64, a *canonical.Account) {
 	values[0] = math.NaN()
 	if a.Metered {

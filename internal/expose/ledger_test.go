@@ -27,8 +27,7 @@ const (
 	textLost  = textGoneBoard + `,workload_namespace="ml",workload_pod="lost",workload_container="",workload_kind="",workload_name="",hpc_job=""`
 )
 
-// bottlenecks are the classes in the order of the exposition, each with what
-// bounds a device in it.
+// bottlenecks are the classes in the order of the exposition, each with its bottleneck.
 var bottlenecks = [...][2]string{
 	{"idle", "idle"},
 	{"tensor_heavy_compute", "compute"},
@@ -45,7 +44,7 @@ var bottlenecks = [...][2]string{
 	{"unknown", "unknown"},
 }
 
-// classes are the series by class of a row, "0" where seconds says nothing.
+// classes are the series by class of a row, "0" if seconds has none.
 func classes(labels string, bottleneck bool, seconds map[string]string) (lines []string) {
 	for _, c := range bottlenecks {
 		text := labels + `,class="` + c[0] + `"`
@@ -90,8 +89,8 @@ func seriesOf(body []byte, family string) (lines []string) {
 	return lines
 }
 
-// keptFamilies are the families of the ledger in the order of the exposition, and
-// their series of the kept snapshot, in their order.
+// keptFamilies are the families of the ledger with their series of the kept snapshot, in the
+// order of the exposition.
 var keptFamilies = []struct {
 	name, kind string
 	series     []string
@@ -185,7 +184,7 @@ func TestLedger(t *testing.T) {
 			t.Errorf("%s is no %s", name, want.kind)
 		}
 	}
-	// What is known about devices in the reading alone stays so.
+	// Families of the reading have no series of devices that left.
 	for _, family := range []string{"kpulse_gpu_info", "kpulse_gpu_workload_class"} {
 		if text := strings.Join(seriesOf(body, family), "\n"); strings.Contains(text, textGoneBoard) || strings.Contains(text, textGoneInstance) {
 			t.Errorf("%s has series of devices that went", family)
@@ -193,8 +192,8 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// TestImpliedForATime: what was counted of a board that was read once stays while
-// it is implied, and its gauges are absent.
+// TestImpliedForATime: the counters of a board that was read once stay while it is implied, and
+// its gauges are absent.
 func TestImpliedForATime(t *testing.T) {
 	s := kept()
 	a := &s.Ledger.Devices[rowImplied]
@@ -226,7 +225,7 @@ func TestImpliedForATime(t *testing.T) {
 	}
 }
 
-// TestNoLedger gives nothing of what is not kept account of.
+// TestNoLedger: without a ledger its families are absent.
 func TestNoLedger(t *testing.T) {
 	count := func(s *canonical.Snapshot) string {
 		body := render(good(s))

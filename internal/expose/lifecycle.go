@@ -8,13 +8,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// healthy answers that the process lives, whatever becomes of the sources.
+// healthy answers 200 while the process runs, whatever the state of the sources.
 func healthy(w http.ResponseWriter, _ *http.Request) { answerText(w, "OK") }
 
-// ready answers 200 once a source has a reading young enough to be served, else
-// 503 with the reason of each source on a line, or why there is none. Even with 200, a line
-// for each source that cannot be read says what scrapes get instead, and one says if scrapes
-// get 503.
+// ready answers 200 once a source has a reading young enough to serve, or if having no source
+// is correct; else 503. In both cases a line for each source that cannot be read gives the
+// reason, and further lines say if there is no source and if scrapes get 503.
 func ready(set *Set, absent func() *canonical.Failure, used func() usage) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		var reasons []string
@@ -51,7 +50,7 @@ func ready(set *Set, absent func() *canonical.Failure, used func() usage) http.H
 	}
 }
 
-// troubles returns why the last scrape of f got no reading, on a line each.
+// troubles returns why the last scrape of f got no reading, one line for each reason.
 func troubles(f Source, state *canonical.Source) (lines []string) {
 	for _, failure := range []*canonical.Failure{state.Failure, state.Late} {
 		if failure != nil {
@@ -61,8 +60,8 @@ func troubles(f Source, state *canonical.Source) (lines []string) {
 	return lines
 }
 
-// reload has run read config and rules again, and answers with its error; nil is not
-// allowed to.
+// reload calls run, which reads config and rules again, and answers with its error. It answers
+// 403 if run is nil.
 func reload(run func() error) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if run == nil {

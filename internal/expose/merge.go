@@ -7,30 +7,30 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
-// merger puts the expositions of several upstreams together family by family, in the order
-// in which they come first: the text format wants the lines of a family in one group, with
-// HELP and TYPE once. It keeps parts of the expositions and copies nothing; once it has
-// seen them it allocates nothing.
+// merger merges the expositions of several upstreams by family, in order of first occurrence:
+// the text format requires the lines of a family in one group, with HELP and TYPE once. It
+// refers to parts of the expositions and copies nothing. It allocates nothing for expositions
+// like earlier ones.
 type merger struct {
 	byName   map[string]int32 // names are parts of the expositions too
 	families []mergedFamily
 	parts    []mergedPart
-	text     []byte // of sources that leave it to us to write
+	text     []byte // of sources whose exposition is rendered here
 }
 
-// mergedFamily has the first HELP and TYPE line of a family, and its parts, 0 for none.
+// mergedFamily holds the first HELP and TYPE lines of a family, and its parts; 0 for none.
 type mergedFamily struct {
 	help, kind  []byte
-	first, last int32 // in parts, from 1 on
+	first, last int32 // indexes of parts, from 1
 }
 
-// mergedPart is whole lines of a family, and the place of its next part, 0 for none.
+// mergedPart holds whole lines of a family, and the place of its next part; 0 for none.
 type mergedPart struct {
 	lines []byte
 	next  int32
 }
 
-// reset forgets the expositions, and keeps the memory.
+// reset forgets the expositions and keeps the memory.
 func (m *merger) reset() {
 	clear(m.byName)
 	clear(m.families)
@@ -42,7 +42,7 @@ func (m *merger) reset() {
 func (m *merger) add(snap *canonical.Snapshot) {
 	if snap.Text != nil {
 		begun := len(m.text)
-		m.text = snap.Text.AppendText(m.text) // memory of before stays with its parts
+		m.text = snap.Text.AppendText(m.text) // earlier parts keep the memory they refer to
 		m.addLines(m.text[begun:])
 	}
 	for _, part := range snap.Valid {
@@ -50,9 +50,9 @@ func (m *merger) add(snap *canonical.Snapshot) {
 	}
 }
 
-// addLines adds lines that a Prometheus server accepts. A comment stays with the lines
-// before it, or is of a family without a name; the series of a histogram or summary stay
-// with it too.
+// addLines adds lines that a Prometheus server accepts. A comment stays with the lines before
+// it; before all families it belongs to one without a name. The series of a histogram or
+// summary stay with their family.
 func (m *merger) addLines(text []byte) {
 	family, from := int32(-1), 0
 	var name []byte
@@ -61,7 +61,7 @@ func (m *merger) addLines(text []byte) {
 		if n := bytes.IndexByte(text[at:], '\n'); n >= 0 {
 			end = at + n + 1
 		}
-		if isOf(text[at:end], name) { // as most are
+		if isOf(text[at:end], name) { // as for most lines
 			at = end
 			continue
 		}
@@ -84,8 +84,8 @@ func (m *merger) addLines(text []byte) {
 	m.close(family, text[from:])
 }
 
-// isOf reports whether a line is a series with this very name; where it does not, it may
-// be one nevertheless.
+// isOf reports whether a line is a series with exactly this name. It may return false for one
+// that is.
 func isOf(line, name []byte) bool {
 	return len(name) > 0 && len(line) > len(name) && (line[len(name)] == '{' || line[len(name)] == ' ') && bytes.Equal(line[:len(name)], name)
 }
@@ -134,7 +134,7 @@ func nextWord(line []byte) (word, rest []byte) {
 	return line[:end], line[end:]
 }
 
-// continues reports whether a series is of the family before it.
+// continues reports whether a series belongs to the family before it.
 func continues(series, family []byte) bool {
 	rest, of := bytes.CutPrefix(series, family)
 	if !of {
@@ -198,7 +198,7 @@ func (m *merger) write(b *buffer) {
 	}
 }
 
-// passLines passes lines on, and ends the last.
+// passLines passes lines, and ends the last one with a newline.
 func (b *buffer) passLines(lines []byte) {
 	b.pass(lines)
 	if len(lines) > 0 && lines[len(lines)-1] != '\n' {

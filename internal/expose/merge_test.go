@@ -9,7 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
 )
 
-// merged is what the valid lines of bodies are merged to.
+// merged returns the valid lines of bodies, merged.
 func merged(m *merger, bodies ...string) string {
 	var out bytes.Buffer
 	b := buffer{w: &out}
@@ -46,7 +46,7 @@ func TestMerge(t *testing.T) {
 		{"nothing", []string{"", "a 1\n", ""}, "a 1\n"},
 	} {
 		var m merger
-		for range 2 { // its memory is used again
+		for range 2 { // the memory is reused
 			if got := merged(&m, tt.bodies...); got != tt.want {
 				t.Errorf("%s:\n%s\nwant\n%s", tt.name, got, tt.want)
 			}
@@ -54,7 +54,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestMergeAllocatesNothing: once it has seen the bodies, and loses no line of them.
+// TestMergeAllocatesNothing: it allocates nothing for bodies that it has seen, and loses none
+// of their lines.
 func TestMergeAllocatesNothing(t *testing.T) {
 	one, other := rawtest.Body(8, 60, 1), rawtest.Body(16, 60, 2)
 	snaps := []*canonical.Snapshot{{Valid: [][]byte{one}}, {Valid: [][]byte{other}}}

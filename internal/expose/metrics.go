@@ -13,21 +13,21 @@ import (
 )
 
 // contentType is that of the text format. It is never OpenMetrics, even if the scraper prefers
-// it: counters that are passed through lack the _total that it requires.
+// that: counters that are passed through lack the suffix _total that OpenMetrics requires.
 const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-// statusClientGone is nginx's word for a client that did not wait. An empty 200
-// would be a scrape without series.
+// statusClientGone is nginx's status for a client that closed the connection. An empty 200
+// would mean a scrape without series.
 const statusClientGone = 499
 
-// retryAfter, in seconds, is when a scraper that was turned away may come again.
+// retryAfter is how many seconds a refused scraper should wait before it tries again.
 const retryAfter = "1"
 
 const (
 	// timeoutHeader is what Prometheus sends with each scrape, in seconds.
 	timeoutHeader = "X-Prometheus-Scrape-Timeout-Seconds"
-	// maxMargin and marginShare bound what we leave of the scraper's timeout for
-	// our own work and the way back.
+	// maxMargin and marginShare bound the part of the scraper's timeout that remains for
+	// rendering and sending.
 	maxMargin   = 500 * time.Millisecond
 	marginShare = 4 // one quarter
 	// maxTimeout is beyond any scrape timeout in use.
@@ -66,7 +66,7 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Context().Err() != nil {
-		w.WriteHeader(statusClientGone) // the client is gone
+		w.WriteHeader(statusClientGone)
 		return
 	}
 	m.telemetry.countFailures(asked.sources, readings)
@@ -77,8 +77,8 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.answer(w, r, asked, readings)
 }
 
-// read reads the sources that r asks for, within the scraper's timeout. The error is that
-// there is none of the name.
+// read reads the sources that r asks for, within the scraper's timeout. The error means that no
+// source has the name.
 func (m *metrics) read(r *http.Request) (chosen, []reading, error) {
 	set := m.sources.use()
 	defer set.users.Done()
@@ -92,8 +92,8 @@ func (m *metrics) read(r *http.Request) (chosen, []reading, error) {
 	return asked, readAll(ctx, asked.sources), nil
 }
 
-// notItself answers a request of our own sources, which have self as their User-Agent:
-// it would wait for itself. "" is none.
+// notItself refuses requests of our own sources, whose User-Agent is self: the proxy would wait
+// for itself. "" refuses none.
 func notItself(self string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if self != "" && r.UserAgent() == self {
@@ -108,8 +108,8 @@ func notItself(self string, next http.Handler) http.Handler {
 type chosen struct {
 	sources []Source
 	view    *view
-	all     bool // rather than one alone
-	first   bool // the first is among them, or there is none
+	all     bool // all sources, not just one
+	first   bool // the first source is among them, or there is none
 }
 
 // choose returns the sources that r asks for.
@@ -134,7 +134,8 @@ func (m *members) choose(r *http.Request) (chosen, error) {
 	return chosen{}, fmt.Errorf("no source is named %q; name one of: %s", asked[0], strings.Join(names, ", "))
 }
 
-// absent answers 502 where there is no source to be read, and that is a failure.
+// absent answers 502 if there is no source to read and that is a failure. It reports whether it
+// answered.
 func absent(w http.ResponseWriter, sources []Source, why func() *canonical.Failure) bool {
 	if len(sources) > 0 || why == nil {
 		return false
@@ -146,7 +147,7 @@ func absent(w http.ResponseWriter, sources []Source, why func() *canonical.Failu
 	return failure != nil
 }
 
-// answer writes the exposition. A client that goes away meanwhile is no error.
+// answer writes the exposition. A client that leaves meanwhile is no error.
 func (m *metrics) answer(w http.ResponseWriter, r *http.Request, asked chosen, readings []reading) {
 	gzipped := acceptsGzip(r.Header["Accept-Encoding"])
 	h := w.Header()
@@ -175,15 +176,14 @@ func (m *metrics) answer(w http.ResponseWriter, r *http.Request, asked chosen, r
 		m.results(time.Now(), o.pass)
 	}
 	if n, whole := o.end(); whole {
-		// Saves net/http the chunks, and the kernel most of the writes.
+		// Saves the chunked encoding, and most of the writes.
 		h.Set("Content-Length", strconv.Itoa(n))
 	}
 	o.last.flush()
 }
 
-// readTimeout returns how long reading the sources may take: the scraper's own
-// timeout less min(0.5 s, a quarter of it), or fallback where the scraper names
-// none that makes sense.
+// readTimeout returns how long reading the sources may take: the scraper's own timeout less
+// min(0.5 s, a quarter of it), or fallback if the scraper names no valid one.
 func readTimeout(r *http.Request, fallback time.Duration) time.Duration {
 	seconds, err := strconv.ParseFloat(r.Header.Get(timeoutHeader), 64)
 	if err != nil || !(seconds > 0) {

@@ -16,7 +16,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// transport asks for no gzip by itself.
+// transport does not ask for gzip on its own.
 var transport = &http.Transport{DisableCompression: true}
 
 // ask sends a request with headers "Name: value" and returns the answer and its
@@ -45,8 +45,8 @@ func ask(t testing.TB, method, url string, headers ...string) (*http.Response, [
 	return res, body
 }
 
-// The parts of an upstream: lines that Prometheus accepts, between lines that it
-// rejects or that are named like ours. The last has no end.
+// The parts of an upstream: lines that Prometheus accepts, between lines that it rejects or
+// that are named kpulse_. The last line has no line end.
 const (
 	accepted1 = "# HELP a b\na{x=\"1\"} 1\n"
 	rejected1 = "garbage {\n"
@@ -57,7 +57,7 @@ const (
 	accepted  = accepted1 + accepted2 + accepted3
 )
 
-// passed is a snapshot of that upstream.
+// passed returns a snapshot of that upstream.
 func passed() *canonical.Snapshot {
 	s := snapshotOf("first", board())
 	s.Body = []byte(upstream)
@@ -65,13 +65,13 @@ func passed() *canonical.Snapshot {
 	return s
 }
 
-// text is an exposition that its source leaves to us.
+// text is an exposition that is rendered for its source.
 type text string
 
 func (t text) AppendText(dst []byte) []byte { return append(dst, t...) }
 
-// TestPassthroughOfText: the exposition that a source leaves to us is the upstream's,
-// and memory for one that is huge is not kept.
+// TestPassthroughOfText: an exposition rendered for a source is passed through like an
+// upstream's, and the memory of a huge one is not kept.
 func TestPassthroughOfText(t *testing.T) {
 	const begin = "# HELP kpulse_gpu_info"
 	for _, test := range []struct {
@@ -143,7 +143,7 @@ func TestPassthroughIsByteForByte(t *testing.T) {
 				t.Fatal("our part does not begin as expected")
 			}
 			for _, coding := range []string{"", "Accept-Encoding: gzip"} {
-				for range 2 { // with new memory, and with memory used before
+				for range 2 { // with new memory and with reused memory
 					res, body := ask(t, "GET", server.URL+"/metrics", coding)
 					if res.Header.Get("Content-Encoding") == "gzip" {
 						body = gunzip(t, body)
@@ -212,7 +212,7 @@ func TestFailures(t *testing.T) {
 		sources []Source
 		query   string
 		status  int
-		body    string // whole, or a part where status is 200
+		body    string // whole, or a part if status is 200
 	}{
 		{"refused", []Source{gone()}, "", 502, goneLine},
 		{"timeout", []Source{slow()}, "", 504, slowLine},
@@ -274,7 +274,7 @@ func TestSourcesAreReadAtTheSameTime(t *testing.T) {
 	})
 }
 
-// countingWriter counts what a connection would be handed.
+// countingWriter counts what a connection would get.
 type countingWriter struct {
 	httptest.ResponseRecorder
 	writes, bytes int
@@ -286,7 +286,7 @@ func (w *countingWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestShortAnswerTellsItsLength: without a length net/http would send chunks.
+// TestShortAnswerTellsItsLength: without a length, net/http would send chunks.
 func TestShortAnswerTellsItsLength(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -300,7 +300,7 @@ func TestShortAnswerTellsItsLength(t *testing.T) {
 		{"more than fits, gzip", 500, "gzip", false},
 	} {
 		snap := fleet(c.devices)
-		upstream := bytes.Repeat([]byte("a_metric{with=\"labels\"} 1\n"), 10_000) // passed on from where it lies
+		upstream := bytes.Repeat([]byte("a_metric{with=\"labels\"} 1\n"), 10_000) // passed through without a copy
 		snap.Valid = [][]byte{upstream, []byte("last 1\n")}
 		server := serve(t, Options{Sources: NewSet(sourceOf(snap)), MaxRequests: 1})
 		res, body := ask(t, "GET", server.URL+"/metrics", "Accept-Encoding: "+c.coding)
@@ -318,7 +318,7 @@ func TestShortAnswerTellsItsLength(t *testing.T) {
 
 func TestWritesAreLarge(t *testing.T) {
 	snap := fleet(500)
-	// An upstream of which every second line is left out.
+	// An upstream with every second line left out.
 	for range 20_000 {
 		snap.Valid = append(snap.Valid, []byte("a_metric{with=\"labels\"} 1\n"))
 	}
@@ -337,7 +337,7 @@ func TestWritesAreLarge(t *testing.T) {
 	}
 }
 
-// TestDeadlineReachesTheSource: and what it was given, for the failure to name.
+// TestDeadlineReachesTheSource: the source also learns the timeout, which its failure names.
 func TestDeadlineReachesTheSource(t *testing.T) {
 	for header, want := range map[string]time.Duration{"": 20 * time.Second, "4": 3500 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Options set what is served.
+// Options configures the handler that New returns.
 type Options struct {
 	// Sources are the sources, in the order of the exposition. Names must differ.
 	Sources *Set
@@ -25,49 +25,48 @@ type Options struct {
 	// is shown as 0.
 	Birth time.Duration
 	// MaxRequests is how many requests are answered at a time, except those for health and
-	// readiness; more get 503. A few more requests that wait for no source are
-	// answered, so that an operator can see what the others wait for.
+	// readiness; more get 503. A few more requests that wait for no source are answered: they
+	// show an operator what the others wait for.
 	MaxRequests int
-	// MinReadRate is how many bytes a client must read each second; 0 is none.
+	// MinReadRate is how many bytes a client must read per second; 0 means no limit.
 	MinReadRate int
 	// Logger, unless nil, warns that requests are turned away.
 	Logger *slog.Logger
-	// Timeout bounds the reading for a scraper that names no timeout of its own.
+	// Timeout bounds the reading for a scraper that sends no timeout.
 	Timeout time.Duration
-	// FailureKinds are the kinds of canonical.Failure that the telemetry counts
-	// from 0; others are counted from their first.
+	// FailureKinds are the kinds of canonical.Failure that the telemetry counts from 0; others
+	// begin with their first failure.
 	FailureKinds []string
-	// Self is the User-Agent of the proxy's own sources: a scrape with it comes from
-	// the proxy itself, and would wait for itself. "" is none.
+	// Self is the User-Agent of the proxy's own sources: a scrape with it comes from the proxy
+	// itself, and would wait for itself. "" means none.
 	Self string
 	// EnablePprof serves Go profiles at /debug/pprof.
 	EnablePprof bool
-	// Results passes on the latest results of rules in pieces, as an exposition of whole
-	// lines that no longer change. It is served after the series of all
-	// sources. Nil means no rules.
+	// Results passes the latest results of rules as an exposition, in pieces of whole lines
+	// that no longer change. It is served after the series of all sources. Nil means no rules.
 	Results func(now time.Time, pass func([]byte))
 	// Collectors are served among the proxy's own telemetry.
 	Collectors []prometheus.Collector
 	// Reload reads config and rules again. Its error says why nothing changed, and ends with
 	// the remedy. Nil refuses reloads over HTTP.
 	Reload func() error
-	// Events appends to dst, in order, the events of this machine that no source
-	// reports; nil is none.
+	// Events appends to dst, in order, the events of this machine that no source reports; nil
+	// means none.
 	Events func(dst []canonical.Event) []canonical.Event
-	// Switches appends to dst how often NVSwitches of this machine had errors; nil is none.
+	// Switches appends to dst the error counts of this machine's NVSwitches; nil means none.
 	Switches func(dst []canonical.SXIDCount) []canonical.SXIDCount
-	// Notes returns problems that exist although all sources are read; nil is none.
+	// Notes returns problems that exist although all sources are read; nil means none.
 	Notes func() []canonical.Note
-	// Lines returns what to add to an exporter's list of counters for it to give readings; nil
-	// is nothing.
+	// Lines returns the lines to add to an exporter's list of counters to get readings of
+	// fields; nil means none.
 	Lines func([]canonical.Field) []string
-	// EnableResolve lets clients take fatal XIDs for dealt with.
+	// EnableResolve lets clients mark fatal XIDs as resolved.
 	EnableResolve bool
-	// Recording returns how the recording of the readings goes; nil is none.
+	// Recording returns the state of the recording of the readings; nil means none.
 	Recording func() Recording
-	// Processes lists what /api/v1/processes shows; nil is nothing.
+	// Processes lists what /api/v1/processes shows; nil turns it off.
 	Processes ProcessLister
-	// ExposeProcesses shows that to other machines too, and so the processes in events.
+	// ExposeProcesses shows processes to other machines too, also those in events.
 	ExposeProcesses bool
 }
 

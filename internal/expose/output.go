@@ -13,26 +13,25 @@ import (
 )
 
 const (
-	// chunk is how many bytes are gathered before they are written. The whole
-	// answer for eight GPUs fits, and then takes one write.
+	// chunk is how many bytes are gathered before they are written. The whole answer for eight
+	// GPUs fits and takes one write.
 	chunk = 320 << 10
 	// slack is capacity beyond chunk for the line that fills it.
 	slack = 4 << 10
-	// direct is the length from which bytes that lie in memory anyway are written
-	// from there. Shorter ones are gathered: net/http would make a chunk of its own
-	// of each 2 KiB.
+	// direct is the length in bytes from which parts are written without a copy. Shorter ones
+	// are gathered: net/http would make a chunk of each 2 KiB.
 	direct = 64 << 10
-	// maxIdle is how many outputs are kept for the next scrapes. A scrape uses one
-	// only while it writes, so more are in use only behind slow clients. An output
-	// has 320 KiB, and about 900 KiB more once it has compressed.
+	// maxIdle is how many outputs are kept for the next scrapes. A scrape uses one only while
+	// it writes: only slow clients keep more in use. An output takes 320 KiB, and about 900 KiB
+	// more once it has compressed.
 	maxIdle = 8
-	// maxKept is the capacity up to which an output is kept: a text that the source
-	// leaves to us is gathered as a whole, and that of 112 MIG instances fits. One
-	// huge text must not pin its size.
+	// maxKept is the capacity in bytes up to which an output is kept: text that is rendered for
+	// a source is gathered whole, and that of 112 MIG instances fits. One huge text must not
+	// pin its memory.
 	maxKept = 4 << 20
-	// furtherChunk is how many bytes of further families are gathered before they are
-	// written. They have memory of their own, so that ours still go out in one write
-	// with them and with what is passed through.
+	// furtherChunk is how many bytes of further families are gathered before they are written.
+	// Their own memory keeps the kpulse_ families in one write with them and with the
+	// upstream's lines.
 	furtherChunk = 1 << 20
 )
 
@@ -40,20 +39,20 @@ const (
 // everything.
 type buffer struct {
 	w     io.Writer
-	ahead [][]byte // goes out in front of buf, from where it lies
+	ahead [][]byte // written before buf, without a copy
 	buf   []byte
 	begun bool // something was written
 	err   error
 }
 
-// reset readies b for another exposition, to w.
+// reset prepares b for another exposition, to w.
 func (b *buffer) reset(w io.Writer) {
-	clear(b.ahead) // keeps no snapshot's bytes alive
+	clear(b.ahead) // releases the snapshots' bytes
 	*b = buffer{w: w, ahead: b.ahead[:0], buf: b.buf[:0]}
 }
 
-// buffered returns how many bytes wait to be written. As long as nothing was
-// written, and once everything was added, that is the length of the exposition.
+// buffered returns how many bytes wait to be written. Once everything was added, and before
+// anything is written, this is the length of the exposition.
 func (b *buffer) buffered() int {
 	n := len(b.buf)
 	for _, part := range b.ahead {
@@ -62,7 +61,7 @@ func (b *buffer) buffered() int {
 	return n
 }
 
-// flush writes what was gathered.
+// flush writes the gathered bytes.
 func (b *buffer) flush() {
 	b.ahead = append(b.ahead, b.buf)
 	for _, part := range b.ahead {
@@ -80,7 +79,7 @@ func (b *buffer) flushIfFull() {
 	}
 }
 
-// pass adds part, which must stay as it is until the exposition is written.
+// pass adds part, which must not change until the exposition is written.
 func (b *buffer) pass(part []byte) {
 	if len(part) < direct {
 		b.buf = append(b.buf, part...)
@@ -93,21 +92,21 @@ func (b *buffer) pass(part []byte) {
 	b.ahead = append(b.ahead, part)
 }
 
-// Write adds part, of which it keeps no reference. It implements io.Writer.
+// Write adds part and keeps no reference to it. It implements io.Writer.
 func (b *buffer) Write(part []byte) (int, error) {
 	b.buf = append(b.buf, part...)
 	b.flushIfFull()
 	return len(part), b.err
 }
 
-// output is an exposition being written, with all memory that takes. An output is
-// reused for the next scrape, and allocates nothing then.
+// output is an exposition being written, with all its memory. The next scrape reuses it and
+// allocates nothing.
 type output struct {
 	buffer
 	values   []float64 // of one row, or source, in a family
 	sources  texts     // the labels of each reading's source
 	switches []canonical.SXIDCount
-	further  []byte // families that the upstreams lack, in front of ours
+	further  []byte // families that the upstreams lack, before the kpulse_ families
 	merger   merger // of the lines of several upstreams
 
 	packer *gzip.Writer // from buffer to packed, nil before its first use
@@ -115,42 +114,42 @@ type output struct {
 	last   *buffer // writes to the client: packed if the answer is compressed, else buffer
 }
 
-// scratch returns n values, which hold anything until they are set.
+// scratch returns n values, which are undefined until they are set.
 func (o *output) scratch(n int) []float64 {
 	o.values = slices.Grow(o.values[:0], n)[:n]
 	return o.values
 }
 
-// passFurther adds the further families once they are so many bytes.
+// passFurther adds the further families once they are least bytes or longer.
 func (o *output) passFurther(least int) {
 	if len(o.further) < least {
 		return
 	}
 	o.pass(o.further)
-	if least > 1 { // the memory is to be used again
+	if least > 1 { // the memory is reused
 		o.flush()
 		o.further = o.further[:0]
 	}
 }
 
-// end marks the end of the exposition. It returns how long the answer is, if none of
-// it was written yet. What is left, last writes.
+// end marks the end of the exposition. It returns how many bytes of the answer remain for last
+// to write, and whether these are the whole answer.
 func (o *output) end() (length int, whole bool) {
 	if o.last == &o.packed {
 		o.flush()
-		_ = o.packer.Close() // an error is the client's
+		_ = o.packer.Close() // a write error cannot be reported
 	}
 	return o.last.buffered(), !o.last.begun
 }
 
-// outputs are those that wait for a scrape. Unlike a sync.Pool they survive garbage
-// collections, which come about as often as scrapes.
+// outputs is a pool. Unlike those in a sync.Pool, its outputs survive garbage collections,
+// which are about as frequent as scrapes.
 type outputs struct {
 	mu   sync.Mutex
 	idle []*output
 }
 
-// get returns an output that writes to w, compressed if so asked. The caller must call
+// get returns an output that writes to w, compressed if gzipped is set. The caller must call
 // end and last.flush, and then put it back.
 func (l *outputs) get(w io.Writer, gzipped bool) *output {
 	l.mu.Lock()
@@ -174,7 +173,7 @@ func (l *outputs) get(w io.Writer, gzipped bool) *output {
 	return o
 }
 
-// put returns o, which keeps no reference to the client's connection.
+// put returns o to the pool, without its references to the client's connection.
 func (l *outputs) put(o *output) {
 	o.reset(nil)
 	o.packed.reset(nil)
@@ -198,9 +197,9 @@ type Writer struct {
 // NewWriter returns a Writer of series in a form.
 func NewWriter(f Form) *Writer { return &Writer{renderer: newRenderer(f)} }
 
-// Write writes all series of snapshots, further families and kpulse_ families, to out in
-// large pieces. There is one snapshot of each source, always in the same order. They are not
-// kept. It returns the error of out.
+// Write writes all series of snapshots, further families and kpulse_ families, to out in large
+// pieces. There is one snapshot for each source, always in the same order; none is kept. The
+// error is that of out.
 func (w *Writer) Write(out io.Writer, snapshots ...*canonical.Snapshot) error {
 	w.output.reset(out)
 	w.readings = w.readings[:0]
@@ -216,11 +215,11 @@ func (w *Writer) Write(out io.Writer, snapshots ...*canonical.Snapshot) error {
 	return err
 }
 
-// acceptsGzip reports whether a client with these Accept-Encoding headers accepts
-// gzip (RFC 9110, section 12.5.3). What cannot be parsed is a refusal: every client
-// accepts an answer that is not encoded.
+// acceptsGzip reports whether a client with these Accept-Encoding headers accepts gzip (RFC
+// 9110, section 12.5.3). An invalid header is a refusal: every client accepts an answer without
+// encoding.
 func acceptsGzip(headers []string) bool {
-	named, others := -1.0, -1.0 // weight of gzip, and of what is not named
+	named, others := -1.0, -1.0 // weight of gzip, and of codings that are not named
 	for _, header := range headers {
 		for part := range strings.SplitSeq(header, ",") {
 			coding, parameters, _ := strings.Cut(part, ";")

@@ -11,12 +11,12 @@ type Passthrough uint8
 
 // The ways to pass the upstream through.
 const (
-	// PassValid serves the lines that a Prometheus server accepts and that are no
-	// kpulse_ series.
+	// PassValid serves the lines that a Prometheus server accepts and that are not kpulse_
+	// series.
 	PassValid Passthrough = iota
 	// PassVerbatim serves every byte.
 	PassVerbatim
-	// PassOff serves our series alone.
+	// PassOff serves only the kpulse_ series.
 	PassOff
 	numPassthroughs
 )
@@ -33,8 +33,8 @@ func ParsePassthrough(word string) (Passthrough, error) {
 	return 0, fmt.Errorf("%q is unknown; use valid, verbatim or off", word)
 }
 
-// writeAll passes the expositions of all upstreams on: of several the valid lines family by
-// family, else one behind the other, byte for byte.
+// writeAll passes through the expositions of all upstreams: the valid lines of several merged
+// by family, otherwise one exposition after the other, byte for byte.
 func (p Passthrough) writeAll(o *output, readings []reading) {
 	several := 0
 	for i := range readings {
@@ -57,7 +57,7 @@ func (p Passthrough) writeAll(o *output, readings []reading) {
 	}
 }
 
-// write passes the upstream's exposition in snap on, and ends its last line.
+// write passes through the upstream's exposition in snap, and ends its last line.
 func (p Passthrough) write(b *buffer, snap *canonical.Snapshot) {
 	if snap.Text != nil && p != PassOff {
 		b.buf = snap.Text.AppendText(b.buf)

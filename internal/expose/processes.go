@@ -14,17 +14,17 @@ import (
 
 // ProcessLister lists the processes that use the devices.
 type ProcessLister interface {
-	// Processes returns them in any order. It returns when ctx ends at the latest, and is called
-	// by one goroutine at a time. If Hostname and GPU are "", they are taken from the device of
-	// the same UUID and Instance in the readings. The caller owns the slice. An error ends in
-	// what to do; a *canonical.Failure also records whether it was too slow. With an error, a
-	// non-nil list still holds what could be read.
+	// Processes returns them in any order. It returns at the latest when ctx ends, and is
+	// called by one goroutine at a time. If Hostname and GPU are "", they are taken from the
+	// device of the same UUID and Instance in the readings. The caller owns the slice. An error
+	// ends with the remedy; a *canonical.Failure also records whether it was too slow. With an
+	// error, a non-nil list holds what could be read.
 	Processes(ctx context.Context) ([]canonical.Process, error)
 }
 
-// processes answers /api/v1/processes with JSON: an object whose field processes is a
-// list, ordered by device and pid, and whose field incomplete is the reason why devices
-// are missing, where some are.
+// processes answers /api/v1/processes with JSON: an object whose field processes is a list,
+// ordered by device and pid, and whose field incomplete says why devices are missing, if any
+// are.
 type processes struct {
 	lister  ProcessLister // nil if it is off
 	sources *Set
@@ -43,7 +43,7 @@ type processesView struct {
 	Incomplete string        `json:"incomplete,omitempty"`
 }
 
-// processView is a process as it is served. What is not known is left out.
+// processView is a process as it is served. Unknown fields are left out.
 type processView struct {
 	PID        int                   `json:"pid"`
 	User       string                `json:"user,omitempty"`
@@ -146,8 +146,8 @@ func viewsOf(list []canonical.Process) []processView {
 	return views
 }
 
-// bytesOf returns nil for what is not given, or is not a number of bytes: from 2^53
-// on a float64 does not hold every integer.
+// bytesOf returns nil for a value that is absent or not a number of bytes: from 2^53 on, a
+// float64 cannot represent every integer.
 func bytesOf(v float64) *uint64 {
 	if !(v >= 0 && v < 1<<53) {
 		return nil
@@ -156,13 +156,13 @@ func bytesOf(v float64) *uint64 {
 	return &n
 }
 
-// proxyHeaders are headers that proxies add to a request that they pass on: the sender is then
-// not the client.
+// proxyHeaders are headers that proxies add to forwarded requests: the sender is then not the
+// client.
 var proxyHeaders = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Forwarded", "Via"}
 
-// isLocal reports whether a request appears to come from this machine.
-// It must also be addressed to localhost: a reverse proxy here may add no header, and
-// a browser here may ask for a page of somebody else's, whose name resolves to us.
+// isLocal reports whether a request appears to come from this machine. It must also be
+// addressed to localhost: a reverse proxy here may add no header, and a browser here may open a
+// foreign page whose host name resolves to this machine.
 func isLocal(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !peer.Addr().IsLoopback() || !canonical.NamesLoopback(r.Host) {

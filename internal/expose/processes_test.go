@@ -25,7 +25,7 @@ func listing(list ...canonical.Process) ProcessLister {
 	return listerFunc(func(context.Context) ([]canonical.Process, error) { return list, nil })
 }
 
-// askProcesses asks a server of opts from an address.
+// askProcesses asks a server of opts from the address peer.
 func askProcesses(t *testing.T, opts Options, peer string) *httptest.ResponseRecorder {
 	t.Helper()
 	if opts.Sources == nil {
@@ -100,7 +100,7 @@ func TestProcessesOverTheNetwork(t *testing.T) {
 	}
 }
 
-// TestIncompleteProcesses shows what there is, and says what is missing.
+// TestIncompleteProcesses: the processes that were read are shown, with what is missing.
 func TestIncompleteProcesses(t *testing.T) {
 	for want, list := range map[string][]canonical.Process{
 		`{"processes":[{"pid":7,"used_memory_bytes":0}],"incomplete":"GPU 3 hangs; reset it"}`: {{PID: 7}},
@@ -212,7 +212,7 @@ func TestIsLocal(t *testing.T) {
 		{"127.0.0.1:4321", "localhost:9401", "X-Real-IP", false},
 		{"127.0.0.1:4321", "localhost:9401", "Forwarded", false},
 		{"127.0.0.1:4321", "localhost:9401", "Via", false},
-		// By a name that is not ours alone.
+		// By a name that other machines can have.
 		{"127.0.0.1:4321", "node-a:9401", "", false},
 		{"127.0.0.1:4321", "localhost.evil.example:9401", "", false},
 		{"127.0.0.1:4321", "10.0.0.7:9401", "", false},
@@ -220,7 +220,7 @@ func TestIsLocal(t *testing.T) {
 	} {
 		r := &http.Request{RemoteAddr: c.peer, Host: c.host, Header: http.Header{}}
 		if c.header != "" {
-			r.Header.Set(c.header, "") // even if it says nothing
+			r.Header.Set(c.header, "") // even if it is empty
 		}
 		if got := isLocal(r); got != c.want {
 			t.Errorf("from %q to %q with %q: %v", c.peer, c.host, c.header, got)

@@ -16,20 +16,19 @@ import (
 type Source interface {
 	// Name is unique among the sources. It never changes and holds no credentials.
 	Name() string
-	// Read returns a snapshot fit to be served now: of a scraped source a fresh
-	// one, or one shared with overlapping scrapes; of a stream the latest that is
-	// not stale. It returns when ctx ends at the latest. release must be called
-	// once when the caller is done with the snapshot. The error is a
-	// *canonical.Failure.
+	// Read returns a snapshot to serve now: for a scraped source a fresh one, or one shared
+	// with overlapping scrapes; for a stream the latest that is not stale. It returns at the
+	// latest when ctx ends. The caller must call release once when it is done with the
+	// snapshot. The error is a *canonical.Failure.
 	Read(ctx context.Context) (snap *canonical.Snapshot, release func(), err error)
 	// Status returns the state of the source after its last reading, without
 	// reading it. ready is nil once a reading younger than the staleness limit
 	// exists, else the reason why there is none.
 	Status() (state canonical.Source, ready error)
-	// Events appends to dst the latest events of the source's devices, the newest last.
+	// Events appends to dst the latest events of the source's devices, newest last.
 	Events(dst []canonical.Event) []canonical.Event
-	// Resolve takes the fatal XIDs of the board of a UUID for dealt with. It reports
-	// whether the source knows the board, and whether there were any.
+	// Resolve marks the fatal XIDs of the board with this UUID as resolved. It reports whether
+	// the source knows the board, and whether there were any.
 	Resolve(uuid string) (known, resolved bool)
 }
 
@@ -41,7 +40,7 @@ type reading struct {
 	// source is the snapshot's, or the state after the failure.
 	source  *canonical.Source
 	release func() // nil after a failure
-	copied  bool   // snapshot is a copy of our own
+	copied  bool   // snapshot is our own copy
 	// shared is how many devices of the snapshot an earlier reading has too. It is
 	// known once the labels are laid out.
 	shared int
@@ -69,7 +68,7 @@ func readSource(ctx context.Context, f Source) reading {
 	return reading{failure: failure, source: &state}
 }
 
-// readAll reads the sources at the same time. The caller must release the readings.
+// readAll reads the sources concurrently. The caller must release the readings.
 func readAll(ctx context.Context, sources []Source) []reading {
 	readings := make([]reading, len(sources))
 	if len(sources) == 0 {
@@ -119,8 +118,8 @@ func explain(sources []Source, readings []reading) string {
 	return strings.Join(lines, "\n")
 }
 
-// reason returns on one line why f gives no reading. Most errors name the source
-// themselves: it is named once.
+// reason returns a line that says why f gives no reading. It adds the source's name unless the
+// error begins with it, as most do.
 func reason(f Source, err error) string {
 	text := err.Error()
 	if !strings.HasPrefix(text, f.Name()) {

@@ -12,11 +12,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// patience is how long a test waits for what must come. It is far more than a busy machine
-// needs: only a test that fails waits so long.
+// patience is how long a test waits for what must happen. It is far more than a busy machine
+// needs: only a failing test waits that long.
 const patience = time.Minute
 
-// fakeSource is a source whose reading, or failure to read, a test decides.
+// fakeSource is a source whose reading or failure a test sets.
 type fakeSource struct {
 	name     string
 	snapshot *canonical.Snapshot
@@ -27,9 +27,9 @@ type fakeSource struct {
 	ready    error
 	slow     bool // Read waits for the end of its context
 
-	deadline atomic.Int64 // what was left of it when Read was called, in ns
+	deadline atomic.Int64 // time left when Read was called, in ns
 	entered  chan struct{}
-	hold     chan struct{} // Read waits until it is closed; nil waits for nothing
+	hold     chan struct{} // Read waits until it is closed; nil: does not wait
 	held     atomic.Int64  // snapshots that were not released
 	reads    atomic.Int64
 }

@@ -42,7 +42,7 @@ func newRenderer(f Form) *renderer {
 	return e
 }
 
-// layoutOf returns the layout of readings, those of the sources of v in order.
+// layoutOf returns the layout of readings, one for each source of v, in order.
 func (v *view) layoutOf(readings []reading) *layout {
 	l := v.layout.Load()
 	if !l.fits(readings) {
@@ -52,8 +52,8 @@ func (v *view) layoutOf(readings []reading) *layout {
 	return l
 }
 
-// writeFurther renders the families that the upstreams lack. In front of one that has
-// lines already, where these are passed through, no HELP and TYPE are repeated.
+// writeFurther renders the families that the upstreams lack. It omits HELP and TYPE of a family
+// whose lines are passed through already.
 func (e *renderer) writeFurther(o *output, v *view, readings []reading, passed bool) {
 	families := 0
 	for i := range readings {
@@ -92,8 +92,8 @@ func begun(readings []reading, family int) bool {
 	return false
 }
 
-// write renders readings, the sources of a view in order, into o. Its last bytes
-// stay in o until it is flushed.
+// write renders readings, the sources of a view in order, into o. The last bytes stay in o
+// until o is flushed.
 func (e *renderer) write(o *output, v *view, readings []reading) {
 	l := v.layoutOf(readings)
 	for i := range readings {
@@ -124,7 +124,7 @@ func (e *renderer) write(o *output, v *view, readings []reading) {
 	o.buf = append(o.buf, e.build...)
 }
 
-// writeEach renders the series that are always 1 and of which the ends are given.
+// writeEach renders series that are always 1, with the given ends.
 func (h *header) writeEach(b *buffer, l *layout, ends func(*sourceText) *texts) {
 	headed := false
 	for i := range l.sources {
@@ -145,8 +145,7 @@ func (h *header) writeEach(b *buffer, l *layout, ends func(*sourceText) *texts) 
 	}
 }
 
-// write renders one family of all devices, or allocations. This loop is where the
-// time goes.
+// write renders one family of all devices, or allocations. This loop takes most of the time.
 func (f *deviceFamily) write(o *output, l *layout, readings []reading) {
 	scratch := o.scratch(len(f.tails))
 	headed := false
@@ -174,7 +173,7 @@ func (f *deviceFamily) write(o *output, l *layout, readings []reading) {
 				}
 				buf = append(f.begin(buf, &headed), labels...)
 				buf = append(buf, f.tails[j]...)
-				if v == 0 { // as most are
+				if v == 0 { // as most values are
 					buf = append(buf, '0', '\n')
 					continue
 				}
@@ -227,7 +226,7 @@ func (e *renderer) writeSwitches(o *output) {
 	}
 }
 
-// writeSourceInfo renders how the sources that could be read are read.
+// writeSourceInfo renders source_info for the sources that could be read.
 func (e *renderer) writeSourceInfo(o *output, readings []reading) {
 	headed := false
 	for i := range readings {
@@ -240,8 +239,8 @@ func (e *renderer) writeSourceInfo(o *output, readings []reading) {
 	}
 }
 
-// writeWeights renders the weights that the first reading was judged with; all
-// are judged alike.
+// writeWeights renders the weights that the first reading was judged by; they are the same for
+// all.
 func (e *renderer) writeWeights(b *buffer, readings []reading) {
 	headed := false
 	for i := range readings {
@@ -260,7 +259,7 @@ func (e *renderer) writeWeights(b *buffer, readings []reading) {
 	}
 }
 
-// weights are the inputs of the composite, by their word in the exposition.
+// weights are the inputs of real utilization, with their names in the exposition.
 var weights = [...]struct {
 	input string
 	of    func(*canonical.Weights) float64

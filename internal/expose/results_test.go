@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestResultsStandBehindOurs: on /metrics of all sources alone, small and large.
+// TestResultsStandBehindOurs: only on /metrics of all sources, small and large.
 func TestResultsStandBehindOurs(t *testing.T) {
 	large := strings.Repeat("r:y{z=\"0123456789\"} 1\n", 1<<14)
 	server := serve(t, Options{
@@ -56,8 +56,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestCollectors stand among the proxy's own telemetry; what cannot be registered is
-// said at the start.
+// TestCollectors: collectors are among the proxy's own telemetry; New reports those that cannot
+// be registered.
 func TestCollectors(t *testing.T) {
 	mine := prometheus.NewGauge(prometheus.GaugeOpts{Name: "mine", Help: "Mine."})
 	opts := Options{Sources: NewSet(sourceOf(snapshotOf("s", board()))), Collectors: []prometheus.Collector{mine}}

@@ -49,7 +49,7 @@ func routes(opts *Options, m *metrics, page *landing, b *budget) map[string]http
 		"GET /{$}":               b.reserved(page),
 		"GET /metrics":           notItself(opts.Self, b.limit(m)),
 		"GET /health":            http.HandlerFunc(healthy),
-		"GET /healthz":           http.HandlerFunc(healthy), // of gpu-container-exporter
+		"GET /healthz":           http.HandlerFunc(healthy), // as in gpu-container-exporter
 		"GET /-/healthy":         http.HandlerFunc(healthy),
 		"GET /-/ready":           ready(opts.Sources, opts.Absent, b.used),
 		"GET /-/metrics":         b.reserved(m.telemetry.handler()),
@@ -62,8 +62,8 @@ func routes(opts *Options, m *metrics, page *landing, b *budget) map[string]http
 		"GET /sd":                b.reserved(discovery(opts.Sources, opts.Absent)),
 	}
 	if opts.EnablePprof {
-		// All of net/http/pprof but the command line, which may hold the credentials
-		// of an upstream's URL.
+		// All of net/http/pprof except the command line, which may hold the credentials of an
+		// upstream's URL.
 		all["GET /debug/pprof/"] = b.reserved(http.HandlerFunc(pprof.Index))
 		all["GET /debug/pprof/cmdline"] = http.NotFoundHandler()
 		all["GET /debug/pprof/profile"] = b.reserved(http.HandlerFunc(pprof.Profile))

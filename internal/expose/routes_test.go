@@ -193,7 +193,7 @@ func TestLandingPage(t *testing.T) {
 	}
 }
 
-// TestLandingPageBoundsUnknownFamilies: an upstream of thousands makes no long page.
+// TestLandingPageBoundsUnknownFamilies: thousands of them do not make a long page.
 func TestLandingPageBoundsUnknownFamilies(t *testing.T) {
 	f := sourceOf(snapshotOf("strange", board()))
 	for n := range 1000 {
@@ -205,7 +205,7 @@ func TestLandingPageBoundsUnknownFamilies(t *testing.T) {
 	}
 }
 
-// TestLandingPageTellsWhatIsOn: what is off is not spoken of.
+// TestLandingPageTellsWhatIsOn: it does not mention what is off.
 func TestLandingPageTellsWhatIsOn(t *testing.T) {
 	sources := []Source{sourceOf(snapshotOf("works", board()))}
 	on := Options{
@@ -236,7 +236,8 @@ func TestLandingPageNotesOfTheMachine(t *testing.T) {
 	}
 }
 
-// TestSwitchesAreServedOnce: of several sources with the first, which /sd makes a target.
+// TestSwitchesAreServedOnce: of the sources, which /sd makes targets, only the first serves
+// them.
 func TestSwitchesAreServedOnce(t *testing.T) {
 	server := serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("a")), sourceOf(snapshotOf("b"))), Switches: func(dst []canonical.SXIDCount) []canonical.SXIDCount {
 		return append(dst, canonical.SXIDCount{Hostname: "n", PCIBusID: "0000:05:00", Code: 12028, Count: 2}, canonical.SXIDCount{Hostname: "n", PCIBusID: "0000:05:00", Code: 24007, Count: 1})
@@ -252,7 +253,7 @@ kpulse_nvswitch_sxid_errors_total{hostname="n",pci_bus_id="0000:05:00",sxid="240
 	}
 }
 
-// TestLandingPageAdvice: a list of counters is an exporter's, and no other source has one.
+// TestLandingPageAdvice: only exporters have a list of counters.
 func TestLandingPageAdvice(t *testing.T) {
 	for backend, want := range map[string]bool{"prometheus": true, "nvml": false} {
 		source := sourceOf(snapshotOf("source", board()))
@@ -266,7 +267,7 @@ func TestLandingPageAdvice(t *testing.T) {
 }
 
 // TestLandingPageAdvisesNoLineOfWhatIsServed: a reading that the exporter serves without a
-// usable value is none that its list of counters lacks.
+// usable value is in its list of counters.
 func TestLandingPageAdvisesNoLineOfWhatIsServed(t *testing.T) {
 	source := sourceOf(snapshotOf("source", board()))
 	source.state.Backend = "prometheus"
@@ -281,7 +282,7 @@ func TestLandingPageAdvisesNoLineOfWhatIsServed(t *testing.T) {
 	}
 }
 
-// TestLandingPageNotes: problems during which readings go on, with what to do.
+// TestLandingPageNotes: problems that do not stop readings are shown with the remedy.
 func TestLandingPageNotes(t *testing.T) {
 	for _, notes := range [][]canonical.Note{nil, {{Cause: "no <switches>", Remedy: "see modules"}, {Cause: "no remedy"}}} {
 		source := sourceOf(snapshotOf("source", board()))
@@ -296,8 +297,7 @@ func TestLandingPageNotes(t *testing.T) {
 	}
 }
 
-// TestLandingPageTellsWhatIsWrong: boards that are missing, and readings that
-// stand still.
+// TestLandingPageTellsWhatIsWrong: boards that are missing, and readings that do not change.
 func TestLandingPageTellsWhatIsWrong(t *testing.T) {
 	missing := func(n int) *canonical.Roster {
 		r := &canonical.Roster{}
@@ -321,7 +321,7 @@ func TestLandingPageTellsWhatIsWrong(t *testing.T) {
 				"<dt>Missed</dt><dd class=\"down\">GPU 1 of node-a:",
 				"<dt>Missed</dt><dd class=\"down\">GPU 3 of node-a:", "--expected-gpus, or expected_gpus in the config file,",
 			},
-			[]string{"GPU-a0", "GPU-b0", "Frozen"}, // those are there, and of b0 an instance went
+			[]string{"GPU-a0", "GPU-b0", "Frozen"}, // these are there; an instance of b0 left
 		},
 		{"nothing changed for long", nil, 5*time.Minute + 2*time.Second, []string{"<dt>Frozen</dt>", "no value has changed for 5m2s:"}, []string{"Gone", "Missed"}},
 		{"eight missed", missing(8), 0, []string{"GPU 0 of n:", "GPU 7 of n:"}, []string{"more that were never seen"}},
@@ -354,7 +354,7 @@ func TestScrapeOfOurselves(t *testing.T) {
 	}
 }
 
-// What is discovered can be scraped as Prometheus would, and is that source alone.
+// Prometheus can scrape each discovered target, and gets only its source.
 func TestDiscovery(t *testing.T) {
 	first, second := board(), board()
 	second.UUID = "GPU-second"
@@ -386,7 +386,7 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// Who came by TLS is sent there again.
+// Targets of a request by TLS are scraped by TLS.
 func TestDiscoveryByTLS(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "https://node1:9401/sd", nil)
 	r.TLS = &tls.ConnectionState{}

@@ -3,10 +3,10 @@ package expose
 import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
 // rows are the subjects of a family's series: the devices of a source, or its allocations. They
-// are numbered as in the Roster followed by the missed, or as in the AllocationRoster.
+// are numbered as in the Roster, followed by its missed boards, or as in the AllocationRoster.
 type rows struct {
-	// labels are common to all series of a row. They are empty for a device whose series are
-	// another source's, and for its allocations.
+	// labels are common to all series of a row. They are empty for a device whose series come
+	// from another source, and for its allocations.
 	labels texts
 	// kinds are the kinds of the devices, or of the devices of the allocations.
 	kinds []kind
@@ -20,7 +20,7 @@ type subject uint8
 const (
 	ofDevices subject = iota
 	ofAllocations
-	// ofHolders are allocations with all that is known of them.
+	// ofHolders are allocations with all their labels.
 	ofHolders
 	numSubjects
 )
@@ -33,12 +33,12 @@ const (
 	inReading reach = iota
 	// remembered are those that have an account in the ledger.
 	remembered
-	// missed are boards that the source names, or that should be there, and that were never seen.
+	// missed are boards that the source names or that are expected, and that were never seen.
 	missed
 	numReaches
 )
 
-// kind is a set of kinds of device; of one device, its kind.
+// kind is a set of kinds of devices, or the kind of one device.
 type kind uint8
 
 const (
@@ -62,9 +62,8 @@ func kindOf(d *canonical.Device) kind {
 	}
 }
 
-// nameDevices renders the labels of the devices of all sources. The series of a device
-// of several sources are those of the first that reads it, or else of the first that
-// remembers it.
+// nameDevices renders the labels of the devices of all sources. A device in several sources
+// gets its series from the first that reads it, else from the first that remembers it.
 func nameDevices(keys []key) []sourceText {
 	sources := make([]sourceText, len(keys))
 	claims := newClaims()
@@ -95,8 +94,8 @@ func nameDevices(keys []key) []sourceText {
 	return sources
 }
 
-// nameAllocations renders the labels of all allocations of a source whose devices
-// are named already, with or without what only describes them.
+// nameAllocations renders the labels of all allocations of a source, after those of its
+// devices. With all, it adds the labels that only describe them.
 func nameAllocations(t *canonical.AllocationRoster, devices *rows, all bool) rows {
 	if t == nil || devices.upto[remembered] == 0 {
 		return rows{}
@@ -121,11 +120,11 @@ func nameAllocations(t *canonical.AllocationRoster, devices *rows, all bool) row
 // slot identifies a board by its index on its node.
 type slot struct{ hostname, gpu string }
 
-// claims are the devices that have series already: a series may be there once
-// only, whichever sources have its device.
+// claims are the devices that already have series: a series may occur only once, however many
+// sources have its device.
 type claims struct {
 	devices map[canonical.Identity]bool
-	// slots are the slots of boards with series: no board of unknown UUID is missed there.
+	// slots are the slots of boards with series: a board of unknown UUID is not missed there.
 	slots map[slot]bool
 }
 
@@ -146,7 +145,7 @@ func (c *claims) claim(d *canonical.Device, r reach) bool {
 	return true
 }
 
-// texts are many short texts in one piece of memory.
+// texts stores many short texts in one piece of memory.
 type texts struct {
 	bytes []byte
 	ends  []int

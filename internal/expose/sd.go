@@ -7,18 +7,18 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// targetGroup is one element of what HTTP service discovery answers.
+// targetGroup is one element of the answer of HTTP service discovery.
 type targetGroup struct {
 	Targets []string          `json:"targets"`
 	Labels  map[string]string `json:"labels"`
 }
 
-// discovery answers /sd for Prometheus' http_sd_configs: each source is a target of
-// its own, at the address of the request, whose scrapes read that source alone.
-// Several, and those that come and go, differ in their instance, so that up is of each. The scheme is the job's,
-// unless the request came by TLS. A request that names no host is told the address that
-// it came to. If it is not certain that there is no source, it fails: Prometheus then
-// keeps the targets that it has.
+// discovery answers /sd for Prometheus' http_sd_configs: each source is a target of its own, at
+// the address of the request, and its scrapes read only that source. If there are several, or
+// they come and go, each has its name as instance: up then distinguishes them. The scheme is
+// the job's, unless the request came by TLS. Without a Host, the target is the address that the
+// request came to. If a failure may hide sources, discovery fails: Prometheus then keeps its
+// targets.
 func discovery(set *Set, why func() *canonical.Failure) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		sources := set.now()
@@ -43,7 +43,7 @@ func discovery(set *Set, why func() *canonical.Failure) http.HandlerFunc {
 			}
 			groups[i] = targetGroup{[]string{target}, labels}
 		}
-		w.Header().Set("Cache-Control", "no-store") // a cache would hand one's Host to another
+		w.Header().Set("Cache-Control", "no-store") // a cache would give one client's Host to another
 		answerJSON(w, groups)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Set is the sources that are served. It may be replaced while requests are answered:
-// each of them sees one set from beginning to end. Its methods may be called from any
+// Set holds the sources that are served. They may be replaced while requests are answered: each
+// request sees the same sources from beginning to end. Its methods may be called from any
 // goroutine.
 type Set struct {
 	mu      sync.Mutex
@@ -19,12 +19,12 @@ type Set struct {
 // members are the sources of a Set between two replacements.
 type members struct {
 	sources []Source // never written to; names differ
-	// all and alone are what is served together: all sources, and each by itself.
+	// all is the view of all sources, alone has one of each by itself.
 	all   view
 	alone []view
 	// users are the scrapes that read these sources.
 	users sync.WaitGroup
-	// drained waits for them, and for those of the members before.
+	// drained waits for these users, and for those of the members before.
 	drained func()
 }
 
@@ -43,9 +43,9 @@ func newMembers(sources []Source, before func()) *members {
 	return m
 }
 
-// Replace makes later requests see these sources, whose names must differ. drained waits
-// for the scrapes under way that may read the earlier ones: after it, a source that was
-// removed can be closed.
+// Replace makes later requests see these sources, whose names must differ. drained waits for
+// scrapes in progress that may read the earlier ones; once it returns, a removed source can be
+// closed.
 func (s *Set) Replace(sources []Source) (drained func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,11 +54,11 @@ func (s *Set) Replace(sources []Source) (drained func()) {
 	if s.changed != nil {
 		s.changed(before.sources, sources)
 	}
-	go before.drained() // frees those before, which hold all of their labels
+	go before.drained() // frees the members before, which hold all their labels
 	return before.drained
 }
 
-// use returns the members of now for a scrape, which must call users.Done.
+// use returns the current members for a scrape, which must call users.Done.
 func (s *Set) use() *members {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,14 +66,15 @@ func (s *Set) use() *members {
 	return s.members
 }
 
-// now returns the sources for requests that need only their state, and does not read them.
+// now returns the sources for requests that need only their state and do not read them.
 func (s *Set) now() []Source {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.members.sources
 }
 
-// view is some sources that are served together, with what their expositions repeat.
+// view is a group of sources that are served together, with the text that their expositions
+// repeat.
 type view struct{ layout atomic.Pointer[layout] }
 
 // duplicate returns an error if two sources have the same name.

@@ -11,7 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestSourcesComeAndGo: whatever asks next sees the sources of now.
+// TestSourcesComeAndGo: the next request sees the current sources.
 func TestSourcesComeAndGo(t *testing.T) {
 	failure := &canonical.Failure{Kind: "none", Cause: "no exporter is known", Remedy: "start one"}
 	absent := func() *canonical.Failure { return failure }
@@ -57,8 +57,8 @@ func TestSourcesComeAndGo(t *testing.T) {
 	expect("/-/metrics", 200, `source="b"`, "!"+`source="a"`)
 }
 
-// TestASourceThatLeftIsReadToTheEnd: a scrape goes on with the sources that it began with,
-// and who replaced them waits for it, over several replacements.
+// TestASourceThatLeftIsReadToTheEnd: a scrape continues with the sources that it began with,
+// and a replacement waits for it, also after several replacements.
 func TestASourceThatLeftIsReadToTheEnd(t *testing.T) {
 	asked, goOn := make(chan struct{}, 1), make(chan struct{})
 	slow := sourceOf(snapshotOf("slow", board()))
@@ -86,7 +86,7 @@ func TestASourceThatLeftIsReadToTheEnd(t *testing.T) {
 	}
 }
 
-// TestReplacedSourcesAreForgotten, although no caller waits until they are no longer read.
+// TestReplacedSourcesAreForgotten: replaced sources are freed even if no caller calls drained.
 func TestReplacedSourcesAreForgotten(t *testing.T) {
 	set := NewSet()
 	first := weak.Make(set.members)

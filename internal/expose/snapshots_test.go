@@ -12,7 +12,7 @@ import (
 // readAt is when all snapshots of the tests were read.
 var readAt = time.Date(2026, 11, 21, 12, 0, 0, 250_000_000, time.UTC)
 
-// given is what a device of a test snapshot tells.
+// given is the readings of a device of a test snapshot.
 type given map[canonical.Field]float64
 
 // device is one device of a test snapshot.
@@ -99,7 +99,7 @@ func board() device {
 	}
 }
 
-// unread is a GPU that gave almost nothing.
+// unread is a GPU with almost no readings.
 func unread() device {
 	return device{
 		canonical.Device{Hostname: "node-a", GPU: "1", UUID: "GPU-a1"},
@@ -108,7 +108,7 @@ func unread() device {
 	}
 }
 
-// split is a board known from its two MIG instances alone.
+// split is a board known only from its two MIG instances.
 func split() []device {
 	v := canonical.Verdict{RealUtilization: math.NaN(), Coverage: math.NaN(), Class: canonical.ClassUnknown, Health: canonical.HealthOK}
 	v.Findings.Set(canonical.CondGPUTemperature, canonical.Clear)
@@ -118,7 +118,7 @@ func split() []device {
 		d := whole
 		d.Implied, d.Instance, d.Profile = false, fmt.Sprint(7+i), "3g.20gb"
 		d.given = given{canonical.DRAMActive: 0.5 * float64(i)}
-		// Health means nothing on an instance, whatever it says.
+		// The health of an instance is ignored.
 		d.verdict = canonical.Verdict{RealUtilization: 0.25 * float64(i), Coverage: 0.65, Class: class, Health: canonical.HealthCrit}
 		d.verdict.Findings.Set(canonical.CondGPUTemperature, canonical.Raised)
 		devices = append(devices, d)
@@ -126,8 +126,8 @@ func split() []device {
 	return devices
 }
 
-// fleet is n boards that give every reading, with values as an exporter prints
-// them, and with accounts of some hours.
+// fleet is n boards that give every reading, with values as an exporter prints them, and
+// accounts of some hours.
 func fleet(n int) *canonical.Snapshot {
 	rng := rand.New(rand.NewPCG(1, 2))
 	devices := make([]device, n)
@@ -182,8 +182,8 @@ func allocated(s *canonical.Snapshot, m int) *canonical.Snapshot {
 	return s
 }
 
-// someAccount is what is counted of a device that did four things and was well
-// except for some minutes.
+// someAccount is the account of a device with four classes that was healthy except for some
+// minutes.
 func someAccount(rng *rand.Rand) canonical.Account {
 	some := func() time.Duration { return time.Duration(rng.IntN(1e10)) * time.Microsecond }
 	var a canonical.Account

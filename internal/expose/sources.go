@@ -12,18 +12,17 @@ import (
 // sourceFamily is a family with series of sources.
 type sourceFamily struct {
 	header
-	// always is set where the series are there even if the source could not be
-	// read.
+	// always is set if the series exist even if the source could not be read.
 	always bool
 	// tails distinguish the series of a source.
 	tails []string
 	fill  sourceFiller
-	// ofStreams is set where each series is of a stream of the source, in order.
+	// ofStreams is set if there is a series for each stream of the source, in order.
 	ofStreams bool
 }
 
-// sourceFiller sets the values of a source's series in a family, one for each of its
-// tails; NaN if the source has no such series.
+// sourceFiller sets the values of a source's series in a family, one for each tail; NaN means
+// no series.
 type sourceFiller func(values []float64, r *reading)
 
 // sourceFamilies returns the families of sources, except for source_info, in
@@ -55,7 +54,7 @@ func sourceFamilies() []sourceFamily {
 	}
 }
 
-// lastMissed is when the last missed tick of a stream was due, NaN if none was missed.
+// lastMissed returns when the last missed tick of a stream was due, NaN if none was missed.
 func lastMissed(s *canonical.Stream) float64 {
 	if s.MissedAt.IsZero() {
 		return math.NaN()
@@ -63,7 +62,7 @@ func lastMissed(s *canonical.Stream) float64 {
 	return unixSeconds(s.MissedAt)
 }
 
-// readBytes is how many bytes of text were read of a stream, NaN if it gives no text.
+// readBytes returns how many bytes of text were read from a stream, NaN if it gives no text.
 func readBytes(s *canonical.Stream) float64 {
 	if s.Bytes == 0 {
 		return math.NaN()
@@ -75,26 +74,26 @@ func newSourceFamily(f family, always bool, tails []string, fill sourceFiller) s
 	return sourceFamily{header: newHeader(families[f]), always: always, tails: tails, fill: fill}
 }
 
-// sourceGauge is a family with one series of each source that could be read.
+// sourceGauge returns a family with one series for each source that could be read.
 func sourceGauge(f family, value func(*reading) float64) sourceFamily {
 	return newSourceFamily(f, false, alone(), func(values []float64, r *reading) {
 		values[0] = value(r)
 	})
 }
 
-// sourceCounter is a family with one series of each source.
+// sourceCounter returns a family with one series for each source.
 func sourceCounter(f family, value func(*canonical.Source) uint64) sourceFamily {
 	return newSourceFamily(f, true, alone(), func(values []float64, r *reading) {
 		values[0] = float64(value(r.source))
 	})
 }
 
-// streamCounter is a family with one series of each stream of each source.
+// streamCounter returns a family with one series for each stream of each source.
 func streamCounter(f family, value func(*canonical.Stream) uint64) sourceFamily {
 	return streamFamily(f, func(s *canonical.Stream) float64 { return float64(value(s)) })
 }
 
-// streamFamily is streamCounter with values that may be NaN, for none.
+// streamFamily is like streamCounter, with float values; NaN means no series.
 func streamFamily(f family, value func(*canonical.Stream) float64) sourceFamily {
 	family := newSourceFamily(f, true, slices.Repeat(alone(), canonical.MaxStreams), func(values []float64, r *reading) {
 		for i := range r.source.Streams {
@@ -110,7 +109,7 @@ func streamFamily(f family, value func(*canonical.Stream) float64) sourceFamily 
 
 func fillUp(values []float64, r *reading) { values[0] = indicator(r.failure == nil) }
 
-// unixSeconds is t in Unix time, to the microsecond.
+// unixSeconds returns t in Unix time, to the microsecond.
 func unixSeconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
 func period(r *reading) float64 {
@@ -127,8 +126,8 @@ func unchanged(r *reading) float64 {
 	return wholeSeconds(max(0, r.source.At.Sub(r.source.ChangedAt)))
 }
 
-// missingFields is the family with a 1 for each family of devices that the source
-// misses a field of.
+// missingFields returns the family with a 1 for each device family of which the source lacks a
+// field.
 func missingFields() sourceFamily {
 	var tails []string
 	var at [canonical.NumFields]int // the index of a field's family

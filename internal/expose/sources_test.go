@@ -8,8 +8,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestStreams: a source fed by streams shows their totals, also while it cannot
-// be read, and the page says which of them fails.
+// TestStreams: a source fed by streams shows their totals, even while it cannot be read, and
+// the page names the one that fails.
 func TestStreams(t *testing.T) {
 	streams := [canonical.MaxStreams]canonical.Stream{
 		{Name: "device", Ticks: 1000, Missed: 5, MissedAt: time.UnixMicro(1700000000250000), Evicted: 3, Restarts: 1, Bytes: 4096},

@@ -12,8 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// telemetry is what the proxy reports about itself, on a path and in a registry of its
-// own.
+// telemetry is what the proxy reports about itself, on its own path and in its own registry.
 type telemetry struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
@@ -55,7 +54,7 @@ func newTelemetry(sources *Set, kinds []string, inFlight func() float64) *teleme
 	return t
 }
 
-// follow begins the counters of sources that came, and forgets those of sources that left.
+// follow begins the counters of new sources, and deletes those of sources that left.
 func (t *telemetry) follow(kinds []string, before, after []Source) {
 	names := map[string]bool{}
 	for _, f := range after {
@@ -73,11 +72,11 @@ func (t *telemetry) follow(kinds []string, before, after []Source) {
 	}
 }
 
-// streamTotals collects the totals of the sources' streams, as /metrics has them, while
-// that answers with an error too.
+// streamTotals collects the totals of the sources' streams, as on /metrics, even while that
+// answers with an error.
 type streamTotals struct{ sources *Set }
 
-// streamTelemetry are its families; a value of NaN is none.
+// streamTelemetry lists its families; NaN means no value.
 var streamTelemetry = [...]struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
@@ -140,8 +139,8 @@ func (t *telemetry) instrument(next http.Handler) http.Handler {
 	return promhttp.InstrumentHandlerDuration(t.duration, promhttp.InstrumentHandlerCounter(t.requests, next, path), path)
 }
 
-// pathOf returns the path of the pattern that a ServeMux has matched, "other" if none:
-// anybody can invent a path.
+// pathOf returns the path of the pattern that the ServeMux matched, "other" if none did:
+// clients can invent any path.
 func pathOf(r *http.Request) string {
 	if _, path, ok := strings.Cut(r.Pattern, " "); ok {
 		return strings.TrimSuffix(path, "{$}")

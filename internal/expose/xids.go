@@ -7,8 +7,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
-// writeXIDs renders the totals of a source's XIDs, and returns whether the family is
-// headed then.
+// writeXIDs renders the totals of a source's XIDs, and returns whether the family now has its
+// header.
 func (f *deviceFamily) writeXIDs(o *output, text *rows, snap *canonical.Snapshot, headed bool) bool {
 	for _, x := range snap.Ledger.XIDs {
 		if x.Device >= text.upto[f.reach] || text.kinds[x.Device]&f.kinds == 0 {

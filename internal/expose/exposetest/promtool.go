@@ -1,5 +1,5 @@
-// Package exposetest writes promtool's tests of rules and alerts as each form of series has
-// them, so that one test with one result holds for both.
+// Package exposetest rewrites promtool's tests of rules and alerts for each form of the series:
+// one test with one result holds for both.
 package exposetest
 
 import (
@@ -27,10 +27,10 @@ var forms = []string{"lean", "full"}
 // enumeration is a family with a series for each of some values.
 type enumeration struct {
 	by []string            // the labels that enumerate
-	of []map[string]string // all that the full form serves
+	of []map[string]string // all values that the full form serves
 }
 
-// enumerations are those families that the full form completes, by their names.
+// enumerations are the families that the full form completes, by name.
 var enumerations = func() map[string]enumeration {
 	classes, counted := enumeration{by: []string{"class", "bottleneck"}}, enumeration{by: []string{"class"}}
 	for _, c := range canonical.Classes {
@@ -59,8 +59,8 @@ type input struct {
 	values []parser.SequenceValue
 }
 
-// Files returns files of promtool's tests, and beside each the same tests with the series of
-// each form where it makes a difference.
+// Files returns files of promtool's tests, and for each the same tests with the series of each
+// form, if these differ.
 func Files(t testing.TB, files ...string) (all []string) {
 	t.Helper()
 	for _, file := range files {
@@ -83,9 +83,8 @@ func Files(t testing.TB, files ...string) (all []string) {
 	return all
 }
 
-// inForm returns a file of promtool's tests with their input series as a form has them, and
-// rule files by absolute paths. Tests for which the form makes no difference are left out; n
-// is how many remain.
+// inForm returns a file of promtool's tests with their input series in a form, and rule files
+// by absolute paths. Tests that the form does not change are left out; n is how many remain.
 func inForm(file, form string) (text []byte, n int, err error) {
 	text, err = os.ReadFile(file)
 	if err != nil {
@@ -118,7 +117,7 @@ func inForm(file, form string) (text []byte, n int, err error) {
 	return text, len(others), err
 }
 
-// rewrite returns the input series of a test as a form has them, and how many are others.
+// rewrite returns the input series of a test in a form, and how many differ.
 func rewrite(node any, form string) (all []input, changed int, err error) {
 	text, err := yaml.Marshal(node)
 	if err != nil {
@@ -161,7 +160,7 @@ func rewrite(node any, form string) (all []input, changed int, err error) {
 	return lean, changed, nil
 }
 
-// thin leaves out what does not hold, or of a counter nothing once it counts. It reports
+// thin leaves out values that do not hold, but none of a counter that counts. It reports
 // whether anything is left.
 func (i *input) thin(counter bool) bool {
 	holds := func(v parser.SequenceValue) bool {
@@ -189,8 +188,8 @@ func (i *input) thin(counter bool) bool {
 	return left
 }
 
-// complete returns the series of enumerations that the full form has and all lacks: 0 if
-// any other of the same device is there.
+// complete returns the series of enumerations that all lacks in the full form: 0 while another
+// series of the same device exists.
 func complete(all []input) (added []input) {
 	have, groups := map[string]bool{}, map[string][]input{}
 	var order []string
@@ -223,7 +222,7 @@ func complete(all []input) (added []input) {
 	return added
 }
 
-// zeros are values of a series that is 0 if any of others is there.
+// zeros returns the values of a series that is 0 while any of others exists.
 func zeros(others []input) string {
 	var text []string
 	there := false
@@ -250,7 +249,7 @@ func zeros(others []input) string {
 	}
 }
 
-// written is a value as promtool reads it.
+// written returns a value in promtool's notation.
 func written(v parser.SequenceValue) string {
 	switch {
 	case v.Omitted:

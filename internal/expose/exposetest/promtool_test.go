@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestFiles: what each form makes of tests that are written in a mix of both.
+// TestFiles rewrites tests that mix both forms in each form.
 func TestFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a_test.yml")
 	if err := os.WriteFile(file, []byte(`rule_files: [a.rules.yml]
@@ -35,7 +35,7 @@ tests:
 		has    []string
 		lacks  []string
 	}{
-		// Lean: neither zeros, nor none, nor a class that it was never in.
+		// Lean: no zeros, no action none, no class that the allocation was never in.
 		1: {4, []string{`values: 1 1 stale 1`, `values: _ _ 1 stale`, `values: 0 0 0 0`}, []string{`action="none"`, `class="idle"`}},
 		// Full: 5 states, 7 actions and 13 classes, one temperature.
 		2: {5 + 7 + 13 + 1, []string{`values: 1 1 0 1`, `{__name__="kpulse_gpu_health", gpu="0", state="hot"}`, `action="replace"`, `class="unknown"`, `values: 0 0 0 0`}, nil},

@@ -195,7 +195,7 @@ func (i *FieldInfo) Range() (lowest, highest float64) {
 	return 0, math.Inf(1)
 }
 
-// NamesOf returns the names of fields that are in order, each once.
+// NamesOf returns the names of ordered fields, each once.
 func NamesOf(fields []Field) (names []string) {
 	for _, f := range fields {
 		names = append(names, Fields[f].Name)

@@ -79,7 +79,7 @@ type Source struct {
 	Roster *Roster
 	// Missing are the inputs of our scores that no device has.
 	Missing []Field
-	// Unusable are those of Missing that the source serves, without a usable value.
+	// Unusable are those of Missing that the source serves without a usable value.
 	Unusable []Field
 	// NotGiven names what the user wants passed on but the source cannot give.
 	NotGiven []string

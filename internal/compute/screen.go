@@ -19,7 +19,7 @@ type screen struct {
 // goes. NaN means that any reading may raise it.
 type limit struct {
 	largest   float64
-	condition canonical.ConditionSet // it alone
+	condition canonical.ConditionSet // the bit of one condition
 	field     canonical.Field
 }
 

@@ -54,7 +54,7 @@ func TestXIDAccount(t *testing.T) {
 	}
 }
 
-// xidsAt returns XIDs of which all that happened did so at an instant.
+// xidsAt returns XIDs with all their times set to at.
 func xidsAt(at time.Time) *xids {
 	alone := incidents{n: remembered, seen: at}
 	for i := range alone.at {
@@ -63,7 +63,7 @@ func xidsAt(at time.Time) *xids {
 	return &xids{warned: at, resolved: at, asked: at, codes: []xid{{born: at, rose: at, fatal: at, warned: at, recorded: at, alone: alone}}}
 }
 
-// TestXIDsRewind: if the clock is set back, everything happened by then.
+// TestXIDsRewind: if the clock is set back, no time is later than the new one.
 func TestXIDsRewind(t *testing.T) {
 	before, after := start.Add(-time.Hour), start.Add(time.Hour)
 	wantTimes(t, reflect.ValueOf(xidsAt(start)).Elem())

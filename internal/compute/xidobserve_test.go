@@ -23,7 +23,7 @@ func xidsOf(t *testing.T, change func(*Options), set func(*canonical.Frame)) (v 
 	return v, xids
 }
 
-// TestFirstWitnesses: each witness says whether a fatal XID holds, from the first reading on, and
+// TestFirstWitnesses: from the first reading on, each witness says whether a fatal XID holds, and
 // one that several of them report is one event.
 func TestFirstWitnesses(t *testing.T) {
 	one := func(w canonical.Witness, code uint32) []canonical.XIDCount {

@@ -106,6 +106,7 @@ var (
 
 // TestDiscovery: exporters appear, move and die.
 func TestDiscovery(t *testing.T) {
+	t.Parallel()
 	server := kubetest.New(t)
 	server.Pages(2)
 	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e1", Node: "n1", IP: "10.0.0.1", Labels: chart})
@@ -172,6 +173,7 @@ func TestTheAPIServerIsBounded(t *testing.T) {
 
 // TestWatchesThatAreCutAtOnce are counted and noted, and lists find changes meanwhile.
 func TestWatchesThatAreCutAtOnce(t *testing.T) {
+	t.Parallel()
 	server := kubetest.New(t)
 	cuts := atomic.Bool{}
 	cuts.Store(true)
@@ -249,6 +251,7 @@ func TestDiscoveryOfANode(t *testing.T) {
 // TestDiscoveryDenied: without the right, the log says once what to grant; with it, exporters
 // are found; if it is taken away, known exporters stay.
 func TestDiscoveryDenied(t *testing.T) {
+	t.Parallel()
 	server := kubetest.New(t)
 	server.Deny(true)
 	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e1", Node: "n1", IP: "10.0.0.1", Labels: chart})

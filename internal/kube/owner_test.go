@@ -142,6 +142,7 @@ func TestOwnersThatEndEarly(t *testing.T) {
 // TestPodsThatGiveNoAnswer distinguishes the API server's answers about a pod from its
 // failures.
 func TestPodsThatGiveNoAnswer(t *testing.T) {
+	t.Parallel()
 	write := func(kind, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)

@@ -14,7 +14,7 @@ type refusal struct {
 	says string
 }
 
-func (r *refusal) Fatal(args ...any) { r.says = fmt.Sprint(args...) }
+func (r *refusal) Fatalf(format string, args ...any) { r.says = fmt.Sprintf(format, args...) }
 
 func TestSeeded(t *testing.T) {
 	const variable = "KPULSE_SOAK"

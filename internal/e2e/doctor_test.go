@@ -52,11 +52,14 @@ func (x *examination) wants(t *testing.T, check, state, says string) {
 	}
 }
 
+// noExporter keeps doctor from the ports of this machine on which exporters listen.
+const noExporter = "--source=http://" + closedAddress + "/metrics"
+
 // nowhere returns flags that hide the test machine from doctor.
 func nowhere(t *testing.T) []string {
 	missing := filepath.Join(t.TempDir(), "missing")
 	return []string{"--kernel-log=" + missing, "--kube.pod-resources=" + missing, "--hpc-job-mapping-dir=" + missing, "--hpc-job-info-dir=" + missing,
-		"--web.listen-address=127.0.0.1:0", "--dcgm.host=" + closedAddress}
+		"--web.listen-address=127.0.0.1:0", "--dcgm.host=" + closedAddress, noExporter}
 }
 
 // examine runs doctor, where later flags win, and returns what it found and its exit code.
@@ -93,7 +96,7 @@ func lastOfEach(flags []string) (last []string) {
 // TestDoctorWhereNothingWorks: doctor gives a remedy for each check and exits with 1.
 func TestDoctorWhereNothingWorks(t *testing.T) {
 	t.Parallel()
-	x, code := examine(t, []string{"KPULSE_SOURC=secret"}, append(nowhere(t), "--source=http://"+closedAddress+"/metrics")...)
+	x, code := examine(t, []string{"KPULSE_SOURC=secret"}, nowhere(t)...)
 	if code != 1 || x.Command != "kpulse-proxy --backend=replay --web.listen-address=127.0.0.1:0" {
 		t.Errorf("exit %d, %s", code, x.Command)
 	}
@@ -114,14 +117,14 @@ func TestDoctorWhereNothingWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	x, _ = examine(t, nil, append(nowhere(t), "--source=http://"+closedAddress+"/metrics", "--web.listen-address="+taken.Addr().String())...)
+	x, _ = examine(t, nil, append(nowhere(t), "--web.listen-address="+taken.Addr().String())...)
 	port := strings.TrimPrefix(x.Command, "kpulse-proxy --backend=replay --web.listen-address=127.0.0.1:")
 	if n, err := strconv.Atoi(port); err != nil || n <= taken.Addr().(*net.TCPAddr).Port {
 		t.Errorf("where the port is taken, the command is %s", x.Command)
 	}
 	x.wants(t, "port", "refused", "choose another address: --web.listen-address=127.0.0.1:"+port)
 
-	cmd := exec.Command(itself(t), append([]string{"doctor", "--source=" + closedAddress}, nowhere(t)...)...)
+	cmd := exec.Command(itself(t), append([]string{"doctor"}, nowhere(t)...)...)
 	cmd.Env = []string{"PATH=/nowhere"}
 	out, _ := cmd.Output()
 	for _, want := range []string{"CHECK ", "host engine ", "→ install DCGM", "\nNo backend works here: ", "\n  kpulse-proxy --backend=replay --web.listen-address="} {
@@ -209,7 +212,7 @@ func TestDoctorOfHostEngine(t *testing.T) {
 	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)})
 	kubelet, jobs := kubelettest.New(t), t.TempDir()
 	x, code := examine(t, []string{"PATH=" + filepath.Dir(exe)},
-		append(nowhere(t), "--source=http://"+closedAddress, "--hpc-job-mapping-dir="+jobs, "--kube.pod-resources="+kubelet.Socket)...)
+		append(nowhere(t), "--hpc-job-mapping-dir="+jobs, "--kube.pod-resources="+kubelet.Socket)...)
 	x.wants(t, "host engine", "works", "2 devices")
 	for _, flag := range []string{" --backend=dcgm --dcgm.host=127.0.0.1:", " --hpc-job-mapping-dir=" + jobs, " --kube.pod-resources=" + kubelet.Socket} {
 		if code != 0 || !strings.Contains(x.Command, flag) {
@@ -217,10 +220,10 @@ func TestDoctorOfHostEngine(t *testing.T) {
 		}
 	}
 	exe = dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2), Failures: []dcgmitest.Failure{{Kind: dcgmitest.HostEngineDown}}})
-	x, _ = examine(t, []string{"PATH=" + filepath.Dir(exe)}, append(nowhere(t), "--source=http://"+closedAddress)...)
+	x, _ = examine(t, []string{"PATH=" + filepath.Dir(exe)}, nowhere(t)...)
 	x.wants(t, "host engine", "missing", "systemctl start nvidia-dcgm")
 	exe = dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2), Failures: []dcgmitest.Failure{{Kind: dcgmitest.WatchRefused, Profiling: true, Code: -37}}})
-	x, _ = examine(t, []string{"PATH=" + filepath.Dir(exe)}, append(nowhere(t), "--source=http://"+closedAddress)...)
+	x, _ = examine(t, []string{"PATH=" + filepath.Dir(exe)}, nowhere(t)...)
 	x.wants(t, "host engine", "works", "2 devices; profiling: ")
 	x.wants(t, "host engine", "works", "without gpu_sm_active_ratio")
 }
@@ -271,7 +274,7 @@ func TestDoctorFindsExporterPods(t *testing.T) {
 	x, _ = look(nil, "--kube.discover=app=other", "--kube.discover-namespace=gpu")
 	x.wants(t, "exporter pods", "missing", "no node of the cluster has a pod of an exporter (app=other); install dcgm-exporter, or name a label")
 	// The environment of gpu-container-exporter, whose port differs from the pods'.
-	x, _ = look([]string{"DCGM_LABELS=app=nvidia-dcgm-exporter", "DCGM_PORT=1", "NODE_NAME=node-a"})
+	x, _ = examine(t, []string{"DCGM_LABELS=app=nvidia-dcgm-exporter", "DCGM_PORT=1", "NODE_NAME=node-a"}, "--kube.config="+kubeconfig)
 	x.wants(t, "exporter pods", "missing", "http://127.0.0.1:1/metrics: connection refused")
 
 	cluster.Deny(true)
@@ -371,7 +374,7 @@ func TestDoctorInContainer(t *testing.T) {
 	first := startFirst(t, "--kube.discover=app=ours", "--kube.discover-namespace=gpu", "--kube.config="+cluster.Kubeconfig(t), "--web.listen-address="+freeAddress(t))
 	inside := func(flags ...string) (x examination) {
 		t.Helper()
-		out, _ := exec.Command("nsenter", append([]string{"--target=" + first.pid, "--pid", "--mount", itself(t), "doctor", "--json"}, flags...)...).Output()
+		out, _ := exec.Command("nsenter", append([]string{"--target=" + first.pid, "--pid", "--mount", itself(t), "doctor", "--json", noExporter}, flags...)...).Output()
 		if err := json.Unmarshal(out, &x); err != nil {
 			t.Fatalf("%v in:\n%s", err, out)
 		}
@@ -409,7 +412,7 @@ func TestDoctorAsksForRights(t *testing.T) {
 	defer api.Close()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	writeFile(t, file, "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: '"+api.URL+"'}}]\nusers: [{name: u, user: {token: hush}}]\n")
-	x, _ := examine(t, nil, append(nowhere(t), "--source=http://"+closedAddress, "--kube.config="+file)...)
+	x, _ := examine(t, nil, append(nowhere(t), "--kube.config="+file)...)
 	x.wants(t, "Kubernetes API", "works", "rights for --kube.workloads; --kube.discover lacks the right to list pods")
 	x.wants(t, "Kubernetes API", "works", "kubectl apply -f deploy/kubernetes/rbac.yaml")
 }

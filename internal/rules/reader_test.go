@@ -22,7 +22,7 @@ func one(lines ...string) string {
 // badFiles are files with their messages when loaded for the proxy (here) and for Prometheus
 // (there): "=" is the same, "w" a warning instead, "e" an error instead.
 var badFiles = []struct{ name, text, here, there string }{
-	{"no YAML", "groups:\n\t- name: a\n", "f:2: not YAML: found character that cannot start any token; check quotes, and the indentation, which must be spaces", "="},
+	{"not YAML", "groups:\n\t- name: a\n", "f:2: not YAML: found character that cannot start any token; check quotes, and the indentation, which must be spaces", "="},
 	{"no UTF-8", "groups: \xff", "f:1: not YAML: invalid leading UTF-8 octet; check quotes, and the indentation, which must be spaces", "="},
 	{"a binary", "\x7fELF\x02\x01\x01\x00", "f:1: not YAML: control characters are not allowed; check quotes, and the indentation, which must be spaces", "="},
 	{"two documents", "groups: []\n---\ngroups: []\n", "f:2: a second document begins here; keep one and remove the ---", "="},

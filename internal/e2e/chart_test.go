@@ -97,7 +97,7 @@ func TestChartRefuses(t *testing.T) {
 		{"monitor.interval=15", "at '/monitor/interval'"},
 		{"resources=much", "at '/resources': got string, want object"},
 		{"dcgm.fields=everything", "at '/dcgm/fields'"},
-		{"exporter.url=http://x,exporter.allNamespaces=true", "exporter.url is read in the place of"},
+		{"exporter.url=http://x,exporter.allNamespaces=true", "exporter.url takes the place of"},
 		{"exporter.namespace=gpu,exporter.allNamespaces=true", "exporter.allNamespaces means all; set one of them"},
 		{"existingConfigMap=x,config.preset=hpc", "existingConfigMap takes the place of config"},
 		{"web.tls=true", "name that Secret in web.secret"},

@@ -268,10 +268,14 @@ func (c *campaign) tryAlone(ctx context.Context, t target, p *pkg, s *suite, mut
 // for example for an index of a constant, only a test; "" if it does neither.
 func compiled(err error) verdict {
 	r, is := errors.AsType[*refused](err)
-	switch {
-	case !is:
+	if !is {
 		return ""
-	case slices.ContainsFunc(complaint.FindAllStringSubmatch(r.text, -1), func(found []string) bool { return !strings.HasSuffix(found[1], "_test.go") }):
+	}
+	found := complaint.FindAllStringSubmatch(r.text, -1)
+	switch {
+	case len(found) == 0: // such as a linker without memory
+		return ""
+	case slices.ContainsFunc(found, func(line []string) bool { return !strings.HasSuffix(line[1], "_test.go") }):
 		return refusal
 	}
 	return killed

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -22,6 +21,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
 )
 
 // shrink is the divisor of the durations of rules and alerts, so that they fit the demo, whose
@@ -507,17 +508,12 @@ func ready(address string) bool {
 	return res.StatusCode == http.StatusOK
 }
 
-// freeAddress returns an address without a listener. Its port is outside the range that the
-// system assigns, where another program could take it on a busy machine.
+// freeAddress returns an address of 127.0.0.1 without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
-			return address
-		}
+	port, err := ports.Free()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no port is free")
-	return ""
+	return "127.0.0.1:" + port
 }

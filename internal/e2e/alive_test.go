@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
 )
 
 // TestAlive runs the health check of a container: a proxy that demands a certificate or a password
@@ -34,7 +35,7 @@ func TestAlive(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The source is unreachable; check alive does not ask it.
-			proxy := startProxy(t, itself(t), "--web.config.file="+config, "--source=http://"+closedAddress+"/metrics")
+			proxy := startProxy(t, itself(t), "--web.config.file="+config, "--source=http://"+ports.Closed+"/metrics")
 			checkAlive(t, 0, proxy.URL, "--url="+strings.TrimPrefix(proxy.URL, "http://"))
 			if err := proxy.Stop(); err != nil {
 				t.Fatal(err)
@@ -105,7 +106,7 @@ func checkAlive(t *testing.T, exit int, says string, flags ...string) {
 	t.Helper()
 	cmd := exec.Command(itself(t), append([]string{"check", "alive"}, flags...)...)
 	// check alive must not use an HTTP proxy.
-	cmd.Env = append(os.Environ(), "http_proxy=http://"+closedAddress, "https_proxy=http://"+closedAddress)
+	cmd.Env = append(os.Environ(), "http_proxy=http://"+ports.Closed, "https_proxy=http://"+ports.Closed)
 	out, err := cmd.CombinedOutput()
 	code := 0
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {

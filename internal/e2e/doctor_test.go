@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
 	"github.com/kpulse/kpulse-proxy/internal/kube/kubelettest"
 	"github.com/kpulse/kpulse-proxy/internal/kube/kubetest"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
@@ -53,13 +54,13 @@ func (x *examination) wants(t *testing.T, check, state, says string) {
 }
 
 // noExporter keeps doctor from the ports of this machine on which exporters listen.
-const noExporter = "--source=http://" + closedAddress + "/metrics"
+const noExporter = "--source=http://" + ports.Closed + "/metrics"
 
 // nowhere returns flags that hide the test machine from doctor.
 func nowhere(t *testing.T) []string {
 	missing := filepath.Join(t.TempDir(), "missing")
 	return []string{"--kernel-log=" + missing, "--kube.pod-resources=" + missing, "--hpc-job-mapping-dir=" + missing, "--hpc-job-info-dir=" + missing,
-		"--web.listen-address=127.0.0.1:0", "--dcgm.host=" + closedAddress, noExporter}
+		"--web.listen-address=127.0.0.1:0", "--dcgm.host=" + ports.Closed, noExporter}
 }
 
 // examine runs doctor, where later flags win, and returns what it found and its exit code.
@@ -161,7 +162,7 @@ func TestDoctorOfExporter(t *testing.T) {
 	}
 
 	file := filepath.Join(t.TempDir(), "config.yml")
-	writeFile(t, file, "sources:\n- {source: '"+up.URL+"/metrics', http_config: {basic_auth: {username: me, password: hush}}}\n- {source: 'http://"+closedAddress+"/metrics'}\n")
+	writeFile(t, file, "sources:\n- {source: '"+up.URL+"/metrics', http_config: {basic_auth: {username: me, password: hush}}}\n- {source: 'http://"+ports.Closed+"/metrics'}\n")
 	x, code = examine(t, nil, append(nowhere(t), "--source="+up.URL+"/other", "--config.file="+file)...)
 	x.wants(t, "config file", "works", "connection refused")
 	if code != 0 || !strings.HasPrefix(x.Command, "kpulse-proxy --config.file="+file) {

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
 	"github.com/kpulse/kpulse-proxy/internal/export"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
@@ -241,7 +242,7 @@ func TestExportEndsWithItsReader(t *testing.T) {
 // none.
 func TestExportStoppedEmpty(t *testing.T) {
 	t.Parallel()
-	p := startProcess(t, exec.Command(itself(t), "--export", "--source=http://"+closedAddress+"/metrics"), filepath.Join(t.TempDir(), "log"))
+	p := startProcess(t, exec.Command(itself(t), "--export", "--source=http://"+ports.Closed+"/metrics"), filepath.Join(t.TempDir(), "log"))
 	for end := time.Now().Add(patience); !strings.Contains(p.output(), "source cannot be read"); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("it reads: %s", p.output())

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
 )
 
 // exporterPods serves the pods of a DaemonSet: each listens at its pod's address and has one GPU,
@@ -23,7 +25,7 @@ type exporterPods struct {
 // startExporterPods creates the DaemonSet dcgm-exporter for nodes with the label gpus=NAMESPACE.
 func startExporterPods(t *testing.T, k *cluster, ns string) *exporterPods {
 	t.Helper()
-	port, err := freePort()
+	port, err := ports.Free()
 	if err != nil {
 		t.Fatal(err)
 	}

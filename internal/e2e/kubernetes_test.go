@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
 	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
@@ -154,11 +155,11 @@ func (c *cluster) startEtcd() (address string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("%w; apt-get install etcd-server", err)
 	}
-	port, err := freePort()
+	port, err := ports.Free()
 	if err != nil {
 		return "", err
 	}
-	peers, err := freePort()
+	peers, err := ports.Free()
 	if err != nil {
 		return "", err
 	}
@@ -194,7 +195,7 @@ func (c *cluster) startAPIServer(binary, etcd string) error {
 	if err := c.writeFiles(); err != nil {
 		return err
 	}
-	port, err := freePort()
+	port, err := ports.Free()
 	if err != nil {
 		return err
 	}

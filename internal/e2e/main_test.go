@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
 )
 
 // patience is how long a test waits for an event.
@@ -17,6 +18,16 @@ var (
 	itself     = e2etest.Path
 	startChild = e2etest.Start
 )
+
+// freeAddress returns an address of 127.0.0.1 without a listener.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	port, err := ports.Free()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "127.0.0.1:" + port
+}
 
 // TestMain puts kpulse-proxy, and the programs that tests compare it with, into the PATH.
 func TestMain(m *testing.M) {

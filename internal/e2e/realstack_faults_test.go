@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
 )
 
 // readingsOfGPU returns a pattern for a line of one of our families about a GPU.
@@ -124,7 +126,7 @@ func TestRealStackNoEngine(t *testing.T) {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
 			n := newRealNode(t, release, "t4")
-			stdout, stderr, err := n.run(t, "--backend=dcgm", "--once", "--dcgm.host="+closedAddress)
+			stdout, stderr, err := n.run(t, "--backend=dcgm", "--once", "--dcgm.host="+ports.Closed)
 			for _, words := range []string{"the host engine does not answer", "unable to establish a connection", "systemctl start nvidia-dcgm"} {
 				if err == nil || stdout != "" || !strings.Contains(stderr, words) {
 					t.Fatalf("%v, without %q: %q, %q", err, words, stdout, stderr)

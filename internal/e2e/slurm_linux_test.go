@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
 	"github.com/kpulse/kpulse-proxy/internal/slow"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
@@ -100,9 +101,9 @@ func (s *slurmNode) write(t *testing.T) {
 	must(os.WriteFile(s.dir+"/gres.conf", fmt.Appendf(nil, "NodeName=localhost Name=gpu File=%s/dev/nvidia[0-1]\nNodeName=localhost Name=shard Count=8\n", s.dir), 0o600))
 	host, err := os.Hostname()
 	must(err)
-	port1, err := freePort()
+	port1, err := ports.Free()
 	must(err)
-	port2, err := freePort()
+	port2, err := ports.Free()
 	must(err)
 	must(os.WriteFile(s.dir+"/slurm.conf", []byte(strings.NewReplacer("DIR", s.dir, "HOST", host,
 		"PORT1", port1, "PORT2", port2).Replace(slurmConf)), 0o644))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
 )
 
 // Temperatures, in °C, that the exporter reports for its GPU: before the fault, during it if the
@@ -36,7 +37,7 @@ func gpu(index, uuid string, celsius int) string {
 type answer = http.HandlerFunc
 
 // exporter is a dcgm-exporter whose answers faults control. It has an address of its own in
-// 127.0.0.0/8, so it can disappear and come back.
+// 127.0.0.0/8, with a port that the system gives to nobody, so it can disappear and come back.
 type exporter struct {
 	address  string
 	answer   atomic.Value // answer
@@ -52,8 +53,12 @@ var exporters atomic.Uint32
 // startExporter starts a healthy exporter.
 func startExporter(t *testing.T) *exporter {
 	t.Helper()
+	port, err := ports.Free()
+	if err != nil {
+		t.Fatal(err)
+	}
 	n := exporters.Add(1)
-	e := &exporter{address: fmt.Sprintf("127.%d.%d.%d:0", 100+os.Getpid()%100, n>>8, n&0xff)}
+	e := &exporter{address: fmt.Sprintf("127.%d.%d.%d:%s", 100+os.Getpid()%100, n>>8, n&0xff, port)}
 	e.does(says(reading(before)))
 	e.listen(t)
 	t.Cleanup(e.leave)
@@ -70,7 +75,6 @@ func (e *exporter) listen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.address = l.Addr().String()
 	e.server = &httptest.Server{Listener: l, Config: &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e.requests.Add(1)
 		e.answer.Load().(answer)(w, r)

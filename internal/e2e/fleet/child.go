@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os/exec"
 	"syscall"
 	"time"
 
 	"github.com/prometheus/procfs"
+
+	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
 )
 
 // child is a running program.
@@ -102,13 +103,10 @@ func guardMemory(ctx context.Context, stop context.CancelCauseFunc) {
 	}
 }
 
-func freeAddress(ctx context.Context) (string, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String(), nil
+// freeAddress returns an address of 127.0.0.1 without a listener.
+func freeAddress() (string, error) {
+	port, err := ports.Free()
+	return "127.0.0.1:" + port, err
 }
 
 // get sends a request without a body.

@@ -28,7 +28,7 @@ func startProxy(ctx context.Context, dir string, trial trial, urls []string) (*c
 	for _, u := range urls {
 		fmt.Fprintf(&config, "- {backend: prometheus, source: %q, poll: 0}\n", u)
 	}
-	address, err := freeAddress(ctx)
+	address, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func startPrometheus(ctx context.Context, dir string, trial trial, groups []grou
 	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), config.Bytes(), 0o600); err != nil {
 		return nil, err
 	}
-	address, err := freeAddress(ctx)
+	address, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}

@@ -107,9 +107,6 @@ func newRuleSet(own []Row) (*ruleSet, error) {
 	quantities, ofRow := newQuantities()
 	rules := &ruleSet{byName: map[string]*rule{}, quantities: quantities}
 	for i := range dialect {
-		if dialect[i].Unit == percentOrRatio {
-			rules.util = int(canonical.NumFields) + len(rules.fallbacks)
-		}
 		if err := rules.add(&dialect[i], ofRow[i]); err != nil {
 			return nil, fmt.Errorf("the built-in dialect is broken: %w; report this", err)
 		}
@@ -130,6 +127,9 @@ func (rules *ruleSet) add(row *Row, quantity int) error {
 	if row.Fallback {
 		slot = int(canonical.NumFields) + len(rules.fallbacks)
 		rules.fallbacks = append(rules.fallbacks, row.Field)
+	}
+	if row.Unit == percentOrRatio {
+		rules.util = slot
 	}
 	r := newRule(row.Field, row.Unit, slot)
 	r.quantity = quantity

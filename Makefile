@@ -66,8 +66,8 @@ test: ## Run the quick tests (two minutes on two cores)
 	@echo 'The slow tests of internal/slow/tests.tsv are left out: make e2e runs them; go test -v names each, and how to run it.'
 
 race: ## Run all tests under the race detector, slow ones too; internal/e2e tests a program built with it
-	@# rules/ is not part of the program: its tests run promtool. TestDay takes minutes with the detector.
-	KPULSE_SLOW=1 go test -race -timeout 20m -skip '^TestDay$$' $$(go list ./... | grep -v -e /internal/e2e$$ -e /internal/e2e/faults$$ -e /kpulse-proxy/rules)
+	@# rules/ is not part of the program: its tests run promtool. TestDay and TestAgainstReference take minutes with the detector.
+	KPULSE_SLOW=1 go test -race -timeout 20m -skip '^(TestDay|TestAgainstReference)$$' $$(go list ./... | grep -v -e /internal/e2e$$ -e /internal/e2e/faults$$ -e /kpulse-proxy/rules)
 	@$(RACED) KPULSE_SLOW=1 go test -count=1 -timeout 20m ./internal/e2e ./internal/e2e/faults
 
 # The command that follows tests a program built with the race detector.
@@ -111,8 +111,8 @@ mutants: ## Break the code that decides verdicts, one place at a time, and check
 # Prints each package, and the patterns of its tests as one regular expression.
 SLOW := awk -F '\t' '/^[^\#]/{gsub(/\*/, ".*", $$2); all[$$1] = all[$$1] "|" $$2} END{for (p in all) print p, "^(" substr(all[p], 2) ")$$"}' internal/slow/tests.tsv
 
-e2e: ## Run the slow tests (minutes); a test whose program is missing says what it needs
-	@all=$$($(SLOW)) && test -n "$$all" && echo "$$all" | while read -r package tests; do (set -x; go test -count=1 -timeout 20m -run "$$tests" "./$$package") || exit 1; done
+e2e: ## Run the slow tests, except those that match SKIP (minutes); a test whose program is missing says what it needs
+	@all=$$($(SLOW)) && test -n "$$all" && echo "$$all" | while read -r package tests; do (set -x; go test -count=1 -timeout 20m -run "$$tests" -skip '$(SKIP)' "./$$package") || exit 1; done
 
 OPERATOR := github.com/prometheus-operator/prometheus-operator
 

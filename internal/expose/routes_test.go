@@ -274,7 +274,7 @@ func TestLandingPageAdvisesNoLineOfWhatIsServed(t *testing.T) {
 	source.state.Missing = []canonical.Field{canonical.SMActive, canonical.MemoryTemperature}
 	source.state.Unusable = []canonical.Field{canonical.MemoryTemperature}
 	_, body := ask(t, "GET", serve(t, Options{Sources: NewSet(source), Lines: canonical.NamesOf}).URL+"/")
-	for _, want := range []string{"<code>gpu_sm_active_ratio</code> <code>gpu_memory_temperature_celsius</code>", "<pre>gpu_sm_active_ratio\n</pre>", "The source serves <code>gpu_memory_temperature_celsius</code> without a usable value: blank, out of range or stale."} {
+	for _, want := range []string{"<code>gpu_sm_active_ratio</code> <code>gpu_memory_temperature_celsius</code>", "<pre>gpu_sm_active_ratio\n</pre>", "The source serves <code>gpu_memory_temperature_celsius</code> without a usable value: blank, out of range, stale or of unknown unit."} {
 		if !strings.Contains(string(body), want) {
 			t.Errorf("the page lacks %q:\n%s", want, body)
 		}

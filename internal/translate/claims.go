@@ -40,7 +40,7 @@ func (t *Translator) claimedInstances(present []int32) claims {
 	var all claims
 	for _, id := range present {
 		v, row := &t.variants[id], t.positions[id].row
-		if row == overLimit || !v.isClaimed() {
+		if !v.isClaimed() {
 			continue
 		}
 		kind := claimedKind{row, normalProfile(v.claimed.profile)}
@@ -68,7 +68,7 @@ func (t *Translator) claimedInstances(present []int32) claims {
 // that is unknown.
 func (c claims) instance(board int32, claimed claimedMIG) int32 {
 	it := c[claimedKind{board, normalProfile(claimed.profile)}]
-	if it == nil || it.several || it.instances != 1 {
+	if it.several || it.instances != 1 {
 		return notHere
 	}
 	return it.instance

@@ -92,7 +92,6 @@ func newCompat(opts *Options, quantities []quantity) *compat {
 	}
 	c.read = make([]bool, len(quantities))
 	c.counts, c.serves = make([]int, len(c.rendered)), make([]bool, len(c.rendered))
-	c.forget()
 	return c
 }
 

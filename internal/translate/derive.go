@@ -10,7 +10,7 @@ func (t *Translator) derive(dst *canonical.Frame) {
 		row := dst.Row(i)
 		fallbacks := t.fallbackValues[i*len(t.rules.fallbacks):][:len(t.rules.fallbacks)]
 		for n, field := range t.rules.fallbacks {
-			if !canonical.Given(row[field]) && canonical.Given(fallbacks[n]) {
+			if !canonical.Given(row[field]) && !isUntouched(fallbacks[n]) {
 				row[field] = fallbacks[n]
 			}
 		}

@@ -109,12 +109,15 @@ func rank(known bool) int {
 	return 1
 }
 
-// boardOf returns the board of an instance: one of devices, or an implied one.
+// boardOf returns the board of an instance: one of devices, or an implied one, with the properties
+// of the instance.
 func boardOf(d *canonical.Device, devices []canonical.Device, present map[key]int) canonical.Device {
 	if at, ok := present[keyOf(d).board()]; ok {
 		return devices[at]
 	}
-	return canonical.Device{GPU: d.GPU, UUID: d.UUID, Implied: true}
+	board := canonical.Device{GPU: d.GPU, UUID: d.UUID, Implied: true}
+	complete(&board, d)
+	return board
 }
 
 func indexOf(devices []canonical.Device) map[key]int {

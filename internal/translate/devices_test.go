@@ -192,45 +192,22 @@ func TestBoardAppears(t *testing.T) {
 	}
 }
 
-func TestMaxDevices(t *testing.T) {
-	board := func(n int) string { return temp(fmt.Sprintf(`gpu="%d",UUID="B%d"`, n, n), 40) }
-	instance := func(n, i int) string { return temp(fmt.Sprintf(`gpu="%d",UUID="B%d",GPU_I_ID="%d"`, n, n, i), 40) }
-	names := func(r *reader) string {
-		var s []string
-		for _, d := range r.frame.Topology.Devices {
-			s = append(s, strings.TrimSuffix(d.UUID+"/"+d.Instance, "/"))
-		}
-		return strings.Join(s, " ")
+// TestPropertiesOfADevice: each row of a device may add properties, and each instance to those of
+// an implied board.
+func TestPropertiesOfADevice(t *testing.T) {
+	const one, two = `gpu="0",UUID="A",GPU_I_ID="1"`, `gpu="0",UUID="A",GPU_I_ID="2"`
+	var body string
+	for _, labels := range []string{
+		one, one + `,Hostname="h"`, one + `,modelName="m"`, one + `,device="d"`, one + `,pci_bus_id="b"`,
+		two, two + `,DCGM_FI_DRIVER_VERSION="v"`, two + `,DCGM_FI_DEV_FABRIC_CLUSTER_UUID="u"`, two + `,DCGM_FI_DEV_FABRIC_CLIQUE_ID="7"`, two + `,GPU_I_PROFILE="p"`,
+	} {
+		body += temp(labels, 40)
 	}
-	r := newReader(t, Options{MaxDevices: 3})
-	steps := []struct {
-		body, want string
-		series     uint64
-	}{
-		{board(5) + board(4), "B4 B5", 0},
-		// New ones beyond the limit are dropped, even if they sort before the others.
-		{board(0) + board(5) + board(1) + board(1) + board(4), "B0 B4 B5", 2},
-		{board(1) + board(0) + board(5) + board(4), "B0 B4 B5", 1},
-		// One leaves; its place is taken.
-		{board(1) + board(0) + board(4), "B0 B1 B4", 0},
-		// An instance brings its board, and needs two places.
-		{board(4) + instance(7, 1), "B4 B7 B7/1", 0},
-		{board(4) + instance(7, 1) + instance(7, 2) + board(7), "B4 B7 B7/1", 1},
-		{board(4) + board(5) + instance(7, 1), "B4 B7 B7/1", 1},
-		{board(1) + board(2) + instance(8, 1), "B1 B2", 1},
-	}
-	for i, step := range steps {
-		r.read(step.body)
-		if got := names(r); got != step.want || r.report.DroppedSeries != step.series {
-			t.Errorf("step %d: %q with %d series dropped, want %q with %d", i, got, r.report.DroppedSeries, step.want, step.series)
-		}
-	}
-	r.read(board(1) + board(2) + instance(8, 1))
-	generation := r.frame.Topology.Generation
-	r.read(board(1) + board(2) + instance(8, 1))
-	if r.frame.Topology.Generation != generation {
-		t.Error("a device too many makes a new topology at each reading")
-	}
+	translated(t, Options{}, body).checkDevices(
+		c.Device{Hostname: "h", GPU: "0", UUID: "A", Model: "m", Name: "d", PCIBusID: "b", Driver: "v", Cluster: "u", Clique: "7", Implied: true},
+		c.Device{Hostname: "h", GPU: "0", UUID: "A", Instance: "1", Model: "m", Name: "d", PCIBusID: "b"},
+		c.Device{Hostname: "h", GPU: "0", UUID: "A", Instance: "2", Profile: "p", Driver: "v", Cluster: "u", Clique: "7"},
+	)
 }
 
 // Only boards get the sum of both directions: the traffic of an instance is not that of its

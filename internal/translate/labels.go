@@ -228,8 +228,8 @@ func (t *Translator) describe(labels []raw.Label) (v variant, long loss, ok bool
 	v.allocation = allocationOf(&row)
 	v.claimed = claimedMIG{row[roleClaimedProfile], row[roleClaimedUUID]}
 	v.exported = slices.ContainsFunc(labels, func(l raw.Label) bool {
-		r, renamed, known := placeOf(l.Name)
-		return known && renamed && r == rolePod && !isBlank(l.Value)
+		r, renamed, _ := placeOf(l.Name)
+		return renamed && r == rolePod && !isBlank(l.Value)
 	})
 	v.nameless = slices.ContainsFunc(labels, func(l raw.Label) bool { return l.Name == podUIDLabel && l.Value == "" })
 	v.target = !v.exported && row[rolePod] != "" && row[roleTargetJob] != "" && row[roleTargetInstance] != ""

@@ -19,6 +19,9 @@ func TestMissing(t *testing.T) {
 		{"some on one device, some on another", "GRACT{gpu=\"0\",entity=\"GPU 0\"} 1\nSMACT{gpu=\"0\",entity=\"GPU 0\"} 0\nDRAMA{gpu=\"1\",entity=\"GPU 1\"} 1\n", []c.Field{c.TensorActive, c.NVMLUtilization}, nil},
 		{"a blank is missing", "SMACT{gpu=\"0\",entity=\"GPU 0\"} 140737488355328\nTENSO{gpu=\"0\",entity=\"GPU 0\"} 0\nDRAMA{gpu=\"0\",entity=\"GPU 0\"} 0\nGPUTL{gpu=\"0\",entity=\"GPU 0\"} 0\n", []c.Field{c.SMActive}, []c.Field{c.SMActive}},
 		{"a blank beside a value is not", "SMACT{gpu=\"0\",entity=\"GPU 0\"} 140737488355328\nSMACT{gpu=\"1\",entity=\"GPU 1\"} 0\nTENSO{gpu=\"0\",entity=\"GPU 0\"} 2\n", []c.Field{c.TensorActive, c.DRAMActive, c.NVMLUtilization}, []c.Field{c.TensorActive}},
+		{"a blank that no substitute replaces", "GPUTL{gpu=\"0\",entity=\"GPU 0\"} 2147483632\n", inputs, []c.Field{c.NVMLUtilization}},
+		{"a blank substitute", "DCGM_FI_DEV_GPU_UTIL_RATIO{gpu=\"0\",UUID=\"A\"} 2147483632\n", inputs, []c.Field{c.NVMLUtilization}},
+		{"a substitute of unknown unit", "DCGM_FI_DEV_GPU_UTIL_RATIO{gpu=\"0\",UUID=\"A\"} 1\n", inputs, []c.Field{c.NVMLUtilization}},
 		{"a blank of an instance", "SMACT{gpu=\"0\",entity=\"GPU-I 1\"} 140737488355328\nTENSO{gpu=\"0\",entity=\"GPU-I 1\"} 1\n", []c.Field{c.SMActive, c.DRAMActive, c.NVMLUtilization}, []c.Field{c.SMActive}},
 	}
 	for _, test := range tests {

@@ -16,7 +16,7 @@ func isNaming(name string) bool { return isCounted(name) || name == lostFamily }
 // absent returns the boards that the variants name and devices lacks: the source knows them
 // and has no reading of them. If it reads no device at all, no board counts as absent.
 func (t *Translator) absent(naming []int32, devices []canonical.Device) []canonical.Device {
-	if len(naming) == 0 || len(devices) == 0 {
+	if len(devices) == 0 {
 		return nil
 	}
 	var boards []canonical.Device

@@ -26,7 +26,7 @@ func NativeOf(family, help string, beside []string) Native {
 	if unit == percentOrRatio {
 		unit = evidence{help: unitOfHelp(help), siblings: slices.ContainsFunc(beside, isSibling)}.unit()
 	}
-	of := firstRow(func(r *Row) bool { return r.Field == row.Field && !r.Fallback && r.Column != "" })
+	of := firstRow(func(r *Row) bool { return r.Field == row.Field && r.Column != "" })
 	if of == nil || unit == "" {
 		return Native{Ambiguous: unit == ""}
 	}

@@ -37,7 +37,26 @@ func TestNativeReadsAlike(t *testing.T) {
 	if converted < 25 {
 		t.Errorf("%d families in other units", converted)
 	}
-	if n := NativeOf("DCGM_FI_DEV_WARP_DRIVE", "", nil); n.Column != "" {
-		t.Errorf("an unknown family: %+v", n)
+}
+
+// TestNativeOfFamilies: a family without a row and one that dmon does not print have no column, nor
+// has the one of unknown unit.
+func TestNativeOfFamilies(t *testing.T) {
+	for _, test := range []struct {
+		family, help, beside string
+		want                 Native
+	}{
+		{"DCGM_FI_DEV_WARP_DRIVE", "", "", Native{}},
+		{"DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY", "", "", Native{}},
+		{"DCGM_FI_DEV_GPU_UTIL", "", "", Native{Column: "GPUTL", Times: 1, Per: 1}},
+		{"DCGM_FI_DEV_GPU_UTIL_RATIO", "", "", Native{Ambiguous: true}},
+		{"DCGM_FI_DEV_GPU_UTIL_RATIO", "GPU utilization (in %).", "", Native{Column: "GPUTL", Times: 100, Per: 100}},
+		{"DCGM_FI_DEV_GPU_UTIL_RATIO", "GPU utilization (ratio).", "", Native{Column: "GPUTL", Times: 1, Per: 100}},
+		{"DCGM_FI_DEV_GPU_UTIL_RATIO", "", "DCGM_FI_DEV_MEMORY_UTIL_RATIO", Native{Column: "GPUTL", Times: 1, Per: 100}},
+		{"DCGM_FI_DEV_MEMORY_UTIL_RATIO", "", "", Native{Column: "MCUTL", Times: 1, Per: 100}},
+	} {
+		if got := NativeOf(test.family, test.help, []string{test.beside}); got != test.want {
+			t.Errorf("%s, %q, beside %q: %+v, want %+v", test.family, test.help, test.beside, got, test.want)
+		}
 	}
 }

@@ -31,7 +31,7 @@ const (
 // each row's quantity.
 //
 // The order of a row's names, and of a field's rows, shows the versions: V1 has the
-// first lower-case name, V2 and V48 the first upper-case one, and V49 the last of a
+// lower-case name, V2 and V48 the first upper-case one, and V49 the last of a
 // row that was only renamed, or the first of the row with the base unit. The names in
 // versions are exceptions.
 func newQuantities() (list []quantity, ofRow []int) {
@@ -45,7 +45,7 @@ func newQuantities() (list []quantity, ofRow []int) {
 			n = len(list)
 			list = append(list, quantity{field: row.Field})
 		}
-		if !known && !standsIn {
+		if !standsIn {
 			at[row.Field] = n
 		}
 		list[n].add(row)
@@ -64,7 +64,7 @@ func (q *quantity) add(row *Row) {
 	var modern []string
 	for _, name := range row.Names {
 		switch {
-		case strings.HasPrefix(name, oldPrefix) && q.worded[V1].name == "":
+		case strings.HasPrefix(name, oldPrefix):
 			q.worded[V1] = wording{name, row.Unit}
 		case strings.HasPrefix(name, newPrefix):
 			modern = append(modern, name)
@@ -87,16 +87,13 @@ func (q *quantity) add(row *Row) {
 // NamesIn returns the names, sorted, under which Render would give the readings of
 // families in v, except those that are already among the families.
 func NamesIn(v Version, families []string) (names []string) {
-	rules, err := newRuleSet(nil)
-	if err != nil {
-		return nil // tests rule this out
-	}
+	quantities, ofRow := newQuantities()
 	for _, family := range families {
-		rule := rules.byName[family]
-		if rule == nil {
+		row := slices.IndexFunc(dialect, func(r Row) bool { return slices.Contains(r.Names, family) })
+		if row < 0 {
 			continue
 		}
-		name := rules.quantities[rule.quantity].worded[v].name
+		name := quantities[ofRow[row]].worded[v].name
 		if name != "" && !slices.Contains(families, name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}

@@ -201,11 +201,31 @@ func TestEveryFamilyBegins(t *testing.T) {
 			r.tr.Render(&rendition, &r.frame, &r.batch)
 			for family := range rendition.Len() {
 				f := &rendition.families[family]
+				if f.name == "" {
+					t.Fatalf("family %d of %s has no name", family, f.version)
+				}
 				if is := f.version == v && f.name == name; rendition.Begun(family) != is {
 					t.Errorf("%s of %s is begun by %s: %t", f.name, f.version, name, !is)
 				}
 			}
 		}
+	}
+}
+
+// TestRenderingAfterCompaction: families and texts that the Dict forgets are gone, and ids that it
+// assigns again mean what they mean now.
+func TestRenderingAfterCompaction(t *testing.T) {
+	const clock, temperature = "DCGM_FI_DEV_SM_CLOCK_HERTZ{gpu=\"9\",UUID=\"Z\"} 1e9\n", "DCGM_FI_DEV_GPU_TEMP_CELSIUS{gpu=\"0\",UUID=\"A\"} 40\n"
+	r := newReader(t, Options{Compat: []Version{V48}})
+	r.render(clock + temperature)
+	d := r.batch.Dict
+	family, block := d.FamilyID([]byte("DCGM_FI_DEV_SM_CLOCK_HERTZ")), d.BlockID([]byte(`{gpu="9",UUID="Z"}`))
+	d.Compact(func(id uint32) bool { return id != family }, func(id uint32) bool { return id != block })
+	if got, want := r.render(temperature), rendered(t, V48, temperature); got != want {
+		t.Errorf("rendered\n%swant\n%s", got, want)
+	}
+	if n := len(r.tr.compat.blocks[V48]); n != 1 {
+		t.Errorf("%d texts are kept, want 1", n)
 	}
 }
 
@@ -221,61 +241,6 @@ func TestOwnNamesAreRendered(t *testing.T) {
 	want := map[string]float64{`DCGM_FI_DEV_POWER_USAGE UUID="A" gpu="0"`: 12, `DCGM_FI_PROF_SM_ACTIVE UUID="A" gpu="0"`: 0.43}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
-	}
-}
-
-// TestRenderedHelp: families of the exporter's counters files, up to 4.8, have its HELP; all
-// others have ours, which says so.
-func TestRenderedHelp(t *testing.T) {
-	quantities, _ := newQuantities()
-	of48 := map[string]bool{}
-	for i := range quantities {
-		q := &quantities[i]
-		name := q.worded[V48].name
-		of48[name] = true
-		for v := range numVersions {
-			own, known := exporterHelp[name]
-			help := q.help(v)
-			if known = known && v != V49; known != (help == own) || known == strings.HasSuffix(help, renderedMark) {
-				t.Errorf("%s of %s has the help %q", q.worded[v].name, v, help)
-			}
-			if (strings.Contains(help, "%") || strings.Contains(help, "percent")) != (q.worded[v].unit == Percent) {
-				t.Errorf("%s of %s, in %s, has the help %q", q.worded[v].name, v, q.worded[v].unit, help)
-			}
-		}
-	}
-	for name := range exporterHelp {
-		if !of48[name] {
-			t.Errorf("%s is not a family of 4.8", name)
-		}
-	}
-}
-
-// HELP and TYPE appear once and in the words of the version. A family is begun if the source
-// has its HELP, even without a sample.
-func TestRenderedHeaders(t *testing.T) {
-	const sample = "DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL{gpu=\"0\",UUID=\"GPU-0\"} 2\n"
-	r := newReader(t, Options{Compat: []Version{V48}})
-	want := "# HELP DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION Total energy consumption since boot (in mJ).\n" +
-		"# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\nDCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu=\"0\",UUID=\"GPU-0\"} 2000\n"
-	if got := r.render(sample); got != want {
-		t.Errorf("rendered\n%swant\n%s", got, want)
-	}
-	var rendition Rendition
-	r.read("# HELP DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION Energy.\n" + sample)
-	r.tr.Render(&rendition, &r.frame, &r.batch)
-	begun := 0
-	for family := range rendition.Len() {
-		if rendition.Begun(family) {
-			begun++
-			none := func(int) bool { return false }
-			if got := rendition.AppendFamily(nil, family, true, none); len(got) > 0 {
-				t.Errorf("%s is rendered of a device that is not shown", got)
-			}
-		}
-	}
-	if begun != 1 {
-		t.Errorf("%d families are begun by the source, want 1", begun)
 	}
 }
 

@@ -69,7 +69,7 @@ func Missing(f *canonical.Frame, inputs []canonical.Field, dst []canonical.Field
 }
 
 // Unusable appends to dst, in order, the missing fields of which f has a sample: it is blank,
-// stale or out of range.
+// stale, out of range or of unknown unit.
 func Unusable(f *canonical.Frame, missing []canonical.Field, dst []canonical.Field) []canonical.Field {
 	for _, field := range missing {
 		for i := range f.Len() {

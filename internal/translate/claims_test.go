@@ -33,6 +33,7 @@ func TestClaimsOfInstances(t *testing.T) {
 		{"none of the size", claimedRow("0", "a", "7g.40gb", "MIG-1") + small, nil},
 		{"no instances at all", claimedRow("0", "a", "1g.5gb", "MIG-1"), nil},
 		{"the only one at all", claimedRow("0", "a", "", "MIG-1") + small, []c.Allocation{onPod(1, "a")}},
+		{"beside a row that claims nothing", allocated("0", ``) + claimedRow("0", "a", "", "MIG-1") + small, []c.Allocation{onPod(1, "a")}},
 		{"a shared claim", claimedRow("0", "a", "1g.5gb", "MIG-1") + claimedRow("0", "b", "1g.5gb", "MIG-1") + small, []c.Allocation{onPod(1, "a"), onPod(1, "b")}},
 		{"more devices than instances", claimedRow("0", "a", "1g.5gb", "MIG-1") + claimedRow("0", "b", "1g.5gb", "MIG-2") + small, nil},
 		{"more claims of both", claimedRow("0", "a", "1g.5gb", "MIG-1") + claimedRow("0", "b", "1g.5gb", "MIG-2") + claimedRow("0", "c", "1g.5gb", "MIG-1") + small, nil},

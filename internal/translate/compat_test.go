@@ -315,7 +315,7 @@ func TestNamesIn(t *testing.T) {
 	}{
 		{V49, "DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_SM_UTIL_RATIO"},
 		{V49, "DCGM_FI_PROF_SM_ACTIVE DCGM_FI_PROF_SM_UTIL_RATIO", ""},
-		{V48, "dcgm_fb_used DCGM_FI_DEV_FB_USED_BYTES nobody_knows dcgm_fi_prof_sm_active", "DCGM_FI_DEV_FB_USED DCGM_FI_PROF_SM_ACTIVE"},
+		{V48, "dcgm_fi_prof_sm_active dcgm_fb_used DCGM_FI_DEV_FB_USED_BYTES nobody_knows", "DCGM_FI_DEV_FB_USED DCGM_FI_PROF_SM_ACTIVE"},
 		{V1, "DCGM_FI_DEV_FB_TOTAL nvlink_limit_bytes_per_second", ""},
 	} {
 		if got := NamesIn(test.version, strings.Fields(test.families)); !slices.Equal(got, strings.Fields(test.want)) {

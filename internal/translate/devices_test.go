@@ -73,6 +73,7 @@ func TestHostname(t *testing.T) {
 		{"the node's name wins", Options{NodeName: "node", FallbackHost: "url"}, temp(labelled, 1), "node"},
 		{"the label goes before the URL", Options{FallbackHost: "url"}, temp(labelled, 1), "label"},
 		{"the URL is the last resort", Options{FallbackHost: "url"}, temp(bare, 1), "url"},
+		{"one of the loopback interface names no host", Options{FallbackHost: "url"}, temp(`gpu="0",UUID="A",Hostname="localhost"`, 1), "url"},
 		{"one device has one hostname", Options{FallbackHost: "url"}, temp(bare, 1) + temp(labelled, 1), "label"},
 		{"that of the board for its instances", Options{FallbackHost: "url"}, temp(instance, 1) + temp(labelled, 1), "label"},
 		{"that of an instance for its board", Options{FallbackHost: "url"}, temp(bare, 1) + temp(instance, 1), "other"},

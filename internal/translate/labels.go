@@ -221,9 +221,7 @@ func (t *Translator) describe(labels []raw.Label) (v variant, long loss, ok bool
 		return variant{}, loss{}, false
 	}
 	long = t.shorten(&row, labels)
-	if v.over = long.cost; v.over == excessDevice {
-		return v, long, true
-	}
+	v.over = long.cost
 	v.Device = t.deviceOf(&row)
 	v.allocation = allocationOf(&row)
 	v.claimed = claimedMIG{row[roleClaimedProfile], row[roleClaimedUUID]}

@@ -101,7 +101,7 @@ func sharedRow(family, labels string, v int) string {
 const (
 	sharedUtil, sharedMemory = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED"
 
-	firstPod   = `,container="c",namespace="n",pod="a",pod_uid="1",vgpu="0"`
+	firstPod   = `,container="c",namespace="n",pod="a",pod_uid="1",vgpu="0",hpc_job=""`
 	secondPod  = `,container="c",namespace="n",pod="b",pod_uid="2",vgpu="1"`
 	secondSlot = `,container="c",namespace="n",pod="a",pod_uid="1",vgpu="2"`
 	sidecar    = `,container="d",namespace="n",pod="a",pod_uid="1",vgpu="3"`

@@ -129,6 +129,24 @@ func TestOwnNamesOfTheMemorySensor(t *testing.T) {
 	r.checkDropped(want)
 }
 
+// TestOwnNamesOfCountedFamilies: what the user gives a meaning is a reading, and shows its device,
+// even if the exporter counts it by itself.
+func TestOwnNamesOfCountedFamilies(t *testing.T) {
+	const name = "DCGM_EXP_GPU_HEALTH_STATUS"
+	r := translated(t, Options{Rows: []Row{{Field: canonical.FabricHealth, Unit: Number, Names: []string{name}}}}, name+"{gpu=\"0\",UUID=\"A\"} 2\n")
+	r.checkRow(0, readings{canonical.FabricHealth: 2})
+}
+
+// TestBrokenDialect: a name with two meanings in the dialect itself is refused.
+func TestBrokenDialect(t *testing.T) {
+	sound := dialect
+	defer func() { dialect = sound }()
+	dialect = append(slices.Clone(sound), Row{Field: canonical.Power, Unit: Watts, Names: sound[0].Names})
+	if _, err := New(Options{}); err == nil || !strings.Contains(err.Error(), "built-in dialect is broken") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestOwnRowsRefused(t *testing.T) {
 	power := func(names ...string) Row { return Row{Field: canonical.Power, Unit: Watts, Names: names} }
 	tests := []struct {

@@ -22,6 +22,7 @@ func TestMissing(t *testing.T) {
 		{"a blank that no substitute replaces", "GPUTL{gpu=\"0\",entity=\"GPU 0\"} 2147483632\n", inputs, []c.Field{c.NVMLUtilization}},
 		{"a blank substitute", "DCGM_FI_DEV_GPU_UTIL_RATIO{gpu=\"0\",UUID=\"A\"} 2147483632\n", inputs, []c.Field{c.NVMLUtilization}},
 		{"a substitute of unknown unit", "DCGM_FI_DEV_GPU_UTIL_RATIO{gpu=\"0\",UUID=\"A\"} 1\n", inputs, []c.Field{c.NVMLUtilization}},
+		{"two blanks", "SMACT{gpu=\"0\",entity=\"GPU 0\"} 140737488355328\nSMACT{gpu=\"1\",entity=\"GPU 1\"} 140737488355328\n", inputs, []c.Field{c.SMActive}},
 		{"a blank of an instance", "SMACT{gpu=\"0\",entity=\"GPU-I 1\"} 140737488355328\nTENSO{gpu=\"0\",entity=\"GPU-I 1\"} 1\n", []c.Field{c.SMActive, c.DRAMActive, c.NVMLUtilization}, []c.Field{c.SMActive}},
 	}
 	for _, test := range tests {

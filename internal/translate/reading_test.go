@@ -150,6 +150,20 @@ func TestStaleSamplesAreAbsent(t *testing.T) {
 		if got := r.report.Dropped[canonical.DropStale]; got != dropped {
 			t.Errorf("stamp %q: %d dropped as stale, want %d", stamp, got, dropped)
 		}
+		if got := len(Unusable(&r.frame, []canonical.Field{canonical.Temperature}, nil)) == 0; got != fresh {
+			t.Errorf("stamp %q: usable %t, want %t", stamp, got, fresh)
+		}
+	}
+	// Each sample is as old as its own timestamp says.
+	several := newReader(t, Options{})
+	several.batch.At = at
+	several.batch.Body = []byte("DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-a\"} 50 1000\nDCGM_FI_DEV_SM_CLOCK{gpu=\"0\",UUID=\"GPU-a\"} 100 1000000000000\n" +
+		"DCGM_FI_DEV_MEM_CLOCK{gpu=\"0\",UUID=\"GPU-a\"} 200\nDCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-a\"} 99 1000\n")
+	several.scanner.Scan(&several.batch)
+	several.tr.Translate(&several.frame, &several.batch, &several.report)
+	several.checkRow(0, readings{canonical.SMClock: 100e6, canonical.MemoryClock: 200e6})
+	if got := several.report.Dropped[canonical.DropStale]; got != 2 {
+		t.Errorf("%d samples are dropped as stale, want 2", got)
 	}
 	// Without a time of the reading, no sample is stale.
 	translated(t, Options{}, "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-a\"} 99 1000\n").checkRow(0, readings{canonical.Temperature: 99})

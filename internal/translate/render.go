@@ -105,7 +105,7 @@ func (t *Translator) readGroup(dst *Rendition, b *raw.Batch, from, to int, stamp
 func (t *Translator) findDerived(dst *Rendition, frame *canonical.Frame) {
 	c := t.compat
 	for _, d := range c.derived {
-		if c.read[d.quantity] || !c.read[d.from] || len(c.ofQuantity[d.quantity]) == 0 {
+		if c.read[d.quantity] {
 			continue
 		}
 		for i := range c.groups {

@@ -43,9 +43,9 @@ func newRule(field canonical.Field, unit Unit, slot int) *rule {
 func isOrdinary(v float64) bool { return v > 0 && v < firstInt32Blank }
 
 // isPlain reports whether read returns v unchanged, as for most values: v is in SI, in range
-// and no blank. Unlike read, it costs no call.
+// and no blank. Unlike read, it costs no call. No range begins above 0.
 func (r *rule) isPlain(v float64) bool {
-	return r.times == r.per && isOrdinary(v) && v >= r.lowest && v <= r.highest
+	return r.times == r.per && isOrdinary(v) && v <= r.highest
 }
 
 // read returns v in SI units, or absent. It counts in rep what it drops or clamps.

@@ -139,6 +139,15 @@ func TestReadValue(t *testing.T) {
 	}
 }
 
+// TestNoRangeBeginsAboveZero: isPlain relies on it.
+func TestNoRangeBeginsAboveZero(t *testing.T) {
+	for i := range c.Fields {
+		if lowest, _ := c.Fields[i].Range(); lowest > 0 {
+			t.Errorf("%s begins at %g", c.Fields[i].Name, lowest)
+		}
+	}
+}
+
 // scaledRules are rules of all units that are not SI.
 func scaledRules() (rules map[Unit]*rule) {
 	rules = map[Unit]*rule{}

@@ -18,8 +18,8 @@ type sharedSample struct {
 }
 
 // markShared finds the variants of workloads on devices that other present variants describe
-// too, and the allocation of each.
-func (t *Translator) markShared(present []int32) {
+// too, and the allocation of each. It reports whether there are any.
+func (t *Translator) markShared(present []int32) (sharing bool) {
 	rows := map[int32]canonical.Workload{}
 	several := map[int32]bool{}
 	for _, v := range present {
@@ -34,7 +34,6 @@ func (t *Translator) markShared(present []int32) {
 	for i, a := range t.allocationSet.Allocations {
 		index[canonical.Allocation{Device: a.Device, Workload: a.Workload}] = int32(i)
 	}
-	t.sharing = false
 	for _, v := range present {
 		p := &t.positions[v]
 		p.shared = p.row >= 0 && several[p.row] && t.isAllocated(&t.variants[v])
@@ -42,11 +41,12 @@ func (t *Translator) markShared(present []int32) {
 		if !p.shared {
 			continue
 		}
-		t.sharing = true
+		sharing = true
 		if i, ok := index[canonical.Allocation{Device: int(p.row), Workload: t.variants[v].allocation.Workload}]; ok {
 			p.allocation = i
 		}
 	}
+	return sharing
 }
 
 // fillShared reads the samples that fill put off. If the device has a row of its own, they are

@@ -69,6 +69,9 @@ func TestSpellingsPutFallbacksLast(t *testing.T) {
 	if len(all) != 2 || all[0].PercentOrRatio || !all[1].PercentOrRatio || !slices.Equal(all[1].Names, []string{utilRatioName}) {
 		t.Errorf("spellings of NVML utilization: %+v", all)
 	}
+	if s := all[1]; s.Times != 1 || s.Per != 1 || s.Lowest != 0 || s.Highest != 1 || s.Overshoot != 1.1 {
+		t.Errorf("a ratio, if it is one: %+v", s)
+	}
 }
 
 func TestUtilRatioEvidenceNamesSiblings(t *testing.T) {

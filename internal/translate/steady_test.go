@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,9 @@ func TestPodsChurn(t *testing.T) {
 		}
 		r.checkRow(3, readings{c.Temperature: 43})
 	}
+	if n := testing.AllocsPerRun(10, func() { r.tr.Translate(&r.frame, &r.batch, &r.report) }); n != 0 {
+		t.Errorf("after pods came and went, a steady reading allocates %v times", n)
+	}
 }
 
 // The topology does not change when pods do.
@@ -117,6 +121,49 @@ func TestDictCompacts(t *testing.T) {
 	if len(r.report.UnknownFamilies) != 0 {
 		t.Errorf("unknown in the new one: %q", r.report.UnknownFamilies)
 	}
+}
+
+// TestAnotherDict: a reading in another Dict is that of a new Translator, whatever was read before.
+func TestAnotherDict(t *testing.T) {
+	lines := []string{
+		temp(`gpu="0",UUID="A",pod="p"`, 40), rowOfLink(linkFamilies[0], "A", 1, "1"), xidRow("total", "A", `,xid="48"`, "2"), rowOfLink(linkFamilies[1], "B", 2, "0"),
+		"# HELP DCGM_FI_DEV_GPU_UTIL_RATIO (in %)\nDCGM_FI_DEV_GPU_UTIL_RATIO{gpu=\"0\",UUID=\"A\"} 1\n", "DCGM_FI_DEV_FABRIC_CLIQUE_ID{gpu=\"0\",UUID=\"A\"} 3\n",
+		"DCGM_FI_DEV_NOBODY_KNOWS{gpu=\"0\",UUID=\"A\"} 1\n", "gpu_lost{gpu=\"2\",UUID=\"C\"} 1\n", temp(`gpu="1",UUID="B",GPU_I_ID="1"`, 50),
+	}
+	opts := Options{Compat: []Version{V1, V49}, MaxDevices: 9}
+	r := newReader(t, opts)
+	for step := range 2 * len(lines) {
+		body := strings.Join(lines[step/2:], "")
+		if step%2 == 1 {
+			slices.Reverse(lines)
+			body = strings.Join(lines[step/2:], "")
+			slices.Reverse(lines)
+		}
+		r.batch = raw.Batch{Dict: raw.NewDict()}
+		got := r.render(body)
+		fresh := newReader(t, opts)
+		if want := fresh.render(body); got != want {
+			t.Errorf("rendered of\n%s%s\nwant %s", body, got, want)
+		}
+		state := func(r *reader) string {
+			top := *r.frame.Topology
+			top.Generation = 0
+			return fmt.Sprint(top, r.frame.AllocationSet, r.frame.XIDs, r.report.UnknownFamilies, r.report.Dropped, r.tr.Rendered())
+		}
+		if got, want := state(r), state(fresh); got != want {
+			t.Errorf("read of\n%s%s\nwant %s", body, got, want)
+		}
+		for i := range fresh.frame.Len() {
+			if got, want := fmt.Sprint(r.frame.Row(i)), fmt.Sprint(fresh.frame.Row(i)); got != want {
+				t.Errorf("row %d of\n%s%s\nwant %s", i, body, got, want)
+			}
+		}
+	}
+	// A source without any device, and with new ids, has none.
+	r.batch = raw.Batch{Dict: raw.NewDict()}
+	r.read("DCGM_FI_DEV_COUNT 0\n")
+	r.checkDevices()
+	r.checkHolds()
 }
 
 // A reused frame has nothing of an earlier reading.

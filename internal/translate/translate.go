@@ -72,9 +72,8 @@ type Translator struct {
 	allocationSet  *canonical.AllocationSet
 	fallbackValues []float64      // devices × rules.fallbacks
 	relabelled     bool           // Prometheus renamed the pod of a row of the topology
-	sharing        bool           // some position is shared
 	later          []sharedSample // of this reading, in its order
-	containers     []int          // of the pod of each allocation in allocationSet, while sharing
+	containers     []int          // of the pod of each allocation in allocationSet, if a position is shared
 	utilRatios     []float64      // of each allocation, as utilRatioName gives it
 	cliques        cliques
 	links          links
@@ -148,9 +147,8 @@ func New(opts Options) (*Translator, error) {
 // changes, dst.Topology stays the same. While no workload comes or goes either,
 // dst.AllocationSet stays the same.
 func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) {
-	t.learn(b.Dict)
 	var leftOut uint64
-	if !t.fill(dst, b, rep) {
+	if t.learn(b.Dict) || !t.fill(dst, b, rep) {
 		leftOut = t.rearrange(b)
 		t.fill(dst, b, rep)
 	}
@@ -165,9 +163,11 @@ func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 	rep.UnknownFamilies = t.listUnknown(b.Dict)
 }
 
-// learn adds the families and label blocks that are new in d since the last reading.
-func (t *Translator) learn(d *raw.Dict) {
-	if t.dict != d || t.generation != d.Generation() {
+// learn adds the families and label blocks that are new in d since the last reading. If ids have
+// another meaning, it forgets what they meant and returns true: the devices of the topology no
+// longer have any.
+func (t *Translator) learn(d *raw.Dict) (anew bool) {
+	if anew = t.dict != d || t.generation != d.Generation(); anew {
 		t.dict, t.generation = d, d.Generation()
 		t.families, t.blocks = nil, nil
 		t.variants, t.positions = nil, nil
@@ -196,6 +196,7 @@ func (t *Translator) learn(d *raw.Dict) {
 		t.blocks = append(t.blocks, t.resolve(d, uint32(id)))
 		t.compat.learnBlock(t.labels, t.blocks[id] >= 0)
 	}
+	return anew
 }
 
 // fill writes the samples of b to dst. It returns false if the devices of b are not those
@@ -340,7 +341,7 @@ func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
 	}
 	t.readCliques(devices, b)
 	absent := t.absent(naming, devices)
-	if t.topology.Generation == 0 || !slices.Equal(devices, t.topology.Devices) || !slices.Equal(absent, t.topology.Absent) {
+	if !slices.Equal(devices, t.topology.Devices) || !slices.Equal(absent, t.topology.Absent) {
 		t.topology = &canonical.Topology{
 			Devices:    devices,
 			Absent:     absent,
@@ -351,8 +352,7 @@ func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
 	}
 	t.relabelled = slices.ContainsFunc(present, func(v int32) bool { return t.variants[v].exported })
 	leftOut = t.updateAllocations(present)
-	t.markShared(present)
-	t.countContainers()
+	t.countContainers(t.markShared(present))
 	return leftOut
 }
 

@@ -30,10 +30,10 @@ type pod struct {
 func podOf(a *canonical.Allocation) pod { return pod{a.Device, a.Namespace, a.Pod, a.Job} }
 
 // countContainers counts, for each allocation, the containers of its pod on its device,
-// including those left out.
-func (t *Translator) countContainers() {
+// including those left out. It counts none if no device is shared.
+func (t *Translator) countContainers(sharing bool) {
 	t.containers = t.containers[:0]
-	if !t.sharing {
+	if !sharing {
 		return
 	}
 	containers := map[pod]int{}
@@ -45,15 +45,12 @@ func (t *Translator) countContainers() {
 	}
 }
 
-// shapeUses makes the use of every allocation unknown.
+// shapeUses makes the use of every allocation unknown. No use is measured if no device is
+// shared.
 func (t *Translator) shapeUses(dst *canonical.Frame) {
 	t.later = t.later[:0]
-	dst.Uses, t.utilRatios = dst.Uses[:0], t.utilRatios[:0]
-	if !t.sharing {
-		return
-	}
-	n := len(t.allocationSet.Allocations)
-	dst.Uses, t.utilRatios = slices.Grow(dst.Uses, n)[:n], slices.Grow(t.utilRatios, n)[:n]
+	n := len(t.containers)
+	dst.Uses, t.utilRatios = slices.Grow(dst.Uses[:0], n)[:n], slices.Grow(t.utilRatios[:0], n)[:n]
 	for i := range dst.Uses {
 		dst.Uses[i], t.utilRatios[i] = canonical.NoUse, math.NaN()
 	}
@@ -86,7 +83,7 @@ func (t *Translator) use(dst *canonical.Frame, variant int32, r *rule, value flo
 // readings must be filled in.
 func (t *Translator) resolveUses(dst *canonical.Frame) {
 	for i := range dst.Uses {
-		if u := &dst.Uses[i].NVMLUtilization; !canonical.Given(*u) && canonical.Given(t.utilRatios[i]) {
+		if u := &dst.Uses[i].NVMLUtilization; !canonical.Given(*u) {
 			var none Report
 			*u = t.util.read(t.utilRatios[i], t.util.unit, &none)
 		}

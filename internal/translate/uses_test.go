@@ -3,6 +3,8 @@ package translate
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	c "github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -65,6 +67,78 @@ DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="A",pod="b"} 50
 	for _, body := range []string{idle + busy, busy + idle} {
 		translated(t, Options{}, body).checkRow(0, readings{c.NVMLUtilization: 0.8, c.Temperature: 50})
 	}
+}
+
+// TestTheDevicesRowIsLost: whichever name the family has, the device is as utilized as its busiest
+// pod. Rows that differ in other labels than those of workloads are no pods: the first counts.
+func TestTheDevicesRowIsLost(t *testing.T) {
+	const idle, busy = `DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="0",UUID="A",pod="a"} 0.2` + "\n", `DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="0",UUID="A",pod="b"} 0.8` + "\n"
+	for _, body := range []string{idle + busy, busy + idle} {
+		translated(t, Options{}, body).checkRow(0, readings{c.NVMLUtilization: 0.8})
+	}
+	r := translated(t, Options{}, idle+strings.ReplaceAll(busy, `pod="b"`, `pod="a",modelName="M"`))
+	r.checkRow(0, readings{c.NVMLUtilization: 0.2})
+	checkUses(t, r, "of one pod")
+}
+
+// TestSharingComesAndGoes: while no device is shared, there are no uses, whatever there was before.
+func TestSharingComesAndGoes(t *testing.T) {
+	alone, own := sharedRow(sharedUtil, firstPod, 40), sharedRow(sharedUtil, "", 90)
+	both := own + alone + sharedRow(sharedUtil, secondPod, 20)
+	const other = "DCGM_FI_DEV_GPU_UTIL{gpu=\"1\",UUID=\"B\",pod=\"x\"} 5\n"
+	first, second := c.Use{NVMLUtilization: 0.4, Framebuffer: absent}, c.Use{NVMLUtilization: 0.2, Framebuffer: absent}
+	r := newReader(t, Options{})
+	for _, step := range []struct {
+		body string
+		want []c.Use
+	}{
+		{other, nil},
+		{alone, nil},
+		{both, []c.Use{first, second}},
+		{both + other, []c.Use{first, second, c.NoUse}},
+		{other + alone, nil},
+		{both + sharedRow(sharedUtil, sidecar, 40), []c.Use{{NVMLUtilization: 0.2, Framebuffer: absent}, {NVMLUtilization: 0.2, Framebuffer: absent}, second}},
+		{both, []c.Use{first, second}},
+		{"", nil},
+	} {
+		r.read(step.body)
+		checkUses(t, r, step.body, step.want...)
+	}
+	// A device beyond the limit is not shared.
+	r = translated(t, Options{MaxDevices: 1}, other+both)
+	checkUses(t, r, "of a device too many")
+}
+
+// TestUsesOfSeveralDevices: what the exporter sees on one device says nothing about another.
+func TestUsesOfSeveralDevices(t *testing.T) {
+	var body string
+	for gpu, v := range [][3]int{{90, 0, 0}, {50, 30, 10}} {
+		for i, pod := range []string{"", firstPod, secondPod} {
+			body += strings.NewReplacer("0", strconv.Itoa(gpu), "A", string(rune('A'+gpu))).Replace(`DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="A"`) + pod + fmt.Sprintf("} %d\n", v[i])
+		}
+	}
+	checkUses(t, translated(t, Options{}, body), "of two devices", c.NoUse, c.NoUse,
+		c.Use{NVMLUtilization: 0.3, Framebuffer: absent}, c.Use{NVMLUtilization: 0.1, Framebuffer: absent})
+}
+
+// TestUsesOfTheLeftOut: the use of an allocation beyond the limit is nobody's, in any order of rows.
+func TestUsesOfTheLeftOut(t *testing.T) {
+	own, first, second := sharedRow(sharedUtil, "", 90), sharedRow(sharedUtil, firstPod, 40), sharedRow(sharedUtil, secondPod, 20)
+	r := newReader(t, Options{MaxAllocations: 1})
+	for _, body := range []string{own + first + second, own + second + first} {
+		r.read(body)
+		checkUses(t, r, body, c.Use{NVMLUtilization: 0.4, Framebuffer: absent})
+	}
+}
+
+// TestFirstUseCounts: of several rows of a pod the first counts, and the family of a known unit
+// before the other.
+func TestFirstUseCounts(t *testing.T) {
+	own := sharedRow(sharedUtil, "", 90) + sharedRow(utilRatioName, "", 70)
+	r := translated(t, Options{}, own+sharedRow(sharedUtil, firstPod, 40)+sharedRow(utilRatioName, firstPod, 30)+
+		sharedRow(utilRatioName, secondPod, 20)+sharedRow(sharedUtil, firstPod, 50)+sharedRow(utilRatioName, secondPod, 25))
+	checkUses(t, r, "of two rows", c.Use{NVMLUtilization: 0.4, Framebuffer: absent}, c.Use{NVMLUtilization: 0.2, Framebuffer: absent})
+	r.checkRow(0, readings{c.NVMLUtilization: 0.9})
 }
 
 // TestUsesUnderTheNewName: the use of a pod has the unit of the device's reading, and may

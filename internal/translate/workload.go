@@ -102,7 +102,7 @@ func deployment(v *values, pod string) string {
 // 1.27. Anyone may set it, as Kubeflow's operators do, so the pod's name has to agree.
 func legacyJob(v *values, pod string) string {
 	job := v[roleLegacyJob]
-	if job == "" || v[roleTrainingJob] != "" || !strings.HasPrefix(pod, job+"-") {
+	if v[roleTrainingJob] != "" || !strings.HasPrefix(pod, job+"-") {
 		return ""
 	}
 	return job

@@ -91,6 +91,9 @@ func TestOwnerOfAPod(t *testing.T) {
 		{"nothing random behind the hash", "my-web-6d4cf56db6", `pod_template_hash="6d4cf56db6"`, "", ""},
 		{"no dash", "web", `apps_kubernetes_io_pod_index="0",pod_template_hash="1",statefulset_kubernetes_io_pod_name="web"`, "", ""},
 		{"empty labels", "a-b", `apps_kubernetes_io_pod_index="",batch_kubernetes_io_job_name="",job_name="",pod_template_hash=""`, "", ""},
+		{"not five random characters", "my-web-6d4cf56db6-0", `pod_template_hash="6d4cf56db6"`, "", ""},
+		{"no hash", "web--x2lq9", `app="web"`, "", ""},
+		{"no ordinal", "web-", `app="web"`, "", ""},
 		{"none", "web-0", `app="web"`, "", ""},
 		{"no pod", "", `hpc_job="1",batch_kubernetes_io_job_name="train-7",job_name="train-7"`, "", ""},
 	}

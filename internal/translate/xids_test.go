@@ -54,6 +54,7 @@ func TestXIDsOfExporters(t *testing.T) {
 		{"none in the window", boardA + xidRow("window", "A", five, "0") + xidRow("total", "A", `,xid="79"`, "3"), "0:w0=0 0:t79=3", 0},
 		{"a blank code", boardA + xidRow("total", "A", `,xid="<<<NULL>>>"`, "0"), "0:t0=0", 0},
 		{"one code on two boards", boardA + boardB + xidRow("total", "A", `,xid="79"`, "1") + xidRow("total", "B", `,xid="79"`, "2"), "0:t79=1 1:t79=2", 0},
+		{"none on the board before", boardA + boardB + xidRow("total", "A", "", "0") + xidRow("total", "B", `,xid="48"`, "1"), "0:t0=0 1:t48=1", 0},
 		{"boards that are lost", boardA + xidRow("total", "B", `,xid="79"`, "1") + xidRow("total", "C", `,xid="48"`, "2"), "1:t79=1 2:t48=2", 0},
 		{"the code first", boardA + boardB + xidTotalFamily + "{xid=\"48\",gpu=\"0\",UUID=\"A\"} 1\n" + xidTotalFamily + "{gpu=\"1\",UUID=\"B\"} 0\n", "0:t48=1 1:t0=0", 0},
 		{"no whole number", boardA + xidRow("total", "A", `,xid="31"`, "1.5") + xidRow("total", "A", `,xid="32"`, "-1") + xidRow("total", "A", `,xid="33"`, "1e30"), "", 3},
@@ -113,6 +114,8 @@ func TestXIDsFollow(t *testing.T) {
 		{boardA + boardB + xidRow("total", "B", `,xid="13"`, "2") + xidRow("total", "A", `,xid="48"`, "1"), "0:t48=1 1:t13=2"},
 		{boardB + xidRow("total", "B", `,xid="13"`, "2") + xidRow("total", "A", `,xid="79"`, "1"), "1:t13=2 0:t79=1"}, // 0 is lost
 		{boardA + boardB, ""},
+		{boardA + boardB + xidRow("total", "B", `,xid="13",pod="p"`, "3"), "1:t13=3"},
+		{boardA + boardB + xidRow("total", "B", `,xid="13",pod="q"`, "4"), "1:t13=4"},
 	} {
 		r.read(step.body)
 		if got := told(&r.frame); got != step.want {

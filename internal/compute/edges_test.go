@@ -143,6 +143,7 @@ func TestRestartsToTheUnit(t *testing.T) {
 		for _, f := range []canonical.Field{canonical.Energy, canonical.ECCSingleBitVolatile, canonical.ECCDoubleBitVolatile} {
 			r := newRestarts()
 			r.observe(reading{f: c.last}.row(), start)
+			r.observe(reading{}.row(), start) // changes nothing
 			if fell, wentOn := r.observe(reading{f: c.now}.row(), start); (fell == canonical.Fields[f].Name) != c.fell || wentOn != (c.wentOn && f == canonical.Energy) {
 				t.Errorf("%s of %g after %g: %q, %t", canonical.Fields[f].Name, c.now, c.last, fell, wentOn)
 			}

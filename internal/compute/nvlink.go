@@ -30,7 +30,7 @@ func (l *links) observe(up float64, readings int) {
 // links.
 func findLinks(e *evidence, c *Criterion) canonical.Finding {
 	up, d, t := e.row[canonical.NVLinksActive], e.device, e.thresholds
-	training := !d.restarts.at.IsZero() && e.at.Sub(d.restarts.at) < t.LinkTraining
+	training := e.at.Sub(d.restarts.at) < t.LinkTraining
 	fewer := up < d.links.most && !training && !d.cut
 	return max(findRecent(e, c), e.steady(finding(up, fewer), c, t.SteadyReadings, 0))
 }

@@ -128,8 +128,8 @@ func (c *composite) score(row []float64) (percent, coverage float64) {
 	case given == len(inputs):
 		coverage = 1 // the weights' sum, without its rounding
 	case c.missing == Zero && given > 0:
-	case c.missing == Renormalize && coverage > 0 && coverage >= c.minCoverage-CoverageSlack:
-		percent /= coverage
+	case coverage >= c.minCoverage-CoverageSlack:
+		percent /= coverage // NaN for 0, also if only inputs without weight were read
 	default:
 		return math.NaN(), coverage
 	}

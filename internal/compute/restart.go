@@ -30,7 +30,7 @@ func newRestarts() (r restarts) {
 
 // observe looks for a counter that fell, and returns the name of its series; "" for none. A fall
 // by one unit may be rounding, as when an exporter of another version reports it. wentOn reports
-// that the board did not restart: its energy did not fall since an earlier reading.
+// that its energy did not fall since an earlier reading.
 func (r *restarts) observe(row []float64, at time.Time) (fell string, wentOn bool) {
 	for i, f := range sinceDriver[:] {
 		v, last := row[f], r.counters[i]
@@ -40,8 +40,10 @@ func (r *restarts) observe(row []float64, at time.Time) (fell string, wentOn boo
 		if v < last-1 || v == 0 && last > 0 { // never if that is NaN
 			r.at, fell = at, canonical.Fields[f].Name
 		}
-		wentOn = wentOn || f == canonical.Energy && v >= last
+		if f == canonical.Energy {
+			wentOn = v >= last
+		}
 		r.counters[i] = v
 	}
-	return fell, wentOn && fell == ""
+	return fell, wentOn
 }

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -73,6 +74,17 @@ func TestRiseHoldIsThreshold(t *testing.T) {
 		v = j.Judge(frame(top, start.Add(time.Duration(i)*time.Second), reading{canonical.PCIeReplays: count}), v)
 		if v[0].Findings.Of(cReplay) != want {
 			t.Errorf("reading %d: %v, want %v", i, v[0].Findings.Of(cReplay), want)
+		}
+	}
+}
+
+// TestNothingIsNotRecent: what never happened is not recent, however long events count as such.
+func TestNothingIsNotRecent(t *testing.T) {
+	j := newJudge(t, func(o *Options) { o.Thresholds.RiseHold = math.MaxInt64 })
+	v := judgeOne(t, j, "", reading{canonical.XIDLast: 79, canonical.NVLinksActive: 18})
+	for _, c := range []canonical.Condition{canonical.CondXIDRecent, canonical.CondNVLinkDown} {
+		if got := v.Findings.Of(c); got != canonical.Clear {
+			t.Errorf("%v is %v", c, got)
 		}
 	}
 }

@@ -43,22 +43,23 @@ func newScreen(states *[canonical.NumConditions]canonical.HealthSet, t *Threshol
 	return s
 }
 
-// largestClear returns the limit of an input of a test, 0 by default. ok is false if the test
-// depends on earlier readings instead.
+// largestClear returns the limit of an input of a test. ok is false if other observations decide
+// whether to test.
 func (t *Thresholds) largestClear(test Test, f canonical.Field) (largest float64, ok bool) {
-	switch {
-	case test == Rose || test == FatalXID || test == RecentXID || test == RepeatedXID || test == ProfilingStalled:
-		return 0, false
-	case f == canonical.NVLinkRecoveriesFailed:
-		return 0, false
-	case f == canonical.NVLinksActive || f == canonical.TemperatureMargin: // low values are bad
-		return math.NaN(), true
-	case test == TooManyRows:
+	switch test {
+	case Positive, RecoveryAction, WornMemory, AnyBit, Fabric:
+		return 0, true
+	case TooManyRows:
 		return t.RemappedRows, true
-	case test == TooHot:
+	case TooHot:
+		if f == canonical.TemperatureMargin { // low values are bad
+			return math.NaN(), true
+		}
 		return math.Nextafter(t.coolest(), 0), true
+	case LinksDown: // it takes more than one reading
+		return math.NaN(), true
 	}
-	return 0, true
+	return 0, false
 }
 
 // ofXIDs are the conditions on XIDs.

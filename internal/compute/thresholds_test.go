@@ -39,7 +39,7 @@ func TestWarningTemperature(t *testing.T) {
 // gives it.
 func TestTemperaturesAreNamed(t *testing.T) {
 	d := DefaultThresholds()
-	d.Temperature, d.Temperatures = -1, []ModelTemperature{{"H100", 95}, {"L40S", 201}, {"", 90}}
+	d.Temperature, d.Temperatures = -1, []ModelTemperature{{"H100", 95}, {"L40S", 201}, {"", 201}}
 	var keys []string
 	for _, wrong := range d.check() {
 		keys = append(keys, wrong.Option)

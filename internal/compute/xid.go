@@ -80,9 +80,8 @@ type xids struct {
 	last     float64 // latest last code, 0 if none was read; NaN before the first reading
 	told     bool    // the latest reading reports XIDs, or that there are none
 	latched  int     // how many codes are fatal and not resolved
-	warned   time.Time
-	repeats  bool // a code came often enough to look for repetition
-	repeated bool // one is the board's fault
+	warned   bool    // a code has warned
+	repeated bool    // a code is the board's fault
 
 	// What resolves them.
 	resolved time.Time // errors until then are resolved
@@ -181,12 +180,12 @@ func (j *Judge) occur(d *device, x *xid, at time.Time, means meaning, decoded bo
 		} else {
 			x.warned = later(x.warned, at)
 		}
-		d.xids.warned = later(d.xids.warned, at)
+		d.xids.warned = true
 	case canonical.SeverityApplication:
 		j.incident(d, x, at)
 	}
-	if decoded && means.severity < canonical.SeverityWarning && at.Sub(x.warned) < WitnessLag {
-		x.warned = time.Time{} // the table knew less than the record
+	if means.severity < canonical.SeverityWarning && at.Sub(x.warned) < WitnessLag {
+		x.warned = time.Time{} // the table knew less than the record, or than the present rules
 	}
 }
 
@@ -194,9 +193,7 @@ func (j *Judge) occur(d *device, x *xid, at time.Time, means meaning, decoded bo
 // like the counters of an allocation.
 func (m *memory) appendXIDs(dst []canonical.XIDTotal, youth time.Duration) []canonical.XIDTotal {
 	for i, d := range m.present {
-		if len(d.xids.codes) > 0 {
-			dst = d.xids.appendTotals(dst, i, m.at, youth)
-		}
+		dst = d.xids.appendTotals(dst, i, m.at, youth)
 	}
 	for i, left := range m.departed {
 		dst = left.item.xids.appendTotals(dst, len(m.present)+i, m.at, youth)
@@ -218,7 +215,7 @@ func (x *xids) appendTotals(dst []canonical.XIDTotal, device int, at time.Time, 
 
 // rewind moves what happened after at to at.
 func (x *xids) rewind(at time.Time) {
-	for _, t := range []*time.Time{&x.warned, &x.resolved, &x.asked} {
+	for _, t := range []*time.Time{&x.resolved, &x.asked} {
 		*t = earlier(*t, at)
 	}
 	for i := range x.codes {
@@ -239,7 +236,7 @@ func (j *Judge) renew(d *device) {
 		switch {
 		case !x.fatal.IsZero() && x.severity != canonical.SeverityFatal && (x.override || !x.decoded):
 			j.resolve(d, x, resolvedByRules)
-		case x.severity > before && x.severity >= canonical.SeverityWarning:
+		case x.severity > before:
 			j.sharpen(d, x)
 		}
 	}

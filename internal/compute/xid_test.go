@@ -2,6 +2,7 @@ package compute
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,7 +61,7 @@ func xidsAt(at time.Time) *xids {
 	for i := range alone.at {
 		alone.at[i] = at
 	}
-	return &xids{warned: at, resolved: at, asked: at, codes: []xid{{born: at, rose: at, fatal: at, warned: at, recorded: at, alone: alone}}}
+	return &xids{resolved: at, asked: at, codes: []xid{{born: at, rose: at, fatal: at, warned: at, recorded: at, alone: alone}}}
 }
 
 // TestXIDsRewind: if the clock is set back, no time is later than the new one.
@@ -91,5 +92,96 @@ func wantTimes(t *testing.T, v reflect.Value) {
 		for i := range v.Len() {
 			wantTimes(t, v.Index(i))
 		}
+	}
+}
+
+// TestLooserRules: a code that neither the configuration nor its record calls fatal after a reload
+// is resolved.
+func TestLooserRules(t *testing.T) {
+	last := func(code float64) func(*canonical.Frame) {
+		return func(f *canonical.Frame) { f.Row(0)[canonical.XIDLast] = code }
+	}
+	record := func(e canonical.XIDEvent) func(*canonical.Frame) {
+		return func(f *canonical.Frame) { f.XIDEvents = []canonical.XIDEvent{e} }
+	}
+	as := func(code uint32, s canonical.Severity) map[uint32]XIDOverride {
+		return map[uint32]XIDOverride{code: OverrideXID(code, s)}
+	}
+	fatal13, none74 := as(13, canonical.SeverityFatal), as(74, canonical.SeverityNone)
+	fatal74 := canonical.XIDEvent{Code: 74, Decoded: true, Severity: canonical.SeverityFatal, Action: canonical.ActionResetGPU}
+	for name, c := range map[string]struct {
+		reloads  []map[uint32]XIDOverride // the overrides before the code came, and those of each reload after it
+		readings []func(*canonical.Frame)
+		resolved bool
+	}{
+		"the same rules":            {[]map[uint32]XIDOverride{fatal13, fatal13}, []func(*canonical.Frame){last(0), last(13)}, false},
+		"a last code":               {[]map[uint32]XIDOverride{fatal13, nil}, []func(*canonical.Frame){last(0), last(13)}, true},
+		"there at first":            {[]map[uint32]XIDOverride{fatal13, nil}, []func(*canonical.Frame){last(13)}, true},
+		"fatal since a reload":      {[]map[uint32]XIDOverride{nil, fatal13, nil}, []func(*canonical.Frame){last(0), last(13)}, true},
+		"a record":                  {[]map[uint32]XIDOverride{fatal13, nil}, []func(*canonical.Frame){record(canonical.XIDEvent{Code: 13})}, true},
+		"a record that decides":     {[]map[uint32]XIDOverride{nil, nil}, []func(*canonical.Frame){record(fatal74)}, false},
+		"a record that is not used": {[]map[uint32]XIDOverride{fatal13, nil}, []func(*canonical.Frame){record(canonical.XIDEvent{Code: 13, Decoded: true})}, true},
+		"the user overrides both":   {[]map[uint32]XIDOverride{nil, none74}, []func(*canonical.Frame){record(fatal74)}, true},
+	} {
+		j, top, at := newJudge(t, func(o *Options) { o.XIDs = c.reloads[0] }), topology(gpu1), start
+		judge := func(set func(*canonical.Frame)) canonical.Finding {
+			at = at.Add(sec)
+			f := frame(top, at, reading{})
+			set(f)
+			return j.Judge(f, nil)[0].Findings.Of(canonical.CondXIDFatal)
+		}
+		for _, set := range c.readings {
+			judge(set)
+		}
+		for _, overrides := range c.reloads[1:] {
+			next := newJudge(t, func(o *Options) { o.XIDs = overrides })
+			next.Resume(j)
+			j = next
+		}
+		raised := judge(func(*canonical.Frame) {}) == canonical.Raised
+		told := slices.ContainsFunc(j.Events(nil), func(e canonical.Event) bool { return e.Text == resolvedByRules })
+		if raised == c.resolved || told != c.resolved {
+			t.Errorf("%s: raised %t, in the events %t", name, raised, told)
+		}
+	}
+}
+
+// TestModelBecomesKnown: a code on a board whose model was not known is judged again by its model.
+func TestModelBecomesKnown(t *testing.T) {
+	j := newJudge(t, nil)
+	for i, c := range []struct {
+		model string
+		code  float64
+		want  canonical.Finding
+	}{{"", 0, canonical.Clear}, {"", 136, canonical.Raised}, {"NVIDIA GB200", 136, canonical.Clear}} {
+		top := topology(canonical.Device{UUID: "GPU-1", Model: c.model})
+		v := j.Judge(frame(top, start.Add(time.Duration(i)*sec), reading{canonical.XIDLast: c.code}), nil)
+		if got := v[0].Findings.Of(canonical.CondXIDFatal); got != c.want {
+			t.Errorf("reading %d: %v, want %v", i, got, c.want)
+		}
+	}
+}
+
+// TestRepeatsOfAnApplication: a code that a reload no longer calls an application's does not
+// repeat.
+func TestRepeatsOfAnApplication(t *testing.T) {
+	j, top := newJudge(t, nil), topology(gpu1)
+	judge := func(n int) canonical.Finding {
+		f := frame(top, start.Add(time.Duration(n)*time.Hour), reading{})
+		f.XIDs = []canonical.XIDCount{counted(canonical.WitnessDriver, 31, uint64(n))}
+		return j.Judge(f, nil)[0].Findings.Of(canonical.CondXIDRepeated)
+	}
+	for n := range 6 {
+		if got := judge(n); (got == canonical.Raised) != (n == 5) {
+			t.Errorf("%d times: %v", n, got)
+		}
+	}
+	next := newJudge(t, func(o *Options) {
+		o.XIDs = map[uint32]XIDOverride{31: OverrideXID(31, canonical.SeverityNone)}
+	})
+	next.Resume(j)
+	j = next
+	if got := judge(6); got != canonical.Clear {
+		t.Errorf("after the reload: %v", got)
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // eventful reports whether a condition on XIDs may be raised.
-func (x *xids) eventful() bool { return x.latched > 0 || x.repeated || !x.warned.IsZero() }
+func (x *xids) eventful() bool { return x.latched > 0 || x.repeated || x.warned }
 
 // findFatalXID is for codes that stay fatal until they are resolved.
 func findFatalXID(e *evidence, _ *Criterion) canonical.Finding {
@@ -16,8 +16,7 @@ func findFatalXID(e *evidence, _ *Criterion) canonical.Finding {
 
 // findRecentXID is for codes that warn for a while.
 func findRecentXID(e *evidence, _ *Criterion) canonical.Finding {
-	x := &e.device.xids
-	return e.onXIDs(e.recently(x.warned) && e.anyWarns())
+	return e.onXIDs(e.anyWarns())
 }
 
 // warns reports whether a code warned recently.

@@ -29,17 +29,13 @@ func (j *Judge) observeXIDs(f *canonical.Frame, before time.Time) {
 		}
 		rest = rest[n:]
 	}
-	repeats := false
 	for i, d := range m.present {
 		if !d.IsInstance() {
 			j.observeLast(d, f.Row(i), f.At)
 			j.observeRecovery(d, f.Row(i), f.At)
-			repeats = repeats || d.xids.repeats
 		}
 	}
-	if repeats { // it needs the codes of all boards
-		j.observeRepeats(f.At)
-	}
+	j.observeRepeats(f.At) // it needs the codes of all boards
 }
 
 // board returns the state of a board by its index for Topology.At, nil if it is not known. The
@@ -86,12 +82,12 @@ func (j *Judge) observeRecord(e *canonical.XIDEvent, f *canonical.Frame) {
 	}
 	x.settle(f.At)
 	x.told[canonical.WitnessKernel] += n
-	means := x.meaning
-	if e.Decoded && !x.override {
+	means, decoded := x.meaning, e.Decoded && !x.override
+	if decoded {
 		means.severity, means.action = e.Severity, e.Action
 	}
 	j.tellXID(&d.Device, e, at, x.rise(f.At, canonical.WitnessKernel), means)
-	j.occur(d, x, at, means, e.Decoded)
+	j.occur(d, x, at, means, decoded)
 }
 
 // observeCounts takes in the counts of a board. A code that a witness no longer counts restarts

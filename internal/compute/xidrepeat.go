@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"iter"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -34,14 +35,11 @@ type incidents struct {
 
 // incident takes in an application's code.
 func (j *Judge) incident(d *device, x *xid, at time.Time) {
-	goesOn := !x.alone.seen.IsZero() && at.Sub(x.alone.seen) < incidentGap
+	goesOn := at.Sub(x.alone.seen) < incidentGap
 	x.alone.seen = later(x.alone.seen, at)
 	shared := false
-	for _, other := range j.memory.present {
-		if other == d || other.IsInstance() || other.Hostname != d.Hostname {
-			continue
-		}
-		if y := other.xids.of(x.code); y != nil && y.alone.seen.Sub(at).Abs() <= sharedWithin {
+	for y := range j.memory.elsewhere(d, x.code) {
+		if y.alone.seen.Sub(at).Abs() <= sharedWithin {
 			shared = true
 			y.alone.drop(at)
 		}
@@ -51,7 +49,20 @@ func (j *Judge) incident(d *device, x *xid, at time.Time) {
 		x.alone.drop(at)
 	case !goesOn:
 		x.alone.add(at)
-		d.xids.repeats = d.xids.repeats || x.alone.n >= repeats
+	}
+}
+
+// elsewhere yields what is known about a code on the other boards of d's node.
+func (m *memory) elsewhere(d *device, code uint32) iter.Seq[*xid] {
+	return func(yield func(*xid) bool) {
+		for _, other := range m.present {
+			if other == d || other.Hostname != d.Hostname {
+				continue
+			}
+			if x := other.xids.of(code); x != nil && !yield(x) {
+				return
+			}
+		}
 	}
 }
 
@@ -103,40 +114,29 @@ func (s *incidents) rewind(at time.Time) {
 	}
 }
 
-// observeRepeats looks at the boards on which codes repeated.
+// observeRepeats looks for boards on which codes repeat.
 func (j *Judge) observeRepeats(at time.Time) {
 	for _, d := range j.memory.present {
-		if d.xids.repeats {
-			d.xids.repeated = j.repeated(d, at)
-		}
+		d.xids.repeated = j.repeated(d, at)
 	}
 }
 
 // repeated reports whether d is at fault for an application's code.
 func (j *Judge) repeated(d *device, at time.Time) bool {
-	full := false
 	for i := range d.xids.codes {
 		x := &d.xids.codes[i]
-		if x.severity != canonical.SeverityApplication || x.alone.n < repeats {
-			continue
-		}
-		full = true
-		if x.alone.recent(at) >= repeats && !j.sharedAtAll(d, x.code, at) {
+		if x.severity == canonical.SeverityApplication && x.alone.recent(at) >= repeats && !j.sharedAtAll(d, x.code, at) {
 			return true
 		}
 	}
-	d.xids.repeats = full
 	return false
 }
 
 // sharedAtAll reports whether another board of the node had the code sharedIncidents times or
 // more.
 func (j *Judge) sharedAtAll(d *device, code uint32, at time.Time) bool {
-	for _, other := range j.memory.present {
-		if other == d || other.IsInstance() || other.Hostname != d.Hostname {
-			continue
-		}
-		if y := other.xids.of(code); y != nil && y.alone.recent(at) >= sharedIncidents {
+	for y := range j.memory.elsewhere(d, code) {
+		if y.alone.recent(at) >= sharedIncidents {
 			return true
 		}
 	}

@@ -65,13 +65,9 @@ func (j *Judge) resolveAll(d *device, reason string, until time.Time) bool {
 // reports whether it had any. Events reports it after the next Judge. It must not be
 // called while j judges.
 func (j *Judge) Resolve(uuid string) bool {
-	resolved := false
-	for _, d := range j.memory.devices {
-		if d.UUID == uuid && !d.IsInstance() {
-			resolved = j.resolveAll(d, resolvedByOperator, j.memory.at) || resolved
-		}
-	}
-	return resolved
+	board := canonical.Device{UUID: uuid}
+	d := j.memory.devices[board.Identity()]
+	return d != nil && j.resolveAll(d, resolvedByOperator, j.memory.at)
 }
 
 // observeReset detects that a board was reset, or its node restarted, since the previous reading:
@@ -101,18 +97,15 @@ func (j *Judge) observeRecovery(d *device, row []float64, at time.Time) {
 	switch v := row[canonical.RecoveryAction]; {
 	case v > 0:
 		x.calm, x.asked = 0, at
-	case v == 0 && x.calm < CalmReadings:
+	case v == 0:
 		x.calm++
-	}
-	if x.latched == 0 {
-		return
 	}
 	for i := range x.codes {
 		c := &x.codes[i]
 		if c.fatal.IsZero() {
 			continue
 		}
-		asked := !x.asked.IsZero() && x.asked.Sub(c.fatal) > -WitnessLag
+		asked := x.asked.Sub(c.fatal) > -WitnessLag // never if that is zero
 		switch since := at.Sub(c.fatal); {
 		case x.calm >= CalmReadings && since >= CalmSpan && (c.latch.recovers || asked):
 			j.resolve(d, c, resolvedByDriver)

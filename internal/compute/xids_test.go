@@ -256,6 +256,10 @@ func TestStricterRulesCountWhatCame(t *testing.T) {
 		"reset since": {13, func(j *Judge, at time.Time) {
 			j.Judge(frame(top, at, reading{canonical.XIDLast: 45, canonical.Energy: 0}), nil)
 		}, sec, canonical.CondXIDFatal, canonical.Clear},
+		"came again after a reset": {13, func(j *Judge, at time.Time) {
+			j.Judge(frame(top, at, reading{canonical.XIDLast: 45, canonical.Energy: 0}), nil)
+			j.Judge(frame(top, at.Add(1), reading{canonical.XIDLast: 13, canonical.Energy: 0}), nil)
+		}, sec, canonical.CondXIDFatal, canonical.Raised},
 		"resolved":      {13, func(j *Judge, _ time.Time) { j.Resolve("GPU-0") }, sec, canonical.CondXIDFatal, canonical.Clear},
 		"warns":         {43, nil, sec, canonical.CondXIDRecent, canonical.Raised},
 		"warned enough": {43, nil, time.Hour, canonical.CondXIDRecent, canonical.Clear},
@@ -321,7 +325,7 @@ func TestXIDsAreBounded(t *testing.T) {
 		t.Errorf("%d codes, action %v", n, v[0].Action)
 	}
 	flood := frame(top, start, reading{})
-	flood.XIDEvents = []canonical.XIDEvent{{Code: 95, Count: 400_000}, {Code: 45, Count: 1}}
+	flood.XIDEvents = []canonical.XIDEvent{{Code: 95, Count: 400_000}, {Code: 45, Count: 1}, {Code: 13, Count: 9}}
 	flood.XIDs = []canonical.XIDCount{counted(canonical.WitnessTotal, 95, 1)}
 	var events []canonical.Event
 	step := func() {

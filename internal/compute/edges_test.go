@@ -279,11 +279,11 @@ func TestLastCodesAtTheEnds(t *testing.T) {
 	}
 }
 
-// TestUnknownWitness: counts of an unknown witness are ignored.
+// TestUnknownWitness: counts of an unknown witness, or of what is no code, are ignored.
 func TestUnknownWitness(t *testing.T) {
 	j := newJudge(t, nil)
 	d := &device{xids: newXIDs()}
-	j.observeCounts(d, []canonical.XIDCount{{Code: 79, Count: 1, Witness: canonical.NumWitnesses}}, start)
+	j.observeCounts(d, []canonical.XIDCount{{Code: 79, Count: 1, Witness: canonical.NumWitnesses}, {Code: 1024, Count: 1}}, start)
 	if len(d.xids.codes) != 0 {
 		t.Errorf("%+v", d.xids.codes)
 	}

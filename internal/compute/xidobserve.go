@@ -114,12 +114,11 @@ func (j *Judge) observeCounts(d *device, counts []canonical.XIDCount, at time.Ti
 		}
 		x.given |= 1 << c.Witness
 		// Unlike the other witnesses, these also count earlier XIDs, whose time is unknown.
-		if first && c.Witness <= canonical.WitnessTotal {
+		switch {
+		case first && c.Witness <= canonical.WitnessTotal:
 			x.last[c.Witness] = c.Count
 			j.found(d, x, at)
-			continue
-		}
-		if c.Count != x.last[c.Witness] {
+		case c.Count != x.last[c.Witness]:
 			j.observeCount(d, x, c, at)
 		}
 	}

@@ -55,6 +55,24 @@ func TestFirstWitnesses(t *testing.T) {
 	}
 }
 
+// TestXIDsOfInstances: what is reported of an instance is of its board.
+func TestXIDsOfInstances(t *testing.T) {
+	part := gpu1
+	part.Instance = "7"
+	for what, set := range map[string]func(*canonical.Frame){
+		"record": func(f *canonical.Frame) { f.XIDEvents = []canonical.XIDEvent{{Device: 1, Code: 79}} },
+		"count": func(f *canonical.Frame) {
+			f.XIDs = []canonical.XIDCount{{Device: 1, Witness: canonical.WitnessDriver, Code: 79, Count: 1}}
+		},
+	} {
+		f := frame(topology(gpu1, part), start)
+		set(f)
+		if v := newJudge(t, nil).Judge(f, nil); v[0].Findings.Of(canonical.CondXIDFatal) != canonical.Raised {
+			t.Errorf("a %s: %v", what, v[0].Findings)
+		}
+	}
+}
+
 // TestWhenXIDsOccurred: an XID occurred when its witness says so, but not after the reading.
 func TestWhenXIDsOccurred(t *testing.T) {
 	for told, want := range map[time.Time]time.Time{{}: start, start.Add(-time.Minute): start.Add(-time.Minute), start.Add(time.Hour): start} {

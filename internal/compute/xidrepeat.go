@@ -2,6 +2,7 @@ package compute
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -44,10 +45,7 @@ func (j *Judge) incident(d *device, x *xid, at time.Time) {
 			y.alone.drop(at)
 		}
 	}
-	switch {
-	case shared:
-		x.alone.drop(at)
-	case !goesOn:
+	if !shared && !goesOn {
 		x.alone.add(at)
 	}
 }
@@ -87,14 +85,7 @@ func (s *incidents) add(at time.Time) {
 
 // drop removes the incidents shared with another board at an instant.
 func (s *incidents) drop(at time.Time) {
-	n := 0
-	for _, t := range s.at[:s.n] {
-		if t.Sub(at).Abs() > sharedWithin {
-			s.at[n] = t
-			n++
-		}
-	}
-	s.n = n
+	s.n = len(slices.DeleteFunc(s.at[:s.n], func(t time.Time) bool { return t.Sub(at).Abs() <= sharedWithin }))
 }
 
 // recent returns how many there were within repeatSpan.

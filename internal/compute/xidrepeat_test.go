@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -31,10 +32,10 @@ func TestOtherNodesShareNothing(t *testing.T) {
 // fault of a board on which it repeats; once one of these is older, it is.
 func TestSharedForADay(t *testing.T) {
 	j := newJudge(t, nil)
-	top := topology(canonical.Device{GPU: "0", UUID: "GPU-0"}, canonical.Device{GPU: "1", UUID: "GPU-1"})
-	counts := [2]uint64{}
+	counts := [5]uint64{}
+	top := topology(canonical.Device{UUID: "GPU-0"}, canonical.Device{UUID: "GPU-1"}, canonical.Device{UUID: "GPU-2"}, canonical.Device{UUID: "GPU-3"}, canonical.Device{UUID: "GPU-4"})
 	read := func(hour int, boards ...int) canonical.Finding {
-		f := frame(top, start.Add(time.Duration(hour)*time.Hour), reading{}, reading{})
+		f := frame(top, start.Add(time.Duration(hour)*time.Hour))
 		for _, i := range boards {
 			counts[i]++
 		}
@@ -44,15 +45,26 @@ func TestSharedForADay(t *testing.T) {
 		return j.Judge(f, nil)[0].Findings.Of(canonical.CondXIDRepeated)
 	}
 	read(0)
-	for hour, board := range []int{1, 1, 1, 0, 0, 0, 0, 0} {
+	for hour, board := range []int{1, 4, 3, 3, 3, 0, 0, 0, 0, 0} { // never 2
 		if got := read(1+hour, board); got != canonical.Clear {
 			t.Errorf("hour %d: %v", 1+hour, got)
 		}
 	}
-	if got := read(25); got != canonical.Clear {
-		t.Errorf("hour 25: %v", got)
+	if got := read(27); got != canonical.Clear {
+		t.Errorf("hour 27: %v", got)
 	}
-	if got := read(26); got != canonical.Raised {
-		t.Errorf("hour 26: %v", got)
+	if got := read(28); got != canonical.Raised {
+		t.Errorf("hour 28: %v", got)
+	}
+}
+
+// TestDroppedIncidents: those that another board shared go, and the others stay.
+func TestDroppedIncidents(t *testing.T) {
+	var s incidents
+	for _, minute := range []time.Duration{0, 9, 10, 11, 12} {
+		s.add(start.Add(minute * time.Minute))
+	}
+	if s.drop(start.Add(10 * time.Minute)); !slices.Equal(s.at[:s.n], []time.Time{start, start.Add(12 * time.Minute)}) {
+		t.Errorf("%v are left", s.at[:s.n])
 	}
 }

@@ -35,6 +35,10 @@ func TestBounds(t *testing.T) {
 		"the last board":       {boards(many(256, hierarchy)), 256},
 		"instances":            {instances("| GPU 0 | GPU x (EntityID: 0) |\n" + many(100, cut)), 64},
 		"the last instance":    {instances("| GPU 0 | GPU x (EntityID: 0) |\n" + many(64, cut)), 64},
+		"boards in a query":    {len(parseQuery([]byte(many(300, "%[1]d, GPU-%[1]d, , ,\n")))), 256},
+		"boards in a list":     {len(parseList([]byte(many(300, "GPU %[1]d: x (UUID: GPU-%[1]d)\n")))), 256},
+		"boards with texts":    {len(parseTexts([]byte("#Entity DRVER\n"+many(300, "GPU %d   5\n")), []int{0})), 256},
+		"listed MIG devices":   {len(parseList([]byte("GPU 0: x\n" + many(100, "MIG 1g.10gb Device %[1]d: (UUID: MIG-%[1]d)\n")))[0].loose), 64},
 		"MIG devices":          {report("<log>" + gpu(16384, uuid0) + gpu(1, uuid1) + "</log>"), 16384},
 		"the last MIG devices": {report("<log>" + gpu(16382, uuid0) + gpu(1, uuid1) + gpu(1, "GPU-2") + "</log>"), 16384},
 		"output":               {all(strings.Repeat(strings.Repeat("x", 1023)+"\n", 4100)), 4096},
@@ -44,6 +48,7 @@ func TestBounds(t *testing.T) {
 		"a text that is cut":   {len(known(strings.Repeat("x", 257))), 0},
 		"a high id":            {id("2147483647"), 2147483647},
 		"an id beyond 32 bits": {id("2147483648"), Unknown},
+		"a negative id":        {id("-2"), Unknown},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %d, want %d", name, c.got, c.want)

@@ -25,8 +25,8 @@ func ListsInactive(output []byte) bool {
 func ListsAll(output []byte) bool {
 	for line := range lines(output) {
 		count, rest, _ := strings.Cut(line, " ")
-		if n := id(count); n != Unknown && (strings.HasPrefix(rest, "GPU found") || strings.HasPrefix(rest, "GPUs found")) {
-			return n == len(parseDiscovery(output))
+		if strings.HasPrefix(rest, "GPU found") || strings.HasPrefix(rest, "GPUs found") {
+			return id(count) == len(parseDiscovery(output))
 		}
 	}
 	return false
@@ -38,10 +38,7 @@ func parseDiscovery(output []byte) []board {
 	var boards []board
 	within := false // the table of boards
 	for line := range lines(output) {
-		left, right, ok := row(line)
-		if !ok {
-			continue
-		}
+		left, right := row(line)
 		if left != "" && id(left) == Unknown { // a heading
 			within = left == "GPU ID"
 			continue
@@ -64,10 +61,7 @@ func parseDiscovery(output []byte) []board {
 
 // describe reads one line of the board's description.
 func (b *board) describe(line string) {
-	name, value, ok := strings.Cut(line, ":")
-	if !ok {
-		return
-	}
+	name, value, _ := strings.Cut(line, ":")
 	value, gone := strings.CutSuffix(strings.TrimSpace(value), strings.TrimSpace(lastKnown))
 	b.Inactive = b.Inactive || gone
 	switch strings.TrimSpace(name) {
@@ -81,7 +75,7 @@ func (b *board) describe(line string) {
 			b.Inactive, b.Lost, b.Bars = true, true, true
 		}
 	case "Status":
-		b.Inactive = b.Inactive || !strings.EqualFold(known(value), "Active")
+		b.Inactive = !strings.EqualFold(known(value), "Active")
 		b.Lost = strings.EqualFold(known(value), "Lost")
 	}
 }
@@ -91,10 +85,7 @@ func (b *board) describe(line string) {
 func parseHierarchy(output []byte) []board {
 	var boards []board
 	for line := range lines(output) {
-		left, right, ok := row(line)
-		if !ok {
-			continue
-		}
+		left, right := row(line)
 		kind, ids, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(left, "->")), " ")
 		entity := id(between(right, "(EntityID: ", ")"))
 		switch {
@@ -114,8 +105,8 @@ func parseHierarchy(output []byte) []board {
 
 // addInstance adds the instance of ids, `gpu/instance`, with its entity id.
 func (b *board) addInstance(ids string, entity int) {
-	_, last, ok := strings.Cut(ids, "/")
-	if ok && entity != Unknown && id(last) != Unknown && b.instance(last) == nil && len(b.instances) < maxInstances {
+	_, last, _ := strings.Cut(ids, "/")
+	if entity != Unknown && id(last) != Unknown && b.instance(last) == nil && len(b.instances) < maxInstances {
 		b.instances = append(b.instances, NewInstance(entity, last, ""))
 	}
 }

@@ -203,7 +203,7 @@ func (r *rendering) appendEvents(dst []byte, list []raw.Event) []byte {
 
 // appendLabels appends the labels of an event in the exporter's order, which is by name.
 func (f *eventFamily) appendLabels(dst []byte, e *raw.Event) []byte {
-	if f.column == clockColumn && !e.None {
+	if f.column == clockColumn { // of which there is no None
 		dst = f.append(dst, e.Code)
 	}
 	if f.windowed {
@@ -221,7 +221,7 @@ func (w *Writer) count(b *raw.Batch, at time.Time, from Readings) {
 	xid, clocks := FieldOf([]byte(xidColumn)), FieldOf([]byte(clockColumn))
 	_, each := from.(XIDTeller)
 	for d, t := range w.tallies {
-		if t == nil || !w.read[d] {
+		if !w.read[d] {
 			continue
 		}
 		t.xids.expire(second)
@@ -247,7 +247,7 @@ func (w *Writer) count(b *raw.Batch, at time.Time, from Readings) {
 func (w *Writer) appendEvents(b *raw.Batch, family int) {
 	e := w.page.events[family].event
 	for d, t := range w.tallies {
-		if t == nil || !w.read[d] {
+		if !w.read[d] {
 			continue
 		}
 		from := len(b.Events)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
@@ -100,5 +101,57 @@ func TestEventsOfBoards(t *testing.T) {
 	}, "\n") + "\n"
 	if got := string(b.AppendText(nil)); got != want {
 		t.Errorf("serves\n%s\nwant\n%s", got, want)
+	}
+	if want := []string{count, total}; !slices.Equal(b.Families, want) {
+		t.Errorf("families %q, want %q", b.Families, want)
+	}
+}
+
+// A board that is not read has no events, not even 0, and its XIDs do not count again when it is back.
+func TestEventsOfABoardThatIsNotRead(t *testing.T) {
+	w := eventWriter()
+	const counted = `XID_ERRORS_COUNT,5m,xid="13"} 2 XID_ERRORS_TOTAL,xid="13"} 2`
+	for second, c := range []struct {
+		read fixed
+		want string
+	}{
+		{fixed{"TMPTR": {40}}, counted}, {fixed{}, ""}, {fixed{"TMPTR": {40}}, counted},
+	} {
+		var b raw.Batch
+		w.Write(&b, noon.Add(time.Duration(second)*time.Second), told{fixed: c.read, xids: []raw.XID{{Code: 13, Count: 2}}})
+		if got := strings.Join(eventRows(&b), " "); got != c.want {
+			t.Errorf("second %d:\n%s\nwant\n%s", second, got, c.want)
+		}
+	}
+}
+
+// A board has no XID if fields of the device stream are read and the XID is not among them. Profiling
+// fields and the limit of NVLink do not show that.
+func TestXIDThatIsNotRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		between fixed
+		want    uint64
+	}{
+		"a field of the device stream":       {fixed{"TMPTR": {40}}, 1},
+		"fields of both streams":             {fixed{"TMPTR": {40}, "SMACT": {.5}}, 1},
+		"a profiling field":                  {fixed{"SMACT": {.5}}, 0},
+		"nothing":                            {fixed{}, 0},
+		"a profiling field and NVLink limit": {fixed{"SMACT": {.5}, NVLinkLimit: {9e11}}, 0},
+	} {
+		w := eventWriter()
+		var b raw.Batch
+		for second, from := range []fixed{{"TMPTR": {40}, "XIDER": {48}}, c.between, {"TMPTR": {40}, "XIDER": {48}}} {
+			b.Reset()
+			w.Write(&b, noon.Add(time.Duration(second)*time.Second), from)
+		}
+		total := uint64(0)
+		for _, e := range b.Events {
+			if events[e.Family].name == xidTotalFamily {
+				total += e.Count
+			}
+		}
+		if total != c.want {
+			t.Errorf("%s between: %d XIDs, want %d", name, total, c.want)
+		}
 	}
 }

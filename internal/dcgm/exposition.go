@@ -20,7 +20,8 @@ func own(dst []byte, b *raw.Batch) []byte { return appendFields(dst, b, (*Field)
 
 // appendFields appends the samples of some of Fields.
 func appendFields(dst []byte, b *raw.Batch, some func(*Field) bool) []byte {
-	family, wanted := uint32(len(Fields)), false
+	family := uint32(len(Fields))
+	var wanted bool
 	for i := range b.Samples {
 		s := &b.Samples[i]
 		if int(s.Family) >= len(Fields) {

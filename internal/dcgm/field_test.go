@@ -29,8 +29,11 @@ func TestFieldsAreSound(t *testing.T) {
 		if (f.Stream == ProfilingStream) != prof || strings.HasPrefix(f.Family, "DCGM_FI_PROF_") != prof {
 			t.Errorf("%d %s is in the wrong stream", f.ID, f.Family)
 		}
-		if prof && !f.Rate || f.Multiplexed && !prof {
-			t.Errorf("%s: profiling fields are averages since the last sample, and only they are multiplexed", f.Family)
+		if f.Rate != (prof || f.Column == "NBWLT") || f.Multiplexed && !prof {
+			t.Errorf("%s: profiling fields and the bandwidth of NVLink are averages since the last sample, and only profiling fields are multiplexed", f.Family)
+		}
+		if strings.HasSuffix(f.Family, "_FLOAT") && !f.Float {
+			t.Errorf("%s is a double", f.Family)
 		}
 		if !strings.HasSuffix(f.Help, ".") || strings.ContainsAny(f.Help, "\n\\\"") || len(f.Help) > 120 {
 			t.Errorf("%s: HELP %q", f.Family, f.Help)

@@ -152,11 +152,10 @@ func (n *Inventory) Entities(s *canonical.Selection) string {
 // engine forgets the names of boards that it cannot query. It does so only if no board
 // moved, came or went.
 func (n *Inventory) Remember(before *Inventory) {
-	same := func(d, old *Device) bool { return d.Entity == old.Entity && d.IsInstance() == old.IsInstance() }
 	boards := func(list []Device) []Device {
 		return slices.DeleteFunc(slices.Clone(list), func(d Device) bool { return d.IsInstance() })
 	}
-	if !slices.EqualFunc(boards(n.Devices), boards(before.Devices), func(a, b Device) bool { return same(&a, &b) }) || Moved(before, n) {
+	if !slices.EqualFunc(boards(n.Devices), boards(before.Devices), func(a, b Device) bool { return a.Entity == b.Entity }) || Moved(before, n) {
 		return
 	}
 	for i := range n.Devices {
@@ -179,11 +178,13 @@ func Returned(a, b *Inventory) bool {
 // Equal reports whether a and b are the same.
 func Equal(a, b *Inventory) bool { return reflect.DeepEqual(a, b) }
 
+// differ reports whether two names contradict each other: "" is unknown.
+func differ(x, y string) bool { return x != "" && y != "" && x != y }
+
 // Moved reports whether an entity id identifies another device in b than in a: a board with
 // another UUID, another instance, or one of another size. A property that only one of them knows
 // is no contradiction.
 func Moved(a, b *Inventory) bool {
-	differ := func(x, y string) bool { return x != "" && y != "" && x != y }
 	for i := range a.Devices {
 		before := &a.Devices[i]
 		at := b.Find(before.IsInstance(), before.Entity)

@@ -1,6 +1,7 @@
 package dcgm
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -8,21 +9,57 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	discovery := []byte("2 GPUs found.\n" + heading + board0 + rule + board1 + rule)
-	query := []byte("" +
-		"0, " + uuid1 + ", 00000000:20:00.0, 580.105.08, NVIDIA H100 80GB HBM3\n")
+	// The boards are out of order, and one is there twice.
+	const again = "| 0      | Name: another |\n"
+	discovery := []byte("2 GPUs found.\n" + heading + "| 1      | Device UUID: " + uuid1 + " |\n" + rule + board0 + rule + again + rule)
+	query := []byte("0, " + uuid1 + ", 00000000:20:00.0, 580.105.08, NVIDIA H100 80GB HBM3\n")
 	list := []byte("GPU 0: NVIDIA H100 80GB HBM3 (UUID: " + uuid1 + ")\n")
-	n := parse(&Outputs{Discovery: discovery, Query: query, List: list})
+	o := &Outputs{Discovery: discovery, Query: query, List: list}
+	n := parse(o)
 	if len(n) != 2 {
 		t.Fatalf("%d boards", len(n))
 	}
 	// nvidia-smi was run in a cgroup that only has the second board.
 	hidden, seen := n[0], n[1]
-	if hidden.index != "" || hidden.Driver != "" || hidden.UUID != uuid0 {
+	if hidden.index != "" || hidden.Driver != "" || hidden.UUID != uuid0 || hidden.Model != "NVIDIA H100 80GB HBM3" {
 		t.Errorf("%+v", hidden)
 	}
-	if seen.index != "0" || seen.Entity != 1 || seen.Driver != "580.105.08" {
+	if seen.index != "0" || seen.Entity != 1 || seen.Driver != "580.105.08" || seen.Model != "NVIDIA H100 80GB HBM3" || seen.PCIBusID != "00000000:20:00.0" {
 		t.Errorf("%+v", seen)
+	}
+	devices := Parse(o).Devices
+	same(t, devices[0].CUDA, (*canonical.CUDANames)(nil))
+	same(t, devices[1].CUDA, &canonical.CUDANames{Index: "0"})
+}
+
+// Boards without a UUID in two tables are not the same board.
+func TestParseBoardsWithoutUUID(t *testing.T) {
+	n := parse(&Outputs{
+		Discovery: []byte(heading + "| 0 | Device UUID: unknown |\n"),
+		List:      []byte("GPU 1: (UUID: unknown)\n  MIG 3g.40gb Device 0: (UUID: " + mig0 + ")\n"),
+	})
+	same(t, n, []board{newBoard(0)})
+}
+
+// Either table of dcgmi may lack the UUID of a board that is cut.
+func TestInstancesByEntity(t *testing.T) {
+	for _, c := range []struct {
+		discovered, cut, want string
+		instances             int
+	}{
+		{uuid0, uuid0, uuid0, 1},
+		{uuid0, "", uuid0, 1},
+		{"", uuid0, uuid0, 1},
+		{"", "", "", 1},
+		{uuid0, uuid1, uuid0, 0},
+	} {
+		n := parse(&Outputs{
+			Discovery: []byte(heading + "| 0 | Device UUID: " + c.discovered + " |\n"),
+			Hierarchy: []byte("| GPU 0 | GPU " + c.cut + " (EntityID: 0) |\n| -> I 0/1 | GPU Instance (EntityID: 3) |\n"),
+		})
+		if len(n) != 1 || n[0].UUID != c.want || len(n[0].instances) != c.instances {
+			t.Errorf("%q and %q: %+v", c.discovered, c.cut, n)
+		}
 	}
 }
 
@@ -176,6 +213,9 @@ func TestMovedAndEqual(t *testing.T) {
 		{"an instance of another board", func(n []board) {
 			n[0].instances, n[1].instances = n[1].instances, nil
 		}, true, false},
+		{"an instance of another board, whose UUID is not known", func(n []board) {
+			n[0].UUID, n[0].instances, n[1].instances = "", n[1].instances, nil
+		}, true, false},
 	}
 	for _, tt := range tests {
 		a, b := base(), base()
@@ -244,6 +284,7 @@ func TestRemember(t *testing.T) {
 		"it is not lost":      {func(n *Inventory) { n.Devices[1].Lost = false }, ""},
 		"one more":            {func(n *Inventory) { n.Add(NewBoard(2, "")) }, ""},
 		"another in its turn": {func(n *Inventory) { n.Devices[0].UUID = "GPU-9" }, ""},
+		"another id":          {func(n *Inventory) { n.Devices[0].Entity, n.Devices[0].GPU = 5, "5" }, ""},
 		"one has gone":        {func(n *Inventory) { n.Devices = n.Devices[1:] }, ""},
 	} {
 		old, n := before(), flatten([]board{named(0, uuid0, "10"), newBoard(1)})
@@ -262,13 +303,61 @@ func TestRemember(t *testing.T) {
 	}
 }
 
+// A lost board keeps the names that it has, and its new instance has none.
+func TestRememberNothing(t *testing.T) {
+	before := flatten([]board{named(0, uuid0, "10")})
+	lost := named(0, uuid0, "20")
+	lost.Inactive, lost.Lost, lost.instances = true, true, []Device{instance(7, "1", 0)}
+	n, want := flatten([]board{lost}), flatten([]board{lost})
+	n.Devices[1].UUID, want.Devices[1].UUID = "", ""
+	n.Remember(&before)
+	same(t, n, want)
+}
+
+func TestReturned(t *testing.T) {
+	active, inactive := flatten([]board{named(0, uuid0, "10")}), flatten([]board{named(0, uuid0, "10")})
+	inactive.Devices[0].Inactive = true
+	other := flatten([]board{named(1, uuid1, "20")})
+	for name, c := range map[string]struct {
+		before, after *Inventory
+		want          bool
+	}{
+		"it has": {&inactive, &active, true}, "not yet": {&inactive, &inactive, false}, "it is gone": {&inactive, &other, false},
+		"it is lost": {&active, &inactive, false}, "it was there": {&active, &active, false},
+	} {
+		if got := Returned(c.before, c.after); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// A Chooser sees all devices; without one, all are chosen.
+func TestChoose(t *testing.T) {
+	n := inventory(nil)
+	all, err := n.Choose(nil)
+	if want := (canonical.Selection{All: true, Chosen: []bool{true, true, true, true}}); err != nil || !reflect.DeepEqual(all, want) {
+		t.Errorf("%v: %+v", err, all)
+	}
+	var got []string
+	_, _ = n.Choose(func(devices []canonical.Device) (s canonical.Selection, err error) {
+		for _, d := range devices {
+			got = append(got, d.UUID+" "+d.Instance)
+		}
+		return s, err
+	})
+	if want := []string{uuid0 + " ", uuid1 + " ", uuid1 + " 2", uuid1 + " 9"}; !slices.Equal(got, want) {
+		t.Errorf("the chooser sees %q, want %q", got, want)
+	}
+}
+
 // TestMIGPlaces: the places of compute instances, even if only the board is known.
 func TestMIGPlaces(t *testing.T) {
-	board, other := NewBoard(0, "0", mig(3, mig2, "1g.10gb")), NewBoard(1, "1", mig(0, mig0, "7g.80gb"))
-	board.UUID = uuid0
+	board, other, plain := NewBoard(0, "0", mig(3, mig2, "1g.10gb")), NewBoard(1, "1", mig(0, mig0, "7g.80gb")), NewBoard(2, "")
+	board.UUID, plain.UUID = uuid0, uuid1
 	var n Inventory
 	n.Add(board, NewInstance(0, "2", "3g.40gb", mig(0, mig0, "3g.40gb"), mig(1, mig1, "3g.40gb"), mig(2, "", "3g.40gb")))
 	n.Add(other) // has no UUID
+	n.Add(plain) // has no names for CUDA programs
 	want := []MIGPlace{
 		{UUID: mig2, Board: uuid0, Profile: "1g.10gb"},
 		{UUID: mig0, Board: uuid0, Instance: "2", Profile: "3g.40gb"},

@@ -72,7 +72,7 @@ func (m *Mapping) Jobs() Jobs { return m.jobs }
 // directory is an error too, beside the jobs of other files. A file that cannot be read counts as
 // missing.
 func (m *Mapping) Refresh(now time.Time) (changed bool, err error) {
-	if age := now.Sub(m.last); !m.last.IsZero() && age >= 0 && age < refreshEvery {
+	if age := now.Sub(m.last); age >= 0 && age < refreshEvery {
 		return false, m.err
 	}
 	m.last = now

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/folder"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
 func TestMapping(t *testing.T) {
@@ -190,6 +192,53 @@ func TestMappingIsBounded(t *testing.T) {
 	}
 	if got := m.Jobs().Of("1", ""); len(got) != maxJobs || got[maxJobs-1] != "job63" {
 		t.Errorf("%d jobs", len(got))
+	}
+}
+
+// A Writer follows the directory of jobs. While nothing changes there, the label blocks stay.
+func TestWriteFollowsTheDirectoryOfJobs(t *testing.T) {
+	dir := t.TempDir()
+	w := NewWriter("", dir, nil)
+	w.SetInventory(inventory(nil))
+	var last *raw.Dict
+	for second, step := range []struct{ write, want string }{{"7\n", "7"}, {"", "7"}, {"", "7"}, {"88\n", "88"}} {
+		if step.write != "" {
+			if err := os.WriteFile(filepath.Join(dir, "0"), []byte(step.write), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var b raw.Batch
+		w.Write(&b, noon.Add(time.Duration(second)*time.Second), fixed{"TMPTR": {40}})
+		if text := string(b.AppendText(nil)); !strings.Contains(text, `,hpc_job="`+step.want+`"} 40`) {
+			t.Errorf("second %d: no job %s in\n%s", second, step.want, text)
+		}
+		if second > 0 && (b.Dict == last) != (step.write == "") {
+			t.Errorf("second %d: other label blocks: %v", second, b.Dict != last)
+		}
+		last = b.Dict
+	}
+}
+
+// A directory of jobs that cannot be read is logged once, and again when it fails anew.
+func TestWriteLogsJobsOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "jobs")
+	var log strings.Builder
+	w := NewWriter("", dir, slog.New(slog.NewTextHandler(&log, nil)))
+	for second, want := range []int{1, 1, 1, 1, 2, 2} {
+		var err error
+		switch second {
+		case 2:
+			err = os.Mkdir(dir, 0o755)
+		case 4:
+			err = os.Remove(dir)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Write(&raw.Batch{}, noon.Add(time.Duration(second)*time.Second), fixed{})
+		if got := strings.Count(log.String(), `without their jobs" cause="cannot read the job mapping directory `); got != want {
+			t.Errorf("second %d: logged %d times, want %d", second, got, want)
+		}
 	}
 }
 

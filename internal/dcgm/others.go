@@ -28,7 +28,7 @@ var others string
 func otherOf(name string) (f Field, ok bool) {
 	for line := range strings.Lines(others) {
 		words := strings.Fields(line)
-		if strings.HasPrefix(line, "#") || len(words) < 4 || !slices.Contains(words[3:], name) {
+		if !slices.Contains(words[3:], name) {
 			continue
 		}
 		n, err := strconv.Atoi(words[0])

@@ -26,7 +26,7 @@ func TestOthers(t *testing.T) {
 		}
 		n++
 		f, ok := otherOf(words[len(words)-1])
-		if !ok || fmt.Sprint(f.ID) != words[0] || f.Column != words[1] || f.Float != (words[2] == "double") || words[2] != "double" && words[2] != "integer" {
+		if !ok || !f.Rate || fmt.Sprint(f.ID) != words[0] || f.Column != words[1] || f.Float != (words[2] == "double") || words[2] != "double" && words[2] != "integer" {
 			t.Errorf("%q reads as %+v", line, f)
 		}
 		for _, word := range slices.Delete(words, 2, 3) {
@@ -56,8 +56,9 @@ func TestPageOfOtherFields(t *testing.T) {
 		counterOf("DCGM_FI_DEV_FAN_SPEED", "gauge", "fans", "none"), counterOf("DCGM_FI_DEV_GPU_TEMP", "gauge", "heat", "TMPTR"),
 		counterOf("DCGM_FI_DEV_PSTATE", "gauge", "", "none"), counterOf("DCGM_FI_DEV_POWER_USAGE_INSTANT", "gauge", "power", "none"),
 		counterOf("DCGM_FI_DEV_GPU_PSTATE", "gauge", "", "none"), counterOf("DCGM_FI_DEV_NAME", "gauge", "", "none"),
+		counterOf("DCGM_FI_DEV_MIG_MODE", "gauge", "", "none"), // has no number
 	}, everything)
-	if want := []int{150, 157, 190, 191}; !slices.Equal(page.Wants(), want) || !slices.Equal(notGiven, []string{"DCGM_FI_DEV_NAME"}) {
+	if want := []int{67, 150, 157, 190, 191}; !slices.Equal(page.Wants(), want) || !slices.Equal(notGiven, []string{"DCGM_FI_DEV_NAME"}) {
 		t.Fatalf("wants %v and does not give %v", page.Wants(), notGiven)
 	}
 	w.Serve(page)
@@ -70,6 +71,8 @@ func TestPageOfOtherFields(t *testing.T) {
 			return float64(f.ID)
 		case f.ID == 157:
 			return 97.5
+		case f.ID == 67:
+			return math.Inf(1)
 		}
 		return math.NaN()
 	}))
@@ -81,6 +84,11 @@ func TestPageOfOtherFields(t *testing.T) {
 	want := []string{"DCGM_FI_DEV_GPU_TEMP 150", "DCGM_FI_DEV_POWER_USAGE_INSTANT 97.500000", "DCGM_FI_DEV_PSTATE 190", "DCGM_FI_DEV_GPU_PSTATE 190", "DCGM_FI_DEV_FAN_SPEED 191"}
 	if got = slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "#") }); !slices.Equal(got, want) {
 		t.Errorf("serves %q, want %q", got, want)
+	}
+	for i := range b.Samples {
+		if at := b.Samples[i].Family; b.Dict.Family(at).Name != page.Field(int(at)).Family {
+			t.Errorf("family %d is called %s", at, b.Dict.Family(at).Name)
+		}
 	}
 	if text := string(b.AppendAll(nil)); strings.Contains(text, "FAN_SPEED") || !strings.Contains(text, "gpu_lost{gpu=\"1\"") {
 		t.Errorf("Fields alone give\n%s", text)

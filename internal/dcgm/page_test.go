@@ -40,8 +40,9 @@ func TestPage(t *testing.T) {
 		counterOf("DCGM_FI_PROF_NVDEC0_ACTIVE", "gauge", "", "none"),
 		counterOf("DCGM_FI_DEV_BRAND", LabelType, "", "none"),
 		counterOf("DCGM_EXP_GPU_HEALTH_STATUS", "gauge", "", "none"),
+		counterOf("DCGM_FI_DEV_SERIAL", "gauge", "", "none"), counterOf("DCGM_EXP_XID_ERRORS_COUNT", LabelType, "", "none"),
 	}, everything)
-	if want := []string{"DCGM_FI_PROF_NVDEC0_ACTIVE", "DCGM_FI_DEV_BRAND", "DCGM_EXP_GPU_HEALTH_STATUS"}; !slices.Equal(notGiven, want) {
+	if want := []string{"DCGM_FI_PROF_NVDEC0_ACTIVE", "DCGM_FI_DEV_BRAND", "DCGM_EXP_GPU_HEALTH_STATUS", "DCGM_FI_DEV_SERIAL", "DCGM_EXP_XID_ERRORS_COUNT"}; !slices.Equal(notGiven, want) {
 		t.Errorf("not given: %v, want %v", notGiven, want)
 	}
 	if ids, texts := page.Wants(), page.Texts(); !slices.Equal(ids, []int{150, 1002}) || !slices.Equal(texts, []int{7}) {
@@ -60,6 +61,9 @@ func TestPage(t *testing.T) {
 		"DCGM_FI_PROF_SM_UTIL_RATIO" + gpu0 + "4711\"} 0.500000\nDCGM_FI_PROF_SM_UTIL_RATIO" + gpu0 + "4712\"} 0.500000\n"
 	if got := string(b.AppendText(nil)); got != want {
 		t.Errorf("serves\n%s\nwant\n%s", got, want)
+	}
+	if want := []string{"DCGM_FI_PROF_SM_UTIL_RATIO", "DCGM_FI_DEV_GPU_TEMP"}; !slices.Equal(b.Families, want) {
+		t.Errorf("families %q, want %q", b.Families, want)
 	}
 	if all := string(b.Exposition(nil, &b)); len(b.Samples) != 8 || !strings.Contains(all, "DCGM_FI_DEV_POWER_USAGE{") || !strings.Contains(all, `DCGM_FI_DRIVER_VERSION="580.105.08"`) {
 		t.Errorf("%d samples, of all there is\n%s", len(b.Samples), all)
@@ -104,9 +108,55 @@ func TestPageOfASource(t *testing.T) {
 	page, notGiven := NewPage([]Counter{
 		counterOf("a", "gauge", "", "TMPTR"), counterOf("b", "gauge", "", "SMACT"),
 		counterOf("DCGM_FI_DEV_SERIAL", LabelType, "", "none"), counterOf("DCGM_EXP_XID_ERRORS_COUNT", "gauge", "", "none"),
+		counterOf("DCGM_FI_DEV_FAN_SPEED", "gauge", "", "none"),
 	}, func(id int) bool { return id == 150 })
-	if !slices.Equal(notGiven, []string{"b", "DCGM_FI_DEV_SERIAL", "DCGM_EXP_XID_ERRORS_COUNT"}) || !slices.Equal(page.Wants(), []int{150}) {
+	if !slices.Equal(notGiven, []string{"b", "DCGM_FI_DEV_SERIAL", "DCGM_EXP_XID_ERRORS_COUNT", "DCGM_FI_DEV_FAN_SPEED"}) || !slices.Equal(page.Wants(), []int{150}) {
 		t.Errorf("not given: %v, wants %v", notGiven, page.Wants())
+	}
+}
+
+// A Page wants the fields whose values its events count, each once.
+func TestPageWantsEvents(t *testing.T) {
+	page, _ := NewPage([]Counter{
+		counterOf("DCGM_FI_PROF_SM_ACTIVE", "gauge", "", "SMACT"), counterOf("DCGM_EXP_CLOCK_EVENTS_TOTAL", "counter", "", "none"),
+		counterOf("DCGM_EXP_XID_ERRORS_COUNT", "gauge", "", "none"), counterOf("DCGM_EXP_XID_ERRORS_TOTAL", "counter", "", "none"),
+	}, everything)
+	if want := []int{112, 230, 1002}; !slices.Equal(page.Wants(), want) {
+		t.Errorf("wants %v, want %v", page.Wants(), want)
+	}
+}
+
+// Without a Page there are no texts.
+func TestTextsOfNoPage(t *testing.T) {
+	if texts := (*Page)(nil).Texts(); texts != nil {
+		t.Errorf("%v", texts)
+	}
+}
+
+// A number is converted exactly; one in fractions of a unit is a double.
+func TestCounterValue(t *testing.T) {
+	for _, c := range []struct {
+		times, per, v float64
+		float         bool
+		want          float64
+		double        bool
+	}{
+		{0, 0, 57, false, 57, false}, {0, 0, 57, true, 57, true}, {1, 1, 57, false, 57, false},
+		{1 << 20, 1, 613, false, 642777088, false}, {1000, 1, 1.5, true, 1500, true},
+		{1, 100, 57, false, .57, true}, {1, 1000, 1500, true, 1.5, true},
+	} {
+		counter := Counter{Times: c.times, Per: c.per}
+		if got, double := counter.value(c.v, c.float); got != c.want || double != c.double {
+			t.Errorf("%+v: %v, %v", c, got, double)
+		}
+	}
+}
+
+// The Field of a line decides what is served, whatever else its name may mean.
+func TestPageOfAFieldThatIsNotGiven(t *testing.T) {
+	page, notGiven := NewPage([]Counter{counterOf("DCGM_FI_DEV_FAN_SPEED", "gauge", "", "SMACT")}, func(id int) bool { return id != 1002 })
+	if len(page.Wants()) != 0 || !slices.Equal(notGiven, []string{"DCGM_FI_DEV_FAN_SPEED"}) {
+		t.Errorf("wants %v, does not give %v", page.Wants(), notGiven)
 	}
 }
 
@@ -237,7 +287,7 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	for _, output := range []string{"", "GPU 0  5", "#Entity DRVER\nGPU x 5\nGPU", "Error: invalid field\n", "#Entity DRVER NVVER\nGPU 0 1 2"} {
+	for _, output := range []string{"", "GPU 0  5", "#Entity DRVER\nGPU x 5\nGPU", "Error: invalid field\n", "#Entity DRVER NVVER\nGPU 0 1 2", "#Entity DRVER\n0       5\n"} {
 		if boards := parseTexts([]byte(output), []int{0}); boards != nil {
 			t.Errorf("%q: %+v", output, boards)
 		}

@@ -87,7 +87,7 @@ func addInstances(boards []board, cut board) []board {
 	if !known {
 		return slices.Insert(boards, at, cut)
 	}
-	if b := &boards[at]; b.UUID == "" || cut.UUID == "" || b.UUID == cut.UUID {
+	if b := &boards[at]; !differ(b.UUID, cut.UUID) {
 		b.UUID = cmp.Or(b.UUID, cut.UUID)
 		b.instances = cut.instances
 	}

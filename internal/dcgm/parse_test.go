@@ -79,6 +79,13 @@ func TestDiscovery(t *testing.T) {
 			"| 0      | Device UUID: " + uuid0 + "\n|        | Serial: 1\n|        | PCI Bus ID: 00000000:10:00.0\n|        | Name: NVIDIA H100 80GB HBM3\n",
 			both[:1]},
 		{"values that say nothing", heading + "| 0 | Name: <<<NULL>>> |\n| | PCI Bus ID: N/A |\n| | Device UUID: unknown |\n", []board{newBoard(0)}},
+		{"-a, cut before the status", heading + "| 1      | Name: NVIDIA H100 80GB HBM3 (last known)    |\n", []board{
+			func() board { b := newBoard(1); b.Model, b.Inactive = "NVIDIA H100 80GB HBM3", true; return b }(),
+		}},
+		{"statuses alone", heading + "| 0 | Status: ACTIVE |\n| 1 | Status: Inactive |\n", []board{
+			newBoard(0), func() board { b := newBoard(1); b.Inactive = true; return b }(),
+		}},
+		{"a table without a heading", board0, nil},
 		{"an error", "Error: Cannot get GPU list from remote node. Return: -21: Host engine connection invalid/disconnected\n", nil},
 		{"no GPUs", "0 GPUs found.\n" + heading + "0 NvSwitches found.\n", nil},
 		{"a description of no board", heading + "|        | Name: x |\n" + board0, both[:1]},
@@ -121,9 +128,10 @@ func TestHierarchy(t *testing.T) {
 		{"no MIG", strings.Join(strings.SplitAfter(hierarchy, "\n")[:3], ""), nil},
 		{"an id twice, an instance without ids or board", "| -> I 0/1 | GPU Instance (EntityID: 0) |\n| GPU 0 | GPU x (EntityID: 0) |\n" +
 			"| -> I 0/1 | GPU Instance (EntityID: 3) |\n| -> I 0/1 | GPU Instance (EntityID: 4) |\n| -> I 0/2 | GPU Instance |\n" +
-			"| -> I 3 | GPU Instance (EntityID: 5) |\n| -> CI 0/1 | x |\n| -> CI 0/8/0 | x |\n| GPU 1 | gone |\n", []board{
+			"| -> I 3 | GPU Instance (EntityID: 5) |\n| -> I 0/x | GPU Instance (EntityID: 6) |\n| -> CI 0/1 | x |\n| -> CI 0/8/0 | x |\n| GPU 1 | gone |\n", []board{
 			cut(0, "", instance(3, "1", 0)),
 		}},
+		{"an id that is cut", "| GPU 1             | GPU " + uuid0 + " (EntityID: 1", nil},
 		{"an error", "Error: Unable to connect to host engine. Host engine connection invalid/disconnected.\n", nil},
 	}
 	for _, tt := range tests {
@@ -147,7 +155,14 @@ func TestQuery(t *testing.T) {
 		{"no driver", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", nil},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) { same(t, parseQuery([]byte(tt.text)), tt.want) })
+		t.Run(tt.name, func(t *testing.T) {
+			same(t, parseQuery([]byte(tt.text)), tt.want)
+			var devices []Device
+			for _, b := range tt.want {
+				devices = append(devices, b.Device)
+			}
+			same(t, Listed([]byte(tt.text)), devices)
+		})
 	}
 }
 
@@ -173,6 +188,8 @@ func TestList(t *testing.T) {
 		{"devices of nothing, and of a board that cannot be read", "  MIG 3g.40gb Device 0: (UUID: " + mig0 + ")\n" +
 			"GPU 0: NVIDIA H100 (UUID: " + uuid0 + ")\nGPU x: (broken)\n  MIG 3g.40gb Device 0: (UUID: " + mig0 + ")\n  MIG 3g.40gb Device: (UUID: MIG-)\n",
 			[]board{listed("0", uuid0), listed("", "", mig(0, mig0, "3g.40gb"))}},
+		{"devices that say too little", "GPU 0: NVIDIA H100 (UUID: " + uuid0 + ")\n  MIG 3g.40gb Slice 0: (UUID: " + mig0 + ")\n" +
+			"  MIG 3g.40gb Device x: (UUID: " + mig0 + ")\n  MIG 3g.40gb Device 1: (UUID: unknown)\n", []board{listed("0", uuid0)}},
 		{"no devices", "No devices found.\n", nil},
 	}
 	for _, tt := range tests {
@@ -212,7 +229,14 @@ func TestReport(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	}
-	for _, text := range []string{"", "<", "<a><b>", "<gpu>", "<gpu><uuid>x</uuid></gpu>", report[:len(report)/3], "NVIDIA-SMI has failed"} {
+	device := func(index, instance, uuid string) string {
+		return "<gpu><mig_devices><mig_device><index>" + index + "</index><gpu_instance_id>" + instance + "</gpu_instance_id></mig_device></mig_devices><uuid>" + uuid + "</uuid></gpu>"
+	}
+	begun, _, _ := strings.Cut(report, "<processes>")
+	for _, text := range []string{
+		"", "<", "<a><b>", "<gpu>", "<gpu><uuid>x</uuid></gpu>", report[:len(report)/3], begun, "NVIDIA-SMI has failed",
+		device("0", "2", "x"), device("x", "2", uuid0), device("0", "N/A", uuid0),
+	} {
 		if got := parseReport([]byte(text)); len(got) != 0 {
 			t.Errorf("%q: %v", text, got)
 		}
@@ -290,6 +314,17 @@ func mig(index int, uuid, profile string) canonical.MIGDevice {
 	return canonical.MIGDevice{Index: index, UUID: uuid, Profile: profile}
 }
 
+func TestUUID(t *testing.T) {
+	for text, want := range map[string]string{
+		uuid0: uuid0, " " + uuid0 + "\r": uuid0, "GPU-1": "GPU-1",
+		"GPU-": "", "GPU-1 2": "", "GPU-1,2": "", `GPU-1"`: "", mig0: "", "N/A": "",
+	} {
+		if got := gpuUUID(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 // What drivers print for boards whose links are all, partly or not up.
 func TestLinks(t *testing.T) {
 	gpu := func(uuid string) string { return "GPU 0: NVIDIA H100 80GB HBM3 (UUID: " + uuid + ")\n" }
@@ -309,6 +344,8 @@ func TestLinks(t *testing.T) {
 		{"nobody's", "\t Link 0: 25 GB/s\n" + gpu(uuid0), 0},
 		{"a speed that is none", gpu(uuid0) + "\t Link 0: 25 GB/s\n\t Link 1: NaN GB/s\n", 0},
 		{"as fast as can be, and one that rests", gpu(uuid0) + "\t Link 0: 1000 GB/s\n\t Link 1: 0 GB/s\n", 2000e9},
+		{"a word for a speed", gpu(uuid0) + "\t Link 0: 25 GB/s\n\t Link 1: fast GB/s\n", 0},
+		{"a sign that is not known", gpu(uuid0) + "\t Link 0: 25 GB/s\n\t Link 1: ~inactive\n", 0},
 		{"slightly beyond reason", gpu(uuid0) + "\t Link 0: 1000.001 GB/s\n", 0},
 		{"beyond reason", gpu(uuid0) + "\t Link 0: 1e300 GB/s\n", 0},
 		{"below nothing", gpu(uuid0) + "\t Link 0: -25 GB/s\n", 0},
@@ -336,7 +373,7 @@ func TestListsAll(t *testing.T) {
 		"1 GPU found.\n" + table + "0 NvSwitches found.\n+-----------+\n| Switch ID |\n+-----------+\n": true,
 		"0 GPUs found.\n" + failed:                                                                      true,
 		"2 GPUs found (Active).\n" + table:                                                              false,
-		"2 NvSwitches found.\n" + table:                                                                 false,
+		"1 NvSwitch found.\n" + table:                                                                   false,
 		table:                                                                                           false,
 		failed:                                                                                          false,
 		"Error: Cannot get GPU list.\n":                                                                 false,

@@ -19,7 +19,7 @@ import (
 func Profiled(listing []byte) (ids []int, rounds bool) {
 	subgroups := map[string]string{} // by letter
 	for line := range lines(listing) {
-		group, rest, _ := row(line)
+		group, rest := row(line)
 		letter, subgroup, ok := strings.Cut(group, ".")
 		column, _, _ := strings.Cut(rest, "|")
 		f := fieldByID(id(strings.TrimSpace(column)))

@@ -54,14 +54,16 @@ func TestOneOfEachModel(t *testing.T) {
 	board(1, "H100", NewInstance(7, "1", ""))
 	board(2, "A100")
 	board(3, "H100")
+	board(4, "L40S")
+	n.Devices[n.Find(false, 4)].Inactive = true
 	for _, c := range []struct {
-		chosen []bool // board 0, 1, its instance, 2, 3
+		chosen []bool // board 0, 1, its instance, 2, 3, 4
 		want   []int
 	}{
-		{[]bool{true, true, true, true, true}, []int{0, 1}},
-		{[]bool{false, false, true, true, true}, []int{1, 2}},
-		{[]bool{false, false, false, false, true}, []int{3}},
-		{make([]bool, 5), nil},
+		{[]bool{true, true, true, true, true, true}, []int{0, 1}},
+		{[]bool{false, false, true, true, true, false}, []int{1, 2}},
+		{[]bool{false, false, false, false, true, true}, []int{3}},
+		{make([]bool, 6), nil},
 	} {
 		if got := n.OneOfEach(&canonical.Selection{Chosen: c.chosen}); !slices.Equal(got, c.want) {
 			t.Errorf("%v: %v, want %v", c.chosen, got, c.want)

@@ -24,9 +24,6 @@ func parseQuery(output []byte) []board {
 		if len(cell) < n || len(boards) == maxBoards {
 			continue
 		}
-		for i := range cell {
-			cell[i] = strings.TrimSpace(cell[i])
-		}
 		b := newBoard(Unknown)
 		b.index, b.UUID = cell[0], gpuUUID(cell[1])
 		if id(b.index) == Unknown || b.UUID == "" {
@@ -101,8 +98,8 @@ func (b *board) addDevice(head, text string) {
 // gpuInstanceProfile removes the compute instance's part of a device's profile:
 // 1c.3g.20gb is one slice of a 3g.20gb.
 func gpuInstanceProfile(device string) string {
-	slices, profile, ok := strings.Cut(device, ".")
-	if ok && strings.HasSuffix(slices, "c") && id(strings.TrimSuffix(slices, "c")) != Unknown {
+	slices, profile, _ := strings.Cut(device, ".")
+	if strings.HasSuffix(slices, "c") {
 		return known(profile)
 	}
 	return known(device)
@@ -173,8 +170,8 @@ func parseReport(output []byte) map[migIndex]string {
 		if err != nil {
 			break
 		}
-		start, ok := token.(xml.StartElement)
-		if !ok || start.Name.Local != "gpu" {
+		start, _ := token.(xml.StartElement)
+		if start.Name.Local != "gpu" {
 			continue
 		}
 		var r reported

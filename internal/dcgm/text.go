@@ -29,14 +29,14 @@ func lines(output []byte) iter.Seq[string] {
 }
 
 // row returns the two cells of a line of a dcgmi table, `| 0 | Name: x |`. The
-// last bar may be missing. ok is false for rules and other text.
-func row(line string) (left, right string, ok bool) {
+// last bar may be missing. Rules and other text have empty cells.
+func row(line string) (left, right string) {
 	rest, ok := strings.CutPrefix(line, "|")
 	if !ok {
-		return "", "", false
+		return "", ""
 	}
 	left, right, _ = strings.Cut(strings.TrimSuffix(rest, "|"), "|")
-	return strings.TrimSpace(left), strings.TrimSpace(right), true
+	return strings.TrimSpace(left), strings.TrimSpace(right)
 }
 
 // clean returns s fit for labels and terminals: valid UTF-8, without control characters
@@ -62,8 +62,8 @@ func known(s string) string {
 // id reads a number as ids are written, without sign or leading zeros, up to
 // 2^31-1; else it returns Unknown.
 func id(s string) int {
-	n, err := strconv.ParseInt(s, 10, 32)
-	if err != nil || n < 0 || strconv.FormatInt(n, 10) != s {
+	n, _ := strconv.ParseInt(s, 10, 32) // what it cannot read is written otherwise
+	if n < 0 || strconv.FormatInt(n, 10) != s {
 		return Unknown
 	}
 	return int(n)
@@ -71,15 +71,12 @@ func id(s string) int {
 
 // between returns the text in s between open and end, "" if either is missing.
 func between(s, open, end string) string {
-	_, s, ok := strings.Cut(s, open)
+	_, rest, _ := strings.Cut(s, open)
+	text, _, ok := strings.Cut(rest, end)
 	if !ok {
 		return ""
 	}
-	s, _, ok = strings.Cut(s, end)
-	if !ok {
-		return ""
-	}
-	return s
+	return text
 }
 
 // gpuUUID and migUUID return s if it is a UUID of their kind, else "".

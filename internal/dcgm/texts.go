@@ -46,7 +46,6 @@ func parseTexts(output []byte, columns []int) []board {
 	for line := range lines(output) {
 		if strings.HasPrefix(line, "#") {
 			starts = words(line)
-			continue
 		}
 		rest, is := strings.CutPrefix(line, "GPU ")
 		if !is || len(starts) != len(columns)+1 || len(boards) == maxBoards {

@@ -33,15 +33,16 @@ type Writer struct {
 	// Of a Page, if there is one.
 	page       *Page
 	rendering  *rendering
-	readDevice []bool            // of each device: the Batch has a DeviceStream field of it
-	counted    map[string]*tally // by UUID and instance
-	tallies    []*tally          // of each device, nil for one without a UUID
+	readDevice []bool // of each device: the Batch has a DeviceStream field of it
+	counted    map[tallied]*tally
+	tallies    []*tally // of each device
 }
 
 // Readings are the values that a Writer fills a Batch with.
 type Readings interface {
 	// Reading returns the value of a field, an index as Page.Field takes it, of a device
-	// of the inventory, as the exporter would write it, NaN if there is none.
+	// of the inventory, as the exporter would write it, NaN if there is none: a device
+	// without a UUID has none.
 	Reading(field, device int) float64
 	// IsLost reports whether the source should have read a board of the inventory. It is
 	// asked while other boards have readings, but neither this one nor its instances.
@@ -61,7 +62,7 @@ func NewWriter(hostname, jobs string, logger *slog.Logger) *Writer {
 // Serve makes a Page select the part of the readings that is passed on; nil is all of them.
 // Call it before the first Write.
 func (w *Writer) Serve(p *Page) {
-	w.page, w.counted = p, map[string]*tally{}
+	w.page, w.counted = p, map[tallied]*tally{}
 }
 
 // SetInventory sets the inventory, which the Writer keeps and does not modify.
@@ -204,15 +205,15 @@ func (w *Writer) blocksOf(d *Device, labels []byte) (blocks []uint32) {
 	return blocks
 }
 
+// tallied is what a tally is of.
+type tallied struct{ uuid, instance string }
+
 // findTallies finds the earlier tally of each device, or starts a new one.
 func (w *Writer) findTallies() {
 	w.tallies = make([]*tally, len(w.inventory.Devices))
 	for i := range w.inventory.Devices {
 		d := &w.inventory.Devices[i]
-		if d.UUID == "" {
-			continue
-		}
-		key := d.UUID + "/" + d.Instance
+		key := tallied{d.UUID, d.Instance}
 		if w.counted[key] == nil {
 			w.counted[key] = &tally{}
 		}

@@ -2,10 +2,7 @@ package dcgm
 
 import (
 	"fmt"
-	"log/slog"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -185,6 +182,9 @@ func TestUnknownDevicesAreLeftOut(t *testing.T) {
 			if sorted(got) != sorted(tt.want) {
 				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
 			}
+			if found := w.Find(false, 1) != Unknown; found != strings.Contains(tt.want, known1) {
+				t.Errorf("board 1 is found: %v", found)
+			}
 		})
 	}
 }
@@ -196,8 +196,12 @@ func TestWriteFollowsChanges(t *testing.T) {
 	if b := tick.write(w); len(b.Samples) > 0 {
 		t.Errorf("of no known board\n%s", b.AppendText(nil))
 	}
+	version := w.Version()
 	w.SetInventory(inventory(nil))
 	first := tick.write(w)
+	if w.Version() == version {
+		t.Error("the inventory has changed, and its version has not")
+	}
 	text := string(first.AppendText(nil))
 	for _, want := range []string{uuid0, `GPU_I_ID="9",DCGM_FI_DRIVER_VERSION="580.105.08"} 1.000000`} {
 		if !strings.Contains(text, want) {
@@ -264,29 +268,6 @@ func TestWriteHasNoNegativeZero(t *testing.T) {
 	}
 }
 
-// A directory of jobs that cannot be read is logged once, and again when it fails anew.
-func TestWriteLogsJobsOnce(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "jobs")
-	var log strings.Builder
-	w := NewWriter("", dir, slog.New(slog.NewTextHandler(&log, nil)))
-	for second, want := range []int{1, 1, 1, 2, 2} {
-		var err error
-		switch second {
-		case 2:
-			err = os.Mkdir(dir, 0o755)
-		case 3:
-			err = os.Remove(dir)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Write(&raw.Batch{}, noon.Add(time.Duration(second)*time.Second), fixed{})
-		if got := strings.Count(log.String(), "without their jobs"); got != want {
-			t.Errorf("second %d: logged %d times, want %d", second, got, want)
-		}
-	}
-}
-
 func sorted(s string) string { return strings.Join(sortedLines(s), "") }
 
 func TestEveryFieldHasItsFamily(t *testing.T) {
@@ -320,11 +301,16 @@ func TestLinksOfTheNode(t *testing.T) {
 		{`{gpu="1"=1 `, "#Entity POWER\nGPU 0 N/A\nGPU-I 7 2\n"},
 		{``, "#Entity POWER\n"},
 		{`{gpu="0"=7 `, "#Entity " + NVLinkLimit + "\nGPU 0 7\n"},
+		{`{gpu="0"=7 `, "#Entity POWER " + NVLinkLimit + "\nGPU 0 1 7\n"},
 	} {
 		b, got := read(tt.rows).write(w), ""
 		for _, s := range b.Samples {
-			if int(s.Family) == linkLimitField {
+			switch Fields[s.Family].Column {
+			case "POWER":
+			case NVLinkLimit:
 				got += fmt.Sprintf("%s=%.0f ", b.Dict.Block(s.Labels)[:8], s.Value)
+			default:
+				t.Errorf("%s, which was not read", Fields[s.Family].Column)
 			}
 		}
 		if got != tt.want {
@@ -363,5 +349,9 @@ func TestWriteLost(t *testing.T) {
 	}
 	if got := write(""); got != "" {
 		t.Errorf("without a reading\n%s", got)
+	}
+	const gpu0 = Lost + `{gpu="0",UUID="` + uuid0 + `",pci_bus_id="10",device="nvidia0",modelName="NVIDIA H100 80GB HBM3"} 1` + "\n"
+	if got := write("GPU-I 7 1.0\n"); got != gpu0+want {
+		t.Errorf("after a board was read: got\n%swant\n%s", got, gpu0+want)
 	}
 }

@@ -26,7 +26,7 @@ func (w *Writer) writeXIDs(b *raw.Batch, from Readings) {
 		return
 	}
 	for d := range w.inventory.Devices {
-		if w.inventory.Devices[d].Board != d || !w.alive[d] {
+		if !w.alive[d] {
 			continue
 		}
 		first := len(b.XIDs)

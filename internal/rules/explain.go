@@ -152,18 +152,33 @@ func (r *reader) explainDecoding(root *yaml.Node, err error) {
 	}
 }
 
-// lintDurations reports the values below n that should be durations and are not.
+// lintDurations reports the values that should be durations and are not, of the file, the
+// groups or the rules at n.
 func (r *reader) lintDurations(n *yaml.Node) {
-	for i, value := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 1 && value.Kind == yaml.ScalarNode && value.Tag != diag.NullTag {
-			switch n.Content[i-1].Value {
-			case "interval", "query_offset", "for", "keep_firing_for":
-				if _, err := model.ParseDuration(value.Value); err != nil {
-					r.reject(value, "%v; write 30s, 5m or 1h30m", err)
-				}
-			}
+	switch n.Kind {
+	case yaml.SequenceNode:
+		for _, one := range n.Content {
+			r.lintDurations(one)
 		}
+	case yaml.MappingNode:
+		for i := 0; i < len(n.Content); i += 2 {
+			r.lintDuration(n.Content[i].Value, n.Content[i+1])
+		}
+	}
+}
+
+// lintDuration does so for a key and its value.
+func (r *reader) lintDuration(key string, value *yaml.Node) {
+	switch key {
+	case "groups", "rules":
 		r.lintDurations(value)
+	case "interval", "query_offset", "for", "keep_firing_for":
+		if value = resolved(value); value.Kind != yaml.ScalarNode || value.Tag == diag.NullTag {
+			return
+		}
+		if _, err := model.ParseDuration(value.Value); err != nil {
+			r.reject(value, "%v; write 30s, 5m or 1h30m", err)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -40,20 +41,22 @@ func (r *reader) lintGroup(g *rulefmt.RuleGroup, n *yaml.Node) {
 	if g.Limit < 0 {
 		r.reject(childOr(n, "limit"), "\"%d\" is not a number of series; write a whole number, or 0 for no limit", g.Limit)
 	}
-	r.lintLabels(child(n, "labels"))
+	r.lintLabels(g.Labels, n)
 }
 
-// lintLabels reports the names at n that cannot be labels of a served series.
-func (r *reader) lintLabels(n *yaml.Node) {
-	if n = resolved(n); n == nil || n.Kind != yaml.MappingNode {
-		return
-	}
-	for i := 0; i < len(n.Content); i += 2 {
-		switch name := n.Content[i].Value; {
+// lintLabels reports the names in the labels of the group or rule at n that cannot be labels of a
+// served series. Names that YAML has merged from elsewhere are reported at the labels.
+func (r *reader) lintLabels(labels map[string]string, n *yaml.Node) {
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		at := childOr(n, "labels")
+		if key, _ := entry(at, name); key != nil {
+			at = key
+		}
+		switch {
 		case name == "" || name == model.MetricNameLabel:
-			r.reject(n.Content[i], "%q cannot be a label of a rule; remove it", name)
+			r.reject(at, "%q cannot be a label of a rule; remove it", name)
 		case !model.LegacyValidation.IsValidLabelName(name):
-			r.doubt(n.Content[i], "%q is not a label name of the text format; use letters, digits and _", name)
+			r.doubt(at, "%q is not a label name of the text format; use letters, digits and _", name)
 		}
 	}
 }

@@ -5,7 +5,25 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/prometheus/promql/parser"
 )
+
+// TestNameOfSelector: only an equality with a name selects a single one.
+func TestNameOfSelector(t *testing.T) {
+	for text, want := range map[string]string{
+		"a": "a", `{__name__="a"}`: "a", `{job="b", __name__="a"}`: "a", `a{job="b"}`: "a", `a{job=~"b"}`: "a",
+		`{job="a"}`: "", `{__name__=~"a"}`: "", `{__name__!="a", job="b"}`: "", `{__name__=~"a", job="b"}`: "",
+	} {
+		expr, err := newParser().ParseExpr(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (Selector{Vector: expr.(*parser.VectorSelector)}).Name(); got != want {
+			t.Errorf("%s selects %q, want %q", text, got, want)
+		}
+	}
+}
 
 // TestOrderOfGroups: a group that reads what a later one records lags by an evaluation; for
 // Prometheus there is no order.
@@ -57,6 +75,10 @@ func TestAlikeProblems(t *testing.T) {
 		if len(problems) != want || problems.Refuse() {
 			t.Errorf("for %d rules: %d warnings, want %d:\n%v", n, len(problems), want, problems)
 		}
+	}
+	many := "groups:\n- name: g\n  rules:\n" + strings.Repeat("  - {record: x, expr: '('}\n", 5)
+	if _, problems := load(t, Options{}, many); len(problems) != 5 {
+		t.Errorf("of 5 mistakes: %v", problems)
 	}
 	_, problems := load(t, Options{Window: 5 * time.Minute, ForPrometheus: true}, file(50))
 	const want = "f:53: warning: 50 rules in total, this one the last, reach back beyond the window"

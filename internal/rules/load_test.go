@@ -42,6 +42,9 @@ func TestLoad(t *testing.T) {
 		"[1].yml": group("g", "odd", "1"), "dir.yml/x": "", "bad.rules": "groups: 1\n", "empty": "",
 		"twice.yml": group("g", "a", "1") + "x: 1\ny: 2\n",
 	})
+	if err := os.Symlink("nowhere", "gone.link"); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		patterns []string
 		files    []string
@@ -55,6 +58,8 @@ func TestLoad(t *testing.T) {
 		{[]string{"d*.yml"}, nil, nil, "d*.yml: names no file; check it with ls d*.yml"},
 		{[]string{"[a"}, nil, nil, `[a: is not a pattern of file names: syntax error in pattern; close the bracket, or put a \ before it`},
 		{[]string{"none.yml", "b.yml"}, []string{"none.yml", "b.yml"}, []string{"b"}, "none.yml: no such file or directory; check the name of the rule file"},
+		{[]string{"~/a.yml"}, []string{"~/a.yml"}, nil, "~/a.yml: no such file or directory; check the name of the rule file"},
+		{[]string{"*.link"}, []string{"gone.link"}, nil, "gone.link: no such file or directory; check the name of the rule file"},
 		{[]string{"dir.yml"}, []string{"dir.yml"}, nil, "dir.yml: is a directory; name a file in it"},
 		{[]string{"bad.rules", "a.yml"}, []string{"bad.rules", "a.yml"}, []string{"a"}, `bad.rules:1: "1" where a list is expected; write - name: before each group`},
 		{[]string{"empty"}, []string{"empty"}, nil, "empty: warning: holds no group, so nothing is evaluated; begin the file with groups:"},

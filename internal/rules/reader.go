@@ -94,7 +94,7 @@ func (r *reader) readGroup(g *rulefmt.RuleGroup, n *yaml.Node, ofRules map[ruleK
 	if g.QueryOffset != nil {
 		group.Offset = time.Duration(*g.QueryOffset)
 	}
-	sound := r.refused == before && g.Name != ""
+	sound := r.refused == before
 	for i := range g.Rules {
 		r.number = i + 1
 		r.readRule(&group, g, &g.Rules[i], item(n, "rules", i), ofRules[ruleKey{g.Name, r.number}])
@@ -114,7 +114,7 @@ func (r *reader) readRule(group *Group, g *rulefmt.RuleGroup, rule *rulefmt.Rule
 	for _, err := range errs {
 		r.explainRule(rule, n, err)
 	}
-	r.lintLabels(child(n, "labels"))
+	r.lintLabels(rule.Labels, n)
 	if rule.Record != "" {
 		r.recorded[rule.Record] = true
 		r.lintName(rule.Record, n)
@@ -200,15 +200,21 @@ func placeOf(group string, number int, rule, within string) string {
 
 // child returns the value of a key of a mapping, nil if there is none.
 func child(n *yaml.Node, key string) *yaml.Node {
+	_, value := entry(n, key)
+	return value
+}
+
+// entry returns a key of a mapping and its value, nil if there is none.
+func entry(n *yaml.Node, key string) (name, value *yaml.Node) {
 	if n = resolved(n); n.Kind != yaml.MappingNode {
-		return nil
+		return nil, nil
 	}
 	for i := 0; i < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
-			return n.Content[i+1]
+			return n.Content[i], n.Content[i+1]
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // childOr returns the value of a key of a mapping, the mapping if there is none.
@@ -222,7 +228,7 @@ func childOr(n *yaml.Node, key string) *yaml.Node {
 // item returns item i of the list at a key of a mapping, or the mapping if YAML has merged
 // the list from elsewhere. Empty items do not count, since YAML's decoder omits them.
 func item(n *yaml.Node, key string, i int) *yaml.Node {
-	if list := resolved(child(n, key)); list != nil && list.Kind == yaml.SequenceNode {
+	if list := resolved(child(n, key)); list != nil {
 		for _, one := range list.Content {
 			if resolved(one).Tag == diag.NullTag {
 				continue

@@ -45,6 +45,10 @@ var badFiles = []struct{ name, text, here, there string }{
 	{"an interval without a unit", "groups:\n- {name: a, interval: 5}\n", `f:2:23: not a valid duration string: "5"; write 30s, 5m or 1h30m`, "="},
 	{"durations without units", "groups:\n- {name: a, interval: 5}\n- {name: b, query_offset: 7}\n", "f:2:23: not a valid duration string: \"5\"; write 30s, 5m or 1h30m\nf:3:27: not a valid duration string: \"7\"; write 30s, 5m or 1h30m", "="},
 	{"an empty interval", "groups:\n- {name: a, interval: ''}\n", `f:2:23: empty duration string; write 30s, 5m or 1h30m`, "="},
+	{"nothing for an interval", "groups:\n- {name: a, interval: , query_offset: 5}\n", `f:2:39: not a valid duration string: "5"; write 30s, 5m or 1h30m`, "="},
+	{"an interval by its alias", "groups:\n- {name: &a 5, interval: *a}\n", `f:2:10: not a valid duration string: "5"; write 30s, 5m or 1h30m`, "="},
+	{"keys for another interval", "groups:\n- {name: a, interval: 5}\n- {name: b, interval: {}}\n", `f:2:23: not a valid duration string: "5"; write 30s, 5m or 1h30m`, "="},
+	{"a label with the name of a duration", "groups:\n- {name: a, interval: 5, labels: {for: ever}}\n", `f:2:23: not a valid duration string: "5"; write 30s, 5m or 1h30m`, "="},
 	{"an interval of another unit", "groups:\n- {name: a, interval: 5min}\n", `f:2:23: unknown unit "min" in duration "5min"; write 30s, 5m or 1h30m`, "="},
 	{"a negative offset", "groups:\n- {name: a, query_offset: -5m}\n", `f:2:27: not a valid duration string: "-5m"; write 30s, 5m or 1h30m`, "="},
 	{"an interval that is too long", "groups:\n- {name: a, interval: 293y}\n", `f:2:23: duration out of range; write 30s, 5m or 1h30m`, "="},
@@ -55,6 +59,10 @@ var badFiles = []struct{ name, text, here, there string }{
 	{"the label of the name", "groups:\n- name: a\n  labels: {__name__: b}\n", `f:3:12: group "a": "__name__" cannot be a label of a rule; remove it`, "="},
 	{"an empty label", one("record: a", "expr: b", "labels: {'': b}"), `f:6:14: group "g": rule 1 "a": "" cannot be a label of a rule; remove it`, "="},
 	{"a label of letters beyond", one("record: a", "expr: b", "labels: {größe: b}"), `f:6:14: group "g": rule 1 "a": "größe" is not a label name of the text format; use letters, digits and _`, "w"},
+	{"a merged label of letters beyond", one("record: a", "expr: b", "labels: {<<: {größe: b}}"), `f:6:13: group "g": rule 1 "a": "größe" is not a label name of the text format; use letters, digits and _`, "w"},
+	{"labels by their alias", "groups:\n- {name: a, labels: &l {'': b}}\n- {name: c, labels: *l}\n", "f:2:25: group \"a\": \"\" cannot be a label of a rule; remove it\nf:2:25: group \"c\": \"\" cannot be a label of a rule; remove it", "="},
+	{"rules that are merged", "groups:\n- &a {name: a, rules: [{record: b, expr: c, for: 5m}]}\n- {<<: *a, name: d}\n", "f:2:50: group \"a\": rule 1 \"b\": invalid field 'for' in recording rule; only alerting rules have it; remove it\nf:3:3: group \"d\": rule 1 \"b\": invalid field 'for' in recording rule; only alerting rules have it; remove it", "="},
+	{"the second mistake first", one("record: a", "for: 5m", "expr: b", "exp: c"), "f:5:10: group \"g\": rule 1 \"a\": invalid field 'for' in recording rule; only alerting rules have it; remove it\nf:7: exp: is not a known key; did you mean expr?", "="},
 	{"a list for a label", one("record: a", "expr: b", "labels: {b: [c]}"), `f:6: a list where one value is expected; write a word, or quote it`, "="},
 	{"a rule that is none", one("expr: a", "annotations: {b: c}"), `f:4:5: group "g": rule 1: one of 'record' or 'alert' must be set; add record: and the name of the series to make`, "="},
 	{"a list of words", "[tests, a]\n", "f:1: a list where keys are expected; begin the file with groups:", "="},
@@ -74,11 +82,13 @@ var badFiles = []struct{ name, text, here, there string }{
 	{"a record that keeps firing", one("record: a", "expr: b", "keep_firing_for: 5m"), `f:6:22: group "g": rule 1 "a": invalid field 'keep_firing_for' in recording rule; only alerting rules have it; remove it`, "="},
 	{"a record with an annotation", one("record: a", "expr: b", "annotations: {c: d}"), `f:6:18: group "g": rule 1 "a": invalid field 'annotations' in recording rule; only alerting rules have it; remove it`, "="},
 	{"an alert that waits for long", one("alert: a", "expr: b", "for: long"), `f:6:10: not a valid duration string: "long"; write 30s, 5m or 1h30m`, "="},
+	{"an alert that keeps firing for long", one("alert: a", "expr: b", "keep_firing_for: long"), `f:6:22: not a valid duration string: "long"; write 30s, 5m or 1h30m`, "="},
 	{"an annotation without a name", one("alert: a", "expr: b", "annotations: {'': b}"), `f:6:18: group "g": rule 1 "a": invalid annotation name: ; give it a name`, "="},
 	{"a template that is none", one("alert: a", "expr: b", "annotations: {c: '{{'}"), `f:6:18: group "g": rule 1 "a": annotation "c": template: __alert_a:1: unclosed action; correct the template`, "="},
 	{"a label's template that is none", one("alert: a", "expr: b", "labels: {c: '{{'}"), `f:6:13: group "g": rule 1 "a": label "c": template: __alert_a:1: unclosed action; correct the template`, "="},
 	{"a selector for a name", one("record: a{b="+`"c"}`, "expr: d"), `f:4:13: group "g": rule 1 "a{b=\"c\"}": braces present in the recording rule name; should it be in expr?: a{b="c"}; move what is in them to expr, or to labels`, "="},
 	{"a name of letters beyond", one("record: größe", "expr: a"), `f:4:13: group "g": rule 1 "größe": "größe" is not a metric name of the text format; use letters, digits, _ and :`, "w"},
+	{"a name with a sign", one("record: a~b", "expr: c"), `f:4:13: group "g": rule 1 "a~b": "a~b" is not a metric name of the text format; use letters, digits, _ and :`, "w"},
 	{"a name of ours", one("record: kpulse_gpu_health", "expr: a"), `f:4:13: group "g": rule 1 "kpulse_gpu_health": kpulse_gpu_health begins like the series of kpulse-proxy, and would collide with them; name it level:metric:operation, such as gpu:real_utilization:avg5m`, "w"},
 	{"an expression that is none", one("record: a", "expr: |", "  sum by (b) (", "    rate(c[5m]"), "f:7: group \"g\": rule 1 \"a\": expression 2:13: not PromQL: unclosed left parenthesis; correct the marked part\n      rate(c[5m]\n                ^", "="},
 	{"an unknown function", one("record: a", "expr: 'b + rat(c[5m])'"), "f:5: group \"g\": rule 1 \"a\": expression 1:5: not PromQL: unknown function with name \"rat\"; correct the marked part\n    b + rat(c[5m])\n        ^~~", "="},
@@ -136,7 +146,7 @@ groups:
     interval: 1m30s
     query_offset: 30s
     limit: 0x10
-    labels: {site: here, rack: 7}
+    labels: &labels {site: here, rack: 7}
     rules:
       - record: gpu:power_watts:sum
         expr: sum(kpulse_gpu_power_watts)
@@ -155,7 +165,7 @@ groups:
           rack: ''
           on: yes
   - name: two
-    rules: [*again, {expr: 'gpu:power_watts:sum > 2', record: b}]
+    rules: [*again, {expr: 'gpu:power_watts:sum > 2', record: b, labels: {<<: *labels, rack: 8}}]
   - {name: three, rules: , interval: , limit: , labels: }
 `
 
@@ -181,7 +191,7 @@ func TestGoodFile(t *testing.T) {
 		}},
 		{File: "f", Line: 25, Name: "two", Rules: []Rule{
 			{Line: 26, Number: 1, Record: "a", Text: requests, Labels: map[string]string{"rack": "", "on": "yes"}},
-			{Line: 26, Number: 2, Record: "b", Text: "gpu:power_watts:sum > 2"},
+			{Line: 26, Number: 2, Record: "b", Text: "gpu:power_watts:sum > 2", Labels: map[string]string{"site": "here", "rack": "8"}},
 		}},
 		{File: "f", Line: 27, Name: "three"},
 	}

@@ -57,7 +57,8 @@ func (t *Translator) allocationsOf(present []int32) []allocation {
 	claims := t.claimedInstances(present)
 	for _, id := range present {
 		v, row := &t.variants[id], t.positions[id].row
-		if row == overLimit || !t.isAllocated(v) {
+		holder := t.holderOf(v)
+		if row == overLimit || holder.Workload == (canonical.Workload{}) {
 			continue
 		}
 		if v.isClaimed() {
@@ -65,7 +66,7 @@ func (t *Translator) allocationsOf(present []int32) []allocation {
 				continue
 			}
 		}
-		a := allocation{device: keyOf(&t.topology.Devices[row]), Allocation: v.allocation, unnamed: v.over == excessHolder}
+		a := allocation{device: keyOf(&t.topology.Devices[row]), Allocation: holder, unnamed: v.over == excessHolder}
 		a.Device = int(row)
 		if at, ok := index[a.key()]; ok {
 			allocations[at].describe(a.Kind, a.Name)

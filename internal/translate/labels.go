@@ -130,8 +130,8 @@ const podUIDLabel = "pod_uid"
 // different variants; rows that differ only in other labels share one.
 type variant struct {
 	canonical.Device
-	// allocation is the row's allocation, without the index of its device. It has no Workload if
-	// the device is free.
+	// allocation is what the labels of the row name, without the index of its device; see
+	// holderOf. It has no Workload if the device is free.
 	allocation canonical.Allocation
 	claimed    claimedMIG
 	// exported is set if Prometheus renamed the pod label of the row; target, if the row has
@@ -144,12 +144,13 @@ type variant struct {
 	over excess
 }
 
-// isAllocated reports whether the row is of a workload. If Prometheus renamed the pod label of
-// any row of a reading, a pod label without the prefix names the exporter's own pod, and the
-// device is free.
-func (t *Translator) isAllocated(v *variant) bool {
-	ofExporter := t.relabelled && v.target && v.allocation.Job == ""
-	return v.allocation.Workload != canonical.Workload{} && !ofExporter
+// holderOf returns the allocation of a row. If Prometheus renamed the pod label of any row of a
+// reading, a pod label without the prefix names the exporter's own pod, which holds nothing.
+func (t *Translator) holderOf(v *variant) canonical.Allocation {
+	if t.relabelled && v.target {
+		return canonical.Allocation{Workload: canonical.Workload{Job: v.allocation.Job}}
+	}
+	return v.allocation
 }
 
 // The variants of rows that belong to no device.

@@ -23,7 +23,7 @@ func (t *Translator) markShared(present []int32) (sharing bool) {
 	rows := map[int32]canonical.Workload{}
 	several := map[int32]bool{}
 	for _, v := range present {
-		row, workload := t.positions[v].row, t.variants[v].allocation.Workload
+		row, workload := t.positions[v].row, t.holderOf(&t.variants[v]).Workload
 		if first, ok := rows[row]; ok && first != workload {
 			several[row] = true
 		} else if !ok {
@@ -35,14 +35,14 @@ func (t *Translator) markShared(present []int32) (sharing bool) {
 		index[canonical.Allocation{Device: a.Device, Workload: a.Workload}] = int32(i)
 	}
 	for _, v := range present {
-		p := &t.positions[v]
-		p.shared = p.row >= 0 && several[p.row] && t.isAllocated(&t.variants[v])
+		p, workload := &t.positions[v], t.holderOf(&t.variants[v]).Workload
+		p.shared = p.row >= 0 && several[p.row] && workload != canonical.Workload{}
 		p.allocation = -1
 		if !p.shared {
 			continue
 		}
 		sharing = true
-		if i, ok := index[canonical.Allocation{Device: int(p.row), Workload: t.variants[v].allocation.Workload}]; ok {
+		if i, ok := index[canonical.Allocation{Device: int(p.row), Workload: workload}]; ok {
 			p.allocation = i
 		}
 	}

@@ -60,9 +60,6 @@ func ActionIn(c canonical.Condition, state canonical.Health) canonical.Action {
 // action returns the greatest action that the raised conditions ask for. The driver knows better
 // than the table what an XID takes, and also knows of errors without a condition.
 func (e *evidence) action(v *canonical.Verdict) canonical.Action {
-	if v.Findings.Raised == 0 && !(e.row[canonical.RecoveryAction] > 0) {
-		return canonical.ActionNone // the usual case
-	}
 	var codes, others canonical.Action
 	for c := range v.Findings.Raised.All() {
 		if 1<<c&ofXIDs != 0 {

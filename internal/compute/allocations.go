@@ -184,8 +184,11 @@ func (l *allocations) assign(holders []int, m *memory) {
 // list returns the roster, for the given number of present devices. The slots of all devices must
 // be their indexes in the roster of devices.
 func (l *allocations) list(devices int) *canonical.AllocationRoster {
-	r := &canonical.AllocationRoster{Roster: l.devices, Present: len(l.present)}
-	r.Allocations = make([]canonical.Allocation, 0, len(l.present)+len(l.departed))
+	r := &canonical.AllocationRoster{
+		Roster:      l.devices,
+		Present:     len(l.present),
+		Allocations: make([]canonical.Allocation, 0, len(l.present)+len(l.departed)),
+	}
 	for _, a := range l.present {
 		r.Allocations = append(r.Allocations, a.Allocation)
 	}
@@ -203,7 +206,6 @@ func (l *allocations) list(devices int) *canonical.AllocationRoster {
 
 // appendAccounts appends the accounts of the roster that update returned.
 func (l *allocations) appendAccounts(dst []canonical.Account, at time.Time, youth time.Duration) []canonical.Account {
-	dst = slices.Grow(dst, len(l.present)+len(l.departed))
 	for _, a := range l.present {
 		a.account.Measured = a.device.measured
 		dst = append(dst, a.grown(at, youth))

@@ -192,13 +192,14 @@ func TestRememberedWithinTheLimit(t *testing.T) {
 	for limit, want := range map[int]int{0: 6, 1: 3, 5: 5, 7: 6} {
 		b := newAccounts(t, func(o *Options) { o.MaxAllocations = limit })
 		b.devices(gpu1)
-		for _, pods := range [][]string{{"a", "b", "c"}, {"d", "e", "f"}} {
-			b.hold(pods)
+		b.hold([]string{"a", "b", "c"})
+		b.read(sec, sec, heavy)
+		b.hold([]string{"d", "e", "f"})
+		for range 2 {
 			b.read(sec, sec, heavy)
-			b.read(sec, sec, heavy)
-		}
-		if all := b.ledger.AllocationRoster; all.Present != 3 || len(all.Allocations) != want {
-			t.Errorf("limit %d: %d are present, and with those remembered %d, want 3 and %d", limit, all.Present, len(all.Allocations), want)
+			if all := b.ledger.AllocationRoster; all.Present != 3 || len(all.Allocations) != want {
+				t.Errorf("limit %d: %d are present, and with those remembered %d, want 3 and %d", limit, all.Present, len(all.Allocations), want)
+			}
 		}
 	}
 }

@@ -103,11 +103,12 @@ func (s *signals) read(row []float64, score float64, missing Missing, t *Thresho
 	s[SignalDRAM] = exactly(row[canonical.DRAMActive])
 	s[SignalFP64] = exactly(row[canonical.FP64Active])
 	s[SignalEngine] = exactly(engineActivity(row))
-	s[SignalTransfer] = exactly(0)
+	transfer := 0.0
 	if row[canonical.MemoryCopyUtilization] >= t.TransferMemoryCopy ||
 		row[canonical.PCIeTransmit] >= t.TransferPCIe || row[canonical.PCIeReceive] >= t.TransferPCIe {
-		s[SignalTransfer] = exactly(1)
+		transfer = 1
 	}
+	s[SignalTransfer] = exactly(transfer)
 }
 
 func exactly(v float64) interval { return interval{v, v} }

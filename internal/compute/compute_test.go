@@ -50,6 +50,28 @@ func TestNewRejects(t *testing.T) {
 	}
 }
 
+// TestOptionsAreNamed: an error has the key that the config file gives the option.
+func TestOptionsAreNamed(t *testing.T) {
+	o := DefaultOptions()
+	o.Preset, o.Missing, o.MinCoverage, o.Thresholds.BusySM, o.States[0] = "gaming", numMissing, 50, 25, 1
+	o.XIDs = map[uint32]XIDOverride{13: {Severity: canonical.NumSeverities}}
+	o.XIDHold, o.Birth, o.MaxDevices = 0, 0, -1
+	names := func() (names []string) {
+		for _, wrong := range o.Check() {
+			names = append(names, wrong.Option)
+		}
+		return names
+	}
+	want := []string{"preset", "missing_inputs", "min_coverage", "thresholds.busy_sm", "health", "xids.13", "xid_hold", "series.birth", ""}
+	if got := names(); !slices.Equal(got, want) {
+		t.Errorf("options %q, want %q", got, want)
+	}
+	o.Weights.SM = -1
+	if got := names()[0]; got != "weights" {
+		t.Errorf("option %q, want weights", got)
+	}
+}
+
 func TestJudgement(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -159,8 +181,8 @@ func TestOptionsStayTheCallers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Thresholds.Temperatures[1].Celsius = 10
-	if v := judgeOne(t, j, "H100", reading{canonical.Temperature: 50}); v.Health != canonical.HealthOK {
+	o.Thresholds.Temperatures[1].Celsius = 150
+	if v := judgeOne(t, j, "H100", reading{canonical.Temperature: 95}); v.Health != canonical.HealthHot {
 		t.Errorf("a change of the options after New changed the judge: %v", v.Health)
 	}
 }

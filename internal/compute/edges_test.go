@@ -88,12 +88,15 @@ func TestMeterToTheUnit(t *testing.T) {
 	if got := microjoules(9e12); got != 9e18 {
 		t.Errorf("9e12 J are %d µJ", got)
 	}
+	if got := microjoules(-1e-9); got != -1 {
+		t.Errorf("a counter that is negative by less than a microjoule is %d", got)
+	}
 	m := meter{counter: 0}
-	if energy, _, ok := m.read(row(1000, 0), time.Second-time.Microsecond, time.Second); energy != 1e9 || !ok {
-		t.Errorf("with an unobserved microsecond: %d, %t, want all of the rise", energy, ok)
+	if energy, _ := m.read(row(1000, 0), time.Second-time.Microsecond, time.Second); energy != 1e9 {
+		t.Errorf("with an unobserved microsecond: %d, want all of the rise", energy)
 	}
 	m = meter{counter: 0}
-	if energy, _, _ := m.read(row(1000, 0), time.Second/2, time.Second); energy != 5e8 {
+	if energy, _ := m.read(row(1000, 0), time.Second/2, time.Second); energy != 5e8 {
 		t.Errorf("half of the time was observed: %d", energy)
 	}
 	// The counter restarts at 0, and continues.
@@ -102,15 +105,15 @@ func TestMeterToTheUnit(t *testing.T) {
 		joules float64
 		energy int64
 	}{{0, 250e6}, {100, 100e6}} {
-		if energy, _, ok := m.read(row(step.joules, 250), time.Second, time.Second); energy != step.energy || !ok {
-			t.Errorf("at %g J: %d, %t, want %d", step.joules, energy, ok, step.energy)
+		if energy, _ := m.read(row(step.joules, 250), time.Second, time.Second); energy != step.energy {
+			t.Errorf("at %g J: %d, want %d", step.joules, energy, step.energy)
 		}
 	}
 	// Up to a million watts are believed.
 	for watts, want := range map[float64]int64{1e6: 1e12, 1e6 + 1: 0} {
 		m = newMeter()
-		if energy, _, ok := m.read(row(absent, watts), time.Second, time.Second); energy != want || ok != (want > 0) {
-			t.Errorf("%g W: %d, %t", watts, energy, ok)
+		if energy, _ := m.read(row(absent, watts), time.Second, time.Second); energy != want || m.works(watts) != (want > 0) {
+			t.Errorf("%g W: %d µJ, want %d", watts, energy, want)
 		}
 	}
 	for profile, want := range map[string]float64{"1g.10gb": 1, "9g.80gb": 9, "1c.3g.20gb": 3, "0g.5gb": 0, ":g.5gb": 0, "": 0} {

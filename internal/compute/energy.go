@@ -2,6 +2,7 @@ package compute
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,57 +42,58 @@ type meter struct {
 
 func newMeter() meter { return meter{counter: -1, idle: math.NaN()} }
 
-// begin takes the counter of a board that was not in the previous reading.
-func (m *meter) begin(row []float64) {
-	m.counter, m.ahead, m.still = microjoules(row[canonical.Energy]), 0, 0
-}
+// begin takes the counter of a board whose previous one is unknown, or of another run of it.
+func (m *meter) begin(counter int64) { m.counter, m.ahead, m.still = counter, 0, 0 }
 
-// read returns the energy that a board used within dt, and the span that it covers, which
-// is longer than dt if the counter stood still before. ok is false if the energy is unknown.
-// lapse is the time since the previous reading, of which dt, more than 0, was observed.
-func (m *meter) read(row []float64, dt, lapse time.Duration) (energy int64, span time.Duration, ok bool) {
-	counter := microjoules(row[canonical.Energy])
+// works reports whether the counter or the power of a board is known.
+func (m *meter) works(power float64) bool { return m.counter >= 0 || isPower(power) }
+
+// isPower reports whether a reading, in W, is the power of a board.
+func isPower(v float64) bool { return v >= 0 && v <= greatestPower }
+
+// read returns the energy that a board used within dt, 0 if it is unknown, and the span that it
+// covers, which is longer than dt if the counter stood still before. lapse is the time since the
+// previous reading, of which dt, more than 0, was observed.
+func (m *meter) read(row []float64, dt, lapse time.Duration) (energy int64, span time.Duration) {
+	counter, power := microjoules(row[canonical.Energy]), row[canonical.Power]
 	rise := counter - m.counter
 	if counter > 0 && rise >= -rounding {
 		rise, counter = max(rise, 0), max(counter, m.counter)
 	}
-	if counter < 0 || m.counter < 0 || rise < 0 || float64(rise) > greatestPower*float64(lapse.Microseconds()) {
-		return m.readPower(row[canonical.Power], counter, dt)
+	// A counter that is not read is negative too: it falls.
+	if m.counter < 0 || rise < 0 || float64(rise) > greatestPower*float64(lapse.Microseconds()) {
+		return m.readPower(power, counter, dt), dt
 	}
 	m.counter = counter
 	if rise == 0 {
 		m.still += dt
-		if power := row[canonical.Power]; m.still > stuckAfter && power > 0 && power <= greatestPower {
+		if m.still > stuckAfter && isPower(power) {
 			energy = energyOf(power, dt)
 			m.ahead += energy
 		}
-		return energy, dt, true
+		return energy, dt
 	}
-	if rise, m.ahead = max(rise-m.ahead, 0), max(m.ahead-rise, 0); rise == 0 {
-		m.still = 0
-		return 0, dt, true
-	}
+	rise, m.ahead = max(rise-m.ahead, 0), max(m.ahead-rise, 0)
 	if lapse-dt > time.Microsecond {
 		rise = min(rise, int64(float64(rise)*(float64(dt)/float64(lapse))))
 	}
 	span, m.still = m.still+dt, 0
-	return rise, span, true
+	return rise, span
 }
 
-// readPower is read for a counter that is negative or says nothing about dt. If the counter
-// returns soon, its rise includes what power missed.
-func (m *meter) readPower(power float64, counter int64, dt time.Duration) (energy int64, span time.Duration, ok bool) {
-	m.still = 0
-	ok = power >= 0 && power <= greatestPower
-	if ok {
+// readPower returns the energy for a counter that is negative or says nothing about dt. If the
+// counter returns soon, its rise includes what power missed.
+func (m *meter) readPower(power float64, counter int64, dt time.Duration) (energy int64) {
+	known := isPower(power)
+	if known {
 		energy = energyOf(power, dt)
 	}
-	if counter >= 0 || !ok {
-		m.counter, m.ahead = counter, 0
+	if counter >= 0 || !known {
+		m.begin(counter)
 	} else {
 		m.ahead += energy
 	}
-	return energy, dt, ok
+	return energy
 }
 
 func energyOf(power float64, dt time.Duration) int64 {
@@ -131,16 +133,16 @@ func (j *Judge) meter(f *canonical.Frame, verdicts []canonical.Verdict, dt time.
 		if d.IsInstance() {
 			continue
 		}
+		var energy int64
+		var span time.Duration
 		row := f.Row(i)
-		if d.appeared == m.readings || dt == 0 {
-			if d.appeared == m.readings {
-				d.meter.begin(row)
-			}
-			d.account.Metered = d.account.Metered || d.meter.counter >= 0 || row[canonical.Power] >= 0
-			continue
+		switch {
+		case d.appeared == m.readings:
+			d.meter.begin(microjoules(row[canonical.Energy]))
+		case dt > 0:
+			energy, span = d.meter.read(row, dt, m.lapse)
 		}
-		energy, span, ok := d.meter.read(row, dt, m.lapse)
-		d.account.Metered = d.account.Metered || ok
+		d.account.Metered = d.account.Metered || d.meter.works(row[canonical.Power])
 		if energy == 0 {
 			continue
 		}
@@ -167,9 +169,6 @@ func (d *device) isIdle(verdicts []canonical.Verdict) bool {
 // share adds the energy of a device to the accounts of its allocations: the floor in equal
 // parts, the rest by use.
 func (d *device) share(floor, rest int64) {
-	if len(d.allocations) == 0 {
-		return
-	}
 	equal, byUse := d.cutter(floor, 0), d.cutter(rest, 0)
 	equal.total = 0
 	for _, a := range d.allocations {
@@ -183,11 +182,7 @@ func (d *device) share(floor, rest int64) {
 // distribute adds the energy of a board to the accounts of the instances that were there
 // in the previous reading, and of their holders.
 func (d *device) distribute(verdicts []canonical.Verdict, floor, rest int64, reading uint64) {
-	var known, sized = true, true
-	for _, in := range d.instances {
-		known = known && canonical.Given(verdicts[in.slot].RealUtilization)
-		sized = sized && in.slices > 0
-	}
+	sized := !slices.ContainsFunc(d.instances, func(in *device) bool { return in.slices == 0 })
 	size := func(in *device) float64 {
 		switch {
 		case in.appeared == reading:
@@ -200,14 +195,12 @@ func (d *device) distribute(verdicts []canonical.Verdict, floor, rest int64, rea
 	bySize, byUse := cutter{amount: floor}, cutter{amount: rest}
 	for _, in := range d.instances {
 		bySize.total += size(in)
-		if known {
-			byUse.total += size(in) * verdicts[in.slot].RealUtilization
-		}
+		byUse.total += size(in) * verdicts[in.slot].RealUtilization
 	}
 	if bySize.total == 0 {
 		return
 	}
-	used := byUse.total > 0
+	used := byUse.total > 0 // false for NaN: one is unknown
 	if !used {
 		byUse.total = bySize.total
 	}
@@ -249,7 +242,7 @@ func slicesOf(profile string) float64 {
 
 // isMetered reports whether the energy of d's holders is known.
 func (d *device) isMetered() bool {
-	return d.board.account.Metered && (d.IsInstance() || len(d.instances) == 0)
+	return d.board.account.Metered && len(d.instances) == 0
 }
 
 // born marks the accounts of the allocations whose energy is known from now on, so that

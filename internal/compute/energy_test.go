@@ -118,6 +118,18 @@ func TestNoEnergyWithoutAMeter(t *testing.T) {
 	b.wantJoules("power alone", b.pod("a", "GPU-1"), 300)
 }
 
+// TestLateCounterBeginsAt0: the first value of a counter makes the energy known.
+func TestLateCounterBeginsAt0(t *testing.T) {
+	b := newAccounts(t, nil)
+	b.devices(gpu1)
+	b.hold([]string{"a"})
+	b.read(0, 0, heavy)
+	b.read(sec, sec, energized(heavy, 1000, absent))
+	b.wantJoules("first read", b.pod("a", "GPU-1"), 0)
+	b.read(sec, sec, energized(heavy, 1300, absent))
+	b.wantJoules("rose", b.pod("a", "GPU-1"), 300)
+}
+
 // TestEnergyByUse: the idle floor, once known, is split equally, and the rest by use.
 func TestEnergyByUse(t *testing.T) {
 	b := newAccounts(t, nil)
@@ -149,7 +161,7 @@ func TestEnergyByUse(t *testing.T) {
 }
 
 // TestEnergyOfInstances: a board's energy is shared by the slices of its instances, and above the
-// floor also by activity.
+// floor also by activity. Energy that is reported for an instance does not count.
 func TestEnergyOfInstances(t *testing.T) {
 	instance := func(id, profile string) canonical.Device {
 		return canonical.Device{GPU: "0", UUID: "GPU-1", Instance: id, Profile: profile}
@@ -165,23 +177,27 @@ func TestEnergyOfInstances(t *testing.T) {
 		{"by slices and activity", [2]string{"3g.40gb", "1g.10gb+me"}, reading{}, full, half, 300 + 1000*6/7., 100 + 1000/7.},
 		{"one idle", [2]string{"3g.40gb", "1c.1g.10gb"}, reading{}, idle, half, 300, 100 + 1000},
 		{"both idle", [2]string{"3g.40gb", "1g.10gb"}, reading{}, idle, idle, 3 * 350, 350},
-		{"one is not known", [2]string{"3g.40gb", "1g.10gb"}, reading{}, full, reading{}, 3 * 350, 350},
-		{"a profile is not known", [2]string{"3g.40gb", ""}, reading{}, full, half, 200 + 1000*2/3., 200 + 1000/3.},
+		{"the first is not known", [2]string{"3g.40gb", "1g.10gb"}, reading{}, reading{}, full, 3 * 350, 350},
+		{"the second is not known", [2]string{"3g.40gb", "1g.10gb"}, reading{}, full, reading{}, 3 * 350, 350},
+		{"the first profile is not known", [2]string{"", "3g.40gb"}, reading{}, full, half, 200 + 1000*2/3., 200 + 1000/3.},
+		{"the second profile is not known", [2]string{"3g.40gb", ""}, reading{}, full, half, 200 + 1000*2/3., 200 + 1000/3.},
 		{"the board's own activity does not count", [2]string{"1g.10gb", "1g.10gb"}, full, half, half, 700, 700},
 	} {
 		b := newAccounts(t, nil)
 		b.devices(gpu1, instance("1", c.profiles[0]), instance("2", c.profiles[1]))
 		b.hold([]string{"whole"}, []string{"a"}, []string{"b", "b2"})
 		b.read(0, 0, energized(idle, 0, 400), idle, idle)
-		b.read(sec, sec, energized(idle, 400, 400), idle, idle) // the floor
+		b.read(sec, sec, energized(idle, 300, 300), half, idle) // no floor: one is not idle
+		b.read(sec, sec, energized(idle, 600, 300), idle, half)
+		b.read(sec, sec, energized(idle, 1000, 400), energized(idle, 1000, 400), idle) // the floor
 		a0, b0 := b.ledger.Allocations[1].Microjoules, b.ledger.Allocations[2].Microjoules
-		b.read(sec, sec, energized(c.board, 1800, 1400), c.first, c.by)
+		b.read(sec, sec, energized(c.board, 2400, 1400), energized(c.first, 2400, 1400), c.by)
 		if whole := b.ledger.Allocations[0]; whole.Metered || whole.Microjoules != 0 {
 			t.Errorf("%s: the board's own holder has %+v", c.name, whole)
 		}
 		b.wantJoules(c.name+": first", &b.ledger.Allocations[1], c.a+float64(a0)/1e6)
 		b.wantJoules(c.name+": half of the second", &b.ledger.Allocations[2], c.b/2+float64(b0)/1e6)
-		if got := b.ledger.Devices[1].Microjoules + b.ledger.Devices[2].Microjoules; got != b.ledger.Devices[0].Microjoules || got != 1800e6 {
+		if got := b.ledger.Devices[1].Microjoules + b.ledger.Devices[2].Microjoules; got != b.ledger.Devices[0].Microjoules || got != 2400e6 {
 			t.Errorf("%s: instances have %d µJ of %d", c.name, got, b.ledger.Devices[0].Microjoules)
 		}
 	}

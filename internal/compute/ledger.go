@@ -53,9 +53,6 @@ func (d *device) charge(v *canonical.Verdict, dt time.Duration, at time.Time) {
 	if !d.IsInstance() {
 		d.account.Health[v.Health] += dt
 	}
-	if len(d.allocations) == 0 {
-		return
-	}
 	c := d.cutter(int64(dt/time.Microsecond), d.remainder)
 	for _, a := range d.allocations {
 		from, to := c.next(a.use.NVMLUtilization)

@@ -148,8 +148,8 @@ func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 		d.slot = i
 		m.weight += d.Weight()
 	}
-	m.observeCuts()
 	m.assignInstances()
+	m.observeCuts()
 	m.departed = m.departed.without(func(d *device) bool { return d.isIn(m.present) })
 	for _, d := range previous {
 		if !d.isIn(m.present) {
@@ -179,13 +179,9 @@ func (m *memory) observeAway() {
 // observeCuts notes which boards are cut into instances. If that changed since the previous
 // reading, the board may have restarted for it.
 func (m *memory) observeCuts() {
-	cut := make([]bool, len(m.present))
 	for _, d := range m.present {
-		cut[d.Board] = cut[d.Board] || d.IsInstance()
-	}
-	for i, d := range m.present {
-		if cut[i] != d.cut {
-			d.cut = cut[i]
+		if cut := len(d.instances) > 0; cut != d.cut {
+			d.cut = cut
 			d.restarts.at = m.at
 		}
 	}
@@ -213,8 +209,10 @@ func (m *memory) list() *canonical.Roster {
 	if m.roster != nil {
 		return m.roster
 	}
-	r := &canonical.Roster{Present: len(m.present)}
-	r.Devices = make([]canonical.Device, 0, len(m.present)+len(m.departed))
+	r := &canonical.Roster{
+		Present: len(m.present),
+		Devices: make([]canonical.Device, 0, len(m.present)+len(m.departed)),
+	}
 	for _, d := range m.present {
 		r.Devices = append(r.Devices, d.Device)
 	}

@@ -262,11 +262,12 @@ func TestClockSetBack(t *testing.T) {
 	b.read(-5*time.Hour, 0, heavy)
 	b.read(10*minute, 5*minute, heavy)
 	b.want("b", b.pod("b", "GPU-2"), 0)
-	b.read(50*minute, 5*minute, heavy)
-	b.want("GPU-2", b.of("GPU-2", ""), 0)
+	b.read(1, 0, heavy)
 	if b.pod("b", "GPU-2") != nil {
 		t.Error("an allocation is remembered for longer than ten minutes")
 	}
+	b.read(50*minute-1, 5*minute, heavy)
+	b.want("GPU-2", b.of("GPU-2", ""), 0)
 	b.read(1, 0, heavy)
 	if b.of("GPU-2", "") != nil {
 		t.Error("a board is remembered for longer than an hour")
@@ -300,5 +301,22 @@ func TestResume(t *testing.T) {
 	}
 	if found.Of(canonical.CondGPUTemperature) != canonical.Raised {
 		t.Error("the new warning temperature does not count")
+	}
+}
+
+// TestResumeUnderNewLimits: the limits and the expected boards are those of the new judge.
+func TestResumeUnderNewLimits(t *testing.T) {
+	b := newAccounts(t, nil)
+	b.devices(gpu1, gpu2)
+	b.hold([]string{"a"})
+	b.read(0, 0, heavy, heavy)
+	judge := newJudge(t, func(o *Options) { o.ExpectedGPUs, o.MaxDevices, o.MaxAllocations = 3, 1, 1 })
+	judge.Resume(b.judge)
+	b.judge = judge
+	b.devices(gpu1)
+	b.hold([]string{"b"})
+	b.read(sec, sec, heavy)
+	if l := b.ledger; len(l.Devices) != 1 || len(l.Allocations) != 1 || len(l.Roster.Missed) != 2 {
+		t.Errorf("%d devices, %d allocations, %d boards missed; want 1, 1, 2", len(l.Devices), len(l.Allocations), len(l.Roster.Missed))
 	}
 }

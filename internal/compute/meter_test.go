@@ -19,7 +19,7 @@ func TestMeterAtItsEdges(t *testing.T) {
 		what            string
 		from, to, watts float64 // J, J, W
 		energy          int64   // µJ
-		ok              bool
+		works           bool
 	}{
 		{"rises by the least", 1, 1.000001, 300, 1, true},
 		{"falls by as much as rounding can make it", 1000, 999, 300, 0, true},
@@ -27,6 +27,7 @@ func TestMeterAtItsEdges(t *testing.T) {
 		{"falls to next to nothing, by rounding", 0.5, 0.000001, 300, 0, true},
 		{"restarts at 0", 0.5, 0, 300, byPower, true},
 		{"stays at 0", 0, 0, 300, 0, true},
+		{"stays at 0, and power is not read", 0, 0, absent, 0, true},
 		{"was 0 and is not read", 0, absent, 300, byPower, true},
 		{"was not read and is 0", absent, 0, 300, byPower, true},
 		{"rises by what the greatest power gives", 0, 1e6, 300, 1e12, true},
@@ -39,10 +40,10 @@ func TestMeterAtItsEdges(t *testing.T) {
 		{"is not read, power is above that", absent, absent, 1e6 + 1, 0, false},
 	} {
 		m := newMeter()
-		m.begin(metered(c.from, c.watts))
-		energy, span, ok := m.read(metered(c.to, c.watts), sec, sec)
-		if energy != c.energy || span != sec || ok != c.ok {
-			t.Errorf("%s: %d µJ in %v, %v; want %d µJ in 1s, %v", c.what, energy, span, ok, c.energy, c.ok)
+		m.begin(microjoules(c.from))
+		energy, span := m.read(metered(c.to, c.watts), sec, sec)
+		if works := m.works(c.watts); energy != c.energy || span != sec || works != c.works {
+			t.Errorf("%s: %d µJ in %v, works: %v; want %d µJ in 1s, %v", c.what, energy, span, works, c.energy, c.works)
 		}
 	}
 }
@@ -50,9 +51,9 @@ func TestMeterAtItsEdges(t *testing.T) {
 // TestFallenMeterGoesOn: what rounding took away is not counted twice.
 func TestFallenMeterGoesOn(t *testing.T) {
 	m := newMeter()
-	m.begin(metered(1000, 300))
+	m.begin(1000e6)
 	m.read(metered(999.5, 300), sec, sec)
-	if energy, span, _ := m.read(metered(1001, 300), sec, sec); energy != 1e6 || span != 2*sec {
+	if energy, span := m.read(metered(1001, 300), sec, sec); energy != 1e6 || span != 2*sec {
 		t.Errorf("%d µJ in %v, want 1 J in 2s", energy, span)
 	}
 }
@@ -77,13 +78,13 @@ func TestStuckMeter(t *testing.T) {
 	} {
 		for _, before := range []float64{50, 60} {
 			m := newMeter()
-			m.begin(metered(before, c.watts))
+			m.begin(microjoules(before))
 			if before != 50 {
 				m.read(metered(50, c.watts), sec, sec)
 			}
 			m.read(metered(50, c.watts), c.still, c.still)
-			if energy, span, ok := m.read(metered(50, c.watts), sec, sec); energy != c.energy || span != sec || !ok {
-				t.Errorf("%s, from %v J: %d µJ in %v, %v; want %d µJ in 1s", c.what, before, energy, span, ok, c.energy)
+			if energy, span := m.read(metered(50, c.watts), sec, sec); energy != c.energy || span != sec {
+				t.Errorf("%s, from %v J: %d µJ in %v; want %d µJ in 1s", c.what, before, energy, span, c.energy)
 			}
 		}
 	}
@@ -93,17 +94,31 @@ func TestStuckMeter(t *testing.T) {
 // the next rise covers only its own time.
 func TestMeterCatchesUp(t *testing.T) {
 	m := newMeter()
-	m.begin(metered(50, 300))
+	m.begin(50e6)
 	m.read(metered(50, 300), 5*time.Minute, 5*time.Minute)
 	m.read(metered(50, 300), sec, sec) // 300 J by power
 	for i, c := range []struct {
 		joules float64
 		energy int64
 		span   time.Duration
-	}{{350, 0, sec}, {650, 300e6, sec}, {650, 0, sec}, {651, 1e6, 2 * sec}} {
-		if energy, span, _ := m.read(metered(c.joules, 300), sec, sec); energy != c.energy || span != c.span {
+	}{{350, 0, 5*time.Minute + 2*sec}, {650, 300e6, sec}, {650, 0, sec}, {651, 1e6, 2 * sec}} {
+		if energy, span := m.read(metered(c.joules, 300), sec, sec); energy != c.energy || span != c.span {
 			t.Errorf("reading %d: %d µJ in %v, want %d in %v", i, energy, span, c.energy, c.span)
 		}
+	}
+}
+
+// TestMeterMissesAReading: a counter that stood still, was not read once and then rises covers the
+// time from when it stood still, except for what power counted meanwhile.
+func TestMeterMissesAReading(t *testing.T) {
+	m := newMeter()
+	m.begin(1000e6)
+	m.read(metered(1000, 300), 20*sec, 20*sec)
+	if energy, span := m.read(metered(absent, 300), sec, sec); energy != 300e6 || span != sec {
+		t.Errorf("%d µJ in %v by power, want 300 J in 1s", energy, span)
+	}
+	if energy, span := m.read(metered(7600, 300), sec, sec); energy != 6300e6 || span != 21*sec { // 22 s at 300 W
+		t.Errorf("%d µJ in %v, want 6300 J in 21s", energy, span)
 	}
 }
 

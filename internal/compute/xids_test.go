@@ -203,8 +203,15 @@ func TestXIDEvents(t *testing.T) {
 	want(judge(4*sec, cool.with(canonical.XIDLast, 79.)), "resolved "+resolvedByOperator, "cleared xid_fatal crit none")
 	want(judge(5*sec, cool.with(canonical.Energy, 0.)), "reset gpu_energy_joules_total fell")
 	want(judge(6*sec, cool, canonical.XIDEvent{Code: 45, Count: 40}, canonical.XIDEvent{Code: 45}), "40× sympathetic none  ", "1× sympathetic none  ")
+	want(judge(7*sec, cool.with(canonical.MemoryBanksNone, 1.)), "raised memory_worn warn check_hardware")
 	j = newJudge(t, nil)
-	want(judge(0, cool.with(canonical.XIDLast, 79.)), "0× fatal reboot_node it was there at the first reading ", "raised xid_fatal crit reboot_node")
+	fatal := cool.with(canonical.XIDLast, 79.)
+	want(judge(0, fatal), "0× fatal reboot_node it was there at the first reading ", "raised xid_fatal crit reboot_node")
+	j.Resolve("GPU-0") // just before a reload
+	next := newJudge(t, nil)
+	next.Resume(j)
+	j = next
+	want(judge(sec, fatal), "resolved "+resolvedByOperator, "cleared xid_fatal crit none")
 }
 
 // TestRecordsOfUnknownBoards: a record of a board that was never read is an event if the source

@@ -143,9 +143,6 @@ func (j *Judge) meter(f *canonical.Frame, verdicts []canonical.Verdict, dt time.
 			energy, span = d.meter.read(row, dt, m.lapse)
 		}
 		d.account.Metered = d.account.Metered || d.meter.works(row[canonical.Power])
-		if energy == 0 {
-			continue
-		}
 		d.account.Microjoules += energy
 		floor := d.meter.floor(energy, span, row[canonical.Power], d.isIdle(verdicts))
 		if len(d.instances) == 0 {

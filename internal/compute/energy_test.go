@@ -158,6 +158,10 @@ func TestEnergyByUse(t *testing.T) {
 	read("the counter stands still", heavy, 400, []float64{0.5, 0}, [2]float64{})
 	counter += 400
 	read("and rises for two seconds", heavy, 400, []float64{0.5, 0}, [2]float64{80 + 640, 80})
+	counter -= 50
+	read("idle at less, and the counter stands still", idle, 50, []float64{0.5, 0}, [2]float64{})
+	counter += 400
+	read("by that", heavy, 400, []float64{0.5, 0}, [2]float64{50 + 700, 50})
 }
 
 // TestEnergyOfInstances: a board's energy is shared by the slices of its instances, and above the

@@ -169,10 +169,7 @@ func (d *device) share(floor, rest int64) {
 	equal, byUse := d.cutter(floor, 0), d.cutter(rest, 0)
 	equal.total = 0
 	for _, a := range d.allocations {
-		for _, part := range [...]*cutter{&equal, &byUse} {
-			from, to := part.next(a.use.NVMLUtilization)
-			a.account.Microjoules += to - from
-		}
+		a.account.Microjoules += equal.cut(a.use.NVMLUtilization) + byUse.cut(a.use.NVMLUtilization)
 	}
 }
 
@@ -203,13 +200,13 @@ func (d *device) distribute(verdicts []canonical.Verdict, floor, rest int64, rea
 	}
 	for _, in := range d.instances {
 		weight := size(in)
-		from, to := bySize.next(weight)
+		ofFloor := bySize.cut(weight)
 		if used {
 			weight *= verdicts[in.slot].RealUtilization
 		}
-		begin, end := byUse.next(weight)
-		in.account.Microjoules += to - from + end - begin
-		in.share(to-from, end-begin)
+		ofRest := byUse.cut(weight)
+		in.account.Microjoules += ofFloor + ofRest
+		in.share(ofFloor, ofRest)
 	}
 }
 

@@ -59,6 +59,12 @@ func (c *cutter) next(weight float64) (from, to int64) {
 	return from, to
 }
 
+// cut returns the next share, of that weight.
+func (c *cutter) cut(weight float64) int64 {
+	from, to := c.next(weight)
+	return to - from
+}
+
 // following returns which holder gets the first odd unit of the next amount, so that equal shares
 // do not depend on how often the device is read.
 func (c *cutter) following() int {

@@ -139,7 +139,7 @@ func (j *Judge) meter(f *canonical.Frame, verdicts []canonical.Verdict, dt time.
 		switch {
 		case d.appeared == m.readings:
 			d.meter.begin(microjoules(row[canonical.Energy]))
-		case dt > 0:
+		case dt != 0:
 			energy, span = d.meter.read(row, dt, m.lapse)
 		}
 		d.account.Metered = d.account.Metered || d.meter.works(row[canonical.Power])

@@ -61,8 +61,8 @@ func TestSharedForADay(t *testing.T) {
 // TestDroppedIncidents: those that another board shared go, and the others stay.
 func TestDroppedIncidents(t *testing.T) {
 	var s incidents
-	for _, minute := range []time.Duration{0, 9, 10, 11, 12} {
-		s.add(start.Add(minute * time.Minute))
+	for _, minutes := range []int{0, 9, 10, 11, 12} {
+		s.add(start.Add(time.Duration(minutes) * time.Minute))
 	}
 	if s.drop(start.Add(10 * time.Minute)); !slices.Equal(s.at[:s.n], []time.Time{start, start.Add(12 * time.Minute)}) {
 		t.Errorf("%v are left", s.at[:s.n])

@@ -24,11 +24,10 @@ func findRecoveryAction(e *evidence, c *Criterion) canonical.Finding {
 func findWornMemory(e *evidence, c *Criterion) canonical.Finding {
 	found := canonical.NotRead
 	for _, f := range c.Inputs {
-		one := finding(e.row[f], e.row[f] > 0)
-		if one == canonical.Raised && found != canonical.Raised && f == canonical.MemoryBanksNone {
+		if found != canonical.Raised && f == canonical.MemoryBanksNone {
 			e.state = c.States.Mildest()
 		}
-		found = max(found, one)
+		found = max(found, finding(e.row[f], e.row[f] > 0))
 	}
 	return found
 }

@@ -2,6 +2,7 @@ package canonical
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -165,6 +166,13 @@ func TestRange(t *testing.T) {
 		if lowest, highest := Fields[c.field].Range(); lowest != c.lowest || highest != c.highest {
 			t.Errorf("%s: %g to %g, want %g to %g", Fields[c.field].Name, lowest, highest, c.lowest, c.highest)
 		}
+	}
+}
+
+func TestNamesOf(t *testing.T) {
+	got := NamesOf([]Field{SMActive, ECCSingleBitVolatile, ECCDoubleBitVolatile, RetiredPagesUncorrectable})
+	if want := []string{"gpu_sm_active_ratio", "gpu_ecc_errors_total", "gpu_retired_pages_total"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

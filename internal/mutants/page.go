@@ -30,7 +30,11 @@ func (c *campaign) page() string {
 		fmt.Fprintf(&b, "| %s | %s |\n", o.name, o.about)
 	}
 	all := c.count("", "")
-	fmt.Fprintf(&b, "\n%d of %d mutants have a verdict; the others are open.\n", all.mutants()-all[open], all.mutants())
+	if all[open] == 0 {
+		fmt.Fprintf(&b, "\nAll %d mutants have a verdict.\n", all.mutants())
+	} else {
+		fmt.Fprintf(&b, "\n%d of %d mutants have a verdict; the others are open.\n", all.mutants()-all[open], all.mutants())
+	}
 	c.section(&b, "All packages", "")
 	for _, t := range c.tried {
 		c.section(&b, t.dir, t.dir)

@@ -93,16 +93,14 @@ func (p *Parser) counted(b *raw.Batch, line []byte, label uint32, at int) (fits,
 	return len(columns) > 0 && (i == 0 || i == len(columns)), bad
 }
 
-// clean reports whether an aligned row has every cell, each a number or a mark of absence.
+// clean reports whether an aligned row, which ends in no blank, has every cell, each a number or a
+// mark of absence.
 func (p *Parser) clean(line []byte, at int) bool {
 	columns := p.layout.columns
 	for i := range columns {
 		start, stop := at+columns[i].start, len(line)
-		if start >= len(line) {
-			return false
-		}
 		if i+1 < len(columns) {
-			stop = min(stop, at+columns[i+1].start)
+			stop = min(stop, at+columns[i+1].start) // a row that is short has no blank there
 			if !isBlank(line[stop-1]) {
 				return false
 			}

@@ -43,10 +43,12 @@ func newScreen(states *[canonical.NumConditions]canonical.HealthSet, t *Threshol
 	return s
 }
 
-// largestClear returns the limit of an input of a test. ok is false if other observations decide
-// whether to test.
+// largestClear returns the limit of an input of a test, NaN to test every value. ok is false if
+// other observations decide whether to test.
 func (t *Thresholds) largestClear(test Test, f canonical.Field) (largest float64, ok bool) {
 	switch test {
+	case Rose, FatalXID, RecentXID, RepeatedXID, ProfilingStalled:
+		return 0, false
 	case Positive, RecoveryAction, WornMemory, AnyBit, Fabric:
 		return 0, true
 	case TooManyRows:
@@ -56,10 +58,8 @@ func (t *Thresholds) largestClear(test Test, f canonical.Field) (largest float64
 			return math.NaN(), true
 		}
 		return math.Nextafter(t.coolest(), 0), true
-	case LinksDown: // it takes more than one reading
-		return math.NaN(), true
 	}
-	return 0, false
+	return math.NaN(), true // fewer links are worse, and a rise is remembered
 }
 
 // ofXIDs are the conditions on XIDs.

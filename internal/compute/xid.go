@@ -76,12 +76,12 @@ func (r *xidRules) of(code uint32, d *canonical.Device) meaning {
 
 // xids is the state of a board's XIDs.
 type xids struct {
-	codes    []xid   // ordered by code
-	last     float64 // latest last code, 0 if none was read; NaN before the first reading
-	told     bool    // the latest reading reports XIDs, or that there are none
-	latched  int     // how many codes are fatal and not resolved
-	warned   bool    // a code has warned
-	repeated bool    // a code is the board's fault
+	codes      []xid   // ordered by code
+	last       float64 // latest last code, 0 if none was read; NaN before the first reading
+	told       bool    // the latest reading reports XIDs, or that there are none
+	latched    int     // how many codes are fatal and not resolved
+	everWarned bool    // a code has warned
+	repeated   bool    // a code is the board's fault
 
 	// What resolves them.
 	resolved time.Time // errors until then are resolved
@@ -180,12 +180,12 @@ func (j *Judge) occur(d *device, x *xid, at time.Time, means meaning, decoded bo
 		} else {
 			x.warned = later(x.warned, at)
 		}
-		d.xids.warned = true
+		d.xids.everWarned = true
 	case canonical.SeverityApplication:
 		j.incident(d, x, at)
 	}
-	if means.severity < canonical.SeverityWarning && at.Sub(x.warned) < WitnessLag {
-		x.warned = time.Time{} // the table knew less than the record, or than the present rules
+	if decoded && means.severity < canonical.SeverityWarning && at.Sub(x.warned) < WitnessLag {
+		x.warned = time.Time{} // the table knew less than the record
 	}
 }
 
@@ -236,7 +236,7 @@ func (j *Judge) renew(d *device) {
 		switch {
 		case !x.fatal.IsZero() && x.severity != canonical.SeverityFatal && (x.override || !x.decoded):
 			j.resolve(d, x, resolvedByRules)
-		case x.severity > before:
+		case x.severity > before && x.severity >= canonical.SeverityWarning: // an application's code needs no incident of unknown time
 			j.sharpen(d, x)
 		}
 	}

@@ -162,8 +162,29 @@ func TestModelBecomesKnown(t *testing.T) {
 	}
 }
 
-// TestRepeatsOfAnApplication: a code that a reload no longer calls an application's does not
-// repeat.
+// TestSofterRules: a warning holds even if the code is an application's when it comes again.
+func TestSofterRules(t *testing.T) {
+	j := newJudge(t, func(o *Options) {
+		o.XIDs = map[uint32]XIDOverride{31: OverrideXID(31, canonical.SeverityWarning)}
+	})
+	judge := func(n int) canonical.Finding {
+		f := frame(topology(gpu1), start.Add(time.Duration(n)*time.Minute), reading{})
+		f.XIDs = []canonical.XIDCount{counted(canonical.WitnessDriver, 31, uint64(n))}
+		return j.Judge(f, nil)[0].Findings.Of(canonical.CondXIDRecent)
+	}
+	judge(0)
+	if got := judge(1); got != canonical.Raised {
+		t.Fatalf("a warning is %v", got)
+	}
+	next := newJudge(t, nil)
+	next.Resume(j)
+	j = next
+	if got := judge(2); got != canonical.Raised {
+		t.Errorf("after the reload: %v", got)
+	}
+}
+
+// TestRepeatsOfAnApplication: a code repeats only while it is an application's.
 func TestRepeatsOfAnApplication(t *testing.T) {
 	j, top := newJudge(t, nil), topology(gpu1)
 	judge := func(n int) canonical.Finding {
@@ -176,12 +197,37 @@ func TestRepeatsOfAnApplication(t *testing.T) {
 			t.Errorf("%d times: %v", n, got)
 		}
 	}
-	next := newJudge(t, func(o *Options) {
+	for _, c := range []struct {
+		overrides map[uint32]XIDOverride
+		want      canonical.Finding
+	}{{map[uint32]XIDOverride{31: OverrideXID(31, canonical.SeverityNone)}, canonical.Clear}, {nil, canonical.Raised}} {
+		next := newJudge(t, func(o *Options) { o.XIDs = c.overrides })
+		next.Resume(j)
+		j = next
+		if got := judge(5); got != c.want {
+			t.Errorf("after a reload of %v: %v", c.overrides, got)
+		}
+	}
+}
+
+// TestEarlierErrorsAreNoIncident: errors from before the first reading, whose time is unknown, do
+// not repeat once a reload calls them an application's.
+func TestEarlierErrorsAreNoIncident(t *testing.T) {
+	j := newJudge(t, func(o *Options) {
 		o.XIDs = map[uint32]XIDOverride{31: OverrideXID(31, canonical.SeverityNone)}
 	})
+	judge := func(n int) canonical.Finding {
+		f := frame(topology(gpu1), start.Add(time.Duration(n)*time.Hour), reading{canonical.XIDLast: indicator(n > 0) * 31})
+		f.XIDs = []canonical.XIDCount{counted(canonical.WitnessTotal, 31, uint64(7+n))}
+		return j.Judge(f, nil)[0].Findings.Of(canonical.CondXIDRepeated)
+	}
+	judge(0)
+	next := newJudge(t, nil)
 	next.Resume(j)
 	j = next
-	if got := judge(6); got != canonical.Clear {
-		t.Errorf("after the reload: %v", got)
+	for n := 1; n <= 5; n++ {
+		if got := judge(n); (got == canonical.Raised) != (n == 5) {
+			t.Errorf("%d times since: %v", n, got)
+		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // eventful reports whether a condition on XIDs may be raised.
-func (x *xids) eventful() bool { return x.latched > 0 || x.repeated || x.warned }
+func (x *xids) eventful() bool { return x.latched > 0 || x.repeated || x.everWarned }
 
 // findFatalXID is for codes that stay fatal until they are resolved.
 func findFatalXID(e *evidence, _ *Criterion) canonical.Finding {

@@ -105,7 +105,7 @@ func (j *Judge) observeRecovery(d *device, row []float64, at time.Time) {
 		if c.fatal.IsZero() {
 			continue
 		}
-		asked := x.asked.Sub(c.fatal) > -WitnessLag // never if that is zero
+		asked := x.asked.Sub(c.fatal) > -WitnessLag // never if it never asked
 		switch since := at.Sub(c.fatal); {
 		case x.calm >= CalmReadings && since >= CalmSpan && (c.latch.recovers || asked):
 			j.resolve(d, c, resolvedByDriver)

@@ -75,7 +75,7 @@ func (b *board) describe(line string) {
 			b.Inactive, b.Lost, b.Bars = true, true, true
 		}
 	case "Status":
-		b.Inactive = !strings.EqualFold(known(value), "Active")
+		b.Inactive = b.Inactive || !strings.EqualFold(known(value), "Active")
 		b.Lost = strings.EqualFold(known(value), "Lost")
 	}
 }

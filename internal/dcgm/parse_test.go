@@ -82,6 +82,9 @@ func TestDiscovery(t *testing.T) {
 		{"-a, cut before the status", heading + "| 1      | Name: NVIDIA H100 80GB HBM3 (last known)    |\n", []board{
 			func() board { b := newBoard(1); b.Model, b.Inactive = "NVIDIA H100 80GB HBM3", true; return b }(),
 		}},
+		{"a last known name, and active", heading + "| 1      | Name: NVIDIA H100 80GB HBM3 (last known)    |\n|        | Status: Active |\n", []board{
+			func() board { b := newBoard(1); b.Model, b.Inactive = "NVIDIA H100 80GB HBM3", true; return b }(),
+		}},
 		{"statuses alone", heading + "| 0 | Status: ACTIVE |\n| 1 | Status: Inactive |\n", []board{
 			newBoard(0), func() board { b := newBoard(1); b.Inactive = true; return b }(),
 		}},

@@ -170,7 +170,7 @@ func (r *reader) lintDurations(n *yaml.Node) {
 // lintDuration does so for a key and its value.
 func (r *reader) lintDuration(key string, value *yaml.Node) {
 	switch key {
-	case "groups", "rules":
+	case "groups", "rules", "<<":
 		r.lintDurations(value)
 	case "interval", "query_offset", "for", "keep_firing_for":
 		if value = resolved(value); value.Kind != yaml.ScalarNode || value.Tag == diag.NullTag {

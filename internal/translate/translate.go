@@ -165,7 +165,7 @@ func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 
 // learn adds the families and label blocks that are new in d since the last reading. If ids have
 // another meaning, it forgets what they meant and returns true: the devices of the topology no
-// longer have any.
+// longer have ids.
 func (t *Translator) learn(d *raw.Dict) (anew bool) {
 	if anew = t.dict != d || t.generation != d.Generation(); anew {
 		t.dict, t.generation = d, d.Generation()

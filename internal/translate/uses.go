@@ -58,8 +58,8 @@ func (t *Translator) shapeUses(dst *canonical.Frame) {
 
 // use notes what a pod used of a device that has a row of its own.
 func (t *Translator) use(dst *canonical.Frame, variant int32, r *rule, value float64) {
-	at, v := t.positions[variant].allocation, &t.variants[variant]
-	if at < 0 || v.nameless || t.holderOf(v).Pod == "" {
+	at := t.positions[variant].allocation
+	if at < 0 || t.variants[variant].nameless || t.allocationSet.Allocations[at].Pod == "" {
 		return
 	}
 	var used *float64

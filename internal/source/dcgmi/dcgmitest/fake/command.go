@@ -30,7 +30,7 @@ func (f *fake) command(args []string) int {
 // be reached. A command that hangs does so here.
 func (f *fake) connect(command string, set map[string]string) status {
 	if failure, hangs := f.failure(dcgmitest.Hang, command, false); hangs && command != "dmon" {
-		hang(failure)
+		hang(failure, func() {})
 	}
 	address, given := set["--host"]
 	if !given {

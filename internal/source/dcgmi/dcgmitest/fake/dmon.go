@@ -165,8 +165,7 @@ func (d *dmon) fail(tick int) (result status, over bool) {
 			fmt.Fprint(d.err, failure.Text)
 			return status(failure.Code), true
 		case dcgmitest.Hang:
-			d.part(tick, failure.Bytes)
-			hang(failure)
+			hang(failure, func() { d.part(tick, failure.Bytes) })
 		case dcgmitest.Die:
 			d.part(tick, failure.Bytes)
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)

@@ -95,10 +95,12 @@ func (f *fake) failure(kind dcgmitest.Kind, command string, profiling bool) (dcg
 	return dcgmitest.Failure{}, false
 }
 
-// hang blocks until a signal ends the process, not SIGTERM if the failure ignores it.
-func hang(failure dcgmitest.Failure) {
+// hang calls last, and blocks until a signal ends the process, not SIGTERM if the failure ignores
+// it. last may print: whoever reads that knows that the process hangs.
+func hang(failure dcgmitest.Failure, last func()) {
 	if failure.IgnoreTerm {
 		signal.Ignore(syscall.SIGTERM)
 	}
+	last()
 	select {}
 }

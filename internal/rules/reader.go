@@ -138,16 +138,10 @@ func (r *reader) readRule(group *Group, g *rulefmt.RuleGroup, rule *rulefmt.Rule
 	}
 }
 
-// joined returns the labels of a group, overridden by those of its rule; nil if there are
-// none.
+// joined returns the labels of a group, overridden by those of its rule.
 func joined(group, rule map[string]string) map[string]string {
-	if len(group)+len(rule) == 0 {
-		return nil
-	}
-	labels := maps.Clone(group)
-	if labels == nil {
-		labels = map[string]string{}
-	}
+	labels := map[string]string{}
+	maps.Copy(labels, group)
 	maps.Copy(labels, rule)
 	return labels
 }

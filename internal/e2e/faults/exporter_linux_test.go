@@ -37,7 +37,8 @@ func gpu(index, uuid string, celsius int) string {
 type answer = http.HandlerFunc
 
 // exporter is a dcgm-exporter whose answers faults control. It has an address of its own in
-// 127.0.0.0/8, with a port that the system gives to nobody, so it can disappear and come back.
+// 127.0.0.0/8, with a port that the system assigns to no other program, so it can disappear and
+// come back.
 type exporter struct {
 	address  string
 	answer   atomic.Value // answer

@@ -27,7 +27,8 @@ type Kubelet struct {
 
 	tb     testing.TB
 	mu     sync.Mutex
-	server *grpc.Server // nil while it is stopped
+	server *grpc.Server  // nil while it is stopped
+	served chan struct{} // closed once server has closed its socket
 	pods   []*podresources.PodResources
 	all    []*podresources.ContainerDevices
 	hang   chan struct{} // closed to end it; nil while it answers
@@ -54,19 +55,24 @@ func (k *Kubelet) Start() {
 	server := grpc.NewServer()
 	podresources.RegisterPodResourcesListerServer(server, k)
 	k.mu.Lock()
-	k.server = server
+	served := make(chan struct{})
+	k.server, k.served = server, served
 	k.mu.Unlock()
-	go func() { _ = server.Serve(listener) }() // ends with Stop
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener) // ends with Stop
+	}()
 }
 
 // Stop ends serving and removes the socket, as a kubelet that stops does.
 func (k *Kubelet) Stop() {
 	k.mu.Lock()
-	server := k.server
+	server, served := k.server, k.served
 	k.server = nil
 	k.mu.Unlock()
 	if server != nil {
 		server.Stop()
+		<-served // Stop returns before that if Serve has not begun
 	}
 }
 

@@ -3,12 +3,14 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	promconfig "github.com/prometheus/common/config"
 	"gopkg.in/yaml.v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -172,7 +174,7 @@ func (f *file) config(d *document) Config {
 }
 
 // locate makes the files of h, which may be nil, relative to a directory, and reports to d
-// if Prometheus refuses h.
+// what is wrong with h.
 func (h *HTTP) locate(d *document, path, directory string) {
 	if h == nil {
 		return
@@ -181,7 +183,26 @@ func (h *HTTP) locate(d *document, path, directory string) {
 		text := withoutURL.ReplaceAllString(strings.TrimPrefix(h.err.Error(), "yaml: "), "no URL: ")
 		d.reject(d.undecodable(path), "%s; %s", withoutValue.ReplaceAllString(text, "a value"), wantHTTP)
 	}
+	checkProxy(d, path, h.ProxyConfig)
+	if h.OAuth2 != nil {
+		checkProxy(d, path+".oauth2", h.OAuth2.ProxyConfig)
+	}
 	h.SetDirectory(directory)
+}
+
+// proxySchemes are those of net/http's Transport.
+var proxySchemes = []string{"http", "https", "socks5", "socks5h"}
+
+// checkProxy reports to d a proxy that requests cannot reach, such as the URL proxy:3128, whose
+// scheme is "proxy". The URL is not shown: it may contain a password.
+func checkProxy(d *document, path string, c promconfig.ProxyConfig) {
+	u := c.ProxyURL.URL
+	if u == nil || *u == (url.URL{}) { // none
+		return
+	}
+	if u.Host == "" || !slices.Contains(proxySchemes, u.Scheme) {
+		d.reject(path+".proxy_url", "is not the URL of a proxy; write one such as http://proxy:3128, with http, https or socks5")
+	}
 }
 
 // withoutURL matches a URL, which may contain a password, in an error of net/url.

@@ -14,7 +14,7 @@ type meter struct {
 	ahead   float64 // counted from power, before the counter
 	still   float64 // time without a rise of the counter
 	idle    float64 // lowest power while idle
-	metered bool    // energy was ever known
+	metered bool    // counter or power was ever known
 }
 
 func newMeter() meter { return meter{counter: math.NaN(), idle: math.NaN()} }
@@ -27,18 +27,12 @@ func (c *chronicle) meter(lapse, seconds float64, staying map[string]bool) {
 			continue
 		}
 		joules, watts := d.readings[canonical.Energy], d.readings[canonical.Power]
-		if !staying[key] {
-			d.meter.counter, d.meter.ahead, d.meter.still = joules, 0, 0
-			d.meter.metered = d.meter.metered || joules >= 0 || watts >= 0
-			continue
-		}
-		used, span := d.meter.use(joules, watts, lapse, seconds)
-		if math.IsNaN(used) {
-			continue
-		}
-		d.meter.metered = true
-		if used == 0 {
-			continue
+		d.meter.metered = d.meter.metered || joules >= 0 || believed(watts)
+		var used, span float64
+		if staying[key] {
+			used, span = d.meter.use(joules, watts, lapse, seconds)
+		} else {
+			d.meter.begin(joules)
 		}
 		instances := c.instances(d)
 		floor := d.meter.floor(used, span, watts, d.idles(instances))
@@ -50,12 +44,18 @@ func (c *chronicle) meter(lapse, seconds float64, staying map[string]bool) {
 	}
 }
 
-// use returns the energy that a board used, and in how many seconds; NaN if unknown. It comes from
+// believed reports whether watts is a power that a board can have.
+func believed(watts float64) bool { return watts >= 0 && watts <= 1e6 }
+
+// begin trusts a counter from now on.
+func (m *meter) begin(joules float64) { m.counter, m.ahead, m.still = joules, 0, 0 }
+
+// use returns the energy that a board used, 0 if unknown, and in how many seconds. It comes from
 // the counter, or from power if the counter is absent, fell, rose by more than a megawatt, or stood
 // still for more than five minutes; later rises of the counter are reduced by that.
 func (m *meter) use(joules, watts, lapse, seconds float64) (used, span float64) {
-	byPower := math.NaN()
-	if watts >= 0 && watts <= 1e6 {
+	byPower := 0.0
+	if believed(watts) {
 		byPower = watts * seconds
 	}
 	rise := joules - m.counter
@@ -64,9 +64,8 @@ func (m *meter) use(joules, watts, lapse, seconds float64) (used, span float64) 
 	}
 	switch {
 	case math.IsNaN(rise) || rise < 0 || rise > 1e6*lapse:
-		m.still = 0
-		if !math.IsNaN(joules) || math.IsNaN(byPower) {
-			m.counter, m.ahead = joules, 0
+		if !math.IsNaN(joules) || !believed(watts) {
+			m.begin(joules)
 		} else {
 			m.ahead += byPower
 		}
@@ -81,9 +80,7 @@ func (m *meter) use(joules, watts, lapse, seconds float64) (used, span float64) 
 	m.counter = joules
 	told := min(rise, m.ahead)
 	rise, m.ahead = rise-told, m.ahead-told
-	if span, m.still = m.still+seconds, 0; rise < 1e-6 {
-		return 0, seconds
-	}
+	span, m.still = m.still+seconds, 0
 	if lapse-seconds > 1e-6 {
 		rise *= seconds / lapse
 	}

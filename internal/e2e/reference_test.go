@@ -280,13 +280,15 @@ func unitOfUtilRatio(entries []entry) string {
 			return "percent"
 		case e.kind == textparse.EntryHelp && about && strings.Contains(strings.ToLower(e.help), "ratio"),
 			e.kind == textparse.EntrySeries && about && e.value > 0 && e.value < 1,
-			e.kind == textparse.EntrySeries && e.name == "DCGM_FI_DEV_MEMORY_UTIL_RATIO",
-			e.kind == textparse.EntrySeries && strings.HasPrefix(e.name, "DCGM_FI_DEV_FB_") && strings.HasSuffix(e.name, "_BYTES"):
+			e.kind == textparse.EntrySeries && newIn47.MatchString(e.name):
 			unit = "fraction"
 		}
 	}
 	return unit
 }
+
+// newIn47 matches the names of some fields that DCGM 4.7 added.
+var newIn47 = regexp.MustCompile(`^DCGM_FI_DEV_(FB_.+_BYTES|MEMORY_UTIL_RATIO|GPU_(ENC|DEC)_UTIL_RATIO|GPU_.+_THROTTLE_SECONDS_TOTAL|NVLINK_THROUGHPUT_.*BYTES_PER_SECOND)$`)
 
 // meaning converts a sample into a reading; ok is false if there is none.
 func meaning(e entry, unitOfUtilRatio string) (s *spelling, v float64, ok bool) {

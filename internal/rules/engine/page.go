@@ -126,8 +126,9 @@ func (o *observation) repeat(i int) int {
 		return i
 	}
 	end := i + len(expected.text)
-	if end == len(o.text) || o.text[end] != ' ' && o.text[end] != '\t' {
-		return i // another name, perhaps
+	value := exposition.SkipBlanks(o.text, end)
+	if value == end || value == len(o.text) || o.text[value] == '{' {
+		return i // another name, perhaps, or the name before other labels
 	}
 	return o.value(expected, end)
 }

@@ -124,6 +124,18 @@ func TestSeriesSpelledAnotherWay(t *testing.T) {
 	}
 }
 
+// TestBlankBeforeLabels: a name that was a series without labels begins one with labels.
+func TestBlankBeforeLabels(t *testing.T) {
+	st, in, p := newStore(Limits{100, 100}), selecting("a"), &page{}
+	for at, text := range []string{"a 1\n", "a {x=\"1\"} 2\n", "a\t{x=\"1\"} 3\n", "a 4\na \t 5"} {
+		p.observe(st, in, int64(1000*at), [][]byte{[]byte(text)})
+		want := []string{`map[{__name__="a"}:1]`, `map[{__name__="a", x="1"}:2]`, `map[{__name__="a", x="1"}:3]`, `map[{__name__="a"}:4]`}[at]
+		if got := fmt.Sprint(st.latest()); got != want {
+			t.Errorf("from %q: %s, want %s", text, got, want)
+		}
+	}
+}
+
 // TestSteadyPageAllocatesNothing: once the ranges of the series are full, neither lines nor
 // samples allocate.
 func TestSteadyPageAllocatesNothing(t *testing.T) {
@@ -239,6 +251,7 @@ func FuzzPage(f *testing.F) {
 	f.Add("b{x=\"\\\\\"} 1\na 2\n", "b{x=\"} 5\\\"\"} 1\na 2\n")
 	f.Add("b{x=\"\"} 1\na{} 2\n", "b 1\na{x=\"2\"} 1e9 5\n")
 	f.Add("a+1\nab-2\n", "a +1\n")
+	f.Add("a {x=\"1\"} 1\n", "a 2\n")
 	in := selecting(`{__name__=~"a.*"}`)
 	f.Fuzz(func(t *testing.T, first, second string) {
 		st, p := newStore(Limits{1 << 20, 1 << 20}), &page{}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // password is the password of hash, for a web configuration.
@@ -276,6 +277,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 
 // TestUnfinishedRequestsEnd: a client that sends its request a byte at a time is disconnected.
 func TestUnfinishedRequestsEnd(t *testing.T) {
+	slow.Test(t)
 	t.Parallel()
 	c := startProxy(t, itself(t), "--backend=replay", "--web.enable-lifecycle")
 	for name, begin := range map[string]string{

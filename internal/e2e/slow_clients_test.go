@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // largeBody is more than a connection buffers: 24 MiB of comments after one sample.
@@ -136,6 +138,7 @@ func TestClientsThatDoNotRead(t *testing.T) {
 // TestSlowClientIsCut: even if its place is not needed, long before the write timeout of 5 minutes;
 // a client that reads is not.
 func TestSlowClientIsCut(t *testing.T) {
+	slow.Test(t)
 	t.Parallel()
 	body := largeBody()
 	up := startUpstream(func() ([]byte, error) { return body, nil })
@@ -176,6 +179,7 @@ func TestSlowClientIsCut(t *testing.T) {
 // TestClientAboveTheLimitIsNotCut reads at twice the minimum rate for longer than two windows, with
 // a small buffer between two writes of the proxy.
 func TestClientAboveTheLimitIsNotCut(t *testing.T) {
+	slow.Test(t)
 	t.Parallel()
 	body := largeBody()
 	up := startUpstream(func() ([]byte, error) { return body, nil })

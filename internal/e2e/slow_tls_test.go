@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // gated is a connection that only reads while its gate is open.
@@ -128,6 +130,7 @@ func TestTLSClientsThatDoNotRead(t *testing.T) {
 
 // TestSlowTLSClientIsCut: even if its place is not needed.
 func TestSlowTLSClientIsCut(t *testing.T) {
+	slow.Test(t)
 	t.Parallel()
 	for name, way := range slowTLS {
 		t.Run(name, func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/kube/kubetest"
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // discovered runs a discovery against a server, and remembers what it found.
@@ -173,6 +174,7 @@ func TestTheAPIServerIsBounded(t *testing.T) {
 
 // TestWatchesThatAreCutAtOnce are counted and noted, and lists find changes meanwhile.
 func TestWatchesThatAreCutAtOnce(t *testing.T) {
+	slow.Test(t)
 	t.Parallel()
 	server := kubetest.New(t)
 	cuts := atomic.Bool{}

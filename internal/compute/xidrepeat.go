@@ -45,7 +45,10 @@ func (j *Judge) incident(d *device, x *xid, at time.Time) {
 			y.alone.drop(at)
 		}
 	}
-	if !shared && !goesOn {
+	switch {
+	case shared:
+		x.alone.drop(at) // the other board may have been away when they were added
+	case !goesOn:
 		x.alone.add(at)
 	}
 }

@@ -58,6 +58,38 @@ func TestSharedForADay(t *testing.T) {
 	}
 }
 
+// TestSharedWithABoardThatWasAway: incidents that another board of the node shared are found to be
+// shared once that board is back, if the code comes again within a minute of its own.
+func TestSharedWithABoardThatWasAway(t *testing.T) {
+	j, codes := newJudge(t, nil), [2]uint64{}
+	boards := []canonical.Device{{UUID: "GPU-0"}, {UUID: "GPU-1"}}
+	read := func(after time.Duration, present int, failed ...int) canonical.Finding {
+		f := frame(topology(boards[:present]...), start.Add(after))
+		for _, i := range failed {
+			codes[i]++
+		}
+		for i, n := range codes[:present] {
+			f.XIDs = append(f.XIDs, canonical.XIDCount{Device: i, Witness: canonical.WitnessDriver, Code: 13, Count: n})
+		}
+		return j.Judge(f, nil)[0].Findings.Of(canonical.CondXIDRepeated)
+	}
+	read(0, 2)
+	for minute := range 3 {
+		read(time.Duration(1+2*minute)*time.Minute, 2, 0)
+	}
+	read(10*time.Minute, 2, 1) // the job fails, first on the other board, which leaves
+	read(10*time.Minute+20*time.Second, 1, 0)
+	read(10*time.Minute+40*time.Second, 1, 0)
+	if got := read(11*time.Minute, 2, 0); got != canonical.Clear {
+		t.Errorf("%v after three incidents of its own and three shared ones", got)
+	}
+	for minute, want := range []canonical.Finding{canonical.Clear, canonical.Raised} {
+		if got := read(time.Duration(13+2*minute)*time.Minute, 2, 0); got != want {
+			t.Errorf("%v after %d incidents of its own, want %v", got, 4+minute, want)
+		}
+	}
+}
+
 // TestDroppedIncidents: those that another board shared go, and the others stay.
 func TestDroppedIncidents(t *testing.T) {
 	var s incidents

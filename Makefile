@@ -61,7 +61,7 @@ run: ## Serve the embedded demo on localhost:9401
 
 ##@ Test
 
-test: ## Run the quick tests (two minutes on two cores)
+test: ## Run the quick tests (a minute and a half on two cores, once built)
 	go test ./...
 	@echo 'The slow tests of internal/slow/tests.tsv are left out: make e2e runs them; go test -v names each, and how to run it.'
 

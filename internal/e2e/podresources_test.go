@@ -16,6 +16,7 @@ import (
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/kpulse/kpulse-proxy/internal/kube/kubelettest"
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
@@ -81,7 +82,7 @@ func grep(text, prefix string) string {
 }
 
 // TestPodResourcesWithoutExporter: on a node whose GPUs the program reads itself, pods come from
-// the kubelet, with every spelling of a device, get counters, and disappear with the kubelet.
+// the kubelet, with every spelling of a device, and get counters.
 func TestPodResourcesWithoutExporter(t *testing.T) {
 	t.Parallel()
 	boards := dcgmitest.Boards(3)
@@ -105,6 +106,18 @@ func TestPodResourcesWithoutExporter(t *testing.T) {
 	for _, want := range []string{`devices\{result="matched"\} 6`, `devices\{result="unmatched"\} 1`, `devices\{result="unread"\} 0`, `failures_total 0`} {
 		awaitPage(t, c, "/-/metrics", 200, "kpulse_proxy_kubelet_"+want+"\n")
 	}
+}
+
+// TestPodResourcesEndWithTheKubelet: pods disappear once the kubelet is gone, which is logged once,
+// and come back with it.
+func TestPodResourcesEndWithTheKubelet(t *testing.T) {
+	slow.Test(t)
+	t.Parallel()
+	boards := dcgmitest.Boards(1)
+	kubelet := kubelettest.New(t)
+	kubelet.Set(kubelettest.Pod("ml", "train-0", "nvidia.com/gpu", boards[0].UUID))
+	c := startDCGM(t, dcgmitest.Install(t, dcgmitest.Scenario{Seed: 7, GPUs: boards}), "--kube.pod-resources="+kubelet.Socket)
+	awaitHolders(t, c, "0 train-0/main")
 	kubelet.Stop()
 	awaitPage(t, c, "/", 200, "no pods from the kubelet: there is no "+regexp.QuoteMeta(kubelet.Socket))
 	awaitHolders(t, c)

@@ -140,13 +140,23 @@ func TestDiscovery(t *testing.T) {
 	if c := d.Counts(); c.Lists != 2 {
 		t.Errorf("after a cut: %+v, want no further list", c)
 	}
-	// The known state is too old: the pods are listed again, and those that died leave.
+}
+
+// TestDiscoveryListsAgain: if the state that a watch goes on from is too old, the pods are listed
+// again, and those that died leave. So they are if a watch fails.
+func TestDiscoveryListsAgain(t *testing.T) {
+	t.Parallel()
+	server := kubetest.New(t)
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e2", Node: "n2", IP: "10.0.0.2", Labels: chart})
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e3", Node: "n3", IP: "10.0.0.3", Labels: chart})
+	d := discover(t, server, nil)
+	d.expect("n2:e2=10.0.0.2:9400", "n3:e3=10.0.0.3:9400")
 	server.Hang(true)
 	server.Cut()
 	server.Delete("gpu/e2")
 	server.Compact()
 	server.Hang(false)
-	d.expect(n3, "n5:e5=10.0.0.5:9400")
+	d.expect("n3:e3=10.0.0.3:9400")
 	until(t, func() bool { return d.Counts().Lists == 4 }, func() string { return fmt.Sprintf("after 410 Gone: %+v, want further lists", d.Counts()) })
 	until(t, func() bool { server.Break(); return d.Counts().Lists > 4 }, func() string { return "a watch that failed goes on from where it failed" })
 }

@@ -3,35 +3,28 @@
 package e2etest
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/kpulse/kpulse-proxy/internal/app"
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // Patience is how long a test waits for an event. It is far more than a busy machine needs: only a
 // failing test waits that long.
 const Patience = 2 * time.Minute
 
-// atOnce is the number of parallel tests unless -parallel is given. Most tests wait for a program,
-// so it exceeds the number of cores.
-const atOnce = 12
-
 // Main is TestMain of a package: it puts kpulse-proxy and further programs into the PATH, runs the
 // tests, and ends the process. kpulse-proxy is the one in the test's binary, or the one that
 // KPULSE_BINARY names, such as one built with -race. Reports of its race detector fail the tests,
 // which are not slowed down themselves.
 func Main(m testscript.TestingM, further map[string]func()) {
-	if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil {
-		panic(err)
-	}
+	slow.Parallel()
 	programs := map[string]func(){"kpulse-proxy": func() { os.Exit(app.Run(os.Args[1:], os.Stdout, os.Stderr)) }}
 	maps.Copy(programs, further)
 	testscript.Main(suite{m}, programs)

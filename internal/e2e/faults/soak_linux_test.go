@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // briefly is how long TestSoak takes unless KPULSE_SOAK says; make soak takes hours.
@@ -47,6 +48,7 @@ type soak struct {
 // is then emptied. From then on the program may not take more goroutines, descriptors or memory
 // than its maximum of the first quarter.
 func TestSoak(t *testing.T) {
+	slow.Test(t)
 	t.Parallel()
 	lasts, seed := e2etest.Seeded(t, "KPULSE_SOAK", briefly, time.ParseDuration, "20m")
 	t.Logf("KPULSE_SOAK=%v:%d", lasts, seed)

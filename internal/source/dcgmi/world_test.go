@@ -22,6 +22,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(proxyEnv); path != "" {
 		beProxy(path)
 	}
+	slow.Parallel()
 	goleak.VerifyTestMain(m)
 }
 

@@ -130,7 +130,7 @@ func boardsOf(n *client.Node, shown []int) []gpuReport {
 		r := gpuReport{state: stateOf(g), label: client.OneLine(label), Hostname: g.Hostname, GPU: g.GPU, UUID: g.UUID, Conditions: []conditionReport{}}
 		r.State = r.state.String()
 		if g.Gone {
-			r.Action = client.GoneAction.String()
+			r.Action = canonical.ActionIfGone.String()
 		} else if g.Action < canonical.NumActions {
 			r.Action = g.Action.String()
 		}

@@ -43,6 +43,9 @@ const (
 	NumActions
 )
 
+// ActionIfGone is what to do about a board that is gone: nothing less brings it back.
+const ActionIfGone = ActionRebootNode
+
 // Actions is indexed by Action.
 var Actions = [NumActions]string{"none", "restart_application", "check_hardware", "reset_gpu", "restart_vm", "reboot_node", "replace"}
 

@@ -25,7 +25,7 @@ func TestLandingPageOfManyUnknownFamilies(t *testing.T) {
 	}
 }
 
-// TestLandingPageShowsGPUs: each GPU has a row; while the source is down, the page marks it as the
+// TestLandingPageShowsGPUs: each GPU has a row, without a class if only its instances were read; while the source is down, the page marks it as the
 // last good reading. The exporter's labels are text.
 func TestLandingPageShowsGPUs(t *testing.T) {
 	t.Parallel()
@@ -36,6 +36,8 @@ DCGM_FI_DEV_POWER_MGMT_LIMIT{gpu="0",UUID="GPU-1"} 700
 DCGM_FI_DEV_FB_USED{gpu="0",UUID="GPU-1"} 40960
 DCGM_FI_DEV_FB_TOTAL{gpu="0",UUID="GPU-1"} 81920
 DCGM_FI_DEV_ROW_REMAP_FAILURE{gpu="0",UUID="GPU-1"} 1
+DCGM_FI_DEV_POWER_USAGE{gpu="1",UUID="GPU-2",GPU_I_ID="3",GPU_I_PROFILE="1g.10gb"} 99
+DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu="1",UUID="GPU-2",GPU_I_ID="3",GPU_I_PROFILE="1g.10gb"} 0.5
 `
 	up := startUpstream(func() ([]byte, error) {
 		if down.Load() {
@@ -47,6 +49,10 @@ DCGM_FI_DEV_ROW_REMAP_FAILURE{gpu="0",UUID="GPU-1"} 1
 	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--poll=1s", "--source.min-interval=0s")
 	rows := []string{
 		`<tr class="crit">`, "&lt;i&gt;H100&lt;/i&gt;", "93 %", "301 of 700 W", "40 of 80 GiB", `<span class="crit">crit</span> <small>row_remap_failure</small>`,
+		`1</td>
+<td class="figure" data-is="Real">–</td><td class="figure" data-is="GPU-Util">–</td><td data-is="Class">–</td>`, // known from its instance alone
+		`1.3 1g.10gb</td>
+<td class="figure" data-is="Real">–</td><td class="figure" data-is="GPU-Util">–</td><td data-is="Class">unknown</td>`,
 		"ml/&lt;script&gt;", "<pre>DCGM_FI_PROF_SM_ACTIVE,gauge,",
 	}
 	wants := func(landing string) {

@@ -44,7 +44,12 @@ func (v *sourceView) addDevices(f Source) {
 		})
 	}
 	for _, gone := range slices.Concat(v.Gone, v.Named, v.Missed) {
-		v.GPUs = append(v.GPUs, gpuView{Name: nameOf(&gone), Model: gone.Model, Real: none, Util: none, Class: none, State: "gone", Memory: none, Power: none, Holders: none})
+		v.GPUs = append(v.GPUs, gpuView{
+			Name: nameOf(&gone), Model: gone.Model,
+			Real: none, Util: none, Class: none,
+			State: "gone", Action: canonical.ActionIfGone.String(),
+			Memory: none, Power: none, Holders: none,
+		})
 	}
 }
 
@@ -71,6 +76,9 @@ func rowOf(s *canonical.Snapshot, device int) gpuView {
 		State:  s.Verdicts[d.Board].Health.String(),
 		Memory: used(row[canonical.FramebufferUsed], row[canonical.FramebufferTotal], 1<<30, "GiB"),
 		Power:  none, Holders: heldBy(s, device),
+	}
+	if d.Implied {
+		v.Class = none
 	}
 	if d.IsInstance() {
 		return v // the rest is the board's

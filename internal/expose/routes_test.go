@@ -318,6 +318,7 @@ func TestLandingPageTellsWhatIsWrong(t *testing.T) {
 				"<dt>Gone</dt><dd class=\"down\">GPU 2 of node-a <code>GPU-a2</code>",
 				"<dt>Gone</dt><dd class=\"down\">GPU 1 of node-b <code>GPU-b1</code>",
 				"<dt>Missed</dt><dd class=\"down\">GPU 1 of node-a:",
+				`<span class="gone">gone</span> <small>→ reboot_node</small>`,
 				"<dt>Missed</dt><dd class=\"down\">GPU 3 of node-a:", "--expected-gpus, or expected_gpus in the config file,",
 			},
 			[]string{"GPU-a0", "GPU-b0", "Frozen"}, // these are there; an instance of b0 left

@@ -79,9 +79,6 @@ func ActionWords(a canonical.Action) string {
 	return strings.NewReplacer("_", " ", "gpu", "GPU", "vm", "VM").Replace(a.String())
 }
 
-// GoneAction is what to do about a board that is gone: nothing less brings it back.
-const GoneAction = canonical.ActionRebootNode
-
 // AppendWhy appends what is wrong with g, worst first, such as "fatal XID 79, GPU
 // hot 96°C"; nothing if nothing is wrong.
 func (g *GPU) AppendWhy(dst []byte) []byte {

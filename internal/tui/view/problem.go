@@ -27,7 +27,7 @@ func problemOf(s *State, g *client.GPU) (p problem, ok bool) {
 	case g.Gone:
 		// A code that is not fatal does not explain the loss, and nothing less than a reboot brings
 		// the board back.
-		action = client.GoneAction
+		action = canonical.ActionIfGone
 		if found && severity == canonical.SeverityFatal {
 			p.meaning = "XID " + string(count(nil, float64(row.Code))) + ": " + row.Meaning
 			action = max(action, asked)

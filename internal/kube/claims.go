@@ -141,6 +141,7 @@ func (c *Claims) Run(ctx context.Context) {
 
 // ask finds the devices of claims.
 func (c *Claims) ask(ctx context.Context, wanted []claim) error {
+	c.asked.Add(1)
 	if c.api == nil {
 		client, err := c.opts.Client()
 		if err != nil {
@@ -227,9 +228,8 @@ func (c *Claims) askWatchers(ctx context.Context, wanted []claim) error {
 	return nil
 }
 
-// account counts the outcome of a request, and returns its problem.
+// account counts a failed request, and notes its problem.
 func (c *Claims) account(err error) {
-	c.asked.Add(1)
 	switch {
 	case err != nil:
 		c.failed.Add(1)

@@ -227,7 +227,7 @@ func TestDashboardOfAJob(t *testing.T) {
 	if url := atOwnAddress(t, c.URL); url != "" {
 		ways = append(ways, []string{"--tui.url=" + url})
 	}
-	env := []string{"CUDA_VISIBLE_DEVICES=0", "PATH=" + smiOf(t, "GPU-b") + ":" + os.Getenv("PATH")}
+	env := []string{"http_proxy=", "CUDA_VISIBLE_DEVICES=0", "PATH=" + smiOf(t, "GPU-b") + ":" + os.Getenv("PATH")}
 	for _, way := range ways {
 		for _, flag := range []string{"--no-show-all", "--show-all"} {
 			tm := newTerminal(t, [2]string{"120", "40"}, env, append([]string{itself(t), "--tui", flag}, way...)...)

@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/kpulse/kpulse-proxy/internal/app"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/environment"
 	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
@@ -33,8 +34,10 @@ func Main(m testscript.TestingM, further map[string]func()) {
 // suite is all tests.
 type suite struct{ testscript.TestingM }
 
-// Run runs the tests, with the program that KPULSE_BINARY names, if any.
+// Run runs the tests, with the program that KPULSE_BINARY names, if any, and without the variables
+// of this machine that a program reads.
 func (s suite) Run() int {
+	environment.Clear()
 	binary := os.Getenv("KPULSE_BINARY")
 	if binary == "" {
 		return s.TestingM.Run()

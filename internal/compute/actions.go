@@ -45,6 +45,8 @@ func (e *evidence) asks(c canonical.Condition, state canonical.Health) canonical
 				action = max(action, x.asks)
 			}
 		}
+	case canonical.CondRecoveryAction:
+		action = RecoveryActionOf(e.row[canonical.RecoveryAction])
 	}
 	return action
 }

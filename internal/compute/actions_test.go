@@ -53,7 +53,8 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// TestWorstRemedy raises two conditions at once, and lets the driver ask for something.
+// TestWorstRemedy raises two conditions at once, and lets the driver ask for something. The events
+// ask for the same.
 func TestWorstRemedy(t *testing.T) {
 	pending, failed := canonical.RowRemapPending, canonical.RowRemapFailure
 	for name, c := range map[string]struct {
@@ -72,6 +73,13 @@ func TestWorstRemedy(t *testing.T) {
 		j := newJudge(t, nil)
 		if got := j.Judge(frame(topology(canonical.Device{GPU: "0"}), start, c.r), nil)[0].Action; got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		told := canonical.ActionNone
+		for _, e := range j.Events(nil) {
+			told = max(told, e.Action)
+		}
+		if told != c.want {
+			t.Errorf("%s: the events ask for %v, want %v", name, told, c.want)
 		}
 	}
 }

@@ -190,13 +190,13 @@ func (c *checker) name(line int, name string) bool {
 	near := diag.Within(name, c.known, 2)
 	switch {
 	case near != "" && vendors:
-		c.warn(line, "%s is not a known field; did you mean %s?", name, near)
+		c.warn(line, "%s is not a known field; did you mean %s? dcgm-exporter does not start with a field that its DCGM does not know", name, near)
 	case near != "":
 		c.reject(line, "%q is not a field of DCGM; did you mean %s?", name, near)
 	case !vendors:
 		c.reject(line, "%q is not a field of DCGM; their names begin with DCGM_FI_", name)
 	default:
-		c.warn(line, "%s is not a known field; dcgm-exporter does not start with one that its DCGM does not know either", name)
+		c.warn(line, "%s is not a known field; dcgm-exporter does not start with a field that its DCGM does not know", name)
 	}
 	return true
 }

@@ -50,9 +50,9 @@ DCGM_EXP_XID_ERRORS_COUNT,gauge,of the exporter
 DCGM_FI_DRIVER_VERSION,label,version
 `, 8, `f:1: warning: DCGM_FI_PROF_SM_ACTIVE is a summary, which its series are not; write gauge or counter
 f:1: warning: DCGM_FI_PROF_SM_ACTIVE has no help; write what it is, and in which unit
-f:3: warning: DCGM_FI_DEV_GPU_TEMPS is not a known field; did you mean DCGM_FI_DEV_GPU_TEMP?
-f:5: warning: DCGM_FI_DEV_FAN_SPED is not a known field; did you mean DCGM_FI_DEV_FAN_SPEED?
-f:6: warning: DCGM_FI_DEV_WARP_DRIVE_LOAD is not a known field; dcgm-exporter does not start with one that its DCGM does not know either`},
+f:3: warning: DCGM_FI_DEV_GPU_TEMPS is not a known field; did you mean DCGM_FI_DEV_GPU_TEMP? dcgm-exporter does not start with a field that its DCGM does not know
+f:5: warning: DCGM_FI_DEV_FAN_SPED is not a known field; did you mean DCGM_FI_DEV_FAN_SPEED? dcgm-exporter does not start with a field that its DCGM does not know
+f:6: warning: DCGM_FI_DEV_WARP_DRIVE_LOAD is not a known field; dcgm-exporter does not start with a field that its DCGM does not know`},
 	{"a unit that nothing tells", "DCGM_FI_PROF_SM_ACTIVE,gauge,SM\nDCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL,counter,x\nDCGM_FI_DEV_GPU_UTIL_RATIO,gauge,x\n", 3,
 		`f:3: warning: DCGM_FI_DEV_GPU_UTIL_RATIO is percent in some versions and a ratio in others, and nothing in the file shows which; state it in its help: (in %) or (ratio)`},
 	{"a unit that HELP tells", "DCGM_FI_PROF_SM_ACTIVE,gauge,SM\nDCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL,counter,x\nDCGM_FI_DEV_GPU_UTIL_RATIO,gauge,x (ratio)\n", 3, ""},

@@ -78,7 +78,7 @@ func rowOf(s *canonical.Snapshot, device int) gpuView {
 		Power:  none, Holders: heldBy(s, device),
 	}
 	if d.Implied {
-		v.Class = none
+		v.Class = "in MIG"
 	}
 	if d.IsInstance() {
 		return v // the rest is the board's

@@ -58,7 +58,7 @@ func backendTable(t *testing.T) string {
 	rows := []backendRow{
 		{"gpu_xid_errors_total", "", "230", "each XID, with `DCGM_EXP_XID_ERRORS_COUNT` or `…_TOTAL` among its counters; else changes of the last code", "changes of the last code", "each XID, none lost between readings"},
 		{"gpu_fabric_info", "clique_id", "173", "yes", yes(dcgm.Fields[dcgm.FieldOf([]byte(dcgm.CliqueColumn))].InDmon()), yes(nvml.Gives(173))},
-		{"gpu_fabric_info", "cluster_uuid", "172", "where the counters make it a label", "– (cut in dmon)", "yes"},
+		{"gpu_fabric_info", "cluster_uuid", "172", "if the counters file makes it a label", "– (cut in dmon)", "yes"},
 	}
 	for _, field := range healthFields {
 		r := backendRowOf(t, field)

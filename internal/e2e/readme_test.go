@@ -69,7 +69,7 @@ func TestPagesCountTheMixin(t *testing.T) {
 		t.Errorf("%d runbooks and %d default alerts; want three more runbooks (%v)", len(all), len(on), err)
 	}
 	for page, want := range map[string]string{
-		readme:                  fmt.Sprintf("%d alerts (three of them off at first)", len(all)),
+		readme:                  fmt.Sprintf("%d alerts (three of them off by default)", len(all)),
 		"../../mixin/README.md": fmt.Sprintf("%d alerts in %d rules: %d have a rule for critical and one for warning; three more are optional", len(on), rules, rules-len(on)),
 	} {
 		if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), want) {

@@ -89,14 +89,14 @@ var seriesKinds = []struct {
 	families  []string
 	is        func(*expose.Series) bool
 }{
-	{what: "What it is", why: "what is the same for long stands here as labels, and not on each series; a GPU that is lost is 0", families: []string{"gpu_info", "gpu_fabric_info", "gpu_present", "gpu_allocations"}},
-	{what: "What holds", why: "of each enumeration one series, or none", families: []string{"gpu_workload_class", "gpu_health", "gpu_health_condition", "gpu_clock_event_active", "gpu_recommended_action"}},
-	{what: "Scores", why: "`health_conditions_read` tells a GPU that is well from one that nobody looked at", families: []string{"gpu_real_utilization_ratio", "gpu_real_utilization_coverage_ratio", "gpu_health_conditions_read"}},
+	{what: "Identity", why: "texts that rarely change are labels here instead of on each series; `present` is 0 for a lost GPU", families: []string{"gpu_info", "gpu_fabric_info", "gpu_present", "gpu_allocations"}},
+	{what: "State", why: "one series for each enumeration, or none", families: []string{"gpu_workload_class", "gpu_health", "gpu_health_condition", "gpu_clock_event_active", "gpu_recommended_action"}},
+	{what: "Scores", why: "`health_conditions_read` distinguishes a healthy GPU from one that could not be checked", families: []string{"gpu_real_utilization_ratio", "gpu_real_utilization_coverage_ratio", "gpu_health_conditions_read"}},
 	{what: "Seconds", why: "utilization over any range", families: []string{"gpu_observed_seconds_total", "gpu_real_utilization_seconds_total", "gpu_real_utilization_known_seconds_total"}},
 	{what: "Seconds by class and state", why: "each from 0, for exact shares over any range", families: []string{"gpu_workload_class_seconds_total", "gpu_health_seconds_total"}},
-	{what: "XIDs", why: "changes from 0, so that the first one shows; a code once it was seen", families: []string{"gpu_xid_changes_total", "gpu_xid_last_change_timestamp_seconds", "gpu_xid_errors_total"}},
+	{what: "XIDs", why: "changes from 0, so that the first one shows; a code from its first error on", families: []string{"gpu_xid_changes_total", "gpu_xid_last_change_timestamp_seconds", "gpu_xid_errors_total"}},
 	{what: "Counters of the exporter", why: "from 0: they outlive the proxy", is: func(s *expose.Series) bool { return s.Type == canonical.Counter }},
-	{what: "Readings of the exporter", why: "one name and unit, whatever its version; absent is what it does not give", is: func(s *expose.Series) bool { return s.Type == canonical.Gauge }},
+	{what: "Readings of the exporter", why: "one name and unit for all versions; a reading that the exporter does not give is absent", is: func(s *expose.Series) bool { return s.Type == canonical.Gauge }},
 }
 
 // TestSeriesTable checks the table in rules/README.md against the series of one GPU in the lean
@@ -116,7 +116,7 @@ func TestSeriesTable(t *testing.T) {
 		}
 	}
 	var table strings.Builder
-	table.WriteString("| of each GPU | default counters | all counters | series, without `kpulse_gpu_` | why |\n|---|--:|--:|---|---|\n")
+	table.WriteString("| series of a GPU | default counters | all counters | series, without `kpulse_gpu_` | why |\n|---|--:|--:|---|---|\n")
 	for i, k := range seriesKinds {
 		of := [2]int{}
 		var names []string

@@ -42,19 +42,18 @@ type Thinned struct {
 	one bool
 }
 
-// ThinnedTable lists what the lean form leaves out: the members of enumerations that do not
-// hold, and the classes that an allocation was never in. A reading of 0 is not left out: an
+// ThinnedTable lists what the lean form leaves out: the members of enumerations that do not // apply, and the classes that an allocation was never in. A reading of 0 is not left out: an
 // absent reading means no value. A device's seconds in each class and state are served from 0
 // on, which keeps their shares exact. The upstream's error counters are kept too: they outlive
 // this program, and a counter left out until it rises would lose a rise while this program is
 // down.
 func ThinnedTable() []Thinned {
 	return []Thinned{
-		{Families: []string{"gpu_workload_class", "gpu_health"}, Without: "what does not hold", Instead: "the one that holds", thin: withoutZeros, one: true},
-		{Families: []string{"gpu_health_condition"}, Without: "conditions that are not raised", Instead: "`kpulse_gpu_health_conditions_read`, how many were looked at", thin: withoutZeros, none: raisesNothing},
-		{Families: []string{"gpu_clock_event_active"}, Without: "reasons that do not hold", Instead: "absent: it does not hold, or is not read", thin: withoutZeros},
-		{Families: []string{"gpu_recommended_action"}, Without: "`none`", Instead: "absent: nothing is to be done, or `kpulse_gpu_health` is `unknown`", thin: withoutFirst, one: true},
-		{Families: []string{"allocation_class_seconds_total"}, Without: "classes that the allocation was never in", Instead: "born as 0 when it enters one", thin: unborn},
+		{Families: []string{"gpu_workload_class", "gpu_health"}, Without: "values that do not apply", Instead: "the value that applies", thin: withoutZeros, one: true},
+		{Families: []string{"gpu_health_condition"}, Without: "conditions that are not raised", Instead: "`kpulse_gpu_health_conditions_read`, the number of conditions that were checked", thin: withoutZeros, none: raisesNothing},
+		{Families: []string{"gpu_clock_event_active"}, Without: "inactive reasons", Instead: "absent: the reason is inactive, or was not read", thin: withoutZeros},
+		{Families: []string{"gpu_recommended_action"}, Without: "`none`", Instead: "absent: there is nothing to do, or `kpulse_gpu_health` is `unknown`", thin: withoutFirst, one: true},
+		{Families: []string{"allocation_class_seconds_total"}, Without: "classes that the allocation was never in", Instead: "a class begins at 0 when the allocation enters it", thin: unborn},
 	}
 }
 

@@ -50,13 +50,13 @@ func sizeOf(measured *table, nodes int, form string) (row, error) {
 	var series, scraped, memory, bytes float64 // per node, and per sample
 	for _, r := range measured.rows {          // the largest fleet is last
 		if r.form == form {
-			series, memory = measured.number(r, "head series")/float64(r.nodes), measured.number(r, "resident at most, MB")*1e6/float64(r.nodes)
+			series, memory = measured.number(r, "head series")/float64(r.nodes), measured.number(r, "peak resident, MB")*1e6/float64(r.nodes)
 		}
 		if r.form != strings.TrimSuffix(form, withRules) {
 			continue
 		}
 		scraped = measured.number(r, "head series") / float64(r.nodes)
-		if b := measured.number(r, "bytes a sample"); b > 0 {
+		if b := measured.number(r, "bytes per sample"); b > 0 {
 			bytes = b
 		}
 	}

@@ -26,13 +26,13 @@ type row struct {
 }
 
 // compared heads a column with the ratio of the previous one to the exporters alone.
-const compared = "of the exporters' alone"
+const compared = "× exporters alone"
 
 // The tables, without rows.
 var (
 	costs = table{name: "fleet", head: []string{
-		"nodes", "scraped", "head series", "of it ours, each GPU", "memory in use, MB", compared, "resident at most, MB", compared,
-		"CPU, cores", "bytes a sample", "CPU of a proxy, ms a scrape",
+		"nodes", "scraped", "head series", "`kpulse_*` series per GPU", "memory in use, MB", compared, "peak resident, MB", compared,
+		"CPU, cores", "bytes per sample", "CPU of a proxy, ms per scrape",
 	}}
 	evaluations = table{name: "fleet-rules", head: []string{"nodes", "scraped"}}
 )

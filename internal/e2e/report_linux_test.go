@@ -132,7 +132,7 @@ func sparkline(values []float64) string {
 	return string(line)
 }
 
-var reportHead = []string{"size", "measure", "goal", "never above", "median", "quartiles", "verdict"}
+var reportHead = []string{"size", "measure", "goal", "limit", "median", "quartiles", "verdict"}
 
 func (r *report) text() string {
 	missed := strings.Join(r.missed, "\n")
@@ -142,7 +142,7 @@ func (r *report) text() string {
 	return fmt.Sprintf(`# What it costs
 
 `+"`make report`"+` wrote this page, in one run of %d minutes on %s. A ratio compares two programs, or two functions, in the same
-round; the median is over all rounds, and half of them are between the quartiles. Ratios carry over to other machines, times do not.
+round; the median is over all rounds, and half of the rounds are between the quartiles. Ratios carry over to other machines, times do not.
 What a fleet costs a Prometheus is in [rules/README.md](../../rules/README.md).
 
 ## Targets

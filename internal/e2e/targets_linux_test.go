@@ -40,20 +40,20 @@ func (l limits) of(size int) float64 { return l[min(size, len(l)-1)] }
 
 // Why goals may be missed.
 const (
-	moreBytes     = "A reverse proxy moves the upstream's body through a buffer that stays in the cache. We hold the body, read every byte of it, and write an answer 1.5 (L) to 2.4 (S) times as long. The larger the body, the less of a scrape is HTTP, which costs both the same."
-	packing       = "All of the answer is compressed, at klauspost's fastest level, and it is 1.5 to 2.4 times the upstream's body; the baseline sends that as it came."
-	residentPages = "The pages of the program file (some 18 MB) are resident, as are a body and an answer for each scrape under way."
-	secondsBy     = "18 of them are seconds by class and by health state, each from 0, so that shares over any range are exact; --series.exclude leaves them out, and rules/README.md says what that saves."
-	clockRate     = "Microseconds depend on the processor's clock; the goal was set on a machine of its own."
+	moreBytes     = "A reverse proxy moves the upstream's body through a buffer that stays in the cache. kpulse-proxy keeps the whole body in memory, reads every byte of it, and writes an answer that is 1.5 (L) to 2.4 (S) times as long. The larger the body, the smaller the share of HTTP, which costs both the same."
+	packing       = "kpulse-proxy compresses the whole answer, which is 1.5 to 2.4 times as long as the upstream's body, at the fastest level of klauspost/compress; the baseline sends the body as it came."
+	residentPages = "The pages of the program file (about 18 MB) are resident, as are a body and an answer for each scrape in progress."
+	secondsBy     = "18 of them are seconds by class and by health state, each from 0, so that shares over any range are exact; --series.exclude leaves them out, and rules/README.md says how much that saves."
+	clockRate     = "Microseconds depend on the processor's clock; the goal was set on a dedicated machine."
 )
 
 // scrapeTargets are measured at each size.
 var scrapeTargets = []costTarget{
 	{"CPU of scan, translate, compute and append / expfmt's parse of the body", "", limits{0.03}, limits{0.09},
-		"Half of it is writing our series, which the parse of expfmt has no part of.",
+		"Half of it is writing the kpulse_* series, which expfmt's parse does not include.",
 		func(r *rig) measured { return r.beside("us", "expfmt") }},
 	{"the same / the exporter's rendering of the body", "", limits{1. / 25}, limits{1. / 10},
-		"Half of it is writing our series, which the exporter does not render.",
+		"Half of it is writing the kpulse_* series, which the exporter does not render.",
 		func(r *rig) measured { return r.beside("us", "the exporter's rendering") }},
 	{"allocations of the same, once steady", "", limits{0}, limits{0}, "",
 		func(r *rig) measured { return measured{testing.AllocsPerRun(10, steadyScrape(r.t, r.body))} }},
@@ -66,7 +66,7 @@ var scrapeTargets = []costTarget{
 	{"p50 latency / ReverseProxy, 1 client", "", limits{1.25, 1.25, 1.25, 1.5}, limits{2}, moreBytes,
 		func(r *rig) measured { return latencyRatio(r.t, r.ours, r.baseline, len(r.body), 1) }},
 	{"p50 latency / ReverseProxy, 8 clients", "", limits{1.25, 1.25, 1.25, 1.5}, limits{2},
-		moreBytes + " We run on one core, the reverse proxy on all.",
+		moreBytes + " kpulse-proxy runs on one core, the reverse proxy on all.",
 		func(r *rig) measured { return latencyRatio(r.t, r.ours, r.baseline, len(r.body), 8) }},
 	{"CPU per scrape with --compat=4.9 / without", "", limits{1.3}, limits{2},
 		"Each family that has another name in 4.9 is served twice.",
@@ -81,13 +81,13 @@ var targetsOfAll = slices.Concat([]costTarget{
 		func(r *rig) measured {
 			return measure(9, func() float64 { return 1e6 * timeOf(20_000, dmonTick(r.t)) / 20_000 })
 		}},
-	{"allocations of it", "", limits{0}, limits{0}, "",
+	{"allocations of the same", "", limits{0}, limits{0}, "",
 		func(r *rig) measured { return measured{testing.AllocsPerRun(100, dmonTick(r.t))} }},
-	{"series of ours per GPU, all counters", "", limits{60}, limits{75}, secondsBy,
+	{"kpulse_* series per GPU, all counters", "", limits{60}, limits{75}, secondsBy,
 		func(r *rig) measured { n, _ := seriesPerGPU(r.t, allCounters); return measured{n} }},
-	{"series of ours per GPU, the exporter's default counters", "", limits{30}, limits{40}, secondsBy,
+	{"kpulse_* series per GPU, the exporter's default counters", "", limits{30}, limits{40}, secondsBy,
 		func(r *rig) measured { n, _ := seriesPerGPU(r.t, defaultCounters); return measured{n} }},
-	{"series of ours per allocation", "", limits{10}, limits{12}, "",
+	{"kpulse_* series per allocation", "", limits{10}, limits{12}, "",
 		func(r *rig) measured { _, n := seriesPerGPU(r.t, allCounters); return measured{n} }},
 }, terminalTargets)
 

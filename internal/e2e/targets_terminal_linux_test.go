@@ -21,11 +21,11 @@ import (
 var terminalTargets = []costTarget{
 	cpuOfTerminal(16, 500*time.Millisecond, 1), cpuOfTerminal(16, 100*time.Millisecond, 3), cpuOfTerminal(64, 500*time.Millisecond, 2),
 	{"terminal: first frame with readings, 16 GPUs", "ms", limits{100}, limits{300},
-		"It is the time from the start of a process, which the machine's other work shares.",
+		"The time is counted from the start of a process, and other programs share the machine.",
 		func(r *rig) measured { return measure(9, func() float64 { return firstFrame(r.t, r.binary) })[:1] }}, // the fastest: on a busy machine the others wait for a core
 	{"terminal: RSS after an hour, 64 GPUs", "MB", limits{40}, limits{60}, residentPages,
 		func(r *rig) measured { return measured{r.hour()[0] + r.hour()[1]} }},
-	{"of it without pages of the program's file", "MB", limits{20}, limits{30}, "An hour of 64 GPUs is kept, as it can be wound back.",
+	{"the same, without pages of the program file", "MB", limits{20}, limits{30}, "An hour of 64 GPUs is kept, because the dashboard can go back in time.",
 		func(r *rig) measured { return measured{r.hour()[1]} }},
 }
 

@@ -111,7 +111,7 @@ func childFaults() []fault {
 		{does: "dcgmi exits with status 0 at once", begin: fails(failure(dcgmitest.Exit)), seen: down(source.Broken, "ended with exit status 0")},
 		{does: "dcgmi exits with an unknown error", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Exit, Code: 77, Text: "the moon is full\n"}), seen: down(source.Broken, "ended with exit status 77", "the moon is full")},
 		{does: "the host engine dies", begin: fails(failure(dcgmitest.HostEngineDies), failure(dcgmitest.HostEngineDown)), seen: down(source.HostEngineUnavailable, "systemctl start nvidia-dcgm")},
-		{does: "libdcgm does not come up", begin: fails(failure(dcgmitest.HostEngineDies), failure(dcgmitest.InitFailed)), seen: down(source.HostEngineUnavailable, "unable to initialize DCGM")},
+		{does: "libdcgm does not initialize", begin: fails(failure(dcgmitest.HostEngineDies), failure(dcgmitest.InitFailed)), seen: down(source.HostEngineUnavailable, "unable to initialize DCGM")},
 		{does: "the host engine has no data", begin: fails(failure(dcgmitest.NoData)), seen: down(source.Broken, "the host engine has no readings of these GPUs")},
 		{does: "dcgmi hangs", begin: fails(failure(dcgmitest.Hang)), seen: hung},
 		{does: "dcgmi hangs, and ignores SIGTERM", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Hang, IgnoreTerm: true}), seen: hung},
@@ -121,8 +121,8 @@ func childFaults() []fault {
 		{does: "dcgmi prints garbage between its rows", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Garbage, Text: "\x1b[31mwhat is this\xff\n"}), seen: seen{says: []string{temperature(during)}, lacks: []string{"what is this"}}},
 		{does: "dcgmi floods its stderr", begin: breaks("yes flood >&2 &\n"), seen: seen{says: []string{temperature(during)}, lacks: []string{"flood\nflood"}}},
 		{does: "dcgmi leaves a process that holds its output", begin: breaks("sleep 1000 &\nexit 0\n"), seen: down(source.Broken, "ended with exit status 0")},
-		{does: "dcgmi is gone", begin: func(w *world) { w.moves(w.dcgmi, w.dcgmi+".away") }, end: func(w *world) { w.moves(w.dcgmi+".away", w.dcgmi) }, seen: down(source.HostEngineUnavailable, "was not found", "datacenter-gpu-manager")},
-		{does: "dcgmi may not be run any more", begin: func(w *world) { w.mode(0o600) }, end: func(w *world) { w.mode(0o755) }, seen: down(source.PermissionDenied, "may not be executed")},
+		{does: "dcgmi is removed", begin: func(w *world) { w.moves(w.dcgmi, w.dcgmi+".away") }, end: func(w *world) { w.moves(w.dcgmi+".away", w.dcgmi) }, seen: down(source.HostEngineUnavailable, "was not found", "datacenter-gpu-manager")},
+		{does: "dcgmi can no longer be executed", begin: func(w *world) { w.mode(0o600) }, end: func(w *world) { w.mode(0o755) }, seen: down(source.PermissionDenied, "may not be executed")},
 		{does: "dcgmi is replaced by a file that is not a program", begin: func(w *world) {
 			w.moves(w.dcgmi, w.dcgmi+".away")
 			w.write(filepath.Base(w.dcgmi), "\x00\x01\x02")
@@ -130,16 +130,16 @@ func childFaults() []fault {
 			w.mode(0o755)
 		}, end: func(w *world) { w.moves(w.dcgmi+".away", w.dcgmi) }, seen: down(source.HostEngineUnavailable, "cannot be started", "see what it is: file")},
 		{does: "the GPU falls off the bus", begin: fails(dcgmitest.Failure{Kind: dcgmitest.GPULost, GPU: 0}), seen: seen{says: []string{went}, lacks: []string{"kpulse_gpu_temperature_celsius{"}}},
-		{does: "the folder of jobs vanishes", flags: []string{"--hpc-job-mapping-dir=jobs"}, files: map[string]string{"jobs/0": "4711\n"}, begin: and(removes("jobs"), fails()), seen: seen{says: []string{temperature(during), `kpulse_gpu_allocations{hostname="n",gpu="0",uuid="GPU-1"} 0`}}},
-		{does: "dcgmi prints garbage alone, in nine ways", heldBy: "e2e.TestDCGMGarbage", words: "502 with what was printed, and what to do"},
+		{does: "the job directory disappears", flags: []string{"--hpc-job-mapping-dir=jobs"}, files: map[string]string{"jobs/0": "4711\n"}, begin: and(removes("jobs"), fails()), seen: seen{says: []string{temperature(during), `kpulse_gpu_allocations{hostname="n",gpu="0",uuid="GPU-1"} 0`}}},
+		{does: "dcgmi prints only garbage, in nine ways", heldBy: "e2e.TestDCGMGarbage", words: "502 with what was printed, and what to do"},
 		{does: "dcgmi prints nothing from the start", heldBy: "e2e.TestDCGMSilent", words: "504"},
 		{does: "dcgmi begins with a banner", heldBy: "e2e.TestDCGMBanner", words: "200 as soon as rows come"},
 		{does: "dcgmi hangs at its start", heldBy: "e2e.TestDCGMStartHangs", words: "504, then 200"},
-		{does: "dcgmi is not there, or may not be run, at the start", heldBy: "e2e.TestDCGMCannotStart", words: "the program does not start: exit 1"},
+		{does: "dcgmi is missing, or cannot be executed, at the start", heldBy: "e2e.TestDCGMCannotStart", words: "the program does not start: exit 1"},
 		{does: "the host engine refuses profiling", heldBy: "e2e.TestDCGMGoesOnWithoutProfiling", words: "200 without real utilization"},
-		{does: "ticks are missed through an outage", heldBy: "e2e.TestDCGMMissedTicks", words: "they are counted"},
+		{does: "ticks are missed during an outage", heldBy: "e2e.TestDCGMMissedTicks", words: "they are counted"},
 		{does: "dcgmi is started 1,000 times", heldBy: "source/dcgmi.TestThousandRestartsLeaveNothingBehind", words: "nothing is left behind"},
-		{does: "the driver's library hangs, fails and vanishes", heldBy: "e2e.TestNVMLFaults", words: "502 or 200 without what fails"},
+		{does: "the driver's library hangs, fails and disappears", heldBy: "e2e.TestNVMLFaults", words: "502, or 200 without the readings that fail"},
 		{does: "the driver's library hangs at its start", heldBy: "e2e.TestNVMLStartHangs", words: "504, then 200"},
 		{does: "NVIDIA's own host engine dies, hangs and comes back", heldBy: "e2e.TestRealStackFaults", words: "502, then 200"},
 	}

@@ -44,7 +44,7 @@ type exporter struct {
 	answer   atomic.Value // answer
 	requests atomic.Int64
 	tls      *tls.Config      // for TLS; nil for plain HTTP
-	server   *httptest.Server // nil while nobody listens
+	server   *httptest.Server // nil while nothing listens
 	raw      net.Listener     // instead of server, if it does not speak HTTP
 }
 

@@ -28,9 +28,9 @@ func loadFaults() []fault {
 		{does: "a client asks for gzip of what it does not read", each: func(w *world) {
 			stop(w, 10, "GET /metrics HTTP/1.1\r\nHost: n\r\nAccept-Encoding: gzip\r\n\r\n")
 		}, keeps: places, seen: well},
-		{does: "all of 40 places are taken by scrapes that wait", heldBy: "e2e.TestOneBudget", words: "503 with Retry-After for further ones, which are counted; operators' pages answer"},
-		{does: "clients read nothing of what they asked for", heldBy: "e2e.TestClientsThatDoNotRead", words: "they lose their places to one that reads, and are counted"},
-		{does: "a client reads slower than 16 KiB/s", heldBy: "e2e.TestSlowClientIsCut", words: "it is disconnected, and counted"},
+		{does: "scrapes that wait take all 40 places", heldBy: "e2e.TestOneBudget", words: "503 with Retry-After for further ones, which are counted; operators' pages answer"},
+		{does: "clients read nothing of their answers", heldBy: "e2e.TestClientsThatDoNotRead", words: "they lose their places to one that reads, and are counted"},
+		{does: "a client reads more slowly than 16 KiB/s", heldBy: "e2e.TestSlowClientIsCut", words: "it is disconnected, and counted"},
 		{does: "a client sends its request a byte at a time", heldBy: "e2e.TestUnfinishedRequestsEnd", words: "it is disconnected"},
 		{does: "settings are reloaded under load", heldBy: "e2e.TestReloadsDropNoScrape", words: "200; no scrape is lost"},
 		{does: "one of several sources dies", heldBy: "e2e.TestSeveralSources", words: "200 with the others, and `kpulse_source_up 0`; 502 once all are dead"},

@@ -27,7 +27,7 @@ detector. The other rows name the tests that cover them. ` + "`go test ./interna
 
 Each test of the suite has the same steps. The program serves a reading of 40 °C. The fault begins, the source reports 41 °C if it
 reports anything, and the program is scraped several times. Then the fault ends, and the source reports 42 °C. What the program is
-started with, such as a limit, stays. The suite checks for every row:
+started with, such as a limit, does not change. The suite checks for every row:
 
 - Each scrape has the status in the table, and no scrape serves a reading from before the fault.
 - Prometheus' parser accepts each page with status 200. A failure is one line with cause and remedy, without series of a GPU; it
@@ -38,8 +38,8 @@ started with, such as a limit, stays. The suite checks for every row:
   apart from buffers that the program keeps after large pages and many clients.
 - The program exits with status 0 on SIGTERM, and its log has no panic and no data race.
 
-` + "`make soak`" + ` inflicts the faults that a running program can meet on one program, for hours, while fleets change and workloads come
-and go: after a quarter of that time, its use of goroutines, descriptors and memory must not grow.
+` + "`make soak`" + ` inflicts the faults that a running program can meet on one program, for hours, while fleets change and
+workloads come and go: after a quarter of that time, its use of goroutines, descriptors and memory must not grow.
 
 URL is the source's, ADDRESS its host and port, PAST and FUTURE are timestamps, and 1×N is a count that rises by one with each scrape.
 `
@@ -49,7 +49,7 @@ func writePage(all []group) string {
 	var rows strings.Builder
 	n, held := 0, 0
 	for _, g := range all {
-		fmt.Fprintf(&rows, "\n## %s\n\n%s\n\n| fault | the scraper sees | metrics, log and landing page | held by |\n|---|---|---|---|\n", strings.ToUpper(g.name[:1])+g.name[1:], g.about)
+		fmt.Fprintf(&rows, "\n## %s\n\n%s\n\n| fault | the scraper sees | metrics, log and landing page | covered by |\n|---|---|---|---|\n", strings.ToUpper(g.name[:1])+g.name[1:], g.about)
 		for _, f := range g.faults {
 			if n++; f.heldBy == "" {
 				held++
@@ -157,10 +157,10 @@ func TestTables(t *testing.T) {
 				tests[dir] = heldIn(t, dir)
 			}
 			if !tests[dir][test] || f.words == "" {
-				t.Errorf("%s: %q is held by %s, which is no test in internal/%s, or does not say what is seen", g.name, f.does, test, dir)
+				t.Errorf("%s: %q is covered by %s, which is not a test in internal/%s, or does not say what is seen", g.name, f.does, test, dir)
 			}
 			if alone := (fault{does: f.does, heldBy: f.heldBy, words: f.words}); !reflect.DeepEqual(f, alone) {
-				t.Errorf("%s: %q is held by %s, and has fields that nothing reads", g.name, f.does, test)
+				t.Errorf("%s: %q is covered by %s, and has fields that nothing reads", g.name, f.does, test)
 			}
 		}
 	}

@@ -19,7 +19,7 @@ func ruleFaults() []fault {
 		return seen{log: []string{"a rule cannot be evaluated", why}, rises: []string{fmt.Sprintf(`kpulse_proxy_rule_evaluation_failures_total{file="r.yml",group="g",line="2",rule=%q}`, name)}}
 	}
 	return []fault{
-		rule("a rule explodes in series", "a:b:c", "label_replace(vector(1), 'x', '$1', 'y', '(.*)') * on() group_left() count_over_time({__name__=~'.+'}[5m:1ms])", failing("a:b:c", "correct the rule and reload")),
+		rule("a rule returns too many series", "a:b:c", "label_replace(vector(1), 'x', '$1', 'y', '(.*)') * on() group_left() count_over_time({__name__=~'.+'}[5m:1ms])", failing("a:b:c", "correct the rule and reload")),
 		rule("a rule steps through five minutes in milliseconds", "a:b:c", "max_over_time(vector(1)[5m:1ms])", failing("a:b:c", "too many samples")),
 		rule("a rule gives the same labels twice", "a:b:c", "label_replace({__name__=~'DCGM_FI_DEV_.*'}, 'x', 'y', '', '')", failing("a:b:c", "two results have the same labels")),
 		rule("a rule matches many to many", "a:b:c", "{__name__=~'DCGM_FI_DEV_.*'} * on(gpu) {__name__=~'DCGM_FI_DEV_.*'}", failing("a:b:c", "many-to-many")),
@@ -27,7 +27,7 @@ func ruleFaults() []fault {
 		rule("a rule divides by zero", "a:b:c", "vector(0) / 0", seen{metrics: []string{`kpulse_proxy_rule_samples{file="r.yml",group="g",line="2",rule="a:b:c"} 1`}}),
 		rule("a rule refers to itself", "a:b:c", "a:b:c + 1 or vector(1)", seen{metrics: []string{`kpulse_proxy_rule_samples{file="r.yml",group="g",line="2",rule="a:b:c"} 1`}}),
 		rule("a rule has no result", "a:b:c", "nothing_at_all", seen{metrics: []string{`kpulse_proxy_rule_samples{file="r.yml",group="g",line="2",rule="a:b:c"} 0`}}),
-		{does: "rules hold markup and controls", heldBy: "e2e.TestHostileRules", words: "200; every page shows them as text"},
+		{does: "rules contain markup and control characters", heldBy: "e2e.TestHostileRules", words: "200; every page shows them as text"},
 		{does: "rules are changed, broken, and load too many samples", heldBy: "e2e.TestScripts/rules", words: "200; the old rules stay, or the rule fails and is counted"},
 	}
 }

@@ -40,14 +40,14 @@ func securityFaults() []fault {
 	well := seen{says: []string{temperature(during)}}
 	const evil = "X-Evil"
 	return []fault{
-		{does: "passwords are guessed", flags: []string{"--web.config.file=web.yml"}, files: map[string]string{"web.yml": webConfig}, headers: []string{"Authorization", basic("scraper", webPassword)},
+		{does: "a client guesses passwords", flags: []string{"--web.config.file=web.yml"}, files: map[string]string{"web.yml": webConfig}, headers: []string{"Authorization", basic("scraper", webPassword)},
 			asks: guesses("guess-1", "guess-2", "", strings.Repeat("x", 4000)), seen: seen{says: well.says, lacks: []string{"guess-", webPassword}}},
 		{does: "paths lead out of the tree", asks: []ask{
 			{request: "GET /../../../etc/passwd", status: "30.|404", lacks: "root:"}, {request: "GET /%2e%2e/%2e%2e/etc/passwd", status: "30.|404", lacks: "root:"},
 			{request: "GET /metrics/../../etc/passwd", status: "30.|404", lacks: "root:"}, {request: "GET //etc/passwd", status: "30.|404", lacks: "root:"},
 			{request: "GET /debug/pprof/../../etc/passwd", status: "30.|404", lacks: "root:"},
 		}, seen: well},
-		{does: "a parameter holds the end of a header", asks: []ask{
+		{does: "a parameter contains the end of a header", asks: []ask{
 			{request: "GET /metrics?source=a%0d%0aX-Evil:%201", status: "404", lacks: "\n" + evil}, {request: "GET //%0d%0aX-Evil:%201", status: "30.|404", lacks: "\n" + evil},
 			{request: "GET /a%0aX-Evil:%201", status: "404", lacks: "\n" + evil},
 		}, seen: well},
@@ -60,25 +60,25 @@ func securityFaults() []fault {
 		{does: "a client speaks TLS", asks: []ask{{request: "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", status: "400|"}}, seen: well},
 		{does: "a client speaks HTTP/2 without asking", asks: []ask{{request: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", status: "...|"}}, seen: well},
 		{does: "a client sends zeros", asks: []ask{{request: strings.Repeat("\x00", 9000) + "\r\n\r\n", status: "400|"}}, seen: well},
-		{does: "a client wants 2,000 encodings, and a part of the page", asks: []ask{{request: "GET /metrics\r\nAccept-Encoding: " + strings.Repeat("a;q=0.1, ", 2000) + "b\r\nRange: bytes=0-1\r\nAccept: " + strings.Repeat("x/y,", 2000), status: "200"}}, seen: well},
-		{does: "the exporter repeats our credentials", flags: []string{"--source=http://operator:hunter2@ADDRESS/metrics"}, exporter: echo,
+		{does: "a client asks for 2,000 encodings, and for a part of the page", asks: []ask{{request: "GET /metrics\r\nAccept-Encoding: " + strings.Repeat("a;q=0.1, ", 2000) + "b\r\nRange: bytes=0-1\r\nAccept: " + strings.Repeat("x/y,", 2000), status: "200"}}, seen: well},
+		{does: "the exporter repeats the program's credentials", flags: []string{"--source=http://operator:hunter2@ADDRESS/metrics"}, exporter: echo,
 			seen: seen{status: http.StatusBadGateway, kind: source.BadStatus, says: []string{"HTTP 401 Unauthorized", "URL"}, lacks: []string{"hunter2", basic("operator", "hunter2")[6:]}}},
-		{does: "the exporter redirects to a URL with a password and controls", exporter: wire("HTTP/1.1 302 Found\r\nLocation: http://u:hunter2@127.0.0.1:1/\x1b[31m\r\nContent-Length: 0\r\n\r\n"),
+		{does: "the exporter redirects to a URL with a password and control characters", exporter: wire("HTTP/1.1 302 Found\r\nLocation: http://u:hunter2@127.0.0.1:1/\x1b[31m\r\nContent-Length: 0\r\n\r\n"),
 			seen: seen{status: http.StatusBadGateway, says: []string{"URL"}, lacks: []string{"hunter2", "\x1b"}, page: []string{"● down"}}},
 		{does: "the exporter's status is markup", exporter: wire("HTTP/1.1 500 <script>alert(1)</script>\r\nContent-Length: 0\r\n\r\n"), seen: seen{status: http.StatusBadGateway, kind: source.BadStatus, says: []string{"HTTP 500 Internal Server Error"}, lacks: []string{"<script>"}}},
-		{does: "paths are asked for without a password", heldBy: "e2e.TestPasswordOnEveryPath", words: "401 on every path"},
+		{does: "paths are requested without a password", heldBy: "e2e.TestPasswordOnEveryPath", words: "401 on every path"},
 		{does: "clients show no certificate, or a stranger's", heldBy: "e2e.TestClientCertificates", words: "no answer"},
-		{does: "a page of another site posts", heldBy: "e2e.TestOtherSitesChangeNothing", words: "403"},
-		{does: "answers are taken for pages by a browser", heldBy: "e2e.TestAnswersAreNoPages", words: "nosniff, and no script"},
-		{does: "a request names other hosts", heldBy: "e2e.TestHostsAreNotBelieved", words: "they are in no answer"},
+		{does: "a page of another site sends a POST", heldBy: "e2e.TestOtherSitesChangeNothing", words: "403"},
+		{does: "a browser treats answers as pages", heldBy: "e2e.TestAnswersAreNoPages", words: "nosniff, and no script"},
+		{does: "a request names other hosts", heldBy: "e2e.TestHostsAreNotBelieved", words: "no answer contains them"},
 		{does: "requests are smuggled, too long, or malformed", heldBy: "e2e.TestRequestsThatAreNone", words: "400, 404, 405, 431 or 501"},
-		{does: "labels hold markup, controls and formulas", heldBy: "e2e.TestHostileLabelsByMode", words: "each mode prints them as text"},
-		{does: "exporters' errors hold markup and controls", heldBy: "e2e.TestHostileErrors", words: "502; every page shows them as text"},
-		{does: "the kernel's log holds controls", heldBy: "e2e.TestHostileKernelLog", words: "events show them as text"},
-		{does: "pods and their owners are named to harm", heldBy: "e2e.TestHostileOwners", words: "200; every page shows them as text"},
-		{does: "the configuration holds secrets", heldBy: "e2e.TestSecretsAreSeenNowhere", words: "no page, log or label has them"},
-		{does: "the password of an exporter changes, and its file is removed", heldBy: "e2e.TestSecuredSource", words: "502 until it is right again"},
-		{does: "profiles are asked for where they are off", heldBy: "e2e.TestScripts/demo", words: "404"},
+		{does: "labels contain markup, control characters and formulas", heldBy: "e2e.TestHostileLabelsByMode", words: "each mode prints them as text"},
+		{does: "exporters' errors contain markup and control characters", heldBy: "e2e.TestHostileErrors", words: "502; every page shows them as text"},
+		{does: "the kernel's log contains control characters", heldBy: "e2e.TestHostileKernelLog", words: "events show them as text"},
+		{does: "pods and their owners have hostile names", heldBy: "e2e.TestHostileOwners", words: "200; every page shows them as text"},
+		{does: "the configuration contains secrets", heldBy: "e2e.TestSecretsAreSeenNowhere", words: "no page, log or label contains them"},
+		{does: "an exporter's password changes, and its file is removed", heldBy: "e2e.TestSecuredSource", words: "502 until it is right again"},
+		{does: "profiles are requested although they are off", heldBy: "e2e.TestScripts/demo", words: "404"},
 	}
 }
 

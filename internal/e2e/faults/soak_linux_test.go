@@ -36,7 +36,7 @@ type soak struct {
 	holders  int      // so far
 	fleets   int
 	requests atomic.Int64
-	// alone is held by who wants no other requests beside its own; scrapers share it.
+	// alone is locked by code that needs to be the only one to send requests; scrapers share it.
 	alone sync.RWMutex
 }
 

@@ -64,7 +64,7 @@ func tlsFaults() []fault {
 		{does: "shows a stranger's certificate", begin: func(w *world) {
 			w.exporter.secures(w.T, &tls.Config{Certificates: []tls.Certificate{certificate(w.T, nil).pair}})
 		}, seen: untrusted("certificate signed by unknown authority")},
-		{does: "asks for a certificate of ours", begin: func(w *world) {
+		{does: "asks for a client certificate", begin: func(w *world) {
 			c := w.exporter.tls.Clone()
 			c.ClientAuth = tls.RequireAnyClientCert
 			w.exporter.secures(w.T, c)
@@ -83,6 +83,6 @@ func tlsFaults() []fault {
 			w.exporter.speaks(w.T, func(c net.Conn) { _, _ = c.Read(make([]byte, 10)) })
 		}, seen: refused(source.Truncated, "the connection was closed before an answer came")},
 		{does: "hangs within the handshake", begin: func(w *world) { w.exporter.speaks(w.T, untilItLeaves) }, late: true, seen: tooLate("did not answer within")},
-		{does: "clients of our own TLS do not read", heldBy: "e2e.TestTLSClientsThatDoNotRead", words: "they lose their places to one that reads"},
+		{does: "TLS clients of the program do not read", heldBy: "e2e.TestTLSClientsThatDoNotRead", words: "they lose their places to one that reads"},
 	}
 }

@@ -33,7 +33,7 @@ const header = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
 func connectionFaults() []fault {
 	early := refused(source.Truncated, "the connection was closed before an answer came")
 	return []fault{
-		{does: "nobody listens", begin: func(w *world) { w.exporter.leave() }, end: func(w *world) { w.exporter.listen(w.T) },
+		{does: "nothing listens", begin: func(w *world) { w.exporter.leave() }, end: func(w *world) { w.exporter.listen(w.T) },
 			seen: refused(source.Unreachable, "connection refused", "check that dcgm-exporter runs there")},
 		{does: "its name does not resolve", cold: true, flags: []string{"--source=http://exporter..invalid:9400/metrics"}, // a name that is never sent to a DNS server
 			seen: refused(source.Unreachable, "the name exporter..invalid does not resolve", "getent hosts")},
@@ -44,8 +44,8 @@ func connectionFaults() []fault {
 		{does: "accepts, and never answers", exporter: hangs(""), late: true, seen: tooLate("did not answer within")},
 		{does: "hangs within its header", exporter: hangs(header), late: true, seen: tooLate("did not answer within")},
 		{does: "hangs within its page", exporter: hangs(header + "\r\n" + reading(during)), late: true, seen: tooLate("did not answer within")},
-		{does: "drips a page a byte at a time", exporter: drips(header+"\r\n", 50*time.Millisecond), late: true, seen: tooLate("did not answer within")},
-		{does: "sends a header without end", heldBy: "e2e.TestEndlessHeaders", words: "502; no more than 1 MiB of it is taken"},
+		{does: "sends a page one byte at a time", exporter: drips(header+"\r\n", 50*time.Millisecond), late: true, seen: tooLate("did not answer within")},
+		{does: "sends an endless header", heldBy: "e2e.TestEndlessHeaders", words: "502; at most 1 MiB of it is read"},
 		{does: "hangs while clients leave, stay, and join", heldBy: "e2e.TestPatientClientThatStays", words: "504 for each client that cannot wait; the next scrape asks again"},
 		{does: "takes longer than a scrape may", heldBy: "e2e.TestSlowExporter", words: "504 for clients that cannot wait, 200 for those that can"},
 	}
@@ -84,7 +84,7 @@ func transferFaults() []fault {
 		{does: "ends before its Content-Length", exporter: wire(header + "Content-Length: 1000\r\n\r\n" + page), seen: cut},
 		{does: "ends within a chunk", exporter: wire(header + "Transfer-Encoding: chunked\r\n\r\n1000\r\n" + page), seen: cut},
 		{does: "ends before the last chunk", exporter: wire(header + "Transfer-Encoding: chunked\r\n\r\n" + chunk(page)), seen: cut},
-		{does: "sends a chunk of no length", exporter: wire(header + "Transfer-Encoding: chunked\r\n\r\nxyz\r\n" + page), seen: cut},
+		{does: "sends a chunk without a length", exporter: wire(header + "Transfer-Encoding: chunked\r\n\r\nxyz\r\n" + page), seen: cut},
 		{does: "resets the connection within its page", exporter: resets(header + "Content-Length: 1000\r\n\r\n" + page), seen: cut},
 		{does: "has two lengths", exporter: wire(header + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n" + page), seen: refused(source.Broken, "Content-Length")},
 		{does: "has a negative length", exporter: wire(header + "Content-Length: -1\r\n\r\n" + page), seen: refused(source.Broken, "Content-Length")},
@@ -95,12 +95,12 @@ func transferFaults() []fault {
 			exporter: with(gzipped(strings.Repeat(page, 20_000)), "Content-Encoding", "gzip"), seen: refused(source.TooLarge, "over the limit of 1MiB", "raise --source.max-body=2MiB")},
 		{does: "cuts its gzip", exporter: with(packed[:len(packed)-10], "Content-Encoding", "gzip"), seen: cut},
 		{does: "breaks its gzip in the middle", exporter: with(packed[:20]+"\xff\xff\xff\xff"+packed[24:], "Content-Encoding", "gzip"), seen: cut},
-		{does: "has a wrong checksum behind its gzip", exporter: with(packed[:len(packed)-8]+"\x00\x00\x00\x00"+packed[len(packed)-4:], "Content-Encoding", "gzip"), seen: cut},
-		{does: "calls plain text gzip", exporter: with(page, "Content-Encoding", "gzip"), seen: refused(source.Truncated, "its Content-Encoding is gzip, and its body is not")},
+		{does: "has a wrong checksum after its gzip", exporter: with(packed[:len(packed)-8]+"\x00\x00\x00\x00"+packed[len(packed)-4:], "Content-Encoding", "gzip"), seen: cut},
+		{does: "declares plain text as gzip", exporter: with(page, "Content-Encoding", "gzip"), seen: refused(source.Truncated, "its Content-Encoding is gzip, and its body is not")},
 		{does: "compresses its page twice", exporter: with(gzipped(packed), "Content-Encoding", "gzip"), seen: refused(source.NotMetrics, "no line of the body is a metric")},
 		{does: "compresses its page in a way that was not asked for", exporter: with("\x1b\x0e\x00\xf8%\x00\xc2\xa2\x84H", "Content-Encoding", "br"), seen: seen{status: 502, says: []string{"URL"}, kind: source.NotMetrics}},
 		{does: "speaks HTTP/1.0, and ends a line by closing", heldBy: "e2e.TestLineThatMayBeCut", words: "200 without the line that may be cut, which is counted"},
-		{does: "compresses its page, and gives it no Content-Type", exporter: wire("HTTP/1.1 200 OK\r\n" + gzip + "Content-Length: " + itoa(len(packed)) + "\r\n\r\n" + packed),
+		{does: "compresses its page, and sends no Content-Type", exporter: wire("HTTP/1.1 200 OK\r\n" + gzip + "Content-Length: " + itoa(len(packed)) + "\r\n\r\n" + packed),
 			seen: seen{says: []string{temperature(during)}}},
 	}
 }

@@ -131,7 +131,7 @@ func checkExporter(s *sourceSettings) (key string, err error) {
 	}
 	s.name = src.Name()
 	if s.HTTP != nil && namesUser(s.Source.Source) && (s.HTTP.BasicAuth != nil || s.HTTP.Authorization != nil || s.HTTP.OAuth2 != nil) {
-		err = errors.New("holds credentials beside those of the URL; keep one of the two")
+		err = errors.New("has credentials in addition to those in the URL; keep one of the two")
 	}
 	return "http_config", errors.Join(err, src.Close())
 }

@@ -37,7 +37,7 @@ const checkUsage = `usage: kpulse-proxy check config FILE
 
 Reports, by line, what is wrong in a config file, in Prometheus rule files (or globs),
 or in the counters file of dcgm-exporter; nothing is started.
-Exit status: 0 if there are no errors, only warnings at most; 1 for errors; 2 for wrong usage.
+Exit status: 0 if there are no errors (warnings do not count), 1 if there are, 2 for wrong usage.
 
 check health asks the kpulse-proxy on this machine, or the one of --url, for the health of its GPUs,
 and prints a line for each: state, GPU, UUID, what to do, conditions, reason. Exit status: 0
@@ -45,7 +45,7 @@ if all are ok, 1 if the worst is warn or hot, 2 if one is crit or gone, 3 if hea
 unknown, or for wrong usage. It only reports: deploy/health.md has recipes that act, for
 Slurm and Kubernetes, and kpulse-proxy --help explains its flags.
 
-check alive asks the same proxy whether it serves at all, whatever its GPUs and sources do.
+check alive asks the same proxy whether it serves at all, regardless of its GPUs and sources.
 Use it as the health check of a container. Exit status: 0 if it serves, 1 if not, 2 for
 wrong usage. In a container it takes the port from the container's command line.
 `

@@ -80,7 +80,7 @@ func checkAPI(ctx context.Context, d *doctor) finding {
 		denied, err := client.Denied(ctx, access)
 		switch {
 		case ctx.Err() != nil:
-			return finding{State: stateSilent, Found: "the Kubernetes API server did not answer in time", Remedy: "see that this machine reaches it (network policies, --kube.config); " + giveLonger}
+			return finding{State: stateSilent, Found: "the Kubernetes API server did not answer in time", Remedy: "check that this machine reaches it (network policies, --kube.config); " + giveLonger}
 		case err != nil:
 			return refusedBy(err)
 		case len(denied) > 0:

@@ -177,7 +177,7 @@ func (p *probed) explain() (cause, remedy string) {
 	case len(p.Amiss) > 0:
 		return p.Name + " is read and has no GPU: " + p.Amiss[0].Cause, p.Amiss[0].Remedy
 	}
-	return p.Name + " is read and has no GPU", "see whether this is an exporter of NVIDIA's GPUs, and whether it sees them"
+	return p.Name + " is read and has no GPU", "check whether this is an exporter of NVIDIA's GPUs, and whether it sees them"
 }
 
 // describe returns the devices and problems of a source, and what to do about missing readings.

@@ -36,7 +36,7 @@ func (o *options) page(s *sourceSettings, gives func(id int) bool, logger *slog.
 		if slices.Contains(o.Compat, translate.V49.String()) {
 			notGiven = slices.DeleteFunc(notGiven, func(name string) bool { return slices.Contains(rendered, name) })
 		} else {
-			remedy = "say the unit in the help, (in %) or (ratio), or have it from --compat=4.9: " + strings.Join(rendered, " ")
+			remedy = "state the unit in the help, (in %) or (ratio), or get it from --compat=4.9: " + strings.Join(rendered, " ")
 		}
 	}
 	if s.notGiven = notGiven; len(notGiven) > 0 {

@@ -21,7 +21,7 @@ func TestCountersOf49(t *testing.T) {
 		notGiven []string
 		says     string
 	}{
-		{nil, []string{"DCGM_FI_DEV_GPU_UTIL_RATIO", "DCGM_EXP_P2P_STATUS"}, "have it from --compat=4.9: DCGM_FI_DEV_GPU_UTIL_RATIO\""},
+		{nil, []string{"DCGM_FI_DEV_GPU_UTIL_RATIO", "DCGM_EXP_P2P_STATUS"}, "get it from --compat=4.9: DCGM_FI_DEV_GPU_UTIL_RATIO\""},
 		{[]string{"4.9"}, []string{"DCGM_EXP_P2P_STATUS"}, "take them out of the file"},
 	} {
 		var log strings.Builder

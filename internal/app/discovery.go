@@ -271,7 +271,7 @@ func (p *service) serveDiscovery(served *expose.Options) {
 		gauge("kpulse_proxy_kube_discovered_pods", pods, metric.Labels{"state": "read"}, func(c kube.DiscoveryCounts) int { return c.Exporters }),
 		gauge("kpulse_proxy_kube_discovered_pods", pods, metric.Labels{"state": "waiting"}, func(c kube.DiscoveryCounts) int { return c.Waiting }),
 		gauge("kpulse_proxy_kube_discovered_pods", pods, metric.Labels{"state": "left_out"}, func(c kube.DiscoveryCounts) int { return c.LeftOut }),
-		metric.NewCounterFunc(metric.CounterOpts{Name: "kpulse_proxy_kube_discovery_failures_total", Help: "Lists and watches of exporter pods that failed; pods that are known stay meanwhile."},
+		metric.NewCounterFunc(metric.CounterOpts{Name: "kpulse_proxy_kube_discovery_failures_total", Help: "Lists and watches of exporter pods that failed; known pods stay meanwhile."},
 			func() float64 { return float64(d.finder.Counts().Failures) }),
 	)
 }

@@ -229,7 +229,7 @@ func (d *doctor) examine(ctx context.Context, checkups []checkup) []diagnosis {
 			select {
 			case rows[i].finding = <-found:
 			case <-time.After(patience + 4*probeGrace):
-				rows[i].finding = finding{State: stateSilent, Found: "no answer within " + patience.String(), Remedy: "see whether the kernel or a driver hangs (dmesg), " + giveLonger}
+				rows[i].finding = finding{State: stateSilent, Found: "no answer within " + patience.String(), Remedy: "check whether the kernel or a driver hangs (dmesg), " + giveLonger}
 			}
 		})
 	}

@@ -21,9 +21,9 @@ import (
 
 const explainUsage = `usage: kpulse-proxy explain xid [--config.file=FILE] [--json] [CODE…]
 
-Says what XIDs, the error codes of NVIDIA's driver, mean, how severe health takes them to
-be, and what to do; without a code it lists the whole table, with the changes of the
-config file. Exits with 1 if a code is in neither.
+Explains XIDs, the error codes of NVIDIA's driver: what they mean, how severe they are
+for health, and what to do. Without a code it lists the whole table, including the
+changes in the config file. Exits with 1 if a code is in neither.
 `
 
 // severityMeans is the meaning of each severity for health.

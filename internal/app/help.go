@@ -8,7 +8,7 @@ import (
 )
 
 const about = `A scrape target to use in place of dcgm-exporter: it passes the exporter's series
-through untouched, and adds series with one name and unit for every version of the
+through unchanged, and adds series with one name and unit for every version of the
 exporter, and the real utilization, workload class and health of every GPU.
 
 Look around on any machine:   kpulse-proxy --backend=replay --tui

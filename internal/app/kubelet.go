@@ -52,9 +52,9 @@ func kubeletCollectors(k *kube.Kubelet) (all []metric.Collector) {
 		value      func(*kube.KubeletCounts) uint64
 	}{
 		{"kpulse_proxy_kubelet_questions_total", "Requests to the kubelet for which containers have which devices.", func(c *kube.KubeletCounts) uint64 { return c.Asked }},
-		{"kpulse_proxy_kubelet_failures_total", "Such requests that the kubelet did not answer.", func(c *kube.KubeletCounts) uint64 { return c.Failed }},
-		{"kpulse_proxy_kube_claims_questions_total", "Requests to the Kubernetes API server for the devices that claims of pods stand for.", func(c *kube.KubeletCounts) uint64 { return c.ClaimsAsked }},
-		{"kpulse_proxy_kube_claims_failures_total", "Such requests that the API server did not answer.", func(c *kube.KubeletCounts) uint64 { return c.ClaimsFailed }},
+		{"kpulse_proxy_kubelet_failures_total", "Requests that the kubelet did not answer.", func(c *kube.KubeletCounts) uint64 { return c.Failed }},
+		{"kpulse_proxy_kube_claims_questions_total", "Requests to the Kubernetes API server for the devices of pods' claims.", func(c *kube.KubeletCounts) uint64 { return c.ClaimsAsked }},
+		{"kpulse_proxy_kube_claims_failures_total", "Requests for claims that the API server did not answer.", func(c *kube.KubeletCounts) uint64 { return c.ClaimsFailed }},
 	} {
 		all = append(all, metric.NewCounterFunc(metric.CounterOpts{Name: counter.name, Help: counter.help}, func() float64 {
 			c := k.Counts()

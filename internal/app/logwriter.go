@@ -38,7 +38,7 @@ type logWriter struct {
 func newLogWriter(out io.Writer) *logWriter {
 	return &logWriter{out: out, lost: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "kpulse_proxy_log_lines_lost_total",
-		Help: "Log lines that were lost because nobody read the log.",
+		Help: "Log lines that were lost because the log was not read in time.",
 	})}
 }
 

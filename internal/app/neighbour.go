@@ -39,7 +39,7 @@ var adoptions = []adoption{
 	{flag: "kube.discover", by: "DCGM_LABELS", unless: "backend replay source", inFile: namesSources, value: neighbour.selector, complete: neighbour.completeDiscovery,
 		help: "The label selector of the exporters' pods, with `DCGM_PORT` (the port of their container) and `DCGM_METRICS_ENDPOINT` (/metrics); only without `DCGM_HOST`."},
 	{flag: "web.listen-address", by: "HTTP_LISTEN_PORT", value: neighbour.listen,
-		help: "The port to listen on, of all addresses. Without it we listen where we always do, and not on 6061."},
+		help: "The port to listen on, on all addresses. Without it the proxy listens on its own default port, not on 6061."},
 }
 
 // enginePort is the port of DCGM's host engine: with it, DCGM_HOST and DCGM_PORT are meant for a

@@ -91,7 +91,7 @@ func (p *patience) lost(of *pipeline.Pipeline) error {
 		err = state.Failure
 	}
 	if err == nil {
-		return fmt.Errorf("no reading of %s within %s; see whether the machine is overloaded", of.Name(), p.limit())
+		return fmt.Errorf("no reading of %s within %s; check whether the machine is overloaded", of.Name(), p.limit())
 	}
 	return fmt.Errorf("no reading within %s: %w", p.limit(), err)
 }

@@ -180,9 +180,9 @@ func (s *sourceSettings) slow(name string) string {
 	case s.look != "":
 		return "look at " + s.look + "; " + giveLonger
 	case s.backend.overHTTP:
-		return "see what takes it so long: curl " + name + "; " + giveLonger
+		return "find out what takes so long: curl " + name + "; " + giveLonger
 	}
-	return "see whether the host engine and the driver answer: nvidia-smi; " + giveLonger
+	return "check whether the host engine and the driver answer: nvidia-smi; " + giveLonger
 }
 
 // failedProbe returns the result for a source that could not be read.
@@ -231,7 +231,7 @@ func (d *doctor) probe(ctx context.Context, variables []string, words ...string)
 	var all []probed
 	if json.Unmarshal(out, &all) != nil || len(all) == 0 {
 		if ctx.Err() != nil {
-			return []probed{{Kind: string(source.Timeout), Cause: "no reading in the time that a check may take", Remedy: "see whether the host engine and the driver answer: nvidia-smi; " + giveLonger}}
+			return []probed{{Kind: string(source.Timeout), Cause: "no reading within the time limit of a check", Remedy: "check whether the host engine and the driver answer: nvidia-smi; " + giveLonger}}
 		}
 		return []probed{{Kind: string(source.Broken), Cause: "the process that read it failed: " + errorText(err), Remedy: "report this with the output of: kpulse-proxy --once"}}
 	}

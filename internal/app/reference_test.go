@@ -43,11 +43,11 @@ func xidReference() []byte {
 	b.WriteString(`# XIDs
 
 Generated from internal/canonical/xids.csv by ` + "`go test ./internal/app -run TestReference -update`" + `;
-` + "`kpulse-proxy explain xid 79`" + ` says the same of one code.
+` + "`kpulse-proxy explain xid 79`" + ` explains one code.
 
-An XID is an error code that NVIDIA's driver reports for a board. What it does to health depends on the severity of its row:
+An XID is an error code that NVIDIA's driver reports for a board. Its effect on health depends on the severity of its row:
 
-| severity | what health makes of it |
+| severity | effect on health |
 |---|---|
 `)
 	for s, means := range severityMeans {
@@ -57,9 +57,10 @@ An XID is an error code that NVIDIA's driver reports for a board. What it does t
 A code without a row is a warning without an action, and so is a code on a board that its row excludes ("not on").
 If the driver reports a recovery action, that outranks the table.
 
-Published tables of XIDs contradict each other: one tool takes a code for fatal, another for harmless or for a fault of the
-program. This one follows the "immediate action" of NVIDIA's catalog; the last column names its source, and who disagrees. If
-your machines show otherwise, change the row in the [config file](config.example.yml); that applies to all boards:
+Published tables of XIDs contradict each other: one tool treats a code as fatal, another as harmless or as a fault of the
+program. This table follows the "immediate action" of NVIDIA's catalog; the last column names the source of each row, and
+sources that disagree. If your machines show otherwise, change the row in the [config file](config.example.yml); that applies
+to all boards:
 
 ` + "```yaml" + `
 xids:
@@ -119,7 +120,7 @@ POST to /-/reload; all others need a restart.
 	b.WriteString(`
 ## Environment of gpu-container-exporter
 
-As a replacement of gpu-container-exporter, the proxy also reads these variables, and NODE_NAME as always. The flag, its
+As a replacement for gpu-container-exporter, the proxy also reads these variables, and NODE_NAME as always. The flag, its
 own variable and, for what to read, the sources of the config file take precedence. A single variable may be meant for another
 program, so at least two must be set, one of them DCGM_HOST or DCGM_LABELS. DCGM_PORT=5555, the port of the host engine, and
 the values that Kubernetes sets for a Service (tcp://…) are ignored. The log names the variables that are used, and those that are not.

@@ -132,7 +132,7 @@ func (o *options) begin() (context.Context, context.CancelFunc) {
 func (o *options) logTo(log *logWriter) *slog.Logger {
 	o.log.Writer, log.json = log, o.log.Format.String() == "json"
 	logger := promslog.New(&o.log)
-	log.tell = func(lost int) { logger.Warn("log lines were lost because nobody read the log", "lines", lost) }
+	log.tell = func(lost int) { logger.Warn("log lines were lost because the log was not read in time", "lines", lost) }
 	return logger
 }
 

@@ -60,7 +60,7 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	}
 	if err := web.Validate(opts.webConfig); err != nil {
 		text := strings.Join(strings.Fields(err.Error()), " ") // errors of the parser have several lines
-		return fmt.Errorf("--web.config.file=%s: %s; see kpulse-proxy --help for what it may hold", opts.webConfig, text)
+		return fmt.Errorf("--web.config.file=%s: %s; see kpulse-proxy --help for what it may contain", opts.webConfig, text)
 	}
 	if p.opts.discovers() {
 		logger.Info("starting", "version", version.Info(), "backend", backends[0].name, "reads", "discovered exporters", "config", opts.configFile)

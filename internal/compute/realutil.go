@@ -34,7 +34,7 @@ const weightsRemedy = "give four finite numbers of at least 0, one of them posit
 func ParseWeights(s string) (canonical.Weights, error) {
 	parts := strings.Split(s, ",")
 	if len(parts) != 4 {
-		return canonical.Weights{}, fmt.Errorf("weights %q hold %d numbers: %s", s, len(parts), weightsRemedy)
+		return canonical.Weights{}, fmt.Errorf("weights %q contain %d numbers: %s", s, len(parts), weightsRemedy)
 	}
 	var n [4]float64
 	for i, p := range parts {

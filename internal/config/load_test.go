@@ -21,7 +21,7 @@ func TestLoadFilesThatCannotBeRead(t *testing.T) {
 	for _, test := range []struct{ path, want string }{
 		{filepath.Join(dir, "none.yml"), ": no such file or directory; check the name of the config file"},
 		{dir, ": is a directory; name a file in it"},
-		{large, ": larger than 1048576 bytes, so hardly a config file; name the right one"},
+		{large, ": larger than 1048576 bytes, too large for a config file; name the right one"},
 	} {
 		if _, err := Load(test.path); err == nil || err.Error() != test.path+test.want {
 			t.Errorf("got  %v\nwant %s", err, test.path+test.want)

@@ -150,8 +150,8 @@ var Fields = [...]Field{
 	{ID: 236, Column: "PCIMW", Family: "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", Type: gauge, Help: "Most lanes the PCIe link can run on."},
 	{ID: 237, Column: "PCILG", Family: "DCGM_FI_DEV_PCIE_LINK_GEN", Type: gauge, Help: "Generation the PCIe link runs at."},
 	{ID: 238, Column: "PCILW", Family: "DCGM_FI_DEV_PCIE_LINK_WIDTH", Type: gauge, Help: "Lanes the PCIe link runs on."},
-	{ID: 240, Column: "PVIOL", Family: "DCGM_FI_DEV_POWER_VIOLATION", Type: counter, Help: "Time the clocks were held down for power, in ns."},
-	{ID: 241, Column: "TVIOL", Family: "DCGM_FI_DEV_THERMAL_VIOLATION", Type: counter, Help: "Time the clocks were held down for heat, in ns."},
+	{ID: 240, Column: "PVIOL", Family: "DCGM_FI_DEV_POWER_VIOLATION", Type: counter, Help: "Time the clocks were held down because of power, in ns."},
+	{ID: 241, Column: "TVIOL", Family: "DCGM_FI_DEV_THERMAL_VIOLATION", Type: counter, Help: "Time the clocks were held down by heat, in ns."},
 	{ID: 242, Column: "SBVIO", Family: "DCGM_FI_DEV_SYNC_BOOST_VIOLATION", Type: counter, Help: "Time the clocks were held down by the GPUs they are in step with, in ns."},
 	{ID: 243, Column: "BLVIO", Family: "DCGM_FI_DEV_BOARD_LIMIT_VIOLATION", Type: counter, Help: "Time the clocks were held down by a limit of the board, in ns."},
 	{ID: 244, Column: "LUVIO", Family: "DCGM_FI_DEV_LOW_UTIL_VIOLATION", Type: counter, Help: "Time the clocks were held down because of low utilization, in ns."},
@@ -175,7 +175,7 @@ var Fields = [...]Field{
 
 	// Fields of which DCGM 3.3 has only a part.
 	{ID: 153, Column: "GTLIMIT", Family: "DCGM_FI_DEV_GPU_TEMP_LIMIT", Type: gauge, Recent: true, Help: "Degrees Celsius left until the GPU slows itself down."},
-	{ID: 171, Column: "FMFRC", Family: "DCGM_FI_DEV_FABRIC_MANAGER_ERROR_CODE", Type: gauge, Recent: true, Help: "The driver's error code where the fabric manager could not set up the GPU, 0 where it could."},
+	{ID: 171, Column: "FMFRC", Family: "DCGM_FI_DEV_FABRIC_MANAGER_ERROR_CODE", Type: gauge, Recent: true, Help: "The driver's error code if the fabric manager could not set up the GPU, else 0."},
 	{ID: 173, Column: CliqueColumn, Family: CliqueFamily, Type: gauge, Recent: true, Help: "Clique of the GPU: the part of its NVLink fabric within which GPUs reach each other."},
 	{ID: 175, Column: "FMHSUM", Family: "DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY", Type: gauge, Recent: true, Help: "Health of the GPU in the fabric: 0 not supported, 1 healthy, 2 unhealthy, 3 limited capacity."},
 	{ID: 285, Column: "C2CLC", Family: "DCGM_FI_DEV_C2C_LINK_COUNT", Type: gauge, Help: "Chip-to-chip links to the CPU."},
@@ -204,7 +204,7 @@ var Fields = [...]Field{
 	{ID: 1402, Column: "DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B", Family: "DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B", Type: counter, Unprintable: true, Help: "Retries on the chip-to-chip link to the CPU, one right after the other."},
 	{ID: 1507, Column: "MEMUNR", Family: "DCGM_FI_DEV_MEMORY_UNREPAIRABLE_FLAG", Type: gauge, Recent: true, Help: "1 if the device memory has an error that cannot be repaired."},
 
-	{Column: NVLinksActive, Family: NVLinksActive, Type: gauge, Help: "NVLinks of the GPU that are up; not of DCGM."},
-	{Column: NVLinkLimit, Family: NVLinkLimit, Type: gauge, Help: "Bytes per second that all active NVLinks can carry, both ways together; not of DCGM."},
-	{Column: Lost, Family: Lost, Type: gauge, Help: "1 for a GPU that the host engine or the driver names and that cannot be read; not of DCGM."},
+	{Column: NVLinksActive, Family: NVLinksActive, Type: gauge, Help: "NVLinks of the GPU that are up; not a DCGM field."},
+	{Column: NVLinkLimit, Family: NVLinkLimit, Type: gauge, Help: "Bytes per second that all active NVLinks can carry, both ways together; not a DCGM field."},
+	{Column: Lost, Family: Lost, Type: gauge, Help: "1 for a GPU that the host engine or the driver names and that cannot be read; not a DCGM field."},
 }

@@ -46,7 +46,7 @@ func parseIDs(text string) (ids []int, err error) {
 		case n == Unknown:
 			return nil, fmt.Errorf("%q is not an id of a field; write all, core, or ids such as 150,155,1002", word)
 		case f == nil || !f.InDmon():
-			return nil, fmt.Errorf("%s is not a field that we read; these are: %s", word, allIDs())
+			return nil, fmt.Errorf("%s is not a field that kpulse-proxy reads; choose from %s", word, allIDs())
 		}
 		ids = append(ids, n)
 	}

@@ -14,7 +14,7 @@ func TestParseFields(t *testing.T) {
 			list = append(list, fmt.Sprint(id))
 		}
 	}
-	unknown := " is not a field that we read; these are: " + strings.Join(list, " ")
+	unknown := " is not a field that kpulse-proxy reads; choose from " + strings.Join(list, " ")
 	for _, c := range []struct {
 		text string
 		want []int

@@ -156,7 +156,7 @@ func TestMappingOnDisk(t *testing.T) {
 		}
 	}
 	changed, err := m.Refresh(now.Add(time.Second))
-	outside := dir + "/4 leads out of the directory, and is not read; write a file there, not a link"
+	outside := dir + "/4 is a link out of the directory, and is not read; write a file there instead"
 	if err == nil || err.Error() != outside || !changed || !maps.EqualFunc(m.Jobs(), Jobs{{GPU: "0"}: {"7"}, {GPU: "1"}: {"8"}}, slices.Equal) {
 		t.Errorf("%v, %v: %v", changed, err, m.Jobs())
 	}

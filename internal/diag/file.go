@@ -67,7 +67,7 @@ func Check(path, what string, limit int64) error {
 }
 
 func tooLarge(path, what string, limit int64) error {
-	return fmt.Errorf("%s: larger than %d bytes, so hardly a %s; name the right one", path, limit, what)
+	return fmt.Errorf("%s: larger than %d bytes, too large for a %s; name the right one", path, limit, what)
 }
 
 // unreadable returns the file system's error with a remedy.

@@ -107,7 +107,7 @@ func TestDiscovery(t *testing.T) {
 	// The API server disappears: the known exporters stay.
 	cluster.CloseClientConnections()
 	cluster.Close()
-	awaitPage(t, c, "/", 200, "exporters that are known are read meanwhile")
+	awaitPage(t, c, "/", 200, "known exporters are still read")
 	awaitPage(t, c, "/metrics", 200, up("node-b", 1))
 }
 

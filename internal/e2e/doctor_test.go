@@ -296,7 +296,7 @@ func TestDoctorFindsExporterPods(t *testing.T) {
 	cluster.CloseClientConnections()
 	cluster.Close()
 	x, _ = look(nil)
-	x.wants(t, "exporter pods", "missing", "connection refused; see that this machine reaches it")
+	x.wants(t, "exporter pods", "missing", "connection refused; check that this machine reaches it")
 }
 
 // TestDoctorOfManyPods: unreadable pods are listed, the others counted; one that hangs delays

@@ -148,7 +148,7 @@ func TestJobFilesLeadNowhereElse(t *testing.T) {
 	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--hpc-job-info-dir="+dir)
 	served := awaitPage(t, c, "/metrics", http.StatusOK, `hpc_job="9",hpc_user="ada"`)
 	_, own := page(t, c, "/-/metrics")
-	landing := awaitPage(t, c, "/", http.StatusOK, "/7 leads out of the directory, and is not read; write a file there, not a link")
+	landing := awaitPage(t, c, "/", http.StatusOK, "/7 is a link out of the directory, and is not read; write a file there instead")
 	if !strings.Contains(own, "\nkpulse_proxy_job_info_malformed_files 2\n") {
 		t.Errorf("the links are not counted:\n%s", grep(own, "kpulse_proxy_job_info"))
 	}

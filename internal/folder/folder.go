@@ -122,7 +122,7 @@ func (f *Folder[T]) Outside(dir string) (links int, err error) {
 	if len(f.outside) == 0 {
 		return 0, nil
 	}
-	return len(f.outside), fmt.Errorf("%s/%s leads out of the directory, and is not read; write a file there, not a link", dir, slices.Min(f.outside))
+	return len(f.outside), fmt.Errorf("%s/%s is a link out of the directory, and is not read; write a file there instead", dir, slices.Min(f.outside))
 }
 
 // list returns up to MaxFiles entries of the directory.

@@ -115,7 +115,7 @@ func (d *Directory) look(now time.Time) {
 		d.jobs.Store(&jobs)
 	}
 	if was := d.state.Swap(&s); s.Err != nil && (was.Err == nil || was.Err.Error() != s.Err.Error()) {
-		d.logger.Warn("not all users of jobs are known", "cause", s.Err)
+		d.logger.Warn("some users of jobs are unknown", "cause", s.Err)
 	}
 }
 

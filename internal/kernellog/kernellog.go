@@ -182,7 +182,7 @@ func (l *Log) line(line []byte) {
 	switch {
 	case !r.fromKernel():
 		l.counts.Foreign++
-		l.warnOnce("foreign", "a line like the driver's in the kernel's log is ignored: a program wrote it", "text", printable(text), "remedy", "to try out what an XID does, name a FIFO with --kernel-log=FILE and write records there")
+		l.warnOnce("foreign", "a line like the driver's in the kernel's log is ignored: a program wrote it", "text", printable(text), "remedy", "to see what an XID does, name a FIFO with --kernel-log=FILE and write records there")
 	case l.opened.Sub(at) > l.opts.MaxAge:
 	case strings.HasPrefix(text, loadPrefix):
 		l.loaded()

@@ -237,7 +237,7 @@ func (c *Claims) account(err error) {
 			c.opts.Logger.Warn("cannot look up the GPUs of claims", "cause", err)
 		}
 		cause, remedy := splitRemedy(err)
-		c.notes.Store(&[]canonical.Note{{Cause: "the GPUs of new claims are not known: " + cause, Remedy: cmp.Or(remedy, "see whether the Kubernetes API server can be reached from this pod")}})
+		c.notes.Store(&[]canonical.Note{{Cause: "the GPUs of new claims are not known: " + cause, Remedy: cmp.Or(remedy, "check whether the Kubernetes API server can be reached from this pod")}})
 		return
 	case c.failures > 0:
 		c.opts.Logger.Info("the GPUs of claims can be looked up again")

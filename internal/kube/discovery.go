@@ -344,12 +344,12 @@ func (d *Discovery) failure() *canonical.Failure {
 		}
 		if errors.Is(err, errCut) {
 			return &canonical.Failure{Kind: "cut", Cause: "each watch of " + d.where() + " is cut off at once: " + err.Error(),
-				Remedy: "see whether a proxy in front of the Kubernetes API server closes long-lived requests; until then the pods are listed, at most a minute apart"}
+				Remedy: "check whether a proxy in front of the Kubernetes API server closes long-lived requests; until then the pods are listed, at most a minute apart"}
 		}
 		_, slow := errors.AsType[canonical.TimedOut](err)
 		return &canonical.Failure{Kind: "unreachable", Timeout: slow || errors.Is(err, context.DeadlineExceeded),
 			Cause:  "cannot get " + d.where() + " from the Kubernetes API server: " + err.Error(),
-			Remedy: "see that this machine reaches it (network policies, --kube.config); exporters that are known are read meanwhile"}
+			Remedy: "check that this machine reaches it (network policies, --kube.config); known exporters are still read"}
 	}
 	return nil
 }

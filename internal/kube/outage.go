@@ -119,6 +119,6 @@ func (o *outage) notes() []canonical.Note {
 func (o *outage) note() canonical.Note {
 	return canonical.Note{
 		Cause:  "the Kubernetes API server does not answer correctly, so the workloads of new pods are not known: " + o.cause,
-		Remedy: "see that this machine reaches it (network policies, --kube.config), and that the credentials hold",
+		Remedy: "check that this machine reaches it (network policies, --kube.config), and that the credentials are valid",
 	}
 }

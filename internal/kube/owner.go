@@ -42,7 +42,7 @@ const (
 var (
 	errAbsent  = errors.New("there is no such object")
 	errDenied  = errors.New("the API server denies it")
-	errUnknown = errors.New("the API server knows no such kind")
+	errUnknown = errors.New("the API server does not know this kind")
 )
 
 // isAnswer reports whether err is the API server's answer about an object. errTroubled is

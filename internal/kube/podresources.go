@@ -121,13 +121,13 @@ func explain(socket string, err, dialed error) error {
 	case errors.Is(dialed, fs.ErrPermission):
 		cause, remedy = "permission for "+socket+" is denied", "run as root (runAsUser: 0), which owns the kubelet's socket"
 	case errors.Is(dialed, syscall.ECONNREFUSED):
-		cause, remedy = "nothing listens at "+socket, "see whether the kubelet runs: systemctl status kubelet"
+		cause, remedy = "nothing listens at "+socket, "check whether the kubelet runs: systemctl status kubelet"
 	case dialed != nil:
 		cause = dialed.Error()
 	case code == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded):
-		cause, remedy = "the kubelet did not answer in time", "see whether it hangs: journalctl -u kubelet"
+		cause, remedy = "the kubelet did not answer in time", "check whether it hangs: journalctl -u kubelet"
 	case code == codes.Unimplemented:
-		cause, remedy = "the kubelet does not serve the v1 API of pod resources", "Kubernetes 1.20 or later is needed; see that the socket is the kubelet's"
+		cause, remedy = "the kubelet does not serve the v1 API of pod resources", "Kubernetes 1.20 or later is needed; check that the socket is the kubelet's"
 	case code == codes.ResourceExhausted:
 		cause = fmt.Sprintf("the kubelet refuses, or answers with more than %d MiB: %s", maxAnswer>>20, cause)
 	}

@@ -123,6 +123,6 @@ func (t *troubles) notes() (notes []canonical.Note) {
 func troubleNote(kind schema.GroupKind, cause string) canonical.Note {
 	return canonical.Note{
 		Cause:  "the Kubernetes API server fails for objects of kind " + kind.String() + ", so their owners are not known: " + cause,
-		Remedy: "see whether kubectl get " + kind.String() + " -A answers: the conversion webhook of its CustomResourceDefinition may be broken, or its APIService unavailable",
+		Remedy: "check whether kubectl get " + kind.String() + " -A answers: the conversion webhook of its CustomResourceDefinition may be broken, or its APIService unavailable",
 	}
 }

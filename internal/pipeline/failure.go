@@ -213,7 +213,7 @@ func (p *Pipeline) logReading(s *canonical.Source) {
 			"remedy", p.words().noGPU)
 	}
 	if was := p.state.DroppedValues[canonical.DropLabelTooLong]; was == 0 && p.notedLabel != nil {
-		p.opts.Logger.Warn("a label is longer than allowed", "reads", s.Name, "cause", p.notedLabel.Cause, "remedy", p.notedLabel.Remedy)
+		p.opts.Logger.Warn("a label value is longer than allowed", "reads", s.Name, "cause", p.notedLabel.Cause, "remedy", p.notedLabel.Remedy)
 	}
 	if s.DroppedAllocations > 0 && p.state.DroppedAllocations == 0 {
 		p.opts.Logger.Warn("more pods or jobs hold GPUs than the proxy keeps counters for", "reads", s.Name, "left_out", s.DroppedAllocations,
@@ -238,7 +238,7 @@ func (p *Pipeline) logLines(b *raw.Batch) {
 	}
 	if b.Unfinished && !p.unfinished {
 		p.opts.Logger.Warn("the last line has no newline and may be cut short: it is left out", "reads", p.Name(),
-			"remedy", "have the exporter send Content-Length, or end its last line: only the end of the connection says where its answer ends")
+			"remedy", "have the exporter send Content-Length, or end its last line: only the end of the connection shows where its answer ends")
 	}
 	p.unfinished = b.Unfinished
 }

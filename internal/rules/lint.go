@@ -90,7 +90,7 @@ func (r *reader) lintReach(expr parser.Expr, offset time.Duration, rule *rulefmt
 	}
 	text := fmt.Sprintf("reaches back %s, and the window is %s; shorten it, raise --rules.window", model.Duration(worst.Reach), model.Duration(r.opts.Window))
 	if worst.Reach == Forever {
-		text = "has a fixed time (@), which no window holds; remove the @"
+		text = "has a fixed time (@), which no window can contain; remove the @"
 	}
 	p := within(n, rule.Expr, worst.Vector.PosRange)
 	p.Text = text + ", or let Prometheus evaluate the rule"

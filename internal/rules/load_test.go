@@ -111,7 +111,7 @@ func TestLoadRefusesLargeFiles(t *testing.T) {
 	if _, problems := Load(Options{}, "large.yml"); problems.Refuse() {
 		t.Error(problems)
 	}
-	const want = "larger.yml: larger than 4194304 bytes, so hardly a rule file; name the right one"
+	const want = "larger.yml: larger than 4194304 bytes, too large for a rule file; name the right one"
 	if _, problems := Load(Options{}, "larger.yml"); problems.Error() != want || !problems.Refuse() {
 		t.Errorf("got  %v\nwant %s", problems, want)
 	}

@@ -187,7 +187,7 @@ func (m *model) pause() {
 	m.player.ResumedAt = m.now()
 }
 
-var errNotPlayed = errors.New("nothing is replayed; kpulse-proxy --tui --replay=FILE plays a recording")
+var errNotPlayed = errors.New("no recording is playing; kpulse-proxy --tui --replay=FILE plays a recording")
 
 // replay controls the recording.
 func (m *model) replay(control func(p *history.Player)) {

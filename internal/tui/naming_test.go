@@ -68,7 +68,7 @@ func TestKeysThatDoNothingSaySo(t *testing.T) {
 		{[]string{"2", "enter"}, "there is no more detail"},
 		{[]string{"3", "d"}, "only the fleet has densities"},
 		{[]string{"?", "v"}, "v does nothing in help"},
-		{[]string{"."}, "nothing is replayed"},
+		{[]string{"."}, "no recording is playing"},
 	} {
 		m, _ := fleet(t)
 		if typed(m, test.keys...); !strings.Contains(m.state.Message, test.want) {

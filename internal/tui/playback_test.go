@@ -84,7 +84,7 @@ func TestPlaybackKeys(t *testing.T) {
 		}
 	}
 	m, _ := fleet(t)
-	if typed(m, "."); !strings.Contains(m.state.Message, "nothing is replayed") {
+	if typed(m, "."); !strings.Contains(m.state.Message, "no recording is playing") {
 		t.Errorf("without a replay: %q", m.state.Message)
 	}
 }

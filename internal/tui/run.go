@@ -46,7 +46,7 @@ type Options struct {
 }
 
 var (
-	errNoTerminal = errors.New("--tui needs a terminal, but standard input or output is none; print one reading as text with --once")
+	errNoTerminal = errors.New("--tui needs a terminal, but standard input or output is not one; print one reading as text with --once")
 	// A dumb terminal would show escape codes as text.
 	errDumbTerminal = errors.New("--tui cannot draw on a terminal with TERM=dumb; print one reading as text with --once")
 )

@@ -59,7 +59,7 @@ func (m *model) load(file string) error {
 		err = s.check()
 	}
 	if err != nil {
-		return fmt.Errorf("settings are not used: %s: %w; :save writes it anew", file, err)
+		return fmt.Errorf("settings are not used: %s: %w; :save rewrites it", file, err)
 	}
 	m.apply(&s)
 	return nil

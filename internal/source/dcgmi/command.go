@@ -171,7 +171,7 @@ func (a *answer) failure(path, subsystem, what string) *source.Error {
 		return &source.Error{
 			Failure: source.Timeout,
 			Cause:   "dcgmi " + subsystem + ": " + a.err.Error() + quoted(a.stderr),
-			Remedy:  "see whether the host engine and the driver answer: dcgmi discovery -l; nvidia-smi",
+			Remedy:  "check whether the host engine and the driver answer: dcgmi discovery -l; nvidia-smi",
 			Err:     a.err,
 		}
 	case a.code == 0 && a.signal == 0:

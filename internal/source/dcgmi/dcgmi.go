@@ -265,7 +265,7 @@ func (s *Source) requireNames(b *raw.Batch) error {
 	e := &source.Error{
 		Failure: source.Broken,
 		Cause:   "dcgmi discovery -l lists none of the GPUs that dcgmi dmon reads",
-		Remedy:  "see what it prints: dcgmi discovery -l; kpulse-proxy asks again by itself",
+		Remedy:  "see what it prints: dcgmi discovery -l; kpulse-proxy asks again automatically",
 	}
 	if failed := s.surveyError.Load(); failed != nil {
 		e.Failure, e.Err = failed.Failure, failed

@@ -168,7 +168,7 @@ func (s *Source) command() (string, error) {
 	return "", &source.Error{
 		Failure: source.HostEngineUnavailable,
 		Cause:   s.opts.Path + " was not found",
-		Remedy:  "install DCGM (package datacenter-gpu-manager, or datacenter-gpu-manager-4-core) and see that PATH leads to dcgmi; if dcgm-exporter runs, use --backend=prometheus",
+		Remedy:  "install DCGM (package datacenter-gpu-manager, or datacenter-gpu-manager-4-core) and check that dcgmi is in PATH; if dcgm-exporter runs, use --backend=prometheus",
 		Err:     err,
 	}
 }

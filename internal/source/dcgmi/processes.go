@@ -32,7 +32,7 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 		return nil, &source.Error{
 			Failure: source.Unsupported,
 			Cause:   "nvidia-smi, which lists processes, was not found",
-			Remedy:  "see that PATH leads to it; it comes with the driver",
+			Remedy:  "check that it is in PATH; it comes with the driver",
 			Err:     err,
 		}
 	}
@@ -42,7 +42,7 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 		return nil, &source.Error{
 			Failure: source.Timeout,
 			Cause:   "nvidia-smi does not list processes: " + got.err.Error(),
-			Remedy:  "see whether nvidia-smi hangs, and dmesg for XIDs",
+			Remedy:  "check whether nvidia-smi hangs, and dmesg for XIDs",
 			Err:     got.err,
 		}
 	case got.code != 0 || got.signal != 0:

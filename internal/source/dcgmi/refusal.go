@@ -55,7 +55,7 @@ func explain(st *stream, err error, r *receiver, c *child) error {
 		return &source.Error{
 			Failure: source.Broken,
 			Cause:   command + " hangs, " + err.Error() + ", and was ended" + quoted(text),
-			Remedy:  "see whether the host engine and the driver answer: dcgmi discovery -l; nvidia-smi; if they are only slow, raise --poll",
+			Remedy:  "check whether the host engine and the driver answer: dcgmi discovery -l; nvidia-smi; if they are only slow, raise --poll",
 			Err:     err,
 		}
 	case !errors.Is(err, io.EOF):
@@ -89,7 +89,7 @@ func refused(command, stream string, code int, sig syscall.Signal, text string) 
 	remedy := "see what it says: dcgmi dmon -e 100 -c 1; dcgmi discovery -l; and " + seeHostEngineLog
 	if sig != 0 {
 		how = "was killed by a signal (" + sig.String() + ")"
-		remedy = "see whether the kernel ran out of memory: dmesg | grep -i oom; kpulse-proxy starts it again by itself"
+		remedy = "check whether the kernel ran out of memory: dmesg | grep -i oom; kpulse-proxy restarts it automatically"
 	}
 	return &source.Error{Failure: source.Broken, Cause: command + " " + how + quoted(text), Remedy: remedy}
 }
@@ -165,16 +165,16 @@ func unstartable(path string, err error) *source.Error {
 	switch {
 	case errors.Is(err, errNotLinux):
 		e.Failure, e.Cause = source.Unsupported, err.Error()
-		e.Remedy = "use --backend=prometheus with the URL of an exporter, or look around with --backend=replay"
+		e.Remedy = "use --backend=prometheus with the URL of an exporter, or try the demo with --backend=replay"
 	case errors.Is(err, fs.ErrPermission):
 		e.Failure = source.PermissionDenied
-		e.Remedy = "let the user that runs kpulse-proxy run it: ls -l " + path + "; and see that its file system is not mounted noexec"
+		e.Remedy = "let the user that runs kpulse-proxy run it: ls -l " + path + "; and check that its file system is not mounted noexec"
 	case errors.Is(err, syscall.ENOEXEC): // it may be half copied, and is retried
 		e.Failure = source.HostEngineUnavailable
 		e.Remedy = "see what it is: file " + path + "; and install DCGM for this machine's architecture"
 	case errors.Is(err, fs.ErrNotExist):
 		e.Failure = source.HostEngineUnavailable
-		e.Remedy = "see whether the interpreter or the loader it names is there: file " + path
+		e.Remedy = "check whether the interpreter or the loader it names is there: file " + path
 	}
 	return e
 }

@@ -40,8 +40,8 @@ const (
 	seeHostEngineLog   = "see the host engine's log: journalctl -u nvidia-dcgm"
 	restartHostEngine  = "restart the host engine: systemctl restart nvidia-dcgm"
 	seeWhatTheySupport = "see what they support: dcgmi profile -l; the other fields are still read"
-	seeDriver          = "see that the driver works and has GPUs: nvidia-smi -L (a container must be given them); then restart the host engine, which looks for both when it starts: systemctl restart nvidia-dcgm"
-	retried            = "kpulse-proxy tries again by itself; if the error stays, " + seeHostEngineLog
+	seeDriver          = "check that the driver works and has GPUs: nvidia-smi -L (a container must be given them); then restart the host engine, which looks for both when it starts: systemctl restart nvidia-dcgm"
+	retried            = "kpulse-proxy retries automatically; if the error stays, " + seeHostEngineLog
 )
 
 // returns has a row for each code with which discovery, profile and dmon can end: all
@@ -70,7 +70,7 @@ var returns = []returned{
 		seeHostEngineLog},
 	{-8, []string{"NVML error"}, source.Broken,
 		"the driver's library fails under the host engine",
-		"see whether the driver works: nvidia-smi; and " + seeHostEngineLog},
+		"check whether the driver works: nvidia-smi; and " + seeHostEngineLog},
 	{-9, []string{"Object is in a pending state"}, source.Broken,
 		"the host engine is still busy with an earlier request",
 		retried},
@@ -79,7 +79,7 @@ var returns = []returned{
 		retried},
 	{-11, []string{"Timeout"}, source.Timeout,
 		"the host engine does not answer in time",
-		"see whether the driver answers: nvidia-smi; and " + seeHostEngineLog},
+		"check whether the driver answers: nvidia-smi; and " + seeHostEngineLog},
 	{-12, []string{"API version mismatch"}, source.Broken,
 		"the versions of dcgmi and the host engine do not match",
 		"install the same release of both: dcgmi --version; nv-hostengine --version"},
@@ -88,10 +88,10 @@ var returns = []returned{
 		"install the same release of both: dcgmi --version; nv-hostengine --version"},
 	{-14, []string{"No data is available", "No data returned from the hostengine"}, source.Broken,
 		"the host engine has no readings of these GPUs",
-		"see that it knows them: dcgmi discovery -l"},
+		"check that it knows them: dcgmi discovery -l"},
 	{-15, []string{"Only stale data is available"}, source.Broken,
 		"the host engine has no fresh readings of these GPUs",
-		"see whether the driver answers: nvidia-smi; then " + restartHostEngine},
+		"check whether the driver answers: nvidia-smi; then " + restartHostEngine},
 	{-16, []string{"Field is not being watched"}, source.Broken,
 		"the host engine no longer watches the STREAM fields",
 		retried},
@@ -136,7 +136,7 @@ var returns = []returned{
 		"see what it has loaded: dcgmi modules -l; GeForce cards and GPUs before Volta have no profiling counters"},
 	{-34, []string{"The requested operation could not be completed because the affected resource is in use"}, source.ReservationDenied,
 		"the profiling counters are in use",
-		"find who uses them: nvidia-smi, ps -C nv-hostengine,nsys,ncu; kpulse-proxy tries again by itself"},
+		"find who uses them: nvidia-smi, ps -C nv-hostengine,nsys,ncu; kpulse-proxy retries automatically"},
 	{-35, []string{"The specified group is empty"}, source.Broken,
 		"the host engine sees no GPU: its driver does not work, or has no GPU for it",
 		seeDriver},
@@ -148,19 +148,19 @@ var returns = []returned{
 		"end that program, or leave the counters to it: dcgmi profile --pause; another host engine may run inside a dcgm-exporter, then use --backend=prometheus"},
 	{profMultiPass, []string{"The requested profiling metrics cannot be collected in a single pass"}, source.ReservationDenied,
 		"the requested profiling fields cannot be counted at once",
-		"see which other programs ask for some, and by dcgmi profile -l which fit together; kpulse-proxy tries again by itself"},
+		"see which other programs ask for some, and by dcgmi profile -l which fit together; kpulse-proxy retries automatically"},
 	{insufficientDriver, []string{"The installed driver version is insufficient", "Unable to watch one or more of the requested fields because doing so requires a newer driver"}, source.Broken,
 		"the driver is too old for some of the STREAM fields",
 		"update the driver; see which it is: nvidia-smi"},
 	{-45, []string{"The specified GPU instance does not exist"}, source.Broken,
 		"a MIG instance is gone",
-		"see which there are: dcgmi discovery -c; kpulse-proxy asks for them again by itself"},
+		"see which there are: dcgmi discovery -c; kpulse-proxy asks for them again automatically"},
 	{-46, []string{"The specified GPU compute instance does not exist"}, source.Broken,
 		"a MIG compute instance is gone",
-		"see which there are: dcgmi discovery -c; kpulse-proxy asks for them again by itself"},
+		"see which there are: dcgmi discovery -c; kpulse-proxy asks for them again automatically"},
 	{-48, []string{"Detected an error in a 3rd-party library"}, source.Broken,
 		"a library under the host engine fails",
-		"see whether the driver works: nvidia-smi; and " + seeHostEngineLog},
+		"check whether the driver works: nvidia-smi; and " + seeHostEngineLog},
 	{-49, []string{"Not enough resources available"}, source.Broken,
 		"the host engine has no room for the STREAM fields",
 		"list the groups that others left, and delete them: dcgmi group -l; or " + restartHostEngine},
@@ -172,7 +172,7 @@ var returns = []returned{
 		seeDriver},
 	{-57, []string{"Cannot perform the requested operation because an NVML driver timeout error was detected"}, source.Broken,
 		"the driver does not answer the host engine",
-		"see whether it answers at all: nvidia-smi; then " + restartHostEngine},
+		"check whether it answers at all: nvidia-smi; then " + restartHostEngine},
 	{-67, []string{"Cannot perform the requested operation because the GPUs are detached"}, source.HostEngineUnavailable,
 		"the host engine has detached from the GPUs",
 		"attach them again, or restart it: systemctl restart nvidia-dcgm"},

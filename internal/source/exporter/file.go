@@ -130,7 +130,7 @@ func (f *file) explain(err error) *source.Error {
 	}
 	e := &source.Error{
 		Failure: source.Broken,
-		Remedy:  "see that it can be read: cat " + f.path,
+		Remedy:  "check that it can be read: cat " + f.path,
 		Err:     err,
 	}
 	reason := err.Error()

@@ -25,7 +25,7 @@ func New(Options) (*Source, error) { return nil, errUnsupported() }
 func errUnsupported() *source.Error {
 	return &source.Error{
 		Failure: source.Unsupported,
-		Cause:   "this program was built without cgo, which calls to NVML need",
+		Cause:   "this program was built without cgo, which NVML needs",
 		Remedy:  "build it on Linux with CGO_ENABLED=1 and a C compiler, or use --backend=dcgm or --backend=prometheus",
 	}
 }

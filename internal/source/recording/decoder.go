@@ -33,7 +33,7 @@ func (d *decoder) decode(dst, edit []byte, max int) ([]byte, error) {
 	case edit[0] == '@':
 		return d.run(dst, edit[1:], max)
 	}
-	return dst, fmt.Errorf("%q begins no edit", edit[0])
+	return dst, fmt.Errorf("%q does not begin an edit", edit[0])
 }
 
 // add appends a new line.

@@ -58,7 +58,7 @@ func (p *Player) Next(r *Reading) error {
 	case "failed":
 		err = p.failed(r, rest)
 	default:
-		err = fmt.Errorf("%.40q begins no record", l)
+		err = fmt.Errorf("%.40q does not begin a record", l)
 	}
 	if err != nil {
 		return p.damage(err)
@@ -170,7 +170,7 @@ func (p *Player) reading(r *Reading, rest []byte) error {
 		rest = nil
 	}
 	if len(rest) > 0 {
-		return fmt.Errorf("%q means nothing here", rest)
+		return fmt.Errorf("%q is not expected here", rest)
 	}
 	return p.text(r, size)
 }
@@ -203,7 +203,7 @@ func (p *Player) failed(r *Reading, rest []byte) error {
 	}
 	cause, rest, err := unquote(rest)
 	if err == nil && len(rest) > 0 {
-		err = fmt.Errorf("%q means nothing here", rest)
+		err = fmt.Errorf("%q is not expected here", rest)
 	}
 	r.Failure, r.Cause = source.Failure(kind), string(cause)
 	return err

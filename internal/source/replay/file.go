@@ -55,7 +55,7 @@ func unreadable(path string, err error) *source.Error {
 	e := &source.Error{
 		Failure: source.Unreachable,
 		Cause:   path + ": " + err.Error(),
-		Remedy:  "see that it can be read: cat " + path,
+		Remedy:  "check that it can be read: cat " + path,
 		Err:     err,
 	}
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {

@@ -67,7 +67,7 @@ func parseProcesses(url string, body []byte) ([]Process, error) {
 		}
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, fmt.Errorf("the list of processes is not JSON of ours: %w", err)
+		return nil, fmt.Errorf("the list of processes is not JSON of kpulse-proxy: %w", err)
 	}
 	all := make([]Process, len(answer.Processes))
 	for i := range answer.Processes {

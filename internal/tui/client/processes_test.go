@@ -30,8 +30,8 @@ func TestProcesses(t *testing.T) {
 		{"none", 200, `{"processes":[]}`, 0, ""},
 		{"not shown to others", 403, "processes are shown only to clients on this machine\nmore", 0, "processes are shown only to clients on this machine"},
 		{"not known", 404, "processes are not listed", 0, "processes are not listed"},
-		{"a page", 200, "<html>", 0, "not JSON of ours"},
-		{"another shape", 200, `{"processes":[{"pid":"x"}]}`, 0, "not JSON of ours"},
+		{"a page", 200, "<html>", 0, "not JSON of kpulse-proxy"},
+		{"another shape", 200, `{"processes":[{"pid":"x"}]}`, 0, "not JSON of kpulse-proxy"},
 	} {
 		list, why := ListProcesses(t.Context(), []Target{{URL: "http://user:secret@n:9401/metrics", Client: proxy(test.status, test.body)}})
 		if len(list) != test.n || !strings.Contains(why, test.err) || (why == "") != (test.err == "") || strings.Contains(why, "\n") {

@@ -10,8 +10,9 @@ import (
 
 const (
 	settings = "sources: [{source: URL, poll: 0}]\n"
-	// soundRules record a series that shows whether they are in force.
+	// soundRules record a series that shows whether they are in force, and inForce is that series.
 	soundRules = "groups: [{name: g, interval: 1s, rules: [{record: 'level:power:first', expr: 'sum(kpulse_gpu_power_watts)'}]}]\n"
+	inForce    = "level:power:first 300"
 )
 
 // puts writes a text to a file.
@@ -92,9 +93,10 @@ func fileFaults() []fault {
 		return fault{does: does, config: settings, begin: and(begin, failsToReload), end: and(puts("config.yml", settings), reloads), seen: kept(append(why, "config.yml")...)}
 	}
 	withRules := func(does string, begin func(*world), why ...string) fault {
-		f := atReload(does, begin, why...)
+		f := atReload(does, and(recorded(inForce), begin), why...)
 		f.flags, f.files, f.end = []string{"--rules.file=r.yml"}, map[string]string{"r.yml": soundRules}, and(puts("r.yml", soundRules), reloads)
 		f.seen = kept(append(why, "r.yml")...)
+		f.seen.says = append(f.seen.says, inForce)
 		return f
 	}
 	rulesAtStart := func(does string, begin func(*world), says string) fault {

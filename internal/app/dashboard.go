@@ -171,7 +171,7 @@ func withPath(typed string) (string, error) {
 	}
 	whole := scheme + "://" + host + "/" + cmp.Or(path, "metrics")
 	switch u, err := url.Parse(whole); {
-	case err != nil:
+	case err != nil, u.User == nil && strings.Contains(host, "@"), strings.Contains(scheme, "@"):
 		return "", errors.New("(not shown): this is not a URL") // it may hold a password
 	case u.Hostname() == "":
 		return "", fmt.Errorf("%s: it has no host", u.Redacted())

@@ -33,7 +33,8 @@ started with, such as a limit, does not change. The suite checks for every row:
 - Prometheus' parser accepts each page with status 200. A failure is one line with cause and remedy, without series of a GPU; it
   is logged once and shown on the landing page.
 - ` + "`/-/healthy`" + ` answers 200 while the fault lasts.
-- Afterwards 42 °C is served, ` + "`/-/ready`" + ` says ready, and the landing page says up.
+- Afterwards 42 °C is served, ` + "`/-/ready`" + ` says ready, and the landing page says up, unless the program is started with the
+  fault and never has a reading.
 - Afterwards there are no more goroutines and open descriptors than before. At most 2 MiB more memory is in use than before,
   apart from buffers that the program keeps after large pages and many clients.
 - The program exits with status 0 on SIGTERM, and its log has no panic and no data race.

@@ -23,7 +23,7 @@ func resourceFaults() []fault {
 		{does: "the program may not dump core or write files", shell: "ulimit -c 0; ulimit -f 2048", seen: well},
 		{does: "the program has the lowest priority", shell: "renice -n 19 $$ >/dev/null", seen: well},
 		{does: "stdin and stdout are closed", shell: "exec <&- >&-", seen: well},
-		{does: "the environment is empty", shell: "unset PATH HOME USER TMPDIR LANG", seen: well},
+		{does: "the environment is empty", shell: `exec env -i "$0" "$@"`, seen: well},
 		{does: "the working directory is removed", begin: removes("."), lasts: true, seen: well},
 		{does: "the address space is limited to 2 GiB", shell: "ulimit -v 2097152", seen: well},
 		{does: "the reader of the log is gone", config: settings, shell: "mkfifo log; cat log >&2 & echo $! >reader; exec 2>log", begin: and(losesItsReader, puts("config.yml", "presett: ai\n"), failsToReload), end: and(puts("config.yml", settings), reloads),

@@ -166,6 +166,10 @@ var dialects = []struct {
 			`{entity="GPU-I 10001",gpu_instance_entity="10001"}POWER`: 413,
 			`{entity="GPU-I 10001",gpu_instance_entity="10001"}GRACT`: .988,
 		}, 0}}},
+	{"glued: one blank separates a value from the next column", "" +
+		"#Entity AA      BB      \n" +
+		"GPU-I 10001234567 123     \n",
+		[]tick{{values{`{entity="GPU-I 1000",gpu_instance_entity="1000"}AA`: 1234567, `{entity="GPU-I 1000",gpu_instance_entity="1000"}BB`: 123}, 0}}},
 	{"glued: the id ends where the first value is absent", "" +
 		"#Entity   POWER             GRACT        \n" +
 		"GPU-I 10001N/A               0.500        \n",

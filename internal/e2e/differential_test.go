@@ -48,16 +48,38 @@ func TestDifferential(t *testing.T) {
 	if bodies < 50*fewBodies {
 		return
 	}
-	for class := range bottlenecks {
-		if seen[class] < 10 {
-			t.Errorf("only %d readings of class %s", seen[class], class)
+	enough := func(what string) {
+		if seen[what] < 10 {
+			t.Errorf("only %d times %s", seen[what], what)
 		}
+	}
+	for class := range bottlenecks {
+		enough(class)
 	}
 	for c := range canonical.NumConditions {
-		if seen[c.String()] < 10 {
-			t.Errorf("only %d readings with condition %s", seen[c.String()], c)
-		}
+		enough(c.String())
 	}
+	for i := range dialects {
+		enough(dialects[i].String())
+	}
+	for _, mark := range marks {
+		enough(mark)
+	}
+	if seen["edge"] > bodies/chapter/20 {
+		t.Errorf("%d of %d stories ended early, at the threshold of a class", seen["edge"], bodies/chapter)
+	}
+}
+
+// marks are parts of series that a long run must have had: instances, holders, shares of both kinds,
+// XIDs, and energy by holder.
+var marks = []string{
+	`mig_instance="`, `workload_pod="`, `hpc_job="`, `share="measured"`, `share="equal"`,
+	`__name__="kpulse_gpu_xid_errors_total"`, `__name__="kpulse_allocation_energy_joules_total"`,
+}
+
+// String identifies a dialect in the counts of a run.
+func (d *dialect) String() string {
+	return fmt.Sprintf("dialect with spelling %d, label %s, %q everywhere", d.spelling, d.uuid, d.everywhere)
 }
 
 // judging returns the program's options of a setting.
@@ -72,7 +94,7 @@ func (s *setting) judging() compute.Options {
 }
 
 // playStory plays the story of a seed until the reference and the program differ. seen counts
-// classes and conditions.
+// classes, conditions, dialects and marks.
 func playStory(t *testing.T, seed uint64, seen map[string]int) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.prom")
@@ -109,6 +131,7 @@ func playStory(t *testing.T, seed uint64, seen map[string]int) {
 			want := map[string]map[string]float64{"full": ref.read(snap.Source.At, body)}
 			want["lean"] = ref.lean(want["full"])
 			if ref.edge(seen) { // from here on, the two may differ
+				seen["edge"]++
 				release()
 				return
 			}
@@ -123,11 +146,26 @@ func playStory(t *testing.T, seed uint64, seen map[string]int) {
 			}
 			release()
 			seen["series"] += len(want["full"])
+			if n == chapter-1 {
+				countMarks(seen, s, want["full"])
+			}
 			if t.Failed() {
 				return
 			}
 		}
 	})
+}
+
+// countMarks adds the dialect and the marks of a story's last reading to seen.
+func countMarks(seen map[string]int, s *story, want map[string]float64) {
+	seen[s.dialect.String()]++
+	for name := range want {
+		for _, mark := range marks {
+			if strings.Contains(name, mark) {
+				seen[mark]++
+			}
+		}
+	}
 }
 
 // edge reports whether a score is within rounding of a class's threshold, where either class is

@@ -92,8 +92,8 @@ lint: ## Check formatting, vet, shell scripts (if shellcheck is installed), and 
 	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); \
 	else echo 'shellcheck is not installed; these are not checked: $(SCRIPTS)'; test -z "$$KPULSE_REQUIRE_SHELLCHECK"; fi
 
-fuzz: ## Run each fuzz target for FUZZTIME (60s), FUZZJOBS (2) at a time
-	FUZZTIME='$(FUZZTIME)' FUZZJOBS='$(FUZZJOBS)' .ci/fuzz
+fuzz: ## Run each fuzz target that matches FUZZ (all) for FUZZTIME (60s), FUZZJOBS (2) at a time
+	FUZZ='$(FUZZ)' FUZZTIME='$(FUZZTIME)' FUZZJOBS='$(FUZZJOBS)' .ci/fuzz
 
 # The number of bodies of make differential; N=20:SEED replays the history of a seed.
 N ?= 100000

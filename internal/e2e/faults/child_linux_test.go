@@ -141,7 +141,7 @@ func childFaults() []fault {
 		{does: "dcgmi is started 1,000 times", heldBy: "source/dcgmi.TestThousandRestartsLeaveNothingBehind", words: "nothing is left behind"},
 		{does: "the driver's library hangs, fails and disappears", heldBy: "e2e.TestNVMLFaults", words: "502, or 200 without the readings that fail"},
 		{does: "the driver's library hangs at its start", heldBy: "e2e.TestNVMLStartHangs", words: "504, then 200"},
-		{does: "NVIDIA's own host engine dies, hangs and comes back", heldBy: "e2e.TestRealStackFaults", words: "502, then 200"},
+		{does: "NVIDIA's own host engine dies, hangs and comes back", heldBy: "e2e.TestRealStackFaults", words: "502, then 200; needs NVIDIA's stack, and runs without the race detector"},
 	}
 }
 

@@ -46,7 +46,6 @@ type limit struct{ min, max float64 }
 // limits apply to all fields of a unit. Ratios are in [0, 1] by definition. 200 °C is beyond any
 // slowdown threshold: a higher reading is garbage (seen: 82505). -50 °C is below any operating
 // range.
-// -50 °C is below any operating range.
 var limits = map[Unit]limit{
 	Ratio:   {0, 1},
 	Celsius: {-50, 200},

@@ -35,6 +35,9 @@ func TestRemedies(t *testing.T) {
 	for n, c := range conditionCases() {
 		wanted, listed := remedies[c.condition]
 		if !listed {
+			if 1<<c.condition&ofXIDs == 0 && c.condition != canonical.CondRecoveryAction {
+				t.Errorf("%v has no remedy", c.condition)
+			}
 			continue
 		}
 		j, top := judgeOf(t, c.condition), topology(canonical.Device{GPU: "0"})

@@ -42,7 +42,7 @@ func (d *document) decode(body []byte, into any) {
 		return
 	}
 	if d.index("", root.Line, root); len(d.nodes) > maxNodes {
-		d.reject("", "holds more than %d values, too many for settings; name the right file", maxNodes)
+		d.reject("", "contains more than %d values, too many for settings; name the right file", maxNodes)
 		return
 	}
 	for _, n := range d.nodes {
@@ -51,7 +51,7 @@ func (d *document) decode(body []byte, into any) {
 			d.reject(n.path, "an alias (*%s) is not followed; write out what it stands for", n.value.Value)
 			return
 		case n.value.Kind == yaml.ScalarNode && strings.Contains(n.value.Value, Masked):
-			d.reject(n.path, "holds %s, which --config.show prints in place of a secret; put the real one there", Masked)
+			d.reject(n.path, "contains %s, which --config.show prints in place of a secret; put the real one there", Masked)
 		case n.value.ShortTag() == diag.NullTag && !mayBeEmpty.MatchString(n.path):
 			d.reject(n.path, "is empty; write a value, or remove the key")
 		}

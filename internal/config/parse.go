@@ -254,7 +254,7 @@ func (f *file) weigh(o *compute.Options, d *document) {
 	case f.Preset != "":
 		d.reject("weights", "cannot be set beside the preset in line %d; remove one of the two", d.find("preset").first)
 	case len(given) < 4:
-		d.reject("weights", "hold %d of 4 numbers; %s", len(given), wantWeights)
+		d.reject("weights", "contain %d of 4 numbers; %s", len(given), wantWeights)
 	case slices.Max(given) == 0 && slices.Min(given) == 0:
 		d.reject("weights", "are all 0; make at least one of them positive")
 	default:

@@ -211,7 +211,7 @@ bad.yml:6: kube.discover.max_sources: "0" where a whole number of at least 1 is 
 	{"preset:\n", "bad.yml:1: preset: is empty; write a value, or remove the key"},
 	{"preset: [ai]\n", "bad.yml:1: preset: a list where one value is expected; write a word, or quote it"},
 	{"weights: [1, 1, 1, 1]\n", "bad.yml:1: weights: a list where keys are expected; give all of sm, tensor, dram and engine, 0 for none"},
-	{"weights: {sm: 1, dram: 1, engine: 1}\n", "bad.yml:1: weights: hold 3 of 4 numbers; give all of sm, tensor, dram and engine, 0 for none"},
+	{"weights: {sm: 1, dram: 1, engine: 1}\n", "bad.yml:1: weights: contain 3 of 4 numbers; give all of sm, tensor, dram and engine, 0 for none"},
 	{"weights:\n", "bad.yml:1: weights: is empty; write a value, or remove the key"},
 	{"weights: {sm: 1, dram: 1, engine: 1, tensors: 1}\n", "bad.yml:1: weights.tensors: is not a known key; did you mean tensor?"},
 	{"weights: {sm: 1, dram: 1, engine: 1, tensor: '1'}\n", `bad.yml:1: "1" where a number is expected; write one such as 0.5`},

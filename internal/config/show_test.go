@@ -256,7 +256,7 @@ func TestShowLocatesFiles(t *testing.T) {
 // TestMaskedIsRefused: the mask is not accepted as a secret.
 func TestMaskedIsRefused(t *testing.T) {
 	const text = "preset: ai\nsources:\n- source: http://<secret>@node:9400/metrics\n  http_config:\n    proxy_url: http://<secret>@proxy\n    tls_config:\n      key: <secret>\n    http_headers:\n      X:\n        values:\n        - <secret>\n"
-	const remedy = ": holds <secret>, which --config.show prints in place of a secret; put the real one there"
+	const remedy = ": contains <secret>, which --config.show prints in place of a secret; put the real one there"
 	want := "c.yml:3: sources[1].source" + remedy + "\nc.yml:5: sources[1].http_config.proxy_url" + remedy +
 		"\nc.yml:7: sources[1].http_config.tls_config.key" + remedy + "\nc.yml:11: sources[1].http_config.http_headers.X.values[1]" + remedy
 	if _, err := Parse("c.yml", []byte(text)); err == nil || err.Error() != want {

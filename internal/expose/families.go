@@ -138,7 +138,7 @@ var families = [numFamilies]Series{
 	clampedFamily:            {"source_clamped_values_total", canonical.Counter, ofSource, "Values slightly out of range that were set to the nearest limit."},
 	droppedFamiliesFamily:    {"source_dropped_families_total", canonical.Counter, ofSource, "Upstream families named kpulse_* that were dropped."},
 	droppedSeriesFamily:      {"source_dropped_series_total", canonical.Counter, ofSource, "Samples of devices beyond --series-limit, which are not translated."},
-	droppedAllocationsFamily: {"source_dropped_allocations_total", canonical.Counter, ofSource, "Allocations beyond --series-limit, which have no accounts."},
+	droppedAllocationsFamily: {"source_dropped_allocations_total", canonical.Counter, ofSource, "Allocations beyond --series-limit, for which no counters are kept."},
 	restartsFamily:           {"source_restarts_total", canonical.Counter, ofStream, "Times the stream was started again."},
 	ticksFamily:              {"source_ticks_total", canonical.Counter, ofStream, "Complete ticks that the stream delivered."},
 	missedFamily:             {"source_ticks_missed_total", canonical.Counter, ofStream, "Ticks that were due after the stream's first one and did not come; a slightly late tick is not missed."},

@@ -179,7 +179,7 @@ func (l *loader) warnOfOrder(g *Group, rule *Rule, name string, later *Group) {
 		if r.file == g.File {
 			r.findings = append(r.findings, finding{Problem: diag.Problem{
 				File: g.File, Line: rule.Line, Place: placeOf(g.Name, rule.Number, rule.Record, ""), Warning: true,
-				Text: fmt.Sprintf("reads %s, which %s records after it, and so sees the result of the evaluation before; %s", name, where, remedy),
+				Text: fmt.Sprintf("reads %s, which %s records after it, and so sees the result of the previous evaluation; %s", name, where, remedy),
 			}})
 		}
 	}

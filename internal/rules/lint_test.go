@@ -43,8 +43,8 @@ func TestOrderOfGroups(t *testing.T) {
 `
 	write(t, map[string]string{"a.yml": two, "b.yml": group("g", "r:z", "1")})
 	_, problems := Load(Options{}, "*.yml")
-	const want = `a.yml:5: warning: group "sums": rule 2 "r:sum": reads r:x, which group "of each" records after it, and so sees the result of the evaluation before; put that group first
-a.yml:9: warning: group "of each": rule 2 "r:y": reads r:z, which group "g" of b.yml records after it, and so sees the result of the evaluation before; name that file first`
+	const want = `a.yml:5: warning: group "sums": rule 2 "r:sum": reads r:x, which group "of each" records after it, and so sees the result of the previous evaluation; put that group first
+a.yml:9: warning: group "of each": rule 2 "r:y": reads r:z, which group "g" of b.yml records after it, and so sees the result of the previous evaluation; name that file first`
 	if got := problems.Error(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -62,7 +62,7 @@ func TestLoad(t *testing.T) {
 		{[]string{"*.link"}, []string{"gone.link"}, nil, "gone.link: no such file or directory; check the name of the rule file"},
 		{[]string{"dir.yml"}, []string{"dir.yml"}, nil, "dir.yml: is a directory; name a file in it"},
 		{[]string{"bad.rules", "a.yml"}, []string{"bad.rules", "a.yml"}, []string{"a"}, `bad.rules:1: "1" where a list is expected; write - name: before each group`},
-		{[]string{"empty"}, []string{"empty"}, nil, "empty: warning: holds no group, so nothing is evaluated; begin the file with groups:"},
+		{[]string{"empty"}, []string{"empty"}, nil, "empty: warning: contains no group, so nothing is evaluated; begin the file with groups:"},
 		{
 			[]string{"twice.yml", "x*"},
 			[]string{"twice.yml"},

@@ -48,7 +48,7 @@ func (r *reader) read(body []byte) {
 		return
 	}
 	if child(root, "tests") != nil && child(root, "groups") == nil {
-		r.reject(root, "holds tests, which are for promtool test rules; name the rule files without it")
+		r.reject(root, "contains tests, which are for promtool test rules; name the rule files without it")
 		return
 	}
 	const lenient = true // ignores unknown keys
@@ -69,7 +69,7 @@ func (r *reader) read(body []byte) {
 	}
 	switch {
 	case r.refused == 0 && len(file.Groups) == 0:
-		r.note(diag.Problem{Text: "holds no group, so nothing is evaluated; begin the file with groups:", Warning: true})
+		r.note(diag.Problem{Text: "contains no group, so nothing is evaluated; begin the file with groups:", Warning: true})
 	case r.alerts > 0 && !r.opts.ForPrometheus:
 		r.note(diag.Problem{Text: alertsLeftOut(r.alerts), Warning: true})
 	}

@@ -41,7 +41,7 @@ const (
 	restartHostEngine  = "restart the host engine: systemctl restart nvidia-dcgm"
 	seeWhatTheySupport = "see what they support: dcgmi profile -l; the other fields are still read"
 	seeDriver          = "check that the driver works and has GPUs: nvidia-smi -L (a container must be given them); then restart the host engine, which looks for both when it starts: systemctl restart nvidia-dcgm"
-	retried            = "kpulse-proxy retries automatically; if the error stays, " + seeHostEngineLog
+	retried            = "kpulse-proxy retries automatically; if the error persists, " + seeHostEngineLog
 )
 
 // returns has a row for each code with which discovery, profile and dmon can end: all
@@ -136,7 +136,7 @@ var returns = []returned{
 		"see what it has loaded: dcgmi modules -l; GeForce cards and GPUs before Volta have no profiling counters"},
 	{-34, []string{"The requested operation could not be completed because the affected resource is in use"}, source.ReservationDenied,
 		"the profiling counters are in use",
-		"find who uses them: nvidia-smi, ps -C nv-hostengine,nsys,ncu; kpulse-proxy retries automatically"},
+		"find the programs that use them: nvidia-smi, ps -C nv-hostengine,nsys,ncu; kpulse-proxy retries automatically"},
 	{-35, []string{"The specified group is empty"}, source.Broken,
 		"the host engine sees no GPU: its driver does not work, or has no GPU for it",
 		seeDriver},
@@ -148,7 +148,7 @@ var returns = []returned{
 		"end that program, or leave the counters to it: dcgmi profile --pause; another host engine may run inside a dcgm-exporter, then use --backend=prometheus"},
 	{profMultiPass, []string{"The requested profiling metrics cannot be collected in a single pass"}, source.ReservationDenied,
 		"the requested profiling fields cannot be counted at once",
-		"see which other programs ask for some, and by dcgmi profile -l which fit together; kpulse-proxy retries automatically"},
+		"see which other programs use some, and which fields fit together: dcgmi profile -l; kpulse-proxy retries automatically"},
 	{insufficientDriver, []string{"The installed driver version is insufficient", "Unable to watch one or more of the requested fields because doing so requires a newer driver"}, source.Broken,
 		"the driver is too old for some of the STREAM fields",
 		"update the driver; see which it is: nvidia-smi"},

@@ -15,41 +15,41 @@ type explainView struct{}
 // advice explains each class and says what to do about it.
 var advice = [canonical.NumClasses]string{
 	canonical.Idle:               "Nothing runs. If somebody holds the GPU, ask whether they still need it.",
-	canonical.TensorHeavyCompute: "The tensor cores are busy at least half of the time and the SMs well used: as good as it gets for training.",
-	canonical.TensorCompute:      "The tensor cores are used. More may be had from larger batches, fused kernels or lower precision.",
+	canonical.TensorHeavyCompute: "The tensor cores are busy at least half of the time and the SMs are well used: the best case for training.",
+	canonical.TensorCompute:      "The tensor cores are used. Larger batches, fused kernels or lower precision may use them more.",
 	canonical.FP64HPCCompute:     "The 64-bit pipes do the work, as in simulations.",
 	canonical.IOOrDataLoading:    "Data moves and the SMs wait for it. Look at data loaders, pinned memory, storage and transfers between GPUs.",
 	canonical.MemoryBound:        "The device memory is the limit: kernels wait for it. Fusing kernels, reuse in caches or smaller types help.",
-	canonical.ComputeHeavy:       "The SMs are busy almost all of the time, without tensor cores. Where the numbers allow it, tensor cores do more.",
+	canonical.ComputeHeavy:       "The SMs are busy almost all of the time, without tensor cores. If the required precision allows it, tensor cores do more.",
 	canonical.ComputeActive:      "The SMs are busy more than half of the time, without tensor cores.",
-	canonical.MemoryActive:       "Much memory traffic beside the computing; no single limit.",
-	canonical.BusyLowSMUse:       "Something always runs, but on few SMs: kernels are small or launched one by one. GPU util looks high and is not.",
+	canonical.MemoryActive:       "Much memory traffic besides the computation; no single limit.",
+	canonical.BusyLowSMUse:       "Some kernel always runs, but on few SMs: kernels are small or launched one by one. GPU util is high although the GPU is little used.",
 	canonical.LowUtilization:     "Hardly used: small batches, long waits, or a notebook.",
-	canonical.MixedOrModerate:    "Used in moderation, with no single limit.",
-	canonical.ClassUnknown:       "An input that decides the class was not read: see the fields the node misses. Exporters leave SM activity out unless their counters file asks for it; kpulse-proxy check counters names the line.",
+	canonical.MixedOrModerate:    "Moderately used, with no single limit.",
+	canonical.ClassUnknown:       "An input that decides the class was not read: see the fields that the node lacks. Exporters leave SM activity out unless their counters file asks for it; kpulse-proxy check counters names the line.",
 }
 
 // remedies explain each condition and say what to do about it; indexed by Condition.
 var remedies = [canonical.NumConditions]string{
 	canonical.CondRowRemapFailure:           "A broken memory row could not be replaced. Drain the node and have the board replaced.",
 	canonical.CondUncorrectableRemappedRows: "Rows with uncorrectable errors were replaced. Watch it: run the vendor's field diagnostics, and replace the board if there are more.",
-	canonical.CondPCIeReplay:                "The PCIe link repeated packets. If it goes on, reseat the board or riser, and look at the slot's signal.",
+	canonical.CondPCIeReplay:                "The PCIe link repeated packets. If it continues, reseat the board or riser, and check the slot's signal.",
 	canonical.CondGPUTemperature:            "Too hot for this model. Look at fans, air flow and the inlet temperature.",
 	canonical.CondMemoryTemperature:         "The memory is too hot. Look at fans, air flow and the inlet temperature.",
 	canonical.CondRecoveryAction:            "The driver itself asks for it: 1 and 4 reset the GPU, 2 reboot the node, 3 end what uses peer-to-peer, 5 recover the IMEX domain. Drain the node first.",
-	canonical.CondXIDFatal:                  "The driver reported an error after which the GPU is not fit for work, and nothing has said since that it is dealt with. Drain the node, and do what kpulse-proxy explain xid says of the code: most take a reset, some a reboot.",
+	canonical.CondXIDFatal:                  "The driver reported an error after which the GPU is unusable, and nothing has shown since that it is resolved. Drain the node, and do what kpulse-proxy explain xid says about the code: most need a reset, some a reboot.",
 	canonical.CondXIDRecent:                 "The driver reported an error within the last ten minutes that the GPU survived: kpulse-proxy explain xid says what it is.",
 	canonical.CondXIDRepeated:               "Programs fail on this GPU again and again with the same error, and not on its neighbours: run the vendor's field diagnostics before the next job.",
 	canonical.CondECCDoubleBit:              "Memory errors that could not be corrected. Jobs on this GPU may have failed; reset it to remap the rows.",
 	canonical.CondRowRemapPending:           "A memory row is to be replaced at the next reset. Reset the GPU when it is free.",
 	canonical.CondRetiredPagesPending:       "A memory page is retired only after the driver is reloaded. Reboot the node, or reload the driver, when it is free.",
-	canonical.CondMemoryWorn:                "Memory that cannot be repaired, or too many errors in the SRAM: have the board replaced. Where only spare rows of a bank are used up, plan for it.",
+	canonical.CondMemoryWorn:                "Memory that cannot be repaired, or too many errors in the SRAM: have the board replaced. If only the spare rows of a bank are used up, plan for it.",
 	canonical.CondThermalSlowdown:           "The GPU lowers its clocks because it is hot. Look at fans, air flow and the inlet temperature.",
-	canonical.CondPowerBrake:                "The power supply asks for less. Look at PSUs, cabling and the rack's power.",
-	canonical.CondNVLinkErrors:              "NVLink had errors. If it goes on, look at the bridge or baseboard, and at the fabric manager's log.",
+	canonical.CondPowerBrake:                "The power supply demands that the GPU draw less. Check PSUs, cabling and the rack's power.",
+	canonical.CondNVLinkErrors:              "NVLink had errors. If they continue, look at the bridge or baseboard, and at the fabric manager's log.",
 	canonical.CondNVLinkDown:                "An NVLink that this GPU had is down. Drain the node, look at the fabric manager's log, and reset the GPU; reseat or replace the board if the link stays down.",
-	canonical.CondFabric:                    "The NVLink fabric has trouble with this GPU. Look at the fabric manager, on racks also at IMEX and the switches; drain the node if it stays.",
-	canonical.CondProfilingStalled:          "The profiling counters stand at 0 while the GPU works: often another profiler uses them. Stop it, or restart the host engine.",
+	canonical.CondFabric:                    "The NVLink fabric has a problem with this GPU. Check the fabric manager, on racks also IMEX and the switches; drain the node if the problem persists.",
+	canonical.CondProfilingStalled:          "The profiling counters read 0 while the GPU is busy: often another profiler uses them. Stop it, or restart the host engine.",
 }
 
 // Draw implements View.
@@ -85,8 +85,8 @@ func explainLines(s *State) []textLine {
 	}
 	lines = append(lines, heading("Real utilization"))
 	add("weights", weightsText(s))
-	add("GPU util", "shows only that some kernel ran, however small: 100 % of it with little real use is a GPU that waits.")
-	add("wasted", "is what GPU util is above real utilization, over the GPUs that report both, in whole GPUs: 4 of 8 wasted are 4 that are said to be busy and do nothing. The mean of real utilization is over the same GPUs. On a bar the mark is GPU util, and what is shaded before it is wasted.")
+	add("GPU util", "shows only that some kernel ran, however small: at 100 % with little real use, the GPU waits.")
+	add("wasted", "is the gap between GPU util and real utilization, over the GPUs that report both, in whole GPUs: 4 of 8 wasted is as if 4 looked busy and did nothing. The mean of real utilization is over the same GPUs. On a bar the mark is GPU util, and the shaded part before it is wasted.")
 	add("busy, idle", "count GPUs by their class. One without a class is neither.")
 	add("forgotten", fmt.Sprintf("is a GPU that has been idle for %d minutes and still holds at least %s of its memory.", int(forgottenAfter.Minutes()), gibText(client.HeldFrom)))
 	add("", "")

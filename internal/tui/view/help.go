@@ -20,8 +20,8 @@ func (v *helpView) Key(key string, s *State) bool { return scrollKey(key, s) }
 var viewKeys = map[string][]HelpEntry{
 	Fleet: {
 		{"↑ ↓ ← →", "select a GPU; Enter, or a second click, focuses on it"},
-		{"/", "show some of the GPUs alone; see Filters"},
-		{"s S F", "order by a reading; the other way round; keep the order"},
+		{"/", "show only some of the GPUs; see Filters"},
+		{"s S F", "order by a reading; reverse it; keep the order"},
 		{"d", "density: cards, table, a cell for each GPU"},
 	},
 	Focus: {
@@ -30,7 +30,7 @@ var viewKeys = map[string][]HelpEntry{
 		{"+ -", "shorter or longer window of the history"},
 	},
 	Plot: {
-		{"← →", "move a cursor through the history; the numbers are what was read there"},
+		{"← →", "move a cursor through the history; the numbers are the readings there"},
 		{"< >", "the previous reading, or the next one"},
 		{"v", "a chart for each GPU, or one for each reading"},
 		{"+ -", "shorter or longer window"},
@@ -53,23 +53,23 @@ var everywhere = []struct {
 	{"Mouse", []HelpEntry{
 		{"click", "select a GPU; a second click focuses on it"},
 		{"on a tab", "show that view"},
-		{"on a title", "order by that column; again: the other way round"},
+		{"on a title", "order by that column; again: reverse it"},
 		{"wheel", "select, or scroll"},
 	}},
 	{"Filters", []HelpEntry{
 		{"temp>85", "compare a reading by > >= < <= = != with a number in %, °C, W, GiB, GB/s or MHz; i lists the readings"},
 		{"mem>60GB", "or in another unit: kW, MB/s, GHz, MiB"},
-		{"pod~train", "a part of node, model, uuid, class, health, pod, namespace or job; = is the whole word"},
-		{"health!=ok", "anything but that word; !~ not even a part of it"},
-		{"h100", "a part of any of these"},
+		{"pod~train", "part of node, model, uuid, class, health, pod, namespace or job; = matches the whole word"},
+		{"health!=ok", "any other word; !~ excludes parts too"},
+		{"h100", "part of any of these"},
 		{"real<5 & mem>50", "both; and is the same"},
-		{"(a or b) & c", "one of two, with parentheses"},
+		{"(a or b) & c", "either one, with parentheses"},
 		{"Tab", "completes a name"},
 	}},
 	{"Signs", []HelpEntry{
 		{missing, "not read, or too old to be shown; never 0"},
 		{"…", "a number that does not fit: it is never cut"},
-		{"░│", "the mark is GPU util, what is shaded before it is wasted"},
+		{"░│", "the mark is GPU util, the shaded part before it is wasted"},
 	}},
 }
 

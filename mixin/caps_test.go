@@ -132,7 +132,7 @@ func rowsOf(t *testing.T, d dashboard, p panel) (rows float64) {
 	return rows
 }
 
-// TestTablesHaveAnEnd: tables are limited, since nobody reads 10,000 rows and they are slow to
+// TestTablesHaveAnEnd: tables are limited, because 10,000 rows are not readable and are slow to
 // draw. If rows are left out, the description says how many are shown.
 func TestTablesHaveAnEnd(t *testing.T) {
 	capped := 0

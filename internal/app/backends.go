@@ -22,7 +22,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )
 
-// longestPoll is the longest interval; a longer one is taken for a mistake.
+// longestPoll is the longest interval; a longer one is treated as a mistake.
 const longestPoll = config.Duration(24 * time.Hour)
 
 // backend is a way to read GPUs.

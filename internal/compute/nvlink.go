@@ -9,7 +9,7 @@ type links struct {
 	most     float64 // that were up in enough readings in a row; 0 if none ever were
 }
 
-// observe takes a number of links up for the board's own once it has held for some readings:
+// observe accepts a number of active links as the board's own once it is unchanged for some readings:
 // links come up one after the other, and a board without a bridge never has one.
 func (l *links) observe(up float64, readings int) {
 	switch {

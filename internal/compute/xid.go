@@ -161,7 +161,7 @@ func (j *Judge) come(d *device, x *xid, at time.Time, n uint64) {
 	}
 }
 
-// found judges a code that is there at the first reading: a fatal one holds; others may be old.
+// found judges a code that is there at the first reading: a fatal one counts; others may be old.
 func (j *Judge) found(d *device, x *xid, at time.Time) {
 	if x.severity == canonical.SeverityFatal && x.fatal.IsZero() {
 		j.tellXID(&d.Device, &canonical.XIDEvent{Code: x.code, Text: "it was there at the first reading"}, at, 0, x.meaning)

@@ -219,7 +219,7 @@ func TestWriteFollowsTheDirectoryOfJobs(t *testing.T) {
 	}
 }
 
-// A directory of jobs that cannot be read is logged once, and again when it fails anew.
+// A directory of jobs that cannot be read is logged once, and again at its next failure.
 func TestWriteLogsJobsOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "jobs")
 	var log strings.Builder

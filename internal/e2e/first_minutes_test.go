@@ -85,7 +85,7 @@ func TestWordsThatAreNoCommand(t *testing.T) {
 	}
 }
 
-// TestHealthOfDemo checks that nobody takes the health of a demo for that of a node.
+// TestHealthOfDemo checks that the health of a demo cannot be mistaken for that of a node.
 func TestHealthOfDemo(t *testing.T) {
 	t.Parallel()
 	c := startProxy(t, itself(t), "--backend=replay")

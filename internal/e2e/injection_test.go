@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// hostile is a label value, escaped as in the text format, that could be taken for something other
+// hostile is a label value, escaped as in the text format, that could be mistaken for something other
 // than text.
 const hostile = `<script>x</script>\"><img onerror=x>'\njavascript:x` + "\x1b[2J\x1b]52;c;eA==\a\u009b31m\u202e\u200b"
 

@@ -44,7 +44,7 @@ import (
 //	gate := k.gate(t)                        // this test's own path to the API server
 //	file := k.kubeconfig(t, user, gate.url)  // for --kube.config
 //	gate.hang(); gate.cut(); gate.refuse()   // disturb that path, until gate.heal();
-//	gate.strand()                            // silences existing connections for good
+//	gate.strand()                            // silences existing connections permanently
 //	k.requests(t, user)                      // the account's requests to the API server
 //
 // Tests run in parallel: use names only within namespaces of your own, or make them

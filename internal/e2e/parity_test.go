@@ -84,7 +84,7 @@ func TestSlurmNamesTheNode(t *testing.T) {
 	}
 }
 
-// TestExportEndsWithItsSource: an exporter or a host engine that disappears for good ends the
+// TestExportEndsWithItsSource: an exporter or a host engine that never comes back ends the
 // export, with the remedy.
 func TestExportEndsWithItsSource(t *testing.T) {
 	t.Parallel()

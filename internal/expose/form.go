@@ -9,7 +9,7 @@ import (
 // Form selects which kpulse_ series are served.
 type Form struct {
 	// Full serves every class, state and condition of a device as 0 or 1, and an allocation's
-	// seconds in every class. Otherwise it serves only those that hold, and the classes that
+	// seconds in every class. Otherwise it serves only those that apply, and the classes that
 	// the allocation was in.
 	Full bool
 	// Exclude reports whether a family is left out, by its full name; nil leaves out none.
@@ -81,7 +81,7 @@ func withoutZeros(values []float64, _ *canonical.Snapshot, _ int) {
 	}
 }
 
-// withoutFirst leaves out the first series of a row, and those that do not hold.
+// withoutFirst leaves out the first series of a row, and those that do not apply.
 func withoutFirst(values []float64, s *canonical.Snapshot, row int) {
 	values[0] = math.NaN()
 	withoutZeros(values, s, row)

@@ -108,7 +108,7 @@ func (r *reading) run(p textparse.Parser, body []byte, offset int) (rejectedAt i
 		entry, err := p.Next()
 		start, end := position(p)
 		start, end = start+offset, min(end+offset, len(body))
-		// The parser takes a NUL at the start of an entry for the end of the input.
+		// The parser treats a NUL at the start of an entry as the end of the input.
 		if err != nil {
 			return start, start < len(body)
 		}

@@ -207,7 +207,7 @@ func (l *Log) time(since time.Duration) time.Time {
 }
 
 // loaded forgets the XIDs from before the driver was loaded, while we read the records from
-// before the start: boards come up anew with the driver. The caller holds mu.
+// before the start: boards start afresh with the driver. The caller holds mu.
 func (l *Log) loaded() {
 	if l.current {
 		return

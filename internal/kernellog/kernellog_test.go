@@ -357,7 +357,7 @@ func TestOverrunGoesOn(t *testing.T) {
 	}
 }
 
-// TestTruncatedLog: a file that is emptied and written anew is read from its start, without the
+// TestTruncatedLog: a file that is truncated and written again is read from its start, without the
 // line that was cut.
 func TestTruncatedLog(t *testing.T) {
 	path := write(t, kmsg(0, xidLine(0, 48))+kmsg(1, xidLine(0, 48))+"4,3,4,-;NVRM: Xid (PCI")

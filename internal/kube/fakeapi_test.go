@@ -71,8 +71,8 @@ func (f *fakeAPI) on(path string, h http.HandlerFunc) {
 	f.handlers[path] = h
 }
 
-// mend removes the handler of a path.
-func (f *fakeAPI) mend(path string) {
+// repair removes the handler of a path.
+func (f *fakeAPI) repair(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.handlers, path)

@@ -60,7 +60,7 @@ func TestKindThatFails(t *testing.T) {
 			if got := strings.Count(log.String(), "\n"); got != 1 {
 				t.Errorf("log:\n%s", log.String())
 			}
-			f.mend(test.path)
+			f.repair(test.path)
 			c.troubles.byKind[kind].until = time.Time{}
 			if owner, sure, err := c.ownerOf(context.Background(), Pod{"n", "p-0"}); err != nil || !sure || owner != (Owner{"Rollout", "blue"}) {
 				t.Errorf("mended: %v, %v, %v", owner, sure, err)

@@ -175,7 +175,7 @@ func TestOwnerStays(t *testing.T) {
 			t.Error("another allocationSet")
 		}
 	}
-	// After the pod was gone, it is described anew; what a later reading adds counts too.
+	// After the pod was gone, it is described again; what a later reading adds counts too.
 	r.read(allocated("0", ``))
 	r.read(podOn("0", "a"))
 	r.checkHolds(onPod(0, "a"))

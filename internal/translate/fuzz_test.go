@@ -207,7 +207,7 @@ func heldRow(tr *Translator, frame *c.Frame, b *raw.Batch, id int32) int {
 	return held
 }
 
-// checkCounts counts anew, by names and labels, the cells that samples reach, and compares the
+// checkCounts recounts, by names and labels, the cells that samples reach, and compares the
 // sum of dropped values with the possible ones.
 func checkCounts(t *testing.T, tr *Translator, b *raw.Batch, report *Report) {
 	t.Helper()

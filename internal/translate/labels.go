@@ -256,7 +256,7 @@ func (t *Translator) deviceOf(row *values) canonical.Device {
 }
 
 // ownHostname returns a hostname, or "" for a name of the loopback interface: an exporter that
-// queries the host engine of localhost takes that for the name of the node.
+// queries the host engine of localhost uses that as the name of the node.
 func ownHostname(hostname string) string {
 	if canonical.NamesLoopback(hostname) {
 		return ""

@@ -121,7 +121,7 @@ func TestUsesOfSeveralDevices(t *testing.T) {
 		c.Use{NVMLUtilization: 0.3, Framebuffer: absent}, c.Use{NVMLUtilization: 0.1, Framebuffer: absent})
 }
 
-// TestUsesOfTheLeftOut: the use of an allocation beyond the limit is nobody's, in any order of rows.
+// TestUsesOfTheLeftOut: the use of an allocation beyond the limit is not attributed, in any order of rows.
 func TestUsesOfTheLeftOut(t *testing.T) {
 	own, first, second := sharedRow(sharedUtil, "", 90), sharedRow(sharedUtil, firstPod, 40), sharedRow(sharedUtil, secondPod, 20)
 	r := newReader(t, Options{MaxAllocations: 1})

@@ -125,7 +125,7 @@ func TestUnitOfUtilRatioIsOfOneReading(t *testing.T) {
 	}
 }
 
-// No field of DCGM 4.6, in which the family is percent, is taken for a sibling of the ratio.
+// No field of DCGM 4.6, in which the family is percent, counts as a sibling of the ratio.
 func TestNoSiblingInDCGM46(t *testing.T) {
 	table, err := os.ReadFile(renames)
 	if err != nil {

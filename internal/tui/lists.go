@@ -72,7 +72,7 @@ func (m *model) learn() {
 	}
 }
 
-// merge lists our events and those of the nodes anew, if any node serves events.
+// merge rebuilds the list of our events and those of the nodes, if any node serves events.
 func (m *model) merge() {
 	m.state.Listed = nil
 	for _, list := range m.served {

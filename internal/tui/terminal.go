@@ -58,7 +58,7 @@ func lightBackground(environ []string) bool {
 }
 
 // asciiOnly reports whether the locale's charset is not UTF-8. Without a charset, the locale
-// is taken for UTF-8, except C and POSIX.
+// counts as UTF-8, except C and POSIX.
 func asciiOnly(environ []string) bool {
 	locale := cmp.Or(variable(environ, "LC_ALL"), variable(environ, "LC_CTYPE"), variable(environ, "LANG"))
 	_, charset, named := strings.Cut(locale, ".")

@@ -78,7 +78,7 @@ func TestTerminalOf(t *testing.T) {
 }
 
 // TestSymbolsOfTheLocale checks that a terminal whose locale is not UTF-8 gets ASCII, and that
-// :save does not take this for a choice.
+// :save does not treat this as a choice.
 func TestSymbolsOfTheLocale(t *testing.T) {
 	for _, test := range []struct {
 		environ []string

@@ -1,4 +1,4 @@
-// GPU: is this one all right, and what is it doing? One board with its MIG instances.
+// GPU: is this GPU healthy, and what is it doing? One board with its MIG instances.
 local colors = import '../lib/colors.libsonnet';
 local d = import '../lib/dashboard.libsonnet';
 local incidents = import '../lib/incidents.libsonnet';

@@ -26,7 +26,7 @@ local p = import 'panel.libsonnet';
   ofMany(c):: c.grafanaKpulse.dashboardTags + ['many-hosts'],
 
   // ofPage returns the links at the top of each page. The selection is passed on only to pages of many hosts: a
-  // page of one host would take "All" for a host, and mix the boards of several.
+  // page of one host would treat "All" as a host, and mix the boards of several.
   ofPage(c)::
     local link = { tags: [], asDropdown: false, includeVars: false, keepTime: true, targetBlank: false, icon: 'external link', tooltip: '', url: '' };
     [

@@ -247,7 +247,7 @@ func TestSelectionThatIsLostInPart(t *testing.T) {
 	if err := w.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// In both streams: if one is not back yet, the next failure would be taken for
+	// In both streams: if one is not back yet, the next failure would be mistaken for
 	// the last one.
 	of := func(gpus string) func(*raw.Batch, error) bool {
 		return func(b *raw.Batch, _ error) bool {

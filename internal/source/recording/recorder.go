@@ -282,7 +282,7 @@ func (r *Recorder) prepare(c chunk) error {
 	case c.nextFile && !c.resumes:
 		return r.file.next()
 	case c.resumes:
-		if err := r.file.mend(); err != nil || !c.nextFile || r.file.whole == 0 {
+		if err := r.file.trim(); err != nil || !c.nextFile || r.file.whole == 0 {
 			return err
 		}
 		return r.file.next()

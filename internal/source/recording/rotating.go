@@ -90,8 +90,8 @@ func (f *rotating) append(record []byte) error {
 	return err
 }
 
-// mend cuts off the part of a record that a failed write left.
-func (f *rotating) mend() error {
+// trim cuts off the part of a record that a failed write left.
+func (f *rotating) trim() error {
 	if !f.rotates {
 		return nil
 	}

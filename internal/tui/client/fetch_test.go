@@ -119,7 +119,7 @@ func TestRepeatedReadingsExpire(t *testing.T) {
 }
 
 // TestSharedReadingsAreFresh checks that a proxy that reads its exporter less often than we
-// fetch is not taken for a stale one, and is fetched as often as before.
+// fetch is not mistaken for a stale one, and is fetched as often as before.
 func TestSharedReadingsAreFresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()

@@ -12,7 +12,7 @@ import (
 
 // FuzzParse compares the parser with that of Prometheus: if Prometheus accepts a body as a
 // whole, the last sample of a family is the value of the node. Bodies with NUL are not
-// compared: Prometheus takes a NUL outside quotes for the end of the body.
+// compared: Prometheus treats a NUL outside quotes as the end of the body.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(twoAllocations))
 	for _, line := range []string{

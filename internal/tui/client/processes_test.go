@@ -49,7 +49,7 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// TestNoProcess checks that an empty list is not taken for a missing one.
+// TestNoProcess checks that an empty list is not mistaken for a missing one.
 func TestNoProcess(t *testing.T) {
 	client := scripted(answer(200, `{"processes":[]}`))
 	if list, why := ListProcesses(t.Context(), []Target{{URL: InProcess, Client: client}}); list == nil || why != "" {

@@ -163,7 +163,7 @@ func TestNodesDimWhatIsOld(t *testing.T) {
 	}
 }
 
-// TestFooterCountsNodesThatAreDown checks that the reason of one node is not taken for that of all.
+// TestFooterCountsNodesThatAreDown checks that the reason of one node is not shown as that of all.
 func TestFooterCountsNodesThatAreDown(t *testing.T) {
 	s := aged(2, time.Second, true)
 	if text, _ := footerMessage(s); text != "dgx-b: connection refused" {

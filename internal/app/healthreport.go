@@ -52,13 +52,20 @@ type conditionReport struct {
 	State     string `json:"state"`
 }
 
+// remedyDoubt is what to do about a GPU of the job that the proxy does not know.
+const remedyDoubt = ". If it is lost, start the proxy with --expected-gpus, which reports it as gone; if Slurm counts the GPUs otherwise, look at all with --show-all"
+
 // healthOf reports on the boards that choose selects on a node.
 func healthOf(n *client.Node, choose func(*client.Node) client.Selection, now time.Time) *healthReport {
 	if problem := whyUnknown(n, now); problem != "" {
 		return newHealthReport(nil, problem)
 	}
 	chosen := choose(n)
-	return newHealthReport(boardsOf(n, chosen.Shown), cmp.Or(chosen.Trouble, whyInPart(n)))
+	problem := chosen.Trouble
+	if problem == "" && chosen.Doubt != "" {
+		problem = chosen.Doubt + remedyDoubt
+	}
+	return newHealthReport(boardsOf(n, chosen.Shown), cmp.Or(problem, whyInPart(n)))
 }
 
 // whyUnknown returns why nothing is known of the GPUs of n, or "".

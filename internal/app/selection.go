@@ -119,10 +119,19 @@ func chooseShown(n *client.Node, request selection.Request) client.Selection {
 	if err == nil {
 		err = selected.Missing
 	}
+	s.Doubt = doubtOf(selected)
 	if err != nil && len(n.GPUs) > 0 {
 		s.Trouble = err.Error()
 	}
 	return s
+}
+
+// doubtOf returns the Doubt of a selection as a line, or "".
+func doubtOf(s canonical.Selection) string {
+	if s.Doubt == nil {
+		return ""
+	}
+	return s.Doubt.Error()
 }
 
 // alreadyChosen returns the selection for a source that reads only the chosen devices. The number
@@ -132,7 +141,7 @@ func alreadyChosen(n *client.Node, request selection.Request) client.Selection {
 	if request.GPUs == "" {
 		devices, _ := devicesOf(n)
 		selected, _ := request.Select(devices)
-		s.By = selected.By
+		s.By, s.Doubt = selected.By, doubtOf(selected)
 	}
 	if value, _ := request.LookupEnv(s.By); value == "all" || s.By == "--show-all" {
 		s.By = ""

@@ -41,10 +41,11 @@ func TestDashboardSelection(t *testing.T) {
 		backend, engine               string
 		visible                       []selection.Visible
 		want                          string // indices, and names of instances
-		by, trouble                   string
+		by, trouble, doubt            string
 	}{
 		{name: "nothing asked for", address: here, source: exporter, want: "0 1 2 3 3.1 3.2"},
 		{name: "a job's GPUs", address: here, variable: "SLURM_JOB_GPUS=1,2", source: exporter, want: "1 2", by: "SLURM_JOB_GPUS"},
+		{name: "a job's GPU that is lost", address: here, variable: "SLURM_JOB_GPUS=1,9", source: exporter, want: "0 1 2 3 3.1 3.2", doubt: "there is no GPU 9"},
 		{name: "this machine by its name", address: "http://" + hostname + ":9401/metrics", variable: "SLURM_JOB_GPUS=1", source: exporter, want: "1", by: "SLURM_JOB_GPUS"},
 		{name: "a job's GPUs on another machine", address: "http://elsewhere:9401/metrics", variable: "SLURM_JOB_GPUS=1", source: exporter, want: "0 1 2 3 3.1 3.2"},
 		{name: "a proxy here that reads elsewhere", address: here, variable: "SLURM_JOB_GPUS=1", source: client.Source{Backend: "prometheus", Name: "http://elsewhere:9400/metrics"}, want: "0 1 2 3 3.1 3.2"},
@@ -67,6 +68,7 @@ func TestDashboardSelection(t *testing.T) {
 		{name: "a capture of this machine", address: here, gpus: "0", source: client.Source{Backend: "replay", Name: "demo"}, visible: lent, want: "0", by: "--gpus"},
 		{name: "a host engine elsewhere that chose", address: client.InProcess, backend: "dcgm", engine: "elsewhere", variable: "CUDA_VISIBLE_DEVICES=0", source: client.Source{Backend: "dcgm", Name: "dcgmi@elsewhere"}, want: "0 1 2 3 3.1 3.2"},
 		{name: "a source that chose", address: client.InProcess, backend: "dcgm", variable: "SLURM_JOB_GPUS=0,1,2,3", source: client.Source{Backend: "dcgm", Name: "dcgmi"}, want: "0 1 2 3 3.1 3.2", by: "SLURM_JOB_GPUS"},
+		{name: "a source that chose, without one that is lost", address: client.InProcess, backend: "dcgm", variable: "SLURM_JOB_GPUS=1,9", source: client.Source{Backend: "dcgm", Name: "dcgmi"}, want: "0 1 2 3 3.1 3.2", doubt: "there is no GPU 9"},
 		{name: "a source that chose, of all", address: client.InProcess, backend: "nvml", variable: "NVIDIA_VISIBLE_DEVICES=all", source: client.Source{Backend: "nvml", Name: "nvml"}, want: "0 1 2 3 3.1 3.2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -104,6 +106,9 @@ func TestDashboardSelection(t *testing.T) {
 			}
 			if (s.Trouble != "") != (test.trouble != "") || !strings.Contains(s.Trouble, test.trouble) {
 				t.Errorf("trouble %q, want %q", s.Trouble, test.trouble)
+			}
+			if (s.Doubt != "") != (test.doubt != "") || !strings.Contains(s.Doubt, test.doubt) {
+				t.Errorf("doubt %q, want %q", s.Doubt, test.doubt)
 			}
 		})
 	}

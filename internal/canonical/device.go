@@ -76,6 +76,9 @@ type Selection struct {
 	Chosen []bool
 	// Missing names the devices that were asked for and do not exist; nil if all exist.
 	Missing error
+	// Doubt names a device in a list of the environment that does not exist; nil if there is none.
+	// The list may follow another numbering, so it chooses nothing by itself.
+	Doubt error
 }
 
 // ByAccess is the By of a Selection that leaves out only boards that this process may not open.

@@ -174,7 +174,7 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.CommandContext(ctx, path, args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), ts.Stdout(), ts.Stderr()
 	cmd.Env = os.Environ()
-	for _, name := range []string{"KPULSE_PRESET", "KPULSE_ONCE", "KPULSE_SOURCE", "KPULSE_WEB_LISTEN_ADDRESS", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS"} { // the variables that scripts set
+	for _, name := range []string{"KPULSE_PRESET", "KPULSE_ONCE", "KPULSE_SOURCE", "KPULSE_WEB_LISTEN_ADDRESS", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS"} { // the variables that scripts set
 		if value := ts.Getenv(name); value != "" {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}

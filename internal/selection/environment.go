@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -23,6 +24,8 @@ type choice struct {
 	picks []int
 	all   bool
 	none  bool // it hides every device
+	// absent is about a device that is not there; nil if there is none.
+	absent error
 }
 
 // readCUDA reads CUDA_VISIBLE_DEVICES as the CUDA programming guide describes it:
@@ -69,7 +72,9 @@ func readContainer(all devices, value string, _ func(string) (string, bool)) cho
 	case "", "void":
 		return choice{}
 	}
-	return all.byNodeIDs(strings.Split(value, ","))
+	c := all.byNodeIDs(strings.Split(value, ","))
+	c.absent = nil // a host engine in the container numbers its boards itself
+	return c
 }
 
 // readSlurm reads SLURM_STEP_GPUS and SLURM_JOB_GPUS: the ids of boards on the
@@ -94,18 +99,30 @@ func (all devices) byNodeIDs(items []string) choice {
 			continue
 		}
 		p, err := all.byRange(item)
+		if hasPrefixFold(item, gpuPrefix) {
+			_, err = all.byUUID(item)
+		}
 		if err != nil {
-			// As many ids as there are boards must mean all boards.
-			distinct := slices.Compact(slices.Sorted(slices.Values(items)))
-			boards := 0
-			for range all.boards() {
-				boards++
-			}
-			return choice{all: isIDs(items) && len(distinct) == boards && boards > 0}
+			return all.byCount(items, err)
 		}
 		v.picks = append(v.picks, p...)
 	}
 	return v
+}
+
+// byCount returns the choice of a list with an item that is no device, for the reason err. As many
+// ids as there are boards must mean all boards.
+func (all devices) byCount(items []string, err error) (c choice) {
+	distinct := slices.Compact(slices.Sorted(slices.Values(items)))
+	boards := 0
+	for range all.boards() {
+		boards++
+	}
+	c.all = isIDs(items) && len(distinct) == boards && boards > 0
+	if errors.As(err, new(absentError)) {
+		c.absent = err
+	}
+	return c
 }
 
 // isIDs reports whether all items are plain ids.

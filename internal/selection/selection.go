@@ -3,6 +3,7 @@
 package selection
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -81,22 +82,30 @@ func (r Request) selectByDefault(all devices, within confines) (canonical.Select
 	if r.LookupEnv == nil {
 		return within.clamp(all.selection("", nil, true)), nil
 	}
+	var doubt error
 	for _, v := range variables {
 		value, set := r.LookupEnv(v.name)
 		if !set {
 			continue
 		}
-		switch c := v.read(all, strings.TrimSpace(value), r.LookupEnv); {
+		c := v.read(all, strings.TrimSpace(value), r.LookupEnv)
+		if c.absent != nil {
+			doubt = cmp.Or(doubt, fmt.Errorf("%s=%s names a GPU that the proxy does not know: %w", v.name, clip(value), c.absent))
+		}
+		switch {
 		case c.none:
 			return canonical.Selection{}, fmt.Errorf("%s=%s hides every GPU; show them with --show-all or --gpus=0", v.name, clip(value))
 		case c.all || len(c.picks) > 0:
 			// Ids that match nothing that we may open follow another numbering.
 			if s := within.clamp(all.selection(v.name, c.picks, c.all)); slices.Contains(s.Chosen, true) {
+				s.Doubt = doubt
 				return s, nil
 			}
 		}
 	}
-	return within.clamp(all.selection("", nil, true)), nil
+	s := within.clamp(all.selection("", nil, true))
+	s.Doubt = doubt
+	return s, nil
 }
 
 // devices are the devices to choose from. A pick is an index of one: an instance, or a

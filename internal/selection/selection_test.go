@@ -60,6 +60,40 @@ func cut() []canonical.Device {
 	return all
 }
 
+// TestDoubt: a list of Slurm with a device that is not there is reported, whatever chooses. In a
+// container, and where MIG devices are counted, other numbers than ours say nothing.
+func TestDoubt(t *testing.T) {
+	type env = map[string]string
+	for _, tt := range []struct {
+		all         []canonical.Device
+		env         env
+		want, doubt string
+	}{
+		{boards(1), env{"SLURM_JOB_GPUS": "3"}, "0", "SLURM_JOB_GPUS=3 names a GPU that the proxy does not know: there is no GPU 3; this node has 0"},
+		{boards(1), env{"SLURM_JOB_GPUS": "0,3"}, "0", "there is no GPU 3; this node has 0"},
+		{boards(2), env{"SLURM_JOB_GPUS": "0,3"}, "0 1", "there is no GPU 3; this node has 0-1"}, // as many as there are
+		{boards(2), env{"SLURM_JOB_GPUS": "gpu[0-3]"}, "0 1", "there is no GPU 2"},
+		{boards(2), env{"SLURM_JOB_GPUS": "GPU-7a"}, "0 1", "there is no GPU-7a"},
+		{boards(2), env{"SLURM_STEP_GPUS": "3", "SLURM_JOB_GPUS": "0"}, "0", "SLURM_STEP_GPUS=3 "},
+		{boards(2), env{"SLURM_STEP_GPUS": "3", "SLURM_JOB_GPUS": "4"}, "0 1", "SLURM_STEP_GPUS=3 "},
+		{boards(2), env{"CUDA_VISIBLE_DEVICES": "0", "SLURM_JOB_GPUS": "3"}, "0 1", "SLURM_JOB_GPUS=3 "},
+		{boards(2), env{"SLURM_JOB_GPUS": "0-1"}, "0 1", ""},
+		{boards(2), env{"SLURM_STEP_GPUS": "0", "SLURM_JOB_GPUS": "0,3"}, "0", ""}, // the step has no GPU 3
+		{boards(2), env{"SLURM_JOB_GPUS": "[]"}, "0 1", ""},
+		{boards(2), env{"NVIDIA_VISIBLE_DEVICES": "6"}, "0 1", ""},
+		{boards(2), env{"CUDA_VISIBLE_DEVICES": "MIG-4a", "SLURM_JOB_GPUS": "7"}, "0 1", ""},
+	} {
+		s, err := Request{LookupEnv: func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok }}.Select(tt.all)
+		doubt := fmt.Sprint(s.Doubt)
+		if s.Doubt == nil {
+			doubt = ""
+		}
+		if err != nil || names(tt.all, s) != tt.want || !strings.Contains(doubt, tt.doubt) || (doubt == "") != (tt.doubt == "") {
+			t.Errorf("%v: %q, doubt %q, want %q, %q; %v", tt.env, names(tt.all, s), doubt, tt.want, tt.doubt, err)
+		}
+	}
+}
+
 // names writes a selection: 4 for a board, 1.2 for an instance whose board is not chosen.
 func names(all []canonical.Device, s canonical.Selection) string {
 	var list []string

@@ -57,6 +57,9 @@ type Selection struct {
 	// Trouble is one line about devices that were asked for and do not exist, with
 	// what to do; "" if there are none.
 	Trouble string
+	// Doubt is one line about a device that a list of the environment names and that does not
+	// exist; "" if there is none. Nothing is hidden because of such a list.
+	Doubt string
 }
 
 // selector applies the Selection of a Target. It is for one goroutine.

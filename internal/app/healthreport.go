@@ -70,23 +70,27 @@ func healthOf(n *client.Node, choose func(*client.Node) client.Selection, now ti
 
 // whyUnknown returns why nothing is known of the GPUs of n, or "".
 func whyUnknown(n *client.Node, now time.Time) string {
+	if n.Err != "" && n.URL == client.InProcess {
+		return n.Err // it names the source
+	}
+	asked, see := askedOf(n)
 	if n.Err != "" {
-		return fmt.Sprintf("%s: %s", n.URL, n.Err)
+		return asked + ": " + n.Err
 	}
 	if !n.Up {
-		return n.URL + ": no source could be read; its landing page says why"
+		return asked + ": no source could be read; " + see
 	}
 	if long := func(s client.Source) bool { return s.LongLabels > 0 }; len(n.GPUs) == 0 && slices.ContainsFunc(n.Sources, long) {
-		return n.URL + ": the reading has no GPU, because labels that identify GPUs are longer than --source.max-label-value; the log and the landing page name one: have the exporter shorten it, or raise the limit"
+		return asked + ": the reading has no GPU, because labels that identify GPUs are longer than --source.max-label-value; the log names one: have the exporter shorten it, or raise the limit"
 	}
 	if len(n.GPUs) == 0 {
-		return n.URL + ": there is no GPU in the reading; check that the proxy's source sees the node's GPUs, and that it is the right one"
+		return asked + ": there is no GPU in the reading; check that the source sees the node's GPUs, and that it is the right one"
 	}
 	if there := func(g *client.GPU) bool { return !g.Gone }; len(n.GPUs) > 1 && !slices.ContainsFunc(n.GPUs, there) {
-		return n.URL + ": the reading has none of the GPUs that were there, as from an exporter that has just started; check that it and nvidia-smi find them"
+		return asked + ": the reading has none of the GPUs that were there, as from an exporter that has just started; check that it and nvidia-smi find them"
 	}
 	if age := now.Sub(n.At); !n.At.IsZero() && age > staleHealth && !slices.ContainsFunc(n.Sources, replays) {
-		return fmt.Sprintf("%s: the latest reading is %s old; see why its source is no longer read, or correct the clocks", n.URL, age.Round(time.Second))
+		return fmt.Sprintf("%s: the latest reading is %s old; see why its source is no longer read, or correct the clocks", asked, age.Round(time.Second))
 	}
 	return ""
 }
@@ -96,16 +100,29 @@ func replays(s client.Source) bool { return s.Backend == "replay" }
 
 // whyInPart returns why only part of n is known, or "".
 func whyInPart(n *client.Node) string {
+	asked, see := askedOf(n)
 	if source, count := n.Unread(); count > 0 {
-		return fmt.Sprintf("%s: %s could not be read, and its GPUs are not known; the landing page says why", n.URL, more(client.OneLine(source), count-1))
+		return fmt.Sprintf("%s: %s could not be read, and its GPUs are not known; %s", asked, more(client.OneLine(source), count-1), see)
 	}
 	if same := n.Unchanged(); same > 0 {
-		return fmt.Sprintf("%s: no value of a source has changed for %s; check that the exporter still collects", n.URL, same.Round(time.Second))
+		return fmt.Sprintf("%s: no value of a source has changed for %s; check that the exporter still collects", asked, same.Round(time.Second))
 	}
 	if n.Skipped > 0 {
-		return fmt.Sprintf("%s: the answer has %s that cannot be read; does something on the way change it?", n.URL, plain.Count(n.Skipped, "line"))
+		return fmt.Sprintf("%s: the answer has %s that cannot be read; does something on the way change it?", asked, plain.Count(n.Skipped, "line"))
 	}
 	return ""
+}
+
+// askedOf returns what was asked about n, the proxy or the sources that this process reads itself,
+// and what says more about it.
+func askedOf(n *client.Node) (asked, see string) {
+	switch {
+	case n.URL != client.InProcess:
+		return n.URL, "the landing page says why"
+	case len(n.Sources) == 0:
+		return "the source", "the log says why"
+	}
+	return more(client.OneLine(n.Sources[0].Name), len(n.Sources)-1), "the log says why"
 }
 
 // more returns the name of the first of several, and the number of others.

@@ -34,7 +34,7 @@ func (o *options) refuse() error {
 		}
 	}
 	for i := range o.sources {
-		if host := o.sources[i].DCGMHost; o.processes && !isHere(host) {
+		if host := o.sources[i].DCGMHost; o.processes && o.mode() != modeHealth && !isHere(host) {
 			return fmt.Errorf("--collector.processes: the GPUs of --dcgm.host=%s are another machine's, whose processes cannot be seen from here; run kpulse-proxy there", host)
 		}
 	}
@@ -46,7 +46,7 @@ func (o *options) refuse() error {
 // refuseFlag returns an error if a given flag has no meaning with the others.
 func (o *options) refuseFlag(f *givenFlag) error {
 	s := f.setting
-	if f.texts == nil || o.isZero(s) {
+	if f.texts == nil || o.isZero(s) || o.isForOthers(f) {
 		return nil
 	}
 	if s.modes&o.mode()&modeHealth == 0 && o.lacks(s) {
@@ -76,6 +76,12 @@ func (o *options) refuseFlag(f *givenFlag) error {
 	}
 	slices.Sort(names)
 	return fmt.Errorf("%s is not for the %s backend: %s", f.name(), strings.Join(slices.Compact(names), " or "), s.remedy)
+}
+
+// isForOthers reports whether a value may be ignored because check health does not use it: one of the
+// environment may be meant for the proxy beside us.
+func (o *options) isForOthers(f *givenFlag) bool {
+	return o.mode() == modeHealth && !f.typed && (f.setting.modes&modeHealth == 0 || !o.readsItself(fromCommandLine))
 }
 
 // isForSources reports whether a setting applies to a source that is read, or in this mode to all

@@ -164,6 +164,12 @@ func cmdUntil(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Fatalf("no answer of %s matches %s; the last one:\n%.2000s", args[0], args[1], last)
 }
 
+// scriptVariables are the variables that scripts set for the program.
+var scriptVariables = []string{
+	"KPULSE_PRESET", "KPULSE_ONCE", "KPULSE_SOURCE", "KPULSE_BACKEND", "KPULSE_DCGM_HOST", "KPULSE_WEB_LISTEN_ADDRESS", "KPULSE_COUNTERS", "KPULSE_HPC_JOB_MAPPING_DIR",
+	"KPULSE_COLLECTOR_PROCESSES", "KPULSE_COLLECTOR_PROCESSES_CMDLINE", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS",
+}
+
 // cmdExits is `exits CODE ARGS…`: kpulse-proxy with these arguments must end
 // with the code; its output becomes stdout and stderr.
 func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
@@ -174,7 +180,7 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.CommandContext(ctx, path, args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), ts.Stdout(), ts.Stderr()
 	cmd.Env = os.Environ()
-	for _, name := range []string{"KPULSE_PRESET", "KPULSE_ONCE", "KPULSE_SOURCE", "KPULSE_WEB_LISTEN_ADDRESS", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS"} { // the variables that scripts set
+	for _, name := range scriptVariables {
 		if value := ts.Getenv(name); value != "" {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}

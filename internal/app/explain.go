@@ -137,12 +137,20 @@ func explainCommand(args []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	for _, code := range missing {
-		fmt.Fprintf(stderr, "kpulse-proxy: the table has no XID %d, which health takes for a warning; look it up in NVIDIA's XID catalog (docs.nvidia.com/deploy/xid-errors), and give it a row in the config file, such as xids: {%d: fatal}\n", code, code)
+		fmt.Fprintf(stderr, "kpulse-proxy: %s\n", whyMissing(code))
 	}
 	if len(missing) > 0 {
 		return exitFailed
 	}
 	return exitDone
+}
+
+// whyMissing returns why a code has no row, and what to do.
+func whyMissing(code uint32) string {
+	if code == 0 {
+		return "0 is not an XID: as the last XID of a GPU it means that there was no error"
+	}
+	return fmt.Sprintf("the table has no XID %d, which health takes for a warning; look it up in NVIDIA's XID catalog (docs.nvidia.com/deploy/xid-errors), and give it a row in the config file, such as xids: {%d: fatal}", code, code)
 }
 
 // explanations returns the rows of codes, or all rows without codes, and the codes without a row.
@@ -158,7 +166,7 @@ func (o xidOverrides) explanations(codes []string) (rows []explanation, missing 
 	for _, text := range codes {
 		code, err := strconv.ParseUint(text, 10, 32)
 		if err != nil || code > canonical.HighestXID {
-			return nil, nil, fmt.Errorf("%q is not an XID; give a number such as 79", text)
+			return nil, nil, fmt.Errorf("%q is not an XID, which is a number from 1 to %d, such as 79", text, canonical.HighestXID)
 		}
 		row, found := o.explain(uint32(code))
 		if !found {

@@ -151,23 +151,32 @@ func boardsOf(n *client.Node, shown []int) []gpuReport {
 		if n.Machines > 1 {
 			label = g.Hostname + " " + label
 		}
-		r := gpuReport{state: stateOf(g), label: client.OneLine(label), Hostname: g.Hostname, GPU: g.GPU, UUID: g.UUID, Conditions: []conditionReport{}}
-		r.State = r.state.String()
-		if g.Gone {
-			r.Action = canonical.ActionIfGone.String()
-		} else if g.Action < canonical.NumActions {
-			r.Action = g.Action.String()
-		}
-		for _, c := range g.Raised {
-			r.Conditions = append(r.Conditions, conditionReport{c.Condition.String(), c.State.String()})
-		}
-		r.Reason = string(g.AppendWhy(nil))
-		if r.state == canonical.HealthUnknown {
-			r.Reason = cmp.Or(r.Reason, "no reading decides it")
-		}
-		all = append(all, r)
+		all = append(all, reportOn(g, label))
 	}
 	return all
+}
+
+// reportOn returns the report on a board.
+func reportOn(g *client.GPU, label string) gpuReport {
+	r := gpuReport{state: stateOf(g), label: client.OneLine(label), Hostname: g.Hostname, GPU: g.GPU, UUID: g.UUID, Conditions: []conditionReport{}}
+	r.State, r.Reason = r.state.String(), string(g.AppendWhy(nil))
+	if g.Action < canonical.NumActions {
+		r.Action = g.Action.String()
+	}
+	if g.Gone {
+		action, meaning := g.Loss()
+		r.Action = action.String()
+		if meaning != "" {
+			r.Reason += ", " + meaning
+		}
+	}
+	for _, c := range g.Raised {
+		r.Conditions = append(r.Conditions, conditionReport{c.Condition.String(), c.State.String()})
+	}
+	if r.state == canonical.HealthUnknown {
+		r.Reason = cmp.Or(r.Reason, "no reading decides it")
+	}
+	return r
 }
 
 // stateOf returns the state of a board. One that is gone is crit: no job can use it.

@@ -70,7 +70,7 @@ func (n *realNode) checkHealth(t *testing.T, exit, gone int, flags ...string) {
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	if code != exit || strings.Count(out, "  no longer seen\n") != gone {
+	if code != exit || strings.Count(out, "  no longer seen") != gone {
 		t.Errorf("check health %s: exit %d, want %d with %d gone:\n%s%s", flags, code, exit, gone, out, errs)
 	}
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -116,6 +117,18 @@ func (g *GPU) WorstXID() (row canonical.XIDRow, ok bool) {
 		}
 	}
 	return row, ok
+}
+
+// Loss returns what to do about a board that is gone, and the XID that explains the loss, such as
+// "XID 79: The driver lost the board."; "" if there is none. A code that is not fatal explains no
+// loss, and nothing less than a reboot brings the board back.
+func (g *GPU) Loss() (action canonical.Action, meaning string) {
+	action = canonical.ActionIfGone
+	row, found := g.WorstXID()
+	if severity, asked := row.On(g.Model); found && severity == canonical.SeverityFatal {
+		action, meaning = max(action, asked), fmt.Sprintf("XID %d: %s", row.Code, row.Meaning)
+	}
+	return action, meaning
 }
 
 // ShownXID returns the code to show as the last one. If that is 0, which some exporters report

@@ -22,20 +22,13 @@ func problemOf(s *State, g *client.GPU) (p problem, ok bool) {
 	}
 	action := g.Action
 	row, found := g.WorstXID()
-	severity, asked := row.On(g.Model)
 	switch {
 	case g.Gone:
-		// A code that is not fatal does not explain the loss, and nothing less than a reboot brings
-		// the board back.
-		action = canonical.ActionIfGone
-		if found && severity == canonical.SeverityFatal {
-			p.meaning = "XID " + string(count(nil, float64(row.Code))) + ": " + row.Meaning
-			action = max(action, asked)
-		}
+		action, p.meaning = g.Loss()
 	case found && client.Conditions[g.Raised[0].Condition].Field == canonical.XIDLast:
 		p.meaning = row.Meaning
 		if action == canonical.NumActions {
-			action = asked
+			_, action = row.On(g.Model)
 		}
 	}
 	if action != canonical.NumActions && action != canonical.ActionNone {

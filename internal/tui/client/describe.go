@@ -97,6 +97,10 @@ func (g *GPU) AppendWhy(dst []byte) []byte {
 // AppendCondition appends the name of a condition with what raised it, such as "GPU hot 96°C".
 func (g *GPU) AppendCondition(dst []byte, c canonical.Condition) []byte {
 	info := &Conditions[c]
+	if asked := g.Values[canonical.RecoveryAction]; c == canonical.CondRecoveryAction && asked > 0 && asked < float64(len(recoveries)) {
+		dst = append(append(append(dst, "driver asks "...), recoveries[int(asked)]...), " ("...)
+		return append(strconv.AppendInt(dst, int64(asked), 10), ')')
+	}
 	dst = append(dst, info.Name...)
 	if info.Field == canonical.XIDLast {
 		return g.appendXIDs(dst, c)
@@ -109,6 +113,12 @@ func (g *GPU) AppendCondition(dst []byte, c canonical.Condition) []byte {
 		dst = append(dst, "°C"...)
 	}
 	return dst
+}
+
+// recoveries are what the driver asks for, by the value of canonical.RecoveryAction, as nvml.h
+// numbers nvmlDeviceGpuRecoveryAction_t.
+var recoveries = [...]string{
+	"for nothing", "for a GPU reset", "for a node reboot", "to drain peer-to-peer", "to drain and reset the GPU", "to recover the IMEX domain",
 }
 
 // mostCodes bounds the codes that are shown with a condition.

@@ -209,6 +209,38 @@ func TestJobsThatEnded(t *testing.T) {
 	})
 }
 
+// TestDrainReasons: the reason of a drain says what to do and why for each GPU that is crit, and is cut
+// between words.
+func TestDrainReasons(t *testing.T) {
+	t.Parallel()
+	fallen := func(gpu string) string {
+		return "crit  GPU " + gpu + "  GPU-5d0e0002-7b12-4c3e-8d24-1c8d7f602b11  reboot_node  xid_fatal=crit,gpu_temperature=hot  fatal XID 79, GPU hot 96°C"
+	}
+	var all, reasons []string
+	for _, gpu := range strings.Split("01234567", "") {
+		all, reasons = append(all, fallen(gpu)), append(reasons, "reboot_node GPU "+gpu+": fatal XID 79, GPU hot 96°C")
+	}
+	for _, test := range []struct{ answer, want string }{
+		{"ok    GPU 0  GPU-a  none         -  -\n" + fallen("1"), "reboot_node GPU 1: fatal XID 79, GPU hot 96°C"},
+		{"crit  rack 7 GPU 1  -  reboot_node  -  no longer seen\ncrit  rack 7 GPU 2  GPU-b  -  fabric=crit  fabric not healthy", "reboot_node rack 7 GPU 1: no longer seen; rack 7 GPU 2: fabric not healthy"},
+		{strings.Join(all, "\n"), strings.Join(reasons[:4], "; ") + "; ..."},
+	} {
+		for _, script := range []string{"kpulse-prolog", "kpulse-healthcheck"} {
+			s := newJobScript(t, map[string]string{"kpulse-proxy": `printf '%s\n' "$ANSWER"; exit 2`, "scontrol": `for word; do echo "$word" >>"$D/asked"; done`})
+			cmd := exec.CommandContext(t.Context(), "/bin/sh", "../../deploy/slurm/"+script)
+			cmd.Env = jobOn("1", "0", "PATH="+s.dir+"/bin:"+os.Getenv("PATH"), "D="+s.dir, "ANSWER="+test.answer)
+			out, _ := cmd.CombinedOutput() // the prolog fails
+			asked, err := os.ReadFile(s.dir + "/asked")
+			if _, reason, _ := strings.Cut(string(asked), "Reason=kpulse-proxy: "); err != nil || reason != test.want+"\n" {
+				t.Errorf("%s: %q, want %q; %v\n%s", script, reason, test.want, err, out)
+			}
+			if logged, err := os.ReadFile(s.dir + "/log"); err != nil || !strings.Contains(string(logged), test.answer) {
+				t.Errorf("%s logged %q, %v", script, logged, err)
+			}
+		}
+	}
+}
+
 // TestHealthBeforeAJob: the health check of a job's GPUs uses Slurm's ids, except for MIG devices:
 // those ids do not name boards.
 func TestHealthBeforeAJob(t *testing.T) {

@@ -53,7 +53,7 @@ type conditionReport struct {
 }
 
 // remedyDoubt is what to do about a GPU of the job that the proxy does not know.
-const remedyDoubt = ". If it is lost, start the proxy with --expected-gpus, which reports it as gone; if Slurm counts the GPUs otherwise, look at all with --show-all"
+const remedyDoubt = ". If it is lost, start the proxy with --expected-gpus, which reports it as gone; if Slurm numbers GPUs differently, check all with --show-all"
 
 // healthOf reports on the boards that choose selects on a node.
 func healthOf(n *client.Node, choose func(*client.Node) client.Selection, now time.Time) *healthReport {

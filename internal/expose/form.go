@@ -42,7 +42,8 @@ type Thinned struct {
 	one bool
 }
 
-// ThinnedTable lists what the lean form leaves out: the members of enumerations that do not // apply, and the classes that an allocation was never in. A reading of 0 is not left out: an
+// ThinnedTable lists what the lean form leaves out: the members of enumerations that do not
+// apply, and the classes that an allocation was never in. A reading of 0 is not left out: an
 // absent reading means no value. A device's seconds in each class and state are served from 0
 // on, which keeps their shares exact. The upstream's error counters are kept too: they outlive
 // this program, and a counter left out until it rises would lose a rise while this program is

@@ -88,7 +88,7 @@ func (l *list) number(v float64, f format, st screen.Style) {
 	}
 }
 
-// PageStep is the number of rows that PgUp and PgDn move by; their help says so.
+// PageStep is the number of GPUs, or of lines of a list, that PgUp and PgDn move by; their help says so.
 const PageStep = 8
 
 // scrollKey scrolls if key is one that scrolls lists and overlays, and reports whether it is.

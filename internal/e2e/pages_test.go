@@ -176,7 +176,7 @@ func TestPagesCommands(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(x.dir, "kmsg"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ours := 0
+	ours, plain := 0, 0
 	for page, text := range markdown(t) {
 		for _, block := range fenced.FindAllStringSubmatch(text, -1) {
 			for _, line := range commandsOf(block[1], block[2]) {
@@ -185,11 +185,20 @@ func TestPagesCommands(t *testing.T) {
 				}
 			}
 		}
+		for _, block := range indented.FindAllString(fenced.ReplaceAllString(text, ""), -1) {
+			for _, line := range commandsOf("sh", block) {
+				x.check(t, page, line)
+				plain++
+			}
+		}
 	}
-	if ours < 15 {
-		t.Errorf("found only %d commands of ours", ours)
+	if ours < 15 || plain < 25 {
+		t.Errorf("found only %d commands of ours, and %d in indented blocks", ours, plain)
 	}
 }
+
+// indented matches a line of an indented block that is a command.
+var indented = regexp.MustCompile(`(?m)^    (?:KPULSE_\w+=\S+ )?(?:\./)?(?:kpulse-proxy|make|go|helm|kubectl|docker|curl|install|systemctl|promtool) .*$`)
 
 // commandsOf returns the commands of a block: all lines of a script, without comments, or the lines
 // of a session after a prompt.

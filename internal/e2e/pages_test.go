@@ -176,7 +176,7 @@ func TestPagesCommands(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(x.dir, "kmsg"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ours, plain := 0, 0
+	ours, unfenced := 0, 0
 	for page, text := range markdown(t) {
 		for _, block := range fenced.FindAllStringSubmatch(text, -1) {
 			for _, line := range commandsOf(block[1], block[2]) {
@@ -188,12 +188,12 @@ func TestPagesCommands(t *testing.T) {
 		for _, block := range indented.FindAllString(fenced.ReplaceAllString(text, ""), -1) {
 			for _, line := range commandsOf("sh", block) {
 				x.check(t, page, line)
-				plain++
+				unfenced++
 			}
 		}
 	}
-	if ours < 15 || plain < 25 {
-		t.Errorf("found only %d commands of ours, and %d in indented blocks", ours, plain)
+	if ours < 15 || unfenced < 25 {
+		t.Errorf("found only %d commands of ours, and %d in indented blocks", ours, unfenced)
 	}
 }
 

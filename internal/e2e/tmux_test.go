@@ -15,8 +15,9 @@ type terminal struct {
 	socket string
 }
 
-// newTerminal runs a command line in a terminal, which finally shows its exit code. Without tmux in
-// the PATH the test is skipped, or fails with KPULSE_REQUIRE_TMUX.
+// newTerminal runs a command line in a terminal, which finally shows its exit code. The program does
+// not read the settings that the user of this machine saved. Without tmux in the PATH the test is
+// skipped, or fails with KPULSE_REQUIRE_TMUX.
 func newTerminal(t *testing.T, size [2]string, env []string, command ...string) *terminal {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
@@ -34,7 +35,7 @@ func newTerminal(t *testing.T, size [2]string, env []string, command ...string) 
 		_ = exec.Command("tmux", "-S", tm.socket, "kill-server").Run()
 		_ = os.RemoveAll(dir)
 	})
-	line := "env LC_ALL=C.UTF-8 " + strings.Join(append(env, command...), " ") + `; echo "EXIT $?"; exec cat`
+	line := "env LC_ALL=C.UTF-8 XDG_CONFIG_HOME=" + dir + " " + strings.Join(append(env, command...), " ") + `; echo "EXIT $?"; exec cat`
 	tm.tmux("-f", "/dev/null", "new-session", "-d", "-x", size[0], "-y", size[1], line)
 	return tm
 }

@@ -150,7 +150,7 @@ func whyMissing(code uint32) string {
 	if code == 0 {
 		return "0 is not an XID: as the last XID of a GPU it means that there was no error"
 	}
-	return fmt.Sprintf("the table has no XID %d, which health takes for a warning; look it up in NVIDIA's XID catalog (docs.nvidia.com/deploy/xid-errors), and give it a row in the config file, such as xids: {%d: fatal}", code, code)
+	return fmt.Sprintf("the table has no XID %d, which counts as a warning for health; look it up in NVIDIA's XID catalog (docs.nvidia.com/deploy/xid-errors), and give it a row in the config file, such as xids: {%d: fatal}", code, code)
 }
 
 // explanations returns the rows of codes, or all rows without codes, and the codes without a row.

@@ -141,7 +141,10 @@ func alreadyChosen(n *client.Node, request selection.Request) client.Selection {
 	if request.GPUs == "" {
 		devices, _ := devicesOf(n)
 		selected, _ := request.Select(devices)
-		s.By, s.Doubt = selected.By, doubtOf(selected)
+		s.By = selected.By
+		if selected.By == "" || !selected.All { // in a cgroup the driver numbers the boards of the job itself
+			s.Doubt = doubtOf(selected)
+		}
 	}
 	if value, _ := request.LookupEnv(s.By); value == "all" || s.By == "--show-all" {
 		s.By = ""

@@ -148,7 +148,7 @@ func explainCommand(args []string, stdout, stderr io.Writer) int {
 // whyMissing returns why a code has no row, and what to do.
 func whyMissing(code uint32) string {
 	if code == 0 {
-		return "0 is not an XID: as the last XID of a GPU it means that there was no error"
+		return "0 is not an XID: a last XID of 0 means no error"
 	}
 	return fmt.Sprintf("the table has no XID %d, which counts as a warning for health; look it up in NVIDIA's XID catalog (docs.nvidia.com/deploy/xid-errors), and give it a row in the config file, such as xids: {%d: fatal}", code, code)
 }

@@ -108,7 +108,7 @@ func whyInPart(n *client.Node) string {
 		return fmt.Sprintf("%s: no value of a source has changed for %s; check that the exporter still collects", asked, same.Round(time.Second))
 	}
 	if n.Skipped > 0 {
-		return fmt.Sprintf("%s: the answer has %s that cannot be read; does something on the way change it?", asked, plain.Count(n.Skipped, "line"))
+		return fmt.Sprintf("%s: the answer has %s that cannot be read; check whether a proxy in between changes it", asked, plain.Count(n.Skipped, "line"))
 	}
 	return ""
 }

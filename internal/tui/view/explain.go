@@ -45,7 +45,7 @@ var remedies = [canonical.NumConditions]string{
 	canonical.CondRetiredPagesPending:       "A memory page is retired only after the driver is reloaded. Reboot the node, or reload the driver, when it is free.",
 	canonical.CondMemoryWorn:                "Memory that cannot be repaired, or too many errors in the SRAM: have the board replaced. If only the spare rows of a bank are used up, plan for it.",
 	canonical.CondThermalSlowdown:           "The GPU lowers its clocks because it is hot. Look at fans, air flow and the inlet temperature.",
-	canonical.CondPowerBrake:                "The power supply demands that the GPU draw less. Check PSUs, cabling and the rack's power.",
+	canonical.CondPowerBrake:                "The power supply signals the GPU to draw less. Check PSUs, cabling and the rack's power.",
 	canonical.CondNVLinkErrors:              "NVLink had errors. If they continue, look at the bridge or baseboard, and at the fabric manager's log.",
 	canonical.CondNVLinkDown:                "An NVLink that this GPU had is down. Drain the node, look at the fabric manager's log, and reset the GPU; reseat or replace the board if the link stays down.",
 	canonical.CondFabric:                    "The NVLink fabric has a problem with this GPU. Check the fabric manager, on racks also IMEX and the switches; drain the node if the problem persists.",

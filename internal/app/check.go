@@ -157,7 +157,12 @@ func checkNames(file *config.File) (named []string, problems diag.Problems) {
 	http("kube.discover.http_config", file.Kube.Discover.HTTP)
 	if len(file.Rules.Files) > 0 {
 		set, wrong := rules.Load(rules.Options{Window: time.Duration(file.Rules.Window), Served: servedFamilies()}, file.Rules.Files...)
-		problems = append(problems, wrong...)
+		for _, p := range wrong {
+			if p.Line == 0 && !p.Warning { // of the whole file, such as one that is missing
+				p = file.Problem("rules.files", p.String())
+			}
+			problems = append(problems, p)
+		}
 		for _, name := range set.Files {
 			named = append(named, name+": ok")
 		}

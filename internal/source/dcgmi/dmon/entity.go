@@ -46,7 +46,7 @@ var prefixes = [...]string{
 const maxID = 10
 
 // expect returns the entity that followed the last one in the previous tick, if
-// the row at start is its row, else none.
+// the row at start is its row, else none. It is a shortcut: entity returns the same for such a row.
 func (p *Parser) expect(line []byte, start int) (e int, at position) {
 	if len(p.entities) == 0 {
 		return none, at
@@ -62,7 +62,11 @@ func (p *Parser) expect(line []byte, start int) (e int, at position) {
 	if len(cell) == 0 || !bytes.HasPrefix(line[start:], cell) {
 		return none, at
 	}
-	return e, position{start, start + len(cell)}
+	end := start + len(cell) // inside the line, which does not end in blanks
+	if line[end+leadingBlanks(line[end:])] == 'L' {
+		return none, at // perhaps a link of the GPU
+	}
+	return e, position{start, end}
 }
 
 // entity reads the words and the id at the start of a row.
@@ -163,14 +167,11 @@ func (p *Parser) lookup(k entityKind, id []byte) int {
 	return e
 }
 
-// remember keeps the beginning of a row of e for expect, if only blanks, at
-// least one, fill the rest of the entity's column.
+// remember keeps the beginning of a row of e for expect, if only spaces, at
+// least one, fill the rest of the entity's column. A layout without such a column has none.
 func (p *Parser) remember(e int, line []byte, start, end int) {
 	stop := start + p.layout.width()
-	if !p.layout.aligned {
-		stop = end + 1
-	}
-	if stop <= end || stop > len(line) || leadingBlanks(line[end:stop]) != stop-end {
+	if stop <= end || stop > len(line) || !blankUntil(line, end, stop) {
 		return
 	}
 	p.entities[e].cell = append(p.entities[e].cell[:0], line[start:stop]...)

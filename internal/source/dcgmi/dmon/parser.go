@@ -162,6 +162,9 @@ func (p *Parser) header(line []byte, start int) bool {
 	if !bytes.Equal(line, p.layout.text) {
 		p.layout.parse(line, start)
 		p.layout.bind(p.names)
+		for i := range p.entities {
+			p.entities[i].cell = p.entities[i].cell[:0] // of another entity column
+		}
 	}
 	return true
 }

@@ -47,6 +47,8 @@ type campaign struct {
 	memory    memory
 	explained []explanation
 	last      verdict // for survivors of the current suite; "" if more suites follow
+	sources   string  // fingerprint of the current target
+	commit    string  // of the tree, "" if not known
 	tried     []target
 	results   []result
 }
@@ -63,6 +65,7 @@ func (c *campaign) run(ctx context.Context, chosen []target) (err error) {
 		return err
 	}
 	defer c.memory.close()
+	c.commit = commit(ctx, c.root)
 	for _, t := range chosen {
 		if err := c.target(ctx, t); err != nil {
 			return fmt.Errorf("%s: %w", t.dir, err)
@@ -82,6 +85,9 @@ func (c *campaign) target(ctx context.Context, t target) error {
 	if err != nil {
 		return err
 	}
+	if c.sources, err = fingerprint(ctx, c.root, t); err != nil {
+		return err
+	}
 	var switched, together, alone []*mutant
 	for _, m := range all {
 		if !m.alone {
@@ -92,8 +98,8 @@ func (c *campaign) target(ctx context.Context, t target) error {
 			if c.which.MatchString(m.name()) {
 				fmt.Fprintln(c.stdout, t.dir, m.name())
 			}
-		case c.memory.of(t.dir, m) == killed || !c.which.MatchString(m.name()):
-			c.results = append(c.results, result{t.dir, m, c.memory.of(t.dir, m)})
+		case c.memory.of(t.dir, c.sources, m) == killed || !c.which.MatchString(m.name()):
+			c.results = append(c.results, result{t.dir, m, c.memory.of(t.dir, c.sources, m)})
 		case m.alone:
 			alone = append(alone, m)
 		default:
@@ -209,6 +215,8 @@ func (c *campaign) try(ctx context.Context, t target, s *suite, mutants []*mutan
 				killer, failed := s.kills(ctx, m)
 				mu.Lock()
 				switch {
+				case errors.Is(failed, errUnclear):
+					c.note(t, m, open, failed.Error())
 				case failed != nil:
 					err = errors.Join(err, failed)
 				case killer != "":
@@ -284,7 +292,7 @@ func compiled(err error) verdict {
 // note records a result and its reason. Mutants that are not killed are reported immediately.
 func (c *campaign) note(t target, m *mutant, v verdict, why string) {
 	c.results = append(c.results, result{t.dir, m, v})
-	c.memory.add(t.dir, m, v, why)
+	c.memory.add(t.dir, c.sources, m, v, why)
 	if v != killed {
 		fmt.Fprintf(c.stderr, "%s: %s %s; %s\n", v, t.dir, m.name(), why)
 	}

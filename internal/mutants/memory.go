@@ -10,10 +10,9 @@ import (
 )
 
 // memory is a file that keeps verdicts between calls, one per line: an interrupted campaign
-// resumes, and after a new test only survivors are tried. It does not notice changes of the source:
-// delete it after one.
+// resumes. A verdict counts as long as the fingerprint of its target stays the same.
 type memory struct {
-	verdicts map[string]verdict // by directory and name
+	verdicts map[string]verdict // by fingerprint, directory and name
 	file     *os.File           // nil if nothing is remembered
 }
 
@@ -27,8 +26,8 @@ func (m *memory) open(path string) error {
 		return err
 	}
 	for s := bufio.NewScanner(strings.NewReader(string(text))); s.Scan(); {
-		if cells := strings.Split(s.Text(), "\t"); len(cells) == 4 {
-			m.verdicts[cells[1]+" "+cells[2]] = verdict(cells[0])
+		if cells := strings.Split(s.Text(), "\t"); len(cells) == 5 {
+			m.verdicts[cells[4]+" "+cells[1]+" "+cells[2]] = verdict(cells[0])
 		}
 	}
 	m.file, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
@@ -41,17 +40,17 @@ func (m *memory) close() {
 	}
 }
 
-// of returns the last verdict on a mutant.
-func (m *memory) of(dir string, mu *mutant) verdict {
-	if v, ok := m.verdicts[dir+" "+mu.name()]; ok {
+// of returns the last verdict on a mutant of a target with this fingerprint.
+func (m *memory) of(dir, fingerprint string, mu *mutant) verdict {
+	if v, ok := m.verdicts[fingerprint+" "+dir+" "+mu.name()]; ok {
 		return v
 	}
 	return open
 }
 
 // add records a verdict and its reason.
-func (m *memory) add(dir string, mu *mutant, v verdict, why string) {
+func (m *memory) add(dir, fingerprint string, mu *mutant, v verdict, why string) {
 	if m.file != nil {
-		fmt.Fprintf(m.file, "%s\t%s\t%s\t%s\n", v, dir, mu.name(), why)
+		fmt.Fprintf(m.file, "%s\t%s\t%s\t%s\t%s\n", v, dir, mu.name(), why, fingerprint)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"go/parser"
 	"go/token"
 	"io"
@@ -85,7 +86,7 @@ func TestCampaign(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := campaign{root: dir, which: regexp.MustCompile(""), jobs: 2, stdout: io.Discard, stderr: io.Discard, remembered: filepath.Join(dir, "results")}
+	c := campaign{root: dir, which: regexp.MustCompile(""), jobs: 2, stdout: io.Discard, stderr: io.Discard, remembered: filepath.Join(t.TempDir(), "results")}
 	if err := c.run(t.Context(), []target{{".", []string{"."}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +142,119 @@ func TestCampaign(t *testing.T) {
 	}
 	if n := strings.Count(out.String(), "\n"); n != len(c.results) {
 		t.Errorf("%d are listed, %d were tried", n, len(c.results))
+	}
+
+	again.list, again.stderr = false, &out
+	out.Reset()
+	if err := again.run(t.Context(), []target{{".", []string{"."}}}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), ".: 3 mutants tried in ") || len(again.results) != len(c.results) {
+		t.Errorf("the next campaign has %d results of %d, and writes\n%s", len(again.results), len(c.results), out.String())
+	}
+}
+
+// TestMemory: a verdict counts until a source or a test changes.
+func TestMemory(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range small {
+		write(name, text)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "testdata"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t1, mu := target{".", []string{"."}}, &mutant{file: "small.go"}
+	path := filepath.Join(t.TempDir(), "results")
+	known := func() verdict {
+		t.Helper()
+		sources, err := fingerprint(t.Context(), dir, t1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m memory
+		if err := m.open(path); err != nil {
+			t.Fatal(err)
+		}
+		defer m.close()
+		v := m.of(".", sources, mu)
+		m.add(".", sources, mu, killed, "a test")
+		return v
+	}
+	if v := known(); v != open {
+		t.Errorf("before the first campaign: %s", v)
+	}
+	for name, text := range map[string]string{
+		"small.go":          small["small.go"] + "\n// Changed.\n",
+		"small_test.go":     small["small_test.go"] + "\n// Changed.\n",
+		"go.mod":            small["go.mod"] + "\n// Changed.\n",
+		"testdata/new.prom": "",
+	} {
+		if v := known(); v != killed {
+			t.Errorf("before %s changes: %s", name, v)
+		}
+		write(name, text)
+		if v := known(); v != open {
+			t.Errorf("after a change of %s: %s", name, v)
+		}
+	}
+}
+
+// TestElsewhere: the memory knows of every file that tests of suites read outside of their packages.
+func TestElsewhere(t *testing.T) {
+	path := regexp.MustCompile(`"(?:\.\./)+((?:testdata|deploy|rules|mixin|cmd)/[^"]*)"`)
+	for _, target := range targets {
+		for _, dir := range target.suites {
+			files, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
+			if err != nil || len(files) == 0 {
+				t.Fatalf("%s: no tests, %v", dir, err)
+			}
+			for _, name := range files {
+				text, err := os.ReadFile(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, found := range path.FindAllSubmatch(text, -1) {
+					if !slices.ContainsFunc(elsewhere, func(known string) bool { return strings.HasPrefix(string(found[1]), known) }) {
+						t.Errorf("%s reads %s", name, found[1])
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestEnds: only a failed test or a crash kills a mutant. Tests that a signal ends run again.
+func TestEnds(t *testing.T) {
+	dir := t.TempDir()
+	for script, want := range map[string]struct {
+		killer  string
+		unclear bool
+	}{
+		"exit 0": {},
+		"echo '--- FAIL: TestX (0.00s)'; echo FAIL; exit 1":    {killer: "TestX"},
+		"echo 'goleak: Errors on successful test run'; exit 1": {killer: "exit status 1"},
+		"echo 'panic: no'; exit 2":                             {killer: "exit status 2"},
+		"kill -XCPU $$":                                        {unclear: true},
+		"kill -KILL $$":                                        {unclear: true},
+		"exit 1":                                               {unclear: true},
+		"exit 2":                                               {unclear: true},
+		"[ -e again ] && exit 0; echo >again; kill -KILL $$":                                   {},
+		"[ -e later ] && echo '--- FAIL: TestY (0.00s)' && exit 1; echo >later; kill -KILL $$": {killer: "TestY"},
+	} {
+		binary := filepath.Join(dir, "tests")
+		if err := os.WriteFile(binary, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		s := suite{dir: dir, binary: binary, tests: []test{{name: "TestX"}}, killers: map[string]string{}}
+		killer, err := s.kills(t.Context(), &mutant{id: 1})
+		if killer != want.killer || errors.Is(err, errUnclear) != want.unclear || err != nil && !want.unclear {
+			t.Errorf("%s: %q, %v", script, killer, err)
+		}
 	}
 }
 

@@ -35,6 +35,9 @@ func (c *campaign) page() string {
 	} else {
 		fmt.Fprintf(&b, "\n%d of %d mutants have a verdict; the others are open.\n", all.mutants()-all[open], all.mutants())
 	}
+	if c.commit != "" {
+		fmt.Fprintf(&b, "The program is that of commit %s. A verdict of an earlier call counts if it is of the same sources.\n", c.commit)
+	}
 	c.section(&b, "All packages", "")
 	for _, t := range c.tried {
 		c.section(&b, t.dir, t.dir)

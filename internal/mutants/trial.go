@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -155,12 +156,14 @@ func (s *suite) killed(m *mutant, killer string) {
 	s.killers[m.file+" "+m.function], s.killers[m.file] = killer, killer
 }
 
-// kills returns the test that fails with the mutant, or how its process ended; "" if all pass.
+// kills returns the test that fails with the mutant, or how its process crashed; "" if all pass. The
+// error is errUnclear if a group of tests twice ends without a reason.
 func (s *suite) kills(ctx context.Context, m *mutant) (killer string, err error) {
 	for _, group := range s.groups(m) {
-		// A process that was suspended for a while seems to wait forever: it gets another chance.
+		// A process that was suspended for a while seems to wait forever: it gets another chance. So
+		// does one that was ended from outside, such as by a machine that is out of memory.
 		for range 2 {
-			if killer, err = s.fails(ctx, m, group); killer != waits {
+			if killer, err = s.fails(ctx, m, group); killer != waits && !errors.Is(err, errUnclear) {
 				break
 			}
 		}
@@ -174,11 +177,23 @@ func (s *suite) kills(ctx context.Context, m *mutant) (killer string, err error)
 	return "", nil
 }
 
-// waits is the result of tests that took too long.
-const waits = "timeout"
+// waits is the result of tests that took too long, and limited that of tests whose mutant uses too
+// much CPU time.
+const waits, limited = "timeout", "CPU time"
 
-var failure = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+// errUnclear is no verdict: the tests ended, and none failed. A signal from outside is such an end.
+var errUnclear = errors.New("the tests end, and none fails")
 
+var (
+	failure = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+	// failed matches the output of tests that fail outside of a test. Their exit status is 1.
+	failed = regexp.MustCompile(`(?m)^(FAIL$|goleak: )`)
+	// crash matches that of a Go program that crashes. Its exit status is 2.
+	crash = regexp.MustCompile(`(?m)^(panic: |fatal error: |SIG(XCPU|SEGV|BUS|ABRT|FPE|ILL): )`)
+)
+
+// fails runs a group of tests with the mutant. A failed test, a crash and a limit of
+// switches.go.txt kill the mutant.
 func (s *suite) fails(ctx context.Context, m *mutant, group []test) (killer string, err error) {
 	var names []string
 	var took time.Duration
@@ -200,14 +215,29 @@ func (s *suite) fails(ctx context.Context, m *mutant, group []test) (killer stri
 		return "", nil
 	case !errors.As(err, &exit):
 		return "", err
-	case strings.Contains(string(out), "panic: test timed out"):
-		return waits, nil
 	}
-	if found := failure.FindSubmatch(out); found != nil {
-		return string(found[1]), nil
-	}
-	return exit.String(), nil
+	return ended(exit.ProcessState, out, limit(took))
 }
+
+// ended returns why tests failed, given their output and the limit of their CPU time in seconds.
+func ended(state *os.ProcessState, out []byte, limit float64) (killer string, err error) {
+	status, found := state.ExitCode(), failure.FindSubmatch(out)
+	switch {
+	case bytes.Contains(out, []byte("panic: test timed out")):
+		return waits, nil
+	case status > 0 && found != nil:
+		return string(found[1]), nil
+	case status == 1 && failed.Match(out), status == 2 && crash.Match(out):
+		return state.String(), nil
+	case status == -1 && (state.UserTime()+state.SystemTime()).Seconds() >= limit:
+		return limited, nil
+	}
+	return "", fmt.Errorf("%w: %s", errUnclear, state)
+}
+
+// limit returns the limit of CPU time, in whole seconds, of tests that take this long without the
+// mutant.
+func limit(took time.Duration) float64 { return math.Ceil((leastCPU + more*took).Seconds()) }
 
 func exactly(names ...string) string { return "^(" + strings.Join(names, "|") + ")$" }
 
@@ -217,6 +247,6 @@ func (s *suite) command(ctx context.Context, id int, took time.Duration, args ..
 	cmd := exec.CommandContext(ctx, s.binary, append([]string{"-test.timeout", (leastTime + more*more*took).String()}, args...)...)
 	cmd.Dir = s.dir
 	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, time.Second
-	cmd.Env = append(os.Environ(), fmt.Sprintf("MUTANT=%d", id), fmt.Sprintf("MUTANT_CPU=%.0f", math.Ceil((leastCPU+more*took).Seconds())), "GOMAXPROCS=1")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("MUTANT=%d", id), fmt.Sprintf("MUTANT_CPU=%.0f", limit(took)), "GOMAXPROCS=1")
 	return cmd
 }

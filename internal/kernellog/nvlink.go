@@ -53,10 +53,7 @@ func (e *linkError) fits(code, intrinfo, status uint32) bool {
 //
 // whose words are IntrInfo and error status. Of several bits the worst counts.
 func decodeLink(code uint32, text string) (m meaning) {
-	_, words, ok := strings.Cut(text, "(0x")
-	if !ok {
-		return m
-	}
+	_, words, _ := strings.Cut(text, "(0x")
 	var first, second uint32
 	if n, _ := fmt.Sscanf("0x"+words, "0x%x 0x%x", &first, &second); n != 2 {
 		return m

@@ -44,11 +44,18 @@ func TestNVLinkRecordsOfOtherForms(t *testing.T) {
 	}{
 		{"two bits, one of them fatal", 144, "SAW_MVB Fatal XC0 i0 Link 00 (0x00000021 0x00000003 0x0)", meaning{true, canonical.SeverityFatal, canonical.ActionResetGPU}},
 		{"two bits, none of them fatal", 144, "SAW_MVB Nonfatal XC0 i0 Link 00 (0x00000021 0x00000005 0x0)", meaning{true, canonical.SeverityNone, canonical.ActionNone}},
+		{"two bits, the later of them not fatal", 144, "SAW_MVB Fatal XC0 i0 Link 00 (0x00000021 0x00000006 0x0)", meaning{true, canonical.SeverityFatal, canonical.ActionResetGPU}},
 		{"an unknown bit beside a fatal one", 144, "SAW_MVB (0x00000001 0x00000102 0x0)", meaning{true, canonical.SeverityFatal, canonical.ActionResetGPU}},
 		{"an unknown bit", 144, "SAW_MVB (0x00000021 0x00000100 0x0)", undecided},
 		{"an unknown sub-code", 144, "NEW (0x000003ff 0x00000002 0x0)", undecided},
 		{"a value, not bits", 149, "NETIR_MFDE_EVENT (0x00000246 0x00000002 0x0)", undecided},
 		{"the code of another table", 145, "SAW_MVB (0x00000021 0x00000002 0x0)", undecided},
+		{"the words of other codes", 146, "TREX (0x00000184 0x80000007 0x0)", undecided},
+		{"the words of another code, all 0 but one", 150, "SAW_MVB (0x00000021 0x00000000 0x0)", undecided},
+		{"the words of another code since R575", 150, "SAW_MVB (0x00000001 0x00000000 0x0)", undecided},
+		{"another value where two are known", 150, "MSE_WATCHDOG (0x00000000 0x00000001 0x0)", undecided},
+		{"an unknown bit where one is known", 147, "TREX (0x00000184 0x00000100 0x0)", undecided},
+		{"an unknown bit where only the highest is known", 148, "NVLPW (0x00000005 0x00000100 0x0)", undecided},
 		{"no words", 149, "NETIR_LINK_EVT Fatal XC0 i0 Link 09", undecided},
 		{"one word", 149, "NETIR_LINK_EVT (0x025525c6", undecided},
 		{"words that are none", 149, "NETIR_LINK_EVT (0x025525c6 zero)", undecided},
@@ -79,9 +86,12 @@ func TestTableOfLinkErrorsIsChecked(t *testing.T) {
 	const pattern = "------000000----------0000100001"
 	for _, row := range []string{
 		"x,S," + pattern + "," + pattern + ",,no,none",
+		"4294967296,S," + pattern + "," + pattern + ",,no,none", // 2^32
 		"144,S,01," + pattern + ",,no,none",
 		"144,S," + pattern + "," + strings.Replace(pattern, "1", "2", 1) + ",,no,none",
+		"144,S," + pattern + "," + strings.Replace(pattern, "1", "~", 1) + ",,no,none",
 		"144,S," + pattern + "," + pattern + ",bit x,no,none",
+		"144,S," + pattern + "," + pattern + ",bit 0x100000000,no,none", // 2^32
 		"144,S," + pattern + "," + pattern + ",,no,pray",
 		"144",
 	} {

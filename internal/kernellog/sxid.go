@@ -26,14 +26,8 @@ const (
 // Further lines with details of the same error, which have neither Fatal nor Non-fatal, are
 // no SXIDs: for them more is set and ok is not.
 func parseSXID(line string) (s sxid, more, ok bool) {
-	_, text, ok := strings.Cut(line, sxidWord)
-	if !ok {
-		return s, false, false
-	}
-	where, rest, ok := parseWhere(text)
-	if !ok {
-		return s, false, false
-	}
+	_, text, _ := strings.Cut(line, sxidWord)
+	where, rest := parseWhere(text)
 	if s.address = canonical.PCIAddress(where); s.address == "" {
 		return s, false, false
 	}

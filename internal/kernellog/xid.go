@@ -37,10 +37,7 @@ const (
 // PCI:, pid, name and text may be missing. The address may be followed by its function and by
 // the MIG instance.
 func parseXID(line string) (x xid, ok bool) {
-	where, rest, ok := parseWhere(strings.TrimPrefix(line, xidPrefix))
-	if !ok {
-		return x, false
-	}
+	where, rest := parseWhere(strings.TrimPrefix(line, xidPrefix))
 	address, instance, _ := strings.Cut(where, " ")
 	if x.address = canonical.PCIAddress(address); x.address == "" {
 		return x, false
@@ -66,21 +63,22 @@ func parseXID(line string) (x xid, ok bool) {
 	return x, true
 }
 
-// parseWhere reads the part in parentheses, as in `(PCI:0000:b5:00): 13, …`.
-func parseWhere(text string) (where, rest string, ok bool) {
-	text, ok = strings.CutPrefix(text, "(")
+// parseWhere reads the part in parentheses, as in `(PCI:0000:b5:00): 13, …`. Without one, where is
+// no address, or rest is empty.
+func parseWhere(text string) (where, rest string) {
+	text, ok := strings.CutPrefix(text, "(")
 	if !ok {
-		return "", "", false
+		return "", ""
 	}
-	where, rest, ok = strings.Cut(text, "): ")
-	return strings.TrimPrefix(where, "PCI:"), rest, ok
+	where, rest, _ = strings.Cut(text, "): ")
+	return strings.TrimPrefix(where, "PCI:"), rest
 }
 
 // parseCode reads a code, and the text after a comma.
 func parseCode(text string) (code uint32, rest string, ok bool) {
 	digits, rest, _ := strings.Cut(text, ",")
-	n, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 32)
-	return uint32(n), strings.TrimSpace(rest), err == nil && n > 0 && n <= maxCode
+	n, _ := strconv.ParseUint(strings.TrimSpace(digits), 10, 32) // 0 or the largest number beside an error
+	return uint32(n), strings.TrimSpace(rest), n > 0 && n <= maxCode
 }
 
 // cutField cuts a field off the beginning of text, and the quotes off its value.
@@ -112,10 +110,7 @@ var recoveries = [...]meaning{
 
 // decodeRecovery reads `GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)`.
 func decodeRecovery(_ uint32, text string) (m meaning) {
-	_, to, ok := strings.Cut(text, " to 0x")
-	if !ok {
-		return m
-	}
+	_, to, _ := strings.Cut(text, " to 0x")
 	digits, _, _ := strings.Cut(to, " ")
 	n, err := strconv.ParseUint(strings.TrimRight(digits, ".,;"), 16, 32)
 	if err != nil || n >= uint64(len(recoveries)) {

@@ -46,12 +46,12 @@ var prefixes = [...]string{
 const maxID = 10
 
 // expect returns the entity that followed the last one in the previous tick, if
-// the row at start is its row, else none. It is a shortcut: entity returns the same for such a row.
+// the row at start is its row, else none. A tick is expected to begin with entity 0. This is a
+// shortcut: entity returns the same for such a row.
 func (p *Parser) expect(line []byte, start int) (e int, at position) {
 	if len(p.entities) == 0 {
 		return none, at
 	}
-	e = 0
 	if p.last != none {
 		e = p.entities[p.last].next
 	}

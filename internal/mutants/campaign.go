@@ -81,7 +81,7 @@ func (c *campaign) target(ctx context.Context, t target) error {
 	if err != nil {
 		return err
 	}
-	all, err := derive(p)
+	all, err := derive(p, t)
 	if err != nil {
 		return err
 	}

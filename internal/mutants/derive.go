@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -43,8 +44,8 @@ type site struct {
 	found    *[]*mutant
 }
 
-// derive returns all mutants of the package, numbered.
-func derive(p *pkg) ([]*mutant, error) {
+// derive returns all mutants of a target's package, numbered.
+func derive(p *pkg, t target) ([]*mutant, error) {
 	var found []*mutant
 	for _, f := range p.files {
 		for _, d := range f.syntax.Decls {
@@ -57,6 +58,9 @@ func derive(p *pkg) ([]*mutant, error) {
 		return nil, err
 	}
 	found = append(found, lines...)
+	if t.files != nil {
+		found = slices.DeleteFunc(found, func(m *mutant) bool { return !slices.Contains(t.files, m.file) })
+	}
 	number(found)
 	return found, nil
 }

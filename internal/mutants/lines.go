@@ -66,7 +66,7 @@ func (p *pkg) table(name string, variable *ast.Ident) (found []*mutant, err erro
 }
 
 // told are the columns of the tables that only people read.
-var told = []string{"mnemonic", "source", "meaning", "advice"}
+var told = []string{"mnemonic", "source", "meaning", "advice", "subcode"}
 
 // cells replaces each cell of a CSV line with that of the next line that differs. The first column
 // is the name of the line.

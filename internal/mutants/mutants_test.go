@@ -87,7 +87,7 @@ func TestCampaign(t *testing.T) {
 		}
 	}
 	c := campaign{root: dir, which: regexp.MustCompile(""), jobs: 2, stdout: io.Discard, stderr: io.Discard, remembered: filepath.Join(t.TempDir(), "results")}
-	if err := c.run(t.Context(), []target{{".", []string{"."}}}); err != nil {
+	if err := c.run(t.Context(), []target{{".", []string{"."}, nil}}); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{ // those that survive
@@ -137,7 +137,7 @@ func TestCampaign(t *testing.T) {
 	again := campaign{root: dir, which: c.which, jobs: 1, stdout: io.Discard, stderr: io.Discard, remembered: c.remembered, list: true}
 	var out strings.Builder
 	again.stdout = &out
-	if err := again.run(t.Context(), []target{{".", []string{"."}}}); err != nil {
+	if err := again.run(t.Context(), []target{{".", []string{"."}, nil}}); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(out.String(), "\n"); n != len(c.results) {
@@ -146,7 +146,7 @@ func TestCampaign(t *testing.T) {
 
 	again.list, again.stderr = false, &out
 	out.Reset()
-	if err := again.run(t.Context(), []target{{".", []string{"."}}}); err != nil {
+	if err := again.run(t.Context(), []target{{".", []string{"."}, nil}}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), ".: 3 mutants tried in ") || len(again.results) != len(c.results) {
@@ -168,7 +168,7 @@ func TestMemory(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "testdata"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t1, mu := target{".", []string{"."}}, &mutant{file: "small.go"}
+	t1, mu := target{".", []string{"."}, nil}, &mutant{file: "small.go"}
 	path := filepath.Join(t.TempDir(), "results")
 	known := func() verdict {
 		t.Helper()
@@ -291,7 +291,7 @@ func TestTargets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mutants, err := derive(p)
+		mutants, err := derive(p, target)
 		if err != nil || len(mutants) < 100 {
 			t.Errorf("%s: %d mutants, %v", target.dir, len(mutants), err)
 		}

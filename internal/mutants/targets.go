@@ -6,14 +6,18 @@ type target struct {
 	// suites are directories of packages with tests, the target's own first. Each suite runs only
 	// for mutants that survive the previous ones.
 	suites []string
+	// files are the names of the files to mutate, all if nil: the others read, wait and write, and
+	// determine no meaning.
+	files []string
 }
 
 // targets are the packages that determine the meaning of a reading.
 var targets = []target{
-	{"internal/compute", []string{"internal/compute", "internal/pipeline", "internal/expose"}},
-	{"internal/canonical", []string{"internal/canonical", "internal/compute", "internal/translate", "internal/pipeline", "internal/expose"}},
-	{"internal/translate", []string{"internal/translate", "internal/pipeline", "internal/counters", "internal/config"}},
-	{"internal/dcgm", []string{"internal/dcgm", "internal/counters", "internal/source/dcgmi"}},
-	{"internal/rules", []string{"internal/rules"}},
-	{"internal/source/dcgmi/dmon", []string{"internal/source/dcgmi/dmon", "internal/source/dcgmi", "internal/source/replay"}},
+	{"internal/compute", []string{"internal/compute", "internal/pipeline", "internal/expose"}, nil},
+	{"internal/canonical", []string{"internal/canonical", "internal/compute", "internal/translate", "internal/pipeline", "internal/expose"}, nil},
+	{"internal/translate", []string{"internal/translate", "internal/pipeline", "internal/counters", "internal/config"}, nil},
+	{"internal/dcgm", []string{"internal/dcgm", "internal/counters", "internal/source/dcgmi"}, nil},
+	{"internal/rules", []string{"internal/rules"}, nil},
+	{"internal/source/dcgmi/dmon", []string{"internal/source/dcgmi/dmon", "internal/source/dcgmi", "internal/source/replay"}, nil},
+	{"internal/kernellog", []string{"internal/kernellog"}, []string{"nvlink.go", "nvlink5.csv", "record.go", "sxid.go", "xid.go"}},
 }

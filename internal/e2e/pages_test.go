@@ -45,6 +45,22 @@ func markdown(t *testing.T) map[string]string {
 	return found
 }
 
+// TestScrapeRecipes: README.md and the mixin show the same scrape jobs.
+func TestScrapeRecipes(t *testing.T) {
+	pages := markdown(t)
+	recipe := func(page string) string {
+		for _, block := range fenced.FindAllStringSubmatch(pages[page], -1) {
+			if block[1] == "yaml" && strings.HasPrefix(block[2], "scrape_configs:") {
+				return block[2]
+			}
+		}
+		return "none in " + page
+	}
+	if readme, mixin := recipe("README.md"), recipe("mixin/README.md"); readme != mixin {
+		t.Errorf("README.md:\n%s\nmixin/README.md:\n%s", readme, mixin)
+	}
+}
+
 // TestREADMEIsShort: a newcomer reads it in a few minutes.
 func TestREADMEIsShort(t *testing.T) {
 	text := markdown(t)["README.md"]

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"go/ast"
 	"go/token"
 	"go/types"
@@ -44,6 +46,9 @@ type site struct {
 	found    *[]*mutant
 }
 
+// errNotBuilt means that the build leaves out a file of a target, for example because it needs cgo.
+var errNotBuilt = errors.New("has nothing to mutate in this build")
+
 // derive returns all mutants of a target's package, numbered.
 func derive(p *pkg, t target) ([]*mutant, error) {
 	var found []*mutant
@@ -58,6 +63,11 @@ func derive(p *pkg, t target) ([]*mutant, error) {
 		return nil, err
 	}
 	found = append(found, lines...)
+	for _, name := range t.files {
+		if !slices.ContainsFunc(found, func(m *mutant) bool { return m.file == name }) {
+			return nil, fmt.Errorf("%s %w", name, errNotBuilt)
+		}
+	}
 	if t.files != nil {
 		found = slices.DeleteFunc(found, func(m *mutant) bool { return !slices.Contains(t.files, m.file) })
 	}

@@ -37,14 +37,14 @@ type source struct {
 // listed is the output of `go list` for a package.
 type listed struct {
 	ImportPath, Dir, Export string
-	GoFiles                 []string
+	GoFiles, CgoFiles       []string
 	DepOnly                 bool
 }
 
 // load reads the package in a directory. The go command provides the types of its imports, which it
 // compiles for that.
 func load(ctx context.Context, dir string) (*pkg, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,DepOnly", ".")
+	cmd := exec.CommandContext(ctx, "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,CgoFiles,DepOnly", ".")
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -65,7 +65,7 @@ func load(ctx context.Context, dir string) (*pkg, error) {
 		}
 	}
 	p := &pkg{dir: own.Dir, fset: token.NewFileSet()}
-	if err := p.parse(own.GoFiles); err != nil {
+	if err := p.parse(append(own.GoFiles, own.CgoFiles...)); err != nil {
 		return nil, err
 	}
 	return p, p.check(own.ImportPath, exports)
@@ -88,7 +88,7 @@ func (p *pkg) parse(names []string) error {
 
 func (p *pkg) check(path string, exports map[string]string) (err error) {
 	open := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
-	config := types.Config{Importer: importer.ForCompiler(p.fset, "gc", open)}
+	config := types.Config{Importer: importer.ForCompiler(p.fset, "gc", open), FakeImportC: true}
 	p.info = &types.Info{
 		Types: map[ast.Expr]types.TypeAndValue{},
 		Uses:  map[*ast.Ident]types.Object{},

@@ -133,7 +133,10 @@ func TestCampaign(t *testing.T) {
 	if page := c.page(); !strings.Contains(page, "\n| boundary | 3 | 1 | 1 | 0 | 0 | 1 |\n") || !strings.Contains(page, "\n| arithmetic | 1 | 0 | 0 | 0 | 1 | 0 |\n") {
 		t.Errorf("the page is\n%s", page)
 	}
-	c.results = c.results[:len(c.results)-1]
+	c.results, c.tried = c.results[:len(c.results)-1], []target{{".", nil, []string{"small.go"}}}
+	if page := c.page(); !strings.Contains(page, "\n## .\n\nOf its files, only these are mutated: small.go.\n") {
+		t.Errorf("the page is\n%s", page)
+	}
 
 	again := campaign{root: dir, which: c.which, jobs: 1, stdout: io.Discard, stderr: io.Discard, remembered: c.remembered, list: true}
 	var out strings.Builder

@@ -38,22 +38,26 @@ func (c *campaign) page() string {
 	if c.commit != "" {
 		fmt.Fprintf(&b, "The program is that of commit %s. A verdict of an earlier call counts if it is of the same sources.\n", c.commit)
 	}
-	c.section(&b, "All packages", "")
+	c.section(&b, "All packages", target{})
 	for _, t := range c.tried {
-		c.section(&b, t.dir, t.dir)
+		c.section(&b, t.dir, t)
 	}
 	return b.String()
 }
 
-// section writes the counts of a package, or of all for "", by operator.
-func (c *campaign) section(b *strings.Builder, title, dir string) {
-	fmt.Fprintf(b, "\n## %s\n\n| operator | mutants | killed | equivalent | refused | survived | open |\n|---|--:|--:|--:|--:|--:|--:|\n", title)
+// section writes the counts of a target, or of all for the zero target, by operator.
+func (c *campaign) section(b *strings.Builder, title string, t target) {
+	fmt.Fprintf(b, "\n## %s\n\n", title)
+	if t.files != nil {
+		fmt.Fprintf(b, "Of its files, only these are mutated: %s.\n\n", strings.Join(t.files, ", "))
+	}
+	fmt.Fprint(b, "| operator | mutants | killed | equivalent | refused | survived | open |\n|---|--:|--:|--:|--:|--:|--:|\n")
 	for _, o := range operators {
-		if count := c.count(dir, o.name); len(count) > 0 {
+		if count := c.count(t.dir, o.name); len(count) > 0 {
 			fmt.Fprintf(b, "| %s | %s\n", o.name, count)
 		}
 	}
-	fmt.Fprintf(b, "| **all** | %s\n", c.count(dir, ""))
+	fmt.Fprintf(b, "| **all** | %s\n", c.count(t.dir, ""))
 }
 
 // tally is the number of mutants by verdict.

@@ -134,7 +134,7 @@ func TestCampaign(t *testing.T) {
 		t.Errorf("the page is\n%s", page)
 	}
 	c.results, c.tried = c.results[:len(c.results)-1], []target{{".", nil, []string{"small.go"}}}
-	if page := c.page(); !strings.Contains(page, "\n## .\n\nOf its files, only these are mutated: small.go.\n") {
+	if page := c.page(); !strings.Contains(page, "\n## .\n\nOf its files, only these are mutated: `small.go`.\n") {
 		t.Errorf("the page is\n%s", page)
 	}
 

@@ -49,7 +49,7 @@ func (c *campaign) page() string {
 func (c *campaign) section(b *strings.Builder, title string, t target) {
 	fmt.Fprintf(b, "\n## %s\n\n", title)
 	if t.files != nil {
-		fmt.Fprintf(b, "Of its files, only these are mutated: %s.\n\n", strings.Join(t.files, ", "))
+		fmt.Fprintf(b, "Of its files, only these are mutated: `%s`.\n\n", strings.Join(t.files, "`, `"))
 	}
 	fmt.Fprint(b, "| operator | mutants | killed | equivalent | refused | survived | open |\n|---|--:|--:|--:|--:|--:|--:|\n")
 	for _, o := range operators {

@@ -159,34 +159,16 @@ func (all devices) byVisibleIndex(i int) (int, bool) {
 	return unknown, false
 }
 
-// byName returns the device of a UUID or a prefix of one, of a MIG UUID of the old
-// form, or of `board:device`.
+// byName returns the device of a UUID or a prefix of one, or of `board:device`.
 func (all devices) byName(item string) (int, bool) {
 	if left, right, ok := strings.Cut(item, ":"); ok {
 		return all.byMIGIndex(number(left), number(right))
-	}
-	if pick, ok := all.byOldUUID(item); ok {
-		return pick, true
 	}
 	if !hasPrefixFold(item, gpuPrefix) && !hasPrefixFold(item, migPrefix) {
 		return unknown, false
 	}
 	pick, err := all.byUUID(item)
 	return pick, err == nil
-}
-
-// byOldUUID reads MIG-GPU-<uuid>/<instance>/<compute instance>.
-func (all devices) byOldUUID(item string) (int, bool) {
-	part := strings.Split(strings.TrimPrefix(item, migPrefix), "/")
-	if len(part) != 3 || part[0] == "" || number(part[1]) == unknown {
-		return unknown, false
-	}
-	for i := range all {
-		if d := &all[i]; d.Instance == part[1] && strings.EqualFold(d.UUID, part[0]) {
-			return i, true
-		}
-	}
-	return unknown, false
 }
 
 // byMIGIndex returns the instance of the MIG device with that index on a board of

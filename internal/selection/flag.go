@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,11 +42,11 @@ func (all devices) readFlag(value string) (picks []int, everything bool, missing
 			err = nil
 		}
 		if err != nil {
-			return nil, false, nil, err
+			break
 		}
 		picks = append(picks, found...)
 	}
-	return picks, everything, missing, nil
+	return picks, everything, missing, err
 }
 
 // absentError is about missing devices whose names are valid.
@@ -87,9 +88,12 @@ func (all devices) byRange(item string) ([]int, error) {
 // lower case. A MIG device is its instance, or its board if the instance is
 // unknown.
 func (all devices) byUUID(s string) (int, error) {
+	if i := all.byOldUUID(s); i != unknown {
+		return i, nil
+	}
 	found := unknown
 	for i := range all {
-		for uuid := range uuids(&all[i]) {
+		for _, uuid := range uuids(&all[i]) {
 			switch {
 			case strings.EqualFold(uuid, s):
 				return i, nil
@@ -108,24 +112,25 @@ func (all devices) byUUID(s string) (int, error) {
 	return found, nil
 }
 
-// uuids yields the UUIDs that pick a device. For an instance whose MIG devices are
-// unknown, it is the one that drivers before R470 gave the first of them.
-func uuids(d *canonical.Device) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		if !d.IsInstance() && d.UUID != "" && !yield(d.UUID) {
-			return
-		}
-		if d.CUDA != nil {
-			for _, m := range d.CUDA.MIG {
-				if !yield(m.UUID) {
-					return
-				}
-			}
-		}
-		if d.IsInstance() && d.CUDA == nil {
-			yield(migPrefix + d.UUID + "/" + d.Instance + "/0")
+// byOldUUID returns the instance of MIG-GPU-<uuid>/<instance>/<compute instance>, which is how
+// drivers before R470 name a MIG device, or of this without the compute instance.
+func (all devices) byOldUUID(s string) int {
+	return slices.IndexFunc(all, func(d canonical.Device) bool {
+		return d.IsInstance() && hasPrefixFold(s+"/", migPrefix+d.UUID+"/"+d.Instance+"/")
+	})
+}
+
+// uuids returns the UUIDs that pick a device.
+func uuids(d *canonical.Device) (list []string) {
+	if !d.IsInstance() {
+		list = append(list, d.UUID)
+	}
+	if d.CUDA != nil {
+		for _, m := range d.CUDA.MIG {
+			list = append(list, m.UUID)
 		}
 	}
+	return list
 }
 
 // boards yields the boards with their indices in all.

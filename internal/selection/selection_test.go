@@ -9,6 +9,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
+// lookup is os.LookupEnv of an environment.
+func lookup(env map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+}
+
 // board returns a board whose Board is at.
 func board(at, gpu int) canonical.Device {
 	return canonical.Device{GPU: fmt.Sprint(gpu), UUID: fmt.Sprintf("GPU-%da000000-1111-2222-3333-444455556666", gpu), Board: at}
@@ -60,6 +65,25 @@ func cut() []canonical.Device {
 	return all
 }
 
+// exported is a board in three instances, as an exporter gives them: without the names of MIG devices.
+func exported() []canonical.Device {
+	all := []canonical.Device{board(0, 0)}
+	for _, id := range []string{"1", "11", "12"} {
+		d := instance(0, 0, id)
+		d.CUDA = nil
+		all = append(all, d)
+	}
+	return all
+}
+
+// shared is an instance in two compute instances.
+func shared() []canonical.Device {
+	return []canonical.Device{board(0, 0), instance(0, 0, "1", canonical.MIGDevice{Index: 0, UUID: "MIG-4a"}, canonical.MIGDevice{Index: 1, UUID: "MIG-4b"})}
+}
+
+// oldMIG returns the name of a MIG device of board gpu before driver R470, from its instance on.
+func oldMIG(gpu int, place string) string { return "MIG-" + board(gpu, gpu).UUID + "/" + place }
+
 // TestDoubt: a list of Slurm with a device that is not there is reported, whatever chooses. In a
 // container, and where MIG devices are counted, other numbers than ours say nothing.
 func TestDoubt(t *testing.T) {
@@ -83,7 +107,7 @@ func TestDoubt(t *testing.T) {
 		{boards(2), env{"NVIDIA_VISIBLE_DEVICES": "6"}, "0 1", ""},
 		{boards(2), env{"CUDA_VISIBLE_DEVICES": "MIG-4a", "SLURM_JOB_GPUS": "7"}, "0 1", ""},
 	} {
-		s, err := Request{LookupEnv: func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok }}.Select(tt.all)
+		s, err := Request{LookupEnv: lookup(tt.env)}.Select(tt.all)
 		doubt := fmt.Sprint(s.Doubt)
 		if s.Doubt == nil {
 			doubt = ""
@@ -124,8 +148,9 @@ func TestSelect(t *testing.T) {
 	}{
 		{"nothing says anything", eight(), "", false, nil, everything, ""},
 		{"indices and ranges", eight(), "0,2-3", false, nil, "0 2 3", "--gpus"},
-		{"in order, once, blanks", eight(), " 5, 2 - 3 ,2,5", false, nil, "2 3 5", "--gpus"},
+		{"in order, once, blanks", eight(), " 5, 2 - 3 ,2,5, GPU-6a", false, nil, "2 3 5 6", "--gpus"},
 		{"all", eight(), "all", false, nil, everything, "--gpus"},
+		{"all of nothing", nil, "all", false, nil, "", "--gpus"},
 		{"a UUID, whole and begun, in another case", eight(), "GPU-3a000000-1111-2222-3333-444455556666,gpu-5A", false, nil, "3 5", "--gpus"},
 		{"the flag is of the label gpu, not of what nvidia-smi sees", visible(), "1", false, nil, "1", "--gpus"},
 		{"the flags go before the environment", eight(), "1", false, env{"CUDA_VISIBLE_DEVICES": "2"}, "1", "--gpus"},
@@ -133,22 +158,33 @@ func TestSelect(t *testing.T) {
 		{"MIG devices", cut(), "MIG-1b,MIG-2", false, nil, "1.2 2.1", "--gpus"},
 		{"a board swallows its instances", cut(), "MIG-1b,1,MIG-1a", false, nil, "1", "--gpus"},
 		{"a MIG device of an unknown instance is its board", cut(), "MIG-3a", false, nil, "3", "--gpus"},
+		{"the beginning of a board's UUID", cut(), "GPU-1a", false, nil, "1", "--gpus"},
+		{"the beginning of two UUIDs of an instance", shared(), "MIG-4", false, nil, "0.1", "--gpus"},
+		{"an instance of a board, not one whose number begins so", exported(), oldMIG(0, "1"), false, nil, "0.1", "--gpus"},
+		{"an instance whose MIG device has another name", cut(), oldMIG(1, "2"), false, nil, "1.2", "--gpus"},
+		{"a MIG device, as named before R470", exported(), oldMIG(0, "11/0"), false, nil, "0.11", "--gpus"},
 
-		{"CUDA: indices in any order", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "2,1"}, "1 2", "CUDA_VISIBLE_DEVICES"},
+		{"CUDA: indices in any order", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "2, 1"}, "1 2", "CUDA_VISIBLE_DEVICES"},
 		{"CUDA: -1 ends the list", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "0,2,-1,1"}, "0 2", "CUDA_VISIBLE_DEVICES"},
 		{"CUDA: so does an index that is not there", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "3,9,1"}, "3", "CUDA_VISIBLE_DEVICES"},
 		{"CUDA: UUIDs", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "GPU-7a,GPU-2a000000-1111-2222-3333-444455556666"}, "2 7", "CUDA_VISIBLE_DEVICES"},
 		{"CUDA: MIG, old and new", cut(), "", false, env{"CUDA_VISIBLE_DEVICES": "MIG-2a,MIG-GPU-1a000000-1111-2222-3333-444455556666/2/0"}, "1.2 2.1", "CUDA_VISIBLE_DEVICES"},
+		{"CUDA: an old name, where MIG devices have no other", exported(), "", false, env{"CUDA_VISIBLE_DEVICES": oldMIG(0, "12/0")}, "0.12", "CUDA_VISIBLE_DEVICES"},
+		{"CUDA: an index, where only MIG devices have names", cut(), "", false, env{"CUDA_VISIBLE_DEVICES": "1"}, "1", "CUDA_VISIBLE_DEVICES"},
 		{"CUDA: renumbered in a cgroup", visible(), "", false, env{"CUDA_VISIBLE_DEVICES": "0,1", "SLURM_JOB_GPUS": "4,6"}, "4 6", "CUDA_VISIBLE_DEVICES"},
 		{"CUDA: renumbered, and nvidia-smi did not say how", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "0,1", "SLURM_JOB_GPUS": "4,6"}, "4 6", "SLURM_JOB_GPUS"},
+		{"CUDA: the same in a step", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "0", "SLURM_STEP_GPUS": "6"}, "6", "SLURM_STEP_GPUS"},
+		{"CUDA: Slurm lists nothing", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "1", "SLURM_JOB_GPUS": ""}, "1", "CUDA_VISIBLE_DEVICES"},
 		{"CUDA: UUIDs are never renumbered", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "GPU-4a", "SLURM_JOB_GPUS": "5"}, "4", "CUDA_VISIBLE_DEVICES"},
 
 		{"container: all", eight(), "", false, env{"NVIDIA_VISIBLE_DEVICES": "all", "SLURM_JOB_GPUS": "1"}, everything, "NVIDIA_VISIBLE_DEVICES"},
 		{"container: void says nothing", eight(), "", false, env{"NVIDIA_VISIBLE_DEVICES": "void", "SLURM_JOB_GPUS": "1"}, "1", "SLURM_JOB_GPUS"},
 		{"container: nor does a path", eight(), "", false, env{"NVIDIA_VISIBLE_DEVICES": "/var/run/nvidia-container-devices"}, everything, ""},
 		{"container: nor an empty value", eight(), "", false, env{"NVIDIA_VISIBLE_DEVICES": ""}, everything, ""},
-		{"container: the node's indices, UUIDs", visible(), "", false, env{"NVIDIA_VISIBLE_DEVICES": "1,GPU-6a"}, "1 6", "NVIDIA_VISIBLE_DEVICES"},
+		{"container: the node's indices, UUIDs", visible(), "", false, env{"NVIDIA_VISIBLE_DEVICES": "1, GPU-6a"}, "1 6", "NVIDIA_VISIBLE_DEVICES"},
 		{"container: a MIG device by its board's index", cut(), "", false, env{"NVIDIA_VISIBLE_DEVICES": "1:1,2:0"}, "1.2 2.1", "NVIDIA_VISIBLE_DEVICES"},
+		{"container: one of an unknown instance", cut(), "", false, env{"NVIDIA_VISIBLE_DEVICES": "3:0"}, "3", "NVIDIA_VISIBLE_DEVICES"},
+		{"container: UUIDs of other boards, as many as ours", boards(2), "", false, env{"NVIDIA_VISIBLE_DEVICES": "GPU-6a,GPU-7a"}, "0 1", ""},
 		{"container: a host engine that sees what we see", boards(2), "", false, env{"NVIDIA_VISIBLE_DEVICES": "6,1"}, "0 1", "NVIDIA_VISIBLE_DEVICES"},
 		{"container: other numbers than ours", boards(3), "", false, env{"NVIDIA_VISIBLE_DEVICES": "6,1"}, "0 1 2", ""},
 
@@ -157,6 +193,7 @@ func TestSelect(t *testing.T) {
 		{"Slurm: a hostlist", eight(), "", false, env{"SLURM_JOB_GPUS": "[1,3-4],6"}, "1 3 4 6", "SLURM_JOB_GPUS"},
 		{"Slurm: one after a word", eight(), "", false, env{"SLURM_STEP_GPUS": "n[1]"}, "1", "SLURM_STEP_GPUS"},
 		{"Slurm: words", eight(), "", false, env{"SLURM_JOB_GPUS": "gpu1, gpu:3,GPU-5a"}, "1 3 5", "SLURM_JOB_GPUS"},
+		{"Slurm: UUIDs of MIG devices", cut(), "", false, env{"SLURM_JOB_GPUS": "MIG-1b,MIG-2a"}, "1.2 2.1", "SLURM_JOB_GPUS"},
 		{"Slurm: brackets that do not close", eight(), "", false, env{"SLURM_JOB_GPUS": "[1,2"}, "1 2", "SLURM_JOB_GPUS"},
 		{"Slurm: brackets that hold nothing", eight(), "", false, env{"SLURM_JOB_GPUS": "[]"}, everything, ""},
 		{"Slurm: a node that is not ours", eight(), "", false, env{"SLURM_JOB_GPUS": "12"}, everything, ""},
@@ -166,7 +203,7 @@ func TestSelect(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s, err := Request{GPUs: tt.flag, ShowAll: tt.show, LookupEnv: func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok }}.Select(tt.all)
+			s, err := Request{GPUs: tt.flag, ShowAll: tt.show, LookupEnv: lookup(tt.env)}.Select(tt.all)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,9 +239,14 @@ func TestSelectErrors(t *testing.T) {
 		{eight(), "-1", "", `--gpus=-1: "-1" is not a GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
 		{eight(), "01", "", `--gpus=01: "01" is not a GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
 		{eight(), "GPU-9", "", "--gpus=GPU-9: there is no GPU-9; this node has 0-7, and nvidia-smi -L lists the UUIDs"},
+		{eight(), "GPU-", "", "--gpus=GPU-: GPU- matches devices of GPU 0 and GPU 1; write more of the UUID"},
+		{cut(), "9", "", "--gpus=9: there is no GPU 9; this node has 0-3"},
+		{exported()[:2], "MIG-GPU-0a000000-1111-2222-3333-444455556666/", "", "--gpus=MIG-GPU-0a000000-1111-2222-3333-444455556666/: there is no MIG-GPU-0a000000-1111-2222-3333-444455556666/; this node has 0, and nvidia-smi -L lists the UUIDs"},
 		{twins, "GPU-0a", "", "--gpus=GPU-0a: GPU-0a matches devices of GPU 0 and GPU 1; write more of the UUID"},
 		{nil, "0", "", "--gpus=0: there is no GPU 0; no GPU was found on this node: try dcgmi discovery -l"},
 		{eight(), "", "CUDA_VISIBLE_DEVICES=-1", "CUDA_VISIBLE_DEVICES=-1 hides every GPU; show them with --show-all or --gpus=0"},
+		{visible(), "", "CUDA_VISIBLE_DEVICES=-1", "CUDA_VISIBLE_DEVICES=-1 hides every GPU; show them with --show-all or --gpus=0"},
+		{boards(1), "", "CUDA_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES= hides every GPU; show them with --show-all or --gpus=0"},
 		{eight(), "", "CUDA_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES= hides every GPU; show them with --show-all or --gpus=0"},
 		{eight(), "", "CUDA_VISIBLE_DEVICES=NoDevFiles", "CUDA_VISIBLE_DEVICES=NoDevFiles hides every GPU; show them with --show-all or --gpus=0"},
 		{eight(), "", "NVIDIA_VISIBLE_DEVICES=none", "NVIDIA_VISIBLE_DEVICES=none hides every GPU; show them with --show-all or --gpus=0"},
@@ -212,7 +254,7 @@ func TestSelectErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		name, value, _ := strings.Cut(tt.env, "=")
-		got, err := Request{GPUs: tt.flag, LookupEnv: func(n string) (string, bool) { return value, n == name }}.Select(tt.all)
+		got, err := Request{GPUs: tt.flag, LookupEnv: lookup(map[string]string{name: value})}.Select(tt.all)
 		if err == nil {
 			err = got.Missing
 		}
@@ -228,6 +270,7 @@ func TestSelectMissing(t *testing.T) {
 	tests := []struct{ flag, want, missing, err string }{
 		{flag: "0,4-5", want: "0 4 5"},
 		{flag: "all", want: "0 1 4 5 6 7"},
+		{flag: "all,9", want: "0 1 4 5 6 7", missing: "--gpus=all,9: there is no GPU 9; this node has 0-1,4-7"},
 		{flag: "0-4", want: "0 1 4", missing: "--gpus=0-4: there is no GPU 2; this node has 0-1,4-7"},
 		{flag: "3,5,2", want: "5", missing: "--gpus=3,5,2: there is no GPU 3; this node has 0-1,4-7"},
 		{flag: "GPU-2a,GPU-7a", want: "7", missing: "--gpus=GPU-2a,GPU-7a: there is no GPU-2a; this node has 0-1,4-7, and nvidia-smi -L lists the UUIDs"},
@@ -265,7 +308,7 @@ func FuzzSelect(f *testing.F) {
 		if cuda == "" {
 			delete(env, "CUDA_VISIBLE_DEVICES")
 		}
-		s, err := Request{GPUs: flag, LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}.Select(cut())
+		s, err := Request{GPUs: flag, LookupEnv: lookup(env)}.Select(cut())
 		if err != nil {
 			return
 		}

@@ -19,7 +19,7 @@ var jobVariables = []struct {
 	{"array_task_id", []string{"SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "LSB_JOBINDEX"}},
 	{"restart_count", []string{"SLURM_RESTART_COUNT"}},
 	{"job_name", []string{"SLURM_JOB_NAME", "PBS_JOBNAME", "LSB_JOBNAME"}},
-	{"user", []string{"SLURM_JOB_USER", "PBS_O_LOGNAME", "LSB_UNIXUSER"}},
+	{"user", []string{"SLURM_JOB_USER", "PBS_O_LOGNAME", "LSFUSER"}},
 	{"account", []string{"SLURM_JOB_ACCOUNT", "PBS_ACCOUNT"}},
 	{"partition", []string{"SLURM_JOB_PARTITION", "PBS_QUEUE", "LSB_QUEUE"}},
 	{"cluster", []string{"SLURM_CLUSTER_NAME"}},
@@ -51,7 +51,7 @@ func Job(lookup func(name string) (value string, ok bool)) []canonical.Variable 
 	for _, v := range jobVariables {
 		for _, name := range v.from {
 			value, _ := lookup(name)
-			if value = plain.Line(value, maxText); value != "" {
+			if value = plain.Line(value, maxText); value != "" && name+"="+value != lsfNoArray {
 				job = append(job, canonical.Variable{Name: v.name, Value: value})
 				break
 			}
@@ -59,6 +59,9 @@ func Job(lookup func(name string) (value string, ok bool)) []canonical.Variable 
 	}
 	return job
 }
+
+// lsfNoArray is what LSF sets in a job that is not part of an array.
+const lsfNoArray = "LSB_JOBINDEX=0"
 
 // maxText is the length of the longest value.
 const maxText = 256

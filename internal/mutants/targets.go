@@ -21,4 +21,5 @@ var targets = []target{
 	{"internal/source/dcgmi/dmon", []string{"internal/source/dcgmi/dmon", "internal/source/dcgmi", "internal/source/replay"}, nil},
 	{"internal/kernellog", []string{"internal/kernellog"}, []string{"nvlink.go", "nvlink5.csv", "record.go", "sxid.go", "xid.go"}},
 	{"internal/source/nvml", []string{"internal/source/nvml"}, []string{"fieldvalue.go", "reading.go"}},
+	{"internal/selection", []string{"internal/selection"}, nil},
 }

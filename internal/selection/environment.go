@@ -69,8 +69,6 @@ func readContainer(all devices, value string, _ func(string) (string, bool)) cho
 		return choice{all: true}
 	case "none":
 		return choice{none: true}
-	case "", "void":
-		return choice{}
 	}
 	c := all.byNodeIDs(strings.Split(value, ","))
 	c.absent = nil // a host engine in the container numbers its boards itself
@@ -118,7 +116,7 @@ func (all devices) byCount(items []string, err error) (c choice) {
 	for range all.boards() {
 		boards++
 	}
-	c.all = isIDs(items) && len(distinct) == boards && boards > 0
+	c.all = isIDs(items) && len(distinct) == boards
 	if errors.As(err, new(absentError)) {
 		c.absent = err
 	}
@@ -174,25 +172,17 @@ func (all devices) byName(item string) (int, bool) {
 // byMIGIndex returns the instance of the MIG device with that index on a board of
 // the node, or the board if the instance is unknown.
 func (all devices) byMIGIndex(board, device int) (int, bool) {
-	found := unknown
-	for i := range all {
-		d := &all[i]
-		if d.CUDA == nil || device == unknown || index(d) != board ||
-			!slices.ContainsFunc(d.CUDA.MIG, func(m canonical.MIGDevice) bool { return m.Index == device }) {
-			continue
-		}
-		if d.IsInstance() {
-			return i, true
-		}
-		found = i
-	}
-	return found, found != unknown
+	i := slices.IndexFunc(all, func(d canonical.Device) bool {
+		return d.CUDA != nil && index(&d) == board &&
+			slices.ContainsFunc(d.CUDA.MIG, func(m canonical.MIGDevice) bool { return m.Index == device })
+	})
+	return i, i != unknown
 }
 
 // slurmLists reports whether Slurm lists the boards by their ids on the node.
 func slurmLists(lookup func(string) (string, bool)) bool {
 	for _, name := range []string{"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"} {
-		if value, ok := lookup(name); ok && value != "" {
+		if value, _ := lookup(name); value != "" {
 			return true
 		}
 	}

@@ -1,6 +1,9 @@
 package selection
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // slurmIDs returns the ids and ranges in a list of GPUs as Slurm may write it: 0,2-3,
 // or in its notation for lists, [0,2-3], with or without a word before the numbers, as in
@@ -39,9 +42,5 @@ func itemEnd(list string) int {
 
 // withoutWord removes a word of letters before a number, and a colon between them.
 func withoutWord(item string) string {
-	number := strings.TrimLeftFunc(item, func(r rune) bool { return 'a' <= r|0x20 && r|0x20 <= 'z' })
-	if number == item {
-		return item
-	}
-	return strings.TrimPrefix(number, ":")
+	return strings.TrimPrefix(strings.TrimLeftFunc(item, unicode.IsLetter), ":")
 }

@@ -21,7 +21,8 @@ type Request struct {
 	GPUs string
 	// ShowAll is --show-all.
 	ShowAll bool
-	// LookupEnv is asked if neither flag was given; nil is an empty environment.
+	// LookupEnv, such as os.LookupEnv, is asked if neither flag was given; nil is an empty
+	// environment.
 	LookupEnv func(name string) (value string, ok bool)
 	// Visible are the boards that this process may open, nil if unknown. No other is
 	// chosen, whatever is requested.
@@ -52,7 +53,7 @@ func (r Request) Select(all []canonical.Device) (canonical.Selection, error) {
 	if err != nil {
 		return s, err
 	}
-	if s = within.clamp(s); !slices.Contains(s.Chosen, true) && len(all) > 0 {
+	if s = within.clamp(s); !s.All && !slices.Contains(s.Chosen, true) {
 		return s, fmt.Errorf("--gpus=%s: this process may not open that GPU, which belongs to another job or container; %s", clip(r.GPUs), within.inventory(all))
 	}
 	return s, nil
@@ -92,15 +93,13 @@ func (r Request) selectByDefault(all devices, within confines) (canonical.Select
 		if c.absent != nil {
 			doubt = cmp.Or(doubt, fmt.Errorf("%s=%s names a GPU that the proxy does not know: %w", v.name, clip(value), c.absent))
 		}
-		switch {
-		case c.none:
+		if c.none {
 			return canonical.Selection{}, fmt.Errorf("%s=%s hides every GPU; show them with --show-all or --gpus=0", v.name, clip(value))
-		case c.all || len(c.picks) > 0:
-			// Ids that match nothing that we may open follow another numbering.
-			if s := within.clamp(all.selection(v.name, c.picks, c.all)); slices.Contains(s.Chosen, true) {
-				s.Doubt = doubt
-				return s, nil
-			}
+		}
+		// Ids that match nothing that we may open follow another numbering.
+		if s := within.clamp(all.selection(v.name, c.picks, c.all)); slices.Contains(s.Chosen, true) {
+			s.Doubt = doubt
+			return s, nil
 		}
 	}
 	s := within.clamp(all.selection("", nil, true))
@@ -114,11 +113,11 @@ type devices []canonical.Device
 
 // selection returns the selection of picks, or of everything.
 func (all devices) selection(by string, picks []int, everything bool) canonical.Selection {
-	s := canonical.Selection{By: by, All: true, Chosen: make([]bool, len(all))}
+	s := canonical.Selection{By: by, Chosen: make([]bool, len(all))}
 	for i := range all {
 		s.Chosen[i] = everything || slices.Contains(picks, i) || slices.Contains(picks, all[i].Board)
-		s.All = s.All && (s.Chosen[i] || all[i].IsInstance())
 	}
+	s.All = !slices.Contains(s.Chosen, false)
 	return s
 }
 
@@ -131,8 +130,8 @@ const unknown = -1
 // number reads a number as ids are written, without sign or leading zeros, up to
 // 2^31-1; else it returns unknown.
 func number(s string) int {
-	n, err := strconv.ParseInt(s, 10, 32)
-	if err != nil || n < 0 || strconv.FormatInt(n, 10) != s {
+	n, _ := strconv.ParseUint(s, 10, 31)
+	if strconv.FormatUint(n, 10) != s {
 		return unknown
 	}
 	return int(n)

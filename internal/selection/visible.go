@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,9 +17,10 @@ type Visible struct {
 	Instances []string
 }
 
-// opens reports whether this process may open an instance of the board.
+// opens reports whether this process may open an instance of the board, of which nothing is known
+// if v is nil.
 func (v *Visible) opens(instance string) bool {
-	return v.Instances == nil || slices.Contains(v.Instances, instance)
+	return v == nil || v.Instances == nil || slices.Contains(v.Instances, instance)
 }
 
 // confines report for each device whether this process may open it, or it belongs to another
@@ -33,7 +35,7 @@ func (r Request) confine(all []canonical.Device) ([]canonical.Device, confines) 
 	if r.Visible == nil {
 		return all, nil
 	}
-	within, at, seen := make(confines, len(all)), make([]int, len(all)), false
+	within, mine, seen := make(confines, len(all)), make([]*Visible, len(all)), false
 	ours := map[string]bool{} // hosts
 	for i := range all {
 		ours[all[i].Hostname] = ours[all[i].Hostname] || r.Local || r.Sees(all[i:i+1])
@@ -43,21 +45,23 @@ func (r Request) confine(all []canonical.Device) ([]canonical.Device, confines) 
 		d := &all[i]
 		switch {
 		case d.IsInstance():
-			within[i] = within[d.Board] && (at[d.Board] < 0 || r.Visible[at[d.Board]].opens(d.Instance))
+			within[i] = within[d.Board] && mine[d.Board].opens(d.Instance)
 			continue
 		case !ours[d.Hostname]:
-			within[i], at[i] = true, -1
+			within[i] = true
 			continue
 		}
-		at[i] = slices.IndexFunc(r.Visible, func(v Visible) bool { return v.is(d) })
-		if within[i] = at[i] >= 0; within[i] && (d.CUDA == nil || d.CUDA.Index == "") {
-			names := canonical.CUDANames{Index: strconv.Itoa(at[i])}
-			if d.CUDA != nil {
-				names.MIG = d.CUDA.MIG
-			}
-			d.CUDA = &names
+		at := slices.IndexFunc(r.Visible, func(v Visible) bool { return v.is(d) })
+		if at < 0 {
+			continue
 		}
-		seen = seen || within[i]
+		within[i], mine[i], seen = true, &r.Visible[at], true
+		var names canonical.CUDANames
+		if d.CUDA != nil {
+			names = *d.CUDA
+		}
+		names.Index = cmp.Or(names.Index, strconv.Itoa(at))
+		d.CUDA = &names
 	}
 	if !seen {
 		return all, make(confines, len(all))
@@ -111,9 +115,9 @@ func (within confines) clamp(s canonical.Selection) canonical.Selection {
 func (within confines) inventory(all devices) string {
 	var mine devices
 	for i, d := range all {
-		if within[i] && !d.IsInstance() {
+		if within[i] {
 			mine = append(mine, d)
 		}
 	}
-	return strings.Replace(mine.inventory(), "this node has", "it may open", 1)
+	return strings.ReplaceAll(mine.inventory(), "this node has", "it may open")
 }

@@ -37,9 +37,10 @@ func TestSelectWhatIsVisible(t *testing.T) {
 		{"Slurm's ids of another numbering", seen, "", false, env{"SLURM_JOB_GPUS": "0"}, lent, "4 6", canonical.ByAccess, ""},
 		{"all that there is", eight()[4:5], "", false, nil, lent, "4", "", ""},
 		{"another machine's", seen, "", false, env{"SLURM_JOB_GPUS": "0"}, foreign, everything, "--show-all", ""},
+		{"another machine's only board", eight()[:1], "", false, env{"SLURM_JOB_GPUS": "0"}, foreign, "0", "--show-all", ""},
 		{"another machine's, chosen", seen, "2", false, nil, foreign, "2", "--gpus", ""},
 	} {
-		s, err := Request{GPUs: tt.flag, ShowAll: tt.show, Visible: tt.visible, LookupEnv: func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok }}.Select(tt.all)
+		s, err := Request{GPUs: tt.flag, ShowAll: tt.show, Visible: tt.visible, LookupEnv: lookup(tt.env)}.Select(tt.all)
 		if tt.err != "" {
 			if err == nil || err.Error() != tt.err {
 				t.Errorf("%s: %v, want %s", tt.name, err, tt.err)
@@ -56,6 +57,57 @@ func TestSelectWhatIsVisible(t *testing.T) {
 	}
 	if seen[4].CUDA != nil {
 		t.Error("the caller's devices were written to")
+	}
+}
+
+// TestNamesOfWhatIsVisible: CUDA counts the visible boards in their order, unless nvidia-smi says
+// otherwise. MIG devices keep their names.
+func TestNamesOfWhatIsVisible(t *testing.T) {
+	swapped := eight()
+	swapped[4].CUDA, swapped[6].CUDA = &canonical.CUDANames{Index: "1"}, &canonical.CUDANames{Index: "0"}
+	for _, tt := range []struct {
+		all     []canonical.Device
+		visible []int
+		cuda    string
+		want    string
+	}{
+		{eight(), []int{4, 6}, "0", "4"},
+		{swapped, []int{4, 6}, "0", "6"},
+		{cut(), []int{0, 6}, "1", "3"}, // device 6 is board 3
+		{cut(), []int{0, 6}, "MIG-3a", "3"},
+	} {
+		var lent []Visible
+		for _, i := range tt.visible {
+			lent = append(lent, Visible{UUID: tt.all[i].UUID})
+		}
+		s, err := Request{Visible: lent, LookupEnv: lookup(map[string]string{"CUDA_VISIBLE_DEVICES": tt.cuda})}.Select(tt.all)
+		if got := names(tt.all, s); err != nil || got != tt.want || s.By != "CUDA_VISIBLE_DEVICES" {
+			t.Errorf("%s of %v: %q by %q, want %q: %v", tt.cuda, tt.visible, got, s.By, tt.want, err)
+		}
+	}
+}
+
+// TestIdentity: a board is known by its UUID, or else by its address. Only a UUID shows that it
+// is this machine's.
+func TestIdentity(t *testing.T) {
+	const uuid, address = "GPU-0a000000-1111-2222-3333-444455556666", "0000:c1:00.0"
+	for _, tt := range []struct {
+		name     string
+		ours     Visible
+		device   canonical.Device
+		is, sees bool
+	}{
+		{"the same UUID", Visible{UUID: uuid}, canonical.Device{UUID: uuid}, true, true},
+		{"another UUID at the same address", Visible{UUID: "GPU-1a", PCIBusID: address}, canonical.Device{UUID: uuid, PCIBusID: address}, false, false},
+		{"a UUID that the reading lacks", Visible{UUID: uuid, PCIBusID: address}, canonical.Device{PCIBusID: address}, true, false},
+		{"a UUID that the driver lacks", Visible{PCIBusID: address}, canonical.Device{UUID: uuid, PCIBusID: address}, true, false},
+		{"no UUIDs", Visible{PCIBusID: address}, canonical.Device{PCIBusID: address}, true, false},
+		{"nothing", Visible{}, canonical.Device{}, false, false},
+	} {
+		r := Request{Visible: []Visible{tt.ours}}
+		if is, sees := tt.ours.is(&tt.device), r.Sees([]canonical.Device{tt.device}); is != tt.is || sees != tt.sees {
+			t.Errorf("%s: is %v, sees %v", tt.name, is, sees)
+		}
 	}
 }
 
@@ -100,16 +152,27 @@ func TestConfinedByHost(t *testing.T) {
 			all[i].UUID = "GPU-theirs" + all[i].GPU
 		}
 	}
-	request := Request{Visible: []Visible{{UUID: all[1].UUID}}, Elsewhere: true,
-		LookupEnv: func(name string) (string, bool) { return "0", name == "CUDA_VISIBLE_DEVICES" }}
-	if s, err := request.Select(all); err != nil || !slices.Equal(s.Chosen, []bool{false, true, true, true}) || s.By != canonical.ByAccess {
+	all[2].UUID, all[2].PCIBusID = "", "0000:c1:00.0" // where we have one, too
+	part := all[2]
+	part.Instance = "1"
+	all = append(all, part)
+	request := Request{Visible: []Visible{{UUID: all[1].UUID, PCIBusID: all[2].PCIBusID, Instances: []string{}}}, Elsewhere: true,
+		LookupEnv: lookup(map[string]string{"CUDA_VISIBLE_DEVICES": "0"})}
+	if s, err := request.Select(all); err != nil || !slices.Equal(s.Chosen, []bool{false, true, true, true, true}) || s.By != canonical.ByAccess {
 		t.Errorf("several hosts: %+v, %v", s, err)
 	}
 	if s, err := request.Select(all[:2]); err != nil || !slices.Equal(s.Chosen, []bool{false, true}) || s.By != "CUDA_VISIBLE_DEVICES" {
 		t.Errorf("ours: %+v, %v", s, err)
 	}
-	request.GPUs = "0"
-	if s, err := request.Select(all); err != nil || !slices.Equal(s.Chosen, []bool{false, false, true, false}) {
+	if s, err := request.Select([]canonical.Device{{Hostname: "ours", GPU: "1", UUID: all[1].UUID}}); err != nil || s.By != "CUDA_VISIBLE_DEVICES" {
+		t.Errorf("our only one: %+v, %v", s, err)
+	}
+	request.ShowAll = true
+	if s, err := request.Select(all[:2]); err != nil || s.By != canonical.ByAccess {
+		t.Errorf("ours, all of them: %+v, %v", s, err)
+	}
+	request.ShowAll, request.GPUs = false, "0"
+	if s, err := request.Select(all); err != nil || !slices.Equal(s.Chosen, []bool{false, false, true, false, true}) {
 		t.Errorf("--gpus: %+v, %v", s, err)
 	}
 	request.GPUs, request.Visible = "", nil
@@ -135,9 +198,7 @@ func TestInstancesOfOthers(t *testing.T) {
 		return d
 	}
 	all := []canonical.Device{board(0, 0), of("1"), of("2")}
-	env := func(name string) (string, bool) {
-		return "MIG-11111111-aaaa-bbbb-cccc-dddddddddddd", name == "CUDA_VISIBLE_DEVICES"
-	}
+	env := lookup(map[string]string{"CUDA_VISIBLE_DEVICES": "MIG-11111111-aaaa-bbbb-cccc-dddddddddddd"})
 	for _, r := range []Request{
 		{LookupEnv: env, Visible: []Visible{{UUID: all[0].UUID, Instances: []string{"2"}}}},
 		{ShowAll: true, Visible: []Visible{{UUID: all[0].UUID, Instances: []string{"2"}}}},

@@ -3,6 +3,8 @@
 package nvml
 
 import (
+	"math"
+	"slices"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -20,8 +22,9 @@ const (
 // gpmCalls are the functions of the library that GPM needs.
 var gpmCalls = [...]string{gpmSupportCall, gpmAllocCall, gpmSampleCall, gpmMetricsCall, "nvmlGpmSampleFree"}
 
-// gpmLeast is the shortest time between two samples of a pair. nvml.h requires
-// more than 100 ms, because the counters are not updated more often.
+// gpmLeast is the shortest time between two samples of a pair. nvml.h requires more than
+// 100 ms: the driver does not update the counters more often, and copies of the same counters
+// make an empty pair.
 const gpmLeast = 105 * time.Millisecond
 
 // gpmMetric is one of GPM's averages.
@@ -108,15 +111,15 @@ func (g *gpm) works() bool { return g != nil && g.sampling != refused && g.getti
 
 // ask samples the counters and fills row with the averages since an earlier sample, if
 // there is one. It passes each call to calls before it makes it.
-func (g *gpm) ask(calls func(string), now time.Time, period time.Duration, row []float64) nvml.Return {
+func (g *gpm) ask(calls func(string), period time.Duration, row []float64) nvml.Return {
 	if !g.works() || len(g.metrics) == 0 {
 		return nvml.SUCCESS
 	}
-	if answer := g.fill(calls, now); answer != nvml.SUCCESS {
+	if answer := g.fill(calls); answer != nvml.SUCCESS {
 		return answer
 	}
 	for _, earlier := range g.samples[1:] {
-		age := now.Sub(earlier.at)
+		age := g.samples[0].at.Sub(earlier.at)
 		if earlier.at.IsZero() || age >= longestWindow(period) {
 			break
 		}
@@ -128,8 +131,9 @@ func (g *gpm) ask(calls func(string), now time.Time, period time.Duration, row [
 	return nvml.SUCCESS
 }
 
-// fill fills the oldest buffer and makes it the newest.
-func (g *gpm) fill(calls func(string), now time.Time) nvml.Return {
+// fill fills the oldest buffer and makes it the newest. The time of a sample is that of its own
+// call, because the calls before it may take long.
+func (g *gpm) fill(calls func(string)) nvml.Return {
 	s := g.samples[len(g.samples)-1]
 	if s.buffer == nil {
 		calls(gpmAllocCall)
@@ -141,12 +145,12 @@ func (g *gpm) fill(calls func(string), now time.Time) nvml.Return {
 		g.samples[len(g.samples)-1].buffer, s.buffer = buffer, buffer
 	}
 	calls(g.call)
+	s.at = time.Now()
 	answer := g.sample(s.buffer)
 	if !g.sampling.record(answer) {
 		g.samples[len(g.samples)-1].at = time.Time{}
 		return answer
 	}
-	s.at = now
 	copy(g.samples[1:], g.samples[:])
 	g.samples[0] = s
 	return answer
@@ -160,7 +164,7 @@ func (g *gpm) average(earlier nvml.GpmSample, row []float64) nvml.Return {
 		metrics[i] = metric{id: uint32(g.metrics[i].id), answer: uint32(nvml.ERROR_UNKNOWN)}
 	}
 	answer := g.lib.between(g.pair, earlier, g.samples[0].buffer)
-	if !g.getting.record(answer) {
+	if !g.getting.record(answer) || empty(metrics) {
 		return answer
 	}
 	kept := g.metrics[:0]
@@ -174,6 +178,13 @@ func (g *gpm) average(earlier nvml.GpmSample, row []float64) nvml.Return {
 	}
 	g.metrics = kept
 	return answer
+}
+
+// empty reports whether both samples have the same counters. The driver then succeeds for every
+// metric, with 0, and NaN for the activity of the memory (seen with 580.159 on an H200).
+func empty(metrics []metric) bool {
+	return slices.ContainsFunc(metrics, func(m metric) bool { return math.IsNaN(m.value) }) &&
+		!slices.ContainsFunc(metrics, func(m metric) bool { return m.value > 0 })
 }
 
 // free returns the buffers to the library.

@@ -3,6 +3,7 @@
 package nvml
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,45 @@ func TestGPMAtTheShortestPeriod(t *testing.T) {
 			all := r.read()
 			if _, ok := all["0 DCGM_FI_PROF_SM_ACTIVE"]; !ok {
 				t.Errorf("reading %d: no SM activity", i)
+			}
+		}
+	})
+}
+
+// If the first calls to a board take long, its first sample is taken long after the round began.
+func TestGPMAfterSlowFirstCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		b := m.boards[0]
+		b.gpm, b.metrics = true, counted
+		b.RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return {
+			time.Sleep(500 * time.Millisecond)
+			return nvml.SUCCESS
+		}
+		r := newReader(t, m, nil)
+		defer r.Close()
+		for range 3 {
+			check(t, r.read(), "0", steady, links, counts, traffic)
+		}
+	})
+}
+
+// A pair of the same counters says nothing: 0 is no activity.
+func TestEmptyPairIsNoActivity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		b := m.boards[0]
+		b.gpm, b.metrics = true, counted
+		r := newReader(t, m, nil)
+		defer r.Close()
+		r.read()
+		b.mu.Lock()
+		b.counted = time.Now().Add(time.Hour) // the driver gives these counters for an hour
+		b.mu.Unlock()
+		r.read()
+		for family, value := range r.read() {
+			if strings.Contains(family, "DCGM_FI_PROF_") && !strings.Contains(family, "PCIE") {
+				t.Errorf("%s is %s", family, value)
 			}
 		}
 	})

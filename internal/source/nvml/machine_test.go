@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -40,10 +41,11 @@ type board struct {
 	// metrics are the GPM metrics, by id; mig are those of an instance.
 	metrics, mig map[nvml.GpmMetricId]float64
 
-	mu     sync.Mutex
-	says   map[string]nvml.Return   // by call; "" means every call
-	gates  map[string]chan struct{} // calls with a gate wait
-	counts map[string]int
+	mu      sync.Mutex
+	counted time.Time                // when GPM's counters were last sampled
+	says    map[string]nvml.Return   // by call; "" means every call
+	gates   map[string]chan struct{} // calls with a gate wait
+	counts  map[string]int
 }
 
 // meets counts a call, waits at its gate, and returns its answer.
@@ -92,8 +94,15 @@ func (b *board) asked(call string) int {
 
 func newMachine(boards int) *machine {
 	m := &machine{events: make(chan nvml.EventData, 4), lacks: map[string]bool{"nvmlDeviceGetGpuFabricInfoV": true}} // which go-nvml's mock does not support
+	set := make(chan struct{}, 1)                                                                                    // full while a call uses the event set: on an H200 a registration waits for the end of a wait
 	for i := range boards {
-		m.boards = append(m.boards, newBoard(i))
+		b := newBoard(i)
+		b.RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return {
+			set <- struct{}{}
+			defer func() { <-set }()
+			return b.meets("nvmlDeviceRegisterEvents")
+		}
+		m.boards = append(m.boards, b)
 	}
 	m.InitFunc = func() nvml.Return { return nvml.SUCCESS }
 	m.ShutdownFunc = func() nvml.Return { m.shut++; return nvml.SUCCESS }
@@ -115,6 +124,8 @@ func newMachine(boards int) *machine {
 		return &mock.EventSet{
 			FreeFunc: func() nvml.Return { return nvml.SUCCESS },
 			WaitFunc: func(ms uint32) (nvml.EventData, nvml.Return) {
+				set <- struct{}{}
+				defer func() { <-set }()
 				select {
 				case e := <-m.events:
 					return e, nvml.SUCCESS
@@ -128,12 +139,25 @@ func newMachine(boards int) *machine {
 	return m
 }
 
-// sample is a GPM sample, with its board and time.
+// sample is a GPM sample, with its board and the time of its counters.
 type sample struct {
 	mock.GpmSample
 	of      *board
 	metrics map[nvml.GpmMetricId]float64
 	at      time.Time
+}
+
+// countersHold is how long the driver gives the same counters, from when they are sampled.
+const countersHold = 100 * time.Millisecond
+
+// counters returns the time of the counters in a sample of now.
+func (b *board) counters() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now := time.Now(); now.Sub(b.counted) > countersHold {
+		b.counted = now
+	}
+	return b.counted
 }
 
 func (m *machine) newSample() *sample {
@@ -142,11 +166,11 @@ func (m *machine) newSample() *sample {
 	m.allocated++
 	s := &sample{}
 	s.GetFunc = func(d nvml.Device) nvml.Return {
-		s.of, s.metrics, s.at = d.(*board), d.(*board).metrics, time.Now()
+		s.of, s.metrics, s.at = d.(*board), d.(*board).metrics, d.(*board).counters()
 		return s.of.meets(gpmSampleCall)
 	}
 	s.MigGetFunc = func(d nvml.Device, id int) nvml.Return {
-		s.of, s.at = d.(*board), time.Now()
+		s.of, s.at = d.(*board), d.(*board).counters()
 		for _, c := range s.of.cuts {
 			if c.id == id {
 				s.metrics = c.mig
@@ -163,10 +187,11 @@ func (m *machine) newSample() *sample {
 	return s
 }
 
-// metricsBetween refuses samples that are not a pair, or too close, as in nvml.h.
+// metricsBetween refuses samples that are not a pair. Between the same counters every metric is 0
+// and succeeds, and that of the memory is NaN, as on an H200.
 func metricsBetween(p *pair, earlier, later nvml.GpmSample) nvml.Return {
 	a, b := earlier.(*sample), later.(*sample)
-	if a == b || a.of != b.of || b.at.Sub(a.at) <= 100*time.Millisecond {
+	if a == b || a.of != b.of || b.at.Before(a.at) {
 		return nvml.ERROR_UNKNOWN
 	}
 	answer := b.of.meets(gpmMetricsCall)
@@ -176,6 +201,12 @@ func metricsBetween(p *pair, earlier, later nvml.GpmSample) nvml.Return {
 		m.value, m.answer = value, uint32(nvml.SUCCESS)
 		if !ok {
 			m.answer = uint32(nvml.ERROR_NOT_SUPPORTED)
+		}
+		if b.at.Equal(a.at) {
+			m.value = 0
+			if nvml.GpmMetricId(m.id) == nvml.GPM_METRIC_DRAM_BW_UTIL {
+				m.value = math.NaN()
+			}
 		}
 		b.of.meets(fmt.Sprintf("metric %d", m.id))
 	}
@@ -193,7 +224,6 @@ func newBoard(index int) *board {
 	b.measure()
 	b.GetFieldValuesFunc = b.fieldValues
 	b.GetNvLinkStateFunc = b.linkState
-	b.RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return { return b.meets("nvmlDeviceRegisterEvents") }
 	b.GpmQueryDeviceSupportFunc = func() (nvml.GpmSupport, nvml.Return) {
 		answer := b.meets(gpmSupportCall)
 		return nvml.GpmSupport{IsSupportedDevice: uint32(flag(b.gpm))}, answer

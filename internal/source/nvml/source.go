@@ -24,8 +24,8 @@ const (
 	patience = .5
 	// longest is how long a reading then waits for the first board.
 	longest = 5 * time.Second
-	// firstWindow is the window of the first reading's rates and averages. It is more than
-	// gpmLeast, and short enough to wait for a single reading.
+	// firstWindow is the window of the first reading's rates and averages, from the end of the
+	// round before it. It is more than gpmLeast, and short enough to wait for a single reading.
 	firstWindow = 200 * time.Millisecond
 	// closeTimeout limits Close: a call that hangs in the driver cannot be ended.
 	closeTimeout = time.Second
@@ -64,12 +64,13 @@ type Source struct {
 	next   time.Time // when the next reading begins
 	timer  *time.Timer
 
-	life     context.Context
-	end      context.CancelFunc
-	starting sync.Once
-	running  sync.WaitGroup
-	closing  sync.Once
-	closed   error
+	registered chan struct{} // closed when the boards have been asked once
+	life       context.Context
+	end        context.CancelFunc
+	starting   sync.Once
+	running    sync.WaitGroup
+	closing    sync.Once
+	closed     error
 
 	stats  source.StreamStats
 	counts [2]source.StreamCounts
@@ -114,7 +115,7 @@ func New(opts Options) (*Source, error) {
 
 // newSource is New with another library.
 func newSource(opts Options, api nvml.Interface) *Source {
-	s := &Source{opts: opts.complete(), api: api, between: (*pair).get, fabric: fabricInfo, denials: denials{calls: map[string]bool{}}, timer: time.NewTimer(0)}
+	s := &Source{opts: opts.complete(), api: api, between: (*pair).get, fabric: fabricInfo, denials: denials{calls: map[string]bool{}}, timer: time.NewTimer(0), registered: make(chan struct{})}
 	s.life, s.end = context.WithCancel(context.Background())
 	for i, stream := range [...]string{device: "device", profiling: "profiling"} {
 		s.counts[i].Period = s.opts.Period
@@ -185,7 +186,9 @@ func (s *Source) warmUp(ctx context.Context) error {
 	if _, err := s.round(ctx, firstWindow); err != nil {
 		return err
 	}
+	s.next = time.Now().Add(firstWindow)
 	s.warm = true
+	close(s.registered)
 	answered := s.hasReading()
 	s.serve()
 	if !answered {

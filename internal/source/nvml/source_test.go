@@ -5,6 +5,7 @@ package nvml
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -90,6 +91,24 @@ var (
 	links   = map[string]string{"DEV_NVLINK_BANDWIDTH_TOTAL": "202000"}
 	standIn = map[string]string{"PROF_PCIE_TX_BYTES": "3003000", "PROF_PCIE_RX_BYTES": "3004000"}
 )
+
+// No board's registration for XIDs waits for a wait for XIDs.
+func TestTheFirstReadingHasAllBoards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReader(t, newMachine(8), nil)
+		defer r.Close()
+		begun := time.Now()
+		all := r.read()
+		for i := range 8 {
+			if !has(all, strconv.Itoa(i)) {
+				t.Errorf("GPU %d has no reading", i)
+			}
+		}
+		if d := time.Since(begun); d != firstWindow {
+			t.Errorf("after %v", d)
+		}
+	})
+}
 
 func TestEveryReadingInTheExportersUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

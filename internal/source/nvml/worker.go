@@ -264,7 +264,7 @@ func (w *worker) counts() bool {
 func (w *worker) fill(s *result) bool {
 	for i := range w.parts {
 		if g := w.parts[i].gpm; g != nil {
-			answer := g.ask(w.note, s.begun, w.period, s.row(i))
+			answer := g.ask(w.note, w.period, s.row(i))
 			if !w.check(g.call, answer) {
 				return false
 			}

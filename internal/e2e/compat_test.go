@@ -29,6 +29,7 @@ func TestCompatPages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		body = unescapedJob.ReplaceAll(body, []byte("}")) // such lines are read, but not passed on
 		versions := compatVersions[i%4 : i%4+1]
 		if i%5 == 0 {
 			versions = compatVersions

@@ -163,6 +163,7 @@ func TestCaptures(t *testing.T) {
 		{"dmon-indented.dmon", 1, 15},
 		{"dmon-mig.dmon", 3, 92},
 		{"dmon-profiling.dmon", 4, 36},
+		{"h200.dmon", 33, 1238},
 		{"dmon-profiling-refused.dmon", 1, 0},
 	}
 	for _, tt := range tests {

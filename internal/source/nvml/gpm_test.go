@@ -3,6 +3,8 @@
 package nvml
 
 import (
+	"maps"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -65,6 +67,38 @@ func TestEmptyPairIsNoActivity(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Neither zeros alone nor a NaN alone make an empty pair.
+func TestIdleIsNoEmptyPair(t *testing.T) {
+	with := func(all map[nvml.GpmMetricId]float64, id nvml.GpmMetricId, value float64) map[nvml.GpmMetricId]float64 {
+		all = maps.Clone(all)
+		all[id] = value
+		return all
+	}
+	idle := map[nvml.GpmMetricId]float64{}
+	for id := range counted {
+		idle[id] = 0
+	}
+	for name, test := range map[string]struct {
+		metrics  map[nvml.GpmMetricId]float64
+		sm, dram string
+	}{
+		"idle":                       {idle, "0.000000", "0.000000"},
+		"busy, memory unread":        {with(counted, nvml.GPM_METRIC_DRAM_BW_UTIL, math.NaN()), "0.421235", ""},
+		"a hair busy, memory unread": {with(with(idle, nvml.GPM_METRIC_SM_UTIL, .01), nvml.GPM_METRIC_DRAM_BW_UTIL, math.NaN()), "0.0001", ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMachine(1)
+			m.boards[0].gpm, m.boards[0].metrics = true, test.metrics
+			r := newReader(t, m, nil)
+			defer r.Close()
+			all := r.read()
+			if sm, dram := all["0 DCGM_FI_PROF_SM_ACTIVE"], all["0 DCGM_FI_PROF_DRAM_ACTIVE"]; sm != test.sm || dram != test.dram {
+				t.Errorf("%s: SM %q, DRAM %q", name, sm, dram)
+			}
+		})
+	}
 }
 
 // Drivers do not understand go-nvml's query for GPM support.

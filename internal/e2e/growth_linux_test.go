@@ -160,14 +160,7 @@ func dmonTick(t testing.TB) func() {
 		header = fmt.Appendf(header, "%-13s", fmt.Sprintf("F%d", f))
 	}
 	header = append(header, '\n')
-	var rows [][]byte
-	for g := range 8 {
-		row := fmt.Appendf(nil, "%-16s", fmt.Sprintf("GPU %d", g))
-		for f := range 25 {
-			row = fmt.Appendf(row, "%-13.3f", float64(g*25+f)*.0137)
-		}
-		rows = append(rows, append(row, '\n'))
-	}
+	rows := dmonRows()
 	parser, batch, n := ticks.Parser{}, &raw.Batch{Dict: raw.NewDict()}, 0
 	feed := func(line []byte) {
 		if parser.Line(batch, line) {
@@ -191,4 +184,30 @@ func dmonTick(t testing.TB) func() {
 	tick()
 	tick()
 	return tick
+}
+
+// dmonRows returns the rows of a tick.
+func dmonRows() (rows [][]byte) {
+	for g := range 8 {
+		row := fmt.Appendf(nil, "%-16s", fmt.Sprintf("GPU %d", g))
+		for f := range 25 {
+			row = fmt.Appendf(row, "%-13.3f", float64(g*25+f)*.0137)
+		}
+		rows = append(rows, append(row, '\n'))
+	}
+	return rows
+}
+
+// splitTick returns a function that reads the rows of a tick with the standard library.
+func splitTick() func() {
+	rows := dmonRows()
+	return func() {
+		for _, row := range rows {
+			for _, cell := range strings.Fields(string(row))[2:] {
+				if _, err := strconv.ParseFloat(cell, 64); err != nil {
+					panic(err)
+				}
+			}
+		}
+	}
 }

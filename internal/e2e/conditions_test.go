@@ -247,6 +247,7 @@ func TestConditionsPlayedBack(t *testing.T) {
 }
 
 func TestConditionsOfDCGMI(t *testing.T) {
+	slow.Test(t)
 	t.Parallel()
 	world := dcgmitest.Scenario{GPUs: dcgmitest.Boards(len(symptoms))}
 	exe := dcgmitest.Install(t, world)

@@ -1,7 +1,7 @@
 package expose
 
 import (
-	"bytes"
+	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
@@ -53,120 +53,74 @@ func (m *merger) add(snap *canonical.Snapshot) {
 // addLines adds lines that a Prometheus server accepts. A comment stays with the lines before
 // it; before all families it belongs to one without a name. The series of a histogram or
 // summary stay with their family.
-func (m *merger) addLines(text []byte) {
+func (m *merger) addLines(lines []byte) {
+	text := exposition.View(lines)
 	family, from := int32(-1), 0
-	var name []byte
+	name := ""
 	for at := 0; at < len(text); {
-		end := len(text)
-		if n := bytes.IndexByte(text[at:], '\n'); n >= 0 {
-			end = at + n + 1
-		}
-		if isOf(text[at:end], name) { // as for most lines
-			at = end
+		if isOf(text[at:], name) { // as for most lines
+			at = exposition.SkipSeries(text, at)
 			continue
 		}
-		its, kind := entryOf(text[at:end])
-		if its == nil && family < 0 {
-			family = m.familyOf(nil)
+		e := exposition.Next(text, at)
+		heads := e.Kind == exposition.Help || e.Kind == exposition.Type
+		if e.Name == "" && family < 0 {
+			family = m.familyOf("")
 		}
-		if its != nil && (family < 0 || kind != ofSeries || !continues(its, name)) {
-			if next := m.familyOf(its); next != family || kind != ofSeries {
-				m.close(family, text[from:at])
-				family, name, from = next, its, at
+		if e.Name != "" && (family < 0 || heads || !continues(e.Name, name)) {
+			if next := m.familyOf(e.Name); next != family || heads {
+				m.close(family, lines[from:at])
+				family, name, from = next, e.Name, at
 			}
 		}
-		if kind != ofSeries {
-			m.head(family, kind, text[at:end])
-			from = end
+		if heads {
+			m.head(family, e.Kind, lines[at:e.End])
+			from = e.End
 		}
-		at = end
+		at = e.End
 	}
-	m.close(family, text[from:])
+	m.close(family, lines[from:])
 }
 
-// isOf reports whether a line is a series with exactly this name. It may return false for one
-// that is.
-func isOf(line, name []byte) bool {
-	return len(name) > 0 && len(line) > len(name) && (line[len(name)] == '{' || line[len(name)] == ' ') && bytes.Equal(line[:len(name)], name)
-}
-
-// The kinds of lines.
-const (
-	ofSeries = iota
-	ofHelp
-	ofType
-)
-
-// entryOf returns the name that a line is about, nil for none, and its kind.
-func entryOf(line []byte) (name []byte, kind int) {
-	if line[0] != '#' {
-		end := bytes.IndexAny(line, "{ \t\r\n")
-		if end <= 0 {
-			return nil, ofSeries
-		}
-		return line[:end], ofSeries
-	}
-	word, rest := nextWord(line[1:])
-	switch string(word) {
-	case "HELP":
-		kind = ofHelp
-	case "TYPE":
-		kind = ofType
-	default:
-		return nil, ofSeries
-	}
-	if name, _ = nextWord(rest); name == nil {
-		kind = ofSeries
-	}
-	return name, kind
-}
-
-// nextWord cuts the first word off a line, nil for none.
-func nextWord(line []byte) (word, rest []byte) {
-	line = bytes.TrimLeft(line, " \t")
-	end := bytes.IndexAny(line, " \t\r\n")
-	if end < 0 {
-		end = len(line)
-	}
-	if end == 0 {
-		return nil, line
-	}
-	return line[:end], line[end:]
+// isOf reports whether text begins with a series that has exactly this name. It may return false
+// for one that has it.
+func isOf(text, name string) bool {
+	return name != "" && len(text) > len(name) && (text[len(name)] == '{' || text[len(name)] == ' ') && text[:len(name)] == name
 }
 
 // continues reports whether a series belongs to the family before it.
-func continues(series, family []byte) bool {
-	rest, of := bytes.CutPrefix(series, family)
+func continues(series, family string) bool {
+	rest, of := strings.CutPrefix(series, family)
 	if !of {
 		return false
 	}
-	switch string(rest) {
+	switch rest {
 	case "", "_bucket", "_sum", "_count":
 		return true
 	}
 	return false
 }
 
-func (m *merger) familyOf(name []byte) int32 {
-	family, known := m.byName[exposition.View(name)]
+func (m *merger) familyOf(name string) int32 {
+	family, known := m.byName[name]
 	if !known {
 		if m.byName == nil {
 			m.byName = map[string]int32{}
 		}
 		family = int32(len(m.families))
 		m.families = append(m.families, mergedFamily{})
-		m.byName[exposition.View(name)] = family
+		m.byName[name] = family
 	}
 	return family
 }
 
 // head keeps the first HELP or TYPE line of a family.
-func (m *merger) head(family int32, kind int, line []byte) {
+func (m *merger) head(family int32, kind exposition.Kind, line []byte) {
 	f := &m.families[family]
-	if kind == ofHelp && f.help == nil {
+	if kind == exposition.Help && f.help == nil {
 		f.help = line
 	}
-	if kind == ofType && f.kind == nil {
+	if kind == exposition.Type && f.kind == nil {
 		f.kind = line
 	}
 }

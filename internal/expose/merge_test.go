@@ -43,6 +43,10 @@ func TestMerge(t *testing.T) {
 			"# TYPE a summary\na{quantile=\"1\"} 1\na_sum 2\na_count 3\na_sum{x=\"1\"} 5\nab 4\n"},
 		{"CRLF and tabs", []string{"# TYPE\ta gauge\na\t1\n", "#\tTYPE a gauge\na{x=\"}\"} 2\n"}, "# TYPE\ta gauge\na\t1\na{x=\"}\"} 2\n"},
 		{"comments in front", []string{"# of one\na 1\n", "\n# of two\na{x=\"1\"} 2\n"}, "# of one\n\n# of two\na 1\na{x=\"1\"} 2\n"},
+		{"comments like headers", []string{"a{x=\"of the first upstream\"} 1\n#HELP a A.\n#TYPE a gauge\n", "# HELP a Another.\na{x=\"1\"} 2\n"},
+			"# HELP a Another.\na{x=\"of the first upstream\"} 1\n#HELP a A.\n#TYPE a gauge\na{x=\"1\"} 2\n"},
+		{"lines within a label", []string{"b{x=\"1\"} 1\nb{x=\"2\"} 2\na{x=\"\nb 1\n# TYPE c gauge\"} 1\n", "a{x=\"two\"} 2\nb{x=\"3\"} 3\n"},
+			"b{x=\"1\"} 1\nb{x=\"2\"} 2\nb{x=\"3\"} 3\na{x=\"\nb 1\n# TYPE c gauge\"} 1\na{x=\"two\"} 2\n"},
 		{"nothing", []string{"", "a 1\n", ""}, "a 1\n"},
 	} {
 		var m merger

@@ -121,11 +121,12 @@ func describe(ctx context.Context, proc string, pid int, names *Names, commandLi
 
 // command returns the kernel's name of a process or its command line, on one line of
 // printable text, at most maxCommand bytes long. Without a command line, as for a kernel
-// thread or a zombie, it is the name in brackets, as in ps.
+// thread or a zombie, or one of blanks, it is the name in brackets, as in ps.
 func command(process procfs.Proc, commandLine bool) string {
 	if commandLine {
-		if args, err := process.CmdLine(); err == nil && strings.Join(args, "") != "" {
-			return printable(strings.Join(args, " "))
+		args, _ := process.CmdLine()
+		if line := printable(strings.Join(args, " ")); line != "" {
+			return line
 		}
 	}
 	name, err := process.Comm()

@@ -55,6 +55,7 @@ func TestDescribe(t *testing.T) {
 		{"title over the arguments", status, "worker: busy\x00\x00\x00\x00", "x\n", nil, true, description{"1001", "201", "worker: busy"}},
 		{"no arguments", status, "", "nv queue\n", nil, true, description{"1001", "201", "[nv queue]"}},
 		{"nothing but zeros", status, "\x00\x00", "(x\n\x1b)\n", nil, true, description{"1001", "201", "[(x )]"}},
+		{"nothing but blanks", status, " \x00\t\x00", "x\n", nil, true, description{"1001", "201", "[x]"}},
 		{"too long", status, "x\x00" + long, "", nil, true, description{"1001", "201", "x " + strings.Repeat("z", 251) + "…"}},
 		{"cut between characters", status, strings.Repeat("ä", 200), "", nil, true, description{"1001", "201", strings.Repeat("ä", 126) + "…"}},
 	} {

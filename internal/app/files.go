@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	promconfig "github.com/prometheus/common/config"
-	"gopkg.in/yaml.v3"
+	"github.com/prometheus/exporter-toolkit/web"
+	"go.yaml.in/yaml/v2"
 
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
@@ -57,7 +57,8 @@ func httpFiles(c *promconfig.HTTPClientConfig) []string {
 }
 
 // checkWebFiles runs checkNamed on --web.config.file and the files that it names. It also refuses
-// a rate limit that refuses all requests or none, which the toolkit accepts.
+// a rate limit that refuses all requests or none, which the toolkit accepts. It reads the file by
+// the toolkit's means: yaml.v3 takes other durations.
 func checkWebFiles(path string) error {
 	const what = "web config"
 	if err := checkNamed(what, path); err != nil {
@@ -67,24 +68,17 @@ func checkWebFiles(path string) error {
 	if err != nil {
 		return nil // the toolkit reports it
 	}
-	var file struct {
-		TLS struct {
-			Cert string `yaml:"cert_file"`
-			Key  string `yaml:"key_file"`
-			CAs  string `yaml:"client_ca_file"`
-		} `yaml:"tls_server_config"`
-		Rate struct {
-			Burst    int           `yaml:"burst"`
-			Interval time.Duration `yaml:"interval"`
-		} `yaml:"rate_limit"`
+	var file web.Config
+	if yaml.UnmarshalStrict(body, &file) != nil {
+		return nil // the toolkit reports it
 	}
-	_ = yaml.Unmarshal(body, &file) // the toolkit reports invalid YAML
-	switch rate := file.Rate; {
+	switch rate := file.RateLimiterConfig; {
 	case rate.Interval != 0 && rate.Burst < 1:
 		return fmt.Errorf("%s: rate_limit: a burst of %d refuses every request; write how many may come at once, such as burst: 20", path, rate.Burst)
 	case rate.Interval < 0 || rate.Interval == 0 && rate.Burst != 0:
 		return fmt.Errorf("%s: rate_limit: an interval of %s limits nothing; write the time between two requests, such as interval: 100ms", path, rate.Interval)
 	}
-	directory := filepath.Dir(path)
-	return checkNamed("certificate or key", promconfig.JoinDir(directory, file.TLS.Cert), promconfig.JoinDir(directory, file.TLS.Key), promconfig.JoinDir(directory, file.TLS.CAs))
+	named := &file.TLSConfig
+	named.SetDirectory(filepath.Dir(path))
+	return checkNamed("certificate or key", named.TLSCertPath, named.TLSKeyPath, named.ClientCAs)
 }

@@ -40,10 +40,10 @@ type fault struct {
 	lasts bool
 	// late gives scrapes only half a second, for faults that make them time out.
 	late bool
-	// keeps is the number of bytes that the program may keep: buffers of such readings that the
-	// next ones reuse.
-	keeps int
-	seen  seen
+	// crowded is for faults of many answers at the same time: their buffers of at most places
+	// bytes are kept for the next. So the fault comes again, until that adds no memory.
+	crowded bool
+	seen    seen
 	// heldBy names a test elsewhere, as package.TestName, that covers the fault instead of the
 	// fields above; words then describes the result.
 	heldBy string
@@ -140,8 +140,38 @@ func run(w *world) {
 	if !w.fault.cold {
 		w.serves(after)
 	}
+	if w.fault.crowded {
+		w.checkAgain()
+	}
 	w.checkUsage(taken)
 	w.checkEnd()
+}
+
+// checkAgain lets the fault come and end again, until that adds at most slack to the memory in use.
+// As long as more answers than ever before are written at the same time, their buffers add more,
+// which can happen places/slack times; a leak adds more each time.
+func (w *world) checkAgain() {
+	w.Helper()
+	rest := func() int {
+		for range 4 { // they overwrite the readings of the fault
+			w.scrape()
+		}
+		return w.usage().heap
+	}
+	inUse := []int{rest()}
+	for i := range places/slack + 1 {
+		w.begin()
+		for range w.scrapes() {
+			w.check()
+		}
+		w.end()
+		w.serves(after)
+		inUse = append(inUse, rest())
+		if inUse[i+1] <= inUse[i]+slack {
+			return
+		}
+	}
+	w.Errorf("leaked: the memory in use grows each time that the fault comes: %d bytes", inUse)
 }
 
 // perScrape matches a count per scrape since the fault began.

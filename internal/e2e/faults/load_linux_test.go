@@ -10,25 +10,26 @@ import (
 	"time"
 )
 
-// places is the size, in bytes, of the buffers of 40 parallel answers that are kept for the next: 8
-// outputs (expose.maxIdle) of 1.2 MB each, less those that a few scrapers use anyway.
+// places is the size, in bytes, of the buffers of parallel answers that are kept for the next: 8
+// outputs (expose.maxIdle) of 1.2 MB each, less those that a few scrapers use anyway. A row whose
+// answers are parallel is crowded.
 const places = 8 << 20
 
 func loadFaults() []fault {
 	well := seen{says: []string{temperature(during)}}
 	var held connections // of one fault
 	return []fault{
-		{does: "1,000 scrapers come at once", begin: func(w *world) { crowd(w, 1000) }, words: "200 or, beyond 40 at a time, 503", keeps: places, seen: well},
-		{does: "1,000 scrapers come at once while the exporter is down", exporter: status(500), begin: func(w *world) { crowd(w, 1000) }, words: "502 or, beyond 40 at a time, 503", keeps: places,
+		{does: "1,000 scrapers come at once", begin: func(w *world) { crowd(w, 1000) }, words: "200 or, beyond 40 at a time, 503", crowded: true, seen: well},
+		{does: "1,000 scrapers come at once while the exporter is down", exporter: status(500), begin: func(w *world) { crowd(w, 1000) }, words: "502 or, beyond 40 at a time, 503",
 			seen: seen{status: http.StatusBadGateway, says: []string{"HTTP 500"}, page: []string{"HTTP 500"}}},
 		{does: "500 clients connect and say nothing", begin: func(w *world) { held.open(w, 500, "") }, end: func(*world) { held.close() }, seen: well},
 		{does: "300 clients stop within their request", begin: func(w *world) { stop(w, 300, "GET /metrics HTTP/1.1\r\nHost: n\r\nA: ") }, seen: well},
-		{does: "clients leave as soon as they have asked", each: func(w *world) { stop(w, 50, "GET /metrics HTTP/1.1\r\nHost: n\r\n\r\n") }, keeps: places, seen: well},
-		{does: "a client sends 100 requests without reading an answer", each: func(w *world) { pipelined(w, 100) }, keeps: places, seen: well},
+		{does: "clients leave as soon as they have asked", each: func(w *world) { stop(w, 30, "GET /metrics HTTP/1.1\r\nHost: n\r\n\r\n") }, crowded: true, seen: well},
+		{does: "a client sends 100 requests without reading an answer", each: func(w *world) { pipelined(w, 100) }, seen: well},
 		// A page that takes several writes, or the program would not notice.
 		{does: "a client asks for gzip of what it does not read", exporter: says(reading(during) + many(20_000)), each: func(w *world) {
 			stop(w, 10, "GET /metrics HTTP/1.1\r\nHost: n\r\nAccept-Encoding: gzip\r\n\r\n")
-		}, keeps: places + 8<<20, seen: well},
+		}, crowded: true, seen: well},
 		{does: "scrapes that wait take all 40 places", heldBy: "e2e.TestOneBudget", words: "503 with Retry-After for further ones, which are counted; operators' pages answer"},
 		{does: "clients read nothing of their answers", heldBy: "e2e.TestClientsThatDoNotRead", words: "they lose their places to one that reads, and are counted"},
 		{does: "a client reads more slowly than 16 KiB/s", heldBy: "e2e.TestSlowClientIsCut", words: "it is disconnected, and counted"},

@@ -11,7 +11,7 @@ func ruleFaults() []fault {
 		text := fmt.Sprintf("groups:\n- {name: g, interval: 1s, rules: [{record: %q, expr: %q}]}\n- {name: well, interval: 1s, rules: [{record: 'level:power:first', expr: 'vector(7)'}]}\n", record, expr)
 		s.says = append(s.says, temperature(during))
 		return fault{
-			does: does, flags: []string{"--rules.file=r.yml", "--rules.max-samples=10000"}, files: map[string]string{"r.yml": soundRules}, keeps: 16 << 20, seen: s,
+			does: does, flags: []string{"--rules.file=r.yml", "--rules.max-samples=10000"}, files: map[string]string{"r.yml": soundRules}, seen: s,
 			begin: and(puts("r.yml", text), reloads, recorded("level:power:first 7")), end: and(puts("r.yml", soundRules), reloads),
 		}
 	}

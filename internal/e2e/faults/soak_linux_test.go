@@ -71,10 +71,9 @@ func TestSoak(t *testing.T) {
 		s.live(earlier(quarter, time.Now().Add(lasts/80)))
 		most = most.or(s.measure())
 	}
-	early := len(s.met)
 	for end, over := began.Add(lasts), false; !over && !t.Failed(); over = !time.Now().Before(end) {
 		s.live(earlier(end, time.Now().Add(lasts/20)))
-		s.hold(most, early)
+		s.hold(most)
 		t.Logf("%v: %d requests, %d of %d faults, %d fleets, %+v, at most %+v", time.Since(began).Round(time.Second), s.requests.Load(), s.kinds(), len(s.faults), s.fleets, s.measure(), most)
 	}
 	stop()
@@ -199,17 +198,11 @@ func (s *soak) measure() (u usage) {
 // kinds is how many of the faults were met.
 func (s *soak) kinds() int { return len(slices.Compact(slices.Sorted(slices.Values(s.met)))) }
 
-// hold checks that the program takes no more than its maximum of the first quarter, in which it met
-// the early faults, except for the buffers of more parallel scrapes, and the largest buffer of a
-// fault that it met since.
-func (s *soak) hold(most usage, early int) {
+// hold checks that the program takes no more than its maximum of the first quarter, except for the
+// buffers of more parallel scrapes.
+func (s *soak) hold(most usage) {
 	s.Helper()
-	s.fault = fault{keeps: places}
-	for _, f := range s.faults {
-		if slices.Index(s.met, f.does) >= early {
-			s.fault.keeps = max(s.fault.keeps, f.keeps)
-		}
-	}
+	s.fault = fault{crowded: true}
 	s.quietly(func() { s.checkUsage(most) })
 }
 

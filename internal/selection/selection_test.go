@@ -299,25 +299,30 @@ func TestSelectOfSeveralHosts(t *testing.T) {
 	}
 }
 
+// FuzzSelect: of a selection by --gpus, or without it by the environment, something is chosen, and
+// with a board its instances.
 func FuzzSelect(f *testing.F) {
 	f.Add("0,2-3", "GPU-1a,0,-1", "1:0,MIG-3a", "5-6")
 	f.Add("MIG-GPU-1a/2/0", "MIG-GPU-1a000000-1111-2222-3333-444455556666/2/0", ":", "0-2147483647")
 	f.Add("1", "x", "", "gpu[0,2-3],n:1,[")
+	f.Add("all", "", "void", "gpu:1(IDX:0-1)")
 	f.Fuzz(func(t *testing.T, flag, cuda, container, slurm string) {
 		env := map[string]string{"CUDA_VISIBLE_DEVICES": cuda, "NVIDIA_VISIBLE_DEVICES": container, "SLURM_JOB_GPUS": slurm}
 		if cuda == "" {
 			delete(env, "CUDA_VISIBLE_DEVICES")
 		}
-		s, err := Request{GPUs: flag, LookupEnv: lookup(env)}.Select(cut())
-		if err != nil {
-			return
-		}
-		if !slices.Contains(s.Chosen, true) {
-			t.Fatal("nothing chosen, and no error")
-		}
-		for i, d := range cut() {
-			if s.Chosen[d.Board] && !s.Chosen[i] {
-				t.Errorf("instance %d is not chosen with its board", i)
+		for _, flag := range []string{flag, ""} {
+			s, err := Request{GPUs: flag, LookupEnv: lookup(env)}.Select(cut())
+			if err != nil {
+				continue
+			}
+			if !slices.Contains(s.Chosen, true) {
+				t.Fatalf("by %q nothing is chosen, without an error", s.By)
+			}
+			for i, d := range cut() {
+				if s.Chosen[d.Board] && !s.Chosen[i] {
+					t.Errorf("by %q, instance %d is not chosen with its board", s.By, i)
+				}
 			}
 		}
 	})

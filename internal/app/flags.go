@@ -316,8 +316,8 @@ func assign(p any, text string) (err error) {
 	case *expose.Passthrough:
 		*p, err = expose.ParsePassthrough(text)
 	case *promslog.Level, *promslog.Format:
-		if err = p.(kingpin.Value).Set(text); err != nil {
-			return fmt.Errorf("%w; see --help", err)
+		if p.(kingpin.Value).Set(text) != nil { // its error does not quote
+			return fmt.Errorf("%q is unknown; see --help", text)
 		}
 	case kingpin.Value:
 		return p.Set(text)

@@ -1,0 +1,52 @@
+package app
+
+import (
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// FuzzFlags: a flag and its variable with the same value set the same, or are both refused, on one
+// line. Only a flag is refused for the mode that it is not for.
+func FuzzFlags(f *testing.F) {
+	var valued []*setting
+	for i := range settings {
+		if s := &settings[i]; s.flag != "" && s.modes&modeServe != 0 && !(&givenFlag{setting: s}).IsBoolFlag() {
+			valued = append(valued, s)
+			for _, text := range []string{s.standard, s.placeholder} {
+				if text != "" {
+					f.Add(uint8(len(valued)-1), text)
+				}
+			}
+		}
+	}
+	for i, text := range []string{"0", "-1", "1e9", "NaN", "10s", "1.5GiB", "http://u:p@node:9400/metrics", "a=b,c", "yes\n", "\x1b[31m", "\xff", ":9401", "/dev/null", "@x", "--"} {
+		for n := range valued {
+			if n%8 == i%8 {
+				f.Add(uint8(n), text)
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, which uint8, text string) {
+		if text == "" || strings.ContainsAny(text, "\x00\n") {
+			t.Skip("a variable cannot have it, or a list has several")
+		}
+		s := valued[int(which)%len(valued)]
+		typed, refused := parse([]string{"--" + s.flag + "=" + text}, io.Discard)
+		t.Setenv(s.variable(), text)
+		found, alsoRefused := parse(nil, io.Discard)
+		if (refused == nil) != (alsoRefused == nil) {
+			t.Fatalf("--%s=%q: %v; %s: %v", s.flag, text, refused, s.variable(), alsoRefused)
+		}
+		if refused != nil {
+			if strings.Contains(refused.Error(), "\n") {
+				t.Errorf("--%s=%q is refused with %q", s.flag, text, refused)
+			}
+			return
+		}
+		if a, b := reflect.ValueOf(s.at(typed)).Elem().Interface(), reflect.ValueOf(s.at(found)).Elem().Interface(); !reflect.DeepEqual(a, b) {
+			t.Errorf("--%s=%q sets %#v, and %s sets %#v", s.flag, text, a, s.variable(), b)
+		}
+	})
+}

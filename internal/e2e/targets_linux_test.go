@@ -78,7 +78,7 @@ var scrapeTargets = []costTarget{
 // targetsOfAll are measured once.
 var targetsOfAll = slices.Concat([]costTarget{
 	// 4 µs, and at most 4.9, a tenth of what KempnerPulse needs, where the baseline takes 16 µs.
-	{"CPU of parsing one dmon tick, 8 GPUs × 25 fields / strings.Fields and ParseFloat", "", limits{4. / 16}, limits{4.9 / 16}, perCell,
+	{"CPU of parsing one dmon tick, 8 GPUs × 25 fields / by the standard library", "", limits{4. / 16}, limits{4.9 / 16}, perCell,
 		func(r *rig) measured {
 			ours, baseline := dmonTick(r.t), splitTick()
 			return measure(9, func() float64 { return timeOf(20_000, ours) / timeOf(20_000, baseline) })

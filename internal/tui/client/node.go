@@ -40,8 +40,8 @@ type Node struct {
 	Weights canonical.Weights
 	// GPUs are ordered by hostname and index, instances behind their board.
 	GPUs []*GPU
-	// Hidden counts the boards that a Selection leaves out; HiddenBy and Trouble are its By
-	// and Trouble.
+	// Hidden counts the boards that a Selection leaves out; HiddenBy is its By, and Trouble its
+	// Trouble or Doubt.
 	Hidden            int
 	HiddenBy, Trouble string
 	// HiddenBoards are the Keys of these boards.

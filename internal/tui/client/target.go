@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -95,7 +96,7 @@ func (s *selector) apply(n *Node) {
 			n.HiddenBoards = append(n.HiddenBoards, key)
 		}
 	}
-	n.Hidden, n.HiddenBy, n.Trouble = len(n.HiddenBoards), s.selection.By, s.selection.Trouble
+	n.Hidden, n.HiddenBy, n.Trouble = len(n.HiddenBoards), s.selection.By, cmp.Or(s.selection.Trouble, s.selection.Doubt)
 }
 
 // boards returns the Keys of the boards of gpus, including those with only instances in gpus.

@@ -36,6 +36,19 @@ func TestSelectorFollowsTheDevices(t *testing.T) {
 	}
 }
 
+// TestDoubtIsTold: a job's list that names an unknown GPU hides none, and the node says so.
+func TestDoubtIsTold(t *testing.T) {
+	for _, test := range []struct{ trouble, doubt, want string }{
+		{"", "", ""}, {"", "there is no GPU 3", "there is no GPU 3"}, {"no GPU is left", "there is no GPU 3", "no GPU is left"},
+	} {
+		s := selector{choose: func(*Node) Selection { return Selection{Shown: []int{0, 1}, Trouble: test.trouble, Doubt: test.doubt} }}
+		n := nodeOf(2)
+		if s.apply(n); n.Trouble != test.want {
+			t.Errorf("%q and %q: %q, want %q", test.trouble, test.doubt, n.Trouble, test.want)
+		}
+	}
+}
+
 // nodeOf returns a node of boards, and the two instances of board 3.
 func nodeOf(boards int) *Node {
 	n := &Node{URL: "u"}

@@ -8,7 +8,7 @@ import (
 )
 
 // FuzzFlags: a flag and its variable with the same value set the same, or are both refused, on one
-// line. Only a flag is refused for the mode that it is not for.
+// line. Settings of other modes are left out: there a flag is refused, and a variable ignored.
 func FuzzFlags(f *testing.F) {
 	var valued []*setting
 	for i := range settings {

@@ -143,7 +143,7 @@ func (r *report) text() string {
 
 `+"`make report`"+` wrote this page, in one run of %d minutes on %s. A ratio compares two programs, or two functions, in the same
 round; the median is over all rounds, and half of the rounds are between the quartiles. Ratios carry over to other
-machines better than times do: between two processors they differed by a quarter, with gzip by a half.
+machines better than times do.
 What a fleet costs a Prometheus is in [rules/README.md](../../rules/README.md).
 
 ## Targets

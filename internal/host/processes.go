@@ -120,8 +120,8 @@ func describe(ctx context.Context, proc string, pid int, names *Names, commandLi
 }
 
 // command returns the kernel's name of a process or its command line, on one line of
-// printable text, at most maxCommand bytes long. Without a command line, as for a kernel
-// thread or a zombie, or one of blanks, it is the name in brackets, as in ps.
+// printable text, at most maxCommand bytes long. If the command line is empty, as for
+// a kernel thread or a zombie, or blank, it is the name in brackets, as in ps.
 func command(process procfs.Proc, commandLine bool) string {
 	if commandLine {
 		args, _ := process.CmdLine()

@@ -116,7 +116,8 @@ func (all devices) byUUID(s string) (int, error) {
 // drivers before R470 name a MIG device, or of this without the compute instance.
 func (all devices) byOldUUID(s string) int {
 	return slices.IndexFunc(all, func(d canonical.Device) bool {
-		return d.IsInstance() && hasPrefixFold(s+"/", migPrefix+d.UUID+"/"+d.Instance+"/")
+		name := migPrefix + d.UUID + "/" + d.Instance
+		return d.IsInstance() && hasPrefixFold(s, name) && (len(s) == len(name) || s[len(name)] == '/' && number(s[len(name)+1:]) != unknown)
 	})
 }
 

@@ -40,7 +40,7 @@ func itemEnd(list string) int {
 	return len(list)
 }
 
-// withoutWord removes a word of letters before a number, and a colon between them.
+// withoutWord removes letters and a colon, or one of these, from before a number.
 func withoutWord(item string) string {
 	return strings.TrimPrefix(strings.TrimLeftFunc(item, unicode.IsLetter), ":")
 }

@@ -8,7 +8,7 @@ import (
 // jobVariables are in the order in which they are shown. The first name that is
 // set counts: an MPI launcher knows the rank better than the Slurm step that
 // started it. Names are those of Slurm's srun and sbatch, of Open MPI, MVAPICH,
-// MPICH and Intel MPI (Hydra), of torchrun, and the job ids of PBS and LSF.
+// MPICH and Intel MPI (Hydra), of torchrun, of PBS and of LSF.
 var jobVariables = []struct {
 	name string
 	from []string
@@ -16,7 +16,7 @@ var jobVariables = []struct {
 	{"job_id", []string{"SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID"}},
 	{"step_id", []string{"SLURM_STEP_ID", "SLURM_STEPID"}},
 	{"array_job_id", []string{"SLURM_ARRAY_JOB_ID"}},
-	{"array_task_id", []string{"SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "LSB_JOBINDEX"}},
+	{"array_task_id", []string{"SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", lsfIndex}},
 	{"restart_count", []string{"SLURM_RESTART_COUNT"}},
 	{"job_name", []string{"SLURM_JOB_NAME", "PBS_JOBNAME", "LSB_JOBNAME"}},
 	{"user", []string{"SLURM_JOB_USER", "PBS_O_LOGNAME", "LSFUSER"}},
@@ -32,6 +32,10 @@ var jobVariables = []struct {
 	{"tasks", []string{"OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE", "SLURM_NTASKS"}},
 	{"gpus", []string{"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}},
 }
+
+// lsfIndex is 0 in a job that is no part of an array, as in the environment of a job of LSF 7 that
+// Open MPI's users' list has (2009).
+const lsfIndex = "LSB_JOBINDEX"
 
 // JobNames returns the names of all variables that Job can return, in its order.
 func JobNames() []string {
@@ -51,17 +55,16 @@ func Job(lookup func(name string) (value string, ok bool)) []canonical.Variable 
 	for _, v := range jobVariables {
 		for _, name := range v.from {
 			value, _ := lookup(name)
-			if value = plain.Line(value, maxText); value != "" && name+"="+value != lsfNoArray {
-				job = append(job, canonical.Variable{Name: v.name, Value: value})
-				break
+			value = plain.Line(value, maxText)
+			if value == "" || name == lsfIndex && value == "0" {
+				continue
 			}
+			job = append(job, canonical.Variable{Name: v.name, Value: value})
+			break
 		}
 	}
 	return job
 }
-
-// lsfNoArray is what LSF sets in a job that is not part of an array.
-const lsfNoArray = "LSB_JOBINDEX=0"
 
 // maxText is the length of the longest value.
 const maxText = 256

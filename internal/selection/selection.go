@@ -17,7 +17,7 @@ import (
 type Request struct {
 	// GPUs is the value of --gpus, "" if it was not given: indices and ranges of
 	// them as in the label gpu, UUIDs of boards and of MIG devices or unambiguous
-	// prefixes of these, and all.
+	// prefixes of these, MIG-GPU-<uuid>/<instance>, and all.
 	GPUs string
 	// ShowAll is --show-all.
 	ShowAll bool

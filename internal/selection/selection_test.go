@@ -163,6 +163,7 @@ func TestSelect(t *testing.T) {
 		{"an instance of a board, not one whose number begins so", exported(), oldMIG(0, "1"), false, nil, "0.1", "--gpus"},
 		{"an instance whose MIG device has another name", cut(), oldMIG(1, "2"), false, nil, "1.2", "--gpus"},
 		{"a MIG device, as named before R470", exported(), oldMIG(0, "11/0"), false, nil, "0.11", "--gpus"},
+		{"another compute instance of it", exported(), oldMIG(0, "11/7"), false, nil, "0.11", "--gpus"},
 
 		{"CUDA: indices in any order", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "2, 1"}, "1 2", "CUDA_VISIBLE_DEVICES"},
 		{"CUDA: -1 ends the list", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "0,2,-1,1"}, "0 2", "CUDA_VISIBLE_DEVICES"},
@@ -242,6 +243,7 @@ func TestSelectErrors(t *testing.T) {
 		{eight(), "GPU-", "", "--gpus=GPU-: GPU- matches devices of GPU 0 and GPU 1; write more of the UUID"},
 		{cut(), "9", "", "--gpus=9: there is no GPU 9; this node has 0-3"},
 		{exported()[:2], "MIG-GPU-0a000000-1111-2222-3333-444455556666/", "", "--gpus=MIG-GPU-0a000000-1111-2222-3333-444455556666/: there is no MIG-GPU-0a000000-1111-2222-3333-444455556666/; this node has 0, and nvidia-smi -L lists the UUIDs"},
+		{exported()[:2], "MIG-GPU-0a000000-1111-2222-3333-444455556666/1/a", "", "--gpus=MIG-GPU-0a000000-1111-2222-3333-444455556666/1/a: there is no MIG-GPU-0a000000-1111-2222-3333-444455556666/1/a; this node has 0, and nvidia-smi -L lists the UUIDs"},
 		{twins, "GPU-0a", "", "--gpus=GPU-0a: GPU-0a matches devices of GPU 0 and GPU 1; write more of the UUID"},
 		{nil, "0", "", "--gpus=0: there is no GPU 0; no GPU was found on this node: try dcgmi discovery -l"},
 		{eight(), "", "CUDA_VISIBLE_DEVICES=-1", "CUDA_VISIBLE_DEVICES=-1 hides every GPU; show them with --show-all or --gpus=0"},

@@ -36,8 +36,8 @@ started with, such as a limit, does not change. The suite checks for every row:
 - Afterwards 42 °C is served, ` + "`/-/ready`" + ` says ready, and the landing page says up, unless the program is started with the
   fault and never has a reading.
 - Afterwards there are no more goroutines and open descriptors than before. After a few more scrapes, at most 2 MiB more memory is
-  in use than before. After many answers at the same time it is 10 MiB, since their buffers are kept; then the fault comes again,
-  until that adds at most 2 MiB.
+  in use than before. Three rows with many large answers at a time may keep 10 MiB of buffers; their fault is repeated until
+  a repetition adds at most 2 MiB.
 - The program exits with status 0 on SIGTERM, and its log has no panic and no data race.
 
 ` + "`make soak`" + ` inflicts the faults that a running program can meet on one program, for hours, while fleets change and

@@ -74,10 +74,11 @@ type gpm struct {
 	metrics  []gpmAsked
 }
 
-// gpmSample is a buffer of the library. at is when it was filled, zero before.
+// gpmSample is a buffer of the library. Its counters were sampled between asked and filled, which are
+// zero before.
 type gpmSample struct {
-	buffer nvml.GpmSample // nil before it is allocated
-	at     time.Time
+	buffer        nvml.GpmSample // nil before it is allocated
+	asked, filled time.Time
 }
 
 // gpmAsked is a metric that is not refused.
@@ -119,20 +120,22 @@ func (g *gpm) ask(calls func(string), period time.Duration, row []float64) nvml.
 		return answer
 	}
 	for _, earlier := range g.samples[1:] {
-		age := g.samples[0].at.Sub(earlier.at)
-		if earlier.at.IsZero() || age >= longestWindow(period) {
+		age := g.samples[0].asked.Sub(earlier.filled)
+		if earlier.filled.IsZero() || age >= longestWindow(period) {
 			break
 		}
-		if age >= gpmLeast {
-			calls(gpmMetricsCall)
-			return g.average(earlier.buffer, row)
+		if age < gpmLeast {
+			continue
+		}
+		calls(gpmMetricsCall)
+		if averaged, answer := g.average(earlier.buffer, row); averaged || answer != nvml.SUCCESS {
+			return answer
 		}
 	}
 	return nvml.SUCCESS
 }
 
-// fill fills the oldest buffer and makes it the newest. The time of a sample is that of its own
-// call, because the calls before it may take long.
+// fill fills the oldest buffer and makes it the newest.
 func (g *gpm) fill(calls func(string)) nvml.Return {
 	s := g.samples[len(g.samples)-1]
 	if s.buffer == nil {
@@ -145,27 +148,29 @@ func (g *gpm) fill(calls func(string)) nvml.Return {
 		g.samples[len(g.samples)-1].buffer, s.buffer = buffer, buffer
 	}
 	calls(g.call)
-	s.at = time.Now()
+	s.asked = time.Now()
 	answer := g.sample(s.buffer)
 	if !g.sampling.record(answer) {
-		g.samples[len(g.samples)-1].at = time.Time{}
+		g.samples[len(g.samples)-1].filled = time.Time{}
 		return answer
 	}
+	s.filled = time.Now()
 	copy(g.samples[1:], g.samples[:])
 	g.samples[0] = s
 	return answer
 }
 
-// average fills row with the averages between a sample and the newest.
-func (g *gpm) average(earlier nvml.GpmSample, row []float64) nvml.Return {
+// average fills row with the averages between a sample and the newest. It returns false if there are
+// none.
+func (g *gpm) average(earlier nvml.GpmSample, row []float64) (averaged bool, answer nvml.Return) {
 	g.pair.n = uint32(len(g.metrics))
 	metrics := g.pair.metrics[:len(g.metrics)]
 	for i := range g.metrics {
 		metrics[i] = metric{id: uint32(g.metrics[i].id), answer: uint32(nvml.ERROR_UNKNOWN)}
 	}
-	answer := g.lib.between(g.pair, earlier, g.samples[0].buffer)
+	answer = g.lib.between(g.pair, earlier, g.samples[0].buffer)
 	if !g.getting.record(answer) || empty(metrics) {
-		return answer
+		return false, answer
 	}
 	kept := g.metrics[:0]
 	for i, m := range g.metrics {
@@ -177,11 +182,12 @@ func (g *gpm) average(earlier nvml.GpmSample, row []float64) nvml.Return {
 		}
 	}
 	g.metrics = kept
-	return answer
+	return true, answer
 }
 
-// empty reports whether both samples have the same counters. The driver then succeeds for every
-// metric, with 0, and NaN for the activity of the memory (seen with 580.159 on an H200).
+// empty reports whether both samples have the same counters, which a driver holds for longer than
+// gpmLeast. It then succeeds for every metric, with 0, and NaN for the activity of the memory
+// (580.159 on an H200, for samples that are closer).
 func empty(metrics []metric) bool {
 	return slices.ContainsFunc(metrics, func(m metric) bool { return math.IsNaN(m.value) }) &&
 		!slices.ContainsFunc(metrics, func(m metric) bool { return m.value > 0 })

@@ -43,6 +43,7 @@ type board struct {
 
 	mu      sync.Mutex
 	counted time.Time                // when GPM's counters were last sampled
+	delay   time.Duration            // of the next sample of the counters
 	says    map[string]nvml.Return   // by call; "" means every call
 	gates   map[string]chan struct{} // calls with a gate wait
 	counts  map[string]int
@@ -152,6 +153,11 @@ const countersHold = 100 * time.Millisecond
 
 // counters returns the time of the counters in a sample of now.
 func (b *board) counters() time.Time {
+	b.mu.Lock()
+	delay := b.delay
+	b.delay = 0
+	b.mu.Unlock()
+	time.Sleep(delay)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now := time.Now(); now.Sub(b.counted) > countersHold {

@@ -64,13 +64,12 @@ type Source struct {
 	next   time.Time // when the next reading begins
 	timer  *time.Timer
 
-	registered chan struct{} // closed when the boards have been asked once
-	life       context.Context
-	end        context.CancelFunc
-	starting   sync.Once
-	running    sync.WaitGroup
-	closing    sync.Once
-	closed     error
+	life     context.Context
+	end      context.CancelFunc
+	starting sync.Once
+	running  sync.WaitGroup
+	closing  sync.Once
+	closed   error
 
 	stats  source.StreamStats
 	counts [2]source.StreamCounts
@@ -115,7 +114,7 @@ func New(opts Options) (*Source, error) {
 
 // newSource is New with another library.
 func newSource(opts Options, api nvml.Interface) *Source {
-	s := &Source{opts: opts.complete(), api: api, between: (*pair).get, fabric: fabricInfo, denials: denials{calls: map[string]bool{}}, timer: time.NewTimer(0), registered: make(chan struct{})}
+	s := &Source{opts: opts.complete(), api: api, between: (*pair).get, fabric: fabricInfo, denials: denials{calls: map[string]bool{}}, timer: time.NewTimer(0)}
 	s.life, s.end = context.WithCancel(context.Background())
 	for i, stream := range [...]string{device: "device", profiling: "profiling"} {
 		s.counts[i].Period = s.opts.Period
@@ -184,11 +183,10 @@ func (s *Source) warmUp(ctx context.Context) error {
 		return nil
 	}
 	if _, err := s.round(ctx, firstWindow); err != nil {
-		return err
+		return err // it is tried again after that pause
 	}
 	s.next = time.Now().Add(firstWindow)
 	s.warm = true
-	close(s.registered)
 	answered := s.hasReading()
 	s.serve()
 	if !answered {

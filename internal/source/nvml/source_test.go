@@ -110,6 +110,35 @@ func TestTheFirstReadingHasAllBoards(t *testing.T) {
 	})
 }
 
+// Nor does that of a board that is still making its first calls when the first reading is due.
+func TestSlowRegistrations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(8)
+		for i, b := range m.boards {
+			register := b.RegisterEventsFunc
+			b.RegisterEventsFunc = func(kinds uint64, set nvml.EventSet) nvml.Return {
+				time.Sleep(time.Duration(i) * 40 * time.Millisecond)
+				return register(kinds, set)
+			}
+		}
+		r := newReader(t, m, func(o *Options) { o.Period = MinPeriod })
+		defer r.Close()
+		begun := time.Now()
+		all := r.read()
+		for time.Since(begun) < 400*time.Millisecond { // the last registers after 280
+			all = r.read()
+		}
+		if d := time.Since(begun); d > xidWait {
+			t.Errorf("after %v", d)
+		}
+		for i := range 8 {
+			if !has(all, strconv.Itoa(i)) {
+				t.Errorf("GPU %d has no reading", i)
+			}
+		}
+	})
+}
+
 func TestEveryReadingInTheExportersUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(2)

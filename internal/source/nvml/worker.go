@@ -33,8 +33,9 @@ type worker struct {
 	silence *silence
 	logger  *slog.Logger
 
-	asks    chan time.Time // has a capacity of one
-	answers chan<- answer
+	asks       chan time.Time // has a capacity of one
+	answers    chan<- answer
+	registered chan struct{} // closed once the board is registered in events, or cannot be
 
 	mayCount bool         // false once the board has answered that it has no GPM
 	fields   *fieldValues // nil if the library lacks the call
@@ -86,7 +87,7 @@ func (s *Source) newWorker(f *found) *worker {
 	w := &worker{
 		lib: s.lib, board: f.Entity, uuid: f.UUID, device: f.handle, period: s.opts.Period, events: s.events,
 		denials: &s.denials, silence: &s.silence, logger: s.opts.Logger,
-		asks: make(chan time.Time, 1), answers: s.answers,
+		asks: make(chan time.Time, 1), answers: s.answers, registered: make(chan struct{}),
 		cuts: f.cuts, pair: new(pair), xidAt: columns("XIDER")[0],
 	}
 	w.note = w.calls
@@ -182,6 +183,7 @@ func (w *worker) begin() {
 			w.silence.add(w.logger, w.board, "nvmlDeviceRegisterEvents", answer)
 		}
 	}
+	close(w.registered)
 	w.mayCount = w.lib.hasAll(gpmCalls[:]) && w.supportsGPM()
 	if w.lib.has(fieldCall) {
 		w.fields, w.errors = newFieldValues(w.period), newLinkErrors()

@@ -46,16 +46,27 @@ func (s *Source) openEvents(o *opening) {
 	s.events = set
 }
 
-// watchXIDs gives every worker the XIDs of its board until the source ends. The driver
-// keeps unreported ones in a queue, from which a wait takes one. The first wait begins once the
-// boards are registered: a registration waits for the end of a wait, and eight would take four
-// seconds (measured with 580.159 on an H200).
-func (s *Source) watchXIDs() {
-	select {
-	case <-s.registered:
-	case <-s.life.Done():
-		return
+// awaitRegistrations returns when all boards are registered in the event set, or one takes longer
+// than longest: a registration waits for the end of a wait for events (seen with 580.159 on an
+// H200), so eight boards would register for four seconds.
+func (s *Source) awaitRegistrations() {
+	timeout := time.NewTimer(longest)
+	defer timeout.Stop()
+	for _, w := range s.workers {
+		select {
+		case <-w.registered:
+		case <-timeout.C:
+			return
+		case <-s.life.Done():
+			return
+		}
 	}
+}
+
+// watchXIDs gives every worker the XIDs of its board until the source ends. The driver
+// keeps unreported ones in a queue, from which a wait takes one.
+func (s *Source) watchXIDs() {
+	s.awaitRegistrations()
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for s.life.Err() == nil {

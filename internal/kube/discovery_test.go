@@ -151,6 +151,7 @@ func TestDiscoveryListsAgain(t *testing.T) {
 	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e3", Node: "n3", IP: "10.0.0.3", Labels: chart})
 	d := discover(t, server, nil)
 	d.expect("n2:e2=10.0.0.2:9400", "n3:e3=10.0.0.3:9400")
+	until(t, func() bool { return server.Watches() == 2 }, func() string { return "both labels are watched" })
 	server.Hang(true)
 	server.Cut()
 	server.Delete("gpu/e2")

@@ -46,6 +46,7 @@ type Server struct {
 	hangs   chan struct{} // closed when the hang ends, nil while there is none
 	cut     chan struct{} // closed with each Cut
 	ending  string        // what cut watches end with
+	watches int           // under way
 	// requests are the URLs of all requests.
 	requests []string
 }
@@ -156,6 +157,9 @@ func (s *Server) Hang(hangs bool) {
 		s.hangs = make(chan struct{})
 	}
 }
+
+// Watches returns the number of watches under way, which the next Cut or Break ends.
+func (s *Server) Watches() int { s.mu.Lock(); defer s.mu.Unlock(); return s.watches }
 
 // Cut ends the watches under way, in the middle of an event.
 func (s *Server) Cut() { s.end(`{"type":"MODIF`) }
@@ -272,7 +276,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, of filter) {
 	at, _ := strconv.Atoi(r.FormValue("resourceVersion"))
 	s.mu.Lock()
 	first, cut := s.first, s.cut
+	s.watches++
 	s.mu.Unlock()
+	defer func() { s.mu.Lock(); defer s.mu.Unlock(); s.watches-- }()
 	if at < first {
 		refuse(w, http.StatusGone, "too old resource version")
 		return
@@ -295,8 +301,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, of filter) {
 		case <-wake:
 		case <-cut:
 			s.mu.Lock()
-			defer s.mu.Unlock()
-			_, _ = io.WriteString(w, s.ending)
+			ending := s.ending
+			s.mu.Unlock()
+			_, _ = io.WriteString(w, ending)
 			return
 		case <-r.Context().Done():
 			return

@@ -243,6 +243,7 @@ func TestSelectErrors(t *testing.T) {
 		{eight(), "GPU-", "", "--gpus=GPU-: GPU- matches devices of GPU 0 and GPU 1; write more of the UUID"},
 		{cut(), "9", "", "--gpus=9: there is no GPU 9; this node has 0-3"},
 		{exported()[:2], "MIG-GPU-0a000000-1111-2222-3333-444455556666/", "", "--gpus=MIG-GPU-0a000000-1111-2222-3333-444455556666/: there is no MIG-GPU-0a000000-1111-2222-3333-444455556666/; this node has 0, and nvidia-smi -L lists the UUIDs"},
+		{exported()[:2], "MIG-GPU-0a000000-1111-2222-3333-444455556666/110", "", "--gpus=MIG-GPU-0a000000-1111-2222-3333-444455556666/110: there is no MIG-GPU-0a000000-1111-2222-3333-444455556666/110; this node has 0, and nvidia-smi -L lists the UUIDs"},
 		{exported()[:2], "MIG-GPU-0a000000-1111-2222-3333-444455556666/1/a", "", "--gpus=MIG-GPU-0a000000-1111-2222-3333-444455556666/1/a: there is no MIG-GPU-0a000000-1111-2222-3333-444455556666/1/a; this node has 0, and nvidia-smi -L lists the UUIDs"},
 		{twins, "GPU-0a", "", "--gpus=GPU-0a: GPU-0a matches devices of GPU 0 and GPU 1; write more of the UUID"},
 		{nil, "0", "", "--gpus=0: there is no GPU 0; no GPU was found on this node: try dcgmi discovery -l"},

@@ -32,6 +32,7 @@ var sleeps = map[string]string{
 	"internal/source/dcgmi/receiver_test.go Read":                           inBubble,
 	"internal/source/dcgmi/receiver_test.go TestReceiver":                   inBubble,
 	"internal/source/dcgmi/receiver_test.go TestReceiverTellsOfASlowChild":  inBubble,
+	"internal/source/nvml/machine_test.go counters":                         inBubble,
 	"internal/source/replay/controls_test.go after":                         inBubble,
 
 	"internal/e2e/discovery_many_test.go startFleet":                    "an exporter takes so long to answer",

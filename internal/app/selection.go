@@ -67,6 +67,8 @@ func (s *selector) choose(t *canonical.Topology) ([]int, error) {
 		s.warn("no chosen GPU is in the reading", "cause", err.Error())
 	case selected.Missing != nil:
 		s.warn("a chosen GPU is not in the reading", "cause", selected.Missing.Error())
+	case selected.Doubt != nil && (selected.By == "" || !selected.All): // in a cgroup the driver numbers the boards of the job itself
+		s.warn("a GPU of the job is not in the reading", "cause", selected.Doubt.Error(), "remedy", "if Slurm numbers GPUs differently, choose with --gpus")
 	case !selected.All && selected.By == canonical.ByAccess:
 		s.warn("GPUs of others are left out", "by", selected.By, "remedy", "run it outside of the job's cgroup or container to see them")
 	case !selected.All && selected.By != "--gpus":

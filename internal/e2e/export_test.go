@@ -331,6 +331,7 @@ func TestOnceOfAJob(t *testing.T) {
 		{"SLURM_JOB_GPUS=1,3", "--node-name=n", "1 3", "by=SLURM_JOB_GPUS"},
 		{"SLURM_JOB_GPUS=1,3", "--show-all", "0 1 2 3", ""},
 		{"SLURM_JOB_GPUS=1,3", "--gpus=0", "0", ""},
+		{"SLURM_JOB_GPUS=1,9", "--node-name=n", "0 1 2 3", "SLURM_JOB_GPUS=1,9 names a GPU that the proxy does not know"},
 		{"NOTHING=1", "--node-name=n", "0 1 2 3", ""},
 	} {
 		rows, stderr := exported(t, []string{c.env}, "--source="+u.url+"/metrics", "--once", "--export=gpu_id", c.flag)

@@ -148,7 +148,7 @@ What a fleet costs a Prometheus is in [rules/README.md](../../rules/README.md).
 
 ## Targets
 
-A size is entities × fields of the upstream's body.
+A size is entities × fields of the upstream's body. The goal is what we aim at, and the limit what we should never exceed.
 
 | %s |
 |---|---|--:|--:|--:|---|---|

@@ -107,7 +107,11 @@ func (all devices) byUUID(s string) (int, error) {
 		}
 	}
 	if found == unknown {
-		return unknown, absentError{fmt.Errorf("there is no %s; %s, and nvidia-smi -L lists the UUIDs", clip(s), all.inventory())}
+		hint := "nvidia-smi -L lists the UUIDs"
+		if hasPrefixFold(s, migPrefix+gpuPrefix) {
+			hint = "a MIG instance is MIG-, the whole UUID of its board, / and its number"
+		}
+		return unknown, absentError{fmt.Errorf("there is no %s; %s, and %s", clip(s), all.inventory(), hint)}
 	}
 	return found, nil
 }

@@ -20,7 +20,7 @@ var advice = [canonical.NumClasses]string{
 	canonical.FP64HPCCompute:     "The 64-bit pipes do the work, as in simulations.",
 	canonical.IOOrDataLoading:    "Data moves and the SMs wait for it. Look at data loaders, pinned memory, storage and transfers between GPUs.",
 	canonical.MemoryBound:        "The device memory is the limit: kernels wait for it. Fusing kernels, reuse in caches or smaller types help.",
-	canonical.ComputeHeavy:       "The SMs are busy almost all of the time, without tensor cores. If the required precision allows it, tensor cores do more.",
+	canonical.ComputeHeavy:       "The SMs are busy almost all of the time, without tensor cores. If DRAM activity is near 90 % too, memory limits them. Else tensor cores do more, if the required precision allows it.",
 	canonical.ComputeActive:      "The SMs are busy more than half of the time, without tensor cores.",
 	canonical.MemoryActive:       "Much memory traffic besides the computation; no single limit.",
 	canonical.BusyLowSMUse:       "Some kernel always runs, but on few SMs: kernels are small or launched one by one. GPU util is high although the GPU is little used.",

@@ -67,8 +67,8 @@ func (s *selector) choose(t *canonical.Topology) ([]int, error) {
 		s.warn("no chosen GPU is in the reading", "cause", err.Error())
 	case selected.Missing != nil:
 		s.warn("a chosen GPU is not in the reading", "cause", selected.Missing.Error())
-	case selected.Doubt != nil && (selected.By == "" || !selected.All): // in a cgroup the driver numbers the boards of the job itself
-		s.warn("a GPU of the job is not in the reading", "cause", selected.Doubt.Error(), "remedy", "if Slurm numbers GPUs differently, choose with --gpus")
+	case doubtOfOwn(selected) != "":
+		s.warn("a GPU of the job is not in the reading", "cause", doubtOfOwn(selected), "remedy", "if Slurm numbers GPUs differently, choose with --gpus")
 	case !selected.All && selected.By == canonical.ByAccess:
 		s.warn("GPUs of others are left out", "by", selected.By, "remedy", "run it outside of the job's cgroup or container to see them")
 	case !selected.All && selected.By != "--gpus":
@@ -136,6 +136,15 @@ func doubtOf(s canonical.Selection) string {
 	return s.Doubt.Error()
 }
 
+// doubtOfOwn is doubtOf for devices that this process reads: in a cgroup the driver numbers the boards
+// of the job itself, and a list of other numbers that chose all of them is right.
+func doubtOfOwn(s canonical.Selection) string {
+	if s.By != "" && s.All {
+		return ""
+	}
+	return doubtOf(s)
+}
+
 // alreadyChosen returns the selection for a source that reads only the chosen devices. The number
 // of others is not known.
 func alreadyChosen(n *client.Node, request selection.Request) client.Selection {
@@ -144,9 +153,7 @@ func alreadyChosen(n *client.Node, request selection.Request) client.Selection {
 		devices, _ := devicesOf(n)
 		selected, _ := request.Select(devices)
 		s.By = selected.By
-		if selected.By == "" || !selected.All { // in a cgroup the driver numbers the boards of the job itself
-			s.Doubt = doubtOf(selected)
-		}
+		s.Doubt = doubtOfOwn(selected)
 	}
 	if value, _ := request.LookupEnv(s.By); value == "all" || s.By == "--show-all" {
 		s.By = ""

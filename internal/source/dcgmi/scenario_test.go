@@ -95,7 +95,7 @@ func TestArguments(t *testing.T) {
 		}
 	}
 	for _, option := range []string{"-l", "-c"} {
-		if len(w.ran("discovery", option+" --host node7:5555")) != 1 {
+		if len(w.discoveries(option+" --host node7:5555")) != 1 {
 			t.Errorf("no discovery %s among %v", option, w.ran("discovery", ""))
 		}
 	}

@@ -141,14 +141,29 @@ func (w *world) set(failures ...dcgmitest.Failure) {
 
 // starts lists the streams that were started with word in their arguments.
 func (w *world) starts(word string) []dcgmitest.Start {
-	return slices.DeleteFunc(w.ran("dmon", word), func(s dcgmitest.Start) bool { return slices.Contains(s.Args, "1") }) // -c 1 is a single sample
+	return slices.DeleteFunc(w.ran("dmon", word), func(s dcgmitest.Start) bool { return !isStream(s) })
 }
+
+// isStream reports whether s is a dmon of more than a single sample, which -c 1 takes.
+func isStream(s dcgmitest.Start) bool { return s.Args[0] == "dmon" && !slices.Contains(s.Args, "1") }
 
 // ran lists the starts of a subsystem with word in its arguments.
 func (w *world) ran(subsystem, word string) []dcgmitest.Start {
 	return slices.DeleteFunc(dcgmitest.Starts(w.t, w.scenario.StartLog), func(s dcgmitest.Start) bool {
 		return s.Args[0] != subsystem || !strings.Contains(strings.Join(s.Args, " "), word)
 	})
+}
+
+// discoveries lists the starts of discovery with word in its arguments, before the first stream:
+// when the rows of the streams arrive decides whether there are more (see entityWatch).
+func (w *world) discoveries(word string) []dcgmitest.Start {
+	list := slices.DeleteFunc(dcgmitest.Starts(w.t, w.scenario.StartLog), func(s dcgmitest.Start) bool {
+		return !isStream(s) && (s.Args[0] != "discovery" || !strings.Contains(strings.Join(s.Args, " "), word))
+	})
+	if i := slices.IndexFunc(list, isStream); i >= 0 {
+		list = list[:i]
+	}
+	return list
 }
 
 // until reads until a reading or an error satisfies is. It fails the test after a

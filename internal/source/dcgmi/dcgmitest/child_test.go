@@ -28,8 +28,8 @@ func TestHang(t *testing.T) {
 	for range 20 {
 		c.signal(syscall.SIGTERM)
 	}
-	c.signal(syscall.SIGHUP)
-	if lines, status := c.rest(); status.Signal() != syscall.SIGHUP || lines != nil {
+	c.signal(syscall.SIGKILL)
+	if lines, status := c.rest(); status.Signal() != syscall.SIGKILL || lines != nil {
 		t.Errorf("status %v after %q", status, lines)
 	}
 }

@@ -4,6 +4,7 @@ package nvml
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
@@ -39,7 +40,7 @@ func newFabric() *fabric { return &fabric{columns: columns("FMHSUM", dcgm.Clique
 
 // ask fills row and sets the cluster. info is fabricInfo, except in tests.
 func (f *fabric) ask(d nvml.Device, info func(nvml.Device, int) (nvml.GpuFabricInfo_v3, nvml.Return), row []float64) nvml.Return {
-	if f.newer == refused && f.older == refused {
+	if f.older == refused {
 		return nvml.SUCCESS
 	}
 	version, state := 3, &f.newer
@@ -48,12 +49,13 @@ func (f *fabric) ask(d nvml.Device, info func(nvml.Device, int) (nvml.GpuFabricI
 	}
 	is, answer := info(d, version)
 	if !state.record(answer) {
-		if version == 3 && *state == refused && answer != nvml.ERROR_NOT_SUPPORTED && answer != nvml.ERROR_NO_PERMISSION {
-			return f.ask(d, info, row)
+		if *state != refused {
+			return answer
 		}
-		if version == 3 && *state == refused {
-			f.older = refused // not because of the version
+		if answer != nvml.ERROR_NOT_SUPPORTED && answer != nvml.ERROR_NO_PERMISSION {
+			return f.ask(d, info, row) // because of the version
 		}
+		f.older = refused
 		return answer
 	}
 	set(row, f.columns[0], float64(is.HealthSummary))
@@ -109,23 +111,19 @@ var aspects = [...]aspect{
 // summarize returns the summary of a health mask: that of its worst aspect, and not
 // supported if all are unknown.
 func summarize(mask uint32) uint8 {
-	worst := uint8(nvml.GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED)
+	worst := 0
 	for _, a := range aspects {
-		value := mask >> a.shift & a.width
-		if value == 0 {
-			continue
-		}
-		if means := a.means(value); graveness[means] > graveness[worst] {
-			worst = means
+		if value := mask >> a.shift & a.width; value != 0 {
+			worst = max(worst, slices.Index(summaries[:], a.means(value)))
 		}
 	}
-	return worst
+	return summaries[worst]
 }
 
-// graveness orders the summaries.
-var graveness = [...]int{
-	nvml.GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED:    0,
-	nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY:          1,
-	nvml.GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY: 2,
-	nvml.GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY:        3,
+// summaries are the summaries, from the best to the worst.
+var summaries = [...]uint8{
+	nvml.GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED,
+	nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY,
+	nvml.GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY,
+	nvml.GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY,
 }

@@ -3,6 +3,7 @@
 package nvml
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -58,12 +59,19 @@ func TestFabric(t *testing.T) {
 			{inFabric(1, 32766, 0, nvml.GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY), "3", "0", "32766", "a1b2c3d4-0000-0000-0000-000000000001"},
 			{inFabric(2, 3, 0, nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), "1", "0", "3", "a1b2c3d4-0000-0000-0000-000000000002"},
 			{failed, "2", "999", "", ""},
+			{inFabric(2, 3, 0, nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), "1", "0", "3", "a1b2c3d4-0000-0000-0000-000000000002"},
+			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_IN_PROGRESS}, "0", "", "", ""},
+			// Boards behind the switches of one node have no cluster.
+			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_COMPLETED}, "0", "0", "0", "00000000-0000-0000-0000-000000000000"},
 		} {
 			is = step.is
 			for range 2 {
 				all := r.read()
 				if all[fabricHealth] != step.health || all[fabricError] != step.failed || all[fabricClique] != step.clique || r.clusterOf() != step.cluster {
 					t.Errorf("step %d: health %q, error %q, clique %q in %q", i, all[fabricHealth], all[fabricError], all[fabricClique], r.clusterOf())
+				}
+				if board := r.view.boards[0]; board.Cluster != step.cluster {
+					t.Errorf("step %d: the board is in cluster %q", i, board.Cluster)
 				}
 				if all["0/7 "+dcgm.CliqueFamily] != step.clique {
 					t.Errorf("step %d: the instance has clique %q", i, all["0/7 "+dcgm.CliqueFamily])
@@ -106,6 +114,12 @@ func TestFabricOfOlderDrivers(t *testing.T) {
 					}
 					return inFabric(1, 1, 0, summarize(1<<nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY)), test.older
 				}
+				row := newRow()
+				newFabric().ask(nil, r.fabric, row)
+				if none := math.IsNaN(row[columns("FMHSUM")[0]]); none != (test.health == "") {
+					t.Errorf("the first answer has no health: %v", none)
+				}
+				asked = 0
 				for range 3 {
 					if got := r.read()[fabricHealth]; got != test.health {
 						t.Errorf("health %q, want %q", got, test.health)

@@ -108,12 +108,14 @@ func (w *worker) newGPM(instance int) *gpm {
 }
 
 // works reports whether g, nil for none, has values.
-func (g *gpm) works() bool { return g != nil && g.sampling != refused && g.getting != refused }
+func (g *gpm) works() bool {
+	return g != nil && g.sampling != refused && g.getting != refused && len(g.metrics) > 0
+}
 
 // ask samples the counters and fills row with the averages since an earlier sample, if
 // there is one. It passes each call to calls before it makes it.
 func (g *gpm) ask(calls func(string), period time.Duration, row []float64) nvml.Return {
-	if !g.works() || len(g.metrics) == 0 {
+	if !g.works() {
 		return nvml.SUCCESS
 	}
 	if answer := g.fill(calls); answer != nvml.SUCCESS {
@@ -121,7 +123,7 @@ func (g *gpm) ask(calls func(string), period time.Duration, row []float64) nvml.
 	}
 	for _, earlier := range g.samples[1:] {
 		age := g.samples[0].asked.Sub(earlier.filled)
-		if earlier.filled.IsZero() || age >= longestWindow(period) {
+		if age >= longestWindow(period) { // that of a sample that is not filled, too
 			break
 		}
 		if age < gpmLeast {
@@ -151,7 +153,6 @@ func (g *gpm) fill(calls func(string)) nvml.Return {
 	s.asked = time.Now()
 	answer := g.sample(s.buffer)
 	if !g.sampling.record(answer) {
-		g.samples[len(g.samples)-1].filled = time.Time{}
 		return answer
 	}
 	s.filled = time.Now()
@@ -193,12 +194,11 @@ func empty(metrics []metric) bool {
 		!slices.ContainsFunc(metrics, func(m metric) bool { return m.value > 0 })
 }
 
-// free returns the buffers to the library.
+// free returns the buffers to the library. g cannot be used afterwards.
 func (g *gpm) free() {
 	for i := range g.samples {
 		if b := g.samples[i].buffer; b != nil {
 			_ = b.Free() // a failure has no remedy
-			g.samples[i] = gpmSample{}
 		}
 	}
 }

@@ -5,6 +5,7 @@ package nvml
 import (
 	"maps"
 	"math"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,6 +127,131 @@ func TestIdleIsNoEmptyPair(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestGPMCalls: which calls a reading makes, and which pair of samples it takes: the latest that are
+// over 105 ms and under 5 periods apart.
+func TestGPMCalls(t *testing.T) {
+	const alloc, sampled, averaged = "nvmlGpmSampleAlloc", "nvmlGpmSampleGet", "nvmlGpmMetricsGet"
+	const ms = time.Millisecond
+	type step struct {
+		after  time.Duration
+		call   string // that fails, with the answer
+		answer nvml.Return
+		calls  []string
+		span   time.Duration // of the pair, 0 for none
+	}
+	for name, steps := range map[string][]step{
+		"pairs": {
+			{0, "", 0, []string{alloc, sampled}, 0},
+			{105 * ms, "", 0, []string{alloc, sampled, averaged}, 105 * ms},
+			{104 * ms, "", 0, []string{alloc, sampled, averaged}, 209 * ms},
+			{105 * ms, "", 0, []string{sampled, averaged}, 105 * ms},
+			{5 * time.Second, "", 0, []string{sampled}, 0},
+			{5*time.Second - ms, "", 0, []string{sampled, averaged}, 5*time.Second - ms},
+		},
+		"errors that pass": {
+			{0, "", 0, []string{alloc, sampled}, 0},
+			{200 * ms, "", 0, []string{alloc, sampled, averaged}, 200 * ms},
+			{200 * ms, averaged, nvml.ERROR_UNKNOWN, []string{alloc, sampled, averaged}, 0},
+			{200 * ms, sampled, nvml.ERROR_UNKNOWN, []string{sampled}, 0},
+			{200 * ms, "", 0, []string{sampled, averaged}, 400 * ms},
+			{200 * ms, averaged, nvml.ERROR_NOT_SUPPORTED, []string{sampled, averaged}, 0},
+			{200 * ms, "", 0, []string{sampled, averaged}, 200 * ms},
+		},
+		"no buffers": {
+			{0, alloc, nvml.ERROR_NOT_SUPPORTED, []string{alloc}, 0},
+			{time.Second, "", 0, nil, 0},
+		},
+		"no samples": {
+			{0, sampled, nvml.ERROR_NOT_SUPPORTED, []string{alloc, sampled}, 0},
+			{time.Second, "", 0, nil, 0},
+		},
+		"no averages": {
+			{0, "", 0, []string{alloc, sampled}, 0},
+			{time.Second, averaged, nvml.ERROR_NOT_SUPPORTED, []string{alloc, sampled, averaged}, 0},
+			{time.Second, "", 0, nil, 0},
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMachine(1)
+			b := m.boards[0]
+			b.metrics = counted
+			m.GpmSampleAllocFunc = func() (nvml.GpmSample, nvml.Return) { return m.newSample(), b.meets(alloc) }
+			lib := &library{Interface: m, between: func(p *pair, earlier, later nvml.GpmSample) nvml.Return {
+				answer := metricsBetween(p, earlier, later)
+				p.metrics[0].value = float64(later.(*sample).at.Sub(earlier.(*sample).at) / ms)
+				return answer
+			}}
+			g := (&worker{lib: lib, device: b, pair: new(pair)}).newGPM(wholeBoard)
+			for i, step := range steps {
+				time.Sleep(step.after)
+				b.say(step.call, step.answer)
+				if step.call == "" {
+					clear(b.says)
+				}
+				var calls []string
+				row := newRow()
+				answer := g.ask(func(call string) { calls = append(calls, call) }, time.Second, row)
+				span := time.Duration(math.Round(row[columns("GRACT")[0]]*100)) * ms
+				if math.IsNaN(row[columns("GRACT")[0]]) {
+					span = 0
+				}
+				if !slices.Equal(calls, step.calls) || span != step.span || answer != step.answer {
+					t.Errorf("%s: step %d: calls %q, a pair over %s, answer %d", name, i, calls, span, answer)
+				}
+			}
+		})
+	}
+}
+
+// A board that refuses every metric is not sampled again, and has the readings that stand in.
+func TestGPMWithoutMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		m.boards[0].gpm = true
+		r := newReader(t, m, nil)
+		defer r.Close()
+		for range 3 {
+			r.read()
+		}
+		check(t, r.read(), "0", steady, links, standIn)
+		if n := m.boards[0].asked(gpmSampleCall); n != 2 {
+			t.Errorf("%d samples", n)
+		}
+	})
+}
+
+// A library that lacks one of GPM's calls has no GPM.
+func TestLibraryWithoutGPM(t *testing.T) {
+	for _, call := range []string{"nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleGet", "nvmlGpmMetricsGet", "nvmlGpmSampleFree"} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMachine(1)
+			m.lacks[call] = true
+			b := m.boards[0]
+			b.gpm, b.metrics = true, counted
+			r := newReader(t, m, nil)
+			defer r.Close()
+			r.read()
+			check(t, r.read(), "0", steady, links, standIn)
+		})
+	}
+}
+
+// A sample of an instance that is denied is named.
+func TestGPMOfADeniedInstance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		b := m.boards[0]
+		b.gpm, b.metrics = true, counted
+		b.cut(7, "1g.10gb").mig = counted
+		b.say("nvmlGpmMigSampleGet", nvml.ERROR_NO_PERMISSION)
+		r := newReader(t, m, nil)
+		defer r.Close()
+		if r.read(); r.log.count("the driver denies a reading", "call=nvmlGpmMigSampleGet") != 1 {
+			t.Error(r.log.text.String())
+		}
+	})
 }
 
 // Drivers do not understand go-nvml's query for GPM support.

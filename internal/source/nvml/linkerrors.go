@@ -5,6 +5,7 @@ package nvml
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -62,11 +63,9 @@ func newLinkErrors() *linkErrors {
 // ask fills row, from the last answers unless these are too old. denied is true if the
 // permission for a value is missing.
 func (l *linkErrors) ask(d nvml.Device, now time.Time, row []float64) (answer nvml.Return, denied bool) {
-	if l.asked.IsZero() || now.Sub(l.asked) >= linkErrorsPause {
+	if now.Sub(l.asked) >= linkErrorsPause { // the first time too: l.asked is zero
 		l.asked = now
-		if answer, denied = l.measure(d); answer == nvml.ERROR_GPU_IS_LOST {
-			return answer, denied
-		}
+		answer, denied = l.measure(d)
 	}
 	for i, v := range l.values {
 		if !math.IsNaN(v) {
@@ -99,11 +98,7 @@ func (l *linkErrors) measure(d nvml.Device) (answer nvml.Return, denied bool) {
 
 // askTogether asks for the values of all links together.
 func (l *linkErrors) askTogether(d nvml.Device) (answer nvml.Return, denied bool) {
-	open := false
-	for _, s := range l.states {
-		open = open || s != refused
-	}
-	if !open {
+	if !slices.ContainsFunc(l.states, func(s support) bool { return s != refused }) {
 		return nvml.SUCCESS, false
 	}
 	if answer = d.GetFieldValues(l.together); answer != nvml.SUCCESS {

@@ -3,7 +3,11 @@
 package nvml
 
 import (
+	"encoding/binary"
+	"fmt"
 	"maps"
+	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,13 +15,38 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// The families of NVLink 5's counters that the tests check.
+// link5 are the families of NVLink 5's counters, by the number of NVML's field (nvml.h).
+var link5 = map[uint32]string{
+	206: "DCGM_FI_DEV_NVLINK_COUNT_RX_MALFORMED_PACKET_ERRORS",
+	207: "DCGM_FI_DEV_NVLINK_COUNT_RX_BUFFER_OVERRUN_ERRORS",
+	208: "DCGM_FI_DEV_NVLINK_COUNT_RX_ERRORS",
+	209: "DCGM_FI_DEV_NVLINK_COUNT_RX_REMOTE_ERRORS",
+	210: "DCGM_FI_DEV_NVLINK_COUNT_RX_GENERAL_ERRORS",
+	211: "DCGM_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS",
+	212: "DCGM_FI_DEV_NVLINK_COUNT_TX_DISCARDS",
+	213: "DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS",
+	214: "DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS",
+	215: "DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS",
+	219: "DCGM_FI_DEV_NVLINK_COUNT_EFFECTIVE_ERRORS",
+	221: "DCGM_FI_DEV_NVLINK_COUNT_RX_SYMBOL_ERRORS",
+}
+
+// The families of its ratios.
 const (
-	linkFailed    = "0 DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS"
-	linkMalformed = "0 DCGM_FI_DEV_NVLINK_COUNT_RX_MALFORMED_PACKET_ERRORS"
-	linkSymbolBER = "0 DCGM_FI_DEV_NVLINK_COUNT_SYMBOL_BER_FLOAT"
-	linkBER       = "0 DCGM_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER_FLOAT"
+	symbolBER    = "DCGM_FI_DEV_NVLINK_COUNT_SYMBOL_BER_FLOAT"
+	effectiveBER = "DCGM_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER_FLOAT"
 )
+
+// linkRows returns the rows of GPU 0 with these ratios, "" for none, and count's value for each
+// counter.
+func linkRows(symbol, effective string, count func(field uint32) uint32) map[string]string {
+	rows := map[string]string{"0 " + symbolBER: symbol, "0 " + effectiveBER: effective}
+	for field, family := range link5 {
+		rows["0 "+family] = fmt.Sprint(count(field))
+	}
+	maps.DeleteFunc(rows, func(_, value string) bool { return value == "" })
+	return rows
+}
 
 // linked answers like a driver: a count is the field's number plus the link's, the
 // ratios are 3e-12 except on link 4.
@@ -41,21 +70,47 @@ func summed(field, scope uint32) (uint64, nvml.Return) {
 	return linked(field, 0)
 }
 
+// except answers like summed, but refuses one field.
+func except(refused uint32, code nvml.Return) func(field, scope uint32) (uint64, nvml.Return) {
+	return func(field, scope uint32) (uint64, nvml.Return) {
+		if field == refused {
+			return 0, code
+		}
+		return summed(field, scope)
+	}
+}
+
 func TestLinkErrors(t *testing.T) {
+	same := func(field uint32) uint32 { return field }
+	withoutFirst := linkRows("3e-12", "3e-12", same)
+	delete(withoutFirst, "0 "+link5[206])
+	withoutTwo := maps.Clone(withoutFirst)
+	delete(withoutTwo, "0 "+link5[207])
+	all := func(code nvml.Return) func(uint32, uint32) (uint64, nvml.Return) {
+		return func(uint32, uint32) (uint64, nvml.Return) { return 0, code }
+	}
 	for _, test := range []struct {
-		name  string
-		link5 func(field, scope uint32) (uint64, nvml.Return)
-		want  map[string]string
-		asked int // how often field 206, within 25 seconds
+		name   string
+		link5  func(field, scope uint32) (uint64, nvml.Return)
+		want   map[string]string
+		asked  int // how often field 206, at most every ten seconds of twenty
+		denied int // how often it is logged
 	}{
-		{"all links together", summed, map[string]string{linkMalformed: "206", linkFailed: "214", linkSymbolBER: "3e-12", linkBER: "3e-12"}, 3},
-		{"link by link", linked, map[string]string{
-			linkMalformed: "3861", linkFailed: "4005", // 18 × 206 + 153, 18 × 214 + 153
-			linkSymbolBER: "0.0000005", linkBER: "3e-12",
-		}, 3*18 + 1},
-		{"a board without them", nil, nil, 1 + 18},
-		{"no permission", func(uint32, uint32) (uint64, nvml.Return) { return 0, nvml.ERROR_NO_PERMISSION }, nil, 1},
-		{"an error that passes", func(uint32, uint32) (uint64, nvml.Return) { return 0, nvml.ERROR_UNKNOWN }, nil, 3},
+		{"all links together", summed, linkRows("3e-12", "3e-12", same), 3, 0},
+		// The sum over 18 links of the field and the link, and the worst ratio.
+		{"link by link", linked, linkRows("0.0000005", "3e-12", func(field uint32) uint32 { return 18*field + 153 }), 3*18 + 1, 0},
+		{"a board without them", nil, nil, 1 + 18, 0},
+		{"without the first", except(206, nvml.ERROR_NOT_SUPPORTED), withoutFirst, 3 + 18, 0},
+		{"without the last", except(220, nvml.ERROR_NOT_SUPPORTED), linkRows("3e-12", "", same), 3, 0},
+		{"no permission", all(nvml.ERROR_NO_PERMISSION), nil, 1, 1},
+		{"no permission for the first", func(field, scope uint32) (uint64, nvml.Return) {
+			if field == 207 {
+				return 0, nvml.ERROR_NOT_SUPPORTED
+			}
+			return except(206, nvml.ERROR_NO_PERMISSION)(field, scope)
+		}, withoutTwo, 3, 1},
+		{"no permission for the last", except(220, nvml.ERROR_NO_PERMISSION), linkRows("3e-12", "", same), 3, 1},
+		{"an error that passes", all(nvml.ERROR_UNKNOWN), nil, 3, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -63,10 +118,11 @@ func TestLinkErrors(t *testing.T) {
 				m.boards[0].link5 = test.link5
 				r := newReader(t, m, nil)
 				defer r.Close()
-				for begun := time.Now(); time.Since(begun) < 25*time.Second; {
+				for begun := time.Now(); time.Since(begun) < 20*time.Second; {
 					all := r.read()
 					maps.DeleteFunc(all, func(key, _ string) bool {
-						return key != linkMalformed && key != linkFailed && key != linkSymbolBER && key != linkBER
+						family := strings.TrimPrefix(key, "0 ")
+						return !strings.HasPrefix(family, "DCGM_FI_DEV_NVLINK_COUNT_")
 					})
 					if !maps.Equal(all, test.want) {
 						t.Fatalf("%v, want %v", all, test.want)
@@ -75,9 +131,32 @@ func TestLinkErrors(t *testing.T) {
 				if n := m.boards[0].asked("field 206"); n != test.asked {
 					t.Errorf("asked %d times, want %d", n, test.asked)
 				}
+				if n := r.log.count("the driver denies a reading", "call="+fieldCall); n != test.denied {
+					t.Errorf("logged %d times, want %d: %s", n, test.denied, r.log.text.String())
+				}
 			})
 		})
 	}
+}
+
+// A failed call gives no values, denies nothing, and does not tell which fields a board has.
+func TestFailedLinkErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		b := m.boards[0]
+		b.link5 = linked
+		b.say(fieldCall, nvml.ERROR_UNKNOWN)
+		l := newLinkErrors()
+		for i, want := range []float64{math.NaN(), 18*206 + 153} {
+			row := newRow()
+			_, denied := l.ask(b, time.Now(), row)
+			if got := row[columns("NLMALP")[0]]; !alike(got, want) || denied {
+				t.Errorf("answer %d: %v malformed packets, denied %v", i, got, denied)
+			}
+			b.say(fieldCall, nvml.SUCCESS)
+			time.Sleep(10 * time.Second)
+		}
+	})
 }
 
 // A board that is lost while its links are asked is lost.
@@ -96,21 +175,21 @@ func TestLostAtItsLinkErrors(t *testing.T) {
 // Bit error ratios are a mantissa and an exponent, or a double.
 func TestLinkValue(t *testing.T) {
 	for _, test := range []struct {
-		kind  nvml.ValueType
-		raw   byte
-		above byte
-		want  float64
+		kind nvml.ValueType
+		raw  uint64
+		want float64
 	}{
-		{nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, 0, 0, 0},
-		{nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, 1, 4, .4},
-		{nvml.VALUE_TYPE_UNSIGNED_INT, 232, 3, 3e-232},
-		{nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, 255, 15, 15e-255},
-		{nvml.VALUE_TYPE_DOUBLE, 0, 0, 0},
+		{nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, 0, 0},
+		{nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, 4<<8 | 1, .4},
+		{nvml.VALUE_TYPE_UNSIGNED_INT, 3<<8 | 232, 3e-232},
+		{nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, 15<<8 | 255, 15e-255},
+		{nvml.VALUE_TYPE_DOUBLE, 0, 0},
+		{nvml.VALUE_TYPE_DOUBLE, math.Float64bits(2.5e-13), 2.5e-13},
 	} {
 		v := nvml.FieldValue{ValueType: uint32(test.kind)}
-		v.Value[0], v.Value[1] = test.raw, test.above
+		binary.NativeEndian.PutUint64(v.Value[:], test.raw)
 		if got := linkValue(&v, true); got < test.want*(1-1e-12) || got > test.want*(1+1e-12) {
-			t.Errorf("%d and %d are %v, want %v", test.above, test.raw, got, test.want)
+			t.Errorf("%#x is %v, want %v", test.raw, got, test.want)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func newLinkLimit() *linkLimit {
 // ask fills row, from the last answers unless these are too old. It passes each call to
 // calls before it makes it; failed is the one that failed.
 func (l *linkLimit) ask(d nvml.Device, calls func(string), now time.Time, row []float64) (failed string, answer nvml.Return) {
-	if l.states != refused && (l.asked.IsZero() || l.active < l.most || now.Sub(l.asked) >= linksPause) {
+	if l.states != refused && (l.active < l.most || now.Sub(l.asked) >= linksPause) { // the first time too: l.asked is zero
 		l.asked = now
 		l.value, failed, answer = l.measure(d, calls)
 		if l.active > l.most {

@@ -3,6 +3,10 @@
 package nvml
 
 import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +15,84 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
+
+// With whole seconds between the rounds, the links are queried at the tenth second.
+func TestLinksPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		b, l, row := m.boards[0], newLinkLimit(), newRow()
+		for second := range 21 {
+			l.ask(b, func(string) {}, time.Now(), row)
+			if n := b.asked(linkCall); n != (1+second/10)*nvml.NVLINK_MAX_LINKS {
+				t.Fatalf("%d calls after %d seconds", n, second)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// The name of a call is known before it is made: it may hang.
+func TestCallsOfLinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		b, row := m.boards[0], newRow()
+		var calls []string
+		made := func(call string) {
+			calls = append(calls, fmt.Sprint(call, " ", b.asked(linkCall), " ", b.asked(fieldCall)))
+		}
+		failed, answer := newLinkLimit().ask(b, made, time.Now(), row)
+		if want := []string{linkCall + " 0 0", fieldCall + " 18 0"}; !slices.Equal(calls, want) || failed != "" || answer != nvml.SUCCESS {
+			t.Errorf("calls %q, failed %q: %v", calls, failed, answer)
+		}
+	})
+}
+
+// A link whose state cannot be told leaves the number of active links unknown: fewer would mean that
+// some are down. A speed of 0 is unknown, too.
+func TestLinkThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		b, l := m.boards[0], newLinkLimit()
+		answer, speed := nvml.SUCCESS, uint64(1)
+		b.GetNvLinkStateFunc = func(link int) (nvml.EnableState, nvml.Return) {
+			if link == 5 && answer != nvml.SUCCESS {
+				return 0, answer
+			}
+			return b.linkState(link)
+		}
+		b.GetFieldValuesFunc = func(values []nvml.FieldValue) nvml.Return {
+			defer func() { binary.NativeEndian.PutUint64(values[0].Value[:], speed) }()
+			return b.fieldValues(values)
+		}
+		for i, step := range []struct {
+			answer        nvml.Return
+			speed         uint64 // MB/s
+			active, limit float64
+			failed        string
+		}{
+			{nvml.SUCCESS, 1, 11, 22e6, ""},
+			{nvml.ERROR_UNKNOWN, 1, math.NaN(), math.NaN(), linkCall},
+			{nvml.SUCCESS, 2, 11, 44e6, ""},
+			{nvml.SUCCESS, 0, 11, math.NaN(), fieldCall},
+		} {
+			answer, speed = step.answer, step.speed
+			row := newRow()
+			failed, _ := l.ask(b, func(string) {}, time.Now(), row)
+			active, limit := row[l.number], row[l.column]
+			if failed != step.failed || !alike(active, step.active) || !alike(limit, step.limit) {
+				t.Errorf("step %d: %v active, %v bytes per second, failed %q", i, active, limit, failed)
+			}
+			time.Sleep(linksPause)
+		}
+	})
+}
+
+// newRow returns the cells of a board without values.
+func newRow() []float64 {
+	var s result
+	s.reset(nil)
+	return s.row(0)
+}
 
 // The links are queried every ten seconds, and the last answers are served in between.
 func TestLinksAreAskedSeldom(t *testing.T) {
@@ -131,3 +213,6 @@ func TestLinksThatAreDownAreAskedOften(t *testing.T) {
 		}
 	})
 }
+
+// alike reports whether two cells have the same value, or both none.
+func alike(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }

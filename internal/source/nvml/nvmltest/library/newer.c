@@ -1,4 +1,5 @@
 // Calls of newer drivers, whose structures contain their version.
+#include <stddef.h>
 #include <string.h>
 
 #include "fake.h"
@@ -67,10 +68,11 @@ EXPORT int nvmlDeviceGetSramEccErrorStatus(struct device *d, struct sram *out) {
 	return SUCCESS;
 }
 
-// The status is valid in state 3, when the fabric manager is done.
+// The status is valid in state 3, when the fabric manager is done. Version 2 ends before the health.
 EXPORT int nvmlDeviceGetGpuFabricInfoV(struct device *d, struct fabric *out) {
 	double health, error;
-	if (out->version != (sizeof *out | 3 << 24))
+	int old = out->version == (offsetof(struct fabric, health) | 2 << 24);
+	if (!old && out->version != (sizeof *out | 3 << 24))
 		return VERSION_MISMATCH;
 	int status = enter_device("nvmlDeviceGetGpuFabricInfoV", d);
 	if (!status)
@@ -85,6 +87,7 @@ EXPORT int nvmlDeviceGetGpuFabricInfoV(struct device *d, struct fabric *out) {
 		out->state = 3;
 		out->status = (u32)error;
 	}
-	out->health = (unsigned char)health;
+	if (!old)
+		out->health = (unsigned char)health;
 	return SUCCESS;
 }

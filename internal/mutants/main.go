@@ -14,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"regexp"
@@ -45,7 +46,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	most := flags.Duration("most", 2*time.Minute, "leave out tests that take more than about this CPU time")
 	jobs := flags.Int("jobs", 2, "number of mutants to try in parallel")
 	results := flags.String("results", "", "a file of verdicts: mutants killed before are not tried again")
-	page := flags.String("write", "", "the page to write the table to, such as testdata/MUTANTS.md")
+	page := flags.String("write", "", "the page to write, such as testdata/MUTANTS.md; sections of packages that are not tried stay")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -61,7 +62,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	c := campaign{root: ".", which: which, jobs: *jobs, remembered: *results, list: *list, verbose: *verbose, own: *own, most: *most / more, stdout: stdout, stderr: stderr}
 	if err = c.run(ctx, chosenTargets); err == nil && *page != "" {
-		err = os.WriteFile(*page, []byte(c.page()), 0o644)
+		err = c.writePage(*page)
 	}
 	if err == nil {
 		err = c.verdict()
@@ -71,6 +72,19 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+// writePage writes the page to path.
+func (c *campaign) writePage(path string) error {
+	previous, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	text, err := c.page(string(previous), targets)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
 }
 
 // choose returns the targets of these directories, or all if there are none.

@@ -130,13 +130,17 @@ func TestCampaign(t *testing.T) {
 
 	c.explained = []explanation{{".", want[2], "either is the least"}}
 	c.results = append(c.results, result{".", &mutant{operator: "boundary"}, open})
-	if page := c.page(); !strings.Contains(page, "\n| boundary | 3 | 1 | 1 | 0 | 0 | 1 |\n") || !strings.Contains(page, "\n| arithmetic | 1 | 0 | 0 | 0 | 1 | 0 |\n") {
-		t.Errorf("the page is\n%s", page)
+	c.commit = "1234abcd of 2026-11-26"
+	page, err := c.page("", []target{{".", nil, []string{"small.go"}}, {"other", nil, nil}})
+	for _, want := range []string{
+		"\n## .\n\nOf its files, only these are mutated: `small.go`.\nTried at commit 1234abcd of 2026-11-26.\n\n| operator | mutants | killed | equivalent | refused | survived | open |\n",
+		"\n| boundary | 3 | 1 | 1 | 0 | 0 | 1 |\n", "\n| arithmetic | 1 | 0 | 0 | 0 | 1 | 0 |\n", "\nNot tried: other.\n",
+	} {
+		if err != nil || !strings.Contains(page, want) {
+			t.Errorf("without %q, the page is\n%s%v", want, page, err)
+		}
 	}
-	c.results, c.tried = c.results[:len(c.results)-1], []target{{".", nil, []string{"small.go"}}}
-	if page := c.page(); !strings.Contains(page, "\n## .\n\nOf its files, only these are mutated: `small.go`.\n") {
-		t.Errorf("the page is\n%s", page)
-	}
+	c.results = c.results[:len(c.results)-1]
 
 	again := campaign{root: dir, which: c.which, jobs: 1, stdout: io.Discard, stderr: io.Discard, remembered: c.remembered, list: true}
 	var out strings.Builder
@@ -275,6 +279,35 @@ func TestRefused(t *testing.T) {
 	}
 	if got := b.blamed(&refused{"/tmp/x/pci.go:2:1: syntax error"}); len(got) != 0 {
 		t.Errorf("blamed %v for another line", got)
+	}
+}
+
+// TestPage: a section that is not tried stays, one of a package that is no target goes, and the
+// sums are of all sections.
+func TestPage(t *testing.T) {
+	const old = "\n## old\n\nTried at commit 1.\n\n| operator | mutants | killed | equivalent | refused | survived | open |\n|---|--:|--:|--:|--:|--:|--:|\n" +
+		"| boundary | 15 | 1 | 2 | 3 | 4 | 5 |\n| logic | 1 | 1 | 0 | 0 | 0 | 0 |\n| **all** | 16 | 2 | 2 | 3 | 4 | 5 |\n"
+	c := campaign{results: []result{
+		{"new", &mutant{operator: "boundary"}, killed},
+		{"new", &mutant{operator: "boundary"}, survived},
+	}}
+	c.tried = []target{{"new", nil, nil}}
+	table := []target{{"old", nil, nil}, {"new", nil, nil}}
+	const sums = "\n13 of 18 mutants have a verdict.\n\n## All packages\n\n| operator | mutants | killed | equivalent | refused | survived | open |\n|---|--:|--:|--:|--:|--:|--:|\n" +
+		"| boundary | 17 | 2 | 2 | 3 | 5 | 5 |\n| logic | 1 | 1 | 0 | 0 | 0 | 0 |\n| **all** | 18 | 3 | 2 | 3 | 5 | 5 |\n"
+	const added = "\n## new\n\n| operator | mutants | killed | equivalent | refused | survived | open |\n|---|--:|--:|--:|--:|--:|--:|\n" +
+		"| boundary | 2 | 1 | 0 | 0 | 1 | 0 |\n| **all** | 2 | 1 | 0 | 0 | 1 | 0 |\n"
+	previous := "# Mutants\n\n## gone\n\n| **all** | 9 | 9 | 0 | 0 | 0 | 0 |\n" + old + strings.ReplaceAll(added, "2 | 1", "7 | 6")
+	page, err := c.page(previous, table)
+	if err != nil || !strings.HasSuffix(page, sums+old+added) {
+		t.Errorf("the page is\n%s%v", page, err)
+	}
+	c.tried = nil
+	if again, err := c.page(page, table); err != nil || again != page {
+		t.Errorf("without a target, the page is\n%s%v", again, err)
+	}
+	if _, err := c.page(strings.Replace(page, "| 15 | 1 ", "| 15 | x ", 1), table); err == nil || err.Error() != "old: not a row of counts: | boundary | 15 | x | 2 | 3 | 4 | 5 |" {
+		t.Errorf("the error is %v", err)
 	}
 }
 

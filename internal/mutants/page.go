@@ -2,13 +2,16 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 )
 
 const preamble = `# Mutants
 
 The program with one place broken at a time, and whether its quick tests notice. ` + "`make mutants`" + ` writes this page, and resumes
-where it was interrupted; [internal/mutants](../internal/mutants) is the program behind it. A mutant is **killed** if a test fails with
+where it was interrupted; with ` + "`TARGET=internal/rules`" + `, it writes that section and keeps the others.
+[internal/mutants](../internal/mutants) is the program behind it. A mutant is **killed** if a test fails with
 it. An **equivalent** one behaves like the program; the file of survivors there has the reason for each. **Refused** ones do not
 compile. One that **survived** all tests needs another test. **Open** ones were not tried, or not with all tests.
 
@@ -22,42 +25,115 @@ capacities, the size in bits of a float, numbers returned beside false or an err
 |---|---|
 `
 
-// page returns testdata/MUTANTS.md.
-func (c *campaign) page() string {
+// page returns testdata/MUTANTS.md: a section for each target of the table. Those that this call did
+// not try keep their section of the previous page.
+func (c *campaign) page(previous string, table []target) (string, error) {
+	var text strings.Builder
+	all := map[string]tally{}
+	var without []string
+	for _, t := range table {
+		section := sectionOf(previous, t.dir)
+		if slices.ContainsFunc(c.tried, func(other target) bool { return other.dir == t.dir }) {
+			section = c.section(t)
+		}
+		if section == "" {
+			without = append(without, t.dir)
+		}
+		text.WriteString(section)
+		if err := addRows(all, section); err != nil {
+			return "", fmt.Errorf("%s: %w", t.dir, err)
+		}
+	}
 	var b strings.Builder
 	b.WriteString(preamble)
 	for _, o := range operators {
 		fmt.Fprintf(&b, "| %s | %s |\n", o.name, o.about)
 	}
-	all := c.count("", "")
-	if all[open] == 0 {
-		fmt.Fprintf(&b, "\nAll %d mutants have a verdict.\n", all.mutants())
-	} else {
-		fmt.Fprintf(&b, "\n%d of %d mutants have a verdict; the others are open.\n", all.mutants()-all[open], all.mutants())
+	sum := all[total]
+	fmt.Fprintf(&b, "\n%d of %d mutants have a verdict.\n", sum.mutants()-sum[open], sum.mutants())
+	if len(without) > 0 {
+		fmt.Fprintf(&b, "Not tried: %s.\n", strings.Join(without, ", "))
+	}
+	b.WriteString("\n## All packages\n\n")
+	writeRows(&b, all)
+	b.WriteString(text.String())
+	return b.String(), nil
+}
+
+// sectionOf returns the section of a directory, "" if the page has none.
+func sectionOf(page, dir string) string {
+	title := "\n## " + dir + "\n"
+	_, rest, ok := strings.Cut(page, title)
+	if !ok {
+		return ""
+	}
+	text, _, _ := strings.Cut(rest, "\n## ")
+	return title + strings.TrimRight(text, "\n") + "\n"
+}
+
+// section returns the section of a target that was tried.
+func (c *campaign) section(t target) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n## %s\n\n", t.dir)
+	if t.files != nil {
+		fmt.Fprintf(&b, "Of its files, only these are mutated: `%s`.\n", strings.Join(t.files, "`, `"))
 	}
 	if c.commit != "" {
-		fmt.Fprintf(&b, "The program is that of commit %s. A verdict of an earlier call counts if it is of the same sources.\n", c.commit)
+		fmt.Fprintf(&b, "Tried at commit %s.\n", c.commit)
 	}
-	c.section(&b, "All packages", target{})
-	for _, t := range c.tried {
-		c.section(&b, t.dir, t)
+	if t.files != nil || c.commit != "" {
+		b.WriteString("\n")
 	}
+	rows := map[string]tally{total: c.count(t.dir, "")}
+	for _, o := range operators {
+		if count := c.count(t.dir, o.name); len(count) > 0 {
+			rows[o.name] = count
+		}
+	}
+	writeRows(&b, rows)
 	return b.String()
 }
 
-// section writes the counts of a target, or of all for the zero target, by operator.
-func (c *campaign) section(b *strings.Builder, title string, t target) {
-	fmt.Fprintf(b, "\n## %s\n\n", title)
-	if t.files != nil {
-		fmt.Fprintf(b, "Of its files, only these are mutated: `%s`.\n\n", strings.Join(t.files, "`, `"))
+// total is the last row of a table.
+const total = "**all**"
+
+// columns are the verdicts in the order of the columns, after the number of mutants.
+var columns = []verdict{killed, equivalent, refusal, survived, open}
+
+// writeRows writes a table of counts by operator, and their total.
+func writeRows(b *strings.Builder, rows map[string]tally) {
+	b.WriteString("| operator | mutants |")
+	for _, v := range columns {
+		fmt.Fprintf(b, " %s |", v)
 	}
-	fmt.Fprint(b, "| operator | mutants | killed | equivalent | refused | survived | open |\n|---|--:|--:|--:|--:|--:|--:|\n")
+	fmt.Fprintf(b, "\n|---|--:|%s\n", strings.Repeat("--:|", len(columns)))
 	for _, o := range operators {
-		if count := c.count(t.dir, o.name); len(count) > 0 {
+		if count, ok := rows[o.name]; ok {
 			fmt.Fprintf(b, "| %s | %s\n", o.name, count)
 		}
 	}
-	fmt.Fprintf(b, "| **all** | %s\n", c.count(t.dir, ""))
+	fmt.Fprintf(b, "| %s | %s\n", total, rows[total])
+}
+
+// addRows adds the counts of a section's table to sums.
+func addRows(sums map[string]tally, section string) error {
+	for line := range strings.Lines(section) {
+		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+		if len(cells) != 2+len(columns) || cells[0] == "operator" {
+			continue
+		}
+		if sums[cells[0]] == nil {
+			sums[cells[0]] = tally{}
+		}
+		for i, v := range columns {
+			n, err := strconv.Atoi(cells[2+i])
+			if err != nil {
+				return fmt.Errorf("not a row of counts: %s", strings.TrimSpace(line))
+			}
+			sums[cells[0]][v] += n
+		}
+	}
+	return nil
 }
 
 // tally is the number of mutants by verdict.
@@ -73,15 +149,19 @@ func (t tally) mutants() (n int) {
 
 // String returns the cells of a row.
 func (t tally) String() string {
-	return fmt.Sprintf("%d | %d | %d | %d | %d | %d |", t.mutants(), t[killed], t[equivalent], t[refusal], t[survived], t[open])
+	cells := fmt.Sprintf("%d |", t.mutants())
+	for _, v := range columns {
+		cells += fmt.Sprintf(" %d |", t[v])
+	}
+	return cells
 }
 
-// count counts the mutants of an operator in a package; "" means any. Explained mutants count as
-// equivalent unless a test kills them.
+// count counts the mutants of an operator, or of all if it is "", in a package. Explained mutants
+// count as equivalent unless a test kills them.
 func (c *campaign) count(dir, operator string) tally {
 	t := tally{}
 	for _, r := range c.results {
-		if dir != "" && r.dir != dir || operator != "" && r.operator != operator {
+		if r.dir != dir || operator != "" && r.operator != operator {
 			continue
 		}
 		if (r.verdict == survived || r.verdict == open) && c.explains(r) {

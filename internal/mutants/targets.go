@@ -20,6 +20,6 @@ var targets = []target{
 	{"internal/rules", []string{"internal/rules"}, nil},
 	{"internal/source/dcgmi/dmon", []string{"internal/source/dcgmi/dmon", "internal/source/dcgmi", "internal/source/replay"}, nil},
 	{"internal/kernellog", []string{"internal/kernellog"}, []string{"nvlink.go", "nvlink5.csv", "record.go", "sxid.go", "xid.go"}},
-	{"internal/source/nvml", []string{"internal/source/nvml"}, []string{"fieldvalue.go", "reading.go"}},
+	{"internal/source/nvml", []string{"internal/source/nvml"}, []string{"fabric.go", "fieldvalue.go", "gpm.go", "linkerrors.go", "linklimit.go", "reading.go", "result.go"}},
 	{"internal/selection", []string{"internal/selection"}, nil},
 }

@@ -141,22 +141,27 @@ func TestLinkErrors(t *testing.T) {
 
 // A failed call gives no values, denies nothing, and does not tell which fields a board has.
 func TestFailedLinkErrors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMachine(1)
-		b := m.boards[0]
-		b.link5 = linked
-		b.say(fieldCall, nvml.ERROR_UNKNOWN)
-		l := newLinkErrors()
-		for i, want := range []float64{math.NaN(), 18*206 + 153} {
-			row := newRow()
-			_, denied := l.ask(b, time.Now(), row)
-			if got := row[columns("NLMALP")[0]]; !alike(got, want) || denied {
-				t.Errorf("answer %d: %v malformed packets, denied %v", i, got, denied)
+	for name, test := range map[string]struct {
+		link5 func(field, scope uint32) (uint64, nvml.Return)
+		later float64
+	}{"all links together": {summed, 206}, "link by link": {linked, 18*206 + 153}} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMachine(1)
+			b := m.boards[0]
+			b.link5 = test.link5
+			b.say(fieldCall, nvml.ERROR_UNKNOWN)
+			l := newLinkErrors()
+			for i, want := range []float64{math.NaN(), test.later} {
+				row := newRow()
+				_, denied := l.ask(b, time.Now(), row)
+				if got := row[columns("NLMALP")[0]]; !alike(got, want) || denied {
+					t.Errorf("%s: answer %d: %v malformed packets, denied %v", name, i, got, denied)
+				}
+				b.say(fieldCall, nvml.SUCCESS)
+				time.Sleep(10 * time.Second)
 			}
-			b.say(fieldCall, nvml.SUCCESS)
-			time.Sleep(10 * time.Second)
-		}
-	})
+		})
+	}
 }
 
 // A board that is lost while its links are asked is lost.

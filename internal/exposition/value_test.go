@@ -3,6 +3,7 @@ package exposition
 import (
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -12,7 +13,7 @@ func TestPlainDecimalRounds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	plain := 0
 	for range 20_000 {
-		text := strconv.FormatUint(rng.Uint64()>>rng.IntN(64), 10)
+		text := strings.Repeat("0", rng.IntN(12)) + strconv.FormatUint(rng.Uint64()>>rng.IntN(64), 10)
 		point := rng.IntN(len(text) + 1)
 		text = text[:point] + "." + text[point:]
 		want, err := strconv.ParseFloat(text, 64)
@@ -29,5 +30,8 @@ func TestPlainDecimalRounds(t *testing.T) {
 	}
 	if plain < 10_000 {
 		t.Errorf("only %d of 20000 numbers were read as plain", plain)
+	}
+	if got, end := plainDecimal(".0000000000000000012", 0); end != 20 || got != 1.2e-18 {
+		t.Errorf("19 decimals: got %v up to %d", got, end)
 	}
 }

@@ -49,13 +49,13 @@ func (f *fabric) ask(d nvml.Device, info func(nvml.Device, int) (nvml.GpuFabricI
 	}
 	is, answer := info(d, version)
 	if !state.record(answer) {
-		if *state != refused {
-			return answer
+		switch {
+		case *state != refused || version == 2:
+		case answer == nvml.ERROR_NOT_SUPPORTED || answer == nvml.ERROR_NO_PERMISSION:
+			f.older = refused
+		default: // because of the version
+			return f.ask(d, info, row)
 		}
-		if answer != nvml.ERROR_NOT_SUPPORTED && answer != nvml.ERROR_NO_PERMISSION {
-			return f.ask(d, info, row) // because of the version
-		}
-		f.older = refused
 		return answer
 	}
 	set(row, f.columns[0], float64(is.HealthSummary))
@@ -120,7 +120,7 @@ func summarize(mask uint32) uint8 {
 	return summaries[worst]
 }
 
-// summaries are the summaries, from the best to the worst.
+// summaries are the summaries, by severity. What is not known yields to all others.
 var summaries = [...]uint8{
 	nvml.GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED,
 	nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY,

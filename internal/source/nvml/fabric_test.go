@@ -4,6 +4,7 @@ package nvml
 
 import (
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,8 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 
 const (
@@ -61,7 +64,8 @@ func TestFabric(t *testing.T) {
 			{failed, "2", "999", "", ""},
 			{inFabric(2, 3, 0, nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), "1", "0", "3", "a1b2c3d4-0000-0000-0000-000000000002"},
 			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_IN_PROGRESS}, "0", "", "", ""},
-			// Boards behind the switches of one node have no cluster.
+			// A cluster whose UUID is zero, as nvidia-smi -q shows it for boards behind the switches of
+			// one node, is one too.
 			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_COMPLETED}, "0", "0", "0", "00000000-0000-0000-0000-000000000000"},
 		} {
 			is = step.is
@@ -92,14 +96,16 @@ func TestFabricOfOlderDrivers(t *testing.T) {
 		newer  nvml.Return
 		older  nvml.Return
 		health string
-		asked  int // within four rounds, the first before the first reading
+		answer nvml.Return // of the first round
+		asked  int         // within four rounds, the first before the first reading
 	}{
-		{"older", nvml.ERROR_ARGUMENT_VERSION_MISMATCH, nvml.SUCCESS, "2", 1 + 4},
-		{"no such argument", nvml.ERROR_INVALID_ARGUMENT, nvml.SUCCESS, "2", 1 + 4},
-		{"older still", nvml.ERROR_ARGUMENT_VERSION_MISMATCH, nvml.ERROR_ARGUMENT_VERSION_MISMATCH, "", 2},
-		{"no fabric", nvml.ERROR_NOT_SUPPORTED, nvml.SUCCESS, "", 1},
-		{"no permission", nvml.ERROR_NO_PERMISSION, nvml.SUCCESS, "", 1},
-		{"an error that passes", nvml.ERROR_UNKNOWN, nvml.SUCCESS, "", 4},
+		{"older", nvml.ERROR_ARGUMENT_VERSION_MISMATCH, nvml.SUCCESS, "2", nvml.SUCCESS, 1 + 4},
+		{"no such argument", nvml.ERROR_INVALID_ARGUMENT, nvml.SUCCESS, "2", nvml.SUCCESS, 1 + 4},
+		{"older still", nvml.ERROR_ARGUMENT_VERSION_MISMATCH, nvml.ERROR_FUNCTION_NOT_FOUND, "", nvml.ERROR_FUNCTION_NOT_FOUND, 2},
+		{"no fabric", nvml.ERROR_NOT_SUPPORTED, nvml.SUCCESS, "", nvml.ERROR_NOT_SUPPORTED, 1},
+		{"no permission", nvml.ERROR_NO_PERMISSION, nvml.SUCCESS, "", nvml.ERROR_NO_PERMISSION, 1},
+		{"older, no fabric", nvml.ERROR_ARGUMENT_VERSION_MISMATCH, nvml.ERROR_NOT_SUPPORTED, "", nvml.ERROR_NOT_SUPPORTED, 2},
+		{"an error that passes", nvml.ERROR_UNKNOWN, nvml.SUCCESS, "", nvml.ERROR_UNKNOWN, 4},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -115,7 +121,9 @@ func TestFabricOfOlderDrivers(t *testing.T) {
 					return inFabric(1, 1, 0, summarize(1<<nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY)), test.older
 				}
 				row := newRow()
-				newFabric().ask(nil, r.fabric, row)
+				if answer := newFabric().ask(nil, r.fabric, row); answer != test.answer {
+					t.Errorf("the first answer is %d, want %d", answer, test.answer)
+				}
 				if none := math.IsNaN(row[columns("FMHSUM")[0]]); none != (test.health == "") {
 					t.Errorf("the first answer has no health: %v", none)
 				}
@@ -130,6 +138,39 @@ func TestFabricOfOlderDrivers(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Both versions of the answer, from a library. The older has no summary: the mask has another one.
+func TestFabricInfo(t *testing.T) {
+	truths := nvmltest.H100(1)
+	scenario := filepath.Join(t.TempDir(), "scenario")
+	s := nvmltest.FromTruth(truths)
+	s.Values = append(s.Values, nvmltest.Value{Of: "0", Key: "fabric_health", Number: 3}, nvmltest.Value{Of: "0", Key: "fabric_error", Number: 999})
+	s.Write(t, scenario)
+	t.Setenv(nvmltest.ScenarioEnv, scenario)
+	r, err := New(Options{LibraryPath: nvmltest.Build(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := r.Read(t.Context(), new(raw.Batch)); err != nil {
+		t.Fatal(err)
+	}
+	device, answer := r.lib.DeviceGetHandleByIndex(0)
+	if answer != nvml.SUCCESS {
+		t.Fatal(answer)
+	}
+	for version, summary := range map[int]uint8{3: nvml.GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY, 2: nvml.GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY} {
+		is, answer := fabricInfo(device, version)
+		is.Version = 0
+		want := nvml.GpuFabricInfo_v3{
+			ClusterUuid: [16]uint8{0xfa, 0xb1, 15: 0xc}, CliqueId: 5, State: nvml.GPU_FABRIC_STATE_COMPLETED, Status: 999,
+			HealthMask: 426 - 1<<4, HealthSummary: summary,
+		}
+		if is != want || answer != nvml.SUCCESS {
+			t.Errorf("version %d: %+v, answer %d", version, is, answer)
+		}
 	}
 }
 

@@ -112,6 +112,11 @@ func (g *gpm) works() bool {
 	return g != nil && g.sampling != refused && g.getting != refused && len(g.metrics) > 0
 }
 
+// gives reports whether g, nil for none, has values of a column of dcgm.Fields.
+func (g *gpm) gives(column int) bool {
+	return g.works() && slices.ContainsFunc(g.metrics, func(m gpmAsked) bool { return m.at == column })
+}
+
 // ask samples the counters and fills row with the averages since an earlier sample, if
 // there is one. It passes each call to calls before it makes it.
 func (g *gpm) ask(calls func(string), period time.Duration, row []float64) nvml.Return {
@@ -123,7 +128,7 @@ func (g *gpm) ask(calls func(string), period time.Duration, row []float64) nvml.
 	}
 	for _, earlier := range g.samples[1:] {
 		age := g.samples[0].asked.Sub(earlier.filled)
-		if age >= longestWindow(period) { // that of a sample that is not filled, too
+		if age >= longestWindow(period) { // true also of a sample that was never filled: Sub saturates
 			break
 		}
 		if age < gpmLeast {
@@ -194,11 +199,12 @@ func empty(metrics []metric) bool {
 		!slices.ContainsFunc(metrics, func(m metric) bool { return m.value > 0 })
 }
 
-// free returns the buffers to the library. g cannot be used afterwards.
+// free returns the buffers to the library.
 func (g *gpm) free() {
 	for i := range g.samples {
 		if b := g.samples[i].buffer; b != nil {
 			_ = b.Free() // a failure has no remedy
 		}
 	}
+	clear(g.samples[:])
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,7 +131,7 @@ func TestIdleIsNoEmptyPair(t *testing.T) {
 }
 
 // TestGPMCalls: which calls a reading makes, and which pair of samples it takes: the latest that are
-// over 105 ms and under 5 periods apart.
+// at least 105 ms and less than 5 periods apart.
 func TestGPMCalls(t *testing.T) {
 	const alloc, sampled, averaged = "nvmlGpmSampleAlloc", "nvmlGpmSampleGet", "nvmlGpmMetricsGet"
 	const ms = time.Millisecond
@@ -177,7 +178,12 @@ func TestGPMCalls(t *testing.T) {
 			m := newMachine(1)
 			b := m.boards[0]
 			b.metrics = counted
-			m.GpmSampleAllocFunc = func() (nvml.GpmSample, nvml.Return) { return m.newSample(), b.meets(alloc) }
+			m.GpmSampleAllocFunc = func() (nvml.GpmSample, nvml.Return) {
+				if answer := b.meets(alloc); answer != nvml.SUCCESS {
+					return nil, answer
+				}
+				return m.newSample(), nvml.SUCCESS
+			}
 			lib := &library{Interface: m, between: func(p *pair, earlier, later nvml.GpmSample) nvml.Return {
 				answer := metricsBetween(p, earlier, later)
 				p.metrics[0].value = float64(later.(*sample).at.Sub(earlier.(*sample).at) / ms)
@@ -201,6 +207,10 @@ func TestGPMCalls(t *testing.T) {
 					t.Errorf("%s: step %d: calls %q, a pair over %s, answer %d", name, i, calls, span, answer)
 				}
 			}
+			g.free()
+			if g.free(); m.allocated != 0 {
+				t.Errorf("%s: %d samples are left", name, m.allocated)
+			}
 		})
 	}
 }
@@ -218,6 +228,28 @@ func TestGPMWithoutMetrics(t *testing.T) {
 		check(t, r.read(), "0", steady, links, standIn)
 		if n := m.boards[0].asked(gpmSampleCall); n != 2 {
 			t.Errorf("%d samples", n)
+		}
+		if r.Streams(nil)[profiling].Failure == nil || strings.Contains(r.Version(), "GPM") {
+			t.Errorf("the profiling stream works: %s", r.Version())
+		}
+	})
+}
+
+// A reading stands in for the only metric that gives its column.
+func TestGPMWithoutPCIe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		b := m.boards[0]
+		b.gpm, b.metrics = true, maps.Clone(counted)
+		delete(b.metrics, nvml.GPM_METRIC_PCIE_TX_PER_SEC)
+		r := newReader(t, m, nil)
+		defer r.Close()
+		r.read()
+		all := r.read()
+		want := map[string]string{"sent": "3003000", "received": traffic["PROF_PCIE_RX_BYTES"], "SM": "0.421235"}
+		got := map[string]string{"sent": all["0 DCGM_FI_PROF_PCIE_TX_BYTES"], "received": all["0 DCGM_FI_PROF_PCIE_RX_BYTES"], "SM": all["0 DCGM_FI_PROF_SM_ACTIVE"]}
+		if !maps.Equal(got, want) || !strings.Contains(r.Version(), "GPM") {
+			t.Errorf("%v, want %v: %s", got, want, r.Version())
 		}
 	})
 }
@@ -238,7 +270,7 @@ func TestLibraryWithoutGPM(t *testing.T) {
 	}
 }
 
-// A sample of an instance that is denied is named.
+// A denied sample of an instance is logged under its own call.
 func TestGPMOfADeniedInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(1)

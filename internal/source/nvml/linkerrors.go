@@ -41,21 +41,31 @@ var linkErrorFields = [...]struct {
 // NvmlFieldRequiresNvLinkAggregate), and link by link for fields that the driver refuses in this
 // form. It sums the counts of the links, and takes the worst of their ratios.
 type linkErrors struct {
-	columns  []int
-	together []nvml.FieldValue
-	states   []support // of together
-	each     []nvml.FieldValue
-	of       []int // the field of each value in each
-	split    bool  // it is known which fields to request link by link
+	columns  []int // by field
+	together linkQuery
+	each     linkQuery
 	asked    time.Time
 	values   []float64 // by field, NaN for none
+	missing  []int     // fields of which a value is missing
+}
+
+// linkQuery is a call for values of linkErrorFields.
+type linkQuery struct {
+	values []nvml.FieldValue
+	of     []int // the field of each value
+	states []support
+}
+
+func (q *linkQuery) add(field int, scope uint32) {
+	q.values = append(q.values, nvml.FieldValue{FieldId: linkErrorFields[field].id, ScopeId: scope})
+	q.of, q.states = append(q.of, field), append(q.states, untried)
 }
 
 func newLinkErrors() *linkErrors {
-	l := &linkErrors{values: make([]float64, len(linkErrorFields)), states: make([]support, len(linkErrorFields))}
-	for _, f := range linkErrorFields {
+	l := &linkErrors{values: make([]float64, len(linkErrorFields))}
+	for i, f := range linkErrorFields {
 		l.columns = append(l.columns, columns(f.column)[0])
-		l.together = append(l.together, nvml.FieldValue{FieldId: f.id, ScopeId: allLinks})
+		l.together.add(i, allLinks)
 	}
 	return l
 }
@@ -80,81 +90,60 @@ func (l *linkErrors) measure(d nvml.Device) (answer nvml.Return, denied bool) {
 	for i := range l.values {
 		l.values[i] = math.NaN()
 	}
-	if answer, denied = l.askTogether(d); answer != nvml.SUCCESS {
-		return answer, denied
+	l.missing = l.missing[:0]
+	if answer, denied = l.read(d, &l.together); answer == nvml.SUCCESS {
+		var also bool
+		answer, also = l.read(d, &l.each)
+		denied = denied || also
 	}
-	if !l.split {
-		l.split = true
-		l.divide()
-	}
-	if len(l.each) == 0 {
-		return answer, denied
-	}
-	if answer = d.GetFieldValues(l.each); answer == nvml.SUCCESS {
-		l.gather()
+	for _, i := range l.missing {
+		l.values[i] = math.NaN()
 	}
 	return answer, denied
 }
 
-// askTogether asks for the values of all links together.
-func (l *linkErrors) askTogether(d nvml.Device) (answer nvml.Return, denied bool) {
-	if !slices.ContainsFunc(l.states, func(s support) bool { return s != refused }) {
+// read makes the call of q, unless all of its values are refused, and combines the values into
+// those of the board. A field lacks the links that refuse it: a board may have fewer than a query
+// can name. If another error hides the value of a link, the sum would be too low, so the field is
+// missing.
+func (l *linkErrors) read(d nvml.Device, q *linkQuery) (answer nvml.Return, denied bool) {
+	if !slices.ContainsFunc(q.states, func(s support) bool { return s != refused }) {
 		return nvml.SUCCESS, false
 	}
-	if answer = d.GetFieldValues(l.together); answer != nvml.SUCCESS {
+	if answer = d.GetFieldValues(q.values); answer != nvml.SUCCESS {
+		l.missing = append(l.missing, q.of...)
 		return answer, false
 	}
-	for i := range l.together {
-		v := &l.together[i]
-		code := nvml.Return(v.NvmlReturn)
+	for k := range q.values {
+		code, i, state := nvml.Return(q.values[k].NvmlReturn), q.of[k], &q.states[k]
 		switch {
 		case code == nvml.ERROR_GPU_IS_LOST:
 			return code, false
-		case l.states[i] == refused:
-		case l.states[i].record(code):
-			l.values[i] = linkValue(v, linkErrorFields[i].ratio)
-		default:
-			denied = denied || code == nvml.ERROR_NO_PERMISSION
+		case *state == refused:
+		case state.record(code):
+			l.combine(i, linkValue(&q.values[k], linkErrorFields[i].ratio))
+		case code == nvml.ERROR_NO_PERMISSION:
+			denied, l.missing = true, append(l.missing, i)
+		case *state != refused:
+			l.missing = append(l.missing, i)
+		case q == &l.together:
+			for link := range uint32(nvml.NVLINK_MAX_LINKS) {
+				l.each.add(i, link)
+			}
 		}
 	}
 	return answer, denied
 }
 
-// divide requests link by link the fields that are refused for all links together.
-func (l *linkErrors) divide() {
-	for i, s := range l.states {
-		code := nvml.Return(l.together[i].NvmlReturn)
-		if s != refused || code == nvml.ERROR_NO_PERMISSION {
-			continue
-		}
-		for link := range uint32(nvml.NVLINK_MAX_LINKS) {
-			l.each = append(l.each, nvml.FieldValue{FieldId: linkErrorFields[i].id, ScopeId: link})
-			l.of = append(l.of, i)
-		}
-	}
-}
-
-// gather combines the values of links into those of the board. If no link has any,
-// the board is of another generation and is not asked again.
-func (l *linkErrors) gather() {
-	some := false
-	for k := range l.each {
-		v, i := &l.each[k], l.of[k]
-		if nvml.Return(v.NvmlReturn) != nvml.SUCCESS {
-			continue
-		}
-		some = true
-		switch n := linkValue(v, linkErrorFields[i].ratio); {
-		case math.IsNaN(l.values[i]):
-			l.values[i] = n
-		case linkErrorFields[i].ratio:
-			l.values[i] = max(l.values[i], n)
-		default:
-			l.values[i] += n
-		}
-	}
-	if !some {
-		l.each, l.of = nil, nil
+// combine adds a value to those of a field.
+func (l *linkErrors) combine(field int, value float64) {
+	switch so := &l.values[field]; {
+	case math.IsNaN(*so):
+		*so = value
+	case linkErrorFields[field].ratio:
+		*so = max(*so, value)
+	default:
+		*so += value
 	}
 }
 

@@ -71,9 +71,9 @@ func summed(field, scope uint32) (uint64, nvml.Return) {
 }
 
 // except answers like summed, but refuses one field.
-func except(refused uint32, code nvml.Return) func(field, scope uint32) (uint64, nvml.Return) {
+func except(lacks uint32, code nvml.Return) func(field, scope uint32) (uint64, nvml.Return) {
 	return func(field, scope uint32) (uint64, nvml.Return) {
-		if field == refused {
+		if field == lacks {
 			return 0, code
 		}
 		return summed(field, scope)
@@ -93,8 +93,8 @@ func TestLinkErrors(t *testing.T) {
 		name   string
 		link5  func(field, scope uint32) (uint64, nvml.Return)
 		want   map[string]string
-		asked  int // how often field 206, at most every ten seconds of twenty
-		denied int // how often it is logged
+		asked  int // number of requests for field 206: at 0, 10 and 20 s
+		denied int // number of log lines
 	}{
 		{"all links together", summed, linkRows("3e-12", "3e-12", same), 3, 0},
 		// The sum over 18 links of the field and the link, and the worst ratio.
@@ -162,6 +162,82 @@ func TestFailedLinkErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The sum is absent while the value of a link is hidden: a lower one would look like a reset.
+func TestHiddenLinkErrors(t *testing.T) {
+	type value = func(field, scope uint32) (uint64, nvml.Return)
+	only := func(link uint32, code nvml.Return) value {
+		return func(field, scope uint32) (uint64, nvml.Return) {
+			if scope == link {
+				return 0, code
+			}
+			return linked(field, scope)
+		}
+	}
+	links := func(code nvml.Return) value {
+		return func(field, scope uint32) (uint64, nvml.Return) {
+			if scope < 18 {
+				return 0, code
+			}
+			return linked(field, scope)
+		}
+	}
+	none, sum := math.NaN(), float64(18*206+153)
+	for name, steps := range map[string][]struct {
+		link5 value
+		fails bool // the call for single links
+		want  float64
+	}{
+		"one link fails":     {{linked, false, sum}, {only(7, nvml.ERROR_UNKNOWN), false, none}, {linked, false, sum}},
+		"one link refuses":   {{linked, false, sum}, {only(7, nvml.ERROR_INVALID_ARGUMENT), false, none}, {linked, false, sum}},
+		"one link is late":   {{only(7, nvml.ERROR_UNKNOWN), false, none}, {linked, false, sum}},
+		"all links are late": {{links(nvml.ERROR_UNKNOWN), false, none}, {linked, false, sum}},
+		"the call fails":     {{linked, true, none}, {linked, false, sum}, {linked, true, none}, {linked, false, sum}},
+		"17 links":           {{only(17, nvml.ERROR_NOT_SUPPORTED), false, sum - 206 - 17}, {only(17, nvml.ERROR_NOT_SUPPORTED), false, sum - 206 - 17}},
+		"no links":           {{links(nvml.ERROR_NOT_SUPPORTED), false, none}, {linked, false, none}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b, l := newMachine(1).boards[0], newLinkErrors()
+			for i, step := range steps {
+				b.link5 = step.link5
+				b.GetFieldValuesFunc = func(values []nvml.FieldValue) nvml.Return {
+					if values[0].ScopeId != allLinks && step.fails {
+						b.fieldValues(values)
+						return nvml.ERROR_UNKNOWN
+					}
+					return b.fieldValues(values)
+				}
+				row := newRow()
+				l.ask(b, time.Now(), row)
+				if got := row[columns("NLMALP")[0]]; !alike(got, step.want) {
+					t.Errorf("%s: answer %d: %v malformed packets, want %v", name, i, got, step.want)
+				}
+				time.Sleep(10 * time.Second)
+			}
+		})
+	}
+}
+
+// A link that says that the board is lost counts more than a field that is denied.
+func TestLostAtALink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(2)
+		m.boards[1].link5 = func(field, scope uint32) (uint64, nvml.Return) {
+			switch {
+			case field == 206:
+				return 0, nvml.ERROR_NO_PERMISSION
+			case scope != allLinks:
+				return 0, nvml.ERROR_GPU_IS_LOST
+			}
+			return 0, nvml.ERROR_NOT_SUPPORTED
+		}
+		r := newReader(t, m, nil)
+		defer r.Close()
+		if all := r.read(); has(all, "1") || !has(all, "0") {
+			t.Errorf("%v", all)
+		}
+	})
 }
 
 // A board that is lost while its links are asked is lost.

@@ -15,7 +15,7 @@ import (
 type result struct {
 	begun time.Time // when the round was requested
 	lost  bool      // the board is lost, and has no values
-	// counting is whether the board or an instance has GPM.
+	// counting is whether GPM works for the board or an instance.
 	counting bool
 	cuts     []cut // the instances, nil for none
 	// cluster names the board's NVLink fabric, "" for none.

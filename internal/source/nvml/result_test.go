@@ -4,23 +4,36 @@ package nvml
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
-// A result has a row for the board and for each of its instances, all without values.
+// newRow returns the cells of a board without values.
+func newRow() []float64 {
+	var s result
+	s.reset(nil)
+	return s.row(0)
+}
+
+// alike reports whether two cells have the same value, or both none.
+func alike(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
+
+// A result that is used again has a row for the board and for each of its instances, without values
+// of the round before.
 func TestReset(t *testing.T) {
+	s := &result{lost: true, cluster: "c", cells: []float64{1}}
 	for _, n := range []int{0, 2, 1} {
-		s := &result{cells: []float64{1}}
 		s.reset(make([]cut, n))
-		if len(s.cells) != (n+1)*len(dcgm.Fields) {
-			t.Errorf("%d cells with %d instances", len(s.cells), n)
+		if s.lost || s.cluster != "" || len(s.cuts) != n || len(s.cells) != (n+1)*len(dcgm.Fields) {
+			t.Errorf("with %d instances: %d cells, lost %v, cluster %q, %d instances", n, len(s.cells), s.lost, s.cluster, len(s.cuts))
 		}
-		for i, v := range s.row(n) {
-			if !math.IsNaN(v) {
-				t.Errorf("cell %d of the last of %d rows is %v", i, n+1, v)
-			}
+		if i := slices.IndexFunc(s.cells, func(v float64) bool { return !math.IsNaN(v) }); i >= 0 {
+			t.Errorf("with %d instances: cell %d is %v", n, i, s.cells[i])
+		}
+		for entity := range n + 1 {
+			s.row(entity)[entity] = 1
 		}
 	}
 }

@@ -316,7 +316,7 @@ func (w *worker) fillWhole(s *result) bool {
 func (w *worker) ask(p *part, row []float64) bool {
 	for i := range p.readings {
 		r := &p.readings[i]
-		if r.state == refused || r.standIn && (p.gpm.works() || w.period < slowCallPeriod) || r.filled(row) {
+		if r.state == refused || r.standIn && (p.gpm.gives(r.at[0]) || w.period < slowCallPeriod) || r.filled(row) {
 			continue
 		}
 		w.calls(r.call)
@@ -345,7 +345,7 @@ func (r *asked) filled(row []float64) bool {
 
 // checkValues is check for field values, of which single ones may be denied.
 func (w *worker) checkValues(answer nvml.Return, denied bool) bool {
-	if denied {
+	if denied && answer != nvml.ERROR_GPU_IS_LOST {
 		answer = nvml.ERROR_NO_PERMISSION
 	}
 	return w.check(fieldCall, answer)

@@ -80,7 +80,9 @@ EXPORT int nvmlDeviceGetGpuFabricInfoV(struct device *d, struct fabric *out) {
 	if (status)
 		return status;
 	memset(out->cluster, 0, sizeof out->cluster);
-	out->clique = out->mask = 0;
+	out->cluster[0] = 0xfa, out->cluster[1] = 0xb1, out->cluster[15] = 0xc;
+	out->clique = 5;
+	out->mask = 426 - (1 << 4); // all is well but a route, whatever the health says
 	out->state = 2;
 	out->status = 0;
 	if (!reading_now(d, "fabric_error", &error)) {

@@ -111,14 +111,13 @@ func (l *linkErrors) read(d nvml.Device, q *linkQuery) (answer nvml.Return, deni
 		return nvml.SUCCESS, false
 	}
 	if answer = d.GetFieldValues(q.values); answer != nvml.SUCCESS {
-		l.missing = append(l.missing, q.of...)
 		return answer, false
 	}
 	for k := range q.values {
 		code, i, state := nvml.Return(q.values[k].NvmlReturn), q.of[k], &q.states[k]
 		switch {
 		case code == nvml.ERROR_GPU_IS_LOST:
-			return code, false
+			answer = code
 		case *state == refused:
 		case state.record(code):
 			l.combine(i, linkValue(&q.values[k], linkErrorFields[i].ratio))

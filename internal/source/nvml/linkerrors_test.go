@@ -110,6 +110,12 @@ func TestLinkErrors(t *testing.T) {
 			return except(206, nvml.ERROR_NO_PERMISSION)(field, scope)
 		}, withoutTwo, 3, 1},
 		{"no permission for the last", except(220, nvml.ERROR_NO_PERMISSION), linkRows("3e-12", "", same), 3, 1},
+		{"no permission for links", func(_, scope uint32) (uint64, nvml.Return) {
+			if scope == allLinks {
+				return 0, nvml.ERROR_NOT_SUPPORTED
+			}
+			return 0, nvml.ERROR_NO_PERMISSION
+		}, nil, 1 + 18, 1},
 		{"an error that passes", all(nvml.ERROR_UNKNOWN), nil, 3, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {

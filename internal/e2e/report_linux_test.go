@@ -259,7 +259,7 @@ func TestReport(t *testing.T) {
 	if rows[0] != "" {
 		t.Errorf("REPORT.md has the row %q, which is no target: run make report", rows[0])
 	}
-	if lines := "\n### Missed\n\n" + why.String() + "\n"; !strings.Contains(page, lines) {
+	if lines := "\n### Missed\n\n" + why.String() + "\n\n## Beside others\n"; !strings.Contains(page, lines) {
 		t.Errorf("REPORT.md does not say why goals are missed: %s", lines)
 	}
 	for _, g := range growths {
@@ -294,6 +294,16 @@ func TestReportNumbers(t *testing.T) {
 		if got := judgeGoal(test[0], test[1], test[2]); got != test[3] {
 			t.Errorf("%q is %s", test, got)
 		}
+	}
+	var why missed
+	if why.String() != "None." {
+		t.Errorf("without a missed goal: %s", why)
+	}
+	for _, target := range []costTarget{{what: "a", reason: "x"}, {what: "b", reason: "y"}, {what: "c", reason: "x"}, {what: "a", reason: "x"}} {
+		why.add(target)
+	}
+	if got := why.String(); got != "- a; c: x\n- b: y" {
+		t.Errorf("missed goals are written %s", got)
 	}
 	if got := sparkline([]float64{0, 4, 8}); got != "▁▅█" {
 		t.Errorf("the sparkline is %s", got)

@@ -59,7 +59,7 @@ var scrapeTargets = []costTarget{
 		func(r *rig) measured { return measured{testing.AllocsPerRun(10, steadyScrape(r.t, r.body))} }},
 	{"CPU per scrape / ReverseProxy", "", limits{1.15, 1.15, 1.15, 1.3}, limits{2}, moreBytes,
 		func(r *rig) measured { return cpuRatio(r.t, r.ours, r.baseline, len(r.body), false) }},
-	{"CPU per scrape with gzip out / ReverseProxy", "", limits{3, 3, 3, 6}, limits{8}, packing,
+	{"CPU per gzipped scrape / ReverseProxy", "", limits{3, 3, 3, 6}, limits{8}, packing,
 		func(r *rig) measured { return cpuRatio(r.t, r.ours, r.baseline, len(r.body), true) }},
 	{"CPU per scrape / ReverseProxy on one core", "", limits{1.15, 1.15, 1.15, 1.3}, limits{2}, moreBytes,
 		func(r *rig) measured { return cpuRatio(r.t, r.ours, r.oneCore, len(r.body), false) }},

@@ -155,7 +155,7 @@ func (w *world) ran(subsystem, word string) []dcgmitest.Start {
 }
 
 // discoveries lists the starts of discovery with word in its arguments, before the first stream:
-// when the rows of the streams arrive decides whether there are more (see entityWatch).
+// how many follow depends on when the rows of the streams arrive (see entityWatch).
 func (w *world) discoveries(word string) []dcgmitest.Start {
 	list := slices.DeleteFunc(dcgmitest.Starts(w.t, w.scenario.StartLog), func(s dcgmitest.Start) bool {
 		return !isStream(s) && (s.Args[0] != "discovery" || !strings.Contains(strings.Join(s.Args, " "), word))

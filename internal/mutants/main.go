@@ -14,7 +14,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/signal"
 	"regexp"
@@ -46,7 +45,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	most := flags.Duration("most", 2*time.Minute, "leave out tests that take more than about this CPU time")
 	jobs := flags.Int("jobs", 2, "number of mutants to try in parallel")
 	results := flags.String("results", "", "a file of verdicts: mutants killed before are not tried again")
-	page := flags.String("write", "", "the page to write, such as testdata/MUTANTS.md; sections of packages that are not tried stay")
+	page := flags.String("write", "", "the page to write, such as testdata/MUTANTS.md; sections of packages that were not tried are kept")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -60,9 +59,19 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "mutants: %v\n", err)
 		return 2
 	}
+	if *list && *page != "" {
+		fmt.Fprintln(stderr, "mutants: -list tries no mutant, so there is nothing to -write")
+		return 2
+	}
 	c := campaign{root: ".", which: which, jobs: *jobs, remembered: *results, list: *list, verbose: *verbose, own: *own, most: *most / more, stdout: stdout, stderr: stderr}
-	if err = c.run(ctx, chosenTargets); err == nil && *page != "" {
-		err = c.writePage(*page)
+	if *page != "" { // before hours of work, which a page that cannot be kept would lose
+		err = c.writePage(*page, targets)
+	}
+	if err == nil {
+		err = c.run(ctx, chosenTargets)
+	}
+	if err == nil && *page != "" {
+		err = c.writePage(*page, targets)
 	}
 	if err == nil {
 		err = c.verdict()
@@ -72,19 +81,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	return 0
-}
-
-// writePage writes the page to path.
-func (c *campaign) writePage(path string) error {
-	previous, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	text, err := c.page(string(previous), targets)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return os.WriteFile(path, []byte(text), 0o644)
 }
 
 // choose returns the targets of these directories, or all if there are none.

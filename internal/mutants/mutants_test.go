@@ -306,8 +306,47 @@ func TestPage(t *testing.T) {
 	if again, err := c.page(page, table); err != nil || again != page {
 		t.Errorf("without a target, the page is\n%s%v", again, err)
 	}
-	if _, err := c.page(strings.Replace(page, "| 15 | 1 ", "| 15 | x ", 1), table); err == nil || err.Error() != "old: not a row of counts: | boundary | 15 | x | 2 | 3 | 4 | 5 |" {
-		t.Errorf("the error is %v", err)
+	for _, row := range []string{"| 15 | x | 2 | 3 | 4 | 5 |", "| 15 | 1 | 2 | 3 | 4 |", "| 16 | 1 | 2 | 3 | 4 | 5 |"} {
+		wrong := strings.Replace(page, "| 15 | 1 | 2 | 3 | 4 | 5 |", row, 1)
+		if _, err := c.page(wrong, table); err == nil || err.Error() != "old: not a row of counts: | boundary "+row+"; correct it, or try the package again" {
+			t.Errorf("%s: the error is %v", row, err)
+		}
+	}
+}
+
+// TestWholePage: the page in the repository has a section for each target, all mutants in it have a
+// verdict, and a call that tries none keeps it.
+func TestWholePage(t *testing.T) {
+	text, err := os.ReadFile("../../testdata/MUTANTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "MUTANTS.md")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := new(campaign).writePage(path, targets); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := os.ReadFile(path); err != nil || string(kept) != string(text) {
+		t.Errorf("testdata/MUTANTS.md has other text or other sections than a page of these targets: run make mutants: %v", err)
+	}
+	for _, target := range targets {
+		section := sectionOf(string(text), target.dir)
+		if target.files != nil && !strings.Contains(section, "`"+strings.Join(target.files, "`, `")+"`.\n") {
+			t.Errorf("the section of %s is of other files: run make mutants PACKAGE=%s", target.dir, target.dir)
+		}
+		rows := map[string]tally{}
+		if err := addRows(rows, section); err != nil || rows[total][open]+rows[total][survived] > 0 || rows[total].mutants() == 0 {
+			t.Errorf("%s: %v, %v", target.dir, rows[total], err)
+		}
+	}
+}
+
+// TestListWritesNoPage: it tries nothing.
+func TestListWritesNoPage(t *testing.T) {
+	if code := run([]string{"-list", "-write", filepath.Join(t.TempDir(), "page"), "internal/selection"}, io.Discard, io.Discard); code != 2 {
+		t.Errorf("exit code %d", code)
 	}
 }
 

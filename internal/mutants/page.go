@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +13,8 @@ import (
 const preamble = `# Mutants
 
 The program with one place broken at a time, and whether its quick tests notice. ` + "`make mutants`" + ` writes this page, and resumes
-where it was interrupted; with ` + "`TARGET=internal/rules`" + `, it writes that section and keeps the others.
+where it was interrupted; with ` + "`PACKAGE=internal/rules`" + `, it writes that section and keeps the others. A verdict of an earlier
+commit counts if the sources are the same.
 [internal/mutants](../internal/mutants) is the program behind it. A mutant is **killed** if a test fails with
 it. An **equivalent** one behaves like the program; the file of survivors there has the reason for each. **Refused** ones do not
 compile. One that **survived** all tests needs another test. **Open** ones were not tried, or not with all tests.
@@ -24,6 +28,19 @@ capacities, the size in bits of a float, numbers returned beside false or an err
 | operator | what it does |
 |---|---|
 `
+
+// writePage writes testdata/MUTANTS.md to path, if its previous page can be read.
+func (c *campaign) writePage(path string, table []target) error {
+	previous, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	text, err := c.page(string(previous), table)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
+}
 
 // page returns testdata/MUTANTS.md: a section for each target of the table. Those that this call did
 // not try keep their section of the previous page.
@@ -118,22 +135,38 @@ func writeRows(b *strings.Builder, rows map[string]tally) {
 // addRows adds the counts of a section's table to sums.
 func addRows(sums map[string]tally, section string) error {
 	for line := range strings.Lines(section) {
-		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
-		if len(cells) != 2+len(columns) || cells[0] == "operator" {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| operator |") {
 			continue
 		}
-		if sums[cells[0]] == nil {
-			sums[cells[0]] = tally{}
+		operator, counts, ok := readRow(line)
+		if !ok {
+			return fmt.Errorf("not a row of counts: %s; correct it, or try the package again", strings.TrimSpace(line))
 		}
-		for i, v := range columns {
-			n, err := strconv.Atoi(cells[2+i])
-			if err != nil {
-				return fmt.Errorf("not a row of counts: %s", strings.TrimSpace(line))
-			}
-			sums[cells[0]][v] += n
+		if sums[operator] == nil {
+			sums[operator] = tally{}
+		}
+		for v, n := range counts {
+			sums[operator][v] += n
 		}
 	}
 	return nil
+}
+
+// readRow reads a row of counts, whose first is the sum of the others.
+func readRow(line string) (operator string, counts tally, ok bool) {
+	cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+	if len(cells) != 2+len(columns) {
+		return "", nil, false
+	}
+	counts = tally{}
+	for i, v := range columns {
+		n, err := strconv.Atoi(cells[2+i])
+		if err != nil {
+			return "", nil, false
+		}
+		counts[v] = n
+	}
+	return cells[0], counts, cells[1] == strconv.Itoa(counts.mutants())
 }
 
 // tally is the number of mutants by verdict.

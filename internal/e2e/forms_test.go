@@ -196,7 +196,7 @@ func (a asked) compare(t *testing.T, begun, at time.Time, long, every time.Durat
 		`sum by (gpu, state) (increase(kpulse_gpu_health_seconds_total{FORM}` + over + `))`,
 		`sum by (gpu) (increase(kpulse_allocation_seconds_total{FORM}` + over + `))`,
 	} {
-		a.differ(t, expr, at, 1e-6)
+		a.differ(t, expr, at, exactly)
 	}
 	seconds := `sum by (gpu, workload_pod, class) (last_over_time(kpulse_allocation_class_seconds_total{FORM}` + now + `))`
 	young := a.young(t, seconds, at, every) + a.young(t, seconds, at.Add(-long), every)
@@ -204,24 +204,36 @@ func (a asked) compare(t *testing.T, begun, at time.Time, long, every time.Durat
 	if last := begun.Add(restart - every); last.Before(at) && last.After(at.Add(-long)) {
 		young += a.young(t, seconds, last, every)
 	}
-	// A series that ends within the range is extrapolated by half an interval, at a slope that
-	// depends on its beginning. One that does not start at 0 lacks a whole interval.
-	within := .6 * every.Seconds()
+	birth := compute.DefaultOptions().Birth
+	within := 1e-6
 	if young == 0 {
 		*a.exact++
 	} else {
-		within += (compute.DefaultOptions().Birth + every).Seconds()
+		within = (birth + every).Seconds()
 	}
-	a.differ(t, `sum by (gpu, workload_pod, class) (increase(kpulse_allocation_class_seconds_total{FORM}`+over+`)) > 0`, at, within)
+	// Prometheus extrapolates a series that has ended by up to 1.1 intervals, at its slope. The lean
+	// form is steepest if it ends with its first minute at 0: it then has the seconds of a minute and
+	// a scrape, within a minute.
+	ended := within + 1.1*every.Seconds()*(birth+every).Seconds()/birth.Seconds()
+	present := a.ask(t, seconds, "full", at)
+	a.differ(t, `sum by (gpu, workload_pod, class) (increase(kpulse_allocation_class_seconds_total{FORM}`+over+`)) > 0`, at, func(labels string) float64 {
+		if _, there := present[labels]; !there {
+			return ended
+		}
+		return within
+	})
 }
 
-// differ fails if the answers of the two forms differ by more than within.
-func (a asked) differ(t *testing.T, expr string, at time.Time, within float64) {
+// exactly allows for rounding.
+func exactly(string) float64 { return 1e-6 }
+
+// differ fails if the answers of the two forms differ by more than within of their labels.
+func (a asked) differ(t *testing.T, expr string, at time.Time, within func(labels string) float64) {
 	t.Helper()
 	lean, full := a.ask(t, expr, "lean", at), a.ask(t, expr, "full", at)
 	a.answered[span.ReplaceAllString(expr, "")] += len(full)
 	for labels := range union(lean, full) {
-		if math.Abs(lean[labels]-full[labels]) > within {
+		if math.Abs(lean[labels]-full[labels]) > within(labels) {
 			t.Errorf("life %d at %s: %s of %s is %v in the lean form, %v in the full form", a.life, at.Format(time.TimeOnly), expr, labels, lean[labels], full[labels])
 		}
 	}

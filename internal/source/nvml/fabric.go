@@ -120,7 +120,7 @@ func summarize(mask uint32) uint8 {
 	return summaries[worst]
 }
 
-// summaries are the summaries, by severity. What is not known yields to all others.
+// summaries are the summaries, by severity. Not supported yields to all others.
 var summaries = [...]uint8{
 	nvml.GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED,
 	nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY,

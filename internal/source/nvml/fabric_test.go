@@ -64,8 +64,7 @@ func TestFabric(t *testing.T) {
 			{failed, "2", "999", "", ""},
 			{inFabric(2, 3, 0, nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), "1", "0", "3", "a1b2c3d4-0000-0000-0000-000000000002"},
 			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_IN_PROGRESS}, "0", "", "", ""},
-			// A cluster whose UUID is zero, as nvidia-smi -q shows it for boards behind the switches of
-			// one node, is one too.
+			// A zero UUID is a cluster too: boards behind the switches of one node have it (nvidia-smi -q).
 			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_COMPLETED}, "0", "0", "0", "00000000-0000-0000-0000-000000000000"},
 		} {
 			is = step.is

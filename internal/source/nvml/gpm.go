@@ -112,7 +112,7 @@ func (g *gpm) works() bool {
 	return g != nil && g.sampling != refused && g.getting != refused && len(g.metrics) > 0
 }
 
-// gives reports whether g, nil for none, has values of a column of dcgm.Fields.
+// gives reports whether g, nil for none, may have values of a column of dcgm.Fields.
 func (g *gpm) gives(column int) bool {
 	return g.works() && slices.ContainsFunc(g.metrics, func(m gpmAsked) bool { return m.at == column })
 }

@@ -45,8 +45,8 @@ type linkErrors struct {
 	together linkQuery
 	each     linkQuery
 	asked    time.Time
-	values   []float64 // by field, NaN for none
-	missing  []int     // fields of which a value is missing
+	values   []float64                  // by field, NaN for none
+	hidden   [len(linkErrorFields)]bool // fields of which the value of a link is hidden
 }
 
 // linkQuery is a call for values of linkErrorFields.
@@ -90,22 +90,24 @@ func (l *linkErrors) measure(d nvml.Device) (answer nvml.Return, denied bool) {
 	for i := range l.values {
 		l.values[i] = math.NaN()
 	}
-	l.missing = l.missing[:0]
+	clear(l.hidden[:])
 	if answer, denied = l.read(d, &l.together); answer == nvml.SUCCESS {
 		var also bool
 		answer, also = l.read(d, &l.each)
 		denied = denied || also
 	}
-	for _, i := range l.missing {
-		l.values[i] = math.NaN()
+	for i, is := range l.hidden {
+		if is {
+			l.values[i] = math.NaN()
+		}
 	}
 	return answer, denied
 }
 
 // read makes the call of q, unless all of its values are refused, and combines the values into
-// those of the board. A field lacks the links that refuse it: a board may have fewer than a query
-// can name. If another error hides the value of a link, the sum would be too low, so the field is
-// missing.
+// those of the board. Links that refuse a field do not count: a board may have fewer than
+// NVLINK_MAX_LINKS. If another error hides the value of a link, the sum would be too low, so the
+// field is absent as long as the error lasts.
 func (l *linkErrors) read(d nvml.Device, q *linkQuery) (answer nvml.Return, denied bool) {
 	if !slices.ContainsFunc(q.states, func(s support) bool { return s != refused }) {
 		return nvml.SUCCESS, false
@@ -117,14 +119,17 @@ func (l *linkErrors) read(d nvml.Device, q *linkQuery) (answer nvml.Return, deni
 		code, i, state := nvml.Return(q.values[k].NvmlReturn), q.of[k], &q.states[k]
 		switch {
 		case code == nvml.ERROR_GPU_IS_LOST:
-			answer = code
-		case *state == refused:
+			return code, denied
+		case q == &l.together && *state == refused:
+			// It is asked link by link.
+		case code == nvml.ERROR_NO_PERMISSION && q == &l.each:
+			denied, l.hidden[i] = true, true
 		case state.record(code):
 			l.combine(i, linkValue(&q.values[k], linkErrorFields[i].ratio))
 		case code == nvml.ERROR_NO_PERMISSION:
-			denied, l.missing = true, append(l.missing, i)
+			denied = true
 		case *state != refused:
-			l.missing = append(l.missing, i)
+			l.hidden[i] = true
 		case q == &l.together:
 			for link := range uint32(nvml.NVLINK_MAX_LINKS) {
 				l.each.add(i, link)
@@ -134,9 +139,11 @@ func (l *linkErrors) read(d nvml.Device, q *linkQuery) (answer nvml.Return, deni
 	return answer, denied
 }
 
-// combine adds a value to those of a field.
+// combine adds a value to those of a field. A value of an unknown type, NaN, hides the field.
 func (l *linkErrors) combine(field int, value float64) {
 	switch so := &l.values[field]; {
+	case math.IsNaN(value):
+		l.hidden[field] = true
 	case math.IsNaN(*so):
 		*so = value
 	case linkErrorFields[field].ratio:

@@ -115,7 +115,7 @@ func TestLinkErrors(t *testing.T) {
 				return 0, nvml.ERROR_NOT_SUPPORTED
 			}
 			return 0, nvml.ERROR_NO_PERMISSION
-		}, nil, 1 + 18, 1},
+		}, nil, 1 + 3*18, 1},
 		{"an error that passes", all(nvml.ERROR_UNKNOWN), nil, 3, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -201,6 +201,8 @@ func TestHiddenLinkErrors(t *testing.T) {
 		"all links are late": {{links(nvml.ERROR_UNKNOWN), false, none}, {linked, false, sum}},
 		"the call fails":     {{linked, true, none}, {linked, false, sum}, {linked, true, none}, {linked, false, sum}},
 		"17 links":           {{only(17, nvml.ERROR_NOT_SUPPORTED), false, sum - 206 - 17}, {only(17, nvml.ERROR_NOT_SUPPORTED), false, sum - 206 - 17}},
+		"17 links at first":  {{only(17, nvml.ERROR_NOT_SUPPORTED), false, sum - 206 - 17}, {linked, false, sum}},
+		"one link denies":    {{only(7, nvml.ERROR_NO_PERMISSION), false, none}, {only(7, nvml.ERROR_NO_PERMISSION), false, none}, {linked, false, sum}},
 		"no links":           {{links(nvml.ERROR_NOT_SUPPORTED), false, none}, {linked, false, none}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -223,6 +225,60 @@ func TestHiddenLinkErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A value of an unknown type hides the sum, whichever link has it.
+func TestLinkErrorsOfAnUnknownType(t *testing.T) {
+	for _, link := range []uint32{0, 7, 17} {
+		synctest.Test(t, func(t *testing.T) {
+			b, row := newMachine(1).boards[0], newRow()
+			b.link5 = linked
+			b.GetFieldValuesFunc = func(values []nvml.FieldValue) nvml.Return {
+				answer := b.fieldValues(values)
+				for i := range values {
+					if v := &values[i]; v.FieldId == 206 && v.ScopeId == link {
+						v.ValueType = 99
+					}
+				}
+				return answer
+			}
+			newLinkErrors().ask(b, time.Now(), row)
+			if got, next := row[columns("NLMALP")[0]], row[columns("NLBUFO")[0]]; !alike(got, math.NaN()) || next != 18*207+153 {
+				t.Errorf("link %d: %v malformed packets, %v overruns", link, got, next)
+			}
+		})
+	}
+}
+
+// If links come up later, after the start of the fabric manager, their counts are asked for again.
+func TestLinkErrorsOfLinksThatComeUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		b := m.boards[0]
+		up := false
+		b.GetNvLinkStateFunc = func(int) (nvml.EnableState, nvml.Return) {
+			if up {
+				return nvml.FEATURE_ENABLED, nvml.SUCCESS
+			}
+			return nvml.FEATURE_DISABLED, nvml.SUCCESS
+		}
+		b.link5 = func(field, scope uint32) (uint64, nvml.Return) {
+			if up {
+				return linked(field, scope)
+			}
+			return 0, nvml.ERROR_NOT_SUPPORTED
+		}
+		r := newReader(t, m, nil)
+		defer r.Close()
+		const sum = "3861" // 18 × 206 + 153
+		for begun := time.Now(); time.Since(begun) < 30*time.Second; {
+			up = time.Since(begun) > 12*time.Second
+			count, given := r.read()["0 "+link5[206]]
+			if since := time.Since(begun); given && count != sum || since < 12*time.Second && given || since > 23*time.Second && !given {
+				t.Errorf("%q malformed packets after %s", count, since)
+			}
+		}
+	})
 }
 
 // A link that says that the board is lost counts more than a field that is denied.

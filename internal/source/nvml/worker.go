@@ -292,13 +292,23 @@ func (w *worker) fillWhole(s *result) bool {
 	row := s.row(0)
 	if w.fields != nil {
 		w.calls(fieldCall)
-		if !w.checkValues(w.fields.ask(w.device, row)) || !w.checkValues(w.errors.ask(w.device, s.begun, row)) {
+		if !w.checkValues(w.fields.ask(w.device, row)) {
 			return false
 		}
 	}
 	if w.links != nil {
+		most := w.links.most
 		call, answer := w.links.ask(w.device, w.note, s.begun, row)
 		if !w.check(call, answer) {
+			return false
+		}
+		if w.links.most > most {
+			w.errors = newLinkErrors() // links that have come up may have counts that they lacked
+		}
+	}
+	if w.errors != nil {
+		w.calls(fieldCall)
+		if !w.checkValues(w.errors.ask(w.device, s.begun, row)) {
 			return false
 		}
 	}
@@ -345,8 +355,8 @@ func (r *asked) filled(row []float64) bool {
 
 // checkValues is check for field values, of which single ones may be denied.
 func (w *worker) checkValues(answer nvml.Return, denied bool) bool {
-	if denied && answer != nvml.ERROR_GPU_IS_LOST {
-		answer = nvml.ERROR_NO_PERMISSION
+	if denied {
+		w.check(fieldCall, nvml.ERROR_NO_PERMISSION)
 	}
 	return w.check(fieldCall, answer)
 }

@@ -103,7 +103,7 @@ differential: ## Compare all series of N (100000) random bodies of every dialect
 
 MUTANTS ?= $(or $(TMPDIR),/tmp)/kpulse-mutants
 
-mutants: ## Break the code that decides verdicts (all of it, or PACKAGE=internal/...), one place at a time, and check that tests fail; writes testdata/MUTANTS.md (an hour; continues where it was interrupted)
+mutants: ## Break the code that decides verdicts (all of it, or that of PACKAGE=internal/rules), one place at a time, and check that tests fail; writes testdata/MUTANTS.md (an hour; continues where it was interrupted)
 	go run ./internal/mutants -results '$(MUTANTS)' -write testdata/MUTANTS.md $(PACKAGE)
 
 ##@ Test on real programs

@@ -59,13 +59,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "mutants: %v\n", err)
 		return 2
 	}
-	if *list && *page != "" {
-		fmt.Fprintln(stderr, "mutants: -list tries no mutant, so there is nothing to -write")
+	if *page != "" && (*list || *chosen != "") {
+		fmt.Fprintln(stderr, "mutants: -write needs all mutants of a package: leave out -list and -run")
 		return 2
 	}
 	c := campaign{root: ".", which: which, jobs: *jobs, remembered: *results, list: *list, verbose: *verbose, own: *own, most: *most / more, stdout: stdout, stderr: stderr}
-	if *page != "" { // before hours of work, which a page that cannot be kept would lose
-		err = c.writePage(*page, targets)
+	if *page != "" { // before an hour of work, which would be lost
+		_, err = c.page(*page, targets)
 	}
 	if err == nil {
 		err = c.run(ctx, chosenTargets)

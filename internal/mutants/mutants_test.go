@@ -131,7 +131,7 @@ func TestCampaign(t *testing.T) {
 	c.explained = []explanation{{".", want[2], "either is the least"}}
 	c.results = append(c.results, result{".", &mutant{operator: "boundary"}, open})
 	c.commit = "1234abcd of 2026-11-26"
-	page, err := c.page("", []target{{".", nil, []string{"small.go"}}, {"other", nil, nil}})
+	page, err := c.pageAfter("", []target{{".", nil, []string{"small.go"}}, {"other", nil, nil}})
 	for _, want := range []string{
 		"\n## .\n\nOf its files, only these are mutated: `small.go`.\nTried at commit 1234abcd of 2026-11-26.\n\n| operator | mutants | killed | equivalent | refused | survived | open |\n",
 		"\n| boundary | 3 | 1 | 1 | 0 | 0 | 1 |\n", "\n| arithmetic | 1 | 0 | 0 | 0 | 1 | 0 |\n", "\nNot tried: other.\n",
@@ -298,24 +298,27 @@ func TestPage(t *testing.T) {
 	const added = "\n## new\n\n| operator | mutants | killed | equivalent | refused | survived | open |\n|---|--:|--:|--:|--:|--:|--:|\n" +
 		"| boundary | 2 | 1 | 0 | 0 | 1 | 0 |\n| **all** | 2 | 1 | 0 | 0 | 1 | 0 |\n"
 	previous := "# Mutants\n\n## gone\n\n| **all** | 9 | 9 | 0 | 0 | 0 | 0 |\n" + old + strings.ReplaceAll(added, "2 | 1", "7 | 6")
-	page, err := c.page(previous, table)
+	page, err := c.pageAfter(previous, table)
 	if err != nil || !strings.HasSuffix(page, sums+old+added) {
 		t.Errorf("the page is\n%s%v", page, err)
 	}
 	c.tried = nil
-	if again, err := c.page(page, table); err != nil || again != page {
+	if again, err := c.pageAfter(page, table); err != nil || again != page {
 		t.Errorf("without a target, the page is\n%s%v", again, err)
+	}
+	if _, err := c.pageAfter(strings.Replace(page, "| logic | 1 | 1 | 0 | 0 | 0 | 0 |\n| **all** | 16 |", "| **all** | 16 |", 1), table); err == nil || !strings.Contains(err.Error(), "old: the rows do not add up to **all**") {
+		t.Errorf("without a row: the error is %v", err)
 	}
 	for _, row := range []string{"| 15 | x | 2 | 3 | 4 | 5 |", "| 15 | 1 | 2 | 3 | 4 |", "| 16 | 1 | 2 | 3 | 4 | 5 |"} {
 		wrong := strings.Replace(page, "| 15 | 1 | 2 | 3 | 4 | 5 |", row, 1)
-		if _, err := c.page(wrong, table); err == nil || err.Error() != "old: not a row of counts: | boundary "+row+"; correct it, or try the package again" {
+		if _, err := c.pageAfter(wrong, table); err == nil || err.Error() != "old: not a row of counts: | boundary "+row+"; correct it, or try the package again" {
 			t.Errorf("%s: the error is %v", row, err)
 		}
 	}
 }
 
-// TestWholePage: the page in the repository has a section for each target, all mutants in it have a
-// verdict, and a call that tries none keeps it.
+// TestWholePage: the page in the repository has a section for each target, all mutants in it are
+// killed or explained, and a call that tries none keeps it.
 func TestWholePage(t *testing.T) {
 	text, err := os.ReadFile("../../testdata/MUTANTS.md")
 	if err != nil {
@@ -333,7 +336,8 @@ func TestWholePage(t *testing.T) {
 	}
 	for _, target := range targets {
 		section := sectionOf(string(text), target.dir)
-		if target.files != nil && !strings.Contains(section, "`"+strings.Join(target.files, "`, `")+"`.\n") {
+		files := "Of its files, only these are mutated: `" + strings.Join(target.files, "`, `") + "`.\n"
+		if target.files == nil && strings.Contains(section, "Of its files") || target.files != nil && !strings.Contains(section, files) {
 			t.Errorf("the section of %s is of other files: run make mutants PACKAGE=%s", target.dir, target.dir)
 		}
 		rows := map[string]tally{}
@@ -343,10 +347,15 @@ func TestWholePage(t *testing.T) {
 	}
 }
 
-// TestListWritesNoPage: it tries nothing.
-func TestListWritesNoPage(t *testing.T) {
-	if code := run([]string{"-list", "-write", filepath.Join(t.TempDir(), "page"), "internal/selection"}, io.Discard, io.Discard); code != 2 {
-		t.Errorf("exit code %d", code)
+// TestSomeWriteNoPage: a call that tries only some mutants of a package writes no page.
+func TestSomeWriteNoPage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "page")
+	for _, args := range [][]string{{"-list"}, {"-run", "x"}} {
+		var said strings.Builder
+		code := run(append(args, "-write", path, "internal/selection"), io.Discard, &said)
+		if _, err := os.Stat(path); code != 2 || err == nil || said.String() != "mutants: -write needs all mutants of a package: leave out -list and -run\n" {
+			t.Errorf("%v: exit code %d, %v: %s", args, code, err, said.String())
+		}
 	}
 }
 

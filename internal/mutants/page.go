@@ -29,22 +29,31 @@ capacities, the size in bits of a float, numbers returned beside false or an err
 |---|---|
 `
 
-// writePage writes testdata/MUTANTS.md to path, if its previous page can be read.
+// writePage writes the page to path.
 func (c *campaign) writePage(path string, table []target) error {
-	previous, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	text, err := c.page(string(previous), table)
+	text, err := c.page(path, table)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return err
 	}
 	return os.WriteFile(path, []byte(text), 0o644)
 }
 
 // page returns testdata/MUTANTS.md: a section for each target of the table. Those that this call did
-// not try keep their section of the previous page.
-func (c *campaign) page(previous string, table []target) (string, error) {
+// not try keep their section of the previous page, the file at path.
+func (c *campaign) page(path string, table []target) (string, error) {
+	previous, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	text, err := c.pageAfter(string(previous), table)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return text, nil
+}
+
+// pageAfter is page for the text of the previous page.
+func (c *campaign) pageAfter(previous string, table []target) (string, error) {
 	var text strings.Builder
 	all := map[string]tally{}
 	var without []string
@@ -134,6 +143,7 @@ func writeRows(b *strings.Builder, rows map[string]tally) {
 
 // addRows adds the counts of a section's table to sums.
 func addRows(sums map[string]tally, section string) error {
+	rest := 0 // of the total, without the rows before it
 	for line := range strings.Lines(section) {
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| operator |") {
 			continue
@@ -148,6 +158,14 @@ func addRows(sums map[string]tally, section string) error {
 		for v, n := range counts {
 			sums[operator][v] += n
 		}
+		if operator == total {
+			rest -= counts.mutants()
+		} else {
+			rest += counts.mutants()
+		}
+	}
+	if rest != 0 {
+		return fmt.Errorf("the rows do not add up to %s; correct them, or try the package again", total)
 	}
 	return nil
 }

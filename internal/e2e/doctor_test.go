@@ -312,7 +312,7 @@ func TestDoctorOfManyPods(t *testing.T) {
 		cluster.Put(exporterPod(t, fmt.Sprint("pod", i), fmt.Sprintf("node-%02d", i), up))
 	}
 	cluster.Put(exporterPod(t, "slow", "node-50", &upstream{url: hang.URL}))
-	x, code := examine(t, nil, append(nowhere(t), "--timeout=5s", "--kube.config="+cluster.Kubeconfig(t))...)
+	x, code := examine(t, nil, append(nowhere(t), "--timeout=15s", "--kube.config="+cluster.Kubeconfig(t))...)
 	x.wants(t, "exporter pods", "works", "40 sources, with 40 devices\nwithout ")
 	x.wants(t, "exporter pods", "works", "\nnode-50 (pod gpu/slow) did not answer within ")
 	x.wants(t, "exporter pods", "works", "look at its pod: kubectl describe pod -n gpu slow; or give it longer")

@@ -211,9 +211,9 @@ func (a asked) compare(t *testing.T, begun, at time.Time, long, every time.Durat
 	} else {
 		within = (birth + every).Seconds()
 	}
-	// Prometheus extrapolates a series that has ended by up to 1.1 intervals, at its slope; in the full
-	// form it goes on after a restart. The lean form is steepest if it ends with its first minute at 0: it then has the seconds of a minute and
-	// a scrape, within a minute.
+	// Prometheus extrapolates a series that has ended by up to 1.1 intervals, at its slope; after a
+	// restart, the full form goes on where the lean one has ended. The lean form is steepest if it ends
+	// just after its first minute at 0: it then has the seconds of a minute and a scrape, within a minute.
 	ended := within + 1.1*every.Seconds()*(birth+every).Seconds()/birth.Seconds()
 	present := a.ask(t, seconds, "lean", at)
 	a.differ(t, `sum by (gpu, workload_pod, class) (increase(kpulse_allocation_class_seconds_total{FORM}`+over+`)) > 0`, at, func(labels string) float64 {

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/counters"
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 

@@ -13,9 +13,9 @@ import (
 	promconfig "github.com/prometheus/common/config"
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/kube"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
 // sourceSettings are the settings of one source.

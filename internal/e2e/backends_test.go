@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/slow"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 
@@ -249,12 +249,12 @@ func TestConditionsPlayedBack(t *testing.T) {
 func TestConditionsOfDCGMI(t *testing.T) {
 	slow.Test(t)
 	t.Parallel()
-	world := dcgmitest.Scenario{GPUs: dcgmitest.Boards(len(symptoms))}
-	exe := dcgmitest.Install(t, world)
+	world := dcgmtest.Scenario{GPUs: dcgmtest.Boards(len(symptoms))}
+	exe := dcgmtest.Install(t, world)
 	say := func(ill, before bool) {
-		world.Readings = []dcgmitest.Reading{{Text: "N/A"}}
+		world.Readings = []dcgmtest.Reading{{Text: "N/A"}}
 		for gpu, s := range symptoms {
-			r := dcgmitest.Reading{Entity: fmt.Sprint("GPU ", gpu), Field: s.field, Value: s.well}
+			r := dcgmtest.Reading{Entity: fmt.Sprint("GPU ", gpu), Field: s.field, Value: s.well}
 			switch {
 			case ill && s.manner == rises:
 				r.Value, r.Step = 1000, 1
@@ -265,10 +265,10 @@ func TestConditionsOfDCGMI(t *testing.T) {
 			}
 			world.Readings = append(world.Readings, r)
 			if s.manner == stalled {
-				world.Readings = append(world.Readings, dcgmitest.Reading{Entity: r.Entity, Field: 203, Value: 90})
+				world.Readings = append(world.Readings, dcgmtest.Reading{Entity: r.Entity, Field: 203, Value: 90})
 			}
 		}
-		world.Write(t, dcgmitest.Beside(exe))
+		world.Write(t, dcgmtest.Beside(exe))
 	}
 	say(false, false)
 	c := startDCGM(t, exe, quickly(t, 3*time.Second))

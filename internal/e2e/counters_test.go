@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 
@@ -64,7 +64,7 @@ func ourSeries(body string) (series []string) {
 // TestCounters: the file selects DCGM's families, not ours.
 func TestCounters(t *testing.T) {
 	t.Parallel()
-	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)})
+	exe := dcgmtest.Install(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(2)})
 	const whole = `(?m)^kpulse_gpu_real_utilization_ratio\{.*gpu="1".* \d`
 	// Classes and states of the lean form depend on the reading.
 	all := awaitPage(t, startDCGM(t, exe, "--series=full"), "/metrics", 200, whole)
@@ -102,7 +102,7 @@ func TestCounters(t *testing.T) {
 // requested version.
 func TestCountersBesideCompat(t *testing.T) {
 	t.Parallel()
-	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)})
+	exe := dcgmtest.Install(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(2)})
 	c := startDCGM(t, exe, "--compat=4.8", "--counters="+writeCounters(t, countersFile))
 	body := awaitPage(t, c, "/metrics", 200, `kpulse_gpu_real_utilization_ratio\{.*gpu="1"`)
 	if err := checkExposition([]byte(body)); err != nil {
@@ -118,7 +118,7 @@ func TestCountersBesideCompat(t *testing.T) {
 // TestCountersOfConfigFile: the path of a source's counters file is relative to the config file.
 func TestCountersOfConfigFile(t *testing.T) {
 	t.Parallel()
-	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)})
+	exe := dcgmtest.Install(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(2)})
 	dir, flag := fed(t, "sources: [{backend: dcgm, counters: counters.csv}]")
 	if err := os.WriteFile(filepath.Join(dir, "counters.csv"), []byte(countersFile), 0o600); err != nil {
 		t.Fatal(err)

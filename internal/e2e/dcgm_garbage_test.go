@@ -8,11 +8,11 @@ import (
 	"unicode"
 
 	"github.com/kpulse/kpulse-proxy/internal/slow"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // twoGPUs is a node with a wrapped dcgmi.
-var twoGPUs = dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}
+var twoGPUs = dcgmtest.Scenario{GPUs: dcgmtest.Boards(2)}
 
 // TestDCGMGarbage: scrapers, the probe and the page report unexpected output of dcgmi long before
 // its child is ended.
@@ -34,8 +34,8 @@ func TestDCGMGarbage(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			exe := dcgmitest.Wrap(t, twoGPUs, fmt.Sprintf("line='%s'\nif [ \"$1\" = dmon ]; then %s; else %s; fi\n", line, c.dmon, c.others))
-			child := startDCGM(t, exe, "--dcgm.host="+dcgmitest.FarHost)
+			exe := dcgmtest.Wrap(t, twoGPUs, fmt.Sprintf("line='%s'\nif [ \"$1\" = dmon ]; then %s; else %s; fi\n", line, c.dmon, c.others))
+			child := startDCGM(t, exe, "--dcgm.host="+dcgmtest.FarHost)
 			// This takes about 2 s; a child that prints no rows is ended after 30 s.
 			code, body := scrapeFor(t, child, 29)
 			if code != http.StatusBadGateway {
@@ -68,7 +68,7 @@ func TestDCGMGarbage(t *testing.T) {
 // that timed out.
 func TestDCGMSilent(t *testing.T) {
 	t.Parallel()
-	exe := dcgmitest.Wrap(t, twoGPUs, "if [ \"$1\" = dmon ]; then exec sleep 1000; fi\nexec \"$0.real\" \"$@\"\n")
+	exe := dcgmtest.Wrap(t, twoGPUs, "if [ \"$1\" = dmon ]; then exec sleep 1000; fi\nexec \"$0.real\" \"$@\"\n")
 	child := startDCGM(t, exe)
 	if code, body := scrapeFor(t, child, 1); code != http.StatusGatewayTimeout || !strings.Contains(body, "within 750ms; ") {
 		t.Errorf("%d %s", code, body)
@@ -83,7 +83,7 @@ func TestDCGMSilent(t *testing.T) {
 // TestDCGMBanner: lines before the header, however early, do no harm.
 func TestDCGMBanner(t *testing.T) {
 	t.Parallel()
-	exe := dcgmitest.Wrap(t, twoGPUs, "echo Welcome to node7\nif [ \"$1\" = dmon ]; then sleep 3; fi\nexec \"$0.real\" \"$@\"\n")
+	exe := dcgmtest.Wrap(t, twoGPUs, "echo Welcome to node7\nif [ \"$1\" = dmon ]; then sleep 3; fi\nexec \"$0.real\" \"$@\"\n")
 	child := startDCGM(t, exe, "--poll=100ms")
 	awaitPage(t, child, "/metrics", http.StatusBadGateway, `Welcome to node7`)
 	awaitPage(t, child, "/metrics", http.StatusOK, `kpulse_gpu_temperature_celsius`)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // theValue returns the only sample of family with those labels.
@@ -28,8 +28,8 @@ func theValue(t *testing.T, body, family string, labels map[string]string) float
 func TestDCGMMissedTicks(t *testing.T) {
 	t.Parallel()
 	const period = 100 * time.Millisecond
-	world := dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}
-	exe := dcgmitest.Install(t, world)
+	world := dcgmtest.Scenario{GPUs: dcgmtest.Boards(2)}
+	exe := dcgmtest.Install(t, world)
 	c := startDCGM(t, exe, "--poll="+period.String())
 	device := map[string]string{"stream": "device"}
 	awaitPage(t, c, "/metrics", 200, `kpulse_source_ticks_total\{[^}]*stream="device"\} ([5-9]|\d\d)`)
@@ -39,8 +39,8 @@ func TestDCGMMissedTicks(t *testing.T) {
 		t.Errorf("%v bytes of some ticks", n)
 	}
 
-	world.Failures = []dcgmitest.Failure{{Kind: dcgmitest.HostEngineDies}, {Kind: dcgmitest.HostEngineDown}}
-	world.Write(t, dcgmitest.Beside(exe))
+	world.Failures = []dcgmtest.Failure{{Kind: dcgmtest.HostEngineDies}, {Kind: dcgmtest.HostEngineDown}}
+	world.Write(t, dcgmtest.Beside(exe))
 	awaitPage(t, c, "/metrics", http.StatusBadGateway, `host engine`)
 	begun := time.Now()
 	code, telemetry := page(t, c, "/-/metrics")
@@ -78,7 +78,7 @@ func TestDCGMMissedTicks(t *testing.T) {
 
 	outage := time.Since(begun)
 	world.Failures = nil
-	world.Write(t, dcgmitest.Beside(exe))
+	world.Write(t, dcgmtest.Beside(exe))
 	body := awaitPage(t, c, "/metrics", 200, `kpulse_gpu_temperature_celsius`)
 	after := theValue(t, body, "kpulse_source_ticks_missed_total", device)
 	if after < missed+float64(outage/period)-1 || after < later {
@@ -94,29 +94,29 @@ func TestDCGMMissedTicks(t *testing.T) {
 // our series, from each GPU that counts them, unless they are left out.
 func TestDCGMFieldsOfTheGPU(t *testing.T) {
 	t.Parallel()
-	rounds := dcgmitest.Boards(2)
+	rounds := dcgmtest.Boards(2)
 	for i := range rounds {
 		rounds[i].Name = "NVIDIA A100-SXM4-80GB"
 	}
 	fields := map[int]string{1007: "fp32", 1008: "fp16", 1013: "tensor_imma", 1014: "tensor_hmma", 1015: "tensor_dfma", 1016: "int"}
-	var readings []dcgmitest.Reading
+	var readings []dcgmtest.Reading
 	for id := range fields {
-		readings = append(readings, dcgmitest.Reading{Field: id, Value: float64(id-1000) / 100})
+		readings = append(readings, dcgmtest.Reading{Field: id, Value: float64(id-1000) / 100})
 	}
 	for _, test := range []struct {
 		name  string
-		gpus  []dcgmitest.GPU
+		gpus  []dcgmtest.GPU
 		flags []string
 		last  int // last field that is served, by id
 	}{
-		{"H100", dcgmitest.Boards(2), nil, 1016},
-		{"H100, core", dcgmitest.Boards(2), []string{"--dcgm.fields=core"}, 0},
-		{"A100", rounds, []string{"--dcgm.host=" + dcgmitest.FarHost}, 1014},
-		{"A100, core", rounds, []string{"--dcgm.host=" + dcgmitest.FarHost, "--dcgm.fields=core"}, 0},
+		{"H100", dcgmtest.Boards(2), nil, 1016},
+		{"H100, core", dcgmtest.Boards(2), []string{"--dcgm.fields=core"}, 0},
+		{"A100", rounds, []string{"--dcgm.host=" + dcgmtest.FarHost}, 1014},
+		{"A100, core", rounds, []string{"--dcgm.host=" + dcgmtest.FarHost, "--dcgm.fields=core"}, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := startDCGM(t, dcgmitest.Install(t, dcgmitest.Scenario{GPUs: test.gpus, Readings: readings}), test.flags...)
+			c := startDCGM(t, dcgmtest.Install(t, dcgmtest.Scenario{GPUs: test.gpus, Readings: readings}), test.flags...)
 			body := awaitPage(t, c, "/metrics", 200, `kpulse_gpu_sm_active_ratio`)
 			s, err := parseExposition([]byte(body))
 			if err != nil {

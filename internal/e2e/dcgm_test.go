@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )
 
@@ -65,8 +65,8 @@ func awaitPage(t *testing.T, c *child, path string, status int, match string) st
 
 func TestDCGMNodeWithoutExporter(t *testing.T) {
 	t.Parallel()
-	world := dcgmitest.Scenario{Seed: 7, GPUs: dcgmitest.Boards(8)}
-	exe := dcgmitest.Install(t, world)
+	world := dcgmtest.Scenario{Seed: 7, GPUs: dcgmtest.Boards(8)}
+	exe := dcgmtest.Install(t, world)
 	jobs := t.TempDir()
 	if err := os.WriteFile(filepath.Join(jobs, "3"), []byte("4711\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -100,22 +100,22 @@ func TestDCGMNodeWithoutExporter(t *testing.T) {
 		}
 	}
 
-	world.Failures = []dcgmitest.Failure{{Kind: dcgmitest.HostEngineDies}, {Kind: dcgmitest.HostEngineDown}}
-	world.Write(t, dcgmitest.Beside(exe))
+	world.Failures = []dcgmtest.Failure{{Kind: dcgmtest.HostEngineDies}, {Kind: dcgmtest.HostEngineDown}}
+	world.Write(t, dcgmtest.Beside(exe))
 	awaitPage(t, c, "/metrics", 502, `systemctl start nvidia-dcgm`)
 	awaitPage(t, c, "/-/ready", 503, `host engine`)
 	world.Failures = nil
-	world.Write(t, dcgmitest.Beside(exe))
+	world.Write(t, dcgmtest.Beside(exe))
 	awaitPage(t, c, "/metrics", 200, `kpulse_source_restarts_total\{[^}]*stream="device"\} [1-9]`)
 }
 
 func TestDCGMGoesOnWithoutProfiling(t *testing.T) {
 	t.Parallel()
-	world := dcgmitest.Scenario{
-		GPUs:     dcgmitest.Boards(2),
-		Failures: []dcgmitest.Failure{{Kind: dcgmitest.WatchRefused, Profiling: true, Code: -37}},
+	world := dcgmtest.Scenario{
+		GPUs:     dcgmtest.Boards(2),
+		Failures: []dcgmtest.Failure{{Kind: dcgmtest.WatchRefused, Profiling: true, Code: -37}},
 	}
-	exe := dcgmitest.Install(t, world)
+	exe := dcgmtest.Install(t, world)
 	c := startDCGM(t, exe, "--poll=10ms")
 	body := awaitPage(t, c, "/metrics", 200, `kpulse_gpu_temperature_celsius`)
 	for _, want := range []string{
@@ -147,7 +147,7 @@ func TestDCGMCannotStart(t *testing.T) {
 	if err := os.WriteFile(barred, []byte("#!/bin/sh\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	whole := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(8)})
+	whole := dcgmtest.Install(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(8)})
 	for _, c := range []struct {
 		name, exe string
 		flags     []string
@@ -177,9 +177,9 @@ func TestDCGMCannotStart(t *testing.T) {
 // TestDCGMOnceSaysWhatIsMissing: --once explains the gaps in its table.
 func TestDCGMOnceSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	exe := dcgmitest.Install(t, dcgmitest.Scenario{
-		GPUs:     dcgmitest.Boards(2),
-		Failures: []dcgmitest.Failure{{Kind: dcgmitest.WatchRefused, Profiling: true, Code: -37}},
+	exe := dcgmtest.Install(t, dcgmtest.Scenario{
+		GPUs:     dcgmtest.Boards(2),
+		Failures: []dcgmtest.Failure{{Kind: dcgmtest.WatchRefused, Profiling: true, Code: -37}},
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -205,7 +205,7 @@ func TestDCGMOnceSaysWhatIsMissing(t *testing.T) {
 // TestDCGMRecordingPlaysTheSame: a recording of dcgmi yields the same GPU series.
 func TestDCGMRecordingPlaysTheSame(t *testing.T) {
 	t.Parallel()
-	exe := dcgmitest.Install(t, dcgmitest.Scenario{Seed: 5, GPUs: []dcgmitest.GPU{dcgmitest.Boards(2)[0], dcgmitest.Boards(2)[1].Cut(2)}})
+	exe := dcgmtest.Install(t, dcgmtest.Scenario{Seed: 5, GPUs: []dcgmtest.GPU{dcgmtest.Boards(2)[0], dcgmtest.Boards(2)[1].Cut(2)}})
 	file := filepath.Join(t.TempDir(), "node.rec")
 	c := startDCGM(t, exe, "--record="+file, "--series=full")
 	awaitPage(t, c, "/metrics", 200, `kpulse_source_ticks_total\{[^}]*stream="device"\} ([5-9]|\d\d)`)
@@ -238,9 +238,9 @@ func readingsOf(exposition string) string {
 // minute of SIGTERM.
 func TestDCGMStartHangs(t *testing.T) {
 	t.Parallel()
-	exe := dcgmitest.Install(t, dcgmitest.Scenario{
-		GPUs:     dcgmitest.Boards(1),
-		Failures: []dcgmitest.Failure{{Kind: dcgmitest.Hang, Command: "discovery"}},
+	exe := dcgmtest.Install(t, dcgmtest.Scenario{
+		GPUs:     dcgmtest.Boards(1),
+		Failures: []dcgmtest.Failure{{Kind: dcgmtest.Hang, Command: "discovery"}},
 	})
 	c := startDCGM(t, exe)
 	if code := get(t, c.URL+"/-/healthy"); code != 200 {
@@ -257,8 +257,8 @@ func TestDCGMStartHangs(t *testing.T) {
 // TestDCGMProcesses runs the node's nvidia-smi.
 func TestDCGMProcesses(t *testing.T) {
 	t.Parallel()
-	world := dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}
-	exe := dcgmitest.Install(t, world)
+	world := dcgmtest.Scenario{GPUs: dcgmtest.Boards(2)}
+	exe := dcgmtest.Install(t, world)
 	pid := linger(t, []string{"python", "infer.py", "--token=Zq81kfPd0aXmT4"})
 	script := fmt.Sprintf("#!/bin/sh\ncase \"$1\" in --query-compute-apps=*) echo \"%d, %s, 512\";; esac\n", pid, world.GPUs[1].UUID)
 	if err := os.WriteFile(filepath.Join(filepath.Dir(exe), "nvidia-smi"), []byte(script), 0o755); err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
 	"github.com/kpulse/kpulse-proxy/internal/kube/kubelettest"
 	"github.com/kpulse/kpulse-proxy/internal/kube/kubetest"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // examination is doctor's JSON output.
@@ -210,7 +210,7 @@ func TestDoctorIsNotHeldUp(t *testing.T) {
 // no process is left.
 func TestDoctorOfHostEngine(t *testing.T) {
 	t.Parallel()
-	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)})
+	exe := dcgmtest.Install(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(2)})
 	kubelet, jobs := kubelettest.New(t), t.TempDir()
 	x, code := examine(t, []string{"PATH=" + filepath.Dir(exe)},
 		append(nowhere(t), "--hpc-job-mapping-dir="+jobs, "--kube.pod-resources="+kubelet.Socket)...)
@@ -220,10 +220,10 @@ func TestDoctorOfHostEngine(t *testing.T) {
 			t.Errorf("exit %d, %s; want %s", code, x.Command, flag)
 		}
 	}
-	exe = dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2), Failures: []dcgmitest.Failure{{Kind: dcgmitest.HostEngineDown}}})
+	exe = dcgmtest.Install(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(2), Failures: []dcgmtest.Failure{{Kind: dcgmtest.HostEngineDown}}})
 	x, _ = examine(t, []string{"PATH=" + filepath.Dir(exe)}, nowhere(t)...)
 	x.wants(t, "host engine", "missing", "systemctl start nvidia-dcgm")
-	exe = dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2), Failures: []dcgmitest.Failure{{Kind: dcgmitest.WatchRefused, Profiling: true, Code: -37}}})
+	exe = dcgmtest.Install(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(2), Failures: []dcgmtest.Failure{{Kind: dcgmtest.WatchRefused, Profiling: true, Code: -37}}})
 	x, _ = examine(t, []string{"PATH=" + filepath.Dir(exe)}, nowhere(t)...)
 	x.wants(t, "host engine", "works", "2 devices; profiling: ")
 	x.wants(t, "host engine", "works", "without gpu_sm_active_ratio")

@@ -21,7 +21,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
 	"github.com/kpulse/kpulse-proxy/internal/export"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // exported runs the program, which must succeed, and returns its rows and its stderr.
@@ -159,7 +159,7 @@ func TestExportOfCaptures(t *testing.T) {
 // partitioned board.
 func TestExportOfDCGMI(t *testing.T) {
 	t.Parallel()
-	exe := dcgmitest.Install(t, dcgmitest.Scenario{Seed: 5, GPUs: []dcgmitest.GPU{dcgmitest.Boards(2)[0], dcgmitest.Boards(2)[1].Cut(2)}})
+	exe := dcgmtest.Install(t, dcgmtest.Scenario{Seed: 5, GPUs: []dcgmtest.GPU{dcgmtest.Boards(2)[0], dcgmtest.Boards(2)[1].Cut(2)}})
 	env := []string{"PATH=" + filepath.Dir(exe), "SLURM_JOB_ID=4711", "OMPI_COMM_WORLD_RANK=3"}
 	first := someTicks(t, env, 20, "--backend=dcgm", "--export=all+")
 	again, _ := exported(t, env, "--backend=replay", "--source="+saved(t, first), "--export=all+")

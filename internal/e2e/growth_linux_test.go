@@ -14,7 +14,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
-	ticks "github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
+	ticks "github.com/kpulse/kpulse-proxy/internal/source/dcgm/dmon"
 )
 
 // growth is how a cost grows with a number. The cost is per unit: proportional growth is a

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // hostnamesOf returns the values of hostname in our GPU series.
@@ -72,7 +72,7 @@ func TestLoopbackEngineIsNoHostname(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(1)})
+	exe := dcgmtest.Install(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(1)})
 	for host, want := range map[string]string{"localhost:5555": machine, "127.0.0.1": machine, "[::1]:5555": machine, "node3:5555": "node3"} {
 		cmd := exec.Command(itself(t), "--web.listen-address=127.0.0.1:0", "--backend=dcgm", "--dcgm.host="+host)
 		cmd.Env = []string{"PATH=" + filepath.Dir(exe)}

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // TestExportKeepsPercents: real_util_pct equals KempnerPulse's to the last digit, even if a
@@ -65,7 +65,7 @@ func TestExportKeepsPercents(t *testing.T) {
 // requeued job has its restart count.
 func TestSlurmNamesTheNode(t *testing.T) {
 	t.Parallel()
-	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(1)})
+	exe := dcgmtest.Install(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(1)})
 	own, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -88,8 +88,8 @@ func TestSlurmNamesTheNode(t *testing.T) {
 // export, with the remedy.
 func TestExportEndsWithItsSource(t *testing.T) {
 	t.Parallel()
-	scenario := dcgmitest.Scenario{GPUs: dcgmitest.Boards(1)}
-	exe := dcgmitest.Install(t, scenario)
+	scenario := dcgmtest.Scenario{GPUs: dcgmtest.Boards(1)}
+	exe := dcgmtest.Install(t, scenario)
 	u := startUpstream(func() ([]byte, error) { return []byte(oneGPU), nil })
 	t.Cleanup(u.stop)
 	for _, c := range []struct {
@@ -99,8 +99,8 @@ func TestExportEndsWithItsSource(t *testing.T) {
 	}{
 		{"--source=" + u.url + "/metrics --poll=1", u.stop, "no reading within 2s: .*connection refused; "},
 		{"--backend=dcgm", func() {
-			scenario.Failures = []dcgmitest.Failure{{Kind: dcgmitest.HostEngineDies}, {Kind: dcgmitest.HostEngineDown}}
-			scenario.Write(t, dcgmitest.Beside(exe))
+			scenario.Failures = []dcgmtest.Failure{{Kind: dcgmtest.HostEngineDies}, {Kind: dcgmtest.HostEngineDown}}
+			scenario.Write(t, dcgmtest.Beside(exe))
 		}, "no reading within 1.1s: .*host engine.*; "},
 	} {
 		cmd := exec.CommandContext(t.Context(), itself(t), append(strings.Fields(c.args), "--export=gpu_id", "--export.timeout=1s")...)
@@ -159,8 +159,8 @@ func TestGPUsOfOthersAreLeftOut(t *testing.T) {
 	if _, err := os.Stat("/proc/driver/nvidia/gpus"); err == nil {
 		t.Skip("the GPUs of this machine are asked, and not the fake nvidia-smi")
 	}
-	boards := dcgmitest.Boards(2)
-	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: boards})
+	boards := dcgmtest.Boards(2)
+	exe := dcgmtest.Install(t, dcgmtest.Scenario{GPUs: boards})
 	mine, foreign := smiOf(t, boards[1].UUID), smiOf(t, "GPU-elsewhere")
 	u := startUpstream(func() ([]byte, error) {
 		return fmt.Appendf(nil, "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=%q} 40\nDCGM_FI_DEV_GPU_TEMP{gpu=\"1\",UUID=%q} 41\n", boards[0].UUID, boards[1].UUID), nil

@@ -17,7 +17,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/kube/kubelettest"
 	"github.com/kpulse/kpulse-proxy/internal/slow"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // startScraping runs a proxy that reads an exposition at each scrape, in an empty environment.
@@ -85,7 +85,7 @@ func grep(text, prefix string) string {
 // the kubelet, with every spelling of a device, and get counters.
 func TestPodResourcesWithoutExporter(t *testing.T) {
 	t.Parallel()
-	boards := dcgmitest.Boards(3)
+	boards := dcgmtest.Boards(3)
 	boards[1] = boards[1].Cut(3)
 	kubelet := kubelettest.New(t)
 	kubelet.Set(
@@ -97,7 +97,7 @@ func TestPodResourcesWithoutExporter(t *testing.T) {
 		kubelettest.Pod("web", "slice", "nvidia.com/gpu", "nvidia2/vgpu1"),
 		kubelettest.Pod("web", "elsewhere", "nvidia.com/gpu", "GPU-none"), kubelettest.Pod("web", "amd", "amd.com/gpu", "0"),
 	)
-	exe := dcgmitest.Install(t, dcgmitest.Scenario{Seed: 7, GPUs: boards})
+	exe := dcgmtest.Install(t, dcgmtest.Scenario{Seed: 7, GPUs: boards})
 	installSMI(t, exe, boards)
 	c := startDCGM(t, exe, "--kube.pod-resources="+kubelet.Socket)
 	awaitHolders(t, c, "0 train-0/main", "1/7 a/main", "1/7 b/main", "1/8 gke/main", "1/9 old/main", "2 slice/main")
@@ -113,10 +113,10 @@ func TestPodResourcesWithoutExporter(t *testing.T) {
 func TestPodResourcesEndWithTheKubelet(t *testing.T) {
 	slow.Test(t)
 	t.Parallel()
-	boards := dcgmitest.Boards(1)
+	boards := dcgmtest.Boards(1)
 	kubelet := kubelettest.New(t)
 	kubelet.Set(kubelettest.Pod("ml", "train-0", "nvidia.com/gpu", boards[0].UUID))
-	c := startDCGM(t, dcgmitest.Install(t, dcgmitest.Scenario{Seed: 7, GPUs: boards}), "--kube.pod-resources="+kubelet.Socket)
+	c := startDCGM(t, dcgmtest.Install(t, dcgmtest.Scenario{Seed: 7, GPUs: boards}), "--kube.pod-resources="+kubelet.Socket)
 	awaitHolders(t, c, "0 train-0/main")
 	kubelet.Stop()
 	awaitPage(t, c, "/", 200, "no pods from the kubelet: there is no "+regexp.QuoteMeta(kubelet.Socket))
@@ -130,7 +130,7 @@ func TestPodResourcesEndWithTheKubelet(t *testing.T) {
 }
 
 // installSMI puts an nvidia-smi that lists MIG devices beside the dcgmi at exe.
-func installSMI(t *testing.T, exe string, boards []dcgmitest.GPU) {
+func installSMI(t *testing.T, exe string, boards []dcgmtest.GPU) {
 	t.Helper()
 	var list, report strings.Builder
 	for _, b := range boards {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
 	"github.com/kpulse/kpulse-proxy/internal/slow"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // slurmNode is a real Slurm with one node of two GPUs, set up according to deploy/slurm/README.md.
@@ -214,7 +214,7 @@ func TestSlurm(t *testing.T) {
 	if err := os.MkdirAll(s.mapping, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	exe := dcgmitest.Install(t, dcgmitest.Scenario{Seed: 7, GPUs: dcgmitest.Boards(2)})
+	exe := dcgmtest.Install(t, dcgmtest.Scenario{Seed: 7, GPUs: dcgmtest.Boards(2)})
 	proxy := startDCGM(t, exe, "--hpc-job-mapping-dir="+s.mapping, "--hpc-job-info-dir="+s.info)
 	seconds := func(job string) float64 {
 		t.Helper()

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // marked is a variable that all processes of a world have in their environment.
@@ -20,28 +20,28 @@ const marked = "FAULT_SUITE_WORLD="
 // first runs the file that breaks writes.
 func startDriven(t *testing.T, f fault) *world {
 	t.Helper()
-	w := &world{T: t, fault: f, dir: t.TempDir(), url: "dcgmi@" + dcgmitest.FarHost}
-	w.dcgmi = dcgmitest.Wrap(t, measures(before), `[ -e "$0.fault" ] && [ "$1" = dmon ] && . "$0.fault"`+"\nexec \"$0.real\" \"$@\"\n")
+	w := &world{T: t, fault: f, dir: t.TempDir(), url: "dcgmi@" + dcgmtest.FarHost}
+	w.dcgmi = dcgmtest.Wrap(t, measures(before), `[ -e "$0.fault" ] && [ "$1" = dmon ] && . "$0.fault"`+"\nexec \"$0.real\" \"$@\"\n")
 	for name, text := range f.files {
 		w.write(name, text)
 	}
 	w.finally = w.leavesNoProcess
-	w.start([]string{"PATH=" + filepath.Dir(w.dcgmi), marked + w.dir}, append([]string{"--backend=dcgm", "--poll=100ms", "--dcgm.host=" + dcgmitest.FarHost}, f.flags...)...)
+	w.start([]string{"PATH=" + filepath.Dir(w.dcgmi), marked + w.dir}, append([]string{"--backend=dcgm", "--poll=100ms", "--dcgm.host=" + dcgmtest.FarHost}, f.flags...)...)
 	return w
 }
 
 // measures returns a node with a GPU of this temperature, and its failures.
-func measures(celsius int, failures ...dcgmitest.Failure) dcgmitest.Scenario {
-	gpus := dcgmitest.Boards(1)
+func measures(celsius int, failures ...dcgmtest.Failure) dcgmtest.Scenario {
+	gpus := dcgmtest.Boards(1)
 	gpus[0].UUID = "GPU-1"
-	return dcgmitest.Scenario{GPUs: gpus, Readings: []dcgmitest.Reading{{Field: 150, Value: float64(celsius)}}, Failures: failures}
+	return dcgmtest.Scenario{GPUs: gpus, Readings: []dcgmtest.Reading{{Field: 150, Value: float64(celsius)}}, Failures: failures}
 }
 
 // fails makes dcgmi fail like this from its next sample on.
-func fails(failures ...dcgmitest.Failure) func(*world) {
+func fails(failures ...dcgmtest.Failure) func(*world) {
 	return func(w *world) {
 		w.Helper()
-		measures(during, failures...).Write(w, dcgmitest.Beside(w.dcgmi+".real"))
+		measures(during, failures...).Write(w, dcgmtest.Beside(w.dcgmi+".real"))
 	}
 }
 
@@ -61,7 +61,7 @@ func breaks(script string) func(*world) {
 // mends undoes fails and breaks.
 func mends(w *world) {
 	w.Helper()
-	measures(after).Write(w, dcgmitest.Beside(w.dcgmi+".real"))
+	measures(after).Write(w, dcgmtest.Beside(w.dcgmi+".real"))
 	_ = os.Remove(w.dcgmi + ".fault")
 }
 
@@ -103,22 +103,22 @@ func down(kind source.Failure, says ...string) seen {
 }
 
 func childFaults() []fault {
-	failure := func(kind dcgmitest.Kind) dcgmitest.Failure { return dcgmitest.Failure{Kind: kind} }
+	failure := func(kind dcgmtest.Kind) dcgmtest.Failure { return dcgmtest.Failure{Kind: kind} }
 	hung := down(source.Broken, "hangs, no row for", "was ended")
 	return []fault{
-		{does: "dcgmi is killed, again and again", begin: fails(failure(dcgmitest.Die)), seen: down(source.Broken, "was killed by a signal (killed)")},
-		{does: "dcgmi is killed within a row", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Die, Bytes: 30}), seen: down(source.Broken, "was killed by a signal (killed)")},
-		{does: "dcgmi exits with status 0 at once", begin: fails(failure(dcgmitest.Exit)), seen: down(source.Broken, "ended with exit status 0")},
-		{does: "dcgmi exits with an unknown error", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Exit, Code: 77, Text: "the moon is full\n"}), seen: down(source.Broken, "ended with exit status 77", "the moon is full")},
-		{does: "the host engine dies", begin: fails(failure(dcgmitest.HostEngineDies), failure(dcgmitest.HostEngineDown)), seen: down(source.HostEngineUnavailable, "systemctl start nvidia-dcgm")},
-		{does: "libdcgm does not initialize", begin: fails(failure(dcgmitest.HostEngineDies), failure(dcgmitest.InitFailed)), seen: down(source.HostEngineUnavailable, "unable to initialize DCGM")},
-		{does: "the host engine has no data", begin: fails(failure(dcgmitest.NoData)), seen: down(source.Broken, "the host engine has no readings of these GPUs")},
-		{does: "dcgmi hangs", begin: fails(failure(dcgmitest.Hang)), seen: hung},
-		{does: "dcgmi hangs, and ignores SIGTERM", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Hang, IgnoreTerm: true}), seen: hung},
-		{does: "dcgmi hangs within a row", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Hang, Bytes: 30}), seen: hung},
+		{does: "dcgmi is killed, again and again", begin: fails(failure(dcgmtest.Die)), seen: down(source.Broken, "was killed by a signal (killed)")},
+		{does: "dcgmi is killed within a row", begin: fails(dcgmtest.Failure{Kind: dcgmtest.Die, Bytes: 30}), seen: down(source.Broken, "was killed by a signal (killed)")},
+		{does: "dcgmi exits with status 0 at once", begin: fails(failure(dcgmtest.Exit)), seen: down(source.Broken, "ended with exit status 0")},
+		{does: "dcgmi exits with an unknown error", begin: fails(dcgmtest.Failure{Kind: dcgmtest.Exit, Code: 77, Text: "the moon is full\n"}), seen: down(source.Broken, "ended with exit status 77", "the moon is full")},
+		{does: "the host engine dies", begin: fails(failure(dcgmtest.HostEngineDies), failure(dcgmtest.HostEngineDown)), seen: down(source.HostEngineUnavailable, "systemctl start nvidia-dcgm")},
+		{does: "libdcgm does not initialize", begin: fails(failure(dcgmtest.HostEngineDies), failure(dcgmtest.InitFailed)), seen: down(source.HostEngineUnavailable, "unable to initialize DCGM")},
+		{does: "the host engine has no data", begin: fails(failure(dcgmtest.NoData)), seen: down(source.Broken, "the host engine has no readings of these GPUs")},
+		{does: "dcgmi hangs", begin: fails(failure(dcgmtest.Hang)), seen: hung},
+		{does: "dcgmi hangs, and ignores SIGTERM", begin: fails(dcgmtest.Failure{Kind: dcgmtest.Hang, IgnoreTerm: true}), seen: hung},
+		{does: "dcgmi hangs within a row", begin: fails(dcgmtest.Failure{Kind: dcgmtest.Hang, Bytes: 30}), seen: hung},
 		{does: "dcgmi is suspended", begin: func(w *world) { w.signal(syscall.SIGSTOP) }, end: func(w *world) { w.signal(syscall.SIGCONT) },
 			words: "after 5 s dcgmi is ended", seen: seen{status: 502, says: []string{"has been silent for"}}},
-		{does: "dcgmi prints garbage between its rows", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Garbage, Text: "\x1b[31mwhat is this\xff\n"}), seen: seen{says: []string{temperature(during)}, lacks: []string{"what is this"}}},
+		{does: "dcgmi prints garbage between its rows", begin: fails(dcgmtest.Failure{Kind: dcgmtest.Garbage, Text: "\x1b[31mwhat is this\xff\n"}), seen: seen{says: []string{temperature(during)}, lacks: []string{"what is this"}}},
 		{does: "dcgmi floods its stderr", begin: breaks("yes flood >&2 &\n"), seen: seen{says: []string{temperature(during)}, lacks: []string{"flood\nflood"}}},
 		{does: "dcgmi leaves a process that holds its output", begin: breaks("sleep 1000 &\nexit 0\n"), seen: down(source.Broken, "ended with exit status 0")},
 		{does: "dcgmi is removed", begin: func(w *world) { w.moves(w.dcgmi, w.dcgmi+".away") }, end: func(w *world) { w.moves(w.dcgmi+".away", w.dcgmi) }, seen: down(source.HostEngineUnavailable, "was not found", "datacenter-gpu-manager")},
@@ -129,7 +129,7 @@ func childFaults() []fault {
 			w.moves(filepath.Join(w.dir, filepath.Base(w.dcgmi)), w.dcgmi)
 			w.mode(0o755)
 		}, end: func(w *world) { w.moves(w.dcgmi+".away", w.dcgmi) }, seen: down(source.HostEngineUnavailable, "cannot be started", "see what it is: file")},
-		{does: "the GPU falls off the bus", begin: fails(dcgmitest.Failure{Kind: dcgmitest.GPULost, GPU: 0}), seen: seen{says: []string{went}, lacks: []string{"kpulse_gpu_temperature_celsius{"}}},
+		{does: "the GPU falls off the bus", begin: fails(dcgmtest.Failure{Kind: dcgmtest.GPULost, GPU: 0}), seen: seen{says: []string{went}, lacks: []string{"kpulse_gpu_temperature_celsius{"}}},
 		{does: "the job directory disappears", flags: []string{"--hpc-job-mapping-dir=jobs"}, files: map[string]string{"jobs/0": "4711\n"}, begin: and(removes("jobs"), fails()), seen: seen{says: []string{temperature(during), `kpulse_gpu_allocations{hostname="n",gpu="0",uuid="GPU-1"} 0`}}},
 		{does: "dcgmi prints only garbage, in nine ways", heldBy: "e2e.TestDCGMGarbage", words: "502 with what was printed, and what to do"},
 		{does: "dcgmi prints nothing from the start", heldBy: "e2e.TestDCGMSilent", words: "504"},

@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // The number of bytes read is that of the output of the same commands.
 func TestBytesRead(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, dcgmitest.Scenario{Failures: []dcgmitest.Failure{{Kind: dcgmitest.Hang, Command: "dmon", After: 3}}})
+	w := newWorld(t, dcgmtest.Scenario{Failures: []dcgmtest.Failure{{Kind: dcgmtest.Hang, Command: "dmon", After: 3}}})
 	w.until("a reading", func(_ *raw.Batch, err error) bool { return err == nil })
 	for stream, word := range map[int]string{device: "-e 100,", profiling: "-e 1001,"} {
 		eventually(t, "three samples", func() bool { return w.stream(stream).Ticks >= 3 })

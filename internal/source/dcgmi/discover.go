@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
 // discover asks dcgmi and, if present, nvidia-smi for the devices of the node, concurrently. It

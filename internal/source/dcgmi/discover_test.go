@@ -14,15 +14,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // recut changes the instances of board 1 while w runs.
-func (w *world) recut(instances ...dcgmitest.Instance) {
+func (w *world) recut(instances ...dcgmtest.Instance) {
 	w.t.Helper()
 	w.scenario.GPUs = slices.Clone(w.scenario.GPUs)
 	w.scenario.GPUs[1].Instances = instances
@@ -35,12 +35,12 @@ func TestRecut(t *testing.T) {
 	t.Parallel()
 	var driver atomic.Value
 	driver.Store([]string{"gi7", "gi8"})
-	w := newWorld(t, dcgmitest.Scenario{GPUs: cutBoards()}, func(o *Options) {
+	w := newWorld(t, dcgmtest.Scenario{GPUs: cutBoards()}, func(o *Options) {
 		o.probes.Instances = func() []string { return driver.Load().([]string) }
 	})
 	const before, after = "0 1/7 1/8", "0 1/3 1/9"
 	w.until("two instances", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == before })
-	w.recut(dcgmitest.Instance{ID: 9, Entity: 7}, dcgmitest.Instance{ID: 3, Entity: 8})
+	w.recut(dcgmtest.Instance{ID: 9, Entity: 7}, dcgmtest.Instance{ID: 3, Entity: 8})
 	driver.Store([]string{"gi9", "gi3"})
 	begun := time.Now()
 	starts := len(w.starts(""))
@@ -64,10 +64,10 @@ func TestRecut(t *testing.T) {
 // removed instances are missing or blank.
 func TestRecutThatDmonTells(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, dcgmitest.Scenario{GPUs: cutBoards()})
+	w := newWorld(t, dcgmtest.Scenario{GPUs: cutBoards()})
 	w.until("two instances", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1/7 1/8" })
-	w.scenario.Readings = []dcgmitest.Reading{{Entity: "GPU-I 8", Blank: true}}
-	w.recut(dcgmitest.Instance{ID: 7, Entity: 7}, dcgmitest.Instance{ID: 11, Entity: 9})
+	w.scenario.Readings = []dcgmtest.Reading{{Entity: "GPU-I 8", Blank: true}}
+	w.recut(dcgmtest.Instance{ID: 7, Entity: 7}, dcgmtest.Instance{ID: 11, Entity: 9})
 	w.until("another", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1/7 1/11" })
 }
 
@@ -259,7 +259,7 @@ func TestHangingNvidiaSMI(t *testing.T) {
 	f := newSMI(t)
 	f.says("hangs", "")
 	f.says("query", smiQuery)
-	w := newWorld(t, dcgmitest.Scenario{}, f.install)
+	w := newWorld(t, dcgmtest.Scenario{}, f.install)
 	w.untilWhole()
 	if got := devices(&w.last, "POWER", true); got != "0="+uuid0+" 1="+uuid1 {
 		t.Errorf("devices %s", got)
@@ -296,8 +296,8 @@ func TestAskIsBounded(t *testing.T) {
 // list is used; the failure is logged once, and in Notes while it lasts.
 func TestListWithoutSwitches(t *testing.T) {
 	eachVersion(t, "in", func(t *testing.T, version string) {
-		refused := dcgmitest.Failure{Kind: dcgmitest.SwitchesRefused, Code: -33}
-		w := newWorld(t, dcgmitest.Scenario{Version: version, GPUs: dcgmitest.Boards(16), Failures: []dcgmitest.Failure{refused}})
+		refused := dcgmtest.Failure{Kind: dcgmtest.SwitchesRefused, Code: -33}
+		w := newWorld(t, dcgmtest.Scenario{Version: version, GPUs: dcgmtest.Boards(16), Failures: []dcgmtest.Failure{refused}})
 		w.untilWhole()
 		if got := len(strings.Fields(devices(&w.last, "POWER", true))); got != 16 {
 			t.Errorf("%d GPUs", got)
@@ -325,18 +325,18 @@ func TestListWithoutSwitches(t *testing.T) {
 // so. Once the host engine knows it, all are read again.
 func TestOlderEngine(t *testing.T) {
 	for _, tt := range []struct {
-		kind    dcgmitest.Kind
+		kind    dcgmtest.Kind
 		code    int
 		field   int
 		without string // in the note
 	}{
-		{dcgmitest.FieldGroupRefused, -1, 1212, "without 153,171,173,175,346,1204,"},
-		{dcgmitest.FieldGroupRefused, -1, 191, "without 153,171,173,175,191,346,1204,"},
-		{dcgmitest.WatchRefused, -13, 1523, "without 153,171,173,175,346,1204,"},
+		{dcgmtest.FieldGroupRefused, -1, 1212, "without 153,171,173,175,346,1204,"},
+		{dcgmtest.FieldGroupRefused, -1, 191, "without 153,171,173,175,191,346,1204,"},
+		{dcgmtest.WatchRefused, -13, 1523, "without 153,171,173,175,346,1204,"},
 	} {
 		page, _ := dcgm.NewPage([]dcgm.Counter{{Name: "DCGM_FI_DEV_FAN_SPEED", Type: "gauge", Field: dcgm.Unknown}}, func(int) bool { return true })
-		refused := dcgmitest.Failure{Kind: tt.kind, Code: tt.code, Field: tt.field}
-		w := newWorld(t, dcgmitest.Scenario{Version: "4.6.0", GPUs: dcgmitest.Boards(2), Failures: []dcgmitest.Failure{refused}}, func(o *Options) { o.Page = page })
+		refused := dcgmtest.Failure{Kind: tt.kind, Code: tt.code, Field: tt.field}
+		w := newWorld(t, dcgmtest.Scenario{Version: "4.6.0", GPUs: dcgmtest.Boards(2), Failures: []dcgmtest.Failure{refused}}, func(o *Options) { o.Page = page })
 		w.until("a note, and the fields of an older engine", func(b *raw.Batch, err error) bool {
 			return err == nil && len(w.Notes()) == 1 && strings.Contains(w.Notes()[0].Cause, tt.without) && has(b, "POWER") && has(b, "RRAM")
 		})
@@ -355,7 +355,7 @@ func TestOlderEngine(t *testing.T) {
 // The devices of a selection must exist: Check and Read report missing ones in
 // its words, and Read retries.
 func TestSelectionThatIsNotThere(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}, func(o *Options) { o.Choose = selection.Request{GPUs: "99"}.Select })
+	w := newWorld(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(2)}, func(o *Options) { o.Choose = selection.Request{GPUs: "99"}.Select })
 	const words = "--gpus=99: there is no GPU 99; this node has 0-1; see which GPUs the host engine knows: dcgmi discovery -l"
 	e, ok := errors.AsType[*source.Error](w.Check(t.Context()))
 	if !ok || e.Error() != words {
@@ -364,7 +364,7 @@ func TestSelectionThatIsNotThere(t *testing.T) {
 	if e := w.untilFailure(); e.Error() != words || len(w.starts("")) > 0 {
 		t.Errorf("%v", e)
 	}
-	w.scenario.GPUs = slices.Clone(dcgmitest.Boards(100))
+	w.scenario.GPUs = slices.Clone(dcgmtest.Boards(100))
 	w.set()
 	w.until("GPU 99", func(b *raw.Batch, _ error) bool { return devices(b, "POWER", false) == "99" })
 }
@@ -372,21 +372,21 @@ func TestSelectionThatIsNotThere(t *testing.T) {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		failure dcgmitest.Failure
+		failure dcgmtest.Failure
 		wish    string
 		want    source.Failure // "" is none
 	}{
 		"all is well":         {wish: "0,1"},
-		"no host engine":      {failure: dcgmitest.Failure{Kind: dcgmitest.HostEngineDown}, wish: "99"},
-		"a list that refuses": {failure: dcgmitest.Failure{Kind: dcgmitest.ListRefused, Code: -33}},
+		"no host engine":      {failure: dcgmtest.Failure{Kind: dcgmtest.HostEngineDown}, wish: "99"},
+		"a list that refuses": {failure: dcgmtest.Failure{Kind: dcgmtest.ListRefused, Code: -33}},
 		"no such GPU":         {wish: "7", want: source.Broken},
 		"no such word":        {wish: "x", want: source.Broken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := dcgmitest.Scenario{}
+			s := dcgmtest.Scenario{}
 			if tt.failure.Kind != "" {
-				s.Failures = []dcgmitest.Failure{tt.failure}
+				s.Failures = []dcgmtest.Failure{tt.failure}
 			}
 			w := newWorld(t, s, func(o *Options) { o.Choose = selection.Request{GPUs: tt.wish}.Select })
 			err := w.Check(t.Context())
@@ -412,14 +412,14 @@ func TestCheck(t *testing.T) {
 // After a failure the node may number its boards differently, and readings use
 // the new numbers.
 func TestRenumberedBoards(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{})
+	w := newWorld(t, dcgmtest.Scenario{})
 	w.untilWhole()
 	if got := devices(&w.last, "POWER", true); got != "0="+uuid0+" 1="+uuid1 {
 		t.Fatalf("devices %s", got)
 	}
 	w.scenario.GPUs = slices.Clone(w.scenario.GPUs)
 	w.scenario.GPUs[0].UUID, w.scenario.GPUs[1].UUID = uuid1, uuid0
-	w.set(dcgmitest.Failure{Kind: dcgmitest.HostEngineDies}, dcgmitest.Failure{Kind: dcgmitest.HostEngineDown})
+	w.set(dcgmtest.Failure{Kind: dcgmtest.HostEngineDies}, dcgmtest.Failure{Kind: dcgmtest.HostEngineDown})
 	w.untilFailure()
 	w.set()
 	w.untilWhole()

@@ -19,11 +19,11 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 func TestReadEndsWithItsContext(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{Pace: dcgmitest.Pace{StartMS: 60_000}})
+	w := newWorld(t, dcgmtest.Scenario{Pace: dcgmtest.Pace{StartMS: 60_000}})
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
 	if err := w.Read(ctx, &w.last); !errors.Is(err, context.Canceled) || len(w.last.Samples) > 0 {
@@ -32,11 +32,11 @@ func TestReadEndsWithItsContext(t *testing.T) {
 }
 
 // hanging is a stream that prints its header and nothing else.
-var hanging = []dcgmitest.Failure{{Kind: dcgmitest.Hang, Command: "dmon"}}
+var hanging = []dcgmtest.Failure{{Kind: dcgmtest.Hang, Command: "dmon"}}
 
 func TestCloseDuringStart(t *testing.T) {
 	for i := range 10 {
-		w := newWorld(t, dcgmitest.Scenario{Failures: hanging})
+		w := newWorld(t, dcgmtest.Scenario{Failures: hanging})
 		read := make(chan error)
 		go func() { read <- w.Read(t.Context(), &w.last) }()
 		if i%2 == 0 {
@@ -60,7 +60,7 @@ func TestCloseDuringStart(t *testing.T) {
 }
 
 func TestCloseBeforeTheFirstRead(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{})
+	w := newWorld(t, dcgmtest.Scenario{})
 	if err := errors.Join(w.Close(), w.Close()); err != nil {
 		t.Error(err)
 	}
@@ -148,7 +148,7 @@ func beProxy(path string) {
 // However the proxy dies, its children die with it.
 func TestNoOrphan(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "starts")
-	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(1), StartLog: log,
+	exe := dcgmtest.Install(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(1), StartLog: log,
 		Failures: hanging}) // it writes nothing, so SIGPIPE cannot end it
 	self, err := os.Executable()
 	if err != nil {
@@ -165,14 +165,14 @@ func TestNoOrphan(t *testing.T) {
 	write.Close()
 	defer read.Close()
 	streams := func() int {
-		return len(slices.DeleteFunc(dcgmitest.Starts(t, log), func(s dcgmitest.Start) bool { return s.Args[0] != "dmon" }))
+		return len(slices.DeleteFunc(dcgmtest.Starts(t, log), func(s dcgmtest.Start) bool { return s.Args[0] != "dmon" }))
 	}
 	eventually(t, "children", func() bool { return streams() >= 2 })
 	if err := proxy.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = proxy.Wait()
-	for _, s := range dcgmitest.Starts(t, log) {
+	for _, s := range dcgmtest.Starts(t, log) {
 		eventually(t, "the end of a child", func() bool { return !runs(s.PID) })
 	}
 	_, _ = io.Copy(io.Discard, read)

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // lean requests the profiling fields of every GPU, extended those of a GPU with all.
@@ -20,8 +20,8 @@ const (
 )
 
 // a100s returns boards that count their profiling fields in turn.
-func a100s(n int) []dcgmitest.GPU {
-	boards := dcgmitest.Boards(n)
+func a100s(n int) []dcgmtest.GPU {
+	boards := dcgmtest.Boards(n)
 	for i := range boards {
 		boards[i].Name = "NVIDIA A100-SXM4-80GB"
 	}
@@ -31,21 +31,21 @@ func a100s(n int) []dcgmitest.GPU {
 // Multiplexed fields are requested if chosen, and if all chosen boards support them, at
 // once or in turn.
 func TestExtras(t *testing.T) {
-	mixed := append(dcgmitest.Boards(1), a100s(2)[1])
+	mixed := append(dcgmtest.Boards(1), a100s(2)[1])
 	for _, c := range []struct {
 		name     string
-		boards   []dcgmitest.GPU
-		failures []dcgmitest.Failure
+		boards   []dcgmtest.GPU
+		failures []dcgmtest.Failure
 		fields   string
 		want     string
 		rounds   int // how often that is logged
 	}{
-		{"Hopper", dcgmitest.Boards(2), nil, "all", extended, 0},
-		{"Hopper in instances", []dcgmitest.GPU{dcgmitest.Boards(1)[0].Cut(2)}, nil, "all", extended + " -i i:0,i:1", 0},
+		{"Hopper", dcgmtest.Boards(2), nil, "all", extended, 0},
+		{"Hopper in instances", []dcgmtest.GPU{dcgmtest.Boards(1)[0].Cut(2)}, nil, "all", extended + " -i i:0,i:1", 0},
 		{"before Hopper", a100s(2), nil, "all", inRounds, 1},
 		{"both", mixed, nil, "all", inRounds, 1},
-		{"no list", dcgmitest.Boards(2), []dcgmitest.Failure{{Kind: dcgmitest.ListRefused, Command: "profile", Code: -33}}, "all", lean, 0},
-		{"Hopper, core", dcgmitest.Boards(2), nil, "core", lean, 0},
+		{"no list", dcgmtest.Boards(2), []dcgmtest.Failure{{Kind: dcgmtest.ListRefused, Command: "profile", Code: -33}}, "all", lean, 0},
+		{"Hopper, core", dcgmtest.Boards(2), nil, "core", lean, 0},
 		{"before Hopper, core", a100s(2), nil, "core", lean, 0},
 		{"ids", a100s(2), nil, "1016,1002,155,1007", "-e 1002,1007", 1},
 	} {
@@ -55,7 +55,7 @@ func TestExtras(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := newWorld(t, dcgmitest.Scenario{GPUs: c.boards, Failures: c.failures}, func(o *Options) { o.Fields = fields })
+			w := newWorld(t, dcgmtest.Scenario{GPUs: c.boards, Failures: c.failures}, func(o *Options) { o.Fields = fields })
 			w.untilWhole()
 			for _, s := range w.starts("1002,") {
 				if args := strings.Join(s.Args, " "); !strings.HasSuffix(args, c.want) {
@@ -77,7 +77,7 @@ func TestExtras(t *testing.T) {
 // start requests these again.
 func TestExtrasRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, dcgmitest.Scenario{Failures: []dcgmitest.Failure{{Kind: dcgmitest.WatchRefused, Field: 1007, Code: -38}}})
+	w := newWorld(t, dcgmtest.Scenario{Failures: []dcgmtest.Failure{{Kind: dcgmtest.WatchRefused, Field: 1007, Code: -38}}})
 	w.until("the other fields", func(b *raw.Batch, err error) bool {
 		if err != nil {
 			t.Error(err)
@@ -87,7 +87,7 @@ func TestExtrasRefused(t *testing.T) {
 	if s := w.stream(profiling); s.Restarts != 0 || s.Failure != nil || w.log.count("WARN") != 0 || w.log.count("refuses some profiling fields") != 1 {
 		t.Errorf("%+v", s)
 	}
-	w.set(dcgmitest.Failure{Kind: dcgmitest.HostEngineDies})
+	w.set(dcgmtest.Failure{Kind: dcgmtest.HostEngineDies})
 	w.until("an end", func(*raw.Batch, error) bool { return w.stream(profiling).Failure != nil })
 	w.set()
 	w.until("all fields", func(b *raw.Batch, _ error) bool { return has(b, "FP32A") })
@@ -108,7 +108,7 @@ func TestFieldsOfOneStream(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := newWorld(t, dcgmitest.Scenario{}, func(o *Options) { o.Fields = fields })
+			w := newWorld(t, dcgmtest.Scenario{}, func(o *Options) { o.Fields = fields })
 			w.until("a reading", func(b *raw.Batch, err error) bool { return err == nil && has(b, c.has) && !has(b, c.hasNot) })
 			totals := w.Streams(nil)
 			if len(totals) != 1 || totals[0].Stream != c.stream || totals[0].Failure != nil {
@@ -117,7 +117,7 @@ func TestFieldsOfOneStream(t *testing.T) {
 			if n := len(w.starts("dmon")); n != 1 {
 				t.Errorf("%d times dmon", n)
 			}
-			w.set(dcgmitest.Failure{Kind: dcgmitest.HostEngineDies})
+			w.set(dcgmtest.Failure{Kind: dcgmtest.HostEngineDies})
 			w.until("an end", func(_ *raw.Batch, err error) bool { return err != nil })
 		})
 	}

@@ -12,11 +12,11 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 func TestKilledChildIsStartedAgain(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{})
+	w := newWorld(t, dcgmtest.Scenario{})
 	w.untilWhole()
 	pid := w.starts(",1523")[0].PID
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -44,7 +44,7 @@ func TestHang(t *testing.T) {
 	var worlds []*world
 	for _, version := range versions {
 		for _, deaf := range []bool{true, false} {
-			w := newWorld(t, dcgmitest.Scenario{Version: version, Failures: []dcgmitest.Failure{{Kind: dcgmitest.Hang, Command: "dmon", After: 5, IgnoreTerm: deaf}}})
+			w := newWorld(t, dcgmtest.Scenario{Version: version, Failures: []dcgmtest.Failure{{Kind: dcgmtest.Hang, Command: "dmon", After: 5, IgnoreTerm: deaf}}})
 			w.backoff = func(int) time.Duration { return time.Hour }
 			w.starting.Do(w.start)
 			worlds = append(worlds, w)
@@ -75,9 +75,9 @@ func TestHang(t *testing.T) {
 }
 
 func TestHostEngineRestart(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{})
+	w := newWorld(t, dcgmtest.Scenario{})
 	w.untilWhole()
-	w.set(dcgmitest.Failure{Kind: dcgmitest.HostEngineDies}, dcgmitest.Failure{Kind: dcgmitest.HostEngineDown})
+	w.set(dcgmtest.Failure{Kind: dcgmtest.HostEngineDies}, dcgmtest.Failure{Kind: dcgmtest.HostEngineDown})
 	for range 3 {
 		e := w.untilFailure()
 		if e.Failure != source.HostEngineUnavailable || !strings.Contains(e.Remedy, "systemctl start nvidia-dcgm") {
@@ -94,7 +94,7 @@ func TestHostEngineRestart(t *testing.T) {
 // TestRefused and TestReturns check the failure of each code.
 func TestProfilingRefused(t *testing.T) {
 	eachVersion(t, "by", func(t *testing.T, version string) {
-		w := newWorld(t, dcgmitest.Scenario{Version: version, Failures: []dcgmitest.Failure{{Kind: dcgmitest.WatchRefused, Profiling: true, Code: -37}}})
+		w := newWorld(t, dcgmtest.Scenario{Version: version, Failures: []dcgmtest.Failure{{Kind: dcgmtest.WatchRefused, Profiling: true, Code: -37}}})
 		w.until("the third refusal", func(b *raw.Batch, err error) bool {
 			if err != nil {
 				t.Errorf("the device fields failed too: %v", err)
@@ -123,7 +123,7 @@ func TestProfilingRefused(t *testing.T) {
 
 // A reading that waits for the profiling stream is released when that fails.
 func TestWaitingReadingIsReleased(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{}, func(o *Options) { o.Period = time.Hour })
+	w := newWorld(t, dcgmtest.Scenario{}, func(o *Options) { o.Period = time.Hour })
 	w.starting.Do(func() {}) // no children
 	w.adopt(inventory(uuid0), "")
 	f := &feeder{stream: device}
@@ -138,7 +138,7 @@ func TestWaitingReadingIsReleased(t *testing.T) {
 }
 
 func TestUnknownFieldIsLeftOut(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{Version: "4.2.0"}) // without 1523 and 1507
+	w := newWorld(t, dcgmtest.Scenario{Version: "4.2.0"}) // without 1523 and 1507
 	w.untilWhole()
 	device := w.starts("-e 100,")
 	last := strings.Join(device[len(device)-1].Args, " ")
@@ -157,23 +157,23 @@ func TestUnknownFieldIsLeftOut(t *testing.T) {
 func TestFailuresAreTyped(t *testing.T) {
 	tests := []struct {
 		name    string
-		failure dcgmitest.Failure
+		failure dcgmtest.Failure
 		want    source.Failure
 		says    string
 	}{
-		{"no host engine", dcgmitest.Failure{Kind: dcgmitest.HostEngineDown}, source.HostEngineUnavailable, "systemctl start nvidia-dcgm"},
-		{"no libdcgm", dcgmitest.Failure{Kind: dcgmitest.InitFailed}, source.HostEngineUnavailable, "unable to initialize DCGM"},
-		{"no data", dcgmitest.Failure{Kind: dcgmitest.NoData, Command: "dmon"}, source.Broken, "dcgmi discovery -l"},
-		{"dies", dcgmitest.Failure{Kind: dcgmitest.HostEngineDies, After: 2}, source.HostEngineUnavailable, "journalctl"},
-		{"killed", dcgmitest.Failure{Kind: dcgmitest.Die, After: 2, Bytes: 50}, source.Broken, "killed"},
-		{"some exit", dcgmitest.Failure{Kind: dcgmitest.Exit, Code: 3, Text: "terrible things\n"}, source.Broken, `status 3: "terrible things"`},
-		{"a shell's signal", dcgmitest.Failure{Kind: dcgmitest.Exit, Code: 137}, source.Broken, "killed"},
-		{"no library", dcgmitest.Failure{Kind: dcgmitest.Exit, Code: 127, Text: "dcgmi: error while loading shared libraries: libdcgm.so.4\n"}, source.HostEngineUnavailable, "ldd"},
-		{"wrapped", dcgmitest.Failure{Kind: dcgmitest.Exit, Code: 1, Text: "Error: Unable to connect to host engine. Host engine connection invalid/disconnected.\n"}, source.HostEngineUnavailable, "--backend=prometheus"},
+		{"no host engine", dcgmtest.Failure{Kind: dcgmtest.HostEngineDown}, source.HostEngineUnavailable, "systemctl start nvidia-dcgm"},
+		{"no libdcgm", dcgmtest.Failure{Kind: dcgmtest.InitFailed}, source.HostEngineUnavailable, "unable to initialize DCGM"},
+		{"no data", dcgmtest.Failure{Kind: dcgmtest.NoData, Command: "dmon"}, source.Broken, "dcgmi discovery -l"},
+		{"dies", dcgmtest.Failure{Kind: dcgmtest.HostEngineDies, After: 2}, source.HostEngineUnavailable, "journalctl"},
+		{"killed", dcgmtest.Failure{Kind: dcgmtest.Die, After: 2, Bytes: 50}, source.Broken, "killed"},
+		{"some exit", dcgmtest.Failure{Kind: dcgmtest.Exit, Code: 3, Text: "terrible things\n"}, source.Broken, `status 3: "terrible things"`},
+		{"a shell's signal", dcgmtest.Failure{Kind: dcgmtest.Exit, Code: 137}, source.Broken, "killed"},
+		{"no library", dcgmtest.Failure{Kind: dcgmtest.Exit, Code: 127, Text: "dcgmi: error while loading shared libraries: libdcgm.so.4\n"}, source.HostEngineUnavailable, "ldd"},
+		{"wrapped", dcgmtest.Failure{Kind: dcgmtest.Exit, Code: 1, Text: "Error: Unable to connect to host engine. Host engine connection invalid/disconnected.\n"}, source.HostEngineUnavailable, "--backend=prometheus"},
 	}
 	for _, tt := range tests {
 		eachVersion(t, tt.name, func(t *testing.T, version string) {
-			w := newWorld(t, dcgmitest.Scenario{Version: version, Failures: []dcgmitest.Failure{tt.failure}})
+			w := newWorld(t, dcgmtest.Scenario{Version: version, Failures: []dcgmtest.Failure{tt.failure}})
 			e := w.untilFailure()
 			if e.Failure != tt.want || !strings.Contains(e.Error(), tt.says) || e.Remedy == "" || strings.ContainsAny(e.Error(), "\n\r") {
 				t.Errorf("%s: %v; want %s with %q", e.Failure, e, tt.want, tt.says)
@@ -187,7 +187,7 @@ func TestFailuresAreTyped(t *testing.T) {
 // Pauses grow with every failure in a row, separately for each stream, and
 // Restart ends them.
 func TestPausesGrow(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{Failures: []dcgmitest.Failure{{Kind: dcgmitest.HostEngineDown}}})
+	w := newWorld(t, dcgmtest.Scenario{Failures: []dcgmtest.Failure{{Kind: dcgmtest.HostEngineDown}}})
 	var mu sync.Mutex
 	asked := map[int]int{}
 	w.backoff = func(n int) time.Duration {
@@ -216,7 +216,7 @@ func TestPausesGrow(t *testing.T) {
 }
 
 func TestUnsupportedIsNotTriedAgain(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{Failures: []dcgmitest.Failure{{Kind: dcgmitest.Exit, Code: 254, Text: "An error occurred trying to parse the command line.\n"}}})
+	w := newWorld(t, dcgmtest.Scenario{Failures: []dcgmtest.Failure{{Kind: dcgmtest.Exit, Code: 254, Text: "An error occurred trying to parse the command line.\n"}}})
 	w.backoff = func(int) time.Duration {
 		t.Error("it is retried")
 		return time.Hour

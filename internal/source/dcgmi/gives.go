@@ -3,7 +3,7 @@ package dcgmi
 import (
 	"slices"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
 // Gives reports whether dmon can show the DCGM field with that id.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
 // startGrace is how long, at the start, readings of one stream wait for the other,

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dmon"
 )
 
 // keptTicks is for how many rows without a value a field keeps its last one:

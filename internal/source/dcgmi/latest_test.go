@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dmon"
 )
 
 // An entity without a row is kept for two samples, however many parts they come in.

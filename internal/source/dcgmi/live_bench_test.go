@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // BenchmarkLive reads two running fakes with 8 GPUs and all fields at 10 ms,
 // and reports the CPU time of this process only.
 func BenchmarkLive(b *testing.B) {
-	exe := dcgmitest.Install(b, dcgmitest.Scenario{GPUs: dcgmitest.Boards(8)})
+	exe := dcgmtest.Install(b, dcgmtest.Scenario{GPUs: dcgmtest.Boards(8)})
 	s := New(Options{Path: exe, Period: 10 * time.Millisecond, probes: noProbes, Hostname: "gpu07"})
 	defer s.Close()
 	var batch raw.Batch

@@ -15,9 +15,9 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // constant makes every field of every entity read its field id, doubles plus
 // 0.25.
-func constant() (readings []dcgmitest.Reading) {
+func constant() (readings []dcgmtest.Reading) {
 	for _, f := range dcgm.Fields {
 		if f.Foreign() {
 			continue
@@ -34,14 +34,14 @@ func constant() (readings []dcgmitest.Reading) {
 		if f.Float {
 			v += .25
 		}
-		readings = append(readings, dcgmitest.Reading{Field: f.ID, Value: v})
+		readings = append(readings, dcgmtest.Reading{Field: f.ID, Value: v})
 	}
 	return readings
 }
 
 // cutBoards returns two boards, the second with two instances.
-func cutBoards() []dcgmitest.GPU {
-	gpus := dcgmitest.Boards(2)
+func cutBoards() []dcgmtest.GPU {
+	gpus := dcgmtest.Boards(2)
 	gpus[1] = gpus[1].Cut(2)
 	return gpus
 }
@@ -56,7 +56,7 @@ func TestPages(t *testing.T) {
 		for _, help := range []string{"with", "without"} {
 			t.Run(version+" "+help+" nvidia-smi", func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, dcgmitest.Scenario{Version: version, GPUs: cutBoards(), Readings: constant()}, func(o *Options) {
+				w := newWorld(t, dcgmtest.Scenario{Version: version, GPUs: cutBoards(), Readings: constant()}, func(o *Options) {
 					o.Hostname = "gpu07"
 					if help == "with" {
 						f := newSMI(t)
@@ -94,7 +94,7 @@ func TestPages(t *testing.T) {
 func newerFamilies(version string) *regexp.Regexp {
 	names := []string{"none"}
 	for _, f := range dcgm.Fields {
-		if _, known := dcgmitest.FieldByID(dcgmitest.Scenario{Version: version}.Release(), f.ID); !known && !f.Foreign() {
+		if _, known := dcgmtest.FieldByID(dcgmtest.Scenario{Version: version}.Release(), f.ID); !known && !f.Foreign() {
 			names = append(names, f.Family)
 		}
 	}
@@ -120,7 +120,7 @@ func checkConstant(t *testing.T, b *raw.Batch) {
 // A board with MIG instances has no row of its own, as with the exporter, so that
 // sums over all rows count nothing twice. The board's own readings are kept.
 func TestACutBoardIsItsInstances(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{GPUs: cutBoards(), Readings: constant()})
+	w := newWorld(t, dcgmtest.Scenario{GPUs: cutBoards(), Readings: constant()})
 	w.until("a whole reading", func(b *raw.Batch, _ error) bool { return has(b, "FBUSD") && has(b, "SMACT") })
 	sum := 0.
 	for _, s := range w.last.Samples {
@@ -158,7 +158,7 @@ func translator(t *testing.T) *translate.Translator {
 func TestJobsComeAndGo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	w := newWorld(t, dcgmitest.Scenario{GPUs: cutBoards()}, func(o *Options) { o.JobMappingDir = dir })
+	w := newWorld(t, dcgmtest.Scenario{GPUs: cutBoards()}, func(o *Options) { o.JobMappingDir = dir })
 	jobs := func(want string) {
 		t.Helper()
 		w.until("jobs "+want, func(b *raw.Batch, _ error) bool {

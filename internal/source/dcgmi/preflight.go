@@ -17,8 +17,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
 // exporterURL is where a dcgm-exporter on this machine answers by default.

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 func TestPreflight(t *testing.T) {
@@ -131,7 +131,7 @@ func TestHost(t *testing.T) {
 // ones are refused.
 func TestExporterBesideEachGeneration(t *testing.T) {
 	for name, collides := range map[string]bool{"NVIDIA H100 80GB HBM3": false, "NVIDIA A100-SXM4-80GB": true} {
-		s := dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}
+		s := dcgmtest.Scenario{GPUs: dcgmtest.Boards(2)}
 		s.GPUs[0].Name, s.GPUs[1].Name = name, name
 		w := newWorld(t, s, func(o *Options) {
 			o.probes.Commands = func() []string { return []string{"/usr/bin/dcgm-exporter"} }

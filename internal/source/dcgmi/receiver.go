@@ -8,8 +8,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dmon"
 )
 
 const (

@@ -5,10 +5,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dmon"
 )
 
 // ringSize is the most ticks that wait: with two streams at 100 ms about three

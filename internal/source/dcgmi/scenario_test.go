@@ -12,18 +12,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // Every value of every reading is the true value of the fake, at one sample of
 // the child per stream.
 func TestReadingsAreTrue(t *testing.T) {
 	eachVersion(t, "of", func(t *testing.T, version string) {
-		w := newWorld(t, dcgmitest.Scenario{Version: version, GPUs: dcgmitest.Boards(4)})
+		w := newWorld(t, dcgmtest.Scenario{Version: version, GPUs: dcgmtest.Boards(4)})
 		sample := [2]int{-1, -1}
 		checked := 0
 		for range 25 {
@@ -56,7 +56,7 @@ func checkReading(t *testing.T, b *raw.Batch, entity, version string, sample *[2
 			continue
 		}
 		n := max(sample[stream], 0)
-		for limit := n + 10000; n < limit && dcgmitest.Value(7, entity, clue.ID, n) != v; n++ {
+		for limit := n + 10000; n < limit && dcgmtest.Value(7, entity, clue.ID, n) != v; n++ {
 		}
 		sample[stream] = max(sample[stream], n)
 		for _, f := range dcgm.Fields {
@@ -65,7 +65,7 @@ func checkReading(t *testing.T, b *raw.Batch, entity, version string, sample *[2
 				continue
 			}
 			checked++
-			want := dcgmitest.Value(7, entity, f.ID, n)
+			want := dcgmtest.Value(7, entity, f.ID, n)
 			if math.IsNaN(want) && version < "4.4.2" {
 				want = 0 // how older versions of dmon print a missing sample
 			}
@@ -78,7 +78,7 @@ func checkReading(t *testing.T, b *raw.Batch, entity, version string, sample *[2
 }
 
 func TestArguments(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(3)}, func(o *Options) {
+	w := newWorld(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(3)}, func(o *Options) {
 		o.Host = "node7:5555"
 		o.Period = 50 * time.Millisecond
 		o.Choose = selection.Request{GPUs: "1-2,GPU-a1b2c3d4-0001"}.Select
@@ -108,10 +108,10 @@ func TestArguments(t *testing.T) {
 }
 
 func TestGarbageIsCountedAndPassedOver(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{Failures: []dcgmitest.Failure{
-		{Kind: dcgmitest.Garbage, After: 1, Text: "\x00\xff GPU? what\nGPU 0 is lost\n"},
-		{Kind: dcgmitest.GluedRows, After: 4, Until: 5},
-	}, Pace: dcgmitest.Pace{Chunk: 7, JitterMS: 3}})
+	w := newWorld(t, dcgmtest.Scenario{Failures: []dcgmtest.Failure{
+		{Kind: dcgmtest.Garbage, After: 1, Text: "\x00\xff GPU? what\nGPU 0 is lost\n"},
+		{Kind: dcgmtest.GluedRows, After: 4, Until: 5},
+	}, Pace: dcgmtest.Pace{Chunk: 7, JitterMS: 3}})
 	skipped := 0
 	for range 20 {
 		w.untilWhole()
@@ -127,9 +127,9 @@ func TestGarbageIsCountedAndPassedOver(t *testing.T) {
 
 func TestLostGPUs(t *testing.T) {
 	eachVersion(t, "in", func(t *testing.T, version string) {
-		w := newWorld(t, dcgmitest.Scenario{Version: version, GPUs: dcgmitest.Boards(8)})
+		w := newWorld(t, dcgmtest.Scenario{Version: version, GPUs: dcgmtest.Boards(8)})
 		w.until("all GPUs", func(b *raw.Batch, _ error) bool { return devices(b, "POWER", false) == "0 1 2 3 4 5 6 7" })
-		w.set(dcgmitest.Failure{Kind: dcgmitest.GPULost, GPU: 2}, dcgmitest.Failure{Kind: dcgmitest.GPULost, GPU: 7})
+		w.set(dcgmtest.Failure{Kind: dcgmtest.GPULost, GPU: 2}, dcgmtest.Failure{Kind: dcgmtest.GPULost, GPU: 7})
 		const left = "0 1 3 4 5 6"
 		// Both streams must detect it, and bridge two rows each.
 		w.until("six GPUs", func(b *raw.Batch, _ error) bool {
@@ -148,7 +148,7 @@ func TestLostGPUs(t *testing.T) {
 // are read, even if dmon does not start with all. A GPU that is back is read again.
 func TestGPUsThatWereLostBefore(t *testing.T) {
 	eachVersion(t, "in", func(t *testing.T, version string) {
-		s := dcgmitest.Scenario{Version: version, GPUs: dcgmitest.Boards(4)}
+		s := dcgmtest.Scenario{Version: version, GPUs: dcgmtest.Boards(4)}
 		s.GPUs[2].Lost = true
 		w := newWorld(t, s)
 		check := func(uuid string) {
@@ -163,7 +163,7 @@ func TestGPUsThatWereLostBefore(t *testing.T) {
 		if w.log.count("WARN") != 0 {
 			t.Error("a warning was logged")
 		}
-		w.scenario.GPUs = dcgmitest.Boards(4)
+		w.scenario.GPUs = dcgmtest.Boards(4)
 		w.set()
 		w.resurvey(t.Context())
 		w.until("all GPUs", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1 2 3" })
@@ -175,7 +175,7 @@ func TestGPUsThatWereLostBefore(t *testing.T) {
 		w.set()
 		w.Restart("in a test")
 		w.until("three", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1 3" })
-		check(dcgmitest.Boards(4)[2].UUID)
+		check(dcgmtest.Boards(4)[2].UUID)
 	})
 }
 
@@ -185,9 +185,9 @@ func TestLostByItsRow(t *testing.T) {
 		fields []int
 		want   string
 	}{{nil, "1"}, {[]int{150, 230}, "1"}, {[]int{230, 1002}, ""}} {
-		w := newWorld(t, dcgmitest.Scenario{
-			Readings: []dcgmitest.Reading{{Entity: "GPU 0", Field: 230, Value: 43}},
-			Failures: []dcgmitest.Failure{{Kind: dcgmitest.GPULost, GPU: 1}},
+		w := newWorld(t, dcgmtest.Scenario{
+			Readings: []dcgmtest.Reading{{Entity: "GPU 0", Field: 230, Value: 43}},
+			Failures: []dcgmtest.Failure{{Kind: dcgmtest.GPULost, GPU: 1}},
 		}, func(o *Options) { o.Fields = tt.fields })
 		w.until("a reading of the devices", func(b *raw.Batch, _ error) bool { return has(b, "XIDER") })
 		if got := devices(&w.last, dcgm.Lost, false); got != tt.want {
@@ -202,18 +202,18 @@ func TestTicksAreSamples(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
-		pace    dcgmitest.Pace
+		pace    dcgmtest.Pace
 		gpus    int
 		samples uint64
 	}{
-		{"in one go", dcgmitest.Pace{}, 8, 30},
-		{"in pieces", dcgmitest.Pace{Chunk: 300, ChunkMS: 40}, 2, 5},
-		{"in a row each", dcgmitest.Pace{Chunk: 800, ChunkMS: 150}, 2, 3},
-		{"unevenly", dcgmitest.Pace{JitterMS: 30, WorkMS: 15}, 8, 20},
+		{"in one go", dcgmtest.Pace{}, 8, 30},
+		{"in pieces", dcgmtest.Pace{Chunk: 300, ChunkMS: 40}, 2, 5},
+		{"in a row each", dcgmtest.Pace{Chunk: 800, ChunkMS: 150}, 2, 3},
+		{"unevenly", dcgmtest.Pace{JitterMS: 30, WorkMS: 15}, 8, 20},
 	} {
 		eachVersion(t, tt.name, func(t *testing.T, version string) {
-			gone := dcgmitest.Failure{Kind: dcgmitest.HostEngineDies, After: int(tt.samples)}
-			w := newWorld(t, dcgmitest.Scenario{Version: version, GPUs: dcgmitest.Boards(tt.gpus), Pace: tt.pace, Failures: []dcgmitest.Failure{gone}})
+			gone := dcgmtest.Failure{Kind: dcgmtest.HostEngineDies, After: int(tt.samples)}
+			w := newWorld(t, dcgmtest.Scenario{Version: version, GPUs: dcgmtest.Boards(tt.gpus), Pace: tt.pace, Failures: []dcgmtest.Failure{gone}})
 			w.backoff = func(int) time.Duration { return time.Hour }
 			const eight = "0 1 2 3 4 5 6 7"
 			all, readings := eight[:2*tt.gpus-1], 0
@@ -243,7 +243,7 @@ func TestTicksAreSamples(t *testing.T) {
 // If one GPU of a selection is lost, the others are still read; at the start,
 // Check reports it.
 func TestSelectionThatIsLostInPart(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(4)}, func(o *Options) { o.Choose = selection.Request{GPUs: "0-2"}.Select })
+	w := newWorld(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(4)}, func(o *Options) { o.Choose = selection.Request{GPUs: "0-2"}.Select })
 	if err := w.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -256,9 +256,9 @@ func TestSelectionThatIsLostInPart(t *testing.T) {
 	}
 	w.until("three GPUs", of("0 1 2"))
 	whole := w.scenario.GPUs
-	lose := func(gpus ...dcgmitest.GPU) {
+	lose := func(gpus ...dcgmtest.GPU) {
 		w.scenario.GPUs = gpus
-		w.set(dcgmitest.Failure{Kind: dcgmitest.HostEngineDies}, dcgmitest.Failure{Kind: dcgmitest.HostEngineDown})
+		w.set(dcgmtest.Failure{Kind: dcgmtest.HostEngineDies}, dcgmtest.Failure{Kind: dcgmtest.HostEngineDown})
 		w.untilFailure()
 		w.set()
 	}
@@ -279,7 +279,7 @@ func TestSelectionThatIsLostInPart(t *testing.T) {
 	w.set()
 	w.until("three GPUs again", of("0 1 2"))
 
-	late := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}, func(o *Options) { o.Choose = selection.Request{GPUs: "0-2"}.Select })
+	late := newWorld(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(2)}, func(o *Options) { o.Choose = selection.Request{GPUs: "0-2"}.Select })
 	e, ok := errors.AsType[*source.Error](late.Check(t.Context()))
 	if !ok || !strings.Contains(e.Cause, "there is no GPU 2; this node has 0-1") {
 		t.Errorf("%v", e)
@@ -288,7 +288,7 @@ func TestSelectionThatIsLostInPart(t *testing.T) {
 }
 
 func TestStalledConsumer(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{})
+	w := newWorld(t, dcgmtest.Scenario{})
 	w.untilWhole()
 	eventually(t, "evictions", func() bool { return w.stream(device).Evicted > 20 && w.stream(profiling).Evicted > 20 })
 	before := time.Now()
@@ -308,7 +308,7 @@ func TestStalledConsumer(t *testing.T) {
 
 // If dcgmi ignores -i, GPUs that were not requested are not shown.
 func TestRowsThatWereNotAskedFor(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(3)}, func(o *Options) {
+	w := newWorld(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(3)}, func(o *Options) {
 		wrap(t, o, `for a; do shift; [ "$a" = -i ] && skip=1 && continue; [ "$skip" ] && skip= && continue; set -- "$@" "$a"; done`)
 		o.Choose = selection.Request{GPUs: "1"}.Select
 	})
@@ -326,7 +326,7 @@ func TestRowsThatWereNotAskedFor(t *testing.T) {
 // A child does not inherit CUDA_VISIBLE_DEVICES, about which DCGM prints warnings.
 func TestChildrenDoNotInheritCUDA(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "1")
-	w := newWorld(t, dcgmitest.Scenario{}, func(o *Options) {
+	w := newWorld(t, dcgmtest.Scenario{}, func(o *Options) {
 		wrap(t, o, `[ -z "${CUDA_VISIBLE_DEVICES+set}" ] || echo 'CUDA_VISIBLE_DEVICES is set'; [ "$HOME" ] || echo 'there is no HOME'`)
 	})
 	w.untilWhole()

@@ -39,7 +39,7 @@ func (f *smi) says(what, text string) { f.write(f.exe+"."+what, text) }
 func (f *smi) write(path, text string) {
 	f.t.Helper()
 	next := path + ".next"
-	// A child forked meanwhile would keep the script open: see dcgmitest.Build.
+	// A child forked meanwhile would keep the script open: see dcgmtest.Build.
 	syscall.ForkLock.RLock()
 	err := os.WriteFile(next, []byte(text), 0o755)
 	syscall.ForkLock.RUnlock()

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"context"
 	"os/exec"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
 // Visible asks nvidia-smi which boards this process may use, in its order, which is CUDA's.

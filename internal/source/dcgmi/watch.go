@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
 const (

@@ -20,11 +20,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/slow"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 type world struct {
 	*Source
 	t        *testing.T
-	scenario dcgmitest.Scenario
+	scenario dcgmtest.Scenario
 	exe      string
 	log      *logged
 	last     raw.Batch
@@ -105,16 +105,16 @@ func eachVersion(t *testing.T, name string, test func(t *testing.T, version stri
 
 // newWorld returns a world with two GPUs, unless s has others, and a period of
 // 10 ms. A child that ends is restarted after a millisecond.
-func newWorld(t *testing.T, s dcgmitest.Scenario, adapt ...func(o *Options)) *world {
+func newWorld(t *testing.T, s dcgmtest.Scenario, adapt ...func(o *Options)) *world {
 	t.Helper()
 	if s.GPUs == nil {
-		s.GPUs = dcgmitest.Boards(2)
+		s.GPUs = dcgmtest.Boards(2)
 	}
 	if s.Seed == 0 {
 		s.Seed = 7
 	}
 	s.StartLog = filepath.Join(t.TempDir(), "starts")
-	w := &world{t: t, scenario: s, log: &logged{}, exe: dcgmitest.Install(t, s)}
+	w := &world{t: t, scenario: s, log: &logged{}, exe: dcgmtest.Install(t, s)}
 	opts := Options{Path: w.exe, Period: 10 * time.Millisecond, Logger: w.log.logger(), probes: noProbes}
 	for _, f := range adapt {
 		f(&opts)
@@ -133,31 +133,31 @@ func newWorld(t *testing.T, s dcgmitest.Scenario, adapt ...func(o *Options)) *wo
 }
 
 // set changes the scenario, also of running children.
-func (w *world) set(failures ...dcgmitest.Failure) {
+func (w *world) set(failures ...dcgmtest.Failure) {
 	w.t.Helper()
 	w.scenario.Failures = failures
-	w.scenario.Write(w.t, dcgmitest.Beside(w.exe))
+	w.scenario.Write(w.t, dcgmtest.Beside(w.exe))
 }
 
 // starts lists the streams that were started with word in their arguments.
-func (w *world) starts(word string) []dcgmitest.Start {
-	return slices.DeleteFunc(w.ran("dmon", word), func(s dcgmitest.Start) bool { return !isStream(s) })
+func (w *world) starts(word string) []dcgmtest.Start {
+	return slices.DeleteFunc(w.ran("dmon", word), func(s dcgmtest.Start) bool { return !isStream(s) })
 }
 
 // isStream reports whether s is a dmon of more than a single sample, which -c 1 takes.
-func isStream(s dcgmitest.Start) bool { return s.Args[0] == "dmon" && !slices.Contains(s.Args, "1") }
+func isStream(s dcgmtest.Start) bool { return s.Args[0] == "dmon" && !slices.Contains(s.Args, "1") }
 
 // ran lists the starts of a subsystem with word in its arguments.
-func (w *world) ran(subsystem, word string) []dcgmitest.Start {
-	return slices.DeleteFunc(dcgmitest.Starts(w.t, w.scenario.StartLog), func(s dcgmitest.Start) bool {
+func (w *world) ran(subsystem, word string) []dcgmtest.Start {
+	return slices.DeleteFunc(dcgmtest.Starts(w.t, w.scenario.StartLog), func(s dcgmtest.Start) bool {
 		return s.Args[0] != subsystem || !strings.Contains(strings.Join(s.Args, " "), word)
 	})
 }
 
 // discoveries lists the starts of discovery with word in its arguments, before the first stream:
 // how many follow depends on when the rows of the streams arrive (see entityWatch).
-func (w *world) discoveries(word string) []dcgmitest.Start {
-	list := slices.DeleteFunc(dcgmitest.Starts(w.t, w.scenario.StartLog), func(s dcgmitest.Start) bool {
+func (w *world) discoveries(word string) []dcgmtest.Start {
+	list := slices.DeleteFunc(dcgmtest.Starts(w.t, w.scenario.StartLog), func(s dcgmtest.Start) bool {
 		return !isStream(s) && (s.Args[0] != "discovery" || !strings.Contains(strings.Join(s.Args, " "), word))
 	})
 	if i := slices.IndexFunc(list, isStream); i >= 0 {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 

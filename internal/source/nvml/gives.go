@@ -5,7 +5,7 @@ package nvml
 import (
 	"slices"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
 // Gives reports whether NVML provides the DCGM field with that id for some boards.

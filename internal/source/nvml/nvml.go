@@ -15,7 +15,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
 // MinPeriod is the shortest useful period: NVML's counters are not updated more

@@ -4,7 +4,7 @@ package nvml
 
 import (
 	"context"
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 	"log/slog"
 	"strings"
 	"sync"

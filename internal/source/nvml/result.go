@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
 // result is the outcome of one round over a board. The board's worker writes it; then the

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
 // newRow returns the cells of a board without values.

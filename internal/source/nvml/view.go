@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
 // view makes Batches from the results of all boards. It belongs to the goroutine that

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dmon"
 )
 
 // dmonTrack plays the output of dcgmi dmon.

@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dmon"
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
 // unread are the fields that the fake library lacks.

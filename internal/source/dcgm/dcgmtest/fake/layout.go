@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // padding is the number of blanks after the widest text of a column.
@@ -12,7 +12,7 @@ const padding = 2
 
 // firstColumn returns the width of the entity column. Before 4.5 an id that
 // fills it touches the next value.
-func firstColumn(r dcgmitest.Release) int {
+func firstColumn(r dcgmtest.Release) int {
 	switch {
 	case r.Since("4.5.0"):
 		return 14 + padding
@@ -23,7 +23,7 @@ func firstColumn(r dcgmitest.Release) int {
 }
 
 // cell returns text padded to the column of f, and cut if it is too long.
-func cell(f dcgmitest.Field, text string) string {
+func cell(f dcgmtest.Field, text string) string {
 	width := f.Width + 6
 	if len(text) > width {
 		text = text[:width-3] + "..."
@@ -32,7 +32,7 @@ func cell(f dcgmitest.Field, text string) string {
 }
 
 // header returns the two lines above the rows.
-func header(r dcgmitest.Release, fields []dcgmitest.Field) string {
+func header(r dcgmtest.Release, fields []dcgmtest.Field) string {
 	var names, units strings.Builder
 	fmt.Fprintf(&names, "%-*s", firstColumn(r), "#Entity")
 	fmt.Fprintf(&units, "%-*s", firstColumn(r), "ID")
@@ -44,7 +44,7 @@ func header(r dcgmitest.Release, fields []dcgmitest.Field) string {
 }
 
 // row returns the line of entity e in sample number tick, with its newline.
-func row(s dcgmitest.Scenario, r dcgmitest.Release, e dcgmitest.Entity, fields []dcgmitest.Field, tick int) string {
+func row(s dcgmtest.Scenario, r dcgmtest.Release, e dcgmtest.Entity, fields []dcgmtest.Field, tick int) string {
 	var line strings.Builder
 	fmt.Fprintf(&line, "%-*s", firstColumn(r), e)
 	for _, f := range fields {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // writes keeps the length of each write.
@@ -18,11 +18,11 @@ func (w *writes) Write(p []byte) (int, error) {
 
 func TestChunks(t *testing.T) {
 	for _, test := range []struct {
-		pace dcgmitest.Pace
+		pace dcgmtest.Pace
 		want []int
 	}{
-		{dcgmitest.Pace{}, []int{4096, 904}},
-		{dcgmitest.Pace{Chunk: 2000}, []int{2000, 2000, 1000}},
+		{dcgmtest.Pace{}, []int{4096, 904}},
+		{dcgmtest.Pace{Chunk: 2000}, []int{2000, 2000, 1000}},
 	} {
 		var got writes
 		out := newOutput(&got, test.pace)

@@ -1,4 +1,4 @@
-package dcgmitest_test
+package dcgmtest_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -20,37 +20,37 @@ const header155 = "#Entity         POWER             \nID               W       
 func TestFailures(t *testing.T) {
 	for _, test := range []struct {
 		name           string
-		failure        dcgmitest.Failure
+		failure        dcgmtest.Failure
 		args           string
 		stdout, stderr string
 		code           int
 	}{
-		{"no host engine", dcgmitest.Failure{Kind: dcgmitest.HostEngineDown}, "dmon -e 155",
+		{"no host engine", dcgmtest.Failure{Kind: dcgmtest.HostEngineDown}, "dmon -e 155",
 			"Error: unable to establish a connection to the specified host: localhost\n" + lost, "", 235},
-		{"no host engine elsewhere", dcgmitest.Failure{Kind: dcgmitest.HostEngineDown}, "discovery -l --host node7:5555",
+		{"no host engine elsewhere", dcgmtest.Failure{Kind: dcgmtest.HostEngineDown}, "discovery -l --host node7:5555",
 			"Error: unable to establish a connection to the specified host: node7:5555\n" + lost, "", 235},
-		{"no library", dcgmitest.Failure{Kind: dcgmitest.InitFailed}, "discovery -l",
+		{"no library", dcgmtest.Failure{Kind: dcgmtest.InitFailed}, "discovery -l",
 			"Error: unable to initialize DCGM\n" + lost, "", 235},
-		{"host engine dies", dcgmitest.Failure{Kind: dcgmitest.HostEngineDies}, "dmon -e 155",
+		{"host engine dies", dcgmtest.Failure{Kind: dcgmtest.HostEngineDies}, "dmon -e 155",
 			header155, "Error getting values information. Return -21: Host engine connection invalid/disconnected\n", 235},
-		{"no data", dcgmitest.Failure{Kind: dcgmitest.NoData}, "dmon -e 155",
+		{"no data", dcgmtest.Failure{Kind: dcgmtest.NoData}, "dmon -e 155",
 			header155, "No data returned from the hostengine.\n", 242},
-		{"bad field", dcgmitest.Failure{}, "dmon -e 155,9999",
+		{"bad field", dcgmtest.Failure{}, "dmon -e 155,9999",
 			"", "Error: Got invalid field ID. '9999'. See dcgm_fields.h for a list of valid field IDs.\n", 255},
-		{"no such field", dcgmitest.Failure{}, "dmon -e 397",
+		{"no such field", dcgmtest.Failure{}, "dmon -e 397",
 			"", "Error: Got invalid field ID. '397'. See dcgm_fields.h for a list of valid field IDs.\n", 255},
-		{"no such board", dcgmitest.Failure{}, "dmon -e 155 -i 99",
+		{"no such board", dcgmtest.Failure{}, "dmon -e 155 -i 99",
 			"", "Error: Got error -1 Bad parameter passed to function while adding GPU 99 to our entity group.\n", 255},
-		{"no such instance", dcgmitest.Failure{}, "dmon -e 155 -i i:3",
+		{"no such instance", dcgmtest.Failure{}, "dmon -e 155 -i i:3",
 			"", "Error: Got error -1 Bad parameter passed to function while adding GPU_I 3 to our entity group.\n", 255},
-		{"no boards listed", dcgmitest.Failure{Kind: dcgmitest.ListRefused, Code: -21}, "discovery -l",
+		{"no boards listed", dcgmtest.Failure{Kind: dcgmtest.ListRefused, Code: -21}, "discovery -l",
 			"Error: Cannot get GPU list from remote node. Return: Host engine connection invalid/disconnected\n", "", 235},
-		{"short version", dcgmitest.Failure{Kind: dcgmitest.HostEngineDown}, "--version", "\ndcgmi  version: 4.6.0\n\n", "", 0},
-		{"unexplained", dcgmitest.Failure{Kind: dcgmitest.Exit, Code: 3, Text: "boo\n"}, "dmon -e 155", header155, "boo\n", 3},
-		{"another command's", dcgmitest.Failure{Kind: dcgmitest.HostEngineDown, Command: "discovery"}, "dmon -e 155,9999",
+		{"short version", dcgmtest.Failure{Kind: dcgmtest.HostEngineDown}, "--version", "\ndcgmi  version: 4.6.0\n\n", "", 0},
+		{"unexplained", dcgmtest.Failure{Kind: dcgmtest.Exit, Code: 3, Text: "boo\n"}, "dmon -e 155", header155, "boo\n", 3},
+		{"another command's", dcgmtest.Failure{Kind: dcgmtest.HostEngineDown, Command: "discovery"}, "dmon -e 155,9999",
 			"", "Error: Got invalid field ID. '9999'. See dcgm_fields.h for a list of valid field IDs.\n", 255},
 	} {
-		s := dcgmitest.Scenario{GPUs: dcgmitest.Boards(1), Failures: []dcgmitest.Failure{test.failure}}
+		s := dcgmtest.Scenario{GPUs: dcgmtest.Boards(1), Failures: []dcgmtest.Failure{test.failure}}
 		if got, want := run(t, s, test.args), (output{test.stdout, test.stderr, test.code}); got != want {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", test.name, got, want)
 		}
@@ -68,9 +68,9 @@ func TestWatchRefused(t *testing.T) {
 		-37: {219, "The third-party Profiling module returned an unrecoverable error"},
 		-38: {218, "The requested profiling metrics cannot be collected in a single pass"},
 	} {
-		s := dcgmitest.Scenario{Version: "3.3.9", GPUs: dcgmitest.Boards(1)}
-		s.Failures = []dcgmitest.Failure{{Kind: dcgmitest.WatchRefused, Code: code, Profiling: true}}
-		exe := dcgmitest.Install(t, s)
+		s := dcgmtest.Scenario{Version: "3.3.9", GPUs: dcgmtest.Boards(1)}
+		s.Failures = []dcgmtest.Failure{{Kind: dcgmtest.WatchRefused, Code: code, Profiling: true}}
+		exe := dcgmtest.Install(t, s)
 		got := runExe(t, exe, "dmon -e 1001")
 		wanted := output{"#Entity   GRACT        \nID                     \n",
 			fmt.Sprintf("Error setting watches. Result: %d: %s\n\n", code, want.text), want.exit}
@@ -92,7 +92,7 @@ func TestReleases(t *testing.T) {
 		{"4.2.0", "843", 255}, {"4.2.3", "843", 0}, {"3.3.8", "385", 255}, {"3.3.9", "385", 0},
 		{"4.4.2", "1523", 255}, {"4.5.3", "1523", 0}, {"4.5.3", "1091", 255}, {"4.6.0", "1091", 0},
 	} {
-		if got := run(t, node(test.version, dcgmitest.Boards(1)...), "dmon -c 1 -e "+test.field); got.code != test.code {
+		if got := run(t, node(test.version, dcgmtest.Boards(1)...), "dmon -c 1 -e "+test.field); got.code != test.code {
 			t.Errorf("%s in %s: %+v, want exit %d", test.field, test.version, got, test.code)
 		}
 	}

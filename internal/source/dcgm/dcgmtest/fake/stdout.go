@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // stdioBuffer is glibc's buffer size for output to a pipe, in bytes.
@@ -20,13 +20,13 @@ type stdout struct {
 	between time.Duration
 }
 
-func newOutput(w io.Writer, pace dcgmitest.Pace) *stdout {
+func newOutput(w io.Writer, pace dcgmtest.Pace) *stdout {
 	o := &stdout{w: w}
 	o.setPace(pace)
 	return o
 }
 
-func (o *stdout) setPace(pace dcgmitest.Pace) {
+func (o *stdout) setPace(pace dcgmtest.Pace) {
 	o.chunk = pace.Chunk
 	if o.chunk <= 0 {
 		o.chunk = stdioBuffer

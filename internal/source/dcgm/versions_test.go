@@ -6,17 +6,17 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // The tables of every release, printed by a program that was written without a look at the
 // parsers.
 func TestReleases(t *testing.T) {
-	s := dcgmitest.Scenario{GPUs: dcgmitest.Boards(4)}
+	s := dcgmtest.Scenario{GPUs: dcgmtest.Boards(4)}
 	s.GPUs[1] = s.GPUs[1].Cut(3)
 	s.GPUs[3] = s.GPUs[3].Cut(7)
-	exe := dcgmitest.Install(t, s)
+	exe := dcgmtest.Install(t, s)
 	run := func(args ...string) []byte {
 		out, err := exec.CommandContext(t.Context(), exe, args...).Output()
 		if err != nil {
@@ -26,7 +26,7 @@ func TestReleases(t *testing.T) {
 	}
 	for _, version := range []string{"3.3.9", "4.2.3", "4.4.2", "4.6.0"} {
 		s.Version = version
-		s.Write(t, dcgmitest.Beside(exe))
+		s.Write(t, dcgmtest.Beside(exe))
 		n := dcgm.Parse(&dcgm.Outputs{Discovery: run("discovery", "-l"), Hierarchy: run("discovery", "-c")})
 		var got, want []string
 		for _, d := range n.Devices {
@@ -49,16 +49,16 @@ func TestReleases(t *testing.T) {
 
 // The tables of our fields and of dcgmi's were written independently.
 func TestFieldsAreThoseOfDCGM(t *testing.T) {
-	release, before := dcgmitest.Scenario{Version: "4.6.0"}.Release(), dcgmitest.Scenario{Version: "4.0.0"}.Release()
+	release, before := dcgmtest.Scenario{Version: "4.6.0"}.Release(), dcgmtest.Scenario{Version: "4.0.0"}.Release()
 	for _, f := range dcgm.Fields {
 		if !f.InDmon() {
 			continue
 		}
-		want, ok := dcgmitest.FieldByID(release, f.ID)
-		if !ok || f.Column != want.Column || f.Float != want.Float || (f.Stream == dcgm.ProfilingStream) != dcgmitest.Profiling(f.ID) {
+		want, ok := dcgmtest.FieldByID(release, f.ID)
+		if !ok || f.Column != want.Column || f.Float != want.Float || (f.Stream == dcgm.ProfilingStream) != dcgmtest.Profiling(f.ID) {
 			t.Errorf("%+v, but dcgmi has %+v", f, want)
 		}
-		if _, old := dcgmitest.FieldByID(before, f.ID); f.Recent == old && !f.Unprintable {
+		if _, old := dcgmtest.FieldByID(before, f.ID); f.Recent == old && !f.Unprintable {
 			t.Errorf("%d is Recent: %v, in DCGM 4.0: %v", f.ID, f.Recent, old)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 func (f *fake) discovery(set map[string]string) status {
@@ -17,13 +17,13 @@ func (f *fake) discovery(set map[string]string) status {
 		f.printHierarchy()
 		return ok
 	}
-	if refused, is := f.failure(dcgmitest.ListRefused, "discovery", false); is {
+	if refused, is := f.failure(dcgmtest.ListRefused, "discovery", false); is {
 		f.out.printf("Error: Cannot get GPU list from remote node. Return: %s\n", status(refused.Code))
 		return status(refused.Code)
 	}
 	_, all := set["-a"]
 	f.printBoards(all && f.release.Since("4.5.0"))
-	if refused, is := f.failure(dcgmitest.SwitchesRefused, "discovery", false); is {
+	if refused, is := f.failure(dcgmtest.SwitchesRefused, "discovery", false); is {
 		f.out.printf("Error: Cannot get NvSwitch list from remote node. Return: %s\n", status(refused.Code))
 		return status(refused.Code)
 	}
@@ -109,7 +109,7 @@ func (f *fake) printHierarchy() {
 }
 
 // hierarchyLines returns the two cells of each line of one board.
-func hierarchyLines(gpu dcgmitest.GPU) [][]string {
+func hierarchyLines(gpu dcgmtest.GPU) [][]string {
 	node := func(level int, name, what string, entity int) []string {
 		arrow := ""
 		if level > 0 {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // subsystems are the emulated subsystems of dcgmi.
@@ -29,16 +29,16 @@ func (f *fake) command(args []string) int {
 // connect returns disconnected, and prints the error, if the host engine cannot
 // be reached. A command that hangs does so here.
 func (f *fake) connect(command string, set map[string]string) status {
-	if failure, hangs := f.failure(dcgmitest.Hang, command, false); hangs && command != "dmon" {
+	if failure, hangs := f.failure(dcgmtest.Hang, command, false); hangs && command != "dmon" {
 		hang(failure, func() {})
 	}
 	address, given := set["--host"]
 	if !given {
 		address = "localhost"
 	}
-	if _, fails := f.failure(dcgmitest.InitFailed, command, false); fails {
+	if _, fails := f.failure(dcgmtest.InitFailed, command, false); fails {
 		f.out.printf("Error: unable to initialize DCGM\n")
-	} else if _, down := f.failure(dcgmitest.HostEngineDown, command, false); down {
+	} else if _, down := f.failure(dcgmtest.HostEngineDown, command, false); down {
 		f.out.printf("Error: unable to establish a connection to the specified host: %s\n", address)
 	} else {
 		return ok

@@ -1,4 +1,4 @@
-package dcgmitest_test
+package dcgmtest_test
 
 import (
 	"bufio"
@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // output is the complete output of a fake.
@@ -19,9 +19,9 @@ type output struct {
 }
 
 // run runs a fake of s to its end, with arguments separated by blanks.
-func run(t *testing.T, s dcgmitest.Scenario, args string) output {
+func run(t *testing.T, s dcgmtest.Scenario, args string) output {
 	t.Helper()
-	return runExe(t, dcgmitest.Install(t, s), args)
+	return runExe(t, dcgmtest.Install(t, s), args)
 }
 
 func runExe(t *testing.T, exe, args string) output {

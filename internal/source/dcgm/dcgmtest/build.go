@@ -1,4 +1,4 @@
-package dcgmitest
+package dcgmtest
 
 import (
 	"embed"
@@ -13,7 +13,7 @@ import (
 )
 
 // program is the import path of the fake.
-const program = "github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest/dcgmi"
+const program = "github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest/dcgmi"
 
 // sources are the sources of the fake. They are embedded only to make go test rerun tests when
 // they change: it does not see what go build reads.
@@ -26,7 +26,7 @@ var sources embed.FS
 // end of the test binary.
 var compiled = sync.OnceValues(func() ([]byte, error) {
 	runtime.KeepAlive(sources)
-	dir, err := os.MkdirTemp("", "dcgmitest-")
+	dir, err := os.MkdirTemp("", "dcgmtest-")
 	if err != nil {
 		return nil, err
 	}

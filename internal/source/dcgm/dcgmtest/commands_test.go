@@ -1,10 +1,10 @@
-package dcgmitest_test
+package dcgmtest_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 const boards = `+--------+----------------------------------------------------------------------+
@@ -48,9 +48,9 @@ func TestDiscoveryList(t *testing.T) {
 		"4.4.2": "2 GPUs found.\n" + boards + noSwitches + noConnectX + noCPUs,
 		"4.6.0": "2 GPUs found (Active).\n" + boards + noSwitches + noConnectX + noCPUs,
 	} {
-		equal(t, run(t, node(version, dcgmitest.Boards(2)...), "discovery -l").stdout, want)
+		equal(t, run(t, node(version, dcgmtest.Boards(2)...), "discovery -l").stdout, want)
 	}
-	s := node("4.6.0", dcgmitest.Boards(3)...)
+	s := node("4.6.0", dcgmtest.Boards(3)...)
 	s.GPUs[2].Lost = true
 	head, _, _ := strings.Cut(run(t, s, "discovery -l").stdout, "+")
 	equal(t, head, "2 GPUs found (Active).\n"+
@@ -58,14 +58,14 @@ func TestDiscoveryList(t *testing.T) {
 }
 
 func TestDiscoveryHierarchy(t *testing.T) {
-	gpu := func(index int, uuid string) dcgmitest.GPU {
-		return dcgmitest.GPU{Index: index, UUID: uuid, Instances: []dcgmitest.Instance{
-			{ID: 1, Entity: 7 * index, Compute: []dcgmitest.Compute{{ID: 0, Entity: 7 * index}}},
-			{ID: 2, Entity: 7*index + 1, Compute: []dcgmitest.Compute{{ID: 0, Entity: 7*index + 1}}},
+	gpu := func(index int, uuid string) dcgmtest.GPU {
+		return dcgmtest.GPU{Index: index, UUID: uuid, Instances: []dcgmtest.Instance{
+			{ID: 1, Entity: 7 * index, Compute: []dcgmtest.Compute{{ID: 0, Entity: 7 * index}}},
+			{ID: 2, Entity: 7*index + 1, Compute: []dcgmtest.Compute{{ID: 0, Entity: 7*index + 1}}},
 		}}
 	}
 	s := node("4.6.0", gpu(0, "GPU-f04cff15-f427-9612-3f5e-60a6e0cd2018"),
-		dcgmitest.Boards(2)[1], gpu(2, "GPU-4d75f16a-433f-d7d0-5a15-8348bc3661bf"))
+		dcgmtest.Boards(2)[1], gpu(2, "GPU-4d75f16a-433f-d7d0-5a15-8348bc3661bf"))
 	equal(t, run(t, s, "discovery -c").stdout, `+-------------------+--------------------------------------------------------------------+
 | Instance Hierarchy                                                                     |
 +===================+====================================================================+

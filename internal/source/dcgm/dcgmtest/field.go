@@ -1,4 +1,4 @@
-package dcgmitest
+package dcgmtest
 
 import "slices"
 

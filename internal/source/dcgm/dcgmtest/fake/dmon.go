@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // headerEvery is the number of samples between two headers; the first interval
@@ -19,8 +19,8 @@ const headerEvery = 14
 // dmon is the loop that prints samples.
 type dmon struct {
 	*fake
-	fields    []dcgmitest.Field
-	entities  []dcgmitest.Entity
+	fields    []dcgmtest.Field
+	entities  []dcgmtest.Entity
 	profiling bool
 	delay     time.Duration
 	count     int // 0 for no limit
@@ -58,8 +58,8 @@ func (d *dmon) prepare(set map[string]string) status {
 		fmt.Fprintln(d.err, text)
 		return badParam
 	}
-	d.profiling = slices.ContainsFunc(d.fields, func(f dcgmitest.Field) bool { return dcgmitest.Profiling(f.ID) })
-	if refused, is := d.failure(dcgmitest.FieldGroupRefused, "dmon", d.profiling); is && d.has(refused.Field) {
+	d.profiling = slices.ContainsFunc(d.fields, func(f dcgmtest.Field) bool { return dcgmtest.Profiling(f.ID) })
+	if refused, is := d.failure(dcgmtest.FieldGroupRefused, "dmon", d.profiling); is && d.has(refused.Field) {
 		fmt.Fprintf(d.err, "Got error while creating a Field Group: %s\n", status(refused.Code))
 		return status(refused.Code)
 	}
@@ -67,11 +67,11 @@ func (d *dmon) prepare(set map[string]string) status {
 }
 
 // parseFields returns the fields of a list of ids, or dmon's error text.
-func (d *dmon) parseFields(list string) ([]dcgmitest.Field, string) {
-	var fields []dcgmitest.Field
+func (d *dmon) parseFields(list string) ([]dcgmtest.Field, string) {
+	var fields []dcgmtest.Field
 	for token := range strings.SplitSeq(list, ",") {
 		id := number(token)
-		field, known := dcgmitest.FieldByID(d.release, id)
+		field, known := dcgmtest.FieldByID(d.release, id)
 		if !known {
 			return nil, fmt.Sprintf("Error: Got invalid field ID. '%d'. See dcgm_fields.h for a list of valid field IDs.", id)
 		}
@@ -82,12 +82,12 @@ func (d *dmon) parseFields(list string) ([]dcgmitest.Field, string) {
 
 // has reports whether a field is requested, always true for 0.
 func (d *dmon) has(field int) bool {
-	return field == 0 || slices.ContainsFunc(d.fields, func(f dcgmitest.Field) bool { return f.ID == field })
+	return field == 0 || slices.ContainsFunc(d.fields, func(f dcgmtest.Field) bool { return f.ID == field })
 }
 
 // watch makes the host engine watch the fields.
 func (d *dmon) watch() status {
-	refused, is := d.failure(dcgmitest.WatchRefused, "dmon", d.profiling)
+	refused, is := d.failure(dcgmtest.WatchRefused, "dmon", d.profiling)
 	is = is && d.has(refused.Field)
 	code := status(refused.Code)
 	if slices.ContainsFunc(d.entities, d.isLost) {
@@ -126,10 +126,10 @@ func (d *dmon) run() status {
 
 // sample prints the rows of one sample.
 func (d *dmon) sample(tick int) {
-	if garbage, is := d.failure(dcgmitest.Garbage, "dmon", d.profiling); is && garbage.Lasts(tick) {
+	if garbage, is := d.failure(dcgmtest.Garbage, "dmon", d.profiling); is && garbage.Lasts(tick) {
 		d.out.printf("%s", garbage.Text)
 	}
-	glued, glue := d.failure(dcgmitest.GluedRows, "dmon", d.profiling)
+	glued, glue := d.failure(dcgmtest.GluedRows, "dmon", d.profiling)
 	for i, e := range d.entities {
 		line := row(d.scenario, d.release, e, d.fields, tick)
 		if glue && i == 0 && glued.Lasts(tick) {
@@ -142,7 +142,7 @@ func (d *dmon) sample(tick int) {
 // sleep waits for the next sample.
 func (d *dmon) sleep(tick int) {
 	pace := d.scenario.Pace
-	jitter := dcgmitest.Share(d.scenario.Seed, tick) * float64(pace.JitterMS) * float64(time.Millisecond)
+	jitter := dcgmtest.Share(d.scenario.Seed, tick) * float64(pace.JitterMS) * float64(time.Millisecond)
 	time.Sleep(d.delay + time.Duration(jitter))
 }
 
@@ -154,19 +154,19 @@ func (d *dmon) fail(tick int) (result status, over bool) {
 			continue
 		}
 		switch failure.Kind {
-		case dcgmitest.HostEngineDies:
+		case dcgmtest.HostEngineDies:
 			fmt.Fprintf(d.err, "Error getting values information. Return %d: %s\n", int(disconnected), disconnected)
 			return disconnected, true
-		case dcgmitest.NoData:
+		case dcgmtest.NoData:
 			fmt.Fprintln(d.err, "No data returned from the hostengine.")
 			return noData, true
-		case dcgmitest.Exit:
+		case dcgmtest.Exit:
 			d.out.flush()
 			fmt.Fprint(d.err, failure.Text)
 			return status(failure.Code), true
-		case dcgmitest.Hang:
+		case dcgmtest.Hang:
 			hang(failure, func() { d.part(tick, failure.Bytes) })
-		case dcgmitest.Die:
+		case dcgmtest.Die:
 			d.part(tick, failure.Bytes)
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}

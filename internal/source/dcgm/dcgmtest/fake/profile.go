@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // metric is one line of profile -l.
@@ -47,7 +47,7 @@ func (f *fake) profile(set map[string]string) status {
 			metrics = together
 		}
 	}
-	if refused, is := f.failure(dcgmitest.ListRefused, "profile", false); is && refused.Command == "profile" {
+	if refused, is := f.failure(dcgmtest.ListRefused, "profile", false); is && refused.Command == "profile" {
 		f.out.printf("Error: Unable to Get supported metric groups: %s.\n", status(refused.Code))
 		return status(refused.Code)
 	}

@@ -1,18 +1,18 @@
-// Package dcgmitest provides a fake dcgmi for tests: a program of that name that
+// Package dcgmtest provides a fake dcgmi for tests: a program of that name that
 // prints, fails, hangs and dies according to a Scenario, with the texts and
 // columns of the real one. Only tests may import it.
 //
 // Install builds the program and puts a scenario beside it:
 //
-//	s := dcgmitest.Scenario{Version: "4.2.3", GPUs: dcgmitest.Boards(8)}
-//	exe := dcgmitest.Install(t, s)
+//	s := dcgmtest.Scenario{Version: "4.2.3", GPUs: dcgmtest.Boards(8)}
+//	exe := dcgmtest.Install(t, s)
 //	… run exe dmon -e 155,1001 -d 100 …
-//	s.Failures = []dcgmitest.Failure{{Kind: dcgmitest.HostEngineDies}}
-//	s.Write(t, dcgmitest.Beside(exe)) // the running child sees it at its next sample
+//	s.Failures = []dcgmtest.Failure{{Kind: dcgmtest.HostEngineDies}}
+//	s.Write(t, dcgmtest.Beside(exe)) // the running child sees it at its next sample
 //
 // Layouts, texts and exit codes are those of DCGM 3.3 to 4.6. Where no source
 // documents the real behaviour, a comment says so.
-package dcgmitest
+package dcgmtest
 
 import (
 	"encoding/json"

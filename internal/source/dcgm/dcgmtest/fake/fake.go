@@ -1,5 +1,5 @@
-// Package fake is the logic of the fake dcgmi: it prints what package dcgmitest
-// describes. Only the program in dcgmitest/dcgmi and tests import it.
+// Package fake is the logic of the fake dcgmi: it prints what package dcgmtest
+// describes. Only the program in dcgmtest/dcgmi and tests import it.
 package fake
 
 import (
@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
 // misused is the exit code for errors of the fake itself: it has no scenario, or
@@ -23,8 +23,8 @@ const misused = 97
 type fake struct {
 	path     string // of the scenario
 	text     []byte // of the scenario, as last read
-	scenario dcgmitest.Scenario
-	release  dcgmitest.Release // at the start
+	scenario dcgmtest.Scenario
+	release  dcgmtest.Release // at the start
 	out      *stdout
 	err      io.Writer
 }
@@ -38,12 +38,12 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return f.misuse(err)
 	}
-	f.path = dcgmitest.Beside(exe)
+	f.path = dcgmtest.Beside(exe)
 	if err := f.read(); err != nil {
 		return f.misuse(fmt.Errorf("no scenario: %w; write one to that path", err))
 	}
 	if log := f.scenario.StartLog; log != "" {
-		if err := (dcgmitest.Start{PID: os.Getpid(), Args: args}).Log(log); err != nil {
+		if err := (dcgmtest.Start{PID: os.Getpid(), Args: args}).Log(log); err != nil {
 			return f.misuse(err)
 		}
 	}
@@ -60,7 +60,7 @@ func (f *fake) read() error {
 	if err != nil || bytes.Equal(text, f.text) {
 		return err
 	}
-	var next dcgmitest.Scenario
+	var next dcgmtest.Scenario
 	if err := json.Unmarshal(text, &next); err != nil {
 		return err
 	}
@@ -85,19 +85,19 @@ func (f *fake) misuse(err error) int {
 
 // failure returns the failure of that kind that applies to command, if any.
 // With profiling, those that apply only to profiling count too.
-func (f *fake) failure(kind dcgmitest.Kind, command string, profiling bool) (dcgmitest.Failure, bool) {
+func (f *fake) failure(kind dcgmtest.Kind, command string, profiling bool) (dcgmtest.Failure, bool) {
 	for _, failure := range f.scenario.Failures {
 		if failure.Kind == kind && (failure.Command == "" || failure.Command == command) &&
 			(!failure.Profiling || profiling) {
 			return failure, true
 		}
 	}
-	return dcgmitest.Failure{}, false
+	return dcgmtest.Failure{}, false
 }
 
 // hang calls last, and blocks until a signal ends the process, not SIGTERM if the failure ignores
 // it. last may print: whoever reads that knows that the process hangs.
-func hang(failure dcgmitest.Failure, last func()) {
+func hang(failure dcgmtest.Failure, last func()) {
 	if failure.IgnoreTerm {
 		signal.Ignore(syscall.SIGTERM)
 	}

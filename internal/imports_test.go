@@ -22,11 +22,9 @@ var mayImport = map[string][]string{
 	"internal/canonical":                  {},
 	"internal/source":                     {"internal/raw"},
 	"internal/source/exporter":            {"internal/raw", "internal/source"},
-	"internal/plain":                      {},
-	"internal/folder":                     {},
 	"internal/itself":                     {},
-	"internal/jobinfo":                    {"internal/canonical", "internal/folder"},
-	"internal/source/dcgm":                {"internal/canonical", "internal/exposition", "internal/folder", "internal/raw"},
+	"internal/jobinfo":                    {"internal/canonical"},
+	"internal/source/dcgm":                {"internal/canonical", "internal/exposition", "internal/raw"},
 	"internal/selection":                  {"internal/canonical"},
 	"internal/source/dcgmi":               {"internal/raw", "internal/source", "internal/source/dcgm/dmon", "internal/source/dcgm"},
 	"internal/source/dcgm/dmon":           {"internal/raw"},
@@ -47,8 +45,8 @@ var mayImport = map[string][]string{
 	"internal/compute/computetest":        {"internal/canonical"},
 	"internal/pipeline":                   {"internal/raw", "internal/canonical", "internal/source", "internal/translate", "internal/compute"},
 	"internal/diag":                       {},
-	"internal/counters":                   {"internal/canonical", "internal/source/dcgm", "internal/diag", "internal/translate"},
-	"internal/rules":                      {"internal/canonical", "internal/diag"},
+	"internal/counters":                   {"internal/canonical", "internal/source/dcgm", "internal/translate"},
+	"internal/rules":                      {"internal/canonical"},
 	"internal/expose":                     {"internal/canonical", "internal/exposition"},
 	"internal/expose/exposetest":          {"internal/canonical", "internal/expose"},
 	"internal/rules/engine":               {"internal/rules", "internal/canonical", "internal/exposition"},
@@ -60,7 +58,7 @@ var mayImport = map[string][]string{
 	"internal/tui/screen":                 {},
 	"internal/tui/screenshots":            {"internal/tui/svg"},
 	"internal/tui/svg":                    {},
-	"internal/config":                     {"internal/canonical", "internal/compute", "internal/translate", "internal/source", "internal/kube", "internal/diag"},
+	"internal/config":                     {"internal/canonical", "internal/compute", "internal/translate", "internal/source", "internal/kube"},
 	"internal/mutants":                    {},
 	"internal/release":                    {},
 	"internal/slow":                       {},
@@ -68,7 +66,7 @@ var mayImport = map[string][]string{
 	"rules":                               {},
 	"rules/generate":                      {"internal/canonical", "internal/compute", "internal/translate"},
 	"cmd/kpulse-proxy":                    {"internal/app"},
-	"internal/app":                        {"internal/canonical", "internal/source/dcgm", "internal/source", "internal/source/dcgmi", "internal/selection", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/tui/client", "internal/config", "internal/rules/engine", "internal/rules", "internal/diag", "internal/counters", "internal/kernellog", "internal/kube", "internal/jobinfo", "internal/folder", "internal/itself"},
+	"internal/app":                        {"internal/canonical", "internal/source/dcgm", "internal/source", "internal/source/dcgmi", "internal/selection", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/tui/client", "internal/config", "internal/rules/engine", "internal/rules", "internal/counters", "internal/kernellog", "internal/kube", "internal/jobinfo", "internal/itself"},
 	"internal/e2e":                        {},
 	"internal/e2e/e2etest":                {"internal/app", "internal/e2e/environment", "internal/slow"},
 	"internal/e2e/environment":            {},
@@ -78,10 +76,10 @@ var mayImport = map[string][]string{
 }
 
 // open may be imported by all packages: every layer shows text to people.
-const open = "internal/plain"
+const open = "internal/diag"
 
 // standardOnly are the vocabularies: they import only Go's standard library.
-var standardOnly = []string{"internal/exposition", "internal/raw", "internal/canonical", open}
+var standardOnly = []string{"internal/exposition", "internal/raw", "internal/canonical"}
 
 // pure packages must not even be able to do I/O, read a clock or log.
 var pure = map[string][]string{

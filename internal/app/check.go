@@ -13,7 +13,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/counters"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
 	"github.com/kpulse/kpulse-proxy/internal/rules"
 )
 
@@ -173,8 +172,8 @@ func checkNames(file *config.File) (named []string, problems diag.Problems) {
 // checkRules returns the problems of rule files for Prometheus or this program.
 func checkRules(files []string) (string, diag.Problems, error) {
 	set, problems := rules.Load(rules.Options{Window: time.Duration(config.Default().Rules.Window), Served: servedFamilies(), ForPrometheus: true}, files...)
-	return fmt.Sprintf("%s, %s, %s: ok", plain.Count(len(set.Files), "file"), plain.Count(len(set.Groups), "group"),
-		plain.Count(set.Rules()+set.Alerts, "rule")), problems, nil
+	return fmt.Sprintf("%s, %s, %s: ok", diag.Count(len(set.Files), "file"), diag.Count(len(set.Groups), "group"),
+		diag.Count(set.Rules()+set.Alerts, "rule")), problems, nil
 }
 
 // servedFamilies returns the names of our own families on /metrics.
@@ -199,7 +198,7 @@ func checkCounters(files []string) (string, diag.Problems, error) {
 		return "", nil, err
 	}
 	lines, problems := counters.Check(files[0], body, append(wants, marginWanted))
-	summary := fmt.Sprintf("%s: %s: ok", files[0], plain.Count(len(lines), "field"))
+	summary := fmt.Sprintf("%s: %s: ok", files[0], diag.Count(len(lines), "field"))
 	if old := counters.OldNames(lines); len(old) > 0 {
 		summary += fmt.Sprintf("\nwith --compat=4.8 we serve the names of 4.8 that it does not have too: %s", strings.Join(old, ", "))
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
 	"github.com/kpulse/kpulse-proxy/internal/kube"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 // checkups are the checks of doctor, the most useful first.
@@ -130,13 +129,13 @@ func merged(all []probed, flags []string) finding {
 		}
 		if state != stateWorks {
 			cause, remedy := p.explain()
-			if unread = append(unread, plain.Text(cause)); len(unread) <= toldEach {
-				remedies = appendNew(remedies, plain.Text(remedy))
+			if unread = append(unread, diag.Text(cause)); len(unread) <= toldEach {
+				remedies = appendNew(remedies, diag.Text(remedy))
 			}
 			continue
 		}
 		text, remedy := p.describe()
-		read, remedies = append(read, plain.Text(text)), appendNew(remedies, remedy...)
+		read, remedies = append(read, diag.Text(text)), appendNew(remedies, remedy...)
 		without = appendNew(without, strings.Join(p.Missing, ", "))
 		devices += p.Devices
 		if flags == nil {
@@ -144,7 +143,7 @@ func merged(all []probed, flags []string) finding {
 		}
 	}
 	if n := len(read); n > toldEach {
-		read = []string{fmt.Sprintf("%s, with %s", plain.Count(n, "source"), plain.Count(devices, "device"))}
+		read = []string{fmt.Sprintf("%s, with %s", diag.Count(n, "source"), diag.Count(devices, "device"))}
 	}
 	for _, missing := range without {
 		read = append(read, "without "+missing)
@@ -182,10 +181,10 @@ func (p *probed) explain() (cause, remedy string) {
 
 // describe returns the devices and problems of a source, and what to do about missing readings.
 func (p *probed) describe() (text string, remedies []string) {
-	text = fmt.Sprintf("%s: %s", p.Name, plain.Count(p.Devices, "device"))
+	text = fmt.Sprintf("%s: %s", p.Name, diag.Count(p.Devices, "device"))
 	for _, n := range p.Amiss {
 		text += "; " + n.Cause
-		remedies = appendNew(remedies, plain.Text(n.Remedy))
+		remedies = appendNew(remedies, diag.Text(n.Remedy))
 	}
 	if p.Scraped && p.Unserved {
 		remedies = appendNew(remedies, "scores lack these: start the exporter with -f deploy/dcgm-counters.csv, or add to its counters file what kpulse-proxy check counters FILE names")
@@ -298,7 +297,7 @@ func checkFolder(flag, standard string, given func(*options) string) func(contex
 		case err != nil:
 			return finding{State: stateRefused, Found: err.Error(), Remedy: "let the proxy's user read it: chmod o+rx " + dir}
 		}
-		return finding{State: stateWorks, Found: fmt.Sprintf("%s has %s now", dir, plain.Count(len(files), "file")), Flags: []string{"--" + flag + "=" + dir}}
+		return finding{State: stateWorks, Found: fmt.Sprintf("%s has %s now", dir, diag.Count(len(files), "file")), Flags: []string{"--" + flag + "=" + dir}}
 	}
 }
 

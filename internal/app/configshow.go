@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
 )
 
@@ -168,7 +168,7 @@ func (o *options) texts(s *setting, defaults *options) (texts []string, origin s
 
 // onOneLine returns a text in a form that fits a comment, quoted if necessary.
 func onOneLine(text string) string {
-	if plain.Text(text) != text {
+	if diag.Text(text) != text {
 		return strconv.QuoteToASCII(text)
 	}
 	if quoted := strconv.Quote(text); quoted != `"`+text+`"` {

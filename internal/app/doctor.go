@@ -15,7 +15,7 @@ import (
 	"unicode"
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 const doctorUsage = `usage: kpulse-proxy doctor [<flags>]
@@ -272,7 +272,7 @@ func shellWord(word string) string {
 
 // writeDiagnosesJSON writes rows and command as JSON.
 func writeDiagnosesJSON(out io.Writer, rows []diagnosis, command string) error {
-	encoder := json.NewEncoder(plain.JSONWriter(out))
+	encoder := json.NewEncoder(diag.JSONWriter(out))
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(struct {
 		Checks  []diagnosis `json:"checks"`
@@ -310,7 +310,7 @@ const doctorWidth = 88
 func wrap(text, mark string) (lines []string) {
 	for text := range strings.SplitSeq(text, "\n") {
 		line, lead := "", mark
-		for _, word := range strings.Fields(plain.Text(text)) {
+		for _, word := range strings.Fields(diag.Text(text)) {
 			if line != "" && len(line)+1+len(word) > doctorWidth {
 				lines, line = append(lines, lead+line), ""
 				lead = strings.Repeat(" ", len([]rune(mark)))

@@ -16,7 +16,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/config"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 const explainUsage = `usage: kpulse-proxy explain xid [--config.file=FILE] [--json] [CODE…]
@@ -179,7 +179,7 @@ func (o xidOverrides) explanations(codes []string) (rows []explanation, missing 
 }
 
 func writeJSON(out io.Writer, rows []explanation) error {
-	encoder := json.NewEncoder(plain.JSONWriter(out))
+	encoder := json.NewEncoder(diag.JSONWriter(out))
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(rows)
 }

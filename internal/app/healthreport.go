@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
@@ -108,7 +108,7 @@ func whyInPart(n *client.Node) string {
 		return fmt.Sprintf("%s: no value of a source has changed for %s; check that the exporter still collects", asked, same.Round(time.Second))
 	}
 	if n.Skipped > 0 {
-		return fmt.Sprintf("%s: the answer has %s that cannot be read; check whether a proxy in between changes it", asked, plain.Count(n.Skipped, "line"))
+		return fmt.Sprintf("%s: the answer has %s that cannot be read; check whether a proxy in between changes it", asked, diag.Count(n.Skipped, "line"))
 	}
 	return ""
 }
@@ -213,7 +213,7 @@ func newHealthReport(gpus []gpuReport, problem string) *healthReport {
 }
 
 func (r *healthReport) writeJSON(out io.Writer) error {
-	encoder := json.NewEncoder(plain.JSONWriter(out))
+	encoder := json.NewEncoder(diag.JSONWriter(out))
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(r)
 }
@@ -255,7 +255,7 @@ func (r *healthReport) line() string {
 	}
 	switch {
 	case r.state == canonical.HealthOK:
-		return plain.Count(count, "GPU") + " ok"
+		return diag.Count(count, "GPU") + " ok"
 	case worst < 0:
 		return clipped(r.State+": "+r.Problem, "")
 	}

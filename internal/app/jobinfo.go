@@ -7,8 +7,8 @@ import (
 	metric "github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
-	"github.com/kpulse/kpulse-proxy/internal/folder"
 	"github.com/kpulse/kpulse-proxy/internal/jobinfo"
 )
 
@@ -16,7 +16,7 @@ import (
 // the batch system may create the directory with the first job.
 func (p *service) startJobInfo() {
 	if dir := p.opts.jobInfoDir; dir != "" {
-		p.jobInfo = jobinfo.New(folder.In(dir), dir, p.logger)
+		p.jobInfo = jobinfo.New(diag.Directory(dir), dir, p.logger)
 	}
 }
 

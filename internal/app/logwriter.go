@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 const (
@@ -46,7 +46,7 @@ func newLogWriter(out io.Writer) *logWriter {
 // itself; JSON does not quote all of them.
 func (l *logWriter) shown(line []byte) []byte {
 	if l.json {
-		return plain.AppendJSON(nil, line)
+		return diag.AppendJSON(nil, line)
 	}
 	return bytes.Clone(line)
 }

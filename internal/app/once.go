@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/export"
 	"github.com/kpulse/kpulse-proxy/internal/host"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 )
 
@@ -96,7 +96,7 @@ func (o *options) warningsTo(stderr io.Writer) *slog.Logger {
 	}
 	handler := &slog.HandlerOptions{Level: level}
 	if o.log.Format.String() == "json" {
-		return slog.New(slog.NewJSONHandler(plain.JSONWriter(stderr), handler))
+		return slog.New(slog.NewJSONHandler(diag.JSONWriter(stderr), handler))
 	}
 	return slog.New(slog.NewTextHandler(stderr, handler))
 }

@@ -14,9 +14,9 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/itself"
 	"github.com/kpulse/kpulse-proxy/internal/kube"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
@@ -52,7 +52,7 @@ type probed struct {
 
 // probe reads the sources that the environment names and writes the result of each as JSON.
 func probe(args []string, stdout io.Writer) int {
-	encoder := json.NewEncoder(plain.JSONWriter(stdout))
+	encoder := json.NewEncoder(diag.JSONWriter(stdout))
 	opts, err := parse(nil, io.Discard)
 	if err != nil {
 		_ = encoder.Encode([]probed{failedProbe("", err)})

@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/common/version"
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/host"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 )
 
@@ -60,15 +60,15 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == askCompletions && complete(args[1:], stdout) {
 		return exitDone
 	}
-	stderr = plain.Writer(stderr)
+	stderr = diag.Writer(stderr)
 	if len(args) > 0 && args[0] == "check" {
-		return check(args[1:], plain.Writer(stdout), stderr)
+		return check(args[1:], diag.Writer(stdout), stderr)
 	}
 	if len(args) > 0 && args[0] == "explain" {
-		return explainCommand(args[1:], plain.Writer(stdout), stderr)
+		return explainCommand(args[1:], diag.Writer(stdout), stderr)
 	}
 	if len(args) > 0 && args[0] == "doctor" {
-		return doctorCommand(args[1:], os.Environ(), plain.Writer(stdout), stderr)
+		return doctorCommand(args[1:], os.Environ(), diag.Writer(stdout), stderr)
 	}
 	opts, err := parse(args, stdout)
 	_, inFile := errors.AsType[*fileError](err)

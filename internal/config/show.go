@@ -9,7 +9,6 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/diag"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 // Masked replaces a secret in the output of Show. No file may contain it.
@@ -29,7 +28,7 @@ type Showing struct {
 
 // Show returns the settings as a file that Parse reads back to the same settings, except that
 // Masked replaces secrets in http_config and in the query of a path. The caller must mask the
-// URLs of Sources: they may be files. Characters that plain.Text would replace are escaped.
+// URLs of Sources: they may be files. Characters that diag.Text would replace are escaped.
 func (c *Config) Show(how Showing) ([]byte, error) {
 	var root yaml.Node
 	if err := root.Encode(c.file()); err != nil {
@@ -43,7 +42,7 @@ func (c *Config) Show(how Showing) ([]byte, error) {
 		return nil, err
 	}
 	err := encoder.Close()
-	return plain.AppendJSON(nil, b.Bytes()), err // quoted YAML has JSON's escapes
+	return diag.AppendJSON(nil, b.Bytes()), err // quoted YAML has JSON's escapes
 }
 
 // walk completes all values below a path, in the form of a document's paths.
@@ -66,10 +65,10 @@ func (how *Showing) walk(path string, n *yaml.Node) {
 	}
 }
 
-// quote makes a text that plain.Text would change quoted: on one line, so that a
+// quote makes a text that diag.Text would change quoted: on one line, so that a
 // comment may follow, and with escapes.
 func quote(n *yaml.Node) {
-	if plain.Text(n.Value) != n.Value {
+	if diag.Text(n.Value) != n.Value {
 		n.Style = yaml.DoubleQuotedStyle
 	}
 }

@@ -1,5 +1,10 @@
-// Package diag reads files that people write, and reports mistakes by file and line, with
-// the remedy and the nearest word for a mistyped one.
+// Package diag is for what people write and read. It reads their files, and those of a
+// directory that another program keeps, reports mistakes by file and line, with the remedy
+// and the nearest word for a mistyped one, and makes text from outside safe to show.
+//
+// Labels, errors, logs and files may contain terminal control sequences, characters that
+// reverse the direction of a line or have no width, and invalid UTF-8. Text for a page, a
+// terminal or a log goes through Text, Lines or a Writer; data stays unchanged.
 package diag
 
 import (

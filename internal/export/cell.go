@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // scale is how to write a reading: its factor, its divisor and its number of decimals; -1
@@ -80,12 +80,12 @@ func appendText(dst []byte, s string) []byte {
 	if quoted {
 		dst = append(dst, '"')
 	}
-	dst = plain.AppendGuard(dst, s)
+	dst = diag.AppendGuard(dst, s)
 	for _, r := range s {
 		if r == '"' {
 			dst = append(dst, '"')
 		}
-		dst = utf8.AppendRune(dst, plain.Rune(r))
+		dst = utf8.AppendRune(dst, diag.Rune(r))
 	}
 	if quoted {
 		dst = append(dst, '"')
@@ -167,7 +167,7 @@ func appendWorkloads(dst []byte, allocations []canonical.Allocation) []byte {
 
 // isOdd reports whether a text with r needs appendText.
 func isOdd(r rune) bool {
-	return r == ',' || r == '"' || r == utf8.RuneError || plain.Rune(r) != r
+	return r == ',' || r == '"' || r == utf8.RuneError || diag.Rune(r) != r
 }
 
 // isWord reports whether a text that begins with c cannot be a formula.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // Frame writes a reading for people: source and time, the host if known, a line for each
@@ -15,7 +15,7 @@ import (
 // It returns the error of out.
 func Frame(out io.Writer, v *View) error {
 	text := &strings.Builder{}
-	fmt.Fprintln(text, plain.Text(sourceLine(v)))
+	fmt.Fprintln(text, diag.Text(sourceLine(v)))
 	if line := hostLine(v.Host); line != "" {
 		fmt.Fprintln(text, line)
 	}
@@ -26,7 +26,7 @@ func Frame(out io.Writer, v *View) error {
 	if notes := notesOf(v); len(notes) > 0 {
 		fmt.Fprintln(text)
 		for _, note := range notes {
-			fmt.Fprintln(text, plain.Text(note))
+			fmt.Fprintln(text, diag.Text(note))
 		}
 	}
 	_, err := io.WriteString(out, text.String())
@@ -47,9 +47,9 @@ func sourceLine(v *View) string {
 	if v.Source.Backend != "" {
 		line += " (" + v.Source.Backend + ", " + v.Source.Aggregation + ")"
 	}
-	line += "  " + v.Frame.At.Format(time.DateTime+" MST") + "  " + plain.Count(boards, "GPU")
+	line += "  " + v.Frame.At.Format(time.DateTime+" MST") + "  " + diag.Count(boards, "GPU")
 	if instances > 0 {
-		line += ", " + plain.Count(instances, "MIG instance")
+		line += ", " + diag.Count(instances, "MIG instance")
 	}
 	if shown := boards + instances; shown < v.Frame.Len() {
 		line += fmt.Sprintf(" of %d devices", v.Frame.Len())
@@ -83,7 +83,7 @@ func notesOf(v *View) []string {
 			notes = append(notes, "lost: "+nameOf(&r.Missed[i])+", which the source names and has no reading of")
 		}
 		if n := len(r.Missed) - r.Named; n > 0 {
-			notes = append(notes, fmt.Sprintf("lost: %s that should be there", plain.Count(n, "GPU")))
+			notes = append(notes, fmt.Sprintf("lost: %s that should be there", diag.Count(n, "GPU")))
 		}
 	}
 	if len(v.Source.Missing) > 0 {
@@ -107,5 +107,5 @@ func nameOf(d *canonical.Device) string {
 			words = append(words, text)
 		}
 	}
-	return plain.Text(strings.Join(words, " "))
+	return diag.Text(strings.Join(words, " "))
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // schema is the version of document. It rises when a key is removed or changes its meaning,
@@ -71,7 +71,7 @@ func JSON(out io.Writer, v *View) error {
 	if err := e.Encode(doc); err != nil {
 		return err
 	}
-	_, err := out.Write(plain.AppendJSON(nil, text.Bytes()))
+	_, err := out.Write(diag.AppendJSON(nil, text.Bytes()))
 	return err
 }
 

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // absent stands for a missing reading, which is never shown as 0.
@@ -74,7 +74,7 @@ func Table(out io.Writer, v *View) error {
 	}
 	for _, i := range v.shown(nil) {
 		for k, c := range columns {
-			cell(w, k, plain.Text(c.text(&v.Frame.Topology.Devices[i], v.Frame.Row(i), &v.Verdicts[i])))
+			cell(w, k, diag.Text(c.text(&v.Frame.Topology.Devices[i], v.Frame.Row(i), &v.Verdicts[i])))
 		}
 	}
 	return w.Flush()

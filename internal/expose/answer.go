@@ -5,18 +5,18 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // answerText answers with lines of text.
 func answerText(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, plain.Lines(text)+"\n") // a write error cannot be reported
+	_, _ = io.WriteString(w, diag.Lines(text)+"\n") // a write error cannot be reported
 }
 
 // answerError answers with the reason for a failure.
 func answerError(w http.ResponseWriter, text string, status int) {
-	http.Error(w, plain.Lines(text), status)
+	http.Error(w, diag.Lines(text), status)
 }
 
 // answerJSON answers with a value as JSON.
@@ -32,5 +32,5 @@ func answerEncoded(w http.ResponseWriter, body []byte, err error) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Write(append(plain.AppendJSON(nil, body), '\n'))
+	w.Write(append(diag.AppendJSON(nil, body), '\n'))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 //go:embed landing.html
@@ -129,7 +129,7 @@ func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	guardPage(w.Header())
-	_, _ = io.WriteString(w, plain.Lines(b.String())) // a write error cannot be reported
+	_, _ = io.WriteString(w, diag.Lines(b.String())) // a write error cannot be reported
 }
 
 // viewOf returns the view of a source at an instant.
@@ -170,7 +170,7 @@ func (v *sourceView) addAbsent(roster *canonical.Roster) {
 // addUnknown adds the first families without a canonical name, and counts the others.
 func (v *sourceView) addUnknown(families []string) {
 	for _, name := range families[:min(len(families), mostUnknown)] {
-		v.Unknown = append(v.Unknown, plain.Short(name, longestName))
+		v.Unknown = append(v.Unknown, diag.Short(name, longestName))
 	}
 	v.Unnamed = len(families) - len(v.Unknown)
 }

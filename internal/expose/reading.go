@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // Source is one source as the exposition needs it. Its methods may be called from
@@ -125,5 +125,5 @@ func reason(f Source, err error) string {
 	if !strings.HasPrefix(text, f.Name()) {
 		text = f.Name() + ": " + text
 	}
-	return plain.Text("source " + text)
+	return diag.Text("source " + text)
 }

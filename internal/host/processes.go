@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 const (
@@ -138,5 +138,5 @@ func command(process procfs.Proc, commandLine bool) string {
 
 // printable returns at most maxCommand bytes of text, on one line.
 func printable(text string) string {
-	return plain.Short(strings.Join(strings.Fields(plain.Text(text)), " "), maxCommand)
+	return diag.Short(strings.Join(strings.Fields(diag.Text(text)), " "), maxCommand)
 }

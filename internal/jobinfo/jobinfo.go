@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/folder"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 const (
@@ -32,7 +32,7 @@ type Jobs map[string]Info
 type Directory struct {
 	name   string
 	logger *slog.Logger
-	files  folder.Folder[content] // of the goroutine that looks
+	files  diag.Folder[content] // of the goroutine that looks
 
 	jobs  atomic.Pointer[Jobs]
 	state atomic.Pointer[State]
@@ -51,7 +51,7 @@ type State struct {
 
 // New returns the Directory dir, called name in errors. Nothing is read before Run.
 func New(dir fs.FS, name string, logger *slog.Logger) *Directory {
-	d := &Directory{name: name, logger: logger, files: folder.Folder[content]{
+	d := &Directory{name: name, logger: logger, files: diag.Folder[content]{
 		Dir: dir, MaxFiles: maxFiles, MaxBytes: maxBytes + 1, Accept: isJob, Parse: parse,
 	}}
 	d.jobs.Store(&Jobs{})

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/folder"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 func TestParse(t *testing.T) {
@@ -140,7 +140,7 @@ func TestCompleteAllocatesNothing(t *testing.T) {
 func TestState(t *testing.T) {
 	var log bytes.Buffer
 	dir := filepath.Join(t.TempDir(), "info")
-	d := New(folder.In(dir), dir, slog.New(slog.NewTextHandler(&log, nil)))
+	d := New(diag.Directory(dir), dir, slog.New(slog.NewTextHandler(&log, nil)))
 	look := func(want State, complaint string) {
 		t.Helper()
 		d.look(time.Now())
@@ -212,7 +212,7 @@ func TestHangingDirectory(t *testing.T) {
 // TestRun: a job becomes known when its file appears.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
-	d := New(folder.In(dir), dir, slog.New(slog.DiscardHandler))
+	d := New(diag.Directory(dir), dir, slog.New(slog.DiscardHandler))
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { d.Run(ctx); close(ended) }()

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // record is the head of a record of the kernel's log.
@@ -47,4 +47,4 @@ func (r *record) fromKernel() bool { return r.priority>>3 == 0 }
 const maxText = 400
 
 // printable returns text on one line, safe to show, at most maxText bytes of it.
-func printable(text string) string { return plain.Line(text, maxText) }
+func printable(text string) string { return diag.Line(text, maxText) }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 const (
@@ -306,7 +306,7 @@ func are(n int, word string) string {
 	if n == 1 {
 		verb = " is"
 	}
-	return plain.Count(n, word) + verb
+	return diag.Count(n, word) + verb
 }
 
 // where describes the pods that are looked for.

@@ -2,7 +2,7 @@ package selection
 
 import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // jobVariables are in the order in which they are shown. The first name that is
@@ -55,7 +55,7 @@ func Job(lookup func(name string) (value string, ok bool)) []canonical.Variable 
 	for _, v := range jobVariables {
 		for _, name := range v.from {
 			value, _ := lookup(name)
-			value = plain.Line(value, maxText)
+			value = diag.Line(value, maxText)
 			if value == "" || name == lsfIndex && value == "0" {
 				continue
 			}

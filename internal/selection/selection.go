@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // Request says which devices are wanted. The zero Request wants all.
@@ -138,4 +138,4 @@ func number(s string) int {
 }
 
 // clip bounds a value that is quoted in a message.
-func clip(value string) string { return plain.Short(value, 64) }
+func clip(value string) string { return diag.Short(value, 64) }

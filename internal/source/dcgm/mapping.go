@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/folder"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // Bounds of a mapping, far above what a node needs.
@@ -46,7 +46,7 @@ func (j Jobs) Of(gpu, instance string) []string {
 // An empty file is a GPU without a job; other files are ignored. It belongs to one
 // goroutine.
 type Mapping struct {
-	dir  folder.Folder[[]string]
+	dir  diag.Folder[[]string]
 	name string
 	jobs Jobs
 	last time.Time // of the last look at the directory
@@ -56,7 +56,7 @@ type Mapping struct {
 // NewMapping returns a Mapping of dir; name is the directory's name in errors. Nothing
 // is read before the first Refresh.
 func NewMapping(dir fs.FS, name string) *Mapping {
-	return &Mapping{name: name, dir: folder.Folder[[]string]{
+	return &Mapping{name: name, dir: diag.Folder[[]string]{
 		Dir: dir, MaxFiles: maxMappingFiles, MaxBytes: maxMappingBytes,
 		Accept: func(name string) bool { _, ok := deviceOf(name); return ok },
 		Parse:  func(_ string, text []byte) []string { return parseJobs(text) },

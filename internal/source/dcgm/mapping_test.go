@@ -16,7 +16,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/folder"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
@@ -117,7 +117,7 @@ func TestMappingIsCheap(t *testing.T) {
 
 func TestMappingOnDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "jobs")
-	m := NewMapping(folder.In(dir), dir)
+	m := NewMapping(diag.Directory(dir), dir)
 	now := time.Now()
 	_, err := m.Refresh(now)
 	want := "cannot read the job mapping directory " + dir + ": no such file or directory; create it and make it readable for this user, or leave out --hpc-job-mapping-dir"
@@ -170,7 +170,7 @@ func TestMappingOnDisk(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewMapping(folder.In(file), file).Refresh(now); err == nil {
+	if _, err := NewMapping(diag.Directory(file), file).Refresh(now); err == nil {
 		t.Error("a file is not a directory")
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
-	"github.com/kpulse/kpulse-proxy/internal/folder"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
@@ -54,7 +54,7 @@ type Readings interface {
 func NewWriter(hostname, jobs string, logger *slog.Logger) *Writer {
 	w := &Writer{hostname: hostname, logger: logger, version: 1}
 	if jobs != "" {
-		w.mapping = NewMapping(folder.In(jobs), jobs)
+		w.mapping = NewMapping(diag.Directory(jobs), jobs)
 	}
 	return w
 }

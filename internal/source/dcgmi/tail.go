@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // tailSize limits how much is kept of a child's output other than rows, in bytes.
@@ -64,4 +64,4 @@ func errorLine(text string) string {
 }
 
 // printable returns s as one printable line, short enough for the log.
-func printable(s string) string { return plain.Line(s, 240) }
+func printable(s string) string { return diag.Line(s, 240) }

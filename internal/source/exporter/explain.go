@@ -19,7 +19,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
@@ -297,7 +297,7 @@ func firstLine(text []byte) string {
 			break
 		}
 		r, size := utf8.DecodeRune(text)
-		if plain.Rune(r) != r || r == utf8.RuneError {
+		if diag.Rune(r) != r || r == utf8.RuneError {
 			r = '.'
 		}
 		line.WriteRune(r)

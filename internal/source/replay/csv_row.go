@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 // csvLayout is the meaning of each column.
@@ -108,7 +108,7 @@ func (d *csvIdentity) partOf(board *csvIdentity) bool {
 func (l *csvLayout) parse(record []string) (texts csvTexts, at float64, values []float64, err error) {
 	for t, column := range l.texts {
 		if column != none {
-			texts[t] = plain.Unguarded(record[column])
+			texts[t] = diag.Unguarded(record[column])
 		}
 	}
 	// 7:1 is instance 1 of GPU 7.

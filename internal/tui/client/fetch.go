@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 const (
@@ -357,4 +357,4 @@ func firstLine(body []byte) string {
 }
 
 // OneLine returns a foreign text in a form that is safe to show on one line.
-func OneLine(s string) string { return plain.Short(plain.Text(s), 300) }
+func OneLine(s string) string { return diag.Short(diag.Text(s), 300) }

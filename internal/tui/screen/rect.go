@@ -6,7 +6,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/kpulse/kpulse-proxy/internal/plain"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // Rect is a part of a Grid. Coordinates count from its own top left corner; drawing outside it
@@ -213,7 +213,7 @@ func shown(c rune) (rune, int) {
 		return c, 0
 	}
 	n := ansi.StringWidth(string(c))
-	if n < 1 || n > 2 || plain.Rune(c) != c {
+	if n < 1 || n > 2 || diag.Rune(c) != c {
 		return '?', 1
 	}
 	return c, n

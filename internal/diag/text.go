@@ -1,8 +1,4 @@
-// Package plain makes text from outside safe to show to people. Labels, errors, logs and
-// files may contain terminal control sequences, characters that reverse the direction of a
-// line or have no width, and invalid UTF-8. Only text for a page, a terminal or a log goes
-// through this package: data stays unchanged.
-package plain
+package diag
 
 import (
 	"io"

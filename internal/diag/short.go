@@ -1,6 +1,7 @@
-package plain
+package diag
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -23,3 +24,11 @@ func Short(s string, most int) string {
 
 // Line is Short of Text(s), without the blanks around it.
 func Line(s string, most int) string { return Short(strings.TrimSpace(Text(s)), most) }
+
+// Count returns n and the noun in singular or plural: "1 GPU", "2 GPUs".
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

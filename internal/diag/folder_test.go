@@ -1,4 +1,4 @@
-package folder
+package diag
 
 import (
 	"io/fs"
@@ -48,7 +48,7 @@ func TestLinks(t *testing.T) {
 	} {
 		must(os.Symlink(target, filepath.Join(dir, name)))
 	}
-	found, outside := look(t, In(dir))
+	found, outside := look(t, Directory(dir))
 	if want := map[string]string{"file": "text", "inside": "text"}; !maps.Equal(found, want) {
 		t.Errorf("read %q, want %q", found, want)
 	}
@@ -57,7 +57,7 @@ func TestLinks(t *testing.T) {
 	}
 	link := filepath.Join(top, "link") // the directory itself may be a link
 	must(os.Symlink(dir, link))
-	if found, _ = look(t, In(link)); len(found) != 2 {
+	if found, _ = look(t, Directory(link)); len(found) != 2 {
 		t.Errorf("read %q through a link to the directory", found)
 	}
 }
@@ -88,7 +88,7 @@ func TestPipeInThePlaceOfAFile(t *testing.T) {
 	}
 	done := make(chan map[string]string, 1)
 	go func() {
-		found, _ := look(t, swapped{In(dir), shown})
+		found, _ := look(t, swapped{Directory(dir), shown})
 		done <- found
 	}()
 	select {

@@ -1,6 +1,4 @@
-// Package folder reads the small files of a directory that another program writes, and
-// rereads only those that changed.
-package folder
+package diag
 
 import (
 	"errors"
@@ -13,9 +11,9 @@ import (
 	"time"
 )
 
-// In returns the directory dir of this machine. A writer to it cannot make us read files
+// Directory returns the directory dir of this machine. A writer to it cannot make us read files
 // elsewhere: links that lead out of it are not followed. Opening a pipe does not block.
-func In(dir string) fs.FS { return directory(dir) }
+func Directory(dir string) fs.FS { return directory(dir) }
 
 type directory string
 

@@ -29,13 +29,20 @@ help: ## Show this help
 build: ## Build ./kpulse-proxy, static; CGO_ENABLED=1 adds --backend=nvml
 	CGO_ENABLED=$(CGO_ENABLED) $(if $(GOARCH),CC=$(CC_$(GOARCH))) go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o '$(OUT)' ./cmd/kpulse-proxy
 
-# The licences depend on the target; the program that writes them runs on this machine.
+# SUPPLY prints the path of a tool for the supply chain, built for this machine. What it reports depends on the target.
+SUPPLY := env -u GOOS -u GOARCH -u CGO_ENABLED go tool -modfile=deploy/packages/supply/go.mod -n
+
 bundle: ## Build into DIR, with the licences of all linked modules
 	@test -n '$(DIR)' || { echo 'DIR is not set: make bundle DIR=/tmp/bundle'; exit 1; }
 	mkdir -p '$(DIR)/licenses'
 	$(MAKE) build OUT='$(DIR)/kpulse-proxy'
 	install -m 0644 LICENSE '$(DIR)/licenses/LICENSE'
-	env -u GOOS -u GOARCH -u CGO_ENABLED go run ./internal/release licenses '$(DIR)/kpulse-proxy' > '$(DIR)/licenses/THIRD-PARTY'
+	CGO_ENABLED=$(CGO_ENABLED) "$$($(SUPPLY) go-licenses)" report ./cmd/kpulse-proxy --stderrthreshold=ERROR --logtostderr=false --log_file=/dev/null \
+		--ignore github.com/kpulse/kpulse-proxy --template deploy/packages/third-party.tmpl > '$(DIR)/licenses/THIRD-PARTY'
+	cat "$$(go env GOROOT)/LICENSE" >> '$(DIR)/licenses/THIRD-PARTY'
+
+sbom: # of PROGRAM, into OUT
+	"$$($(SUPPLY) cyclonedx-gomod)" bin -json -std -noserial -notimestamp -version '$(VERSION)' -output '$(OUT)' '$(PROGRAM)'
 
 # Variables for the scripts below, which build by `make build`.
 release release-check image: export VERSION := $(VERSION)
@@ -100,11 +107,6 @@ N ?= 100000
 
 differential: ## Compare all series of N (100000) random bodies of every dialect with the reference of internal/e2e (half an hour of CPU)
 	KPULSE_DIFFERENTIAL='$(N)' go test -count=1 -v -timeout 12h -run '^TestDifferential$$' ./internal/e2e
-
-MUTANTS ?= $(or $(TMPDIR),/tmp)/kpulse-mutants
-
-mutants: ## Break the code that decides verdicts (all of it, or that of PACKAGE=internal/rules), one place at a time, and check that tests fail; writes testdata/MUTANTS.md (an hour; continues where it was interrupted)
-	go run ./internal/mutants -results '$(MUTANTS)' -write testdata/MUTANTS.md $(PACKAGE)
 
 ##@ Test on real programs
 
@@ -187,4 +189,4 @@ screenshots: build ## Retake the pictures of the terminal dashboard (needs tmux)
 rules: ## Write the rules that are generated from constants of the program
 	go generate ./rules/...
 
-.PHONY: help build bundle image release release-check run screenshots test race faults soak lint fuzz differential mutants bench report kubernetes thanos debian e2e e2e-kube e2e-fleet e2e-image e2e-packages e2e-compose rules rules-cost dashboards-cost fleet
+.PHONY: help build bundle sbom image release release-check run screenshots test race faults soak lint fuzz differential bench report kubernetes thanos debian e2e e2e-kube e2e-fleet e2e-image e2e-packages e2e-compose rules rules-cost dashboards-cost fleet

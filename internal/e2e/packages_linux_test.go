@@ -1,11 +1,8 @@
 package e2e
 
 import (
-	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -103,37 +100,25 @@ func checkSBOM(t *testing.T, file, archive string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var bom struct {
-		Metadata struct {
-			Component struct{ Hashes []struct{ Content string } }
-		}
-		Components []struct {
-			PURL     string
-			Licenses []any
-		}
-	}
+	var bom struct{ Components []struct{ PURL string } }
 	if err := json.Unmarshal(text, &bom); err != nil {
 		t.Fatal(err)
 	}
 	listed := map[string]bool{}
 	for _, c := range bom.Components {
-		listed[c.PURL] = len(c.Licenses) > 0
+		purl, _, _ := strings.Cut(c.PURL, "?")
+		listed[purl] = true
 	}
 	modules := regexp.MustCompile(`(?m)^\tdep\t(\S+)\t(\S+)`).FindAllStringSubmatch(command(t, "go", "version", "-m", program), -1)
 	if len(modules) < 20 || len(bom.Components) != len(modules)+1 { // and the standard library
 		t.Errorf("%d components, want all %d modules and the standard library", len(bom.Components), len(modules))
 	}
 	for _, m := range modules {
-		if !listed["pkg:golang/"+m[1]+"@"+m[2]] || !bytes.Contains(licenses, []byte("\n"+m[1]+" "+m[2]+": ")) {
+		// A licence is that of a module, or of a package in it.
+		licensed := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(m[1]) + `(/\S+)? ` + regexp.QuoteMeta(m[2]) + `: \S`)
+		if !listed["pkg:golang/"+m[1]+"@"+m[2]] || !licensed.Match(licenses) {
 			t.Errorf("%s %s is missing, or has no licence", m[1], m[2])
 		}
-	}
-	body, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if sum := fmt.Sprintf("%x", sha256.Sum256(body)); len(bom.Metadata.Component.Hashes) != 1 || bom.Metadata.Component.Hashes[0].Content != sum {
-		t.Errorf("the hash is %v, want %s", bom.Metadata.Component.Hashes, sum)
 	}
 }
 

@@ -122,7 +122,6 @@ func (d *discovery) changed(all []kube.Exporter) {
 			d.remove(e, m)
 		}
 	}
-	d.service.readers.turns.Share(len(o.sources)+len(all), o.fairTime())
 	for i := range all {
 		if e := &all[i]; d.members[*e] == nil {
 			d.add(e)
@@ -244,7 +243,7 @@ func (p *service) joinFound(d *discovery, m *member, e *kube.Exporter) (*reader,
 	if d.kernelLog != nil && m.name == d.machine {
 		events = d.kernelLog.Take
 	}
-	r.pipeline, err = wire(r.source, p.opts, &s, parts{p.observer(), p.attribute(r), events, p.logger, p.readers.turns})
+	r.pipeline, err = wire(r.source, p.opts, &s, parts{p.observer(), p.attribute(r), events, p.logger})
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,6 @@ type reader struct {
 // readers are the sources that are read and served to scrapes. It is safe for concurrent use.
 type readers struct {
 	served *expose.Set
-	turns  *pipeline.Turns // nil if there is only one source
 
 	mu    sync.Mutex
 	fixed []*reader // in the order of options.sources

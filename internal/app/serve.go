@@ -139,7 +139,6 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		Sources:      p.readers.served,
 		Passthrough:  opts.passthrough,
 		Form:         opts.servedForm(),
-		Birth:        opts.Judge.Birth,
 		MaxRequests:  int(opts.Limits.MaxRequests),
 		MinReadRate:  int(opts.Limits.MinReadRate),
 		Logger:       logger,
@@ -175,10 +174,6 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 
 // startReaders opens the sources and wires their pipelines.
 func (p *service) startReaders(userAgent string) error {
-	if len(p.opts.sources) > 1 || p.opts.discovers() {
-		p.readers.turns = pipeline.NewTurns()
-		p.readers.turns.Share(len(p.opts.sources), p.opts.fairTime())
-	}
 	for i := range p.opts.sources {
 		s := &p.opts.sources[i]
 		src, err := open(p.opts, s, userAgent, p.logger)
@@ -190,17 +185,13 @@ func (p *service) startReaders(userAgent string) error {
 		if r.hostname, err = hostnameOf(src); err != nil {
 			return err
 		}
-		if r.pipeline, err = wire(src, p.opts, s, parts{p.observer(), p.attribute(r), p.xidEvents(src, s.backend.name), p.logger, p.readers.turns}); err != nil {
+		if r.pipeline, err = wire(src, p.opts, s, parts{p.observer(), p.attribute(r), p.xidEvents(src, s.backend.name), p.logger}); err != nil {
 			return err
 		}
 	}
 	p.readers.serve()
 	return p.startDiscovery(userAgent)
 }
-
-// fairTime is the time within which each source should have its turn: --source.timeout, which
-// scrapers that send no timeout get, less a quarter for our own work.
-func (o *options) fairTime() time.Duration { return time.Duration(o.timeout) * 3 / 4 }
 
 // alsoNote adds notes about problems that do not stop readings.
 func alsoNote(served *expose.Options, more func() []canonical.Note) {
@@ -265,7 +256,6 @@ type parts struct {
 	attribute attribution
 	xidEvents func(*canonical.Frame)
 	logger    *slog.Logger
-	turns     *pipeline.Turns
 }
 
 // wire returns the pipeline of a source.
@@ -294,7 +284,6 @@ func wire(src source.Source, opts *options, s *sourceSettings, with parts) (*pip
 		Poll:        s.poll,
 		Timeout:     opts.longestRead(),
 		NotGiven:    s.notGiven,
-		Turns:       with.turns,
 		Observer:    with.observer,
 	}), nil
 }

@@ -62,8 +62,8 @@ func allUp(page string, nodes int) bool {
 	return strings.Count(ups, "} 1\n") == nodes
 }
 
-// TestManyExporters: at most 15 of many exporters are read at a time, and one scrape has all of
-// them, family by family.
+// TestManyExporters: many exporters are read at the same time, and one scrape has all of them,
+// family by family.
 func TestManyExporters(t *testing.T) {
 	slow.Test(t)
 	t.Parallel()
@@ -77,8 +77,8 @@ func TestManyExporters(t *testing.T) {
 	if n := strings.Count(whole, "\nkpulse_gpu_present{"); n != 2*nodes {
 		t.Errorf("%d GPUs, want %d", n, 2*nodes)
 	}
-	if most := f.most.Load(); most < 2 || most > 15 {
-		t.Errorf("%d exporters were read at a time, want up to 15", most)
+	if most := f.most.Load(); most < 2 {
+		t.Errorf("%d exporters were read at a time, want several", most)
 	}
 }
 

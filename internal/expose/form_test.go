@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -131,40 +130,6 @@ func TestLeanAllocatesNothing(t *testing.T) {
 		w, snap := NewWriter(f), allocated(fleet(16), 40)
 		if n := testing.AllocsPerRun(20, func() { _ = w.Write(io.Discard, snap) }); n != 0 {
 			t.Errorf("%v allocations", n)
-		}
-	}
-}
-
-// TestBirthsAtAHandover: served counters continue, and a counter that was never served begins
-// as 0, however long the new source has counted it.
-func TestBirthsAtAHandover(t *testing.T) {
-	idle, busy := canonical.Idle, canonical.ComputeHeavy
-	h := handovers{birth: time.Minute, known: map[holder]*handover{}}
-	account := func(births canonical.Births, seconds int) *canonical.Account {
-		a := &canonical.Account{Observed: time.Duration(seconds) * time.Second, Births: births}
-		a.Classes[canonical.Idle] = a.Observed
-		return a
-	}
-	for i, step := range []struct {
-		source  string
-		second  int
-		account *canonical.Account
-		want    canonical.Births
-	}{
-		{"one", 0, account(canonical.Births{Born: 1 << idle}, 10), canonical.Births{Born: 1 << idle}},
-		{"two", 15, account(canonical.Births{Born: 1<<idle | 1<<busy, Young: 1 << idle}, 3), canonical.Births{Born: 1<<idle | 1<<busy, Young: 1 << busy}},
-		{"two", 60, account(canonical.Births{Born: 1<<idle | 1<<busy}, 40), canonical.Births{Born: 1<<idle | 1<<busy, Young: 1 << busy}},
-		{"two", 75, account(canonical.Births{Born: 1<<idle | 1<<busy}, 55), canonical.Births{Born: 1<<idle | 1<<busy}},
-		{"one", 90, account(canonical.Births{Born: 1 << idle}, 60), canonical.Births{Born: 1<<idle | 1<<busy}},
-	} {
-		at := readAt.Add(time.Duration(step.second) * time.Second)
-		one := h.take(holder{}, &canonical.Source{Name: step.source, At: at}, step.account, at)
-		served := one.serve(step.account)
-		if served.Births != step.want {
-			t.Errorf("step %d: %b, want %b", i, served.Births, step.want)
-		}
-		if !one.differs(step.account) && served != *step.account {
-			t.Errorf("step %d: another account is served, and nobody sees it", i)
 		}
 	}
 }

@@ -46,7 +46,6 @@ type metrics struct {
 	switches func([]canonical.SXIDCount) []canonical.SXIDCount // nil for none
 
 	renderer  *renderer
-	handovers handovers
 	outputs   outputs
 	inFlight  atomic.Int64
 	telemetry *telemetry
@@ -167,9 +166,6 @@ func (m *metrics) answer(w http.ResponseWriter, r *http.Request, asked chosen, r
 	o.switches = o.switches[:0]
 	if m.switches != nil && asked.first {
 		o.switches = m.switches(o.switches)
-	}
-	if asked.all {
-		m.handovers.follow(readings, asked.view.layoutOf(readings), time.Now())
 	}
 	m.renderer.write(o, asked.view, readings)
 	if m.results != nil && asked.all {

@@ -21,9 +21,6 @@ type Options struct {
 	Passthrough Passthrough
 	// Form selects which kpulse_ series are served.
 	Form Form
-	// Birth is how long a counter that begins when another source takes over a device
-	// is shown as 0.
-	Birth time.Duration
 	// MaxRequests is how many requests are answered at a time, except those for health and
 	// readiness; more get 503. A few more requests that wait for no source are answered: they
 	// show an operator what the others wait for.

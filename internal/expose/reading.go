@@ -40,7 +40,6 @@ type reading struct {
 	// source is the snapshot's, or the state after the failure.
 	source  *canonical.Source
 	release func() // nil after a failure
-	copied  bool   // snapshot is our own copy
 	// shared is how many devices of the snapshot an earlier reading has too. It is
 	// known once the labels are laid out.
 	shared int

@@ -25,7 +25,6 @@ func New(opts Options) (http.Handler, error) {
 		timeout:     opts.Timeout,
 		results:     opts.Results,
 		renderer:    newRenderer(opts.Form),
-		handovers:   handovers{birth: opts.Birth},
 		switches:    opts.Switches,
 	}
 	m.telemetry = newTelemetry(opts.Sources, opts.FailureKinds, func() float64 { return float64(m.inFlight.Load()) })

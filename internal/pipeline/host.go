@@ -2,82 +2,67 @@ package pipeline
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 const (
-	// hostEvery is how long a reading of the host is reused.
+	// hostEvery is the pause between two reads of the host.
 	hostEvery = time.Second
-	// hostPatience is how long a reading waits for the host to be read, which normally takes far
-	// less. /proc may be a file system that hangs, as in some containers.
+	// hostOutdated is the age from which a load of the host is no longer served: /proc may be a
+	// file system that hangs, as in some containers.
+	hostOutdated = 3 * hostEvery
+	// hostPatience is how long the first reading waits for that of the host.
 	hostPatience = 50 * time.Millisecond
 )
 
-// hostWatch reads the host for the reading goroutine. It may delay one reading by
-// hostPatience; while a read of the host hangs, the others are not kept waiting.
+// hostWatch keeps the latest load of this machine. A goroutine of its own reads it, so no reading
+// waits for /proc.
 type hostWatch struct {
-	read func() canonical.Host // nil if there is none to read
-
-	asks    chan struct{}
-	answers chan canonical.Host
-	timer   *time.Timer
-
-	asked   time.Time // when the host was last asked
-	pending bool      // it was asked, and has not answered
-	latest  canonical.Host
-	known   bool // latest is the answer to that
+	read   func() canonical.Host // nil if there is none to read
+	latest *atomic.Pointer[hostLoad]
+	first  chan struct{} // closed after the first read
+	waited bool
 }
 
-// look sets dst to the load of the host, at most hostEvery ago, and reports whether
-// that is known. ctx ends the goroutine that reads it.
-func (w *hostWatch) look(ctx context.Context, dst *canonical.Host) bool {
+// hostLoad is what was read at an instant. It is immutable.
+type hostLoad struct {
+	at   time.Time
+	host canonical.Host
+}
+
+func newHostWatch(read func() canonical.Host) hostWatch {
+	return hostWatch{read: read, latest: &atomic.Pointer[hostLoad]{}, first: make(chan struct{})}
+}
+
+// run reads the host until ctx ends.
+func (w *hostWatch) run(ctx context.Context) {
+	for begun := false; ctx.Err() == nil; pause(ctx, hostEvery) {
+		w.latest.Store(&hostLoad{host: w.read(), at: time.Now()})
+		if !begun {
+			begun = true
+			close(w.first)
+		}
+	}
+}
+
+// load returns the latest load, nil if it is unknown. The reading goroutine calls it.
+func (w *hostWatch) load() *canonical.Host {
 	if w.read == nil {
-		return false
+		return nil
 	}
-	if !w.known || time.Since(w.asked) >= hostEvery {
-		w.known = w.ask(ctx)
-	}
-	*dst = w.latest
-	return w.known
-}
-
-// ask reads the host, and reports whether it answered in time.
-func (w *hostWatch) ask(ctx context.Context) bool {
-	if w.asks == nil {
-		w.asks, w.answers = make(chan struct{}, 1), make(chan canonical.Host, 1)
-		w.timer = time.NewTimer(hostPatience)
-		go w.serve(ctx)
-	}
-	if w.pending {
+	if !w.waited {
+		w.waited = true
 		select {
-		case <-w.answers: // too late: its time is unknown
-			w.pending = false
-		default:
-			return false
+		case <-w.first:
+		case <-time.After(hostPatience):
 		}
 	}
-	w.asked, w.pending = time.Now(), true
-	w.asks <- struct{}{}
-	w.timer.Reset(hostPatience)
-	select {
-	case w.latest = <-w.answers:
-		w.pending = false
-	case <-w.timer.C:
+	latest := w.latest.Load()
+	if latest == nil || time.Since(latest.at) > hostOutdated {
+		return nil
 	}
-	return !w.pending
-}
-
-// serve reads the host whenever it is asked to. It is never asked again before it
-// has answered.
-func (w *hostWatch) serve(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-w.asks:
-			w.answers <- w.read()
-		}
-	}
+	return &latest.host
 }

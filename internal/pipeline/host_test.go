@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -23,12 +22,6 @@ func (s *onHost) Caps() source.Caps {
 	return caps
 }
 
-// watching starts a pipeline that reads the host too.
-func watching(t *testing.T, s source.Source, host func() canonical.Host) (*Pipeline, func()) {
-	t.Helper()
-	return startWith(t, Options{Source: s, Host: host})
-}
-
 // cpus returns the CPUs of the host in a scrape, -1 if there is no host.
 func cpus(t *testing.T, p *Pipeline) float64 {
 	t.Helper()
@@ -43,91 +36,58 @@ func cpus(t *testing.T, p *Pipeline) float64 {
 	return snap.Host.CPUs
 }
 
-// counting is a host whose number of CPUs is how often it was read.
-func counting(reads *atomic.Int32) func() canonical.Host {
-	return func() canonical.Host { return canonical.Host{CPUs: float64(reads.Add(1))} }
-}
-
-func TestHostIsReadOnceASecond(t *testing.T) {
+// TestHost: the host of a local source is read once a second, and the first reading has it. While
+// a read of it hangs, readings go on: with its last load for 3 s, then without.
+func TestHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads atomic.Int32
+		host := func() canonical.Host {
+			n := reads.Add(1)
+			time.Sleep(10 * time.Millisecond)
+			if n == 3 {
+				time.Sleep(10 * time.Second)
+			}
+			return canonical.Host{CPUs: float64(n)}
+		}
 		begun := time.Now()
-		p, stop := watching(t, &onHost{scripted: scripted{kind: source.Streamed, takes: 100 * time.Millisecond, say: temperature}, local: true}, counting(&reads))
+		p, stop := startWith(t, Options{Source: &onHost{scripted: scripted{say: temperature}, local: true}, Host: host})
 		defer stop()
-		// Ticks end at 0.1 s, 0.2 s, …: the host is read at 0.1 s, 1.1 s, 2.1 s.
-		for _, c := range []struct {
-			at   int // ms
-			want float64
-		}{{150, 1}, {1050, 1}, {1150, 2}, {2050, 2}, {2150, 3}} {
+		for _, c := range []struct{ at, took, want int }{ // ms, ms, reads of the host
+			{0, 10, 1}, {1000, 0, 1}, {1100, 0, 2}, {4000, 0, 2}, {4100, 0, -1}, {12000, 0, -1}, {12100, 0, 3}, {13100, 0, 4},
+		} {
 			time.Sleep(time.Until(begun.Add(time.Duration(c.at) * time.Millisecond)))
-			if got := cpus(t, p); got != c.want {
-				t.Errorf("after %d ms: %g reads, want %g", c.at, got, c.want)
+			asked := time.Now()
+			if got := cpus(t, p); got != float64(c.want) || time.Since(asked) != time.Duration(c.took)*time.Millisecond {
+				t.Errorf("after %d ms: %g after %s, want %d after %d ms", c.at, got, time.Since(asked), c.want, c.took)
 			}
 		}
+	})
+}
+
+// TestHostThatHangsAtOnce delays the first reading briefly, and no other.
+func TestHostThatHangsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		host := func() canonical.Host { <-hang; return canonical.Host{} }
+		p, stop := startWith(t, Options{Source: &onHost{scripted: scripted{say: temperature}, local: true}, Host: host})
+		for _, want := range []time.Duration{hostPatience, 0} {
+			asked := time.Now()
+			if got := cpus(t, p); got != -1 || time.Since(asked) != want {
+				t.Errorf("%g after %s, want none after %s", got, time.Since(asked), want)
+			}
+		}
+		stop()
+		close(hang)
 	})
 }
 
 func TestHostOfAnotherMachineIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var reads atomic.Int32
-		for _, c := range []struct {
-			local bool
-			host  func() canonical.Host
-			want  float64
-		}{{false, counting(&reads), -1}, {true, nil, -1}, {true, counting(&reads), 1}} {
-			p, stop := watching(t, &onHost{scripted: scripted{kind: source.Scraped, say: temperature}, local: c.local}, c.host)
-			if got := cpus(t, p); got != c.want {
-				t.Errorf("local %v: %g, want %g", c.local, got, c.want)
-			}
-			stop()
-		}
-	})
-}
-
-// TestHostThatHangs: one read of the host takes 3.5 s. Readings go on without it, delayed briefly
-// and only once, and the host is read again afterwards.
-func TestHostThatHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var reads atomic.Int32
-		host := func() canonical.Host {
-			n := reads.Add(1)
-			if n == 2 {
-				time.Sleep(3500 * time.Millisecond)
-			}
-			return canonical.Host{CPUs: float64(n)}
-		}
-		s := &onHost{scripted: scripted{kind: source.Scraped, say: temperature}, local: true}
-		p, stop := watching(t, s, host)
+		host := func() canonical.Host { t.Error("the host is read"); return canonical.Host{} }
+		p, stop := startWith(t, Options{Source: &onHost{scripted: scripted{say: temperature}}, Host: host})
 		defer stop()
-		for i, c := range []struct {
-			want  float64
-			takes time.Duration
-		}{{1, 0}, {-1, 50 * time.Millisecond}, {-1, 0}, {-1, 0}, {-1, 0}, {3, 0}, {4, 0}} {
-			begun := time.Now()
-			if got := cpus(t, p); got != c.want {
-				t.Errorf("reading %d: %g, want %g", i, got, c.want)
-			}
-			if took := time.Since(begun); took != c.takes {
-				t.Errorf("reading %d took %s, want %s", i, took, c.takes)
-			}
-			time.Sleep(time.Second)
-		}
-		if got := reads.Load(); got != 4 {
-			t.Errorf("the host was read %d times, want 4", got)
+		if got := cpus(t, p); got != -1 {
+			t.Errorf("%g, want none", got)
 		}
 	})
-}
-
-// TestHostAllocatesNothing looks at a host that is read every time.
-func TestHostAllocatesNothing(t *testing.T) {
-	life, end := context.WithCancel(context.Background())
-	defer end()
-	w := hostWatch{read: func() canonical.Host { return canonical.Host{} }}
-	var dst canonical.Host
-	if n := testing.AllocsPerRun(100, func() {
-		w.asked = time.Time{}
-		w.look(life, &dst)
-	}); n != 0 {
-		t.Errorf("%g allocations", n)
-	}
 }

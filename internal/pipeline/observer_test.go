@@ -62,9 +62,9 @@ func TestObserverSeesEveryReading(t *testing.T) {
 		if len(observer.failures) != 1 || !observer.failures[0].Equal(failed) {
 			t.Errorf("failures at %v, want %v", observer.failures, failed)
 		}
-		before := len(p.free)
+		before := len(p.memory.free)
 		observer.lease.Release()
-		if len(p.free) != before+1 {
+		if len(p.memory.free) != before+1 {
 			t.Error("the released reading is not reused")
 		}
 	})

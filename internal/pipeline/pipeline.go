@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -22,9 +21,8 @@ type Options struct {
 	Translator *translate.Translator
 	Judge      *compute.Judge
 	Logger     *slog.Logger
-	// Host reads this machine; nil reads nothing. It is used if
-	// the source is local, from one goroutine, at most once a second. Nothing waits
-	// for a call that hangs.
+	// Host reads the load of this machine, by a goroutine of its own; nil reads nothing. It is
+	// used if the source is local.
 	Host func() canonical.Host
 
 	// Attribute completes the holders of a Frame's devices, through its Reattribute; nil adds
@@ -44,8 +42,6 @@ type Options struct {
 	Poll time.Duration
 	// Timeout limits each read of a scraped source, regardless of the scrapers' deadlines.
 	Timeout time.Duration
-	// Turns says when a scraped source may be read if there are others; nil allows any time.
-	Turns *Turns
 	// NotGiven names what the user wants passed on but the source cannot give.
 	NotGiven []string
 	// Observer is called with the outcome of every read; nil means none.
@@ -71,145 +67,67 @@ type Observer interface {
 type Pipeline struct {
 	opts Options
 	caps source.Caps
-	// fetcher is the source if it can be asked while a request is under way; else nil.
-	fetcher source.Fetcher
-	// version names the program or library that the source reads with; nil if it
-	// does not know.
-	version func() string
-	// notes returns problems of a source that can be read; nil if it has no such notes.
-	notes func() []source.Note
+	able abilities
 
 	// ctx is the context of every read; cancel ends it with the pipeline.
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu         sync.Mutex
-	flights    []*flight  // the reads under way of a scraped source, in their order
-	latest     *reading   // the last good reading, nil while the next one reuses it
-	last       *reading   // the one published last; judging guards what judge writes of it
-	free       []*reading // unreferenced readings, for reuse
-	good       time.Time  // when the last good read ended, zero before the first
-	attempt    time.Time  // when the last read ended, good or not
-	state      canonical.Source
-	late       *canonical.Failure // why a scrape ran out of time; nil if none did
-	silent     bool               // a scrape found the stream silent since its last tick
-	period     time.Duration      // the actual one of a stream
-	malformed  bool               // a malformed line was logged
-	unfinished bool               // the latest reading lacks a last line that may be cut short
-	events     canonical.EventList
-	observing  bool // the observer has not returned from the latest reading
+	mu     sync.Mutex // guards reads to events
+	reads  []*sharedRead
+	memory memory
+	status status
+	events canonical.EventList
 
-	reader  chan struct{} // a lock: full while a flight takes its reading, and after stop
+	reader  chan struct{} // a lock: full while a shared read makes its reading, and after stop
 	start   sync.Once
 	started chan struct{} // closed when a stream has given its first tick or failure
 
-	// Used by the reading goroutine alone, of which there is one at a time.
-	report            translate.Report
-	missing, unusable []canonical.Field // scratch
-	meter             meter
-	contents          contents // of the latest reading
-	host              hostWatch
-	noted             []source.Note // those of the state
-	// notedLabel is the note of the state on a label that is too long, nil for none.
-	notedLabel *canonical.Note
-
-	newEvents []canonical.Event // scratch
-
-	settings atomic.Pointer[settings] // of Change, for the next reading
-	// judging is held by the user of the judge: the reading goroutine, Resolve, Leave or Glance.
-	judging sync.Mutex
-	left    bool // the judge was given away; guarded by judging
+	host     hostWatch
+	judging  judging
+	accounts accounts
 }
 
-// settings are the arguments of Change; a nil Translator stays as it is.
-type settings struct {
-	translator *translate.Translator
-	judge      *compute.Judge
+// abilities are what a source can do besides being read.
+type abilities struct {
+	fetcher source.Fetcher // asks while a request is under way; nil if it cannot
+	version func() string
+	notes   func() []source.Note
 }
 
-// Change makes judge judge the next readings, continuing from the state of the present
-// judge, and translator translate them unless it is nil. Neither may be in use elsewhere,
-// then or later.
-func (p *Pipeline) Change(judge *compute.Judge, translator *translate.Translator) {
-	p.settings.Store(&settings{translator, judge})
-}
-
-// Remains are the state of devices that are no longer read: health, accounts and events.
-type Remains struct {
-	judge  *compute.Judge
-	events []canonical.Event
-}
-
-// Leave returns the state of p after its Run has returned. p must not be used any more.
-func (p *Pipeline) Leave() *Remains {
-	p.judging.Lock()
-	defer p.judging.Unlock()
-	p.applySettings()
-	p.left = true
-	return &Remains{p.opts.Judge, p.Events(nil)}
-}
-
-// Resume makes p, which has read nothing yet, continue from the state that another pipeline
-// left for the same devices, for example if their address changed. It takes ownership of r.
-func (p *Pipeline) Resume(r *Remains) {
-	p.opts.Judge.Resume(r.judge)
-	p.events.Add(r.events...)
-}
-
-// applySettings applies what Change set. It belongs to the reading goroutine.
-func (p *Pipeline) applySettings() {
-	s := p.settings.Swap(nil)
-	if s == nil {
-		return
+func abilitiesOf(src source.Source) (a abilities) {
+	a.fetcher, _ = src.(source.Fetcher) // not one behind a wrapper, which would be bypassed
+	a.version, a.notes = func() string { return "" }, func() []source.Note { return nil }
+	if v, ok := source.As[source.Versioned](src); ok {
+		a.version = v.Version
 	}
-	s.judge.Resume(p.opts.Judge)
-	p.opts.Judge = s.judge
-	if s.translator != nil {
-		p.opts.Translator = s.translator
+	if n, ok := source.As[source.Noted](src); ok {
+		a.notes = n.Notes
 	}
+	return a
 }
 
 // New returns a pipeline that has read nothing yet.
 func New(opts Options) *Pipeline {
 	caps := opts.Source.Caps()
-	ctx, cancel := context.WithCancel(context.Background())
-	m := meter{longest: maxScrapedGap}
+	p := &Pipeline{opts: opts, caps: caps, able: abilitiesOf(opts.Source), reader: make(chan struct{}, 1), started: make(chan struct{})}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.judging.judge, p.judging.translator = opts.Judge, opts.Translator
+	p.judging.meter = meter{longest: maxScrapedGap}
 	if caps.Kind == source.Streamed {
-		m = meter{period: caps.Period}
+		p.judging.meter = meter{period: caps.Period}
 	}
-	host := hostWatch{}
-	if caps.Local {
-		host.read = opts.Host
+	if caps.Local && opts.Host != nil {
+		p.host = newHostWatch(opts.Host)
 	}
-	var version func() string
-	if v, ok := source.As[source.Versioned](opts.Source); ok {
-		version = v.Version
+	p.status.state = canonical.Source{
+		Name:        opts.Source.Name(),
+		Backend:     caps.Backend,
+		Aggregation: string(caps.Aggregation),
+		Period:      caps.Period,
+		NotGiven:    opts.NotGiven,
 	}
-	var notes func() []source.Note
-	if n, ok := source.As[source.Noted](opts.Source); ok {
-		notes = n.Notes
-	}
-	fetcher, _ := opts.Source.(source.Fetcher) // not one behind a wrapper, which would be bypassed
-	return &Pipeline{
-		opts:    opts,
-		caps:    caps,
-		fetcher: fetcher,
-		version: version,
-		notes:   notes,
-		meter:   m,
-		host:    host,
-		ctx:     ctx,
-		cancel:  cancel,
-		state: canonical.Source{
-			Name:        opts.Source.Name(),
-			Backend:     caps.Backend,
-			Aggregation: string(caps.Aggregation),
-			Period:      caps.Period,
-			NotGiven:    opts.NotGiven,
-		},
-		reader:  make(chan struct{}, 1),
-		started: make(chan struct{}),
-	}
+	return p
 }
 
 // Name returns the source's name.
@@ -222,6 +140,9 @@ func (p *Pipeline) Name() string { return p.opts.Source.Name() }
 func (p *Pipeline) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, p.opts.Source.Close()) }()
 	defer p.stop()
+	if p.host.read != nil {
+		go p.host.run(p.ctx)
+	}
 	if p.caps.Kind == source.Streamed {
 		if err := p.check(ctx); err != nil {
 			return err
@@ -246,18 +167,15 @@ func (p *Pipeline) stop() {
 	}
 }
 
-// Glance calls see with frame and verdicts of the last good reading, of any age, without
-// reading anything; it does nothing if there was none. see must not keep them, nor read
-// anything else of the snapshot. While see runs, no reading is judged.
-func (p *Pipeline) Glance(see func(*canonical.Snapshot)) {
-	p.judging.Lock()
-	defer p.judging.Unlock()
-	p.mu.Lock()
-	last := p.last
-	p.mu.Unlock()
-	if last != nil {
-		see(&last.snapshot)
+// Read returns a snapshot fit to be served now, and the function that releases it,
+// to be called once. Of a scraped source it is a fresh reading, one shared with
+// overlapping scrapes, or one younger than the minimum interval; of a stream it is
+// the latest tick that is not stale. Errors are *canonical.Failure.
+func (p *Pipeline) Read(ctx context.Context) (*canonical.Snapshot, func(), error) {
+	if p.caps.Kind == source.Streamed {
+		return p.tick(ctx)
 	}
+	return p.scrape(ctx)
 }
 
 // Status returns the state of the source after its last reading, without reading it, and nil if a
@@ -267,11 +185,18 @@ func (p *Pipeline) Status() (canonical.Source, error) {
 	streams := p.streams()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	state := p.state
+	state := p.status.state
 	state.Streams = streams
-	state.Late = p.late
+	state.Late = p.status.late
 	if failure := p.notReady(time.Now()); failure != nil {
 		return state, failure
 	}
 	return state, nil
+}
+
+// Events appends to dst the latest events of the source's devices, the newest last.
+func (p *Pipeline) Events(dst []canonical.Event) []canonical.Event {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.events.AppendTo(dst)
 }

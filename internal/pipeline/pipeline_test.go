@@ -214,7 +214,7 @@ func TestReadEndsAtTheLatestDeadlineAndFailuresAreNotReused(t *testing.T) {
 				t.Errorf("got %+v, want a timeout within 1s", f)
 			}
 			synctest.Wait()
-			if len(p.flights) > 0 {
+			if len(p.reads) > 0 {
 				t.Error("the read goes on though nobody waits for it any more")
 			}
 			if got := s.reads.Load(); got != want {
@@ -224,9 +224,9 @@ func TestReadEndsAtTheLatestDeadlineAndFailuresAreNotReused(t *testing.T) {
 	})
 }
 
-// TestNobodyJoinsAFlightThatIsOver: a source may take a while to notice that its time is up, and
+// TestNobodyJoinsAReadThatIsOver: a source may take a while to notice that its time is up, and
 // a scrape that comes meanwhile must not get that failure.
-func TestNobodyJoinsAFlightThatIsOver(t *testing.T) {
+func TestNobodyJoinsAReadThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{takes: 3 * time.Second, deaf: true, say: temperature}
 		p, stop := start(t, s, 0)
@@ -420,7 +420,7 @@ func TestHeldSnapshotIsNotOverwritten(t *testing.T) {
 			t.Errorf("a snapshot in use changed to %q", snap.Body)
 		}
 		release()
-		if n := len(p.free); n != 1 {
+		if n := len(p.memory.free); n != 1 {
 			t.Errorf("%d readings are free, want only the one that was released", n)
 		}
 	})
@@ -503,7 +503,7 @@ func TestHugeReadingIsNotKept(t *testing.T) {
 			}
 			time.Sleep(2 * time.Second)
 		}
-		for _, r := range append(p.free, p.latest) {
+		for _, r := range append(p.memory.free, p.memory.latest) {
 			if n := cap(r.batch.Samples); n > 1<<16 {
 				t.Errorf("memory for %d samples is kept for readings of one", n)
 			}

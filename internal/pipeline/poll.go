@@ -37,14 +37,14 @@ func (p *Pipeline) poll(ctx context.Context) {
 func (p *Pipeline) due() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.observing {
+	if p.status.observing {
 		return leastPause
 	}
 	interval := p.opts.Poll
-	if p.good.IsZero() {
+	if p.status.good.IsZero() {
 		interval = min(interval, retryAfter)
 	}
-	return interval - max(0, time.Since(p.attempt))
+	return interval - max(0, time.Since(p.status.attempt))
 }
 
 // readOnce reads like a scraper that waits as long as a read may take; its outcome is recorded

@@ -15,6 +15,13 @@ import (
 // read, and two that slow clients may just have released.
 const maxFree = 4
 
+// memory are the readings of a source. Pipeline.mu guards it.
+type memory struct {
+	latest *reading   // the last good reading, nil while the next one reuses it
+	last   *reading   // the one published last; judging guards what judge writes of it
+	free   []*reading // unreferenced readings, for reuse
+}
+
 // reading is the memory of one reading from its bytes to its verdicts. The reading goroutine
 // writes it; then it is shared read-only until its last reference is released, and reused.
 type reading struct {
@@ -22,7 +29,6 @@ type reading struct {
 	batch     raw.Batch
 	snapshot  canonical.Snapshot
 	rendition translate.Rendition // that of snapshot.Further, if that is set
-	host      canonical.Host      // that of snapshot.Host, if that is set
 	period    time.Duration       // the stream's actual period until then
 	owner     *Pipeline
 }
@@ -40,13 +46,14 @@ func (r *reading) Release() {
 func (p *Pipeline) acquire() *reading {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	m := &p.memory
 	var r *reading
-	if l := p.latest; l != nil && l.refs == 1 && p.caps.Kind == source.Scraped {
-		r, p.latest = l, nil
-	} else if n := len(p.free); n > 0 {
-		r, p.free = p.free[n-1], p.free[:n-1]
+	if l := m.latest; l != nil && l.refs == 1 && p.caps.Kind == source.Scraped {
+		r, m.latest = l, nil
+	} else if n := len(m.free); n > 0 {
+		r, m.free = m.free[n-1], m.free[:n-1]
 	}
-	if r == nil || r.outgrown(p.state.Samples) {
+	if r == nil || r.outgrown(p.status.state.Samples) {
 		return &reading{owner: p}
 	}
 	return r
@@ -68,42 +75,17 @@ func (p *Pipeline) read(ctx context.Context) (*reading, error) {
 func (p *Pipeline) conclude(r *reading) {
 	b, snap := &r.batch, &r.snapshot
 	p.judge(snap, b)
-	r.period = p.meter.usual()
+	r.period = p.judging.meter.usual()
 	snap.Body = b.Body
 	snap.Valid = validParts(snap.Valid[:0], b)
 	if snap.Text = nil; len(b.Body) == 0 && b.Exposition != nil {
 		snap.Text = b
 	}
-	if snap.Further = nil; p.opts.Translator.Render(&r.rendition, &snap.Frame, b) {
+	if snap.Further = nil; p.judging.translator.Render(&r.rendition, &snap.Frame, b) {
 		snap.Further = &r.rendition
 	}
-	if snap.Host = nil; p.host.look(p.ctx, &r.host) {
-		snap.Host = &r.host
-	}
-	p.missing = translate.Missing(&snap.Frame, p.opts.Judge.Inputs(), p.missing[:0])
-	p.unusable = translate.Unusable(&snap.Frame, p.missing, p.unusable[:0])
-	snap.Source = p.account(b)
-	snap.Source.Devices, snap.Source.Roster = snap.Frame.Len(), snap.Ledger.Roster
-}
-
-// judge translates b and judges it.
-func (p *Pipeline) judge(snap *canonical.Snapshot, b *raw.Batch) {
-	p.judging.Lock()
-	defer p.judging.Unlock()
-	p.applySettings()
-	p.report = translate.Report{}
-	p.opts.Translator.Translate(&snap.Frame, b, &p.report)
-	if snap.Frame.LeftOutAllocations = 0; p.opts.Attribute != nil {
-		p.opts.Attribute(&snap.Frame)
-		p.report.DroppedAllocations += snap.Frame.LeftOutAllocations
-	}
-	if p.opts.XIDEvents != nil {
-		p.opts.XIDEvents(&snap.Frame)
-	}
-	snap.Verdicts = p.opts.Judge.Judge(&snap.Frame, snap.Verdicts)
-	snap.Judgement = p.opts.Judge.Judgement()
-	p.opts.Judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, p.meter.lap(b.At))
-	p.keepEvents()
+	snap.Host = p.host.load()
+	snap.Source = p.account(snap, b)
 }
 
 // outgrown reports whether r has far more memory than a reading of so many samples needs: one
@@ -115,9 +97,9 @@ func (r *reading) outgrown(samples int) bool {
 
 // drop drops one reference to r, for callers that hold mu.
 func (p *Pipeline) drop(r *reading) {
-	if r.refs--; r.refs <= 0 && len(p.free) < maxFree && !r.outgrown(p.state.Samples) {
+	if r.refs--; r.refs <= 0 && len(p.memory.free) < maxFree && !r.outgrown(p.status.state.Samples) {
 		r.refs = 0
-		p.free = append(p.free, r)
+		p.memory.free = append(p.memory.free, r)
 	}
 }
 
@@ -127,15 +109,14 @@ func (p *Pipeline) publish(r *reading, n int) {
 	p.logReading(&r.snapshot.Source)
 	p.logLines(&r.batch)
 	r.refs = n + 2
-	p.observing = true
-	if p.latest != nil {
-		p.drop(p.latest)
+	if p.memory.latest != nil {
+		p.drop(p.memory.latest)
 	}
-	p.latest, p.last = r, r
-	p.state = r.snapshot.Source
-	p.period = r.period
-	p.good = time.Now()
-	p.attempt = p.good
+	p.memory.latest, p.memory.last = r, r
+	s := &p.status
+	s.state, s.period, s.observing = r.snapshot.Source, r.period, true
+	s.good = time.Now()
+	s.attempt = s.good
 }
 
 // observe hands r to the observer, and with it the reference of the reading goroutine
@@ -144,61 +125,68 @@ func (p *Pipeline) observe(r *reading) {
 	kept := p.opts.Observer != nil && p.opts.Observer.Observe(&r.snapshot, r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.observing = false
+	p.status.observing = false
 	if !kept {
 		p.drop(r)
 	}
 }
 
+// accounts are what the reading goroutine remembers of the readings so far.
+type accounts struct {
+	missing, unusable []canonical.Field // scratch
+	contents          contents          // of the latest reading
+	notes             []source.Note     // those of the state
+	longLabel         *canonical.Note   // that of the state on a label that is too long, nil for none
+}
+
 // account adds the outcome of b to the totals and returns the source's state. Only the reading
 // goroutine changes the totals.
-func (p *Pipeline) account(b *raw.Batch) canonical.Source {
+func (p *Pipeline) account(snap *canonical.Snapshot, b *raw.Batch) canonical.Source {
 	p.mu.Lock()
-	s := p.state
+	s := p.status.state
 	p.mu.Unlock()
+	a, report := &p.accounts, &p.judging.report
 	s.Failure = nil
 	s.Streams = p.streams()
-	if p.version != nil {
-		s.Version = p.version()
-	}
-	p.note(&s)
+	s.Version = p.able.version()
+	a.note(&s, p.able.notes(), report.LongLabel)
 	s.At, s.Took = b.At, b.Took
-	if p.changed(b) {
+	if a.changed(b) {
 		s.ChangedAt = b.At
 	}
 	s.Samples = len(b.Samples)
-	s.UnknownFamilies = p.report.UnknownFamilies
-	s.Further = p.opts.Translator.Rendered()
-	// Published slices are immutable.
-	if !slices.Equal(s.Missing, p.missing) {
-		s.Missing = slices.Clone(p.missing)
-	}
-	if !slices.Equal(s.Unusable, p.unusable) {
-		s.Unusable = slices.Clone(p.unusable)
-	}
+	s.Devices, s.Roster = snap.Frame.Len(), snap.Ledger.Roster
+	s.UnknownFamilies = report.UnknownFamilies
+	s.Further = p.judging.translator.Rendered()
+	a.missing = translate.Missing(&snap.Frame, p.judging.judge.Inputs(), a.missing[:0])
+	a.unusable = translate.Unusable(&snap.Frame, a.missing, a.unusable[:0])
+	s.Missing, s.Unusable = published(s.Missing, a.missing), published(s.Unusable, a.unusable)
 	s.SkippedLines += uint64(b.Skipped)
 	s.DroppedFamilies += uint64(b.OwnFamilies)
-	s.DroppedSeries += p.report.DroppedSeries
-	s.DroppedAllocations += p.report.DroppedAllocations
-	s.ClampedValues += p.report.Clamped
-	for reason, n := range p.report.Dropped {
+	s.DroppedSeries += report.DroppedSeries
+	s.DroppedAllocations += report.DroppedAllocations
+	s.ClampedValues += report.Clamped
+	for reason, n := range report.Dropped {
 		s.DroppedValues[reason] += n
 	}
 	return s
 }
 
+// published returns before if it equals now, else a copy of now: published slices are immutable.
+func published(before, now []canonical.Field) []canonical.Field {
+	if slices.Equal(before, now) {
+		return before
+	}
+	return slices.Clone(now)
+}
+
 // note makes the notes of s: those of the source, and one on a label that is too long. They are
 // copied only if they changed.
-func (p *Pipeline) note(s *canonical.Source) {
-	var notes []source.Note
-	if p.notes != nil {
-		notes = p.notes()
-	}
-	long := p.report.LongLabel
-	if slices.Equal(notes, p.noted) && long == p.notedLabel {
+func (a *accounts) note(s *canonical.Source, notes []source.Note, long *canonical.Note) {
+	if slices.Equal(notes, a.notes) && long == a.longLabel {
 		return
 	}
-	p.noted, p.notedLabel, s.Notes = notes, long, nil
+	a.notes, a.longLabel, s.Notes = notes, long, nil
 	if long != nil {
 		s.Notes = append(s.Notes, *long)
 	}
@@ -215,10 +203,10 @@ type contents struct {
 }
 
 // changed reports whether anything in b differs from the previous reading.
-func (p *Pipeline) changed(b *raw.Batch) bool {
-	before := p.contents
-	p.contents = contents{b.Dict, b.Dict.Generation(), b.Fingerprint()}
-	return p.contents != before
+func (a *accounts) changed(b *raw.Batch) bool {
+	before := a.contents
+	a.contents = contents{b.Dict, b.Dict.Generation(), b.Fingerprint()}
+	return a.contents != before
 }
 
 // validParts returns the parts of the body that b does not omit.

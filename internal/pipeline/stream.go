@@ -32,7 +32,7 @@ func (p *Pipeline) check(ctx context.Context) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.state.Failure = failureOf(err) // not logged: it is Run's error
+	p.status.state.Failure = failureOf(err) // not logged: it is Run's error
 	p.start.Do(func() { close(p.started) })
 	return err
 }
@@ -102,11 +102,12 @@ func (p *Pipeline) tick(ctx context.Context) (*canonical.Snapshot, func(), error
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if failure := p.notReady(time.Now()); failure != nil {
-		p.hush(failure)
+		p.logSilence(failure)
 		return nil, nil, failure
 	}
-	p.latest.refs++
-	return &p.latest.snapshot, p.latest.Release, nil
+	latest := p.memory.latest
+	latest.refs++
+	return &latest.snapshot, latest.Release, nil
 }
 
 // streams returns the state of the source's streams, if it has any.

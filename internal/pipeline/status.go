@@ -38,6 +38,22 @@ const (
 	streamStaleAfter = time.Second
 )
 
+// status is what the outcomes of the reads say about a source. Pipeline.mu guards it.
+type status struct {
+	state   canonical.Source
+	good    time.Time          // when the last good read ended, zero before the first
+	attempt time.Time          // when the last read ended, good or not
+	period  time.Duration      // the actual one of a stream
+	late    *canonical.Failure // why a scrape ran out of time; nil if none did
+	// observing: the observer has not returned from the latest reading.
+	observing bool
+	logged    struct {
+		silent     bool // a scrape found the stream silent since its last tick
+		malformed  bool // a malformed line
+		unfinished bool // the latest reading lacks a last line that may be cut short
+	}
+}
+
 // failureOf translates an error of a source for layers that do not know sources.
 func failureOf(err error) *canonical.Failure {
 	e := source.AsError(err)
@@ -56,11 +72,15 @@ func (p *Pipeline) tooLate(ctx context.Context, begun time.Time) *canonical.Fail
 	if given, ok := errors.AsType[canonical.TimedOut](context.Cause(ctx)); ok {
 		within = time.Duration(given)
 	}
+	remedy := "raise scrape_timeout in Prometheus, or find out why the exporter is slow"
+	if p.caps.Kind == source.Streamed {
+		remedy = "see the log and the landing page for the errors of its streams, or wait a little longer"
+	}
 	return &canonical.Failure{
 		Kind:    string(source.Timeout),
 		Timeout: true,
 		Cause:   fmt.Sprintf("%s did not answer within %s", p.Name(), within.Round(time.Millisecond)),
-		Remedy:  p.words().slow,
+		Remedy:  remedy,
 	}
 }
 
@@ -74,35 +94,10 @@ func (p *Pipeline) overdue() *canonical.Failure {
 	}
 }
 
-// gaveWay is the failure of a read that was ended after a while so that others are read.
-func (p *Pipeline) gaveWay(after time.Duration) *canonical.Failure {
-	return crowded(&canonical.Failure{
-		Kind:    string(source.Timeout),
-		Timeout: true,
-		Cause:   fmt.Sprintf("%s did not answer within %s", p.Name(), after.Round(time.Millisecond)),
-	})
-}
-
-// crowded adds to a failure that other sources were being read.
-func crowded(f *canonical.Failure) *canonical.Failure {
-	f.Cause += fmt.Sprintf(", which it shared with others: %d sources are read at a time", MaxReads)
-	f.Remedy = "find out why so many exporters are slow, or have one kpulse-proxy read fewer"
-	return f
-}
-
-// blame returns the failure of a late f: if it waits for its turn, the source may not be slow at
-// all.
-func (f *flight) blame(failure *canonical.Failure) *canonical.Failure {
-	if f.waits.Load() {
-		return crowded(failure)
-	}
-	return failure
-}
-
 // age returns the age of the latest good reading. Without one, or if the clock was set back, it
 // is too old for any use.
-func (p *Pipeline) age(now time.Time) time.Duration {
-	if age := now.Sub(p.good); !p.good.IsZero() && age >= 0 {
+func (s *status) age(now time.Time) time.Duration {
+	if age := now.Sub(s.good); !s.good.IsZero() && age >= 0 {
 		return age
 	}
 	return math.MaxInt64
@@ -110,14 +105,15 @@ func (p *Pipeline) age(now time.Time) time.Duration {
 
 // notReady returns the failure if no reading is young enough, nil if one is. The caller holds mu.
 func (p *Pipeline) notReady(now time.Time) *canonical.Failure {
+	s := &p.status
 	switch {
-	case p.age(now) <= p.staleAfter():
+	case s.age(now) <= p.staleAfter():
 		return nil
-	case p.state.Failure != nil:
-		return p.state.Failure
-	case p.late != nil:
-		return p.late
-	case !p.good.IsZero():
+	case s.state.Failure != nil:
+		return s.state.Failure
+	case s.late != nil:
+		return s.late
+	case !s.good.IsZero():
 		return p.stale(now)
 	default:
 		return &canonical.Failure{
@@ -132,13 +128,13 @@ func (p *Pipeline) staleAfter() time.Duration {
 	if p.caps.Kind == source.Scraped {
 		return scrapedStaleAfter
 	}
-	return max(staleTicks*max(p.caps.Period, p.period), streamStaleAfter)
+	return max(staleTicks*max(p.caps.Period, p.status.period), streamStaleAfter)
 }
 
 // stale is the failure of a source whose last reading is too old, but which has not failed since:
 // a stream is silent, or a scraped source was not asked.
 func (p *Pipeline) stale(now time.Time) *canonical.Failure {
-	age := max(0, now.Sub(p.good)).Round(time.Second)
+	age := max(0, now.Sub(p.status.good)).Round(time.Second)
 	if p.caps.Kind == source.Scraped {
 		return &canonical.Failure{
 			Kind:   kindStale,
@@ -153,50 +149,49 @@ func (p *Pipeline) stale(now time.Time) *canonical.Failure {
 	}
 }
 
-// fail records that the last read failed. The caller holds mu.
+// fail records that the last read failed, and logs the first of equal failures in a row, except
+// for those that stopping causes, and the end of the source, which Run reports. The caller holds
+// mu.
 func (p *Pipeline) fail(failure *canonical.Failure) {
-	p.logFailure(failure)
-	p.state.Failure = failure
-	p.state.Streams = p.streams()
-	p.attempt = time.Now()
-}
-
-// miss records that a scrape ran out of time, and logs the first in a row. The caller
-// holds mu.
-func (p *Pipeline) miss(failure *canonical.Failure) {
-	if p.late == nil && p.ctx.Err() == nil {
-		p.opts.Logger.Warn("a scrape ran out of time", "reads", p.Name(), "cause", failure.Cause, "remedy", failure.Remedy)
+	before := p.status.state.Failure
+	if failure.Kind != kindEnded && p.ctx.Err() == nil && (before == nil || before.Kind != failure.Kind || before.Remedy != failure.Remedy) {
+		p.warn(unread, failure.Cause, failure.Remedy)
 	}
-	p.late = failure
-}
-
-// hush logs the first scrape that finds a stream silent without a failure: its source may report
-// the cause only later. The caller holds mu.
-func (p *Pipeline) hush(failure *canonical.Failure) {
-	if failure.Kind == kindStale && !p.silent {
-		p.silent = true
-		p.opts.Logger.Warn(unread, "reads", p.Name(), "cause", failure.Cause, "remedy", failure.Remedy)
-	}
-}
-
-// inTime records that no scrape missed the latest reading. The caller holds mu.
-func (p *Pipeline) inTime() {
-	if p.late != nil {
-		p.opts.Logger.Info("scrapes are answered in time again", "reads", p.Name())
-	}
-	p.late = nil
+	p.status.state.Failure = failure
+	p.status.state.Streams = p.streams()
+	p.status.attempt = time.Now()
 }
 
 // unread is the log message for a source that cannot be read.
 const unread = "source cannot be read"
 
-// logFailure logs the first of equal failures in a row, except for those that stopping causes,
-// and the end of the source, which Run reports. The caller holds mu and has not recorded the
-// failure yet.
-func (p *Pipeline) logFailure(failure *canonical.Failure) {
-	before := p.state.Failure
-	if failure.Kind != kindEnded && p.ctx.Err() == nil && (before == nil || before.Kind != failure.Kind || before.Remedy != failure.Remedy) {
-		p.opts.Logger.Warn(unread, "reads", p.Name(), "cause", failure.Cause, "remedy", failure.Remedy)
+func (p *Pipeline) warn(message, cause, remedy string) {
+	p.opts.Logger.Warn(message, "reads", p.Name(), "cause", cause, "remedy", remedy)
+}
+
+// miss records that a scrape ran out of time, and logs the first in a row. The caller
+// holds mu.
+func (p *Pipeline) miss(failure *canonical.Failure) {
+	if p.status.late == nil && p.ctx.Err() == nil {
+		p.warn("a scrape ran out of time", failure.Cause, failure.Remedy)
+	}
+	p.status.late = failure
+}
+
+// inTime records that no scrape missed the latest reading. The caller holds mu.
+func (p *Pipeline) inTime() {
+	if p.status.late != nil {
+		p.opts.Logger.Info("scrapes are answered in time again", "reads", p.Name())
+	}
+	p.status.late = nil
+}
+
+// logSilence logs the first scrape that finds a stream silent without a failure: its source may
+// report the cause only later. The caller holds mu.
+func (p *Pipeline) logSilence(failure *canonical.Failure) {
+	if failure.Kind == kindStale && !p.status.logged.silent {
+		p.status.logged.silent = true
+		p.warn(unread, failure.Cause, failure.Remedy)
 	}
 }
 
@@ -204,18 +199,22 @@ func (p *Pipeline) logFailure(failure *canonical.Failure) {
 // has no GPU, the first label that is too long, and the first workload beyond the limit. The
 // caller holds mu and has not recorded the reading yet.
 func (p *Pipeline) logReading(s *canonical.Source) {
-	if p.state.Failure != nil || p.silent {
+	before := &p.status.state
+	if before.Failure != nil || p.status.logged.silent {
 		p.opts.Logger.Info("source can be read again", "reads", s.Name)
 	}
-	p.silent = false
-	if s.Devices == 0 && (p.state.Devices > 0 || p.good.IsZero()) {
-		p.opts.Logger.Warn("no GPU in the reading", "reads", s.Name, "samples", s.Samples,
-			"remedy", p.words().noGPU)
+	p.status.logged.silent = false
+	if s.Devices == 0 && (before.Devices > 0 || p.status.good.IsZero()) {
+		remedy := "check that the exporter sees its GPUs, and that the source is its /metrics"
+		if p.caps.Kind == source.Streamed {
+			remedy = "check that the source sees the node's GPUs: nvidia-smi, dcgmi discovery -l"
+		}
+		p.opts.Logger.Warn("no GPU in the reading", "reads", s.Name, "samples", s.Samples, "remedy", remedy)
 	}
-	if was := p.state.DroppedValues[canonical.DropLabelTooLong]; was == 0 && p.notedLabel != nil {
-		p.opts.Logger.Warn("a label value is longer than allowed", "reads", s.Name, "cause", p.notedLabel.Cause, "remedy", p.notedLabel.Remedy)
+	if long := p.accounts.longLabel; long != nil && before.DroppedValues[canonical.DropLabelTooLong] == 0 {
+		p.warn("a label value is longer than allowed", long.Cause, long.Remedy)
 	}
-	if s.DroppedAllocations > 0 && p.state.DroppedAllocations == 0 {
+	if s.DroppedAllocations > 0 && before.DroppedAllocations == 0 {
 		p.opts.Logger.Warn("more pods or jobs hold GPUs than the proxy keeps counters for", "reads", s.Name, "left_out", s.DroppedAllocations,
 			"remedy", "raise --series-limit; see kpulse_source_dropped_allocations_total")
 	}
@@ -224,37 +223,21 @@ func (p *Pipeline) logReading(s *canonical.Source) {
 // logLines logs the first malformed lines, and the first of the readings in a row whose last line
 // is left out. The caller holds mu.
 func (p *Pipeline) logLines(b *raw.Batch) {
-	malformed := b.Skipped
+	logged, malformed := &p.status.logged, b.Skipped
 	if b.Unfinished {
 		malformed--
 	}
-	if malformed > 0 && !p.malformed {
-		p.malformed = true
+	if malformed > 0 && !logged.malformed {
+		logged.malformed = true
 		remedy := "see kpulse_source_skipped_lines_total; --passthrough=verbatim passes them on"
 		if b.HasCRLF() {
 			remedy = `they end in CRLF (\r\n), which Prometheus does not read: have the exporter end its lines in LF alone`
 		}
 		p.opts.Logger.Warn("malformed lines are left out", "reads", p.Name(), "lines", malformed, "remedy", remedy)
 	}
-	if b.Unfinished && !p.unfinished {
+	if b.Unfinished && !logged.unfinished {
 		p.opts.Logger.Warn("the last line has no newline and may be cut short: it is left out", "reads", p.Name(),
 			"remedy", "have the exporter send Content-Length, or end its last line: only the end of the connection shows where its answer ends")
 	}
-	p.unfinished = b.Unfinished
-}
-
-// words are remedies that depend on whether the source is scraped or a stream.
-type words struct{ slow, noGPU string }
-
-func (p *Pipeline) words() words {
-	if p.caps.Kind == source.Streamed {
-		return words{
-			slow:  "see the log and the landing page for the errors of its streams, or wait a little longer",
-			noGPU: "check that the source sees the node's GPUs: nvidia-smi, dcgmi discovery -l",
-		}
-	}
-	return words{
-		slow:  "raise scrape_timeout in Prometheus, or find out why the exporter is slow",
-		noGPU: "check that the exporter sees its GPUs, and that the source is its /metrics",
-	}
+	logged.unfinished = b.Unfinished
 }

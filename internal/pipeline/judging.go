@@ -1,0 +1,128 @@
+package pipeline
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
+)
+
+// judging turns batches into frames and verdicts. Its lock is held by the user of the judge: the
+// reading goroutine, Resolve, Leave or Glance.
+type judging struct {
+	sync.Mutex
+	translator *translate.Translator
+	judge      *compute.Judge
+	next       atomic.Pointer[settings] // of Change, for the next reading
+	meter      meter
+	report     translate.Report  // of the latest batch
+	events     []canonical.Event // scratch
+	left       bool              // the judge was given away
+}
+
+// settings are the arguments of Change; a nil translator stays as it is.
+type settings struct {
+	translator *translate.Translator
+	judge      *compute.Judge
+}
+
+// Change makes judge judge the next readings, continuing from the state of the present
+// judge, and translator translate them unless it is nil. Neither may be in use elsewhere,
+// then or later.
+func (p *Pipeline) Change(judge *compute.Judge, translator *translate.Translator) {
+	p.judging.next.Store(&settings{translator, judge})
+}
+
+// apply applies what Change set. The caller holds the lock.
+func (j *judging) apply() {
+	s := j.next.Swap(nil)
+	if s == nil {
+		return
+	}
+	s.judge.Resume(j.judge)
+	j.judge = s.judge
+	if s.translator != nil {
+		j.translator = s.translator
+	}
+}
+
+// Remains are the state of devices that are no longer read: health, accounts and events.
+type Remains struct {
+	judge  *compute.Judge
+	events []canonical.Event
+}
+
+// Leave returns the state of p after its Run has returned. p must not be used any more.
+func (p *Pipeline) Leave() *Remains {
+	p.judging.Lock()
+	defer p.judging.Unlock()
+	p.judging.apply()
+	p.judging.left = true
+	return &Remains{p.judging.judge, p.Events(nil)}
+}
+
+// Resume makes p, which has read nothing yet, continue from the state that another pipeline
+// left for the same devices, for example if their address changed. It takes ownership of r.
+func (p *Pipeline) Resume(r *Remains) {
+	p.judging.judge.Resume(r.judge)
+	p.events.Add(r.events...)
+}
+
+// Resolve marks the fatal XIDs of the board with a UUID as resolved, from the next
+// reading on. It reports whether the source knows the board, and whether there were any.
+func (p *Pipeline) Resolve(uuid string) (known, resolved bool) {
+	state, _ := p.Status()
+	if state.Roster == nil || !slices.ContainsFunc(state.Roster.Devices, func(d canonical.Device) bool { return d.UUID == uuid }) {
+		return false, false
+	}
+	p.judging.Lock()
+	defer p.judging.Unlock()
+	if p.judging.left {
+		return false, false
+	}
+	return true, p.judging.judge.Resolve(uuid)
+}
+
+// Glance calls see with frame and verdicts of the last good reading, of any age, without
+// reading anything; it does nothing if there was none. see must not keep them, nor read
+// anything else of the snapshot. While see runs, no reading is judged.
+func (p *Pipeline) Glance(see func(*canonical.Snapshot)) {
+	p.judging.Lock()
+	defer p.judging.Unlock()
+	p.mu.Lock()
+	last := p.memory.last
+	p.mu.Unlock()
+	if last != nil {
+		see(&last.snapshot)
+	}
+}
+
+// judge translates b, judges it, and keeps what happened in it.
+func (p *Pipeline) judge(snap *canonical.Snapshot, b *raw.Batch) {
+	j := &p.judging
+	j.Lock()
+	defer j.Unlock()
+	j.apply()
+	j.report = translate.Report{}
+	j.translator.Translate(&snap.Frame, b, &j.report)
+	if snap.Frame.LeftOutAllocations = 0; p.opts.Attribute != nil {
+		p.opts.Attribute(&snap.Frame)
+		j.report.DroppedAllocations += snap.Frame.LeftOutAllocations
+	}
+	if p.opts.XIDEvents != nil {
+		p.opts.XIDEvents(&snap.Frame)
+	}
+	snap.Verdicts = j.judge.Judge(&snap.Frame, snap.Verdicts)
+	snap.Judgement = j.judge.Judgement()
+	j.judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, j.meter.lap(b.At))
+	if j.events = j.judge.Events(j.events[:0]); len(j.events) > 0 {
+		p.mu.Lock()
+		p.events.Add(j.events...)
+		p.mu.Unlock()
+		clear(j.events) // texts
+	}
+}

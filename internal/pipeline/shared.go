@@ -1,0 +1,209 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// maxReads is the most reads of a source under way at a time. There are several only if an
+// upstream hangs; each takes the memory of a body.
+const maxReads = 4
+
+// sharedRead is one read of a scraped source, shared by all scrapes that ask while it is under
+// way. It belongs to none of them: it goes on while somebody waits for it, and at most for
+// Options.Timeout from its start, which is never extended. x/sync/singleflight has neither
+// deadlines nor waiters that leave.
+type sharedRead struct {
+	begun  time.Time
+	timer  *time.Timer // ends it when it has taken too long
+	cancel context.CancelFunc
+
+	// Guarded by Pipeline.mu.
+	waiters int
+	missed  int  // waiters that ran out of time
+	over    bool // it has an outcome, or no caller waits for one
+
+	// Set when done is closed; each waiter holds a reference to result.
+	done    chan struct{}
+	result  *reading // nil with a failure
+	failure *canonical.Failure
+	overdue bool // it failed by Options.Timeout
+}
+
+// scrape is Read for a scraped source.
+func (p *Pipeline) scrape(ctx context.Context) (*canonical.Snapshot, func(), error) {
+	begun := time.Now()
+	for {
+		patience := p.opts.Timeout
+		if deadline, is := ctx.Deadline(); is {
+			patience = time.Until(deadline)
+		}
+		r, s := p.join(patience)
+		if r != nil {
+			return &r.snapshot, r.Release, nil
+		}
+		select {
+		case <-s.done:
+		case <-ctx.Done():
+			failure := p.tooLate(ctx, begun)
+			if p.leave(s, failure, errors.Is(ctx.Err(), context.DeadlineExceeded)) {
+				return nil, nil, failure
+			}
+		}
+		switch {
+		case s.result != nil:
+			return &s.result.snapshot, s.result.Release, nil
+		case s.overdue && s.begun.Before(begun) && ctx.Err() == nil:
+			// It began before this scrape came: ask again.
+		default:
+			return nil, nil, s.failure
+		}
+	}
+}
+
+// join returns the latest reading if it is young enough, else the read to wait for: the latest,
+// unless it is older than the caller can wait. A request that has taken so long is likely to
+// hang, and a new one may be answered at once.
+func (p *Pipeline) join(patience time.Duration) (*reading, *sharedRead) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if r := p.memory.latest; r != nil && p.status.state.Failure == nil && p.status.age(now) < p.opts.MinInterval {
+		r.refs++
+		return r, nil
+	}
+	if n := len(p.reads); n > 0 {
+		if s := p.reads[n-1]; n == maxReads || now.Sub(s.begun) <= patience {
+			s.waiters++
+			return nil, s
+		}
+	}
+	ctx, cancel := context.WithCancel(p.ctx)
+	s := &sharedRead{begun: now, cancel: cancel, waiters: 1, done: make(chan struct{})}
+	s.timer = time.AfterFunc(p.opts.Timeout, func() { p.expire(s) })
+	p.reads = append(p.reads, s)
+	go p.readFor(ctx, s)
+	return nil, s
+}
+
+// leave stops waiting for s. The failure counts if late is set: time ran out, and the client did
+// not just go away. The last waiter to leave ends s. leave reports false if s already has an
+// outcome: the waiter then holds a reference to its result.
+func (p *Pipeline) leave(s *sharedRead, failure *canonical.Failure, late bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.over {
+		return false
+	}
+	s.waiters--
+	if late {
+		s.missed++
+		p.miss(failure)
+	}
+	if s.waiters == 0 {
+		p.finish(s)
+	}
+	return true
+}
+
+// expire ends s with a failure: it has taken as long as a read may.
+func (p *Pipeline) expire(s *sharedRead) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.over {
+		return
+	}
+	s.failure, s.overdue = p.overdue(), true
+	p.fail(s.failure)
+	p.finish(s)
+}
+
+// finish ends s for those who wait for it. The caller holds mu and has set the outcome.
+func (p *Pipeline) finish(s *sharedRead) {
+	s.over = true
+	s.timer.Stop()
+	s.cancel()
+	close(s.done)
+	p.reads = slices.DeleteFunc(p.reads, func(one *sharedRead) bool { return one == s })
+}
+
+// readFor reads the source for the waiters of s, hands the outcome to them and then to the
+// observer. A good reading is for the waiters of all reads under way.
+func (p *Pipeline) readFor(ctx context.Context, s *sharedRead) {
+	defer s.cancel()
+	r := p.acquire()
+	var err error
+	if p.able.fetcher != nil {
+		err = p.able.fetcher.Fetch(ctx, &r.batch)
+	}
+	if err == nil {
+		select {
+		case p.reader <- struct{}{}:
+			defer func() { <-p.reader }()
+			err = p.take(ctx, r)
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	p.mu.Lock()
+	good := err == nil && !s.over
+	switch {
+	case good:
+		p.arrive(r)
+	case !s.over:
+		s.failure = failureOf(err)
+		p.fail(s.failure)
+		p.finish(s)
+	}
+	failed := s.failure != nil || s.missed > 0
+	p.mu.Unlock()
+	if good {
+		p.observe(r)
+		return
+	}
+	r.Release()
+	if failed && p.opts.Observer != nil {
+		p.opts.Observer.Failed(p.Name(), s.begun)
+	}
+}
+
+// take makes a reading of what was fetched, or reads if the source does not fetch. Only one
+// shared read is in it at a time, even one that takes long to notice its end, and none enters it
+// after its end, when a later one may already have a reading.
+func (p *Pipeline) take(ctx context.Context, r *reading) error {
+	err := ctx.Err()
+	switch {
+	case err != nil:
+		return err
+	case p.able.fetcher != nil:
+		err = p.able.fetcher.Scan(&r.batch)
+	default:
+		err = p.opts.Source.Read(ctx, &r.batch)
+	}
+	if err == nil {
+		p.conclude(r)
+	}
+	return err
+}
+
+// arrive publishes r and ends all reads under way with it. The caller holds mu.
+func (p *Pipeline) arrive(r *reading) {
+	waiters, missed := 0, 0
+	for _, s := range p.reads {
+		waiters += s.waiters
+		missed += s.missed
+	}
+	p.publish(r, waiters)
+	if missed == 0 {
+		p.inTime()
+	}
+	for len(p.reads) > 0 {
+		s := p.reads[0]
+		s.result = r
+		p.finish(s)
+	}
+}

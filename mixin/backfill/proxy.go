@@ -110,7 +110,7 @@ func startProxy(ctx context.Context, h *host, began time.Time, jobs *jobinfo.Dir
 	p := pipeline.New(opts)
 	go func() { _ = p.Run(ctx) }()
 	handler, err := expose.New(expose.Options{
-		Sources: expose.NewSet(p), Passthrough: expose.PassOff, Birth: compute.DefaultOptions().Birth, MaxRequests: 40, Timeout: 10 * time.Second,
+		Sources: expose.NewSet(p), Passthrough: expose.PassOff, MaxRequests: 40, Timeout: 10 * time.Second,
 		FailureKinds: pipeline.FailureKinds(), Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

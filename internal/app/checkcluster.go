@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kpulse/kpulse-proxy/internal/kube"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 )
 
 // checkPods reads the exporters that --kube.discover finds, if a cluster is known.
 func checkPods(ctx context.Context, d *doctor) finding {
-	if _, err := kube.NewClient(d.opts.Kube.Config, ""); errors.Is(err, kube.ErrNoCluster) {
+	if _, err := holders.NewClient(d.opts.Kube.Config, ""); errors.Is(err, holders.ErrNoCluster) {
 		return finding{State: stateMissing, Found: "no Kubernetes cluster is known here"}
 	}
 	variables, flags := d.discovering()
@@ -53,16 +53,16 @@ func (s *setting) typed(value string) string {
 // them.
 var rights = []struct {
 	flag, grant string
-	access      []kube.Access
+	access      []holders.Access
 }{
-	{"--kube.workloads", "workloads", []kube.Access{{Verb: "get", Resource: "pods"}, {Verb: "get", Group: "apps", Resource: "replicasets"}, {Verb: "get", Group: "batch", Resource: "jobs"}}},
-	{"--kube.discover", "discovery", []kube.Access{{Verb: "list", Resource: "pods"}, {Verb: "watch", Resource: "pods"}}},
+	{"--kube.workloads", "workloads", []holders.Access{{Verb: "get", Resource: "pods"}, {Verb: "get", Group: "apps", Resource: "replicasets"}, {Verb: "get", Group: "batch", Resource: "jobs"}}},
+	{"--kube.discover", "discovery", []holders.Access{{Verb: "list", Resource: "pods"}, {Verb: "watch", Resource: "pods"}}},
 }
 
 // checkAPI asks the API server what we may do.
 func checkAPI(ctx context.Context, d *doctor) finding {
-	client, err := kube.NewClient(d.opts.Kube.Config, newUserAgent())
-	if errors.Is(err, kube.ErrNoCluster) {
+	client, err := holders.NewClient(d.opts.Kube.Config, newUserAgent())
+	if errors.Is(err, holders.ErrNoCluster) {
 		return finding{State: stateMissing, Found: "this does not run in a pod with a service account", Remedy: "for --kube.workloads and --kube.discover elsewhere: --kube.config=FILE"}
 	}
 	if err != nil {

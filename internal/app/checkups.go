@@ -15,8 +15,8 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
-	"github.com/kpulse/kpulse-proxy/internal/kube"
 )
 
 // checkups are the checks of doctor, the most useful first.
@@ -273,7 +273,7 @@ func checkKubelet(ctx context.Context, d *doctor) finding {
 	if _, err := os.Stat(string(socket)); errors.Is(err, os.ErrNotExist) {
 		return finding{State: stateMissing, Found: "there is no " + string(socket), Remedy: "on a Kubernetes node mount its directory into the pod; elsewhere leave --kube.pod-resources out"}
 	}
-	if err := kube.AskKubelet(ctx, string(socket)); err != nil {
+	if err := holders.AskKubelet(ctx, string(socket)); err != nil {
 		found := refusedBy(err)
 		if ctx.Err() != nil {
 			found.State = stateSilent

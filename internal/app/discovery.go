@@ -12,8 +12,8 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
-	"github.com/kpulse/kpulse-proxy/internal/kube"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
@@ -22,7 +22,7 @@ import (
 // runs.
 type discovery struct {
 	service   *service
-	finder    *kube.Discovery
+	finder    *holders.Discovery
 	userAgent string
 	machine   string          // our own node; "" if unknown
 	kernelLog *kernellog.Feed // of our own node; nil for none
@@ -32,7 +32,7 @@ type discovery struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	members map[kube.Exporter]*member
+	members map[holders.Exporter]*member
 	last    map[string]*member // the latest member that left, by name
 }
 
@@ -54,7 +54,7 @@ func (o *options) discovers() bool {
 }
 
 // found returns the settings of an exporter that was found. Flags and environment apply to each.
-func (o *options) found(e *kube.Exporter) (sourceSettings, error) {
+func (o *options) found(e *holders.Exporter) (sourceSettings, error) {
 	d, from := &o.Kube.Discover, o.flagSource
 	from.Backend, from.HTTP, from.NodeName = backends[0].name, d.HTTP, e.Node
 	from.Source = fmt.Sprintf("%s://%s%s", d.Scheme, e.Address, d.Path)
@@ -66,18 +66,18 @@ func (o *options) found(e *kube.Exporter) (sourceSettings, error) {
 }
 
 // lookAtPod returns what else to look at if a discovered exporter cannot be read.
-func lookAtPod(e *kube.Exporter) string {
+func lookAtPod(e *holders.Exporter) string {
 	return fmt.Sprintf("its pod: kubectl describe pod -n %s %s", e.Namespace, e.Pod)
 }
 
 // newFinder returns the Discovery that finds the exporters of --kube.discover.
-func (o *options) newFinder(client *kube.Client, logger *slog.Logger, changed func([]kube.Exporter)) (*kube.Discovery, error) {
+func (o *options) newFinder(client *holders.Client, logger *slog.Logger, changed func([]holders.Exporter)) (*holders.Discovery, error) {
 	d := &o.Kube.Discover
-	selectors, err := kube.ParseSelector(string(d.Selector))
+	selectors, err := holders.ParseSelector(string(d.Selector))
 	if err != nil {
 		return nil, fmt.Errorf("--kube.discover: %w", err)
 	}
-	return kube.NewDiscovery(kube.DiscoveryOptions{
+	return holders.NewDiscovery(holders.DiscoveryOptions{
 		Client: client, Selectors: selectors, Namespace: d.Namespace, Node: o.flagSource.NodeName, Port: d.Port,
 		Max: int(d.MaxSources), Logger: logger, Changed: changed,
 	})
@@ -88,7 +88,7 @@ func (p *service) startDiscovery(userAgent string) (err error) {
 	if !p.opts.discovers() {
 		return nil
 	}
-	d := &discovery{service: p, userAgent: userAgent, members: map[kube.Exporter]*member{}, last: map[string]*member{}}
+	d := &discovery{service: p, userAgent: userAgent, members: map[holders.Exporter]*member{}, last: map[string]*member{}}
 	if d.machine, err = thisMachine(); err != nil {
 		return err
 	}
@@ -110,10 +110,10 @@ func (d *discovery) run(ctx context.Context) {
 }
 
 // changed starts reading new exporters, and stops reading those that are gone.
-func (d *discovery) changed(all []kube.Exporter) {
+func (d *discovery) changed(all []holders.Exporter) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	o, now := d.service.current(), map[kube.Exporter]bool{}
+	o, now := d.service.current(), map[holders.Exporter]bool{}
 	for i := range all {
 		now[all[i]] = true
 	}
@@ -132,7 +132,7 @@ func (d *discovery) changed(all []kube.Exporter) {
 }
 
 // remove stops reading a member. The caller holds mu.
-func (d *discovery) remove(e kube.Exporter, m *member) {
+func (d *discovery) remove(e holders.Exporter, m *member) {
 	m.left = time.Now()
 	m.stop()
 	delete(d.members, e)
@@ -142,12 +142,12 @@ func (d *discovery) remove(e kube.Exporter, m *member) {
 }
 
 // nodeOf returns the name of the first exporter of a node.
-func nodeOf(e *kube.Exporter) string { return cmp.Or(e.Node, e.Address.String()) }
+func nodeOf(e *holders.Exporter) string { return cmp.Or(e.Node, e.Address.String()) }
 
 // add starts reading an exporter. Its name is its node, which outlives pods and addresses; if
 // several run on a node, the first has that name. It continues from the state of the latest
 // exporter of its name. The caller holds mu.
-func (d *discovery) add(e *kube.Exporter) {
+func (d *discovery) add(e *holders.Exporter) {
 	m := &member{name: nodeOf(e), done: make(chan struct{})}
 	for _, other := range d.members {
 		if other.name == m.name {
@@ -170,7 +170,7 @@ func (d *discovery) add(e *kube.Exporter) {
 // promote gives the name of a node to the first of its exporters if the one that had the name has
 // left, as when a DaemonSet starts the new pod first. The exporter continues from the state of
 // the one that left. The caller holds mu.
-func (d *discovery) promote(all []kube.Exporter) {
+func (d *discovery) promote(all []holders.Exporter) {
 	named := map[string]bool{}
 	for e, m := range d.members {
 		named[nodeOf(&e)] = named[nodeOf(&e)] || m.name == nodeOf(&e)
@@ -195,7 +195,7 @@ func (d *discovery) forget(held time.Duration) {
 
 // live reads an exporter until ctx ends, once its predecessor, which may be nil, is no longer
 // read.
-func (d *discovery) live(ctx context.Context, m *member, e *kube.Exporter, before *member) {
+func (d *discovery) live(ctx context.Context, m *member, e *holders.Exporter, before *member) {
 	if before != nil {
 		<-before.done // its ctx has ended
 		m.remains = before.remains
@@ -226,7 +226,7 @@ func (d *discovery) live(ctx context.Context, m *member, e *kube.Exporter, befor
 }
 
 // joinFound wires the reader of an exporter that was found, and adds it to the served ones.
-func (p *service) joinFound(d *discovery, m *member, e *kube.Exporter) (*reader, error) {
+func (p *service) joinFound(d *discovery, m *member, e *holders.Exporter) (*reader, error) {
 	p.mu.Lock() // until it has joined, or a reload would miss it
 	defer p.mu.Unlock()
 	s, err := p.opts.found(e)
@@ -262,14 +262,14 @@ func (p *service) serveDiscovery(served *expose.Options) {
 	}
 	served.Absent = d.finder.Absent
 	alsoNote(served, d.finder.Notes)
-	gauge := func(name, help string, labels metric.Labels, value func(kube.DiscoveryCounts) int) metric.Collector {
+	gauge := func(name, help string, labels metric.Labels, value func(holders.DiscoveryCounts) int) metric.Collector {
 		return metric.NewGaugeFunc(metric.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, func() float64 { return float64(value(d.finder.Counts())) })
 	}
 	const pods = "Pods that --kube.discover selects, by state: read, waiting (not running), left_out (beyond kube.discover.max_sources)."
 	served.Collectors = append(served.Collectors,
-		gauge("kpulse_proxy_kube_discovered_pods", pods, metric.Labels{"state": "read"}, func(c kube.DiscoveryCounts) int { return c.Exporters }),
-		gauge("kpulse_proxy_kube_discovered_pods", pods, metric.Labels{"state": "waiting"}, func(c kube.DiscoveryCounts) int { return c.Waiting }),
-		gauge("kpulse_proxy_kube_discovered_pods", pods, metric.Labels{"state": "left_out"}, func(c kube.DiscoveryCounts) int { return c.LeftOut }),
+		gauge("kpulse_proxy_kube_discovered_pods", pods, metric.Labels{"state": "read"}, func(c holders.DiscoveryCounts) int { return c.Exporters }),
+		gauge("kpulse_proxy_kube_discovered_pods", pods, metric.Labels{"state": "waiting"}, func(c holders.DiscoveryCounts) int { return c.Waiting }),
+		gauge("kpulse_proxy_kube_discovered_pods", pods, metric.Labels{"state": "left_out"}, func(c holders.DiscoveryCounts) int { return c.LeftOut }),
 		metric.NewCounterFunc(metric.CounterOpts{Name: "kpulse_proxy_kube_discovery_failures_total", Help: "Lists and watches of exporter pods that failed; known pods stay meanwhile."},
 			func() float64 { return float64(d.finder.Counts().Failures) }),
 	)

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/kube/kubetest"
+	"github.com/kpulse/kpulse-proxy/internal/holders/kubetest"
 )
 
 // TestReloadWhileExportersComeAndGo: exporters found during reloads have the settings of the

@@ -9,14 +9,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
-	"github.com/kpulse/kpulse-proxy/internal/jobinfo"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 )
 
 // startJobInfo opens the directory of --hpc-job-info-dir, if set. Errors are reported later, as
 // the batch system may create the directory with the first job.
 func (p *service) startJobInfo() {
 	if dir := p.opts.jobInfoDir; dir != "" {
-		p.jobInfo = jobinfo.New(diag.Directory(dir), dir, p.logger)
+		p.jobInfo = holders.NewJobs(diag.Directory(dir), dir, p.logger)
 	}
 }
 
@@ -41,13 +41,13 @@ func (p *service) serveJobInfo(served *expose.Options) {
 		cause, remedy, _ := strings.Cut(err.Error(), "; ")
 		return []canonical.Note{{Cause: cause, Remedy: remedy}}
 	})
-	gauge := func(name, help string, value func(jobinfo.State) int) {
+	gauge := func(name, help string, value func(holders.JobsState) int) {
 		served.Collectors = append(served.Collectors, metric.NewGaugeFunc(metric.GaugeOpts{Name: name, Help: help},
 			func() float64 { return float64(value(d.State())) }))
 	}
-	gauge("kpulse_proxy_job_info_jobs", "Jobs that --hpc-job-info-dir describes.", func(s jobinfo.State) int { return s.Read })
-	gauge("kpulse_proxy_job_info_malformed_files", "Files of --hpc-job-info-dir in which something is wrong; the log names the first.", func(s jobinfo.State) int { return s.Malformed })
-	gauge("kpulse_proxy_job_info_full", "1 if --hpc-job-info-dir has more files than are read, else 0.", func(s jobinfo.State) int {
+	gauge("kpulse_proxy_job_info_jobs", "Jobs that --hpc-job-info-dir describes.", func(s holders.JobsState) int { return s.Read })
+	gauge("kpulse_proxy_job_info_malformed_files", "Files of --hpc-job-info-dir in which something is wrong; the log names the first.", func(s holders.JobsState) int { return s.Malformed })
+	gauge("kpulse_proxy_job_info_full", "1 if --hpc-job-info-dir has more files than are read, else 0.", func(s holders.JobsState) int {
 		if s.Full {
 			return 1
 		}

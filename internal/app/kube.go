@@ -10,15 +10,15 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
-	"github.com/kpulse/kpulse-proxy/internal/kube"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 )
 
 // kubernetes holds the program's connections to a cluster: none, unless a flag asks for one.
 type kubernetes struct {
-	client    *kube.Client
-	kubelet   *kube.Kubelet  // nil without --kube.pod-resources
-	resolver  *kube.Resolver // nil without --kube.workloads
-	discovery *discovery     // nil without --kube.discover
+	client    *holders.Client
+	kubelet   *holders.Kubelet  // nil without --kube.pod-resources
+	resolver  *holders.Resolver // nil without --kube.workloads
+	discovery *discovery        // nil without --kube.discover
 }
 
 // startKube creates the clients that --kube.* asks for. It sends nothing.
@@ -30,12 +30,12 @@ func (p *service) startKube(userAgent string) (err error) {
 	if wrong := checkKube(o); wrong != nil {
 		return fmt.Errorf("%s: %w", wrong[0].Option, wrong[0])
 	}
-	kube.LogTo(p.logger)
+	holders.LogTo(p.logger)
 	p.startKubelet(userAgent)
 	if !o.Workloads && !p.opts.discovers() {
 		return nil
 	}
-	if p.kube.client, err = kube.NewClient(o.Config, userAgent); err != nil {
+	if p.kube.client, err = holders.NewClient(o.Config, userAgent); err != nil {
 		if f := p.opts.given.flag("kube.discover"); f.adopted != "" {
 			err = fmt.Errorf("%s: %w", f.name(), err)
 		}
@@ -50,7 +50,7 @@ func checkKube(k *config.Kube) (wrong []*compute.OptionError) {
 	if k.Config != "" {
 		err := checkNamed("kubeconfig", k.Config)
 		if err == nil {
-			_, err = kube.NewClient(k.Config, "")
+			_, err = holders.NewClient(k.Config, "")
 		}
 		if err != nil {
 			wrong = append(wrong, compute.Reject("kube.config", "%v", err))
@@ -68,15 +68,15 @@ func (p *service) startResolver() (err error) {
 	if !p.opts.Kube.Workloads {
 		return nil
 	}
-	var labels []kube.WorkloadLabel
+	var labels []holders.WorkloadLabel
 	for _, text := range p.opts.Kube.WorkloadLabels {
-		label, err := kube.ParseWorkloadLabel(text)
+		label, err := holders.ParseWorkloadLabel(text)
 		if err != nil {
 			return err
 		}
 		labels = append(labels, label)
 	}
-	p.kube.resolver, err = kube.NewResolver(kube.ResolverOptions{Client: p.kube.client, Labels: labels, Logger: p.logger})
+	p.kube.resolver, err = holders.NewResolver(holders.ResolverOptions{Client: p.kube.client, Labels: labels, Logger: p.logger})
 	return err
 }
 
@@ -103,8 +103,8 @@ func (p *service) serveKube(served *expose.Options) {
 }
 
 // resolverCollectors returns the proxy's own series about look-ups.
-func resolverCollectors(r *kube.Resolver) (all []metric.Collector) {
-	for i, word := range kube.Results() {
+func resolverCollectors(r *holders.Resolver) (all []metric.Collector) {
+	for i, word := range holders.Results() {
 		all = append(all, metric.NewCounterFunc(metric.CounterOpts{
 			Name:        "kpulse_proxy_kube_lookups_total",
 			Help:        "Look-ups of the workload of a pod, by result: found; absent (no such pod); denied (by the Kubernetes API server); failed (no answer); dropped (too many were waiting).",
@@ -113,11 +113,11 @@ func resolverCollectors(r *kube.Resolver) (all []metric.Collector) {
 	}
 	for _, gauge := range []struct {
 		name, help string
-		value      func(kube.Counts) int
+		value      func(holders.Counts) int
 	}{
-		{"kpulse_proxy_kube_lookups_in_flight", "Look-ups of the workload of a pod that are in progress.", func(c kube.Counts) int { return c.InFlight }},
-		{"kpulse_proxy_kube_lookups_queued", "Pods that wait for the look-up of their workload.", func(c kube.Counts) int { return c.Queued }},
-		{"kpulse_proxy_kube_pods", "Pods whose workload is remembered, or remembered as unknown.", func(c kube.Counts) int { return c.Pods }},
+		{"kpulse_proxy_kube_lookups_in_flight", "Look-ups of the workload of a pod that are in progress.", func(c holders.Counts) int { return c.InFlight }},
+		{"kpulse_proxy_kube_lookups_queued", "Pods that wait for the look-up of their workload.", func(c holders.Counts) int { return c.Queued }},
+		{"kpulse_proxy_kube_pods", "Pods whose workload is remembered, or remembered as unknown.", func(c holders.Counts) int { return c.Pods }},
 	} {
 		all = append(all, metric.NewGaugeFunc(metric.GaugeOpts{Name: gauge.name, Help: gauge.help}, func() float64 { return float64(gauge.value(r.Counts())) }))
 	}

@@ -6,8 +6,8 @@ import (
 	metric "github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/host"
-	"github.com/kpulse/kpulse-proxy/internal/kube"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
@@ -18,10 +18,10 @@ func (p *service) startKubelet(userAgent string) {
 		return
 	}
 	config := p.opts.Kube.Config
-	p.kube.kubelet = kube.NewKubelet(kube.KubeletOptions{
+	p.kube.kubelet = holders.NewKubelet(holders.KubeletOptions{
 		Socket: socket,
-		Claims: kube.NewClaims(kube.ClaimsOptions{
-			Client: func() (*kube.Client, error) { return kube.NewClient(config, userAgent) },
+		Claims: holders.NewClaims(holders.ClaimsOptions{
+			Client: func() (*holders.Client, error) { return holders.NewClient(config, userAgent) },
 			Node:   os.Getenv("NODE_NAME"),
 			Logger: p.logger,
 		}),
@@ -32,9 +32,9 @@ func (p *service) startKubelet(userAgent string) {
 }
 
 // kubeletFeed returns the Feed that adds the kubelet's pods to the devices of a source.
-func (p *service) kubeletFeed(r *reader) *kube.Feed {
+func (p *service) kubeletFeed(r *reader) *holders.Feed {
 	_, limit := p.opts.form().Limits(p.opts.seriesPerSource(), 0)
-	opts := kube.FeedOptions{Limit: limit}
+	opts := holders.FeedOptions{Limit: limit}
 	if r.backend != "replay" { // a capture belongs to no machine
 		opts.Mine = p.isMine(r.source.Caps())
 	}
@@ -46,15 +46,15 @@ func (p *service) kubeletFeed(r *reader) *kube.Feed {
 }
 
 // kubeletCollectors returns the proxy's own series about requests to the kubelet.
-func kubeletCollectors(k *kube.Kubelet) (all []metric.Collector) {
+func kubeletCollectors(k *holders.Kubelet) (all []metric.Collector) {
 	for _, counter := range []struct {
 		name, help string
-		value      func(*kube.KubeletCounts) uint64
+		value      func(*holders.KubeletCounts) uint64
 	}{
-		{"kpulse_proxy_kubelet_questions_total", "Requests to the kubelet for which containers have which devices.", func(c *kube.KubeletCounts) uint64 { return c.Asked }},
-		{"kpulse_proxy_kubelet_failures_total", "Requests that the kubelet did not answer.", func(c *kube.KubeletCounts) uint64 { return c.Failed }},
-		{"kpulse_proxy_kube_claims_questions_total", "Requests to the Kubernetes API server for the devices of pods' claims.", func(c *kube.KubeletCounts) uint64 { return c.ClaimsAsked }},
-		{"kpulse_proxy_kube_claims_failures_total", "Requests for claims that the API server did not answer.", func(c *kube.KubeletCounts) uint64 { return c.ClaimsFailed }},
+		{"kpulse_proxy_kubelet_questions_total", "Requests to the kubelet for which containers have which devices.", func(c *holders.KubeletCounts) uint64 { return c.Asked }},
+		{"kpulse_proxy_kubelet_failures_total", "Requests that the kubelet did not answer.", func(c *holders.KubeletCounts) uint64 { return c.Failed }},
+		{"kpulse_proxy_kube_claims_questions_total", "Requests to the Kubernetes API server for the devices of pods' claims.", func(c *holders.KubeletCounts) uint64 { return c.ClaimsAsked }},
+		{"kpulse_proxy_kube_claims_failures_total", "Requests for claims that the API server did not answer.", func(c *holders.KubeletCounts) uint64 { return c.ClaimsFailed }},
 	} {
 		all = append(all, metric.NewCounterFunc(metric.CounterOpts{Name: counter.name, Help: counter.help}, func() float64 {
 			c := k.Counts()
@@ -63,11 +63,11 @@ func kubeletCollectors(k *kube.Kubelet) (all []metric.Collector) {
 	}
 	for _, result := range []struct {
 		word  string
-		value func(*kube.KubeletCounts) int
+		value func(*holders.KubeletCounts) int
 	}{
-		{"matched", func(c *kube.KubeletCounts) int { return c.Matched }},
-		{"unmatched", func(c *kube.KubeletCounts) int { return c.Unmatched }},
-		{"unread", func(c *kube.KubeletCounts) int { return c.Unread }},
+		{"matched", func(c *holders.KubeletCounts) int { return c.Matched }},
+		{"unmatched", func(c *holders.KubeletCounts) int { return c.Unmatched }},
+		{"unread", func(c *holders.KubeletCounts) int { return c.Unread }},
 	} {
 		all = append(all, metric.NewGaugeFunc(metric.GaugeOpts{
 			Name:        "kpulse_proxy_kubelet_devices",

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
-	"github.com/kpulse/kpulse-proxy/internal/kube"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 )
 
 // neighbourVariables are those of gpu-container-exporter.
@@ -71,7 +71,7 @@ func TestNeighbour(t *testing.T) {
 
 // TestNeighbourDiscovers: labels without a host select pods, which are read with port and path.
 func TestNeighbourDiscovers(t *testing.T) {
-	const standard = config.Selector(kube.DefaultSelector)
+	const standard = config.Selector(holders.DefaultSelector)
 	for _, c := range []struct {
 		env, args            string
 		selector             config.Selector

@@ -15,8 +15,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/itself"
-	"github.com/kpulse/kpulse-proxy/internal/kube"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
@@ -77,7 +77,7 @@ func probe(args []string, stdout io.Writer) int {
 
 // probePods reads the exporters that --kube.discover finds now, in the order of their nodes.
 func (o *options) probePods(ctx context.Context) []probed {
-	client, err := kube.NewClient(o.Kube.Config, newUserAgent())
+	client, err := holders.NewClient(o.Kube.Config, newUserAgent())
 	if err != nil {
 		return []probed{failedProbe("", err)}
 	}
@@ -112,7 +112,7 @@ func (o *options) probePods(ctx context.Context) []probed {
 const noPod = "not_read"
 
 // noPods returns why a finder found nothing.
-func noPods(finder *kube.Discovery, o *options) *canonical.Failure {
+func noPods(finder *holders.Discovery, o *options) *canonical.Failure {
 	if f := finder.Absent(); f != nil {
 		return f
 	}

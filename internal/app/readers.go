@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/kpulse/kpulse-proxy/internal/expose"
-	"github.com/kpulse/kpulse-proxy/internal/kube"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
@@ -15,8 +15,8 @@ import (
 // reader is a source and its pipeline.
 type reader struct {
 	backend  string
-	hostname string         // for readings without a hostname
-	exporter *kube.Exporter // that discovery found; nil for a source of the settings
+	hostname string            // for readings without a hostname
+	exporter *holders.Exporter // that discovery found; nil for a source of the settings
 	source   source.Source
 	pipeline *pipeline.Pipeline
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/counters"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/host"
-	"github.com/kpulse/kpulse-proxy/internal/jobinfo"
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
 	"github.com/kpulse/kpulse-proxy/internal/rules/engine"
@@ -106,7 +106,7 @@ type service struct {
 	reloads *reloads
 
 	kernelLog *kernellog.Log                   // nil for none
-	jobInfo   *jobinfo.Directory               // nil for none
+	jobInfo   *holders.Jobs                    // nil for none
 	notes     atomic.Pointer[[]canonical.Note] // problems that do not stop readings
 
 	kube kubernetes

@@ -12,7 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/export"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
-	"github.com/kpulse/kpulse-proxy/internal/kube"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )
@@ -305,7 +305,7 @@ var settings = []setting{
 
 	{flag: "kube.discover", key: "kube.discover.selector", placeholder: "SELECTOR", bare: "true", modes: modeServe, restart: true, at: func(o *options) any { return &o.Kube.Discover.Selector },
 		remedy: "exporters are discovered to be served; with --once, --export and --tui name one, such as --source=http://NODE:9400/metrics",
-		help:   "Read the exporters whose pods have these labels, while they run: one source for each, named after its node, instead of --source unless that is given too. Without a value it reads those of dcgm-exporter's chart and of the gpu-operator: " + kube.DefaultSelector + ". With --node-name or NODE_NAME only those of that node, else those of all nodes. deploy/kubernetes/rbac.yaml has the rights that this needs."},
+		help:   "Read the exporters whose pods have these labels, while they run: one source for each, named after its node, instead of --source unless that is given too. Without a value it reads those of dcgm-exporter's chart and of the gpu-operator: " + holders.DefaultSelector + ". With --node-name or NODE_NAME only those of that node, else those of all nodes. deploy/kubernetes/rbac.yaml has the rights that this needs."},
 	{flag: "kube.discover-namespace", key: "kube.discover.namespace", placeholder: "NAMESPACE", modes: modeServe, restart: true, needs: "kube.discover", at: func(o *options) any { return &o.Kube.Discover.Namespace },
 		help: "With --kube.discover: the namespace that exporters run in (default: any)."},
 	{key: "kube.discover", modes: modeServe, restart: true, at: func(o *options) any { return &o.Kube.Discover }, help: "How to read what --kube.discover finds: port (a name or number; metrics, gpu-metrics or 9400), path (/metrics), scheme (http), http_config as of a source, and max_sources (500), beyond which pods are left out and counted. --series-limit applies to each of these sources."},

@@ -14,7 +14,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
-	"github.com/kpulse/kpulse-proxy/internal/kube"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
@@ -139,7 +139,7 @@ func (o *options) chooseSources(file *config.File) error {
 	switch len(o.sources) {
 	case 0:
 		if o.discovers() && !o.sourceIsGiven() {
-			_, err := o.found(&kube.Exporter{})
+			_, err := o.found(&holders.Exporter{})
 			return err
 		}
 		return o.readOnly(*flags)

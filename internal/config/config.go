@@ -10,7 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/compute"
-	"github.com/kpulse/kpulse-proxy/internal/kube"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
@@ -80,7 +80,7 @@ type Kube struct {
 	// Workloads is whether to look up the workloads of pods.
 	Workloads bool `yaml:"workloads"`
 	// WorkloadLabels are the labels of pods that name their workloads, as
-	// kube.ParseWorkloadLabel takes them, in order of priority.
+	// holders.ParseWorkloadLabel takes them, in order of priority.
 	WorkloadLabels []string `yaml:"workload_labels"`
 	// Discover is how sources are found.
 	Discover Discover `yaml:"discover"`
@@ -159,7 +159,7 @@ func (c *Config) Check() []*compute.OptionError {
 		}
 	}
 	for _, text := range c.Kube.WorkloadLabels {
-		if _, err := kube.ParseWorkloadLabel(text); err != nil {
+		if _, err := holders.ParseWorkloadLabel(text); err != nil {
 			wrong = append(wrong, compute.Reject("kube.workload_labels", "%v", err))
 		}
 	}

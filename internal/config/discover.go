@@ -7,7 +7,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/compute"
-	"github.com/kpulse/kpulse-proxy/internal/kube"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 )
 
 // Discover says which exporters to look for in a Kubernetes cluster, and how to read them.
@@ -27,7 +27,7 @@ type Discover struct {
 	HTTP *HTTP `yaml:"http_config,omitempty"`
 }
 
-// Selector is a label selector as kube.ParseSelector takes it; "" means none.
+// Selector is a label selector as holders.ParseSelector takes it; "" means none.
 type Selector string
 
 // Set reads a selector, true for dcgm-exporter's, or false for none. It implements
@@ -35,13 +35,13 @@ type Selector string
 func (s *Selector) Set(text string) error {
 	switch strings.ToLower(text) {
 	case "true", "yes", "1":
-		*s = kube.DefaultSelector
+		*s = holders.DefaultSelector
 	case "false", "no", "0":
 		*s = ""
 	case "":
 		return errors.New("an empty selector selects nothing; write a label of the exporter's pods, such as app=nvidia-dcgm-exporter, or true, or false")
 	default:
-		if _, err := kube.ParseSelector(text); err != nil {
+		if _, err := holders.ParseSelector(text); err != nil {
 			return err
 		}
 		*s = Selector(text)
@@ -60,7 +60,7 @@ func (s Selector) MarshalYAML() (any, error) { return switchable(s), nil }
 
 // check returns the invalid settings.
 func (d *Discover) check() (wrong []*compute.OptionError) {
-	if err := kube.ParsePort(d.Port); err != nil {
+	if err := holders.ParsePort(d.Port); err != nil {
 		wrong = append(wrong, compute.Reject("kube.discover.port", "%v", err))
 	}
 	if d.Scheme != "" && d.Scheme != "http" && d.Scheme != "https" {
@@ -69,7 +69,7 @@ func (d *Discover) check() (wrong []*compute.OptionError) {
 	if d.Path != "" && !strings.HasPrefix(d.Path, "/") {
 		wrong = append(wrong, compute.Reject("kube.discover.path", "%q is not a path of a URL; begin it with /, as in /metrics", d.Path))
 	}
-	if err := kube.CheckNamespace(d.Namespace); err != nil {
+	if err := holders.CheckNamespace(d.Namespace); err != nil {
 		wrong = append(wrong, compute.Reject("kube.discover.namespace", "%v", err))
 	}
 	return wrong

@@ -15,7 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/diag"
-	"github.com/kpulse/kpulse-proxy/internal/kube"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 )
 
 // document is a file whose problems are reported by line. Structs have no lines, so
@@ -78,7 +78,7 @@ func (d *document) decode(body []byte, into any) {
 // kube.discover, it says how to write both.
 func (d *document) withSelector(p diag.Problem) string {
 	given := d.find(p.Place).value.Value
-	if _, err := kube.ParseSelector(given); p.Place != "kube.discover" || err != nil {
+	if _, err := holders.ParseSelector(given); p.Place != "kube.discover" || err != nil {
 		return p.Text
 	}
 	return strings.Replace(p.Text, "{selector: true}", "{selector: "+given+"}", 1)

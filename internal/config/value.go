@@ -11,7 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/kpulse/kpulse-proxy/internal/kube"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 )
 
 // Duration is a time.Duration that is written as 15s or 10m, or in bare seconds.
@@ -77,7 +77,7 @@ func (k KernelLog) MarshalYAML() (any, error) { return switchable(k), nil }
 type PodResources string
 
 // DefaultPodResources is the kubelet's default.
-const DefaultPodResources PodResources = kube.PodResourcesSocket
+const DefaultPodResources PodResources = holders.PodResourcesSocket
 
 // Set reads a path, or true for the default and false for none. It implements
 // kingpin.Value.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/kube/kubetest"
+	"github.com/kpulse/kpulse-proxy/internal/holders/kubetest"
 	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
 	"github.com/kpulse/kpulse-proxy/internal/slow"
 )

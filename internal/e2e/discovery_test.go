@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/kube/kubetest"
+	"github.com/kpulse/kpulse-proxy/internal/holders/kubetest"
 )
 
 // exporterPod returns a pod whose exporter is an upstream of the test.

@@ -18,8 +18,8 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
-	"github.com/kpulse/kpulse-proxy/internal/kube/kubelettest"
-	"github.com/kpulse/kpulse-proxy/internal/kube/kubetest"
+	"github.com/kpulse/kpulse-proxy/internal/holders/kubelettest"
+	"github.com/kpulse/kpulse-proxy/internal/holders/kubetest"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 

@@ -15,8 +15,8 @@ import (
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
-	"github.com/kpulse/kpulse-proxy/internal/kube/kubelettest"
-	"github.com/kpulse/kpulse-proxy/internal/kube/kubetest"
+	"github.com/kpulse/kpulse-proxy/internal/holders/kubelettest"
+	"github.com/kpulse/kpulse-proxy/internal/holders/kubetest"
 )
 
 // hostileNames returns the names of hostileTexts that JSON and protobuf, the protocols of

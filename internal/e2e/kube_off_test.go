@@ -84,7 +84,7 @@ func TestKubernetesOffIsOff(t *testing.T) {
 		}
 		_, text := page(t, c, "/debug/pprof/goroutine?debug=2")
 		for goroutine := range strings.SplitSeq(text, "\n\n") {
-			if strings.Contains(goroutine, "k8s.io/") || strings.Contains(goroutine, "internal/kube") {
+			if strings.Contains(goroutine, "k8s.io/") || strings.Contains(goroutine, "internal/holders") {
 				of = append(of, goroutine)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/kube/kubelettest"
+	"github.com/kpulse/kpulse-proxy/internal/holders/kubelettest"
 )
 
 // TestRealStackPodResources queries one kubelet with dcgm-exporter 4.8.2 and with the program: of

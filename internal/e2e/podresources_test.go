@@ -15,7 +15,7 @@ import (
 
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
-	"github.com/kpulse/kpulse-proxy/internal/kube/kubelettest"
+	"github.com/kpulse/kpulse-proxy/internal/holders/kubelettest"
 	"github.com/kpulse/kpulse-proxy/internal/slow"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )

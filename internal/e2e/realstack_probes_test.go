@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/kube/kubelettest"
+	"github.com/kpulse/kpulse-proxy/internal/holders/kubelettest"
 )
 
 // manifest is the container in a folder of deploy/kustomize: its flags, and the paths of its

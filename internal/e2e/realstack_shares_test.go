@@ -17,7 +17,7 @@ import (
 
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
-	"github.com/kpulse/kpulse-proxy/internal/kube/kubelettest"
+	"github.com/kpulse/kpulse-proxy/internal/holders/kubelettest"
 )
 
 // sharingPods share board 0 of the real exporter. The third has no process.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/rulefmt"
 
-	"github.com/kpulse/kpulse-proxy/internal/jobinfo"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 )
 
 // A fleet is played for two hours. In the first nothing goes wrong, and a scrape a minute is
@@ -97,7 +97,7 @@ func startProxies(ctx context.Context, fleet []*host, began time.Time) (all []*p
 		user, account := ownerOf(h.job())
 		files[h.job()] = &fstest.MapFile{Data: []byte("user=" + user + "\naccount=" + account + "\n")}
 	}
-	jobs := jobinfo.New(files, "jobs", slog.New(slog.DiscardHandler))
+	jobs := holders.NewJobs(files, "jobs", slog.New(slog.DiscardHandler))
 	go jobs.Run(ctx)
 	time.Sleep(time.Millisecond) // until it has read them
 	for _, h := range fleet {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
-	"github.com/kpulse/kpulse-proxy/internal/jobinfo"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
@@ -90,7 +90,7 @@ type proxy struct {
 }
 
 // startProxy runs the proxy of a host until ctx ends; jobs describes the Slurm jobs.
-func startProxy(ctx context.Context, h *host, began time.Time, jobs *jobinfo.Directory) (*proxy, error) {
+func startProxy(ctx context.Context, h *host, began time.Time, jobs *holders.Jobs) (*proxy, error) {
 	translator, err := translate.New(translate.Options{FallbackHost: h.name})
 	if err != nil {
 		return nil, err

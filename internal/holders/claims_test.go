@@ -1,0 +1,264 @@
+package holders
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+
+	c "github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/holders/kubelettest"
+)
+
+// apiServer answers for ResourceSlices and ResourceClaims. Any goroutine may use it.
+type apiServer struct {
+	*httptest.Server
+	mu       sync.Mutex
+	version  string            // of its API
+	status   int               // with which it refuses slices, 0 for none
+	noClaims bool              // claims may not be read
+	items    []string          // slices
+	claims   map[string]string // results, by namespace/name
+	asked    []string          // requests
+}
+
+func newAPIServer(t *testing.T) *apiServer {
+	s := &apiServer{version: "v1", claims: map[string]string{}}
+	s.Server = httptest.NewServer(http.HandlerFunc(s.answer))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *apiServer) answer(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, r.URL.Path+"?"+r.URL.Query().Get("fieldSelector"))
+	path, has := strings.CutPrefix(r.URL.Path, "/apis/resource.k8s.io/"+s.version+"/")
+	namespace, claim, isClaim := strings.Cut(strings.TrimPrefix(path, "namespaces/"), "/resourceclaims/")
+	results, known := s.claims[namespace+"/"+claim]
+	switch {
+	case !has || isClaim && !known && !s.noClaims:
+		http.Error(w, "none", http.StatusNotFound)
+	case isClaim && s.noClaims:
+		http.Error(w, "no", http.StatusForbidden)
+	case isClaim:
+		fmt.Fprintf(w, `{"status":{"allocation":{"devices":{"results":[%s]}}}}`, results)
+	case s.status != 0:
+		http.Error(w, "no", s.status)
+	default:
+		s.page(w, r.URL.Query().Get("continue"))
+	}
+}
+
+// page writes a page of one slice.
+func (s *apiServer) page(w http.ResponseWriter, from string) {
+	at, next := len(from), ""
+	if at+1 < len(s.items) {
+		next = from + "x"
+	}
+	fmt.Fprintf(w, `{"metadata":{"continue":"%s"},"items":[%s]}`, next, strings.Join(s.items[min(at, len(s.items)):min(at+1, len(s.items))], ""))
+}
+
+func (s *apiServer) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+// slice returns a ResourceSlice of a pool, each device as name:attribute=value,…
+func slice(pool string, generation int, devices ...string) string {
+	var all []string
+	for _, text := range devices {
+		name, list, _ := strings.Cut(text, ":")
+		var attributes []string
+		for pair := range strings.SplitSeq(list, ",") {
+			key, value, _ := strings.Cut(pair, "=")
+			attributes = append(attributes, fmt.Sprintf(`"%s":{"string":"%s"}`, key, value))
+		}
+		all = append(all, fmt.Sprintf(`{"name":"%s","attributes":{%s,"index":{"int":1}}}`, name, strings.Join(attributes, ",")))
+	}
+	return fmt.Sprintf(`{"spec":{"driver":"gpu.nvidia.com","nodeName":"n1","pool":{"name":"%s","generation":%d,"resourceSliceCount":1},"devices":[%s]}}`, pool, generation, strings.Join(all, ","))
+}
+
+// claimsOf returns Claims that ask s.
+func claimsOf(s *apiServer) *Claims {
+	return NewClaims(ClaimsOptions{Node: "n1", Logger: slog.New(slog.DiscardHandler), Pause: 5 * time.Millisecond, Client: func() (*Client, error) {
+		return &Client{Config: &rest.Config{Host: s.URL, RateLimiter: flowcontrol.NewFakeAlwaysRateLimiter()}, HTTP: s.Client()}, nil
+	}})
+}
+
+// withClaims runs a Kubelet with claims until the test ends, and returns a bench that
+// attributes the devices of node.
+func withClaims(t *testing.T, server *kubelettest.Kubelet, claims *Claims) *bench {
+	k := NewKubelet(KubeletOptions{Socket: server.Socket, Claims: claims, Interval: 5 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	b := &bench{t: t, kubelet: k, feed: k.Feed(FeedOptions{MIGPlaces: func() []c.MIGPlace { return twoMIGDevices }})}
+	ctx, end := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { k.Run(ctx); close(done) }()
+	t.Cleanup(func() { end(); <-done })
+	return b
+}
+
+// awaitHolders waits until these hold the devices, each as "DEVICE POD".
+func (b *bench) awaitHolders(want ...string) {
+	b.t.Helper()
+	var got []string
+	defer func() {
+		if b.t.Failed() {
+			b.t.Logf("held by %q, want %q; notes %q", got, want, b.kubelet.Notes())
+		}
+	}()
+	await(b.t, "the holders", func() bool {
+		b.tell(node())
+		b.feed.Attribute(&b.frame)
+		got = nil
+		for _, a := range b.frame.AllocationSet.Allocations {
+			got = append(got, fmt.Sprintf("%d %s", a.Device, a.Pod))
+		}
+		return slices.Equal(got, want)
+	})
+}
+
+// TestClaims follows claims from the kubelet to devices.
+func TestClaims(t *testing.T) {
+	api, server := newAPIServer(t), kubelettest.New(t)
+	api.items = []string{
+		slice("n1", 2, "gpu-0:type=gpu,uuid=GPU-A", "mig-x:type=mig,uuid=MIG-x,parentUUID=GPU-b,profile=1g.10gb"),
+		slice("n1", 2, "mig-y:gpu.nvidia.com/type=mig,gpu.nvidia.com/uuid=MIG-y,parentUUID=GPU-b,profile=1g.10gb", "mig-new:type=mig,parentUUID=GPU-B,profile=2g.20gb"),
+		slice("n1", 1, "gpu-0:type=gpu,uuid=GPU-old", "gpu-9:type=gpu,uuid=GPU-b"),
+		strings.ReplaceAll(slice("n1", 9, "gpu-0:type=gpu,uuid=GPU-b"), "gpu.nvidia.com", "example.com"),
+	}
+	both := kubelettest.Claimed("n", "both", "two", "n1", "mig-x", "mig-y")
+	server.Set(
+		kubelettest.Claimed("n", "train", "own", "n1", "gpu-0"),
+		both,
+		kubelettest.Claimed("n", "share", "shared", "n1", "mig-x"), kubelettest.Claimed("n", "share-2", "shared", "n1", "mig-x"),
+		kubelettest.Claimed("n", "dynamic", "new", "n1", "mig-new"),
+		kubelettest.Claimed("n", "gone", "gone", "n1", "gpu-9"),
+		kubelettest.Claimed("n", "watch", "watch", "n1", "gpu-0"),
+	)
+	api.claims["n/watch"] = `{"driver":"gpu.nvidia.com","pool":"n1","device":"gpu-0","adminAccess":true}`
+	b := withClaims(t, server, claimsOf(api))
+	b.awaitHolders("0 train", "2 dynamic", "3 both", "3 share", "3 share-2", "4 both")
+	if got := b.kubelet.Counts(); got.Unread != 1 || got.ClaimsAsked == 0 || got.ClaimsFailed != 0 || len(b.kubelet.Notes()) != 0 {
+		t.Errorf("counts %+v, notes %q", got, b.kubelet.Notes())
+	}
+	api.set(func() {
+		for _, asked := range api.asked {
+			if strings.Contains(asked, "resourceslices") && asked != "/apis/resource.k8s.io/v1/resourceslices?spec.nodeName=n1" {
+				t.Errorf("asked for %s", asked)
+			}
+		}
+		api.items = append(api.items, slice("n1", 3, "gpu-9:type=gpu,uuid=GPU-b"))
+	})
+	// A holder keeps its device although the device is withdrawn, and no other pod gets it.
+	b.awaitHolders("0 train", "1 gone", "2 dynamic", "3 both", "3 share", "3 share-2", "4 both")
+	server.Set(kubelettest.Claimed("n", "train", "another", "n1", "gpu-0"), kubelettest.Claimed("n", "gone", "gone", "n1", "gpu-9"))
+	b.awaitHolders("1 gone")
+	server.Set()
+	b.awaitHolders()
+}
+
+// TestNoClaimsAskNobody: without a claim, the API server gets no requests.
+func TestNoClaimsAskNobody(t *testing.T) {
+	api, server := newAPIServer(t), kubelettest.New(t)
+	server.Set(kubelettest.Pod("n", "p", "nvidia.com/gpu", "GPU-a"))
+	claims := claimsOf(api)
+	client := claims.opts.Client
+	claims.opts.Client = func() (*Client, error) { t.Error("a client is made"); return client() }
+	b := withClaims(t, server, claims)
+	b.awaitHolders("0 p")
+	asked := server.Asked.Load()
+	await(t, "further questions to the kubelet", func() bool { return server.Asked.Load() > asked+3 })
+	api.set(func() {
+		if len(api.asked) > 0 {
+			t.Errorf("asked for %q", api.asked)
+		}
+	})
+}
+
+// TestOlderAPIs: beta versions have the same fields in another place.
+func TestOlderAPIs(t *testing.T) {
+	for _, version := range []string{"v1beta2", "v1beta1"} {
+		api, server := newAPIServer(t), kubelettest.New(t)
+		api.version = version
+		api.items = []string{slice("n1", 1, "gpu-0:type=gpu,uuid=GPU-a")}
+		if version == "v1beta1" {
+			api.items[0] = `{"spec":{"driver":"gpu.nvidia.com","pool":{"name":"n1","generation":1},"devices":[{"name":"gpu-0","basic":{"attributes":{"type":{"string":"gpu"},"uuid":{"string":"GPU-a"}}}}]}}`
+		}
+		server.Set(kubelettest.Claimed("n", "p", "own", "n1", "gpu-0"))
+		withClaims(t, server, claimsOf(api)).awaitHolders("0 p")
+	}
+}
+
+// TestClaimsThatCannotBeResolved: causes have remedies, pods without claims stay, and claims
+// are resolved as soon as they can be.
+func TestClaimsThatCannotBeResolved(t *testing.T) {
+	for _, x := range []struct {
+		name          string
+		break_        func(*apiServer)
+		cause, remedy string
+	}{
+		{"denied", func(s *apiServer) { s.status = http.StatusForbidden }, "ResourceSlices may not be read", "grant the service account list"},
+		{"broken", func(s *apiServer) { s.status = http.StatusInternalServerError }, "answers 500", "can be reached"},
+		{"old", func(s *apiServer) { s.version = "v1alpha3" }, "has no ResourceSlices", ""},
+		{"nonsense", func(s *apiServer) { s.items = []string{"{"} }, "cannot be read", ""},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			api, server := newAPIServer(t), kubelettest.New(t)
+			x.break_(api)
+			server.Set(kubelettest.Claimed("n", "p", "own", "n1", "gpu-0"), kubelettest.Pod("n", "q", "nvidia.com/gpu", "GPU-b"))
+			b := withClaims(t, server, claimsOf(api))
+			b.awaitHolders("1 q")
+			await(t, "a note", func() bool { return len(b.kubelet.Notes()) == 1 })
+			if got := b.kubelet.Notes()[0]; !strings.Contains(got.Cause, x.cause) || !strings.Contains(got.Remedy, x.remedy) {
+				t.Errorf("note %q", got)
+			}
+			if got := b.kubelet.Counts(); got.Unread != 1 || got.ClaimsFailed == 0 {
+				t.Errorf("counts %+v", got)
+			}
+			api.set(func() {
+				api.status, api.version, api.items = 0, "v1", []string{slice("n1", 1, "gpu-0:type=gpu,uuid=GPU-a")}
+			})
+			b.awaitHolders("0 p", "1 q")
+			await(t, "no note", func() bool { return len(b.kubelet.Notes()) == 0 })
+		})
+	}
+}
+
+// TestClaimsThatMayNotBeRead: pods that only watch then count as holders, and a note says so.
+func TestClaimsThatMayNotBeRead(t *testing.T) {
+	api, server := newAPIServer(t), kubelettest.New(t)
+	api.noClaims = true
+	api.items = []string{slice("n1", 1, "gpu-0:type=gpu,uuid=GPU-a")}
+	server.Set(kubelettest.Claimed("n", "p", "own", "n1", "gpu-0"))
+	b := withClaims(t, server, claimsOf(api))
+	b.awaitHolders("0 p")
+	await(t, "a note", func() bool { return len(b.kubelet.Notes()) == 1 })
+	if got := b.kubelet.Notes()[0]; !strings.Contains(got.Cause, "adminAccess") || !strings.Contains(got.Remedy, "resourceclaims.resource.k8s.io") {
+		t.Errorf("note %q", got)
+	}
+}
+
+// TestAPIServerThatHangs: pods that have devices without a claim are still found.
+func TestAPIServerThatHangs(t *testing.T) {
+	server := kubelettest.New(t)
+	hang := make(chan struct{})
+	api := &apiServer{Server: httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))}
+	t.Cleanup(api.Close)
+	t.Cleanup(func() { close(hang) })
+	server.Set(kubelettest.Claimed("n", "p", "own", "n1", "gpu-0"))
+	b := withClaims(t, server, claimsOf(api))
+	await(t, "the claim", func() bool { return b.kubelet.Counts().Unread == 1 })
+	server.Set(kubelettest.Claimed("n", "p", "own", "n1", "gpu-0"), kubelettest.Pod("n", "q", "nvidia.com/gpu", "GPU-b"))
+	b.awaitHolders("1 q")
+}

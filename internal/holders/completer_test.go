@@ -1,0 +1,217 @@
+package holders
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// holding returns a set in which each allocation has a device of its own.
+func holding(allocations ...canonical.Allocation) *canonical.AllocationSet {
+	for i := range allocations {
+		allocations[i].Device = i
+	}
+	return &canonical.AllocationSet{Allocations: allocations, Holders: make([]int, len(allocations))}
+}
+
+func podOf(name, kind, owner string) canonical.Allocation {
+	return canonical.Allocation{Workload: canonical.Workload{Namespace: "n", Pod: name, Container: "c"}, Kind: kind, Name: owner}
+}
+
+// owners returns the owners of a frame's pods after Complete.
+func owners(c *Completer, set *canonical.AllocationSet) (all []Owner) {
+	f := canonical.Frame{AllocationSet: set}
+	c.Complete(&f)
+	for _, a := range f.AllocationSet.Allocations {
+		all = append(all, Owner{a.Kind, a.Name})
+	}
+	return all
+}
+
+func wantOwners(t *testing.T, when string, c *Completer, set *canonical.AllocationSet, want ...Owner) {
+	t.Helper()
+	if got := owners(c, set); !slices.Equal(got, want) {
+		t.Errorf("%s: %v, want %v", when, got, want)
+	}
+}
+
+// TestCompleter: the owner in the exporter's labels is withheld until the answer comes, and
+// used if there is none. Only pods are looked up.
+func TestCompleter(t *testing.T) {
+	f := &fakeLookUp{owners: map[string]Owner{"a": {"CronJob", "nightly"}, "b": {"Deployment", "web"}}}
+	resolving(t, f, func(t *testing.T, r *Resolver) {
+		set := holding(podOf("a", "Job", "nightly-29"), podOf("b", "", ""), podOf("gone", "Job", "old"),
+			canonical.Allocation{Workload: canonical.Workload{Job: "17"}}, canonical.Allocation{Workload: canonical.Workload{Pod: "nowhere"}, Kind: "Job", Name: "x"})
+		before := slices.Clone(set.Allocations)
+		c := r.NewCompleter()
+		wantOwners(t, "at first", c, set, Owner{}, Owner{}, Owner{}, Owner{}, Owner{"Job", "x"})
+		synctest.Wait()
+		wantOwners(t, "at the next reading", c, set, Owner{"CronJob", "nightly"}, Owner{"Deployment", "web"}, Owner{"Job", "old"}, Owner{}, Owner{"Job", "x"})
+		if !slices.Equal(set.Allocations, before) {
+			t.Errorf("the set that came in is changed: %v", set.Allocations)
+		}
+		if n := f.count(""); n != 3 {
+			t.Errorf("asked %v", f.asked)
+		}
+		wantOwners(t, "of another set", c, holding(podOf("b", "Deployment", "web")), Owner{"Deployment", "web"})
+		wantOwners(t, "of no allocations", c, holding())
+	})
+}
+
+// TestCompleterAsksAnewForAPodThatWas: a pod that returns may be another of that name.
+func TestCompleterAsksAnewForAPodThatWas(t *testing.T) {
+	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "one"}, "b": {"Job", "b"}}}
+	resolving(t, f, func(t *testing.T, r *Resolver) {
+		a, b := podOf("a", "", ""), podOf("b", "", "")
+		c := r.NewCompleter()
+		owners(c, holding(a, b))
+		synctest.Wait()
+		wantOwners(t, "at first", c, holding(a, b), Owner{"Job", "one"}, Owner{"Job", "b"})
+		f.change(func() { f.owners["a"] = Owner{"Job", "two"} })
+		wantOwners(t, "while it is away", c, holding(b), Owner{"Job", "b"})
+		wantOwners(t, "back", c, holding(a, b), Owner{}, Owner{"Job", "b"})
+		synctest.Wait()
+		wantOwners(t, "looked up", c, holding(a, b), Owner{"Job", "two"}, Owner{"Job", "b"})
+		if n := f.count("b"); n != 1 {
+			t.Errorf("asked %d times for one that was always there", n)
+		}
+		c.Complete(&canonical.Frame{})
+		if n := r.Counts().Pods; n != 0 {
+			t.Errorf("%d pods are remembered", n)
+		}
+	})
+}
+
+// TestCompleterKeepsAPodOfAnotherSource: a pod that one source drops for a reading, while
+// another names it, keeps its owner in both, and is looked up again. A source that is no longer
+// read keeps none.
+func TestCompleterKeepsAPodOfAnotherSource(t *testing.T) {
+	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "one"}}}
+	resolving(t, f, func(t *testing.T, r *Resolver) {
+		one, other := r.NewCompleter(), r.NewCompleter()
+		set := holding(podOf("a", "", ""))
+		owners(one, set)
+		owners(other, set)
+		synctest.Wait()
+		wantOwners(t, "at first", one, set, Owner{"Job", "one"})
+		wantOwners(t, "at first, of the other", other, set, Owner{"Job", "one"})
+		owners(one, holding())
+		r.generation.Add(1)
+		f.change(func() { f.owners["a"] = Owner{"Job", "two"} })
+		wantOwners(t, "while one drops it", other, set, Owner{"Job", "one"})
+		synctest.Wait()
+		wantOwners(t, "back", one, set, Owner{"Job", "two"})
+		wantOwners(t, "looked up again", other, set, Owner{"Job", "two"})
+		for range 4 { // only one source is read
+			time.Sleep(2 * time.Minute)
+			owners(one, set)
+		}
+		owners(one, holding())
+		if n := r.Counts().Pods; n != 0 {
+			t.Errorf("%d pods are remembered for a source that is not read", n)
+		}
+	})
+}
+
+// TestCompleterDuringAnOutage: the exporter's owner is used, and stays.
+func TestCompleterDuringAnOutage(t *testing.T) {
+	f := &fakeLookUp{err: errors.New("no route to host")}
+	resolving(t, f, func(t *testing.T, r *Resolver) {
+		set := holding(podOf("a", "Job", "j"))
+		c := r.NewCompleter()
+		wantOwners(t, "at first", c, set, Owner{})
+		synctest.Wait()
+		wantOwners(t, "once that is known", c, set, Owner{"Job", "j"})
+		r.outage.answered() // about another pod
+		r.generation.Add(1)
+		wantOwners(t, "after the outage", c, set, Owner{"Job", "j"})
+	})
+}
+
+// TestCompleterKeepsTheSet: there is a new set only if something changed, and it keeps the
+// uses of the source.
+func TestCompleterKeepsTheSet(t *testing.T) {
+	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}}
+	resolving(t, f, func(t *testing.T, r *Resolver) {
+		set := holding(podOf("a", "", ""))
+		c := r.NewCompleter()
+		frame := &canonical.Frame{AllocationSet: set}
+		if c.Complete(frame); frame.AllocationSet != set {
+			t.Error("a set without answers is another one")
+		}
+		synctest.Wait()
+		frame.Uses = []canonical.Use{{NVMLUtilization: 0.25, Framebuffer: 7}}
+		c.Complete(frame)
+		first := frame.AllocationSet
+		if first == set || len(frame.Uses) != 1 || frame.Uses[0].Framebuffer != 7 {
+			t.Errorf("the same set, or uses %v", frame.Uses)
+		}
+		r.generation.Add(1)
+		if frame.AllocationSet = set; true {
+			c.Complete(frame)
+		}
+		if frame.AllocationSet != first {
+			t.Error("the set is another one though nothing changed")
+		}
+	})
+}
+
+// TestCompleterAllocatesNothing while nothing changes, even in a round.
+func TestCompleterAllocatesNothing(t *testing.T) {
+	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}}
+	r := newResolver(f.ownerOf, newObstacles(discard), discard)
+	set := holding(podOf("a", "", ""), podOf("b", "Job", "k"))
+	c := r.NewCompleter()
+	frame := &canonical.Frame{}
+	read := func() {
+		frame.AllocationSet = set
+		frame.Uses = append(frame.Uses[:0], canonical.NoUse, canonical.NoUse)
+		c.Complete(frame)
+	}
+	read()
+	r.resolve(context.Background(), Pod{"n", "a"})
+	r.resolve(context.Background(), Pod{"n", "b"})
+	read()
+	if frame.AllocationSet == set {
+		t.Fatal("nothing was found")
+	}
+	if n := testing.AllocsPerRun(100, read); n != 0 {
+		t.Errorf("%v allocations at a reading", n)
+	}
+	round := func() {
+		r.generation.Add(1)
+		read()
+	}
+	if n := testing.AllocsPerRun(100, round); n != 0 {
+		t.Errorf("%v allocations at a round", n)
+	}
+}
+
+// TestCompletersShareLookUps: two sources that name the same pod ask once, and each
+// goroutine has its own Completer.
+func TestCompletersShareLookUps(t *testing.T) {
+	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}}
+	resolving(t, f, func(t *testing.T, r *Resolver) {
+		var reading sync.WaitGroup
+		for range 8 {
+			reading.Go(func() {
+				c := r.NewCompleter()
+				for range 50 {
+					owners(c, holding(podOf("a", "", ""), podOf("b", "", "")))
+					time.Sleep(time.Second)
+				}
+				wantOwners(t, "in the end", c, holding(podOf("a", "", "")), Owner{"Job", "j"})
+			})
+		}
+		reading.Wait()
+		if n := f.count("a"); n != 1 {
+			t.Errorf("asked %d times", n)
+		}
+	})
+}

@@ -1,0 +1,388 @@
+package holders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/holders/kubetest"
+	"github.com/kpulse/kpulse-proxy/internal/slow"
+)
+
+// discovered runs a discovery against a server, and remembers what it found.
+type discovered struct {
+	*Discovery
+	t   *testing.T
+	log *logs
+
+	mu      sync.Mutex
+	changed chan struct{}
+	all     []Exporter
+}
+
+// discover begins a discovery of all nodes unless change says otherwise. It ends with the
+// test.
+func discover(t *testing.T, server *kubetest.Server, change func(*DiscoveryOptions)) *discovered {
+	t.Helper()
+	client, err := NewClient(server.Kubeconfig(t), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &discovered{t: t, log: &logs{}, changed: make(chan struct{}, 1)}
+	opts := DiscoveryOptions{
+		Client: client, Selectors: []string{"app.kubernetes.io/name=dcgm-exporter", "app=nvidia-dcgm-exporter"}, Max: 100,
+		Logger: slog.New(slog.NewTextHandler(d.log, nil)), Changed: d.take,
+	}
+	if change != nil {
+		change(&opts)
+	}
+	if d.Discovery, err = NewDiscovery(opts); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { d.Run(ctx); close(done) }()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		client.HTTP.CloseIdleConnections()
+	})
+	return d
+}
+
+func (d *discovered) take(all []Exporter) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all = all
+	select {
+	case d.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (d *discovered) now() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []string
+	for _, e := range d.all {
+		all = append(all, fmt.Sprintf("%s:%s=%s", e.Node, e.Pod, e.Address))
+	}
+	return strings.Join(all, " ")
+}
+
+// expect waits until these are found, "NODE:POD=ADDRESS" each.
+func (d *discovered) expect(want ...string) {
+	d.t.Helper()
+	until(d.t, func() bool { return d.now() == strings.Join(want, " ") }, func() string { return "found " + d.now() + ", want " + strings.Join(want, " ") })
+}
+
+// until waits until a condition holds.
+func until(t *testing.T, is func() bool, why func() string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(why())
+		}
+	}
+}
+
+var (
+	chart    = map[string]string{"app.kubernetes.io/name": "dcgm-exporter"}
+	operator = map[string]string{"app": "nvidia-dcgm-exporter"}
+)
+
+// TestDiscovery: exporters appear, move and die.
+func TestDiscovery(t *testing.T) {
+	t.Parallel()
+	server := kubetest.New(t)
+	server.Pages(2)
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e1", Node: "n1", IP: "10.0.0.1", Labels: chart})
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e2", Node: "n2", IP: "10.0.0.2", Labels: chart, PortName: "metrics", Port: 9500})
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e3", Node: "n3", IP: "fd00::3", Labels: operator, PortName: "gpu-metrics", Port: 9401})
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "waits", Node: "n0", Phase: "Pending", Labels: chart})
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "other", Node: "n0", IP: "10.0.0.9"})
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "both", Node: "n4", IP: "10.0.0.4", Labels: map[string]string{"app": "nvidia-dcgm-exporter", "app.kubernetes.io/name": "dcgm-exporter"}})
+	d := discover(t, server, nil)
+	n1, n2, n3, n4 := "n1:e1=10.0.0.1:9400", "n2:e2=10.0.0.2:9500", "n3:e3=[fd00::3]:9401", "n4:both=10.0.0.4:9400"
+	d.expect(n1, n2, n3, n4)
+	if c := d.Counts(); c.Exporters != 4 || c.Waiting != 1 || c.Lists != 2 {
+		t.Errorf("%+v", c)
+	}
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "waits", Node: "n0", IP: "10.0.0.10", Labels: chart})
+	d.expect("n0:waits=10.0.0.10:9400", n1, n2, n3, n4)
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "waits", Node: "n0", IP: "10.0.0.11", Labels: chart})
+	d.expect("n0:waits=10.0.0.11:9400", n1, n2, n3, n4)
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "waits", Node: "n0", IP: "10.0.0.11", Labels: chart, Phase: "Failed"})
+	d.expect(n1, n2, n3, n4)
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "both", Node: "n4", IP: "10.0.0.4", Labels: map[string]string{"app": "nvidia-dcgm-exporter", "app.kubernetes.io/name": "dcgm-exporter"}, Terminating: true})
+	server.Delete("gpu/e1")
+	server.Delete("gpu/both")
+	d.expect(n2, n3)
+
+	// The watches end, and the next ones tell what happened meanwhile.
+	server.Cut()
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e5", Node: "n5", IP: "10.0.0.5", Labels: chart})
+	d.expect(n2, n3, "n5:e5=10.0.0.5:9400")
+	if c := d.Counts(); c.Lists != 2 {
+		t.Errorf("after a cut: %+v, want no further list", c)
+	}
+}
+
+// TestDiscoveryListsAgain: if the state that a watch goes on from is too old, the pods are listed
+// again, and those that died leave. So they are if a watch fails.
+func TestDiscoveryListsAgain(t *testing.T) {
+	t.Parallel()
+	server := kubetest.New(t)
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e2", Node: "n2", IP: "10.0.0.2", Labels: chart})
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e3", Node: "n3", IP: "10.0.0.3", Labels: chart})
+	d := discover(t, server, nil)
+	d.expect("n2:e2=10.0.0.2:9400", "n3:e3=10.0.0.3:9400")
+	until(t, func() bool { return server.Watches() == 2 }, func() string { return "both labels are watched" })
+	server.Hang(true)
+	server.Cut()
+	server.Delete("gpu/e2")
+	server.Compact()
+	server.Hang(false)
+	d.expect("n3:e3=10.0.0.3:9400")
+	until(t, func() bool { return d.Counts().Lists == 4 }, func() string { return fmt.Sprintf("after 410 Gone: %+v, want further lists", d.Counts()) })
+	until(t, func() bool { server.Break(); return d.Counts().Lists > 4 }, func() string { return "a watch that failed goes on from where it failed" })
+}
+
+// TestTheAPIServerIsBounded: neither a list without end nor a long event takes all memory.
+func TestTheAPIServerIsBounded(t *testing.T) {
+	answer := `{"metadata":{"resourceVersion":"1","continue":"more"},"items":[]}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
+	t.Cleanup(server.Close)
+	w, err := newWatcher(&Client{Config: &rest.Config{Host: server.URL}, HTTP: server.Client()}, "a=b", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.answered = func() {}
+	if err := w.follow(t.Context()); err == nil || !strings.Contains(err.Error(), "does not end") {
+		t.Errorf("a list without end: %v", err)
+	}
+	w.version, w.maxPage = "1", 1000
+	w.change = func(*podObject, bool) { t.Error("the event is taken") }
+	answer = `{"type":"ADDED","object":{"metadata":{"name":"` + strings.Repeat("x", 2000) + `"}}}`
+	if err := w.follow(t.Context()); !errors.Is(err, errCut) {
+		t.Errorf("a long event: %v", err)
+	}
+}
+
+// TestWatchesThatAreCutAtOnce are counted and noted, and lists find changes meanwhile.
+func TestWatchesThatAreCutAtOnce(t *testing.T) {
+	slow.Test(t)
+	t.Parallel()
+	server := kubetest.New(t)
+	cuts := atomic.Bool{}
+	cuts.Store(true)
+	serve := server.Config.Handler
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if cuts.Load() && r.FormValue("watch") != "" {
+			w.WriteHeader(http.StatusOK) // and nothing else
+			return
+		}
+		serve.ServeHTTP(w, r)
+	})
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e1", Node: "n1", IP: "10.0.0.1", Labels: chart})
+	d := discover(t, server, func(o *DiscoveryOptions) { o.Selectors = o.Selectors[:1] })
+	d.expect("n1:e1=10.0.0.1:9400")
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e2", Node: "n2", IP: "10.0.0.2", Labels: chart})
+	noted := func() bool { return len(d.Notes()) == 1 && strings.Contains(d.Notes()[0].Cause, "cut off at once") }
+	until(t, noted, func() string { return fmt.Sprint(d.Notes()) })
+	if n := d.Counts().Failures; n != oftenCut {
+		t.Errorf("%d failures are counted, want %d", n, oftenCut)
+	}
+	d.expect("n1:e1=10.0.0.1:9400", "n2:e2=10.0.0.2:9400")
+	if !noted() || strings.Count(d.log.String(), "\n") != 1 {
+		t.Errorf("after a list: %v, log:\n%s", d.Notes(), d.log.String())
+	}
+	cuts.Store(false)
+	until(t, func() bool { return d.Notes() == nil }, func() string { return fmt.Sprint(d.Notes()) })
+}
+
+// TestTheNewestOfTwoWatchesCounts: the state of a pod that two selectors select is that of the
+// watch that is not behind.
+func TestTheNewestOfTwoWatchesCounts(t *testing.T) {
+	for behind := range 2 {
+		d := &Discovery{admitted: map[string]bool{}, lists: make([]map[string]candidate, 2), opts: DiscoveryOptions{Max: 9, Logger: discard, Changed: func([]Exporter) {}}}
+		pod := func(ip, version string) podObject {
+			var p podObject
+			p.Metadata.UID, p.Metadata.ResourceVersion, p.Status.Phase, p.Status.PodIP = "u", version, "Running", ip
+			return p
+		}
+		d.replace(0, []podObject{pod("10.0.0.1", "9")})
+		d.replace(1, []podObject{pod("10.0.0.1", "9")})
+		now, late := pod("10.0.0.2", "100"), pod("10.0.0.1", "10")
+		d.change(1-behind, &now, false)
+		d.change(behind, &late, false)
+		if len(d.current) != 1 || d.current[0].Address.Addr().String() != "10.0.0.2" {
+			t.Errorf("while watch %d is behind: %v", behind, d.current)
+		}
+	}
+}
+
+// TestDiscoveryOfANode asks for the pods of one node, namespace and port.
+func TestDiscoveryOfANode(t *testing.T) {
+	server := kubetest.New(t)
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e1", Node: "n1", IP: "10.0.0.1", Labels: chart, PortName: "metrics", Port: 9500})
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e2", Node: "n2", IP: "10.0.0.2", Labels: chart})
+	server.Put(kubetest.Pod{Namespace: "else", Name: "e1", Node: "n1", IP: "10.0.0.3", Labels: chart})
+	d := discover(t, server, func(o *DiscoveryOptions) {
+		o.Selectors, o.Node, o.Namespace, o.Port = o.Selectors[:1], "n1", "gpu", "9999"
+	})
+	d.expect("n1:e1=10.0.0.1:9999")
+	if f := d.Absent(); f == nil || !strings.Contains(f.Cause, "about to be read") {
+		t.Errorf("absent, though it was found: %v", f)
+	}
+	server.Delete("gpu/e1")
+	d.expect("")
+	if f := d.Absent(); f == nil || !strings.Contains(f.Cause, "no pod of an exporter (pods in namespace gpu on node n1 with app.kubernetes.io/name=dcgm-exporter)") {
+		t.Errorf("absent: %v", f)
+	}
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e1", Node: "n1", Phase: "Pending", Labels: chart})
+	until(t, func() bool { f := d.Absent(); return f != nil && strings.Contains(f.Cause, "runs") }, func() string { return fmt.Sprint(d.Absent()) })
+	if asked := server.Requests()[0]; !strings.HasPrefix(asked, "/api/v1/namespaces/gpu/pods?fieldSelector=spec.nodeName%3Dn1&") {
+		t.Errorf("asked for %s", asked)
+	}
+}
+
+// TestDiscoveryDenied: without the right, the log says once what to grant; with it, exporters
+// are found; if it is taken away, known exporters stay.
+func TestDiscoveryDenied(t *testing.T) {
+	t.Parallel()
+	server := kubetest.New(t)
+	server.Deny(true)
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e1", Node: "n1", IP: "10.0.0.1", Labels: chart})
+	d := discover(t, server, nil)
+	denied := func() bool {
+		return len(d.Notes()) == 1 && strings.Contains(d.Notes()[0].Remedy, "deploy/kubernetes/rbac.yaml")
+	}
+	until(t, denied, func() string { return fmt.Sprint(d.Notes()) })
+	if f := d.Absent(); f == nil || f.Kind != "denied" || !strings.Contains(f.Cause, "pods is forbidden") {
+		t.Errorf("absent: %v", f)
+	}
+	server.Deny(false)
+	d.expect("n1:e1=10.0.0.1:9400")
+	until(t, func() bool { return d.Notes() == nil }, func() string { return fmt.Sprint(d.Notes()) })
+	server.Deny(true)
+	until(t, denied, func() string { return fmt.Sprint(d.Notes()) })
+	until(t, func() bool { return d.Counts().Failures >= 4 }, func() string { return fmt.Sprintf("%+v", d.Counts()) })
+	d.expect("n1:e1=10.0.0.1:9400")
+	if n := strings.Count(d.log.String(), "exporter discovery failed"); n != 2 {
+		t.Errorf("it is logged %d times, want once each time", n)
+	}
+}
+
+// TestDiscoveryOfManyIsBounded: beyond the limit the first stay, and the rest is counted.
+func TestDiscoveryOfManyIsBounded(t *testing.T) {
+	server := kubetest.New(t)
+	d := discover(t, server, func(o *DiscoveryOptions) { o.Max = 2 })
+	until(t, func() bool { return d.Absent() == nil }, func() string { return fmt.Sprint(d.Absent()) })
+	for i, node := range []string{"n2", "n3", "n1"} {
+		server.Put(kubetest.Pod{Name: node, Node: node, IP: fmt.Sprintf("10.0.0.%d", i), Labels: chart})
+	}
+	until(t, func() bool { return d.Counts().LeftOut == 1 }, func() string { return fmt.Sprintf("%+v", d.Counts()) })
+	d.expect("n2:n2=10.0.0.0:9400", "n3:n3=10.0.0.1:9400")
+	if notes := d.Notes(); len(notes) != 1 || !strings.Contains(notes[0].Cause, "1 exporter is not read") {
+		t.Errorf("%v", notes)
+	}
+	server.Delete("/n2")
+	d.expect("n1:n1=10.0.0.2:9400", "n3:n3=10.0.0.1:9400")
+}
+
+func TestParseSelector(t *testing.T) {
+	if got, err := ParseSelector(DefaultSelector); err != nil || !slices.Equal(got, []string{"app.kubernetes.io/name=dcgm-exporter", "app=nvidia-dcgm-exporter"}) {
+		t.Errorf("%q %v", got, err)
+	}
+	if got, err := ParseSelector("x in (a, or),!y"); err != nil || len(got) != 1 {
+		t.Errorf("%q %v", got, err)
+	}
+	for text, want := range map[string]string{"": "selects every pod", "a=b or ": "selects every pod", "=b": "is not a label selector", "a b": "is not a label selector"} {
+		if _, err := ParseSelector(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for text, good := range map[string]bool{"": true, "metrics": true, "9400": true, "0": false, "65536": false, "Met rics": false} {
+		if err := ParsePort(text); (err == nil) != good {
+			t.Errorf("port %q: %v", text, err)
+		}
+	}
+}
+
+// TestAddressIsAnAddress: a pod is read at the IP address that the kubelet gave it, never at a
+// name.
+func TestAddressIsAnAddress(t *testing.T) {
+	for ip, want := range map[string]string{"10.0.0.1": "10.0.0.1:9400", "fd00::1": "[fd00::1]:9400", "evil.example": "", "": ""} {
+		var p podObject
+		p.Status.Phase, p.Status.PodIP = "Running", ip
+		e, ok := p.exporter("")
+		if ok != (want != "") || ok && e.Address != netip.MustParseAddrPort(want) {
+			t.Errorf("%s: %v %v", ip, e.Address, ok)
+		}
+	}
+}
+
+// TestDiscoveryList lists once, without a watch, in the order of nodes, and says why exporters
+// are missing.
+func TestDiscoveryList(t *testing.T) {
+	server := kubetest.New(t)
+	server.Pages(1)
+	for i := range 3 {
+		server.Put(kubetest.Pod{Namespace: "gpu", Name: fmt.Sprint("e", i), Node: fmt.Sprint("n", 3-i), IP: fmt.Sprint("10.0.0.", i+1), Labels: chart})
+	}
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "other", Node: "n0", IP: "10.0.0.9", Labels: operator})
+	list := func(ctx context.Context, most int) (*Discovery, string) {
+		t.Helper()
+		client, err := NewClient(server.Kubeconfig(t), "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(client.HTTP.CloseIdleConnections)
+		d, err := NewDiscovery(DiscoveryOptions{Client: client, Selectors: []string{"app.kubernetes.io/name=dcgm-exporter", "app=nvidia-dcgm-exporter"}, Max: most, Logger: discard})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := ""
+		for _, e := range d.List(ctx) {
+			found += e.Node + ":" + e.Pod + " "
+		}
+		return d, found
+	}
+	if d, found := list(t.Context(), 100); found != "n0:other n1:e2 n2:e1 n3:e0 " || d.Notes() != nil {
+		t.Errorf("found %s, %v", found, d.Notes())
+	}
+	if d, found := list(t.Context(), 2); len(strings.Fields(found)) != 2 || len(d.Notes()) != 1 || !strings.Contains(d.Notes()[0].Cause, "2 exporters are not read") {
+		t.Errorf("of two found %s, %v", found, d.Notes())
+	}
+	for _, request := range server.Requests() {
+		if strings.Contains(request, "watch=") {
+			t.Errorf("it is watched: %s", request)
+		}
+	}
+	server.Deny(true)
+	if d, found := list(t.Context(), 100); found != "" || d.Absent() == nil || d.Absent().Kind != "denied" || d.Absent().Timeout {
+		t.Errorf("denied, found %s, %+v", found, d.Absent())
+	}
+	server.Deny(false)
+	server.Hang(true)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, canonical.TimedOut(50*time.Millisecond))
+	defer cancel()
+	if d, found := list(ctx, 100); found != "" || d.Absent() == nil || !d.Absent().Timeout || !strings.HasSuffix(d.Absent().Cause, ": no answer within 50ms") {
+		t.Errorf("hanging, found %s, %+v", found, d.Absent())
+	}
+}

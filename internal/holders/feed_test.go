@@ -1,0 +1,294 @@
+package holders
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	c "github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// node returns two boards, the second cut into two instances of one size and one of another.
+func node() *c.Topology {
+	return &c.Topology{Devices: []c.Device{
+		{GPU: "0", UUID: "GPU-a", Board: 0},
+		{GPU: "1", UUID: "GPU-B", Board: 1},
+		{GPU: "1", UUID: "GPU-B", Instance: "1", Profile: "2g.20gb", Board: 1},
+		{GPU: "1", UUID: "GPU-B", Instance: "7", Profile: "1g.10gb", Board: 1},
+		{GPU: "1", UUID: "GPU-B", Instance: "8", Profile: "1g.10gb", Board: 1},
+	}}
+}
+
+// pod returns the container main of a pod in namespace n.
+func pod(name string) c.Workload { return c.Workload{Namespace: "n", Pod: name, Container: "main"} }
+
+// bench is a Feed with its inputs.
+type bench struct {
+	t       *testing.T
+	kubelet *Kubelet
+	feed    *Feed
+	frame   c.Frame
+}
+
+func newBench(t *testing.T, opts FeedOptions) *bench {
+	b := &bench{t: t, kubelet: NewKubelet(KubeletOptions{Logger: slog.New(slog.DiscardHandler)})}
+	b.feed = b.kubelet.Feed(opts)
+	return b
+}
+
+// says makes the kubelet say that pods have devices, each as pod=device id of resource.
+func (b *bench) says(resource string, words ...string) {
+	b.t.Helper()
+	var l listed
+	for _, word := range words {
+		name, id, _ := strings.Cut(word, "=")
+		r, ok := parseDeviceID(resource, id)
+		if !ok {
+			b.t.Fatalf("%q is not a device", id)
+		}
+		l.holds = append(l.holds, hold{pod(name), r})
+	}
+	b.kubelet.succeed(&l)
+}
+
+// tell sets the allocations that the source reports.
+func (b *bench) tell(t *c.Topology, told ...c.Allocation) {
+	set := &c.AllocationSet{Holders: make([]int, len(t.Devices)), Allocations: told}
+	for _, a := range told {
+		set.Holders[a.Device]++
+	}
+	b.frame.Topology, b.frame.AllocationSet = t, set
+}
+
+// check attributes, and compares the holders with lines such as 0 n/p/main.
+func (b *bench) check(want ...string) {
+	b.t.Helper()
+	b.feed.Attribute(&b.frame)
+	var got []string
+	for _, a := range b.frame.AllocationSet.Allocations {
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%d %s %s", a.Device, strings.Trim(a.Namespace+"/"+a.Pod+"/"+a.Container, "/"), a.Job)))
+	}
+	if !slices.Equal(got, want) {
+		b.t.Errorf("held by %q, want %q", got, want)
+	}
+}
+
+func told(device int, w c.Workload) c.Allocation { return c.Allocation{Device: device, Workload: w} }
+
+func TestKubeletsPodsOnDevices(t *testing.T) {
+	mine := func(*c.Device) bool { return true }
+	for _, x := range []struct {
+		name     string
+		resource string
+		holds    []string
+		want     []string
+	}{
+		{"boards by uuid", "nvidia.com/gpu", []string{"p=GPU-A", "q=GPU-b"}, []string{"0 n/p/main", "1 n/q/main"}},
+		{"time slices", "nvidia.com/gpu.shared", []string{"p=GPU-a::0", "p=GPU-a::1", "q=GPU-a::2"}, []string{"0 n/p/main", "0 n/q/main"}},
+		{"minor numbers", "nvidia.com/gpu", []string{"p=nvidia0", "q=nvidia1/gi7", "r=nvidia1/gi1/vgpu2"}, []string{"0 n/p/main", "2 n/r/main", "3 n/q/main"}},
+		{"old MIG ids", "nvidia.com/gpu", []string{"p=MIG-GPU-b/8/0"}, []string{"4 n/p/main"}},
+		{"known MIG devices", "nvidia.com/mig-1g.10gb", []string{"p=MIG-x", "q=MIG-y::7"}, []string{"3 n/p/main", "4 n/q/main"}},
+		{"a MIG device of which the size is known", "nvidia.com/gpu", []string{"p=MIG-two"}, []string{"2 n/p/main"}},
+		{"no such device", "nvidia.com/gpu", []string{"p=GPU-c", "q=nvidia7", "r=MIG-GPU-b/3/0", "s=MIG-z"}, nil},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			b := newBench(t, FeedOptions{Mine: mine, MIGPlaces: func() []c.MIGPlace { return twoMIGDevices }})
+			b.tell(node())
+			b.says(x.resource, x.holds...)
+			b.check(x.want...)
+			found := len(x.want)
+			if got := b.kubelet.Counts(); (found == 0) != (got.Matched == 0) || got.Matched+got.Unmatched != len(b.kubelet.current.Load().holds) {
+				t.Errorf("counts %+v of %d", got, found)
+			}
+		})
+	}
+}
+
+var twoMIGDevices = []c.MIGPlace{
+	{UUID: "MIG-x", Board: "GPU-b", Instance: "7"}, {UUID: "MIG-Y", Board: "GPU-B", Instance: "8"}, {UUID: "MIG-other", Board: "GPU-other", Instance: "8"},
+	{UUID: "MIG-two", Board: "GPU-B", Profile: "2g.20gb"},
+}
+
+// TestIndexesOfOtherMachines: a number alone never names a board of another node.
+func TestIndexesOfOtherMachines(t *testing.T) {
+	b := newBench(t, FeedOptions{Mine: func(d *c.Device) bool { return d.GPU == "1" }})
+	b.tell(node())
+	b.says("nvidia.com/gpu", "p=nvidia0", "q=nvidia1", "r=GPU-a")
+	b.check("0 n/r/main", "1 n/q/main")
+	if got := b.kubelet.Counts(); got.Unmatched != 1 {
+		t.Errorf("counts %+v", got)
+	}
+}
+
+// TestUnknownMIGDevices: if the source does not know the instance of a MIG device, none gets
+// the holder, unless sizes and numbers leave no choice.
+func TestUnknownMIGDevices(t *testing.T) {
+	for _, x := range []struct {
+		name     string
+		existing int
+		holds    []string
+		want     []string
+	}{
+		{"all of one pod", 2, []string{"p=MIG-x", "p=MIG-y"}, []string{"3 n/p/main", "4 n/p/main"}},
+		{"all shared by the same", 2, []string{"p=MIG-x", "p=MIG-y", "q=MIG-y", "q=MIG-x"}, []string{"3 n/p/main", "3 n/q/main", "4 n/p/main", "4 n/q/main"}},
+		{"of two pods", 2, []string{"p=MIG-x", "q=MIG-y"}, nil},
+		{"one of two", 2, []string{"p=MIG-x"}, nil},
+		{"more than are read", 3, []string{"p=MIG-x", "p=MIG-y"}, nil},
+		{"not known how many", 0, []string{"p=MIG-x", "p=MIG-y"}, nil},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			b := newBench(t, FeedOptions{})
+			b.tell(node())
+			b.says("nvidia.com/mig-1g.10gb", x.holds...)
+			l := listed{holds: b.kubelet.current.Load().holds, existing: map[string]int{"1g.10gb": x.existing}}
+			b.kubelet.succeed(&l)
+			b.check(x.want...)
+		})
+	}
+}
+
+// TestSourceGoesFirst: the kubelet completes the source's holders, and does not contradict
+// them.
+func TestSourceGoesFirst(t *testing.T) {
+	p, q, job := pod("p"), pod("q"), c.Workload{Job: "17"}
+	bare := c.Workload{Namespace: "n", Pod: "p"}
+	host := c.Workload{Container: "c"}
+	both := c.Workload{Namespace: "n", Pod: "p", Container: "main", Job: "17"}
+	for _, x := range []struct {
+		name  string
+		told  []c.Workload
+		holds []string
+		want  []string
+	}{
+		{"the same", []c.Workload{p}, []string{"p=GPU-a"}, []string{"0 n/p/main"}},
+		{"one that shares", []c.Workload{q}, []string{"p=GPU-a", "q=GPU-a"}, []string{"0 n/q/main", "0 n/p/main"}},
+		{"another", []c.Workload{q}, []string{"p=GPU-a"}, []string{"0 n/q/main"}},
+		{"one of them is another", []c.Workload{p, q}, []string{"p=GPU-a", "r=GPU-a"}, []string{"0 n/p/main", "0 n/q/main"}},
+		{"without a container", []c.Workload{bare}, []string{"p=GPU-a"}, []string{"0 n/p"}},
+		{"a job in a pod", []c.Workload{job}, []string{"p=GPU-a"}, []string{"0 n/p/main 17"}},
+		{"jobs and pods", []c.Workload{job}, []string{"p=GPU-a", "q=GPU-a"}, []string{"0  17"}},
+		{"a job whose pod is told", []c.Workload{both}, []string{"p=GPU-a"}, []string{"0 n/p/main 17"}},
+		{"a container of the host", []c.Workload{host}, []string{"p=GPU-a"}, []string{"0 c"}},
+		{"nothing from the kubelet", []c.Workload{p}, nil, []string{"0 n/p/main"}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			b := newBench(t, FeedOptions{})
+			var all []c.Allocation
+			for _, w := range x.told {
+				all = append(all, told(0, w))
+			}
+			b.tell(node(), all...)
+			b.says("nvidia.com/gpu", x.holds...)
+			b.check(x.want...)
+		})
+	}
+}
+
+// TestUsesStayWithTheirOwners: the source's holders keep their uses.
+func TestUsesStayWithTheirOwners(t *testing.T) {
+	b := newBench(t, FeedOptions{})
+	b.tell(node(), told(0, pod("q")), told(3, pod("m")))
+	b.frame.Uses = []c.Use{{NVMLUtilization: 0.5, Framebuffer: 1}, {NVMLUtilization: 0.25, Framebuffer: 2}}
+	b.says("nvidia.com/gpu", "p=GPU-a", "q=GPU-a", "r=GPU-b")
+	b.check("0 n/q/main", "0 n/p/main", "1 n/r/main", "3 n/m/main")
+	if u := b.frame.Uses; len(u) != 4 || u[0].NVMLUtilization != 0.5 || c.Given(u[1].NVMLUtilization) || c.Given(u[2].Framebuffer) || u[3].Framebuffer != 2 {
+		t.Errorf("uses %v", u)
+	}
+	if got := b.frame.AllocationSet.Holders; !slices.Equal(got, []int{2, 1, 0, 1, 0}) {
+		t.Errorf("holders %v", got)
+	}
+}
+
+// TestLimitOfAllocations: each allocation beyond the limit is counted once when it is left
+// out.
+func TestLimitOfAllocations(t *testing.T) {
+	b := newBench(t, FeedOptions{Limit: 2})
+	b.tell(node(), told(4, pod("m")))
+	first := b.frame.AllocationSet
+	b.says("nvidia.com/gpu", "p=GPU-a", "q=GPU-a")
+	b.check("0 n/p/main", "4 n/m/main")
+	if got := b.frame.AllocationSet.Holders[0]; got != 2 || b.frame.LeftOutAllocations != 1 {
+		t.Errorf("%d holders, %d left out", got, b.frame.LeftOutAllocations)
+	}
+	b.frame.AllocationSet, b.frame.LeftOutAllocations = first, 0
+	b.says("nvidia.com/gpu", "r=GPU-a", "p=GPU-a", "q=GPU-a")
+	b.check("0 n/p/main", "4 n/m/main")
+	if b.frame.LeftOutAllocations != 1 {
+		t.Errorf("%d more left out", b.frame.LeftOutAllocations)
+	}
+}
+
+// TestNothingNewAllocatesNothing also checks that equal inputs give the same set.
+func TestNothingNewAllocatesNothing(t *testing.T) {
+	b := newBench(t, FeedOptions{MIGPlaces: func() []c.MIGPlace { return twoMIGDevices }})
+	b.tell(node(), told(0, pod("q")))
+	b.frame.Uses = []c.Use{{}}
+	incoming := b.frame.AllocationSet
+	b.says("nvidia.com/gpu", "p=GPU-a", "q=GPU-a")
+	b.feed.Attribute(&b.frame)
+	made := b.frame.AllocationSet
+	if n := testing.AllocsPerRun(100, func() {
+		b.frame.AllocationSet, b.frame.Uses = incoming, b.frame.Uses[:1]
+		b.feed.Attribute(&b.frame)
+	}); n != 0 || b.frame.AllocationSet != made {
+		t.Errorf("%v allocations, the same set: %v", n, b.frame.AllocationSet == made)
+	}
+	b.frame.AllocationSet = incoming
+	b.says("nvidia.com/gpu", "p=GPU-a", "q=GPU-a", "r=GPU-elsewhere")
+	if b.feed.Attribute(&b.frame); b.frame.AllocationSet != made {
+		t.Error("a pod elsewhere makes another set")
+	}
+	b.says("nvidia.com/gpu")
+	b.frame.AllocationSet = incoming
+	if b.feed.Attribute(&b.frame); b.frame.AllocationSet != incoming {
+		t.Error("without a pod the set is not the source's")
+	}
+}
+
+// TestMergedSetsKeepTheirOrder tries random sets: the result stays ordered by device, without
+// repetitions, includes the source's allocations, and has as many holders as entries.
+func TestMergedSetsKeepTheirOrder(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	ids := []string{"GPU-a", "GPU-b::1", "MIG-x", "MIG-y", "MIG-GPU-b/1/0", "GPU-c"}
+	for range 2000 {
+		b := newBench(t, FeedOptions{MIGPlaces: func() []c.MIGPlace { return twoMIGDevices }})
+		var all []c.Allocation
+		for device := range 5 {
+			for range random.IntN(3) {
+				if a := told(device, pod(string(rune('a'+random.IntN(3))))); !slices.Contains(all, a) {
+					all = append(all, a)
+				}
+			}
+		}
+		b.tell(node(), all...)
+		var holds []string
+		for range random.IntN(9) {
+			holds = append(holds, string(rune('a'+random.IntN(3)))+"="+ids[random.IntN(len(ids))])
+		}
+		b.says("nvidia.com/gpu", holds...)
+		b.feed.Attribute(&b.frame)
+		checkSet(t, &b.frame, all)
+	}
+}
+
+func checkSet(t *testing.T, f *c.Frame, all []c.Allocation) {
+	t.Helper()
+	set, holders := f.AllocationSet, make([]int, len(f.Topology.Devices))
+	for i, a := range set.Allocations {
+		holders[a.Device]++
+		if i > 0 && a.Device < set.Allocations[i-1].Device || slices.Contains(set.Allocations[:i], a) {
+			t.Fatalf("out of order, or twice: %v", set.Allocations)
+		}
+	}
+	if !slices.Equal(holders, set.Holders) {
+		t.Fatalf("holders %v of %v", set.Holders, set.Allocations)
+	}
+	for _, a := range all {
+		if !slices.Contains(set.Allocations, a) {
+			t.Fatalf("%v is lost of %v", a, set.Allocations)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package holders
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
+)
+
+func TestParseJob(t *testing.T) {
+	long := strings.Repeat("x", maxJobText)
+	for _, tt := range []struct {
+		text string
+		want jobInfo
+		err  string
+	}{
+		{"user=ada\naccount=physics\npartition=gpu\n", jobInfo{"ada", "physics", "gpu"}, ""},
+		{" user = ada \r\n# note\n\ncluster=c\ngpus=0,2.1\nrestarts=3", jobInfo{User: "ada"}, ""},
+		{"account=a=b\npartition=", jobInfo{Account: "a=b"}, ""},
+		{"", jobInfo{}, ""},
+		{"4711\nuser=ada", jobInfo{User: "ada"}, "7:1: no key=value; write such as user=ada"},
+		{"user=ada\nuser=bob", jobInfo{User: "ada"}, "7:2: user is given twice; write it once"},
+		{"user=" + long, jobInfo{User: long}, ""},
+		{"\naccount=" + long + "x\nuser=ada", jobInfo{User: "ada"}, "7:2: account has more than 256 bytes; shorten it"},
+		{"user=\xff", jobInfo{}, "7:1: user is not text; write UTF-8 without control characters"},
+		{"user=a\x1bb\nx\npartition=p", jobInfo{Partition: "p"}, "7:1: user is not text; write UTF-8 without control characters"},
+		{strings.Repeat("#", maxJobBytes+1), jobInfo{}, "7:1: more than 4096 bytes; write user, account and partition only"},
+	} {
+		c := parseJob("7", []byte(tt.text))
+		if got := fmt.Sprint(c.err); c.info != tt.want || got != tt.err && (c.err != nil || tt.err != "") {
+			t.Errorf("%.40q: %+v, %v; want %+v, %s", tt.text, c.info, c.err, tt.want, tt.err)
+		}
+	}
+}
+
+func FuzzParseJob(f *testing.F) {
+	f.Add([]byte("user=ada\naccount=physics\n"))
+	f.Add([]byte("user\n=\nuser=\xff"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c := parseJob("7", text)
+		for _, v := range []string{c.info.User, c.info.Account, c.info.Partition} {
+			if len(v) > maxJobText || v != strings.TrimSpace(v) || strings.ContainsAny(v, "\n\x00") {
+				t.Errorf("%q", v)
+			}
+		}
+	})
+}
+
+// describe returns the file of a job of user.
+func describe(user string) *fstest.MapFile {
+	return &fstest.MapFile{Data: []byte("user=" + user + "\naccount=of-" + user + "\npartition=gpu\n")}
+}
+
+// heldByJobs returns the allocations of jobs, one device each.
+func heldByJobs(jobs ...string) *canonical.AllocationSet {
+	set := &canonical.AllocationSet{Holders: make([]int, len(jobs))}
+	for i, job := range jobs {
+		set.Allocations = append(set.Allocations, canonical.Allocation{Device: i, Workload: canonical.Workload{Job: job}})
+	}
+	return set
+}
+
+func usersOf(f *canonical.Frame) (all []string) {
+	for _, a := range f.AllocationSet.Allocations {
+		all = append(all, a.User)
+	}
+	return all
+}
+
+// TestJobsComplete: information may come late, it stays as long as its job, and an unchanged
+// set is not replaced.
+func TestJobsComplete(t *testing.T) {
+	dir := fstest.MapFS{"7": describe("ada"), ".8": describe("mallory"), "9": describe("bob")}
+	d := NewJobs(dir, "/run/info", slog.New(slog.DiscardHandler))
+	feed, now := d.Feed(), time.Now()
+	set := heldByJobs("7", "8", "7", "")
+	read := func(set *canonical.AllocationSet, want ...string) canonical.Frame {
+		t.Helper()
+		f := canonical.Frame{AllocationSet: set}
+		for i := range set.Allocations {
+			f.Uses = append(f.Uses, canonical.Use{NVMLUtilization: float64(i), Framebuffer: 1})
+		}
+		feed.Complete(&f)
+		if got := usersOf(&f); !slices.Equal(got, want) {
+			t.Errorf("users %q, want %q", got, want)
+		}
+		for i, u := range f.Uses {
+			if u.NVMLUtilization != float64(i) {
+				t.Errorf("uses %v", f.Uses)
+			}
+		}
+		return f
+	}
+	if f := read(set, "", "", "", ""); f.AllocationSet != set {
+		t.Error("nothing is known, but the set was replaced")
+	}
+	now = now.Add(jobsEvery)
+	d.look(now)
+	first := read(set, "ada", "", "ada", "").AllocationSet
+	if a := first.Allocations[2]; a.Account != "of-ada" || a.Partition != "gpu" || a.Device != 2 || set.Allocations[2].User != "" {
+		t.Errorf("%+v of %+v", a, set.Allocations[2])
+	}
+	dir["10"] = describe("eve") // a job without a device
+	d.look(now.Add(time.Hour))
+	if read(set, "ada", "", "ada", "").AllocationSet != first {
+		t.Error("nothing changed, but the set was replaced")
+	}
+	dir["8"] = describe("bob")
+	d.look(now.Add(2 * time.Hour))
+	read(set, "ada", "bob", "ada", "")
+	delete(dir, "7")
+	d.look(now.Add(3 * time.Hour))
+	read(set, "ada", "bob", "ada", "")
+	read(heldByJobs("8"), "bob")
+	read(heldByJobs("8", "7"), "bob", "") // a new job with that id
+	feed.Complete(&canonical.Frame{})
+}
+
+func TestJobsCompleteAllocatesNothing(t *testing.T) {
+	d := NewJobs(fstest.MapFS{"7": describe("ada")}, "d", slog.New(slog.DiscardHandler))
+	d.look(time.Now())
+	feed, set := d.Feed(), heldByJobs("7", "8")
+	f := canonical.Frame{Uses: make([]canonical.Use, 2, 4)}
+	if n := testing.AllocsPerRun(100, func() { f.AllocationSet = set; feed.Complete(&f) }); n != 0 {
+		t.Errorf("%v allocations per reading", n)
+	}
+}
+
+func TestJobsState(t *testing.T) {
+	var log bytes.Buffer
+	dir := filepath.Join(t.TempDir(), "info")
+	d := NewJobs(diag.Directory(dir), dir, slog.New(slog.NewTextHandler(&log, nil)))
+	look := func(want JobsState, complaint string) {
+		t.Helper()
+		d.look(time.Now())
+		s := d.State()
+		if got := fmt.Sprint(s.Err); complaint == "" && s.Err != nil || !strings.Contains(got, complaint) {
+			t.Errorf("%v, want %q", s.Err, complaint)
+		}
+		if s.Err = nil; s != want {
+			t.Errorf("%+v, want %+v", s, want)
+		}
+	}
+	gone := "cannot read the job info directory " + dir + ": no such file or directory; create it and make it readable for this user, or leave out --hpc-job-info-dir"
+	look(JobsState{}, gone)
+	look(JobsState{}, gone)
+	if n := strings.Count(log.String(), "\n"); n != 1 {
+		t.Errorf("%d lines logged, want 1:\n%s", n, &log)
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	look(JobsState{}, "")
+	write("12", "user=ada\nbroken\n")
+	write("11", "broken\n")
+	write("13", "user=bob\n")
+	look(JobsState{Read: 2, Malformed: 2}, dir+"/11:1: no key=value; write such as user=ada")
+	for i := range maxJobs {
+		write(fmt.Sprint(100+i), "")
+	}
+	d.look(time.Now())
+	if s := d.State(); !s.Full || s.Err == nil {
+		t.Errorf("%+v", s)
+	}
+}
+
+// hangingDir is a directory whose server is gone.
+type hangingDir struct{ release chan struct{} }
+
+func (h hangingDir) Open(string) (fs.File, error) {
+	<-h.release
+	return nil, fs.ErrNotExist
+}
+
+// TestHangingJobs: neither a reading nor the return of Run waits for a directory that
+// hangs.
+func TestHangingJobs(t *testing.T) {
+	h := hangingDir{make(chan struct{})}
+	d := NewJobs(h, "/nfs/info", slog.New(slog.DiscardHandler))
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { d.Run(ctx); close(ended) }()
+	for d.began.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	d.Feed().Complete(&canonical.Frame{AllocationSet: heldByJobs("7")})
+	d.began.Store(time.Now().Add(-2 * jobsPatience).UnixNano())
+	if err := d.State().Err; err == nil || !strings.Contains(err.Error(), "/nfs/info does not answer") {
+		t.Errorf("%v", err)
+	}
+	end()
+	<-ended
+	close(h.release)
+}
+
+// TestJobsRun: a job becomes known when its file appears.
+func TestJobsRun(t *testing.T) {
+	dir := t.TempDir()
+	d := NewJobs(diag.Directory(dir), dir, slog.New(slog.DiscardHandler))
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { d.Run(ctx); close(ended) }()
+	if err := os.WriteFile(filepath.Join(dir, "7"), []byte("user=ada\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); d.State().Read == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the job is not known")
+		}
+	}
+	end()
+	<-ended
+}

@@ -1,0 +1,240 @@
+package holders
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+
+	"github.com/kpulse/kpulse-proxy/internal/holders/kubelettest"
+)
+
+// patience is how long a test waits for an event.
+const patience = 2 * time.Minute
+
+// logs is what was logged. Any goroutine may use it.
+type logs struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// run runs a Kubelet that asks often, until the test ends.
+func run(t *testing.T, socket string, timeout time.Duration) (*Kubelet, *logs) {
+	t.Helper()
+	written := &logs{}
+	k := NewKubelet(KubeletOptions{Socket: socket, Interval: 5 * time.Millisecond, Timeout: timeout, Logger: slog.New(slog.NewTextHandler(written, nil))})
+	ctx, end := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { k.Run(ctx); close(done) }()
+	t.Cleanup(func() { end(); <-done })
+	return k, written
+}
+
+// await waits until something holds.
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %s: %s", patience, what)
+		}
+	}
+}
+
+// names returns the pods of the current answer, in its order.
+func (k *Kubelet) names() string {
+	var names []string
+	for _, h := range k.current.Load().holds {
+		names = append(names, h.Pod)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestKubeletIsAskedAgainAndAgain(t *testing.T) {
+	server := kubelettest.New(t)
+	server.Set(kubelettest.Pod("n", "p", "nvidia.com/gpu", idBoard), kubelettest.Pod("n", "x", "amd.com/gpu", "0"), &podresources.PodResources{Name: "empty"})
+	k, _ := run(t, server.Socket, patience)
+	await(t, "the pod", func() bool { return k.names() == "p" })
+	server.Set(kubelettest.Pod("n", "q", "nvidia.com/gpu", idBoard+"::1", "x"), kubelettest.Pod("n", "p", "nvidia.com/gpu", idBoard+"::0"))
+	await(t, "both, the known one first", func() bool { return k.names() == "p q" })
+	if got := k.Counts(); got.Unread != 1 || got.Failed != 0 || got.Asked == 0 || got.Unmatched != 2 {
+		t.Errorf("counts %+v", got)
+	}
+	server.Set()
+	await(t, "nobody", func() bool { return k.names() == "" })
+	before := k.current.Load()
+	asked := server.Asked.Load()
+	await(t, "two more answers", func() bool { return server.Asked.Load() > asked+2 })
+	if k.current.Load() != before {
+		t.Error("an equal answer replaced the previous one")
+	}
+}
+
+// TestKubeletThatStops: its last answer holds for a while only, and its pods return with it.
+func TestKubeletThatStops(t *testing.T) {
+	server := kubelettest.New(t)
+	server.Set(kubelettest.Pod("n", "p", "nvidia.com/gpu", idBoard))
+	k, written := run(t, server.Socket, patience)
+	await(t, "the pod", func() bool { return k.names() == "p" })
+	server.Stop()
+	await(t, "nobody", func() bool { return k.names() == "" })
+	notes := k.Notes()
+	if len(notes) != 1 || !strings.Contains(notes[0].Cause, "no pods from the kubelet: there is no "+server.Socket) || !strings.Contains(notes[0].Remedy, "hostPath") {
+		t.Errorf("notes %q", notes)
+	}
+	if got := k.Counts(); got.Failed < maxFailures {
+		t.Errorf("counts %+v", got)
+	}
+	server.Start()
+	await(t, "the pod again", func() bool { return k.names() == "p" && len(k.Notes()) == 0 })
+	if n := strings.Count(written.String(), "level=WARN"); n != 1 || strings.Count(written.String(), "answers again") != 1 {
+		t.Errorf("logged %s", written)
+	}
+}
+
+// TestLastAnswerHolds: a single failure keeps all pods.
+func TestLastAnswerHolds(t *testing.T) {
+	k := newBench(t, FeedOptions{})
+	k.says("nvidia.com/gpu", "p=GPU-a")
+	for range maxFailures - 1 {
+		k.kubelet.fail(fmt.Errorf("cause; remedy"))
+	}
+	notes := k.kubelet.Notes()
+	if k.kubelet.names() != "p" || len(notes) != 1 || notes[0].Cause != "the pods are those of the kubelet's last answer: cause" || notes[0].Remedy != "remedy" {
+		t.Errorf("pods %q, notes %q", k.kubelet.names(), notes)
+	}
+	k.kubelet.fail(fmt.Errorf("cause; remedy"))
+	if k.kubelet.names() != "" || k.kubelet.Notes()[0].Cause != "no pods from the kubelet: cause" {
+		t.Errorf("pods %q, notes %q", k.kubelet.names(), k.kubelet.Notes())
+	}
+}
+
+func TestKubeletThatHangs(t *testing.T) {
+	server := kubelettest.New(t)
+	server.Hang()
+	k, _ := run(t, server.Socket, 50*time.Millisecond)
+	await(t, "a note", func() bool { return len(k.Notes()) == 1 })
+	if got := k.Notes()[0]; !strings.Contains(got.Cause, "did not answer in time") || !strings.Contains(got.Remedy, "journalctl") {
+		t.Errorf("note %q", got)
+	}
+}
+
+// TestWhyThereAreNoPods: each failure names its remedy.
+func TestWhyThereAreNoPods(t *testing.T) {
+	dir := t.TempDir()
+	dead := filepath.Join(dir, "dead.sock")
+	gone := kubelettest.New(t)
+	for _, x := range []struct{ name, socket, cause, remedy string }{
+		{"missing", filepath.Join(dir, "none.sock"), "there is no ", "--kube.pod-resources=PATH"},
+		{"nobody serves", dead, "nothing listens at ", "systemctl status kubelet"},
+		{"a file", os.Args[0], "nothing listens at ", "kubelet"},
+		{"giant", gone.Socket, "more than 16 MiB", "kubelet's log"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			switch x.name {
+			case "nobody serves":
+				leaveSocket(t, dead)
+			case "giant":
+				gone.Set(kubelettest.Pod("n", strings.Repeat("p", maxAnswer), "nvidia.com/gpu", idBoard))
+			}
+			k, written := run(t, x.socket, patience)
+			await(t, "a note", func() bool { return len(k.Notes()) == 1 })
+			if got := k.Notes()[0]; !strings.Contains(got.Cause, x.cause) || !strings.Contains(got.Remedy, x.remedy) {
+				t.Errorf("note %q", got)
+			}
+			if !strings.Contains(written.String(), x.remedy) {
+				t.Errorf("logged %s", written)
+			}
+		})
+	}
+}
+
+// leaveSocket makes a socket without a server.
+func leaveSocket(t *testing.T, path string) {
+	t.Helper()
+	k := kubelettest.New(t)
+	if err := os.Rename(k.Socket, path); err != nil {
+		t.Fatal(err)
+	}
+	k.Stop()
+}
+
+// TestThousandsOfContainers: a full node is read whole.
+func TestThousandsOfContainers(t *testing.T) {
+	server := kubelettest.New(t)
+	var pods []*podresources.PodResources
+	for i := range 500 {
+		p := kubelettest.Pod("n", fmt.Sprint("p", i), "nvidia.com/gpu", fmt.Sprintf("%s::%d", idBoard, i))
+		for j := range 9 {
+			p.Containers = append(p.Containers, &podresources.ContainerResources{Name: fmt.Sprint("side", j), Devices: []*podresources.ContainerDevices{
+				kubelettest.Devices("nvidia.com/gpu.shared", fmt.Sprintf("%s::%d", idBoard, j)), kubelettest.Devices("example.com/nic", "0"),
+			}})
+		}
+		pods = append(pods, p)
+	}
+	server.Set(pods...)
+	k, _ := run(t, server.Socket, patience)
+	await(t, "all", func() bool { return len(k.current.Load().holds) == 5000 })
+}
+
+// TestProfilesAreCounted: the number of MIG devices comes with the held ones.
+func TestProfilesAreCounted(t *testing.T) {
+	server := kubelettest.New(t)
+	server.Set(kubelettest.Pod("n", "p", "nvidia.com/mig-1g.10gb", "MIG-x", "MIG-y"))
+	server.SetAllocatable(kubelettest.Devices("nvidia.com/mig-1g.10gb", "MIG-x", "MIG-y"), kubelettest.Devices("nvidia.com/mig-2g.20gb.shared", "MIG-v::0", "MIG-v::1"),
+		kubelettest.Devices("nvidia.com/gpu", "GPU-a"), kubelettest.Devices("cpu", "3"))
+	k, _ := run(t, server.Socket, patience)
+	await(t, "the pod", func() bool { return k.names() == "p p" })
+	if got := fmt.Sprint(k.current.Load().existing); got != "map[1g.10gb:2 2g.20gb:1]" {
+		t.Errorf("there are %s", got)
+	}
+}
+
+// TestProfilesStayWithoutAnAnswer: one failed request does not take a pod's MIG device away.
+func TestProfilesStayWithoutAnAnswer(t *testing.T) {
+	k := NewKubelet(KubeletOptions{Logger: slog.New(slog.DiscardHandler)})
+	r, _ := parseDeviceID("nvidia.com/mig-1g.10gb", "MIG-x")
+	holds := []hold{{pod("p"), r}}
+	for _, x := range []struct {
+		said listed
+		want int
+	}{{listed{holds: holds, existing: map[string]int{"1g.10gb": 1}}, 1}, {listed{holds: holds}, 1}, {listed{}, 0}} {
+		k.succeed(&x.said)
+		if got := k.current.Load().existing["1g.10gb"]; got != x.want {
+			t.Errorf("%d MIG devices, want %d", got, x.want)
+		}
+	}
+}
+
+// TestMinors: device files identify boards if the machine gives their UUIDs.
+func TestMinors(t *testing.T) {
+	server := kubelettest.New(t)
+	server.Set(kubelettest.Pod("n", "p", "nvidia.com/gpu", "nvidia4", "nvidia5/gi1"))
+	k := NewKubelet(KubeletOptions{Socket: server.Socket, Logger: slog.New(slog.DiscardHandler), Minors: func() map[string]string {
+		return map[string]string{"4": idBoard}
+	}})
+	k.ask(t.Context())
+	holds := k.current.Load().holds
+	if len(holds) != 2 || holds[0].uuid != strings.ToLower(idBoard) || holds[0].minor != "" || holds[1].minor != "5" || holds[1].instance != "1" {
+		t.Errorf("%+v", holds)
+	}
+}

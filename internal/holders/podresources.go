@@ -1,0 +1,206 @@
+package holders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"sync"
+	"syscall"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// PodResourcesSocket is where the kubelet serves its pod-resources API, unless it has
+// another --root-dir.
+const PodResourcesSocket = "/var/lib/kubelet/pod-resources/kubelet.sock"
+
+// maxAnswer is the longest answer of the kubelet that is read, in bytes: the limit of the
+// kubelet's own clients. A node of 500 pods with a device each answers with about 100 KiB.
+const maxAnswer = 16 << 20
+
+// draDriver is NVIDIA's driver of dynamic resource allocation for GPUs.
+const draDriver = "gpu.nvidia.com"
+
+// hold is one device that one container has.
+type hold struct {
+	canonical.Workload
+	reference
+}
+
+// claimed is a device that a container has through a claim, as the kubelet names it.
+type claimed struct {
+	canonical.Workload
+	device         poolDevice
+	claim, claimNS string // the claim's name and namespace
+}
+
+// poolDevice is the name of a device among the ResourceSlices of a node.
+type poolDevice struct{ driver, pool, device string }
+
+// listed is the kubelet's list of the node's containers.
+type listed struct {
+	holds  []hold
+	claims []claimed
+	// unknown is how many device ids of NVIDIA's resources could not be read.
+	unknown int
+	// existing is how many MIG devices of each profile the node has, allocated or not; nil
+	// if unknown.
+	existing map[string]int
+}
+
+// list asks the kubelet that serves at socket.
+func list(ctx context.Context, socket string) (listed, error) {
+	var dialing dialer
+	conn, err := grpc.NewClient("passthrough:///"+socket,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(dialing.dial),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+		grpc.WithNoProxy())
+	if err != nil {
+		return listed{}, explain(socket, err, nil)
+	}
+	defer func() { _ = conn.Close() }() // fails only if it is closed
+	client := podresources.NewPodResourcesListerClient(conn)
+	answer, err := client.List(ctx, &podresources.ListPodResourcesRequest{})
+	if err != nil {
+		return listed{}, explain(socket, err, dialing.last())
+	}
+	l := read(answer)
+	if l.anyProfile() {
+		// Without an answer, fewer MIG devices can be assigned.
+		if all, err := client.GetAllocatableResources(ctx, &podresources.AllocatableResourcesRequest{}); err == nil {
+			l.existing = countProfiles(all)
+		}
+	}
+	return l, nil
+}
+
+// AskKubelet asks the kubelet at socket once, and fails if it does not list the holders of
+// devices. The error ends with the remedy.
+func AskKubelet(ctx context.Context, socket string) error {
+	_, err := list(ctx, socket)
+	return err
+}
+
+// dialer keeps the error of a failed connection, of which gRPC only returns the text.
+type dialer struct {
+	mu     sync.Mutex
+	failed error
+}
+
+func (d *dialer) dial(ctx context.Context, socket string) (net.Conn, error) {
+	var network net.Dialer
+	conn, err := network.DialContext(ctx, "unix", socket)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failed = err
+	return conn, err
+}
+
+func (d *dialer) last() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.failed
+}
+
+// explain returns an error with cause and remedy for one of the kubelet or of the connection
+// to it.
+func explain(socket string, err, dialed error) error {
+	cause, remedy := status.Convert(err).Message(), "see the kubelet's log"
+	switch code := status.Code(err); {
+	case errors.Is(dialed, fs.ErrNotExist):
+		cause, remedy = "there is no "+socket, "mount the node's /var/lib/kubelet/pod-resources into the pod (hostPath), or name the socket with --kube.pod-resources=PATH"
+	case errors.Is(dialed, fs.ErrPermission):
+		cause, remedy = "permission for "+socket+" is denied", "run as root (runAsUser: 0), which owns the kubelet's socket"
+	case errors.Is(dialed, syscall.ECONNREFUSED):
+		cause, remedy = "nothing listens at "+socket, "check whether the kubelet runs: systemctl status kubelet"
+	case dialed != nil:
+		cause = dialed.Error()
+	case code == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded):
+		cause, remedy = "the kubelet did not answer in time", "check whether it hangs: journalctl -u kubelet"
+	case code == codes.Unimplemented:
+		cause, remedy = "the kubelet does not serve the v1 API of pod resources", "Kubernetes 1.20 or later is needed; check that the socket is the kubelet's"
+	case code == codes.ResourceExhausted:
+		cause = fmt.Sprintf("the kubelet refuses, or answers with more than %d MiB: %s", maxAnswer>>20, cause)
+	}
+	return fmt.Errorf("%s; %s", cause, remedy)
+}
+
+// read returns the containers of an answer that have devices of NVIDIA's.
+func read(answer *podresources.ListPodResourcesResponse) (l listed) {
+	for _, pod := range answer.GetPodResources() {
+		for _, container := range pod.GetContainers() {
+			w := canonical.Workload{Namespace: pod.GetNamespace(), Pod: pod.GetName(), Container: container.GetName()}
+			if w.Pod == "" {
+				continue
+			}
+			for _, devices := range container.GetDevices() {
+				l.addDevices(w, devices)
+			}
+			for _, resource := range container.GetDynamicResources() {
+				l.addClaim(w, resource)
+			}
+		}
+	}
+	return l
+}
+
+func (l *listed) addDevices(w canonical.Workload, devices *podresources.ContainerDevices) {
+	resource := devices.GetResourceName()
+	if !isOurs(resource) {
+		return
+	}
+	for _, id := range devices.GetDeviceIds() {
+		if r, ok := parseDeviceID(resource, id); ok {
+			l.holds = append(l.holds, hold{w, r})
+		} else {
+			l.unknown++
+		}
+	}
+}
+
+func (l *listed) addClaim(w canonical.Workload, resource *podresources.DynamicResource) {
+	for _, c := range resource.GetClaimResources() {
+		if c.GetDriverName() != draDriver || c.GetDeviceName() == "" {
+			continue
+		}
+		l.claims = append(l.claims, claimed{
+			Workload: w,
+			device:   poolDevice{c.GetDriverName(), c.GetPoolName(), c.GetDeviceName()},
+			claim:    resource.GetClaimName(), claimNS: resource.GetClaimNamespace(),
+		})
+	}
+}
+
+// anyProfile reports whether a held MIG device is of a resource whose name has the profile.
+func (l *listed) anyProfile() bool {
+	for i := range l.holds {
+		if l.holds[i].profile != "" && l.holds[i].instance == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// countProfiles counts the MIG devices of each profile that the kubelet can allocate.
+func countProfiles(all *podresources.AllocatableResourcesResponse) map[string]int {
+	seen := map[reference]bool{}
+	count := map[string]int{}
+	for _, devices := range all.GetDevices() {
+		for _, id := range devices.GetDeviceIds() {
+			if r, ok := parseDeviceID(devices.GetResourceName(), id); ok && r.profile != "" && !seen[r] {
+				seen[r] = true
+				count[r.profile]++
+			}
+		}
+	}
+	return count
+}

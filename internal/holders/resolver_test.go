@@ -1,0 +1,260 @@
+package holders
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fakeLookUp replaces a cluster: it answers for pods by name.
+type fakeLookUp struct {
+	mu     sync.Mutex
+	owners map[string]Owner // of pods by name; others are absent
+	err    error            // in place of all answers
+	hang   bool             // until the context ends, or 10 s
+	unsure bool
+	asked  map[string]int
+	now    int // look-ups under way
+	most   int
+}
+
+func (f *fakeLookUp) ownerOf(ctx context.Context, pod Pod) (Owner, bool, error) {
+	f.mu.Lock()
+	if f.asked == nil {
+		f.asked = map[string]int{}
+	}
+	f.asked[pod.Name]++
+	f.now++
+	f.most = max(f.most, f.now)
+	owner, ok := f.owners[pod.Name]
+	err, hang, unsure := f.err, f.hang, f.unsure
+	f.mu.Unlock()
+	if hang {
+		limit, cancel := context.WithTimeout(ctx, RequestTimeout)
+		defer cancel()
+		<-limit.Done()
+		err = limit.Err()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now--
+	if err != nil {
+		return Owner{}, false, err
+	}
+	if !ok {
+		return Owner{}, false, errAbsent
+	}
+	return owner, !unsure, nil
+}
+
+func (f *fakeLookUp) change(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+// count returns how often a pod was asked for; "" is all of them.
+func (f *fakeLookUp) count(pod string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, asked := range f.asked {
+		if pod == "" || name == pod {
+			n += asked
+		}
+	}
+	return n
+}
+
+// atOnce returns the highest number of look-ups under way at once.
+func (f *fakeLookUp) atOnce() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.most
+}
+
+// resolving runs test with a Resolver over f, in a synctest bubble.
+func resolving(t *testing.T, f *fakeLookUp, test func(*testing.T, *Resolver)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := newResolver(f.ownerOf, newObstacles(discard), discard)
+		ctx, cancel := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		running.Go(func() { r.Run(ctx) })
+		test(t, r)
+		cancel()
+		running.Wait()
+	})
+}
+
+// wantStanding asks for a pod, and fails if the answer is another.
+func wantStanding(t *testing.T, r *Resolver, pod string, owner Owner, is standing) {
+	t.Helper()
+	if got, standing := r.find(Pod{"n", pod}, nil, time.Now()); got != owner || standing != is {
+		t.Errorf("%s: %v, %d; want %v, %d", pod, got, standing, owner, is)
+	}
+}
+
+// use asks for a pod each second, as readings do.
+func use(r *Resolver, pod string, span time.Duration) {
+	for end := time.Now().Add(span); time.Now().Before(end); time.Sleep(time.Second) {
+		r.find(Pod{"n", pod}, nil, time.Now())
+	}
+	synctest.Wait()
+}
+
+func TestResolverAnswersWhenItKnows(t *testing.T) {
+	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}}
+	resolving(t, f, func(t *testing.T, r *Resolver) {
+		was := r.generation.Load()
+		wantStanding(t, r, "a", Owner{}, pending)
+		wantStanding(t, r, "a", Owner{}, pending) // is looked up once
+		wantStanding(t, r, "b", Owner{}, pending)
+		synctest.Wait()
+		if r.generation.Load() == was {
+			t.Error("the generation does not change with an answer")
+		}
+		wantStanding(t, r, "a", Owner{"Job", "j"}, known)
+		wantStanding(t, r, "b", Owner{}, unknown) // there is no such pod
+		if f.count("") != 2 {
+			t.Errorf("asked %v", f.asked)
+		}
+		c := r.Counts()
+		if c.Lookups != [results]uint64{wasFound: 1, wasAbsent: 1} || c.Pods != 2 || c.Queued != 0 || c.InFlight != 0 {
+			t.Errorf("counts %+v", c)
+		}
+	})
+}
+
+// TestResolverLooksAgain: an answer that is in use is requested again now and then, sooner if
+// there was none or it was incomplete, and stays in use until then.
+func TestResolverLooksAgain(t *testing.T) {
+	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}}
+	resolving(t, f, func(t *testing.T, r *Resolver) {
+		use(r, "b", time.Second)
+		f.change(func() { f.owners["b"] = Owner{"Job", "late"} })
+		use(r, "b", lookAgainSoon+time.Second)
+		wantStanding(t, r, "b", Owner{"Job", "late"}, known)
+
+		use(r, "a", lookAgain/2)
+		if n := f.count("a"); n != 1 {
+			t.Errorf("asked %d times within %s", n, lookAgain/2)
+		}
+		f.change(func() { f.owners["a"], f.hang = Owner{"Job", "other"}, true })
+		use(r, "a", lookAgain/2)
+		wantStanding(t, r, "a", Owner{"Job", "j"}, known) // though nothing answers
+		f.change(func() { f.hang = false })
+		use(r, "a", RequestTimeout+2*longestPause) // a pause lasts up to 1.5 × longestPause
+		wantStanding(t, r, "a", Owner{"Job", "other"}, known)
+		f.change(func() { f.err = errDenied })
+		use(r, "a", 2*lookAgain)
+		wantStanding(t, r, "a", Owner{"Job", "other"}, known) // as long as the pod is there
+	})
+}
+
+// TestResolverForgetsPodsThatWent: another pod may get the name.
+func TestResolverForgetsPodsThatWent(t *testing.T) {
+	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}}
+	resolving(t, f, func(t *testing.T, r *Resolver) {
+		use(r, "a", time.Second)
+		f.change(func() { f.owners["a"] = Owner{"Job", "other"} })
+		time.Sleep(outOfUse - time.Second)
+		wantStanding(t, r, "a", Owner{"Job", "j"}, known)
+		time.Sleep(outOfUse + time.Second)
+		wantStanding(t, r, "a", Owner{}, pending)
+		synctest.Wait()
+		wantStanding(t, r, "a", Owner{"Job", "other"}, known)
+	})
+}
+
+// TestResolverSparesAServerThatFails: pauses grow, one request at a time is sent, the failure is
+// logged once, and earlier answers are still served.
+func TestResolverSparesAServerThatFails(t *testing.T) {
+	var log bytes.Buffer
+	f := &fakeLookUp{owners: map[string]Owner{"p7": {"Job", "j"}}, err: errors.New("connection refused")}
+	resolving(t, f, func(t *testing.T, r *Resolver) {
+		r.outage.logger = slog.New(slog.NewTextHandler(&log, nil))
+		askAll := func() {
+			for i := range 500 {
+				r.find(Pod{"n", fmt.Sprintf("p%d", i)}, nil, time.Now())
+			}
+			synctest.Wait()
+		}
+		askAll()
+		first := f.count("")
+		for range 600 { // 10 min
+			time.Sleep(time.Second)
+			askAll()
+			wantStanding(t, r, "p7", Owner{}, unknown)
+		}
+		if n := f.count("") - first; first > maxInFlight || n < 8 || n > 40 {
+			t.Errorf("%d look-ups at once, %d in the 10 minutes after", first, n)
+		}
+		if notes := r.Notes(); len(notes) != 1 || !strings.Contains(notes[0].Cause, "connection refused") || notes[0].Remedy == "" {
+			t.Errorf("notes %q", notes)
+		}
+		f.change(func() { f.err = nil })
+		for range 2 * int(longestPause/time.Second) {
+			time.Sleep(time.Second)
+			askAll()
+		}
+		wantStanding(t, r, "p7", Owner{"Job", "j"}, known)
+		if len(r.Notes()) != 0 || strings.Count(log.String(), "\n") != 2 {
+			t.Errorf("notes %q, log:\n%s", r.Notes(), log.String())
+		}
+	})
+}
+
+// TestResolverIsBounded: if the API server hangs, few requests wait for it, and no more pods
+// than there is room for.
+func TestResolverIsBounded(t *testing.T) {
+	f := &fakeLookUp{hang: true}
+	resolving(t, f, func(t *testing.T, r *Resolver) {
+		for i := range maxPods + 10 {
+			wantStanding(t, r, fmt.Sprintf("p%d", i), Owner{}, pending)
+		}
+		synctest.Wait()
+		c := r.Counts()
+		if c.InFlight != maxInFlight || c.Queued > maxQueued || c.Pods != maxPods || c.Lookups[wasDropped] < maxPods-maxQueued-maxInFlight {
+			t.Errorf("counts %+v", c)
+		}
+		time.Sleep(time.Hour)
+		if most := f.atOnce(); most != maxInFlight {
+			t.Errorf("%d look-ups at once", most)
+		}
+	})
+}
+
+// TestResolverEnds: Run returns even if a request hangs.
+func TestResolverEnds(t *testing.T) {
+	f := &fakeLookUp{hang: true}
+	resolving(t, f, func(_ *testing.T, r *Resolver) {
+		for i := range 100 {
+			r.find(Pod{"n", fmt.Sprintf("p%d", i)}, nil, time.Now())
+		}
+		synctest.Wait()
+	}) // synctest fails if a goroutine is left
+}
+
+func TestRecentKeepsWhatIsUsed(t *testing.T) {
+	r := newRecent[int, string](2)
+	r.put(1, "a")
+	r.put(2, "b")
+	r.put(1, "A")
+	r.get(2)
+	r.put(3, "c")
+	for key, want := range map[int]string{1: "", 2: "b", 3: "c"} {
+		if got, ok := r.get(key); got != want || ok != (want != "") {
+			t.Errorf("%d: %q, %v; want %q", key, got, ok, want)
+		}
+	}
+	if r.len() != 2 || r.order.Len() != 2 {
+		t.Errorf("%d and %d are kept", r.len(), r.order.Len())
+	}
+}

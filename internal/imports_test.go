@@ -24,7 +24,6 @@ diag:
 source: raw exposition canonical
 source/exporter: raw exposition canonical source
 source/dcgm: raw exposition canonical source
-source/dcgmi: raw exposition canonical source source/dcgm source/dcgm/dmon
 source/nvml: raw exposition canonical source source/dcgm
 source/recording: raw exposition canonical source source/dcgm/dmon
 source/replay: raw exposition canonical source source/dcgm/dmon source/recording
@@ -38,7 +37,6 @@ translate: raw canonical exposition
 compute: canonical
 pipeline: raw canonical source translate compute
 rules: canonical exposition
-counters: canonical source/dcgm translate
 expose: canonical exposition
 export: canonical exposition
 tui: canonical exposition
@@ -80,7 +78,7 @@ var pure = map[string][]string{
 
 // running are the packages that may run commands, with all below them: a backend runs dcgmi, itself this
 // program, and the rest are for tests.
-var running = []string{"internal/itself", "internal/source/dcgmi", "internal/source/dcgm", "internal/source/nvml/nvmltest", "internal/tui/screenshots", "internal/e2e"}
+var running = []string{"internal/itself", "internal/source/dcgm", "internal/source/nvml/nvmltest", "internal/tui/screenshots", "internal/e2e"}
 
 func TestImportsFollowTheLayers(t *testing.T) {
 	for pkg, imports := range goList(t) {

@@ -15,7 +15,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml"
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
@@ -52,7 +52,7 @@ type backend struct {
 var backends = []backend{
 	{name: "prometheus", least: time.Second, standard: 15 * time.Second, onDemand: true, source: defaultUpstream, overHTTP: true, check: checkExporter, open: openExporter},
 	{name: "replay", least: 100 * time.Millisecond, open: openReplay},
-	{name: "dcgm", alias: "dcgmi", least: dcgmi.MinPeriod, clamped: true, selects: true, standard: time.Second, shown: dcgmi.MinPeriod, open: openDCGM},
+	{name: "dcgm", alias: "dcgmi", least: dcgm.MinPeriod, clamped: true, selects: true, standard: time.Second, shown: dcgm.MinPeriod, open: openDCGM},
 	{name: "nvml", alias: "nvml_direct", least: nvml.MinPeriod, clamped: true, selects: true, standard: time.Second, open: openNVML},
 }
 
@@ -147,11 +147,11 @@ func openDCGM(o *options, s *sourceSettings, _ string, logger *slog.Logger) (sou
 	if err != nil {
 		return nil, err
 	}
-	page, err := o.page(s, dcgmi.Gives, logger)
+	page, err := o.page(s, dcgm.Gives, logger)
 	if err != nil {
 		return nil, err
 	}
-	return dcgmi.New(dcgmi.Options{
+	return dcgm.New(dcgm.Options{
 		Host:          s.DCGMHost,
 		Period:        s.clamp(logger),
 		Fields:        withPage(s.fields, page),

@@ -8,17 +8,19 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/checks"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/config"
-	"github.com/kpulse/kpulse-proxy/internal/counters"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/rules"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// checks are the words that may follow check, whether several files may follow them, and how to
+// checkWords are the words that may follow check, whether several files may follow them, and how to
 // find problems in the files. run returns a summary if there are only warnings.
-var checks = []struct {
+var checkWords = []struct {
 	word    string
 	several bool
 	run     func(files []string) (summary string, problems diag.Problems, err error)
@@ -62,7 +64,7 @@ func check(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "alive" {
 		return checkAlive(args[1:], stdout, stderr)
 	}
-	for _, c := range checks {
+	for _, c := range checkWords {
 		if len(args) < 2 || args[0] != c.word || len(args) > 2 && !c.several {
 			continue
 		}
@@ -90,7 +92,7 @@ func misused(args []string) string {
 		return "check: say what to check, such as: kpulse-proxy check config FILE"
 	}
 	words := []string{"health", "alive"}
-	for _, c := range checks {
+	for _, c := range checkWords {
 		if words = append(words, c.word); c.word == args[0] && len(args) == 1 {
 			return "check " + c.word + ": name the file to check"
 		} else if c.word == args[0] {
@@ -150,7 +152,7 @@ func checkNames(file *config.File) (named []string, problems diag.Problems) {
 			problems = append(problems, file.Problem(key+"counters", err.Error()))
 			continue
 		}
-		_, wrong := counters.Load(s.Counters, body)
+		_, wrong := checks.LoadCounters(s.Counters, body)
 		problems, named = append(problems, wrong...), append(named, s.Counters+": ok")
 	}
 	http("kube.discover.http_config", file.Kube.Discover.HTTP)
@@ -197,9 +199,16 @@ func checkCounters(files []string) (string, diag.Problems, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	lines, problems := counters.Check(files[0], body, append(wants, marginWanted))
+	lines, problems := checks.CheckCounters(files[0], body, append(wants, marginWanted))
 	summary := fmt.Sprintf("%s: %s: ok", files[0], diag.Count(len(lines), "field"))
-	if old := counters.OldNames(lines); len(old) > 0 {
+	var families []string
+	for _, l := range lines {
+		if l.Type != dcgm.LabelType {
+			families = append(families, l.Name)
+		}
+	}
+	// The names that 4.9 removed and --compat=4.8 restores.
+	if old := translate.NamesIn(translate.V48, families); len(old) > 0 {
 		summary += fmt.Sprintf("\nwith --compat=4.8 we serve the names of 4.8 that it does not have too: %s", strings.Join(old, ", "))
 	}
 	return summary, problems, nil
@@ -207,35 +216,35 @@ func checkCounters(files []string) (string, diag.Problems, error) {
 
 // marginWanted is the second input of a condition whose first comes too late on some boards: a loaded
 // H200 slows down below 90 °C, and its warning temperature is 95 °C.
-var marginWanted = counters.Want{
+var marginWanted = checks.CounterWant{
 	AnyOf: []canonical.Field{canonical.TemperatureMargin},
 	For:   "the health condition gpu_temperature on boards that slow down below the warning temperature of their model, such as the H200",
 }
 
 // wantedReadings returns the inputs of our scores: first those of utilization and class, then
 // those of each health condition, merged for conditions with the same inputs.
-func wantedReadings() (wants []counters.Want, err error) {
+func wantedReadings() (wants []checks.CounterWant, err error) {
 	judge, err := compute.New(config.Default().Judge)
 	if err != nil {
 		return nil, err
 	}
-	var health []counters.Want
+	var health []checks.CounterWant
 	ofHealth := map[canonical.Field]bool{}
 	for condition, criterion := range compute.Criteria() {
 		fields := criterion.Inputs
 		for _, f := range fields {
 			ofHealth[f] = true
 		}
-		same := slices.IndexFunc(health, func(w counters.Want) bool { return slices.Equal(w.AnyOf, fields) })
+		same := slices.IndexFunc(health, func(w checks.CounterWant) bool { return slices.Equal(w.AnyOf, fields) })
 		if same < 0 {
-			health = append(health, counters.Want{AnyOf: fields, For: "the health condition " + canonical.Conditions[condition]})
+			health = append(health, checks.CounterWant{AnyOf: fields, For: "the health condition " + canonical.Conditions[condition]})
 			continue
 		}
 		health[same].For = strings.Replace(health[same].For, "condition ", "conditions ", 1) + " and " + canonical.Conditions[condition]
 	}
 	for _, f := range judge.Inputs() {
 		if !ofHealth[f] {
-			wants = append(wants, counters.Want{AnyOf: []canonical.Field{f}, For: "real utilization or the workload class"})
+			wants = append(wants, checks.CounterWant{AnyOf: []canonical.Field{f}, For: "real utilization or the workload class"})
 		}
 	}
 	return append(wants, health...), nil

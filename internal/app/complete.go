@@ -29,7 +29,7 @@ func complete(words []string, stdout io.Writer) (all bool) {
 		fmt.Fprintln(stdout, "check\ndoctor\nexplain")
 		return false // flags may follow too
 	case "check":
-		for _, c := range checks {
+		for _, c := range checkWords {
 			next = append(next, c.word)
 		}
 		next = append(next, "health", "alive")

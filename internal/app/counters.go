@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kpulse/kpulse-proxy/internal/counters"
+	"github.com/kpulse/kpulse-proxy/internal/checks"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
@@ -26,7 +26,7 @@ func (o *options) page(s *sourceSettings, gives func(id int) bool, logger *slog.
 	if err != nil {
 		return nil, fmt.Errorf("--counters: %w", err)
 	}
-	lines, problems := counters.Load(s.Counters, body)
+	lines, problems := checks.LoadCounters(s.Counters, body)
 	if problems.Refuse() {
 		return nil, fmt.Errorf("--counters: %w", problems)
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/checks"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
-	"github.com/kpulse/kpulse-proxy/internal/counters"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/host"
@@ -146,7 +146,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		FailureKinds: pipeline.FailureKinds(),
 		EnablePprof:  opts.pprof,
 		Self:         userAgent,
-		Lines:        counters.LinesFor,
+		Lines:        checks.CounterLinesFor,
 		Collectors:   append(p.reloads.collectors(), p.serverLog.failed),
 
 		Processes:       p.processLister(),

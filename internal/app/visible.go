@@ -7,7 +7,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/host"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
 // confined adds the boards that this process may open to a request about this machine. A server
@@ -34,7 +34,7 @@ func visibleBoards(ctx context.Context) (boards []selection.Visible) {
 		return boards
 	}
 	var listed []selection.Visible
-	for _, d := range dcgmi.Visible(ctx) {
+	for _, d := range dcgm.Visible(ctx) {
 		listed = append(listed, selection.Visible{UUID: d.UUID, PCIBusID: d.PCIBusID})
 	}
 	if boards == nil {

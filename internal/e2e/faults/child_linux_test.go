@@ -138,7 +138,7 @@ func childFaults() []fault {
 		{does: "dcgmi is missing, or cannot be executed, at the start", heldBy: "e2e.TestDCGMCannotStart", words: "the program does not start: exit 1"},
 		{does: "the host engine refuses profiling", heldBy: "e2e.TestDCGMGoesOnWithoutProfiling", words: "200 without real utilization"},
 		{does: "ticks are missed during an outage", heldBy: "e2e.TestDCGMMissedTicks", words: "they are counted"},
-		{does: "dcgmi is started 1,000 times", heldBy: "source/dcgmi.TestThousandRestartsLeaveNothingBehind", words: "nothing is left behind"},
+		{does: "dcgmi is started 1,000 times", heldBy: "source/dcgm.TestThousandRestartsLeaveNothingBehind", words: "nothing is left behind"},
 		{does: "the driver's library hangs, fails and disappears", heldBy: "e2e.TestNVMLFaults", words: "502, or 200 without the readings that fail"},
 		{does: "the driver's library hangs at its start", heldBy: "e2e.TestNVMLStartHangs", words: "504, then 200"},
 		{does: "NVIDIA's own host engine dies, hangs and comes back", heldBy: "e2e.TestRealStackFaults", words: "502, then 200; needs NVIDIA's stack, and runs without the race detector"},

@@ -42,7 +42,7 @@ func TestFieldsAreSound(t *testing.T) {
 }
 
 // defaultCounters is a scrape of dcgm-exporter 4.8 with its default counters.
-const defaultCounters = "../../testdata/captures/default-counters.prom"
+const defaultCounters = "../../../testdata/captures/default-counters.prom"
 
 // The default counters of dcgm-exporter 4.8 come first, in the order of a scrape.
 func TestDefaultCountersComeFirstInTheirOrder(t *testing.T) {

@@ -41,7 +41,7 @@ func steady() func() *raw.Batch {
 	}
 }
 
-func TestSteadyTickAllocatesNothing(t *testing.T) {
+func TestSteadyWriteAllocatesNothing(t *testing.T) {
 	write := steady()
 	if n := len(write().Samples); n != 8*25 {
 		t.Fatalf("%d samples", n)

@@ -1,0 +1,278 @@
+package dcgm
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// exporterURL is where a dcgm-exporter on this machine answers by default.
+const exporterURL = "http://localhost:9400/metrics"
+
+// probes look at the machine before dcgmi is started.
+type probes struct {
+	// LookPath finds a command, like exec.LookPath.
+	LookPath func(file string) (string, error)
+	// Commands lists the processes of this machine: a path or name, and the arguments, each
+	// after a NUL.
+	Commands func() []string
+	// Fetch returns the beginning of the page at exporterURL, or an error if
+	// there is none.
+	Fetch func(ctx context.Context) ([]byte, error)
+	// Instances lists, in a stable order, the driver's MIG instances on this
+	// machine: the directories that it keeps for them.
+	Instances func() []string
+}
+
+// complete fills in what is nil.
+func (p probes) complete() probes {
+	if p.LookPath == nil {
+		p.LookPath = exec.LookPath
+	}
+	if p.Commands == nil {
+		p.Commands = commands
+	}
+	if p.Fetch == nil {
+		p.Fetch = func(ctx context.Context) ([]byte, error) { return fetch(ctx, exporterURL) }
+	}
+	if p.Instances == nil {
+		p.Instances = instances
+	}
+	return p
+}
+
+// Check returns, as a *source.Error, a problem that waiting is not likely to solve, so that a
+// program can exit before it serves: what preflight finds, a dcgmi that cannot be run, and
+// chosen devices that do not exist. A host engine that is down or slow is not such a problem:
+// Read returns that error, and retries. Check may take a quarter of a minute, which the first
+// Read then saves.
+func (s *Source) Check(ctx context.Context) error {
+	path, err := s.preflight(ctx)
+	if err != nil {
+		return err
+	}
+	v, err := s.settle(ctx, path)
+	if err == nil {
+		// A running source continues with fewer GPUs, but at the start the selection may be
+		// mistyped.
+		selection, unchosen := v.inventory.Choose(s.opts.Choose)
+		if missing := cmp.Or(unchosen, selection.Missing); missing != nil {
+			err = unfit(missing)
+		}
+	}
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	e := source.AsError(err)
+	if e.Failure == source.Unsupported || e.Failure == source.PermissionDenied ||
+		errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOEXEC) || errors.As(err, new(selectionError)) {
+		return e
+	}
+	return nil
+}
+
+// preflight returns the path of dcgmi, or, as a *source.Error that says what to type next, why
+// dcgmi cannot be started: it is missing or not executable, the name of its host engine would be
+// read as an option, or a dcgm-exporter already reads the same GPUs. It does not check whether
+// the host engine answers.
+func (s *Source) preflight(ctx context.Context) (string, error) {
+	if strings.HasPrefix(s.opts.Host, "-") {
+		return "", &source.Error{
+			Failure: source.Unsupported,
+			Cause:   "--dcgm.host=" + printable(s.opts.Host) + " is an option, not a host",
+			Remedy:  "write a name or an address: --dcgm.host=node7, --dcgm.host=node7:5555 or --dcgm.host=unix:///run/nv-hostengine.sock",
+		}
+	}
+	path, err := s.command()
+	if err != nil {
+		return "", err
+	}
+	// An exporter here does not read the GPUs of another host.
+	if !s.local {
+		return path, nil
+	}
+	seen, engine := s.opts.probes.exporter(ctx)
+	if seen == "" || engine != "" && engineOf(engine) == engineOf(s.opts.Host) || s.countsTogether(ctx, path) {
+		return path, nil
+	}
+	return "", &source.Error{
+		Failure: source.ExporterCollision,
+		Cause:   seen + ", apparently with a host engine of its own: on GPUs before Hopper two host engines cannot both read the profiling counters",
+		Remedy: "read it instead: kpulse-proxy --backend=prometheus --source=" + exporterURL +
+			"; or let it use this host engine: dcgm-exporter -r localhost:5555; or stop it first",
+	}
+}
+
+// engineOf normalizes the address of a host engine, written as an option of dcgmi or of
+// the exporter; "" means the one that dcgmi asks by default.
+func engineOf(address string) string {
+	if strings.HasPrefix(address, "unix://") {
+		return address
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		host, port = strings.Trim(address, "[]"), "5555"
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsLoopback() {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// integerPipe is a profiling field that only Hopper and later GPUs have.
+const integerPipe = 1016
+
+// countsTogether reports whether the GPUs are known to count all profiling fields at
+// once: from Hopper on, each host engine has counters of its own.
+func (s *Source) countsTogether(ctx context.Context, dcgmi string) bool {
+	got := s.ask(ctx, dcgmi, append([]string{"profile", "-l"}, s.hostOption()...))
+	if got.failure(dcgmi, "profile -l", "profiling") != nil {
+		return false
+	}
+	ids, rounds := Profiled(got.stdout)
+	return !rounds && slices.Contains(ids, integerPipe)
+}
+
+// command finds dcgmi.
+func (s *Source) command() (string, error) {
+	path, err := s.opts.probes.LookPath(s.opts.Path)
+	switch {
+	case err == nil:
+		return path, nil
+	case errors.Is(err, fs.ErrPermission):
+		return "", notExecutable(s.opts.Path, err)
+	}
+	if !strings.Contains(s.opts.Path, "/") {
+		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+			found := filepath.Join(dir, s.opts.Path)
+			if info, e := os.Stat(found); e == nil && info.Mode().IsRegular() {
+				return "", notExecutable(found, err)
+			}
+		}
+	}
+	return "", &source.Error{
+		Failure: source.HostEngineUnavailable,
+		Cause:   s.opts.Path + " was not found",
+		Remedy:  "install DCGM (package datacenter-gpu-manager, or datacenter-gpu-manager-4-core) and check that dcgmi is in PATH; if dcgm-exporter runs, use --backend=prometheus",
+		Err:     err,
+	}
+}
+
+func notExecutable(path string, err error) *source.Error {
+	return &source.Error{
+		Failure: source.PermissionDenied,
+		Cause:   path + " exists but may not be executed",
+		Remedy:  "chmod a+rx " + path + ", or run kpulse-proxy as a user who may: ls -l " + path,
+		Err:     err,
+	}
+}
+
+// exporter describes a dcgm-exporter that was found, "" for none, and returns the shared
+// host engine that it uses, "" if it has its own or if that is unknown.
+func (p *probes) exporter(ctx context.Context) (seen, engine string) {
+	for _, command := range p.Commands() {
+		words := strings.Split(command, "\x00")
+		if filepath.Base(words[0]) == "dcgm-exporter" {
+			return "a dcgm-exporter runs on this machine (" + printable(words[0]) + ")", engineIn(words[1:])
+		}
+	}
+	page, err := p.Fetch(ctx)
+	// This proxy may itself listen on the exporter's port.
+	if err != nil || bytes.Contains(page, []byte("\nkpulse_")) {
+		return "", ""
+	}
+	if bytes.Contains(page, []byte("DCGM_FI_")) || bytes.Contains(page, []byte("\ndcgm_")) {
+		return "an exporter of GPU metrics answers at " + exporterURL, ""
+	}
+	return "", ""
+}
+
+// engineVariable is the environment variable for the exporter's flag -r.
+const engineVariable = "DCGM_REMOTE_HOSTENGINE_INFO="
+
+// engineIn returns the host engine in the arguments of an exporter, or in the variables
+// after them; "" means one of its own.
+func engineIn(words []string) string {
+	for i, word := range words {
+		name, value, is := strings.Cut(word, "=")
+		switch strings.TrimLeft(name, "-") {
+		case "r", "remote-hostengine-info":
+			if !is && i+1 < len(words) {
+				value = words[i+1]
+			}
+			return value
+		case strings.TrimSuffix(engineVariable, "="):
+			return value
+		}
+	}
+	return ""
+}
+
+// commands reads from /proc the command line of every process, which the process may have
+// changed, and for an exporter the variable that names its host engine, if we may read
+// it.
+func commands() []string {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	var all []string
+	for _, line := range lines {
+		text, err := os.ReadFile(line)
+		command := strings.TrimSuffix(string(text), "\x00")
+		word, _, _ := strings.Cut(command, "\x00")
+		if err != nil || word == "" {
+			continue
+		}
+		if filepath.Base(word) == "dcgm-exporter" {
+			environ, _ := os.ReadFile(filepath.Join(filepath.Dir(line), "environ"))
+			for variable := range strings.SplitSeq(string(environ), "\x00") {
+				if strings.HasPrefix(variable, engineVariable) {
+					command += "\x00" + variable
+				}
+			}
+		}
+		all = append(all, command)
+	}
+	return all
+}
+
+// instances reads the directories of GPU instances and of the compute instances
+// in them (NVIDIA's MIG user guide, "Device Nodes and Capabilities").
+func instances() []string {
+	const dir = "/proc/driver/nvidia/capabilities/gpu*/mig/gi*"
+	outer, _ := filepath.Glob(dir)
+	inner, _ := filepath.Glob(dir + "/ci*")
+	return append(outer, inner...)
+}
+
+// fetch gets at most 8 MiB of a page, without proxies, within a second.
+func fetch(ctx context.Context, url string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, errors.New(resp.Status)
+	}
+	return io.ReadAll(io.LimitReader(resp.Body, 8<<20))
+}

@@ -1,0 +1,100 @@
+package dcgm
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// processQuery asks nvidia-smi for compute processes; it has no such query for
+// graphics processes. dcgmi lists jobs, but no processes.
+var processQuery = []string{"--query-compute-apps=pid,gpu_uuid,used_memory", "--format=csv,noheader,nounits"}
+
+// maxProcesses is far more than any node has.
+const maxProcesses = 1 << 16
+
+// Processes implements source.ProcessLister: it returns the compute processes
+// of this machine, as nvidia-smi lists them.
+func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
+	if !s.local {
+		return nil, &source.Error{
+			Failure: source.Unsupported,
+			Cause:   "the processes of " + s.host + " cannot be seen from here",
+			Remedy:  "run kpulse-proxy there",
+		}
+	}
+	smi, err := s.opts.probes.LookPath("nvidia-smi")
+	if err != nil {
+		return nil, &source.Error{
+			Failure: source.Unsupported,
+			Cause:   "nvidia-smi, which lists processes, was not found",
+			Remedy:  "check that it is in PATH; it comes with the driver",
+			Err:     err,
+		}
+	}
+	got := s.ask(ctx, smi, processQuery)
+	switch {
+	case got.err != nil:
+		return nil, &source.Error{
+			Failure: source.Timeout,
+			Cause:   "nvidia-smi does not list processes: " + got.err.Error(),
+			Remedy:  "check whether nvidia-smi hangs, and dmesg for XIDs",
+			Err:     got.err,
+		}
+	case got.code != 0 || got.signal != 0:
+		return nil, &source.Error{
+			Failure: source.Broken,
+			Cause:   "nvidia-smi does not list processes" + quoted(got.stderr+string(got.stdout[:min(len(got.stdout), tailSize)])),
+			Remedy:  "see what it says: nvidia-smi " + strings.Join(processQuery, " "),
+		}
+	}
+	all := parseProcesses(got.stdout)
+	if v := s.view.Load(); v != nil {
+		assignInstances(all, &v.inventory)
+	}
+	return all, nil
+}
+
+// parseProcesses reads nvidia-smi's answer to processQuery: a line for each
+// process, with its memory in MiB. It skips other lines.
+func parseProcesses(output []byte) []source.Process {
+	all := []source.Process{}
+	for line := range strings.Lines(string(output)) {
+		cells := strings.Split(line, ",")
+		if len(cells) != 3 || len(all) == maxProcesses {
+			continue
+		}
+		pid, err := strconv.ParseInt(strings.TrimSpace(cells[0]), 10, 32)
+		uuid := strings.TrimSpace(cells[1])
+		if err != nil || pid <= 0 || !strings.HasPrefix(uuid, "GPU-") && !strings.HasPrefix(uuid, "MIG-") {
+			continue
+		}
+		p := source.Process{PID: int(pid), UUID: uuid, MemoryUsed: math.NaN(), Kind: source.ComputeProcess}
+		if n, err := strconv.ParseUint(strings.TrimSpace(cells[2]), 10, 32); err == nil {
+			p.MemoryUsed = float64(n << 20)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// assignInstances sets board and instance of processes that use a MIG device.
+func assignInstances(all []source.Process, n *Inventory) {
+	type home struct{ uuid, instance string }
+	homes := map[string]home{}
+	for _, d := range n.Devices {
+		if d.CUDA != nil && d.IsInstance() {
+			for _, m := range d.CUDA.MIG {
+				homes[m.UUID] = home{d.UUID, d.Instance}
+			}
+		}
+	}
+	for i := range all {
+		if h, cut := homes[all[i].UUID]; cut {
+			all[i].UUID, all[i].Instance = h.uuid, h.instance
+		}
+	}
+}

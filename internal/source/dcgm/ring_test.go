@@ -1,0 +1,100 @@
+package dcgm
+
+import (
+	"sync"
+	"testing"
+)
+
+func TestRingEvictsTheOldest(t *testing.T) {
+	r := newRing(2)
+	for i := range ringSize + 5 {
+		tk := r.blank()
+		tk.stream = i % 2
+		tk.batch.Skipped = i // identifies the tick
+		r.push(tk)
+	}
+	// Ticks 0 to 4 made room: three of stream 0, two of stream 1.
+	for i, want := range []uint64{3, 2} {
+		if got := r.counts[i].Evicted.Load(); got != want {
+			t.Errorf("stream %d: %d evicted, want %d", i, got, want)
+		}
+	}
+	if got := r.counts[0].Ticks.Load() + r.counts[1].Ticks.Load(); got != ringSize+5 {
+		t.Errorf("%d ticks", got)
+	}
+	for want := 5; want < ringSize+5; want++ {
+		tk := r.next()
+		if tk == nil || tk.batch.Skipped != want {
+			t.Fatalf("took %+v, want tick %d", tk, want)
+		}
+		r.recycle(tk)
+	}
+	if tk := r.next(); tk != nil {
+		t.Errorf("took %+v of an empty ring", tk)
+	}
+}
+
+func TestRingRecycles(t *testing.T) {
+	r := newRing(1)
+	turn := func() {
+		for range ringSize + 3 { // more than it holds
+			r.push(r.blank())
+		}
+		for tk := r.next(); tk != nil; tk = r.next() {
+			r.recycle(tk)
+		}
+	}
+	turn()
+	if n := testing.AllocsPerRun(10, turn); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if len(r.free) > ringSize+1 {
+		t.Errorf("%d ticks for a ring of %d", len(r.free), ringSize)
+	}
+}
+
+// Every tick is either taken or counted as evicted, whichever side is faster.
+func TestRingLosesNothingUncounted(t *testing.T) {
+	r := newRing(2)
+	const each = 5000
+	var receivers sync.WaitGroup
+	for stream := range 2 {
+		receivers.Go(func() {
+			for range each {
+				tk := r.blank()
+				tk.stream = stream
+				r.push(tk)
+			}
+		})
+	}
+	taken, done := uint64(0), make(chan struct{})
+	go func() { receivers.Wait(); close(done) }()
+	for over := false; !over; {
+		select {
+		case <-r.news:
+		case <-done:
+			over = true
+		}
+		for tk := r.next(); tk != nil; tk = r.next() {
+			taken++
+			r.recycle(tk)
+		}
+	}
+	evicted := r.counts[0].Evicted.Load() + r.counts[1].Evicted.Load()
+	if taken+evicted != 2*each {
+		t.Errorf("%d taken and %d evicted of %d", taken, evicted, 2*each)
+	}
+}
+
+// The rest of a sample is not counted, neither as a tick nor as evicted.
+func TestRingCountsSamples(t *testing.T) {
+	r := newRing(1)
+	for i := range 4 * ringSize {
+		tk := r.blank()
+		tk.rest = i%2 == 1
+		r.push(tk)
+	}
+	if ticks, evicted := r.counts[0].Ticks.Load(), r.counts[0].Evicted.Load(); ticks != 2*ringSize || evicted != 3*ringSize/2 {
+		t.Errorf("%d ticks, %d evicted", ticks, evicted)
+	}
+}

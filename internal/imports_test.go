@@ -40,10 +40,8 @@ rules: canonical exposition
 expose: canonical exposition
 export: canonical exposition
 tui: canonical exposition
-config: canonical compute translate source kube holders
 settings: canonical compute translate source holders source/exporter source/dcgm source/nvml source/recording expose export pipeline rules tui selection kernellog host
 checks: everything
-itself:
 app: everything
 slow:
 e2e: everything
@@ -76,9 +74,9 @@ var pure = map[string][]string{
 	"internal/tui/view":            {"os", "io", "net", "net/http", "log", "log/slog", "os/exec", "syscall", "bufio", "context", "sync"},
 }
 
-// running are the packages that may run commands, with all below them: a backend runs dcgmi, itself this
+// running are the packages that may run commands, with all below them: a backend runs dcgmi, checks this
 // program, and the rest are for tests.
-var running = []string{"internal/itself", "internal/source/dcgm", "internal/source/nvml/nvmltest", "internal/tui/screenshots", "internal/e2e"}
+var running = []string{"internal/checks", "internal/source/dcgm", "internal/source/nvml/nvmltest", "internal/tui/screenshots", "internal/e2e"}
 
 func TestImportsFollowTheLayers(t *testing.T) {
 	for pkg, imports := range goList(t) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/settings"
 )
 
 // TestCountersOf49: names of 4.9 are served in their units, except for one whose unit the file
@@ -25,14 +27,14 @@ func TestCountersOf49(t *testing.T) {
 		{[]string{"4.9"}, []string{"DCGM_EXP_P2P_STATUS"}, "take them out of the file"},
 	} {
 		var log strings.Builder
-		o, s := &options{}, &sourceSettings{backend: &backends[0]}
+		o, s := &options{Options: &settings.Options{}}, &settings.Upstream{Backend: &settings.Backends[0]}
 		s.Counters = file
 		o.Compat = test.compat
 		if _, err := o.page(s, func(int) bool { return true }, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(s.notGiven, test.notGiven) || !strings.Contains(log.String(), test.says) {
-			t.Errorf("compat %v: %v and %s, want %v and %s", test.compat, s.notGiven, log.String(), test.notGiven, test.says)
+		if !slices.Equal(s.NotGiven, test.notGiven) || !strings.Contains(log.String(), test.says) {
+			t.Errorf("compat %v: %v and %s, want %v and %s", test.compat, s.NotGiven, log.String(), test.notGiven, test.says)
 		}
 	}
 }

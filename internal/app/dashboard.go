@@ -1,26 +1,24 @@
 package app
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	promconfig "github.com/prometheus/common/config"
 
+	"github.com/kpulse/kpulse-proxy/internal/checks"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
+	"github.com/kpulse/kpulse-proxy/internal/settings"
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 	"github.com/kpulse/kpulse-proxy/internal/tui"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
@@ -52,7 +50,7 @@ func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
 		Job:          job(),
 		Notice:       opts.notice,
 		SettingsFile: tui.SettingsFile(os.LookupEnv),
-		Focus:        opts.tuiFocus,
+		Focus:        opts.TUIFocus,
 		Environ:      os.Environ(),
 	})
 }
@@ -63,19 +61,19 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []c
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(o.tuiURLs) > 0 {
-		for _, url := range o.tuiURLs {
+	if len(o.TUIURLs) > 0 {
+		for _, url := range o.TUIURLs {
 			targets = append(targets, o.target(url, httpClient))
 		}
-		o.notice = o.withoutEffect("the proxy of --tui.url", "leave --tui.url out and give --backend to read directly")
+		o.notice = o.WithoutEffect("the proxy of --tui.url", "leave --tui.url out and give --backend to read directly")
 		return targets, func() {}, nil
 	}
-	if !o.readsItself(fromEnvironment) {
-		switch url, wants := attach(ctx, httpClient, localProxy(o.listen), attachTimeout); {
+	if !o.ReadsItself(settings.FromEnvironment) {
+		switch url, wants := checks.Attach(ctx, httpClient, settings.LocalProxy(o.Listen), attachTimeout); {
 		case wants != "":
-			o.notice = "reading directly: " + refusedUs(url, wants, "show it with --tui.url=")
+			o.notice = "reading directly: " + checks.RefusedUs(url, wants, "show it with --tui.url=")
 		case url != "":
-			o.notice = o.withoutEffect(theProxyAt(url), "give --backend too to read directly")
+			o.notice = o.WithoutEffect(settings.TheProxyAt(url), "give --backend too to read directly")
 			return []client.Target{o.target(url, httpClient)}, func() {}, nil
 		}
 	}
@@ -85,9 +83,9 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []c
 
 // ownTarget begins to read directly, and returns the node to show. The caller must call end.
 func (o *options) ownTarget(ctx context.Context, logger *slog.Logger) (target client.Target, end func(), err error) {
-	if o.sources[0].backend.name == "replay" {
+	if o.Upstreams[0].Backend.Name == "replay" {
 		o.controls = replay.NewControls()
-		if o.isDemo() && o.record == "" {
+		if o.IsDemo() && o.Record == "" {
 			o.lead = replay.DemoStory
 		}
 	}
@@ -122,63 +120,26 @@ func (o *options) target(url string, httpClient *http.Client) client.Target {
 
 // tuiClient returns the client of --tui.http-config, or nil if it is not set.
 func (o *options) tuiClient() (*http.Client, error) {
-	if o.tuiHTTP == "" {
+	if o.TUIHTTP == "" {
 		return nil, nil
 	}
-	text, err := diag.Read(o.tuiHTTP, "http_config", maxNamed)
+	text, err := diag.Read(o.TUIHTTP, "http_config", settings.MaxNamed)
 	if err != nil {
 		return nil, fmt.Errorf("--tui.http-config: %w", err)
 	}
 	conf, err := promconfig.LoadHTTPConfig(string(text))
 	if err != nil {
-		return nil, fmt.Errorf("--tui.http-config=%s: %w; it is Prometheus' http_config, such as basic_auth and tls_config", o.tuiHTTP, err)
+		return nil, fmt.Errorf("--tui.http-config=%s: %w; it is Prometheus' http_config, such as basic_auth and tls_config", o.TUIHTTP, err)
 	}
-	conf.SetDirectory(filepath.Dir(o.tuiHTTP))
-	if err := checkHTTPFiles(conf); err != nil {
-		return nil, fmt.Errorf("--tui.http-config=%s: %w", o.tuiHTTP, err)
+	conf.SetDirectory(filepath.Dir(o.TUIHTTP))
+	if err := settings.CheckHTTPFiles(conf); err != nil {
+		return nil, fmt.Errorf("--tui.http-config=%s: %w", o.TUIHTTP, err)
 	}
 	client, err := promconfig.NewClientFromConfig(*conf, "kpulse-tui")
 	if err != nil {
-		return nil, fmt.Errorf("--tui.http-config=%s: %w", o.tuiHTTP, err)
+		return nil, fmt.Errorf("--tui.http-config=%s: %w", o.TUIHTTP, err)
 	}
 	return client, nil
-}
-
-// nodeURLs completes the addresses of --tui.url and removes duplicates.
-func nodeURLs(typed []string) ([]string, error) {
-	var all []string
-	for _, t := range typed {
-		u, err := withPath(t)
-		if err != nil {
-			return nil, fmt.Errorf("--tui.url=%w; give a kpulse-proxy, such as NODE, NODE:9401 or http://NODE:9401/metrics", err)
-		}
-		if !slices.Contains(all, u) {
-			all = append(all, u)
-		}
-	}
-	return all, nil
-}
-
-// withPath completes an address as users type it: node, node:9401 or a URL.
-func withPath(typed string) (string, error) {
-	scheme, rest, ok := strings.Cut(typed, "://")
-	if !ok {
-		scheme, rest = "http", typed
-	}
-	host, path, _ := strings.Cut(rest, "/")
-	if _, _, err := net.SplitHostPort(host); err != nil && !ok {
-		host += defaultListen
-	}
-	whole := scheme + "://" + host + "/" + cmp.Or(path, "metrics")
-	switch u, err := url.Parse(whole); {
-	case err != nil, u.User == nil && strings.Contains(host, "@"), strings.Contains(scheme, "@"):
-		return "", errors.New("(not shown): this is not a URL") // it may hold a password
-	case u.Hostname() == "":
-		return "", fmt.Errorf("%s: it has no host", u.Redacted())
-	case u.Scheme != "http" && u.Scheme != "https":
-		return "", fmt.Errorf("%s: only http and https are supported", u.Redacted())
-	}
-	return whole, nil
 }
 
 // tailLines is the number of lines that a tail keeps.
@@ -207,3 +168,7 @@ func (t *tail) String() string {
 	defer t.mu.Unlock()
 	return strings.Join(t.lines, "")
 }
+
+// attachTimeout bounds how long a dashboard waits for a proxy on this machine to answer, which
+// delays the first frame.
+const attachTimeout = 500 * time.Millisecond

@@ -24,7 +24,7 @@ func TestDemoAddress(t *testing.T) {
 		}
 		var log bytes.Buffer
 		o.playDemo(slog.New(slog.NewTextHandler(&log, nil)))
-		if got := strings.Join(o.listen, " "); got != test.listens {
+		if got := strings.Join(o.Listen, " "); got != test.listens {
 			t.Errorf("%s: it listens on %s, want %s", test.args, got, test.listens)
 		}
 		if said := log.String(); test.says == "" && said != "" || !strings.Contains(said, test.says) {

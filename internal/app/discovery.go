@@ -48,23 +48,6 @@ type member struct {
 	remains *pipeline.Remains
 }
 
-// discovers reports whether sources come from discovery.
-func (o *options) discovers() bool {
-	return o.mode() == modeServe && o.Kube.Discover.Selector != ""
-}
-
-// found returns the settings of an exporter that was found. Flags and environment apply to each.
-func (o *options) found(e *holders.Exporter) (sourceSettings, error) {
-	d, from := &o.Kube.Discover, o.flagSource
-	from.Backend, from.HTTP, from.NodeName = backends[0].name, d.HTTP, e.Node
-	from.Source = fmt.Sprintf("%s://%s%s", d.Scheme, e.Address, d.Path)
-	s, key, err := resolve(from, o.shows())
-	if err != nil {
-		err = fmt.Errorf("--%s: %w", key, err)
-	}
-	return s, err
-}
-
 // lookAtPod returns what else to look at if a discovered exporter cannot be read.
 func lookAtPod(e *holders.Exporter) string {
 	return fmt.Sprintf("its pod: kubectl describe pod -n %s %s", e.Namespace, e.Pod)
@@ -78,14 +61,14 @@ func (o *options) newFinder(client *holders.Client, logger *slog.Logger, changed
 		return nil, fmt.Errorf("--kube.discover: %w", err)
 	}
 	return holders.NewDiscovery(holders.DiscoveryOptions{
-		Client: client, Selectors: selectors, Namespace: d.Namespace, Node: o.flagSource.NodeName, Port: d.Port,
+		Client: client, Selectors: selectors, Namespace: d.Namespace, Node: o.FlagSource.NodeName, Port: d.Port,
 		Max: int(d.MaxSources), Logger: logger, Changed: changed,
 	})
 }
 
 // startDiscovery creates the discovery of --kube.discover. It sends nothing.
 func (p *service) startDiscovery(userAgent string) (err error) {
-	if !p.opts.discovers() {
+	if !p.opts.Discovers() {
 		return nil
 	}
 	d := &discovery{service: p, userAgent: userAgent, members: map[holders.Exporter]*member{}, last: map[string]*member{}}
@@ -104,7 +87,7 @@ func (p *service) startDiscovery(userAgent string) (err error) {
 func (d *discovery) run(ctx context.Context) {
 	d.ctx = ctx
 	o := d.service.current()
-	d.service.logger.Info("discovering exporters", "selector", o.Kube.Discover.Selector, "namespace", o.Kube.Discover.Namespace, "node", o.flagSource.NodeName)
+	d.service.logger.Info("discovering exporters", "selector", o.Kube.Discover.Selector, "namespace", o.Kube.Discover.Namespace, "node", o.FlagSource.NodeName)
 	d.finder.Run(ctx)
 	d.running.Wait()
 }
@@ -229,16 +212,16 @@ func (d *discovery) live(ctx context.Context, m *member, e *holders.Exporter, be
 func (p *service) joinFound(d *discovery, m *member, e *holders.Exporter) (*reader, error) {
 	p.mu.Lock() // until it has joined, or a reload would miss it
 	defer p.mu.Unlock()
-	s, err := p.opts.found(e)
+	s, err := p.opts.Found(e)
 	if err != nil {
 		return nil, err
 	}
-	s.called, s.look = m.name, lookAtPod(e)
+	s.Called, s.Look = m.name, lookAtPod(e)
 	src, err := open(p.opts, &s, d.userAgent, p.logger)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{backend: s.backend.name, exporter: e, source: src, hostname: e.Node}
+	r := &reader{backend: s.Backend.Name, exporter: e, source: src, hostname: e.Node}
 	var events func(*canonical.Frame)
 	if d.kernelLog != nil && m.name == d.machine {
 		events = d.kernelLog.Take

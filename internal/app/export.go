@@ -8,17 +8,13 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/export"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
-	"github.com/kpulse/kpulse-proxy/internal/selection"
 )
 
 // lastWrite bounds how long a stuck reader of the output delays the end.
@@ -28,14 +24,14 @@ const lastWrite = time.Second
 // It waits for an unreadable source for as long as patience allows, and logs problems to
 // warnings.
 func stream(ctx context.Context, opts *options, stdout io.Writer, warnings *slog.Logger) error {
-	src, err := open(opts, &opts.sources[0], newUserAgent(), warnings)
+	src, err := open(opts, &opts.Upstreams[0], newUserAgent(), warnings)
 	if err != nil {
 		return err
 	}
 	life, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	patience := newPatience(opts, src.Caps())
-	csv, chosen := export.NewCSV(stdout, opts.columns), newSelector(opts, src.Caps(), warnings)
+	csv, chosen := export.NewCSV(stdout, opts.Columns), newSelector(opts, src.Caps(), warnings)
 	view := export.View{Job: job()}
 	var read atomic.Bool
 	write := observer(func(s *canonical.Snapshot) {
@@ -56,7 +52,7 @@ func stream(ctx context.Context, opts *options, stdout io.Writer, warnings *slog
 			end(err)
 		}
 	})
-	p, err := wire(src, opts, &opts.sources[0], parts{observer: write, logger: warnings})
+	p, err := wire(src, opts, &opts.Upstreams[0], parts{observer: write, logger: warnings})
 	if err != nil {
 		return errors.Join(err, src.Close())
 	}
@@ -127,43 +123,4 @@ func catchPipeSignal() (stop func()) {
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	return func() { signal.Stop(broken) }
-}
-
-// parseColumns reads --export.
-func (o *options) parseColumns(spec string) (err error) {
-	o.columns, err = export.ParseColumns(spec, selection.JobNames())
-	if unknown, ok := errors.AsType[*export.UnknownColumns](err); ok {
-		return withNearest(unknown)
-	}
-	return err
-}
-
-// withNearest adds to an error about unknown columns those that were probably meant: the nearest
-// name, else a few that contain the word.
-func withNearest(e *export.UnknownColumns) error {
-	const few = 4
-	var meant []string
-	for _, name := range e.Names {
-		word := strings.Trim(name, `"`)
-		near := slices.DeleteFunc(slices.Clone(e.Known), func(column string) bool { return !strings.Contains(column, strings.ToLower(word)) })
-		if best := diag.Nearest(word, e.Known); best != "" {
-			near = []string{best}
-		}
-		meant = append(meant, near[:min(len(near), few)]...)
-	}
-	if slices.Sort(meant); len(meant) == 0 {
-		return e
-	}
-	return fmt.Errorf("%w; did you mean %s?", e, strings.Join(slices.Compact(meant), " or "))
-}
-
-// bareExport gives --export without a value the value that it has in KempnerPulse.
-func bareExport(args []string) []string {
-	for i, arg := range args {
-		if arg == "--export" && (i+1 == len(args) || strings.HasPrefix(args[i+1], "-")) {
-			args = slices.Clone(args)
-			args[i] = "--export=default"
-		}
-	}
-	return args
 }

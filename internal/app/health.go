@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/checks"
+	"github.com/kpulse/kpulse-proxy/internal/settings"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
@@ -25,43 +27,6 @@ var healthExits = [canonical.NumHealth]int{
 	canonical.HealthUnknown: 3,
 }
 
-// npdLevel is the level that node-problem-detector treats as a problem.
-type npdLevel uint8
-
-const (
-	npdOff npdLevel = iota
-	npdCrit
-	npdWarn
-)
-
-var npdWords = [...]string{npdOff: "", npdCrit: "crit", npdWarn: "warn"}
-
-// Set implements kingpin.Value.
-func (l *npdLevel) Set(text string) error {
-	for level, word := range npdWords {
-		if word == text && word != "" {
-			*l = npdLevel(level)
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is not a level; write crit or warn", text)
-}
-
-// String implements kingpin.Value.
-func (l npdLevel) String() string { return npdWords[l] }
-
-// exit returns node-problem-detector's code for a state: 0 for no problem, 1 for a problem, 2 for
-// unknown.
-func (l npdLevel) exit(state canonical.Health) int {
-	switch {
-	case state == canonical.HealthUnknown:
-		return 2
-	case state == canonical.HealthCrit || l == npdWarn && state != canonical.HealthOK:
-		return 1
-	}
-	return 0
-}
-
 // checkHealth is the mode `check health`. It returns the exit code.
 func checkHealth(args []string, stdout, stderr io.Writer) (code int) {
 	unknown := healthExits[canonical.HealthUnknown]
@@ -72,21 +37,22 @@ func checkHealth(args []string, stdout, stderr io.Writer) (code int) {
 			code = unknown
 		}
 	}()
-	g, err := readFlags(args, stdout)
-	if errors.Is(err, errAnswered) {
-		return exitDone
+	g, err := settings.ReadFlags(args, stdout)
+	if errors.Is(err, settings.ErrAnswered) {
+		return settings.ExitDone
 	}
-	opts := newOptions()
-	opts.health = true
+	read := settings.NewOptions()
+	read.Health = true
 	if err == nil {
-		opts, err = g.options(opts)
+		read, err = g.Options(read)
 	}
+	opts := &options{Options: read}
 	if err != nil {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
 		return unknown
 	}
 	logger := opts.warningsTo(stderr)
-	warnOfUnknown(os.Environ(), logger.Warn)
+	settings.WarnOfUnknown(os.Environ(), logger.Warn)
 	ctx, stop := opts.begin()
 	defer stop()
 	report := opts.lookAtHealth(ctx, logger)
@@ -100,37 +66,37 @@ func checkHealth(args []string, stdout, stderr io.Writer) (code int) {
 		fmt.Fprintf(stderr, "kpulse-proxy: %s\n", report.Problem)
 	}
 	switch {
-	case opts.json:
-		err = report.writeJSON(stdout)
-	case opts.forNPD != npdOff:
-		_, err = fmt.Fprintln(stdout, report.line())
+	case opts.JSON:
+		err = report.WriteJSON(stdout)
+	case opts.ForNPD != settings.NpdOff:
+		_, err = fmt.Fprintln(stdout, report.Line())
 		if err == nil {
-			return opts.forNPD.exit(report.state)
+			return opts.ForNPD.Exit(report.Worst)
 		}
 	default:
-		err = report.writeText(stdout)
+		err = report.WriteText(stdout)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
 		return unknown
 	}
-	return healthExits[report.state]
+	return healthExits[report.Worst]
 }
 
 // lookAtHealth reads the chosen GPUs once.
-func (o *options) lookAtHealth(ctx context.Context, logger *slog.Logger) *healthReport {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(o.checkTimeout))
+func (o *options) lookAtHealth(ctx context.Context, logger *slog.Logger) *checks.HealthReport {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(o.CheckTimeout))
 	defer cancel()
 	target, end, err := o.healthTarget(ctx, logger)
 	if err != nil {
-		return newHealthReport(nil, err.Error())
+		return checks.NewHealthReport(nil, err.Error())
 	}
 	defer end()
 	choose := target.Choose
 	target.Choose = nil // an instance chosen without its board has the board's health
 	n := client.Fetch(ctx, target)
-	report := healthOf(n, choose, time.Now())
-	if slices.ContainsFunc(n.Sources, replays) && !o.readsItself(fromCommandLine) {
+	report := checks.HealthOf(n, choose, time.Now())
+	if slices.ContainsFunc(n.Sources, checks.Replays) && !o.ReadsItself(settings.FromCommandLine) {
 		report.Note = n.URL + " plays a recording: its readings are not live"
 	}
 	return report
@@ -143,28 +109,28 @@ func (o *options) healthTarget(ctx context.Context, logger *slog.Logger) (target
 		return target, nil, err
 	}
 	// Variables may be meant for the proxy beside us: its container has all of them.
-	own := o.readsItself(fromCommandLine)
+	own := o.ReadsItself(settings.FromCommandLine)
 	switch {
-	case o.origin("url") == fromCommandLine && own:
+	case o.Origin("url") == settings.FromCommandLine && own:
 		return target, nil, errors.New("--url asks a proxy that has sources of its own; leave --url out, or --backend, --source, --replay and the sources of --config.file")
-	case o.checkURL != "" && !own:
-		url, err := withPath(o.checkURL)
+	case o.CheckURL != "" && !own:
+		url, err := settings.WithPath(o.CheckURL)
 		if err != nil {
 			return target, nil, fmt.Errorf("--url=%w; give a kpulse-proxy, such as NODE, NODE:9401 or http://NODE:9401/metrics", err)
 		}
-		o.notice = o.withoutEffect("the proxy of --url", "leave --url out and give --backend to read directly")
+		o.notice = o.WithoutEffect("the proxy of --url", "leave --url out and give --backend to read directly")
 		return o.target(url, httpClient), func() {}, nil
 	case own:
 		return o.ownTarget(ctx, logger)
 	}
-	local := localProxy(o.listen)
-	url, wants := attach(ctx, httpClient, local, time.Duration(o.checkTimeout))
+	local := settings.LocalProxy(o.Listen)
+	url, wants := checks.Attach(ctx, httpClient, local, time.Duration(o.CheckTimeout))
 	switch {
 	case wants != "":
-		return target, nil, errors.New(refusedUs(url, wants, "ask it with --url="))
+		return target, nil, errors.New(checks.RefusedUs(url, wants, "ask it with --url="))
 	case url == "":
 		return target, nil, fmt.Errorf("no kpulse-proxy answers at %s; start it there, name another with --url=NODE, or give --backend to take one reading directly", local)
 	}
-	o.notice = o.withoutEffect(theProxyAt(url), "give --backend too to read directly")
+	o.notice = o.WithoutEffect(settings.TheProxyAt(url), "give --backend too to read directly")
 	return o.target(url, httpClient), func() {}, nil
 }

@@ -15,7 +15,7 @@ import (
 // startJobInfo opens the directory of --hpc-job-info-dir, if set. Errors are reported later, as
 // the batch system may create the directory with the first job.
 func (p *service) startJobInfo() {
-	if dir := p.opts.jobInfoDir; dir != "" {
+	if dir := p.opts.JobInfoDir; dir != "" {
 		p.jobInfo = holders.NewJobs(diag.Directory(dir), dir, p.logger)
 	}
 }

@@ -37,8 +37,8 @@ func (p *service) startKernelLog() error {
 
 // machine returns the hostname of this machine's series.
 func (p *service) machine() (string, error) {
-	if len(p.opts.sources) == 1 && p.opts.sources[0].NodeName != "" {
-		return p.opts.sources[0].NodeName, nil
+	if len(p.opts.Upstreams) == 1 && p.opts.Upstreams[0].NodeName != "" {
+		return p.opts.Upstreams[0].NodeName, nil
 	}
 	return thisMachine()
 }

@@ -7,10 +7,9 @@ import (
 
 	metric "github.com/prometheus/client_golang/prometheus"
 
-	"github.com/kpulse/kpulse-proxy/internal/compute"
-	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/holders"
+	"github.com/kpulse/kpulse-proxy/internal/settings"
 )
 
 // kubernetes holds the program's connections to a cluster: none, unless a flag asks for one.
@@ -24,43 +23,24 @@ type kubernetes struct {
 // startKube creates the clients that --kube.* asks for. It sends nothing.
 func (p *service) startKube(userAgent string) (err error) {
 	o := &p.opts.Kube
-	if o.PodResources == "" && !o.Workloads && !p.opts.discovers() {
+	if o.PodResources == "" && !o.Workloads && !p.opts.Discovers() {
 		return nil
 	}
-	if wrong := checkKube(o); wrong != nil {
+	if wrong := settings.CheckKube(o); wrong != nil {
 		return fmt.Errorf("%s: %w", wrong[0].Option, wrong[0])
 	}
 	holders.LogTo(p.logger)
 	p.startKubelet(userAgent)
-	if !o.Workloads && !p.opts.discovers() {
+	if !o.Workloads && !p.opts.Discovers() {
 		return nil
 	}
 	if p.kube.client, err = holders.NewClient(o.Config, userAgent); err != nil {
-		if f := p.opts.given.flag("kube.discover"); f.adopted != "" {
-			err = fmt.Errorf("%s: %w", f.name(), err)
+		if f := p.opts.Given.Flag("kube.discover"); f.Adopted != "" {
+			err = fmt.Errorf("%s: %w", f.Name(), err)
 		}
 		return err
 	}
 	return p.startResolver()
-}
-
-// checkKube returns the Kubernetes settings whose files are missing or invalid. It sends no
-// requests.
-func checkKube(k *config.Kube) (wrong []*compute.OptionError) {
-	if k.Config != "" {
-		err := checkNamed("kubeconfig", k.Config)
-		if err == nil {
-			_, err = holders.NewClient(k.Config, "")
-		}
-		if err != nil {
-			wrong = append(wrong, compute.Reject("kube.config", "%v", err))
-		}
-	}
-	found := sourceSettings{Source: config.Source{HTTP: k.Discover.HTTP}}
-	if _, err := found.client(); err != nil {
-		wrong = append(wrong, compute.Reject("kube.discover.http_config", "%v", err))
-	}
-	return wrong
 }
 
 // startResolver creates the resolver of --kube.workloads.

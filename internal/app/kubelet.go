@@ -33,7 +33,7 @@ func (p *service) startKubelet(userAgent string) {
 
 // kubeletFeed returns the Feed that adds the kubelet's pods to the devices of a source.
 func (p *service) kubeletFeed(r *reader) *holders.Feed {
-	_, limit := p.opts.form().Limits(p.opts.seriesPerSource(), 0)
+	_, limit := p.opts.form().Limits(p.opts.SeriesPerSource(), 0)
 	opts := holders.FeedOptions{Limit: limit}
 	if r.backend != "replay" { // a capture belongs to no machine
 		opts.Mine = p.isMine(r.source.Caps())

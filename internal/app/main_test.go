@@ -1,8 +1,9 @@
 package app
 
 import (
+	"io"
 	"os"
-	"strings"
+	"path/filepath"
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/e2e/environment"
@@ -13,34 +14,27 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestEnvironmentOfTests: the variables of settings do not reach the tests, and those that choose
-// tests are known to the program.
-func TestEnvironmentOfTests(t *testing.T) {
-	for i := range settings {
-		if settings[i].flag != "" {
-			t.Setenv(settings[i].variable(), "set")
-		}
+// configured returns the settings of arguments, environment and the content of a config file.
+func configured(t *testing.T, file string, environment map[string]string, args ...string) *options {
+	t.Helper()
+	for name, value := range environment {
+		t.Setenv(name, value)
 	}
-	tests := []string{"BENCH", "BINARY", "DCGM_STACK", "DEBIAN", "DIFFERENTIAL", "KUBERNETES", "REQUIRE_TMUX", "SLOW", "SOAK", "THANOS"}
-	for _, name := range tests {
-		t.Setenv(ownVariables+name, "set")
+	if file != "" {
+		path := filepath.Join(t.TempDir(), "config.yml")
+		writeFile(t, path, file)
+		args = append(args, "--config.file="+path)
 	}
-	environment.Clear()
-	var left []string
-	for _, entry := range os.Environ() {
-		if strings.HasPrefix(entry, ownVariables) {
-			left = append(left, entry)
-		}
+	o, err := parse(args, io.Discard)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(left) < len(tests) {
-		t.Errorf("left are %q, want at least the %d that choose tests", left, len(tests))
-	}
-	if unknown := unknownVariables(left); len(unknown) > 0 {
-		t.Errorf("the program warns of %v", unknown)
-	}
-	for i := range settings {
-		if s := &settings[i]; s.flag != "" && os.Getenv(s.variable()) != "" {
-			t.Errorf("%s reaches the tests", s.variable())
-		}
+	return o
+}
+
+func writeFile(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/host"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
+	"github.com/kpulse/kpulse-proxy/internal/settings"
 )
 
 // once reads the source once and presents the reading as text, JSON or CSV. It logs problems to
@@ -22,16 +23,16 @@ import (
 func once(ctx context.Context, opts *options, stdout io.Writer, warnings *slog.Logger) error {
 	meter := host.NewMeter(procfs)
 	meter.Read() // utilization counts from here on
-	src, err := open(opts, &opts.sources[0], newUserAgent(), warnings)
+	src, err := open(opts, &opts.Upstreams[0], newUserAgent(), warnings)
 	if err != nil {
 		return err
 	}
 	caps := src.Caps()
-	p, err := wire(src, opts, &opts.sources[0], parts{logger: slog.New(slog.DiscardHandler)})
+	p, err := wire(src, opts, &opts.Upstreams[0], parts{logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return errors.Join(err, src.Close())
 	}
-	return look(ctx, p, firstPatience*time.Duration(opts.timeout), func(snapshot *canonical.Snapshot) error {
+	return look(ctx, p, firstPatience*time.Duration(opts.Timeout), func(snapshot *canonical.Snapshot) error {
 		shown := *snapshot
 		if caps.Local {
 			load := meter.Read()
@@ -79,9 +80,9 @@ func noGPU(name string, amiss []canonical.Note) error {
 // present writes one reading in the form that was asked for.
 func (o *options) present(out io.Writer, v *export.View) error {
 	switch {
-	case o.columns != nil:
-		return export.NewCSV(out, o.columns).Write(v)
-	case o.json:
+	case o.Columns != nil:
+		return export.NewCSV(out, o.Columns).Write(v)
+	case o.JSON:
 		return export.JSON(out, v)
 	}
 	return export.Frame(out, v)
@@ -91,11 +92,11 @@ func (o *options) present(out io.Writer, v *export.View) error {
 // says otherwise.
 func (o *options) warningsTo(stderr io.Writer) *slog.Logger {
 	level := slog.LevelWarn
-	if o.origin("log.level") > fromFile {
-		_ = level.UnmarshalText([]byte(o.log.Level.String())) // it was parsed
+	if o.Origin("log.level") > settings.FromFile {
+		_ = level.UnmarshalText([]byte(o.Log.Level.String())) // it was parsed
 	}
 	handler := &slog.HandlerOptions{Level: level}
-	if o.log.Format.String() == "json" {
+	if o.Log.Format.String() == "json" {
 		return slog.New(slog.NewJSONHandler(diag.JSONWriter(stderr), handler))
 	}
 	return slog.New(slog.NewTextHandler(stderr, handler))

@@ -30,10 +30,10 @@ type patience struct {
 
 // newPatience returns the patience with a source. It is endless for a replay, which ends by itself.
 func newPatience(opts *options, caps source.Caps) *patience {
-	if opts.exportTimeout == 0 || caps.Backend == "replay" {
+	if opts.ExportTimeout == 0 || caps.Backend == "replay" {
 		return &patience{}
 	}
-	return &patience{first: firstPatience * time.Duration(opts.timeout), later: time.Duration(opts.exportTimeout) + opts.sources[0].poll}
+	return &patience{first: firstPatience * time.Duration(opts.Timeout), later: time.Duration(opts.ExportTimeout) + opts.Upstreams[0].Period}
 }
 
 // begin starts the time. Until end is called, it calls lost if there is no reading for too long.

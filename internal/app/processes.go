@@ -22,8 +22,8 @@ type processLister struct {
 // processes, or nil.
 func (p *service) processLister() expose.ProcessLister {
 	for _, r := range p.readers.all() {
-		if lister, able := source.As[source.ProcessLister](r.source); able && p.opts.processes {
-			return &processLister{lister, host.NewProcesses(procfs, host.NewNames(), p.opts.commandLines)}
+		if lister, able := source.As[source.ProcessLister](r.source); able && p.opts.Processes {
+			return &processLister{lister, host.NewProcesses(procfs, host.NewNames(), p.opts.CommandLines)}
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
+	"github.com/kpulse/kpulse-proxy/internal/settings"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
@@ -86,4 +87,13 @@ func (r *readers) close() (err error) {
 		err = errors.Join(err, one.source.Close())
 	}
 	return err
+}
+
+// settingsOf returns the settings of the i-th reader.
+func (o *options) settingsOf(i int, r *reader) (*settings.Upstream, error) {
+	if r.exporter == nil {
+		return &o.Upstreams[i], nil
+	}
+	s, err := o.Found(r.exporter)
+	return &s, err
 }

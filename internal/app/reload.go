@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -12,6 +11,7 @@ import (
 
 	metric "github.com/prometheus/client_golang/prometheus"
 
+	"github.com/kpulse/kpulse-proxy/internal/settings"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
@@ -72,7 +72,7 @@ func (p *service) reload() error {
 	if err != nil {
 		p.logger.Error("nothing was reloaded; the old settings stay in force", "cause", err)
 	} else {
-		p.logger.Info("reloaded config file and rules", "config", p.opts.configFile, "rules", p.opts.Rules.Files, "changed", changed)
+		p.logger.Info("reloaded config file and rules", "config", p.opts.ConfigFile, "rules", p.opts.Rules.Files, "changed", changed)
 	}
 	p.reloads.count(err) // last, so that the reason is already in the log
 	return err
@@ -87,10 +87,11 @@ func (p *service) current() *options {
 
 // tryReload is reload without its report. It returns the settings that changed.
 func (p *service) tryReload() ([]string, error) {
-	fresh, err := p.opts.given.options(newOptions())
+	read, err := p.opts.Given.Options(settings.NewOptions())
 	if err != nil {
 		return nil, err
 	}
+	fresh := &options{Options: read, visible: p.opts.visible}
 	changed := p.changed(fresh)
 	apply, err := p.prepare(fresh, changed)
 	if err != nil {
@@ -113,18 +114,10 @@ func (p *service) tryReload() ([]string, error) {
 
 // changed returns the keys of the settings that differ in fresh. It resets those that need a
 // restart, and logs that.
-func (p *service) changed(fresh *options) (keys []string) {
-	for i := range settings {
-		s := &settings[i]
-		was, is := s.at(p.opts), s.at(fresh)
-		switch {
-		case s.key == "" || reflect.DeepEqual(was, is):
-		case s.restart || p.rules == nil && s.key == "rules.files":
-			p.logger.Warn("restart to apply a setting that cannot change at run time", "setting", s.key)
-			reflect.ValueOf(is).Elem().Set(reflect.ValueOf(was).Elem())
-		default:
-			keys = append(keys, s.key)
-		}
+func (p *service) changed(fresh *options) []string {
+	keys, kept := settings.Changes(p.opts.Options, fresh.Options, func(key string) bool { return p.rules == nil && key == "rules.files" })
+	for _, key := range kept {
+		p.logger.Warn("restart to apply a setting that cannot change at run time", "setting", key)
 	}
 	return keys
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/checks"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
 	"github.com/kpulse/kpulse-proxy/internal/rules"
@@ -21,7 +22,7 @@ func loadRules(opts *options, logger *slog.Logger) ([]rules.Group, error) {
 	if len(opts.Rules.Files) == 0 {
 		return nil, nil
 	}
-	set, problems := rules.Load(rules.Options{Window: time.Duration(opts.Rules.Window), Served: servedFamilies()}, opts.Rules.Files...)
+	set, problems := rules.Load(rules.Options{Window: time.Duration(opts.Rules.Window), Served: checks.ServedFamilies()}, opts.Rules.Files...)
 	if problems.Refuse() {
 		return nil, problems
 	}

@@ -1,4 +1,4 @@
-// Package app is the program: its settings, and a file for each of its modes.
+// Package app is the program: a file for each of its modes, and what wires sources to pipelines.
 package app
 
 import (
@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -19,17 +20,11 @@ import (
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/common/version"
 
-	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/checks"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/host"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
-)
-
-// Exit codes.
-const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
+	"github.com/kpulse/kpulse-proxy/internal/settings"
 )
 
 const (
@@ -49,59 +44,62 @@ const (
 	memoryShare = 0.9
 )
 
-// commandWords are the words that a command line may begin with instead of flags.
-var commandWords = []string{"check", "doctor", "explain"}
-
 // Run runs the program and returns the exit code.
 func Run(args []string, stdout, stderr io.Writer) int {
 	if version.Version == "" {
 		version.Version = "(devel)" // built without make
 	}
-	if len(args) > 0 && args[0] == askCompletions && complete(args[1:], stdout) {
-		return exitDone
+	if len(args) > 0 && args[0] == settings.AskCompletions && settings.Complete(args[1:], stdout) {
+		return settings.ExitDone
 	}
 	stderr = diag.Writer(stderr)
+	if len(args) > 1 && args[0] == "check" && args[1] == "health" && !slices.Contains(args, "--help") && !slices.Contains(args, "-h") {
+		return checkHealth(args[2:], diag.Writer(stdout), stderr)
+	}
 	if len(args) > 0 && args[0] == "check" {
-		return check(args[1:], diag.Writer(stdout), stderr)
+		return checks.Check(args[1:], diag.Writer(stdout), stderr)
 	}
 	if len(args) > 0 && args[0] == "explain" {
-		return explainCommand(args[1:], diag.Writer(stdout), stderr)
+		return checks.ExplainCommand(args[1:], diag.Writer(stdout), stderr)
+	}
+	if len(args) > 1 && args[0] == "doctor" && args[1] == checks.ProbeWord {
+		return probe(args[2:], diag.Writer(stdout))
 	}
 	if len(args) > 0 && args[0] == "doctor" {
-		return doctorCommand(args[1:], os.Environ(), diag.Writer(stdout), stderr)
+		return checks.DoctorCommand(args[1:], os.Environ(), diag.Writer(stdout), stderr, func(o *settings.Options) (context.Context, context.CancelFunc) { return (&options{Options: o}).begin() })
 	}
 	opts, err := parse(args, stdout)
-	_, inFile := errors.AsType[*fileError](err)
+	_, inFile := errors.AsType[*settings.FileError](err)
 	switch {
-	case errors.Is(err, errAnswered):
-		return exitDone
+	case errors.Is(err, settings.ErrAnswered):
+		return settings.ExitDone
 	case inFile:
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
-		return exitFailed
+		return settings.ExitFailed
 	case err != nil:
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
-		return exitUsage
+		return settings.ExitUsage
 	}
 	logger := opts.warningsTo(stderr)
-	if opts.mode() == modeServe && !opts.show {
+	if opts.Mode() == settings.ModeServe && !opts.ConfigShow {
 		log := newLogWriter(stderr)
 		defer catchPipeSignal()() // the log's reader may end
 		defer log.flush()
 		stderr, logger = log, opts.logTo(log)
 	}
-	warnOfUnknown(os.Environ(), logger.Warn)
+	settings.WarnOfUnknown(os.Environ(), logger.Warn)
 	ctx, stop := opts.begin()
 	defer stop()
 	switch {
-	case opts.show:
-		err = opts.showConfig(stdout)
-	case opts.once:
+	case opts.ConfigShow:
+		err = opts.ShowConfig(stdout)
+	case opts.Once:
 		defer catchPipeSignal()()
 		err = quiet(once(ctx, opts, stdout, logger))
-	case opts.columns != nil:
+	case opts.Columns != nil:
 		defer catchPipeSignal()()
 		err = stream(ctx, opts, stdout, logger)
-	case opts.tui:
+	case opts.TUI:
 		err = dashboard(ctx, opts, stderr)
 	default:
 		err = serve(ctx, opts, logger)
@@ -113,9 +111,9 @@ func Run(args []string, stdout, stderr io.Writer) int {
 func report(stderr io.Writer, err error) int {
 	if err != nil {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
-		return exitFailed
+		return settings.ExitFailed
 	}
-	return exitDone
+	return settings.ExitDone
 }
 
 // begin prepares for a mode, and returns a context that ends with the first SIGINT or SIGTERM. A
@@ -130,8 +128,8 @@ func (o *options) begin() (context.Context, context.CancelFunc) {
 
 // logTo returns the logger of a server.
 func (o *options) logTo(log *logWriter) *slog.Logger {
-	o.log.Writer, log.json = log, o.log.Format.String() == "json"
-	logger := promslog.New(&o.log)
+	o.Log.Writer, log.json = log, o.Log.Format.String() == "json"
+	logger := promslog.New(&o.Log)
 	log.tell = func(lost int) { logger.Warn("log lines were lost because the log was not read in time", "lines", lost) }
 	return logger
 }
@@ -140,7 +138,7 @@ func (o *options) logTo(log *logWriter) *slog.Logger {
 func (o *options) limitResources() {
 	if os.Getenv("GOGC") == "" {
 		percent := gcPercent
-		if o.tui {
+		if o.TUI {
 			percent = dashboardGC
 		}
 		debug.SetGCPercent(percent)
@@ -157,7 +155,7 @@ func (o *options) limitResources() {
 // logResources logs the bounds in force.
 func logResources(logger *slog.Logger) {
 	limit := debug.SetMemoryLimit(-1) // asks
-	text := config.Size(limit).String()
+	text := settings.Size(limit).String()
 	if limit == math.MaxInt64 {
 		text = "none"
 	}

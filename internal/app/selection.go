@@ -9,6 +9,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
+	"github.com/kpulse/kpulse-proxy/internal/settings"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
@@ -28,7 +29,7 @@ type selector struct {
 // chosen. For the others --gpus applies; the environment of a job and the boards that it may open
 // apply only to devices of the machine that the job is on. A file belongs to no machine.
 func newSelector(o *options, caps source.Caps, logger *slog.Logger) *selector {
-	request, off := o.request(), o.sources[0].backend.selects
+	request, off := o.request(), o.Upstreams[0].Backend.Selects
 	if !off && caps.Host != "" {
 		request = o.confined(request)
 		request.Elsewhere = !ofThisMachine(caps)
@@ -91,8 +92,8 @@ func (s *selector) warn(what string, args ...any) {
 func (o *options) chooser(address string) func(*client.Node) client.Selection {
 	request := o.confined(o.request())
 	return func(n *client.Node) client.Selection {
-		if address == client.InProcess && o.sources[0].backend.selects {
-			return alreadyChosen(n, o.requestOf(&o.sources[0]))
+		if address == client.InProcess && o.Upstreams[0].Backend.Selects {
+			return alreadyChosen(n, o.requestOf(&o.Upstreams[0]))
 		}
 		one := request
 		if one.Elsewhere = !isHost(address) || !isOfThisMachine(n); slices.ContainsFunc(n.Sources, isCapture) {
@@ -210,7 +211,7 @@ func isOfThisMachine(n *client.Node) bool {
 				return false
 			}
 		case "dcgm":
-			if _, host, remote := strings.Cut(s.Name, "@"); remote && !isHere(host) {
+			if _, host, remote := strings.Cut(s.Name, "@"); remote && !settings.IsHere(host) {
 				return false
 			}
 		}

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
+	"github.com/kpulse/kpulse-proxy/internal/settings"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
@@ -86,12 +87,9 @@ func TestDashboardSelection(t *testing.T) {
 			if backend == "" {
 				backend = "prometheus"
 			}
-			b, err := parseBackend(backend)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := &settings.Backends[slices.IndexFunc(settings.Backends, func(b settings.Backend) bool { return b.Name == backend })]
 			n := shownHere(test.source)
-			o := &options{sources: []sourceSettings{{backend: b, Source: config.Source{DCGMHost: test.engine}}}, gpus: test.gpus, showAll: test.showAll, tui: true}
+			o := &options{Options: &settings.Options{Upstreams: []settings.Upstream{{Backend: b, Source: settings.Source{DCGMHost: test.engine}}}, GPUs: test.gpus, ShowAll: test.showAll, TUI: true}}
 			o.visible = func() []selection.Visible { return test.visible }
 			s := o.chooser(test.address)(n)
 			var got []string
@@ -133,7 +131,7 @@ func TestSelectorElsewhere(t *testing.T) {
 		{"", "", lent, "[]"},
 		{"", "0", lent, "[0]"},
 	} {
-		o := &options{sources: []sourceSettings{{backend: &backends[0]}}, gpus: c.gpus, once: true, visible: func() []selection.Visible { return c.visible }}
+		o := &options{Options: &settings.Options{Upstreams: []settings.Upstream{{Backend: &settings.Backends[0]}}, GPUs: c.gpus, Once: true}, visible: func() []selection.Visible { return c.visible }}
 		s := newSelector(o, source.Caps{Host: c.host}, slog.New(slog.DiscardHandler))
 		got, err := s.choose(&canonical.Topology{Devices: []canonical.Device{{GPU: "0", UUID: "GPU-0"}, {GPU: "1", UUID: "GPU-1", Board: 1}}})
 		if fmt.Sprint(got) != c.want || err != nil {

@@ -29,6 +29,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
 	"github.com/kpulse/kpulse-proxy/internal/rules/engine"
+	"github.com/kpulse/kpulse-proxy/internal/settings"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
@@ -55,22 +56,19 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := checkWebFiles(opts.webConfig); err != nil {
-		return fmt.Errorf("--web.config.file: %w", err)
-	}
-	if err := web.Validate(opts.webConfig); err != nil {
+	if err := web.Validate(opts.WebConfig); err != nil {
 		text := strings.Join(strings.Fields(err.Error()), " ") // errors of the parser have several lines
-		return fmt.Errorf("--web.config.file=%s: %s; see kpulse-proxy --help for what it may contain", opts.webConfig, text)
+		return fmt.Errorf("--web.config.file=%s: %s; see kpulse-proxy --help for what it may contain", opts.WebConfig, text)
 	}
-	if p.opts.discovers() {
-		logger.Info("starting", "version", version.Info(), "backend", backends[0].name, "reads", "discovered exporters", "config", opts.configFile)
+	if p.opts.Discovers() {
+		logger.Info("starting", "version", version.Info(), "backend", settings.Backends[0].Name, "reads", "discovered exporters", "config", opts.ConfigFile)
 	}
 	for _, r := range p.readers.all() {
-		logger.Info("starting", "version", version.Info(), "backend", r.backend, "reads", r.pipeline.Name(), "config", opts.configFile)
+		logger.Info("starting", "version", version.Info(), "backend", r.backend, "reads", r.pipeline.Name(), "config", opts.ConfigFile)
 	}
 	opts.playDemo(logger)
 	logResources(logger)
-	opts.logAdopted(os.LookupEnv, logger.Info)
+	opts.LogAdopted(os.LookupEnv, logger.Info)
 	p.reloadOnHangup(ctx)
 
 	// The pipeline outlives ctx, so that scrapes that run when ctx ends still get a reading.
@@ -137,26 +135,26 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 	}
 	served := expose.Options{
 		Sources:      p.readers.served,
-		Passthrough:  opts.passthrough,
+		Passthrough:  opts.Passthrough,
 		Form:         opts.servedForm(),
 		MaxRequests:  int(opts.Limits.MaxRequests),
 		MinReadRate:  int(opts.Limits.MinReadRate),
 		Logger:       logger,
-		Timeout:      time.Duration(opts.timeout),
+		Timeout:      time.Duration(opts.Timeout),
 		FailureKinds: pipeline.FailureKinds(),
-		EnablePprof:  opts.pprof,
+		EnablePprof:  opts.Pprof,
 		Self:         userAgent,
 		Lines:        checks.CounterLinesFor,
 		Collectors:   append(p.reloads.collectors(), p.serverLog.failed),
 
 		Processes:       p.processLister(),
-		ExposeProcesses: opts.exposeProcesses,
+		ExposeProcesses: opts.ExposeProcesses,
 	}
 	if p.rules != nil {
 		served.Results = p.rules.Results
 		served.Collectors = append(served.Collectors, p.rules)
 	}
-	if log, is := opts.log.Writer.(*logWriter); is {
+	if log, is := opts.Log.Writer.(*logWriter); is {
 		served.Collectors = append(served.Collectors, log.lost)
 	}
 	p.serveRecording(&served)
@@ -164,7 +162,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 	p.serveJobInfo(&served)
 	p.serveKube(&served)
 	p.serveDiscovery(&served)
-	if opts.lifecycle {
+	if opts.Lifecycle {
 		served.Reload, served.EnableResolve = p.reload, true
 	}
 	var err error
@@ -174,18 +172,18 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 
 // startReaders opens the sources and wires their pipelines.
 func (p *service) startReaders(userAgent string) error {
-	for i := range p.opts.sources {
-		s := &p.opts.sources[i]
+	for i := range p.opts.Upstreams {
+		s := &p.opts.Upstreams[i]
 		src, err := open(p.opts, s, userAgent, p.logger)
 		if err != nil {
 			return err
 		}
-		r := &reader{backend: s.backend.name, source: src}
+		r := &reader{backend: s.Backend.Name, source: src}
 		p.readers.fixed = append(p.readers.fixed, r)
 		if r.hostname, err = hostnameOf(src); err != nil {
 			return err
 		}
-		if r.pipeline, err = wire(src, p.opts, s, parts{p.observer(), p.attribute(r), p.xidEvents(src, s.backend.name), p.logger}); err != nil {
+		if r.pipeline, err = wire(src, p.opts, s, parts{p.observer(), p.attribute(r), p.xidEvents(src, s.Backend.Name), p.logger}); err != nil {
 			return err
 		}
 	}
@@ -259,7 +257,7 @@ type parts struct {
 }
 
 // wire returns the pipeline of a source.
-func wire(src source.Source, opts *options, s *sourceSettings, with parts) (*pipeline.Pipeline, error) {
+func wire(src source.Source, opts *options, s *settings.Upstream, with parts) (*pipeline.Pipeline, error) {
 	hostname, err := hostnameOf(src)
 	if err != nil {
 		return nil, err
@@ -280,17 +278,17 @@ func wire(src source.Source, opts *options, s *sourceSettings, with parts) (*pip
 		Logger:      with.logger,
 		Attribute:   with.attribute,
 		XIDEvents:   with.xidEvents,
-		MinInterval: time.Duration(opts.minInterval),
-		Poll:        s.poll,
-		Timeout:     opts.longestRead(),
-		NotGiven:    s.notGiven,
+		MinInterval: time.Duration(opts.MinInterval),
+		Poll:        s.Period,
+		Timeout:     opts.LongestRead(),
+		NotGiven:    s.NotGiven,
 		Observer:    with.observer,
 	}), nil
 }
 
 // newTranslator returns the translator of a source. hostname is for readings without one.
-func (o *options) newTranslator(s *sourceSettings, hostname string) (*translate.Translator, error) {
-	devices, allocations := o.form().Limits(o.seriesPerSource(), int(s.ExpectedGPUs))
+func (o *options) newTranslator(s *settings.Upstream, hostname string) (*translate.Translator, error) {
+	devices, allocations := o.form().Limits(o.SeriesPerSource(), int(s.ExpectedGPUs))
 	compat, err := o.compat()
 	if err != nil {
 		return nil, err
@@ -303,13 +301,13 @@ func (o *options) newTranslator(s *sourceSettings, hostname string) (*translate.
 		MaxAllocations: allocations,
 		Rows:           o.Rows,
 		Compat:         compat,
-		CompatAll:      o.passthrough == expose.PassOff,
+		CompatAll:      o.Passthrough == expose.PassOff,
 	})
 }
 
 // compat returns the versions that readings are also served in; none if nothing is served.
 func (o *options) compat() (versions []translate.Version, err error) {
-	if o.mode() != modeServe {
+	if o.Mode() != settings.ModeServe {
 		return nil, nil
 	}
 	for _, word := range o.Compat {
@@ -323,28 +321,23 @@ func (o *options) compat() (versions []translate.Version, err error) {
 }
 
 // newJudge returns the judge of a source.
-func (o *options) newJudge(s *sourceSettings) (*compute.Judge, error) {
+func (o *options) newJudge(s *settings.Upstream) (*compute.Judge, error) {
 	judging := o.Judge
 	judging.ExpectedGPUs = int(s.ExpectedGPUs)
-	judging.MaxDevices, judging.MaxAllocations = o.form().Limits(o.seriesPerSource(), int(s.ExpectedGPUs))
+	judging.MaxDevices, judging.MaxAllocations = o.form().Limits(o.SeriesPerSource(), int(s.ExpectedGPUs))
 	return compute.New(judging)
-}
-
-// isDemo reports whether the embedded demo is the only source.
-func (o *options) isDemo() bool {
-	return len(o.sources) == 1 && o.sources[0].backend.name == "replay" && o.sources[0].Source.Source == ""
 }
 
 // playDemo makes the demo listen on loopback only, unless an address is given: its numbers are
 // made up, and users who try it may have no firewall. It logs the URL.
 func (o *options) playDemo(logger *slog.Logger) {
-	if !o.isDemo() || o.systemdSocket {
+	if !o.IsDemo() || o.SystemdSocket {
 		return
 	}
-	if o.origin("web.listen-address") == fromFile {
-		o.listen = []string{demoListen}
+	if o.Origin("web.listen-address") == settings.FromFile {
+		o.Listen = []string{settings.DemoListen}
 	}
-	if url := localProxy(o.listen); url != "" {
+	if url := settings.LocalProxy(o.Listen); url != "" {
 		logger.Info("this is a demo: its GPUs are made up", "open", strings.TrimSuffix(url, "metrics"))
 	}
 }
@@ -370,15 +363,15 @@ func listen(ctx context.Context, handler http.Handler, opts *options, own *serve
 		defer cancel()
 		drained <- server.Shutdown(grace)
 	})
-	err := web.ListenAndServe(server, opts.webFlags(), logger)
+	err := web.ListenAndServe(server, opts.WebFlags(), logger)
 	if stop() { // ctx has not ended: the server could not start, or failed
-		address := opts.given.flag("web.listen-address")
+		address := opts.Given.Flag("web.listen-address")
 		remedy := "see --web.listen-address"
 		if errors.Is(err, syscall.EADDRINUSE) {
 			remedy = "another program listens there, perhaps another kpulse-proxy: ss -ltnp; end that, or choose another address: --web.listen-address=:PORT"
 		}
-		if address.adopted != "" {
-			remedy += " (" + address.name() + " names this one)"
+		if address.Adopted != "" {
+			remedy += " (" + address.Name() + " names this one)"
 		}
 		return fmt.Errorf("cannot serve: %w; %s", err, remedy)
 	}

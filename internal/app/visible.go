@@ -15,7 +15,7 @@ import (
 // cannot be opened, unless CUDA_VISIBLE_DEVICES has to be resolved.
 func (o *options) confined(r selection.Request) selection.Request {
 	_, counted := os.LookupEnv("CUDA_VISIBLE_DEVICES")
-	if o.visible != nil && (o.presents() || o.tui || o.health && counted) {
+	if o.visible != nil && (o.Presents() || o.TUI || o.Health && counted) {
 		r.Visible = o.visible()
 	}
 	return r

@@ -1,0 +1,122 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/settings"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+)
+
+// TestDashboardEvaluatesNoRules: it does not show their results, and an error in them must not
+// keep it from starting.
+func TestDashboardEvaluatesNoRules(t *testing.T) {
+	t.Setenv("KPULSE_RULES_FILE", filepath.Join(t.TempDir(), "missing.yml"))
+	opts, err := parse([]string{"--tui", "--backend=replay"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets, end, err := opts.targets(t.Context(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	if len(targets) != 1 || targets[0].URL != client.InProcess {
+		t.Errorf("shows %+v", targets)
+	}
+}
+
+// TestDashboardTellsWhatHasNoEffect: another proxy reads and computes what is shown, so the notice
+// names the given flags for reading and computing, and no others. There is no notice if the
+// dashboard reads directly.
+func TestDashboardTellsWhatHasNoEffect(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Server", "kpulse-proxy") }))
+	defer s.Close()
+	here := "--web.listen-address=" + strings.TrimPrefix(s.URL, "http://")
+	file := filepath.Join(t.TempDir(), "config.yml")
+	if err := os.WriteFile(file, []byte("preset: hpc\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	named := filepath.Join(t.TempDir(), "sources.yml")
+	writeFile(t, named, "sources: [{backend: replay}]\n")
+	remedy := ", or give --backend too to read directly"
+	for _, c := range []struct {
+		name        string
+		environment map[string]string
+		args        []string
+		want        string
+	}{
+		{"nothing", nil, []string{here}, ""},
+		{"what counts here too", map[string]string{"KPULSE_GPUS": "1", "NODE_NAME": "n"}, []string{here, "--show-all", "--log.level=debug"}, ""},
+		{"one", nil, []string{here, "--preset=ai"}, "--preset has no effect: these are the numbers of the proxy at " + s.URL + "; start it with that" + remedy},
+		{"a variable, which the proxy may have too", map[string]string{"KPULSE_MIN_COVERAGE": "0.3"}, []string{here}, ""},
+		{"many", map[string]string{"KPULSE_MISSING_INPUTS": "zero"}, []string{here, "--weights=1,1,1,1", "--config.file=" + file, "--expected-gpus=8", "--node-name=n"},
+			"--node-name, --weights, --expected-gpus and --config.file have no effect: these are the numbers of the proxy at " + s.URL + "; start it with them" + remedy},
+		{"a named proxy", nil, []string{"--tui.url=" + s.URL, "--tui.url=http://u:secret@node", "--preset=hpc", "--replay=x"},
+			"--replay and --preset have no effect: these are the numbers of the proxy of --tui.url; start it with them, or leave --tui.url out and give --backend to read directly"},
+		{"a named proxy alone", nil, []string{"--tui.url=" + s.URL}, ""},
+		{"our own reading", nil, []string{here, "--backend=replay", "--preset=hpc"}, ""},
+		{"our own reading of a file's sources", nil, []string{here, "--config.file=" + named, "--preset=hpc"}, ""},
+		{"the sources of the proxy's file", map[string]string{"KPULSE_CONFIG_FILE": named}, []string{here, "--preset=hpc"},
+			"--preset has no effect: these are the numbers of the proxy at " + s.URL + "; start it with that" + remedy},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			opts := configured(t, "", c.environment, append(c.args, "--tui")...)
+			_, end, err := opts.targets(t.Context(), slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			end()
+			if opts.notice != c.want {
+				t.Errorf("says %q\nwant %q", opts.notice, c.want)
+			}
+		})
+	}
+}
+
+func TestDashboardHTTPConfig(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		fmt.Fprintf(w, "%s:%s", user, password)
+	}))
+	defer s.Close()
+	good := &options{Options: &settings.Options{TUIHTTP: file("good.yml", "basic_auth: {username: u, password: secret}\n")}}
+	client, err := good.tuiClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer [20]byte
+	if n, _ := resp.Body.Read(answer[:]); string(answer[:n]) != "u:secret" {
+		t.Errorf("sent %q", answer[:n])
+	}
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{file("bad.yml", "basic_atuh: {}\n"), filepath.Join(dir, "none.yml"), pipe, file("secret.yml", "authorization: {credentials_file: pipe}\n")} {
+		if _, err := (&options{Options: &settings.Options{TUIHTTP: bad}}).tuiClient(); err == nil || !strings.Contains(err.Error(), bad) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package app
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/selection"
+	"github.com/kpulse/kpulse-proxy/internal/settings"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
+	"github.com/kpulse/kpulse-proxy/internal/source/nvml"
+	"github.com/kpulse/kpulse-proxy/internal/source/recording"
+	"github.com/kpulse/kpulse-proxy/internal/source/replay"
+)
+
+// openers open the sources of each backend.
+var openers = map[string]func(o *options, s *settings.Upstream, userAgent string, logger *slog.Logger) (source.Source, error){
+	"prometheus": openExporter, "replay": openReplay, "dcgm": openDCGM, "nvml": openNVML,
+}
+
+// open opens a source, and records it if --record is set. It does not warn about credentials in
+// the environment (KPULSE_SOURCE): /proc shows that only to root and our own user.
+func open(o *options, s *settings.Upstream, userAgent string, logger *slog.Logger) (source.Source, error) {
+	if o.Origin("source") == settings.FromCommandLine && settings.NamesUser(s.Source.Source) {
+		logger.Warn("the process list (ps) shows the credentials in --source to everybody on this machine; name the exporter under sources in --config.file, with http_config: {basic_auth: {username: NAME, password_file: FILE}}")
+	}
+	src, err := openers[s.Backend.Name](o, s, userAgent, logger)
+	if err != nil || o.Record == "" {
+		return src, err
+	}
+	catchFileSizeSignal()
+	recorder, err := recording.Record(src, o.Record, recording.Options{Logger: logger})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("--record: %w", err), src.Close())
+	}
+	return recorder, nil
+}
+
+func openExporter(o *options, s *settings.Upstream, userAgent string, _ *slog.Logger) (source.Source, error) {
+	client, err := s.Client()
+	if err != nil {
+		return nil, err
+	}
+	// The pipeline bounds each read, with a better message. This timeout is only a fallback.
+	by := o.SetBy(s)
+	src, err := exporter.New(s.Source.Source, exporter.Options{MaxBody: int64(o.Limits.MaxBody), UserAgent: userAgent, Timeout: 2 * o.LongestRead(), Client: client, SetBy: by, Name: s.Called, Look: s.Look})
+	if err != nil && by != "" {
+		err = fmt.Errorf("%s: %w", by, err)
+	}
+	return src, err
+}
+
+func openDCGM(o *options, s *settings.Upstream, _ string, logger *slog.Logger) (source.Source, error) {
+	hostname, err := hostnameFor(s, settings.IsHere(s.DCGMHost) || canonical.NamesLoopback(s.DCGMHost))
+	if err != nil {
+		return nil, err
+	}
+	page, err := o.page(s, dcgm.Gives, logger)
+	if err != nil {
+		return nil, err
+	}
+	return dcgm.New(dcgm.Options{
+		Host:          s.DCGMHost,
+		Period:        s.Clamp(logger),
+		Fields:        withPage(s.Fields, page),
+		Page:          page,
+		Choose:        o.requestOf(s).Select,
+		JobMappingDir: o.JobMappingDir,
+		Hostname:      hostname,
+		Logger:        logger,
+	}), nil
+}
+
+// requestOf returns the request for a source that reads only the chosen GPUs.
+func (o *options) requestOf(s *settings.Upstream) selection.Request {
+	request := o.confined(o.request())
+	request.Local = settings.IsHere(s.DCGMHost)
+	request.Elsewhere = !request.Local && !ofThisMachine(source.Caps{Host: engineHost(s.DCGMHost)})
+	return request
+}
+
+// engineHost returns the host in a --dcgm.host.
+func engineHost(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
+}
+
+func openNVML(o *options, s *settings.Upstream, _ string, logger *slog.Logger) (source.Source, error) {
+	hostname, err := hostnameFor(s, true)
+	if err != nil {
+		return nil, err
+	}
+	page, err := o.page(s, nvml.Gives, logger)
+	if err != nil {
+		return nil, err
+	}
+	return nvml.New(nvml.Options{
+		Period:        s.Clamp(logger),
+		Page:          page,
+		Choose:        o.requestOf(s).Select,
+		JobMappingDir: o.JobMappingDir,
+		Hostname:      hostname,
+		Logger:        logger,
+	})
+}
+
+// hostname returns the hostname label of the source's series; "" omits it.
+func hostnameFor(s *settings.Upstream, local bool) (string, error) {
+	if s.NodeName != "" || !local {
+		return s.NodeName, nil
+	}
+	return thisMachine()
+}
+
+// thisMachine returns the name of this machine: the node name in Kubernetes or Slurm, else the
+// hostname.
+func thisMachine() (string, error) {
+	if name := os.Getenv("NODE_NAME"); name != "" {
+		return name, nil
+	}
+	if name := os.Getenv("SLURMD_NODENAME"); name != "" {
+		return name, nil
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("cannot get this machine's name: %w; set --node-name", err)
+	}
+	return name, nil
+}
+
+// request returns which GPUs to select: a server selects all unless --gpus names some.
+func (o *options) request() selection.Request {
+	return selection.Request{GPUs: o.GPUs, ShowAll: o.ShowAll || !o.Presents() && !o.TUI && !o.Health && o.GPUs == "", LookupEnv: os.LookupEnv}
+}
+
+func openReplay(o *options, s *settings.Upstream, _ string, logger *slog.Logger) (source.Source, error) {
+	// An unpaced replay would outrun a recording to disk.
+	unpaced := o.Mode() == settings.ModeExport && s.Poll == nil && o.Record == ""
+	opts := replay.Options{Unpaced: unpaced, Period: s.Period, Loop: !o.Presents(), Recorded: o.Presents(), Controls: o.controls, Logger: logger}
+	switch {
+	case s.Source.Source == "":
+		if o.lead > 0 { // so that the lead ends now
+			opts.Start = time.Now().Add(-time.Duration(o.lead-1) * cmp.Or(s.Period, replay.DefaultPeriod))
+		}
+		return replay.Demo(opts), nil
+	case strings.Contains(s.Source.Source, "://"):
+		return nil, errors.New("--source is a URL, but --backend=replay plays files; read a URL with --backend=prometheus")
+	default:
+		return replay.Open(s.Source.Source, opts)
+	}
+}

@@ -1,0 +1,134 @@
+// Package checks answers what a person asks of the program: doctor, check config, rules, counters,
+// health and alive, and explain.
+package checks
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/settings"
+)
+
+// checkAlive is the mode `check alive`, the health check of a container. It returns the exit
+// code. It checks whether the process serves, not the state of its GPUs or sources.
+func checkAlive(args []string, stdout, stderr io.Writer) int {
+	url, patience, err := aliveTarget(args, stdout)
+	if errors.Is(err, settings.ErrAnswered) {
+		return settings.ExitDone
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
+		return settings.ExitUsage
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := alive(ctx, url); err != nil {
+		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
+		return settings.ExitFailed
+	}
+	fmt.Fprintf(stdout, "%s: alive\n", url)
+	return settings.ExitDone
+}
+
+// aliveTarget returns the proxy to ask, as http://HOST:PORT, and the timeout.
+func aliveTarget(args []string, stdout io.Writer) (proxy string, patience time.Duration, err error) {
+	g, err := settings.ReadFlags(args, stdout)
+	if err != nil {
+		return "", 0, err
+	}
+	for _, f := range g {
+		if f.Typed && f.Setting.Flag != "url" && f.Setting.Flag != "timeout" {
+			return "", 0, fmt.Errorf("%s: check alive takes only --url and --timeout; leave it out", f.Name())
+		}
+	}
+	o := settings.NewOptions()
+	if err := errors.Join(g.Flag("url").Apply(o), g.Flag("timeout").Apply(o)); err != nil {
+		return "", 0, err
+	}
+	patience = time.Duration(o.CheckTimeout)
+	if o.CheckURL != "" {
+		if proxy, err = settings.WithPath(o.CheckURL); err != nil {
+			return "", 0, fmt.Errorf("--url=%w; give a kpulse-proxy, such as NODE, NODE:9401 or http://NODE:9401", err)
+		}
+		return settings.Bare(proxy), patience, nil
+	}
+	if g, err = settings.ReadFlags(flagsOfContainer(), stdout); err == nil {
+		err = g.Flag("web.listen-address").Apply(o)
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	if proxy = settings.LocalProxy(o.Listen); proxy == "" {
+		return "", 0, fmt.Errorf("--web.listen-address=%s cannot be asked; name the proxy with --url=NODE", o.Listen[0])
+	}
+	return strings.TrimSuffix(proxy, "/metrics"), patience, nil
+}
+
+// flagsOfContainer returns the command line of the container, if it runs this program: a health
+// check does not get it, and it may name the port.
+func flagsOfContainer() []string {
+	us, err := os.Stat("/proc/self/exe")
+	if err != nil {
+		return nil
+	}
+	first, err := os.Stat("/proc/1/exe")
+	if err != nil || !os.SameFile(us, first) {
+		return nil
+	}
+	line, err := os.ReadFile("/proc/1/cmdline")
+	if err != nil {
+		return nil
+	}
+	words := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
+	return words[1:]
+}
+
+// alive returns the reason why no proxy serves at a URL, over TLS if the URL or the server asks
+// for it. A server that asks for a password or a certificate is alive.
+func alive(ctx context.Context, url string) error {
+	client := &http.Client{
+		// No proxy of the environment is used. The certificate is the node's, not that of
+		// localhost, and no secret is sent that it would have to protect.
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	status, ours, err := askAlive(ctx, client, url)
+	if plain, over := strings.CutPrefix(url, "http://"); status == http.StatusBadRequest && over { // the answer of Go's TLS server to plain HTTP
+		status, ours, err = askAlive(ctx, client, "https://"+plain)
+	}
+	refused, isNetwork := errors.AsType[*net.OpError](err)
+	switch {
+	case status == http.StatusOK && ours, status == http.StatusUnauthorized:
+		return nil
+	case isNetwork && refused.Op == "remote error": // a TLS alert: it asks for a client certificate
+		return nil
+	case err != nil:
+		return fmt.Errorf("no kpulse-proxy answers at %s: %w; start it there, or name another with --url=NODE", url, err)
+	case status == http.StatusOK:
+		return fmt.Errorf("%s answers, but is not kpulse-proxy; name the proxy with --url=NODE", url)
+	}
+	return fmt.Errorf("%s/-/healthy answers %d %s; look at its log", url, status, http.StatusText(status))
+}
+
+// askAlive returns the status of the response, or 0, and whether a kpulse-proxy sent it.
+func askAlive(ctx context.Context, client *http.Client, url string) (status int, ours bool, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/-/healthy", nil)
+	if err != nil {
+		return 0, false, err
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		return 0, false, err
+	}
+	resp.Body.Close()
+	return resp.StatusCode, resp.Header.Get("Server") == expose.ServerName, nil
+}

@@ -1,0 +1,60 @@
+package checks
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+)
+
+// Attach finds the proxy that listens at a URL, over TLS if it serves TLS and client, which may
+// be nil, trusts it. It returns the proxy's URL, or "". If a server may be a proxy but refuses
+// the request, wants is what it asks for. Each of two requests may take as long as patience.
+func Attach(ctx context.Context, client *http.Client, url string, patience time.Duration) (at, wants string) {
+	switch status, ours := greet(ctx, client, url, patience); {
+	case ours:
+		return url, ""
+	case status == http.StatusUnauthorized:
+		return url, "credentials"
+	case status != http.StatusBadRequest: // the answer of Go's TLS server to plain HTTP
+		return "", ""
+	}
+	url = "https" + strings.TrimPrefix(url, "http")
+	switch status, ours := greet(ctx, client, url, patience); {
+	case ours:
+		return url, ""
+	case status == http.StatusUnauthorized:
+		return url, "credentials"
+	}
+	return url, "TLS"
+}
+
+// RefusedUs returns a message that a server that may be the proxy wants credentials or TLS.
+// remedy ends before its address, as in: show it with --tui.url=.
+func RefusedUs(url, wants, remedy string) string {
+	address := strings.TrimSuffix(url, "/metrics")
+	return fmt.Sprintf("what listens at %s wants %s; if that is the proxy, %s%s --tui.http-config=FILE", address, wants, remedy, address)
+}
+
+// greet requests the landing page at a URL, which costs no exporter a scrape. It returns the
+// status, or 0, and whether a kpulse-proxy answered.
+func greet(ctx context.Context, client *http.Client, url string, patience time.Duration) (status int, ours bool) {
+	if client == nil {
+		client = http.DefaultClient
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/metrics")+"/", nil)
+	if err != nil {
+		return 0, false
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		return 0, false
+	}
+	resp.Body.Close()
+	return resp.StatusCode, resp.StatusCode == http.StatusOK && resp.Header.Get("Server") == expose.ServerName
+}

@@ -1,0 +1,300 @@
+package checks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/diag"
+	"github.com/kpulse/kpulse-proxy/internal/settings"
+)
+
+const doctorUsage = `usage: kpulse-proxy doctor [<flags>]
+
+Tries each backend and each permission on this machine, changes nothing, and prints a table: what
+works, what does not, and after an arrow what to type to make it work. The last line is the command
+that uses all that works.
+
+  works    can be used
+  refused  is there, but denies access or fails
+  silent   did not answer in time
+  missing  is not there; most machines need only one of the backends
+
+It looks in the usual places. These flags, and their variables (such as KPULSE_SOURCE),
+name others; in a container that runs kpulse-proxy, that command line counts too.
+
+  --source=URL                    an exporter
+  --dcgm.host=HOST                a host engine
+  --config.file=FILE              sources of a config file
+  --kube.discover=SELECTOR, --kube.discover-namespace=NAMESPACE, --kube.config=FILE, --node-name=NAME
+                                  pods of exporters in a cluster, and the rights to find them
+  --kube.pod-resources=SOCKET     the kubelet
+  --kernel-log=FILE, --hpc-job-mapping-dir=DIR, --hpc-job-info-dir=DIR, --web.listen-address=ADDRESS
+  --timeout=20s                   how long a check may take
+  --json                          print {"checks": [{"check", "state", "found", "remedy", "flags"}], "command"}
+
+Exit status: 0 if a backend works, 1 if none does, 2 for wrong usage.
+
+What works on this node?       kpulse-proxy doctor
+Why is that exporter not read? kpulse-proxy doctor --source=http://node7:9400/metrics
+And in this pod?               kubectl exec -n NAMESPACE POD -- /kpulse-proxy doctor
+In a script:                   kpulse-proxy doctor --json | jq -r .command
+`
+
+// state is the result of a check.
+type state uint8
+
+// The states, in the order in which checks are listed.
+const (
+	stateWorks   state = iota
+	stateRefused       // it is there, but denies access or fails
+	stateSilent        // it did not answer in time
+	stateMissing       // it is not there
+)
+
+var stateWords = [...]string{stateWorks: "works", stateRefused: "refused", stateSilent: "silent", stateMissing: "missing"}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s state) MarshalText() ([]byte, error) { return []byte(stateWords[s]), nil }
+
+// finding is the result of a check.
+type finding struct {
+	State state `json:"state"`
+	// Found has a line for each source, or one.
+	Found string `json:"found"`
+	// Remedy is what to do or to type, in one line or several; "" for nothing.
+	Remedy string `json:"remedy,omitempty"`
+	// Flags are the flags that make use of what works, or avoid what does not.
+	Flags []string `json:"flags,omitempty"`
+}
+
+// checkup is a check of this node.
+type checkup struct {
+	name string
+	// backend means that it reads GPUs; the program needs one backend that works.
+	backend bool
+	// local means that its flags are for a backend that reads this node itself.
+	local bool
+	// demo means that its flags are for the demo too.
+	demo bool
+	run  func(context.Context, *doctor) finding
+}
+
+// diagnosis is a row of the table.
+type diagnosis struct {
+	Check string `json:"check"`
+	finding
+	checkup *checkup
+}
+
+// doctor holds the inputs of the checks.
+type doctor struct {
+	// opts are the settings of flags, environment and config file, and in a container those of
+	// its command line.
+	opts *settings.Options
+	// configFile is the given one, else standardConfig if it exists, else "".
+	configFile string
+	refused    error // why configFile is refused
+	// environment is the environment of this process, as returned by os.Environ.
+	environment []string
+}
+
+// standardConfig is the config file of the packages.
+const standardConfig = "/etc/kpulse-proxy/config.yml"
+
+// doctorsFlags are flags of other modes that also apply to doctor.
+var doctorsFlags = []string{"json", "timeout"}
+
+// doctorPatience is the default of --timeout, for each check: dcgmi looks for a host engine for
+// 5 s, and runs several times.
+const doctorPatience = 20 * time.Second
+
+// DoctorCommand is the mode `doctor`. begin prepares the program. It returns the exit code.
+func DoctorCommand(args, environment []string, stdout, stderr io.Writer, begin func(*settings.Options) (context.Context, context.CancelFunc)) int {
+	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
+		fmt.Fprint(stdout, doctorUsage)
+		return settings.ExitDone
+	}
+	d, err := newDoctor(args, environment, stdout)
+	switch {
+	case errors.Is(err, settings.ErrAnswered):
+		return settings.ExitDone
+	case err != nil:
+		fmt.Fprintf(stderr, "kpulse-proxy: doctor: %v\n(kpulse-proxy doctor --help says what it takes)\n", err)
+		return settings.ExitUsage
+	}
+	ctx, stop := begin(d.opts)
+	defer stop()
+	rows := d.examine(ctx, checkups)
+	command := commandOf(rows)
+	write := writeDiagnoses
+	if d.opts.JSON {
+		write = writeDiagnosesJSON
+	}
+	if err := write(stdout, rows, command); err != nil {
+		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
+		return settings.ExitFailed
+	}
+	if !slices.ContainsFunc(rows, diagnosis.reads) {
+		return settings.ExitFailed
+	}
+	return settings.ExitDone
+}
+
+// newDoctor reads the inputs of the checks.
+func newDoctor(args, environment []string, stdout io.Writer) (*doctor, error) {
+	g, err := settings.ReadFlags(args, stdout)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range g {
+		if s := f.Setting; f.Typed && (s.Modes&settings.ModeServe == 0 || s.Flag == "config.show") && !slices.Contains(doctorsFlags, s.Flag) {
+			return nil, fmt.Errorf("%s is not for doctor; leave one of the two out", f.Name())
+		}
+	}
+	if of, err := settings.ReadFlags(flagsOfContainer(), io.Discard); err == nil { // else it runs something else
+		g = g.Over(of)
+	}
+	d := &doctor{opts: settings.NewOptions(), environment: environment, configFile: g.Flag("config.file").String()}
+	if _, err := os.Stat(standardConfig); err == nil && d.configFile == "" {
+		d.configFile = standardConfig
+	}
+	if d.configFile != "" {
+		g = d.load(g)
+	}
+	d.opts.Given = g
+	for _, f := range g {
+		if err := f.Apply(d.opts); err != nil {
+			return nil, err
+		}
+	}
+	if d.opts.Origin("timeout") == settings.FromFile {
+		d.opts.CheckTimeout = settings.Duration(doctorPatience)
+	}
+	return d, nil
+}
+
+// load reads the config file, and returns g without the values that the file replaces.
+func (d *doctor) load(g settings.Given) settings.Given {
+	file, err := settings.Load(d.configFile)
+	if err != nil {
+		d.refused = err
+		return g
+	}
+	if _, problems := settings.SourcesOf(file, false); problems.Refuse() {
+		d.refused = problems
+		return g
+	}
+	d.opts.Config = file.Config
+	return g.Under(file)
+}
+
+// examine runs all checks at the same time, and returns their findings, from works to missing. It
+// abandons a check that does not answer in time.
+func (d *doctor) examine(ctx context.Context, checkups []checkup) []diagnosis {
+	patience := time.Duration(d.opts.CheckTimeout)
+	rows := make([]diagnosis, len(checkups))
+	var running sync.WaitGroup
+	for i := range checkups {
+		c := &checkups[i]
+		running.Go(func() {
+			bounded, end := context.WithTimeout(ctx, patience)
+			defer end()
+			found := make(chan finding, 1)
+			go func() { found <- c.run(bounded, d) }()
+			rows[i] = diagnosis{Check: c.name, checkup: c}
+			select {
+			case rows[i].finding = <-found:
+			case <-time.After(patience + 4*probeGrace):
+				rows[i].finding = finding{State: stateSilent, Found: "no answer within " + patience.String(), Remedy: "check whether the kernel or a driver hangs (dmesg), " + GiveLonger}
+			}
+		})
+	}
+	running.Wait()
+	slices.SortStableFunc(rows, func(a, b diagnosis) int { return int(a.State) - int(b.State) })
+	return rows
+}
+
+// reads reports whether the row is of a backend that works.
+func (r diagnosis) reads() bool { return r.checkup.backend && r.State == stateWorks }
+
+// commandOf returns the command that makes use of what works: the first backend and all that goes
+// with it, or else the demo.
+func commandOf(rows []diagnosis) string {
+	words := []string{"kpulse-proxy"}
+	at := slices.IndexFunc(rows, diagnosis.reads)
+	if at < 0 {
+		words = append(words, "--backend=replay")
+	}
+	for i, r := range rows {
+		goes := at >= 0 && !r.checkup.backend && (rows[at].checkup.local || !r.checkup.local)
+		if i == at || goes || r.checkup.demo {
+			for _, flag := range r.Flags {
+				words = appendNew(words, settings.ShellWord(flag))
+			}
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// writeDiagnosesJSON writes rows and command as JSON.
+func writeDiagnosesJSON(out io.Writer, rows []diagnosis, command string) error {
+	encoder := json.NewEncoder(diag.JSONWriter(out))
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(struct {
+		Checks  []diagnosis `json:"checks"`
+		Command string      `json:"command"`
+	}{rows, command})
+}
+
+// writeDiagnoses writes rows as a table, and the command.
+func writeDiagnoses(out io.Writer, rows []diagnosis, command string) error {
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "CHECK\tSTATE\tWHAT WAS FOUND, AND WHAT TO TYPE")
+	for _, r := range rows {
+		lead := r.Check + "\t" + stateWords[r.State] + "\t"
+		for _, line := range append(wrap(r.Found, ""), wrap(r.Remedy, "→ ")...) {
+			fmt.Fprintln(table, lead+line)
+			lead = "\t\t"
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	answer := "\nRun this:\n  "
+	if !slices.ContainsFunc(rows, diagnosis.reads) {
+		answer = "\nNo backend works here: make one of them work as the table says. Until then, the demo runs anywhere:\n  "
+	}
+	_, err := io.WriteString(out, text.String()+answer+command+"\n")
+	return err
+}
+
+// doctorWidth is the width of texts in the table, in bytes.
+const doctorWidth = 88
+
+// wrap breaks the lines of a text between words. Each line of text begins with mark.
+func wrap(text, mark string) (lines []string) {
+	for text := range strings.SplitSeq(text, "\n") {
+		line, lead := "", mark
+		for _, word := range strings.Fields(diag.Text(text)) {
+			if line != "" && len(line)+1+len(word) > doctorWidth {
+				lines, line = append(lines, lead+line), ""
+				lead = strings.Repeat(" ", len([]rune(mark)))
+			}
+			line = strings.TrimPrefix(line+" "+word, " ")
+		}
+		if line != "" {
+			lines = append(lines, lead+line)
+		}
+	}
+	return lines
+}

@@ -1,0 +1,280 @@
+package checks
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+)
+
+// staleHealth is the greatest age of a reading: that of the oldest reading that a proxy serves,
+// and as much again for clocks that differ.
+const staleHealth = 10 * time.Minute
+
+// HealthReport is the output of `check health`.
+type HealthReport struct {
+	Worst canonical.Health `json:"-"`
+
+	State string `json:"state"` // the worst
+	// Problem is why not everything is known, and what to do.
+	Problem string `json:"problem,omitempty"`
+	// Note says if the readings are not live.
+	Note string      `json:"note,omitempty"`
+	GPUs []gpuReport `json:"gpus"`
+}
+
+// gpuReport is the report on a board: a line of text.
+type gpuReport struct {
+	state canonical.Health
+	label string
+
+	Hostname string `json:"hostname"`
+	GPU      string `json:"gpu"`
+	UUID     string `json:"uuid"`
+	State    string `json:"state"`
+	// Action is what to do; "" if the proxy does not report it.
+	Action     string            `json:"action,omitempty"`
+	Conditions []conditionReport `json:"conditions"`
+	Reason     string            `json:"reason,omitempty"`
+}
+
+// conditionReport is a raised condition.
+type conditionReport struct {
+	Condition string `json:"condition"`
+	State     string `json:"state"`
+}
+
+// remedyDoubt is what to do about a GPU of the job that the proxy does not know.
+const remedyDoubt = ". If it is lost, start the proxy with --expected-gpus, which reports it as gone; if Slurm numbers GPUs differently, check all with --show-all"
+
+// HealthOf reports on the boards that choose selects on a node.
+func HealthOf(n *client.Node, choose func(*client.Node) client.Selection, now time.Time) *HealthReport {
+	if problem := whyUnknown(n, now); problem != "" {
+		return NewHealthReport(nil, problem)
+	}
+	chosen := choose(n)
+	problem := chosen.Trouble
+	if problem == "" && chosen.Doubt != "" {
+		problem = chosen.Doubt + remedyDoubt
+	}
+	return NewHealthReport(boardsOf(n, chosen.Shown), cmp.Or(problem, whyInPart(n)))
+}
+
+// whyUnknown returns why nothing is known of the GPUs of n, or "".
+func whyUnknown(n *client.Node, now time.Time) string {
+	if n.Err != "" && n.URL == client.InProcess {
+		return n.Err // it names the source
+	}
+	asked, see := askedOf(n)
+	if n.Err != "" {
+		return asked + ": " + n.Err
+	}
+	if !n.Up {
+		return asked + ": no source could be read; " + see
+	}
+	if long := func(s client.Source) bool { return s.LongLabels > 0 }; len(n.GPUs) == 0 && slices.ContainsFunc(n.Sources, long) {
+		return asked + ": the reading has no GPU, because labels that identify GPUs are longer than --source.max-label-value; the log names one: have the exporter shorten it, or raise the limit"
+	}
+	if len(n.GPUs) == 0 {
+		return asked + ": there is no GPU in the reading; check that the source sees the node's GPUs, and that it is the right one"
+	}
+	if there := func(g *client.GPU) bool { return !g.Gone }; len(n.GPUs) > 1 && !slices.ContainsFunc(n.GPUs, there) {
+		return asked + ": the reading has none of the GPUs that were there, as from an exporter that has just started; check that it and nvidia-smi find them"
+	}
+	if age := now.Sub(n.At); !n.At.IsZero() && age > staleHealth && !slices.ContainsFunc(n.Sources, Replays) {
+		return fmt.Sprintf("%s: the latest reading is %s old; see why its source is no longer read, or correct the clocks", asked, age.Round(time.Second))
+	}
+	return ""
+}
+
+// Replays reports whether a source is a recording.
+func Replays(s client.Source) bool { return s.Backend == "replay" }
+
+// whyInPart returns why only part of n is known, or "".
+func whyInPart(n *client.Node) string {
+	asked, see := askedOf(n)
+	if source, count := n.Unread(); count > 0 {
+		return fmt.Sprintf("%s: %s could not be read, and its GPUs are not known; %s", asked, more(client.OneLine(source), count-1), see)
+	}
+	if same := n.Unchanged(); same > 0 {
+		return fmt.Sprintf("%s: no value of a source has changed for %s; check that the exporter still collects", asked, same.Round(time.Second))
+	}
+	if n.Skipped > 0 {
+		return fmt.Sprintf("%s: the answer has %s that cannot be read; check whether a proxy in between changes it", asked, diag.Count(n.Skipped, "line"))
+	}
+	return ""
+}
+
+// askedOf returns what was asked about n, the proxy or the sources that this process reads itself,
+// and what says more about it.
+func askedOf(n *client.Node) (asked, see string) {
+	switch {
+	case n.URL != client.InProcess:
+		return n.URL, "the landing page says why"
+	case len(n.Sources) == 0:
+		return "the source", "the log says why"
+	}
+	return more(client.OneLine(n.Sources[0].Name), len(n.Sources)-1), "the log says why"
+}
+
+// more returns the name of the first of several, and the number of others.
+func more(first string, others int) string {
+	if others == 0 {
+		return first
+	}
+	return fmt.Sprintf("%s and %d more", first, others)
+}
+
+// boardsOf returns reports on the boards of the shown devices. An instance has the health of its
+// board.
+func boardsOf(n *client.Node, shown []int) []gpuReport {
+	type board struct{ hostname, gpu, uuid string }
+	chosen := map[board]bool{}
+	for _, i := range shown {
+		g := n.GPUs[i]
+		chosen[board{g.Hostname, g.GPU, g.UUID}] = true
+	}
+	var all []gpuReport
+	for _, g := range n.GPUs {
+		if g.IsInstance() || !chosen[board{g.Hostname, g.GPU, g.UUID}] {
+			continue
+		}
+		label := "GPU " + g.GPU
+		if n.Machines > 1 {
+			label = g.Hostname + " " + label
+		}
+		all = append(all, reportOn(g, label))
+	}
+	return all
+}
+
+// reportOn returns the report on a board.
+func reportOn(g *client.GPU, label string) gpuReport {
+	r := gpuReport{state: stateOf(g), label: client.OneLine(label), Hostname: g.Hostname, GPU: g.GPU, UUID: g.UUID, Conditions: []conditionReport{}}
+	r.State, r.Reason = r.state.String(), string(g.AppendWhy(nil))
+	if g.Action < canonical.NumActions {
+		r.Action = g.Action.String()
+	}
+	if g.Gone {
+		action, meaning := g.Loss()
+		r.Action = action.String()
+		if meaning != "" {
+			r.Reason += ", " + meaning
+		}
+	}
+	for _, c := range g.Raised {
+		r.Conditions = append(r.Conditions, conditionReport{c.Condition.String(), c.State.String()})
+	}
+	if r.state == canonical.HealthUnknown {
+		r.Reason = cmp.Or(r.Reason, "no reading decides it")
+	}
+	return r
+}
+
+// stateOf returns the state of a board. One that is gone is crit: no job can use it.
+func stateOf(g *client.GPU) canonical.Health {
+	if g.Gone {
+		return canonical.HealthCrit
+	}
+	return g.Health
+}
+
+// badness orders states: unknown may be worse than a warning, but must not hide a GPU that is
+// crit.
+var badness = [canonical.NumHealth]int{
+	canonical.HealthOK: 0, canonical.HealthHot: 1, canonical.HealthWarn: 2, canonical.HealthUnknown: 3, canonical.HealthCrit: 4,
+}
+
+// NewHealthReport sums up gpus. Without a GPU, or with a problem, the state is unknown unless a
+// GPU is crit.
+func NewHealthReport(gpus []gpuReport, problem string) *HealthReport {
+	r := &HealthReport{Problem: problem, GPUs: append([]gpuReport{}, gpus...)}
+	if len(gpus) == 0 {
+		r.Problem = cmp.Or(problem, "no GPU is chosen; --show-all looks at all")
+	}
+	if r.Problem != "" {
+		r.Worst = canonical.HealthUnknown
+	}
+	for i := range gpus {
+		if badness[gpus[i].state] > badness[r.Worst] {
+			r.Worst = gpus[i].state
+		}
+	}
+	r.State = r.Worst.String()
+	return r
+}
+
+func (r *HealthReport) WriteJSON(out io.Writer) error {
+	encoder := json.NewEncoder(diag.JSONWriter(out))
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(r)
+}
+
+// WriteText writes a line for each GPU: state, index, UUID, action, conditions with their states,
+// reason. An empty field is a dash.
+func (r *HealthReport) WriteText(out io.Writer) error {
+	var text strings.Builder
+	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for i := range r.GPUs {
+		g := &r.GPUs[i]
+		var conditions []string
+		for _, c := range g.Conditions {
+			conditions = append(conditions, c.Condition+"="+c.State)
+		}
+		fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\n", g.State, g.label, cmp.Or(client.OneLine(g.UUID), "-"), cmp.Or(g.Action, "-"),
+			cmp.Or(strings.Join(conditions, ","), "-"), cmp.Or(g.Reason, "-"))
+	}
+	if err := columns.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// lineLimit is how much of a plugin's output node-problem-detector keeps by default
+// (max_output_length).
+const lineLimit = 80
+
+// Line returns the worst state in one line of at most lineLimit bytes.
+func (r *HealthReport) Line() string {
+	worst, count := -1, 0
+	for i := range r.GPUs {
+		if r.GPUs[i].state == r.Worst {
+			if count++; worst < 0 {
+				worst = i
+			}
+		}
+	}
+	switch {
+	case r.Worst == canonical.HealthOK:
+		return diag.Count(count, "GPU") + " ok"
+	case worst < 0:
+		return clipped(r.State+": "+r.Problem, "")
+	}
+	g, rest := &r.GPUs[worst], ""
+	if g.Action != "" && g.Action != canonical.ActionNone.String() {
+		rest = " (" + g.Action + ")"
+	}
+	if count > 1 {
+		rest += fmt.Sprintf(", %d more", count-1)
+	}
+	return clipped(r.State+": "+g.label+" "+g.Reason, rest)
+}
+
+// clipped joins two texts, and cuts the first to stay within lineLimit.
+func clipped(first, rest string) string {
+	const dots = "..."
+	first = client.OneLine(first)
+	if most := lineLimit - len(rest); len(first) > most {
+		first = strings.ToValidUTF8(first[:max(0, most-len(dots))], "") + dots
+	}
+	return first + rest
+}

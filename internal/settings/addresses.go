@@ -1,0 +1,103 @@
+package settings
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// nodeURLs completes the addresses of --tui.url and removes duplicates.
+func nodeURLs(typed []string) ([]string, error) {
+	var all []string
+	for _, t := range typed {
+		u, err := WithPath(t)
+		if err != nil {
+			return nil, fmt.Errorf("--tui.url=%w; give a kpulse-proxy, such as NODE, NODE:9401 or http://NODE:9401/metrics", err)
+		}
+		if !slices.Contains(all, u) {
+			all = append(all, u)
+		}
+	}
+	return all, nil
+}
+
+// WithPath completes an address as users type it: node, node:9401 or a URL.
+func WithPath(typed string) (string, error) {
+	scheme, rest, ok := strings.Cut(typed, "://")
+	if !ok {
+		scheme, rest = "http", typed
+	}
+	host, path, _ := strings.Cut(rest, "/")
+	if _, _, err := net.SplitHostPort(host); err != nil && !ok {
+		host += DefaultListen
+	}
+	whole := scheme + "://" + host + "/" + cmp.Or(path, "metrics")
+	switch u, err := url.Parse(whole); {
+	case err != nil, u.User == nil && strings.Contains(host, "@"), strings.Contains(scheme, "@"):
+		return "", errors.New("(not shown): this is not a URL") // it may hold a password
+	case u.Hostname() == "":
+		return "", fmt.Errorf("%s: it has no host", u.Redacted())
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "", fmt.Errorf("%s: only http and https are supported", u.Redacted())
+	}
+	return whole, nil
+}
+
+// LocalProxy returns the URL of a proxy on this machine that listens at the first of these
+// addresses, or "" if it has no URL.
+func LocalProxy(listen []string) string {
+	host, port, err := net.SplitHostPort(listen[0])
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return "http://" + net.JoinHostPort(host, port) + "/metrics"
+}
+
+// TheProxyAt returns the name of a proxy for a message.
+func TheProxyAt(url string) string { return "the proxy at " + strings.TrimSuffix(url, "/metrics") }
+
+// WithoutEffect returns a message that names the flags of the command line that have no effect
+// on the proxies that are shown, and what to do; "" if there are none. It ignores the
+// environment, which may be meant for a proxy beside us, as in its container.
+func (o *Options) WithoutEffect(proxies, remedy string) string {
+	var flags []string
+	for _, f := range o.Given {
+		if f.Typed && f.Setting.Modes&modeTUI != 0 && f.Setting.Modes&modeAttach == 0 {
+			flags = append(flags, f.Name())
+		}
+	}
+	switch last := len(flags) - 1; last {
+	case -1:
+		return ""
+	case 0:
+		return fmt.Sprintf("%s has no effect: these are the numbers of %s; start it with that, or %s", flags[0], proxies, remedy)
+	default:
+		return fmt.Sprintf("%s and %s have no effect: these are the numbers of %s; start it with them, or %s",
+			strings.Join(flags[:last], ", "), flags[last], proxies, remedy)
+	}
+}
+
+// ReadsItself reports whether settings of origin least or higher ask to read a source directly
+// rather than through another proxy.
+func (o *Options) ReadsItself(least origin) bool {
+	given := max(o.Origin("backend"), o.Origin("source"), o.Origin("replay"), o.Origin("record"))
+	return given >= least || len(o.Sources) > 0 && o.Origin("config.file") == FromCommandLine
+}
+
+// Bare returns a URL of /metrics without that path and without credentials, which are not needed
+// and must not be shown.
+func Bare(metrics string) string {
+	u, err := url.Parse(metrics)
+	if err != nil {
+		return metrics // withPath has parsed it
+	}
+	u.User, u.RawQuery, u.Fragment, u.RawFragment = nil, "", "", ""
+	return strings.TrimSuffix(u.String(), "/metrics")
+}

@@ -1,0 +1,55 @@
+package settings
+
+import (
+	"cmp"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// samples are values for flags without a default.
+var samples = map[string]string{
+	"source": "http://node/metrics", "poll": "3s", "node-name": "n", "dcgm.host": "h", "dcgm.fields": "core", "gpus": "0", "counters": "c", "record": "r",
+	"export": "all", "tui.url": "node", "tui.http-config": "f", "tui.focus": "3", "weights": "1,2,3,4", "expected-gpus": "8", "rules.file": "r",
+	"kernel-log": "/k", "kube.discover": "a=b", "kube.discover-namespace": "n", "kube.pod-resources": "/s", "kube.workload-label": "l", "kube.config": "k",
+	"hpc-job-mapping-dir": "d", "hpc-job-info-dir": "d", "compat": "4.8", "series.exclude": "a", "web.config.file": "w",
+}
+
+// assignment returns a flag with a value.
+func assignment(s *setting) string {
+	value := cmp.Or(samples[s.Flag], s.defaultText(NewOptions()))
+	if f := (&givenFlag{Setting: s}); f.IsBoolFlag() {
+		value = "true"
+	}
+	return "--" + s.Flag + "=" + value
+}
+
+// TestConfigShowHasEverySetting: --config.show names each flag that is given as an origin.
+func TestConfigShowHasEverySetting(t *testing.T) {
+	for i := range table {
+		s := &table[i]
+		if s.Flag == "" || s.Modes == modeHealth || slices.Contains(shownAs, s.Flag) {
+			continue
+		}
+		args := []string{assignment(s)}
+		if s.needs != "" {
+			args = append(args, assignment(SettingOf(strings.Fields(s.needs)[0])))
+		}
+		if !SettingOf(strings.Fields(s.needs + " " + s.Flag)[0]).isFor(&Backends[0]) {
+			args = append(args, "--backend=dcgm")
+		}
+		opts, err := Read(args, io.Discard)
+		if err != nil {
+			t.Errorf("%q: %v", args, err)
+			continue
+		}
+		var b strings.Builder
+		if err := opts.ShowConfig(&b); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+		if !strings.Contains(b.String(), " # --"+s.Flag+"\n") {
+			t.Errorf("%q is not shown: %s", args, &b)
+		}
+	}
+}

@@ -1,0 +1,372 @@
+package settings
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/common/version"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+)
+
+// Defaults and limits of the flags.
+const (
+	DefaultListen   = ":9401"
+	DemoListen      = "localhost" + DefaultListen
+	defaultUpstream = "http://localhost:9400/metrics"
+	maxInterval     = Duration(time.Minute)
+	maxExpected     = 1024 // GPUs; no node has that many
+)
+
+// ErrAnswered means that --help or --version has been answered.
+var ErrAnswered = errors.New("answered")
+
+// FileError is the error of a config file that is refused.
+type FileError struct{ error }
+
+// Error names the flag.
+func (e *FileError) Error() string { return "--config.file: " + e.error.Error() }
+
+// Unwrap returns the error of the file.
+func (e *FileError) Unwrap() error { return e.error }
+
+// origin is where a value comes from. Higher ones win.
+type origin uint8
+
+const (
+	FromFile      origin = iota // or the default
+	fromNeighbour               // the environment of gpu-container-exporter
+	FromEnvironment
+	FromCommandLine
+)
+
+// Given holds the values from command line and environment, in the order of the table. It does
+// not change after it is read: a reload applies it to the file again.
+type Given []*givenFlag
+
+// Flag returns the given values of a flag.
+func (g Given) Flag(name string) *givenFlag {
+	return g[slices.IndexFunc(g, func(f *givenFlag) bool { return f.Setting.Flag == name })]
+}
+
+// givenFlag records the texts that a flag was given. It implements kingpin.Value.
+type givenFlag struct {
+	Setting *setting
+	Texts   []string
+	Typed   bool // on the command line
+	// Adopted is the variable of the neighbour's environment that it comes from; "" if it is
+	// our own.
+	Adopted string
+}
+
+// Set implements kingpin.Value. The text is parsed later, in the order of the table.
+func (f *givenFlag) Set(text string) error {
+	f.Texts = append(f.Texts, text)
+	return nil
+}
+
+// String implements kingpin.Value.
+func (f *givenFlag) String() string { return strings.Join(f.Texts, " ") }
+
+// IsBoolFlag tells kingpin that the flag needs no value.
+func (f *givenFlag) IsBoolFlag() bool { _, is := f.Setting.at(&Options{}).(*bool); return is }
+
+// IsCumulative tells kingpin that the flag may be repeated.
+func (f *givenFlag) IsCumulative() bool { _, is := f.Setting.at(&Options{}).(*[]string); return is }
+
+// Name returns the flag or variable that the value came from.
+func (f *givenFlag) Name() string {
+	if f.Typed || len(f.Texts) == 0 {
+		return "--" + f.Setting.Flag
+	}
+	return "$" + cmp.Or(f.Adopted, f.Setting.Variable())
+}
+
+// Variable returns the name of the environment variable.
+func (s *setting) Variable() string {
+	return "KPULSE_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(s.Flag))
+}
+
+// Read reads the command line, the environment and the config file. Help and version go to
+// stdout and return errAnswered. An error in the file is a *fileError.
+func Read(args []string, stdout io.Writer) (*Options, error) {
+	g, err := ReadFlags(args, stdout)
+	if err != nil {
+		return nil, err
+	}
+	return g.Options(NewOptions())
+}
+
+// ReadFlags reads command line and environment.
+func ReadFlags(args []string, stdout io.Writer) (g Given, err error) {
+	app := kingpin.New("kpulse-proxy", about)
+	answered := false
+	app.Terminate(func(int) { answered = true })
+	app.UsageWriter(stdout).Writer(stdout).ErrorWriter(stdout)
+	app.UsageTemplate(helpTemplate).UsageFuncs(helpFuncs)
+	app.HelpFlag.Short('h').Help("Show this help.")
+	app.Version(version.Print("kpulse-proxy"))
+	defaults := NewOptions()
+	for i := range table {
+		s := &table[i]
+		if s.Flag == "" {
+			continue
+		}
+		f := &givenFlag{Setting: s}
+		g = append(g, f)
+		flag := app.Flag(s.Flag, s.help).Envar(s.Variable()).IsSetByUser(&f.Typed).PlaceHolder(s.placeholder)
+		if s.placeholder == "" && !f.IsBoolFlag() {
+			flag.PlaceHolder(s.defaultText(defaults))
+		}
+		flag.SetValue(f)
+	}
+	if args, err = respell(args); err != nil {
+		return nil, err
+	}
+	if slices.Contains(args, askManPage) {
+		return nil, cmp.Or(writeManPage(app), ErrAnswered)
+	}
+	switch _, err := app.Parse(args); {
+	case answered:
+		return nil, ErrAnswered
+	case err != nil:
+		return nil, explainFlag(args, err)
+	}
+	if err := g.adopt(os.LookupEnv); err != nil {
+		return nil, err
+	}
+	for _, f := range g {
+		if err := f.Apply(NewOptions()); err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// defaultText returns the default as a value of the flag, or "" if there is none.
+func (s *setting) defaultText(defaults *Options) string {
+	if s.standard != "" {
+		return s.standard
+	}
+	v := reflect.ValueOf(s.at(defaults)).Elem()
+	if v.IsZero() && s.parse == nil && v.Kind() != reflect.Uint8 || v.Kind() == reflect.Slice || v.Kind() == reflect.Pointer || v.Kind() == reflect.Struct {
+		return ""
+	}
+	if d, is := v.Interface().(time.Duration); is {
+		return Duration(d).String()
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// nearestCommand returns the command that the first argument probably means, or "".
+func nearestCommand(args []string) string {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		return ""
+	}
+	return diag.Within(args[0], commandWords, 2)
+}
+
+// explainFlag adds to kingpin's error the flag or command that was probably meant.
+func explainFlag(args []string, err error) error {
+	if strings.HasPrefix(err.Error(), "unexpected ") {
+		if near := nearestCommand(args); near != "" {
+			return fmt.Errorf("%q is not a command; did you mean kpulse-proxy %s?", args[0], near)
+		}
+		// Not quoted: it may be a URL with a password.
+		return errors.New("an argument belongs to no flag; give settings as flags with =, such as --source=URL, and put a command, such as check health, before its flags")
+	}
+	_, unknown, found := strings.Cut(err.Error(), "unknown long flag '--")
+	if !found {
+		return err
+	}
+	var flags []string
+	for i := range table {
+		flags = append(flags, table[i].Flag)
+	}
+	if best := diag.Nearest(strings.TrimSuffix(unknown, "'"), flags); best != "" {
+		return fmt.Errorf("%w; did you mean --%s?", err, best)
+	}
+	return fmt.Errorf("%w; see --help", err)
+}
+
+// Options reads the config file into o, which has the defaults, and applies the given values to
+// it.
+func (g Given) Options(o *Options) (*Options, error) {
+	var file *File
+	if path := g.Flag("config.file").String(); path != "" {
+		var err error
+		if file, err = Load(path); err != nil {
+			return nil, &FileError{err}
+		}
+		o.Config = file.Config
+		g = g.Under(file)
+	}
+	o.Given = g
+	for _, f := range g {
+		if err := f.Apply(o); err != nil {
+			return nil, err
+		}
+	}
+	if o.ConfigShow && file != nil {
+		o.lines = file.Lines()
+	}
+	g.complete(os.LookupEnv, o)
+	o.weigh()
+	if err := o.chooseSources(file); err != nil {
+		return nil, err
+	}
+	return o, o.refuse()
+}
+
+// Apply sets the values of the flag. A list replaces the previous one.
+func (f *givenFlag) Apply(o *Options) error {
+	if list, ok := f.Setting.at(o).(*[]string); ok && f.Texts != nil {
+		*list = nil
+	}
+	for _, text := range f.Texts {
+		if err := f.Setting.set(o, text); err != nil {
+			return fmt.Errorf("%s: %w", f.Name(), err)
+		}
+	}
+	return nil
+}
+
+// Origin returns where the value of a flag comes from.
+func (o *Options) Origin(flag string) origin {
+	switch f := o.Given.Flag(flag); {
+	case f.Typed:
+		return FromCommandLine
+	case f.Adopted != "":
+		return fromNeighbour
+	case f.Texts != nil:
+		return FromEnvironment
+	}
+	return FromFile
+}
+
+// weigh makes the weights replace the preset, unless the preset takes precedence.
+func (o *Options) weigh() {
+	switch weights, preset := o.Origin("weights"), o.Origin("preset"); {
+	case preset > weights:
+		o.Judge.Weights = canonical.Weights{}
+	case weights > FromFile:
+		o.Judge.Preset = compute.Custom
+	}
+}
+
+// set parses a text into a setting, and checks it.
+func (s *setting) set(o *Options, text string) (err error) {
+	if s.parse != nil {
+		err = s.parse(o, text)
+	} else {
+		err = assign(s.at(o), text)
+	}
+	if err == nil && s.check != nil {
+		err = s.check(o)
+	}
+	if err != nil || s.Key == "" {
+		return err
+	}
+	for _, wrong := range o.Check() {
+		if wrong.Option == s.Key || strings.HasPrefix(wrong.Option, s.Key+"[") {
+			return wrong
+		}
+	}
+	return nil
+}
+
+// assign parses a text into the value that p points to.
+func assign(p any, text string) (err error) {
+	switch p := p.(type) {
+	case *string:
+		*p = text
+	case *[]string:
+		*p = append(*p, text)
+	case *bool:
+		if *p, err = strconv.ParseBool(text); err != nil {
+			return fmt.Errorf("%q is neither yes nor no; write true or false", text)
+		}
+	case *float64:
+		if *p, err = strconv.ParseFloat(text, 64); err != nil {
+			return fmt.Errorf("%q is not a number, or is too large; write it in digits", text)
+		}
+	case **Duration:
+		*p = new(Duration)
+		return (*p).Set(text)
+	case *time.Duration:
+		return (*Duration)(p).Set(text)
+	case *canonical.Weights:
+		*p, err = compute.ParseWeights(text)
+	case *compute.Missing:
+		*p, err = compute.ParseMissing(text)
+	case *expose.Passthrough:
+		*p, err = expose.ParsePassthrough(text)
+	case *promslog.Level, *promslog.Format:
+		if p.(kingpin.Value).Set(text) != nil { // its error does not quote
+			return fmt.Errorf("%q is unknown; see --help", text)
+		}
+	case kingpin.Value:
+		return p.Set(text)
+	}
+	return err
+}
+
+// within returns an error if d is not in [least, most].
+func within(d, least, most Duration) error {
+	if d < least || d > most {
+		return fmt.Errorf("%s is out of range; give %s to %s", d, least, most)
+	}
+	return nil
+}
+
+// parseExpected parses --expected-gpus, which may be 0.
+func (o *Options) parseExpected(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > maxExpected {
+		return fmt.Errorf("%q is out of range; give how many GPUs the node has, at most %d, or 0", text, maxExpected)
+	}
+	o.FlagSource.ExpectedGPUs = Count(n)
+	return nil
+}
+
+// isFor reports whether the setting applies to a backend.
+func (s *setting) isFor(b *Backend) bool {
+	return s.backends == "" || slices.Contains(strings.Fields(s.backends), b.Name)
+}
+
+// SettingOf returns the row of a flag in settings.
+func SettingOf(flag string) *setting {
+	return &table[slices.IndexFunc(table, func(s setting) bool { return s.Flag == flag })]
+}
+
+// Over returns the typed flags of g, and those of other for the rest.
+func (g Given) Over(other Given) Given {
+	all := slices.Clone(other)
+	for i, f := range g {
+		if f.Typed {
+			all[i] = f
+		}
+	}
+	return all
+}
+
+// Typed returns a setting as a flag of the command line.
+func (s *setting) Typed(value string) string {
+	if value == s.bare {
+		return "--" + s.Flag
+	}
+	return "--" + s.Flag + "=" + value
+}

@@ -1,0 +1,83 @@
+package settings
+
+import (
+	"slices"
+	"text/template"
+
+	"github.com/alecthomas/kingpin/v2"
+)
+
+const about = `A scrape target to use in place of dcgm-exporter: it passes the exporter's series
+through unchanged, and adds series with one name and unit for every version of the
+exporter, and the real utilization, workload class and health of every GPU.
+
+Look around on any machine:   kpulse-proxy --backend=replay --tui
+In front of an exporter:      kpulse-proxy --source=http://node:9400/metrics
+On a node without one:        kpulse-proxy --backend=dcgm
+Then scrape http://localhost:9401/metrics instead of the exporter.
+Once, as text:                kpulse-proxy --source=http://node:9400/metrics --once
+As CSV:                       kpulse-proxy --source=http://node:9400/metrics --export=all > gpus.csv
+On the terminal:              kpulse-proxy --tui
+The same from a recording:    kpulse-proxy --tui --replay=FILE
+Is a config file right?       kpulse-proxy check config FILE
+What would it run with?       kpulse-proxy --config.show
+Are rule files right?         kpulse-proxy check rules FILE…
+Does the exporter serve all?  kpulse-proxy check counters FILE
+May jobs run on these GPUs?   kpulse-proxy check health
+What does XID 79 ask for?     kpulse-proxy explain xid 79
+What works on this node?      kpulse-proxy doctor`
+
+// commands are the words that may follow the name of the program.
+var commands = []string{
+	"[<flags>]",
+	"check config FILE",
+	"check rules FILE…",
+	"check counters FILE",
+	"check health [<flags>]",
+	"check alive [<flags>]",
+	"explain xid [CODE…]",
+	"doctor [<flags>]",
+}
+
+const helpTemplate = `{{range $i, $c := commands}}{{if $i}}       {{else}}usage: {{end}}{{$.App.Name}} {{$c}}
+{{end}}
+{{.App.Help}}
+{{range groups .Context.Flags}}
+{{.Title}}:
+{{.Flags|FlagsToTwoColumns|FormatTwoColumns}}{{end}}
+Every flag is also an environment variable. The command line wins over it, and both win
+over the config file. The variables of gpu-container-exporter count too
+(deploy/settings.md).
+The program uses one core at a time unless GOMAXPROCS sets more.
+`
+
+// flagGroup is one heading of --help.
+type flagGroup struct {
+	Title string
+	Flags []*kingpin.FlagModel
+}
+
+var helpFuncs = template.FuncMap{
+	"groups":   groupFlags,
+	"commands": func() []string { return commands },
+	"roff":     roff,
+}
+
+// groupFlags returns flags by heading; kingpin's own come last.
+func groupFlags(flags []*kingpin.FlagModel) []flagGroup {
+	groups := make([]flagGroup, len(groupTitles))
+	for i, title := range groupTitles {
+		groups[i].Title = title
+	}
+	for _, f := range flags {
+		if f.Hidden {
+			continue
+		}
+		at := groupRest
+		if i := slices.IndexFunc(table, func(s setting) bool { return s.Flag == f.Name }); i >= 0 {
+			at = table[i].group
+		}
+		groups[at].Flags = append(groups[at].Flags, f)
+	}
+	return groups
+}

@@ -45,5 +45,5 @@ func Patterns() []string {
 	}
 	m := &metrics{sources: opts.Sources}
 	m.telemetry = newTelemetry(opts.Sources, nil, func() float64 { return 0 })
-	return slices.Sorted(maps.Keys(routes(opts, m, &landing{}, newBudget(opts))))
+	return slices.Sorted(maps.Keys(routes(opts, m, &landing{}, newAdmission(opts))))
 }

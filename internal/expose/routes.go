@@ -28,46 +28,46 @@ func New(opts Options) (http.Handler, error) {
 		switches:    opts.Switches,
 	}
 	m.telemetry = newTelemetry(opts.Sources, opts.FailureKinds, func() float64 { return float64(m.inFlight.Load()) })
-	b := newBudget(&opts)
-	for _, c := range append(opts.Collectors, b.collectors()...) {
+	a := newAdmission(&opts)
+	for _, c := range append(opts.Collectors, a.collectors()...) {
 		if err := m.telemetry.registry.Register(c); err != nil {
 			return nil, fmt.Errorf("telemetry: %w", err)
 		}
 	}
-	page, err := newLanding(&opts, b.used)
+	page, err := newLanding(&opts, a.used)
 	if err != nil {
 		return nil, err
 	}
-	return guard(m.telemetry.instrument(muxOf(routes(&opts, m, page, b)))), nil
+	return guard(m.telemetry.instrument(muxOf(routes(&opts, m, page, a)))), nil
 }
 
 // routes maps the patterns of our paths to their handlers. GET serves HEAD too, and ServeMux
 // answers other methods with 405 and other paths with 404.
-func routes(opts *Options, m *metrics, page *landing, b *budget) map[string]http.Handler {
+func routes(opts *Options, m *metrics, page *landing, a *admission) map[string]http.Handler {
 	all := map[string]http.Handler{
-		"GET /{$}":               b.reserved(page),
-		"GET /metrics":           notItself(opts.Self, b.limit(m)),
+		"GET /{$}":               a.reserved(page),
+		"GET /metrics":           notItself(opts.Self, a.limit(m)),
 		"GET /health":            http.HandlerFunc(healthy),
 		"GET /healthz":           http.HandlerFunc(healthy), // as in gpu-container-exporter
 		"GET /-/healthy":         http.HandlerFunc(healthy),
-		"GET /-/ready":           ready(opts.Sources, opts.Absent, b.used),
-		"GET /-/metrics":         b.reserved(m.telemetry.handler()),
+		"GET /-/ready":           ready(opts.Sources, opts.Absent, a.used),
+		"GET /-/metrics":         a.reserved(m.telemetry.handler()),
 		"POST /-/reload":         reload(opts.Reload),
 		"PUT /-/reload":          reload(opts.Reload),
-		"GET /api/v1/processes":  b.limit(newProcesses(opts)),
-		"GET /container/metrics": b.limit(&containers{opts.Sources, opts.Absent, opts.Timeout}),
-		"GET /events":            b.reserved(&events{opts.Sources, opts.Events, opts.ExposeProcesses}),
+		"GET /api/v1/processes":  a.limit(newProcesses(opts)),
+		"GET /container/metrics": a.limit(&containers{opts.Sources, opts.Absent, opts.Timeout}),
+		"GET /events":            a.reserved(&events{opts.Sources, opts.Events, opts.ExposeProcesses}),
 		"POST /-/resolve":        resolve(opts.Sources, opts.EnableResolve),
-		"GET /sd":                b.reserved(discovery(opts.Sources, opts.Absent)),
+		"GET /sd":                a.reserved(discovery(opts.Sources, opts.Absent)),
 	}
 	if opts.EnablePprof {
 		// All of net/http/pprof except the command line, which may hold the credentials of an
 		// upstream's URL.
-		all["GET /debug/pprof/"] = b.reserved(http.HandlerFunc(pprof.Index))
+		all["GET /debug/pprof/"] = a.reserved(http.HandlerFunc(pprof.Index))
 		all["GET /debug/pprof/cmdline"] = http.NotFoundHandler()
-		all["GET /debug/pprof/profile"] = b.reserved(http.HandlerFunc(pprof.Profile))
-		all["GET /debug/pprof/symbol"] = b.reserved(http.HandlerFunc(pprof.Symbol))
-		all["GET /debug/pprof/trace"] = b.reserved(http.HandlerFunc(pprof.Trace))
+		all["GET /debug/pprof/profile"] = a.reserved(http.HandlerFunc(pprof.Profile))
+		all["GET /debug/pprof/symbol"] = a.reserved(http.HandlerFunc(pprof.Symbol))
+		all["GET /debug/pprof/trace"] = a.reserved(http.HandlerFunc(pprof.Trace))
 	}
 	return all
 }

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -42,7 +41,7 @@ func TestEveryRouteIsLimited(t *testing.T) {
 
 // TestReserveIsLimited: routes that wait for no source have exactly reserve more places.
 func TestReserveIsLimited(t *testing.T) {
-	b := newBudget(&Options{MaxRequests: 1})
+	b := newAdmission(&Options{MaxRequests: 1})
 	entered, leave := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(b.reserved(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		entered <- struct{}{}
@@ -63,7 +62,7 @@ func TestReserveIsLimited(t *testing.T) {
 }
 
 // limited starts a server whose answer has size bytes.
-func limited(t *testing.T, b *budget, size int) *httptest.Server {
+func limited(t *testing.T, b *admission, size int) *httptest.Server {
 	body := []byte(strings.Repeat("x", size))
 	server := httptest.NewServer(b.limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) })))
 	t.Cleanup(server.Close)
@@ -115,7 +114,7 @@ func (p pipes) dial(t *testing.T) (net.Conn, *http.Response) {
 }
 
 // limitedPipe is like limited, in a bubble of synctest.
-func limitedPipe(t *testing.T, b *budget, size int) pipes {
+func limitedPipe(t *testing.T, b *admission, size int) pipes {
 	body := []byte(strings.Repeat("x", size))
 	server := &http.Server{Handler: b.limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) }))}
 	p := make(pipes)
@@ -124,47 +123,13 @@ func limitedPipe(t *testing.T, b *budget, size int) pipes {
 	return p
 }
 
-// sizesWriter records the size of each write, which takes it a while.
-type sizesWriter struct {
-	httptest.ResponseRecorder
-	takes time.Duration
-	sizes []int
-}
-
-func (w *sizesWriter) Write(b []byte) (int, error) {
-	time.Sleep(w.takes)
-	w.sizes = append(w.sizes, len(b)>>10)
-	return len(b), nil
-}
-
-// TestPiecesGrow: each piece costs a chunk of net/http, and four system calls.
-func TestPiecesGrow(t *testing.T) {
-	for takes, want := range map[time.Duration][]int{
-		0:                {128, 256, 512, 1024, 1024, 64},
-		stalledAfter / 2: {128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 64},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			w := &sizesWriter{takes: takes}
-			b := newBudget(&Options{MaxRequests: 1})
-			b.limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				if n, err := w.Write(make([]byte, 3008<<10)); n != 3008<<10 || err != nil {
-					t.Error(n, err)
-				}
-			})).ServeHTTP(w, httptest.NewRequest("GET", "/", http.NoBody))
-			if !slices.Equal(w.sizes, want) {
-				t.Errorf("a client that takes %s for each: pieces of %v KiB, want %v", takes, w.sizes, want)
-			}
-		})
-	}
-}
-
 func TestSlowClientIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(&Options{MaxRequests: 1, MinReadRate: 1 << 20})
+		b := newAdmission(&Options{MaxRequests: 1, MinReadRate: 1 << 20})
 		server := limitedPipe(t, b, muchMore)
 		begun := time.Now()
 		_, res := server.dial(t)
-		time.Sleep(b.window + piece*time.Second>>20 - time.Millisecond)
+		time.Sleep(allowance + piece*time.Second>>20 - time.Millisecond)
 		if n := b.used().CutForRate; n != 0 {
 			t.Errorf("%d clients are cut after %s", n, time.Since(begun))
 		}
@@ -183,15 +148,15 @@ func TestSlowClientIsCut(t *testing.T) {
 	})
 }
 
-// TestSteadyClientIsNotCut: at little more than half of the minimum rate, an answer takes many
-// windows, each of which starts with its full allowance. Below half, the client is cut.
+// TestSteadyClientIsNotCut: at half of the minimum rate, an answer takes longer than the time for
+// one piece, as each piece has its own. At a rate at which a piece takes longer, the client is cut.
 func TestSteadyClientIsNotCut(t *testing.T) {
 	for _, test := range []struct {
 		rate int // KiB per second
 		cut  int
-	}{{540, 0}, {480, 1}} {
+	}{{512, 0}, {40, 1}} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBudget(&Options{MaxRequests: 1, MinReadRate: 1 << 20})
+			b := newAdmission(&Options{MaxRequests: 1, MinReadRate: 1 << 20})
 			conn, res := limitedPipe(t, b, muchMore).dial(t)
 			begun, got := time.Now(), int64(0)
 			for {
@@ -202,7 +167,7 @@ func TestSteadyClientIsNotCut(t *testing.T) {
 				time.Sleep(32 * time.Second / time.Duration(test.rate))
 			}
 			conn.Close()
-			if whole := got == muchMore && time.Since(begun) > 3*b.window; whole != (test.cut == 0) {
+			if whole := got == muchMore && time.Since(begun) > 3*allowance; whole != (test.cut == 0) {
 				t.Errorf("%d KiB/s: %d bytes came within %s", test.rate, got, time.Since(begun))
 			}
 			if n := b.used().CutForRate; n != test.cut {
@@ -214,7 +179,7 @@ func TestSteadyClientIsNotCut(t *testing.T) {
 
 // TestStalledClientLosesItsPlace: it loses it only when the next client needs it.
 func TestStalledClientLosesItsPlace(t *testing.T) {
-	b := newBudget(&Options{MaxRequests: 1})
+	b := newAdmission(&Options{MaxRequests: 1})
 	server := limited(t, b, muchMore)
 	_, r := request(t, server)
 	rejected := 0
@@ -235,7 +200,7 @@ func TestStalledClientLosesItsPlace(t *testing.T) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.taken != 0 || len(b.places) != 0 {
-		t.Errorf("%d taken, %d in use after all have left", b.taken, len(b.places))
+	if len(b.clients) != 0 {
+		t.Errorf("%d places are taken after all have left", len(b.clients))
 	}
 }

@@ -19,7 +19,6 @@ const inBubble = "called in a bubble of synctest"
 // On a busy machine, a sleep instead of a wait is too short.
 var sleeps = map[string]string{
 	"internal/app/day_test.go live":                                            inBubble,
-	"internal/expose/budget_test.go Write":                                     inBubble,
 	"internal/holders/completer_test.go TestCompleterKeepsAPodOfAnotherSource": inBubble,
 	"internal/holders/completer_test.go TestCompletersShareLookUps":            inBubble,
 	"internal/holders/resolver_test.go TestResolverForgetsPodsThatWent":        inBubble,

@@ -68,21 +68,22 @@ run: ## Serve the embedded demo on localhost:9401
 
 ##@ Test
 
-test: ## Run the quick tests (a minute and a half on two cores, once built)
+test: ## Run the quick tests
 	go test ./...
-	@echo 'The slow tests of internal/slow/tests.tsv are left out: make e2e runs them; go test -v names each, and how to run it.'
+	@echo 'Slow tests, and those on real servers, are left out: go test -v names them, and make nightly runs them.'
 
-race: ## Run all tests under the race detector, slow ones too; internal/e2e tests a program built with it
-	@# rules/ is not part of the program: its tests run promtool. TestDay and TestAgainstReference take minutes with the detector.
-	KPULSE_SLOW=1 go test -race -timeout 20m -skip '^(TestDay|TestAgainstReference)$$' $$(go list ./... | grep -v -e /internal/e2e$$ -e /internal/e2e/faults$$ -e /kpulse-proxy/rules)
-	@$(RACED) KPULSE_SLOW=1 go test -count=1 -timeout 20m ./internal/e2e ./internal/e2e/faults
+# The packages that start goroutines.
+CONCURRENT = $$(git grep -lE '^\s+go |\.Go\(' -- 'internal/*.go' ':!*_test.go' ':!internal/e2e/*' | xargs -n 1 dirname | sort -u | sed 's,^,./,')
+
+race: ## Run the tests of the packages that start goroutines under the race detector
+	go test -race -timeout 20m $(CONCURRENT)
 
 # The command that follows tests a program built with the race detector.
 RACED := dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && set -x && \
 	go build -race -o "$$dir/kpulse-proxy" ./cmd/kpulse-proxy && KPULSE_BINARY="$$dir/kpulse-proxy"
 
-faults: ## Inflict the faults of testdata/FAULTS.md on the program, built with the race detector
-	@$(RACED) KPULSE_SLOW=1 go test -count=1 -v ./internal/e2e/faults
+faults: ## Inflict the faults of internal/e2e/faults on the program, built with the race detector
+	@$(RACED) KPULSE_SLOW=1 go test -count=1 -v -timeout 30m -run '^TestFaults$$' ./internal/e2e/faults
 
 # The duration of make soak; DURATION=20m:SEED replays the fleets and faults of a seed.
 DURATION ?= 8h
@@ -90,14 +91,16 @@ DURATION ?= 8h
 soak: ## Run one program through fleets, reloads and faults for DURATION (8h), and check that its use of resources does not grow
 	KPULSE_SOAK='$(DURATION)' go test -count=1 -v -timeout 0 -run '^TestSoak$$' ./internal/e2e/faults
 
+vet: ## Check formatting, vet, and run staticcheck
+	@test -z "$$(gofmt -l cmd internal rules mixin deploy)" || { gofmt -l cmd internal rules mixin deploy; echo 'run gofmt -w on these'; exit 1; }
+	go vet ./...
+	go tool -modfile=mixin/tools/go.mod staticcheck ./...
+
 SCRIPTS := $(filter-out %.md %.service %.timer,$(wildcard deploy/slurm/*)) deploy/image/build deploy/packages/build $(wildcard deploy/packages/deb/* deploy/packages/rpm/*)
 
-lint: ## Check formatting, vet, shell scripts (if shellcheck is installed), and run golangci-lint (built from source, once)
-	@test -z "$$(gofmt -l cmd internal rules)" || { gofmt -l cmd internal rules; echo 'run gofmt -w on these'; exit 1; }
-	go vet ./...
+lint: vet ## vet, and golangci-lint and shellcheck (the first run builds golangci-lint, for minutes)
 	go tool -modfile=mixin/tools/go.mod golangci-lint run ./...
-	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); \
-	else echo 'shellcheck is not installed; these are not checked: $(SCRIPTS)'; test -z "$$KPULSE_REQUIRE_SHELLCHECK"; fi
+	shellcheck $(SCRIPTS)
 
 fuzz: ## Run each fuzz target that matches FUZZ (all) for FUZZTIME (60s), FUZZJOBS (2) at a time
 	FUZZ='$(FUZZ)' FUZZTIME='$(FUZZTIME)' FUZZJOBS='$(FUZZJOBS)' .ci/fuzz
@@ -110,47 +113,52 @@ differential: ## Compare all series of N (100000) random bodies of every dialect
 
 ##@ Test on real programs
 
-# Prints each package, and the patterns of its tests as one regular expression.
-SLOW := awk -F '\t' '/^[^\#]/{gsub(/\*/, ".*", $$2); all[$$1] = all[$$1] "|" $$2} END{for (p in all) print p, "^(" substr(all[p], 2) ")$$"}' internal/slow/tests.tsv
-
-e2e: ## Run the slow tests, except those that match SKIP (minutes); a test whose program is missing says what it needs
-	@all=$$($(SLOW)) && test -n "$$all" && echo "$$all" | while read -r package tests; do (set -x; go test -count=1 -timeout 20m -run "$$tests" -skip '$(SKIP)' "./$$package") || exit 1; done
-
+# What these tests build is kept in CACHE, once for each version of its module.
+CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kpulse-proxy
+sums = $(shell cat $(addsuffix /go.sum,$(addprefix internal/e2e/,$(1))) | sha256sum | cut -c 1-12)
+KUBERNETES := $(CACHE)/kubernetes-$(call sums,kubernetes helm prometheusoperator)
+THANOS := $(CACHE)/thanos-$(call sums,thanos)
+DEBIAN ?= $(CACHE)/debian.tar
 OPERATOR := github.com/prometheus-operator/prometheus-operator
 
-kubernetes: ## Build the servers of Kubernetes, helm, kubectl and the Prometheus operator into DIR, for KPULSE_KUBERNETES=DIR of internal/e2e (minutes)
-	@test -n '$(DIR)' || { echo 'DIR is not set: make kubernetes DIR=/tmp/kubernetes'; exit 1; }
-	go -C internal/e2e/kubernetes build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
-	go -C internal/e2e/helm build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
-	go -C internal/e2e/prometheusoperator build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
-	install -m 0644 -D -t '$(DIR)/crds' "$$(go -C internal/e2e/prometheusoperator list -m -f '{{.Dir}}' $(OPERATOR))"/example/prometheus-operator-crd/*.yaml
+nightly: ## Run all that is too slow for CI: every test with its servers, faults, a soak, fuzzing (hours)
+	.ci/nightly
 
-e2e-kube: ## Run the tests on a real Kubernetes and those of the chart; first builds what they need into DIR
-	@$(MAKE) kubernetes DIR='$(DIR)'
-	KPULSE_KUBERNETES='$(abspath $(DIR))' KPULSE_REQUIRE_KUBERNETES=1 go test -count=1 -timeout 20m -run 'Kubernetes|Chart|Kustomize|PrometheusOperator' ./internal/e2e
+slow: ## Run all tests of the program's module, slow ones too; those whose program is missing say what they need
+	KPULSE_SLOW=1 go test -count=1 -timeout 40m $$(go list ./... | grep -v /e2e/faults)
 
-thanos: ## Build Thanos into DIR, for KPULSE_THANOS=DIR/thanos of the mixin's tests (minutes)
-	@test -n '$(DIR)' || { echo 'DIR is not set: make thanos DIR=/tmp/thanos'; exit 1; }
-	@# Without the tag, Thanos expects another layout of labels, and panics.
-	go -C internal/e2e/thanos build -trimpath -tags slicelabels -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
+kubernetes: $(KUBERNETES) ## Build the servers of Kubernetes, helm, kubectl and the Prometheus operator (minutes)
 
-e2e-fleet: ## Run deploy/fleet: two clusters, Prometheus' agent, Thanos and Alertmanager (builds Thanos, needs prometheus and prometheus-alertmanager)
-	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && set -x && $(MAKE) thanos DIR="$$dir" && \
-	KPULSE_THANOS="$$dir/thanos" KPULSE_REQUIRE_THANOS=1 KPULSE_REQUIRE_PROMETHEUS=1 \
-	go -C mixin test -count=1 -v -run '^TestFleetOnThanos$$' .
+$(KUBERNETES):
+	for module in kubernetes helm prometheusoperator; do go -C internal/e2e/$$module build -trimpath -ldflags '-s -w' -o '$@.part/' tool || exit 1; done
+	install -m 0644 -D -t '$@.part/crds' "$$(go -C internal/e2e/prometheusoperator list -m -f '{{.Dir}}' $(OPERATOR))"/example/prometheus-operator-crd/*.yaml
+	mv '$@.part' '$@'
 
-# The archive of a Debian root, for make e2e-image and make e2e-packages.
-DEBIAN ?= /tmp/kpulse-debian.tar
+e2e-kube: $(KUBERNETES) ## Run the tests on a real Kubernetes, and those of the chart (needs etcd)
+	KPULSE_KUBERNETES='$(KUBERNETES)' KPULSE_REQUIRE_KUBERNETES=1 go test -count=1 -timeout 20m -run 'Kubernetes|Chart|Kustomize|PrometheusOperator' ./internal/e2e
 
-debian: ## Build DEBIAN, the archive of a Debian root, for the two below (minutes)
+thanos: $(THANOS) ## Build Thanos (minutes)
+
+# Without the tag, Thanos expects another layout of labels, and panics.
+$(THANOS):
+	go -C internal/e2e/thanos build -trimpath -tags slicelabels -ldflags '-s -w' -o '$@.part/' tool
+	mv '$@.part' '$@'
+
+e2e-fleet: $(THANOS) ## Run deploy/fleet: two clusters, Prometheus' agent, Thanos and Alertmanager (needs prometheus and prometheus-alertmanager)
+	KPULSE_THANOS='$(THANOS)/thanos' KPULSE_REQUIRE_THANOS=1 KPULSE_REQUIRE_PROMETHEUS=1 go -C mixin test -count=1 -v -run '^TestFleetOnThanos$$' .
+
+debian: $(DEBIAN) ## Build the archive of a Debian root, for the two below (minutes; needs mmdebstrap)
+
+$(DEBIAN):
+	mkdir -p '$(@D)'
 	mmdebstrap --variant=apt --include=gcc,libc6-dev,make,ca-certificates,systemd \
 		--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
-		bookworm '$(DEBIAN)' http://deb.debian.org/debian
+		bookworm '$@' http://deb.debian.org/debian
 
-e2e-image: $(if $(wildcard $(DEBIAN)),,debian) ## Build the images with buildah and run them (as root)
+e2e-image: $(DEBIAN) ## Build the images with buildah and run them (as root)
 	KPULSE_DEBIAN='$(DEBIAN)' KPULSE_REQUIRE_IMAGE=1 go test -count=1 -timeout 30m -run '^TestImage$$' ./internal/e2e
 
-e2e-packages: $(if $(wildcard $(DEBIAN)),,debian) ## Check the packages of make release with apt, systemd and rpm (as root)
+e2e-packages: $(DEBIAN) ## Check the packages of make release with apt, systemd and rpm (as root)
 	KPULSE_DEBIAN='$(DEBIAN)' KPULSE_REQUIRE_PACKAGES=1 go test -count=1 -timeout 30m -run '^TestPackages$$' ./internal/e2e
 
 e2e-compose: ## Check the files of deploy/compose with the loader of docker compose and promtool
@@ -166,20 +174,11 @@ bench: ## Run the benchmarks and print the targets of the design beside them
 report: ## Measure the targets of the design and how costs grow, and write testdata/bench/REPORT.md (ten minutes; on an idle machine)
 	mkdir -p testdata/bench && KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets$$' -timeout 30m ./internal/e2e -update
 
-# Sizes of the fleets; if empty, make fleet measures none and only updates the tables' columns.
-NODES ?= 10,100,1000
+# Sizes of the fleets of make cost, in nodes of 8 GPUs.
+NODES ?= 10,200
 
-fleet: build ## Measure what a fleet of NODES costs a Prometheus, and write the result to rules/README.md (needs prometheus; two hours, and 8 GB of memory for 1000 nodes)
-	go run ./internal/e2e/fleet -proxy ./kpulse-proxy -nodes '$(NODES)' -write rules/README.md -sizes deploy/fleet/README.md -exporter rules/$(EXPORTER_RULES) $(addprefix rules/,$(RULES))
-
-RULES := kpulse-node.rules.yml kpulse-fleet.rules.yml kpulse-boards.rules.yml kpulse-gangs.rules.yml kpulse-users.rules.yml
-EXPORTER_RULES := twin/dcgm-exporter.rules.yml
-
-rules-cost: ## Measure what the rules cost a Prometheus, and write the result to rules/README.md (minutes; 1000 nodes take 5 GB of memory)
-	go -C rules/cost run . -write ../README.md -exporter ../$(EXPORTER_RULES) $(addprefix ../,$(RULES))
-
-dashboards-cost: ## Measure how long a Prometheus takes for the dashboards, and write the result to rules/README.md (minutes; 1000 nodes take 5 GB of memory)
-	go -C rules/cost run . -write ../README.md -dashboards ../../mixin/dashboards_out $(addprefix ../,$(RULES))
+cost: ## Measure what fleets of NODES cost a Prometheus, and write the result to rules/README.md (needs prometheus; half an hour each)
+	KPULSE_COST='$(NODES)' KPULSE_REQUIRE_PROMETHEUS=1 go -C mixin test -count=1 -v -timeout 0 -run '^TestCost$$' . -update
 
 ##@ Generate
 
@@ -189,4 +188,5 @@ screenshots: build ## Retake the pictures of the terminal dashboard (needs tmux)
 rules: ## Write the rules that are generated from constants of the program
 	go generate ./rules/...
 
-.PHONY: help build bundle sbom image release release-check run screenshots test race faults soak lint fuzz differential bench report kubernetes thanos debian e2e e2e-kube e2e-fleet e2e-image e2e-packages e2e-compose rules rules-cost dashboards-cost fleet
+.PHONY: help build bundle sbom image release release-check run test race faults soak vet lint fuzz differential nightly slow kubernetes e2e-kube \
+	thanos e2e-fleet debian e2e-image e2e-packages e2e-compose bench report cost screenshots rules

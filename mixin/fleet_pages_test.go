@@ -18,7 +18,8 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/kpulse/kpulse-proxy/mixin/backfill"
+	"github.com/kpulse/kpulse-proxy/internal/slow"
+	"github.com/kpulse/kpulse-proxy/mixin/fleet"
 )
 
 const (
@@ -32,9 +33,10 @@ const (
 )
 
 // TestFleetPages plays a fleet with incidents and eight days before them (see package
-// backfill) to a real Prometheus, and opens every page as Grafana does. The fleet has
+// fleet) to a real Prometheus, and opens every page as Grafana does. The fleet has
 // leastHosts hosts, or KPULSE_FLEET_HOSTS, as in `make fleet`.
 func TestFleetPages(t *testing.T) {
+	slow.Test(t, "prometheus, Node.js: every panel over a fleet")
 	t.Parallel()
 	f := openFleet(t)
 	t.Run("facts", f.checkFacts)
@@ -51,7 +53,7 @@ func TestFleetPages(t *testing.T) {
 
 // playedFleet is a fleet that was played into a Prometheus.
 type playedFleet struct {
-	*backfill.Played
+	*fleet.Played
 	*asker
 	pages  map[string]dashboard
 	hosts  int
@@ -75,11 +77,11 @@ func openFleet(t *testing.T) *playedFleet {
 	if err := os.WriteFile(config, []byte("global: {}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	plan := backfill.Plan{Hosts: f.hosts, Days: historyOf, Groups: slices.Concat(groups(t, "prometheus_rules.yaml"), groups(t, "tests/all_alerts.yaml"))}
+	plan := fleet.Plan{Hosts: f.hosts, Days: historyOf, Groups: slices.Concat(groups(t, "prometheus_rules.yaml"), groups(t, "tests/all_alerts.yaml"))}
 	plan.Asked = namesIn(t, plan.Groups)
 	began := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		played, err := backfill.Play(t.Context(), filepath.Join(dir, "data"), plan)
+		played, err := fleet.Play(t.Context(), filepath.Join(dir, "data"), plan)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,9 +174,9 @@ func (f *playedFleet) checkFacts(t *testing.T) {
 }
 
 // incident returns the incident with a name.
-func (f *playedFleet) incident(t *testing.T, name string) backfill.Incident {
+func (f *playedFleet) incident(t *testing.T, name string) fleet.Incident {
 	t.Helper()
-	i := slices.IndexFunc(f.Incidents, func(i backfill.Incident) bool { return i.Name == name })
+	i := slices.IndexFunc(f.Incidents, func(i fleet.Incident) bool { return i.Name == name })
 	if i < 0 {
 		t.Fatalf("the fleet has no incident %q", name)
 	}

@@ -81,8 +81,8 @@ func (e *exporter) uuid(gpu int) string {
 	return fmt.Sprintf("GPU-%s-%s-0000-0000-%012d", map[string]string{"east": "ea500000", "west": "3e500000"}[e.cluster], strings.TrimPrefix(e.host, "node-")+"000", gpu)
 }
 
-// fleet is the running servers.
-type fleet struct {
+// deployed is the running servers of deploy/fleet.
+type deployed struct {
 	servers
 	dir       string                  // a copy of the repository's folders that it runs from
 	addresses map[string]string       // replacements for names and ports in deploy/fleet
@@ -94,9 +94,9 @@ type fleet struct {
 
 // startFleet starts, from the files in deploy/fleet, the proxies of two clusters, a Prometheus
 // for each, which sends its samples to three receivers, and Thanos' querier, ruler and store.
-func startFleet(t *testing.T) *fleet {
+func startFleet(t *testing.T) *deployed {
 	t.Helper()
-	f := &fleet{dir: t.TempDir(), addresses: map[string]string{}, exporters: map[string][]*exporter{}, binary: thanosProgram(t)}
+	f := &deployed{dir: t.TempDir(), addresses: map[string]string{}, exporters: map[string][]*exporter{}, binary: thanosProgram(t)}
 	prometheus, alertmanager := program(t, "prometheus"), program(t, "prometheus-alertmanager", "alertmanager")
 	for _, name := range []string{"alertmanager:9093", "thanos-query:10902", "thanos-receive:19291", "thanos-rule:10901", "thanos-store:10901",
 		"thanos-receive-0:10901", "thanos-receive-1:10901", "thanos-receive-2:10901", "thanos-receive-0:19291", "thanos-receive-1:19291", "thanos-receive-2:19291"} {
@@ -140,7 +140,7 @@ func thanosProgram(t *testing.T) string {
 }
 
 // copyFiles copies the files of the fleet, with the durations and addresses of this test.
-func (f *fleet) copyFiles(t *testing.T) {
+func (f *deployed) copyFiles(t *testing.T) {
 	t.Helper()
 	replace := []string{"/var/lib/thanos", filepath.Join(f.dir, "thanos"), "scrape_interval: 15s", fmt.Sprintf("scrape_interval: %dms", fleetScrape.Milliseconds()),
 		"evaluation_interval: 1m", "evaluation_interval: " + fleetInterval.String(), "--eval-interval=1m", "--eval-interval=" + fleetInterval.String(),
@@ -179,18 +179,18 @@ func (f *fleet) copyFiles(t *testing.T) {
 }
 
 // folder returns a folder in the copy of deploy/fleet.
-func (f *fleet) folder(name string) string {
+func (f *deployed) folder(name string) string {
 	return filepath.Join(f.dir, "repository", "deploy", "fleet", name)
 }
 
 // startThanos starts a component with the flags of its file; receive-N is one of several.
-func (f *fleet) startThanos(t *testing.T, component, grpc, http string, more ...string) (stop func(syscall.Signal)) {
+func (f *deployed) startThanos(t *testing.T, component, grpc, http string, more ...string) (stop func(syscall.Signal)) {
 	t.Helper()
 	return startIn(t, f.folder("thanos"), http, f.binary, append([]string{strings.TrimRight(component, "-012"), "@" + component + ".flags", "--grpc-address=" + grpc, "--http-address=" + http}, more...)...)
 }
 
 // startReceiver starts a receiver on its data on disk.
-func (f *fleet) startReceiver(t *testing.T, i int) {
+func (f *deployed) startReceiver(t *testing.T, i int) {
 	t.Helper()
 	grpc, write := f.addresses[fmt.Sprintf("thanos-receive-%d:10901", i)], f.addresses[fmt.Sprintf("thanos-receive-%d:19291", i)]
 	// In production each has its own machine, here its own folder.
@@ -211,13 +211,13 @@ func (f *fleet) startReceiver(t *testing.T, i int) {
 }
 
 // kill kills a receiver, as the failure of its node does.
-func (f *fleet) kill(i int) {
+func (f *deployed) kill(i int) {
 	f.alive[i].Store(false)
 	f.stop[i](syscall.SIGKILL)
 }
 
 // balance forwards connections to the live receivers in turn, as a Service does.
-func (f *fleet) balance(t *testing.T) {
+func (f *deployed) balance(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("tcp", f.addresses["thanos-receive:19291"])
 	if err != nil {
@@ -251,7 +251,7 @@ func (f *fleet) balance(t *testing.T) {
 
 // startCluster starts the exporters and proxies of a cluster, and the Prometheus that scrapes
 // them. An agent evaluates no rules: its proxies do.
-func (f *fleet) startCluster(t *testing.T, cluster, proxy, prometheus, config string, flags ...string) {
+func (f *deployed) startCluster(t *testing.T, cluster, proxy, prometheus, config string, flags ...string) {
 	t.Helper()
 	var targets []string
 	for h := range hostsOfEach {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // TestFleetOnThanos runs the files of deploy/fleet: two clusters whose hosts have the same
@@ -20,6 +22,7 @@ import (
 // ruler and store. A receiver dies, a GPU is lost meanwhile, and the receiver returns. At the
 // end, the counters agree with the script.
 func TestFleetOnThanos(t *testing.T) {
+	slow.Test(t, "KPULSE_THANOS, which make thanos builds; prometheus, prometheus-alertmanager")
 	t.Parallel()
 	f := startFleet(t)
 	steady := `count(abs(cluster:kpulse_gpu_observed_gpus:rate5m - 4) < .1) == 2`
@@ -54,7 +57,7 @@ func TestFleetOnThanos(t *testing.T) {
 
 // checkCounters compares the counters of each cluster with the time since its exporters were
 // first scraped.
-func (f *fleet) checkCounters(t *testing.T) {
+func (f *deployed) checkCounters(t *testing.T) {
 	t.Helper()
 	at := time.Now().Add(-fleetOffset)
 	for cluster, exporters := range f.exporters {
@@ -85,7 +88,7 @@ func (f *fleet) checkCounters(t *testing.T) {
 }
 
 // checkHours sums the samples that the ruler recorded between two times.
-func (f *fleet) checkHours(t *testing.T, from, to time.Time) {
+func (f *deployed) checkHours(t *testing.T, from, to time.Time) {
 	t.Helper()
 	last := to.Add(-fleetOffset)
 	evaluations := last.Sub(from).Truncate(fleetInterval)
@@ -128,7 +131,7 @@ func (s shorter) window5m() time.Duration { return 5 * time.Minute / time.Durati
 
 // checkAlerts checks Alertmanager at the end: it has one alert for the lost GPU, which was
 // never resolved.
-func (f *fleet) checkAlerts(t *testing.T) {
+func (f *deployed) checkAlerts(t *testing.T) {
 	t.Helper()
 	var alerts []struct {
 		Labels   map[string]string
@@ -158,7 +161,7 @@ var emptyInFleet = []string{
 }
 
 // checkStore waits until the store alone, which has only the blocks in the bucket, answers.
-func (f *fleet) checkStore(t *testing.T) {
+func (f *deployed) checkStore(t *testing.T) {
 	t.Helper()
 	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(time.Second) {
 		answer, err := f.instant(`count(count by (cluster) (last_over_time(kpulse_gpu_observed_seconds_total[10m])))`, time.Now(),
@@ -199,7 +202,7 @@ func (a answer) one() float64 {
 }
 
 // instant runs an instant query on Thanos.
-func (f *fleet) instant(expr string, at time.Time, more url.Values) (answer, error) {
+func (f *deployed) instant(expr string, at time.Time, more url.Values) (answer, error) {
 	query := url.Values{"query": {expr}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1e3, 'f', 3, 64)}}
 	for name, values := range more {
 		query[name] = values
@@ -213,7 +216,7 @@ func (f *fleet) instant(expr string, at time.Time, more url.Values) (answer, err
 }
 
 // value returns the value of the only series of a query.
-func (f *fleet) value(t *testing.T, expr string, at time.Time) float64 {
+func (f *deployed) value(t *testing.T, expr string, at time.Time) float64 {
 	t.Helper()
 	a, err := f.instant(expr, at, nil)
 	if err != nil || len(a.Warnings) > 0 || len(a.Data.Result) != 1 {
@@ -223,7 +226,7 @@ func (f *fleet) value(t *testing.T, expr string, at time.Time) float64 {
 }
 
 // await waits until an expression has a result.
-func (f *fleet) await(t *testing.T, expr string) {
+func (f *deployed) await(t *testing.T, expr string) {
 	t.Helper()
 	for end := time.Now().Add(4 * time.Minute); !f.holds(expr); time.Sleep(500 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -237,7 +240,7 @@ type answers struct{ whole, warned, failed, wrong int }
 
 // askAll queries the number of GPUs again and again while do runs. An answer fails, or is
 // complete, or warns that it may not be, or is wrong.
-func (f *fleet) askAll(t *testing.T, do func()) answers {
+func (f *deployed) askAll(t *testing.T, do func()) answers {
 	t.Helper()
 	var counted answers
 	done, asked := make(chan struct{}), make(chan struct{})

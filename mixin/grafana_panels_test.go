@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/mixin"
-	"github.com/kpulse/kpulse-proxy/mixin/backfill"
+	"github.com/kpulse/kpulse-proxy/mixin/fleet"
 )
 
 // renderer renders panels with the code in Grafana's npm packages: see grafana/render.cjs.
@@ -378,7 +378,7 @@ func (f *playedFleet) checkLinks(found *findings, panels []rendering, looks []lo
 // wrong reports whether a row is of a faulty board.
 func (f *playedFleet) wrong(l *look, row int) bool {
 	uuids := slices.IndexFunc(l.Fields, func(f shownField) bool { return f.Column == "uuid" })
-	return uuids >= 0 && slices.ContainsFunc(f.Incidents, func(i backfill.Incident) bool { return i.UUID == l.Fields[uuids].Raw[row] })
+	return uuids >= 0 && slices.ContainsFunc(f.Incidents, func(i fleet.Incident) bool { return i.UUID == l.Fields[uuids].Raw[row] })
 }
 
 // checkLink follows a link of a row, which must select the row's cluster: hosts of both clusters have the same names.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/mixin/backfill"
+	"github.com/kpulse/kpulse-proxy/mixin/fleet"
 )
 
 // stop is what a panel must show about an incident: for a table, texts of one row by column; for a chart, the last value of
@@ -58,7 +58,7 @@ var stops = map[string][]stop{
 // walk follows the path of an operator who is paged: from the alert, by the link in its
 // annotation, to a page whose variables select the faulty part. It returns that page, nil if
 // the path is broken.
-func (f *playedFleet) walk(found *findings, i backfill.Incident) *page {
+func (f *playedFleet) walk(found *findings, i fleet.Incident) *page {
 	at := place{"incident", i.Name}
 	alert := f.alertOf(i)
 	if alert == nil {
@@ -123,7 +123,7 @@ func (f *playedFleet) checkIncidents(t *testing.T, r renderer) {
 }
 
 // of returns a stop with the values of an incident in its texts.
-func (s stop) of(i backfill.Incident) stop {
+func (s stop) of(i fleet.Incident) stop {
 	has := strings.NewReplacer("{host}", i.Hostname, "{gpu}", i.GPU)
 	filled := stop{s.panel, map[string]string{}}
 	for name, text := range s.cells {
@@ -249,8 +249,8 @@ func (f *playedFleet) checkHistory(t *testing.T, found *findings) {
 }
 
 // alertOf returns the alert for an incident, nil for none.
-func (f *playedFleet) alertOf(i backfill.Incident) *backfill.Alert {
-	at := slices.IndexFunc(f.Alerts, func(a backfill.Alert) bool {
+func (f *playedFleet) alertOf(i fleet.Incident) *fleet.Alert {
+	at := slices.IndexFunc(f.Alerts, func(a fleet.Alert) bool {
 		return a.Labels["alertname"] == i.Alert && i.Is(a.Labels)
 	})
 	if at < 0 {

@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // shrink is the divisor of the durations of rules and alerts, so that they fit the demo, whose
@@ -39,6 +40,7 @@ var forms = []string{"lean", "full"}
 // Prometheus with the rules and alerts of the mixin, and checks the alerts that a real
 // Alertmanager receives for each, and every panel.
 func TestTheDemoPages(t *testing.T) {
+	slow.Test(t, "prometheus, prometheus-alertmanager: a fleet of two nodes for minutes")
 	t.Parallel()
 	dir := t.TempDir()
 	binary, alertmanager, prometheus := buildProxy(t, dir), freeAddress(t), freeAddress(t)
@@ -251,6 +253,7 @@ func (s servers) ask(t *testing.T, c choice, report func(where, title string, fo
 // usually matches one to one are repeated here, and no query or rule may fail. The jobs belong
 // to two users of one account.
 func TestPanelsWithSharedAndCutGPUs(t *testing.T) {
+	slow.Test(t, "prometheus: every panel")
 	t.Parallel()
 	dir := t.TempDir()
 	binary, proxy, prometheus := buildProxy(t, dir), freeAddress(t), freeAddress(t)

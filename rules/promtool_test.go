@@ -30,7 +30,7 @@ func TestPromtool(t *testing.T) {
 	}
 	for _, file := range testFiles(t) {
 		t.Run(file, func(t *testing.T) {
-			slow.Test(t)
+			slow.Test(t, "promtool: a minute of CPU for the tests of the rules, in each form of series")
 			t.Parallel()
 			for _, as := range exposetest.Files(t, file) {
 				promtool(t, binary, "test", as)

@@ -178,7 +178,7 @@ func (w *truth) spend(board, tick, last int, seconds float64) {
 // workloads and instances that come and go. The last values of all counters must sum to the
 // script's truth, and neither memory nor series may grow with time.
 func TestDay(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "lives a day of a node in each form of series, in half a minute of CPU")
 	for _, form := range []string{"lean", "full"} {
 		t.Run(form, func(t *testing.T) { liveDay(t, form) })
 	}

@@ -218,7 +218,7 @@ func preset(name string, flags ...string) setting {
 }
 
 func TestReferenceAgreesOnCaptures(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "all captures with many settings, held to the reference")
 	t.Parallel()
 	zero, strict := preset("hpc", "--missing-inputs=zero", "--series=full"), preset("mem", "--min-coverage=0.9")
 	zero.Zero, strict.MinCoverage = true, 90
@@ -309,7 +309,7 @@ func TestReplaysOverReadings(t *testing.T) {
 }
 
 func TestReferenceAgreesOnRandomBodies(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "random bodies, held to the reference")
 	t.Parallel()
 	const settings, bodies = 24, 30
 	a := &author{rng: rand.New(rand.NewPCG(20, 26))}

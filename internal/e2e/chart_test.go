@@ -28,7 +28,7 @@ const chart = "../../deploy/helm/kpulse-proxy"
 // included.
 func helm(t *testing.T, args ...string) (output string, err error) {
 	t.Helper()
-	slow.Test(t)
+	slow.Test(t, "KPULSE_KUBERNETES, for its helm")
 	bin := os.Getenv("KPULSE_KUBERNETES")
 	if bin == "" && os.Getenv("KPULSE_REQUIRE_KUBERNETES") == "" {
 		t.Skip("KPULSE_KUBERNETES is not set; make kubernetes builds helm: see CONTRIBUTING.md")
@@ -39,7 +39,7 @@ func helm(t *testing.T, args ...string) (output string, err error) {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err = cmd.Run()
 	if failed := new(exec.ExitError); err != nil && !errors.As(err, &failed) {
-		t.Fatalf("%v; make kubernetes DIR=%s builds it", err, bin)
+		t.Fatalf("%v; make kubernetes builds it", err)
 	}
 	// helm reports each symbolic link that it follows.
 	for line := range strings.Lines(stderr.String()) {

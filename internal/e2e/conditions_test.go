@@ -247,7 +247,7 @@ func TestConditionsPlayedBack(t *testing.T) {
 }
 
 func TestConditionsOfDCGMI(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "all health conditions in what dcgmi prints, on as many GPUs")
 	t.Parallel()
 	world := dcgmtest.Scenario{GPUs: dcgmtest.Boards(len(symptoms))}
 	exe := dcgmtest.Install(t, world)
@@ -283,7 +283,7 @@ func TestConditionsOfDCGMI(t *testing.T) {
 }
 
 func TestConditionsOfTheDriver(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "all health conditions in a driver's library, one after the other")
 	t.Parallel()
 	library, scenario := nvmltest.Build(t), filepath.Join(t.TempDir(), "scenario")
 	say := func(ill, before bool) {

@@ -17,7 +17,7 @@ var twoGPUs = dcgmtest.Scenario{GPUs: dcgmtest.Boards(2)}
 // TestDCGMGarbage: scrapers, the probe and the page report unexpected output of dcgmi long before
 // its child is ended.
 func TestDCGMGarbage(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "waits until children that print garbage are given up")
 	t.Parallel()
 	// Both kinds of control characters, invalid UTF-8, markup, and more text than fits a line.
 	line := `You have \033[31mno\033[0m <b>mail</b>\302\233\377\007` + strings.Repeat(" and more", 100) + `\n`

@@ -65,7 +65,7 @@ func allUp(page string, nodes int) bool {
 // TestManyExporters: many exporters are read at the same time, and one scrape has all of them,
 // family by family.
 func TestManyExporters(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "discovers sixty exporters, and loses them")
 	t.Parallel()
 	const nodes = 60
 	f := startFleet(t, nodes, rawtest.Body(2, 10, 1), 20*time.Millisecond)

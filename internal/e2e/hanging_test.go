@@ -71,7 +71,7 @@ func await(t *testing.T, what string, done <-chan struct{}) {
 // TestPatientClientThatLeaves: a request that hangs ends when its only client leaves, whatever
 // timeout it sent; the next scrape sends a new one.
 func TestPatientClientThatLeaves(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "waits as long as a patient client does")
 	t.Parallel()
 	url, requests, came, went := startHanging(t)
 	c := startProxy(t, itself(t), "--source="+url, "--poll=0", "--source.min-interval=0s", "--source.timeout=1h")
@@ -107,14 +107,14 @@ func TestPatientClientThatLeaves(t *testing.T) {
 // answer also goes to the patient client. A scrape's timeout is reported while the request still
 // hangs.
 func TestPatientClientThatStays(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "waits as long as a patient client does")
 	t.Parallel()
 	patientClientStays(t)
 }
 
 // TestPatientClientOfARecording: with --record the same holds, and the recording has every reading.
 func TestPatientClientOfARecording(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "waits as long as a patient client does")
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "kpulse.rec")
 	c := patientClientStays(t, "--record="+file)

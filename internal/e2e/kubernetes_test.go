@@ -26,10 +26,9 @@ import (
 // kube-scheduler, and kwok, which plays the kubelets. All tests share it; the first that needs
 // it starts it, and it ends with the tests. Build and use the servers with
 //
-//	make kubernetes DIR=/tmp/kubernetes
-//	KPULSE_KUBERNETES=/tmp/kubernetes go test ./internal/e2e -run Kubernetes
+//	make e2e-kube
 //
-// etcd is Debian's etcd-server. .ci/run does the same. A test uses the control plane like this:
+// etcd is Debian's etcd-server. A test uses the control plane like this:
 //
 //	k := kubernetes(t)                       // skips without servers; fails in CI
 //	ns := k.namespace(t)                     // for this test alone, until it ends
@@ -82,7 +81,7 @@ var kubernetesServers = []string{"kube-apiserver", "kube-controller-manager", "k
 // KPULSE_REQUIRE_KUBERNETES makes its absence a failure.
 func kubernetes(t *testing.T) *cluster {
 	t.Helper()
-	slow.Test(t)
+	slow.Test(t, "KPULSE_KUBERNETES, which make kubernetes builds; etcd")
 	bin := os.Getenv("KPULSE_KUBERNETES")
 	if bin == "" && os.Getenv("KPULSE_REQUIRE_KUBERNETES") == "" {
 		t.Skip("KPULSE_KUBERNETES is not set; make kubernetes builds its servers: see CONTRIBUTING.md")
@@ -106,7 +105,7 @@ func stopCluster() {
 func startCluster(bin string) (*cluster, error) {
 	for _, name := range kubernetesServers {
 		if _, err := os.Stat(filepath.Join(bin, name)); err != nil {
-			return nil, fmt.Errorf("%w; make kubernetes DIR=%s builds it", err, bin)
+			return nil, fmt.Errorf("%w; make kubernetes builds it", err)
 		}
 	}
 	dir, err := os.MkdirTemp("", "kube")

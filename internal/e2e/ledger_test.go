@@ -135,7 +135,7 @@ func counted(s series, family string, device [2]string) map[string]float64 {
 }
 
 func TestLedgerRecoversTheScriptOfTheDemo(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "plays the demo for a quarter of a minute")
 	for form := range forms {
 		t.Run(form, func(t *testing.T) { recoverScript(t, form) })
 	}

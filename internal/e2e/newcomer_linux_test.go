@@ -17,7 +17,7 @@ import (
 // TestNewcomer follows README.md in a fresh clone: it runs the demo, builds the program, and puts it
 // in front of an exporter. Only addresses are changed, to those of the test.
 func TestNewcomer(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "git, make: follows README.md in a fresh clone, with two builds of the program")
 	t.Parallel()
 	clone := freshClone(t)
 	readme, err := os.ReadFile(filepath.Join(clone, "README.md"))

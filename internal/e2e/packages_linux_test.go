@@ -49,7 +49,7 @@ var stamps = []string{"VERSION=" + aVersion, "REVISION=" + aRevision, "SOURCE_DA
 // the programs is missing, the test is skipped, or fails if the variable require is set, as in CI.
 func aDebian(t *testing.T, require string, programs ...string) (archive string) {
 	t.Helper()
-	slow.Test(t)
+	slow.Test(t, "KPULSE_DEBIAN, which make debian makes; as root")
 	missing := ""
 	if archive = os.Getenv("KPULSE_DEBIAN"); archive == "" {
 		missing = "KPULSE_DEBIAN names no archive of a Debian; make e2e-image and make e2e-packages make one"

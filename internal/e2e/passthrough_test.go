@@ -226,7 +226,7 @@ func TestPassthroughOfCaptures(t *testing.T) {
 }
 
 func TestPassthroughOfDamagedBodies(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "1,400 scrapes of random bodies, held to Prometheus' parser")
 	t.Parallel()
 	const rounds, life = 700, 50
 	a := &author{rng: rand.New(rand.NewPCG(4, 8)), speaks: dialects}

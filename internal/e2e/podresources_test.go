@@ -111,7 +111,7 @@ func TestPodResourcesWithoutExporter(t *testing.T) {
 // TestPodResourcesEndWithTheKubelet: pods disappear once the kubelet is gone, which is logged once,
 // and come back with it.
 func TestPodResourcesEndWithTheKubelet(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "waits until the pods of a kubelet that is gone are forgotten")
 	t.Parallel()
 	boards := dcgmtest.Boards(1)
 	kubelet := kubelettest.New(t)

@@ -33,7 +33,7 @@ func (c *cluster) startOperator(t *testing.T, ns string) *process {
 	t.Helper()
 	binary := filepath.Join(os.Getenv("KPULSE_KUBERNETES"), "operator")
 	if _, err := os.Stat(binary); err != nil {
-		t.Fatalf("%v; make kubernetes DIR=%s builds it", err, filepath.Dir(binary))
+		t.Fatalf("%v; make kubernetes builds it", err)
 	}
 	c.monitoring(t, slices.Collect(maps.Keys(operatorKinds))...)
 	for _, kind := range operatorKinds {

@@ -115,7 +115,7 @@ func checkDemo(t *testing.T, server *prometheus) {
 // absence a failure.
 func prometheusBinary(t *testing.T) string {
 	t.Helper()
-	slow.Test(t)
+	slow.Test(t, "prometheus")
 	binary, err := exec.LookPath("prometheus")
 	if err == nil {
 		return binary

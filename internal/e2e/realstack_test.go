@@ -31,7 +31,7 @@ var profiles = []string{"a100", "h100", "b200", "gb200", "gb300", "l40s", "t4"}
 // absence a failure.
 func stackDir(t *testing.T) string {
 	t.Helper()
-	slow.Test(t)
+	slow.Test(t, "KPULSE_DCGM_STACK: the vendor's host engine and exporter over its mock driver")
 	dir := os.Getenv("KPULSE_DCGM_STACK")
 	if dir == "" && os.Getenv("KPULSE_REQUIRE_DCGM_STACK") == "" {
 		t.Skip("KPULSE_DCGM_STACK is not set; .ci/run unpacks NVIDIA's stack and sets it: see CONTRIBUTING.md")

@@ -277,7 +277,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 
 // TestUnfinishedRequestsEnd: a client that sends its request a byte at a time is disconnected.
 func TestUnfinishedRequestsEnd(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "waits half a minute for the end of a request that stalls")
 	t.Parallel()
 	c := startProxy(t, itself(t), "--backend=replay", "--web.enable-lifecycle")
 	for name, begin := range map[string]string{

@@ -138,7 +138,7 @@ func TestClientsThatDoNotRead(t *testing.T) {
 // TestSlowClientIsCut: even if its place is not needed, long before the write timeout of 5 minutes;
 // a client that reads is not.
 func TestSlowClientIsCut(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "waits until clients that do not read are cut")
 	t.Parallel()
 	body := largeBody()
 	up := startUpstream(func() ([]byte, error) { return body, nil })
@@ -179,7 +179,7 @@ func TestSlowClientIsCut(t *testing.T) {
 // TestClientAboveTheLimitIsNotCut reads at twice the minimum rate for longer than two windows, with
 // a small buffer between two writes of the proxy.
 func TestClientAboveTheLimitIsNotCut(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "reads for half a minute, just fast enough")
 	t.Parallel()
 	body := largeBody()
 	up := startUpstream(func() ([]byte, error) { return body, nil })

@@ -130,7 +130,7 @@ func TestTLSClientsThatDoNotRead(t *testing.T) {
 
 // TestSlowTLSClientIsCut: even if its place is not needed.
 func TestSlowTLSClientIsCut(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "waits until clients that do not read are cut")
 	t.Parallel()
 	for name, way := range slowTLS {
 		t.Run(name, func(t *testing.T) {

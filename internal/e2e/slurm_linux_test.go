@@ -25,7 +25,7 @@ type slurmNode struct {
 // skipped, or fails with KPULSE_REQUIRE_SLURM.
 func startSlurm(t *testing.T) *slurmNode {
 	t.Helper()
-	slow.Test(t)
+	slow.Test(t, "slurmctld, slurmd, slurm-client and munge, as root")
 	var missing error
 	for _, name := range []string{"munged", "slurmctld", "slurmd", "sbatch", "flock"} {
 		if _, err := exec.LookPath(name); err != nil {

@@ -185,7 +185,7 @@ func TestTheAPIServerIsBounded(t *testing.T) {
 
 // TestWatchesThatAreCutAtOnce are counted and noted, and lists find changes meanwhile.
 func TestWatchesThatAreCutAtOnce(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "waits between watches that an API server cuts")
 	t.Parallel()
 	server := kubetest.New(t)
 	cuts := atomic.Bool{}

@@ -2,7 +2,10 @@ module github.com/kpulse/kpulse-proxy/mixin/tools
 
 go 1.26.0
 
-tool github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+tool (
+	github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	honnef.co/go/tools/cmd/staticcheck
+)
 
 require (
 	4d63.com/gocheckcompilerdirectives v1.4.0 // indirect

@@ -30,7 +30,7 @@ import (
 // TestParityOfBothForms: from a capture, the rules record what the program serves in the full
 // form. The lean form has only the members that hold, and omits the action none.
 func TestParityOfBothForms(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "hours of readings, judged by the rules and by the program")
 	files, err := filepath.Glob("../../testdata/captures/*.prom")
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d captures (%v)", len(files), err)

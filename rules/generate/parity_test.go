@@ -41,7 +41,7 @@ func TestFileIsGenerated(t *testing.T) {
 // TestParity reads a random cluster several times with the program and the rules: both agree
 // on every device.
 func TestParity(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "hours of readings, judged by the rules and by the program")
 	const nodes, readings = 48, 16
 	r := rand.New(rand.NewPCG(2026, 6))
 	s := newServer(t, shipped(t))
@@ -139,7 +139,7 @@ func (n *tally) check(t *testing.T) {
 // TestParityOnCaptures reads the captures of the repository, at least one per exporter
 // version.
 func TestParityOnCaptures(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "hours of readings, judged by the rules and by the program")
 	files, err := filepath.Glob("../../testdata/captures/*.prom")
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d captures (%v)", len(files), err)

@@ -17,15 +17,6 @@ func clockFaults() []fault {
 		{does: "the exporter's Date is in 1999, and its page may be cached for a year", exporter: with(reading(during), "Date", "Fri, 31 Dec 1999 23:59:59 GMT", "Age", "86400", "Cache-Control", "max-age=31536000"),
 			seen: seen{says: []string{temperature(during)}}},
 		{does: "the program is suspended while it is scraped, and continues", each: suspended, seen: seen{says: []string{temperature(during)}}},
-		{does: "the clock is set back while seconds are counted", heldBy: "pipeline.TestMeter", words: "none is counted twice"},
-		{does: "the clock is set forwards while seconds are counted", heldBy: "pipeline.TestMeter", words: "no more are counted than a reading stands for"},
-		{does: "the clock is set back, and the latest reading is from the future", heldBy: "pipeline.TestReadingOfTheFutureIsNotFresh", words: "the source is read again"},
-		{does: "the clock is set back by hours, after devices and workloads disappeared", heldBy: "compute.TestClockSetBack", words: "200; they are remembered as if they disappeared at the new time"},
-		{does: "the clock is set back while XIDs are in effect", heldBy: "compute.TestXIDClockSetBack", words: "200; they stay in effect as if they came at the new time"},
-		{does: "the clock is set back by an hour while rules are evaluated", heldBy: "rules/engine.TestTheClockIsSetBack", words: "they start over, and the log says so"},
-		{does: "the clock is set forwards by a year while rules are evaluated", heldBy: "rules/engine.TestTheClockIsSetForwards", words: "they continue from there"},
-		{does: "XIDs in the kernel's log are older than the program", heldBy: "e2e.TestKernelLogOfBefore", words: "known, but no new events"},
-		{does: "the exporter's values stop changing", heldBy: "e2e.TestGoldenOverTime", words: "200; `kpulse_source_unchanged_seconds` rises"},
 	}
 }
 

@@ -44,10 +44,6 @@ type fault struct {
 	// bytes are kept for the next. So the fault comes again, until that adds no memory.
 	crowded bool
 	seen    seen
-	// heldBy names a test elsewhere, as package.TestName, that covers the fault instead of the
-	// fields above; words then describes the result.
-	heldBy string
-	words  string
 }
 
 // seen is what a fault shows. In all texts, URL is the exporter's, ADDRESS its host and port, PAST
@@ -95,15 +91,12 @@ func groups() []group {
 
 // TestFaults inflicts all faults, several in parallel.
 func TestFaults(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "some 190 faults, one by one")
 	t.Parallel()
 	for _, g := range groups() {
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
 			for _, f := range g.faults {
-				if f.heldBy != "" {
-					continue
-				}
 				t.Run(f.does, func(t *testing.T) {
 					t.Parallel()
 					if f.exit != 0 {

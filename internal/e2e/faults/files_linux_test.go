@@ -124,19 +124,11 @@ func fileFaults() []fault {
 		withRules("a rule is broken, and read again", puts("r.yml", strings.Replace(soundRules, "sum(", "sum((", 1)), "not PromQL"),
 		withRules("the rule file is cut, and read again", puts("r.yml", soundRules[:40]), "r.yml"),
 		{does: "the web config is not there", flags: []string{"--web.config.file=web.yml"}, begin: removes("web.yml"), end: puts("web.yml", ""), exit: 1, seen: seen{says: []string{"web.yml: no such file or directory"}}},
-		{does: "the counters file is not there", heldBy: "e2e.TestCountersRefused", words: "the program does not start: exit 1"},
-		{does: "files are pipes and devices", heldBy: "e2e.TestScripts/irregular-files", words: "the program does not start: exit 1; a reload changes nothing"},
-		{does: "the address to listen on is in use", heldBy: "e2e.TestAddressInUse", words: "the program does not start: exit 1"},
-		{does: "the disk of a recording is full, and its file renamed and removed", heldBy: "e2e.TestRecordingOutlivesAFullDisk", words: "200; what is missing is counted, and shown on the landing page"},
-		{does: "the kernel's log is missing, or is a directory", heldBy: "e2e.TestKernelLogThatCannotBeRead", words: "200; the landing page says that no XIDs are read"},
 		{does: "the kernel's log is truncated, and written again", flags: []string{"--kernel-log=kmsg"}, files: map[string]string{"kmsg": strings.Repeat("6,1,1,-;usb 1-1: new device\n", 100)},
 			begin: func(w *world) {
 				w.write("kmsg", "4,2,2,-;NVRM: Xid (PCI:0000:b5:00): 79, GPU has fallen off the bus.\n")
 			},
 			seen: seen{says: []string{temperature(during)}, rises: []string{`kpulse_proxy_kernel_log_records_total{result="xid"}`}}},
-		{does: "the kernel's log receives 100,000 lines", heldBy: "e2e.TestKernelLogFlood", words: "200; no scrape is blocked"},
-		{does: "the job files are malformed", heldBy: "e2e.TestStrangeJobInfoFiles", words: "200 without their contents"},
-		{does: "the job files are links to other files", heldBy: "e2e.TestJobFilesLeadNowhereElse", words: "200 without their contents"},
 	}
 }
 

@@ -37,11 +37,6 @@ func lineFaults() []fault {
 		{does: "has families of GPUs that the program does not know", exporter: behind("DCGM_FI_DEV_NEWS" + board + "1\n"),
 			seen: seen{says: []string{"DCGM_FI_DEV_NEWS" + strings.TrimSpace(board) + " 1", counted("unknown_families", 1)}, page: []string{"DCGM_FI_DEV_NEWS"}}},
 		{does: "has 100,000 further series", exporter: behind(many(100_000)), seen: seen{says: []string{temperature(during), counted("samples", 100_002), `a{b="99999"} 1`}}},
-		{does: "has lines that a server refuses", heldBy: "e2e.TestServerRefuses", words: "200 without those that a real Prometheus refuses"},
-		{does: "has a label of 1 MB", heldBy: "e2e.TestLongLabels", words: "200; its line is passed through, and no kpulse_* series has it"},
-		{does: "has labels that attack the programs that show them", heldBy: "e2e.TestHostileLabelsByPath", words: "200; its line is passed through, and no page or log acts on it"},
-		{does: "does not escape its labels", heldBy: "e2e.TestUnescapedLabels", words: "200; the GPU is served without the label"},
-		{does: "damages its pages at random", heldBy: "e2e.TestPassthroughOfDamagedBodies", words: "200; all lines that Prometheus accepts are served"},
 	}
 }
 
@@ -105,7 +100,6 @@ func fleetFaults() []fault {
 		{does: "restarts as the version that renames all families", exporter: says("DCGM_FI_DEV_GPU_TEMP_CELSIUS{gpu=\"0\",gpu_uuid=\"GPU-1\"} 41\n"), seen: seen{says: []string{temperature(during), counted("devices", 1)}, lacks: []string{went}}},
 		{does: "restarts as version 1", exporter: says("dcgm_gpu_temp{gpu=\"0\",uuid=\"GPU-1\"} 41\n"), seen: seen{says: []string{temperature(during), counted("devices", 1)}, lacks: []string{went}}},
 		{does: "gives a GPU's temperature in two units", exporter: says("DCGM_FI_DEV_GPU_TEMP" + board + "41\nDCGM_FI_DEV_GPU_TEMP_CELSIUS" + board + "77\n"), seen: seen{lacks: []string{`celsius{hostname="n",gpu="0",uuid="GPU-1"} 77`}, says: []string{temperature(during)}}},
-		{does: "has more GPUs than --series-limit leaves room for", heldBy: "e2e.TestBytesAreBudgeted", words: "200; those beyond it are left out and counted"},
 		{does: "names another node at each scrape", exporter: moving(), seen: seen{says: []string{temperature(during)}}},
 	}
 }

@@ -28,11 +28,6 @@ func resourceFaults() []fault {
 		{does: "the address space is limited to 2 GiB", shell: "ulimit -v 2097152", seen: well},
 		{does: "the reader of the log is gone", config: settings, shell: "mkfifo log; cat log >&2 & echo $! >reader; exec 2>log", begin: and(losesItsReader, puts("config.yml", "presett: ai\n"), failsToReload), end: and(puts("config.yml", settings), reloads),
 			seen: seen{says: well.says, metrics: []string{reloaded + "0"}, rises: []string{"kpulse_proxy_log_lines_lost_total"}}},
-		{does: "nothing reads the log, and its pipe is full", heldBy: "e2e.TestLogThatNobodyReads", words: "200; the log continues when it is read again"},
-		{does: "the cgroup has little memory", heldBy: "e2e.TestMemoryLimitFollowsCgroup", words: "200; GOMEMLIMIT is nine tenths of it"},
-		{does: "the exporter sends 200 MB, four times", heldBy: "e2e.TestOversizedBodiesLeaveMemoryFlat", words: "502; the memory peak stays that of the first"},
-		{does: "SIGTERM comes while a scrape waits", heldBy: "e2e.TestTerminateDrains", words: "200"},
-		{does: "SIGTERM comes twice", heldBy: "e2e.TestSecondSignalEndsAtOnce", words: "no answer; the program ends at once"},
 	}
 }
 

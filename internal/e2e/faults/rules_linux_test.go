@@ -27,8 +27,6 @@ func ruleFaults() []fault {
 		rule("a rule divides by zero", "a:b:c", "vector(0) / 0", seen{metrics: []string{`kpulse_proxy_rule_samples{file="r.yml",group="g",line="2",rule="a:b:c"} 1`}}),
 		rule("a rule refers to itself", "a:b:c", "a:b:c + 1 or vector(1)", seen{metrics: []string{`kpulse_proxy_rule_samples{file="r.yml",group="g",line="2",rule="a:b:c"} 1`}}),
 		rule("a rule has no result", "a:b:c", "nothing_at_all", seen{metrics: []string{`kpulse_proxy_rule_samples{file="r.yml",group="g",line="2",rule="a:b:c"} 0`}}),
-		{does: "rules contain markup and control characters", heldBy: "e2e.TestHostileRules", words: "200; every page shows them as text"},
-		{does: "rules are changed, broken, and load too many samples", heldBy: "e2e.TestScripts/rules", words: "200; the old rules stay, or the rule fails and is counted"},
 	}
 }
 

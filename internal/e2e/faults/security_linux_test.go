@@ -66,19 +66,6 @@ func securityFaults() []fault {
 		{does: "the exporter redirects to a URL with a password and control characters", exporter: wire("HTTP/1.1 302 Found\r\nLocation: http://u:hunter2@127.0.0.1:1/\x1b[31m\r\nContent-Length: 0\r\n\r\n"),
 			seen: seen{status: http.StatusBadGateway, says: []string{"URL"}, lacks: []string{"hunter2", "\x1b"}, page: []string{"● down"}}},
 		{does: "the exporter's status is markup", exporter: wire("HTTP/1.1 500 <script>alert(1)</script>\r\nContent-Length: 0\r\n\r\n"), seen: seen{status: http.StatusBadGateway, kind: source.BadStatus, says: []string{"HTTP 500 Internal Server Error"}, lacks: []string{"<script>"}}},
-		{does: "paths are requested without a password", heldBy: "e2e.TestPasswordOnEveryPath", words: "401 on every path"},
-		{does: "clients show no certificate, or a stranger's", heldBy: "e2e.TestClientCertificates", words: "no answer"},
-		{does: "a page of another site sends a POST", heldBy: "e2e.TestOtherSitesChangeNothing", words: "403"},
-		{does: "a browser treats answers as pages", heldBy: "e2e.TestAnswersAreNoPages", words: "nosniff, and no script"},
-		{does: "a request names other hosts", heldBy: "e2e.TestHostsAreNotBelieved", words: "no answer contains them"},
-		{does: "requests are smuggled, too long, or malformed", heldBy: "e2e.TestRequestsThatAreNone", words: "400, 404, 405, 431 or 501"},
-		{does: "labels contain markup, control characters and formulas", heldBy: "e2e.TestHostileLabelsByMode", words: "each mode prints them as text"},
-		{does: "exporters' errors contain markup and control characters", heldBy: "e2e.TestHostileErrors", words: "502; every page shows them as text"},
-		{does: "the kernel's log contains control characters", heldBy: "e2e.TestHostileKernelLog", words: "events show them as text"},
-		{does: "pods and their owners have hostile names", heldBy: "e2e.TestHostileOwners", words: "200; every page shows them as text"},
-		{does: "the configuration contains secrets", heldBy: "e2e.TestSecretsAreSeenNowhere", words: "no page, log or label contains them"},
-		{does: "an exporter's password changes, and its file is removed", heldBy: "e2e.TestSecuredSource", words: "502 until it is right again"},
-		{does: "profiles are requested although they are off", heldBy: "e2e.TestScripts/demo", words: "404"},
 	}
 }
 

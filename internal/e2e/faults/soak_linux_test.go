@@ -48,7 +48,7 @@ type soak struct {
 // is then emptied. From then on the program may not take more goroutines, descriptors or memory
 // than its maximum of the first quarter.
 func TestSoak(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "takes as long as KPULSE_SOAK says; make soak sets it")
 	t.Parallel()
 	lasts, seed := e2etest.Seeded(t, "KPULSE_SOAK", briefly, time.ParseDuration, "20m")
 	t.Logf("KPULSE_SOAK=%v:%d", lasts, seed)
@@ -91,7 +91,7 @@ func earlier(a, b time.Time) time.Time {
 func soakable() (all []fault) {
 	for _, g := range groups() {
 		for _, f := range g.faults {
-			needsMore := f.heldBy != "" || f.exit != 0 || f.cold || f.lasts || f.shell != "" || f.env != nil || f.headers != nil ||
+			needsMore := f.exit != 0 || f.cold || f.lasts || f.shell != "" || f.env != nil || f.headers != nil ||
 				f.config != "" && f.config != soaked.config ||
 				slices.ContainsFunc(f.flags, func(flag string) bool { return !slices.Contains(soaked.flags, flag) })
 			if !needsMore && reflect.ValueOf(g.start).Pointer() == reflect.ValueOf(startScraped).Pointer() {

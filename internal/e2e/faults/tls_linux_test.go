@@ -83,6 +83,5 @@ func tlsFaults() []fault {
 			w.exporter.speaks(w.T, func(c net.Conn) { _, _ = c.Read(make([]byte, 10)) })
 		}, seen: refused(source.Truncated, "the connection was closed before an answer came")},
 		{does: "hangs within the handshake", begin: func(w *world) { w.exporter.speaks(w.T, untilItLeaves) }, late: true, seen: tooLate("did not answer within")},
-		{does: "TLS clients of the program do not read", heldBy: "e2e.TestTLSClientsThatDoNotRead", words: "they lose their places to one that reads"},
 	}
 }

@@ -45,9 +45,6 @@ func connectionFaults() []fault {
 		{does: "hangs within its header", exporter: hangs(header), late: true, seen: tooLate("did not answer within")},
 		{does: "hangs within its page", exporter: hangs(header + "\r\n" + reading(during)), late: true, seen: tooLate("did not answer within")},
 		{does: "sends a page one byte at a time", exporter: drips(header+"\r\n", 50*time.Millisecond), late: true, seen: tooLate("did not answer within")},
-		{does: "sends an endless header", heldBy: "e2e.TestEndlessHeaders", words: "502; at most 1 MiB of it is read"},
-		{does: "hangs while clients leave, stay, and join", heldBy: "e2e.TestPatientClientThatStays", words: "504 for each client that cannot wait; the next scrape asks again"},
-		{does: "takes longer than a scrape may", heldBy: "e2e.TestSlowExporter", words: "504 for clients that cannot wait, 200 for those that can"},
 	}
 }
 
@@ -99,7 +96,6 @@ func transferFaults() []fault {
 		{does: "declares plain text as gzip", exporter: with(page, "Content-Encoding", "gzip"), seen: refused(source.Truncated, "its Content-Encoding is gzip, and its body is not")},
 		{does: "compresses its page twice", exporter: with(gzipped(packed), "Content-Encoding", "gzip"), seen: refused(source.NotMetrics, "no line of the body is a metric")},
 		{does: "compresses its page in a way that was not asked for", exporter: with("\x1b\x0e\x00\xf8%\x00\xc2\xa2\x84H", "Content-Encoding", "br"), seen: refused(source.NotMetrics, "the body is encoded as br, which was not requested")},
-		{does: "speaks HTTP/1.0, and ends a line by closing", heldBy: "e2e.TestLineThatMayBeCut", words: "200 without the line that may be cut, which is counted"},
 		{does: "compresses its page, and sends no Content-Type", exporter: wire("HTTP/1.1 200 OK\r\n" + gzip + "Content-Length: " + itoa(len(packed)) + "\r\n\r\n" + packed),
 			seen: seen{says: []string{temperature(during)}}},
 	}

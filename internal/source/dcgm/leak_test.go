@@ -43,7 +43,7 @@ func measure(t *testing.T) footprint {
 // A thousand restarts leave nothing behind: children that print two ticks, write
 // to stderr, and exit.
 func TestThousandRestartsLeaveNothingBehind(t *testing.T) {
-	slow.Test(t)
+	slow.Test(t, "restarts a child a thousand times")
 	dir := t.TempDir()
 	text := header("POWER", "SMACT") + textRow(0, "1", "0.5") + textRow(1, "1", "0.5") + textRow(0, "2", "0.5") + textRow(1, "2", "0.5")
 	script := "#!/bin/sh\n[ $1 = dmon ] || { echo '|0|Device UUID: GPU-1|'; exit 0; }\nprintf '" + strings.ReplaceAll(text, "\n", `\n`) + "'\necho 'Error: it ends' >&2\nexit 3\n"

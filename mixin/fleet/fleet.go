@@ -1,8 +1,8 @@
-// Package backfill plays a fleet of GPU hosts to proxies of this repository on a simulated
+// Package fleet plays a fleet of GPU hosts to proxies of this repository on a simulated
 // clock, evaluates the rules and alerts of the mixin over what they serve, and writes the
 // result as a block that Prometheus opens: hours of a fleet in seconds. The proxies run their
 // real code on the text of dcgm-exporters, and the rules run on Prometheus' engine.
-package backfill
+package fleet
 
 import (
 	"fmt"

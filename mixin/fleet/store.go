@@ -1,4 +1,4 @@
-package backfill
+package fleet
 
 import (
 	"context"

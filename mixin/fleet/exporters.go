@@ -1,0 +1,44 @@
+package fleet
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Exporters serves the pages of a fleet's exporters over HTTP, each at /CLUSTER-HOST/metrics, on the real clock.
+type Exporters struct {
+	// Paths are those of all hosts, in order.
+	Paths []string
+
+	began time.Time
+	mu    sync.Mutex
+	hosts map[string]*host
+	last  map[string]time.Duration // time of the previous page
+}
+
+// NewExporters returns the exporters of a number of hosts, on which nothing goes wrong.
+func NewExporters(hosts int) *Exporters {
+	e := &Exporters{began: time.Now(), hosts: map[string]*host{}, last: map[string]time.Duration{}}
+	for _, h := range newFleet(hosts) {
+		path := "/" + h.cluster + "-" + h.name + "/metrics"
+		e.Paths, e.hosts[path] = append(e.Paths, path), h
+	}
+	return e
+}
+
+func (e *Exporters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	h := e.hosts[r.URL.Path]
+	if h == nil {
+		http.Error(w, "no such exporter: "+strings.TrimSuffix(r.URL.Path, "/metrics"), http.StatusNotFound)
+		return
+	}
+	at := time.Since(e.began)
+	page := h.page(nil, at, at-e.last[r.URL.Path])
+	e.last[r.URL.Path] = at
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = w.Write(page)
+}

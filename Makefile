@@ -182,8 +182,8 @@ cost: ## Measure what fleets of NODES cost a Prometheus, and write the result to
 
 ##@ Generate
 
-screenshots: build ## Retake the pictures of the terminal dashboard (needs tmux)
-	go run ./internal/tui/screenshots ./kpulse-proxy internal/tui/screenshots
+screenshots: ## Redraw the pictures of the terminal dashboard
+	go test ./internal/tui/view -run TestPictures -update
 
 rules: ## Write the rules that are generated from constants of the program
 	go generate ./rules/...

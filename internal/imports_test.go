@@ -76,7 +76,7 @@ var pure = map[string][]string{
 
 // running are the packages that may run commands, with all below them: a backend runs dcgmi, checks this
 // program, and the rest are for tests.
-var running = []string{"internal/checks", "internal/source/dcgm", "internal/source/nvml/nvmltest", "internal/tui/screenshots", "internal/e2e"}
+var running = []string{"internal/checks", "internal/source/dcgm", "internal/source/nvml/nvmltest", "internal/e2e"}
 
 func TestImportsFollowTheLayers(t *testing.T) {
 	for pkg, imports := range goList(t) {

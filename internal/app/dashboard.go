@@ -83,11 +83,10 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []c
 
 // ownTarget begins to read directly, and returns the node to show. The caller must call end.
 func (o *options) ownTarget(ctx context.Context, logger *slog.Logger) (target client.Target, end func(), err error) {
-	if o.Upstreams[0].Backend.Name == "replay" {
-		o.controls = replay.NewControls()
-		if o.IsDemo() && o.Record == "" {
-			o.lead = replay.DemoStory
-		}
+	var ticks chan struct{}
+	if o.IsDemo() && o.Record == "" {
+		ticks = make(chan struct{})
+		o.lead = ticks
 	}
 	o.Rules.Files = nil // the dashboard shows no results of rules, and is not scraped
 	p, err := assemble(o, logger)
@@ -101,17 +100,9 @@ func (o *options) ownTarget(ctx context.Context, logger *slog.Logger) (target cl
 		_ = p.run(life) // the handler reports its error
 	}()
 	target = o.target(client.InProcess, client.ForHandler(p.handler))
-	if o.controls != nil {
-		target.Playback, target.Lead = playback{o.controls}, o.lead
-	}
+	target.Lead, target.Ticks = replay.DemoStory, ticks
 	return target, func() { cancel(); <-ended }, nil
 }
-
-// playback lets the dashboard's keys control a replay.
-type playback struct{ *replay.Controls }
-
-// State implements client.Playback.
-func (p playback) State() client.PlaybackState { return client.PlaybackState(p.Position()) }
 
 // target returns the node at a URL.
 func (o *options) target(url string, httpClient *http.Client) client.Target {

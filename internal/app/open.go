@@ -146,11 +146,11 @@ func (o *options) request() selection.Request {
 func openReplay(o *options, s *settings.Upstream, _ string, logger *slog.Logger) (source.Source, error) {
 	// An unpaced replay would outrun a recording to disk.
 	unpaced := o.Mode() == settings.ModeExport && s.Poll == nil && o.Record == ""
-	opts := replay.Options{Unpaced: unpaced, Period: s.Period, Loop: !o.Presents(), Recorded: o.Presents(), Controls: o.controls, Logger: logger}
+	opts := replay.Options{Unpaced: unpaced, Period: s.Period, Loop: !o.Presents(), Recorded: o.Presents(), Logger: logger}
 	switch {
 	case s.Source.Source == "":
-		if o.lead > 0 { // so that the lead ends now
-			opts.Start = time.Now().Add(-time.Duration(o.lead-1) * cmp.Or(s.Period, replay.DefaultPeriod))
+		if o.lead != nil { // so that it ends now
+			opts.Lead, opts.Start = o.lead, time.Now().Add(-(replay.DemoStory-1)*cmp.Or(s.Period, replay.DefaultPeriod))
 		}
 		return replay.Demo(opts), nil
 	case strings.Contains(s.Source.Source, "://"):

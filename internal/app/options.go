@@ -5,7 +5,6 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
-	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )
 
 // options are the settings in force, and what the modes of the program share.
@@ -18,9 +17,7 @@ type options struct {
 	// notice warns the user of the terminal if its numbers are not what the flags suggest; ""
 	// for none.
 	notice string
-	// controls drive the replay backend; nil without a dashboard.
-	controls *replay.Controls
-	lead     int // ticks of the demo that the dashboard plays before it shows any
+	lead   <-chan struct{} // of the demo in a dashboard, which opens with a history; else nil
 }
 
 // parse reads the settings, as settings.Read does.

@@ -7,7 +7,7 @@ import (
 	"math"
 	"net/http"
 	"os"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -41,55 +41,24 @@ kpulse_source_last_read_timestamp_seconds{source="s",backend="dcgm"} %.3f
 // file that its argument names.
 func dashboardHour() {
 	const ticks, period = 3600, time.Second
-	p := &hour{begin: time.Now().Add(-ticks * period), ticks: ticks, done: os.Args[1]}
-	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { nodePage(w, 64, period, p.State().At) })
+	begin, lead := time.Now().Add(-ticks*period), make(chan struct{})
+	var tick atomic.Int64
+	go func() {
+		for range lead {
+			tick.Add(1)
+		}
+		_ = os.WriteFile(os.Args[1], nil, 0o600)
+	}()
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n := tick.Load()
+		early := time.Duration(n*7919%800) * time.Millisecond // ticks jitter like real ones
+		nodePage(w, 64, period, begin.Add(time.Duration(n)*time.Second-early).Truncate(time.Millisecond))
+	})
 	err := tui.Run(context.Background(), os.Stdin, os.Stdout, tui.Options{
-		Targets: []client.Target{{URL: client.InProcess, Client: client.ForHandler(page), Playback: p, Lead: ticks}},
+		Targets: []client.Target{{URL: client.InProcess, Client: client.ForHandler(page), Lead: ticks, Ticks: lead}},
 		Environ: os.Environ(),
 	})
 	if err != nil {
 		panic(err)
 	}
-}
-
-// hour is a playback whose ticks jitter like real ones.
-type hour struct {
-	begin time.Time
-	ticks int
-	done  string
-
-	mu    sync.Mutex
-	state client.PlaybackState
-}
-
-// Step implements client.Playback.
-func (h *hour) Step(n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.state.Tick += n
-	h.state.Speed = 1
-	early := time.Duration(h.state.Tick*7919%800) * time.Millisecond
-	h.state.At = h.begin.Add(time.Duration(h.state.Tick)*time.Second - early).Truncate(time.Millisecond)
-}
-
-// Pause implements client.Playback: a lead begins with a pause, and ends with its end.
-func (h *hour) Pause(paused bool) {
-	if paused {
-		h.Step(1)
-		return
-	}
-	_ = os.WriteFile(h.done, nil, 0o600)
-}
-
-// SetSpeed implements client.Playback.
-func (h *hour) SetSpeed(float64) {}
-
-// Restart implements client.Playback.
-func (h *hour) Restart() {}
-
-// State implements client.Playback.
-func (h *hour) State() client.PlaybackState {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.state
 }

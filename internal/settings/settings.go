@@ -199,7 +199,7 @@ var table = []setting{
 	{Flag: "node-name", Key: "sources[].node_name", placeholder: "NAME", Modes: modesReading, restart: true, perSource: "give each of them its node_name there", at: func(o *Options) any { return &o.FlagSource.NodeName },
 		help: "Label hostname of the proxy's own series (default: $NODE_NAME, else what the exporter reports, else the host of its URL. For localhost, a loopback address or the GPUs of this machine: $SLURMD_NODENAME, else the name of this machine)."},
 	{Flag: "replay", placeholder: "FILE", Modes: modesReading, at: func(o *Options) any { return &o.replayFile },
-		help: "Play this file: short for --backend=replay --source=FILE. With --tui, keys pause, step and change the speed."},
+		help: "Play this file: short for --backend=replay --source=FILE. With --tui it begins again at its end."},
 	{Flag: "dcgm.host", Key: "sources[].dcgm_host", placeholder: "HOST", Modes: modesReading, restart: true, perSource: "give each of them its dcgm_host there", at: func(o *Options) any { return &o.FlagSource.DCGMHost },
 		backends: "dcgm", remedy: "it is for --backend=dcgm",
 		help: "dcgm: the host engine to read, as dcgmi takes it: HOST[:PORT] or unix://PATH (default: the one on this machine)."},

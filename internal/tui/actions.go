@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -133,7 +132,7 @@ func (m *model) setWindow(w time.Duration) {
 	m.message("the last " + view.AgeText(w))
 }
 
-var densities = []string{"automatic density", "full cards", "compact cards", "small cards", "table", "a cell for each GPU"}
+var densities = []string{"automatic density", "cards", "table", "a cell for each GPU"}
 
 func (m *model) nextDensity() {
 	if m.state.View != view.Fleet {
@@ -158,62 +157,14 @@ func (m *model) toggleMouse() {
 	}
 }
 
-// freeze stops the clock of the screen or the recording, or continues it.
+// freeze stops what the screen shows, or continues it.
 func (m *model) freeze() {
 	s := &m.state
-	switch {
-	case m.player != nil:
-		m.pause()
-	case s.FrozenAt.IsZero():
+	if s.FrozenAt.IsZero() {
 		s.FrozenAt = s.Now
-	default:
-		s.FrozenAt, s.Cursor = time.Time{}, time.Time{}
-		s.Now, s.Nodes = m.now(), m.latest
-		m.arrange()
-	}
-}
-
-// pause pauses the recording, or continues it; from the end it restarts.
-func (m *model) pause() {
-	switch state := m.player.State(); {
-	case state.Ended:
-		m.player.Restart()
-	case state.Paused:
-		m.state.Cursor = time.Time{}
-		m.player.Pause(false)
-	default:
-		m.player.Pause(true)
-	}
-	m.player.ResumedAt = m.now()
-}
-
-var errNotPlayed = errors.New("no recording is playing; kpulse-proxy --tui --replay=FILE plays a recording")
-
-// replay controls the recording.
-func (m *model) replay(control func(p *history.Player)) {
-	if m.player == nil {
-		m.showError(errNotPlayed)
 		return
 	}
-	control(m.player)
-	m.player.ResumedAt = m.now()
-	state := m.player.State()
-	m.state.Playback = &state
-}
-
-func replay(control func(*history.Player)) func(*model) {
-	return func(m *model) { m.replay(control) }
-}
-
-// faster multiplies the speed of the recording.
-func faster(by float64) func(p *history.Player) {
-	return func(p *history.Player) { p.SetSpeed(p.State().Speed * by) }
-}
-
-// stepBy moves the recording n ticks on and pauses it.
-func stepBy(n int) func(p *history.Player) {
-	return func(p *history.Player) {
-		p.Pause(true)
-		p.Step(n)
-	}
+	s.FrozenAt, s.Cursor = time.Time{}, time.Time{}
+	s.Now, s.Nodes = m.now(), m.latest
+	m.arrange()
 }

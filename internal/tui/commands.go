@@ -1,11 +1,9 @@
 package tui
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -48,14 +46,10 @@ func commands() []command {
 		{[]string{"window"}, "[1m…6h]", "how much of the history to show; without an argument, the default", (*model).windowCommand},
 		{[]string{"theme"}, strings.Join(view.Themes, "|"), "colours", choice("theme", view.Themes, (*model).chooseTheme)},
 		{[]string{"symbols"}, strings.Join(view.SymbolSets, "|"), "what charts are drawn with", choice("symbols", view.SymbolSets, func(m *model, set string) { m.state.Symbols = set })},
-		{[]string{"speed"}, "×N", "how fast a recording is replayed, from 0.25 to 16", (*model).speedCommand},
-		{[]string{"step"}, "[N]", "forward N ticks of a replay, or back, such as -5", (*model).stepCommand},
-		{[]string{"restart"}, "", "a replay from the beginning", simple(replay(func(p *history.Player) { p.Restart() }))},
 		{[]string{"bell"}, "on|off", "ring the terminal's bell when something bad happens", choice("bell", []string{"on", "off"}, func(m *model, arg string) {
 			m.state.Bell = arg == "on"
 			m.message("the bell is " + arg)
 		})},
-		{[]string{"picture"}, "", "a picture of the screen, as SVG", simple((*model).picture)},
 		{[]string{"events"}, "", "what happened", overlay(view.Events)},
 		{[]string{"explain"}, "[READING]", "what is shown, and what to do", func(m *model, arg string) (err error) {
 			if m.state.Metric, err = metricArg(arg, m.state.Metric); err == nil {
@@ -66,14 +60,7 @@ func commands() []command {
 		{[]string{"help"}, "", "keys and commands", overlay(view.Help)},
 		{[]string{"save", "w"}, "", "keep theme, symbols, order, window, density and bell for the next time", func(m *model, _ string) error { return m.save() }},
 		{[]string{"q", "quit"}, "", "one level back; in the fleet: quit", simple((*model).back)},
-		{[]string{"exit", "q!", "qa"}, "", "quit", simple((*model).quit)},
-		{[]string{"wq", "x"}, "", "save, and quit", func(m *model, _ string) error {
-			err := m.save()
-			if err == nil {
-				m.quit()
-			}
-			return err
-		}},
+		{[]string{"exit"}, "", "quit", simple((*model).quit)},
 	}
 }
 
@@ -198,23 +185,5 @@ func (m *model) windowCommand(arg string) error {
 		return errors.New("usage: :window 15m, from 1m to 6h")
 	}
 	m.setWindow(history.Windows[i])
-	return nil
-}
-
-func (m *model) speedCommand(arg string) error {
-	speed, err := strconv.ParseFloat(strings.TrimLeft(arg, "×x"), 64)
-	if err != nil || !(speed >= 0.25 && speed <= 16) {
-		return errors.New("usage: :speed 4, from 0.25 to 16")
-	}
-	m.replay(func(p *history.Player) { p.SetSpeed(speed) })
-	return nil
-}
-
-func (m *model) stepCommand(arg string) error {
-	n, err := strconv.Atoi(cmp.Or(arg, "1"))
-	if err != nil {
-		return errors.New("usage: :step 10, or :step -10 to go back")
-	}
-	m.replay(stepBy(n))
 	return nil
 }

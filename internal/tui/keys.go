@@ -7,7 +7,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
@@ -48,12 +47,7 @@ func bindings() []binding {
 		{[]string{"F"}, "F", "fix the order, or let it follow the readings", (*model).togglePin},
 		{[]string{"+", "="}, "+", "shorter window, finer", func(m *model) { m.zoom(-1) }},
 		{[]string{"-"}, "-", "longer window", func(m *model) { m.zoom(1) }},
-		{[]string{"space"}, "Space", "freeze the screen, or what is replayed, and go on", (*model).freeze},
-		{[]string{"."}, ".", "replay: the next tick, and stay there", replay(stepBy(1))},
-		{[]string{","}, ",", "replay: the previous tick", replay(stepBy(-1))},
-		{[]string{"}"}, "}", "replay: twice as fast, up to ×16", replay(faster(2))},
-		{[]string{"{"}, "{", "replay: half as fast, down to ×0.25", replay(faster(0.5))},
-		{[]string{"R"}, "R", "replay: from the beginning", replay(func(p *history.Player) { p.Restart() })},
+		{[]string{"space"}, "Space", "freeze the screen, and go on", (*model).freeze},
 		{[]string{"d"}, "d", "density of the fleet", (*model).nextDensity},
 		{[]string{"t"}, "t", "theme", func(m *model) {
 			m.chooseTheme(following(view.Themes, m.state.Theme))
@@ -63,7 +57,6 @@ func bindings() []binding {
 			m.state.Symbols = following(view.SymbolSets, m.state.Symbols)
 			m.message("symbols " + m.state.Symbols)
 		}},
-		{[]string{"P"}, "P", "a picture of the screen, as SVG", (*model).picture},
 		{[]string{"m"}, "m", "mouse on or off (off: the terminal selects text)", (*model).toggleMouse},
 		{[]string{"e"}, "e", "events", toggle(view.Events)},
 		{[]string{"i"}, "i", "explain what is shown", toggle(view.Explain)},

@@ -50,14 +50,13 @@ func (m *model) askProcesses() tea.Cmd {
 }
 
 // askEvents returns a command that lists the events while they are shown, and every
-// sinceEvery while a condition is older than our readings of it, else nil. The events of a
-// recording come from its readings.
+// sinceEvery while a condition is older than our readings of it, else nil.
 func (m *model) askEvents() tea.Cmd {
 	every := eventsEvery
 	if m.state.Overlay != view.Events {
 		every = sinceEvery
 	}
-	if m.listEvents == nil || m.asking || m.player != nil || !m.state.FrozenAt.IsZero() || m.now().Sub(m.askedAt) < every ||
+	if m.listEvents == nil || m.asking || !m.state.FrozenAt.IsZero() || m.now().Sub(m.askedAt) < every ||
 		every == sinceEvery && !m.state.History.Older() {
 		return nil
 	}

@@ -34,8 +34,7 @@ type model struct {
 	now   func() time.Time
 	cmds  []tea.Cmd // for the next Update to return
 
-	player *history.Player // nil if nothing is replayed
-	latest []*client.Node  // also while the screen is frozen
+	latest []*client.Node // also while the screen is frozen
 	watch  *history.Watch
 	filter view.Filter
 	pinned view.Pinned
@@ -180,12 +179,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // that was shown for messageTime.
 func (m *model) updateClock() {
 	s := &m.state
-	switch {
-	case m.player != nil:
-		s.Now = m.player.Now(m.now())
-		state := m.player.State()
-		s.Playback = &state
-	case s.FrozenAt.IsZero():
+	if s.FrozenAt.IsZero() {
 		s.Now = m.now()
 	}
 	if s.Message != "" && m.now().Sub(m.messageAt) >= messageTime {
@@ -201,39 +195,22 @@ func (m *model) updateClock() {
 
 // handleNode adds a reading to the history and the events, even while the screen is
 // frozen. It reports whether to draw at once.
-func (m *model) handleNode(index int, n *client.Node) (urgent bool) {
-	back := false
-	if m.player != nil {
-		if n, back = m.player.Accept(n, m.now()); n == nil {
-			return false
-		}
-		m.state.Now = m.player.Now(m.now())
-	}
+func (m *model) handleNode(index int, n *client.Node) (atOnce bool) {
 	previous := m.latest[index]
-	urgent = m.player != nil && m.state.Playback.Paused || previous.Up != n.Up
 	if n.Trouble != previous.Trouble && n.Trouble != "" {
 		m.showError(errors.New(n.Name + ": " + n.Trouble))
 	}
 	if n.Err == "" {
 		m.state.History.Add(n)
-		if back {
-			m.rewind(n)
-		} else {
-			m.addEvents(m.watch.Reading(n))
-		}
+		m.addEvents(m.watch.Reading(n))
 	}
 	m.showNode(index, n)
-	return urgent
+	return previous.Up != n.Up
 }
 
 // handleLead adds a reading from before the dashboard began. Its events raise no alarm, and
 // it gets no frame of its own.
 func (m *model) handleLead(index int, n *client.Node) {
-	n, _ = m.player.Accept(n, m.now())
-	if n == nil {
-		return
-	}
-	m.state.Now = m.player.Now(m.now())
 	m.state.History.Add(n)
 	m.keepEvents(m.watch.Reading(n))
 	m.showNode(index, n)
@@ -251,19 +228,9 @@ func (m *model) showNode(index int, n *client.Node) {
 	}
 }
 
-// rewind drops the events after n, which a recording that went back plays again.
-func (m *model) rewind(n *client.Node) {
-	m.watch = history.NewWatch()
-	m.watch.Reading(n) // a state that n has already is no event
-	m.state.Events = slices.DeleteFunc(m.state.Events, func(e history.Event) bool { return e.At.After(n.At) })
-}
-
 // handleBeat detects nodes without new readings and forgets devices that are gone.
 func (m *model) handleBeat() {
 	now := m.now()
-	if m.player != nil {
-		now = m.player.Now(now)
-	}
 	m.addEvents(m.watch.Clock(m.latest, now))
 	if now.Sub(m.forgotAt) > time.Minute {
 		m.forgotAt = now

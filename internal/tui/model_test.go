@@ -214,7 +214,6 @@ func TestFramesAreFewWhileReadingsAreMany(t *testing.T) {
 // TestEveryKeyEverywhere presses all keys in all views, on terminals of many sizes, with and
 // without devices: nothing may panic, and each frame has the terminal's size.
 func TestEveryKeyEverywhere(t *testing.T) {
-	t.Chdir(t.TempDir()) // for pictures
 	sizes := [][2]int{{0, 0}, {1, 1}, {20, 5}, {39, 10}, {40, 10}, {80, 24}, {200, 60}}
 	var keys []string
 	for _, b := range bindings() {
@@ -274,6 +273,51 @@ func TestBurst(t *testing.T) {
 			t.Errorf("%s: %s of %s, want %s of %s", test.name, m.state.View, selected(m), test.view, test.selected)
 		}
 		_ = keyboard.Close()
+	}
+}
+
+// header returns the first line of the screen.
+func header(m *model) string {
+	m.urgent = true
+	m.View()
+	line, _, _ := strings.Cut(m.grid.Glyphs(), "\n")
+	return line
+}
+
+// TestLeadIsHistory checks that readings from before the dashboard began are in its history and
+// its events, and cause neither an alarm nor a frame.
+func TestLeadIsHistory(t *testing.T) {
+	c := &clock{start}
+	m := newModel([]*client.Node{{URL: "", Name: "dgx-1"}}, c.now)
+	m.width, m.height, m.state.Bell = 80, 24, true
+	m.View()
+	before := rendered(m)
+	for i := range 600 {
+		n := fleetNode(start.Add(time.Duration(i-599) * time.Second))
+		if i >= 300 {
+			n.GPUs[1].Health, n.GPUs[1].Raised = canonical.HealthCrit, []client.RaisedCondition{{Condition: canonical.CondRowRemapFailure, State: canonical.HealthCrit}}
+		}
+		c.at = c.at.Add(time.Millisecond)
+		if _, cmd := m.Update(leadMsg{0, n}); cmd != nil && cmd() != nil {
+			t.Fatal("a bell rings")
+		}
+		m.Update(beatMsg{})
+		if m.View(); rendered(m) != before {
+			t.Fatalf("reading %d has a frame", i)
+		}
+	}
+	if len(m.state.Events) != 1 || !m.state.Events[0].At.Equal(start.Add(-299*time.Second)) || m.state.Message != "" {
+		t.Errorf("events %+v, message %q", m.state.Events, m.state.Message)
+	}
+	if since, older := m.state.History.RaisedSince(m.state.Nodes[0].GPUs[1].Key, canonical.CondRowRemapFailure); older || !since.Equal(start.Add(-299*time.Second)) {
+		t.Errorf("raised since %v, older %v", since, older)
+	}
+	if m.state.History.Begin != start.Add(-599*time.Second) {
+		t.Errorf("the history begins at %v", m.state.History.Begin)
+	}
+	m.Update(ledMsg{})
+	if m.View(); rendered(m) == before || !strings.Contains(m.grid.Glyphs(), "✖ 1 crit") {
+		t.Errorf("after the lead the screen is\n%s", m.grid.Glyphs())
 	}
 }
 

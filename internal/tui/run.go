@@ -19,7 +19,6 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
-	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
 
 // leadGC is GOGC, in percent, while a lead is read: with the default, garbage collection takes
@@ -75,11 +74,6 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 	}
 	m := newModel(nodes, time.Now)
 	m.state.Job, m.wanted = opts.Job, opts.Focus
-	for _, t := range opts.Targets {
-		if t.Playback != nil {
-			m.player = &history.Player{Playback: t.Playback}
-		}
-	}
 	if asciiOnly(opts.Environ) {
 		m.setSymbols("ascii")
 	}
@@ -100,7 +94,7 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 	following.Go(func() { sendSizes(ctx, out, p) })
 	for i, f := range fetchers {
 		following.Go(func() {
-			if opts.Targets[i].Lead > 0 {
+			if opts.Targets[i].Ticks != nil {
 				percent := debug.SetGCPercent(leadGC)
 				f.Lead(ctx, func(n *client.Node) { p.Send(leadMsg{i, n}) })
 				debug.SetGCPercent(percent)

@@ -29,11 +29,10 @@ func FuzzCommand(f *testing.F) {
 			f.Add(name + " " + c.args)
 		}
 	}
-	for _, line := range []string{"focus 3.9", "focus GPU-", "sort power", "plot temp", "filter temp>85 & (", "window 15m", "window -1h", "speed ×NaN", "speed 1e9", "step -9223372036854775808", "theme light", "5"} {
+	for _, line := range []string{"focus 3.9", "focus GPU-", "sort power", "plot temp", "filter temp>85 & (", "window 15m", "window -1h", "theme light", "5"} {
 		f.Add(line)
 	}
 	dir := f.TempDir()
-	f.Chdir(dir) // for pictures
 	f.Fuzz(func(t *testing.T, line string) {
 		m := fuzzed()
 		m.settingsFile = filepath.Join(dir, "tui.json")

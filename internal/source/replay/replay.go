@@ -45,6 +45,9 @@ type Options struct {
 	// there is no Start and no recorded time, the last tick is stamped with the file's
 	// modification time, so that each replay has the same stamps. The demo keeps its pace.
 	Unpaced bool
+	// Lead, unless it is nil, gives the ticks of the past: each value makes one due at once. After
+	// it is closed, the replay keeps its pace.
+	Lead <-chan struct{}
 	// Seed varies the noise of the demo, and nothing else; 0 means 1.
 	Seed uint64
 	// Controls drive the replay; nil means none. A controlled replay does not loop,
@@ -280,6 +283,19 @@ func (s *Source) fill(b *raw.Batch) error {
 func (s *Source) wait(ctx context.Context) error {
 	if err := s.stopped(ctx); err != nil {
 		return err
+	}
+	if s.opts.Lead != nil {
+		select {
+		case _, more := <-s.opts.Lead:
+			if s.due = time.Now(); !more {
+				s.opts.Lead, s.due = nil, s.due.Add(s.pace)
+			}
+		case <-ctx.Done():
+		case <-s.closed:
+		}
+		if err := s.stopped(ctx); err != nil {
+			return err
+		}
 	}
 	now := time.Now()
 	if !s.begun {

@@ -39,8 +39,6 @@ const (
 	// minBackoff and maxBackoff bound the pauses after failed fetches. They are short, so that
 	// a node that is back is soon seen.
 	minBackoff, maxBackoff = 500 * time.Millisecond, 5 * time.Second
-	// PlaybackPoll is the time between polls of a Playback: a step must show at once.
-	PlaybackPoll = 50 * time.Millisecond
 )
 
 // Fetcher fetches the expositions of one node. It is for one goroutine.
@@ -53,7 +51,6 @@ type Fetcher struct {
 	lines    *bufio.Reader
 	part     bytes.Buffer // of a response
 	failures int          // in a row
-	begun    time.Time    // of the last fetch
 	// period is the time between fetches, measured that between the last two readings.
 	period, measured time.Duration
 }
@@ -81,20 +78,13 @@ func (f *Fetcher) Follow(ctx context.Context, publish func(*Node)) {
 			return
 		case <-timer.C:
 		}
-		if f.paused() {
-			timer.Reset(PlaybackPoll)
-			continue
-		}
-		f.begun = time.Now()
-		previous := f.Node
+		begun := time.Now()
 		f.fetch(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if f.target.Playback == nil || !f.Node.At.Equal(previous.At) || f.Node.Err != previous.Err {
-			publish(f.Node)
-		}
-		timer.Reset(f.pause() - time.Since(f.begun))
+		publish(f.Node)
+		timer.Reset(f.pause() - time.Since(begun))
 	}
 }
 
@@ -105,67 +95,47 @@ const leadFine = 60
 // leadPatience bounds how long a lead waits for a tick.
 const leadPatience = 5 * time.Second
 
-// Lead plays the Lead of the Target as fast as its source can, publishes its nodes, and lets
-// the Playback continue from there. It gives up if a tick does not come.
+// Lead publishes the nodes of the Lead of the Target, with the times of their readings, and lets
+// the source keep its pace from there. It gives up if a tick does not come.
 func (f *Fetcher) Lead(ctx context.Context, publish func(*Node)) {
-	p, n := f.target.Playback, f.target.Lead
-	if p == nil || n <= 0 {
+	if f.target.Ticks == nil {
 		return
 	}
-	p.Pause(true)
-	defer p.Pause(false)
-	for tick := 1; tick <= n; tick++ {
-		if tick > 1 { // the first comes without a step
-			p.Step(1)
-		}
-		fetched := tick%2 == n%2 || n-tick < leadFine
-		if !f.awaitTick(ctx, tick, fetched) {
+	defer close(f.target.Ticks)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for tick := 1; tick <= f.target.Lead; tick++ {
+		patience := time.AfterFunc(leadPatience, cancel)
+		select {
+		case f.target.Ticks <- struct{}{}:
+		case <-ctx.Done():
 			return
 		}
-		if fetched {
-			publish(f.Node)
+		if tick%2 == f.target.Lead%2 || f.target.Lead-tick < leadFine {
+			if !f.fetchNext(ctx) {
+				return
+			}
+			past := *f.Node
+			past.FetchedAt = past.At
+			publish(&past)
 		}
+		patience.Stop()
 	}
 }
 
-// awaitTick waits until the Playback has reached a tick and, if fetched is set, until the tick
-// is fetched. It returns false if that fails.
-func (f *Fetcher) awaitTick(ctx context.Context, tick int, fetched bool) bool {
+// fetchNext fetches until there is a new reading, and returns false if that fails.
+func (f *Fetcher) fetchNext(ctx context.Context) bool {
 	const look = 50 * time.Microsecond
-	for begun := time.Now(); time.Since(begun) < leadPatience && ctx.Err() == nil; time.Sleep(look) {
-		if f.target.Playback.State().Tick < tick {
-			continue
-		}
-		if !fetched {
+	for last := f.Node.At; ctx.Err() == nil; time.Sleep(look) {
+		if f.fetch(ctx); f.Node.Err == "" && f.Node.At.After(last) {
 			return true
-		}
-		if f.fetch(ctx); f.reached() {
-			return f.Node.Err == ""
 		}
 	}
 	return false
 }
 
-// reached reports whether the node has the current tick of its Playback.
-func (f *Fetcher) reached() bool {
-	// The exposition writes the time with fewer digits.
-	return f.target.Playback.State().At.Sub(f.Node.At).Abs() < time.Millisecond
-}
-
-// paused reports whether a Playback has not moved since the last fetch. Once in a scrapedPeriod
-// it returns false regardless, to find out about failures.
-func (f *Fetcher) paused() bool {
-	if f.target.Playback == nil || f.Node.At.IsZero() || time.Since(f.begun) > scrapedPeriod {
-		return false
-	}
-	return f.reached()
-}
-
 // pause returns the time from the beginning of the last fetch to that of the next.
 func (f *Fetcher) pause() time.Duration {
-	if f.target.Playback != nil {
-		return PlaybackPoll
-	}
 	if f.failures > 0 {
 		pause := min(minBackoff<<min(f.failures-1, 8), maxBackoff)
 		return time.Duration((0.75 + 0.5*rand.Float64()) * float64(pause))

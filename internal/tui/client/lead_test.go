@@ -1,90 +1,65 @@
 package client
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// stepper is a Playback with ticks of a second, each of which takes a millisecond to come. Ticks
-// from stuck on never come.
-type stepper struct {
-	state PlaybackState
-	begin time.Time
-	stuck int
-	calls []string
-}
-
-func (s *stepper) Pause(paused bool) {
-	s.state.Paused = paused
-	s.calls = append(s.calls, fmt.Sprint("pause ", paused))
-}
-
-func (s *stepper) Step(n int) {
-	time.Sleep(time.Millisecond)
-	if tick := s.state.Tick + n; tick < s.stuck {
-		s.state.Tick, s.state.At = tick, s.begin.Add(time.Duration(tick)*time.Second)
-	}
-}
-func (s *stepper) SetSpeed(float64)     {}
-func (s *stepper) Restart()             {}
-func (s *stepper) State() PlaybackState { return s.state }
-
-// page answers with the tick of the previous request: a page may lag behind.
-func (s *stepper) page() *http.Client {
-	served := s.state.At
-	return ForHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, healthyBody+fmt.Sprintf("kpulse_source_last_read_timestamp_seconds{source=\"s\",backend=\"dcgm\"} %.3f\n", float64(served.UnixMilli())/1e3))
-		served = s.state.At
-	}))
+// startLead returns a Fetcher whose source gives a tick of a second, a millisecond after each value
+// of Ticks; none from the tick stuck on. paced is closed once the source is to keep its pace.
+func startLead(begin time.Time, lead, stuck int) (f *Fetcher, paced chan struct{}) {
+	ticks, paced := make(chan struct{}), make(chan struct{})
+	var given atomic.Int64
+	go func() {
+		for range ticks {
+			time.Sleep(time.Millisecond)
+			if given.Load()+1 < int64(stuck) {
+				given.Add(1)
+			}
+		}
+		close(paced)
+	}()
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, healthyBody+fmt.Sprintf("kpulse_source_last_read_timestamp_seconds{source=\"s\",backend=\"dcgm\"} %d\n", begin.Unix()+given.Load()))
+	})
+	return NewFetcher(Target{URL: InProcess, Client: ForHandler(page), Lead: lead, Ticks: ticks}), paced
 }
 
 // TestLead checks that every tick of the last minute of a lead is fetched, and every second one
-// before, in order, and that the recording continues from there.
+// before, in order and with their own times, and that the source then keeps its pace.
 func TestLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &stepper{begin: time.Now(), stuck: 1 << 20}
-		p.Step(1)
-		f := NewFetcher(Target{URL: InProcess, Client: p.page(), Playback: p, Lead: 100})
+		begin := time.Now()
+		f, paced := startLead(begin, 100, 1<<20)
 		var ticks []int
-		f.Lead(t.Context(), func(n *Node) { ticks = append(ticks, int(n.At.Sub(p.begin)/time.Second)) })
-		var want []int
-		for tick := 2; tick <= 40; tick += 2 {
-			want = append(want, tick)
-		}
-		for tick := 41; tick <= 100; tick++ {
-			want = append(want, tick)
-		}
-		if !slices.Equal(ticks, want) {
-			t.Errorf("fetched %v, want %v", ticks, want)
-		}
-		if p.state.Paused || !slices.Equal(p.calls, []string{"pause true", "pause false"}) {
-			t.Errorf("left %+v after %q", p.state, p.calls)
+		f.Lead(t.Context(), func(n *Node) {
+			if !n.FetchedAt.Equal(n.At) {
+				t.Errorf("the reading of %v has the time %v", n.At, n.FetchedAt)
+			}
+			ticks = append(ticks, int(n.At.Sub(begin)/time.Second))
+		})
+		<-paced
+		if n := len(ticks); n != 80 || !slices.IsSorted(ticks) || ticks[n-1]-ticks[n-60] != 59 || ticks[20]-ticks[0] < 38 {
+			t.Errorf("fetched %v", ticks)
 		}
 	})
 }
 
-// TestLeadGivesUp checks that a lead ends if its source gives no more ticks, and with the program.
+// TestLeadGivesUp checks that a lead ends if its source gives no more ticks.
 func TestLeadGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &stepper{begin: time.Now(), stuck: 5}
-		p.Step(1)
-		f := NewFetcher(Target{URL: InProcess, Client: p.page(), Playback: p, Lead: 100})
+		f, paced := startLead(time.Now(), 100, 5)
 		n, begun := 0, time.Now()
 		f.Lead(t.Context(), func(*Node) { n++ })
-		if took := time.Since(begun); n != 2 || p.state.Paused || took > 6*time.Second {
-			t.Errorf("%d nodes within %v, paused %v", n, took, p.state.Paused)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		begun = time.Now()
-		if f.Lead(ctx, func(*Node) { n++ }); n != 2 || time.Since(begun) > time.Second {
-			t.Errorf("%d nodes after the end", n)
+		<-paced
+		if took := time.Since(begun); n < 1 || n > 3 || took > 6*time.Second {
+			t.Errorf("%d nodes within %v", n, took)
 		}
 	})
 }

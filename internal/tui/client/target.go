@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Target is where the expositions of one node come from.
@@ -16,37 +15,13 @@ type Target struct {
 	URL string
 	// Client fetches it; nil means http.DefaultClient.
 	Client *http.Client
-	// Playback controls the recording that the node plays; nil for live readings. At most one
-	// Target has a Playback.
-	Playback Playback
-	// Lead is the number of ticks of Playback that are played at once, before it is shown, to
-	// fill the history.
-	Lead int
+	// Lead is the number of ticks that are shown as history at the start. The source gives one for
+	// each value of Ticks, at once, and keeps its pace after Ticks is closed.
+	Lead  int
+	Ticks chan<- struct{}
 	// Choose selects the devices of the node to show; nil shows all. One goroutine calls it
 	// whenever the devices change. It must not keep the Node.
 	Choose func(n *Node) Selection
-}
-
-// Playback controls a recording that is played. Its methods may be called from any
-// goroutine and do not block.
-type Playback interface {
-	Pause(paused bool)
-	// Step goes n ticks forward, or back if n is negative.
-	Step(n int)
-	// SetSpeed clamps f to what it supports.
-	SetSpeed(f float64)
-	Restart()
-	State() PlaybackState
-}
-
-// PlaybackState is the position of a Playback.
-type PlaybackState struct {
-	Paused bool
-	Ended  bool // after the last tick, and paused there
-	Speed  float64
-	// Tick counts from 1 to Ticks, which is 0 if unknown.
-	Tick, Ticks int
-	At          time.Time // the timestamp of the tick
 }
 
 // Selection says which devices of a node are shown.

@@ -84,6 +84,12 @@ func (g *Grid) set(x, y int, r rune, st Style) {
 	g.cells[i] = cell{r, st | g.cells[i].style&Shaded}
 }
 
+// Cell returns the rune and the style of a cell; 0 for the second half of a wide rune.
+func (g *Grid) Cell(x, y int) (rune, Style) {
+	c := g.cells[y*g.width+x]
+	return c.rune, c.style
+}
+
 // AppendANSI appends g to dst as text: h lines of w cells, separated by "\n", each of which
 // begins and ends in the terminal's own look.
 func (g *Grid) AppendANSI(dst []byte, p *Palette) []byte {

@@ -32,8 +32,6 @@ func (p *painter) card(r screen.Rect, s *State, u *client.Unit) {
 		drawGone(in, s, g)
 	case len(u.Instances) > 0:
 		p.instances(in, s, u)
-	case in.H < 4:
-		p.small(in, s, g)
 	default:
 		p.body(in, s, g)
 	}
@@ -64,11 +62,7 @@ func cardFrame(r screen.Rect, s *State, g *client.GPU, selected bool, freshness 
 	in := r.Box(health.border(border)).Inset(1, 0)
 	top := r.Sub(2, 0, r.W-4, 1)
 	right := top.W - badgeWidth - 2
-	x := drawName(top, 0, right-1, s, g, name)
-	if in.H < 4 && !g.Gone && right-x > shortClass+2 {
-		label := classOf(g)
-		drawPadded(top, x+1, shortClass+2, label.Short, label.style)
-	}
+	drawName(top, 0, right-1, s, g, name)
 	if freshness == client.Fresh {
 		w := screen.Width(health.text)
 		drawPadded(top, right+badgeWidth-w, w+2, health.text, health.style)
@@ -189,17 +183,6 @@ func shareRows(w, h int) cardRows {
 	rows.cells = min(all, max(free-sparkRows+1, 0))
 	rows.history += free - rows.cells
 	return rows
-}
-
-// small draws a device into a card of less than 4 rows.
-func (p *painter) small(r screen.Rect, s *State, g *client.GPU) {
-	barsIn(r.W).util(r.Row(0), g)
-	last := r.Row(r.H - 1)
-	x := last.Text(0, 0, 4, "mem ", styleLabel)
-	number(last, x, 0, widthWhole, g.Values[canonical.FramebufferUsedRatio], whole, stylePlain)
-	number(last, (last.W+barLabel+3-widthWatts)/2, 0, widthWatts, g.Values[canonical.Power], watts, stylePlain)
-	temperature(last, last.W-widthCelsius, widthCelsius, g, canonical.Temperature)
-	p.history.utilization(r.Sub(0, 1, r.W, r.H-2), s, g)
 }
 
 // drawModel writes the problem of g or of its node in at most w cells, with what to do and since

@@ -14,24 +14,17 @@ type density int
 // devices fit.
 const (
 	densityAuto density = iota
-	densityFull
-	densityCompact
-	densityMini
+	densityCards
 	densityTable
 	densityMap // a cell for each device
 	numDensities
 )
 
-// cardSize is the least size of a card. A screen narrower than from gets a table instead, which
-// shows more.
-type cardSize struct{ w, h, from int }
+// cardSize is the least size of a card.
+type cardSize struct{ w, h int }
 
-// cardSizes is indexed by density.
-var cardSizes = [...]cardSize{
-	densityFull:    {68, 13, 0},
-	densityCompact: {36, 8, 0},
-	densityMini:    {26, 4, 100},
-}
+// fullCard has room for all readings, lowCard for the most important ones.
+var fullCard, lowCard = cardSize{68, 13}, cardSize{36, 8}
 
 // fleetView shows all devices at once.
 type fleetView struct {
@@ -54,17 +47,13 @@ func (f *fleetView) Draw(r screen.Rect, s *State) {
 	r = f.drawSilent(r, s)
 	f.place(s)
 	f.stripped = false
-	switch d := f.choose(r, s); d {
+	switch d, size := f.choose(r, s); d {
 	case densityMap:
 		f.mapAndDetail(r, s)
 	case densityTable:
 		f.table(r, s)
 	default:
-		size := f.cardSize(d)
-		top := 0
-		if d != densityMini { // small cards show too little already
-			top = f.strips(r, s, size)
-		}
+		top := f.strips(r, s, size)
 		f.stripped = top > 0
 		f.cards(r.Sub(0, top, r.W, r.H-top), s, size)
 	}
@@ -76,30 +65,27 @@ func (f *fleetView) place(s *State) {
 	f.machines = machinesOf(f.machines[:0], s)
 }
 
-// choose returns the chosen density, else the first at which all devices fit r. With several
-// machines it prefers a table, which groups devices under headings, to small cards.
-func (f *fleetView) choose(r screen.Rect, s *State) density {
-	if d := density(s.Density); d > densityAuto && d < numDensities {
-		return d
-	}
-	for d := densityFull; d <= densityMini; d++ {
-		size := f.cardSize(d)
-		if d == densityMini && len(f.machines) > 0 && f.placeTable(r, s) > 0 {
-			break
-		}
-		if r.W >= size.from && (r.W/size.w)*(r.H/size.h) >= len(f.units) {
-			return d
+// choose returns the chosen density, else the first at which all devices fit r, and the size of
+// cards.
+func (f *fleetView) choose(r screen.Rect, s *State) (density, cardSize) {
+	chosen, size := density(s.Density), cardSize{}
+	for _, least := range [...]cardSize{fullCard, lowCard} {
+		size = f.withInstances(least)
+		if (r.W/size.w)*(r.H/size.h) >= len(f.units) && (chosen == densityAuto || chosen == densityCards) {
+			return densityCards, size
 		}
 	}
-	if f.placeTable(r, s) > 0 {
-		return densityTable
+	switch {
+	case chosen > densityAuto && chosen < numDensities:
+		return chosen, size
+	case f.placeTable(r, s) > 0:
+		return densityTable, size
 	}
-	return densityMap
+	return densityMap, size
 }
 
-// cardSize returns the least size of a card with room for the instances of each unit.
-func (f *fleetView) cardSize(d density) cardSize {
-	size := cardSizes[d]
+// withInstances returns the least size of a card with room for the instances of each unit.
+func (f *fleetView) withInstances(size cardSize) cardSize {
 	for i := range f.units {
 		if n := len(f.units[i].Instances); n > 0 {
 			size.h = max(size.h, 2+migRows(n))
@@ -127,7 +113,7 @@ func (f *fleetView) cards(r screen.Rect, s *State, size cardSize) {
 		drawScroll(r, first*columns+1, min(n, (first+shown)*columns), n)
 		return
 	}
-	if size.w < cardSizes[densityFull].w { // a full card shows the details itself
+	if size.w < fullCard.w { // a full card shows the details itself
 		f.detail(r.Sub(0, rows*(r.H/shown), r.W, r.H), s)
 	}
 }
@@ -164,7 +150,7 @@ func hitUnit(r screen.Rect, s *State, u *client.Unit) {
 const minTable, tableGap = 4 + columnGap + widthPercent, 2
 
 // minDetail is the least height of the card below a table or a map.
-const minDetail = 4
+const minDetail = 6
 
 // maxParts returns how many tables fit side by side into w cells.
 func maxParts(w int) int { return (w + tableGap) / (minTable + tableGap) }

@@ -55,33 +55,33 @@ func TestDensityLadder(t *testing.T) {
 		w, h     int // of the view, without header and footer
 		want     density
 	}{
-		{"one", 80, 21, densityFull},
-		{"one", 40, 8, densityCompact},
+		{"one", 80, 21, densityCards},
+		{"one", 40, 8, densityCards},
 		{"one", 40, 7, densityTable},
-		{"four", 80, 21, densityCompact},
+		{"four", 80, 21, densityCards},
 		{"eight", 80, 21, densityTable},
-		{"eight", 160, 42, densityCompact},
-		{"eight", 240, 64, densityFull},
-		{"sixteen", 100, 27, densityMini},
-		{"sixteen", 160, 42, densityCompact},
+		{"eight", 160, 42, densityCards},
+		{"eight", 240, 64, densityCards},
+		{"sixteen", 100, 27, densityTable},
+		{"sixteen", 160, 42, densityCards},
 		{"sixteen", 40, 7, densityTable},
 		{"many", 200, 57, densityTable},
-		{"many", 320, 87, densityMini},
+		{"many", 320, 87, densityTable},
 		{"racks", 200, 47, densityTable},
 		{"racks", 120, 37, densityTable},
 		{"racks", 40, 8, densityMap},
-		{"nodes", 160, 42, densityCompact},
+		{"nodes", 160, 42, densityCards},
 		{"many", 80, 21, densityMap},
 		{"many", 40, 7, densityMap},
 		{"mig", 80, 21, densityTable},
-		{"mig", 120, 37, densityCompact},
+		{"mig", 120, 37, densityCards},
 	} {
 		s := state(tc.scenario)
 		var g screen.Grid
 		g.Reset(tc.w, tc.h, screen.Braille)
 		f := &fleetView{}
 		f.place(s)
-		if got := f.choose(g.All(), s); got != tc.want {
+		if got, _ := f.choose(g.All(), s); got != tc.want {
 			t.Errorf("%s at %d × %d: density %d, want %d", tc.scenario, tc.w, tc.h, got, tc.want)
 		}
 	}
@@ -90,7 +90,7 @@ func TestDensityLadder(t *testing.T) {
 // TestChosenDensityScrolls checks that a chosen density is kept, with the selected device on the
 // screen.
 func TestChosenDensityScrolls(t *testing.T) {
-	for d := densityFull; d < numDensities; d++ {
+	for d := densityCards; d < numDensities; d++ {
 		for _, selected := range []int{0, 64, 127} {
 			s := state("many")
 			s.Density, s.Selected = int(d), s.GPUs[selected].Key

@@ -3,7 +3,6 @@ package view
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -44,18 +43,6 @@ var hints = map[string][]hint{
 	Events:  {{"e", "close"}, {"↑ ↓", "scroll"}, {"?", "help"}, {"i", "explain"}},
 }
 
-// playbackHints come first while a recording is played.
-var playbackHints = []hint{{"?", "help"}, {"space", "pause"}, {". ,", "step"}, {"{ }", "speed"}}
-
-// hintsOf returns the keys of what is shown.
-func hintsOf(s *State) []hint {
-	all := hints[cmp.Or(s.Overlay, s.View)]
-	if s.Playback == nil || s.Overlay != "" {
-		return all
-	}
-	return append(slices.Clip(playbackHints), slices.DeleteFunc(slices.Clone(all), func(h hint) bool { return h.key == "?" || h.key == "space" })...)
-}
-
 // firstHints is the number of hints that are more important than the origin of the readings.
 const firstHints = 6
 
@@ -78,7 +65,7 @@ func drawFooter(r screen.Rect, s *State) {
 		return
 	}
 	items := append(sourceItems(s), choiceItems(s)...)
-	for i, h := range hintsOf(s) {
+	for i, h := range hints[cmp.Or(s.Overlay, s.View)] {
 		rank := 3 + i
 		if i >= firstHints {
 			rank += 12

@@ -94,8 +94,6 @@ var further = []goldenFrame{
 	{80, 24, Nodes, "", "racks", nil},
 	{120, 40, Nodes, "", "nodes", nil},
 	{160, 45, Nodes, "", "silent", nil},
-	{80, 24, Fleet, "", "sick", func(s *State) { s.Playback = &client.PlaybackState{Speed: 0.5, Tick: 12, Ticks: 340} }},
-	{100, 30, Fleet, "", "sick", func(s *State) { s.Playback = &client.PlaybackState{Paused: true, Speed: 16, Tick: 7} }},
 
 	{40, 10, Fleet, Explain, "sick", nil},
 	{100, 30, Fleet, Explain, "sick", nil},

@@ -236,10 +236,6 @@ func healthPieces(t *client.Totals, all, words bool) []piece {
 // freshnessPieces say whether the readings of all nodes are fresh, else the worst reason why
 // not, with the age of the oldest.
 func freshnessPieces(s *State, words bool) []piece {
-	paused := s.Playback != nil && s.Playback.Paused && !slices.ContainsFunc(s.Nodes, (*client.Node).Waiting)
-	if s.Playback != nil && (paused || !slices.ContainsFunc(s.Nodes, s.silent)) {
-		return playbackPieces(s.Playback)
-	}
 	if !s.FrozenAt.IsZero() {
 		return []piece{{"frozen", styleAccent}}
 	}
@@ -288,22 +284,6 @@ func freshnessPieces(s *State, words bool) []piece {
 	default:
 		return one("● live", styleOK)
 	}
-}
-
-// playbackPieces show the position of a recording.
-func playbackPieces(p *client.PlaybackState) []piece {
-	sign := piece{"▶", styleOK}
-	switch {
-	case p.Ended:
-		sign = piece{"■ end", styleAccent}
-	case p.Paused:
-		sign = piece{"‖ paused", styleAccent}
-	}
-	tick := strconv.Itoa(p.Tick)
-	if p.Ticks > 0 {
-		tick = fmt.Sprintf("%*d/%d", len(strconv.Itoa(p.Ticks)), p.Tick, p.Ticks)
-	}
-	return []piece{sign, {" " + tick, stylePlain}, {fmt.Sprintf(" ×%g", p.Speed), styleLabel}}
 }
 
 func powerPieces(t *client.Totals) []piece {

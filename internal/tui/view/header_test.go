@@ -162,19 +162,6 @@ func TestHeaderSaysAllOnlyOfAll(t *testing.T) {
 	}
 }
 
-// TestOpeningRecordingIsAwaited checks that before its first reading a recording is awaited, not
-// paused, and has no origin.
-func TestOpeningRecordingIsAwaited(t *testing.T) {
-	s := state("none")
-	s.Nodes = client.Nodes{{URL: client.InProcess, Name: "this machine"}}
-	s.Playback = &client.PlaybackState{Tick: 2, Speed: 1, Paused: true}
-	g, _ := at(s, Fleet, 160, 45)
-	frame := g.Glyphs()
-	if !strings.Contains(frame, "waiting") || strings.Contains(frame, "paused") || strings.Contains(frame, "localhost") {
-		t.Errorf("shown is\n%s", frame)
-	}
-}
-
 // TestSilentNodesAreNamed checks that nodes that have not answered are named if there is room, else
 // counted, and that a filter hides them.
 func TestSilentNodesAreNamed(t *testing.T) {

@@ -57,8 +57,8 @@ var everywhere = []struct {
 		{"wheel", "select, or scroll"},
 	}},
 	{"Filters", []HelpEntry{
-		{"temp>85", "compare a reading by > >= < <= = != with a number in %, °C, W, GiB, GB/s or MHz; i lists the readings"},
-		{"mem>60GB", "or in another unit: kW, MB/s, GHz, MiB"},
+		{"temp>85", "compare a reading by > >= < <= = != with a number in %, °C, W, GB, GB/s or MHz; i lists the readings"},
+		{"mem>60GB", "memory, or power by its limit, as an amount and not as a share"},
 		{"pod~train", "part of node, model, uuid, class, health, pod, namespace or job; = matches the whole word"},
 		{"health!=ok", "any other word; !~ excludes parts too"},
 		{"h100", "part of any of these"},

@@ -22,7 +22,7 @@ func TestXIDIsExplainedOnTheCard(t *testing.T) {
 		{160, 60, Fleet, []string{"fatal XID 79", "The driver lost the board:", "→ reboot node", "since 3m", "no longer seen", "XID 79: The driver lost"}},
 		{120, 40, Fleet, []string{"fatal XID 79", "→ reboot node", "since 3m"}},
 		{240, 90, Fleet, []string{"Last XID       79"}},
-		{100, 30, Fleet, []string{"fatal XID 79, PCIe replays → reb"}},
+		{100, 30, Fleet, []string{"fatal XID 79, PCIe", "→ reboot node               since 3m"}},
 		{100, 30, Focus, []string{"│ → reboot node ", "│ ✖ fatal XID 79  since 3m  The driver lost the board: it no longer answers on PCIe. ", "│ ▲ PCIe replays  for over 15m  The PCIe link repeated packets."}},
 	} {
 		s := state("sick")

@@ -14,10 +14,7 @@ type State struct {
 	// Now is the time that is shown: that of the clock, or FrozenAt. FrozenAt is zero while the
 	// screen follows the clock.
 	Now, FrozenAt time.Time
-	// Playback is nil if no recording is played.
-	Playback *client.PlaybackState
-
-	Nodes client.Nodes
+	Nodes         client.Nodes
 	// GPUs are the devices of all nodes, filtered and ordered. An instance follows its board or
 	// another of its instances.
 	GPUs []*client.GPU
@@ -51,7 +48,7 @@ type State struct {
 	// Metric is plotted and explained first.
 	Metric client.Metric
 	PerGPU bool // a chart for each device, not for each metric
-	// Density of the fleet: 0 is automatic, 1 (full cards) to 5 (a cell per device) are fixed.
+	// Density of the fleet: 0 is automatic; 1 (cards), 2 (a table) and 3 (a cell per device) are fixed.
 	Density int
 	// Scroll is the first line, or row of cards, that a view shows.
 	Scroll int

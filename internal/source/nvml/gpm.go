@@ -20,7 +20,7 @@ const (
 )
 
 // gpmCalls are the functions of the library that GPM needs.
-var gpmCalls = [...]string{gpmSupportCall, gpmAllocCall, gpmSampleCall, gpmMetricsCall, "nvmlGpmSampleFree"}
+var gpmCalls = []string{gpmSupportCall, gpmAllocCall, gpmSampleCall, gpmMetricsCall, "nvmlGpmSampleFree"}
 
 // gpmLeast is the shortest time between two samples of a pair. nvml.h requires more than
 // 100 ms: the driver does not update the counters more often, and copies of the same counters
@@ -43,7 +43,7 @@ const (
 )
 
 // gpmMetrics are the metrics that DCGM also reads through GPM.
-var gpmMetrics = [...]gpmMetric{
+var gpmMetrics = []gpmMetric{
 	{nvml.GPM_METRIC_GRAPHICS_UTIL, "GRACT", percent, false},
 	{nvml.GPM_METRIC_SM_UTIL, "SMACT", percent, false},
 	{nvml.GPM_METRIC_SM_OCCUPANCY, "SMOCC", percent, false},
@@ -70,8 +70,8 @@ type gpm struct {
 	sampling support
 	getting  support
 	samples  [3]gpmSample // the newest at 0
-	pair     *pair        // of the worker
-	metrics  []gpmAsked
+	metrics  []requestedMetric
+	averages nvml.GpmMetricsGetType
 }
 
 // gpmSample is a buffer of the library. Its counters were sampled between asked and filled, which are
@@ -81,8 +81,8 @@ type gpmSample struct {
 	asked, filled time.Time
 }
 
-// gpmAsked is a metric that is not refused.
-type gpmAsked struct {
+// requestedMetric is a metric that is not refused.
+type requestedMetric struct {
 	*gpmMetric
 	at    int // index in dcgm.Fields
 	state support
@@ -94,14 +94,14 @@ const wholeBoard = -1
 // newGPM returns the gpm of the board, or of its instance with that id.
 func (w *worker) newGPM(instance int) *gpm {
 	d := w.device
-	g := &gpm{lib: w.lib, pair: w.pair, call: gpmSampleCall, sample: func(s nvml.GpmSample) nvml.Return { return s.Get(d) }}
+	g := &gpm{lib: w.lib, call: gpmSampleCall, sample: func(s nvml.GpmSample) nvml.Return { return s.Get(d) }}
 	if instance != wholeBoard {
 		g.call = gpmMIGSampleCall
 		g.sample = func(s nvml.GpmSample) nvml.Return { return s.MigGet(d, instance) }
 	}
 	for i := range gpmMetrics {
 		if m := &gpmMetrics[i]; instance == wholeBoard || !m.board {
-			g.metrics = append(g.metrics, gpmAsked{gpmMetric: m, at: columns(m.column)[0]})
+			g.metrics = append(g.metrics, requestedMetric{gpmMetric: m, at: columns(m.column)[0]})
 		}
 	}
 	return g
@@ -114,7 +114,7 @@ func (g *gpm) works() bool {
 
 // gives reports whether g, nil for none, may have values of a column of dcgm.Fields.
 func (g *gpm) gives(column int) bool {
-	return g.works() && slices.ContainsFunc(g.metrics, func(m gpmAsked) bool { return m.at == column })
+	return g.works() && slices.ContainsFunc(g.metrics, func(m requestedMetric) bool { return m.at == column })
 }
 
 // ask samples the counters and fills row with the averages since an earlier sample, if
@@ -169,19 +169,20 @@ func (g *gpm) fill(calls func(string)) nvml.Return {
 // average fills row with the averages between a sample and the newest. It returns false if there are
 // none.
 func (g *gpm) average(earlier nvml.GpmSample, row []float64) (averaged bool, answer nvml.Return) {
-	g.pair.n = uint32(len(g.metrics))
-	metrics := g.pair.metrics[:len(g.metrics)]
+	get := &g.averages
+	get.NumMetrics, get.Sample1, get.Sample2 = uint32(len(g.metrics)), earlier, g.samples[0].buffer
+	metrics := get.Metrics[:len(g.metrics)]
 	for i := range g.metrics {
-		metrics[i] = metric{id: uint32(g.metrics[i].id), answer: uint32(nvml.ERROR_UNKNOWN)}
+		metrics[i] = nvml.GpmMetric{MetricId: uint32(g.metrics[i].id), NvmlReturn: uint32(nvml.ERROR_UNKNOWN)}
 	}
-	answer = g.lib.between(g.pair, earlier, g.samples[0].buffer)
+	answer = g.lib.GpmMetricsGet(get)
 	if !g.getting.record(answer) || empty(metrics) {
 		return false, answer
 	}
 	kept := g.metrics[:0]
 	for i, m := range g.metrics {
-		if m.state.record(nvml.Return(metrics[i].answer)) {
-			set(row, m.at, metrics[i].value*m.scale)
+		if m.state.record(nvml.Return(metrics[i].NvmlReturn)) {
+			set(row, m.at, metrics[i].Value*m.scale)
 		}
 		if m.state != refused {
 			kept = append(kept, m)
@@ -194,9 +195,9 @@ func (g *gpm) average(earlier nvml.GpmSample, row []float64) (averaged bool, ans
 // empty reports whether both samples have the same counters, which a driver holds for longer than
 // gpmLeast. It then succeeds for every metric, with 0, and NaN for the activity of the memory
 // (580.159 on an H200, for samples that are closer).
-func empty(metrics []metric) bool {
-	return slices.ContainsFunc(metrics, func(m metric) bool { return math.IsNaN(m.value) }) &&
-		!slices.ContainsFunc(metrics, func(m metric) bool { return m.value > 0 })
+func empty(metrics []nvml.GpmMetric) bool {
+	return slices.ContainsFunc(metrics, func(m nvml.GpmMetric) bool { return math.IsNaN(m.Value) }) &&
+		!slices.ContainsFunc(metrics, func(m nvml.GpmMetric) bool { return m.Value > 0 })
 }
 
 // free returns the buffers to the library.

@@ -4,8 +4,6 @@ package nvml
 
 import (
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -14,52 +12,37 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
-// boardsTimeout is how long a start waits for all boards before it continues without those
-// that have not answered.
-const boardsTimeout = 20 * time.Second
-
 // library is NVML, loaded.
 type library struct {
 	nvml.Interface
-	has func(call string) bool
-	// between fills in the averages between two GPM samples.
-	between func(p *pair, earlier, later nvml.GpmSample) nvml.Return
-	// fabric asks a board for its fabric.
-	fabric func(d nvml.Device, version int) (nvml.GpuFabricInfo_v3, nvml.Return)
+	has    func(call string) bool
+	fabric func(nvml.Device) (nvml.GpuFabricInfo_v3, nvml.Return) // fabricInfo except in tests
 	// driver and version are the versions of the driver and of NVML, "" if unknown.
 	driver, version string
 	texts           []int // indices in dcgm.Texts of the requested texts
 }
 
-// found is a board that startUp found.
-type found struct {
-	dcgm.Device
-	handle nvml.Device
-	cuts   []cut
-	answer nvml.Return // of the call that failed
-}
-
-// load loads and starts NVML.
-func load(lib nvml.Interface, path string, o *opening) (*library, error) {
+// load loads and starts NVML. It passes each call to calls before it makes it.
+func load(lib nvml.Interface, path string, calls func(string)) (*library, error) {
 	l := &library{Interface: lib}
-	o.making(ofLibrary, "nvmlInit_v2")
+	calls("nvmlInit_v2")
 	if answer := l.Init(); answer != nvml.SUCCESS {
 		return nil, unloadable(path, answer)
 	}
 	extensions := l.Extensions()
 	l.has = func(call string) bool { return extensions.LookupSymbol(call) == nil }
-	o.making(ofLibrary, "nvmlSystemGetDriverVersion")
-	l.driver = versionOf(l.SystemGetDriverVersion())
-	o.making(ofLibrary, "nvmlSystemGetNVMLVersion")
-	l.version = versionOf(l.SystemGetNVMLVersion())
+	calls("nvmlSystemGetDriverVersion")
+	l.driver = textOf(l.SystemGetDriverVersion())
+	calls("nvmlSystemGetNVMLVersion")
+	l.version = textOf(l.SystemGetNVMLVersion())
 	return l, nil
 }
 
-func versionOf(version string, answer nvml.Return) string {
+func textOf(text string, answer nvml.Return) string {
 	if answer != nvml.SUCCESS {
 		return ""
 	}
-	return version
+	return text
 }
 
 // hasAll reports whether the library has all calls.
@@ -72,82 +55,71 @@ func (l *library) hasAll(calls []string) bool {
 	return true
 }
 
-// boards identifies all boards concurrently, and returns them in the order of
-// their indices. Those that do not answer in time have no handle. looking is
-// done when all calls have returned: until then the library must stay loaded.
-func (l *library) boards(o *opening, looking *sync.WaitGroup) ([]found, error) {
-	o.making(ofLibrary, "nvmlDeviceGetCount_v2")
-	n, answer := l.DeviceGetCount()
-	o.making(ofLibrary, "")
-	switch {
+// count returns the number of boards.
+func (l *library) count(calls func(string)) (int, error) {
+	calls("nvmlDeviceGetCount_v2")
+	switch n, answer := l.DeviceGetCount(); {
 	case answer != nvml.SUCCESS:
-		return nil, &source.Error{
+		return 0, &source.Error{
 			Failure: source.Broken,
-			Cause:   "NVML cannot count the GPUs: " + text(answer),
+			Cause:   "NVML cannot count the GPUs: " + answer.String(),
 			Remedy:  "see what nvidia-smi says",
 		}
 	case n == 0:
-		return nil, &source.Error{
+		return 0, &source.Error{
 			Failure: source.Unreachable,
 			Cause:   "NVML sees no GPU",
 			Remedy:  "see nvidia-smi -L; in a container, give it GPUs (docker run --gpus all)",
 		}
+	default:
+		return n, nil
 	}
-	all := make([]found, n)
-	answers := make(chan found, n)
-	for i := range all {
-		all[i] = found{Device: unknownBoard(i), answer: nvml.ERROR_TIMEOUT}
-		looking.Go(func() {
-			answers <- l.board(i, func(call string) { o.making(i, call) })
-			o.making(i, "")
-		})
-	}
-	deadline := time.NewTimer(boardsTimeout)
-	defer deadline.Stop()
-	for range all {
-		select {
-		case f := <-answers:
-			all[f.Entity] = f
-		case <-deadline.C:
-			return all, nil
-		}
-	}
-	return all, nil
 }
 
-// unknownBoard returns a board of which only the index is known.
-func unknownBoard(index int) dcgm.Device {
-	d := dcgm.NewBoard(index, strconv.Itoa(index))
-	d.Inactive = true
-	return d
+// foundBoard is a board that a start found.
+type foundBoard struct {
+	dcgm.Device
+	handle    nvml.Device // nil if the board cannot be read
+	instances []instance
+	answer    nvml.Return // of the call that failed
+}
+
+// unknownBoard returns a board of which only the index is known, and the answer of the call that
+// failed.
+func unknownBoard(index int, answer nvml.Return) foundBoard {
+	f := foundBoard{Device: dcgm.NewBoard(index, strconv.Itoa(index)), answer: answer}
+	f.Inactive = true
+	return f
 }
 
 // board identifies one board. It passes each call to calls before it makes it.
-func (l *library) board(index int, calls func(string)) found {
-	f := found{Device: unknownBoard(index)}
+func (l *library) board(index int, calls func(string)) foundBoard {
 	calls("nvmlDeviceGetHandleByIndex_v2")
 	device, answer := l.DeviceGetHandleByIndex(index)
-	if f.answer = answer; answer != nvml.SUCCESS {
-		return f
+	if answer != nvml.SUCCESS {
+		return unknownBoard(index, answer)
 	}
-	f.handle, f.Inactive, f.Driver = device, false, l.driver
 	calls("nvmlDeviceGetUUID")
-	if f.UUID, f.answer = f.handle.GetUUID(); f.answer != nvml.SUCCESS {
-		// Series without a UUID would be those of another device, or of none.
-		return found{Device: unknownBoard(index), answer: f.answer}
+	uuid, answer := device.GetUUID()
+	if answer != nvml.SUCCESS { // series without a UUID would be those of another device, or of none
+		return unknownBoard(index, answer)
 	}
+	f := foundBoard{Device: dcgm.NewBoard(index, strconv.Itoa(index)), handle: device}
+	f.UUID, f.Driver = uuid, l.driver
 	calls("nvmlDeviceGetName")
-	if name, answer := f.handle.GetName(); answer == nvml.SUCCESS {
-		f.Model = name
-	}
+	f.Model = textOf(device.GetName())
 	calls("nvmlDeviceGetPciInfo_v3")
-	if pci, answer := f.handle.GetPciInfo(); answer == nvml.SUCCESS {
-		id, _, _ := strings.Cut(string(pci.BusId[:]), "\x00")
-		f.PCIBusID = id
+	if pci, answer := device.GetPciInfo(); answer == nvml.SUCCESS {
+		for _, c := range pci.BusId {
+			if c == 0 {
+				break
+			}
+			f.PCIBusID += string(rune(c))
+		}
 	}
 	l.askTexts(&f, l.texts, calls)
-	if l.hasAll(migCalls[:]) {
-		f.cuts, _ = cutsOf(f.handle, index, calls)
+	if l.hasAll(migCalls) {
+		f.instances, _ = instancesOf(device, index, calls)
 	}
 	return f
 }
@@ -186,13 +158,8 @@ func unloadable(path string, answer nvml.Return) *source.Error {
 		e.Remedy = "make /dev/nvidia* readable and writable for it, or run as root"
 	default:
 		e.Failure = source.Broken
-		e.Cause = "cannot start NVML: " + text(answer)
+		e.Cause = "cannot start NVML: " + answer.String()
 		e.Remedy = "see what nvidia-smi says"
 	}
 	return e
-}
-
-// text returns NVML's name for an answer.
-func text(answer nvml.Return) string {
-	return answer.String()
 }

@@ -30,11 +30,11 @@ type machine struct {
 // board is one of its GPUs, or a MIG device.
 type board struct {
 	mock.Device
-	index int
-	gpm   bool
-	cuts  []*board
-	id    int // of the instance
-	begun time.Time
+	index     int
+	gpm       bool
+	instances []*board
+	id        int // of the instance
+	begun     time.Time
 	// link5 returns the counters of NVLink 5, by field and scope; nil for a board with an earlier
 	// NVLink.
 	link5 func(field, scope uint32) (uint64, nvml.Return)
@@ -136,6 +136,7 @@ func newMachine(boards int) *machine {
 			},
 		}, nvml.SUCCESS
 	}
+	m.GpmMetricsGetFunc = metricsBetween
 	m.GpmSampleAllocFunc = func() (nvml.GpmSample, nvml.Return) { return m.newSample(), nvml.SUCCESS }
 	return m
 }
@@ -177,7 +178,7 @@ func (m *machine) newSample() *sample {
 	}
 	s.MigGetFunc = func(d nvml.Device, id int) nvml.Return {
 		s.of, s.at = d.(*board), d.(*board).counters()
-		for _, c := range s.of.cuts {
+		for _, c := range s.of.instances {
 			if c.id == id {
 				s.metrics = c.mig
 			}
@@ -195,26 +196,26 @@ func (m *machine) newSample() *sample {
 
 // metricsBetween refuses samples that are not a pair. Between the same counters every metric is 0
 // and succeeds, and that of the memory is NaN, as on an H200.
-func metricsBetween(p *pair, earlier, later nvml.GpmSample) nvml.Return {
-	a, b := earlier.(*sample), later.(*sample)
+func metricsBetween(get *nvml.GpmMetricsGetType) nvml.Return {
+	a, b := get.Sample1.(*sample), get.Sample2.(*sample)
 	if a == b || a.of != b.of || b.at.Before(a.at) {
 		return nvml.ERROR_UNKNOWN
 	}
 	answer := b.of.meets(gpmMetricsCall)
-	for i := range p.metrics[:p.n] {
-		m := &p.metrics[i]
-		value, ok := b.metrics[nvml.GpmMetricId(m.id)]
-		m.value, m.answer = value, uint32(nvml.SUCCESS)
+	for i := range get.Metrics[:get.NumMetrics] {
+		m := &get.Metrics[i]
+		value, ok := b.metrics[nvml.GpmMetricId(m.MetricId)]
+		m.Value, m.NvmlReturn = value, uint32(nvml.SUCCESS)
 		if !ok {
-			m.answer = uint32(nvml.ERROR_NOT_SUPPORTED)
+			m.NvmlReturn = uint32(nvml.ERROR_NOT_SUPPORTED)
 		}
 		if b.at.Equal(a.at) {
-			m.value = 0
-			if nvml.GpmMetricId(m.id) == nvml.GPM_METRIC_DRAM_BW_UTIL {
-				m.value = math.NaN()
+			m.Value = 0
+			if nvml.GpmMetricId(m.MetricId) == nvml.GPM_METRIC_DRAM_BW_UTIL {
+				m.Value = math.NaN()
 			}
 		}
-		b.of.meets(fmt.Sprintf("metric %d", m.id))
+		b.of.meets(fmt.Sprintf("metric %d", m.MetricId))
 	}
 	return answer
 }
@@ -236,14 +237,14 @@ func newBoard(index int) *board {
 	}
 	b.GetMigModeFunc = func() (int, int, nvml.Return) {
 		answer := b.meets(migModeCall)
-		return int(flag(len(b.cuts) > 0)), 0, answer
+		return int(flag(len(b.instances) > 0)), 0, answer
 	}
 	b.GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 7, b.meets(migCountCall) }
 	b.GetMigDeviceHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
-		if i >= len(b.cuts) {
+		if i >= len(b.instances) {
 			return nil, nvml.ERROR_NOT_FOUND
 		}
-		return b.cuts[i], b.meets(migCall)
+		return b.instances[i], b.meets(migCall)
 	}
 	return b
 }
@@ -253,7 +254,9 @@ func (b *board) identify(uuid, name string) {
 	b.GetNameFunc = func() (string, nvml.Return) { return name, b.meets("nvmlDeviceGetName") }
 	b.GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) {
 		var p nvml.PciInfo
-		copy(p.BusId[:], fmt.Sprintf("00000000:1%d:00.0", b.index))
+		for i, c := range fmt.Sprintf("00000000:1%d:00.0", b.index) {
+			p.BusId[i] = int8(c)
+		}
 		return p, b.meets("nvmlDeviceGetPciInfo_v3")
 	}
 	b.GetGpuInstanceIdFunc = func() (int, nvml.Return) { return b.id, b.meets("nvmlDeviceGetGpuInstanceId") }
@@ -286,9 +289,6 @@ func (b *board) measure() {
 	b.GetCurrentClocksEventReasonsFunc = func() (uint64, nvml.Return) {
 		return 0x84, b.meets("nvmlDeviceGetCurrentClocksEventReasons")
 	}
-	b.GetCurrentClocksThrottleReasonsFunc = func() (uint64, nvml.Return) {
-		return 0x20, b.meets("nvmlDeviceGetCurrentClocksThrottleReasons")
-	}
 	b.GetPcieReplayCounterFunc = func() (int, nvml.Return) { return 5, b.meets("nvmlDeviceGetPcieReplayCounter") }
 	b.GetCurrPcieLinkGenerationFunc = func() (int, nvml.Return) { return 4, b.meets("nvmlDeviceGetCurrPcieLinkGeneration") }
 	b.GetCurrPcieLinkWidthFunc = func() (int, nvml.Return) { return 16, b.meets("nvmlDeviceGetCurrPcieLinkWidth") }
@@ -314,9 +314,6 @@ func (b *board) measure() {
 	}
 	b.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {
 		return nvml.Memory_v2{Total: 80 << 30, Reserved: 600 << 20, Free: 40<<30 + 1, Used: 30<<30 + 1<<20 - 1}, b.meets("nvmlDeviceGetMemoryInfo_v2")
-	}
-	b.GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) {
-		return nvml.Memory{Total: 80 << 30, Free: 40 << 30, Used: 40 << 30}, b.meets("nvmlDeviceGetMemoryInfo")
 	}
 }
 
@@ -365,14 +362,14 @@ func (b *board) linkState(link int) (nvml.EnableState, nvml.Return) {
 	return nvml.FEATURE_ENABLED, answer
 }
 
-// cut adds an instance with one MIG device to the board.
-func (b *board) cut(id int, profile string) *board {
+// addInstance adds an instance with one MIG device to the board.
+func (b *board) addInstance(id int, profile string) *board {
 	c := newBoard(b.index)
 	c.id = id
 	c.identify(fmt.Sprintf("MIG-%d-%d", b.index, id), "NVIDIA H100 80GB HBM3 MIG "+profile)
 	c.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {
 		return nvml.Memory_v2{Total: 10 << 30, Reserved: 1 << 20, Free: 9 << 30, Used: uint64(id) << 20}, c.meets("nvmlDeviceGetMemoryInfo_v2")
 	}
-	b.cuts = append(b.cuts, c)
+	b.instances = append(b.instances, c)
 	return c
 }

@@ -15,33 +15,50 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// openPatience is how long to wait for a start before it is reported as hanging. The start
-// continues: without its persistence daemon a driver takes seconds for each board.
-const openPatience = 3 * time.Second
+const (
+	// openPatience is how long to wait for a start before it is reported as hanging. The start
+	// continues: without its persistence daemon a driver takes seconds for each board.
+	openPatience = 3 * time.Second
+	// boardsTimeout is how long a start waits for all boards before it continues without those
+	// that have not answered.
+	boardsTimeout = 20 * time.Second
+)
 
 // opening is one attempt to start NVML and to find the boards. A call that hangs in
 // it is abandoned, and no second attempt is made meanwhile.
 type opening struct {
 	begun time.Time
 	done  chan struct{} // closed at the end
-	err   error         // the outcome, to be read after done
+	node  *node         // the outcome, as err, to be read after done
+	err   error
 
 	mu    sync.Mutex
 	calls map[int]string // in progress, by board or ofLibrary; guarded by mu
 }
 
+// node is what an opening has started.
+type node struct {
+	lib     *library
+	events  nvml.EventSet // nil for none
+	answers chan answer
+	workers []*worker
+	states  []state  // by worker
+	left    []string // why boards have no worker
+	view    view
+}
+
 // ofLibrary, as an index, stands for the library instead of a board.
 const ofLibrary = -1
 
-// making records a board's next call, "" after the last.
-func (o *opening) making(board int, call string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if call == "" {
-		delete(o.calls, board)
-		return
+// making returns a function that records the next call of a board, "" after the last.
+func (o *opening) making(board int) func(call string) {
+	return func(call string) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.calls[board] = call; call == "" {
+			delete(o.calls, board)
+		}
 	}
-	o.calls[board] = call
 }
 
 // hangs returns the error of a start that takes too long. It names the call: the
@@ -85,16 +102,16 @@ func (o *opening) wait(one, other <-chan struct{}, patience time.Duration) bool 
 // open waits until NVML is started and the boards are found, at most until
 // openPatience after the beginning. Errors other than ctx's are *source.Error. It
 // may be called from any goroutine.
-func (s *Source) open(ctx context.Context) error {
+func (s *Source) open(ctx context.Context) (*node, error) {
 	o, err := s.attempt()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !o.wait(ctx.Done(), s.life.Done(), openPatience) {
 		if err := s.stopped(ctx); err != nil {
-			return err
+			return nil, err
 		}
-		return o.hangs()
+		return nil, o.hangs()
 	}
 	if o.err != nil {
 		s.mu.Lock()
@@ -103,7 +120,7 @@ func (s *Source) open(ctx context.Context) error {
 			s.opening = nil // the next call tries again
 		}
 	}
-	return o.err
+	return o.node, o.err
 }
 
 // attempt returns the attempt that is in progress or has succeeded, and begins
@@ -119,76 +136,116 @@ func (s *Source) attempt() (*opening, error) {
 		s.opening = o
 		go func() {
 			defer close(o.done)
-			o.err = s.startUp(o)
+			o.node, o.err = s.startUp(o)
 		}()
 	}
 	return s.opening, nil
 }
 
-// startUp starts NVML, finds the boards, and makes a worker for each chosen
-// one. What it sets is valid for others after it has returned without an error.
-func (s *Source) startUp(o *opening) (err error) {
-	if s.lib, err = load(s.api, s.opts.LibraryPath, o); err != nil {
-		return err
+// startUp starts NVML, finds the boards, and makes a worker for each chosen one.
+func (s *Source) startUp(o *opening) (_ *node, err error) {
+	calls := o.making(ofLibrary)
+	lib, err := load(s.api, s.opts.LibraryPath, calls)
+	if err != nil {
+		return nil, err
 	}
-	s.lib.between, s.lib.fabric, s.lib.texts = s.between, s.fabric, s.opts.Page.Texts()
+	lib.fabric, lib.texts = s.fabric, s.opts.Page.Texts()
 	defer func() {
 		if err != nil {
 			// A call in progress would return into unloaded code. So this start waits
 			// for it, and no other is made meanwhile.
 			s.running.Wait()
-			_, _ = within(closeTimeout, s.lib.Shutdown) // the earlier failure is reported
+			_, _ = within(closeTimeout, lib.Shutdown) // the earlier failure is reported
 		}
 	}()
-	all, err := s.lib.boards(o, &s.running)
+	count, err := lib.count(calls)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.view = newView(s.opts, all)
-	wanted, err := s.view.choose(true)
+	calls("")
+	all := s.boards(lib, count, o)
+	n := &node{lib: lib, view: newView(s.opts, all)}
+	wanted, err := n.view.choose(true)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.openEvents(o)
-	s.startWorkers(all, wanted)
-	if len(s.workers) == 0 {
-		return &source.Error{
+	s.openEvents(n, calls)
+	s.addWorkers(n, all, wanted)
+	if len(n.workers) == 0 {
+		return nil, &source.Error{
 			Failure: source.Broken,
 			Cause:   "no GPU can be read",
 			Remedy:  "see what nvidia-smi says",
 		}
 	}
-	return nil
+	return n, nil
 }
 
-// startWorkers makes the workers, and logs the boards that get none.
-func (s *Source) startWorkers(all []found, wanted []bool) {
-	s.answers = make(chan answer, len(all))
-	s.workers, s.states, s.left = nil, nil, nil
+// boards identifies all boards concurrently, and returns them in the order of their indices.
+// Those that do not answer in time have no handle. s.running ends when all calls have returned:
+// until then the library must stay loaded.
+func (s *Source) boards(lib *library, n int, o *opening) []foundBoard {
+	all := make([]foundBoard, n)
+	answers := make(chan foundBoard, n)
 	for i := range all {
-		switch {
-		case !wanted[i]:
-		case all[i].handle == nil:
-			// A GPU that we may not read belongs to somebody else.
-			s.view.left[i] = all[i].answer != nvml.ERROR_NO_PERMISSION
-			s.opts.Logger.Warn("a GPU cannot be read and is left out", "gpu", i, "answer", text(all[i].answer),
-				"remedy", leftRemedy)
-			s.left = append(s.left, fmt.Sprintf("GPU %d did not answer at the start (%s) and is left out until the next start", i, text(all[i].answer)))
-		default:
-			w := s.newWorker(&all[i])
-			s.workers = append(s.workers, w)
-			s.view.workers[i] = w
-			s.states = append(s.states, state{worker: w})
+		all[i] = unknownBoard(i, nvml.ERROR_TIMEOUT)
+		s.running.Go(func() {
+			calls := o.making(i)
+			answers <- lib.board(i, calls)
+			calls("")
+		})
+	}
+	deadline := time.NewTimer(boardsTimeout)
+	defer deadline.Stop()
+	for range all {
+		select {
+		case f := <-answers:
+			all[f.Entity] = f
+		case <-deadline.C:
+			return all
 		}
 	}
-	s.publish()
+	return all
+}
+
+// addWorkers makes the workers, and logs the boards that get none.
+func (s *Source) addWorkers(n *node, all []foundBoard, wanted []bool) {
+	n.answers = make(chan answer, len(all))
+	for i := range all {
+		f := &all[i]
+		switch {
+		case !wanted[i]:
+		case f.handle == nil:
+			// A GPU that we may not read belongs to somebody else.
+			n.view.left[i] = f.answer != nvml.ERROR_NO_PERMISSION
+			s.opts.Logger.Warn("a GPU cannot be read and is left out", "gpu", i, "answer", f.answer.String(), "remedy", leftRemedy)
+			n.left = append(n.left, fmt.Sprintf("GPU %d did not answer at the start (%s) and is left out until the next start", i, f.answer))
+		default:
+			w := s.newWorker(n, f)
+			n.workers = append(n.workers, w)
+			n.view.gpus[i] = w.gpu
+			n.states = append(n.states, state{gpu: w.gpu})
+		}
+	}
+	s.publish(n)
+}
+
+// newWorker returns a worker for a found board. The caller must run it.
+func (s *Source) newWorker(n *node, f *foundBoard) *worker {
+	return &worker{
+		gpu: &gpu{
+			lib: n.lib, notices: s.notices, board: f.Entity, uuid: f.UUID, device: f.handle,
+			asks: make(chan time.Time, 1), answers: n.answers, registered: make(chan struct{}),
+		},
+		period: s.opts.Period, events: n.events, instances: instanceList{all: f.instances},
+	}
 }
 
 // Check starts NVML. It fails as Read would if there is no library, no driver
 // or no GPU, or if a chosen GPU does not exist. A call that hangs is left to
 // Read to report.
 func (s *Source) Check(ctx context.Context) error {
-	err := s.open(ctx)
+	_, err := s.open(ctx)
 	if err == nil || ctx.Err() != nil || source.AsError(err).Failure == source.Timeout {
 		return nil
 	}

@@ -57,7 +57,6 @@ func newReader(t *testing.T, m *machine, set func(*Options)) *reader {
 		set(&opts)
 	}
 	r.Source = newSource(opts, m)
-	r.between = metricsBetween
 	return r
 }
 

@@ -3,6 +3,7 @@
 package nvml
 
 import (
+	"slices"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -32,9 +33,8 @@ const (
 	mebibyte = 1 << 20 // bytes to MiB
 )
 
-// boardReadings are requested in order. A reading is skipped if an earlier one
-// has set all its columns.
-var boardReadings = [...]reading{
+// boardReadings are the readings of a board.
+var boardReadings = append([]reading{
 	{call: "nvmlDeviceGetClockInfo", columns: []string{"SMCLK"}, ask: one(with(nvml.Device.GetClockInfo, nvml.CLOCK_SM), same)},
 	{call: "nvmlDeviceGetClockInfo", columns: []string{"MMCLK"}, ask: one(with(nvml.Device.GetClockInfo, nvml.CLOCK_MEM), same)},
 	{call: "nvmlDeviceGetTemperature", columns: []string{"TMPTR"}, ask: one(with(nvml.Device.GetTemperature, nvml.TEMPERATURE_GPU), same)},
@@ -51,9 +51,7 @@ var boardReadings = [...]reading{
 	{call: "nvmlDeviceGetUtilizationRates", columns: []string{"GPUTL", "MCUTL"}, ask: utilization},
 	{call: "nvmlDeviceGetEncoderUtilization", columns: []string{"ECUTL"}, ask: sampled(nvml.Device.GetEncoderUtilization)},
 	{call: "nvmlDeviceGetDecoderUtilization", columns: []string{"DCUTL"}, ask: sampled(nvml.Device.GetDecoderUtilization)},
-	// The second has the name of drivers before R535.
 	{call: "nvmlDeviceGetCurrentClocksEventReasons", columns: []string{"DVCCTR"}, ask: one(nvml.Device.GetCurrentClocksEventReasons, same)},
-	{call: "nvmlDeviceGetCurrentClocksThrottleReasons", columns: []string{"DVCCTR"}, ask: one(nvml.Device.GetCurrentClocksThrottleReasons, same)},
 	{call: "nvmlDeviceGetTotalEccErrors", columns: []string{"ESVTL"}, ask: ecc(nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.VOLATILE_ECC)},
 	{call: "nvmlDeviceGetTotalEccErrors", columns: []string{"EDVTL"}, ask: ecc(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC)},
 	{call: "nvmlDeviceGetTotalEccErrors", columns: []string{"ESATL"}, ask: ecc(nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.AGGREGATE_ECC)},
@@ -62,17 +60,13 @@ var boardReadings = [...]reading{
 	{call: "nvmlDeviceGetRowRemapperHistogram", columns: []string{"RRAM", "RRAH", "RRAP", "RRAL", "RRAN"}, ask: spareRows},
 	{call: "nvmlDeviceGetSramEccErrorStatus", columns: []string{"ECCTHRSRM"}, ask: sramThreshold},
 	{call: "nvmlDeviceGetMarginTemperature", columns: []string{"GTLIMIT"}, ask: margin},
-	memoryReadings[0],
-	memoryReadings[1],
 	{call: "nvmlDeviceGetPcieThroughput", columns: []string{"PCITX"}, ask: throughput(nvml.PCIE_UTIL_TX_BYTES), standIn: true},
 	{call: "nvmlDeviceGetPcieThroughput", columns: []string{"PCIRX"}, ask: throughput(nvml.PCIE_UTIL_RX_BYTES), standIn: true},
-}
+}, instanceReadings...)
 
-// memoryReadings are the readings that a MIG instance has of its own. Drivers
-// before R510 have only the second, which counts reserved memory as used.
-var memoryReadings = [...]reading{
+// instanceReadings are the readings that a MIG instance has of its own.
+var instanceReadings = []reading{
 	{call: "nvmlDeviceGetMemoryInfo_v2", columns: []string{"FBTTL", "FBUSD", "FBFRE", "FBRSV"}, ask: memory},
-	{call: "nvmlDeviceGetMemoryInfo", columns: []string{"FBTTL", "FBUSD", "FBFRE"}, ask: memoryBefore510},
 }
 
 // number is the type of a value that NVML's functions return.
@@ -162,12 +156,6 @@ func memory(d nvml.Device, v []float64) nvml.Return {
 	return answer
 }
 
-func memoryBefore510(d nvml.Device, v []float64) nvml.Return {
-	m, answer := d.GetMemoryInfo()
-	v[0], v[1], v[2] = float64(m.Total/mebibyte), float64(m.Used/mebibyte), float64(m.Free/mebibyte)
-	return answer
-}
-
 // support is whether a board has a reading.
 type support uint8
 
@@ -193,12 +181,8 @@ func (s *support) record(answer nvml.Return) bool {
 		*s = given
 		return true
 	}
-	if *s == untried {
-		for _, r := range refusals {
-			if answer == r {
-				*s = refused
-			}
-		}
+	if *s == untried && slices.Contains(refusals[:], answer) {
+		*s = refused
 	}
 	return false
 }

@@ -16,30 +16,42 @@ type result struct {
 	begun time.Time // when the round was requested
 	lost  bool      // the board is lost, and has no values
 	// counting is whether GPM works for the board or an instance.
-	counting bool
-	cuts     []cut // the instances, nil for none
+	counting  bool
+	instances []instance
 	// cluster names the board's NVLink fabric, "" for none.
 	cluster string
-	// topology changes when cuts change.
+	// topology changes when instances change.
 	topology uint64
-	// cells are (1 + len(cuts)) × fields: the board, then its instances; NaN if
+	// cells are (1 + len(instances)) × fields: the board, then its instances; NaN if
 	// there is no value.
 	cells []float64
 }
 
-// reset empties s for a round over a board with these instances.
-func (s *result) reset(cuts []cut) {
-	s.lost, s.cuts, s.cluster = false, cuts, ""
-	n := (1 + len(cuts)) * len(dcgm.Fields)
-	s.cells = slices.Grow(s.cells[:0], n)[:n]
-	for i := range s.cells {
-		s.cells[i] = math.NaN()
-	}
+// reset empties r for a round over a board with these instances.
+func (r *result) reset(instances []instance, topology uint64) {
+	r.lost, r.instances, r.cluster, r.topology = false, instances, "", topology
+	n := (1 + len(instances)) * len(dcgm.Fields)
+	r.cells = slices.Grow(r.cells[:0], n)[:n]
+	blank(r.cells)
 }
 
 // row returns the cells of the board (0) or of an instance (from 1).
-func (s *result) row(entity int) []float64 {
-	return s.cells[entity*len(dcgm.Fields):][:len(dcgm.Fields)]
+func (r *result) row(entity int) []float64 {
+	return r.cells[entity*len(dcgm.Fields):][:len(dcgm.Fields)]
+}
+
+// blank removes all values from cells.
+func blank(cells []float64) {
+	for i := range cells {
+		cells[i] = math.NaN()
+	}
+}
+
+// newRow returns the cells of a board without values.
+func newRow() []float64 {
+	row := make([]float64, len(dcgm.Fields))
+	blank(row)
+	return row
 }
 
 // set sets a cell to a value as the exporter would write it: DCGM's doubles with
@@ -59,7 +71,7 @@ func set(row []float64, column int, v float64) {
 // hung or was lost restarts its rates.
 func longestWindow(period time.Duration) time.Duration { return max(5*period, time.Second) }
 
-// columns returns the indices in dcgm.Fields of dmon's columns. All must exist.
+// columns returns the indices in dcgm.Fields of dmon's columns, -1 for an unknown one.
 func columns(names ...string) []int {
 	at := make([]int, len(names))
 	for i, name := range names {

@@ -10,13 +10,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
-// newRow returns the cells of a board without values.
-func newRow() []float64 {
-	var s result
-	s.reset(nil)
-	return s.row(0)
-}
-
 // alike reports whether two cells have the same value, or both none.
 func alike(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
 
@@ -25,9 +18,9 @@ func alike(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) 
 func TestReset(t *testing.T) {
 	s := &result{lost: true, cluster: "c", cells: []float64{1}}
 	for _, n := range []int{0, 2, 1} {
-		s.reset(make([]cut, n))
-		if s.lost || s.cluster != "" || len(s.cuts) != n || len(s.cells) != (n+1)*len(dcgm.Fields) {
-			t.Errorf("with %d instances: %d cells, lost %v, cluster %q, %d instances", n, len(s.cells), s.lost, s.cluster, len(s.cuts))
+		s.reset(make([]instance, n), 3)
+		if s.lost || s.cluster != "" || s.topology != 3 || len(s.instances) != n || len(s.cells) != (n+1)*len(dcgm.Fields) {
+			t.Errorf("with %d instances: %d cells, lost %v, cluster %q, %d instances", n, len(s.cells), s.lost, s.cluster, len(s.instances))
 		}
 		if i := slices.IndexFunc(s.cells, func(v float64) bool { return !math.IsNaN(v) }); i >= 0 {
 			t.Errorf("with %d instances: cell %d is %v", n, i, s.cells[i])

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -31,69 +30,29 @@ const (
 	closeTimeout = time.Second
 )
 
-// The streams of a source, as indices.
-const (
-	device = iota
-	profiling
-)
-
 // Source reads the GPUs of this machine. A reading consists of samples with the label
 // blocks of dcgm-exporter, as a dcgm.Writer writes them; At is when the boards were
 // read.
 type Source struct {
 	opts    Options
-	api     nvml.Interface                                                        // NVML, which load loads
-	between func(p *pair, earlier, later nvml.GpmSample) nvml.Return              // (*pair).get except in tests
-	fabric  func(d nvml.Device, version int) (nvml.GpuFabricInfo_v3, nvml.Return) // fabricInfo except in tests
-	denials denials
-	silence silence
-
-	// Of an opening, then of the reading goroutine, except for lib and workers,
-	// which do not change.
-	lib     *library
-	events  nvml.EventSet // nil for none
-	answers chan answer
-	workers []*worker
-	states  []state  // by worker
-	left    []string // why boards have no worker
-	view    view
+	api     nvml.Interface                                         // NVML, which load loads
+	fabric  func(nvml.Device) (nvml.GpuFabricInfo_v3, nvml.Return) // fabricInfo except in tests
+	notices *notices
+	status  status
 
 	// Of the reading goroutine.
-	opened bool      // the opening has succeeded
-	warm   bool      // rates and averages have their first sample
-	next   time.Time // when the next reading begins
-	timer  *time.Timer
+	node  *node     // nil before the opening has succeeded
+	warm  bool      // rates and averages have their first sample
+	next  time.Time // when the next reading begins
+	timer *time.Timer
 
-	life     context.Context
-	end      context.CancelFunc
-	starting sync.Once
-	running  sync.WaitGroup
-	closing  sync.Once
-	closed   error
+	life    context.Context
+	end     context.CancelFunc
+	running sync.WaitGroup
 
-	stats  source.StreamStats
-	counts [2]source.StreamCounts
-
-	version atomic.Pointer[string] // nil while unknown
-
-	mu      sync.Mutex       // guards what follows
-	opening *opening         // the latest, nil before the first and after a failed one
-	trouble [2]*source.Error // by stream
-}
-
-// state is what the reading goroutine knows about a worker.
-type state struct {
-	*worker
-	busy     bool
-	asked    time.Time
-	result   *result // the answer that is not served yet, nil for none
-	topology uint64  // as in the view
-	is       condition
-	call     string // the call that hangs
-	logged   string // the hanging call that was logged
-	returned bool   // its return was logged
-	// counting is whether the board has GPM, valid if known is set.
-	known, counting bool
+	mu      sync.Mutex // guards opening, and the start of goroutines against Close
+	opening *opening   // the latest, nil before the first and after a failed one
+	closing func() error
 }
 
 var (
@@ -114,18 +73,22 @@ func New(opts Options) (*Source, error) {
 
 // newSource is New with another library.
 func newSource(opts Options, api nvml.Interface) *Source {
-	s := &Source{opts: opts.complete(), api: api, between: (*pair).get, fabric: fabricInfo, denials: denials{calls: map[string]bool{}}, timer: time.NewTimer(0)}
+	opts = opts.complete()
+	s := &Source{opts: opts, api: api, fabric: fabricInfo, notices: newNotices(opts.Logger), timer: time.NewTimer(0)}
 	s.life, s.end = context.WithCancel(context.Background())
-	for i, stream := range [...]string{device: "device", profiling: "profiling"} {
-		s.counts[i].Period = s.opts.Period
-		_ = s.stats.Open(stream, &s.counts[i]) // refuses only what is open already
-	}
+	s.closing = sync.OnceValue(s.unload)
+	s.status.open(opts.Period)
 	return s
 }
 
 // MIGPlaces returns the known places of the machine's compute instances. The slice
 // stays the same while nothing changes. Only the goroutine that reads may call it.
-func (s *Source) MIGPlaces() []dcgm.MIGPlace { return s.view.mig }
+func (s *Source) MIGPlaces() []dcgm.MIGPlace {
+	if s.node == nil {
+		return nil
+	}
+	return s.node.view.mig
+}
 
 // Name returns "nvml".
 func (*Source) Name() string { return "nvml" }
@@ -147,29 +110,31 @@ func (s *Source) Caps() source.Caps {
 // reading, or NVML cannot be started, Read returns the reason, as a *source.Error.
 func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	b.Reset()
-	if !s.opened {
-		if err := s.open(ctx); err != nil {
+	if s.node == nil {
+		n, err := s.open(ctx)
+		if err != nil {
 			return err
 		}
-		s.opened = true
-		s.starting.Do(s.start)
+		s.node = n
+		s.start(n)
 	}
 	if err := s.warmUp(ctx); err != nil {
 		return err
 	}
+	n := s.node
 	begun, err := s.round(ctx, s.opts.Period)
 	if err != nil {
 		return err
 	}
-	if err := s.view.follow(s.states); err != nil {
+	if err := n.view.follow(n.states); err != nil {
 		return err
 	}
-	profiled := s.view.fill(b, s.states, begun, 2*s.opts.Period)
-	s.serve()
-	s.account(profiled)
+	profiled := n.view.fill(b, n.states, begun, 2*s.opts.Period)
+	n.serve()
+	s.status.count(profiled)
 	if len(b.Samples) == 0 {
 		b.Reset()
-		return s.failure()
+		return n.failure()
 	}
 	b.Took = time.Since(begun)
 	return nil
@@ -187,10 +152,10 @@ func (s *Source) warmUp(ctx context.Context) error {
 	}
 	s.next = time.Now().Add(firstWindow)
 	s.warm = true
-	answered := s.hasReading()
-	s.serve()
+	answered := s.node.hasReading()
+	s.node.serve()
 	if !answered {
-		return s.failure()
+		return s.node.failure()
 	}
 	return nil
 }
@@ -198,7 +163,13 @@ func (s *Source) warmUp(ctx context.Context) error {
 // round asks all boards when the next reading is due, and returns when it began.
 // The next round begins after pause.
 func (s *Source) round(ctx context.Context, pause time.Duration) (begun time.Time, err error) {
-	if err := s.await(ctx); err != nil {
+	s.timer.Reset(time.Until(s.next))
+	select {
+	case <-s.timer.C:
+	case <-ctx.Done():
+	case <-s.life.Done():
+	}
+	if err := s.stopped(ctx); err != nil {
 		return begun, err
 	}
 	begun = time.Now()
@@ -208,52 +179,36 @@ func (s *Source) round(ctx context.Context, pause time.Duration) (begun time.Tim
 	if err := s.gather(ctx, begun); err != nil {
 		return begun, err
 	}
-	s.watch(time.Now())
+	s.watch(s.node, time.Now())
 	return begun, nil
 }
 
-// serve marks all results as served.
-func (s *Source) serve() {
-	for i := range s.states {
-		s.states[i].result = nil
-	}
-}
-
-// start starts all goroutines.
-func (s *Source) start() {
+// start starts all goroutines, unless Close has been called.
+func (s *Source) start(n *node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.life.Err() != nil {
 		return
 	}
-	for _, w := range s.workers {
+	for _, w := range n.workers {
 		s.running.Go(func() { w.run(s.life) })
 	}
-	if s.events != nil {
-		s.running.Go(s.watchXIDs)
+	if n.events != nil {
+		s.running.Go(func() { s.watchXIDs(n) })
 	}
-}
-
-// await waits until the next reading begins.
-func (s *Source) await(ctx context.Context) error {
-	s.timer.Reset(time.Until(s.next))
-	select {
-	case <-s.timer.C:
-	case <-ctx.Done():
-	case <-s.life.Done():
-	}
-	return s.stopped(ctx)
 }
 
 // gather asks all boards that are not busy, and waits until all have answered.
 // After a share of the period one answer suffices, for which it waits for
 // longest at most.
 func (s *Source) gather(ctx context.Context, begun time.Time) error {
-	pending := s.ask(begun)
+	pending := s.node.ask(begun)
 	s.timer.Reset(time.Duration(patience * float64(s.opts.Period)))
 	impatient, over := false, false
-	for pending > 0 && !over && (!impatient || !s.hasReading()) {
+	for pending > 0 && !over && (!impatient || !s.node.hasReading()) {
 		select {
-		case a := <-s.answers:
-			s.handle(a)
+		case a := <-s.node.answers:
+			s.node.handle(a)
 			if a.result.begun.Equal(begun) {
 				pending--
 			}
@@ -268,50 +223,6 @@ func (s *Source) gather(ctx context.Context, begun time.Time) error {
 		}
 	}
 	return nil
-}
-
-// ask handles late answers, asks all boards that are not busy, and returns how
-// many.
-func (s *Source) ask(begun time.Time) (pending int) {
-	for len(s.answers) > 0 {
-		s.handle(<-s.answers)
-	}
-	for i := range s.states {
-		if st := &s.states[i]; !st.busy {
-			st.busy, st.asked = true, begun
-			st.asks <- begun
-			pending++
-		}
-	}
-	return pending
-}
-
-// handle records an answer.
-func (s *Source) handle(a answer) {
-	for i := range s.states {
-		if st := &s.states[i]; st.worker == a.worker {
-			st.busy, st.result = false, a.result
-		}
-	}
-}
-
-// hasReading reports whether there is something to serve.
-func (s *Source) hasReading() bool {
-	for i := range s.states {
-		if result := s.states[i].result; result != nil && !result.lost {
-			return true
-		}
-	}
-	return false
-}
-
-// account counts a reading.
-func (s *Source) account(profiled bool) {
-	now := time.Now()
-	s.counts[device].Tick(now)
-	if profiled {
-		s.counts[profiling].Tick(now)
-	}
 }
 
 // stopped returns an error after Close or the end of ctx.
@@ -331,12 +242,8 @@ func (s *Source) stopped(ctx context.Context) error {
 // the driver, it gives up after a second, and the library stays loaded. It may be
 // called more than once.
 func (s *Source) Close() error {
-	s.closing.Do(func() {
-		s.end()
-		s.starting.Do(func() {}) // waits for a start in progress, and prevents later ones
-		s.closed = s.unload()
-	})
-	return s.closed
+	s.end()
+	return s.closing()
 }
 
 // unload waits for the goroutines and shuts NVML down.
@@ -359,34 +266,24 @@ func (s *Source) unload() error {
 		return struct{}{}
 	})
 	if !ok {
-		for _, w := range s.workers {
-			if call := w.calling(); call != "" {
+		for _, w := range o.node.workers {
+			if call := w.reading.get(); call != "" {
 				return fmt.Errorf("GPU %d: %s does not return, the library stays loaded until the program ends; "+hangRemedy, w.board, call)
 			}
 		}
 		return errors.New("a call into NVML does not return, the library stays loaded until the program ends; " + hangRemedy)
 	}
 	answer, ok := within(closeTimeout, func() nvml.Return {
-		if s.events != nil {
-			_ = s.events.Free() // Shutdown frees it anyway
+		if o.node.events != nil {
+			_ = o.node.events.Free() // Shutdown frees it anyway
 		}
-		return s.lib.Shutdown()
+		return o.node.lib.Shutdown()
 	})
 	switch {
 	case !ok:
 		return errors.New("nvmlShutdown does not return, the library stays loaded until the program ends; " + hangRemedy)
 	case answer != nvml.SUCCESS:
-		return fmt.Errorf("cannot shut NVML down: %s; end the program", text(answer))
+		return fmt.Errorf("cannot shut NVML down: %s; end the program", answer)
 	}
 	return nil
-}
-
-// selectionError returns the failure of a choice that does not fit the node.
-func selectionError(err error) *source.Error {
-	return &source.Error{
-		Failure: source.Broken,
-		Cause:   err.Error(),
-		Remedy:  "nvidia-smi -L lists the devices",
-		Err:     err,
-	}
 }

@@ -88,8 +88,8 @@ var (
 		"PROF_PCIE_TX_BYTES": "1572864", "PROF_PCIE_RX_BYTES": "2147483648",
 		"PROF_NVLINK_TX_BYTES": "1048576000", "PROF_NVLINK_RX_BYTES": "944242688",
 	}
-	links   = map[string]string{"DEV_NVLINK_BANDWIDTH_TOTAL": "202000"}
-	standIn = map[string]string{"PROF_PCIE_TX_BYTES": "3003000", "PROF_PCIE_RX_BYTES": "3004000"}
+	linkTraffic = map[string]string{"DEV_NVLINK_BANDWIDTH_TOTAL": "202000"}
+	standIn     = map[string]string{"PROF_PCIE_TX_BYTES": "3003000", "PROF_PCIE_RX_BYTES": "3004000"}
 )
 
 // No board's registration for XIDs waits for a wait for XIDs.
@@ -147,14 +147,14 @@ func TestEveryReadingInTheExportersUnits(t *testing.T) {
 		begun := time.Now()
 		all := r.read()
 		// Everything is there at once: a rate needs two rounds, and the first is not served.
-		check(t, all, "0", steady, links, standIn)
-		check(t, all, "1", steady, links, counts, traffic)
+		check(t, all, "0", steady, linkTraffic, standIn)
+		check(t, all, "1", steady, linkTraffic, counts, traffic)
 		if !r.b.At.Equal(begun.Add(firstWindow)) || r.b.Dict == nil || len(r.b.Samples) != len(all) || r.b.Skipped > 0 {
 			t.Errorf("at %v, %d samples of %d, %d skipped", r.b.At, len(r.b.Samples), len(all), r.b.Skipped)
 		}
 		all = r.read()
-		check(t, all, "0", steady, links, standIn)
-		check(t, all, "1", steady, links, counts, traffic)
+		check(t, all, "0", steady, linkTraffic, standIn)
+		check(t, all, "1", steady, linkTraffic, counts, traffic)
 		if !r.b.At.Equal(begun.Add(firstWindow + time.Second)) {
 			t.Errorf("the second reading is of %v after the first", r.b.At.Sub(begun))
 		}
@@ -181,16 +181,21 @@ func TestTableColumnsAreFields(t *testing.T) {
 	for _, r := range boardReadings {
 		names = append(names, r.columns...)
 	}
-	for _, v := range valueFields {
-		names = append(names, v.column)
+	for _, f := range append(slices.Clone(steadyFields), linkFields...) {
+		if f.column != "" {
+			names = append(names, f.column)
+		}
 	}
 	for _, m := range gpmMetrics {
 		names = append(names, m.column)
 	}
-	names = append(names, ownColumns[:]...)
+	names = append(names, ownColumns...)
 	for i, at := range columns(names...) {
 		if at < 0 {
 			t.Errorf("%s is not a dmon column", names[i])
 		}
+	}
+	if columns("")[0] >= 0 {
+		t.Error("a field without a column has one")
 	}
 }

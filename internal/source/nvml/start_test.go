@@ -83,7 +83,7 @@ func TestTheStartHangs(t *testing.T) {
 				if released {
 					release()
 					synctest.Wait()
-					check(t, r.read(), "0", steady, links, standIn)
+					check(t, r.read(), "0", steady, linkTraffic, standIn)
 					if err := r.Close(); err != nil || m.shut != 1 {
 						t.Errorf("%s: close: %v, %d shutdowns", call, err, m.shut)
 					}
@@ -110,7 +110,7 @@ func TestTheStartIsTriedAgain(t *testing.T) {
 			t.Errorf("%v, %d shutdowns", err, m.shut)
 		}
 		m.boards = boards
-		check(t, r.read(), "0", steady, links, standIn)
+		check(t, r.read(), "0", steady, linkTraffic, standIn)
 		if err := r.Close(); err != nil || m.shut != 2 {
 			t.Errorf("close: %v, %d shutdowns", err, m.shut)
 		}
@@ -204,7 +204,7 @@ func TestAllBoardsHangAtTheStart(t *testing.T) {
 		if err := r.Read(t.Context(), &r.b); err == nil || m.shut != 1 {
 			t.Errorf("%v, %d shutdowns", err, m.shut)
 		}
-		check(t, r.read(), "0", steady, links, standIn)
+		check(t, r.read(), "0", steady, linkTraffic, standIn)
 		if err := r.Close(); err != nil || m.shut != starts {
 			t.Errorf("close: %v, %d starts, %d shutdowns", err, starts, m.shut)
 		}

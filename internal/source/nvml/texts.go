@@ -3,6 +3,8 @@
 package nvml
 
 import (
+	"slices"
+
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
@@ -31,13 +33,32 @@ func inforom(object nvml.InforomObject) func(*library, nvml.Device) (string, nvm
 }
 
 // askTexts fills in the requested Texts of a board.
-func (l *library) askTexts(f *found, texts []int, calls func(string)) {
+func (l *library) askTexts(f *foundBoard, texts []int, calls func(string)) {
 	for _, t := range texts {
 		c := &textCalls[t]
 		if !l.has(c.call) {
 			continue
 		}
 		calls(c.call)
-		f.Texts[t] = versionOf(c.ask(l, f.handle))
+		f.Texts[t] = textOf(c.ask(l, f.handle))
 	}
+}
+
+// Gives reports whether NVML provides the DCGM field with that id for some boards.
+func Gives(id int) bool {
+	for t := range dcgm.Texts {
+		if dcgm.Texts[t].ID == id {
+			return textCalls[t].ask != nil
+		}
+	}
+	at := slices.IndexFunc(dcgm.Fields[:], func(f dcgm.Field) bool { return f.ID == id })
+	if at < 0 {
+		return false
+	}
+	column := dcgm.Fields[at].Column
+	return slices.ContainsFunc(boardReadings, func(r reading) bool { return slices.Contains(r.columns, column) }) ||
+		slices.ContainsFunc(steadyFields, func(f field) bool { return f.column == column }) ||
+		slices.ContainsFunc(linkFields, func(f field) bool { return f.column == column }) ||
+		slices.ContainsFunc(gpmMetrics, func(m gpmMetric) bool { return m.column == column }) ||
+		slices.Contains([]string{"XIDER", "NBWLT", "FMHSUM", "FMFRC", dcgm.CliqueColumn}, column)
 }

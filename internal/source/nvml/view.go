@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
@@ -18,39 +19,49 @@ type view struct {
 	chooser   dcgm.Chooser
 	logger    *slog.Logger
 	boards    []dcgm.Device // all of the machine
-	cuts      [][]cut       // of each board
+	instances [][]instance  // of each board
 	inventory dcgm.Inventory
 	mig       []dcgm.MIGPlace
 	chosen    []bool // of each device of the inventory
 	unfit     error  // the error of a choice that does not fit the devices
 
-	results []*result              // of the reading, by board, nil for none
-	workers []*worker              // by board, nil for none
-	left    []bool                 // by board: it is chosen and did not answer at the start
-	lost    []bool                 // of the reading, by board: the driver says so, or a call hangs
-	repeats [len(dcgm.Fields)]bool // an instance repeats the board's value
-	counted [len(dcgm.Fields)]bool // GPM counts it
+	results []*result // of the reading, by board, nil for none
+	gpus    []*gpu    // by board, nil for none
+	left    []bool    // by board: it is chosen and did not answer at the start
+	lost    []bool    // of the reading, by board: the driver says so, or a call hangs
+	traits  [len(dcgm.Fields)]trait
 
 	out *dcgm.Writer
 }
 
+// trait is how the view treats a field.
+type trait struct {
+	repeats bool // an instance repeats the board's value
+	counted bool // GPM counts it
+}
+
 // ownColumns are the device fields of which an instance has its own value or
 // none, as in DCGM. It repeats the board's values of the others.
-var ownColumns = [...]string{"FBTTL", "FBUSD", "FBFRE", "FBRSV", "GPUTL", "MCUTL", "ECUTL", "DCUTL", "NBWLT"}
+var ownColumns = []string{"FBTTL", "FBUSD", "FBFRE", "FBRSV", "GPUTL", "MCUTL", "ECUTL", "DCUTL", "NBWLT"}
 
 // newView returns a view of boards.
-func newView(opts Options, all []found) view {
-	v := view{chooser: opts.Choose, logger: opts.Logger, out: dcgm.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger), results: make([]*result, len(all)), workers: make([]*worker, len(all)), left: make([]bool, len(all)), lost: make([]bool, len(all))}
+func newView(opts Options, all []foundBoard) view {
+	v := view{
+		chooser: opts.Choose, logger: opts.Logger, out: dcgm.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger),
+		results: make([]*result, len(all)), gpus: make([]*gpu, len(all)), left: make([]bool, len(all)), lost: make([]bool, len(all)),
+	}
 	if opts.Page != nil {
 		v.out.Serve(opts.Page)
 	}
 	for i := range all {
-		v.boards, v.cuts = append(v.boards, all[i].Device), append(v.cuts, all[i].cuts)
+		v.boards, v.instances = append(v.boards, all[i].Device), append(v.instances, all[i].instances)
 	}
 	for i := range dcgm.Fields {
 		f := &dcgm.Fields[i]
-		v.counted[i] = f.Stream == dcgm.ProfilingStream && f.Float // PCIe's bytes are known without GPM too
-		v.repeats[i] = f.Stream == dcgm.DeviceStream && !slices.Contains(ownColumns[:], f.Column)
+		v.traits[i] = trait{
+			repeats: f.Stream == dcgm.DeviceStream && !slices.Contains(ownColumns, f.Column),
+			counted: f.Stream == dcgm.ProfilingStream && f.Float, // PCIe's bytes are known without GPM too
+		}
 	}
 	return v
 }
@@ -61,8 +72,8 @@ func (v *view) choose(strict bool) (wanted []bool, err error) {
 	v.inventory = dcgm.Inventory{}
 	for i := range v.boards {
 		var instances []dcgm.Device
-		for c := range v.cuts[i] {
-			instances = append(instances, v.cuts[i][c].Device)
+		for _, in := range v.instances[i] {
+			instances = append(instances, in.Device)
 		}
 		v.inventory.Add(v.boards[i], instances...)
 	}
@@ -72,7 +83,7 @@ func (v *view) choose(strict bool) (wanted []bool, err error) {
 		err = selection.Missing
 	}
 	if v.unfit = nil; err != nil {
-		v.unfit = selectionError(err)
+		v.unfit = &source.Error{Failure: source.Broken, Cause: err.Error(), Remedy: "nvidia-smi -L lists the devices", Err: err}
 		return nil, v.unfit
 	}
 	v.chosen, wanted = selection.Chosen, make([]bool, len(v.boards))
@@ -95,7 +106,7 @@ func (v *view) follow(states []state) error {
 		}
 		if st.result.topology != st.topology {
 			st.topology = st.result.topology
-			v.cuts[st.board] = st.result.cuts
+			v.instances[st.board] = st.result.instances
 			cut = true
 		}
 		if board := &v.boards[st.board]; !st.result.lost && board.Cluster != st.result.cluster {
@@ -117,13 +128,14 @@ func (v *view) fill(b *raw.Batch, states []state, begun time.Time, most time.Dur
 	clear(v.results)
 	copy(v.lost, v.left)
 	for i := range states {
-		v.lost[states[i].board] = states[i].is != fine
-		if st := &states[i]; st.result != nil && begun.Sub(st.result.begun) < most {
+		st := &states[i]
+		v.lost[st.board] = st.is != fine
+		if st.result != nil && begun.Sub(st.result.begun) < most {
 			v.results[st.board] = st.result
 		}
 	}
 	v.out.Write(b, begun, v)
-	return slices.ContainsFunc(b.Samples, func(s raw.Sample) bool { return v.counted[s.Family] })
+	return slices.ContainsFunc(b.Samples, func(s raw.Sample) bool { return v.traits[s.Family].counted })
 }
 
 // IsLost implements dcgm.Readings.
@@ -132,21 +144,21 @@ func (v *view) IsLost(board int) bool { return v.lost[v.inventory.Devices[board]
 // Reading implements dcgm.Readings.
 func (v *view) Reading(field, device int) float64 {
 	board := v.inventory.Devices[device].Board
-	s := v.results[v.inventory.Devices[board].Entity]
-	if s == nil || !v.chosen[device] {
+	r := v.results[v.inventory.Devices[board].Entity]
+	if r == nil || !v.chosen[device] {
 		return math.NaN()
 	}
-	value := s.row(device - board)[field]
-	if math.IsNaN(value) && v.repeats[field] {
-		value = s.row(0)[field]
+	value := r.row(device - board)[field]
+	if math.IsNaN(value) && v.traits[field].repeats {
+		value = r.row(0)[field]
 	}
 	return value
 }
 
 // XIDs implements dcgm.XIDTeller.
 func (v *view) XIDs(dst []raw.XID, board int) []raw.XID {
-	if w := v.workers[v.inventory.Devices[board].Entity]; w != nil {
-		dst = w.xids.append(dst)
+	if g := v.gpus[v.inventory.Devices[board].Entity]; g != nil {
+		dst = g.xids.append(dst)
 	}
 	return dst
 }

@@ -3,6 +3,7 @@
 package nvml
 
 import (
+	"log/slog"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -14,7 +15,7 @@ import (
 )
 
 // eventCalls are the functions of the library that XIDs need.
-var eventCalls = [...]string{"nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetWait", "nvmlEventSetFree"}
+var eventCalls = []string{"nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetWait", "nvmlEventSetFree"}
 
 // migParentCall finds the board of a MIG device.
 const migParentCall = "nvmlDeviceGetDeviceHandleFromMigDeviceHandle"
@@ -28,31 +29,30 @@ const (
 )
 
 // openEvents creates the event set in which the workers register their boards.
-func (s *Source) openEvents(o *opening) {
-	s.events = nil
+func (s *Source) openEvents(n *node, calls func(string)) {
 	for _, call := range eventCalls {
-		if !s.lib.has(call) {
-			s.silence.add(s.opts.Logger, ofLibrary, call, nvml.ERROR_FUNCTION_NOT_FOUND)
+		if !n.lib.has(call) {
+			s.notices.withoutXIDs(ofLibrary, call, nvml.ERROR_FUNCTION_NOT_FOUND)
 			return
 		}
 	}
-	o.making(ofLibrary, "nvmlEventSetCreate")
-	set, answer := s.lib.EventSetCreate()
-	o.making(ofLibrary, "")
+	calls("nvmlEventSetCreate")
+	set, answer := n.lib.EventSetCreate()
+	calls("")
 	if answer != nvml.SUCCESS {
-		s.silence.add(s.opts.Logger, ofLibrary, "nvmlEventSetCreate", answer)
+		s.notices.withoutXIDs(ofLibrary, "nvmlEventSetCreate", answer)
 		return
 	}
-	s.events = set
+	n.events = set
 }
 
 // awaitRegistrations returns when all boards are registered in the event set, or one takes longer
 // than longest: a registration waits for the end of a wait for events (seen with 580.159 on an
 // H200), so eight boards would register for four seconds.
-func (s *Source) awaitRegistrations() {
+func (s *Source) awaitRegistrations(n *node) {
 	timeout := time.NewTimer(longest)
 	defer timeout.Stop()
-	for _, w := range s.workers {
+	for _, w := range n.workers {
 		select {
 		case <-w.registered:
 		case <-timeout.C:
@@ -63,21 +63,21 @@ func (s *Source) awaitRegistrations() {
 	}
 }
 
-// watchXIDs gives every worker the XIDs of its board until the source ends. The driver
+// watchXIDs gives every board its XIDs until the source ends. The driver
 // keeps unreported ones in a queue, from which a wait takes one.
-func (s *Source) watchXIDs() {
-	s.awaitRegistrations()
+func (s *Source) watchXIDs(n *node) {
+	s.awaitRegistrations(n)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for s.life.Err() == nil {
-		event, answer := s.events.Wait(uint32(xidWait.Milliseconds()))
+		event, answer := n.events.Wait(uint32(xidWait.Milliseconds()))
 		switch answer {
 		case nvml.SUCCESS:
-			s.recordXID(&event, time.Now())
+			n.recordXID(&event, time.Now(), s.opts.Logger)
 		case nvml.ERROR_TIMEOUT:
 		case nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_FUNCTION_NOT_FOUND:
-			s.silence.add(s.opts.Logger, ofLibrary, "nvmlEventSetWait", answer)
-			for _, w := range s.workers {
+			s.notices.withoutXIDs(ofLibrary, "nvmlEventSetWait", answer)
+			for _, w := range n.workers {
 				w.xids.listen(false)
 			}
 			return
@@ -92,40 +92,34 @@ func (s *Source) watchXIDs() {
 }
 
 // recordXID records an event, even of a lost board: 79 says why it is lost.
-func (s *Source) recordXID(event *nvml.EventData, at time.Time) {
+func (n *node) recordXID(event *nvml.EventData, at time.Time, logger *slog.Logger) {
 	if event.EventType&nvml.EventTypeXidCriticalError == 0 {
 		return
 	}
-	w := s.workerOf(event.Device)
-	if w == nil {
-		if board, answer := s.parentOf(event.Device); answer == nvml.SUCCESS {
-			w = s.workerOf(board)
-		}
-	}
-	if w == nil {
-		s.opts.Logger.Warn("the driver reports an XID of an unknown GPU", "xid", event.EventData, "remedy", "find the GPU in dmesg")
+	if g := n.gpuOf(event.Device); g != nil {
+		g.xids.add(event.EventData, at)
 		return
 	}
-	w.xids.add(event.EventData, at)
+	logger.Warn("the driver reports an XID of an unknown GPU", "xid", event.EventData, "remedy", "find the GPU in dmesg")
 }
 
-// workerOf returns the worker of a board, nil for none.
-func (s *Source) workerOf(d nvml.Device) *worker {
-	for _, w := range s.workers {
+// gpuOf returns a board by its handle or by that of one of its MIG devices, nil for none. The
+// driver reports the board of an XID, and the instance separately (nvml.h), but may report a MIG
+// device.
+func (n *node) gpuOf(d nvml.Device) *gpu {
+	for _, w := range n.workers {
 		if w.device == d {
-			return w
+			return w.gpu
 		}
 	}
-	return nil
-}
-
-// parentOf returns the board of a MIG device. The driver reports the board of an XID, and
-// the instance separately (nvml.h), but may report a MIG device.
-func (s *Source) parentOf(d nvml.Device) (nvml.Device, nvml.Return) {
-	if d == nil || !s.lib.has(migParentCall) {
-		return nil, nvml.ERROR_FUNCTION_NOT_FOUND
+	if d == nil || !n.lib.has(migParentCall) {
+		return nil
 	}
-	return d.GetDeviceHandleFromMigDeviceHandle()
+	board, answer := d.GetDeviceHandleFromMigDeviceHandle()
+	if answer != nvml.SUCCESS || board == d {
+		return nil
+	}
+	return n.gpuOf(board)
 }
 
 // mostXIDs is far more than there are codes.

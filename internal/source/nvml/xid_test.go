@@ -59,7 +59,7 @@ func xid(device nvml.Device, code uint64) nvml.EventData {
 func TestXIDsCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(3)
-		instance := m.boards[0].cut(7, "1g.10gb")
+		instance := m.boards[0].addInstance(7, "1g.10gb")
 		instance.GetDeviceHandleFromMigDeviceHandleFunc = func() (nvml.Device, nvml.Return) { return m.boards[0], nvml.SUCCESS }
 		r := newReader(t, m, nil)
 		defer r.Close()

@@ -19,8 +19,8 @@ func TestMIG(t *testing.T) {
 		m := newMachine(2)
 		b := m.boards[1]
 		b.gpm, b.metrics = true, counted
-		b.cut(9, "1g.10gb").mig = counted
-		b.cut(2, "1c.3g.40gb").mig = map[nvml.GpmMetricId]float64{nvml.GPM_METRIC_SM_UTIL: 7, nvml.GPM_METRIC_PCIE_TX_PER_SEC: 1}
+		b.addInstance(9, "1g.10gb").mig = counted
+		b.addInstance(2, "1c.3g.40gb").mig = map[nvml.GpmMetricId]float64{nvml.GPM_METRIC_SM_UTIL: 7, nvml.GPM_METRIC_PCIE_TX_PER_SEC: 1}
 		b.say("nvmlDeviceGetUtilizationRates", nvml.ERROR_NOT_SUPPORTED)
 		r := newReader(t, m, nil)
 		defer r.Close()
@@ -45,7 +45,7 @@ func TestMIG(t *testing.T) {
 		if n := len(r.MIGPlaces()); n != 2 {
 			t.Errorf("%d MIG devices have a place", n)
 		}
-		b.cuts = b.cuts[:1]
+		b.instances = b.instances[:1]
 		for range 12 {
 			all = r.read()
 		}
@@ -63,12 +63,12 @@ func TestInstancesThatAreSilentForOnce(t *testing.T) {
 	for _, call := range []string{migCall, migIDCall} {
 		synctest.Test(t, func(t *testing.T) {
 			m := newMachine(1)
-			m.boards[0].cut(9, "1g.10gb")
+			m.boards[0].addInstance(9, "1g.10gb")
 			r := newReader(t, m, nil)
 			defer r.Close()
 			r.read()
 			m.boards[0].say(call, nvml.ERROR_UNKNOWN)
-			m.boards[0].cuts[0].say(call, nvml.ERROR_UNKNOWN)
+			m.boards[0].instances[0].say(call, nvml.ERROR_UNKNOWN)
 			for range 25 {
 				if !has(r.read(), "0/9") {
 					t.Fatalf("%s fails, and the instance is gone", call)
@@ -88,7 +88,7 @@ func TestABoardIsCutAndMadeWhole(t *testing.T) {
 		m := newMachine(1)
 		b := m.boards[0]
 		b.gpm, b.metrics = true, counted
-		b.cut(9, "1g.10gb").mig = counted
+		b.addInstance(9, "1g.10gb").mig = counted
 		b.say(gpmSampleCall, nvml.ERROR_NOT_SUPPORTED)
 		b.say("nvmlDeviceGetUtilizationRates", nvml.ERROR_NOT_SUPPORTED)
 		r := newReader(t, m, nil)
@@ -103,14 +103,14 @@ func TestABoardIsCutAndMadeWhole(t *testing.T) {
 		}
 		b.say(gpmSampleCall, nvml.SUCCESS)
 		b.say("nvmlDeviceGetUtilizationRates", nvml.SUCCESS)
-		b.cuts = nil
+		b.instances = nil
 		for range 12 {
 			all = r.read()
 		}
 		if has(all, "0/9") {
 			t.Error("the removed instance is still there")
 		}
-		check(t, all, "0", steady, links, counts, traffic)
+		check(t, all, "0", steady, linkTraffic, counts, traffic)
 	})
 }
 
@@ -128,7 +128,7 @@ func TestChoice(t *testing.T) {
 		t.Run(tt.gpus, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMachine(2)
-				m.boards[1].cut(9, "1g.10gb")
+				m.boards[1].addInstance(9, "1g.10gb")
 				s := newSource(Options{Choose: selection.Request{GPUs: tt.gpus}.Select}, m)
 				defer s.Close()
 				if err := s.Check(t.Context()); err != nil {

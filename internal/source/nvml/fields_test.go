@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"math"
 	"testing"
-	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
@@ -42,51 +41,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestLinkRate: counters of KiB become thousands of KiB per second.
-func TestLinkRate(t *testing.T) {
-	const none = -1
-	type counter struct {
-		kibibytes uint64
-		at        int64 // µs; none for a counter that is missing
-	}
-	for _, test := range []struct {
-		name           string
-		sent, received []counter // of one reading after another
-		want           []float64
-	}{
-		{"a steady rate", []counter{{1000, 1}, {4000, 500_001}, {10_000, 1_000_001}}, []counter{{0, 1}, {2000, 500_001}, {5000, 1_000_001}}, []float64{none, 10, 18}},
-		{"no traffic", []counter{{1000, 10}, {1000, 500_010}}, []counter{{7, 10}, {7, 500_010}}, []float64{none, 0}},
-		{"a clock that has just begun", []counter{{1000, 500_000}}, []counter{{0, 500_000}}, []float64{none}},
-		{"a driver that was loaded again", []counter{{9000, 10}, {1000, 500_010}, {2000, 1_000_010}}, []counter{{0, 10}, {0, 500_010}, {0, 1_000_010}}, []float64{none, none, 2}},
-		{"the longest window", []counter{{0, 10}, {9000, 2_000_010}, {11_000, 4_000_009}}, []counter{{0, 10}, {0, 2_000_010}, {0, 4_000_009}}, []float64{none, none, 1}},
-		{"a clock that is set back", []counter{{0, 1_000_000}, {9000, 500_000}}, []counter{{0, 1_000_000}, {0, 500_000}}, []float64{none, none}},
-		{"counters of different times", []counter{{0, 10}, {3000, 400_000}}, []counter{{0, 10}, {0, 1_000_010}}, []float64{none, 3}},
-		{"none sent for a while", []counter{{1000, 10}, {0, none}, {3000, 1_000_010}, {5000, 1_500_010}}, []counter{{0, 10}, {0, 500_010}, {0, 1_000_010}, {0, 1_500_010}}, []float64{none, none, none, 4}},
-		{"none received for a while", []counter{{0, 10}, {0, 500_010}, {0, 1_000_010}, {0, 1_500_010}}, []counter{{1000, 10}, {0, none}, {3000, 1_000_010}, {5000, 1_500_010}}, []float64{none, none, none, 4}},
-		{"the same answer again", []counter{{1000, 10}, {2000, 500_010}, {2000, 500_010}, {3000, 1_000_010}}, []counter{{0, 10}, {0, 500_010}, {0, 500_010}, {0, 1_000_010}}, []float64{none, 2, none, 2}},
-	} {
-		l := linkRate{column: columns("NBWLT")[0], longest: 2}
-		field := func(c counter) *nvml.FieldValue {
-			if c.at == none {
-				return nil
-			}
-			v := value(nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, c.kibibytes)
-			v.Timestamp = c.at
-			return &v
-		}
-		for i, want := range test.want {
-			row := make([]float64, len(dcgm.Fields))
-			row[l.column] = none
-			l.add(field(test.sent[i]), field(test.received[i]), row)
-			if row[l.column] != want {
-				t.Errorf("%s: reading %d is %v, want %v", test.name, i+1, row[l.column], want)
-			}
-		}
-	}
-}
-
-// TestFieldValues asks a board that refuses some fields.
-func TestFieldValues(t *testing.T) {
+// TestFieldQuery asks a board that refuses some fields.
+func TestFieldQuery(t *testing.T) {
 	const (
 		crc    = nvml.FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL
 		replay = nvml.FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL
@@ -107,7 +63,7 @@ func TestFieldValues(t *testing.T) {
 		}
 		return answer
 	}}
-	f := newFieldValues(time.Second)
+	f := newFieldQuery(steadyFields)
 	ask := func(want nvml.Return, wantDenied bool, fields int) (row []float64) {
 		t.Helper()
 		row, asked = make([]float64, len(dcgm.Fields)), nil
@@ -117,7 +73,7 @@ func TestFieldValues(t *testing.T) {
 		}
 		return row
 	}
-	whole := len(valueFields) + 2
+	whole := len(steadyFields)
 
 	// The board does not answer: it is asked again, for all.
 	answer = nvml.ERROR_UNKNOWN
@@ -134,14 +90,14 @@ func TestFieldValues(t *testing.T) {
 	ask(nvml.ERROR_GPU_IS_LOST, false, whole-2)
 
 	// A field is refused, and a later one fails for once.
-	f = newFieldValues(time.Second)
+	f = newFieldQuery(steadyFields)
 	clear(codes)
 	codes[crc], codes[replay] = nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_UNKNOWN
 	ask(nvml.SUCCESS, false, whole)
 	ask(nvml.SUCCESS, false, whole-1)
 
 	// All but one field are refused, then the last one.
-	f = newFieldValues(time.Second)
+	f = newFieldQuery(steadyFields)
 	for _, v := range f.values {
 		codes[v.FieldId] = nvml.ERROR_NOT_SUPPORTED
 	}
@@ -150,7 +106,7 @@ func TestFieldValues(t *testing.T) {
 	if row = ask(nvml.SUCCESS, false, 1); row[columns("NFELT")[0]] != float64(crc) {
 		t.Errorf("the last field reads %v", row[columns("NFELT")[0]])
 	}
-	f = newFieldValues(time.Second)
+	f = newFieldQuery(steadyFields)
 	codes[crc] = nvml.ERROR_NOT_SUPPORTED
 	ask(nvml.SUCCESS, false, whole)
 	answer = nvml.ERROR_UNKNOWN // nobody asks
@@ -158,9 +114,29 @@ func TestFieldValues(t *testing.T) {
 
 	// The whole call is refused.
 	for refusal, denied := range map[nvml.Return]bool{nvml.ERROR_NOT_SUPPORTED: false, nvml.ERROR_NO_PERMISSION: true} {
-		f, answer = newFieldValues(time.Second), refusal
+		f, answer = newFieldQuery(steadyFields), refusal
 		clear(codes)
 		ask(refusal, denied, whole)
 		ask(nvml.SUCCESS, false, 0)
+	}
+}
+
+// Bit error ratios are a mantissa and an exponent, or a double.
+func TestRatio(t *testing.T) {
+	for _, test := range []struct {
+		kind nvml.ValueType
+		raw  uint64
+		want float64
+	}{
+		{nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, 0, 0},
+		{nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, 4<<8 | 1, .4},
+		{nvml.VALUE_TYPE_UNSIGNED_INT, 3<<8 | 232, 3e-232},
+		{nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, 15<<8 | 255, 15e-255},
+		{nvml.VALUE_TYPE_DOUBLE, math.Float64bits(2.5e-13), 2.5e-13},
+	} {
+		v := value(test.kind, test.raw)
+		if got := ratio(&v); got < test.want*(1-1e-12) || got > test.want*(1+1e-12) {
+			t.Errorf("%#x is %v, want %v", test.raw, got, test.want)
+		}
 	}
 }

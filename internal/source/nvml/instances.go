@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
@@ -21,22 +22,33 @@ const (
 )
 
 // migCalls are the functions of the library that MIG needs.
-var migCalls = [...]string{migModeCall, migCountCall, migCall, migIDCall, gpmMIGSampleCall}
+var migCalls = []string{migModeCall, migCountCall, migCall, migIDCall, gpmMIGSampleCall}
+
+// instancesPause is how often a board is asked for its MIG instances.
+const instancesPause = 10 * time.Second
 
 // instanceStride is larger than every GPU instance id, so that entity ids of
 // instances are unique among boards.
 const instanceStride = 1 << 10
 
-// cut is one instance of a board.
-type cut struct {
+// instance is a MIG instance of a board.
+type instance struct {
 	dcgm.Device
 	id      int           // NVML's
 	devices []nvml.Device // its MIG devices, at least one
 }
 
-// cutsOf lists the instances of a board, ordered by id. An instance without a
+// instanceList is what a worker knows of its board's instances.
+type instanceList struct {
+	all      []instance
+	state    support
+	listed   time.Time
+	topology uint64 // changes when the instances change
+}
+
+// instancesOf lists the instances of a board, ordered by id. An instance without a
 // MIG device, which is a compute instance, is not visible.
-func cutsOf(d nvml.Device, board int, calls func(string)) ([]cut, nvml.Return) {
+func instancesOf(d nvml.Device, board int, calls func(string)) ([]instance, nvml.Return) {
 	calls(migModeCall)
 	mode, _, answer := d.GetMigMode()
 	if answer != nvml.SUCCESS || mode != nvml.DEVICE_MIG_ENABLE {
@@ -47,7 +59,7 @@ func cutsOf(d nvml.Device, board int, calls func(string)) ([]cut, nvml.Return) {
 	if answer != nvml.SUCCESS {
 		return nil, answer
 	}
-	var cuts []cut
+	var all []instance
 	for index := range most {
 		calls(migCall)
 		device, answer := d.GetMigDeviceHandleByIndex(index)
@@ -65,10 +77,10 @@ func cutsOf(d nvml.Device, board int, calls func(string)) ([]cut, nvml.Return) {
 		case answer != nvml.SUCCESS:
 			return nil, answer // an instance that fails to answer once is not gone
 		}
-		cuts = add(cuts, board, id, device, describeMIG(device, index))
+		all = add(all, board, id, device, describeMIG(device, index))
 	}
-	slices.SortStableFunc(cuts, func(a, b cut) int { return a.id - b.id })
-	return cuts, nvml.SUCCESS
+	slices.SortStableFunc(all, func(a, b instance) int { return a.id - b.id })
+	return all, nvml.SUCCESS
 }
 
 // isGap reports whether an answer means that there is no MIG device with an index.
@@ -77,38 +89,34 @@ func isGap(answer nvml.Return) bool {
 }
 
 // add adds a MIG device to its instance.
-func add(cuts []cut, board, id int, device nvml.Device, mig dcgm.MIGDevice) []cut {
-	i := slices.IndexFunc(cuts, func(c cut) bool { return c.id == id })
+func add(all []instance, board, id int, device nvml.Device, mig dcgm.MIGDevice) []instance {
+	i := slices.IndexFunc(all, func(in instance) bool { return in.id == id })
 	if i < 0 {
-		i = len(cuts)
-		cuts = append(cuts, cut{dcgm.NewInstance(board*instanceStride+id, strconv.Itoa(id), mig.Profile, mig), id, nil})
+		i = len(all)
+		all = append(all, instance{dcgm.NewInstance(board*instanceStride+id, strconv.Itoa(id), mig.Profile, mig), id, nil})
 	} else {
-		cuts[i].CUDA.MIG = append(cuts[i].CUDA.MIG, mig)
+		all[i].CUDA.MIG = append(all[i].CUDA.MIG, mig)
 	}
-	cuts[i].devices = append(cuts[i].devices, device)
-	return cuts
+	all[i].devices = append(all[i].devices, device)
+	return all
 }
 
 // describeMIG returns what a MIG device reports about itself. Its name ends in the
 // profile: "NVIDIA H100 80GB HBM3 MIG 1c.3g.40gb" is one compute slice of a 3g.40gb.
 func describeMIG(d nvml.Device, index int) dcgm.MIGDevice {
 	mig := dcgm.MIGDevice{Index: index}
-	if uuid, answer := d.GetUUID(); answer == nvml.SUCCESS {
-		mig.UUID = uuid
-	}
-	if name, answer := d.GetName(); answer == nvml.SUCCESS {
-		_, profile, _ := strings.Cut(name, " MIG ")
-		if slice, whole, ok := strings.Cut(profile, "c."); ok && strings.Trim(slice, "0123456789") == "" {
-			profile = whole
-		}
-		mig.Profile = profile
+	mig.UUID, _ = d.GetUUID()
+	name, _ := d.GetName()
+	_, mig.Profile, _ = strings.Cut(name, " MIG ")
+	if slice, whole, ok := strings.Cut(mig.Profile, "c."); ok && strings.Trim(slice, "0123456789") == "" {
+		mig.Profile = whole
 	}
 	return mig
 }
 
-// sameCuts reports whether a and b are the same instances.
-func sameCuts(a, b []cut) bool {
-	return slices.EqualFunc(a, b, func(a, b cut) bool {
+// sameInstances reports whether a and b are the same instances.
+func sameInstances(a, b []instance) bool {
+	return slices.EqualFunc(a, b, func(a, b instance) bool {
 		return a.id == b.id && a.Profile == b.Profile && slices.Equal(a.CUDA.MIG, b.CUDA.MIG)
 	})
 }

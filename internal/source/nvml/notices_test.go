@@ -13,10 +13,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// asking is a log handler that reads the silence while it handles a record.
+// asking is a log handler that reads the notices while it handles a record.
 type asking struct {
 	slog.Handler
-	s      *silence
+	s      *notices
 	logged []*source.Error
 }
 
@@ -32,21 +32,20 @@ func (a *asking) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// TestSilenceLogsUnlocked: a blocked log does not block access to the silence. Each cause is
-// logged once.
-func TestSilenceLogsUnlocked(t *testing.T) {
-	var s silence
-	log := &asking{s: &s}
+// A blocked log does not block access to the notices. Each cause is logged once.
+func TestNoticesLogUnlocked(t *testing.T) {
+	log := &asking{}
+	log.s = newNotices(slog.New(log))
 	for range 2 {
-		s.add(slog.New(log), 3, "nvmlDeviceRegisterEvents", nvml.ERROR_NOT_SUPPORTED)
+		log.s.withoutXIDs(3, "nvmlDeviceRegisterEvents", nvml.ERROR_NOT_SUPPORTED)
 	}
-	s.add(slog.New(log), ofLibrary, "nvmlEventSetCreate", nvml.ERROR_UNKNOWN)
+	log.s.withoutXIDs(ofLibrary, "nvmlEventSetCreate", nvml.ERROR_UNKNOWN)
 	if len(log.logged) != 2 {
 		t.Fatalf("%d lines", len(log.logged))
 	}
 	for i, e := range log.logged {
 		if e == nil {
-			t.Fatal("the silence is locked while it logs")
+			t.Fatal("the notices are locked while they log")
 		}
 		if !strings.Contains(e.Cause, "GPU 3") || strings.Contains(e.Cause, "nvmlEventSetCreate") != (i == 1) {
 			t.Errorf("line %d: %s", i, e.Cause)

@@ -1,0 +1,199 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// state is what the reading goroutine knows about a board.
+type state struct {
+	*gpu
+	busy     bool
+	asked    time.Time
+	result   *result // the answer that is not served yet, nil for none
+	topology uint64  // as in the view
+	is       condition
+	call     string // the call that hangs
+	logged   string // the hanging call that was logged
+	returned bool   // its return was logged
+	// counting is whether the board has GPM, valid if known is set.
+	known, counting bool
+}
+
+// condition is why a board has no readings.
+type condition uint8
+
+const (
+	fine    condition = iota
+	hanging           // a call has not returned for a period
+	lost              // as the driver says
+)
+
+// The remedies for boards without readings.
+const (
+	hangRemedy = "see dmesg for XIDs and whether nvidia-smi hangs too; a GPU reset or a reboot ends it"
+	leftRemedy = "see what nvidia-smi reports for it, and start kpulse-proxy again once it is back"
+	lostRemedy = "see dmesg for XID 79; reset it with nvidia-smi --gpu-reset, or reboot"
+)
+
+// ask handles late answers, asks all boards that are not busy, and returns how
+// many.
+func (n *node) ask(begun time.Time) (pending int) {
+	for len(n.answers) > 0 {
+		n.handle(<-n.answers)
+	}
+	for i := range n.states {
+		if st := &n.states[i]; !st.busy {
+			st.busy, st.asked = true, begun
+			st.asks <- begun
+			pending++
+		}
+	}
+	return pending
+}
+
+// handle records an answer.
+func (n *node) handle(a answer) {
+	for i := range n.states {
+		if st := &n.states[i]; st.gpu == a.gpu {
+			st.busy, st.result = false, a.result
+		}
+	}
+}
+
+// hasReading reports whether there is something to serve.
+func (n *node) hasReading() bool {
+	for i := range n.states {
+		if result := n.states[i].result; result != nil && !result.lost {
+			return true
+		}
+	}
+	return false
+}
+
+// serve marks all results as served.
+func (n *node) serve() {
+	for i := range n.states {
+		n.states[i].result = nil
+	}
+}
+
+// watch detects boards that hang or are lost. It logs each hanging call once.
+func (s *Source) watch(n *node, now time.Time) {
+	changed := false
+	for i := range n.states {
+		st := &n.states[i]
+		if st.result != nil && !st.result.lost && (!st.known || st.counting != st.result.counting) {
+			changed, st.known, st.counting = true, true, st.result.counting
+		}
+		is, call := st.judge(now, s.opts.Period)
+		if is == st.is && call == st.call {
+			continue
+		}
+		changed = true
+		st.log(is, call)
+		st.is, st.call = is, call
+	}
+	if changed {
+		s.publish(n)
+	}
+}
+
+// judge returns the condition of a board, and the call that hangs.
+func (st *state) judge(now time.Time, period time.Duration) (is condition, call string) {
+	switch {
+	case st.busy && now.Sub(st.asked) >= period:
+		if current := st.reading.get(); current != "" {
+			return hanging, current
+		}
+	case st.result != nil && st.result.lost:
+		return lost, ""
+	case st.result != nil:
+		return fine, ""
+	}
+	return st.is, st.call
+}
+
+// log logs that a call hangs, or no longer does.
+func (st *state) log(is condition, call string) {
+	switch {
+	case is == hanging && call != st.logged:
+		st.logged = call
+		st.notices.logger.Warn("a call into the driver hangs; its GPU is left out of the readings", "gpu", st.board, "call", call, "remedy", hangRemedy)
+	case is != hanging && st.is == hanging && !st.returned:
+		st.returned = true
+		st.notices.logger.Info("a call into the driver that hung has returned", "gpu", st.board, "call", st.call)
+	}
+}
+
+// counts reports whether some board has GPM, and whether that is known.
+func (n *node) counts() (counting, known bool) {
+	for i := range n.states {
+		known = known || n.states[i].known
+		counting = counting || n.states[i].counting
+	}
+	return counting, known
+}
+
+// unprofiled returns why there are no profiling fields, nil if some board has them
+// or that is unknown.
+func (n *node) unprofiled() *source.Error {
+	if counting, known := n.counts(); counting || !known {
+		return nil
+	}
+	return &source.Error{
+		Failure: source.ProfilingUnavailable,
+		Cause:   "NVML counts no profiling fields on these GPUs: its GPM is for Hopper and later",
+		Remedy:  "read them with --backend=dcgm, or from an exporter with --backend=prometheus",
+	}
+}
+
+// failing returns the error for boards that hang, are lost or were left out, nil if there are none.
+func (n *node) failing() *source.Error {
+	var causes []string
+	e := &source.Error{Failure: source.Broken, Remedy: leftRemedy}
+	for i := range n.states {
+		switch st := &n.states[i]; st.is {
+		case hanging:
+			causes = append(causes, fmt.Sprintf("GPU %d: %s hangs", st.board, st.call))
+			e.Failure, e.Remedy = source.Timeout, hangRemedy
+		case lost:
+			causes = append(causes, fmt.Sprintf("GPU %d is lost", st.board))
+			if e.Failure != source.Timeout {
+				e.Remedy = lostRemedy
+			}
+		}
+	}
+	causes = append(causes, n.left...)
+	if len(causes) == 0 {
+		return nil
+	}
+	e.Cause = strings.Join(causes, ", ")
+	return e
+}
+
+// failure returns why there is no reading.
+func (n *node) failure() *source.Error {
+	if e := n.failing(); e != nil {
+		return e
+	}
+	for i := range n.states {
+		if st := &n.states[i]; st.busy {
+			return &source.Error{
+				Failure: source.Timeout,
+				Cause:   fmt.Sprintf("no GPU answers: GPU %d is in %s", st.board, st.reading.get()),
+				Remedy:  hangRemedy,
+			}
+		}
+	}
+	return &source.Error{
+		Failure: source.Broken,
+		Cause:   "NVML gives no reading of any GPU",
+		Remedy:  "see what nvidia-smi shows, or read an exporter with --backend=prometheus",
+	}
+}

@@ -41,6 +41,9 @@ var ruleFiles = []string{"../rules/kpulse-node.rules.yml", "../rules/kpulse-flee
 // xidsData has the proxy's table of XIDs, for panels that show codes in words.
 const xidsData = "lib/xids.json"
 
+// conditionsData has the names of the proxy's health conditions, for the alerts by action.
+const conditionsData = "lib/conditions.json"
+
 // dashboardsDir is the folder of the dashboards, one file each.
 const dashboardsDir = "dashboards_out"
 
@@ -77,10 +80,15 @@ func Build(dir string) (map[string][]byte, error) {
 	if files[xidsData], err = xids(); err != nil {
 		return nil, err
 	}
+	if files[conditionsData], err = json.Marshal(canonical.ConditionNames()); err != nil {
+		return nil, err
+	}
+	files[conditionsData] = append(files[conditionsData], '\n')
 	vm := jsonnet.MakeVM()
 	vm.Importer(&importer{jsonnet.FileImporter{JPaths: []string{dir}}, map[string]jsonnet.Contents{
-		filepath.Join(dir, rulesData): jsonnet.MakeContents(string(data)),
-		filepath.Join(dir, xidsData):  jsonnet.MakeContents(string(files[xidsData])),
+		filepath.Join(dir, rulesData):      jsonnet.MakeContents(string(data)),
+		filepath.Join(dir, conditionsData): jsonnet.MakeContents(string(files[conditionsData])),
+		filepath.Join(dir, xidsData):       jsonnet.MakeContents(string(files[xidsData])),
 	}})
 	for name, snippet := range outputs {
 		vm.StringOutput = true

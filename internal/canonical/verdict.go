@@ -91,59 +91,6 @@ func (s HealthSet) Worst() Health { return Health(bits.Len8(uint8(s)) - 1) }
 // Mildest returns the mildest state of a set that is not empty.
 func (s HealthSet) Mildest() Health { return Health(bits.TrailingZeros8(uint8(s))) }
 
-// Condition is one thing that can be wrong with a board.
-type Condition uint8
-
-// The conditions, in the order of the table.
-const (
-	CondRowRemapFailure Condition = iota
-	CondUncorrectableRemappedRows
-	CondPCIeReplay
-	CondGPUTemperature
-	CondMemoryTemperature
-	CondRecoveryAction
-	CondXIDFatal
-	CondXIDRecent
-	CondXIDRepeated
-	CondECCDoubleBit
-	CondRowRemapPending
-	CondRetiredPagesPending
-	CondMemoryWorn
-	CondThermalSlowdown
-	CondPowerBrake
-	CondNVLinkErrors
-	CondNVLinkDown
-	CondFabric
-	CondProfilingStalled
-	NumConditions
-)
-
-// Conditions is indexed by Condition.
-var Conditions = [NumConditions]string{
-	CondRowRemapFailure:           "row_remap_failure",
-	CondUncorrectableRemappedRows: "uncorrectable_remapped_rows",
-	CondPCIeReplay:                "pcie_replay",
-	CondGPUTemperature:            "gpu_temperature",
-	CondMemoryTemperature:         "memory_temperature",
-	CondRecoveryAction:            "recovery_action",
-	CondXIDFatal:                  "xid_fatal",
-	CondXIDRecent:                 "xid_recent",
-	CondXIDRepeated:               "xid_repeated",
-	CondECCDoubleBit:              "ecc_double_bit",
-	CondRowRemapPending:           "row_remap_pending",
-	CondRetiredPagesPending:       "retired_pages_pending",
-	CondMemoryWorn:                "memory_worn",
-	CondThermalSlowdown:           "thermal_slowdown",
-	CondPowerBrake:                "power_brake",
-	CondNVLinkErrors:              "nvlink_errors",
-	CondNVLinkDown:                "nvlink_down",
-	CondFabric:                    "fabric",
-	CondProfilingStalled:          "profiling_stalled",
-}
-
-// String returns the condition's name.
-func (c Condition) String() string { return Conditions[c] }
-
 // Finding is what was found about a Condition.
 type Finding uint8
 

@@ -2,6 +2,7 @@ package canonical
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -40,6 +41,25 @@ func TestWords(t *testing.T) {
 		if !slices.Equal(c.got, c.want) {
 			t.Errorf("%s: %q, want %q", c.what, c.got, c.want)
 		}
+	}
+}
+
+// TestConditionsAreWhole: each row of the table has its texts, as sentences or phrases, and states
+// that a condition can raise; the basic conditions are KempnerPulse's five.
+func TestConditionsAreWhole(t *testing.T) {
+	for c, row := range Conditions {
+		if row.Name == "" || row.Title == "" || row.When == "" || strings.HasSuffix(row.When, ".") || !strings.HasSuffix(row.Remedy, ".") {
+			t.Errorf("condition %d lacks a text: %+v", c, row)
+		}
+		if row.States == 0 || row.States&^(RaisesHot|RaisesWarn|RaisesCrit) != 0 || row.Basic != (Condition(c) <= CondMemoryTemperature) {
+			t.Errorf("condition %s has the states %b, basic %t", row.Name, row.States, row.Basic)
+		}
+		if found, ok := ConditionOf(row.Name); !ok || found != Condition(c) {
+			t.Errorf("%s is condition %d, %t", row.Name, found, ok)
+		}
+	}
+	if _, ok := ConditionOf("none"); ok {
+		t.Error("none is a condition")
 	}
 }
 

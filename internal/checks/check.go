@@ -225,10 +225,10 @@ func wantedReadings() (wants []CounterWant, err error) {
 		}
 		same := slices.IndexFunc(health, func(w CounterWant) bool { return slices.Equal(w.AnyOf, fields) })
 		if same < 0 {
-			health = append(health, CounterWant{AnyOf: fields, For: "the health condition " + canonical.Conditions[condition]})
+			health = append(health, CounterWant{AnyOf: fields, For: "the health condition " + canonical.Condition(condition).String()})
 			continue
 		}
-		health[same].For = strings.Replace(health[same].For, "condition ", "conditions ", 1) + " and " + canonical.Conditions[condition]
+		health[same].For = strings.Replace(health[same].For, "condition ", "conditions ", 1) + " and " + canonical.Condition(condition).String()
 	}
 	for _, f := range judge.Inputs() {
 		if !ofHealth[f] {

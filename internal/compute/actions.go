@@ -2,9 +2,6 @@ package compute
 
 import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
-// ActionOf returns the Action of a condition's Criterion.
-func ActionOf(c canonical.Condition) canonical.Action { return conditions[c].Action }
-
 // recovery has the Action for each value of the driver's recovery action. To drain peer-to-peer
 // traffic, end the programs that use it; then the driver asks for something else or nothing. The
 // IMEX domain, memory shared by several nodes, is not part of the board: someone has to look.
@@ -31,7 +28,7 @@ func RecoveryActionOf(value float64) canonical.Action {
 
 // asks returns the action that a condition asks for when raised in a state.
 func (e *evidence) asks(c canonical.Condition, state canonical.Health) canonical.Action {
-	action := ActionIn(c, state)
+	action := c.ActionIn(state)
 	switch c {
 	case canonical.CondXIDFatal:
 		for i := range e.device.xids.codes {
@@ -49,14 +46,6 @@ func (e *evidence) asks(c canonical.Condition, state canonical.Health) canonical
 		action = RecoveryActionOf(e.row[canonical.RecoveryAction])
 	}
 	return action
-}
-
-// ActionIn returns the Action of a condition that is raised in a state.
-func ActionIn(c canonical.Condition, state canonical.Health) canonical.Action {
-	if c == canonical.CondMemoryWorn && state < canonical.HealthCrit {
-		return canonical.ActionCheckHardware // it still works
-	}
-	return ActionOf(c)
 }
 
 // action returns the greatest action that the raised conditions ask for. The driver knows better

@@ -57,7 +57,7 @@ func DefaultOptions() Options {
 		Preset:      Presets[0].Name,
 		MinCoverage: 0.5,
 		Thresholds:  DefaultThresholds(),
-		States:      DefaultStates(),
+		States:      canonical.DefaultStates(),
 		XIDHold:     24 * time.Hour,
 		Birth:       time.Minute,
 	}
@@ -113,7 +113,7 @@ func (o *Options) Check() (wrong []*OptionError) {
 	}
 	wrong = append(wrong, o.Thresholds.check()...)
 	for c, s := range o.States {
-		if s&^(hot|warn|crit) != 0 {
+		if s&^(canonical.RaisesHot|canonical.RaisesWarn|canonical.RaisesCrit) != 0 {
 			wrong = append(wrong, Reject("health", "health condition %s cannot raise states %#b: make it hot, warn or crit, or none to turn it off", canonical.Condition(c), s))
 		}
 	}
@@ -197,7 +197,7 @@ func inputs(states *[canonical.NumConditions]canonical.HealthSet) []canonical.Fi
 		canonical.MemoryCopyUtilization, canonical.PCIeTransmit, canonical.PCIeReceive, canonical.FP64Active,
 	}
 	for i, c := range conditions {
-		if c.Basic && states[i] != 0 {
+		if canonical.Conditions[i].Basic && states[i] != 0 {
 			fields = append(fields, c.Inputs[0]) // most boards report no margin
 		}
 	}

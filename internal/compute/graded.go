@@ -10,10 +10,10 @@ var RecoveryCrit = [...]float64{1, 2, 4}
 
 func findRecoveryAction(e *evidence, c *Criterion) canonical.Finding {
 	v := e.row[c.Inputs[0]]
-	e.state = c.States.Mildest()
+	e.state = e.mildest()
 	for _, action := range RecoveryCrit {
 		if v == action {
-			e.state = c.States.Worst()
+			e.state = worstStates[e.condition]
 		}
 	}
 	return finding(v, v > 0)
@@ -25,7 +25,7 @@ func findWornMemory(e *evidence, c *Criterion) canonical.Finding {
 	found := canonical.NotRead
 	for _, f := range c.Inputs {
 		if found != canonical.Raised && f == canonical.MemoryBanksNone {
-			e.state = c.States.Mildest()
+			e.state = e.mildest()
 		}
 		found = max(found, finding(e.row[f], e.row[f] > 0))
 	}
@@ -41,8 +41,8 @@ const (
 func findFabric(e *evidence, c *Criterion) canonical.Finding {
 	health, failure := e.row[canonical.FabricHealth], e.row[canonical.FabricError]
 	if health == FabricLimited && !(failure > 0) {
-		e.state = c.States.Mildest()
+		e.state = e.mildest()
 	}
 	found := max(finding(health, health == FabricUnhealthy || health == FabricLimited), finding(failure, failure > 0))
-	return e.steady(found, c, e.thresholds.SteadyReadings, 0)
+	return e.steady(found, e.thresholds.SteadyReadings, 0)
 }

@@ -59,16 +59,7 @@ var finders = [numTests]func(*evidence, *Criterion) canonical.Finding{
 
 // Criterion is a row of the table of health conditions.
 type Criterion struct {
-	// States are the default states of the condition: one, or two between which
-	// the reading decides.
-	States canonical.HealthSet
-	// Action is the action that the condition asks for. For fatal and recent XIDs and the driver's
-	// recovery action it comes from the code or the driver instead.
-	Action canonical.Action
-	// Basic conditions decide whether a board without a raised condition is ok: if none of them was
-	// read, its health is unknown.
-	Basic bool
-	Test  Test
+	Test Test
 	// Inputs: without any of these readings the condition is NotRead. For a stall see
 	// profiling; XIDs may also come from elsewhere.
 	Inputs []canonical.Field
@@ -76,51 +67,34 @@ type Criterion struct {
 	Mask uint64
 }
 
-const (
-	hot        = canonical.RaisesHot
-	warn       = canonical.RaisesWarn
-	crit       = canonical.RaisesCrit
-	critOrWarn = crit | warn
-)
-
-const (
-	check   = canonical.ActionCheckHardware
-	reset   = canonical.ActionResetGPU
-	reboot  = canonical.ActionRebootNode
-	replace = canonical.ActionReplace
-)
-
-// conditions is indexed by canonical.Condition. The basic ones are KempnerPulse's, except for a
-// board's own margin. Rows with uncorrectable errors are remapped, which repairs them: only the
-// threshold says that there are too many. A reset remaps pending rows, loading the driver retires
-// pending pages, and a board with stalled profiling still works.
+// conditions is indexed by canonical.Condition.
 var conditions = [canonical.NumConditions]Criterion{
-	canonical.CondRowRemapFailure:           {States: crit, Action: replace, Basic: true, Test: Positive, Inputs: []canonical.Field{canonical.RowRemapFailure}},
-	canonical.CondUncorrectableRemappedRows: {States: crit, Action: check, Basic: true, Test: TooManyRows, Inputs: []canonical.Field{canonical.RemappedRowsUncorrectable}},
-	canonical.CondPCIeReplay:                {States: warn, Action: check, Basic: true, Test: Rose, Inputs: []canonical.Field{canonical.PCIeReplays}},
-	canonical.CondGPUTemperature:            {States: hot, Action: check, Basic: true, Test: TooHot, Inputs: []canonical.Field{canonical.Temperature, canonical.TemperatureMargin}},
-	canonical.CondMemoryTemperature:         {States: hot, Action: check, Basic: true, Test: TooHot, Inputs: []canonical.Field{canonical.MemoryTemperature}},
-	canonical.CondRecoveryAction:            {States: critOrWarn, Test: RecoveryAction, Inputs: []canonical.Field{canonical.RecoveryAction}},
-	canonical.CondXIDFatal:                  {States: crit, Test: FatalXID, Inputs: []canonical.Field{canonical.XIDLast}},
-	canonical.CondXIDRecent:                 {States: warn, Test: RecentXID, Inputs: []canonical.Field{canonical.XIDLast}},
-	canonical.CondXIDRepeated:               {States: warn, Action: check, Test: RepeatedXID, Inputs: []canonical.Field{canonical.XIDLast}},
-	canonical.CondECCDoubleBit:              {States: crit, Action: reset, Test: Rose, Inputs: []canonical.Field{canonical.ECCDoubleBitVolatile}},
-	canonical.CondRowRemapPending:           {States: warn, Action: reset, Test: Positive, Inputs: []canonical.Field{canonical.RowRemapPending}},
-	canonical.CondRetiredPagesPending:       {States: warn, Action: reboot, Test: Positive, Inputs: []canonical.Field{canonical.RetiredPagesPending}},
-	canonical.CondMemoryWorn: {States: critOrWarn, Action: replace, Test: WornMemory, Inputs: []canonical.Field{
+	canonical.CondRowRemapFailure:           {Test: Positive, Inputs: []canonical.Field{canonical.RowRemapFailure}},
+	canonical.CondUncorrectableRemappedRows: {Test: TooManyRows, Inputs: []canonical.Field{canonical.RemappedRowsUncorrectable}},
+	canonical.CondPCIeReplay:                {Test: Rose, Inputs: []canonical.Field{canonical.PCIeReplays}},
+	canonical.CondGPUTemperature:            {Test: TooHot, Inputs: []canonical.Field{canonical.Temperature, canonical.TemperatureMargin}},
+	canonical.CondMemoryTemperature:         {Test: TooHot, Inputs: []canonical.Field{canonical.MemoryTemperature}},
+	canonical.CondRecoveryAction:            {Test: RecoveryAction, Inputs: []canonical.Field{canonical.RecoveryAction}},
+	canonical.CondXIDFatal:                  {Test: FatalXID, Inputs: []canonical.Field{canonical.XIDLast}},
+	canonical.CondXIDRecent:                 {Test: RecentXID, Inputs: []canonical.Field{canonical.XIDLast}},
+	canonical.CondXIDRepeated:               {Test: RepeatedXID, Inputs: []canonical.Field{canonical.XIDLast}},
+	canonical.CondECCDoubleBit:              {Test: Rose, Inputs: []canonical.Field{canonical.ECCDoubleBitVolatile}},
+	canonical.CondRowRemapPending:           {Test: Positive, Inputs: []canonical.Field{canonical.RowRemapPending}},
+	canonical.CondRetiredPagesPending:       {Test: Positive, Inputs: []canonical.Field{canonical.RetiredPagesPending}},
+	canonical.CondMemoryWorn: {Test: WornMemory, Inputs: []canonical.Field{
 		canonical.SRAMThresholdExceeded, canonical.MemoryUnrepairable, canonical.MemoryBanksNone,
 	}},
-	canonical.CondThermalSlowdown: {States: hot, Action: check, Test: AnyBit, Inputs: []canonical.Field{canonical.ClockEvents}, Mask: swThermal | hwThermal},
-	canonical.CondPowerBrake:      {States: warn, Action: check, Test: AnyBit, Inputs: []canonical.Field{canonical.ClockEvents}, Mask: hwPowerBrake},
-	canonical.CondNVLinkErrors: {States: warn, Action: check, Test: Rose, Inputs: []canonical.Field{
+	canonical.CondThermalSlowdown: {Test: AnyBit, Inputs: []canonical.Field{canonical.ClockEvents}, Mask: swThermal | hwThermal},
+	canonical.CondPowerBrake:      {Test: AnyBit, Inputs: []canonical.Field{canonical.ClockEvents}, Mask: hwPowerBrake},
+	canonical.CondNVLinkErrors: {Test: Rose, Inputs: []canonical.Field{
 		canonical.NVLinkCRCFlitErrors, canonical.NVLinkCRCDataErrors, canonical.NVLinkReplayErrors, canonical.NVLinkRecoveryErrors,
 		canonical.NVLinkReceiveMalformed, canonical.NVLinkReceiveDropped, canonical.NVLinkReceiveErrors,
 		canonical.NVLinkReceiveRemote, canonical.NVLinkReceiveGeneral, canonical.NVLinkIntegrityErrors,
 		canonical.NVLinkRecoveriesFailed, canonical.NVLinkSymbolErrors, canonical.NVLinkEffectiveErrors,
 	}},
-	canonical.CondNVLinkDown:       {States: crit, Action: reset, Test: LinksDown, Inputs: []canonical.Field{canonical.NVLinkRecoveriesFailed, canonical.NVLinksActive}},
-	canonical.CondFabric:           {States: critOrWarn, Action: check, Test: Fabric, Inputs: []canonical.Field{canonical.FabricHealth, canonical.FabricError}},
-	canonical.CondProfilingStalled: {States: warn, Test: ProfilingStalled, Inputs: []canonical.Field{canonical.NVMLUtilization}},
+	canonical.CondNVLinkDown:       {Test: LinksDown, Inputs: []canonical.Field{canonical.NVLinkRecoveriesFailed, canonical.NVLinksActive}},
+	canonical.CondFabric:           {Test: Fabric, Inputs: []canonical.Field{canonical.FabricHealth, canonical.FabricError}},
+	canonical.CondProfilingStalled: {Test: ProfilingStalled, Inputs: []canonical.Field{canonical.NVMLUtilization}},
 }
 
 // Criteria returns the table of conditions, for programs that express the same in another
@@ -136,19 +110,11 @@ const (
 
 // worstStates are the worst states of the conditions.
 var worstStates = func() (states [canonical.NumConditions]canonical.Health) {
-	for i := range conditions {
-		states[i] = conditions[i].States.Worst()
+	for i := range states {
+		states[i] = canonical.Conditions[i].States.Worst()
 	}
 	return states
 }()
-
-// DefaultStates returns the states that each condition can raise.
-func DefaultStates() (states [canonical.NumConditions]canonical.HealthSet) {
-	for i := range conditions {
-		states[i] = conditions[i].States
-	}
-	return states
-}
 
 // health sets the finding of each condition, the state that it raises, and the worst of these. If
 // none is raised, the board is ok if an input of a basic condition was read, else its health is
@@ -176,6 +142,11 @@ func (e *evidence) health(s *screen, v *canonical.Verdict) {
 	v.Health = worst
 }
 
+// mildest returns the milder state of the condition under test.
+func (e *evidence) mildest() canonical.Health {
+	return canonical.Conditions[e.condition].States.Mildest()
+}
+
 func findFlag(e *evidence, c *Criterion) canonical.Finding {
 	v := e.row[c.Inputs[0]]
 	return finding(v, v > 0)
@@ -198,7 +169,7 @@ func findHeat(e *evidence, c *Criterion) canonical.Finding {
 
 func findBits(e *evidence, c *Criterion) canonical.Finding {
 	v := e.row[c.Inputs[0]]
-	return e.steady(finding(v, uint64(v)&c.Mask != 0), c, e.thresholds.SteadyReadings, 0)
+	return e.steady(finding(v, uint64(v)&c.Mask != 0), e.thresholds.SteadyReadings, 0)
 }
 
 // finding returns what a reading, NaN if absent, says about a condition.

@@ -32,5 +32,5 @@ func findLinks(e *evidence, c *Criterion) canonical.Finding {
 	up, d, t := e.row[canonical.NVLinksActive], e.device, e.thresholds
 	training := e.at.Sub(d.restarts.at) < t.LinkTraining
 	fewer := up < d.links.most && !training && !d.cut
-	return max(findRecent(e, c), e.steady(finding(up, fewer), c, t.SteadyReadings, 0))
+	return max(findRecent(e, c), e.steady(finding(up, fewer), t.SteadyReadings, 0))
 }

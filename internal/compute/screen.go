@@ -31,7 +31,7 @@ func newScreen(states *[canonical.NumConditions]canonical.HealthSet, t *Threshol
 			continue
 		}
 		s.on |= bit
-		if c.Basic {
+		if canonical.Conditions[i].Basic {
 			s.basic |= bit
 		}
 		for _, f := range c.Inputs {

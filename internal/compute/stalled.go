@@ -43,5 +43,5 @@ func profiling(row []float64, busy float64) canonical.Finding {
 }
 
 func findStall(e *evidence, c *Criterion) canonical.Finding {
-	return e.steady(e.profiling, c, e.thresholds.StalledReadings, e.thresholds.StalledSpan)
+	return e.steady(e.profiling, e.thresholds.StalledReadings, e.thresholds.StalledSpan)
 }

@@ -19,7 +19,7 @@ type streak struct {
 // steady continues the streak of the condition under test with the finding of one reading, and
 // returns Clear instead of Raised until the condition has held in that many readings over that
 // time. Of two states, the worse is raised once that many readings in a row had it.
-func (e *evidence) steady(found canonical.Finding, c *Criterion, readings int, span time.Duration) canonical.Finding {
+func (e *evidence) steady(found canonical.Finding, readings int, span time.Duration) canonical.Finding {
 	if found != canonical.Raised { // a streak that the next reading does not continue has ended
 		return found
 	}
@@ -30,14 +30,14 @@ func (e *evidence) steady(found canonical.Finding, c *Criterion, readings int, s
 	s.last = e.reading
 	s.readings++
 	s.worst++
-	if e.state != c.States.Worst() {
+	if e.state != worstStates[e.condition] {
 		s.worst = 0
 	}
 	switch {
 	case s.readings < readings || e.at.Sub(s.since) < span:
 		return canonical.Clear
 	case s.worst < readings:
-		e.state = c.States.Mildest()
+		e.state = e.mildest()
 	}
 	return canonical.Raised
 }

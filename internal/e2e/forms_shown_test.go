@@ -83,7 +83,7 @@ func checkRow(t *testing.T, row []string, g *client.GPU) {
 	t.Helper()
 	var conditions, holders []string
 	for _, r := range g.Raised {
-		conditions = append(conditions, canonical.Conditions[r.Condition])
+		conditions = append(conditions, r.Condition.String())
 	}
 	for _, a := range g.Allocations {
 		holders = append(holders, a.Namespace+"/"+a.Pod+"/"+a.Container)

@@ -52,6 +52,36 @@ func TestPagesListWhatLeanLeavesOut(t *testing.T) {
 	checkTable(t, seriesPage, "lean", table.String())
 }
 
+// TestPagesListTheConditions checks the table of conditions in SERIES.md, and the key health of the
+// example of the config file, against the program's own table.
+func TestPagesListTheConditions(t *testing.T) {
+	table, keys := "| condition | state | raised |\n|---|---|---|\n", "\nhealth:\n"
+	for _, c := range canonical.Conditions {
+		word, states := c.States.Worst().String(), c.States.Worst().String()
+		if milder := c.States.Mildest(); milder != c.States.Worst() {
+			word, states = "default", states+", "+milder.String()
+		}
+		table += fmt.Sprintf("| `%s` | %s | %s |\n", c.Name, states, c.When)
+		keys += fmt.Sprintf("  %s: %s\n", c.Name, word)
+	}
+	checkTable(t, seriesPage, "conditions", table)
+
+	const example = root + "deploy/config.example.yml"
+	text, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := regexp.MustCompile(`\nhealth:\n(  .*\n)*`).ReplaceAllString(string(text), keys)
+	if want != string(text) && !*update {
+		t.Errorf("%s does not have the conditions; run go test ./internal/e2e -run %s -update", example, t.Name())
+	}
+	if *update {
+		if err := os.WriteFile(example, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestPagesCountTheMixin checks the numbers of alerts on the pages against the files. Each alert
 // has a runbook; optional alerts are in no file.
 func TestPagesCountTheMixin(t *testing.T) {

@@ -143,7 +143,7 @@ func appendConditions(dst []byte, r *row) []byte {
 	}
 	separator := ""
 	for c := range r.verdict.Findings.Raised.All() {
-		dst = append(append(dst, separator...), canonical.Conditions[c]...)
+		dst = append(append(dst, separator...), c.String()...)
 		separator = ";"
 	}
 	return dst

@@ -152,7 +152,7 @@ func putTexts(m map[string]any, d *canonical.Device) {
 func raised(v *canonical.Verdict) []string {
 	names := []string{}
 	for c := range v.Findings.Raised.All() {
-		names = append(names, canonical.Conditions[c])
+		names = append(names, c.String())
 	}
 	return names
 }

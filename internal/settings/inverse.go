@@ -48,8 +48,8 @@ func statesOf(o *compute.Options) states {
 	all := states{}
 	for condition, raises := range o.States {
 		for _, word := range []string{"hot", "warn", "crit", "off", "default"} {
-			if healthStates[word](compute.DefaultStates()[condition]) == raises {
-				all[canonical.Conditions[condition]] = word
+			if healthStates[word](canonical.DefaultStates()[condition]) == raises {
+				all[canonical.Condition(condition).String()] = word
 				break
 			}
 		}
@@ -60,7 +60,7 @@ func statesOf(o *compute.Options) states {
 // MarshalYAML implements yaml.Marshaler. Conditions have the order of their table.
 func (s states) MarshalYAML() (any, error) {
 	n := &yaml.Node{Kind: yaml.MappingNode}
-	for _, name := range canonical.Conditions {
+	for _, name := range canonical.ConditionNames() {
 		if word, ok := s[name]; ok {
 			n.Content = append(n.Content, scalar(name), scalar(word))
 		}

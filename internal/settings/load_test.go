@@ -94,7 +94,7 @@ func keysOf[T any]() []string {
 // TestExampleShowsEveryKey: the example contains every key.
 func TestExampleShowsEveryKey(t *testing.T) {
 	text := "\npreset: ai\n" + uncommented(t)
-	for _, keys := range [][]string{keysOf[file](), keysOf[thresholds](), keysOf[Limits](), keysOf[Rules](), keysOf[Kube](), keysOf[Discover](), keysOf[Source](), keysOf[row](), canonical.Conditions[:]} {
+	for _, keys := range [][]string{keysOf[file](), keysOf[thresholds](), keysOf[Limits](), keysOf[Rules](), keysOf[Kube](), keysOf[Discover](), keysOf[Source](), keysOf[row](), canonical.ConditionNames()} {
 		for _, key := range keys {
 			if !regexp.MustCompile(`(?m)^[ -]*([{].*)?\b` + key + `:`).MatchString(text) {
 				t.Errorf("%s is not shown", key)

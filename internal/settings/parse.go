@@ -228,13 +228,13 @@ func (f *file) judge(o *compute.Options, d *document) {
 	for name, word := range f.Health {
 		path := "health." + name
 		state, known := healthStates[strings.ToLower(word)]
-		switch condition := slices.Index(canonical.Conditions[:], name); {
-		case condition < 0:
-			d.reject(path, "is not a known key%s", diag.Instead(name, canonical.Conditions[:]))
+		switch condition, listed := canonical.ConditionOf(name); {
+		case !listed:
+			d.reject(path, "is not a known key%s", diag.Instead(name, canonical.ConditionNames()))
 		case !known:
 			d.reject(path, "%q is not a state a condition can raise; %s", word, wantState)
 		default:
-			o.States[condition] = state(compute.DefaultStates()[condition])
+			o.States[condition] = state(canonical.DefaultStates()[condition])
 		}
 	}
 }

@@ -93,7 +93,7 @@ thresholds:
 		b.WriteString(text + "\n")
 	}
 	b.WriteString("health:\n")
-	for _, name := range canonical.Conditions {
+	for _, name := range canonical.ConditionNames() {
 		b.WriteString("  " + name + ": off\n")
 	}
 	return []byte(b.String())

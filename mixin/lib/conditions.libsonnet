@@ -1,10 +1,8 @@
-// The alerts for each health condition: those for the action that it asks for, or an alert of its own, with the
-// reason. A test compares this list with the conditions of the proxy.
-{
-  local byAction = { byAction: true, alerts: [], why: '' },
-  local own(alerts, why) = { byAction: false, alerts: alerts, why: why },
+// The alerts for each health condition of the proxy (conditions.json): those for the action that it asks for, or
+// alerts of its own, with the reason.
+local own(alerts, why) = { byAction: false, alerts: alerts, why: why };
 
-  row_remap_failure: byAction,
+{ [name]: { byAction: true, alerts: [], why: '' } for name in import 'conditions.json' } + {
   uncorrectable_remapped_rows: own(
     ['KpulseGPUUncorrectableECC'],
     'The condition stays raised for the rest of the life of the board; the alert fires when another row is remapped.'
@@ -12,18 +10,9 @@
   pcie_replay: own(['KpulseGPUPCIeReplayRate'], 'One replay raises it for ten minutes; the alert needs one a minute for half an hour.'),
   gpu_temperature: own(['KpulseGPUHot'], 'The board needs cooling, but protects itself: no immediate action is needed.'),
   memory_temperature: own(['KpulseGPUHot'], 'As for gpu_temperature.'),
-  recovery_action: byAction,
-  xid_fatal: byAction,
-  xid_recent: byAction,
-  xid_repeated: byAction,
-  ecc_double_bit: byAction { alerts: ['KpulseGPUUncorrectableECC'], why: 'The programs that ran there have wrong data, whatever happens to the board.' },
-  row_remap_pending: byAction,
-  retired_pages_pending: byAction,
-  memory_worn: byAction,
+  ecc_double_bit+: { alerts: ['KpulseGPUUncorrectableECC'], why: 'The programs that ran there have wrong data, whatever happens to the board.' },
   thermal_slowdown: own(['KpulseGPUThermalThrottling'], 'Short periods are harmless; the alert uses the share of time.'),
   power_brake: own(['KpulseGPUPowerBrake'], 'Short periods are harmless; the alert uses the share of time.'),
   nvlink_errors: own(['KpulseGPUNVLinkErrors'], 'One error raises it for ten minutes; the alert needs errors for a quarter of an hour.'),
-  nvlink_down: byAction,
-  fabric: byAction,
   profiling_stalled: own(['KpulseGPUProfilingStalled'], 'The board works; its measurements are wrong.'),
 }

@@ -57,7 +57,7 @@ func conditionsAsking(action canonical.Action) string {
 	for state := canonical.HealthOK + 1; state < canonical.HealthUnknown; state++ {
 		var names []string
 		for _, c := range criteria() {
-			if c.States.Has(state) && compute.ActionIn(c.condition, state) == action {
+			if c.States.Has(state) && c.condition.ActionIn(state) == action {
 				names = append(names, c.condition.String())
 			}
 		}

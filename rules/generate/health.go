@@ -31,6 +31,7 @@ var (
 // criterion is a row of compute's table with its condition.
 type criterion struct {
 	compute.Criterion
+	canonical.ConditionInfo
 	condition canonical.Condition
 }
 
@@ -40,7 +41,7 @@ func criteria() (list []criterion) {
 		condition := canonical.Condition(i)
 		c.Inputs = slices.DeleteFunc(slices.Clone(c.Inputs), func(f canonical.Field) bool { return slices.Contains(unseen, f) })
 		if !slices.Contains(beyond, condition) {
-			list = append(list, criterion{c, condition})
+			list = append(list, criterion{c, canonical.Conditions[i], condition})
 		}
 	}
 	return list

@@ -41,39 +41,6 @@ var shortClasses = [canonical.NumClasses]string{
 // instances.
 var InMIG = ClassName{"in MIG instances", "in MIG"}
 
-// ConditionInfo describes a condition to an operator.
-type ConditionInfo struct {
-	Name string
-	// Field is the reading that the condition is about, or NumFields if none is shown.
-	Field canonical.Field
-	// Valued conditions are shown with the value of the reading, such as an XID's code; a
-	// counter's value is not shown.
-	Valued bool
-}
-
-// Conditions is indexed by Condition.
-var Conditions = [canonical.NumConditions]ConditionInfo{
-	canonical.CondRowRemapFailure:           {"row remap failed", canonical.RowRemapFailure, false},
-	canonical.CondUncorrectableRemappedRows: {"uncorrectable rows remapped", canonical.RemappedRowsUncorrectable, true},
-	canonical.CondPCIeReplay:                {"PCIe replays", canonical.PCIeReplays, false},
-	canonical.CondGPUTemperature:            {"GPU hot", canonical.Temperature, true},
-	canonical.CondMemoryTemperature:         {"memory hot", canonical.MemoryTemperature, true},
-	canonical.CondRecoveryAction:            {"driver asks for recovery", canonical.RecoveryAction, true},
-	canonical.CondXIDFatal:                  {"fatal XID", canonical.XIDLast, true},
-	canonical.CondXIDRecent:                 {"recent XID", canonical.XIDLast, true},
-	canonical.CondXIDRepeated:               {"repeated XID", canonical.XIDLast, true},
-	canonical.CondECCDoubleBit:              {"double-bit ECC", canonical.ECCDoubleBitVolatile, false},
-	canonical.CondRowRemapPending:           {"row remap pending", canonical.RowRemapPending, false},
-	canonical.CondRetiredPagesPending:       {"page retirement pending", canonical.RetiredPagesPending, false},
-	canonical.CondMemoryWorn:                {"memory worn out", canonical.NumFields, false},
-	canonical.CondThermalSlowdown:           {"thermal slowdown", canonical.Temperature, false},
-	canonical.CondPowerBrake:                {"power brake", canonical.Power, false},
-	canonical.CondNVLinkErrors:              {"NVLink errors", canonical.NVLinkBytes, false},
-	canonical.CondNVLinkDown:                {"NVLink down", canonical.NVLinksActive, false},
-	canonical.CondFabric:                    {"fabric not healthy", canonical.FabricHealth, false},
-	canonical.CondProfilingStalled:          {"profiling stalled", canonical.NumFields, false},
-}
-
 // ActionWords returns an action in words, such as "reset GPU".
 func ActionWords(a canonical.Action) string {
 	return strings.NewReplacer("_", " ", "gpu", "GPU", "vm", "VM").Replace(a.String())
@@ -96,12 +63,12 @@ func (g *GPU) AppendWhy(dst []byte) []byte {
 
 // AppendCondition appends the name of a condition with what raised it, such as "GPU hot 96°C".
 func (g *GPU) AppendCondition(dst []byte, c canonical.Condition) []byte {
-	info := &Conditions[c]
+	info := &canonical.Conditions[c]
 	if asked := g.Values[canonical.RecoveryAction]; c == canonical.CondRecoveryAction && asked > 0 && asked < float64(len(recoveries)) {
 		dst = append(append(append(dst, "driver asks "...), recoveries[int(asked)]...), " ("...)
 		return append(strconv.AppendInt(dst, int64(asked), 10), ')')
 	}
-	dst = append(dst, info.Name...)
+	dst = append(dst, info.Title...)
 	if info.Field == canonical.XIDLast {
 		return g.appendXIDs(dst, c)
 	}

@@ -76,8 +76,8 @@ func parseEvents(url string, body []byte) ([]Event, error) {
 			Condition: canonical.NumConditions,
 			State:     canonical.Health(indexOf(canonical.HealthStates[:], l.State)),
 		}
-		if i := slices.Index(canonical.Conditions[:], l.Condition); i >= 0 {
-			e.Condition = canonical.Condition(i)
+		if c, known := canonical.ConditionOf(l.Condition); known {
+			e.Condition = c
 		}
 		all = append(all, Event{e, keyOf(url, &canonical.Device{Hostname: l.Hostname, GPU: l.GPU, UUID: l.UUID})})
 	}

@@ -135,7 +135,7 @@ func (g *GPU) Loss() (action canonical.Action, meaning string) {
 // after the error, but an XID condition is raised, ShownXID returns the worst code.
 func (g *GPU) ShownXID() float64 {
 	last := g.Values[canonical.XIDLast]
-	if last != 0 || !slices.ContainsFunc(g.Raised, func(r RaisedCondition) bool { return Conditions[r.Condition].Field == canonical.XIDLast }) {
+	if last != 0 || !slices.ContainsFunc(g.Raised, func(r RaisedCondition) bool { return canonical.Conditions[r.Condition].Field == canonical.XIDLast }) {
 		return last
 	}
 	if row, ok := g.WorstXID(); ok {

@@ -50,7 +50,7 @@ func newParser() *parser {
 	for h, name := range canonical.HealthStates {
 		p.states[name] = canonical.Health(h)
 	}
-	for c, name := range canonical.Conditions {
+	for c, name := range canonical.ConditionNames() {
 		p.conditions[name] = canonical.Condition(c)
 	}
 	for a, name := range canonical.Actions {

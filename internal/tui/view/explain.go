@@ -29,29 +29,6 @@ var advice = [canonical.NumClasses]string{
 	canonical.ClassUnknown:       "An input that decides the class was not read: see the fields that the node lacks. Exporters leave SM activity out unless their counters file asks for it; kpulse-proxy check counters names the line.",
 }
 
-// remedies explain each condition and say what to do about it; indexed by Condition.
-var remedies = [canonical.NumConditions]string{
-	canonical.CondRowRemapFailure:           "A broken memory row could not be replaced. Drain the node and have the board replaced.",
-	canonical.CondUncorrectableRemappedRows: "Rows with uncorrectable errors were replaced. Watch it: run the vendor's field diagnostics, and replace the board if there are more.",
-	canonical.CondPCIeReplay:                "The PCIe link repeated packets. If it continues, reseat the board or riser, and check the slot's signal.",
-	canonical.CondGPUTemperature:            "Too hot for this model. Look at fans, air flow and the inlet temperature.",
-	canonical.CondMemoryTemperature:         "The memory is too hot. Look at fans, air flow and the inlet temperature.",
-	canonical.CondRecoveryAction:            "The driver itself asks for it: 1 and 4 reset the GPU, 2 reboot the node, 3 end what uses peer-to-peer, 5 recover the IMEX domain. Drain the node first.",
-	canonical.CondXIDFatal:                  "The driver reported an error after which the GPU is unusable, and nothing has shown since that it is resolved. Drain the node, and do what kpulse-proxy explain xid says about the code: most need a reset, some a reboot.",
-	canonical.CondXIDRecent:                 "The driver reported an error within the last ten minutes that the GPU survived: kpulse-proxy explain xid says what it is.",
-	canonical.CondXIDRepeated:               "Programs fail on this GPU again and again with the same error, and not on its neighbours: run the vendor's field diagnostics before the next job.",
-	canonical.CondECCDoubleBit:              "Memory errors that could not be corrected. Jobs on this GPU may have failed; reset it to remap the rows.",
-	canonical.CondRowRemapPending:           "A memory row is to be replaced at the next reset. Reset the GPU when it is free.",
-	canonical.CondRetiredPagesPending:       "A memory page is retired only after the driver is reloaded. Reboot the node, or reload the driver, when it is free.",
-	canonical.CondMemoryWorn:                "Memory that cannot be repaired, or too many errors in the SRAM: have the board replaced. If only the spare rows of a bank are used up, plan for it.",
-	canonical.CondThermalSlowdown:           "The GPU lowers its clocks because it is hot. Look at fans, air flow and the inlet temperature.",
-	canonical.CondPowerBrake:                "The power supply signals the GPU to draw less. Check PSUs, cabling and the rack's power.",
-	canonical.CondNVLinkErrors:              "NVLink had errors. If they continue, look at the bridge or baseboard, and at the fabric manager's log.",
-	canonical.CondNVLinkDown:                "An NVLink that this GPU had is down. Drain the node, look at the fabric manager's log, and reset the GPU; reseat or replace the board if the link stays down.",
-	canonical.CondFabric:                    "The NVLink fabric has a problem with this GPU. Check the fabric manager, on racks also IMEX and the switches; drain the node if the problem persists.",
-	canonical.CondProfilingStalled:          "The profiling counters read 0 while the GPU is busy: often another profiler uses them. Stop it, or restart the host engine.",
-}
-
 // Draw implements View.
 func (v *explainView) Draw(r screen.Rect, s *State) { drawText(r, s, 16, explainLines(s)) }
 
@@ -72,7 +49,7 @@ func explainLines(s *State) []textLine {
 			lines = append(lines, textLine{"what to do", client.ActionWords(g.Action), badgeOf(g).style, false})
 		}
 		for _, raised := range g.Raised {
-			lines = append(lines, textLine{client.Conditions[raised.Condition].Name, conditionText(s, g, raised.Condition), healthBadges[raised.State].style, false})
+			lines = append(lines, textLine{canonical.Conditions[raised.Condition].Title, conditionText(s, g, raised.Condition), healthBadges[raised.State].style, false})
 		}
 		if n := s.Nodes.Of(g); n != nil {
 			for _, o := range n.Sources {
@@ -100,7 +77,7 @@ func explainLines(s *State) []textLine {
 	}
 	lines = append(lines, textLine{}, heading("Health"))
 	for c := range canonical.NumConditions {
-		add(client.Conditions[c].Name, remedies[c])
+		add(canonical.Conditions[c].Title, canonical.Conditions[c].Remedy)
 	}
 	return lines
 }
@@ -108,9 +85,9 @@ func explainLines(s *State) []textLine {
 // conditionText returns since when a condition of g is raised, and what to do about it.
 func conditionText(s *State, g *client.GPU, c canonical.Condition) string {
 	if since := conditionSince(s, g, c); since != "" {
-		return since + ". " + remedies[c]
+		return since + ". " + canonical.Conditions[c].Remedy
 	}
-	return remedies[c]
+	return canonical.Conditions[c].Remedy
 }
 
 // weightsText returns the weights of real utilization.

@@ -243,7 +243,7 @@ func FilterWords(name string) (words []string) {
 			words = append(words, c.Name)
 		}
 	case "health":
-		words = slices.Concat(canonical.HealthStates[:], canonical.Conditions[:])
+		words = slices.Concat(canonical.HealthStates[:], canonical.ConditionNames())
 	}
 	return words
 }

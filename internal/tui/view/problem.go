@@ -25,7 +25,7 @@ func problemOf(s *State, g *client.GPU) (p problem, ok bool) {
 	switch {
 	case g.Gone:
 		action, p.meaning = g.Loss()
-	case found && client.Conditions[g.Raised[0].Condition].Field == canonical.XIDLast:
+	case found && canonical.Conditions[g.Raised[0].Condition].Field == canonical.XIDLast:
 		p.meaning = row.Meaning
 		if action == canonical.NumActions {
 			_, action = row.On(g.Model)
@@ -57,7 +57,7 @@ func conditionSince(s *State, g *client.GPU, c canonical.Condition) string {
 	if older {
 		word = "for over "
 	}
-	if n := s.Nodes.Of(g); client.Conditions[c].Field == canonical.XIDLast && n != nil && !g.XIDAt.IsZero() && !n.At.IsZero() {
+	if n := s.Nodes.Of(g); canonical.Conditions[c].Field == canonical.XIDLast && n != nil && !g.XIDAt.IsZero() && !n.At.IsZero() {
 		word, since = "since ", n.FetchedAt.Add(g.XIDAt.Sub(n.At)) // by the node's clock
 	}
 	if since.IsZero() {
@@ -120,7 +120,7 @@ func drawConditions(r screen.Rect, s *State, g *client.GPU, p *problem) (rows in
 		return rows
 	}
 	for i := range g.Raised[:min(len(g.Raised), r.H)] {
-		c, text := g.Raised[i].Condition, remedies[g.Raised[i].Condition]
+		c, text := g.Raised[i].Condition, canonical.Conditions[g.Raised[i].Condition].Remedy
 		if i == 0 && p.meaning != "" {
 			text = p.meaning
 		}

@@ -103,7 +103,7 @@ var classLabels = func() (all [canonical.NumClasses + 1]classLabel) {
 // raised about it. The terminal itself has no thresholds.
 func fieldStyle(g *client.GPU, f canonical.Field) screen.Style {
 	for _, raised := range g.Raised {
-		if client.Conditions[raised.Condition].Field == f {
+		if canonical.Conditions[raised.Condition].Field == f {
 			return healthBadges[raised.State].style
 		}
 	}

@@ -26,7 +26,6 @@ source/exporter: raw exposition canonical source
 source/dcgm: raw exposition canonical source
 source/nvml: raw exposition canonical source source/dcgm
 source/recording: raw exposition canonical source source/dcgm/dmon
-source/replay: raw exposition canonical source source/dcgm/dmon source/recording
 kernellog: canonical
 host: canonical
 selection: canonical

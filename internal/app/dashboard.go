@@ -19,7 +19,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/checks"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
-	"github.com/kpulse/kpulse-proxy/internal/source/replay"
+	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 	"github.com/kpulse/kpulse-proxy/internal/tui"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
@@ -100,7 +100,7 @@ func (o *options) ownTarget(ctx context.Context, logger *slog.Logger) (target cl
 		_ = p.run(life) // the handler reports its error
 	}()
 	target = o.target(client.InProcess, client.ForHandler(p.handler))
-	target.Lead, target.Ticks = replay.DemoStory, ticks
+	target.Lead, target.Ticks = recording.DemoStory, ticks
 	return target, func() { cancel(); <-ended }, nil
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml"
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
-	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )
 
 // openers open the sources of each backend.
@@ -37,7 +36,7 @@ func open(o *options, s *settings.Upstream, userAgent string, logger *slog.Logge
 		return src, err
 	}
 	catchFileSizeSignal()
-	recorder, err := recording.Record(src, o.Record, recording.Options{Logger: logger})
+	recorder, err := recording.Record(src, o.Record, logger)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("--record: %w", err), src.Close())
 	}
@@ -146,16 +145,16 @@ func (o *options) request() selection.Request {
 func openReplay(o *options, s *settings.Upstream, _ string, logger *slog.Logger) (source.Source, error) {
 	// An unpaced replay would outrun a recording to disk.
 	unpaced := o.Mode() == settings.ModeExport && s.Poll == nil && o.Record == ""
-	opts := replay.Options{Unpaced: unpaced, Period: s.Period, Loop: !o.Presents(), Recorded: o.Presents(), Logger: logger}
+	opts := recording.Options{Unpaced: unpaced, Period: s.Period, Loop: !o.Presents(), Recorded: o.Presents(), Logger: logger}
 	switch {
 	case s.Source.Source == "":
 		if o.lead != nil { // so that it ends now
-			opts.Lead, opts.Start = o.lead, time.Now().Add(-(replay.DemoStory-1)*cmp.Or(s.Period, replay.DefaultPeriod))
+			opts.Lead, opts.Start = o.lead, time.Now().Add(-(recording.DemoStory-1)*cmp.Or(s.Period, recording.DefaultPeriod))
 		}
-		return replay.Demo(opts), nil
+		return recording.Demo(opts), nil
 	case strings.Contains(s.Source.Source, "://"):
 		return nil, errors.New("--source is a URL, but --backend=replay plays files; read a URL with --backend=prometheus")
 	default:
-		return replay.Open(s.Source.Source, opts)
+		return recording.Open(s.Source.Source, opts)
 	}
 }

@@ -40,7 +40,7 @@ func (p *service) serveRecording(o *expose.Options) {
 		return metric.NewCounterFunc(metric.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(r.State())) })
 	}
 	o.Collectors = append(o.Collectors,
-		counter("kpulse_proxy_record_failures_total", "Writes of --record that failed; they are tried again with growing pauses.", func(s recording.State) int { return s.Failures }),
+		counter("kpulse_proxy_record_failures_total", "Writes of --record that failed.", func(s recording.State) int { return s.Failures }),
 		counter("kpulse_proxy_record_missed_readings_total", "Readings that --record left out: the disk was full, failing or too slow.", func(s recording.State) int { return s.Missed }),
 	)
 }

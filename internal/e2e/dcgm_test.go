@@ -16,7 +16,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
-	"github.com/kpulse/kpulse-proxy/internal/source/replay"
+	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 )
 
 // startDCGM runs a proxy on a node whose dcgmi is the fake at exe, with ten samples a
@@ -215,7 +215,7 @@ func TestDCGMRecordingPlaysTheSame(t *testing.T) {
 	}
 	// The last scrape is one of the recorded ticks.
 	want, matched := readingsOf(live), false
-	play(t, func() (source.Source, error) { return replay.Open(file, replay.Options{Loop: true}) }, 20*time.Millisecond, 10*time.Second, func(_ time.Time, exposition []byte) {
+	play(t, func() (source.Source, error) { return recording.Open(file, recording.Options{Loop: true}) }, 20*time.Millisecond, 10*time.Second, func(_ time.Time, exposition []byte) {
 		matched = matched || readingsOf(string(exposition)) == want
 	})
 	if !matched || strings.Count(want, "\n") < 50 {

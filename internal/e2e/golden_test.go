@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/replay"
+	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 )
 
 // captureDir is the directory of the shared captures: expositions of every dialect, and dmon
@@ -156,10 +156,10 @@ func TestGoldenOverTime(t *testing.T) {
 	}{
 		{"demo", func() (source.Source, error) { return demo(time.Second), nil }, 5 * time.Minute},
 		{"dmon-mig.dmon", func() (source.Source, error) {
-			return replay.Open(filepath.Join(captureDir, "dmon-mig.dmon"), replay.Options{Period: time.Second, Loop: true})
+			return recording.Open(filepath.Join(captureDir, "dmon-mig.dmon"), recording.Options{Period: time.Second, Loop: true})
 		}, 30 * time.Second},
 		{"dmon-profiling.dmon", func() (source.Source, error) {
-			return replay.Open(filepath.Join(captureDir, "dmon-profiling.dmon"), replay.Options{Period: time.Second, Loop: true})
+			return recording.Open(filepath.Join(captureDir, "dmon-profiling.dmon"), recording.Options{Period: time.Second, Loop: true})
 		}, 30 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {

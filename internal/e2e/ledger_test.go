@@ -22,7 +22,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/slow"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
-	"github.com/kpulse/kpulse-proxy/internal/source/replay"
+	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
@@ -51,7 +51,7 @@ func assembleFor(t *testing.T, src source.Source, poll time.Duration, observer p
 
 // demo returns the embedded demo, in a loop.
 func demo(period time.Duration) source.Source {
-	return replay.Demo(replay.Options{Period: period, Loop: true})
+	return recording.Demo(recording.Options{Period: period, Loop: true})
 }
 
 // play runs a source through to its exposition on a simulated clock, scrapes it at intervals and
@@ -114,7 +114,7 @@ func demoTruth(device [2]string, n int) map[string]float64 {
 	gpu, _ := strconv.Atoi(device[0])
 	before := ""
 	for tick := range n {
-		class := replay.DemoClass(gpu, device[1], tick)
+		class := recording.DemoClass(gpu, device[1], tick)
 		if class != "" && before != "" {
 			ticks[class]++
 		}

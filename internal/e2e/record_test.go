@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
-	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )
 
 // TestRecordingPlaysTheSame records a minute of the demo and of an exporter's file, plays the
@@ -34,9 +32,9 @@ func TestRecordingPlaysTheSame(t *testing.T) {
 				if err != nil {
 					return nil, err
 				}
-				return recording.Record(src, file, recording.Options{Logger: slog.New(slog.DiscardHandler)})
+				return recording.Record(src, file, nil)
 			}, every, total)
-			played := expositions(t, func() (source.Source, error) { return replay.Open(file, replay.Options{Loop: true}) }, every, total)
+			played := expositions(t, func() (source.Source, error) { return recording.Open(file, recording.Options{Loop: true}) }, every, total)
 			if len(recorded) != 61 || len(played) != len(recorded) {
 				t.Fatalf("%d scrapes recorded, %d played", len(recorded), len(played))
 			}

@@ -224,7 +224,7 @@ var table = []setting{
 		remedy: "only the server and --tui follow the kernel's log; leave it out, or ask a server that has it: kpulse-proxy check health --url=http://localhost:9401",
 		help:   "Also read XIDs and SXIDs from the kernel's log, which has the most detail: the time of each error, the sub-code of NVLink 5, the process. Without a value it reads /dev/kmsg, which needs CAP_SYSLOG and access to the file; without these the proxy logs a warning and continues. The value may also be a file or FIFO with records in the form of /dev/kmsg. Only GPUs of this machine get these errors. Errors from before the start count if they are younger than xid_hold (24 h) and came after the driver was loaded. The environment and the config file also take true and false."},
 	{Flag: "record", placeholder: "FILE", Modes: modesReading, perSource: remedyOne, at: func(o *Options) any { return &o.Record },
-		help: "Write all readings to this file, for --backend=replay to play. It is rotated at 64 MiB, and FILE.1 to FILE.4 are kept. Readings that cannot be written are left out and counted, and writing is retried; a file that is removed or renamed is created again."},
+		help: "Write all readings to this file, for --backend=replay to play. Readings are appended, each as a gzip member. Those that cannot be written are left out and counted."},
 
 	{Flag: "once", group: groupShowing, Modes: modeOnce | ModeExport, perSource: remedyOne, at: func(o *Options) any { return &o.Once },
 		help: "Read once, print the devices as text, and exit."},

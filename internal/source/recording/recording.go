@@ -1,182 +1,228 @@
-// Package recording keeps the answers of a source in a file, reading by reading, to
-// play them again byte for byte. Recorder writes such a file, Parse and Player read
-// it.
+// Package recording records the readings of a source in a file (Record), and plays such a
+// recording, saved expositions, the text of `dcgmi dmon` and the CSV of --export (Open). It also
+// contains a demo, a scripted node of eight GPUs, so that the whole program runs on any laptop.
 //
-// A recording is text. It begins with First and comments; records follow, and
-// the first one describes the source. A record is an opening line, a text if the
-// opening line announces one, and a line `end` with the CRC-32C, in hex, of the
-// opening line with its line feed and the text:
-//
-//	source "NAME" "BACKEND" "AGGREGATION" "PERIOD" "HOST" "START"
-//	reading WHEN TOOK BYTES [full] [missed N]
-//	failed WHEN TOOK KIND "CAUSE"
-//	end 1a2b3c4d
-//
-// WHEN and TOOK are in seconds: from START to the request, and from the request
-// to its answer. BYTES is the length of the text. N readings before this one
-// were not written because the disk was too slow.
-//
-// Expositions repeat themselves, so the text of a reading is written as edits. Each
-// line gets a number when it first occurs, beginning with 1 in a reading that is
-// `full`, and its latest content is remembered:
-//
-//	+TEXT       a new line; "TEXT" in quotes if it contains unprintable characters
-//	@N E E E …  edits of line N and those after it. Each E is one of
-//	  =         the line unchanged; =K for K lines
-//	  V or "V"  the line with V in place of its value, which follows the series
-//
-// The series of a line ends with its last `} `, else with its first blank. A
-// text that does not end in a line feed is one byte shorter than its lines.
-//
-// A writer that is killed leaves at most one incomplete record, at the end, which
-// is not played. The first reading of each file and some later ones are full, so
-// that a recording stays readable if a part of it is lost.
+// The content of a file decides its format, never its name. A file may contain several
+// expositions, each ended by a line `# EOF` (optional for a single page). A dmon capture gives a
+// reading for each sample, as package dmon separates them. The CSV rows of one timestamp are one
+// reading. format.go describes recordings.
 package recording
 
 import (
-	"bytes"
-	"errors"
+	"context"
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
+	"log/slog"
+	"os"
+	"sync"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// First is the first line of every recording, without its line feed.
-const First = "# kpulse-proxy recording 1"
-
-// anyVersion is the prefix of the first line in every version of the format.
-const anyVersion = "# kpulse-proxy recording "
-
-// comments follow the first line, for people who find the file.
-const comments = `# Play it: kpulse-proxy --backend=replay --source=FILE
-# source NAME BACKEND AGGREGATION PERIOD HOST START
-# reading WHEN TOOK BYTES: the answer of the source, WHEN seconds after START. A full one numbers its lines from 1, others continue.
-#   +LINE is new and gets the next number. @N goes to line N: = unchanged, =K for K lines, else its new value.
-# failed WHEN TOOK KIND CAUSE: the read failed. end CRC: the record is complete.
-`
-
-// Recording is a recorded file, checked to be complete except for a torn end.
-type Recording struct {
-	// Source is the name of the recorded source, Caps what is known about it:
-	// Backend, Aggregation, Period, and Host, which is the machine's name if the
-	// source was local.
-	Source string
-	Caps   source.Caps
-	// Start is the origin of all times of the recording.
+// Options configure how a capture is played.
+type Options struct {
+	// Period is the time from one tick to the next. If it is not positive, a capture with
+	// timestamps plays with its own gaps, and anything else at one tick per second.
+	Period time.Duration
+	// Loop starts over at the end; without it, a capture ends with io.EOF. The demo never ends.
+	Loop bool
+	// Start is the timestamp of the first tick. The zero time means the time of the first Read.
 	Start time.Time
-	// Asked lists the times of the requests that gave a reading, in the order
-	// of the recording. The clock may have been set back in between.
-	Asked []time.Duration
-	// Begun and Ended are the times of the first and the last request, failed ones
-	// included.
-	Begun, Ended time.Duration
-	// Failed counts the reads that failed, Missed the readings that were not
-	// written.
-	Failed, Missed int
-	// Torn is the number of the line at which an incomplete record begins, 0 if
-	// the last record is complete.
-	Torn int
-
-	text    []byte
-	from    position        // of the first reading
-	gaps    []time.Duration // between readings with none failed or missing in between
-	failing bool            // the last record is a failure
+	// Recorded, without Start, stamps ticks with their recorded times, at any Period, if the
+	// capture has them (our recordings, and CSV with timestamps).
+	Recorded bool
+	// Unpaced returns each tick of a file at once, and the end at once after the last. If there
+	// is no Start and no recorded time, the last tick is stamped with the file's modification
+	// time, so that each run has the same stamps. The demo keeps its pace.
+	Unpaced bool
+	// Lead, unless it is nil, gives the ticks of the past: each value makes one due at once. After
+	// it is closed, the capture keeps its pace.
+	Lead <-chan struct{}
+	// Logger logs problems of a capture that plays despite them. nil means none.
+	Logger *slog.Logger
 }
 
-// Damage is an error in the middle of a recording.
-type Damage struct {
-	Line int    // counted from 1
-	What string // one line
+// DefaultPeriod is the Period of the demo, and of a capture without one.
+const DefaultPeriod = time.Second
+
+// Source plays a capture, one tick per period. Tick n is stamped Start + n*Period, whenever it is
+// read; with equal Options and an explicit Start, two Sources of a file give the same readings.
+// The first Read returns at once. A later one waits until a period after the previous tick was
+// due; if it is called later, it returns at once, and the next tick is due a whole period later:
+// a slow reader misses nothing and never gets a burst. If a capture plays with its own gaps, they
+// replace the period.
+//
+// Took of a reading is the recorded one, else 0, which means unknown.
+type Source struct {
+	name  string
+	caps  source.Caps
+	opts  Options
+	track *track
+	dict  *raw.Dict
+	dated bool          // ticks have their recorded times
+	pace  time.Duration // from one tick to the next; 0 means the gaps of the track
+	next  int           // the tick that the next Read returns
+	at    time.Time     // its stamp
+	due   time.Time     // when it is due
+	begun bool
+	over  bool
+
+	closing sync.Once
+	closed  chan struct{}
 }
 
-// Error returns the line and the text.
-func (d *Damage) Error() string { return fmt.Sprintf("line %d: %s", d.Line, d.What) }
+var _ source.Source = (*Source)(nil)
 
-// Is reports whether text claims to be a recording, of any version.
-func Is(text []byte) bool { return bytes.HasPrefix(text, []byte(anyVersion)) }
-
-// Parse reads a whole recording, and keeps text. It drops a torn record at the
-// end; any other error is a *Damage. A recording may contain no reading.
-func Parse(text []byte) (*Recording, error) {
-	first, _, _ := bytes.Cut(text, []byte("\n"))
-	if string(first) != First {
-		return nil, &Damage{1, fmt.Sprintf("%q is another version of the format", first)}
-	}
-	rec := &Recording{text: text}
-	p := rec.Play()
-	err := p.source(rec)
-	rec.from = p.position
-	var r Reading
-	for n := 0; err == nil; n++ {
-		if err = p.Next(&r); err == nil {
-			rec.count(&r, n == 0)
-		}
-	}
-	switch {
-	case errors.Is(err, io.EOF):
-		return rec, nil
-	case hasEnd(text[p.record.at:]):
+// Open returns a Source of the file at path. It reads the whole file (at most 1 GiB), and
+// refuses, with a *source.Error, one that it cannot read or play.
+func Open(path string, opts Options) (*Source, error) {
+	text, err := readFile(path)
+	if err != nil {
 		return nil, err
 	}
-	rec.Torn = p.record.line + 1
-	rec.text = text[:p.record.at]
-	rec.from.at = min(rec.from.at, len(rec.text))
-	return rec, nil
+	t, err := identify(path, text)
+	if err != nil {
+		return nil, err
+	}
+	if t.broken != "" && opts.Logger != nil {
+		opts.Logger.Warn("a part of the capture is not played", "file", path, "err", t.broken)
+	}
+	s := newSource(path, t, opts)
+	if opts.Unpaced && !s.dated && s.at.IsZero() {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, unreadable(path, err)
+		}
+		s.at = info.ModTime().Add(-time.Duration(t.length-1) * s.pace)
+	}
+	return s, nil
 }
 
-// count adds r, which may be the first record.
-func (rec *Recording) count(r *Reading, first bool) {
-	if first {
-		rec.Begun = r.Asked
-	}
-	if r.Failure == "" && r.Missed == 0 && !first && !rec.failing {
-		rec.gaps = append(rec.gaps, max(r.Asked-rec.Ended, 0))
-	}
-	rec.Ended = r.Asked
-	rec.Missed += r.Missed
-	if rec.failing = r.Failure != ""; rec.failing {
-		rec.Failed++
-		return
-	}
-	rec.Asked = append(rec.Asked, r.Asked)
+// Demo returns a Source of the built-in script: see DemoClass. It never ends.
+func Demo(opts Options) *Source {
+	opts.Unpaced = false
+	return newSource("demo", &track{caps: source.Caps{Aggregation: source.Point}, fill: newDemo().fill}, opts)
 }
 
-// Play returns a Player of rec, positioned before its first reading. Several may play at a time.
-func (rec *Recording) Play() *Player {
-	return &Player{rec: rec, position: rec.from, table: crcTable()}
-}
-
-// Spacing is the time from one reading to the next: the period of a stream, else
-// the 90th percentile of the gaps without failed reads or missing readings; 0 if
-// there is no such gap.
-func (rec *Recording) Spacing() time.Duration {
-	if rec.Caps.Period > 0 || len(rec.gaps) == 0 {
-		return max(rec.Caps.Period, 0)
+func newSource(name string, t *track, opts Options) *Source {
+	t.settle()
+	s := &Source{name: name, caps: t.caps, opts: opts, track: t, dict: raw.NewDict(), closed: make(chan struct{}), at: opts.Start}
+	s.caps.Backend, s.caps.Kind, s.caps.Local = "replay", source.Streamed, false
+	s.dated = opts.Recorded && opts.Start.IsZero() && t.times != nil
+	if s.pace = opts.Period; s.pace <= 0 && t.times == nil {
+		s.pace = t.caps.Period
 	}
-	gaps := slices.Sorted(slices.Values(rec.gaps))
-	return gaps[(len(gaps)*9-1)/10]
+	if opts.Period > 0 && !s.dated {
+		s.caps.Period = opts.Period
+	}
+	return s
 }
 
-// hasEnd reports whether a record ends in text.
-func hasEnd(text []byte) bool {
-	for l := range bytes.Lines(text) {
-		if _, ok := endOf(bytes.TrimSuffix(l, []byte("\n"))); ok && l[len(l)-1] == '\n' {
-			return true
+// Name returns the path, or "demo".
+func (s *Source) Name() string { return s.name }
+
+// Caps returns the static properties. It is a stream, and never local: a capture may come from
+// anywhere. Its aggregation is Window for expositions and CSV, and Point for dmon and the demo. A
+// recording has the Aggregation and Host of its source. Period is Options.Period, unless the stamps
+// are recorded ones; else that of the capture: a stream's own, or the median gap.
+func (s *Source) Caps() source.Caps { return s.caps }
+
+// Read waits for the next tick and fills b with it. It returns io.EOF one period after the last tick
+// (at once if Unpaced), ctx's error if ctx ends first (the tick is not lost), and after Close an
+// error that wraps os.ErrClosed.
+func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
+	b.Reset()
+	b.Dict = s.dict
+	if s.over {
+		return io.EOF
+	}
+	if err := s.wait(ctx); err != nil {
+		return err
+	}
+	if s.track.length > 0 && s.next == s.track.length {
+		if s.over = !s.opts.Loop; s.over {
+			return io.EOF
+		}
+		s.next = 0
+	}
+	b.At = s.at
+	s.track.fill(s.next, b)
+	step := s.track.gap(s.next)
+	wait := min(step, longestGap)
+	if s.pace > 0 {
+		wait = s.pace
+	}
+	if !s.dated {
+		step = wait
+	}
+	s.due, s.at = s.due.Add(wait), s.at.Add(step)
+	s.next++
+	return nil
+}
+
+// wait returns when the next tick is due. If that was earlier, it sets due to now.
+func (s *Source) wait(ctx context.Context) error {
+	if err := s.stopped(ctx); err != nil {
+		return err
+	}
+	if s.opts.Lead != nil {
+		select {
+		case _, more := <-s.opts.Lead:
+			if s.due = time.Now(); !more {
+				s.opts.Lead, s.due = nil, s.due.Add(s.pace)
+			}
+		case <-ctx.Done():
+		case <-s.closed:
+		}
+		if err := s.stopped(ctx); err != nil {
+			return err
 		}
 	}
-	return false
+	now := time.Now()
+	if !s.begun {
+		s.begun, s.due = true, now
+		switch {
+		case s.dated:
+			s.at = s.track.times[0]
+		case s.at.IsZero():
+			s.at = now
+		}
+		return nil
+	}
+	left := s.due.Sub(now)
+	if left <= 0 || s.opts.Unpaced {
+		s.due = now
+		return nil
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-s.closed:
+	}
+	return s.stopped(ctx)
 }
 
-// endOf returns the checksum of a line that ends a record.
-func endOf(l []byte) (crc uint32, ok bool) {
-	hex, ok := bytes.CutPrefix(l, []byte("end "))
-	if !ok || len(hex) != 8 || bytes.ContainsAny(hex, "ABCDEF") {
-		return 0, false
+// stopped returns an error after Close or the end of ctx.
+func (s *Source) stopped(ctx context.Context) error {
+	select {
+	case <-s.closed:
+		return &source.Error{
+			Failure: source.Broken,
+			Cause:   "the replay of " + s.name + " was closed",
+			Remedy:  "open it again",
+			Err:     fmt.Errorf("replay: %w", os.ErrClosed),
+		}
+	default:
+		return ctx.Err()
 	}
-	n, err := strconv.ParseUint(string(hex), 16, 32)
-	return uint32(n), err == nil
+}
+
+// Close ends the replay and makes a blocked Read return. It may be called more than once.
+func (s *Source) Close() error {
+	s.closing.Do(func() { close(s.closed) })
+	return nil
 }

@@ -1,4 +1,4 @@
-package replay
+package recording
 
 import (
 	"fmt"
@@ -11,10 +11,9 @@ import (
 
 // demo plays the script as the expositions of a dcgm-exporter 4.8. One tick is
 // one second of the script and of its counters, so a Period below 1 s plays it
-// faster. The bytes of tick n depend only on the seed, not on a clock, and the
-// counters keep rising when the script starts over.
+// faster. The bytes of tick n do not depend on a clock, and the counters keep
+// rising when the script starts over.
 type demo struct {
-	seed    uint64
 	rng     *rand.Rand
 	tick    int
 	boards  [len(demoBoards)]boardState
@@ -45,8 +44,8 @@ type unitState struct {
 	holdings  map[string][]byte // the label block with a pod, by pod
 }
 
-func newDemo(seed uint64) *demo {
-	d := &demo{seed: seed, rng: rand.New(rand.NewPCG(seed, 0x6b70756c7365))}
+func newDemo() *demo {
+	d := &demo{rng: rand.New(rand.NewPCG(1, 0x6b70756c7365))}
 	for i, b := range demoBoards {
 		d.boards[i] = boardState{
 			demoBoard: b, watts: b.idle, degrees: 31 + float64(i%3), memDegrees: 36,
@@ -83,8 +82,8 @@ func demoLabels(u demoUnit) string {
 
 func closed(labels, more string) []byte { return []byte(labels + more + "}") }
 
-// next plays one second and scans its body.
-func (d *demo) next(b *raw.Batch) error {
+// fill plays one second and scans its page.
+func (d *demo) fill(_ int, b *raw.Batch) {
 	second := d.tick % demoSeconds
 	d.tick++
 	for i := range d.units {
@@ -95,14 +94,7 @@ func (d *demo) next(b *raw.Batch) error {
 	}
 	b.Body = d.appendBody(b.Body[:0])
 	d.scanner.Scan(b)
-	return nil
 }
-
-// rewind does nothing: the script has no end.
-func (d *demo) rewind() {}
-
-// restart starts over, counters and noise included.
-func (d *demo) restart() { *d = *newDemo(d.seed) }
 
 // noise is the largest deviation of a reading from its target, as a share of
 // it. The phases keep a larger distance from every threshold.

@@ -1,4 +1,4 @@
-package replay
+package recording
 
 import (
 	"context"
@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,16 +15,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
-
-// csvFile writes text to a new file and returns its path.
-func csvFile(t testing.TB, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "export.csv")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // pagesOf returns the pages of all ticks and the times between them.
 func pagesOf(t testing.TB, path string, opts Options) (pages []string, gaps []time.Duration) {
@@ -58,7 +46,7 @@ func pagesOf(t testing.TB, path string, opts Options) (pages []string, gaps []ti
 }
 
 const twoTicks = `timestamp,gpu_id,model,gpu_util_pct,mem_used_mib,real_util_pct,status,sm_active_pct,nvlink_gbps,pcie_replay_rate_s,energy_j
-100.00,0,H100,97.00,1536.0000,65.89,"busy, low SM use",12.35,202.0013,,2307328912.3
+100.00,0,RTX6000,97.00,1536.0000,65.89,"busy, low SM use",12.35,202.0013,,2307328912.3
 100.00,1,,,,,unknown,,,,
 102.50,0,RTX6000,98.00,1536.5000,65.89,idle,12.30,0.0000,0.40,2307328913.0
 `
@@ -68,14 +56,14 @@ const twoTicks = `timestamp,gpu_id,model,gpu_util_pct,mem_used_mib,real_util_pct
 // Derived columns are not played.
 func TestCSVPlaysReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pages, gaps := pagesOf(t, csvFile(t, twoTicks), Options{})
+		pages, gaps := pagesOf(t, fileOf(t, twoTicks), Options{})
 		want := []string{
-			`DCGM_FI_PROF_SM_ACTIVE{gpu="0",modelName="H100",entity="GPU 0"} 0.1235
-DCGM_FI_DEV_GPU_UTIL{gpu="0",modelName="H100",entity="GPU 0"} 97
-DCGM_FI_DEV_FB_USED{gpu="0",modelName="H100",entity="GPU 0"} 1536
-DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL{gpu="0",modelName="H100",entity="GPU 0"} 197266.89453125
-DCGM_FI_DEV_PCIE_REPLAY_COUNTER{gpu="0",modelName="H100",entity="GPU 0"} 0
-DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu="0",modelName="H100",entity="GPU 0"} 2307328912300
+			`DCGM_FI_PROF_SM_ACTIVE{gpu="0",modelName="RTX 6000",entity="GPU 0"} 0.1235
+DCGM_FI_DEV_GPU_UTIL{gpu="0",modelName="RTX 6000",entity="GPU 0"} 97
+DCGM_FI_DEV_FB_USED{gpu="0",modelName="RTX 6000",entity="GPU 0"} 1536
+DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL{gpu="0",modelName="RTX 6000",entity="GPU 0"} 197266.89453125
+DCGM_FI_DEV_PCIE_REPLAY_COUNTER{gpu="0",modelName="RTX 6000",entity="GPU 0"} 0
+DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu="0",modelName="RTX 6000",entity="GPU 0"} 2307328912300
 `,
 			`DCGM_FI_PROF_SM_ACTIVE{gpu="0",modelName="RTX 6000",entity="GPU 0"} 0.123
 DCGM_FI_DEV_GPU_UTIL{gpu="0",modelName="RTX 6000",entity="GPU 0"} 98
@@ -112,7 +100,7 @@ func TestCSVTicks(t *testing.T) {
 		{"an unknown column", "gpu_id,power_w,weather\n0,1,rain\n", Options{}, 1, "[]"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			pages, gaps := pagesOf(t, csvFile(t, c.text), c.opts)
+			pages, gaps := pagesOf(t, fileOf(t, c.text), c.opts)
 			if len(pages) != c.ticks || fmt.Sprint(gaps) != c.gaps {
 				t.Errorf("%s: %d ticks, gaps %v, want %d and %s", c.name, len(pages), gaps, c.ticks, c.gaps)
 			}
@@ -135,7 +123,7 @@ func TestCSVOfBoards(t *testing.T) {
 			"DCGM_FI_PROF_SM_ACTIVE" + strings.Replace(first, `ID="1"`, `ID="2"`, 1) + " 0.01\n" +
 			`DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-a",Hostname="n",modelName="NVIDIA \"A\", 80"} 50` + "\n" +
 			"DCGM_FI_DEV_POWER_USAGE" + first + " 162.5\n"
-		if pages, _ := pagesOf(t, csvFile(t, text), Options{}); pages[0] != want {
+		if pages, _ := pagesOf(t, fileOf(t, text), Options{}); pages[0] != want {
 			t.Errorf("got\n%swant\n%s", pages[0], want)
 		}
 	})
@@ -144,7 +132,7 @@ func TestCSVOfBoards(t *testing.T) {
 // TestCSVLoops: the counter of replays keeps rising.
 func TestCSVLoops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := Open(csvFile(t, twoTicks), Options{Loop: true})
+		s, err := Open(fileOf(t, twoTicks), Options{Loop: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,39 +154,11 @@ func TestCSVLoops(t *testing.T) {
 	})
 }
 
-// TestSteadyCSV: a tick allocates one string for each row, and nothing for each
-// value.
-func TestSteadyCSV(t *testing.T) {
-	var text strings.Builder
-	text.WriteString("timestamp,gpu_id,power_w,gpu_temp_c,sm_active_pct,gpu_util_pct\n")
-	const rows = 8
-	for tick := range 300 {
-		for gpu := range rows {
-			fmt.Fprintf(&text, "%d.00,%d,%d.5,%d,12.34,50.00\n", 1000+tick, gpu, tick, gpu)
-		}
-	}
-	track, err := newCSVTrack("steady.csv", []byte(text.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := raw.Batch{Dict: raw.NewDict()}
-	tick := func() {
-		b.Reset()
-		if err := track.next(&b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	tick()
-	if n := testing.AllocsPerRun(200, tick); n > rows {
-		t.Errorf("a tick of %d rows allocates %v times", rows, n)
-	}
-}
-
 func TestCSVThatWasCutShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		pages, _ := pagesOf(t, csvFile(t, "gpu_id,power_w\n0,412.5\n0,41"), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if len(pages) != 1 || !strings.Contains(log.String(), "incomplete row") || !strings.Contains(log.String(), "line=3") {
+		pages, _ := pagesOf(t, fileOf(t, "gpu_id,power_w\n0,412.5\n0,41"), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if len(pages) != 1 || !strings.Contains(log.String(), "line 3 is an incomplete row") {
 			t.Errorf("%d ticks, log %s", len(pages), &log)
 		}
 	})
@@ -206,7 +166,7 @@ func TestCSVThatWasCutShort(t *testing.T) {
 
 func TestCSVThatIsRefused(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"gpu_id,power_w,model\n0,1,\n\xef,0,\n", "line 3: a byte that is not UTF-8"},
+		{"gpu_id,power_w,model\n0,1,\n\xef,0,\n", "line 1: the text is not UTF-8"},
 		{"timestamp,real_util_pct,power_w\n1,2,3\n", "line 1: the header lacks gpu_id"},
 		{"timestamp,gpu_id,real_util_pct\n1,0,3\n", "line 1: no column of the header is a reading"},
 		{"gpu_id,power_w\n", "line 1: a header but no complete row"},
@@ -221,9 +181,10 @@ func TestCSVThatIsRefused(t *testing.T) {
 		{"gpu_id,power_w,0000\n\"\n", "line 2: extraneous or missing"}, // the error names no field
 		{"gpu_id,power_w\n,1\n", "line 2: gpu_id is empty"},
 		{"timestamp,gpu_id,power_w\n,0,1\n", `line 2: timestamp is "", which is not a time`},
+		{"timestamp,gpu_id,power_w\n1e300,0,1\n", `line 2: timestamp is "1e300", which is not a time`},
 		{"timestamp,gpu_id,power_w\n1,0,1\n1,1,1\n1,0,1\n", "line 4: GPU 0 has a second row at 1"},
 	} {
-		_, err := Open(csvFile(t, c.text), Options{})
+		_, err := Open(fileOf(t, c.text), Options{})
 		e, ok := errors.AsType[*source.Error](err)
 		if !ok || !strings.Contains(e.Cause, c.want) || e.Remedy == "" {
 			t.Errorf("%q: %v, want %s", c.text, err, c.want)
@@ -235,42 +196,6 @@ func TestCSVThatIsRefused(t *testing.T) {
 			t.Errorf("%q is a header", header)
 		}
 	}
-}
-
-// FuzzCSV: any text is refused, or plays without a panic as one valid exposition
-// for each tick.
-func FuzzCSV(f *testing.F) {
-	f.Add(twoTicks)
-	f.Add("gpu_id,power_w,uuid\n0:1,1,\"a\\\"\"\"\n\n0,,\n")
-	f.Add("timestamp,gpu_id,pcie_replay_rate_s\n1,0,\n2,0,3\n2,1,\n9,1,1e300\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		first, _, _ := strings.Cut(text, "\n")
-		if !isCSV([]byte(first)) {
-			return
-		}
-		track, err := newCSVTrack("fuzz.csv", []byte(text))
-		if err != nil {
-			return
-		}
-		b := raw.Batch{Dict: raw.NewDict()}
-		ticks := 0
-		for {
-			b.Reset()
-			b.At = time.Unix(int64(ticks), 0)
-			if track.next(&b) != nil {
-				break
-			}
-			if ticks++; b.Skipped > 0 {
-				t.Fatalf("no exposition:\n%s", b.Body)
-			}
-			if track.gap() < 0 {
-				t.Fatal("time goes back")
-			}
-		}
-		if ticks == 0 || ticks > strings.Count(text, "\n") || ticks != len(track.ticks) {
-			t.Fatalf("%d ticks of %d lines, %d times", ticks, strings.Count(text, "\n"), len(track.ticks))
-		}
-	})
 }
 
 // TestCSVReadingsAreDistinct: no column occurs twice, and factors leave no rounding

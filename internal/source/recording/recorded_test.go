@@ -1,4 +1,4 @@
-package replay
+package recording
 
 import (
 	"errors"
@@ -29,19 +29,18 @@ func TestRecordedTimes(t *testing.T) {
 		want       string // seconds after the start of the capture, or "played" and the steps after that
 		took       time.Duration
 	}{
-		{"a recording", recorded(t, sixAnswers(), 6), Options{Recorded: true}, 5, "0 1 2 9 10", 10 * time.Second},
-		{"a recording that is played faster", recorded(t, sixAnswers(), 6), Options{Recorded: true, Period: time.Second}, 5, "0 1 2 9 10", 4 * time.Second},
-		{"a clock that was set back", recorded(t, back, 4), Options{Recorded: true}, 4, "0 2 4 7", 5 * time.Second},
-		{"CSV", csvFile(t, "timestamp,gpu_id,power_w\n1772366400.00,0,1\n1772366400.29,0,2\n1772366407.31,0,3\n"), Options{Recorded: true, Period: time.Second}, 3, "0 0.29 7.31", 2 * time.Second},
-		{"CSV with days between", csvFile(t, "timestamp,gpu_id,power_w\n1772366400,0,1\n1772366401,0,2\n1772539200,0,3\n"), Options{Recorded: true}, 3, "0 1 172800", time.Hour + time.Second},
-		{"CSV of a clock that was set back", csvFile(t, "timestamp,gpu_id,power_w\n1772366400,0,1\n1772366401,0,2\n1772366390,0,3\n1772366395,0,4\n"), Options{Recorded: true, Period: time.Second}, 4, "0 1 6 11", 3 * time.Second},
-		{"CSV of no clock", csvFile(t, "timestamp,gpu_id,power_w\n1e300,0,1\n2e300,0,2\n"), Options{Recorded: true, Period: time.Second}, 2, "198227633600 198227637200", time.Second},
-		{"a loop", recorded(t, sixAnswers(), 6), Options{Recorded: true, Loop: true}, 7, "0 1 2 9 10 11 12", 12 * time.Second},
-		{"CSV without times", csvFile(t, "gpu_id,power_w\n0,1\n0,2\n0,3\n"), Options{Recorded: true}, 3, played(3), 2 * time.Second},
-		{"expositions", file(t, twoBodies), Options{Recorded: true}, 2, played(2), time.Second},
-		{"dmon", file(t, threeSamples), Options{Recorded: true}, 3, played(3), 2 * time.Second},
-		{"not requested", recorded(t, sixAnswers(), 2), Options{}, 2, played(2), time.Second},
-		{"with a start", recorded(t, sixAnswers(), 2), Options{Recorded: true, Start: start.Add(time.Minute)}, 2, "60 61", time.Second},
+		{"a recording", record(t, sixAnswers(), 6), Options{Recorded: true}, 5, "0 1 2 9 10", 10 * time.Second},
+		{"a recording that is played faster", record(t, sixAnswers(), 6), Options{Recorded: true, Period: time.Second}, 5, "0 1 2 9 10", 4 * time.Second},
+		{"a clock that was set back", record(t, back, 4), Options{Recorded: true}, 4, "0 2 4 7", 7 * time.Second},
+		{"CSV", fileOf(t, "timestamp,gpu_id,power_w\n1772366400.00,0,1\n1772366400.29,0,2\n1772366407.31,0,3\n"), Options{Recorded: true, Period: time.Second}, 3, "0 0.29 7.31", 2 * time.Second},
+		{"CSV with days between", fileOf(t, "timestamp,gpu_id,power_w\n1772366400,0,1\n1772366401,0,2\n1772539200,0,3\n"), Options{Recorded: true}, 3, "0 1 172800", time.Hour + time.Second},
+		{"CSV of a clock that was set back", fileOf(t, "timestamp,gpu_id,power_w\n1772366400,0,1\n1772366401,0,2\n1772366390,0,3\n1772366395,0,4\n"), Options{Recorded: true, Period: time.Second}, 4, "0 1 6 11", 3 * time.Second},
+		{"a loop", record(t, sixAnswers(), 6), Options{Recorded: true, Loop: true}, 7, "0 1 2 9 10 11 12", 12 * time.Second},
+		{"CSV without times", fileOf(t, "gpu_id,power_w\n0,1\n0,2\n0,3\n"), Options{Recorded: true}, 3, played(3), 2 * time.Second},
+		{"expositions", fileOf(t, twoBodies), Options{Recorded: true}, 2, played(2), time.Second},
+		{"dmon", fileOf(t, threeSamples), Options{Recorded: true}, 3, played(3), 2 * time.Second},
+		{"not requested", record(t, sixAnswers(), 2), Options{}, 2, played(2), time.Second},
+		{"with a start", record(t, sixAnswers(), 2), Options{Recorded: true, Start: start.Add(time.Minute)}, 2, "60 61", time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s, err := Open(c.path, c.opts)
@@ -91,7 +90,7 @@ func TestRecordedPeriod(t *testing.T) {
 		recorded bool
 		want     time.Duration
 	}{{true, time.Second}, {false, time.Millisecond}} {
-		s, err := Open(recorded(t, sixAnswers(), 6), Options{Recorded: c.recorded, Period: time.Millisecond})
+		s, err := Open(record(t, sixAnswers(), 6), Options{Recorded: c.recorded, Period: time.Millisecond})
 		if err != nil || s.Caps().Period != c.want {
 			t.Errorf("with recorded times %v the period is %v, want %v; %v", c.recorded, s.Caps().Period, c.want, err)
 		}

@@ -1,4 +1,4 @@
-package replay
+package recording
 
 // demoSeconds is the length of the demo's script, which then starts over.
 const demoSeconds = 240

@@ -1,4 +1,4 @@
-package replay
+package recording
 
 // csvReading is a column of the CSV with a reading, and the family in which dcgm-exporter
 // 4.8, or a local source, serves it. A value of the family is that of the column,
@@ -33,7 +33,7 @@ var csvReadings = []csvReading{
 	{"nvlink_gbps", "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", 1e9, 1_024_000}, // the family counts 1000 KiB/s
 	{"sm_clock_mhz", "DCGM_FI_DEV_SM_CLOCK", 1, 1},
 	{"mem_clock_mhz", "DCGM_FI_DEV_MEM_CLOCK", 1, 1},
-	{csvReplayRate, csvReplays, 1, 1}, // summed up by csvTrack.count
+	{csvReplayRate, csvReplays, 1, 1}, // summed up by csvText.fill
 	{"energy_j", "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 1000, 1},
 	{"tc_hmma_pct", "DCGM_FI_PROF_PIPE_TENSOR_HMMA_ACTIVE", 1, 100},
 	{"tc_imma_pct", "DCGM_FI_PROF_PIPE_TENSOR_IMMA_ACTIVE", 1, 100},
@@ -122,11 +122,11 @@ const (
 	csvReplays    = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"
 )
 
-// csvText is a column that describes a device, or says when it was read.
-type csvText int
+// csvWord is a column that describes a device, or says when it was read.
+type csvWord int
 
 const (
-	csvGPU csvText = iota
+	csvGPU csvWord = iota
 	csvUUID
 	csvHostname
 	csvInstance
@@ -144,8 +144,10 @@ const (
 // csvTexts are the texts of a row.
 type csvTexts [numCSVTexts]string
 
+type csvColumn struct{ name, label string }
+
 // csvColumns are the column of each text, and the label that it becomes, "" for none.
-var csvColumns = [numCSVTexts]struct{ column, label string }{
+var csvColumns = [numCSVTexts]csvColumn{
 	csvGPU:       {"gpu_id", "gpu"},
 	csvUUID:      {"uuid", "UUID"},
 	csvHostname:  {"hostname", "Hostname"},

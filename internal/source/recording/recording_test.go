@@ -1,4 +1,4 @@
-package replay
+package recording
 
 import (
 	"context"
@@ -42,8 +42,8 @@ ID                       W
 GPU 0      0.120        120.000           
 `
 
-// file writes text to a new file and returns its path.
-func file(t *testing.T, text string) string {
+// fileOf writes text to a new file and returns its path.
+func fileOf(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "capture")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -54,7 +54,7 @@ func file(t *testing.T, text string) string {
 
 func open(t *testing.T, text string, opts Options) *Source {
 	t.Helper()
-	s, err := Open(file(t, text), opts)
+	s, err := Open(fileOf(t, text), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,9 +97,8 @@ func TestTicks(t *testing.T) {
 		}},
 		{"dmon that ends in an error", "#Entity    SMACT        \nGPU 0      0.100        \nError: connection lost\n", source.Point,
 			[]tick{{[]float64{.1}, "", 1}}},
-		{"dmon that was cut within a number", "#Entity    SMACT        RPCTR        \nGPU 0      0.100        1234         \nGPU 0      0.100        12", source.Point,
-			[]tick{{[]float64{.1, 1234}, "", 0}, {[]float64{.1}, "", 0}}},
-		{"dmon without a last line end", "#Entity    SMACT        \nGPU 0      0.100", source.Point, []tick{{[]float64{.1}, "", 0}}},
+		{"dmon that was cut", "#Entity    SMACT        RPCTR        \nGPU 0      0.100        1234         \nGPU 0      0.100        12", source.Point,
+			[]tick{{[]float64{.1, 1234}, "", 0}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -183,7 +182,7 @@ func TestPace(t *testing.T) {
 }
 
 func TestEndAfterAPeriod(t *testing.T) {
-	path := file(t, "up 7\n")
+	path := fileOf(t, "up 7\n")
 	synctest.Test(t, func(t *testing.T) {
 		s, err := Open(path, Options{Period: time.Minute})
 		if err != nil {
@@ -201,7 +200,7 @@ func TestEndAfterAPeriod(t *testing.T) {
 }
 
 func TestCancelAndClose(t *testing.T) {
-	path := file(t, twoBodies)
+	path := fileOf(t, twoBodies)
 	synctest.Test(t, func(t *testing.T) {
 		s, err := Open(path, Options{})
 		if err != nil {
@@ -241,18 +240,18 @@ func TestOpenRefuses(t *testing.T) {
 		{"missing", filepath.Join(dir, "nothing.dmon"), source.Unreachable, []string{"no such file", "--source"}},
 		{"directory", dir, source.Unreachable, []string{"is a directory", "one file"}},
 		{"device", os.DevNull, source.Unreachable, []string{"not a regular file"}},
-		{"empty", file(t, " \n\n"), source.NotMetrics, []string{"line 1: the file is empty", "dcgmi dmon"}},
-		{"binary", file(t, "up 1\nx\x00y"), source.NotMetrics, []string{"line 2", "binary"}},
-		{"gzip", file(t, "\x1f\x8b\x08\x00"), source.NotMetrics, []string{"gunzip"}},
-		{"HTML", file(t, "\n<html>\n<body>x</body>\n"), source.NotMetrics, []string{`line 2: "<html>"`, "/metrics", "dcgmi dmon"}},
-		{"garbage in the second body", file(t, "up 1\n# EOF\n\n{}}\n"), source.NotMetrics, []string{`line 4: "{}}"`}},
-		{"an exposition in CRLF", file(t, "\r\nup 1\r\n"), source.NotMetrics, []string{"line 2", "CRLF", "sed"}},
-		{"comments", file(t, "# one\n# two\n"), source.NotMetrics, []string{"line 2", "no metric"}},
-		{"end marks", file(t, "# EOF\n# EOF\n"), source.NotMetrics, []string{"end marks"}},
-		{"dmon that failed", file(t, "# Entity  GRACT  TENSO  DRAMA  TMPTR\n      Id                           C\nError setting watches. Result: The third-party Profiling module returned an unrecoverable error\n"),
+		{"empty", fileOf(t, " \n\n"), source.NotMetrics, []string{"line 1: the file is empty", "dcgmi dmon"}},
+		{"binary", fileOf(t, "up 1\nx\x00y"), source.NotMetrics, []string{"line 2", "binary"}},
+		{"gzip", fileOf(t, "\x1f\x8b\x08\x00"), source.NotMetrics, []string{"gunzip"}},
+		{"HTML", fileOf(t, "\n<html>\n<body>x</body>\n"), source.NotMetrics, []string{`line 2: "<html>"`, "/metrics", "dcgmi dmon"}},
+		{"garbage in the second body", fileOf(t, "up 1\n# EOF\n\n{}}\n"), source.NotMetrics, []string{`line 4: "{}}"`}},
+		{"an exposition in CRLF", fileOf(t, "\r\nup 1\r\n"), source.NotMetrics, []string{"line 2", "CRLF", "sed"}},
+		{"comments", fileOf(t, "# one\n# two\n"), source.NotMetrics, []string{"line 2", "no metric"}},
+		{"end marks", fileOf(t, "# EOF\n# EOF\n"), source.NotMetrics, []string{"end marks"}},
+		{"dmon that failed", fileOf(t, "# Entity  GRACT  TENSO  DRAMA  TMPTR\n      Id                           C\nError setting watches. Result: The third-party Profiling module returned an unrecoverable error\n"),
 			source.NotMetrics, []string{"line 3", `"Error setting watches. Result: The third-party Profiling module returned an unrecoverable error"`, "capture it again"}},
-		{"dmon that failed at once", file(t, "#Entity   GRACT        \nID                     \n"), source.NotMetrics, []string{"without a row", "capture it again"}},
-		{"dmon of switches", file(t, "#Entity   GRACT        \nSwitch 0  1            \n"), source.NotMetrics, []string{"without a row of a GPU"}},
+		{"dmon that failed at once", fileOf(t, "#Entity   GRACT        \nID                     \n"), source.NotMetrics, []string{"without a row", "capture it again"}},
+		{"dmon of switches", fileOf(t, "#Entity   GRACT        \nSwitch 0  1            \n"), source.NotMetrics, []string{"without a row of a GPU"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -303,4 +302,29 @@ func TestCaptures(t *testing.T) {
 			t.Errorf("%s: no sample", path)
 		}
 	}
+}
+
+// TestLead: the ticks of the past come one by one when they are asked for, the others in their time.
+func TestLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lead := make(chan struct{})
+		s := Demo(Options{Lead: lead, Start: start})
+		begun := time.Now()
+		go func() {
+			for range 3 {
+				time.Sleep(10 * time.Millisecond)
+				lead <- struct{}{}
+			}
+			close(lead)
+		}()
+		var b raw.Batch
+		for i, want := range []time.Duration{10, 20, 30, 1030, 2030} {
+			if err := s.Read(t.Context(), &b); err != nil {
+				t.Fatal(err)
+			}
+			if got := time.Since(begun); got != want*time.Millisecond || b.At != start.Add(time.Duration(i)*time.Second) {
+				t.Errorf("tick %d after %v, of %v", i, got, b.At)
+			}
+		}
+	})
 }

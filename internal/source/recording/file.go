@@ -1,4 +1,4 @@
-package replay
+package recording
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dmon"
-	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 )
 
 // maxFile limits a capture, in bytes, because all of it is kept in memory.
@@ -52,57 +51,37 @@ func readFile(path string) ([]byte, error) {
 
 // unreadable explains an error of the file system.
 func unreadable(path string, err error) *source.Error {
-	e := &source.Error{
-		Failure: source.Unreachable,
-		Cause:   path + ": " + err.Error(),
-		Remedy:  "check that it can be read: cat " + path,
-		Err:     err,
+	remedy := "let the user that runs kpulse-proxy read it: ls -l " + path
+	if errors.Is(err, fs.ErrNotExist) {
+		remedy = "check the path in --source or --replay; --backend=replay without them plays the built-in demo"
 	}
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		e.Cause = path + ": " + pe.Err.Error()
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		e.Remedy = "check the path in --source or --replay; --backend=replay without them plays the built-in demo"
-	case errors.Is(err, fs.ErrPermission):
-		e.Remedy = "let the user that runs kpulse-proxy read it: ls -l " + path
-	}
-	return e
+	return &source.Error{Failure: source.Unreachable, Cause: err.Error(), Remedy: remedy, Err: err}
 }
 
-// identify returns the track of text. The first line identifies a recording or CSV.
-// Otherwise a dmon header before any # HELP or # TYPE identifies dmon, and anything
-// else must be expositions. The caps are what the capture knows of its source; their
-// Period is 0 if unknown.
-func identify(path string, text []byte) (track, source.Caps, error) {
-	if recording.Is(text) {
-		t, err := newRecordingTrack(path, text)
-		if err != nil {
-			return nil, source.Caps{}, err
-		}
-		return t, t.caps(), nil
+// newline ends a line.
+var newline = []byte{'\n'}
+
+// identify returns the track of text. The first line identifies a recording or CSV. Otherwise a
+// dmon header before any # HELP or # TYPE identifies dmon, and anything else must be expositions.
+func identify(path string, text []byte) (*track, error) {
+	if isRecording(text) {
+		return newRecorded(path, text)
 	}
 	if err := notText(path, text); err != nil {
-		return nil, source.Caps{}, err
+		return nil, err
 	}
 	if first, _, _ := bytes.Cut(text, newline); isCSV(first) {
-		t, err := newCSVTrack(path, text)
-		if err != nil {
-			return nil, source.Caps{}, err
-		}
-		return t, t.caps(), nil
+		return newCSV(path, text)
 	}
 	for line := range bytes.Lines(text) {
 		if isComment(line) {
 			break
 		}
 		if dmon.IsHeader(line) {
-			t, err := newDmonTrack(path, text)
-			return t, source.Caps{Aggregation: source.Point}, err
+			return newDmon(path, text)
 		}
 	}
-	t, err := newExpositionTrack(path, text)
-	return t, source.Caps{Aggregation: source.Window}, err
+	return newExpositions(path, text)
 }
 
 // isComment reports whether line is a comment that only expositions have.
@@ -115,7 +94,9 @@ func notText(path string, text []byte) error {
 	switch nul := bytes.IndexByte(text, 0); {
 	case len(bytes.TrimSpace(text)) == 0:
 		return refusal(path, 1, "the file is empty", accepted)
-	case bytes.HasPrefix(text, []byte("\x1f\x8b")):
+	case bytes.HasPrefix(text, []byte(prefix)):
+		return refusal(path, 1, "a recording that was unpacked, or is of an earlier version", "play the file as --record writes it")
+	case bytes.HasPrefix(text, magic):
 		return refusal(path, 1, "the file is compressed with gzip", "unpack it first: gunzip -k "+path)
 	case nul >= 0:
 		return refusal(path, 1+bytes.Count(text[:nul], []byte("\n")), "the file is binary, not text", accepted)

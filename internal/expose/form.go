@@ -19,8 +19,9 @@ type Form struct {
 // excludes reports whether a family is left out.
 func (f Form) excludes(name string) bool { return f.Exclude != nil && f.Exclude(name) }
 
-// header returns h, or an empty one if its family is left out.
-func (f Form) header(h header) header {
+// header returns the header of a family, an empty one if it is left out.
+func (f Form) header(s Series) header {
+	h := newHeader(s)
 	if f.excludes(h.name) {
 		return header{}
 	}

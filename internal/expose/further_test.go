@@ -67,7 +67,7 @@ func TestFurtherFamiliesInPieces(t *testing.T) {
 	o := output{buffer: buffer{w: &out}}
 	o.pass(bytes.Repeat([]byte("body\n"), direct))
 	e := newRenderer(Form{Full: true})
-	l := newLayout([]reading{good(snap)}, nil)
+	l := newLayout([]reading{good(snap)})
 	l.sources[0].shown = func(int) bool { return true }
 	var all view
 	all.layout.Store(l)

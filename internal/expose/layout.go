@@ -1,10 +1,6 @@
 package expose
 
-import (
-	"slices"
-
-	"github.com/kpulse/kpulse-proxy/internal/canonical"
-)
+import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
 // layout is the text that every exposition of some sources repeats until a device or allocation
 // comes or goes. It is immutable and shared by all scrapes.
@@ -16,25 +12,10 @@ type layout struct {
 // sourceText holds the labels of the devices and allocations of a source.
 type sourceText struct {
 	rows [numSubjects]rows
-	// info and fabric are the ends of the gpu_info and gpu_fabric_info series of the
-	// devices in the reading.
-	info, fabric texts
 	// shared is how many devices in the reading get their series from another source.
 	shared int
 	// shown reports whether a device in the reading gets its series from this source.
 	shown func(device int) bool
-}
-
-// addInfo adds the ends of d's series that are always 1; an end is empty if there is no series.
-func (t *sourceText) addInfo(d *canonical.Device, shown bool) {
-	if shown {
-		t.info.bytes = appendInfo(t.info.bytes, d)
-		t.fabric.bytes = appendFabric(t.fabric.bytes, d)
-	} else {
-		t.shared++
-	}
-	t.info.end()
-	t.fabric.end()
 }
 
 // key identifies the state that the texts of a source depend on; all nil if the source could
@@ -50,11 +31,6 @@ func keyOf(r *reading) key {
 		return key{}
 	}
 	return key{r.snapshot.Frame.Topology, r.snapshot.Ledger.Roster, r.snapshot.Ledger.AllocationRoster}
-}
-
-// sameDevices reports whether the devices of k are those of other.
-func (k key) sameDevices(other key) bool {
-	return k.topology == other.topology && k.roster == other.roster
 }
 
 // devices returns the devices that r adds to the reach before it.
@@ -84,26 +60,17 @@ func (l *layout) fits(readings []reading) bool {
 	return true
 }
 
-// newLayout renders the labels of the devices and allocations of readings. It reuses
-// what it has in common with before, which may be nil: workloads come and go more
-// often than devices.
-func newLayout(readings []reading, before *layout) *layout {
+// newLayout renders the labels of the devices and allocations of readings.
+func newLayout(readings []reading) *layout {
 	l := &layout{keys: make([]key, len(readings))}
 	for i := range readings {
 		l.keys[i] = keyOf(&readings[i])
 	}
-	kept := before != nil && slices.EqualFunc(l.keys, before.keys, key.sameDevices)
-	if kept {
-		l.sources = slices.Clone(before.sources)
-	} else {
-		l.sources = nameDevices(l.keys)
-	}
+	l.sources = nameDevices(l.keys)
 	for i, k := range l.keys {
-		if !kept || k.holders != before.keys[i].holders {
-			text := &l.sources[i]
-			text.rows[ofAllocations] = nameAllocations(k.holders, &text.rows[ofDevices], false)
-			text.rows[ofHolders] = nameAllocations(k.holders, &text.rows[ofDevices], true)
-		}
+		all := &l.sources[i].rows
+		all[ofAllocations] = nameAllocations(k.holders, &all[ofDevices], false)
+		all[ofHolders] = nameAllocations(k.holders, &all[ofDevices], true)
 	}
 	return l
 }

@@ -19,6 +19,10 @@ type subject uint8
 
 const (
 	ofDevices subject = iota
+	// ofInfo and ofFabric are the devices in the reading, with the labels of gpu_info and of
+	// gpu_fabric_info.
+	ofInfo
+	ofFabric
 	ofAllocations
 	// ofHolders are allocations with all their labels.
 	ofHolders
@@ -69,21 +73,21 @@ func nameDevices(keys []key) []sourceText {
 	claims := newClaims()
 	for r := range numReaches {
 		for i := range keys {
-			text, list := &sources[i].rows[ofDevices], keys[i].devices(r)
+			text := &sources[i]
+			devices, list := &text.rows[ofDevices], keys[i].devices(r)
 			for j := range list {
 				d := &list[j]
 				first := claims.claim(d, r)
 				if first {
-					text.labels.bytes = appendDevice(text.labels.bytes, d)
+					devices.labels.bytes = appendDevice(devices.labels.bytes, d)
 				}
-				text.labels.end()
-				text.kinds = append(text.kinds, kindOf(d))
+				devices.end(d)
 				if r == inReading {
-					sources[i].addInfo(d, first)
+					text.describe(d, first)
 				}
 			}
 			if r == inReading || keys[i].roster != nil {
-				text.upto[r] = text.labels.len()
+				devices.upto[r] = devices.labels.len()
 			}
 		}
 	}
@@ -92,6 +96,30 @@ func nameDevices(keys []key) []sourceText {
 		sources[i].shown = func(device int) bool { return len(labels.at(device)) > 0 }
 	}
 	return sources
+}
+
+// describe adds the labels of a device in the reading that only describe it; they are empty if
+// there is no series.
+func (t *sourceText) describe(d *canonical.Device, shown bool) {
+	info, fabric := &t.rows[ofInfo], &t.rows[ofFabric]
+	if !shown {
+		t.shared++
+	} else {
+		info.labels.bytes = appendInfo(appendDevice(info.labels.bytes, d), d)
+		if !d.IsInstance() && (d.Cluster != "" || d.Clique != "") {
+			fabric.labels.bytes = appendLabels(appendDevice(fabric.labels.bytes, d), "cluster_uuid", d.Cluster, "clique_id", d.Clique)
+		}
+	}
+	for _, one := range []*rows{info, fabric} {
+		one.end(d)
+		one.upto[inReading]++
+	}
+}
+
+// end ends the labels of a row, which is about d.
+func (t *rows) end(d *canonical.Device) {
+	t.labels.end()
+	t.kinds = append(t.kinds, kindOf(d))
 }
 
 // nameAllocations renders the labels of all allocations of a source, after those of its

@@ -3,63 +3,157 @@ package expose
 import (
 	"fmt"
 	"math"
-	"slices"
-	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
 // sourceFamily is a family with series of sources.
 type sourceFamily struct {
+	Series
 	header
 	// always is set if the series exist even if the source could not be read.
 	always bool
-	// tails distinguish the series of a source.
+	// tails distinguish the series of a source; nil is one series.
 	tails []string
 	fill  sourceFiller
-	// ofStreams is set if there is a series for each stream of the source, in order.
-	ofStreams bool
+	// label appends further labels of the i-th series; nil appends none.
+	label func(dst []byte, s *canonical.Source, i int) []byte
 }
 
 // sourceFiller sets the values of a source's series in a family, one for each tail; NaN means
 // no series.
 type sourceFiller func(values []float64, r *reading)
 
-// sourceFamilies returns the families of sources, except for source_info, in
-// the order of the exposition.
+// sourceFamilies returns the families of sources in the order of the exposition.
 func sourceFamilies() []sourceFamily {
-	return []sourceFamily{
-		newSourceFamily(upFamily, true, alone(), fillUp),
-		sourceGauge(readDurationFamily, func(r *reading) float64 { return r.source.Took.Seconds() }),
-		sourceGauge(lastReadFamily, func(r *reading) float64 { return unixSeconds(r.source.At) }),
-		sourceGauge(periodFamily, period),
-		sourceGauge(unchangedFamily, unchanged),
-		sourceGauge(devicesFamily, func(r *reading) float64 { return float64(r.snapshot.Frame.Len()) }),
-		sourceGauge(sharedDevicesFamily, func(r *reading) float64 { return float64(r.shared) }),
-		sourceGauge(samplesFamily, func(r *reading) float64 { return float64(r.source.Samples) }),
-		missingFields(),
-		sourceGauge(unknownFamily, func(r *reading) float64 { return float64(len(r.source.UnknownFamilies)) }),
-		sourceCounter(skippedFamily, func(s *canonical.Source) uint64 { return s.SkippedLines }),
-		newSourceFamily(droppedValuesFamily, true, droppedTails(), fillDropped),
-		sourceCounter(clampedFamily, func(s *canonical.Source) uint64 { return s.ClampedValues }),
-		sourceCounter(droppedFamiliesFamily, func(s *canonical.Source) uint64 { return s.DroppedFamilies }),
-		sourceCounter(droppedSeriesFamily, func(s *canonical.Source) uint64 { return s.DroppedSeries }),
-		sourceCounter(droppedAllocationsFamily, func(s *canonical.Source) uint64 { return s.DroppedAllocations }),
-		streamCounter(restartsFamily, func(s *canonical.Stream) uint64 { return s.Restarts }),
-		streamCounter(ticksFamily, func(s *canonical.Stream) uint64 { return s.Ticks }),
-		streamCounter(missedFamily, func(s *canonical.Stream) uint64 { return s.Missed }),
-		streamFamily(lastMissedFamily, lastMissed),
-		streamCounter(evictedFamily, func(s *canonical.Stream) uint64 { return s.Evicted }),
-		streamFamily(bytesFamily, readBytes),
+	list := []sourceFamily{
+		{Series: Series{"source_up", canonical.Gauge, sourceLabels, "1 if the source could be read for this scrape, else 0."},
+			always: true, fill: ofReading(func(r *reading) float64 { return indicator(r.failure == nil) })},
+		{Series: Series{"source_read_duration_seconds", canonical.Gauge, sourceLabels, "How long the served reading took."},
+			fill: ofSource(func(s *canonical.Source) float64 { return s.Took.Seconds() })},
+		{Series: Series{"source_last_read_timestamp_seconds", canonical.Gauge, sourceLabels, "When the served reading was requested, in Unix time."},
+			fill: ofSource(func(s *canonical.Source) float64 { return unixSeconds(s.At) })},
+		{Series: Series{"source_period_seconds", canonical.Gauge, sourceLabels, "Time between two readings of a streaming source."},
+			fill: ofSource(period)},
+		{Series: Series{"source_unchanged_seconds", canonical.Gauge, sourceLabels,
+			"How long no value of the source has changed; after some minutes its exporter has most likely stopped collecting."},
+			fill: ofSource(unchanged)},
+		{Series: Series{"source_devices", canonical.Gauge, sourceLabels, "GPUs and MIG instances in the reading."},
+			fill: ofReading(func(r *reading) float64 { return float64(r.snapshot.Frame.Len()) })},
+		{Series: Series{"source_shared_devices", canonical.Gauge, sourceLabels,
+			"GPUs and MIG instances in the reading that an earlier source has too; the series come from the earlier source."},
+			fill: ofReading(func(r *reading) float64 { return float64(r.shared) })},
+		{Series: Series{"source_samples", canonical.Gauge, sourceLabels, "Samples in the reading."},
+			fill: ofSource(func(s *canonical.Source) float64 { return float64(s.Samples) })},
+		{Series: Series{"source_field_missing", canonical.Gauge, sourceLabels + ",field",
+			"1 for a reading that real utilization, class or the first five health conditions need and that no device gave."},
+			tails: missingTails(), fill: fillMissing()},
+		{Series: Series{"source_unknown_families", canonical.Gauge, sourceLabels,
+			"Families named like the exporter's that kpulse-proxy does not know; the landing page lists them."},
+			fill: ofSource(func(s *canonical.Source) float64 { return float64(len(s.UnknownFamilies)) })},
+		{Series: Series{"source_skipped_lines_total", canonical.Counter, sourceLabels, "Lines that are not valid exposition."},
+			always: true, fill: ofSource(func(s *canonical.Source) float64 { return float64(s.SkippedLines) })},
+		{Series: Series{"source_dropped_values_total", canonical.Counter, sourceLabels + ",reason",
+			"Values that were not translated, by reason; label_too_long also counts values that only lost a label."},
+			always: true, tails: droppedTails(), fill: fillDropped},
+		{Series: Series{"source_clamped_values_total", canonical.Counter, sourceLabels, "Values slightly out of range that were set to the nearest limit."},
+			always: true, fill: ofSource(func(s *canonical.Source) float64 { return float64(s.ClampedValues) })},
+		{Series: Series{"source_dropped_families_total", canonical.Counter, sourceLabels, "Upstream families named kpulse_* that were dropped."},
+			always: true, fill: ofSource(func(s *canonical.Source) float64 { return float64(s.DroppedFamilies) })},
+		{Series: Series{"source_dropped_series_total", canonical.Counter, sourceLabels, "Samples of devices beyond --series-limit, which are not translated."},
+			always: true, fill: ofSource(func(s *canonical.Source) float64 { return float64(s.DroppedSeries) })},
+		{Series: Series{"source_dropped_allocations_total", canonical.Counter, sourceLabels, "Allocations beyond --series-limit, for which no counters are kept."},
+			always: true, fill: ofSource(func(s *canonical.Source) float64 { return float64(s.DroppedAllocations) })},
+	}
+	for _, f := range streamFamilies() {
+		list = append(list, sourceFamily{Series: f.Series, always: true, tails: make([]string, canonical.MaxStreams), fill: f.fill(), label: appendStream})
+	}
+	list = append(list, sourceFamily{Series: Series{"source_info", canonical.Gauge, sourceLabels + ",aggregation,version",
+		"How the source reads: each value is a point in time or the average of a window; always 1."},
+		fill: ofReading(func(*reading) float64 { return 1 }), label: appendSourceInfo})
+	for i := range list {
+		f := &list[i]
+		f.header = newHeader(f.Series)
+		if f.tails == nil {
+			f.tails = make([]string, 1)
+		}
+		for j := range f.tails {
+			if f.tails[j] == "" {
+				f.tails[j] = tail()
+			}
+		}
+	}
+	return list
+}
+
+// streamFamily is a family with a series for each stream of a source; NaN means no series.
+type streamFamily struct {
+	Series
+	value func(*canonical.Stream) float64
+}
+
+func streamFamilies() []streamFamily {
+	return []streamFamily{
+		{Series{"source_restarts_total", canonical.Counter, streamLabels, "Times the stream was started again."},
+			func(s *canonical.Stream) float64 { return float64(s.Restarts) }},
+		{Series{"source_ticks_total", canonical.Counter, streamLabels, "Complete ticks that the stream delivered."},
+			func(s *canonical.Stream) float64 { return float64(s.Ticks) }},
+		{Series{"source_ticks_missed_total", canonical.Counter, streamLabels,
+			"Ticks that were due after the stream's first one and did not come; a slightly late tick is not missed."},
+			func(s *canonical.Stream) float64 { return float64(s.Missed) }},
+		{Series{"source_last_missed_tick_timestamp_seconds", canonical.Gauge, streamLabels, "When the latest missed tick was due, in Unix time."},
+			func(s *canonical.Stream) float64 { return unixSeconds(s.MissedAt) }},
+		{Series{"source_ticks_evicted_total", canonical.Counter, streamLabels, "Ticks that newer ones replaced before they were read."},
+			func(s *canonical.Stream) float64 { return float64(s.Evicted) }},
+		{Series{"source_read_bytes_total", canonical.Counter, streamLabels, "Bytes of text read from the stream."},
+			readBytes},
 	}
 }
 
-// lastMissed returns when the last missed tick of a stream was due, NaN if none was missed.
-func lastMissed(s *canonical.Stream) float64 {
-	if s.MissedAt.IsZero() {
-		return math.NaN()
+func (f *streamFamily) fill() sourceFiller {
+	value := f.value
+	return func(values []float64, r *reading) {
+		for i := range r.source.Streams {
+			values[i] = math.NaN()
+			if stream := &r.source.Streams[i]; stream.Name != "" {
+				values[i] = value(stream)
+			}
+		}
 	}
-	return unixSeconds(s.MissedAt)
+}
+
+// write renders one family of all sources.
+func (f *sourceFamily) write(o *output, readings []reading) {
+	values := o.scratch(len(f.tails))
+	headed := false
+	for i := range readings {
+		r := &readings[i]
+		if r.snapshot == nil && !f.always {
+			continue
+		}
+		f.fill(values, r)
+		for j, v := range values {
+			if !canonical.Given(v) {
+				continue
+			}
+			o.buf = append(f.begin(o.buf, &headed), o.sources.at(i)...)
+			if f.label != nil {
+				o.buf = f.label(o.buf, r.source, j)
+			}
+			o.buf = append(o.buf, f.tails[j]...)
+			o.buf = append(exposition.AppendFloat(o.buf, v), '\n')
+		}
+	}
+	o.flushIfFull()
+}
+
+func ofReading(value func(*reading) float64) sourceFiller {
+	return func(values []float64, r *reading) { values[0] = value(r) }
+}
+
+func ofSource(value func(*canonical.Source) float64) sourceFiller {
+	return func(values []float64, r *reading) { values[0] = value(r.source) }
 }
 
 // readBytes returns how many bytes of text were read from a stream, NaN if it gives no text.
@@ -70,87 +164,53 @@ func readBytes(s *canonical.Stream) float64 {
 	return float64(s.Bytes)
 }
 
-func newSourceFamily(f family, always bool, tails []string, fill sourceFiller) sourceFamily {
-	return sourceFamily{header: newHeader(families[f]), always: always, tails: tails, fill: fill}
-}
-
-// sourceGauge returns a family with one series for each source that could be read.
-func sourceGauge(f family, value func(*reading) float64) sourceFamily {
-	return newSourceFamily(f, false, alone(), func(values []float64, r *reading) {
-		values[0] = value(r)
-	})
-}
-
-// sourceCounter returns a family with one series for each source.
-func sourceCounter(f family, value func(*canonical.Source) uint64) sourceFamily {
-	return newSourceFamily(f, true, alone(), func(values []float64, r *reading) {
-		values[0] = float64(value(r.source))
-	})
-}
-
-// streamCounter returns a family with one series for each stream of each source.
-func streamCounter(f family, value func(*canonical.Stream) uint64) sourceFamily {
-	return streamFamily(f, func(s *canonical.Stream) float64 { return float64(value(s)) })
-}
-
-// streamFamily is like streamCounter, with float values; NaN means no series.
-func streamFamily(f family, value func(*canonical.Stream) float64) sourceFamily {
-	family := newSourceFamily(f, true, slices.Repeat(alone(), canonical.MaxStreams), func(values []float64, r *reading) {
-		for i := range r.source.Streams {
-			values[i] = math.NaN()
-			if stream := &r.source.Streams[i]; stream.Name != "" {
-				values[i] = value(stream)
-			}
-		}
-	})
-	family.ofStreams = true
-	return family
-}
-
-func fillUp(values []float64, r *reading) { values[0] = indicator(r.failure == nil) }
-
-// unixSeconds returns t in Unix time, to the microsecond.
-func unixSeconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
-
-func period(r *reading) float64 {
-	if r.source.Period == 0 {
+func period(s *canonical.Source) float64 {
+	if s.Period == 0 {
 		return math.NaN()
 	}
-	return r.source.Period.Seconds()
+	return s.Period.Seconds()
 }
 
-func unchanged(r *reading) float64 {
-	if r.source.ChangedAt.IsZero() {
+func unchanged(s *canonical.Source) float64 {
+	if s.ChangedAt.IsZero() {
 		return math.NaN()
 	}
-	return wholeSeconds(max(0, r.source.At.Sub(r.source.ChangedAt)))
+	return wholeSeconds(max(0, s.At.Sub(s.ChangedAt)))
 }
 
-// missingFields returns the family with a 1 for each device family of which the source lacks a
-// field.
-func missingFields() sourceFamily {
-	var tails []string
-	var at [canonical.NumFields]int // the index of a field's family
+// missingTails returns a tail for each family of fields.
+func missingTails() (list []string) {
 	for f := range canonical.NumFields {
 		if beginsFamily(f) {
-			tails = append(tails, tail(fmt.Sprintf("field=%q", canonical.Fields[f].Name)))
+			list = append(list, tail(fmt.Sprintf("field=%q", canonical.Fields[f].Name)))
 		}
-		at[f] = len(tails) - 1
 	}
-	return newSourceFamily(missingFamily, false, tails, func(values []float64, r *reading) {
+	return list
+}
+
+// fillMissing returns a filler of 1 for each family of which the source lacks a field.
+func fillMissing() sourceFiller {
+	var at [canonical.NumFields]int // the index of a field's family
+	families := 0
+	for f := range canonical.NumFields {
+		if beginsFamily(f) {
+			families++
+		}
+		at[f] = families - 1
+	}
+	return func(values []float64, r *reading) {
 		fillNaN(values)
 		for _, f := range r.source.Missing {
 			values[at[f]] = 1
 		}
-	})
+	}
 }
 
-func droppedTails() []string {
-	var tails []string
+func droppedTails() (list []string) {
 	for _, word := range canonical.DropReasons {
-		tails = append(tails, tail(fmt.Sprintf("reason=%q", word)))
+		list = append(list, tail(fmt.Sprintf("reason=%q", word)))
 	}
-	return tails
+	return list
 }
 
 func fillDropped(values []float64, r *reading) {

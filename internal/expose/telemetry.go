@@ -43,7 +43,7 @@ func newTelemetry(sources *Set, kinds []string, inFlight func() float64) *teleme
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		versioncollector.NewCollector("kpulse_proxy"),
-		t.requests, t.duration, t.failures, streamTotals{sources},
+		t.requests, t.duration, t.failures, newStreamTotals(sources),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "kpulse_proxy_scrapes_in_flight",
 			Help: "Scrapes being served.",
@@ -74,35 +74,29 @@ func (t *telemetry) follow(kinds []string, before, after []Source) {
 
 // streamTotals collects the totals of the sources' streams, as on /metrics, even while that
 // answers with an error.
-type streamTotals struct{ sources *Set }
-
-// streamTelemetry lists its families; NaN means no value.
-var streamTelemetry = [...]struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*canonical.Stream) float64
-}{
-	{streamDesc("restarts_total", restartsFamily), prometheus.CounterValue, func(s *canonical.Stream) float64 { return float64(s.Restarts) }},
-	{streamDesc("ticks_total", ticksFamily), prometheus.CounterValue, func(s *canonical.Stream) float64 { return float64(s.Ticks) }},
-	{streamDesc("ticks_missed_total", missedFamily), prometheus.CounterValue, func(s *canonical.Stream) float64 { return float64(s.Missed) }},
-	{streamDesc("last_missed_tick_timestamp_seconds", lastMissedFamily), prometheus.GaugeValue, lastMissed},
-	{streamDesc("ticks_evicted_total", evictedFamily), prometheus.CounterValue, func(s *canonical.Stream) float64 { return float64(s.Evicted) }},
-	{streamDesc("read_bytes_total", bytesFamily), prometheus.CounterValue, readBytes},
+type streamTotals struct {
+	sources  *Set
+	families []streamFamily
+	descs    []*prometheus.Desc
 }
 
-func streamDesc(name string, f family) *prometheus.Desc {
-	return prometheus.NewDesc("kpulse_proxy_source_"+name, families[f].Help, []string{"source", "stream"}, nil)
+func newStreamTotals(sources *Set) *streamTotals {
+	s := &streamTotals{sources: sources, families: streamFamilies()}
+	for _, f := range s.families {
+		s.descs = append(s.descs, prometheus.NewDesc("kpulse_proxy_"+f.Name, f.Help, []string{"source", "stream"}, nil))
+	}
+	return s
 }
 
 // Describe implements prometheus.Collector.
-func (streamTotals) Describe(ch chan<- *prometheus.Desc) {
-	for i := range streamTelemetry {
-		ch <- streamTelemetry[i].desc
+func (s *streamTotals) Describe(ch chan<- *prometheus.Desc) {
+	for _, desc := range s.descs {
+		ch <- desc
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (s streamTotals) Collect(ch chan<- prometheus.Metric) {
+func (s *streamTotals) Collect(ch chan<- prometheus.Metric) {
 	for _, f := range s.sources.now() {
 		state, _ := f.Status()
 		for i := range state.Streams {
@@ -110,9 +104,13 @@ func (s streamTotals) Collect(ch chan<- prometheus.Metric) {
 			if stream.Name == "" {
 				continue
 			}
-			for _, t := range streamTelemetry {
+			for j, t := range s.families {
+				kind := prometheus.CounterValue
+				if t.Type == canonical.Gauge {
+					kind = prometheus.GaugeValue
+				}
 				if v := t.value(stream); canonical.Given(v) {
-					ch <- prometheus.MustNewConstMetric(t.desc, t.kind, v, f.Name(), stream.Name)
+					ch <- prometheus.MustNewConstMetric(s.descs[j], kind, v, f.Name(), stream.Name)
 				}
 			}
 		}

@@ -105,11 +105,6 @@ lint: vet ## vet, and golangci-lint and shellcheck (the first run builds golangc
 fuzz: ## Run each fuzz target that matches FUZZ (all) for FUZZTIME (60s), FUZZJOBS (2) at a time
 	FUZZ='$(FUZZ)' FUZZTIME='$(FUZZTIME)' FUZZJOBS='$(FUZZJOBS)' .ci/fuzz
 
-# The number of bodies of make differential; N=20:SEED replays the history of a seed.
-N ?= 100000
-
-differential: ## Compare all series of N (100000) random bodies of every dialect with the reference of internal/e2e (half an hour of CPU)
-	KPULSE_DIFFERENTIAL='$(N)' go test -count=1 -v -timeout 12h -run '^TestDifferential$$' ./internal/e2e
 
 ##@ Test on real programs
 
@@ -188,5 +183,5 @@ screenshots: ## Redraw the pictures of the terminal dashboard
 rules: ## Write the rules that are generated from constants of the program
 	go generate ./rules/...
 
-.PHONY: help build bundle sbom image release release-check run test race faults soak vet lint fuzz differential nightly slow kubernetes e2e-kube \
+.PHONY: help build bundle sbom image release release-check run test race faults soak vet lint fuzz nightly slow kubernetes e2e-kube \
 	thanos e2e-fleet debian e2e-image e2e-packages e2e-compose bench report cost screenshots rules

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute/computetest"
 	"github.com/kpulse/kpulse-proxy/internal/slow"
 	"github.com/prometheus/prometheus/model/textparse"
@@ -89,11 +90,50 @@ func key(family string, id gpu, labels string) string {
 
 // expect returns the judged series that a first reading of body must produce, named by key.
 func expect(body []byte, s setting) map[string]float64 {
-	want, err := keyed(newChronicle(s, "n").read(time.Now(), body))
-	if err != nil {
-		panic(err)
+	n, want, cut := read(body), map[string]float64{}, map[string]bool{}
+	for id := range n.gpus {
+		cut[id.uuid] = cut[id.uuid] || id.instance != ""
+	}
+	for id, u := range n.gpus {
+		give := func(family string, v float64, labels string) {
+			if !math.IsNaN(v) {
+				want[key(family, id, labels)] = v
+			}
+		}
+		one := func(is bool) float64 { return map[bool]float64{true: 1}[is] }
+		if !u.implied {
+			utilization, coverage, class := computetest.Activity(u.readings, s.Options)
+			give("gpu_real_utilization_ratio", utilization, "")
+			give("gpu_real_utilization_coverage_ratio", coverage, "")
+			for c, bottleneck := range bottlenecks {
+				give("gpu_workload_class", one(c == class), fmt.Sprintf("bottleneck=%q class=%q", bottleneck, c))
+			}
+		}
+		if id.instance != "" {
+			continue
+		}
+		reading := computetest.Reading{At: time.Now(), Row: u.readings, XIDs: n.xids[id.uuid], Cut: cut[id.uuid]}
+		state, conditions := computetest.Health([]computetest.Reading{reading}, u.model, s.Options)
+		for _, name := range []string{"ok", "hot", "warn", "crit", "unknown"} {
+			give("gpu_health", one(name == state), fmt.Sprintf("state=%q", name))
+		}
+		for i, raised := range conditions {
+			for name := range strings.FieldsSeq(s.States[i]) {
+				if raised != "absent" {
+					give("gpu_health_condition", one(raised == name), fmt.Sprintf("condition=%q state=%q", canonical.Condition(i), name))
+				}
+			}
+		}
 	}
 	return want
+}
+
+// bottlenecks maps classes to bottlenecks.
+var bottlenecks = map[string]string{
+	"idle": "idle", "tensor_heavy_compute": "compute", "tensor_compute": "compute", "fp64_hpc_compute": "compute",
+	"io_or_data_loading": "io", "memory_bound": "memory", "compute_heavy": "compute", "compute_active": "compute",
+	"memory_active": "memory", "busy_low_sm_use": "mixed", "low_utilization": "mixed", "mixed_or_moderate": "mixed",
+	"unknown": "unknown",
 }
 
 // found returns our judged series, named as expect names them.

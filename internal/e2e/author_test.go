@@ -283,3 +283,18 @@ func (a *author) damage(body []byte) []byte {
 	}
 	return b
 }
+
+// shuffled returns the lines of the current body, by family or in random order.
+func (a *author) shuffled() []byte {
+	slices.Sort(a.lines)
+	if a.chance(30) {
+		a.rng.Shuffle(len(a.lines), func(i, j int) { a.lines[i], a.lines[j] = a.lines[j], a.lines[i] })
+	} else {
+		slices.SortStableFunc(a.lines, func(x, y string) int {
+			x, _, _ = strings.Cut(x, "{")
+			y, _, _ = strings.Cut(y, "{")
+			return strings.Compare(x, y)
+		})
+	}
+	return []byte(strings.Join(a.lines, "") + a.dialect.everywhere)
+}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -81,8 +80,10 @@ func (b *imageStore) base(debian string) {
 // image runs make image with this machine's Go, modules and build cache.
 func (b *imageStore) image(name, variants string) {
 	b.t.Helper()
-	flags := "--pull-never --volume " + runtime.GOROOT() + ":/usr/local/go:ro" //nolint:staticcheck // the toolchain that runs the test is available
-	b.run("go", "-C", top, "mod", "download")                                  // the build has no network, and needs modules that were never compiled
+	flags := "--pull-never --volume " + strings.TrimSpace(b.run("go", "env", "GOROOT")) + ":/usr/local/go:ro"
+	for _, module := range []string{top, top + "/deploy/packages/supply"} { // the build has no network, and needs modules that were never compiled
+		b.run("go", "-C", module, "mod", "download")
+	}
 	for variable, at := range map[string]string{"GOMODCACHE": "/root/go/pkg/mod", "GOCACHE": "/root/.cache/go-build"} {
 		flags += " --volume " + b.run("go", "env", variable) + ":" + at
 	}

@@ -141,8 +141,8 @@ func TestCountersOfNVML(t *testing.T) {
 	t.Parallel()
 	library := nvmltest.Build(t)
 	scenario := filepath.Join(t.TempDir(), "scenario")
-	s := nvmltest.FromTruth(nvmltest.H100(2))
-	s.XIDs = []nvmltest.XID{{Of: nvmltest.OnBoard(1), Code: 13}, {Of: nvmltest.OnBoard(1), Code: 13}, {Of: nvmltest.OnBoard(1), Code: 79}}
+	s := nvmltest.H100(2)
+	s.XIDs = []nvmltest.XID{{GPU: 1, Code: 13}, {GPU: 1, Code: 13}, {GPU: 1, Code: 79}}
 	s.Write(t, scenario)
 	c := startNVML(t, library, scenario, "--counters="+writeCounters(t, countersFile))
 	body := awaitPage(t, c, "/metrics", 200, `(?m)^DCGM_EXP_XID_ERRORS_COUNT\{gpu="1",.*,window_size_in_ms="300000",xid="79"\} 1$`)

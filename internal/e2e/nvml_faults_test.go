@@ -20,7 +20,6 @@ import (
 func TestNVMLFaults(t *testing.T) {
 	t.Parallel()
 	library := nvmltest.Build(t)
-	truths := nvmltest.H100(2)
 	for _, tt := range []struct {
 		name   string
 		change func(*nvmltest.Scenario)
@@ -28,18 +27,15 @@ func TestNVMLFaults(t *testing.T) {
 		metrics string // of GPU 1
 	}{
 		{"a call hangs", func(s *nvmltest.Scenario) {
-			s.Faults = []nvmltest.Fault{{Call: "nvmlDeviceGetPowerUsage", Of: "1", Hang: true}}
+			s.Faults = []nvmltest.Fault{{Call: "nvmlDeviceGetPowerUsage", GPU: 1}}
 		}, `GPU 1: nvmlDeviceGetPowerUsage hangs`, `kpulse_gpu_present\{[^}]*gpu="1"[^}]*\} 0`},
-		{"a call takes two seconds", func(s *nvmltest.Scenario) {
-			s.Faults = []nvmltest.Fault{{Call: "nvmlDeviceGetPowerUsage", Of: "1", SlowMS: 2000}}
-		}, `GPU 1: nvmlDeviceGetPowerUsage hangs`, `kpulse_gpu_present\{[^}]*gpu="1"[^}]*\} 0`},
-		{"it is lost", func(s *nvmltest.Scenario) { s.Lost = []int{1} },
+		{"it is lost", func(s *nvmltest.Scenario) { s.GPUs[1]["lost"] = 1 },
 			`GPU 1 is lost`, `kpulse_gpu_present\{[^}]*gpu="1"[^}]*\} 0`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			scenario := filepath.Join(t.TempDir(), "scenario")
-			world := nvmltest.FromTruth(truths)
+			world := nvmltest.H100(2)
 			world.Write(t, scenario)
 			c := startNVML(t, library, scenario)
 			awaitPage(t, c, "/metrics", 200, `kpulse_gpu_power_watts\{[^}]*gpu="1"`)
@@ -48,7 +44,7 @@ func TestNVMLFaults(t *testing.T) {
 			awaitPage(t, c, "/", 200, tt.landing)
 			awaitPage(t, c, "/metrics", 200, tt.metrics)
 			awaitPage(t, c, "/metrics", 200, `\nkpulse_gpu_power_watts\{hostname="n",gpu="0".*\n#`) // and none of GPU 1
-			world = nvmltest.FromTruth(truths)
+			world = nvmltest.H100(2)
 			world.Write(t, scenario)
 			if tt.name != "it is lost" { // a lost GPU is retried after half a minute
 				awaitPage(t, c, "/metrics", 200, `kpulse_gpu_power_watts\{[^}]*gpu="1"`)
@@ -63,8 +59,8 @@ func TestOwnFieldsAreNotPassedThrough(t *testing.T) {
 	t.Parallel()
 	library, dir := nvmltest.Build(t), t.TempDir()
 	scenario, recorded := filepath.Join(dir, "scenario"), filepath.Join(dir, "rec")
-	world := nvmltest.FromTruth(nvmltest.H100(2))
-	world.Lost = []int{1}
+	world := nvmltest.H100(2)
+	world.GPUs[1]["lost"] = 1
 	world.Write(t, scenario)
 	check := func(c *child, passed bool) {
 		t.Helper()
@@ -96,18 +92,20 @@ func TestNVMLGivesNothing(t *testing.T) {
 	library := nvmltest.Build(t)
 	for _, tt := range []struct {
 		name   string
-		fault  nvmltest.Fault
+		change func(*nvmltest.Scenario)
 		status int
 		body   string
 	}{
-		{"a call hangs", nvmltest.Fault{Call: "nvmlDeviceGetTemperature", Hang: true}, 504, `GPU 0: nvmlDeviceGetTemperature hangs, GPU 1: nvmlDeviceGetTemperature hangs; .*nvidia-smi`},
-		{"nothing is supported", nvmltest.Fault{Call: "*", Result: "NOT_SUPPORTED"}, 502, `NVML gives no reading of any GPU; .*--backend=prometheus`},
+		{"a call hangs", func(s *nvmltest.Scenario) {
+			s.Faults = []nvmltest.Fault{{Call: "nvmlDeviceGetTemperature", GPU: nvmltest.All}}
+		}, 504, `GPU 0: nvmlDeviceGetTemperature hangs, GPU 1: nvmlDeviceGetTemperature hangs; .*nvidia-smi`},
+		{"nothing is supported", func(s *nvmltest.Scenario) { clear(s.GPUs[0]); clear(s.GPUs[1]) }, 502, `NVML gives no reading of any GPU; .*--backend=prometheus`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			scenario := filepath.Join(t.TempDir(), "scenario")
-			world := nvmltest.FromTruth(nvmltest.H100(2))
-			world.Faults = []nvmltest.Fault{tt.fault}
+			world := nvmltest.H100(2)
+			tt.change(&world)
 			world.Write(t, scenario)
 			c := startNVML(t, library, scenario)
 			awaitPage(t, c, "/metrics", tt.status, tt.body)
@@ -131,8 +129,8 @@ func TestNVMLStartHangs(t *testing.T) {
 	library := nvmltest.Build(t)
 	for _, recovers := range []bool{true, false} {
 		scenario := filepath.Join(t.TempDir(), "scenario")
-		world := nvmltest.FromTruth(nvmltest.H100(1))
-		world.Faults = []nvmltest.Fault{{Call: "nvmlInit", Hang: true}}
+		world := nvmltest.H100(1)
+		world.Faults = []nvmltest.Fault{{Call: "nvmlInit_v2", GPU: nvmltest.All}}
 		world.Write(t, scenario)
 		c := startNVML(t, library, scenario)
 		awaitPage(t, c, "/metrics", 504, `nvmlInit_v2 has not returned for \d+s; see dmesg`)
@@ -163,9 +161,9 @@ func TestNVMLStartHangs(t *testing.T) {
 func TestNVMLOnce(t *testing.T) {
 	t.Parallel()
 	library, scenario := nvmltest.Build(t), filepath.Join(t.TempDir(), "scenario")
-	truths := nvmltest.H100(1)
-	truths[0].Readings[nvmltest.SMActive] = 0.8765
-	nvmltest.FromTruth(truths).Write(t, scenario)
+	world := nvmltest.H100(1)
+	world.GPUs[0]["gpm.2"] = 87.65
+	world.Write(t, scenario)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, itself(t), "--backend=nvml", "--once")
@@ -184,8 +182,10 @@ func TestNVMLVersions(t *testing.T) {
 	library := nvmltest.Build(t)
 	for gpm, version := range map[bool]string{true: "driver 580.105.08, NVML [0-9.]+, GPM", false: "driver 580.105.08, NVML [0-9.]+"} {
 		scenario := filepath.Join(t.TempDir(), "scenario")
-		world := nvmltest.FromTruth(nvmltest.H100(1))
-		world.GPUs[0].GPM = gpm
+		world := nvmltest.H100(1)
+		if !gpm {
+			world.GPUs[0]["gpm"] = 0
+		}
 		world.Write(t, scenario)
 		c := startNVML(t, library, scenario)
 		body := awaitPage(t, c, "/metrics", 200, `(?m)^kpulse_source_info\{source="nvml",backend="nvml",aggregation="window",version="`+version+`"\} 1$`)
@@ -201,7 +201,7 @@ func TestNVMLWithoutEvents(t *testing.T) {
 	t.Parallel()
 	library := nvmltest.BuildWithout(t, "nvmlEventSetWait_v2", "nvmlEventSetWait")
 	scenario := filepath.Join(t.TempDir(), "scenario")
-	nvmltest.FromTruth(nvmltest.H100(1)).Write(t, scenario)
+	nvmltest.H100(1).Write(t, scenario)
 	c := startNVML(t, library, scenario)
 	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_temperature_celsius\{`)
 	awaitPage(t, c, "/", 200, `NVML does not report XIDs: nvmlEventSetWait`)

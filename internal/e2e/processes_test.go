@@ -51,13 +51,11 @@ type processAnswer struct {
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	library, scenario := nvmltest.Build(t), filepath.Join(t.TempDir(), "scenario")
-	truths := nvmltest.H100(2)
-	world := nvmltest.FromTruth(truths)
+	world := nvmltest.H100(2)
 	pid := linger(t, []string{"train.py", "--token=Zq81kfPd0aXmT4"})
 	const gone = 1<<22 + 1 // above every pid
-	world.Processes = append(world.Processes,
-		nvmltest.Process{Of: "1", Kind: nvmltest.Compute, PID: pid, Bytes: 1 << 30},
-		nvmltest.Process{Of: "0", Kind: nvmltest.Graphics, PID: gone, Bytes: 1})
+	world.GPUs[1]["compute_pid"], world.GPUs[1]["compute_bytes"] = float64(pid), 1<<30
+	world.GPUs[0]["graphics_pid"], world.GPUs[0]["graphics_bytes"] = gone, 1
 	world.Write(t, scenario)
 	me, err := user.Current()
 	if err != nil {
@@ -79,7 +77,7 @@ func TestProcesses(t *testing.T) {
 		}
 		p := answer.Processes[1]
 		if p.PID != pid || p.Command != command || p.User != me.Username && p.User != me.Uid || p.Group == "" ||
-			p.Kind != "compute" || p.GPU != "1" || p.UUID != truths[1].UUID || p.Hostname != "n" || p.Memory != 1<<30 {
+			p.Kind != "compute" || p.GPU != "1" || p.UUID != nvmltest.UUID(1) || p.Hostname != "n" || p.Memory != 1<<30 {
 			t.Errorf("%+v, want %s", p, command)
 		}
 		if strings.Contains(metrics, "pid=") || strings.Contains(metrics, "train.py") {
@@ -113,7 +111,7 @@ func forwarded(t *testing.T, c *child) int {
 func TestProcessesAreOptIn(t *testing.T) {
 	t.Parallel()
 	library, scenario := nvmltest.Build(t), filepath.Join(t.TempDir(), "scenario")
-	nvmltest.FromTruth(nvmltest.H100(1)).Write(t, scenario)
+	nvmltest.H100(1).Write(t, scenario)
 	c := startNVML(t, library, scenario)
 	if code, body := page(t, c, "/api/v1/processes"); code != 404 || !strings.Contains(body, "--collector.processes") {
 		t.Errorf("%d %s", code, body)
@@ -129,7 +127,7 @@ func TestProcessesAreOptIn(t *testing.T) {
 func TestProcessesBehindALocalProxy(t *testing.T) {
 	t.Parallel()
 	library, scenario := nvmltest.Build(t), filepath.Join(t.TempDir(), "scenario")
-	nvmltest.FromTruth(nvmltest.H100(1)).Write(t, scenario)
+	nvmltest.H100(1).Write(t, scenario)
 	c := startNVML(t, library, scenario, "--collector.processes")
 	upstream, err := url.Parse(c.URL)
 	if err != nil {

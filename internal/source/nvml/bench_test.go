@@ -19,7 +19,7 @@ import (
 // is loaded like the driver's, one board after another.
 func rounds(t testing.TB, boards int) func() *raw.Batch {
 	scenario := filepath.Join(t.TempDir(), "scenario")
-	nvmltest.FromTruth(nvmltest.H100(boards)).Write(t, scenario)
+	nvmltest.H100(boards).Write(t, scenario)
 	t.Setenv(nvmltest.ScenarioEnv, scenario)
 	path := nvmltest.Build(t)
 	s := newSource(Options{LibraryPath: path}, nvml.New(nvml.WithLibraryPath(path)))
@@ -67,7 +67,7 @@ func TestAllocations(t *testing.T) {
 	if least > most {
 		t.Errorf("%v allocations a reading", least)
 	}
-	if samples := len(next().Samples); samples < 50 {
+	if samples := len(next().Samples); samples < 15 {
 		t.Errorf("%d samples", samples)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 
 // listed returns a list of processes as text, one word each.
@@ -29,40 +27,27 @@ func listed(list []source.Process) string {
 	return strings.Join(words, " ")
 }
 
-// TestProcessesThroughTheLibrary lists the processes of two boards, one with MIG
-// instances, through a library that is loaded like the driver's.
-func TestProcessesThroughTheLibrary(t *testing.T) {
-	truths := nvmltest.H100(2)
-	truths[1] = truths[1].Cut(2)
-	s := nvmltest.FromTruth(truths)
-	first, second := s.Instances[0].ID, s.Instances[1].ID
-	s.Processes = []nvmltest.Process{
-		{Of: "0", Kind: nvmltest.Compute, PID: 100, Bytes: 1 << 30},
-		{Of: "0", Kind: nvmltest.Compute, PID: 101, Bytes: math.MaxUint64},
-		{Of: "0", Kind: nvmltest.Graphics, PID: 100, Bytes: 4096},
-		{Of: nvmltest.OnInstance(1, first), Kind: nvmltest.Compute, PID: 200, Bytes: 5},
-		{Of: nvmltest.OnInstance(1, second), Kind: nvmltest.MPS, PID: 200, Bytes: 6},
-	}
-	scenario := filepath.Join(t.TempDir(), "scenario")
-	s.Write(t, scenario)
-	t.Setenv(nvmltest.ScenarioEnv, scenario)
-	src, err := New(Options{LibraryPath: nvmltest.Build(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := src.Processes(t.Context())
-	a, b := truths[0].UUID, truths[1].UUID
-	want := []string{
-		a + "/:100:compute:1.073741824e+09", a + "/:100:graphics:4096", a + "/:101:compute:NaN",
-		fmt.Sprintf("%s/%d:200:compute:5", b, first), fmt.Sprintf("%s/%d:200:mps:6", b, second),
-	}
-	slices.Sort(want)
-	if got := listed(list); err != nil || got != strings.Join(want, " ") {
-		t.Errorf("%v\n got %s\nwant %s", err, got, want)
-	}
-	if err := src.Close(); err != nil {
-		t.Error(err)
-	}
+// A board with MIG instances has the processes of its MIG devices.
+func TestProcessesOfInstances(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(2)
+		lister(m)
+		for _, id := range []int{7, 8} {
+			in := m.boards[1].addInstance(id, "1g.10gb")
+			in.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) { return nil, nvml.SUCCESS }
+			in.GetGraphicsRunningProcessesFunc = in.GetComputeRunningProcessesFunc
+			in.GetMPSComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) {
+				return []nvml.ProcessInfo{{Pid: uint32(200 + id), UsedGpuMemory: math.MaxUint64}}, nvml.SUCCESS
+			}
+		}
+		r := newReader(t, m, nil)
+		defer r.Close()
+		list, err := r.Processes(t.Context())
+		const want = "GPU-00000000/:1:compute:7 GPU-00000001/7:207:mps:NaN GPU-00000001/8:208:mps:NaN"
+		if got := listed(list); err != nil || got != want {
+			t.Errorf("%v\n got %s\nwant %s", err, got, want)
+		}
+	})
 }
 
 // lister gives every board one process, whose PID is its index plus 1.
@@ -132,10 +117,8 @@ func TestProcessesThatAreNotToBeHad(t *testing.T) {
 			m.boards[0].say("nvmlDeviceGetComputeRunningProcesses", nvml.ERROR_NOT_SUPPORTED)
 		}},
 		{"no such calls", "", "", func(m *machine) {
-			for _, version := range []string{"", "_v2", "_v3"} {
-				for _, l := range lists {
-					m.lacks[l.call+version] = true
-				}
+			for _, l := range lists {
+				m.lacks[l.call+"_v3"] = true
 			}
 		}},
 	} {

@@ -12,9 +12,6 @@ import (
 	"testing"
 )
 
-// LibraryName is the name of the driver's library.
-const LibraryName = "libnvidia-ml.so.1"
-
 // sources are the library's sources. They are embedded, so that the test binary can build them
 // on any machine, and tests run again when they change.
 //
@@ -35,8 +32,7 @@ func Build(t testing.TB) string {
 }
 
 // BuildWithout is Build for a library that, like those of older drivers, does not
-// export some functions, such as nvmlGpmSampleGet. Each version is a function of
-// its own: nvmlInit and nvmlInit_v2.
+// export some functions.
 func BuildWithout(t testing.TB, functions ...string) string {
 	t.Helper()
 	return install(t, func() ([]byte, error) { return compile(functions...) })
@@ -51,21 +47,14 @@ func install(t testing.TB, build func() ([]byte, error)) string {
 	if err != nil {
 		t.Fatalf("cannot build the fake NVML: %v", err)
 	}
-	path := filepath.Join(t.TempDir(), LibraryName)
+	path := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
 	if err := os.WriteFile(path, library, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-// compiler returns the C compiler's command line, from CC like cgo.
-func compiler() []string {
-	if words := strings.Fields(os.Getenv("CC")); len(words) > 0 {
-		return words
-	}
-	return []string{"cc"}
-}
-
+// compile runs the C compiler, CC like cgo.
 func compile(without ...string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "nvmltest-")
 	if err != nil {
@@ -79,8 +68,11 @@ func compile(without ...string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := filepath.Join(dir, LibraryName)
-	args := append(compiler(), "-std=gnu11", "-Wall", "-Wextra", "-shared", "-fPIC", "-O1", "-fvisibility=hidden", "-pthread", "-o", out)
+	out := filepath.Join(dir, "library.so")
+	args := append(strings.Fields(os.Getenv("CC")), "-std=gnu11", "-Wall", "-Wextra", "-shared", "-fPIC", "-O1", "-fvisibility=hidden", "-pthread", "-o", out)
+	if args[0] == "-std=gnu11" {
+		args = append([]string{"cc"}, args...)
+	}
 	for _, function := range without {
 		args = append(args, "-D"+function+"=fake_"+function)
 	}

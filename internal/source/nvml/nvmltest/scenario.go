@@ -1,29 +1,27 @@
 // Package nvmltest provides a fake libnvidia-ml.so.1 for tests: a library of that
 // name that answers, fails, hangs and loses GPUs according to a Scenario, for any
-// program that loads it instead of the driver's. Only tests may import it.
+// program that loads it instead of the driver's. Only tests may import it. It shows that a
+// library is loaded, called and survived; what each call means is tested with go-nvml's mock.
 //
 //	library, scenario := nvmltest.Build(t), filepath.Join(t.TempDir(), "scenario")
-//	s := nvmltest.FromTruth(nvmltest.H100(8))
+//	s := nvmltest.H100(8)
 //	s.Write(t, scenario)
 //	… run kpulse-proxy --backend=nvml with the library and ScenarioEnv=scenario …
-//	s.Lost = []int{3}
+//	s.GPUs[3]["lost"] = 1
 //	s.Write(t, scenario) // the next call sees it
 //
-// A Truth is the physical state of a board. FromTruth and Exposition express it in
-// the terms of NVML and of dcgm-exporter, so that the readings of both can be
-// compared.
-//
 // A process that loads a second library, from another path, still calls the first: go-nvml binds
-// a function permanently at its first call. This does not affect tests that run a program, nor
-// tests in one process that use Build: its libraries are identical, and reread the environment
-// variable in nvmlInit. Tests that need a library of BuildWithout must run a program.
+// a function permanently at its first call. Tests that need a library of BuildWithout must run a
+// program.
 package nvmltest
 
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,182 +31,90 @@ import (
 // library reads it in nvmlInit if it has no other user.
 const ScenarioEnv = "KPULSE_FAKE_NVML_SCENARIO"
 
-// DefaultDriver is the driver of a Scenario that names none.
-const DefaultDriver = "580.105.08"
+// Driver is the version of the library's driver.
+const Driver = "580.105.08"
 
 // Scenario is the library's environment. Every call checks whether the file has
-// changed, even while it is slow, hangs, or waits for an event. If the file is
+// changed, even while it hangs or waits for an event. If the file is
 // gone, every call returns UNINITIALIZED, so that none keeps hanging.
 type Scenario struct {
-	Driver    string // "" means DefaultDriver
-	GPUs      []GPU
-	Instances []Instance
-	// Values are the readings. Those without a Value are NOT_SUPPORTED.
-	Values    []Value
-	Faults    []Fault
-	Lost      []int // the indices of GPUs on which every call returns GPU_IS_LOST
-	XIDs      []XID
-	Processes []Process
+	GPUs   []Values // by index
+	XIDs   []XID
+	Faults []Fault
 }
 
-// GPU is one board.
-type GPU struct {
-	Index int
-	UUID  string // with its GPU- prefix
-	BusID string // such as 00000000:10:00.0
-	Name  string
-	// GPM is whether it has GPM. Like the driver's library, nvmlGpmQueryDeviceSupport
-	// answers that only for version 1, which go-nvml 0.13.0-1 does not use.
-	GPM bool
-}
-
-// Instance is one MIG GPU instance with one compute instance. The MIG devices of a
-// board are indexed in the order of its instances.
-type Instance struct {
-	GPU, ID, Compute int // NVML's ids, below 16
-	UUID             string
-	Name             string // such as NVIDIA H100 80GB HBM3 MIG 1g.10gb
-	Slices           int
-	MiB              uint64
-}
-
-// Target is a board, such as "3", or one of its GPU instances by its NVML id, such
-// as "3/7".
-type Target string
-
-// OnBoard returns the Target of a board.
-func OnBoard(gpu int) Target { return Target(strconv.Itoa(gpu)) }
-
-// OnInstance returns the Target of a GPU instance.
-func OnInstance(gpu, id int) Target { return Target(fmt.Sprintf("%d/%d", gpu, id)) }
-
-// Value is a number of a board or instance, in NVML's unit. It grows by Rate per second from when
-// the library first reads the scenario, and continues to grow if a later Scenario has the same
-// Number.
+// Values are the numbers of a board, in NVML's units. A call for numbers that are not all there
+// answers NOT_SUPPORTED. The keys are:
 //
-// The keys are below; several calls and field values for the same number share
-// its key. Other field values have the key field.ID, NVLink's for one link
-// field.ID.LINK (the scope UINT_MAX requests those for all links together),
-// GPM's metrics gpm.ID, and the calls for a single link nvlink.LINK.WHAT, where
-// WHAT is state, version, replay, recovery, crc_flit, crc_data or ecc_data.
+//	power power_limit enforced_limit (mW) energy (mJ) reasons
+//	clock.1 clock.2 (SM and memory, MHz) temperature.0 (°C)
+//	busy copying (percent)
+//	links (how many NVLinks are up) field.ID (a field value)
+//	gpm (1 if it has GPM) gpm.ID (a metric)
+//	compute_pid compute_bytes graphics_pid graphics_bytes (a process)
+//	lost (if it is there, every call answers GPU_IS_LOST)
 //
-//	power_mw power_instant_mw power_limit_mw (requested) power_limit_enforced_mw
-//	power_limit_default_mw power_limit_min_mw power_limit_max_mw energy_mj
-//	gpu_celsius memory_celsius shutdown_celsius slowdown_celsius
-//	memory_max_celsius gpu_max_celsius
-//	sm_mhz memory_mhz graphics_mhz video_mhz; sm_max_mhz …; clock_event_reasons pstate
-//	gpu_percent memory_percent (both or none) encoder_percent decoder_percent
-//	mem_total mem_reserved mem_free mem_used (bytes; all or none)
-//	pcie_replays pcie_generation pcie_width pcie_generation_max pcie_width_max
-//	pcie_tx_kbps pcie_rx_kbps
-//	ecc_mode ecc_{sbe,dbe}_{volatile,aggregate} retired_sbe retired_dbe retired_pending
-//	sram_exceeded banks_{max,high,partial,low,none} (banks: all or none) margin_celsius
-//	fabric_health fabric_error (the latter if the fabric manager is done)
-//	remapped_correctable remapped_uncorrectable remap_pending remap_failure (all or none)
-//	violation_{power,thermal,sync_boost,board_limit,low_utilization,reliability,app_clocks,base_clocks}_ns
-//	nvlink_links nvlink_speed_mbps nvlink_tx_kib nvlink_rx_kib nvlink_crc_flit
-//	nvlink_crc_data nvlink_replay nvlink_recovery (all links together)
-//	mig_mode (0 or 1; NOT_SUPPORTED without MIG) architecture recovery_action
-type Value struct {
-	Of     Target
-	Key    string
-	Number float64
-	Rate   float64
-}
+// A key with the suffix "/s" is by how much the number grows per second.
+type Values map[string]float64
 
-// Fault is a failure of a call. SlowMS and Hang may be combined with a Result.
+// XID is an event of a GPU. Each is reported once; one that is appended to a Scenario is a new one.
+type XID struct{ GPU, Code int }
+
+// All, as a GPU, makes a Fault one of all calls.
+const All = -1
+
+// Fault is a failure of a call.
 type Fault struct {
-	// Call is the function without its version; the only exception is
-	// nvmlDeviceGetMemoryInfo_v2, which counts as a function of its own. It may
-	// also be the key of a Value, to make a single field value or GPM metric fail.
-	// "*" is every call except those that find and name devices, but no key.
-	Call string
-	// Of restricts it to calls on a board and its instances, or on one instance;
-	// "" means all calls, including those without a device.
-	Of Target
-	// Result is NVML's name of the result without NVML_ERROR_, such as
-	// NOT_SUPPORTED; "" means none.
-	Result string
-	// SlowMS is how long the call takes, in milliseconds.
-	SlowMS int
-	// Hang blocks the call until a Scenario without the Hang is written.
-	Hang bool
+	Call string // with its version, as in nvmlInit_v2
+	GPU  int    // All, or the only GPU whose calls fail
+	// Result is NVML's, or 0 for a call that hangs until a Scenario without the Fault is written.
+	Result int
 }
 
-// XID is an event. Each event set returns those of its devices once, in order,
-// including those from before the registration of the device, unlike NVML, so
-// that tests need not wait for it. An XID that is appended to a Scenario is a
-// new event.
-type XID struct {
-	Of   Target
-	Code int
+// UUID returns the UUID of a board.
+func UUID(gpu int) string { return fmt.Sprintf("GPU-a1b2c3d4-%04x-1111-2222-333344445550", gpu) }
+
+// H100 returns n busy boards, which do not have the same power.
+func H100(n int) Scenario {
+	var s Scenario
+	for gpu := range n {
+		s.GPUs = append(s.GPUs, Values{
+			"power": 412337 - 1000*float64(gpu), "power_limit": 700000, "enforced_limit": 650000, "energy": 123456789012, "reasons": 4,
+			"clock.1": 1755, "clock.2": 2619, "temperature.0": 61, "busy": 98, "copying": 51,
+			"links":    18,
+			"field.90": 26562, "field.82": 72, "field.74": 12.5e9, "field.38": 7, "field.230": 0, // link speed, memory temperature, power violation, CRC errors, recovery action
+			"field.138": 5000, "field.138/s": 153.6e6, "field.139": 7000, "field.139/s": 151.552e6, // KiB over NVLink
+			"gpm": 1, "gpm.1": 96, "gpm.2": 84, "gpm.3": 32, "gpm.5": 56, "gpm.10": 42, "gpm.20": 5000, "gpm.21": 12000,
+		})
+	}
+	return s
 }
-
-// Process is a process on a board or instance.
-type Process struct {
-	Of    Target
-	Kind  ProcessKind
-	PID   int
-	Bytes uint64
-}
-
-// ProcessKind is the NVML list that contains a process.
-type ProcessKind string
-
-// The kinds of processes.
-const (
-	Compute  ProcessKind = "compute"
-	Graphics ProcessKind = "graphics"
-	MPS      ProcessKind = "mps"
-)
 
 // Text returns s in the library's format: a line for each item.
 func (s Scenario) Text() string {
 	var b strings.Builder
-	line := func(words ...any) { _, _ = fmt.Fprintln(&b, words...) }
-	driver := s.Driver
-	if driver == "" {
-		driver = DefaultDriver
-	}
-	line("driver", driver)
-	for _, g := range s.GPUs {
-		line("gpu", g.Index, g.UUID, g.BusID, g.Name)
-		if g.GPM {
-			line("gpm", g.Index)
+	for gpu, values := range s.GPUs {
+		_, _ = fmt.Fprintf(&b, "gpu %s 00000000:%02X:00.0 NVIDIA H100 80GB HBM3\n", UUID(gpu), 0x10+gpu)
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			if !strings.HasSuffix(key, "/s") {
+				_, _ = fmt.Fprintf(&b, "value %d %s %s %s\n", gpu, key, number(values[key]), number(values[key+"/s"]))
+			}
 		}
-	}
-	for _, i := range s.Instances {
-		line("instance", OnInstance(i.GPU, i.ID), i.Compute, i.UUID, i.Slices, i.MiB, i.Name)
-	}
-	for _, v := range s.Values {
-		line("value", v.Of, v.Key, number(v.Number), number(v.Rate))
-	}
-	for _, f := range s.Faults {
-		if f.SlowMS > 0 {
-			line("slow", f.Call, f.SlowMS, f.Of)
-		}
-		if f.Hang {
-			line("hang", f.Call, f.Of)
-		}
-		if f.Result != "" {
-			line("fail", f.Call, f.Result, f.Of)
-		}
-	}
-	for _, gpu := range s.Lost {
-		line("lost", gpu)
 	}
 	for _, x := range s.XIDs {
-		line("xid", x.Of, x.Code)
+		_, _ = fmt.Fprintf(&b, "value %d xid %d 0\n", x.GPU, x.Code)
 	}
-	for _, p := range s.Processes {
-		line("process", p.Of, p.Kind, p.PID, p.Bytes)
+	for _, f := range s.Faults {
+		kind := "fail"
+		if f.Result == 0 {
+			kind = "hang"
+		}
+		_, _ = fmt.Fprintf(&b, "rule %s %s %d %d\n", kind, f.Call, f.GPU, f.Result)
 	}
 	return b.String()
 }
 
-// number formats v with 15 digits, which a float64 always has. This removes the
-// rounding error of unit conversions, as in 0.07 × 100.
-func number(v float64) string { return strconv.FormatFloat(v, 'g', 15, 64) }
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // Write replaces the scenario at path in one step, so that the library reads
 // either the old one or s, never a mixture.

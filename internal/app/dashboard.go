@@ -28,7 +28,7 @@ import (
 // else the proxy on this machine, else the readings of its own pipeline. Afterwards it writes the
 // last log lines to stderr.
 func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
-	if err := tui.CheckTerminal(os.Stdin, os.Stdout, os.Getenv("TERM")); err != nil {
+	if err := tui.CheckTerminal(); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // the terminal is gone
@@ -45,13 +45,12 @@ func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
 	if opts.notice != "" {
 		logger.Warn(opts.notice)
 	}
-	return tui.Run(ctx, os.Stdin, os.Stdout, tui.Options{
+	return tui.Run(ctx, tui.Options{
 		Targets:      targets,
 		Job:          job(),
 		Notice:       opts.notice,
 		SettingsFile: tui.SettingsFile(os.LookupEnv),
 		Focus:        opts.TUIFocus,
-		Environ:      os.Environ(),
 	})
 }
 

@@ -54,9 +54,8 @@ func dashboardHour() {
 		early := time.Duration(n*7919%800) * time.Millisecond // ticks jitter like real ones
 		nodePage(w, 64, period, begin.Add(time.Duration(n)*time.Second-early).Truncate(time.Millisecond))
 	})
-	err := tui.Run(context.Background(), os.Stdin, os.Stdout, tui.Options{
+	err := tui.Run(context.Background(), tui.Options{
 		Targets: []client.Target{{URL: client.InProcess, Client: client.ForHandler(page), Lead: ticks, Ticks: lead}},
-		Environ: os.Environ(),
 	})
 	if err != nil {
 		panic(err)

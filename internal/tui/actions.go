@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
@@ -32,20 +30,7 @@ func (m *model) focusOnSelected() {
 	m.show(view.Focus)
 }
 
-// answerTime is how long a terminal may take to report its background. If the program quits
-// earlier, the shell reads the report as input.
-const answerTime = 300 * time.Millisecond
-
-// quit ends the program once the terminal has answered the query of Init.
-func (m *model) quit() {
-	rest := answerTime - m.now().Sub(m.askedTerminalAt)
-	if m.answered || m.askedTerminalAt.IsZero() || rest <= 0 {
-		m.do(tea.Quit)
-		return
-	}
-	m.leaving = true
-	m.do(tea.Tick(rest, func(time.Time) tea.Msg { return tea.QuitMsg{} }))
-}
+func (m *model) quit() { m.over = true }
 
 // back closes the overlay, else returns to the fleet, else quits.
 func (m *model) back() {
@@ -150,7 +135,7 @@ func (m *model) chooseTheme(name string) {
 }
 
 func (m *model) toggleMouse() {
-	if m.state.Mouse = !m.state.Mouse; m.state.Mouse {
+	if m.setMouse(!m.state.Mouse); m.state.Mouse {
 		m.message("the mouse selects GPUs")
 	} else {
 		m.message("the mouse selects text")

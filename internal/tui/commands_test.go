@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	tea "charm.land/bubbletea/v2"
+	"github.com/gdamore/tcell/v2"
 
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
@@ -30,7 +30,7 @@ func TestCommandErrors(t *testing.T) {
 			t.Errorf("%s: %q in %s, want %q", test.line, s.Message, s.View, test.want)
 		}
 		c.at = c.at.Add(messageTime)
-		if m.Update(beatMsg{}); strings.Contains(m.state.Message, test.want) {
+		if m.update(beatMsg{}); strings.Contains(m.state.Message, test.want) {
 			t.Errorf("%s: the message stays", test.line)
 		}
 	}
@@ -50,9 +50,9 @@ func TestPrompt(t *testing.T) {
 		want string
 	}{
 		{[]string{":fox", "backspace"}, ":fo"},
-		{[]string{"cus 3", "ctrl+w"}, ":focus "},
+		{[]string{"cus 3", "ctrl-w"}, ":focus "},
 		{[]string{"space", "q?"}, ":focus  q?"},
-		{[]string{"ctrl+u"}, ":"},
+		{[]string{"ctrl-u"}, ":"},
 		{[]string{"backspace"}, ""},
 		{[]string{":x", "esc"}, ""},
 		{[]string{"/temp>1", "enter", "/"}, "/temp>1"},
@@ -61,16 +61,17 @@ func TestPrompt(t *testing.T) {
 			t.Errorf("%v: %q, want %q", test.keys, m.state.Prompt, test.want)
 		}
 	}
-	m.Update(sizeMsg{40, 12})
+	resize(m, 40, 12)
 	typed(m, "esc", ":", strings.Repeat("ä", 60)+"END")
 	if _, last, _ := strings.Cut(m.grid.Glyphs(), "äää"); !strings.Contains(last, "END") {
 		t.Errorf("the end of the prompt is not visible:\n%s", m.grid.Glyphs())
 	}
 	typed(m, "esc", ":")
-	if m.Update(tea.PasteMsg{Content: "focus\n 2\x1b[A"}); m.state.Prompt != ":focus 2[A" {
+	m.update(tcell.NewEventPaste(true))
+	if typed(m, "focus", "enter", "up", " 2"); m.state.Prompt != ":focus 2" {
 		t.Errorf("pasted %q", m.state.Prompt)
 	}
-	m.Update(tea.PasteMsg{Content: strings.Repeat("x", 1e5)})
+	typed(m, strings.Repeat("x", 1e3))
 	if len(m.state.Prompt) > maxPrompt {
 		t.Errorf("a prompt of %d bytes", len(m.state.Prompt))
 	}

@@ -14,7 +14,7 @@ func TestFilterActsWhileTyping(t *testing.T) {
 	m, _ := fleet(t)
 	typed(m, "/gpu<3", "enter")
 	for _, test := range []struct{ keys, want string }{
-		{"/", "0 1 2"}, {"ctrl+u", "0 1 2 3 3.1 3.2"}, {"temp", "0 1 2 3 3.1 3.2"}, {">", "0 1 2 3 3.1 3.2"}, {"42", "3"}, {" or gpu=0", "0 3"},
+		{"/", "0 1 2"}, {"ctrl-u", "0 1 2 3 3.1 3.2"}, {"temp", "0 1 2 3 3.1 3.2"}, {">", "0 1 2 3 3.1 3.2"}, {"42", "3"}, {" or gpu=0", "0 3"},
 		{" & (", "0 3"}, {"backspace", "0 3"}, {"esc", "0 1 2"},
 	} {
 		if typed(m, test.keys); ids(m) != test.want {
@@ -24,13 +24,13 @@ func TestFilterActsWhileTyping(t *testing.T) {
 	if m.state.Filter != "gpu<3" {
 		t.Errorf("filter %q", m.state.Filter)
 	}
-	if typed(m, "/", "ctrl+u", "real>=20", "enter"); ids(m) != "2 3" || m.state.Filter != "real>=20" {
+	if typed(m, "/", "ctrl-u", "real>=20", "enter"); ids(m) != "2 3" || m.state.Filter != "real>=20" {
 		t.Errorf("%s by %q", ids(m), m.state.Filter)
 	}
-	if typed(m, "/", "ctrl+u", "backspace"); ids(m) != "2 3" || m.state.Prompt != "" {
+	if typed(m, "/", "ctrl-u", "backspace"); ids(m) != "2 3" || m.state.Prompt != "" {
 		t.Errorf("after the prompt is deleted: %s", ids(m))
 	}
-	if typed(m, "/", "ctrl+u", "temp>", "enter"); ids(m) != "2 3" || !m.state.Alarm {
+	if typed(m, "/", "ctrl-u", "temp>", "enter"); ids(m) != "2 3" || !m.state.Alarm {
 		t.Errorf("a malformed filter selects %s", ids(m))
 	}
 }

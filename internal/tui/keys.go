@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	tea "charm.land/bubbletea/v2"
+	"github.com/gdamore/tcell/v2"
 
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
@@ -26,7 +26,7 @@ func bindings() []binding {
 		{[]string{"4", "w"}, "4 w", "jobs: what each GPU is allocated to", show(view.Jobs)},
 		{[]string{"5", "n", "f5"}, "5 n", "nodes", show(view.Nodes)},
 		{[]string{"tab"}, "Tab", "next view", cycleView(1)},
-		{[]string{"shift+tab"}, "Shift-Tab", "previous view", cycleView(-1)},
+		{[]string{"backtab"}, "Shift-Tab", "previous view", cycleView(-1)},
 		{[]string{"up", "k"}, "↑ k", "select above", moveTo(0, -1)},
 		{[]string{"down", "j"}, "↓ j", "select below", moveTo(0, 1)},
 		{[]string{"left", "h"}, "← h", "select to the left", moveTo(-1, 0)},
@@ -34,7 +34,7 @@ func bindings() []binding {
 		{[]string{"[", "K"}, "[", "previous GPU", moveBy(-1)},
 		{[]string{"]", "J"}, "]", "next GPU", moveBy(1)},
 		{[]string{"pgup"}, "PgUp", "8 GPUs back", moveBy(-view.PageStep)},
-		{[]string{"pgdown"}, "PgDn", "8 GPUs on", moveBy(view.PageStep)},
+		{[]string{"pgdn"}, "PgDn", "8 GPUs on", moveBy(view.PageStep)},
 		{[]string{"home", "g"}, "g Home", "first GPU", moveBy(-1 << 20)},
 		{[]string{"end", "G"}, "G End", "last GPU", moveBy(1 << 20)},
 		{[]string{"enter"}, "Enter", "focus on the selected GPU", (*model).focusOnSelected},
@@ -47,7 +47,7 @@ func bindings() []binding {
 		{[]string{"F"}, "F", "fix the order, or let it follow the readings", (*model).togglePin},
 		{[]string{"+", "="}, "+", "shorter window, finer", func(m *model) { m.zoom(-1) }},
 		{[]string{"-"}, "-", "longer window", func(m *model) { m.zoom(1) }},
-		{[]string{"space"}, "Space", "freeze the screen, and go on", (*model).freeze},
+		{[]string{" "}, "Space", "freeze the screen, and go on", (*model).freeze},
 		{[]string{"d"}, "d", "density of the fleet", (*model).nextDensity},
 		{[]string{"t"}, "t", "theme", func(m *model) {
 			m.chooseTheme(following(view.Themes, m.state.Theme))
@@ -65,9 +65,9 @@ func bindings() []binding {
 			m.message("t theme, y symbols, d density, s order, + - window, m mouse, :bell on; :save keeps them")
 		}},
 		{[]string{"f9"}, "F9", "end a process: not from here", func(m *model) { m.alarm("the dashboard only reads: it ends no process") }},
-		{[]string{"ctrl+l"}, "Ctrl-L", "redraw", func(m *model) { m.do(tea.ClearScreen) }},
-		{[]string{"ctrl+z"}, "Ctrl-Z", "suspend", func(m *model) { m.do(tea.Suspend) }},
-		{[]string{"ctrl+c", "f10"}, "Ctrl-C F10", "quit", (*model).quit},
+		{[]string{"ctrl-l"}, "Ctrl-L", "redraw", func(m *model) { m.screen.Sync() }},
+		{[]string{"ctrl-z"}, "Ctrl-Z", "suspend", (*model).suspend},
+		{[]string{"ctrl-c", "f10"}, "Ctrl-C F10", "quit", (*model).quit},
 	}
 }
 
@@ -103,11 +103,17 @@ func toggle(name string) func(*model) {
 }
 
 // press handles a key in the prompt, else in the overlay or view, else by its binding.
-func (m *model) press(key tea.KeyPressMsg) {
-	name, s := key.String(), &m.state
+func (m *model) press(key *tcell.EventKey) {
+	name, s := strings.ToLower(tcell.KeyNames[key.Key()]), &m.state
+	if key.Key() == tcell.KeyRune {
+		name = string(key.Rune())
+	}
 	m.wanted, m.chosen = "", true // any key counts as a choice
-	if s.Prompt != "" && name != "ctrl+c" && name != "ctrl+z" {
-		m.edit(name, key.Text)
+	switch {
+	case m.pasting && (s.Prompt == "" || key.Key() != tcell.KeyRune): // only a prompt takes text
+		return
+	case s.Prompt != "" && name != "ctrl-c" && name != "ctrl-z":
+		m.edit(name, key)
 		return
 	}
 	shown := s.View
@@ -125,7 +131,7 @@ func (m *model) press(key tea.KeyPressMsg) {
 }
 
 // edit handles a key in the prompt.
-func (m *model) edit(name, text string) {
+func (m *model) edit(name string, key *tcell.EventKey) {
 	s := &m.state
 	switch name {
 	case "esc":
@@ -136,7 +142,7 @@ func (m *model) edit(name, text string) {
 		m.endPrompt()
 		m.enter(line)
 		return
-	case "backspace", "ctrl+h":
+	case "backspace", "backspace2":
 		r := []rune(s.Prompt)
 		if len(r) == 1 {
 			m.endPrompt()
@@ -145,12 +151,14 @@ func (m *model) edit(name, text string) {
 		s.Prompt = string(r[:len(r)-1])
 	case "tab":
 		m.complete()
-	case "ctrl+u":
+	case "ctrl-u":
 		s.Prompt = s.Prompt[:1]
-	case "ctrl+w":
+	case "ctrl-w":
 		s.Prompt = s.Prompt[:1] + s.Prompt[1:][:strings.LastIndex(strings.TrimRight(" "+s.Prompt[1:], " "), " ")]
 	default:
-		m.paste(text)
+		if c := key.Rune(); key.Key() == tcell.KeyRune && unicode.IsPrint(c) && len(s.Prompt) < maxPrompt {
+			s.Prompt += string(c)
+		}
 	}
 	m.typing()
 }
@@ -168,19 +176,6 @@ func (m *model) endPrompt() {
 
 // maxPrompt bounds the prompt in bytes.
 const maxPrompt = 500
-
-// paste adds a text to the prompt, if there is one.
-func (m *model) paste(text string) {
-	s := &m.state
-	if s.Prompt == "" {
-		return
-	}
-	for _, c := range text {
-		if unicode.IsPrint(c) && len(s.Prompt) < maxPrompt {
-			s.Prompt += string(c)
-		}
-	}
-}
 
 // enter handles a typed line, and removes the message of the previous one.
 func (m *model) enter(line string) {

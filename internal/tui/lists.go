@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
@@ -20,9 +18,20 @@ type processesMsg struct {
 	why  string
 }
 
-// processLister returns a command that lists the processes of all targets.
-func processLister(ctx context.Context, targets []client.Target) tea.Cmd {
-	return func() tea.Msg {
+// lists asks nodes for lists, in the background.
+type lists struct {
+	background    func(request func() any) // lets update have the result of request
+	listProcesses func() any               // nil if processes cannot be listed
+	listing       bool
+	listEvents    func() any // as listProcesses
+	asking        bool       // for events
+	askedAt       time.Time
+	served        [][]client.Event // by target; nil for one that serves none
+}
+
+// processLister returns a function that lists the processes of all targets.
+func processLister(ctx context.Context, targets []client.Target) func() any {
+	return func() any {
 		list, why := client.ListProcesses(ctx, targets)
 		return processesMsg{list, why}
 	}
@@ -35,33 +44,31 @@ const eventsEvery, sinceEvery = 2 * time.Second, time.Minute
 // eventsMsg is what client.ListEvents returned.
 type eventsMsg [][]client.Event
 
-// eventLister returns a command that lists the events of all targets.
-func eventLister(ctx context.Context, targets []client.Target) tea.Cmd {
-	return func() tea.Msg { return eventsMsg(client.ListEvents(ctx, targets)) }
+// eventLister returns a function that lists the events of all targets.
+func eventLister(ctx context.Context, targets []client.Target) func() any {
+	return func() any { return eventsMsg(client.ListEvents(ctx, targets)) }
 }
 
-// askProcesses returns a command that lists the processes while they are shown, else nil.
-func (m *model) askProcesses() tea.Cmd {
-	if m.listProcesses == nil || m.listing || m.state.View != view.Jobs || !m.state.FrozenAt.IsZero() {
-		return nil
+// askProcesses lists the processes while they are shown.
+func (m *model) askProcesses() {
+	if m.listProcesses != nil && !m.listing && m.state.View == view.Jobs && m.state.FrozenAt.IsZero() {
+		m.listing = true
+		m.background(m.listProcesses)
 	}
-	m.listing = true
-	return m.listProcesses
 }
 
-// askEvents returns a command that lists the events while they are shown, and every
-// sinceEvery while a condition is older than our readings of it, else nil.
-func (m *model) askEvents() tea.Cmd {
+// askEvents lists the events while they are shown, and every sinceEvery while a condition is older
+// than our readings of it.
+func (m *model) askEvents() {
 	every := eventsEvery
 	if m.state.Overlay != view.Events {
 		every = sinceEvery
 	}
-	if m.listEvents == nil || m.asking || !m.state.FrozenAt.IsZero() || m.now().Sub(m.askedAt) < every ||
-		every == sinceEvery && !m.state.History.Older() {
-		return nil
+	if m.listEvents == nil || m.asking || !m.state.FrozenAt.IsZero() || m.now().Sub(m.askedAt) < every || every == sinceEvery && !m.state.History.Older() {
+		return
 	}
 	m.asking, m.askedAt = true, m.now()
-	return m.listEvents
+	m.background(m.listEvents)
 }
 
 // learn takes from the nodes' events when conditions were raised.
@@ -93,7 +100,7 @@ func (m *model) addEvents(events []history.Event) {
 		}
 	}
 	if bad && m.state.Bell {
-		m.do(tea.Raw("\a"))
+		_ = m.screen.Beep() // a terminal without a bell
 	}
 	m.keepEvents(events)
 }

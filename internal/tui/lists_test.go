@@ -16,12 +16,12 @@ func TestBadEventsAreShown(t *testing.T) {
 	c.at = c.at.Add(time.Second)
 	n := fleetNode(c.at)
 	n.GPUs[1].Health, n.GPUs[1].Raised = canonical.HealthCrit, []client.RaisedCondition{{Condition: canonical.CondRowRemapFailure, State: canonical.HealthCrit}}
-	m.Update(nodeMsg{0, n})
+	m.update(nodeMsg{0, n})
 	if m.state.Message != "dgx-1 GPU 1: crit: row remap failed" || !m.state.Alarm || len(m.state.Events) != 1 {
 		t.Errorf("message %q, %d events", m.state.Message, len(m.state.Events))
 	}
 	c.at = c.at.Add(3 * time.Second)
-	if m.Update(beatMsg{}); !strings.Contains(m.state.Message, "is not updated") {
+	if m.update(beatMsg{}); !strings.Contains(m.state.Message, "is not updated") {
 		t.Errorf("after the node fell silent: %q", m.state.Message)
 	}
 	for range 2 * maxEvents {
@@ -36,15 +36,15 @@ func TestBadEventsAreShown(t *testing.T) {
 // alarm.
 func TestNoticeIsShown(t *testing.T) {
 	c := &clock{start}
-	m := newModel([]*client.Node{{URL: "u", Name: "dgx-1"}}, c.now)
-	m.Update(sizeMsg{120, 40})
+	m := newModel([]*client.Node{{URL: "u", Name: "dgx-1"}}, c.now, simulated())
+	resize(m, 120, 40)
 	m.showNotice("not\nours")
 	for i, want := range []string{"not ours", "GPU 1: crit", "GPU 1: crit", "not ours", "not ours", "", ""} {
 		n := fleetNode(c.at)
 		if i > 0 {
 			n.GPUs[1].Health, n.GPUs[1].Raised = canonical.HealthCrit, []client.RaisedCondition{{Condition: canonical.CondRowRemapFailure, State: canonical.HealthCrit}}
 		}
-		m.Update(nodeMsg{0, n})
+		m.update(nodeMsg{0, n})
 		if !strings.Contains(m.state.Message, want) || (want == "") != (m.state.Message == "") || m.state.Alarm != (want != "") {
 			t.Errorf("after %v: %q, alarming is %v; want %q", c.at.Sub(start), m.state.Message, m.state.Alarm, want)
 		}
@@ -55,22 +55,29 @@ func TestNoticeIsShown(t *testing.T) {
 	}
 }
 
+// asked reports whether ask makes a request.
+func asked(m *model, ask func()) (yes bool) {
+	m.background = func(func() any) { yes = true }
+	ask()
+	return yes
+}
+
 // TestProcessesAreListedWhileShown: and only then, as each list costs the node driver calls.
 func TestProcessesAreListedWhileShown(t *testing.T) {
 	m, _ := fleet(t)
 	m.listProcesses = processLister(t.Context(), nil)
-	if m.askProcesses() != nil {
+	if asked(m, m.askProcesses) {
 		t.Error("asked in the fleet")
 	}
 	typed(m, "4")
-	if m.askProcesses() == nil {
+	if !asked(m, m.askProcesses) {
 		t.Error("not asked in the jobs")
 	}
-	if m.askProcesses() != nil {
+	if asked(m, m.askProcesses) {
 		t.Error("asked again before the answer")
 	}
-	m.Update(processesMsg{list: []client.Process{}})
-	if typed(m, "space"); m.askProcesses() != nil {
+	m.update(processesMsg{list: []client.Process{}})
+	if typed(m, "space"); asked(m, m.askProcesses) {
 		t.Error("asked on a frozen screen")
 	}
 }
@@ -79,29 +86,29 @@ func TestProcessesAreListedWhileShown(t *testing.T) {
 func TestEventsAreListedWhileShown(t *testing.T) {
 	m, _ := fleet(t)
 	m.listEvents = eventLister(t.Context(), nil)
-	if m.askEvents() != nil {
+	if asked(m, m.askEvents) {
 		t.Error("asked in the fleet")
 	}
 	typed(m, "e")
-	if m.askEvents() == nil {
+	if !asked(m, m.askEvents) {
 		t.Error("not asked in the list")
 	}
-	if m.askEvents() != nil {
+	if asked(m, m.askEvents) {
 		t.Error("asked again before the answer")
 	}
-	m.Update(eventsMsg{nil})
+	m.update(eventsMsg{nil})
 	if m.state.Listed != nil {
 		t.Error("a node that serves no events replaces what we see")
 	}
-	m.Update(eventsMsg{{{Event: canonical.Event{At: start, Kind: canonical.EventXID, GPU: "0", Code: 79}}}})
+	m.update(eventsMsg{{{Event: canonical.Event{At: start, Kind: canonical.EventXID, GPU: "0", Code: 79}}}})
 	if n := len(m.state.Listed); n == 0 || !strings.Contains(m.state.Listed[0].Text+m.state.Listed[n-1].Text, "XID 79") {
 		t.Errorf("lists %+v", m.state.Listed)
 	}
-	if m.askEvents() != nil {
+	if asked(m, m.askEvents) {
 		t.Error("asked again at once")
 	}
 	m.askedAt = time.Time{}
-	if typed(m, "space"); m.askEvents() != nil {
+	if typed(m, "space"); asked(m, m.askEvents) {
 		t.Error("asked on a frozen screen")
 	}
 }
@@ -110,20 +117,20 @@ func TestEventsAreListedWhileShown(t *testing.T) {
 // requested every sinceEvery, and tell when it was raised.
 func TestEventsTellSinceWhen(t *testing.T) {
 	c := &clock{start}
-	m := newModel([]*client.Node{{URL: "", Name: "dgx-1"}}, c.now)
+	m := newModel([]*client.Node{{URL: "", Name: "dgx-1"}}, c.now, simulated())
 	m.listEvents = eventLister(t.Context(), nil)
 	n := fleetNode(start)
 	n.At = start.Add(-time.Hour) // its clock is an hour slow
 	n.GPUs[1].Raised = []client.RaisedCondition{{Condition: canonical.CondXIDFatal, State: canonical.HealthCrit}, {Condition: canonical.CondFabric, State: canonical.HealthWarn}}
-	m.Update(nodeMsg{0, n})
+	m.update(nodeMsg{0, n})
 	key := n.GPUs[1].Key
 	raised := func(c canonical.Condition, ago time.Duration) client.Event {
 		return client.Event{Key: key, Event: canonical.Event{At: n.At.Add(-ago), Kind: canonical.EventRaised, GPU: "1", Condition: c}}
 	}
-	if m.askEvents() == nil {
+	if !asked(m, m.askEvents) {
 		t.Fatal("not asked")
 	}
-	m.Update(eventsMsg{{raised(canonical.CondXIDFatal, 5*time.Hour), raised(canonical.CondPCIeReplay, 4*time.Hour), raised(canonical.CondXIDFatal, 3*time.Hour)}})
+	m.update(eventsMsg{{raised(canonical.CondXIDFatal, 5*time.Hour), raised(canonical.CondPCIeReplay, 4*time.Hour), raised(canonical.CondXIDFatal, 3*time.Hour)}})
 	if since, older := m.state.History.RaisedSince(key, canonical.CondXIDFatal); older || !since.Equal(start.Add(-3*time.Hour)) {
 		t.Errorf("fatal since %v, older %v", since, older)
 	}
@@ -133,14 +140,14 @@ func TestEventsTellSinceWhen(t *testing.T) {
 	if since, _ := m.state.History.RaisedSince(key, canonical.CondPCIeReplay); !since.IsZero() {
 		t.Errorf("replays are not raised, but have been since %v", since)
 	}
-	if c.at = c.at.Add(30 * time.Second); m.askEvents() != nil {
+	if c.at = c.at.Add(30 * time.Second); asked(m, m.askEvents) {
 		t.Error("asked again after half a minute")
 	}
-	if c.at = c.at.Add(31 * time.Second); m.askEvents() == nil {
+	if c.at = c.at.Add(31 * time.Second); !asked(m, m.askEvents) {
 		t.Error("not asked again after a minute, although no event of the fabric came")
 	}
-	m.Update(eventsMsg{{raised(canonical.CondFabric, 2*time.Hour)}})
-	if c.at = c.at.Add(2 * time.Minute); m.askEvents() != nil {
+	m.update(eventsMsg{{raised(canonical.CondFabric, 2*time.Hour)}})
+	if c.at = c.at.Add(2 * time.Minute); asked(m, m.askEvents) {
 		t.Error("asked although all is known")
 	}
 }

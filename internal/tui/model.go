@@ -5,8 +5,7 @@ import (
 	"slices"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
+	"github.com/gdamore/tcell/v2"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
@@ -27,49 +26,54 @@ const (
 	minFrame = 200 * time.Millisecond
 )
 
-// model is the bubbletea model: it updates the State that the views draw. bubbletea
-// calls it from one goroutine.
+// model updates the State that the views draw. It is for one goroutine.
 type model struct {
-	state view.State
-	now   func() time.Time
-	cmds  []tea.Cmd // for the next Update to return
+	state  view.State
+	now    func() time.Time
+	screen tcell.Screen
+	over   bool // the user quits
 
-	latest []*client.Node // also while the screen is frozen
-	watch  *history.Watch
-	filter view.Filter
-	pinned view.Pinned
-	views  view.Set
-	keys   map[string]func(*model)
+	latest   []*client.Node // also while the screen is frozen
+	watch    *history.Watch
+	forgotAt time.Time
+	filter   view.Filter
+	pinned   view.Pinned
+	views    view.Set
+	keys     map[string]func(*model)
 
-	width, height int
-	grid          screen.Grid
-	canvas        *canvas
-	drawnAt       time.Time
-	fresh         bool // there are readings to show
-	urgent        bool // there is more to show
-	leading       bool // readings from before the start are being added, and are not shown
-	palette       *screen.Palette
-	depth         view.Depth
-	light         bool   // the terminal's background
-	themeChosen   bool   // by the user, not by the terminal's background
-	symbols       string // default of the terminal; only others are saved
+	frames
+	look
+	lists
+	session
+}
 
-	askedTerminalAt   time.Time // zero before Init
-	answered, leaving bool      // the terminal has answered; we quit once it has
+// frames decides when to draw.
+type frames struct {
+	grid    screen.Grid
+	drawnAt time.Time
+	fresh   bool // there are readings to show
+	urgent  bool // there is more to show
+	leading bool // readings from before the start are being added, and are not shown
+}
 
-	messageAt time.Time
-	notice    string // until the footer has shown it for messageTime
-	forgotAt  time.Time
-	wanted    string // the device to focus on once it is there; "" means none
-	chosen    bool   // someone chose what is selected, if only by pressing a key
+// look is how cells look on the terminal.
+type look struct {
+	palette     *screen.Palette
+	depth       view.Depth
+	light       bool   // the terminal's background
+	themeChosen bool   // by the user, not by the terminal's background
+	symbols     string // default of the terminal; only others are saved
+}
 
-	settingsFile  string  // "" means none
-	listProcesses tea.Cmd // nil if processes cannot be listed
-	listing       bool
-	listEvents    tea.Cmd // as listProcesses
-	asking        bool    // for events
-	askedAt       time.Time
-	served        [][]client.Event // by target; nil for one that serves none
+// session is what the user does, and what the footer tells them.
+type session struct {
+	settingsFile string // "" means none
+	messageAt    time.Time
+	notice       string // until the footer has shown it for messageTime
+	wanted       string // the device to focus on once it is there; "" means none
+	chosen       bool   // someone chose what is selected, if only by pressing a key
+	pasting      bool
+	buttons      tcell.ButtonMask // of the mouse, held
 }
 
 // nodeMsg is a new Node, by the index of its target.
@@ -86,39 +90,24 @@ type (
 
 type beatMsg struct{}
 
-// sizeMsg is the size of the terminal in cells.
-type sizeMsg struct{ width, height int }
-
 // newModel returns the model of nodes that have not answered yet.
-func newModel(nodes []*client.Node, now func() time.Time) *model {
-	m := &model{canvas: &canvas{}, urgent: true, now: now, watch: history.NewWatch(), views: view.New(help()), keys: keymap(), latest: nodes}
-	m.state = view.State{
-		Now: now(), Nodes: nodes, History: history.NewHistory(),
-		View: view.Fleet, Metric: client.MetricReal, Mouse: true,
-	}
+func newModel(nodes []*client.Node, now func() time.Time, on tcell.Screen) *model {
+	m := &model{screen: on, now: now, watch: history.NewWatch(), views: view.New(help()), keys: keymap(), latest: nodes}
+	m.state = view.State{Now: now(), Nodes: nodes, History: history.NewHistory(), View: view.Fleet, Metric: client.MetricReal}
+	m.urgent, m.depth = true, depthOf(on)
 	m.setSymbols(view.SymbolSets[0])
-	m.setDepth(view.TrueColor)
+	if on.CharacterSet() != "UTF-8" {
+		m.setSymbols("ascii")
+	}
+	m.setMouse(true)
 	m.setTheme(view.Themes[0])
 	return m
 }
 
-// Init implements tea.Model.
-func (m *model) Init() tea.Cmd {
-	m.askedTerminalAt = m.now()
-	return tea.Batch(beat(), tea.RequestBackgroundColor)
-}
-
-func beat() tea.Cmd {
-	return tea.Tick(heartbeat, func(time.Time) tea.Msg { return beatMsg{} })
-}
-
-// do runs a command after the next Update.
-func (m *model) do(cmd tea.Cmd) { m.cmds = append(m.cmds, cmd) }
-
-// Update implements tea.Model.
-func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+// update handles a message or an event of the screen.
+func (m *model) update(message any) {
 	m.updateClock()
-	switch msg.(type) {
+	switch message.(type) {
 	case nodeMsg, leadMsg:
 		m.fresh = true
 	case beatMsg: // frequent readings move the clock themselves
@@ -126,53 +115,42 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	default:
 		m.urgent = true
 	}
-	switch msg := msg.(type) {
+	switch message := message.(type) {
 	case nodeMsg:
-		m.urgent = m.handleNode(msg.index, msg.node) || m.urgent
-	case leadMsg:
-		m.handleLead(msg.index, msg.node)
+		m.addReading(message.index, message.node)
+	case leadMsg: // it raises no alarm
+		m.state.History.Add(message.node)
+		m.keepEvents(m.watch.Reading(message.node))
+		m.showNode(message.index, message.node)
+		m.leading = true
 	case ledMsg:
 		m.leading = false
 	case processesMsg:
 		m.listing = false
-		m.state.Processes, m.state.ProcessesErr = msg.list, msg.why
+		m.state.Processes, m.state.ProcessesErr = message.list, message.why
 	case eventsMsg:
-		m.asking, m.served = false, msg
+		m.asking, m.served = false, message
 		m.learn()
 		m.merge()
 	case beatMsg:
-		m.handleBeat()
-		m.do(beat())
-		m.do(m.askEvents())
-		m.do(m.askProcesses())
-	case sizeMsg:
-		m.width, m.height = msg.width, msg.height
-	case tea.BackgroundColorMsg:
-		m.setBackground(!msg.IsDark())
-		if m.answered = true; m.leaving {
-			m.do(tea.Quit)
+		if !m.leading {
+			m.addEvents(m.watch.Clock(m.latest, m.now()))
 		}
-	case tea.ColorProfileMsg:
-		m.setDepth(depthOf(msg.Profile))
-	case tea.ModeReportMsg:
-		if msg.Mode == ansi.ModeSynchronizedOutput && msg.Value == ansi.ModeReset {
-			m.canvas.synchronize()
+		if m.now().Sub(m.forgotAt) > time.Minute {
+			m.forgotAt = m.now()
+			m.state.History.Forget(m.now())
 		}
-	case tea.PasteMsg:
-		m.paste(msg.Content)
-		m.typing()
-	case tea.KeyPressMsg:
-		m.press(msg)
-	case tea.MouseClickMsg:
-		m.chosen = true
-		m.click(msg.X, msg.Y)
-	case tea.MouseWheelMsg:
-		m.chosen = true
-		m.wheel(msg.Button)
+		m.askEvents()
+		m.askProcesses()
+	case *tcell.EventResize:
+		m.screen.Sync()
+	case *tcell.EventPaste:
+		m.pasting = message.Start()
+	case *tcell.EventKey:
+		m.press(message)
+	case *tcell.EventMouse:
+		m.point(message)
 	}
-	cmds := m.cmds
-	m.cmds = nil
-	return m, tea.Batch(cmds...)
 }
 
 // updateClock moves the clock of the screen, unless that is frozen, and drops a message
@@ -193,9 +171,8 @@ func (m *model) updateClock() {
 	}
 }
 
-// handleNode adds a reading to the history and the events, even while the screen is
-// frozen. It reports whether to draw at once.
-func (m *model) handleNode(index int, n *client.Node) (atOnce bool) {
+// addReading adds a reading to the history and the events, even while the screen is frozen.
+func (m *model) addReading(index int, n *client.Node) {
 	previous := m.latest[index]
 	if n.Trouble != previous.Trouble && n.Trouble != "" {
 		m.showError(errors.New(n.Name + ": " + n.Trouble))
@@ -204,17 +181,8 @@ func (m *model) handleNode(index int, n *client.Node) (atOnce bool) {
 		m.state.History.Add(n)
 		m.addEvents(m.watch.Reading(n))
 	}
+	m.urgent = m.urgent || previous.Up != n.Up
 	m.showNode(index, n)
-	return previous.Up != n.Up
-}
-
-// handleLead adds a reading from before the dashboard began. Its events raise no alarm, and
-// it gets no frame of its own.
-func (m *model) handleLead(index int, n *client.Node) {
-	m.state.History.Add(n)
-	m.keepEvents(m.watch.Reading(n))
-	m.showNode(index, n)
-	m.leading = true
 }
 
 // showNode makes n the latest reading of its target, and shows it unless the screen is frozen.
@@ -225,16 +193,6 @@ func (m *model) showNode(index int, n *client.Node) {
 		m.state.Nodes = m.latest
 		m.arrange()
 		m.focusOnWanted()
-	}
-}
-
-// handleBeat detects nodes without new readings and forgets devices that are gone.
-func (m *model) handleBeat() {
-	now := m.now()
-	m.addEvents(m.watch.Clock(m.latest, now))
-	if now.Sub(m.forgotAt) > time.Minute {
-		m.forgotAt = now
-		m.state.History.Forget(now)
 	}
 }
 
@@ -286,15 +244,18 @@ func (m *model) setTheme(name string) {
 // setSymbols makes a set that the terminal can show its default, and draws with it.
 func (m *model) setSymbols(set string) { m.symbols, m.state.Symbols = set, set }
 
-// setDepth draws with as many colours as the terminal shows.
-func (m *model) setDepth(d view.Depth) {
-	m.depth = d
-	m.setTheme(m.state.Theme)
+// setMouse lets the dashboard have the mouse, or the terminal, which selects text.
+func (m *model) setMouse(on bool) {
+	if m.state.Mouse = on; on {
+		m.screen.EnableMouse(tcell.MouseButtonEvents)
+	} else {
+		m.screen.DisableMouse()
+	}
 }
 
 // setBackground sets the theme for the terminal's background, unless the user chose one.
 func (m *model) setBackground(light bool) {
-	m.light = light
+	m.light, m.urgent = light, true
 	name := m.state.Theme
 	if !m.themeChosen {
 		name = map[bool]string{false: "dark", true: "light"}[light]
@@ -302,18 +263,14 @@ func (m *model) setBackground(light bool) {
 	m.setTheme(name)
 }
 
-// View implements tea.Model: it shows a frame on the canvas, and returns the modes of the terminal.
-func (m *model) View() tea.View {
-	if now := m.now(); !m.leading && (m.urgent || m.fresh && now.Sub(m.drawnAt) >= minFrame) {
-		m.views.Draw(&m.grid, &m.state, m.width, m.height)
-		m.canvas.show(&m.grid, m.palette)
-		m.drawnAt, m.fresh, m.urgent = now, false, false
+// draw shows a frame if there is more to show.
+func (m *model) draw() {
+	now := m.now()
+	if m.leading || !m.urgent && (!m.fresh || now.Sub(m.drawnAt) < minFrame) {
+		return
 	}
-	v := tea.NewView(" ") // the canvas draws over it
-	v.AltScreen = true
-	v.WindowTitle = "kpulse"
-	if m.state.Mouse {
-		v.MouseMode = tea.MouseModeCellMotion
-	}
-	return v
+	w, h := m.screen.Size()
+	m.views.Draw(&m.grid, &m.state, w, h)
+	m.grid.Show(m.screen, m.palette)
+	m.drawnAt, m.fresh, m.urgent = now, false, false
 }

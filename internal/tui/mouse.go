@@ -3,7 +3,7 @@ package tui
 import (
 	"slices"
 
-	tea "charm.land/bubbletea/v2"
+	"github.com/gdamore/tcell/v2"
 
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
@@ -83,11 +83,25 @@ func (m *model) click(x, y int) {
 	}
 }
 
-// wheel selects the previous or next device, or scrolls the overlay.
-func (m *model) wheel(b tea.MouseButton) {
-	n := map[tea.MouseButton]int{tea.MouseWheelUp: -1, tea.MouseWheelDown: 1}[b]
+// point handles the mouse: a click, or the wheel, which selects the previous or next device, or
+// scrolls the overlay.
+func (m *model) point(e *tcell.EventMouse) {
+	x, y := e.Position()
+	held := m.buttons
+	m.buttons = e.Buttons()
+	step := 1
 	if m.state.Overlay != "" {
-		n *= 3
+		step = 3
 	}
-	m.moveBy(n)
+	switch {
+	case m.buttons == tcell.ButtonNone:
+		return
+	case m.buttons&tcell.WheelUp != 0:
+		m.moveBy(-step)
+	case m.buttons&tcell.WheelDown != 0:
+		m.moveBy(step)
+	case m.buttons&tcell.Button1 != 0 && held&tcell.Button1 == 0:
+		m.click(x, y)
+	}
+	m.chosen = true
 }

@@ -1,6 +1,5 @@
-// Package tui is the terminal dashboard: the program, its keys, commands and
-// settings. All its data comes from expositions of kpulse-proxy; it computes nothing
-// that the proxy computes.
+// Package tui is the terminal dashboard: the program, its keys, commands and settings. All its data
+// comes from expositions of kpulse-proxy; it computes nothing that the proxy computes.
 package tui
 
 import (
@@ -14,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/term"
+	"github.com/gdamore/tcell/v2"
+	"golang.org/x/term"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
@@ -24,9 +23,6 @@ import (
 // leadGC is GOGC, in percent, while a lead is read: with the default, garbage collection takes
 // 40 % of its time.
 const leadGC = 300
-
-// maxFPS bounds the frames written per second.
-const maxFPS = 20
 
 // Options configure Run.
 type Options struct {
@@ -40,8 +36,6 @@ type Options struct {
 	SettingsFile string
 	// Focus is the GPU to begin with, as :focus takes it; "" means none.
 	Focus string
-	// Environ is os.Environ, which tells what the terminal can show.
-	Environ []string
 }
 
 var (
@@ -50,83 +44,104 @@ var (
 	errDumbTerminal = errors.New("--tui cannot draw on a terminal with TERM=dumb; print one reading as text with --once")
 )
 
-// CheckTerminal returns an error if Run cannot draw on out or read keys from in; the error
-// says what to do instead. kind is the value of TERM.
-func CheckTerminal(in, out *os.File, kind string) error {
+// CheckTerminal returns an error if Run cannot draw on the terminal of this process.
+func CheckTerminal() error {
 	switch {
-	case !term.IsTerminal(in.Fd()) || !term.IsTerminal(out.Fd()):
+	case !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())):
 		return errNoTerminal
-	case kind == "dumb":
+	case os.Getenv("TERM") == "dumb":
 		return errDumbTerminal
 	}
 	return nil
 }
 
-// Run shows the nodes on the terminal until the user quits or ctx ends, and restores
-// the terminal. Nothing else may use in and out meanwhile. Call CheckTerminal first.
-func Run(ctx context.Context, in, out *os.File, opts Options) error {
+// Run shows the nodes on the terminal until the user quits or ctx ends, and restores the terminal.
+// Call CheckTerminal first.
+func Run(ctx context.Context, opts Options) error {
+	tcell.SetEncodingFallback(tcell.EncodingFallbackASCII) // for charsets that it does not know
+	screen, answers, err := openScreen()
+	if err != nil {
+		return fmt.Errorf("the terminal cannot be used: %w; print one reading as text with --once", err)
+	}
+	defer screen.Fini()
+	begun := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
-	fetchers := make([]*client.Fetcher, len(opts.Targets))
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer cancel()
+	messages := make(chan any)
+	send := func(message any) {
+		select {
+		case messages <- message:
+		case <-ctx.Done():
+		}
+	}
 	nodes := make([]*client.Node, len(opts.Targets))
 	for i, t := range opts.Targets {
-		fetchers[i] = client.NewFetcher(t)
-		nodes[i] = fetchers[i].Node
+		f := client.NewFetcher(t)
+		nodes[i] = f.Node
+		background.Go(func() { follow(ctx, f, i, send, t.Ticks != nil) })
 	}
-	m := newModel(nodes, time.Now)
+	m := newModel(nodes, time.Now, screen)
 	m.state.Job, m.wanted = opts.Job, opts.Focus
-	if asciiOnly(opts.Environ) {
-		m.setSymbols("ascii")
-	}
+	m.background = func(request func() any) { background.Go(func() { send(request()) }) }
 	m.listProcesses, m.listEvents = processLister(ctx, opts.Targets), eventLister(ctx, opts.Targets)
 	if err := m.load(opts.SettingsFile); err != nil {
 		m.showError(err)
 	}
 	m.showNotice(opts.Notice)
-	profile := profileOf(out, opts.Environ)
-	m.setDepth(depthOf(profile))
-	m.setBackground(lightBackground(opts.Environ)) // until the terminal answers
-	m.canvas = newCanvas(out)
-	defer m.canvas.end()
-	p := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(m.canvas), tea.WithWindowSize(1, 1), tea.WithEnvironment(opts.Environ), tea.WithColorProfile(profile), tea.WithFPS(maxFPS), tea.WithoutSignalHandler())
-	// tea.WithContext would kill the program instead of ending it.
-	stop := context.AfterFunc(ctx, p.Quit)
-	var following sync.WaitGroup
-	following.Go(func() { sendSizes(ctx, out, p) })
-	for i, f := range fetchers {
-		following.Go(func() {
-			if opts.Targets[i].Ticks != nil {
-				percent := debug.SetGCPercent(leadGC)
-				f.Lead(ctx, func(n *client.Node) { p.Send(leadMsg{i, n}) })
-				debug.SetGCPercent(percent)
-				p.Send(ledMsg{})
-			}
-			f.Follow(ctx, func(n *client.Node) { p.Send(nodeMsg{i, n}) })
-		})
+	events := make(chan tcell.Event)
+	go screen.ChannelEvents(events, ctx.Done())
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for !m.over {
+		m.draw()
+		select {
+		case <-ctx.Done():
+			m.over = true
+		case light := <-answers:
+			m.setBackground(light)
+			answers = nil
+		case message := <-messages:
+			m.update(message)
+		case event := <-events:
+			m.update(event)
+		case <-beat.C:
+			m.update(beatMsg{})
+		}
 	}
-	_, err := p.Run()
-	stop()
-	cancel()
-	following.Wait()
-	if err != nil {
-		return fmt.Errorf("the terminal cannot be used: %w; print one reading as text with --once", err)
+	if answers != nil {
+		select {
+		case <-answers:
+		case <-time.After(answerTime - time.Since(begun)):
+		}
 	}
 	return nil
 }
 
-// sendSizes sends p the size of the terminal at once, after each change, and when the program
-// continues after a stop, as changes during it are signalled to others. It ends with ctx.
-func sendSizes(ctx context.Context, out *os.File, p *tea.Program) {
-	changed := make(chan os.Signal, 1)
-	signal.Notify(changed, syscall.SIGWINCH, syscall.SIGCONT)
-	defer signal.Stop(changed)
-	for {
-		if width, height, err := term.GetSize(out.Fd()); err == nil {
-			p.Send(sizeMsg{width, height})
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-		}
+// follow sends the nodes that f fetches, first those of its lead.
+func follow(ctx context.Context, f *client.Fetcher, index int, send func(any), leads bool) {
+	if leads {
+		percent := debug.SetGCPercent(leadGC)
+		f.Lead(ctx, func(n *client.Node) { send(leadMsg{index, n}) })
+		debug.SetGCPercent(percent)
+		send(ledMsg{})
 	}
+	f.Follow(ctx, func(n *client.Node) { send(nodeMsg{index, n}) })
+}
+
+// suspend stops the process, as Ctrl-Z does elsewhere, and restores the screen when it continues.
+func (m *model) suspend() {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	defer signal.Stop(continued)
+	_ = m.screen.Suspend() // it returns no error
+	if syscall.Kill(0, syscall.SIGTSTP) == nil {
+		<-continued
+	}
+	if err := m.screen.Resume(); err != nil {
+		m.over = true
+		return
+	}
+	m.screen.Sync() // it may have another size
 }

@@ -101,7 +101,8 @@ func (m *model) apply(s *settings) {
 	if window, err := time.ParseDuration(s.Window); err == nil {
 		state.Window = window
 	}
-	state.Density, state.Mouse, state.PerGPU, state.Bell = s.Density, !s.NoMouse, s.PlotPerGPU, s.Bell
+	state.Density, state.PerGPU, state.Bell = s.Density, s.PlotPerGPU, s.Bell
+	m.setMouse(!s.NoMouse)
 }
 
 // save writes the settings. A theme and symbols that follow the terminal are left out.

@@ -1,70 +1,92 @@
 package tui
 
 import (
-	"cmp"
-	"io"
-	"slices"
+	"bytes"
+	"os"
 	"strconv"
 	"strings"
+	"time"
 
-	"github.com/charmbracelet/colorprofile"
+	"github.com/gdamore/tcell/v2"
 
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
-// variable returns the last value of a variable in an environment, or "".
-func variable(environ []string, name string) string {
-	for _, pair := range slices.Backward(environ) {
-		if value, ok := strings.CutPrefix(pair, name+"="); ok {
-			return value
-		}
-	}
-	return ""
+// answerTime is how long a terminal may take to report its background. If the program quits
+// earlier, the shell reads the report as input.
+const answerTime = 300 * time.Millisecond
+
+// terminal is a Tty that picks the terminal's report of its background out of what is typed.
+type terminal struct {
+	tcell.Tty
+	answers chan<- bool // whether the background is light
 }
 
-// profileOf returns how many colours the terminal at out shows, by the environment, its
-// terminfo and tmux. NO_COLOR with any value means none; colorprofile itself obeys only 1
-// and true.
-func profileOf(out io.Writer, environ []string) colorprofile.Profile {
-	profile := max(colorprofile.Detect(out, environ), colorprofile.ASCII) // bold and reverse work without TERM
-	if variable(environ, "NO_COLOR") != "" {
-		profile = min(profile, colorprofile.ASCII)
+// The query of the background colour (xterm's OSC 11), and what its answer begins with.
+const askBackground, backgroundIs = "\x1b]11;?\x1b\\", "\x1b]11;rgb:"
+
+// Read implements io.Reader. An answer in several pieces is no loss: tcell drops it.
+func (t *terminal) Read(p []byte) (int, error) {
+	n, err := t.Tty.Read(p)
+	before, rest, found := bytes.Cut(p[:n], []byte(backgroundIs))
+	end := bytes.IndexAny(rest, "\x07\x1b")
+	if !found || end < 0 {
+		return n, err
 	}
-	return profile
+	light := isLight(string(rest[:end]))
+	rest = bytes.TrimPrefix(bytes.TrimPrefix(rest[end:], []byte("\x1b\\")), []byte("\x07"))
+	n = len(before) + copy(p[len(before):], rest)
+	select {
+	case t.answers <- light:
+	default:
+	}
+	return n, err
 }
 
-// depthOf returns how many colours to draw with.
-func depthOf(p colorprofile.Profile) view.Depth {
-	switch p {
-	case colorprofile.TrueColor:
+// isLight reports whether a colour in xterm's form, such as ffff/ffff/dddd, is nearer to white
+// than to black.
+func isLight(color string) bool {
+	sum := 0.0
+	for channel := range strings.SplitSeq(color, "/") {
+		v, _ := strconv.ParseUint(channel, 16, 32)
+		sum += float64(v) / float64(uint64(1)<<(4*min(len(channel), 8))-1)
+	}
+	return sum > 1.5
+}
+
+// openScreen enters the alternate screen. answers gets whether the background is light if the
+// terminal says so; it is nil if it was not asked.
+func openScreen() (screen tcell.Screen, answers <-chan bool, err error) {
+	device, err := tcell.NewDevTty()
+	if err != nil {
+		return nil, nil, err
+	}
+	asked := make(chan bool, 1)
+	screen, err = tcell.NewTerminfoScreenFromTty(&terminal{device, asked})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := screen.Init(); err != nil {
+		return nil, nil, err
+	}
+	screen.EnablePaste()
+	screen.SetTitle("kpulse")
+	if strings.HasPrefix(os.Getenv("TERM"), "linux") { // the console would print the question
+		return screen, nil, nil
+	}
+	_, err = device.Write([]byte(askBackground))
+	return screen, asked, err
+}
+
+// depthOf returns how many colours to draw with on a screen.
+func depthOf(screen tcell.Screen) view.Depth {
+	switch n := screen.Colors(); {
+	case n > 256:
 		return view.TrueColor
-	case colorprofile.ANSI256:
+	case n == 256:
 		return view.Colors256
-	case colorprofile.ANSI:
+	case n >= 8:
 		return view.Colors16
 	}
 	return view.NoColors
-}
-
-// lightBackground reports whether COLORFGBG, which some terminals set, names a light
-// background: the last of its numbers is one of the 16 colours.
-func lightBackground(environ []string) bool {
-	_, last, _ := strings.Cut(variable(environ, "COLORFGBG"), ";")
-	if i := strings.LastIndexByte(last, ';'); i >= 0 {
-		last = last[i+1:]
-	}
-	color, err := strconv.Atoi(last)
-	return err == nil && (color == 7 || color > 8)
-}
-
-// asciiOnly reports whether the locale's charset is not UTF-8. Without a charset, the locale
-// counts as UTF-8, except C and POSIX.
-func asciiOnly(environ []string) bool {
-	locale := cmp.Or(variable(environ, "LC_ALL"), variable(environ, "LC_CTYPE"), variable(environ, "LANG"))
-	_, charset, named := strings.Cut(locale, ".")
-	charset, _, _ = strings.Cut(charset, "@")
-	if !named {
-		return locale == "C" || locale == "POSIX"
-	}
-	return !strings.EqualFold(strings.ReplaceAll(charset, "-", ""), "utf8")
 }

@@ -19,7 +19,7 @@ func isDrawable(t *testing.T, m *model, of string) {
 		s.Density < 0 || s.Density >= len(densities) || int(s.Metric) < 0 || int(s.Metric) >= len(client.Metrics) || int(s.Sort.By) >= len(client.Metrics) {
 		t.Errorf("%q leads to %+v", of, s)
 	}
-	_ = m.View()
+	m.draw()
 }
 
 // FuzzCommand: whatever is typed after a colon, the screen can be drawn.
@@ -64,8 +64,8 @@ func FuzzSettings(f *testing.F) {
 // fuzzed returns a model of a node.
 func fuzzed() *model {
 	c := &clock{start}
-	m := newModel([]*client.Node{{URL: "u", Name: "dgx-1"}}, c.now)
-	m.Update(sizeMsg{120, 40})
-	m.Update(nodeMsg{0, fleetNode(c.at)})
+	m := newModel([]*client.Node{{URL: "u", Name: "dgx-1"}}, c.now, simulated())
+	resize(m, 120, 40)
+	m.update(nodeMsg{0, fleetNode(c.at)})
 	return m
 }

@@ -7,6 +7,8 @@ package screen
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/gdamore/tcell/v2"
 )
 
 // Style is the meaning of a cell, an index into a Palette. The zero Style is the
@@ -20,12 +22,8 @@ const Picked Style = 0x80
 // any lower Style.
 const Shaded Style = 0x40
 
-// Palette holds the SGR sequences of all Styles, including Picked and Shaded ones. Each resets the
-// look before it; "" is the terminal's own look.
-type Palette [256]string
-
-// reset is the SGR sequence that ends every look.
-const reset = "\x1b[0m"
+// Palette holds the looks of all Styles, including Picked and Shaded ones.
+type Palette [256]tcell.Style
 
 // cell is a cell of the grid. A wide rune fills two, the second with continued.
 type cell struct {
@@ -90,73 +88,26 @@ func (g *Grid) Cell(x, y int) (rune, Style) {
 	return c.rune, c.style
 }
 
-// AppendANSI appends g to dst as text: h lines of w cells, separated by "\n", each of which
-// begins and ends in the terminal's own look.
-func (g *Grid) AppendANSI(dst []byte, p *Palette) []byte {
-	for y := range g.height {
-		if y > 0 {
-			dst = append(dst, '\n')
-		}
-		dst = appendCells(dst, g.row(y), p)
-	}
-	return dst
-}
-
-// row returns the cells of the row y.
-func (g *Grid) row(y int) []cell { return g.cells[y*g.width : (y+1)*g.width] }
-
-// appendCells appends cells of a row. They begin and end in the terminal's own look.
-func appendCells(dst []byte, cells []cell, p *Palette) []byte {
-	last, style := "", -1
-	for _, c := range cells {
-		if c.rune == continued {
-			continue
-		}
-		if int(c.style) != style {
-			style = int(c.style)
-			if sgr := p[style]; sgr != last {
-				last = sgr
-				if sgr == "" {
-					sgr = reset
-				}
-				dst = append(dst, sgr...)
-			}
-		}
-		if c.rune < utf8.RuneSelf {
-			dst = append(dst, byte(c.rune))
-		} else {
-			dst = utf8.AppendRune(dst, c.rune)
+// Show shows g on a screen.
+func (g *Grid) Show(on tcell.Screen, p *Palette) {
+	for i, c := range g.cells {
+		if c.rune != continued {
+			on.Put(i%g.width, i/g.width, string(c.rune), p[c.style])
 		}
 	}
-	if last != "" {
-		dst = append(dst, reset...)
-	}
-	return dst
+	on.Show()
 }
 
 // Glyphs returns g as plain text: h lines, each ended by "\n".
 func (g *Grid) Glyphs() string {
 	var b strings.Builder
 	for y := range g.height {
-		for _, c := range g.cells[y*g.width : (y+1)*g.width] {
-			if c.rune != continued {
-				b.WriteRune(c.rune)
+		for x := range g.width {
+			if c, _ := g.Cell(x, y); c != continued {
+				b.WriteRune(c)
 			}
 		}
 		b.WriteByte('\n')
 	}
 	return b.String()
-}
-
-// Styles returns the layer under Glyphs: for each cell the letter of its Style,
-// h lines of w bytes, each ended by "\n".
-func (g *Grid) Styles(letter func(Style) byte) string {
-	b := make([]byte, 0, (g.width+1)*g.height)
-	for y := range g.height {
-		for _, c := range g.cells[y*g.width : (y+1)*g.width] {
-			b = append(b, letter(c.style))
-		}
-		b = append(b, '\n')
-	}
-	return string(b)
 }

@@ -7,7 +7,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/charmbracelet/x/ansi"
+	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/uniseg"
 )
 
 // frame returns a grid of a size, on which draw has drawn, as lines of text.
@@ -120,7 +121,13 @@ func TestBrailleIsUnicodes(t *testing.T) {
 	}
 }
 
-func TestAppendANSI(t *testing.T) {
+// TestShow shows a frame on a screen and checks its cells.
+func TestShow(t *testing.T) {
+	on := tcell.NewSimulationScreen("UTF-8")
+	if err := on.Init(); err != nil {
+		t.Fatal(err)
+	}
+	on.SetSize(4, 2)
 	var g Grid
 	g.Reset(4, 2, Braille)
 	r := g.All()
@@ -128,20 +135,23 @@ func TestAppendANSI(t *testing.T) {
 	r.Text(2, 0, 2, "日", 2)
 	r.Text(0, 1, 4, "x", 0)
 	r.Row(1).Sub(0, 0, 2, 1).Pick()
-	p := Palette{1: "<1>", 2: "<2>", Picked: "<P>"}
-	got := string(g.AppendANSI(nil, &p))
-	want := "<1>ab<2>日" + reset + "\n<P>x " + reset + "  "
-	if got != want {
-		t.Errorf("got %q, want %q", got, want)
+	bold, dim, picked := tcell.StyleDefault.Bold(true), tcell.StyleDefault.Dim(true), tcell.StyleDefault.Reverse(true)
+	p := Palette{1: bold, 2: dim, Picked: picked, 2 | Picked: picked.Dim(true)}
+	check := func(texts string, styles ...tcell.Style) {
+		t.Helper()
+		g.Show(on, &p)
+		for i, c := range []rune(texts) {
+			text, st, _ := on.Get(i%4, i/4)
+			if c != '.' && (text != string(c) || st != styles[i]) {
+				t.Errorf("cell %d is %q in %v, want %q in %v", i, text, st, c, styles[i])
+			}
+		}
 	}
-	letter := func(s Style) byte { return "abc"[s&^Picked] - byte(s>>2&0x20) }
-	if got, want := g.Styles(letter), "bbcc\nAAaa\n"; got != want {
-		t.Errorf("styles %q, want %q", got, want)
-	}
+	check("ab日.x   ", bold, bold, dim, dim, picked, picked, tcell.StyleDefault, tcell.StyleDefault)
 	r.Dim(2)
-	if got, want := g.Styles(letter), "cccc\nCCcc\n"; got != want {
-		t.Errorf("dimmed styles %q, want %q", got, want)
-	}
+	check("ab日.x   ", dim, dim, dim, dim, picked.Dim(true), picked.Dim(true), dim, dim)
+	r.Set(3, 0, '-', 1)
+	check("ab -x   ", dim, dim, dim, bold, picked.Dim(true), picked.Dim(true), dim, dim)
 }
 
 // FuzzFrame draws anything anywhere and checks that the frame keeps its size, that nothing is
@@ -175,8 +185,8 @@ func FuzzFrame(f *testing.F) {
 			t.Fatalf("%d lines, want %d", len(lines)-1, h)
 		}
 		for i, line := range lines[:h] {
-			if !utf8.ValidString(line) || ansi.StringWidth(line) != w {
-				t.Fatalf("line %d is %d wide, want %d: %q", i, ansi.StringWidth(line), w, line)
+			if !utf8.ValidString(line) || uniseg.StringWidth(line) != w {
+				t.Fatalf("line %d is %d wide, want %d: %q", i, uniseg.StringWidth(line), w, line)
 			}
 			for _, c := range line {
 				if symbols%3 == uint8(ASCII) && c >= utf8.RuneSelf {
@@ -203,9 +213,7 @@ func abs(n int) int { return max(n, -n) }
 
 func TestDrawingAllocatesNothing(t *testing.T) {
 	var g Grid
-	p := new(Palette)
 	values := []float64{0, 50, 100}
-	var out []byte
 	draw := func() {
 		g.Reset(120, 40, Braille)
 		r := g.All().Box(1)
@@ -214,7 +222,6 @@ func TestDrawingAllocatesNothing(t *testing.T) {
 		r.Area(values, 0, 100, unstyled)
 		r.Sub(0, 3, 20, 5).Line(values, 0, 100, 1)
 		r.Number(0, 9, 9, []byte("351W"), 1)
-		out = g.AppendANSI(out[:0], p)
 	}
 	draw()
 	if n := testing.AllocsPerRun(20, draw); n != 0 {

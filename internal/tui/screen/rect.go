@@ -4,7 +4,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/charmbracelet/x/ansi"
+	"github.com/rivo/uniseg"
 
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
@@ -212,7 +212,7 @@ func shown(c rune) (rune, int) {
 	case unicode.In(c, unicode.M, unicode.Cf, unicode.Cs, unicode.Zl, unicode.Zp), c >= 0x1f3fb && c <= 0x1f3ff, c >= 0xa960 && c < 0xa980, c >= 0xd7b0 && c < 0xd800:
 		return c, 0
 	}
-	n := ansi.StringWidth(string(c))
+	n := uniseg.StringWidth(string(c))
 	if n < 1 || n > 2 || diag.Rune(c) != c {
 		return '?', 1
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
+	"github.com/rivo/uniseg"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
@@ -230,7 +230,7 @@ func compareFrames(t *testing.T, what string, a, b *screen.Grid, mayChange map[s
 	identity := func(s screen.Style) byte { return byte(s) + 1 }
 	before, after := strings.Split(a.Glyphs(), "\n"), strings.Split(b.Glyphs(), "\n")
 	w, h := a.Size()
-	styleA, styleB := a.Styles(identity), b.Styles(identity)
+	styleA, styleB := stylesOf(a, identity), stylesOf(b, identity)
 	for y := range h {
 		left, right := []rune(before[y]), []rune(after[y])
 		for x := range min(len(left), len(right)) {
@@ -273,7 +273,7 @@ func FuzzFleet(f *testing.F) {
 			t.Fatalf("%d lines, want %d", len(lines)-1, h)
 		}
 		for y, line := range lines[:h] {
-			if got := ansi.StringWidth(line); got != w {
+			if got := uniseg.StringWidth(line); got != w {
 				t.Fatalf("line %d is %d wide, want %d: %q", y, got, w, line)
 			}
 		}
@@ -284,14 +284,12 @@ func benchmarkView(b *testing.B, name, scenario string, w, h int, cut int) {
 	s := state(scenario)
 	s.GPUs = s.GPUs[:min(cut, len(s.GPUs))]
 	s.View = name
-	all, colors := New(nil, nil), Palette("dark", false, TrueColor)
+	all := New(nil, nil)
 	var g screen.Grid
-	var frame []byte
 	all.Draw(&g, s, w, h)
 	b.ReportAllocs()
 	for b.Loop() {
 		all.Draw(&g, s, w, h)
-		frame = g.AppendANSI(frame[:0], colors)
 	}
 }
 

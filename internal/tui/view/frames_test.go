@@ -151,9 +151,23 @@ func TestGoldenFrames(t *testing.T) {
 		t.Run(f.file(), func(t *testing.T) {
 			g := f.draw()
 			golden(t, f.file()+".txt", trimLines(g.Glyphs(), " "))
-			golden(t, f.file()+".style", trimLines(g.Styles(letter), "."))
+			golden(t, f.file()+".style", trimLines(stylesOf(g, letter), "."))
 		})
 	}
+}
+
+// stylesOf returns the layer under the glyphs of g: for each cell the letter of its style.
+func stylesOf(g *screen.Grid, letter func(screen.Style) byte) string {
+	w, h := g.Size()
+	var b strings.Builder
+	for y := range h {
+		for x := range w {
+			_, st := g.Cell(x, y)
+			b.WriteByte(letter(st))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 // golden compares got with a file of testdata/frames.

@@ -200,7 +200,7 @@ func fitNames(columns []listColumn, s *State) []listColumn {
 
 // Key scrolls by pages; other keys move the selection, as in all views.
 func (v *jobsView) Key(key string, s *State) bool {
-	return (key == "pgup" || key == "pgdown") && scrollKey(key, s)
+	return (key == "pgup" || key == "pgdn") && scrollKey(key, s)
 }
 
 // jobRows bounds the rows of a job. A list shows the job from the height jobFrom on.

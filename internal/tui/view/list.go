@@ -94,7 +94,7 @@ const PageStep = 8
 // scrollKey scrolls if key is one that scrolls lists and overlays, and reports whether it is.
 func scrollKey(key string, s *State) bool {
 	by, ok := map[string]int{
-		"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -PageStep, "pgdown": PageStep,
+		"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -PageStep, "pgdn": PageStep,
 		"home": -1 << 20, "g": -1 << 20, "end": 1 << 20, "G": 1 << 20,
 	}[key]
 	if ok {

@@ -1,8 +1,10 @@
 package view
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
+
+	"github.com/gdamore/tcell/v2"
 
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
@@ -68,16 +70,14 @@ var looks = [numStyles]look{
 	styleBand:       {'g', tones{"28313f", 237, "90"}, tones{"d8dee8", 253, "90"}, "2", false},
 }
 
-// reverse is the SGR parameter that swaps the two colours of a cell.
-const reverse = "7"
+// backgrounds are those of a selection or a band, in dark and in light themes. With fewer colours
+// the selection is reversed, and only its runes show a band.
+type backgrounds map[Depth][2]tcell.Color
 
-// picked are the SGR parameters of the background of the selection, in dark and in light themes.
-// With fewer colours the selection is reversed.
-var picked = map[Depth][2]string{TrueColor: {"48;2;37;46;63", "48;2;219;230;245"}, Colors256: {"48;5;237", "48;5;254"}}
-
-// shaded are the SGR parameters of the background of a band, in dark and in light themes. With
-// fewer colours only its runes show a band.
-var shaded = map[Depth][2]string{TrueColor: {"48;2;40;49;63", "48;2;216;222;232"}, Colors256: {"48;5;237", "48;5;253"}}
+var (
+	picked = backgrounds{TrueColor: {tcell.NewHexColor(0x252e3f), tcell.NewHexColor(0xdbe6f5)}, Colors256: {tcell.PaletteColor(237), tcell.PaletteColor(254)}}
+	shaded = backgrounds{TrueColor: {tcell.NewHexColor(0x28313f), tcell.NewHexColor(0xd8dee8)}, Colors256: {tcell.PaletteColor(237), tcell.PaletteColor(253)}}
+)
 
 // Palette returns all styles of one of Themes, or of the first for another name, for a terminal
 // of a depth. light is the background for a theme that does not imply one.
@@ -97,50 +97,59 @@ func Palette(theme string, light bool, depth Depth) *screen.Palette {
 		background = 1
 	}
 	for s := range numStyles {
-		sgr := looks[s].sgr(light, depth)
-		if sgr != "" {
-			p[s] = "\x1b[0;" + sgr + "m"
+		st := looks[s].style(light, depth)
+		p[s], p[s|screen.Shaded] = st, st
+		if colors, ok := shaded[depth]; ok {
+			p[s|screen.Shaded] = st.Background(colors[background])
 		}
-		p[s|screen.Shaded] = p[s]
-		if backs, ok := shaded[depth]; ok {
-			p[s|screen.Shaded] = on(sgr, backs[background])
-		}
-		if backs, ok := picked[depth]; ok {
-			p[s|screen.Picked] = on(sgr, backs[background])
-		} else {
-			p[s|screen.Picked] = on("", reverse) // without colours, which would become blotches
+		p[s|screen.Picked] = tcell.StyleDefault.Reverse(true) // without colours, which would become blotches
+		if colors, ok := picked[depth]; ok {
+			p[s|screen.Picked] = st.Background(colors[background])
 		}
 		p[s|screen.Picked|screen.Shaded] = p[s|screen.Picked]
 	}
 	return p
 }
 
-// on returns the SGR sequence of parameters on a background.
-func on(sgr, back string) string { return "\x1b[0;" + strings.TrimPrefix(sgr+";"+back, ";") + "m" }
-
-// sgr returns the SGR parameters of l, or "" for the terminal's own look.
-func (l *look) sgr(light bool, depth Depth) string {
+// style returns the look of l on a terminal.
+func (l *look) style(light bool, depth Depth) tcell.Style {
 	t := &l.dark
 	if light {
 		t = &l.light
 	}
-	var parameters []string
-	if l.bold {
-		parameters = append(parameters, "1")
-	}
-	var r, g, b int
+	st := tcell.StyleDefault.Bold(l.bold)
 	switch {
 	case depth == NoColors:
-		return l.mono
+		return sgr(l.mono)
 	case depth == Colors16:
-		return t.basic
+		return sgr(t.basic)
 	case t.full == "":
-		return ""
+		return st
 	case depth == Colors256:
-		parameters = append(parameters, fmt.Sprintf("38;5;%d", t.indexed))
+		return st.Foreground(tcell.PaletteColor(int(t.indexed)))
 	default:
-		_, _ = fmt.Sscanf(t.full, "%02x%02x%02x", &r, &g, &b) // a test parses all of them
-		parameters = append(parameters, fmt.Sprintf("38;2;%d;%d;%d", r, g, b))
+		return st.Foreground(tcell.GetColor("#" + t.full))
 	}
-	return strings.Join(parameters, ";")
+}
+
+// sgr returns the look that SGR parameters set.
+func sgr(parameters string) tcell.Style {
+	st := tcell.StyleDefault
+	for p := range strings.SplitSeq(parameters, ";") {
+		switch n, _ := strconv.Atoi(p); {
+		case n == 1:
+			st = st.Bold(true)
+		case n == 2:
+			st = st.Dim(true)
+		case n == 7:
+			st = st.Reverse(true)
+		case n >= 90:
+			st = st.Foreground(tcell.PaletteColor(n - 90 + 8))
+		case n >= 40:
+			st = st.Background(tcell.PaletteColor(n - 40))
+		case n >= 30:
+			st = st.Foreground(tcell.PaletteColor(n - 30))
+		}
+	}
+	return st
 }

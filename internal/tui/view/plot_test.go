@@ -18,7 +18,7 @@ import (
 func stylesIn(g *screen.Grid) map[screen.Style]int {
 	n := map[screen.Style]int{}
 	w, _ := g.Size()
-	for i, b := range []byte(g.Styles(func(s screen.Style) byte { return byte(s) })) {
+	for i, b := range []byte(stylesOf(g, func(s screen.Style) byte { return byte(s) })) {
 		if i%(w+1) < w { // the rest are ends of lines
 			n[screen.Style(b)&^screen.Shaded]++
 		}
@@ -228,9 +228,8 @@ func BenchmarkPlot9x16(b *testing.B) {
 		few.Values[canonical.PowerLimit] = g.Values[canonical.PowerLimit]
 		s.GPUs[i] = &few
 	}
-	all, colors := New(nil, nil), Palette("dark", false, TrueColor)
+	all := New(nil, nil)
 	var g screen.Grid
-	var frame []byte
 	all.Draw(&g, s, 320, 90)
 	if n := len(all[Plot].(*plotView).metrics); n != 9 {
 		b.Fatalf("%d charts", n)
@@ -238,7 +237,6 @@ func BenchmarkPlot9x16(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		all.Draw(&g, s, 320, 90)
-		frame = g.AppendANSI(frame[:0], colors)
 	}
 }
 
@@ -321,7 +319,7 @@ func TestOutliersStandApart(t *testing.T) {
 		var g screen.Grid
 		g.Reset(80, 22, screen.Braille)
 		(&plotView{}).chart(g.All(), s, client.MetricReal, s.GPUs)
-		shaded = strings.Count(g.Styles(func(st screen.Style) byte { return map[bool]byte{true: 's', false: '.'}[st&screen.Shaded != 0] }), "s")
+		shaded = strings.Count(stylesOf(&g, func(st screen.Style) byte { return map[bool]byte{true: 's', false: '.'}[st&screen.Shaded != 0] }), "s")
 		return strings.Split(g.Glyphs(), "\n")[1:21], stylesIn(&g)
 	}
 	lines, styles := draw(levels(nil))

@@ -143,7 +143,7 @@ func TestNodesDimWhatIsOld(t *testing.T) {
 		s := aged(1, test.age, test.stopped)
 		g, _ := at(s, Nodes, 120, 24)
 		line := strings.Split(g.Glyphs(), "\n")[3]
-		faint := strings.Split(g.Styles(func(st screen.Style) byte {
+		faint := strings.Split(stylesOf(g, func(st screen.Style) byte {
 			if st == styleFaint {
 				return 'f'
 			}

@@ -131,7 +131,7 @@ func TestBlocksDoNotMerge(t *testing.T) {
 		for _, size := range [][2]int{{40, 10}, {80, 24}, {120, 30}, {120, 40}, {160, 45}, {240, 67}, {300, 80}} {
 			g, _ := at(state(name), Focus, size[0], size[1])
 			lines := strings.Split(g.Glyphs(), "\n")
-			styles := strings.Split(g.Styles(letter), "\n")
+			styles := strings.Split(stylesOf(g, letter), "\n")
 			for y := 3; y < len(lines)-1; y++ {
 				above := []rune(lines[y-1])
 				for x, c := range []rune(lines[y]) {

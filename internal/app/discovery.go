@@ -63,7 +63,7 @@ func (o *options) newFinder(client *holders.Client, logger *slog.Logger, changed
 	return holders.NewDiscovery(holders.DiscoveryOptions{
 		Client: client, Selectors: selectors, Namespace: d.Namespace, Node: o.FlagSource.NodeName, Port: d.Port,
 		Max: int(d.MaxSources), Logger: logger, Changed: changed,
-	})
+	}), nil
 }
 
 // startDiscovery creates the discovery of --kube.discover. It sends nothing.

@@ -29,7 +29,6 @@ func (p *service) startKube(userAgent string) (err error) {
 	if wrong := settings.CheckKube(o); wrong != nil {
 		return fmt.Errorf("%s: %w", wrong[0].Option, wrong[0])
 	}
-	holders.LogTo(p.logger)
 	p.startKubelet(userAgent)
 	if !o.Workloads && !p.opts.Discovers() {
 		return nil
@@ -44,7 +43,7 @@ func (p *service) startKube(userAgent string) (err error) {
 }
 
 // startResolver creates the resolver of --kube.workloads.
-func (p *service) startResolver() (err error) {
+func (p *service) startResolver() error {
 	if !p.opts.Kube.Workloads {
 		return nil
 	}
@@ -56,8 +55,8 @@ func (p *service) startResolver() (err error) {
 		}
 		labels = append(labels, label)
 	}
-	p.kube.resolver, err = holders.NewResolver(holders.ResolverOptions{Client: p.kube.client, Labels: labels, Logger: p.logger})
-	return err
+	p.kube.resolver = holders.NewResolver(holders.ResolverOptions{Client: p.kube.client, Labels: labels, Logger: p.logger})
+	return nil
 }
 
 // runKube runs the clients until ctx ends.

@@ -20,11 +20,8 @@ func (p *service) startKubelet(userAgent string) {
 	config := p.opts.Kube.Config
 	p.kube.kubelet = holders.NewKubelet(holders.KubeletOptions{
 		Socket: socket,
-		Claims: holders.NewClaims(holders.ClaimsOptions{
-			Client: func() (*holders.Client, error) { return holders.NewClient(config, userAgent) },
-			Node:   os.Getenv("NODE_NAME"),
-			Logger: p.logger,
-		}),
+		Client: func() (*holders.Client, error) { return holders.NewClient(config, userAgent) },
+		Node:   os.Getenv("NODE_NAME"),
 		Minors: func() map[string]string { return host.Minors(procfs) },
 		Logger: p.logger,
 	})

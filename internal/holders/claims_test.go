@@ -3,7 +3,6 @@ package holders
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -12,9 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/flowcontrol"
-
 	c "github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/holders/kubelettest"
 )
@@ -22,6 +18,7 @@ import (
 // apiServer answers for ResourceSlices and ResourceClaims. Any goroutine may use it.
 type apiServer struct {
 	*httptest.Server
+	client   func() (*Client, error)
 	mu       sync.Mutex
 	version  string            // of its API
 	status   int               // with which it refuses slices, 0 for none
@@ -34,7 +31,8 @@ type apiServer struct {
 func newAPIServer(t *testing.T) *apiServer {
 	s := &apiServer{version: "v1", claims: map[string]string{}}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.answer))
-	t.Cleanup(s.Close)
+	s.client = func() (*Client, error) { return NewClient(kubeconfig(t, s.URL), "test") }
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
 	return s
 }
 
@@ -55,17 +53,8 @@ func (s *apiServer) answer(w http.ResponseWriter, r *http.Request) {
 	case s.status != 0:
 		http.Error(w, "no", s.status)
 	default:
-		s.page(w, r.URL.Query().Get("continue"))
+		fmt.Fprintf(w, `{"items":[%s]}`, strings.Join(s.items, ","))
 	}
-}
-
-// page writes a page of one slice.
-func (s *apiServer) page(w http.ResponseWriter, from string) {
-	at, next := len(from), ""
-	if at+1 < len(s.items) {
-		next = from + "x"
-	}
-	fmt.Fprintf(w, `{"metadata":{"continue":"%s"},"items":[%s]}`, next, strings.Join(s.items[min(at, len(s.items)):min(at+1, len(s.items))], ""))
 }
 
 func (s *apiServer) set(change func()) {
@@ -89,17 +78,10 @@ func slice(pool string, generation int, devices ...string) string {
 	return fmt.Sprintf(`{"spec":{"driver":"gpu.nvidia.com","nodeName":"n1","pool":{"name":"%s","generation":%d,"resourceSliceCount":1},"devices":[%s]}}`, pool, generation, strings.Join(all, ","))
 }
 
-// claimsOf returns Claims that ask s.
-func claimsOf(s *apiServer) *Claims {
-	return NewClaims(ClaimsOptions{Node: "n1", Logger: slog.New(slog.DiscardHandler), Pause: 5 * time.Millisecond, Client: func() (*Client, error) {
-		return &Client{Config: &rest.Config{Host: s.URL, RateLimiter: flowcontrol.NewFakeAlwaysRateLimiter()}, HTTP: s.Client()}, nil
-	}})
-}
-
-// withClaims runs a Kubelet with claims until the test ends, and returns a bench that
-// attributes the devices of node.
-func withClaims(t *testing.T, server *kubelettest.Kubelet, claims *Claims) *bench {
-	k := NewKubelet(KubeletOptions{Socket: server.Socket, Claims: claims, Interval: 5 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+// withClaims runs a Kubelet until the test ends, and returns a bench that attributes the devices
+// of node.
+func withClaims(t *testing.T, server *kubelettest.Kubelet, client func() (*Client, error)) *bench {
+	k := NewKubelet(KubeletOptions{Socket: server.Socket, Client: client, Node: "n1", Interval: 5 * time.Millisecond, Logger: discard})
 	b := &bench{t: t, kubelet: k, feed: k.Feed(FeedOptions{MIGPlaces: func() []c.MIGPlace { return twoMIGDevices }})}
 	ctx, end := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -147,7 +129,7 @@ func TestClaims(t *testing.T) {
 		kubelettest.Claimed("n", "watch", "watch", "n1", "gpu-0"),
 	)
 	api.claims["n/watch"] = `{"driver":"gpu.nvidia.com","pool":"n1","device":"gpu-0","adminAccess":true}`
-	b := withClaims(t, server, claimsOf(api))
+	b := withClaims(t, server, api.client)
 	b.awaitHolders("0 train", "2 dynamic", "3 both", "3 share", "3 share-2", "4 both")
 	if got := b.kubelet.Counts(); got.Unread != 1 || got.ClaimsAsked == 0 || got.ClaimsFailed != 0 || len(b.kubelet.Notes()) != 0 {
 		t.Errorf("counts %+v, notes %q", got, b.kubelet.Notes())
@@ -172,10 +154,7 @@ func TestClaims(t *testing.T) {
 func TestNoClaimsAskNobody(t *testing.T) {
 	api, server := newAPIServer(t), kubelettest.New(t)
 	server.Set(kubelettest.Pod("n", "p", "nvidia.com/gpu", "GPU-a"))
-	claims := claimsOf(api)
-	client := claims.opts.Client
-	claims.opts.Client = func() (*Client, error) { t.Error("a client is made"); return client() }
-	b := withClaims(t, server, claims)
+	b := withClaims(t, server, func() (*Client, error) { t.Error("a client is made"); return api.client() })
 	b.awaitHolders("0 p")
 	asked := server.Asked.Load()
 	await(t, "further questions to the kubelet", func() bool { return server.Asked.Load() > asked+3 })
@@ -196,7 +175,7 @@ func TestOlderAPIs(t *testing.T) {
 			api.items[0] = `{"spec":{"driver":"gpu.nvidia.com","pool":{"name":"n1","generation":1},"devices":[{"name":"gpu-0","basic":{"attributes":{"type":{"string":"gpu"},"uuid":{"string":"GPU-a"}}}}]}}`
 		}
 		server.Set(kubelettest.Claimed("n", "p", "own", "n1", "gpu-0"))
-		withClaims(t, server, claimsOf(api)).awaitHolders("0 p")
+		withClaims(t, server, api.client).awaitHolders("0 p")
 	}
 }
 
@@ -209,7 +188,7 @@ func TestClaimsThatCannotBeResolved(t *testing.T) {
 		cause, remedy string
 	}{
 		{"denied", func(s *apiServer) { s.status = http.StatusForbidden }, "ResourceSlices may not be read", "grant the service account list"},
-		{"broken", func(s *apiServer) { s.status = http.StatusInternalServerError }, "answers 500", "can be reached"},
+		{"broken", func(s *apiServer) { s.status = http.StatusInternalServerError }, "an error on the server", "can be reached"},
 		{"old", func(s *apiServer) { s.version = "v1alpha3" }, "has no ResourceSlices", ""},
 		{"nonsense", func(s *apiServer) { s.items = []string{"{"} }, "cannot be read", ""},
 	} {
@@ -217,7 +196,7 @@ func TestClaimsThatCannotBeResolved(t *testing.T) {
 			api, server := newAPIServer(t), kubelettest.New(t)
 			x.break_(api)
 			server.Set(kubelettest.Claimed("n", "p", "own", "n1", "gpu-0"), kubelettest.Pod("n", "q", "nvidia.com/gpu", "GPU-b"))
-			b := withClaims(t, server, claimsOf(api))
+			b := withClaims(t, server, api.client)
 			b.awaitHolders("1 q")
 			await(t, "a note", func() bool { return len(b.kubelet.Notes()) == 1 })
 			if got := b.kubelet.Notes()[0]; !strings.Contains(got.Cause, x.cause) || !strings.Contains(got.Remedy, x.remedy) {
@@ -241,7 +220,7 @@ func TestClaimsThatMayNotBeRead(t *testing.T) {
 	api.noClaims = true
 	api.items = []string{slice("n1", 1, "gpu-0:type=gpu,uuid=GPU-a")}
 	server.Set(kubelettest.Claimed("n", "p", "own", "n1", "gpu-0"))
-	b := withClaims(t, server, claimsOf(api))
+	b := withClaims(t, server, api.client)
 	b.awaitHolders("0 p")
 	await(t, "a note", func() bool { return len(b.kubelet.Notes()) == 1 })
 	if got := b.kubelet.Notes()[0]; !strings.Contains(got.Cause, "adminAccess") || !strings.Contains(got.Remedy, "resourceclaims.resource.k8s.io") {
@@ -251,14 +230,16 @@ func TestClaimsThatMayNotBeRead(t *testing.T) {
 
 // TestAPIServerThatHangs: pods that have devices without a claim are still found.
 func TestAPIServerThatHangs(t *testing.T) {
-	server := kubelettest.New(t)
-	hang := make(chan struct{})
-	api := &apiServer{Server: httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))}
-	t.Cleanup(api.Close)
-	t.Cleanup(func() { close(hang) })
+	server, hang := kubelettest.New(t), make(chan struct{})
+	defer close(hang)
+	api := clientOf(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
 	server.Set(kubelettest.Claimed("n", "p", "own", "n1", "gpu-0"))
-	b := withClaims(t, server, claimsOf(api))
-	await(t, "the claim", func() bool { return b.kubelet.Counts().Unread == 1 })
+	k := NewKubelet(KubeletOptions{Socket: server.Socket, Client: func() (*Client, error) { return api, nil }, Logger: discard})
+	k.claims.within = time.Millisecond
+	k.ask(t.Context())
 	server.Set(kubelettest.Claimed("n", "p", "own", "n1", "gpu-0"), kubelettest.Pod("n", "q", "nvidia.com/gpu", "GPU-b"))
-	b.awaitHolders("1 q")
+	k.ask(t.Context())
+	if c := k.Counts(); c.Unread != 1 || c.Unmatched != 1 || c.ClaimsFailed != 1 || len(k.Notes()) != 1 {
+		t.Errorf("%+v, notes %q", c, k.Notes())
+	}
 }

@@ -3,16 +3,26 @@
 package holders
 
 import (
-	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"net/http"
+	"net/url"
+	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 const (
@@ -22,71 +32,31 @@ const (
 	requestBurst      = 40
 	// RequestTimeout bounds one request other than a watch.
 	RequestTimeout = 10 * time.Second
+	// maxAPIAnswer bounds one answer of the API server other than a watch, in bytes: client-go
+	// reads all of it. A pod has about 20 KB.
+	maxAPIAnswer = 64 << 20
 )
 
 // ErrNoCluster is the error of a program that does not run in a pod and has no kubeconfig.
 var ErrNoCluster = errors.New("no Kubernetes cluster is known: the program does not run in a pod with a service account (automountServiceAccountToken), and no kubeconfig is given; " +
 	"name one with --kube.config=FILE")
 
-// Client is the access to one cluster. All its users share its connections
-// and its limit of requests. Its fields are the arguments of client-go's
-// ForConfigAndClient functions.
+// Client is the access to one cluster. All its users share its connections and its limit of
+// requests.
 type Client struct {
-	Config *rest.Config
-	// HTTP follows no redirect: the credentials are for the API server alone. It has no
-	// timeout and no limit of its own, because watches last; give each request
-	// RequestTimeout, and bound what you read of an answer.
-	HTTP *http.Client
+	web  rest.Interface
+	host string
 }
 
-// maxObject bounds one answer to client-go, in bytes, since client-go reads all of it. An
-// object has at most about 2 MB, since etcd takes no more, and so do lists of resources.
-const maxObject = 4 << 20
-
-// errTooLong is the error for an answer longer than maxObject.
-var errTooLong = fmt.Errorf("the answer has more than %d bytes", maxObject)
-
-// bounded returns HTTP for client-go, which bounds no answer itself.
-func (c *Client) bounded() *http.Client {
-	own := *c.HTTP
-	own.Transport = boundedTransport{cmp.Or(own.Transport, http.DefaultTransport)}
-	return &own
-}
-
-// boundedTransport ends answers after maxObject.
-type boundedTransport struct{ http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (t boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := t.RoundTripper.RoundTrip(r)
-	if err == nil {
-		answer.Body = &boundedBody{answer.Body, maxObject}
-	}
-	return answer, err
-}
-
-// boundedBody is a body of which at most left bytes may still be read.
-type boundedBody struct {
-	io.ReadCloser
-	left int
-}
-
-// Read implements io.Reader.
-func (b *boundedBody) Read(into []byte) (n int, err error) {
-	if b.left < 0 {
-		return 0, errTooLong
-	}
-	n, err = b.ReadCloser.Read(into[:min(len(into), b.left+1)])
-	if b.left -= n; b.left < 0 {
-		return n, errTooLong
-	}
-	return n, err
-}
+// quiet discards the log of Kubernetes' own packages, which is global: what matters is returned as
+// an error.
+var quiet = sync.OnceFunc(func() { klog.SetSlogLogger(slog.New(slog.DiscardHandler)) })
 
 // NewClient returns the access by the current context of the kubeconfig file or,
 // with "", by the service account of the pod that the program runs in. It sends
 // nothing. userAgent is the name in the API server's audit log.
 func NewClient(kubeconfig, userAgent string) (*Client, error) {
+	quiet()
 	config, err := access(kubeconfig)
 	if err != nil {
 		return nil, err
@@ -94,48 +64,134 @@ func NewClient(kubeconfig, userAgent string) (*Client, error) {
 	config.UserAgent = userAgent
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(requestsPerSecond, requestBurst)
 	config.WarningHandlerWithContext = rest.NoWarnings{}
+	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
+	config.NegotiatedSerializer = codecs()
+	config.Wrap(func(t http.RoundTripper) http.RoundTripper { return bounded{t} })
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("the credentials for the Kubernetes API server cannot be used: %w; correct the kubeconfig, or the service account's files", err)
 	}
-	return &Client{Config: config, HTTP: noRedirects(transport)}, nil
-}
-
-// noRedirects returns client, which may be http.DefaultClient, except for redirects.
-func noRedirects(client *http.Client) *http.Client {
-	own := *client
+	// The credentials are for the API server alone. transport may be http.DefaultClient.
+	own := *transport
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &own
+	web, err := rest.RESTClientForConfigAndClient(config, &own)
+	if err != nil {
+		return nil, fmt.Errorf("the address of the Kubernetes API server cannot be used: %w; correct the kubeconfig", err)
+	}
+	return &Client{web: web, host: config.Host}, nil
 }
 
-// access reads the address of the API server and our credentials.
+// codecs reads what is watched, and the errors of the API server.
+func codecs() runtime.NegotiatedSerializer {
+	scheme, v1 := runtime.NewScheme(), schema.GroupVersion{Version: "v1"}
+	scheme.AddKnownTypeWithName(v1.WithKind("Pod"), &podObject{})
+	metav1.AddToGroupVersion(scheme, v1)
+	return serializer.NewCodecFactory(scheme).WithoutConversion()
+}
+
+// bounded ends answers after maxAPIAnswer. client-go bounds the events of a watch itself.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := t.RoundTripper.RoundTrip(r)
+	if err == nil && !r.URL.Query().Has("watch") {
+		answer.Body = http.MaxBytesReader(nil, answer.Body, maxAPIAnswer)
+	}
+	return answer, err
+}
+
+// access reads the address of the API server and our credentials. client-go would use the pod's
+// service account instead of an empty kubeconfig.
 func access(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		config, err := rest.InClusterConfig()
-		switch {
-		case errors.Is(err, rest.ErrNotInCluster):
+		if errors.Is(err, rest.ErrNotInCluster) {
 			return nil, ErrNoCluster
-		case err != nil:
+		}
+		if err != nil {
 			return nil, fmt.Errorf("the pod's service account cannot be used: %w; set automountServiceAccountToken: true, or name a kubeconfig with --kube.config=FILE", err)
 		}
 		return config, nil
 	}
-	config, err := fromFile(kubeconfig)
+	file, err := clientcmd.LoadFromFile(kubeconfig)
+	if err == nil {
+		err = clientcmd.ResolveLocalPaths(file)
+	}
+	var config *rest.Config
+	if err == nil {
+		config, err = clientcmd.NewNonInteractiveClientConfig(*file, "", &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the kubeconfig %s: %w; give a file whose current-context names a cluster and a user", kubeconfig, err)
 	}
 	return config, nil
 }
 
-// fromFile returns the configuration of a kubeconfig's current context, never the pod's service account,
-// which client-go uses instead of an empty file.
-func fromFile(kubeconfig string) (*rest.Config, error) {
-	file, err := clientcmd.LoadFromFile(kubeconfig)
+// get reads JSON from a path of the API server. Errors of the server are those of
+// k8s.io/apimachinery/pkg/api/errors.
+func (c *Client) get(ctx context.Context, path string, query url.Values, accept string, into any) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, RequestTimeout, canonical.TimedOut(RequestTimeout))
+	defer cancel()
+	request := c.web.Get().AbsPath(path).SetHeader("Accept", accept)
+	for name := range query {
+		request.Param(name, query.Get(name))
+	}
+	answer := request.Do(ctx)
+	if err := answer.Error(); err != nil {
+		return cause(ctx, err)
+	}
+	body, err := answer.Raw()
+	if err == nil {
+		err = json.Unmarshal(body, into)
+	}
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("the answer of the Kubernetes API server cannot be read: %w", err)
 	}
-	if err := clientcmd.ResolveLocalPaths(file); err != nil {
-		return nil, err
+	return nil
+}
+
+// cause returns why ctx ended, if that is why a request failed.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	return clientcmd.NewNonInteractiveClientConfig(*file, "", &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+	return err
+}
+
+// Access is a verb on the objects of a resource, in all namespaces if Namespace is "".
+type Access struct{ Verb, Group, Resource, Namespace string }
+
+// String returns the access as people write it.
+func (a Access) String() string {
+	return a.Verb + " " + schema.GroupResource{Group: a.Group, Resource: a.Resource}.String()
+}
+
+// reviews is the path at which an API server says what its client may do. A request changes
+// nothing: the review is answered and not kept.
+const reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+// Denied returns the elements of all that the API server denies.
+func (c *Client) Denied(ctx context.Context, all []Access) (denied []Access, err error) {
+	for _, a := range all {
+		body, err := json.Marshal(map[string]any{
+			"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+			"spec": map[string]any{"resourceAttributes": map[string]string{"verb": a.Verb, "group": a.Group, "resource": a.Resource, "namespace": a.Namespace}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		answer, err := c.web.Post().AbsPath(reviews).SetHeader("Accept", asJSON).SetHeader("Content-Type", asJSON).Body(body).Do(ctx).Raw()
+		if err != nil {
+			return nil, fmt.Errorf("cannot get the proxy's rights from the Kubernetes API server: %w; check that it is reachable and that the service account's token is valid", err)
+		}
+		var review struct{ Status struct{ Allowed bool } }
+		if err := json.Unmarshal(answer, &review); err != nil {
+			return nil, fmt.Errorf("the Kubernetes API server does not answer with a review: %w; see what answers at %s", err, c.host)
+		}
+		if !review.Status.Allowed {
+			denied = append(denied, a)
+		}
+	}
+	return denied, nil
 }

@@ -5,22 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/conversion/queryparams"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
-)
-
-const (
-	// firstRetry and longestRetry bound the pause after a failed request: it doubles from
-	// one failure to the next.
-	firstRetry   = time.Second
-	longestRetry = time.Minute
 )
 
 // DiscoveryOptions select the exporters to look for.
@@ -43,33 +43,13 @@ type DiscoveryOptions struct {
 // Discovery follows the pods that run exporters. While the API server does not answer, the
 // known ones stay.
 type Discovery struct {
-	opts     DiscoveryOptions
-	watchers []*watcher
+	opts       DiscoveryOptions
+	selections []*selection
 
 	mu       sync.Mutex
-	lists    []map[string]candidate // of each watcher by UID, nil until it has listed
-	admitted map[string]bool        // UIDs
+	admitted map[types.UID]bool
 	current  []Exporter
 	counts   DiscoveryCounts
-	failures []error // of each watcher, nil while all is well
-	told     uint64  // how many candidates came so far
-}
-
-// candidate is a pod that is selected.
-type candidate struct {
-	exporter Exporter
-	runs     bool
-	version  uint64 // of the pod, which rises with each change; 0 if it is not a number
-	told     uint64 // its number, in the order in which candidates came
-}
-
-// isNewer reports whether c is a more recent state of a pod than other: one of two watches may
-// be behind, as while it is cut.
-func (c candidate) isNewer(other candidate) bool {
-	if c.version != other.version && c.version != 0 && other.version != 0 {
-		return c.version > other.version
-	}
-	return c.told > other.told
 }
 
 // DiscoveryCounts are the counts of a discovery.
@@ -77,32 +57,42 @@ type DiscoveryCounts struct {
 	// Exporters counts those that are read, Waiting the pods that do not run, LeftOut the
 	// exporters beyond DiscoveryOptions.Max.
 	Exporters, Waiting, LeftOut int
-	// Lists and Failures count from the start: complete lists, and failed lists and watches.
-	Lists, Failures uint64
+	// Failures counts failed lists and watches from the start.
+	Failures uint64
+}
+
+// selection follows the pods of one selector. It is the cache.ReflectorStore of its Reflector.
+type selection struct {
+	of       *Discovery
+	selector string
+
+	// Guarded by of.mu.
+	pods    map[types.UID]candidate // nil until they are listed
+	failure error                   // of the latest request
+}
+
+// candidate is a pod that is selected.
+type candidate struct {
+	exporter Exporter
+	runs     bool
+	version  uint64 // of the pod, which rises with each change
 }
 
 // NewDiscovery returns a discovery that Run begins.
-func NewDiscovery(opts DiscoveryOptions) (*Discovery, error) {
-	d := &Discovery{opts: opts, admitted: map[string]bool{}}
-	for i, selector := range opts.Selectors {
-		w, err := newWatcher(opts.Client, selector, opts.Namespace, opts.Node)
-		if err != nil {
-			return nil, err
-		}
-		w.replace = func(pods []podObject) { d.replace(i, pods) }
-		w.change = func(p *podObject, deleted bool) { d.change(i, p, deleted) }
-		w.answered = func() { d.note(i, nil) }
-		d.watchers = append(d.watchers, w)
+func NewDiscovery(opts DiscoveryOptions) *Discovery {
+	d := &Discovery{opts: opts}
+	for _, selector := range opts.Selectors {
+		d.selections = append(d.selections, &selection{of: d, selector: selector})
 	}
-	d.lists, d.failures = make([]map[string]candidate, len(d.watchers)), make([]error, len(d.watchers))
-	return d, nil
+	return d
 }
 
 // Run follows the pods until ctx ends.
 func (d *Discovery) Run(ctx context.Context) {
 	var all sync.WaitGroup
-	for i, w := range d.watchers {
-		all.Go(func() { d.follow(ctx, i, w) })
+	for _, s := range d.selections {
+		lists := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}, s)
+		all.Go(func() { cache.NewReflector(lists, &podObject{}, s, 0).RunWithContext(ctx) })
 	}
 	all.Wait()
 }
@@ -111,10 +101,10 @@ func (d *Discovery) Run(ctx context.Context) {
 // DiscoveryOptions.Changed. Absent says why there are none, and Notes why some may be missing.
 func (d *Discovery) List(ctx context.Context) []Exporter {
 	var all sync.WaitGroup
-	for i, w := range d.watchers {
+	for _, s := range d.selections {
 		all.Go(func() {
-			if err := w.list(ctx); err != nil {
-				d.note(i, err)
+			if pods, err := s.list(ctx, metav1.ListOptions{ResourceVersion: "0"}); err == nil {
+				s.replace(pods.(*podList).Items)
 			}
 		})
 	}
@@ -124,46 +114,70 @@ func (d *Discovery) List(ctx context.Context) []Exporter {
 	return slices.Clone(d.current)
 }
 
-// follow follows the pods of one selector. It pauses after failures, longer after each.
-func (d *Discovery) follow(ctx context.Context, i int, w *watcher) {
-	pause := firstRetry
-	for ctx.Err() == nil {
-		begun := time.Now()
-		err := w.follow(ctx)
-		if time.Since(begun) > longestRetry || err == nil {
-			pause = firstRetry
-		}
-		if err == nil || ctx.Err() != nil {
-			continue
-		}
-		switch {
-		case errors.Is(err, errGone):
-		case errors.Is(err, errCut) && !w.isCutOften():
-			d.count()
-		default:
-			d.note(i, err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause/2 + rand.N(pause)): //nolint:gosec // spreads load
-		}
-		pause = min(2*pause, longestRetry)
+// IsWatchListSemanticsUnSupported makes the Reflector list before it watches: any server can.
+func (s *selection) IsWatchListSemanticsUnSupported() bool { return true }
+
+// list gets the selected pods.
+func (s *selection) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	path, query, err := s.request(&opts)
+	pods := &podList{}
+	if err == nil {
+		err = s.of.opts.Client.get(ctx, path, query, asJSON, pods)
 	}
+	if err == nil && pods.ResourceVersion == "" {
+		err = errors.New("the answer is no list of pods")
+	}
+	s.note(ctx, err)
+	return pods, err
 }
 
-// count counts a failure without noting it: the next request shows whether anything is wrong.
-func (d *Discovery) count() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.counts.Failures++
+// watch begins a watch of the selected pods. Until it answers, it is a request like any other.
+func (s *selection) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	opts.Watch = true
+	path, query, err := s.request(&opts)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	slow := time.AfterFunc(RequestTimeout, func() { cancel(canonical.TimedOut(RequestTimeout)) })
+	defer slow.Stop()
+	request := s.of.opts.Client.web.Get().AbsPath(path)
+	for name := range query {
+		request.Param(name, query.Get(name))
+	}
+	events, err := request.Watch(ctx)
+	if err != nil {
+		err = cause(ctx, err)
+		cancel(nil)
+	}
+	s.note(ctx, err)
+	return events, err //nolint:govet // the watch ends ctx
+}
+
+// request returns the path and query of a request for the pods.
+func (s *selection) request(opts *metav1.ListOptions) (path string, query url.Values, err error) {
+	opts.LabelSelector = s.selector
+	if node := s.of.opts.Node; node != "" {
+		opts.FieldSelector = "spec.nodeName=" + node
+	}
+	path = "/api/v1/pods"
+	if namespace := s.of.opts.Namespace; namespace != "" {
+		path = "/api/v1/namespaces/" + namespace + "/pods"
+	}
+	query, err = queryparams.Convert(opts)
+	return path, query, err
 }
 
 // note records the outcome of a request, and logs it if it is news.
-func (d *Discovery) note(i int, err error) {
+func (s *selection) note(ctx context.Context, err error) {
+	d := s.of
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(ctx.Err(), context.Canceled) {
+		return // the pods are listed again, or the program ends
+	}
 	before := d.failure()
-	d.failures[i] = err
+	s.failure = err
 	if err != nil {
 		d.counts.Failures++
 	}
@@ -175,53 +189,72 @@ func (d *Discovery) note(i int, err error) {
 	}
 }
 
-// replace takes all pods of a watcher.
-func (d *Discovery) replace(i int, pods []podObject) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.counts.Lists++
-	d.lists[i] = make(map[string]candidate, len(pods))
-	for j := range pods {
-		d.put(i, &pods[j])
+// Replace implements cache.ReflectorStore.
+func (s *selection) Replace(all []any, _ string) error {
+	pods := make([]podObject, len(all))
+	for i := range all {
+		pods[i] = *all[i].(*podObject)
 	}
-	d.publish()
+	s.replace(pods)
+	return nil
 }
 
-// change takes one pod of a watcher.
-func (d *Discovery) change(i int, p *podObject, deleted bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if deleted {
-		delete(d.lists[i], p.Metadata.UID)
-	} else {
-		d.put(i, p)
-	}
-	d.publish()
+// Add implements cache.ReflectorStore.
+func (s *selection) Add(pod any) error { return s.Update(pod) }
+
+// Update implements cache.ReflectorStore.
+func (s *selection) Update(pod any) error {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.put(pod.(*podObject))
+	s.of.publish()
+	return nil
 }
 
-func (d *Discovery) put(i int, p *podObject) {
-	e, runs := p.exporter(d.opts.Port)
-	version, _ := strconv.ParseUint(p.Metadata.ResourceVersion, 10, 64)
-	d.told++
-	d.lists[i][p.Metadata.UID] = candidate{e, runs, version, d.told}
+// Delete implements cache.ReflectorStore.
+func (s *selection) Delete(pod any) error {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	delete(s.pods, pod.(*podObject).UID)
+	s.of.publish()
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (s *selection) Resync() error { return nil }
+
+func (s *selection) replace(pods []podObject) {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.pods = make(map[types.UID]candidate, len(pods))
+	for i := range pods {
+		s.put(&pods[i])
+	}
+	s.of.publish()
+}
+
+func (s *selection) put(p *podObject) {
+	e, runs := p.exporter(s.of.opts.Port)
+	version, _ := strconv.ParseUint(p.ResourceVersion, 10, 64) // of no number, any state of a pod is as good
+	s.pods[p.UID] = candidate{e, runs, version}
 }
 
 // publish reports the exporters if they changed. The caller holds mu, so that states are
 // reported one at a time and in order.
 func (d *Discovery) publish() {
-	pods := map[string]candidate{}
-	for _, list := range d.lists {
-		for uid, f := range list {
-			if other, also := pods[uid]; !also || f.isNewer(other) {
-				pods[uid] = f
+	pods := map[types.UID]candidate{}
+	for _, s := range d.selections {
+		for uid, c := range s.pods {
+			if other, also := pods[uid]; !also || c.version > other.version { // one of two watches may be behind
+				pods[uid] = c
 			}
 		}
 	}
 	var all []Exporter
 	d.counts.Waiting = 0
-	for _, f := range pods {
-		if f.runs {
-			all = append(all, f.exporter)
+	for _, c := range pods {
+		if c.runs {
+			all = append(all, c.exporter)
 		} else {
 			d.counts.Waiting++
 		}
@@ -239,10 +272,10 @@ func (d *Discovery) publish() {
 // admit returns the exporters that there is room for; known ones go first.
 func (d *Discovery) admit(all []Exporter) []Exporter {
 	room, before := d.opts.Max, d.admitted
-	d.admitted = map[string]bool{}
+	d.admitted = map[types.UID]bool{}
 	for _, known := range []bool{true, false} {
 		for i := range all {
-			if uid := all[i].UID; before[uid] == known && room > 0 {
+			if uid := types.UID(all[i].UID); before[uid] == known && room > 0 {
 				d.admitted[uid] = true
 				room--
 			}
@@ -253,7 +286,7 @@ func (d *Discovery) admit(all []Exporter) []Exporter {
 		d.opts.Logger.Warn("too many exporters; some are not read", "left_out", leftOut, "remedy", "raise kube.discover.max_sources, or run several proxies, each for a part of the nodes")
 	}
 	d.counts.LeftOut = leftOut
-	return slices.DeleteFunc(all, func(e Exporter) bool { return !d.admitted[e.UID] })
+	return slices.DeleteFunc(all, func(e Exporter) bool { return !d.admitted[types.UID(e.UID)] })
 }
 
 // Counts returns the current counts.
@@ -271,7 +304,10 @@ func (d *Discovery) Notes() (notes []canonical.Note) {
 		notes = append(notes, canonical.Note{Cause: f.Cause, Remedy: f.Remedy})
 	}
 	if n := d.counts.LeftOut; n > 0 {
-		notes = append(notes, canonical.Note{Cause: fmt.Sprintf("%s not read: there are more than kube.discover.max_sources=%d", are(n, "exporter"), d.opts.Max), Remedy: "raise it, or run several proxies, each for a part of the nodes"})
+		notes = append(notes, canonical.Note{
+			Cause:  fmt.Sprintf("%s not read: there are more than kube.discover.max_sources=%d", are(n, "exporter"), d.opts.Max),
+			Remedy: "raise it, or run several proxies, each for a part of the nodes",
+		})
 	}
 	return notes
 }
@@ -285,28 +321,30 @@ func (d *Discovery) Absent() *canonical.Failure {
 	if f := d.failure(); f != nil {
 		return f
 	}
-	if slices.ContainsFunc(d.lists, func(list map[string]candidate) bool { return list == nil }) {
-		return &canonical.Failure{Kind: "not_read", Cause: "the Kubernetes API server has not been asked for exporters yet", Remedy: "wait a moment"}
-	}
-	where := " (" + d.where() + ")"
+	f := &canonical.Failure{Kind: "not_read", Remedy: "wait a moment"}
 	switch {
+	case slices.ContainsFunc(d.selections, func(s *selection) bool { return s.pods == nil }):
+		f.Cause = "the Kubernetes API server has not been asked for exporters yet"
 	case len(d.current) > 0:
-		return &canonical.Failure{Kind: "not_read", Cause: are(len(d.current), "exporter") + " about to be read", Remedy: "wait a moment"}
+		f.Cause = are(len(d.current), "exporter") + " about to be read"
 	case d.counts.Waiting > 0:
-		return &canonical.Failure{Kind: "not_read", Cause: fmt.Sprintf("no pod of an exporter runs%s: %s waiting", where, are(d.counts.Waiting, "pod")), Remedy: "see why: kubectl describe pods"}
+		f.Cause = fmt.Sprintf("no pod of an exporter runs (%s): %s waiting", d.where(), are(d.counts.Waiting, "pod"))
+		f.Remedy = "see why: kubectl describe pods"
 	case d.opts.Node != "":
-		return &canonical.Failure{Kind: "not_read", Cause: "there is no pod of an exporter" + where, Remedy: "see why the exporter's DaemonSet has none there, and check that --kube.discover selects its label"}
+		f.Cause = "there is no pod of an exporter (" + d.where() + ")"
+		f.Remedy = "see why the exporter's DaemonSet has none there, and check that --kube.discover selects its label"
+	default:
+		return nil
 	}
-	return nil
+	return f
 }
 
 // are returns a count of a word with its verb, as in "2 pods are".
 func are(n int, word string) string {
-	verb := " are"
 	if n == 1 {
-		verb = " is"
+		return diag.Count(n, word) + " is"
 	}
-	return diag.Count(n, word) + verb
+	return diag.Count(n, word) + " are"
 }
 
 // where describes the pods that are looked for.
@@ -326,30 +364,28 @@ func (d *Discovery) where() string {
 
 // failure returns why discovery is stuck, nil if it is not. The caller holds mu.
 func (d *Discovery) failure() *canonical.Failure {
-	for _, err := range d.failures {
-		if err == nil {
-			continue
-		}
-		status, is := errors.AsType[*statusError](err)
-		switch {
-		case is && status.code == http.StatusForbidden:
-			remedy := "grant it as deploy/kubernetes/rbac.yaml does: {apiGroups: [\"\"], resources: [pods], verbs: [list, watch]}"
-			if d.opts.Namespace == "" {
-				remedy += ", for the whole cluster, or name the exporters' namespace with --kube.discover-namespace"
-			}
-			return &canonical.Failure{Kind: "denied", Cause: "the Kubernetes API server denies the right to list and watch " + d.where() + ": " + status.message, Remedy: remedy}
-		case is && status.code == http.StatusUnauthorized:
-			return &canonical.Failure{Kind: "unauthorized", Cause: "the Kubernetes API server does not accept the proxy's credentials: " + status.message,
-				Remedy: "see the pod's service account, or --kube.config"}
-		}
-		if errors.Is(err, errCut) {
-			return &canonical.Failure{Kind: "cut", Cause: "each watch of " + d.where() + " is cut off at once: " + err.Error(),
-				Remedy: "check whether a proxy in front of the Kubernetes API server closes long-lived requests; until then the pods are listed, at most a minute apart"}
-		}
-		_, slow := errors.AsType[canonical.TimedOut](err)
-		return &canonical.Failure{Kind: "unreachable", Timeout: slow || errors.Is(err, context.DeadlineExceeded),
-			Cause:  "cannot get " + d.where() + " from the Kubernetes API server: " + err.Error(),
-			Remedy: "check that this machine reaches it (network policies, --kube.config); known exporters are still read"}
+	at := slices.IndexFunc(d.selections, func(s *selection) bool { return s.failure != nil })
+	if at < 0 {
+		return nil
 	}
-	return nil
+	err := d.selections[at].failure
+	switch {
+	case apierrors.IsForbidden(err):
+		remedy := "grant it as deploy/kubernetes/rbac.yaml does: {apiGroups: [\"\"], resources: [pods], verbs: [list, watch]}"
+		if d.opts.Namespace == "" {
+			remedy += ", for the whole cluster, or name the exporters' namespace with --kube.discover-namespace"
+		}
+		return &canonical.Failure{Kind: "denied", Cause: "the Kubernetes API server denies the right to list and watch " + d.where() + ": " + err.Error(), Remedy: remedy}
+	case apierrors.IsUnauthorized(err):
+		return &canonical.Failure{
+			Kind: "unauthorized", Cause: "the Kubernetes API server does not accept the proxy's credentials: " + err.Error(),
+			Remedy: "see the pod's service account, or --kube.config",
+		}
+	}
+	_, slow := errors.AsType[canonical.TimedOut](err)
+	return &canonical.Failure{
+		Kind: "unreachable", Timeout: slow || errors.Is(err, context.DeadlineExceeded),
+		Cause:  "cannot get " + d.where() + " from the Kubernetes API server: " + err.Error(),
+		Remedy: "check that this machine reaches it (network policies, --kube.config); known exporters are still read",
+	}
 }

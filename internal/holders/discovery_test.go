@@ -2,25 +2,19 @@ package holders
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/holders/kubetest"
-	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // discovered runs a discovery against a server, and remembers what it found.
@@ -50,16 +44,13 @@ func discover(t *testing.T, server *kubetest.Server, change func(*DiscoveryOptio
 	if change != nil {
 		change(&opts)
 	}
-	if d.Discovery, err = NewDiscovery(opts); err != nil {
-		t.Fatal(err)
-	}
+	d.Discovery = NewDiscovery(opts)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { d.Run(ctx); close(done) }()
 	t.Cleanup(func() {
 		cancel()
 		<-done
-		client.HTTP.CloseIdleConnections()
 	})
 	return d
 }
@@ -109,7 +100,6 @@ var (
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	server := kubetest.New(t)
-	server.Pages(2)
 	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e1", Node: "n1", IP: "10.0.0.1", Labels: chart})
 	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e2", Node: "n2", IP: "10.0.0.2", Labels: chart, PortName: "metrics", Port: 9500})
 	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e3", Node: "n3", IP: "fd00::3", Labels: operator, PortName: "gpu-metrics", Port: 9401})
@@ -119,7 +109,7 @@ func TestDiscovery(t *testing.T) {
 	d := discover(t, server, nil)
 	n1, n2, n3, n4 := "n1:e1=10.0.0.1:9400", "n2:e2=10.0.0.2:9500", "n3:e3=[fd00::3]:9401", "n4:both=10.0.0.4:9400"
 	d.expect(n1, n2, n3, n4)
-	if c := d.Counts(); c.Exporters != 4 || c.Waiting != 1 || c.Lists != 2 {
+	if c := d.Counts(); c.Exporters != 4 || c.Waiting != 1 {
 		t.Errorf("%+v", c)
 	}
 	server.Put(kubetest.Pod{Namespace: "gpu", Name: "waits", Node: "n0", IP: "10.0.0.10", Labels: chart})
@@ -133,103 +123,27 @@ func TestDiscovery(t *testing.T) {
 	server.Delete("gpu/both")
 	d.expect(n2, n3)
 
-	// The watches end, and the next ones tell what happened meanwhile.
-	server.Cut()
+	// The watches end, and later ones report what happened meanwhile.
+	server.CloseClientConnections()
 	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e5", Node: "n5", IP: "10.0.0.5", Labels: chart})
 	d.expect(n2, n3, "n5:e5=10.0.0.5:9400")
-	if c := d.Counts(); c.Lists != 2 {
-		t.Errorf("after a cut: %+v, want no further list", c)
-	}
-}
-
-// TestDiscoveryListsAgain: if the state that a watch goes on from is too old, the pods are listed
-// again, and those that died leave. So they are if a watch fails.
-func TestDiscoveryListsAgain(t *testing.T) {
-	t.Parallel()
-	server := kubetest.New(t)
-	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e2", Node: "n2", IP: "10.0.0.2", Labels: chart})
-	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e3", Node: "n3", IP: "10.0.0.3", Labels: chart})
-	d := discover(t, server, nil)
-	d.expect("n2:e2=10.0.0.2:9400", "n3:e3=10.0.0.3:9400")
-	until(t, func() bool { return server.Watches() == 2 }, func() string { return "both labels are watched" })
-	server.Hang(true)
-	server.Cut()
-	server.Delete("gpu/e2")
-	server.Compact()
-	server.Hang(false)
-	d.expect("n3:e3=10.0.0.3:9400")
-	until(t, func() bool { return d.Counts().Lists == 4 }, func() string { return fmt.Sprintf("after 410 Gone: %+v, want further lists", d.Counts()) })
-	until(t, func() bool { server.Break(); return d.Counts().Lists > 4 }, func() string { return "a watch that failed goes on from where it failed" })
-}
-
-// TestTheAPIServerIsBounded: neither a list without end nor a long event takes all memory.
-func TestTheAPIServerIsBounded(t *testing.T) {
-	answer := `{"metadata":{"resourceVersion":"1","continue":"more"},"items":[]}`
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
-	t.Cleanup(server.Close)
-	w, err := newWatcher(&Client{Config: &rest.Config{Host: server.URL}, HTTP: server.Client()}, "a=b", "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.answered = func() {}
-	if err := w.follow(t.Context()); err == nil || !strings.Contains(err.Error(), "does not end") {
-		t.Errorf("a list without end: %v", err)
-	}
-	w.version, w.maxPage = "1", 1000
-	w.change = func(*podObject, bool) { t.Error("the event is taken") }
-	answer = `{"type":"ADDED","object":{"metadata":{"name":"` + strings.Repeat("x", 2000) + `"}}}`
-	if err := w.follow(t.Context()); !errors.Is(err, errCut) {
-		t.Errorf("a long event: %v", err)
-	}
-}
-
-// TestWatchesThatAreCutAtOnce are counted and noted, and lists find changes meanwhile.
-func TestWatchesThatAreCutAtOnce(t *testing.T) {
-	slow.Test(t, "waits between watches that an API server cuts")
-	t.Parallel()
-	server := kubetest.New(t)
-	cuts := atomic.Bool{}
-	cuts.Store(true)
-	serve := server.Config.Handler
-	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if cuts.Load() && r.FormValue("watch") != "" {
-			w.WriteHeader(http.StatusOK) // and nothing else
-			return
-		}
-		serve.ServeHTTP(w, r)
-	})
-	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e1", Node: "n1", IP: "10.0.0.1", Labels: chart})
-	d := discover(t, server, func(o *DiscoveryOptions) { o.Selectors = o.Selectors[:1] })
-	d.expect("n1:e1=10.0.0.1:9400")
-	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e2", Node: "n2", IP: "10.0.0.2", Labels: chart})
-	noted := func() bool { return len(d.Notes()) == 1 && strings.Contains(d.Notes()[0].Cause, "cut off at once") }
-	until(t, noted, func() string { return fmt.Sprint(d.Notes()) })
-	if n := d.Counts().Failures; n != oftenCut {
-		t.Errorf("%d failures are counted, want %d", n, oftenCut)
-	}
-	d.expect("n1:e1=10.0.0.1:9400", "n2:e2=10.0.0.2:9400")
-	if !noted() || strings.Count(d.log.String(), "\n") != 1 {
-		t.Errorf("after a list: %v, log:\n%s", d.Notes(), d.log.String())
-	}
-	cuts.Store(false)
-	until(t, func() bool { return d.Notes() == nil }, func() string { return fmt.Sprint(d.Notes()) })
 }
 
 // TestTheNewestOfTwoWatchesCounts: the state of a pod that two selectors select is that of the
 // watch that is not behind.
 func TestTheNewestOfTwoWatchesCounts(t *testing.T) {
 	for behind := range 2 {
-		d := &Discovery{admitted: map[string]bool{}, lists: make([]map[string]candidate, 2), opts: DiscoveryOptions{Max: 9, Logger: discard, Changed: func([]Exporter) {}}}
-		pod := func(ip, version string) podObject {
-			var p podObject
-			p.Metadata.UID, p.Metadata.ResourceVersion, p.Status.Phase, p.Status.PodIP = "u", version, "Running", ip
+		d := NewDiscovery(DiscoveryOptions{Max: 9, Logger: discard, Selectors: []string{"a", "b"}})
+		pod := func(ip, version string) *podObject {
+			p := &podObject{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: version}}
+			p.Status.Phase, p.Status.PodIP = "Running", ip
 			return p
 		}
-		d.replace(0, []podObject{pod("10.0.0.1", "9")})
-		d.replace(1, []podObject{pod("10.0.0.1", "9")})
-		now, late := pod("10.0.0.2", "100"), pod("10.0.0.1", "10")
-		d.change(1-behind, &now, false)
-		d.change(behind, &late, false)
+		for _, s := range d.selections {
+			s.replace([]podObject{*pod("10.0.0.1", "9")})
+		}
+		_ = d.selections[1-behind].Update(pod("10.0.0.2", "100"))
+		_ = d.selections[behind].Update(pod("10.0.0.1", "10"))
 		if len(d.current) != 1 || d.current[0].Address.Addr().String() != "10.0.0.2" {
 			t.Errorf("while watch %d is behind: %v", behind, d.current)
 		}
@@ -341,7 +255,6 @@ func TestAddressIsAnAddress(t *testing.T) {
 // are missing.
 func TestDiscoveryList(t *testing.T) {
 	server := kubetest.New(t)
-	server.Pages(1)
 	for i := range 3 {
 		server.Put(kubetest.Pod{Namespace: "gpu", Name: fmt.Sprint("e", i), Node: fmt.Sprint("n", 3-i), IP: fmt.Sprint("10.0.0.", i+1), Labels: chart})
 	}
@@ -352,11 +265,7 @@ func TestDiscoveryList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(client.HTTP.CloseIdleConnections)
-		d, err := NewDiscovery(DiscoveryOptions{Client: client, Selectors: []string{"app.kubernetes.io/name=dcgm-exporter", "app=nvidia-dcgm-exporter"}, Max: most, Logger: discard})
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := NewDiscovery(DiscoveryOptions{Client: client, Selectors: []string{"app.kubernetes.io/name=dcgm-exporter", "app=nvidia-dcgm-exporter"}, Max: most, Logger: discard})
 		found := ""
 		for _, e := range d.List(ctx) {
 			found += e.Node + ":" + e.Pod + " "

@@ -10,17 +10,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"k8s.io/client-go/rest"
 )
 
 // fakeAPI answers like an API server with some objects.
 type fakeAPI struct {
 	mu       sync.Mutex
-	objects  map[string]string       // metadata by path
-	handlers map[string]http.Handler // in place of objects, by path
-	asked    map[string]int          // by path
-	wrong    []string                // what is wrong with requests
+	objects  map[string]string           // metadata by path
+	handlers map[string]http.HandlerFunc // in place of objects, by path
+	asked    map[string]int              // by path
+	wrong    []string                    // what is wrong with requests
 }
 
 // ownerRef is an owner reference of a fake object. Its UID is that of the object of its
@@ -31,7 +29,7 @@ type ownerRef struct {
 }
 
 func newFakeAPI() *fakeAPI {
-	return &fakeAPI{objects: map[string]string{}, handlers: map[string]http.Handler{}, asked: map[string]int{}}
+	return &fakeAPI{objects: map[string]string{}, handlers: map[string]http.HandlerFunc{}, asked: map[string]int{}}
 }
 
 // add adds an object. path is below /api/v1 or /apis and ends in its name.
@@ -46,12 +44,11 @@ func (f *fakeAPI) add(path string, labels map[string]string, owners ...ownerRef)
 		}
 		refs = append(refs, m{"apiVersion": o.apiVersion, "kind": o.kind, "name": o.name, "uid": o.uid, "controller": !o.plain})
 	}
-	text, err := json.Marshal(m{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": m{"name": name, "uid": segments[len(segments)-2] + "-" + name, "labels": labels, "ownerReferences": refs}})
+	metadata := m{"name": name, "uid": segments[len(segments)-2] + "-" + name, "labels": labels, "ownerReferences": refs}
+	text, err := json.Marshal(m{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
 	if err != nil {
 		panic(err)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.objects[path] = string(text)
 }
 
@@ -60,22 +57,13 @@ func (f *fakeAPI) add(path string, labels map[string]string, owners ...ownerRef)
 func (f *fakeAPI) serve(groupVersion, kind, name string, namespaced bool) {
 	f.objects["/apis/"+groupVersion] = fmt.Sprintf(`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":%q,"resources":[
 		{"name":"%[3]s/status","kind":%[2]q,"namespaced":%[4]v},{"name":%[3]q,"kind":%[2]q,"namespaced":%[4]v}]}`, groupVersion, kind, name, namespaced)
-	group, version, _ := strings.Cut(groupVersion, "/")
-	f.objects["/apis/"+group] = fmt.Sprintf(`{"kind":"APIGroup","apiVersion":"v1","name":%q,"preferredVersion":{"groupVersion":%q,"version":%q}}`, group, groupVersion, version)
 }
 
-// on sets the handler of a path.
+// on sets the handler of a path; nil is none.
 func (f *fakeAPI) on(path string, h http.HandlerFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.handlers[path] = h
-}
-
-// repair removes the handler of a path.
-func (f *fakeAPI) repair(path string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.handlers, path)
 }
 
 // count returns how often a path was requested; "" is all of them.
@@ -101,16 +89,16 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		f.wrong = append(f.wrong, r.Method+" "+path)
 	}
-	if object != "" && strings.Contains(object, "PartialObjectMetadata") && (!strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") || r.URL.Query().Get("resourceVersion") != "0") {
+	if strings.Contains(object, "PartialObjectMetadata") && (!strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") || r.URL.Query().Get("resourceVersion") != "0") {
 		f.wrong = append(f.wrong, path+" whole, or not from memory")
 	}
 	f.mu.Unlock()
 	switch {
 	case handler != nil:
-		handler.ServeHTTP(w, r)
+		handler(w, r)
 	case have:
 		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, object)
+		_, _ = io.WriteString(w, object)
 	default:
 		refuse(w, http.StatusNotFound, "NotFound")
 	}
@@ -124,25 +112,30 @@ func refuse(w http.ResponseWriter, code int, reason string) {
 }
 
 // forbid refuses for lack of a right.
-func forbid(w http.ResponseWriter, _ *http.Request) {
-	refuse(w, http.StatusForbidden, "Forbidden")
-}
+func forbid(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusForbidden, "Forbidden") }
 
 // cluster returns a cluster that asks f.
 func (f *fakeAPI) cluster(t testing.TB, labels ...WorkloadLabel) *cluster {
 	t.Helper()
+	return newCluster(clientOf(t, f), labels, newBreaker(discard))
+}
+
+// clientOf returns the access to a server, which must be asked for f's objects as it should.
+func clientOf(t testing.TB, f http.Handler) *Client {
+	t.Helper()
 	server := httptest.NewServer(f)
-	t.Cleanup(server.Close)
 	t.Cleanup(func() {
-		for _, w := range f.wrong {
-			t.Errorf("asked %s", w)
+		server.CloseClientConnections()
+		server.Close()
+		if f, is := f.(*fakeAPI); is && len(f.wrong) > 0 {
+			t.Errorf("asked %q", f.wrong)
 		}
 	})
-	c, err := newCluster(&Client{Config: &rest.Config{Host: server.URL, QPS: -1}, HTTP: noRedirects(server.Client())}, labels, newObstacles(discard))
+	client, err := NewClient(kubeconfig(t, server.URL), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return client
 }
 
 var discard = slog.New(slog.DiscardHandler)

@@ -2,8 +2,6 @@ package holders
 
 import (
 	"slices"
-	"sync/atomic"
-	"weak"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -32,173 +30,138 @@ type Feed struct {
 	opts    FeedOptions
 	kubelet *Kubelet
 
-	// from is what made was made from. was is for Frame.Reattribute.
-	from struct {
-		set      *canonical.AllocationSet
-		topology *canonical.Topology
-		answer   *answer
-		mig      *canonical.MIGPlace // the first
-	}
-	made   *canonical.AllocationSet
-	madeOf *canonical.Topology
-	was    []int32
-	out    map[place]bool // left out for the limit
-
-	matched atomic.Pointer[matching]
+	from inputs // of made
+	made *canonical.AllocationSet
+	was  []int32           // for Frame.Reattribute
+	out  map[outsider]bool // left out for the limit
 }
 
-// matching reports which holds of an answer are of devices that a source has.
-type matching struct {
-	answer *answer
-	found  []bool
+// inputs are what a Feed makes allocations of.
+type inputs struct {
+	set      *canonical.AllocationSet
+	topology *canonical.Topology
+	answer   *holdings
+	mig      *canonical.MIGPlace // the first
 }
 
-// place identifies an allocation across the topologies of a source.
-type place struct {
+// outsider identifies an allocation that is left out, across the topologies of a source.
+type outsider struct {
 	device canonical.Identity
 	canonical.Workload
 }
 
 // Feed returns a new feed.
-func (k *Kubelet) Feed(opts FeedOptions) *Feed {
-	f := &Feed{opts: opts, kubelet: k}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.feeds = slices.DeleteFunc(k.feeds, func(p weak.Pointer[Feed]) bool { return p.Value() == nil })
-	k.feeds = append(k.feeds, weak.Make(f))
-	return f
-}
+func (k *Kubelet) Feed(opts FeedOptions) *Feed { return &Feed{opts: opts, kubelet: k} }
 
 // Attribute completes the AllocationSet of frame from the kubelet's last answer. It allocates
 // nothing while neither the answer nor the set changes.
 func (f *Feed) Attribute(frame *canonical.Frame) {
-	set, now := frame.AllocationSet, f.kubelet.current.Load()
-	if set == nil || frame.Topology == nil {
+	now := inputs{set: frame.AllocationSet, topology: frame.Topology, answer: f.kubelet.current.Load()}
+	if now.set == nil || now.topology == nil {
 		return
 	}
 	var mig []canonical.MIGPlace
 	if f.opts.MIGPlaces != nil {
 		mig = f.opts.MIGPlaces()
 	}
-	var first *canonical.MIGPlace
 	if len(mig) > 0 {
-		first = &mig[0]
+		now.mig = &mig[0]
 	}
-	if at := &f.from; at.set != set || at.topology != frame.Topology || at.answer != now || at.mig != first {
-		at.set, at.topology, at.answer, at.mig = set, frame.Topology, now, first
-		frame.LeftOutAllocations += f.rebuild(mig)
+	if now != f.from {
+		frame.LeftOutAllocations += f.rebuild(now, mig)
 	}
-	if f.made != set {
+	if f.made != now.set {
 		frame.Reattribute(f.made, f.was)
 	}
 }
 
-// rebuild makes the set from f.from, and returns how many allocations are newly left out.
-func (f *Feed) rebuild(mig []canonical.MIGPlace) (leftOut uint64) {
-	found := newFinder(f.from.topology, &f.opts, mig).assign(f.from.answer)
-	f.matched.Store(&matching{f.from.answer, found.matched})
-	m := merger{set: f.from.set, topology: f.from.topology, limit: f.opts.Limit, outBefore: f.out, out: map[place]bool{}}
-	changed := m.merge(found.holders)
-	f.out = m.out
-	f.was = m.was
-	switch same := f.madeOf == f.from.topology && slices.Equal(m.made.Allocations, f.made.Allocations) && slices.Equal(m.made.Holders, f.made.Holders); {
+// rebuild makes the set of new inputs, and returns how many allocations are newly left out. A set
+// equal to the latest one is not replaced.
+func (f *Feed) rebuild(now inputs, mig []canonical.MIGPlace) (leftOut uint64) {
+	before := f.from.topology
+	f.from = now
+	holders := newFinder(now.topology, &f.opts, mig).assign(now.answer)
+	out := f.out
+	f.out, f.was = map[outsider]bool{}, nil
+	made, changed := f.merge(holders)
+	switch {
 	case !changed:
-		f.made = f.from.set
-	case !same:
-		f.made = m.made
+		f.made = now.set
+	case before != now.topology || !slices.Equal(made.Allocations, f.made.Allocations) || !slices.Equal(made.Holders, f.made.Holders):
+		f.made = made
 	}
-	f.madeOf = f.from.topology
-	return m.leftOut
-}
-
-// merger adds holders to an AllocationSet.
-type merger struct {
-	set      *canonical.AllocationSet
-	topology *canonical.Topology
-	limit    int
-	weight   int
-
-	made           *canonical.AllocationSet
-	was            []int32
-	outBefore, out map[place]bool
-	leftOut        uint64
+	for one := range f.out {
+		if !out[one] {
+			leftOut++
+		}
+	}
+	return leftOut
 }
 
 // merge makes the set that also has the holders of each device, and reports whether it
-// differs from m.set.
-func (m *merger) merge(holders [][]canonical.Workload) (changed bool) {
-	m.made = &canonical.AllocationSet{Holders: slices.Clone(m.set.Holders)}
-	for i := range m.set.Allocations {
-		a := &m.set.Allocations[i]
-		m.weight += a.Weight(&m.topology.Devices[a.Device])
+// differs from the source's.
+func (f *Feed) merge(holders [][]canonical.Workload) (made *canonical.AllocationSet, changed bool) {
+	set, devices := f.from.set, f.from.topology.Devices
+	made = &canonical.AllocationSet{Holders: slices.Clone(set.Holders)}
+	weight, rest := 0, 0
+	for i := range set.Allocations {
+		weight += set.Allocations[i].Weight(&devices[set.Allocations[i].Device])
 	}
-	rest := 0
-	for device := range m.topology.Devices {
-		from := rest
-		for rest < len(m.set.Allocations) && m.set.Allocations[rest].Device == device {
+	for device := range devices {
+		first := rest
+		for rest < len(set.Allocations) && set.Allocations[rest].Device == device {
 			rest++
 		}
-		told := m.set.Allocations[from:rest]
-		add, within := agree(told, holders[device], m.set.Holders[device])
-		for i, a := range told {
+		given := set.Allocations[first:rest]
+		add, within := agree(given, holders[device], set.Holders[device])
+		for i, a := range given {
 			if within != nil && a.Job != "" {
 				a.Namespace, a.Pod, a.Container = within.Namespace, within.Pod, within.Container
 			}
-			m.made.Allocations = append(m.made.Allocations, a)
-			m.was = append(m.was, int32(from+i))
+			made.Allocations, f.was = append(made.Allocations, a), append(f.was, int32(first+i))
 		}
-		m.made.Holders[device] += len(add)
-		for _, w := range add {
-			m.add(canonical.Allocation{Device: device, Workload: w})
-		}
+		made.Holders[device] += len(add)
 		changed = changed || within != nil || len(add) > 0
+		for _, w := range add {
+			a := canonical.Allocation{Device: device, Workload: w}
+			if weight += a.Weight(&devices[device]); f.opts.Limit > 0 && weight > f.opts.Limit {
+				f.out[outsider{devices[device].Identity(), w}] = true
+				continue
+			}
+			made.Allocations, f.was = append(made.Allocations, a), append(f.was, -1)
+		}
 	}
-	return changed
-}
-
-// add adds an allocation, unless it is beyond the limit.
-func (m *merger) add(a canonical.Allocation) {
-	d := &m.topology.Devices[a.Device]
-	m.weight += a.Weight(d)
-	if m.limit <= 0 || m.weight <= m.limit {
-		m.made.Allocations = append(m.made.Allocations, a)
-		m.was = append(m.was, -1)
-		return
-	}
-	at := place{d.Identity(), a.Workload}
-	if m.out[at] = true; !m.outBefore[at] {
-		m.leftOut++
-	}
+	return made, changed
 }
 
 // agree returns the containers that the kubelet names for a device and that the source lacks,
 // and the one in which the source's batch jobs run, nil for none. all is the number of holders
 // that the source reports, including those left out.
-func agree(told []canonical.Allocation, holders []canonical.Workload, all int) (add []canonical.Workload, within *canonical.Workload) {
-	if len(holders) == 0 || all != len(told) {
+func agree(given []canonical.Allocation, holders []canonical.Workload, all int) (add []canonical.Workload, within *canonical.Workload) {
+	if len(holders) == 0 || all != len(given) {
 		return nil, nil
 	}
-	if len(told) == 0 {
+	if len(given) == 0 {
 		return holders, nil
 	}
 	pods := 0
-	for i := range told {
-		if told[i].Pod == "" {
+	for i := range given {
+		if given[i].Pod == "" {
 			continue
 		}
 		pods++
-		if !slices.ContainsFunc(holders, func(w canonical.Workload) bool { return isIn(&told[i], w) }) {
+		if !slices.ContainsFunc(holders, func(w canonical.Workload) bool { return isIn(&given[i], w) }) {
 			return nil, nil
 		}
 	}
 	if pods == 0 {
-		if len(holders) == 1 && !slices.ContainsFunc(told, isNoJob) {
+		if len(holders) == 1 && !slices.ContainsFunc(given, isNoJob) {
 			within = &holders[0]
 		}
 		return nil, within
 	}
 	for _, w := range holders {
-		if !slices.ContainsFunc(told, func(a canonical.Allocation) bool { return isIn(&a, w) }) {
+		if !slices.ContainsFunc(given, func(a canonical.Allocation) bool { return isIn(&a, w) }) {
 			add = append(add, w)
 		}
 	}

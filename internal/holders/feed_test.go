@@ -51,7 +51,7 @@ func (b *bench) says(resource string, words ...string) {
 		}
 		l.holds = append(l.holds, hold{pod(name), r})
 	}
-	b.kubelet.succeed(&l)
+	b.kubelet.publish(&l)
 }
 
 // tell sets the allocations that the source reports.
@@ -144,7 +144,7 @@ func TestUnknownMIGDevices(t *testing.T) {
 			b.tell(node())
 			b.says("nvidia.com/mig-1g.10gb", x.holds...)
 			l := listed{holds: b.kubelet.current.Load().holds, existing: map[string]int{"1g.10gb": x.existing}}
-			b.kubelet.succeed(&l)
+			b.kubelet.publish(&l)
 			b.check(x.want...)
 		})
 	}

@@ -10,14 +10,14 @@ import (
 // finder finds the devices of a topology that references name.
 type finder struct {
 	topology *canonical.Topology
-	boards   map[string]int         // by uuid, in lower case
-	minors   map[string]int         // boards of this machine, by index
-	parts    map[part]int           // instances
-	mig      map[string]part        // the instance of a MIG device, by its uuid in lower case
-	kinds    map[string]migKind     // the kind of a MIG device whose instance is unknown, by its uuid
-	sizes    map[migKind][]int      // instances by their profile, with and without the board
-	known    map[int]bool           // instances whose MIG device is known
-	homeless map[migKind][]homeless // holds of MIG devices whose instance is unknown
+	boards   map[string]int      // by uuid, in lower case
+	minors   map[string]int      // boards of this machine, by index
+	parts    map[part]int        // instances
+	mig      map[string]part     // the instance of a MIG device, by its uuid in lower case
+	kinds    map[string]migKind  // the kind of a MIG device whose instance is unknown, by its uuid
+	sizes    map[migKind][]int   // instances by their profile, with and without the board
+	known    map[int]bool        // instances whose MIG device is known
+	unplaced map[migKind][]int32 // holds of MIG devices whose instance is unknown
 }
 
 // part is an instance: the index of its board, and its id.
@@ -29,22 +29,10 @@ type part struct {
 // migKind is common to all MIG devices of a size: on one board, or on the node if parent is "".
 type migKind struct{ parent, profile string }
 
-// homeless is a hold of a MIG device whose instance is unknown.
-type homeless struct {
-	hold int
-	uuid string
-}
-
-// found is the outcome for the holds of an answer.
-type found struct {
-	holders [][]canonical.Workload // of each device of the topology
-	matched []bool                 // of each hold
-}
-
 func newFinder(t *canonical.Topology, opts *FeedOptions, mig []canonical.MIGPlace) *finder {
 	x := &finder{
-		topology: t, boards: map[string]int{}, minors: map[string]int{}, parts: map[part]int{},
-		mig: map[string]part{}, kinds: map[string]migKind{}, sizes: map[migKind][]int{}, known: map[int]bool{}, homeless: map[migKind][]homeless{},
+		topology: t, boards: map[string]int{}, minors: map[string]int{}, parts: map[part]int{}, mig: map[string]part{},
+		kinds: map[string]migKind{}, sizes: map[migKind][]int{}, known: map[int]bool{}, unplaced: map[migKind][]int32{},
 	}
 	for i := range t.Devices {
 		d := &t.Devices[i]
@@ -77,15 +65,19 @@ func newFinder(t *canonical.Topology, opts *FeedOptions, mig []canonical.MIGPlac
 	return x
 }
 
-// assign returns who holds the devices.
-func (x *finder) assign(a *answer) found {
-	f := found{holders: make([][]canonical.Workload, len(x.topology.Devices)), matched: make([]bool, len(a.holds))}
+// assign returns who holds each device, and marks the holds whose device it finds.
+func (x *finder) assign(a *holdings) (holders [][]canonical.Workload) {
+	holders = make([][]canonical.Workload, len(x.topology.Devices))
+	give := func(device int, hold int32) {
+		if w := a.holds[hold].Workload; !slices.Contains(holders[device], w) {
+			holders[device] = append(holders[device], w)
+		}
+		a.matched[hold].Store(true)
+	}
 	for i := range a.holds {
 		h := &a.holds[i]
-		device, ok := x.find(&h.reference)
-		if ok {
-			f.give(device, h.Workload)
-			f.matched[i] = true
+		if device, ok := x.find(&h.reference); ok {
+			give(device, int32(i))
 			x.known[device] = x.known[device] || h.isMIG()
 			continue
 		}
@@ -94,20 +86,17 @@ func (x *finder) assign(a *answer) found {
 			kind = migKind{h.parent, h.profile}
 		}
 		if strings.HasPrefix(h.uuid, migPrefix) && kind.profile != "" {
-			x.homeless[kind] = append(x.homeless[kind], homeless{i, h.uuid})
+			x.unplaced[kind] = append(x.unplaced[kind], int32(i))
 		}
 	}
-	for kind, all := range x.homeless {
-		x.house(&f, a, kind, all)
+	for kind, all := range x.unplaced {
+		for _, device := range x.place(a, kind, all) {
+			for _, hold := range all {
+				give(device, hold)
+			}
+		}
 	}
-	return f
-}
-
-// give makes a workload a holder of a device.
-func (f *found) give(device int, w canonical.Workload) {
-	if !slices.Contains(f.holders[device], w) {
-		f.holders[device] = append(f.holders[device], w)
-	}
+	return holders
 }
 
 // find returns the device that a reference names by itself.
@@ -127,32 +116,25 @@ func (x *finder) find(r *reference) (device int, ok bool) {
 	return device, ok
 }
 
-// house assigns MIG devices of one size to the instances of that size. It is unknown which is
-// in which, but that does not matter if there are as many devices as instances and all devices
+// place returns the instances that the MIG devices of one size are. It is unknown which is
+// which, but that does not matter if there are as many devices as instances and all devices
 // have the same holders. On a whole node, the kubelet must also have no more of that size.
-func (x *finder) house(f *found, a *answer, kind migKind, all []homeless) {
+func (x *finder) place(a *holdings, kind migKind, all []int32) []int {
 	instances := slices.DeleteFunc(slices.Clone(x.sizes[kind]), func(i int) bool { return x.known[i] })
 	holders := map[string][]canonical.Workload{}
-	for _, h := range all {
-		holders[h.uuid] = append(holders[h.uuid], a.holds[h.hold].Workload)
+	for _, i := range all {
+		holders[a.holds[i].uuid] = append(holders[a.holds[i].uuid], a.holds[i].Workload)
 	}
 	if len(holders) != len(instances) || kind.parent == "" && a.existing[kind.profile] != len(x.sizes[kind]) {
-		return
+		return nil
 	}
-	same := holders[all[0].uuid]
+	same := holders[a.holds[all[0]].uuid]
 	for _, these := range holders {
 		if !sameWorkloads(these, same) {
-			return
+			return nil
 		}
 	}
-	for _, i := range instances {
-		for _, w := range same {
-			f.give(i, w)
-		}
-	}
-	for _, h := range all {
-		f.matched[h.hold] = true
-	}
+	return instances
 }
 
 // sameWorkloads reports whether two lists without repetitions have the same elements.

@@ -7,10 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
-	"weak"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -29,15 +27,18 @@ const (
 type KubeletOptions struct {
 	// Socket is the path of its pod-resources API.
 	Socket string
-	// Claims finds the devices that pods have through claims; nil finds none. The Kubelet
-	// calls its Run.
-	Claims *Claims
+	// Client returns the access to the cluster, for the devices that pods have through claims.
+	// It is not called before a pod has one.
+	Client func() (*Client, error)
+	// Node is the name of this node in the cluster, "" if unknown.
+	Node string
 	// Minors returns the UUIDs of the machine's boards by the number of their device file.
 	// Boards that it lacks, or all if it is nil, are found by their index.
 	Minors func() map[string]string
 	Logger *slog.Logger
 
-	// Interval and Timeout are those of requests; 0 is 10 s and 5 s.
+	// Interval and Timeout are those of requests, Timeout also that for the devices of claims; 0
+	// is 10 s and 5 s.
 	Interval, Timeout time.Duration
 }
 
@@ -46,27 +47,24 @@ type KubeletOptions struct {
 type Kubelet struct {
 	opts KubeletOptions
 
-	mu    sync.Mutex
-	feeds []weak.Pointer[Feed] // of sources, which may end
-
-	current atomic.Pointer[answer]
+	current atomic.Pointer[holdings]
 	notes   atomic.Pointer[[]canonical.Note]
-	counts  kubeletCounts
+	counts  struct{ asked, failed, claimsAsked, claimsFailed, unread atomic.Uint64 }
 
 	// Of the goroutine of Run.
+	claims   claims
 	failures int // in a row
 }
 
-// answer is an answer of the kubelet. It is never written to.
-type answer struct {
+// holdings is an answer of the kubelet. Only matched is written to.
+type holdings struct {
 	// holds are in the order in which they appeared, each once.
 	holds []hold
 	// existing is as in listed.
 	existing map[string]int
+	// matched are the holds of devices that a source has.
+	matched []atomic.Bool
 }
-
-// kubeletCounts are totals since the start, and gauges of the latest answer.
-type kubeletCounts struct{ asked, failed, unread atomic.Uint64 }
 
 // KubeletCounts are the counts of requests to the kubelet.
 type KubeletCounts struct {
@@ -79,39 +77,32 @@ type KubeletCounts struct {
 	Matched, Unmatched, Unread int
 }
 
-var nobody = &answer{}
+var nobody = &holdings{}
 
 // NewKubelet returns a Kubelet that asks nothing before Run.
 func NewKubelet(opts KubeletOptions) *Kubelet {
 	opts.Interval = cmp.Or(opts.Interval, kubeletInterval)
 	opts.Timeout = cmp.Or(opts.Timeout, kubeletTimeout)
-	k := &Kubelet{opts: opts}
+	k := &Kubelet{opts: opts, claims: claims{client: opts.Client, node: opts.Node, first: opts.Interval, within: opts.Timeout, logger: opts.Logger}}
 	k.current.Store(nobody)
 	return k
 }
 
 // Run asks the kubelet until ctx ends.
 func (k *Kubelet) Run(ctx context.Context) {
-	var besides sync.WaitGroup
-	defer besides.Wait()
-	var answers <-chan struct{}
-	if c := k.opts.Claims; c != nil {
-		besides.Go(func() { c.Run(ctx) })
-		answers = c.answers
-	}
 	again := time.NewTicker(k.opts.Interval)
 	defer again.Stop()
-	for ctx.Err() == nil {
+	for {
 		k.ask(ctx)
 		select {
 		case <-again.C:
-		case <-answers:
 		case <-ctx.Done():
+			return
 		}
 	}
 }
 
-// ask asks the kubelet once.
+// ask asks the kubelet once, and the API server if the devices of claims are due.
 func (k *Kubelet) ask(ctx context.Context) {
 	bounded, end := context.WithTimeout(ctx, k.opts.Timeout)
 	l, err := list(bounded, k.opts.Socket)
@@ -125,13 +116,23 @@ func (k *Kubelet) ask(ctx context.Context) {
 		k.fail(err)
 		return
 	}
-	k.findBoards(&l)
-	unread := l.unknown + len(l.claims)
-	if k.opts.Claims != nil {
-		unread = l.unknown + k.opts.Claims.resolve(&l)
+	if k.failures > 0 {
+		k.opts.Logger.Info("the kubelet answers again", "socket", k.opts.Socket)
 	}
-	k.counts.unread.Store(uint64(unread))
-	k.succeed(&l)
+	k.failures = 0
+	k.findBoards(&l)
+	due := k.claims.isDue(l.claims)
+	k.publish(&l)
+	if !due {
+		return
+	}
+	k.counts.claimsAsked.Add(1)
+	if err := k.claims.ask(ctx); err != nil {
+		k.counts.claimsFailed.Add(1)
+	}
+	if ctx.Err() == nil {
+		k.publish(&l)
+	}
 }
 
 // findBoards replaces the device files by which the kubelet names boards by UUIDs, if known.
@@ -147,104 +148,70 @@ func (k *Kubelet) findBoards(l *listed) {
 	}
 }
 
-// succeed makes an answer the current one.
-func (k *Kubelet) succeed(l *listed) {
-	if k.failures > 0 {
-		k.opts.Logger.Info("the kubelet answers again", "socket", k.opts.Socket)
-	}
-	k.failures = 0
-	k.note(nil)
+// publish makes an answer the current one.
+func (k *Kubelet) publish(l *listed) {
+	byClaims, unread := k.claims.holds(l.claims)
+	k.counts.unread.Store(uint64(l.unknown + unread))
+	notes := k.claims.notes
+	k.notes.Store(&notes)
 	before := k.current.Load()
 	if l.existing == nil && l.anyProfile() { // that request had no answer
 		l.existing = before.existing
 	}
-	now := &answer{holds: inOrder(before.holds, l.holds), existing: l.existing}
-	if !slices.Equal(before.holds, now.holds) || !maps.Equal(before.existing, now.existing) {
-		k.current.Store(now)
+	holds := inOrder(before.holds, slices.Concat(l.holds, byClaims))
+	if !slices.Equal(before.holds, holds) || !maps.Equal(before.existing, l.existing) {
+		k.current.Store(&holdings{holds: holds, existing: l.existing, matched: make([]atomic.Bool, len(holds))})
 	}
 }
 
 // fail notes why there is no answer. It logs the first of several failures; maxFailures in a
 // row void the kubelet's last answer.
-func (k *Kubelet) fail(err error) {
+func (k *Kubelet) fail(err *canonical.Failure) {
 	if k.failures++; k.failures == 1 {
-		k.opts.Logger.Warn("cannot get the pods of GPUs from the kubelet", "cause", err, "socket", k.opts.Socket)
+		k.opts.Logger.Warn("cannot get the pods of GPUs from the kubelet", "cause", err.Cause, "remedy", err.Remedy, "socket", k.opts.Socket)
 	}
-	cause, remedy := splitRemedy(err)
 	if k.failures >= maxFailures {
 		k.current.Store(nobody)
 	}
+	what := "the pods are those of the kubelet's last answer: "
 	if k.current.Load() == nobody {
-		cause = "no pods from the kubelet: " + cause
-	} else {
-		cause = "the pods are those of the kubelet's last answer: " + cause
+		what = "no pods from the kubelet: "
 	}
-	k.note(&canonical.Note{Cause: cause, Remedy: remedy})
-}
-
-// note replaces the note by n, nil for none.
-func (k *Kubelet) note(n *canonical.Note) {
-	if n == nil {
-		k.notes.Store(nil)
-		return
-	}
-	k.notes.Store(&[]canonical.Note{*n})
+	notes := append([]canonical.Note{{Cause: what + err.Cause, Remedy: err.Remedy}}, k.claims.notes...)
+	k.notes.Store(&notes)
 }
 
 // Notes returns the present problems.
-func (k *Kubelet) Notes() (all []canonical.Note) {
+func (k *Kubelet) Notes() []canonical.Note {
 	if notes := k.notes.Load(); notes != nil {
-		all = append(all, *notes...)
+		return *notes
 	}
-	if k.opts.Claims != nil {
-		if notes := k.opts.Claims.notes.Load(); notes != nil {
-			all = append(all, *notes...)
-		}
-	}
-	return all
+	return nil
 }
 
 // Counts returns the counts until now.
 func (k *Kubelet) Counts() KubeletCounts {
-	c := KubeletCounts{Asked: k.counts.asked.Load(), Failed: k.counts.failed.Load(), Unread: int(k.counts.unread.Load())}
-	if claims := k.opts.Claims; claims != nil {
-		c.ClaimsAsked, c.ClaimsFailed = claims.asked.Load(), claims.failed.Load()
+	c := KubeletCounts{
+		Asked: k.counts.asked.Load(), Failed: k.counts.failed.Load(), Unread: int(k.counts.unread.Load()),
+		ClaimsAsked: k.counts.claimsAsked.Load(), ClaimsFailed: k.counts.claimsFailed.Load(),
 	}
 	now := k.current.Load()
-	matched := k.matched(now)
-	for i := range now.holds {
-		if matched[i] {
+	for i := range now.matched {
+		if now.matched[i].Load() {
 			c.Matched++
-		} else {
-			c.Unmatched++
 		}
 	}
+	c.Unmatched = len(now.holds) - c.Matched
 	return c
 }
 
-// matched reports which holds of an answer are of devices that any source has.
-func (k *Kubelet) matched(now *answer) []bool {
-	all := make([]bool, len(now.holds))
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, feed := range k.feeds {
-		f := feed.Value()
-		if f == nil {
-			continue
-		}
-		if m := f.matched.Load(); m != nil && m.answer == now {
-			for i := range all {
-				all[i] = all[i] || m.found[i]
-			}
-		}
+// AskKubelet asks the kubelet at socket once, and fails with a remedy if it does not list the
+// holders of devices.
+func AskKubelet(ctx context.Context, socket string) error {
+	if _, err := list(ctx, socket); err != nil {
+		return err
 	}
-	return all
-}
-
-// splitRemedy splits the text of an error into cause and remedy, as explain joins them.
-func splitRemedy(err error) (cause, remedy string) {
-	cause, remedy, _ = strings.Cut(err.Error(), "; ")
-	return cause, remedy
+	return nil
 }
 
 // inOrder returns the holds of now, each once: first those in before, in its order, so that
@@ -255,12 +222,10 @@ func inOrder(before, now []hold) []hold {
 		present[h] = true
 	}
 	ordered := make([]hold, 0, len(now))
-	for _, list := range [][]hold{before, now} {
-		for _, h := range list {
-			if present[h] {
-				ordered = append(ordered, h)
-				delete(present, h)
-			}
+	for _, h := range slices.Concat(before, now) {
+		if present[h] {
+			ordered = append(ordered, h)
+			delete(present, h)
 		}
 	}
 	return ordered

@@ -14,6 +14,7 @@ import (
 
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/holders/kubelettest"
 )
 
@@ -116,13 +117,13 @@ func TestLastAnswerHolds(t *testing.T) {
 	k := newBench(t, FeedOptions{})
 	k.says("nvidia.com/gpu", "p=GPU-a")
 	for range maxFailures - 1 {
-		k.kubelet.fail(fmt.Errorf("cause; remedy"))
+		k.kubelet.fail(&canonical.Failure{Cause: "cause", Remedy: "remedy"})
 	}
 	notes := k.kubelet.Notes()
 	if k.kubelet.names() != "p" || len(notes) != 1 || notes[0].Cause != "the pods are those of the kubelet's last answer: cause" || notes[0].Remedy != "remedy" {
 		t.Errorf("pods %q, notes %q", k.kubelet.names(), notes)
 	}
-	k.kubelet.fail(fmt.Errorf("cause; remedy"))
+	k.kubelet.fail(&canonical.Failure{Cause: "cause", Remedy: "remedy"})
 	if k.kubelet.names() != "" || k.kubelet.Notes()[0].Cause != "no pods from the kubelet: cause" {
 		t.Errorf("pods %q, notes %q", k.kubelet.names(), k.kubelet.Notes())
 	}
@@ -218,7 +219,7 @@ func TestProfilesStayWithoutAnAnswer(t *testing.T) {
 		said listed
 		want int
 	}{{listed{holds: holds, existing: map[string]int{"1g.10gb": 1}}, 1}, {listed{holds: holds}, 1}, {listed{}, 0}} {
-		k.succeed(&x.said)
+		k.publish(&x.said)
 		if got := k.current.Load().existing["1g.10gb"]; got != x.want {
 			t.Errorf("%d MIG devices, want %d", got, x.want)
 		}

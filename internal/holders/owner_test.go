@@ -1,12 +1,10 @@
 package holders
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -79,7 +77,7 @@ func TestOwners(t *testing.T) {
 		{"CronJob", []link{{job, "nightly-29"}, {cronJob, "nightly"}}, Owner{"CronJob", "nightly"}, false},
 		{"Rollout", []link{{replicaSet, "blue-1"}, {rollout, "blue"}}, Owner{"Rollout", "blue"}, false},
 		{"RayCluster", []link{{rayCluster, "ray"}}, Owner{"RayCluster", "ray"}, false},
-		{"RayCluster of a version that is gone", []link{{oldCluster, "ray"}, {deployment, "above"}}, Owner{"Deployment", "above"}, false},
+		{"RayCluster of a version that is gone", []link{{oldCluster, "ray"}, {deployment, "above"}}, Owner{"RayCluster", "ray"}, true},
 		{"PyTorchJob", []link{{pyTorchJob, "llm"}}, Owner{"PyTorchJob", "llm"}, false},
 		{"JobSet", []link{{job, "js-w-0"}, {jobSet, "js"}}, Owner{"JobSet", "js"}, false},
 		{"worker of a LeaderWorkerSet", []link{{statefulSet, "lws-0"}, {barePod, "lws-0"}, {statefulSet, "lws"}, {workerSet, "lws"}}, Owner{"LeaderWorkerSet", "lws"}, false},
@@ -174,7 +172,7 @@ func TestPodsThatGiveNoAnswer(t *testing.T) {
 		{"no end", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"`)
-			io.WriteString(w, strings.Repeat("x", maxObject))
+			io.WriteString(w, strings.Repeat("x", maxAPIAnswer))
 			io.WriteString(w, `"}}`)
 		}, nil},
 		{"redirect", func(w http.ResponseWriter, r *http.Request) {
@@ -260,45 +258,5 @@ func TestOwnersAreAskedForOnce(t *testing.T) {
 	asking.Wait()
 	if n := f.count(""); n != pods+2 { // the group and the job
 		t.Errorf("%d requests: %v", n, f.asked)
-	}
-}
-
-// TestDenials: denied resources are requested again now and then, each is logged once, and the
-// note says what to grant until it is granted.
-func TestDenials(t *testing.T) {
-	f := newFakeAPI()
-	var log bytes.Buffer
-	for i := range 3 {
-		f.chain(fmt.Sprintf("p-%d", i), link{job, fmt.Sprintf("j-%d", i)})
-		f.on(fmt.Sprintf("%sj-%d", job.path, i), forbid)
-	}
-	f.on("/api/v1/namespaces/o/pods/p", forbid)
-	c := f.cluster(t)
-	c.denials.logger = slog.New(slog.NewTextHandler(&log, nil))
-	for i := range 3 {
-		if owner, sure, err := c.ownerOf(context.Background(), Pod{"n", fmt.Sprintf("p-%d", i)}); err != nil || sure || owner.Kind != "Job" {
-			t.Errorf("%v, %v, %v", owner, sure, err)
-		}
-	}
-	for range 2 {
-		if _, _, err := c.ownerOf(context.Background(), Pod{"o", "p"}); !errors.Is(err, errDenied) {
-			t.Error(err)
-		}
-	}
-	if n := f.count(""); n != 5 {
-		t.Errorf("%d requests: %v", n, f.asked)
-	}
-	notes := c.denials.notes()
-	want := `{apiGroups: ["batch"], resources: [jobs], verbs: [get]}`
-	if len(notes) != 2 || !strings.Contains(notes[0].Cause, "pods in namespace o: the workloads of pods") || !strings.HasSuffix(notes[1].Remedy, want) {
-		t.Errorf("notes %q", notes)
-	}
-	if got := strings.Count(log.String(), "level=WARN"); got != 2 {
-		t.Errorf("log:\n%s", log.String())
-	}
-	c.denials.grant(right{podsResource.GroupResource(), "o"})
-	c.denials.grant(right{podsResource.GroupResource(), "o"})
-	if len(c.denials.notes()) != 1 || strings.Count(log.String(), "level=INFO") != 1 {
-		t.Errorf("notes %q, log:\n%s", c.denials.notes(), log.String())
 	}
 }

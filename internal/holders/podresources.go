@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"sync"
+	"slices"
+	"sync/atomic"
 	"syscall"
 
 	"google.golang.org/grpc"
@@ -26,9 +27,6 @@ const PodResourcesSocket = "/var/lib/kubelet/pod-resources/kubelet.sock"
 // kubelet's own clients. A node of 500 pods with a device each answers with about 100 KiB.
 const maxAnswer = 16 << 20
 
-// draDriver is NVIDIA's driver of dynamic resource allocation for GPUs.
-const draDriver = "gpu.nvidia.com"
-
 // hold is one device that one container has.
 type hold struct {
 	canonical.Workload
@@ -38,12 +36,8 @@ type hold struct {
 // claimed is a device that a container has through a claim, as the kubelet names it.
 type claimed struct {
 	canonical.Workload
-	device         poolDevice
-	claim, claimNS string // the claim's name and namespace
+	claim
 }
-
-// poolDevice is the name of a device among the ResourceSlices of a node.
-type poolDevice struct{ driver, pool, device string }
 
 // listed is the kubelet's list of the node's containers.
 type listed struct {
@@ -57,11 +51,16 @@ type listed struct {
 }
 
 // list asks the kubelet that serves at socket.
-func list(ctx context.Context, socket string) (listed, error) {
-	var dialing dialer
+func list(ctx context.Context, socket string) (listed, *canonical.Failure) {
+	var dialed atomic.Pointer[error]
 	conn, err := grpc.NewClient("passthrough:///"+socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(dialing.dial),
+		grpc.WithContextDialer(func(ctx context.Context, socket string) (net.Conn, error) {
+			var network net.Dialer
+			conn, err := network.DialContext(ctx, "unix", socket)
+			dialed.Store(&err)
+			return conn, err
+		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
 		grpc.WithNoProxy())
 	if err != nil {
@@ -71,7 +70,10 @@ func list(ctx context.Context, socket string) (listed, error) {
 	client := podresources.NewPodResourcesListerClient(conn)
 	answer, err := client.List(ctx, &podresources.ListPodResourcesRequest{})
 	if err != nil {
-		return listed{}, explain(socket, err, dialing.last())
+		if last := dialed.Load(); last != nil {
+			return listed{}, explain(socket, err, *last)
+		}
+		return listed{}, explain(socket, err, nil)
 	}
 	l := read(answer)
 	if l.anyProfile() {
@@ -83,55 +85,27 @@ func list(ctx context.Context, socket string) (listed, error) {
 	return l, nil
 }
 
-// AskKubelet asks the kubelet at socket once, and fails if it does not list the holders of
-// devices. The error ends with the remedy.
-func AskKubelet(ctx context.Context, socket string) error {
-	_, err := list(ctx, socket)
-	return err
-}
-
-// dialer keeps the error of a failed connection, of which gRPC only returns the text.
-type dialer struct {
-	mu     sync.Mutex
-	failed error
-}
-
-func (d *dialer) dial(ctx context.Context, socket string) (net.Conn, error) {
-	var network net.Dialer
-	conn, err := network.DialContext(ctx, "unix", socket)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.failed = err
-	return conn, err
-}
-
-func (d *dialer) last() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.failed
-}
-
-// explain returns an error with cause and remedy for one of the kubelet or of the connection
-// to it.
-func explain(socket string, err, dialed error) error {
-	cause, remedy := status.Convert(err).Message(), "see the kubelet's log"
+// explain returns why the kubelet, or the connection to it, failed. dialed is the error of the
+// connection, of which gRPC only returns the text.
+func explain(socket string, err, dialed error) *canonical.Failure {
+	f := &canonical.Failure{Cause: status.Convert(err).Message(), Remedy: "see the kubelet's log"}
 	switch code := status.Code(err); {
 	case errors.Is(dialed, fs.ErrNotExist):
-		cause, remedy = "there is no "+socket, "mount the node's /var/lib/kubelet/pod-resources into the pod (hostPath), or name the socket with --kube.pod-resources=PATH"
+		f.Cause, f.Remedy = "there is no "+socket, "mount the node's /var/lib/kubelet/pod-resources into the pod (hostPath), or name the socket with --kube.pod-resources=PATH"
 	case errors.Is(dialed, fs.ErrPermission):
-		cause, remedy = "permission for "+socket+" is denied", "run as root (runAsUser: 0), which owns the kubelet's socket"
+		f.Cause, f.Remedy = "permission for "+socket+" is denied", "run as root (runAsUser: 0), which owns the kubelet's socket"
 	case errors.Is(dialed, syscall.ECONNREFUSED):
-		cause, remedy = "nothing listens at "+socket, "check whether the kubelet runs: systemctl status kubelet"
+		f.Cause, f.Remedy = "nothing listens at "+socket, "check whether the kubelet runs: systemctl status kubelet"
 	case dialed != nil:
-		cause = dialed.Error()
+		f.Cause = dialed.Error()
 	case code == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded):
-		cause, remedy = "the kubelet did not answer in time", "check whether it hangs: journalctl -u kubelet"
+		f.Cause, f.Remedy = "the kubelet did not answer in time", "check whether it hangs: journalctl -u kubelet"
 	case code == codes.Unimplemented:
-		cause, remedy = "the kubelet does not serve the v1 API of pod resources", "Kubernetes 1.20 or later is needed; check that the socket is the kubelet's"
+		f.Cause, f.Remedy = "the kubelet does not serve the v1 API of pod resources", "Kubernetes 1.20 or later is needed; check that the socket is the kubelet's"
 	case code == codes.ResourceExhausted:
-		cause = fmt.Sprintf("the kubelet refuses, or answers with more than %d MiB: %s", maxAnswer>>20, cause)
+		f.Cause = fmt.Sprintf("the kubelet refuses, or answers with more than %d MiB: %s", maxAnswer>>20, f.Cause)
 	}
-	return fmt.Errorf("%s; %s", cause, remedy)
+	return f
 }
 
 // read returns the containers of an answer that have devices of NVIDIA's.
@@ -172,22 +146,14 @@ func (l *listed) addClaim(w canonical.Workload, resource *podresources.DynamicRe
 		if c.GetDriverName() != draDriver || c.GetDeviceName() == "" {
 			continue
 		}
-		l.claims = append(l.claims, claimed{
-			Workload: w,
-			device:   poolDevice{c.GetDriverName(), c.GetPoolName(), c.GetDeviceName()},
-			claim:    resource.GetClaimName(), claimNS: resource.GetClaimNamespace(),
-		})
+		device := poolDevice{c.GetDriverName(), c.GetPoolName(), c.GetDeviceName()}
+		l.claims = append(l.claims, claimed{w, claim{resource.GetClaimNamespace(), resource.GetClaimName(), device}})
 	}
 }
 
 // anyProfile reports whether a held MIG device is of a resource whose name has the profile.
 func (l *listed) anyProfile() bool {
-	for i := range l.holds {
-		if l.holds[i].profile != "" && l.holds[i].instance == "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.holds, func(h hold) bool { return h.profile != "" && h.instance == "" })
 }
 
 // countProfiles counts the MIG devices of each profile that the kubelet can allocate.

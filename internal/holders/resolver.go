@@ -5,10 +5,11 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"k8s.io/utils/lru"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -33,6 +34,31 @@ const (
 	outOfUse = 5 * time.Minute
 )
 
+// result is the result of a look-up.
+type result int
+
+const (
+	wasFound result = iota
+	wasAbsent
+	wasDenied
+	hasFailed
+	wasDropped
+	results
+)
+
+// Results returns the words for the indexes of Counts.Lookups.
+func Results() []string { return []string{"found", "absent", "denied", "failed", "dropped"} }
+
+// Counts are the counts of a Resolver.
+type Counts struct {
+	// Lookups counts the look-ups that ended, by Results: found; absent, if there is no
+	// such pod; denied by the API server; failed, if it did not answer; dropped, if too
+	// many waited.
+	Lookups [results]uint64
+	// InFlight and Queued count look-ups, Pods the remembered pods.
+	InFlight, Queued, Pods int
+}
+
 // ResolverOptions configure a Resolver.
 type ResolverOptions struct {
 	Client *Client
@@ -44,11 +70,10 @@ type ResolverOptions struct {
 // Resolver finds the owners of pods in the background: a caller gets what is known already. It is
 // safe for concurrent use.
 type Resolver struct {
+	*breaker
 	// lookUp is cluster.ownerOf.
 	lookUp func(context.Context, Pod) (Owner, bool, error)
-	outage *outage
-	obstacles
-	queue chan Pod
+	queue  chan *entry
 
 	// generation changes when an answer may have, and with each round.
 	generation atomic.Uint64
@@ -56,154 +81,107 @@ type Resolver struct {
 	counts     [results]atomic.Uint64
 
 	mu   sync.Mutex
-	pods *recent[Pod, *entry]
+	pods *lru.Cache // entries by Pod
 }
 
-// entry is the state of a pod.
+// entry is the state of a pod, guarded by Resolver.mu.
 type entry struct {
+	pod      Pod
 	owner    Owner // zero if unknown
 	answered bool
 	queued   bool      // or being looked up
 	doubted  bool      // find returned that there is no answer
 	due      time.Time // when to look up again
 	used     time.Time // when it was last asked for
-	names    []naming  // of the Completers that asked for it
-}
-
-// naming means that the source of a Completer names a pod.
-type naming struct {
-	by   *Completer
-	used time.Time // when it last did
-}
-
-// namedBy notes that the source of a Completer names the pod.
-func (e *entry) namedBy(by *Completer, now time.Time) {
-	e.used = now
-	at := slices.IndexFunc(e.names, func(n naming) bool { return n.by == by })
-	if at < 0 {
-		e.unname(nil, now) // drops sources that are no longer read
-		at, e.names = len(e.names), append(e.names, naming{by: by})
-	}
-	e.names[at].used = now
-}
-
-// unname notes that the source of a Completer does not name the pod, and reports whether
-// another does.
-func (e *entry) unname(by *Completer, now time.Time) (named bool) {
-	e.names = slices.DeleteFunc(e.names, func(n naming) bool { return n.by == by || now.Sub(n.used) > outOfUse })
-	return len(e.names) > 0
+	names    int       // how many Completers name it
 }
 
 // NewResolver returns a Resolver. It does nothing until Run.
-func NewResolver(o ResolverOptions) (*Resolver, error) {
-	obstacles := newObstacles(o.Logger)
-	cluster, err := newCluster(o.Client, o.Labels, obstacles)
-	if err != nil {
-		return nil, err
-	}
-	return newResolver(cluster.ownerOf, obstacles, o.Logger), nil
+func NewResolver(o ResolverOptions) *Resolver {
+	b := newBreaker(o.Logger)
+	return newResolver(newCluster(o.Client, o.Labels, b).ownerOf, b)
 }
 
-func newResolver(lookUp func(context.Context, Pod) (Owner, bool, error), in obstacles, logger *slog.Logger) *Resolver {
-	return &Resolver{
-		lookUp: lookUp, outage: newOutage(logger), obstacles: in,
-		queue: make(chan Pod, maxQueued), pods: newRecent[Pod, *entry](maxPods),
-	}
+func newResolver(lookUp func(context.Context, Pod) (Owner, bool, error), b *breaker) *Resolver {
+	return &Resolver{breaker: b, lookUp: lookUp, queue: make(chan *entry, maxQueued), pods: lru.New(maxPods)}
 }
 
 // Run looks up what was asked for until ctx ends.
 func (r *Resolver) Run(ctx context.Context) {
 	var workers sync.WaitGroup
+	defer workers.Wait()
 	for range maxInFlight {
-		workers.Go(func() { r.work(ctx) })
+		workers.Go(func() {
+			for {
+				select {
+				case e := <-r.queue:
+					r.resolve(ctx, e)
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
 	}
-	for tick := time.NewTicker(round); ; {
+	tick := time.NewTicker(round)
+	defer tick.Stop()
+	for {
 		select {
 		case <-tick.C:
 			r.generation.Add(1)
-			continue
-		case <-ctx.Done():
-			tick.Stop()
-		}
-		break
-	}
-	workers.Wait()
-}
-
-// work looks up pods of the queue until ctx ends.
-func (r *Resolver) work(ctx context.Context) {
-	for {
-		select {
-		case pod := <-r.queue:
-			leave, err := r.outage.enter(ctx)
-			if err != nil {
-				return
-			}
-			r.resolve(ctx, pod)
-			leave()
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// resolve looks up a pod and keeps the answer.
-func (r *Resolver) resolve(ctx context.Context, pod Pod) {
-	if !r.remembers(pod) { // it left while it waited
+// resolve looks up a pod and keeps the answer, unless the API server fails: the next request for
+// the pod tries again then.
+func (r *Resolver) resolve(ctx context.Context, e *entry) {
+	if known, ok := r.pods.Get(e.pod); !ok || known != e { // it left while it waited
+		return
+	}
+	if !r.enter(wholeServer) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		e.queued = false
 		return
 	}
 	r.inFlight.Add(1)
 	defer r.inFlight.Add(-1)
-	owner, sure, err := r.lookUp(ctx, pod)
+	owner, sure, err := r.lookUp(ctx, e.pod)
 	if ctx.Err() != nil {
 		return
 	}
-	lives := lookAgain
-	if !sure {
+	of, lives := wasFound, lookAgain
+	switch {
+	case errors.Is(err, errDenied):
+		of, lives = wasDenied, denialLife
+	case isAnswer(err):
+		of, lives = wasAbsent, lookAgainSoon
+	case err != nil:
+		of, lives = hasFailed, lookAgainSoon
+	case !sure:
 		lives = lookAgainSoon
 	}
-	switch {
-	case err == nil:
-		r.counts[wasFound].Add(1)
-	case errors.Is(err, errDenied):
-		r.counts[wasDenied].Add(1)
-		lives = denialLife
-	case isAnswer(err):
-		r.counts[wasAbsent].Add(1)
-	case errors.Is(err, errTroubled):
-		r.counts[hasFailed].Add(1)
-	default:
-		r.counts[hasFailed].Add(1)
-		r.fail(pod, err)
-		return
+	r.counts[of].Add(1)
+	answered := of != hasFailed || errors.Is(err, errFails)
+	var news bool
+	if answered {
+		news = r.succeed(wholeServer)
+	} else {
+		news = r.fail(wholeServer, err)
 	}
-	lives -= rand.N(lives / 4) //nolint:gosec // spreads load
-	changed := r.outage.answered()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// If the pod was forgotten meanwhile, no source asks for it any more.
-	if e, ok := r.pods.byKey[pod]; ok {
-		e := e.Value.(*kept[Pod, *entry]).value
+	e.queued = false
+	if answered {
 		if err != nil {
 			owner = e.owner // the earlier one: the pod is still the same
 		}
-		changed = changed || !e.answered || e.owner != owner
-		e.owner, e.answered, e.queued, e.due = owner, true, false, time.Now().Add(lives)
+		news = news || !e.answered || e.owner != owner
+		e.owner, e.answered, e.due = owner, true, time.Now().Add(lives-rand.N(lives/4)) //nolint:gosec // spreads load
 	}
-	if changed {
-		r.generation.Add(1)
-	}
-}
-
-// fail notes that a pod could not be looked up. The next request for it tries again.
-func (r *Resolver) fail(pod Pod, err error) {
-	began := r.outage.failed(err)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if e, ok := r.pods.byKey[pod]; ok {
-		e.Value.(*kept[Pod, *entry]).value.queued = false
-	}
-	if began {
+	if news {
 		r.generation.Add(1)
 	}
 }
@@ -219,21 +197,23 @@ const (
 	known
 )
 
-// find returns the owner of a pod to a Completer, if it is known, and queues a look-up if one
-// is due. It does not block.
-func (r *Resolver) find(pod Pod, by *Completer, now time.Time) (Owner, standing) {
+// find returns the owner of a pod, if it is known, and queues a look-up if one is due. It does
+// not block. first is set if the caller did not name the pod before.
+func (r *Resolver) find(pod Pod, first bool, now time.Time) (Owner, standing) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e, ok := r.pods.get(pod)
+	kept, _ := r.pods.Get(pod)
+	e, ok := kept.(*entry)
 	if !ok || e.answered && now.Sub(e.used) > outOfUse {
-		queued := ok && e.queued
-		e = &entry{queued: queued}
-		r.pods.put(pod, e)
+		e = &entry{pod: pod}
+		r.pods.Add(pod, e)
 	}
-	e.namedBy(by, now)
+	if e.used = now; first {
+		e.names++
+	}
 	if !e.queued && !now.Before(e.due) {
 		select {
-		case r.queue <- pod:
+		case r.queue <- e:
 			e.queued = true
 		default:
 			r.counts[wasDropped].Add(1)
@@ -242,37 +222,122 @@ func (r *Resolver) find(pod Pod, by *Completer, now time.Time) (Owner, standing)
 	switch {
 	case e.owner != Owner{}:
 		return e.owner, known
-	case e.answered || e.doubted || r.outage.is():
+	case e.answered || e.doubted || r.isOpen(wholeServer):
 		e.doubted = true
 		return Owner{}, unknown
 	}
 	return Owner{}, pending
 }
 
-func (r *Resolver) remembers(pod Pod) bool {
+// leave notes that a caller no longer names a pod: if the name returns, it may be another pod. The
+// pod is forgotten or, if another caller names it, looked up again.
+func (r *Resolver) leave(pod Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.pods.byKey[pod] != nil
-}
-
-// leave notes that the source of a Completer no longer names a pod: if the name returns, it may
-// be another pod. The pod is forgotten or, if another source names it, looked up again, and its
-// owner is kept meanwhile.
-func (r *Resolver) leave(pod Pod, by *Completer, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e, ok := r.pods.byKey[pod]
+	kept, _ := r.pods.Get(pod)
+	e, ok := kept.(*entry)
 	if !ok {
 		return
 	}
-	if e := e.Value.(*kept[Pod, *entry]).value; e.unname(by, now) {
-		e.due = now
+	if e.names--; e.names > 0 {
+		e.due = time.Time{}
 	} else {
-		r.pods.remove(pod)
+		r.pods.Remove(pod)
 	}
 }
 
+// Counts returns the current counts.
+func (r *Resolver) Counts() Counts {
+	c := Counts{InFlight: int(r.inFlight.Load()), Queued: len(r.queue), Pods: r.pods.Len()}
+	for i := range c.Lookups {
+		c.Lookups[i] = r.counts[i].Load()
+	}
+	return c
+}
+
 // Notes returns the present problems, with remedies.
-func (r *Resolver) Notes() []canonical.Note {
-	return slices.Concat(r.outage.notes(), r.denials.notes(), r.troubles.notes())
+func (r *Resolver) Notes() []canonical.Note { return r.notes() }
+
+// Completer adds the owners, as a Resolver knows them, to the pods that hold the devices of
+// one source. It belongs to the goroutine that reads the source.
+//
+// The owner in the source's own labels may not be the topmost: the Job instead of the
+// CronJob. An account keeps its labels, and they must not depend on which answer was faster.
+// So the source's owner is used only if the Resolver has no answer, and withheld until then.
+type Completer struct {
+	resolver   *Resolver
+	generation uint64
+	in, out    *canonical.AllocationSet // of the latest Frame
+	same       []int32                  // each allocation's own index
+	owners     map[Pod]Owner            // of the pods that in names
+}
+
+// NewCompleter returns a Completer for one source.
+func (r *Resolver) NewCompleter() *Completer { return &Completer{resolver: r} }
+
+// Complete sets Kind and Name of the Frame's allocations. It does not block, and allocates
+// nothing between the rounds while the allocations do not change.
+func (c *Completer) Complete(f *canonical.Frame) {
+	generation := c.resolver.generation.Load()
+	if f.AllocationSet != c.in || generation != c.generation {
+		c.complete(f.AllocationSet)
+		c.generation = generation
+	}
+	if c.out != c.in {
+		f.Reattribute(c.out, c.same)
+	}
+}
+
+// complete makes c.out from in.
+func (c *Completer) complete(in *canonical.AllocationSet) {
+	before, now := c.owners, time.Now()
+	c.owners = make(map[Pod]Owner, len(before))
+	same := in == c.in
+	if in != nil {
+		for i := range in.Allocations {
+			same = c.name(&in.Allocations[i], before, now) && same
+		}
+	}
+	for pod := range before {
+		if _, stays := c.owners[pod]; !stays {
+			c.resolver.leave(pod)
+		}
+	}
+	if !same {
+		c.in, c.out = in, c.replaced(in)
+	}
+}
+
+// name finds the owner of an allocation's pod, and reports whether it is as before.
+func (c *Completer) name(a *canonical.Allocation, before map[Pod]Owner, now time.Time) (same bool) {
+	pod := Pod{a.Namespace, a.Pod}
+	if _, done := c.owners[pod]; done || a.Pod == "" || a.Namespace == "" {
+		return true
+	}
+	was, named := before[pod]
+	owner, is := c.resolver.find(pod, !named, now)
+	if is == unknown {
+		owner = Owner{a.Kind, a.Name}
+	}
+	c.owners[pod] = owner
+	return named && owner == was
+}
+
+// replaced returns in with the owners, or in itself if it has them.
+func (c *Completer) replaced(in *canonical.AllocationSet) *canonical.AllocationSet {
+	if in == nil {
+		return nil
+	}
+	set, differs := *in, false
+	set.Allocations, c.same = make([]canonical.Allocation, len(in.Allocations)), c.same[:0]
+	for i, a := range in.Allocations {
+		if owner, named := c.owners[Pod{a.Namespace, a.Pod}]; named && owner != (Owner{a.Kind, a.Name}) {
+			a.Kind, a.Name, differs = owner.Kind, owner.Name, true
+		}
+		set.Allocations[i], c.same = a, append(c.same, int32(i))
+	}
+	if !differs {
+		return in
+	}
+	return &set
 }

@@ -83,7 +83,7 @@ func (f *fakeLookUp) atOnce() int {
 func resolving(t *testing.T, f *fakeLookUp, test func(*testing.T, *Resolver)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := newResolver(f.ownerOf, newObstacles(discard), discard)
+		r := newResolver(f.ownerOf, newBreaker(discard))
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		running.Go(func() { r.Run(ctx) })
@@ -96,7 +96,7 @@ func resolving(t *testing.T, f *fakeLookUp, test func(*testing.T, *Resolver)) {
 // wantStanding asks for a pod, and fails if the answer is another.
 func wantStanding(t *testing.T, r *Resolver, pod string, owner Owner, is standing) {
 	t.Helper()
-	if got, standing := r.find(Pod{"n", pod}, nil, time.Now()); got != owner || standing != is {
+	if got, standing := r.find(Pod{"n", pod}, false, time.Now()); got != owner || standing != is {
 		t.Errorf("%s: %v, %d; want %v, %d", pod, got, standing, owner, is)
 	}
 }
@@ -104,7 +104,7 @@ func wantStanding(t *testing.T, r *Resolver, pod string, owner Owner, is standin
 // use asks for a pod each second, as readings do.
 func use(r *Resolver, pod string, span time.Duration) {
 	for end := time.Now().Add(span); time.Now().Before(end); time.Sleep(time.Second) {
-		r.find(Pod{"n", pod}, nil, time.Now())
+		r.find(Pod{"n", pod}, false, time.Now())
 	}
 	synctest.Wait()
 }
@@ -179,10 +179,10 @@ func TestResolverSparesAServerThatFails(t *testing.T) {
 	var log bytes.Buffer
 	f := &fakeLookUp{owners: map[string]Owner{"p7": {"Job", "j"}}, err: errors.New("connection refused")}
 	resolving(t, f, func(t *testing.T, r *Resolver) {
-		r.outage.logger = slog.New(slog.NewTextHandler(&log, nil))
+		r.logger = slog.New(slog.NewTextHandler(&log, nil))
 		askAll := func() {
 			for i := range 500 {
-				r.find(Pod{"n", fmt.Sprintf("p%d", i)}, nil, time.Now())
+				r.find(Pod{"n", fmt.Sprintf("p%d", i)}, false, time.Now())
 			}
 			synctest.Wait()
 		}
@@ -236,25 +236,8 @@ func TestResolverEnds(t *testing.T) {
 	f := &fakeLookUp{hang: true}
 	resolving(t, f, func(_ *testing.T, r *Resolver) {
 		for i := range 100 {
-			r.find(Pod{"n", fmt.Sprintf("p%d", i)}, nil, time.Now())
+			r.find(Pod{"n", fmt.Sprintf("p%d", i)}, false, time.Now())
 		}
 		synctest.Wait()
 	}) // synctest fails if a goroutine is left
-}
-
-func TestRecentKeepsWhatIsUsed(t *testing.T) {
-	r := newRecent[int, string](2)
-	r.put(1, "a")
-	r.put(2, "b")
-	r.put(1, "A")
-	r.get(2)
-	r.put(3, "c")
-	for key, want := range map[int]string{1: "", 2: "b", 3: "c"} {
-		if got, ok := r.get(key); got != want || ok != (want != "") {
-			t.Errorf("%d: %q, %v; want %q", key, got, ok, want)
-		}
-	}
-	if r.len() != 2 || r.order.Len() != 2 {
-		t.Errorf("%d and %d are kept", r.len(), r.order.Len())
-	}
 }

@@ -1,12 +1,10 @@
-// Package kubetest is a Kubernetes API server for tests, limited to lists and watches of pods,
-// with resource versions, bookmarks and expiry, and to reviews of rights. It is written from
-// the API's documentation.
+// Package kubetest is a Kubernetes API server for tests, limited to lists and watches of pods
+// and to reviews of rights.
 package kubetest
 
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -35,31 +33,23 @@ type Pod struct {
 type Server struct {
 	*httptest.Server
 
-	mu      sync.Mutex
-	wake    chan struct{} // closed with each change
-	pods    map[string]Pod
-	history []event
-	first   int // version of the oldest event that is remembered
-	version int
-	page    int
-	denied  string        // why every request is refused, "" while none is
-	hangs   chan struct{} // closed when the hang ends, nil while there is none
-	cut     chan struct{} // closed with each Cut
-	ending  string        // what cut watches end with
-	watches int           // under way
-	// requests are the URLs of all requests.
-	requests []string
+	mu       sync.Mutex
+	changed  chan struct{} // closed with each change
+	pods     map[string]Pod
+	history  []event
+	denied   string        // why every request is refused, "" while none is
+	hangs    chan struct{} // closed when the hang ends, nil while there is none
+	requests []string      // URLs
 }
 
 type event struct {
-	version int
-	kind    string
-	pod     Pod
+	kind string
+	pod  Pod
 }
 
 // New starts a server, which ends with the test.
 func New(t testing.TB) *Server {
-	s := &Server{pods: map[string]Pod{}, wake: make(chan struct{}), cut: make(chan struct{}), version: 100, first: 100, page: 1000}
+	s := &Server{pods: map[string]Pod{}, changed: make(chan struct{})}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(func() {
 		s.Hang(false)
@@ -86,7 +76,7 @@ users: [{name: u, user: {token: secret}}]
 	return path
 }
 
-// Put adds a pod or changes it, by its namespace and name.
+// Put adds a pod or changes it, by its UID, which is NAMESPACE/NAME if "".
 func (s *Server) Put(p Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,35 +88,23 @@ func (s *Server) Put(p Pod) {
 		kind = "MODIFIED"
 	}
 	s.pods[p.UID] = p
-	s.tell(kind, p)
+	s.change(kind, p)
 }
 
-// Delete removes a pod by its UID, which is NAMESPACE/NAME if the test gave none.
+// Delete removes a pod by its UID.
 func (s *Server) Delete(uid string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.pods[uid]
 	delete(s.pods, uid)
-	s.tell("DELETED", p)
+	s.change("DELETED", p)
 }
 
-func (s *Server) tell(kind string, p Pod) {
-	s.version++
-	s.history = append(s.history, event{s.version, kind, p})
-	close(s.wake)
-	s.wake = make(chan struct{})
+func (s *Server) change(kind string, p Pod) {
+	s.history = append(s.history, event{kind, p})
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
-
-// Compact forgets the history: a watch from an earlier version is answered 410 Gone.
-func (s *Server) Compact() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.version++
-	s.history, s.first = nil, s.version
-}
-
-// Pages sets the size of the pages of lists.
-func (s *Server) Pages(size int) { s.mu.Lock(); defer s.mu.Unlock(); s.page = size }
 
 // Deny starts or stops answering every request with 403, and ends the watches.
 func (s *Server) Deny(denied bool) {
@@ -142,7 +120,7 @@ func (s *Server) Refuse(message string) {
 	s.mu.Lock()
 	s.denied = message
 	s.mu.Unlock()
-	s.Cut()
+	s.CloseClientConnections()
 }
 
 // Hang makes new requests wait, or ends that.
@@ -156,25 +134,6 @@ func (s *Server) Hang(hangs bool) {
 	if hangs {
 		s.hangs = make(chan struct{})
 	}
-}
-
-// Watches returns the number of watches under way, which the next Cut or Break ends.
-func (s *Server) Watches() int { s.mu.Lock(); defer s.mu.Unlock(); return s.watches }
-
-// Cut ends the watches under way, in the middle of an event.
-func (s *Server) Cut() { s.end(`{"type":"MODIF`) }
-
-// Break ends the watches under way with an error that is not 410.
-func (s *Server) Break() {
-	s.end(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","message":"unable to decode an event","code":500}}`)
-}
-
-func (s *Server) end(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ending = text
-	close(s.cut)
-	s.cut = make(chan struct{})
 }
 
 // Requests returns the paths and queries of all requests.
@@ -196,115 +155,66 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if r.Method == http.MethodPost && r.URL.Path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
-		w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", "application/json")
+	namespace := ""
+	if parts := strings.Split(r.URL.Path, "/"); len(parts) == 6 && parts[3] == "namespaces" {
+		namespace = parts[4]
+	}
+	selects := func(p *Pod) bool {
+		for one := range strings.SplitSeq(r.FormValue("labelSelector"), ",") {
+			if name, value, is := strings.Cut(one, "="); is && p.Labels[name] != value {
+				return false
+			}
+		}
+		node := strings.TrimPrefix(r.FormValue("fieldSelector"), "spec.nodeName=")
+		return (namespace == "" || namespace == p.Namespace) && (node == "" || node == p.Node)
+	}
+	switch {
+	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprintf(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":%t}}`, denied == "")
-		return
-	}
-	namespace := ""
-	if parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/"); len(parts) == 5 && parts[2] == "namespaces" {
-		namespace = parts[3]
-	} else if r.URL.Path != "/api/v1/pods" {
-		refuse(w, http.StatusNotFound, "the server could not find the requested resource")
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	of := filterOf(r, namespace)
-	switch {
 	case denied != "":
-		refuse(w, http.StatusForbidden, denied)
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": denied, "reason": "Forbidden", "code": http.StatusForbidden})
 	case r.FormValue("watch") == "":
-		s.list(w, r, of)
+		s.list(w, selects)
 	default:
-		s.watch(w, r, of)
+		s.watch(w, r, selects)
 	}
 }
 
-// filter is the selection of a request.
-type filter struct {
-	namespace, node string
-	labels          map[string]string
-}
-
-func filterOf(r *http.Request, namespace string) filter {
-	f := filter{namespace, strings.TrimPrefix(r.FormValue("fieldSelector"), "spec.nodeName="), map[string]string{}}
-	for one := range strings.SplitSeq(r.FormValue("labelSelector"), ",") {
-		if name, value, is := strings.Cut(one, "="); is {
-			f.labels[name] = value
-		}
-	}
-	return f
-}
-
-func (f *filter) selects(p *Pod) bool {
-	for name, value := range f.labels {
-		if p.Labels[name] != value {
-			return false
-		}
-	}
-	return (f.namespace == "" || f.namespace == p.Namespace) && (f.node == "" || f.node == p.Node)
-}
-
-func (s *Server) list(w http.ResponseWriter, r *http.Request, of filter) {
+func (s *Server) list(w http.ResponseWriter, selects func(*Pod) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var uids []string
-	for uid := range s.pods {
-		if p := s.pods[uid]; of.selects(&p) {
-			uids = append(uids, uid)
+	items := []any{}
+	for _, p := range s.pods {
+		if selects(&p) {
+			items = append(items, p.object(len(s.history)))
 		}
 	}
-	slices.Sort(uids)
-	from, _ := strconv.Atoi(r.FormValue("continue"))
-	to, next := len(uids), ""
-	if to > from+s.page {
-		to = from + s.page
-		next = strconv.Itoa(to)
-	}
-	items := []any{}
-	for _, uid := range uids[from:to] {
-		items = append(items, s.pods[uid].object(s.version))
-	}
 	_ = json.NewEncoder(w).Encode(map[string]any{
-		"kind": "PodList", "apiVersion": "v1",
-		"metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version), "continue": next}, "items": items,
+		"kind": "PodList", "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": version(len(s.history))}, "items": items,
 	})
 }
 
-func (s *Server) watch(w http.ResponseWriter, r *http.Request, of filter) {
-	at, _ := strconv.Atoi(r.FormValue("resourceVersion"))
-	s.mu.Lock()
-	first, cut := s.first, s.cut
-	s.watches++
-	s.mu.Unlock()
-	defer func() { s.mu.Lock(); defer s.mu.Unlock(); s.watches-- }()
-	if at < first {
-		refuse(w, http.StatusGone, "too old resource version")
-		return
-	}
+// version is the resource version after some changes: never 0, which means any.
+func version(changes int) string { return strconv.Itoa(100 + changes) }
+
+func (s *Server) watch(w http.ResponseWriter, r *http.Request, selects func(*Pod) bool) {
+	from, _ := strconv.Atoi(r.FormValue("resourceVersion"))
 	out := json.NewEncoder(w)
-	_ = out.Encode(map[string]any{"type": "BOOKMARK", "object": Pod{}.object(at)})
-	for {
-		w.(http.Flusher).Flush()
+	for at := from - 100; ; {
 		s.mu.Lock()
-		wake := s.wake
-		for i := range s.history {
-			if e := &s.history[i]; e.version > at && of.selects(&e.pod) {
-				_ = out.Encode(map[string]any{"type": e.kind, "object": e.pod.object(e.version)})
+		changed := s.changed
+		for ; at < len(s.history); at++ {
+			if e := &s.history[at]; selects(&e.pod) {
+				_ = out.Encode(map[string]any{"type": e.kind, "object": e.pod.object(at + 1)})
 			}
 		}
-		at = s.version
 		s.mu.Unlock()
 		w.(http.Flusher).Flush()
 		select {
-		case <-wake:
-		case <-cut:
-			s.mu.Lock()
-			ending := s.ending
-			s.mu.Unlock()
-			_, _ = io.WriteString(w, ending)
-			return
+		case <-changed:
 		case <-r.Context().Done():
 			return
 		}
@@ -312,10 +222,10 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, of filter) {
 }
 
 // object returns a pod in the form of the API, with some of its other fields.
-func (p Pod) object(version int) map[string]any {
+func (p Pod) object(changes int) map[string]any {
 	metadata := map[string]any{
 		"name": p.Name, "namespace": p.Namespace, "uid": p.UID, "labels": p.Labels,
-		"resourceVersion": strconv.Itoa(version), "creationTimestamp": "2026-11-22T12:00:00Z",
+		"resourceVersion": version(changes), "creationTimestamp": "2026-11-22T12:00:00Z",
 	}
 	if p.Terminating {
 		metadata["deletionTimestamp"], metadata["deletionGracePeriodSeconds"] = "2026-11-22T13:00:00Z", 30
@@ -324,19 +234,12 @@ func (p Pod) object(version int) map[string]any {
 	if p.Port != 0 {
 		container["ports"] = []any{map[string]any{"name": p.PortName, "containerPort": p.Port, "protocol": "TCP"}}
 	}
-	phase := p.Phase
-	if phase == "" {
-		phase = "Running"
+	if p.Phase == "" {
+		p.Phase = "Running"
 	}
 	return map[string]any{
 		"kind": "Pod", "apiVersion": "v1", "metadata": metadata,
 		"spec":   map[string]any{"nodeName": p.Node, "containers": []any{container}},
-		"status": map[string]any{"phase": phase, "podIP": p.IP, "podIPs": []any{map[string]any{"ip": p.IP}}},
+		"status": map[string]any{"phase": p.Phase, "podIP": p.IP, "podIPs": []any{map[string]any{"ip": p.IP}}},
 	}
-}
-
-func refuse(w http.ResponseWriter, code int, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code})
 }

@@ -8,7 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -42,6 +44,14 @@ func ParsePort(text string) error {
 	return fmt.Errorf("%q is neither the name nor the number of a port; write one such as metrics or 9400", text)
 }
 
+// CheckNamespace fails if text cannot be the name of a namespace; "" is valid.
+func CheckNamespace(text string) error {
+	if text == "" || len(validation.IsDNS1123Label(text)) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%q is not a name of a namespace; write one such as gpu-operator", text)
+}
+
 // defaultPort is dcgm-exporter's port, and defaultPortNames are its names in its chart and in
 // the gpu-operator.
 const defaultPort = 9400
@@ -58,34 +68,50 @@ func compareExporters(a, b Exporter) int {
 	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.UID, b.UID))
 }
 
-// podObject is the part of a Pod that is read, in the terms of its API.
+// podObject is the part of a Pod that is read.
 type podObject struct {
-	Metadata struct {
-		Name, Namespace, UID, ResourceVersion string
-		DeletionTimestamp                     *string
-	}
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
 	Spec struct {
-		NodeName   string
+		NodeName   string `json:"nodeName"`
 		Containers []struct {
 			Ports []struct {
-				Name          string
-				ContainerPort uint16
-			}
-		}
-	}
-	Status struct{ Phase, PodIP string }
+				Name          string `json:"name"`
+				ContainerPort uint16 `json:"containerPort"`
+			} `json:"ports"`
+		} `json:"containers"`
+	} `json:"spec"`
+	Status struct {
+		Phase string `json:"phase"`
+		PodIP string `json:"podIP"`
+	} `json:"status"`
 }
+
+// podList is a list of pods.
+type podList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+
+	Items []podObject `json:"items"`
+}
+
+// DeepCopyObject implements runtime.Object. Pods are not changed.
+func (p *podObject) DeepCopyObject() runtime.Object { own := *p; return &own }
+
+// DeepCopyObject implements runtime.Object.
+func (l *podList) DeepCopyObject() runtime.Object { own := *l; return &own }
 
 // exporter returns how a pod is read. ok is false if it cannot be: it has not started, has
 // ended, or is about to end. A pod that is not ready is read, so that its users learn that it
 // does not answer.
 func (p *podObject) exporter(port string) (e Exporter, ok bool) {
 	ip, err := netip.ParseAddr(p.Status.PodIP)
-	if err != nil || p.Status.Phase != "Running" || p.Metadata.DeletionTimestamp != nil {
+	if err != nil || p.Status.Phase != "Running" || p.DeletionTimestamp != nil {
 		return e, false
 	}
 	return Exporter{
-		UID: p.Metadata.UID, Namespace: p.Metadata.Namespace, Pod: p.Metadata.Name, Node: p.Spec.NodeName,
+		UID: string(p.UID), Namespace: p.Namespace, Pod: p.Name, Node: p.Spec.NodeName,
 		Address: netip.AddrPortFrom(ip, p.port(port)),
 	}, true
 }
@@ -107,12 +133,4 @@ func (p *podObject) port(wanted string) uint16 {
 		}
 	}
 	return defaultPort
-}
-
-// CheckNamespace fails if text cannot be the name of a namespace; "" is valid.
-func CheckNamespace(text string) error {
-	if text == "" || len(validation.IsDNS1123Label(text)) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%q is not a name of a namespace; write one such as gpu-operator", text)
 }

@@ -112,7 +112,7 @@ func (b *breaker) succeed(s subject) (news bool) {
 	}
 	delete(b.open, s)
 	if !b.has(s) {
-		b.logger.Info("the holders of GPUs can be looked up again", "of", s.String())
+		b.logger.Info("the Kubernetes API server answers again", "for", s.String())
 	}
 	return true
 }
@@ -164,7 +164,7 @@ func (s subject) String() string {
 	case s.kind != (schema.GroupKind{}):
 		return s.kind.String()
 	}
-	return "the Kubernetes API server"
+	return "all objects"
 }
 
 // note describes a subject that fails, in others namespaces too.

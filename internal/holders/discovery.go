@@ -138,20 +138,20 @@ func (s *selection) watch(ctx context.Context, opts metav1.ListOptions) (watch.I
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	within, cancel := context.WithCancelCause(ctx)
 	slow := time.AfterFunc(RequestTimeout, func() { cancel(canonical.TimedOut(RequestTimeout)) })
 	defer slow.Stop()
 	request := s.of.opts.Client.web.Get().AbsPath(path)
 	for name := range query {
 		request.Param(name, query.Get(name))
 	}
-	events, err := request.Watch(ctx)
+	events, err := request.Watch(within)
 	if err != nil {
-		err = cause(ctx, err)
+		err = cause(within, err)
 		cancel(nil)
 	}
 	s.note(ctx, err)
-	return events, err //nolint:govet // the watch ends ctx
+	return events, err //nolint:govet // the watch ends within
 }
 
 // request returns the path and query of a request for the pods.

@@ -49,9 +49,6 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	if version.Version == "" {
 		version.Version = "(devel)" // built without make
 	}
-	if len(args) > 0 && args[0] == settings.AskCompletions && settings.Complete(args[1:], stdout) {
-		return settings.ExitDone
-	}
 	stderr = diag.Writer(stderr)
 	if len(args) > 1 && args[0] == "check" && args[1] == "health" && !slices.Contains(args, "--help") && !slices.Contains(args, "-h") {
 		return checkHealth(args[2:], diag.Writer(stdout), stderr)
@@ -82,10 +79,8 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	}
 	logger := opts.warningsTo(stderr)
 	if opts.Mode() == settings.ModeServe && !opts.ConfigShow {
-		log := newLogWriter(stderr)
 		defer catchPipeSignal()() // the log's reader may end
-		defer log.flush()
-		stderr, logger = log, opts.logTo(log)
+		logger = opts.logTo(stderr)
 	}
 	settings.WarnOfUnknown(os.Environ(), logger.Warn)
 	ctx, stop := opts.begin()
@@ -126,12 +121,13 @@ func (o *options) begin() (context.Context, context.CancelFunc) {
 	return ctx, stop
 }
 
-// logTo returns the logger of a server.
-func (o *options) logTo(log *logWriter) *slog.Logger {
-	o.Log.Writer, log.json = log, o.Log.Format.String() == "json"
-	logger := promslog.New(&o.Log)
-	log.tell = func(lost int) { logger.Warn("log lines were lost because the log was not read in time", "lines", lost) }
-	return logger
+// logTo returns the logger of a server. Logfmt quotes control characters itself; JSON does not quote
+// all of them.
+func (o *options) logTo(stderr io.Writer) *slog.Logger {
+	if o.Log.Writer = stderr; o.Log.Format.String() == "json" {
+		o.Log.Writer = diag.JSONWriter(stderr)
+	}
+	return promslog.New(&o.Log)
 }
 
 // limitResources sets GOGC, GOMEMLIMIT and GOMAXPROCS, unless the environment does.

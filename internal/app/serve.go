@@ -56,6 +56,9 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	if err := settings.CheckNamed("web config", opts.WebConfig); err != nil {
+		return fmt.Errorf("--web.config.file: %w", err)
+	}
 	if err := web.Validate(opts.WebConfig); err != nil {
 		text := strings.Join(strings.Fields(err.Error()), " ") // errors of the parser have several lines
 		return fmt.Errorf("--web.config.file=%s: %s; see kpulse-proxy --help for what it may contain", opts.WebConfig, text)
@@ -125,7 +128,6 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		return nil, err
 	}
 	p.startJobInfo()
-	opts.warnOfExcluded(logger)
 	userAgent := newUserAgent()
 	if err := p.startKube(userAgent); err != nil {
 		return nil, err
@@ -153,9 +155,6 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 	if p.rules != nil {
 		served.Results = p.rules.Results
 		served.Collectors = append(served.Collectors, p.rules)
-	}
-	if log, is := opts.Log.Writer.(*logWriter); is {
-		served.Collectors = append(served.Collectors, log.lost)
 	}
 	p.serveRecording(&served)
 	p.serveKernelLog(&served)

@@ -38,14 +38,3 @@ func withNearest(e *export.UnknownColumns) error {
 	}
 	return fmt.Errorf("%w; did you mean %s?", e, strings.Join(slices.Compact(meant), " or "))
 }
-
-// bareExport gives --export without a value the value that it has in KempnerPulse.
-func bareExport(args []string) []string {
-	for i, arg := range args {
-		if arg == "--export" && (i+1 == len(args) || strings.HasPrefix(args[i+1], "-")) {
-			args = slices.Clone(args)
-			args[i] = "--export=default"
-		}
-	}
-	return args
-}

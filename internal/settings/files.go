@@ -14,9 +14,9 @@ import (
 // name, as they read all of it. A bundle of certificates has a few hundred thousand.
 const MaxNamed = 4 << 20
 
-// checkNamed returns why one of files must not be read; "" stands for no file. Prometheus'
+// CheckNamed returns why one of files must not be read; "" stands for no file. Prometheus'
 // libraries, which read them, would wait for a pipe forever, but report missing files themselves.
-func checkNamed(what string, files ...string) error {
+func CheckNamed(what string, files ...string) error {
 	for _, file := range files {
 		if _, err := os.Stat(file); err != nil {
 			continue
@@ -28,9 +28,9 @@ func checkNamed(what string, files ...string) error {
 	return nil
 }
 
-// CheckHTTPFiles runs checkNamed on the files of an http_config.
+// CheckHTTPFiles runs CheckNamed on the files of an http_config.
 func CheckHTTPFiles(c *promconfig.HTTPClientConfig) error {
-	return checkNamed("secret or certificate", HttpFiles(c)...)
+	return CheckNamed("secret or certificate", HttpFiles(c)...)
 }
 
 // HttpFiles returns the files that an http_config names, and "" for those that it does not.
@@ -58,7 +58,7 @@ func HttpFiles(c *promconfig.HTTPClientConfig) []string {
 // requests.
 func CheckKube(k *Kube) (wrong []*compute.OptionError) {
 	if k.Config != "" {
-		err := checkNamed("kubeconfig", k.Config)
+		err := CheckNamed("kubeconfig", k.Config)
 		if err == nil {
 			_, err = holders.NewClient(k.Config, "")
 		}

@@ -136,9 +136,6 @@ func ReadFlags(args []string, stdout io.Writer) (g Given, err error) {
 	if args, err = respell(args); err != nil {
 		return nil, err
 	}
-	if slices.Contains(args, askManPage) {
-		return nil, cmp.Or(writeManPage(app), ErrAnswered)
-	}
 	switch _, err := app.Parse(args); {
 	case answered:
 		return nil, ErrAnswered
@@ -176,7 +173,7 @@ func nearestCommand(args []string) string {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		return ""
 	}
-	return diag.Within(args[0], commandWords, 2)
+	return diag.Within(args[0], []string{"check", "doctor", "explain"}, 2)
 }
 
 // explainFlag adds to kingpin's error the flag or command that was probably meant.

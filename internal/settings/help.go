@@ -60,7 +60,6 @@ type flagGroup struct {
 var helpFuncs = template.FuncMap{
 	"groups":   groupFlags,
 	"commands": func() []string { return commands },
-	"roff":     roff,
 }
 
 // groupFlags returns flags by heading; kingpin's own come last.

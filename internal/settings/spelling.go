@@ -1,78 +1,41 @@
 package settings
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 )
 
-// spelling is a flag of KempnerPulse that has another name here.
-type spelling struct {
-	theirs string
-	// ours replaces it, with its value if it has one.
-	ours string
-	// refusal is why there is no such flag, and what to do.
-	refusal string
-}
+// spellings are flags of KempnerPulse, and what they are called here.
+var spellings = map[string]string{"--ai-weights": "--preset=ai", "--hpc-weights": "--preset=hpc", "--mem-weights": "--preset=mem", "--focus-gpu": "--tui.focus"}
 
-var spellings = []spelling{
-	{theirs: "--ai-weights", ours: "--preset=ai"},
-	{theirs: "--hpc-weights", ours: "--preset=hpc"},
-	{theirs: "--mem-weights", ours: "--preset=mem"},
-	{theirs: "--focus-gpu", ours: "--tui.focus"},
-	{theirs: "--history", refusal: "--history is a flag of KempnerPulse: the dashboard keeps the readings of six hours, and :window chooses how much of them it shows; leave it out"},
-}
-
-// respell returns a command line of KempnerPulse with our flags. It does not change args.
-func respell(args []string) ([]string, error) {
+// respell returns a command line in the form that kingpin reads: with our own spellings, and with the
+// values of flags that are given without one. It does not change args.
+func respell(args []string) (_ []string, err error) {
 	args = slices.Clone(args)
 	for i, arg := range args {
 		if arg == "--" {
 			break
 		}
 		name, value, has := strings.Cut(arg, "=")
-		at := slices.IndexFunc(spellings, func(s spelling) bool { return s.theirs == name })
-		switch {
-		case at < 0:
-			var err error
-			if args[i], err = valued(arg); err != nil {
-				return nil, err
-			}
-		case spellings[at].refusal != "":
-			return nil, errors.New(spellings[at].refusal)
-		case has:
-			args[i] = spellings[at].ours + "=" + value
-		default:
-			args[i] = spellings[at].ours
-		}
-	}
-	return bareExport(args), nil
-}
-
-// valued adds the value that a flag without one stands for, and turns --flag=true and =false
-// into --flag and --no-flag, as kingpin accepts no value for boolean flags.
-func valued(arg string) (string, error) {
-	name, value, has := strings.Cut(arg, "=")
-	for i := range table {
-		s := &table[i]
-		if name != "--"+s.Flag {
+		if ours := spellings[name]; ours != "" {
+			args[i] = strings.Replace(arg, name, ours, 1)
 			continue
 		}
-		if !has && s.bare != "" {
-			return arg + "=" + s.bare, nil
+		at := slices.IndexFunc(table, func(s setting) bool { return s.Flag != "" && name == "--"+s.Flag })
+		switch isLast := i+1 == len(args) || strings.HasPrefix(args[i+1], "-"); {
+		case at < 0:
+		case !has && table[at].bare != "" && isLast:
+			args[i] = arg + "=" + table[at].bare
+		case has && (&givenFlag{Setting: &table[at]}).IsBoolFlag(): // kingpin has --flag and --no-flag
+			on := false
+			if err := assign(&on, value); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			if args[i] = name; !on {
+				args[i] = "--no-" + table[at].Flag
+			}
 		}
-		if f := (&givenFlag{Setting: s}); !has || !f.IsBoolFlag() {
-			break
-		}
-		on := false
-		if err := assign(&on, value); err != nil {
-			return "", fmt.Errorf("%s: %w", name, err)
-		}
-		if !on {
-			name = "--no-" + s.Flag
-		}
-		return name, nil
 	}
-	return arg, nil
+	return args, nil
 }

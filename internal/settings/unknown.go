@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,9 +10,12 @@ import (
 // OwnVariables is the prefix of our variables.
 const OwnVariables = "KPULSE_"
 
-// otherVariables matches the variables of our tests and of the scripts in deploy/slurm, and those
+// isOfOthers reports whether a variable with our prefix is one of the scripts in deploy/slurm, or one
 // that Kubernetes sets for a Service named kpulse or kpulse-….
-var otherVariables = regexp.MustCompile(`^KPULSE_(BENCH|BINARY|DCGM_STACK|DCGM_TOOLS|DEBIAN|DIFFERENTIAL|FLEET_[A-Z]+|KUBERNETES|THANOS|REQUIRE(_.*)?|SLOW|SOAK|RESUME|JOBS_[A-Z_]+)=|_SERVICE_(HOST|PORT|PORT_[A-Z0-9_]+)=|_PORT_[0-9]+_(TCP|UDP|SCTP)(_[A-Z]+)?=|_PORT=[a-z]+://`)
+func isOfOthers(name, value string) bool {
+	return strings.HasPrefix(name, "KPULSE_JOBS_") || name == "KPULSE_RESUME" || strings.Contains(name, "_SERVICE_") || strings.Contains(name, "_TCP") ||
+		strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
+}
 
 // unknownVariable is a variable with our prefix that belongs to no setting. Its value, which may
 // be a secret, is not kept.
@@ -33,8 +35,8 @@ func UnknownVariables(environment []string) (unknown []unknownVariable) {
 		}
 	}
 	for _, entry := range environment {
-		name, _, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, OwnVariables) && !slices.Contains(known, name) && !otherVariables.MatchString(entry) {
+		name, value, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, OwnVariables) && !slices.Contains(known, name) && !isOfOthers(name, value) {
 			unknown = append(unknown, unknownVariable{name, nearestVariable(name, known)})
 		}
 	}

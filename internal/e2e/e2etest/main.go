@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -26,7 +27,12 @@ const Patience = 2 * time.Minute
 // which are not slowed down themselves.
 func Main(m testscript.TestingM, further map[string]func()) {
 	slow.Parallel()
-	programs := map[string]func(){"kpulse-proxy": func() { os.Exit(app.Run(os.Args[1:], os.Stdout, os.Stderr)) }}
+	programs := map[string]func(){"kpulse-proxy": func() {
+		for _, name := range environment.Tests() {
+			_ = os.Unsetenv(name) // no error for a name that is set
+		}
+		os.Exit(app.Run(os.Args[1:], os.Stdout, os.Stderr))
+	}}
 	maps.Copy(programs, further)
 	testscript.Main(suite{m}, programs)
 }
@@ -61,7 +67,7 @@ func replace(dir, binary string) error {
 	if err != nil {
 		return err
 	}
-	script := fmt.Sprintf("#!/bin/sh\nGORACE='log_path=%s/race atexit_sleep_ms=10' exec '%s' \"$@\"\n", dir, binary)
+	script := fmt.Sprintf("#!/bin/sh\nunset x %s\nGORACE='log_path=%s/race atexit_sleep_ms=10' exec '%s' \"$@\"\n", strings.Join(environment.Tests(), " "), dir, binary)
 	if err := os.WriteFile(filepath.Join(dir, "kpulse-proxy"), []byte(script), 0o700); err != nil {
 		return err
 	}

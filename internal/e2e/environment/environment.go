@@ -17,6 +17,17 @@ var read = regexp.MustCompile(`^(KPULSE_.*|(CUDA|NVIDIA)_VISIBLE_DEVICES|(SLURMD
 // tests matches the variables that say which tests run, and on what.
 var tests = regexp.MustCompile(`^KPULSE_(BENCH|BINARY|DCGM_STACK|DEBIAN|DIFFERENTIAL|KUBERNETES|REQUIRE_.*|SLOW|SOAK|THANOS)$`)
 
+// Tests returns the names of the variables that say which tests run, and on what, as far as they are
+// set. The program under test does not know them.
+func Tests() (names []string) {
+	for _, entry := range os.Environ() {
+		if name, _, _ := strings.Cut(entry, "="); tests.MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Clear removes the variables that the program reads from the environment of this process, and
 // sets LANG to UTF-8. TestMain calls it before any test sets variables of its own.
 func Clear() {

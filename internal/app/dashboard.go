@@ -83,7 +83,7 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []c
 // ownTarget begins to read directly, and returns the node to show. The caller must call end.
 func (o *options) ownTarget(ctx context.Context, logger *slog.Logger) (target client.Target, end func(), err error) {
 	var ticks chan struct{}
-	if o.IsDemo() && o.Record == "" {
+	if o.TUI && o.IsDemo() && o.Record == "" { // which drains it
 		ticks = make(chan struct{})
 		o.lead = ticks
 	}

@@ -32,9 +32,7 @@ func freeAddress(t *testing.T) string {
 // TestMain puts kpulse-proxy, and the programs that tests compare it with, into the PATH.
 func TestMain(m *testing.M) {
 	e2etest.Main(suite{m}, map[string]func(){
-		"reverse-proxy":  reverseProxyMain,
-		"naive-proxy":    naiveProxyMain,
-		"dashboard-hour": dashboardHour,
+		"reverse-proxy": reverseProxyMain,
 	})
 }
 

@@ -64,7 +64,7 @@ func buildProxy(t *testing.T) string {
 }
 
 // scrapes scrapes a child n times with each of several clients, and returns all latencies.
-func scrapes(t testing.TB, c *child, clients, n int) []time.Duration {
+func scrapes(t testing.TB, c *child, clients, n int, gzip bool) []time.Duration {
 	var mu sync.Mutex
 	var all []time.Duration
 	var wg sync.WaitGroup
@@ -74,7 +74,7 @@ func scrapes(t testing.TB, c *child, clients, n int) []time.Duration {
 			defer transport.CloseIdleConnections()
 			for range n {
 				begun := time.Now()
-				if err := scrapeOnce(transport, c.URL, false); err != nil {
+				if err := scrapeOnce(transport, c.URL, gzip); err != nil {
 					t.Error(err)
 					return
 				}

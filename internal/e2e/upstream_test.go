@@ -12,10 +12,6 @@ import (
 	"strconv"
 	"sync"
 	"time"
-
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 )
 
 // upstream is an exporter for tests.
@@ -92,35 +88,6 @@ func reverseProxyMain() {
 		panic(err)
 	}
 	server := httptest.NewServer(httputil.NewSingleHostReverseProxy(target))
-	fmt.Fprintf(os.Stderr, "msg=\"Listening on\" address=%s\n", server.Listener.Addr())
-	select {}
-}
-
-// naiveProxyMain is a proxy that parses the body with expfmt, adds a family and encodes everything
-// again.
-func naiveProxyMain() {
-	source := os.Args[1] + "/metrics"
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		res, err := http.Get(source)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
-		}
-		defer res.Body.Close()
-		parser := expfmt.NewTextParser(model.LegacyValidation)
-		families, err := parser.TextToMetricFamilies(res.Body)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
-		}
-		name, up := "naive_up", 1.
-		families[name] = &dto.MetricFamily{Name: &name, Type: dto.MetricType_UNTYPED.Enum(), Metric: []*dto.Metric{{Untyped: &dto.Untyped{Value: &up}}}}
-		for _, family := range families {
-			if _, err := expfmt.MetricFamilyToText(w, family); err != nil {
-				return
-			}
-		}
-	}))
 	fmt.Fprintf(os.Stderr, "msg=\"Listening on\" address=%s\n", server.Listener.Addr())
 	select {}
 }

@@ -15,7 +15,7 @@ var read = regexp.MustCompile(`^(KPULSE_.*|(CUDA|NVIDIA)_VISIBLE_DEVICES|(SLURMD
 	`TERM|COLORTERM|COLORFGBG|NO_COLOR|COLUMNS|LINES|TMUX.*|LANG|LANGUAGE|LC_.*)$`)
 
 // tests matches the variables that say which tests run, and on what.
-var tests = regexp.MustCompile(`^KPULSE_(BENCH|BINARY|DCGM_STACK|DEBIAN|DIFFERENTIAL|KUBERNETES|REQUIRE_.*|SLOW|SOAK|THANOS)$`)
+var tests = regexp.MustCompile(`^KPULSE_(BENCH|BINARY|DCGM_STACK|DEBIAN|KUBERNETES|OLD|REQUIRE_.*|SLOW|SOAK|THANOS)$`)
 
 // Tests returns the names of the variables that say which tests run, and on what, as far as they are
 // set. The program under test does not know them.

@@ -3,47 +3,27 @@ package e2e
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"regexp"
 	"strconv"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
-
-// terminalTargets are the costs of the dashboard on a terminal of 160 × 45.
-var terminalTargets = []costTarget{
-	cpuOfTerminal(16, 500*time.Millisecond, 1), cpuOfTerminal(16, 100*time.Millisecond, 3), cpuOfTerminal(64, 500*time.Millisecond, 2),
-	{"terminal: first frame with readings, 16 GPUs", "ms", limits{100}, limits{300},
-		"The time is counted from the start of a process, and other programs share the machine.",
-		func(r *rig) measured { return measure(9, func() float64 { return firstFrame(r.t, r.binary) })[:1] }}, // the fastest: on a busy machine the others wait for a core
-	{"terminal: RSS after an hour, 64 GPUs", "MB", limits{40}, limits{60},
-		"Over half of it is pages of the program file, which are resident. The rest is an hour of 64 GPUs, because the dashboard can go back in time.",
-		func(r *rig) measured { return measured{r.hour()[0] + r.hour()[1]} }},
-	{"terminal: RSS after an hour, 64 GPUs, without pages of the program file", "MB", limits{20}, limits{30}, "An hour of 64 GPUs is kept, because the dashboard can go back in time.",
-		func(r *rig) measured { return measured{r.hour()[1]} }},
-}
-
-// hour returns the result of hourRSS, measured once for all targets.
-func (r *rig) hour() [2]float64 {
-	if r.afterHour == [2]float64{} {
-		r.afterHour[0], r.afterHour[1] = hourRSS(r.t, r.binary)
-	}
-	return r.afterHour
-}
 
 // cpuOfTerminal returns the target of a terminal that shows a new reading of some GPUs each period.
 func cpuOfTerminal(gpus int, period time.Duration, goal float64) costTarget {
 	return costTarget{
 		what: fmt.Sprintf("terminal: CPU, %d GPUs every %v", gpus, period), unit: "% of a core",
 		goal: limits{goal}, worst: limits{3 * goal},
-		reason: "A reading is a page of some 60 series a GPU that is parsed, and a frame of 7,200 cells that is drawn and compared with the last.",
 		measure: func(r *rig) measured {
 			show := startTerminal(r, gpus, period)
 			return measure(3, func() float64 { return 100 * show(4*time.Second) })
@@ -159,43 +139,24 @@ func firstFrame(t *testing.T, binary string) float64 {
 	return float64(time.Since(begun).Microseconds()) / 1e3
 }
 
-// hourRSS returns the dashboard's memory in MB after an hour: pages of the program's file, which
-// the system shares and reclaims, and its own. dashboardHour, in another file, plays the hour at
-// once.
-func hourRSS(t *testing.T, binary string) (file, own float64) {
-	ours := startOnPTY(t, nil, binary, "--tui", "--tui.url="+startPages(t, 64, 500*time.Millisecond))
-	defer ours.stop()
-	ours.await(t, "GPU-Util")
-	time.Sleep(2 * time.Second)
-	path, err := exec.LookPath("dashboard-hour")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := filepath.Join(t.TempDir(), "done")
-	hour := startOnPTY(t, []string{"GOGC=15", "GOMAXPROCS=1"}, path, done) // the program's own settings
-	defer hour.stop()
-	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		if _, err := os.Stat(done); err == nil {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the hour does not end:\n%s", hour.out.Bytes())
+// nodePage writes a proxy's page of GPUs at an instant: each works in waves at its own pace.
+func nodePage(w io.Writer, gpus int, period time.Duration, at time.Time) {
+	fmt.Fprintf(w, `kpulse_source_up{source="s",backend="dcgm"} 1
+kpulse_source_period_seconds{source="s",backend="dcgm"} %g
+kpulse_source_last_read_timestamp_seconds{source="s",backend="dcgm"} %.3f
+`, period.Seconds(), float64(at.UnixMilli())/1e3)
+	for i := range gpus {
+		wave := 0.5 + 0.45*math.Sin(float64(at.UnixMilli())/1e3/float64(5+i%7)+float64(i))
+		labels := fmt.Sprintf(`hostname="dgx-%02d",gpu="%d",uuid="GPU-%04d"`, i/8, i%8, i)
+		fmt.Fprintf(w, "kpulse_gpu_info{%s,model=\"NVIDIA H200\"} 1\nkpulse_gpu_real_utilization_ratio{%s} %g\n", labels, labels, wave)
+		fmt.Fprintf(w, "kpulse_gpu_workload_class{%s,class=\"%s\",bottleneck=\"compute\"} 1\nkpulse_gpu_health{%s,state=\"ok\"} 1\n", labels, canonical.Classes[i%4].Name, labels)
+		for f := range canonical.NumFields {
+			info := &canonical.Fields[f]
+			more := ""
+			if info.Labels != "" {
+				more = "," + info.Labels
+			}
+			fmt.Fprintf(w, "%s%s{%s%s} %g\n", canonical.Prefix, info.Name, labels, more, wave*map[canonical.Unit]float64{canonical.Ratio: 1, canonical.Watts: 600, canonical.Celsius: 80, canonical.Bytes: 1e11, canonical.BytesPerSecond: 1e10, canonical.Hertz: 2e9}[info.Unit])
 		}
 	}
-	time.Sleep(3 * time.Second) // frames are drawn
-	return residentPart(t, ours, "RssFile"), residentPart(t, hour, "RssAnon")
-}
-
-// residentPart returns a part of the memory of a process, in MiB.
-func residentPart(t *testing.T, p *pty, kind string) float64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile(kind + `:\s+(\d+) kB`).FindSubmatch(status)
-	kb, err := strconv.ParseFloat(string(found[1]), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kb / 1024
 }

@@ -89,7 +89,7 @@ func TestRealGPUThatComesBack(t *testing.T) {
 }
 
 // TestRealWithoutSwitches: the host engine's NvSwitch module is not loaded, so discovery fails
-// after its list of GPUs. The GPUs are read, and the failure is reported.
+// after its list of GPUs. The GPUs are read.
 func TestRealWithoutSwitches(t *testing.T) {
 	t.Parallel()
 	for release, flags := range map[string][]string{dcgm4: {"--denylist-modules", "1"}, dcgm3: nil} {
@@ -98,10 +98,6 @@ func TestRealWithoutSwitches(t *testing.T) {
 			n := startRealNode(t, release, "h100", flags...)
 			c := n.startDCGM(t)
 			awaitPage(t, c, "/metrics", 200, `(?s)`+present(0, 1)+`.*`+present(7, 1))
-			awaitPage(t, c, "/", 200, `<dt>Note</dt>.*Cannot get NvSwitch list.*dcgmi modules -l`)
-			if err := c.Stop(); err != nil || strings.Count(c.Logged(), "Cannot get NvSwitch list") != 1 {
-				t.Errorf("%v; the log should contain it once:\n%s", err, c.Logged())
-			}
 		})
 	}
 }

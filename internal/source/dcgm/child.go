@@ -7,36 +7,30 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
 
 const (
-	// stopGrace is how long a child may take to end after SIGTERM, or after its
-	// output has ended.
+	// stopGrace is how long a child may take to end after SIGTERM, or after its output has ended.
 	stopGrace = 2 * time.Second
 	// drainTime limits the wait for the rest of stderr after a child's end.
 	drainTime = time.Second
 )
 
-// child is a running dcgmi.
+// child is a running command.
 type child struct {
 	cmd    *exec.Cmd
 	stdout *os.File // the reader's end; closing it wakes the reader
 	stderr tail
-
-	mu     sync.Mutex // locked while the child is reaped
-	reaped bool
 	gone   chan struct{} // closed when the child is reaped
 }
 
 // errNotLinux is returned on systems without DCGM.
 var errNotLinux = errors.New("dcgmi runs on Linux only")
 
-// startChild starts a command in a process group of its own, so that we handle a
-// Ctrl-C at our terminal ourselves, and a wrapper's children end with it. The
-// child dies with us, however we die.
+// startChild starts a command in a process group of its own, so that we handle a Ctrl-C at our terminal ourselves, and
+// a wrapper's children end with it. The child dies with us, however we die.
 func startChild(path string, args []string) (*child, error) {
 	if runtime.GOOS != "linux" {
 		return nil, errNotLinux
@@ -62,15 +56,14 @@ func startChild(path string, args []string) (*child, error) {
 	return c, nil
 }
 
-// environment returns the environment of a child, without CUDA_VISIBLE_DEVICES. DCGM warns
-// about that variable in lines between its rows, and we select the GPUs ourselves.
+// environment returns the environment of a child, without CUDA_VISIBLE_DEVICES. DCGM warns about that variable in
+// lines between its rows, and we select the GPUs ourselves.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CUDA_VISIBLE_DEVICES=") })
 }
 
-// live starts the child and reaps it. The kernel sends the death signal when the
-// thread that started the child ends, not the process; so this goroutine keeps
-// its thread locked until the child is gone.
+// live starts the child and reaps it. The kernel sends the death signal when the thread that started the child ends,
+// not the process; so this goroutine keeps its thread locked until the child is gone.
 func (c *child) live(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -80,26 +73,19 @@ func (c *child) live(started chan<- error) {
 		return
 	}
 	defer close(c.gone)
-	awaitExit(c.cmd.Process)
-	// The child is not reaped yet, so it still owns its PID and its group.
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	signal(c.cmd.Process, syscall.SIGKILL) // the children that it left
-	_ = c.cmd.Wait()                       // its status says why
-	c.reaped = true
+	_ = c.cmd.Wait()                    // its status says why
+	signalGroup(c.cmd, syscall.SIGKILL) // the children that it left
 }
 
 // signal sends sig to the child and all it has started, unless it was reaped.
 func (c *child) signal(sig syscall.Signal) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.reaped {
-		signal(c.cmd.Process, sig)
+	if !c.ended(0) {
+		signalGroup(c.cmd, sig)
 	}
 }
 
-// stop ends the child, if c is not nil: with SIGTERM, and with SIGKILL after
-// stopGrace. It returns when the child is reaped.
+// stop ends the child, if c is not nil: with SIGTERM, and with SIGKILL after stopGrace. It returns when the child is
+// reaped.
 func (c *child) stop() {
 	if c == nil {
 		return
@@ -114,6 +100,11 @@ func (c *child) stop() {
 
 // ended waits for the child to end by itself, at most d, and reports whether it did.
 func (c *child) ended(d time.Duration) bool {
+	select {
+	case <-c.gone:
+		return true
+	default:
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -124,15 +115,10 @@ func (c *child) ended(d time.Duration) bool {
 	}
 }
 
-// status returns how the child, which is gone, ended: its exit status, or the
-// signal that killed it.
+// status returns how the child, which is gone, ended: its exit status, or the signal that killed it.
 func (c *child) status() (code int, sig syscall.Signal) {
-	state := c.cmd.ProcessState
-	if state == nil {
-		return -1, 0
-	}
-	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+	if ws, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return -1, ws.Signal()
 	}
-	return state.ExitCode(), 0
+	return c.cmd.ProcessState.ExitCode(), 0
 }

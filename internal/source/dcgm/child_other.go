@@ -3,14 +3,12 @@
 package dcgm
 
 import (
-	"os"
+	"os/exec"
 	"syscall"
 )
 
-// startChild fails before it calls any of these.
+// startChild fails before it calls either.
 
 func attributes() *syscall.SysProcAttr { return nil }
 
-func signal(p *os.Process, _ syscall.Signal) { _ = p.Kill() }
-
-func awaitExit(*os.Process) {}
+func signalGroup(*exec.Cmd, syscall.Signal) {}

@@ -72,7 +72,7 @@ func (b *board) describe(line string) {
 	case "Device UUID":
 		b.UUID = gpuUUID(value)
 		if strings.HasPrefix(value, blank) && !b.Inactive { // form of DCGM before 4.5
-			b.Inactive, b.Lost, b.Bars = true, true, true
+			b.Inactive, b.Lost = true, true
 		}
 	case "Status":
 		b.Inactive = b.Inactive || !strings.EqualFold(known(value), "Active")

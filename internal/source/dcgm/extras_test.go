@@ -37,16 +37,15 @@ func TestExtras(t *testing.T) {
 		failures []dcgmtest.Failure
 		fields   string
 		want     string
-		rounds   int // how often that is logged
 	}{
-		{"Hopper", dcgmtest.Boards(2), nil, "all", extended, 0},
-		{"Hopper in instances", []dcgmtest.GPU{dcgmtest.Boards(1)[0].Cut(2)}, nil, "all", extended + " -i i:0,i:1", 0},
-		{"before Hopper", a100s(2), nil, "all", inRounds, 1},
-		{"both", mixed, nil, "all", inRounds, 1},
-		{"no list", dcgmtest.Boards(2), []dcgmtest.Failure{{Kind: dcgmtest.ListRefused, Command: "profile", Code: -33}}, "all", lean, 0},
-		{"Hopper, core", dcgmtest.Boards(2), nil, "core", lean, 0},
-		{"before Hopper, core", a100s(2), nil, "core", lean, 0},
-		{"ids", a100s(2), nil, "1016,1002,155,1007", "-e 1002,1007", 1},
+		{"Hopper", dcgmtest.Boards(2), nil, "all", extended},
+		{"Hopper in instances", []dcgmtest.GPU{dcgmtest.Boards(1)[0].Cut(2)}, nil, "all", extended + " -i i:0,i:1"},
+		{"before Hopper", a100s(2), nil, "all", inRounds},
+		{"both", mixed, nil, "all", inRounds},
+		{"no list", dcgmtest.Boards(2), []dcgmtest.Failure{{Kind: dcgmtest.ListRefused, Command: "profile", Code: -33}}, "all", lean},
+		{"Hopper, core", dcgmtest.Boards(2), nil, "core", lean},
+		{"before Hopper, core", a100s(2), nil, "core", lean},
+		{"ids", a100s(2), nil, "1016,1002,155,1007", "-e 1002,1007"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +56,7 @@ func TestExtras(t *testing.T) {
 			w := newWorld(t, dcgmtest.Scenario{GPUs: c.boards, Failures: c.failures}, func(o *Options) { o.Fields = fields })
 			w.untilWhole()
 			for _, s := range w.starts("1002,") {
-				if args := strings.Join(s.Args, " "); !strings.HasSuffix(args, c.want) {
+				if args := strings.Join(s.Args, " "); !strings.Contains(args+" ", c.want+" ") {
 					t.Errorf("dcgmi %s, want %s", args, c.want)
 				}
 			}
@@ -65,9 +64,6 @@ func TestExtras(t *testing.T) {
 				t.Error("started again")
 			}
 			w.until("all fields", func(b *raw.Batch, _ error) bool { return has(b, "FP32A") == strings.Contains(c.want, "1007") })
-			if n := w.log.count("count them in turn"); n != c.rounds {
-				t.Errorf("the log says %d times that fields are counted in turn, want %d", n, c.rounds)
-			}
 		})
 	}
 }
@@ -83,7 +79,7 @@ func TestExtrasRefused(t *testing.T) {
 		}
 		return has(b, "SMACT") && !has(b, "FP32A")
 	})
-	if s := w.stream(profiling); s.Restarts != 0 || s.Failure != nil || w.log.count("WARN") != 0 || w.log.count("refuses some profiling fields") != 1 {
+	if s := w.stream(profiling); s.Restarts != 0 || s.Failure != nil || w.log.count("WARN") != 0 {
 		t.Errorf("%+v", s)
 	}
 	w.set(dcgmtest.Failure{Kind: dcgmtest.HostEngineDies})

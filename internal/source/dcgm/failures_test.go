@@ -66,7 +66,7 @@ func TestHang(t *testing.T) {
 			t.Errorf("%d and %d ticks of 5 samples", d.Ticks, p.Ticks)
 		}
 		w.set()
-		w.Restart("after a hang")
+		w.renew()
 		w.untilWhole()
 		for _, s := range slices.Concat(w.starts(",203,")[:1], w.starts(",1002,")[:1]) {
 			eventually(t, "the end of the child", func() bool { return !exists(s.PID) })
@@ -125,7 +125,7 @@ func TestProfilingRefused(t *testing.T) {
 func TestWaitingReadingIsReleased(t *testing.T) {
 	w := newWorld(t, dcgmtest.Scenario{}, func(o *Options) { o.Period = time.Hour })
 	w.starting.Do(func() {}) // no children
-	w.adopt(boardsOf(uuid0), "")
+	w.adopt(viewOf(boardsOf(uuid0)))
 	f := &feeder{stream: device}
 	tk := f.tick(0, "POWER=1")
 	tk.epoch = 1
@@ -133,7 +133,7 @@ func TestWaitingReadingIsReleased(t *testing.T) {
 	if w.next(&w.last) {
 		t.Error("it did not wait")
 	}
-	w.failed(w.streams[profiling], &source.Error{Failure: source.ReservationDenied})
+	w.failed(w.all[profiling], &source.Error{Failure: source.ReservationDenied})
 	w.until("the reading", func(b *raw.Batch, _ error) bool { return has(b, "POWER") })
 }
 
@@ -211,7 +211,7 @@ func TestPausesGrow(t *testing.T) {
 			t.Errorf("%d streams paused after failure %d", times(n), n)
 		}
 	}
-	w.Restart("in a test") // wakes both from an hour's pause
+	w.renew() // wakes both from an hour's pause
 	eventually(t, "the fourth failures again", func() bool { return times(4) == 4 })
 }
 

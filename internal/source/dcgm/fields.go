@@ -61,11 +61,8 @@ func allIDs() string {
 	return list[1 : len(list)-1]
 }
 
-// IsKnown reports whether Fields has a field with that id.
-func IsKnown(id int) bool { return fieldByID(id) != nil }
-
-// IsRecent reports whether the field with that id is Recent.
-func IsRecent(id int) bool {
+// Gives reports whether dmon can show the DCGM field with that id.
+func Gives(id int) bool {
 	f := fieldByID(id)
-	return f != nil && f.Recent
+	return f == nil || !f.Unprintable
 }

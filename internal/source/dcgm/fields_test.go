@@ -49,18 +49,3 @@ func TestCoreFields(t *testing.T) {
 		t.Errorf("%v: %v, want %v", err, ids, want)
 	}
 }
-
-// What DCGM 4.0 has, or has not, and what takes turns before Hopper, by id.
-func TestFieldsByID(t *testing.T) {
-	for _, c := range []struct {
-		id                         int
-		known, recent, multiplexed bool
-	}{
-		{100, true, false, false}, {1523, true, true, false}, {1007, true, false, true}, {1002, true, false, false},
-		{102, false, false, false}, {0, false, false, false}, {Unknown, false, false, false},
-	} {
-		if IsKnown(c.id) != c.known || IsRecent(c.id) != c.recent || IsMultiplexed(c.id) != c.multiplexed {
-			t.Errorf("%d: known %v, recent %v, multiplexed %v", c.id, IsKnown(c.id), IsRecent(c.id), IsMultiplexed(c.id))
-		}
-	}
-}

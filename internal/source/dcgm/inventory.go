@@ -38,8 +38,6 @@ type Device struct {
 	Inactive bool
 	// Lost boards are Inactive because the driver has lost them.
 	Lost bool
-	// Bars boards are Lost and keep dmon from starting on all boards, as before DCGM 4.5.
-	Bars bool
 
 	computes int // the number of compute instances in an instance
 }
@@ -122,28 +120,20 @@ func (n *Inventory) Choose(by Chooser) (canonical.Selection, error) {
 	return by(devices)
 }
 
-// Entities returns a selection in the syntax of dmon's -i, `0,1,i:7`. A board that is
-// cut is watched by its instances alone, as dcgm-exporter does by default: a dashboard
-// that sums the memory of all rows would otherwise count the board's twice. The result is
-// "" if dmon chooses the same by itself: all boards, none of them cut, and none that keeps
-// it from starting.
+// Entities returns a selection in the syntax of dmon's -i, `0,1,i:7`, without boards that the host engine does not read.
+// A board that is cut is watched by its instances alone, as dcgm-exporter does by default: a dashboard that sums the
+// memory of all rows would otherwise count the board's twice.
 func (n *Inventory) Entities(s *canonical.Selection) string {
 	var list []string
-	cut := false
 	for i := range n.Devices {
 		d := &n.Devices[i]
-		cut = cut || d.Bars
 		switch {
 		case !s.Chosen[i] || d.Inactive:
 		case d.IsInstance():
 			list = append(list, "i:"+strconv.Itoa(d.Entity))
-			cut = true
 		case i+1 == len(n.Devices) || n.Devices[i+1].Board != i:
 			list = append(list, strconv.Itoa(d.Entity))
 		}
-	}
-	if s.All && !cut {
-		return ""
 	}
 	return strings.Join(list, ",")
 }
@@ -165,14 +155,6 @@ func (n *Inventory) Remember(before *Inventory) {
 			d.UUID, d.Model, d.PCIBusID, d.Driver, d.CUDA = old.UUID, old.Model, old.PCIBusID, old.Driver, old.CUDA
 		}
 	}
-}
-
-// Returned reports whether a device that is Inactive in a is active in b.
-func Returned(a, b *Inventory) bool {
-	return slices.ContainsFunc(a.Devices, func(d Device) bool {
-		at := b.Find(d.IsInstance(), d.Entity)
-		return d.Inactive && at != Unknown && !b.Devices[at].Inactive
-	})
 }
 
 // Equal reports whether a and b are the same.

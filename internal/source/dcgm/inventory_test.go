@@ -240,8 +240,6 @@ func TestEntities(t *testing.T) {
 	}
 	lost := plain()
 	lost.Devices[3].Inactive = true
-	barring := plain()
-	barring.Devices[3].Inactive, barring.Devices[3].Bars = true, true
 	boards := []board{newBoard(0), newBoard(1), newBoard(2), newBoard(3)}
 	boards[1].instances = []Device{instance(7, "1", 0), instance(8, "2", 0)}
 	boards[2].instances = []Device{instance(14, "1", 0)}
@@ -253,13 +251,11 @@ func TestEntities(t *testing.T) {
 		chosen []int
 		want   string
 	}{
-		{"dmon's own choice", plain(), []int{0, 1, 2, 3, 4, 5, 6, 7}, ""},
+		{"all", plain(), []int{0, 1, 2, 3, 4, 5, 6, 7}, "0,1,2,3,4,5,6,7"},
 		{"some boards", plain(), []int{0, 2, 3}, "0,2,3"},
 		{"dmon leaves instances out by itself", cut, []int{0, 1, 2, 3, 4, 5, 6, 7}, "0,i:7,i:8,i:14,i:21"},
 		{"one instance", cut, []int{3}, "i:8"},
 		{"an inactive board", lost, []int{2, 3, 4}, "2,4"},
-		{"an inactive board that dmon leaves out by itself", lost, []int{0, 1, 2, 3, 4, 5, 6, 7}, ""},
-		{"one that dmon does not start with", barring, []int{0, 1, 2, 3, 4, 5, 6, 7}, "0,1,2,4,5,6,7"},
 		{"a cut board among others", cut, []int{0, 4, 5}, "0,i:14"},
 	}
 	for _, tt := range tests {
@@ -297,9 +293,6 @@ func TestRemember(t *testing.T) {
 		if len(n.Devices) == 3 && n.Devices[1].UUID != tt.want {
 			t.Errorf("%s: %+v", name, n.Devices)
 		}
-		if Returned(&old, &n) || len(n.Devices) == 2 && Returned(&n, &old) != n.Devices[1].Inactive {
-			t.Errorf("%s: returned", name)
-		}
 	}
 }
 
@@ -312,23 +305,6 @@ func TestRememberNothing(t *testing.T) {
 	n.Devices[1].UUID, want.Devices[1].UUID = "", ""
 	n.Remember(&before)
 	same(t, n, want)
-}
-
-func TestReturned(t *testing.T) {
-	active, inactive := flatten([]board{named(0, uuid0, "10")}), flatten([]board{named(0, uuid0, "10")})
-	inactive.Devices[0].Inactive = true
-	other := flatten([]board{named(1, uuid1, "20")})
-	for name, c := range map[string]struct {
-		before, after *Inventory
-		want          bool
-	}{
-		"it has": {&inactive, &active, true}, "not yet": {&inactive, &inactive, false}, "it is gone": {&inactive, &other, false},
-		"it is lost": {&active, &inactive, false}, "it was there": {&active, &active, false},
-	} {
-		if got := Returned(c.before, c.after); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
 }
 
 // A Chooser sees all devices; without one, all are chosen.

@@ -45,13 +45,9 @@ func (j *join) add(t *tick) bool {
 	return !j.waiting
 }
 
-// forget discards all that was read in an earlier epoch. From now on only the
-// entities of asked count, a list of dmon's -i.
-func (j *join) forget(asked string) {
+// forget discards all that was read in an earlier epoch.
+func (j *join) forget() {
 	*j = join{period: j.period, expects: j.expects, skipped: j.skipped, at: j.at}
-	for i := range j.streams {
-		j.streams[i].asked = asked
-	}
 }
 
 // release reports whether the waiting tick is a reading, because the other
@@ -80,17 +76,14 @@ func (j *join) awaits(stream int, at time.Time) bool {
 	return stream == device && at.Sub(o.at) < o.window(j.period)
 }
 
-// write writes the reading into the emptied b. It returns the number of entities with
-// a value, summed over the streams, and whether one of them is unknown to w.
-func (j *join) write(w *Writer, b *raw.Batch) (entities int, unknown bool) {
+// write writes the reading into the emptied b. It reports whether an entity is, since a change, unknown to w.
+func (j *join) write(w *Writer, b *raw.Batch) (unknown bool) {
 	at := j.streams[j.newest].at
 	d := &j.streams[device]
 	j.joined = [2]bool{device: d.ticks > 0 && at.Sub(d.at) < d.window(j.period), profiling: j.newest == profiling}
 	for i := range j.streams {
-		if j.joined[i] {
-			j.streams[i].locate(w)
-			n, strange := j.streams[i].present()
-			entities, unknown = entities+n, unknown || strange
+		if j.joined[i] && j.streams[i].locate(w) {
+			unknown = true
 		}
 	}
 	// Two receivers stamp by one clock, but their ticks may enter the ring in reverse order.
@@ -100,7 +93,7 @@ func (j *join) write(w *Writer, b *raw.Batch) (entities int, unknown bool) {
 	j.at = at
 	w.Write(b, at, j)
 	b.Skipped, j.skipped = j.skipped, 0
-	return entities, unknown
+	return unknown
 }
 
 // Reading implements Readings.
@@ -109,7 +102,7 @@ func (j *join) Reading(field, device int) float64 {
 	if field < len(Fields) {
 		stream = Fields[field].Stream // numbered as ours are
 	}
-	if !j.joined[stream] || j.streams[stream].entity[device] == none {
+	if !j.joined[stream] || j.streams[stream].entity[device] == Unknown {
 		return math.NaN()
 	}
 	return j.streams[stream].value(field, j.streams[stream].entity[device])
@@ -118,7 +111,7 @@ func (j *join) Reading(field, device int) float64 {
 // IsLost implements Readings: a watched board is lost if the host engine says so, or if
 // it has no value although another board has a vital one.
 func (j *join) IsLost(board int) bool {
-	if j.view == nil || j.view.wanted != nil && !j.view.wanted[board] {
+	if j.view == nil || !j.view.wanted[board] {
 		return false
 	}
 	if d := &j.view.inventory.Devices[board]; d.Inactive {

@@ -3,8 +3,6 @@ package dcgm
 import (
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dmon"
@@ -17,17 +15,12 @@ const keptTicks = 2
 
 // latest has the newest values of one stream, by the ids of its ticks.
 type latest struct {
-	// asked is the list of dmon's -i, "" for all: rows of other entities are ignored.
-	asked string
-
 	child    uint64
 	entities []dmon.Entity
-	wanted   []bool // whether each entity is in asked
 	rows     []rows // of each entity
 	cells    []cell // entities × MaxFields
 
-	device  []int  // of each entity, none if it is not in the Writer's inventory
-	entity  []int  // of each device of the inventory
+	entity  []int  // of each device of the Writer's inventory, Unknown if none has rows
 	version uint64 // of the inventory
 
 	ticks    uint64        // samples of children so far
@@ -35,9 +28,6 @@ type latest struct {
 	interval time.Duration // between the latest two samples
 	at       time.Time     // when the latest part of a sample arrived
 }
-
-// none is the index for no device or entity.
-const none = Unknown
 
 // rows counts the rows of one entity. A late row makes neither other entities'
 // values older nor its own.
@@ -55,12 +45,9 @@ type cell struct {
 // add merges in the values of t. It discards values of another child.
 func (l *latest) add(t *tick) {
 	if l.child != t.child {
-		l.child, l.entities, l.wanted, l.rows, l.cells = t.child, nil, nil, nil, nil
+		l.child, l.entities, l.rows, l.cells = t.child, nil, nil, nil
 	}
 	if n := len(t.entities) - len(l.entities); n > 0 || l.entities == nil {
-		for _, e := range t.entities[len(l.entities):] {
-			l.wanted = append(l.wanted, l.asked == "" || isListed(l.asked, e))
-		}
 		l.entities, l.version = t.entities, 0
 		l.rows = append(l.rows, make([]rows, n)...)
 		l.cells = append(l.cells, make([]cell, n*MaxFields)...)
@@ -73,9 +60,7 @@ func (l *latest) add(t *tick) {
 	}
 	l.at = t.at
 	for _, e := range t.rows {
-		if l.wanted[e] {
-			l.rows[e] = rows{l.rows[e].n + 1, l.ticks}
-		}
+		l.rows[e] = rows{l.rows[e].n + 1, l.ticks}
 	}
 	for i := range t.batch.Samples {
 		s := &t.batch.Samples[i]
@@ -83,32 +68,21 @@ func (l *latest) add(t *tick) {
 	}
 }
 
-// isListed reports whether a list of dmon's -i, such as 0,1,i:7, contains an entity.
-func isListed(list string, e dmon.Entity) bool {
-	id := e.ID
-	if e.Instance {
-		id = "i:" + id
-	}
-	return slices.Contains(strings.Split(list, ","), id)
-}
-
-// locate looks up the devices of w for the entities, if either have changed.
-func (l *latest) locate(w *Writer) {
+// locate looks up the devices of w for the entities, if either have changed, and then reports whether one is not known.
+func (l *latest) locate(w *Writer) (unknown bool) {
 	if l.version == w.Version() {
-		return
+		return false
 	}
 	l.version = w.Version()
-	l.device, l.entity = l.device[:0], slices.Repeat([]int{none}, w.Devices())
+	l.entity = slices.Repeat([]int{Unknown}, w.Devices())
 	for e := range l.entities {
-		device := none
-		if id, err := strconv.Atoi(l.entities[e].ID); err == nil {
-			device = w.Find(l.entities[e].Instance, id)
-		}
-		l.device = append(l.device, device)
-		if device != none && l.entity[device] == none {
+		if device := w.Find(l.entities[e].Instance, id(l.entities[e].ID)); device != Unknown {
 			l.entity[device] = e
+		} else {
+			unknown = true
 		}
 	}
+	return unknown
 }
 
 // value returns the value of a field of an entity, NaN if it is too old.
@@ -119,21 +93,6 @@ func (l *latest) value(field, entity int) float64 {
 		return math.NaN()
 	}
 	return c.value
-}
-
-// present returns how many entities have a value, and whether one of them is not in
-// the inventory.
-func (l *latest) present() (n int, unknown bool) {
-	for e := range l.entities {
-		for f := range Fields {
-			if v := l.value(f, e); v == v {
-				n++
-				unknown = unknown || l.device[e] == none
-				break
-			}
-		}
-	}
-	return n, unknown
 }
 
 // window returns the age from which the latest values are outdated: two periods.

@@ -32,7 +32,7 @@ func otherOf(name string) (f Field, ok bool) {
 			continue
 		}
 		n, err := strconv.Atoi(words[0])
-		return Field{ID: n, Column: words[1], Family: name, Type: gauge, Float: words[2] == "double", Rate: true}, err == nil
+		return Field{ID: n, Column: words[1], Family: name, Type: gauge, Float: words[2] == "double", Rate: true, Recent: true}, err == nil
 	}
 	return Field{}, false
 }

@@ -2,7 +2,6 @@ package dcgm
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -27,39 +26,27 @@ const exporterURL = "http://localhost:9400/metrics"
 type probes struct {
 	// LookPath finds a command, like exec.LookPath.
 	LookPath func(file string) (string, error)
-	// Commands lists the processes of this machine: a path or name, and the arguments, each
-	// after a NUL.
+	// Commands lists the processes of this machine: a path or name, and the arguments, each after a NUL.
 	Commands func() []string
-	// Fetch returns the beginning of the page at exporterURL, or an error if
-	// there is none.
+	// Fetch returns the beginning of the page at exporterURL, or an error if there is none.
 	Fetch func(ctx context.Context) ([]byte, error)
-	// Instances lists, in a stable order, the driver's MIG instances on this
-	// machine: the directories that it keeps for them.
+	// Instances lists, in a stable order, the driver's MIG instances on this machine: the directories that it keeps
+	// for them.
 	Instances func() []string
 }
 
-// complete fills in what is nil.
-func (p probes) complete() probes {
-	if p.LookPath == nil {
-		p.LookPath = exec.LookPath
-	}
-	if p.Commands == nil {
-		p.Commands = commands
-	}
-	if p.Fetch == nil {
-		p.Fetch = func(ctx context.Context) ([]byte, error) { return fetch(ctx, exporterURL) }
-	}
-	if p.Instances == nil {
-		p.Instances = instances
-	}
-	return p
+// realProbes look at the real machine.
+var realProbes = probes{
+	LookPath:  exec.LookPath,
+	Commands:  commands,
+	Fetch:     func(ctx context.Context) ([]byte, error) { return fetch(ctx, exporterURL) },
+	Instances: instances,
 }
 
-// Check returns, as a *source.Error, a problem that waiting is not likely to solve, so that a
-// program can exit before it serves: what preflight finds, a dcgmi that cannot be run, and
-// chosen devices that do not exist. A host engine that is down or slow is not such a problem:
-// Read returns that error, and retries. Check may take a quarter of a minute, which the first
-// Read then saves.
+// Check returns, as a *source.Error, a problem that waiting is not likely to solve, so that a program can exit before
+// it serves: what preflight finds, a dcgmi that cannot be run, and chosen devices that do not exist. A host engine
+// that is down or slow is not such a problem: Read returns that error, and retries. Check may take a quarter of a
+// minute, which the first Read then saves.
 func (s *Source) Check(ctx context.Context) error {
 	path, err := s.preflight(ctx)
 	if err != nil {
@@ -67,11 +54,9 @@ func (s *Source) Check(ctx context.Context) error {
 	}
 	v, err := s.settle(ctx, path)
 	if err == nil {
-		// A running source continues with fewer GPUs, but at the start the selection may be
-		// mistyped.
-		selection, unchosen := v.inventory.Choose(s.opts.Choose)
-		if missing := cmp.Or(unchosen, selection.Missing); missing != nil {
-			err = unfit(missing)
+		// A running source continues with fewer GPUs, but at the start the selection may be mistyped.
+		if selection, _ := v.inventory.Choose(s.opts.Choose); selection.Missing != nil {
+			err = unfit(selection.Missing)
 		}
 	}
 	if err == nil || ctx.Err() != nil {
@@ -85,10 +70,9 @@ func (s *Source) Check(ctx context.Context) error {
 	return nil
 }
 
-// preflight returns the path of dcgmi, or, as a *source.Error that says what to type next, why
-// dcgmi cannot be started: it is missing or not executable, the name of its host engine would be
-// read as an option, or a dcgm-exporter already reads the same GPUs. It does not check whether
-// the host engine answers.
+// preflight returns the path of dcgmi, or, as a *source.Error that says what to type next, why dcgmi cannot be
+// started: it is missing or not executable, the name of its host engine would be read as an option, or a dcgm-exporter
+// already reads the same GPUs. It does not check whether the host engine answers.
 func (s *Source) preflight(ctx context.Context) (string, error) {
 	if strings.HasPrefix(s.opts.Host, "-") {
 		return "", &source.Error{
@@ -98,12 +82,8 @@ func (s *Source) preflight(ctx context.Context) (string, error) {
 		}
 	}
 	path, err := s.command()
-	if err != nil {
-		return "", err
-	}
-	// An exporter here does not read the GPUs of another host.
-	if !s.local {
-		return path, nil
+	if err != nil || !s.local { // an exporter here does not read the GPUs of another host
+		return path, err
 	}
 	seen, engine := s.opts.probes.exporter(ctx)
 	if seen == "" || engine != "" && engineOf(engine) == engineOf(s.opts.Host) || s.countsTogether(ctx, path) {
@@ -117,8 +97,8 @@ func (s *Source) preflight(ctx context.Context) (string, error) {
 	}
 }
 
-// engineOf normalizes the address of a host engine, written as an option of dcgmi or of
-// the exporter; "" means the one that dcgmi asks by default.
+// engineOf normalizes the address of a host engine, written as an option of dcgmi or of the exporter; "" means the one
+// that dcgmi asks by default.
 func engineOf(address string) string {
 	if strings.HasPrefix(address, "unix://") {
 		return address
@@ -133,56 +113,47 @@ func engineOf(address string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// integerPipe is a profiling field that only Hopper and later GPUs have.
-const integerPipe = 1016
-
-// countsTogether reports whether the GPUs are known to count all profiling fields at
-// once: from Hopper on, each host engine has counters of its own.
-func (s *Source) countsTogether(ctx context.Context, dcgmi string) bool {
-	got := s.ask(ctx, dcgmi, append([]string{"profile", "-l"}, s.hostOption()...))
-	if got.failure(dcgmi, "profile -l", "profiling") != nil {
-		return false
-	}
-	ids, rounds := Profiled(got.stdout)
-	return !rounds && slices.Contains(ids, integerPipe)
+// countsTogether reports whether the GPUs are known to count all profiling fields at once: from Hopper on, which alone
+// count the integer pipe (1016), each host engine has counters of its own.
+func (s *node) countsTogether(ctx context.Context, dcgmi string) bool {
+	got := s.askEngine(ctx, dcgmi, "profile", "-l")
+	return got.failure(dcgmi, "profile -l", "profiling") == nil && slices.Contains(Profiled(got.stdout), 1016)
 }
 
 // command finds dcgmi.
-func (s *Source) command() (string, error) {
+func (s *node) command() (string, error) {
 	path, err := s.opts.probes.LookPath(s.opts.Path)
-	switch {
-	case err == nil:
+	if err == nil {
 		return path, nil
-	case errors.Is(err, fs.ErrPermission):
-		return "", notExecutable(s.opts.Path, err)
 	}
-	if !strings.Contains(s.opts.Path, "/") {
+	found := s.opts.Path
+	if !strings.Contains(found, "/") { // LookPath skips files in PATH that may not be executed
 		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-			found := filepath.Join(dir, s.opts.Path)
-			if info, e := os.Stat(found); e == nil && info.Mode().IsRegular() {
-				return "", notExecutable(found, err)
+			if info, e := os.Stat(filepath.Join(dir, s.opts.Path)); e == nil && info.Mode().IsRegular() {
+				found, err = filepath.Join(dir, s.opts.Path), fs.ErrPermission
+				break
 			}
+		}
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return "", &source.Error{
+			Failure: source.PermissionDenied,
+			Cause:   found + " exists but may not be executed",
+			Remedy:  "chmod a+rx " + found + ", or run kpulse-proxy as a user who may: ls -l " + found,
+			Err:     err,
 		}
 	}
 	return "", &source.Error{
 		Failure: source.HostEngineUnavailable,
 		Cause:   s.opts.Path + " was not found",
-		Remedy:  "install DCGM (package datacenter-gpu-manager, or datacenter-gpu-manager-4-core) and check that dcgmi is in PATH; if dcgm-exporter runs, use --backend=prometheus",
-		Err:     err,
+		Remedy: "install DCGM (package datacenter-gpu-manager, or datacenter-gpu-manager-4-core) and check that dcgmi is in PATH; " +
+			"if dcgm-exporter runs, use --backend=prometheus",
+		Err: err,
 	}
 }
 
-func notExecutable(path string, err error) *source.Error {
-	return &source.Error{
-		Failure: source.PermissionDenied,
-		Cause:   path + " exists but may not be executed",
-		Remedy:  "chmod a+rx " + path + ", or run kpulse-proxy as a user who may: ls -l " + path,
-		Err:     err,
-	}
-}
-
-// exporter describes a dcgm-exporter that was found, "" for none, and returns the shared
-// host engine that it uses, "" if it has its own or if that is unknown.
+// exporter describes a dcgm-exporter that was found, "" for none, and returns the shared host engine that it uses, ""
+// if it has its own or if that is unknown.
 func (p *probes) exporter(ctx context.Context) (seen, engine string) {
 	for _, command := range p.Commands() {
 		words := strings.Split(command, "\x00")
@@ -202,10 +173,10 @@ func (p *probes) exporter(ctx context.Context) (seen, engine string) {
 }
 
 // engineVariable is the environment variable for the exporter's flag -r.
-const engineVariable = "DCGM_REMOTE_HOSTENGINE_INFO="
+const engineVariable = "DCGM_REMOTE_HOSTENGINE_INFO"
 
-// engineIn returns the host engine in the arguments of an exporter, or in the variables
-// after them; "" means one of its own.
+// engineIn returns the host engine in the arguments of an exporter, or in the variables after them; "" means one of
+// its own.
 func engineIn(words []string) string {
 	for i, word := range words {
 		name, value, is := strings.Cut(word, "=")
@@ -215,30 +186,28 @@ func engineIn(words []string) string {
 				value = words[i+1]
 			}
 			return value
-		case strings.TrimSuffix(engineVariable, "="):
+		case engineVariable:
 			return value
 		}
 	}
 	return ""
 }
 
-// commands reads from /proc the command line of every process, which the process may have
-// changed, and for an exporter the variable that names its host engine, if we may read
-// it.
-func commands() []string {
-	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	var all []string
-	for _, line := range lines {
-		text, err := os.ReadFile(line)
+// commands reads from /proc the command line of every process, which the process may have changed, and for an exporter
+// the variable that names its host engine, if we may read it.
+func commands() (all []string) {
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
 		command := strings.TrimSuffix(string(text), "\x00")
 		word, _, _ := strings.Cut(command, "\x00")
 		if err != nil || word == "" {
 			continue
 		}
 		if filepath.Base(word) == "dcgm-exporter" {
-			environ, _ := os.ReadFile(filepath.Join(filepath.Dir(line), "environ"))
+			environ, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "environ"))
 			for variable := range strings.SplitSeq(string(environ), "\x00") {
-				if strings.HasPrefix(variable, engineVariable) {
+				if strings.HasPrefix(variable, engineVariable+"=") {
 					command += "\x00" + variable
 				}
 			}
@@ -248,8 +217,8 @@ func commands() []string {
 	return all
 }
 
-// instances reads the directories of GPU instances and of the compute instances
-// in them (NVIDIA's MIG user guide, "Device Nodes and Capabilities").
+// instances reads the directories of GPU instances and of the compute instances in them (NVIDIA's MIG user guide,
+// "Device Nodes and Capabilities").
 func instances() []string {
 	const dir = "/proc/driver/nvidia/capabilities/gpu*/mig/gi*"
 	outer, _ := filepath.Glob(dir)
@@ -265,8 +234,7 @@ func fetch(ctx context.Context, url string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{DisableKeepAlives: true}
-	resp, err := transport.RoundTrip(req)
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -72,7 +73,7 @@ func TestPreflight(t *testing.T) {
 				dirs = append(dirs, filepath.Join(dir, d))
 			}
 			t.Setenv("PATH", strings.Join(dirs, ":"))
-			probes := probes{Commands: tt.commands, Fetch: tt.fetch}
+			probes := probes{LookPath: exec.LookPath, Commands: tt.commands, Fetch: tt.fetch}
 			if probes.Commands == nil {
 				probes.Commands = running()
 			}
@@ -152,7 +153,7 @@ func TestReadRefusesACollision(t *testing.T) {
 	if err := os.WriteFile(exe, []byte("#!/bin/sh\n[ \"$1\" = dmon ] && touch "+dir+"/started\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Path: exe, probes: probes{Commands: func() []string { return []string{"dcgm-exporter"} }}})
+	s := New(Options{Path: exe, probes: probes{LookPath: exec.LookPath, Commands: func() []string { return []string{"dcgm-exporter"} }, Instances: func() []string { return nil }}})
 	defer s.Close()
 	w := &world{Source: s, t: t}
 	if e := w.untilFailure(); e.Failure != source.ExporterCollision {
@@ -187,8 +188,7 @@ func TestUnstartable(t *testing.T) {
 }
 
 func TestRealProbes(t *testing.T) {
-	var p probes
-	p = p.complete()
+	p := realProbes
 	self, err := os.ReadFile("/proc/self/cmdline")
 	if err != nil {
 		t.Skip("no /proc")

@@ -3,6 +3,7 @@ package dcgm
 import (
 	"context"
 	"math"
+	"os/exec"
 	"strconv"
 	"strings"
 
@@ -47,7 +48,7 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 	case got.code != 0 || got.signal != 0:
 		return nil, &source.Error{
 			Failure: source.Broken,
-			Cause:   "nvidia-smi does not list processes" + quoted(got.stderr+string(got.stdout[:min(len(got.stdout), tailSize)])),
+			Cause:   "nvidia-smi does not list processes" + quoted(got.printed),
 			Remedy:  "see what it says: nvidia-smi " + strings.Join(processQuery, " "),
 		}
 	}
@@ -97,4 +98,18 @@ func assignInstances(all []source.Process, n *Inventory) {
 			all[i].UUID, all[i].Instance = h.uuid, h.instance
 		}
 	}
+}
+
+// Visible asks nvidia-smi which boards this process may use, in its order, which is CUDA's. It returns nil if there is
+// no nvidia-smi, or if nvidia-smi does not list them all, as when one is lost. It may take askTimeout.
+func Visible(ctx context.Context) []Device {
+	path, err := exec.LookPath("nvidia-smi")
+	if err != nil {
+		return nil
+	}
+	got := (&asker{}).ask(ctx, path, []string{"--query-gpu=" + QueryFields, "--format=csv,noheader,nounits"})
+	if got.err != nil || got.code != 0 || got.signal != 0 {
+		return nil
+	}
+	return Listed(got.stdout)
 }

@@ -7,35 +7,23 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Profiled reads `dcgmi profile -l`, the profiling fields of a GPU by groups such as
-// A.1, and returns the ids of the Multiplexed fields that it counts. Subgroups of one
-// letter share hardware: rounds reports whether fields are in two of them, which the host
-// engine then counts in turns. On Hopper and later, all fields are in A.0.
+// Profiled reads `dcgmi profile -l`, the profiling fields of a GPU, and returns the ids of the Multiplexed fields that it
+// counts.
 //
 //	+----------------+----------+------------------------------------------------------+
 //	| Group.Subgroup | Field ID | Field Tag                                            |
 //	+----------------+----------+------------------------------------------------------+
 //	| A.0            | 1001     | gr_engine_active                                     |
-func Profiled(listing []byte) (ids []int, rounds bool) {
-	subgroups := map[string]string{} // by letter
+func Profiled(listing []byte) (ids []int) {
 	for line := range lines(listing) {
-		group, rest := row(line)
-		letter, subgroup, ok := strings.Cut(group, ".")
+		_, rest := row(line)
 		column, _, _ := strings.Cut(rest, "|")
-		f := fieldByID(id(strings.TrimSpace(column)))
-		if !ok || f == nil {
-			continue
-		}
-		if before, known := subgroups[letter]; known && before != subgroup {
-			rounds = true
-		}
-		subgroups[letter] = subgroup
-		if f.Multiplexed {
-			ids = append(ids, f.ID)
+		if n := id(strings.TrimSpace(column)); IsMultiplexed(n) {
+			ids = append(ids, n)
 		}
 	}
 	slices.Sort(ids)
-	return slices.Compact(ids), rounds
+	return slices.Compact(ids)
 }
 
 // fieldByID returns a field that DCGM has, nil if there is none with that id.

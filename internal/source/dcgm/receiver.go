@@ -6,39 +6,34 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dmon"
 )
 
 const (
 	// lineBuffer is the size of the buffer for samples of many GPUs: a row takes over a kilobyte.
 	lineBuffer = 64 << 10
-	// dmon prints a sample at once, so after a short silence more rows are unlikely.
-	// The silence of the first sample is longer, because the number of rows is not
-	// known yet.
+	// dmon prints a sample at once, so after a short silence more rows are unlikely. The silence of the first sample is
+	// longer, because the number of rows is not known yet.
 	leastSilence, mostSilence = 5 * time.Millisecond, 50 * time.Millisecond
 	firstSilence              = time.Second
-	// startLimit is how long the first row may take: dmon prints the header, and
-	// then the host engine sets up its watches and reads every GPU once.
-	startLimit = 30 * time.Second
-	// A running child hangs if it prints no row for hangTimes the duration of a
-	// sample, and at least leastHang. The pipeline calls a stream stale much
-	// sooner, but killing a child that is only slow does not make it faster.
+	// startLimit is how long the first row may take: dmon prints the header, and then the host engine sets up its
+	// watches and reads every GPU once. noiseLimit is the same for a child that prints something else than a header.
+	startLimit, noiseLimit = 30 * time.Second, 5 * time.Second
+	// A running child hangs if it prints no row for hangTimes the duration of a sample, and at least leastHang. The
+	// pipeline calls a stream stale much sooner, but killing a child that is only slow does not make it faster.
 	hangTimes = 10
 	leastHang = 5 * time.Second
-	// mostInterval limits the assumed duration of a sample, which limits the time to
-	// detect a hanging child to a minute. For periods over half of it, the limit is
-	// two periods.
+	// mostInterval limits the assumed duration of a sample, which limits the time to detect a hanging child to a
+	// minute. For periods over half of it, the limit is two periods.
 	mostInterval = 6 * time.Second
-	// After slowAfter samples in a row that took more than two periods, the
-	// child is called slow.
-	slowAfter = 8
 	// mostEntities is far more than any node has.
 	mostEntities = 4096
-	// After shrinkAfter samples in a row that lack a row, that row is no longer
-	// expected.
-	shrinkAfter = 8
+	// mostNoise is how many bytes without a row end a child.
+	mostNoise = 1 << 20
 )
 
 // errHangs is the error of a running child that prints no rows.
@@ -48,8 +43,12 @@ func (e errHangs) Error() string {
 	return fmt.Sprintf("no row for %s", e.silent.Round(100*time.Millisecond))
 }
 
-// errGarbage ends a stream whose entity names would fill the memory.
-var errGarbage = fmt.Errorf("more than %d names of entities", mostEntities)
+var (
+	// errGarbage ends a stream whose entity names would fill the memory.
+	errGarbage = fmt.Errorf("more than %d names of entities", mostEntities)
+	// errNoise ends a child that prints something, but no rows.
+	errNoise = errors.New("no rows")
+)
 
 // pipe is the reading end of a child's stdout: an *os.File, except in tests.
 type pipe interface {
@@ -57,62 +56,48 @@ type pipe interface {
 	SetReadDeadline(t time.Time) error
 }
 
-// receiver turns the output of one child into ticks. The parser finds the end of a
-// sample only when it sees the next one. The receiver pushes a sample earlier,
-// when all its rows are there or have had time to arrive; later rows follow as the
-// rest of it. It belongs to one goroutine.
+// receiver turns the output of one child into ticks. The parser finds the end of a sample only when it sees the next
+// one. The receiver pushes a sample earlier, when all its rows are there or have had time to arrive; later rows follow
+// as the rest of it. It belongs to one goroutine.
 type receiver struct {
-	stream int
-	epoch  uint64 // of the child
-	child  uint64 // its number
+	origin
 	period time.Duration
 	ring   *ring
-	// flows is called with the first tick.
-	flows func()
-	// slow is called once, if samples take more than two periods each.
-	slow func(interval time.Duration)
-	// noisy is called once, if the child prints text but no row.
-	noisy func(text string)
-	// beside returns what the child printed on stderr; nil means nothing.
-	beside func() string
-	// isRates is whether all fields of the stream are rates.
-	isRates bool
-	// page has fields beyond Fields; nil means none.
-	page *Page
+	page   *Page  // has fields beyond Fields; nil means none
+	flows  func() // called with the first tick
 
 	parser   dmon.Parser
 	entities []dmon.Entity // that had rows, only ever added to
 	tick     *tick         // being filled
+	pace     pace
+	output   output
+}
 
-	begun   time.Time
-	lastRow time.Time // zero before the first
-
-	// Of the current sample.
-	first   time.Time // its first row
-	head    uint32    // that row's entity
-	partial bool      // a part of it was pushed
-
+// pace is when the rows of a child come.
+type pace struct {
+	begun    time.Time     // the child
+	lastRow  time.Time     // zero before the first
+	first    time.Time     // the first row of the current sample
+	partial  bool          // a part of the current sample was pushed
 	samples  uint64        // pushed
 	interval time.Duration // between samples, smoothed; 0 before the second
-	slowFor  int           // samples in a row
-	// expect is the expected number of rows in a sample, 0 before the end of
-	// the first.
-	expect, short int
-	// leader is the head of the last sample with all rows.
-	leader uint32
+	expect   int           // the number of rows of the last sample, 0 before its end
+}
 
-	otherLines tail // lines that are not rows
-	noise      noise
-	buf        []byte
-	n          int  // bytes of an unfinished line at the beginning of buf
-	cutting    bool // that line is too long and discarded up to its end
+// output is the text of a child that is not parsed yet, or is not a row.
+type output struct {
+	buf     []byte
+	n       int  // bytes of an unfinished line at the beginning of buf
+	cutting bool // that line is too long and discarded up to its end
+	others  tail // lines that are not rows
+	noise   int  // bytes since the last row
 }
 
 // run reads p until it ends, which returns io.EOF, or is closed, or hangs.
 func (r *receiver) run(p pipe) error {
 	r.parser.Names = r
-	r.buf = make([]byte, lineBuffer)
-	r.begun = time.Now()
+	r.output.buf = make([]byte, lineBuffer)
+	r.pace.begun = time.Now()
 	r.open()
 	defer func() { r.ring.recycle(r.tick) }()
 	late := false
@@ -120,27 +105,28 @@ func (r *receiver) run(p pipe) error {
 		if err := p.SetReadDeadline(r.deadline(late)); err != nil {
 			return err
 		}
-		n, err := p.Read(r.buf[r.n:])
+		n, err := p.Read(r.output.buf[r.output.n:])
 		r.ring.counts[r.stream].Bytes.Add(uint64(n))
 		now := time.Now()
 		r.scan(n, now)
-		silent := errors.Is(err, os.ErrDeadlineExceeded)
 		switch {
-		case err != nil && !silent:
+		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
 			return err // an open tick may lack rows, and is dropped
 		case len(r.entities) > mostEntities:
 			return errGarbage
-		case r.noise.bytes > mostNoise:
+		case r.output.noise > mostNoise:
 			return errNoise
 		case r.pending() && !now.Before(r.pushTime()):
 			r.push()
 		}
-		r.checkNoise(now)
-		// If we were delayed ourselves, the overdue rows are in the pipe: read once
-		// more.
-		overdue := r.overdue(now)
+		// If we were delayed ourselves, the overdue rows are in the pipe: read once more.
+		silent := now.Sub(r.since())
+		overdue := silent >= r.limit()
 		if overdue && late {
-			return errHangs{now.Sub(r.since())}
+			if r.noisy() {
+				return errNoise
+			}
+			return errHangs{silent}
 		}
 		late = overdue
 	}
@@ -148,48 +134,50 @@ func (r *receiver) run(p pipe) error {
 
 // since returns when the child last printed a row, or else started.
 func (r *receiver) since() time.Time {
-	if r.lastRow.IsZero() {
-		return r.begun
+	if r.pace.lastRow.IsZero() {
+		return r.pace.begun
 	}
-	return r.lastRow
+	return r.pace.lastRow
+}
+
+// noisy reports whether the child has printed something, but neither a row nor a header.
+func (r *receiver) noisy() bool {
+	return r.pace.lastRow.IsZero() && r.output.noise+r.output.n > 0 && !r.parser.Reads()
 }
 
 // limit returns how long after since the child counts as hanging.
 func (r *receiver) limit() time.Duration {
-	hang := max(hangTimes*max(r.period, r.interval), leastHang)
-	if r.samples < 2 { // the duration of a sample is not known yet
+	hang := max(hangTimes*max(r.period, r.pace.interval), leastHang)
+	switch {
+	case r.noisy():
+		return noiseLimit
+	case r.pace.samples < 2: // the duration of a sample is not known yet
 		return max(startLimit, hang)
 	}
 	return hang
 }
 
-func (r *receiver) overdue(now time.Time) bool { return now.Sub(r.since()) >= r.limit() }
-
 // pending reports whether rows wait to be pushed.
 func (r *receiver) pending() bool { return len(r.tick.rows) > 0 }
 
-// pushTime returns when to push pending rows although some are missing: after a
-// silence, and not before three quarters of the time between samples.
+// pushTime returns when to push pending rows although some are missing: after a silence, and not before three quarters
+// of the time between samples.
 func (r *receiver) pushTime() time.Time {
-	if r.expect == 0 {
-		return r.lastRow.Add(max(r.period*3/4, firstSilence))
+	if r.pace.expect == 0 {
+		return r.pace.lastRow.Add(max(r.period*3/4, firstSilence))
 	}
-	silent := r.lastRow.Add(min(max(r.period/4, leastSilence), mostSilence))
-	if due := r.first.Add(r.interval * 3 / 4); due.After(silent) {
+	silent := r.pace.lastRow.Add(min(max(r.period/4, leastSilence), mostSilence))
+	if due := r.pace.first.Add(r.pace.interval * 3 / 4); due.After(silent) {
 		return due
 	}
 	return silent
 }
 
-// deadline returns when to stop waiting for more bytes. It is never in the past,
-// which would prevent reading bytes that are already in the pipe.
+// deadline returns when to stop waiting for more bytes. It is never in the past, which would prevent reading bytes that
+// are already in the pipe.
 func (r *receiver) deadline(late bool) time.Time {
-	now := time.Now()
-	soon := now.Add(leastSilence)
+	soon := time.Now().Add(leastSilence)
 	until := r.since().Add(r.limit())
-	if look := r.nextLook(now); !look.IsZero() && look.Before(until) {
-		until = look
-	}
 	switch {
 	case r.pending():
 		until = r.pushTime()
@@ -204,60 +192,66 @@ func (r *receiver) deadline(late bool) time.Time {
 
 // scan reads n more bytes after those of the unfinished line.
 func (r *receiver) scan(n int, now time.Time) {
-	text := r.buf[:r.n+n]
+	o := &r.output
+	text := o.buf[:o.n+n]
 	for {
 		end := bytes.IndexByte(text, '\n') + 1
 		if end == 0 {
 			break
 		}
-		if r.cutting {
+		if o.cutting {
 			r.tick.batch.Skipped++
-			r.cutting = false
-			r.noise.bytes += end
+			o.cutting = false
+			o.noise += end
 		} else {
 			r.line(text[:end], now)
 		}
 		text = text[end:]
 	}
-	switch r.n = copy(r.buf, text); {
-	case r.cutting: // more of a line whose beginning was handled
-		r.noise.bytes += r.n
-		r.n = 0
-	case r.n == len(r.buf):
-		r.other(r.buf)
-		r.cutting = true
-		r.n = 0
+	switch o.n = copy(o.buf, text); {
+	case o.cutting: // more of a line whose beginning was handled
+		o.noise += o.n
+		o.n = 0
+	case o.n == len(o.buf):
+		o.other(o.buf)
+		o.cutting = true
+		o.n = 0
 	}
-	if r.n == 0 && r.expect > 0 && r.parser.Rows() >= r.expect && r.pending() {
+	if o.n == 0 && r.pace.expect > 0 && r.parser.Rows() >= r.pace.expect && r.pending() {
 		r.push()
 	}
 }
 
+// other keeps a line, or the beginning of one, that is not a row.
+func (o *output) other(line []byte) {
+	o.noise += len(line)
+	_, _ = o.others.Write(line[:min(len(line), tailSize/4)])
+}
+
+// text returns the end of what was printed and is not a row.
+func (o *output) text() string { return o.others.String() + string(o.buf[:min(o.n, tailSize/4)]) }
+
 // line reads one line.
 func (r *receiver) line(line []byte, now time.Time) {
 	rows, skipped := r.parser.Rows(), r.tick.batch.Skipped
-	if !r.parser.Line(&r.tick.batch, line) {
-		r.end(rows)
+	if !r.parser.Line(&r.tick.batch, line) { // it begins the next sample
+		if r.pending() {
+			r.push()
+		}
+		r.pace.partial, r.pace.expect = false, rows
 		rows, skipped = 0, r.tick.batch.Skipped
 		r.parser.Line(&r.tick.batch, line)
 	}
 	switch {
 	case r.parser.Rows() > rows:
-		if r.isLate(rows) {
-			r.parser.Split()
-			r.endSample(rows)
-			rows = 0
-		}
 		if rows == 0 {
 			r.begin(now)
 		}
 		r.tick.rows = append(r.tick.rows, r.parser.Last())
-		r.lastRow = now
-		r.noise.bytes = 0
-	case r.tick.batch.Skipped > skipped:
-		r.other(line)
-	case bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte{'#'}):
-		r.header(line)
+		r.pace.lastRow = now
+		r.output.noise = 0
+	case r.tick.batch.Skipped > skipped, bytes.HasPrefix(line, []byte{'#'}) && !r.parser.Reads():
+		r.output.other(line)
 	}
 }
 
@@ -278,96 +272,44 @@ func (r *receiver) Entity(n int, e dmon.Entity) uint32 {
 // open begins a tick.
 func (r *receiver) open() {
 	r.tick = r.ring.blank()
-	r.tick.stream, r.tick.epoch, r.tick.child = r.stream, r.epoch, r.child
+	r.tick.origin = r.origin
 }
 
 // begin begins a sample, whose first row came at now.
 func (r *receiver) begin(now time.Time) {
-	if !r.first.IsZero() {
-		lasted := min(now.Sub(r.first), max(mostInterval, 2*r.period))
-		if r.interval == 0 {
-			r.interval = lasted
+	p := &r.pace
+	if !p.first.IsZero() {
+		lasted := min(now.Sub(p.first), max(mostInterval, 2*r.period))
+		if p.interval == 0 {
+			p.interval = lasted
 		}
-		r.interval += (lasted - r.interval) / 4
-		r.checkPace(lasted)
+		p.interval += (lasted - p.interval) / 4
 	}
-	r.first, r.head = now, r.parser.Last()
+	p.first = now
 }
 
-// isLate reports whether the parser's latest row begins another sample, rather than
-// continuing one of that many rows: it is the leader, after part of the sample was
-// pushed.
-func (r *receiver) isLate(rows int) bool {
-	return rows > 0 && r.partial && r.expect > 0 && r.parser.Last() == r.leader
-}
-
-// checkPace records the time between two samples.
-func (r *receiver) checkPace(lasted time.Duration) {
-	switch {
-	case r.slowFor == slowAfter: // logged already
-	case lasted <= 2*max(r.period, MinPeriod): // a shorter period cannot be set
-		r.slowFor = 0
-	default:
-		if r.slowFor++; r.slowFor == slowAfter {
-			r.slow(r.interval)
-		}
-	}
-}
-
-// end ends a sample of that many rows.
-func (r *receiver) end(rows int) {
-	if r.pending() {
-		r.push()
-	}
-	r.endSample(rows)
-}
-
-// endSample updates the expectations at the end of a sample.
-func (r *receiver) endSample(rows int) {
-	r.partial = false
-	r.expectRows(rows)
-	if rows >= r.expect {
-		r.leader = r.head
-	}
-}
-
-// push pushes the pending rows to the ring. The first sample of a child has no
-// rates yet.
+// push pushes the pending rows to the ring. The first sample of a child has no rates yet, and does not count as a tick
+// of a stream that has no other fields.
 func (r *receiver) push() {
-	t := r.tick
-	t.entities, t.at, t.rest = r.entities, r.lastRow, r.partial
-	if !r.partial {
-		r.partial = true
-		r.samples++
-		if r.samples == 1 {
+	t, p := r.tick, &r.pace
+	t.entities, t.at, t.rest = r.entities, p.lastRow, p.partial
+	if !p.partial {
+		p.partial = true
+		p.samples++
+		if p.samples == 1 {
 			r.flows()
 		}
 	}
-	if r.samples == 1 {
-		if r.isRates {
-			r.discard()
+	if p.samples == 1 {
+		t.batch.Samples = slices.DeleteFunc(t.batch.Samples, func(s raw.Sample) bool { return r.page.Field(int(s.Family)).Rate })
+		if len(t.batch.Samples) == 0 {
+			if !t.rest {
+				r.ring.counts[r.stream].Tick(t.at)
+			}
+			t.rows = t.rows[:0]
 			return
 		}
-		t.dropRates(r.page)
 	}
 	r.ring.push(t)
 	r.open()
-}
-
-// discard counts the tick, and empties it.
-func (r *receiver) discard() {
-	if !r.tick.rest {
-		r.ring.counts[r.stream].Tick(r.tick.at)
-	}
-	r.tick.rows, r.tick.batch.Samples = r.tick.rows[:0], r.tick.batch.Samples[:0]
-}
-
-// expectRows updates the expected number of rows.
-func (r *receiver) expectRows(rows int) {
-	if rows < r.expect {
-		r.short++
-	}
-	if rows >= r.expect || r.short == shrinkAfter {
-		r.expect, r.short = rows, 0
-	}
 }

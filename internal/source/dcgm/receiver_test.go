@@ -33,16 +33,10 @@ func line(entity string, cells []string) string {
 // a leading plus if one is the rest of another, and the receiver's error.
 func receive(t *testing.T, stream int, play func(w net.Conn)) (ticks []string, err error) {
 	t.Helper()
-	r := &receiver{stream: stream, period: 100 * time.Millisecond, isRates: stream == profiling, flows: func() {}}
-	r.slow = func(interval time.Duration) { t.Errorf("samples take %s", interval) }
-	return r.receive(t, play)
-}
-
-func (r *receiver) receive(t *testing.T, play func(w net.Conn)) (ticks []string, err error) {
-	t.Helper()
+	r := &receiver{origin: origin{stream: stream}, period: 100 * time.Millisecond, flows: func() {}}
 	synctest.Test(t, func(*testing.T) {
 		ours, theirs := net.Pipe()
-		ring := newRing(2)
+		ring := newRing(r.period)
 		r.ring = ring
 		begun := time.Now()
 		var player sync.WaitGroup
@@ -160,11 +154,7 @@ func TestReceiver(t *testing.T) {
 			time.Sleep(24 * ms)
 			write(w, two("4"))
 			time.Sleep(100 * ms)
-			write(w, textRow(1, "5"))
-			time.Sleep(100 * ms)
-			write(w, two("6"))
-			time.Sleep(100 * ms)
-		}, []string{"POWER=1 POWER=1@0", "POWER=2 POWER=2@174", "POWER=3@200", "+POWER=3@276", "POWER=4 POWER=4@300", "POWER=5@400", "POWER=6 POWER=6@500"}, io.EOF},
+		}, []string{"POWER=1 POWER=1@0", "POWER=2 POWER=2@174", "POWER=3@200", "+POWER=3@276", "POWER=4 POWER=4@300"}, io.EOF},
 
 		{"a sample that is printed slowly is one all the same", device, func(w net.Conn) {
 			write(w, header("POWER"))
@@ -284,6 +274,28 @@ func TestReceiver(t *testing.T) {
 			time.Sleep(time.Hour)
 		}, nil, errHangs{30005 * ms}},
 
+		{"a line, and silence", device, func(w net.Conn) { write(w, "hello\n"); time.Sleep(time.Hour) }, nil, errNoise},
+		{"no newline", device, func(w net.Conn) { write(w, "Password: "); time.Sleep(time.Hour) }, nil, errNoise},
+		{"a comment is not a header", device, func(w net.Conn) { write(w, "# hello\n"); time.Sleep(time.Hour) }, nil, errNoise},
+		{"a row after a banner", device, func(w net.Conn) {
+			write(w, "hello\n")
+			time.Sleep(4900 * ms)
+			write(w, header("POWER")+textRow(0, "1"))
+			time.Sleep(time.Hour)
+		}, []string{"POWER=1@4900"}, errHangs{30005 * ms}},
+		{"a header after a banner", device, func(w net.Conn) { write(w, "hello\n"+header("POWER")); time.Sleep(time.Hour) }, nil, errHangs{30005 * ms}},
+		{"noise without end", device, func(w net.Conn) { write(w, strings.Repeat("hello, here\n", 1<<20)) }, nil, errNoise},
+		{"noise without end and newline", device, func(w net.Conn) { write(w, strings.Repeat("hello, here", 1<<20)) }, nil, errNoise},
+		{"lines that are too long", device, func(w net.Conn) {
+			for range 20 {
+				write(w, strings.Repeat("x", 2*lineBuffer-1)+"\n")
+			}
+			time.Sleep(time.Hour)
+		}, nil, errNoise},
+		{"noise after a row", device, func(w net.Conn) {
+			write(w, header("POWER")+textRow(0, "1")+strings.Repeat("hello, here\n", 1<<20))
+		}, nil, errNoise},
+
 		{"more entities than there can be", device, func(w net.Conn) {
 			write(w, header("POWER"))
 			for i := range 2 * mostEntities {
@@ -304,46 +316,12 @@ func TestReceiver(t *testing.T) {
 	}
 }
 
-// A child that does not keep up with its period is called slow, once; one that is
-// occasionally late is not.
-func TestReceiverTellsOfASlowChild(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		pauses []int // milliseconds, in turns
-		want   int
-	}{
-		{"in time", []int{200}, 0},
-		{"late now and then", []int{100, 100, 4000, 300, 300, 300, 300, 300, 300}, 0},
-		{"slow", []int{450}, 1},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			told := 0
-			r := &receiver{stream: device, period: 100 * time.Millisecond, flows: func() {}}
-			r.slow = func(interval time.Duration) {
-				if told++; interval != 450*time.Millisecond {
-					t.Errorf("samples take %s", interval)
-				}
-			}
-			ticks, err := r.receive(t, func(w net.Conn) {
-				_, _ = io.WriteString(w, header("POWER"))
-				for i := range 40 {
-					_, _ = io.WriteString(w, textRow(0, "1"))
-					time.Sleep(time.Duration(tt.pauses[i%len(tt.pauses)]) * time.Millisecond)
-				}
-			})
-			if told != tt.want || len(ticks) != 40 || !errors.Is(err, io.EOF) {
-				t.Errorf("told %d times, %d ticks, %v", told, len(ticks), err)
-			}
-		})
-	}
-}
-
 // A reader that stalls for five seconds of a stream at 100 ms loses the oldest ticks, counted one
 // by one, and the streams continue.
 func TestConsumerStalledForFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const samples = 51
-		ring := newRing(2)
+		ring := newRing(100 * time.Millisecond)
 		var streams sync.WaitGroup
 		for stream := range 2 {
 			ours, theirs := net.Pipe()
@@ -356,7 +334,7 @@ func TestConsumerStalledForFiveSeconds(t *testing.T) {
 				}
 			})
 			streams.Go(func() {
-				r := &receiver{stream: stream, period: 100 * time.Millisecond, ring: ring, isRates: stream == profiling, flows: func() {}}
+				r := &receiver{origin: origin{stream: stream}, period: 100 * time.Millisecond, ring: ring, flows: func() {}}
 				if err := r.run(lastingPipe{ours}); !errors.Is(err, io.EOF) {
 					t.Errorf("stream %d ended with %v", stream, err)
 				}
@@ -364,7 +342,7 @@ func TestConsumerStalledForFiveSeconds(t *testing.T) {
 			})
 		}
 		streams.Wait()
-		// The first profiling sample is void, and counted.
+		// The first sample is void, and counted.
 		var left [2]int
 		for tk := ring.next(); tk != nil; tk = ring.next() {
 			left[tk.stream]++
@@ -372,7 +350,8 @@ func TestConsumerStalledForFiveSeconds(t *testing.T) {
 				t.Errorf("the last tick of stream %d is sample %v", tk.stream, last)
 			}
 		}
-		for stream, want := range []uint64{samples - ringSize/2, samples - 1 - ringSize/2} {
+		for stream := range 2 {
+			const want = samples - 1 - ringSize/2
 			c := &ring.counts[stream]
 			if ticks, evicted := c.Ticks.Load(), c.Evicted.Load(); ticks != samples || evicted != want || left[stream] != ringSize/2 {
 				t.Errorf("stream %d: %d ticks, %d evicted, want %d; %d left", stream, ticks, evicted, want, left[stream])
@@ -422,7 +401,7 @@ var errTimeout = func() error {
 // not call its child hanging.
 func TestReceiverThatSlept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ring := newRing(1)
+		ring := newRing(100 * time.Millisecond)
 		r := &receiver{period: 100 * time.Millisecond, ring: ring, flows: func() {}}
 		h := &held{text: header("POWER") + textRow(0, "1") + textRow(0, "2"), after: time.Hour}
 		if err := r.run(h); !errors.Is(err, io.EOF) {
@@ -467,8 +446,8 @@ func ticking(t testing.TB) func() {
 	for g := range gpus {
 		uuids = append(uuids, fmt.Sprintf("GPU-%036d", g))
 	}
-	s.adopt(boardsOf(uuids...), "")
-	r := &receiver{stream: device, epoch: 1, period: time.Second, ring: s.ring, flows: func() {}, buf: make([]byte, lineBuffer)}
+	s.adopt(viewOf(boardsOf(uuids...)))
+	r := &receiver{origin: origin{epoch: 1}, period: time.Second, ring: s.ring, flows: func() {}, output: output{buf: make([]byte, lineBuffer)}}
 	r.parser.Names = r
 	r.open()
 	b := &raw.Batch{}
@@ -479,7 +458,7 @@ func ticking(t testing.TB) func() {
 			text = repeated
 		}
 		n++
-		r.scan(copy(r.buf, text), time.Now())
+		r.scan(copy(r.output.buf, text), time.Now())
 		b.Reset()
 		if !s.next(b) {
 			if n > 1 {

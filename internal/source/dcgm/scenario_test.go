@@ -172,7 +172,7 @@ func TestGPUsThatWereLostBefore(t *testing.T) {
 		// Now its UUID is known.
 		w.scenario.GPUs = slices.Clone(s.GPUs)
 		w.set()
-		w.Restart("in a test")
+		w.renew()
 		w.until("three", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1 3" })
 		check(dcgmtest.Boards(4)[2].UUID)
 	})
@@ -302,23 +302,6 @@ func TestStalledConsumer(t *testing.T) {
 	w.untilWhole()
 	if w.stream(device).Restarts != 0 {
 		t.Error("the child was restarted")
-	}
-}
-
-// If dcgmi ignores -i, GPUs that were not requested are not shown.
-func TestRowsThatWereNotAskedFor(t *testing.T) {
-	w := newWorld(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(3)}, func(o *Options) {
-		wrap(t, o, `for a; do shift; [ "$a" = -i ] && skip=1 && continue; [ "$skip" ] && skip= && continue; set -- "$@" "$a"; done`)
-		o.Choose = selection.Request{GPUs: "1"}.Select
-	})
-	for range 5 {
-		w.untilWhole()
-		if got := devices(&w.last, "POWER", false) + "," + devices(&w.last, "SMACT", false); got != "1,1" {
-			t.Fatalf("GPUs %s", got)
-		}
-	}
-	if len(w.starts("-i")) > 0 {
-		t.Error("the wrapper passes -i on")
 	}
 }
 

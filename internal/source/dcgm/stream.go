@@ -3,51 +3,56 @@ package dcgm
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
+// streams are the two children of a source, and what they have in common.
+type streams struct {
+	all      [2]*stream
+	ring     *ring
+	stats    source.StreamStats
+	children atomic.Uint64
+	backoff  func(n int) time.Duration // source.Backoff except in tests
+	notes    atomic.Pointer[[]source.Note]
+
+	mu         sync.Mutex
+	unreported bool // a stream has failed since Read last returned an error
+}
+
 // stream is one dcgmi that is kept running.
 type stream struct {
-	index   int // in Source.streams
+	index   int // in streams.all
 	name    string
-	fields  []int         // the requested fields, without those unknown to dcgmi
+	fields  []*Field      // the requested fields, without those unknown to dcgmi
 	off     bool          // none of its fields is requested
 	restart chan struct{} // has a token if the epoch may be over
 
 	// Of the goroutine that supervises it.
-	counted     bool // it is open in Source.stats
-	slowLogged  bool
-	plainLogged bool
-	plain       bool // extras were refused and are not requested
-	extended    bool // extras are requested of its latest child
-	gave        bool // that child delivered ticks
-	reduced     int  // which fields are left out, such as notRecent
+	counted bool // it is open in streams.stats
+	gave    bool // its latest child delivered ticks
+	reduced bool // fields that not every host engine and GPU has were refused, and are not requested
 
-	// Guarded by Source.mu.
+	// Guarded by streams.mu.
 	up      bool          // it delivers ticks
 	over    bool          // it is not restarted
 	failure *source.Error // why it is not up; nil while it is up or starts
 }
 
-// newStream returns a stream that requests its chosen fields, all if chosen is nil, and
-// others.
-func newStream(index int, name string, of Stream, chosen []int, others []Field) *stream {
+// newStream returns a stream that requests those of its fields that opts choose.
+func newStream(index int, name string, opts *Options) *stream {
 	st := &stream{index: index, name: name, restart: make(chan struct{}, 1)}
-	for i := range Fields {
-		if f := &Fields[i]; f.Stream == of && f.InDmon() && (chosen == nil || slices.Contains(chosen, f.ID)) {
-			st.fields = append(st.fields, f.ID)
-		}
-	}
-	for i := range others {
-		if others[i].Stream == of {
-			st.fields = append(st.fields, others[i].ID)
+	for i := range len(Fields) + len(opts.Page.Others()) {
+		f := opts.Page.Field(i)
+		if int(f.Stream) == index && f.InDmon() && (i >= len(Fields) || opts.Fields == nil || slices.Contains(opts.Fields, f.ID)) {
+			st.fields = append(st.fields, f)
 		}
 	}
 	st.off = st.fields == nil
@@ -60,29 +65,29 @@ func (st *stream) command() string { return "dcgmi dmon (" + st.name + " fields)
 // errRestart ends a child on request, to restart it.
 var errRestart = errors.New("asked to start again")
 
-// supervise keeps st running until ctx ends: it restarts st after a pause that
-// grows with every failure, or at once on request or with fields left out.
+// supervise keeps st running until ctx ends: it restarts st after a pause that grows with every failure, or at once on
+// request or with fields left out.
 func (s *Source) supervise(ctx context.Context, st *stream) {
 	for failures := 0; ctx.Err() == nil; {
 		begun := time.Now()
 		c, err := s.run(ctx, st)
-		asked := ctx.Err() != nil || errors.Is(err, errRestart)
-		without := !asked && (s.without(st, err) || s.withoutExtras(st, err) || s.withoutRecent(st, err) || s.withoutLost(ctx, st, err))
-		if !without { // otherwise it is still the same start
-			s.close(st)
+		if ctx.Err() == nil && s.leavesOut(st, err) { // it is still the same start
+			c.stop()
+			continue
+		}
+		if st.counted {
+			s.stats.Close(st.name)
+			st.counted = false
+		}
+		if ctx.Err() != nil || errors.Is(err, errRestart) {
+			c.stop()
+			failures, st.reduced = 0, false
+			continue
 		}
 		e := source.AsError(err)
-		if !asked && !without {
-			s.failed(st, e) // before stop, which is slow if the child hangs
-		}
+		s.failed(st, e) // before stop, which is slow if the child hangs
 		c.stop()
-		switch {
-		case asked:
-			failures, st.plain, st.reduced = 0, false, allOfIt
-			continue
-		case without:
-			continue
-		case e.Failure == source.Unsupported:
+		if e.Failure == source.Unsupported {
 			return
 		}
 		if time.Since(begun) >= source.LongestPause {
@@ -100,10 +105,26 @@ func (s *Source) supervise(ctx context.Context, st *stream) {
 	}
 }
 
-// run runs one child until it ends or should end, and returns why. The caller
-// must stop the child, which is nil if none was started.
+// leavesOut reports whether to restart st without some of its fields, as err is about them: without one that dcgmi does
+// not know, for good, or without all that not every host engine and GPU has. After that start has delivered ticks, or
+// failed too, the next one requests these again: another host engine may run then.
+func (s *Source) leavesOut(st *stream, err error) bool {
+	if unknown, ok := errors.AsType[unknownField](err); ok {
+		known := func(f *Field) bool { return f.ID == int(unknown) }
+		if slices.ContainsFunc(st.fields, known) {
+			st.fields = slices.DeleteFunc(st.fields, known)
+			s.opts.Logger.Info("dcgmi does not know a field, which is left out", "reads", s.Name(), "stream", st.name, "field", int(unknown))
+			return true
+		}
+	}
+	st.reduced = !st.reduced && !st.gave && errors.Is(err, errFields)
+	return st.reduced
+}
+
+// run runs one child until it ends or should end, and returns why. The caller must stop the child, which is nil if
+// none was started.
 func (s *Source) run(ctx context.Context, st *stream) (*child, error) {
-	st.extended, st.gave = false, false
+	st.gave = false
 	path, err := s.preflight(ctx)
 	if err != nil {
 		return nil, err
@@ -112,18 +133,46 @@ func (s *Source) run(ctx context.Context, st *stream) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	args, err := s.args(st, v)
-	if err != nil {
-		return nil, err
+	ids := st.ids(v)
+	if len(ids) == 0 {
+		return nil, &source.Error{
+			Failure: source.Unsupported,
+			Cause:   "dcgmi knows none of the " + st.name + " fields",
+			Remedy:  "see which it knows: dcgmi dmon -l; and its version: dcgmi --version",
+		}
 	}
-	c, err := startChild(path, args)
+	args := []string{"dmon", "-c", "0", "-d", strconv.FormatInt(max(s.opts.Period.Milliseconds(), 1), 10), "-e", joined(ids), "-i", v.entities}
+	c, err := startChild(path, append(args, s.hostOption()...))
 	if err != nil {
 		return nil, unstartable(path, err)
 	}
-	if err := s.open(st); err != nil {
-		return c, err
+	if !st.counted {
+		if err := s.stats.Open(st.name, &s.ring.counts[st.index]); err != nil {
+			return c, err
+		}
+		st.counted = true
 	}
 	return c, s.receive(ctx, st, v, c)
+}
+
+// ids returns the ids of the fields to request in a view.
+func (st *stream) ids(v *view) (ids []int) {
+	for _, f := range st.fields {
+		if st.reduced && (f.Recent || f.Multiplexed) || f.Multiplexed && !slices.Contains(v.extras, f.ID) {
+			continue
+		}
+		ids = append(ids, f.ID)
+	}
+	return ids
+}
+
+// joined returns numbers with commas.
+func joined(ids []int) string {
+	words := make([]string, len(ids))
+	for i, id := range ids {
+		words[i] = strconv.Itoa(id)
+	}
+	return strings.Join(words, ",")
 }
 
 // receive reads the output of c, a child of view v, and returns why it has ended.
@@ -135,11 +184,9 @@ func (s *Source) receive(ctx context.Context, st *stream, v *view, c *child) err
 		c.stdout.Close()
 	}()
 	r := &receiver{
-		stream: st.index, epoch: v.epoch, child: s.children.Add(1), period: s.opts.Period, ring: s.ring, page: s.opts.Page, isRates: st.index == profiling,
-		flows:  func() { s.flows(st) },
-		slow:   func(interval time.Duration) { s.slow(st, interval) },
-		noisy:  func(text string) { s.failed(st, noisyError(st.command(), st.name, text, nil)) },
-		beside: c.stderr.String,
+		origin: origin{stream: st.index, epoch: v.epoch, child: s.children.Add(1)},
+		period: s.opts.Period, ring: s.ring, page: s.opts.Page,
+		flows: func() { s.flows(st) },
 	}
 	err := r.run(c.stdout)
 	close(end)
@@ -150,42 +197,12 @@ func (s *Source) receive(ctx context.Context, st *stream, v *view, c *child) err
 		c.ended(stopGrace) // its exit status says more than our signal
 		c.stop()
 	}
-	return explain(st, err, r, c)
+	return explain(st, err, c, c.stderr.String()+r.output.text())
 }
 
-// open registers st in the stats, as a restart if it was closed.
-func (s *Source) open(st *stream) error {
-	if st.counted {
-		return nil
-	}
-	err := s.stats.Open(st.name, &s.ring.counts[st.index])
-	st.counted = err == nil
-	return err
-}
-
-// close ends the registration of open, if any.
-func (s *Source) close(st *stream) {
-	if st.counted {
-		s.stats.Close(st.name)
-		st.counted = false
-	}
-}
-
-// slow logs, once per stream, that dcgmi does not keep up with the period.
-func (s *Source) slow(st *stream, interval time.Duration) {
-	if st.slowLogged {
-		return
-	}
-	st.slowLogged = true
-	const step = 100 * time.Millisecond
-	s.opts.Logger.Warn(fmt.Sprintf("dcgmi needs %s for a sample; raise --poll to at least %s",
-		interval.Round(step/10), (interval+step-1).Truncate(step)), "reads", s.Name(), "stream", st.name)
-}
-
-// interrupted waits for the end of the child, and reports whether ctx or the child's
-// epoch ended first.
+// interrupted waits for the end of the child, and reports whether ctx or the child's epoch ended first.
 func (s *Source) interrupted(ctx context.Context, st *stream, epoch uint64, end <-chan struct{}) bool {
-	for s.epoch() == epoch {
+	for s.view.Load().epoch == epoch {
 		select {
 		case <-ctx.Done():
 			return true
@@ -197,88 +214,39 @@ func (s *Source) interrupted(ctx context.Context, st *stream, epoch uint64, end 
 	return true
 }
 
-// args returns dcgmi's arguments. Multiplexed fields are requested only if the GPUs
-// support them: dmon ends if a single one is refused.
-func (s *Source) args(st *stream, v *view) ([]string, error) {
-	var list []string
-	for _, id := range st.fields {
-		if st.leavesOut(id) {
-			continue
+// explain returns why c, a child of st that is gone unless it hangs, has ended. err is the error at the end of its
+// output, text what it printed other than rows.
+func explain(st *stream, err error, c *child, text string) error {
+	command := st.command()
+	e := &source.Error{Failure: source.Broken, Err: err}
+	switch {
+	case errors.Is(err, errNoise):
+		if outcomeOf(0, text) != nil {
+			return refused(command, st.name, 0, 0, text)
 		}
-		if IsMultiplexed(id) {
-			if st.plain || !slices.Contains(v.extras, id) {
-				continue
-			}
-			st.extended = true
+		e.Cause = command + " prints nothing that can be read" + quoted(text)
+		e.Remedy = "see what it prints: dcgmi dmon -e 100 -c 1; and whether it is NVIDIA's dcgmi, 2.3 or later: command -v dcgmi; dcgmi --version"
+	case errors.As(err, new(errHangs)):
+		e.Cause = command + " hangs, " + err.Error() + ", and was ended" + quoted(text)
+		e.Remedy = "check whether the host engine and the driver answer: dcgmi discovery -l; nvidia-smi; if they are only slow, raise --poll"
+	case !errors.Is(err, io.EOF):
+		e.Cause = command + " cannot be read: " + err.Error() + quoted(text)
+		e.Remedy = "see what it prints: dcgmi dmon -e 100"
+	default:
+		if id, ok := unknownFieldIn(text); ok {
+			return id
 		}
-		list = append(list, strconv.Itoa(id))
+		code, sig := c.status()
+		return refused(command, st.name, code, sig, text)
 	}
-	if len(list) == 0 {
-		return nil, &source.Error{
-			Failure: source.Unsupported,
-			Cause:   "dcgmi knows none of the " + st.name + " fields",
-			Remedy:  "see which it knows: dcgmi dmon -l; and its version: dcgmi --version",
-		}
-	}
-	args := []string{
-		"dmon", "-c", "0",
-		"-d", strconv.FormatInt(max(s.opts.Period.Milliseconds(), 1), 10),
-		"-e", strings.Join(list, ","),
-	}
-	if v.entities != "" {
-		args = append(args, "-i", v.entities)
-	}
-	return append(args, s.hostOption()...), nil
-}
-
-// hostOption returns dcgmi's option for the host engine, nil for the local one.
-func (s *Source) hostOption() []string {
-	if s.opts.Host == "" {
-		return nil
-	}
-	return []string{"--host", s.opts.Host}
-}
-
-// without permanently removes the field that err calls unknown to dcgmi, and reports
-// whether there is one.
-func (s *Source) without(st *stream, err error) bool {
-	unknown, ok := errors.AsType[unknownField](err)
-	i := slices.Index(st.fields, int(unknown))
-	if !ok || i < 0 {
-		return false
-	}
-	st.fields = slices.Delete(st.fields, i, i+1)
-	s.opts.Logger.Info("dcgmi does not know a field, which is left out", "reads", s.Name(), "stream", st.name, "field", int(unknown))
-	return true
-}
-
-// withoutExtras reports whether to restart st without the multiplexed fields, because
-// err may be about them: the host engine may refuse fields that it lists. The start
-// after that includes them again.
-func (s *Source) withoutExtras(st *stream, err error) bool {
-	st.plain = st.extended && !st.gave && errors.Is(err, errFields)
-	return st.plain
-}
-
-// withoutLost reports whether to restart st without a lost board, which prevents dmon
-// from starting according to err: discovery shows which, a little later than the host
-// engine detects it.
-func (s *Source) withoutLost(ctx context.Context, st *stream, err error) bool {
-	if st.gave || !errors.Is(err, errLost) {
-		return false
-	}
-	before := s.epoch()
-	s.resurvey(ctx)
-	return s.epoch() != before
+	return e
 }
 
 // flows records that st delivers ticks.
 func (s *Source) flows(st *stream) {
 	st.gave = true
-	s.noteMissing(st)
-	if st.plain && !st.plainLogged {
-		st.plainLogged = true
-		s.opts.Logger.Info("dcgmi refuses some profiling fields that its host engine lists; they are left out", "reads", s.Name(), "stream", st.name)
+	if st.index == device {
+		s.note(st)
 	}
 	s.mu.Lock()
 	before := st.failure
@@ -290,65 +258,78 @@ func (s *Source) flows(st *stream) {
 	}
 }
 
-// failed records that st has failed. If Read will not return the failure, it
+// note keeps a note, and logs it once, while st leaves out fields that the host engine does not know.
+func (s *Source) note(st *stream) {
+	var notes []source.Note
+	if st.reduced {
+		notes = []source.Note{{
+			Cause:  "the host engine does not know some of the " + st.name + " fields, and is asked only for those of DCGM 4.0",
+			Remedy: "install a release of DCGM there that is no older than dcgmi: nv-hostengine --version; dcgmi --version",
+		}}
+		if s.Notes() == nil {
+			s.opts.Logger.Warn(notes[0].Cause, "reads", s.Name(), "remedy", notes[0].Remedy)
+		}
+	}
+	s.notes.Store(&notes)
+}
+
+// Notes implements source.Noted: fields that the host engine lacks.
+func (s *streams) Notes() []source.Note {
+	if notes := s.notes.Load(); notes != nil {
+		return *notes
+	}
+	return nil
+}
+
+// failed records that st has failed. If Read will not return the failure, since the other stream is up or may come up, it
 // logs it, once for each kind of failure in a row.
 func (s *Source) failed(st *stream, e *source.Error) {
 	s.mu.Lock()
-	before, others := st.failure, false
-	for _, other := range s.streams {
-		others = others || other != st && other.up
-	}
+	before, other := st.failure, s.all[other(st.index)]
+	alone := e.Failure != source.HostEngineUnavailable && e.Failure != source.ExporterCollision // not of all streams
+	hidden := other.up || st.index == profiling && other.failure == nil && alone
 	st.up, st.failure = false, e
 	st.over = e.Failure == source.Unsupported
 	s.unreported = true
 	if e.Failure == source.Broken || e.Failure == source.HostEngineUnavailable {
 		s.stale.Store(true)
 	}
-	reported := !others && s.reports(st, e)
 	s.mu.Unlock()
 	s.ring.wake()
-	if !reported && (before == nil || before.Failure != e.Failure) {
+	if hidden && (before == nil || before.Failure != e.Failure) {
 		s.opts.Logger.Warn("stream failed; readings continue without it", "reads", s.Name(), "stream", st.name, "cause", e.Cause, "remedy", e.Remedy)
 	}
 }
 
-// leader returns the stream whose failure is reported for all: the device stream, unless it is off.
-func (s *Source) leader() *stream {
-	if s.streams[device].off {
-		return s.streams[profiling]
-	}
-	return s.streams[device]
-}
-
-// reports returns whether Read's error covers e while no stream is up: e is the leader's
-// failure, or one that the leader has or will have too. The caller has locked mu.
-func (s *Source) reports(st *stream, e *source.Error) bool {
-	d := s.leader()
-	return st == d || d.failure != nil && d.failure.Failure == e.Failure ||
-		e.Failure == source.HostEngineUnavailable || e.Failure == source.ExporterCollision
-}
-
-// failure returns the error of Read if no stream is up, once for each failure: that of the
-// leader.
-func (s *Source) failure() error {
+// failure returns the error of Read if no stream is up, once for each failure: that of the device stream, unless it is
+// off.
+func (s *streams) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, st := range s.streams {
-		if st.up {
-			return nil
-		}
+	leader := s.all[device]
+	if leader.off {
+		leader = s.all[profiling]
 	}
-	d := s.leader()
-	if d.failure == nil || !s.unreported && !d.over {
+	if s.all[device].up || s.all[profiling].up || leader.failure == nil || !s.unreported && !leader.over {
 		return nil
 	}
 	s.unreported = false
-	return d.failure
+	return leader.failure
 }
 
 // expects reports whether st delivers ticks, or starts and has not failed yet.
-func (s *Source) expects(st *stream) bool {
+func (s *streams) expects(st *stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return st.failure == nil && !st.off
+}
+
+// restart makes all streams check whether their epoch is over.
+func (s *streams) restart() {
+	for _, st := range s.all {
+		select {
+		case st.restart <- struct{}{}:
+		default:
+		}
+	}
 }

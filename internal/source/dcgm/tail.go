@@ -1,7 +1,7 @@
 package dcgm
 
 import (
-	"bytes"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -21,22 +21,9 @@ type tail struct {
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(p) >= tailSize {
-		t.text = append(t.text[:0], p[len(p)-tailSize:]...)
-		return len(p), nil
-	}
-	if over := len(t.text) + len(p) - tailSize; over > 0 {
-		t.text = t.text[:copy(t.text, t.text[over:])]
-	}
-	t.text = append(t.text, p...)
+	t.text = append(t.text, p[max(0, len(p)-tailSize):]...)
+	t.text = t.text[:copy(t.text, t.text[max(0, len(t.text)-tailSize):])]
 	return len(p), nil
-}
-
-// clear removes the text.
-func (t *tail) clear() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = t.text[:0]
 }
 
 // String returns the kept text.
@@ -46,21 +33,22 @@ func (t *tail) String() string {
 	return string(t.text)
 }
 
-// errorLine returns the line of text that explains a failure best: the first
-// that mentions an error, else the last; short and printable.
-func errorLine(text string) string {
+// quoted returns, after a colon, the line of a command's output that explains a failure best: the first that
+// mentions an error, else the last. It is short and printable, and "" if there is none.
+func quoted(text string) string {
 	found := ""
 	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line == "" {
-			continue
+		if line = strings.TrimSpace(line); line != "" {
+			found = line
 		}
-		found = line
-		if bytes.Contains(bytes.ToLower([]byte(line)), []byte("error")) {
+		if strings.Contains(strings.ToLower(line), "error") {
 			break
 		}
 	}
-	return printable(found)
+	if found = printable(found); found == "" {
+		return ""
+	}
+	return ": " + strconv.Quote(found)
 }
 
 // printable returns s as one printable line, short enough for the log.

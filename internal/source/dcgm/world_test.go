@@ -138,6 +138,22 @@ func (w *world) set(failures ...dcgmtest.Failure) {
 	w.scenario.Write(w.t, dcgmtest.Beside(w.exe))
 }
 
+// renew makes all streams start again, after a survey.
+func (w *world) renew() {
+	w.stale.Store(true)
+	if old := w.view.Load(); old != nil {
+		v := *old
+		v.epoch++
+		w.view.Store(&v)
+	}
+	w.restart()
+}
+
+// viewOf returns the view of all devices of an inventory.
+func viewOf(n Inventory) *view {
+	return &view{inventory: n, wanted: slices.Repeat([]bool{true}, len(n.Devices))}
+}
+
 // starts lists the streams that were started with word in their arguments.
 func (w *world) starts(word string) []dcgmtest.Start {
 	return slices.DeleteFunc(w.ran("dmon", word), func(s dcgmtest.Start) bool { return !isStream(s) })
@@ -154,7 +170,7 @@ func (w *world) ran(subsystem, word string) []dcgmtest.Start {
 }
 
 // discoveries lists the starts of discovery with word in its arguments, before the first stream:
-// how many follow depends on when the rows of the streams arrive (see entityWatch).
+// how many follow depends on when the rows of the streams arrive .
 func (w *world) discoveries(word string) []dcgmtest.Start {
 	list := slices.DeleteFunc(dcgmtest.Starts(w.t, w.scenario.StartLog), func(s dcgmtest.Start) bool {
 		return !isStream(s) && (s.Args[0] != "discovery" || !strings.Contains(strings.Join(s.Args, " "), word))

@@ -1,10 +1,9 @@
 package dcgm
 
 import (
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
@@ -18,38 +17,34 @@ func TestRefused(t *testing.T) {
 		says string
 	}{
 		{235, "Error: unable to establish a connection to the specified host: localhost\nError: Unable to connect to host engine. Host engine connection invalid/disconnected.\n", source.HostEngineUnavailable, "does not answer"},
-		{235, "Error getting values information. Return -21: Host engine connection invalid/disconnected\n", source.HostEngineUnavailable, "went away"},
+		{235, "Error getting values information. Return -21: Host engine connection invalid/disconnected\n", source.HostEngineUnavailable, "does not answer"},
 		{235, "", source.HostEngineUnavailable, "does not answer"},
 		{1, "Error setting watches. Result: The third-party Profiling module returned an unrecoverable error\n", source.ReservationDenied, "dcgmi profile --pause"},
 		{219, "Error setting watches. Result: -37: The third-party Profiling module returned an unrecoverable error\n", source.ReservationDenied, "dcgmi profile --pause"},
 		{218, "", source.ReservationDenied, "at once"},
-		{222, "", source.ReservationDenied, "in use"},
+		{222, "", source.ReservationDenied, "another program holds"},
 		{223, "", source.ProfilingUnavailable, "dcgmi modules -l"},
 		{220, "", source.ProfilingUnavailable, "profile -l"},
 		{227, "", source.PermissionDenied, "root"},
 		{255, "Got error while creating a Field Group: Bad parameter passed to function\n", source.Broken, "the same release"}, // dcgmi 4.6.0, engine 3.3.9
-		{232, "Got error while creating a Field Group: Max limit reached\n", source.Broken, "group -l"},
-		{232, "Got error while creating a GPU group: -24 Max limit reached for the object\n", source.Broken, "dcgmi group -l"},
 		{227, "Error setting watches. Result: -29: Unable to watch one or more of the requested fields because doing so requires the host engine to be running as root.\n\n", source.PermissionDenied, "sudo nv-hostengine"},
-		{212, "Error setting watches. Result: -44: Unable to watch one or more of the requested fields because doing so requires a newer driver version than what is currently installed.\n\n", source.Broken, "update the driver"},
+		{212, "Error setting watches. Result: -44: Unable to watch one or more of the requested fields because doing so requires a newer driver version than what is currently installed.\n\n", source.Broken, "update an old driver"},
 		{238, "Error setting watches. Result: -18: GPU is lost\n\n", source.Broken, "xid"},
-		{233, "Error setting watches. Result: -23: The GPUs of this group are incompatible with each other for the requested operation\n\n", source.Broken, "--gpus"},
+		{233, "Error setting watches. Result: -23: The GPUs of this group are incompatible with each other for the requested operation\n\n", source.Broken, "some of the profiling fields"},
 		{199, "Error setting watches. Result: -57: Cannot perform the requested operation because an NVML driver timeout error was detected. Verify NVML is responsive before restarting the hostengine.\n\n", source.Broken, "nvidia-smi"},
 		{189, "Error setting watches. Result: -67: Cannot perform the requested operation because the GPUs are detached\n\n", source.HostEngineUnavailable, "detached"},
 		{254, "Error: Invalid value for arg entity-id.\nAn error occurred trying to parse the command line.\n", source.Unsupported, "--version"},
 		{1, "PARSE ERROR: Argument: -z\n", source.Unsupported, "--version"},
-		{255, "Error: Got error -1 Bad parameter passed to function while adding GPU 99 to our entity group.\n", source.Broken, "--gpus"},
+		{255, "Error: Got error -1 Bad parameter passed to function while adding GPU 99 to our entity group.\n", source.Broken, "status 255"},
 		{238, "Error: Got error -18 GPU is lost while adding GPU 2 to our entity group.\n", source.Broken, "a GPU is lost"},
-		{251, "Enable to retrieve information about group. Error: -5: The Group is not found\n", source.Broken, "group"},
 		{221, noGPUs, source.Broken, "the host engine sees no GPU"},
 		{221, noGPUs, source.Broken, "driver"},
 		{1, noGPUs, source.Broken, "the host engine sees no GPU"},
 		{253, noDriver, source.Broken, "without the driver's library"},
-		{253, "Error getting values information. Return -3: Generic unspecified error\n", source.Broken, "does not say why"},
 		{200, "Error: Cannot get hierarchy information from the hostengine. Return: Cannot perform the requested operation because NVML doesn't exist on this system.\n", source.Broken, "nvidia-smi -L"},
-		{202, "Error getting values information. Return -54: The hostengine and all modules are paused\n", source.HostEngineUnavailable, "is paused"},
-		{1, "somebody said: my GPU is lost\n", source.Broken, "status 1"},
-		{255, "ERROR: something\n", source.Broken, "--gpus"},
+		{202, "Error getting values information. Return -54: The hostengine and all modules are paused\n", source.HostEngineUnavailable, "is paused, or has detached"},
+		{255, "ERROR: something\n", source.Broken, "status 255: \"ERROR: something\""},
+		{232, "Got error while creating a GPU group: -24 Max limit reached for the object\n", source.Broken, "status 232: "},
 		{0, "\n\ndmon was stopped due to receiving a signal\n", source.Broken, `status 0: "dmon was stopped due to receiving a signal"`},
 		{143, "", source.Broken, "terminated"},
 		{7, "", source.Broken, "status 7"},
@@ -72,37 +67,6 @@ const (
 		"Error getting values information. Return -3: Generic unspecified error\n"
 )
 
-// Each return code has one row, which is found by the printed code, by its words, and by
-// the exit status.
-func TestReturns(t *testing.T) {
-	// Codes of diagnostics, sync boost and creation, and one that DCGM does not use.
-	others := []int{-26, -27, -28, -30, -39, -40, -41, -42, -43, -47, -50, -51, -52, -53, -55, -58, -59, -60, -61, -62, -63, -64, -65, -66}
-	rows := map[int]int{}
-	for i := range returns {
-		row := &returns[i]
-		rows[row.code]++
-		if row.cause == "" || row.remedy == "" || row.failure == "" {
-			t.Errorf("%+v is incomplete", row)
-		}
-		texts := map[string]int{"": row.code & 0xff}
-		for _, words := range row.words {
-			texts["Error setting watches. Result: "+strconv.Itoa(row.code)+": "+words+"\n"] = 1
-			texts["Error: Cannot get GPU list from remote node. Return: "+words+"\n"] = 1
-			texts["Error: Unable to Get supported metric groups: "+words+".\n"] = 1
-		}
-		for text, status := range texts {
-			if got := returnOf(status, text); got != row {
-				t.Errorf("%d: status %d and %q lead to %+v", row.code, status, text, got)
-			}
-		}
-	}
-	for code := -1; code >= -67; code-- {
-		if n := rows[code]; (n != 1) != slices.Contains(others, code) || n > 1 {
-			t.Errorf("%d has %d rows", code, n)
-		}
-	}
-}
-
 func TestUnknownFieldIn(t *testing.T) {
 	for text, want := range map[string]unknownField{
 		"Error: Got invalid field ID. '1523'. See dcgm_fields.h for a list of valid field IDs.\n": 1523,
@@ -113,6 +77,70 @@ func TestUnknownFieldIn(t *testing.T) {
 		id, ok := unknownFieldIn(text)
 		if id != want || ok != (want != 0) {
 			t.Errorf("%q: %d, %v", text, id, ok)
+		}
+	}
+}
+
+// FuzzRefused: whatever dcgmi prints, and however it ends, the error has a cause of one printable
+// line and a remedy, and codes and versions are none but those that it printed.
+func FuzzRefused(f *testing.F) {
+	f.Add(221, noGPUs)
+	f.Add(253, noDriver)
+	f.Add(1, "PARSE ERROR: Argument: -z\n")
+	f.Add(200, "Got invalid field ID. '1016'\nReturn -35: x Result: -33: y Got error -18 z\n")
+	f.Add(0, "dcgmi  version: 4.4.1\n")
+	f.Add(-1, "Error\x1b[31m STREAM \xff\u202e\r")
+	f.Fuzz(func(t *testing.T, status int, text string) {
+		e := refused("dcgmi dmon", "device", status, 0, text)
+		if e.Failure == "" || e.Remedy == "" || !strings.HasPrefix(e.Cause, "dcgmi dmon") || strings.ContainsFunc(e.Cause+e.Remedy, unicode.IsControl) {
+			t.Errorf("%d, %q is refused with %+v", status, text, e)
+		}
+		if e := explain(&stream{name: "device"}, errNoise, nil, text).(*source.Error); strings.ContainsFunc(e.Cause, unicode.IsControl) {
+			t.Errorf("the noise %q is %+v", text, e)
+		}
+		for _, code := range codesIn(text) {
+			if code >= 0 {
+				t.Errorf("%q has the code %d", text, code)
+			}
+		}
+		words := strings.Split(text, "\x00")
+		if engine := engineIn(words); engine != "" && !strings.Contains(text, engine) {
+			t.Errorf("%q names the host engine %q", text, engine)
+		}
+	})
+}
+
+func TestTail(t *testing.T) {
+	var text strings.Builder
+	var tl tail
+	for i := range 3000 {
+		chunk := strings.Repeat(string(rune('a'+i%26)), i%37)
+		text.WriteString(chunk)
+		if n, err := tl.Write([]byte(chunk)); n != len(chunk) || err != nil {
+			t.Fatal(n, err)
+		}
+		whole := text.String()
+		if want := whole[max(0, len(whole)-tailSize):]; tl.String() != want {
+			t.Fatalf("after %d bytes the tail is wrong", len(whole))
+		}
+	}
+	tl.Write([]byte(strings.Repeat("x", 3*tailSize) + "END"))
+	if got := tl.String(); len(got) != tailSize || !strings.HasSuffix(got, "xEND") {
+		t.Errorf("a long write left %d bytes", len(got))
+	}
+}
+
+func TestQuoted(t *testing.T) {
+	for text, want := range map[string]string{
+		"":           "",
+		" \n\n":      "",
+		"one\ntwo\n": `: "two"`,
+		"warming up\nError: no connection\nError: second\ngoodbye\n": `: "Error: no connection"`,
+		"a\x1b[31mb\tc\xff":      ": \"a [31mb c\uFFFD\"",
+		strings.Repeat("é", 200): `: "` + strings.Repeat("é", 118) + `…"`,
+	} {
+		if got := quoted(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dmon"
 )
 
 // recut changes the instances of board 1 while w runs.
@@ -59,17 +60,6 @@ func TestRecut(t *testing.T) {
 	}
 }
 
-// If the driver's list is not available, dmon's rows reveal a change: those of
-// removed instances are missing or blank.
-func TestRecutThatDmonTells(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, dcgmtest.Scenario{GPUs: cutBoards()})
-	w.until("two instances", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1/7 1/8" })
-	w.scenario.Readings = []dcgmtest.Reading{{Entity: "GPU-I 8", Blank: true}}
-	w.recut(dcgmtest.Instance{ID: 7, Entity: 7}, dcgmtest.Instance{ID: 11, Entity: 9})
-	w.until("another", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1/7 1/11" })
-}
-
 // answers are the outputs of commands, by their first words; "hangs" stands for no answer.
 type answers map[string]string
 
@@ -86,7 +76,7 @@ func (a answers) ask(ctx context.Context, path string, args []string) answer {
 		}
 		return answer{stdout: []byte(text), started: true}
 	}
-	return answer{code: 255, stderr: "Error: what?", started: true}
+	return answer{code: 255, printed: "Error: what?", started: true}
 }
 
 const (
@@ -102,108 +92,58 @@ func asked(a answers) (*Source, *logged) {
 	return s, w
 }
 
-// The first start waits for the identity of the node's devices, for a limited time.
-func TestTheFirstStartWaits(t *testing.T) {
-	never := answers{"dcgmi discovery -l": "hangs", "dcgmi discovery -c": "hangs"}
-	alone := answers{"dcgmi discovery -l": listing} // no -c: instances are unknown
-	refused := answers{}
-	tests := []struct {
-		name   string
-		answer []answers // from one second to the next
-		after  time.Duration
-		boards int
-		says   string
-	}{
-		{"at once", []answers{alone}, 0, 2, ""},
-		{"on the second try", []answers{refused, alone}, time.Second, 2, ""},
-		{"refused for long", []answers{refused}, 5 * time.Second, 0, "dcgmi discovery -l: "},
-		{"silent for long", []answers{never}, 12 * time.Second, 0, "dcgmi discovery -l: no answer within 12s of the start"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s, log := asked(nil)
-				begun := time.Now()
-				s.ask = func(ctx context.Context, path string, args []string) answer {
-					second := int(time.Since(begun) / time.Second)
-					return tt.answer[min(second, len(tt.answer)-1)].ask(ctx, path, args)
-				}
-				v, err := s.settle(t.Context(), "dcgmi")
-				if err != nil || len(v.inventory.Devices) != tt.boards || v.entities != "" {
-					t.Fatalf("%+v, %v", v, err)
-				}
-				if took := time.Since(begun); took != tt.after {
-					t.Errorf("after %s, want %s", took, tt.after)
-				}
-				if n := log.count("WARN", "cause=", tt.says); (n == 1) != (tt.boards == 0) {
-					t.Errorf("%d lines in the log:\n%s", n, &log.text)
-				}
-				again, err := s.settle(t.Context(), "dcgmi")
-				if again != v || err != nil || time.Since(begun) != tt.after {
-					t.Error("the other stream waits too")
-				}
-			})
+// A source starts no child whose devices it cannot name, and says why.
+func TestNoStartWithoutIdentity(t *testing.T) {
+	for says, a := range map[string]answers{
+		"dcgmi discovery -l ended with exit status 255": {},
+		"dcgmi discovery -l: no answer within 7s":       {"dcgmi discovery -l": "hangs", "dcgmi discovery -c": "hangs"},
+		"the host engine sees no GPU":                   {"dcgmi discovery -l": "0 GPUs found.\n"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, _ := asked(a)
+			if v, err := s.settle(t.Context(), "dcgmi"); v != nil || err == nil || !strings.Contains(err.Error(), says) || !s.stale.Load() {
+				t.Errorf("%+v, %v; want %q", v, err, says)
+			}
 		})
 	}
 }
 
-// If GPUs cannot be identified, reading fails with the reason, and succeeds once discovery works;
-// dmon keeps running.
-func TestLateIdentity(t *testing.T) {
-	s, _ := asked(answers{})
-	synctest.Test(t, func(t *testing.T) {
-		if _, err := s.settle(t.Context(), "dcgmi"); err != nil {
-			t.Fatal(err)
+// What is known stays while the node is surveyed in vain, and an entity that it lacks is asked for soon.
+func TestSurveysAreDue(t *testing.T) {
+	s, _ := asked(answers{"dcgmi discovery -l": listing})
+	if s.due(time.Hour) {
+		t.Error("a survey is due before the first start")
+	}
+	if _, err := s.settle(t.Context(), "dcgmi"); err != nil {
+		t.Fatal(err)
+	}
+	due := func(want ...time.Duration) {
+		t.Helper()
+		for i, at := range want {
+			if s.due(at) != (i > 0) {
+				t.Errorf("due after %s is %v", at, i == 0)
+			}
 		}
-	})
+	}
+	due(surveyEvery-1, surveyEvery)
 	s.starting.Do(func() {}) // no children
 	s.join.expects = func(int) bool { return false }
 	f := &feeder{stream: device}
-	read := func(ms int) (*raw.Batch, error) {
-		tk := f.tick(ms, "POWER=1")
-		tk.epoch = 1
-		s.ring.push(tk)
-		b := &raw.Batch{}
-		return b, s.Read(t.Context(), b)
+	tk := f.tick(0, "POWER=1")
+	tk.epoch, tk.entities = 1, []dmon.Entity{{ID: "5"}}
+	s.ring.push(tk)
+	var b raw.Batch
+	if !s.next(&b) || len(b.Samples) > 0 {
+		t.Errorf("samples %v of a stranger", b.Samples)
 	}
-	uuids := func(ms int) string {
-		b, err := read(ms)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return devices(b, "POWER", true)
-	}
-	refused := func(ms int, says string) {
-		t.Helper()
-		b, err := read(ms)
-		e, ok := errors.AsType[*source.Error](err)
-		if !ok || e.Failure != source.Broken || !strings.Contains(e.Cause, says) || !strings.Contains(e.Remedy, "dcgmi discovery -l") || len(b.Samples) > 0 {
-			t.Errorf("%v after\n%v", err, b.Samples)
-		}
-	}
-	refused(0, `their UUIDs are not known: dcgmi discovery -l: `)
-	<-s.surveys // requested by the failure
-	refused(500, "what?")
-	if len(s.surveys) > 0 {
-		t.Error("it surveys too early")
-	}
-	refused(1001, "what?")
-	if len(s.surveys) == 0 {
-		t.Error("no survey is requested")
-	}
-	stranger := strings.ReplaceAll(listing, "| 0 |", "| 5 |")
-	for _, text := range []string{stranger, listing} {
-		s.ask = answers{"dcgmi discovery -l": text, "dcgmi discovery -c": ""}.ask
-		if err := s.survey(t.Context(), "dcgmi"); err != nil {
-			t.Fatal(err)
-		}
-		if text == stranger {
-			refused(1050, "lists none of the GPUs that dcgmi dmon reads")
-		}
-	}
-	if got := uuids(1100); got != "0="+uuid0 || s.epoch() != 1 {
-		t.Errorf("%s in epoch %d", got, s.epoch())
-	}
+	due(surveySoon-1, surveySoon)
+	s.resurvey(t.Context())
+	due(surveyEvery-1, surveyEvery)
+	v := *s.view.Load()
+	v.inventory.Devices = slices.Clone(v.inventory.Devices)
+	v.inventory.Devices[0].Lost = true
+	s.view.Store(&v)
+	due(surveyLost-1, surveyLost)
 }
 
 // A survey that fails or is incomplete changes nothing.
@@ -291,8 +231,7 @@ func TestAskIsBounded(t *testing.T) {
 	}
 }
 
-// If the NvSwitch module is not loaded, discovery fails after its list of GPUs. The
-// list is used; the failure is logged once, and in Notes while it lasts.
+// If the NvSwitch module is not loaded, discovery fails after its list of GPUs, which is used.
 func TestListWithoutSwitches(t *testing.T) {
 	eachVersion(t, "in", func(t *testing.T, version string) {
 		refused := dcgmtest.Failure{Kind: dcgmtest.SwitchesRefused, Code: -33}
@@ -301,21 +240,6 @@ func TestListWithoutSwitches(t *testing.T) {
 		if got := len(strings.Fields(devices(&w.last, "POWER", true))); got != 16 {
 			t.Errorf("%d GPUs", got)
 		}
-		notes := w.Notes()
-		if len(notes) != 1 || !strings.Contains(notes[0].Cause, "Cannot get NvSwitch list") || !strings.Contains(notes[0].Remedy, "dcgmi modules -l") {
-			t.Errorf("notes %+v", notes)
-		}
-		w.stale.Store(true)
-		for range 2 {
-			w.Restart("in a test")
-			w.untilWhole()
-		}
-		if n := w.log.count("Cannot get NvSwitch list"); n != 1 {
-			t.Errorf("said %d times", n)
-		}
-		w.set()
-		w.Restart("in a test")
-		w.until("no notes", func(*raw.Batch, error) bool { return len(w.Notes()) == 0 })
 	})
 }
 
@@ -324,20 +248,19 @@ func TestListWithoutSwitches(t *testing.T) {
 // so. Once the host engine knows it, all are read again.
 func TestOlderEngine(t *testing.T) {
 	for _, tt := range []struct {
-		kind    dcgmtest.Kind
-		code    int
-		field   int
-		without string // in the note
+		kind  dcgmtest.Kind
+		code  int
+		field int
 	}{
-		{dcgmtest.FieldGroupRefused, -1, 1212, "without 153,171,173,175,346,1204,"},
-		{dcgmtest.FieldGroupRefused, -1, 191, "without 153,171,173,175,191,346,1204,"},
-		{dcgmtest.WatchRefused, -13, 1523, "without 153,171,173,175,346,1204,"},
+		{dcgmtest.FieldGroupRefused, -1, 1212},
+		{dcgmtest.FieldGroupRefused, -1, 191},
+		{dcgmtest.WatchRefused, -13, 1523},
 	} {
 		page, _ := NewPage([]Counter{{Name: "DCGM_FI_DEV_FAN_SPEED", Type: "gauge", Field: Unknown}}, func(int) bool { return true })
 		refused := dcgmtest.Failure{Kind: tt.kind, Code: tt.code, Field: tt.field}
 		w := newWorld(t, dcgmtest.Scenario{Version: "4.6.0", GPUs: dcgmtest.Boards(2), Failures: []dcgmtest.Failure{refused}}, func(o *Options) { o.Page = page })
 		w.until("a note, and the fields of an older engine", func(b *raw.Batch, err error) bool {
-			return err == nil && len(w.Notes()) == 1 && strings.Contains(w.Notes()[0].Cause, tt.without) && has(b, "POWER") && has(b, "RRAM")
+			return err == nil && len(w.Notes()) == 1 && strings.Contains(w.Notes()[0].Cause, "only for those of DCGM 4.0") && has(b, "POWER") && has(b, "RRAM")
 		})
 		if has(&w.last, "GTLIMIT") {
 			t.Errorf("%v: a field that an older engine lacks", refused)
@@ -346,7 +269,7 @@ func TestOlderEngine(t *testing.T) {
 			t.Errorf("%v: said %d times", refused, n)
 		}
 		w.set()
-		w.Restart("in a test")
+		w.renew()
 		w.until("all fields again", func(b *raw.Batch, err error) bool { return err == nil && len(w.Notes()) == 0 && has(b, "GTLIMIT") })
 	}
 }
@@ -441,13 +364,13 @@ func TestTicksOfAnEarlierEpochAreVoid(t *testing.T) {
 		s.ring.push(tk)
 	}
 	var b raw.Batch
-	s.adopt(board(uuid0), "")
+	s.adopt(viewOf(board(uuid0)))
 	push(1, 0, "POWER=1", "TMPTR=30")
 	if !s.next(&b) || devices(&b, "POWER", true) != "0="+uuid0 {
 		t.Fatalf("%v", b.Samples)
 	}
 	push(1, 100, "POWER=2", "TMPTR=31")
-	s.adopt(board(uuid1), "")
+	s.adopt(viewOf(board(uuid1)))
 	push(1, 200, "POWER=3", "TMPTR=32")
 	b.Reset()
 	if s.next(&b) {

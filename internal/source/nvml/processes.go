@@ -46,10 +46,8 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 		return nil, err
 	}
 	answers := make(chan processes, len(n.workers))
-	causes := map[int]string{} // by board
 	pending := 0
 	for _, w := range n.workers {
-		causes[w.board] = "" // no answer yet
 		if s.list(w.gpu, answers) {
 			pending++
 		}
@@ -60,44 +58,40 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	var all []source.Process
-	for pending > 0 && ctx.Err() == nil {
+	answered := map[*gpu]processes{}
+	for len(answered) < pending && ctx.Err() == nil {
 		select {
 		case p := <-answers:
-			pending--
-			all = append(all, p.list...)
-			if causes[p.board] = p.cause; p.cause == "" {
-				delete(causes, p.board)
-			}
+			answered[p.gpu] = p
 		case <-ctx.Done():
 		}
 	}
-	return n.listed(all, causes)
+	return n.listed(answered)
 }
 
-// listed returns the results of Processes. causes say why lists of boards are
-// incomplete: "" for those that have not answered.
-func (n *node) listed(all []source.Process, causes map[int]string) ([]source.Process, error) {
+// listed returns the results of Processes.
+func (n *node) listed(answered map[*gpu]processes) ([]source.Process, error) {
+	all := []source.Process{}
+	var causes []string
+	e := &source.Error{Failure: source.Broken, Remedy: "see what nvidia-smi says"}
+	for _, w := range n.workers {
+		p, ok := answered[w.gpu]
+		if !ok {
+			p.cause = fmt.Sprintf("GPU %d: %s has not returned", w.board, cmp.Or(w.listing.get(), "its list of processes"))
+			e.Failure, e.Remedy = source.Timeout, hangRemedy
+		}
+		if p.cause != "" {
+			causes = append(causes, p.cause)
+		}
+		all = append(all, p.list...)
+	}
 	if len(causes) == 0 {
 		return all, nil
 	}
-	e := &source.Error{Failure: source.Broken, Remedy: "see what nvidia-smi says"}
-	var words []string
-	for _, w := range n.workers {
-		cause, missing := causes[w.board]
-		switch {
-		case !missing:
-			continue
-		case cause == "":
-			cause = fmt.Sprintf("GPU %d: %s has not returned", w.board, cmp.Or(w.listing.get(), "its list of processes"))
-			e.Failure, e.Remedy = source.Timeout, hangRemedy
-		}
-		words = append(words, cause)
+	if len(causes) == len(n.workers) && len(all) == 0 {
+		all = nil // nothing could be read
 	}
-	e.Cause = strings.Join(words, ", ")
-	if all == nil && len(causes) < len(n.workers) {
-		all = []source.Process{} // the other boards have no processes
-	}
+	e.Cause = strings.Join(causes, ", ")
 	return all, e
 }
 

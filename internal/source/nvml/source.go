@@ -261,17 +261,16 @@ func (s *Source) unload() error {
 	if o.err != nil {
 		return nil // it has already shut NVML down
 	}
-	_, ok := within(closeTimeout, func() struct{} {
-		s.running.Wait()
-		return struct{}{}
-	})
-	if !ok {
+	stays := func(call string) error {
+		return errors.New(call + " does not return, the library stays loaded until the program ends; " + hangRemedy)
+	}
+	if _, ok := within(closeTimeout, func() struct{} { s.running.Wait(); return struct{}{} }); !ok {
 		for _, w := range o.node.workers {
 			if call := w.reading.get(); call != "" {
-				return fmt.Errorf("GPU %d: %s does not return, the library stays loaded until the program ends; "+hangRemedy, w.board, call)
+				return stays(fmt.Sprintf("GPU %d: %s", w.board, call))
 			}
 		}
-		return errors.New("a call into NVML does not return, the library stays loaded until the program ends; " + hangRemedy)
+		return stays("a call into NVML")
 	}
 	answer, ok := within(closeTimeout, func() nvml.Return {
 		if o.node.events != nil {
@@ -281,7 +280,7 @@ func (s *Source) unload() error {
 	})
 	switch {
 	case !ok:
-		return errors.New("nvmlShutdown does not return, the library stays loaded until the program ends; " + hangRemedy)
+		return stays("nvmlShutdown")
 	case answer != nvml.SUCCESS:
 		return fmt.Errorf("cannot shut NVML down: %s; end the program", answer)
 	}

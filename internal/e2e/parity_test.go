@@ -172,8 +172,8 @@ func TestGPUsOfOthersAreLeftOut(t *testing.T) {
 	}
 	for _, c := range []struct{ smi, env, flag, want string }{
 		{mine, "CUDA_VISIBLE_DEVICES=0", "", "1"},
-		{mine, "SLURM_JOB_GPUS=[1-1]", "", "1"},
-		{mine, "SLURM_STEP_GPUS=gpu1", "", "1"},
+		{mine, "SLURM_JOB_GPUS=1-1", "", "1"},
+		{mine, "SLURM_STEP_GPUS=1", "", "1"},
 		{mine, "HOME=/", "", "1"},
 		{mine, "HOME=/", "--show-all", "1"},
 		{mine, "HOME=/", "--gpus=0-1", "1"},

@@ -18,7 +18,7 @@ const unlimited = math.MaxInt64 - 1<<20
 // MemoryLimit returns the lowest memory limit, in bytes, of this process's cgroup and its
 // visible ancestors; 0 if there is none. proc is the mount point of procfs, which also
 // tells where the cgroups are.
-func MemoryLimit(proc string) int64 {
+func MemoryLimit(proc string) (least int64) {
 	fs, err := procfs.NewFS(proc)
 	if err != nil {
 		return 0
@@ -27,48 +27,30 @@ func MemoryLimit(proc string) int64 {
 	if err != nil {
 		return 0
 	}
-	groups, err := self.Cgroups()
-	if err != nil {
-		return 0
-	}
-	mounts, err := self.MountInfo()
-	if err != nil {
-		return 0
-	}
-	var least int64
-	for i := range groups {
-		file := memoryFile(&groups[i])
-		for _, m := range mounts {
-			if file == "" || !holdsMemory(m, &groups[i]) {
-				continue
+	groups, _ := self.Cgroups()
+	mounts, _ := self.MountInfo()
+	for _, m := range mounts {
+		_, memory := m.SuperOptions["memory"]
+		for _, g := range groups {
+			limit := int64(0)
+			switch {
+			case m.FSType == "cgroup2" && len(g.Controllers) == 0:
+				limit = limitWithin(m.MountPoint, below(m, g.Path), "memory.max")
+			case m.FSType == "cgroup" && memory && slices.Contains(g.Controllers, "memory"):
+				limit = limitWithin(m.MountPoint, below(m, g.Path), "memory.limit_in_bytes")
 			}
-			if limit := limitWithin(m.MountPoint, below(m, groups[i].Path), file); limit > 0 && (least == 0 || limit < least) {
-				least = limit
-			}
-			break
+			least = lower(least, limit)
 		}
 	}
 	return least
 }
 
-// memoryFile returns the name of the file with the limit, "" for a hierarchy without one.
-func memoryFile(g *procfs.Cgroup) string {
-	switch {
-	case len(g.Controllers) == 0:
-		return "memory.max" // version 2
-	case slices.Contains(g.Controllers, "memory"):
-		return "memory.limit_in_bytes"
+// lower returns the lower of two limits, of which 0 is none.
+func lower(a, b int64) int64 {
+	if a == 0 || b > 0 && b < a {
+		return b
 	}
-	return ""
-}
-
-// holdsMemory reports whether m is the hierarchy of g.
-func holdsMemory(m *procfs.MountInfo, g *procfs.Cgroup) bool {
-	if len(g.Controllers) == 0 {
-		return m.FSType == "cgroup2"
-	}
-	_, memory := m.SuperOptions["memory"]
-	return m.FSType == "cgroup" && memory
+	return a
 }
 
 // below returns the path of a cgroup below its mount point. A container without a cgroup
@@ -87,8 +69,8 @@ func limitWithin(mount, below, file string) (least int64) {
 	for {
 		text, _ := os.ReadFile(filepath.Join(mount, below, file)) // missing for the root
 		limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		if err == nil && limit > 0 && limit < unlimited && (least == 0 || limit < least) {
-			least = limit
+		if err == nil && limit > 0 && limit < unlimited {
+			least = lower(least, limit)
 		}
 		if below == "." {
 			return least

@@ -1,11 +1,9 @@
 package host
 
 import (
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/prometheus/procfs"
@@ -113,22 +111,6 @@ func TestMeterWithoutFiles(t *testing.T) {
 	m.write("meminfo", meminfo)
 	nothing.MemoryTotal, nothing.MemoryAvailable = 25276502016, 24825356288
 	check(t, "meminfo", meter.Read(), nothing)
-}
-
-// TestLargeStat has the CPUs and interrupts of a very large machine.
-func TestLargeStat(t *testing.T) {
-	var text strings.Builder
-	text.WriteString("cpu  1 2 3 4 5 6 7 8 0 0\n")
-	for i := range 1024 {
-		fmt.Fprintf(&text, "cpu%d 123456 7 8 9 10 11 12 13 0 0\n", i)
-	}
-	text.WriteString("intr" + strings.Repeat(" 0", 60_000) + "\n")
-	m := newMachine(t)
-	m.write("stat", text.String())
-	meter := NewMeter(m.dir)
-	if got := meter.Read().CPUs; got != 1024 {
-		t.Errorf("%g CPUs, want 1024", got)
-	}
 }
 
 // TestThisMachine reads this machine's /proc until a tick has passed.

@@ -5,6 +5,8 @@ import (
 	"os/user"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 const (
@@ -21,111 +23,98 @@ const (
 // slow or hang, so each look-up has its own goroutine, one at a time for the same id. A nil
 // Names returns numbers.
 type Names struct {
-	lookUser, lookGroup func(id string) (name string, ok bool)
+	users, groups func(id string) (name string, err error)
+	lookups       singleflight.Group
 
 	mu    sync.Mutex
-	cache map[nameKey]*name
+	cache map[string]cachedName // by kind and id
 }
 
-type nameKey struct {
-	group bool
-	id    string
-}
-
-// name is a finished or running look-up.
-type name struct {
-	begun time.Time
-	found chan struct{} // closed when text is set
-	text  string
+type cachedName struct {
+	at   time.Time
+	text string
 }
 
 // NewNames returns the names that os/user finds: with cgo those of every service in
 // nsswitch.conf, else those in /etc/passwd and /etc/group.
 func NewNames() *Names {
 	return newNames(
-		func(id string) (string, bool) {
+		func(id string) (string, error) {
 			u, err := user.LookupId(id)
 			if err != nil {
-				return "", false
+				return "", err
 			}
-			return u.Username, true
+			return u.Username, nil
 		},
-		func(id string) (string, bool) {
+		func(id string) (string, error) {
 			g, err := user.LookupGroupId(id)
 			if err != nil {
-				return "", false
+				return "", err
 			}
-			return g.Name, true
+			return g.Name, nil
 		},
 	)
 }
 
-func newNames(lookUser, lookGroup func(string) (string, bool)) *Names {
-	return &Names{lookUser: lookUser, lookGroup: lookGroup, cache: map[nameKey]*name{}}
+func newNames(users, groups func(string) (string, error)) *Names {
+	return &Names{users: users, groups: groups, cache: map[string]cachedName{}}
 }
 
 func (n *Names) user(ctx context.Context, id string) string {
-	return n.of(ctx, nameKey{false, id})
+	if n == nil {
+		return id
+	}
+	return n.of(ctx, "user "+id, id, n.users)
 }
 
 func (n *Names) group(ctx context.Context, id string) string {
-	return n.of(ctx, nameKey{true, id})
+	if n == nil {
+		return id
+	}
+	return n.of(ctx, "group "+id, id, n.groups)
 }
 
-// of returns the name, or the id if there is none or the look-up takes too long.
-func (n *Names) of(ctx context.Context, key nameKey) string {
-	if n == nil || key.id == "" {
-		return key.id
+// of returns the name, or the id if there is none or the look-up takes too long. Only the first
+// callers wait for a look-up that hangs.
+func (n *Names) of(ctx context.Context, key, id string, look func(string) (string, error)) string {
+	if text, ok := n.cached(key); ok {
+		return text
 	}
-	entry := n.find(key)
-	if entry.isFound() { // even if ctx has ended
-		return entry.text
-	}
-	// Only the first callers wait for a look-up that hangs.
-	patience := time.NewTimer(namePatience - time.Since(entry.begun))
+	found := n.lookups.DoChan(key, func() (any, error) {
+		text, err := look(id)
+		if err != nil || text == "" {
+			text = id
+		}
+		n.store(key, text)
+		return text, nil
+	})
+	patience := time.NewTimer(namePatience)
 	defer patience.Stop()
 	select {
-	case <-entry.found:
-		return entry.text
+	case r := <-found:
+		return r.Val.(string)
 	case <-patience.C:
+		if _, ok := n.cached(key); !ok {
+			n.store(key, id) // until the name is found
+		}
 	case <-ctx.Done():
 	}
-	return key.id
+	return id
 }
 
-// find returns the cached entry of key, or starts a look-up if there is none or it is too
-// old.
-func (n *Names) find(key nameKey) *name {
+// cached returns what the cache has, if it is not too old.
+func (n *Names) cached(key string) (text string, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	now := time.Now()
-	if cached := n.cache[key]; cached != nil && (now.Sub(cached.begun) < nameLifetime || !cached.isFound()) {
-		return cached
-	}
+	c, ok := n.cache[key]
+	return c.text, ok && time.Since(c.at) < nameLifetime
+}
+
+func (n *Names) store(key, text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if len(n.cache) >= maxNames {
 		clear(n.cache)
 	}
-	entry := &name{begun: now, found: make(chan struct{})}
-	n.cache[key] = entry
-	look := n.lookUser
-	if key.group {
-		look = n.lookGroup
-	}
-	go func() {
-		defer close(entry.found)
-		var ok bool
-		if entry.text, ok = look(key.id); !ok || entry.text == "" {
-			entry.text = key.id
-		}
-	}()
-	return entry
-}
-
-func (e *name) isFound() bool {
-	select {
-	case <-e.found:
-		return true
-	default:
-		return false
-	}
+	n.cache[key] = cachedName{time.Now(), text}
 }

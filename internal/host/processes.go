@@ -61,13 +61,19 @@ func (p *Processes) Describe(ctx context.Context, list []canonical.Process) {
 
 // await describes a process in a separate goroutine, since that may hang.
 func (p *Processes) await(ctx context.Context, pid int) description {
-	if ctx.Err() != nil || !p.begin(pid) {
+	p.mu.Lock()
+	if ctx.Err() != nil || p.waiting[pid] {
+		p.mu.Unlock()
 		return description{}
 	}
+	p.waiting[pid] = true
+	p.mu.Unlock()
 	described := make(chan description, 1)
 	go func() {
 		d := p.describe(ctx, pid)
-		p.end(pid) // first, since a caller may ask again once it has the answer
+		p.mu.Lock()
+		delete(p.waiting, pid) // first, since a caller may ask again once it has the answer
+		p.mu.Unlock()
 		described <- d
 	}()
 	patience := time.NewTimer(processPatience)
@@ -79,23 +85,6 @@ func (p *Processes) await(ctx context.Context, pid int) description {
 	case <-ctx.Done():
 	}
 	return description{}
-}
-
-// begin marks a process as being read. It returns false if it already is.
-func (p *Processes) begin(pid int) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.waiting[pid] {
-		return false
-	}
-	p.waiting[pid] = true
-	return true
-}
-
-func (p *Processes) end(pid int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.waiting, pid)
 }
 
 // describe reads the process that has the pid now. User and group are the effective ones,

@@ -70,7 +70,7 @@ func readContainer(all devices, value string, _ func(string) (string, bool)) cho
 	case "none":
 		return choice{none: true}
 	}
-	c := all.byNodeIDs(strings.Split(value, ","))
+	c := all.byNodeIDs(value)
 	c.absent = nil // a host engine in the container numbers its boards itself
 	return c
 }
@@ -82,18 +82,17 @@ func readSlurm(all devices, value string, lookup func(string) (string, bool)) ch
 	if cuda, _ := lookup("CUDA_VISIBLE_DEVICES"); strings.Contains(cuda, migPrefix) {
 		return choice{}
 	}
-	return all.byNodeIDs(slurmIDs(value))
+	return all.byNodeIDs(value)
 }
 
 // byNodeIDs reads a list that was made outside of our cgroup or container: ids of
 // the node's boards, ranges, UUIDs, `board:device` for MIG devices. A list with an
 // id of no known board follows another numbering, and chooses nothing.
-func (all devices) byNodeIDs(items []string) choice {
-	var v choice
-	for _, item := range items {
+func (all devices) byNodeIDs(list string) (c choice) {
+	for item := range strings.SplitSeq(list, ",") {
 		item = strings.TrimSpace(item)
 		if p, ok := all.byName(item); ok {
-			v.picks = append(v.picks, p)
+			c.picks = append(c.picks, p)
 			continue
 		}
 		p, err := all.byRange(item)
@@ -101,31 +100,14 @@ func (all devices) byNodeIDs(items []string) choice {
 			_, err = all.byUUID(item)
 		}
 		if err != nil {
-			return all.byCount(items, err)
+			if c = (choice{}); errors.As(err, new(absentError)) {
+				c.absent = err
+			}
+			return c
 		}
-		v.picks = append(v.picks, p...)
-	}
-	return v
-}
-
-// byCount returns the choice of a list with an item that is no device, for the reason err. As many
-// ids as there are boards must mean all boards.
-func (all devices) byCount(items []string, err error) (c choice) {
-	distinct := slices.Compact(slices.Sorted(slices.Values(items)))
-	boards := 0
-	for range all.boards() {
-		boards++
-	}
-	c.all = isIDs(items) && len(distinct) == boards
-	if errors.As(err, new(absentError)) {
-		c.absent = err
+		c.picks = append(c.picks, p...)
 	}
 	return c
-}
-
-// isIDs reports whether all items are plain ids.
-func isIDs(items []string) bool {
-	return !slices.ContainsFunc(items, func(item string) bool { return number(strings.TrimSpace(item)) == unknown })
 }
 
 // namesMIG reports whether CUDA's name of any MIG device is known.

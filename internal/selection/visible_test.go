@@ -33,7 +33,7 @@ func TestSelectWhatIsVisible(t *testing.T) {
 			"--gpus=0,5: this process may not open that GPU, which belongs to another job or container; it may open 4,6"},
 		{"CUDA counts what is visible", seen, "", false, env{"CUDA_VISIBLE_DEVICES": "1", "SLURM_JOB_GPUS": "4"}, lent, "6", "CUDA_VISIBLE_DEVICES", ""},
 		{"an image that asks for all", seen, "", false, env{"NVIDIA_VISIBLE_DEVICES": "all"}, lent, "4 6", "NVIDIA_VISIBLE_DEVICES", ""},
-		{"Slurm's ids", seen, "", false, env{"SLURM_JOB_GPUS": "[6-7]"}, lent, "6", "SLURM_JOB_GPUS", ""},
+		{"Slurm's ids", seen, "", false, env{"SLURM_JOB_GPUS": "6-7"}, lent, "6", "SLURM_JOB_GPUS", ""},
 		{"Slurm's ids of another numbering", seen, "", false, env{"SLURM_JOB_GPUS": "0"}, lent, "4 6", canonical.ByAccess, ""},
 		{"all that there is", eight()[4:5], "", false, nil, lent, "4", "", ""},
 		{"another machine's", seen, "", false, env{"SLURM_JOB_GPUS": "0"}, foreign, everything, "--show-all", ""},

@@ -204,6 +204,19 @@ func (l *allocations) list(devices int) *canonical.AllocationRoster {
 	return r
 }
 
+// born marks the accounts of the allocations whose energy is known from now on, so that
+// it begins at 0, and gives new allocations the class of their device. The energy of a board that
+// is cut into instances is theirs.
+func (l *allocations) born(verdicts []canonical.Verdict) {
+	for _, a := range l.present {
+		d := a.device
+		a.account.Metered = a.account.Metered || d.board.account.Metered && len(d.instances) == 0
+		if a.account.Births.Born == 0 {
+			a.account.Births.Born = 1 << verdicts[d.slot].Class
+		}
+	}
+}
+
 // appendAccounts appends the accounts of the roster that update returned.
 func (l *allocations) appendAccounts(dst []canonical.Account, at time.Time, youth time.Duration) []canonical.Account {
 	for _, a := range l.present {

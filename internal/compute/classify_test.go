@@ -214,91 +214,10 @@ func TestUnknownIffUndecided(t *testing.T) {
 	}
 }
 
-// TestNarrowerIntervalKeepsClass narrows the interval of a missing SM, or gives its value: a
-// known class stays, so more readings never take a class back.
-func TestNarrowerIntervalKeepsClass(t *testing.T) {
-	r := rand.New(rand.NewPCG(8, 8))
-	th := DefaultThresholds()
-	rules := Cascade(&th)
-	kept := 0
-	for range 100_000 {
-		row := reading{}.row()
-		randomRow(r, row)
-		row[canonical.SMActive] = absent
-		var s signals
-		s.read(row, r.Float64()*0.2, Renormalize, &th)
-		before, open := walk(rules, &s), s[SignalSM]
-		if before == canonical.ClassUnknown {
-			continue
-		}
-		kept++
-		a, b := open.lo+r.Float64()*(open.hi-open.lo), open.lo+r.Float64()*(open.hi-open.lo)
-		s[SignalSM] = interval{min(a, b), max(a, b)}
-		if after := walk(rules, &s); after != before {
-			t.Fatalf("row %v: %v in %v, but %v in %v", row, before, open, after, s[SignalSM])
-		}
-	}
-	if kept < 1000 {
-		t.Errorf("%d rows test too little", kept)
-	}
-}
-
 func TestSetThresholdsReachCascade(t *testing.T) {
 	j := newJudge(t, func(o *Options) { o.Thresholds.ComputeHeavySM = 0.95 })
 	r := reading{fSM: 0.9, fTensor: 0, fDRAM: 0, fEngine: 1}
 	if got := judgeOne(t, j, "", r).Class; got != canonical.ComputeActive {
 		t.Errorf("%v, want compute_active", got)
-	}
-}
-
-// TestUnreadSM bounds an SM activity that was not read: from below by whatever runs on it,
-// from above by the graphics engine.
-func TestUnreadSM(t *testing.T) {
-	within := []canonical.Field{
-		canonical.SMOccupancy, canonical.FP64Active, canonical.FP32Active, canonical.FP16Active,
-		canonical.TensorActive, canonical.TensorHMMAActive, canonical.TensorIMMAActive, canonical.TensorDFMAActive,
-		canonical.TensorDMMAActive, canonical.TensorQMMAActive,
-	}
-	if len(WithinSM) != len(within) {
-		t.Errorf("%d activities are within SM's, want %d", len(WithinSM), len(within))
-	}
-	for _, f := range within {
-		if got := smInterval(reading{f: 0.3}.row(), Renormalize); got != (interval{0.3, 1}) {
-			t.Errorf("%v of 0.3: SM is within %v, want [0.3, 1]", f, got)
-		}
-		if got := smInterval(reading{f: 0.3, canonical.GraphicsEngineActive: 0.2}.row(), Renormalize); got != (interval{0.3, 0.3}) {
-			t.Errorf("%v of 0.3, an engine of 0.2: SM is within %v, want 0.3", f, got)
-		}
-		if got := smInterval(reading{f: 0.3, canonical.SMActive: 0.1}.row(), Renormalize); got != (interval{0.1, 0.1}) {
-			t.Errorf("%v of 0.3, SM of 0.1: SM is within %v, want 0.1", f, got)
-		}
-		if got := smInterval(reading{f: 0.3}.row(), Zero); got != (interval{0, 0}) {
-			t.Errorf("%v of 0.3, missing inputs are 0: SM is within %v, want 0", f, got)
-		}
-	}
-	for _, f := range []canonical.Field{canonical.DRAMActive, canonical.NVMLUtilization, canonical.MemoryCopyUtilization} {
-		if got := smInterval(reading{f: 0.3}.row(), Renormalize); got != (interval{0, 1}) {
-			t.Errorf("%v of 0.3: SM is within %v, want [0, 1]", f, got)
-		}
-	}
-	if got := smInterval(reading{canonical.GraphicsEngineActive: 0.4}.row(), Renormalize); got != (interval{0, 0.4}) {
-		t.Errorf("an engine of 0.4: SM is within %v, want [0, 0.4]", got)
-	}
-}
-
-// TestUndecidedBeforeTheLastBound: a rule is undecided if any of its bounds is, not only the
-// last.
-func TestUndecidedBeforeTheLastBound(t *testing.T) {
-	thresholds := DefaultThresholds()
-	thresholds.LowSM = 0.05
-	row := reading{canonical.GraphicsEngineActive: 0.10, canonical.DRAMActive: 0.10, canonical.TensorActive: 0} // SM within [0, 0.1]
-	var s signals
-	s.read(row.row(), 0.06, Renormalize, &thresholds)
-	if got := walk(Cascade(&thresholds), &s); got != canonical.ClassUnknown {
-		t.Errorf("SM below 5 percent or not: %v, want unknown", got)
-	}
-	s.read(row.with(canonical.SMActive, 0.04).row(), 0.06, Renormalize, &thresholds)
-	if got := walk(Cascade(&thresholds), &s); got != canonical.LowUtilization {
-		t.Errorf("SM of 4 percent: %v, want low utilization", got)
 	}
 }

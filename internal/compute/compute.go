@@ -79,7 +79,7 @@ type Judge struct {
 	xids        xidRules
 	birth       time.Duration
 	events      []canonical.Event // those for Events, then later ones
-	told        int               // how many of them are for Events
+	judged      int               // how many of them are for Events
 	evidence    evidence          // scratch
 }
 
@@ -249,10 +249,10 @@ func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canoni
 			j.evidence.row, j.evidence.device, j.evidence.profiling = row, d, found
 			j.evidence.health(&j.screen, v)
 			v.Action = j.evidence.action(v)
-			j.tellConditions(d, v, f.At)
+			j.addConditions(d, v, f.At)
 		}
 	}
-	j.told = len(j.events)
+	j.judged = len(j.events)
 	return verdicts
 }
 
@@ -280,7 +280,7 @@ func (j *Judge) Resume(other *Judge) {
 	for _, d := range j.memory.present {
 		d.warning = j.thresholds.warning(d.Model)
 	}
-	j.events = append(j.events[:0], other.events[other.told:]...)
+	j.events = append(j.events[:0], other.events[other.judged:]...)
 	for _, d := range j.memory.devices {
 		j.renew(d)
 	}

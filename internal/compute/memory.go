@@ -55,8 +55,7 @@ type device struct {
 	// The instances that it is cut into.
 	instances []*device
 
-	board  *device // that it is part of; itself if it is a board
-	slices float64 // of an instance: its compute slices, 0 if unknown
+	board *device // that it is part of; itself if it is a board
 
 	// The allocations of the latest reading.
 	holders     int           // how many there are, including those beyond the limit
@@ -173,6 +172,18 @@ func (m *memory) observeAway() {
 		d.xids.away = d.xids.away ||
 			slices.ContainsFunc(m.present, func(o *device) bool { return o.Hostname == d.Hostname }) ||
 			slices.ContainsFunc(absent, func(o canonical.Device) bool { return o.Identity() == d.Identity() })
+	}
+}
+
+// assignInstances gives the boards that are present their instances.
+func (m *memory) assignInstances() {
+	for _, d := range m.present {
+		d.instances = nil
+	}
+	for _, d := range m.present {
+		if d.board = m.present[d.Board]; d.IsInstance() {
+			d.board.instances = append(d.board.instances, d)
+		}
 	}
 }
 

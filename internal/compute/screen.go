@@ -70,10 +70,10 @@ const ofXIDs canonical.ConditionSet = 1<<canonical.CondXIDFatal | 1<<canonical.C
 func (s *screen) look(e *evidence) (read, test canonical.ConditionSet) {
 	d := e.device
 	read, test = d.counted, d.eventful
-	if d.xids.told {
+	if d.xids.given {
 		read |= ofXIDs
 	}
-	if d.xids.eventful() {
+	if x := &d.xids; x.latched > 0 || x.repeated || x.everWarned {
 		test |= ofXIDs
 	}
 	switch e.profiling {

@@ -37,19 +37,9 @@ func OverrideXID(code uint32, severity canonical.Severity) XIDOverride {
 	return o
 }
 
-const (
-	// witnessLast sees only changes of the last code.
-	witnessLast  = canonical.NumWitnesses
-	numWitnesses = canonical.NumWitnesses + 1
-
-	// WitnessLag is how far one witness may be behind another: a scraped exporter, and
-	// what it scrapes, may each be a minute or two old.
-	WitnessLag = 5 * time.Minute
-
-	// mostXIDs is how many codes of a board are kept, far above those that exist; beyond it only
-	// codes of the table are added.
-	mostXIDs = 256
-)
+// mostXIDs is how many codes of a board are kept, far above those that exist; beyond it only
+// codes of the table are added.
+const mostXIDs = 256
 
 // xidRules are the rules by which XIDs are judged.
 type xidRules struct {
@@ -78,7 +68,7 @@ func (r *xidRules) of(code uint32, d *canonical.Device) meaning {
 type xids struct {
 	codes      []xid   // ordered by code
 	last       float64 // latest last code, 0 if none was read; NaN before the first reading
-	told       bool    // the latest reading reports XIDs, or that there are none
+	given      bool    // the latest reading reports XIDs, or that there are none
 	latched    int     // how many codes are fatal and not resolved
 	everWarned bool    // a code has warned
 	repeated   bool    // a code is the board's fault
@@ -94,13 +84,8 @@ type xids struct {
 type xid struct {
 	code uint32
 	meaning
-	born  time.Time // when it was first seen
-	total uint64    // how often it has occurred since
-	rose  time.Time // when that last rose
-	// last is the latest count of each witness. told is how much of the total each witness has
-	// reported: an error that all report counts once, by the first report.
-	last, told [numWitnesses]uint64
-	given      uint8 // a bit for each witness that counts it in the latest reading
+	born time.Time // when it was first seen
+	reports
 
 	fatal    time.Time        // when it became fatal; zero if it is not, or is resolved
 	latch    meaning          // its meaning then
@@ -131,42 +116,6 @@ func (j *Judge) find(d *device, code uint32, at time.Time) *xid {
 	}
 	x.codes = slices.Insert(x.codes, i, xid{code: code, meaning: j.xids.of(code, &d.Device), born: at})
 	return &x.codes[i]
-}
-
-// settle stops waiting for witnesses that did not report some errors, once they are more than
-// late, so that what they report later counts.
-func (x *xid) settle(at time.Time) {
-	if at.Sub(x.rose) > WitnessLag {
-		for w := range x.told {
-			x.told[w] = x.total
-		}
-	}
-}
-
-// rise raises the total to what a witness reported, if that is more, and returns the difference.
-func (x *xid) rise(at time.Time, w canonical.Witness) uint64 {
-	if x.told[w] <= x.total {
-		return 0
-	}
-	n := x.told[w] - x.total
-	x.total, x.rose = x.told[w], at
-	return n
-}
-
-// come judges a code that occurred n times, by the table.
-func (j *Judge) come(d *device, x *xid, at time.Time, n uint64) {
-	if n > 0 {
-		j.tellXID(&d.Device, &canonical.XIDEvent{Code: x.code}, at, n, x.meaning)
-		j.occur(d, x, at, x.meaning, false)
-	}
-}
-
-// found judges a code that is there at the first reading: a fatal one counts; others may be old.
-func (j *Judge) found(d *device, x *xid, at time.Time) {
-	if x.severity == canonical.SeverityFatal && x.fatal.IsZero() {
-		j.tellXID(&d.Device, &canonical.XIDEvent{Code: x.code, Text: "it was there at the first reading"}, at, 0, x.meaning)
-		j.occur(d, x, at, x.meaning, false)
-	}
 }
 
 // occur applies the meaning of a code that occurred at an instant.
@@ -228,32 +177,16 @@ func (x *xids) rewind(at time.Time) {
 }
 
 // renew updates the meanings of the codes of d after a change of the rules or of d's description.
+// Codes that occurred before become no worse.
 func (j *Judge) renew(d *device) {
 	for i := range d.xids.codes {
 		x := &d.xids.codes[i]
-		before := x.severity
 		x.meaning = j.xids.of(x.code, &d.Device)
-		switch {
-		case !x.fatal.IsZero() && x.severity != canonical.SeverityFatal && (x.override || !x.decoded):
+		if !x.fatal.IsZero() && x.severity != canonical.SeverityFatal && (x.override || !x.decoded) {
 			j.resolve(d, x, resolvedByRules)
-		case x.severity > before && x.severity >= canonical.SeverityWarning: // an application's code needs no incident of unknown time
-			j.sharpen(d, x)
 		}
 	}
 }
-
-// sharpen applies the meaning of a code that is now graver, from when it last occurred: an error
-// since the last restart or resolution counts even if the rule is newer.
-func (j *Judge) sharpen(d *device, x *xid) {
-	was := d.xids.latched
-	j.occur(d, x, later(x.rose, x.born), x.meaning, false)
-	if d.xids.latched > was {
-		j.tellXID(&d.Device, &canonical.XIDEvent{Code: x.code, Text: sharpened}, j.memory.at, 0, x.meaning)
-	}
-}
-
-// sharpened is the reason for a fatal code that did not occur just now.
-const sharpened = "it came before the configuration called it fatal"
 
 // renewPresent renews the boards in the reading.
 func (j *Judge) renewPresent() {
@@ -267,4 +200,45 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// warns reports whether a code warned recently.
+func (e *evidence) warns(x *xid) bool { return e.recently(x.warned) || e.recently(x.recorded) }
+
+// recently reports whether at is set and within Thresholds.RiseHold.
+func (e *evidence) recently(at time.Time) bool {
+	return !at.IsZero() && e.at.Sub(at) <= e.thresholds.RiseHold
+}
+
+// findFatalXID is for codes that stay fatal until they are resolved.
+func findFatalXID(e *evidence, _ *Criterion) canonical.Finding {
+	return e.onXIDs(e.device.xids.latched > 0)
+}
+
+// findRecentXID is for codes that warn for a while.
+func findRecentXID(e *evidence, _ *Criterion) canonical.Finding {
+	codes := e.device.xids.codes
+	for i := range codes {
+		if e.warns(&codes[i]) {
+			return canonical.Raised
+		}
+	}
+	return e.onXIDs(false)
+}
+
+// findRepeatedXID is for application codes that repeat on one board alone.
+func findRepeatedXID(e *evidence, _ *Criterion) canonical.Finding {
+	return e.onXIDs(e.device.xids.repeated)
+}
+
+// onXIDs returns the finding of a condition on XIDs, which stays raised even while no source
+// reports XIDs.
+func (e *evidence) onXIDs(raised bool) canonical.Finding {
+	switch {
+	case raised:
+		return canonical.Raised
+	case e.device.xids.given:
+		return canonical.Clear
+	}
+	return canonical.NotRead
 }

@@ -1,7 +1,6 @@
 package compute
 
 import (
-	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -55,46 +54,6 @@ func TestXIDAccount(t *testing.T) {
 	}
 }
 
-// xidsAt returns XIDs with all their times set to at.
-func xidsAt(at time.Time) *xids {
-	alone := incidents{n: remembered, seen: at}
-	for i := range alone.at {
-		alone.at[i] = at
-	}
-	return &xids{resolved: at, asked: at, codes: []xid{{born: at, rose: at, fatal: at, warned: at, recorded: at, alone: alone}}}
-}
-
-// TestXIDsRewind: if the clock is set back, no time is later than the new one.
-func TestXIDsRewind(t *testing.T) {
-	before, after := start.Add(-time.Hour), start.Add(time.Hour)
-	wantTimes(t, reflect.ValueOf(xidsAt(start)).Elem())
-	for then, want := range map[time.Time]time.Time{before: before, start: start, after: start} {
-		x := xidsAt(then)
-		if x.rewind(start); !reflect.DeepEqual(x, xidsAt(want)) {
-			t.Errorf("from %v to %v: %+v", then, start, x)
-		}
-	}
-}
-
-// wantTimes checks that all times in a value are set.
-func wantTimes(t *testing.T, v reflect.Value) {
-	t.Helper()
-	switch {
-	case v.Type() == reflect.TypeFor[time.Time]():
-		if v.IsZero() {
-			t.Error("a time is not set")
-		}
-	case v.Kind() == reflect.Struct:
-		for i := range v.NumField() {
-			wantTimes(t, v.Field(i))
-		}
-	case v.Kind() == reflect.Slice || v.Kind() == reflect.Array:
-		for i := range v.Len() {
-			wantTimes(t, v.Index(i))
-		}
-	}
-}
-
 // TestLooserRules: a code that neither the configuration nor its record calls fatal after a reload
 // is resolved.
 func TestLooserRules(t *testing.T) {
@@ -117,7 +76,6 @@ func TestLooserRules(t *testing.T) {
 		"the same rules":            {[]map[uint32]XIDOverride{fatal13, fatal13}, []func(*canonical.Frame){last(0), last(13)}, false},
 		"a last code":               {[]map[uint32]XIDOverride{fatal13, nil}, []func(*canonical.Frame){last(0), last(13)}, true},
 		"there at first":            {[]map[uint32]XIDOverride{fatal13, nil}, []func(*canonical.Frame){last(13)}, true},
-		"fatal since a reload":      {[]map[uint32]XIDOverride{nil, fatal13, nil}, []func(*canonical.Frame){last(0), last(13)}, true},
 		"a record":                  {[]map[uint32]XIDOverride{fatal13, nil}, []func(*canonical.Frame){record(canonical.XIDEvent{Code: 13})}, true},
 		"a record that decides":     {[]map[uint32]XIDOverride{nil, nil}, []func(*canonical.Frame){record(fatal74)}, false},
 		"a record that is not used": {[]map[uint32]XIDOverride{fatal13, nil}, []func(*canonical.Frame){record(canonical.XIDEvent{Code: 13, Decoded: true})}, true},
@@ -139,9 +97,9 @@ func TestLooserRules(t *testing.T) {
 			j = next
 		}
 		raised := judge(func(*canonical.Frame) {}) == canonical.Raised
-		told := slices.ContainsFunc(j.Events(nil), func(e canonical.Event) bool { return e.Text == resolvedByRules })
-		if raised == c.resolved || told != c.resolved {
-			t.Errorf("%s: raised %t, in the events %t", name, raised, told)
+		reported := slices.ContainsFunc(j.Events(nil), func(e canonical.Event) bool { return e.Text == resolvedByRules })
+		if raised == c.resolved || reported != c.resolved {
+			t.Errorf("%s: raised %t, in the events %t", name, raised, reported)
 		}
 	}
 }
@@ -206,28 +164,6 @@ func TestRepeatsOfAnApplication(t *testing.T) {
 		j = next
 		if got := judge(5); got != c.want {
 			t.Errorf("after a reload of %v: %v", c.overrides, got)
-		}
-	}
-}
-
-// TestEarlierErrorsAreNoIncident: errors from before the first reading, whose time is unknown, do
-// not repeat once a reload calls them an application's.
-func TestEarlierErrorsAreNoIncident(t *testing.T) {
-	j := newJudge(t, func(o *Options) {
-		o.XIDs = map[uint32]XIDOverride{31: OverrideXID(31, canonical.SeverityNone)}
-	})
-	judge := func(n int) canonical.Finding {
-		f := frame(topology(gpu1), start.Add(time.Duration(n)*time.Hour), reading{canonical.XIDLast: indicator(n > 0) * 31})
-		f.XIDs = []canonical.XIDCount{counted(canonical.WitnessTotal, 31, uint64(7+n))}
-		return j.Judge(f, nil)[0].Findings.Of(canonical.CondXIDRepeated)
-	}
-	judge(0)
-	next := newJudge(t, nil)
-	next.Resume(j)
-	j = next
-	for n := 1; n <= 5; n++ {
-		if got := judge(n); (got == canonical.Raised) != (n == 5) {
-			t.Errorf("%d times since: %v", n, got)
 		}
 	}
 }

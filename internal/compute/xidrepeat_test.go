@@ -1,7 +1,6 @@
 package compute
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -87,16 +86,5 @@ func TestSharedWithABoardThatWasAway(t *testing.T) {
 		if got := read(time.Duration(13+2*minute)*time.Minute, 2, 0); got != want {
 			t.Errorf("%v after %d incidents of its own, want %v", got, 4+minute, want)
 		}
-	}
-}
-
-// TestDroppedIncidents: those that another board shared go, and the others stay.
-func TestDroppedIncidents(t *testing.T) {
-	var s incidents
-	for _, minutes := range []int{0, 9, 10, 11, 12} {
-		s.add(start.Add(time.Duration(minutes) * time.Minute))
-	}
-	if s.drop(start.Add(10 * time.Minute)); !slices.Equal(s.at[:s.n], []time.Time{start, start.Add(12 * time.Minute)}) {
-		t.Errorf("%v are left", s.at[:s.n])
 	}
 }

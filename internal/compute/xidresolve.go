@@ -45,7 +45,7 @@ func (j *Judge) latch(d *device, x *xid, at time.Time, means meaning, decoded bo
 func (j *Judge) resolve(d *device, x *xid, reason string) {
 	x.fatal = time.Time{}
 	d.xids.latched--
-	j.tell(&d.Device, canonical.Event{At: j.memory.at, Kind: canonical.EventResolved, Code: x.code, Severity: canonical.SeverityFatal, Action: x.latch.action, Text: reason})
+	j.add(&d.Device, canonical.Event{At: j.memory.at, Kind: canonical.EventResolved, Code: x.code, Severity: canonical.SeverityFatal, Action: x.latch.action, Text: reason})
 }
 
 // resolveAll ends all fatal codes of a board, and reports whether there were any. Later reports
@@ -84,7 +84,7 @@ func (j *Judge) observeReset(d *device, row []float64, at, before time.Time) {
 	}
 	d.xids.away = false
 	if text != "" {
-		j.tell(&d.Device, canonical.Event{At: at, Kind: canonical.EventReset, Text: text})
+		j.add(&d.Device, canonical.Event{At: at, Kind: canonical.EventReset, Text: text})
 		j.resolveAll(d, resolvedByReset, before)
 	}
 }

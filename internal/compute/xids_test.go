@@ -243,60 +243,6 @@ func TestRecordsOfUnknownBoards(t *testing.T) {
 	}
 }
 
-// TestStricterRulesCountWhatCame: a code that a reload makes fatal is fatal from when it
-// occurred, unless the board was reset since, an operator resolved it or xid_hold has passed.
-func TestStricterRulesCountWhatCame(t *testing.T) {
-	top := topology(canonical.Device{GPU: "0", UUID: "GPU-0"})
-	stricter := func(o *Options) {
-		o.XIDs = map[uint32]XIDOverride{13: OverrideXID(13, canonical.SeverityFatal), 43: OverrideXID(43, canonical.SeverityWarning)}
-	}
-	for name, c := range map[string]struct {
-		code float64
-		then func(j *Judge, at time.Time) // after the code came
-		wait time.Duration
-		want canonical.Condition // raised, CondXIDRecent for a warning
-		is   canonical.Finding
-	}{
-		"fatal":       {13, nil, sec, canonical.CondXIDFatal, canonical.Raised},
-		"not yet":     {31, nil, sec, canonical.CondXIDFatal, canonical.Clear},
-		"held enough": {13, nil, 25 * time.Hour, canonical.CondXIDFatal, canonical.Clear},
-		"reset since": {13, func(j *Judge, at time.Time) {
-			j.Judge(frame(top, at, reading{canonical.XIDLast: 45, canonical.Energy: 0}), nil)
-		}, sec, canonical.CondXIDFatal, canonical.Clear},
-		"came again after a reset": {13, func(j *Judge, at time.Time) {
-			j.Judge(frame(top, at, reading{canonical.XIDLast: 45, canonical.Energy: 0}), nil)
-			j.Judge(frame(top, at.Add(1), reading{canonical.XIDLast: 13, canonical.Energy: 0}), nil)
-		}, sec, canonical.CondXIDFatal, canonical.Raised},
-		"resolved":      {13, func(j *Judge, _ time.Time) { j.Resolve("GPU-0") }, sec, canonical.CondXIDFatal, canonical.Clear},
-		"warns":         {43, nil, sec, canonical.CondXIDRecent, canonical.Raised},
-		"warned enough": {43, nil, time.Hour, canonical.CondXIDRecent, canonical.Clear},
-	} {
-		j := newJudge(t, nil)
-		at := start
-		judge := func(code float64, after time.Duration) []canonical.Verdict {
-			at = at.Add(after)
-			return j.Judge(frame(top, at, reading{canonical.XIDLast: code, canonical.Energy: 1000}), nil)
-		}
-		judge(0, sec)
-		judge(c.code, sec)
-		judge(45, sec)
-		if at = at.Add(sec); c.then != nil {
-			c.then(j, at)
-		}
-		next := newJudge(t, stricter)
-		next.Resume(j)
-		j = next
-		v := judge(45, c.wait)
-		if got := v[0].Findings.Of(c.want); got != c.is {
-			t.Errorf("%s: %v is %v, want %v", name, c.want, got, c.is)
-		}
-		told := slices.ContainsFunc(j.Events(nil), func(e canonical.Event) bool { return e.Text == sharpened && e.Count == 0 })
-		if want := c.is == canonical.Raised && c.want == canonical.CondXIDFatal; told != want && c.wait == sec {
-			t.Errorf("%s: in the events: %v, want %v", name, told, want)
-		}
-	}
-}
-
 // TestXIDClockSetBack: after the clock is set back, nothing is held longer than from the new
 // time.
 func TestXIDClockSetBack(t *testing.T) {
@@ -345,34 +291,6 @@ func TestXIDsAreBounded(t *testing.T) {
 	step()
 	if n := testing.AllocsPerRun(100, step); n != 0 {
 		t.Errorf("a reading of a flood makes %v allocations", n)
-	}
-}
-
-func TestXIDOptions(t *testing.T) {
-	for _, change := range []func(*Options){
-		func(o *Options) { o.XIDHold = 0 },
-		func(o *Options) { o.XIDs = map[uint32]XIDOverride{0: {}} },
-		func(o *Options) { o.XIDs = map[uint32]XIDOverride{13: {Severity: canonical.NumSeverities}} },
-		func(o *Options) { o.XIDs = map[uint32]XIDOverride{13: {Action: canonical.NumActions}} },
-	} {
-		o := DefaultOptions()
-		change(&o)
-		if _, err := New(o); err == nil {
-			t.Errorf("%v %v is not an error", o.XIDs, o.XIDHold)
-		}
-	}
-	for _, c := range []struct {
-		code     uint32
-		severity canonical.Severity
-		want     canonical.Action
-	}{
-		{109, canonical.SeverityWarning, canonical.ActionCheckHardware}, {13, canonical.SeverityFatal, canonical.ActionResetGPU},
-		{79, canonical.SeverityFatal, canonical.ActionRebootNode}, {79, canonical.SeverityNone, canonical.ActionNone},
-		{74, canonical.SeverityApplication, canonical.ActionRestartApplication},
-	} {
-		if got := OverrideXID(c.code, c.severity); got != (XIDOverride{c.severity, c.want}) {
-			t.Errorf("XID %d as %v asks to %v, want %v", c.code, c.severity, got.Action, c.want)
-		}
 	}
 }
 

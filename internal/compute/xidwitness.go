@@ -7,12 +7,61 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
+// WitnessLag is how far one witness may be behind another: a scraped exporter, and what it
+// scrapes, may each be a minute or two old.
+const WitnessLag = 5 * time.Minute
+
+const (
+	// witnessLast sees only changes of the last code.
+	witnessLast  = canonical.NumWitnesses
+	numWitnesses = canonical.NumWitnesses + 1
+)
+
+// reports reconcile what several witnesses report of one code: an error that all of them report
+// counts once, by the first report.
+type reports struct {
+	total uint64    // how often the code has occurred since it was first seen
+	rose  time.Time // when that last rose
+	// last is the latest count of each witness, and by how much of the total each has reported.
+	last, by [numWitnesses]uint64
+	given    uint8 // a bit for each witness that counts the code in the latest reading
+}
+
+// add adds n errors that a witness reports, and returns by how much the total rises. A witness
+// that has not reported earlier errors within WitnessLag never will: what it reports later counts.
+func (r *reports) add(w canonical.Witness, n uint64, at time.Time) (risen uint64) {
+	if at.Sub(r.rose) > WitnessLag {
+		for i := range r.by {
+			r.by[i] = r.total
+		}
+	}
+	if r.by[w] += n; r.by[w] <= r.total {
+		return 0
+	}
+	risen = r.by[w] - r.total
+	r.total, r.rose = r.by[w], at
+	return risen
+}
+
+// count takes in a changed count of a witness. If it fell, the witness restarted, or errors left
+// its window.
+func (r *reports) count(c *canonical.XIDCount, at time.Time) (risen uint64) {
+	n := c.Count
+	if before := r.last[c.Witness]; n > before {
+		n -= before
+	} else if c.Witness == canonical.WitnessWindow {
+		n = 0
+	}
+	r.last[c.Witness] = c.Count
+	return r.add(c.Witness, n, at)
+}
+
 // observeXIDs takes in the XIDs of f; before is the time of the previous reading.
 func (j *Judge) observeXIDs(f *canonical.Frame, before time.Time) {
 	m := &j.memory
 	for i, d := range m.present {
 		if !d.IsInstance() {
-			d.xids.told = false
+			d.xids.given = false
 			j.observeReset(d, f.Row(i), f.At, before)
 		}
 	}
@@ -71,22 +120,20 @@ func (j *Judge) observeRecord(e *canonical.XIDEvent, f *canonical.Frame) {
 	}
 	if d == nil {
 		if t := f.Topology; t != nil && t.At(e.Device) != nil {
-			j.tellXID(t.At(e.Device), e, at, n, j.xids.of(e.Code, t.At(e.Device)))
+			j.addXID(t.At(e.Device), e, at, n, j.xids.of(e.Code, t.At(e.Device)))
 		}
 		return
 	}
-	d.xids.told = true
+	d.xids.given = true
 	x := j.find(d, e.Code, f.At)
 	if x == nil {
 		return
 	}
-	x.settle(f.At)
-	x.told[canonical.WitnessKernel] += n
 	means, decoded := x.meaning, e.Decoded && !x.override
 	if decoded {
 		means.severity, means.action = e.Severity, e.Action
 	}
-	j.tellXID(&d.Device, e, at, x.rise(f.At, canonical.WitnessKernel), means)
+	j.addXID(&d.Device, e, at, x.add(canonical.WitnessKernel, n, f.At), means)
 	j.occur(d, x, at, means, decoded)
 }
 
@@ -94,7 +141,7 @@ func (j *Judge) observeRecord(e *canonical.XIDEvent, f *canonical.Frame) {
 // at 0.
 func (j *Judge) observeCounts(d *device, counts []canonical.XIDCount, at time.Time) {
 	first := !canonical.Given(d.xids.last)
-	d.xids.told = true
+	d.xids.given = true
 	for i := range d.xids.codes {
 		d.xids.codes[i].given = 0
 	}
@@ -119,7 +166,11 @@ func (j *Judge) observeCounts(d *device, counts []canonical.XIDCount, at time.Ti
 			x.last[c.Witness] = c.Count
 			j.found(d, x, at)
 		case c.Count != x.last[c.Witness]:
-			j.observeCount(d, x, c, at)
+			when := at
+			if !c.Last.IsZero() && c.Last.Before(at) {
+				when = c.Last
+			}
+			j.occurred(d, x, when, x.count(c, at))
 		}
 	}
 	for i := range d.xids.codes {
@@ -130,24 +181,6 @@ func (j *Judge) observeCounts(d *device, counts []canonical.XIDCount, at time.Ti
 			}
 		}
 	}
-}
-
-// observeCount takes in a changed count. If it fell, the witness restarted, or errors left its
-// window.
-func (j *Judge) observeCount(d *device, x *xid, c *canonical.XIDCount, at time.Time) {
-	x.settle(at)
-	switch before := x.last[c.Witness]; {
-	case c.Count > before:
-		x.told[c.Witness] += c.Count - before
-	case c.Witness != canonical.WitnessWindow:
-		x.told[c.Witness] += c.Count
-	}
-	x.last[c.Witness] = c.Count
-	when := at
-	if !c.Last.IsZero() && c.Last.Before(at) {
-		when = c.Last
-	}
-	j.come(d, x, when, x.rise(at, c.Witness))
 }
 
 // observeLast compares a board's last code with the previous one. If the first reading has no
@@ -162,7 +195,7 @@ func (j *Judge) observeLast(d *device, row []float64, at time.Time) {
 		return
 	}
 	before := d.xids.last
-	d.xids.last, d.xids.told = code, true
+	d.xids.last, d.xids.given = code, true
 	if code < 1 || code > canonical.HighestXID || code != math.Trunc(code) || code == before {
 		return
 	}
@@ -176,8 +209,22 @@ func (j *Judge) observeLast(d *device, row []float64, at time.Time) {
 	case first:
 		j.found(d, x, at)
 	default:
-		x.settle(at)
-		x.told[witnessLast]++
-		j.come(d, x, at, x.rise(at, witnessLast))
+		j.occurred(d, x, at, x.add(witnessLast, 1, at))
+	}
+}
+
+// occurred judges a code that occurred n times, by the table.
+func (j *Judge) occurred(d *device, x *xid, at time.Time, n uint64) {
+	if n > 0 {
+		j.addXID(&d.Device, &canonical.XIDEvent{Code: x.code}, at, n, x.meaning)
+		j.occur(d, x, at, x.meaning, false)
+	}
+}
+
+// found judges a code that is there at the first reading: a fatal one counts; others may be old.
+func (j *Judge) found(d *device, x *xid, at time.Time) {
+	if x.severity == canonical.SeverityFatal && x.fatal.IsZero() {
+		j.addXID(&d.Device, &canonical.XIDEvent{Code: x.code, Text: "it was there at the first reading"}, at, 0, x.meaning)
+		j.occur(d, x, at, x.meaning, false)
 	}
 }

@@ -145,17 +145,3 @@ func TestLateWitnesses(t *testing.T) {
 		}
 	}
 }
-
-// TestModelIsKnownLater: a code means what it means on the model, once that is known.
-func TestModelIsKnownLater(t *testing.T) {
-	j := newJudge(t, nil)
-	for i, c := range []struct {
-		model string
-		fatal bool
-	}{{"", true}, {"NVIDIA A100-SXM4-40GB", false}} { // 136 is fatal, except on an A100
-		v := judgeOne(t, j, c.model, reading{canonical.XIDLast: 136})
-		if got := v.Findings.Of(canonical.CondXIDFatal) == canonical.Raised; got != c.fatal {
-			t.Errorf("reading %d, of model %q: fatal: %v, want %v", i, c.model, got, c.fatal)
-		}
-	}
-}

@@ -177,16 +177,26 @@ func (x *xids) rewind(at time.Time) {
 }
 
 // renew updates the meanings of the codes of d after a change of the rules or of d's description.
-// Codes that occurred before become no worse.
+// A code that is now graver counts from when it last occurred, as if the rule had been there
+// before; an application's code needs no incident of unknown time.
 func (j *Judge) renew(d *device) {
 	for i := range d.xids.codes {
 		x := &d.xids.codes[i]
+		before, latched := x.severity, d.xids.latched
 		x.meaning = j.xids.of(x.code, &d.Device)
-		if !x.fatal.IsZero() && x.severity != canonical.SeverityFatal && (x.override || !x.decoded) {
+		switch {
+		case !x.fatal.IsZero() && x.severity != canonical.SeverityFatal && (x.override || !x.decoded):
 			j.resolve(d, x, resolvedByRules)
+		case x.severity > before && x.severity >= canonical.SeverityWarning:
+			if j.occur(d, x, later(x.rose, x.born), x.meaning, false); d.xids.latched > latched {
+				j.addXID(&d.Device, &canonical.XIDEvent{Code: x.code, Text: fatalSince}, j.memory.at, 0, x.meaning)
+			}
 		}
 	}
 }
+
+// fatalSince is the reason for a fatal code that did not occur just now.
+const fatalSince = "it came before the configuration called it fatal"
 
 // renewPresent renews the boards in the reading.
 func (j *Judge) renewPresent() {

@@ -21,7 +21,7 @@ type deviceFamily struct {
 	// tails distinguish the series of a row; nil is one series.
 	tails []string
 	fill  rowFiller // nil: the values are the fields from first to end
-	thin  thinner   // leaves out what the form omits; nil for nothing
+	thin  thinner   // leaves out of what fill set what the form omits; nil for nothing
 	// none reports that a row has no series, so its values are not computed; nil means never.
 	none func(s *canonical.Snapshot, row int) bool
 	// one: a row has a series with at most one of the tails.
@@ -121,8 +121,14 @@ func (f *deviceFamily) write(o *output, l *layout, readings []reading) {
 			if f.none != nil && f.none(snap, row) {
 				continue
 			}
+			values := scratch
+			if f.fill == nil {
+				values = snap.Frame.Row(row)[f.first:f.end]
+			} else if f.fill(values, snap, row); f.thin != nil {
+				f.thin(values, snap, row)
+			}
 			buf := o.buf
-			for j, v := range f.values(scratch, snap, row) {
+			for j, v := range values {
 				if !canonical.Given(v) {
 					continue
 				}
@@ -134,8 +140,9 @@ func (f *deviceFamily) write(o *output, l *layout, readings []reading) {
 				}
 				buf = append(exposition.AppendFloat(buf, v), '\n')
 			}
-			o.buf = buf
-			o.flushIfFull()
+			if o.buf = buf; len(buf) >= chunk {
+				o.flush()
+			}
 		}
 	}
 }
@@ -157,21 +164,6 @@ func (f *deviceFamily) writeXIDs(o *output, text *rows, snap *canonical.Snapshot
 		o.flushIfFull()
 	}
 	return headed
-}
-
-// values returns the values of a row's series, one for each tail. It may store them in scratch.
-func (f *deviceFamily) values(scratch []float64, s *canonical.Snapshot, row int) []float64 {
-	if f.fill != nil {
-		f.fill(scratch, s, row)
-	} else if values := s.Frame.Row(row)[f.first:f.end]; f.thin != nil {
-		copy(scratch, values)
-	} else {
-		return values
-	}
-	if f.thin != nil {
-		f.thin(scratch, s, row)
-	}
-	return scratch
 }
 
 // absent reports whether no device of frame has a reading for a series of f.

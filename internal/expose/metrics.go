@@ -51,44 +51,73 @@ type metrics struct {
 	telemetry *telemetry
 }
 
-// ServeHTTP answers GET and HEAD.
+// ServeHTTP answers GET and HEAD. A client that leaves meanwhile is no error.
 func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer m.inFlight.Add(-1)
 	m.inFlight.Add(1)
-	asked, readings, err := m.read(r)
+	set := m.sources.use()
+	asked, err := set.choose(r)
 	if err != nil {
+		set.users.Done()
 		answerError(w, err.Error(), http.StatusNotFound)
 		return
 	}
+	timeout := readTimeout(r, m.timeout)
+	ctx, cancel := context.WithTimeoutCause(r.Context(), timeout, canonical.TimedOut(timeout))
+	readings := readAll(ctx, asked.sources)
+	cancel()
+	set.users.Done()
 	defer releaseAll(readings)
-	if absent(w, asked.sources, m.absent) {
+	if !m.answers(w, r, asked, readings) {
 		return
+	}
+	gzipped := acceptsGzip(r.Header["Accept-Encoding"])
+	setHeaders(w.Header(), gzipped)
+	if r.Method == http.MethodHead {
+		return
+	}
+	o := m.outputs.get(w, gzipped)
+	defer m.outputs.put(o)
+	m.passthrough.writeAll(o, readings)
+	m.renderer.writeFurther(o, asked.view, readings, m.passthrough != PassOff)
+	o.switches = o.switches[:0]
+	if m.switches != nil && asked.first {
+		o.switches = m.switches(o.switches)
+	}
+	m.renderer.write(o, asked.view, readings)
+	if m.results != nil && asked.all {
+		m.results(time.Now(), o.pass)
+	}
+	if n, whole := o.end(); whole {
+		// Saves the chunked encoding, and most of the writes.
+		w.Header().Set("Content-Length", strconv.Itoa(n))
+	}
+	o.last.flush()
+}
+
+// answers reports whether readings are to be served; otherwise it answers the request.
+func (m *metrics) answers(w http.ResponseWriter, r *http.Request, asked chosen, readings []reading) bool {
+	if absent(w, asked.sources, m.absent) {
+		return false
 	}
 	if r.Context().Err() != nil {
 		w.WriteHeader(statusClientGone)
-		return
+		return false
 	}
 	m.telemetry.countFailures(asked.sources, readings)
 	if status := statusOf(readings); status != http.StatusOK {
 		answerError(w, explain(asked.sources, readings), status)
-		return
+		return false
 	}
-	m.answer(w, r, asked, readings)
+	return true
 }
 
-// read reads the sources that r asks for, within the scraper's timeout. The error means that no
-// source has the name.
-func (m *metrics) read(r *http.Request) (chosen, []reading, error) {
-	set := m.sources.use()
-	defer set.users.Done()
-	asked, err := set.choose(r)
-	if err != nil {
-		return asked, nil, err
+func setHeaders(h http.Header, gzipped bool) {
+	h.Set("Content-Type", contentType)
+	h.Set("Vary", "Accept-Encoding")
+	if gzipped {
+		h.Set("Content-Encoding", "gzip")
 	}
-	timeout := readTimeout(r, m.timeout)
-	ctx, cancel := context.WithTimeoutCause(r.Context(), timeout, canonical.TimedOut(timeout))
-	defer cancel()
-	return asked, readAll(ctx, asked.sources), nil
 }
 
 // notItself refuses requests of our own sources, whose User-Agent is self: the proxy would wait
@@ -144,38 +173,6 @@ func absent(w http.ResponseWriter, sources []Source, why func() *canonical.Failu
 		answerError(w, "no source: "+failure.Error(), http.StatusBadGateway)
 	}
 	return failure != nil
-}
-
-// answer writes the exposition. A client that leaves meanwhile is no error.
-func (m *metrics) answer(w http.ResponseWriter, r *http.Request, asked chosen, readings []reading) {
-	gzipped := acceptsGzip(r.Header["Accept-Encoding"])
-	h := w.Header()
-	h.Set("Content-Type", contentType)
-	h.Set("Vary", "Accept-Encoding")
-	h.Set("X-Content-Type-Options", "nosniff")
-	if gzipped {
-		h.Set("Content-Encoding", "gzip")
-	}
-	if r.Method == http.MethodHead {
-		return
-	}
-	o := m.outputs.get(w, gzipped)
-	defer m.outputs.put(o)
-	m.passthrough.writeAll(o, readings)
-	m.renderer.writeFurther(o, asked.view, readings, m.passthrough != PassOff)
-	o.switches = o.switches[:0]
-	if m.switches != nil && asked.first {
-		o.switches = m.switches(o.switches)
-	}
-	m.renderer.write(o, asked.view, readings)
-	if m.results != nil && asked.all {
-		m.results(time.Now(), o.pass)
-	}
-	if n, whole := o.end(); whole {
-		// Saves the chunked encoding, and most of the writes.
-		h.Set("Content-Length", strconv.Itoa(n))
-	}
-	o.last.flush()
 }
 
 // readTimeout returns how long reading the sources may take: the scraper's own timeout less

@@ -90,9 +90,11 @@ func TestPassthroughOfText(t *testing.T) {
 		if test.mode == PassOff {
 			want = ""
 		}
-		m := &metrics{passthrough: test.mode, renderer: newRenderer(Form{Full: true})}
+		sources := NewSet(sourceOf(snap))
+		m := &metrics{sources: sources, timeout: patience, passthrough: test.mode, renderer: newRenderer(Form{Full: true})}
+		m.telemetry = newTelemetry(sources, nil, func() float64 { return 0 })
 		rec := httptest.NewRecorder()
-		m.answer(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody), chosen{view: &view{}}, []reading{{snapshot: snap, source: &snap.Source}})
+		m.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
 		if got, _, _ := strings.Cut(rec.Body.String(), begin); got != want {
 			t.Errorf("mode %v: %d bytes before our series, want %d", test.mode, len(got), len(want))
 		}

@@ -53,33 +53,36 @@ func (r *reading) further() canonical.Families {
 	return r.snapshot.Further
 }
 
-// readSource reads f for one scrape.
-func readSource(ctx context.Context, f Source) reading {
-	snap, release, err := f.Read(ctx)
-	if err == nil {
-		return reading{snapshot: snap, source: &snap.Source, release: release}
+// readAll reads the sources concurrently. The caller must release the readings.
+func readAll(ctx context.Context, sources []Source) []reading {
+	readings := make([]reading, len(sources))
+	read := func(i int) {
+		snap, release, err := sources[i].Read(ctx)
+		if err != nil {
+			readings[i] = failedReading(sources[i], err)
+			return
+		}
+		readings[i] = reading{snapshot: snap, source: &snap.Source, release: release}
 	}
+	var others sync.WaitGroup
+	for i := 1; i < len(sources); i++ {
+		others.Go(func() { read(i) })
+	}
+	if len(sources) > 0 {
+		read(0)
+	}
+	others.Wait()
+	return readings
+}
+
+// failedReading is the reading of a source that could not be read.
+func failedReading(f Source, err error) reading {
 	failure, ok := errors.AsType[*canonical.Failure](err)
 	if !ok {
 		failure = &canonical.Failure{Kind: "stream_error", Cause: err.Error()}
 	}
 	state, _ := f.Status()
 	return reading{failure: failure, source: &state}
-}
-
-// readAll reads the sources concurrently. The caller must release the readings.
-func readAll(ctx context.Context, sources []Source) []reading {
-	readings := make([]reading, len(sources))
-	if len(sources) == 0 {
-		return readings
-	}
-	var others sync.WaitGroup
-	for i := 1; i < len(sources); i++ {
-		others.Go(func() { readings[i] = readSource(ctx, sources[i]) })
-	}
-	readings[0] = readSource(ctx, sources[0])
-	others.Wait()
-	return readings
 }
 
 func releaseAll(readings []reading) {

@@ -167,17 +167,6 @@ func (p *Pipeline) stop() {
 	}
 }
 
-// Read returns a snapshot fit to be served now, and the function that releases it,
-// to be called once. Of a scraped source it is a fresh reading, one shared with
-// overlapping scrapes, or one younger than the minimum interval; of a stream it is
-// the latest tick that is not stale. Errors are *canonical.Failure.
-func (p *Pipeline) Read(ctx context.Context) (*canonical.Snapshot, func(), error) {
-	if p.caps.Kind == source.Streamed {
-		return p.tick(ctx)
-	}
-	return p.scrape(ctx)
-}
-
 // Status returns the state of the source after its last reading, without reading it, and nil if a
 // reading younger than the staleness limit exists, else the failure that says why not. The totals
 // of its streams are current.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
 // maxReads is the most reads of a source under way at a time. There are several only if an
@@ -34,8 +35,14 @@ type sharedRead struct {
 	overdue bool // it failed by Options.Timeout
 }
 
-// scrape is Read for a scraped source.
-func (p *Pipeline) scrape(ctx context.Context) (*canonical.Snapshot, func(), error) {
+// Read returns a snapshot fit to be served now, and the function that releases it,
+// to be called once. Of a scraped source it is a fresh reading, one shared with
+// overlapping scrapes, or one younger than the minimum interval; of a stream it is
+// the latest tick that is not stale. Errors are *canonical.Failure.
+func (p *Pipeline) Read(ctx context.Context) (*canonical.Snapshot, func(), error) {
+	if p.caps.Kind == source.Streamed {
+		return p.tick(ctx)
+	}
 	begun := time.Now()
 	for {
 		patience := p.opts.Timeout
@@ -131,8 +138,8 @@ func (p *Pipeline) finish(s *sharedRead) {
 	p.reads = slices.DeleteFunc(p.reads, func(one *sharedRead) bool { return one == s })
 }
 
-// readFor reads the source for the waiters of s, hands the outcome to them and then to the
-// observer. A good reading is for the waiters of all reads under way.
+// readFor reads the source for the waiters of s. A good reading is for the waiters of all reads
+// under way.
 func (p *Pipeline) readFor(ctx context.Context, s *sharedRead) {
 	defer s.cancel()
 	r := p.acquire()
@@ -141,14 +148,30 @@ func (p *Pipeline) readFor(ctx context.Context, s *sharedRead) {
 		err = p.able.fetcher.Fetch(ctx, &r.batch)
 	}
 	if err == nil {
+		// One at a time, even one that takes long to notice its end.
 		select {
 		case p.reader <- struct{}{}:
 			defer func() { <-p.reader }()
-			err = p.take(ctx, r)
+			switch {
+			case ctx.Err() != nil: // a later read may already have a reading
+				err = ctx.Err()
+			case p.able.fetcher != nil:
+				err = p.able.fetcher.Scan(&r.batch)
+			default:
+				err = p.opts.Source.Read(ctx, &r.batch)
+			}
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
 	}
+	if err == nil {
+		p.conclude(r)
+	}
+	p.end(s, r, err)
+}
+
+// end hands the outcome of s to its waiters, and then to the observer.
+func (p *Pipeline) end(s *sharedRead, r *reading, err error) {
 	p.mu.Lock()
 	good := err == nil && !s.over
 	switch {
@@ -169,25 +192,6 @@ func (p *Pipeline) readFor(ctx context.Context, s *sharedRead) {
 	if failed && p.opts.Observer != nil {
 		p.opts.Observer.Failed(p.Name(), s.begun)
 	}
-}
-
-// take makes a reading of what was fetched, or reads if the source does not fetch. Only one
-// shared read is in it at a time, even one that takes long to notice its end, and none enters it
-// after its end, when a later one may already have a reading.
-func (p *Pipeline) take(ctx context.Context, r *reading) error {
-	err := ctx.Err()
-	switch {
-	case err != nil:
-		return err
-	case p.able.fetcher != nil:
-		err = p.able.fetcher.Scan(&r.batch)
-	default:
-		err = p.opts.Source.Read(ctx, &r.batch)
-	}
-	if err == nil {
-		p.conclude(r)
-	}
-	return err
 }
 
 // arrive publishes r and ends all reads under way with it. The caller holds mu.

@@ -88,7 +88,27 @@ func (s *Scanner) Scan(b *Batch) {
 	b.Skipped, b.OwnFamilies, b.Meaningful, b.Excess = 0, 0, 0, false
 	s.begin(b)
 	for i := 0; i < len(s.text) && !b.Excess; {
-		if i = s.repeat(i); i < len(s.text) {
+		// As long as a line has the family of the previous one, the label block that followed
+		// last time, and a value without a timestamp, nothing else is looked at.
+		t, name, samples := s.text, s.name, b.Samples
+		for name != "" {
+			block := i + len(name)
+			if block >= len(t) || t[block] != '{' || t[i:block] != name {
+				break
+			}
+			if s.expected >= uint32(len(s.blocks)) || !strings.HasPrefix(t[block:], s.dict.blocks[s.expected]) {
+				break
+			}
+			value, millis, next, ok := exposition.ReadValue(t, block+len(s.dict.blocks[s.expected]))
+			if !ok || millis != exposition.NoTimestamp {
+				break
+			}
+			samples = append(samples, Sample{Family: s.family, Labels: s.expected, Value: value})
+			s.follow(s.expected)
+			i = next
+		}
+		b.Meaningful += len(samples) - len(b.Samples)
+		if b.Samples = samples; i < len(t) {
 			i = s.entry(i)
 		}
 		b.Excess = s.usedFamilies > maxFamilies || s.usedBlocks > maxBlocks || len(b.Samples) > maxSamples
@@ -133,36 +153,6 @@ func (s *Scanner) forget(d *Dict) {
 	s.blocks, s.families = nil, nil
 	s.usedBlocks, s.usedFamilies = d.Blocks(), d.Families()
 	s.first = none
-}
-
-// repeat reads lines from i on as long as each has the family of the previous line,
-// the label block that followed last time, and a value without a timestamp. It
-// returns where they end.
-func (s *Scanner) repeat(i int) int {
-	t, name := s.text, s.name
-	if name == "" {
-		return i
-	}
-	samples := s.out.Samples
-	for {
-		block := i + len(name)
-		if block >= len(t) || t[block] != '{' || t[i:block] != name {
-			break
-		}
-		if s.expected >= uint32(len(s.blocks)) || !strings.HasPrefix(t[block:], s.dict.blocks[s.expected]) {
-			break
-		}
-		value, millis, next, ok := exposition.ReadValue(t, block+len(s.dict.blocks[s.expected]))
-		if !ok || millis != exposition.NoTimestamp {
-			break
-		}
-		samples = append(samples, Sample{Family: s.family, Labels: s.expected, Value: value})
-		s.follow(s.expected)
-		i = next
-	}
-	s.out.Meaningful += len(samples) - len(s.out.Samples)
-	s.out.Samples = samples
-	return i
 }
 
 // entry reads the entry at i and returns where the next one starts.

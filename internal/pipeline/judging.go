@@ -7,7 +7,6 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
-	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
@@ -98,31 +97,5 @@ func (p *Pipeline) Glance(see func(*canonical.Snapshot)) {
 	p.mu.Unlock()
 	if last != nil {
 		see(&last.snapshot)
-	}
-}
-
-// judge translates b, judges it, and keeps what happened in it.
-func (p *Pipeline) judge(snap *canonical.Snapshot, b *raw.Batch) {
-	j := &p.judging
-	j.Lock()
-	defer j.Unlock()
-	j.apply()
-	j.report = translate.Report{}
-	j.translator.Translate(&snap.Frame, b, &j.report)
-	if snap.Frame.LeftOutAllocations = 0; p.opts.Attribute != nil {
-		p.opts.Attribute(&snap.Frame)
-		j.report.DroppedAllocations += snap.Frame.LeftOutAllocations
-	}
-	if p.opts.XIDEvents != nil {
-		p.opts.XIDEvents(&snap.Frame)
-	}
-	snap.Verdicts = j.judge.Judge(&snap.Frame, snap.Verdicts)
-	snap.Judgement = j.judge.Judgement()
-	j.judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, j.meter.lap(b.At))
-	if j.events = j.judge.Events(j.events[:0]); len(j.events) > 0 {
-		p.mu.Lock()
-		p.events.Add(j.events...)
-		p.mu.Unlock()
-		clear(j.events) // texts
 	}
 }

@@ -73,8 +73,34 @@ func (p *Pipeline) read(ctx context.Context) (*reading, error) {
 // conclude makes a snapshot of the batch of r: translate, compute, account. Only one goroutine
 // may run it at a time.
 func (p *Pipeline) conclude(r *reading) {
+	b, snap, j := &r.batch, &r.snapshot, &p.judging
+	j.Lock()
+	defer j.Unlock()
+	j.apply()
+	j.report = translate.Report{}
+	j.translator.Translate(&snap.Frame, b, &j.report)
+	if snap.Frame.LeftOutAllocations = 0; p.opts.Attribute != nil {
+		p.opts.Attribute(&snap.Frame)
+		j.report.DroppedAllocations += snap.Frame.LeftOutAllocations
+	}
+	if p.opts.XIDEvents != nil {
+		p.opts.XIDEvents(&snap.Frame)
+	}
+	snap.Verdicts = j.judge.Judge(&snap.Frame, snap.Verdicts)
+	snap.Judgement = j.judge.Judgement()
+	j.judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, j.meter.lap(b.At))
+	if j.events = j.judge.Events(j.events[:0]); len(j.events) > 0 {
+		p.mu.Lock()
+		p.events.Add(j.events...)
+		p.mu.Unlock()
+		clear(j.events) // texts
+	}
+	p.complete(r)
+}
+
+// complete adds to the snapshot of r what is not judged.
+func (p *Pipeline) complete(r *reading) {
 	b, snap := &r.batch, &r.snapshot
-	p.judge(snap, b)
 	r.period = p.judging.meter.usual()
 	snap.Body = b.Body
 	snap.Valid = validParts(snap.Valid[:0], b)

@@ -21,6 +21,7 @@ const maxReads = 4
 type sharedRead struct {
 	begun  time.Time
 	timer  *time.Timer // ends it when it has taken too long
+	ctx    context.Context
 	cancel context.CancelFunc
 
 	// Guarded by Pipeline.mu.
@@ -49,9 +50,12 @@ func (p *Pipeline) Read(ctx context.Context) (*canonical.Snapshot, func(), error
 		if deadline, is := ctx.Deadline(); is {
 			patience = time.Until(deadline)
 		}
-		r, s := p.join(patience)
+		r, s, begins := p.join(patience)
 		if r != nil {
 			return &r.snapshot, r.Release, nil
+		}
+		if begins {
+			go p.readFor(s)
 		}
 		select {
 		case <-s.done:
@@ -74,27 +78,26 @@ func (p *Pipeline) Read(ctx context.Context) (*canonical.Snapshot, func(), error
 
 // join returns the latest reading if it is young enough, else the read to wait for: the latest,
 // unless it is older than the caller can wait. A request that has taken so long is likely to
-// hang, and a new one may be answered at once.
-func (p *Pipeline) join(patience time.Duration) (*reading, *sharedRead) {
+// hang, and a new one, which the caller begins, may be answered at once.
+func (p *Pipeline) join(patience time.Duration) (latest *reading, s *sharedRead, begins bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	if r := p.memory.latest; r != nil && p.status.state.Failure == nil && p.status.age(now) < p.opts.MinInterval {
 		r.refs++
-		return r, nil
+		return r, nil, false
 	}
 	if n := len(p.reads); n > 0 {
 		if s := p.reads[n-1]; n == maxReads || now.Sub(s.begun) <= patience {
 			s.waiters++
-			return nil, s
+			return nil, s, false
 		}
 	}
-	ctx, cancel := context.WithCancel(p.ctx)
-	s := &sharedRead{begun: now, cancel: cancel, waiters: 1, done: make(chan struct{})}
+	s = &sharedRead{begun: now, waiters: 1, done: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancel(p.ctx)
 	s.timer = time.AfterFunc(p.opts.Timeout, func() { p.expire(s) })
 	p.reads = append(p.reads, s)
-	go p.readFor(ctx, s)
-	return nil, s
+	return nil, s, true
 }
 
 // leave stops waiting for s. The failure counts if late is set: time ran out, and the client did
@@ -140,12 +143,12 @@ func (p *Pipeline) finish(s *sharedRead) {
 
 // readFor reads the source for the waiters of s. A good reading is for the waiters of all reads
 // under way.
-func (p *Pipeline) readFor(ctx context.Context, s *sharedRead) {
+func (p *Pipeline) readFor(s *sharedRead) {
 	defer s.cancel()
 	r := p.acquire()
 	var err error
 	if p.able.fetcher != nil {
-		err = p.able.fetcher.Fetch(ctx, &r.batch)
+		err = p.able.fetcher.Fetch(s.ctx, &r.batch)
 	}
 	if err == nil {
 		// One at a time, even one that takes long to notice its end.
@@ -153,15 +156,15 @@ func (p *Pipeline) readFor(ctx context.Context, s *sharedRead) {
 		case p.reader <- struct{}{}:
 			defer func() { <-p.reader }()
 			switch {
-			case ctx.Err() != nil: // a later read may already have a reading
-				err = ctx.Err()
+			case s.ctx.Err() != nil: // a later read may already have a reading
+				err = s.ctx.Err()
 			case p.able.fetcher != nil:
 				err = p.able.fetcher.Scan(&r.batch)
 			default:
-				err = p.opts.Source.Read(ctx, &r.batch)
+				err = p.opts.Source.Read(s.ctx, &r.batch)
 			}
-		case <-ctx.Done():
-			err = ctx.Err()
+		case <-s.ctx.Done():
+			err = s.ctx.Err()
 		}
 	}
 	if err == nil {

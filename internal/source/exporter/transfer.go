@@ -2,12 +2,10 @@ package exporter
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -23,42 +21,6 @@ type transfer struct {
 	landed string           // where redirects ended, "" if at public
 	wire   io.LimitedReader // the body as transferred
 	unzip  gzip.Reader
-}
-
-// fetch makes one request, and its answer the Body of b.
-func (t *transfer) fetch(ctx context.Context, b *raw.Batch) error {
-	start := time.Now()
-	t.landed = ""
-	resp, err := t.client.Do(t.ask(ctx))
-	if err != nil {
-		return t.noAnswer(ctx, err, time.Since(start))
-	}
-	defer func() {
-		resp.Body.Close()
-		t.wire.R = nil // do not keep the response alive between reads
-	}()
-	if publicName(resp.Request.URL) != t.public {
-		t.landed = t.shown(resp.Request.URL)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return t.badStatus(resp.StatusCode)
-	}
-	if resp.ContentLength > t.limit {
-		return tooLarge(t.where(), "the body", t.limit, resp.ContentLength)
-	}
-	r, size, err := t.decoded(resp)
-	if err != nil {
-		return t.noBody(ctx, err, 0, time.Since(start))
-	}
-	body, err := t.read(b.Body, r, size)
-	if err != nil {
-		return t.noBody(ctx, err, len(body), time.Since(start))
-	}
-	b.Body, b.ContentType, b.Landed = body, resp.Header.Get("Content-Type"), t.landed
-	if endsUnsaid(resp) {
-		leaveUnfinished(b)
-	}
-	return nil
 }
 
 // decoded returns the reader of resp's plain body, and its length or -1. The

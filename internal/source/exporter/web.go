@@ -101,18 +101,55 @@ func (w *web) close() { w.client.CloseIdleConnections() }
 
 // fetch implements upstream. Requests rarely overlap, so it keeps the memory of one.
 func (w *web) fetch(ctx context.Context, b *raw.Batch) error {
+	start, t := time.Now(), w.begin()
+	defer w.end(t)
+	resp, err := w.client.Do(w.ask(ctx))
+	if err != nil {
+		return t.noAnswer(ctx, err, time.Since(start))
+	}
+	defer resp.Body.Close()
+	if publicName(resp.Request.URL) != w.public {
+		t.landed = w.shown(resp.Request.URL)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return t.badStatus(resp.StatusCode)
+	}
+	if resp.ContentLength > w.limit {
+		return tooLarge(t.where(), "the body", w.limit, resp.ContentLength)
+	}
+	r, size, err := t.decoded(resp)
+	if err != nil {
+		return t.noBody(ctx, err, 0, time.Since(start))
+	}
+	body, err := t.read(b.Body, r, size)
+	if err != nil {
+		return t.noBody(ctx, err, len(body), time.Since(start))
+	}
+	b.Body, b.ContentType, b.Landed = body, resp.Header.Get("Content-Type"), t.landed
+	if endsUnsaid(resp) {
+		leaveUnfinished(b)
+	}
+	return nil
+}
+
+// begin returns the memory for a transfer.
+func (w *web) begin() *transfer {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	t := w.idle
-	w.idle = nil
-	w.mu.Unlock()
-	if t == nil {
+	if w.idle = nil; t == nil {
 		t = &transfer{web: w, bodyReader: bodyReader{max: w.limit}}
 	}
-	err := t.fetch(ctx, b)
+	t.landed = ""
+	return t
+}
+
+// end keeps the memory of t, but not the response.
+func (w *web) end(t *transfer) {
+	t.wire.R = nil
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.idle = t
-	w.mu.Unlock()
-	return err
 }
 
 // redirectPolicy follows redirects within HTTP, and sends no secrets to another place:

@@ -73,9 +73,8 @@ var pure = map[string][]string{
 	"internal/tui/view":            {"os", "io", "net", "net/http", "log", "log/slog", "os/exec", "syscall", "bufio", "context", "sync"},
 }
 
-// running are the packages that may run commands, with all below them: a backend runs dcgmi, checks this
-// program, and the rest are for tests.
-var running = []string{"internal/checks", "internal/source/dcgm", "internal/source/nvml/nvmltest", "internal/e2e"}
+// running are the packages that may run commands, with all below them: a backend runs dcgmi, and the rest are for tests.
+var running = []string{"internal/source/dcgm", "internal/source/nvml/nvmltest", "internal/e2e"}
 
 func TestImportsFollowTheLayers(t *testing.T) {
 	for pkg, imports := range goList(t) {

@@ -59,11 +59,8 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "explain" {
 		return checks.ExplainCommand(args[1:], diag.Writer(stdout), stderr)
 	}
-	if len(args) > 1 && args[0] == "doctor" && args[1] == checks.ProbeWord {
-		return probe(args[2:], diag.Writer(stdout))
-	}
 	if len(args) > 0 && args[0] == "doctor" {
-		return checks.DoctorCommand(args[1:], os.Environ(), diag.Writer(stdout), stderr, func(o *settings.Options) (context.Context, context.CancelFunc) { return (&options{Options: o}).begin() })
+		return checks.Doctor(args[1:], diag.Writer(stdout), stderr, forDoctor())
 	}
 	opts, err := parse(args, stdout)
 	_, inFile := errors.AsType[*settings.FileError](err)

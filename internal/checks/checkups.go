@@ -1,22 +1,25 @@
 package checks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/version"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
+	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
 // checkups are the checks of doctor, the most useful first.
@@ -30,9 +33,12 @@ var checkups = []checkup{
 	{name: "kernel log", run: checkKernelLog},
 	{name: "kubelet", run: checkKubelet},
 	{name: "Kubernetes API", run: checkAPI},
-	{name: "job mapping", local: true, run: checkFolder("hpc-job-mapping-dir", "/run/kpulse/job-mapping", func(o *settings.Options) string { return o.JobMappingDir })},
-	{name: "job description", run: checkFolder("hpc-job-info-dir", "/run/kpulse/job-info", func(o *settings.Options) string { return o.JobInfoDir })},
-	{name: "Slurm", run: checkSlurm},
+	{name: "job mapping", local: true, run: func(_ context.Context, d *doctor) diagnosis {
+		return checkFolder("hpc-job-mapping-dir", cmp.Or(d.opts.JobMappingDir, "/run/kpulse/job-mapping"))
+	}},
+	{name: "job description", run: func(_ context.Context, d *doctor) diagnosis {
+		return checkFolder("hpc-job-info-dir", cmp.Or(d.opts.JobInfoDir, "/run/kpulse/job-info"))
+	}},
 	{name: "environment", run: checkEnvironment},
 }
 
@@ -43,116 +49,96 @@ var exporterPorts = []string{"9400", "19400", "9835", "9445"}
 // dialPatience bounds a connection to a port of this machine.
 const dialPatience = 2 * time.Second
 
-// checkSources reads the sources of the config file, if there is one.
-func checkSources(ctx context.Context, d *doctor) finding {
+// Probe is the result of reading a source once.
+type Probe struct {
+	Name     string
+	Scraped  bool // from an exporter
+	Devices  int
+	Missing  []string           // inputs of our scores that no device has
+	Unserved bool               // the source has no samples of some of them
+	Failure  *canonical.Failure // why it could not be read; nil if it was
+	Notes    []canonical.Note   // problems of a source that has a reading
+}
+
+// NoPod is the kind of failure if no exporter's pod runs.
+const NoPod = "not_read"
+
+// state returns the state of the check that read a source.
+func (p *Probe) state() state {
 	switch {
-	case d.configFile == "":
-		return finding{State: stateMissing, Found: "none is given; none is needed"}
-	case d.refused != nil:
-		if _, wrong := errors.AsType[diag.Problems](d.refused); !wrong { // it cannot be read
-			return refusedBy(d.refused)
-		}
-		return finding{State: stateRefused, Found: d.refused.Error(), Remedy: "correct it, and see: kpulse-proxy check config " + d.configFile}
-	case len(d.opts.Sources) == 0 && d.opts.Kube.Discover.Selector != "":
-		return finding{State: stateMissing, Found: d.configFile + " is valid and names no sources; what it discovers is checked below, as exporter pods"}
-	case len(d.opts.Sources) == 0:
-		return finding{State: stateMissing, Found: d.configFile + " is valid and names no sources", Remedy: "to apply its other settings, add to the command below: --config.file=" + d.configFile}
+	case p.Failure == nil && p.Devices > 0:
+		return stateWorks
+	case p.Failure == nil:
+		return stateRefused
+	case p.Failure.Timeout:
+		return stateSilent
+	case slices.Contains([]string{string(source.Unreachable), string(source.HostEngineUnavailable), string(source.Unsupported), NoPod}, p.Failure.Kind):
+		return stateMissing
 	}
-	variables, flags := d.discovering()
-	return merged(d.probe(ctx, variables), flags)
+	return stateRefused
 }
 
-// checkExporters reads the given exporter, or those that listen on exporterPorts.
-func checkExporters(ctx context.Context, d *doctor) finding {
-	if source := d.opts.FlagSource.Source; source != "" {
-		return merged(d.probe(ctx, []string{"KPULSE_BACKEND=prometheus", "KPULSE_SOURCE=" + source}), nil)
+// explain returns why a source cannot be read or has no GPU, and what to do.
+func (p *Probe) explain() (cause, remedy string) {
+	switch {
+	case p.Failure != nil:
+		return p.Failure.Cause, p.Failure.Remedy
+	case len(p.Notes) > 0:
+		return p.Name + " is read and has no GPU: " + p.Notes[0].Cause, p.Notes[0].Remedy
 	}
-	var best finding
-	tried := 0
-	for _, port := range exporterPorts {
-		connection, err := (&net.Dialer{Timeout: dialPatience}).DialContext(ctx, "tcp", "localhost:"+port)
-		if err != nil {
-			continue
-		}
-		_ = connection.Close() // nothing was written
-		source := "http://localhost:" + port + "/metrics"
-		got := merged(d.probe(ctx, []string{"KPULSE_BACKEND=prometheus", "KPULSE_SOURCE=" + source}), []string{"--source=" + source})
-		if tried++; tried == 1 || got.State < best.State {
-			best = got
-		}
-		if best.State == stateWorks {
-			return best
-		}
-	}
-	if tried == 0 {
-		return finding{State: stateMissing, Found: "nothing listens at localhost where exporters do (ports " + strings.Join(exporterPorts, ", ") + ")",
-			Remedy: "if one runs elsewhere: kpulse-proxy doctor --source=http://ADDRESS:9400/metrics"}
-	}
-	return best
+	return p.Name + " is read and has no GPU", "check whether this is an exporter of NVIDIA's GPUs, and whether it sees them"
 }
 
-// checkHostEngine reads through dcgmi.
-func checkHostEngine(ctx context.Context, d *doctor) finding {
-	flags, variables := []string{"--backend=dcgm"}, []string{"KPULSE_BACKEND=dcgm"}
-	if host := d.opts.FlagSource.DCGMHost; host != "" {
-		flags, variables = append(flags, "--dcgm.host="+host), append(variables, "KPULSE_DCGM_HOST="+host)
+// describe returns the devices and problems of a source, and what to do about missing readings.
+func (p *Probe) describe() (text string, remedies []string) {
+	text = fmt.Sprintf("%s: %s", p.Name, diag.Count(p.Devices, "device"))
+	for _, n := range p.Notes {
+		text += "; " + n.Cause
+		remedies = appendNew(remedies, n.Remedy)
 	}
-	return merged(d.probe(ctx, variables), flags)
+	if p.Scraped && p.Unserved {
+		remedies = appendNew(remedies, "scores lack these: start the exporter with -f deploy/dcgm-counters.csv, or add to its counters file what kpulse-proxy check counters FILE names")
+	}
+	return text, remedies
 }
 
-// checkNVML reads through the driver's library.
-func checkNVML(ctx context.Context, d *doctor) finding {
-	return merged(d.probe(ctx, []string{"KPULSE_BACKEND=nvml"}), []string{"--backend=nvml"})
-}
-
-// refusedBy returns the finding of an error that ends with a remedy.
-func refusedBy(err error) finding {
-	cause, remedy, _ := strings.Cut(err.Error(), "; ")
-	return finding{State: stateRefused, Found: cause, Remedy: remedy}
-}
-
-// toldEach bounds the lines of a finding for readable sources, and those for unreadable ones;
+// mostLines bounds the lines of a diagnosis for readable sources, and those for unreadable ones;
 // further sources are counted.
-const toldEach = 8
+const mostLines = 8
 
-// merged returns one finding for all sources. flags are those that use the readable sources; nil
+// merged returns one diagnosis for all sources. flags are those that use the readable sources; nil
 // means --source with the name of the first.
-func merged(all []Probed, flags []string) finding {
+func merged(all []Probe, flags []string) diagnosis {
 	var read, unread, without, remedies []string
-	devices := 0
-	found := finding{State: stateMissing}
+	devices, found := 0, diagnosis{State: stateMissing}
 	for i := range all {
 		p := &all[i]
-		state := p.state()
-		if state < found.State || i == 0 {
+		if state := p.state(); i == 0 || state < found.State {
 			found.State = state
 		}
-		if state != stateWorks {
+		if p.state() != stateWorks {
 			cause, remedy := p.explain()
-			if unread = append(unread, diag.Text(cause)); len(unread) <= toldEach {
+			if unread = append(unread, diag.Text(cause)); len(unread) <= mostLines {
 				remedies = appendNew(remedies, diag.Text(remedy))
 			}
 			continue
 		}
-		text, remedy := p.describe()
-		read, remedies = append(read, diag.Text(text)), appendNew(remedies, remedy...)
-		without = appendNew(without, strings.Join(p.Missing, ", "))
-		devices += p.Devices
-		if flags == nil {
+		text, more := p.describe()
+		read, remedies, without = append(read, diag.Text(text)), appendNew(remedies, more...), appendNew(without, strings.Join(p.Missing, ", "))
+		if devices += p.Devices; flags == nil {
 			flags = []string{"--source=" + p.Name}
 		}
 	}
-	if n := len(read); n > toldEach {
+	if n := len(read); n > mostLines {
 		read = []string{fmt.Sprintf("%s, with %s", diag.Count(n, "source"), diag.Count(devices, "device"))}
 	}
 	for _, missing := range without {
 		read = append(read, "without "+missing)
 	}
-	if n := len(unread) - toldEach; n > 0 {
-		unread = append(unread[:toldEach], fmt.Sprintf("%d more cannot be read", n))
+	if n := len(unread) - mostLines; n > 0 {
+		unread = append(unread[:mostLines], fmt.Sprintf("%d more cannot be read", n))
 	}
-	found.Found, found.Remedy = strings.Join(append(read, unread...), "\n"), strings.Join(remedies, "\n")
-	if found.State == stateWorks {
+	if found.Found, found.Remedy = strings.Join(append(read, unread...), "\n"), strings.Join(remedies, "\n"); found.State == stateWorks {
 		found.Flags = flags
 	}
 	return found
@@ -168,32 +154,116 @@ func appendNew(texts []string, more ...string) []string {
 	return texts
 }
 
-// explain returns why a source cannot be read or has no GPU, and what to do.
-func (p *Probed) explain() (cause, remedy string) {
+// refusedBy returns the diagnosis of an error.
+func refusedBy(err error) diagnosis {
+	f := FailureOf(err)
+	return diagnosis{State: stateRefused, Found: f.Cause, Remedy: f.Remedy}
+}
+
+// FailureOf returns cause and remedy of an error.
+func FailureOf(err error) *canonical.Failure {
+	if f, is := errors.AsType[*canonical.Failure](err); is {
+		return f
+	}
+	if e, is := errors.AsType[*source.Error](err); is {
+		return &canonical.Failure{Kind: string(e.Failure), Timeout: e.Failure == source.Timeout, Cause: e.Cause, Remedy: e.Remedy}
+	}
+	return &canonical.Failure{Kind: string(source.Broken), Cause: err.Error()}
+}
+
+// checkSources reads the sources of the config file, if there is one.
+func checkSources(ctx context.Context, d *doctor) diagnosis {
 	switch {
-	case p.Kind != "":
-		return p.Cause, p.Remedy
-	case len(p.Amiss) > 0:
-		return p.Name + " is read and has no GPU: " + p.Amiss[0].Cause, p.Amiss[0].Remedy
+	case d.configFile == "":
+		return diagnosis{State: stateMissing, Found: "none is given; none is needed"}
+	case d.refused != nil:
+		if _, wrong := errors.AsType[diag.Problems](d.refused); !wrong { // it cannot be read
+			return refusedBy(d.refused)
+		}
+		return diagnosis{State: stateRefused, Found: d.refused.Error(), Remedy: "correct it, and see: kpulse-proxy check config " + d.configFile}
+	case len(d.upstreams) == 0 && d.opts.Kube.Discover.Selector != "":
+		return diagnosis{State: stateMissing, Found: d.configFile + " is valid and names no sources; what it discovers is checked below, as exporter pods"}
+	case len(d.upstreams) == 0:
+		return diagnosis{State: stateMissing, Found: d.configFile + " is valid and names no sources", Remedy: "to apply its other settings, add to the command below: --config.file=" + d.configFile}
 	}
-	return p.Name + " is read and has no GPU", "check whether this is an exporter of NVIDIA's GPUs, and whether it sees them"
+	return merged(d.Read(ctx, d.opts, d.upstreams), d.discovering())
 }
 
-// describe returns the devices and problems of a source, and what to do about missing readings.
-func (p *Probed) describe() (text string, remedies []string) {
-	text = fmt.Sprintf("%s: %s", p.Name, diag.Count(p.Devices, "device"))
-	for _, n := range p.Amiss {
-		text += "; " + n.Cause
-		remedies = appendNew(remedies, diag.Text(n.Remedy))
+// read reads sources that the config file does not name.
+func (d *doctor) read(ctx context.Context, flags []string, all ...settings.Source) diagnosis {
+	var upstreams []settings.Upstream
+	for _, from := range all {
+		from.NodeName = d.opts.FlagSource.NodeName
+		s, err := d.opts.Resolve(from)
+		if err != nil {
+			return refusedBy(err)
+		}
+		upstreams = append(upstreams, s)
 	}
-	if p.Scraped && p.Unserved {
-		remedies = appendNew(remedies, "scores lack these: start the exporter with -f deploy/dcgm-counters.csv, or add to its counters file what kpulse-proxy check counters FILE names")
-	}
-	return text, remedies
+	return merged(d.Read(ctx, d.opts, upstreams), flags)
 }
 
-// checkPort briefly listens on the address of the server, or else on one of the next ports.
-func checkPort(ctx context.Context, d *doctor) finding {
+// checkExporters reads the given exporter, or those that listen on exporterPorts.
+func checkExporters(ctx context.Context, d *doctor) diagnosis {
+	if given := d.opts.FlagSource.Source; given != "" {
+		return d.read(ctx, nil, settings.Source{Source: given})
+	}
+	var listening []settings.Source
+	for _, port := range exporterPorts {
+		connection, err := (&net.Dialer{Timeout: dialPatience}).DialContext(ctx, "tcp", "localhost:"+port)
+		if err == nil {
+			_ = connection.Close() // nothing was written
+			listening = append(listening, settings.Source{Source: "http://localhost:" + port + "/metrics"})
+		}
+	}
+	if listening == nil {
+		return diagnosis{State: stateMissing, Found: "nothing listens at localhost where exporters do (ports " + strings.Join(exporterPorts, ", ") + ")",
+			Remedy: "if one runs elsewhere: kpulse-proxy doctor --source=http://ADDRESS:9400/metrics"}
+	}
+	return d.read(ctx, nil, listening...)
+}
+
+// checkHostEngine reads through dcgmi.
+func checkHostEngine(ctx context.Context, d *doctor) diagnosis {
+	flags, host := []string{"--backend=dcgm"}, d.opts.FlagSource.DCGMHost
+	if host != "" {
+		flags = append(flags, "--dcgm.host="+host)
+	}
+	return d.read(ctx, flags, settings.Source{Backend: "dcgm", DCGMHost: host})
+}
+
+// checkNVML reads through the driver's library.
+func checkNVML(ctx context.Context, d *doctor) diagnosis {
+	return d.read(ctx, []string{"--backend=nvml"}, settings.Source{Backend: "nvml"})
+}
+
+// checkPods reads the exporters that --kube.discover finds, if a cluster is known.
+func checkPods(ctx context.Context, d *doctor) diagnosis {
+	if _, err := holders.NewClient(d.opts.Kube.Config, ""); errors.Is(err, holders.ErrNoCluster) {
+		return diagnosis{State: stateMissing, Found: "no Kubernetes cluster is known here"}
+	}
+	opts, flags := *d.opts, d.discovering()
+	if opts.Kube.Discover.Selector == "" {
+		opts.Kube.Discover.Selector, flags = holders.DefaultSelector, append([]string{"--kube.discover"}, flags...)
+	}
+	return merged(d.Pods(ctx, &opts), flags)
+}
+
+// discovering returns the settings of --kube.discover that doctor was given, as flags.
+func (d *doctor) discovering() (flags []string) {
+	if d.configFile != "" && d.refused == nil {
+		flags = append(flags, "--config.file="+d.configFile)
+	}
+	for _, name := range []string{"kube.discover", "kube.discover-namespace", "kube.config", "node-name"} {
+		if f := d.opts.Given.Flag(name); f.Texts != nil && f.Adopted == "" && !d.opts.IsZero(f.Setting) {
+			flags = append(flags, f.Setting.Typed(f.String()))
+		}
+	}
+	return flags
+}
+
+// checkPort briefly listens on the address of the server, or else on another port.
+func checkPort(ctx context.Context, d *doctor) diagnosis {
 	address := d.opts.Listen[0]
 	var flags []string
 	if address != settings.DefaultListen {
@@ -202,9 +272,9 @@ func checkPort(ctx context.Context, d *doctor) finding {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err == nil {
 		_ = listener.Close() // without a connection
-		return finding{State: stateWorks, Found: address + " is free", Flags: flags}
+		return diagnosis{State: stateWorks, Found: address + " is free", Flags: flags}
 	}
-	refused := finding{State: stateRefused, Found: "cannot listen: " + err.Error(), Remedy: "ss -ltnp names the program that listens; stop it"}
+	refused := diagnosis{State: stateRefused, Found: "cannot listen: " + err.Error(), Remedy: "ss -ltnp names the program that listens; stop it"}
 	if url := settings.LocalProxy(d.opts.Listen); url != "" {
 		if _, ours := greet(ctx, http.DefaultClient, url, dialPatience); ours {
 			look := "kpulse-proxy --tui"
@@ -214,113 +284,113 @@ func checkPort(ctx context.Context, d *doctor) finding {
 			refused.Found, refused.Remedy = "a kpulse-proxy listens at "+address+" already", "show it: "+look
 		}
 	}
-	if flag := elsewhere(ctx, address); flag != "" {
+	host, _, _ := net.SplitHostPort(address)
+	if listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(host, "0")); err == nil {
+		_, port, _ := net.SplitHostPort(listener.Addr().String())
+		_ = listener.Close() // without a connection
+		flag := "--web.listen-address=" + net.JoinHostPort(host, port)
 		refused.Remedy, refused.Flags = refused.Remedy+"; or choose another address: "+flag, []string{flag}
 	}
 	return refused
 }
 
-// elsewhere returns the flag of an address with the first of the next eight ports that is free, ""
-// if none is.
-func elsewhere(ctx context.Context, address string) string {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return ""
-	}
-	first, err := strconv.Atoi(port)
-	if err != nil {
-		return ""
-	}
-	for n := first + 1; n <= first+8; n++ {
-		next := net.JoinHostPort(host, strconv.Itoa(n))
-		if listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", next); err == nil {
-			_ = listener.Close() // without a connection
-			return "--web.listen-address=" + next
-		}
-	}
-	return ""
-}
-
 // checkKernelLog opens the kernel's log.
-func checkKernelLog(_ context.Context, d *doctor) finding {
-	path := d.opts.KernelLog
-	flag := "--kernel-log"
-	if path == "" {
-		path = settings.DefaultKernelLog
-	} else if path != settings.DefaultKernelLog {
-		flag += "=" + string(path)
-	}
+func checkKernelLog(_ context.Context, d *doctor) diagnosis {
+	path := cmp.Or(d.opts.KernelLog, settings.DefaultKernelLog)
 	err := kernellog.Readable(string(path))
-	if err == nil {
-		return finding{State: stateWorks, Found: string(path) + " can be read: XIDs have their time, sub-code and process", Flags: []string{flag}}
+	switch {
+	case err == nil:
+		return diagnosis{State: stateWorks, Found: string(path) + " can be read: XIDs have their time, sub-code and process", Flags: []string{settings.SettingOf("kernel-log").Typed(string(path))}}
+	case errors.Is(err, os.ErrPermission):
+		return diagnosis{State: stateRefused, Found: err.Error(), Remedy: "run with the capability CAP_SYSLOG, and where device files are denied with access to " + string(path)}
 	}
-	found := finding{State: stateMissing, Found: err.Error(), Remedy: "see deploy/systemd/kernel-log.conf; without it, XIDs come only from the source"}
-	if errors.Is(err, os.ErrPermission) {
-		found.State, found.Remedy = stateRefused, "run with the capability CAP_SYSLOG, and where device files are denied with access to "+string(path)
-	}
-	return found
+	return diagnosis{State: stateMissing, Found: err.Error(), Remedy: "see deploy/systemd/kernel-log.conf; without it, XIDs come only from the source"}
 }
 
 // checkKubelet asks the kubelet once which containers have which devices.
-func checkKubelet(ctx context.Context, d *doctor) finding {
-	socket := d.opts.Kube.PodResources
-	flag := "--kube.pod-resources"
-	if socket == "" {
-		socket = settings.DefaultPodResources
-	} else if socket != settings.DefaultPodResources {
-		flag += "=" + string(socket)
+func checkKubelet(ctx context.Context, d *doctor) diagnosis {
+	socket := string(cmp.Or(d.opts.Kube.PodResources, settings.DefaultPodResources))
+	if _, err := os.Stat(socket); errors.Is(err, os.ErrNotExist) {
+		return diagnosis{State: stateMissing, Found: "there is no " + socket, Remedy: "on a Kubernetes node mount its directory into the pod; elsewhere leave --kube.pod-resources out"}
 	}
-	if _, err := os.Stat(string(socket)); errors.Is(err, os.ErrNotExist) {
-		return finding{State: stateMissing, Found: "there is no " + string(socket), Remedy: "on a Kubernetes node mount its directory into the pod; elsewhere leave --kube.pod-resources out"}
-	}
-	if err := holders.AskKubelet(ctx, string(socket)); err != nil {
+	if err := holders.AskKubelet(ctx, socket); err != nil {
 		found := refusedBy(err)
 		if ctx.Err() != nil {
 			found.State = stateSilent
 		}
 		return found
 	}
-	return finding{State: stateWorks, Found: string(socket) + " answers: pods are known for each GPU", Flags: []string{flag}}
+	return diagnosis{State: stateWorks, Found: socket + " answers: pods are known for each GPU", Flags: []string{settings.SettingOf("kube.pod-resources").Typed(socket)}}
 }
 
-// checkFolder returns the check of a directory that a batch system's prolog maintains.
-func checkFolder(flag, standard string, given func(*settings.Options) string) func(context.Context, *doctor) finding {
-	return func(_ context.Context, d *doctor) finding {
-		dir := given(d.opts)
-		if dir == "" {
-			dir = standard
+// rights are the rights at the API server that flags need. deploy/kubernetes/rbac.yaml grants
+// them.
+var rights = []struct {
+	flag, grant string
+	access      []holders.Access
+}{
+	{"--kube.workloads", "workloads", []holders.Access{{Verb: "get", Resource: "pods"}, {Verb: "get", Group: "apps", Resource: "replicasets"}, {Verb: "get", Group: "batch", Resource: "jobs"}}},
+	{"--kube.discover", "discovery", []holders.Access{{Verb: "list", Resource: "pods"}, {Verb: "watch", Resource: "pods"}}},
+}
+
+// checkAPI asks the API server what we may do.
+func checkAPI(ctx context.Context, d *doctor) diagnosis {
+	client, err := holders.NewClient(d.opts.Kube.Config, "kpulse-proxy/"+version.Version)
+	if errors.Is(err, holders.ErrNoCluster) {
+		return diagnosis{State: stateMissing, Found: "this does not run in a pod with a service account", Remedy: "for --kube.workloads and --kube.discover elsewhere: --kube.config=FILE"}
+	}
+	if err != nil {
+		return refusedBy(err)
+	}
+	result := diagnosis{State: stateRefused}
+	var lacks, may []string
+	for _, r := range rights {
+		access := slices.Clone(r.access)
+		for i := range access {
+			if r.grant == "discovery" {
+				access[i].Namespace = d.opts.Kube.Discover.Namespace
+			}
 		}
-		files, err := os.ReadDir(dir)
+		denied, err := client.Denied(ctx, access)
 		switch {
-		case errors.Is(err, os.ErrNotExist):
-			return finding{State: stateMissing, Found: "there is no " + dir, Remedy: "deploy/slurm/README.md has a prolog that keeps it; on a node without a batch system leave --" + flag + " out"}
+		case ctx.Err() != nil:
+			return diagnosis{State: stateSilent, Found: "the Kubernetes API server did not answer in time", Remedy: "check that this machine reaches it (network policies, --kube.config); " + GiveLonger}
 		case err != nil:
-			return finding{State: stateRefused, Found: err.Error(), Remedy: "let the proxy's user read it: chmod o+rx " + dir}
+			return refusedBy(err)
+		case len(denied) > 0:
+			lacks = append(lacks, fmt.Sprintf("%s lacks the right to %s", r.flag, denied[0]))
+			result.Remedy = "kubectl apply -f deploy/kubernetes/rbac.yaml -l 'kpulse/for in (all, " + r.grant + ")'"
+		default:
+			may = append(may, "rights for "+r.flag)
+			if result.State = stateWorks; r.grant == "workloads" {
+				result.Flags = append(result.Flags, r.flag)
+			}
 		}
-		return finding{State: stateWorks, Found: fmt.Sprintf("%s has %s now", dir, diag.Count(len(files), "file")), Flags: []string{"--" + flag + "=" + dir}}
 	}
+	if config := d.opts.Kube.Config; config != "" && result.Flags != nil {
+		result.Flags = append(result.Flags, "--kube.config="+config)
+	}
+	result.Found = strings.Join(append(may, lacks...), "; ")
+	return result
 }
 
-// checkSlurm checks whether this is a Slurm node or job.
-func checkSlurm(_ context.Context, d *doctor) finding {
-	for _, entry := range d.environment {
-		if name, value, _ := strings.Cut(entry, "="); name == "SLURM_JOB_ID" || name == "SLURMD_NODENAME" {
-			return finding{State: stateWorks, Found: name + "=" + value + " is set: --tui, --once and --export show the GPUs of the job"}
-		}
+// checkFolder looks at a directory that a batch system's prolog maintains.
+func checkFolder(flag, dir string) diagnosis {
+	files, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return diagnosis{State: stateMissing, Found: "there is no " + dir, Remedy: "deploy/slurm/README.md has a prolog that keeps it; on a node without a batch system leave --" + flag + " out"}
+	case err != nil:
+		return diagnosis{State: stateRefused, Found: err.Error(), Remedy: "let the proxy's user read it: chmod o+rx " + dir}
 	}
-	for _, path := range []string{"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/var/spool/slurmd/conf-cache/slurm.conf"} {
-		if _, err := os.Stat(path); err == nil {
-			return finding{State: stateWorks, Found: "a Slurm node: " + filepath.Dir(path) + " is there", Remedy: "for users, accounts and jobs of GPUs see deploy/slurm/README.md"}
-		}
-	}
-	return finding{State: stateMissing, Found: "there is neither a job's environment nor a configuration of Slurm"}
+	return diagnosis{State: stateWorks, Found: fmt.Sprintf("%s has %s now", dir, diag.Count(len(files), "file")), Flags: []string{"--" + flag + "=" + dir}}
 }
 
 // checkEnvironment looks for unknown variables with our prefix.
-func checkEnvironment(_ context.Context, d *doctor) finding {
-	unknown := settings.UnknownVariables(d.environment)
+func checkEnvironment(context.Context, *doctor) diagnosis {
+	unknown := settings.UnknownVariables(os.Environ())
 	if len(unknown) == 0 {
-		return finding{State: stateWorks, Found: "all KPULSE_ variables that are set are known"}
+		return diagnosis{State: stateWorks, Found: "all KPULSE_ variables that are set are known"}
 	}
 	var found, remedies []string
 	for _, v := range unknown {
@@ -331,5 +401,5 @@ func checkEnvironment(_ context.Context, d *doctor) finding {
 			remedies = append(remedies, "unset "+v.Name)
 		}
 	}
-	return finding{State: stateRefused, Found: strings.Join(found, ", ") + " in the environment is unknown", Remedy: strings.Join(remedies, "; ")}
+	return diagnosis{State: stateRefused, Found: strings.Join(found, ", ") + " in the environment is unknown", Remedy: strings.Join(remedies, "; ")}
 }

@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
 )
@@ -60,20 +61,23 @@ const (
 	stateMissing       // it is not there
 )
 
-var stateWords = [...]string{stateWorks: "works", stateRefused: "refused", stateSilent: "silent", stateMissing: "missing"}
+var stateWords = []string{stateWorks: "works", stateRefused: "refused", stateSilent: "silent", stateMissing: "missing"}
 
 // MarshalText implements encoding.TextMarshaler.
 func (s state) MarshalText() ([]byte, error) { return []byte(stateWords[s]), nil }
 
-// finding is the result of a check.
-type finding struct {
-	State state `json:"state"`
+// diagnosis is the result of a check.
+type diagnosis struct {
+	Check string `json:"check"`
+	State state  `json:"state"`
 	// Found has a line for each source, or one.
 	Found string `json:"found"`
 	// Remedy is what to do or to type, in one line or several; "" for nothing.
 	Remedy string `json:"remedy,omitempty"`
 	// Flags are the flags that make use of what works, or avoid what does not.
 	Flags []string `json:"flags,omitempty"`
+
+	checkup *checkup
 }
 
 // checkup is a check of this node.
@@ -85,45 +89,49 @@ type checkup struct {
 	local bool
 	// demo means that its flags are for the demo too.
 	demo bool
-	run  func(context.Context, *doctor) finding
+	run  func(context.Context, *doctor) diagnosis
 }
 
-// diagnosis is a row of the table.
-type diagnosis struct {
-	Check string `json:"check"`
-	finding
-	checkup *checkup
+// Reader is what doctor needs of the program.
+type Reader struct {
+	// Begin prepares the process, and returns a context that signals end.
+	Begin func(*settings.Options) (context.Context, context.CancelFunc)
+	// Read reads sources once, and Pods the exporters that --kube.discover finds.
+	Read func(context.Context, *settings.Options, []settings.Upstream) []Probe
+	Pods func(context.Context, *settings.Options) []Probe
 }
 
 // doctor holds the inputs of the checks.
 type doctor struct {
+	Reader
 	// opts are the settings of flags, environment and config file, and in a container those of
-	// its command line.
+	// its command line. Only the file is checked.
 	opts *settings.Options
 	// configFile is the given one, else standardConfig if it exists, else "".
 	configFile string
-	refused    error // why configFile is refused
-	// environment is the environment of this process, as returned by os.Environ.
-	environment []string
+	upstreams  []settings.Upstream // of the config file
+	refused    error               // why configFile is refused
 }
 
-// standardConfig is the config file of the packages.
-const standardConfig = "/etc/kpulse-proxy/config.yml"
+const (
+	// standardConfig is the config file of the packages.
+	standardConfig = "/etc/kpulse-proxy/config.yml"
+	// doctorPatience is the default of --timeout, for each check: dcgmi looks for a host engine for
+	// 5 s, and runs several times.
+	doctorPatience = 20 * time.Second
+	// hangs is how much later than its time a check is abandoned: dcgmi is killed after a few seconds.
+	hangs = 12 * time.Second
+	// GiveLonger is the remedy of giving a check more time.
+	GiveLonger = "or give it longer: --timeout=1m"
+)
 
-// doctorsFlags are flags of other modes that also apply to doctor.
-var doctorsFlags = []string{"json", "timeout"}
-
-// doctorPatience is the default of --timeout, for each check: dcgmi looks for a host engine for
-// 5 s, and runs several times.
-const doctorPatience = 20 * time.Second
-
-// DoctorCommand is the mode `doctor`. begin prepares the program. It returns the exit code.
-func DoctorCommand(args, environment []string, stdout, stderr io.Writer, begin func(*settings.Options) (context.Context, context.CancelFunc)) int {
+// Doctor is the mode `doctor`. It returns the exit code.
+func Doctor(args []string, stdout, stderr io.Writer, with Reader) int {
 	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 		fmt.Fprint(stdout, doctorUsage)
 		return settings.ExitDone
 	}
-	d, err := newDoctor(args, environment, stdout)
+	d, err := newDoctor(args, stdout)
 	switch {
 	case errors.Is(err, settings.ErrAnswered):
 		return settings.ExitDone
@@ -131,7 +139,8 @@ func DoctorCommand(args, environment []string, stdout, stderr io.Writer, begin f
 		fmt.Fprintf(stderr, "kpulse-proxy: doctor: %v\n(kpulse-proxy doctor --help says what it takes)\n", err)
 		return settings.ExitUsage
 	}
-	ctx, stop := begin(d.opts)
+	d.Reader = with
+	ctx, stop := with.Begin(d.opts)
 	defer stop()
 	rows := d.examine(ctx, checkups)
 	command := commandOf(rows)
@@ -150,54 +159,31 @@ func DoctorCommand(args, environment []string, stdout, stderr io.Writer, begin f
 }
 
 // newDoctor reads the inputs of the checks.
-func newDoctor(args, environment []string, stdout io.Writer) (*doctor, error) {
+func newDoctor(args []string, stdout io.Writer) (*doctor, error) {
 	g, err := settings.ReadFlags(args, stdout)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range g {
-		if s := f.Setting; f.Typed && (s.Modes&settings.ModeServe == 0 || s.Flag == "config.show") && !slices.Contains(doctorsFlags, s.Flag) {
+		if s := f.Setting; f.Typed && (s.Modes&settings.ModeServe == 0 || s.Flag == "config.show") && s.Flag != "json" && s.Flag != "timeout" {
 			return nil, fmt.Errorf("%s is not for doctor; leave one of the two out", f.Name())
 		}
 	}
 	if of, err := settings.ReadFlags(flagsOfContainer(), io.Discard); err == nil { // else it runs something else
 		g = g.Over(of)
 	}
-	d := &doctor{opts: settings.NewOptions(), environment: environment, configFile: g.Flag("config.file").String()}
+	d := &doctor{configFile: g.Flag("config.file").String()}
 	if _, err := os.Stat(standardConfig); err == nil && d.configFile == "" {
 		d.configFile = standardConfig
 	}
-	if d.configFile != "" {
-		g = d.load(g)
-	}
-	d.opts.Given = g
-	for _, f := range g {
-		if err := f.Apply(d.opts); err != nil {
-			return nil, err
-		}
-	}
-	if d.opts.Origin("timeout") == settings.FromFile {
+	d.opts, d.upstreams, d.refused, err = g.Unchecked(d.configFile)
+	if err == nil && d.opts.Origin("timeout") == settings.FromFile {
 		d.opts.CheckTimeout = settings.Duration(doctorPatience)
 	}
-	return d, nil
+	return d, err
 }
 
-// load reads the config file, and returns g without the values that the file replaces.
-func (d *doctor) load(g settings.Given) settings.Given {
-	file, err := settings.Load(d.configFile)
-	if err != nil {
-		d.refused = err
-		return g
-	}
-	if _, problems := settings.SourcesOf(file, false); problems.Refuse() {
-		d.refused = problems
-		return g
-	}
-	d.opts.Config = file.Config
-	return g.Under(file)
-}
-
-// examine runs all checks at the same time, and returns their findings, from works to missing. It
+// examine runs all checks at the same time, and returns their results, from works to missing. It
 // abandons a check that does not answer in time.
 func (d *doctor) examine(ctx context.Context, checkups []checkup) []diagnosis {
 	patience := time.Duration(d.opts.CheckTimeout)
@@ -206,16 +192,16 @@ func (d *doctor) examine(ctx context.Context, checkups []checkup) []diagnosis {
 	for i := range checkups {
 		c := &checkups[i]
 		running.Go(func() {
-			bounded, end := context.WithTimeout(ctx, patience)
+			bounded, end := context.WithTimeoutCause(ctx, patience, canonical.TimedOut(patience))
 			defer end()
-			found := make(chan finding, 1)
+			found := make(chan diagnosis, 1)
 			go func() { found <- c.run(bounded, d) }()
-			rows[i] = diagnosis{Check: c.name, checkup: c}
 			select {
-			case rows[i].finding = <-found:
-			case <-time.After(patience + 4*probeGrace):
-				rows[i].finding = finding{State: stateSilent, Found: "no answer within " + patience.String(), Remedy: "check whether the kernel or a driver hangs (dmesg), " + GiveLonger}
+			case rows[i] = <-found:
+			case <-time.After(patience + hangs):
+				rows[i] = diagnosis{State: stateSilent, Found: "no answer within " + patience.String(), Remedy: "check whether the kernel or a driver hangs (dmesg), " + GiveLonger}
 			}
+			rows[i].Check, rows[i].checkup = c.name, c
 		})
 	}
 	running.Wait()
@@ -262,9 +248,11 @@ func writeDiagnoses(out io.Writer, rows []diagnosis, command string) error {
 	fmt.Fprintln(table, "CHECK\tSTATE\tWHAT WAS FOUND, AND WHAT TO TYPE")
 	for _, r := range rows {
 		lead := r.Check + "\t" + stateWords[r.State] + "\t"
-		for _, line := range append(wrap(r.Found, ""), wrap(r.Remedy, "→ ")...) {
-			fmt.Fprintln(table, lead+line)
-			lead = "\t\t"
+		for line := range strings.SplitSeq(r.Found+"\n→ "+strings.ReplaceAll(r.Remedy, "\n", "\n→ "), "\n") {
+			if line = diag.Text(line); line != "→ " {
+				fmt.Fprintln(table, lead+line)
+				lead = "\t\t"
+			}
 		}
 	}
 	if err := table.Flush(); err != nil {
@@ -276,25 +264,4 @@ func writeDiagnoses(out io.Writer, rows []diagnosis, command string) error {
 	}
 	_, err := io.WriteString(out, text.String()+answer+command+"\n")
 	return err
-}
-
-// doctorWidth is the width of texts in the table, in bytes.
-const doctorWidth = 88
-
-// wrap breaks the lines of a text between words. Each line of text begins with mark.
-func wrap(text, mark string) (lines []string) {
-	for text := range strings.SplitSeq(text, "\n") {
-		line, lead := "", mark
-		for _, word := range strings.Fields(diag.Text(text)) {
-			if line != "" && len(line)+1+len(word) > doctorWidth {
-				lines, line = append(lines, lead+line), ""
-				lead = strings.Repeat(" ", len([]rune(mark)))
-			}
-			line = strings.TrimPrefix(line+" "+word, " ")
-		}
-		if line != "" {
-			lines = append(lines, lead+line)
-		}
-	}
-	return lines
 }

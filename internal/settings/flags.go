@@ -208,24 +208,50 @@ func (g Given) Options(o *Options) (*Options, error) {
 		if file, err = Load(path); err != nil {
 			return nil, &FileError{err}
 		}
-		o.Config = file.Config
-		g = g.Under(file)
 	}
-	o.Given = g
-	for _, f := range g {
-		if err := f.Apply(o); err != nil {
-			return nil, err
-		}
+	if err := o.merge(g, file); err != nil {
+		return nil, err
 	}
-	if o.ConfigShow && file != nil {
-		o.lines = file.Lines()
-	}
-	g.complete(os.LookupEnv, o)
 	o.weigh()
 	if err := o.chooseSources(file); err != nil {
 		return nil, err
 	}
 	return o, o.refuse()
+}
+
+// Unchecked returns the options of the given values and of a config file, "" for none, and the sources
+// of the file. It checks only the file; refused is why that is left out.
+func (g Given) Unchecked(path string) (o *Options, sources []Upstream, refused, err error) {
+	var file *File
+	if path != "" {
+		if file, refused = Load(path); refused == nil {
+			var problems diag.Problems
+			if sources, problems = SourcesOf(file, false); problems.Refuse() {
+				file, sources, refused = nil, nil, problems
+			}
+		} else {
+			file = nil
+		}
+	}
+	o = NewOptions()
+	return o, sources, refused, o.merge(g, file)
+}
+
+// merge applies a config file, which may be nil, and the given values, which win.
+func (o *Options) merge(g Given, file *File) error {
+	if file != nil {
+		o.Config, o.lines = file.Config, file.Lines()
+		g = g.Under(file)
+	}
+	o.Given = g
+	for _, f := range g {
+		if err := f.Apply(o); err != nil {
+			return err
+		}
+	}
+	g.complete(os.LookupEnv, o)
+	o.FlagSource.NodeName = cmp.Or(o.FlagSource.NodeName, os.Getenv("NODE_NAME"))
+	return nil
 }
 
 // Apply sets the values of the flag. A list replaces the previous one.

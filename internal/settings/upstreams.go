@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -60,6 +59,12 @@ func resolve(from Source, shows bool) (s Upstream, key string, err error) {
 		return s, "expected_gpus", fmt.Errorf("is out of range; write at most %d", maxExpected)
 	}
 	return s, "", nil
+}
+
+// Resolve completes the settings of a source.
+func (o *Options) Resolve(from Source) (Upstream, error) {
+	s, _, err := resolve(from, o.shows())
+	return s, err
 }
 
 // resolveOfFile resolves a source of the config file, and refuses one that can never work.
@@ -129,7 +134,6 @@ func (o *Options) chooseSources(file *File) error {
 		}
 		flags.Backend, flags.Source = "replay", o.replayFile
 	}
-	flags.NodeName = cmp.Or(flags.NodeName, os.Getenv("NODE_NAME"))
 	if file != nil && !o.sourceIsGiven() {
 		var problems diag.Problems
 		if o.Upstreams, problems = SourcesOf(file, o.shows()); problems.Refuse() {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 
@@ -45,9 +46,10 @@ func (p *service) machine() (string, error) {
 
 // noteKernelLog reports, in the log and on the landing page, why XIDs are not read.
 func (p *service) noteKernelLog(err error) {
-	cause, remedy, _ := strings.Cut(err.Error(), "; ")
-	p.notes.Store(&[]canonical.Note{{Cause: "no XIDs from the kernel's log: " + cause, Remedy: remedy}})
-	p.logger.Warn("cannot read XIDs from the kernel's log", "cause", err)
+	f := &canonical.Failure{Cause: err.Error()}
+	errors.As(err, &f)
+	p.notes.Store(&[]canonical.Note{{Cause: "no XIDs from the kernel's log: " + f.Cause, Remedy: f.Remedy}})
+	p.logger.Warn("cannot read XIDs from the kernel's log", "cause", f.Cause, "remedy", f.Remedy)
 }
 
 // serveKernelLog serves the records of the kernel's log that belong to no source.

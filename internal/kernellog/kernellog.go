@@ -74,21 +74,21 @@ const (
 	maxStrays = 256
 )
 
-// Open opens the log. Errors end with a remedy.
+// Open opens the log. Errors are *canonical.Failure.
 func Open(opts Options) (*Log, error) {
 	l := &Log{opts: opts, opened: time.Now(), strays: map[string]uint64{}, warned: map[string]bool{}}
 	if up, ok := uptime(opts.Proc); ok {
 		l.booted = l.opened.Add(-up)
 	}
 	var err error
-	l.tail, err = openTail(opts.Path, l.catchUp)
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%w; run with the capability CAP_SYSLOG and, if device files are denied, with access to %s, or leave --kernel-log out", err, opts.Path)
-	case err != nil:
-		return nil, fmt.Errorf("%w; name a file with records as /dev/kmsg has them, or leave --kernel-log out", err)
+	if l.tail, err = openTail(opts.Path, l.catchUp); err == nil {
+		return l, nil
 	}
-	return l, nil
+	f := &canonical.Failure{Cause: err.Error(), Remedy: "name a file with records as /dev/kmsg has them, or leave --kernel-log out"}
+	if errors.Is(err, fs.ErrPermission) {
+		f.Remedy = fmt.Sprintf("run with the capability CAP_SYSLOG and, if device files are denied, with access to %s, or leave --kernel-log out", opts.Path)
+	}
+	return nil, f
 }
 
 // Readable returns why the log at path cannot be read, nil if it can. Nothing is read.
@@ -101,14 +101,14 @@ func Readable(path string) error {
 	return nil
 }
 
-// Run reads until ctx ends or reading fails.
+// Run reads until ctx ends or reading fails. Errors are *canonical.Failure. It may be called once.
 func (l *Log) Run(ctx context.Context) error {
 	defer l.tail.close()
 	defer l.telling.Store(false)
 	stop := context.AfterFunc(ctx, l.tail.interrupt)
 	defer stop()
 	for {
-		line, err := l.tail.next(ctx)
+		line, err := l.tail.next()
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -119,7 +119,7 @@ func (l *Log) Run(ctx context.Context) error {
 			l.counts.Malformed++
 			l.mu.Unlock()
 		case err != nil:
-			return fmt.Errorf("%w; restart kpulse-proxy to read XIDs from it again", err)
+			return &canonical.Failure{Cause: err.Error(), Remedy: "restart kpulse-proxy to read XIDs from it again"}
 		default:
 			l.line(line)
 		}

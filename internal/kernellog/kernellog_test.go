@@ -357,22 +357,6 @@ func TestOverrunGoesOn(t *testing.T) {
 	}
 }
 
-// TestTruncatedLog: a file that is truncated and written again is read from its start, without the
-// line that was cut.
-func TestTruncatedLog(t *testing.T) {
-	path := write(t, kmsg(0, xidLine(0, 48))+kmsg(1, xidLine(0, 48))+"4,3,4,-;NVRM: Xid (PCI")
-	b := open(t, path, 1)
-	b.run()
-	b.counted(2)
-	if err := os.WriteFile(path, []byte(kmsg(0, xidLine(0, 79))), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	b.counted(3)
-	if got, want := b.log.Counts(), (Counts{XIDs: 3}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-}
-
 func TestReadFailure(t *testing.T) {
 	b := open(t, write(t, ""), 1)
 	b.log.tail.system = func(int, []byte) (int, error) { return -1, syscall.EIO }

@@ -80,23 +80,3 @@ func TestEncodingsCannotBeConfused(t *testing.T) {
 		}
 	}
 }
-
-func TestTableOfLinkErrorsIsChecked(t *testing.T) {
-	const head = "code,subcode,intrinfo,intrinfo_since_r575,status,fatal,action\n"
-	const pattern = "------000000----------0000100001"
-	for _, row := range []string{
-		"x,S," + pattern + "," + pattern + ",,no,none",
-		"4294967296,S," + pattern + "," + pattern + ",,no,none", // 2^32
-		"144,S,01," + pattern + ",,no,none",
-		"144,S," + pattern + "," + strings.Replace(pattern, "1", "2", 1) + ",,no,none",
-		"144,S," + pattern + "," + strings.Replace(pattern, "1", "~", 1) + ",,no,none",
-		"144,S," + pattern + "," + pattern + ",bit x,no,none",
-		"144,S," + pattern + "," + pattern + ",bit 0x100000000,no,none", // 2^32
-		"144,S," + pattern + "," + pattern + ",,no,pray",
-		"144",
-	} {
-		if _, err := parseLinkErrors(head + row + "\n"); err == nil {
-			t.Errorf("%s is accepted", row)
-		}
-	}
-}

@@ -1,10 +1,9 @@
 package kernellog
 
 import (
+	"bufio"
 	"bytes"
-	"context"
 	"errors"
-	"io"
 	"os"
 	"syscall"
 	"time"
@@ -28,12 +27,10 @@ const (
 // tail reads lines from a file that grows. Only interrupt may be called by other goroutines
 // than the one that reads.
 type tail struct {
-	file *os.File
-	conn syscall.RawConn
-	buf  []byte
-	// unread are the bytes of buf that were not returned as lines yet.
-	unread []byte
-	skip   bool // the rest of a line that is too long
+	file    *os.File
+	conn    syscall.RawConn
+	lines   *bufio.Reader // of the tail
+	stopped chan struct{}
 	// system is the system call; tests replace it.
 	system func(fd int, buf []byte) (int, error)
 	// dry is called when there is nothing more to be read for now.
@@ -51,78 +48,62 @@ func openTail(path string, dry func()) (*tail, error) {
 		file.Close()
 		return nil, err
 	}
-	return &tail{file: file, conn: conn, buf: make([]byte, bufferSize), system: syscall.Read, dry: dry}, nil
+	t := &tail{file: file, conn: conn, stopped: make(chan struct{}), system: syscall.Read, dry: dry}
+	t.lines = bufio.NewReaderSize(t, bufferSize)
+	return t, nil
 }
 
 func (t *tail) close() { t.file.Close() }
 
-// interrupt ends the current read and all later ones.
-func (t *tail) interrupt() { _ = t.file.SetReadDeadline(time.Unix(1, 0)) } // fails only for files whose reads never wait
+// interrupt ends the current read and all later ones. It may be called once.
+func (t *tail) interrupt() {
+	close(t.stopped)
+	_ = t.file.SetReadDeadline(time.Unix(1, 0)) // fails only for files whose reads never wait
+}
 
 // next returns the next line without its end. It is valid until the next call.
-func (t *tail) next(ctx context.Context) ([]byte, error) {
+func (t *tail) next() ([]byte, error) {
+	line, err := t.lines.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return bytes.TrimSuffix(line, []byte{'\n'}), err
+	}
+	for errors.Is(err, bufio.ErrBufferFull) {
+		_, err = t.lines.ReadSlice('\n')
+	}
+	if err == nil {
+		err = errTooLong
+	}
+	return nil, err
+}
+
+// Read implements io.Reader: it waits for new records.
+func (t *tail) Read(buf []byte) (int, error) {
 	for {
-		if line, rest, whole := bytes.Cut(t.unread, []byte{'\n'}); whole {
-			t.unread = rest
-			if t.skip {
-				t.skip = false
-				continue
+		n, err := t.once(buf)
+		switch {
+		case errors.Is(err, syscall.EPIPE):
+			return 0, errOverrun
+		case err != nil && !errors.Is(err, syscall.EINTR):
+			return 0, &os.PathError{Op: "read", Path: t.file.Name(), Err: err}
+		case n > 0:
+			return n, nil
+		case err == nil: // the end, for now
+			t.dry()
+			select {
+			case <-t.stopped:
+			case <-time.After(lookAgain):
 			}
-			return line, nil
 		}
-		if len(t.unread) == len(t.buf) {
-			t.unread = nil
-			if !t.skip {
-				t.skip = true
-				return nil, errTooLong
-			}
-		}
-		if err := t.fill(ctx); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// fill reads more after the unread bytes.
-func (t *tail) fill(ctx context.Context) error {
-	n := copy(t.buf, t.unread)
-	t.unread = t.buf[:n]
-	got, err := t.read(t.buf[n:])
-	switch {
-	case err == nil && got > 0:
-		t.unread = t.buf[:n+got]
-		return nil
-	case errors.Is(err, syscall.EPIPE):
-		return errOverrun
-	case err != nil && !errors.Is(err, syscall.EINTR):
-		return &os.PathError{Op: "read", Path: t.file.Name(), Err: err}
-	case err == nil: // the end, for now
-		t.dry()
-		t.startOver()
 		select {
-		case <-ctx.Done():
-		case <-time.After(lookAgain):
+		case <-t.stopped:
+			return 0, os.ErrDeadlineExceeded
+		default:
 		}
 	}
-	return ctx.Err()
 }
 
-// startOver goes back to the start of a file that was truncated before the position of the next
-// read. It drops a half-read line, whose rest is gone.
-func (t *tail) startOver() {
-	read, err := t.file.Seek(0, io.SeekCurrent)
-	if err != nil {
-		return // a FIFO
-	}
-	if is, err := t.file.Stat(); err != nil || !is.Mode().IsRegular() || is.Size() >= read {
-		return
-	}
-	_, _ = t.file.Seek(0, io.SeekStart)
-	t.unread, t.skip = nil, false
-}
-
-// read reads new records, and waits if there are none.
-func (t *tail) read(buf []byte) (n int, err error) {
+// once reads new records, and waits if there are none.
+func (t *tail) once(buf []byte) (n int, err error) {
 	failed := t.conn.Read(func(fd uintptr) bool {
 		n, err = t.system(int(fd), buf)
 		if !errors.Is(err, syscall.EAGAIN) {

@@ -122,15 +122,16 @@ nightly: ## Run all that is too slow for CI: every test with its servers, faults
 slow: ## Run all tests of the program's module, slow ones too; those whose program is missing say what they need
 	KPULSE_SLOW=1 go test -count=1 -timeout 40m $$(go list ./... | grep -v /e2e/faults)
 
-kubernetes: $(KUBERNETES) ## Build the servers of Kubernetes, helm, kubectl and the Prometheus operator (minutes)
+kubernetes: $(KUBERNETES) ## Build the servers of Kubernetes, helm and kubectl (minutes)
 
 $(KUBERNETES):
-	for module in kubernetes helm prometheusoperator; do go -C internal/e2e/$$module build -trimpath -ldflags '-s -w' -o '$@.part/' tool || exit 1; done
+	for module in kubernetes helm; do go -C internal/e2e/$$module build -trimpath -ldflags '-s -w' -o '$@.part/' tool || exit 1; done
+	go -C internal/e2e/prometheusoperator mod download $(OPERATOR)
 	install -m 0644 -D -t '$@.part/crds' "$$(go -C internal/e2e/prometheusoperator list -m -f '{{.Dir}}' $(OPERATOR))"/example/prometheus-operator-crd/*.yaml
 	mv '$@.part' '$@'
 
 e2e-kube: $(KUBERNETES) ## Run the tests on a real Kubernetes, and those of the chart (needs etcd)
-	KPULSE_KUBERNETES='$(KUBERNETES)' KPULSE_REQUIRE_KUBERNETES=1 go test -count=1 -timeout 20m -run 'Kubernetes|Chart|Kustomize|PrometheusOperator' ./internal/e2e
+	KPULSE_KUBERNETES='$(KUBERNETES)' KPULSE_REQUIRE_KUBERNETES=1 go test -count=1 -timeout 20m -run 'Kubernetes|Chart|Kustomize' ./internal/e2e
 
 thanos: $(THANOS) ## Build Thanos (minutes)
 

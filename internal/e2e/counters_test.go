@@ -98,44 +98,6 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestCountersBesideCompat: families in the file are served once; others get the names of the
-// requested version.
-func TestCountersBesideCompat(t *testing.T) {
-	t.Parallel()
-	exe := dcgmtest.Install(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(2)})
-	c := startDCGM(t, exe, "--compat=4.8", "--counters="+writeCounters(t, countersFile))
-	body := awaitPage(t, c, "/metrics", 200, `kpulse_gpu_real_utilization_ratio\{.*gpu="1"`)
-	if err := checkExposition([]byte(body)); err != nil {
-		t.Error(err)
-	}
-	for _, family := range []string{"DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_PROF_SM_UTIL_RATIO", "DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_DEV_POWER_USAGE"} {
-		if n := strings.Count(body, "\n"+family+`{gpu="1"`); n != 1 {
-			t.Errorf("%d series of %s, want 1", n, family)
-		}
-	}
-}
-
-// TestCountersOfConfigFile: the path of a source's counters file is relative to the config file.
-func TestCountersOfConfigFile(t *testing.T) {
-	t.Parallel()
-	exe := dcgmtest.Install(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(2)})
-	dir, flag := fed(t, "sources: [{backend: dcgm, counters: counters.csv}]")
-	if err := os.WriteFile(filepath.Join(dir, "counters.csv"), []byte(countersFile), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(itself(t), flag, "--web.listen-address=127.0.0.1:0", "--node-name=n")
-	cmd.Env = []string{"PATH=" + filepath.Dir(exe)}
-	c, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Stop() })
-	body := awaitPage(t, c, "/metrics", 200, `(?m)^DCGM_FI_DEV_PSTATE\{gpu="1"`)
-	if strings.Contains(body, "DCGM_FI_DEV_POWER_USAGE") {
-		t.Error("serves what the file does not name")
-	}
-}
-
 // TestCountersOfNVML: each XID that the driver reports is counted, and labels come from the driver.
 func TestCountersOfNVML(t *testing.T) {
 	t.Parallel()

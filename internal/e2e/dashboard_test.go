@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -252,18 +251,6 @@ func TestDashboardAttaches(t *testing.T) {
 	}
 }
 
-// TestDashboardShowsWhatHasNoEffect: at once, later in the events, and on stderr at the end.
-func TestDashboardShowsWhatHasNoEffect(t *testing.T) {
-	t.Parallel()
-	n := startNode(t)
-	tm := newTerminal(t, [2]string{"200", "30"}, nil, itself(t), "--tui", "--tui.url="+n.URL+"/metrics", "--preset=hpc")
-	tm.until("42.3%", "--preset has no effect")
-	tm.keys("e")
-	tm.until("TIME", "--preset has no effect: these are the numbers of the proxy of --tui.url; start it with that")
-	tm.keys("C-c")
-	tm.until("EXIT 0", "--preset has no effect", "give --backend to read")
-}
-
 // TestDashboardTellsOfALockedProxy when it reads the source instead: at once, later in the events,
 // and on stderr at the end.
 func TestDashboardTellsOfALockedProxy(t *testing.T) {
@@ -276,32 +263,6 @@ func TestDashboardTellsOfALockedProxy(t *testing.T) {
 	tm.until("TIME", "wants credentials; if that is the proxy, show it with --tui.url="+s.URL)
 	tm.keys("C-c")
 	tm.until("EXIT 0", "wants credentials")
-}
-
-// TestDashboardRings the bell of the terminal.
-func TestDashboardRings(t *testing.T) {
-	t.Parallel()
-	n, dir := startNode(t), t.TempDir()
-	n.mode.Store(breaks)
-	settings := filepath.Join(dir, "kpulse", "tui.json")
-	if err := os.MkdirAll(filepath.Dir(settings), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(settings, []byte(`{"bell": true}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	tm := newTerminal(t, [2]string{"80", "24"}, []string{"XDG_CONFIG_HOME=" + dir}, itself(t), "--tui", "--tui.url="+n.URL+"/metrics")
-	tm.until("EOF")
-	written := filepath.Join(dir, "written")
-	tm.tmux("pipe-pane", "cat > "+written)
-	n.mode.Store(serves)
-	tm.until("CRIT")
-	tm.await("bell", func() bool {
-		text, _ := os.ReadFile(written)
-		// An OSC, such as the one that sets the title, ends in a bell too.
-		rest := regexp.MustCompile(`\x1b\][^\a\x1b]*\a`).ReplaceAllString(string(text), "")
-		return strings.Contains(rest, "\a")
-	})
 }
 
 // TestDashboardShowsTheKernelLog: the events show the driver's message and its program, and a

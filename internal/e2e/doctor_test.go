@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -297,100 +296,6 @@ func TestDoctorFindsExporterPods(t *testing.T) {
 	cluster.Close()
 	x, _ = look(nil)
 	x.wants(t, "exporter pods", "missing", "connection refused; check that this machine reaches it")
-}
-
-// TestDoctorOfManyPods: unreadable pods are listed, the others counted; one that hangs delays
-// nothing.
-func TestDoctorOfManyPods(t *testing.T) {
-	t.Parallel()
-	cluster := kubetest.New(t)
-	up, _ := xidUpstream("a", "GPU-a", 0)
-	defer up.stop()
-	hang := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
-	defer hang.Close()
-	for i := range 40 {
-		cluster.Put(exporterPod(t, fmt.Sprint("pod", i), fmt.Sprintf("node-%02d", i), up))
-	}
-	cluster.Put(exporterPod(t, "slow", "node-50", &upstream{url: hang.URL}))
-	x, code := examine(t, nil, append(nowhere(t), "--timeout=15s", "--kube.config="+cluster.Kubeconfig(t))...)
-	x.wants(t, "exporter pods", "works", "40 sources, with 40 devices\nwithout ")
-	x.wants(t, "exporter pods", "works", "\nnode-50 (pod gpu/slow) did not answer within ")
-	x.wants(t, "exporter pods", "works", "look at its pod: kubectl describe pod -n gpu slow; or give it longer")
-	if code != 0 {
-		t.Errorf("exit %d", code)
-	}
-}
-
-// TestDoctorOfConfiguredPods: the config file's settings apply to discovered exporters, and the
-// file is in the command.
-func TestDoctorOfConfiguredPods(t *testing.T) {
-	t.Parallel()
-	cluster := kubetest.New(t)
-	up := startUpstream(func() ([]byte, error) { return []byte(oneGPU), nil })
-	defer up.stop()
-	guard := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, password, _ := r.BasicAuth(); password != "hush" || r.URL.Path != "/gpus" {
-			http.Error(w, "who are you?", http.StatusUnauthorized)
-			return
-		}
-		io.WriteString(w, oneGPU)
-	}))
-	defer guard.Close()
-	cluster.Put(exporterPod(t, "a", "node-a", &upstream{url: guard.URL}))
-	file := filepath.Join(t.TempDir(), "config.yml")
-	kube := "kube:\n  config: " + cluster.Kubeconfig(t) + "\n  discover: {path: /gpus, http_config: {basic_auth: {username: me, password: hush}}"
-	flags := append(nowhere(t), "--config.file="+file)
-
-	writeFile(t, file, kube+", selector: true}\n")
-	x, code := examine(t, nil, flags...)
-	x.wants(t, "exporter pods", "works", "node-a (pod gpu/a): 1 device")
-	x.wants(t, "config file", "missing", "names no sources; what it discovers is checked below")
-	if want := "kpulse-proxy --config.file=" + file; code != 0 || !strings.HasPrefix(x.Command, want) || strings.Contains(x.Command, "--kube.discover") || strings.Contains(x.text, "hush") {
-		t.Errorf("exit %d, %s", code, x.text)
-	}
-	writeFile(t, file, kube+"}\nsources: [{source: '"+up.url+"/metrics'}]\n") // the selector is a flag
-	x, code = examine(t, nil, append(flags, "--kube.discover=app=nvidia-dcgm-exporter")...)
-	x.wants(t, "exporter pods", "works", "node-a (pod gpu/a): 1 device")
-	x.wants(t, "config file", "works", up.url+"/metrics: 1 device")
-	if want := "kpulse-proxy --config.file=" + file + " --kube.discover=app=nvidia-dcgm-exporter "; code != 0 || !strings.HasPrefix(x.Command, want) {
-		t.Errorf("exit %d, %s, want %s", code, x.Command, want)
-	}
-	writeFile(t, file, "kube:\n  discover: {selector: true, http_config: {basic_auth: {username: me, password: wrong}}}\n")
-	x, code = examine(t, nil, append(flags, "--kube.config="+cluster.Kubeconfig(t))...)
-	if x.wants(t, "exporter pods", "refused", "401"); code != 1 {
-		t.Errorf("exit %d with a wrong password", code)
-	}
-}
-
-// TestDoctorInContainer: the flags of the container's proxy apply, except those that doctor is
-// given.
-func TestDoctorInContainer(t *testing.T) {
-	t.Parallel()
-	cluster := kubetest.New(t)
-	up, _ := xidUpstream("a", "GPU-a", 0)
-	defer up.stop()
-	pod := exporterPod(t, "a", "node-a", up)
-	pod.Labels = map[string]string{"app": "ours"}
-	cluster.Put(pod)
-	first := startFirst(t, "--kube.discover=app=ours", "--kube.discover-namespace=gpu", "--kube.config="+cluster.Kubeconfig(t), "--web.listen-address="+freeAddress(t))
-	inside := func(flags ...string) (x examination) {
-		t.Helper()
-		out, _ := exec.Command("nsenter", append([]string{"--target=" + first.pid, "--pid", "--mount", itself(t), "doctor", "--json", noExporter}, flags...)...).Output()
-		if err := json.Unmarshal(out, &x); err != nil {
-			t.Fatalf("%v in:\n%s", err, out)
-		}
-		x.text = string(out)
-		return x
-	}
-	x := inside()
-	x.wants(t, "exporter pods", "works", "node-a (pod gpu/a): 1 device")
-	x.wants(t, "port", "refused", "a kpulse-proxy listens at "+strings.TrimPrefix(first.URL, "http://")+" already")
-	x.wants(t, "port", "refused", "show it: kpulse-proxy --tui --tui.url="+first.URL+";")
-	if !strings.HasPrefix(x.Command, "kpulse-proxy --kube.discover=app=ours --kube.discover-namespace=gpu --kube.config=") {
-		t.Error(x.Command)
-	}
-	x = inside("--kube.discover=app=others")
-	x.wants(t, "exporter pods", "missing", "(app=others)")
 }
 
 // TestDoctorAsksForRights: doctor asks the API server for its rights and names the missing one.

@@ -68,25 +68,3 @@ func TestEndlessHeaders(t *testing.T) {
 		}
 	}
 }
-
-// TestHeaderOverHTTP2: the server announces the largest header that it allows, and refuses a larger
-// one.
-func TestHeaderOverHTTP2(t *testing.T) {
-	t.Parallel()
-	base, _ := startTLS(t)
-	client, _ := tlsClient(t, true)
-	for length, refused := range map[int]bool{1 << 10: false, 1 << 20: true} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/-/healthy", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("A", strings.Repeat("a", length))
-		res, err := client.Do(req)
-		if err == nil {
-			res.Body.Close()
-		}
-		if (err != nil || res.StatusCode != http.StatusOK) != refused {
-			t.Errorf("a header of %d bytes: %v, %v", length, res, err)
-		}
-	}
-}

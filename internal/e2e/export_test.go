@@ -18,9 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
-	"github.com/kpulse/kpulse-proxy/internal/export"
-	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
@@ -171,41 +168,6 @@ func TestExportOfDCGMI(t *testing.T) {
 	}
 }
 
-// TestExportKnowsWhatReplayPlays: each column of --export that is a reading is played back.
-func TestExportKnowsWhatReplayPlays(t *testing.T) {
-	t.Parallel()
-	concluded := strings.Fields(`timestamp gpu_id model real_util_pct status health mem_used_pct pcie_replay_rate_s
-		hostname uuid mig_instance mig_profile model_name device pci_bus_id driver_version gpu_workload_class bottleneck
-		gpu_real_utilization_coverage_ratio gpu_health_condition workloads gpu_temperature_warning_celsius`)
-	rows := [][]string{{}, {}}
-	for _, c := range export.Columns(nil) {
-		rows[0] = append(rows[0], c.Name)
-		switch value := "0.5"; c.Name {
-		case "timestamp", "gpu_id", "uuid":
-			rows[1] = append(rows[1], "1")
-		default:
-			if slices.Contains(concluded, c.Name) {
-				value = ""
-			}
-			rows[1] = append(rows[1], value)
-		}
-	}
-	got, _ := exported(t, nil, "--backend=replay", "--source="+saved(t, rows), "--export=all+", "--once")
-	for k, name := range got[0] {
-		if strings.HasPrefix(name, "job_") || slices.Contains(concluded, name) {
-			continue
-		}
-		if v, err := strconv.ParseFloat(got[1][k], 64); err != nil || v != 0.5 {
-			t.Errorf("%s is %q", name, got[1][k])
-		}
-	}
-	for _, name := range selection.JobNames() {
-		if !slices.Contains(got[0], export.JobColumn(name)) {
-			t.Errorf("all+ lacks %s", name)
-		}
-	}
-}
-
 // TestExportEndsWithItsReader, such as head.
 func TestExportEndsWithItsReader(t *testing.T) {
 	t.Parallel()
@@ -235,23 +197,6 @@ func TestExportEndsWithItsReader(t *testing.T) {
 		if err != nil || log.Len() > 0 {
 			t.Errorf("%v\n%s", err, &log)
 		}
-	}
-}
-
-// TestExportStoppedEmpty: an export stopped before the first reading fails and says why there is
-// none.
-func TestExportStoppedEmpty(t *testing.T) {
-	t.Parallel()
-	p := startProcess(t, exec.Command(itself(t), "--export", "--source=http://"+ports.Closed+"/metrics"), filepath.Join(t.TempDir(), "log"))
-	for end := time.Now().Add(patience); !strings.Contains(p.output(), "source cannot be read"); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it reads: %s", p.output())
-		}
-	}
-	p.stop(t)
-	const says = "kpulse-proxy: stopped before there was a reading: http://127.0.0.1:"
-	if code := p.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(p.output(), says) || strings.Contains(p.output(), "timestamp") {
-		t.Errorf("exit code %d:\n%s", code, p.output())
 	}
 }
 
@@ -372,4 +317,24 @@ func TestOnceAsJSON(t *testing.T) {
 			t.Errorf("GPU %v %v: %v", d["gpu"], d["mig_instance"], d["gpu_real_utilization_ratio"])
 		}
 	}
+}
+
+// exportFile returns the --export output for a file, all columns of KempnerPulse unless flags name
+// others, and how long it took: at most patience.
+func exportFile(t *testing.T, file string, flags ...string) (string, time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if !slices.ContainsFunc(flags, func(f string) bool { return strings.HasPrefix(f, "--export=") }) {
+		flags = append(flags, "--export=all")
+	}
+	cmd := exec.CommandContext(ctx, itself(t), append([]string{"--backend=replay", "--source=" + file}, flags...)...)
+	cmd.Env = []string{"HOME=" + t.TempDir()}
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	begun := time.Now()
+	if err := cmd.Run(); err != nil || log.Len() > 0 {
+		t.Fatalf("%v\n%s", err, &log)
+	}
+	return out.String(), time.Since(begun)
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -99,69 +98,6 @@ func TestPatientClientThatLeaves(t *testing.T) {
 	if _, landing := page(t, c, "/"); !strings.Contains(landing, "● up") || strings.Contains(c.Logged(), "level=WARN") {
 		t.Errorf("a client that leaves is reported:\n%s\n%s", landing, c.Logged())
 	}
-}
-
-// TestPatientClientThatStays: scrapes that cannot wait for a hanging request send their own, whose
-// answer also goes to the patient client. A scrape's timeout is reported while the request still
-// hangs.
-func TestPatientClientThatStays(t *testing.T) {
-	slow.Test(t, "waits as long as a patient client does")
-	t.Parallel()
-	patientClientStays(t)
-}
-
-// TestPatientClientOfARecording: with --record the same holds, and the recording has every reading.
-func TestPatientClientOfARecording(t *testing.T) {
-	slow.Test(t, "waits as long as a patient client does")
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "kpulse.rec")
-	c := patientClientStays(t, "--record="+file)
-	if err := c.Stop(); err != nil {
-		t.Errorf("%v\n%s", err, c.Logged())
-	}
-	if n := len(recordedTimes(t, file)); n != 3 {
-		t.Errorf("%d readings are recorded", n)
-	}
-}
-
-func patientClientStays(t *testing.T, flags ...string) *child {
-	t.Helper()
-	url, requests, came, went := startHanging(t)
-	c := startProxy(t, itself(t), append(flags, "--source="+url, "--poll=0", "--source.min-interval=0s", "--source.timeout=1h")...)
-	if code, body := scrapeFor(t, c, 30); code != 200 {
-		t.Fatalf("%d %s", code, body)
-	}
-	patient := make(chan int, 1)
-	go func() {
-		code, _ := scrapeFor(t, c, 3600)
-		patient <- code
-	}()
-	await(t, "the request that hangs comes", came)
-	if code, body := scrapeFor(t, c, 12); code != 504 || !strings.Contains(body, "did not answer within 11.5s; raise scrape_timeout") {
-		t.Errorf("a scrape that joins: %d %s", code, body)
-	}
-	for _, path := range []string{"/", "/-/ready"} {
-		if code, body := page(t, c, path); code != 200 || !strings.Contains(body, "did not answer within 11.5s") {
-			t.Errorf("%s while the request hangs: %d\n%s", path, code, body)
-		}
-	}
-	if n := strings.Count(c.Logged(), "a scrape ran out of time"); n != 1 || requests.Load() != 2 {
-		t.Errorf("%d requests; the log reports it %d times:\n%s", requests.Load(), n, c.Logged())
-	}
-	if code, body := scrapeFor(t, c, 9); code != 200 || requests.Load() != 3 {
-		t.Errorf("a scrape that does not join: %d after %d requests: %s", code, requests.Load(), body)
-	}
-	if code := <-patient; code != 200 {
-		t.Errorf("the patient client got %d", code)
-	}
-	await(t, "the request that hung ends", went)
-	if code, _ := scrapeFor(t, c, 30); code != 200 {
-		t.Errorf("afterwards: %d", code)
-	}
-	if _, body := page(t, c, "/-/ready"); body != "ready\n" {
-		t.Errorf("afterwards: %s", body)
-	}
-	return c
 }
 
 // TestSourceTimeoutBounds: --source.timeout bounds even more patient clients.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 	"github.com/kpulse/kpulse-proxy/internal/holders/kubelettest"
-	"github.com/kpulse/kpulse-proxy/internal/holders/kubetest"
 )
 
 // hostileNames returns the names of hostileTexts that JSON and protobuf, the protocols of
@@ -116,60 +115,6 @@ func hostileKubelet(t *testing.T) (*upstream, *kubelettest.Kubelet) {
 	}
 	kubelet.Set(pods...)
 	return up, kubelet
-}
-
-// TestHostilePodsOfKubelet: names of namespaces, pods and containers from the kubelet's socket, and
-// its errors.
-func TestHostilePodsOfKubelet(t *testing.T) {
-	t.Parallel()
-	up, kubelet := hostileKubelet(t)
-	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s", "--kube.pod-resources="+kubelet.Socket, "--log.level=debug", "--log.format=json")
-	checkShownBy(t, c, "workload_namespace", "workload_pod", "workload_container")
-	checkDoctor(t, "answers", "--kube.pod-resources="+kubelet.Socket)
-	checkShownLog(t, c)
-	for _, name := range hostileNames() {
-		kubelet.Refuse("refused-" + hostileTexts[name])
-		c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--kube.pod-resources="+kubelet.Socket, "--log.format=json")
-		landing := awaitPage(t, c, "/", http.StatusOK, "refused-")
-		checkShown(t, "/", landing)
-		checkMarkup(t, landing)
-		checkDoctor(t, "refused-", "--kube.pod-resources="+kubelet.Socket)
-		checkShownLog(t, c)
-	}
-}
-
-// TestHostileExporterPods: names of exporters' pods, namespaces and nodes from the API server, and
-// its errors.
-func TestHostileExporterPods(t *testing.T) {
-	t.Parallel()
-	gone, _ := xidUpstream("b", "GPU-b", 0)
-	cluster := kubetest.New(t)
-	for i, name := range hostileNames() {
-		text := name + "-" + hostileTexts[name]
-		up, _ := xidUpstream("a", "GPU-"+name, 0)
-		defer up.stop()
-		pod := exporterPod(t, text, text, up)
-		pod.Namespace, pod.UID = text, fmt.Sprint(i)
-		cluster.Put(pod)
-		dead := exporterPod(t, text, "dead-"+text, gone)
-		dead.Namespace, dead.UID = text, fmt.Sprint("dead", i)
-		cluster.Put(dead)
-	}
-	gone.stop()
-	c := discovering(t, cluster, "--log.level=debug", "--log.format=json")
-	checkShownBy(t, c, "source", "hostname")
-	checkDoctor(t, "(pod formula-", "--kube.config="+cluster.Kubeconfig(t))
-	checkShownLog(t, c)
-	for _, name := range hostileNames() {
-		cluster.Refuse("refused-" + hostileTexts[name])
-		c := discovering(t, cluster, "--log.format=json")
-		checkShown(t, "/metrics", awaitPage(t, c, "/metrics", http.StatusBadGateway, "refused-"))
-		landing := awaitPage(t, c, "/", http.StatusOK, "refused-")
-		checkShown(t, "/", landing)
-		checkMarkup(t, landing)
-		checkDoctor(t, "refused-", "--kube.config="+cluster.Kubeconfig(t))
-		checkShownLog(t, c)
-	}
 }
 
 // hostileOwners is an API server whose pods, pod-NAME, belong to owners of hostile kinds and names.

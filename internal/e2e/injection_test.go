@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,34 +13,6 @@ import (
 	"syscall"
 	"testing"
 )
-
-// hostile is a label value, escaped as in the text format, that could be mistaken for something other
-// than text.
-const hostile = `<script>x</script>\"><img onerror=x>'\njavascript:x` + "\x1b[2J\x1b]52;c;eA==\a\u009b31m\u202e\u200b"
-
-// TestHostileLabelsAreText: hostile labels are text on the page and in JSON, and each line of the
-// log is an event.
-func TestHostileLabelsAreText(t *testing.T) {
-	t.Parallel()
-	labels := fmt.Sprintf(`gpu="0",UUID="GPU-1%[1]s",Hostname="%[1]s",modelName="%[1]s",namespace="%[1]s",pod="%[1]s",container="%[1]s",hpc_job="%[1]s",DCGM_FI_DRIVER_VERSION="%[1]s"`, hostile)
-	up := startUpstream(func() ([]byte, error) {
-		return []byte("DCGM_FI_DEV_GPU_TEMP{" + labels + "} 40\nDCGM_FI_DEV_XID_ERRORS{" + labels + "} 79\n"), nil
-	})
-	defer up.stop()
-	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--log.level=debug")
-	awaitPage(t, c, "/metrics", http.StatusOK, "kpulse_gpu_health{")
-	checkMarkup(t, answerOf(t, http.MethodGet, c.URL+"/"))
-	for _, path := range []string{"/events", "/container/metrics"} {
-		header := answerOf(t, http.MethodGet, c.URL+path)
-		if _, text := page(t, c, path); !json.Valid([]byte(text)) || !strings.Contains(header, "Content-Type: application/json") {
-			t.Errorf("%s is not JSON: %s %q", path, header, text)
-		}
-	}
-	if err := c.Stop(); err != nil {
-		t.Error(err)
-	}
-	checkLog(t, c.Logged())
-}
 
 // checkMarkup checks that no tag comes from a label.
 func checkMarkup(t *testing.T, landing string) {
@@ -64,35 +35,6 @@ func checkLog(t *testing.T, text string) {
 		if !logLine.MatchString(line) {
 			t.Errorf("a line of the log is not an event: %q", line)
 		}
-	}
-}
-
-// TestHostileExporterErrors: a hostile error text, and a header of 1 MB.
-func TestHostileExporterErrors(t *testing.T) {
-	t.Parallel()
-	for name, answer := range map[string]http.HandlerFunc{
-		"text": func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, strings.ReplaceAll(hostile, `\n`, "\n")+"\xff", http.StatusInternalServerError)
-		},
-		"1 MB of header": func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("A", strings.Repeat("a", 1<<20))
-			fmt.Fprint(w, oneGPU)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			server := httptest.NewServer(answer)
-			defer server.Close()
-			c := startProxy(t, itself(t), "--source="+server.URL+"/metrics", "--log.level=debug")
-			_, body := page(t, c, "/metrics?source=x")
-			checkPrintable(t, "the answer", body)
-			checkPrintable(t, "the answer", awaitPage(t, c, "/metrics", http.StatusBadGateway, ""))
-			checkMarkup(t, answerOf(t, http.MethodGet, c.URL+"/"))
-			if err := c.Stop(); err != nil {
-				t.Error(err)
-			}
-			checkLog(t, c.Logged())
-		})
 	}
 }
 

@@ -8,11 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // silentAPI starts a Kubernetes API server that accepts connections and never answers. most is the
@@ -111,42 +109,4 @@ func silentKubeconfig(t *testing.T, address string) string {
 		t.Fatal(err)
 	}
 	return file
-}
-
-// TestKubernetesDelaysNoScrape: while the API server hangs, scrapes of 500 pods are answered in
-// full and few requests wait for it. The times with and without Kubernetes are logged.
-func TestKubernetesDelaysNoScrape(t *testing.T) {
-	t.Parallel()
-	const pods, scrapes = 500, 40
-	address, connections := silentAPI(t)
-	body := manyPods(pods)
-	up := startUpstream(func() ([]byte, error) { return body, nil })
-	defer up.stop()
-	flags := []string{"--source=" + up.url + "/metrics", "--source.min-interval=0s", "--poll=0"}
-	with := startProxy(t, itself(t), append(flags, "--kube.workloads", "--kube.config="+silentKubeconfig(t, address))...)
-	without := startProxy(t, itself(t), flags...)
-	took := map[*child][]time.Duration{}
-	for range scrapes {
-		for _, c := range []*child{with, without} {
-			start := time.Now()
-			code, text := page(t, c, "/metrics")
-			took[c] = append(took[c], time.Since(start))
-			if n := strings.Count(text, "\nkpulse_allocation_info{"); code != http.StatusOK || n != pods {
-				t.Fatalf("%d with %d of %d pods", code, n, pods)
-			}
-		}
-	}
-	if n := connections.Load(); n == 0 || n > 8 {
-		t.Errorf("up to %d connections at once to an API server that hangs", n)
-	}
-	_, own := page(t, with, "/-/metrics")
-	for _, line := range []string{`kpulse_proxy_kube_lookups_total{result="found"} 0`, "kpulse_proxy_kube_pods 500"} {
-		if !strings.Contains(own, line+"\n") {
-			t.Errorf("no %s", line)
-		}
-	}
-	slices.Sort(took[with])
-	slices.Sort(took[without])
-	a, b := took[with][scrapes/2], took[without][scrapes/2]
-	t.Logf("median of %d scrapes with %s, without %s: %.2f", scrapes, a, b, float64(a)/float64(b))
 }

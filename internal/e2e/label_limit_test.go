@@ -42,21 +42,6 @@ func TestLongLabels(t *testing.T) {
 	}
 }
 
-// TestLabelLimitIsSet: --source.max-label-value is exact to the byte.
-func TestLabelLimitIsSet(t *testing.T) {
-	t.Parallel()
-	body := func(pod string) string {
-		return fmt.Sprintf("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-1\",pod=%q,namespace=\"n\",other=%q} 40\n", pod, strings.Repeat("o", 99))
-	}
-	up := startUpstream(func() ([]byte, error) { return []byte(body("12345678") + body("123456789")), nil })
-	defer up.stop()
-	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.max-label-value=8", "--node-name=n")
-	_, text := page(t, c, "/metrics")
-	if !strings.Contains(text, `workload_pod="12345678"`) || strings.Contains(text, `workload_pod="123456789"`) || !strings.Contains(text, `label_too_long"} 1`) {
-		t.Errorf("want the pod of 8 bytes alone in\n%s", text)
-	}
-}
-
 // TestBytesAreBudgeted: the size of our series, those of former devices included, stays within the
 // budget of the series limit however long labels are.
 func TestBytesAreBudgeted(t *testing.T) {
@@ -116,28 +101,5 @@ func TestLongUUIDIsNamed(t *testing.T) {
 				t.Errorf("the output of %s lacks %q:\n%s", args, words, out)
 			}
 		}
-	}
-}
-
-// TestLongPodHidesNoGPU: a GPU whose pod's name is too long keeps its readings, and has a holder.
-func TestLongPodHidesNoGPU(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("p", 3000)
-	line := `DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-1",modelName="M",namespace="n",pod="` + long + "\"} 41\n"
-	up := startUpstream(func() ([]byte, error) { return []byte(line), nil })
-	defer up.stop()
-	c := startProxy(t, itself(t), "--source="+up.url+"/metrics")
-	text := awaitPage(t, c, "/metrics", http.StatusOK, `kpulse_gpu_temperature_celsius{.*uuid="GPU-1"} 41`)
-	for _, want := range []string{line, `kpulse_gpu_allocations{`, `label_too_long"} 1` + "\n"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("there is no %.60s", want)
-		}
-	}
-	if held := family(text, "kpulse_gpu_allocations"); !strings.HasSuffix(held, " 1\n") || strings.Contains(text, "kpulse_allocation_info{") {
-		t.Errorf("want a GPU with an unnamed holder, got %s", held)
-	}
-	landing := awaitPage(t, c, "/", http.StatusOK, "the label pod has 3000 bytes, more than --source.max-label-value=2048: the holder of this GPU is not named")
-	if !strings.Contains(landing, `data-is="Held by">1 unnamed<`) {
-		t.Errorf("the page shows the GPU as free:\n%s", landing)
 	}
 }

@@ -61,14 +61,6 @@ func TestScrapeRecipes(t *testing.T) {
 	}
 }
 
-// TestREADMEIsShort: a newcomer reads it in a few minutes.
-func TestREADMEIsShort(t *testing.T) {
-	text := markdown(t)["README.md"]
-	if lines := strings.Count(text, "\n"); lines > 150 || len(text) > 12<<10 {
-		t.Errorf("README.md has %d lines and %d bytes; at most 150 and 12 KiB: move the rest to the page of its folder", lines, len(text))
-	}
-}
-
 var (
 	// fenced matches a block of code: its language and its lines.
 	fenced = regexp.MustCompile("(?ms)^ *```(\\w*)\n(.*?)^ *```")

@@ -210,35 +210,6 @@ func smiOf(t *testing.T, uuid string) (dir string) {
 	return dir
 }
 
-// TestDashboardOfAJob: in a cgroup with only GPU 1, the dashboard shows that one, whether it
-// attaches to the local proxy, reads it at another address of this machine, or reads the local
-// exporter.
-func TestDashboardOfAJob(t *testing.T) {
-	t.Parallel()
-	if _, err := os.Stat("/proc/driver/nvidia/gpus"); err == nil {
-		t.Skip("the GPUs of this machine are asked, and not the fake nvidia-smi")
-	}
-	u := startUpstream(func() ([]byte, error) {
-		return []byte("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-a\",modelName=\"NVIDIA of-another-job\"} 40\nDCGM_FI_DEV_GPU_TEMP{gpu=\"1\",UUID=\"GPU-b\",modelName=\"NVIDIA of-this-job\"} 41\n"), nil
-	})
-	t.Cleanup(u.stop)
-	c := startProxy(t, itself(t), "--source="+u.url+"/metrics", "--poll=1")
-	ways := [][]string{{"--web.listen-address=" + strings.TrimPrefix(c.URL, "http://")}, {"--backend=prometheus", "--source=" + u.url + "/metrics"}}
-	if url := atOwnAddress(t, c.URL); url != "" {
-		ways = append(ways, []string{"--tui.url=" + url})
-	}
-	env := []string{"http_proxy=", "CUDA_VISIBLE_DEVICES=0", "PATH=" + smiOf(t, "GPU-b") + ":" + os.Getenv("PATH")}
-	for _, way := range ways {
-		for _, flag := range []string{"--no-show-all", "--show-all"} {
-			tm := newTerminal(t, [2]string{"120", "40"}, env, append([]string{itself(t), "--tui", flag}, way...)...)
-			tm.until("of-this-job", "1 hidden")
-			if strings.Contains(tm.screen(), "of-another-job") {
-				t.Errorf("%s %s shows the other's GPU:\n%s", way, flag, tm.screen())
-			}
-		}
-	}
-}
-
 // atOwnAddress serves another URL at a non-loopback address of this machine; it returns "" if there
 // is none.
 func atOwnAddress(t *testing.T, upstream string) string {
@@ -266,35 +237,4 @@ func atOwnAddress(t *testing.T, upstream string) string {
 		return "http://" + listener.Addr().String()
 	}
 	return ""
-}
-
-// TestReplayOfAProfilerThatIsBroken: a capture of profiling columns with only N/A shows its GPUs
-// without readings; a GPU without device readings too is lost.
-func TestReplayOfAProfilerThatIsBroken(t *testing.T) {
-	t.Parallel()
-	row := func(entity string, cells ...string) string {
-		line := fmt.Sprintf("%-11s", entity)
-		for _, c := range cells {
-			line += fmt.Sprintf("%-13s", c)
-		}
-		return line + "\n"
-	}
-	for _, c := range []struct{ name, text, want string }{
-		{"profiling alone", row("#Entity", "SMACT", "TENSO") + row("ID") + row("GPU 0", "N/A", "N/A") + row("GPU 1", "N/A", "N/A"), "0, 1,"},
-		{"one GPU of two", row("#Entity", "SMACT") + row("ID") + row("GPU 0", "0.500") + row("GPU 1", "N/A"), "0,50.00 1,"},
-		{"with the device", row("#Entity", "SMACT", "POWER") + row("ID", "", "W") + row("GPU 0", "0.500", "99.1") + row("GPU 1", "N/A", "N/A"), "0,50.00"},
-	} {
-		file := filepath.Join(t.TempDir(), "capture.dmon")
-		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		rows, _ := exported(t, nil, "--backend=replay", "--source="+file, "--export=gpu_id,sm_active_pct")
-		var got []string
-		for _, r := range rows[1:] {
-			got = append(got, strings.Join(r, ","))
-		}
-		if strings.Join(got, " ") != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
-	}
 }

@@ -71,14 +71,3 @@ func exporterRendering(t testing.TB, body []byte, out *bytes.Buffer) func() {
 		}
 	}
 }
-
-// TestRenderingBaseline: the baseline writes all lines of the body.
-func TestRenderingBaseline(t *testing.T) {
-	const body = "# HELP F Help.\n# TYPE F gauge\n" + `F{gpu="0",UUID="GPU-1",pci_bus_id="0:1",device="nvidia0",modelName="A",GPU_I_PROFILE="1g",GPU_I_ID="7",Hostname="h",pod="p"} 1.500000` + "\n" +
-		`F{gpu="1",UUID="GPU-2",pci_bus_id="0:2",device="nvidia1",modelName="A",Hostname="h"} 2` + "\n"
-	var out bytes.Buffer
-	exporterRendering(t, []byte(body), &out)()
-	if got := strings.TrimSuffix(out.String(), "\n"); got != strings.TrimSuffix(body, "\n") {
-		t.Errorf("the baseline renders\n%s\nwant\n%s", got, body)
-	}
-}

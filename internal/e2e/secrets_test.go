@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/base64"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,8 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/kpulse/kpulse-proxy/internal/holders/kubetest"
 )
 
 // secrets are the credentials that users may configure for an exporter, by place. None may ever
@@ -187,97 +184,4 @@ func answerOf(t *testing.T, method, url string) string {
 	var header strings.Builder
 	_ = res.Header.Write(&header)
 	return header.String() + string(body)
-}
-
-// TestSecretsAreNotPrinted, neither in the output of the modes that print nor in errors about wrong
-// settings.
-func TestSecretsAreNotPrinted(t *testing.T) {
-	t.Parallel()
-	e := startTellingExporter(t)
-	works := "works"
-	e.does.Store(&works)
-	given := strings.Replace(e.url, "://", "://"+secrets["user"]+":"+secrets["pass"]+"@", 1) + "/metrics?token=" + secrets["query"]
-	recording := filepath.Join(t.TempDir(), "recording")
-	for _, flags := range [][]string{
-		{"--once", "--source=" + given},
-		{"--once", "--json", "--source=" + given},
-		{"--once", "--export=all+", "--source=" + given},
-		{"--once", "--source=" + strings.Replace(given, "http:", "htp:", 1)},
-		{"--once", "--source=" + strings.Replace(given, "http://", "", 1)},
-		{"--once", "--source=" + strings.Replace(given, secrets["pass"], secrets["pass"]+"%zz", 1)},
-		{"--once", "--source=" + strings.Replace(given, "127.0.0.1", "127.0.0.1:x", 1)},
-		{"--source=" + given, "--replay=" + given},
-		{"--backend=dcgm", "--source=" + given},
-		{"--export=all+", "--max-samples=1", "--source=" + given},
-		{"doctor", "--source=" + given},
-		{"--tui", "--tui.url=" + given},
-		{"check", "health", "--url=" + given},
-		{"check", "alive", "--url=" + given},
-	} {
-		cmd := exec.Command(itself(t), flags...)
-		cmd.Env = append(os.Environ(), "TERM=dumb", "KPULSE_NO_SUCH="+secrets["unknown"])
-		out, _ := cmd.CombinedOutput()
-		if found := openly(string(out)); found != nil {
-			t.Errorf("%q prints %q: %s", flags, found, out)
-		}
-	}
-	c := startProxy(t, itself(t), "--source="+given, "--record="+recording)
-	awaitPage(t, c, "/metrics", 200, "kpulse_gpu_temperature_celsius")
-	if err := c.Stop(); err != nil {
-		t.Error(err)
-	}
-	text, err := os.ReadFile(recording)
-	if found := openly(string(text)); err != nil || found != nil || len(text) == 0 {
-		t.Errorf("the recording shows %q: %v", found, err)
-	}
-}
-
-// TestClusterCredentialsAreSeenNowhere: neither the token nor the key of a kubeconfig appears while
-// the API server answers, refuses, and is gone.
-func TestClusterCredentialsAreSeenNowhere(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	pair := filepath.Join(dir, "pair.pem")
-	writeCertificate(t, pair)
-	text, err := os.ReadFile(pair)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded := base64.StdEncoding.EncodeToString(text)
-	const token = "kub3token-sec"
-	cluster := kubetest.New(t)
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	writeFile(t, kubeconfig, fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts: [{name: here, context: {cluster: c, user: u}}]\n"+
-		"clusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {token: %s, client-certificate-data: %[3]s, client-key-data: %[3]s}}]\n", cluster.URL, token, encoded))
-	key := string(text[strings.Index(string(text), "PRIVATE KEY")+20:])[:40]
-	check := func(what, shown string) {
-		t.Helper()
-		for name, secret := range map[string]string{"token": token, "key": key, "key in base64": encoded[len(encoded)/2:][:40]} {
-			if strings.Contains(shown, secret) {
-				t.Errorf("%s shows the %s", what, name)
-			}
-		}
-	}
-	c := startProxy(t, itself(t), "--kube.discover", "--kube.workloads", "--kube.config="+kubeconfig, "--log.level=debug", "--web.enable-lifecycle", "--web.enable-pprof")
-	for _, does := range []string{"answers", "refuses", "is gone"} {
-		switch does {
-		case "refuses":
-			cluster.Deny(true)
-		case "is gone":
-			cluster.CloseClientConnections()
-			cluster.Close()
-		}
-		for _, request := range append(everyPath(), "GET /debug/pprof/goroutine?debug=2") {
-			method, path, _ := strings.Cut(request, " ")
-			check(request+" while the API server "+does, answerOf(t, method, c.URL+path))
-		}
-		for _, args := range [][]string{{"doctor", "--kube.config=" + kubeconfig, "--timeout=5s"}, {"check", "config", kubeconfig}} {
-			out, _ := exec.Command(itself(t), args...).CombinedOutput()
-			check(args[0]+" while the API server "+does, string(out))
-		}
-	}
-	if err := c.Stop(); err != nil {
-		t.Error(err)
-	}
-	check("the log", c.Logged())
 }

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bufio"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -233,45 +232,6 @@ func TestHostsAreNotBelieved(t *testing.T) {
 		if err != nil || strings.Contains(string(body)+fmt.Sprint(res.Header), evil) {
 			t.Errorf("%s: %v %v: %s", request, err, res.Header, body)
 		}
-	}
-}
-
-// TestRequestsThatAreNone sends malformed, smuggled and oversized requests.
-func TestRequestsThatAreNone(t *testing.T) {
-	t.Parallel()
-	c := startProxy(t, itself(t), "--backend=replay", "--web.enable-lifecycle")
-	const host = " HTTP/1.1\r\nHost: a\r\n"
-	for name, test := range map[string]struct{ request, status string }{
-		"TRACE":              {"TRACE /metrics" + host + "\r\n", "405"},
-		"CONNECT":            {"CONNECT a:443" + host + "\r\n", "40"},
-		"another's URL":      {"GET http://169.254.169.254/latest" + host + "\r\n", "404"},
-		"no host":            {"GET /metrics HTTP/1.1\r\n\r\n", "400"},
-		"two hosts":          {"GET /metrics" + host + "Host: b\r\n\r\n", "400"},
-		"two lengths":        {"POST /-/reload" + host + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", "400"},
-		"length and chunks":  {"POST /-/reload" + host + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /-/metrics" + host + "\r\n", "200"},
-		"strange encoding":   {"POST /-/reload" + host + "Transfer-Encoding: xchunked\r\n\r\n", "501"},
-		"a name with blank":  {"GET /metrics" + host + "Content-Length : 1\r\n\r\na", "400"},
-		"1 MB of source":     {"GET /metrics?source=" + strings.Repeat("a", 1<<20) + host + "\r\n", "431"},
-		"100 KB of source":   {"GET /metrics?source=" + strings.Repeat("a", 100<<10) + host + "\r\n", "431"},
-		"100 KB of header":   {"GET /metrics" + host + "A: " + strings.Repeat("a", 100<<10) + "\r\n\r\n", "431"},
-		"10,000 headers":     {"GET /metrics" + host + strings.Repeat("A: 123\r\n", 10000) + "\r\n", "431"},
-		"a URL for a source": {"GET /metrics?source=http://169.254.169.254/" + host + "\r\n", "404"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			conn, err := net.Dial("tcp", strings.TrimPrefix(c.URL, "http://"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			go io.WriteString(conn, test.request) // it may be cut off
-			conn.SetReadDeadline(time.Now().Add(patience))
-			answers := bufio.NewReader(conn)
-			line, err := answers.ReadString('\n')
-			if err != nil || !strings.HasPrefix(line, "HTTP/1.1 "+test.status) {
-				t.Errorf("%v: %q", err, line)
-			}
-		})
 	}
 }
 

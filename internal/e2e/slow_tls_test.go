@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // gated is a connection that only reads while its gate is open.
@@ -124,21 +122,6 @@ func TestTLSClientsThatDoNotRead(t *testing.T) {
 			holdTLS(t, base, way.version2, way.shuts)
 			awaitLook(t, look, "/metrics", "^200 ")
 			awaitLook(t, look, "/-/metrics", `\nkpulse_proxy_http_slow_clients_total\{reason="max_requests"\} [1-9]`)
-		})
-	}
-}
-
-// TestSlowTLSClientIsCut: even if its place is not needed.
-func TestSlowTLSClientIsCut(t *testing.T) {
-	slow.Test(t, "waits until clients that do not read are cut")
-	t.Parallel()
-	for name, way := range slowTLS {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			base, look := startTLS(t, "--web.min-read-rate=100KiB")
-			holdTLS(t, base, way.version2, way.shuts)
-			awaitLook(t, look, "/-/metrics", `\nkpulse_proxy_http_slow_clients_total\{reason="min_read_rate"\} 1\n`)
-			awaitLook(t, look, "/-/metrics", `\nkpulse_proxy_scrapes_in_flight 0\n`)
 		})
 	}
 }

@@ -58,22 +58,6 @@ func TestLineThatMayBeCut(t *testing.T) {
 	}
 }
 
-// TestCRLFIsNamed: an exposition whose lines end in CRLF fails with that reason. If its HELP lines
-// are readable, the log has the reason.
-func TestCRLFIsNamed(t *testing.T) {
-	t.Parallel()
-	start := func(text string) *child {
-		return startProxy(t, itself(t), "--source="+startWire(t, "HTTP/1.0 200 OK\r\n\r\n"+strings.ReplaceAll(text, "\n", "\r\n")), "--poll=0")
-	}
-	if code, body := page(t, start(oneGPU), "/metrics"); code != 502 || !strings.Contains(body, `end in CRLF (\r\n), which Prometheus does not read; `) {
-		t.Errorf("%d %s", code, body)
-	}
-	c := start("# HELP DCGM_FI_DEV_GPU_TEMP Temperature.\n# TYPE DCGM_FI_DEV_GPU_TEMP gauge\n" + oneGPU)
-	if code, _ := page(t, c, "/metrics"); code != 200 || !strings.Contains(c.Logged(), "they end in CRLF") {
-		t.Errorf("%d\n%s", code, c.Logged())
-	}
-}
-
 // TestDiscoveryWithoutHost: for a request without a host, /sd must not have an empty target, which
 // Prometheus cannot scrape.
 func TestDiscoveryWithoutHost(t *testing.T) {

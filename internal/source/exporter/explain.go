@@ -139,14 +139,14 @@ func (t *transfer) noAnswer(ctx context.Context, err error, took time.Duration) 
 		return e
 	}
 	if file, ok := errors.AsType[*fs.PathError](err); ok { // from a Client that reads credentials
-		return &source.Error{Failure: source.Broken, Cause: t.public + ": " + file.Error(), Remedy: "let kpulse-proxy read the file, or name another one in " + httpConfig, Err: err}
+		return failed(source.Broken, err, t.public+": "+file.Error(), "let kpulse-proxy read the file, or name another one in "+httpConfig)
 	}
 	i := slices.IndexFunc(symptoms, func(s symptom) bool { return s.matches(err) }) // the last one always matches
 	cause := t.fill(symptoms[i].cause)
 	if cause == "" {
 		cause, err = t.text(err)
 	}
-	return &source.Error{Failure: symptoms[i].failure, Cause: t.public + ": " + cause, Remedy: t.fill(symptoms[i].remedy), Err: err}
+	return failed(symptoms[i].failure, err, t.public+": "+cause, t.fill(symptoms[i].remedy))
 }
 
 // text returns the text of an error and the error to wrap. If our request contains
@@ -180,12 +180,8 @@ func (t *transfer) noBody(ctx context.Context, err error, n int, took time.Durat
 	default:
 		reason, err = t.text(err)
 	}
-	return &source.Error{
-		Failure: source.Truncated,
-		Cause:   fmt.Sprintf("%s: the transfer was cut short after %d bytes: %s", t.where(), n, reason),
-		Remedy:  "see the exporter's log, and whether the whole body arrives: curl --compressed -o /dev/null " + t.public,
-		Err:     err,
-	}
+	return failed(source.Truncated, err, fmt.Sprintf("%s: the transfer was cut short after %d bytes: %s", t.where(), n, reason),
+		"see the exporter's log, and whether the whole body arrives: curl --compressed -o /dev/null "+t.public)
 }
 
 // ended returns the error of a read that ran out of time (with the cause late)
@@ -200,12 +196,8 @@ func (t *transfer) ended(ctx context.Context, err error, late string) *source.Er
 	case !ok || !ne.Timeout():
 		return nil
 	}
-	return &source.Error{
-		Failure: source.Timeout,
-		Cause:   t.where() + ": " + late,
-		Remedy:  "see how long it takes, and raise Prometheus' scrape_timeout above that: time curl -o /dev/null " + t.public,
-		Err:     err,
-	}
+	return failed(source.Timeout, err, t.where()+": "+late,
+		"see how long it takes, and raise Prometheus' scrape_timeout above that: time curl -o /dev/null "+t.public)
 }
 
 // badStatus explains a status other than 200.
@@ -219,26 +211,18 @@ func (t *transfer) badStatus(code int) *source.Error {
 		remedy = "see what answers there: curl -i URL"
 	}
 	cause := strings.TrimSpace(fmt.Sprintf("%s: HTTP %d %s", t.where(), code, http.StatusText(code)))
-	return &source.Error{Failure: source.BadStatus, Cause: cause, Remedy: t.fill(remedy)}
+	return failed(source.BadStatus, nil, cause, t.fill(remedy))
 }
 
 func (w *web) notMetrics(b *raw.Batch) *source.Error {
 	if b.HasCRLF() {
-		return &source.Error{
-			Failure: source.NotMetrics,
-			Cause:   w.place(b.Landed) + ": " + crlf,
-			Remedy:  "have the exporter end its lines in LF alone: curl -s " + w.public + " | file -",
-		}
+		return failed(source.NotMetrics, nil, w.place(b.Landed)+": "+crlf, "have the exporter end its lines in LF alone: curl -s "+w.public+" | file -")
 	}
 	cause := w.place(b.Landed) + ": no line of the body is a metric"
 	if b.ContentType != "" {
 		cause += ", and its Content-Type is " + firstLine([]byte(b.ContentType))
 	}
-	return &source.Error{
-		Failure: source.NotMetrics,
-		Cause:   cause,
-		Remedy:  "point the source at the exporter's /metrics; see what answers there: curl -i " + w.public,
-	}
+	return failed(source.NotMetrics, nil, cause, "point the source at the exporter's /metrics; see what answers there: curl -i "+w.public)
 }
 
 // crlf is the problem of a body that HasCRLF.
@@ -257,16 +241,16 @@ func tooLarge(name, what string, limit, size int64) *source.Error {
 		cause = fmt.Sprintf("%s: %s has %d bytes, over the limit of %s", name, what, size, mebibytes(limit))
 		enough = max(enough, (size+1<<20-1)&^(1<<20-1))
 	}
-	return &source.Error{
-		Failure: source.TooLarge,
-		Cause:   cause,
-		Remedy:  "if the size is right, raise --source.max-body=" + mebibytes(enough),
-		Err:     errTooLarge,
-	}
+	return failed(source.TooLarge, errTooLarge, cause, "if the size is right, raise --source.max-body="+mebibytes(enough))
 }
 
 func cancelled(name string) *source.Error {
-	return &source.Error{Failure: source.Broken, Cause: name + ": the read was cancelled", Err: context.Canceled}
+	return failed(source.Broken, context.Canceled, name+": the read was cancelled", "")
+}
+
+// failed returns an error of a read. err is the underlying one, nil for none.
+func failed(f source.Failure, err error, cause, remedy string) *source.Error {
+	return &source.Error{Failure: f, Cause: cause, Remedy: remedy, Err: err}
 }
 
 // bare strips the *url.Error that net/http wraps around an error, because it

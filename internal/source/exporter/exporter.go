@@ -124,7 +124,7 @@ func New(target string, opts Options) (*Source, error) {
 		return nil, refuse(fmt.Sprintf("source %q is a file, and credentials and TLS are for URLs", target), "remove the http_config, or name a URL")
 	}
 	if t.url == nil {
-		s.upstream = newFile(t.path, maxBody)
+		s.upstream = &file{t.path, maxBody}
 		return s, nil
 	}
 	s.caps.Host = t.url.Hostname()
@@ -152,8 +152,8 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	return s.Scan(b)
 }
 
-// blame adds to the remedy of an error what set the target, and what else to check.
-func (s *Source) blame(err error) error {
+// withSetting adds to the remedy of an error what set the target, and what else to check.
+func (s *Source) withSetting(err error) error {
 	e, ok := errors.AsType[*source.Error](err)
 	if ok && s.setBy != "" {
 		e.Remedy += " (" + s.setBy + " names this one)"
@@ -184,7 +184,7 @@ func (s *Source) Fetch(ctx context.Context, b *raw.Batch) error {
 		return s.errClosed()
 	}
 	if err != nil {
-		return s.blame(err)
+		return s.withSetting(err)
 	}
 	b.At, b.Took = at, took
 	return nil
@@ -198,16 +198,13 @@ func (s *Source) Scan(b *raw.Batch) error {
 	}
 	if b.Excess {
 		b.Reset()
-		return &source.Error{
-			Failure: source.TooLarge,
-			Cause:   s.Name() + ": the body contains more families, label sets or samples than an exporter serves",
-			Remedy:  "point the source at a single exporter's /metrics",
-		}
+		return failed(source.TooLarge, nil, s.Name()+": the body contains more families, label sets or samples than an exporter serves",
+			"point the source at a single exporter's /metrics")
 	}
 	if b.Skipped > 0 && b.Meaningful == 0 {
 		err := s.upstream.notMetrics(b)
 		b.Reset()
-		return s.blame(err)
+		return s.withSetting(err)
 	}
 	return nil
 }
@@ -221,10 +218,5 @@ func (s *Source) Close() error {
 }
 
 func (s *Source) errClosed() *source.Error {
-	return &source.Error{
-		Failure: source.Unsupported,
-		Cause:   s.Name() + ": the source is closed",
-		Remedy:  "open it again",
-		Err:     os.ErrClosed,
-	}
+	return failed(source.Unsupported, os.ErrClosed, s.Name()+": the source is closed", "open it again")
 }

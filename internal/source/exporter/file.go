@@ -3,8 +3,10 @@ package exporter
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
@@ -13,12 +15,7 @@ import (
 // file is an upstream that is a saved exposition.
 type file struct {
 	path string
-	turn chan struct{} // full while the file is read
-	bodyReader
-}
-
-func newFile(path string, maxBody int64) *file {
-	return &file{path: path, turn: make(chan struct{}, 1), bodyReader: bodyReader{max: maxBody}}
+	max  int64 // bytes
 }
 
 func (f *file) name() string { return f.path }
@@ -28,12 +25,6 @@ func (f *file) close() {}
 func (f *file) fetch(ctx context.Context, b *raw.Batch) error {
 	if err := ctx.Err(); err != nil {
 		return f.explain(err)
-	}
-	select {
-	case f.turn <- struct{}{}:
-		defer func() { <-f.turn }()
-	case <-ctx.Done():
-		return f.explain(ctx.Err())
 	}
 	body, err := f.content(b.Body)
 	if err == nil {
@@ -46,107 +37,75 @@ func (f *file) fetch(ctx context.Context, b *raw.Batch) error {
 func (f *file) content(buf []byte) ([]byte, error) {
 	// Before opening: opening a named pipe waits for its writer.
 	info, err := os.Stat(f.path)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, f.explain(err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, f.irregular(info.Mode())
-	}
-	if info.Size() > f.max {
-		return nil, f.tooLarge(info.Size())
+	case info.IsDir():
+		return nil, failed(source.Unreachable, nil, f.path+": is a directory", nameAPage)
+	case !info.Mode().IsRegular():
+		return nil, failed(source.Unreachable, nil, f.path+": is not a regular file", nameAPage)
 	}
 	h, err := os.Open(f.path)
 	if err != nil {
 		return nil, f.explain(err)
 	}
 	defer h.Close()
-	return f.whole(h, buf)
-}
-
-// whole reads h to its end.
-func (f *file) whole(h *os.File, buf []byte) ([]byte, error) {
 	before, err := h.Stat()
 	if err != nil {
 		return nil, f.explain(err)
 	}
-	body, err := f.read(buf, h, before.Size())
-	if errors.Is(err, errTooLarge) {
-		return nil, f.tooLarge(-1)
+	if before.Size() > f.max {
+		return nil, tooLarge(f.path, "the file", f.max, before.Size())
 	}
-	if err != nil {
-		return nil, f.explain(err)
-	}
-	return f.finish(h, before, body)
+	return f.whole(h, before, buf)
 }
 
-// finish returns the body that was read from h, unless h has changed since
-// before: a torn body would lack devices that exist.
-func (f *file) finish(h *os.File, before fs.FileInfo, body []byte) ([]byte, error) {
-	after, err := h.Stat()
-	if err != nil {
+// whole returns what h holds, unless it changes after before: a torn body would lack devices that
+// exist. The body has capacity for one more byte.
+func (f *file) whole(h *os.File, before fs.FileInfo, buf []byte) ([]byte, error) {
+	size := int(before.Size())
+	buf = slices.Grow(buf[:0], size+1)[:size]
+	_, err := io.ReadFull(h, buf)
+	after, statErr := h.Stat()
+	if err == nil {
+		err = statErr
+	}
+	short := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	switch {
+	case err != nil && !short:
 		return nil, f.explain(err)
+	case short || after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()):
+		return nil, failed(source.Truncated, nil, f.path+": the file changed while it was read", "write it under another name and mv it into place")
 	}
-	if after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()) {
-		return nil, &source.Error{
-			Failure: source.Truncated,
-			Cause:   f.path + ": the file changed while it was read",
-			Remedy:  "write it under another name and mv it into place",
-		}
-	}
-	return body, nil
+	return buf, nil
 }
+
+// nameAPage is the remedy for a source that is no saved exposition.
+const nameAPage = "point the source at a file that contains a saved /metrics page"
 
 func (f *file) notMetrics(b *raw.Batch) *source.Error {
 	if b.HasCRLF() {
-		return &source.Error{Failure: source.NotMetrics, Cause: f.path + ": " + crlf, Remedy: `convert it: sed -i 's/\r$//' ` + f.path}
+		return failed(source.NotMetrics, nil, f.path+": "+crlf, `convert it: sed -i 's/\r$//' `+f.path)
 	}
-	return &source.Error{
-		Failure: source.NotMetrics,
-		Cause:   f.path + `: no line is a metric; it begins "` + firstLine(b.Body) + `"`,
-		Remedy:  "point the source at a saved /metrics page of the exporter",
-	}
-}
-
-func (f *file) tooLarge(size int64) *source.Error {
-	return tooLarge(f.path, "the file", f.max, size)
-}
-
-func (f *file) irregular(mode fs.FileMode) *source.Error {
-	what := "is not a regular file"
-	if mode.IsDir() {
-		what = "is a directory"
-	}
-	return &source.Error{
-		Failure: source.Unreachable,
-		Cause:   f.path + ": " + what,
-		Remedy:  "point the source at a file that contains a saved /metrics page",
-	}
+	return failed(source.NotMetrics, nil, f.path+`: no line is a metric; it begins "`+firstLine(b.Body)+`"`, nameAPage)
 }
 
 // explain returns the error of the file system with a remedy.
 func (f *file) explain(err error) *source.Error {
-	if errors.Is(err, context.Canceled) {
-		return cancelled(f.path)
-	}
-	e := &source.Error{
-		Failure: source.Broken,
-		Remedy:  "check that it can be read: cat " + f.path,
-		Err:     err,
-	}
 	reason := err.Error()
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		reason = pe.Err.Error() // the cause already begins with the path
 	}
+	failure, remedy := source.Broken, "check that it can be read: cat "+f.path
 	switch {
+	case errors.Is(err, context.Canceled):
+		return cancelled(f.path)
 	case errors.Is(err, context.DeadlineExceeded):
-		e.Failure = source.Timeout
+		failure = source.Timeout
 	case errors.Is(err, fs.ErrNotExist):
-		e.Failure = source.Unreachable
-		e.Remedy = "check the path; the URL of an exporter begins with http://"
+		failure, remedy = source.Unreachable, "check the path; the URL of an exporter begins with http://"
 	case errors.Is(err, fs.ErrPermission):
-		e.Failure = source.Unreachable
-		e.Remedy = "let the user that runs kpulse-proxy read it: ls -l " + f.path
+		failure, remedy = source.Unreachable, "let the user that runs kpulse-proxy read it: ls -l "+f.path
 	}
-	e.Cause = f.path + ": " + reason
-	return e
+	return failed(failure, err, f.path+": "+reason, remedy)
 }

@@ -172,5 +172,5 @@ func suggestURL(s string) string {
 }
 
 func refuse(cause, remedy string) *source.Error {
-	return &source.Error{Failure: source.Unsupported, Cause: cause, Remedy: remedy}
+	return failed(source.Unsupported, nil, cause, remedy)
 }

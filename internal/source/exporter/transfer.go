@@ -39,11 +39,8 @@ func (t *transfer) decoded(resp *http.Response) (io.Reader, int64, error) {
 		}
 		return &t.unzip, -1, err
 	default:
-		return nil, 0, &source.Error{
-			Failure: source.NotMetrics,
-			Cause:   t.where() + ": the body is encoded as " + firstLine([]byte(encoding)) + ", which was not requested",
-			Remedy:  "have the server send gzip or plain text: curl -i " + t.public,
-		}
+		return nil, 0, failed(source.NotMetrics, nil, t.where()+": the body is encoded as "+firstLine([]byte(encoding))+", which was not requested",
+			"have the server send gzip or plain text: curl -i "+t.public)
 	}
 }
 

@@ -170,11 +170,7 @@ func (w *web) redirectPolicy(next func(*http.Request, []*http.Request) error) fu
 			refused = ": redirects to " + w.shown(req.URL) + ", which must not get what http_config adds"
 		}
 		if refused != "" {
-			return &source.Error{
-				Failure: source.BadStatus,
-				Cause:   w.public + refused,
-				Remedy:  "point the source at the exporter itself: curl -iL " + w.public,
-			}
+			return failed(source.BadStatus, nil, w.public+refused, "point the source at the exporter itself: curl -iL "+w.public)
 		}
 		req.Header.Del("Referer")
 		if away {

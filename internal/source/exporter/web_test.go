@@ -2,7 +2,6 @@ package exporter
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"log"
@@ -291,44 +290,4 @@ func TestClientIsCopied(t *testing.T) {
 			t.Errorf("sent cookie %q", c)
 		}
 	}
-}
-
-func BenchmarkRead(b *testing.B) {
-	body := lines(1400 << 10)
-	for _, chunk := range []int{2 << 10, 4 << 10, 32 << 10, len(body)} {
-		for _, buffer := range []int{4 << 10, 16 << 10, 64 << 10, 256 << 10} {
-			b.Run(fmt.Sprintf("chunk=%d/buffer=%d", chunk, buffer), func(b *testing.B) {
-				wire := []byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-				for c := range slices.Chunk(body, chunk) {
-					wire = fmt.Appendf(wire, "%x\r\n%s\r\n", len(c), c)
-				}
-				addr := replyForever(b, append(wire, "0\r\n\r\n"...))
-				tr := newTransport()
-				tr.ReadBufferSize = buffer
-				s := open(b, "http://"+addr, Options{Client: &http.Client{Transport: tr}})
-				var batch raw.Batch
-				b.SetBytes(int64(len(body)))
-				b.ReportAllocs()
-				start := cpuTime()
-				for b.Loop() {
-					if err := s.upstream.fetch(context.Background(), &batch); err != nil || len(batch.Body) != len(body) {
-						b.Fatal(len(batch.Body), err)
-					}
-				}
-				b.ReportMetric(float64(cpuTime()-start)/float64(b.N), "cpu-ns/op")
-			})
-		}
-	}
-}
-
-// replyForever answers every request of every connection with wire.
-func replyForever(t testing.TB, wire []byte) string {
-	t.Helper()
-	return listen(t, func(c net.Conn) {
-		for skipRequest(c) == nil {
-			if _, err := c.Write(wire); err != nil {
-				return
-			}
-		}
-	})
 }

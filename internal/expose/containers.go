@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -15,11 +14,7 @@ import (
 // device that it holds, and for each device without a container. Names and units are those of
 // gpu-container-exporter's API on that path. Values that were not read are left out, where that
 // API has 0.
-type containers struct {
-	sources *Set
-	absent  func() *canonical.Failure
-	timeout time.Duration
-}
+type containers struct{ *Options }
 
 // containerReadings lists the readings of an object. A value is the field's value times `times`
 // over `over`: memory is in MiB, gpu_utilization in percent, clocks in MHz, times in
@@ -82,7 +77,7 @@ func (c *containers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	sources, readings := c.read(r)
 	defer releaseAll(readings)
-	if absent(w, sources, c.absent) {
+	if absent(w, sources, c.Absent) {
 		return
 	}
 	if status := statusOf(readings); status != http.StatusOK {
@@ -101,9 +96,9 @@ func (c *containers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // read reads all sources.
 func (c *containers) read(r *http.Request) ([]Source, []reading) {
-	set := c.sources.use()
+	set := c.Sources.use()
 	defer set.users.Done()
-	ctx, cancel := context.WithTimeoutCause(r.Context(), c.timeout, canonical.TimedOut(c.timeout))
+	ctx, cancel := context.WithTimeoutCause(r.Context(), c.Timeout, canonical.TimedOut(c.Timeout))
 	defer cancel()
 	return set.sources, readAll(ctx, set.sources)
 }

@@ -12,11 +12,7 @@ import (
 // events answers /events with JSON: an object whose field events is a list of the latest
 // canonical.MaxEvents, newest last. Clients on other machines get no PID and process unless
 // exposed.
-type events struct {
-	sources *Set
-	machine func([]canonical.Event) []canonical.Event // nil for none
-	exposed bool
-}
+type events struct{ *Options }
 
 // eventView is an event as it is served. Fields that do not apply to its kind are left out.
 type eventView struct {
@@ -43,7 +39,7 @@ type eventView struct {
 func (e *events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	list := e.list()
-	whole := e.exposed || isLocal(r)
+	whole := e.ExposeProcesses || isLocal(r)
 	view := struct {
 		Events []eventView `json:"events"`
 	}{make([]eventView, len(list))}
@@ -60,7 +56,7 @@ func (e *events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // from the first source that has it.
 func (e *events) list() (all []canonical.Event) {
 	claimed := map[string]bool{}
-	for _, f := range e.sources.now() {
+	for _, f := range e.Sources.now() {
 		for _, one := range f.Events(nil) {
 			if one.UUID == "" || !claimed[one.UUID] {
 				all = append(all, one)
@@ -72,8 +68,8 @@ func (e *events) list() (all []canonical.Event) {
 			}
 		}
 	}
-	if e.machine != nil {
-		all = e.machine(all)
+	if e.Events != nil {
+		all = e.Events(all)
 	}
 	slices.SortStableFunc(all, func(a, b canonical.Event) int { return a.At.Compare(b.At) })
 	return all[max(0, len(all)-canonical.MaxEvents):]

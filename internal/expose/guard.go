@@ -43,7 +43,5 @@ func Patterns() []string {
 		Sources: NewSet(), Absent: func() *canonical.Failure { return nil },
 		MaxRequests: 1, Timeout: time.Second, EnablePprof: true,
 	}
-	m := &metrics{sources: opts.Sources}
-	m.telemetry = newTelemetry(opts.Sources, nil, func() float64 { return 0 })
-	return slices.Sorted(maps.Keys(routes(opts, m, &landing{}, newAdmission(opts))))
+	return slices.Sorted(maps.Keys(routes(opts, newMetrics(opts), &landing{}, newAdmission(opts))))
 }

@@ -20,21 +20,14 @@ var landingPage string
 
 // landing answers / with the state of each source for a human.
 type landing struct {
-	sources   *Set
-	pprof     bool
-	processes bool
-	rules     bool
-	reload    bool
-	recording func() Recording
-	notes     func() []canonical.Note
-	usage     func() usage // of the places
-	lines     func([]canonical.Field) []string
-	page      *template.Template
+	opts  *Options
+	usage func() usage // of the places
+	page  *template.Template
 }
 
 func newLanding(opts *Options, used func() usage) (*landing, error) {
 	page, err := template.New("landing").Parse(landingPage)
-	return &landing{opts.Sources, opts.EnablePprof, opts.Processes != nil, opts.Results != nil, opts.Reload != nil, opts.Recording, opts.Notes, used, opts.Lines, page}, err
+	return &landing{opts, used, page}, err
 }
 
 // Recording is the state of the recording of the readings.
@@ -62,11 +55,8 @@ const (
 
 // landingView is the content of the page.
 type landingView struct {
+	*Options
 	Version   string
-	Pprof     bool
-	Processes bool
-	Rules     bool
-	Reload    bool
 	Recording *Recording
 	Notes     []canonical.Note
 	Usage     usage
@@ -103,23 +93,23 @@ type sourceView struct {
 
 // ServeHTTP implements http.Handler.
 func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	view := landingView{Version: version.Version, Pprof: l.pprof, Processes: l.processes, Rules: l.rules, Reload: l.reload, Usage: l.usage()}
-	if l.recording != nil {
-		state := l.recording()
+	view := landingView{Options: l.opts, Version: version.Version, Usage: l.usage()}
+	if l.opts.Recording != nil {
+		state := l.opts.Recording()
 		view.Recording = &state
 	}
-	if l.notes != nil {
-		view.Notes = l.notes()
+	if l.opts.Notes != nil {
+		view.Notes = l.opts.Notes()
 	}
 	now := time.Now()
-	for _, f := range l.sources.now() {
+	for _, f := range l.opts.Sources.now() {
 		state, ready := f.Status()
 		source := viewOf(state, ready, now)
 		source.addAbsent(state.Roster)
 		source.addUnknown(state.UnknownFamilies)
 		source.addDevices(f)
-		if l.lines != nil && state.Backend == "prometheus" {
-			source.Lines = l.lines(slices.DeleteFunc(slices.Clone(state.Missing), func(f canonical.Field) bool { return slices.Contains(state.Unusable, f) }))
+		if l.opts.Lines != nil && state.Backend == "prometheus" {
+			source.Lines = l.opts.Lines(slices.DeleteFunc(slices.Clone(state.Missing), func(f canonical.Field) bool { return slices.Contains(state.Unusable, f) }))
 		}
 		view.Sources = append(view.Sources, source)
 	}

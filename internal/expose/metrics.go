@@ -37,32 +37,31 @@ const (
 // metrics answers /metrics: it reads the sources within the scraper's timeout and
 // writes the upstreams' answers, then the kpulse_ series.
 type metrics struct {
-	sources     *Set
-	absent      func() *canonical.Failure // nil for none: there are always sources
-	passthrough Passthrough
-	timeout     time.Duration
-	results     func(now time.Time, pass func([]byte)) // nil for none
-
-	switches func([]canonical.SXIDCount) []canonical.SXIDCount // nil for none
-
+	opts      *Options
 	renderer  *renderer
 	outputs   outputs
 	inFlight  atomic.Int64
 	telemetry *telemetry
 }
 
+func newMetrics(opts *Options) *metrics {
+	m := &metrics{opts: opts, renderer: newRenderer(opts.Form)}
+	m.telemetry = newTelemetry(opts.Sources, opts.FailureKinds, func() float64 { return float64(m.inFlight.Load()) })
+	return m
+}
+
 // ServeHTTP answers GET and HEAD. A client that leaves meanwhile is no error.
 func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer m.inFlight.Add(-1)
 	m.inFlight.Add(1)
-	set := m.sources.use()
+	set := m.opts.Sources.use()
 	asked, err := set.choose(r)
 	if err != nil {
 		set.users.Done()
 		answerError(w, err.Error(), http.StatusNotFound)
 		return
 	}
-	timeout := readTimeout(r, m.timeout)
+	timeout := readTimeout(r, m.opts.Timeout)
 	ctx, cancel := context.WithTimeoutCause(r.Context(), timeout, canonical.TimedOut(timeout))
 	readings := readAll(ctx, asked.sources)
 	cancel()
@@ -78,15 +77,15 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	o := m.outputs.get(w, gzipped)
 	defer m.outputs.put(o)
-	m.passthrough.writeAll(o, readings)
-	m.renderer.writeFurther(o, asked.view, readings, m.passthrough != PassOff)
+	m.opts.Passthrough.writeAll(o, readings)
+	m.renderer.writeFurther(o, asked.view, readings, m.opts.Passthrough != PassOff)
 	o.switches = o.switches[:0]
-	if m.switches != nil && asked.first {
-		o.switches = m.switches(o.switches)
+	if m.opts.Switches != nil && asked.first {
+		o.switches = m.opts.Switches(o.switches)
 	}
 	m.renderer.write(o, asked.view, readings)
-	if m.results != nil && asked.all {
-		m.results(time.Now(), o.pass)
+	if m.opts.Results != nil && asked.all {
+		m.opts.Results(time.Now(), o.pass)
 	}
 	if n, whole := o.end(); whole {
 		// Saves the chunked encoding, and most of the writes.
@@ -97,7 +96,7 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answers reports whether readings are to be served; otherwise it answers the request.
 func (m *metrics) answers(w http.ResponseWriter, r *http.Request, asked chosen, readings []reading) bool {
-	if absent(w, asked.sources, m.absent) {
+	if absent(w, asked.sources, m.opts.Absent) {
 		return false
 	}
 	if r.Context().Err() != nil {

@@ -90,9 +90,7 @@ func TestPassthroughOfText(t *testing.T) {
 		if test.mode == PassOff {
 			want = ""
 		}
-		sources := NewSet(sourceOf(snap))
-		m := &metrics{sources: sources, timeout: patience, passthrough: test.mode, renderer: newRenderer(Form{Full: true})}
-		m.telemetry = newTelemetry(sources, nil, func() float64 { return 0 })
+		m := newMetrics(&Options{Sources: NewSet(sourceOf(snap)), Timeout: patience, Passthrough: test.mode, Form: Form{Full: true}})
 		rec := httptest.NewRecorder()
 		m.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
 		if got, _, _ := strings.Cut(rec.Body.String(), begin); got != want {

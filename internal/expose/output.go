@@ -215,37 +215,17 @@ func (w *Writer) Write(out io.Writer, snapshots ...*canonical.Snapshot) error {
 	return err
 }
 
-// acceptsGzip reports whether a client with these Accept-Encoding headers accepts gzip (RFC
-// 9110, section 12.5.3). An invalid header is a refusal: every client accepts an answer without
-// encoding.
+// acceptsGzip reports whether a client with these Accept-Encoding headers names gzip, and not with
+// a weight of 0. Every client accepts an answer without encoding.
 func acceptsGzip(headers []string) bool {
-	named, others := -1.0, -1.0 // weight of gzip, and of codings that are not named
 	for _, header := range headers {
 		for part := range strings.SplitSeq(header, ",") {
-			coding, parameters, _ := strings.Cut(part, ";")
-			coding = strings.TrimSpace(coding)
-			switch {
-			case strings.EqualFold(coding, "gzip"), strings.EqualFold(coding, "x-gzip"):
-				named = max(named, quality(parameters))
-			case coding == "*":
-				others = max(others, quality(parameters))
+			coding, weight, weighted := strings.Cut(strings.ToLower(part), ";")
+			if coding = strings.TrimSpace(coding); coding == "gzip" || coding == "x-gzip" {
+				q, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(weight), "q="), 64)
+				return !weighted || err == nil && q > 0
 			}
 		}
 	}
-	return named > 0 || named < 0 && others > 0
-}
-
-// quality returns the q of a coding's parameters: 1 if there is none, 0 if it is
-// malformed.
-func quality(parameters string) float64 {
-	parameters = strings.TrimSpace(parameters)
-	if parameters == "" {
-		return 1
-	}
-	name, value, _ := strings.Cut(parameters, "=")
-	q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-	if err != nil || !strings.EqualFold(strings.TrimSpace(name), "q") || !(q >= 0 && q <= 1) {
-		return 0
-	}
-	return q
+	return false
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -26,15 +25,8 @@ type ProcessLister interface {
 // ordered by device and pid, and whose field incomplete says why devices are missing, if any
 // are.
 type processes struct {
-	lister  ProcessLister // nil if it is off
-	sources *Set
-	exposed bool
-	timeout time.Duration
-	lock    chan struct{} // full while a request lists
-}
-
-func newProcesses(opts *Options) *processes {
-	return &processes{opts.Processes, opts.Sources, opts.ExposeProcesses, opts.Timeout, make(chan struct{}, 1)}
+	*Options
+	lock chan struct{} // full while a request lists
 }
 
 // processesView is the served document.
@@ -61,14 +53,14 @@ type processView struct {
 func (p *processes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	switch {
-	case p.lister == nil:
+	case p.Processes == nil:
 		answerError(w, "processes are not listed: start with --collector.processes and a backend that reads this machine", http.StatusNotFound)
 		return
-	case !p.exposed && !isLocal(r):
+	case !p.ExposeProcesses && !isLocal(r):
 		answerError(w, "processes are shown only to clients on this machine, at its localhost address; start with --web.expose-processes to show them to every client", http.StatusForbidden)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), p.timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), p.Timeout)
 	defer cancel()
 	list, err := p.list(ctx)
 	if err != nil && list == nil {
@@ -88,7 +80,7 @@ func (p *processes) list(ctx context.Context) ([]canonical.Process, error) {
 	select {
 	case p.lock <- struct{}{}:
 		defer func() { <-p.lock }()
-		return p.lister.Processes(ctx)
+		return p.Processes.Processes(ctx)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -107,7 +99,7 @@ func statusOfList(err error) int {
 func (p *processes) identify(list []canonical.Process) {
 	type id struct{ uuid, instance string }
 	devices := map[id]*canonical.Device{}
-	for _, f := range p.sources.now() {
+	for _, f := range p.Sources.now() {
 		state, _ := f.Status()
 		if state.Roster == nil {
 			continue

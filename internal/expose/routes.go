@@ -18,16 +18,7 @@ func New(opts Options) (http.Handler, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	m := &metrics{
-		sources:     opts.Sources,
-		absent:      opts.Absent,
-		passthrough: opts.Passthrough,
-		timeout:     opts.Timeout,
-		results:     opts.Results,
-		renderer:    newRenderer(opts.Form),
-		switches:    opts.Switches,
-	}
-	m.telemetry = newTelemetry(opts.Sources, opts.FailureKinds, func() float64 { return float64(m.inFlight.Load()) })
+	m := newMetrics(&opts)
 	a := newAdmission(&opts)
 	for _, c := range append(opts.Collectors, a.collectors()...) {
 		if err := m.telemetry.registry.Register(c); err != nil {
@@ -54,9 +45,9 @@ func routes(opts *Options, m *metrics, page *landing, a *admission) map[string]h
 		"GET /-/metrics":         a.reserved(m.telemetry.handler()),
 		"POST /-/reload":         reload(opts.Reload),
 		"PUT /-/reload":          reload(opts.Reload),
-		"GET /api/v1/processes":  a.limit(newProcesses(opts)),
-		"GET /container/metrics": a.limit(&containers{opts.Sources, opts.Absent, opts.Timeout}),
-		"GET /events":            a.reserved(&events{opts.Sources, opts.Events, opts.ExposeProcesses}),
+		"GET /api/v1/processes":  a.limit(&processes{opts, make(chan struct{}, 1)}),
+		"GET /container/metrics": a.limit(&containers{opts}),
+		"GET /events":            a.reserved(&events{opts}),
 		"POST /-/resolve":        resolve(opts.Sources, opts.EnableResolve),
 		"GET /sd":                a.reserved(discovery(opts.Sources, opts.Absent)),
 	}

@@ -109,8 +109,7 @@ func TestArguments(t *testing.T) {
 func TestGarbageIsCountedAndPassedOver(t *testing.T) {
 	w := newWorld(t, dcgmtest.Scenario{Failures: []dcgmtest.Failure{
 		{Kind: dcgmtest.Garbage, After: 1, Text: "\x00\xff GPU? what\nGPU 0 is lost\n"},
-		{Kind: dcgmtest.GluedRows, After: 4, Until: 5},
-	}, Pace: dcgmtest.Pace{Chunk: 7, JitterMS: 3}})
+	}})
 	skipped := 0
 	for range 20 {
 		w.untilWhole()
@@ -192,50 +191,6 @@ func TestLostByItsRow(t *testing.T) {
 		if got := devices(&w.last, Lost, false); got != tt.want {
 			t.Errorf("%v: lost %q, want %q", tt.fields, got, tt.want)
 		}
-	}
-}
-
-// However dmon's output arrives, each sample is one tick, and each reading has
-// all GPUs, including the last sample before the child ends.
-func TestTicksAreSamples(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name    string
-		pace    dcgmtest.Pace
-		gpus    int
-		samples uint64
-	}{
-		{"in one go", dcgmtest.Pace{}, 8, 30},
-		{"in pieces", dcgmtest.Pace{Chunk: 300, ChunkMS: 40}, 2, 5},
-		{"in a row each", dcgmtest.Pace{Chunk: 800, ChunkMS: 150}, 2, 3},
-		{"unevenly", dcgmtest.Pace{JitterMS: 30, WorkMS: 15}, 8, 20},
-	} {
-		eachVersion(t, tt.name, func(t *testing.T, version string) {
-			gone := dcgmtest.Failure{Kind: dcgmtest.HostEngineDies, After: int(tt.samples)}
-			w := newWorld(t, dcgmtest.Scenario{Version: version, GPUs: dcgmtest.Boards(tt.gpus), Pace: tt.pace, Failures: []dcgmtest.Failure{gone}})
-			w.backoff = func(int) time.Duration { return time.Hour }
-			const eight = "0 1 2 3 4 5 6 7"
-			all, readings := eight[:2*tt.gpus-1], 0
-			w.until("the end of both", func(b *raw.Batch, err error) bool {
-				for _, column := range []string{"POWER", "SMACT"} {
-					if got := devices(b, column, false); err == nil && got != all && got != "" {
-						t.Errorf("%s of GPUs %s", column, got)
-					}
-				}
-				if err == nil {
-					readings++
-				}
-				return w.stream(device).Failure != nil && w.stream(profiling).Failure != nil
-			})
-			for _, s := range w.Streams(nil) {
-				if s.Ticks != tt.samples || s.Evicted != 0 || s.Restarts != 0 {
-					t.Errorf("%+v of %d samples", s, tt.samples)
-				}
-			}
-			if readings == 0 {
-				t.Error("no reading")
-			}
-		})
 	}
 }
 

@@ -110,7 +110,7 @@ func TestNoStartWithoutIdentity(t *testing.T) {
 
 // What is known stays while the node is surveyed in vain, and an entity that it lacks is asked for soon.
 func TestSurveysAreDue(t *testing.T) {
-	s, _ := asked(answers{"dcgmi discovery -l": listing})
+	s, _ := asked(answers{"dcgmi discovery -l": listing, "dcgmi profile -l": ""})
 	if s.due(time.Hour) {
 		t.Error("a survey is due before the first start")
 	}

@@ -18,7 +18,7 @@ const program = "github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest/dc
 // sources are the sources of the fake. They are embedded only to make go test rerun tests when
 // they change: it does not see what go build reads.
 //
-//go:embed fake/*.go dcgmi/*.go
+//go:embed dcgmi/*.go
 var sources embed.FS
 
 // compiled builds the fake once in each test binary and returns the file's

@@ -118,9 +118,6 @@ func Value(seed uint64, entity string, field, tick int) float64 {
 	return math.Floor(value)
 }
 
-// Share returns a number in [0, 1) that depends on seed and tick.
-func Share(seed uint64, tick int) float64 { return share(seed, "", 0, tick) }
-
 // share returns a number in [0, 1) that depends on its arguments.
 func share(seed uint64, entity string, field, tick int) float64 {
 	h := fnv.New64a()

@@ -59,10 +59,7 @@ func TestDiscoveryList(t *testing.T) {
 
 func TestDiscoveryHierarchy(t *testing.T) {
 	gpu := func(index int, uuid string) dcgmtest.GPU {
-		return dcgmtest.GPU{Index: index, UUID: uuid, Instances: []dcgmtest.Instance{
-			{ID: 1, Entity: 7 * index, Compute: []dcgmtest.Compute{{ID: 0, Entity: 7 * index}}},
-			{ID: 2, Entity: 7*index + 1, Compute: []dcgmtest.Compute{{ID: 0, Entity: 7*index + 1}}},
-		}}
+		return dcgmtest.GPU{Index: index, UUID: uuid, Instances: []dcgmtest.Instance{{ID: 1, Entity: 7 * index}, {ID: 2, Entity: 7*index + 1}}}
 	}
 	s := node("4.6.0", gpu(0, "GPU-f04cff15-f427-9612-3f5e-60a6e0cd2018"),
 		dcgmtest.Boards(2)[1], gpu(2, "GPU-4d75f16a-433f-d7d0-5a15-8348bc3661bf"))

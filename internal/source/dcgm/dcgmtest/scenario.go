@@ -28,20 +28,20 @@ import (
 // Beside returns the path of the scenario of the fake at exe.
 func Beside(exe string) string { return exe + ".json" }
 
-// Scenario is the fake's environment. A running dmon reads it again before each
-// sample, except for the version and the list of its entities, which it reads at the
-// start like the real one. If the file is gone, every fake that uses it exits within
-// a second, so that none outlives its test.
+// Scenario is the fake's environment. A running dmon reads it again before each sample, except for the version and the
+// list of its entities, which it reads at the start like the real one. If the file is gone, dmon exits, so that none
+// outlives its test.
 type Scenario struct {
 	// Version is the release to imitate, such as "4.4.1"; "" means 4.6.0.
 	Version string
-	// Seed determines all values that no Reading sets, and the jitter.
+	// Seed determines all values that no Reading sets.
 	Seed uint64
 	GPUs []GPU
 	// Readings replace the fields' own values. Of those that match a cell, the
 	// last counts.
 	Readings []Reading
-	Pace     Pace
+	// StartMS is how long the fake waits before it does anything.
+	StartMS  int
 	Failures []Failure
 	// StartLog, if set, is a file to which each start of the fake appends a line;
 	// see Starts.
@@ -61,18 +61,11 @@ type GPU struct {
 	Instances []Instance
 }
 
-// Instance is one MIG GPU instance.
+// Instance is one MIG GPU instance, with one compute instance.
 type Instance struct {
-	ID      int // NVML's
-	Entity  int // DCGM's, which dmon prints
-	UUID    string
-	Compute []Compute
-}
-
-// Compute is one MIG compute instance.
-type Compute struct {
 	ID     int // NVML's
 	Entity int // DCGM's, which dmon prints
+	UUID   string
 }
 
 // Entity is the subject of a row of dmon: a board, or a GPU instance.
@@ -114,20 +107,6 @@ type Reading struct {
 	// Text, if set, is printed instead of the value, and cut to the column as
 	// usual.
 	Text string
-}
-
-// Pace sets when and in what pieces output is printed.
-type Pace struct {
-	// StartMS is how long the fake waits before it does anything.
-	StartMS int
-	// A share of JitterMS is added to each delay; Seed and the sample's number
-	// determine it.
-	JitterMS int
-	// WorkMS is how long a sample is collected before it is printed.
-	WorkMS int
-	// Chunk is the number of bytes in one write; 0 means 4096, as with stdio on
-	// a pipe. ChunkMS is the pause between the writes of one sample.
-	Chunk, ChunkMS int
 }
 
 // Failure is one fault of the fake.
@@ -172,7 +151,6 @@ const (
 	Die               Kind = "die"                 // after samples: SIGKILL to itself
 	Exit              Kind = "exit"                // after samples: ends with Code and prints Text
 	Garbage           Kind = "garbage"             // lasts: Text before each sample
-	GluedRows         Kind = "glued_rows"          // lasts: no newline after the first row of a sample
 	GPULost           Kind = "gpu_lost"            // lasts: N/A in every cell of GPU and of its instances
 )
 
@@ -211,18 +189,15 @@ func Boards(n int) []GPU {
 	return gpus
 }
 
-// Cut returns g split into n of seven GPU instances, each with one compute
-// instance. NVML's ids count from 7, as those of the smallest profile do, and
+// Cut returns g split into n of seven GPU instances. NVML's ids count from 7, as those of the smallest profile do, and
 // DCGM's from seven times the board's index.
 func (g GPU) Cut(n int) GPU {
 	g.Instances = make([]Instance, n)
 	for i := range g.Instances {
-		entity := instancesPerBoard*g.Index + i
 		g.Instances[i] = Instance{
-			ID:      instancesPerBoard + i,
-			Entity:  entity,
-			UUID:    fmt.Sprintf("MIG-0000%04x-%04x-1111-2222-333344445550", i, g.Index),
-			Compute: []Compute{{ID: 0, Entity: entity}},
+			ID:     instancesPerBoard + i,
+			Entity: instancesPerBoard*g.Index + i,
+			UUID:   fmt.Sprintf("MIG-0000%04x-%04x-1111-2222-333344445550", i, g.Index),
 		}
 	}
 	return g

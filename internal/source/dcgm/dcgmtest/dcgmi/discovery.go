@@ -1,4 +1,4 @@
-package fake
+package main
 
 import (
 	"fmt"
@@ -10,29 +10,26 @@ import (
 )
 
 func (f *fake) discovery(set map[string]string) status {
-	if result := f.connect("discovery", set); result != ok {
-		return result
-	}
 	if _, hierarchy := set["-c"]; hierarchy {
 		f.printHierarchy()
 		return ok
 	}
 	if refused, is := f.failure(dcgmtest.ListRefused, "discovery", false); is {
-		f.out.printf("Error: Cannot get GPU list from remote node. Return: %s\n", status(refused.Code))
+		f.printf("Error: Cannot get GPU list from remote node. Return: %s\n", status(refused.Code))
 		return status(refused.Code)
 	}
 	_, all := set["-a"]
 	f.printBoards(all && f.release.Since("4.5.0"))
 	if refused, is := f.failure(dcgmtest.SwitchesRefused, "discovery", false); is {
-		f.out.printf("Error: Cannot get NvSwitch list from remote node. Return: %s\n", status(refused.Code))
+		f.printf("Error: Cannot get NvSwitch list from remote node. Return: %s\n", status(refused.Code))
 		return status(refused.Code)
 	}
-	f.out.printf("0 NvSwitches found.\n%s", table([]string{"Switch ID"}, nil, 11))
+	f.printf("0 NvSwitches found.\n%s", table([]string{"Switch ID"}, nil, 11))
 	if f.release.Since("4.2.3") {
-		f.out.printf("0 ConnectX found.\n%s", table([]string{"ConnectX"}, nil, 10))
+		f.printf("0 ConnectX found.\n%s", table([]string{"ConnectX"}, nil, 10))
 	}
 	if f.release.Since("3.3.9") {
-		f.out.printf("0 CPUs found.\n%s", table([]string{"CPU ID", "Device Information"}, nil, 8, 70))
+		f.printf("0 CPUs found.\n%s", table([]string{"CPU ID", "Device Information"}, nil, 8, 70))
 	}
 	return ok
 }
@@ -64,19 +61,19 @@ func (f *fake) printBoards(all bool) {
 		section[0][0] = strconv.Itoa(gpu.Index)
 		sections = append(sections, section)
 	}
-	f.out.printf("%d %s found", len(sections), plural(len(sections), "GPU", "GPUs"))
+	f.printf("%d %s found", len(sections), plural(len(sections), "GPU", "GPUs"))
 	switch {
 	case all:
-		f.out.printf(" (All).\n")
+		f.printf(" (All).\n")
 	case f.release.Since("4.5.0"):
-		f.out.printf(" (Active).\n")
+		f.printf(" (Active).\n")
 		if inactive > 0 {
-			f.out.printf("Note: Use -a flag to show all GPUs, including those that are not active.\n")
+			f.printf("Note: Use -a flag to show all GPUs, including those that are not active.\n")
 		}
 	default:
-		f.out.printf(".\n")
+		f.printf(".\n")
 	}
-	f.out.printf("%s", table([]string{"GPU ID", "Device Information"}, sections, 8, 70))
+	f.printf("%s", table([]string{"GPU ID", "Device Information"}, sections, 8, 70))
 }
 
 func plural(n int, single, many string) string {
@@ -89,23 +86,23 @@ func plural(n int, single, many string) string {
 // printHierarchy prints the tree of MIG instances, for the boards that have any.
 func (f *fake) printHierarchy() {
 	const left, right = 19, 68
-	f.out.printf("%s", rule("-", left, right))
-	f.out.printf("| %-*s|\n", left+right, "Instance Hierarchy")
-	f.out.printf("%s", rule("=", left, right))
+	f.printf("%s", rule("-", left, right))
+	f.printf("| %-*s|\n", left+right, "Instance Hierarchy")
+	f.printf("%s", rule("=", left, right))
 	first := true
 	for _, gpu := range f.scenario.GPUs {
 		if len(gpu.Instances) == 0 {
 			continue
 		}
 		if !first {
-			f.out.printf("%s", rule("-", left, right))
+			f.printf("%s", rule("-", left, right))
 		}
 		first = false
 		for _, line := range hierarchyLines(gpu) {
-			f.out.printf("%s", tableRow(line, left, right))
+			f.printf("%s", tableRow(line, left, right))
 		}
 	}
-	f.out.printf("%s", rule("-", left, right))
+	f.printf("%s", rule("-", left, right))
 }
 
 // hierarchyLines returns the two cells of each line of one board.
@@ -120,9 +117,7 @@ func hierarchyLines(gpu dcgmtest.GPU) [][]string {
 	lines := [][]string{node(0, fmt.Sprintf("GPU %d", gpu.Index), "GPU "+gpu.UUID, gpu.Index)}
 	for _, i := range gpu.Instances {
 		lines = append(lines, node(1, fmt.Sprintf("I %d/%d", gpu.Index, i.ID), "GPU Instance", i.Entity))
-		for _, c := range i.Compute {
-			lines = append(lines, node(2, fmt.Sprintf("CI %d/%d/%d", gpu.Index, i.ID, c.ID), "Compute Instance", c.Entity))
-		}
+		lines = append(lines, node(2, fmt.Sprintf("CI %d/%d/0", gpu.Index, i.ID), "Compute Instance", i.Entity))
 	}
 	return lines
 }

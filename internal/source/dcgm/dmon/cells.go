@@ -8,12 +8,12 @@ import (
 
 // cells reads the cells of a row into b. It returns false, and adds nothing, if
 // they do not fit the header.
-func (p *Parser) cells(b *raw.Batch, line []byte, label uint32, at position) bool {
+func (p *Parser) cells(b *raw.Batch, line []byte, label uint32, start, end int) bool {
 	n := len(b.Samples)
-	fits, bad := p.aligned(b, line, label, at)
+	fits, bad := p.aligned(b, line, label, start, end)
 	if !fits {
 		b.Samples = b.Samples[:n]
-		if fits, bad = p.counted(b, line, label, at.end); !fits {
+		if fits, bad = p.counted(b, line, label, end); !fits {
 			b.Samples = b.Samples[:n]
 			return false
 		}
@@ -24,23 +24,23 @@ func (p *Parser) cells(b *raw.Batch, line []byte, label uint32, at position) boo
 	return true
 }
 
-// aligned reads cells by position: each begins exactly at its column, with only blanks in
+// aligned reads the cells of a row at origin from an index on, by position: each begins exactly at its column, with only blanks in
 // between, so an empty cell is unambiguous. bad is true if a cell cannot be read.
-func (p *Parser) aligned(b *raw.Batch, line []byte, label uint32, at position) (fits, bad bool) {
+func (p *Parser) aligned(b *raw.Batch, line []byte, label uint32, origin, from int) (fits, bad bool) {
 	columns := p.layout.columns
 	if !p.layout.aligned || len(columns) == 0 ||
-		!blankUntil(line, at.end, min(at.origin+columns[0].start, len(line))) {
+		!blankUntil(line, from, min(origin+columns[0].start, len(line))) {
 		return false, false
 	}
 	values := 0
 	for i := range columns {
 		c := &columns[i]
-		start, stop := at.origin+c.start, len(line)
+		start, stop := origin+c.start, len(line)
 		if start >= len(line) {
 			return values == 0 || !p.layout.closesGaps, bad
 		}
-		if i+1 < len(columns) && at.origin+columns[i+1].start < stop {
-			stop = at.origin + columns[i+1].start
+		if i+1 < len(columns) && origin+columns[i+1].start < stop {
+			stop = origin + columns[i+1].start
 			if !isBlank(line[stop-1]) {
 				return false, false
 			}
@@ -91,27 +91,6 @@ func (p *Parser) counted(b *raw.Batch, line []byte, label uint32, at int) (fits,
 		i++
 	}
 	return len(columns) > 0 && (i == 0 || i == len(columns)), bad
-}
-
-// clean reports whether an aligned row, which ends in no blank, has every cell, each a number or a
-// mark of absence.
-func (p *Parser) clean(line []byte, at int) bool {
-	columns := p.layout.columns
-	for i := range columns {
-		start, stop := at+columns[i].start, len(line)
-		if i+1 < len(columns) {
-			stop = min(stop, at+columns[i+1].start) // a row that is short has no blank there
-			if !isBlank(line[stop-1]) {
-				return false
-			}
-		}
-		cell := trimRight(line[start:stop])
-		_, end, ok := number(cell, 0)
-		if (!ok || end != len(cell)) && !isAbsent(cell) {
-			return false
-		}
-	}
-	return true
 }
 
 // isAbsent reports whether a cell marks a missing reading: N/A, or what C++ prints for

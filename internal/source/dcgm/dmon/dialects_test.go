@@ -145,55 +145,6 @@ var dialects = []struct {
 		"UNKNOWN 9       310.000           \n" +
 		"GPU 1           311.000           \n",
 		[]tick{{values{gpuKey(0, "POWER"): 300, gpuKey(1, "POWER"): 311}, 0}}},
-	{"glued: the entity fills its column", "" +
-		"#Entity   POWER             GRACT        \n" +
-		"GPU-I 1000412.337           0.987        \n" +
-		"GPU-CI 100412.337           0.987        \n" +
-		"GPU-I 1001N/A               0.500        \n",
-		[]tick{{values{
-			`{entity="GPU-I 1000",gpu_instance_entity="1000"}POWER`: 412.337,
-			`{entity="GPU-I 1000",gpu_instance_entity="1000"}GRACT`: .987,
-			`{entity="GPU-I 1001",gpu_instance_entity="1001"}GRACT`: .5,
-		}, 0}}},
-	{"glued: the entity overflows its column and shifts the rest", "" +
-		"#Entity   POWER             GRACT        \n" +
-		"GPU-I 10001412.337           0.987        \n" +
-		"GPU-I 10001413.000           0.988        \n",
-		[]tick{{values{
-			`{entity="GPU-I 10001",gpu_instance_entity="10001"}POWER`: 412.337,
-			`{entity="GPU-I 10001",gpu_instance_entity="10001"}GRACT`: .987,
-		}, 0}, {values{
-			`{entity="GPU-I 10001",gpu_instance_entity="10001"}POWER`: 413,
-			`{entity="GPU-I 10001",gpu_instance_entity="10001"}GRACT`: .988,
-		}, 0}}},
-	{"glued: one blank separates a value from the next column", "" +
-		"#Entity AA      BB      \n" +
-		"GPU-I 10001234567 123     \n",
-		[]tick{{values{`{entity="GPU-I 1000",gpu_instance_entity="1000"}AA`: 1234567, `{entity="GPU-I 1000",gpu_instance_entity="1000"}BB`: 123}, 0}}},
-	{"glued: the id ends where the first value is absent", "" +
-		"#Entity   POWER             GRACT        \n" +
-		"GPU-I 10001N/A               0.500        \n",
-		[]tick{{values{`{entity="GPU-I 10001",gpu_instance_entity="10001"}GRACT`: .5}, 0}}},
-	{"glued: one id begins like another that fills its column", "" +
-		"#Entity   POWER             GRACT        \n" +
-		"GPU-I 1000N/A               0.500        \n" +
-		"#Entity   POWER             GRACT        \n" +
-		"GPU-I 10002N/A               0.600        \n",
-		[]tick{{values{`{entity="GPU-I 1000",gpu_instance_entity="1000"}GRACT`: .5}, 0},
-			{values{`{entity="GPU-I 10002",gpu_instance_entity="10002"}GRACT`: .6}, 0}}},
-	{"glued: an id has ten digits at most", "" +
-		"#Entity   POWER             GRACT        \n" +
-		"GPU-I 1234567890412.337           0.987        \n" +
-		"GPU-I 12345678901412.337           0.987        \n",
-		[]tick{{values{
-			`{entity="GPU-I 1234567890",gpu_instance_entity="1234567890"}POWER`: 412.337,
-			`{entity="GPU-I 1234567890",gpu_instance_entity="1234567890"}GRACT`: .987,
-		}, 1}}},
-	{"glued: a cell is empty, or the row is short", "" +
-		"#Entity   POWER             GRACT        TMPTR        \n" +
-		"GPU-I 1000412.337                        70           \n" +
-		"GPU-I 1000412.337           0.500        \n",
-		[]tick{{values{}, 2}}},
 	{"an id of ten digits, and of eleven", "" +
 		"#Entity         POWER             \n" +
 		"GPU 4294967295  300.000           \n" +
@@ -227,34 +178,10 @@ var dialects = []struct {
 		"CPU is busy\n" +
 		"GPU 1      0.600        \n",
 		[]tick{{values{gpuKey(1, "SMACT"): .6}, 5}}},
-	{"glued: a cell is text", "" +
-		"#Entity   POWER             GRACT        \n" +
-		"GPU-I 1000foo               0.500        \n" +
-		"GPU-I 10001412.337           0.98x        \n",
-		[]tick{{values{`{entity="GPU-I 1000",gpu_instance_entity="1000"}GRACT`: .5}, 2}}},
-	{"glued: the row is short", "" +
-		"#Entity    POWER             GRACT        \n" +
-		"GPU-I 10001412.337\n",
-		[]tick{{values{}, 1}}},
-	{"glued: with one more digit in the id, a later cell would still be a number", "" +
-		"#Entity   POWER             GRACT        \n" +
-		"GPU-I 10001412.337           10.500       \n",
-		[]tick{{values{
-			`{entity="GPU-I 10001",gpu_instance_entity="10001"}POWER`: 412.337,
-			`{entity="GPU-I 10001",gpu_instance_entity="10001"}GRACT`: 10.5,
-		}, 0}}},
-	{"glued: an id ends before the point", "" +
-		"#Entity   POWER             \n" +
-		"GPU-I 10001.5\n",
-		[]tick{{values{`{entity="GPU-I 1000",gpu_instance_entity="1000"}POWER`: 1.5}, 0}}},
-	{"glued: one digit does not fit the column", "" +
+	{"an entity that overflows its column", "" +
 		"#Entity   POWER             \n" +
 		"GPU-I 10001\n",
-		[]tick{{values{`{entity="GPU-I 1000",gpu_instance_entity="1000"}POWER`: 1}, 0}}},
-	{"glued: indented", "" +
-		"  #Entity   POWER             GRACT        \n" +
-		"  GPU-I 1001N/A               0.500        \n",
-		[]tick{{values{`{entity="GPU-I 1001",gpu_instance_entity="1001"}GRACT`: .5}, 0}}},
+		[]tick{{values{}, 1}}},
 	{"2.x: cells that are cut, no numbers, too large, absent, and rows without any", "" +
 		"  # Entity  TVIOL  SMACT\n" +
 		"   GPU 0  1234567890123...  0.500\n" +
@@ -283,7 +210,7 @@ var dialects = []struct {
 		"#Entity    SMACT        \n" +
 		"GPU 1      0.600        \n",
 		[]tick{{values{gpuKey(0, "SMACT"): .5}, 0}, {values{gpuKey(1, "SMACT"): .6}, 0}}},
-	{"glued: the end of the id is ambiguous", "" +
+	{"an entity that overflows its column into a value", "" +
 		"#Entity   POWER             \n" +
 		"GPU-I 10001412.337\n",
 		[]tick{{values{}, 1}}},

@@ -73,23 +73,15 @@ func (p *Parser) Line(b *raw.Batch, line []byte) bool {
 	if line[start] == '#' {
 		return p.header(line, start)
 	}
-	e, at := p.expect(line, start)
-	if e == none {
-		var kind rowKind
-		if e, at, kind = p.entity(line, start); kind != gpuRow {
-			if kind == textRow {
-				b.Skipped++
-			}
-			return true
-		}
+	e, end, kind := p.entity(line, start)
+	switch kind {
+	case textRow:
+		b.Skipped++
+		return true
+	case otherRow:
+		return true
 	}
-	return p.row(b, line, e, at)
-}
-
-// position is the place of the cells of a row.
-type position struct {
-	origin int // the origin of the columns' offsets
-	end    int // of the entity
+	return p.row(b, line, e, start, end)
 }
 
 // Next ends the tick: the next row begins a new one. Line does this at every
@@ -98,19 +90,6 @@ type position struct {
 func (p *Parser) Next() {
 	p.tick++
 	p.rows, p.parent, p.last = 0, none, none
-}
-
-// Split ends the tick before its latest row, which must exist: that row begins
-// the next tick. It is for a caller that knows the first entity of a tick.
-func (p *Parser) Split() {
-	last := p.last
-	p.Next()
-	p.rows, p.last = 1, last
-	e := &p.entities[last]
-	e.tick = p.tick
-	if e.kind == gpu {
-		p.parent = last
-	}
 }
 
 // Reset forgets the header and ends the tick, for a text that restarts. It
@@ -162,24 +141,23 @@ func (p *Parser) header(line []byte, start int) bool {
 	if !bytes.Equal(line, p.layout.text) {
 		p.layout.parse(line, start)
 		p.layout.bind(p.names)
-		for i := range p.entities {
-			p.entities[i].cell = p.entities[i].cell[:0] // of another entity column
-		}
 	}
 	return true
 }
 
-// row reads the row of entity e.
-func (p *Parser) row(b *raw.Batch, line []byte, e int, at position) bool {
+// row reads the row of entity e, whose words are from start to end.
+func (p *Parser) row(b *raw.Batch, line []byte, e, start, end int) bool {
 	ent := &p.entities[e]
 	if ent.tick == p.tick {
 		// An error text may begin like a row ("GPU 0 is lost"), but only a row
 		// begins a tick.
-		if !p.isRow(b, line, ent, at) {
+		samples, skipped := len(b.Samples), b.Skipped
+		isRow := p.cells(b, line, ent.label, start, end)
+		b.Samples, b.Skipped = b.Samples[:samples], skipped
+		if !isRow {
 			b.Skipped++
 			return true
 		}
-		p.entities[p.last].next = e
 		p.Next()
 		return false
 	}
@@ -187,7 +165,7 @@ func (p *Parser) row(b *raw.Batch, line []byte, e int, at position) bool {
 		p.name(e)
 	}
 	samples := len(b.Samples)
-	if !p.cells(b, line, ent.label, at) {
+	if !p.cells(b, line, ent.label, start, end) {
 		b.Skipped++
 		return true
 	}
@@ -195,24 +173,12 @@ func (p *Parser) row(b *raw.Batch, line []byte, e int, at position) bool {
 		b.Samples = append(b.Samples, raw.Sample{Family: dict.FamilyID([]byte("Entity")), Labels: ent.label, Value: math.NaN()})
 	}
 	ent.tick = p.tick
-	if p.last != none {
-		p.entities[p.last].next = e
-	}
 	p.last = e
 	p.rows++
 	if ent.kind == gpu {
 		p.parent = e
 	}
 	return true
-}
-
-// isRow reports whether the rest of line could be the cells of ent. It leaves b
-// unchanged.
-func (p *Parser) isRow(b *raw.Batch, line []byte, ent *entity, at position) bool {
-	samples, skipped := len(b.Samples), b.Skipped
-	ok := p.cells(b, line, ent.label, at)
-	b.Samples, b.Skipped = b.Samples[:samples], skipped
-	return ok
 }
 
 // trimRight cuts line ends and trailing blanks.

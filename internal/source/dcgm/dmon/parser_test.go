@@ -299,36 +299,3 @@ func steadyTick(t testing.TB) func() {
 	tick()
 	return tick
 }
-
-// Split moves the latest row to the next tick, for any kind of entity.
-func TestSplit(t *testing.T) {
-	var p Parser
-	b := &raw.Batch{Dict: raw.NewDict()}
-	line := func(text string, want bool) {
-		t.Helper()
-		if got := p.Line(b, []byte(text)); got != want {
-			t.Errorf("%q: %v", text, got)
-		}
-	}
-	line("#Entity    SMACT        \n", true)
-	line("GPU 1      0.100        \n", true)
-	line("GPU 0      0.200        \n", true)
-	if last := b.Dict.Block(p.Last()); last != `{gpu="0",entity="GPU 0"}` {
-		t.Errorf("the latest row is of %s", last)
-	}
-	p.Split()
-	if p.Rows() != 1 {
-		t.Errorf("%d rows", p.Rows())
-	}
-	line("GPU-I 3    0.300        \n", true)
-	if last := b.Dict.Block(p.Last()); last != `{gpu="0",entity="GPU-I 3",gpu_instance_entity="3"}` {
-		t.Errorf("the latest row is of %s", last)
-	}
-	line("GPU 1      0.400        \n", true)
-	line("GPU 0      0.500        \n", false)
-	line("GPU 0      0.500        \n", true)
-	line("GPU-I 3    0.600        \n", true)
-	p.Split()
-	line("GPU 0      0.700        \n", true)
-	line("GPU-I 3    0.800        \n", false)
-}

@@ -45,7 +45,7 @@ func (p *service) startRules() error {
 	p.rules = engine.New(engine.Options{
 		Logger: p.logger,
 		Render: renderer(p.opts.form()),
-		Order:  p.order,
+		Knows:  func(source string) bool { _, r := p.readers.named(source); return r != nil },
 		Serves: p.serves,
 		Limits: engine.Limits{Series: maxRuleSeries, Samples: int(p.opts.Rules.MaxSamples)},
 	})
@@ -59,12 +59,6 @@ func (p *service) observer() pipeline.Observer {
 		return nil
 	}
 	return p.rules
-}
-
-// order returns the position of the source with a name, or -1.
-func (p *service) order(source string) int {
-	at, _ := p.readers.named(source)
-	return at
 }
 
 // serves reports whether the latest reading of a source is fit to be served.

@@ -4,6 +4,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -74,4 +76,14 @@ func plus(sum time.Duration, more ...time.Duration) time.Duration {
 		sum += d
 	}
 	return sum
+}
+
+// Name returns the name of the selected series, "" if it is not a single one.
+func (s Selector) Name() string {
+	for _, m := range s.Vector.LabelMatchers {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
+			return m.Value
+		}
+	}
+	return ""
 }

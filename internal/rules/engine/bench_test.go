@@ -31,7 +31,7 @@ func BenchmarkSecond(b *testing.B) {
 	e, at := fiveMinutes()
 	second := func() {
 		at = at.Add(time.Second)
-		e.inbox.add(reading{source: "s", at: at.Add(-time.Millisecond), snapshot: &canonical.Snapshot{}})
+		e.inbox.put(outcome{source: "s", at: at.Add(-time.Millisecond), snapshot: &canonical.Snapshot{}})
 		e.step(b.Context(), at)
 	}
 	second()
@@ -47,7 +47,7 @@ func BenchmarkSecond(b *testing.B) {
 		defer reportCPU(b, cpu())
 		for b.Loop() {
 			at = at.Add(time.Second)
-			e.inbox.add(reading{source: "s", at: at, snapshot: &canonical.Snapshot{}})
+			e.inbox.put(outcome{source: "s", at: at, snapshot: &canonical.Snapshot{}})
 			e.storeReadings(at)
 		}
 	})
@@ -56,7 +56,7 @@ func BenchmarkSecond(b *testing.B) {
 		defer reportCPU(b, cpu())
 		for b.Loop() {
 			for _, r := range (*e.groups.Load())[0].rules {
-				if _, err := e.query(b.Context(), r.Text, at); err != nil {
+				if _, err := e.evaluate(b.Context(), (*e.groups.Load())[0], r, at); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -90,7 +90,7 @@ func fiveMinutes() (*Engine, time.Time) {
 	at := time.Unix(1_700_000_000, 0)
 	e.Replace(thirtyRules(), at)
 	for range 301 {
-		e.inbox.add(reading{source: "s", at: at, snapshot: &canonical.Snapshot{}})
+		e.inbox.put(outcome{source: "s", at: at, snapshot: &canonical.Snapshot{}})
 		e.storeReadings(at)
 		at = at.Add(time.Second)
 	}

@@ -5,12 +5,11 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -25,9 +24,9 @@ const defaultInterval = 15 * time.Second
 // longestTimeout is beyond any interval; each evaluation has its own timeout.
 const longestTimeout = 24 * time.Hour
 
-// leap is how far the clock may be set back without consequence, and how old a reading may
+// tolerance is how far the clock may be set back without consequence, and how old a reading may
 // be.
-const leap = time.Minute
+const tolerance = time.Minute
 
 // farFuture is later than any reading.
 var farFuture = time.Unix(1<<40, 0)
@@ -38,10 +37,9 @@ type Options struct {
 	// Render returns the exposition that is served of a reading, in parts of whole lines.
 	// One goroutine at a time calls it, and a result is not used after the next call.
 	Render func(*canonical.Snapshot) [][]byte
-	// Order ranks the sources that are served: if several have a series, rules see the
-	// samples of the lowest rank. A source that left has a negative rank, and is
-	// forgotten. If Order is nil, all rank alike, and the source that is read first counts.
-	Order func(source string) int
+	// Knows reports whether there is still a source of that name; the series of others end, and
+	// they are forgotten. Nil means always.
+	Knows func(source string) bool
 	// Serves reports whether a reading of this source would be served now; otherwise
 	// rules do not see it either. Nil means always.
 	Serves func(source string) bool
@@ -60,8 +58,7 @@ type Engine struct {
 	store    *store
 	interest *interest
 	pages    map[string]*page // by source
-
-	now time.Time // of the last step, by the wall clock
+	now      time.Time        // of the last step, by the wall clock
 
 	groups   atomic.Pointer[[]*group]
 	served   atomic.Pointer[[]block]
@@ -70,14 +67,16 @@ type Engine struct {
 
 // New returns an engine without rules.
 func New(opts Options) *Engine {
+	always := func(string) bool { return true }
+	if opts.Knows == nil {
+		opts.Knows = always
+	}
+	if opts.Serves == nil {
+		opts.Serves = always
+	}
 	e := &Engine{
-		opts:     opts,
-		inbox:    newInbox(),
-		store:    newStore(opts.Limits),
-		interest: newInterest(nil),
-		pages:    map[string]*page{},
-		replaced: make(chan struct{}, 1),
-		promql:   newPromQL(opts),
+		opts: opts, promql: newPromQL(opts), inbox: newInbox(), store: newStore(opts.Limits),
+		interest: newInterest(nil, nil), pages: map[string]*page{}, replaced: make(chan struct{}, 1),
 	}
 	e.groups.Store(&[]*group{})
 	e.served.Store(&[]block{})
@@ -97,17 +96,12 @@ func newPromQL(opts Options) *promql.Engine {
 	})
 }
 
-// Limit changes Limits.Samples. It waits for a running evaluation. If the rules change
-// too, call Replace first, so that series that are no longer selected do not count against
-// the new limit.
+// Limit changes Limits.Samples. It waits for a running evaluation. If there are more samples, the
+// series lose their oldest as new ones come.
 func (e *Engine) Limit(samples int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if samples == e.opts.Limits.Samples {
-		return
-	}
-	e.opts.Limits.Samples = samples
-	e.store.limit(samples)
+	e.opts.Limits.Samples, e.store.limits.Samples = samples, samples
 	e.promql = newPromQL(e.opts)
 }
 
@@ -118,79 +112,53 @@ func (e *Engine) Observe(s *canonical.Snapshot, lease interface{ Release() }) bo
 		return false
 	}
 	at, now := s.Source.At, time.Now()
-	if age := now.Sub(at); age < 0 || age > leap {
+	if age := now.Sub(at); age < 0 || age > tolerance {
 		at = now // a capture is played, whose times are of the past
 	}
-	return e.inbox.put(reading{source: s.Source.Name, at: at, snapshot: s, lease: lease})
+	return e.inbox.put(outcome{source: s.Source.Name, at: at, snapshot: s, lease: lease})
 }
 
 // Failed reports that a source could not be read at the time at: its series end there. It
 // does not block.
-func (e *Engine) Failed(source string, at time.Time) { e.inbox.fail(source, at) }
+func (e *Engine) Failed(source string, at time.Time) { e.inbox.put(outcome{source: source, at: at}) }
 
 // Replace sets the rules to evaluate. Unchanged groups keep their results, and series that
 // are still selected keep their samples. It waits for a running evaluation.
 func (e *Engine) Replace(groups []rules.Group, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	next := newInterest(groups)
-	next.follow(e.interest)
-	e.interest = next
-	e.store.retain(next)
-	for _, p := range e.pages {
-		p.forget()
-	}
-	before := *e.groups.Load()
-	kept := map[*group]bool{}
+	e.interest = newInterest(groups, e.interest)
+	before, kept := *e.groups.Load(), map[*group]bool{}
 	list := make([]*group, len(groups))
 	for i := range groups {
-		list[i] = newGroup(groups[i])
+		list[i] = newGroup(groups[i], after(now, groups[i].Interval))
 		for _, g := range before {
-			if !kept[g] && g.like(list[i]) {
-				g.moveTo(list[i])
-				list[i] = g
+			if !kept[g] && list[i].continues(g) {
 				kept[g] = true
 				break
 			}
 		}
-		if !kept[list[i]] {
-			list[i].due = after(now, list[i].interval)
-		}
 	}
 	for _, g := range before {
-		g.leave(e, kept[g], now.UnixMilli())
+		for _, r := range g.rules {
+			if !kept[g] {
+				e.record(r, nil, now.UnixMilli())
+			}
+		}
+	}
+	e.store.each(func(s *series) (selected bool) {
+		s.keep, selected = e.interest.keep(s.labels)
+		return selected
+	})
+	for _, p := range e.pages { // which may be selected now
+		maps.DeleteFunc(p.lines, func(_ string, l *line) bool { return l.series == nil || l.series.dropped })
 	}
 	e.groups.Store(&list)
-	e.publish(nil)
+	e.publish()
 	select {
 	case e.replaced <- struct{}{}:
 	default:
 	}
-}
-
-// leave ends the results of a group that does not go on, and otherwise looks them up in
-// the store again.
-func (g *group) leave(e *Engine, goesOn bool, t int64) {
-	for _, r := range g.rules {
-		if !goesOn {
-			r.end(e.store, t)
-			continue
-		}
-		for _, list := range r.outputs {
-			for _, x := range list {
-				x.series = e.seriesOf(x.labels)
-			}
-		}
-	}
-}
-
-// seriesOf returns the series of a result in the store, nil if no rule selects it.
-func (e *Engine) seriesOf(l labels.Labels) *series {
-	millis, selected := keep(e.interest.family(l.Get(model.MetricNameLabel)), l)
-	if !selected {
-		return nil
-	}
-	return e.store.get(l, millis)
 }
 
 // Run stores readings as they come and evaluates each group at multiples of its interval,
@@ -200,8 +168,7 @@ func (e *Engine) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		e.step(ctx, time.Now())
-		timer.Reset(e.rest(time.Now()))
+		timer.Reset(max(0, time.Until(e.step(ctx, time.Now()))))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
@@ -212,43 +179,46 @@ func (e *Engine) Run(ctx context.Context) {
 	e.drain(farFuture)
 }
 
-// step stores the readings up to now, and evaluates a group if one is due.
-func (e *Engine) step(ctx context.Context, now time.Time) {
+// step stores the readings up to now, evaluates a group if one is due, and returns when the next
+// one is.
+func (e *Engine) step(ctx context.Context, now time.Time) time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.watch(now)
 	g := e.next()
 	if g == nil || g.due.After(now) {
 		e.storeReadings(now)
-		return
+		if g == nil {
+			return now.Add(longestTimeout)
+		}
+		return g.due
 	}
 	ts := g.due
-	if latest := after(now, g.interval).Add(-g.interval); latest.After(ts) {
-		g.missed.Add(uint64(latest.Sub(ts) / g.interval))
+	if latest := after(now, g.Interval).Add(-g.Interval); latest.After(ts) {
+		g.missed.Add(uint64(latest.Sub(ts) / g.Interval))
 		ts = latest
 	}
 	if g.due = ts; e.next() != g { // other groups are due earlier
-		return
+		return now
 	}
 	e.storeReadings(ts) // later ones wait: the result at ts must not depend on the time of the evaluation
 	e.silence(ts)
 	e.run(ctx, g, ts)
-	g.due = after(ts, g.interval)
-	e.publish(g)
+	g.due = after(ts, g.Interval)
+	e.publish()
+	return e.next().due
 }
 
 // watch starts over if the clock was set back: the stored samples are then in the future,
 // and would hide new ones.
 func (e *Engine) watch(now time.Time) {
-	if e.now.Sub(now.Round(0)) > leap {
+	if e.now.Sub(now.Round(0)) > tolerance {
 		e.opts.Logger.Warn("the clock was set back; the rules start over", "by", e.now.Sub(now.Round(0)))
 		e.drain(farFuture)
-		e.store.retain(newInterest(nil))
-		for _, p := range e.pages {
-			p.forget()
-		}
+		e.store.each(func(*series) bool { return false })
+		e.store.swept, e.pages = 0, map[string]*page{}
 		for _, g := range *e.groups.Load() {
-			g.due = after(now, g.interval)
+			g.due = after(now, g.Interval)
 		}
 	}
 	e.now = now.Round(0)
@@ -265,18 +235,11 @@ func (e *Engine) next() *group {
 	return first
 }
 
-// rest returns the time until a group is due.
-func (e *Engine) rest(now time.Time) time.Duration {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if g := e.next(); g != nil {
-		return max(0, g.due.Sub(now))
-	}
-	return longestTimeout
-}
-
-// after returns the first multiple of interval after t, in Unix time.
+// after returns the first multiple of interval, defaultInterval if it is 0, after t, in Unix time.
 func after(t time.Time, interval time.Duration) time.Time {
+	if interval == 0 {
+		interval = defaultInterval
+	}
 	n := t.UnixNano() / int64(interval)
 	return time.Unix(0, (n+1)*int64(interval))
 }
@@ -284,12 +247,12 @@ func after(t time.Time, interval time.Duration) time.Time {
 // drain releases the waiting readings up to an instant.
 func (e *Engine) drain(until time.Time) {
 	for {
-		r, ok := e.inbox.next(until)
+		o, ok := e.inbox.next(until)
 		if !ok {
 			return
 		}
-		if r.lease != nil {
-			r.lease.Release()
+		if o.lease != nil {
+			o.lease.Release()
 		}
 	}
 }
@@ -298,62 +261,37 @@ func (e *Engine) drain(until time.Time) {
 // name that a rule records, the rule's results are no longer served.
 func (e *Engine) storeReadings(until time.Time) {
 	for {
-		r, ok := e.inbox.next(until)
+		o, ok := e.inbox.next(until)
 		if !ok {
 			break
 		}
-		p := e.pageOf(r.source)
 		var parts [][]byte
-		if r.snapshot != nil && p.rank >= 0 { // the source has not left since
-			parts = e.opts.Render(r.snapshot)
+		if o.snapshot != nil && e.opts.Knows(o.source) {
+			parts = e.opts.Render(o.snapshot)
 		}
-		p.observe(e.store, e.interest, r.at.UnixMilli(), parts)
-		if r.snapshot != nil {
-			p.reset = false
-			e.settle()
+		if e.pages[o.source] == nil {
+			e.pages[o.source] = &page{}
 		}
-		if r.lease != nil {
-			r.lease.Release()
+		e.pages[o.source].observe(e.store, e.interest, o.at.UnixMilli(), parts)
+		if o.lease != nil {
+			o.lease.Release()
 		}
 	}
 	if e.interest.changed {
 		e.interest.changed = false
-		e.publish(nil)
+		e.publish()
 	}
-}
-
-// settle forgets what sources served before a reload, once each has been read again.
-func (e *Engine) settle() {
-	for _, p := range e.pages {
-		if p.reset {
-			return
-		}
-	}
-	e.interest.before = nil
-}
-
-// pageOf returns the page of a source.
-func (e *Engine) pageOf(source string) *page {
-	p := e.pages[source]
-	if p == nil {
-		p = &page{}
-		e.pages[source] = p
-	}
-	if e.opts.Order != nil {
-		p.rank = e.opts.Order(source) // changes as other sources come and go
-	}
-	return p
 }
 
 // silence ends the series of sources that would not be served, and forgets sources that
 // left.
 func (e *Engine) silence(at time.Time) {
 	for source, p := range e.pages {
-		if len(p.lines) > 0 && e.opts.Serves != nil && !e.opts.Serves(source) {
+		known := e.opts.Knows(source)
+		if !known || len(p.lines) > 0 && !e.opts.Serves(source) {
 			p.observe(e.store, e.interest, at.UnixMilli(), nil)
 		}
-		if e.opts.Order != nil && e.opts.Order(source) < 0 {
-			p.observe(e.store, e.interest, at.UnixMilli(), nil)
+		if !known {
 			delete(e.pages, source)
 		}
 	}

@@ -38,12 +38,12 @@ func newTestEngine(t *testing.T, groups []rules.Group) *testEngine {
 
 // observe stores an exposition immediately; "" is a source that could not be read.
 func (te *testEngine) observe(source string, at time.Time, page string) {
-	r := reading{source: source, at: at}
+	r := outcome{source: source, at: at}
 	if page != "" {
 		half := max(0, strings.LastIndex(page, "\n#")+1) // pages come in parts
 		r.snapshot = &canonical.Snapshot{Valid: [][]byte{[]byte(page[:half]), []byte(page[half:])}}
 	}
-	te.e.inbox.add(r)
+	te.e.inbox.waiting = append(te.e.inbox.waiting, r)
 	te.e.storeReadings(at)
 }
 
@@ -52,7 +52,7 @@ func (te *testEngine) evaluate(ts time.Time) map[string]float64 {
 	te.t.Helper()
 	for _, g := range *te.e.groups.Load() {
 		te.e.run(context.Background(), g, ts)
-		te.e.publish(g)
+		te.e.publish()
 	}
 	return te.results(ts)
 }

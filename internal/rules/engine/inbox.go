@@ -16,8 +16,8 @@ const (
 	leastGap = 950 * time.Millisecond
 )
 
-// reading is the outcome of reading a source.
-type reading struct {
+// outcome is the outcome of reading a source.
+type outcome struct {
 	source   string
 	at       time.Time
 	snapshot *canonical.Snapshot    // nil after a failure
@@ -27,7 +27,7 @@ type reading struct {
 // inbox holds readings for the engine, so that no reader of a source waits for a rule.
 type inbox struct {
 	mu      sync.Mutex
-	waiting []reading
+	waiting []outcome
 	latest  map[string]time.Time // time of the last reading put, by source
 	lost    uint64               // readings refused because too many waited
 	signal  chan struct{}        // has an element if a reading waits
@@ -38,67 +38,51 @@ func newInbox() *inbox {
 }
 
 // put adds a reading, unless another of its source was added less than leastGap before, or
-// too many of its source wait.
-func (b *inbox) put(r reading) bool {
+// too many of its source wait. After a failure the next reading is used however soon it comes.
+func (b *inbox) put(o outcome) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if last, ok := b.latest[r.source]; ok && r.at.Sub(last) < leastGap && !r.at.Before(last) {
-		return false
-	}
-	if n, _ := b.of(r.source); n >= inboxSize {
-		b.lost++
-		return false
-	}
-	b.latest[r.source] = r.at
-	b.add(r)
-	return true
-}
-
-// fail records that a source could not be read. Its next reading is used however soon it
-// comes. Failures may be reported late: one older than the last reading is ignored.
-func (b *inbox) fail(source string, at time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if last, ok := b.latest[source]; ok && at.Before(last) {
-		return
-	}
-	delete(b.latest, source)
-	if _, failed := b.of(source); failed {
-		return // already recorded
-	}
-	b.add(reading{source: source, at: at})
-}
-
-// of returns how many readings of a source wait, and whether the last was a failure.
-func (b *inbox) of(source string) (n int, failed bool) {
+	last, known := b.latest[o.source]
+	n := 0
 	for i := range b.waiting {
-		if b.waiting[i].source == source {
-			n, failed = n+1, b.waiting[i].snapshot == nil
+		if b.waiting[i].source == o.source {
+			n++
 		}
 	}
-	return n, failed
-}
-
-func (b *inbox) add(r reading) {
-	b.waiting = append(b.waiting, r)
+	switch gap := o.at.Sub(last); {
+	case o.snapshot == nil:
+		if !known || gap < 0 {
+			return false // already recorded, or reported late
+		}
+		delete(b.latest, o.source)
+	case known && gap >= 0 && gap < leastGap:
+		return false
+	case n >= inboxSize:
+		b.lost++
+		return false
+	default:
+		b.latest[o.source] = o.at
+	}
+	b.waiting = append(b.waiting, o)
 	select {
 	case b.signal <- struct{}{}:
 	default:
 	}
+	return true
 }
 
 // next returns the oldest reading if it is not after until.
-func (b *inbox) next(until time.Time) (reading, bool) {
+func (b *inbox) next(until time.Time) (outcome, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.waiting) == 0 || b.waiting[0].at.After(until) {
-		return reading{}, false
+		return outcome{}, false
 	}
-	r := b.waiting[0]
+	o := b.waiting[0]
 	n := copy(b.waiting, b.waiting[1:])
-	b.waiting[n] = reading{}
+	b.waiting[n] = outcome{}
 	b.waiting = b.waiting[:n]
-	return r, true
+	return o, true
 }
 
 func (b *inbox) lostReadings() uint64 {

@@ -11,7 +11,7 @@ func TestInbox(t *testing.T) {
 	b, at := newInbox(), time.Unix(1_700_000_000, 0)
 	put := func(source string, after time.Duration, want bool) {
 		t.Helper()
-		if got := b.put(reading{source: source, at: at.Add(after), snapshot: &canonical.Snapshot{}}); got != want {
+		if got := b.put(outcome{source: source, at: at.Add(after), snapshot: &canonical.Snapshot{}}); got != want {
 			t.Errorf("%s after %s: added is %v, want %v", source, after, got, want)
 		}
 	}
@@ -19,10 +19,10 @@ func TestInbox(t *testing.T) {
 	put("a", 900*time.Millisecond, false) // within a second
 	put("b", 900*time.Millisecond, true)
 	put("a", 950*time.Millisecond, true)
-	b.fail("a", at.Add(900*time.Millisecond)) // reported late
-	b.fail("a", at.Add(time.Second))
-	b.fail("b", at.Add(time.Second))
-	b.fail("a", at.Add(2*time.Second)) // already recorded
+	b.put(outcome{source: "a", at: at.Add(900 * time.Millisecond)}) // reported late
+	b.put(outcome{source: "a", at: at.Add(time.Second)})
+	b.put(outcome{source: "b", at: at.Add(time.Second)})
+	b.put(outcome{source: "a", at: at.Add(2 * time.Second)}) // already recorded
 	put("a", 2*time.Second, true)
 	put("a", 3*time.Second, false) // full
 	put("b", 2*time.Second, true)  // counted by source
@@ -45,6 +45,6 @@ func TestInbox(t *testing.T) {
 			t.Errorf("next is %+v (%v), want the failure of %s", r, ok, want)
 		}
 	}
-	b.fail("a", at.Add(3*time.Second))
+	b.put(outcome{source: "a", at: at.Add(3 * time.Second)})
 	put("a", 3100*time.Millisecond, true) // soon after a failure
 }

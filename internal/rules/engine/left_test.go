@@ -12,8 +12,8 @@ import (
 func TestASourceThatLeftIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		te := started(t, nil, nil)
-		rank := 0
-		te.e.opts.Order = func(string) int { return rank }
+		known := true
+		te.e.opts.Knows = func(string) bool { return known }
 		groups := group15([2]string{"r:x", "x"})
 		groups[0].Interval = 10 * time.Second
 		te.e.Replace(groups, time.Now())
@@ -22,7 +22,7 @@ func TestASourceThatLeftIsForgotten(t *testing.T) {
 		if got := te.value(); got != 1 {
 			t.Fatalf("the result is %v, want 1", got)
 		}
-		rank = -1
+		known = false
 		te.publish("x 2\n")
 		time.Sleep(20 * time.Second)
 		if got := te.value(); !math.IsNaN(got) || len(te.e.pages) != 0 {

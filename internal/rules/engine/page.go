@@ -7,63 +7,125 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
+	"github.com/kpulse/kpulse-proxy/internal/rules"
 )
+
+// maxFamilies bounds the names whose selectors an interest remembers. No real page has as
+// many families; a page that invents names costs time instead of memory.
+const maxFamilies = 1 << 14
+
+// selector selects series of a rule's expression.
+type selector struct {
+	matchers []*labels.Matcher
+	// keep is how long before the last sample, in milliseconds, samples may count. Of
+	// older ones only the newest counts, which an instant selector may see.
+	keep int64
+}
+
+// interest describes the series that the rules select.
+type interest struct {
+	selectors []selector
+	// families are the selectors that each name seen so far may satisfy.
+	families map[string][]selector
+	// records are the names that the rules record, true if a source serves a family of
+	// that name.
+	records map[string]bool
+	// changed is set when a source is found to serve a recorded name.
+	changed bool
+}
+
+// newInterest returns the interest of the rules of groups. Names that old knows as served stay so.
+func newInterest(groups []rules.Group, old *interest) *interest {
+	in := &interest{families: map[string][]selector{}, records: map[string]bool{}}
+	for _, g := range groups {
+		for _, r := range g.Rules {
+			in.records[r.Record] = old != nil && old.records[r.Record]
+			for _, s := range rules.Selectors(r.Expr, 0) {
+				in.selectors = append(in.selectors, selector{s.Vector.LabelMatchers, max(0, s.Reach+g.Offset).Milliseconds()})
+			}
+		}
+	}
+	return in
+}
+
+// serve records that a source serves a family of this name.
+func (in *interest) serve(name string) {
+	if served, recorded := in.records[name]; recorded && !served {
+		in.records[strings.Clone(name)] = true
+		in.changed = true
+	}
+}
+
+// family returns the selectors that series of this name may satisfy, nil if no rule
+// selects them. It allocates nothing for a name that it remembers.
+func (in *interest) family(name string) []selector {
+	if selectors, known := in.families[name]; known {
+		return selectors
+	}
+	if len(in.families) >= maxFamilies {
+		clear(in.families)
+	}
+	var selectors []selector
+	for _, sel := range in.selectors {
+		may := true
+		for _, m := range sel.matchers {
+			may = may && (m.Name != model.MetricNameLabel || m.Matches(name))
+		}
+		if may {
+			selectors = append(selectors, sel)
+		}
+	}
+	in.families[strings.Clone(name)] = selectors
+	return selectors
+}
+
+// keep returns how long samples of a series are needed, in milliseconds, and whether any rule
+// selects it.
+func (in *interest) keep(series labels.Labels) (millis int64, selected bool) {
+	for _, sel := range in.family(series.Get(model.MetricNameLabel)) {
+		if matches(sel.matchers, series) {
+			millis, selected = max(millis, sel.keep), true
+		}
+	}
+	return millis, selected
+}
 
 // page remembers the exposition of one source, so that reading the next costs little: it
 // skips lines of families that no rule selects, and parses labels once for each series.
 type page struct {
-	rank  int              // of its source; the lowest rank owns a shared series
 	lines map[string]*line // by series as written, name and label block
 	scan  uint64           // number of the current exposition
-	seen  int              // its lines so far
-	first *line            // its first line
-	// reset is set if the page has forgotten lines and not been read since.
-	reset bool
 }
 
 // line is a series of a selected family as its source writes it.
 type line struct {
-	text   string
 	series *series // nil if no rule selects it, or the store was full
 	scan   uint64  // number of the last exposition that had it
-	next   *line   // the line that followed there
-	gone   bool    // the page has forgotten it
 	// stamped is set if the line has a timestamp. As in Prometheus, such a series does
 	// not end when its line is gone.
 	stamped bool
 }
 
-// observation is the state of reading one exposition.
-type observation struct {
-	page     *page
-	store    *store
-	interest *interest
-	at       int64
-	text     string // the part being read
-	previous *line
-	// name and selectors are those of the previous line.
-	name      string
-	selectors []*selector
-}
-
 // observe stores the samples of selected series of one exposition, and ends the series that
 // the page's last exposition had and this one lacks. parts are whole lines that Prometheus
-// accepts; no parts mean a source that could not be read.
+// accepts; no parts mean a source that could not be read. Of pages that share a series, the
+// first to have it owns it while it has it.
 func (p *page) observe(st *store, in *interest, at int64, parts [][]byte) {
 	p.scan++
-	p.seen = 0
-	o := observation{page: p, store: st, interest: in, at: at}
+	if p.lines == nil {
+		p.lines = map[string]*line{}
+	}
 	for _, part := range parts {
-		o.text, o.name = exposition.View(part), ""
-		o.read()
+		r := pageReader{page: p, store: st, interest: in, at: at, text: exposition.View(part)}
+		for i := 0; i < len(r.text); {
+			i = r.read(i)
+		}
 	}
-	if p.seen == len(p.lines) {
-		return
-	}
-	for _, l := range p.lines {
+	for key, l := range p.lines {
 		if l.scan == p.scan {
 			continue
 		}
+		delete(p.lines, key)
 		// A series may still be there, spelled differently.
 		if l.series != nil && l.series.owner == p && l.series.scan != p.scan {
 			l.series.owner = nil
@@ -71,144 +133,72 @@ func (p *page) observe(st *store, in *interest, at int64, parts [][]byte) {
 				st.end(l.series, at)
 			}
 		}
-		p.drop(l)
 	}
 }
 
-// owns reports whether the samples of s are the page's: the page of the lowest rank that
-// has a series owns it.
-func (p *page) owns(s *series) bool {
-	if s.owner == nil || p.rank < s.owner.rank {
-		s.owner = p
-	}
-	return s.owner == p
+// pageReader reads a part of an exposition.
+type pageReader struct {
+	page     *page
+	store    *store
+	interest *interest
+	at       int64
+	text     string
+	// name is that of the previous line, and wanted whether a rule may select it.
+	name   string
+	wanted bool
 }
 
-// forget drops the lines whose series was dropped, and those that no rule selected so far.
-// The next exposition is read line by line again.
-func (p *page) forget() {
-	for _, l := range p.lines {
-		if l.next = nil; l.series == nil || l.series.dropped {
-			p.drop(l)
+// read reads the line at i, and returns the start of the next. Series whose name is in quotes are
+// skipped: no rule selects them.
+func (r *pageReader) read(i int) int {
+	text, end := r.text, i+len(r.name)
+	if end == i || end >= len(text) || text[end] != '{' || text[i:end] != r.name {
+		if end = exposition.NameEnd(text, i); end == i {
+			return exposition.Next(text, i).End
+		}
+		r.name = text[i:end]
+		r.wanted = r.interest.family(r.name) != nil
+		r.interest.serve(r.name)
+	}
+	if !r.wanted {
+		return exposition.SkipSeries(text, i)
+	}
+	if brace := exposition.SkipBlanks(text, end); brace < len(text) && text[brace] == '{' {
+		if end = exposition.BlockEnd(text, brace); end < 0 {
+			return exposition.NextLine(text, i)
 		}
 	}
-	p.first, p.reset = nil, true
+	return r.sample(text[i:end], end)
 }
 
-// drop forgets a line; others may still refer to it as their next.
-func (p *page) drop(l *line) {
-	l.gone = true
-	delete(p.lines, l.text)
-}
-
-// read reads the lines of a part. Series whose name is in quotes are skipped: no
-// rule selects them.
-func (o *observation) read() {
-	for i := 0; i < len(o.text); {
-		if next := o.repeat(i); next > i {
-			i = next
-		} else if end := o.nameEnd(i); end > i {
-			i = o.sample(i, end)
-		} else {
-			i = exposition.Next(o.text, i).End
-		}
+// sample reads the value of a series that ends at end, and returns the start of the next line.
+func (r *pageReader) sample(written string, end int) int {
+	p := r.page
+	l := p.lines[written]
+	if l == nil || l.series != nil && l.series.dropped {
+		written = strings.Clone(written)
+		l = &line{series: selected(r.store, r.interest, written)}
+		p.lines[written] = l
 	}
-}
-
-// repeat reads the line at i if it is of the series that followed the previous line in the
-// last exposition. It returns the start of the next line, or i.
-func (o *observation) repeat(i int) int {
-	expected := o.page.first
-	if o.previous != nil {
-		expected = o.previous.next
+	l.scan = p.scan
+	if l.series == nil || l.series.owner != nil && l.series.owner != p {
+		return exposition.NextLine(r.text, end)
 	}
-	if expected == nil || expected.gone || !strings.HasPrefix(o.text[i:], expected.text) {
-		return i
-	}
-	end := i + len(expected.text)
-	value := exposition.SkipBlanks(o.text, end)
-	if value == end || value == len(o.text) || o.text[value] == '{' {
-		return i // another name, perhaps, or the name before other labels
-	}
-	return o.value(expected, end)
-}
-
-// nameEnd returns the end of the metric name at i, i if there is none.
-func (o *observation) nameEnd(i int) int {
-	if end := i + len(o.name); end > i && end < len(o.text) && o.text[end] == '{' && o.text[i:end] == o.name {
-		return end
-	}
-	return exposition.NameEnd(o.text, i)
-}
-
-// sample reads the line of a series at i, whose name ends at end, and returns the start of
-// the next line.
-func (o *observation) sample(i, end int) int {
-	if name := o.text[i:end]; name != o.name {
-		o.name, o.selectors = name, o.interest.family(name)
-		o.interest.serve(name)
-	}
-	if o.selectors == nil {
-		return exposition.SkipSeries(o.text, i)
-	}
-	if brace := exposition.SkipBlanks(o.text, end); brace < len(o.text) && o.text[brace] == '{' {
-		if end = exposition.BlockEnd(o.text, brace); end < 0 {
-			return exposition.NextLine(o.text, i)
-		}
-	}
-	l := o.page.lines[o.text[i:end]]
-	if l == nil {
-		l = o.page.add(strings.Clone(o.text[i:end]))
-		if set, ok := parse(l.text); ok {
-			if millis, selected := keep(o.selectors, set); selected {
-				l.series = o.store.get(set, millis)
-			}
-		}
-	}
-	return o.value(l, end)
-}
-
-// add adds a line to the page.
-func (p *page) add(text string) *line {
-	if p.lines == nil {
-		p.lines = map[string]*line{}
-	}
-	l := &line{text: text}
-	p.lines[text] = l
-	return l
-}
-
-// value reads the value and the timestamp of l, whose text ends at i, and returns the
-// start of the next line.
-func (o *observation) value(l *line, i int) int {
-	if o.previous == nil {
-		o.page.first = l
-	} else {
-		o.previous.next = l
-	}
-	o.previous = l
-	if l.scan != o.page.scan {
-		l.scan = o.page.scan
-		o.page.seen++
-	}
-	if l.series == nil || !o.page.owns(l.series) {
-		return exposition.NextLine(o.text, i)
-	}
-	l.series.scan = o.page.scan
-	v, t, next, ok := exposition.ReadValue(o.text, i)
+	l.series.owner, l.series.scan = p, p.scan
+	v, t, next, ok := exposition.ReadValue(r.text, end)
 	if !ok {
-		return exposition.NextLine(o.text, i)
+		return exposition.NextLine(r.text, end)
 	}
 	if l.stamped = t != exposition.NoTimestamp; !l.stamped {
-		t = o.at
+		t = r.at
 	}
-	o.store.add(l.series, t, v)
+	r.store.add(l.series, t, v)
 	return next
 }
 
-// parse returns the labels of a series as written, including its name; not ok if a label
-// is repeated.
-func parse(text string) (set labels.Labels, ok bool) {
+// selected returns the series that is written as text, nil if no rule selects it, the store is full,
+// or a label is repeated.
+func selected(st *store, in *interest, text string) *series {
 	name := exposition.NameEnd(text, 0)
 	b := labels.NewScratchBuilder(16)
 	b.Add(model.MetricNameLabel, text[:name])
@@ -218,7 +208,12 @@ func parse(text string) (set labels.Labels, ok bool) {
 		}
 	}
 	b.Sort()
-	set = b.Labels()
-	_, twice := set.HasDuplicateLabelNames()
-	return set, !twice
+	set := b.Labels()
+	if _, twice := set.HasDuplicateLabelNames(); twice {
+		return nil
+	}
+	if millis, selected := in.keep(set); selected {
+		return st.get(set, millis)
+	}
+	return nil
 }

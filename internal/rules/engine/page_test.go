@@ -17,18 +17,17 @@ import (
 )
 
 // selecting returns the interest of a rule with this expression.
-func selecting(expr string) *interest { return newInterest(group15([2]string{"r", expr})) }
+func selecting(expr string) *interest { return newInterest(group15([2]string{"r", expr}), nil) }
 
 // latest returns the newest sample of each series that has not ended.
 func (st *store) latest() map[string]float64 {
 	values := map[string]float64{}
-	for _, list := range st.names {
-		for _, s := range list {
-			if last, ok := s.last(); ok && !value.IsStaleNaN(last.F) {
-				values[s.labels.String()] = last.F
-			}
+	st.each(func(s *series) bool {
+		if last, ok := s.last(); ok && !value.IsStaleNaN(last.F) {
+			values[s.labels.String()] = last.F
 		}
-	}
+		return true
+	})
 	return values
 }
 
@@ -71,11 +70,10 @@ func TestSeriesWithTimesOfTheirOwnDoNotEnd(t *testing.T) {
 	}
 }
 
-// TestSeriesOfSeveralPages: the first page that has a series owns it, since the first
-// source's sample is served; another page owns it while the first lacks it.
+// TestSeriesOfSeveralPages: the first page that has a series owns it as long as it has it.
 func TestSeriesOfSeveralPages(t *testing.T) {
 	st, in := newStore(Limits{100, 100}), selecting("a")
-	pages := []*page{{rank: 0}, {rank: 1}}
+	pages := []*page{{}, {}}
 	at := int64(1000)
 	for _, step := range []struct {
 		page int
@@ -83,16 +81,13 @@ func TestSeriesOfSeveralPages(t *testing.T) {
 		want string
 	}{
 		{1, "a 50\n", `map[{__name__="a"}:50]`},
-		{0, "a 40\n", `map[{__name__="a"}:40]`},
-		{1, "a 51\n", `map[{__name__="a"}:40]`},
-		{1, "", `map[{__name__="a"}:40]`},
-		{1, "a 52\n", `map[{__name__="a"}:40]`},
+		{0, "a 40\n", `map[{__name__="a"}:50]`},
+		{1, "a 51\n", `map[{__name__="a"}:51]`},
+		{1, "", `map[]`},
+		{0, "a 41\n", `map[{__name__="a"}:41]`},
+		{1, "a 52\n", `map[{__name__="a"}:41]`},
 		{0, "b 1\n", `map[]`},
 		{1, "a 53\n", `map[{__name__="a"}:53]`},
-		{0, "a 41\n", `map[{__name__="a"}:41]`},
-		{0, "", `map[]`},
-		{0, "a 42\n", `map[{__name__="a"}:42]`},
-		{1, "a 54\n", `map[{__name__="a"}:42]`},
 	} {
 		at += 1000
 		var parts [][]byte
@@ -185,40 +180,6 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLimitsChange: a lower limit costs every series the same share of its oldest samples,
-// never its newest; a higher one adds capacity.
-func TestLimitsChange(t *testing.T) {
-	st, in, p := newStore(Limits{Series: 10, Samples: 100}), selecting("rate(a[1h]) or b"), &page{}
-	for at := range int64(20) {
-		p.observe(st, in, 1000*at, [][]byte{fmt.Appendf(nil, "a{x=\"1\"} %d\na{x=\"2\"} %d\nb %d\n", at, at, at)})
-	}
-	for _, c := range []struct {
-		samples, most int
-		want          string // of a, kept of each
-	}{{100, 41, "20 20"}, {41, 41, "20 20"}, {21, 21, "10 10"}, {2, 3, "1 1"}} {
-		st.limit(c.samples)
-		var kept []string
-		total := 0
-		for s := range st.all() {
-			n := len(s.samples())
-			if total += n; s.labels.Get("x") != "" {
-				kept = append(kept, fmt.Sprint(n))
-			}
-		}
-		if got := strings.Join(kept, " "); got != c.want || total > c.most || int64(total) != st.samples.Load() {
-			t.Errorf("limited to %d, %s are kept of a and %d in all, counted as %d; want %s", c.samples, got, total, st.samples.Load(), c.want)
-		}
-		if got := fmt.Sprint(st.latest()); got != `map[{__name__="a", x="1"}:19 {__name__="a", x="2"}:19 {__name__="b"}:19]` {
-			t.Errorf("limited to %d, the latest samples are %s", c.samples, got)
-		}
-	}
-	st.limit(100)
-	p.observe(st, in, 20_000, [][]byte{[]byte("a{x=\"1\"} 20\na{x=\"2\"} 20\nb 20\n")})
-	if st.samples.Load() != 5 || st.refusedSamples.Load() != 0 {
-		t.Errorf("%d samples are kept below the limit, and %d were refused", st.samples.Load(), st.refusedSamples.Load())
-	}
-}
-
 // TestStoreForgets: the store forgets what no rule can see any more.
 func TestStoreForgets(t *testing.T) {
 	st, in, p := newStore(Limits{100, 1000}), selecting("rate(a[10m]) or b"), &page{}
@@ -234,7 +195,7 @@ func TestStoreForgets(t *testing.T) {
 		t.Errorf("%d series are kept after 5 minutes, want 1", got)
 	}
 	st.sweep(1_260_000 + 901_000)
-	if got := st.series.Load() + st.samples.Load(); got != 0 || len(st.names)+len(st.hashes) != 0 {
+	if got := st.series.Load() + st.samples.Load(); got != 0 || len(st.names) != 0 {
 		t.Errorf("%d series and samples are kept after 15 minutes, want none", got)
 	}
 	p.observe(st, in, 3_000_000, [][]byte{[]byte("a 1\n")})

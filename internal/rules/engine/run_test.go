@@ -31,7 +31,9 @@ func (te *testEngine) publish(page string) (used bool, h *lease) {
 // whole minute.
 func started(t *testing.T, groups []rules.Group, serves func(string) bool) *testEngine {
 	te := newTestEngine(t, nil)
-	te.e.opts.Serves = serves
+	if serves != nil {
+		te.e.opts.Serves = serves
+	}
 	te.e.Replace(groups, time.Now())
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -248,14 +250,6 @@ r:sum{by="us"} 4
 	if got := te.page(at); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	m := gathered(t, te.e)
-	if m["kpulse_proxy_rule_duplicate_results_total"] != 1 || m["kpulse_proxy_rule_store_duplicate_samples_total"] != 1 {
-		t.Errorf("duplicates are counted as %v and %v, want 1 and 1", m["kpulse_proxy_rule_duplicate_results_total"], m["kpulse_proxy_rule_store_duplicate_samples_total"])
-	}
-	te.e.publish(nil) // evaluates none of them
-	if n := gathered(t, te.e)["kpulse_proxy_rule_duplicate_results_total"]; n != 1 {
-		t.Errorf("duplicates are counted as %v after an evaluation of others, want 1", n)
-	}
 }
 
 // TestMissedIterations: if an evaluation takes longer than the interval, the next is for
@@ -314,7 +308,7 @@ func TestReplaceKeepsWhatStays(t *testing.T) {
 func (te *testEngine) lines() (lines []string) {
 	for _, g := range *te.e.groups.Load() {
 		for _, r := range g.rules {
-			lines = append(lines, fmt.Sprint(r.line.Load()))
+			lines = append(lines, fmt.Sprint(r.Line))
 		}
 	}
 	return lines

@@ -1,14 +1,20 @@
 package engine
 
 import (
-	"iter"
+	"context"
+	"errors"
 	"math"
+	"slices"
+	"sort"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
 )
 
 // lookback is how long an instant selector sees a sample without a successor: Prometheus'
@@ -30,13 +36,32 @@ type Limits struct {
 	Samples int
 }
 
+// series holds the samples of one label set that rules may still see.
+type series struct {
+	labels  labels.Labels
+	keep    int64 // the longest keep of its selectors, in milliseconds
+	samples []promql.FPoint
+	dropped bool // the store has forgotten it
+	// owner is the page whose samples these are, nil for a rule's or a series on no page.
+	owner *page
+	// scan is the number of the owner's last exposition that had it.
+	scan uint64
+}
+
+// last returns the newest sample, false if there is none.
+func (s *series) last() (promql.FPoint, bool) {
+	if len(s.samples) == 0 {
+		return promql.FPoint{}, false
+	}
+	return s.samples[len(s.samples)-1], true
+}
+
 // store holds the series that rules select. The engine's lock guards it, except for
 // its totals.
 type store struct {
 	limits Limits
-	names  map[string][]*series
-	hashes map[uint64][]*series
-	swept  int64 // time of the last sweep
+	names  map[string]map[uint64][]*series // by name, and by the hash of the labels
+	swept  int64                           // time of the last sweep
 
 	series, samples atomic.Int64
 	// refusedSeries and refusedSamples count excess over the limits, and duplicates the
@@ -45,38 +70,29 @@ type store struct {
 }
 
 func newStore(limits Limits) *store {
-	return &store{limits: limits, names: map[string][]*series{}, hashes: map[uint64][]*series{}}
+	return &store{limits: limits, names: map[string]map[uint64][]*series{}}
 }
 
-// limit changes how many samples are kept. If there are more, each series loses the same
-// share of its oldest, and keeps its newest, so that rules still see every series.
-func (st *store) limit(samples int) {
-	st.limits.Samples = samples
-	over, older := st.samples.Load()-int64(samples), int64(0)
-	for s := range st.all() {
-		older += int64(max(0, len(s.samples())-1))
-	}
-	if over <= 0 || older == 0 {
-		return
-	}
-	share := min(1, float64(over)/float64(older))
-	for s := range st.all() {
-		lost := int(math.Ceil(share * float64(max(0, len(s.samples())-1))))
-		s.head += lost
-		st.samples.Add(-int64(lost))
-		s.shrink()
-	}
-}
-
-// all yields every series. The loop must not add or remove any.
-func (st *store) all() iter.Seq[*series] {
-	return func(yield func(*series) bool) {
-		for _, list := range st.names {
-			for _, s := range list {
-				if !yield(s) {
-					return
+// each calls do for every series that has not been dropped, and then drops those for which it
+// returns false.
+func (st *store) each(do func(*series) bool) {
+	for name, hashes := range st.names {
+		for hash, list := range hashes {
+			hashes[hash] = slices.DeleteFunc(list, func(s *series) bool {
+				if do(s) {
+					return false
 				}
+				st.series.Add(-1)
+				st.samples.Add(-int64(len(s.samples)))
+				s.dropped, s.samples = true, nil
+				return true
+			})
+			if len(hashes[hash]) == 0 {
+				delete(hashes, hash)
 			}
+		}
+		if len(hashes) == 0 {
+			delete(st.names, name)
 		}
 	}
 }
@@ -84,120 +100,169 @@ func (st *store) all() iter.Seq[*series] {
 // get returns the series with these labels, after adding it if it is new, nil if the store
 // is full. The series keeps samples for at least keep milliseconds.
 func (st *store) get(l labels.Labels, keep int64) *series {
-	for _, s := range st.hashes[l.Hash()] {
+	name, hash := l.Get(model.MetricNameLabel), l.Hash()
+	for _, s := range st.names[name][hash] {
 		if labels.Equal(s.labels, l) {
 			s.keep = max(s.keep, keep)
 			return s
 		}
 	}
-	s := &series{labels: l, keep: keep}
-	if !st.insert(s) {
-		return nil
-	}
-	return s
-}
-
-// insert adds a missing series, unless the store is full.
-func (st *store) insert(s *series) bool {
 	if st.series.Load() >= int64(st.limits.Series) {
 		st.refusedSeries.Add(1)
-		return false
+		return nil
 	}
-	name, hash := s.labels.Get(model.MetricNameLabel), s.labels.Hash()
-	s.dropped, s.index = false, len(st.names[name])
-	st.names[name] = append(st.names[name], s)
-	st.hashes[hash] = append(st.hashes[hash], s)
+	s := &series{labels: l, keep: keep}
+	if st.names[name] == nil {
+		st.names[name] = map[uint64][]*series{}
+	}
+	st.names[name][hash] = append(st.names[name][hash], s)
 	st.series.Add(1)
-	return true
-}
-
-// remove forgets s with its samples.
-func (st *store) remove(s *series) {
-	name, hash := s.labels.Get(model.MetricNameLabel), s.labels.Hash()
-	list := st.names[name]
-	end := len(list) - 1
-	list[s.index] = list[end]
-	list[s.index].index = s.index
-	list[end] = nil
-	if st.names[name] = list[:end]; end == 0 {
-		delete(st.names, name)
-	}
-	same := st.hashes[hash]
-	for i := range same {
-		if same[i] == s {
-			same[i] = same[len(same)-1]
-			st.hashes[hash] = same[:len(same)-1]
-			break
-		}
-	}
-	if len(st.hashes[hash]) == 0 {
-		delete(st.hashes, hash)
-	}
-	st.series.Add(-1)
-	st.samples.Add(-int64(len(s.samples())))
-	s.dropped, s.buf, s.head = true, nil, 0
+	return s
 }
 
 // add adds a sample to s. As in Prometheus, the first of two at the same time is kept.
 func (st *store) add(s *series, t int64, v float64) {
-	if s.dropped && !st.insert(s) {
-		return
-	}
 	if last, ok := s.last(); ok && t <= last.T {
 		if t < last.T || math.Float64bits(v) != math.Float64bits(last.F) {
 			st.duplicates.Add(1)
 		}
 		return
 	}
-	st.samples.Add(-int64(s.trim(t)))
-	if st.samples.Load() >= int64(st.limits.Samples) {
+	s.samples = append(s.samples, promql.FPoint{T: t, F: v})
+	st.samples.Add(1)
+	st.trim(s, t)
+	for st.samples.Load() > int64(st.limits.Samples) && len(s.samples) > 0 {
 		st.refusedSamples.Add(1)
-		if s.head == len(s.buf) {
-			return
-		}
-		s.head++
-		st.samples.Add(-1)
+		st.cut(s, 1)
 	}
-	s.push(promql.FPoint{T: t, F: v})
-	st.samples.Add(int64(1 - s.trim(t)))
+}
+
+// trim drops the samples that no rule can see from t on.
+func (st *store) trim(s *series, t int64) {
+	n := 0
+	for n+1 < len(s.samples) && s.samples[n+1].T <= t-s.keep {
+		n++
+	}
+	st.cut(s, n)
+}
+
+// cut drops the oldest n samples.
+func (st *store) cut(s *series, n int) {
+	if n > 0 {
+		s.samples = slices.Delete(s.samples, 0, n)
+		st.samples.Add(-int64(n))
+	}
 }
 
 // end marks s as stale from t on, unless it already is.
 func (st *store) end(s *series, t int64) {
-	if last, ok := s.last(); ok && last.T < t && !s.isStale() {
-		st.add(s, t, staleMarker())
+	if last, ok := s.last(); ok && last.T < t && !value.IsStaleNaN(last.F) {
+		st.add(s, t, math.Float64frombits(value.StaleNaN))
 	}
 }
 
 // sweep drops the series that no rule can see any more at t, at most once in sweepEvery.
 func (st *store) sweep(t int64) {
-	if t-st.swept < sweepEvery && t >= st.swept {
+	if t-st.swept < sweepEvery {
 		return
 	}
 	st.swept = t
-	for _, list := range st.names {
-		for i := len(list) - 1; i >= 0; i-- { // remove moves the last to i
-			s := list[i]
-			if last, ok := s.last(); !ok || t-last.T > s.keep+lookback.Milliseconds() {
-				st.remove(s)
-				continue
-			}
-			st.samples.Add(-int64(s.trim(t)))
-			s.shrink()
+	st.each(func(s *series) bool {
+		last, ok := s.last()
+		if !ok || t-last.T > s.keep+lookback.Milliseconds() {
+			return false
 		}
-	}
+		st.trim(s, t)
+		if cap(s.samples) > 4*len(s.samples)+64 {
+			s.samples = slices.Clone(s.samples)
+		}
+		return true
+	})
 }
 
-// retain keeps the series that in selects, for as long as in needs, and drops the others.
-func (st *store) retain(in *interest) {
-	for name, list := range st.names {
-		selectors := in.family(name)
-		for i := len(list) - 1; i >= 0; i-- {
-			s := list[i]
-			var selected bool
-			if s.keep, selected = keep(selectors, s.labels); !selected {
-				st.remove(s)
+// Querier implements storage.Queryable. Its results are valid while the engine's lock is
+// held.
+func (st *store) Querier(_, _ int64) (storage.Querier, error) { return querier{st}, nil }
+
+// querier finds series in a store for an evaluation.
+type querier struct{ store *store }
+
+// Select implements storage.Querier. It sorts the series, as maps have no order, and sums of floats
+// depend on the order.
+func (q querier) Select(_ context.Context, _ bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+	found := &seriesSet{hints: hints, at: -1}
+	names := q.store.names
+	for _, m := range matchers {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
+			names = map[string]map[uint64][]*series{m.Value: names[m.Value]}
+		}
+	}
+	for _, hashes := range names {
+		for _, list := range hashes {
+			for _, s := range list {
+				if matches(matchers, s.labels) {
+					found.list = append(found.list, s)
+				}
 			}
 		}
 	}
+	slices.SortFunc(found.list, func(a, b *series) int { return labels.Compare(a.labels, b.labels) })
+	return found
 }
+
+// matches reports whether series satisfies all of matchers.
+func matches(matchers []*labels.Matcher, series labels.Labels) bool {
+	for _, m := range matchers {
+		if !m.Matches(series.Get(m.Name)) {
+			return false
+		}
+	}
+	return true
+}
+
+// errNoMetadata is the error for requests that PromQL never makes.
+var errNoMetadata = errors.New("the rule engine's store has only series")
+
+// LabelValues implements storage.LabelQuerier. PromQL does not use it.
+func (querier) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	return nil, nil, errNoMetadata
+}
+
+// LabelNames implements storage.LabelQuerier. PromQL does not use it.
+func (querier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	return nil, nil, errNoMetadata
+}
+
+// Close implements storage.LabelQuerier.
+func (querier) Close() error { return nil }
+
+// seriesSet implements storage.SeriesSet.
+type seriesSet struct {
+	hints *storage.SelectHints
+	list  []*series
+	at    int
+}
+
+// Next implements storage.SeriesSet.
+func (s *seriesSet) Next() bool {
+	s.at++
+	return s.at < len(s.list)
+}
+
+// At implements storage.SeriesSet. It returns the samples within the hints' bounds, which
+// are inclusive.
+func (s *seriesSet) At() storage.Series {
+	samples := s.list[s.at].samples
+	if s.hints != nil {
+		begin := sort.Search(len(samples), func(i int) bool { return samples[i].T >= s.hints.Start })
+		end := sort.Search(len(samples), func(i int) bool { return samples[i].T > s.hints.End })
+		samples = samples[begin:max(begin, end)]
+	}
+	return promql.NewStorageSeries(promql.Series{Metric: s.list[s.at].labels, Floats: samples})
+}
+
+// Err implements storage.SeriesSet.
+func (s *seriesSet) Err() error { return nil }
+
+// Warnings implements storage.SeriesSet.
+func (s *seriesSet) Warnings() annotations.Annotations { return nil }

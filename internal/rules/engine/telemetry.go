@@ -15,10 +15,10 @@ var (
 
 // descriptors are the families of Collect.
 type descriptors struct {
-	evaluations, failures, seconds, samples, duplicates *prometheus.Desc // of rules
-	last, missed, interval                              *prometheus.Desc // of groups
-	series, stored, refusedSeries, refusedSamples       *prometheus.Desc
-	duplicateSamples, lostReadings                      *prometheus.Desc
+	evaluations, failures, seconds, samples       *prometheus.Desc // of rules
+	last, missed, interval                        *prometheus.Desc // of groups
+	series, stored, refusedSeries, refusedSamples *prometheus.Desc
+	duplicateSamples, lostReadings                *prometheus.Desc
 }
 
 func newDescriptors() descriptors {
@@ -30,7 +30,6 @@ func newDescriptors() descriptors {
 		failures:         desc("rule_evaluation_failures_total", "Evaluations of the rule that failed; it has no results until one succeeds.", ofRule),
 		seconds:          desc("rule_evaluation_seconds_total", "Time spent evaluating the rule.", ofRule),
 		samples:          desc("rule_samples", "Results of the rule's last evaluation.", ofRule),
-		duplicates:       desc("rule_duplicate_results_total", "Results not served because a rule before it records the same series.", ofRule),
 		last:             desc("rule_group_last_evaluation_timestamp_seconds", "The instant that the group was last evaluated for, in Unix time.", ofGroup),
 		missed:           desc("rule_group_iterations_missed_total", "Evaluations of the group that were skipped because earlier ones took too long.", ofGroup),
 		interval:         desc("rule_group_interval_seconds", "Time between two evaluations of the group.", ofGroup),
@@ -58,16 +57,20 @@ func (e *Engine) Collect(out chan<- prometheus.Metric) {
 	}
 	for _, g := range *e.groups.Load() {
 		gauge(d.last, float64(g.evaluated.Load())/1e3, g.File, g.Name)
-		gauge(d.interval, g.interval.Seconds(), g.File, g.Name)
+		gauge(d.interval, g.Interval.Seconds(), g.File, g.Name)
 		counter(d.missed, g.missed.Load(), g.File, g.Name)
-		for _, n := range g.tallies() {
-			names := []string{g.File, g.Name, strconv.FormatInt(n.line, 10), n.record}
-			counter(d.evaluations, n.evaluations, names...)
-			counter(d.failures, n.failures, names...)
-			counter(d.duplicates, n.duplicates, names...)
-			gauge(d.samples, float64(n.samples), names...)
-			spent := time.Duration(n.nanos).Seconds()
-			out <- prometheus.MustNewConstMetric(d.seconds, prometheus.CounterValue, spent, names...)
+		seen := map[string]bool{} // a page may contain a series only once, and a program may write all rules on one line
+		for _, r := range g.rules {
+			names := []string{g.File, g.Name, strconv.Itoa(r.Line), r.Record}
+			if key := names[2] + r.Record; seen[key] {
+				continue
+			} else {
+				seen[key] = true
+			}
+			counter(d.evaluations, r.evaluations.Load(), names...)
+			counter(d.failures, r.failures.Load(), names...)
+			gauge(d.samples, float64(r.samples.Load()), names...)
+			out <- prometheus.MustNewConstMetric(d.seconds, prometheus.CounterValue, time.Duration(r.nanos.Load()).Seconds(), names...)
 		}
 	}
 	gauge(d.series, float64(e.store.series.Load()))
@@ -76,40 +79,4 @@ func (e *Engine) Collect(out chan<- prometheus.Metric) {
 	counter(d.refusedSamples, e.store.refusedSamples.Load())
 	counter(d.duplicateSamples, e.store.duplicates.Load())
 	counter(d.lostReadings, e.inbox.lostReadings())
-}
-
-// ruleKey identifies a rule within its group.
-type ruleKey struct {
-	line   int64
-	record string
-}
-
-// tally is the telemetry of a rule.
-type tally struct {
-	ruleKey
-	evaluations, failures, duplicates uint64
-	samples, nanos                    int64
-}
-
-// tallies returns a tally for each key. Rules that share a key, as in a file that a program
-// wrote on one line, are summed, since a page may contain a series only once.
-func (g *group) tallies() []tally {
-	list := make([]tally, 0, len(g.rules))
-	at := make(map[ruleKey]int, len(g.rules))
-	for _, r := range g.rules {
-		key := ruleKey{r.line.Load(), r.Record}
-		i, known := at[key]
-		if !known {
-			i = len(list)
-			at[key] = i
-			list = append(list, tally{ruleKey: key})
-		}
-		n := &list[i]
-		n.evaluations += r.evaluations.Load()
-		n.failures += r.failures.Load()
-		n.duplicates += r.duplicates.Load()
-		n.samples += r.samples.Load()
-		n.nanos += r.nanos.Load()
-	}
-	return list
 }

@@ -3,6 +3,7 @@ package translate
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -13,7 +14,6 @@ type allocation struct {
 	device key
 	canonical.Allocation
 	leftOut bool // beyond Options.MaxAllocations
-	unnamed bool // the label with the holder's name is longer than allowed
 }
 
 // allocationKey identifies an allocation.
@@ -31,9 +31,6 @@ func (t *Translator) updateAllocations(present []int32) (leftOut uint64) {
 	t.allocations = merge(t.allocations, t.allocationsOf(present))
 	weight := 0
 	for i := range t.allocations {
-		if t.allocations[i].unnamed {
-			continue
-		}
 		weight += t.allocations[i].Weight(&t.topology.Devices[t.allocations[i].Device])
 		out := t.maxAllocations > 0 && weight > t.maxAllocations
 		if out && !t.allocations[i].leftOut {
@@ -54,19 +51,18 @@ func (t *Translator) updateAllocations(present []int32) (leftOut uint64) {
 func (t *Translator) allocationsOf(present []int32) []allocation {
 	var allocations []allocation
 	index := map[allocationKey]int{}
-	claims := t.claimedInstances(present)
 	for _, id := range present {
 		v, row := &t.variants[id], t.positions[id].row
 		holder := t.holderOf(v)
 		if row == overLimit || holder.Workload == (canonical.Workload{}) {
 			continue
 		}
-		if v.isClaimed() {
-			if row = claims.instance(row, v.claimed); row == notHere {
+		if v.claimed {
+			if row = t.claimedInstance(row, v.profile); row == notHere {
 				continue
 			}
 		}
-		a := allocation{device: keyOf(&t.topology.Devices[row]), Allocation: holder, unnamed: v.over == excessHolder}
+		a := allocation{device: keyOf(&t.topology.Devices[row]), Allocation: holder}
 		a.Device = int(row)
 		if at, ok := index[a.key()]; ok {
 			allocations[at].describe(a.Kind, a.Name)
@@ -76,6 +72,25 @@ func (t *Translator) allocationsOf(present []int32) []allocation {
 		allocations = append(allocations, a)
 	}
 	return allocations
+}
+
+// claimedInstance returns the row of the MIG device that a workload holds through a claim. With
+// --kubernetes-enable-dra, dcgm-exporter looks it up by the UUID of its board: the row of the board
+// then names the pod and the profile, and the row of the instance names no pod. Such a pod holds an
+// instance, never the board; it is notHere unless the board has exactly one of that profile.
+func (t *Translator) claimedInstance(board int32, profile string) int32 {
+	row := int32(notHere)
+	for i := range t.topology.Devices {
+		d := &t.topology.Devices[i]
+		if !d.IsInstance() || d.Board != int(board) || profile != "" && !strings.EqualFold(profile, d.Profile) {
+			continue
+		}
+		if row != notHere {
+			return notHere
+		}
+		row = int32(i)
+	}
+	return row
 }
 
 // describe sets the owner of the workload if it is not known yet.
@@ -116,7 +131,7 @@ func newAllocationSet(allocations []allocation, devices int) *canonical.Allocati
 	set := &canonical.AllocationSet{Holders: make([]int, devices)}
 	for i := range allocations {
 		set.Holders[allocations[i].Device]++
-		if !allocations[i].leftOut && !allocations[i].unnamed {
+		if !allocations[i].leftOut {
 			set.Allocations = append(set.Allocations, allocations[i].Allocation)
 		}
 	}

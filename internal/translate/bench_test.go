@@ -43,7 +43,7 @@ func BenchmarkRender(b *testing.B) {
 				for b.Loop() {
 					f()
 				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(rendition.values)), "ns/value")
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(rendition.series)), "ns/value")
 			})
 		}
 	}

@@ -59,7 +59,7 @@ func TestCaptures(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := translated(t, Options{FallbackHost: "h"}, string(body))
-			checkSane(t, r.tr, &r.frame, &r.batch, &r.report)
+			checkSane(t, r.tr, &r.frame)
 			want, ok := known[name]
 			if ok && r.frame.Len() != want.devices {
 				t.Errorf("%d devices, want %d", r.frame.Len(), want.devices)

@@ -35,8 +35,6 @@ func TestClaimsOfInstances(t *testing.T) {
 		{"the only one at all", claimedRow("0", "a", "", "MIG-1") + small, []c.Allocation{onPod(1, "a")}},
 		{"beside a row that claims nothing", allocated("0", ``) + claimedRow("0", "a", "", "MIG-1") + small, []c.Allocation{onPod(1, "a")}},
 		{"a shared claim", claimedRow("0", "a", "1g.5gb", "MIG-1") + claimedRow("0", "b", "1g.5gb", "MIG-1") + small, []c.Allocation{onPod(1, "a"), onPod(1, "b")}},
-		{"more devices than instances", claimedRow("0", "a", "1g.5gb", "MIG-1") + claimedRow("0", "b", "1g.5gb", "MIG-2") + small, nil},
-		{"more claims of both", claimedRow("0", "a", "1g.5gb", "MIG-1") + claimedRow("0", "b", "1g.5gb", "MIG-2") + claimedRow("0", "c", "1g.5gb", "MIG-1") + small, nil},
 		{"of another board", claimedRow("1", "a", "1g.5gb", "MIG-1") + small, nil},
 		{"a claim of a board", allocated("0", `pod="a",dra_claim_name="claim",dra_device_name="gpu-0"`) + small, []c.Allocation{onPod(0, "a")}},
 		{"the row of the instance", temp(`gpu="0",UUID="GPU-0",GPU_I_ID="1",GPU_I_PROFILE="1g.5gb",pod="a",dra_mig_profile="3g.20gb"`, 40) + large, []c.Allocation{onPod(1, "a")}},

@@ -15,23 +15,23 @@ type compat struct {
 	rendered   []renderedFamily
 	byName     map[string]int // indexes in rendered, of the families of versions
 	ofQuantity [][]int        // indexes in rendered, by quantity
-	derived    []derivation
+	quantityOf [canonical.NumFields]int
 
 	families []compatFamily
 	texts    [][numVersions]int32 // of each label block, in each version
 	blocks   [numVersions][]string
 	blockID  [numVersions]map[string]int32
 
-	groups    []group // of this reading
-	sequences []rows  // of this reading
-	runs      []run   // in the order found
-	read      []bool  // by quantity: this reading has a sample of it
-	counts    []int
-	marks     []uint64 // by block of a version: the last pass that marked it
-	pass      uint64
-	served    []string // names of the families with series in the latest reading
-	serves    []bool
+	values []float64 // of each sample of this reading, in SI
+	groups []group   // of this reading
+	marks  []uint64  // by block of a version: the last family with a series of it
+	pass   uint64
+	serves []bool   // by family: it has series in the latest reading
+	served []string // their names
 }
+
+// group is consecutive samples of one quantity.
+type group struct{ quantity, from, to int }
 
 // derivations are readings that Translate derives from others if the source has no sample of
 // them. A derived field is on the rows that have a sample of the other.
@@ -40,17 +40,10 @@ var derivations = [...]struct{ field, of canonical.Field }{
 	{canonical.NVLinkBytes, canonical.NVLinkTransmit},
 }
 
-// derivation is one of derivations, with the quantities of both readings.
-type derivation struct {
-	field          canonical.Field
-	quantity, from int
-}
-
 // compatFamily is the state of a family of the source.
 type compatFamily struct {
-	own   int   // the family in compat.rendered with its name, -1 if none
-	gives int   // its quantity, -1 if no version names it
-	feeds []int // the families in compat.rendered that its values go to
+	own      int // the family in compat.rendered with its name, -1 if none
+	quantity int // -1 if no version names it
 }
 
 // newCompat returns nil if no version is requested. Every family of every version has a number,
@@ -61,12 +54,15 @@ func newCompat(opts *Options, quantities []quantity) *compat {
 		return nil
 	}
 	c := &compat{versions: opts.Compat, whole: opts.CompatAll, byName: map[string]int{}, ofQuantity: make([][]int, len(quantities))}
+	var numbers [numVersions][]int // by quantity, -1 for no family
 	for v := range numVersions {
 		for i := range quantities {
 			w := quantities[i].worded[v]
 			if w.name == "" {
+				numbers[v] = append(numbers[v], -1)
 				continue
 			}
+			numbers[v] = append(numbers[v], len(c.rendered))
 			c.rendered = append(c.rendered, renderedFamily{
 				name: w.name, header: v.header(&quantities[i]), version: v,
 				rule: newRule(quantities[i].field, w.unit, 0),
@@ -74,24 +70,20 @@ func newCompat(opts *Options, quantities []quantity) *compat {
 		}
 	}
 	for _, v := range c.versions {
-		for i := range quantities {
-			name := quantities[i].worded[v].name
-			if _, taken := c.byName[name]; taken || name == "" {
+		for i, at := range numbers[v] {
+			if at < 0 {
 				continue
 			}
-			at := slices.IndexFunc(c.rendered, func(f renderedFamily) bool { return f.version == v && f.name == name })
-			c.byName[name] = at
-			c.ofQuantity[i] = append(c.ofQuantity[i], at)
+			if _, taken := c.byName[c.rendered[at].name]; !taken {
+				c.byName[c.rendered[at].name] = at
+				c.ofQuantity[i] = append(c.ofQuantity[i], at)
+			}
 		}
 	}
-	for _, d := range derivations {
-		quantity := func(f canonical.Field) int {
-			return slices.IndexFunc(quantities, func(q quantity) bool { return q.field == f })
-		}
-		c.derived = append(c.derived, derivation{d.field, quantity(d.field), quantity(d.of)})
+	c.serves = make([]bool, len(c.rendered))
+	for i := len(quantities) - 1; i >= 0; i-- {
+		c.quantityOf[quantities[i].field] = i
 	}
-	c.read = make([]bool, len(quantities))
-	c.counts, c.serves = make([]int, len(c.rendered)), make([]bool, len(c.rendered))
 	return c
 }
 
@@ -111,12 +103,12 @@ func (c *compat) learnFamily(name string, r *rule) {
 	if c == nil {
 		return
 	}
-	f := compatFamily{own: -1, gives: -1}
+	f := compatFamily{own: -1, quantity: -1}
 	if at, ok := c.byName[name]; ok {
 		f.own = at
 	}
-	if r != nil && r.quantity >= 0 {
-		f.gives, f.feeds = r.quantity, c.ofQuantity[r.quantity]
+	if r != nil {
+		f.quantity = r.quantity
 	}
 	c.families = append(c.families, f)
 }
@@ -146,4 +138,32 @@ func (c *compat) blockOf(v Version, text string) int32 {
 		c.blocks[v] = append(c.blocks[v], text)
 	}
 	return id
+}
+
+// nameServed updates c.served, with a new slice for each change.
+func (c *compat) nameServed(dst *Rendition) {
+	changed := false
+	for f, s := range dst.spans {
+		changed = changed || c.serves[f] != (s.from < s.to)
+		c.serves[f] = s.from < s.to
+	}
+	if !changed {
+		return
+	}
+	c.served = nil
+	for f, serves := range c.serves {
+		if serves {
+			c.served = append(c.served, c.rendered[f].name)
+		}
+	}
+	slices.Sort(c.served)
+}
+
+// Rendered returns the sorted names of the families with series in the latest Rendition.
+// The slice is never modified.
+func (t *Translator) Rendered() []string {
+	if t.compat == nil {
+		return nil
+	}
+	return t.compat.served
 }

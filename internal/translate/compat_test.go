@@ -135,39 +135,6 @@ func TestVersionsUseTheirNames(t *testing.T) {
 	}
 }
 
-// The truths in the words of one version, rendered in another, are the other's text: names,
-// values and labels.
-func TestVersionsSayTheSame(t *testing.T) {
-	legacy := func(s *truth) [2]string { return s.legacy }
-	si := func(s *truth) [2]string { return s.si }
-	const more = `,device="nvidia%[1]d",modelName="M"`
-	bodies := map[Version]string{
-		V1:  spokenIn(`gpu="%[1]d",uuid="GPU-%[1]d"`+more+`,Hostname="n",container_name="c",pod_name="p",pod_namespace="s"`, func(s *truth) string { return s.old }, legacy),
-		V2:  spokenIn(`gpu="%[1]d",UUID="GPU-%[1]d"`+more+`,Hostname="n",container="c",namespace="s",pod="p"`, func(s *truth) string { return s.plain }, legacy),
-		V48: spokenIn(`gpu="%[1]d",UUID="GPU-%[1]d"`+more+`,hostname="n",container="c",namespace="s",pod="p"`, func(s *truth) string { return s.plain }, legacy),
-		V49: spokenIn(`gpu="%[1]d",UUID="GPU-%[1]d"`+more+`,hostname="n",container="c",namespace="s",pod="p"`, func(s *truth) string { return s.base }, si),
-	}
-	for from, body := range bodies {
-		for to, want := range bodies {
-			got := map[string]float64{}
-			for series, value := range seriesOf(t, rendered(t, to, body)) {
-				if !strings.HasPrefix(series, "DCGM_FI_DEV_FB_CAPACITY") && !strings.HasPrefix(series, "DCGM_FI_DEV_FB_TOTAL") { // derived
-					got[series] = value
-				}
-			}
-			expected := seriesOf(t, want)
-			for series, value := range expected {
-				if g, ok := got[series]; !ok || g != value {
-					t.Errorf("%s in words of %s: %s is %v (%v), want %v", from, to, series, g, ok, value)
-				}
-			}
-			if len(got) != len(expected) {
-				t.Errorf("%s in words of %s: %d series, want %d", from, to, len(got), len(expected))
-			}
-		}
-	}
-}
-
 // worded returns the fields that a version has names for.
 func worded(v Version) (fields [c.NumFields]bool) {
 	quantities, _ := newQuantities()
@@ -242,22 +209,6 @@ func quantityBody(v Version) string {
 		}
 	}
 	return body.String()
-}
-
-// Every quantity of every version, rendered in every version, reads back unchanged on each
-// of its rows.
-func TestRenderingReadsBack(t *testing.T) {
-	for _, from := range everyVersion {
-		body := quantityBody(from)
-		for _, to := range everyVersion {
-			r := newReader(t, Options{Compat: []Version{to}, CompatAll: true})
-			text := r.render(body)
-			r.checkReadsBack(to, text)
-			if n := len(seriesOf(t, text)); n < 4*30 {
-				t.Errorf("%s in words of %s: %d series", from, to, n)
-			}
-		}
-	}
 }
 
 // Captures of exporters read back from each version too. Families that the exporter itself

@@ -151,3 +151,36 @@ func arrange(devices []canonical.Device, fallback string) {
 		devices[i].Board = board
 	}
 }
+
+// lostFamily is 1 for each board that a local source knows and cannot read (dcgm.Lost).
+const lostFamily = "gpu_lost"
+
+// isNaming reports whether the samples of a family name devices without showing that they are
+// there: the families that the exporter counts by itself, and lostFamily.
+func isNaming(name string) bool { return isCounted(name) || name == lostFamily }
+
+// absent returns the boards that the variants name and devices lacks: the source knows them
+// and has no reading of them. If it reads no device at all, no board counts as absent. They share
+// Options.MaxDevices with the devices.
+func (t *Translator) absent(naming []int32, devices []canonical.Device) []canonical.Device {
+	if len(devices) == 0 {
+		return nil
+	}
+	var boards []canonical.Device
+	all := gather(t.variants, naming)
+	slices.SortStableFunc(all, func(a, b canonical.Device) int { return rank(a.UUID != "") - rank(b.UUID != "") })
+	for _, d := range all {
+		d.Instance, d.Profile = "", ""
+		known := func(k canonical.Device) bool {
+			return keyOf(&k) == keyOf(&d) || d.UUID == "" && k.GPU == d.GPU && (d.Hostname == "" || k.Hostname == d.Hostname)
+		}
+		if !slices.ContainsFunc(devices, known) && !slices.ContainsFunc(boards, known) {
+			boards = append(boards, d)
+		}
+	}
+	arrange(boards, t.fallbackHost)
+	if t.maxDevices > 0 {
+		boards = boards[:min(len(boards), max(0, t.maxDevices-len(devices)))]
+	}
+	return boards
+}

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -133,15 +134,18 @@ type variant struct {
 	// allocation is what the labels of the row name, without the index of its device; see
 	// holderOf. It has no Workload if the device is free.
 	allocation canonical.Allocation
-	claimed    claimedMIG
+	// claimed is set if the workload holds a MIG device of the board through a claim, with the
+	// profile if that is known.
+	claimed bool
+	profile string
 	// exported is set if Prometheus renamed the pod label of the row; target, if the row has
 	// been through a Prometheus that did not.
 	exported, target bool
 	// nameless is set if the exporter did not learn the UID of the row's pod, which it needs
 	// to find the pod's processes.
 	nameless bool
-	// over is the loss caused by a label that is longer than allowed.
-	over excess
+	// long is set if a label is left out because it is longer than Options.MaxLabelValue.
+	long bool
 }
 
 // holderOf returns the allocation of a row. If Prometheus renamed the pod label of any row of a
@@ -156,31 +160,63 @@ func (t *Translator) holderOf(v *variant) canonical.Allocation {
 // The variants of rows that belong to no device.
 const (
 	noDevice  = -1
-	longLabel = -2 // because a label is longer than Options.MaxLabelValue: see excessDevice
+	longLabel = -2 // because a label that identifies it is longer than Options.MaxLabelValue
 )
 
 // resolve returns the variant of a label block. Each block is parsed here, once.
 func (t *Translator) resolve(d *raw.Dict, block uint32) int32 {
 	t.labels = d.Labels(block, t.labels[:0])
-	v, long, ok := t.describe(t.labels)
-	if !ok {
+	row := valuesOf(t.labels)
+	if row[roleNoDevice] != "" || row[roleNVLink] != "" || row[roleGPU] == "" || row[roleUUID] == "" && row[roleEntity] == "" {
 		return noDevice
 	}
-	if long.note != nil {
-		t.long[block] = long
-	}
-	if v.over == excessDevice {
+	long, lost := t.shorten(&row, t.labels)
+	if lost {
 		return longLabel
 	}
+	v := t.describe(&row, t.labels)
+	v.long = long
 	if id, known := t.variantID[v]; known {
 		return id
 	}
-	v.Device, v.allocation, v.claimed = cloneDevice(v.Device), cloneAllocation(v.allocation), v.claimed.clone()
+	v.Device, v.allocation, v.profile = cloneDevice(v.Device), cloneAllocation(v.allocation), strings.Clone(v.profile)
 	id := int32(len(t.variants))
 	t.variants = append(t.variants, v)
-	t.positions = append(t.positions, position{row: notHere, long: v.over != excessNone})
+	t.positions = append(t.positions, position{row: notHere, long: long})
 	t.variantID[v] = id
 	return id
+}
+
+// shorten removes values that are longer than allowed from a row, and notes the first. lost
+// reports that the device cannot be told without one.
+func (t *Translator) shorten(row *values, labels []raw.Label) (long, lost bool) {
+	for r, value := range row {
+		if t.maxLabelValue == 0 || len(value) <= t.maxLabelValue || role(r) == roleTargetJob || role(r) == roleTargetInstance {
+			continue
+		}
+		row[r] = ""
+		identity, effect := slices.Contains([]role{roleGPU, roleUUID, roleInstance, roleEntity}, role(r)), "it is left out"
+		if identity {
+			effect = "its GPU is left out"
+		}
+		if t.long == nil || identity && !lost {
+			name := labels[slices.IndexFunc(labels, func(l raw.Label) bool { return l.Value == value })].Name
+			t.long = &canonical.Note{
+				Cause:  fmt.Sprintf("the label %s has %d bytes, more than --source.max-label-value=%d: %s", name, len(value), t.maxLabelValue, effect),
+				Remedy: "have the exporter shorten it, or raise --source.max-label-value",
+			}
+		}
+		long, lost = true, lost || identity
+	}
+	return long, lost
+}
+
+// countLong counts a sample with a label that is longer than allowed.
+func (t *Translator) countLong(s *raw.Sample, rep *Report) {
+	if t.families[s.Family].rule != nil {
+		rep.Dropped[canonical.DropLabelTooLong]++
+		rep.LongLabel = t.long
+	}
 }
 
 // valuesOf returns labels by role. Of several labels with one role, the first that is not
@@ -214,25 +250,20 @@ func placeOf(name string) (r role, renamed, known bool) {
 	return r, false, known
 }
 
-// describe returns the variant that labels describe, and what a label longer than allowed
-// costs; ok is false if they belong to no device.
-func (t *Translator) describe(labels []raw.Label) (v variant, long loss, ok bool) {
-	row := valuesOf(labels)
-	if row[roleNoDevice] != "" || row[roleNVLink] != "" || row[roleGPU] == "" || row[roleUUID] == "" && row[roleEntity] == "" {
-		return variant{}, loss{}, false
+// describe returns the variant that a row with these labels describes.
+func (t *Translator) describe(row *values, labels []raw.Label) variant {
+	v := variant{Device: t.deviceOf(row), allocation: allocationOf(row)}
+	if !v.IsInstance() {
+		v.profile = row[roleClaimedProfile]
+		v.claimed = v.profile != "" || row[roleClaimedUUID] != ""
 	}
-	long = t.shorten(&row, labels)
-	v.over = long.cost
-	v.Device = t.deviceOf(&row)
-	v.allocation = allocationOf(&row)
-	v.claimed = claimedMIG{row[roleClaimedProfile], row[roleClaimedUUID]}
 	v.exported = slices.ContainsFunc(labels, func(l raw.Label) bool {
 		r, renamed, _ := placeOf(l.Name)
 		return renamed && r == rolePod && !isBlank(l.Value)
 	})
 	v.nameless = slices.ContainsFunc(labels, func(l raw.Label) bool { return l.Name == podUIDLabel && l.Value == "" })
 	v.target = !v.exported && row[rolePod] != "" && row[roleTargetJob] != "" && row[roleTargetInstance] != ""
-	return v, long, true
+	return v
 }
 
 // deviceOf returns the device of a row as its labels describe it.

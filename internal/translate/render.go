@@ -4,124 +4,172 @@ import (
 	"slices"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
+// Rendition is one reading under the names of other versions: the families of
+// Options.Compat that its source does not give itself. A Translator fills it and reuses
+// its memory; until it is filled again, any goroutine may read it. It
+// implements canonical.Families.
+type Rendition struct {
+	families []renderedFamily      // the Translator's, never written to
+	blocks   [numVersions][]string // by version and id: the text between name and value
+	series   []renderedSeries
+	spans    []span // of the series, by family
+	begun    []bool // by family: the source's text has lines of it
+}
+
+// renderedFamily is a family of one version.
+type renderedFamily struct {
+	name, header string
+	version      Version
+	// rule converts the family's numbers to SI and back.
+	rule *rule
+}
+
+// renderedSeries is a series of a family: its block, its device and its value in the family's unit.
+type renderedSeries struct {
+	text, device int32
+	value        float64
+}
+
+// span is a range of indexes.
+type span struct{ from, to int }
+
 // Render fills dst with the reading that Translate last turned into frame, under the names of
 // Options.Compat, and reports whether there are any. Each row of the source gives a row in
-// each version, so the shares of workloads, instances and jobs do not change.
-// Values that Translate drops are left out; those that it clamps are the end of their range.
-// While no family or label block is new, it allocates nothing.
+// each version, so the shares of workloads, instances and jobs do not change; of rows that are the
+// same in a version, the first counts. Values that Translate drops are left out; those that it
+// clamps are the end of their range. While no family or label block is new, it allocates nothing.
 func (t *Translator) Render(dst *Rendition, frame *canonical.Frame, b *raw.Batch) bool {
 	c := t.compat
 	if c == nil {
 		return false
 	}
-	dst.reset(c)
-	c.runs, c.sequences = c.runs[:0], c.sequences[:0]
-	t.find(dst, b)
-	t.findDerived(dst, frame)
-	c.arrange(dst)
-	c.unify(dst)
-	c.findHeaders(dst, b.Dict)
+	n := len(c.rendered)
+	dst.families, dst.blocks, dst.series = c.rendered, c.blocks, dst.series[:0]
+	dst.spans, dst.begun = slices.Grow(dst.spans[:0], n)[:n], slices.Grow(dst.begun[:0], n)[:n]
+	clear(dst.spans)
+	clear(dst.begun)
+	t.group(dst, b)
+	for q, families := range c.ofQuantity {
+		for _, f := range families {
+			if !dst.begun[f] {
+				t.render(dst, f, q, frame, b)
+			}
+		}
+	}
+	for id := range c.families { // families that only have a HELP line
+		if at := c.families[id].own; at >= 0 && !c.whole && b.Dict.Family(uint32(id)).Help != "" {
+			dst.begun[at] = true
+		}
+	}
 	c.nameServed(dst)
 	return true
 }
 
-// find adds all possible series to dst, and marks the families that the source itself
-// serves. It reads groups of samples of one family, as exporters write them.
-func (t *Translator) find(dst *Rendition, b *raw.Batch) {
+// group reads the samples of b in SI, finds those of one quantity, and marks in dst.begun the
+// families that the source itself serves.
+func (t *Translator) group(dst *Rendition, b *raw.Batch) {
 	c := t.compat
-	clear(c.read)
 	c.groups = c.groups[:0]
-	all := b.Chosen == nil // all families of the source are served
 	for _, name := range b.Families {
-		if own, ok := c.byName[name]; ok && !c.whole {
-			dst.given[own] = true
+		if own, ok := c.byName[name]; ok {
+			dst.begun[own] = !c.whole
 		}
 	}
-	stamps := b.Stamps
+	all := b.Chosen == nil // all families of the source are served
+	c.values = slices.Grow(c.values[:0], len(b.Samples))[:len(b.Samples)]
 	for from, to := 0, 0; from < len(b.Samples); from = to {
 		id := b.Samples[from].Family
 		for to = from + 1; to < len(b.Samples) && b.Samples[to].Family == id; {
 			to++
 		}
-		of := 0 // how many stamps the group has
-		for of < len(stamps) && stamps[of].Sample < to {
-			of++
-		}
 		f := &c.families[id]
 		if f.own >= 0 && all && !c.whole {
-			dst.given[f.own] = true
+			dst.begun[f.own] = true
 		}
-		if f.gives >= 0 {
-			g := group{gives: f.gives, rows: t.rowsOf(dst, b.Samples[from:to])}
-			g.values = t.readGroup(dst, b, from, to, stamps[:of], g.rows)
-			c.groups = append(c.groups, g)
-			c.add(dst, &g, f.feeds)
+		if f.quantity >= 0 {
+			c.groups = append(c.groups, group{f.quantity, from, to})
+			t.readAll(c.values[from:to], b.Samples[from:to])
 		}
-		stamps = stamps[of:]
+	}
+	for _, stamp := range b.Stamps {
+		if isStale(stamp.Millis, b.At) {
+			c.values[stamp.Sample] = absent
+		}
 	}
 }
 
-// readGroup adds the SI values of a range of b's samples, all of one family, to dst: NaN for
-// those that are stale or of no device. It returns the index of the first value. stamps are
-// the timestamps of these samples.
-func (t *Translator) readGroup(dst *Rendition, b *raw.Batch, from, to int, stamps []raw.Stamp, at rows) int {
-	begun := len(dst.values)
-	dst.values = slices.Grow(dst.values, at.n)[:begun+at.n]
-	values, devices, samples := dst.values[begun:], dst.rows.devices[at.from:][:at.n], b.Samples[from:to]
+// readAll reads samples of one family in SI.
+func (t *Translator) readAll(values []float64, samples []raw.Sample) {
 	rule := t.families[samples[0].Family].rule
 	var rep Report
-	for i := range values {
+	for i := range samples {
 		v := samples[i].Value
-		if devices[i] < 0 {
-			v = absent
-		} else if !rule.isPlain(v) {
+		if !rule.isPlain(v) {
 			v = rule.read(v, &rep)
+		}
+		if rule.slot == t.rules.util && canonical.Given(v) {
+			v = t.util.read(v, t.util.unit, &rep)
 		}
 		values[i] = v
 	}
-	if rule.slot == t.rules.util {
-		for i, v := range values {
-			if canonical.Given(v) {
-				values[i] = t.util.read(v, t.util.unit, &rep)
-			}
-		}
-	}
-	fresh := at.devices
-	for _, stamp := range stamps {
-		if i := stamp.Sample - from; isStale(stamp.Millis, b.At) && devices[i] >= 0 {
-			values[i] = absent
-			fresh--
-		}
-	}
-	gives := t.compat.families[samples[0].Family].gives
-	t.compat.read[gives] = t.compat.read[gives] || fresh > 0
-	return begun
 }
 
-// findDerived adds the derived readings that the source has no sample of.
-func (t *Translator) findDerived(dst *Rendition, frame *canonical.Frame) {
+// render adds the series of a family that gives a quantity. If the source has no sample of it, but
+// one that Translate derives it from, the values are those of frame.
+func (t *Translator) render(dst *Rendition, family, quantity int, frame *canonical.Frame, b *raw.Batch) {
 	c := t.compat
-	for _, d := range c.derived {
-		if c.read[d.quantity] {
+	from := len(dst.series)
+	c.pass++
+	if n := len(c.blocks[c.rendered[family].version]); len(c.marks) < n {
+		c.marks = append(c.marks, make([]uint64, n-len(c.marks))...)
+	}
+	found := false
+	for _, g := range c.groups {
+		if g.quantity == quantity {
+			found = found || slices.ContainsFunc(c.values[g.from:g.to], canonical.Given)
+			t.add(dst, family, b.Samples[g.from:g.to], c.values[g.from:g.to])
+		}
+	}
+	for _, d := range derivations {
+		if found || c.quantityOf[d.field] != quantity {
 			continue
 		}
-		for i := range c.groups {
-			g := c.groups[i]
-			if g.gives != d.from {
-				continue
+		for _, g := range c.groups {
+			if g.quantity == c.quantityOf[d.of] {
+				t.addDerived(dst, family, b.Samples[g.from:g.to], frame, d.field)
 			}
-			g.values = len(dst.values)
-			for _, device := range dst.rows.devices[g.rows.from:][:g.rows.n] {
-				v := absent
-				if device >= 0 {
-					v = frame.Row(int(device))[d.field]
-				}
-				dst.values = append(dst.values, v)
-			}
-			c.add(dst, &g, c.ofQuantity[d.quantity])
+		}
+	}
+	dst.spans[family] = span{from, len(dst.series)}
+}
+
+// add adds samples with their values in SI.
+func (t *Translator) add(dst *Rendition, family int, samples []raw.Sample, values []float64) {
+	c := t.compat
+	f := &c.rendered[family]
+	for i, v := range values {
+		block := samples[i].Labels
+		device, text := t.deviceAt(block), c.texts[block][f.version]
+		if device < 0 || !canonical.Given(v) || c.marks[text] == c.pass {
+			continue
+		}
+		if v = f.rule.write(v); f.rule.blanks.in(v) {
+			continue
+		}
+		c.marks[text] = c.pass
+		dst.series = append(dst.series, renderedSeries{text, device, v})
+	}
+}
+
+// addDerived adds the readings of a field in frame, on the rows of samples.
+func (t *Translator) addDerived(dst *Rendition, family int, samples []raw.Sample, frame *canonical.Frame, field canonical.Field) {
+	for i := range samples {
+		if device := t.deviceAt(samples[i].Labels); device >= 0 {
+			t.add(dst, family, samples[i:i+1], frame.Row(int(device))[field:field+1])
 		}
 	}
 }
@@ -134,108 +182,29 @@ func (t *Translator) deviceAt(block uint32) int32 {
 	return noDevice
 }
 
-// add adds a group to dst as series of each of families. Families in SI share the group's
-// values.
-func (c *compat) add(dst *Rendition, g *group, families []int) {
-	for _, family := range families {
-		r := run{family: family, rows: g.rows, values: g.values}
-		if rule := c.rendered[family].rule; rule.times != rule.per {
-			r.values = len(dst.values)
-			for _, v := range dst.values[g.values:][:g.rows.n] {
-				dst.values = append(dst.values, rule.write(v))
-			}
-		}
-		c.runs = append(c.runs, r)
-	}
-}
+// Len returns the number of possible families, empty ones included. A number means the same
+// family in all Renditions.
+func (r *Rendition) Len() int { return len(r.families) }
 
-// arrange puts the runs found into dst, family by family, without the families that the
-// source itself serves.
-func (c *compat) arrange(dst *Rendition) {
-	clear(c.counts)
-	for _, r := range c.runs {
-		if !dst.given[r.family] {
-			c.counts[r.family]++
-		}
-	}
-	n := 0
-	for f := range c.counts {
-		dst.ends[f], n = n, n+c.counts[f] // where it begins
-	}
-	dst.runs = slices.Grow(dst.runs[:0], n)[:n]
-	for _, r := range c.runs {
-		if !dst.given[r.family] {
-			dst.runs[dst.ends[r.family]] = r
-			dst.ends[r.family]++
-		}
-	}
-}
+// Begun reports whether the text of the source itself has lines of a family.
+func (r *Rendition) Begun(family int) bool { return r.begun[family] }
 
-// unify drops duplicate series of a family and keeps the first.
-func (c *compat) unify(dst *Rendition) {
-	for from, to := 0, 0; from < len(dst.runs); from = to {
-		f := dst.runs[from].family
-		for to = from + 1; to < len(dst.runs) && dst.runs[to].family == f; {
-			to++
+// AppendFamily appends the series of a family, after its HELP and TYPE lines if header is
+// set. It leaves out devices that are not shown, and appends nothing if no series is left. It
+// may be called from any goroutine.
+func (r *Rendition) AppendFamily(dst []byte, family int, header bool, shown func(device int) bool) []byte {
+	f, s := &r.families[family], r.spans[family]
+	blocks := r.blocks[f.version]
+	for i := range r.series[s.from:s.to] {
+		one := &r.series[s.from+i]
+		if !shown(int(one.device)) {
+			continue
 		}
-		if v := c.rendered[f].version; to > from+1 || dst.runs[from].rows.twice[v] {
-			c.part(dst, dst.runs[from:to], v)
+		if header {
+			dst, header = append(dst, f.header...), false
 		}
+		dst = append(append(dst, f.name...), blocks[one.text]...)
+		dst = append(exposition.AppendFloat(dst, one.value), '\n')
 	}
-}
-
-// part gives the runs of one family, in version v, their own copies of the values, without
-// those of series that came before.
-func (c *compat) part(dst *Rendition, runs []run, v Version) {
-	c.begin(len(dst.blocks[v]))
-	for i := range runs {
-		r := &runs[i]
-		own := len(dst.values)
-		dst.values = append(dst.values, dst.values[r.values:][:r.rows.n]...)
-		r.values = own
-		values := dst.values[own:]
-		for j, text := range dst.rows.texts[v][r.rows.from:][:r.rows.n] {
-			if c.rendered[r.family].has(values[j]) && !c.mark(text) {
-				values[j] = absent
-			}
-		}
-	}
-}
-
-// findHeaders marks the families that have HELP lines in the source, even without a sample.
-func (c *compat) findHeaders(dst *Rendition, d *raw.Dict) {
-	for id := range c.families {
-		if at := c.families[id].own; at >= 0 {
-			dst.begun[at] = dst.given[at] || !c.whole && d.Family(uint32(id)).Help != ""
-		}
-	}
-}
-
-// nameServed updates c.served, with a new slice for each change.
-func (c *compat) nameServed(dst *Rendition) {
-	changed := false
-	for f := range c.serves {
-		serves := dst.serves(f)
-		changed = changed || c.serves[f] != serves
-		c.serves[f] = serves
-	}
-	if !changed {
-		return
-	}
-	c.served = nil
-	for f := range c.serves {
-		if c.serves[f] {
-			c.served = append(c.served, c.rendered[f].name)
-		}
-	}
-	slices.Sort(c.served)
-}
-
-// Rendered returns the sorted names of the families with series in the latest Rendition.
-// The slice is never modified.
-func (t *Translator) Rendered() []string {
-	if t.compat == nil {
-		return nil
-	}
-	return t.compat.served
+	return dst
 }

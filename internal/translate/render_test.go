@@ -126,49 +126,6 @@ func TestOldSamplesBesideOthers(t *testing.T) {
 	}
 }
 
-// TestRenditionIsSmall: rows, and values in SI, are there once, whatever the number of versions
-// and families, unless there are many orders of rows. A second reading takes the place of the
-// first.
-func TestRenditionIsSmall(t *testing.T) {
-	row := func(gpus ...int) (rows string) {
-		for _, gpu := range gpus {
-			rows += fmt.Sprintf("FAMILY{gpu=\"%[1]d\",UUID=\"GPU-%[1]d\"} 40\n", gpu)
-		}
-		return rows
-	}
-	const links = "FAMILY{gpu=\"0\",gpu_uuid=\"GPU-0\",nvlink=\"0\"} 40\nFAMILY{gpu=\"0\",gpu_uuid=\"GPU-0\",nvlink=\"1\"} 40\n"
-	for name, test := range map[string]struct {
-		groups             []string
-		rows, values, runs int
-	}{
-		"rows of links":                {[]string{row(0) + links}, 3, 3, 2},
-		"one family":                   {[]string{row(0, 1)}, 2, 2, 2},
-		"the same rows":                {[]string{row(0, 1), row(0, 1)}, 2, 4, 4},
-		"other rows":                   {[]string{row(0, 1), row(1, 0)}, 4, 4, 4},
-		"the first rows again":         {[]string{row(0, 1), row(1, 0), row(0, 1)}, 4, 6, 6},
-		"the eighth rows again":        {[]string{row(0), row(1), row(2), row(3), row(4), row(5), row(6), row(7), row(7)}, 8, 9, 18},
-		"the ninth are not remembered": {[]string{row(0), row(1), row(2), row(3), row(4), row(5), row(6), row(7), row(8), row(8), row(0)}, 10, 11, 22},
-	} {
-		names := []string{
-			"dcgm_gpu_temp", "dcgm_power_usage", "dcgm_xid_errors", "dcgm_pcie_replay_counter", "dcgm_retired_pages_dbe", "dcgm_retired_pages_sbe",
-			"dcgm_retired_pages_pending", "dcgm_memory_temp", "dcgm_nvlink_replay_error_count_total", "dcgm_nvlink_recovery_error_count_total",
-			"dcgm_nvlink_flit_crc_error_count_total",
-		}
-		var body strings.Builder
-		for i, group := range test.groups {
-			body.WriteString(strings.ReplaceAll(group, "FAMILY", names[i]))
-		}
-		r := translated(t, Options{Compat: []Version{V2, V49}}, body.String())
-		var rendition Rendition
-		for range 2 {
-			r.tr.Render(&rendition, &r.frame, &r.batch)
-		}
-		if rows, values, runs := len(rendition.rows.blocks), len(rendition.values), len(rendition.runs); rows != test.rows || values != test.values || runs != test.runs {
-			t.Errorf("%s: %d rows, %d values, %d runs; want %d, %d, %d", name, rows, values, runs, test.rows, test.values, test.runs)
-		}
-	}
-}
-
 // TestChosenFamilies: if the user chose what of the source is passed on, that alone is the source's
 // own text: other families are rendered, even under their own names.
 func TestChosenFamilies(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -145,51 +144,6 @@ func FuzzWrite(f *testing.F) {
 		}
 	})
 }
-
-// Whatever the labels and numbers, a rendition reads back as the reading was, except for NUL
-// in a label, which is written as U+FFFD.
-func FuzzRender(f *testing.F) {
-	f.Add(`gpu="0",UUID="GPU-0",pod="a"`, `gpu="0",UUID="GPU-0",pod="b",hpc_job="1"`, 57.0, 100.0, uint8(1))
-	f.Add(`gpu="1",uuid="x\"",GPU_I_ID="2",Hostname="\\"`, `gpu="1",gpu_uuid="x",entity="GPU 1"`, 0.5, 1.0, uint8(2))
-	f.Add(`GPU="1",UUID="y",exported_pod="p",pod_name="q"`, `gpu="1",UUID="y",container="c"`, 1e9, 3.0, uint8(3))
-	f.Add(`gpu="0",uuid="z",a="",a="1",a="2"`, `gpu="1",UUID="y"`, 6.0, 3.0, uint8(2))
-	f.Fuzz(func(t *testing.T, first, second string, a, b float64, version uint8) {
-		if strings.ContainsAny(first+second, "\n\r\x00") {
-			return
-		}
-		// Within every range, since a workload whose readings are all refused is not rendered,
-		// and whole, since other numbers read back to about the last bit: see FuzzWrite.
-		a, b = math.Floor(math.Mod(math.Abs(a), 100)), math.Floor(math.Mod(math.Abs(b), 100))
-		if a != a || b != b {
-			return
-		}
-		v := Version(version % uint8(numVersions))
-		var body strings.Builder
-		for _, name := range []string{"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_SM_CLOCK_HERTZ", "dcgm_fb_used", "DCGM_FI_DEV_FB_USED_BYTES", "DCGM_FI_PROF_SM_ACTIVE"} {
-			body.WriteString(name + "{" + first + "} " + rounded(a) + "\n" + name + "{" + second + "} " + rounded(b) + "\n")
-		}
-		r := newReader(t, Options{Compat: []Version{v}, CompatAll: true})
-		text := r.render(body.String())
-		if text == "" || !everyDeviceNamed(r) {
-			return
-		}
-		r.checkReadsBack(v, text)
-	})
-}
-
-// everyDeviceNamed reports whether all devices have a uuid. Without one, rows of dmon are of
-// no device to an exporter's readers.
-func everyDeviceNamed(r *reader) bool {
-	for i := range r.frame.Topology.Devices {
-		if r.frame.Topology.Devices[i].UUID == "" {
-			return false
-		}
-	}
-	return true
-}
-
-// rounded writes a number with the six decimals of an exporter.
-func rounded(v float64) string { return strconv.FormatFloat(v, 'f', 6, 64) }
 
 // A rendition that is being served does not change while later readings add pods and GPUs.
 func TestRenditionsDoNotChange(t *testing.T) {

@@ -16,9 +16,8 @@ type Report struct {
 	Dropped [canonical.NumDropReasons]uint64
 	// Clamped counts the values just above their range, which are read as its end.
 	Clamped uint64
-	// LongLabel is the costliest label above the limit; nil if none is. It is not modified.
+	// LongLabel is about a label above the limit; nil if none is. It is not modified.
 	LongLabel *canonical.Note
-	longCost  excess // of LongLabel
 	// DroppedSeries counts the samples of devices beyond Options.MaxDevices.
 	DroppedSeries uint64
 	// DroppedAllocations counts the allocations beyond Options.MaxAllocations, each in the first

@@ -18,8 +18,8 @@ type Options struct {
 	// FallbackHost is the hostname of devices whose labels give none: the host
 	// of the source's URL, or this machine.
 	FallbackHost string
-	// MaxLabelValue is the longest value, in bytes, of a label that describes a device
-	// or its holder; excess says what a longer one costs. 0 is no bound.
+	// MaxLabelValue is the longest value, in bytes, of a label that describes a device or its
+	// holder. A longer one is left out, with the samples if it identifies the device. 0 is no bound.
 	MaxLabelValue int
 	// MaxDevices bounds the total canonical.Device.Weight of the devices of a frame,
 	// including boards known only from their instances. The newest devices beyond it
@@ -58,7 +58,7 @@ type Translator struct {
 	generation uint64
 	families   []family
 	blocks     []int32         // the variant of each, or noDevice or longLabel
-	long       map[uint32]loss // of each block with a label longer than allowed
+	long       *canonical.Note // about a label longer than allowed, nil if there was none
 	variants   []variant
 	variantID  map[variant]int32
 	positions  []position // of each variant
@@ -102,8 +102,8 @@ type position struct {
 	// shared is set if the variant is of a workload and its device also has rows of
 	// others; allocation is its index in the allocationSet, or -1.
 	shared     bool
-	long       bool // the variant has a label that is longer than allowed
 	allocation int32
+	long       bool // the variant lost a label that is longer than allowed
 }
 
 const (
@@ -171,7 +171,7 @@ func (t *Translator) learn(d *raw.Dict) (anew bool) {
 		t.dict, t.generation = d, d.Generation()
 		t.families, t.blocks = nil, nil
 		t.variants, t.positions = nil, nil
-		t.variantID, t.long = map[variant]int32{}, map[uint32]loss{}
+		t.variantID, t.long = map[variant]int32{}, nil
 		t.unknown = nil
 		t.util.family = -1
 		t.links = links{}
@@ -214,7 +214,9 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 		s := &b.Samples[i]
 		v := t.blocks[s.Labels]
 		if v < 0 {
-			t.skip(v, s, rep)
+			if v == longLabel {
+				t.countLong(s, rep)
+			}
 			continue
 		}
 		f, p := &t.families[s.Family], &t.positions[v]

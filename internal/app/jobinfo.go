@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"strings"
 
 	metric "github.com/prometheus/client_golang/prometheus"
 
@@ -34,12 +33,10 @@ func (p *service) serveJobInfo(served *expose.Options) {
 		return
 	}
 	alsoNote(served, func() []canonical.Note {
-		err := d.State().Err
-		if err == nil {
-			return nil
+		if f := d.State().Problem; f != nil {
+			return []canonical.Note{{Cause: f.Cause, Remedy: f.Remedy}}
 		}
-		cause, remedy, _ := strings.Cut(err.Error(), "; ")
-		return []canonical.Note{{Cause: cause, Remedy: remedy}}
+		return nil
 	})
 	gauge := func(name, help string, value func(holders.JobsState) int) {
 		served.Collectors = append(served.Collectors, metric.NewGaugeFunc(metric.GaugeOpts{Name: name, Help: help},

@@ -32,9 +32,6 @@ const (
 	requestBurst      = 40
 	// RequestTimeout bounds one request other than a watch.
 	RequestTimeout = 10 * time.Second
-	// maxAPIAnswer bounds one answer of the API server other than a watch, in bytes: client-go
-	// reads all of it. A pod has about 20 KB.
-	maxAPIAnswer = 64 << 20
 )
 
 // ErrNoCluster is the error of a program that does not run in a pod and has no kubeconfig.
@@ -66,7 +63,6 @@ func NewClient(kubeconfig, userAgent string) (*Client, error) {
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
 	config.NegotiatedSerializer = codecs()
-	config.Wrap(func(t http.RoundTripper) http.RoundTripper { return bounded{t} })
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("the credentials for the Kubernetes API server cannot be used: %w; correct the kubeconfig, or the service account's files", err)
@@ -87,18 +83,6 @@ func codecs() runtime.NegotiatedSerializer {
 	scheme.AddKnownTypeWithName(v1.WithKind("Pod"), &podObject{})
 	metav1.AddToGroupVersion(scheme, v1)
 	return serializer.NewCodecFactory(scheme).WithoutConversion()
-}
-
-// bounded ends answers after maxAPIAnswer. client-go bounds the events of a watch itself.
-type bounded struct{ http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (t bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := t.RoundTripper.RoundTrip(r)
-	if err == nil && !r.URL.Query().Has("watch") {
-		answer.Body = http.MaxBytesReader(nil, answer.Body, maxAPIAnswer)
-	}
-	return answer, err
 }
 
 // access reads the address of the API server and our credentials. client-go would use the pod's

@@ -6,8 +6,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
@@ -16,17 +19,30 @@ import (
 const (
 	// maxJobs is the most jobs to read, far more than run on a node.
 	maxJobs = 4096
+	// maxJobBytes and maxJobText bound a file and a value, in bytes, far above real ones;
+	// deploy/slurm/README.md states them.
+	maxJobBytes = 4096
+	maxJobText  = 256
 	// jobsEvery is how often the directory is read.
 	jobsEvery = time.Second
-	// jobsPatience is how long the directory may take to answer before JobsState reports it.
+	// jobsPatience is how long the directory may take to answer before State reports it.
 	jobsPatience = 30 * time.Second
 )
+
+// jobInfo is the information about a job; "" is unknown.
+type jobInfo struct{ user, account, partition string }
+
+// jobFile is the content of a file and its first mistake, nil for none.
+type jobFile struct {
+	info    jobInfo
+	mistake *canonical.Failure
+}
 
 // jobsByID is the known information about each job, by its id. A published value is not modified.
 type jobsByID map[string]jobInfo
 
-// Jobs is the directory of --hpc-job-info-dir. All methods but Run are safe for
-// concurrent use.
+// Jobs is the directory of --hpc-job-info-dir, in which a batch system's prolog describes each
+// job. All methods but Run are safe for concurrent use.
 type Jobs struct {
 	name   string
 	logger *slog.Logger
@@ -42,12 +58,12 @@ type JobsState struct {
 	Read      int  // jobs that are known
 	Malformed int  // files with mistakes
 	Full      bool // more files than are read
-	// Err is why the directory cannot be read, or the first mistake in a file; nil if all
+	// Problem is why the directory cannot be read, or the first mistake in a file; nil if all
 	// is well.
-	Err error
+	Problem *canonical.Failure
 }
 
-// NewJobs returns the Jobs of dir, called name in errors. Nothing is read before Run.
+// NewJobs returns the Jobs of dir, called name in problems. Nothing is read before Run.
 func NewJobs(dir fs.FS, name string, logger *slog.Logger) *Jobs {
 	d := &Jobs{name: name, logger: logger, files: diag.Folder[jobFile]{
 		Dir: dir, MaxFiles: maxJobs, MaxBytes: maxJobBytes + 1, Accept: isJob, Parse: parseJob,
@@ -55,6 +71,50 @@ func NewJobs(dir fs.FS, name string, logger *slog.Logger) *Jobs {
 	d.jobs.Store(&jobsByID{})
 	d.state.Store(&JobsState{})
 	return d
+}
+
+// isJob reports whether name may be the name of a job: temporary files begin with a dot.
+func isJob(name string) bool {
+	return name != "" && name[0] != '.' && len(name) <= maxJobText && utf8.ValidString(name)
+}
+
+// parseJob reads a file of lines `key=value`. It skips unknown keys, empty lines, lines that
+// begin with #, and malformed lines.
+func parseJob(name string, text []byte) (f jobFile) {
+	complain := func(line int, cause, remedy string) {
+		if f.mistake == nil {
+			f.mistake = &canonical.Failure{Cause: fmt.Sprintf("%s:%d: %s", name, line, cause), Remedy: remedy}
+		}
+	}
+	if len(text) > maxJobBytes {
+		complain(1, fmt.Sprintf("more than %d bytes", maxJobBytes), "write user, account and partition only")
+		return f
+	}
+	values := map[string]*string{"user": &f.info.user, "account": &f.info.account, "partition": &f.info.partition}
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		to := values[key]
+		switch {
+		case !ok:
+			complain(number, "no key=value", "write such as user=ada")
+		case to == nil:
+		case *to != "":
+			complain(number, key+" is given twice", "write it once")
+		case len(value) > maxJobText:
+			complain(number, fmt.Sprintf("%s has more than %d bytes", key, maxJobText), "shorten it")
+		case !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl):
+			complain(number, key+" is not text", "write UTF-8 without control characters")
+		default:
+			*to = value
+		}
+	}
+	return f
 }
 
 // Run reads the directory each second until ctx ends. A look that hangs, as on a network
@@ -66,9 +126,9 @@ func (d *Jobs) Run(ctx context.Context) {
 		done := make(chan struct{})
 		d.began.Store(time.Now().UnixNano())
 		go func() {
+			defer close(done)
 			d.look(time.Now())
 			d.began.Store(0)
-			close(done)
 		}()
 		select {
 		case <-ctx.Done():
@@ -87,58 +147,63 @@ func (d *Jobs) Run(ctx context.Context) {
 func (d *Jobs) look(now time.Time) {
 	var s JobsState
 	if err := d.files.Look(now); err != nil {
-		s.Err = fmt.Errorf("cannot read the job info directory %s: %w; create it and make it readable for this user, or leave out --hpc-job-info-dir", d.name, err)
+		s.Problem = &canonical.Failure{
+			Cause:  fmt.Sprintf("cannot read the job info directory %s: %v", d.name, err),
+			Remedy: "create it and make it readable for this user, or leave out --hpc-job-info-dir",
+		}
 	}
 	jobs, first := jobsByID{}, ""
-	d.files.Each(func(name string, c jobFile) {
-		if c.info != (jobInfo{}) {
-			jobs[name] = c.info
+	d.files.Each(func(name string, f jobFile) {
+		if f.info != (jobInfo{}) {
+			jobs[name] = f.info
 		}
-		if c.err == nil {
+		if f.mistake == nil {
 			return
 		}
 		if s.Malformed++; first == "" || name < first { // name the same file each time
-			first, s.Err = name, fmt.Errorf("%s/%w", d.name, c.err)
+			first, s.Problem = name, &canonical.Failure{Cause: d.name + "/" + f.mistake.Cause, Remedy: f.mistake.Remedy}
 		}
 	})
 	outside, err := d.files.Outside(d.name)
-	if s.Malformed += outside; s.Err == nil {
-		s.Err = err
-	}
+	s.Malformed += outside
 	s.Read, s.Full = len(jobs), d.files.Full()
-	if s.Full && s.Err == nil {
-		s.Err = fmt.Errorf("%s has more than %d files; remove those of jobs that ended: kpulse-jobs sweep", d.name, maxJobs)
+	switch {
+	case s.Problem != nil:
+	case err != nil:
+		s.Problem = &canonical.Failure{Cause: err.Error()}
+	case s.Full:
+		s.Problem = &canonical.Failure{Cause: fmt.Sprintf("%s has more than %d files", d.name, maxJobs), Remedy: "remove those of jobs that ended: kpulse-jobs sweep"}
 	}
 	if !maps.Equal(jobs, *d.jobs.Load()) {
 		d.jobs.Store(&jobs)
 	}
-	if was := d.state.Swap(&s); s.Err != nil && (was.Err == nil || was.Err.Error() != s.Err.Error()) {
-		d.logger.Warn("some users of jobs are unknown", "cause", s.Err)
+	if was := d.state.Swap(&s); s.Problem != nil && (was.Problem == nil || *was.Problem != *s.Problem) {
+		d.logger.Warn("some users of jobs are unknown", "cause", s.Problem.Cause, "remedy", s.Problem.Remedy)
 	}
 }
 
-// JobsState returns the outcome of the last look. A look that has not finished is an error too.
+// State returns the outcome of the last look. A look that has not finished is a problem too.
 func (d *Jobs) State() JobsState {
 	s := *d.state.Load()
 	if began := d.began.Load(); began != 0 && time.Since(time.Unix(0, began)) > jobsPatience {
-		s.Err = fmt.Errorf("the job info directory %s does not answer; check whether its file system hangs", d.name)
+		s.Problem = &canonical.Failure{Cause: fmt.Sprintf("the job info directory %s does not answer", d.name), Remedy: "check whether its file system hangs"}
 	}
 	return s
 }
 
-// JobFeed completes the allocations of one source. It belongs to the goroutine of that source.
+// JobFeed adds users, accounts and partitions to the jobs of one source. It belongs to the
+// goroutine that reads the source.
 type JobFeed struct {
-	from    *Jobs
-	known   jobsByID  // the jobs in out
-	jobs    *jobsByID // known was made from these
-	in, out *canonical.AllocationSet
-	was     []int32
+	from  *Jobs
+	jobs  *jobsByID // of the latest Frame
+	known jobsByID  // of the jobs in made.in
+	made  relabelled
 }
 
-// JobFeed returns a new JobFeed, for one source.
+// Feed returns a new JobFeed, for one source.
 func (d *Jobs) Feed() *JobFeed { return &JobFeed{from: d} }
 
-// Complete adds users, accounts and partitions to the jobs of f. It allocates nothing while
+// Complete sets User, Account and Partition of the Frame's allocations. It allocates nothing while
 // neither the allocations nor the files change. A job keeps its information while it holds
 // a device, even if its file is removed earlier.
 func (a *JobFeed) Complete(f *canonical.Frame) {
@@ -146,40 +211,55 @@ func (a *JobFeed) Complete(f *canonical.Frame) {
 	if set == nil {
 		return
 	}
-	if set != a.in || jobs != a.jobs {
-		a.change(set, jobs)
+	if set != a.made.in || jobs != a.jobs {
+		known := jobsByID{}
+		for i := range set.Allocations {
+			job := set.Allocations[i].Job
+			if info, ok := (*jobs)[job]; ok {
+				known[job] = info
+			} else if info, ok := a.known[job]; ok {
+				known[job] = info
+			}
+		}
+		if a.jobs = jobs; set != a.made.in || !maps.Equal(known, a.known) {
+			a.known = known
+			a.made.relabel(set, func(w *canonical.Allocation) {
+				if info, ok := known[w.Job]; ok {
+					w.User, w.Account, w.Partition = info.user, info.account, info.partition
+				}
+			})
+		}
 	}
-	if a.out != set {
-		f.Reattribute(a.out, a.was)
+	a.made.apply(f)
+}
+
+// relabelled is an AllocationSet with other labels.
+type relabelled struct {
+	in, out *canonical.AllocationSet // the same if no label differs
+	same    []int32                  // each allocation's own index
+}
+
+// relabel makes out from in.
+func (r *relabelled) relabel(in *canonical.AllocationSet, change func(*canonical.Allocation)) {
+	r.in, r.out, r.same = in, in, r.same[:0]
+	if in == nil {
+		return
+	}
+	set, differs := *in, false
+	set.Allocations = make([]canonical.Allocation, len(in.Allocations))
+	for i, a := range in.Allocations {
+		change(&a)
+		set.Allocations[i], r.same = a, append(r.same, int32(i))
+		differs = differs || a != in.Allocations[i]
+	}
+	if differs {
+		r.out = &set
 	}
 }
 
-// change sets out from set and jobs.
-func (a *JobFeed) change(set *canonical.AllocationSet, jobs *jobsByID) {
-	known := jobsByID{}
-	for i := range set.Allocations {
-		job := set.Allocations[i].Job
-		if info, ok := (*jobs)[job]; ok {
-			known[job] = info
-		} else if info, ok := a.known[job]; ok {
-			known[job] = info
-		}
-	}
-	same := set == a.in && maps.Equal(known, a.known)
-	a.in, a.jobs, a.known = set, jobs, known
-	if same {
-		return
-	}
-	if a.out = set; len(known) == 0 {
-		return
-	}
-	a.out = &canonical.AllocationSet{Holders: set.Holders, Allocations: make([]canonical.Allocation, len(set.Allocations))}
-	a.was = a.was[:0]
-	for i, allocation := range set.Allocations {
-		if info, ok := known[allocation.Job]; ok {
-			allocation.User, allocation.Account, allocation.Partition = info.User, info.Account, info.Partition
-		}
-		a.out.Allocations[i] = allocation
-		a.was = append(a.was, int32(i))
+// apply replaces in by out.
+func (r *relabelled) apply(f *canonical.Frame) {
+	if r.out != r.in {
+		f.Reattribute(r.out, r.same)
 	}
 }

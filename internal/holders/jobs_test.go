@@ -18,6 +18,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
+// problem returns a failure as text, "" for none.
+func problem(f *canonical.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return f.Error()
+}
+
 func TestParseJob(t *testing.T) {
 	long := strings.Repeat("x", maxJobText)
 	for _, tt := range []struct {
@@ -26,20 +34,20 @@ func TestParseJob(t *testing.T) {
 		err  string
 	}{
 		{"user=ada\naccount=physics\npartition=gpu\n", jobInfo{"ada", "physics", "gpu"}, ""},
-		{" user = ada \r\n# note\n\ncluster=c\ngpus=0,2.1\nrestarts=3", jobInfo{User: "ada"}, ""},
-		{"account=a=b\npartition=", jobInfo{Account: "a=b"}, ""},
+		{" user = ada \r\n# note\n\ncluster=c\ngpus=0,2.1\nrestarts=3", jobInfo{user: "ada"}, ""},
+		{"account=a=b\npartition=", jobInfo{account: "a=b"}, ""},
 		{"", jobInfo{}, ""},
-		{"4711\nuser=ada", jobInfo{User: "ada"}, "7:1: no key=value; write such as user=ada"},
-		{"user=ada\nuser=bob", jobInfo{User: "ada"}, "7:2: user is given twice; write it once"},
-		{"user=" + long, jobInfo{User: long}, ""},
-		{"\naccount=" + long + "x\nuser=ada", jobInfo{User: "ada"}, "7:2: account has more than 256 bytes; shorten it"},
+		{"4711\nuser=ada", jobInfo{user: "ada"}, "7:1: no key=value; write such as user=ada"},
+		{"user=ada\nuser=bob", jobInfo{user: "ada"}, "7:2: user is given twice; write it once"},
+		{"user=" + long, jobInfo{user: long}, ""},
+		{"\naccount=" + long + "x\nuser=ada", jobInfo{user: "ada"}, "7:2: account has more than 256 bytes; shorten it"},
 		{"user=\xff", jobInfo{}, "7:1: user is not text; write UTF-8 without control characters"},
-		{"user=a\x1bb\nx\npartition=p", jobInfo{Partition: "p"}, "7:1: user is not text; write UTF-8 without control characters"},
+		{"user=a\x1bb\nx\npartition=p", jobInfo{partition: "p"}, "7:1: user is not text; write UTF-8 without control characters"},
 		{strings.Repeat("#", maxJobBytes+1), jobInfo{}, "7:1: more than 4096 bytes; write user, account and partition only"},
 	} {
 		c := parseJob("7", []byte(tt.text))
-		if got := fmt.Sprint(c.err); c.info != tt.want || got != tt.err && (c.err != nil || tt.err != "") {
-			t.Errorf("%.40q: %+v, %v; want %+v, %s", tt.text, c.info, c.err, tt.want, tt.err)
+		if got := problem(c.mistake); c.info != tt.want || got != tt.err {
+			t.Errorf("%.40q: %+v, %v; want %+v, %s", tt.text, c.info, got, tt.want, tt.err)
 		}
 	}
 }
@@ -49,7 +57,7 @@ func FuzzParseJob(f *testing.F) {
 	f.Add([]byte("user\n=\nuser=\xff"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c := parseJob("7", text)
-		for _, v := range []string{c.info.User, c.info.Account, c.info.Partition} {
+		for _, v := range []string{c.info.user, c.info.account, c.info.partition} {
 			if len(v) > maxJobText || v != strings.TrimSpace(v) || strings.ContainsAny(v, "\n\x00") {
 				t.Errorf("%q", v)
 			}
@@ -145,10 +153,10 @@ func TestJobsState(t *testing.T) {
 		t.Helper()
 		d.look(time.Now())
 		s := d.State()
-		if got := fmt.Sprint(s.Err); complaint == "" && s.Err != nil || !strings.Contains(got, complaint) {
-			t.Errorf("%v, want %q", s.Err, complaint)
+		if got := problem(s.Problem); got != complaint {
+			t.Errorf("%v, want %q", got, complaint)
 		}
-		if s.Err = nil; s != want {
+		if s.Problem = nil; s != want {
 			t.Errorf("%+v, want %+v", s, want)
 		}
 	}
@@ -175,7 +183,7 @@ func TestJobsState(t *testing.T) {
 		write(fmt.Sprint(100+i), "")
 	}
 	d.look(time.Now())
-	if s := d.State(); !s.Full || s.Err == nil {
+	if s := d.State(); !s.Full || s.Problem == nil {
 		t.Errorf("%+v", s)
 	}
 }
@@ -201,8 +209,8 @@ func TestHangingJobs(t *testing.T) {
 	}
 	d.Feed().Complete(&canonical.Frame{AllocationSet: heldByJobs("7")})
 	d.began.Store(time.Now().Add(-2 * jobsPatience).UnixNano())
-	if err := d.State().Err; err == nil || !strings.Contains(err.Error(), "/nfs/info does not answer") {
-		t.Errorf("%v", err)
+	if got := problem(d.State().Problem); !strings.Contains(got, "/nfs/info does not answer") {
+		t.Errorf("%v", got)
 	}
 	end()
 	<-ended

@@ -58,8 +58,7 @@ type Kubelet struct {
 
 // holdings is an answer of the kubelet. Only matched is written to.
 type holdings struct {
-	// holds are in the order in which they appeared, each once.
-	holds []hold
+	holds []hold // in order, each once
 	// existing is as in listed.
 	existing map[string]int
 	// matched are the holds of devices that a source has.
@@ -127,12 +126,14 @@ func (k *Kubelet) ask(ctx context.Context) {
 		return
 	}
 	k.counts.claimsAsked.Add(1)
-	if err := k.claims.ask(ctx); err != nil {
+	ok := k.claims.ask(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if !ok {
 		k.counts.claimsFailed.Add(1)
 	}
-	if ctx.Err() == nil {
-		k.publish(&l)
-	}
+	k.publish(&l)
 }
 
 // findBoards replaces the device files by which the kubelet names boards by UUIDs, if known.
@@ -152,13 +153,15 @@ func (k *Kubelet) findBoards(l *listed) {
 func (k *Kubelet) publish(l *listed) {
 	byClaims, unread := k.claims.holds(l.claims)
 	k.counts.unread.Store(uint64(l.unknown + unread))
-	notes := k.claims.notes
+	notes := k.claims.notes()
 	k.notes.Store(&notes)
 	before := k.current.Load()
 	if l.existing == nil && l.anyProfile() { // that request had no answer
 		l.existing = before.existing
 	}
-	holds := inOrder(before.holds, slices.Concat(l.holds, byClaims))
+	holds := append(byClaims, l.holds...)
+	slices.SortFunc(holds, compareHolds)
+	holds = slices.Compact(holds)
 	if !slices.Equal(before.holds, holds) || !maps.Equal(before.existing, l.existing) {
 		k.current.Store(&holdings{holds: holds, existing: l.existing, matched: make([]atomic.Bool, len(holds))})
 	}
@@ -177,7 +180,7 @@ func (k *Kubelet) fail(err *canonical.Failure) {
 	if k.current.Load() == nobody {
 		what = "no pods from the kubelet: "
 	}
-	notes := append([]canonical.Note{{Cause: what + err.Cause, Remedy: err.Remedy}}, k.claims.notes...)
+	notes := append([]canonical.Note{{Cause: what + err.Cause, Remedy: err.Remedy}}, k.claims.notes()...)
 	k.notes.Store(&notes)
 }
 
@@ -214,19 +217,7 @@ func AskKubelet(ctx context.Context, socket string) error {
 	return nil
 }
 
-// inOrder returns the holds of now, each once: first those in before, in its order, so that
-// the newest come last.
-func inOrder(before, now []hold) []hold {
-	present := make(map[hold]bool, len(now))
-	for _, h := range now {
-		present[h] = true
-	}
-	ordered := make([]hold, 0, len(now))
-	for _, h := range slices.Concat(before, now) {
-		if present[h] {
-			ordered = append(ordered, h)
-			delete(present, h)
-		}
-	}
-	return ordered
+func compareHolds(a, b hold) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Container, b.Container),
+		cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.minor, b.minor), cmp.Compare(a.instance, b.instance), cmp.Compare(a.parent, b.parent), cmp.Compare(a.profile, b.profile))
 }

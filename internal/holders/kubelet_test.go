@@ -235,7 +235,7 @@ func TestMinors(t *testing.T) {
 	}})
 	k.ask(t.Context())
 	holds := k.current.Load().holds
-	if len(holds) != 2 || holds[0].uuid != strings.ToLower(idBoard) || holds[0].minor != "" || holds[1].minor != "5" || holds[1].instance != "1" {
+	if len(holds) != 2 || holds[1].uuid != strings.ToLower(idBoard) || holds[1].minor != "" || holds[0].minor != "5" || holds[0].instance != "1" {
 		t.Errorf("%+v", holds)
 	}
 }

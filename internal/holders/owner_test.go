@@ -169,12 +169,6 @@ func TestPodsThatGiveNoAnswer(t *testing.T) {
 		{"other JSON", write("application/json", `{"a":1}`), nil},
 		{"nothing", write("application/json", ""), nil},
 		{"owners of another type", write("application/json", `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"ownerReferences":7}}`), nil},
-		{"no end", func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			io.WriteString(w, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"`)
-			io.WriteString(w, strings.Repeat("x", maxAPIAnswer))
-			io.WriteString(w, `"}}`)
-		}, nil},
 		{"redirect", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/api/v1/namespaces/n/pods/q", http.StatusFound)
 		}, nil},

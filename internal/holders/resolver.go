@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -267,9 +268,8 @@ func (r *Resolver) Notes() []canonical.Note { return r.notes() }
 type Completer struct {
 	resolver   *Resolver
 	generation uint64
-	in, out    *canonical.AllocationSet // of the latest Frame
-	same       []int32                  // each allocation's own index
-	owners     map[Pod]Owner            // of the pods that in names
+	made       relabelled
+	owners     map[Pod]Owner // of the pods in made.in
 }
 
 // NewCompleter returns a Completer for one source.
@@ -279,23 +279,20 @@ func (r *Resolver) NewCompleter() *Completer { return &Completer{resolver: r} }
 // nothing between the rounds while the allocations do not change.
 func (c *Completer) Complete(f *canonical.Frame) {
 	generation := c.resolver.generation.Load()
-	if f.AllocationSet != c.in || generation != c.generation {
+	if f.AllocationSet != c.made.in || generation != c.generation {
 		c.complete(f.AllocationSet)
 		c.generation = generation
 	}
-	if c.out != c.in {
-		f.Reattribute(c.out, c.same)
-	}
+	c.made.apply(f)
 }
 
-// complete makes c.out from in.
+// complete finds the owners of the pods in a set.
 func (c *Completer) complete(in *canonical.AllocationSet) {
 	before, now := c.owners, time.Now()
 	c.owners = make(map[Pod]Owner, len(before))
-	same := in == c.in
 	if in != nil {
 		for i := range in.Allocations {
-			same = c.name(&in.Allocations[i], before, now) && same
+			c.name(&in.Allocations[i], before, now)
 		}
 	}
 	for pod := range before {
@@ -303,41 +300,25 @@ func (c *Completer) complete(in *canonical.AllocationSet) {
 			c.resolver.leave(pod)
 		}
 	}
-	if !same {
-		c.in, c.out = in, c.replaced(in)
+	if in != c.made.in || !maps.Equal(before, c.owners) {
+		c.made.relabel(in, func(a *canonical.Allocation) {
+			if owner, named := c.owners[Pod{a.Namespace, a.Pod}]; named {
+				a.Kind, a.Name = owner.Kind, owner.Name
+			}
+		})
 	}
 }
 
-// name finds the owner of an allocation's pod, and reports whether it is as before.
-func (c *Completer) name(a *canonical.Allocation, before map[Pod]Owner, now time.Time) (same bool) {
+// name finds the owner of an allocation's pod.
+func (c *Completer) name(a *canonical.Allocation, before map[Pod]Owner, now time.Time) {
 	pod := Pod{a.Namespace, a.Pod}
 	if _, done := c.owners[pod]; done || a.Pod == "" || a.Namespace == "" {
-		return true
+		return
 	}
-	was, named := before[pod]
+	_, named := before[pod]
 	owner, is := c.resolver.find(pod, !named, now)
 	if is == unknown {
 		owner = Owner{a.Kind, a.Name}
 	}
 	c.owners[pod] = owner
-	return named && owner == was
-}
-
-// replaced returns in with the owners, or in itself if it has them.
-func (c *Completer) replaced(in *canonical.AllocationSet) *canonical.AllocationSet {
-	if in == nil {
-		return nil
-	}
-	set, differs := *in, false
-	set.Allocations, c.same = make([]canonical.Allocation, len(in.Allocations)), c.same[:0]
-	for i, a := range in.Allocations {
-		if owner, named := c.owners[Pod{a.Namespace, a.Pod}]; named && owner != (Owner{a.Kind, a.Name}) {
-			a.Kind, a.Name, differs = owner.Kind, owner.Name, true
-		}
-		set.Allocations[i], c.same = a, append(c.same, int32(i))
-	}
-	if !differs {
-		return in
-	}
-	return &set
 }

@@ -5,6 +5,7 @@ package kubelettest
 import (
 	"context"
 	"net"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -27,12 +28,11 @@ type Kubelet struct {
 
 	tb     testing.TB
 	mu     sync.Mutex
-	server *grpc.Server  // nil while it is stopped
-	served chan struct{} // closed once server has closed its socket
+	server *grpc.Server // nil while it is stopped
 	pods   []*podresources.PodResources
 	all    []*podresources.ContainerDevices
-	hang   chan struct{} // closed to end it; nil while it answers
-	refuse string        // why it does not answer, "" while it does
+	hangs  bool
+	refuse string // why it does not answer, "" while it does
 }
 
 // New returns a kubelet that serves until the test ends.
@@ -40,7 +40,7 @@ func New(tb testing.TB) *Kubelet {
 	tb.Helper()
 	k := &Kubelet{tb: tb, Socket: filepath.Join(tb.TempDir(), "kubelet.sock")}
 	k.Start()
-	tb.Cleanup(func() { k.Resume(); k.Stop() })
+	tb.Cleanup(k.Stop)
 	return k
 }
 
@@ -52,85 +52,52 @@ func (k *Kubelet) Start() {
 	if err != nil {
 		k.tb.Fatal(err)
 	}
-	server := grpc.NewServer()
-	podresources.RegisterPodResourcesListerServer(server, k)
-	k.mu.Lock()
-	served := make(chan struct{})
-	k.server, k.served = server, served
-	k.mu.Unlock()
-	go func() {
-		defer close(served)
-		_ = server.Serve(listener) // ends with Stop
-	}()
+	k.server = grpc.NewServer()
+	podresources.RegisterPodResourcesListerServer(k.server, k)
+	go func(server *grpc.Server) { _ = server.Serve(listener) }(k.server) // ends with Stop
 }
 
 // Stop ends serving and removes the socket, as a kubelet that stops does.
 func (k *Kubelet) Stop() {
-	k.mu.Lock()
-	server, served := k.server, k.served
-	k.server = nil
-	k.mu.Unlock()
-	if server != nil {
-		server.Stop()
-		<-served // Stop returns before that if Serve has not begun
+	if k.server != nil {
+		k.server.Stop()
+		_ = os.Remove(k.Socket) // Serve may not have begun
+		k.server = nil
 	}
 }
 
 // Set makes pods the answer.
-func (k *Kubelet) Set(pods ...*podresources.PodResources) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.pods = pods
-}
+func (k *Kubelet) Set(pods ...*podresources.PodResources) { k.set(func() { k.pods = pods }) }
 
 // SetAllocatable sets the devices that the node has.
-func (k *Kubelet) SetAllocatable(devices ...*podresources.ContainerDevices) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.all = devices
+func (k *Kubelet) SetAllocatable(all ...*podresources.ContainerDevices) {
+	k.set(func() { k.all = all })
 }
 
-// Hang leaves requests without an answer until Resume.
-func (k *Kubelet) Hang() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.hang == nil {
-		k.hang = make(chan struct{})
-	}
-}
-
-// Resume ends Hang.
-func (k *Kubelet) Resume() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.hang != nil {
-		close(k.hang)
-		k.hang = nil
-	}
-}
+// Hang leaves requests without an answer.
+func (k *Kubelet) Hang() { k.set(func() { k.hangs = true }) }
 
 // Refuse makes an error with this text the answer.
-func (k *Kubelet) Refuse(text string) {
+func (k *Kubelet) Refuse(text string) { k.set(func() { k.refuse = text }) }
+
+func (k *Kubelet) set(change func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.refuse = text
+	change()
 }
 
 // List implements the API.
 func (k *Kubelet) List(ctx context.Context, _ *podresources.ListPodResourcesRequest) (*podresources.ListPodResourcesResponse, error) {
 	k.Asked.Add(1)
 	k.mu.Lock()
-	hang, pods, refuse := k.hang, k.pods, k.refuse
+	hangs, pods, refuse := k.hangs, k.pods, k.refuse
 	k.mu.Unlock()
 	if refuse != "" {
 		return nil, status.Error(codes.Internal, refuse)
 	}
-	if hang != nil {
-		select {
-		case <-hang:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	if hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
 	return &podresources.ListPodResourcesResponse{PodResources: pods}, nil
 }
@@ -144,9 +111,7 @@ func (k *Kubelet) GetAllocatableResources(context.Context, *podresources.Allocat
 
 // Pod returns a pod of one container, main, with devices of one resource.
 func Pod(namespace, name, resource string, ids ...string) *podresources.PodResources {
-	return &podresources.PodResources{Namespace: namespace, Name: name, Containers: []*podresources.ContainerResources{
-		{Name: "main", Devices: []*podresources.ContainerDevices{Devices(resource, ids...)}},
-	}}
+	return pod(namespace, name, &podresources.ContainerResources{Devices: []*podresources.ContainerDevices{Devices(resource, ids...)}})
 }
 
 // Devices returns devices of one resource.
@@ -161,7 +126,10 @@ func Claimed(namespace, name, claim, pool string, devices ...string) *podresourc
 	for _, device := range devices {
 		resource.ClaimResources = append(resource.ClaimResources, &podresources.ClaimResource{DriverName: "gpu.nvidia.com", PoolName: pool, DeviceName: device})
 	}
-	return &podresources.PodResources{Namespace: namespace, Name: name, Containers: []*podresources.ContainerResources{
-		{Name: "main", DynamicResources: []*podresources.DynamicResource{resource}},
-	}}
+	return pod(namespace, name, &podresources.ContainerResources{DynamicResources: []*podresources.DynamicResource{resource}})
+}
+
+func pod(namespace, name string, main *podresources.ContainerResources) *podresources.PodResources {
+	main.Name = "main"
+	return &podresources.PodResources{Namespace: namespace, Name: name, Containers: []*podresources.ContainerResources{main}}
 }

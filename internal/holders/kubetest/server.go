@@ -83,21 +83,16 @@ func (s *Server) Put(p Pod) {
 	if p.UID == "" {
 		p.UID = p.Namespace + "/" + p.Name
 	}
-	kind := "ADDED"
-	if _, known := s.pods[p.UID]; known {
-		kind = "MODIFIED"
-	}
 	s.pods[p.UID] = p
-	s.change(kind, p)
+	s.change("MODIFIED", p) // the API says ADDED for a new one, which clients treat alike
 }
 
 // Delete removes a pod by its UID.
 func (s *Server) Delete(uid string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.pods[uid]
+	s.change("DELETED", s.pods[uid])
 	delete(s.pods, uid)
-	s.change("DELETED", p)
 }
 
 func (s *Server) change(kind string, p Pod) {
@@ -108,11 +103,7 @@ func (s *Server) change(kind string, p Pod) {
 
 // Deny starts or stops answering every request with 403, and ends the watches.
 func (s *Server) Deny(denied bool) {
-	message := ""
-	if denied {
-		message = `pods is forbidden: User "u" cannot list resource "pods" in API group "" at the cluster scope`
-	}
-	s.Refuse(message)
+	s.Refuse(map[bool]string{true: `pods is forbidden: User "u" cannot list resource "pods" in API group "" at the cluster scope`}[denied])
 }
 
 // Refuse is Deny with a message; "" stops it.

@@ -92,7 +92,6 @@ func openFleet(t *testing.T) *playedFleet {
 	start(t, address, binary, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address,
 		"--storage.tsdb.retention.time=10y", "--query.timeout=10m")
 	f.asker = newAsker("http://" + address)
-	f.asker.timed = f.limit(t) > 0
 	return f
 }
 
@@ -278,11 +277,7 @@ func (f *playedFleet) checkAll(t *testing.T) {
 	found := &findings{}
 	var workers sync.WaitGroup
 	next := make(chan opened)
-	count := 2
-	if f.asker.timed {
-		count = 1 // each query runs alone
-	}
-	for range count {
+	for range 2 {
 		workers.Go(func() {
 			for o := range next {
 				for _, p := range o.page.Panels {
@@ -299,7 +294,6 @@ func (f *playedFleet) checkAll(t *testing.T) {
 	}
 	close(next)
 	workers.Wait()
-	f.checkCosts(t, found)
 	found.excuse(t, f.hosts == leastHosts)
 	for at, n := range found.marks {
 		if (n == 0) != (unmarked[at] != "") {
@@ -320,7 +314,6 @@ type findings struct {
 	failures map[string][]string       // sentences, by place and kind
 	empty    map[place]map[string]bool // empty over some length, by choice
 	marks    map[place]int             // results of annotations
-	costs    []cost
 }
 
 // mark runs the query of an annotation.
@@ -333,9 +326,6 @@ func (p *page) mark(found *findings, a annotation, at place, where string) {
 	defer found.mu.Unlock()
 	if found.marks == nil {
 		found.marks = map[place]int{}
-	}
-	if a.Enable { // otherwise it costs nothing until switched on
-		found.costs = append(found.costs, cost{at, where, r.took, r.samples})
 	}
 	found.marks[at] += len(r.series)
 }
@@ -381,9 +371,6 @@ func (p *page) check(found *findings, of panel, at place, choice, length string)
 			found.fail(at, "error", "%s, query %s: %v\n%s", where, t.RefID, err, q.expr)
 			continue
 		}
-		found.mu.Lock()
-		found.costs = append(found.costs, cost{at, fmt.Sprintf("%s, query %s", where, t.RefID), r.took, r.samples})
-		found.mu.Unlock()
 		count += len(r.series)
 		if of.Type == "table" && len(r.series) > tableRows {
 			found.fail(at, "rows", "%s: %d", where, len(r.series))

@@ -2,9 +2,7 @@ package mixin_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"net/url"
@@ -248,16 +246,11 @@ func (s series) text() string {
 }
 
 // result is Prometheus' answer to a question.
-type result struct {
-	series  []series
-	samples int           // samples read
-	took    time.Duration // CPU time; 0 if not timed
-}
+type result struct{ series []series }
 
 // asker sends each question to a Prometheus once. It is safe for concurrent use.
 type asker struct {
 	prometheus string
-	timed      bool // questions come one at a time, and their CPU time is measured
 	mu         sync.Mutex
 	known      map[string]*asked
 	labels     sync.Map // values of labels, by address
@@ -275,7 +268,7 @@ func newAsker(prometheus string) *asker {
 
 // address returns the URL of a question.
 func (a *asker) address(q question) string {
-	path, query := "/api/v1/query", url.Values{"query": {q.expr}, "stats": {"all"}, "time": {unix(q.to)}, "timeout": {"10m"}}
+	path, query := "/api/v1/query", url.Values{"query": {q.expr}, "time": {unix(q.to)}, "timeout": {"10m"}}
 	if q.step > 0 {
 		path = "/api/v1/query_range"
 		query.Del("time")
@@ -299,49 +292,15 @@ func (a *asker) ask(q question) (result, error) {
 	k.Do(func() {
 		var answer struct {
 			Status, Error string
-			Data          struct {
-				Result []series
-				Stats  struct {
-					Samples struct{ TotalQueryableSamples int }
-				}
-			}
+			Data          struct{ Result []series }
 		}
-		before, err := a.spentIfTimed()
-		k.err = errors.Join(err, get(address, &answer))
-		after, err := a.spentIfTimed()
+		k.err = get(address, &answer)
 		if k.err == nil && answer.Status != "success" {
 			k.err = fmt.Errorf("%s", answer.Error)
 		}
-		k.err = errors.Join(k.err, err)
-		k.result = result{answer.Data.Result, answer.Data.Stats.Samples.TotalQueryableSamples, after - before}
+		k.result = result{answer.Data.Result}
 	})
 	return k.result, k.err
-}
-
-// spentIfTimed is spent if timed is set, otherwise 0.
-func (a *asker) spentIfTimed() (time.Duration, error) {
-	if !a.timed {
-		return 0, nil
-	}
-	return a.spent()
-}
-
-// spent returns the CPU time of Prometheus so far: on a shared machine, wall time means
-// nothing.
-func (a *asker) spent() (time.Duration, error) {
-	res, err := client.Get(a.prometheus + "/metrics")
-	if err != nil {
-		return 0, err
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(text), "\nprocess_cpu_seconds_total ")
-	line, _, _ := strings.Cut(rest, "\n")
-	seconds, err := strconv.ParseFloat(line, 64)
-	return time.Duration(seconds * float64(time.Second)), err
 }
 
 func unix(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }

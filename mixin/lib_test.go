@@ -18,9 +18,7 @@ import (
 func columns(p panel) (shown []string, of map[string]string) {
 	of = map[string]string{}
 	for _, step := range p.Transformations {
-		for _, column := range step.Options.Include.Names {
-			shown = append(shown, column)
-		}
+		shown = append(shown, step.Options.Include.Names...)
 		for column, name := range step.Options.RenameByName {
 			shown[slices.Index(shown, column)] = name
 			of[name] = column

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
@@ -100,7 +101,7 @@ const (
 // before returns the history of a series, none for a series that was not present for all of
 // like.
 func (h history) before(m *series) []chunks.Meta {
-	if strings.HasPrefix(m.labels.Get(labels.MetricName), "ALERTS") {
+	if strings.HasPrefix(m.labels.Get(model.MetricNameLabel), "ALERTS") {
 		return nil
 	}
 	var times []int64
@@ -120,13 +121,13 @@ func (h history) before(m *series) []chunks.Meta {
 		return nil
 	}
 	slope := 0.0 // per millisecond
-	if counts(m.labels.Get(labels.MetricName)) {
+	if counts(m.labels.Get(model.MetricNameLabel)) {
 		slope = (values[n-1] - values[0]) / float64(times[n-1]-times[0])
 	}
 	past := series{}
 	for at, i := h.from, 0; at.Before(h.to); i++ {
 		v := values[int(at.Sub(h.from)/heldFor)%n]
-		if counts(m.labels.Get(labels.MetricName)) {
+		if counts(m.labels.Get(model.MetricNameLabel)) {
 			v = slope * float64(at.Sub(h.from).Milliseconds())
 		}
 		past.append(at.UnixMilli(), v)

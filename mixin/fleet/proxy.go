@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -153,7 +154,7 @@ func (p *proxy) scrape(s *store, asked map[string]bool, since time.Duration, at 
 	for _, t := range p.targets {
 		if t.up == nil {
 			t.known = map[string]*scraped{}
-			t.up = s.series(p.labels(t, labels.FromStrings(labels.MetricName, "up")))
+			t.up = s.series(p.labels(t, labels.FromStrings(model.MetricNameLabel, "up")))
 		}
 		a := answer{header: http.Header{}, code: http.StatusOK}
 		if p.host.down == 0 || since < p.host.down {
@@ -173,7 +174,7 @@ func (p *proxy) scrape(s *store, asked map[string]bool, since time.Duration, at 
 			t.up.append(at, 1)
 		}
 		if err := t.take(a.Bytes(), at, func(l labels.Labels) *series {
-			if !asked[l.Get(labels.MetricName)] {
+			if !asked[l.Get(model.MetricNameLabel)] {
 				return nil
 			}
 			return s.series(p.labels(t, l))

@@ -90,7 +90,7 @@ func (e *evaluator) evaluate(ctx context.Context, at time.Time, alerts bool) err
 		for _, s := range vector {
 			b := labels.NewBuilder(s.Metric)
 			if r.Alert == "" {
-				b.Set(labels.MetricName, r.Record)
+				b.Set(model.MetricNameLabel, r.Record)
 				for name, v := range r.Labels {
 					b.Set(name, v)
 				}
@@ -117,7 +117,7 @@ func (e *evaluator) evaluate(ctx context.Context, at time.Time, alerts bool) err
 func (r *rule) follow(result promql.Vector, at time.Time) (vector promql.Vector) {
 	now := map[uint64]bool{}
 	for _, s := range result {
-		b := labels.NewBuilder(s.Metric).Del(labels.MetricName)
+		b := labels.NewBuilder(s.Metric).Del(model.MetricNameLabel)
 		for name, v := range r.Labels {
 			b.Set(name, v)
 		}
@@ -146,7 +146,7 @@ func (r *rule) follow(result promql.Vector, at time.Time) (vector promql.Vector)
 			state = "firing"
 		}
 		of := func(name string) *labels.Builder {
-			return labels.NewBuilder(a.labels).Set(labels.MetricName, name).Set(labels.AlertName, r.Alert)
+			return labels.NewBuilder(a.labels).Set(model.MetricNameLabel, name).Set(labels.AlertName, r.Alert)
 		}
 		vector = append(vector,
 			promql.Sample{Metric: of("ALERTS").Set("alertstate", state).Labels(), F: 1},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
@@ -39,7 +40,7 @@ func (s *store) series(l labels.Labels) *series {
 	if m == nil {
 		m = &series{labels: l}
 		s.byHash[l.Hash()] = m
-		name := l.Get(labels.MetricName)
+		name := l.Get(model.MetricNameLabel)
 		s.byName[name] = append(s.byName[name], m)
 	}
 	return m
@@ -77,7 +78,7 @@ func (q querier) Select(_ context.Context, _ bool, hints *storage.SelectHints, m
 		q.mint, q.maxt = max(q.mint, hints.Start), min(q.maxt, hints.End)
 	}
 	set := &seriesSet{}
-	name := slices.IndexFunc(matchers, func(m *labels.Matcher) bool { return m.Name == labels.MetricName && m.Type == labels.MatchEqual })
+	name := slices.IndexFunc(matchers, func(m *labels.Matcher) bool { return m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual })
 	if name < 0 {
 		for _, list := range q.byName {
 			set.add(list, q.mint, q.maxt, matchers)

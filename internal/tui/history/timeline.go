@@ -38,40 +38,24 @@ type Columns struct {
 // Cell returns the time that a cell of the screen stands for.
 func (c Columns) Cell() time.Duration { return c.Step * time.Duration(c.PerCell) }
 
-// Timeline reads a History into memory that the next read overwrites.
-type Timeline struct {
-	Points []Point
-	Values []float64 // the means of Points
-
-	classes []canonical.Class
-}
-
-// Read reads a metric. The last columns are those of the cell that contains now; its future
-// columns are absent.
-func (t *Timeline) Read(h *History, k client.Key, m client.Metric, now time.Time, c Columns) {
-	t.Points, t.Values = Resize(t.Points, c.N), Resize(t.Values, c.N)
-	ms, cell := now.UnixMilli(), c.Cell().Milliseconds()
-	end := (ms/cell+1)*cell - 1
-	h.Fill(t.Points, k, m, time.UnixMilli(end), c.Step)
-	for i, p := range t.Points {
-		if end-int64(c.N-i)*c.Step.Milliseconds() >= ms {
-			p = absent()
+// Points returns a metric in columns. The last ones are those of the cell that contains now; its
+// future columns are absent.
+func (h *History) Points(k client.Key, m client.Metric, now time.Time, c Columns) []Point {
+	points := make([]Point, c.N)
+	cell, step := c.Cell().Milliseconds(), c.Step.Milliseconds()
+	end := (now.UnixMilli()/cell+1)*cell - 1
+	h.Fill(points, k, m, time.UnixMilli(end), c.Step)
+	for i := range points {
+		if end-int64(c.N-i)*step >= now.UnixMilli() {
+			points[i] = absent()
 		}
-		t.Points[i], t.Values[i] = p, p.Mean
 	}
+	return points
 }
 
-// Classes returns the classes of the last n columns.
-func (t *Timeline) Classes(h *History, k client.Key, now time.Time, step time.Duration, n int) []canonical.Class {
-	t.classes = Resize(t.classes, n)
-	h.Classes(t.classes, k, now, step)
-	return t.classes
-}
-
-// Resize returns b with n elements, whose values are undefined.
-func Resize[T any](b []T, n int) []T {
-	if cap(b) < n {
-		return make([]T, n)
-	}
-	return b[:n]
+// LastClasses returns the classes of the last n columns.
+func (h *History) LastClasses(k client.Key, now time.Time, step time.Duration, n int) []canonical.Class {
+	classes := make([]canonical.Class, n)
+	h.Classes(classes, k, now, step)
+	return classes
 }

@@ -7,18 +7,8 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
-	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
-
-// band is the range of many devices, column by column. It reuses its memory.
-type band struct {
-	all               []float64 // devices × columns
-	low, median, high []float64
-	column            []float64
-	levels            []float64 // the mean of each device
-	outliers          []int     // indices of devices, farthest from the others first
-}
 
 // outlierStyles are the styles of the farthest outliers; the lines of others are faint. The
 // selected device and the median have other styles.
@@ -26,92 +16,90 @@ var outlierStyles = [...]screen.Style{styleSeries4, styleSeries1, styleSeries5}
 
 // drawBand draws the range of the devices that are not outliers, the cursor and the median of
 // all; over them the outliers and the selected device.
-func (p *plotView) drawBand(r screen.Rect, s *State, m client.Metric, gpus []*client.GPU, limit float64, c history.Columns) {
-	b := &p.band
-	b.all = b.all[:0]
-	for _, g := range gpus {
-		p.history.read(s, g, m, c)
-		b.all = append(b.all, p.history.Values...)
+func (p *plotChart) drawBand(r screen.Rect) {
+	lines := make([][]float64, len(p.gpus))
+	for i, g := range p.gpus {
+		lines[i] = means(p.points(g, p.metric, p.Columns))
 	}
-	b.findOutliers(c.N, limit)
-	b.low, b.median, b.high = history.Resize(b.low, c.N), history.Resize(b.median, c.N), history.Resize(b.high, c.N)
-	for x := range c.N {
-		b.spread(x, c.N)
+	outliers := outliersOf(lines, p.limit)
+	low, median, high := spreadOf(lines, outliers)
+	r.Band(low, high, 0, p.limit, styleBand)
+	p.drawCursor(r)
+	end := lineEnd{medianName, styleSeries3, p.endOf(median)}
+	if p.Mono {
+		dash(median, 2*p.PerCell)
 	}
-	r.Band(b.low, b.high, 0, limit, styleBand)
-	drawCursor(r, s, c.Cell())
-	end := endOf(b.median, c)
-	if s.Mono {
-		dash(b.median, 2*c.PerCell)
-	}
-	r.Line(b.median, 0, limit, styleSeries3)
-	selected := s.SelectedGPU()
-	for i, at := range slices.Backward(b.outliers) {
-		switch {
-		case gpus[at] == selected:
-		case i < len(outlierStyles):
-			p.drawLine(r, s, gpus[at], m, limit, c, outlierStyles[i])
-		default:
-			p.drawLine(r, s, gpus[at], m, limit, c, styleFaint)
+	r.Line(median, 0, p.limit, styleSeries3)
+	selected := p.SelectedGPU()
+	for i, at := range slices.Backward(outliers) {
+		st := styleFaint
+		if i < len(outlierStyles) {
+			st = outlierStyles[i]
+		}
+		if p.gpus[at] != selected {
+			p.drawLine(r, p.gpus[at], st)
 		}
 	}
 	if selected != nil {
-		p.drawLine(r, s, selected, m, limit, c, styleSeries0)
+		p.drawLine(r, selected, styleSeries0)
 	}
-	p.ends = append(p.ends, lineEnd{medianName, styleSeries3, end})
+	p.ends = append(p.ends, end)
 }
 
-// spread finds the median of column x, and the range of the devices that are not outliers.
-func (b *band) spread(x, columns int) {
-	b.low[x], b.median[x], b.high[x] = math.NaN(), math.NaN(), math.NaN()
-	b.column = b.column[:0]
-	for i := range len(b.all) / columns {
-		v := b.all[i*columns+x]
-		if !canonical.Given(v) {
-			continue
+// spreadOf returns the median of lines, column by column, and the range of those that are not
+// outliers.
+func spreadOf(lines [][]float64, outliers []int) (low, median, high []float64) {
+	for x := range lines[0] {
+		var column []float64
+		least, most, middle := math.NaN(), math.NaN(), math.NaN()
+		for i, line := range lines {
+			v := line[x]
+			if !canonical.Given(v) {
+				continue
+			}
+			column = append(column, v)
+			if slices.Contains(outliers, i) {
+				continue
+			}
+			if !(v >= least) {
+				least = v
+			}
+			if !(v <= most) {
+				most = v
+			}
 		}
-		b.column = append(b.column, v)
-		if slices.Contains(b.outliers, i) {
-			continue
+		if n := len(column); n > 0 {
+			slices.Sort(column)
+			middle = column[n/2]
 		}
-		if !(v >= b.low[x]) {
-			b.low[x] = v
-		}
-		if !(v <= b.high[x]) {
-			b.high[x] = v
-		}
+		low, median, high = append(low, least), append(median, middle), append(high, most)
 	}
-	if n := len(b.column); n > 0 {
-		slices.Sort(b.column)
-		b.median[x] = b.column[n/2]
-	}
+	return low, median, high
 }
 
-// findOutliers finds the devices whose mean over the columns is outside the middle half of all by
-// more than 1.5 times its height (Tukey's fences) and more than a tenth of the scale.
-func (b *band) findOutliers(columns int, limit float64) {
-	b.levels, b.column, b.outliers = b.levels[:0], b.column[:0], b.outliers[:0]
-	for i := range len(b.all) / columns {
-		level := meanOf(b.all[i*columns : (i+1)*columns])
-		b.levels = append(b.levels, level)
-		if canonical.Given(level) {
-			b.column = append(b.column, level)
-		}
+// outliersOf returns the lines whose mean is outside the middle half of all by more than 1.5 times
+// its height (Tukey's fences) and more than a tenth of the scale, the farthest first.
+func outliersOf(lines [][]float64, limit float64) (outliers []int) {
+	levels := make([]float64, len(lines))
+	for i, line := range lines {
+		levels[i] = meanOf(line)
 	}
-	n := len(b.column)
+	known := slices.DeleteFunc(slices.Clone(levels), math.IsNaN)
+	n := len(known)
 	if n < numSeries {
-		return
+		return nil
 	}
-	slices.Sort(b.column)
-	low, high := b.column[n/4], b.column[n-1-n/4]
+	slices.Sort(known)
+	low, high := known[n/4], known[n-1-n/4]
 	fence := max(1.5*(high-low), limit/10)
-	beyond := func(i int) float64 { return max(low-b.levels[i], b.levels[i]-high) } // below 0 within
-	for i := range b.levels {
+	beyond := func(i int) float64 { return max(low-levels[i], levels[i]-high) } // below 0 within
+	for i := range levels {
 		if beyond(i) > fence {
-			b.outliers = append(b.outliers, i)
+			outliers = append(outliers, i)
 		}
 	}
-	slices.SortStableFunc(b.outliers, func(i, j int) int { return cmp.Compare(beyond(j), beyond(i)) })
+	slices.SortStableFunc(outliers, func(i, j int) int { return cmp.Compare(beyond(j), beyond(i)) })
+	return outliers
 }
 
 // meanOf returns the mean of the values that are not NaN, or NaN if there are none.
@@ -128,30 +116,17 @@ func meanOf(values []float64) float64 {
 
 // drawOutliers names the devices with the lowest and the highest reading, as ↓6 ↑3, if the
 // names fit in w cells from x on.
-func (p *plotView) drawOutliers(r screen.Rect, x, w int, s *State, m client.Metric, gpus []*client.GPU) {
-	var low, high *client.GPU
-	value := client.Metrics[m].Value
-	for _, g := range gpus {
-		v := value(s.current(g))
-		if !canonical.Given(v) {
-			continue
-		}
-		if low == nil || v < value(low) {
-			low = g
-		}
-		if high == nil || v > value(high) {
-			high = g
-		}
-	}
-	if low == nil || value(low) == value(high) {
+func (p *plotChart) drawOutliers(r screen.Rect, x, w int) {
+	value := func(g *client.GPU) float64 { return client.Metrics[p.metric].Value(p.current(g)) }
+	known := slices.DeleteFunc(slices.Clone(p.gpus), func(g *client.GPU) bool { return !canonical.Given(value(g)) })
+	if len(known) == 0 {
 		return
 	}
+	compare := func(a, b *client.GPU) int { return cmp.Compare(value(a), value(b)) }
+	low, high := slices.MinFunc(known, compare), slices.MaxFunc(known, compare)
 	const signs = 3 // ↓, blank and ↑
-	lowest, highest := p.shortID(s, low), p.shortID(s, high)
-	if signs+screen.Width(lowest)+screen.Width(highest) > w {
-		return
-	}
-	for _, part := range []piece{{"↓", styleFaint}, {lowest, stylePlain}, {" ↑", styleFaint}, {highest, stylePlain}} {
-		x = r.Text(x, 0, r.W-x, part.text, part.style)
+	lowest, highest := p.shortID(low), p.shortID(high)
+	if value(low) != value(high) && signs+screen.Width(lowest)+screen.Width(highest) <= w {
+		write(r, x, piece{"↓", styleFaint}, piece{lowest, stylePlain}, piece{" ↑", styleFaint}, piece{highest, stylePlain})
 	}
 }

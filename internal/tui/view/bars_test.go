@@ -146,7 +146,7 @@ func TestMark(t *testing.T) {
 		device := &client.GPU{RealUtilization: test.real}
 		device.Values[canonical.NVMLUtilization] = test.util
 		g.All().Bar(0, 0, 10, test.real, styleUtil2, styleTrack)
-		markUtil(g.All(), 0, 10, device)
+		bars{w: 10}.mark(g.All(), device)
 		if got := strings.TrimSuffix(g.Glyphs(), "\n"); got != test.want {
 			t.Errorf("real %v of %v: %q, want %q", test.real, test.util, got, test.want)
 		}

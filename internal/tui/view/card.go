@@ -1,60 +1,40 @@
 package view
 
 import (
-	"time"
-
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// painter draws devices. It reuses memory for the next frame.
-type painter struct {
-	history      sparkline
-	line, behind []float64         // of a chart
-	fitting      []deviceChart     // of a device
-	classes      []canonical.Class // of a strip
-	// stripped devices have a strip of their classes elsewhere.
-	stripped bool
-}
-
-// card draws a unit into r: a border with its name, health and workload, and as many readings
-// as fit inside.
-func (p *painter) card(r screen.Rect, s *State, u *client.Unit) {
-	freshness, since := s.Freshness(u.Lead())
-	if freshness == client.Expired {
-		u = blankUnit(u)
+// drawCard draws a unit into r: a border with its name, health and workload, and as many readings
+// as fit inside. stripped devices have a strip of their classes elsewhere.
+func drawCard(r screen.Rect, s *State, u *client.Unit, stripped bool) {
+	selected := u.Contains(s.Selected)
+	shown := client.Unit{}
+	if u.Board != nil {
+		shown.Board = s.current(u.Board)
 	}
-	g := u.Lead()
-	in := cardFrame(r, s, g, u.Contains(s.Selected), freshness, since)
+	for _, g := range u.Instances {
+		shown.Instances = append(shown.Instances, s.current(g))
+	}
+	g := shown.Lead()
+	in := drawFrame(r, s, g, selected)
 	switch {
 	case g.Gone:
 		drawGone(in, s, g)
 	case len(u.Instances) > 0:
-		p.instances(in, s, u)
+		drawInstances(in, s, &shown)
 	default:
-		p.body(in, s, g)
+		drawBody(in, s, g, stripped)
 	}
-	if freshness == client.Stale {
+	if freshness, _ := s.Freshness(g); freshness == client.Stale {
 		in.Dim(styleFaint)
 	}
 }
 
-// blankUnit returns u without its readings.
-func blankUnit(u *client.Unit) *client.Unit {
-	blank := &client.Unit{}
-	if u.Board != nil {
-		blank.Board = u.Board.Blank()
-	}
-	for _, g := range u.Instances {
-		blank.Instances = append(blank.Instances, g.Blank())
-	}
-	return blank
-}
-
-// cardFrame draws the border of a card with name and health, and returns the Rect inside. The
+// drawFrame draws the border of a card with name and health, and returns the Rect inside. The
 // border has the colour of the health; the name also shows the selection.
-func cardFrame(r screen.Rect, s *State, g *client.GPU, selected bool, freshness client.Freshness, since time.Duration) screen.Rect {
+func drawFrame(r screen.Rect, s *State, g *client.GPU, selected bool) screen.Rect {
 	health, border, name := badgeOf(g), styleBorder, styleStrong
 	if selected {
 		border, name = styleSelected, styleStrong|screen.Picked
@@ -63,7 +43,7 @@ func cardFrame(r screen.Rect, s *State, g *client.GPU, selected bool, freshness 
 	top := r.Sub(2, 0, r.W-4, 1)
 	right := top.W - badgeWidth - 2
 	drawName(top, 0, right-1, s, g, name)
-	if freshness == client.Fresh {
+	if freshness, since := s.Freshness(g); freshness == client.Fresh {
 		w := screen.Width(health.text)
 		drawPadded(top, right+badgeWidth-w, w+2, health.text, health.style)
 	} else {
@@ -86,103 +66,96 @@ func drawPadded(r screen.Rect, x, w int, text string, st screen.Style) {
 // drawName writes the name of g between spaces, and returns the x after it. With several
 // machines the name begins with the hostname.
 func drawName(r screen.Rect, x, w int, s *State, g *client.GPU, st screen.Style) int {
-	end := x + w
-	x = r.Text(x, 0, end-x, " ", st)
+	r = r.Sub(0, 0, x+w, 1)
+	x = write(r, x, piece{" ", st})
 	if s.Nodes.Several() {
 		const rest = 9 // " · GPU 12" without its index
-		x = r.Text(x, 0, end-x-rest, g.Hostname, st)
-		x = r.Text(x, 0, end-x, " · ", st)
+		x = r.Text(x, 0, r.W-x-rest, g.Hostname, st)
+		x = write(r, x, piece{" · ", st})
 	}
-	for _, part := range [...]string{"GPU ", g.GPU} {
-		x = r.Text(x, 0, end-x, part, st)
-	}
-	if g.IsInstance() {
-		x = r.Text(x, 0, end-x, " MIG ", st)
-		x = r.Text(x, 0, end-x, g.Instance, st)
-	}
-	return r.Text(x, 0, min(1, end-x), " ", st)
+	x = write(r, x, piece{g.Label(), st})
+	return r.Text(x, 0, min(1, r.W-x), " ", st)
 }
 
-// besideWidth is the least width of the readings beside charts: that of a compact card.
+// besideWidth is the least width of the readings beside charts: that of a low card.
 const besideWidth = 36
 
-// body draws a device into a card of at least 4 rows. Charts are below the bars, or beside them
-// if a card is too low but wide enough.
-func (p *painter) body(r screen.Rect, s *State, g *client.GPU) {
+// barRows are the rows of a card with its bars, and its model and class above them.
+const barRows = 4
+
+// drawBody draws a device into a card of at least 4 rows: bars, its problem, its history, cells.
+// Charts are below the bars, or beside them if a card is too low but wide enough.
+func drawBody(r screen.Rect, s *State, g *client.GPU, stripped bool) {
 	wrong, sick := problemOf(s, g)
-	rows := 0
+	share := cardRows{}
 	if sick {
-		rows = problemRows(&wrong, r.W, r.H-4)
+		share.problem = problemRows(&wrong, r.W, r.H-barRows)
 	}
-	share := shareRows(r.W, r.H-4-rows)
-	if p.stripped {
+	share.divide(r.W, r.H-barRows-share.problem)
+	if stripped {
 		share.history, share.classes = share.history+share.classes, 0
 	}
 	if !fitsChart(r.W, share.history) && fitsChart(r.W-besideWidth-1, r.H) {
 		w := max(besideWidth, r.W*3/8)
-		p.charts(r.Sub(w+1, 0, r.W, r.H), s, g)
+		drawCharts(r.Sub(w+1, 0, r.W, r.H), s, g)
 		r = r.Sub(0, 0, w, r.H)
-		if sick {
-			rows = problemRows(&wrong, w, r.H-4)
+		if share = (cardRows{}); sick {
+			share.problem = problemRows(&wrong, w, r.H-barRows)
 		}
-		share = cardRows{cells: r.H - 4 - rows}
+		share.cells = r.H - barRows - share.problem
 	}
-	p.readings(r, s, g, &wrong, rows, share)
-}
-
-// readings draws the bars of a device, its problem in a number of rows, and the parts that share
-// gives rows.
-func (p *painter) readings(r screen.Rect, s *State, g *client.GPU, wrong *problem, rows int, share cardRows) {
 	label := classOf(g)
 	class := label.Long
 	if r.W < 2*longClass {
 		class = label.Short
 	}
 	r.TextRight(0, 0, r.W, class, label.style)
-	named := problem{}
-	if rows == 0 {
-		named = *wrong
+	below := wrong
+	if share.problem > 0 {
+		wrong = problem{}
 	}
-	drawModel(r, r.W-screen.Width(class)-1, s, g, &named)
+	drawModel(r, r.W-screen.Width(class)-1, s, g, &wrong)
 	b := barsIn(r.W)
 	b.util(r.Row(1), g)
 	b.memory(r.Row(2), g)
 	b.power(r.Row(3), g)
-	y := 4 + rows
-	drawProblem(r.Sub(0, 4, r.W, rows), wrong, badgeOf(g).style)
-	rest := r.Sub(0, y, r.W, r.H-y)
-	if area := rest.Sub(0, 0, rest.W, share.history); !p.charts(area, s, g) {
-		p.history.utilization(area, s, g)
+	y := barRows
+	next := func(rows int) screen.Rect {
+		y += rows
+		return r.Sub(0, y-rows, r.W, rows)
 	}
-	p.history.classes(rest.Sub(0, share.history, rest.W, share.classes), s, g)
-	drawCells(rest.Sub(0, share.history+share.classes, rest.W, share.cells), cardCells, g)
-	transferLine(rest.Sub(0, rest.H-1, rest.W, share.transfer), g)
+	drawProblem(next(share.problem), &below, badgeOf(g).style)
+	if area := next(share.history); !drawCharts(area, s, g) {
+		drawUtilization(area, s, g)
+	}
+	drawClasses(next(share.classes), s, g)
+	drawCells(next(share.cells), cardCells, g)
+	transferLine(r.Sub(0, r.H-1, r.W, share.transfer), g)
 }
 
 // cardRows are the rows of a card below its bars.
-type cardRows struct{ history, transfer, classes, cells int }
+type cardRows struct{ problem, history, transfer, classes, cells int }
 
 // sparkRows is the height of the history above which other readings get the rows.
 const sparkRows = 4
 
-// shareRows distributes h rows of w cells. The history comes first, then transfers, classes, and
+// divide distributes h rows of w cells. The history comes first, then transfers, classes, and
 // cells; cells in several columns come before a higher history.
-func shareRows(w, h int) cardRows {
+func (c *cardRows) divide(w, h int) {
 	columns := cellColumns(w)
 	all := (len(cardCells) + columns - 1) / columns
 	if columns > 1 && h >= 4 {
-		rows := cardRows{classes: 1, cells: min(all, h-2)}
-		if rows.cells*columns < temperatureCells { // the transfer line has the temperature
-			rows.cells, rows.transfer = rows.cells-1, 1
+		c.classes, c.cells = 1, min(all, h-2)
+		if c.cells*columns < temperatureCells { // the transfer line has the temperature
+			c.cells, c.transfer = c.cells-1, 1
 		}
-		rows.history = h - rows.classes - rows.cells - rows.transfer
-		return rows
+		c.history = h - c.classes - c.cells - c.transfer
+		return
 	}
-	rows := cardRows{history: min(h, 1), transfer: min(max(h-1, 0), 1), classes: min(max(h-2, 0), 1)}
 	free := max(h-3, 0)
-	rows.cells = min(all, max(free-sparkRows+1, 0))
-	rows.history += free - rows.cells
-	return rows
+	c.history, c.transfer, c.classes = min(h, 1), min(max(h-1, 0), 1), min(max(h-2, 0), 1)
+	c.cells = min(all, max(free-sparkRows+1, 0))
+	c.history += free - c.cells
 }
 
 // drawModel writes the problem of g or of its node in at most w cells, with what to do and since
@@ -193,7 +166,7 @@ func drawModel(r screen.Rect, w int, s *State, g *client.GPU, p *problem) {
 	case stopped != "":
 		r.Text(0, 0, w, stopped, styleWarn)
 	case len(g.Raised) > 0:
-		drawWhy(r, 0, w, g, p.action, p.since)
+		drawWhy(r, 0, w, g, p)
 	case g.IsInstance():
 		r.Text(0, 0, w, g.Profile, styleLabel)
 	default:
@@ -201,15 +174,14 @@ func drawModel(r screen.Rect, w int, s *State, g *client.GPU, p *problem) {
 	}
 }
 
-// drawWhy writes the conditions of g in at most w cells, with action and since unless they
-// are "".
-func drawWhy(r screen.Rect, x, w int, g *client.GPU, action, since string) {
-	why := string(g.AppendWhy(r.Scratch()))
-	if action != "" {
-		why += " → " + action
+// drawWhy writes the conditions of g in at most w cells, with what to do and since when if p says so.
+func drawWhy(r screen.Rect, x, w int, g *client.GPU, p *problem) {
+	why := string(g.AppendWhy(nil))
+	if p.action != "" {
+		why += " → " + p.action
 	}
-	if since != "" {
-		why += "  " + since
+	if p.since != "" {
+		why += "  " + p.since
 	}
 	r.Text(x, 0, w, why, badgeOf(g).style)
 }
@@ -217,10 +189,9 @@ func drawWhy(r screen.Rect, x, w int, g *client.GPU, action, since string) {
 // migRows returns the rows of a card's inside for a board and n instances.
 func migRows(n int) int { return n + 2 }
 
-// instances draws a board and its MIG instances, a row each. The board gets the remaining rows:
-// first for power and temperature, then for its problem, its own utilization, and other
-// readings.
-func (p *painter) instances(r screen.Rect, s *State, u *client.Unit) {
+// drawInstances draws a board and its MIG instances, a row each. The board gets the remaining rows:
+// first for power and temperature, then for its problem, its own utilization, and other readings.
+func drawInstances(r screen.Rect, s *State, u *client.Unit) {
 	first, b := instancesFrom(r.H, u), instanceBars(r.W)
 	if first > 1 {
 		r.TextRight(0, 0, r.W, client.InMIG.Short, styleLabel)
@@ -236,7 +207,7 @@ func (p *painter) instances(r screen.Rect, s *State, u *client.Unit) {
 		b.util(r.Row(2), u.Board)
 	}
 	for i, g := range u.Instances {
-		p.instance(r.Row(first+i), s, g, b)
+		drawInstance(r.Row(first+i), s, g, b)
 	}
 	if y := first + len(u.Instances) + 1; u.Board != nil {
 		drawCells(r.Sub(0, y, r.W, r.H-y), boardCells, u.Board)
@@ -276,8 +247,8 @@ func instanceBars(w int) bars {
 	return bars{x: x, w: right - x - 1, thin: true}
 }
 
-// instance draws one MIG instance in a row.
-func (p *painter) instance(r screen.Rect, s *State, g *client.GPU, b bars) {
+// drawInstance draws one MIG instance in a row.
+func drawInstance(r screen.Rect, s *State, g *client.GPU, b bars) {
 	if r.Empty() {
 		return
 	}
@@ -289,7 +260,7 @@ func (p *painter) instance(r screen.Rect, s *State, g *client.GPU, b bars) {
 		label := &classLabels[g.Class]
 		r.Text(right, 0, shortClass, label.Short, label.style)
 		right -= migHistory + 2
-		p.history.utilization(r.Sub(right+1, 0, migHistory, 1), s, g)
+		drawUtilization(r.Sub(right+1, 0, migHistory, 1), s, g)
 	}
 	if r.W >= migWide {
 		right -= migMemory

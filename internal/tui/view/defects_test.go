@@ -55,8 +55,7 @@ func TestFlatPowerIsNotFull(t *testing.T) {
 	}
 	var g screen.Grid
 	g.Reset(20, 1, screen.Braille)
-	var power sparkline
-	power.area(g.All(), s, s.GPUs[0], client.MetricPower, 700, func(float64) screen.Style { return stylePlain })
+	drawArea(g.All(), s, s.GPUs[0], client.MetricPower, 700, func(float64) screen.Style { return stylePlain })
 	if got, want := g.Glyphs(), strings.Repeat("▄", 20)+"\n"; got != want {
 		t.Errorf("350 W of 700 W is drawn as %q, want %q", got, want)
 	}
@@ -101,8 +100,7 @@ func TestKeysScrollOnlyWhatIsLonger(t *testing.T) {
 		s := state("four")
 		s.View = tc.view
 		v := New(nil, nil)[tc.view]
-		var g screen.Grid
-		framed(&g, s, v, tc.w, tc.h)
+		at(s, tc.view, tc.w, tc.h)
 		if got := v.Key("down", s); got != tc.want || (s.Scroll > 0) != tc.want {
 			t.Errorf("%s at %d × %d takes down: %v, want %v; scrolled to %d", tc.view, tc.w, tc.h, got, tc.want, s.Scroll)
 		}

@@ -50,25 +50,25 @@ const (
 )
 
 // chartsOf returns the first chart, and those for which g ever had readings.
-func (p *painter) chartsOf(s *State, g *client.GPU) []deviceChart {
-	p.fitting = append(p.fitting[:0], deviceCharts[0])
+func chartsOf(s *State, g *client.GPU) []deviceChart {
+	fitting := deviceCharts[:1:1]
 	for _, c := range deviceCharts[1:] {
 		if s.History.Knows(g.Key, c.metric) {
-			p.fitting = append(p.fitting, c)
+			fitting = append(fitting, c)
 		}
 	}
-	return p.fitting
+	return fitting
 }
 
-// charts draws the history of a device into r as charts with axes. It returns false if they do
+// drawCharts draws the history of a device into r as charts with axes. It returns false if they do
 // not fit; then a bare history is clearer.
-func (p *painter) charts(r screen.Rect, s *State, g *client.GPU) bool {
+func drawCharts(r screen.Rect, s *State, g *client.GPU) bool {
 	if !fitsChart(r.W, r.H) {
 		return false
 	}
-	all := p.chartsOf(s, g)
+	all := chartsOf(s, g)
 	if r.W >= mainChartWidth && r.H >= mainChartHeight && len(all) > 1 {
-		p.mainChart(r, s, g, all, chartWithClock)
+		drawMainChart(r, s, g, all, chartWithClock)
 		return true
 	}
 	all = all[:min(len(all), 4)] // links are shown as numbers
@@ -76,12 +76,12 @@ func (p *painter) charts(r screen.Rect, s *State, g *client.GPU) bool {
 	all = all[:min(len(all), columns*rows)]
 	for i := range all {
 		x, next := i%columns*(r.W+1)/columns, (i%columns+1)*(r.W+1)/columns
-		y, below := i/columns*(r.H-1)/rows, (i/columns+1)*(r.H-1)/rows
+		y, end := i/columns*(r.H-1)/rows, (i/columns+1)*(r.H-1)/rows
 		with := chartBare
 		if i+columns >= len(all) { // the charts above share its clock
-			with, below = chartWithClock, below+1
+			with, end = chartWithClock, end+1
 		}
-		p.deviceChart(r.Sub(x, y, next-x-1, below-y), s, g, &all[i], with)
+		all[i].draw(r.Sub(x, y, next-x-1, end-y), s, g, with)
 	}
 	return true
 }
@@ -89,23 +89,23 @@ func (p *painter) charts(r screen.Rect, s *State, g *client.GPU) bool {
 // fitsChart reports whether a chart with its clock fits w × h cells.
 func fitsChart(w, h int) bool { return w >= deviceChartWidth && h > deviceChartHeight }
 
-// mainChart draws the first of charts as wide as r, and below it as many of the others as fit
+// drawMainChart draws the first of charts as wide as r, and below it as many of the others as fit
 // side by side.
-func (p *painter) mainChart(r screen.Rect, s *State, g *client.GPU, charts []deviceChart, with below) {
+func drawMainChart(r screen.Rect, s *State, g *client.GPU, charts []deviceChart, with below) {
 	columns, low := 0, 0
 	if r.H >= mainChartHeight && len(charts) > 1 {
 		columns = min(len(charts)-1, fewOf((r.W+1)/(deviceChartWidth+2), r.W/goodChartWidth))
 		low = r.H * 2 / 5
 	}
-	p.deviceChart(r.Sub(0, 0, r.W, r.H-low), s, g, &charts[0], with)
+	charts[0].draw(r.Sub(0, 0, r.W, r.H-low), s, g, with)
 	for i := range columns {
 		x := i * r.W / columns
-		p.deviceChart(r.Sub(x, r.H-low, (i+1)*r.W/columns-x-1, low), s, g, &charts[i+1], chartWithClock)
+		charts[i+1].draw(r.Sub(x, r.H-low, (i+1)*r.W/columns-x-1, low), s, g, chartWithClock)
 	}
 }
 
-// stack draws as many of charts as fit, stacked over one clock, and returns their number.
-func (p *painter) stack(r screen.Rect, s *State, g *client.GPU, charts []deviceChart) int {
+// drawStack draws as many of charts as fit, stacked over one clock, and returns their number.
+func drawStack(r screen.Rect, s *State, g *client.GPU, charts []deviceChart) int {
 	n := min(len(charts), fewOf((r.H-1)/stackedHeight, (r.H-1)/goodChartHeight))
 	for i := range n {
 		y, next := i*(r.H-1)/n, (i+1)*(r.H-1)/n
@@ -113,7 +113,7 @@ func (p *painter) stack(r screen.Rect, s *State, g *client.GPU, charts []deviceC
 		if i == n-1 {
 			with, next = chartWithClock, r.H
 		}
-		p.deviceChart(r.Sub(0, y, r.W, next-y), s, g, &charts[i], with)
+		charts[i].draw(r.Sub(0, y, r.W, next-y), s, g, with)
 	}
 	return max(n, 0)
 }
@@ -132,10 +132,8 @@ func chartGrid(n, w, h int) (columns, rows int) {
 			if high >= lowCharts {
 				least = lowChartHeight
 			}
-			if high*least >= h || c*high > n {
-				continue
-			}
-			if off := math.Abs(math.Log(float64(w*high) / float64(h*c) / chartAspect)); off < best {
+			off := math.Abs(math.Log(float64(w*high) / float64(h*c) / chartAspect))
+			if high*least < h && c*high <= n && off < best {
 				best, columns, rows = off, c, high
 			}
 		}
@@ -152,14 +150,10 @@ const (
 	chartWithStrip       // the strip of classes, and times
 )
 
-// deviceChart draws a chart with its names in the first row.
-func (p *painter) deviceChart(r screen.Rect, s *State, g *client.GPU, c *deviceChart, with below) {
+// draw draws a chart with its names in the first row.
+func (c *deviceChart) draw(r screen.Rect, s *State, g *client.GPU, with below) {
 	info := &client.Metrics[c.metric]
-	f := unitFormats[info.Unit].format
-	if info.Unit == canonical.Ratio {
-		f = whole
-	}
-	p.chartNames(r.Row(0), s, g, c, with)
+	c.drawNames(r.Row(0), s, g, with)
 	body := r.Sub(0, 1, r.W, r.H-1-int(with))
 	cells := body.W - axisWidth
 	dots, _ := body.Sub(axisWidth, 0, cells, 1).Dots()
@@ -167,45 +161,37 @@ func (p *painter) deviceChart(r screen.Rect, s *State, g *client.GPU, c *deviceC
 		return
 	}
 	lines := rasterOf(s, cells, dots/cells)
-	limit := p.chartLimit(s, g, c, lines.columns())
-	plot := valueAxis(body, limit, f)
+	limit := c.limit(s, g, lines.columns())
+	plot := valueAxis(body, limit, axisFormat(info.Unit))
 	if l := info.Limit(g); l < limit && plot.H >= gridFrom { // of a temperature
 		y := int(math.Round((1 - l/limit) * float64(plot.H-1)))
 		plot.Row(y).Fill('╌', styleFaint)
 	}
-	at := r.Sub(axisWidth, r.H-int(with), cells, 1)
+	at := r.Sub(axisWidth, r.H-1, cells, 1)
 	if with == chartWithStrip {
 		r.Text(0, r.H-2, axisWidth-1, "class", styleFaint)
-		p.strip(at, s, g, lines.cells())
-		at = r.Sub(axisWidth, r.H-1, cells, 1)
+		drawStrip(r.Sub(axisWidth, r.H-2, cells, 1), s, g, lines.cells())
 	}
 	if with != chartBare {
 		timeAxis(at, s, lines.cell())
 	}
-	p.lines(plot, s, g, c, lines, limit)
-}
-
-// lines draws the lines of a chart, and shades what is wasted.
-func (p *painter) lines(plot screen.Rect, s *State, g *client.GPU, c *deviceChart, lines raster, limit float64) {
+	line := s.line(g, c.metric, lines)
 	if c.behind != client.MetricNone {
-		p.behind = p.history.line(p.behind[:0], s, g, c.behind, lines)
-	}
-	p.line = p.history.line(p.line[:0], s, g, c.metric, lines)
-	if c.wasted {
-		plot.Band(p.line, p.behind, 0, limit, styleBand)
-	}
-	if c.behind != client.MetricNone {
-		if s.Mono {
-			dash(p.behind, 2*lines.perCell)
+		behind := s.line(g, c.behind, lines)
+		if c.wasted {
+			plot.Band(line, behind, 0, limit, styleBand)
 		}
-		plot.Line(p.behind, 0, limit, styleSeries3)
+		if s.Mono {
+			dash(behind, 2*lines.perCell)
+		}
+		plot.Line(behind, 0, limit, styleSeries3)
 	}
-	plot.Line(p.line, 0, limit, c.style)
+	plot.Line(line, 0, limit, c.style)
 }
 
-// chartLimit returns the upper end of the axis of a chart: a fixed limit, or for links, which
+// limit returns the upper end of the axis of a chart: a fixed limit, or for links, which
 // rarely come near theirs, a round number above all values.
-func (p *painter) chartLimit(s *State, g *client.GPU, c *deviceChart, columns history.Columns) float64 {
+func (c *deviceChart) limit(s *State, g *client.GPU, columns history.Columns) float64 {
 	info := &client.Metrics[c.metric]
 	limit := info.Limit(g)
 	switch {
@@ -214,44 +200,32 @@ func (p *painter) chartLimit(s *State, g *client.GPU, c *deviceChart, columns hi
 	case limit > 0 && info.Unit != canonical.BytesPerSecond:
 		return limit
 	}
-	highest := p.history.highest(s, g, c.metric, columns)
-	if c.behind != client.MetricNone {
-		highest = math.Max(highest, p.history.highest(s, g, c.behind, columns))
-	}
-	return niceLimit(highest)
+	return niceLimit(max(highest(s.points(g, c.metric, columns)), highest(s.points(g, c.behind, columns))))
 }
 
-// highest returns the highest reading of a metric in columns, or 0 if none is positive.
-func (t *sparkline) highest(s *State, g *client.GPU, m client.Metric, c history.Columns) (highest float64) {
-	t.read(s, g, m, c)
-	for _, point := range t.Points {
-		if point.Max > highest {
-			highest = point.Max
-		}
-	}
-	return highest
-}
-
-// chartNames writes the names of the lines with their readings, and if there is a strip and
+// drawNames writes the names of the lines with their readings, and if there is a strip and
 // room, the meaning of its colours.
-func (p *painter) chartNames(r screen.Rect, s *State, g *client.GPU, c *deviceChart, with below) {
+func (c *deviceChart) drawNames(r screen.Rect, s *State, g *client.GPU, with below) {
 	x := drawLineName(r, 1, g, c.metric, "━━ ", c.style)
 	if c.behind != client.MetricNone {
-		line := "━━ "
-		if s.Mono {
-			line = "╍╍ "
-		}
-		x = drawLineName(r, x+2, g, c.behind, line, styleSeries3)
+		x = drawLineName(r, x+2, g, c.behind, s.behindLine(), styleSeries3)
 	}
 	const wasted = "░░ wasted"
 	known := canonical.Given(client.Metrics[c.metric].Value(g)) && canonical.Given(client.Metrics[c.behind].Value(g))
 	if c.wasted && known && x+2+screen.Width(wasted) <= r.W {
-		x = r.Text(x+2, 0, 3, wasted[:len("░░")], styleBand|screen.Shaded)
-		x = r.Text(x+1, 0, r.W-x, wasted[len("░░ "):], styleLabel)
+		x = write(r, x+2, piece{"░░", styleBand | screen.Shaded}, piece{" ", stylePlain}, piece{"wasted", styleLabel})
 	}
 	if with == chartWithStrip && x+3+classLegendWidth <= r.W {
 		drawClassLegend(r, r.W-classLegendWidth)
 	}
+}
+
+// behindLine is how a legend shows the line behind others, which is dashed without colours.
+func (s *State) behindLine() string {
+	if s.Mono {
+		return "╍╍ "
+	}
+	return "━━ "
 }
 
 // drawLineName writes the name of a line and its reading, and returns the x after them. It omits
@@ -259,8 +233,7 @@ func (p *painter) chartNames(r screen.Rect, s *State, g *client.GPU, c *deviceCh
 func drawLineName(r screen.Rect, x int, g *client.GPU, m client.Metric, line string, st screen.Style) int {
 	info := &client.Metrics[m]
 	as := unitFormats[info.Unit]
-	x = r.Text(x, 0, r.W-x, line, st)
-	x = r.Text(x, 0, r.W-x, info.Title, styleLabel) + 1
+	x = write(r, x, piece{line, st}, piece{info.Title, styleLabel}) + 1
 	if x+as.width > r.W {
 		return x
 	}

@@ -10,50 +10,37 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// eventsView lists the events, the newest first.
-type eventsView struct{}
-
 // eventColumns are the columns for several nodes; a single node has no column of names.
-var eventColumns = []listColumn{{"TIME", len(time.TimeOnly), true}, {"", badgeWidth, true}, {nodeTitle, 16, true}, {"WHERE", 12, true}, {"WHAT", 0, true}}
+var eventColumns = []listColumn[history.Event]{
+	{"TIME", len(time.TimeOnly), true, func(_ *State, e history.Event) entry { return word(e.At.Format(time.TimeOnly), styleLabel) }},
+	{"", badgeWidth, true, func(_ *State, e history.Event) entry {
+		if e.State == canonical.HealthOK && e.Kind == history.EventClass {
+			return entry{}
+		}
+		return word(healthBadges[e.State].text, healthBadges[e.State].style)
+	}},
+	{nodeTitle, 16, true, func(_ *State, e history.Event) entry { return word(e.Node, styleLabel) }},
+	{"WHERE", 12, true, func(s *State, e history.Event) entry {
+		if s.Nodes.Several() {
+			return word(e.GPU, styleStrong)
+		}
+		return word(cmp.Or(e.GPU, e.Node), styleStrong)
+	}},
+	{"WHAT", 0, true, func(_ *State, e history.Event) entry { return word(e.Text, stylePlain) }},
+}
 
-// Draw implements View.
-func (v *eventsView) Draw(r screen.Rect, s *State) {
+// drawEvents lists the events, the newest first.
+func drawEvents(r screen.Rect, s *State) {
 	in := r.Box(styleBorder)
-	events := s.Events
+	events := slices.Clone(s.Events)
 	if s.Listed != nil {
-		events = s.Listed
+		events = slices.Clone(s.Listed)
 	}
 	if len(events) == 0 {
 		in.Center(in.H/2, "No events yet.", styleLabel)
 		return
 	}
-	columns := eventColumns
-	if !s.Nodes.Several() {
-		columns = slices.Delete(slices.Clone(columns), 2, 3)
-	}
-	l := newList(in, columns)
-	first := scrollTo(s, len(events), l.rows())
-	for i := len(events) - 1 - first; i >= 0; i-- {
-		if _, ok := l.newLine(); !ok {
-			break
-		}
-		e := &events[i]
-		l.text(e.At.Format(time.TimeOnly), styleLabel)
-		health := healthBadges[e.State]
-		if e.State == canonical.HealthOK && e.Kind == history.EventClass {
-			health.text = ""
-		}
-		l.text(health.text, health.style)
-		where := e.GPU
-		if s.Nodes.Several() {
-			l.text(e.Node, styleLabel)
-		} else {
-			where = cmp.Or(where, e.Node)
-		}
-		l.text(where, styleStrong)
-		l.text(e.Text, stylePlain)
-	}
+	slices.Reverse(events)
+	columns := fitting(eventColumns, in.W-2, func(c *listColumn[history.Event]) bool { return c.title == nodeTitle && !s.Nodes.Several() })
+	drawList(in, s, columns, events[scrollTo(s, len(events), in.H-1):], func(screen.Rect, history.Event) int { return 0 })
 }
-
-// Key scrolls.
-func (v *eventsView) Key(key string, s *State) bool { return scrollKey(key, s) }

@@ -6,11 +6,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
-	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
-
-// explainView explains the readings of the selected device and says what to do.
-type explainView struct{}
 
 // advice explains each class and says what to do about it.
 var advice = [canonical.NumClasses]string{
@@ -29,8 +25,8 @@ var advice = [canonical.NumClasses]string{
 	canonical.ClassUnknown:       "An input that decides the class was not read: see the fields that the node lacks. Exporters leave SM activity out unless their counters file asks for it; kpulse-proxy check counters names the line.",
 }
 
-// Draw implements View.
-func (v *explainView) Draw(r screen.Rect, s *State) { drawText(r, s, 16, explainLines(s)) }
+// explainWord is the width of the words of explanations.
+const explainWord = 16
 
 // explainLines returns explanations of the selected device first, then of all readings, classes
 // and conditions.
@@ -105,6 +101,3 @@ func weightsText(s *State) string {
 	}
 	return "not reported yet"
 }
-
-// Key scrolls.
-func (v *explainView) Key(key string, s *State) bool { return scrollKey(key, s) }

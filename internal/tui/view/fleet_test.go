@@ -20,7 +20,7 @@ import (
 func at(s *State, name string, w, h int) (*screen.Grid, *State) {
 	s.View = name
 	var g screen.Grid
-	framed(&g, s, New(nil, nil)[name], w, h)
+	New(nil, nil).Draw(&g, s, w, h)
 	return &g, s
 }
 
@@ -79,9 +79,8 @@ func TestDensityLadder(t *testing.T) {
 		s := state(tc.scenario)
 		var g screen.Grid
 		g.Reset(tc.w, tc.h, screen.Braille)
-		f := &fleetView{}
-		f.place(s)
-		if got, _ := f.choose(g.All(), s); got != tc.want {
+		f := fleetOf(s)
+		if got, _ := f.choose(g.All()); got != tc.want {
 			t.Errorf("%s at %d × %d: density %d, want %d", tc.scenario, tc.w, tc.h, got, tc.want)
 		}
 	}

@@ -9,20 +9,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// focusView shows everything of the selected device, and all others beside it if there is room.
-type focusView struct {
-	fleet  fleetView
-	rows   []*focusRow
-	starts []int // the first row of each column
-	more   bool  // there are rows to scroll to
-}
-
 const (
 	// focusBeside is the least width with the others beside the panel. focusFleet is their width,
 	// or less to keep the panel at focusPanel, which fits two good columns.
 	focusBeside, focusFleet, focusPanel = 140, 48, 110
-	// focusColumn is the least width of a column of readings.
-	focusColumn = 46
+	// focusColumn is the least width of a column of readings; focusGap separates columns.
+	focusColumn, focusGap = 46, 2
 	// focusFacts is the number of rows of facts; a panel lower than focusLow has one.
 	focusFacts, focusLow = 3, 12
 	// focusJob is the height from which a panel has a row for the job.
@@ -34,24 +26,23 @@ const (
 	focusWide = 130
 )
 
-// Draw draws the selected device.
-func (f *focusView) Draw(r screen.Rect, s *State) {
+// drawFocus draws everything of the selected device, and all others beside it if there is room.
+func drawFocus(r screen.Rect, s *State) {
 	selected := s.SelectedGPU()
 	if selected == nil {
 		return
 	}
-	freshness, since := s.Freshness(selected)
 	g := s.current(selected)
-	panel, charts := r, f.fleet.chartsOf(s, g)
+	panel, charts := r, chartsOf(s, g)
 	if r.W >= focusBeside {
 		w := min(focusFleet, r.W-focusPanel-1)
 		side := r.Sub(0, 0, w, r.H)
-		used := f.others(side, s)
-		n := f.beside(side.Sub(0, used+1, side.W, side.H), s, g, charts[1:])
+		used := drawOthers(side, s)
+		n := drawBeside(side.Sub(0, used+1, side.W, side.H), s, g, charts[1:])
 		charts = slices.Delete(charts, 1, 1+n)
 		panel = r.Sub(w+1, 0, r.W-w-1, r.H)
 	}
-	in := cardFrame(panel, s, g, true, freshness, since)
+	in := drawFrame(panel, s, g, true)
 	hit(panel, s, g.Key)
 	facts := focusFacts
 	if in.H < focusLow {
@@ -61,33 +52,32 @@ func (f *focusView) Draw(r screen.Rect, s *State) {
 	if in.H >= focusJob {
 		facts += drawJob(in.Sub(0, facts, in.W, 1), s.Job)
 	}
-	f.readings(in.Sub(0, facts, in.W, in.H-facts), panel.Row(panel.H-1), s, g, charts)
-	if freshness == client.Stale {
+	drawReadings(in.Sub(0, facts, in.W, in.H-facts), panel.Row(panel.H-1), s, g, charts)
+	if freshness, _ := s.Freshness(selected); freshness == client.Stale {
 		in.Dim(styleFaint)
 	}
 }
 
-// others draws a line for each device, or a map if there are too many, and returns the rows that
+// drawOthers draws a line for each device, or a map if there are too many, and returns the rows that
 // it took.
-func (f *focusView) others(r screen.Rect, s *State) (used int) {
-	f.fleet.place(s)
-	if f.fleet.placeTable(r, s) == 1 {
-		return f.fleet.tables(r, s, 1)
+func drawOthers(r screen.Rect, s *State) (used int) {
+	f := fleetOf(s)
+	if slots, parts := f.placeTable(r); parts == 1 {
+		return f.drawTables(r, slots, 1)
 	}
 	scroll := s.Scroll
-	used = f.fleet.heatMap(r, s)
+	used = f.heatMap(r)
 	s.Scroll = scroll
 	return used
 }
 
-// beside draws the charts that fit into r, below the other devices, and returns their number.
-func (f *focusView) beside(r screen.Rect, s *State, g *client.GPU, charts []deviceChart) int {
+// drawBeside draws the charts that fit into r, below the other devices, and returns their number.
+func drawBeside(r screen.Rect, s *State, g *client.GPU, charts []deviceChart) int {
 	if r.H < 1+stackedHeight+1 {
 		return 0
 	}
-	x := drawName(r, 0, r.W, s, g, styleStrong)
-	r.Sub(x, 0, r.W-x, 1).Fill('─', styleTrack)
-	return f.fleet.stack(r.Sub(0, 1, r.W, r.H-1), s, g, charts)
+	rule(r, drawName(r, 0, r.W, s, g, styleStrong))
+	return drawStack(r.Sub(0, 1, r.W, r.H-1), s, g, charts)
 }
 
 // drawFacts writes the problem of the device or what it does, its workload, and its model, in a
@@ -100,19 +90,19 @@ func drawFacts(all screen.Rect, s *State, g *client.GPU, rows int) int {
 		rows += next - 1
 	}
 	r := all.Sub(0, 0, all.W, rows)
-	label := classOf(g)
-	switch stopped := stoppedText(s, g); {
-	case stopped != "":
-		r.TextRight(0, 0, r.W, label.Long, label.style)
-		r.Text(0, 0, r.W-longClass-1, stopped, styleWarn)
-	case sick && next > 1 && p.action != "":
-		r.TextRight(0, 0, r.W, label.Long, label.style)
-		r.Text(0, 0, r.W-longClass-1, "→ "+p.action, badgeOf(g).style)
-	case sick:
-		r.TextRight(0, 0, r.W, label.Long, label.style)
-		drawWhy(r, 0, r.W-longClass-1, g, p.action, p.since)
-	default:
+	label, stopped := classOf(g), stoppedText(s, g)
+	if stopped == "" && !sick {
 		drawClocks(r, r.Text(0, 0, r.W, label.Long, label.style)+2, g)
+	} else {
+		r.TextRight(0, 0, r.W, label.Long, label.style)
+	}
+	switch w := r.W - longClass - 1; {
+	case stopped != "":
+		r.Text(0, 0, w, stopped, styleWarn)
+	case sick && next > 1 && p.action != "":
+		r.Text(0, 0, w, "→ "+p.action, badgeOf(g).style)
+	case sick:
+		drawWhy(r, 0, w, g, &p)
 	}
 	drawPairs(r.Row(next), accountOf(g))
 	drawPairs(r.Row(next+1), []pair{{"", g.Model}, {"profile", g.Profile}, {"", g.UUID}, {"PCI", g.PCIBusID}, {"driver", g.Driver}, {"", g.Name}})
@@ -121,13 +111,10 @@ func drawFacts(all screen.Rect, s *State, g *client.GPU, rows int) int {
 
 // drawClocks writes from x on why the clocks are limited.
 func drawClocks(r screen.Rect, x int, g *client.GPU) {
-	for i, reason := range g.ClockEvents {
-		before := ", "
-		if i == 0 {
-			before = "clocks limited by "
-		}
-		x = r.Text(x, 0, r.W-x, before, styleLabel)
-		x = r.Text(x, 0, r.W-x, reason, stylePlain)
+	before := "clocks limited by "
+	for _, reason := range g.ClockEvents {
+		x = write(r, x, piece{before, styleLabel}, piece{reason, stylePlain})
+		before = ", "
 	}
 }
 
@@ -135,8 +122,7 @@ func drawClocks(r screen.Rect, x int, g *client.GPU) {
 type pair struct{ label, text string }
 
 // accountOf returns the mean utilization and the workload of a device.
-func accountOf(g *client.GPU) []pair {
-	var pairs []pair
+func accountOf(g *client.GPU) (pairs []pair) {
 	if mean := g.MeanUtilization(); canonical.Given(mean) {
 		pairs = append(pairs, pair{"mean real", string(percent(nil, mean))},
 			pair{"over", AgeText(time.Duration(g.KnownSeconds * float64(time.Second)))})
@@ -155,100 +141,89 @@ func accountOf(g *client.GPU) []pair {
 func drawPairs(r screen.Rect, pairs []pair) {
 	x := 0
 	for _, p := range pairs {
-		if p.text == "" {
-			continue
+		if p.label != "" {
+			p.label += " "
 		}
 		need := screen.Width(p.label) + screen.Width(p.text)
-		if p.label != "" {
-			need++
-		}
-		if x > 0 && x+need > r.W {
+		switch {
+		case p.text == "":
+		case x > 0 && x+need > r.W:
 			return
+		default:
+			x = write(r, x, piece{p.label, styleLabel}, piece{p.text, stylePlain}) + 2
 		}
-		if p.label != "" {
-			x = r.Text(x, 0, r.W-x, p.label, styleLabel) + 1
-		}
-		x = r.Text(x, 0, r.W-x, p.text, stylePlain) + 2
 	}
 }
 
-// readings draws the rows in as few columns as leave room for a chart of focusMain rows, or in
+// drawReadings draws the rows in as few columns as leave room for a chart of focusMain rows, or in
 // all columns that fit. If the rows do not fit, it omits the titles of sections; if they still
 // do not fit, State.Scroll selects a part and border says which. Charts take the free rows above.
-func (f *focusView) readings(r, border screen.Rect, s *State, g *client.GPU, charts []deviceChart) {
-	maxColumns := max(1, (r.W+focusGap)/(focusColumn+focusGap))
-	f.rows = rowsFor(f.rows[:0], g, true)
-	if len(f.rows) > maxColumns*r.H {
-		f.rows = rowsFor(f.rows[:0], g, false)
+func drawReadings(r, border screen.Rect, s *State, g *client.GPU, charts []deviceChart) {
+	most := max(1, (r.W+focusGap)/(focusColumn+focusGap))
+	rows := rowsFor(g, true)
+	if len(rows) > most*r.H {
+		rows = rowsFor(g, false)
 	}
-	columns, high := 0, r.H
-	for columns < maxColumns && (r.H-high-1 < focusMain || r.W/columns > focusWide) {
-		columns++
-		high = f.split(columns, r.H)
+	var columns [][]*focusRow
+	high := r.H
+	for n := 1; n <= most && (n == 1 || r.H-high-1 < focusMain || r.W/(n-1) > focusWide); n++ {
+		columns, high = splitRows(rows, n, r.H)
 	}
+	w := (r.W - focusGap*(len(columns)-1)) / len(columns)
 	if free := r.H - high - 1; free >= focusMainLeast {
-		f.fleet.mainChart(r.Sub(0, 0, r.W, free), s, g, charts, chartWithStrip)
+		drawMainChart(r.Sub(0, 0, r.W, free), s, g, charts, chartWithStrip)
 		r = r.Sub(0, free+1, r.W, r.H)
 	}
 	shown := min(high, r.H)
 	first := scrollTo(s, high, shown)
-	w := (r.W - focusGap*(columns-1)) / columns
-	for column, start := range f.starts {
-		end := len(f.rows)
-		if column+1 < len(f.starts) {
-			end = f.starts[column+1]
-		}
-		for i, row := range f.rows[start:end] {
-			if y := i - first; y >= 0 && y < shown {
-				f.row(r.Sub(column*(w+focusGap), y, w, 1), s, g, row)
-			}
+	for i, column := range columns {
+		for y, row := range column[min(first, len(column)):min(first+shown, len(column))] {
+			row.draw(r.Sub(i*(w+focusGap), y, w, 1), s, g)
 		}
 	}
-	if f.more = shown < high; f.more {
+	if s.Scrolls = shown < high; s.Scrolls {
 		drawScroll(border, first+1, first+shown, high)
 	}
 }
 
-// focusGap separates columns of readings.
-const focusGap = 2
-
-// split divides the rows into columns and returns the height of the highest. Sections stay
-// whole if that makes columns at most a few rows higher, and no higher than most.
-func (f *focusView) split(columns, most int) int {
+// splitRows divides rows into n columns and returns the height of the highest. Sections stay whole
+// if that makes columns at most a few rows higher, and no higher than most.
+func splitRows(rows []*focusRow, n, most int) (columns [][]*focusRow, high int) {
 	const higher = 3
-	least := (len(f.rows) + columns - 1) / columns
+	least := (len(rows) + n - 1) / n
 	for high := least; high <= min(least+higher, max(most, least)); high++ {
-		if f.splitSections(columns, high) {
-			return high
+		if columns := splitSections(rows, high); columns != nil && len(columns) <= n {
+			return append(columns, make([][]*focusRow, n-len(columns))...), high
 		}
 	}
-	f.starts = f.starts[:0]
-	for i := 0; i < len(f.rows); i += least {
-		f.starts = append(f.starts, i)
-	}
-	return least
+	columns = slices.Collect(slices.Chunk(rows, least))
+	return append(columns, make([][]*focusRow, n-len(columns))...), least
 }
 
-// splitSections divides the rows into columns of at most high rows that each begin with a title.
-// It returns false if that takes more columns.
-func (f *focusView) splitSections(columns, high int) bool {
-	f.starts = append(f.starts[:0], 0)
-	for begin := 0; begin < len(f.rows); {
+// splitSections divides rows into columns of at most high rows that each begin with a title. It
+// returns nil if a section is higher.
+func splitSections(rows []*focusRow, high int) [][]*focusRow {
+	var columns [][]*focusRow
+	room := 0
+	for begin := 0; begin < len(rows); {
 		end := begin + 1
-		for end < len(f.rows) && f.rows[end].section == "" {
+		for end < len(rows) && rows[end].section == "" {
 			end++
 		}
-		if start := f.starts[len(f.starts)-1]; end-start > high {
-			f.starts = append(f.starts, begin)
+		if end-begin > high {
+			return nil
 		}
-		if end-begin > high || len(f.starts) > columns {
-			return false
+		if end-begin > room {
+			columns, room = append(columns, nil), high
 		}
+		last := &columns[len(columns)-1]
+		*last = append(*last, rows[begin:end]...)
+		room -= end - begin
 		begin = end
 	}
-	return true
+	return columns
 }
 
-// Key scrolls the readings if there are more than fit; else the keys select another device, as
+// focusKey scrolls the readings if there are more than fit; else the keys select another device, as
 // in all views.
-func (f *focusView) Key(key string, s *State) bool { return f.more && scrollKey(key, s) }
+func focusKey(key string, s *State) bool { return s.Scrolls && scrollKey(key, s) }

@@ -93,9 +93,9 @@ func (f *focusRow) color() screen.Style {
 	return styleMixed
 }
 
-// rowsFor appends the rows of g, without optional ones that it does not report, and the titles
-// of their sections if titles is set.
-func rowsFor(dst []*focusRow, g *client.GPU, titles bool) []*focusRow {
+// rowsFor returns the rows of g, without optional ones that it does not report, and the titles of
+// their sections if titles is set.
+func rowsFor(g *client.GPU, titles bool) (rows []*focusRow) {
 	var section *focusRow
 	for i := range focusRows {
 		row := &focusRows[i]
@@ -105,13 +105,13 @@ func rowsFor(dst []*focusRow, g *client.GPU, titles bool) []*focusRow {
 		case row.optional && !canonical.Given(row.info().Value(g)):
 		default:
 			if section != nil && titles {
-				dst = append(dst, section)
+				rows = append(rows, section)
 			}
 			section = nil
-			dst = append(dst, row)
+			rows = append(rows, row)
 		}
 	}
-	return dst
+	return rows
 }
 
 // toSeen reports whether the trend of a row is scaled to its highest reading: links rarely come
@@ -132,20 +132,19 @@ const (
 	focusLinkBarFrom                 = 64 // least width of a row with a bar beside a link's trend
 )
 
-// row draws one reading, or the title of a section.
-func (f *focusView) row(r screen.Rect, s *State, g *client.GPU, row *focusRow) {
-	if row.section != "" {
-		x := r.Text(0, 0, r.W, row.section, styleLabel) + 1
-		r.Sub(x, 0, r.W-x, 1).Fill('─', styleTrack)
+// draw draws one reading, or the title of a section.
+func (f *focusRow) draw(r screen.Rect, s *State, g *client.GPU) {
+	if f.section != "" {
+		rule(r, r.Text(0, 0, r.W, f.section, styleLabel)+1)
 		return
 	}
-	info := row.info()
+	info := f.info()
 	v, limit, right := info.Value(g), info.Limit(g), focusTitle+focusNow
 	if info.Field == canonical.XIDLast {
 		v = g.ShownXID()
 	}
 	st := fieldStyle(g, info.Field)
-	if row.metric == client.MetricReal {
+	if f.metric == client.MetricReal {
 		st = styleStrong
 	}
 	r.Text(0, 0, focusTitle-1, info.Title, styleLabel)
@@ -155,24 +154,24 @@ func (f *focusView) row(r screen.Rect, s *State, g *client.GPU, row *focusRow) {
 		right = focusTitle + focusNowLimit
 		drawOfLimit(r.Sub(focusTitle, 0, focusNowLimit, 1), v, limit, info.Unit, st)
 	}
-	if row.metric == client.MetricNone {
+	if f.metric == client.MetricNone {
 		return
 	}
 	right++
 	bar := r.W - right
 	if r.W >= focusHistoryFrom {
 		bar = max(focusBarLeast, min(focusBarMost, bar*2/5))
-		if row.toSeen() && r.W < focusLinkBarFrom {
+		if f.toSeen() && r.W < focusLinkBarFrom {
 			bar = -1 // a trend says more than a bar that is nearly empty
 		}
-		f.trend(r.Sub(right+bar+1, 0, r.W, 1), s, g, row)
+		f.drawTrend(r.Sub(right+bar+1, 0, r.W, 1), s, g)
 	}
 	at := r.Sub(right, 0, bar, 1)
-	if row.metric == client.MetricReal {
+	if f.metric == client.MetricReal {
 		thinUtil(at, g)
 		return
 	}
-	at.ThinBar(0, 0, at.W, v/limit, row.color(), styleTrack)
+	at.ThinBar(0, 0, at.W, v/limit, f.color(), styleTrack)
 }
 
 // drawOfLimit writes a number, its limit unless that is 100 %, and then the unit.
@@ -191,32 +190,32 @@ func drawOfLimit(r screen.Rect, v, limit float64, unit canonical.Unit, st screen
 	}
 }
 
-// trend draws the history of a row on the scale of its bar, or up to a round number above its
+// drawTrend draws the history of a row on the scale of its bar, or up to a round number above its
 // peak, which it writes after the trend.
-func (f *focusView) trend(r screen.Rect, s *State, g *client.GPU, row *focusRow) {
-	h, m := &f.fleet.history, row.metric
-	if row.history != client.MetricNone {
-		m = row.history
+func (f *focusRow) drawTrend(r screen.Rect, s *State, g *client.GPU) {
+	m := f.metric
+	if f.history != client.MetricNone {
+		m = f.history
 	}
 	info := &client.Metrics[m]
-	color := func(float64) screen.Style { return row.color() }
+	color := func(float64) screen.Style { return f.color() }
 	if m == client.MetricReal {
 		color = utilStyle
 	}
 	limit := info.Limit(g)
-	if row.toSeen() {
-		const to, scale = "to ", 1 + len("to ") + widthRate
-		w := r.W - scale
+	if f.toSeen() {
+		const to = "to "
+		w := r.W - 1 - len(to) - widthRate
 		if w < 1 {
 			return
 		}
 		limit = 1
-		if highest := h.highest(s, g, m, history.Columns{N: w, Step: columnStep(s, w), PerCell: 1}); highest > 0 {
-			limit = niceLimit(highest)
+		if most := highest(s.points(g, m, history.Columns{N: w, Step: columnStep(s, w), PerCell: 1})); most > 0 {
+			limit = niceLimit(most)
 			r.Text(w+1, 0, len(to), to, styleFaint)
 			number(r, w+1+len(to), 0, widthRate, limit, unitFormats[info.Unit].format, styleFaint)
 		}
 		r = r.Sub(0, 0, w, 1)
 	}
-	h.area(r, s, g, m, limit, color)
+	drawArea(r, s, g, m, limit, color)
 }

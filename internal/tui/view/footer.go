@@ -55,13 +55,13 @@ func drawFooter(r screen.Rect, s *State) {
 		drawCompletions(r, x+3, s)
 		return
 	}
-	if text, st := footerMessage(s); text != "" {
+	if message := footerMessage(s); message.text != "" {
 		const choicesFrom = 80 // the least width with filter and order beside a message
 		end := r.W - 1
 		if r.W >= choicesFrom {
 			_, end = drawLine(r, choiceItems(s))
 		}
-		r.Text(1, 0, end-1, text, st)
+		r.Text(1, 0, end-1, message.text, message.style)
 		return
 	}
 	items := append(sourceItems(s), choiceItems(s)...)
@@ -99,34 +99,33 @@ func tail(text string, w int) string {
 
 // footerMessage returns the latest message, else why a node cannot be read or which source
 // cannot. If several nodes cannot, it counts them and gives the first one's reason.
-func footerMessage(s *State) (string, screen.Style) {
+func footerMessage(s *State) piece {
 	switch {
 	case s.Alarm:
-		return s.Message, styleWarn
+		return piece{s.Message, styleWarn}
 	case s.Message != "":
-		return s.Message, stylePlain
+		return piece{s.Message, stylePlain}
 	}
-	down := 0
+	down, first := 0, ""
 	for _, n := range s.Nodes {
 		if n.Err != "" {
 			down++
+			first = cmp.Or(first, n.Name+": "+n.Err)
 		}
+	}
+	if down > 1 {
+		first = fmt.Sprintf("%d nodes are down, 5 says why; %s", down, first)
 	}
 	for _, n := range s.Nodes {
-		switch {
-		case n.Err != "" && down > 1:
-			return fmt.Sprintf("%d nodes are down, 5 says why; %s: %s", down, n.Name, n.Err), styleWarn
-		case n.Err != "":
-			return n.Name + ": " + n.Err, styleWarn
+		source, count := n.Unread()
+		if first != "" || count == 0 {
+			continue
 		}
-		switch source, count := n.Unread(); {
-		case count > 0 && n.URL == client.InProcess:
-			return source + " cannot be read", styleWarn
-		case count > 0:
-			return source + " cannot be read; see the log and the landing page of the proxy", styleWarn
+		if first = source + " cannot be read"; n.URL != client.InProcess {
+			first += "; see the log and the landing page of the proxy"
 		}
 	}
-	return "", stylePlain
+	return piece{first, styleWarn}
 }
 
 // sourceItems show, from the right edge inwards, the date, period and origin of the readings,

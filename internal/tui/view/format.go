@@ -112,6 +112,14 @@ var unitFormats = map[canonical.Unit]unitFormat{
 	canonical.Seconds:        {count, widthCount, "s"},
 }
 
+// axisFormat returns the format of the numbers of an axis.
+func axisFormat(u canonical.Unit) format {
+	if u == canonical.Ratio {
+		return whole
+	}
+	return unitFormats[u].format
+}
+
 // number draws v, or missing for NaN, right-aligned in w cells from x on.
 func number(r screen.Rect, x, y, w int, v float64, f format, st screen.Style) {
 	if math.IsNaN(v) {

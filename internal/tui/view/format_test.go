@@ -257,7 +257,7 @@ func TestSeveralMachinesOfOneNode(t *testing.T) {
 
 func TestColumnsDoNotOverlap(t *testing.T) {
 	for w := minTable; w < 300; w++ {
-		places := placeColumns(nil, w, 12)
+		places := placeColumns(w, 12)
 		if len(places) < 2 || places[0].title != "GPU" {
 			t.Fatalf("%d wide: %d columns", w, len(places))
 		}

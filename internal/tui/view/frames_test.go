@@ -14,11 +14,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden frames")
 
-// framed draws the whole screen of a state.
-func framed(g *screen.Grid, s *State, v View, w, h int) {
-	Set{s.View: v}.Draw(g, s, w, h)
-}
-
 // screenOf draws the whole screen of a scenario with a view and an overlay.
 func screenOf(name, view, overlay string, w, h int, set func(*State)) *screen.Grid {
 	s := state(name)

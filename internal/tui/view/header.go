@@ -20,27 +20,25 @@ func drawHeader(r screen.Rect, s *State) {
 	forgotten := forgottenPieces(s)
 	hidden := hiddenItems(s)
 	tabs := drawTabs(r, s, r.W >= tabsFrom && hidden == nil)
-	items := []item{
+	items := append([]item{
 		left(3, piece{nodesText(s), styleStrong}),
 		left(0, healthPieces(&t, !slices.ContainsFunc(s.Nodes, s.silent), r.W >= healthWordsFrom)...),
 		left(4, gpuPieces(s, &t)...),
 		left(5, workPieces(&t, r.H == 1 || forgotten == nil)...),
 		right(6, piece{s.Now.Format(time.TimeOnly), styleLabel}),
-		right(1, freshnessPieces(s, r.W >= healthWordsFrom)...),
-	}
-	items = append(items, hidden...)
-	first := r.Sub(tabs, 0, r.W-tabs, 1)
+		right(1, freshnessPiece(s, r.W >= healthWordsFrom)),
+	}, hidden...)
 	if r.H == 1 {
-		drawLine(first, append(items, right(2, realPieces(t.Real)...)))
-		return
+		items = append(items, right(2, realPieces(t.Real)...))
+	} else {
+		drawTotals(r.Row(1), &t, forgotten)
 	}
-	drawLine(first, items)
-	drawTotals(r.Row(1), &t, forgotten)
+	drawLine(r.Sub(tabs, 0, r.W-tabs, 1), items)
 }
 
 // tabsFrom is the least width of a header with all views, titleFrom of one with the program's
-// name.
-const tabsFrom, titleFrom = 132, 100
+// name, and healthWordsFrom of one with words for problems.
+const tabsFrom, titleFrom, healthWordsFrom = 132, 100, 60
 
 // drawTabs writes the names of all views with their keys, the current one picked, or only the
 // name of the current one. It returns the x after them.
@@ -50,30 +48,26 @@ func drawTabs(r screen.Rect, s *State, all bool) int {
 		x = r.Text(x, 0, r.W, "kpulse", styleAccent) + 1
 	}
 	for i, name := range Names {
-		shown := name == s.View
-		if !shown && !all {
+		st, key := styleLabel, styleAccent
+		switch {
+		case name == s.View:
+			st, key = styleStrong|screen.Picked, styleStrong|screen.Picked
+		case !all:
 			continue
 		}
-		st, key := styleLabel, styleAccent
-		if shown {
-			st, key = styleStrong|screen.Picked, styleStrong|screen.Picked
+		digit := ""
+		if all {
+			digit = strconv.Itoa(i+1) + " "
 		}
 		begin := x
-		x = r.Text(x, 0, r.W-x, " ", st)
-		if all {
-			b := append(strconv.AppendInt(r.Scratch(), int64(i+1), 10), ' ')
-			r.Number(x, 0, len(b), b, key)
-			x += len(b)
-		}
-		x = r.Text(x, 0, r.W-x, name, st)
-		x = r.Text(x, 0, r.W-x, " ", st)
-		before := len(s.Hits)
-		if hit(r.Sub(begin, 0, x-begin, 1), s, client.Key{}); len(s.Hits) > before {
-			s.Hits[before].View = name
+		x = write(r, x, piece{" ", st}, piece{digit, key}, piece{name + " ", st})
+		if at := r.Sub(begin, 0, x-begin, 1); !at.Empty() {
+			hit(at, s, client.Key{})
+			s.Hits[len(s.Hits)-1].View = name
 		}
 	}
 	if s.Overlay != "" {
-		x = r.Text(x+1, 0, r.W-x-1, s.Overlay, styleStrong) + 1
+		x = write(r, x+1, piece{s.Overlay, styleStrong}) + 1
 	}
 	return x
 }
@@ -119,10 +113,8 @@ func forgottenPieces(s *State) []piece {
 	n, held := 0, 0.0
 	for u := range client.Units(s.GPUs) {
 		used, _ := u.Memory()
-		if u.Work() != client.Idling || !(used >= client.HeldFrom) || s.idleFor(&u) < forgottenAfter {
-			continue
-		}
-		if freshness, _ := s.Freshness(u.Lead()); freshness != client.Expired {
+		freshness, _ := s.Freshness(u.Lead())
+		if u.Work() == client.Idling && used >= client.HeldFrom && freshness != client.Expired && s.idleFor(&u) >= forgottenAfter {
 			n++
 			held += used
 		}
@@ -158,18 +150,15 @@ func nodesText(s *State) string {
 
 // gpuPieces count the devices, once a node has answered.
 func gpuPieces(s *State, t *client.Totals) []piece {
-	if !slices.ContainsFunc(s.Nodes, func(n *client.Node) bool { return !n.FetchedAt.IsZero() }) {
+	switch {
+	case !slices.ContainsFunc(s.Nodes, func(n *client.Node) bool { return !n.FetchedAt.IsZero() }):
 		return nil
+	case len(s.GPUs) < s.Devices:
+		return []piece{{strconv.Itoa(len(s.GPUs)), styleAccent}, {fmt.Sprintf(" of %d devices", s.Devices), styleLabel}}
+	case t.Boards == 1:
+		return []piece{{"1", stylePlain}, {" GPU", styleLabel}}
 	}
-	word := " GPUs"
-	if t.Boards == 1 {
-		word = " GPU"
-	}
-	pieces := []piece{{strconv.Itoa(t.Boards), stylePlain}, {word, styleLabel}}
-	if len(s.GPUs) < s.Devices {
-		pieces = []piece{{strconv.Itoa(len(s.GPUs)), styleAccent}, {fmt.Sprintf(" of %d devices", s.Devices), styleLabel}}
-	}
-	return pieces
+	return []piece{{strconv.Itoa(t.Boards), stylePlain}, {" GPUs", styleLabel}}
 }
 
 // workPieces count the busy and the idle boards, and the memory that idle ones hold if held is
@@ -183,12 +172,12 @@ func workPieces(t *client.Totals, held bool) []piece {
 	if idle > 0 {
 		pieces = append(pieces, piece{fmt.Sprintf("  %d", idle), stylePlain}, piece{" idle", styleLabel})
 	}
-	switch {
-	case !held || t.Holders == 0:
-	case t.Holders == idle:
-		pieces = append(pieces, piece{", holds ", styleLabel}, piece{gibText(t.Held), stylePlain})
-	default:
-		pieces = append(pieces, piece{fmt.Sprintf(", %d holds ", t.Holders), styleLabel}, piece{gibText(t.Held), stylePlain})
+	if held && t.Holders > 0 {
+		holders := ""
+		if t.Holders < idle {
+			holders = strconv.Itoa(t.Holders) + " "
+		}
+		pieces = append(pieces, piece{", " + holders + "holds ", styleLabel}, piece{gibText(t.Held), stylePlain})
 	}
 	if unknown > 0 {
 		pieces = append(pieces, piece{fmt.Sprintf("  %d unknown", unknown), styleFaint})
@@ -196,48 +185,46 @@ func workPieces(t *client.Totals, held bool) []piece {
 	return pieces
 }
 
-// healthWordsFrom is the least width of a header with words for problems.
-const healthWordsFrom = 60
-
 // healthPieces count the boards in each bad state, worst first. all reports that all nodes give
 // fresh readings; only then can all boards be ok.
 func healthPieces(t *client.Totals, all, words bool) []piece {
-	var pieces []piece
-	add := func(n int, format string, st screen.Style) {
-		if n > 0 {
-			pieces = append(pieces, piece{fmt.Sprintf(format, n), st}, piece{" ", stylePlain})
-		}
+	crit, warn, hot, ok := t.Health[canonical.HealthCrit], t.Health[canonical.HealthWarn], t.Health[canonical.HealthHot], t.Health[canonical.HealthOK]
+	type counted struct {
+		n     int
+		sign  string
+		word  string
+		style screen.Style
 	}
-	crit, warn, hot := t.Health[canonical.HealthCrit], t.Health[canonical.HealthWarn], t.Health[canonical.HealthHot]
+	states := []counted{{t.Gone + crit, "✖", "", styleCrit}, {warn + hot, "▲", "", styleWarn}}
 	if words {
-		add(t.Gone, "✖ %d gone", styleCrit)
-		add(crit, "✖ %d crit", styleCrit)
-		add(warn, "▲ %d warn", styleWarn)
-		add(hot, "▲ %d hot", styleWarn)
-	} else {
-		add(t.Gone+crit, "✖ %d", styleCrit)
-		add(warn+hot, "▲ %d", styleWarn)
+		states = []counted{{t.Gone, "✖", " gone", styleCrit}, {crit, "✖", " crit", styleCrit}, {warn, "▲", " warn", styleWarn}, {hot, "▲", " hot", styleWarn}}
 	}
-	ok := t.Health[canonical.HealthOK]
+	var pieces []piece
+	for _, c := range states {
+		if c.n == 0 {
+			continue
+		}
+		if len(pieces) > 0 {
+			pieces = append(pieces, piece{" ", stylePlain})
+		}
+		pieces = append(pieces, piece{fmt.Sprintf("%s %d%s", c.sign, c.n, c.word), c.style})
+	}
 	switch {
-	case len(pieces) > 0:
-		return pieces[:len(pieces)-1]
-	case t.Boards == 0:
-		return nil
+	case len(pieces) > 0 || t.Boards == 0:
+		return pieces
 	case all && ok == t.Boards:
 		return []piece{{"● all ok", styleOK}}
 	case ok > 0:
 		return []piece{{fmt.Sprintf("%d of %d ok", ok, t.Boards), stylePlain}}
-	default:
-		return []piece{{"health --", styleFaint}}
 	}
+	return []piece{{"health --", styleFaint}}
 }
 
-// freshnessPieces say whether the readings of all nodes are fresh, else the worst reason why
-// not, with the age of the oldest.
-func freshnessPieces(s *State, words bool) []piece {
+// freshnessPiece says whether the readings of all nodes are fresh, else the worst reason why not,
+// with the age of the oldest.
+func freshnessPiece(s *State, words bool) piece {
 	if !s.FrozenAt.IsZero() {
-		return []piece{{"frozen", styleAccent}}
+		return piece{"frozen", styleAccent}
 	}
 	var waiting, down, silent, unread, sources int
 	var oldest, unchanged time.Duration
@@ -257,41 +244,37 @@ func freshnessPieces(s *State, words bool) []piece {
 			unread, sources, unchanged = unread+count, sources+len(n.Sources), max(unchanged, n.Unchanged())
 		}
 	}
-	one := func(text string, st screen.Style) []piece { return []piece{{text, st}} }
-	switch n := s.Nodes[0]; {
-	case down > 0 && len(s.Nodes) > 1:
-		text := fmt.Sprintf("✖ %d of %d down", down, len(s.Nodes))
-		if silent > 0 {
-			text += " " + AgeText(oldest)
-		}
-		return one(text, styleCrit)
-	case down > 0 && n.FetchedAt.IsZero():
-		return one("✖ down", styleCrit)
-	case down > 0 && !words:
-		return one("✖ down "+AgeText(oldest), styleCrit)
-	case down > 0:
-		return one("✖ stopped answering "+AgeText(oldest)+" ago", styleCrit)
-	case worst == client.Expired:
-		return one("✖ stale "+AgeText(oldest), styleCrit)
-	case worst == client.Stale:
-		return one("▲ stale "+AgeText(oldest), styleWarn)
-	case unread > 0:
-		return one(fmt.Sprintf("✖ %d of %d sources down", unread, sources), styleCrit)
-	case unchanged > 0:
-		return one("▲ unchanged "+AgeText(unchanged), styleWarn)
-	case waiting > 0:
-		return one("waiting", styleLabel)
-	default:
-		return one("● live", styleOK)
+	age := " " + AgeText(oldest)
+	if silent == 0 && down > 0 {
+		age = ""
 	}
+	switch {
+	case down > 0 && len(s.Nodes) > 1:
+		return piece{fmt.Sprintf("✖ %d of %d down%s", down, len(s.Nodes), age), styleCrit}
+	case down > 0 && (age == "" || !words):
+		return piece{"✖ down" + age, styleCrit}
+	case down > 0:
+		return piece{"✖ stopped answering" + age + " ago", styleCrit}
+	case worst == client.Expired:
+		return piece{"✖ stale" + age, styleCrit}
+	case worst == client.Stale:
+		return piece{"▲ stale" + age, styleWarn}
+	case unread > 0:
+		return piece{fmt.Sprintf("✖ %d of %d sources down", unread, sources), styleCrit}
+	case unchanged > 0:
+		return piece{"▲ unchanged " + AgeText(unchanged), styleWarn}
+	case waiting > 0:
+		return piece{"waiting", styleLabel}
+	}
+	return piece{"● live", styleOK}
 }
 
 func powerPieces(t *client.Totals) []piece {
-	pieces := []piece{{"power ", styleLabel}, {orMissing("%5.2f", t.Power/1e3, 5), stylePlain}}
+	limit := ""
 	if canonical.Given(t.Limit) {
-		pieces = append(pieces, piece{fmt.Sprintf("/%.2f", t.Limit/1e3), styleLabel})
+		limit = fmt.Sprintf("/%.2f", t.Limit/1e3)
 	}
-	return append(pieces, piece{" kW  avg ", styleLabel}, piece{orMissing("%4.0fW", t.Mean, widthWatts), stylePlain})
+	return []piece{{"power ", styleLabel}, {orMissing("%5.2f", t.Power/1e3, 5), stylePlain}, {limit + " kW  avg ", styleLabel}, {orMissing("%4.0fW", t.Mean, widthWatts), stylePlain}}
 }
 
 func memoryPieces(label string, used, all float64) []piece {
@@ -320,18 +303,16 @@ func orMissing(format string, v float64, w int) string {
 }
 
 // hiddenItems count the hidden boards, with the reason.
-func hiddenItems(s *State) []item {
+func hiddenItems(s *State) (items []item) {
 	hidden, by := 0, ""
 	for _, n := range s.Nodes {
 		hidden += n.Hidden
 		by = cmp.Or(by, n.HiddenBy)
 	}
-	var items []item
-	word := "by "
+	word := "those of " // the source itself reports no others
 	if hidden > 0 {
+		word = "by "
 		items = append(items, left(3, piece{strconv.Itoa(hidden), styleAccent}, piece{" hidden", styleLabel}))
-	} else {
-		word = "those of " // the source itself reports no others
 	}
 	if by != "" {
 		hint := ", --show-all shows all"

@@ -7,15 +7,6 @@ import (
 // HelpEntry explains a key or a command.
 type HelpEntry struct{ Name, Help string }
 
-// helpView lists keys and commands, those of the current view first.
-type helpView struct{ keys, commands []HelpEntry }
-
-// Draw implements View.
-func (v *helpView) Draw(r screen.Rect, s *State) { drawColumns(r, s, v.lines(s.View)) }
-
-// Key scrolls.
-func (v *helpView) Key(key string, s *State) bool { return scrollKey(key, s) }
-
 // viewKeys are the keys of each view, which the help lists first.
 var viewKeys = map[string][]HelpEntry{
 	Fleet: {
@@ -73,10 +64,13 @@ var everywhere = []struct {
 	}},
 }
 
-// lines returns the help for a view.
-func (v *helpView) lines(name string) []textLine {
+// helpLines returns the keys and commands, those of a view first.
+func helpLines(name string, keys, commands []HelpEntry) []textLine {
 	var lines []textLine
 	add := func(title string, entries []HelpEntry) {
+		if len(entries) == 0 {
+			return
+		}
 		if len(lines) > 0 {
 			lines = append(lines, textLine{})
 		}
@@ -85,14 +79,10 @@ func (v *helpView) lines(name string) []textLine {
 			lines = append(lines, textLine{word: e.Name, text: e.Help})
 		}
 	}
-	if own := viewKeys[name]; own != nil {
-		add("Keys in "+name, own)
-	}
-	add("Keys", v.keys)
-	for _, section := range everywhere[:1] {
-		add(section.title, section.entries)
-	}
-	add("Commands", v.commands)
+	add("Keys in "+name, viewKeys[name])
+	add("Keys", keys)
+	add(everywhere[0].title, everywhere[0].entries)
+	add("Commands", commands)
 	for _, section := range everywhere[1:] {
 		add(section.title, section.entries)
 	}
@@ -102,17 +92,19 @@ func (v *helpView) lines(name string) []textLine {
 // helpColumn is the least width of a column of the help, helpWord the width of its words.
 const helpColumn, helpWord = 62, 14
 
-// drawColumns draws lines in as many columns as fit, from State.Scroll on.
-func drawColumns(r screen.Rect, s *State, all []textLine) {
+// drawText draws lines in as many columns of at least columnW cells as fit, from State.Scroll on.
+// Texts are wrapped beside a column of words that is w wide; a longer word is above its text.
+func drawText(r screen.Rect, s *State, w, columnW int, all []textLine) {
 	in := r.Box(styleBorder).Inset(1, 0)
-	columns := max(1, (in.W+2)/(helpColumn+2))
-	w := (in.W+2)/columns - 2
-	lines := wrapLines(all, w, min(helpWord, w/2))
+	columns := max(1, (in.W+2)/(columnW+2))
+	wide := (in.W+2)/columns - 2
+	w = min(w, wide/2)
+	lines := wrapLines(all, wide, w)
 	high := (len(lines) + columns - 1) / columns
 	first := scrollTo(s, high, in.H)
 	for i := range lines {
 		if y := i%high - first; y >= 0 && y < in.H {
-			drawTextLine(in.Sub(i/high*(w+2), y, w, 1), min(helpWord, w/2), &lines[i])
+			drawTextLine(in.Sub(i/high*(wide+2), y, wide, 1), w, &lines[i])
 		}
 	}
 	if high > in.H {
@@ -128,21 +120,6 @@ type textLine struct {
 }
 
 func heading(word string) textLine { return textLine{word: word, heading: true} }
-
-// drawText draws the lines that fit from State.Scroll on. Texts are wrapped beside a column of
-// words that is w wide; a longer word is above its text.
-func drawText(r screen.Rect, s *State, w int, all []textLine) {
-	in := r.Box(styleBorder).Inset(1, 0)
-	w = min(w, in.W/2)
-	lines := wrapLines(all, in.W, w)
-	first := scrollTo(s, len(lines), in.H)
-	for y := range lines[first:min(len(lines), first+in.H)] {
-		drawTextLine(in.Row(y), w, &lines[first+y])
-	}
-	if len(lines) > in.H {
-		drawScroll(r, first+1, min(len(lines), first+in.H), len(lines))
-	}
-}
 
 // wrapLines returns lines of at most width cells, whose texts begin at w.
 func wrapLines(all []textLine, width, w int) (lines []textLine) {

@@ -2,7 +2,6 @@ package view
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
@@ -11,6 +10,14 @@ import (
 type piece struct {
 	text  string
 	style screen.Style
+}
+
+// write draws pieces one after the other from x on, and returns the x after them.
+func write(r screen.Rect, x int, pieces ...piece) int {
+	for _, p := range pieces {
+		x = r.Text(x, 0, r.W-x, p.text, p.style)
+	}
+	return x
 }
 
 // item is a part of a line that is drawn whole or not at all.
@@ -28,6 +35,9 @@ func right(rank int, pieces ...piece) item { return item{rank, true, pieces} }
 const itemGap = 2
 
 func (i *item) width() int {
+	if len(i.pieces) == 0 {
+		return 0
+	}
 	w := itemGap
 	for _, p := range i.pieces {
 		w += screen.Width(p.text)
@@ -42,33 +52,29 @@ func drawLine(r screen.Rect, items []item) (from, to int) {
 	highest := fittingRank(items, r.W)
 	from, to = 1, r.W-1
 	for _, it := range items {
-		if it.rank > highest || len(it.pieces) == 0 {
-			continue
-		}
-		x := from
-		if it.right {
-			x = to - it.width() + itemGap
-			to = x - itemGap
-		} else {
-			from += it.width()
-		}
-		for _, p := range it.pieces {
-			x = r.Text(x, 0, r.W-x, p.text, p.style)
+		w := it.width()
+		switch {
+		case it.rank > highest || w == 0:
+		case it.right:
+			to -= w
+			write(r, to+itemGap, it.pieces...)
+		default:
+			write(r, from, it.pieces...)
+			from += w
 		}
 	}
 	return from, max(from, to)
 }
 
 // fittingRank returns the highest rank for which all items up to it fit w cells.
-func fittingRank(items []item, w int) int {
-	highest := 0
+func fittingRank(items []item, w int) (highest int) {
 	for _, it := range items {
 		highest = max(highest, it.rank)
 	}
 	for ; highest > 0; highest-- {
 		need := 2 - itemGap
 		for i := range items {
-			if items[i].rank <= highest && len(items[i].pieces) > 0 {
+			if items[i].rank <= highest {
 				need += items[i].width()
 			}
 		}
@@ -79,31 +85,26 @@ func fittingRank(items []item, w int) int {
 	return highest
 }
 
+// rule draws a line along the first row of r, from x on.
+func rule(r screen.Rect, x int) { r.Sub(x, 0, r.W-x, 1).Fill('─', styleTrack) }
+
 // ellipsize returns text cut to at most w runes.
 func ellipsize(text string, w int) string {
-	if utf8.RuneCountInString(text) <= w {
-		return text
+	if runes := []rune(text); len(runes) > w {
+		return string(runes[:w-1]) + "…"
 	}
-	return string([]rune(text)[:w-1]) + "…"
+	return text
 }
 
 // wrap breaks a text at its spaces into lines of at most w cells. A longer word gets its own
 // line.
-func wrap(text string, w int) []string {
-	var lines []string
-	line, used := "", 0
+func wrap(text string, w int) (lines []string) {
 	for _, word := range strings.Fields(text) {
-		n := screen.Width(word)
-		if used > 0 && used+1+n > w {
-			lines, line, used = append(lines, line), "", 0
+		if last := len(lines) - 1; last >= 0 && screen.Width(lines[last])+1+screen.Width(word) <= w {
+			lines[last] += " " + word
+		} else {
+			lines = append(lines, word)
 		}
-		if used > 0 {
-			line, used = line+" ", used+1
-		}
-		line, used = line+word, used+n
-	}
-	if used > 0 {
-		lines = append(lines, line)
 	}
 	return lines
 }

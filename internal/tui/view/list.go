@@ -7,96 +7,91 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// listColumn is a column of a list. A width of 0 takes the rest.
-type listColumn struct {
+// entry is a cell of a list: a text, or a number in a format.
+type entry struct {
+	text   string
+	number float64
+	format format // nil for a text
+	style  screen.Style
+}
+
+func word(text string, st screen.Style) entry { return entry{text: text, style: st} }
+func amountOf(v float64, f format, st screen.Style) entry {
+	return entry{number: v, format: f, style: st}
+}
+
+// listColumn is a column of a list of T. A width of 0 takes the rest.
+type listColumn[T any] struct {
 	title string
 	width int
 	left  bool
-}
-
-// list is a table of texts that is drawn line by line, cell by cell.
-type list struct {
-	r       screen.Rect
-	columns []listColumn
-	hidden  []bool // columns that do not fit
-	x, y    int
-	next    int // index of the next column
+	cell  func(s *State, of T) entry
 }
 
 // minText is the least width of the column that takes the rest.
 const minText = 8
 
-// newList draws the titles of a list. It omits the last columns if they do not fit, and those
-// whose titles are in empty.
-func newList(r screen.Rect, columns []listColumn, empty ...string) *list {
-	l := &list{r: r.Inset(1, 0), columns: columns, hidden: make([]bool, len(columns))}
-	free := l.r.W - minText
-	for i, c := range columns {
-		if slices.Contains(empty, c.title) {
-			l.hidden[i] = true
-			continue
+// fitting returns the columns that fit w cells, in order, without those that empty selects.
+func fitting[T any](columns []listColumn[T], w int, empty func(*listColumn[T]) bool) []listColumn[T] {
+	free := w - minText
+	return slices.DeleteFunc(slices.Clone(columns), func(c listColumn[T]) bool {
+		if empty != nil && empty(&c) {
+			return true
 		}
-		if free -= c.width + 1; c.width > 0 && free < 0 {
-			l.hidden[i] = true
+		free -= c.width + 1
+		return c.width > 0 && free < 0
+	})
+}
+
+// drawList draws the titles of columns and a line for each of all, from the first on, and calls
+// drawn for each line. It returns the rows that it took.
+func drawList[T any](r screen.Rect, s *State, columns []listColumn[T], all []T, drawn func(line screen.Rect, of T) (more int)) int {
+	r = r.Inset(1, 0)
+	each := func(y int, draw func(at screen.Rect, c *listColumn[T])) {
+		x := 0
+		for i := range columns {
+			w := columns[i].width
+			if w == 0 {
+				w = r.W - x
+			}
+			draw(r.Sub(x, y, w, 1), &columns[i])
+			x += w + 1
 		}
 	}
-	for _, c := range columns {
-		l.text(c.title, styleLabel)
+	each(0, func(at screen.Rect, c *listColumn[T]) { drawCell(at, c.left, word(c.title, styleLabel)) })
+	y := 1
+	for _, of := range all {
+		if y >= r.H {
+			break
+		}
+		each(y, func(at screen.Rect, c *listColumn[T]) { drawCell(at, c.left, c.cell(s, of)) })
+		y += 1 + drawn(r.Sub(0, y, r.W, r.H), of)
 	}
-	return l
+	return y
 }
 
-// rows returns the number of lines below the titles.
-func (l *list) rows() int { return max(0, l.r.H-1) }
-
-// newLine begins a line and returns it, and false if there is no room for it.
-func (l *list) newLine() (screen.Rect, bool) {
-	l.x, l.y, l.next = 0, l.y+1, 0
-	return l.r.Row(l.y), l.y < l.r.H
-}
-
-// cell returns the next cell, and false if its column is hidden.
-func (l *list) cell() (x, w int, leftAligned, ok bool) {
-	c, hidden := &l.columns[l.next], l.hidden[l.next]
-	if l.next++; hidden {
-		return 0, 0, false, false
-	}
-	x, w = l.x, c.width
-	if w == 0 {
-		w = l.r.W - x
-	}
-	l.x += w + 1
-	return x, w, c.left, true
-}
-
-// text draws the next cell.
-func (l *list) text(text string, st screen.Style) {
-	x, w, leftAligned, ok := l.cell()
+func drawCell(r screen.Rect, leftAligned bool, c entry) {
 	switch {
-	case !ok:
+	case c.format != nil:
+		number(r, 0, 0, r.W, c.number, c.format, c.style)
 	case leftAligned:
-		l.r.Text(x, l.y, w, text, st)
+		r.Text(0, 0, r.W, c.text, c.style)
 	default:
-		l.r.TextRight(x, l.y, w, text, st)
-	}
-}
-
-// number draws the next cell; -- if v is NaN.
-func (l *list) number(v float64, f format, st screen.Style) {
-	if x, w, _, ok := l.cell(); ok {
-		number(l.r, x, l.y, w, v, f, st)
+		r.TextRight(0, 0, r.W, c.text, c.style)
 	}
 }
 
 // PageStep is the number of GPUs, or of lines of a list, that PgUp and PgDn move by; their help says so.
 const PageStep = 8
 
-// scrollKey scrolls if key is one that scrolls lists and overlays, and reports whether it is.
+// scrolling are the keys that scroll lists and overlays.
+var scrolling = map[string]int{
+	"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -PageStep, "pgdn": PageStep, "home": -1 << 20, "g": -1 << 20, "end": 1 << 20, "G": 1 << 20,
+}
+
+// scrollKey scrolls if key is one that scrolls, and reports whether it is.
 func scrollKey(key string, s *State) bool {
-	by, ok := map[string]int{
-		"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -PageStep, "pgdn": PageStep,
-		"home": -1 << 20, "g": -1 << 20, "end": 1 << 20, "G": 1 << 20,
-	}[key]
+	by, ok := scrolling[key]
 	if ok {
 		s.Scroll = max(0, s.Scroll+by)
 	}

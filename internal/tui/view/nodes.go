@@ -10,87 +10,83 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// nodesView lists the nodes with their states and the totals of their devices.
-type nodesView struct{}
-
-var nodeColumns = []listColumn{
-	{"NODE", 18, true}, {"STATE", 9, true}, {"GPUS", 4, false}, {"SICK", 4, false}, {"REAL", widthPercent, false},
-	{"POWER", 7, false}, {"CPU", widthWhole, false}, {"RAM", widthWhole, false}, {"EVERY", 6, false}, {"FROM", 10, true}, {"REMARK", 0, true},
+var nodeColumns = []listColumn[*client.Node]{
+	{"NODE", 18, true, func(_ *State, n *client.Node) entry { return word(n.Name, styleStrong) }},
+	{"STATE", 9, true, nodeState},
+	{"GPUS", 4, false, ofTotals(func(_ *client.Node, t *client.Totals) float64 { return float64(t.Boards) }, count)},
+	{"SICK", 4, false, sick},
+	{"REAL", widthPercent, false, ofTotals(func(_ *client.Node, t *client.Totals) float64 { return t.Real }, percent)},
+	{"POWER", 7, false, ofTotals(func(_ *client.Node, t *client.Totals) float64 { return t.Power }, watts)},
+	{"CPU", widthWhole, false, ofTotals(func(n *client.Node, _ *client.Totals) float64 { return n.Host.CPUUtilization }, whole)},
+	{"RAM", widthWhole, false, ofTotals(func(n *client.Node, _ *client.Totals) float64 { return 1 - n.Host.MemoryAvailable/n.Host.MemoryTotal }, whole)},
+	{"EVERY", 6, false, func(_ *State, n *client.Node) entry {
+		if n.Period > 0 {
+			return word(n.Period.String(), styleLabel)
+		}
+		return word(missing, styleLabel)
+	}},
+	{"FROM", 10, true, func(_ *State, n *client.Node) entry {
+		backends := make([]string, len(n.Sources))
+		for i, o := range n.Sources {
+			backends[i] = o.Backend
+		}
+		return word(strings.Join(backends, ","), styleLabel)
+	}},
+	{"REMARK", 0, true, func(_ *State, n *client.Node) entry { return word(remark(n), styleLabel) }},
 }
 
-// Draw lists the nodes of s in the order in which they were given.
-func (v *nodesView) Draw(r screen.Rect, s *State) {
-	l := newList(r, nodeColumns)
-	for _, n := range s.Nodes[scrollTo(s, len(s.Nodes), l.rows()):] {
-		if _, ok := l.newLine(); !ok {
-			break
+// drawNodes lists the nodes with their states and the totals of their devices.
+func drawNodes(r screen.Rect, s *State) {
+	shown := s.Nodes[scrollTo(s, len(s.Nodes), r.H-1):]
+	drawList(r, s, fitting(nodeColumns, r.W-2, nil), shown, func(line screen.Rect, n *client.Node) int {
+		why := wrap(n.Err, r.W-6)
+		for i, part := range why {
+			line.Text(2, 1+i, line.W, part, styleWarn)
 		}
-		drawNode(l, s, n)
-		for _, part := range wrap(n.Err, r.W-6) {
-			if line, ok := l.newLine(); ok {
-				line.Text(2, 0, line.W, part, styleWarn)
-			}
-		}
-	}
+		return len(why)
+	})
 }
 
-func drawNode(l *list, s *State, n *client.Node) {
+func nodeState(s *State, n *client.Node) entry {
 	freshness, age := n.Freshness(s.Now)
-	l.text(n.Name, styleStrong)
 	switch {
 	case n.Waiting():
-		l.text("waiting", styleLabel)
+		return word("waiting", styleLabel)
 	case n.FetchedAt.IsZero():
-		l.text("✖ down", styleCrit)
+		return word("✖ down", styleCrit)
 	case freshness == client.Fresh && n.Up:
-		l.text("● up", styleOK)
+		return word("● up", styleOK)
 	case freshness == client.Expired || n.Stopped():
-		l.text("✖ "+AgeText(age), styleCrit)
-	default:
-		l.text("▲ "+AgeText(age), styleWarn)
+		return word("✖ "+AgeText(age), styleCrit)
 	}
-	if freshness == client.Expired {
-		for range 6 {
-			l.text(missing, styleFaint)
-		}
-	} else {
-		t := client.TotalsOf(client.Nodes{n}, n.GPUs, s.Now)
-		st := stylePlain
-		if freshness != client.Fresh {
-			st = styleFaint
-		}
-		l.number(float64(t.Boards), count, st)
-		drawSick(l, n, &t)
-		l.number(t.Real, percent, st)
-		l.number(t.Power, watts, st)
-		l.number(n.Host.CPUUtilization, whole, st)
-		l.number(1-n.Host.MemoryAvailable/n.Host.MemoryTotal, whole, st)
-	}
-	every := missing
-	if n.Period > 0 {
-		every = n.Period.String()
-	}
-	backends := make([]string, len(n.Sources))
-	for i, o := range n.Sources {
-		backends[i] = o.Backend
-	}
-	l.text(every, styleLabel)
-	l.text(strings.Join(backends, ","), styleLabel)
-	l.text(remark(n), styleLabel)
+	return word("▲ "+AgeText(age), styleWarn)
 }
 
-// drawSick writes the number of boards with a problem, which is unknown once their node has
-// stopped answering.
-func drawSick(l *list, n *client.Node, t *client.Totals) {
-	sick := t.Gone + t.Health[canonical.HealthHot] + t.Health[canonical.HealthWarn] + t.Health[canonical.HealthCrit]
-	switch {
-	case n.Stopped():
-		l.number(math.NaN(), count, styleFaint)
-	case sick > 0:
-		l.number(float64(sick), count, styleWarn)
-	default:
-		l.number(0, count, styleFaint)
+// ofTotals returns the cell of a number of a node; -- once its readings have expired.
+func ofTotals(v func(*client.Node, *client.Totals) float64, f format) func(*State, *client.Node) entry {
+	return func(s *State, n *client.Node) entry {
+		t := client.TotalsOf(client.Nodes{n}, n.GPUs, s.Now)
+		switch freshness, _ := n.Freshness(s.Now); freshness {
+		case client.Expired:
+			return word(missing, styleFaint)
+		case client.Fresh:
+			return amountOf(v(n, &t), f, stylePlain)
+		}
+		return amountOf(v(n, &t), f, styleFaint)
 	}
+}
+
+// sick counts the boards with a problem, which are unknown once their node has stopped answering.
+func sick(s *State, n *client.Node) entry {
+	t := client.TotalsOf(client.Nodes{n}, n.GPUs, s.Now)
+	sick := float64(t.Gone + t.Health[canonical.HealthHot] + t.Health[canonical.HealthWarn] + t.Health[canonical.HealthCrit])
+	switch freshness, _ := n.Freshness(s.Now); {
+	case freshness == client.Expired || n.Stopped():
+		return amountOf(math.NaN(), count, styleFaint)
+	case sick > 0:
+		return amountOf(sick, count, styleWarn)
+	}
+	return amountOf(0, count, styleFaint)
 }
 
 // remark returns the version of the proxy, and problems with its readings.
@@ -112,6 +108,3 @@ func remark(n *client.Node) string {
 	}
 	return text
 }
-
-// Key scrolls.
-func (v *nodesView) Key(key string, s *State) bool { return scrollKey(key, s) }

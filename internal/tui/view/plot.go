@@ -1,9 +1,9 @@
 package view
 
 import (
+	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
@@ -23,65 +23,46 @@ const chartWidth, chartHeight = 38, 9
 // scrollWidth is the width that the legend leaves for drawScroll.
 const scrollWidth = 18
 
-// plotView shows the history of readings in small charts: one for each metric with a
-// line for each device, or one for each device with the chosen metric.
-type plotView struct {
-	history sparkline
-	metrics []client.Metric
-	band    band
-	ends    []lineEnd // of the chart being drawn
-	taken   []bool    // rows with the name of a line
-	common  string    // the common prefix of the names of all machines
-	more    bool      // there are charts to scroll to
-}
-
-// Draw draws the charts.
-func (p *plotView) Draw(r screen.Rect, s *State) {
-	if len(s.GPUs) > 0 {
-		p.common = commonHost(s.GPUs)
+// drawPlot draws the history of readings in small charts: one for each metric with a line for each
+// device, or one for each device with the chosen metric.
+func drawPlot(r screen.Rect, s *State) {
+	if len(s.GPUs) == 0 {
+		return
 	}
-	switch {
-	case len(s.GPUs) == 0:
-	case s.PerGPU:
-		p.drawDevices(r, s)
-	default:
-		p.drawMetrics(r, s)
+	if s.PerGPU {
+		m := s.Metric
+		if !client.Metrics[m].Kept {
+			m = client.MetricReal
+		}
+		write(r, 1, piece{client.Metrics[m].Title, styleStrong}, piece{" of each device", styleLabel})
+		drawGrid(r, s, len(s.GPUs), func(at screen.Rect, i int) {
+			drawChart(at, s, m, s.GPUs[i:i+1])
+			hit(at, s, s.GPUs[i].Key)
+		})
+		return
 	}
-}
-
-// drawMetrics draws a chart for each metric that a device reports, the chosen one first.
-func (p *plotView) drawMetrics(r screen.Rect, s *State) {
 	drawLegend(r.Sub(0, 0, r.W-scrollWidth, 1), s)
-	p.metrics = p.metrics[:0]
+	metrics := plottedOf(s)
+	drawGrid(r, s, len(metrics), func(at screen.Rect, i int) { drawChart(at, s, metrics[i], s.GPUs) })
+}
+
+// plottedOf returns the metrics that a device reports, the chosen one first.
+func plottedOf(s *State) (metrics []client.Metric) {
 	if client.Metrics[s.Metric].Kept || slices.Contains(plotted, s.Metric) {
-		p.metrics = append(p.metrics, s.Metric)
+		metrics = append(metrics, s.Metric)
 	}
 	for _, m := range plotted {
 		given := func(g *client.GPU) bool { return canonical.Given(client.Metrics[m].Value(g)) }
 		if m != s.Metric && slices.ContainsFunc(s.GPUs, given) {
-			p.metrics = append(p.metrics, m)
+			metrics = append(metrics, m)
 		}
 	}
-	p.grid(r, s, len(p.metrics), func(at screen.Rect, i int) { p.chart(at, s, p.metrics[i], s.GPUs) })
+	return metrics
 }
 
-// drawDevices draws a chart of the chosen metric for each device.
-func (p *plotView) drawDevices(r screen.Rect, s *State) {
-	m := s.Metric
-	if !client.Metrics[m].Kept {
-		m = client.MetricReal
-	}
-	x := r.Text(1, 0, r.W, client.Metrics[m].Title, styleStrong)
-	r.Text(x+1, 0, r.W, "of each device", styleLabel)
-	p.grid(r, s, len(s.GPUs), func(at screen.Rect, i int) {
-		p.chart(at, s, m, s.GPUs[i:i+1])
-		hit(at, s, s.GPUs[i].Key)
-	})
-}
-
-// grid divides r, below its first row, into n parts of equal size and draws each. It scrolls if
+// drawGrid divides r, below its first row, into n parts of equal size and draws each. It scrolls if
 // there is not room for all.
-func (p *plotView) grid(all screen.Rect, s *State, n int, draw func(at screen.Rect, i int)) {
+func drawGrid(all screen.Rect, s *State, n int, draw func(at screen.Rect, i int)) {
 	r := all.Sub(0, 1, all.W, all.H-1)
 	maxColumns, maxRows := max(1, r.W/chartWidth), max(1, r.H/chartHeight)
 	columns := chartColumns(min(n, maxColumns*maxRows), maxColumns, maxRows)
@@ -94,7 +75,7 @@ func (p *plotView) grid(all screen.Rect, s *State, n int, draw func(at screen.Re
 		left := x * r.W / columns
 		draw(r.Sub(left, y*h, (x+1)*r.W/columns-left-1, h), i)
 	}
-	if p.more = shown < rows; p.more {
+	if s.Scrolls = shown < rows; s.Scrolls {
 		drawScroll(all.Row(0), first*columns+1, min(n, (first+shown)*columns), n)
 	}
 }
@@ -105,11 +86,8 @@ func chartColumns(n, maxColumns, maxRows int) int {
 	best, score := maxColumns, math.Inf(1)
 	for c := 1; c <= maxColumns; c++ {
 		rows := (n + c - 1) / c
-		if rows > maxRows {
-			continue
-		}
-		empty := float64(c*rows - n)
-		if at := math.Abs(math.Log(float64(rows)/float64(c))) + 0.3*empty; at < score {
+		at := math.Abs(math.Log(float64(rows)/float64(c))) + 0.3*float64(c*rows-n)
+		if rows <= maxRows && at < score {
 			best, score = c, at
 		}
 	}
@@ -120,18 +98,18 @@ func chartColumns(n, maxColumns, maxRows int) int {
 func drawLegend(r screen.Rect, s *State) {
 	x := 1
 	if len(s.GPUs) > numSeries {
-		x = r.Text(x, 0, r.W-x, "━━ ", styleSeries0)
+		x = write(r, x, piece{"━━ ", styleSeries0})
 		x = drawName(r, x-1, r.W-x, s, s.SelectedGPU(), styleStrong)
-		line := "━━ "
-		if s.Mono {
-			line = "╍╍ "
+		x = write(r, x+1, piece{s.behindLine(), styleSeries3}, piece{"median  ", stylePlain}, piece{"░░ ", styleFaint})
+		all := fmt.Sprintf("all %d but outliers", len(s.GPUs))
+		if x+len(all) <= r.W {
+			x = write(r, x, piece{all, stylePlain})
+		} else {
+			r.Number(x, 0, len(all), []byte(all), stylePlain)
+			return
 		}
-		x = r.Text(x+1, 0, r.W-x, line, styleSeries3)
-		x = r.Text(x, 0, r.W-x, "median  ", stylePlain)
-		x = r.Text(x, 0, r.W-x, "░░ ", styleFaint)
-		b := append(count(append(r.Scratch(), "all "...), float64(len(s.GPUs))), " but outliers"...)
-		if r.Number(x, 0, len(b), b, stylePlain); x+len(b)+len("  v lowest  ^ highest") <= r.W {
-			r.Text(x+len(b), 0, r.W, "  ↓ lowest  ↑ highest", stylePlain)
+		if x+len("  v lowest  ^ highest") <= r.W {
+			write(r, x, piece{"  ↓ lowest  ↑ highest", stylePlain})
 		}
 		return
 	}
@@ -143,21 +121,24 @@ func drawLegend(r screen.Rect, s *State) {
 		if x+8 > r.W {
 			return
 		}
-		x = r.Text(x, 0, r.W-x, "━━", seriesStyle(i))
+		x = write(r, x, piece{"━━", seriesStyle(i)})
 		st := stylePlain
 		if g.Key == s.Selected {
 			st = styleStrong | screen.Picked
 		}
 		x = drawName(r, x, r.W-x, s, g, st)
 		if models < r.W && !s.Nodes.Several() {
-			x = r.Text(x, 0, r.W-x, g.Model, styleLabel) + 1
+			x = write(r, x, piece{g.Model, styleLabel}) + 1
 		}
 		x++
 	}
 }
 
-// Key scrolls if there are more charts, moves the cursor, and changes what is plotted.
-func (p *plotView) Key(key string, s *State) bool {
+// plotKey scrolls if there are more charts, moves the cursor, and changes what is plotted.
+func plotKey(key string, s *State) bool {
+	next := func(by int) client.Metric {
+		return plotted[(slices.Index(plotted, s.Metric)+by+len(plotted))%len(plotted)]
+	}
 	switch key {
 	case "left", "h":
 		moveCursor(s, -1)
@@ -166,32 +147,11 @@ func (p *plotView) Key(key string, s *State) bool {
 	case "v":
 		s.PerGPU, s.Scroll = !s.PerGPU, 0
 	case "<":
-		s.Metric = nextPlotted(s.Metric, -1)
+		s.Metric = next(-1)
 	case ">":
-		s.Metric = nextPlotted(s.Metric, 1)
+		s.Metric = next(1)
 	default:
-		return p.more && scrollKey(key, s)
+		return s.Scrolls && scrollKey(key, s)
 	}
 	return true
-}
-
-// nextPlotted returns the metric by positions after m in the order of the charts.
-func nextPlotted(m client.Metric, by int) client.Metric {
-	return plotted[(slices.Index(plotted, m)+by+len(plotted))%len(plotted)]
-}
-
-// moveCursor moves the cursor by fiftieths of the window, within it. At the present the cursor
-// vanishes.
-func moveCursor(s *State, by int) {
-	if s.Cursor.IsZero() {
-		s.Cursor = s.Now
-	}
-	window := s.window()
-	s.Cursor = s.Cursor.Add(time.Duration(by) * window / 50)
-	if first := s.Now.Add(-window); s.Cursor.Before(first) {
-		s.Cursor = first
-	}
-	if !s.Cursor.Before(s.Now) {
-		s.Cursor = time.Time{}
-	}
 }

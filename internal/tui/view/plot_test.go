@@ -64,8 +64,7 @@ func TestPlotShowsGaps(t *testing.T) {
 	}
 	var g screen.Grid
 	g.Reset(axisWidth+60, 9, screen.Braille)
-	p := &plotView{}
-	p.chart(g.All(), s, client.MetricReal, s.GPUs)
+	drawChart(g.All(), s, client.MetricReal, s.GPUs)
 	// 60 cells of two dots in 5 minutes: a cell is 2 × 4 s. The line is in one row.
 	var line string
 	for _, l := range strings.Split(g.Glyphs(), "\n")[1:8] {
@@ -90,10 +89,10 @@ func TestPlotShowsGaps(t *testing.T) {
 }
 
 func TestPlotKeys(t *testing.T) {
-	s, p := state("four"), &plotView{}
+	s := state("four")
 	press := func(keys ...string) {
 		for _, k := range keys {
-			if !p.Key(k, s) {
+			if !plotKey(k, s) {
 				t.Errorf("%s is not the plot's", k)
 			}
 		}
@@ -125,7 +124,7 @@ func TestPlotKeys(t *testing.T) {
 	if !client.Metrics[s.Metric].Kept || !s.PerGPU {
 		t.Errorf("%s, per GPU: %v", client.Metrics[s.Metric].Name, s.PerGPU)
 	}
-	if p.Key("q", s) {
+	if plotKey("q", s) {
 		t.Error("q is the plot's")
 	}
 }
@@ -188,8 +187,7 @@ func TestPlotScrollsWithoutShimmer(t *testing.T) {
 		s.Now = noon.Add(after)
 		var g screen.Grid
 		g.Reset(axisWidth+w, 9, screen.Braille)
-		p := &plotView{}
-		p.chart(g.All(), s, client.MetricReal, s.GPUs)
+		drawChart(g.All(), s, client.MetricReal, s.GPUs)
 		var rows [][]rune
 		for _, line := range strings.Split(g.Glyphs(), "\n")[1:8] {
 			rows = append(rows, []rune(line)[axisWidth:])
@@ -231,7 +229,7 @@ func BenchmarkPlot9x16(b *testing.B) {
 	all := New(nil, nil)
 	var g screen.Grid
 	all.Draw(&g, s, 320, 90)
-	if n := len(all[Plot].(*plotView).metrics); n != 9 {
+	if n := len(plottedOf(s)); n != 9 {
 		b.Fatalf("%d charts", n)
 	}
 	b.ReportAllocs()
@@ -318,7 +316,7 @@ func TestOutliersStandApart(t *testing.T) {
 	draw := func(s *State) (lines []string, styles map[screen.Style]int) {
 		var g screen.Grid
 		g.Reset(80, 22, screen.Braille)
-		(&plotView{}).chart(g.All(), s, client.MetricReal, s.GPUs)
+		drawChart(g.All(), s, client.MetricReal, s.GPUs)
 		shaded = strings.Count(stylesOf(&g, func(st screen.Style) byte { return map[bool]byte{true: 's', false: '.'}[st&screen.Shaded != 0] }), "s")
 		return strings.Split(g.Glyphs(), "\n")[1:21], stylesIn(&g)
 	}
@@ -354,13 +352,12 @@ func TestShortNames(t *testing.T) {
 		{"n n1", "n n1"},
 		{"gpu9 gpu10", "9 10"},
 	} {
-		p, gpus, got := &plotView{}, []*client.GPU(nil), []string(nil)
+		s, got := &State{Nodes: make(client.Nodes, 2)}, []string(nil)
 		for _, host := range strings.Fields(test.hosts) {
-			gpus = append(gpus, client.NewGPU("", canonical.Device{Hostname: host, GPU: "0"}))
+			s.GPUs = append(s.GPUs, client.NewGPU("", canonical.Device{Hostname: host, GPU: "0"}))
 		}
-		p.common = commonHost(gpus)
-		for _, g := range gpus {
-			got = append(got, p.shortHost(g))
+		for _, g := range s.GPUs {
+			got = append(got, strings.TrimSuffix(s.shortID(g), "/0"))
 		}
 		if strings.Join(got, " ") != test.want {
 			t.Errorf("%s are called %q", test.hosts, got)

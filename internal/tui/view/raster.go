@@ -8,9 +8,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
 
-// raster maps columns of a history to units of the screen: dots of lines, or cells. Usually a
-// column has one unit. It has several if the finest columns would show much more than the window
-// and the history is short.
+// raster maps columns of a history to units of the screen: dots of lines, or cells. A column has
+// several units if the finest columns would show much more than the window or the history.
 type raster struct {
 	units, perCell int           // in all, and per cell
 	step           time.Duration // of a column
@@ -29,7 +28,8 @@ func rasterOf(s *State, cells, perCell int) raster {
 	for _, wide := range [...]int{2, 4} {
 		shown := r.step * time.Duration(r.units) / time.Duration(r.wide)
 		next := r.step / time.Duration(wide)
-		if wide > r.wide && 2*read < shown && next*time.Duration(r.units+r.units/16) >= s.window() && next%time.Millisecond == 0 && wide%perCell == 0 {
+		enough := next*time.Duration(r.units+r.units/16) >= s.window() && next%time.Millisecond == 0
+		if wide > r.wide && 2*read < shown && enough && wide%perCell == 0 {
 			r.wide = wide
 		}
 	}
@@ -57,37 +57,27 @@ func (r raster) columns() history.Columns {
 	return history.Columns{N: r.units/r.wide + 2, Step: r.step, PerCell: 1}
 }
 
-// of returns the column that a unit shows, counted backwards from the last one, if columns are
-// wide. Then a cell is not wider than a column, and the last cell is in the last column.
-func (r raster) of(unit int, now time.Time) int {
-	cell, step := r.cell().Milliseconds(), r.step.Milliseconds()
-	last := now.UnixMilli() / cell
-	begin := (last - int64((r.units-1-unit)/r.perCell)) * cell
-	return int(now.UnixMilli()/step - begin/step)
+// spread returns the value of the column of each unit. With wide columns, a cell is not wider than
+// a column, and the last cell is in the last column.
+func spread[T any](r raster, columns []T, now time.Time) []T {
+	if r.wide == 1 {
+		return columns
+	}
+	units := make([]T, r.units)
+	cell, step, ms := r.cell().Milliseconds(), r.step.Milliseconds(), now.UnixMilli()
+	for i := range units {
+		begin := (ms/cell - int64((r.units-1-i)/r.perCell)) * cell
+		units[i] = columns[max(0, len(columns)-1-int(ms/step-begin/step))]
+	}
+	return units
 }
 
-// line appends the values of a metric to dst, one for each unit.
-func (t *sparkline) line(dst []float64, s *State, g *client.GPU, m client.Metric, r raster) []float64 {
-	c := r.columns()
-	t.read(s, g, m, c)
-	if r.wide == 1 {
-		return append(dst, t.Values...)
-	}
-	for i := range r.units {
-		dst = append(dst, t.Values[max(0, c.N-1-r.of(i, s.Now))])
-	}
-	return dst
+// line returns the values of a metric, one for each unit.
+func (s *State) line(g *client.GPU, m client.Metric, r raster) []float64 {
+	return spread(r, means(s.points(g, m, r.columns())), s.Now)
 }
 
-// classesOf appends the classes of a device to dst, one for each unit of a raster of cells.
-func (t *sparkline) classesOf(dst []canonical.Class, s *State, g *client.GPU, r raster) []canonical.Class {
-	n := r.columns().N
-	classes := t.Classes(s.History, g.Key, s.Now, r.step, n)
-	if r.wide == 1 {
-		return append(dst, classes...)
-	}
-	for i := range r.units {
-		dst = append(dst, classes[max(0, n-1-r.of(i, s.Now))])
-	}
-	return dst
+// strip returns the classes of a device, one for each unit of a raster of cells.
+func (s *State) strip(g *client.GPU, r raster) []canonical.Class {
+	return spread(r, s.History.LastClasses(g.Key, s.Now, r.step, r.columns().N), s.Now)
 }

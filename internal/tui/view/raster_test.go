@@ -8,7 +8,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
-	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
 // readFor returns a state whose device was read every second for a time, and changed between idle
@@ -55,7 +54,6 @@ func TestYoungHistoryFillsHalf(t *testing.T) {
 // widths, and checks that they change exactly where the device did.
 func TestRasterDoesNotShimmer(t *testing.T) {
 	for _, r := range []raster{{120, 1, 2 * time.Second, 1}, {120, 1, 2 * time.Second, 2}, {120, 1, 2 * time.Second, 4}, {240, 2, 2 * time.Second, 2}, {240, 2, 2 * time.Second, 4}, {240, 2, 2 * time.Second, 1}} {
-		var h sparkline
 		s := readFor(10*time.Minute, 5*time.Minute)
 		s.Now = noon.Add(-time.Minute)
 		g := s.GPUs[0]
@@ -63,8 +61,8 @@ func TestRasterDoesNotShimmer(t *testing.T) {
 			now := s.Now.Add(time.Duration(step) * 333 * time.Millisecond)
 			later := *s
 			later.Now = now
-			line := h.line(nil, &later, g, client.MetricReal, r)
-			classes := h.classesOf(nil, &later, g, r.cells())
+			line := later.line(g, client.MetricReal, r)
+			classes := later.strip(g, r.cells())
 			if len(line) != r.units || len(classes) != r.units/r.perCell {
 				t.Fatalf("%+v: %d values and %d classes", r, len(line), len(classes))
 			}
@@ -93,23 +91,6 @@ func TestChartOfOneGPUOnASmallScreen(t *testing.T) {
 	for _, want := range []string{"━━ Real util", "━━ Memory", "100%", "50%", "11:58"} {
 		if !strings.Contains(g.Glyphs(), want) {
 			t.Errorf("no %s:\n%s", want, g.Glyphs())
-		}
-	}
-}
-
-// TestChartsAllocateNothing checks that charts reuse the memory of the previous frame.
-func TestChartsAllocateNothing(t *testing.T) {
-	for _, read := range []time.Duration{70 * time.Second, 15 * time.Minute} {
-		s := readFor(read, 0)
-		var g screen.Grid
-		p := &painter{}
-		draw := func() {
-			g.Reset(240, 40, screen.Braille)
-			p.charts(g.All(), s, s.GPUs[0])
-		}
-		draw()
-		if n := testing.AllocsPerRun(20, draw); n != 0 {
-			t.Errorf("read for %v: %v allocations", read, n)
 		}
 	}
 }

@@ -75,16 +75,11 @@ func (b bars) util(r screen.Rect, g *client.GPU) {
 
 // mark marks GPU util on a bar of real utilization.
 func (b bars) mark(r screen.Rect, g *client.GPU) {
+	mark := screen.Rect.Mark
 	if b.thin {
-		r.ThinMark(b.x, 0, b.w, g.RealUtilization, g.Values[canonical.NVMLUtilization], styleUtil0, styleStrong)
-		return
+		mark = screen.Rect.ThinMark
 	}
-	markUtil(r, b.x, b.w, g)
-}
-
-// markUtil marks GPU util on a bar of real utilization.
-func markUtil(r screen.Rect, x, w int, g *client.GPU) {
-	r.Mark(x, 0, w, g.RealUtilization, g.Values[canonical.NVMLUtilization], styleUtil0, styleStrong)
+	mark(r, b.x, 0, b.w, g.RealUtilization, g.Values[canonical.NVMLUtilization], styleUtil0, styleStrong)
 }
 
 // thinUtil draws real utilization with its mark along the first row of r, between other bars.

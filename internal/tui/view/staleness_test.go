@@ -166,11 +166,11 @@ func TestNodesDimWhatIsOld(t *testing.T) {
 // TestFooterCountsNodesThatAreDown checks that the reason of one node is not shown as that of all.
 func TestFooterCountsNodesThatAreDown(t *testing.T) {
 	s := aged(2, time.Second, true)
-	if text, _ := footerMessage(s); text != "dgx-b: connection refused" {
+	if text := footerMessage(s).text; text != "dgx-b: connection refused" {
 		t.Errorf("one node: %q", text)
 	}
 	s.Nodes[0].Up, s.Nodes[0].Err = false, "no route to host"
-	if text, _ := footerMessage(s); text != "2 nodes are down, 5 says why; dgx-a: no route to host" {
+	if text := footerMessage(s).text; text != "2 nodes are down, 5 says why; dgx-a: no route to host" {
 		t.Errorf("two nodes: %q", text)
 	}
 }

@@ -52,6 +52,8 @@ type State struct {
 	Density int
 	// Scroll is the first line, or row of cards, that a view shows.
 	Scroll int
+	// Scrolls says that a view of charts or readings has more than fits. Draw sets it.
+	Scrolls bool
 
 	Theme   string // one of Themes
 	Mono    bool   // no colours: lines differ by their dashes

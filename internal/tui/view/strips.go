@@ -37,22 +37,22 @@ func stripParts(s *State, w, n int) (parts, rows int) {
 
 // strips draws the strips of all devices along the top of r, if there is room for them above
 // cards of a size, and returns the rows that it took.
-func (f *fleetView) strips(r screen.Rect, s *State, size cardSize) int {
-	parts, rows := stripParts(s, r.W, len(s.GPUs))
+func (f *fleet) strips(r screen.Rect, size cardSize) int {
+	parts, rows := stripParts(f.State, r.W, len(f.GPUs))
 	if parts == 0 || (r.W/size.w)*((r.H-rows)/size.h) < len(f.units) {
 		return 0
 	}
 	w, high := (r.W-(parts-1)*tableGap)/parts, rows-stripsFrame
 	for part := range parts {
-		gpus := s.GPUs[min(part*high, len(s.GPUs)):min((part+1)*high, len(s.GPUs))]
-		f.stripBlock(r.Sub(part*(w+tableGap), 0, w, rows), s, gpus, part == 0)
+		gpus := f.GPUs[min(part*high, len(f.GPUs)):min((part+1)*high, len(f.GPUs))]
+		drawStrips(r.Sub(part*(w+tableGap), 0, w, rows), f.State, gpus, part == 0)
 	}
 	return rows
 }
 
-// stripBlock draws a strip for each of gpus below titles, with the legend if legend is set, and
+// drawStrips draws a strip for each of gpus below titles, with the legend if legend is set, and
 // their clock in the last row of r.
-func (f *fleetView) stripBlock(r screen.Rect, s *State, gpus []*client.GPU, legend bool) {
+func drawStrips(r screen.Rect, s *State, gpus []*client.GPU, legend bool) {
 	node := nodeWidth(s)
 	x := stripIndex
 	if node > 0 {
@@ -70,9 +70,9 @@ func (f *fleetView) stripBlock(r screen.Rect, s *State, gpus []*client.GPU, lege
 		if node > 0 {
 			line.Text(0, 0, node, g.Hostname, styleLabel)
 		}
-		drawIndex(nil, line.Sub(x-stripIndex, 0, stripIndex-1, 1), s, g)
+		drawIndex(line.Sub(x-stripIndex, 0, stripIndex-1, 1), s, g)
 		if classOf(g).ClassName != client.InMIG { // the strips are those of its instances
-			f.strip(line.Sub(x, 0, w, 1), s, g, cells)
+			drawStrip(line.Sub(x, 0, w, 1), s, g, cells)
 		}
 		if freshness, _ := s.Freshness(g); freshness != client.Fresh {
 			line.Dim(styleFaint)
@@ -87,10 +87,9 @@ func (f *fleetView) stripBlock(r screen.Rect, s *State, gpus []*client.GPU, lege
 	timeAxis(r.Sub(x, r.H-1, w, 1), s, cells.cell())
 }
 
-// strip draws the classes of g along the first row of r.
-func (p *painter) strip(r screen.Rect, s *State, g *client.GPU, cells raster) {
-	p.classes = p.history.classesOf(p.classes[:0], s, g, cells)
-	for x, c := range p.classes {
+// drawStrip draws the classes of g along the first row of r.
+func drawStrip(r screen.Rect, s *State, g *client.GPU, cells raster) {
+	for x, c := range s.strip(g, cells) {
 		r.Set(x, 0, classLabels[c].strip, classLabels[c].style)
 	}
 }
@@ -101,8 +100,7 @@ func drawStripEnd(r screen.Rect, s *State, g *client.GPU) {
 	label := classOf(g)
 	switch {
 	case freshness != client.Fresh:
-		r.Text(0, 0, 1, "▲", styleWarn)
-		r.Number(1, 0, badgeWidth-1, age(r.Scratch(), since), styleWarn)
+		drawAge(r.Sub(0, 0, badgeWidth, 1), since)
 	case g.Gone:
 		r.Text(0, 0, r.W, goneBadge.text, goneBadge.style)
 	default:

@@ -9,7 +9,6 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
-	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
 // halfMinute matches a half minute on the clock.
@@ -144,21 +143,5 @@ func TestBlocksDoNotMerge(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestStripsAllocateNothing checks that strips reuse the memory of the previous frame.
-func TestStripsAllocateNothing(t *testing.T) {
-	s := state("sixteen")
-	var g screen.Grid
-	f := &fleetView{}
-	draw := func() {
-		g.Reset(160, 12, screen.Braille)
-		s.Hits = s.Hits[:0]
-		f.stripBlock(g.All(), s, s.GPUs[:8], true)
-	}
-	draw()
-	if n := testing.AllocsPerRun(20, draw); n != 0 {
-		t.Errorf("%v allocations", n)
 	}
 }

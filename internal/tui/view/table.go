@@ -1,7 +1,9 @@
 package view
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
@@ -18,7 +20,7 @@ type column struct {
 	// metric is the metric that a click on the title sorts by.
 	metric client.Metric
 	left   bool // the title is aligned left
-	draw   func(p *painter, r screen.Rect, s *State, g *client.GPU)
+	draw   func(r screen.Rect, s *State, g *client.GPU)
 }
 
 // columnGap separates columns.
@@ -32,22 +34,22 @@ const nodeTitle, healthTitle = "NODE", "HEALTH"
 // and all usual readings.
 var tableColumns = []column{
 	{"GPU", 4, 0, 0, client.MetricIndex, true, drawIndex},
-	{nodeTitle, 12, 0, 4, client.MetricNone, true, func(_ *painter, r screen.Rect, _ *State, g *client.GPU) { r.Text(0, 0, r.W, g.Hostname, styleLabel) }},
+	{nodeTitle, 12, 0, 4, client.MetricNone, true, func(r screen.Rect, _ *State, g *client.GPU) { r.Text(0, 0, r.W, g.Hostname, styleLabel) }},
 	{healthTitle, badgeWidth + 2, 0, 3, client.MetricSeverity, true, drawHealth},
-	{"", 6, 18, 2, client.MetricReal, true, func(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
+	{"", 6, 18, 2, client.MetricReal, true, func(r screen.Rect, _ *State, g *client.GPU) {
 		thinUtil(r, g)
 	}},
-	{"REAL", widthPercent, 0, 1, client.MetricReal, false, func(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
+	{"REAL", widthPercent, 0, 1, client.MetricReal, false, func(r screen.Rect, _ *State, g *client.GPU) {
 		number(r, 0, 0, r.W, g.RealUtilization, percent, styleStrong)
 	}},
 	{"UTIL", 5, 0, 6, client.MetricNVML, false, fraction(canonical.NVMLUtilization)},
 	{"CLASS", shortClass, longClass - shortClass, 5, client.MetricNone, true, drawClass},
 	{"MEM", widthWhole, 0, 7, client.MetricMemory, false, fraction(canonical.FramebufferUsedRatio)},
 	{"POWER", 6, 0, 8, client.MetricPower, false, amount(canonical.Power)},
-	{"TEMP", widthCelsius, 0, 9, client.MetricTemperature, false, func(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
+	{"TEMP", widthCelsius, 0, 9, client.MetricTemperature, false, func(r screen.Rect, _ *State, g *client.GPU) {
 		temperature(r, 0, r.W, g, canonical.Temperature)
 	}},
-	{"MTEMP", widthCelsius, 0, 13, client.MetricMemoryTemperature, false, func(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
+	{"MTEMP", widthCelsius, 0, 13, client.MetricMemoryTemperature, false, func(r screen.Rect, _ *State, g *client.GPU) {
 		temperature(r, 0, r.W, g, canonical.MemoryTemperature)
 	}},
 	{"SM", widthWhole, 0, 11, client.MetricSM, false, fraction(canonical.SMActive)},
@@ -59,28 +61,28 @@ var tableColumns = []column{
 	{"TX GB/s", 7, 0, 15, client.MetricPCIeTransmit, false, amount(canonical.PCIeTransmit)},
 	{"NVL GB/s", 8, 0, 17, client.MetricNVLink, false, amount(canonical.NVLinkBytes)},
 	{"SM MHz", 6, 0, 18, client.MetricSMClock, false, amount(canonical.SMClock)},
-	{"HISTORY", 12, 28, 10, client.MetricNone, true, func(p *painter, r screen.Rect, s *State, g *client.GPU) { p.history.utilization(r, s, g) }},
+	{"HISTORY", 12, 28, 10, client.MetricNone, true, func(r screen.Rect, s *State, g *client.GPU) { drawUtilization(r, s, g) }},
 	{"WORKLOAD", 14, 26, 19, client.MetricNone, true, drawHolder},
 }
 
 // fraction draws a field as whole percents.
-func fraction(f canonical.Field) func(*painter, screen.Rect, *State, *client.GPU) {
-	return func(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
+func fraction(f canonical.Field) func(screen.Rect, *State, *client.GPU) {
+	return func(r screen.Rect, _ *State, g *client.GPU) {
 		number(r, 0, 0, r.W, g.Values[f], whole, stylePlain)
 	}
 }
 
 // amount draws a field in the unit of its title.
-func amount(f canonical.Field) func(*painter, screen.Rect, *State, *client.GPU) {
+func amount(f canonical.Field) func(screen.Rect, *State, *client.GPU) {
 	as := unitFormats[canonical.Fields[f].Unit].format
-	return func(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
+	return func(r screen.Rect, _ *State, g *client.GPU) {
 		number(r, 0, 0, r.W, g.Values[f], as, stylePlain)
 	}
 }
 
 // drawIndex writes the index of a device, with a mark if it has a problem, as the column of
 // health may be omitted.
-func drawIndex(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
+func drawIndex(r screen.Rect, _ *State, g *client.GPU) {
 	if g.IsInstance() {
 		r.Text(1, 0, 1, "└", styleFaint)
 		r.Number(2, 0, 2, append(r.Scratch(), g.Instance...), stylePlain)
@@ -95,20 +97,25 @@ func drawIndex(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
 }
 
 // drawHealth writes the health of a board, or the profile of an instance.
-func drawHealth(_ *painter, r screen.Rect, s *State, g *client.GPU) {
+func drawHealth(r screen.Rect, s *State, g *client.GPU) {
 	switch freshness, since := s.Freshness(g); {
 	case g.IsInstance():
 		r.Text(0, 0, r.W, g.Profile, styleLabel)
 	case freshness != client.Fresh:
-		r.Text(0, 0, 1, "▲", styleWarn)
-		r.Number(1, 0, r.W-1, age(r.Scratch(), since), styleWarn)
+		drawAge(r, since)
 	default:
 		b := badgeOf(g)
 		r.Text(0, 0, r.W, b.text, b.style)
 	}
 }
 
-func drawClass(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
+// drawAge writes the age of old readings.
+func drawAge(r screen.Rect, since time.Duration) {
+	r.Text(0, 0, r.W, "▲", styleWarn)
+	r.Number(1, 0, r.W-1, age(r.Scratch(), since), styleWarn)
+}
+
+func drawClass(r screen.Rect, _ *State, g *client.GPU) {
 	label := classOf(g)
 	text := label.Short
 	if r.W >= longClass {
@@ -118,13 +125,13 @@ func drawClass(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
 }
 
 // drawHolder writes the problem of the device, else its workload.
-func drawHolder(_ *painter, r screen.Rect, s *State, g *client.GPU) {
+func drawHolder(r screen.Rect, s *State, g *client.GPU) {
 	if stopped := stoppedText(s, g); stopped != "" {
 		r.Text(0, 0, r.W, stopped, styleWarn)
 		return
 	}
 	if p, sick := problemOf(s, g); sick {
-		drawWhy(r, 0, r.W, g, p.action, p.since)
+		drawWhy(r, 0, r.W, g, &p)
 		return
 	}
 	r.Text(0, 0, r.W, g.Holder(), styleLabel)
@@ -185,64 +192,41 @@ type placedColumn struct {
 	x, w int
 }
 
-// placeColumns appends the columns of the lowest ranks that fit w, from left to right. Free cells
-// go to columns with a flex. node is the width of the names of nodes; 0 omits them.
-func placeColumns(dst []placedColumn, w, node int) []placedColumn {
-	first := len(dst)
+// placeColumns returns the columns of the lowest ranks that fit w, from left to right. Free cells
+// go to columns with a flex, lowest rank first. node is the width of the names of nodes; 0 omits
+// them.
+func placeColumns(w, node int) (placed []placedColumn) {
+	need := make([]int, len(tableColumns))
 	for i := range tableColumns {
 		c := &tableColumns[i]
-		switch {
-		case c.title != nodeTitle:
-			dst = append(dst, placedColumn{c, 0, c.width})
-		case node > 0:
-			dst = append(dst, placedColumn{c, 0, node})
+		width := c.width
+		if c.title == nodeTitle {
+			width = node
+		}
+		if width > 0 {
+			placed = append(placed, placedColumn{c, 0, width})
+			need[c.rank] += width + columnGap
 		}
 	}
-	highest := fittingColumns(dst[first:], w)
-	dst = slices.DeleteFunc(dst, func(c placedColumn) bool { return c.rank > highest })
-	for _, c := range dst[first:] {
-		w -= c.w + columnGap
+	free, rank := w+columnGap, 0
+	for ; rank < len(need) && free >= need[rank]; rank++ {
+		free -= need[rank]
 	}
-	spread(dst[first:], w+columnGap)
-	return dst
-}
-
-// fittingColumns returns the rank up to which all columns fit w, or -1 if not even the first
-// does.
-func fittingColumns(columns []placedColumn, w int) int {
-	need := make([]int, len(tableColumns))
-	for _, c := range columns {
-		need[c.rank] += c.w + columnGap
+	placed = slices.DeleteFunc(placed, func(c placedColumn) bool { return c.rank >= rank })
+	byRank := make([]*placedColumn, len(placed))
+	for i := range placed {
+		byRank[i] = &placed[i]
 	}
-	w += columnGap
-	for rank, n := range need {
-		if w -= n; w < 0 {
-			return rank - 1
-		}
-	}
-	return len(need)
-}
-
-// spread gives the free cells to the columns with a flex, lowest rank first, and positions all
-// columns.
-func spread(columns []placedColumn, free int) {
-	for free > 0 {
-		var best *placedColumn
-		for i := range columns {
-			if c := &columns[i]; c.w < c.width+c.flex && (best == nil || c.rank < best.rank) {
-				best = c
-			}
-		}
-		if best == nil {
-			break
-		}
-		more := min(free, best.width+best.flex-best.w)
-		best.w += more
+	slices.SortStableFunc(byRank, func(a, b *placedColumn) int { return cmp.Compare(a.rank, b.rank) })
+	for _, c := range byRank {
+		more := max(0, min(free, c.width+c.flex-c.w))
+		c.w += more
 		free -= more
 	}
 	x := 0
-	for i := range columns {
-		columns[i].x = x
-		x += columns[i].w + columnGap
+	for i := range placed {
+		placed[i].x = x
+		x += placed[i].w + columnGap
 	}
+	return placed
 }

@@ -20,35 +20,51 @@ func (s *State) window() time.Duration {
 // columnStep returns the time of one of n columns of a chart.
 func columnStep(s *State, n int) time.Duration { return history.Step(s.window(), n) }
 
-// sparkline draws the history of a device.
-type sparkline struct{ history.Timeline }
-
-// read reads the history of a metric of g up to State.Now.
-func (t *sparkline) read(s *State, g *client.GPU, m client.Metric, c history.Columns) {
-	t.Read(s.History, g.Key, m, s.Now, c)
+// points returns the history of a metric of g up to State.Now.
+func (s *State) points(g *client.GPU, m client.Metric, c history.Columns) []history.Point {
+	return s.History.Points(g.Key, m, s.Now, c)
 }
 
-// utilization draws the real utilization of g in r, the latest at the right.
-func (t *sparkline) utilization(r screen.Rect, s *State, g *client.GPU) {
-	t.area(r, s, g, client.MetricReal, 1, utilStyle)
+// means returns the means of points.
+func means(points []history.Point) []float64 {
+	values := make([]float64, len(points))
+	for i, p := range points {
+		values[i] = p.Mean
+	}
+	return values
 }
 
-// area draws a metric in r on a scale from 0 to limit. Without a limit it draws
-// nothing: the shape alone means nothing.
-func (t *sparkline) area(r screen.Rect, s *State, g *client.GPU, m client.Metric, limit float64, st func(v float64) screen.Style) {
+// highest returns the highest reading in points, or 0 if none is positive.
+func highest(points []history.Point) (v float64) {
+	for _, p := range points {
+		if p.Max > v {
+			v = p.Max
+		}
+	}
+	return v
+}
+
+// drawUtilization draws the real utilization of g in r, the latest at the right.
+func drawUtilization(r screen.Rect, s *State, g *client.GPU) {
+	drawArea(r, s, g, client.MetricReal, 1, utilStyle)
+}
+
+// drawArea draws a metric in r on a scale from 0 to limit. Without a limit it draws nothing: the
+// shape alone means nothing.
+func drawArea(r screen.Rect, s *State, g *client.GPU, m client.Metric, limit float64, st func(v float64) screen.Style) {
 	if r.Empty() || !(limit > 0) {
 		return
 	}
-	t.read(s, g, m, history.Columns{N: r.W, Step: columnStep(s, r.W), PerCell: 1})
-	r.Area(t.Values, 0, limit, func(i int) screen.Style { return st(t.Values[i] / limit) })
+	values := means(s.points(g, m, history.Columns{N: r.W, Step: columnStep(s, r.W), PerCell: 1}))
+	r.Area(values, 0, limit, func(i int) screen.Style { return st(values[i] / limit) })
 }
 
-// classes draws the classes of g along the first row of r, as a line.
-func (t *sparkline) classes(r screen.Rect, s *State, g *client.GPU) {
+// drawClasses draws the classes of g along the first row of r, as a line.
+func drawClasses(r screen.Rect, s *State, g *client.GPU) {
 	if r.Empty() {
 		return
 	}
-	for x, c := range t.Classes(s.History, g.Key, s.Now, columnStep(s, r.W), r.W) {
+	for x, c := range s.History.LastClasses(g.Key, s.Now, columnStep(s, r.W), r.W) {
 		r.Set(x, 0, classLabels[c].glyph, classLabels[c].style)
 	}
 }
@@ -60,16 +76,6 @@ const axisWidth = 6
 var ticks = []time.Duration{
 	10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute,
 	30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
-}
-
-// axes draws the axes of a chart along the left and the bottom of r, and returns the rest, for
-// its lines. The scale is from 0 to limit; step is the time of a cell.
-func axes(r screen.Rect, s *State, limit float64, f format, step time.Duration) screen.Rect {
-	plot := valueAxis(r.Sub(0, 0, r.W, r.H-1), limit, f)
-	if !plot.Empty() {
-		timeAxis(r.Sub(axisWidth, r.H-1, plot.W, 1), s, step)
-	}
-	return plot
 }
 
 // halfAxis and quarterAxis are the least heights of an axis with numbers at halves and quarters;
@@ -99,8 +105,7 @@ func valueAxis(r screen.Rect, limit float64, f format) screen.Rect {
 	return plot
 }
 
-// timeAxis writes times below the cells in which they begin. State.Now is in the
-// last cell.
+// timeAxis writes times below the cells in which they begin. State.Now is in the last cell.
 func timeAxis(r screen.Rect, s *State, step time.Duration) {
 	layout := "15:04"
 	tick := tickOf(step, len(layout)+5)
@@ -109,13 +114,12 @@ func timeAxis(r screen.Rect, s *State, step time.Duration) {
 		tick = tickOf(step, len(layout)+5)
 	}
 	_, offset := s.Now.Zone()
-	local := time.Duration(offset) * time.Second
 	last := s.Now.UnixMilli() / step.Milliseconds()
 	for x := range r.W {
 		begin := time.UnixMilli((last - int64(r.W-1-x)) * step.Milliseconds())
-		since := time.Duration(begin.UnixMilli())*time.Millisecond + local
+		since := time.Duration(begin.UnixMilli())*time.Millisecond + time.Duration(offset)*time.Second
 		if since%tick < step && x+len(layout) <= r.W {
-			r.Number(x, 0, len(layout), begin.In(s.Now.Location()).AppendFormat(r.Scratch(), layout), styleFaint)
+			r.Text(x, 0, len(layout), begin.In(s.Now.Location()).Format(layout), styleFaint)
 		}
 	}
 }
@@ -130,8 +134,8 @@ func tickOf(step time.Duration, cells int) time.Duration {
 	return ticks[len(ticks)-1]
 }
 
-// niceLimit returns the least of 1, 2 and 5 times a power of ten that is at least v:
-// the scale of a metric without a limit.
+// niceLimit returns the least of 1, 2 and 5 times a power of ten that is at least v: the scale of a
+// metric without a limit.
 func niceLimit(v float64) float64 {
 	if !(v > 0) || math.IsInf(v, 0) {
 		return 1

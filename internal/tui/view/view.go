@@ -10,13 +10,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// View draws a State in one way. Between frames it keeps scratch memory and what it needs to
-// handle keys, but no readings.
-type View interface {
-	// Draw draws s into r. It changes only Hits of s, and clamps Scroll.
-	Draw(r screen.Rect, s *State)
+// View draws a State in one way.
+type View struct {
+	// Draw draws s into r. It changes only Hits and Scrolls of s, and clamps Scroll.
+	Draw func(r screen.Rect, s *State)
 	// Key handles a key. It returns false for a key that is not its own.
-	Key(key string, s *State) bool
+	Key func(key string, s *State) bool
 }
 
 // The names of views and overlays.
@@ -41,15 +40,15 @@ type Set map[string]View
 // New returns all views and overlays; keys and commands are for the help.
 func New(keys, commands []HelpEntry) Set {
 	return Set{
-		Fleet: &fleetView{},
-		Focus: &focusView{},
-		Plot:  &plotView{},
-		Jobs:  &jobsView{},
-		Nodes: &nodesView{},
+		Fleet: {drawFleet, func(string, *State) bool { return false }},
+		Focus: {drawFocus, focusKey},
+		Plot:  {drawPlot, plotKey},
+		Jobs:  {drawJobs, jobsKey},
+		Nodes: {drawNodes, scrollKey},
 
-		Help:    &helpView{keys, commands},
-		Explain: &explainView{},
-		Events:  &eventsView{},
+		Help:    {func(r screen.Rect, s *State) { drawText(r, s, helpWord, helpColumn, helpLines(s.View, keys, commands)) }, scrollKey},
+		Explain: {func(r screen.Rect, s *State) { drawText(r, s, explainWord, r.W, explainLines(s)) }, scrollKey},
+		Events:  {drawEvents, scrollKey},
 	}
 }
 
@@ -60,7 +59,7 @@ const minWidth, minHeight = 40, 10
 // than lowHeight has a header of one row.
 const headerHeight, footerHeight, lowHeight = 2, 1, 14
 
-// Draw draws the whole screen, w × h cells, into g. It changes only Hits and Scroll of s.
+// Draw draws the whole screen, w × h cells, into g. It changes only Hits, Scroll and Scrolls of s.
 func (all Set) Draw(g *screen.Grid, s *State, w, h int) {
 	g.Reset(w, h, symbols(s.Symbols))
 	s.Hits = s.Hits[:0]

@@ -2,26 +2,14 @@ package dcgm
 
 import "strings"
 
-// lastKnown is the text that `discovery -l -a` prints after the values of a board that is gone.
-const lastKnown = " (last known)"
-
-// blank begins what dcgmi prints for a missing text.
-const blank = "<<<"
-
-// ListsInactive reports whether the output of `dcgmi discovery -l` says that -a lists further
-// boards.
+// ListsInactive reports whether the output of `dcgmi discovery -l` says that -a lists further boards.
 func ListsInactive(output []byte) bool {
-	for line := range lines(output) {
-		if strings.HasPrefix(line, "Note: Use -a flag to show all GPUs") {
-			return true
-		}
-	}
-	return false
+	return strings.Contains(string(output), "Note: Use -a flag to show all GPUs")
 }
 
-// ListsAll reports whether the output of `dcgmi discovery -l` has the whole table of boards:
-// as many as its first line says. What follows the table may be missing: the output ends
-// there with an error if the host engine has no module for NVSwitches.
+// ListsAll reports whether the output of `dcgmi discovery -l` has the whole table of boards: as many as its first line
+// says. What follows the table may be missing: the output ends there with an error if the host engine has no module for
+// NVSwitches.
 func ListsAll(output []byte) bool {
 	for line := range lines(output) {
 		count, rest, _ := strings.Cut(line, " ")
@@ -32,37 +20,30 @@ func ListsAll(output []byte) bool {
 	return false
 }
 
-// parseDiscovery reads `dcgmi discovery -l`, with and without -a: the table of
-// boards, without those of switches, adapters and CPUs that follow it.
-func parseDiscovery(output []byte) []board {
-	var boards []board
+// parseDiscovery reads `dcgmi discovery -l`, with and without -a: the table of boards, without those of switches,
+// adapters and CPUs that follow it.
+func parseDiscovery(output []byte) (boards []board) {
 	within := false // the table of boards
 	for line := range lines(output) {
 		left, right := row(line)
-		if left != "" && id(left) == Unknown { // a heading
+		switch {
+		case left != "" && id(left) == Unknown: // a heading
 			within = left == "GPU ID"
 			continue
-		}
-		if !within {
-			continue
-		}
-		if left != "" {
-			if len(boards) == maxBoards {
-				break
-			}
+		case within && left != "":
 			boards = append(boards, newBoard(id(left)))
 		}
-		if len(boards) > 0 {
+		if within && len(boards) > 0 {
 			boards[len(boards)-1].describe(right)
 		}
 	}
 	return boards
 }
 
-// describe reads one line of the board's description.
+// describe reads one line of the board's description. Of a board that is gone, dcgmi may print the last known values.
 func (b *board) describe(line string) {
 	name, value, _ := strings.Cut(line, ":")
-	value, gone := strings.CutSuffix(strings.TrimSpace(value), strings.TrimSpace(lastKnown))
+	value, gone := strings.CutSuffix(strings.TrimSpace(value), "(last known)")
 	b.Inactive = b.Inactive || gone
 	switch strings.TrimSpace(name) {
 	case "Name":
@@ -71,7 +52,7 @@ func (b *board) describe(line string) {
 		b.PCIBusID = known(value)
 	case "Device UUID":
 		b.UUID = gpuUUID(value)
-		if strings.HasPrefix(value, blank) && !b.Inactive { // form of DCGM before 4.5
+		if strings.HasPrefix(value, "<<<") && !b.Inactive { // form of DCGM before 4.5
 			b.Inactive, b.Lost = true, true
 		}
 	case "Status":
@@ -80,46 +61,29 @@ func (b *board) describe(line string) {
 	}
 }
 
-// parseHierarchy reads `dcgmi discovery -c`: the boards that are cut into
-// instances, each with its UUID and instances, by their ids in DCGM and in NVML.
-func parseHierarchy(output []byte) []board {
-	var boards []board
+// parseHierarchy reads `dcgmi discovery -c`: the boards that are cut into instances, each with its UUID and instances,
+// by their ids in DCGM and in NVML.
+func parseHierarchy(output []byte) (boards []board) {
 	for line := range lines(output) {
 		left, right := row(line)
 		kind, ids, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(left, "->")), " ")
 		entity := id(between(right, "(EntityID: ", ")"))
-		switch {
-		case kind == "GPU" && entity != Unknown && len(boards) < maxBoards:
+		part := strings.Split(ids, "/") // board, instance, compute instance
+		switch last := len(boards) - 1; {
+		case kind == "GPU" && entity != Unknown:
 			b := newBoard(entity)
 			b.UUID = gpuUUID(between(right, "GPU ", " ("))
 			boards = append(boards, b)
-		case len(boards) == 0:
-		case kind == "I":
-			boards[len(boards)-1].addInstance(ids, entity)
-		case kind == "CI":
-			boards[len(boards)-1].addCompute(ids)
+		case last < 0 || len(part) < 2:
+		case kind == "I" && entity != Unknown && id(part[1]) != Unknown && boards[last].instance(part[1]) == nil:
+			boards[last].instances = append(boards[last].instances, NewInstance(entity, part[1], ""))
+		case kind == "CI" && len(part) == 3:
+			if d := boards[last].instance(part[1]); d != nil {
+				d.computes++
+			}
 		}
 	}
 	return boards
-}
-
-// addInstance adds the instance of ids, `gpu/instance`, with its entity id.
-func (b *board) addInstance(ids string, entity int) {
-	_, last, _ := strings.Cut(ids, "/")
-	if entity != Unknown && id(last) != Unknown && b.instance(last) == nil && len(b.instances) < maxInstances {
-		b.instances = append(b.instances, NewInstance(entity, last, ""))
-	}
-}
-
-// addCompute counts the compute instance of ids, `gpu/instance/compute`.
-func (b *board) addCompute(ids string) {
-	part := strings.Split(ids, "/")
-	if len(part) != 3 {
-		return
-	}
-	if i := b.instance(part[1]); i != nil {
-		i.computes++
-	}
 }
 
 // instance returns the instance with NVML's id, nil if there is none.

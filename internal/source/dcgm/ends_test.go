@@ -8,12 +8,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -91,46 +88,6 @@ func TestWrapperLeavesNothingBehind(t *testing.T) {
 	}
 	if len(pids) == 0 {
 		t.Error("no child")
-	}
-}
-
-// The kernel kills a child when the thread that started it ends. A goroutine that
-// ends with its thread locked ends the thread; many of these end the threads of
-// the pool.
-func TestChildrenOutliveThreads(t *testing.T) {
-	const children, threads = 200, 20 // threads for each child
-	all := make([]*child, children)
-	for i := range all {
-		started := make(chan *child)
-		go func() {
-			runtime.LockOSThread() // and never unlocks it
-			c, err := startChild("/bin/sleep", []string{"1000"})
-			if err != nil {
-				t.Error(err)
-			}
-			started <- c
-		}()
-		all[i] = <-started
-		var ends sync.WaitGroup
-		for range threads {
-			ends.Add(1)
-			go func() {
-				runtime.LockOSThread()
-				ends.Done()
-			}()
-		}
-		ends.Wait()
-	}
-	for _, c := range all {
-		if c != nil && c.ended(time.Millisecond) {
-			t.Error("a child died with a thread of the pool")
-		}
-	}
-	for _, c := range all {
-		if c != nil {
-			c.signal(syscall.SIGKILL)
-			c.stop()
-		}
 	}
 }
 

@@ -52,18 +52,4 @@ func TestValuesReadBack(t *testing.T) {
 	}
 }
 
-func FuzzAppendValue(f *testing.F) {
-	f.Add(0.5, true)
-	f.Add(1e20, false)
-	f.Fuzz(func(t *testing.T, v float64, float bool) {
-		if v-v != 0 {
-			return
-		}
-		text := string(appendValue(nil, v, float))
-		if back, err := strconv.ParseFloat(text, 64); err != nil || back != v {
-			t.Errorf("%v became %s", v, text)
-		}
-	})
-}
-
 func sortedLines(s string) []string { return slices.Sorted(strings.Lines(s)) }

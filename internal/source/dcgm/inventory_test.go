@@ -296,17 +296,6 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// A lost board keeps the names that it has, and its new instance has none.
-func TestRememberNothing(t *testing.T) {
-	before := flatten([]board{named(0, uuid0, "10")})
-	lost := named(0, uuid0, "20")
-	lost.Inactive, lost.Lost, lost.instances = true, true, []Device{instance(7, "1", 0)}
-	n, want := flatten([]board{lost}), flatten([]board{lost})
-	n.Devices[1].UUID, want.Devices[1].UUID = "", ""
-	n.Remember(&before)
-	same(t, n, want)
-}
-
 // A Chooser sees all devices; without one, all are chosen.
 func TestChoose(t *testing.T) {
 	n := inventory(nil)

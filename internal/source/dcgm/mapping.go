@@ -102,7 +102,7 @@ func parseJobs(file []byte) []string {
 	}
 	var jobs []string
 	for line := range lines(file) {
-		if job := clean(line); job != "" && len(job) <= maxText && len(jobs) < maxJobs && !slices.Contains(jobs, job) {
+		if job := known(line); job != "" && len(jobs) < maxJobs && !slices.Contains(jobs, job) {
 			jobs = append(jobs, job)
 		}
 	}

@@ -59,62 +59,6 @@ func TestMapping(t *testing.T) {
 	}
 }
 
-// counting counts what is opened and stat'ed.
-type counting struct {
-	fs.FS
-	opened, stat int
-}
-
-func (c *counting) Open(name string) (fs.File, error) {
-	c.opened++
-	return c.FS.Open(name)
-}
-
-func (c *counting) Stat(name string) (fs.FileInfo, error) {
-	c.stat++
-	return fs.Stat(c.FS, name)
-}
-
-func TestMappingIsCheap(t *testing.T) {
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	old := now.Add(-time.Hour)
-	dir := fstest.MapFS{}
-	for i := range 8 {
-		dir[fmt.Sprint(i)] = &fstest.MapFile{Data: []byte("1\n"), ModTime: old}
-	}
-	c := &counting{FS: dir}
-	m := NewMapping(c, "d")
-	refresh := func(after time.Duration, opened, stat int, want bool) {
-		t.Helper()
-		now, c.opened, c.stat = now.Add(after), 0, 0
-		changed, err := m.Refresh(now)
-		if err != nil || changed != want || c.opened != opened || c.stat != stat {
-			t.Errorf("changed %v (%v), %d opened, %d stat; want %v, %d, %d", changed, err, c.opened, c.stat, want, opened, stat)
-		}
-	}
-	refresh(0, 9, 8, true)                     // the directory and 8 files
-	refresh(100*time.Millisecond, 0, 0, false) // a tick
-	refresh(899*time.Millisecond, 0, 0, false) // not yet a second
-	refresh(time.Millisecond, 1, 8, false)     // no file is read again
-	dir["3"] = &fstest.MapFile{Data: []byte("2\n"), ModTime: now}
-	refresh(time.Second, 2, 8, true)
-	dir["3"] = &fstest.MapFile{Data: []byte("3\n"), ModTime: dir["3"].ModTime} // in the same step of the clock
-	refresh(time.Second, 2, 8, true)
-	if got := m.Jobs().Of("3", ""); !slices.Equal(got, []string{"3"}) {
-		t.Errorf("%q", got)
-	}
-	refresh(time.Second, 1, 8, false)
-	delete(dir, "3")
-	refresh(time.Second, 1, 7, true)
-	if got := m.Jobs().Of("3", ""); got != nil {
-		t.Errorf("%q of a file that is gone", got)
-	}
-	refresh(-time.Hour, 1, 7, false) // a clock that was set back does not stop us
-	if n := testing.AllocsPerRun(100, func() { _, _ = m.Refresh(now) }); n != 0 {
-		t.Errorf("%v allocations between two looks", n)
-	}
-}
-
 func TestMappingOnDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "jobs")
 	m := NewMapping(diag.Directory(dir), dir)
@@ -240,25 +184,4 @@ func TestWriteLogsJobsOnce(t *testing.T) {
 			t.Errorf("second %d: logged %d times, want %d", second, got, want)
 		}
 	}
-}
-
-func FuzzMapping(f *testing.F) {
-	f.Add("2.1", []byte("1\n2\n"))
-	f.Add("0", []byte("\xff\x00\n[1]\n"))
-	f.Fuzz(func(t *testing.T, name string, file []byte) {
-		if h, ok := deviceOf(name); ok {
-			want := h.GPU
-			if h.Instance != "" {
-				want += "." + h.Instance
-			}
-			if name != want {
-				t.Errorf("%q was read as %+v", name, h)
-			}
-		}
-		for _, job := range parseJobs(file) {
-			if job == "" || len(job) > maxText || strings.ContainsAny(job, "\n\x00") {
-				t.Errorf("job %q", job)
-			}
-		}
-	})
 }

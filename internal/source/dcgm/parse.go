@@ -22,7 +22,7 @@ type Outputs struct {
 
 // HasMIG reports whether there are MIG devices. Only then is Report, which is slow and long,
 // worth requesting.
-func (o *Outputs) HasMIG() bool { return strings.Contains(string(o.List), "(UUID: "+migPrefix) }
+func (o *Outputs) HasMIG() bool { return strings.Contains(string(o.List), "(UUID: MIG-") }
 
 // board is the output of one command, or of all of them, about a board. Unknown texts are "".
 type board struct {

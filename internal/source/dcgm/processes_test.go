@@ -76,17 +76,6 @@ func TestProcessesAreNotToBeHad(t *testing.T) {
 	}
 }
 
-func FuzzProcesses(f *testing.F) {
-	f.Add([]byte("4711, GPU-1, 30518\n12, MIG-b, [N/A]\n"))
-	f.Fuzz(func(t *testing.T, output []byte) {
-		for _, p := range parseProcesses(output) {
-			if p.PID <= 0 || p.UUID == "" || p.MemoryUsed < 0 || math.IsInf(p.MemoryUsed, 0) {
-				t.Errorf("%+v", p)
-			}
-		}
-	})
-}
-
 func TestVersion(t *testing.T) {
 	for said, want := range map[string]string{
 		"\ndcgmi  version: 4.4.1\n\n":         "dcgmi 4.4.1",

@@ -21,7 +21,7 @@ func parseQuery(output []byte) []board {
 	n := strings.Count(QueryFields, ",") + 1
 	for line := range lines(output) {
 		cell := strings.SplitN(line, ",", n)
-		if len(cell) < n || len(boards) == maxBoards {
+		if len(cell) < n {
 			continue
 		}
 		b := newBoard(Unknown)
@@ -60,9 +60,6 @@ func boardsWith(below string, output []byte, add func(b *board, head, text strin
 		head, text, _ := strings.Cut(rest, ":")
 		switch word {
 		case "GPU":
-			if len(boards) == maxBoards {
-				return boards
-			}
 			boards = append(boards, listed(head, text)) // even if it is unreadable: the next lines belong to it
 		case below:
 			if len(boards) > 0 {
@@ -86,7 +83,7 @@ func listed(head, text string) board {
 // addDevice adds the MIG device of `1g.10gb     Device  0` and `(UUID: MIG-…)`.
 func (b *board) addDevice(head, text string) {
 	word := strings.Fields(head)
-	if len(word) != 3 || word[1] != "Device" || len(b.loose) == maxInstances {
+	if len(word) != 3 || word[1] != "Device" {
 		return
 	}
 	d := MIGDevice{Index: id(word[2]), UUID: migUUID(between(text, "(UUID: ", ")")), Profile: gpuInstanceProfile(word[0])}
@@ -164,8 +161,8 @@ type migIndex struct {
 // returns those of the complete boards.
 func parseReport(output []byte) map[migIndex]string {
 	instances := map[migIndex]string{}
-	d := xml.NewDecoder(bytes.NewReader(output[:min(len(output), maxOutput)]))
-	for len(instances) < maxBoards*maxInstances {
+	d := xml.NewDecoder(bytes.NewReader(output))
+	for {
 		token, err := d.Token()
 		if err != nil {
 			break

@@ -8,28 +8,19 @@ import (
 	"unicode"
 )
 
-// Bounds of what is read: a node has at most 16 boards of 7 instances, which take a few
-// hundred kilobytes.
-const (
-	maxOutput    = 4 << 20
-	maxBoards    = 256
-	maxInstances = 64
-	maxText      = 256
-)
-
-// lines yields the lines of an output, up to maxOutput, without blanks at either end.
+// lines yields the lines of an output, without blanks at either end.
 func lines(output []byte) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for line := range bytes.Lines(output[:min(len(output), maxOutput)]) {
-			if len(line) <= 1<<12 && !yield(strings.TrimSpace(string(line))) {
+		for line := range bytes.Lines(output) {
+			if !yield(strings.TrimSpace(string(line))) {
 				return
 			}
 		}
 	}
 }
 
-// row returns the two cells of a line of a dcgmi table, `| 0 | Name: x |`. The
-// last bar may be missing. Rules and other text have empty cells.
+// row returns the two cells of a line of a dcgmi table, `| 0 | Name: x |`. The last bar may be missing. Rules and other
+// text have empty cells.
 func row(line string) (left, right string) {
 	rest, ok := strings.CutPrefix(line, "|")
 	if !ok {
@@ -39,28 +30,24 @@ func row(line string) (left, right string) {
 	return strings.TrimSpace(left), strings.TrimSpace(right)
 }
 
-// clean returns s fit for labels and terminals: valid UTF-8, without control characters
-// and surrounding blanks.
-func clean(s string) string {
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
+// maxText is more than any name has, in bytes.
+const maxText = 256
+
+// known returns a value of a command, fit for labels and terminals, or "" if there is none or it is too long.
+func known(s string) string {
+	s = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return -1
 		}
 		return r
 	}, strings.ToValidUTF8(s, "")))
-}
-
-// known returns a value of a command, clean, or "" if there is none or it is too long.
-func known(s string) string {
-	s = clean(s)
 	if len(s) > maxText || s == "N/A" || strings.HasPrefix(s, "<<<") || strings.HasPrefix(s, "[") {
 		return ""
 	}
 	return s
 }
 
-// id reads a number as ids are written, without sign or leading zeros, up to
-// 2^31-1; else it returns Unknown.
+// id reads a number as ids are written, without sign or leading zeros, up to 2^31-1; else it returns Unknown.
 func id(s string) int {
 	n, _ := strconv.ParseInt(s, 10, 32) // what it cannot read is written otherwise
 	if n < 0 || strconv.FormatInt(n, 10) != s {
@@ -80,14 +67,8 @@ func between(s, open, end string) string {
 }
 
 // gpuUUID and migUUID return s if it is a UUID of their kind, else "".
-func gpuUUID(s string) string { return uuid(s, gpuPrefix) }
-func migUUID(s string) string { return uuid(s, migPrefix) }
-
-// The prefixes of the UUIDs of GPUs and of MIG devices.
-const (
-	gpuPrefix = "GPU-"
-	migPrefix = "MIG-"
-)
+func gpuUUID(s string) string { return uuid(s, "GPU-") }
+func migUUID(s string) string { return uuid(s, "MIG-") }
 
 func uuid(s, prefix string) string {
 	s = known(s)

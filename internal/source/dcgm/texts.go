@@ -48,7 +48,7 @@ func parseTexts(output []byte, columns []int) []board {
 			starts = words(line)
 		}
 		rest, is := strings.CutPrefix(line, "GPU ")
-		if !is || len(starts) != len(columns)+1 || len(boards) == maxBoards {
+		if !is || len(starts) != len(columns)+1 {
 			continue
 		}
 		entity, _, _ := strings.Cut(rest, " ")

@@ -78,32 +78,3 @@ func documentedIDs() (ids []int) {
 	slices.Sort(ids)
 	return ids
 }
-
-// TestTextsAreThoseOfDCGM: counters files name a text by the name before DCGM 4.6 or by that of
-// 4.6, and dmon takes its id.
-func TestTextsAreThoseOfDCGM(t *testing.T) {
-	texts := []struct {
-		id    int
-		names []string
-	}{
-		{1, []string{"DCGM_FI_DRIVER_VERSION", "DCGM_FI_SYSTEM_DRIVER_VERSION"}},
-		{2, []string{"DCGM_FI_NVML_VERSION", "DCGM_FI_SYSTEM_NVML_VERSION"}},
-		{53, []string{"DCGM_FI_DEV_SERIAL", "DCGM_FI_DEV_BOARD_SERIAL"}},
-		{56, []string{"DCGM_FI_DEV_OEM_INFOROM_VER", "DCGM_FI_DEV_INFOROM_OEM_VERSION"}},
-		{80, []string{"DCGM_FI_DEV_ECC_INFOROM_VER", "DCGM_FI_DEV_INFOROM_ECC_VERSION"}},
-		{81, []string{"DCGM_FI_DEV_POWER_INFOROM_VER", "DCGM_FI_DEV_INFOROM_POWER_VERSION"}},
-		{82, []string{"DCGM_FI_DEV_INFOROM_IMAGE_VER", "DCGM_FI_DEV_INFOROM_IMAGE_VERSION"}},
-		{85, []string{"DCGM_FI_DEV_VBIOS_VERSION"}},
-	}
-	if len(texts) != NumTexts {
-		t.Errorf("%d texts, want %d", NumTexts, len(texts))
-	}
-	for _, text := range texts {
-		for _, name := range text.names {
-			page, notGiven := NewPage([]Counter{counterOf(name, LabelType, "", "none")}, everything)
-			if at := page.Texts(); len(at) != 1 || Texts[at[0]].ID != text.id {
-				t.Errorf("%s is %v, want %d; not given: %v", name, at, text.id, notGiven)
-			}
-		}
-	}
-}

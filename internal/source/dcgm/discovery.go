@@ -68,19 +68,15 @@ func parseHierarchy(output []byte) (boards []board) {
 		left, right := row(line)
 		kind, ids, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(left, "->")), " ")
 		entity := id(between(right, "(EntityID: ", ")"))
-		part := strings.Split(ids, "/") // board, instance, compute instance
+		_, part, _ := strings.Cut(ids, "/") // after the board
 		switch last := len(boards) - 1; {
 		case kind == "GPU" && entity != Unknown:
 			b := newBoard(entity)
 			b.UUID = gpuUUID(between(right, "GPU ", " ("))
 			boards = append(boards, b)
-		case last < 0 || len(part) < 2:
-		case kind == "I" && entity != Unknown && id(part[1]) != Unknown && boards[last].instance(part[1]) == nil:
-			boards[last].instances = append(boards[last].instances, NewInstance(entity, part[1], ""))
-		case kind == "CI" && len(part) == 3:
-			if d := boards[last].instance(part[1]); d != nil {
-				d.computes++
-			}
+		case last < 0 || kind != "I":
+		case entity != Unknown && id(part) != Unknown && boards[last].instance(part) == nil:
+			boards[last].instances = append(boards[last].instances, NewInstance(entity, part, ""))
 		}
 	}
 	return boards

@@ -38,8 +38,6 @@ type Device struct {
 	Inactive bool
 	// Lost boards are Inactive because the driver has lost them.
 	Lost bool
-
-	computes int // the number of compute instances in an instance
 }
 
 // MIGDevice is a compute instance.

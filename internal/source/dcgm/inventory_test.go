@@ -97,13 +97,7 @@ func TestInstances(t *testing.T) {
 		"  MIG 1c.3g.40gb  Device  0: (UUID: " + mig0 + ")\n" +
 		"  MIG 1c.3g.40gb  Device  1: (UUID: " + mig1 + ")\n" +
 		"  MIG 1g.10gb     Device  2: (UUID: " + mig2 + ")\n"
-	alike := "GPU 0: NVIDIA H100 80GB HBM3 (UUID: " + uuid0 + ")\n" +
-		"  MIG 3g.40gb  Device  0: (UUID: " + mig0 + ")\n" +
-		"  MIG 3g.40gb  Device  1: (UUID: " + mig1 + ")\n"
-	old := "GPU 0: A100-SXM4-40GB (UUID: " + uuid0 + ")\n" +
-		"  MIG 1g.5gb Device 0: (UUID: MIG-" + uuid0 + "/9/0)\n" +
-		"  MIG 3g.20gb Device 1: (UUID: MIG-" + uuid0 + "/2/0)\n"
-	a, b := instance(0, "2", 2), instance(1, "9", 1)
+	a, b := instance(0, "2"), instance(1, "9")
 	with := func(d Device, profile string, devices ...canonical.MIGDevice) Device {
 		if d.Profile = profile; devices != nil {
 			d.CUDA = &canonical.CUDANames{MIG: devices}
@@ -117,14 +111,9 @@ func TestInstances(t *testing.T) {
 	}{
 		{"no nvidia-smi", "", "", []Device{a, b}, 0},
 		{"devices that differ, and no report", mixed, "", []Device{a, b}, 3},
-		{"devices alike, and no report", alike, "", []Device{with(a, "3g.40gb"), with(b, "3g.40gb")}, 2},
 		{"a report", mixed, report, []Device{
 			with(a, "3g.40gb", mig(0, mig0, "3g.40gb"), mig(1, mig1, "3g.40gb")),
 			with(b, "1g.10gb", mig(2, mig2, "1g.10gb")),
-		}, 0},
-		{"UUIDs of the old form", old, "", []Device{
-			with(a, "3g.20gb", mig(1, "MIG-"+uuid0+"/2/0", "3g.20gb")),
-			with(b, "1g.5gb", mig(0, "MIG-"+uuid0+"/9/0", "1g.5gb")),
 		}, 0},
 	}
 	for _, tt := range tests {
@@ -137,25 +126,12 @@ func TestInstances(t *testing.T) {
 			}
 			// The other board has an instance without a compute instance, whose
 			// profile is unknown.
-			same(t, n[1].instances, []Device{instance(7, "5", 0)})
+			same(t, n[1].instances, []Device{instance(7, "5")})
 			if o.HasMIG() != (tt.list != "") {
 				t.Errorf("HasMIG is %v", o.HasMIG())
 			}
 		})
 	}
-}
-
-// nvidia-smi lists no device of an instance without a compute instance, so its profile is
-// unknown.
-func TestAnInstanceWithoutDevices(t *testing.T) {
-	n := parse(&Outputs{
-		Hierarchy: []byte("| GPU 0 | GPU " + uuid0 + " (EntityID: 0) |\n| -> I 0/1 | GPU Instance (EntityID: 0) |\n" +
-			"|    -> CI 0/1/0 | Compute Instance (EntityID: 0) |\n| -> I 0/2 | GPU Instance (EntityID: 1) |\n"),
-		List: []byte("GPU 0: H100 (UUID: " + uuid0 + ")\n  MIG 3g.40gb Device 0: (UUID: " + mig0 + ")\n"),
-	})
-	first := instance(0, "1", 1)
-	first.Profile = "3g.40gb"
-	same(t, n[0].instances, []Device{first, instance(1, "2", 0)})
 }
 
 func TestBoardsOfBothTables(t *testing.T) {
@@ -192,7 +168,7 @@ func TestMovedAndEqual(t *testing.T) {
 	base := func() []board {
 		whole, cut := newBoard(0), newBoard(1)
 		whole.UUID, cut.UUID = uuid0, uuid1
-		cut.instances = []Device{instance(7, "1", 0), instance(8, "2", 0)}
+		cut.instances = []Device{instance(7, "1"), instance(8, "2")}
 		cut.instances[0].Profile = "3g.40gb"
 		return []board{whole, cut}
 	}
@@ -241,9 +217,9 @@ func TestEntities(t *testing.T) {
 	lost := plain()
 	lost.Devices[3].Inactive = true
 	boards := []board{newBoard(0), newBoard(1), newBoard(2), newBoard(3)}
-	boards[1].instances = []Device{instance(7, "1", 0), instance(8, "2", 0)}
-	boards[2].instances = []Device{instance(14, "1", 0)}
-	boards[3].instances = []Device{instance(21, "3", 0)}
+	boards[1].instances = []Device{instance(7, "1"), instance(8, "2")}
+	boards[2].instances = []Device{instance(14, "1")}
+	boards[3].instances = []Device{instance(21, "3")}
 	cut := flatten(boards)
 	tests := []struct {
 		name   string

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 // Outputs are the stdout of commands, nil or empty if one was not run, failed or is missing.
@@ -109,49 +111,18 @@ func (b *board) complete(other *board) {
 	}
 }
 
-// assign gives every MIG device its instance, if known, and every instance its profile.
+// assign gives every MIG device its instance, and every instance its profile, as far as they are known.
 func (b *board) assign(instances map[migIndex]string) {
-	uniform := b.uniformProfile()
 	b.loose = slices.DeleteFunc(slices.Clone(b.loose), func(m MIGDevice) bool {
-		d := b.instance(cmp.Or(instances[migIndex{b.UUID, m.Index}], instanceOf(m.UUID)))
+		d := b.instance(instances[migIndex{b.UUID, m.Index}])
 		if d == nil {
 			return false
 		}
 		if d.CUDA == nil {
-			d.setCUDA("", []MIGDevice{m})
-		} else {
-			d.CUDA.MIG = append(d.CUDA.MIG, m)
+			d.CUDA = &canonical.CUDANames{}
 		}
+		d.CUDA.MIG = append(d.CUDA.MIG, m)
 		d.Profile = cmp.Or(d.Profile, m.Profile)
 		return true
 	})
-	for i := range b.instances {
-		if b.instances[i].computes > 0 {
-			b.instances[i].Profile = cmp.Or(b.instances[i].Profile, uniform)
-		}
-	}
-}
-
-// uniformProfile returns the profile of all MIG devices, "" if they differ or there are none.
-// Every instance with a compute instance then has that profile.
-func (b *board) uniformProfile() string {
-	if len(b.loose) == 0 {
-		return ""
-	}
-	profile := b.loose[0].Profile
-	for _, d := range b.loose {
-		if d.Profile != profile {
-			return ""
-		}
-	}
-	return profile
-}
-
-// instanceOf returns the instance id within a MIG UUID of the old form, "" if it has another form.
-func instanceOf(uuid string) string {
-	part := strings.Split(uuid, "/")
-	if len(part) != 3 {
-		return ""
-	}
-	return part[1]
 }

@@ -123,14 +123,14 @@ func TestHierarchy(t *testing.T) {
 		want       []board
 	}{
 		{"two boards", hierarchy, []board{
-			cut(0, uuid0, instance(1, "9", 1), instance(0, "2", 2)),
-			cut(1, uuid1, instance(7, "5", 0)),
+			cut(0, uuid0, instance(1, "9"), instance(0, "2")),
+			cut(1, uuid1, instance(7, "5")),
 		}},
 		{"no MIG", strings.Join(strings.SplitAfter(hierarchy, "\n")[:3], ""), nil},
 		{"an id twice, an instance without ids or board", "| -> I 0/1 | GPU Instance (EntityID: 0) |\n| GPU 0 | GPU x (EntityID: 0) |\n" +
 			"| -> I 0/1 | GPU Instance (EntityID: 3) |\n| -> I 0/1 | GPU Instance (EntityID: 4) |\n| -> I 0/2 | GPU Instance |\n" +
 			"| -> I 3 | GPU Instance (EntityID: 5) |\n| -> I 0/x | GPU Instance (EntityID: 6) |\n| -> CI 0/1 | x |\n| -> CI 0/8/0 | x |\n| GPU 1 | gone |\n", []board{
-			cut(0, "", instance(3, "1", 0)),
+			cut(0, "", instance(3, "1")),
 		}},
 		{"an id that is cut", "| GPU 1             | GPU " + uuid0 + " (EntityID: 1", nil},
 		{"an error", "Error: Unable to connect to host engine. Host engine connection invalid/disconnected.\n", nil},
@@ -305,9 +305,8 @@ func same(t *testing.T, got, want any) {
 	}
 }
 
-func instance(entity int, id string, computes int) Device {
+func instance(entity int, id string) Device {
 	d := NewInstance(entity, id, "")
-	d.computes = computes
 	return d
 }
 

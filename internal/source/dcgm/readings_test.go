@@ -51,7 +51,7 @@ func TestExpositionReadsBack(t *testing.T) {
 	for g := range boards {
 		boards[g].UUID, boards[g].Model = fmt.Sprintf("GPU-%08d", g), "H100"
 		if g%2 == 1 {
-			boards[g].instances = []Device{instance(7*g, "1", 1), instance(7*g+1, "2", 1)}
+			boards[g].instances = []Device{instance(7*g, "1"), instance(7*g+1, "2")}
 		}
 	}
 	w := writer("gpu07", flatten(boards), Jobs{{GPU: "0"}: {"1", "2"}, {GPU: "1", Instance: "2"}: {"3"}})

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// lineBuffer is the size of the buffer for samples of many GPUs: a row takes over a kilobyte.
+	// lineBuffer is the size of the buffer for samples of many GPUs: a row takes over a kilobyte. A longer line ends a child.
 	lineBuffer = 64 << 10
 	// dmon prints a sample at once, so after a short silence more rows are unlikely. The silence of the first sample is
 	// longer, because the number of rows is not known yet.
@@ -30,8 +30,6 @@ const (
 	// mostInterval limits the assumed duration of a sample, which limits the time to detect a hanging child to a
 	// minute. For periods over half of it, the limit is two periods.
 	mostInterval = 6 * time.Second
-	// mostEntities is far more than any node has.
-	mostEntities = 4096
 	// mostNoise is how many bytes without a row end a child.
 	mostNoise = 1 << 20
 )
@@ -43,12 +41,8 @@ func (e errHangs) Error() string {
 	return fmt.Sprintf("no row for %s", e.silent.Round(100*time.Millisecond))
 }
 
-var (
-	// errGarbage ends a stream whose entity names would fill the memory.
-	errGarbage = fmt.Errorf("more than %d names of entities", mostEntities)
-	// errNoise ends a child that prints something, but no rows.
-	errNoise = errors.New("no rows")
-)
+// errNoise ends a child that prints something, but no rows.
+var errNoise = errors.New("no rows")
 
 // pipe is the reading end of a child's stdout: an *os.File, except in tests.
 type pipe interface {
@@ -86,11 +80,10 @@ type pace struct {
 
 // output is the text of a child that is not parsed yet, or is not a row.
 type output struct {
-	buf     []byte
-	n       int  // bytes of an unfinished line at the beginning of buf
-	cutting bool // that line is too long and discarded up to its end
-	others  tail // lines that are not rows
-	noise   int  // bytes since the last row
+	buf    []byte
+	n      int  // bytes of an unfinished line at the beginning of buf
+	others tail // lines that are not rows
+	noise  int  // bytes of these since the last row
 }
 
 // run reads p until it ends, which returns io.EOF, or is closed, or hangs.
@@ -112,9 +105,7 @@ func (r *receiver) run(p pipe) error {
 		switch {
 		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
 			return err // an open tick may lack rows, and is dropped
-		case len(r.entities) > mostEntities:
-			return errGarbage
-		case r.output.noise > mostNoise:
+		case r.output.noise > mostNoise || r.output.n == lineBuffer:
 			return errNoise
 		case r.pending() && !now.Before(r.pushTime()):
 			r.push()
@@ -199,30 +190,16 @@ func (r *receiver) scan(n int, now time.Time) {
 		if end == 0 {
 			break
 		}
-		if o.cutting {
-			r.tick.batch.Skipped++
-			o.cutting = false
-			o.noise += end
-		} else {
-			r.line(text[:end], now)
-		}
+		r.line(text[:end], now)
 		text = text[end:]
 	}
-	switch o.n = copy(o.buf, text); {
-	case o.cutting: // more of a line whose beginning was handled
-		o.noise += o.n
-		o.n = 0
-	case o.n == len(o.buf):
-		o.other(o.buf)
-		o.cutting = true
-		o.n = 0
-	}
+	o.n = copy(o.buf, text)
 	if o.n == 0 && r.pace.expect > 0 && r.parser.Rows() >= r.pace.expect && r.pending() {
 		r.push()
 	}
 }
 
-// other keeps a line, or the beginning of one, that is not a row.
+// other keeps a line that is not a row.
 func (o *output) other(line []byte) {
 	o.noise += len(line)
 	_, _ = o.others.Write(line[:min(len(line), tailSize/4)])

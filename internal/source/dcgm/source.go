@@ -94,7 +94,6 @@ var (
 	_ source.Streams       = (*Source)(nil)
 	_ source.Checker       = (*Source)(nil)
 	_ source.Versioned     = (*Source)(nil)
-	_ source.Noted         = (*Source)(nil)
 	_ source.ProcessLister = (*Source)(nil)
 )
 

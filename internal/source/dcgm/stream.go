@@ -21,7 +21,6 @@ type streams struct {
 	stats    source.StreamStats
 	children atomic.Uint64
 	backoff  func(n int) time.Duration // source.Backoff except in tests
-	notes    atomic.Pointer[[]source.Note]
 
 	mu         sync.Mutex
 	unreported bool // a stream has failed since Read last returned an error
@@ -118,6 +117,9 @@ func (s *Source) leavesOut(st *stream, err error) bool {
 		}
 	}
 	st.reduced = !st.reduced && !st.gave && errors.Is(err, errFields)
+	if st.reduced {
+		s.opts.Logger.Warn("some fields are left out, as the host engine or a GPU does not know them", "reads", s.Name(), "stream", st.name, "cause", err)
+	}
 	return st.reduced
 }
 
@@ -245,9 +247,6 @@ func explain(st *stream, err error, c *child, text string) error {
 // flows records that st delivers ticks.
 func (s *Source) flows(st *stream) {
 	st.gave = true
-	if st.index == device {
-		s.note(st)
-	}
 	s.mu.Lock()
 	before := st.failure
 	st.up, st.failure = true, nil
@@ -256,29 +255,6 @@ func (s *Source) flows(st *stream) {
 	if before != nil {
 		s.opts.Logger.Info("stream flows again", "reads", s.Name(), "stream", st.name)
 	}
-}
-
-// note keeps a note, and logs it once, while st leaves out fields that the host engine does not know.
-func (s *Source) note(st *stream) {
-	var notes []source.Note
-	if st.reduced {
-		notes = []source.Note{{
-			Cause:  "the host engine does not know some of the " + st.name + " fields, and is asked only for those of DCGM 4.0",
-			Remedy: "install a release of DCGM there that is no older than dcgmi: nv-hostengine --version; dcgmi --version",
-		}}
-		if s.Notes() == nil {
-			s.opts.Logger.Warn(notes[0].Cause, "reads", s.Name(), "remedy", notes[0].Remedy)
-		}
-	}
-	s.notes.Store(&notes)
-}
-
-// Notes implements source.Noted: fields that the host engine lacks.
-func (s *streams) Notes() []source.Note {
-	if notes := s.notes.Load(); notes != nil {
-		return *notes
-	}
-	return nil
 }
 
 // failed records that st has failed. If Read will not return the failure, since the other stream is up or may come up, it

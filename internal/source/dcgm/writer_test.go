@@ -20,7 +20,7 @@ func inventory(change func([]board)) Inventory {
 		b.UUID, b.Model, b.PCIBusID, b.Driver = uuid0, "NVIDIA H100 80GB HBM3", "00000000:10:00.0", "580.105.08"
 	}
 	boards[1].UUID, boards[1].PCIBusID = uuid1, "00000000:20:00.0"
-	boards[1].instances = []Device{instance(7, "2", 1), instance(8, "9", 1)}
+	boards[1].instances = []Device{instance(7, "2"), instance(8, "9")}
 	boards[1].instances[0].Profile = "3g.40gb"
 	if change != nil {
 		change(boards)

@@ -36,7 +36,8 @@ func TestGPUs(t *testing.T) {
 		if minor == 1 {
 			uuid = "GPU-????????-????-????-????-????????????"
 		}
-		write("proc/driver/nvidia/gpus/"+bus+"/information", fmt.Sprintf("Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 42\nGPU UUID: \t %s\nBus Location: \t %s\nDevice Minor: \t %d\nGPU Excluded:\t No\n", uuid, bus, minor), 0o400)
+		write("proc/driver/nvidia/gpus/"+bus+"/information", fmt.Sprintf("Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 42\n"+
+			"GPU UUID: \t %s\nBus Location: \t %s\nDevice Minor: \t %d\nGPU Excluded:\t No\n", uuid, bus, minor), 0o400)
 	}
 	if got := buses(); got != nil {
 		t.Errorf("without a node: %v", got)

@@ -83,21 +83,21 @@ func TestUtilization(t *testing.T) {
 
 func TestMemoryAndCPUs(t *testing.T) {
 	for _, c := range []struct {
-		what, stat, meminfo string
-		want                canonical.Host
+		what, stat, meminfo    string
+		cpus, total, available float64
 	}{
-		{"whole", stat("1 1 1 1 1 1 1 1 0 0"), meminfo, canonical.Host{CPUs: 2, CPUUtilization: none, MemoryTotal: 25276502016, MemoryAvailable: 24825356288}},
-		{"no MemAvailable", stat("1 1 1 1 1 1 1 1 0 0"), "MemTotal: 1 kB\nMemFree: 1 kB\n", canonical.Host{CPUs: 2, CPUUtilization: none, MemoryTotal: 1024, MemoryAvailable: none}},
-		{"another unit", "", "MemTotal: 1 MB\nMemAvailable: 5\n", canonical.Host{CPUs: none, CPUUtilization: none, MemoryTotal: none, MemoryAvailable: none}},
-		{"nothing but a heading", "cpu  1 2 3 4 5 6 7 8 9 10\n", "", canonical.Host{CPUs: none, CPUUtilization: none, MemoryTotal: none, MemoryAvailable: none}},
-		{"garbage", "\x00\xff\n\n", "MemTotal: x\nMemAvailable: kB kB\n", canonical.Host{CPUs: none, CPUUtilization: none, MemoryTotal: none, MemoryAvailable: none}},
-		{"no end of line", "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10", "MemTotal: 2 kB", canonical.Host{CPUs: 1, CPUUtilization: none, MemoryTotal: 2048, MemoryAvailable: none}},
+		{"whole", stat("1 1 1 1 1 1 1 1 0 0"), meminfo, 2, 25276502016, 24825356288},
+		{"no MemAvailable", stat("1 1 1 1 1 1 1 1 0 0"), "MemTotal: 1 kB\nMemFree: 1 kB\n", 2, 1024, none},
+		{"another unit", "", "MemTotal: 1 MB\nMemAvailable: 5\n", none, none, none},
+		{"nothing but a heading", "cpu  1 2 3 4 5 6 7 8 9 10\n", "", none, none, none},
+		{"garbage", "\x00\xff\n\n", "MemTotal: x\nMemAvailable: kB kB\n", none, none, none},
+		{"no end of line", "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10", "MemTotal: 2 kB", 1, 2048, none},
 	} {
 		m := newMachine(t)
 		m.write("stat", c.stat)
 		m.write("meminfo", c.meminfo)
 		meter := NewMeter(m.dir)
-		check(t, c.what, meter.Read(), c.want)
+		check(t, c.what, meter.Read(), canonical.Host{CPUs: c.cpus, CPUUtilization: none, MemoryTotal: c.total, MemoryAvailable: c.available})
 	}
 }
 

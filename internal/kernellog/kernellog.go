@@ -141,7 +141,8 @@ func (l *Log) overrun() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counts.Overruns++
-	l.warnOnce("overrun", "the kernel's log was overwritten before it was read, and XIDs may be lost", "path", l.opts.Path, "remedy", "make it larger, with log_buf_len= on the kernel's command line")
+	l.warnOnce("overrun", "the kernel's log was overwritten before it was read, and XIDs may be lost", "path", l.opts.Path,
+		"remedy", "make it larger, with log_buf_len= on the kernel's command line")
 }
 
 // warnOnce logs a warning, once for each kind. The caller holds mu.
@@ -182,7 +183,8 @@ func (l *Log) line(line []byte) {
 	switch {
 	case !r.fromKernel():
 		l.counts.Foreign++
-		l.warnOnce("foreign", "a line like the driver's in the kernel's log is ignored: a program wrote it", "text", printable(text), "remedy", "to see what an XID does, name a FIFO with --kernel-log=FILE and write records there")
+		l.warnOnce("foreign", "a line like the driver's in the kernel's log is ignored: a program wrote it", "text", printable(text),
+			"remedy", "to see what an XID does, name a FIFO with --kernel-log=FILE and write records there")
 	case l.opened.Sub(at) > l.opts.MaxAge:
 	case strings.HasPrefix(text, loadPrefix):
 		l.loaded()
@@ -281,7 +283,8 @@ func (l *Log) stray(p *pending, known *canonical.Device) {
 			l.counts.Dropped++
 			return
 		}
-		l.opts.Logger.Warn("the kernel's log has XIDs for a PCI address at which no source reads a GPU of this machine now; they are listed only at /events", "address", p.address, "xid", p.event.Code)
+		l.opts.Logger.Warn("the kernel's log has XIDs for a PCI address at which no source reads a GPU of this machine now; they are listed only at /events",
+			"address", p.address, "xid", p.event.Code)
 	}
 	l.strays[p.address] = p.number
 	l.counts.Unmatched += p.event.Count

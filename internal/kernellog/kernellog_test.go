@@ -109,7 +109,9 @@ func (b *bench) until(done func() bool, what string) {
 func boards(n int) *canonical.Topology {
 	t := &canonical.Topology{Hostname: "node"}
 	for i := range n {
-		t.Devices = append(t.Devices, canonical.Device{Hostname: "node", GPU: fmt.Sprint(i), UUID: fmt.Sprint("GPU-", i), PCIBusID: fmt.Sprintf("00000000:%X0:00.0", i+1), Board: i})
+		t.Devices = append(t.Devices, canonical.Device{
+			Hostname: "node", GPU: fmt.Sprint(i), UUID: fmt.Sprint("GPU-", i), PCIBusID: fmt.Sprintf("00000000:%X0:00.0", i+1), Board: i,
+		})
 	}
 	return t
 }
@@ -229,7 +231,8 @@ func TestBoardsThatNobodyReads(t *testing.T) {
 	for _, e := range b.log.Events(nil) {
 		got = append(got, fmt.Sprintf("%s %s %s %d %v %v", e.Hostname, e.PCIBusID, e.UUID, e.Code, e.Severity, e.Action))
 	}
-	if want := []string{"node 0000:20:00 GPU-1 79 fatal reboot_node", "node 0000:20:00 GPU-1 45 sympathetic none", "node 0000:50:00  48 fatal reset_gpu"}; !slices.Equal(got, want) {
+	want := []string{"node 0000:20:00 GPU-1 79 fatal reboot_node", "node 0000:20:00 GPU-1 45 sympathetic none", "node 0000:50:00  48 fatal reset_gpu"}
+	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if n := b.log.Counts().Unmatched; n != 3 {
@@ -304,11 +307,15 @@ func TestSwitchesAreCounted(t *testing.T) {
 	b := open(t, write(t, line(12028, "Non-fatal, Link 32")+line(12028, "Severity 0 Engine")+line(24007, "Fatal, Link 1")+line(12028, "Non-fatal, Link 2")), 0)
 	b.run()
 	b.until(func() bool { return b.log.Counts().SXIDs == 3 }, "three SXIDs")
-	if got, want := b.log.Switches(nil), []canonical.SXIDCount{{Hostname: "node", PCIBusID: "0000:05:00", Code: 12028, Count: 2}, {Hostname: "node", PCIBusID: "0000:05:00", Code: 24007, Count: 1}}; !slices.Equal(got, want) {
+	want := []canonical.SXIDCount{
+		{Hostname: "node", PCIBusID: "0000:05:00", Code: 12028, Count: 2}, {Hostname: "node", PCIBusID: "0000:05:00", Code: 24007, Count: 1},
+	}
+	if got := b.log.Switches(nil); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	events := b.log.Events(nil)
-	if len(events) != 3 || events[1].Severity != canonical.SeverityFatal || events[2].Severity == canonical.SeverityFatal || events[0].PCIBusID != "0000:05:00" || events[0].Text != "Non-fatal, Link 32" {
+	if len(events) != 3 || events[1].Severity != canonical.SeverityFatal || events[2].Severity == canonical.SeverityFatal ||
+		events[0].PCIBusID != "0000:05:00" || events[0].Text != "Non-fatal, Link 32" {
 		t.Errorf("%+v", events)
 	}
 	if n := b.log.Counts().Malformed; n != 0 {

@@ -42,9 +42,12 @@ func TestNVLinkRecordsOfOtherForms(t *testing.T) {
 		text string
 		want meaning
 	}{
-		{"two bits, one of them fatal", 144, "SAW_MVB Fatal XC0 i0 Link 00 (0x00000021 0x00000003 0x0)", meaning{true, canonical.SeverityFatal, canonical.ActionResetGPU}},
-		{"two bits, none of them fatal", 144, "SAW_MVB Nonfatal XC0 i0 Link 00 (0x00000021 0x00000005 0x0)", meaning{true, canonical.SeverityNone, canonical.ActionNone}},
-		{"two bits, the later of them not fatal", 144, "SAW_MVB Fatal XC0 i0 Link 00 (0x00000021 0x00000006 0x0)", meaning{true, canonical.SeverityFatal, canonical.ActionResetGPU}},
+		{"two bits, one of them fatal",
+			144, "SAW_MVB Fatal XC0 i0 Link 00 (0x00000021 0x00000003 0x0)", meaning{true, canonical.SeverityFatal, canonical.ActionResetGPU}},
+		{"two bits, none of them fatal",
+			144, "SAW_MVB Nonfatal XC0 i0 Link 00 (0x00000021 0x00000005 0x0)", meaning{true, canonical.SeverityNone, canonical.ActionNone}},
+		{"two bits, the later of them not fatal",
+			144, "SAW_MVB Fatal XC0 i0 Link 00 (0x00000021 0x00000006 0x0)", meaning{true, canonical.SeverityFatal, canonical.ActionResetGPU}},
 		{"an unknown bit beside a fatal one", 144, "SAW_MVB (0x00000001 0x00000102 0x0)", meaning{true, canonical.SeverityFatal, canonical.ActionResetGPU}},
 		{"an unknown bit", 144, "SAW_MVB (0x00000021 0x00000100 0x0)", undecided},
 		{"an unknown sub-code", 144, "NEW (0x000003ff 0x00000002 0x0)", undecided},

@@ -168,11 +168,14 @@ func TestSelect(t *testing.T) {
 		{"CUDA: -1 ends the list", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "0,2,-1,1"}, "0 2", "CUDA_VISIBLE_DEVICES"},
 		{"CUDA: so does an index that is not there", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "3,9,1"}, "3", "CUDA_VISIBLE_DEVICES"},
 		{"CUDA: UUIDs", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "GPU-7a,GPU-2a000000-1111-2222-3333-444455556666"}, "2 7", "CUDA_VISIBLE_DEVICES"},
-		{"CUDA: MIG, old and new", cut(), "", false, env{"CUDA_VISIBLE_DEVICES": "MIG-2a,MIG-GPU-1a000000-1111-2222-3333-444455556666/2/0"}, "1.2 2.1", "CUDA_VISIBLE_DEVICES"},
-		{"CUDA: an old name, where MIG devices have no other", exported(), "", false, env{"CUDA_VISIBLE_DEVICES": oldMIG(0, "12/0")}, "0.12", "CUDA_VISIBLE_DEVICES"},
+		{"CUDA: MIG, old and new",
+			cut(), "", false, env{"CUDA_VISIBLE_DEVICES": "MIG-2a,MIG-GPU-1a000000-1111-2222-3333-444455556666/2/0"}, "1.2 2.1", "CUDA_VISIBLE_DEVICES"},
+		{"CUDA: an old name, where MIG devices have no other",
+			exported(), "", false, env{"CUDA_VISIBLE_DEVICES": oldMIG(0, "12/0")}, "0.12", "CUDA_VISIBLE_DEVICES"},
 		{"CUDA: an index, where only MIG devices have names", cut(), "", false, env{"CUDA_VISIBLE_DEVICES": "1"}, "1", "CUDA_VISIBLE_DEVICES"},
 		{"CUDA: renumbered in a cgroup", visible(), "", false, env{"CUDA_VISIBLE_DEVICES": "0,1", "SLURM_JOB_GPUS": "4,6"}, "4 6", "CUDA_VISIBLE_DEVICES"},
-		{"CUDA: renumbered, and nvidia-smi did not say how", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "0,1", "SLURM_JOB_GPUS": "4,6"}, "4 6", "SLURM_JOB_GPUS"},
+		{"CUDA: renumbered, and nvidia-smi did not say how",
+			eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "0,1", "SLURM_JOB_GPUS": "4,6"}, "4 6", "SLURM_JOB_GPUS"},
 		{"CUDA: the same in a step", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "0", "SLURM_STEP_GPUS": "6"}, "6", "SLURM_STEP_GPUS"},
 		{"CUDA: Slurm lists nothing", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "1", "SLURM_JOB_GPUS": ""}, "1", "CUDA_VISIBLE_DEVICES"},
 		{"CUDA: UUIDs are never renumbered", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "GPU-4a", "SLURM_JOB_GPUS": "5"}, "4", "CUDA_VISIBLE_DEVICES"},
@@ -193,7 +196,8 @@ func TestSelect(t *testing.T) {
 		{"Slurm: a notation that it does not use for GPUs", eight(), "", false, env{"SLURM_JOB_GPUS": "gpu[1,3]"}, everything, ""},
 		{"Slurm: UUIDs of MIG devices", cut(), "", false, env{"SLURM_JOB_GPUS": "MIG-1b,MIG-2a"}, "1.2 2.1", "SLURM_JOB_GPUS"},
 		{"Slurm: a node that is not ours", eight(), "", false, env{"SLURM_JOB_GPUS": "12"}, everything, ""},
-		{"Slurm: it counts MIG devices, not boards", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "MIG-4a", "SLURM_STEP_GPUS": "3", "SLURM_JOB_GPUS": "3,4"}, everything, ""},
+		{"Slurm: it counts MIG devices, not boards",
+			eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "MIG-4a", "SLURM_STEP_GPUS": "3", "SLURM_JOB_GPUS": "3,4"}, everything, ""},
 		{"Slurm: an id twice is not two boards", boards(2), "", false, env{"SLURM_JOB_GPUS": "5,5"}, "0 1", ""},
 		{"no board is known", nil, "", false, env{"SLURM_JOB_GPUS": "1"}, "", ""},
 	}
@@ -218,6 +222,9 @@ func TestSelect(t *testing.T) {
 }
 
 func TestSelectErrors(t *testing.T) {
+	const oldHint = "; this node has 0, and a MIG instance is MIG-, the whole UUID of its board, / and its number"
+	const noGPU = " is not a GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937"
+	nines := strings.Repeat("9", 61) + "…"
 	twins := eight()
 	twins[1].UUID = "GPU-0a777777-1111-2222-3333-444455556666"
 	tests := []struct {
@@ -228,18 +235,18 @@ func TestSelectErrors(t *testing.T) {
 		{eight(), "99", "", "--gpus=99: there is no GPU 99; this node has 0-7"},
 		{eight(), "6-9", "", "--gpus=6-9: there is no GPU 8; this node has 0-7"},
 		{gap(), "0-4", "", "--gpus=0-4: there is no GPU 2; this node has 0-1,4-7"},
-		{eight(), "0-4294967295", "", `--gpus=0-4294967295: "0-4294967295" is not a GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
+		{eight(), "0-4294967295", "", `--gpus=0-4294967295: "0-4294967295"` + noGPU},
 		{eight(), "0-2147483647", "", "--gpus=0-2147483647: there is no GPU 8; this node has 0-7"},
 		{eight(), "3-1", "", "--gpus=3-1: the range 3-1 runs backwards; write 1-3"},
-		{eight(), "1,,2", "", `--gpus=1,,2: "" is not a GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
-		{eight(), "-1", "", `--gpus=-1: "-1" is not a GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
-		{eight(), "01", "", `--gpus=01: "01" is not a GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
+		{eight(), "1,,2", "", `--gpus=1,,2: ""` + noGPU},
+		{eight(), "-1", "", `--gpus=-1: "-1"` + noGPU},
+		{eight(), "01", "", `--gpus=01: "01"` + noGPU},
 		{eight(), "GPU-9", "", "--gpus=GPU-9: there is no GPU-9; this node has 0-7, and nvidia-smi -L lists the UUIDs"},
 		{eight(), "GPU-", "", "--gpus=GPU-: GPU- matches devices of GPU 0 and GPU 1; write more of the UUID"},
 		{cut(), "9", "", "--gpus=9: there is no GPU 9; this node has 0-3"},
-		{exported()[:2], "MIG-GPU-0a000000-1111-2222-3333-444455556666/", "", "--gpus=MIG-GPU-0a000000-1111-2222-3333-444455556666/: there is no MIG-GPU-0a000000-1111-2222-3333-444455556666/; this node has 0, and a MIG instance is MIG-, the whole UUID of its board, / and its number"},
-		{exported()[:2], "MIG-GPU-0a000000-1111-2222-3333-444455556666/110", "", "--gpus=MIG-GPU-0a000000-1111-2222-3333-444455556666/110: there is no MIG-GPU-0a000000-1111-2222-3333-444455556666/110; this node has 0, and a MIG instance is MIG-, the whole UUID of its board, / and its number"},
-		{exported()[:2], "MIG-GPU-0a000000-1111-2222-3333-444455556666/1/a", "", "--gpus=MIG-GPU-0a000000-1111-2222-3333-444455556666/1/a: there is no MIG-GPU-0a000000-1111-2222-3333-444455556666/1/a; this node has 0, and a MIG instance is MIG-, the whole UUID of its board, / and its number"},
+		{exported()[:2], oldMIG(0, ""), "", "--gpus=" + oldMIG(0, "") + ": there is no " + oldMIG(0, "") + oldHint},
+		{exported()[:2], oldMIG(0, "110"), "", "--gpus=" + oldMIG(0, "110") + ": there is no " + oldMIG(0, "110") + oldHint},
+		{exported()[:2], oldMIG(0, "1/a"), "", "--gpus=" + oldMIG(0, "1/a") + ": there is no " + oldMIG(0, "1/a") + oldHint},
 		{twins, "GPU-0a", "", "--gpus=GPU-0a: GPU-0a matches devices of GPU 0 and GPU 1; write more of the UUID"},
 		{nil, "0", "", "--gpus=0: there is no GPU 0; no GPU was found on this node: try dcgmi discovery -l"},
 		{eight(), "", "CUDA_VISIBLE_DEVICES=-1", "CUDA_VISIBLE_DEVICES=-1 hides every GPU; show them with --show-all or --gpus=0"},
@@ -248,7 +255,7 @@ func TestSelectErrors(t *testing.T) {
 		{eight(), "", "CUDA_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES= hides every GPU; show them with --show-all or --gpus=0"},
 		{eight(), "", "CUDA_VISIBLE_DEVICES=NoDevFiles", "CUDA_VISIBLE_DEVICES=NoDevFiles hides every GPU; show them with --show-all or --gpus=0"},
 		{eight(), "", "NVIDIA_VISIBLE_DEVICES=none", "NVIDIA_VISIBLE_DEVICES=none hides every GPU; show them with --show-all or --gpus=0"},
-		{eight(), strings.Repeat("9", 300), "", "--gpus=" + strings.Repeat("9", 61) + "…: \"" + strings.Repeat("9", 61) + "…\" is not a GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937"},
+		{eight(), strings.Repeat("9", 300), "", "--gpus=" + nines + ": \"" + nines + "\"" + noGPU},
 	}
 	for _, tt := range tests {
 		name, value, _ := strings.Cut(tt.env, "=")

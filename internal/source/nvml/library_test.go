@@ -27,9 +27,9 @@ func TestThroughTheLibrary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reader{Source: src, t: t}
+	r := &reader{Source: src.(*Source), t: t}
 	all := r.read()
-	for deadline := time.Now().Add(time.Minute); r.told() != "0:0=0 1:13=1 1:79=1" && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); r.reported() != "0:0=0 1:13=1 1:79=1" && time.Now().Before(deadline); {
 		all = r.read()
 	}
 	for gpu := range s.GPUs {

@@ -146,7 +146,10 @@ func TestLinksThatAreDownAreAskedOften(t *testing.T) {
 			up   int
 			span time.Duration
 			want string
-		}{{11, 4 * time.Second, "11"}, {10, 4 * time.Second, "11"}, {10, 4 * time.Second, "10"}, {11, 2 * time.Second, "11"}, {0, 12 * time.Second, "0"}, {12, 2 * time.Second, "12"}} {
+		}{
+			{11, 4 * time.Second, "11"}, {10, 4 * time.Second, "11"}, {10, 4 * time.Second, "10"},
+			{11, 2 * time.Second, "11"}, {0, 12 * time.Second, "0"}, {12, 2 * time.Second, "12"},
+		} {
 			up = step.up
 			if got := readFor(step.span); got != step.want {
 				t.Errorf("%+v: %s", step, got)
@@ -310,7 +313,8 @@ func TestLostAtItsLinks(t *testing.T) {
 			r := newReader(t, m, nil)
 			defer r.Close()
 			all := r.read()
-			if denied := r.log.count("the driver denies a reading"); has(all, "1") || !has(all, "0") || r.log.count("lost a GPU") != 1 || (denied == 1) != (name == "counters") {
+			denied := r.log.count("the driver denies a reading")
+			if has(all, "1") || !has(all, "0") || r.log.count("lost a GPU") != 1 || (denied == 1) != (name == "counters") {
 				t.Errorf("%s: %d denials, %v", name, denied, all)
 			}
 		})
@@ -320,41 +324,37 @@ func TestLostAtItsLinks(t *testing.T) {
 // TestLinkRate: counters of KiB become thousands of KiB per second.
 func TestLinkRate(t *testing.T) {
 	const none = -1
-	type counter struct {
-		kibibytes uint64
-		at        int64 // µs; none for a counter that is missing
+	type step struct {
+		at             int64 // µs
+		sent, received int64 // KiB, none for a counter that is missing
+		want           float64
 	}
-	for _, test := range []struct {
-		name           string
-		sent, received []counter // of one reading after another
-		want           []float64
-	}{
-		{"a steady rate", []counter{{1000, 1}, {4000, 500_001}, {10_000, 1_000_001}}, []counter{{0, 1}, {2000, 500_001}, {5000, 1_000_001}}, []float64{none, 10, 18}},
-		{"no traffic", []counter{{1000, 10}, {1000, 500_010}}, []counter{{7, 10}, {7, 500_010}}, []float64{none, 0}},
-		{"a clock that has just begun", []counter{{1000, 500_000}}, []counter{{0, 500_000}}, []float64{none}},
-		{"a driver that was loaded again", []counter{{9000, 10}, {1000, 500_010}, {2000, 1_000_010}}, []counter{{0, 10}, {0, 500_010}, {0, 1_000_010}}, []float64{none, none, 2}},
-		{"the longest window", []counter{{0, 10}, {9000, 2_000_010}, {11_000, 4_000_009}}, []counter{{0, 10}, {0, 2_000_010}, {0, 4_000_009}}, []float64{none, none, 1}},
-		{"a clock that is set back", []counter{{0, 1_000_000}, {9000, 500_000}}, []counter{{0, 1_000_000}, {0, 500_000}}, []float64{none, none}},
-		{"counters of different times", []counter{{0, 10}, {3000, 400_000}}, []counter{{0, 10}, {0, 1_000_010}}, []float64{none, 3}},
-		{"none sent for a while", []counter{{1000, 10}, {0, none}, {3000, 1_000_010}, {5000, 1_500_010}}, []counter{{0, 10}, {0, 500_010}, {0, 1_000_010}, {0, 1_500_010}}, []float64{none, none, none, 4}},
-		{"none received for a while", []counter{{0, 10}, {0, 500_010}, {0, 1_000_010}, {0, 1_500_010}}, []counter{{1000, 10}, {0, none}, {3000, 1_000_010}, {5000, 1_500_010}}, []float64{none, none, none, 4}},
-		{"the same answer again", []counter{{1000, 10}, {2000, 500_010}, {2000, 500_010}, {3000, 1_000_010}}, []counter{{0, 10}, {0, 500_010}, {0, 500_010}, {0, 1_000_010}}, []float64{none, 2, none, 2}},
+	for name, steps := range map[string][]step{
+		"a steady rate":                  {{1, 1000, 0, none}, {500_001, 4000, 2000, 10}, {1_000_001, 10_000, 5000, 18}},
+		"no traffic":                     {{10, 1000, 7, none}, {500_010, 1000, 7, 0}},
+		"a clock that has just begun":    {{500_000, 1000, 0, none}},
+		"a driver that was loaded again": {{10, 9000, 0, none}, {500_010, 1000, 0, none}, {1_000_010, 2000, 0, 2}},
+		"the longest window":             {{10, 0, 0, none}, {2_000_010, 9000, 0, none}, {4_000_009, 11_000, 0, 1}},
+		"a clock that is set back":       {{1_000_000, 0, 0, none}, {500_000, 9000, 0, none}},
+		"none sent for a while":          {{10, 1000, 0, none}, {500_010, none, 0, none}, {1_000_010, 3000, 0, none}, {1_500_010, 5000, 0, 4}},
+		"none received for a while":      {{10, 0, 1000, none}, {500_010, 0, none, none}, {1_000_010, 0, 3000, none}, {1_500_010, 0, 5000, 4}},
+		"the same answer again":          {{10, 1000, 0, none}, {500_010, 2000, 0, 2}, {500_010, 2000, 0, none}, {1_000_010, 3000, 0, 2}},
 	} {
 		l := linkRate{column: columns("NBWLT")[0], longest: 2}
-		field := func(c counter) *nvml.FieldValue {
-			if c.at == none {
-				return nil
+		for i, step := range steps {
+			field := func(kibibytes int64) *nvml.FieldValue {
+				if kibibytes == none {
+					return nil
+				}
+				v := value(nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, uint64(kibibytes))
+				v.Timestamp = step.at
+				return &v
 			}
-			v := value(nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, c.kibibytes)
-			v.Timestamp = c.at
-			return &v
-		}
-		for i, want := range test.want {
 			row := make([]float64, len(dcgm.Fields))
 			row[l.column] = none
-			l.add(field(test.sent[i]), field(test.received[i]), row)
-			if row[l.column] != want {
-				t.Errorf("%s: reading %d is %v, want %v", test.name, i+1, row[l.column], want)
+			l.add(field(step.sent), field(step.received), row)
+			if row[l.column] != step.want {
+				t.Errorf("%s: reading %d is %v, want %v", name, i+1, row[l.column], step.want)
 			}
 		}
 	}

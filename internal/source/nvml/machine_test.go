@@ -94,8 +94,9 @@ func (b *board) asked(call string) int {
 }
 
 func newMachine(boards int) *machine {
-	m := &machine{events: make(chan nvml.EventData, 4), lacks: map[string]bool{"nvmlDeviceGetGpuFabricInfoV": true}} // which go-nvml's mock does not support
-	set := make(chan struct{}, 1)                                                                                    // full while a call uses the event set: on an H200 a registration waits for the end of a wait
+	m := &machine{events: make(chan nvml.EventData, 4), lacks: map[string]bool{fabricCall: true}} // go-nvml's mock lacks it
+	// set is full while a call uses the event set: on an H200 a registration waits for the end of a wait.
+	set := make(chan struct{}, 1)
 	for i := range boards {
 		b := newBoard(i)
 		b.RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return {

@@ -29,20 +29,18 @@ func newNotices(logger *slog.Logger) *notices {
 
 // check logs a denied call. It returns false if the answer means that the board is lost.
 func (n *notices) check(board int, call string, answer nvml.Return) bool {
-	if answer == nvml.ERROR_NO_PERMISSION && n.first(call) {
+	if answer != nvml.ERROR_NO_PERMISSION {
+		return answer != nvml.ERROR_GPU_IS_LOST
+	}
+	n.mu.Lock()
+	known := n.denied[call]
+	n.denied[call] = true
+	n.mu.Unlock()
+	if !known {
 		n.logger.Warn("the driver denies a reading", "gpu", board, "call", call,
 			"remedy", "run as root or with CAP_SYS_ADMIN if you need it; see RmProfilingAdminOnly for profiling")
 	}
-	return answer != nvml.ERROR_GPU_IS_LOST
-}
-
-// first reports whether call is denied for the first time.
-func (n *notices) first(call string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	was := n.denied[call]
-	n.denied[call] = true
-	return !was
+	return true
 }
 
 // noXIDsRemedy is the remedy if NVML does not report XIDs.

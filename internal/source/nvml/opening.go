@@ -80,16 +80,15 @@ func (o *opening) hangs() *source.Error {
 	}
 }
 
-// wait waits for the end of o, at most until patience after its beginning or until
-// one of the channels is closed. It reports whether o has ended.
-func (o *opening) wait(one, other <-chan struct{}, patience time.Duration) bool {
-	timer := time.NewTimer(time.Until(o.begun.Add(patience)))
-	defer timer.Stop()
+// wait waits for the end of o until ctx ends, at most until patience after its beginning. It
+// reports whether o has ended.
+func (o *opening) wait(ctx context.Context, patience time.Duration) bool {
+	ctx, cancel := context.WithDeadline(ctx, o.begun.Add(patience))
+	defer cancel()
 	select {
 	case <-o.done:
-	case <-timer.C:
-	case <-one:
-	case <-other:
+		return true
+	case <-ctx.Done():
 	}
 	select {
 	case <-o.done:
@@ -107,7 +106,10 @@ func (s *Source) open(ctx context.Context) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !o.wait(ctx.Done(), s.life.Done(), openPatience) {
+	either, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	if !o.wait(either, openPatience) {
 		if err := s.stopped(ctx); err != nil {
 			return nil, err
 		}

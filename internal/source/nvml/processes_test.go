@@ -78,7 +78,8 @@ func TestAListOfProcessesHangs(t *testing.T) {
 			begun := time.Now()
 			list, err := r.Processes(t.Context())
 			e := source.AsError(err)
-			if err == nil || e.Failure != source.Timeout || e.Cause != "GPU 0: nvmlDeviceGetComputeRunningProcesses has not returned" || listed(list) != "GPU-00000001/:2:compute:7" {
+			const cause, others = "GPU 0: nvmlDeviceGetComputeRunningProcesses has not returned", "GPU-00000001/:2:compute:7"
+			if err == nil || e.Failure != source.Timeout || e.Cause != cause || listed(list) != others {
 				t.Errorf("%v with %s", err, listed(list))
 			}
 			if d := time.Since(begun); d > 0 != (i == 0) || d > listPatience {

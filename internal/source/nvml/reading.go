@@ -38,7 +38,10 @@ var boardReadings = append([]reading{
 	{call: "nvmlDeviceGetClockInfo", columns: []string{"SMCLK"}, ask: one(with(nvml.Device.GetClockInfo, nvml.CLOCK_SM), same)},
 	{call: "nvmlDeviceGetClockInfo", columns: []string{"MMCLK"}, ask: one(with(nvml.Device.GetClockInfo, nvml.CLOCK_MEM), same)},
 	{call: "nvmlDeviceGetTemperature", columns: []string{"TMPTR"}, ask: one(with(nvml.Device.GetTemperature, nvml.TEMPERATURE_GPU), same)},
-	{call: "nvmlDeviceGetTemperatureThreshold", columns: []string{"SDTMP"}, ask: one(with(nvml.Device.GetTemperatureThreshold, nvml.TEMPERATURE_THRESHOLD_SLOWDOWN), same)},
+	{
+		call: "nvmlDeviceGetTemperatureThreshold", columns: []string{"SDTMP"},
+		ask: one(with(nvml.Device.GetTemperatureThreshold, nvml.TEMPERATURE_THRESHOLD_SLOWDOWN), same),
+	},
 	{call: "nvmlDeviceGetPowerUsage", columns: []string{"POWER"}, ask: one(nvml.Device.GetPowerUsage, milli)},
 	{call: "nvmlDeviceGetPowerManagementLimit", columns: []string{"PMLMT"}, ask: one(nvml.Device.GetPowerManagementLimit, milli)},
 	{call: "nvmlDeviceGetEnforcedPowerLimit", columns: []string{"EPLMT"}, ask: one(nvml.Device.GetEnforcedPowerLimit, milli)},

@@ -66,7 +66,7 @@ var (
 // New returns a source that does nothing before its first Check or Read: these load
 // NVML and list the boards. The error is always nil, except in programs built
 // without cgo.
-func New(opts Options) (*Source, error) {
+func New(opts Options) (source.Source, error) {
 	opts = opts.complete()
 	return newSource(opts, nvml.New(nvml.WithLibraryPath(opts.LibraryPath))), nil
 }
@@ -255,7 +255,7 @@ func (s *Source) unload() error {
 		return nil
 	}
 	// Do not wait for an opening that has hung for longer.
-	if !o.wait(nil, nil, closeTimeout) {
+	if !o.wait(context.Background(), closeTimeout) {
 		return fmt.Errorf("%w: the library stays loaded until the program ends", o.hangs())
 	}
 	if o.err != nil {

@@ -15,16 +15,19 @@ import (
 )
 
 func TestFailuresToStart(t *testing.T) {
+	answers := func(answer nvml.Return) func(*machine) {
+		return func(m *machine) { m.InitFunc = func() nvml.Return { return answer } }
+	}
 	tests := []struct {
 		name    string
 		set     func(*machine)
 		failure source.Failure
 		says    string
 	}{
-		{"no library", func(m *machine) { m.InitFunc = func() nvml.Return { return nvml.ERROR_LIBRARY_NOT_FOUND } }, source.Unreachable, "--backend=prometheus"},
-		{"no driver", func(m *machine) { m.InitFunc = func() nvml.Return { return nvml.ERROR_DRIVER_NOT_LOADED } }, source.Unreachable, "modprobe nvidia"},
-		{"other driver", func(m *machine) { m.InitFunc = func() nvml.Return { return nvml.ERROR_LIB_RM_VERSION_MISMATCH } }, source.Unreachable, "different versions"},
-		{"no permission", func(m *machine) { m.InitFunc = func() nvml.Return { return nvml.ERROR_NO_PERMISSION } }, source.PermissionDenied, "/dev/nvidia"},
+		{"no library", answers(nvml.ERROR_LIBRARY_NOT_FOUND), source.Unreachable, "--backend=prometheus"},
+		{"no driver", answers(nvml.ERROR_DRIVER_NOT_LOADED), source.Unreachable, "modprobe nvidia"},
+		{"other driver", answers(nvml.ERROR_LIB_RM_VERSION_MISMATCH), source.Unreachable, "different versions"},
+		{"no permission", answers(nvml.ERROR_NO_PERMISSION), source.PermissionDenied, "/dev/nvidia"},
 		{"no GPU", func(m *machine) { m.boards = nil }, source.Unreachable, "sees no GPU"},
 		{"lost GPU", func(m *machine) { m.boards[0].say("nvmlDeviceGetHandleByIndex", nvml.ERROR_GPU_IS_LOST) }, source.Broken, "no GPU can be read"},
 	}

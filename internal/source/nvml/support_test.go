@@ -15,7 +15,9 @@ import (
 )
 
 func TestWhatIsRefusedIsAskedOnce(t *testing.T) {
-	for _, answer := range []nvml.Return{nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_FUNCTION_NOT_FOUND, nvml.ERROR_INVALID_ARGUMENT, nvml.ERROR_DEPRECATED, nvml.ERROR_NO_PERMISSION} {
+	for _, answer := range []nvml.Return{
+		nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_FUNCTION_NOT_FOUND, nvml.ERROR_INVALID_ARGUMENT, nvml.ERROR_DEPRECATED, nvml.ERROR_NO_PERMISSION,
+	} {
 		t.Run(answer.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMachine(1)

@@ -129,18 +129,21 @@ const mostXIDs = 512
 type xidCounts struct {
 	last atomic.Uint64 // code, 0 for none
 
-	mu        sync.Mutex
-	listening bool // the driver reports XIDs
-	deaf      bool // it never will
-	counts    []raw.XID
+	mu      sync.Mutex
+	reports support // whether the driver reports XIDs
+	counts  []raw.XID
 }
 
 // listen records whether the driver reports XIDs. Once it does not, it never will.
 func (x *xidCounts) listen(does bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.deaf = x.deaf || !does
-	x.listening = !x.deaf
+	switch {
+	case !does:
+		x.reports = refused
+	case x.reports == untried:
+		x.reports = given
+	}
 }
 
 // add counts an XID. Code 0 is not an XID.
@@ -167,7 +170,7 @@ func (x *xidCounts) add(code uint64, at time.Time) {
 func (x *xidCounts) append(dst []raw.XID) []raw.XID {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if len(x.counts) == 0 && x.listening {
+	if len(x.counts) == 0 && x.reports == given {
 		return append(dst, raw.XID{})
 	}
 	return append(dst, x.counts...)

@@ -40,8 +40,8 @@ func TestXIDs(t *testing.T) {
 	})
 }
 
-// told returns the XIDs of the last reading: GPU, code and count.
-func (r *reader) told() string {
+// reported returns the XIDs of the last reading: GPU, code and count.
+func (r *reader) reported() string {
 	var all []string
 	for _, x := range r.b.XIDs {
 		all = append(all, fmt.Sprintf("%s:%d=%d", label(r.b.Dict.Block(x.Labels), "{gpu"), x.Code, x.Count))
@@ -64,7 +64,7 @@ func TestXIDsCount(t *testing.T) {
 		r := newReader(t, m, nil)
 		defer r.Close()
 		r.read()
-		if got := r.told(); got != "0:0=0 1:0=0 2:0=0" {
+		if got := r.reported(); got != "0:0=0 1:0=0 2:0=0" {
 			t.Errorf("at first %s", got)
 		}
 		for range 500 {
@@ -81,7 +81,7 @@ func TestXIDsCount(t *testing.T) {
 		at := time.Now()
 		for range 2 {
 			all := r.read()
-			if got := r.told(); got != "0:94=1 1:45=501 1:48=1 2:79=1" || !isLost(all, "2") {
+			if got := r.reported(); got != "0:94=1 1:45=501 1:48=1 2:79=1" || !isLost(all, "2") {
 				t.Errorf("%s, GPU 2 lost: %v", got, isLost(all, "2"))
 			}
 			if last := r.b.XIDs[3].Last; !last.Equal(at) {
@@ -106,7 +106,7 @@ func TestXIDOfNoBoard(t *testing.T) {
 		m.events <- xid(other, 79)
 		synctest.Wait()
 		r.read()
-		if got := r.told(); got != "0:0=0" || r.log.count("XID of an unknown GPU", "xid=79") != 1 {
+		if got := r.reported(); got != "0:0=0" || r.log.count("XID of an unknown GPU", "xid=79") != 1 {
 			t.Errorf("%s\n%s", got, r.log.text.String())
 		}
 	})
@@ -151,8 +151,8 @@ func TestNoXIDs(t *testing.T) {
 				if e == nil || e.Failure != source.Unsupported || !strings.HasPrefix(e.Cause, test.cause) || !strings.Contains(e.Remedy, "dmesg") {
 					t.Errorf("the stream fails for %+v, want %s", e, test.cause)
 				}
-				if got, want := r.told(), strings.TrimSpace("0:0=0 "[:6*test.ofOthers]); got != want {
-					t.Errorf("tells %q, want %q", got, want)
+				if got, want := r.reported(), strings.TrimSpace("0:0=0 "[:6*test.ofOthers]); got != want {
+					t.Errorf("reports %q, want %q", got, want)
 				}
 				if n := r.log.count("does not report XIDs"); n != 1 {
 					t.Errorf("the log says so %d times", n)

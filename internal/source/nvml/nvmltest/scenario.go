@@ -81,8 +81,9 @@ func H100(n int) Scenario {
 		s.GPUs = append(s.GPUs, Values{
 			"power": 412337 - 1000*float64(gpu), "power_limit": 700000, "enforced_limit": 650000, "energy": 123456789012, "reasons": 4,
 			"clock.1": 1755, "clock.2": 2619, "temperature.0": 61, "busy": 98, "copying": 51,
-			"links":    18,
-			"field.90": 26562, "field.82": 72, "field.74": 12.5e9, "field.38": 7, "field.230": 0, // link speed, memory temperature, power violation, CRC errors, recovery action
+			"links": 18,
+			// Link speed, memory temperature, power violation, CRC errors, recovery action.
+			"field.90": 26562, "field.82": 72, "field.74": 12.5e9, "field.38": 7, "field.230": 0,
 			"field.138": 5000, "field.138/s": 153.6e6, "field.139": 7000, "field.139/s": 151.552e6, // KiB over NVLink
 			"gpm": 1, "gpm.1": 96, "gpm.2": 84, "gpm.3": 32, "gpm.5": 56, "gpm.10": 42, "gpm.20": 5000, "gpm.21": 12000,
 		})

@@ -22,8 +22,7 @@ func fabricInfo(d nvml.Device) (nvml.GpuFabricInfo_v3, nvml.Return) {
 type fabric struct {
 	columns []int // of health, clique and error
 	state   support
-	id      [16]uint8
-	cluster string // id as a text, "" while the board is in no fabric
+	cluster string // "" while the board is in no fabric
 }
 
 func newFabric() *fabric { return &fabric{columns: columns("FMHSUM", dcgm.CliqueColumn, "FMFRC")} }
@@ -43,13 +42,11 @@ func (f *fabric) ask(d nvml.Device, info func(nvml.Device) (nvml.GpuFabricInfo_v
 		set(row, f.columns[2], float64(is.Status))
 	}
 	if !over || nvml.Return(is.Status) != nvml.SUCCESS {
-		f.id, f.cluster = [16]uint8{}, ""
+		f.cluster = ""
 		return answer
 	}
 	set(row, f.columns[1], float64(is.CliqueId))
-	if f.cluster == "" || f.id != is.ClusterUuid {
-		u := is.ClusterUuid
-		f.id, f.cluster = u, fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
-	}
+	u := is.ClusterUuid
+	f.cluster = fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 	return answer
 }

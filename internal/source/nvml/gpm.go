@@ -112,11 +112,6 @@ func (g *gpm) works() bool {
 	return g != nil && g.sampling != refused && g.getting != refused && len(g.metrics) > 0
 }
 
-// gives reports whether g, nil for none, may have values of a column of dcgm.Fields.
-func (g *gpm) gives(column int) bool {
-	return g.works() && slices.ContainsFunc(g.metrics, func(m requestedMetric) bool { return m.at == column })
-}
-
 // ask samples the counters and fills row with the averages since an earlier sample, if
 // there is one. It passes each call to calls before it makes it.
 func (g *gpm) ask(calls func(string), period time.Duration, row []float64) nvml.Return {

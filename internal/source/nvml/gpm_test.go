@@ -235,25 +235,6 @@ func TestGPMWithoutMetrics(t *testing.T) {
 	})
 }
 
-// A reading stands in for the only metric that gives its column.
-func TestGPMWithoutPCIe(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMachine(1)
-		b := m.boards[0]
-		b.gpm, b.metrics = true, maps.Clone(counted)
-		delete(b.metrics, nvml.GPM_METRIC_PCIE_TX_PER_SEC)
-		r := newReader(t, m, nil)
-		defer r.Close()
-		r.read()
-		all := r.read()
-		want := map[string]string{"sent": "3003000", "received": traffic["PROF_PCIE_RX_BYTES"], "SM": "0.421235"}
-		got := map[string]string{"sent": all["0 DCGM_FI_PROF_PCIE_TX_BYTES"], "received": all["0 DCGM_FI_PROF_PCIE_RX_BYTES"], "SM": all["0 DCGM_FI_PROF_SM_ACTIVE"]}
-		if !maps.Equal(got, want) || !strings.Contains(r.Version(), "GPM") {
-			t.Errorf("%v, want %v: %s", got, want, r.Version())
-		}
-	})
-}
-
 // A library that lacks one of GPM's calls has no GPM.
 func TestLibraryWithoutGPM(t *testing.T) {
 	for _, call := range []string{"nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleGet", "nvmlGpmMetricsGet", "nvmlGpmSampleFree"} {

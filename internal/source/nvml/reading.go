@@ -18,7 +18,7 @@ type reading struct {
 	columns []string
 	// ask writes the values of the columns to v, in the exporter's units.
 	ask func(d nvml.Device, v []float64) nvml.Return
-	// standIn marks readings of one column that stand in where GPM does not give it.
+	// standIn marks readings that stand in where there is no GPM.
 	standIn bool
 }
 

@@ -242,7 +242,7 @@ func (w *worker) fill(r *result) bool {
 func (w *worker) ask(p *part, row []float64) bool {
 	for i := range p.readings {
 		r := &p.readings[i]
-		if r.state == refused || r.standIn && (p.gpm.gives(r.at[0]) || w.period < slowCallPeriod) {
+		if r.state == refused || r.standIn && (p.gpm.works() || w.period < slowCallPeriod) {
 			continue
 		}
 		w.reading.set(r.call)

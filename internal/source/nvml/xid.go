@@ -17,9 +17,6 @@ import (
 // eventCalls are the functions of the library that XIDs need.
 var eventCalls = []string{"nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetWait", "nvmlEventSetFree"}
 
-// migParentCall finds the board of a MIG device.
-const migParentCall = "nvmlDeviceGetDeviceHandleFromMigDeviceHandle"
-
 const (
 	// xidWait limits a wait for events, and thus Close.
 	xidWait = 500 * time.Millisecond
@@ -103,23 +100,15 @@ func (n *node) recordXID(event *nvml.EventData, at time.Time, logger *slog.Logge
 	logger.Warn("the driver reports an XID of an unknown GPU", "xid", event.EventData, "remedy", "find the GPU in dmesg")
 }
 
-// gpuOf returns a board by its handle or by that of one of its MIG devices, nil for none. The
-// driver reports the board of an XID, and the instance separately (nvml.h), but may report a MIG
-// device.
+// gpuOf returns a board by its handle, nil for none. Of an XID of an instance, too, the driver
+// reports the board (nvml.h).
 func (n *node) gpuOf(d nvml.Device) *gpu {
 	for _, w := range n.workers {
 		if w.device == d {
 			return w.gpu
 		}
 	}
-	if d == nil || !n.lib.has(migParentCall) {
-		return nil
-	}
-	board, answer := d.GetDeviceHandleFromMigDeviceHandle()
-	if answer != nvml.SUCCESS || board == d {
-		return nil
-	}
-	return n.gpuOf(board)
+	return nil
 }
 
 // mostXIDs is far more than there are codes.

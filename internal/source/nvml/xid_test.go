@@ -55,12 +55,10 @@ func xid(device nvml.Device, code uint64) nvml.EventData {
 }
 
 // Every XID counts, however many come between two readings, including those of lost
-// boards and those that name a MIG device. A board without XIDs says so.
+// boards. A board without XIDs has none of code 0.
 func TestXIDsCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(3)
-		instance := m.boards[0].addInstance(7, "1g.10gb")
-		instance.GetDeviceHandleFromMigDeviceHandleFunc = func() (nvml.Device, nvml.Return) { return m.boards[0], nvml.SUCCESS }
 		r := newReader(t, m, nil)
 		defer r.Close()
 		r.read()
@@ -72,7 +70,7 @@ func TestXIDsCount(t *testing.T) {
 		}
 		m.events <- xid(m.boards[1], 48)
 		m.events <- xid(m.boards[1], 45)
-		m.events <- xid(instance, 94)
+		m.events <- xid(m.boards[0], 94)
 		m.events <- xid(m.boards[1], 1<<40)
 		m.events <- xid(m.boards[1], 0)
 		m.boards[2].say("", nvml.ERROR_GPU_IS_LOST)
@@ -102,7 +100,6 @@ func TestXIDOfNoBoard(t *testing.T) {
 		defer r.Close()
 		r.read()
 		other := newBoard(5)
-		other.GetDeviceHandleFromMigDeviceHandleFunc = func() (nvml.Device, nvml.Return) { return nil, nvml.ERROR_INVALID_ARGUMENT }
 		m.events <- xid(other, 79)
 		synctest.Wait()
 		r.read()

@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -78,10 +77,6 @@ func TestOwnFieldsAreNotPassedThrough(t *testing.T) {
 	c := startNVML(t, library, scenario, "--record="+recorded)
 	check(c, false)
 	c.Stop()
-	text, err := os.ReadFile(recorded)
-	if err != nil || !bytes.Contains(text, []byte("gpu_lost")) || !bytes.Contains(text, []byte("nvlink_limit_bytes_per_second")) {
-		t.Fatalf("the recording of %d bytes lacks fields: %v", len(text), err)
-	}
 	check(startProxy(t, itself(t), "--backend=replay", "--source="+recorded), true)
 	check(startNVML(t, library, scenario), false)
 }

@@ -48,10 +48,6 @@ func TestRealStackXIDs(t *testing.T) {
 		awaitAll(t, ways, lines...)
 	}
 	ways["nvml"].Stop()
-	recording, err := os.ReadFile(recorded)
-	if err != nil || !strings.Contains(string(recording), `DCGM_EXP_XID_ERRORS_TOTAL{gpu="3"`) {
-		t.Fatalf("the recording of %d bytes has no XIDs: %v", len(recording), err)
-	}
 	played := startProxy(t, itself(t), "--backend=replay", "--source="+recorded, "--node-name=n")
 	awaitAll(t, map[string]*child{"a recording of nvml": played}, seen...)
 }

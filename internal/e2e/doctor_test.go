@@ -266,7 +266,7 @@ func TestDoctorFindsExporterPods(t *testing.T) {
 		t.Errorf("exit %d for a node whose exporter is down", code)
 	}
 	x, _ = look(nil, "--node-name=node-c")
-	x.wants(t, "exporter pods", "missing", "no pod of an exporter runs (pods on node node-c with app.kubernetes.io/name=dcgm-exporter or app=nvidia-dcgm-exporter): 1 pod is waiting; see why: kubectl describe pods")
+	x.wants(t, "exporter pods", "missing", "no pod of an exporter runs (pods on node node-c with app.kubernetes.io/name=dcgm-exporter or app=nvidia-dcgm-exporter): 1 pod waiting; see why: kubectl describe pods")
 	x, code = look(nil, "--node-name=node-d")
 	if x.wants(t, "exporter pods", "missing", "there is no pod of an exporter (pods on node node-d "); code != 1 {
 		t.Errorf("exit %d for a node without an exporter", code)

@@ -30,11 +30,11 @@ const (
 	maxSubjects = 1024
 )
 
-// subject is what requests fail for: a right that the API server denies, a kind of object for
-// which it fails, as with a broken conversion webhook, or the whole API server, if zero.
+// subject is what requests fail for: a right that the API server denies (schema.GroupResource: to get
+// its objects, in a namespace), a kind of object for which it fails, as with a broken conversion
+// webhook (schema.GroupKind), or the whole API server (nil).
 type subject struct {
-	kind      schema.GroupKind
-	right     schema.GroupResource // to get its objects, in a namespace; "" for those outside of namespaces
+	of        fmt.Stringer
 	namespace string
 }
 
@@ -89,7 +89,7 @@ func (b *breaker) fail(s subject, err error) (news bool) {
 			return true
 		}
 		c = &circuit{asked: now}
-		if n := b.note(s, err.Error(), 0); !b.has(s) {
+		if n := s.note(err.Error(), 0); !b.has(s) {
 			b.logger.Warn("the holders of GPUs are not fully known", "cause", n.Cause, "remedy", n.Remedy)
 		}
 		b.open[s] = c
@@ -97,7 +97,7 @@ func (b *breaker) fail(s subject, err error) (news bool) {
 	c.cause = err.Error()
 	c.pause = min(max(2*c.pause, firstPause), longestPause)
 	c.until = now.Add(c.pause/2 + rand.N(c.pause)) //nolint:gosec // spreads load
-	if s.right != (schema.GroupResource{}) {
+	if _, denied := s.of.(schema.GroupResource); denied {
 		c.until = now.Add(denialLife)
 	}
 	return news
@@ -112,7 +112,7 @@ func (b *breaker) succeed(s subject) (news bool) {
 	}
 	delete(b.open, s)
 	if !b.has(s) {
-		b.logger.Info("the Kubernetes API server answers again", "for", s.String())
+		b.logger.Info("the Kubernetes API server answers again", "for", s.of)
 	}
 	return true
 }
@@ -127,7 +127,7 @@ func (b *breaker) isOpen(s subject) bool {
 // has reports whether a subject fails in any namespace. The caller holds mu.
 func (b *breaker) has(s subject) bool {
 	for other := range b.open {
-		if other.kind == s.kind && other.right == s.right {
+		if other.of == s.of {
 			return true
 		}
 	}
@@ -145,34 +145,25 @@ func (b *breaker) notes() (notes []canonical.Note) {
 	defer b.mu.Unlock()
 	b.forget(time.Now())
 	all := slices.SortedFunc(maps.Keys(b.open), func(x, y subject) int {
-		return cmp.Or(cmp.Compare(x.String(), y.String()), cmp.Compare(x.namespace, y.namespace))
+		return cmp.Or(cmp.Compare(fmt.Sprint(x.of), fmt.Sprint(y.of)), cmp.Compare(x.namespace, y.namespace))
 	})
-	for i := 0; i < len(all); {
-		first := i
-		for i++; i < len(all) && all[i].String() == all[first].String(); i++ {
-		}
-		notes = append(notes, b.note(all[first], b.open[all[first]].cause, i-first-1))
+	others := map[fmt.Stringer]int{}
+	for _, s := range all {
+		others[s.of]++
+	}
+	all = slices.CompactFunc(all, func(x, y subject) bool { return x.of == y.of })
+	for _, s := range all {
+		notes = append(notes, s.note(b.open[s].cause, others[s.of]-1))
 	}
 	return notes
 }
 
-// String names a subject, without its namespace.
-func (s subject) String() string {
-	switch {
-	case s.right != (schema.GroupResource{}):
-		return s.right.String()
-	case s.kind != (schema.GroupKind{}):
-		return s.kind.String()
-	}
-	return "all objects"
-}
-
 // note describes a subject that fails, in others namespaces too.
-func (b *breaker) note(s subject, cause string, others int) canonical.Note {
-	switch {
-	case s.right != (schema.GroupResource{}):
+func (s subject) note(cause string, others int) canonical.Note {
+	switch of := s.of.(type) {
+	case schema.GroupResource:
 		lacks, where := "their owners are not known", ""
-		if s.right == podsResource.GroupResource() {
+		if of == podsResource.GroupResource() {
 			lacks = "the workloads of pods are not known"
 		}
 		if s.namespace != "" {
@@ -182,13 +173,13 @@ func (b *breaker) note(s subject, cause string, others int) canonical.Note {
 			where += fmt.Sprintf(" and %d others", others)
 		}
 		return canonical.Note{
-			Cause:  fmt.Sprintf("the Kubernetes API server denies the right to get %s%s: %s", s, where, lacks),
-			Remedy: fmt.Sprintf("grant it as deploy/kubernetes/rbac.yaml does: {apiGroups: [%q], resources: [%s], verbs: [get]}", s.right.Group, s.right.Resource),
+			Cause:  fmt.Sprintf("the Kubernetes API server denies the right to get %s%s: %s", of, where, lacks),
+			Remedy: fmt.Sprintf("grant it as deploy/kubernetes/rbac.yaml does: {apiGroups: [%q], resources: [%s], verbs: [get]}", of.Group, of.Resource),
 		}
-	case s.kind != (schema.GroupKind{}):
+	case schema.GroupKind:
 		return canonical.Note{
-			Cause:  fmt.Sprintf("the Kubernetes API server fails for objects of kind %s, so their owners are not known: %s", s, cause),
-			Remedy: fmt.Sprintf("check whether kubectl get %s -A answers: the conversion webhook of its CustomResourceDefinition may be broken, or its APIService unavailable", s),
+			Cause:  fmt.Sprintf("the Kubernetes API server fails for objects of kind %s, so their owners are not known: %s", of, cause),
+			Remedy: fmt.Sprintf("check whether kubectl get %s -A answers: the conversion webhook of its CustomResourceDefinition may be broken, or its APIService unavailable", of),
 		}
 	}
 	return canonical.Note{

@@ -50,7 +50,7 @@ func TestDenials(t *testing.T) {
 		t.Errorf("log:\n%s", log.String())
 	}
 	for _, namespace := range []string{"o", "o", "x"} {
-		c.succeed(subject{right: podsResource.GroupResource(), namespace: namespace})
+		c.succeed(subject{podsResource.GroupResource(), namespace})
 	}
 	if len(c.notes()) != 1 || strings.Count(log.String(), "level=INFO") != 1 {
 		t.Errorf("notes %q, log:\n%s", c.notes(), log.String())
@@ -61,7 +61,7 @@ func TestDenials(t *testing.T) {
 // not an outage; only the kind is requested less often, it is logged once, and no owner below it
 // is published.
 func TestKindThatFails(t *testing.T) {
-	kind := subject{kind: schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}}
+	kind := subject{of: schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}}
 	for name, path := range map[string]string{"conversion webhook": rollout.path + "blue", "APIService": "/apis/argoproj.io/v1alpha1"} {
 		t.Run(name, func(t *testing.T) {
 			f := newFakeAPI()
@@ -81,8 +81,8 @@ func TestKindThatFails(t *testing.T) {
 				pod := Pod{"n", fmt.Sprintf("p-%d", i)}
 				r.find(pod, true, time.Now())
 				r.resolve(t.Context(), <-r.queue)
-				if owner, is := r.find(pod, false, time.Now()); is != unknown {
-					t.Errorf("%s: %v, %v", pod.Name, owner, is)
+				if owner, ok := r.find(pod, false, time.Now()); !ok || owner != (Owner{}) {
+					t.Errorf("%s: %v, %v", pod.Name, owner, ok)
 				}
 				c.open[kind].until = time.Now().Add(time.Hour) // however slow this machine is
 			}
@@ -111,7 +111,7 @@ func TestKindThatFails(t *testing.T) {
 // failure. What nobody asks about is forgotten.
 func TestBreakerLetsOneTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, kind := newBreaker(discard), subject{kind: schema.GroupKind{Kind: "RayCluster"}}
+		b, kind := newBreaker(discard), subject{of: schema.GroupKind{Kind: "RayCluster"}}
 		before := time.Duration(0)
 		for i := range 10 {
 			if !b.enter(kind) || before > 0 && b.enter(kind) {

@@ -1,6 +1,10 @@
 package holders
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
 
 // reference names a device as the kubelet does, or as the ResourceSlices of its node do.
 type reference struct {
@@ -22,9 +26,8 @@ func (r *reference) isMIG() bool { return strings.HasPrefix(r.uuid, migPrefix) |
 
 // The prefixes of the ids of NVIDIA's device plugins, in lower case.
 const (
-	gpuPrefix   = "gpu-"
-	migPrefix   = "mig-"
-	minorPrefix = "nvidia"
+	gpuPrefix = "gpu-"
+	migPrefix = "mig-"
 	// vendorDomain begins the names of the plugins' resources.
 	vendorDomain = "nvidia.com/"
 	// migResource begins the names of resources of MIG devices that have the profile in
@@ -35,67 +38,34 @@ const (
 	sharedSuffix = ".shared"
 )
 
-// parseDeviceID reads a device id of a resource, in every spelling of NVIDIA's plugin and of
-// those of GKE and EKS:
+// deviceID matches the device ids of NVIDIA's plugin and of those of GKE and EKS, in lower case:
 //
-//	GPU-<uuid>                 a board
-//	MIG-<uuid>                 a MIG device
-//	MIG-GPU-<uuid>/<gi>/<ci>   a MIG device, by drivers before R470
-//	GPU-<uuid>::3, MIG-<uuid>::7       a share of one of these
+//	gpu-<uuid>                 a board
+//	mig-<uuid>                 a MIG device
+//	mig-gpu-<uuid>/<gi>/<ci>   a MIG device, by drivers before R470
 //	nvidia0, nvidia0/gi1       a board and a MIG device by the number of the device file
-//	nvidia0/vgpu1, nvidia0/gi1/vgpu2   a share of one of these
 //
-// ok is false for resources of other vendors, and for an id that names no device, such as the
-// PCI address of a board that a virtual machine has.
+// An id may end in the number of a share: ::3 or /vgpu2.
+var deviceID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:mig-(?P<board>gpu-[^/: ]+)/(?P<gi>\d+)/\d+|(?P<uuid>(?:gpu|mig)-[^/: ]+)|nvidia(?P<minor>\d{1,9})(?:/gi(?P<part>\d+))?(?:/vgpu\d+)?)(?:::\d+)?$`)
+})
+
+// parseDeviceID reads a device id of a resource. ok is false for resources of other vendors, and
+// for an id that names no device, such as the PCI address of a board that a virtual machine has.
 func parseDeviceID(resource, id string) (r reference, ok bool) {
-	if !isOurs(resource) {
+	found := deviceID().FindStringSubmatch(strings.ToLower(id))
+	if found == nil || !isOurs(resource) {
 		return reference{}, false
 	}
-	r.profile = profileOf(resource)
-	id = strings.ToLower(id)
-	if device, replica, shared := strings.Cut(id, "::"); shared {
-		if !isNumber(replica) {
-			return reference{}, false
-		}
-		id = device
+	r = reference{uuid: found[1] + found[3], minor: found[4], instance: found[2] + found[5], profile: profileOf(resource)}
+	if strings.HasPrefix(found[3], gpuPrefix) {
+		r.profile = ""
 	}
-	switch {
-	case strings.HasPrefix(id, migPrefix+gpuPrefix):
-		board, rest, _ := strings.Cut(id[len(migPrefix):], "/")
-		instance, compute, _ := strings.Cut(rest, "/")
-		r.uuid, r.instance = board, instance
-		return r, isUUID(board, gpuPrefix) && isNumber(instance) && isNumber(compute)
-	case strings.HasPrefix(id, gpuPrefix):
-		r.uuid, r.profile = id, ""
-		return r, isUUID(id, gpuPrefix)
-	case strings.HasPrefix(id, migPrefix):
-		r.uuid = id
-		return r, isUUID(id, migPrefix)
-	}
-	return r.byMinor(id)
+	return r, !strings.HasPrefix(r.uuid, migPrefix+gpuPrefix)
 }
 
 // isOurs reports whether a resource is one of NVIDIA's.
 func isOurs(resource string) bool { return strings.HasPrefix(resource, vendorDomain) }
-
-// byMinor reads nvidia0, nvidia0/gi1, nvidia0/vgpu1 and nvidia0/gi1/vgpu1.
-func (r reference) byMinor(id string) (reference, bool) {
-	rest, ok := strings.CutPrefix(id, minorPrefix)
-	r.minor, rest, _ = strings.Cut(rest, "/")
-	if !ok || !isNumber(r.minor) {
-		return reference{}, false
-	}
-	if instance, cut := strings.CutPrefix(rest, "gi"); cut {
-		r.instance, rest, _ = strings.Cut(instance, "/")
-		if !isNumber(r.instance) {
-			return reference{}, false
-		}
-	}
-	if share, cut := strings.CutPrefix(rest, "vgpu"); cut {
-		return r, isNumber(share)
-	}
-	return r, rest == "" && !strings.HasSuffix(id, "/")
-}
 
 // profileOf returns the profile in the name of a resource: 1g.10gb in
 // nvidia.com/mig-1g.10gb.shared; "" if there is none.
@@ -117,9 +87,4 @@ func normalProfile(profile string) string {
 // checked: an invalid one matches no device.
 func isUUID(id, prefix string) bool {
 	return len(id) > len(prefix) && strings.HasPrefix(id, prefix) && !strings.ContainsAny(id, "/: ")
-}
-
-// isNumber reports whether text is a whole number, without a sign.
-func isNumber(text string) bool {
-	return text != "" && len(text) <= 9 && strings.Trim(text, "0123456789") == ""
 }

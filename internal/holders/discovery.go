@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/url"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -46,10 +45,9 @@ type Discovery struct {
 	opts       DiscoveryOptions
 	selections []*selection
 
-	mu       sync.Mutex
-	admitted map[types.UID]bool
-	current  []Exporter
-	counts   DiscoveryCounts
+	mu      sync.Mutex
+	current []Exporter
+	counts  DiscoveryCounts
 }
 
 // DiscoveryCounts are the counts of a discovery.
@@ -61,28 +59,23 @@ type DiscoveryCounts struct {
 	Failures uint64
 }
 
-// selection follows the pods of one selector. It is the cache.ReflectorStore of its Reflector.
+// selection follows the pods of one selector. It is the store of a cache.Reflector.
 type selection struct {
-	of       *Discovery
-	selector string
+	cache.Store // of *podObject by UID
+	of          *Discovery
+	selector    string
 
 	// Guarded by of.mu.
-	pods    map[types.UID]candidate // nil until they are listed
-	failure error                   // of the latest request
-}
-
-// candidate is a pod that is selected.
-type candidate struct {
-	exporter Exporter
-	runs     bool
-	version  uint64 // of the pod, which rises with each change
+	listed  bool
+	failure error // of the latest request
 }
 
 // NewDiscovery returns a discovery that Run begins.
 func NewDiscovery(opts DiscoveryOptions) *Discovery {
 	d := &Discovery{opts: opts}
+	byUID := func(pod any) (string, error) { return string(pod.(*podObject).UID), nil }
 	for _, selector := range opts.Selectors {
-		d.selections = append(d.selections, &selection{of: d, selector: selector})
+		d.selections = append(d.selections, &selection{Store: cache.NewStore(byUID, cache.WithTransformer(lean)), of: d, selector: selector})
 	}
 	return d
 }
@@ -104,7 +97,7 @@ func (d *Discovery) List(ctx context.Context) []Exporter {
 	for _, s := range d.selections {
 		all.Go(func() {
 			if pods, err := s.list(ctx, metav1.ListOptions{ResourceVersion: "0"}); err == nil {
-				s.replace(pods.(*podList).Items)
+				_ = s.Replace(pods.(*podList).all(), "")
 			}
 		})
 	}
@@ -189,77 +182,42 @@ func (s *selection) note(ctx context.Context, err error) {
 	}
 }
 
-// Replace implements cache.ReflectorStore.
-func (s *selection) Replace(all []any, _ string) error {
-	pods := make([]podObject, len(all))
-	for i := range all {
-		pods[i] = *all[i].(*podObject)
-	}
-	s.replace(pods)
-	return nil
+// Add implements cache.Store, as do the following.
+func (s *selection) Add(pod any) error { return s.of.publish(s, s.Store.Add(pod)) }
+
+// Update is Add.
+func (s *selection) Update(pod any) error { return s.Add(pod) }
+
+// Delete removes a pod.
+func (s *selection) Delete(pod any) error { return s.of.publish(s, s.Store.Delete(pod)) }
+
+// Replace replaces all pods.
+func (s *selection) Replace(pods []any, version string) error {
+	return s.of.publish(s, s.Store.Replace(pods, version))
 }
 
-// Add implements cache.ReflectorStore.
-func (s *selection) Add(pod any) error { return s.Update(pod) }
-
-// Update implements cache.ReflectorStore.
-func (s *selection) Update(pod any) error {
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	s.put(pod.(*podObject))
-	s.of.publish()
-	return nil
-}
-
-// Delete implements cache.ReflectorStore.
-func (s *selection) Delete(pod any) error {
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	delete(s.pods, pod.(*podObject).UID)
-	s.of.publish()
-	return nil
-}
-
-// Resync implements cache.ReflectorStore.
-func (s *selection) Resync() error { return nil }
-
-func (s *selection) replace(pods []podObject) {
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	s.pods = make(map[types.UID]candidate, len(pods))
-	for i := range pods {
-		s.put(&pods[i])
-	}
-	s.of.publish()
-}
-
-func (s *selection) put(p *podObject) {
-	e, runs := p.exporter(s.of.opts.Port)
-	version, _ := strconv.ParseUint(p.ResourceVersion, 10, 64) // of no number, any state of a pod is as good
-	s.pods[p.UID] = candidate{e, runs, version}
-}
-
-// publish reports the exporters if they changed. The caller holds mu, so that states are
-// reported one at a time and in order.
-func (d *Discovery) publish() {
-	pods := map[types.UID]candidate{}
+// publish reports the exporters if a change of a selection changed them: one at a time and in
+// order, so mu is held. err is that of the change.
+func (d *Discovery) publish(by *selection, err error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	by.listed = true
+	newest := map[types.UID]*podObject{}
 	for _, s := range d.selections {
-		for uid, c := range s.pods {
-			if other, also := pods[uid]; !also || c.version > other.version { // one of two watches may be behind
-				pods[uid] = c
+		for _, one := range s.List() {
+			p := one.(*podObject)
+			if other := newest[p.UID]; other == nil || p.isNewer(other) { // one of two watches may be behind
+				newest[p.UID] = p
 			}
 		}
 	}
 	var all []Exporter
-	d.counts.Waiting = 0
-	for _, c := range pods {
-		if c.runs {
-			all = append(all, c.exporter)
-		} else {
-			d.counts.Waiting++
+	for _, p := range newest {
+		if e, runs := p.exporter(d.opts.Port); runs {
+			all = append(all, e)
 		}
 	}
-	slices.SortFunc(all, compareExporters)
+	d.counts.Waiting = len(newest) - len(all)
 	all = d.admit(all)
 	if d.counts.Exporters = len(all); !slices.Equal(all, d.current) {
 		d.current = all
@@ -267,27 +225,35 @@ func (d *Discovery) publish() {
 			d.opts.Changed(slices.Clone(all))
 		}
 	}
+	return err
 }
 
-// admit returns the exporters that there is room for; known ones go first.
+// admit returns the exporters that there is room for, in order; known ones go first.
 func (d *Discovery) admit(all []Exporter) []Exporter {
-	room, before := d.opts.Max, d.admitted
-	d.admitted = map[types.UID]bool{}
-	for _, known := range []bool{true, false} {
-		for i := range all {
-			if uid := types.UID(all[i].UID); before[uid] == known && room > 0 {
-				d.admitted[uid] = true
-				room--
-			}
-		}
+	known := map[string]bool{}
+	for i := range d.current {
+		known[d.current[i].UID] = true
 	}
-	leftOut := len(all) - len(d.admitted)
+	leftOut := max(len(all)-d.opts.Max, 0)
 	if leftOut > 0 && d.counts.LeftOut == 0 {
-		d.opts.Logger.Warn("too many exporters; some are not read", "left_out", leftOut, "remedy", "raise kube.discover.max_sources, or run several proxies, each for a part of the nodes")
+		d.opts.Logger.Warn("too many exporters; some are not read", "left_out", leftOut, "remedy", tooMany)
 	}
 	d.counts.LeftOut = leftOut
-	return slices.DeleteFunc(all, func(e Exporter) bool { return !d.admitted[types.UID(e.UID)] })
+	slices.SortFunc(all, func(a, b Exporter) int {
+		switch {
+		case known[a.UID] && !known[b.UID]:
+			return -1
+		case known[b.UID] && !known[a.UID]:
+			return 1
+		}
+		return compareExporters(a, b)
+	})
+	all = all[:len(all)-leftOut]
+	slices.SortFunc(all, compareExporters)
+	return all
 }
+
+const tooMany = "raise kube.discover.max_sources, or run several proxies, each for a part of the nodes"
 
 // Counts returns the current counts.
 func (d *Discovery) Counts() DiscoveryCounts {
@@ -305,8 +271,8 @@ func (d *Discovery) Notes() (notes []canonical.Note) {
 	}
 	if n := d.counts.LeftOut; n > 0 {
 		notes = append(notes, canonical.Note{
-			Cause:  fmt.Sprintf("%s not read: there are more than kube.discover.max_sources=%d", are(n, "exporter"), d.opts.Max),
-			Remedy: "raise it, or run several proxies, each for a part of the nodes",
+			Cause:  fmt.Sprintf("not read: %s beyond kube.discover.max_sources=%d", diag.Count(n, "exporter"), d.opts.Max),
+			Remedy: tooMany,
 		})
 	}
 	return notes
@@ -323,12 +289,12 @@ func (d *Discovery) Absent() *canonical.Failure {
 	}
 	f := &canonical.Failure{Kind: "not_read", Remedy: "wait a moment"}
 	switch {
-	case slices.ContainsFunc(d.selections, func(s *selection) bool { return s.pods == nil }):
+	case slices.ContainsFunc(d.selections, func(s *selection) bool { return !s.listed }):
 		f.Cause = "the Kubernetes API server has not been asked for exporters yet"
 	case len(d.current) > 0:
-		f.Cause = are(len(d.current), "exporter") + " about to be read"
+		f.Cause = "about to be read: " + diag.Count(len(d.current), "exporter")
 	case d.counts.Waiting > 0:
-		f.Cause = fmt.Sprintf("no pod of an exporter runs (%s): %s waiting", d.where(), are(d.counts.Waiting, "pod"))
+		f.Cause = fmt.Sprintf("no pod of an exporter runs (%s): %s waiting", d.where(), diag.Count(d.counts.Waiting, "pod"))
 		f.Remedy = "see why: kubectl describe pods"
 	case d.opts.Node != "":
 		f.Cause = "there is no pod of an exporter (" + d.where() + ")"
@@ -337,14 +303,6 @@ func (d *Discovery) Absent() *canonical.Failure {
 		return nil
 	}
 	return f
-}
-
-// are returns a count of a word with its verb, as in "2 pods are".
-func are(n int, word string) string {
-	if n == 1 {
-		return diag.Count(n, word) + " is"
-	}
-	return diag.Count(n, word) + " are"
 }
 
 // where describes the pods that are looked for.

@@ -120,27 +120,20 @@ func parseJob(name string, text []byte) (f jobFile) {
 // Run reads the directory each second until ctx ends. A look that hangs, as on a network
 // file system, delays neither readings nor the return.
 func (d *Jobs) Run(ctx context.Context) {
-	tick := time.NewTicker(jobsEvery)
-	defer tick.Stop()
-	for {
-		done := make(chan struct{})
-		d.began.Store(time.Now().UnixNano())
-		go func() {
-			defer close(done)
+	go func() {
+		tick := time.NewTicker(jobsEvery)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			d.began.Store(time.Now().UnixNano())
 			d.look(time.Now())
 			d.began.Store(0)
-		}()
-		select {
-		case <-ctx.Done():
-			return
-		case <-done:
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+			}
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	}()
+	<-ctx.Done()
 }
 
 // look reads the directory once.

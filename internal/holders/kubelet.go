@@ -156,7 +156,7 @@ func (k *Kubelet) publish(l *listed) {
 	notes := k.claims.notes()
 	k.notes.Store(&notes)
 	before := k.current.Load()
-	if l.existing == nil && l.anyProfile() { // that request had no answer
+	if l.existing == nil { // that request had no answer
 		l.existing = before.existing
 	}
 	holds := append(byClaims, l.holds...)

@@ -218,7 +218,7 @@ func TestProfilesStayWithoutAnAnswer(t *testing.T) {
 	for _, x := range []struct {
 		said listed
 		want int
-	}{{listed{holds: holds, existing: map[string]int{"1g.10gb": 1}}, 1}, {listed{holds: holds}, 1}, {listed{}, 0}} {
+	}{{listed{holds: holds, existing: map[string]int{"1g.10gb": 1}}, 1}, {listed{holds: holds}, 1}, {listed{existing: map[string]int{}}, 0}} {
 		k.publish(&x.said)
 		if got := k.current.Load().existing["1g.10gb"]; got != x.want {
 			t.Errorf("%d MIG devices, want %d", got, x.want)

@@ -141,7 +141,7 @@ func (c *cluster) controllerOf(ctx context.Context, namespace string, of *metav1
 		return nil, errUnknown
 	}
 	return remembered(c, string(of.UID), func() (*metav1.OwnerReference, error) {
-		s := subject{kind: kind.GroupKind()}
+		s := subject{of: kind.GroupKind()}
 		if !c.enter(s) {
 			return nil, errFails
 		}
@@ -179,7 +179,7 @@ func (c *cluster) ask(ctx context.Context, kind schema.GroupVersionKind, namespa
 // object asks for the metadata of an object. The API server may answer from memory
 // (resource version 0), as it does for kubelets.
 func (c *cluster) object(ctx context.Context, r resource, namespace, name string) (*metav1.PartialObjectMetadata, error) {
-	right := subject{right: r.GroupResource(), namespace: namespace}
+	right := subject{r.GroupResource(), namespace}
 	if !c.enter(right) {
 		return nil, errDenied
 	}

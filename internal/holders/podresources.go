@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"slices"
 	"sync/atomic"
 	"syscall"
 
@@ -76,11 +75,9 @@ func list(ctx context.Context, socket string) (listed, *canonical.Failure) {
 		return listed{}, explain(socket, err, nil)
 	}
 	l := read(answer)
-	if l.anyProfile() {
-		// Without an answer, fewer MIG devices can be assigned.
-		if all, err := client.GetAllocatableResources(ctx, &podresources.AllocatableResourcesRequest{}); err == nil {
-			l.existing = countProfiles(all)
-		}
+	// Without an answer, fewer MIG devices can be assigned.
+	if all, err := client.GetAllocatableResources(ctx, &podresources.AllocatableResourcesRequest{}); err == nil {
+		l.existing = countProfiles(all)
 	}
 	return l, nil
 }
@@ -149,11 +146,6 @@ func (l *listed) addClaim(w canonical.Workload, resource *podresources.DynamicRe
 		device := poolDevice{c.GetDriverName(), c.GetPoolName(), c.GetDeviceName()}
 		l.claims = append(l.claims, claimed{w, claim{resource.GetClaimNamespace(), resource.GetClaimName(), device}})
 	}
-}
-
-// anyProfile reports whether a held MIG device is of a resource whose name has the profile.
-func (l *listed) anyProfile() bool {
-	return slices.ContainsFunc(l.holds, func(h hold) bool { return h.profile != "" && h.instance == "" })
 }
 
 // countProfiles counts the MIG devices of each profile that the kubelet can allocate.

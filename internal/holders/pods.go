@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -94,6 +95,27 @@ type podList struct {
 	metav1.ListMeta `json:"metadata"`
 
 	Items []podObject `json:"items"`
+}
+
+func (l *podList) all() []any {
+	all := make([]any, len(l.Items))
+	for i := range l.Items {
+		all[i] = &l.Items[i]
+	}
+	return all
+}
+
+// isNewer reports whether p is a later state of a pod than other.
+func (p *podObject) isNewer(other *podObject) bool {
+	order, err := resourceversion.CompareResourceVersion(p.ResourceVersion, other.ResourceVersion)
+	return err == nil && order > 0
+}
+
+// lean returns a pod without the metadata that is not needed, most of its memory.
+func lean(pod any) (any, error) {
+	p := pod.(*podObject)
+	p.Annotations, p.ManagedFields, p.OwnerReferences = nil, nil, nil
+	return p, nil
 }
 
 // DeepCopyObject implements runtime.Object. Pods are not changed.

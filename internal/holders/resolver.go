@@ -91,7 +91,7 @@ type entry struct {
 	owner    Owner // zero if unknown
 	answered bool
 	queued   bool      // or being looked up
-	doubted  bool      // find returned that there is no answer
+	doubted  bool      // find returned that there is none
 	due      time.Time // when to look up again
 	used     time.Time // when it was last asked for
 	names    int       // how many Completers name it
@@ -187,25 +187,15 @@ func (r *Resolver) resolve(ctx context.Context, e *entry) {
 	}
 }
 
-// standing is the state of the look-up of a pod's owner.
-type standing uint8
-
-const (
-	// pending means that the answer has not come yet.
-	pending standing = iota
-	// unknown means that there is no answer.
-	unknown
-	known
-)
-
-// find returns the owner of a pod, if it is known, and queues a look-up if one is due. It does
-// not block. first is set if the caller did not name the pod before.
-func (r *Resolver) find(pod Pod, first bool, now time.Time) (Owner, standing) {
+// find returns the owner of a pod, zero if there is no answer, and queues a look-up if one is due.
+// ok is false if the answer has not come yet. It does not block. first is set if the caller did not
+// name the pod before.
+func (r *Resolver) find(pod Pod, first bool, now time.Time) (owner Owner, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	kept, _ := r.pods.Get(pod)
-	e, ok := kept.(*entry)
-	if !ok || e.answered && now.Sub(e.used) > outOfUse {
+	e, is := kept.(*entry)
+	if !is || e.answered && now.Sub(e.used) > outOfUse {
 		e = &entry{pod: pod}
 		r.pods.Add(pod, e)
 	}
@@ -220,14 +210,8 @@ func (r *Resolver) find(pod Pod, first bool, now time.Time) (Owner, standing) {
 			r.counts[wasDropped].Add(1)
 		}
 	}
-	switch {
-	case e.owner != Owner{}:
-		return e.owner, known
-	case e.answered || e.doubted || r.isOpen(wholeServer):
-		e.doubted = true
-		return Owner{}, unknown
-	}
-	return Owner{}, pending
+	e.doubted = e.doubted || r.isOpen(wholeServer)
+	return e.owner, e.answered || e.doubted
 }
 
 // leave notes that a caller no longer names a pod: if the name returns, it may be another pod. The
@@ -316,8 +300,8 @@ func (c *Completer) name(a *canonical.Allocation, before map[Pod]Owner, now time
 		return
 	}
 	_, named := before[pod]
-	owner, is := c.resolver.find(pod, !named, now)
-	if is == unknown {
+	owner, ok := c.resolver.find(pod, !named, now)
+	if ok && owner == (Owner{}) {
 		owner = Owner{a.Kind, a.Name}
 	}
 	c.owners[pod] = owner

@@ -94,10 +94,10 @@ func resolving(t *testing.T, f *fakeLookUp, test func(*testing.T, *Resolver)) {
 }
 
 // wantStanding asks for a pod, and fails if the answer is another.
-func wantStanding(t *testing.T, r *Resolver, pod string, owner Owner, is standing) {
+func wantStanding(t *testing.T, r *Resolver, pod string, owner Owner, is bool) {
 	t.Helper()
-	if got, standing := r.find(Pod{"n", pod}, false, time.Now()); got != owner || standing != is {
-		t.Errorf("%s: %v, %d; want %v, %d", pod, got, standing, owner, is)
+	if got, ok := r.find(Pod{"n", pod}, false, time.Now()); got != owner || ok != is {
+		t.Errorf("%s: %v, %v; want %v, %v", pod, got, ok, owner, is)
 	}
 }
 
@@ -113,15 +113,15 @@ func TestResolverAnswersWhenItKnows(t *testing.T) {
 	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}}
 	resolving(t, f, func(t *testing.T, r *Resolver) {
 		was := r.generation.Load()
-		wantStanding(t, r, "a", Owner{}, pending)
-		wantStanding(t, r, "a", Owner{}, pending) // is looked up once
-		wantStanding(t, r, "b", Owner{}, pending)
+		wantStanding(t, r, "a", Owner{}, false)
+		wantStanding(t, r, "a", Owner{}, false) // is looked up once
+		wantStanding(t, r, "b", Owner{}, false)
 		synctest.Wait()
 		if r.generation.Load() == was {
 			t.Error("the generation does not change with an answer")
 		}
-		wantStanding(t, r, "a", Owner{"Job", "j"}, known)
-		wantStanding(t, r, "b", Owner{}, unknown) // there is no such pod
+		wantStanding(t, r, "a", Owner{"Job", "j"}, true)
+		wantStanding(t, r, "b", Owner{}, true) // there is no such pod
 		if f.count("") != 2 {
 			t.Errorf("asked %v", f.asked)
 		}
@@ -140,7 +140,7 @@ func TestResolverLooksAgain(t *testing.T) {
 		use(r, "b", time.Second)
 		f.change(func() { f.owners["b"] = Owner{"Job", "late"} })
 		use(r, "b", lookAgainSoon+time.Second)
-		wantStanding(t, r, "b", Owner{"Job", "late"}, known)
+		wantStanding(t, r, "b", Owner{"Job", "late"}, true)
 
 		use(r, "a", lookAgain/2)
 		if n := f.count("a"); n != 1 {
@@ -148,13 +148,13 @@ func TestResolverLooksAgain(t *testing.T) {
 		}
 		f.change(func() { f.owners["a"], f.hang = Owner{"Job", "other"}, true })
 		use(r, "a", lookAgain/2)
-		wantStanding(t, r, "a", Owner{"Job", "j"}, known) // though nothing answers
+		wantStanding(t, r, "a", Owner{"Job", "j"}, true) // though nothing answers
 		f.change(func() { f.hang = false })
 		use(r, "a", RequestTimeout+2*longestPause) // a pause lasts up to 1.5 × longestPause
-		wantStanding(t, r, "a", Owner{"Job", "other"}, known)
+		wantStanding(t, r, "a", Owner{"Job", "other"}, true)
 		f.change(func() { f.err = errDenied })
 		use(r, "a", 2*lookAgain)
-		wantStanding(t, r, "a", Owner{"Job", "other"}, known) // as long as the pod is there
+		wantStanding(t, r, "a", Owner{"Job", "other"}, true) // as long as the pod is there
 	})
 }
 
@@ -165,11 +165,11 @@ func TestResolverForgetsPodsThatWent(t *testing.T) {
 		use(r, "a", time.Second)
 		f.change(func() { f.owners["a"] = Owner{"Job", "other"} })
 		time.Sleep(outOfUse - time.Second)
-		wantStanding(t, r, "a", Owner{"Job", "j"}, known)
+		wantStanding(t, r, "a", Owner{"Job", "j"}, true)
 		time.Sleep(outOfUse + time.Second)
-		wantStanding(t, r, "a", Owner{}, pending)
+		wantStanding(t, r, "a", Owner{}, false)
 		synctest.Wait()
-		wantStanding(t, r, "a", Owner{"Job", "other"}, known)
+		wantStanding(t, r, "a", Owner{"Job", "other"}, true)
 	})
 }
 
@@ -191,7 +191,7 @@ func TestResolverSparesAServerThatFails(t *testing.T) {
 		for range 600 { // 10 min
 			time.Sleep(time.Second)
 			askAll()
-			wantStanding(t, r, "p7", Owner{}, unknown)
+			wantStanding(t, r, "p7", Owner{}, true)
 		}
 		if n := f.count("") - first; first > maxInFlight || n < 8 || n > 40 {
 			t.Errorf("%d look-ups at once, %d in the 10 minutes after", first, n)
@@ -204,7 +204,7 @@ func TestResolverSparesAServerThatFails(t *testing.T) {
 			time.Sleep(time.Second)
 			askAll()
 		}
-		wantStanding(t, r, "p7", Owner{"Job", "j"}, known)
+		wantStanding(t, r, "p7", Owner{"Job", "j"}, true)
 		if len(r.Notes()) != 0 || strings.Count(log.String(), "\n") != 2 {
 			t.Errorf("notes %q, log:\n%s", r.Notes(), log.String())
 		}
@@ -217,7 +217,7 @@ func TestResolverIsBounded(t *testing.T) {
 	f := &fakeLookUp{hang: true}
 	resolving(t, f, func(t *testing.T, r *Resolver) {
 		for i := range maxPods + 10 {
-			wantStanding(t, r, fmt.Sprintf("p%d", i), Owner{}, pending)
+			wantStanding(t, r, fmt.Sprintf("p%d", i), Owner{}, false)
 		}
 		synctest.Wait()
 		c := r.Counts()

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,13 +32,12 @@ type Pod struct {
 type Server struct {
 	*httptest.Server
 
-	mu       sync.Mutex
-	changed  chan struct{} // closed with each change
-	pods     map[string]Pod
-	history  []event
-	denied   string        // why every request is refused, "" while none is
-	hangs    chan struct{} // closed when the hang ends, nil while there is none
-	requests []string      // URLs
+	mu      sync.Mutex
+	changed chan struct{} // closed with each change
+	pods    map[string]Pod
+	history []event
+	denied  string        // why every request is refused, "" while none is
+	hangs   chan struct{} // closed when the hang ends, nil while there is none
 }
 
 type event struct {
@@ -127,16 +125,8 @@ func (s *Server) Hang(hangs bool) {
 	}
 }
 
-// Requests returns the paths and queries of all requests.
-func (s *Server) Requests() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.requests)
-}
-
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	s.requests = append(s.requests, r.URL.String())
 	hangs, denied := s.hangs, s.denied
 	s.mu.Unlock()
 	if hangs != nil {
@@ -214,23 +204,21 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, selects func(*Pod
 
 // object returns a pod in the form of the API, with some of its other fields.
 func (p Pod) object(changes int) map[string]any {
-	metadata := map[string]any{
-		"name": p.Name, "namespace": p.Namespace, "uid": p.UID, "labels": p.Labels,
-		"resourceVersion": version(changes), "creationTimestamp": "2026-11-22T12:00:00Z",
-	}
+	type m = map[string]any
+	metadata := m{"name": p.Name, "namespace": p.Namespace, "uid": p.UID, "labels": p.Labels, "resourceVersion": version(changes), "creationTimestamp": "2026-11-22T12:00:00Z"}
 	if p.Terminating {
-		metadata["deletionTimestamp"], metadata["deletionGracePeriodSeconds"] = "2026-11-22T13:00:00Z", 30
+		metadata["deletionTimestamp"] = "2026-11-22T13:00:00Z"
 	}
-	container := map[string]any{"name": "exporter", "image": "example.com/exporter"}
+	container := m{"name": "exporter", "image": "example.com/exporter"}
 	if p.Port != 0 {
-		container["ports"] = []any{map[string]any{"name": p.PortName, "containerPort": p.Port, "protocol": "TCP"}}
+		container["ports"] = []m{{"name": p.PortName, "containerPort": p.Port, "protocol": "TCP"}}
 	}
 	if p.Phase == "" {
 		p.Phase = "Running"
 	}
-	return map[string]any{
+	return m{
 		"kind": "Pod", "apiVersion": "v1", "metadata": metadata,
-		"spec":   map[string]any{"nodeName": p.Node, "containers": []any{container}},
-		"status": map[string]any{"phase": p.Phase, "podIP": p.IP, "podIPs": []any{map[string]any{"ip": p.IP}}},
+		"spec":   m{"nodeName": p.Node, "containers": []m{container}},
+		"status": m{"phase": p.Phase, "podIP": p.IP, "podIPs": []m{{"ip": p.IP}}},
 	}
 }

@@ -1,7 +1,5 @@
 package canonical
 
-import "time"
-
 // ClassSet is a set of classes, a bit 1 << Class for each.
 type ClassSet uint32
 
@@ -29,35 +27,4 @@ func (b Births) Count(c Class, value float64) (shown float64, ok bool) {
 		return 0, true
 	}
 	return value, true
-}
-
-// IsYoung reports whether a counter is still shown as 0 at now: less than youth after its birth.
-func IsYoung(born, now time.Time, youth time.Duration) bool { return now.Sub(born) < youth }
-
-// Newborns holds the times at which an allocation's young counters were born.
-type Newborns []newborn
-
-type newborn struct {
-	class Class
-	at    time.Time
-}
-
-// Bear records the birth of a class's counter.
-func (n *Newborns) Bear(c Class, at time.Time) { *n = append(*n, newborn{c, at}) }
-
-// Grow returns the classes whose counters are still young at now, and forgets the others. If the
-// clock was set back, a birth after now counts as a birth now.
-func (n *Newborns) Grow(now time.Time, youth time.Duration) (young ClassSet) {
-	left := (*n)[:0]
-	for _, one := range *n {
-		if one.at.After(now) {
-			one.at = now
-		}
-		if IsYoung(one.at, now, youth) {
-			young |= 1 << one.class
-			left = append(left, one)
-		}
-	}
-	*n = left
-	return young
 }

@@ -26,6 +26,9 @@ func RecoveryActionOf(value float64) canonical.Action {
 	return canonical.ActionCheckHardware
 }
 
+// ofXIDs are the conditions on XIDs.
+const ofXIDs canonical.ConditionSet = 1<<canonical.CondXIDFatal | 1<<canonical.CondXIDRecent | 1<<canonical.CondXIDRepeated
+
 // asks returns the action that a condition asks for when raised in a state.
 func (e *evidence) asks(c canonical.Condition, state canonical.Health) canonical.Action {
 	action := c.ActionIn(state)

@@ -42,7 +42,7 @@ type allocation struct {
 	device               *device
 	slot                 int // its index among those that were last present
 	account              canonical.Account
-	newborns             canonical.Newborns
+	began                [canonical.NumClasses]time.Time // when the counter of each class was born
 	use                  canonical.Use
 }
 
@@ -227,4 +227,32 @@ func (l *allocations) appendAccounts(dst []canonical.Account, at time.Time, yout
 		dst = append(dst, left.item.grown(at, youth))
 	}
 	return dst
+}
+
+// A counter of a class that an allocation enters later is shown as 0 for Options.Birth, so that
+// an increase over any range that includes its birth has all of its count; then its value is
+// shown. If the program ends, the counts of young counters are lost.
+
+// enter records that an allocation spent time in a class, by a reading at that time.
+func (a *allocation) enter(c canonical.Class, at time.Time) {
+	if births := &a.account.Births; !births.Born.Has(c) {
+		births.Born |= 1 << c
+		births.Young |= 1 << c
+		a.began[c] = at
+	}
+}
+
+// grown returns the account of an allocation, with the counters that are still young. If the clock
+// was set back, a birth after at counts as one then.
+func (a *allocation) grown(at time.Time, youth time.Duration) canonical.Account {
+	births := &a.account.Births
+	if births.Young == 0 { // nearly always
+		return a.account
+	}
+	for c := range canonical.NumClasses {
+		if a.began[c] = earlier(a.began[c], at); births.Young.Has(c) && at.Sub(a.began[c]) >= youth {
+			births.Young &^= 1 << c
+		}
+	}
+	return a.account
 }

@@ -91,16 +91,6 @@ func TestJudgement(t *testing.T) {
 			t.Errorf("%s: %s %v, want %s %v", c.name, got.Preset, got.Weights, c.preset, c.weights)
 		}
 	}
-	const hot, warn, crit, both = canonical.RaisesHot, canonical.RaisesWarn, canonical.RaisesCrit, canonical.RaisesCrit | canonical.RaisesWarn
-	want := [canonical.NumConditions]canonical.HealthSet{
-		crit, crit, warn, hot, hot,
-		both, crit, warn, warn, crit, warn, warn, both, hot, warn, warn, crit, both, warn,
-	}
-	for i, s := range newJudge(t, nil).Judgement().States {
-		if s != want[i] {
-			t.Errorf("condition %v raises %b, want %b", canonical.Condition(i), s, want[i])
-		}
-	}
 }
 
 func TestInputs(t *testing.T) {

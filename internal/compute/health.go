@@ -124,9 +124,8 @@ func (e *evidence) health(s *screen, v *canonical.Verdict) {
 	v.Findings.Read = read
 	worst := canonical.HealthOK
 	for c := range test.All() {
-		criterion := &conditions[c]
 		e.condition, e.state = c, worstStates[c]
-		found := finders[criterion.Test](e, criterion)
+		found := finders[conditions[c].Test](e, &conditions[c])
 		v.Findings.Set(c, found)
 		if found == canonical.Raised {
 			if !s.states[c].Has(e.state) { // not a configured state
@@ -140,46 +139,4 @@ func (e *evidence) health(s *screen, v *canonical.Verdict) {
 		worst = canonical.HealthUnknown
 	}
 	v.Health = worst
-}
-
-// mildest returns the milder state of the condition under test.
-func (e *evidence) mildest() canonical.Health {
-	return canonical.Conditions[e.condition].States.Mildest()
-}
-
-func findFlag(e *evidence, c *Criterion) canonical.Finding {
-	v := e.row[c.Inputs[0]]
-	return finding(v, v > 0)
-}
-
-func findRemappedRows(e *evidence, c *Criterion) canonical.Finding {
-	v := e.row[c.Inputs[0]]
-	return finding(v, v > e.thresholds.RemappedRows)
-}
-
-func findHeat(e *evidence, c *Criterion) canonical.Finding {
-	v := e.row[c.Inputs[0]]
-	found := finding(v, v >= e.device.warning)
-	if len(c.Inputs) > 1 {
-		margin := e.row[c.Inputs[1]]
-		found = max(found, finding(margin, margin <= 0))
-	}
-	return found
-}
-
-func findBits(e *evidence, c *Criterion) canonical.Finding {
-	v := e.row[c.Inputs[0]]
-	return e.steady(finding(v, uint64(v)&c.Mask != 0), e.thresholds.SteadyReadings, 0)
-}
-
-// finding returns what a reading, NaN if absent, says about a condition.
-func finding(v float64, raised bool) canonical.Finding {
-	switch {
-	case !canonical.Given(v):
-		return canonical.NotRead
-	case raised:
-		return canonical.Raised
-	default:
-		return canonical.Clear
-	}
 }

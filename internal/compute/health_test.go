@@ -1,10 +1,8 @@
 package compute
 
 import (
-	"math"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -109,75 +107,10 @@ func TestConditionTableIsWhole(t *testing.T) {
 	}
 }
 
-// TestRisingFieldsAreInputs: a counter that raises a condition is one of its inputs.
-func TestRisingFieldsAreInputs(t *testing.T) {
-	for _, r := range rising {
-		for c := range r.conditions.All() {
-			if !slices.Contains(conditions[c].Inputs, r.field) {
-				t.Errorf("%v is not an input of %v", canonical.Fields[r.field].Name, c)
-			}
-		}
-	}
-}
-
 func TestClockEventBits(t *testing.T) {
 	for reason, want := range map[string]uint64{"sw_thermal": swThermal, "hw_thermal": hwThermal, "hw_power_brake": hwPowerBrake} {
 		if !slices.Contains(canonical.ClockEventReasons, canonical.ClockEvent{Bit: want, Reason: reason}) {
 			t.Errorf("%s is not bit %#x", reason, want)
-		}
-	}
-}
-
-// TestRowsBelowTheThreshold: the user sets how many remapped rows are too many. A failed or
-// pending remapping does not depend on that number.
-func TestRowsBelowTheThreshold(t *testing.T) {
-	set := func(o *Options) { o.Thresholds.RemappedRows = 5 }
-	for _, c := range []struct {
-		field canonical.Field
-		v     float64
-		want  canonical.Health
-	}{
-		{canonical.RemappedRowsUncorrectable, 5, canonical.HealthOK},
-		{canonical.RemappedRowsUncorrectable, 6, canonical.HealthCrit},
-		{canonical.RowRemapFailure, 1, canonical.HealthCrit},
-		{canonical.RowRemapPending, 1, canonical.HealthWarn},
-		{canonical.RetiredPagesPending, 1, canonical.HealthWarn},
-	} {
-		r := reading{canonical.Temperature: 50, c.field: c.v}
-		if got := newJudge(t, set).Judge(frame(topology(canonical.Device{GPU: "0"}), start, r), nil)[0].Health; got != c.want {
-			t.Errorf("%v of %v, 5 rows allowed: %v, want %v", c.field, c.v, got, c.want)
-		}
-	}
-}
-
-// TestHotFromAThreshold: a board is hot at the temperature that the user set, even if that is low.
-func TestHotFromAThreshold(t *testing.T) {
-	for _, threshold := range []float64{0.5, 1, 60} {
-		set := func(o *Options) { o.Thresholds.Temperature = threshold }
-		for celsius, want := range map[float64]canonical.Health{math.Nextafter(threshold, 0): canonical.HealthOK, threshold: canonical.HealthHot} {
-			if got := judgeOne(t, newJudge(t, set), "", reading{canonical.Temperature: celsius}).Health; got != want {
-				t.Errorf("%v °C, hot from %v °C: %v, want %v", celsius, threshold, got, want)
-			}
-		}
-	}
-}
-
-// TestCutBoardHasNoLinks: a board that is cut into instances has no links, however long ago it
-// was cut.
-func TestCutBoardHasNoLinks(t *testing.T) {
-	j := newJudge(t, nil)
-	whole := topology(canonical.Device{GPU: "0", UUID: "GPU-1"})
-	cut := topology(canonical.Device{GPU: "0", UUID: "GPU-1"}, canonical.Device{GPU: "0", UUID: "GPU-1", Instance: "1"})
-	cut.Generation = 2
-	read := func(i int, top *canonical.Topology, up float64) canonical.Verdict {
-		return j.Judge(frame(top, start.Add(time.Duration(i)*15*time.Second), reading{canonical.Temperature: 50, canonical.NVLinksActive: up}), nil)[0]
-	}
-	for i := range 4 {
-		read(i, whole, 18)
-	}
-	for i := range 100 { // 25 minutes
-		if v := read(4+i, cut, 0); v.Health != canonical.HealthOK {
-			t.Fatalf("reading %d after the cut: %v", i, v.Health)
 		}
 	}
 }

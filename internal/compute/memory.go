@@ -41,7 +41,7 @@ type device struct {
 	account canonical.Account
 
 	// Boards only.
-	counters [len(rising)]float64               // latest value of each, NaN if none
+	counters []float64                          // latest value of each of rising, NaN if none
 	events   [canonical.NumConditions]time.Time // latest event behind each condition, zero if none
 	eventful canonical.ConditionSet             // the conditions that have one
 	counted  canonical.ConditionSet             // those with a counter in the latest reading
@@ -66,11 +66,9 @@ type device struct {
 }
 
 func newDevice() *device {
-	d := &device{xids: newXIDs(), restarts: newRestarts(), meter: newMeter()}
-	for i := range d.counters {
-		d.counters[i] = math.NaN()
+	return &device{
+		xids: newXIDs(), restarts: newRestarts(), meter: newMeter(), counters: slices.Repeat([]float64{math.NaN()}, len(rising)),
 	}
-	return d
 }
 
 // isIn reports whether d is in a list in which its slot is its index.

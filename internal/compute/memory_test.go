@@ -91,23 +91,6 @@ func TestInstanceIdsAreReused(t *testing.T) {
 	}
 }
 
-// TestNothingReadForHours: a device that stays is not forgotten, and one that left in the gap
-// counts as leaving at its end.
-func TestNothingReadForHours(t *testing.T) {
-	b := newAccounts(t, nil)
-	b.devices(gpu1, gpu2)
-	b.hold([]string{"a"}, []string{"b"})
-	b.read(0, 0, heavy, heavy)
-	b.read(sec, sec, heavy, heavy)
-	b.devices(gpu1)
-	b.hold([]string{"a"})
-	b.read(5*time.Hour, 5*minute, heavy)
-	b.want("GPU-1", b.of("GPU-1", ""), 301*sec)
-	b.want("a", b.pod("a", "GPU-1"), 301*sec)
-	b.want("GPU-2", b.of("GPU-2", ""), sec)
-	b.want("b", b.pod("b", "GPU-2"), sec)
-}
-
 // TestAway: a board was away if the source named it as absent, or lacked it while it had another
 // of its node, even if nothing was read since. When it returns, it counts as reset.
 func TestAway(t *testing.T) {
@@ -301,22 +284,5 @@ func TestResume(t *testing.T) {
 	}
 	if found.Of(canonical.CondGPUTemperature) != canonical.Raised {
 		t.Error("the new warning temperature does not count")
-	}
-}
-
-// TestResumeUnderNewLimits: the limits and the expected boards are those of the new judge.
-func TestResumeUnderNewLimits(t *testing.T) {
-	b := newAccounts(t, nil)
-	b.devices(gpu1, gpu2)
-	b.hold([]string{"a"})
-	b.read(0, 0, heavy, heavy)
-	judge := newJudge(t, func(o *Options) { o.ExpectedGPUs, o.MaxDevices, o.MaxAllocations = 3, 1, 1 })
-	judge.Resume(b.judge)
-	b.judge = judge
-	b.devices(gpu1)
-	b.hold([]string{"b"})
-	b.read(sec, sec, heavy)
-	if l := b.ledger; len(l.Devices) != 1 || len(l.Allocations) != 1 || len(l.Roster.Missed) != 2 {
-		t.Errorf("%d devices, %d allocations, %d boards missed; want 1, 1, 2", len(l.Devices), len(l.Allocations), len(l.Roster.Missed))
 	}
 }

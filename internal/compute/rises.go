@@ -1,38 +1,46 @@
 package compute
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// rising are the error counters whose rise raises conditions, whatever their value.
-var rising = [...]struct {
+// rises is an error counter, and the conditions that its rise raises, whatever its value.
+type rises struct {
 	field      canonical.Field
 	conditions canonical.ConditionSet
-}{
-	{canonical.PCIeReplays, 1 << canonical.CondPCIeReplay},
-	{canonical.ECCDoubleBitVolatile, 1 << canonical.CondECCDoubleBit},
-	{canonical.NVLinkCRCFlitErrors, 1 << canonical.CondNVLinkErrors},
-	{canonical.NVLinkCRCDataErrors, 1 << canonical.CondNVLinkErrors},
-	{canonical.NVLinkReplayErrors, 1 << canonical.CondNVLinkErrors},
-	{canonical.NVLinkRecoveryErrors, 1 << canonical.CondNVLinkErrors},
-	{canonical.NVLinkReceiveMalformed, 1 << canonical.CondNVLinkErrors},
-	{canonical.NVLinkReceiveDropped, 1 << canonical.CondNVLinkErrors},
-	{canonical.NVLinkReceiveErrors, 1 << canonical.CondNVLinkErrors},
-	{canonical.NVLinkReceiveRemote, 1 << canonical.CondNVLinkErrors},
-	{canonical.NVLinkReceiveGeneral, 1 << canonical.CondNVLinkErrors},
-	{canonical.NVLinkIntegrityErrors, 1 << canonical.CondNVLinkErrors},
-	{canonical.NVLinkRecoveriesFailed, 1<<canonical.CondNVLinkErrors | 1<<canonical.CondNVLinkDown},
-	{canonical.NVLinkSymbolErrors, 1 << canonical.CondNVLinkErrors},
-	{canonical.NVLinkEffectiveErrors, 1 << canonical.CondNVLinkErrors},
 }
+
+// rising are the counters among the inputs of conditions: all of Rose, the first of LinksDown.
+var rising = func() (list []rises) {
+	for c := range conditions {
+		inputs := conditions[c].Inputs
+		switch conditions[c].Test {
+		case LinksDown:
+			inputs = inputs[:1]
+		case Rose:
+		default:
+			continue
+		}
+		for _, f := range inputs {
+			i := slices.IndexFunc(list, func(r rises) bool { return r.field == f })
+			if i < 0 {
+				i = len(list)
+				list = append(list, rises{field: f})
+			}
+			list[i].conditions |= 1 << c
+		}
+	}
+	return list
+}()
 
 // observeRises compares a board's counters with their previous values. A first value is no
 // rise, and a decrease is a reset of the counter.
 func (d *device) observeRises(row []float64, at time.Time) {
 	var counted canonical.ConditionSet
-	for i, r := range rising[:] {
+	for i, r := range rising {
 		v, last := row[r.field], &d.counters[i]
 		if v != *last { // rare, except for NaN
 			if !canonical.Given(v) {
@@ -56,16 +64,25 @@ func (d *device) rose(conditions canonical.ConditionSet, at time.Time) {
 	}
 }
 
-// findRecent is for conditions that follow an event. They stay raised through readings that lack
-// the input: the event is known to have happened.
-func findRecent(e *evidence, c *Criterion) canonical.Finding {
-	if e.device.eventful>>e.condition&1 != 0 && e.at.Sub(e.device.events[e.condition]) <= e.thresholds.RiseHold {
-		return canonical.Raised
+// links is how many NVLinks of a board are up, from reading to reading.
+type links struct {
+	up       float64 // in the latest readings
+	readings int     // with that number, in a row
+	most     float64 // that were up in enough readings in a row; 0 if none ever were
+}
+
+// observe accepts a number of active links as the board's own once it is unchanged for some readings:
+// links come up one after the other, and a board without a bridge never has one.
+func (l *links) observe(up float64, readings int) {
+	switch {
+	case !canonical.Given(up):
+		l.readings = 0
+		return
+	case up != l.up:
+		l.up, l.readings = up, 0
 	}
-	for _, f := range c.Inputs {
-		if canonical.Given(e.row[f]) {
-			return canonical.Clear
-		}
+	l.readings++
+	if l.readings >= readings {
+		l.most = max(l.most, up)
 	}
-	return canonical.NotRead
 }

@@ -62,9 +62,6 @@ func (t *Thresholds) largestClear(test Test, f canonical.Field) (largest float64
 	return math.NaN(), true // fewer links are worse, and a rise is remembered
 }
 
-// ofXIDs are the conditions on XIDs.
-const ofXIDs canonical.ConditionSet = 1<<canonical.CondXIDFatal | 1<<canonical.CondXIDRecent | 1<<canonical.CondXIDRepeated
-
 // look returns the conditions that have an input, and those that must be tested. Conditions in
 // neither set are not read; those that were read and need no test are clear.
 func (s *screen) look(e *evidence) (read, test canonical.ConditionSet) {
@@ -73,7 +70,7 @@ func (s *screen) look(e *evidence) (read, test canonical.ConditionSet) {
 	if d.xids.given {
 		read |= ofXIDs
 	}
-	if x := &d.xids; x.latched > 0 || x.repeated || x.everWarned {
+	if x := &d.xids; x.latched > 0 || x.repeated || x.warned {
 		test |= ofXIDs
 	}
 	switch e.profiling {

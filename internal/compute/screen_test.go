@@ -47,26 +47,3 @@ func TestScreen(t *testing.T) {
 		t.Errorf("%d boards had something raised: too few", raised)
 	}
 }
-
-// TestLargestClear: most readings of a board that is well need no test, which is what the screen is
-// for.
-func TestLargestClear(t *testing.T) {
-	limits := DefaultThresholds()
-	limits.RemappedRows, limits.Temperature = 3, 90 // cooler than any model's
-	for _, test := range []struct {
-		test    Test
-		field   canonical.Field
-		largest float64 // NaN to test every value
-	}{
-		{Positive, canonical.RowRemapFailure, 0},
-		{AnyBit, canonical.ClockEvents, 0},
-		{TooManyRows, canonical.RemappedRowsUncorrectable, 3},
-		{TooHot, canonical.Temperature, 89.99999999999999},
-		{TooHot, canonical.TemperatureMargin, math.NaN()},
-	} {
-		largest, ok := limits.largestClear(test.test, test.field)
-		if !ok || largest != test.largest && !(math.IsNaN(largest) && math.IsNaN(test.largest)) {
-			t.Errorf("test %d of %s: up to %v, %v, want %v", test.test, canonical.Fields[test.field].Name, largest, ok, test.largest)
-		}
-	}
-}

@@ -1,7 +1,6 @@
 package compute
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -81,20 +80,6 @@ func TestStalledCondition(t *testing.T) {
 			}
 			if step.want == raised && v.Health != canonical.HealthWarn {
 				t.Errorf("%s: reading %d: health %v", c.name, i, v.Health)
-			}
-		}
-	}
-}
-
-// TestStallEndsWithDevice removes a board in the middle of a row.
-func TestStallEndsWithDevice(t *testing.T) {
-	j := newJudge(t, nil)
-	stuck := reading{fSM: 0, fNVML: 0.9}
-	here, away := topology(canonical.Device{UUID: "GPU-1"}), topology()
-	for i, top := range []*canonical.Topology{here, here, away, here, here} {
-		for _, v := range j.Judge(frame(top, start.Add(time.Duration(i)*time.Minute), slices.Repeat([]reading{stuck}, len(top.Devices))...), nil) {
-			if v.Findings.Of(canonical.CondProfilingStalled) != canonical.Clear {
-				t.Errorf("reading %d: %v", i, v.Findings.Of(canonical.CondProfilingStalled))
 			}
 		}
 	}

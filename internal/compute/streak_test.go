@@ -84,23 +84,3 @@ func TestLinksOfACutBoard(t *testing.T) {
 		}
 	}
 }
-
-// TestLinksAfterTheClockWasSetBack: training then ends ten minutes after the clock was set back.
-func TestLinksAfterTheClockWasSetBack(t *testing.T) {
-	j, top := newJudge(t, nil), topology(canonical.Device{UUID: "GPU-1"})
-	at := start
-	read := func(links, energy float64) canonical.Finding {
-		at = at.Add(15 * time.Second)
-		return j.Judge(frame(top, at, reading{canonical.NVLinksActive: links, canonical.Energy: energy}), nil)[0].Findings.Of(canonical.CondNVLinkDown)
-	}
-	for range 3 {
-		read(18, 1e6)
-	}
-	read(0, 5) // restarted
-	at = at.Add(-24 * time.Hour)
-	for i := range 50 {
-		if got := read(0, 5); (got == canonical.Raised) != (i >= 42) {
-			t.Errorf("reading %d: %v", i, got)
-		}
-	}
-}

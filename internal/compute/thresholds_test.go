@@ -3,6 +3,7 @@ package compute
 import (
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,38 +50,17 @@ func TestTemperaturesAreNamed(t *testing.T) {
 	}
 }
 
-// keys are the names of the thresholds in the config file, which has Temperature elsewhere.
-var keys = map[string]string{
-	"Temperature":        "it",
-	"IdleUtilization":    "idle_utilization",
-	"IdleEngine":         "idle_engine",
-	"IdleDRAM":           "idle_dram",
-	"TransferMemoryCopy": "transfer_memory_copy",
-	"TransferPCIe":       "transfer_pcie",
-	"TensorHeavyTensor":  "tensor_heavy_tensor",
-	"TensorHeavySM":      "tensor_heavy_sm",
-	"TensorTensor":       "tensor_tensor",
-	"TensorSM":           "tensor_sm",
-	"FP64FP64":           "fp64_fp64",
-	"FP64SM":             "fp64_sm",
-	"IOSM":               "io_sm",
-	"MemoryBoundDRAM":    "memory_bound_dram",
-	"MemoryBoundSM":      "memory_bound_sm",
-	"ComputeHeavySM":     "compute_heavy_sm",
-	"ComputeActiveSM":    "compute_active_sm",
-	"MemoryActiveDRAM":   "memory_active_dram",
-	"BusyEngine":         "busy_engine",
-	"BusySM":             "busy_sm",
-	"LowEngine":          "low_engine",
-	"LowSM":              "low_sm",
-	"LowDRAM":            "low_dram",
-	"StalledUtilization": "stalled_utilization",
-	"StalledReadings":    "stalled_readings",
-	"StalledSpan":        "stalled_span",
-	"RemappedRows":       "remapped_rows",
-	"SteadyReadings":     "steady_readings",
-	"LinkTraining":       "link_training",
-	"RiseHold":           "rise_hold",
+// keyOf returns the name of a threshold in the config file, which has Temperature elsewhere.
+func keyOf(name string) string {
+	if name == "Temperature" {
+		return "it"
+	}
+	name = regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(name, "${1}_$2")
+	for _, word := range []string{"FP64", "IO", "PCIe", "DRAM", "SM"} {
+		name = strings.Replace(name, word+"FP", word+"_FP", 1)
+		name = strings.Replace(name, word+"SM", word+"_SM", 1)
+	}
+	return strings.ToLower(strings.Replace(name, "PCIe", "pcie", 1))
 }
 
 // TestEveryThresholdIsValidated breaks each number of Thresholds in turn, so that none is added
@@ -101,10 +81,10 @@ func TestEveryThresholdIsValidated(t *testing.T) {
 			o := DefaultOptions()
 			reflect.ValueOf(&o.Thresholds).Elem().Field(i).Set(reflect.ValueOf(v))
 			wrong := o.Check()
-			if key := "thresholds." + keys[f.Name]; len(wrong) != 1 || wrong[0].Option != key && f.Name != "Temperature" {
+			if key := "thresholds." + keyOf(f.Name); len(wrong) != 1 || wrong[0].Option != key && f.Name != "Temperature" {
 				t.Errorf("%s = %v: %+v, want one of %s", f.Name, v, wrong, key)
 			}
-			if _, err := New(o); err == nil || !strings.Contains(err.Error(), ": make "+keys[f.Name]+" ") || strings.Contains(err.Error(), f.Name) {
+			if _, err := New(o); err == nil || !strings.Contains(err.Error(), ": make "+keyOf(f.Name)+" ") || strings.Contains(err.Error(), f.Name) {
 				t.Errorf("%s = %v: %v: does not say what is right", f.Name, v, err)
 			}
 		}

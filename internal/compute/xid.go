@@ -66,12 +66,12 @@ func (r *xidRules) of(code uint32, d *canonical.Device) meaning {
 
 // xids is the state of a board's XIDs.
 type xids struct {
-	codes      []xid   // ordered by code
-	last       float64 // latest last code, 0 if none was read; NaN before the first reading
-	given      bool    // the latest reading reports XIDs, or that there are none
-	latched    int     // how many codes are fatal and not resolved
-	everWarned bool    // a code has warned
-	repeated   bool    // a code is the board's fault
+	codes    []xid   // ordered by code
+	last     float64 // latest last code, 0 if none was read; NaN before the first reading
+	given    bool    // the latest reading reports XIDs, or that there are none
+	latched  int     // how many codes are fatal and not resolved
+	repeated bool    // a code is the board's fault
+	warned   bool    // a code has warned
 
 	// What resolves them.
 	resolved time.Time // errors until then are resolved
@@ -129,7 +129,7 @@ func (j *Judge) occur(d *device, x *xid, at time.Time, means meaning, decoded bo
 		} else {
 			x.warned = later(x.warned, at)
 		}
-		d.xids.everWarned = true
+		d.xids.warned = true
 	case canonical.SeverityApplication:
 		j.incident(d, x, at)
 	}
@@ -154,7 +154,7 @@ func (x *xids) appendTotals(dst []canonical.XIDTotal, device int, at time.Time, 
 	for i := range x.codes {
 		c := &x.codes[i]
 		t := canonical.XIDTotal{Device: device, Code: c.code, Total: c.total}
-		if canonical.IsYoung(c.born, at, youth) {
+		if at.Sub(c.born) < youth {
 			t.Total = 0
 		}
 		dst = append(dst, t)
@@ -210,45 +210,4 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// warns reports whether a code warned recently.
-func (e *evidence) warns(x *xid) bool { return e.recently(x.warned) || e.recently(x.recorded) }
-
-// recently reports whether at is set and within Thresholds.RiseHold.
-func (e *evidence) recently(at time.Time) bool {
-	return !at.IsZero() && e.at.Sub(at) <= e.thresholds.RiseHold
-}
-
-// findFatalXID is for codes that stay fatal until they are resolved.
-func findFatalXID(e *evidence, _ *Criterion) canonical.Finding {
-	return e.onXIDs(e.device.xids.latched > 0)
-}
-
-// findRecentXID is for codes that warn for a while.
-func findRecentXID(e *evidence, _ *Criterion) canonical.Finding {
-	codes := e.device.xids.codes
-	for i := range codes {
-		if e.warns(&codes[i]) {
-			return canonical.Raised
-		}
-	}
-	return e.onXIDs(false)
-}
-
-// findRepeatedXID is for application codes that repeat on one board alone.
-func findRepeatedXID(e *evidence, _ *Criterion) canonical.Finding {
-	return e.onXIDs(e.device.xids.repeated)
-}
-
-// onXIDs returns the finding of a condition on XIDs, which stays raised even while no source
-// reports XIDs.
-func (e *evidence) onXIDs(raised bool) canonical.Finding {
-	switch {
-	case raised:
-		return canonical.Raised
-	case e.device.xids.given:
-		return canonical.Clear
-	}
-	return canonical.NotRead
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -344,43 +343,6 @@ func TestReplaysOverReadings(t *testing.T) {
 		}
 		if raised != step.raised || got[key("gpu_health", gpu{uuid: "GPU-1"}, fmt.Sprintf("state=%q", step.state))] != 1 {
 			t.Errorf("reading %d, counter %s: want %g and %s, got %v", i, step.counter, step.raised, step.state, got)
-		}
-	}
-}
-
-func TestReferenceAgreesOnRandomBodies(t *testing.T) {
-	slow.Test(t, "random bodies, held to the reference")
-	t.Parallel()
-	const settings, bodies = 24, 30
-	a := &author{rng: rand.New(rand.NewPCG(20, 26))}
-	seen := map[string]int{}
-	for range settings {
-		s := a.setting()
-		a.speaks = pick(a, dialects[:3], slices.Concat(dialects[:2], dialects[3:]))
-		settings := [...]setting{s, {s.Options, append(slices.Clone(s.flags), "--series=full")}}
-		programs := [...]*program{startProgram(t, s.flags...), startProgram(t, settings[1].flags...)}
-		for i := range bodies { // alternately in lean and full form
-			body := a.body()
-			want := expect(body, s)
-			edge := false
-			for k, v := range want {
-				if _, what, _ := strings.Cut(k, " "); v == 1 {
-					seen[what]++
-				}
-				// If a sum of products would be 5 % without rounding, either class will do.
-				edge = edge || strings.HasPrefix(k, "gpu_real_utilization_ratio") && math.Abs(v-.05) < 1e-9
-			}
-			if !edge {
-				compare(t, programs[i%2], body, settings[i%2], want)
-			}
-			if t.Failed() {
-				return
-			}
-		}
-	}
-	for class, bottleneck := range bottlenecks {
-		if n := seen[fmt.Sprintf("bottleneck=%q class=%q}", bottleneck, class)]; n < 3 {
-			t.Errorf("only %d GPUs of class %s among the random ones", n, class)
 		}
 	}
 }

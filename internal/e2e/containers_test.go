@@ -260,29 +260,3 @@ func TestInPlaceOfContainerExporter(t *testing.T) {
 	up.stop()
 	awaitPage(t, c, "/container/metrics", 502, `connection refused; .*\(\$DCGM_HOST names this one\)`)
 }
-
-// TestOwnFlagsInPlace: flags and KPULSE_ variables override that environment; one of its variables
-// alone only adds a log line.
-func TestOwnFlagsInPlace(t *testing.T) {
-	t.Parallel()
-	up, _ := changingUpstream(t, oneGPU)
-	c := inPlace(t, []string{"DCGM_HOST=127.0.0.1", "DCGM_PORT=1", "HTTP_LISTEN_PORT=1", "KPULSE_SOURCE=" + up.url + "/metrics"}, "--web.listen-address=127.0.0.1:0")
-	if code, body := page(t, c, "/metrics"); code != 200 || strings.Contains(c.Logged(), "DCGM_HOST") {
-		t.Errorf("%d %s\n%s", code, body, c.Logged())
-	}
-	c = inPlace(t, []string{"DCGM_HOST=192.0.2.1"}, "--web.listen-address=127.0.0.1:0", "--poll=0")
-	const line = `is not followed: alone it may be meant for another program" variable=$DCGM_HOST remedy="set `
-	if log := c.Logged(); !strings.Contains(log, line) || !strings.Contains(log, "reads=http://localhost:9400/metrics") {
-		t.Errorf("no %s in\n%s", line, log)
-	}
-	cmd := exec.Command(itself(t), "--once")
-	cmd.Env = append(os.Environ(), "DCGM_HOST=h", "DCGM_PORT=94O0")
-	if out, err := cmd.CombinedOutput(); err == nil || cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), `$DCGM_PORT="94O0" is not a port`) {
-		t.Errorf("%v: %s", err, out)
-	}
-	cmd = exec.Command(itself(t)) // outside a cluster
-	cmd.Env = []string{"DCGM_LABELS=app=dcgm-exporter", "HTTP_LISTEN_PORT=0"}
-	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "$DCGM_LABELS: no Kubernetes cluster is known") {
-		t.Errorf("%v: %s", err, out)
-	}
-}

@@ -83,21 +83,3 @@ func (c *cluster) claimPod(t *testing.T, namespace, name, claim, node string) (p
 		devices, pool = append(devices, device), o.at("status", "allocation", "devices", "results", i, "pool")
 	}
 }
-
-// TestKubernetesAllocatesDevices: the scheduler allocates what the node's driver lists, by type; a
-// claim can be shared.
-func TestKubernetesAllocatesDevices(t *testing.T) {
-	t.Parallel()
-	k := kubernetes(t)
-	ns, node := k.namespace(t), k.node(t, "")
-	k.offer(t, node, 1, draDevice{name: "gpu-0", uuid: "GPU-0"}, draDevice{name: "gpu-1-mig-9-0-4", uuid: "MIG-1-1", parent: "GPU-1", profile: "3g.40gb"},
-		draDevice{name: "gpu-1-mig-9-4-4", uuid: "MIG-1-2", parent: "GPU-1", profile: "3g.40gb"})
-	k.claim(t, ns, "board", "gpu.nvidia.com", 1)
-	k.claim(t, ns, "instances", "mig.nvidia.com", 2)
-	for pod, want := range map[string]string{"train-a": "[gpu-0]", "train-b": "[gpu-0]", "serve": "[gpu-1-mig-9-0-4 gpu-1-mig-9-4-4]"} {
-		claim := map[bool]string{true: "instances", false: "board"}[pod == "serve"]
-		if pool, devices := k.claimPod(t, ns, pod, claim, node); pool != node || fmt.Sprint(devices) != want {
-			t.Errorf("%s has %v of pool %s, want %v of %s", pod, devices, pool, want, node)
-		}
-	}
-}

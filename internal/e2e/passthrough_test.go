@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -229,7 +230,7 @@ func TestPassthroughOfDamagedBodies(t *testing.T) {
 	slow.Test(t, "1,400 scrapes of random bodies, held to Prometheus' parser")
 	t.Parallel()
 	const rounds, life = 700, 50
-	a := &author{rng: rand.New(rand.NewPCG(4, 8)), speaks: dialects}
+	rng := rand.New(rand.NewPCG(4, 8))
 	from := captures(t)
 	var valid, verbatim *program
 	damaged, failed := 0, 0
@@ -237,14 +238,11 @@ func TestPassthroughOfDamagedBodies(t *testing.T) {
 		if i%life == 0 { // remembered broken GPUs make each answer longer
 			valid, verbatim = startProgram(t, "--passthrough=valid"), startProgram(t, "--passthrough=verbatim")
 		}
-		body := from[a.rng.IntN(len(from))].body
-		switch a.rng.IntN(4) {
-		case 0:
-			body = a.body()
-		case 1: // short bodies, where a single line decides
-			body = body[:min(len(body), a.rng.IntN(700))]
+		body := from[rng.IntN(len(from))].body
+		if rng.IntN(3) == 0 { // short bodies, where a single line decides
+			body = body[:min(len(body), rng.IntN(700))]
 		}
-		body = a.damage(body)
+		body = damage(rng, body)
 		if _, _, rejected := passed(body); rejected > 0 {
 			damaged++
 		}
@@ -276,3 +274,40 @@ func TestPassthroughOfNothingThatParses(t *testing.T) {
 		}
 	}
 }
+
+// damage returns a damaged copy of body.
+func damage(rng *rand.Rand, body []byte) []byte {
+	b := bytes.Clone(body)
+	for range 1 + rng.IntN(6) {
+		if len(b) == 0 {
+			return b
+		}
+		i := rng.IntN(len(b))
+		start := bytes.LastIndexByte(b[:i], '\n') + 1
+		end := lineEnd(b, i)
+		switch rng.IntN(9) {
+		case 0: // a byte flipped
+			b[i] ^= 1 << rng.IntN(8)
+		case 1: // a line cut
+			b = slices.Delete(b, i, end)
+		case 2: // a line doubled
+			b = slices.Insert(b, end, bytes.Clone(b[start:end])...)
+		case 3: // a piece of the body spliced in
+			from := rng.IntN(len(b))
+			to := min(len(b), from+rng.IntN(300))
+			b = slices.Insert(b, i, bytes.Clone(b[from:to])...)
+		case 4, 5: // syntax
+			mark := pick(rng, `"`, `{`, `}`, `\`, "\x00", "\r\n", "\n", "#", ",", " ", "\t", "=", "\xff", "é", "# HELP ", "# TYPE ")
+			b = slices.Insert(b, i, []byte(mark)...)
+		case 6: // Windows line endings
+			b = bytes.ReplaceAll(b, []byte("\n"), []byte(pick(rng, "\r\n", "\n\n", "\n", "\n")))
+		case 7: // no final newline
+			b = bytes.TrimRight(b, "\n")
+		case 8: // a proxy behind a proxy
+			b = slices.Insert(b, start, []byte(pick(rng, "kpulse_up 1\n", "# HELP kpulse_up x\n", "# TYPE kpulse_up gauge\n", "{\"kpulse_up\",a=\"b\"} 1\n", " kpulse_up 1\n", "kpulse_up{a=\"\n\"} 1\n"))...)
+		}
+	}
+	return b
+}
+
+func pick(rng *rand.Rand, from ...string) string { return from[rng.IntN(len(from))] }

@@ -15,7 +15,8 @@ import (
 
 const (
 	// processPatience is how long to wait for one process. Reading its command line takes
-	// the lock of its memory, which a process that hangs in a driver may never release.
+	// the lock of its memory, which a process that hangs in a driver may never release, and
+	// a directory service may be slow to name its user.
 	processPatience = 500 * time.Millisecond
 	// maxCommand is the most bytes of a command to show.
 	maxCommand = 256
@@ -23,7 +24,7 @@ const (
 
 // Processes reads the users and commands of processes. It is safe for concurrent use.
 type Processes struct {
-	describe func(ctx context.Context, pid int) description
+	describe func(pid int) description
 
 	mu      sync.Mutex
 	waiting map[int]bool // the pids being read; guarded by mu
@@ -37,9 +38,7 @@ type description struct{ user, group, command string }
 // host's in a container, whose names are unknown here. With commandLines, commands are
 // command lines, which may contain secrets, else the kernel's names of processes.
 func NewProcesses(proc string, names *Names, commandLines bool) *Processes {
-	read := func(ctx context.Context, pid int) description {
-		return describe(ctx, proc, pid, names, commandLines)
-	}
+	read := func(pid int) description { return describe(proc, pid, names, commandLines) }
 	return &Processes{describe: read, waiting: map[int]bool{}}
 }
 
@@ -70,7 +69,7 @@ func (p *Processes) await(ctx context.Context, pid int) description {
 	p.mu.Unlock()
 	described := make(chan description, 1)
 	go func() {
-		d := p.describe(ctx, pid)
+		d := p.describe(pid)
 		p.mu.Lock()
 		delete(p.waiting, pid) // first, since a caller may ask again once it has the answer
 		p.mu.Unlock()
@@ -88,8 +87,8 @@ func (p *Processes) await(ctx context.Context, pid int) description {
 }
 
 // describe reads the process that has the pid now. User and group are the effective ones,
-// as numbers if their names are not found before ctx ends.
-func describe(ctx context.Context, proc string, pid int, names *Names, commandLine bool) description {
+// as numbers if they have no names.
+func describe(proc string, pid int, names *Names, commandLine bool) description {
 	fs, err := procfs.NewFS(proc)
 	if err != nil {
 		return description{}
@@ -101,8 +100,8 @@ func describe(ctx context.Context, proc string, pid int, names *Names, commandLi
 	var d description
 	if status, err := process.NewStatus(); err == nil {
 		const effective = 1 // of real, effective, saved and file system ids
-		d.user = names.user(ctx, strconv.FormatUint(status.UIDs[effective], 10))
-		d.group = names.group(ctx, strconv.FormatUint(status.GIDs[effective], 10))
+		d.user = names.user(strconv.FormatUint(status.UIDs[effective], 10))
+		d.group = names.group(strconv.FormatUint(status.GIDs[effective], 10))
 	}
 	d.command = command(process, commandLine)
 	return d

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,14 +18,17 @@ import (
 
 const status = "Name:\tpython\nUmask:\t0022\nState:\tS (sleeping)\nUid:\t1000\t1001\t1000\t1001\nGid:\t200\t201\t200\t201\nGroups:\t201 7\n"
 
-// someNames returns the names of one user and one group, already looked up: on a busy
-// machine a look-up may take longer than a caller waits.
+// someNames returns the names of one user and one group.
 func someNames() *Names {
-	n := newNames(func(id string) (string, error) { return id, nil }, func(id string) (string, error) { return id, nil })
-	for key, text := range map[string]string{"user 1001": "bob", "group 201": "ml", "user 1002": "1002", "group 202": "202"} {
-		n.store(key, text)
+	one := func(id, name string) func(string) (string, error) {
+		return func(got string) (string, error) {
+			if got != id {
+				return "", errors.New("no such id")
+			}
+			return name, nil
+		}
 	}
-	return n
+	return newNames(one("1001", "bob"), one("201", "ml"))
 }
 
 func TestDescribe(t *testing.T) {
@@ -57,7 +59,7 @@ func TestDescribe(t *testing.T) {
 			m.write("42/status", c.status)
 			m.write("42/cmdline", c.cmdline)
 			m.write("42/comm", c.comm)
-			if got := describe(t.Context(), m.dir, 42, c.names, c.commandLines); got != c.want {
+			if got := describe(m.dir, 42, c.names, c.commandLines); got != c.want {
 				t.Errorf("\n got %q\nwant %q", got, c.want)
 			}
 		})
@@ -68,12 +70,12 @@ func TestDescribeWhatIsGone(t *testing.T) {
 	m := newMachine(t)
 	m.write("7/status", status)
 	for _, pid := range []int{1, 0, -1, 1 << 40} {
-		if got := describe(t.Context(), m.dir, pid, nil, true); got != (description{}) {
+		if got := describe(m.dir, pid, nil, true); got != (description{}) {
 			t.Errorf("%d: %q", pid, got)
 		}
 	}
 	// The process ended between two reads.
-	if got := describe(t.Context(), m.dir, 7, nil, true); got != (description{user: "1001", group: "201"}) {
+	if got := describe(m.dir, 7, nil, true); got != (description{user: "1001", group: "201"}) {
 		t.Errorf("%q", got)
 	}
 }
@@ -102,7 +104,7 @@ func TestDescribeOneThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		p := NewProcesses("", nil, true)
-		p.describe = func(_ context.Context, pid int) description {
+		p.describe = func(pid int) description {
 			if pid == 1 {
 				<-gate
 			}
@@ -141,59 +143,19 @@ func TestDescribeOneThatHangs(t *testing.T) {
 	})
 }
 
-// TestNamesThatHang has a directory service that answers after a minute.
-func TestNamesThatHang(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var looks atomic.Int32
-		names := newNames(func(id string) (string, error) {
-			looks.Add(1)
-			time.Sleep(time.Minute)
-			return "user" + id, nil
-		}, nil)
-		begun := time.Now()
-		for i, c := range []struct {
-			after time.Duration
-			want  string
-			takes time.Duration
-		}{
-			{0, "5", 100 * time.Millisecond},
-			{0, "5", 0}, // the first caller has waited
-			{50 * time.Second, "5", 0},
-			{10 * time.Second, "user5", 0},
-			{9 * time.Minute, "user5", 0},
-			{2 * time.Minute, "5", 100 * time.Millisecond}, // requested again
-		} {
-			time.Sleep(c.after)
-			asked := time.Now()
-			if got := names.user(t.Context(), "5"); got != c.want || time.Since(asked) != c.takes {
-				t.Errorf("%d, at %s: %q after %s, want %q after %s", i, asked.Sub(begun), got, time.Since(asked), c.want, c.takes)
-			}
-		}
-		if n := looks.Load(); n != 2 {
-			t.Errorf("%d look-ups, want 2", n)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		asked := time.Now()
-		if got := names.user(ctx, "6"); got != "6" || time.Since(asked) != 0 {
-			t.Errorf("%q after %s", got, time.Since(asked))
-		}
-		time.Sleep(2 * time.Minute) // let the look-ups end
-	})
-}
-
-// A user without a name has the number. The cache is bounded.
+// A name is looked up once, a missing one again. The cache is bounded.
 func TestNamesAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		names := newNames(func(id string) (string, error) { return "", errors.New("no such user") }, func(id string) (string, error) { return "g" + id, nil })
-		for i := range 2 * maxNames {
-			id := strconv.Itoa(i)
-			if user, group := names.user(t.Context(), id), names.group(t.Context(), id); user != id || group != "g"+id {
+	looks := 0
+	names := newNames(func(string) (string, error) { return "", errors.New("no such user") }, func(id string) (string, error) { looks++; return "g" + id, nil })
+	for i := range 2 * maxNames {
+		id := strconv.Itoa(i)
+		for range 2 {
+			if user, group := names.user(id), names.group(id); user != id || group != "g"+id {
 				t.Errorf("user and group %s are %q and %q", id, user, group)
 			}
 		}
-		if len(names.cache) > maxNames {
-			t.Errorf("%d names are kept", len(names.cache))
-		}
-	})
+	}
+	if looks != 2*maxNames || len(names.cache) > maxNames {
+		t.Errorf("%d look-ups, %d names are kept", looks, len(names.cache))
+	}
 }

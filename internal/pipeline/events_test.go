@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,30 +75,4 @@ func TestKernelXIDs(t *testing.T) {
 		}
 		steps(canonical.EventXID, canonical.EventRaised, canonical.EventResolved, canonical.EventCleared)
 	})
-}
-
-// TestResolveWhileReading is for the race detector.
-func TestResolveWhileReading(t *testing.T) {
-	p, stop := startWith(t, Options{
-		Source: &scripted{say: func(int) (string, error) {
-			return "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-a\"} 40\n", nil
-		}},
-		XIDEvents: func(f *canonical.Frame) { f.XIDEvents = append(f.XIDEvents, canonical.XIDEvent{Code: 79, Count: 1}) },
-	})
-	defer stop()
-	var others sync.WaitGroup
-	for range 4 {
-		others.Go(func() {
-			for range 50 {
-				p.Resolve("GPU-a")
-				p.Events(nil)
-			}
-		})
-	}
-	for range 50 {
-		if _, release, err := p.Read(context.Background()); err == nil {
-			release()
-		}
-	}
-	others.Wait()
 }

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"io"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,7 +57,7 @@ func TestObserverSeesEveryReading(t *testing.T) {
 		if got := observer.first.Frame.Row(0)[canonical.Temperature]; got != 0 {
 			t.Errorf("the kept reading became number %v", got)
 		}
-		if want := []float64{0, 1, 3, 4, 5}; !equal(observer.seen, want) {
+		if want := []float64{0, 1, 3, 4, 5}; !slices.Equal(observer.seen, want) {
 			t.Errorf("it saw %v, want %v", observer.seen, want)
 		}
 		if len(observer.failures) != 1 || !observer.failures[0].Equal(failed) {
@@ -68,15 +69,6 @@ func TestObserverSeesEveryReading(t *testing.T) {
 			t.Error("the released reading is not reused")
 		}
 	})
-}
-
-func equal(a, b []float64) bool {
-	for i := range a {
-		if i >= len(b) || a[i] != b[i] {
-			return false
-		}
-	}
-	return len(a) == len(b)
 }
 
 // TestObserverIsNotToldThatAStreamFailed: its latest tick is served until it is stale.

@@ -82,12 +82,7 @@ func temperature(n int) (string, error) {
 	return fmt.Sprintf("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-a\"} %d\n", n), nil
 }
 
-func start(t *testing.T, s *scripted, poll time.Duration) (*Pipeline, func()) {
-	t.Helper()
-	return startSource(t, s, poll)
-}
-
-func startSource(t *testing.T, s source.Source, poll time.Duration) (*Pipeline, func()) {
+func start(t *testing.T, s source.Source, poll time.Duration) (*Pipeline, func()) {
 	t.Helper()
 	return startWith(t, Options{Source: s, MinInterval: time.Second, Poll: poll})
 }
@@ -134,33 +129,6 @@ func failure(t *testing.T, err error) *canonical.Failure {
 	return f
 }
 
-func TestOverlappingScrapesShareOneRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{takes: 500 * time.Millisecond, say: temperature}
-		p, stop := start(t, s, 0)
-		defer stop()
-		results := make(chan int, 3)
-		for i := range 3 {
-			go func() {
-				time.Sleep(time.Duration(i) * 200 * time.Millisecond)
-				n, err := read(p, 5*time.Second)
-				if err != nil {
-					t.Error(err)
-				}
-				results <- n
-			}()
-		}
-		for range 3 {
-			if n := <-results; n != 0 {
-				t.Errorf("a scrape got reading %d, want the shared reading 0", n)
-			}
-		}
-		if got := s.reads.Load(); got != 1 {
-			t.Errorf("%d reads, want 1", got)
-		}
-	})
-}
-
 func TestYoungReadingIsReusedAndOldOneIsNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{say: temperature}
@@ -173,52 +141,6 @@ func TestYoungReadingIsReusedAndOldOneIsNot(t *testing.T) {
 			time.Sleep(step.wait)
 			if n, err := read(p, time.Second); err != nil || n != step.want {
 				t.Errorf("after %s: reading %d (%v), want %d", step.wait, n, err, step.want)
-			}
-		}
-	})
-}
-
-func TestEachWaiterKeepsItsOwnDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{takes: 2 * time.Second, say: temperature}
-		p, stop := start(t, s, 0)
-		defer stop()
-		begun := time.Now()
-		patient := make(chan error, 1)
-		go func() {
-			time.Sleep(900 * time.Millisecond)
-			_, err := read(p, 1500*time.Millisecond)
-			patient <- err
-		}()
-		_, err := read(p, time.Second)
-		if f := failure(t, err); !f.Timeout || time.Since(begun) != time.Second {
-			t.Errorf("the hasty scrape got %+v after %s, want a timeout after 1s", f, time.Since(begun))
-		}
-		if err := <-patient; err != nil || time.Since(begun) != 2*time.Second {
-			t.Errorf("the patient scrape got %v after %s, want success after 2s", err, time.Since(begun))
-		}
-		if got := s.reads.Load(); got != 1 {
-			t.Errorf("%d reads, want 1", got)
-		}
-	})
-}
-
-func TestReadEndsAtTheLatestDeadlineAndFailuresAreNotReused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{takes: time.Hour, say: temperature}
-		p, stop := start(t, s, 0)
-		defer stop()
-		for want := int32(1); want <= 2; want++ {
-			_, err := read(p, time.Second)
-			if f := failure(t, err); !f.Timeout || !strings.Contains(f.Cause, "within 1s") {
-				t.Errorf("got %+v, want a timeout within 1s", f)
-			}
-			synctest.Wait()
-			if len(p.reads) > 0 {
-				t.Error("the read goes on though nobody waits for it any more")
-			}
-			if got := s.reads.Load(); got != want {
-				t.Errorf("%d reads, want %d", got, want)
 			}
 		}
 	})
@@ -511,7 +433,7 @@ func TestHugeReadingIsNotKept(t *testing.T) {
 	})
 }
 
-// TestEverythingAtOnce is for the race detector: scrapes, status and name while
+// TestEverythingAtOnce is for the race detector: scrapes, status, events and resolving while
 // readings come and go.
 func TestEverythingAtOnce(t *testing.T) {
 	s := &scripted{takes: time.Millisecond, say: temperature}
@@ -535,6 +457,8 @@ func TestEverythingAtOnce(t *testing.T) {
 				if state, _ := p.Status(); state.Name != p.Name() {
 					t.Errorf("state of %q", state.Name)
 				}
+				p.Resolve("GPU-a")
+				p.Events(nil)
 				time.Sleep(100 * time.Microsecond)
 			}
 		})

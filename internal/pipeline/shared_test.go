@@ -108,6 +108,12 @@ func TestSharedReads(t *testing.T) {
 		scrapes []scrape
 		reads   int32
 	}{
+		{"overlapping scrapes share one read", 20 * second, second, 0, []scrape{
+			{0, 5 * second, 0, second}, {second / 5, 5 * second, 0, second}, {second / 2, 5 * second, 0, second},
+		}, 1},
+		{"each keeps its own deadline", 20 * second, 2 * second, 0, []scrape{
+			{0, second, -1, second}, {second * 9 / 10, second * 3 / 2, 0, 2 * second},
+		}, 1},
 		{"the last to leave ends it", 20 * second, 0, 1, []scrape{
 			{0, second / 2, -1, second / 2}, {second, 10 * second, 1, second},
 		}, 2},

@@ -35,7 +35,7 @@ func TestStreamTotalsReachTheState(t *testing.T) {
 			}
 			return temperature(n)
 		}
-		p, stop := startSource(t, f, 0)
+		p, stop := start(t, f, 0)
 		defer stop()
 		for _, want := range []uint64{10, 20} { // of a good reading, and of a failed one
 			time.Sleep(1100 * time.Millisecond)

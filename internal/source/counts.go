@@ -6,20 +6,23 @@ import (
 	"time"
 )
 
-// StreamCounts are the counts of a stream that StreamStats has not collected yet. The stream adds
-// to them; only StreamStats reads them, because reading resets them.
+// StreamCounts counts what a stream of a source does, over its restarts. It is safe for concurrent
+// use.
 type StreamCounts struct {
 	// Period is set before the first tick; with 0 no tick is ever missed.
 	Period time.Duration
 	// Tick adds to Ticks, the stream to the others.
-	Ticks, Evicted, Bytes atomic.Uint64
+	Ticks, Evicted, Bytes, starts atomic.Uint64
 
 	mu       sync.Mutex // guards what follows
 	last     time.Time  // the latest tick, zero before the first
-	missed   uint64     // until last, never reset
+	missed   uint64     // until last
 	missedAt time.Time  // when the latest missed tick was due
-	told     uint64     // missed ticks since last that were reported
+	reported uint64     // missed ticks since last that Totals returned
 }
+
+// Start counts a start of the stream; all but the first are restarts.
+func (c *StreamCounts) Start() { c.starts.Add(1) }
 
 // Tick counts a tick that arrived at an instant.
 //
@@ -32,27 +35,32 @@ func (c *StreamCounts) Tick(at time.Time) {
 	c.Ticks.Add(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Rows arrive late: a call of missedUntil in between may have reported more.
-	if n := max(c.gap(at), c.told); n > 0 {
+	// Rows arrive late: a call of Totals in between may have reported more.
+	if n := max(c.gap(at), c.reported); n > 0 {
 		c.missed += n
 		c.missedAt = c.last.Add(time.Duration(n) * c.Period)
 	}
 	if at.After(c.last) {
 		c.last = at
 	}
-	c.told = 0
+	c.reported = 0
 }
 
-// missedUntil returns how many ticks were missed until an instant, and when the latest
-// of them was due.
-func (c *StreamCounts) missedUntil(now time.Time) (n uint64, at time.Time) {
+// Totals returns the totals of the stream, which is called stream.
+func (c *StreamCounts) Totals(stream string) StreamTotals {
+	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n := max(c.gap(now), c.told); n > 0 {
-		c.told = n
-		return c.missed + n, c.last.Add(time.Duration(n) * c.Period)
+	t := StreamTotals{Stream: stream, Ticks: c.Ticks.Load(), Missed: c.missed, MissedAt: c.missedAt, Bytes: c.Bytes.Load(), Evicted: c.Evicted.Load()}
+	if n := c.starts.Load(); n > 0 {
+		t.Restarts = n - 1
 	}
-	return c.missed, c.missedAt
+	if n := max(c.gap(now), c.reported); n > 0 {
+		c.reported = n
+		t.Missed += n
+		t.MissedAt = c.last.Add(time.Duration(n) * c.Period)
+	}
+	return t
 }
 
 // gap returns how many ticks are missing between the latest one and an instant. The

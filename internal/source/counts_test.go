@@ -1,10 +1,22 @@
 package source
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
+
+// check compares the totals of a stream, twice, with want.
+func check(t *testing.T, c *StreamCounts, want StreamTotals) {
+	t.Helper()
+	want.Stream = "device"
+	for range 2 {
+		if got := c.Totals("device"); got != want {
+			t.Errorf("totals %+v, want %+v", got, want)
+		}
+	}
+}
 
 // TestMissed has a stream with a period of 100 ms. Times are in ms.
 func TestMissed(t *testing.T) {
@@ -34,54 +46,41 @@ func TestMissed(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			begun := time.Now()
-			var s StreamStats
 			counts := StreamCounts{Period: 100 * time.Millisecond}
-			open(t, &s, "device", &counts)
+			counts.Start()
 			for _, at := range c.ticks {
 				time.Sleep(time.Until(begun.Add(time.Duration(at) * time.Millisecond)))
 				counts.Tick(time.Now())
 			}
 			time.Sleep(time.Until(begun.Add(time.Duration(c.asked) * time.Millisecond)))
-			want := StreamTotals{Stream: "device", Ticks: uint64(len(c.ticks)), Missed: c.want}
+			want := StreamTotals{Ticks: uint64(len(c.ticks)), Missed: c.want}
 			if c.at > 0 {
 				want.MissedAt = begun.Add(time.Duration(c.at) * time.Millisecond)
 			}
-			for range 2 {
-				check(t, &s, want)
-			}
-			if t.Failed() {
+			if check(t, &counts, want); t.Failed() {
 				t.Fatal(c.name)
 			}
 		})
 	}
 }
 
-// Ticks are missed while a stream is closed and starts again, with the same counts.
-func TestMissedOverRestarts(t *testing.T) {
+// TestTotalsOverRestarts: they go on, and ticks are missed while a stream starts again.
+func TestTotalsOverRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		var s StreamStats
-		counts, others := StreamCounts{Period: time.Second}, StreamCounts{Period: time.Second}
-		open(t, &s, "device", &counts)
-		counts.Tick(time.Now())
-		s.Close("device")
+		c := StreamCounts{Period: time.Second}
+		check(t, &c, StreamTotals{})
+		c.Start()
+		c.Tick(time.Now())
 		time.Sleep(5 * time.Second)
-		check(t, &s, StreamTotals{Stream: "device", Ticks: 1, Missed: 4, MissedAt: begun.Add(4 * time.Second)})
-		open(t, &s, "device", &counts)
+		want := StreamTotals{Ticks: 1, Missed: 4, MissedAt: begun.Add(4 * time.Second)}
+		check(t, &c, want)
+		c.Start()
 		time.Sleep(5 * time.Second)
-		counts.Tick(time.Now())
-		counts.Bytes.Add(7)
-		want := StreamTotals{Stream: "device", Ticks: 2, Missed: 9, MissedAt: begun.Add(9 * time.Second), Restarts: 1, Bytes: 7}
-		check(t, &s, want)
-		s.Close("device")
-		open(t, &s, "device", &others) // no ticks are due yet
-		time.Sleep(time.Minute)
-		want.Restarts++
-		check(t, &s, want)
-		others.Tick(time.Now())
-		time.Sleep(2 * time.Second)
-		want.Ticks, want.Missed, want.MissedAt = 3, 10, begun.Add(71*time.Second)
-		check(t, &s, want)
+		c.Tick(time.Now())
+		c.Bytes.Add(7)
+		c.Evicted.Add(2)
+		check(t, &c, StreamTotals{Ticks: 2, Missed: 9, MissedAt: begun.Add(9 * time.Second), Restarts: 1, Bytes: 7, Evicted: 2})
 	})
 }
 
@@ -89,18 +88,33 @@ func TestMissedOverRestarts(t *testing.T) {
 func TestMissedNeverFalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		var s StreamStats
 		counts := StreamCounts{Period: 100 * time.Millisecond}
-		open(t, &s, "device", &counts)
 		counts.Tick(begun)
 		time.Sleep(180 * time.Millisecond)
-		want := StreamTotals{Stream: "device", Ticks: 1, Missed: 1, MissedAt: begun.Add(100 * time.Millisecond)}
-		check(t, &s, want)
+		want := StreamTotals{Ticks: 1, Missed: 1, MissedAt: begun.Add(100 * time.Millisecond)}
+		check(t, &counts, want)
 		counts.Tick(begun.Add(170 * time.Millisecond)) // in time
 		want.Ticks++
-		check(t, &s, want)
+		check(t, &counts, want)
 		time.Sleep(200 * time.Millisecond) // 210 ms after it
 		want.Missed, want.MissedAt = 2, begun.Add(270*time.Millisecond)
-		check(t, &s, want)
+		check(t, &counts, want)
 	})
+}
+
+func TestCountsConcurrently(t *testing.T) {
+	var c StreamCounts
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 1000 {
+				c.Tick(time.Now())
+				c.Totals("device")
+			}
+		})
+	}
+	wg.Wait()
+	if got := c.Totals("device").Ticks; got != 4000 {
+		t.Errorf("%d ticks", got)
+	}
 }

@@ -16,7 +16,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -242,18 +241,13 @@ func (s *Source) start() {
 // Streams appends the totals of the streams device and profiling to dst, except a stream without any of the requested
 // fields.
 func (s *Source) Streams(dst []source.StreamTotals) []source.StreamTotals {
-	var buf [2]source.StreamTotals
-	totals := s.stats.Totals(buf[:0])
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, st := range s.all {
 		if st.off {
 			continue
 		}
-		own := source.StreamTotals{Stream: st.name}
-		if i := slices.IndexFunc(totals, func(t source.StreamTotals) bool { return t.Stream == st.name }); i >= 0 {
-			own = totals[i]
-		}
+		own := s.ring.counts[st.index].Totals(st.name)
 		own.Failure = st.failure
 		dst = append(dst, own)
 	}

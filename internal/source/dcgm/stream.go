@@ -18,7 +18,6 @@ import (
 type streams struct {
 	all      [2]*stream
 	ring     *ring
-	stats    source.StreamStats
 	children atomic.Uint64
 	backoff  func(n int) time.Duration // source.Backoff except in tests
 
@@ -74,10 +73,7 @@ func (s *Source) supervise(ctx context.Context, st *stream) {
 			c.stop()
 			continue
 		}
-		if st.counted {
-			s.stats.Close(st.name)
-			st.counted = false
-		}
+		st.counted = false
 		if ctx.Err() != nil || errors.Is(err, errRestart) {
 			c.stop()
 			failures, st.reduced = 0, false
@@ -149,9 +145,7 @@ func (s *Source) run(ctx context.Context, st *stream) (*child, error) {
 		return nil, unstartable(path, err)
 	}
 	if !st.counted {
-		if err := s.stats.Open(st.name, &s.ring.counts[st.index]); err != nil {
-			return c, err
-		}
+		s.ring.counts[st.index].Start()
 		st.counted = true
 	}
 	return c, s.receive(ctx, st, v, c)

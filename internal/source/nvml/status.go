@@ -18,7 +18,6 @@ const (
 
 // status is what a source says about itself. Any goroutine may use it.
 type status struct {
-	stats  source.StreamStats
 	counts [2]source.StreamCounts // by stream
 
 	mu      sync.Mutex
@@ -28,9 +27,8 @@ type status struct {
 
 // open opens the streams.
 func (s *status) open(period time.Duration) {
-	for i, stream := range [...]string{device: "device", profiling: "profiling"} {
+	for i := range s.counts {
 		s.counts[i].Period = period
-		_ = s.stats.Open(stream, &s.counts[i]) // refuses only what is open already
 	}
 }
 
@@ -56,7 +54,7 @@ func (s *Source) publish(n *node) {
 // boards that are left out, the calls that hang, and why no XIDs are reported.
 func (s *Source) Streams(dst []source.StreamTotals) []source.StreamTotals {
 	from := len(dst)
-	dst = s.status.stats.Totals(dst)
+	dst = append(dst, s.status.counts[device].Totals("device"), s.status.counts[profiling].Totals("profiling"))
 	s.status.mu.Lock()
 	defer s.status.mu.Unlock()
 	dst[from+device].Failure = s.notices.with(s.status.trouble[device])

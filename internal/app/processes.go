@@ -35,16 +35,11 @@ func (l *processLister) Processes(ctx context.Context) ([]canonical.Process, err
 	list, err := l.source.Processes(ctx)
 	var failure error
 	if err != nil {
-		e := source.AsError(err)
-		failure = &canonical.Failure{Kind: string(e.Failure), Timeout: e.Failure == source.Timeout, Cause: e.Cause, Remedy: e.Remedy}
+		failure = source.FailureOf(err)
 		if list == nil {
 			return nil, failure
 		}
 	}
-	all := make([]canonical.Process, len(list))
-	for i, p := range list {
-		all[i] = canonical.Process{PID: p.PID, UUID: p.UUID, Instance: p.Instance, MemoryUsed: p.MemoryUsed, Kind: canonical.ProcessKind(p.Kind)}
-	}
-	l.proc.Describe(ctx, all)
-	return all, failure
+	l.proc.Describe(ctx, list)
+	return list, failure
 }

@@ -92,12 +92,12 @@ type Pipeline struct {
 type abilities struct {
 	fetcher source.Fetcher // asks while a request is under way; nil if it cannot
 	version func() string
-	notes   func() []source.Note
+	notes   func() []canonical.Note
 }
 
 func abilitiesOf(src source.Source) (a abilities) {
 	a.fetcher, _ = src.(source.Fetcher) // not one behind a wrapper, which would be bypassed
-	a.version, a.notes = func() string { return "" }, func() []source.Note { return nil }
+	a.version, a.notes = func() string { return "" }, func() []canonical.Note { return nil }
 	if v, ok := source.As[source.Versioned](src); ok {
 		a.version = v.Version
 	}

@@ -161,7 +161,7 @@ func (p *Pipeline) observe(r *reading) {
 type accounts struct {
 	missing, unusable []canonical.Field // scratch
 	contents          contents          // of the latest reading
-	notes             []source.Note     // those of the state
+	notes             []canonical.Note  // those of the state
 	longLabel         *canonical.Note   // that of the state on a label that is too long, nil for none
 }
 
@@ -208,7 +208,7 @@ func published(before, now []canonical.Field) []canonical.Field {
 
 // note makes the notes of s: those of the source, and one on a label that is too long. They are
 // copied only if they changed.
-func (a *accounts) note(s *canonical.Source, notes []source.Note, long *canonical.Note) {
+func (a *accounts) note(s *canonical.Source, notes []canonical.Note, long *canonical.Note) {
 	if slices.Equal(notes, a.notes) && long == a.longLabel {
 		return
 	}
@@ -216,9 +216,7 @@ func (a *accounts) note(s *canonical.Source, notes []source.Note, long *canonica
 	if long != nil {
 		s.Notes = append(s.Notes, *long)
 	}
-	for _, n := range notes {
-		s.Notes = append(s.Notes, canonical.Note(n))
-	}
+	s.Notes = append(s.Notes, notes...)
 }
 
 // contents identifies the values of a reading.

@@ -181,7 +181,7 @@ func (p *Pipeline) end(s *sharedRead, r *reading, err error) {
 	case good:
 		p.arrive(r)
 	case !s.over:
-		s.failure = failureOf(err)
+		s.failure = source.FailureOf(err)
 		p.fail(s.failure)
 		p.finish(s)
 	}

@@ -54,17 +54,6 @@ type status struct {
 	}
 }
 
-// failureOf translates an error of a source for layers that do not know sources.
-func failureOf(err error) *canonical.Failure {
-	e := source.AsError(err)
-	return &canonical.Failure{
-		Kind:    string(e.Failure),
-		Timeout: e.Failure == source.Timeout,
-		Cause:   e.Cause,
-		Remedy:  e.Remedy,
-	}
-}
-
 // tooLate is the failure to answer before ctx ended, for a caller that asked at begun. It names
 // the time that was given if the cause of ctx does.
 func (p *Pipeline) tooLate(ctx context.Context, begun time.Time) *canonical.Failure {

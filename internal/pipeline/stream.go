@@ -32,7 +32,7 @@ func (p *Pipeline) check(ctx context.Context) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.status.state.Failure = failureOf(err) // not logged: it is Run's error
+	p.status.state.Failure = source.FailureOf(err) // not logged: it is Run's error
 	p.start.Do(func() { close(p.started) })
 	return err
 }
@@ -70,7 +70,7 @@ func (p *Pipeline) readTick(ctx context.Context) error {
 	case errors.Is(err, io.EOF):
 		p.fail(&canonical.Failure{Kind: kindEnded, Cause: p.Name() + " has ended", Remedy: "start it again, or play it in a loop"})
 	default:
-		p.fail(failureOf(err))
+		p.fail(source.FailureOf(err))
 	}
 	p.start.Do(func() { close(p.started) })
 	return err
@@ -126,7 +126,7 @@ func (p *Pipeline) streams() (all [canonical.MaxStreams]canonical.Stream) {
 			Evicted: t.Evicted, Restarts: t.Restarts, Bytes: t.Bytes,
 		}
 		if t.Failure != nil {
-			all[i].Failure = failureOf(t.Failure)
+			all[i].Failure = source.FailureOf(t.Failure)
 		}
 	}
 	return all

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 // Failure is the reason for a failed read, as one word. The words are stable: they are
@@ -69,4 +71,10 @@ func AsError(err error) *Error {
 		failure = Timeout
 	}
 	return &Error{Failure: failure, Cause: err.Error(), Err: err}
+}
+
+// FailureOf translates an error of a source for layers that do not know sources.
+func FailureOf(err error) *canonical.Failure {
+	e := AsError(err)
+	return &canonical.Failure{Kind: string(e.Failure), Timeout: e.Failure == Timeout, Cause: e.Cause, Remedy: e.Remedy}
 }

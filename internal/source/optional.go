@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
@@ -52,38 +53,18 @@ type Versioned interface {
 	Version() string
 }
 
-// Note is a problem that does not stop the readings: cause and remedy, a line each,
-// like those of an Error.
-type Note struct{ Cause, Remedy string }
-
-// Noted is implemented by a Source that has Notes.
+// Noted is implemented by a Source that knows of problems that do not stop the readings.
 type Noted interface {
 	// Notes lists the current problems. It may be called from any goroutine, and does not
 	// block. It returns the same slice until something changes, and never writes to it.
-	Notes() []Note
+	Notes() []canonical.Note
 }
 
-// Process is one process that uses one device in one way, as the driver lists it.
-type Process struct {
-	// PID is the process's ID in our own PID namespace: the driver translates it,
-	// and omits processes that are not visible there.
-	PID int
-	// UUID is the board's. Instance is the id of its MIG instance, "" for none.
-	UUID, Instance string
-	// MemoryUsed is device memory, in bytes; NaN if the driver does not report it.
-	MemoryUsed float64
-	Kind       ProcessKind
-}
-
-// ProcessKind is how a process uses a device.
-type ProcessKind string
-
-// The kinds. MPSProcess is a client of the CUDA multi-process service.
-const (
-	ComputeProcess  ProcessKind = "compute"
-	GraphicsProcess ProcessKind = "graphics"
-	MPSProcess      ProcessKind = "mps"
-)
+// Process is one process that uses one device in one way, as the driver lists it: PID is its ID in
+// our own PID namespace (the driver omits processes that are not visible there), UUID the board's,
+// Instance the id of its MIG instance, "" for none, and MemoryUsed NaN if the driver does not
+// report it. A Source sets nothing else.
+type Process = canonical.Process
 
 // ProcessLister is implemented by a Source that knows the processes on its
 // devices.

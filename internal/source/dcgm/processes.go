@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
@@ -73,7 +74,7 @@ func parseProcesses(output []byte) []source.Process {
 		if err != nil || pid <= 0 || !strings.HasPrefix(uuid, "GPU-") && !strings.HasPrefix(uuid, "MIG-") {
 			continue
 		}
-		p := source.Process{PID: int(pid), UUID: uuid, MemoryUsed: math.NaN(), Kind: source.ComputeProcess}
+		p := source.Process{PID: int(pid), UUID: uuid, MemoryUsed: math.NaN(), Kind: canonical.ProcessCompute}
 		if n, err := strconv.ParseUint(strings.TrimSpace(cells[2]), 10, 32); err == nil {
 			p.MemoryUsed = float64(n << 20)
 		}

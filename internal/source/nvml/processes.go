@@ -12,6 +12,7 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
@@ -21,12 +22,12 @@ const listPatience = 5 * time.Second
 // lists are NVML's lists of processes.
 var lists = [...]struct {
 	call string
-	kind source.ProcessKind
+	kind canonical.ProcessKind
 	ask  func(nvml.Device) ([]nvml.ProcessInfo, nvml.Return)
 }{
-	{"nvmlDeviceGetComputeRunningProcesses", source.ComputeProcess, nvml.Device.GetComputeRunningProcesses},
-	{"nvmlDeviceGetGraphicsRunningProcesses", source.GraphicsProcess, nvml.Device.GetGraphicsRunningProcesses},
-	{"nvmlDeviceGetMPSComputeRunningProcesses", source.MPSProcess, nvml.Device.GetMPSComputeRunningProcesses},
+	{"nvmlDeviceGetComputeRunningProcesses", canonical.ProcessCompute, nvml.Device.GetComputeRunningProcesses},
+	{"nvmlDeviceGetGraphicsRunningProcesses", canonical.ProcessGraphics, nvml.Device.GetGraphicsRunningProcesses},
+	{"nvmlDeviceGetMPSComputeRunningProcesses", canonical.ProcessMPS, nvml.Device.GetMPSComputeRunningProcesses},
 }
 
 // processes is the result of listing the processes of a board.

@@ -67,7 +67,9 @@ type Observer interface {
 type Pipeline struct {
 	opts Options
 	caps source.Caps
-	able abilities
+	// fetcher is the source if it can be asked while a request is under way; else nil.
+	fetcher source.Fetcher
+	version func() string // of what the source reads with, "" if unknown
 
 	// ctx is the context of every read; cancel ends it with the pipeline.
 	ctx    context.Context
@@ -88,29 +90,14 @@ type Pipeline struct {
 	accounts accounts
 }
 
-// abilities are what a source can do besides being read.
-type abilities struct {
-	fetcher source.Fetcher // asks while a request is under way; nil if it cannot
-	version func() string
-	notes   func() []canonical.Note
-}
-
-func abilitiesOf(src source.Source) (a abilities) {
-	a.fetcher, _ = src.(source.Fetcher) // not one behind a wrapper, which would be bypassed
-	a.version, a.notes = func() string { return "" }, func() []canonical.Note { return nil }
-	if v, ok := source.As[source.Versioned](src); ok {
-		a.version = v.Version
-	}
-	if n, ok := source.As[source.Noted](src); ok {
-		a.notes = n.Notes
-	}
-	return a
-}
-
 // New returns a pipeline that has read nothing yet.
 func New(opts Options) *Pipeline {
 	caps := opts.Source.Caps()
-	p := &Pipeline{opts: opts, caps: caps, able: abilitiesOf(opts.Source), reader: make(chan struct{}, 1), started: make(chan struct{})}
+	p := &Pipeline{opts: opts, caps: caps, version: func() string { return "" }, reader: make(chan struct{}, 1), started: make(chan struct{})}
+	p.fetcher, _ = opts.Source.(source.Fetcher) // not one behind a wrapper, which would be bypassed
+	if v, ok := source.As[source.Versioned](opts.Source); ok {
+		p.version = v.Version
+	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.judging.judge, p.judging.translator = opts.Judge, opts.Translator
 	p.judging.meter = meter{longest: maxScrapedGap}

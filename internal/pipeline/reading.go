@@ -161,7 +161,6 @@ func (p *Pipeline) observe(r *reading) {
 type accounts struct {
 	missing, unusable []canonical.Field // scratch
 	contents          contents          // of the latest reading
-	notes             []canonical.Note  // those of the state
 	longLabel         *canonical.Note   // that of the state on a label that is too long, nil for none
 }
 
@@ -174,8 +173,12 @@ func (p *Pipeline) account(snap *canonical.Snapshot, b *raw.Batch) canonical.Sou
 	a, report := &p.accounts, &p.judging.report
 	s.Failure = nil
 	s.Streams = p.streams()
-	s.Version = p.able.version()
-	a.note(&s, p.able.notes(), report.LongLabel)
+	s.Version = p.version()
+	if a.longLabel != report.LongLabel {
+		if a.longLabel, s.Notes = report.LongLabel, nil; a.longLabel != nil {
+			s.Notes = []canonical.Note{*a.longLabel}
+		}
+	}
 	s.At, s.Took = b.At, b.Took
 	if a.changed(b) {
 		s.ChangedAt = b.At
@@ -204,19 +207,6 @@ func published(before, now []canonical.Field) []canonical.Field {
 		return before
 	}
 	return slices.Clone(now)
-}
-
-// note makes the notes of s: those of the source, and one on a label that is too long. They are
-// copied only if they changed.
-func (a *accounts) note(s *canonical.Source, notes []canonical.Note, long *canonical.Note) {
-	if slices.Equal(notes, a.notes) && long == a.longLabel {
-		return
-	}
-	a.notes, a.longLabel, s.Notes = notes, long, nil
-	if long != nil {
-		s.Notes = append(s.Notes, *long)
-	}
-	s.Notes = append(s.Notes, notes...)
 }
 
 // contents identifies the values of a reading.

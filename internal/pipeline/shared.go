@@ -147,8 +147,8 @@ func (p *Pipeline) readFor(s *sharedRead) {
 	defer s.cancel()
 	r := p.acquire()
 	var err error
-	if p.able.fetcher != nil {
-		err = p.able.fetcher.Fetch(s.ctx, &r.batch)
+	if p.fetcher != nil {
+		err = p.fetcher.Fetch(s.ctx, &r.batch)
 	}
 	if err == nil {
 		// One at a time, even one that takes long to notice its end.
@@ -158,8 +158,8 @@ func (p *Pipeline) readFor(s *sharedRead) {
 			switch {
 			case s.ctx.Err() != nil: // a later read may already have a reading
 				err = s.ctx.Err()
-			case p.able.fetcher != nil:
-				err = p.able.fetcher.Scan(&r.batch)
+			case p.fetcher != nil:
+				err = p.fetcher.Scan(&r.batch)
 			default:
 				err = p.opts.Source.Read(s.ctx, &r.batch)
 			}

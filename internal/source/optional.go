@@ -7,7 +7,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// As returns the first source that implements T, such as Checker, Versioned, Noted,
+// As returns the first source that implements T, such as Checker, Versioned,
 // ProcessLister or Streams: src, or one that it wraps and returns from an Unwrap method.
 func As[T any](src Source) (able T, ok bool) {
 	for src != nil {
@@ -51,13 +51,6 @@ type Versioned interface {
 	// or "" while unknown. It may be called from any goroutine, and does not
 	// block.
 	Version() string
-}
-
-// Noted is implemented by a Source that knows of problems that do not stop the readings.
-type Noted interface {
-	// Notes lists the current problems. It may be called from any goroutine, and does not
-	// block. It returns the same slice until something changes, and never writes to it.
-	Notes() []canonical.Note
 }
 
 // Process is one process that uses one device in one way, as the driver lists it: PID is its ID in

@@ -5,17 +5,6 @@ import (
 	"testing"
 )
 
-func TestDescribed(t *testing.T) {
-	for _, c := range []struct {
-		a    Allocation
-		want bool
-	}{{Allocation{}, false}, {Allocation{Kind: "Job"}, true}, {Allocation{Name: "train-7"}, true}, {Allocation{Kind: "Job", Name: "train-7"}, true}} {
-		if c.a.Described() != c.want {
-			t.Errorf("%+v: %t", c.a, c.a.Described())
-		}
-	}
-}
-
 // TestWeight: every label counts, and 512 bytes of them weigh one more.
 func TestWeight(t *testing.T) {
 	text := func(n int) string { return strings.Repeat("x", n) }

@@ -2,7 +2,6 @@ package canonical
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -97,27 +96,6 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestFamiliesSayDifferentThings: each family has the help text that describes it.
-func TestFamiliesSayDifferentThings(t *testing.T) {
-	of := map[string]string{}
-	for _, info := range Fields {
-		if name, ok := of[info.Help]; ok && name != info.Name {
-			t.Errorf("%s and %s have the same help text", name, info.Name)
-		}
-		of[info.Help] = info.Name
-	}
-	for words, name := range map[string]string{
-		"retired": "gpu_retired_pages_total", "remapped to spare": "gpu_remapped_rows_total", "ECC errors": "gpu_ecc_errors_total", "Errors on all NVLinks": "gpu_nvlink_errors_total",
-		"Banks": "gpu_memory_banks", "error correction": "gpu_nvlink_bit_error_ratio", "chip-to-chip link": "gpu_c2c_errors_total", "Time that the clocks": "gpu_throttled_seconds_total",
-	} {
-		for _, info := range Fields {
-			if info.Name == name && !strings.Contains(info.Help, words) {
-				t.Errorf("the help text of %s lacks %q: %q", name, words, info.Help)
-			}
-		}
-	}
-}
-
 func typeOf(name string) Type {
 	if strings.HasSuffix(name, "_total") {
 		return Counter
@@ -166,13 +144,6 @@ func TestRange(t *testing.T) {
 		if lowest, highest := Fields[c.field].Range(); lowest != c.lowest || highest != c.highest {
 			t.Errorf("%s: %g to %g, want %g to %g", Fields[c.field].Name, lowest, highest, c.lowest, c.highest)
 		}
-	}
-}
-
-func TestNamesOf(t *testing.T) {
-	got := NamesOf([]Field{SMActive, ECCSingleBitVolatile, ECCDoubleBitVolatile, RetiredPagesUncorrectable})
-	if want := []string{"gpu_sm_active_ratio", "gpu_ecc_errors_total", "gpu_retired_pages_total"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
 	}
 }
 

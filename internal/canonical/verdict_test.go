@@ -8,12 +8,9 @@ import (
 
 // TestWords pins the words of the exposition, on which alerts and dashboards depend, in order.
 func TestWords(t *testing.T) {
-	var classes, bounds, titles, conditions []string
+	var classes, bounds, titles []string
 	for c := range NumClasses {
 		classes, bounds, titles = append(classes, c.String()), append(bounds, Classes[c].Bottleneck), append(titles, Classes[c].Title)
-	}
-	for c := range NumConditions {
-		conditions = append(conditions, c.String())
 	}
 	for _, c := range []struct {
 		what      string
@@ -27,11 +24,6 @@ func TestWords(t *testing.T) {
 		{"titles", titles, []string{
 			"idle", "tensor-heavy compute", "tensor compute", "FP64 / HPC compute", "I/O or data-loading", "memory-bound", "compute-heavy",
 			"compute-active", "memory-active", "busy, low SM use", "low utilization", "mixed / moderate", "unknown",
-		}},
-		{"conditions", conditions, []string{
-			"row_remap_failure", "uncorrectable_remapped_rows", "pcie_replay", "gpu_temperature", "memory_temperature", "recovery_action",
-			"xid_fatal", "xid_recent", "xid_repeated", "ecc_double_bit", "row_remap_pending", "retired_pages_pending", "memory_worn",
-			"thermal_slowdown", "power_brake", "nvlink_errors", "nvlink_down", "fabric", "profiling_stalled",
 		}},
 		{"states", HealthStates[:], []string{"ok", "hot", "warn", "crit", "unknown"}},
 		{"severities", Severities[:], []string{"none", "sympathetic", "application", "warning", "fatal"}},

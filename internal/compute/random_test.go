@@ -221,8 +221,8 @@ func compareWithReference(t *testing.T, top *canonical.Topology, device int, his
 	if !d.Implied {
 		wantUtil, wantCoverage, wantClass = computetest.Activity(row, o)
 	}
-	const n = computetest.Conditions
-	wantHealth, wantFound := "unknown", [n]string(slices.Repeat([]string{"absent"}, n))
+	const n = canonical.NumConditions
+	wantHealth, wantFound := "unknown", [n]string(slices.Repeat([]string{"absent"}, int(n)))
 	if !d.IsInstance() {
 		wantHealth, wantFound = computetest.Health(history, d.Model, o)
 	}

@@ -94,7 +94,7 @@ func judged(read, worse, milder bool) finding {
 
 // Health returns the state of a board and, by condition, "absent", "clear" or the state
 // that it raises, from all its readings up to this one.
-func Health(history []Reading, model string, o Options) (state string, found [Conditions]string) {
+func Health(history []Reading, model string, o Options) (state string, found [canonical.NumConditions]string) {
 	for i, c := range findings(history, model) {
 		states := o.States[i]
 		if c.state == "" || states != "crit warn" {
@@ -121,7 +121,7 @@ func Health(history []Reading, model string, o Options) (state string, found [Co
 }
 
 // findings is the table of the conditions, row by row.
-func findings(history []Reading, model string) [Conditions]finding {
+func findings(history []Reading, model string) [canonical.NumConditions]finding {
 	end := history[len(history)-1]
 	row, hot := end.Row, Warning(model)
 	given := func(fields ...canonical.Field) bool {
@@ -148,7 +148,7 @@ func findings(history []Reading, model string) [Conditions]finding {
 			links, linksRose = links || given(f), linksRose || rose(history, f)
 		}
 	}
-	return [Conditions]finding{
+	return [canonical.NumConditions]finding{
 		one(given(canonical.RowRemapFailure), row[canonical.RowRemapFailure] > 0),
 		one(given(canonical.RemappedRowsUncorrectable), row[canonical.RemappedRowsUncorrectable] > 0),
 		one(given(canonical.PCIeReplays), rose(history, canonical.PCIeReplays)),

@@ -14,18 +14,15 @@ import (
 
 // Options are a configuration in the words of the specification.
 type Options struct {
-	SM, Tensor, DRAM, GR float64            // weights, of any sum
-	Zero                 bool               // missing inputs count as 0
-	MinCoverage          float64            // percent
-	States               [Conditions]string // of the conditions, in canonical's order; "ok" is off, with "crit warn" the reading decides
+	SM, Tensor, DRAM, GR float64                         // weights, of any sum
+	Zero                 bool                            // missing inputs count as 0
+	MinCoverage          float64                         // percent
+	States               [canonical.NumConditions]string // of the conditions, in canonical's order; "ok" is off, with "crit warn" the reading decides
 }
-
-// Conditions is how many there are.
-const Conditions = 19
 
 // DefaultOptions returns the preset ai with the default states.
 func DefaultOptions() Options {
-	return Options{SM: .35, Tensor: .35, DRAM: .20, GR: .10, MinCoverage: 50, States: [Conditions]string{
+	return Options{SM: .35, Tensor: .35, DRAM: .20, GR: .10, MinCoverage: 50, States: [canonical.NumConditions]string{
 		"crit", "crit", "warn", "hot", "hot", "crit warn", "crit", "warn", "warn", "crit", "warn", "warn", "crit warn",
 		"hot", "warn", "warn", "crit", "crit warn", "warn",
 	}}

@@ -16,16 +16,11 @@ type Codes struct {
 	Warned []int // within the last ten minutes, in ascending order
 }
 
-var (
-	fatal = []int{46, 48, 62, 64, 79, 95, 109, 110, 119, 120, 136, 140, 143, 151, 155, 156, 158}
-	// uncoupled are the codes that the driver's recovery action does not follow.
-	uncoupled = []int{46, 119, 140, 151}
-	// harmless are all codes of the table that are neither fatal nor warnings.
-	harmless = []int{
-		8, 11, 13, 25, 31, 32, 37, 38, 39, 40, 41, 43, 44, 45, 60, 63, 66, 67, 68, 69, 70, 71, 72, 75, 76, 77, 80, 82, 83, 84, 85, 86, 88, 89, 92, 93, 94,
-		96, 97, 98, 99, 100, 101, 102, 103, 104, 105, 106, 107, 121, 126, 127, 128, 129, 130, 131, 132, 133, 134, 135, 137, 139, 141, 142, 147, 148, 152, 153, 157, 159, 160, 161, 162, 163, 164, 165,
-	}
-)
+// of returns the row of a code. A test of canonical checks the table.
+func of(code int) canonical.XIDRow {
+	row, _ := canonical.XIDOf(uint32(code))
+	return row
+}
 
 // XIDs evaluates a history of a board of an unknown model. All witnesses of its XIDs are within
 // some minutes of each other.
@@ -39,9 +34,9 @@ func XIDs(history []Reading) Codes {
 		}
 		for _, code := range Came(history[:i+1]) {
 			switch {
-			case slices.Contains(fatal, code):
+			case of(code).Severity == canonical.SeverityFatal:
 				held[code], calm = h.At, 0
-			case i > 0 && !slices.Contains(harmless, code):
+			case i > 0 && of(code).Severity == canonical.SeverityWarning:
 				warned[code] = h.At
 			}
 		}
@@ -52,7 +47,7 @@ func XIDs(history []Reading) Codes {
 			calm++
 		}
 		for c, since := range held {
-			follows := !slices.Contains(uncoupled, c) || !asked.IsZero() && since.Sub(asked) < 5*time.Minute
+			follows := of(c).Recovery > 0 || !asked.IsZero() && since.Sub(asked) < 5*time.Minute
 			if h.At.Sub(since) > 24*time.Hour || calm >= 3 && h.At.Sub(since) >= time.Minute && follows {
 				delete(held, c)
 			}

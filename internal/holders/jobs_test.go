@@ -133,13 +133,7 @@ func TestJobsComplete(t *testing.T) {
 	read(heldByJobs("8"), "bob")
 	read(heldByJobs("8", "7"), "bob", "") // a new job with that id
 	feed.Complete(&canonical.Frame{})
-}
-
-func TestJobsCompleteAllocatesNothing(t *testing.T) {
-	d := NewJobs(fstest.MapFS{"7": describe("ada")}, "d", slog.New(slog.DiscardHandler))
-	d.look(time.Now())
-	feed, set := d.Feed(), heldByJobs("7", "8")
-	f := canonical.Frame{Uses: make([]canonical.Use, 2, 4)}
+	f := read(set, "", "bob", "", "")
 	if n := testing.AllocsPerRun(100, func() { f.AllocationSet = set; feed.Complete(&f) }); n != 0 {
 		t.Errorf("%v allocations per reading", n)
 	}
@@ -215,23 +209,4 @@ func TestHangingJobs(t *testing.T) {
 	end()
 	<-ended
 	close(h.release)
-}
-
-// TestJobsRun: a job becomes known when its file appears.
-func TestJobsRun(t *testing.T) {
-	dir := t.TempDir()
-	d := NewJobs(diag.Directory(dir), dir, slog.New(slog.DiscardHandler))
-	ctx, end := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { d.Run(ctx); close(ended) }()
-	if err := os.WriteFile(filepath.Join(dir, "7"), []byte("user=ada\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(30 * time.Second); d.State().Read == 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the job is not known")
-		}
-	}
-	end()
-	<-ended
 }

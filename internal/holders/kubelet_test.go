@@ -129,26 +129,18 @@ func TestLastAnswerHolds(t *testing.T) {
 	}
 }
 
-func TestKubeletThatHangs(t *testing.T) {
-	server := kubelettest.New(t)
-	server.Hang()
-	k, _ := run(t, server.Socket, 50*time.Millisecond)
-	await(t, "a note", func() bool { return len(k.Notes()) == 1 })
-	if got := k.Notes()[0]; !strings.Contains(got.Cause, "did not answer in time") || !strings.Contains(got.Remedy, "journalctl") {
-		t.Errorf("note %q", got)
-	}
-}
-
 // TestWhyThereAreNoPods: each failure names its remedy.
 func TestWhyThereAreNoPods(t *testing.T) {
 	dir := t.TempDir()
 	dead := filepath.Join(dir, "dead.sock")
-	gone := kubelettest.New(t)
+	gone, hangs := kubelettest.New(t), kubelettest.New(t)
+	hangs.Hang()
 	for _, x := range []struct{ name, socket, cause, remedy string }{
 		{"missing", filepath.Join(dir, "none.sock"), "there is no ", "--kube.pod-resources=PATH"},
 		{"nobody serves", dead, "nothing listens at ", "systemctl status kubelet"},
 		{"a file", os.Args[0], "nothing listens at ", "kubelet"},
 		{"giant", gone.Socket, "more than 16 MiB", "kubelet's log"},
+		{"hangs", hangs.Socket, "did not answer in time", "journalctl"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			switch x.name {
@@ -157,7 +149,7 @@ func TestWhyThereAreNoPods(t *testing.T) {
 			case "giant":
 				gone.Set(kubelettest.Pod("n", strings.Repeat("p", maxAnswer), "nvidia.com/gpu", idBoard))
 			}
-			k, written := run(t, x.socket, patience)
+			k, written := run(t, x.socket, map[bool]time.Duration{true: 50 * time.Millisecond, false: patience}[x.name == "hangs"])
 			await(t, "a note", func() bool { return len(k.Notes()) == 1 })
 			if got := k.Notes()[0]; !strings.Contains(got.Cause, x.cause) || !strings.Contains(got.Remedy, x.remedy) {
 				t.Errorf("note %q", got)
@@ -179,50 +171,20 @@ func leaveSocket(t *testing.T, path string) {
 	k.Stop()
 }
 
-// TestThousandsOfContainers: a full node is read whole.
-func TestThousandsOfContainers(t *testing.T) {
-	server := kubelettest.New(t)
-	var pods []*podresources.PodResources
-	for i := range 500 {
-		p := kubelettest.Pod("n", fmt.Sprint("p", i), "nvidia.com/gpu", fmt.Sprintf("%s::%d", idBoard, i))
-		for j := range 9 {
-			p.Containers = append(p.Containers, &podresources.ContainerResources{Name: fmt.Sprint("side", j), Devices: []*podresources.ContainerDevices{
-				kubelettest.Devices("nvidia.com/gpu.shared", fmt.Sprintf("%s::%d", idBoard, j)), kubelettest.Devices("example.com/nic", "0"),
-			}})
-		}
-		pods = append(pods, p)
-	}
-	server.Set(pods...)
-	k, _ := run(t, server.Socket, patience)
-	await(t, "all", func() bool { return len(k.current.Load().holds) == 5000 })
-}
-
-// TestProfilesAreCounted: the number of MIG devices comes with the held ones.
+// TestProfilesAreCounted: the number of MIG devices comes with the held ones, and one failed request
+// does not take a pod's MIG device away.
 func TestProfilesAreCounted(t *testing.T) {
 	server := kubelettest.New(t)
 	server.Set(kubelettest.Pod("n", "p", "nvidia.com/mig-1g.10gb", "MIG-x", "MIG-y"))
 	server.SetAllocatable(kubelettest.Devices("nvidia.com/mig-1g.10gb", "MIG-x", "MIG-y"), kubelettest.Devices("nvidia.com/mig-2g.20gb.shared", "MIG-v::0", "MIG-v::1"),
 		kubelettest.Devices("nvidia.com/gpu", "GPU-a"), kubelettest.Devices("cpu", "3"))
-	k, _ := run(t, server.Socket, patience)
-	await(t, "the pod", func() bool { return k.names() == "p p" })
-	if got := fmt.Sprint(k.current.Load().existing); got != "map[1g.10gb:2 2g.20gb:1]" {
-		t.Errorf("there are %s", got)
-	}
-}
-
-// TestProfilesStayWithoutAnAnswer: one failed request does not take a pod's MIG device away.
-func TestProfilesStayWithoutAnAnswer(t *testing.T) {
-	k := NewKubelet(KubeletOptions{Logger: slog.New(slog.DiscardHandler)})
-	r, _ := parseDeviceID("nvidia.com/mig-1g.10gb", "MIG-x")
-	holds := []hold{{pod("p"), r}}
-	for _, x := range []struct {
-		said listed
-		want int
-	}{{listed{holds: holds, existing: map[string]int{"1g.10gb": 1}}, 1}, {listed{holds: holds}, 1}, {listed{existing: map[string]int{}}, 0}} {
-		k.publish(&x.said)
-		if got := k.current.Load().existing["1g.10gb"]; got != x.want {
-			t.Errorf("%d MIG devices, want %d", got, x.want)
+	k := NewKubelet(KubeletOptions{Socket: server.Socket, Logger: discard})
+	k.ask(t.Context())
+	for range 2 {
+		if got := fmt.Sprint(k.names(), k.current.Load().existing); got != "p pmap[1g.10gb:2 2g.20gb:1]" {
+			t.Errorf("there are %s", got)
 		}
+		k.publish(&listed{holds: k.current.Load().holds})
 	}
 }
 

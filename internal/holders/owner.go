@@ -89,7 +89,7 @@ func remembered[T any](c *cluster, key string, ask func() (T, error)) (T, error)
 		case errors.Is(err, errDenied):
 			c.kept.Add(key, a, denialLife)
 		case isAnswer(err):
-			c.kept.Add(key, a, lookAgainSoon)
+			c.kept.Add(key, a, lookAgain)
 		}
 		return a, nil
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,10 +24,9 @@ const (
 	maxInFlight = 4
 	// round is how often Completers review what is known about the pods that hold GPUs.
 	round = 15 * time.Second
-	// lookAgain is the age at which an answer is requested again, lookAgainSoon that for an
-	// answer that may be incomplete. The old answer is used meanwhile.
-	lookAgain     = 10 * time.Minute
-	lookAgainSoon = time.Minute
+	// lookAgain is the age at which an incomplete answer, or none, is requested again. A complete
+	// one is kept: the pod's counters keep their labels.
+	lookAgain = time.Minute
 	// outOfUse is the time without a request for a pod after which its answer expires: its source
 	// has not been read for as long, and another pod may have the name by now. It equals the time
 	// after which a source is stale.
@@ -90,6 +88,7 @@ type entry struct {
 	pod      Pod
 	owner    Owner // zero if unknown
 	answered bool
+	sure     bool      // the answer is complete
 	queued   bool      // or being looked up
 	doubted  bool      // find returned that there is none
 	due      time.Time // when to look up again
@@ -158,15 +157,13 @@ func (r *Resolver) resolve(ctx context.Context, e *entry) {
 	case errors.Is(err, errDenied):
 		of, lives = wasDenied, denialLife
 	case isAnswer(err):
-		of, lives = wasAbsent, lookAgainSoon
+		of = wasAbsent
 	case err != nil:
-		of, lives = hasFailed, lookAgainSoon
-	case !sure:
-		lives = lookAgainSoon
+		of = hasFailed
 	}
 	r.counts[of].Add(1)
-	answered := of != hasFailed || errors.Is(err, errFails)
 	var news bool
+	answered := of != hasFailed || errors.Is(err, errFails)
 	if answered {
 		news = r.succeed(wholeServer)
 	} else {
@@ -180,7 +177,7 @@ func (r *Resolver) resolve(ctx context.Context, e *entry) {
 			owner = e.owner // the earlier one: the pod is still the same
 		}
 		news = news || !e.answered || e.owner != owner
-		e.owner, e.answered, e.due = owner, true, time.Now().Add(lives-rand.N(lives/4)) //nolint:gosec // spreads load
+		e.owner, e.answered, e.sure, e.due = owner, true, sure, time.Now().Add(lives)
 	}
 	if news {
 		r.generation.Add(1)
@@ -202,7 +199,7 @@ func (r *Resolver) find(pod Pod, first bool, now time.Time) (owner Owner, ok boo
 	if e.used = now; first {
 		e.names++
 	}
-	if !e.queued && !now.Before(e.due) {
+	if !e.queued && !e.sure && !now.Before(e.due) {
 		select {
 		case r.queue <- e:
 			e.queued = true
@@ -215,7 +212,7 @@ func (r *Resolver) find(pod Pod, first bool, now time.Time) (owner Owner, ok boo
 }
 
 // leave notes that a caller no longer names a pod: if the name returns, it may be another pod. The
-// pod is forgotten or, if another caller names it, looked up again.
+// pod is forgotten unless another caller names it.
 func (r *Resolver) leave(pod Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -224,9 +221,7 @@ func (r *Resolver) leave(pod Pod) {
 	if !ok {
 		return
 	}
-	if e.names--; e.names > 0 {
-		e.due = time.Time{}
-	} else {
+	if e.names--; e.names <= 0 {
 		r.pods.Remove(pod)
 	}
 }

@@ -132,29 +132,26 @@ func TestResolverAnswersWhenItKnows(t *testing.T) {
 	})
 }
 
-// TestResolverLooksAgain: an answer that is in use is requested again now and then, sooner if
-// there was none or it was incomplete, and stays in use until then.
+// TestResolverLooksAgain: an answer that is complete is kept; one that is not, or none, is requested
+// again, and stays in use until then.
 func TestResolverLooksAgain(t *testing.T) {
-	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}}
+	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}, unsure: true}
 	resolving(t, f, func(t *testing.T, r *Resolver) {
+		use(r, "a", time.Second)
 		use(r, "b", time.Second)
-		f.change(func() { f.owners["b"] = Owner{"Job", "late"} })
-		use(r, "b", lookAgainSoon+time.Second)
-		wantStanding(t, r, "b", Owner{"Job", "late"}, true)
-
-		use(r, "a", lookAgain/2)
-		if n := f.count("a"); n != 1 {
-			t.Errorf("asked %d times within %s", n, lookAgain/2)
-		}
-		f.change(func() { f.owners["a"], f.hang = Owner{"Job", "other"}, true })
-		use(r, "a", lookAgain/2)
-		wantStanding(t, r, "a", Owner{"Job", "j"}, true) // though nothing answers
-		f.change(func() { f.hang = false })
-		use(r, "a", RequestTimeout+2*longestPause) // a pause lasts up to 1.5 × longestPause
-		wantStanding(t, r, "a", Owner{"Job", "other"}, true)
-		f.change(func() { f.err = errDenied })
+		f.change(func() { f.owners["b"], f.hang = Owner{"Job", "late"}, true })
 		use(r, "a", 2*lookAgain)
-		wantStanding(t, r, "a", Owner{"Job", "other"}, true) // as long as the pod is there
+		wantStanding(t, r, "a", Owner{"Job", "j"}, true) // though nothing answers
+		f.change(func() { f.hang, f.unsure, f.owners["a"] = false, false, Owner{"CronJob", "c"} })
+		use(r, "a", RequestTimeout+2*longestPause) // a pause lasts up to 1.5 × longestPause
+		use(r, "b", RequestTimeout)
+		wantStanding(t, r, "a", Owner{"CronJob", "c"}, true)
+		wantStanding(t, r, "b", Owner{"Job", "late"}, true)
+		n := f.count("")
+		use(r, "a", 10*lookAgain)
+		if f.count("") != n {
+			t.Error("a complete answer is requested again")
+		}
 	})
 }
 
@@ -229,15 +226,4 @@ func TestResolverIsBounded(t *testing.T) {
 			t.Errorf("%d look-ups at once", most)
 		}
 	})
-}
-
-// TestResolverEnds: Run returns even if a request hangs.
-func TestResolverEnds(t *testing.T) {
-	f := &fakeLookUp{hang: true}
-	resolving(t, f, func(_ *testing.T, r *Resolver) {
-		for i := range 100 {
-			r.find(Pod{"n", fmt.Sprintf("p%d", i)}, false, time.Now())
-		}
-		synctest.Wait()
-	}) // synctest fails if a goroutine is left
 }

@@ -13,7 +13,7 @@ const OwnVariables = "KPULSE_"
 // isOfOthers reports whether a variable with our prefix is one of the scripts in deploy/slurm, or one
 // that Kubernetes sets for a Service named kpulse or kpulse-….
 func isOfOthers(name, value string) bool {
-	return strings.HasPrefix(name, "KPULSE_JOBS_") || name == "KPULSE_RESUME" || strings.Contains(name, "_SERVICE_") || strings.Contains(name, "_TCP") ||
+	return strings.HasPrefix(name, "KPULSE_JOBS_") || name == "KPULSE_RESUME" || name == "KPULSE_REQUIRE" || strings.Contains(name, "_SERVICE_") || strings.Contains(name, "_TCP") ||
 		strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
 }
 

@@ -96,7 +96,7 @@ func TestDashboardHTTPConfig(t *testing.T) {
 		fmt.Fprintf(w, "%s:%s", user, password)
 	}))
 	defer s.Close()
-	good := &options{Options: &settings.Options{TUIHTTP: file("good.yml", "basic_auth: {username: u, password: secret}\n")}}
+	good := &options{Options: &settings.Options{Showing: settings.Showing{TUIHTTP: file("good.yml", "basic_auth: {username: u, password: secret}\n")}}}
 	client, err := good.tuiClient()
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestDashboardHTTPConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{file("bad.yml", "basic_atuh: {}\n"), filepath.Join(dir, "none.yml"), pipe, file("secret.yml", "authorization: {credentials_file: pipe}\n")} {
-		if _, err := (&options{Options: &settings.Options{TUIHTTP: bad}}).tuiClient(); err == nil || !strings.Contains(err.Error(), bad) {
+		if _, err := (&options{Options: &settings.Options{Showing: settings.Showing{TUIHTTP: bad}}}).tuiClient(); err == nil || !strings.Contains(err.Error(), bad) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}

@@ -56,7 +56,7 @@ func lookAtPod(e *holders.Exporter) string {
 // newFinder returns the Discovery that finds the exporters of --kube.discover.
 func (o *options) newFinder(client *holders.Client, logger *slog.Logger, changed func([]holders.Exporter)) (*holders.Discovery, error) {
 	d := &o.Kube.Discover
-	selectors, err := holders.ParseSelector(string(d.Selector))
+	selectors, err := holders.ParseSelector(d.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("--kube.discover: %w", err)
 	}

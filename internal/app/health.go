@@ -27,6 +27,18 @@ var healthExits = [canonical.NumHealth]int{
 	canonical.HealthUnknown: 3,
 }
 
+// npdExit returns node-problem-detector's code for a state: 0 for no problem, 1 for a problem, which
+// with level warn a warning is too, 2 for unknown.
+func npdExit(level string, state canonical.Health) int {
+	switch {
+	case state == canonical.HealthUnknown:
+		return 2
+	case state == canonical.HealthCrit || level == "warn" && state != canonical.HealthOK:
+		return 1
+	}
+	return 0
+}
+
 // checkHealth is the mode `check health`. It returns the exit code.
 func checkHealth(args []string, stdout, stderr io.Writer) (code int) {
 	unknown := healthExits[canonical.HealthUnknown]
@@ -68,10 +80,10 @@ func checkHealth(args []string, stdout, stderr io.Writer) (code int) {
 	switch {
 	case opts.JSON:
 		err = report.WriteJSON(stdout)
-	case opts.ForNPD != settings.NpdOff:
+	case opts.ForNPD != "":
 		_, err = fmt.Fprintln(stdout, report.Line())
 		if err == nil {
-			return opts.ForNPD.Exit(report.Worst)
+			return npdExit(opts.ForNPD, report.Worst)
 		}
 	default:
 		err = report.WriteText(stdout)

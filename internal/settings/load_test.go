@@ -86,19 +86,3 @@ func TestExampleOffersWhatWorks(t *testing.T) {
 		t.Errorf("got %d rows of the dialect, %d sources, weights %+v", len(c.Rows), len(c.Sources), c.Judge.Weights)
 	}
 }
-
-func keysOf[T any]() []string {
-	return diag.YAMLKeys(reflect.TypeFor[T](), reflect.TypeFor[T]().String())
-}
-
-// TestExampleShowsEveryKey: the example contains every key.
-func TestExampleShowsEveryKey(t *testing.T) {
-	text := "\npreset: ai\n" + uncommented(t)
-	for _, keys := range [][]string{keysOf[file](), keysOf[thresholds](), keysOf[Limits](), keysOf[Rules](), keysOf[Kube](), keysOf[Discover](), keysOf[Source](), keysOf[row](), canonical.ConditionNames()} {
-		for _, key := range keys {
-			if !regexp.MustCompile(`(?m)^[ -]*([{].*)?\b` + key + `:`).MatchString(text) {
-				t.Errorf("%s is not shown", key)
-			}
-		}
-	}
-}

@@ -70,10 +70,10 @@ func TestNeighbour(t *testing.T) {
 
 // TestNeighbourDiscovers: labels without a host select pods, which are read with port and path.
 func TestNeighbourDiscovers(t *testing.T) {
-	const standard = Selector(holders.DefaultSelector)
+	const standard = holders.DefaultSelector
 	for _, c := range []struct {
 		env, args            string
-		selector             Selector
+		selector             string
 		port, path, upstream string
 	}{
 		{"DCGM_HOST= DCGM_LABELS=app=dcgm,tier=gpu HTTP_LISTEN_PORT=6061", "", "app=dcgm,tier=gpu", "", "/metrics", ""},

@@ -171,30 +171,29 @@ func TestTableHasTheKeysOfTheExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Lines that begin with # and no blank are examples that are turned off.
-	text := regexp.MustCompile(`(?m)^#(\S)`).ReplaceAllString(string(body), "$1")
-	var root map[string]yaml.Node
+	text := regexp.MustCompile(`(?m)^( *)#(\S)`).ReplaceAllString(string(body), "$1$2")
+	var root yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
 		t.Fatal(err)
 	}
 	keys := map[string]bool{}
-	for key, n := range root {
-		switch key {
-		case "limits", "rules", "series", "kube":
-			for i := 0; i < len(n.Content); i += 2 {
-				keys[key+"."+n.Content[i].Value] = true
-			}
-			keys["kube.discover.selector"], keys["kube.discover.namespace"] = true, true // its other keys have no flag
-		case "sources":
-			keys[key] = true
-			for _, item := range n.Content {
-				for i := 0; i < len(item.Content); i += 2 {
-					keys["sources[]."+item.Content[i].Value] = item.Content[i].Value != "http_config"
+	var visit func(section string, n *yaml.Node)
+	visit = func(section string, n *yaml.Node) {
+		for i := 0; i < len(n.Content); i += 2 {
+			key, value := section+n.Content[i].Value, n.Content[i+1]
+			switch key {
+			case "limits", "rules", "series", "kube", "kube.discover":
+				visit(key+".", value)
+				continue
+			case "sources":
+				for _, item := range value.Content {
+					visit("sources[].", item)
 				}
 			}
-		default:
 			keys[key] = true
 		}
 	}
+	visit("", root.Content[0])
 	for i := range table {
 		s := &table[i]
 		if s.Key != "" && !keys[s.Key] {
@@ -205,7 +204,6 @@ func TestTableHasTheKeysOfTheExample(t *testing.T) {
 		}
 		delete(keys, s.Key)
 	}
-	delete(keys, "sources[].http_config")
 	if len(keys) > 0 {
 		t.Errorf("no row has %v", keys)
 	}

@@ -13,7 +13,7 @@ import (
 // refuse returns an error if settings contradict each other.
 func (o *Options) refuse() error {
 	switch {
-	case o.Mode() == modeHealth && o.JSON && o.ForNPD != NpdOff:
+	case o.Mode() == modeHealth && o.JSON && o.ForNPD != "":
 		return errors.New("--json and --npd are two forms of the same; choose one")
 	case o.Presents() && o.TUI:
 		return errors.New("--tui draws on the terminal, --once and --export write to it; give one of them")

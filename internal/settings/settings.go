@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/exporter-toolkit/web"
 
-	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/export"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/holders"
@@ -33,6 +32,12 @@ type setting struct {
 	// unless parse does.
 	at    func(*Options) any
 	parse func(o *Options, text string) error
+	// read and show are for a key whose value is not one value or a list of words: they read it, and
+	// return it as YAML writes it, nil for nothing. Names of files are relative to a directory.
+	read func(o *Options, value entry)
+	show func(o *Options, directory string) any
+	// file means that the value names a file, in the config file relative to its directory.
+	file bool
 	// check returns an error if a parsed value is refused.
 	check func(*Options) error
 
@@ -72,36 +77,51 @@ const (
 // Options are the settings in force.
 type Options struct {
 	Config // the settings that the config file can also set
+	Reading
+	Showing
+	Asking
+	Serving
 
-	Given Given // the given flags
-
+	Given      Given // the given flags
 	ConfigFile string
 	ConfigShow bool           // --config.show
 	lines      map[string]int // of the config file, by path, for --config.show
 	FlagSource Source         // the source that flags describe
 	replayFile string         // --replay
 	Upstreams  []Upstream     // empty only with --kube.discover
-	Record     string         // file to record to; "" for none
+}
 
-	GPUs, JobMappingDir string
-	JobInfoDir          string
-	ShowAll, Processes  bool
-	CommandLines        bool // of processes, rather than their names
-
+// Reading says how sources are read.
+type Reading struct {
 	MinInterval, Timeout Duration
-	Passthrough          expose.Passthrough
+	Record               string // file to record to; "" for none
 
-	Health          bool // check health
-	CheckURL        string
-	CheckTimeout    Duration
-	ForNPD          NPDLevel
+	GPUs, JobMappingDir, JobInfoDir string
+	ShowAll, Processes              bool
+	CommandLines                    bool // of processes, rather than their names
+}
+
+// Showing is for the modes that show readings.
+type Showing struct {
 	Once, JSON, TUI bool
 	Columns         []export.Column // of --export; nil without it
 	ExportTimeout   Duration
 	TUIURLs         []string
 	TUIHTTP         string // file; "" for none
 	TUIFocus        string // GPU to begin with; "" for none
+}
 
+// Asking is for check health and other checks of a proxy.
+type Asking struct {
+	Health       bool // check health
+	CheckURL     string
+	CheckTimeout Duration
+	ForNPD       string // the level that node-problem-detector treats as a problem: crit, warn or "" for none
+}
+
+// Serving is for the server.
+type Serving struct {
+	Passthrough     expose.Passthrough
 	Listen          []string
 	SystemdSocket   bool
 	WebConfig       string
@@ -113,7 +133,8 @@ type Options struct {
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
-	o := &Options{Config: Default(), Log: promslog.Config{Level: promslog.NewLevel(), Format: promslog.NewFormat()}}
+	o := &Options{Config: Default()}
+	o.Log = promslog.Config{Level: promslog.NewLevel(), Format: promslog.NewFormat()}
 	for i := range table {
 		if s := &table[i]; s.standard != "" {
 			if err := s.set(o, s.standard); err != nil {
@@ -168,6 +189,12 @@ const (
 // groupTitles are indexed by group.
 var groupTitles = [...]string{"Reading", "Showing instead of serving", "Checking health (kpulse-proxy check health)", "Computing", "Who holds the GPUs", "Serving", "Logging and the rest"}
 
+// DefaultKernelLog is Linux's device for its log, and DefaultPodResources the kubelet's socket.
+const (
+	DefaultKernelLog    = "/dev/kmsg"
+	DefaultPodResources = holders.PodResourcesSocket
+)
+
 // Remedies for flags that do not apply.
 const (
 	remedyLocal = "it is for --backend=dcgm and nvml, and for --once, --export and --tui; other backends serve what their source serves"
@@ -212,7 +239,7 @@ var table = []setting{
 	{Flag: "show-all", Modes: modesReading | modeAttach, at: func(o *Options) any { return &o.ShowAll },
 		backends: "dcgm nvml", everywhere: modesShowing, remedy: remedyLocal,
 		help: "All GPUs, whatever the environment chooses (dcgm and nvml; with --once, --export, --tui and check health all backends). --once, --export and --tui never show GPUs of this machine that this process may not open, such as those of other jobs."},
-	{Flag: "counters", Key: "sources[].counters", placeholder: "FILE", Modes: modesReading, restart: true, perSource: "give each of them its counters there", at: func(o *Options) any { return &o.FlagSource.Counters },
+	{Flag: "counters", Key: "sources[].counters", file: true, placeholder: "FILE", Modes: modesReading, restart: true, perSource: "give each of them its counters there", at: func(o *Options) any { return &o.FlagSource.Counters },
 		backends: "dcgm nvml", remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read (dcgm-exporter -f)",
 		help: "dcgm, nvml: the counters file of dcgm-exporter. It chooses the DCGM_FI_* series to serve, with their TYPE, HELP and labels, and DCGM_EXP_XID_ERRORS_* and DCGM_EXP_CLOCK_EVENTS_* over the exporter's 5 minutes (default: every DCGM_FI_* that is read). The proxy's own series cover all that is read in any case. A file with a mistake is refused; see check counters FILE."},
 	{Flag: "collector.processes", Modes: ModeServe | modeTUI, at: func(o *Options) any { return &o.Processes },
@@ -220,7 +247,8 @@ var table = []setting{
 		help: "dcgm, nvml: list the processes on the GPUs at /api/v1/processes: pid, user, group, name, memory. Only for clients on this machine, and never as series. A request through a reverse proxy on this machine is refused if it carries a proxy's header, such as X-Forwarded-For, or the client's own Host. A reverse proxy that sends neither makes all its clients look local: configure it to deny the path."},
 	{Flag: "collector.processes.cmdline", Modes: ModeServe | modeTUI, needs: "collector.processes", at: func(o *Options) any { return &o.CommandLines },
 		help: "With --collector.processes: list the command line of each process instead of its name. Command lines may hold secrets, such as tokens and passwords, which are not masked."},
-	{Flag: "kernel-log", Key: "kernel_log", placeholder: "/dev/kmsg", bare: string(DefaultKernelLog), Modes: ModeServe | modeTUI, restart: true, at: func(o *Options) any { return &o.KernelLog },
+	{Flag: "kernel-log", Key: "kernel_log", placeholder: "/dev/kmsg", bare: DefaultKernelLog, Modes: ModeServe | modeTUI, restart: true, at: func(o *Options) any { return &o.KernelLog },
+		parse:  func(o *Options, text string) error { o.KernelLog = switched(text, DefaultKernelLog); return nil },
 		remedy: "only the server and --tui follow the kernel's log; leave it out, or ask a server that has it: kpulse-proxy check health --url=http://localhost:9401",
 		help:   "Also read XIDs and SXIDs from the kernel's log, which has the most detail: the time of each error, the sub-code of NVLink 5, the process. Without a value it reads /dev/kmsg, which needs CAP_SYSLOG and access to the file; without these the proxy logs a warning and continues. The value may also be a file or FIFO with records in the form of /dev/kmsg. Only GPUs of this machine get these errors. Errors from before the start count if they are younger than xid_hold (24 h) and came after the driver was loaded. The environment and the config file also take true and false."},
 	{Flag: "record", placeholder: "FILE", Modes: modesReading, perSource: remedyOne, at: func(o *Options) any { return &o.Record },
@@ -250,12 +278,12 @@ var table = []setting{
 	{Flag: "timeout", group: groupHealth, standard: "10s", Modes: modeHealth, remedy: remedyCheck, at: func(o *Options) any { return &o.CheckTimeout },
 		check: func(o *Options) error { return within(o.CheckTimeout, Duration(time.Millisecond), longestPoll) },
 		help:  "Longest time to wait for the answer; then health is unknown."},
-	{Flag: "npd", group: groupHealth, placeholder: "crit|warn", Modes: modeHealth, remedy: remedyCheck, at: func(o *Options) any { return &o.ForNPD },
+	{Flag: "npd", group: groupHealth, placeholder: "crit|warn", Modes: modeHealth, remedy: remedyCheck, at: func(o *Options) any { return &o.ForNPD }, check: func(o *Options) error { return oneOf(o.ForNPD, "crit", "warn") },
 		help: "Answer as a plugin of Kubernetes' node-problem-detector: one line of at most 80 bytes, and exit status 0 if all is well, 1 if a GPU is crit (with warn: also if one is warn or hot), 2 if that is unknown."},
 
-	{Flag: "preset", Key: "preset", group: groupComputing, placeholder: "ai|hpc|mem", Modes: modesReading, at: func(o *Options) any { return &o.Judge.Preset },
+	{Flag: "preset", Key: "preset", show: func(o *Options, _ string) any { return o.showPreset() }, group: groupComputing, placeholder: "ai|hpc|mem", Modes: modesReading, at: func(o *Options) any { return &o.Judge.Preset },
 		help: "Weights of real utilization: ai, hpc or mem."},
-	{Flag: "weights", Key: "weights", group: groupComputing, placeholder: "SM,TENSOR,DRAM,ENGINE", Modes: modesReading, at: func(o *Options) any { return &o.Judge.Weights },
+	{Flag: "weights", Key: "weights", read: (*Options).readWeights, show: func(o *Options, _ string) any { return o.showWeights() }, group: groupComputing, placeholder: "SM,TENSOR,DRAM,ENGINE", Modes: modesReading, at: func(o *Options) any { return &o.Judge.Weights },
 		help: "Your own weights instead of a preset: SM, tensor, DRAM and engine activity; normalised to sum 1."},
 	{Flag: "missing-inputs", Key: "missing_inputs", group: groupComputing, placeholder: "renormalize|zero", Modes: modesReading, at: func(o *Options) any { return &o.Judge.Missing },
 		help: "How real utilization treats an input that the exporter does not give: renormalize (divide by the weight that is present) or zero (count it as 0)."},
@@ -269,40 +297,50 @@ var table = []setting{
 	{Flag: "config.show", group: groupComputing, Modes: modesReading&^modeHealth | modeAttach, at: func(o *Options) any { return &o.ConfigShow },
 		remedy: "kpulse-proxy --config.show prints the settings of what runs; leave check health out",
 		help:   "Print the settings in force as a config file, each with its origin, and exit; nothing is read or served. Settings that have no key in the file are comments. Secrets are masked as " + Masked + ", which a config file must not contain."},
-	{Flag: "rules.file", Key: "rules.files", group: groupComputing, placeholder: "FILE", Modes: ModeServe, at: func(o *Options) any { return &o.Rules.Files },
+	{Flag: "rules.file", Key: "rules.files", file: true, group: groupComputing, placeholder: "FILE", Modes: ModeServe, at: func(o *Options) any { return &o.Rules.Files },
 		remedy: "results are served at /metrics, and --once, --export and --tui show none; leave it out",
 		help:   "Prometheus rule file, or a glob, whose recording rules the proxy evaluates over its own series; their results are served at the end of /metrics. Repeatable (in the environment: one per line)."},
 	{Flag: "rules.window", Key: "rules.window", group: groupComputing, Modes: ModeServe, at: func(o *Options) any { return &o.Rules.Window },
 		help: "How far back rules can look; a rule that looks further is refused. Memory grows with how far back the rules look."},
 	{Flag: "rules.max-samples", Key: "rules.max_samples", group: groupComputing, Modes: ModeServe, at: func(o *Options) any { return &o.Rules.MaxSamples },
 		help: "Maximum number of samples to keep for rules, at 16 to 32 bytes each, and to load in one evaluation."},
-	{Key: "thresholds", group: groupComputing, Modes: modesReading, at: func(o *Options) any {
-		t := o.Judge.Thresholds
-		t.Temperature, t.Temperatures = 0, nil
-		return &t
-	}, help: "Thresholds that readings are compared with."},
-	{Key: "temperatures", group: groupComputing, Modes: modesReading, help: "Warning temperatures by model.", at: func(o *Options) any {
-		return &compute.Thresholds{Temperature: o.Judge.Thresholds.Temperature, Temperatures: o.Judge.Thresholds.Temperatures}
-	}},
-	{Key: "health", group: groupComputing, Modes: modesReading, at: func(o *Options) any { return &o.Judge.States }, help: "The state that each health condition raises."},
-	{Key: "xids", group: groupComputing, Modes: modesReading, at: func(o *Options) any { return &o.Judge.XIDs }, help: "Changes to rows of the table of XIDs (deploy/xids.md), by code: a severity, an action or both."},
+	{Key: "thresholds", group: groupComputing, Modes: modesReading, at: func(o *Options) any { return &o.Judge.Thresholds },
+		read: (*Options).readThresholds, show: func(o *Options, _ string) any { return o.showThresholds() }, help: "Thresholds that readings are compared with."},
+	{Key: "temperatures", group: groupComputing, Modes: modesReading, at: func(o *Options) any { return &o.Judge.Thresholds.Temperatures },
+		read: (*Options).readTemperatures, show: func(o *Options, _ string) any { return o.showTemperatures() }, help: "Warning temperatures by model."},
+	{Key: "health", group: groupComputing, Modes: modesReading, at: func(o *Options) any { return &o.Judge.States },
+		read: (*Options).readStates, show: func(o *Options, _ string) any { return o.showStates() }, help: "The state that each health condition raises."},
+	{Key: "xids", group: groupComputing, Modes: modesReading, at: func(o *Options) any { return &o.Judge.XIDs },
+		read: (*Options).readXIDs, show: func(o *Options, _ string) any { return o.showXIDs() }, help: "Changes to rows of the table of XIDs (deploy/xids.md), by code: a severity, an action or both."},
 	{Key: "xid_hold", group: groupComputing, Modes: modesReading, at: func(o *Options) any { return &o.Judge.XIDHold }, help: "How long a fatal XID keeps a GPU crit unless something shows that it is resolved."},
-	{Key: "dialect", group: groupComputing, Modes: modesReading, at: func(o *Options) any { return &o.Rows }, help: "The meaning of further families of the exporter."},
-	{Key: "sources", Modes: modesReading, restart: true, at: func(o *Options) any { return &o.Upstreams }, help: "What to read if --backend, --source and --replay are not given. http_config has no flag."},
+	{Key: "dialect", group: groupComputing, Modes: modesReading, at: func(o *Options) any { return &o.Rows },
+		read: (*Options).readDialect, show: func(o *Options, _ string) any { return o.showDialect() }, help: "The meaning of further families of the exporter."},
+	{Key: "sources", Modes: modesReading, restart: true, at: func(o *Options) any { return &o.Upstreams },
+		help: "What to read if --backend, --source and --replay are not given."},
+	{Key: "sources[].http_config", Modes: modesReading, restart: true, at: func(o *Options) any { return &o.FlagSource.HTTP },
+		read: func(o *Options, v entry) { o.FlagSource.HTTP = readHTTP(v) },
+		show: func(o *Options, directory string) any { return showHTTP(o.FlagSource.HTTP, directory) }, help: "Credentials, TLS and proxy for a URL, as Prometheus takes them."},
 
-	{Flag: "kube.discover", Key: "kube.discover.selector", placeholder: "SELECTOR", bare: "true", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.Kube.Discover.Selector },
+	{Flag: "kube.discover", Key: "kube.discover.selector", placeholder: "SELECTOR", bare: "true", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.Kube.Discover.Selector }, parse: (*Options).parseSelector,
 		remedy: "exporters are discovered to be served; with --once, --export and --tui name one, such as --source=http://NODE:9400/metrics",
 		help:   "Read the exporters whose pods have these labels, while they run: one source for each, named after its node, instead of --source unless that is given too. Without a value it reads those of dcgm-exporter's chart and of the gpu-operator: " + holders.DefaultSelector + ". With --node-name or NODE_NAME only those of that node, else those of all nodes. deploy/kubernetes/rbac.yaml has the rights that this needs."},
 	{Flag: "kube.discover-namespace", Key: "kube.discover.namespace", placeholder: "NAMESPACE", Modes: ModeServe, restart: true, needs: "kube.discover", at: func(o *Options) any { return &o.Kube.Discover.Namespace },
 		help: "With --kube.discover: the namespace that exporters run in (default: any)."},
-	{Key: "kube.discover", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.Kube.Discover }, help: "How to read what --kube.discover finds: port (a name or number; metrics, gpu-metrics or 9400), path (/metrics), scheme (http), http_config as of a source, and max_sources (500), beyond which pods are left out and counted. --series-limit applies to each of these sources."},
-	{Flag: "kube.pod-resources", Key: "kube.pod_resources", group: groupHolders, placeholder: string(DefaultPodResources), bare: string(DefaultPodResources), Modes: ModeServe, restart: true, remedy: remedyKube, at: func(o *Options) any { return &o.Kube.PodResources },
+	{Key: "kube.discover.port", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.Kube.Discover.Port }, help: "The name or number of the pods' port (default: metrics, gpu-metrics or 9400)."},
+	{Key: "kube.discover.path", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.Kube.Discover.Path },
+		show: func(o *Options, _ string) any { return mask(o.Kube.Discover.Path) }, help: "The path of the pods' URLs."},
+	{Key: "kube.discover.scheme", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.Kube.Discover.Scheme }, help: "The scheme of the pods' URLs, http or https."},
+	{Key: "kube.discover.max_sources", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.Kube.Discover.MaxSources }, help: "How many pods are read; more are left out and counted. --series-limit applies to each of them."},
+	{Key: "kube.discover.http_config", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.Kube.Discover.HTTP },
+		read: func(o *Options, v entry) { o.Kube.Discover.HTTP = readHTTP(v) },
+		show: func(o *Options, directory string) any { return showHTTP(o.Kube.Discover.HTTP, directory) }, help: "Credentials, TLS and proxy for the pods' URLs, as Prometheus takes them."},
+	{Flag: "kube.pod-resources", Key: "kube.pod_resources", group: groupHolders, placeholder: DefaultPodResources, bare: DefaultPodResources, Modes: ModeServe, restart: true, remedy: remedyKube, at: func(o *Options) any { return &o.Kube.PodResources }, parse: (*Options).parsePodResources,
 		help: "Ask the kubelet of this node, every 10 s, which containers have which GPUs and MIG devices: for --backend=dcgm and nvml, and for what an exporter leaves out. Without a value it asks at the usual place; mount that directory into the pod, and run as root. If the exporter names pods of a GPU, others are added only if the kubelet names those pods too. Devices of claims (DRA) are looked up in the ResourceSlices of the node, for which deploy/kubernetes/rbac.yaml has the rights. Only the server asks: --once, --export and a --tui that reads by itself do not; if --tui or check health ask a running kpulse-proxy, they show what it knows. The environment and the config file also take true and false."},
 	{Flag: "kube.workloads", Key: "kube.workloads", group: groupHolders, Modes: ModeServe, restart: true, remedy: remedyKube, at: func(o *Options) any { return &o.Kube.Workloads },
 		help: "Ask the Kubernetes API server for the workloads of the pods that hold GPUs: the topmost owner, such as CronJob, RayJob or Deployment, becomes workload_kind and workload_name. It is asked in the background, and only for the metadata of pods and their owners; deploy/kubernetes/rbac.yaml has the rights that this needs. Until the answer comes, a pod is served without a workload; if none comes, as the exporter's labels describe it."},
 	{Flag: "kube.workload-label", Key: "kube.workload_labels", group: groupHolders, placeholder: "KEY[=KIND]", Modes: ModeServe, restart: true, needs: "kube.workloads", at: func(o *Options) any { return &o.Kube.WorkloadLabels },
 		help: "With --kube.workloads: a label of pods whose value becomes workload_name instead of the owner's name; workload_kind is then KIND, or empty without one. Repeatable (in the environment: one per line); the first label that a pod has counts, and its owner if it has none."},
-	{Flag: "kube.config", Key: "kube.config", group: groupHolders, placeholder: "FILE", Modes: ModeServe, restart: true, needs: "kube.discover kube.pod-resources kube.workloads", at: func(o *Options) any { return &o.Kube.Config },
+	{Flag: "kube.config", Key: "kube.config", file: true, group: groupHolders, placeholder: "FILE", Modes: ModeServe, restart: true, needs: "kube.discover kube.pod-resources kube.workloads", at: func(o *Options) any { return &o.Kube.Config },
 		help: "For the --kube flags that ask the API server: the kubeconfig file whose current context names the API server and the user (default: the cluster and the service account of the pod that kpulse-proxy runs in). $KUBECONFIG is not read."},
 	{Flag: "hpc-job-mapping-dir", group: groupHolders, placeholder: "DIR", Modes: modesReading, at: func(o *Options) any { return &o.JobMappingDir },
 		backends: "dcgm nvml", remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read",
@@ -315,7 +353,7 @@ var table = []setting{
 	{Flag: "compat", Key: "compat", group: groupServing, placeholder: "4.8", Modes: ModeServe, at: func(o *Options) any { return &o.Compat },
 		remedy: "only /metrics has the names of other versions; leave out --once, --export or --tui to serve it",
 		help:   "Serve the readings under the names, units and labels of another version of dcgm-exporter too: 4.8, 4.9, 2 (and 3.x) or 1. Names that the exporter serves itself are left out, unless --passthrough=off drops those. Repeatable (in the environment: one per line); a name that two versions share gets the labels of the first."},
-	{Flag: "series", Key: "series.form", group: groupServing, placeholder: "lean|full", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.Series.Form },
+	{Flag: "series", Key: "series.form", group: groupServing, placeholder: "lean|full", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.Series.Form }, check: func(o *Options) error { return oneOf(o.Series.Form, "lean", FullSeries) },
 		help: "Which of its own series the proxy serves. lean: for class, health, conditions, clock events and action only the values that apply, and for an allocation the seconds of the classes that it was in; internal/expose/SERIES.md lists what it leaves out. full: all values, with 0 for those that do not apply. Rules and dashboards work with both."},
 	{Flag: "series.birth", Key: "series.birth", group: groupServing, Modes: ModeServe, at: func(o *Options) any { return &o.Judge.Birth },
 		help: "How long a counter that begins after its GPU or pod, such as that of a class entered later, is served as 0 before its value, 1s to 5m. Set at least two scrape intervals, so that increase() over a range that includes this time is exact."},

@@ -2,114 +2,302 @@ package settings
 
 import (
 	"bytes"
+	"fmt"
+	"io"
+	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
+	"unicode"
 
+	"github.com/prometheus/common/version"
 	"gopkg.in/yaml.v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/diag"
+	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
 )
 
-// Masked replaces a secret in the output of Show. No file may contain it.
-const Masked = "<secret>"
+const showHeader = `# The settings of kpulse-proxy %s in force. A comment behind a value says which flag, variable
+# or line of the config file it is from; without one it is the default. To use this as a config
+# file, put the real value in the place of each %s.
+`
 
-// Showing configures Show. The zero value names no origins.
-type Showing struct {
-	// Origin returns the origin of the value at a path, such as sources[2].poll; "" shows
-	// none. nil shows none for all values.
-	Origin func(path string) string
-	// Mask returns a URL, which may not parse, with Masked in place of its secrets. nil
-	// masks the whole of a URL with a user, a query or a fragment.
-	Mask func(url string) string
-	// Directory is the base of relative file names, "" to leave them relative.
-	Directory string
-}
-
-// Show returns the settings as a file that Parse reads back to the same settings, except that
-// Masked replaces secrets in http_config and in the query of a path. The caller must mask the
-// URLs of Sources: they may be files. Characters that diag.Text would replace are escaped.
-func (c *Config) Show(how Showing) ([]byte, error) {
-	var root yaml.Node
-	if err := root.Encode(c.file()); err != nil {
-		return nil, err
+// ShowConfig is the mode --config.show: it writes the settings in force, those with a key as a
+// config file and the others as comments. It opens no source.
+func (o *Options) ShowConfig(stdout io.Writer) error {
+	directory, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("cannot get the working directory: %w; change to a directory that exists", err)
 	}
-	how.walk("", &root)
 	var b bytes.Buffer
+	fmt.Fprintf(&b, showHeader, version.Version, Masked)
 	encoder := yaml.NewEncoder(&b)
 	encoder.SetIndent(2)
-	if err := encoder.Encode(&root); err != nil {
-		return nil, err
+	if err := encoder.Encode(o.asFile(directory)); err != nil {
+		return err
 	}
-	err := encoder.Close()
-	return diag.AppendJSON(nil, b.Bytes()), err // quoted YAML has JSON's escapes
+	text := diag.AppendJSON(nil, b.Bytes()) // quoted YAML has JSON's escapes
+	text = append(text, "# What no config file can say, as flags:\n"...)
+	defaults := NewOptions()
+	for i := range table {
+		for _, line := range o.asFlag(&table[i], defaults) {
+			text = append(text, "# "+line+"\n"...)
+		}
+	}
+	_, err = stdout.Write(text)
+	return err
 }
 
-// walk completes all values below a path, in the form of a document's paths.
-func (how *Showing) walk(path string, n *yaml.Node) {
-	if n.Kind == yaml.ScalarNode {
-		how.complete(path, n)
+// asFile returns the settings that have a key as a config file that means the same, except for what is
+// masked. Names of files are made absolute.
+func (o *Options) asFile(directory string) *yaml.Node {
+	root := mapping()
+	for i := range table {
+		if s := &table[i]; s.Key != "" && !strings.HasPrefix(s.Key, "sources[].") {
+			if value := s.shown(o, directory); value != nil {
+				section, keys := root, strings.Split(s.Key, ".")
+				for _, key := range keys[:len(keys)-1] {
+					section = sectionOf(section, key)
+				}
+				section.Content = append(section.Content, mapping(keys[len(keys)-1], value).Content...)
+			}
+		}
 	}
-	if how.Origin != nil && len(n.Content) == 0 {
-		n.LineComment = how.Origin(path)
+	o.complete("", root)
+	return root
+}
+
+// sectionOf returns the mapping at a key of another, which it adds if necessary.
+func sectionOf(n *yaml.Node, key string) *yaml.Node {
+	for i := 0; i < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	n.Content = append(n.Content, mapping(key, mapping()).Content...)
+	return n.Content[len(n.Content)-1]
+}
+
+// shown returns the value of a setting in the file, nil for none.
+func (s *setting) shown(o *Options, directory string) any {
+	if s.Key == "sources" {
+		return o.showSources(directory)
+	}
+	if s.show != nil {
+		return s.show(o, directory)
+	}
+	located := func(name string) string {
+		if s.file && name != "" && !filepath.IsAbs(name) {
+			return filepath.Join(directory, name)
+		}
+		return name
+	}
+	switch value := plainValue(s.at(o)).(type) {
+	case string:
+		if value == "" && s.bare != "" {
+			return false
+		}
+		return located(value)
+	case []string:
+		all := []string{}
+		for _, name := range value {
+			all = append(all, located(name))
+		}
+		return all
+	default:
+		return value
+	}
+}
+
+// plainValue returns what p points to as YAML writes it: a number, a word or a list of words.
+func plainValue(p any) any {
+	switch p := p.(type) {
+	case *Count:
+		return int(*p)
+	case *time.Duration:
+		return Duration(*p).String()
+	case **Duration:
+		if *p == nil {
+			return nil
+		}
+		return (*p).String()
+	}
+	value := reflect.ValueOf(p).Elem().Interface()
+	if text, is := value.(fmt.Stringer); is {
+		return text.String()
+	}
+	return value
+}
+
+// showSources returns the sources to read, with the defaults of keys that are not set.
+func (o *Options) showSources(directory string) any {
+	all := []any{}
+	for i := range o.Upstreams {
+		s := &o.Upstreams[i]
+		one := Options{FlagSource: s.Source}
+		one.FlagSource.Backend, one.FlagSource.Source = s.Backend.Name, exporter.MaskSource(s.Source.Source, Masked)
+		poll := Duration(s.Period)
+		if s.Backend.clamped {
+			poll = max(poll, Duration(s.Backend.least))
+		}
+		if one.FlagSource.Poll != nil || poll > 0 {
+			one.FlagSource.Poll = &poll
+		}
+		var pairs []any
+		for i := range table {
+			if key, is := strings.CutPrefix(table[i].Key, "sources[]."); is && !one.IsZero(&table[i]) {
+				pairs = append(pairs, key, table[i].shown(&one, directory))
+			}
+		}
+		all = append(all, mapping(pairs...))
+	}
+	return all
+}
+
+// mask returns a URL with Masked in place of its secrets.
+func mask(url string) string { return exporter.Mask(url, Masked) }
+
+// complete adds the origin of each value below a path, and quotes what a terminal could misread.
+func (o *Options) complete(path string, n *yaml.Node) {
+	if len(n.Content) == 0 {
+		n.LineComment = o.originOf(path)
+	}
+	if diag.Text(n.Value) != n.Value {
+		n.Style = yaml.DoubleQuotedStyle // on one line, with escapes
 	}
 	for i, inner := range n.Content {
 		switch {
 		case n.Kind == yaml.SequenceNode:
-			how.walk(itemOf(path, i), inner)
+			o.complete(fmt.Sprintf("%s[%d]", path, i+1), inner)
 		case i%2 == 1:
-			how.walk(keyOf(path, n.Content[i-1].Value), inner)
-		default:
-			quote(inner)
+			o.complete(strings.TrimPrefix(path+"."+n.Content[i-1].Value, "."), inner)
+		case diag.Text(inner.Value) != inner.Value:
+			inner.Style = yaml.DoubleQuotedStyle
 		}
 	}
 }
 
-// quote makes a text that diag.Text would change quoted: on one line, so that a
-// comment may follow, and with escapes.
-func quote(n *yaml.Node) {
-	if diag.Text(n.Value) != n.Value {
-		n.Style = yaml.DoubleQuotedStyle
-	}
-}
-
-// How values are shown, by path, or by the path within http_config. Of http_config, only
-// values that are known to be harmless are shown.
-var (
-	namesFile = regexp.MustCompile(`^(kube\.config|rules\.files\[\d+\]|sources\[\d+\]\.counters)$`)
-	ofHTTP    = regexp.MustCompile(`^(sources\[\d+\]|kube\.discover)\.http_config\.`)
-	httpFile  = regexp.MustCompile(`(?s)^(((basic_auth|authorization|oauth2)\.)?\w+_file|(oauth2\.)?tls_config\.\w+_file|http_headers\..+\.files\[\d+\])$`)
-	httpURL   = regexp.MustCompile(`^(oauth2\.)?(proxy_url|token_url)$`)
-	harmless  = regexp.MustCompile(`^(follow_redirects|enable_http2|authorization\.type|(basic_auth|authorization|oauth2)\.\w+_ref|` +
-		`(oauth2\.)?(no_proxy|proxy_from_environment|tls_config\.(ca|cert|\w+_ref|server_name|insecure_skip_verify|min_version|max_version))|` +
-		`oauth2\.(client_id|client_certificate_key_id|grant_type|signature_algorithm|iss|audience|scopes\[\d+\]))$`)
-)
-
-// complete makes a value independent of the working directory, and masks secrets.
-func (how *Showing) complete(path string, n *yaml.Node) {
-	http := ofHTTP.FindString(path)
-	text := n.Value
-	_ = n.Decode(&text) // invalid UTF-8 is in base64
-	switch key := path[len(http):]; {
-	case n.ShortTag() == diag.NullTag || n.Value == "":
-	case http == "" && namesFile.MatchString(key), http != "" && httpFile.MatchString(key):
-		if how.Directory != "" && !filepath.IsAbs(text) {
-			*n = *scalar(filepath.Join(how.Directory, text))
+// originOf returns the origin of the value at a path of the config file, or "" for a default.
+func (o *Options) originOf(path string) string {
+	key := regexp.MustCompile(`\[\d+\]`).ReplaceAllString(path, "[]")
+	for i := range table {
+		s := &table[i]
+		if s.Flag == "" || s.Key == "" || key != s.Key && !strings.HasPrefix(key, s.Key+".") && !strings.HasPrefix(key, s.Key+"[") {
+			continue
 		}
-	case key == "kube.discover.path", http != "" && httpURL.MatchString(key):
-		*n = *scalar(how.mask(text))
-	case http != "" && !harmless.MatchString(key):
-		*n = *scalar(Masked)
+		if f := o.Given.Flag(s.Flag); f.Texts != nil {
+			return f.Name()
+		}
 	}
-	quote(n)
+	if o.replayFile != "" && (key == "sources[].backend" || key == "sources[].source") {
+		return o.Given.Flag("replay").Name()
+	}
+	if strings.HasPrefix(key, "sources[") && o.sourceIsGiven() {
+		return o.variableOf(key)
+	}
+	line := o.lines[path]
+	for at := strings.Index(path, ".http_config."); line == 0 && at >= 0 && len(path) > at+len(".http_config"); { // Prometheus renames keys
+		path = path[:strings.LastIndexAny(path, ".[")]
+		line = o.lines[path]
+	}
+	if line > 0 {
+		return fmt.Sprintf("%s:%d", onOneLine(o.ConfigFile), line)
+	}
+	return o.variableOf(key)
 }
 
-func (how *Showing) mask(url string) string {
-	switch {
-	case how.Mask != nil:
-		return how.Mask(url)
-	case strings.ContainsAny(url, "@?#"):
-		return Masked
+// variableOf returns the variable without a flag that sets a key if neither flag nor file does,
+// or "".
+func (o *Options) variableOf(key string) string {
+	adopted := o.Given.Flag("kube.discover").Adopted != ""
+	for _, v := range []struct {
+		key, name string
+		counts    bool
+	}{
+		{"sources[].node_name", "NODE_NAME", true},
+		{"kube.discover.port", "DCGM_PORT", adopted},
+		{"kube.discover.path", "DCGM_METRICS_ENDPOINT", adopted},
+	} {
+		if v.key == key && v.counts && neighbour(os.LookupEnv).get(v.name) != "" {
+			return "$" + v.name
+		}
 	}
-	return url
+	return ""
+}
+
+// shownAs are flags whose effect is shown in another way.
+var shownAs = []string{"replay", "config.file", "config.show"}
+
+// asFlag returns a setting that has no key in the file as flags, a line for each item of a list,
+// with its origin; nil if the setting has no meaning here.
+func (o *Options) asFlag(s *setting, defaults *Options) (lines []string) {
+	mode := o.Mode()
+	if mode == modeTUI {
+		mode |= modeAttach // whether it attaches is not known yet
+	}
+	if s.Flag == "" || s.Modes&mode == 0 || slices.Contains(shownAs, s.Flag) || !o.isForSources(s) || !o.hasNeeded(s) {
+		return nil
+	}
+	texts, origin := o.texts(s, defaults)
+	for _, text := range texts {
+		if strings.Contains(s.placeholder, "URL") {
+			text = mask(text)
+		}
+		line := ShellWord("--" + s.Flag + "=" + text)
+		if shown := onOneLine(text); shown != text {
+			line = "--" + s.Flag + "=" + shown
+		}
+		if origin != "" {
+			line += "  # " + origin
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// texts returns the values of a flag and their origin, or nil if the file has a place for them.
+// It has none for flags of discovered exporters.
+func (o *Options) texts(s *setting, defaults *Options) (texts []string, origin string) {
+	f := o.Given.Flag(s.Flag)
+	if s.Key != "" && (s.perSource == "" || !o.Discovers()) {
+		return nil, ""
+	}
+	switch variable := o.variableOf(s.Key); {
+	case f.Texts != nil:
+		return f.Texts, f.Name()
+	case variable != "":
+		return []string{o.FlagSource.NodeName}, variable
+	case s.Key != "":
+		return nil, ""
+	case s.Flag == "log.level" && o.Presents():
+		return []string{"warn"}, ""
+	case f.IsBoolFlag():
+		return []string{"false"}, ""
+	}
+	return []string{s.defaultText(defaults)}, ""
+}
+
+// onOneLine returns a text in a form that fits a comment, quoted if necessary.
+func onOneLine(text string) string {
+	if diag.Text(text) != text {
+		return strconv.QuoteToASCII(text)
+	}
+	if quoted := strconv.Quote(text); quoted != `"`+text+`"` {
+		return quoted
+	}
+	return text
+}
+
+// ShellWord quotes a word for a shell if necessary.
+func ShellWord(word string) string {
+	if !strings.ContainsFunc(word, func(r rune) bool {
+		return r > '~' || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:=,@%+", r)
+	}) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

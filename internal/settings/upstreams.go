@@ -35,10 +35,10 @@ func (s *Upstream) Client() (*http.Client, error) {
 	if s.HTTP == nil {
 		return nil, nil
 	}
-	if err := CheckHTTPFiles(&s.HTTP.HTTPClientConfig); err != nil {
+	if err := CheckHTTPFiles(s.HTTP); err != nil {
 		return nil, err
 	}
-	return promconfig.NewClientFromConfig(s.HTTP.HTTPClientConfig, "kpulse-source")
+	return promconfig.NewClientFromConfig(*s.HTTP, "kpulse-source")
 }
 
 // resolve completes the settings of a source. shows means that readings are shown or recorded

@@ -382,7 +382,7 @@ const wantHTTP = "write what Prometheus takes as http_config, such as tls_config
 // Errors of yaml.v3 and net/url show values, which may be passwords.
 var (
 	notFound   = regexp.MustCompile(`field (\S+) not found`)
-	ofValue    = regexp.MustCompile("(?s)!!\\w+( `.*`)?")
+	ofValue    = regexp.MustCompile("(?s)!!\\w+ `.*`")
 	ofProxyURL = regexp.MustCompile(`(?s)parse ".*": `)
 )
 

@@ -9,9 +9,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// eventWindow is the window of the exporter's counts: the default of its flags
-// --xid-count-window-size and --clock-events-count-window-size, which the label gives in
-// milliseconds.
+// eventWindow is the window of the exporter's counts: the default of its flags --xid-count-window-size and
+// --clock-events-count-window-size, which the label gives in milliseconds.
 const (
 	eventWindow      = 300 // seconds
 	eventWindowLabel = `,window_size_in_ms="300000"`
@@ -19,29 +18,24 @@ const (
 
 // event is a family that the exporter counts by itself.
 type event struct {
-	name string
-	// column is the field whose values are counted.
-	column string
-	// windowed events are counted over eventWindow, others since the start.
-	windowed bool
-	append   func(dst []byte, code uint32) []byte // appends the label of a code
+	name     string
+	field    int  // the index in Fields of the field whose values are counted: xidField or clockField
+	windowed bool // it is counted over eventWindow, others since the start
 }
 
-// field returns the index in Fields of the counted field.
-func (e *event) field() int { return FieldOf([]byte(e.column)) }
-
 // The fields whose values are counted.
-const (
-	xidColumn   = "XIDER"
-	clockColumn = "DVCCTR"
-)
+var xidField, clockField = FieldOf([]byte("XIDER")), FieldOf([]byte("DVCCTR"))
+
+// xidTotalFamily is the family of dcgm-exporter, since 4.8.3, that counts each XID, and ours for the XIDs that a source
+// receives.
+const xidTotalFamily = "DCGM_EXP_XID_ERRORS_TOTAL"
 
 // events are the families that we can count too, in the exporter's order.
 var events = [...]event{
-	{"DCGM_EXP_XID_ERRORS_COUNT", xidColumn, true, appendXID},
-	{xidTotalFamily, xidColumn, false, appendXID},
-	{"DCGM_EXP_CLOCK_EVENTS_COUNT", clockColumn, true, appendClockEvent},
-	{"DCGM_EXP_CLOCK_EVENTS_TOTAL", clockColumn, false, appendClockEvent},
+	{"DCGM_EXP_XID_ERRORS_COUNT", xidField, true},
+	{xidTotalFamily, xidField, false},
+	{"DCGM_EXP_CLOCK_EVENTS_COUNT", clockField, true},
+	{"DCGM_EXP_CLOCK_EVENTS_TOTAL", clockField, false},
 }
 
 // eventOf returns the event of a name, nil if there is none.
@@ -65,13 +59,8 @@ var clockEvents = [...]string{
 	"gpu_idle", "clocks_setting", "power_cap", "hw_slowdown", "sync_boost", "sw_thermal", "hw_thermal", "hw_power_brake", "display_clocks",
 }
 
-func appendXID(dst []byte, code uint32) []byte {
-	return append(strconv.AppendUint(append(dst, `,xid="`...), uint64(code), 10), '"')
-}
-
-func appendClockEvent(dst []byte, code uint32) []byte {
-	return exposition.AppendLabel(dst, ",clock_event", clockEvents[code])
-}
+// tallied is what a tally is of.
+type tallied struct{ uuid, instance string }
 
 // tally counts the events of one device.
 type tally struct {
@@ -104,8 +93,7 @@ type moment struct {
 // mostCodes bounds the codes, far above those that exist.
 const mostCodes = 512
 
-// add adds recent to the count of a code within the window, at that second, and ever to its
-// count since the start.
+// add adds recent to the count of a code within the window, at that second, and ever to its count since the start.
 func (c *counts) add(second int64, code uint32, recent, ever uint64) {
 	at := slices.IndexFunc(c.codes, func(known codeCount) bool { return known.code == code })
 	if at < 0 {
@@ -132,11 +120,10 @@ func (c *counts) expire(second int64) {
 		c.codes[c.recent[old].code].recent -= c.recent[old].n
 		old++
 	}
-	c.recent = c.recent[:copy(c.recent, c.recent[old:])]
+	c.recent = slices.Delete(c.recent, 0, old)
 }
 
-// noteXID counts the XID of a reading, 0 for none. That of the first reading is not counted,
-// since its time is unknown.
+// noteXID counts the XID of a reading, 0 for none. That of the first reading is not counted, since its time is unknown.
 func (t *tally) noteXID(second int64, code uint32) {
 	if t.xidsKnown && code != 0 && code != t.last {
 		t.xids.add(second, code, 1, 1)
@@ -144,8 +131,8 @@ func (t *tally) noteXID(second int64, code uint32) {
 	t.last, t.xidsKnown = code, true
 }
 
-// noteXIDs counts what was reported since the last call; in the first call, what was reported
-// since the start of the source.
+// noteXIDs counts what was reported since the last call; in the first call, what was reported since the start of the
+// source.
 func (t *tally) noteXIDs(second int64, totals []raw.XID) {
 	for _, now := range totals {
 		before := uint64(0)
@@ -161,8 +148,8 @@ func (t *tally) noteXIDs(second int64, totals []raw.XID) {
 	t.seen = append(t.seen[:0], totals...)
 }
 
-// noteClocks counts the bits of a reading: within the window, each that is set, as the
-// exporter counts samples; since the start, each that the previous reading did not have.
+// noteClocks counts the bits of a reading: within the window, each that is set, as the exporter counts samples; since
+// the start, each that the previous reading did not have.
 func (t *tally) noteClocks(second int64, bits uint32) {
 	for code := range uint32(len(clockEvents)) {
 		risen := uint64(0)
@@ -176,15 +163,73 @@ func (t *tally) noteClocks(second int64, bits uint32) {
 	t.bits, t.bitsKnown = bits, true
 }
 
-// of returns the counts of a kind of event.
-func (t *tally) of(e *event) *counts {
-	if e.column == xidColumn {
-		return &t.xids
+// findTallies finds the earlier tally of each device, or starts a new one.
+func (w *Writer) findTallies() {
+	w.tallies = make([]*tally, len(w.inventory.Devices))
+	for i := range w.inventory.Devices {
+		key := tallied{w.inventory.Devices[i].UUID, w.inventory.Devices[i].Instance}
+		if w.counted[key] == nil {
+			w.counted[key] = &tally{}
+		}
+		w.tallies[i] = w.counted[key]
 	}
-	return &t.clocks
 }
 
-// appendEvents appends the series of events.
+// count counts the events of a reading and appends their series to b.
+func (w *Writer) count(b *raw.Batch, at time.Time, from Readings) {
+	second := at.Unix()
+	_, each := from.(XIDTeller)
+	for d, t := range w.tallies {
+		if !w.seen[d].read {
+			continue
+		}
+		t.xids.expire(second)
+		t.clocks.expire(second)
+		switch v := from.Reading(xidField, d); {
+		case each:
+			t.noteXIDs(second, w.xidsOf(b, d))
+		case v == v:
+			t.noteXID(second, uint32(v))
+		case w.seen[d].device: // there is no XID, or no longer one
+			t.noteXID(second, 0)
+		}
+		if v := from.Reading(clockField, d); v == v {
+			t.noteClocks(second, uint32(v))
+		}
+	}
+	for i := range w.page.events {
+		w.appendEvents(b, i)
+	}
+}
+
+// appendEvents appends the series of one family of the Page to b.
+func (w *Writer) appendEvents(b *raw.Batch, family int) {
+	e := w.page.events[family].event
+	for d, t := range w.tallies {
+		if !w.seen[d].read {
+			continue
+		}
+		codes, from := t.xids.codes, len(b.Events)
+		if e.field == clockField {
+			codes = t.clocks.codes
+		}
+		for _, c := range codes {
+			n := c.ever
+			if e.windowed {
+				n = c.recent
+			}
+			if n > 0 {
+				b.Events = append(b.Events, raw.Event{Family: uint32(family), Device: uint32(d), Code: c.code, Count: n})
+			}
+		}
+		// The exporter writes 0 for a device without a sample in the window.
+		if e.windowed && e.field == xidField && len(b.Events) == from {
+			b.Events = append(b.Events, raw.Event{Family: uint32(family), Device: uint32(d), None: true})
+		}
+	}
+}
+
+// appendEvents appends the text of events.
 func (r *rendering) appendEvents(dst []byte, list []raw.Event) []byte {
 	for i := range list {
 		e := &list[i]
@@ -203,66 +248,74 @@ func (r *rendering) appendEvents(dst []byte, list []raw.Event) []byte {
 
 // appendLabels appends the labels of an event in the exporter's order, which is by name.
 func (f *eventFamily) appendLabels(dst []byte, e *raw.Event) []byte {
-	if f.column == clockColumn { // of which there is no None
-		dst = f.append(dst, e.Code)
+	if f.field == clockField { // of which there is no None
+		dst = exposition.AppendLabel(dst, ",clock_event", clockEvents[e.Code])
 	}
 	if f.windowed {
 		dst = append(dst, eventWindowLabel...)
 	}
-	if f.column == xidColumn && !e.None {
-		dst = f.append(dst, e.Code)
+	if f.field == xidField && !e.None {
+		dst = appendXID(dst, e.Code)
 	}
 	return dst
 }
 
-// count counts the events of a reading and appends their series to b.
-func (w *Writer) count(b *raw.Batch, at time.Time, from Readings) {
-	second := at.Unix()
-	xid, clocks := FieldOf([]byte(xidColumn)), FieldOf([]byte(clockColumn))
-	_, each := from.(XIDTeller)
-	for d, t := range w.tallies {
-		if !w.read[d] {
+func appendXID(dst []byte, code uint32) []byte {
+	return append(strconv.AppendUint(append(dst, `,xid="`...), uint64(code), 10), '"')
+}
+
+// XIDTeller is implemented by Readings that receive XIDs one by one.
+type XIDTeller interface {
+	// XIDs appends the XIDs of a board of the inventory, each code once, and a code 0 if there were none. It appends
+	// nothing if no source reports XIDs of the board. The Writer fills in the Labels.
+	XIDs(dst []raw.XID, board int) []raw.XID
+}
+
+// writeXIDs appends the XIDs of the boards that are read or lost.
+func (w *Writer) writeXIDs(b *raw.Batch, from Readings) {
+	teller, is := from.(XIDTeller)
+	for d := range w.seen {
+		if !is || !w.seen[d].alive {
 			continue
 		}
-		t.xids.expire(second)
-		t.clocks.expire(second)
-		switch v := from.Reading(xid, d); {
-		case each:
-			t.noteXIDs(second, w.toldOf(b, d))
-		case v == v:
-			t.noteXID(second, uint32(v))
-		case w.readDevice[d]: // there is no XID, or no longer one
-			t.noteXID(second, 0)
+		first := len(b.XIDs)
+		b.XIDs = teller.XIDs(b.XIDs, d)
+		for i := first; i < len(b.XIDs); i++ {
+			b.XIDs[i].Labels = w.labels[d].name
 		}
-		if v := from.Reading(clocks, d); v == v {
-			t.noteClocks(second, uint32(v))
-		}
-	}
-	for i := range w.page.events {
-		w.appendEvents(b, i)
 	}
 }
 
-// appendEvents appends the series of one family of the Page to b.
-func (w *Writer) appendEvents(b *raw.Batch, family int) {
-	e := w.page.events[family].event
-	for d, t := range w.tallies {
-		if !w.read[d] {
+// xidsOf returns the XIDs in b of the board of a device.
+func (w *Writer) xidsOf(b *raw.Batch, device int) []raw.XID {
+	name := w.labels[w.inventory.Devices[device].Board].name
+	first := slices.IndexFunc(b.XIDs, func(x raw.XID) bool { return x.Labels == name })
+	if first < 0 {
+		return nil
+	}
+	end := first
+	for end < len(b.XIDs) && b.XIDs[end].Labels == name {
+		end++
+	}
+	return b.XIDs[first:end]
+}
+
+// appendXIDs appends the XIDs of b as the exporter writes them: a line for each code that occurred.
+func appendXIDs(dst []byte, b *raw.Batch) []byte {
+	headed := false
+	for i := range b.XIDs {
+		x := &b.XIDs[i]
+		if x.Code == 0 {
 			continue
 		}
-		from := len(b.Events)
-		for _, c := range t.of(e).codes {
-			n := c.ever
-			if e.windowed {
-				n = c.recent
-			}
-			if n > 0 {
-				b.Events = append(b.Events, raw.Event{Family: uint32(family), Device: uint32(d), Code: c.code, Count: n})
-			}
+		if !headed {
+			headed = true
+			dst = exposition.AppendHeader(dst, xidTotalFamily, "Times that each XID error occurred.", counter)
 		}
-		// The exporter writes 0 for a device without a sample in the window.
-		if e.windowed && e.column == xidColumn && len(b.Events) == from {
-			b.Events = append(b.Events, raw.Event{Family: uint32(family), Device: uint32(d), None: true})
-		}
+		block := b.Dict.Block(x.Labels)
+		dst = append(append(dst, xidTotalFamily...), block[:len(block)-1]...)
+		dst = append(appendXID(dst, x.Code), "} "...)
+		dst = append(strconv.AppendUint(dst, x.Count, 10), '\n')
 	}
+	return dst
 }

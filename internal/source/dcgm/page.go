@@ -60,7 +60,7 @@ func NewPage(counters []Counter, gives func(id int) bool) (p *Page, notGiven []s
 		switch {
 		case label && text != Unknown && gives(Texts[text].ID):
 			p.labels = append(p.labels, pageLabel{c.Name, text})
-		case !label && event != nil && gives(Fields[event.field()].ID):
+		case !label && event != nil && gives(Fields[event.field].ID):
 			p.events = append(p.events, eventFamily{c, event})
 			p.names = append(p.names, c.Name)
 		case !label:
@@ -86,7 +86,7 @@ func (p *Page) Wants() (ids []int) {
 		ids = append(ids, p.Field(c.Field).ID)
 	}
 	for _, e := range p.events {
-		ids = append(ids, Fields[e.field()].ID)
+		ids = append(ids, Fields[e.event.field].ID)
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)
@@ -138,7 +138,7 @@ func (p *Page) newRendering(w *Writer) *rendering {
 		if r.tails[i] == nil {
 			r.tails[i] = []string{"} "}
 		}
-		for _, blocks := range [...][]uint32{w.blocks[i], w.clique[i]} {
+		for _, blocks := range [...][]uint32{w.labels[i].blocks, w.labels[i].clique} {
 			for k, block := range blocks {
 				r.blocks[block], r.ends[block] = r.heads[i]+r.tails[i][k], len(r.heads[i])
 			}
@@ -168,7 +168,7 @@ func (r *rendering) append(dst []byte, b *raw.Batch) []byte {
 		for k := range samples {
 			block, end := r.blocks[samples[k].Labels], r.ends[samples[k].Labels]
 			dst = append(append(dst, c.Name...), block[:end]...)
-			if field.Column == xidColumn {
+			if c.Field == xidField {
 				dst = append(strconv.AppendInt(append(dst, errCodeLabel...), int64(samples[k].Value), 10), '"')
 			}
 			dst = append(dst, block[end:]...)

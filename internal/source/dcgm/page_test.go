@@ -211,7 +211,7 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	w = eventWriter()
-	page, _ := NewPage([]Counter{counterOf("DCGM_FI_DEV_XID_ERRORS", "gauge", "", xidColumn)}, everything)
+	page, _ := NewPage([]Counter{counterOf("DCGM_FI_DEV_XID_ERRORS", "gauge", "", "XIDER")}, everything)
 	w.Serve(page)
 	var b raw.Batch
 	w.Write(&b, noon, fixed{"XIDER": {48}})

@@ -10,10 +10,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// Writer fills Batches with readings of the inventory's devices as a scrape of
-// dcgm-exporter 4.8 gives them: the DCGM_FI_* families, under the exporter's label
-// blocks, in the exporter's order. While inventory and jobs stay the same, a Batch
-// costs no allocation. A Writer belongs to one goroutine.
+// Writer fills Batches with readings of the inventory's devices as a scrape of dcgm-exporter 4.8 gives them: the
+// DCGM_FI_* families, under the exporter's label blocks, in the exporter's order. While inventory and jobs stay the
+// same, a Batch costs no allocation. A Writer belongs to one goroutine.
 type Writer struct {
 	hostname  string
 	inventory Inventory
@@ -23,34 +22,43 @@ type Writer struct {
 	failed    bool // the last read of the jobs failed
 	logger    *slog.Logger
 
-	dict   *raw.Dict  // nil if it must be rebuilt
-	blocks [][]uint32 // in dict, of each device: one for each job, one if there is none
-	clique [][]uint32 // the same, with the cluster of the device
-	names  []uint32   // in dict, of each board: one that only names it
-	read   []bool     // of each device: the Batch has a reading of it
-	alive  []bool     // of each board: the Batch has a reading of it or of an instance of it
+	dict   *raw.Dict // nil if it must be rebuilt
+	labels []labels  // of each device
+	seen   []seen    // of each device, in this Batch
 
 	// Of a Page, if there is one.
-	page       *Page
-	rendering  *rendering
-	readDevice []bool // of each device: the Batch has a DeviceStream field of it
-	counted    map[tallied]*tally
-	tallies    []*tally // of each device
+	page      *Page
+	rendering *rendering
+	counted   map[tallied]*tally
+	tallies   []*tally // of each device
+}
+
+// labels are the label blocks of a device in the Dict.
+type labels struct {
+	blocks []uint32 // one for each job, one if there is none, none without a UUID
+	clique []uint32 // the same, with the cluster of the device
+	name   uint32   // of a board: one that only names it
+}
+
+// seen is what a Batch has of a device.
+type seen struct {
+	read   bool // a reading
+	device bool // a field of DeviceStream
+	alive  bool // of a board: a reading of it or of an instance of it
 }
 
 // Readings are the values that a Writer fills a Batch with.
 type Readings interface {
-	// Reading returns the value of a field, an index as Page.Field takes it, of a device
-	// of the inventory, as the exporter would write it, NaN if there is none: a device
-	// without a UUID has none.
+	// Reading returns the value of a field, an index as Page.Field takes it, of a device of the inventory, as the
+	// exporter would write it, NaN if there is none: a device without a UUID has none.
 	Reading(field, device int) float64
-	// IsLost reports whether the source should have read a board of the inventory. It is
-	// asked while other boards have readings, but neither this one nor its instances.
+	// IsLost reports whether the source should have read a board of the inventory. It is asked while other boards have
+	// readings, but neither this one nor its instances.
 	IsLost(board int) bool
 }
 
-// NewWriter returns a Writer whose label blocks carry hostname, "" for none, and the
-// jobs in a directory, "" for none. It logs if the directory cannot be read.
+// NewWriter returns a Writer whose label blocks carry hostname, "" for none, and the jobs in a directory, "" for none.
+// It logs if the directory cannot be read.
 func NewWriter(hostname, jobs string, logger *slog.Logger) *Writer {
 	w := &Writer{hostname: hostname, logger: logger, version: 1}
 	if jobs != "" {
@@ -59,11 +67,9 @@ func NewWriter(hostname, jobs string, logger *slog.Logger) *Writer {
 	return w
 }
 
-// Serve makes a Page select the part of the readings that is passed on; nil is all of them.
-// Call it before the first Write.
-func (w *Writer) Serve(p *Page) {
-	w.page, w.counted = p, map[tallied]*tally{}
-}
+// Serve makes a Page select the part of the readings that is passed on; nil is all of them. Call it before the first
+// Write.
+func (w *Writer) Serve(p *Page) { w.page, w.counted = p, map[tallied]*tally{} }
 
 // SetInventory sets the inventory, which the Writer keeps and does not modify.
 func (w *Writer) SetInventory(n Inventory) {
@@ -77,9 +83,8 @@ func (w *Writer) Version() uint64 { return w.version }
 // Devices returns how many devices the inventory has.
 func (w *Writer) Devices() int { return len(w.inventory.Devices) }
 
-// Find returns the index of a device by its entity id, Unknown if the inventory lacks the
-// device or its UUID: series under any other name would be those of another device, and
-// would end as soon as the UUID is known.
+// Find returns the index of a device by its entity id, Unknown if the inventory lacks the device or its UUID: series
+// under any other name would be those of another device, and would end as soon as the UUID is known.
 func (w *Writer) Find(instance bool, entity int) int {
 	at := w.inventory.Find(instance, entity)
 	if at != Unknown && w.inventory.Devices[at].UUID == "" {
@@ -88,45 +93,29 @@ func (w *Writer) Find(instance bool, entity int) int {
 	return at
 }
 
-// Write appends the readings to the emptied b: by family, in the order of Fields, then by device, once
-// for each of its jobs. It leaves out values that are not finite, and devices without a UUID. The last of
-// Fields is Lost, for each lost board, with the label entity instead of an unknown UUID. Without a reading
-// of NVLinkLimit, a device that has other readings gets the inventory's. XIDs are those of boards that are
-// read or lost.
+// Write appends the readings to the emptied b: by field, in the order of Page.Field, then by device, once for each of
+// its jobs. It leaves out values that are not finite, and devices without a UUID. The last of Fields is Lost, for each
+// lost board, with the label entity instead of an unknown UUID. Without a reading of NVLinkLimit, a device that has
+// other readings gets the inventory's. Fields of the Page that Fields lacks are written for devices with other samples:
+// they alone do not show that a board is there. XIDs are those of boards that are read or lost.
 //
-// The Dict of b changes with the inventory and the jobs, and is not written to
-// afterwards: Exposition may be called while the next Batch is filled.
+// The Dict of b changes with the inventory and the jobs, and is not written to afterwards: Exposition may be called
+// while the next Batch is filled.
 func (w *Writer) Write(b *raw.Batch, at time.Time, from Readings) {
 	w.refresh(at)
 	if w.dict == nil {
 		w.learn()
 	}
 	b.At, b.Dict, b.Exposition, b.Own = at, w.dict, Exposition, own
-	clear(w.read)
-	clear(w.readDevice)
-	clear(w.alive)
-	for f := range Fields {
-		blocks := w.blocks
-		if f == cliqueField {
-			blocks = w.clique
+	clear(w.seen)
+	for f := range len(Fields) + len(w.page.Others()) {
+		for d := range w.labels {
+			w.writeField(b, from, f, d)
 		}
-		for d := range blocks {
-			v := from.Reading(f, d)
-			if limit := w.inventory.Devices[d].NVLinkLimit; f == linkLimitField && v != v && w.read[d] && limit > 0 {
-				v = limit
-			}
-			if v-v != 0 {
-				continue
-			}
-			w.read[d], w.alive[w.inventory.Devices[d].Board] = true, true
-			w.readDevice[d] = w.readDevice[d] || Fields[f].Stream == DeviceStream && f != linkLimitField
-			for _, block := range blocks[d] {
-				b.Samples = append(b.Samples, raw.Sample{Family: uint32(f), Labels: block, Value: v + 0}) // no -0
-			}
+		if f == lostField {
+			w.writeLost(b, from)
 		}
 	}
-	w.writeLost(b, from)
-	w.writeOthers(b, from)
 	w.writeXIDs(b, from)
 	if w.page != nil {
 		b.Chosen, b.Families = w.rendering.text, w.page.names
@@ -134,20 +123,28 @@ func (w *Writer) Write(b *raw.Batch, at time.Time, from Readings) {
 	}
 }
 
-// writeOthers appends the samples of the Page's fields that are not in Fields, of devices
-// that have other samples too: these fields alone do not show that a board is there.
-func (w *Writer) writeOthers(b *raw.Batch, from Readings) {
-	for i := range w.page.Others() {
-		f := len(Fields) + i
-		for d := range w.blocks {
-			v := from.Reading(f, d)
-			if v-v != 0 || !w.read[d] {
-				continue
-			}
-			for _, block := range w.blocks[d] {
-				b.Samples = append(b.Samples, raw.Sample{Family: uint32(f), Labels: block, Value: v + 0})
-			}
-		}
+// writeField appends the samples of a field of a device.
+func (w *Writer) writeField(b *raw.Batch, from Readings, f, d int) {
+	blocks, device, seen := w.labels[d].blocks, &w.inventory.Devices[d], &w.seen[d]
+	if f == cliqueField {
+		blocks = w.labels[d].clique
+	}
+	if len(blocks) == 0 || f >= len(Fields) && !seen.read {
+		return
+	}
+	v := from.Reading(f, d)
+	if f == linkLimitField && v != v && seen.read && device.NVLinkLimit > 0 {
+		v = device.NVLinkLimit
+	}
+	if v-v != 0 {
+		return
+	}
+	if f < len(Fields) {
+		seen.read, w.seen[device.Board].alive = true, true
+		seen.device = seen.device || Fields[f].Stream == DeviceStream && f != linkLimitField
+	}
+	for _, block := range blocks {
+		b.Samples = append(b.Samples, raw.Sample{Family: uint32(f), Labels: block, Value: v + 0}) // no -0
 	}
 }
 
@@ -156,10 +153,10 @@ func (w *Writer) writeLost(b *raw.Batch, from Readings) {
 	if len(b.Samples) == 0 {
 		return
 	}
-	for d := range w.inventory.Devices {
-		if w.inventory.Devices[d].Board == d && !w.alive[d] && from.IsLost(d) {
-			b.Samples = append(b.Samples, raw.Sample{Family: uint32(lostField), Labels: w.names[d], Value: 1})
-			w.alive[d] = true // for its XIDs
+	for d := range w.seen {
+		if w.inventory.Devices[d].Board == d && !w.seen[d].alive && from.IsLost(d) {
+			b.Samples = append(b.Samples, raw.Sample{Family: uint32(lostField), Labels: w.labels[d].name, Value: 1})
+			w.seen[d].alive = true // for its XIDs
 		}
 	}
 }
@@ -167,25 +164,20 @@ func (w *Writer) writeLost(b *raw.Batch, from Readings) {
 // learn makes a Dict in which the id of a family is its index as Page.Field takes it.
 func (w *Writer) learn() {
 	w.dict = raw.NewDict()
-	for f := range Fields {
-		w.dict.FamilyID([]byte(Fields[f].Family))
-	}
-	for i := range w.page.Others() {
-		w.dict.FamilyID([]byte(w.page.Others()[i].Family))
+	for f := range len(Fields) + len(w.page.Others()) {
+		w.dict.FamilyID([]byte(w.page.Field(f).Family))
 	}
 	n := len(w.inventory.Devices)
-	w.blocks, w.clique, w.names = make([][]uint32, n), make([][]uint32, n), make([]uint32, n)
-	w.read, w.readDevice, w.alive = make([]bool, n), make([]bool, n), make([]bool, n)
+	w.labels, w.seen = make([]labels, n), make([]seen, n)
 	for i := range w.inventory.Devices {
-		d := &w.inventory.Devices[i]
-		if d.Board == i {
-			w.names[i] = w.dict.BlockID(append(w.appendLabels(nil, d), '}'))
-		}
-		if d.UUID == "" {
-			continue
-		}
+		d, l := &w.inventory.Devices[i], &w.labels[i]
 		plain := w.appendLabels(nil, d)
-		w.blocks[i], w.clique[i] = w.blocksOf(d, plain), w.blocksOf(d, appendOptional(plain, clusterLabel, d.Cluster))
+		if d.Board == i {
+			l.name = w.dict.BlockID(append(slices.Clone(plain), '}'))
+		}
+		if d.UUID != "" {
+			l.blocks, l.clique = w.blocksOf(d, plain), w.blocksOf(d, appendOptional(slices.Clone(plain), clusterLabel, d.Cluster))
+		}
 	}
 	if w.page != nil {
 		w.rendering = w.page.newRendering(w)
@@ -193,32 +185,15 @@ func (w *Writer) learn() {
 	}
 }
 
-// blocksOf returns the label blocks that begin with labels: one for each job of a device, or
-// one if there is none.
+// blocksOf returns the label blocks that begin with labels: one for each job of a device, or one if there is none.
 func (w *Writer) blocksOf(d *Device, labels []byte) (blocks []uint32) {
 	for _, job := range w.jobs.Of(d.GPU, d.Instance) {
 		blocks = append(blocks, w.dict.BlockID(append(exposition.AppendLabel(slices.Clone(labels), ",hpc_job", job), '}')))
 	}
 	if blocks == nil {
-		blocks = []uint32{w.dict.BlockID(append(labels, '}'))}
+		blocks = []uint32{w.dict.BlockID(append(slices.Clone(labels), '}'))}
 	}
 	return blocks
-}
-
-// tallied is what a tally is of.
-type tallied struct{ uuid, instance string }
-
-// findTallies finds the earlier tally of each device, or starts a new one.
-func (w *Writer) findTallies() {
-	w.tallies = make([]*tally, len(w.inventory.Devices))
-	for i := range w.inventory.Devices {
-		d := &w.inventory.Devices[i]
-		key := tallied{d.UUID, d.Instance}
-		if w.counted[key] == nil {
-			w.counted[key] = &tally{}
-		}
-		w.tallies[i] = w.counted[key]
-	}
 }
 
 // refresh updates the jobs.
@@ -236,14 +211,12 @@ func (w *Writer) refresh(now time.Time) {
 	w.failed = err != nil
 }
 
-// appendLabels appends the label block of a device in the exporter's order, without
-// the closing brace.
+// appendLabels appends the label block of a device in the exporter's order, without the closing brace.
 func (w *Writer) appendLabels(dst []byte, d *Device) []byte {
 	return appendOptional(w.appendDevice(dst, d), ",DCGM_FI_DRIVER_VERSION", d.Driver)
 }
 
-// appendDevice appends the labels that name the device. The first five are always there, as
-// in the exporter.
+// appendDevice appends the labels that name the device. The first five are always there, as in the exporter.
 func (w *Writer) appendDevice(dst []byte, d *Device) []byte {
 	dst = exposition.AppendLabel(dst, "{gpu", d.GPU)
 	if d.UUID != "" {

@@ -250,7 +250,7 @@ func TestConditionsOfDCGMI(t *testing.T) {
 	world := dcgmtest.Scenario{GPUs: dcgmtest.Boards(len(symptoms))}
 	exe := dcgmtest.Install(t, world)
 	say := func(ill, before bool) {
-		world.Readings = []dcgmtest.Reading{{Text: "N/A"}}
+		world.Readings = []dcgmtest.Reading{{Blank: true}}
 		for gpu, s := range symptoms {
 			r := dcgmtest.Reading{Entity: fmt.Sprint("GPU ", gpu), Field: s.field, Value: s.well}
 			switch {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -85,8 +84,8 @@ func (s *Source) preflight(ctx context.Context) (string, error) {
 	if err != nil || !s.local { // an exporter here does not read the GPUs of another host
 		return path, err
 	}
-	seen, engine := s.opts.probes.exporter(ctx)
-	if seen == "" || engine != "" && engineOf(engine) == engineOf(s.opts.Host) || s.countsTogether(ctx, path) {
+	seen := s.opts.probes.exporter(ctx)
+	if seen == "" || s.countsTogether(ctx, path) {
 		return path, nil
 	}
 	return "", &source.Error{
@@ -95,22 +94,6 @@ func (s *Source) preflight(ctx context.Context) (string, error) {
 		Remedy: "read it instead: kpulse-proxy --backend=prometheus --source=" + exporterURL +
 			"; or let it use this host engine: dcgm-exporter -r localhost:5555; or stop it first",
 	}
-}
-
-// engineOf normalizes the address of a host engine, written as an option of dcgmi or of the exporter; "" means the one
-// that dcgmi asks by default.
-func engineOf(address string) string {
-	if strings.HasPrefix(address, "unix://") {
-		return address
-	}
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		host, port = strings.Trim(address, "[]"), "5555"
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsLoopback() {
-		host = "localhost"
-	}
-	return net.JoinHostPort(host, port)
 }
 
 // countsTogether reports whether the GPUs are known to count all profiling fields at once: from Hopper on, which alone
@@ -152,49 +135,37 @@ func (s *node) command() (string, error) {
 	}
 }
 
-// exporter describes a dcgm-exporter that was found, "" for none, and returns the shared host engine that it uses, ""
-// if it has its own or if that is unknown.
-func (p *probes) exporter(ctx context.Context) (seen, engine string) {
+// exporter describes a dcgm-exporter with a host engine of its own, as far as is known, "" for none.
+func (p *probes) exporter(ctx context.Context) string {
 	for _, command := range p.Commands() {
 		words := strings.Split(command, "\x00")
-		if filepath.Base(words[0]) == "dcgm-exporter" {
-			return "a dcgm-exporter runs on this machine (" + printable(words[0]) + ")", engineIn(words[1:])
+		if filepath.Base(words[0]) != "dcgm-exporter" {
+			continue
 		}
+		if slices.ContainsFunc(words[1:], namesEngine) {
+			return ""
+		}
+		return "a dcgm-exporter runs on this machine (" + printable(words[0]) + ")"
 	}
 	page, err := p.Fetch(ctx)
 	// This proxy may itself listen on the exporter's port.
-	if err != nil || bytes.Contains(page, []byte("\nkpulse_")) {
-		return "", ""
-	}
-	if bytes.Contains(page, []byte("DCGM_FI_")) || bytes.Contains(page, []byte("\ndcgm_")) {
-		return "an exporter of GPU metrics answers at " + exporterURL, ""
-	}
-	return "", ""
-}
-
-// engineVariable is the environment variable for the exporter's flag -r.
-const engineVariable = "DCGM_REMOTE_HOSTENGINE_INFO"
-
-// engineIn returns the host engine in the arguments of an exporter, or in the variables after them; "" means one of
-// its own.
-func engineIn(words []string) string {
-	for i, word := range words {
-		name, value, is := strings.Cut(word, "=")
-		switch strings.TrimLeft(name, "-") {
-		case "r", "remote-hostengine-info":
-			if !is && i+1 < len(words) {
-				value = words[i+1]
-			}
-			return value
-		case engineVariable:
-			return value
-		}
+	if err == nil && !bytes.Contains(page, []byte("\nkpulse_")) && (bytes.Contains(page, []byte("DCGM_FI_")) || bytes.Contains(page, []byte("\ndcgm_"))) {
+		return "an exporter of GPU metrics answers at " + exporterURL
 	}
 	return ""
 }
 
+// engineVariable is the environment variable for the exporter's flag -r, which names a host engine that others use too.
+const engineVariable = "DCGM_REMOTE_HOSTENGINE_INFO="
+
+// namesEngine reports whether an argument or a variable of an exporter names a host engine.
+func namesEngine(word string) bool {
+	flag, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	return flag == "r" || flag == "remote-hostengine-info" || strings.HasPrefix(word, engineVariable)
+}
+
 // commands reads from /proc the command line of every process, which the process may have changed, and for an exporter
-// the variable that names its host engine, if we may read it.
+// its variables, if we may read them.
 func commands() (all []string) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range paths {
@@ -206,11 +177,7 @@ func commands() (all []string) {
 		}
 		if filepath.Base(word) == "dcgm-exporter" {
 			environ, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "environ"))
-			for variable := range strings.SplitSeq(string(environ), "\x00") {
-				if strings.HasPrefix(variable, engineVariable+"=") {
-					command += "\x00" + variable
-				}
-			}
+			command += "\x00" + string(environ)
 		}
 		all = append(all, command)
 	}

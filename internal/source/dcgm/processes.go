@@ -15,43 +15,25 @@ import (
 // graphics processes. dcgmi lists jobs, but no processes.
 var processQuery = []string{"--query-compute-apps=pid,gpu_uuid,used_memory", "--format=csv,noheader,nounits"}
 
-// maxProcesses is far more than any node has.
-const maxProcesses = 1 << 16
-
-// Processes implements source.ProcessLister: it returns the compute processes
-// of this machine, as nvidia-smi lists them.
+// Processes implements source.ProcessLister: it returns the compute processes of this machine, as nvidia-smi lists them.
 func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 	if !s.local {
-		return nil, &source.Error{
-			Failure: source.Unsupported,
-			Cause:   "the processes of " + s.host + " cannot be seen from here",
-			Remedy:  "run kpulse-proxy there",
-		}
+		return nil, &source.Error{Failure: source.Unsupported, Cause: "the processes of " + s.host + " cannot be seen from here", Remedy: "run kpulse-proxy there"}
 	}
 	smi, err := s.opts.probes.LookPath("nvidia-smi")
 	if err != nil {
-		return nil, &source.Error{
-			Failure: source.Unsupported,
-			Cause:   "nvidia-smi, which lists processes, was not found",
-			Remedy:  "check that it is in PATH; it comes with the driver",
-			Err:     err,
-		}
+		return nil, &source.Error{Failure: source.Unsupported, Cause: "nvidia-smi, which lists processes, was not found", Remedy: "check that it is in PATH; it comes with the driver", Err: err}
 	}
 	got := s.ask(ctx, smi, processQuery)
+	e := &source.Error{Failure: source.Broken, Cause: "nvidia-smi does not list processes", Remedy: "see what it says, and whether it hangs: nvidia-smi " + strings.Join(processQuery, " ")}
 	switch {
 	case got.err != nil:
-		return nil, &source.Error{
-			Failure: source.Timeout,
-			Cause:   "nvidia-smi does not list processes: " + got.err.Error(),
-			Remedy:  "check whether nvidia-smi hangs, and dmesg for XIDs",
-			Err:     got.err,
-		}
+		e.Failure, e.Err = source.Timeout, got.err
+		e.Cause += ": " + got.err.Error()
+		return nil, e
 	case got.code != 0 || got.signal != 0:
-		return nil, &source.Error{
-			Failure: source.Broken,
-			Cause:   "nvidia-smi does not list processes" + quoted(got.printed),
-			Remedy:  "see what it says: nvidia-smi " + strings.Join(processQuery, " "),
-		}
+		e.Cause += quoted(got.printed)
+		return nil, e
 	}
 	all := parseProcesses(got.stdout)
 	if v := s.view.Load(); v != nil {
@@ -66,7 +48,7 @@ func parseProcesses(output []byte) []source.Process {
 	all := []source.Process{}
 	for line := range strings.Lines(string(output)) {
 		cells := strings.Split(line, ",")
-		if len(cells) != 3 || len(all) == maxProcesses {
+		if len(cells) != 3 {
 			continue
 		}
 		pid, err := strconv.ParseInt(strings.TrimSpace(cells[0]), 10, 32)
@@ -85,18 +67,16 @@ func parseProcesses(output []byte) []source.Process {
 
 // assignInstances sets board and instance of processes that use a MIG device.
 func assignInstances(all []source.Process, n *Inventory) {
-	type home struct{ uuid, instance string }
-	homes := map[string]home{}
 	for _, d := range n.Devices {
-		if d.CUDA != nil && d.IsInstance() {
-			for _, m := range d.CUDA.MIG {
-				homes[m.UUID] = home{d.UUID, d.Instance}
-			}
+		if d.CUDA == nil || !d.IsInstance() {
+			continue
 		}
-	}
-	for i := range all {
-		if h, cut := homes[all[i].UUID]; cut {
-			all[i].UUID, all[i].Instance = h.uuid, h.instance
+		for _, m := range d.CUDA.MIG {
+			for i := range all {
+				if all[i].UUID == m.UUID {
+					all[i].UUID, all[i].Instance = d.UUID, d.Instance
+				}
+			}
 		}
 	}
 }

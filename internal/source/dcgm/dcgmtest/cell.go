@@ -3,6 +3,7 @@ package dcgmtest
 import (
 	"hash/fnv"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -23,8 +24,11 @@ func (s Scenario) Cell(e Entity, f Field, tick int) string {
 		return NA // also for a removed instance, or a board that is gone
 	}
 	reader := f.reader(e, gpu)
-	if r, ok := s.reading(e, reader, f.ID, tick); ok {
-		return r.text(f, tick)
+	if r, ok := s.reading(e, reader, f.ID); ok {
+		if r.Blank {
+			return NA
+		}
+		return f.format(r.Value + r.Step*float64(tick))
 	}
 	switch {
 	case f.Model == Never && !s.Release().Since("4.4.2"):
@@ -45,13 +49,10 @@ func (f Field) reader(e Entity, gpu GPU) Entity {
 	return e
 }
 
-// reading returns the last Reading of the scenario that applies to field on e
-// or on reader.
-func (s Scenario) reading(e, reader Entity, field, tick int) (Reading, bool) {
-	for i := len(s.Readings) - 1; i >= 0; i-- {
-		r := s.Readings[i]
-		if (r.Entity == "" || r.Entity == e.String() || r.Entity == reader.String()) &&
-			(r.Field == 0 || r.Field == field) && tick >= r.From && (r.Until == 0 || tick < r.Until) {
+// reading returns the last Reading of the scenario that applies to field on e or on reader.
+func (s Scenario) reading(e, reader Entity, field int) (Reading, bool) {
+	for _, r := range slices.Backward(s.Readings) {
+		if (r.Entity == "" || r.Entity == e.String() || r.Entity == reader.String()) && (r.Field == 0 || r.Field == field) {
 			return r, true
 		}
 	}
@@ -59,27 +60,7 @@ func (s Scenario) reading(e, reader Entity, field, tick int) (Reading, bool) {
 }
 
 func (s Scenario) lost(gpu, tick int) bool {
-	for _, failure := range s.Failures {
-		if failure.Kind == GPULost && failure.GPU == gpu && failure.Lasts(tick) {
-			return true
-		}
-	}
-	return false
-}
-
-// Lasts reports whether f is active in sample number tick.
-func (f Failure) Lasts(tick int) bool {
-	return tick >= f.After && (f.Until == 0 || tick < f.Until)
-}
-
-func (r Reading) text(f Field, tick int) string {
-	switch {
-	case r.Blank:
-		return NA
-	case r.Text != "":
-		return r.Text
-	}
-	return f.format(r.Value + r.Step*float64(tick-r.From))
+	return slices.ContainsFunc(s.Failures, func(f Failure) bool { return f.Kind == GPULost && f.GPU == gpu && tick >= f.After })
 }
 
 // format returns value as dmon prints it. DCGM's blank values print as N/A.

@@ -20,33 +20,18 @@ const boards = `+--------+------------------------------------------------------
 +--------+----------------------------------------------------------------------+
 `
 
-const (
-	noSwitches = `0 NvSwitches found.
+const noSwitches = `0 NvSwitches found.
 +-----------+
 | Switch ID |
 +-----------+
 +-----------+
 `
-	noConnectX = `0 ConnectX found.
-+----------+
-| ConnectX |
-+----------+
-+----------+
-`
-	noCPUs = `0 CPUs found.
-+--------+----------------------------------------------------------------------+
-| CPU ID | Device Information                                                   |
-+--------+----------------------------------------------------------------------+
-+--------+----------------------------------------------------------------------+
-`
-)
 
 func TestDiscoveryList(t *testing.T) {
 	for version, want := range map[string]string{
-		"3.3.8": "2 GPUs found.\n" + boards + noSwitches,
-		"3.3.9": "2 GPUs found.\n" + boards + noSwitches + noCPUs,
-		"4.4.2": "2 GPUs found.\n" + boards + noSwitches + noConnectX + noCPUs,
-		"4.6.0": "2 GPUs found (Active).\n" + boards + noSwitches + noConnectX + noCPUs,
+		"3.3.9": "2 GPUs found.\n" + boards + noSwitches,
+		"4.4.2": "2 GPUs found.\n" + boards + noSwitches,
+		"4.6.0": "2 GPUs found (Active).\n" + boards + noSwitches,
 	} {
 		equal(t, run(t, node(version, dcgmtest.Boards(2)...), "discovery -l").stdout, want)
 	}

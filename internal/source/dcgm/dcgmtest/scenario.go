@@ -37,14 +37,12 @@ type Scenario struct {
 	// Seed determines all values that no Reading sets.
 	Seed uint64
 	GPUs []GPU
-	// Readings replace the fields' own values. Of those that match a cell, the
-	// last counts.
+	// Readings replace the fields' own values. Of those that match a cell, the last counts.
 	Readings []Reading
 	// StartMS is how long the fake waits before it does anything.
 	StartMS  int
 	Failures []Failure
-	// StartLog, if set, is a file to which each start of the fake appends a line;
-	// see Starts.
+	// StartLog, if set, is a file to which each start of the fake appends a line; see Starts.
 	StartLog string
 }
 
@@ -54,9 +52,8 @@ type GPU struct {
 	Name  string
 	BusID string // such as 00000000:10:00.0
 	UUID  string // with its GPU- prefix
-	// Lost boards were lost before the host engine started. From 4.5 on, discovery -l omits
-	// them with a note; earlier, it lists them without names, and dmon does not start with
-	// them.
+	// Lost boards were lost before the host engine started. From 4.5 on, discovery -l omits them with a note; earlier, it
+	// lists them without names, and dmon does not start with them.
 	Lost      bool
 	Instances []Instance
 }
@@ -92,21 +89,14 @@ func (s Scenario) board(e Entity) (GPU, bool) {
 	return GPU{}, false
 }
 
-// Reading is the value of one or all fields of one or all entities, for a span of samples. The
-// first sample of a child is number 0.
+// Reading is the value of one or all fields of one or all entities.
 type Reading struct {
 	Entity string // such as "GPU-I 7"; "" means all
 	Field  int    // 0 means all
-	From   int    // the first sample it applies to
-	Until  int    // the first sample it no longer applies to; 0 for never
-	// Value is the value of the field at From, to which Step is added at each later sample.
+	// Value is the value in the first sample of a child, to which Step is added at each later one.
 	Value, Step float64
-	// Blank replaces the value with one of DCGM's blank values: not supported, not
-	// permitted, lost.
+	// Blank replaces the value with one of DCGM's blank values: not supported, not permitted, lost.
 	Blank bool
-	// Text, if set, is printed instead of the value, and cut to the column as
-	// usual.
-	Text string
 }
 
 // Failure is one fault of the fake.
@@ -114,17 +104,13 @@ type Failure struct {
 	Kind Kind
 	// Command is the subsystem that fails: dmon or discovery; "" means all.
 	Command string
-	// Profiling restricts it to a dmon that watches at least one field in
-	// [1001, 1200).
+	// Profiling restricts it to a dmon that watches at least one field in [1001, 1200).
 	Profiling bool
-	// Field, if set, restricts WatchRefused and FieldGroupRefused to a dmon that watches
-	// that field.
+	// Field, if set, restricts WatchRefused and FieldGroupRefused to a dmon that watches that field.
 	Field int
-	// After is how many samples are printed before it. Until is, for the kinds
-	// that last, the first sample without it, 0 for never.
-	After, Until int
-	// Code is the DCGM return code of the kinds that have one, such as -37. For
-	// Exit it is the exit code.
+	// After is how many samples are printed before it.
+	After int
+	// Code is the DCGM return code of the kinds that have one, such as -37. For Exit it is the exit code.
 	Code int
 	GPU  int    // of GPULost
 	Text string // of Garbage: printed unchanged; of Exit: the same, to stderr

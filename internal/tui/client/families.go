@@ -3,6 +3,7 @@ package client
 import (
 	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,7 +20,7 @@ var handlers = map[string]handler{
 	"gpu_info": func(r *reader, s *sample) {
 		d := r.device(s)
 		d.reported = true
-		d.gpu.Model, d.gpu.Name, d.gpu.PCIBusID, d.gpu.Driver = s.text("model"), s.text("device"), s.text("pci_bus_id"), s.text("driver_version")
+		d.gpu.Model, d.gpu.Name, d.gpu.PCIBusID, d.gpu.Driver = s.copied("model"), s.copied("device"), s.copied("pci_bus_id"), s.copied("driver_version")
 	},
 	"gpu_present": func(r *reader, s *sample) {
 		d := r.device(s)
@@ -28,30 +29,30 @@ var handlers = map[string]handler{
 	"gpu_clock_event_active": func(r *reader, s *sample) {
 		if s.value == 1 {
 			g := r.gpu(s)
-			g.ClockEvents = append(g.ClockEvents, s.text("reason"))
+			g.ClockEvents = append(g.ClockEvents, s.copied("reason"))
 		}
 	},
 	"gpu_workload_class": func(r *reader, s *sample) {
-		if c, ok := named(r.classes, s, "class"); ok {
-			r.gpu(s).Class = c
+		i := slices.IndexFunc(canonical.Classes[:], func(c canonical.ClassInfo) bool { return c.Name == s.label("class") })
+		if s.value == 1 && i >= 0 {
+			r.gpu(s).Class = canonical.Class(i)
 		}
 	},
 	"gpu_health": func(r *reader, s *sample) {
-		if h, ok := named(r.states, s, "state"); ok {
+		if h, ok := stateOf(s); ok {
 			r.gpu(s).Health = h
 		}
 	},
 	"gpu_health_condition": func(r *reader, s *sample) {
-		c, known := named(r.conditions, s, "condition")
-		h, ok := named(r.states, s, "state")
-		if known && ok {
+		c, known := canonical.ConditionOf(s.label("condition"))
+		if h, ok := stateOf(s); ok && known {
 			g := r.gpu(s)
 			g.Raised = append(g.Raised, RaisedCondition{c, h})
 		}
 	},
 	"gpu_recommended_action": func(r *reader, s *sample) {
-		if a, ok := named(r.actions, s, "action"); ok {
-			r.gpu(s).Action = a
+		if i := slices.Index(canonical.Actions[:], s.label("action")); s.value == 1 && i >= 0 {
+			r.gpu(s).Action = canonical.Action(i)
 		}
 	},
 	"gpu_xid_errors_total": func(r *reader, s *sample) {
@@ -71,7 +72,7 @@ var handlers = map[string]handler{
 	"allocation_info": func(r *reader, s *sample) {
 		g, nan := r.gpu(s), math.NaN()
 		g.Allocations = append(g.Allocations, Allocation{
-			Allocation: canonical.Allocation{Workload: workload(s, (*sample).text), Kind: s.text("workload_kind"), Name: s.text("workload_name")},
+			Allocation: canonical.Allocation{Workload: workload(s, (*sample).copied), Kind: s.copied("workload_kind"), Name: s.copied("workload_name")},
 			Seconds:    nan, UtilizedSeconds: nan, KnownSeconds: nan,
 		})
 	},
@@ -94,23 +95,20 @@ var handlers = map[string]handler{
 			o.LongLabels = s.value
 		}
 	}),
-	"source_field_missing": ofSource(func(o *Source, s *sample) { o.Missing = append(o.Missing, s.text("field")) }),
+	"source_field_missing": ofSource(func(o *Source, s *sample) { o.Missing = append(o.Missing, s.copied("field")) }),
 
 	"real_utilization_weight": (*reader).weight,
-	"build_info":              func(r *reader, s *sample) { r.node.Version = s.text("version") },
+	"build_info":              func(r *reader, s *sample) { r.node.Version = s.copied("version") },
 }
 
-// named returns what a label of a sample names if the sample is 1, as the current state's row
-// is.
-func named[T any](names map[string]T, s *sample, label string) (named T, ok bool) {
-	if s.value == 1 {
-		named, ok = names[s.label(label)]
-	}
-	return named, ok
+// stateOf returns the state of a sample that is 1, as the current state's row is.
+func stateOf(s *sample) (canonical.Health, bool) {
+	i := slices.Index(canonical.HealthStates[:], s.label("state"))
+	return canonical.Health(max(i, 0)), s.value == 1 && i >= 0
 }
 
 // families returns handlers with those of canonical.Fields.
-func families() map[string]handler {
+func families() parser {
 	all := maps.Clone(handlers)
 	byName := map[string][]canonical.Field{}
 	for f := range canonical.NumFields {
@@ -166,7 +164,7 @@ func ofSource(set func(*Source, *sample)) handler {
 
 func (r *reader) weight(s *sample) {
 	w := &r.node.Weights
-	r.node.Preset = s.text("preset")
+	r.node.Preset = s.copied("preset")
 	if weight, ok := map[string]*float64{"sm": &w.SM, "tensor": &w.Tensor, "dram": &w.DRAM, "engine": &w.Engine}[s.label("input")]; ok {
 		*weight = s.value
 	}

@@ -46,7 +46,7 @@ type Fetcher struct {
 	Node *Node // the latest, even after a failure
 
 	target   Target
-	parser   *parser
+	parser   parser
 	selector selector
 	lines    *bufio.Reader
 	part     bytes.Buffer // of a response
@@ -64,7 +64,7 @@ func NewFetcher(t Target) *Fetcher {
 	if t.URL == InProcess {
 		n.Name = "this machine"
 	}
-	return &Fetcher{Node: n, target: t, parser: newParser(), selector: selector{choose: t.Choose}, lines: bufio.NewReaderSize(nil, maxPart)}
+	return &Fetcher{Node: n, target: t, parser: families(), selector: selector{choose: t.Choose}, lines: bufio.NewReaderSize(nil, maxPart)}
 }
 
 // Follow fetches until ctx ends, never faster than there are new readings, and
@@ -167,7 +167,10 @@ func (f *Fetcher) fetchUntil(ctx context.Context) {
 		failed := *previous
 		failed.Up, failed.Err = false, OneLine(err.Error())
 		if previous.Up {
-			failed.GPUs = silent(previous.GPUs)
+			failed.GPUs = make([]*GPU, len(previous.GPUs))
+			for i, g := range previous.GPUs {
+				failed.GPUs[i] = g.Silent()
+			}
 		}
 		f.Node = &failed
 		return
@@ -191,37 +194,36 @@ func (f *Fetcher) fetchUntil(ctx context.Context) {
 	f.Node = n
 }
 
-// silent returns what is known of devices once their node has stopped answering.
-func silent(gpus []*GPU) []*GPU {
-	all := make([]*GPU, len(gpus))
-	for i, g := range gpus {
-		all[i] = g.Silent()
-	}
-	return all
-}
-
 func (f *Fetcher) try(ctx context.Context) (*Node, error) {
 	r := f.parser.begin(f.Node.URL)
-	status, err := get(ctx, f.target.httpClient(), f.target.URL, &f.part, func(part *bytes.Buffer, from io.Reader) (int64, error) {
-		return f.readOurs(r, part, from)
-	})
-	if err != nil {
-		return nil, err
-	}
+	status, refusal, err := get(ctx, f.target.httpClient(), f.target.URL, func(from io.Reader) (int64, error) { return f.readOurs(r, from) })
 	switch {
+	case err != nil:
+		return nil, err
 	case status == http.StatusOK:
+		return r.end()
 	case f.target.URL == InProcess:
-		return nil, errors.New(firstLine(f.part.Bytes()))
-	default:
-		return nil, statusError(status, f.part.Bytes())
+		return nil, errors.New(refusal)
 	}
-	return r.end()
+	remedy := remedies[status]
+	if remedy == "" && refusal != "" && !strings.HasPrefix(refusal, "<") {
+		remedy = ": " + refusal
+	}
+	return nil, fmt.Errorf("HTTP %d %s%s", status, http.StatusText(status), remedy)
+}
+
+// remedies are what to do about a status.
+var remedies = map[int]string{
+	http.StatusUnauthorized: "; give the credentials in --tui.http-config",
+	http.StatusForbidden:    "; give the credentials in --tui.http-config",
+	http.StatusNotFound:     "; give the whole address, such as http://NODE:9401/metrics",
 }
 
 // readOurs lets r read our series of an exposition, part by part. All else takes no memory:
 // neither series that are passed through nor an endless response.
-func (f *Fetcher) readOurs(r *reader, part *bytes.Buffer, from io.Reader) (read int64, err error) {
+func (f *Fetcher) readOurs(r *reader, from io.Reader) (read int64, err error) {
 	f.lines.Reset(from)
+	f.part.Reset()
 	ours, lineStart := false, true
 	for {
 		piece, err := f.lines.ReadSlice('\n')
@@ -230,12 +232,12 @@ func (f *Fetcher) readOurs(r *reader, part *bytes.Buffer, from io.Reader) (read 
 			ours = bytes.HasPrefix(piece, []byte(canonical.Prefix))
 		}
 		if ours {
-			part.Write(piece)
+			f.part.Write(piece)
 		}
 		ended := errors.Is(err, io.EOF)
-		if lineStart = err == nil; ended || lineStart && part.Len() > maxPart {
-			r.read(part.Bytes())
-			part.Reset()
+		if lineStart = err == nil; ended || lineStart && f.part.Len() > maxPart {
+			r.read(f.part.Bytes())
+			f.part.Reset()
 		}
 		switch {
 		case ended:
@@ -246,12 +248,12 @@ func (f *Fetcher) readOurs(r *reader, part *bytes.Buffer, from io.Reader) (read 
 	}
 }
 
-// get requests address, lets keep read the response into body, and returns its status. If keep
-// is nil or the request failed, get reads the whole response.
-func get(ctx context.Context, client *http.Client, address string, body *bytes.Buffer, keep func(*bytes.Buffer, io.Reader) (int64, error)) (int, error) {
+// get requests address and lets keep read a response of status 200. Of another, it returns the
+// first line as refusal.
+func get(ctx context.Context, client *http.Client, address string, keep func(io.Reader) (int64, error)) (status int, refusal string, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return 0, errors.New("this is not a URL; give one such as http://NODE:9401/metrics")
+		return 0, "", errors.New("this is not a URL; give one such as http://NODE:9401/metrics")
 	}
 	patience := fetchTimeout
 	if end, bounded := ctx.Deadline(); bounded {
@@ -265,25 +267,23 @@ func get(ctx context.Context, client *http.Client, address string, body *bytes.B
 	}
 	resp, err := client.Do(r)
 	if err != nil {
-		return 0, unreachable(err, patience)
+		return 0, "", unreachable(err, patience)
 	}
 	defer resp.Body.Close()
-	body.Reset()
-	limit := int64(maxBody + 1)
 	if resp.StatusCode != http.StatusOK {
-		keep, limit = nil, maxPart
+		const most = 400
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // the status says enough
+		refusal, _, _ = strings.Cut(strings.TrimSpace(string(text)), "\n")
+		return resp.StatusCode, refusal, nil
 	}
-	if keep == nil {
-		keep = (*bytes.Buffer).ReadFrom
-	}
-	n, err := keep(body, io.LimitReader(resp.Body, limit))
+	n, err := keep(io.LimitReader(resp.Body, maxBody+1))
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("the response is incomplete: %w", unreachable(err, patience))
+		return 0, "", fmt.Errorf("the response is incomplete: %w", unreachable(err, patience))
 	case n > maxBody:
-		return 0, fmt.Errorf("the answer is longer than %d MiB; is this a kpulse-proxy?", maxBody>>20)
+		return 0, "", fmt.Errorf("the answer is longer than %d MiB; is this a kpulse-proxy?", maxBody>>20)
 	}
-	return resp.StatusCode, nil
+	return resp.StatusCode, "", nil
 }
 
 // unreachable returns an error of an http.Client without the URL, which may hold
@@ -301,29 +301,6 @@ func unreachable(err error, patience time.Duration) error {
 		return fmt.Errorf("%w; does kpulse-proxy run there, at that port?", dial.Err)
 	}
 	return err
-}
-
-// statusError returns the error of a response whose status is not 200.
-func statusError(status int, body []byte) error {
-	remedy := map[int]string{
-		http.StatusUnauthorized: "; give the credentials in --tui.http-config",
-		http.StatusForbidden:    "; give the credentials in --tui.http-config",
-		http.StatusNotFound:     "; give the whole address, such as http://NODE:9401/metrics",
-	}[status]
-	first := firstLine(body)
-	if strings.HasPrefix(first, "<") || remedy != "" {
-		first = ""
-	}
-	if first != "" {
-		first = ": " + first
-	}
-	return fmt.Errorf("HTTP %d %s%s%s", status, http.StatusText(status), first, remedy)
-}
-
-// firstLine returns the first line of a response that is an error message.
-func firstLine(body []byte) string {
-	first, _, _ := strings.Cut(strings.TrimSpace(string(body[:min(len(body), 400)])), "\n")
-	return first
 }
 
 // OneLine returns a foreign text in a form that is safe to show on one line.

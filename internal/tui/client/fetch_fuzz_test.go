@@ -20,10 +20,10 @@ func FuzzFetch(f *testing.F) {
 				return
 			}
 		}
-		want, wantErr := newParser().parse("u", bytes.Clone(body))
+		want, wantErr := families().parse("u", bytes.Clone(body))
 		fetcher := NewFetcher(Target{URL: "http://u"})
 		r := fetcher.parser.begin("u")
-		read, err := fetcher.readOurs(r, &bytes.Buffer{}, iotest.HalfReader(bytes.NewReader(body)))
+		read, err := fetcher.readOurs(r, iotest.HalfReader(bytes.NewReader(body)))
 		if err != nil || read != int64(len(body)) {
 			t.Fatalf("%d of %d bytes are read: %v", read, len(body), err)
 		}

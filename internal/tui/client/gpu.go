@@ -39,16 +39,7 @@ type GPU struct {
 
 	RealUtilization float64 // a fraction
 	Class           canonical.Class
-	// Health and Raised are the board's; an instance has HealthUnknown.
-	Health canonical.Health
-	Raised []RaisedCondition // worst first
-	// Action is what an operator has to do about a board; NumActions if it is not reported.
-	Action canonical.Action
-	// XIDs are the codes that were seen on a board, in the order of the exposition. XIDAt is
-	// when the last one first came, by the node's clock; zero if that is not known.
-	XIDs  []uint32
-	XIDAt time.Time
-
+	Verdict
 	// Cut marks a board that has MIG instances, even if a filter hides them.
 	Cut bool
 	// Gone marks a board that vanished, or was expected and never seen. It has no
@@ -57,11 +48,24 @@ type GPU struct {
 
 	Allocations []Allocation
 	// Holders is the number of allocations, including those that the proxy leaves out.
-	Holders    float64
-	XIDChanges float64
+	Holders float64
 	// UtilizedSeconds over KnownSeconds is the mean real utilization since the
 	// proxy first saw the device.
 	UtilizedSeconds, KnownSeconds float64
+}
+
+// Verdict is what the proxy decided about a board, and the errors that it saw. An instance has
+// HealthUnknown.
+type Verdict struct {
+	Health canonical.Health
+	Raised []RaisedCondition // worst first
+	// Action is what an operator has to do; NumActions if it is not reported.
+	Action canonical.Action
+	// XIDs are the codes that were seen, in the order of the exposition. XIDAt is when the last one
+	// first came, by the node's clock; zero if that is not known.
+	XIDs       []uint32
+	XIDAt      time.Time
+	XIDChanges float64
 }
 
 // RaisedCondition is a raised condition of a board, and the state that it causes.
@@ -82,8 +86,8 @@ type Allocation struct {
 func NewGPU(url string, d canonical.Device) *GPU {
 	nan := math.NaN()
 	g := &GPU{
-		Key: keyOf(url, &d), Device: d, RealUtilization: nan, Class: canonical.ClassUnknown, Health: canonical.HealthUnknown, Action: canonical.NumActions,
-		Holders: nan, XIDChanges: nan, UtilizedSeconds: nan, KnownSeconds: nan,
+		Key: keyOf(url, &d), Device: d, RealUtilization: nan, Class: canonical.ClassUnknown,
+		Verdict: Verdict{Health: canonical.HealthUnknown, Action: canonical.NumActions, XIDChanges: nan}, Holders: nan, UtilizedSeconds: nan, KnownSeconds: nan,
 	}
 	for i := range g.Values {
 		g.Values[i] = nan

@@ -35,19 +35,28 @@ type Node struct {
 	Sources []Source
 	// Host is the machine; its values are NaN if they are not reported.
 	Host canonical.Host
-	// Preset is the name of the Weights of real utilization. They are "" and NaN while unknown.
-	Preset  string
-	Weights canonical.Weights
+	Weighting
 	// GPUs are ordered by hostname and index, instances behind their board.
 	GPUs []*GPU
-	// Hidden counts the boards that a Selection leaves out; HiddenBy is its By, and Trouble its
-	// Trouble or Doubt.
+	Hiding
+	// Skipped counts malformed lines that begin like ours.
+	Skipped int
+}
+
+// Weighting is how a node weights real utilization: a preset by name, and its weights, "" and NaN
+// while unknown.
+type Weighting struct {
+	Preset  string
+	Weights canonical.Weights
+}
+
+// Hiding is what a Selection leaves out of a node.
+type Hiding struct {
+	// Hidden counts the boards; HiddenBy is the Selection's By, and Trouble its Trouble or Doubt.
 	Hidden            int
 	HiddenBy, Trouble string
 	// HiddenBoards are the Keys of these boards.
 	HiddenBoards []Key
-	// Skipped counts malformed lines that begin like ours.
-	Skipped int
 }
 
 // Source is a source of a proxy.

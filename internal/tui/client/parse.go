@@ -14,19 +14,15 @@ import (
 
 var errNoSeries = errors.New("no series of kpulse-proxy in the answer; give the address of a kpulse-proxy, such as http://NODE:9401/metrics")
 
-// parser reads expositions of kpulse-proxy. It is for one goroutine at a time.
-type parser struct {
-	families   map[string]handler
-	classes    map[string]canonical.Class
-	states     map[string]canonical.Health
-	conditions map[string]canonical.Condition
-	actions    map[string]canonical.Action
+// parser reads expositions of kpulse-proxy, by the handlers of their families.
+type parser map[string]handler
 
-	// Most samples of a device have the same label block, which each read parses once. blocks
-	// maps the text of blocks; their labels are in labels.
-	blocks map[string]*block
-	labels []exposition.Label
-	memory []block
+// sample is one sample of an exposition. Its strings are parts of the lines. Its labels are
+// parsed on demand, as most rows of a state are 0 and are not needed.
+type sample struct {
+	reader *reader
+	text   string // of the label block
+	value  float64
 }
 
 // block is a label block.
@@ -35,69 +31,37 @@ type block struct {
 	device *device // nil before lookup
 }
 
-func newParser() *parser {
-	p := &parser{
-		families:   families(),
-		classes:    map[string]canonical.Class{},
-		states:     map[string]canonical.Health{},
-		conditions: map[string]canonical.Condition{},
-		actions:    map[string]canonical.Action{},
-		blocks:     map[string]*block{},
+// block returns the label block. Most samples of a device have the same.
+func (s *sample) block() *block {
+	b := s.reader.blocks[s.text]
+	if b == nil {
+		b = &block{labels: exposition.ParseLabels(s.text, nil)}
+		s.reader.blocks[s.text] = b
 	}
-	for c, info := range canonical.Classes {
-		p.classes[info.Name] = canonical.Class(c)
-	}
-	for h, name := range canonical.HealthStates {
-		p.states[name] = canonical.Health(h)
-	}
-	for c, name := range canonical.ConditionNames() {
-		p.conditions[name] = canonical.Condition(c)
-	}
-	for a, name := range canonical.Actions {
-		p.actions[name] = canonical.Action(a)
-	}
-	return p
-}
-
-// sample is one sample of an exposition. Its strings are parts of the lines. Its labels are
-// parsed on demand, as most rows of a state are 0 and are not needed.
-type sample struct {
-	parser *parser
-	block  string // the text of the labels
-	read   *block // nil before labels
-	value  float64
-}
-
-// labels returns the label block.
-func (s *sample) labels() *block {
-	if s.read == nil {
-		s.read = s.parser.block(s.block)
-	}
-	return s.read
+	return b
 }
 
 // label returns the value of a label, or "". It is valid as long as the lines are.
 func (s *sample) label(name string) string {
-	labels := s.labels().labels
-	for i := range labels {
-		if labels[i].Name == name {
-			return labels[i].Value
+	for _, l := range s.block().labels {
+		if l.Name == name {
+			return l.Value
 		}
 	}
 	return ""
 }
 
-// text returns the value of a label as a copy.
-func (s *sample) text(name string) string { return strings.Clone(s.label(name)) }
+// copied returns the value of a label as a copy.
+func (s *sample) copied(name string) string { return strings.Clone(s.label(name)) }
 
 // reader is one exposition being read.
 type reader struct {
-	*parser
+	parser
 	node    *Node
 	devices map[string]*device
 	order   []*device
-	found   bool   // a series of ours was read
-	key     []byte // scratch
+	found   bool              // a series of ours was read
+	blocks  map[string]*block // by their text, of the lines being read
 }
 
 // device is a GPU being read. A device with counters but neither info nor presence is long
@@ -108,20 +72,16 @@ type device struct {
 }
 
 // begin returns a reader of an exposition of the node at url.
-func (p *parser) begin(url string) *reader {
+func (p parser) begin(url string) *reader {
 	nan := math.NaN()
-	return &reader{
-		parser:  p,
-		node:    &Node{URL: url, Host: unknownHost(), Weights: canonical.Weights{SM: nan, Tensor: nan, DRAM: nan, Engine: nan}},
-		devices: map[string]*device{},
-	}
+	n := &Node{URL: url, Host: unknownHost(), Weighting: Weighting{Weights: canonical.Weights{SM: nan, Tensor: nan, DRAM: nan, Engine: nan}}}
+	return &reader{parser: p, node: n, devices: map[string]*device{}, blocks: map[string]*block{}}
 }
 
 // read reads the series of kpulse-proxy in lines, which are complete, and skips all others. It
 // skips and counts malformed lines that begin like ours. It keeps nothing of lines.
 func (r *reader) read(lines []byte) {
-	defer r.forget()
-	var s sample
+	defer clear(r.blocks)
 	text := exposition.View(lines)
 	for e := range exposition.Entries(text) {
 		switch name, ours := strings.CutPrefix(e.MetricName(), canonical.Prefix); {
@@ -129,9 +89,8 @@ func (r *reader) read(lines []byte) {
 			r.node.Skipped++
 		case e.Kind == exposition.Series && ours:
 			r.found = true
-			if handle := r.families[name]; handle != nil {
-				s = sample{parser: r.parser, block: e.Labels, value: e.Value}
-				handle(r, &s)
+			if handle := r.parser[name]; handle != nil {
+				handle(r, &sample{r, e.Labels, e.Value})
 			}
 		}
 	}
@@ -149,52 +108,25 @@ func (r *reader) end() (*Node, error) {
 	return r.node, nil
 }
 
-// block returns the label block with a text.
-func (p *parser) block(text string) *block {
-	if b := p.blocks[text]; b != nil {
-		return b
-	}
-	begin := len(p.labels)
-	p.labels = exposition.ParseLabels(text, p.labels)
-	p.memory = append(p.memory, block{labels: p.labels[begin:]})
-	b := &p.memory[len(p.memory)-1]
-	p.blocks[text] = b
-	return b
-}
-
-// forget drops the blocks, which are parts of the lines, and keeps their memory.
-func (p *parser) forget() {
-	clear(p.blocks)
-	clear(p.labels)
-	clear(p.memory)
-	p.labels, p.memory = p.labels[:0], p.memory[:0]
-}
-
 // gpu returns the device of a sample.
 func (r *reader) gpu(s *sample) *GPU { return r.device(s).gpu }
 
+// device returns the device of a sample by its labels; a new one for the device's first sample.
 func (r *reader) device(s *sample) *device {
-	b := s.labels()
-	if b.device == nil {
-		b.device = r.lookup(s)
+	b := s.block()
+	if b.device != nil {
+		return b.device
 	}
-	return b.device
-}
-
-// lookup returns the device of a sample by its labels; a new one for the device's first sample.
-func (r *reader) lookup(s *sample) *device {
-	r.key = r.key[:0]
-	for _, name := range [...]string{"hostname", "gpu", "uuid", "mig_instance"} {
-		r.key = append(append(r.key, s.label(name)...), 0)
-	}
-	d := r.devices[string(r.key)]
+	key := s.label("hostname") + "\x00" + s.label("gpu") + "\x00" + s.label("uuid") + "\x00" + s.label("mig_instance")
+	d := r.devices[key]
 	if d == nil {
 		d = &device{gpu: NewGPU(r.node.URL, canonical.Device{
-			Hostname: s.text("hostname"), GPU: s.text("gpu"), UUID: s.text("uuid"), Instance: s.text("mig_instance"), Profile: s.text("mig_profile"),
+			Hostname: s.copied("hostname"), GPU: s.copied("gpu"), UUID: s.copied("uuid"), Instance: s.copied("mig_instance"), Profile: s.copied("mig_profile"),
 		})}
-		r.devices[string(r.key)] = d
+		r.devices[key] = d
 		r.order = append(r.order, d)
 	}
+	b.device = d
 	return d
 }
 
@@ -218,12 +150,13 @@ func workload(s *sample, get func(*sample, string) string) canonical.Workload {
 
 func (r *reader) source(s *sample) *Source {
 	name, backend := s.label("source"), s.label("backend")
-	i := slices.IndexFunc(r.node.Sources, func(o Source) bool { return o.Name == name && o.Backend == backend })
+	sources := &r.node.Sources
+	i := slices.IndexFunc(*sources, func(o Source) bool { return o.Name == name && o.Backend == backend })
 	if i < 0 {
-		i = len(r.node.Sources)
-		r.node.Sources = append(r.node.Sources, Source{Name: strings.Clone(name), Backend: strings.Clone(backend)})
+		i = len(*sources)
+		*sources = append(*sources, Source{Name: strings.Clone(name), Backend: strings.Clone(backend)})
 	}
-	return &r.node.Sources[i]
+	return &(*sources)[i]
 }
 
 // derive fills in what the lean form leaves out because it follows from the rest.

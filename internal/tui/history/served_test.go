@@ -12,7 +12,7 @@ import (
 
 func TestMerge(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
-	nodes := []*client.Node{{URL: "a", Name: "node-a", HiddenBoards: []client.Key{{Node: "a", UUID: "GPU-other"}}}, {URL: "b", Name: "node-b"}}
+	nodes := []*client.Node{{URL: "a", Name: "node-a", Hiding: client.Hiding{HiddenBoards: []client.Key{{Node: "a", UUID: "GPU-other"}}}}, {URL: "b", Name: "node-b"}}
 	derived := []Event{
 		{At: at(1), Key: client.Key{Node: "a"}, Kind: EventXID, Text: "of a, derived"},
 		{At: at(2), Key: client.Key{Node: "a"}, Kind: EventHealth, Text: "of a, derived"},

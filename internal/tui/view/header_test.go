@@ -15,19 +15,19 @@ import (
 func TestHeaderShowsWhatIsHidden(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		n      client.Node
+		n      client.Hiding
 		want   string
 		absent string
 	}{
-		{"nothing", client.Node{}, "", "hidden"},
-		{"a job's", client.Node{Hidden: 6, HiddenBy: "SLURM_JOB_GPUS"}, "6 hidden  by SLURM_JOB_GPUS, --show-all shows all", ""},
-		{"a flag", client.Node{Hidden: 1, HiddenBy: "--gpus"}, "1 hidden  by --gpus", "--show-all"},
-		{"GPUs of others", client.Node{Hidden: 3, HiddenBy: "device access"}, "3 hidden  by device access", "--show-all"},
-		{"the source's own choice", client.Node{HiddenBy: "CUDA_VISIBLE_DEVICES"}, "those of CUDA_VISIBLE_DEVICES, --show-all shows all", "hidden"},
+		{"nothing", client.Hiding{}, "", "hidden"},
+		{"a job's", client.Hiding{Hidden: 6, HiddenBy: "SLURM_JOB_GPUS"}, "6 hidden  by SLURM_JOB_GPUS, --show-all shows all", ""},
+		{"a flag", client.Hiding{Hidden: 1, HiddenBy: "--gpus"}, "1 hidden  by --gpus", "--show-all"},
+		{"GPUs of others", client.Hiding{Hidden: 3, HiddenBy: "device access"}, "3 hidden  by device access", "--show-all"},
+		{"the source's own choice", client.Hiding{HiddenBy: "CUDA_VISIBLE_DEVICES"}, "those of CUDA_VISIBLE_DEVICES, --show-all shows all", "hidden"},
 	} {
 		g := screenOf("four", Fleet, "", 160, 45, func(s *State) {
 			n := *s.Nodes[0]
-			n.Hidden, n.HiddenBy = test.n.Hidden, test.n.HiddenBy
+			n.Hiding = test.n
 			s.Nodes = []*client.Node{&n}
 		})
 		line, _, _ := strings.Cut(g.Glyphs(), "\n")

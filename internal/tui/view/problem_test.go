@@ -82,7 +82,7 @@ func TestGoneAsksForAReboot(t *testing.T) {
 		{[]uint32{95}, problem{"XID 95: ", "reboot node", ""}}, // a present board would ask for a reset
 		{[]uint32{31, 79}, problem{"XID 79: ", "reboot node", ""}},
 	} {
-		g := &client.GPU{Gone: true, XIDs: test.xids, Action: canonical.NumActions}
+		g := &client.GPU{Gone: true, Verdict: client.Verdict{XIDs: test.xids, Action: canonical.NumActions}}
 		got, ok := problemOf(&State{History: history.NewHistory()}, g)
 		if !ok || got.action != test.want.action || !strings.HasPrefix(got.meaning, test.want.meaning) || test.want.meaning == "" && got.meaning != "" {
 			t.Errorf("after XIDs %v: %+v, want %+v", test.xids, got, test.want)

@@ -124,9 +124,8 @@ func node(name string, gpus int, at time.Time) *client.Node {
 	url := "http://" + name + ":9401/metrics"
 	n := &client.Node{
 		URL: url, Name: name, Up: true, FetchedAt: at, At: at, Period: 2 * time.Second,
-		Host:    canonical.Host{CPUs: 112, CPUUtilization: 0.305, MemoryTotal: 2 << 40, MemoryAvailable: 1.6 * (1 << 40)},
-		Preset:  "ai",
-		Weights: canonical.Weights{SM: .35, Tensor: .35, DRAM: .20, Engine: .10},
+		Host:      canonical.Host{CPUs: 112, CPUUtilization: 0.305, MemoryTotal: 2 << 40, MemoryAvailable: 1.6 * (1 << 40)},
+		Weighting: client.Weighting{Preset: "ai", Weights: canonical.Weights{SM: .35, Tensor: .35, DRAM: .20, Engine: .10}},
 	}
 	for i := range gpus {
 		n.GPUs = append(n.GPUs, fixture(n, i, at))

@@ -72,7 +72,6 @@ func following[T comparable](ring []T, v T) T { return ring[(slices.Index(ring, 
 
 // sortBy orders by a metric, the highest first.
 func (m *model) sortBy(by client.Metric) {
-	m.pinned = nil
 	m.state.Sort = view.Sort{By: by, Descending: by != client.MetricNone && by != client.MetricIndex}
 	if m.arrange(); by == client.MetricNone {
 		m.message("sorted by node and index")
@@ -82,23 +81,10 @@ func (m *model) sortBy(by client.Metric) {
 }
 
 func (m *model) reverse() {
-	m.pinned = nil
 	if m.state.Sort.By == client.MetricNone {
 		m.state.Sort.By = client.MetricIndex
 	}
 	m.state.Sort.Descending = !m.state.Sort.Descending
-	m.arrange()
-}
-
-// togglePin pins the order of the devices, or lets it follow the readings.
-func (m *model) togglePin() {
-	if m.pinned != nil {
-		m.pinned = nil
-		m.message("the order follows the readings")
-	} else {
-		m.pinned = view.Pin(m.state.GPUs)
-		m.message("the order is fixed; F lets it follow the readings")
-	}
 	m.arrange()
 }
 

@@ -5,30 +5,23 @@ import (
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
-	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
-// candidates returns the last word of the prompt and its completions: names and words of a
-// filter, a command, or its argument.
+// candidates returns the last word of the prompt and its completions: names of a filter, a
+// command, or its argument.
 func (m *model) candidates() (word string, all []string) {
 	line := m.state.Prompt
 	if line == "" {
 		return "", nil
 	}
-	names := m.commandWords(line[1:])
-	start := strings.LastIndexByte(line, ' ') + 1
+	start, names := strings.LastIndexByte(line, ' ')+1, m.commandWords(line[1:])
 	if line[0] == '/' {
 		start = strings.LastIndexAny(line, "/ &|()<>=!~") + 1
 		names = filterWords(line[:start])
 	}
 	word = strings.ToLower(line[max(start, 1):])
-	for _, name := range names {
-		if strings.HasPrefix(name, word) && name != word {
-			all = append(all, name)
-		}
-	}
-	return word, all
+	return word, slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, word) || name == word })
 }
 
 // filterWords returns the words that can continue a filter: names, or after a comparison
@@ -41,39 +34,33 @@ func filterWords(before string) []string {
 	return view.FilterWords(strings.ToLower(name[strings.LastIndexAny(name, "/ &|()")+1:]))
 }
 
-// commandWords returns the words that can end a command line.
+// commandWords returns the words that can end a command line: commands, or what their argument may be.
 func (m *model) commandWords(line string) (words []string) {
 	name, _, hasArg := strings.Cut(line, " ")
-	if !hasArg {
-		for _, c := range commands() {
+	for _, c := range commands() {
+		switch {
+		case !hasArg:
 			words = append(words, c.names[0])
+		case c.names[0] == name && c.args == "[READING]":
+			return metricNames()
+		case c.names[0] == name && strings.Contains(c.args, "|"):
+			return strings.Split(c.args, "|")
 		}
-		slices.Sort(words)
-		return words
 	}
-	switch name {
-	case "plot", "sort", "explain":
-		for i := client.MetricReal; i < client.NumMetrics; i++ {
-			words = append(words, client.Metrics[i].Name)
-		}
-	case "focus":
-		for _, g := range m.state.GPUs {
+	for _, g := range m.state.GPUs {
+		if name == "focus" && hasArg {
 			words = append(words, g.ID())
 		}
-	case "theme":
-		words = slices.Clone(view.Themes)
-	case "symbols":
-		words = slices.Clone(view.SymbolSets)
-	case "bell":
-		words = []string{"on", "off"}
-	case "window":
-		for _, w := range history.Windows {
-			words = append(words, view.AgeText(w))
-		}
-	case "filter":
-		return view.FilterNames()
 	}
+	slices.Sort(words)
 	return words
+}
+
+func metricNames() (names []string) {
+	for i := client.MetricReal; i < client.NumMetrics; i++ {
+		names = append(names, client.Metrics[i].Name)
+	}
+	return names
 }
 
 // complete extends the last word of the prompt by what all its completions have in common.

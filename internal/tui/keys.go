@@ -44,7 +44,6 @@ func bindings() []binding {
 		{[]string{":"}, ":", "command, such as :focus 0 or :help", func(m *model) { m.state.Prompt = ":" }},
 		{[]string{"s", "f6"}, "s F6", "sort by the next reading", func(m *model) { m.sortBy(following(sorts, m.state.Sort.By)) }},
 		{[]string{"S"}, "S", "sort the other way round", (*model).reverse},
-		{[]string{"F"}, "F", "fix the order, or let it follow the readings", (*model).togglePin},
 		{[]string{"+", "="}, "+", "shorter window, finer", func(m *model) { m.zoom(-1) }},
 		{[]string{"-"}, "-", "longer window", func(m *model) { m.zoom(1) }},
 		{[]string{" "}, "Space", "freeze the screen, and go on", (*model).freeze},

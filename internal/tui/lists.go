@@ -18,15 +18,15 @@ type processesMsg struct {
 	why  string
 }
 
-// lists asks nodes for lists, in the background.
-type lists struct {
+// requests asks nodes for lists, in the background.
+type requests struct {
 	background    func(request func() any) // lets update have the result of request
 	listProcesses func() any               // nil if processes cannot be listed
 	listing       bool
 	listEvents    func() any // as listProcesses
 	asking        bool       // for events
 	askedAt       time.Time
-	served        [][]client.Event // by target; nil for one that serves none
+	served        [][]client.ServedEvent // by target; nil for one that serves none
 }
 
 // processLister returns a function that lists the processes of all targets.
@@ -42,7 +42,7 @@ func processLister(ctx context.Context, targets []client.Target) func() any {
 const eventsEvery, sinceEvery = 2 * time.Second, time.Minute
 
 // eventsMsg is what client.ListEvents returned.
-type eventsMsg [][]client.Event
+type eventsMsg [][]client.ServedEvent
 
 // eventLister returns a function that lists the events of all targets.
 func eventLister(ctx context.Context, targets []client.Target) func() any {

@@ -25,9 +25,9 @@ func TestBadEventsAreShown(t *testing.T) {
 		t.Errorf("after the node fell silent: %q", m.state.Message)
 	}
 	for range 2 * maxEvents {
-		m.addEvents([]history.Event{{Kind: history.EventClass}})
+		m.addEvents([]history.Event{{Text: "x"}})
 	}
-	if len(m.state.Events) != maxEvents || m.state.Events[0].Kind != history.EventClass {
+	if len(m.state.Events) != maxEvents || m.state.Events[0].Text != "x" {
 		t.Errorf("%d events are kept", len(m.state.Events))
 	}
 }
@@ -124,8 +124,8 @@ func TestEventsTellSinceWhen(t *testing.T) {
 	n.GPUs[1].Raised = []client.RaisedCondition{{Condition: canonical.CondXIDFatal, State: canonical.HealthCrit}, {Condition: canonical.CondFabric, State: canonical.HealthWarn}}
 	m.update(nodeMsg{0, n})
 	key := n.GPUs[1].Key
-	raised := func(c canonical.Condition, ago time.Duration) client.Event {
-		return client.Event{Key: key, Event: canonical.Event{At: n.At.Add(-ago), Kind: canonical.EventRaised, GPU: "1", Condition: c}}
+	raised := func(c canonical.Condition, ago time.Duration) client.ServedEvent {
+		return client.ServedEvent{Key: key, Event: canonical.Event{At: n.At.Add(-ago), Kind: canonical.EventRaised, GPU: "1", Condition: c}}
 	}
 	if !asked(m, m.askEvents) {
 		t.Fatal("not asked")

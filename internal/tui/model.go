@@ -37,13 +37,12 @@ type model struct {
 	watch    *history.Watch
 	forgotAt time.Time
 	filter   view.Filter
-	pinned   view.Pinned
 	views    view.Set
 	keys     map[string]func(*model)
 
 	frames
-	look
-	lists
+	coloring
+	requests
 	session
 }
 
@@ -56,8 +55,8 @@ type frames struct {
 	leading bool // readings from before the start are being added, and are not shown
 }
 
-// look is how cells look on the terminal.
-type look struct {
+// coloring is how cells look on the terminal.
+type coloring struct {
 	palette     *screen.Palette
 	depth       view.Depth
 	light       bool   // the terminal's background
@@ -93,7 +92,7 @@ type beatMsg struct{}
 // newModel returns the model of nodes that have not answered yet.
 func newModel(nodes []*client.Node, now func() time.Time, on tcell.Screen) *model {
 	m := &model{screen: on, now: now, watch: history.NewWatch(), views: view.New(help()), keys: keymap(), latest: nodes}
-	m.state = view.State{Now: now(), Nodes: nodes, History: history.NewHistory(), View: view.Fleet, Metric: client.MetricReal}
+	m.state = view.State{Now: now(), Nodes: nodes, History: history.NewHistory(), Choices: view.Choices{View: view.Fleet, Metric: client.MetricReal}}
 	m.urgent, m.depth = true, depthOf(on)
 	m.setSymbols(view.SymbolSets[0])
 	if on.CharacterSet() != "UTF-8" {
@@ -202,9 +201,6 @@ func (m *model) arrange() {
 	s := &m.state
 	position := s.SelectedIndex()
 	s.GPUs, s.Devices = view.Arrange(s.Nodes, m.filter, s.Sort)
-	if s.Pinned = m.pinned != nil; s.Pinned {
-		s.GPUs = m.pinned.Order(s.GPUs)
-	}
 	switch {
 	case len(s.GPUs) == 0:
 	case !m.chosen: // nodes answer in any order
@@ -232,7 +228,7 @@ func (m *model) showError(err error) { m.alarm(client.OneLine(err.Error())) }
 func (m *model) showNotice(text string) {
 	if text != "" {
 		m.notice = client.OneLine(text)
-		m.addEvents([]history.Event{{At: m.now(), Kind: history.EventStale, State: canonical.HealthWarn, Text: m.notice}})
+		m.addEvents([]history.Event{{At: m.now(), State: canonical.HealthWarn, Text: m.notice}})
 	}
 }
 

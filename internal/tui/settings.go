@@ -56,35 +56,34 @@ func (m *model) load(file string) error {
 		err = json.Unmarshal(text, &s)
 	}
 	if err == nil {
-		err = s.check()
+		err = m.apply(&s)
 	}
 	if err != nil {
 		return fmt.Errorf("settings are not used: %s: %w; :save rewrites it", file, err)
 	}
-	m.apply(&s)
 	return nil
 }
 
-// check returns an error for a value that cannot be applied.
-func (s *settings) check() error {
-	metric := func(name string) bool { _, ok := client.MetricNamed(name); return name == "" || ok }
+// apply applies all settings or, with an error, none.
+func (m *model) apply(s *settings) error {
+	by, sorted := client.MetricNamed(s.Sort)
+	plot, plotted := client.MetricNamed(s.Plot)
 	window, err := time.ParseDuration(s.Window)
-	switch {
-	case s.Theme != "" && !slices.Contains(view.Themes, s.Theme):
-		return fmt.Errorf("no theme is called %q", s.Theme)
-	case s.Symbols != "" && !slices.Contains(view.SymbolSets, s.Symbols):
-		return fmt.Errorf("no symbols are called %q", s.Symbols)
-	case !metric(s.Sort) || !metric(s.Plot):
-		return fmt.Errorf("no reading is called %q or %q", s.Sort, s.Plot)
-	case s.Window != "" && (err != nil || !slices.Contains(history.Windows, window)):
-		return fmt.Errorf("%q is not a window", s.Window)
-	case s.Density < 0 || s.Density >= len(densities):
-		return fmt.Errorf("%d is not a density", s.Density)
+	for _, setting := range []struct {
+		value string
+		known bool
+	}{
+		{s.Theme, slices.Contains(view.Themes, s.Theme)},
+		{s.Symbols, slices.Contains(view.SymbolSets, s.Symbols)},
+		{s.Sort, sorted},
+		{s.Plot, plotted},
+		{s.Window, err == nil && slices.Contains(history.Windows, window)},
+		{fmt.Sprintf("density %d", s.Density), s.Density >= 0 && s.Density < len(densities)},
+	} {
+		if setting.value != "" && !setting.known {
+			return fmt.Errorf("%q is not known", setting.value)
+		}
 	}
-	return nil
-}
-
-func (m *model) apply(s *settings) {
 	state := &m.state
 	if s.Theme != "" {
 		m.chooseTheme(s.Theme)
@@ -92,17 +91,15 @@ func (m *model) apply(s *settings) {
 	if s.Symbols != "" {
 		state.Symbols = s.Symbols
 	}
-	if by, ok := client.MetricNamed(s.Sort); ok {
+	if sorted {
 		state.Sort = view.Sort{By: by, Descending: !s.Ascending}
 	}
-	if plot, ok := client.MetricNamed(s.Plot); ok {
+	if plotted {
 		state.Metric = plot
 	}
-	if window, err := time.ParseDuration(s.Window); err == nil {
-		state.Window = window
-	}
-	state.Density, state.PerGPU, state.Bell = s.Density, s.PlotPerGPU, s.Bell
+	state.Window, state.Density, state.PerGPU, state.Bell = window, s.Density, s.PlotPerGPU, s.Bell
 	m.setMouse(!s.NoMouse)
+	return nil
 }
 
 // save writes the settings. A theme and symbols that follow the terminal are left out.
@@ -124,25 +121,20 @@ func (m *model) save() error {
 	if state.Window > 0 {
 		s.Window = state.Window.String()
 	}
-	if err := write(m.settingsFile, &s); err != nil {
+	text, err := json.MarshalIndent(&s, "", "  ")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(m.settingsFile), 0o700)
+	}
+	temporary := m.settingsFile + ".new"
+	if err == nil {
+		err = os.WriteFile(temporary, append(text, '\n'), 0o600)
+	}
+	if err == nil {
+		err = os.Rename(temporary, m.settingsFile)
+	}
+	if err != nil {
 		return fmt.Errorf("settings are not saved: %w", err)
 	}
 	m.message("saved to " + m.settingsFile)
 	return nil
-}
-
-// write replaces a file atomically.
-func write(file string, s *settings) error {
-	text, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return err
-	}
-	temporary := file + ".new"
-	if err := os.WriteFile(temporary, append(text, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temporary, file)
 }

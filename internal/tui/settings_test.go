@@ -17,7 +17,7 @@ func TestSettings(t *testing.T) {
 	if err := m.load(file); err != nil {
 		t.Fatalf("without a file: %v", err)
 	}
-	typed(m, ":theme light", "enter", ":symbols ascii", "enter", ":sort power", "enter", "S", ":window 15m", "enter", "dd", "m", ":plot temp", "enter", ":save", "enter")
+	typed(m, ":theme light", "enter", ":symbols ascii", "enter", ":sort power", "enter", "S", ":window 15m", "enter", "dd", "m", ":bell on", "enter", ":plot temp", "enter", ":save", "enter")
 	if m.state.Alarm || !strings.Contains(m.state.Message, file) {
 		t.Fatalf("saved: %q", m.state.Message)
 	}
@@ -26,7 +26,7 @@ func TestSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := &m.state, &again.state
-	if b.Theme != "light" || b.Symbols != "ascii" || b.Sort != (view.Sort{By: client.MetricPower, Descending: false}) || b.Window != 15*time.Minute || b.Density != 2 || b.Mouse || b.Metric != client.MetricTemperature {
+	if b.Theme != "light" || b.Symbols != "ascii" || b.Sort != (view.Sort{By: client.MetricPower, Descending: false}) || b.Window != 15*time.Minute || b.Density != 2 || b.Mouse || !b.Bell || b.Metric != client.MetricTemperature {
 		t.Errorf("saved %v %v %v %v %v %v, loaded %v %v %v %v %v %v", a.Theme, a.Symbols, a.Sort, a.Window, a.Density, a.Mouse, b.Theme, b.Symbols, b.Sort, b.Window, b.Density, b.Mouse)
 	}
 	typed(m, ":window", "enter", ":save", "enter")

@@ -66,7 +66,6 @@ var handlers = map[string]handler{
 	"gpu_real_utilization_ratio":               ofGPU(func(g *GPU) *float64 { return &g.RealUtilization }),
 	"gpu_real_utilization_seconds_total":       ofGPU(func(g *GPU) *float64 { return &g.UtilizedSeconds }),
 	"gpu_real_utilization_known_seconds_total": ofGPU(func(g *GPU) *float64 { return &g.KnownSeconds }),
-	"gpu_xid_changes_total":                    ofGPU(func(g *GPU) *float64 { return &g.XIDChanges }),
 	"gpu_allocations":                          ofGPU(func(g *GPU) *float64 { return &g.Holders }),
 
 	"allocation_info": func(r *reader, s *sample) {

@@ -63,9 +63,8 @@ type Verdict struct {
 	Action canonical.Action
 	// XIDs are the codes that were seen, in the order of the exposition. XIDAt is when the last one
 	// first came, by the node's clock; zero if that is not known.
-	XIDs       []uint32
-	XIDAt      time.Time
-	XIDChanges float64
+	XIDs  []uint32
+	XIDAt time.Time
 }
 
 // RaisedCondition is a raised condition of a board, and the state that it causes.
@@ -87,7 +86,7 @@ func NewGPU(url string, d canonical.Device) *GPU {
 	nan := math.NaN()
 	g := &GPU{
 		Key: keyOf(url, &d), Device: d, RealUtilization: nan, Class: canonical.ClassUnknown,
-		Verdict: Verdict{Health: canonical.HealthUnknown, Action: canonical.NumActions, XIDChanges: nan}, Holders: nan, UtilizedSeconds: nan, KnownSeconds: nan,
+		Verdict: Verdict{Health: canonical.HealthUnknown, Action: canonical.NumActions}, Holders: nan, UtilizedSeconds: nan, KnownSeconds: nan,
 	}
 	for i := range g.Values {
 		g.Values[i] = nan

@@ -16,8 +16,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Event is an event of a device or a switch, as a proxy reports it.
-type Event struct {
+// ServedEvent is an event of a device or a switch, as a proxy reports it.
+type ServedEvent struct {
 	canonical.Event
 	Key Key // of the device
 }
@@ -33,7 +33,7 @@ const listTimeout = 5 * time.Second
 
 // ListEvents requests the events of all targets at once, the newest of each last. The list of
 // a target that serves none is nil; our own events take its place.
-func ListEvents(ctx context.Context, targets []Target) [][]Event {
+func ListEvents(ctx context.Context, targets []Target) [][]ServedEvent {
 	lists, _ := list(ctx, targets, "/events", parseEvents)
 	return lists
 }
@@ -74,7 +74,7 @@ func list[T any](ctx context.Context, targets []Target, path string, parse func(
 
 // parseEvents reads a proxy's list of events, which is never nil. Most keys of its JSON
 // are the names of the fields of canonical.Event.
-func parseEvents(url string, body []byte) ([]Event, error) {
+func parseEvents(url string, body []byte) ([]ServedEvent, error) {
 	var answer struct {
 		Events []struct {
 			Time                               time.Time
@@ -90,7 +90,7 @@ func parseEvents(url string, body []byte) ([]Event, error) {
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return nil, err
 	}
-	all := make([]Event, 0, len(answer.Events))
+	all := make([]ServedEvent, 0, len(answer.Events))
 	for _, l := range answer.Events {
 		e := canonical.Event{
 			At: l.Time, Kind: l.Kind, Hostname: OneLine(l.Hostname), GPU: OneLine(l.GPU), UUID: l.UUID, PCIBusID: OneLine(l.PCIBusID),
@@ -105,7 +105,7 @@ func parseEvents(url string, body []byte) ([]Event, error) {
 				e.Condition = c
 			}
 		}
-		all = append(all, Event{e, keyOf(url, &canonical.Device{Hostname: l.Hostname, GPU: l.GPU, UUID: l.UUID})})
+		all = append(all, ServedEvent{e, keyOf(url, &canonical.Device{Hostname: l.Hostname, GPU: l.GPU, UUID: l.UUID})})
 	}
 	return all, nil
 }

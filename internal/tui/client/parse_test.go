@@ -173,9 +173,6 @@ func TestParseDevice(t *testing.T) {
 	if want := []RaisedCondition{{canonical.CondRowRemapFailure, canonical.HealthCrit}, {canonical.CondGPUTemperature, canonical.HealthHot}}; !slices.Equal(g.Raised, want) {
 		t.Errorf("raised %v, want %v", g.Raised, want)
 	}
-	if g.XIDChanges != 2 {
-		t.Errorf("xid changes %v", g.XIDChanges)
-	}
 	if g.MeanUtilization() != 0.25 || !math.IsNaN(gone.MeanUtilization()) {
 		t.Errorf("mean %v and %v", g.MeanUtilization(), gone.MeanUtilization())
 	}

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -18,11 +17,11 @@ func eventsOf(t *testing.T, seconds int, set func(second int, g *client.GPU)) []
 	var all []string
 	for i := range seconds {
 		g := gpu("3", "")
-		g.Health, g.XIDChanges, g.Class = canonical.HealthOK, 0, canonical.Idle
+		g.Health = canonical.HealthOK
 		set(i, g)
 		at := start.Add(time.Duration(i) * time.Second)
 		for _, e := range w.Reading(&client.Node{At: at, FetchedAt: at, Period: time.Second, GPUs: []*client.GPU{g}}) {
-			all = append(all, e.At.Sub(start).String()+" "+string(e.Kind)+" "+e.State.String()+" "+e.GPU+" "+e.Text)
+			all = append(all, e.At.Sub(start).String()+" "+e.State.String()+" "+e.GPU+" "+e.Text)
 		}
 	}
 	return all
@@ -39,51 +38,24 @@ func TestEvents(t *testing.T) {
 		want    []string
 	}{
 		{"nothing happens", 100, func(int, *client.GPU) {}, nil},
-		{"it is sick at the start", 5, func(_ int, g *client.GPU) { crit(g) }, []string{"0s health crit GPU 3 crit: row remap failed"}},
+		{"it is sick at the start", 5, func(_ int, g *client.GPU) { crit(g) }, []string{"0s crit GPU 3 crit: row remap failed"}},
 		{"it falls ill at once and gets well slowly", 40, func(i int, g *client.GPU) {
 			if i == 5 || i == 8 {
 				crit(g)
 			}
-		}, []string{"5s health crit GPU 3 crit: row remap failed", "19s health ok GPU 3 is ok again, was crit"}},
+		}, []string{"5s crit GPU 3 crit: row remap failed", "19s ok GPU 3 is ok again, was crit"}},
 		{"it becomes less sick", 40, func(i int, g *client.GPU) {
 			if crit(g); i >= 10 {
 				g.Health, g.Raised = canonical.HealthHot, []client.RaisedCondition{{Condition: canonical.CondGPUTemperature, State: canonical.HealthHot}}
 			}
-		}, []string{"0s health crit GPU 3 crit: row remap failed", "20s health hot GPU 3 is better: hot, GPU hot"}},
+		}, []string{"0s crit GPU 3 crit: row remap failed", "20s hot GPU 3 is better: hot, GPU hot"}},
 		{"unknown health is no news", 40, func(i int, g *client.GPU) {
 			if i > 3 {
 				g.Health = canonical.HealthUnknown
 			}
 		}, nil},
-		{"its class flutters, then stays", 40, func(i int, g *client.GPU) {
-			if i%4 == 1 || i >= 17 {
-				g.Class = canonical.TensorCompute
-			}
-		}, []string{"27s class ok GPU 3 idle → tensor compute"}},
-		{"an XID", 5, func(i int, g *client.GPU) {
-			if i >= 2 {
-				g.XIDChanges, g.Values[canonical.XIDLast] = 1, 79
-				g.Health, g.Raised = canonical.HealthCrit, []client.RaisedCondition{{Condition: canonical.CondXIDFatal, State: canonical.HealthCrit}}
-			}
-		}, []string{"2s health crit GPU 3 crit: fatal XID 79", "2s xid crit GPU 3 XID 79"}},
-		{"XIDs of a proxy that serves the lean form", 12, func(i int, g *client.GPU) {
-			switch g.Values[canonical.XIDLast] = 79; {
-			case i < 2 || i == 10: // restarted
-				g.XIDChanges = math.NaN()
-			case i < 5 || i == 11:
-				g.XIDChanges = 0
-			case i < 7:
-				g.XIDChanges = 1
-			default:
-				g.XIDChanges = 2
-			}
-		}, []string{"2s xid warn GPU 3 XID 79", "7s xid warn GPU 3 XID 79", "11s xid warn GPU 3 XID 79"}},
 		{"it vanishes and comes back", 5, func(i int, g *client.GPU) { g.Gone = i == 2 || i == 3 }, []string{
-			"2s gone crit GPU 3 is not there: it fell off the bus, or the node has fewer GPUs than expected", "4s gone ok GPU 3 is there again"}},
-		{"it idles while it is allocated", 700, func(_ int, g *client.GPU) {
-			g.Allocations = []client.Allocation{{Allocation: canonical.Allocation{Workload: canonical.Workload{Namespace: "ml", Pod: "notebook"}}}}
-		}, []string{
-			"5m0s class ok GPU 3 idle for 5 minutes while ml/notebook holds it"}},
+			"2s crit GPU 3 is not there: it fell off the bus, or the node has fewer GPUs than expected", "4s ok GPU 3 is there again"}},
 	} {
 		if got := eventsOf(t, test.seconds, test.set); !slices.Equal(got, test.want) {
 			t.Errorf("%s:\n%s\nwant\n%s", test.name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))

@@ -37,13 +37,13 @@ type History struct {
 	// Begin is the time of the first reading; zero before there is one.
 	Begin time.Time
 
-	devices map[client.Key]*device
+	devices map[client.Key]*past
 	kept    []client.Metric
 	values  []float64 // of kept, in the reading being added
 }
 
-// device is the history of one device.
-type device struct {
+// past is the history of one device.
+type past struct {
 	seenAt, readAt time.Time // of the last reading, and of the last new one
 	idleSince      time.Time // the first of the latest consecutive idle readings; zero if not idle
 	raised         [canonical.NumConditions]raised
@@ -62,7 +62,7 @@ type raised struct {
 }
 
 // judge follows the conditions of a device.
-func (d *device) judge(g *client.GPU, at time.Time, first bool) {
+func (d *past) judge(g *client.GPU, at time.Time, first bool) {
 	var now [canonical.NumConditions]bool
 	for _, r := range g.Raised {
 		now[r.Condition] = true
@@ -101,7 +101,7 @@ func (h *History) Older() bool {
 
 // Learn takes from the events that n serves, oldest first, when conditions were raised that are
 // older than the first reading.
-func (h *History) Learn(n *client.Node, events []client.Event) {
+func (h *History) Learn(n *client.Node, events []client.ServedEvent) {
 	for i := range events {
 		e := &events[i]
 		d := h.devices[e.Key]
@@ -128,7 +128,7 @@ func (h *History) SeenAt(k client.Key) time.Time {
 
 // NewHistory returns an empty History.
 func NewHistory() *History {
-	h := &History{devices: map[client.Key]*device{}}
+	h := &History{devices: map[client.Key]*past{}}
 	for m := range client.NumMetrics {
 		if client.Metrics[m].Kept {
 			h.kept = append(h.kept, m)
@@ -151,7 +151,7 @@ func (h *History) Add(n *client.Node) {
 		}
 		d := h.devices[g.Key]
 		if d == nil {
-			d = &device{}
+			d = &past{}
 			h.devices[g.Key] = d
 		}
 		if d.seenAt = n.FetchedAt; at.After(d.readAt) {
@@ -163,7 +163,7 @@ func (h *History) Add(n *client.Node) {
 }
 
 // add adds a reading of g to all rings of d.
-func (h *History) add(d *device, g *client.GPU, at time.Time, period time.Duration) {
+func (h *History) add(d *past, g *client.GPU, at time.Time, period time.Duration) {
 	switch {
 	case g.Class != canonical.Idle:
 		d.idleSince = time.Time{}

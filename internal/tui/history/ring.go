@@ -39,8 +39,8 @@ type ring struct {
 	buckets []bucket
 	oldest  int // slot of the oldest bucket
 	columns int
-	points  []point // columns of them for each of buckets
-	open    []sum   // the sums of the newest bucket's columns
+	points  []packedPoint // columns of them for each of buckets
+	open    []sum         // the sums of the newest bucket's columns
 }
 
 // bucket summarizes the readings within one width of time.
@@ -80,7 +80,7 @@ func (r *ring) make(number, length int64, columns int) int {
 }
 
 // of returns the columns of a bucket.
-func (r *ring) of(slot int) []point { return r.points[slot*r.columns : (slot+1)*r.columns] }
+func (r *ring) of(slot int) []packedPoint { return r.points[slot*r.columns : (slot+1)*r.columns] }
 
 // extend adds a slot after the newest bucket. Memory grows by less than with append, as
 // histories are most of the dashboard's memory.
@@ -93,7 +93,7 @@ func (r *ring) extend(length int) int {
 		}
 		r.buckets = append(append(make([]bucket, 0, size), r.buckets[r.oldest:]...), r.buckets[:r.oldest]...)
 		split := r.oldest * r.columns
-		r.points = append(append(make([]point, 0, size*r.columns), r.points[split:]...), r.points[:split]...)
+		r.points = append(append(make([]packedPoint, 0, size*r.columns), r.points[split:]...), r.points[:split]...)
 		r.oldest = 0
 	}
 	r.buckets = r.buckets[:n+1]
@@ -106,7 +106,7 @@ func (r *ring) widen(columns int) {
 	if columns <= r.columns {
 		return
 	}
-	points := make([]point, len(r.buckets)*columns, cap(r.buckets)*columns)
+	points := make([]packedPoint, len(r.buckets)*columns, cap(r.buckets)*columns)
 	fill(points, absentPoint)
 	for slot := range r.buckets {
 		copy(points[slot*columns:], r.of(slot))
@@ -129,7 +129,7 @@ func fill[T any](all []T, v T) {
 // walk calls visit for the buckets of the last n columns up to end, in order, each with its
 // column, its ring and its slot there. The previous bucket stands for an empty one as long
 // as it is valid.
-func (d *device) walk(n int, end time.Time, step time.Duration, visit func(column int, r *ring, slot int)) {
+func (d *past) walk(n int, end time.Time, step time.Duration, visit func(column int, r *ring, slot int)) {
 	index := resolutionOf(step)
 	r, width := &d.rings[index], resolutions[index].width.Milliseconds()
 	perColumn := step.Milliseconds() / width
@@ -163,17 +163,17 @@ func (s *sum) add(v float64) {
 	s.highest = max(s.highest, v)
 }
 
-func (s *sum) point() point {
+func (s *sum) point() packedPoint {
 	const nearest, above = 1 << (unkept - 1), 1<<unkept - 1
-	return point{pack(s.mean, nearest), pack(s.highest, above)}
+	return packedPoint{pack(s.mean, nearest), pack(s.highest, above)}
 }
 
-// point summarizes the values of one metric in one bucket. Sixteen devices have a quarter of a
+// packedPoint summarizes the values of one metric in one bucket. Sixteen devices have a quarter of a
 // million of them, so each is four bytes.
-type point struct{ mean, highest packed }
+type packedPoint struct{ mean, highest packed }
 
 // absentPoint is the point of a bucket without a reading.
-var absentPoint = point{mean: noNumber}
+var absentPoint = packedPoint{mean: noNumber}
 
 // packed is a number from 0 to below 2⁴³ in 16 bits: the middle bits of a float32, six of the
 // exponent and ten of the mantissa. It is within 1/2048 of the original.
@@ -214,7 +214,7 @@ func (p packed) value() float64 {
 
 // merge adds a bucket to a Point made of n others. Each has the same weight, however many
 // readings it has.
-func (p *Point) merge(o point, n float64) {
+func (p *Point) merge(o packedPoint, n float64) {
 	mean, highest := o.mean.value(), o.highest.value()
 	if n == 0 {
 		*p = Point{mean, highest}

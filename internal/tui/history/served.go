@@ -10,9 +10,9 @@ import (
 )
 
 // Merge returns the events that nodes serve and those derived from their readings, in order of
-// time. It omits derived events of XIDs and health for nodes that serve their own. A node whose
-// list in served is nil serves none.
-func Merge(derived []Event, nodes []*client.Node, served [][]client.Event) []Event {
+// time. It omits derived events of health for nodes that serve their own. A node whose list in served
+// is nil serves none.
+func Merge(derived []Event, nodes []*client.Node, served [][]client.ServedEvent) []Event {
 	var all []Event
 	serves := map[string]bool{}
 	for i, list := range served {
@@ -27,18 +27,17 @@ func Merge(derived []Event, nodes []*client.Node, served [][]client.Event) []Eve
 		}
 	}
 	for _, e := range derived {
-		if e.Kind == EventXID && serves[e.Key.Node] || e.Kind == EventHealth && serves[e.Key.Node] {
-			continue
+		if !e.Health || !serves[e.Key.Node] {
+			all = append(all, e)
 		}
-		all = append(all, e)
 	}
 	slices.SortStableFunc(all, func(a, b Event) int { return a.At.Compare(b.At) })
 	return all
 }
 
 // fromServed returns an event of a node as a line of the list.
-func fromServed(n *client.Node, e *client.Event) Event {
-	line := Event{At: e.At, Key: e.Key, Node: n.Name, Kind: EventHealth}
+func fromServed(n *client.Node, e *client.ServedEvent) Event {
+	line := Event{At: e.At, Key: e.Key, Node: n.Name}
 	if e.GPU != "" {
 		line.GPU = "GPU " + e.GPU
 	} else {
@@ -46,7 +45,8 @@ func fromServed(n *client.Node, e *client.Event) Event {
 	}
 	switch e.Kind {
 	case canonical.EventXID, canonical.EventSXID:
-		line.Kind, line.State, line.Text = EventXID, severityStates[e.Severity], describeXID(e)
+		line.State, line.Text = severityStates[e.Severity], describeXID(e)
+		return line
 	case canonical.EventRaised:
 		line.State, line.Text = e.State, conditionName(e)+" is raised"
 		if e.Action != canonical.ActionNone {
@@ -55,13 +55,13 @@ func fromServed(n *client.Node, e *client.Event) Event {
 	case canonical.EventCleared:
 		line.Text = conditionName(e) + " is cleared"
 	case canonical.EventResolved:
-		line.Kind, line.Text = EventXID, fmt.Sprintf("XID %d is resolved", e.Code)
+		line.Text = fmt.Sprintf("XID %d is resolved", e.Code)
 	case canonical.EventReset:
 		line.Text = "was reset"
 	default:
 		line.Text = string(e.Kind)
 	}
-	if e.Text != "" && line.Kind != EventXID || e.Kind == canonical.EventResolved && e.Text != "" {
+	if e.Text != "" {
 		line.Text += ": " + e.Text
 	}
 	return line
@@ -75,7 +75,7 @@ var severityStates = [canonical.NumSeverities]canonical.Health{
 }
 
 // describeXID returns a text such as: XID 79 ×2 (reboot node): GPU has fallen off the bus [python 4711].
-func describeXID(e *client.Event) string {
+func describeXID(e *client.ServedEvent) string {
 	text := fmt.Sprintf("%s %d", strings.ToUpper(string(e.Kind)), e.Code)
 	if e.Count > 1 {
 		text += fmt.Sprintf(" ×%d", e.Count)
@@ -98,7 +98,7 @@ func describeXID(e *client.Event) string {
 }
 
 // conditionName returns the name of an event's condition, which a newer proxy may have added.
-func conditionName(e *client.Event) string {
+func conditionName(e *client.ServedEvent) string {
 	if e.Condition >= canonical.NumConditions {
 		return "a condition that this version does not know"
 	}

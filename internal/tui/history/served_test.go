@@ -14,14 +14,12 @@ func TestMerge(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	nodes := []*client.Node{{URL: "a", Name: "node-a", Hiding: client.Hiding{HiddenBoards: []client.Key{{Node: "a", UUID: "GPU-other"}}}}, {URL: "b", Name: "node-b"}}
 	derived := []Event{
-		{At: at(1), Key: client.Key{Node: "a"}, Kind: EventXID, Text: "of a, derived"},
-		{At: at(2), Key: client.Key{Node: "a"}, Kind: EventHealth, Text: "of a, derived"},
-		{At: at(3), Key: client.Key{Node: "a"}, Kind: EventClass, Text: "class of a"},
-		{At: at(4), Key: client.Key{Node: "b"}, Kind: EventXID, Text: "of b"},
-		{At: at(15), Node: "node-a", Kind: EventStale, Text: "stale"},
+		{At: at(2), Key: client.Key{Node: "a"}, Health: true, Text: "of a, derived"},
+		{At: at(4), Key: client.Key{Node: "b"}, Health: true, Text: "of b"},
+		{At: at(15), Node: "node-a", Text: "stale"},
 	}
 	xid := canonical.Event{At: at(2), Kind: canonical.EventXID, GPU: "0", Code: 79, Count: 2, Severity: canonical.SeverityFatal, Action: canonical.ActionRebootNode, Text: "fell off", PID: 7, Process: "python"}
-	served := []client.Event{
+	served := []client.ServedEvent{
 		{Event: xid},
 		{Key: client.Key{Node: "a", UUID: "GPU-other"}, Event: xid},
 		{Event: canonical.Event{At: at(10), Kind: canonical.EventXID, GPU: "0", Code: 45, Count: 1, Severity: canonical.SeveritySympathetic, PID: 8}},
@@ -34,12 +32,11 @@ func TestMerge(t *testing.T) {
 		{Event: canonical.Event{At: at(17), Kind: "of_tomorrow", GPU: "0", Text: "something"}},
 	}
 	var got []string
-	for _, e := range Merge(derived, nodes, [][]client.Event{served, nil}) {
+	for _, e := range Merge(derived, nodes, [][]client.ServedEvent{served, nil}) {
 		got = append(got, fmt.Sprintf("%d %s|%s|%s", e.At.Unix(), e.GPU, e.State, e.Text))
 	}
 	want := []string{
 		"2 GPU 0|crit|XID 79 ×2 (reboot node): fell off [python 7]",
-		"3 |ok|class of a",
 		"4 |ok|of b",
 		"10 GPU 0|ok|XID 45 [pid 8]",
 		"11 0000:05:00|warn|SXID 12028: Non-fatal [x]",

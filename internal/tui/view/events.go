@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
@@ -14,9 +13,6 @@ import (
 var eventColumns = []listColumn[history.Event]{
 	{"TIME", len(time.TimeOnly), true, func(_ *State, e history.Event) entry { return word(e.At.Format(time.TimeOnly), styleLabel) }},
 	{"", badgeWidth, true, func(_ *State, e history.Event) entry {
-		if e.State == canonical.HealthOK && e.Kind == history.EventClass {
-			return entry{}
-		}
 		return word(healthBadges[e.State].text, healthBadges[e.State].style)
 	}},
 	{nodeTitle, 16, true, func(_ *State, e history.Event) entry { return word(e.Node, styleLabel) }},

@@ -171,9 +171,6 @@ func choiceItems(s *State) (items []item) {
 	if s.Sort.By != client.MetricNone {
 		items = append(items, right(2, piece{"by ", styleLabel}, piece{client.Metrics[s.Sort.By].Name, styleAccent}))
 	}
-	if s.Pinned {
-		items = append(items, right(2, piece{"F", styleAccent}, piece{" order fixed", styleLabel}))
-	}
 	if s.Filter != "" {
 		items = append(items, right(1, piece{"/", styleLabel}, piece{ellipsize(s.Filter, 24), styleAccent}))
 	}

@@ -103,8 +103,7 @@ func drawTotals(r screen.Rect, t *client.Totals, forgotten []piece) {
 	}
 }
 
-// forgottenAfter is how long a device must be idle to count as forgotten. Events use the same
-// time.
+// forgottenAfter is how long a device must be idle to count as forgotten.
 const forgottenAfter = 5 * time.Minute
 
 // forgottenPieces count the boards that hold memory and have been idle for forgottenAfter; nil

@@ -12,7 +12,7 @@ var viewKeys = map[string][]HelpEntry{
 	Fleet: {
 		{"↑ ↓ ← →", "select a GPU; Enter, or a second click, focuses on it"},
 		{"/", "show only some of the GPUs; see Filters"},
-		{"s S F", "order by a reading; reverse it; keep the order"},
+		{"s S", "order by a reading; reverse it"},
 		{"d", "density: cards, table, a cell for each GPU"},
 	},
 	Focus: {

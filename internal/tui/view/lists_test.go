@@ -28,11 +28,11 @@ func inJob(s *State) {
 func someEvents(s *State) {
 	at := noon.Add(-time.Hour)
 	s.Events = []history.Event{
-		{At: at, Key: s.GPUs[0].Key, Node: "dgx-03", GPU: "GPU 0", Kind: history.EventClass, State: canonical.HealthOK, Text: "idle → tensor compute"},
-		{At: at.Add(90 * time.Second), Key: s.GPUs[3].Key, Node: "dgx-03", GPU: "GPU 3", Kind: history.EventHealth, State: canonical.HealthCrit, Text: "crit: fatal XID, GPU hot"},
-		{At: at.Add(91 * time.Second), Key: s.GPUs[3].Key, Node: "dgx-03", GPU: "GPU 3", Kind: history.EventXID, State: canonical.HealthCrit, Text: "XID 79"},
-		{At: at.Add(10 * time.Minute), Key: client.Key{}, Node: "dgx-03", GPU: "", Kind: history.EventStale, State: canonical.HealthWarn, Text: "is not updated: connection refused"},
-		{At: at.Add(11 * time.Minute), Key: client.Key{}, Node: "dgx-03", GPU: "", Kind: history.EventStale, State: canonical.HealthOK, Text: "is back after 1m4s"},
+		{At: at, Key: s.GPUs[0].Key, Node: "dgx-03", GPU: "GPU 0", State: canonical.HealthOK, Text: "was reset"},
+		{At: at.Add(90 * time.Second), Key: s.GPUs[3].Key, Node: "dgx-03", GPU: "GPU 3", State: canonical.HealthCrit, Text: "crit: fatal XID, GPU hot"},
+		{At: at.Add(91 * time.Second), Key: s.GPUs[3].Key, Node: "dgx-03", GPU: "GPU 3", State: canonical.HealthCrit, Text: "XID 79"},
+		{At: at.Add(10 * time.Minute), Key: client.Key{}, Node: "dgx-03", GPU: "", State: canonical.HealthWarn, Text: "is not updated: connection refused"},
+		{At: at.Add(11 * time.Minute), Key: client.Key{}, Node: "dgx-03", GPU: "", State: canonical.HealthOK, Text: "is back after 1m4s"},
 	}
 }
 

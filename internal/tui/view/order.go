@@ -85,32 +85,3 @@ func (s Sort) compare(a, b float64) int {
 		return cmp.Compare(a, b)
 	}
 }
-
-// Pinned is an order that devices keep whatever they read; nil pins nothing.
-type Pinned map[client.Key]int
-
-// Pin returns the order of gpus.
-func Pin(gpus []*client.GPU) Pinned {
-	p := Pinned{}
-	for i, g := range gpus {
-		p[g.Key] = i
-	}
-	return p
-}
-
-// Order returns gpus in the order of p, new ones last. Instances stay with their
-// board.
-func (p Pinned) Order(gpus []*client.GPU) []*client.GPU {
-	groups := groupsOf(gpus, nil)
-	position := func(g *group) int {
-		first := math.MaxInt
-		for _, d := range g.gpus {
-			if i, ok := p[d.Key]; ok {
-				first = min(first, i)
-			}
-		}
-		return first
-	}
-	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(position(&a), position(&b)) })
-	return flatten(groups)
-}

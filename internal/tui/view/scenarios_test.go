@@ -64,8 +64,9 @@ var scenarios = []scenario{
 func state(name string) *State {
 	sc := scenarioNamed(name)
 	s := &State{
-		Now: noon, History: sc.history(), View: Fleet, Window: history.DefaultWindow, Metric: client.MetricReal,
-		Theme: Themes[0], Symbols: SymbolSets[0], Nodes: sc.nodes(noon),
+		Now: noon, History: sc.history(), Nodes: sc.nodes(noon),
+		Choices:    Choices{View: Fleet, Window: history.DefaultWindow, Metric: client.MetricReal},
+		Appearance: Appearance{Theme: Themes[0], Symbols: SymbolSets[0]},
 	}
 	s.GPUs, s.Devices = Arrange(s.Nodes, nil, s.Sort)
 	if len(s.GPUs) > 0 {
@@ -143,7 +144,7 @@ func fixture(n *client.Node, i int, at time.Time) *client.GPU {
 		Model: "NVIDIA H200", Name: "nvidia" + strconv.Itoa(i), PCIBusID: fmt.Sprintf("00000000:%02X:00.0", i+16), Driver: "570.86.15",
 	})
 	g.RealUtilization, g.Class, g.Health = 0.15+0.75*wave, classes[i%len(classes)], canonical.HealthOK
-	g.XIDChanges, g.Holders = 0, 1
+	g.Holders = 1
 	g.UtilizedSeconds, g.KnownSeconds = 41000, 86000
 	clear(g.Values[:])
 	if i == 2 {
@@ -225,7 +226,7 @@ func sicken(_ time.Time, g *client.GPU) {
 	case "3":
 		g.Health = canonical.HealthCrit
 		g.Values[canonical.XIDLast], g.Values[canonical.RemappedRowsUncorrectable] = 79, 2
-		g.XIDChanges, g.Action = 1, canonical.ActionRebootNode
+		g.Action = canonical.ActionRebootNode
 		g.Raised = []client.RaisedCondition{{Condition: canonical.CondXIDFatal, State: canonical.HealthCrit}, {Condition: canonical.CondPCIeReplay, State: canonical.HealthWarn}}
 		g.Values[canonical.PCIeReplays] = 14
 	case "5":

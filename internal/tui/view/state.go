@@ -14,7 +14,8 @@ type State struct {
 	// Now is the time that is shown: that of the clock, or FrozenAt. FrozenAt is zero while the
 	// screen follows the clock.
 	Now, FrozenAt time.Time
-	Nodes         client.Nodes
+
+	Nodes client.Nodes
 	// GPUs are the devices of all nodes, filtered and ordered. An instance follows its board or
 	// another of its instances.
 	GPUs []*client.GPU
@@ -22,25 +23,34 @@ type State struct {
 	Devices int
 	// Selected is the key of one of GPUs, if there is any.
 	Selected client.Key
+	History  *history.History
 
-	History *history.History
-	Events  []history.Event // the newest last
+	Lists
+	Choices
+	Appearance
+	Footer
+	Drawn
+}
+
+// Lists are what lists show.
+type Lists struct {
+	Events []history.Event // the newest last
 	// Listed are Events merged with those that nodes serve; nil while no node serves any.
 	Listed []history.Event
-
 	// Job describes the batch job that the program was started in; empty outside one.
 	Job []canonical.Variable
-
 	// Processes are those that the nodes list, nil before their first list. ProcessesErr is why
 	// one of them lists none.
 	Processes    []client.Process
 	ProcessesErr string
+}
 
+// Choices are what the user chose to see.
+type Choices struct {
 	View    string // one of Names
 	Overlay string // "" means none
 	Filter  string // as typed; "" means none
 	Sort    Sort
-	Pinned  bool // devices keep their order
 	// Window is how much history charts show; 0 means History.Window.
 	Window time.Duration
 	// Cursor is the time that the cursor of charts points at; zero means none.
@@ -52,15 +62,19 @@ type State struct {
 	Density int
 	// Scroll is the first line, or row of cards, that a view shows.
 	Scroll int
-	// Scrolls says that a view of charts or readings has more than fits. Draw sets it.
-	Scrolls bool
+}
 
+// Appearance is how the terminal shows it.
+type Appearance struct {
 	Theme   string // one of Themes
 	Mono    bool   // no colours: lines differ by their dashes
 	Symbols string // one of SymbolSets
 	Mouse   bool
 	Bell    bool // bad events ring the terminal's bell
+}
 
+// Footer is what the last line shows in place of keys.
+type Footer struct {
 	// Prompt is the line being typed, with its ":" or "/"; "" while there is none.
 	Prompt string
 	// Completions are those of the last word of Prompt.
@@ -68,9 +82,14 @@ type State struct {
 	// Message is the latest message, or "" once it is old. Alarm marks a bad one.
 	Message string
 	Alarm   bool
+}
 
-	// Hits are the clickable parts of the screen. Draw records them.
+// Drawn is what Draw finds out.
+type Drawn struct {
+	// Hits are the clickable parts of the screen.
 	Hits []Hit
+	// Scrolls says that a view of charts or readings has more than fits.
+	Scrolls bool
 }
 
 // Hit is a clickable rectangle of the screen.

@@ -181,8 +181,5 @@ cost: ## Measure what fleets of NODES cost a Prometheus, and write the result to
 screenshots: ## Redraw the pictures of the terminal dashboard
 	go test ./internal/tui/view -run TestPictures -update
 
-rules: ## Write the rules that are generated from constants of the program
-	go generate ./rules/...
-
 .PHONY: help build bundle sbom image release release-check run test race faults soak vet lint fuzz nightly slow kubernetes e2e-kube \
-	thanos e2e-fleet debian e2e-image e2e-packages e2e-compose bench report cost screenshots rules
+	thanos e2e-fleet debian e2e-image e2e-packages e2e-compose bench report cost screenshots

@@ -19,6 +19,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 )
 
+// twin is tested by the Go tests beside it, which compare it with the program.
+const twin = "twin/dcgm-exporter.rules.yml"
+
 // ruleFiles returns the groups of each rule file, by file name.
 func ruleFiles(t *testing.T) map[string][]rulefmt.RuleGroup {
 	t.Helper()
@@ -26,7 +29,7 @@ func ruleFiles(t *testing.T) map[string][]rulefmt.RuleGroup {
 	if err != nil || len(names) < 2 {
 		t.Fatalf("rule files %v, %v", names, err)
 	}
-	names = append(names, "twin/dcgm-exporter.rules.yml")
+	names = append(names, twin)
 	files := map[string][]rulefmt.RuleGroup{}
 	for _, name := range names {
 		groups, errs := rulefmt.ParseFile(name, false, model.LegacyValidation, parser.NewParser(parser.Options{}), slog.Default())

@@ -12,9 +12,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
-	"unicode"
-	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -79,10 +78,7 @@ func unreadable(path, what string, err error) error {
 	case errors.Is(err, syscall.EISDIR):
 		remedy = "name a file in it"
 	}
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		err = pe.Err // without the path, which is there already
-	}
-	return fmt.Errorf("%s: %w; %s", path, err, remedy)
+	return fmt.Errorf("%s: %w; %s", path, reason(err), remedy) // the path is there already
 }
 
 // NullTag is the tag of an empty value.
@@ -109,69 +105,41 @@ func ParseYAML(body []byte) (*yaml.Node, *Problem) {
 	return nil, explainSyntax(err, body)
 }
 
-// syntaxError matches the prefix of yaml.v3's syntax errors.
-var syntaxError = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?`)
+// lazy returns a regular expression that is compiled when it is first used.
+func lazy(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
-// yaml.v3 counts lines in two ways, and omits the line if its count is 0: its parser counts
-// the lines before the wrong bracket or block, its scanner counts from 1. Other errors,
-// such as wrong encodings, have no line.
 var (
-	ofParser  = regexp.MustCompile(`^did not find expected (key|node|','|'-'|<)|^found (undefined tag handle|duplicate %|incompatible)`)
-	ofScanner = regexp.MustCompile(`^(did not find|found|mapping|could not find|block) `)
+	// syntaxError matches the prefix of yaml.v3's syntax errors.
+	syntaxError = lazy(`^yaml: (?:line ([0-9]+): )?`)
+	// ofParser matches the errors of yaml.v3's parser, which counts the lines before the wrong one.
+	ofParser = lazy(`^did not find expected (key|node|','|'-'|<)|^found (undefined tag handle|duplicate %|incompatible)`)
 )
 
-// explainSyntax turns yaml.v3's error about body into a Problem with the right line.
+// explainSyntax turns yaml.v3's error about body into a Problem. An error without a line, such as a
+// wrong encoding, is about the file, and so about line 1.
 func explainSyntax(err error, body []byte) *Problem {
-	m := syntaxError.FindStringSubmatch(err.Error() + " ")
+	m := syntaxError().FindStringSubmatch(err.Error())
 	line, text := 0, err.Error()
 	if m != nil {
 		line, _ = strconv.Atoi(m[1]) // "" is 0
 		text = strings.TrimPrefix(text, m[0])
 	}
-	switch {
-	case ofParser.MatchString(text):
+	if ofParser().MatchString(text) {
 		line++
-	case ofScanner.MatchString(text):
-		line = max(line, 1)
-	case line == 0:
-		line = culprit(text, body)
 	}
 	// yaml.v3 counts the end of the file as a line.
-	line = min(line, bytes.Count(bytes.TrimSuffix(body, []byte("\n")), []byte("\n"))+1)
+	line = max(1, min(line, bytes.Count(bytes.TrimSuffix(body, []byte("\n")), []byte("\n"))+1))
 	return &Problem{Line: line, Text: "not YAML: " + text + "; check quotes, and the indentation, which must be spaces"}
-}
-
-// unknownAnchor is the error of yaml.v3 for an alias.
-var unknownAnchor = regexp.MustCompile(`^unknown anchor ('.*') referenced`)
-
-// culprit returns the line of an error without one: that of the alias, else the first with
-// a character that is not allowed, else line 1.
-func culprit(text string, body []byte) int {
-	alias := ""
-	if m := unknownAnchor.FindStringSubmatch(text); m != nil {
-		alias = "*" + strings.Trim(m[1], "'")
-	}
-	line := 0
-	for l := range bytes.Lines(body) {
-		line++
-		if alias != "" && bytes.Contains(l, []byte(alias)) || alias == "" && !allowed(l) {
-			return line
-		}
-	}
-	return 1
-}
-
-// allowed reports whether line has only characters that YAML allows.
-func allowed(line []byte) bool {
-	return utf8.Valid(line) && !bytes.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\n\r\u0085", r) })
 }
 
 // The errors of yaml.v3's decoder, one per line.
 var (
-	decodingError = regexp.MustCompile(`(?m)^  line ([0-9]+): (.*)$`)
-	unknownField  = regexp.MustCompile(`^field (.*) not found in type (\S+)$`)
-	repeatedKey   = regexp.MustCompile(`^mapping key "(.*)" already defined at line (\d+)$`)
-	wrongType     = regexp.MustCompile("^cannot unmarshal (!!\\w+)(?: `(.*)`)? into (\\S+)$")
+	decodingError = lazy(`(?m)^  line ([0-9]+): (.*)$`)
+	unknownField  = lazy(`^field (.*) not found in type (\S+)$`)
+	repeatedKey   = lazy(`^mapping key "(.*)" already defined at line (\d+)$`)
+	wrongType     = lazy("^cannot unmarshal (!!\\w+)(?: `(.*)`)? into (\\S+)$")
 )
 
 // ExplainDecoding returns the problems in err, an error of a yaml.v3 decoder of any import
@@ -179,14 +147,14 @@ var (
 // Go type to what to write for it, and "" to what to write for other types, whose values
 // are not quoted.
 func ExplainDecoding(err error, root reflect.Type, wanted map[string]string) (problems Problems) {
-	for _, found := range decodingError.FindAllStringSubmatch(err.Error(), -1) {
+	for _, found := range decodingError().FindAllStringSubmatch(err.Error(), -1) {
 		line, _ := strconv.Atoi(found[1])
 		p := Problem{Line: line, Text: found[2] + "; correct it"}
-		if m := unknownField.FindStringSubmatch(found[2]); m != nil {
+		if m := unknownField().FindStringSubmatch(found[2]); m != nil {
 			p.Place, p.Text = m[1], "is not a known key"+Instead(m[1], YAMLKeys(root, m[2]))
-		} else if m := repeatedKey.FindStringSubmatch(found[2]); m != nil {
+		} else if m := repeatedKey().FindStringSubmatch(found[2]); m != nil {
 			p.Place, p.Text = m[1], "is in line "+m[2]+" already; remove one of them"
-		} else if m := wrongType.FindStringSubmatch(found[2]); m != nil {
+		} else if m := wrongType().FindStringSubmatch(found[2]); m != nil {
 			if _, known := wanted[m[3]]; known || wanted[""] != "" {
 				p.Text = describe(m[1], m[2], known) + " where " + cmp.Or(wanted[m[3]], wanted[""])
 			}

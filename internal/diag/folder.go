@@ -41,26 +41,26 @@ func (d directory) Stat(name string) (fs.FileInfo, error) {
 // it: kernels and network file systems keep it in steps of up to two seconds.
 const settled = 2 * time.Second
 
-// Folder reads a directory. It belongs to one goroutine.
+// Folder reads the small files of a directory that another program writes, and rereads only
+// those that changed. It belongs to one goroutine.
 type Folder[T any] struct {
-	// Dir is the directory.
 	Dir fs.FS
-	// MaxFiles is the most files to consider, in the order of the directory.
+	// MaxFiles is the most files to consider, in the order of the directory, and MaxBytes the most
+	// bytes to read of a file.
 	MaxFiles int
-	// MaxBytes is the most bytes to read of a file.
 	MaxBytes int64
 	// Accept reports whether to read the file of that name.
 	Accept func(name string) bool
 	// Parse makes a T of the content of a file; text has at most its first MaxBytes.
 	Parse func(name string, text []byte) T
 
-	files   map[string]file[T]
+	files   map[string]known[T]
 	full    bool
 	outside []string
 }
 
-// file is a file at the time of its last read.
-type file[T any] struct {
+// known is a file at the time of its last read.
+type known[T any] struct {
 	content  T
 	modified time.Time
 	size     int64
@@ -75,9 +75,9 @@ func (f *Folder[T]) Look(now time.Time) error {
 	entries, err := f.list()
 	if err != nil {
 		f.files = nil
-		return Reason(err)
+		return reason(err)
 	}
-	files := make(map[string]file[T], len(f.files))
+	files := make(map[string]known[T], len(f.files))
 	for _, entry := range entries {
 		name := entry.Name()
 		if !f.Accept(name) {
@@ -90,15 +90,15 @@ func (f *Folder[T]) Look(now time.Time) error {
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		known, ok := f.files[name]
-		if !ok || !known.modified.Equal(info.ModTime()) || known.size != info.Size() || known.read.Sub(known.modified) < settled {
+		before, ok := f.files[name]
+		if !ok || !before.modified.Equal(info.ModTime()) || before.size != info.Size() || before.read.Sub(before.modified) < settled {
 			text, err := f.read(name)
 			if err != nil {
 				continue
 			}
-			known = file[T]{f.Parse(name, text), info.ModTime(), info.Size(), now}
+			before = known[T]{f.Parse(name, text), info.ModTime(), info.Size(), now}
 		}
-		files[name] = known
+		files[name] = before
 	}
 	f.files = files
 	return nil
@@ -135,11 +135,11 @@ func (f *Folder[T]) list() ([]fs.DirEntry, error) {
 		return nil, errors.New("not a directory")
 	}
 	entries, err := dir.ReadDir(f.MaxFiles + 1)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
 	f.full = len(entries) > f.MaxFiles
-	return entries[:min(len(entries), f.MaxFiles)], nil
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return entries[:min(len(entries), f.MaxFiles)], err
 }
 
 // read returns up to MaxBytes of a file. It checks again that the file is regular, since the
@@ -156,8 +156,8 @@ func (f *Folder[T]) read(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, f.MaxBytes))
 }
 
-// Reason returns err without its path, if it is a *fs.PathError.
-func Reason(err error) error {
+// reason returns err without its path, if it is a *fs.PathError.
+func reason(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}

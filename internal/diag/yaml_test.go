@@ -24,9 +24,9 @@ func TestParseYAML(t *testing.T) {
 		{"an open bracket", "a: [1\n", 1, "", "not YAML: did not find expected ',' or ']'; check"},
 		{"two documents", "a: 1\n---\nb: 2\n", 2, "", "a second document begins here; keep one"},
 		{"a second document that is none", "a: 1\n---\n[\n", 3, "", "not YAML: did not find expected node content"},
-		{"no UTF-8", "a: 1\nb: \xff\n", 2, "", "not YAML: invalid leading UTF-8 octet"},
-		{"a control character", "a: 1\n\nb: \"\x01\"\n", 3, "", "not YAML: control characters are not allowed"},
-		{"no anchor of that name", "a: b\nc: *b\n", 2, "", "not YAML: unknown anchor 'b' referenced"},
+		{"no UTF-8", "a: 1\nb: \xff\n", 1, "", "not YAML: invalid leading UTF-8 octet"},
+		{"a control character", "a: 1\n\nb: \"\x01\"\n", 1, "", "not YAML: control characters are not allowed"},
+		{"no anchor of that name", "a: b\nc: *b\n", 1, "", "not YAML: unknown anchor 'b' referenced"},
 	} {
 		root, problem := ParseYAML([]byte(test.text))
 		switch {

@@ -143,7 +143,7 @@ var badFiles = []struct{ text, want string }{
 	{"preset: ai\nhealth: {pcie_replay: off\nlimits: {}\n", "bad.yml:2: not YAML: did not find expected ',' or '}'" + syntaxRemedy},
 	{"]", "bad.yml:1: not YAML: did not find expected node content" + syntaxRemedy},
 	{"preset: 'ai\nx: y", "bad.yml:2: not YAML: found unexpected end of stream" + syntaxRemedy},
-	{"preset: ai\n\x01", "bad.yml:2: not YAML: control characters are not allowed" + syntaxRemedy},
+	{"preset: ai\n\x01", "bad.yml:1: not YAML: control characters are not allowed" + syntaxRemedy},
 	{"preset: *mine", "bad.yml:1: not YAML: unknown anchor 'mine' referenced" + syntaxRemedy},
 	{"preset: ai\n---\npreset: hpc\n", "bad.yml:2: a second document begins here; keep one and remove the ---"},
 	{"preset: ai\n---\n]\n", "bad.yml:3: not YAML: did not find expected node content" + syntaxRemedy},

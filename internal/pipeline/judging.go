@@ -68,7 +68,7 @@ func (p *Pipeline) Leave() *Remains {
 // left for the same devices, for example if their address changed. It takes ownership of r.
 func (p *Pipeline) Resume(r *Remains) {
 	p.judging.judge.Resume(r.judge)
-	p.events.Add(r.events...)
+	p.memory.events.Add(r.events...)
 }
 
 // Resolve marks the fatal XIDs of the board with a UUID as resolved, from the next

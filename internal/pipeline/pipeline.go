@@ -75,25 +75,31 @@ type Pipeline struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu     sync.Mutex // guards reads to events
+	mu     sync.Mutex // guards reads, memory and status
 	reads  []*sharedRead
 	memory memory
 	status status
-	events canonical.EventList
 
 	reader  chan struct{} // a lock: full while a shared read makes its reading, and after stop
-	start   sync.Once
-	started chan struct{} // closed when a stream has given its first tick or failure
+	started opening       // a stream has given its first tick or failure
 
 	host     hostWatch
 	judging  judging
 	accounts accounts
 }
 
+// opening is passed once.
+type opening struct {
+	once sync.Once
+	done chan struct{}
+}
+
+func (o *opening) pass() { o.once.Do(func() { close(o.done) }) }
+
 // New returns a pipeline that has read nothing yet.
 func New(opts Options) *Pipeline {
 	caps := opts.Source.Caps()
-	p := &Pipeline{opts: opts, caps: caps, version: func() string { return "" }, reader: make(chan struct{}, 1), started: make(chan struct{})}
+	p := &Pipeline{opts: opts, caps: caps, version: func() string { return "" }, reader: make(chan struct{}, 1), started: opening{done: make(chan struct{})}}
 	p.fetcher, _ = opts.Source.(source.Fetcher) // not one behind a wrapper, which would be bypassed
 	if v, ok := source.As[source.Versioned](opts.Source); ok {
 		p.version = v.Version
@@ -174,5 +180,5 @@ func (p *Pipeline) Status() (canonical.Source, error) {
 func (p *Pipeline) Events(dst []canonical.Event) []canonical.Event {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.events.AppendTo(dst)
+	return p.memory.events.AppendTo(dst)
 }

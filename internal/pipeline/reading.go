@@ -15,11 +15,12 @@ import (
 // read, and two that slow clients may just have released.
 const maxFree = 4
 
-// memory are the readings of a source. Pipeline.mu guards it.
+// memory are the readings of a source, and its latest events. Pipeline.mu guards it.
 type memory struct {
 	latest *reading   // the last good reading, nil while the next one reuses it
 	last   *reading   // the one published last; judging guards what judge writes of it
 	free   []*reading // unreferenced readings, for reuse
+	events canonical.EventList
 }
 
 // reading is the memory of one reading from its bytes to its verdicts. The reading goroutine
@@ -91,7 +92,7 @@ func (p *Pipeline) conclude(r *reading) {
 	j.judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, j.meter.lap(b.At))
 	if j.events = j.judge.Events(j.events[:0]); len(j.events) > 0 {
 		p.mu.Lock()
-		p.events.Add(j.events...)
+		p.memory.events.Add(j.events...)
 		p.mu.Unlock()
 		clear(j.events) // texts
 	}

@@ -33,7 +33,7 @@ func (p *Pipeline) check(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.status.state.Failure = source.FailureOf(err) // not logged: it is Run's error
-	p.start.Do(func() { close(p.started) })
+	p.started.pass()
 	return err
 }
 
@@ -72,7 +72,7 @@ func (p *Pipeline) readTick(ctx context.Context) error {
 	default:
 		p.fail(source.FailureOf(err))
 	}
-	p.start.Do(func() { close(p.started) })
+	p.started.pass()
 	return err
 }
 
@@ -89,7 +89,7 @@ func pause(ctx context.Context, d time.Duration) {
 func (p *Pipeline) tick(ctx context.Context) (*canonical.Snapshot, func(), error) {
 	begun := time.Now()
 	select {
-	case <-p.started:
+	case <-p.started.done:
 	case <-ctx.Done():
 		failure := p.tooLate(ctx, begun)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {

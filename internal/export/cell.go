@@ -1,7 +1,6 @@
 package export
 
 import (
-	"bytes"
 	"math"
 	"strconv"
 	"strings"
@@ -116,14 +115,6 @@ func shortModel(model string) string {
 	return word
 }
 
-// appendStatus appends the class, which a board known only from its instances lacks.
-func appendStatus(dst []byte, r *row) []byte {
-	if r.device.Implied {
-		return dst
-	}
-	return appendText(dst, canonical.Classes[r.verdict.Class].Title)
-}
-
 // appendHealth appends the state in capitals, as KempnerPulse does. It belongs to the
 // board: in rows of instances it is empty.
 func appendHealth(dst []byte, r *row) []byte {
@@ -141,53 +132,26 @@ func appendConditions(dst []byte, r *row) []byte {
 	if r.device.IsInstance() {
 		return dst
 	}
-	separator := ""
-	for c := range r.verdict.Findings.Raised.All() {
-		dst = append(append(dst, separator...), c.String()...)
-		separator = ";"
-	}
-	return dst
+	return append(dst, strings.Join(raised(r.verdict), ";")...)
 }
 
 // appendWorkloads appends the workloads of a device: namespace/pod/container for a pod,
 // the id for a job.
 func appendWorkloads(dst []byte, allocations []canonical.Allocation) []byte {
-	start := len(dst)
+	var names []string
 	for i := range allocations {
-		if i > 0 {
-			dst = append(dst, ';')
+		w := &allocations[i].Workload
+		var parts []string
+		for _, part := range [...]string{w.Namespace, w.Pod, w.Container} {
+			if part != "" {
+				parts = append(parts, part)
+			}
 		}
-		dst = appendWorkload(dst, &allocations[i].Workload)
-	}
-	if bytes.ContainsFunc(dst[start:], isOdd) || len(dst) > start && !isWord(dst[start]) {
-		return appendText(dst[:start], string(dst[start:]))
-	}
-	return dst
-}
-
-// isOdd reports whether a text with r needs appendText.
-func isOdd(r rune) bool {
-	return r == ',' || r == '"' || r == utf8.RuneError || diag.Rune(r) != r
-}
-
-// isWord reports whether a text that begins with c cannot be a formula.
-func isWord(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-}
-
-func appendWorkload(dst []byte, w *canonical.Workload) []byte {
-	separator := ""
-	for _, part := range [...]string{w.Namespace, w.Pod, w.Container} {
-		if part != "" {
-			dst = append(append(dst, separator...), part...)
-			separator = "/"
+		name := strings.Join(parts, "/")
+		if w.Job != "" {
+			name = strings.TrimSpace(name + " job " + w.Job)
 		}
+		names = append(names, name)
 	}
-	if w.Job == "" {
-		return dst
-	}
-	if separator != "" {
-		dst = append(dst, ' ')
-	}
-	return append(append(dst, "job "...), w.Job...)
+	return appendText(dst, strings.Join(names, ";"))
 }

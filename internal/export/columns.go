@@ -2,6 +2,7 @@ package export
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -15,15 +16,19 @@ type Column struct {
 	cell func(dst []byte, r *row) []byte
 }
 
-// row is the input of a row of the CSV.
+// row is a device in a reading.
 type row struct {
 	snapshot *canonical.Snapshot
 	index    int // of the device
 	device   *canonical.Device
 	values   []float64
 	verdict  *canonical.Verdict
-	replays  float64 // PCIe replays a second since the tick before, NaN if unknown
 	job      []canonical.Variable
+	replays  float64 // PCIe replays a second since the tick before, NaN if unknown; set for the CSV
+}
+
+func (v *View) row(i int) row {
+	return row{v.Snapshot, i, &v.Frame.Topology.Devices[i], v.Frame.Row(i), &v.Verdicts[i], v.Job, math.NaN()}
 }
 
 // compatible has the names, order, units and decimals of KempnerPulse 0.5 (its
@@ -33,10 +38,12 @@ type row struct {
 // the source does not give it.
 var compatible = []Column{
 	{"timestamp", func(dst []byte, r *row) []byte { return appendTime(dst, r.snapshot.Frame.At) }},
-	{"gpu_id", func(dst []byte, r *row) []byte { return appendText(dst, idOf(r.device)) }},
-	{"model", func(dst []byte, r *row) []byte { return appendText(dst, shortModel(r.device.Model)) }},
+	named("gpu_id", idOf),
+	named("model", func(d *canonical.Device) string { return shortModel(d.Model) }),
 	{"real_util_pct", func(dst []byte, r *row) []byte { return appendNumber(dst, r.verdict.RealPercent, 2) }},
-	{"status", appendStatus},
+	judged("status", func(dst []byte, v *canonical.Verdict) []byte {
+		return appendText(dst, canonical.Classes[v.Class].Title)
+	}),
 	{"health", appendHealth},
 	in("sm_active_pct", canonical.SMActive, percents),
 	in("tensor_active_pct", canonical.TensorActive, percents),
@@ -71,34 +78,36 @@ var compatible = []Column{
 // defaultColumns are KempnerPulse's nine.
 const defaultColumns = "timestamp,gpu_id,model,gpu_util_pct,mem_used_mib,real_util_pct,sm_active_pct,tensor_active_pct,dram_active_pct"
 
+// named returns the column of a text about a device.
+func named(name string, text func(d *canonical.Device) string) Column {
+	return Column{name, func(dst []byte, r *row) []byte { return appendText(dst, text(r.device)) }}
+}
+
+// judged returns the column of a result that a board known only from its instances lacks.
+func judged(name string, add func(dst []byte, v *canonical.Verdict) []byte) Column {
+	return Column{name, func(dst []byte, r *row) []byte {
+		if r.device.Implied {
+			return dst
+		}
+		return add(dst, r.verdict)
+	}}
+}
+
 // identifying are our columns for a device's identity, state and workloads.
 var identifying = []Column{
-	{"hostname", func(dst []byte, r *row) []byte { return appendText(dst, r.device.Hostname) }},
-	{"uuid", func(dst []byte, r *row) []byte { return appendText(dst, r.device.UUID) }},
-	{"mig_instance", func(dst []byte, r *row) []byte { return appendText(dst, r.device.Instance) }},
-	{"mig_profile", func(dst []byte, r *row) []byte { return appendText(dst, r.device.Profile) }},
-	{"model_name", func(dst []byte, r *row) []byte { return appendText(dst, r.device.Model) }},
-	{"device", func(dst []byte, r *row) []byte { return appendText(dst, r.device.Name) }},
-	{"pci_bus_id", func(dst []byte, r *row) []byte { return appendText(dst, r.device.PCIBusID) }},
-	{"driver_version", func(dst []byte, r *row) []byte { return appendText(dst, r.device.Driver) }},
-	{"gpu_workload_class", func(dst []byte, r *row) []byte {
-		if r.device.Implied {
-			return dst
-		}
-		return append(dst, canonical.Classes[r.verdict.Class].Name...)
-	}},
-	{"bottleneck", func(dst []byte, r *row) []byte {
-		if r.device.Implied {
-			return dst
-		}
-		return append(dst, canonical.Classes[r.verdict.Class].Bottleneck...)
-	}},
-	{"gpu_real_utilization_coverage_ratio", func(dst []byte, r *row) []byte {
-		if r.device.Implied {
-			return dst
-		}
-		return appendExact(dst, r.verdict.Coverage)
-	}},
+	named("hostname", func(d *canonical.Device) string { return d.Hostname }),
+	named("uuid", func(d *canonical.Device) string { return d.UUID }),
+	named("mig_instance", func(d *canonical.Device) string { return d.Instance }),
+	named("mig_profile", func(d *canonical.Device) string { return d.Profile }),
+	named("model_name", func(d *canonical.Device) string { return d.Model }),
+	named("device", func(d *canonical.Device) string { return d.Name }),
+	named("pci_bus_id", func(d *canonical.Device) string { return d.PCIBusID }),
+	named("driver_version", func(d *canonical.Device) string { return d.Driver }),
+	judged("gpu_workload_class", func(dst []byte, v *canonical.Verdict) []byte { return append(dst, canonical.Classes[v.Class].Name...) }),
+	judged("bottleneck", func(dst []byte, v *canonical.Verdict) []byte {
+		return append(dst, canonical.Classes[v.Class].Bottleneck...)
+	}),
+	judged("gpu_real_utilization_coverage_ratio", func(dst []byte, v *canonical.Verdict) []byte { return appendExact(dst, v.Coverage) }),
 	{"gpu_health_condition", appendConditions},
 	{"workloads", func(dst []byte, r *row) []byte { return appendWorkloads(dst, allocationsOf(r.snapshot, r.index)) }},
 }

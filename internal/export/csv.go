@@ -29,22 +29,20 @@ func (c *CSV) Write(v *View) error {
 	c.buf = c.buf[:0]
 	if !c.begun {
 		c.begun = true
-		c.buf = c.header(c.buf)
+		for _, column := range c.columns {
+			c.buf = append(append(c.buf, column.Name...), ',')
+		}
+		c.buf[len(c.buf)-1] = '\n'
 	}
 	rates := c.replays.rates(&v.Frame)
 	c.order = v.shown(c.order[:0])
 	for _, i := range c.order {
-		c.row = row{
-			snapshot: v.Snapshot, index: i, device: &v.Frame.Topology.Devices[i],
-			values: v.Frame.Row(i), verdict: &v.Verdicts[i], replays: rates[i], job: v.Job,
-		}
+		c.row = v.row(i)
+		c.row.replays = rates[i]
 		for k := range c.columns {
-			if k > 0 {
-				c.buf = append(c.buf, ',')
-			}
-			c.buf = c.columns[k].cell(c.buf, &c.row)
+			c.buf = append(c.columns[k].cell(c.buf, &c.row), ',')
 		}
-		c.buf = append(c.buf, '\n')
+		c.buf[len(c.buf)-1] = '\n'
 	}
 	if len(c.buf) == 0 {
 		return nil
@@ -53,22 +51,17 @@ func (c *CSV) Write(v *View) error {
 	return err
 }
 
-func (c *CSV) header(dst []byte) []byte {
-	for k := range c.columns {
-		if k > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, c.columns[k].Name...)
-	}
-	return append(dst, '\n')
+// replays holds the PCIe replay counters of the devices, to compute rates.
+type replays struct {
+	at     time.Time
+	tick   int // with devices; the others do not count
+	counts map[canonical.Identity]replayCount
+	result []float64
 }
 
-// replays holds the PCIe replay counters of the previous tick, to compute rates.
-type replays struct {
-	at       time.Time
-	topology *canonical.Topology
-	counts   []float64 // of the Topology's devices
-	result   []float64
+type replayCount struct {
+	tick  int
+	count float64
 }
 
 // rates returns the replays per second of each device since the previous tick, NaN if one
@@ -76,40 +69,23 @@ type replays struct {
 // result is valid until the next call.
 func (p *replays) rates(f *canonical.Frame) []float64 {
 	if f.Len() == 0 {
-		return nil // the previous counts serve the next tick
+		return nil
 	}
-	if p.topology != f.Topology {
-		p.setTopology(f.Topology)
+	if p.counts == nil {
+		p.counts = map[canonical.Identity]replayCount{}
 	}
 	seconds := f.At.Sub(p.at).Seconds()
-	p.at = f.At
-	p.result = p.result[:0]
+	p.at, p.result = f.At, p.result[:0]
+	p.tick++
 	for i := range f.Len() {
-		now := f.Row(i)[canonical.PCIeReplays]
-		rate := (now - p.counts[i]) / seconds
-		if rate < 0 || seconds <= 0 {
+		id, now := f.Topology.Devices[i].Identity(), f.Row(i)[canonical.PCIeReplays]
+		before := p.counts[id]
+		rate := (now - before.count) / seconds
+		if before.tick != p.tick-1 || rate < 0 || seconds <= 0 || p.tick == 1 {
 			rate = math.NaN()
 		}
 		p.result = append(p.result, rate)
-		p.counts[i] = now
+		p.counts[id] = replayCount{p.tick, now}
 	}
 	return p.result
-}
-
-// setTopology switches to t, and keeps the counts of the devices that are also in t.
-func (p *replays) setTopology(t *canonical.Topology) {
-	known := map[canonical.Identity]float64{}
-	if p.topology != nil {
-		for i := range p.topology.Devices {
-			known[p.topology.Devices[i].Identity()] = p.counts[i]
-		}
-	}
-	p.topology, p.counts = t, make([]float64, len(t.Devices))
-	for i := range t.Devices {
-		count, ok := known[t.Devices[i].Identity()]
-		if !ok {
-			count = math.NaN()
-		}
-		p.counts[i] = count
-	}
 }

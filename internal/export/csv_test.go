@@ -3,7 +3,6 @@ package export
 import (
 	"encoding/csv"
 	"errors"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -298,26 +297,5 @@ func TestCSVOfNothing(t *testing.T) {
 func TestCSVReportsErrors(t *testing.T) {
 	if err := NewCSV(closed{}, columnsOf(t, "all")).Write(full()); !errors.Is(err, errClosed) {
 		t.Errorf("got %v", err)
-	}
-}
-
-// BenchmarkCSV writes a tick of 8 devices.
-func BenchmarkCSV(b *testing.B) {
-	for _, spec := range []string{"default", "all", "all+"} {
-		b.Run(spec, func(b *testing.B) {
-			b.ReportAllocs()
-			w, one := NewCSV(io.Discard, columnsOf(b, spec)), full()
-			v := &View{Snapshot: &canonical.Snapshot{}}
-			v.Frame.Shape(&canonical.Topology{Devices: slices.Repeat(one.Frame.Topology.Devices[:1], 8)})
-			v.Verdicts = slices.Repeat(one.Verdicts[:1], 8)
-			for i := range 8 {
-				copy(v.Frame.Row(i), one.Frame.Row(0))
-			}
-			for b.Loop() {
-				if err := w.Write(v); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

@@ -18,76 +18,60 @@ const absent = "--"
 // column is one column of the table.
 type column struct {
 	title string
-	text  func(d *canonical.Device, row []float64, v *canonical.Verdict) string
+	text  func(r *row) string
 }
 
 // columns of the table. Instances have no health of their own, and a board known
 // only from its instances has no class.
 var columns = []column{
-	{"HOST", func(d *canonical.Device, _ []float64, _ *canonical.Verdict) string { return orAbsent(d.Hostname) }},
-	{"GPU", func(d *canonical.Device, _ []float64, _ *canonical.Verdict) string { return idOf(d) }},
-	{"MODEL", func(d *canonical.Device, _ []float64, _ *canonical.Verdict) string {
-		if d.IsInstance() {
-			return "  MIG " + orAbsent(d.Profile)
+	{"HOST", func(r *row) string { return orAbsent(r.device.Hostname) }},
+	{"GPU", func(r *row) string { return idOf(r.device) }},
+	{"MODEL", func(r *row) string {
+		if r.device.IsInstance() {
+			return "  MIG " + orAbsent(r.device.Profile)
 		}
-		return orAbsent(d.Model)
+		return orAbsent(r.device.Model)
 	}},
-	{"REAL", func(_ *canonical.Device, _ []float64, v *canonical.Verdict) string { return percent(v.RealUtilization) }},
-	{"CLASS", func(d *canonical.Device, _ []float64, v *canonical.Verdict) string {
-		if d.Implied {
+	{"REAL", func(r *row) string { return percent(r.verdict.RealUtilization) }},
+	{"CLASS", func(r *row) string {
+		if r.device.Implied {
 			return absent
 		}
-		return v.Class.String()
+		return r.verdict.Class.String()
 	}},
-	{"HEALTH", func(d *canonical.Device, _ []float64, v *canonical.Verdict) string {
-		if d.IsInstance() {
-			return absent
-		}
-		return v.Health.String()
-	}},
+	{"HEALTH", ofBoard(func(v *canonical.Verdict) string { return v.Health.String() })},
 	{"GPU-UTIL", fraction(canonical.NVMLUtilization)},
 	{"SM", fraction(canonical.SMActive)},
 	{"TENSOR", fraction(canonical.TensorActive)},
 	{"DRAM", fraction(canonical.DRAMActive)},
-	{"MEMORY", func(_ *canonical.Device, row []float64, _ *canonical.Verdict) string {
-		return shareOf(row[canonical.FramebufferUsed], row[canonical.FramebufferTotal], 1<<30, "%.1f", "GiB")
+	{"MEMORY", func(r *row) string {
+		return shareOf(r.values[canonical.FramebufferUsed], r.values[canonical.FramebufferTotal], 1<<30, "%.1f", "GiB")
 	}},
-	{"POWER", func(_ *canonical.Device, row []float64, _ *canonical.Verdict) string {
-		return shareOf(row[canonical.Power], row[canonical.PowerLimit], 1, "%.0f", "W")
+	{"POWER", func(r *row) string {
+		return shareOf(r.values[canonical.Power], r.values[canonical.PowerLimit], 1, "%.0f", "W")
 	}},
-	{"TEMP", amount(canonical.Temperature, "°C")},
-	{"MEM-TEMP", amount(canonical.MemoryTemperature, "°C")},
-	{"CONDITIONS", func(d *canonical.Device, _ []float64, v *canonical.Verdict) string {
-		if d.IsInstance() {
-			return absent
-		}
-		return orAbsent(strings.Join(raised(v), ","))
-	}},
+	{"TEMP", celsius(canonical.Temperature)},
+	{"MEM-TEMP", celsius(canonical.MemoryTemperature)},
+	{"CONDITIONS", ofBoard(func(v *canonical.Verdict) string { return orAbsent(strings.Join(raised(v), ",")) })},
 }
 
 // Table writes the devices of one reading, a line each, with `--` for missing readings. It
 // returns the error of out.
 func Table(out io.Writer, v *View) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line := make([]string, len(columns))
 	for i, c := range columns {
-		cell(w, i, c.title)
+		line[i] = c.title
 	}
+	fmt.Fprintln(w, strings.Join(line, "\t")) // a tabwriter reports its errors when it is flushed
 	for _, i := range v.shown(nil) {
+		r := v.row(i)
 		for k, c := range columns {
-			cell(w, k, diag.Text(c.text(&v.Frame.Topology.Devices[i], v.Frame.Row(i), &v.Verdicts[i])))
+			line[k] = diag.Text(c.text(&r))
 		}
+		fmt.Fprintln(w, strings.Join(line, "\t"))
 	}
 	return w.Flush()
-}
-
-// cell writes one cell, and ends the line after the last one. A tabwriter
-// reports its errors when it is flushed.
-func cell(w io.Writer, column int, text string) {
-	end := "\t"
-	if column == len(columns)-1 {
-		end = "\n"
-	}
-	fmt.Fprint(w, text+end)
 }
 
 func orAbsent(s string) string {
@@ -121,15 +105,25 @@ func percent(v float64) string {
 	return fmt.Sprintf("%.0f%%", v*100)
 }
 
-func fraction(f canonical.Field) func(*canonical.Device, []float64, *canonical.Verdict) string {
-	return func(_ *canonical.Device, row []float64, _ *canonical.Verdict) string { return percent(row[f]) }
-}
-
-func amount(f canonical.Field, unit string) func(*canonical.Device, []float64, *canonical.Verdict) string {
-	return func(_ *canonical.Device, row []float64, _ *canonical.Verdict) string {
-		if !canonical.Given(row[f]) {
+// ofBoard returns the text of a verdict that instances have no part in.
+func ofBoard(text func(*canonical.Verdict) string) func(*row) string {
+	return func(r *row) string {
+		if r.device.IsInstance() {
 			return absent
 		}
-		return fmt.Sprintf("%.0f %s", row[f], unit)
+		return text(r.verdict)
+	}
+}
+
+func fraction(f canonical.Field) func(*row) string {
+	return func(r *row) string { return percent(r.values[f]) }
+}
+
+func celsius(f canonical.Field) func(*row) string {
+	return func(r *row) string {
+		if !canonical.Given(r.values[f]) {
+			return absent
+		}
+		return fmt.Sprintf("%.0f °C", r.values[f])
 	}
 }

@@ -74,23 +74,25 @@ func (a *asker) ask(ctx context.Context, path string, args []string) answer {
 		c.signal(syscall.SIGKILL)
 	}
 	c.stdout.Close()
-	got := answer{err: err, started: true}
 	if !c.ended(drainTime + stopGrace) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if a.stuck == nil {
-			a.stuck = map[string]*child{}
-		}
-		a.stuck[line] = c
-		got.err = errors.Join(err, errStuck)
-		return got
+		a.leave(line, c)
+		return answer{err: errors.Join(err, errStuck), started: true}
 	}
+	got := answer{err: err, started: true, printed: c.stderr.String() + string(out[max(len(out)-tailSize, 0):])}
 	if err == nil {
 		got.stdout = out
 	}
-	got.printed = c.stderr.String() + string(out[max(len(out)-tailSize, 0):])
 	got.code, got.signal = c.status()
 	return got
+}
+
+func (a *asker) leave(line string, c *child) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stuck == nil {
+		a.stuck = map[string]*child{}
+	}
+	a.stuck[line] = c
 }
 
 // failure explains what is wrong with the answer of that subsystem of dcgmi, nil if nothing is. what is the name of a

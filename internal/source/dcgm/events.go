@@ -69,7 +69,7 @@ type tally struct {
 	bits         uint32 // of the latest reading of the clocks
 	xidsKnown    bool   // last is known
 	bitsKnown    bool
-	seen         []raw.XID // what an XIDTeller last reported
+	seen         []raw.XID // what an XIDReporter last reported
 }
 
 // counts are the counts of the codes of one kind, over eventWindow and since the start.
@@ -178,7 +178,7 @@ func (w *Writer) findTallies() {
 // count counts the events of a reading and appends their series to b.
 func (w *Writer) count(b *raw.Batch, at time.Time, from Readings) {
 	second := at.Unix()
-	_, each := from.(XIDTeller)
+	_, each := from.(XIDReporter)
 	for d, t := range w.tallies {
 		if !w.seen[d].read {
 			continue
@@ -264,8 +264,8 @@ func appendXID(dst []byte, code uint32) []byte {
 	return append(strconv.AppendUint(append(dst, `,xid="`...), uint64(code), 10), '"')
 }
 
-// XIDTeller is implemented by Readings that receive XIDs one by one.
-type XIDTeller interface {
+// XIDReporter is implemented by Readings that receive XIDs one by one.
+type XIDReporter interface {
 	// XIDs appends the XIDs of a board of the inventory, each code once, and a code 0 if there were none. It appends
 	// nothing if no source reports XIDs of the board. The Writer fills in the Labels.
 	XIDs(dst []raw.XID, board int) []raw.XID
@@ -273,13 +273,13 @@ type XIDTeller interface {
 
 // writeXIDs appends the XIDs of the boards that are read or lost.
 func (w *Writer) writeXIDs(b *raw.Batch, from Readings) {
-	teller, is := from.(XIDTeller)
+	reporter, is := from.(XIDReporter)
 	for d := range w.seen {
 		if !is || !w.seen[d].alive {
 			continue
 		}
 		first := len(b.XIDs)
-		b.XIDs = teller.XIDs(b.XIDs, d)
+		b.XIDs = reporter.XIDs(b.XIDs, d)
 		for i := first; i < len(b.XIDs); i++ {
 			b.XIDs[i].Labels = w.labels[d].name
 		}

@@ -46,17 +46,6 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// A total that did not rise is no event.
-func TestTotalsThatDoNotRise(t *testing.T) {
-	var c tally
-	for second := range int64(3) {
-		c.noteXIDs(second, []raw.XID{{Code: 79, Count: 4}})
-	}
-	if want := []moment{{0, 0, 4}}; !slices.Equal(c.xids.recent, want) {
-		t.Errorf("%v, want %v", c.xids.recent, want)
-	}
-}
-
 // byBoard are readings of a source that reports the XIDs of some boards one by one.
 type byBoard struct {
 	fixed
@@ -104,24 +93,6 @@ func TestEventsOfBoards(t *testing.T) {
 	}
 	if want := []string{count, total}; !slices.Equal(b.Families, want) {
 		t.Errorf("families %q, want %q", b.Families, want)
-	}
-}
-
-// A board that is not read has no events, not even 0, and its XIDs do not count again when it is back.
-func TestEventsOfABoardThatIsNotRead(t *testing.T) {
-	w := eventWriter()
-	const counted = `XID_ERRORS_COUNT,5m,xid="13"} 2 XID_ERRORS_TOTAL,xid="13"} 2`
-	for second, c := range []struct {
-		read fixed
-		want string
-	}{
-		{fixed{"TMPTR": {40}}, counted}, {fixed{}, ""}, {fixed{"TMPTR": {40}}, counted},
-	} {
-		var b raw.Batch
-		w.Write(&b, noon.Add(time.Duration(second)*time.Second), told{fixed: c.read, xids: []raw.XID{{Code: 13, Count: 2}}})
-		if got := strings.Join(eventRows(&b), " "); got != c.want {
-			t.Errorf("second %d:\n%s\nwant\n%s", second, got, c.want)
-		}
 	}
 }
 

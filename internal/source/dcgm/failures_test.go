@@ -112,7 +112,7 @@ func TestProfilingRefused(t *testing.T) {
 		if f := w.stream(profiling).Failure; f != nil {
 			t.Errorf("still %v", f)
 		}
-		if said, again := w.log.count("WARN", "profiling"), w.log.count("flows again"); said != 1 || again != 1 || w.log.count("")-w.log.count("which is left out")-w.log.count("they are left out") != 2 {
+		if said, again := w.log.count("WARN", "profiling"), w.log.count("delivers again"); said != 1 || again != 1 || w.log.count("")-w.log.count("which is left out")-w.log.count("they are left out") != 2 {
 			t.Errorf("said %d times, again %d times", said, again)
 		}
 		if w.stream(device).Restarts != 0 {

@@ -32,15 +32,6 @@ func TestParse(t *testing.T) {
 	same(t, devices[1].CUDA, &canonical.CUDANames{Index: "0"})
 }
 
-// Boards without a UUID in two tables are not the same board.
-func TestParseBoardsWithoutUUID(t *testing.T) {
-	n := parse(&Outputs{
-		Discovery: []byte(heading + "| 0 | Device UUID: unknown |\n"),
-		List:      []byte("GPU 1: (UUID: unknown)\n  MIG 3g.40gb Device 0: (UUID: " + mig0 + ")\n"),
-	})
-	same(t, n, []board{newBoard(0)})
-}
-
 // Either table of dcgmi may lack the UUID of a board that is cut.
 func TestInstancesByEntity(t *testing.T) {
 	for _, c := range []struct {
@@ -71,23 +62,6 @@ func TestParseTexts(t *testing.T) {
 	})
 	if n[0].Driver != "" || n[0].Texts[7] != "" || n[1].Driver != "550.163.01" || n[1].Texts[7] != "96.00" {
 		t.Errorf("%+v", n)
-	}
-}
-
-// A device has names for CUDA programs if one is known.
-func TestCUDANames(t *testing.T) {
-	devices := []MIGDevice{mig(0, mig0, "1g.10gb")}
-	for _, c := range []struct {
-		got  Device
-		want *canonical.CUDANames
-	}{
-		{NewBoard(3, ""), nil},
-		{NewBoard(3, "0"), &canonical.CUDANames{Index: "0"}},
-		{NewBoard(3, "", devices...), &canonical.CUDANames{MIG: devices}},
-		{NewInstance(7, "1", ""), nil},
-		{NewInstance(7, "1", "", devices...), &canonical.CUDANames{MIG: devices}},
-	} {
-		same(t, c.got.CUDA, c.want)
 	}
 }
 

@@ -130,20 +130,3 @@ func TestPageBounds(t *testing.T) {
 		t.Errorf("serves\n%s", text)
 	}
 }
-
-// TestFieldOfAPage: the fields of a Page follow Fields.
-func TestFieldOfAPage(t *testing.T) {
-	page, _ := NewPage([]Counter{counterOf("DCGM_FI_DEV_FAN_SPEED", "gauge", "", "none"), counterOf("DCGM_FI_DEV_PSTATE", "gauge", "", "none")}, everything)
-	for _, c := range []struct {
-		page   *Page
-		column string
-		want   int
-	}{
-		{nil, "SMCLK", 0}, {nil, "MMCLK", 1}, {nil, "FANSP", Unknown},
-		{page, "SMCLK", 0}, {page, "MMCLK", 1}, {page, "FANSP", len(Fields)}, {page, "PSTAT", len(Fields) + 1}, {page, "MNNUM", Unknown},
-	} {
-		if got := c.page.FieldOf([]byte(c.column)); got != c.want {
-			t.Errorf("%s is %d, want %d", c.column, got, c.want)
-		}
-	}
-}

@@ -103,36 +103,6 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// A Page gives only the fields that its source gives.
-func TestPageOfASource(t *testing.T) {
-	page, notGiven := NewPage([]Counter{
-		counterOf("a", "gauge", "", "TMPTR"), counterOf("b", "gauge", "", "SMACT"),
-		counterOf("DCGM_FI_DEV_SERIAL", LabelType, "", "none"), counterOf("DCGM_EXP_XID_ERRORS_COUNT", "gauge", "", "none"),
-		counterOf("DCGM_FI_DEV_FAN_SPEED", "gauge", "", "none"),
-	}, func(id int) bool { return id == 150 })
-	if !slices.Equal(notGiven, []string{"b", "DCGM_FI_DEV_SERIAL", "DCGM_EXP_XID_ERRORS_COUNT", "DCGM_FI_DEV_FAN_SPEED"}) || !slices.Equal(page.Wants(), []int{150}) {
-		t.Errorf("not given: %v, wants %v", notGiven, page.Wants())
-	}
-}
-
-// A Page wants the fields whose values its events count, each once.
-func TestPageWantsEvents(t *testing.T) {
-	page, _ := NewPage([]Counter{
-		counterOf("DCGM_FI_PROF_SM_ACTIVE", "gauge", "", "SMACT"), counterOf("DCGM_EXP_CLOCK_EVENTS_TOTAL", "counter", "", "none"),
-		counterOf("DCGM_EXP_XID_ERRORS_COUNT", "gauge", "", "none"), counterOf("DCGM_EXP_XID_ERRORS_TOTAL", "counter", "", "none"),
-	}, everything)
-	if want := []int{112, 230, 1002}; !slices.Equal(page.Wants(), want) {
-		t.Errorf("wants %v, want %v", page.Wants(), want)
-	}
-}
-
-// Without a Page there are no texts.
-func TestTextsOfNoPage(t *testing.T) {
-	if texts := (*Page)(nil).Texts(); texts != nil {
-		t.Errorf("%v", texts)
-	}
-}
-
 // A number is converted exactly; one in fractions of a unit is a double.
 func TestCounterValue(t *testing.T) {
 	for _, c := range []struct {

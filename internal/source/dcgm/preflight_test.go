@@ -144,26 +144,6 @@ func TestExporterBesideEachGeneration(t *testing.T) {
 	}
 }
 
-// Read refuses as preflight does, starts nothing, and does not continue with
-// the profiling fields alone.
-func TestReadRefusesACollision(t *testing.T) {
-	dir := t.TempDir()
-	exe := filepath.Join(dir, "dcgmi")
-	if err := os.WriteFile(exe, []byte("#!/bin/sh\n[ \"$1\" = dmon ] && touch "+dir+"/started\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	s := New(Options{Path: exe, probes: probes{LookPath: exec.LookPath, Commands: func() []string { return []string{"dcgm-exporter"} }, Instances: func() []string { return nil }}})
-	defer s.Close()
-	w := &world{Source: s, t: t}
-	if e := w.untilFailure(); e.Failure != source.ExporterCollision {
-		t.Errorf("%v", e)
-	}
-	s.Close()
-	if _, err := os.Stat(dir + "/started"); err == nil {
-		t.Error("dcgmi was started")
-	}
-}
-
 func TestUnstartable(t *testing.T) {
 	dir := t.TempDir()
 	for name, tt := range map[string]struct {

@@ -22,10 +22,16 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 	}
 	smi, err := s.opts.probes.LookPath("nvidia-smi")
 	if err != nil {
-		return nil, &source.Error{Failure: source.Unsupported, Cause: "nvidia-smi, which lists processes, was not found", Remedy: "check that it is in PATH; it comes with the driver", Err: err}
+		return nil, &source.Error{
+			Failure: source.Unsupported, Cause: "nvidia-smi, which lists processes, was not found",
+			Remedy: "check that it is in PATH; it comes with the driver", Err: err,
+		}
 	}
 	got := s.ask(ctx, smi, processQuery)
-	e := &source.Error{Failure: source.Broken, Cause: "nvidia-smi does not list processes", Remedy: "see what it says, and whether it hangs: nvidia-smi " + strings.Join(processQuery, " ")}
+	e := &source.Error{
+		Failure: source.Broken, Cause: "nvidia-smi does not list processes",
+		Remedy: "see what it says, and whether it hangs: nvidia-smi " + strings.Join(processQuery, " "),
+	}
 	switch {
 	case got.err != nil:
 		e.Failure, e.Err = source.Timeout, got.err

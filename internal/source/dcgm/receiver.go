@@ -55,10 +55,10 @@ type pipe interface {
 // as the rest of it. It belongs to one goroutine.
 type receiver struct {
 	origin
-	period time.Duration
-	ring   *ring
-	page   *Page  // has fields beyond Fields; nil means none
-	flows  func() // called with the first tick
+	period   time.Duration
+	ring     *ring
+	page     *Page  // has fields beyond Fields; nil means none
+	delivers func() // called with the first tick
 
 	parser   dmon.Parser
 	entities []dmon.Entity // that had rows, only ever added to
@@ -67,7 +67,7 @@ type receiver struct {
 	output   output
 }
 
-// pace is when the rows of a child come.
+// pace is when the rows of a child arrive.
 type pace struct {
 	begun    time.Time     // the child
 	lastRow  time.Time     // zero before the first
@@ -274,7 +274,7 @@ func (r *receiver) push() {
 		p.partial = true
 		p.samples++
 		if p.samples == 1 {
-			r.flows()
+			r.delivers()
 		}
 	}
 	if p.samples == 1 {

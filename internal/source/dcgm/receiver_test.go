@@ -33,7 +33,7 @@ func line(entity string, cells []string) string {
 // a leading plus if one is the rest of another, and the receiver's error.
 func receive(t *testing.T, stream int, play func(w net.Conn)) (ticks []string, err error) {
 	t.Helper()
-	r := &receiver{origin: origin{stream: stream}, period: 100 * time.Millisecond, flows: func() {}}
+	r := &receiver{origin: origin{stream: stream}, period: 100 * time.Millisecond, delivers: func() {}}
 	synctest.Test(t, func(*testing.T) {
 		ours, theirs := net.Pipe()
 		ring := newRing(r.period)
@@ -320,7 +320,7 @@ func TestConsumerStalledForFiveSeconds(t *testing.T) {
 				}
 			})
 			streams.Go(func() {
-				r := &receiver{origin: origin{stream: stream}, period: 100 * time.Millisecond, ring: ring, flows: func() {}}
+				r := &receiver{origin: origin{stream: stream}, period: 100 * time.Millisecond, ring: ring, delivers: func() {}}
 				if err := r.run(lastingPipe{ours}); !errors.Is(err, io.EOF) {
 					t.Errorf("stream %d ended with %v", stream, err)
 				}
@@ -388,7 +388,7 @@ var errTimeout = func() error {
 func TestReceiverThatSlept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := newRing(100 * time.Millisecond)
-		r := &receiver{period: 100 * time.Millisecond, ring: ring, flows: func() {}}
+		r := &receiver{period: 100 * time.Millisecond, ring: ring, delivers: func() {}}
 		h := &held{text: header("POWER") + textRow(0, "1") + textRow(0, "2"), after: time.Hour}
 		if err := r.run(h); !errors.Is(err, io.EOF) {
 			t.Errorf("ended with %v", err)
@@ -433,7 +433,7 @@ func ticking(t testing.TB) func() {
 		uuids = append(uuids, fmt.Sprintf("GPU-%036d", g))
 	}
 	s.adopt(viewOf(boardsOf(uuids...)))
-	r := &receiver{origin: origin{epoch: 1}, period: time.Second, ring: s.ring, flows: func() {}, output: output{buf: make([]byte, lineBuffer)}}
+	r := &receiver{origin: origin{epoch: 1}, period: time.Second, ring: s.ring, delivers: func() {}, output: output{buf: make([]byte, lineBuffer)}}
 	r.parser.Names = r
 	r.open()
 	b := &raw.Batch{}

@@ -241,25 +241,6 @@ func TestSelectionThatIsLostInPart(t *testing.T) {
 	late.until("what is there", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1" })
 }
 
-func TestStalledConsumer(t *testing.T) {
-	w := newWorld(t, dcgmtest.Scenario{})
-	w.untilWhole()
-	eventually(t, "evictions", func() bool { return w.stream(device).Evicted > 20 && w.stream(profiling).Evicted > 20 })
-	before := time.Now()
-	readings := 0
-	w.until("a fresh reading", func(b *raw.Batch, err error) bool {
-		readings++
-		return err == nil && b.At.After(before)
-	})
-	if readings > ringSize+1 {
-		t.Errorf("%d readings were waiting", readings)
-	}
-	w.untilWhole()
-	if w.stream(device).Restarts != 0 {
-		t.Error("the child was restarted")
-	}
-}
-
 // A child does not inherit CUDA_VISIBLE_DEVICES, about which DCGM prints warnings.
 func TestChildrenDoNotInheritCUDA(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "1")

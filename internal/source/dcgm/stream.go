@@ -182,7 +182,7 @@ func (s *Source) receive(ctx context.Context, st *stream, v *view, c *child) err
 	r := &receiver{
 		origin: origin{stream: st.index, epoch: v.epoch, child: s.children.Add(1)},
 		period: s.opts.Period, ring: s.ring, page: s.opts.Page,
-		flows: func() { s.flows(st) },
+		delivers: func() { s.delivers(st) },
 	}
 	err := r.run(c.stdout)
 	close(end)
@@ -238,8 +238,8 @@ func explain(st *stream, err error, c *child, text string) error {
 	return e
 }
 
-// flows records that st delivers ticks.
-func (s *Source) flows(st *stream) {
+// delivers records that st delivers ticks.
+func (s *Source) delivers(st *stream) {
 	st.gave = true
 	s.mu.Lock()
 	before := st.failure
@@ -247,7 +247,7 @@ func (s *Source) flows(st *stream) {
 	s.unreported = false
 	s.mu.Unlock()
 	if before != nil {
-		s.opts.Logger.Info("stream flows again", "reads", s.Name(), "stream", st.name)
+		s.opts.Logger.Info("stream delivers again", "reads", s.Name(), "stream", st.name)
 	}
 }
 
@@ -256,8 +256,8 @@ func (s *Source) flows(st *stream) {
 func (s *Source) failed(st *stream, e *source.Error) {
 	s.mu.Lock()
 	before, other := st.failure, s.all[other(st.index)]
-	alone := e.Failure != source.HostEngineUnavailable && e.Failure != source.ExporterCollision // not of all streams
-	hidden := other.up || st.index == profiling && other.failure == nil && alone
+	ofBoth := e.Failure == source.HostEngineUnavailable || e.Failure == source.ExporterCollision
+	hidden := other.up || st.index == profiling && other.failure == nil && !ofBoth
 	st.up, st.failure = false, e
 	st.over = e.Failure == source.Unsupported
 	s.unreported = true

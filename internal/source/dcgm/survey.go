@@ -147,40 +147,10 @@ func (s *node) adopt(v *view) {
 	}
 }
 
-// discover asks dcgmi and, if present, nvidia-smi for the devices of the node, concurrently. It fails if dcgmi does not
-// list the boards, or no longer lists instances; it leaves out anything else that is unavailable.
+// discover asks for the devices of the node. It fails if dcgmi does not list the boards, or no longer lists instances; it
+// leaves out anything else that is unavailable.
 func (s *node) discover(ctx context.Context, dcgmi string) (Inventory, error) {
-	var list, tree answer
-	var o Outputs
-	var asked sync.WaitGroup
-	asked.Go(func() { list = s.askEngine(ctx, dcgmi, "discovery", "-l") })
-	asked.Go(func() { tree = s.askEngine(ctx, dcgmi, "discovery", "-c") })
-	asked.Go(func() { s.learnVersion(ctx, dcgmi) })
-	o.TextColumns = s.opts.Page.Texts()
-	// The local nvidia-smi knows nothing of another host's GPUs.
-	if smi, err := s.opts.probes.LookPath("nvidia-smi"); err == nil && s.local {
-		// nvidia-smi ends with an error if a board is lost, but still prints the others.
-		output := func(args ...string) []byte { return s.ask(ctx, smi, args).stdout }
-		asked.Go(func() { o.Query = output("--query-gpu="+QueryFields, "--format=csv,noheader,nounits") })
-		asked.Go(func() { o.List = output("-L") })
-		asked.Go(func() { o.Links = output("nvlink", "-s") })
-		asked.Wait()
-		if o.HasMIG() {
-			o.Report = output("-q", "-x")
-		}
-	} else if !slices.Contains(o.TextColumns, 0) {
-		o.TextColumns = append(o.TextColumns, 0) // the driver's version, which no other command gives
-	}
-	if len(o.TextColumns) > 0 {
-		ids := make([]int, len(o.TextColumns))
-		for i, text := range o.TextColumns {
-			ids[i] = Texts[text].ID
-		}
-		asked.Go(func() {
-			o.Texts = s.askEngine(ctx, dcgmi, "dmon", "-c", "1", "-d", strconv.FormatInt(MinPeriod.Milliseconds(), 10), "-e", joined(ids)).stdout
-		})
-	}
-	asked.Wait()
+	o, list, tree := s.askAll(ctx, dcgmi)
 	// The command ends with an error behind the table if the host engine has no module for switches.
 	whole := ListsAll(list.stdout)
 	if e := list.failure(dcgmi, "discovery -l", "identity"); e != nil && !whole {
@@ -212,6 +182,40 @@ func (s *node) discover(ctx context.Context, dcgmi string) (Inventory, error) {
 		n.Remember(&v.inventory)
 	}
 	return n, nil
+}
+
+// askAll runs the commands of a survey side by side: those of dcgmi and, if present, of nvidia-smi, which knows nothing of
+// another host's GPUs.
+func (s *node) askAll(ctx context.Context, dcgmi string) (o Outputs, list, tree answer) {
+	var asked sync.WaitGroup
+	asked.Go(func() { list = s.askEngine(ctx, dcgmi, "discovery", "-l") })
+	asked.Go(func() { tree = s.askEngine(ctx, dcgmi, "discovery", "-c") })
+	asked.Go(func() { s.learnVersion(ctx, dcgmi) })
+	o.TextColumns = s.opts.Page.Texts()
+	if smi, err := s.opts.probes.LookPath("nvidia-smi"); err == nil && s.local {
+		// nvidia-smi ends with an error if a board is lost, but still prints the others.
+		output := func(args ...string) []byte { return s.ask(ctx, smi, args).stdout }
+		asked.Go(func() { o.Query = output("--query-gpu="+QueryFields, "--format=csv,noheader,nounits") })
+		asked.Go(func() { o.Links = output("nvlink", "-s") })
+		asked.Go(func() {
+			if o.List = output("-L"); o.HasMIG() {
+				o.Report = output("-q", "-x")
+			}
+		})
+	} else if !slices.Contains(o.TextColumns, 0) {
+		o.TextColumns = append(o.TextColumns, 0) // the driver's version, which no other command gives
+	}
+	ids := make([]int, len(o.TextColumns))
+	for i, text := range o.TextColumns {
+		ids[i] = Texts[text].ID
+	}
+	if len(ids) > 0 {
+		asked.Go(func() {
+			o.Texts = s.askEngine(ctx, dcgmi, "dmon", "-c", "1", "-d", strconv.FormatInt(MinPeriod.Milliseconds(), 10), "-e", joined(ids)).stdout
+		})
+	}
+	asked.Wait()
+	return o, list, tree
 }
 
 // askEngine runs a dcgmi that talks to the host engine.

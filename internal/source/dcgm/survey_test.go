@@ -328,25 +328,6 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// After a failure the node may number its boards differently, and readings use
-// the new numbers.
-func TestRenumberedBoards(t *testing.T) {
-	w := newWorld(t, dcgmtest.Scenario{})
-	w.untilWhole()
-	if got := devices(&w.last, "POWER", true); got != "0="+uuid0+" 1="+uuid1 {
-		t.Fatalf("devices %s", got)
-	}
-	w.scenario.GPUs = slices.Clone(w.scenario.GPUs)
-	w.scenario.GPUs[0].UUID, w.scenario.GPUs[1].UUID = uuid1, uuid0
-	w.set(dcgmtest.Failure{Kind: dcgmtest.HostEngineDies}, dcgmtest.Failure{Kind: dcgmtest.HostEngineDown})
-	w.untilFailure()
-	w.set()
-	w.untilWhole()
-	if got := devices(&w.last, "POWER", true); got != "0="+uuid1+" 1="+uuid0 {
-		t.Errorf("devices %s", got)
-	}
-}
-
 // Ticks printed or waiting when entities began to identify other devices are void.
 func TestTicksOfAnEarlierEpochAreVoid(t *testing.T) {
 	s := New(Options{probes: noProbes})

@@ -155,7 +155,7 @@ func (v *view) Reading(field, device int) float64 {
 	return value
 }
 
-// XIDs implements dcgm.XIDTeller.
+// XIDs implements dcgm.XIDReporter.
 func (v *view) XIDs(dst []raw.XID, board int) []raw.XID {
 	if g := v.gpus[v.inventory.Devices[board].Entity]; g != nil {
 		dst = g.xids.append(dst)

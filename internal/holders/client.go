@@ -61,7 +61,7 @@ func NewClient(kubeconfig, userAgent string) (*Client, error) {
 	config.UserAgent = userAgent
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(requestsPerSecond, requestBurst)
 	config.WarningHandlerWithContext = rest.NoWarnings{}
-	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
+	config.APIPath, config.GroupVersion = "/api", &schema.GroupVersion{Version: "v1"}
 	config.NegotiatedSerializer = codecs()
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -81,6 +81,7 @@ func NewClient(kubeconfig, userAgent string) (*Client, error) {
 func codecs() runtime.NegotiatedSerializer {
 	scheme, v1 := runtime.NewScheme(), schema.GroupVersion{Version: "v1"}
 	scheme.AddKnownTypeWithName(v1.WithKind("Pod"), &podObject{})
+	scheme.AddKnownTypeWithName(v1.WithKind("PodList"), &podList{})
 	metav1.AddToGroupVersion(scheme, v1)
 	return serializer.NewCodecFactory(scheme).WithoutConversion()
 }
@@ -135,9 +136,12 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, accept 
 	return nil
 }
 
+// Get begins a request. It implements cache.Getter.
+func (c *Client) Get() *rest.Request { return c.web.Get() }
+
 // cause returns why ctx ended, if that is why a request failed.
 func cause(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/conversion/queryparams"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -63,7 +61,7 @@ type DiscoveryCounts struct {
 type selection struct {
 	cache.Store // of *podObject by UID
 	of          *Discovery
-	selector    string
+	pods        *cache.ListWatch
 
 	// Guarded by of.mu.
 	listed  bool
@@ -75,36 +73,52 @@ func NewDiscovery(opts DiscoveryOptions) *Discovery {
 	d := &Discovery{opts: opts}
 	byUID := func(pod any) (string, error) { return string(pod.(*podObject).UID), nil }
 	for _, selector := range opts.Selectors {
-		d.selections = append(d.selections, &selection{Store: cache.NewStore(byUID, cache.WithTransformer(lean)), of: d, selector: selector})
+		s := &selection{Store: cache.NewStore(byUID, cache.WithTransformer(lean)), of: d}
+		s.pods = cache.NewFilteredListWatchFromClient(opts.Client, "pods", opts.Namespace, func(o *metav1.ListOptions) {
+			if o.LabelSelector = selector; opts.Node != "" {
+				o.FieldSelector = "spec.nodeName=" + opts.Node
+			}
+		})
+		d.selections = append(d.selections, s)
 	}
 	return d
 }
 
 // Run follows the pods until ctx ends.
 func (d *Discovery) Run(ctx context.Context) {
-	var all sync.WaitGroup
-	for _, s := range d.selections {
-		lists := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}, s)
-		all.Go(func() { cache.NewReflector(lists, &podObject{}, s, 0).RunWithContext(ctx) })
-	}
-	all.Wait()
+	d.each(func(s *selection) {
+		lists := &cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
+		cache.NewReflector(cache.ToListWatcherWithWatchListSemantics(lists, s), &podObject{}, s, 0).RunWithContext(ctx)
+	})
 }
 
 // List lists the exporters once, instead of Run, and returns them in the order of
 // DiscoveryOptions.Changed. Absent says why there are none, and Notes why some may be missing.
 func (d *Discovery) List(ctx context.Context) []Exporter {
-	var all sync.WaitGroup
-	for _, s := range d.selections {
-		all.Go(func() {
-			if pods, err := s.list(ctx, metav1.ListOptions{ResourceVersion: "0"}); err == nil {
-				_ = s.Replace(pods.(*podList).all(), "")
-			}
-		})
-	}
-	all.Wait()
+	d.each(func(s *selection) {
+		list, err := s.list(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return
+		}
+		pods := list.(*podList).Items
+		all := make([]any, len(pods))
+		for i := range pods {
+			all[i] = &pods[i]
+		}
+		_ = s.Replace(all, "")
+	})
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.current)
+}
+
+// each calls do with each selection, and waits.
+func (d *Discovery) each(do func(*selection)) {
+	var all sync.WaitGroup
+	for _, s := range d.selections {
+		all.Go(func() { do(s) })
+	}
+	all.Wait()
 }
 
 // IsWatchListSemanticsUnSupported makes the Reflector list before it watches: any server can.
@@ -112,53 +126,26 @@ func (s *selection) IsWatchListSemanticsUnSupported() bool { return true }
 
 // list gets the selected pods.
 func (s *selection) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	path, query, err := s.request(&opts)
-	pods := &podList{}
-	if err == nil {
-		err = s.of.opts.Client.get(ctx, path, query, asJSON, pods)
-	}
-	if err == nil && pods.ResourceVersion == "" {
-		err = errors.New("the answer is no list of pods")
-	}
+	within, cancel := context.WithTimeoutCause(ctx, RequestTimeout, canonical.TimedOut(RequestTimeout))
+	defer cancel()
+	pods, err := s.pods.ListWithContext(within, opts)
+	err = cause(within, err)
 	s.note(ctx, err)
 	return pods, err
 }
 
 // watch begins a watch of the selected pods. Until it answers, it is a request like any other.
 func (s *selection) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	opts.Watch = true
-	path, query, err := s.request(&opts)
-	if err != nil {
-		return nil, err
-	}
 	within, cancel := context.WithCancelCause(ctx)
 	slow := time.AfterFunc(RequestTimeout, func() { cancel(canonical.TimedOut(RequestTimeout)) })
 	defer slow.Stop()
-	request := s.of.opts.Client.web.Get().AbsPath(path)
-	for name := range query {
-		request.Param(name, query.Get(name))
-	}
-	events, err := request.Watch(within)
+	events, err := s.pods.WatchWithContext(within, opts)
 	if err != nil {
 		err = cause(within, err)
 		cancel(nil)
 	}
 	s.note(ctx, err)
 	return events, err //nolint:govet // the watch ends within
-}
-
-// request returns the path and query of a request for the pods.
-func (s *selection) request(opts *metav1.ListOptions) (path string, query url.Values, err error) {
-	opts.LabelSelector = s.selector
-	if node := s.of.opts.Node; node != "" {
-		opts.FieldSelector = "spec.nodeName=" + node
-	}
-	path = "/api/v1/pods"
-	if namespace := s.of.opts.Namespace; namespace != "" {
-		path = "/api/v1/namespaces/" + namespace + "/pods"
-	}
-	query, err = queryparams.Convert(opts)
-	return path, query, err
 }
 
 // note records the outcome of a request, and logs it if it is news.

@@ -80,7 +80,8 @@ func (f *Feed) Attribute(frame *canonical.Frame) {
 func (f *Feed) rebuild(now inputs, mig []canonical.MIGPlace) (leftOut uint64) {
 	before := f.from.topology
 	f.from = now
-	holders := newFinder(now.topology, &f.opts, mig).assign(now.answer)
+	x := finder{now.topology.Devices, f.opts.Mine, mig}
+	holders := x.assign(now.answer)
 	out := f.out
 	f.out, f.was = map[outsider]bool{}, nil
 	made, changed := f.merge(holders)

@@ -7,90 +7,39 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// finder finds the devices of a topology that references name.
+// finder finds the devices that references name.
 type finder struct {
-	topology *canonical.Topology
-	boards   map[string]int      // by uuid, in lower case
-	minors   map[string]int      // boards of this machine, by index
-	parts    map[part]int        // instances
-	mig      map[string]part     // the instance of a MIG device, by its uuid in lower case
-	kinds    map[string]migKind  // the kind of a MIG device whose instance is unknown, by its uuid
-	sizes    map[migKind][]int   // instances by their profile, with and without the board
-	known    map[int]bool        // instances whose MIG device is known
-	unplaced map[migKind][]int32 // holds of MIG devices whose instance is unknown
+	devices []canonical.Device
+	mine    func(*canonical.Device) bool // nil for none
+	mig     []canonical.MIGPlace
 }
 
-// part is an instance: the index of its board, and its id.
-type part struct {
-	board    int
-	instance string
-}
-
-// migKind is common to all MIG devices of a size: on one board, or on the node if parent is "".
-type migKind struct{ parent, profile string }
-
-func newFinder(t *canonical.Topology, opts *FeedOptions, mig []canonical.MIGPlace) *finder {
-	x := &finder{
-		topology: t, boards: map[string]int{}, minors: map[string]int{}, parts: map[part]int{}, mig: map[string]part{},
-		kinds: map[string]migKind{}, sizes: map[migKind][]int{}, known: map[int]bool{}, unplaced: map[migKind][]int32{},
-	}
-	for i := range t.Devices {
-		d := &t.Devices[i]
-		if d.IsInstance() {
-			x.parts[part{d.Board, d.Instance}] = i
-			profile := normalProfile(d.Profile)
-			for _, kind := range []migKind{{"", profile}, {strings.ToLower(d.UUID), profile}} {
-				x.sizes[kind] = append(x.sizes[kind], i)
-			}
-			continue
-		}
-		if d.UUID != "" {
-			x.boards[strings.ToLower(d.UUID)] = i
-		}
-		if opts.Mine != nil && opts.Mine(d) {
-			x.minors[d.GPU] = i
-		}
-	}
-	for _, m := range mig {
-		uuid, parent := strings.ToLower(m.UUID), strings.ToLower(m.Board)
-		board, has := x.boards[parent]
-		switch {
-		case !has:
-		case m.Instance != "":
-			x.mig[uuid] = part{board, m.Instance}
-		default:
-			x.kinds[uuid] = migKind{parent, normalProfile(m.Profile)}
-		}
-	}
-	return x
-}
+// migSize is common to all MIG devices of a size: on one board, or on the node if parent is "".
+type migSize struct{ parent, profile string }
 
 // assign returns who holds each device, and marks the holds whose device it finds.
 func (x *finder) assign(a *holdings) (holders [][]canonical.Workload) {
-	holders = make([][]canonical.Workload, len(x.topology.Devices))
+	holders = make([][]canonical.Workload, len(x.devices))
 	give := func(device int, hold int32) {
 		if w := a.holds[hold].Workload; !slices.Contains(holders[device], w) {
 			holders[device] = append(holders[device], w)
 		}
 		a.matched[hold].Store(true)
 	}
+	known := map[int]bool{}           // instances whose MIG device is known
+	unplaced := map[migSize][]int32{} // holds of MIG devices whose instance is unknown
 	for i := range a.holds {
-		h := &a.holds[i]
-		if device, ok := x.find(&h.reference); ok {
+		r := x.locate(a.holds[i].reference)
+		if device := slices.IndexFunc(x.devices, func(d canonical.Device) bool { return x.is(&d, &r) }); device >= 0 {
 			give(device, int32(i))
-			x.known[device] = x.known[device] || h.isMIG()
-			continue
-		}
-		kind, known := x.kinds[h.uuid]
-		if !known {
-			kind = migKind{h.parent, h.profile}
-		}
-		if strings.HasPrefix(h.uuid, migPrefix) && kind.profile != "" {
-			x.unplaced[kind] = append(x.unplaced[kind], int32(i))
+			known[device] = known[device] || a.holds[i].isMIG()
+		} else if strings.HasPrefix(r.uuid, migPrefix) && r.profile != "" {
+			size := migSize{r.parent, r.profile}
+			unplaced[size] = append(unplaced[size], int32(i))
 		}
 	}
-	for kind, all := range x.unplaced {
-		for _, device := range x.place(a, kind, all) {
+	for size, all := range unplaced {
+		for _, device := range x.place(a, size, all, known) {
 			for _, hold := range all {
 				give(device, hold)
 			}
@@ -99,45 +48,54 @@ func (x *finder) assign(a *holdings) (holders [][]canonical.Workload) {
 	return holders
 }
 
-// find returns the device that a reference names by itself.
-func (x *finder) find(r *reference) (device int, ok bool) {
-	if p, known := x.mig[r.uuid]; known {
-		device, ok = x.parts[p]
-		return device, ok
+// locate adds what the source knows about the MIG device that r names.
+func (x *finder) locate(r reference) reference {
+	at := slices.IndexFunc(x.mig, func(m canonical.MIGPlace) bool { return strings.EqualFold(m.UUID, r.uuid) })
+	switch {
+	case at < 0:
+	case x.mig[at].Instance != "":
+		return reference{uuid: x.mig[at].Board, instance: x.mig[at].Instance}
+	default:
+		r.parent, r.profile = strings.ToLower(x.mig[at].Board), normalProfile(x.mig[at].Profile)
 	}
+	return r
+}
+
+// is reports whether r names a device by itself. A number names a board of this machine only.
+func (x *finder) is(d *canonical.Device, r *reference) bool {
+	board := &x.devices[d.Board]
 	if r.minor != "" {
-		device, ok = x.minors[r.minor]
-	} else {
-		device, ok = x.boards[r.uuid]
+		return d.Instance == r.instance && board.GPU == r.minor && x.mine != nil && x.mine(board)
 	}
-	if ok && r.instance != "" {
-		device, ok = x.parts[part{device, r.instance}]
-	}
-	return device, ok
+	return d.Instance == r.instance && d.UUID != "" && strings.EqualFold(d.UUID, r.uuid)
 }
 
 // place returns the instances that the MIG devices of one size are. It is unknown which is
 // which, but that does not matter if there are as many devices as instances and all devices
 // have the same holders. On a whole node, the kubelet must also have no more of that size.
-func (x *finder) place(a *holdings, kind migKind, all []int32) []int {
-	instances := slices.DeleteFunc(slices.Clone(x.sizes[kind]), func(i int) bool { return x.known[i] })
+func (x *finder) place(a *holdings, size migSize, all []int32, known map[int]bool) (instances []int) {
+	total := 0
+	for i := range x.devices {
+		d := &x.devices[i]
+		if !d.IsInstance() || normalProfile(d.Profile) != size.profile || size.parent != "" && !strings.EqualFold(d.UUID, size.parent) {
+			continue
+		}
+		if total++; !known[i] {
+			instances = append(instances, i)
+		}
+	}
 	holders := map[string][]canonical.Workload{}
 	for _, i := range all {
 		holders[a.holds[i].uuid] = append(holders[a.holds[i].uuid], a.holds[i].Workload)
 	}
-	if len(holders) != len(instances) || kind.parent == "" && a.existing[kind.profile] != len(x.sizes[kind]) {
+	if len(holders) != len(instances) || size.parent == "" && a.existing[size.profile] != total {
 		return nil
 	}
 	same := holders[a.holds[all[0]].uuid]
 	for _, these := range holders {
-		if !sameWorkloads(these, same) {
+		if len(these) != len(same) || slices.ContainsFunc(these, func(w canonical.Workload) bool { return !slices.Contains(same, w) }) {
 			return nil
 		}
 	}
 	return instances
-}
-
-// sameWorkloads reports whether two lists without repetitions have the same elements.
-func sameWorkloads(a, b []canonical.Workload) bool {
-	return len(a) == len(b) && !slices.ContainsFunc(a, func(w canonical.Workload) bool { return !slices.Contains(b, w) })
 }

@@ -97,14 +97,6 @@ type podList struct {
 	Items []podObject `json:"items"`
 }
 
-func (l *podList) all() []any {
-	all := make([]any, len(l.Items))
-	for i := range l.Items {
-		all[i] = &l.Items[i]
-	}
-	return all
-}
-
 // isNewer reports whether p is a later state of a pod than other.
 func (p *podObject) isNewer(other *podObject) bool {
 	order, err := resourceversion.CompareResourceVersion(p.ResourceVersion, other.ResourceVersion)

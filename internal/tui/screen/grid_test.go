@@ -211,24 +211,6 @@ func FuzzFrame(f *testing.F) {
 
 func abs(n int) int { return max(n, -n) }
 
-func TestDrawingAllocatesNothing(t *testing.T) {
-	var g Grid
-	values := []float64{0, 50, 100}
-	draw := func() {
-		g.Reset(120, 40, Braille)
-		r := g.All().Box(1)
-		r.Text(0, 0, 20, "NVIDIA H200 …", 2)
-		r.Bar(0, 1, 20, .4, 1, 2)
-		r.Area(values, 0, 100, unstyled)
-		r.Sub(0, 3, 20, 5).Line(values, 0, 100, 1)
-		r.Number(0, 9, 9, []byte("351W"), 1)
-	}
-	draw()
-	if n := testing.AllocsPerRun(20, draw); n != 0 {
-		t.Errorf("%v allocations a frame, want 0", n)
-	}
-}
-
 var notGiven = math.NaN()
 
 func appendInt(n int) []byte { return strconv.AppendInt(nil, int64(n), 10) }

@@ -104,25 +104,6 @@ func TestEqualSharesDrawEqualLengths(t *testing.T) {
 	}
 }
 
-// FuzzBars looks for a size, a density and a share at which the lengths of bars differ.
-func FuzzBars(f *testing.F) {
-	f.Add(160, 45, 0, 0, 0, 0.9)
-	f.Add(36, 12, 0, 3, 2, 0.01)
-	f.Add(330, 100, 1, 10, 0, 1.0)
-	f.Add(174, 120, 0, 12, -25, 0.05625) // half of an eighth
-	names := []string{"one", "eight", "sixteen", "mig", "nodes"}
-	f.Fuzz(func(t *testing.T, w, h, view, which, density int, share float64) {
-		w, h = minWidth+w&0x1ff%291, minHeight+h&0x7f%91
-		if !(share > 0 && share <= 1) {
-			t.Skip()
-		}
-		s := shared(names[uint(which)%uint(len(names))], share)
-		s.Density = int(uint(density) % uint(numDensities))
-		g, s := at(s, []string{Fleet, Focus}[uint(view)%2], w, h)
-		checkEqualBars(t, fmt.Sprintf("%d × %d, %v", w, h, share), g, s)
-	})
-}
-
 // TestMark checks the position of the mark of GPU util on a bar of real utilization.
 func TestMark(t *testing.T) {
 	for _, test := range []struct {

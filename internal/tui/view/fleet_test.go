@@ -278,23 +278,3 @@ func FuzzFleet(f *testing.F) {
 		}
 	})
 }
-
-func benchmarkView(b *testing.B, name, scenario string, w, h int, cut int) {
-	s := state(scenario)
-	s.GPUs = s.GPUs[:min(cut, len(s.GPUs))]
-	s.View = name
-	all := New(nil, nil)
-	var g screen.Grid
-	all.Draw(&g, s, w, h)
-	b.ReportAllocs()
-	for b.Loop() {
-		all.Draw(&g, s, w, h)
-	}
-}
-
-func BenchmarkFleet1(b *testing.B)   { benchmarkView(b, Fleet, "one", 300, 80, 1) }
-func BenchmarkFleet16(b *testing.B)  { benchmarkView(b, Fleet, "sixteen", 160, 45, 16) }
-func BenchmarkFleet128(b *testing.B) { benchmarkView(b, Fleet, "many", 200, 60, 128) }
-func BenchmarkFocus(b *testing.B)    { benchmarkView(b, Focus, "sixteen", 160, 45, 16) }
-func BenchmarkFocus300(b *testing.B) { benchmarkView(b, Focus, "sixteen", 300, 80, 16) }
-func BenchmarkPlot16(b *testing.B)   { benchmarkView(b, Plot, "sixteen", 320, 90, 16) }

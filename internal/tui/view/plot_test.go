@@ -178,66 +178,6 @@ func TestCursorReadsAllThatIsDrawn(t *testing.T) {
 	}
 }
 
-// TestPlotScrollsWithoutShimmer checks that a drawn line keeps its shape: it only moves to the
-// left, a whole cell at a time.
-func TestPlotScrollsWithoutShimmer(t *testing.T) {
-	const w = 60
-	draw := func(after time.Duration) [][]rune {
-		s := state("one")
-		s.Now = noon.Add(after)
-		var g screen.Grid
-		g.Reset(axisWidth+w, 9, screen.Braille)
-		drawChart(g.All(), s, client.MetricReal, s.GPUs)
-		var rows [][]rune
-		for _, line := range strings.Split(g.Glyphs(), "\n")[1:8] {
-			rows = append(rows, []rune(line)[axisWidth:])
-		}
-		return rows
-	}
-	// 120 dots of 4 s show the window of five minutes: a cell is 8 s.
-	first := draw(0)
-	for after := time.Second; after < 40*time.Second; after += time.Second {
-		moved := int(noon.Add(after).Unix()/8 - noon.Unix()/8)
-		for y, row := range draw(after) {
-			// The line's first cell has no neighbour to its left.
-			if got, want := string(row[1:w-moved-1]), string(first[y][1+moved:w-1]); got != want {
-				t.Fatalf("after %v, moved by %d, row %d:\ngot  %s\nwant %s", after, moved, y, got, want)
-			}
-		}
-	}
-}
-
-// BenchmarkPlot9x16 draws the frame whose budget is 2 ms: nine charts of sixteen devices on the
-// largest screen.
-func BenchmarkPlot9x16(b *testing.B) {
-	s := state("sixteen")
-	s.View = Plot
-	given := []canonical.Field{
-		canonical.NVMLUtilization, canonical.GraphicsEngineActive, canonical.SMActive, canonical.SMOccupancy, canonical.TensorActive,
-		canonical.DRAMActive, canonical.MemoryCopyUtilization, canonical.Power,
-	}
-	for i, g := range s.GPUs {
-		few := *g
-		for f := range few.Values {
-			if !slices.Contains(given, canonical.Field(f)) {
-				few.Values[f] = math.NaN()
-			}
-		}
-		few.Values[canonical.PowerLimit] = g.Values[canonical.PowerLimit]
-		s.GPUs[i] = &few
-	}
-	all := New(nil, nil)
-	var g screen.Grid
-	all.Draw(&g, s, 320, 90)
-	if n := len(plottedOf(s)); n != 9 {
-		b.Fatalf("%d charts", n)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		all.Draw(&g, s, 320, 90)
-	}
-}
-
 // TestLargeCardsHaveCharts checks that a large card has charts of utilization, memory, power and
 // temperature, and no large area of solid colour.
 func TestLargeCardsHaveCharts(t *testing.T) {

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -81,16 +80,6 @@ func TestRasterDoesNotShimmer(t *testing.T) {
 					t.Fatalf("%+v after %v: cell %d of %v has class %v", r, now.Sub(s.Now), i/r.perCell, at, classes[i/r.perCell])
 				}
 			}
-		}
-	}
-}
-
-// TestChartOfOneGPUOnASmallScreen checks that one device has charts with axes even on 80 × 24.
-func TestChartOfOneGPUOnASmallScreen(t *testing.T) {
-	g, _ := at(state("one"), Fleet, 80, 24)
-	for _, want := range []string{"━━ Real util", "━━ Memory", "100%", "50%", "11:58"} {
-		if !strings.Contains(g.Glyphs(), want) {
-			t.Errorf("no %s:\n%s", want, g.Glyphs())
 		}
 	}
 }

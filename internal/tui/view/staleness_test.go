@@ -174,19 +174,3 @@ func TestFooterCountsNodesThatAreDown(t *testing.T) {
 		t.Errorf("two nodes: %q", text)
 	}
 }
-
-// FuzzAge looks for a size, a view and an age at which checkAge fails.
-func FuzzAge(f *testing.F) {
-	f.Add(160, 45, 0, 0, 13, 2, true)
-	f.Add(40, 10, 1, 4, 7, 1, false)
-	f.Add(80, 24, 3, 2, 19, 2, true)
-	f.Add(100, 12, 2, 5, 20, 2, false)
-	f.Add(22, -8, 2, -21, 0, -23, true)
-	f.Fuzz(func(t *testing.T, w, h, view, density, seconds, nodes int, stopped bool) {
-		w, h = minWidth+w&0x1ff%291, minHeight+h&0x7f%91
-		age := time.Duration(seconds&0x7f) * time.Second
-		s := aged(1+nodes&1, age, stopped)
-		s.View, s.Density = Names[uint(view)%uint(len(Names))], int(uint(density)%uint(numDensities))
-		checkAge(t, s, age, stopped, w, h)
-	})
-}

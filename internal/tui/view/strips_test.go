@@ -70,35 +70,6 @@ func TestStripsShareAClock(t *testing.T) {
 	}
 }
 
-// TestStripsWhereThereIsRoom checks at which sizes cards leave room for strips, and that all cards
-// are still there.
-func TestStripsWhereThereIsRoom(t *testing.T) {
-	for _, test := range []struct {
-		scenario string
-		w, h     int
-		want     bool
-	}{
-		{"one", 80, 24, true}, {"one", 160, 45, true}, {"one", 40, 10, false}, {"four", 80, 24, false},
-		{"eight", 120, 40, true}, {"eight", 160, 45, true}, {"eight", 80, 24, false}, {"sixteen", 160, 45, true},
-		{"sixteen", 100, 30, false}, {"nodes", 160, 45, true}, {"mig", 160, 45, true}, {"many", 200, 50, false},
-	} {
-		s := state(test.scenario)
-		g, _ := at(s, Fleet, test.w, test.h)
-		if got := strings.Contains(g.Glyphs(), "▇▇ compute  ▅▅ memory  ▃▃ I/O"); got != test.want {
-			t.Errorf("%s at %d × %d: strips are there: %v:\n%s", test.scenario, test.w, test.h, got, g.Glyphs())
-		}
-		hits := map[string]int{}
-		for _, h := range s.Hits {
-			hits[h.Key.UUID+h.Key.Instance]++
-		}
-		for _, gpu := range s.GPUs {
-			if want := map[bool]int{false: 1, true: 2}[test.want]; hits[gpu.Key.UUID+gpu.Key.Instance] < want {
-				t.Errorf("%s at %d × %d: GPU %s %s is in %d places, want %d", test.scenario, test.w, test.h, gpu.GPU, gpu.Instance, hits[gpu.Key.UUID+gpu.Key.Instance], want)
-			}
-		}
-	}
-}
-
 // TestStripsShowWhatIsWrong checks that a device that is gone or sick stands out in its strip, and
 // that the strip of a device that is no longer read keeps its past.
 func TestStripsShowWhatIsWrong(t *testing.T) {
@@ -119,29 +90,5 @@ func TestStripsShowWhatIsWrong(t *testing.T) {
 	s = state("expired")
 	if g, _ := at(s, Fleet, 160, 45); strings.Count(g.Glyphs(), "▇") < 150 {
 		t.Errorf("the past is gone:\n%s", g.Glyphs())
-	}
-}
-
-// TestBlocksDoNotMerge checks that, in the focus, no block touches a block in the row above.
-func TestBlocksDoNotMerge(t *testing.T) {
-	upper := "█▉▊▋▌▍▎▏▀▐" // fill the upper edge of a cell
-	lower := "█▉▊▋▌▍▎▏▁▂▃▄▅▆▇▐"
-	for _, name := range []string{"one", "eight", "sixteen", "sick", "wasted", "mig", "nodes"} {
-		for _, size := range [][2]int{{40, 10}, {80, 24}, {120, 30}, {120, 40}, {160, 45}, {240, 67}, {300, 80}} {
-			g, _ := at(state(name), Focus, size[0], size[1])
-			lines := strings.Split(g.Glyphs(), "\n")
-			styles := strings.Split(stylesOf(g, letter), "\n")
-			for y := 3; y < len(lines)-1; y++ {
-				above := []rune(lines[y-1])
-				for x, c := range []rune(lines[y]) {
-					if styles[y][x] == letter(styleTrack) { // the shade between lines of a chart
-						continue
-					}
-					if strings.ContainsRune(upper, c) && strings.ContainsRune(lower, above[x]) {
-						t.Fatalf("%s at %v: column %d merges:\n%s\n%s", name, size, x, lines[y-1], lines[y])
-					}
-				}
-			}
-		}
 	}
 }

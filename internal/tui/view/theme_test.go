@@ -22,22 +22,6 @@ func letter(s screen.Style) byte {
 	return strings.ToUpper(string(l))[0]
 }
 
-func TestStylesHaveLettersOfTheirOwn(t *testing.T) {
-	seen := map[byte]screen.Style{}
-	for s := range numStyles {
-		for _, st := range []screen.Style{s, s | screen.Picked} {
-			l := letter(st)
-			if other, ok := seen[l]; ok && l > '9' {
-				t.Errorf("styles %d and %d are both %q", other, st, l)
-			}
-			seen[l] = st
-			if l <= ' ' || l > '~' {
-				t.Errorf("style %d is %q", st, l)
-			}
-		}
-	}
-}
-
 // TestStatesHaveWords checks that each state has its own word, and each bottleneck its own glyphs.
 func TestStatesHaveWords(t *testing.T) {
 	seen := map[string]bool{goneBadge.text: true, instanceBadge.text: true}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"sort"
@@ -14,7 +13,6 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/util/annotations"
 )
 
 // lookback is how long an instant selector sees a sample without a successor: Prometheus'
@@ -182,15 +180,20 @@ func (st *store) sweep(t int64) {
 
 // Querier implements storage.Queryable. Its results are valid while the engine's lock is
 // held.
-func (st *store) Querier(_, _ int64) (storage.Querier, error) { return querier{st}, nil }
+func (st *store) Querier(_, _ int64) (storage.Querier, error) {
+	return querier{storage.NoopQuerier(), st}, nil
+}
 
-// querier finds series in a store for an evaluation.
-type querier struct{ store *store }
+// querier finds series in a store for an evaluation, which asks for nothing else.
+type querier struct {
+	storage.Querier
+	store *store
+}
 
 // Select implements storage.Querier. It sorts the series, as maps have no order, and sums of floats
 // depend on the order.
 func (q querier) Select(_ context.Context, _ bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
-	found := &seriesSet{hints: hints, at: -1}
+	found := &seriesSet{SeriesSet: storage.EmptySeriesSet(), hints: hints, at: -1}
 	names := q.store.names
 	for _, m := range matchers {
 		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
@@ -220,24 +223,9 @@ func matches(matchers []*labels.Matcher, series labels.Labels) bool {
 	return true
 }
 
-// errNoMetadata is the error for requests that PromQL never makes.
-var errNoMetadata = errors.New("the rule engine's store has only series")
-
-// LabelValues implements storage.LabelQuerier. PromQL does not use it.
-func (querier) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, errNoMetadata
-}
-
-// LabelNames implements storage.LabelQuerier. PromQL does not use it.
-func (querier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, errNoMetadata
-}
-
-// Close implements storage.LabelQuerier.
-func (querier) Close() error { return nil }
-
 // seriesSet implements storage.SeriesSet.
 type seriesSet struct {
+	storage.SeriesSet
 	hints *storage.SelectHints
 	list  []*series
 	at    int
@@ -260,9 +248,3 @@ func (s *seriesSet) At() storage.Series {
 	}
 	return promql.NewStorageSeries(promql.Series{Metric: s.list[s.at].labels, Floats: samples})
 }
-
-// Err implements storage.SeriesSet.
-func (s *seriesSet) Err() error { return nil }
-
-// Warnings implements storage.SeriesSet.
-func (s *seriesSet) Warnings() annotations.Annotations { return nil }

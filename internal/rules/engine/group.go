@@ -35,6 +35,7 @@ type rule struct {
 
 type ruleState struct {
 	results []result // of the last evaluation
+	spare   []result // memory for the next one
 	failure string   // of the last evaluation, "" for success
 
 	evaluations, failures atomic.Uint64
@@ -155,7 +156,7 @@ func (e *Engine) allow(g *group, r *rule, results int) error {
 // resultsOf applies the rule's name and labels to the result of its expression. What was at the same
 // place in the last result is known.
 func (r *rule) resultsOf(vector promql.Vector) ([]result, error) {
-	results, fresh := make([]result, 0, len(vector)), len(vector) != len(r.results)
+	results, fresh := r.spare[:0], len(vector) != len(r.results)
 	for i := range vector {
 		if vector[i].H != nil {
 			return nil, errors.New("a result is a native histogram, which the text format cannot represent; record a number from it, such as its histogram_count()")
@@ -214,9 +215,10 @@ func seriesText(l labels.Labels) string {
 // record stores the results of a rule that other rules select, and ends those that are gone. After
 // an error the rule has no results: earlier ones must not pass for current ones.
 func (e *Engine) record(r *rule, results []result, at int64) {
-	now := make(map[*series]bool, len(results))
+	changed := len(results) != len(r.results)
 	for i := range results {
 		x := &results[i]
+		changed = changed || x.text != r.results[i].text
 		if x.series == nil || x.series.dropped {
 			x.series = nil
 			if millis, selected := e.interest.keep(x.labels); selected {
@@ -224,16 +226,21 @@ func (e *Engine) record(r *rule, results []result, at int64) {
 			}
 		}
 		if x.series != nil {
-			now[x.series] = true
 			e.store.add(x.series, at, x.value)
 		}
 	}
-	for _, x := range r.results {
-		if x.series != nil && !now[x.series] {
-			e.store.end(x.series, at)
+	if changed {
+		now := make(map[*series]bool, len(results))
+		for _, x := range results {
+			now[x.series] = true
+		}
+		for _, x := range r.results {
+			if x.series != nil && !now[x.series] {
+				e.store.end(x.series, at)
+			}
 		}
 	}
-	r.results = results
+	r.results, r.spare = results, r.results
 	r.samples.Store(int64(len(results)))
 }
 

@@ -67,7 +67,11 @@ func (e *Engine) publish() {
 				header := exposition.AppendHeader(nil, r.Record, "Recorded by the rule group "+g.Name+".", "untyped")
 				blocks = append(blocks, block{header: header})
 			}
-			text := make([]byte, 0, 128*len(r.results))
+			size := 0
+			for _, x := range r.results {
+				size += len(x.text) + 24 // of the value
+			}
+			text := make([]byte, 0, size)
 			for _, x := range r.results {
 				if sharing[r.Record] > 1 {
 					if written[x.text] {

@@ -23,7 +23,7 @@ func (o *options) page(s *settings.Upstream, gives func(id int) bool, logger *sl
 	if err != nil {
 		return nil, fmt.Errorf("--counters: %w", err)
 	}
-	lines, problems := checks.LoadCounters(s.Counters, body)
+	lines, problems := checks.CheckCounters(s.Counters, body, nil)
 	if problems.Refuse() {
 		return nil, fmt.Errorf("--counters: %w", problems)
 	}

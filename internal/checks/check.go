@@ -142,7 +142,7 @@ func checkNames(file *settings.File) (named []string, problems diag.Problems) {
 			problems = append(problems, file.Problem(key+"counters", err.Error()))
 			continue
 		}
-		_, wrong := LoadCounters(s.Counters, body)
+		_, wrong := CheckCounters(s.Counters, body, nil)
 		problems, named = append(problems, wrong...), append(named, s.Counters+": ok")
 	}
 	http("kube.discover.http_config", file.Kube.Discover.HTTP)

@@ -46,18 +46,12 @@ type checker struct {
 }
 
 // CheckCounters returns the counters that body selects, in the order of its lines, and its mistakes
-// and missing wants. Like the exporter's own loader, it refuses a file for a single mistake.
+// and missing wants, of which there may be none. Like the exporter's own loader, it refuses a file for a single mistake.
 func CheckCounters(file string, body []byte, wants []CounterWant) ([]dcgm.Counter, diag.Problems) {
 	c := read(file, body)
 	if !c.problems.Refuse() {
 		c.missing(wants)
 	}
-	return c.counters, c.problems
-}
-
-// LoadCounters returns the counters that body selects, in the order of its lines, and its mistakes.
-func LoadCounters(file string, body []byte) ([]dcgm.Counter, diag.Problems) {
-	c := read(file, body)
 	return c.counters, c.problems
 }
 

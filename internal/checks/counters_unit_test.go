@@ -67,7 +67,7 @@ func (one) IsLost(int) bool { return false }
 // served returns what a reading of one GPU is served as with a counters file.
 func served(t *testing.T, file string, o one) string {
 	t.Helper()
-	lines, problems := LoadCounters("f", []byte(file))
+	lines, problems := CheckCounters("f", []byte(file), nil)
 	if problems.Refuse() {
 		t.Fatal(problems)
 	}

@@ -122,14 +122,6 @@ func TestCounterValue(t *testing.T) {
 	}
 }
 
-// The Field of a line decides what is served, whatever else its name may mean.
-func TestPageOfAFieldThatIsNotGiven(t *testing.T) {
-	page, notGiven := NewPage([]Counter{counterOf("DCGM_FI_DEV_FAN_SPEED", "gauge", "", "SMACT")}, func(id int) bool { return id != 1002 })
-	if len(page.Wants()) != 0 || !slices.Equal(notGiven, []string{"DCGM_FI_DEV_FAN_SPEED"}) {
-		t.Errorf("wants %v, does not give %v", page.Wants(), notGiven)
-	}
-}
-
 // eventRows returns the served events of one device, each on a line.
 func eventRows(b *raw.Batch) (rows []string) {
 	for line := range strings.Lines(string(b.AppendText(nil))) {
@@ -192,33 +184,6 @@ func TestEvents(t *testing.T) {
 	w.Write(&b, noon.Add(time.Hour), fixed{})
 	if rows := eventRows(&b); rows != nil {
 		t.Errorf("of a board that is not read: %v", rows)
-	}
-}
-
-// Each XID that a source receives counts, repetitions included; those before the first reading
-// count as recent.
-func TestEventsOneByOne(t *testing.T) {
-	w := eventWriter()
-	total := map[uint32]uint64{13: 2}
-	for i, want := range []string{
-		`XID_ERRORS_COUNT,5m,xid="13"} 2 XID_ERRORS_TOTAL,xid="13"} 2`,
-		`XID_ERRORS_COUNT,5m,xid="13"} 2 XID_ERRORS_TOTAL,xid="13"} 2`,
-		`XID_ERRORS_COUNT,5m,xid="13"} 5 XID_ERRORS_COUNT,5m,xid="79"} 1 XID_ERRORS_TOTAL,xid="13"} 5 XID_ERRORS_TOTAL,xid="79"} 1`,
-	} {
-		if i == 2 {
-			total[13], total[79] = 5, 1
-		}
-		s := told{fixed: fixed{"TMPTR": {40}, "XIDER": {13}}}
-		for _, code := range []uint32{13, 79} {
-			if total[code] > 0 {
-				s.xids = append(s.xids, raw.XID{Code: code, Count: total[code]})
-			}
-		}
-		var b raw.Batch
-		w.Write(&b, noon.Add(time.Duration(i)*time.Second), s)
-		if got := strings.Join(eventRows(&b), " "); got != want {
-			t.Errorf("reading %d:\n%s\nwant\n%s", i, got, want)
-		}
 	}
 }
 

@@ -96,16 +96,3 @@ func TestCompacted(t *testing.T) {
 		t.Errorf("%+v", b.Samples)
 	}
 }
-
-// TestReset: after Reset, rows do not count before the next header.
-func TestReset(t *testing.T) {
-	var p Parser
-	b := &raw.Batch{Dict: raw.NewDict()}
-	for _, line := range []string{"#Entity    SMACT        ", "GPU 0      0.500        "} {
-		p.Line(b, []byte(line))
-	}
-	p.Reset()
-	if b.Reset(); !p.Line(b, []byte("GPU 0      0.600        ")) || len(b.Samples) != 0 || b.Skipped != 1 || p.Rows() != 0 {
-		t.Errorf("%+v, %d skipped, %d rows", b.Samples, b.Skipped, p.Rows())
-	}
-}

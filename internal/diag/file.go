@@ -105,16 +105,16 @@ func ParseYAML(body []byte) (*yaml.Node, *Problem) {
 	return nil, explainSyntax(err, body)
 }
 
-// lazy returns a regular expression that is compiled when it is first used.
-func lazy(expr string) func() *regexp.Regexp {
+// Pattern returns a regular expression that is compiled when it is first used.
+func Pattern(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
 var (
 	// syntaxError matches the prefix of yaml.v3's syntax errors.
-	syntaxError = lazy(`^yaml: (?:line ([0-9]+): )?`)
+	syntaxError = Pattern(`^yaml: (?:line ([0-9]+): )?`)
 	// ofParser matches the errors of yaml.v3's parser, which counts the lines before the wrong one.
-	ofParser = lazy(`^did not find expected (key|node|','|'-'|<)|^found (undefined tag handle|duplicate %|incompatible)`)
+	ofParser = Pattern(`^did not find expected (key|node|','|'-'|<)|^found (undefined tag handle|duplicate %|incompatible)`)
 )
 
 // explainSyntax turns yaml.v3's error about body into a Problem. An error without a line, such as a
@@ -136,10 +136,10 @@ func explainSyntax(err error, body []byte) *Problem {
 
 // The errors of yaml.v3's decoder, one per line.
 var (
-	decodingError = lazy(`(?m)^  line ([0-9]+): (.*)$`)
-	unknownField  = lazy(`^field (.*) not found in type (\S+)$`)
-	repeatedKey   = lazy(`^mapping key "(.*)" already defined at line (\d+)$`)
-	wrongType     = lazy("^cannot unmarshal (!!\\w+)(?: `(.*)`)? into (\\S+)$")
+	decodingError = Pattern(`(?m)^  line ([0-9]+): (.*)$`)
+	unknownField  = Pattern(`^field (.*) not found in type (\S+)$`)
+	repeatedKey   = Pattern(`^mapping key "(.*)" already defined at line (\d+)$`)
+	wrongType     = Pattern("^cannot unmarshal (!!\\w+)(?: `(.*)`)? into (\\S+)$")
 )
 
 // ExplainDecoding returns the problems in err, an error of a yaml.v3 decoder of any import

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,7 +63,7 @@ func (o *Options) showWeights() any {
 }
 
 // capital matches a capital letter.
-var capital = regexp.MustCompile("[A-Z]")
+var capital = diag.Pattern("[A-Z]")
 
 // thresholdFields returns pointers to the thresholds that are single values, by key.
 func thresholdFields(t *compute.Thresholds) (keys []string, fields map[string]any) {
@@ -73,7 +72,7 @@ func thresholdFields(t *compute.Thresholds) (keys []string, fields map[string]an
 	for i := range v.NumField() {
 		key, kind := v.Type().Field(i).Tag.Get("yaml"), v.Field(i).Kind()
 		if kind == reflect.Int || kind == reflect.Int64 { // a count or a duration, whose name is the key in capitals
-			key = strings.ToLower(strings.TrimPrefix(capital.ReplaceAllString(v.Type().Field(i).Name, "_$0"), "_"))
+			key = strings.ToLower(strings.TrimPrefix(capital().ReplaceAllString(v.Type().Field(i).Name, "_$0"), "_"))
 		}
 		if key != "-" {
 			keys, fields[key] = append(keys, key), v.Field(i).Addr().Interface()
@@ -381,9 +380,9 @@ const wantHTTP = "write what Prometheus takes as http_config, such as tls_config
 
 // Errors of yaml.v3 and net/url show values, which may be passwords.
 var (
-	notFound   = regexp.MustCompile(`field (\S+) not found`)
-	ofValue    = regexp.MustCompile("(?s)!!\\w+ `.*`")
-	ofProxyURL = regexp.MustCompile(`(?s)parse ".*": `)
+	notFound   = diag.Pattern(`field (\S+) not found`)
+	ofValue    = diag.Pattern("(?s)!!\\w+ `.*`")
+	ofProxyURL = diag.Pattern(`(?s)parse ".*": `)
 )
 
 // readHTTP reads Prometheus' http_config. Its files are relative to the config file.
@@ -397,15 +396,15 @@ func readHTTP(v entry) *promconfig.HTTPClientConfig {
 	decoder.KnownFields(true)
 	err = decoder.Decode(&c)
 	if _, wrongType := errors.AsType[*yaml.TypeError](err); wrongType {
-		if key := notFound.FindStringSubmatch(err.Error()); key != nil {
+		if key := notFound().FindStringSubmatch(err.Error()); key != nil {
 			v.reject("%s is not a known key; see the documentation of Prometheus", key[1])
 		} else {
 			v.reject("a value where another form is expected; %s", wantHTTP)
 		}
 		return nil
 	} else if err != nil {
-		text := ofProxyURL.ReplaceAllString(strings.TrimPrefix(err.Error(), "yaml: "), "no URL: ")
-		v.reject("%s; %s", ofValue.ReplaceAllString(text, "a value"), wantHTTP)
+		text := ofProxyURL().ReplaceAllString(strings.TrimPrefix(err.Error(), "yaml: "), "no URL: ")
+		v.reject("%s; %s", ofValue().ReplaceAllString(text, "a value"), wantHTTP)
 		return nil
 	}
 	proxies := []promconfig.ProxyConfig{c.ProxyConfig}

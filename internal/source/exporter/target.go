@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
@@ -21,10 +21,10 @@ type target struct {
 
 // hostPort matches a URL that lacks its scheme: node:9400, [::1]:9400/metrics,
 // user:password@node. A file with such a name is written ./node:9400.
-var hostPort = regexp.MustCompile(`^[^/]+:([0-9]+([/?#].*)?$|.*@)`)
+var hostPort = diag.Pattern(`^[^/]+:([0-9]+([/?#].*)?$|.*@)`)
 
 // urlScheme matches the beginning of a target that is meant to be a URL.
-var urlScheme = regexp.MustCompile(`^(?i:https?:|file:|[a-z][a-z0-9+.-]*://)`)
+var urlScheme = diag.Pattern(`^(?i:https?:|file:|[a-z][a-z0-9+.-]*://)`)
 
 func parseTarget(s string) (target, error) {
 	switch {
@@ -32,9 +32,9 @@ func parseTarget(s string) (target, error) {
 		return target{}, refuse("no source is given", "set --source=http://localhost:9400/metrics")
 	case !printable(s):
 		return target{}, refuse("the source holds unprintable characters", "write --source without them")
-	case urlScheme.MatchString(s):
+	case urlScheme().MatchString(s):
 		return parseURL(s)
-	case hostPort.MatchString(s):
+	case hostPort().MatchString(s):
 		safe := redact(s)
 		return target{}, refuse(fmt.Sprintf("source %q has no scheme", safe),
 			fmt.Sprintf("write --source=%s, or ./%s for a file of that name", suggestURL(safe), safe))
@@ -140,7 +140,7 @@ func Mask(url, word string) string {
 
 // MaskSource is Mask for a target of New. It returns the path of a file unchanged.
 func MaskSource(s, word string) string {
-	if !urlScheme.MatchString(s) && !hostPort.MatchString(s) && printable(s) {
+	if !urlScheme().MatchString(s) && !hostPort().MatchString(s) && printable(s) {
 		return s
 	}
 	return Mask(s, word)

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	metric "github.com/prometheus/client_golang/prometheus"
-
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/holders"
@@ -245,15 +243,5 @@ func (p *service) serveDiscovery(served *expose.Options) {
 	}
 	served.Absent = d.finder.Absent
 	alsoNote(served, d.finder.Notes)
-	gauge := func(name, help string, labels metric.Labels, value func(holders.DiscoveryCounts) int) metric.Collector {
-		return metric.NewGaugeFunc(metric.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, func() float64 { return float64(value(d.finder.Counts())) })
-	}
-	const pods = "Pods that --kube.discover selects, by state: read, waiting (not running), left_out (beyond kube.discover.max_sources)."
-	served.Collectors = append(served.Collectors,
-		gauge("kpulse_proxy_kube_discovered_pods", pods, metric.Labels{"state": "read"}, func(c holders.DiscoveryCounts) int { return c.Exporters }),
-		gauge("kpulse_proxy_kube_discovered_pods", pods, metric.Labels{"state": "waiting"}, func(c holders.DiscoveryCounts) int { return c.Waiting }),
-		gauge("kpulse_proxy_kube_discovered_pods", pods, metric.Labels{"state": "left_out"}, func(c holders.DiscoveryCounts) int { return c.LeftOut }),
-		metric.NewCounterFunc(metric.CounterOpts{Name: "kpulse_proxy_kube_discovery_failures_total", Help: "Lists and watches of exporter pods that failed; known pods stay meanwhile."},
-			func() float64 { return float64(d.finder.Counts().Failures) }),
-	)
+	served.Collectors = append(served.Collectors, discoveryCollectors(d.finder)...)
 }

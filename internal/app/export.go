@@ -17,11 +17,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
 )
 
-// lastWrite bounds how long a stuck reader of the output delays the end.
-const lastWrite = time.Second
+const (
+	// lastWrite bounds how long a stuck reader of the output delays the end.
+	lastWrite = time.Second
+	// firstPatience is how many times --source.timeout the first reading of --once and --export
+	// may take: a host engine sets up its watches before it answers, and dcgmi waits if the
+	// driver is in trouble.
+	firstPatience = 3
+)
 
 // stream writes each reading as CSV until ctx ends, the source ends, or the output has no reader.
-// It waits for an unreadable source for as long as patience allows, and logs problems to
+// It waits for an unreadable source for as long as --export.timeout allows, and logs problems to
 // warnings.
 func stream(ctx context.Context, opts *options, stdout io.Writer, warnings *slog.Logger) error {
 	src, err := open(opts, &opts.Upstreams[0], newUserAgent(), warnings)
@@ -30,7 +36,10 @@ func stream(ctx context.Context, opts *options, stdout io.Writer, warnings *slog
 	}
 	life, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	patience := newPatience(opts, src.Caps())
+	first, later := firstPatience*time.Duration(opts.Timeout), time.Duration(opts.ExportTimeout)+opts.Upstreams[0].Period
+	late := time.AfterFunc(time.Hour, func() { end(errLate) })
+	late.Stop()
+	waits := opts.ExportTimeout > 0 && src.Caps().Backend != "replay" // which ends by itself
 	csv, chosen := export.NewCSV(stdout, opts.Columns), newSelector(opts, src.Caps(), warnings)
 	view := export.View{Job: job()}
 	var read atomic.Bool
@@ -38,8 +47,10 @@ func stream(ctx context.Context, opts *options, stdout io.Writer, warnings *slog
 		if life.Err() != nil {
 			return
 		}
-		patience.rest()
-		defer patience.renew()
+		if waits { // a stuck reader of the output is not the source's fault
+			late.Stop()
+			defer late.Reset(later)
+		}
 		var err error
 		if view.Devices = nil; s.Frame.Len() > 0 {
 			view.Devices, err = chosen.choose(s.Frame.Topology)
@@ -56,26 +67,39 @@ func stream(ctx context.Context, opts *options, stdout io.Writer, warnings *slog
 	if err != nil {
 		return errors.Join(err, src.Close())
 	}
-	patience.begin(func() { end(patience.lost(p)) })
-	defer patience.end()
+	if waits {
+		late.Reset(first)
+		defer late.Stop()
+	}
 	err = follow(life, p)
 	if cause := context.Cause(life); cause != nil && ctx.Err() == nil {
 		err = cause
 	}
+	if errors.Is(err, errLate) {
+		if read.Load() {
+			first = later
+		}
+		return notRead(p, "no reading within "+first.String())
+	}
 	if err = quiet(err); err == nil && ctx.Err() != nil && !read.Load() {
-		return unread(p)
+		return notRead(p, "stopped before there was a reading")
 	}
 	return err
 }
 
-// unread returns the error of an export that was stopped before its first reading.
-func unread(of *pipeline.Pipeline) error {
-	if state, err := of.Status(); state.Failure != nil {
-		return fmt.Errorf("stopped before there was a reading: %w", state.Failure)
-	} else if err != nil {
-		return fmt.Errorf("stopped before there was a reading: %w", err)
+// errLate is the cause of the end if a source gives no reading for too long.
+var errLate = errors.New("no reading in time")
+
+// notRead returns the error of an export that ends without a reading.
+func notRead(of *pipeline.Pipeline, what string) error {
+	state, err := of.Status()
+	if state.Failure != nil {
+		err = state.Failure
 	}
-	return fmt.Errorf("stopped before there was a reading of %s; give it more time", of.Name())
+	if err == nil {
+		return fmt.Errorf("%s of %s; check whether the machine is overloaded, or give it more time", what, of.Name())
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // observer is called with each good reading, and keeps none.

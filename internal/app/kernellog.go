@@ -6,8 +6,6 @@ import (
 	"os"
 	"strings"
 
-	metric "github.com/prometheus/client_golang/prometheus"
-
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/host"
@@ -74,31 +72,6 @@ func (p *service) runKernelLog(ctx context.Context) {
 	if err := p.kernelLog.Run(ctx); err != nil {
 		p.noteKernelLog(err)
 	}
-}
-
-// kernelLogCollectors returns the proxy's own series about the kernel's log.
-func kernelLogCollectors(l *kernellog.Log) (all []metric.Collector) {
-	counter := func(name, help string, labels metric.Labels, value func(*kernellog.Counts) uint64) {
-		all = append(all, metric.NewCounterFunc(metric.CounterOpts{Name: name, Help: help, ConstLabels: labels}, func() float64 {
-			c := l.Counts()
-			return float64(value(&c))
-		}))
-	}
-	for _, result := range []struct {
-		word  string
-		value func(*kernellog.Counts) uint64
-	}{
-		{"xid", func(c *kernellog.Counts) uint64 { return c.XIDs }},
-		{"sxid", func(c *kernellog.Counts) uint64 { return c.SXIDs }},
-		{"unmatched", func(c *kernellog.Counts) uint64 { return c.Unmatched }},
-		{"malformed", func(c *kernellog.Counts) uint64 { return c.Malformed }},
-		{"foreign", func(c *kernellog.Counts) uint64 { return c.Foreign }},
-		{"dropped", func(c *kernellog.Counts) uint64 { return c.Dropped }},
-	} {
-		counter("kpulse_proxy_kernel_log_records_total", "Records of --kernel-log, by result: xid and sxid were read, of which unmatched belong to no GPU that is read here and dropped arrived too many at once; malformed could not be read; foreign were written by a program, not by the kernel.", metric.Labels{"result": result.word}, result.value)
-	}
-	counter("kpulse_proxy_kernel_log_overruns_total", "Times that the kernel overwrote records of --kernel-log before they were read.", nil, func(c *kernellog.Counts) uint64 { return c.Overruns })
-	return all
 }
 
 // xidEvents returns the function that adds the kernel's XIDs to the frames of a source, or nil if

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	metric "github.com/prometheus/client_golang/prometheus"
-
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
@@ -79,26 +77,4 @@ func (p *service) serveKube(served *expose.Options) {
 		alsoNote(served, r.Notes)
 		served.Collectors = append(served.Collectors, resolverCollectors(r)...)
 	}
-}
-
-// resolverCollectors returns the proxy's own series about look-ups.
-func resolverCollectors(r *holders.Resolver) (all []metric.Collector) {
-	for i, word := range holders.Results() {
-		all = append(all, metric.NewCounterFunc(metric.CounterOpts{
-			Name:        "kpulse_proxy_kube_lookups_total",
-			Help:        "Look-ups of the workload of a pod, by result: found; absent (no such pod); denied (by the Kubernetes API server); failed (no answer); dropped (too many were waiting).",
-			ConstLabels: metric.Labels{"result": word},
-		}, func() float64 { return float64(r.Counts().Lookups[i]) }))
-	}
-	for _, gauge := range []struct {
-		name, help string
-		value      func(holders.Counts) int
-	}{
-		{"kpulse_proxy_kube_lookups_in_flight", "Look-ups of the workload of a pod that are in progress.", func(c holders.Counts) int { return c.InFlight }},
-		{"kpulse_proxy_kube_lookups_queued", "Pods that wait for the look-up of their workload.", func(c holders.Counts) int { return c.Queued }},
-		{"kpulse_proxy_kube_pods", "Pods whose workload is remembered, or remembered as unknown.", func(c holders.Counts) int { return c.Pods }},
-	} {
-		all = append(all, metric.NewGaugeFunc(metric.GaugeOpts{Name: gauge.name, Help: gauge.help}, func() float64 { return float64(gauge.value(r.Counts())) }))
-	}
-	return all
 }

@@ -5,8 +5,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	metric "github.com/prometheus/client_golang/prometheus"
-
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
@@ -36,11 +34,5 @@ func (p *service) serveRecording(o *expose.Options) {
 		state := r.State()
 		return expose.Recording{File: state.File, Failure: state.Failure, Remedy: state.Remedy, Missed: state.Missed}
 	}
-	counter := func(name, help string, value func(recording.State) int) metric.Collector {
-		return metric.NewCounterFunc(metric.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(r.State())) })
-	}
-	o.Collectors = append(o.Collectors,
-		counter("kpulse_proxy_record_failures_total", "Writes of --record that failed.", func(s recording.State) int { return s.Failures }),
-		counter("kpulse_proxy_record_missed_readings_total", "Readings that --record left out: the disk was full, failing or too slow.", func(s recording.State) int { return s.Missed }),
-	)
+	o.Collectors = append(o.Collectors, recordCollectors(r)...)
 }

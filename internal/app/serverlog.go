@@ -4,15 +4,11 @@ import (
 	"bytes"
 	"log/slog"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
-
-// acceptFailed begins the line that net/http logs when it cannot accept a connection. It retries
-// itself, at most a second later.
-const acceptFailed = "http: Accept error: "
 
 // repeatAfter is the least time between two warnings that connections cannot be accepted.
 const repeatAfter = time.Minute
@@ -22,9 +18,7 @@ const repeatAfter = time.Minute
 type serverLog struct {
 	logger *slog.Logger
 	failed prometheus.Counter
-
-	mu     sync.Mutex
-	warned time.Time
+	warned atomic.Int64 // Unix time
 }
 
 func newServerLog(logger *slog.Logger) *serverLog {
@@ -34,30 +28,16 @@ func newServerLog(logger *slog.Logger) *serverLog {
 	})}
 }
 
-// Write logs one line of net/http.
+// Write logs one line of net/http, which retries a failed accept itself, at most a second later.
 func (l *serverLog) Write(line []byte) (int, error) {
-	cause, found := strings.CutPrefix(string(bytes.TrimSpace(line)), acceptFailed)
+	cause, found := strings.CutPrefix(string(bytes.TrimSpace(line)), "http: Accept error: ")
 	if !found {
 		l.logger.Debug(cause)
 		return len(line), nil
 	}
 	l.failed.Inc()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now := time.Now(); now.Sub(l.warned) >= repeatAfter {
-		l.warned = now
-		l.logger.Warn("cannot accept connections", "cause", cause, "remedy", remedyOf(cause))
+	if now, before := time.Now().Unix(), l.warned.Load(); now-before >= int64(repeatAfter.Seconds()) && l.warned.CompareAndSwap(before, now) {
+		l.logger.Warn("cannot accept connections", "cause", cause, "remedy", "if files are the limit, raise it (LimitNOFILE= of the systemd unit, ulimit -n), or find the clients that hold connections: ss -tnp")
 	}
 	return len(line), nil
-}
-
-// remedyOf returns what to do about a failed accept.
-func remedyOf(cause string) string {
-	switch {
-	case strings.Contains(cause, "too many open files in system"):
-		return "raise fs.file-max of this machine, or find the process that holds its files"
-	case strings.Contains(cause, "too many open files"):
-		return "raise the limit of open files (LimitNOFILE= of the systemd unit, ulimit -n), or find the clients that hold connections: ss -tnp"
-	}
-	return "see what this machine has run out of"
 }

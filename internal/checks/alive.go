@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
 )
 
@@ -101,9 +100,9 @@ func alive(ctx context.Context, url string) error {
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	status, ours, err := askAlive(ctx, client, url)
+	status, ours, err := ask(ctx, client, url+"/-/healthy")
 	if plain, over := strings.CutPrefix(url, "http://"); status == http.StatusBadRequest && over { // the answer of Go's TLS server to plain HTTP
-		status, ours, err = askAlive(ctx, client, "https://"+plain)
+		status, ours, err = ask(ctx, client, "https://"+plain+"/-/healthy")
 	}
 	refused, isNetwork := errors.AsType[*net.OpError](err)
 	switch {
@@ -117,18 +116,4 @@ func alive(ctx context.Context, url string) error {
 		return fmt.Errorf("%s answers, but is not kpulse-proxy; name the proxy with --url=NODE", url)
 	}
 	return fmt.Errorf("%s/-/healthy answers %d %s; look at its log", url, status, http.StatusText(status))
-}
-
-// askAlive returns the status of the response, or 0, and whether a kpulse-proxy sent it.
-func askAlive(ctx context.Context, client *http.Client, url string) (status int, ours bool, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/-/healthy", nil)
-	if err != nil {
-		return 0, false, err
-	}
-	resp, err := client.Do(r)
-	if err != nil {
-		return 0, false, err
-	}
-	resp.Body.Close()
-	return resp.StatusCode, resp.Header.Get("Server") == expose.ServerName, nil
 }

@@ -42,19 +42,26 @@ func RefusedUs(url, wants, remedy string) string {
 // greet requests the landing page at a URL, which costs no exporter a scrape. It returns the
 // status, or 0, and whether a kpulse-proxy answered.
 func greet(ctx context.Context, client *http.Client, url string, patience time.Duration) (status int, ours bool) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	status, ours, _ = ask(ctx, client, strings.TrimSuffix(url, "/metrics")+"/")
+	return status, ours && status == http.StatusOK
+}
+
+// ask requests a URL by client, which may be nil. It returns the status, or 0, and whether the server is a
+// kpulse-proxy.
+func ask(ctx context.Context, client *http.Client, url string) (status int, ours bool, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, false, err
+	}
 	if client == nil {
 		client = http.DefaultClient
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/metrics")+"/", nil)
-	if err != nil {
-		return 0, false
-	}
 	resp, err := client.Do(r)
 	if err != nil {
-		return 0, false
+		return 0, false, err
 	}
 	resp.Body.Close()
-	return resp.StatusCode, resp.StatusCode == http.StatusOK && resp.Header.Get("Server") == expose.ServerName
+	return resp.StatusCode, resp.Header.Get("Server") == expose.ServerName, nil
 }

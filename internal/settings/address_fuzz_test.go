@@ -26,10 +26,10 @@ func FuzzAddresses(f *testing.F) {
 		}
 		env := map[string]string{"DCGM_HOST": host, "DCGM_PORT": port, "DCGM_METRICS_ENDPOINT": host, "HTTP_LISTEN_PORT": port}
 		theirs := neighbour(func(name string) (string, bool) { v, ok := env[name]; return v, ok })
-		if address, err := theirs.url(); err == nil && address != "" && !strings.HasPrefix(address, "http://") {
+		if address, err := theirs.value("source"); err == nil && address != "" && !strings.HasPrefix(address, "http://") {
 			t.Errorf("%q, %q is %q", host, port, address)
 		}
-		if address, err := theirs.listen(); err == nil && address != "" && address != ":"+port {
+		if address, err := theirs.value("web.listen-address"); err == nil && address != "" && address != ":"+port {
 			t.Errorf("%q is %q", port, address)
 		}
 	})

@@ -242,7 +242,7 @@ func (g Given) Unchecked(path string) (o *Options, sources []Upstream, refused, 
 func (o *Options) merge(g Given, file *File) error {
 	if file != nil {
 		o.Config, o.lines = file.Config, file.lines
-		g = g.Under(file)
+		g = g.under(file)
 	}
 	o.Given = g
 	for _, f := range g {

@@ -18,34 +18,27 @@ type adoption struct {
 	flag string
 	// by is the variable that this requires.
 	by string
-	// unless are other flags for the same purpose: a given one wins, and so does a config file
-	// for which inFile, if not nil, returns true.
+	// unless are other flags for the same purpose: a given one wins.
 	unless string
-	inFile func(*File) bool
-	// value returns the value for the flag, or "".
-	value func(neighbour) (string, error)
-	// complete, unless nil, sets related options that have no flag.
-	complete func(neighbour, *Options)
+	// ofSources means that a config file that names what to read wins.
+	ofSources bool
 	// help is for the reference.
 	help string
 }
 
 // adoptions are in the order in which they are reported.
 var adoptions = []adoption{
-	{flag: "source", by: "DCGM_HOST", unless: "backend replay kube.discover", inFile: namesSources, value: neighbour.url,
+	{flag: "source", by: "DCGM_HOST", unless: "backend replay kube.discover", ofSources: true,
 		help: "The host of the exporter, with `DCGM_PORT` (9400) and `DCGM_METRICS_ENDPOINT` (/metrics)."},
-	{flag: "kube.discover", by: "DCGM_LABELS", unless: "backend replay source", inFile: namesSources, value: neighbour.selector, complete: neighbour.completeDiscovery,
+	{flag: "kube.discover", by: "DCGM_LABELS", unless: "backend replay source", ofSources: true,
 		help: "The label selector of the exporters' pods, with `DCGM_PORT` (the port of their container) and `DCGM_METRICS_ENDPOINT` (/metrics); only without `DCGM_HOST`."},
-	{flag: "web.listen-address", by: "HTTP_LISTEN_PORT", value: neighbour.listen,
+	{flag: "web.listen-address", by: "HTTP_LISTEN_PORT",
 		help: "The port to listen on, on all addresses. Without it the proxy listens on its own default port, not on 6061."},
 }
 
 // enginePort is the port of DCGM's host engine: with it, DCGM_HOST and DCGM_PORT are meant for a
 // client of the engine.
 const enginePort = "5555"
-
-// TheirVariables are the neighbour's own.
-var TheirVariables = []string{"DCGM_HOST", "DCGM_PORT", "DCGM_METRICS_ENDPOINT", "DCGM_LABELS", "HTTP_LISTEN_PORT"}
 
 // get returns the value of a variable, or "". It ignores what Kubernetes sets for a Service of that
 // name (DCGM_PORT=tcp://10.0.0.1:9400).
@@ -57,92 +50,55 @@ func (env neighbour) get(name string) string {
 	return value
 }
 
-// set returns which of the neighbour's own variables are set. NODE_NAME is also ours, so it does
-// not count.
-func (env neighbour) set() (names []string) {
-	for _, name := range TheirVariables {
-		if value := env.get(name); value != "" && (name != "DCGM_PORT" || value != enginePort) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // speaks reports whether the environment is the neighbour's: it has a variable for what to read
 // and another one. A single variable may be meant for another program.
 func (env neighbour) speaks() bool {
-	return (env.get("DCGM_HOST") != "" || env.get("DCGM_LABELS") != "") && len(env.set()) > 1
+	set := 0
+	for _, name := range []string{"DCGM_HOST", "DCGM_PORT", "DCGM_METRICS_ENDPOINT", "DCGM_LABELS", "HTTP_LISTEN_PORT"} {
+		if value := env.get(name); value != "" && (name != "DCGM_PORT" || value != enginePort) {
+			set++
+		}
+	}
+	return (env.get("DCGM_HOST") != "" || env.get("DCGM_LABELS") != "") && set > 1
 }
 
-// url returns the exporter's URL, if the environment names its host.
-func (env neighbour) url() (string, error) {
+// value returns the value for a flag, or "".
+func (env neighbour) value(flag string) (string, error) {
 	host := env.get("DCGM_HOST")
-	if host == "" {
+	switch {
+	case flag == "web.listen-address":
+		port, err := env.port("HTTP_LISTEN_PORT", "", 0)
+		if port == "" {
+			return "", err
+		}
+		return ":" + port, err
+	case flag == "kube.discover" && host == "":
+		_, err := env.port("DCGM_PORT", "", 1)
+		return env.get("DCGM_LABELS"), err
+	case flag != "source" || host == "":
 		return "", nil
 	}
-	if bare := strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"); net.ParseIP(bare) != nil {
+	if bare := strings.Trim(host, "[]"); net.ParseIP(bare) != nil {
 		host = bare
-	} else if strings.ContainsAny(host, ":/?#@[] ") {
-		// Not quoted: it may hold a password.
+	} else if strings.ContainsAny(host, ":/?#@[] ") { // not quoted: it may hold a password
 		return "", fmt.Errorf("$DCGM_HOST is not a host; write a name or an address in it, the port in DCGM_PORT and the path in DCGM_METRICS_ENDPOINT, or give --source=URL")
 	}
 	port, err := env.port("DCGM_PORT", "9400", 1)
-	if err != nil {
-		return "", err
-	}
-	return "http://" + net.JoinHostPort(host, port) + cmp.Or(env.path(), "/metrics"), nil
+	return "http://" + net.JoinHostPort(host, port) + cmp.Or(env.path(), "/metrics"), err
 }
 
 // path returns the path of the exporters' URLs, or "" if the environment does not name it.
 func (env neighbour) path() string {
-	path := env.get("DCGM_METRICS_ENDPOINT")
-	if path == "" {
-		return ""
+	if path := env.get("DCGM_METRICS_ENDPOINT"); path != "" {
+		return "/" + strings.TrimPrefix(path, "/")
 	}
-	return "/" + strings.TrimPrefix(path, "/")
-}
-
-// selector returns the selector of the exporters' pods, if the environment names no host.
-func (env neighbour) selector() (string, error) {
-	if env.get("DCGM_HOST") != "" {
-		return "", nil
-	}
-	_, err := env.port("DCGM_PORT", "", 1)
-	return env.get("DCGM_LABELS"), err
-}
-
-// completeDiscovery sets how to read the discovered pods, unless the config file does.
-func (env neighbour) completeDiscovery(o *Options) {
-	d, standard := &o.Kube.Discover, Default().Kube.Discover
-	if d.Port == standard.Port {
-		d.Port = cmp.Or(env.get("DCGM_PORT"), d.Port)
-	}
-	if d.Path == standard.Path {
-		d.Path = cmp.Or(env.path(), d.Path)
-	}
-}
-
-// namesSources reports whether a config file names what to read.
-func namesSources(file *File) bool {
-	return len(file.Sources) > 0 || file.Kube.Discover.Selector != ""
-}
-
-// listen returns the address to listen on.
-func (env neighbour) listen() (string, error) {
-	port, err := env.port("HTTP_LISTEN_PORT", "", 0)
-	if port == "" {
-		return "", err
-	}
-	return ":" + port, err
+	return ""
 }
 
 // port returns the port in a variable.
 func (env neighbour) port(name, standard string, least int) (string, error) {
 	text := cmp.Or(env.get(name), standard)
-	if text == "" {
-		return "", nil
-	}
-	if n, err := strconv.ParseUint(text, 10, 16); err != nil || int(n) < least {
+	if n, err := strconv.ParseUint(text, 10, 16); text != "" && (err != nil || int(n) < least) {
 		return "", fmt.Errorf("$%s=%.20q is not a port; write a number from %d to 65535", name, text, least)
 	}
 	return text, nil
@@ -150,14 +106,11 @@ func (env neighbour) port(name, standard string, least int) (string, error) {
 
 // adopt sets flags from the neighbour's environment, unless our own settings do.
 func (g Given) adopt(env neighbour) error {
-	if !env.speaks() {
-		return nil
-	}
 	for _, a := range adoptions {
-		if a.waived(g) {
+		if !env.speaks() || a.waived(g) {
 			continue
 		}
-		value, err := a.value(env)
+		value, err := env.value(a.flag)
 		if err != nil {
 			return err
 		}
@@ -168,24 +121,31 @@ func (g Given) adopt(env neighbour) error {
 	return nil
 }
 
-// Under returns g without the adopted values that a config file replaces.
-func (g Given) Under(file *File) Given {
+// under returns g without the adopted values that a config file replaces.
+func (g Given) under(file *File) Given {
+	if len(file.Sources) == 0 && file.Kube.Discover.Selector == "" {
+		return g
+	}
 	g = slices.Clone(g)
 	for _, a := range adoptions {
-		i := slices.IndexFunc(g, func(f *givenFlag) bool { return f.Setting.Flag == a.flag })
-		if g[i].Adopted != "" && a.inFile != nil && a.inFile(file) {
+		if i := slices.IndexFunc(g, func(f *givenFlag) bool { return f.Setting.Flag == a.flag }); g[i].Adopted != "" && a.ofSources {
 			g[i] = &givenFlag{Setting: g[i].Setting}
 		}
 	}
 	return g
 }
 
-// complete sets the options without a flag that go with adopted flags.
+// complete sets how to read discovered pods, unless the config file does.
 func (g Given) complete(env neighbour, o *Options) {
-	for _, a := range adoptions {
-		if a.complete != nil && g.Flag(a.flag).Adopted != "" {
-			a.complete(env, o)
-		}
+	d, standard := &o.Kube.Discover, Default().Kube.Discover
+	if g.Flag("kube.discover").Adopted == "" {
+		return
+	}
+	if d.Port == standard.Port {
+		d.Port = cmp.Or(env.get("DCGM_PORT"), d.Port)
+	}
+	if d.Path == standard.Path {
+		d.Path = cmp.Or(env.path(), d.Path)
 	}
 }
 

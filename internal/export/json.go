@@ -20,7 +20,7 @@ const schema = 1
 type document struct {
 	Schema  int                `json:"schema"`
 	At      time.Time          `json:"at"`
-	Source  sourceView         `json:"source"`
+	Source  sourceDocument     `json:"source"`
 	Host    map[string]float64 `json:"host,omitempty"`
 	Job     map[string]string  `json:"job,omitempty"`
 	Devices []map[string]any   `json:"devices"`
@@ -28,7 +28,7 @@ type document struct {
 	Missed []map[string]any `json:"missed,omitempty"`
 }
 
-type sourceView struct {
+type sourceDocument struct {
 	Name        string   `json:"name"`
 	Backend     string   `json:"backend"`
 	Aggregation string   `json:"aggregation,omitempty"`
@@ -42,7 +42,7 @@ func JSON(out io.Writer, v *View) error {
 	doc := document{
 		Schema:  schema,
 		At:      v.Frame.At,
-		Source:  sourceView{s.Name, s.Backend, s.Aggregation, s.Period.Seconds(), keysOf(s.Missing)},
+		Source:  sourceDocument{s.Name, s.Backend, s.Aggregation, s.Period.Seconds(), keysOf(s.Missing)},
 		Devices: []map[string]any{},
 	}
 	if v.Host != nil {

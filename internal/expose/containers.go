@@ -95,7 +95,7 @@ func (c *containers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // read reads all sources.
-func (c *containers) read(r *http.Request) ([]Source, []reading) {
+func (c *containers) read(r *http.Request) ([]Source, []outcome) {
 	set := c.Sources.use()
 	defer set.users.Done()
 	ctx, cancel := context.WithTimeoutCause(r.Context(), c.Timeout, canonical.TimedOut(c.Timeout))

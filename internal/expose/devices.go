@@ -101,7 +101,7 @@ func labelNames(labels string) string {
 }
 
 // write renders one family of all devices, or allocations. This loop takes most of the time.
-func (f *deviceFamily) write(o *output, l *layout, readings []reading) {
+func (f *deviceFamily) write(o *output, l *layout, readings []outcome) {
 	scratch := o.scratch(len(f.tails))
 	headed := false
 	for i := range readings {

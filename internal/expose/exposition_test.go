@@ -23,23 +23,23 @@ import (
 )
 
 // render returns the exposition of readings.
-func render(readings ...reading) []byte { return renderWith(nil, readings...) }
+func render(readings ...outcome) []byte { return renderWith(nil, readings...) }
 
 // renderWith renders readings on a machine with NVSwitch errors.
-func renderWith(switches []canonical.SXIDCount, readings ...reading) []byte {
+func renderWith(switches []canonical.SXIDCount, readings ...outcome) []byte {
 	var out bytes.Buffer
 	s := output{buffer: buffer{w: &out}, switches: switches}
-	newRenderer(Form{Full: true}).write(&s, &view{}, readings)
+	newRenderer(Form{Full: true}).write(&s, &sourceGroup{}, readings)
 	s.flush()
 	return out.Bytes()
 }
 
 // good returns a successful reading.
-func good(s *canonical.Snapshot) reading { return reading{snapshot: s, source: &s.Source} }
+func good(s *canonical.Snapshot) outcome { return outcome{snapshot: s, source: &s.Source} }
 
 // failed returns a failed reading of a source that worked before.
-func failed(name string) reading {
-	return reading{
+func failed(name string) outcome {
+	return outcome{
 		failure: &canonical.Failure{Kind: "unreachable", Cause: "connection refused"},
 		source:  &canonical.Source{Name: name, Backend: "prometheus", SkippedLines: 3, At: readAt, Samples: 99},
 	}
@@ -95,7 +95,7 @@ func TestGolden(t *testing.T) {
 	busy.Source.SkippedLines, busy.Source.ClampedValues, busy.Source.DroppedFamilies, busy.Source.DroppedSeries = 1, 2, 3, 4
 	busy.Source.DroppedValues[canonical.DropOutOfRange] = 5
 
-	for name, readings := range map[string][]reading{
+	for name, readings := range map[string][]outcome{
 		"lean":     {good(lived())},
 		"board":    {good(busy)},
 		"mig":      {good(stream)},

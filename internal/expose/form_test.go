@@ -29,10 +29,10 @@ func lived() *canonical.Snapshot {
 }
 
 // renderIn renders readings in a form.
-func renderIn(f Form, readings ...reading) []byte {
+func renderIn(f Form, readings ...outcome) []byte {
 	var out bytes.Buffer
 	s := output{buffer: buffer{w: &out}}
-	newRenderer(f).write(&s, &view{}, readings)
+	newRenderer(f).write(&s, &sourceGroup{}, readings)
 	s.flush()
 	return out.Bytes()
 }
@@ -47,7 +47,7 @@ func TestLeanIsPartOfFull(t *testing.T) {
 			thinned[canonical.Prefix+name] = true
 		}
 	}
-	readings := []reading{good(lived()), good(snapshotOf("http://node-c:9400/metrics", everything()))}
+	readings := []outcome{good(lived()), good(snapshotOf("http://node-c:9400/metrics", everything()))}
 	full, lean := parse(t, renderIn(Form{Full: true}, readings...)), parse(t, renderIn(Form{}, readings...))
 	young := 0
 	for series, v := range lean {

@@ -37,7 +37,7 @@ func (e extra) AppendFamily(dst []byte, family int, header bool, shown func(int)
 func TestFurtherFamilies(t *testing.T) {
 	first, second := fleet(2), fleet(3) // begins with the same devices
 	first.Further, second.Further = extra{"a", 2, [2]bool{true, false}}, extra{"b", 3, [2]bool{}}
-	both := []reading{good(first), {source: &canonical.Source{}}, good(second)}
+	both := []outcome{good(first), {source: &canonical.Source{}}, good(second)}
 	for _, test := range []struct {
 		passed bool
 		want   []string
@@ -49,7 +49,7 @@ func TestFurtherFamilies(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		o := output{buffer: buffer{w: &out}}
-		newRenderer(Form{Full: true}).writeFurther(&o, &view{}, both, test.passed)
+		newRenderer(Form{Full: true}).writeFurther(&o, &sourceGroup{}, both, test.passed)
 		o.flush()
 		if want := strings.Join(test.want, "\n") + "\n"; out.String() != want {
 			t.Errorf("passed through %v:\n%swant\n%s", test.passed, out.String(), want)
@@ -67,11 +67,11 @@ func TestFurtherFamiliesInPieces(t *testing.T) {
 	o := output{buffer: buffer{w: &out}}
 	o.pass(bytes.Repeat([]byte("body\n"), direct))
 	e := newRenderer(Form{Full: true})
-	l := newLayout([]reading{good(snap)})
+	l := newLayout([]outcome{good(snap)})
 	l.sources[0].shown = func(int) bool { return true }
-	var all view
+	var all sourceGroup
 	all.layout.Store(l)
-	e.writeFurther(&o, &all, []reading{good(snap)}, true)
+	e.writeFurther(&o, &all, []outcome{good(snap)}, true)
 	o.buf = append(o.buf, "ours\n"...)
 	o.flush()
 	text := bytes.TrimPrefix(out.Bytes(), bytes.Repeat([]byte("body\n"), direct))

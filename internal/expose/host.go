@@ -27,7 +27,7 @@ func hostFamilies() []hostFamily {
 }
 
 // write renders one family of all machines.
-func (f *hostFamily) write(h *header, b *buffer, readings []reading) {
+func (f *hostFamily) write(h *header, b *buffer, readings []outcome) {
 	headed := false
 	for i := range readings {
 		if !firstOfHost(readings, i) {
@@ -44,7 +44,7 @@ func (f *hostFamily) write(h *header, b *buffer, readings []reading) {
 }
 
 // firstOfHost reports whether the i-th reading is the first with the load of its machine.
-func firstOfHost(readings []reading, i int) bool {
+func firstOfHost(readings []outcome, i int) bool {
 	host := hostOf(&readings[i])
 	for j := range i {
 		if host != nil && hostOf(&readings[j]) != nil && *hostOf(&readings[j]) == *host {
@@ -55,7 +55,7 @@ func firstOfHost(readings []reading, i int) bool {
 }
 
 // hostOf returns the name of the machine whose load a reading has, nil for none.
-func hostOf(r *reading) *string {
+func hostOf(r *outcome) *string {
 	if r.snapshot == nil || r.snapshot.Host == nil || r.snapshot.Frame.Topology == nil {
 		return nil
 	}

@@ -19,10 +19,10 @@ func TestHostSeries(t *testing.T) {
 	none := math.NaN()
 	for _, c := range []struct {
 		name     string
-		readings []reading
+		readings []outcome
 		want     string
 	}{
-		{"all", []reading{good(onHost(snapshotOf("s", board()), "node-a", whole))}, `
+		{"all", []outcome{good(onHost(snapshotOf("s", board()), "node-a", whole))}, `
 # HELP kpulse_host_cpus Logical CPUs of the machine that are online.
 # TYPE kpulse_host_cpus gauge
 kpulse_host_cpus{hostname="node-a"} 96
@@ -36,14 +36,14 @@ kpulse_host_memory_total_bytes{hostname="node-a"} 2199023255552
 # TYPE kpulse_host_memory_available_bytes gauge
 kpulse_host_memory_available_bytes{hostname="node-a"} 1099511627776
 `},
-		{"no device", []reading{good(onHost(snapshotOf("s"), "a\"b", &canonical.Host{CPUs: 1, CPUUtilization: none, MemoryTotal: none, MemoryAvailable: none}))}, `
+		{"no device", []outcome{good(onHost(snapshotOf("s"), "a\"b", &canonical.Host{CPUs: 1, CPUUtilization: none, MemoryTotal: none, MemoryAvailable: none}))}, `
 # HELP kpulse_host_cpus Logical CPUs of the machine that are online.
 # TYPE kpulse_host_cpus gauge
 kpulse_host_cpus{hostname="a\"b"} 1
 `},
-		{"elsewhere", []reading{good(onHost(snapshotOf("s", board()), "node-a", nil))}, "\n"},
-		{"not read", []reading{good(onHost(snapshotOf("s"), "node-a", &canonical.Host{CPUs: none, CPUUtilization: none, MemoryTotal: none, MemoryAvailable: none}))}, "\n"},
-		{"one machine twice", []reading{
+		{"elsewhere", []outcome{good(onHost(snapshotOf("s", board()), "node-a", nil))}, "\n"},
+		{"not read", []outcome{good(onHost(snapshotOf("s"), "node-a", &canonical.Host{CPUs: none, CPUUtilization: none, MemoryTotal: none, MemoryAvailable: none}))}, "\n"},
+		{"one machine twice", []outcome{
 			failed("gone"),
 			good(onHost(snapshotOf("a", board()), "node-a", &canonical.Host{CPUs: 8, CPUUtilization: none, MemoryTotal: none, MemoryAvailable: none})),
 			good(onHost(snapshotOf("b"), "node-a", whole)),

@@ -26,7 +26,7 @@ type key struct {
 	holders  *canonical.AllocationRoster
 }
 
-func keyOf(r *reading) key {
+func keyOf(r *outcome) key {
 	if r.snapshot == nil {
 		return key{}
 	}
@@ -48,7 +48,7 @@ func (k key) devices(r reach) []canonical.Device {
 
 // fits reports whether l was made for the devices and allocations of readings. A nil
 // layout fits nothing.
-func (l *layout) fits(readings []reading) bool {
+func (l *layout) fits(readings []outcome) bool {
 	if l == nil || len(l.keys) != len(readings) {
 		return false
 	}
@@ -61,7 +61,7 @@ func (l *layout) fits(readings []reading) bool {
 }
 
 // newLayout renders the labels of the devices and allocations of readings.
-func newLayout(readings []reading) *layout {
+func newLayout(readings []outcome) *layout {
 	l := &layout{keys: make([]key, len(readings))}
 	for i := range readings {
 		l.keys[i] = keyOf(&readings[i])

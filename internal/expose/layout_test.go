@@ -29,55 +29,55 @@ func TestLedgersOfTwoSources(t *testing.T) {
 	const first, second = "first", "second"
 	for _, c := range []struct {
 		name     string
-		readings []reading
+		readings []outcome
 		present  []string // series of gpu_present
 		pods     []string // device and source of each pod with an account
 	}{
 		{
 			"present in both",
-			[]reading{good(holding(rostered(first, 0, here))), good(holding(rostered(second, 0, here, there)))},
+			[]outcome{good(holding(rostered(first, 0, here))), good(holding(rostered(second, 0, here, there)))},
 			[]string{textBoard + " 1", textThere + " 1"},
 			[]string{textBoard + first, textThere + second},
 		},
 		{
 			"gone in the first, present in the second",
-			[]reading{good(holding(rostered(first, 1, there, here))), good(holding(rostered(second, 0, here)))},
+			[]outcome{good(holding(rostered(first, 1, there, here))), good(holding(rostered(second, 0, here)))},
 			[]string{textThere + " 1", textBoard + " 1"},
 			[]string{textThere + first, textBoard + second},
 		},
 		{
 			"present in the first, gone in the second",
-			[]reading{good(holding(rostered(first, 0, here))), good(holding(rostered(second, 1, there, here)))},
+			[]outcome{good(holding(rostered(first, 0, here))), good(holding(rostered(second, 1, there, here)))},
 			[]string{textBoard + " 1", textThere + " 1"},
 			[]string{textBoard + first, textThere + second},
 		},
 		{
 			"gone in both",
-			[]reading{good(holding(rostered(first, 1, here))), good(holding(rostered(second, 1, here)))},
+			[]outcome{good(holding(rostered(first, 1, here))), good(holding(rostered(second, 1, here)))},
 			[]string{textBoard + " 0"},
 			[]string{textBoard + first},
 		},
 		{
 			"the first is down",
-			[]reading{failed(first), good(holding(rostered(second, 1, here)))},
+			[]outcome{failed(first), good(holding(rostered(second, 1, here)))},
 			[]string{textBoard + " 0"},
 			[]string{textBoard + second},
 		},
 		{
 			"each misses what the other has",
-			[]reading{good(missing(rostered(first, 0, here), "1")), good(missing(rostered(second, 1, there), "0"))},
+			[]outcome{good(missing(rostered(first, 0, here), "1")), good(missing(rostered(second, 1, there), "0"))},
 			[]string{textBoard + " 1", textThere + " 0"},
 			nil,
 		},
 		{
 			"both miss the same",
-			[]reading{good(missing(rostered(first, 0, here), "2", "3")), good(missing(rostered(second, 0, there), "2"))},
+			[]outcome{good(missing(rostered(first, 0, here), "2", "3")), good(missing(rostered(second, 0, there), "2"))},
 			[]string{textBoard + " 1", place("2") + " 0", place("3") + " 0", textThere + " 1"},
 			nil,
 		},
 		{
 			"an instance's id was given anew",
-			[]reading{good(holding(rostered(first, 1, large, small)))},
+			[]outcome{good(holding(rostered(first, 1, large, small)))},
 			nil,
 			[]string{textLarge + first, textSmall + first},
 		},
@@ -126,7 +126,7 @@ func TestComingsAndGoingsShow(t *testing.T) {
 // TestLayoutFitsItsReadingsAlone until a device or an allocation comes or goes.
 func TestLayoutFitsItsReadingsAlone(t *testing.T) {
 	one, two := holding(rostered("one", 0, board())), holding(rostered("two", 0, unread()))
-	readings := []reading{good(one), good(two)}
+	readings := []outcome{good(one), good(two)}
 	before := newLayout(readings)
 	if !before.fits(readings) || before.fits(readings[:1]) {
 		t.Error("a layout does not fit what it was made for, or fits fewer readings")

@@ -78,12 +78,12 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o := m.outputs.get(w, gzipped)
 	defer m.outputs.put(o)
 	m.opts.Passthrough.writeAll(o, readings)
-	m.renderer.writeFurther(o, asked.view, readings, m.opts.Passthrough != PassOff)
+	m.renderer.writeFurther(o, asked.group, readings, m.opts.Passthrough != PassOff)
 	o.switches = o.switches[:0]
 	if m.opts.Switches != nil && asked.first {
 		o.switches = m.opts.Switches(o.switches)
 	}
-	m.renderer.write(o, asked.view, readings)
+	m.renderer.write(o, asked.group, readings)
 	if m.opts.Results != nil && asked.all {
 		m.opts.Results(time.Now(), o.pass)
 	}
@@ -95,7 +95,7 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // answers reports whether readings are to be served; otherwise it answers the request.
-func (m *metrics) answers(w http.ResponseWriter, r *http.Request, asked chosen, readings []reading) bool {
+func (m *metrics) answers(w http.ResponseWriter, r *http.Request, asked chosen, readings []outcome) bool {
 	if absent(w, asked.sources, m.opts.Absent) {
 		return false
 	}
@@ -134,7 +134,7 @@ func notItself(self string, next http.Handler) http.Handler {
 // chosen are the sources that a scrape asks for.
 type chosen struct {
 	sources []Source
-	view    *view
+	group   *sourceGroup
 	all     bool // all sources, not just one
 	first   bool // the first source is among them, or there is none
 }
@@ -152,7 +152,7 @@ func (m *members) choose(r *http.Request) (chosen, error) {
 	names := make([]string, len(m.sources))
 	for i, f := range m.sources {
 		if names[i] = f.Name(); names[i] == asked[0] {
-			return chosen{m.sources[i : i+1], &m.alone[i], false, i == 0}, nil
+			return chosen{m.sources[i : i+1], &m.single[i], false, i == 0}, nil
 		}
 	}
 	if len(names) == 0 {

@@ -131,7 +131,7 @@ func TestPassthroughIsByteForByte(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			opts := Options{Passthrough: row.mode}
 			var sources []Source
-			var readings []reading
+			var readings []outcome
 			for _, s := range row.snaps {
 				sources = append(sources, sourceOf(s))
 				readings = append(readings, good(s))

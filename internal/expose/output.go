@@ -189,9 +189,9 @@ func (l *outputs) put(o *output) {
 // one goroutine and allocates nothing while devices and allocations stay the same.
 type Writer struct {
 	renderer *renderer
-	view     view
+	view     sourceGroup
 	output   output
-	readings []reading
+	readings []outcome
 }
 
 // NewWriter returns a Writer of series in a form.
@@ -204,7 +204,7 @@ func (w *Writer) Write(out io.Writer, snapshots ...*canonical.Snapshot) error {
 	w.output.reset(out)
 	w.readings = w.readings[:0]
 	for _, s := range snapshots {
-		w.readings = append(w.readings, reading{snapshot: s, source: &s.Source})
+		w.readings = append(w.readings, outcome{snapshot: s, source: &s.Source})
 	}
 	w.renderer.writeFurther(&w.output, &w.view, w.readings, true)
 	w.renderer.write(&w.output, &w.view, w.readings)

@@ -35,7 +35,7 @@ func ParsePassthrough(word string) (Passthrough, error) {
 
 // writeAll passes through the expositions of all upstreams: the valid lines of several merged
 // by family, otherwise one exposition after the other, byte for byte.
-func (p Passthrough) writeAll(o *output, readings []reading) {
+func (p Passthrough) writeAll(o *output, readings []outcome) {
 	several := 0
 	for i := range readings {
 		if readings[i].snapshot != nil {

@@ -32,9 +32,9 @@ type Source interface {
 	Resolve(uuid string) (known, resolved bool)
 }
 
-// reading is the result of reading one source for one scrape. Exactly one of
+// outcome is the result of reading one source for one scrape. Exactly one of
 // snapshot and failure is set.
-type reading struct {
+type outcome struct {
 	snapshot *canonical.Snapshot
 	failure  *canonical.Failure
 	// source is the snapshot's, or the state after the failure.
@@ -46,7 +46,7 @@ type reading struct {
 }
 
 // further returns the families that the upstream lacks, nil for none.
-func (r *reading) further() canonical.Families {
+func (r *outcome) further() canonical.Families {
 	if r.snapshot == nil {
 		return nil
 	}
@@ -54,15 +54,15 @@ func (r *reading) further() canonical.Families {
 }
 
 // readAll reads the sources concurrently. The caller must release the readings.
-func readAll(ctx context.Context, sources []Source) []reading {
-	readings := make([]reading, len(sources))
+func readAll(ctx context.Context, sources []Source) []outcome {
+	readings := make([]outcome, len(sources))
 	read := func(i int) {
 		snap, release, err := sources[i].Read(ctx)
 		if err != nil {
 			readings[i] = failedReading(sources[i], err)
 			return
 		}
-		readings[i] = reading{snapshot: snap, source: &snap.Source, release: release}
+		readings[i] = outcome{snapshot: snap, source: &snap.Source, release: release}
 	}
 	var others sync.WaitGroup
 	for i := 1; i < len(sources); i++ {
@@ -76,16 +76,16 @@ func readAll(ctx context.Context, sources []Source) []reading {
 }
 
 // failedReading is the reading of a source that could not be read.
-func failedReading(f Source, err error) reading {
+func failedReading(f Source, err error) outcome {
 	failure, ok := errors.AsType[*canonical.Failure](err)
 	if !ok {
 		failure = &canonical.Failure{Kind: "stream_error", Cause: err.Error()}
 	}
 	state, _ := f.Status()
-	return reading{failure: failure, source: &state}
+	return outcome{failure: failure, source: &state}
 }
 
-func releaseAll(readings []reading) {
+func releaseAll(readings []outcome) {
 	for i := range readings {
 		if readings[i].release != nil {
 			readings[i].release()
@@ -95,7 +95,7 @@ func releaseAll(readings []reading) {
 
 // statusOf returns 200 if any of readings is good or there are none, 504 if all sources
 // were too slow, and else 502.
-func statusOf(readings []reading) int {
+func statusOf(readings []outcome) int {
 	if len(readings) == 0 {
 		return http.StatusOK
 	}
@@ -112,7 +112,7 @@ func statusOf(readings []reading) int {
 }
 
 // explain returns a line for each source with the reason why it could not be read.
-func explain(sources []Source, readings []reading) string {
+func explain(sources []Source, readings []outcome) string {
 	lines := make([]string, len(sources))
 	for i, f := range sources {
 		lines[i] = reason(f, readings[i].failure)

@@ -42,7 +42,7 @@ func newRenderer(f Form) *renderer {
 }
 
 // layoutOf returns the layout of readings, one for each source of v, in order.
-func (v *view) layoutOf(readings []reading) *layout {
+func (v *sourceGroup) layoutOf(readings []outcome) *layout {
 	l := v.layout.Load()
 	if !l.fits(readings) {
 		l = newLayout(readings)
@@ -53,7 +53,7 @@ func (v *view) layoutOf(readings []reading) *layout {
 
 // writeFurther renders the families that the upstreams lack. It omits HELP and TYPE of a family
 // whose lines are passed through already.
-func (e *renderer) writeFurther(o *output, v *view, readings []reading, passed bool) {
+func (e *renderer) writeFurther(o *output, v *sourceGroup, readings []outcome, passed bool) {
 	families := 0
 	for i := range readings {
 		if further := readings[i].further(); further != nil {
@@ -82,7 +82,7 @@ func (e *renderer) writeFurther(o *output, v *view, readings []reading, passed b
 }
 
 // begun reports whether any of the upstreams has lines of a family.
-func begun(readings []reading, family int) bool {
+func begun(readings []outcome, family int) bool {
 	for i := range readings {
 		if further := readings[i].further(); further != nil && further.Begun(family) {
 			return true
@@ -93,7 +93,7 @@ func begun(readings []reading, family int) bool {
 
 // write renders readings, the sources of a view in order, into o. The last bytes stay in o
 // until o is flushed.
-func (e *renderer) write(o *output, v *view, readings []reading) {
+func (e *renderer) write(o *output, v *sourceGroup, readings []outcome) {
 	l := v.layoutOf(readings)
 	for i := range readings {
 		readings[i].shared = l.sources[i].shared
@@ -137,7 +137,7 @@ func (e *renderer) writeSwitches(o *output) {
 
 // writeWeights renders the weights that the first reading was judged by; they are the same for
 // all.
-func (e *renderer) writeWeights(b *buffer, readings []reading) {
+func (e *renderer) writeWeights(b *buffer, readings []outcome) {
 	headed := false
 	for i := range readings {
 		if readings[i].snapshot == nil || e.weight.excluded() {

@@ -19,9 +19,9 @@ type Set struct {
 // members are the sources of a Set between two replacements.
 type members struct {
 	sources []Source // never written to; names differ
-	// all is the view of all sources, alone has one of each by itself.
-	all   view
-	alone []view
+	// all is the group of all sources, single has one of each by itself.
+	all    sourceGroup
+	single []sourceGroup
 	// users are the scrapes that read these sources.
 	users sync.WaitGroup
 	// drained waits for these users, and for those of the members before.
@@ -34,7 +34,7 @@ func NewSet(sources ...Source) *Set {
 }
 
 func newMembers(sources []Source, before func()) *members {
-	m := &members{sources: sources, alone: make([]view, len(sources))}
+	m := &members{sources: sources, single: make([]sourceGroup, len(sources))}
 	m.drained = sync.OnceFunc(func() {
 		before()
 		before = nil // forgets the members before
@@ -73,9 +73,9 @@ func (s *Set) now() []Source {
 	return s.members.sources
 }
 
-// view is a group of sources that are served together, with the text that their expositions
+// sourceGroup is some sources that are served together, with the text that their expositions
 // repeat.
-type view struct{ layout atomic.Pointer[layout] }
+type sourceGroup struct{ layout atomic.Pointer[layout] }
 
 // duplicate returns an error if two sources have the same name.
 func duplicate(sources []Source) error {

@@ -23,13 +23,13 @@ type sourceFamily struct {
 
 // sourceFiller sets the values of a source's series in a family, one for each tail; NaN means
 // no series.
-type sourceFiller func(values []float64, r *reading)
+type sourceFiller func(values []float64, r *outcome)
 
 // sourceFamilies returns the families of sources in the order of the exposition.
 func sourceFamilies() []sourceFamily {
 	list := []sourceFamily{
 		{Series: Series{"source_up", canonical.Gauge, sourceLabels, "1 if the source could be read for this scrape, else 0."},
-			always: true, fill: ofReading(func(r *reading) float64 { return indicator(r.failure == nil) })},
+			always: true, fill: ofReading(func(r *outcome) float64 { return indicator(r.failure == nil) })},
 		{Series: Series{"source_read_duration_seconds", canonical.Gauge, sourceLabels, "How long the served reading took."},
 			fill: ofSource(func(s *canonical.Source) float64 { return s.Took.Seconds() })},
 		{Series: Series{"source_last_read_timestamp_seconds", canonical.Gauge, sourceLabels, "When the served reading was requested, in Unix time."},
@@ -40,10 +40,10 @@ func sourceFamilies() []sourceFamily {
 			"How long no value of the source has changed; after some minutes its exporter has most likely stopped collecting."},
 			fill: ofSource(unchanged)},
 		{Series: Series{"source_devices", canonical.Gauge, sourceLabels, "GPUs and MIG instances in the reading."},
-			fill: ofReading(func(r *reading) float64 { return float64(r.snapshot.Frame.Len()) })},
+			fill: ofReading(func(r *outcome) float64 { return float64(r.snapshot.Frame.Len()) })},
 		{Series: Series{"source_shared_devices", canonical.Gauge, sourceLabels,
 			"GPUs and MIG instances in the reading that an earlier source has too; the series come from the earlier source."},
-			fill: ofReading(func(r *reading) float64 { return float64(r.shared) })},
+			fill: ofReading(func(r *outcome) float64 { return float64(r.shared) })},
 		{Series: Series{"source_samples", canonical.Gauge, sourceLabels, "Samples in the reading."},
 			fill: ofSource(func(s *canonical.Source) float64 { return float64(s.Samples) })},
 		{Series: Series{"source_field_missing", canonical.Gauge, sourceLabels + ",field",
@@ -71,7 +71,7 @@ func sourceFamilies() []sourceFamily {
 	}
 	list = append(list, sourceFamily{Series: Series{"source_info", canonical.Gauge, sourceLabels + ",aggregation,version",
 		"How the source reads: each value is a point in time or the average of a window; always 1."},
-		fill: ofReading(func(*reading) float64 { return 1 }), label: appendSourceInfo})
+		fill: ofReading(func(*outcome) float64 { return 1 }), label: appendSourceInfo})
 	for i := range list {
 		f := &list[i]
 		f.header = newHeader(f.Series)
@@ -113,7 +113,7 @@ func streamFamilies() []streamFamily {
 
 func (f *streamFamily) fill() sourceFiller {
 	value := f.value
-	return func(values []float64, r *reading) {
+	return func(values []float64, r *outcome) {
 		for i := range r.source.Streams {
 			values[i] = math.NaN()
 			if stream := &r.source.Streams[i]; stream.Name != "" {
@@ -124,7 +124,7 @@ func (f *streamFamily) fill() sourceFiller {
 }
 
 // write renders one family of all sources.
-func (f *sourceFamily) write(o *output, readings []reading) {
+func (f *sourceFamily) write(o *output, readings []outcome) {
 	values := o.scratch(len(f.tails))
 	headed := false
 	for i := range readings {
@@ -148,12 +148,12 @@ func (f *sourceFamily) write(o *output, readings []reading) {
 	o.flushIfFull()
 }
 
-func ofReading(value func(*reading) float64) sourceFiller {
-	return func(values []float64, r *reading) { values[0] = value(r) }
+func ofReading(value func(*outcome) float64) sourceFiller {
+	return func(values []float64, r *outcome) { values[0] = value(r) }
 }
 
 func ofSource(value func(*canonical.Source) float64) sourceFiller {
-	return func(values []float64, r *reading) { values[0] = value(r.source) }
+	return func(values []float64, r *outcome) { values[0] = value(r.source) }
 }
 
 // readBytes returns how many bytes of text were read from a stream, NaN if it gives no text.
@@ -198,7 +198,7 @@ func fillMissing() sourceFiller {
 		}
 		at[f] = families - 1
 	}
-	return func(values []float64, r *reading) {
+	return func(values []float64, r *outcome) {
 		fillNaN(values)
 		for _, f := range r.source.Missing {
 			values[at[f]] = 1
@@ -213,7 +213,7 @@ func droppedTails() (list []string) {
 	return list
 }
 
-func fillDropped(values []float64, r *reading) {
+func fillDropped(values []float64, r *outcome) {
 	for reason, n := range r.source.DroppedValues {
 		values[reason] = float64(n)
 	}

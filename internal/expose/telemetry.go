@@ -123,7 +123,7 @@ func (t *telemetry) handler() http.Handler {
 }
 
 // countFailures counts the sources that could not be read.
-func (t *telemetry) countFailures(sources []Source, readings []reading) {
+func (t *telemetry) countFailures(sources []Source, readings []outcome) {
 	for i := range readings {
 		if failure := readings[i].failure; failure != nil {
 			t.failures.WithLabelValues(sources[i].Name(), failure.Kind).Inc()

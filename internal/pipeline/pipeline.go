@@ -77,7 +77,7 @@ type Pipeline struct {
 
 	mu     sync.Mutex // guards reads, memory and status
 	reads  []*sharedRead
-	memory memory
+	memory keptReadings
 	status status
 
 	reader  chan struct{} // a lock: full while a shared read makes its reading, and after stop
@@ -85,7 +85,7 @@ type Pipeline struct {
 
 	host     hostWatch
 	judging  judging
-	accounts accounts
+	accounts bookkeeping
 }
 
 // opening is passed once.

@@ -15,8 +15,8 @@ import (
 // read, and two that slow clients may just have released.
 const maxFree = 4
 
-// memory are the readings of a source, and its latest events. Pipeline.mu guards it.
-type memory struct {
+// keptReadings are the readings of a source, and its latest events. Pipeline.mu guards it.
+type keptReadings struct {
 	latest *reading   // the last good reading, nil while the next one reuses it
 	last   *reading   // the one published last; judging guards what judge writes of it
 	free   []*reading // unreferenced readings, for reuse
@@ -158,8 +158,8 @@ func (p *Pipeline) observe(r *reading) {
 	}
 }
 
-// accounts are what the reading goroutine remembers of the readings so far.
-type accounts struct {
+// bookkeeping is what the reading goroutine remembers of the readings so far.
+type bookkeeping struct {
 	missing, unusable []canonical.Field // scratch
 	contents          contents          // of the latest reading
 	longLabel         *canonical.Note   // that of the state on a label that is too long, nil for none
@@ -218,7 +218,7 @@ type contents struct {
 }
 
 // changed reports whether anything in b differs from the previous reading.
-func (a *accounts) changed(b *raw.Batch) bool {
+func (a *bookkeeping) changed(b *raw.Batch) bool {
 	before := a.contents
 	a.contents = contents{b.Dict, b.Dict.Generation(), b.Fingerprint()}
 	return a.contents != before

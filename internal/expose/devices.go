@@ -34,7 +34,7 @@ type deviceFamily struct {
 
 // deviceFamilies returns the families of devices and allocations in the order of the exposition.
 func (f Form) deviceFamilies() []deviceFamily {
-	list := slices.DeleteFunc(deviceFamilies(), func(one deviceFamily) bool { return f.excludes(one.name) })
+	list := f.included(deviceFamilies())
 	if f.Full {
 		return list
 	}
@@ -49,14 +49,18 @@ func deviceFamilies() []deviceFamily {
 			list = append(list, fieldFamily(f))
 		}
 	}
-	list = slices.Concat(list, verdictFamilies(), ledgerFamilies(), allocationFamilies())
+	return slices.Concat(list, verdictFamilies(), ledgerFamilies(), allocationFamilies())
+}
+
+// included returns list without the families that are left out, ready to be written.
+func (f Form) included(list []deviceFamily) []deviceFamily {
 	for i := range list {
 		list[i].header = newHeader(list[i].Series)
 		if list[i].tails == nil {
 			list[i].tails = []string{tail()}
 		}
 	}
-	return list
+	return slices.DeleteFunc(list, func(one deviceFamily) bool { return f.excludes(one.name) })
 }
 
 // beginsFamily reports whether f is the first field of its family.

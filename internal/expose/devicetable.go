@@ -109,6 +109,21 @@ func allocationFamilies() []deviceFamily {
 	}
 }
 
+// hostFamilies returns the families of machines in the order of the exposition.
+func hostFamilies() []deviceFamily {
+	return []deviceFamily{
+		{Series: Series{"host_cpus", canonical.Gauge, "hostname", "Logical CPUs of the machine that are online."},
+			of: ofHost, kinds: everyDevice, fill: host(func(h *canonical.Host) float64 { return h.CPUs })},
+		{Series: Series{"host_cpu_utilization_ratio", canonical.Gauge, "hostname",
+			"Fraction of the machine's CPU time that was neither idle nor waiting for I/O, since a reading at least a second earlier."},
+			of: ofHost, kinds: everyDevice, fill: host(func(h *canonical.Host) float64 { return h.CPUUtilization })},
+		{Series: Series{"host_memory_total_bytes", canonical.Gauge, "hostname", "Memory of the machine."},
+			of: ofHost, kinds: everyDevice, fill: host(func(h *canonical.Host) float64 { return h.MemoryTotal })},
+		{Series: Series{"host_memory_available_bytes", canonical.Gauge, "hostname", "Memory that new work on the machine can use without swapping."},
+			of: ofHost, kinds: everyDevice, fill: host(func(h *canonical.Host) float64 { return h.MemoryAvailable })},
+	}
+}
+
 // classTails returns a tail for each class, with its bottleneck or without.
 func classTails(bottleneck bool) []string {
 	return tails(canonical.NumClasses, func(c canonical.Class) string {

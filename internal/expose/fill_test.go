@@ -37,7 +37,7 @@ func TestFillsEveryValue(t *testing.T) {
 		}
 	}
 	for _, snap := range []*canonical.Snapshot{full, sparse} {
-		for _, f := range deviceFamilies() {
+		for _, f := range (Form{Full: true}).deviceFamilies() {
 			for row := range 3 {
 				if f.codes || f.fill == nil {
 					continue // it has no values to fill

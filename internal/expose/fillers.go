@@ -29,6 +29,11 @@ func ofAllocation(value func(*canonical.Account) float64) rowFiller {
 	return func(values []float64, s *canonical.Snapshot, row int) { values[0] = value(&s.Ledger.Allocations[row]) }
 }
 
+// host returns a filler for a value of a machine's load.
+func host(value func(*canonical.Host) float64) rowFiller {
+	return func(values []float64, s *canonical.Snapshot, _ int) { values[0] = value(s.Host) }
+}
+
 // ofUse returns a filler for a use of an allocation; without a measurement there is no series.
 func ofUse(value func(*canonical.Use) float64) rowFiller {
 	return func(values []float64, s *canonical.Snapshot, row int) {

@@ -18,19 +18,20 @@ type sourceText struct {
 	shown func(device int) bool
 }
 
-// key identifies the state that the texts of a source depend on; all nil if the source could
+// key identifies the state that the texts of a source depend on; zero if the source could
 // not be read. It keeps the old objects alive: a new one cannot get the address of an old one.
 type key struct {
 	topology *canonical.Topology
 	roster   *canonical.Roster
 	holders  *canonical.AllocationRoster
+	host     bool // it has the load of its machine
 }
 
 func keyOf(r *outcome) key {
 	if r.snapshot == nil {
 		return key{}
 	}
-	return key{r.snapshot.Frame.Topology, r.snapshot.Ledger.Roster, r.snapshot.Ledger.AllocationRoster}
+	return key{r.snapshot.Frame.Topology, r.snapshot.Ledger.Roster, r.snapshot.Ledger.AllocationRoster, r.snapshot.Host != nil}
 }
 
 // devices returns the devices that r adds to the reach before it.
@@ -67,8 +68,13 @@ func newLayout(readings []outcome) *layout {
 		l.keys[i] = keyOf(&readings[i])
 	}
 	l.sources = nameDevices(l.keys)
+	hosts := map[string]bool{}
 	for i, k := range l.keys {
 		all := &l.sources[i].rows
+		if k.host && k.topology != nil && !hosts[k.topology.Hostname] {
+			hosts[k.topology.Hostname] = true
+			all[ofHost] = nameHost(k.topology.Hostname)
+		}
 		all[ofAllocations] = nameAllocations(k.holders, &all[ofDevices], false)
 		all[ofHolders] = nameAllocations(k.holders, &all[ofDevices], true)
 	}

@@ -16,8 +16,7 @@ import (
 type renderer struct {
 	devices  []deviceFamily
 	weight   header
-	hosts    []hostFamily
-	headers  []header // of hosts
+	hosts    []deviceFamily
 	switches header
 	sources  []sourceFamily
 	build    string
@@ -27,13 +26,9 @@ func newRenderer(f Form) *renderer {
 	e := &renderer{
 		devices:  f.deviceFamilies(),
 		weight:   f.header(weightSeries()),
+		hosts:    f.included(hostFamilies()),
 		switches: f.header(switchSeries()),
 		sources:  slices.DeleteFunc(sourceFamilies(), func(one sourceFamily) bool { return f.excludes(one.name) }),
-	}
-	for _, one := range hostFamilies() {
-		if h := f.header(one.Series); !h.excluded() {
-			e.hosts, e.headers = append(e.hosts, one), append(e.headers, h)
-		}
 	}
 	if h := f.header(buildSeries()); !h.excluded() {
 		e.build = buildInfo(&h)
@@ -106,7 +101,7 @@ func (e *renderer) write(o *output, v *sourceGroup, readings []outcome) {
 	}
 	e.writeWeights(&o.buffer, readings)
 	for i := range e.hosts {
-		e.hosts[i].write(&e.headers[i], &o.buffer, readings)
+		e.hosts[i].write(o, l, readings)
 	}
 	e.writeSwitches(o)
 	o.sources.reset()

@@ -23,6 +23,8 @@ const (
 	// gpu_fabric_info.
 	ofInfo
 	ofFabric
+	// ofHost is the machine, of the first source that has its load.
+	ofHost
 	ofAllocations
 	// ofHolders are allocations with all their labels.
 	ofHolders
@@ -120,6 +122,14 @@ func (t *sourceText) describe(d *canonical.Device, shown bool) {
 func (t *rows) end(d *canonical.Device) {
 	t.labels.end()
 	t.kinds = append(t.kinds, kindOf(d))
+}
+
+// nameHost renders the labels of a machine.
+func nameHost(hostname string) (text rows) {
+	text.labels.bytes = appendLabels([]byte{'{'}, "hostname", hostname)
+	text.labels.end()
+	text.kinds, text.upto = []kind{readBoard}, [numReaches]int{inReading: 1}
+	return text
 }
 
 // nameAllocations renders the labels of all allocations of a source, after those of its

@@ -12,40 +12,6 @@ import (
 	"time"
 )
 
-func TestTooManyRequests(t *testing.T) {
-	f := sourceOf(snapshotOf("slow", board()))
-	f.slow = true
-	server := serve(t, Options{Sources: NewSet(f), MaxRequests: 2, Timeout: time.Hour})
-	ctx, leave := context.WithCancel(t.Context())
-	defer leave()
-	for range 2 {
-		go func() {
-			req, _ := http.NewRequestWithContext(ctx, "GET", server.URL+"/metrics", http.NoBody)
-			if res, err := http.DefaultTransport.RoundTrip(req); err == nil {
-				res.Body.Close()
-			}
-		}()
-		<-f.entered
-	}
-	res, body := ask(t, "GET", server.URL+"/metrics")
-	if res.StatusCode != 503 || res.Header.Get("Retry-After") == "" || !strings.Contains(string(body), "--web.max-requests") {
-		t.Errorf("third request: %d, Retry-After %q, %s", res.StatusCode, res.Header.Get("Retry-After"), body)
-	}
-	if res, _ := ask(t, "GET", server.URL+"/health"); res.StatusCode != 200 {
-		t.Errorf("health answers %d meanwhile", res.StatusCode)
-	}
-	leave() // the places are free again
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		res, _ := ask(t, "GET", server.URL+"/metrics", timeoutHeader+": 0.02")
-		if res.StatusCode == 504 {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("status %d long after the others left", res.StatusCode)
-		}
-	}
-}
-
 func TestClientGoneWhileReading(t *testing.T) {
 	f := sourceOf(snapshotOf("slow", board()))
 	f.slow = true

@@ -2,6 +2,7 @@ package expose
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,55 +21,34 @@ func TestHostSeries(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		readings []outcome
-		want     string
+		want     []string
 	}{
-		{"all", []outcome{good(onHost(snapshotOf("s", board()), "node-a", whole))}, `
-# HELP kpulse_host_cpus Logical CPUs of the machine that are online.
-# TYPE kpulse_host_cpus gauge
-kpulse_host_cpus{hostname="node-a"} 96
-# HELP kpulse_host_cpu_utilization_ratio Fraction of the machine's CPU time that was neither idle nor waiting for I/O, since a reading at least a second earlier.
-# TYPE kpulse_host_cpu_utilization_ratio gauge
-kpulse_host_cpu_utilization_ratio{hostname="node-a"} 0.25
-# HELP kpulse_host_memory_total_bytes Memory of the machine.
-# TYPE kpulse_host_memory_total_bytes gauge
-kpulse_host_memory_total_bytes{hostname="node-a"} 2199023255552
-# HELP kpulse_host_memory_available_bytes Memory that new work on the machine can use without swapping.
-# TYPE kpulse_host_memory_available_bytes gauge
-kpulse_host_memory_available_bytes{hostname="node-a"} 1099511627776
-`},
-		{"no device", []outcome{good(onHost(snapshotOf("s"), "a\"b", &canonical.Host{CPUs: 1, CPUUtilization: none, MemoryTotal: none, MemoryAvailable: none}))}, `
-# HELP kpulse_host_cpus Logical CPUs of the machine that are online.
-# TYPE kpulse_host_cpus gauge
-kpulse_host_cpus{hostname="a\"b"} 1
-`},
-		{"elsewhere", []outcome{good(onHost(snapshotOf("s", board()), "node-a", nil))}, "\n"},
-		{"not read", []outcome{good(onHost(snapshotOf("s"), "node-a", &canonical.Host{CPUs: none, CPUUtilization: none, MemoryTotal: none, MemoryAvailable: none}))}, "\n"},
+		{"all", []outcome{good(onHost(snapshotOf("s", board()), "node-a", whole))}, []string{
+			`cpus{hostname="node-a"} 96`, `cpu_utilization_ratio{hostname="node-a"} 0.25`,
+			`memory_total_bytes{hostname="node-a"} 2199023255552`, `memory_available_bytes{hostname="node-a"} 1099511627776`,
+		}},
+		{"no device", []outcome{good(onHost(snapshotOf("s"), "a\"b", &canonical.Host{CPUs: 1, CPUUtilization: none, MemoryTotal: none, MemoryAvailable: none}))},
+			[]string{`cpus{hostname="a\"b"} 1`}},
+		{"elsewhere", []outcome{good(onHost(snapshotOf("s", board()), "node-a", nil))}, nil},
+		{"not read", []outcome{good(onHost(snapshotOf("s"), "node-a", &canonical.Host{CPUs: none, CPUUtilization: none, MemoryTotal: none, MemoryAvailable: none}))}, nil},
 		{"one machine twice", []outcome{
 			failed("gone"),
 			good(onHost(snapshotOf("a", board()), "node-a", &canonical.Host{CPUs: 8, CPUUtilization: none, MemoryTotal: none, MemoryAvailable: none})),
 			good(onHost(snapshotOf("b"), "node-a", whole)),
 			good(onHost(snapshotOf("c"), "node-c", &canonical.Host{CPUs: 4, CPUUtilization: 0, MemoryTotal: none, MemoryAvailable: none})),
-		}, `
-# HELP kpulse_host_cpus Logical CPUs of the machine that are online.
-# TYPE kpulse_host_cpus gauge
-kpulse_host_cpus{hostname="node-a"} 8
-kpulse_host_cpus{hostname="node-c"} 4
-# HELP kpulse_host_cpu_utilization_ratio Fraction of the machine's CPU time that was neither idle nor waiting for I/O, since a reading at least a second earlier.
-# TYPE kpulse_host_cpu_utilization_ratio gauge
-kpulse_host_cpu_utilization_ratio{hostname="node-c"} 0
-`},
+		}, []string{`cpus{hostname="node-a"} 8`, `cpus{hostname="node-c"} 4`, `cpu_utilization_ratio{hostname="node-c"} 0`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			body := render(c.readings...)
 			parse(t, body)
-			got := "\n"
+			var got []string
 			for line := range strings.Lines(string(body)) {
-				if strings.Contains(line, "kpulse_host_") {
-					got += line
+				if series, is := strings.CutPrefix(line, "kpulse_host_"); is {
+					got = append(got, strings.TrimSpace(series))
 				}
 			}
-			if got != c.want {
-				t.Errorf("got:%swant:%s", got, c.want)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}

@@ -267,14 +267,6 @@ func TestNoLedger(t *testing.T) {
 	}
 }
 
-func TestClockSetBack(t *testing.T) {
-	s := kept()
-	s.Source.ChangedAt = readAt.Add(time.Minute)
-	if got := seriesOf(render(good(s)), "kpulse_source_unchanged_seconds"); len(got) != 1 || !strings.HasSuffix(got[0], " 0") {
-		t.Errorf("unchanged for %q", got)
-	}
-}
-
 func TestLedgerAllocatesNothing(t *testing.T) {
 	w, s, other := NewWriter(Form{Full: true}), kept(), holding(rostered("other", 1, board(), unread()))
 	write := func() {

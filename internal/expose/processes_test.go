@@ -3,7 +3,6 @@ package expose
 import (
 	"context"
 	"errors"
-	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -70,33 +69,6 @@ func TestProcesses(t *testing.T) {
 		if got := w.Header().Get(name); got != value {
 			t.Errorf("%s is %q, want %q", name, got, value)
 		}
-	}
-}
-
-// TestProcessesOverTheNetwork asks a real server, whose clients are on its machine.
-func TestProcessesOverTheNetwork(t *testing.T) {
-	server := serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("s", board()))), Processes: listing()})
-	if res, body := ask(t, "GET", server.URL+"/api/v1/processes"); res.StatusCode != 200 || string(body) != "{\"processes\":[]}\n" {
-		t.Errorf("%d %s", res.StatusCode, body)
-	}
-	if res, body := ask(t, "HEAD", server.URL+"/api/v1/processes"); res.StatusCode != 200 || len(body) > 0 {
-		t.Errorf("%d %s", res.StatusCode, body)
-	}
-	if _, body := ask(t, "GET", server.URL+"/"); !strings.Contains(string(body), `<a href="/api/v1/processes">`) {
-		t.Error("the landing page has no link")
-	}
-	req, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/api/v1/processes", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("X-Forwarded-For", "10.0.0.1")
-	res, err := server.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if body, _ := io.ReadAll(res.Body); res.StatusCode != 403 || !strings.Contains(string(body), "--web.expose-processes") {
-		t.Errorf("%d %s", res.StatusCode, body)
 	}
 }
 

@@ -154,10 +154,15 @@ func TestLandingPage(t *testing.T) {
 	fresh := sourceOf(snapshotOf("fresh", board()))
 	fresh.state, fresh.ready = canonical.Source{Name: "fresh"}, errors.New("fresh has not been read yet")
 	works.state.Backend = "prometheus"
+	works.state.Notes = []canonical.Note{{Cause: "no <switches>", Remedy: "see modules"}, {Cause: "no remedy"}}
+	fresh.state.Missing = works.state.Missing // only exporters have a list of counters
+	notes := func() []canonical.Note {
+		return []canonical.Note{{Cause: "no XIDs from <the> log", Remedy: "run as root"}}
+	}
 	lines := func(f []canonical.Field) []string {
 		return []string{fmt.Sprintf("LINES_OF_%d,gauge,<b>help</b>", len(f))}
 	}
-	server := serve(t, Options{Sources: NewSet(works, brokenSource("gone", refused), fresh), Lines: lines})
+	server := serve(t, Options{Sources: NewSet(works, brokenSource("gone", refused), fresh), Lines: lines, Notes: notes})
 	res, body := ask(t, "GET", server.URL+"/")
 	page := string(body)
 	if res.Header.Get("Content-Type") != "text/html; charset=utf-8" {
@@ -170,6 +175,8 @@ func TestLandingPage(t *testing.T) {
 		"Not translated", "<code>VENDOR_NEW_ONE</code>",
 		"● down", "connection refused", "start the exporter",
 		"fresh has not been read yet", "never",
+		"<dt>Note</dt><dd>no &lt;switches&gt;; see modules</dd>", "<dt>Note</dt><dd>no remedy</dd>",
+		"Note: no XIDs from &lt;the&gt; log; run as root",
 		`href="/metrics"`, `href="/-/ready"`, `href="/-/metrics"`,
 	} {
 		if !strings.Contains(page, want) {
@@ -185,7 +192,10 @@ func TestLandingPage(t *testing.T) {
 	if n := strings.Count(page, "Over the limit"); n != 2 {
 		t.Errorf("%d limits are said to be reached: those of other sources are not", n)
 	}
-	if n := strings.Count(page, "<code>gpu_remapped_rows_total</code>"); n != 1 {
+	if n := strings.Count(page, "list of counters"); n != 1 {
+		t.Errorf("%d sources have a list of counters", n)
+	}
+	if n := strings.Count(page, "<code>gpu_remapped_rows_total</code>"); n != 2 {
 		t.Errorf("a family that misses two fields shows %d times", n)
 	}
 	if strings.Contains(page, "src=") || strings.Contains(page, "@import") {
@@ -228,14 +238,6 @@ func TestLandingPageTellsWhatIsOn(t *testing.T) {
 	}
 }
 
-func TestLandingPageNotesOfTheMachine(t *testing.T) {
-	notes := []canonical.Note{{Cause: "no XIDs from <the> log", Remedy: "run as root"}}
-	_, body := ask(t, "GET", serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("s"))), Notes: func() []canonical.Note { return notes }}).URL+"/")
-	if !strings.Contains(string(body), "Note: no XIDs from &lt;the&gt; log; run as root") {
-		t.Errorf("%s", body)
-	}
-}
-
 // TestSwitchesAreServedOnce: of the sources, which /sd makes targets, only the first serves
 // them.
 func TestSwitchesAreServedOnce(t *testing.T) {
@@ -253,19 +255,6 @@ kpulse_nvswitch_sxid_errors_total{hostname="n",pci_bus_id="0000:05:00",sxid="240
 	}
 }
 
-// TestLandingPageAdvice: only exporters have a list of counters.
-func TestLandingPageAdvice(t *testing.T) {
-	for backend, want := range map[string]bool{"prometheus": true, "nvml": false} {
-		source := sourceOf(snapshotOf("source", board()))
-		source.state.Backend, source.state.Missing = backend, []canonical.Field{canonical.SMActive}
-		_, body := ask(t, "GET", serve(t, Options{Sources: NewSet(source), Lines: func([]canonical.Field) []string { return []string{"X,gauge,x"} }}).URL+"/")
-		page := string(body)
-		if !strings.Contains(page, "<code>gpu_sm_active_ratio</code>") || strings.Contains(page, "list of counters") != want {
-			t.Errorf("%s: %s", backend, page)
-		}
-	}
-}
-
 // TestLandingPageAdvisesNoLineOfWhatIsServed: a reading that the exporter serves without a
 // usable value is in its list of counters.
 func TestLandingPageAdvisesNoLineOfWhatIsServed(t *testing.T) {
@@ -277,21 +266,6 @@ func TestLandingPageAdvisesNoLineOfWhatIsServed(t *testing.T) {
 	for _, want := range []string{"<code>gpu_sm_active_ratio</code> <code>gpu_memory_temperature_celsius</code>", "<pre>gpu_sm_active_ratio\n</pre>", "The source serves <code>gpu_memory_temperature_celsius</code> without a usable value: blank, out of range, stale or of unknown unit."} {
 		if !strings.Contains(string(body), want) {
 			t.Errorf("the page lacks %q:\n%s", want, body)
-		}
-	}
-}
-
-// TestLandingPageNotes: problems that do not stop readings are shown with the remedy.
-func TestLandingPageNotes(t *testing.T) {
-	for _, notes := range [][]canonical.Note{nil, {{Cause: "no <switches>", Remedy: "see modules"}, {Cause: "no remedy"}}} {
-		source := sourceOf(snapshotOf("source", board()))
-		source.state.Notes = notes
-		_, page := ask(t, "GET", serve(t, Options{Sources: NewSet(source)}).URL+"/")
-		if n := strings.Count(string(page), "<dt>Note</dt>"); n != len(notes) {
-			t.Errorf("%d notes, want %d", n, len(notes))
-		}
-		if notes != nil && (!strings.Contains(string(page), "<dd>no &lt;switches&gt;; see modules</dd>") || !strings.Contains(string(page), "<dd>no remedy</dd>")) {
-			t.Errorf("%s", page)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (p *service) startRules() error {
 	p.rules = engine.New(engine.Options{
 		Logger: p.logger,
 		Render: renderer(p.opts.form()),
-		Knows:  func(source string) bool { _, r := p.readers.named(source); return r != nil },
+		Rank:   func(source string) int { rank, _ := p.readers.named(source); return rank },
 		Serves: p.serves,
 		Limits: engine.Limits{Series: maxRuleSeries, Samples: int(p.opts.Rules.MaxSamples)},
 	})

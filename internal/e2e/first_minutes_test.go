@@ -36,7 +36,7 @@ func TestCheckConfigOpensWhatItNames(t *testing.T) {
 		"all there":    {head + "rules: {files: ['go*.yml']}\n", 0, []string{": ok\n", password + ": read\n", good + ": ok\n"}},
 		"no password":  {strings.Replace(head, "password_file: password", "password_file: nothing", 1), 0, []string{"config.yml:3: warning: sources[1].http_config", dir + "/nothing: no such file"}},
 		"no rules":     {head + "rules: {files: [nothing.yml]}\n", 1, []string{dir + "/nothing.yml"}},
-		"bad rules":    {head + "rules: {files: [bad.yml]}\n", 1, []string{bad + ":1:", "1 +"}},
+		"bad rules":    {head + "rules: {files: [bad.yml]}\n", 1, []string{bad + ":1:", `rule 1 "a"`, "parse error"}},
 		"counters":     {"sources: [{backend: dcgm, counters: counters.csv}]\n", 0, []string{fields + ": ok\n"}},
 		"no counters":  {"sources: [{backend: dcgm, counters: nothing.csv}]\n", 1, []string{"sources[1].counters", dir + "/nothing.csv: no such file"}},
 		"bad counters": {"sources: [{backend: dcgm, counters: odd.csv}]\n", 1, []string{odd + ":1:", "gouge"}},

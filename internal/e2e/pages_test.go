@@ -200,7 +200,7 @@ func TestPagesCommands(t *testing.T) {
 			}
 		}
 	}
-	if ours < 15 || unfenced < 25 {
+	if ours < 15 || unfenced < 10 {
 		t.Errorf("found only %d commands of ours, and %d in indented blocks", ours, unfenced)
 	}
 }

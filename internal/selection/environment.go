@@ -100,12 +100,24 @@ func (all devices) byNodeIDs(list string) (c choice) {
 			_, err = all.byUUID(item)
 		}
 		if err != nil {
-			if c = (choice{}); errors.As(err, new(absentError)) {
-				c.absent = err
-			}
-			return c
+			return all.byCount(strings.Split(list, ","), err)
 		}
 		c.picks = append(c.picks, p...)
+	}
+	return c
+}
+
+// byCount returns the choice of a list with an item that is no device, for the reason err: in a cgroup with only the
+// job's boards, which the driver numbers from 0, as many ids as there are boards mean all of them.
+func (all devices) byCount(items []string, err error) (c choice) {
+	distinct := slices.Compact(slices.Sorted(slices.Values(items)))
+	boards := 0
+	for range all.boards() {
+		boards++
+	}
+	c.all = len(distinct) == boards && !slices.ContainsFunc(items, func(item string) bool { return number(strings.TrimSpace(item)) == unknown })
+	if errors.As(err, new(absentError)) {
+		c.absent = err
 	}
 	return c
 }

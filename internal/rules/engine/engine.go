@@ -37,9 +37,10 @@ type Options struct {
 	// Render returns the exposition that is served of a reading, in parts of whole lines.
 	// One goroutine at a time calls it, and a result is not used after the next call.
 	Render func(*canonical.Snapshot) [][]byte
-	// Knows reports whether there is still a source of that name; the series of others end, and
-	// they are forgotten. Nil means always.
-	Knows func(source string) bool
+	// Rank returns the place of a source in the configuration, from 0: of a series that several have,
+	// rules see that of the first. It is negative for a source that left: its series end, and it is
+	// forgotten. Nil means that there is one source.
+	Rank func(source string) int
 	// Serves reports whether a reading of this source would be served now; otherwise
 	// rules do not see it either. Nil means always.
 	Serves func(source string) bool
@@ -67,12 +68,11 @@ type Engine struct {
 
 // New returns an engine without rules.
 func New(opts Options) *Engine {
-	always := func(string) bool { return true }
-	if opts.Knows == nil {
-		opts.Knows = always
+	if opts.Rank == nil {
+		opts.Rank = func(string) int { return 0 }
 	}
 	if opts.Serves == nil {
-		opts.Serves = always
+		opts.Serves = func(string) bool { return true }
 	}
 	e := &Engine{
 		opts: opts, promql: newPromQL(opts), inbox: newInbox(), store: newStore(opts.Limits),
@@ -266,12 +266,14 @@ func (e *Engine) storeReadings(until time.Time) {
 			break
 		}
 		var parts [][]byte
-		if o.snapshot != nil && e.opts.Knows(o.source) {
+		rank := e.opts.Rank(o.source)
+		if o.snapshot != nil && rank >= 0 {
 			parts = e.opts.Render(o.snapshot)
 		}
 		if e.pages[o.source] == nil {
 			e.pages[o.source] = &page{}
 		}
+		e.pages[o.source].rank = rank
 		e.pages[o.source].observe(e.store, e.interest, o.at.UnixMilli(), parts)
 		if o.lease != nil {
 			o.lease.Release()
@@ -287,7 +289,7 @@ func (e *Engine) storeReadings(until time.Time) {
 // left.
 func (e *Engine) silence(at time.Time) {
 	for source, p := range e.pages {
-		known := e.opts.Knows(source)
+		known := e.opts.Rank(source) >= 0
 		if !known || len(p.lines) > 0 && !e.opts.Serves(source) {
 			p.observe(e.store, e.interest, at.UnixMilli(), nil)
 		}

@@ -12,8 +12,8 @@ import (
 func TestASourceThatLeftIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		te := started(t, nil, nil)
-		known := true
-		te.e.opts.Knows = func(string) bool { return known }
+		rank := 0
+		te.e.opts.Rank = func(string) int { return rank }
 		groups := group15([2]string{"r:x", "x"})
 		groups[0].Interval = 10 * time.Second
 		te.e.Replace(groups, time.Now())
@@ -22,7 +22,7 @@ func TestASourceThatLeftIsForgotten(t *testing.T) {
 		if got := te.value(); got != 1 {
 			t.Fatalf("the result is %v, want 1", got)
 		}
-		known = false
+		rank = -1
 		te.publish("x 2\n")
 		time.Sleep(20 * time.Second)
 		if got := te.value(); !math.IsNaN(got) || len(te.e.pages) != 0 {

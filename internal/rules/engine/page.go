@@ -93,6 +93,7 @@ func (in *interest) keep(series labels.Labels) (millis int64, selected bool) {
 // page remembers the exposition of one source, so that reading the next costs little: it
 // skips lines of families that no rule selects, and parses labels once for each series.
 type page struct {
+	rank  int              // of the source, as Options.Rank
 	lines map[string]*line // by series as written, name and label block
 	scan  uint64           // number of the current exposition
 }
@@ -109,7 +110,7 @@ type line struct {
 // observe stores the samples of selected series of one exposition, and ends the series that
 // the page's last exposition had and this one lacks. parts are whole lines that Prometheus
 // accepts; no parts mean a source that could not be read. Of pages that share a series, the
-// first to have it owns it while it has it.
+// one with the lowest rank owns it while it has it.
 func (p *page) observe(st *store, in *interest, at int64, parts [][]byte) {
 	p.scan++
 	if p.lines == nil {
@@ -181,7 +182,7 @@ func (r *pageReader) sample(written string, end int) int {
 		p.lines[written] = l
 	}
 	l.scan = p.scan
-	if l.series == nil || l.series.owner != nil && l.series.owner != p {
+	if l.series == nil || l.series.owner != nil && l.series.owner != p && l.series.owner.rank <= p.rank {
 		return exposition.NextLine(r.text, end)
 	}
 	l.series.owner, l.series.scan = p, p.scan

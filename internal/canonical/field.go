@@ -40,13 +40,13 @@ const (
 	Bitmask        Unit = "0 or 1 for each reason"
 )
 
-// limit is the range of values that a reading in a unit can have.
-type limit struct{ min, max float64 }
+// bounds is the range of values that a reading in a unit can have.
+type bounds struct{ min, max float64 }
 
 // limits apply to all fields of a unit. Ratios are in [0, 1] by definition. 200 °C is beyond any
 // slowdown threshold: a higher reading is garbage (seen: 82505). -50 °C is below any operating
 // range.
-var limits = map[Unit]limit{
+var limits = map[Unit]bounds{
 	Ratio:   {0, 1},
 	Celsius: {-50, 200},
 }

@@ -9,15 +9,15 @@ import (
 // screen finds the conditions that may be raised on a board, nearly always none, so that only
 // these are tested. It raises none itself.
 type screen struct {
-	limits []limit
+	limits []fieldLimit
 	states [canonical.NumConditions]canonical.HealthSet // that each condition can raise
 	on     canonical.ConditionSet                       // those that can raise any
 	basic  canonical.ConditionSet                       // those of on that are basic
 }
 
-// limit is the largest reading of a field at which a condition is clear as far as that field
+// fieldLimit is the largest reading of a field at which a condition is clear as far as that field
 // goes. NaN means that any reading may raise it.
-type limit struct {
+type fieldLimit struct {
 	largest   float64
 	condition canonical.ConditionSet // the bit of one condition
 	field     canonical.Field
@@ -36,7 +36,7 @@ func newScreen(states *[canonical.NumConditions]canonical.HealthSet, t *Threshol
 		}
 		for _, f := range c.Inputs {
 			if largest, ok := t.largestClear(c.Test, f); ok {
-				s.limits = append(s.limits, limit{largest, bit, f})
+				s.limits = append(s.limits, fieldLimit{largest, bit, f})
 			}
 		}
 	}

@@ -93,7 +93,7 @@ type xid struct {
 	warned   time.Time        // when the table called it a warning
 	recorded time.Time        // when its record did
 	asks     canonical.Action // the action of the warning
-	alone    incidents
+	own      incidents
 }
 
 func newXIDs() xids { return xids{last: math.NaN()} }
@@ -172,7 +172,7 @@ func (x *xids) rewind(at time.Time) {
 		for _, t := range []*time.Time{&c.born, &c.rose, &c.fatal, &c.warned, &c.recorded} {
 			*t = earlier(*t, at)
 		}
-		c.alone.rewind(at)
+		c.own.rewind(at)
 	}
 }
 

@@ -36,20 +36,20 @@ type incidents struct {
 
 // incident takes in an application's code.
 func (j *Judge) incident(d *device, x *xid, at time.Time) {
-	goesOn := at.Sub(x.alone.seen) < incidentGap
-	x.alone.seen = later(x.alone.seen, at)
+	goesOn := at.Sub(x.own.seen) < incidentGap
+	x.own.seen = later(x.own.seen, at)
 	shared := false
 	for y := range j.memory.elsewhere(d, x.code) {
-		if y.alone.seen.Sub(at).Abs() <= sharedWithin {
+		if y.own.seen.Sub(at).Abs() <= sharedWithin {
 			shared = true
-			y.alone.drop(at)
+			y.own.drop(at)
 		}
 	}
 	switch {
 	case shared:
-		x.alone.drop(at) // the other board may have been away when they were added
+		x.own.drop(at) // the other board may have been away when they were added
 	case !goesOn:
-		x.alone.add(at)
+		x.own.add(at)
 	}
 }
 
@@ -119,7 +119,7 @@ func (j *Judge) observeRepeats(at time.Time) {
 func (j *Judge) repeated(d *device, at time.Time) bool {
 	for i := range d.xids.codes {
 		x := &d.xids.codes[i]
-		if x.severity == canonical.SeverityApplication && x.alone.recent(at) >= repeats && !j.sharedAtAll(d, x.code, at) {
+		if x.severity == canonical.SeverityApplication && x.own.recent(at) >= repeats && !j.sharedAtAll(d, x.code, at) {
 			return true
 		}
 	}
@@ -130,7 +130,7 @@ func (j *Judge) repeated(d *device, at time.Time) bool {
 // more.
 func (j *Judge) sharedAtAll(d *device, code uint32, at time.Time) bool {
 	for y := range j.memory.elsewhere(d, code) {
-		if y.alone.recent(at) >= sharedIncidents {
+		if y.own.recent(at) >= sharedIncidents {
 			return true
 		}
 	}

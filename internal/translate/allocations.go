@@ -8,21 +8,21 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// allocation is what the Translator remembers about an allocation from reading to reading. It
+// holding is what the Translator remembers about an allocation from reading to reading. It
 // has the key of its device, since Device is an index into the latest Topology only.
-type allocation struct {
+type holding struct {
 	device key
 	canonical.Allocation
 	leftOut bool // beyond Options.MaxAllocations
 }
 
-// allocationKey identifies an allocation.
-type allocationKey struct {
+// holdingKey identifies an allocation.
+type holdingKey struct {
 	device   key
 	workload canonical.Workload
 }
 
-func (a *allocation) key() allocationKey { return allocationKey{a.device, a.Workload} }
+func (a *holding) key() holdingKey { return holdingKey{a.device, a.Workload} }
 
 // updateAllocations builds the set of the allocations that the present variants name,
 // in the order in which they appeared. It keeps the previous set, if there is one and nothing
@@ -48,9 +48,9 @@ func (t *Translator) updateAllocations(present []int32) (leftOut uint64) {
 
 // allocationsOf returns the allocations of the variants, each once. Kind and Name come
 // from the first row that gives them.
-func (t *Translator) allocationsOf(present []int32) []allocation {
-	var allocations []allocation
-	index := map[allocationKey]int{}
+func (t *Translator) allocationsOf(present []int32) []holding {
+	var allocations []holding
+	index := map[holdingKey]int{}
 	for _, id := range present {
 		v, row := &t.variants[id], t.positions[id].row
 		holder := t.holderOf(v)
@@ -62,7 +62,7 @@ func (t *Translator) allocationsOf(present []int32) []allocation {
 				continue
 			}
 		}
-		a := allocation{device: keyOf(&t.topology.Devices[row]), Allocation: holder}
+		a := holding{device: keyOf(&t.topology.Devices[row]), Allocation: holder}
 		a.Device = int(row)
 		if at, ok := index[a.key()]; ok {
 			allocations[at].describe(a.Kind, a.Name)
@@ -94,7 +94,7 @@ func (t *Translator) claimedInstance(board int32, profile string) int32 {
 }
 
 // describe sets the owner of the workload if it is not known yet.
-func (a *allocation) describe(kind, name string) {
+func (a *holding) describe(kind, name string) {
 	if a.Kind == "" {
 		a.Kind, a.Name = kind, name
 	}
@@ -102,12 +102,12 @@ func (a *allocation) describe(kind, name string) {
 
 // merge orders the allocations of now as they appeared: the known ones as before, then
 // the new ones. A known owner is kept.
-func merge(before, now []allocation) []allocation {
-	index := make(map[allocationKey]int, len(now))
+func merge(before, now []holding) []holding {
+	index := make(map[holdingKey]int, len(now))
 	for i := range now {
 		index[now[i].key()] = i
 	}
-	allocations := make([]allocation, 0, len(now))
+	allocations := make([]holding, 0, len(now))
 	for _, a := range before {
 		at, ok := index[a.key()]
 		if !ok {
@@ -127,7 +127,7 @@ func merge(before, now []allocation) []allocation {
 }
 
 // newAllocationSet returns the set for a topology of that many devices.
-func newAllocationSet(allocations []allocation, devices int) *canonical.AllocationSet {
+func newAllocationSet(allocations []holding, devices int) *canonical.AllocationSet {
 	set := &canonical.AllocationSet{Holders: make([]int, devices)}
 	for i := range allocations {
 		set.Holders[allocations[i].Device]++

@@ -56,68 +56,58 @@ func complete(d, other *canonical.Device) {
 	}
 }
 
-// admit returns devices up to a total weight of limit (0 is no limit), with the boards of
-// instances, implied ones included. Devices in old go before new ones.
-func admit(devices, old []canonical.Device, limit int) []canonical.Device {
-	known, present := indexOf(old), indexOf(devices)
-	order := slices.Clone(devices)
-	slices.SortStableFunc(order, func(a, b canonical.Device) int {
-		_, aKnown := known[keyOf(&a)]
-		_, bKnown := known[keyOf(&b)]
-		return cmp.Compare(rank(aKnown), rank(bKnown))
-	})
-	admitted := map[key]int{}
-	var out []canonical.Device
-	weight := 0
-	for i := range order {
-		d := &order[i]
-		k := keyOf(d)
-		if _, done := admitted[k]; done {
+// withBoards adds the boards that are known only from their instances, with their properties.
+func withBoards(devices []canonical.Device) []canonical.Device {
+	index := indexOf(devices)
+	for i := range len(devices) {
+		d := devices[i]
+		if !d.IsInstance() {
 			continue
 		}
-		_, boarded := admitted[k.board()]
-		need, board := d.Weight(), canonical.Device{}
-		if d.IsInstance() {
-			board = boardOf(d, devices, present)
-			like := *d // as arrange completes it from its board
-			like.Hostname, like.GPU = cmp.Or(board.Hostname, d.Hostname), board.GPU
-			if need = like.Weight(); !boarded {
-				need += board.Weight()
-			}
+		at, ok := index[keyOf(&d).board()]
+		if !ok {
+			at = len(devices)
+			index[keyOf(&d).board()] = at
+			devices = append(devices, canonical.Device{GPU: d.GPU, UUID: d.UUID, Implied: true})
 		}
-		if limit > 0 && weight+need > limit {
-			continue
-		}
-		weight += need
-		if d.IsInstance() && !boarded {
-			admitted[k.board()] = len(out)
-			out = append(out, board)
-		}
-		admitted[k] = len(out)
-		out = append(out, *d)
-		if board := &out[admitted[k.board()]]; board.Implied {
-			complete(board, d)
+		if devices[at].Implied {
+			complete(&devices[at], &d)
 		}
 	}
-	return out
+	return devices
 }
 
-func rank(known bool) int {
-	if known {
+// admit returns devices up to a total weight of limit (0 is no limit), an instance only with its
+// board. Devices in old go before new ones, and boards before instances.
+func admit(devices, old []canonical.Device, limit int) (admitted []canonical.Device) {
+	if limit == 0 {
+		return devices
+	}
+	known, boards, weight := indexOf(old), map[key]bool{}, 0
+	place := func(d *canonical.Device) int {
+		_, isKnown := known[keyOf(d)]
+		return 2*rank(isKnown) + rank(!d.IsInstance())
+	}
+	order := slices.Clone(devices)
+	slices.SortStableFunc(order, func(a, b canonical.Device) int { return place(&a) - place(&b) })
+	for i := range order {
+		d := &order[i]
+		if weight+d.Weight() > limit || d.IsInstance() && !boards[keyOf(d).board()] {
+			continue
+		}
+		weight += d.Weight()
+		boards[keyOf(d)] = true
+		admitted = append(admitted, *d)
+	}
+	return admitted
+}
+
+// rank orders what holds before what does not.
+func rank(holds bool) int {
+	if holds {
 		return 0
 	}
 	return 1
-}
-
-// boardOf returns the board of an instance: one of devices, or an implied one, with the properties
-// of the instance.
-func boardOf(d *canonical.Device, devices []canonical.Device, present map[key]int) canonical.Device {
-	if at, ok := present[keyOf(d).board()]; ok {
-		return devices[at]
-	}
-	board := canonical.Device{GPU: d.GPU, UUID: d.UUID, Implied: true}
-	complete(&board, d)
-	return board
 }
 
 func indexOf(devices []canonical.Device) map[key]int {

@@ -21,17 +21,17 @@ type linkRow struct {
 	number uint8
 }
 
-// links counts the links that are up.
-type links struct {
+// linkStates counts the links that are up.
+type linkStates struct {
 	families []uint32            // the ids of linkFamilies in the Dict
 	topology *canonical.Topology // that blocks refers to
 	blocks   []linkRow           // by label block
 
-	told, up []uint64 // by device, a bit for each link: a board with NVLink 5 has 18
+	given, up []uint64 // by device, a bit for each link: a board with NVLink 5 has 18
 }
 
 // learn notes the id of a family.
-func (l *links) learn(id uint32, name string) {
+func (l *linkStates) learn(id uint32, name string) {
 	if slices.Contains(linkFamilies, name) {
 		l.families = append(l.families, id)
 	}
@@ -45,9 +45,9 @@ func (t *Translator) countLinks(dst *canonical.Frame, b *raw.Batch) {
 		return
 	}
 	t.placeLinks(b.Dict)
-	l.told = slices.Grow(l.told[:0], dst.Len())[:dst.Len()]
+	l.given = slices.Grow(l.given[:0], dst.Len())[:dst.Len()]
 	l.up = slices.Grow(l.up[:0], dst.Len())[:dst.Len()]
-	clear(l.told)
+	clear(l.given)
 	clear(l.up)
 	for i := range b.Samples {
 		s := &b.Samples[i]
@@ -56,13 +56,13 @@ func (t *Translator) countLinks(dst *canonical.Frame, b *raw.Batch) {
 			continue
 		}
 		bit := uint64(1) << at.number // none from 64 on
-		if l.told[at.board]&bit == 0 && s.Value == 1 {
+		if l.given[at.board]&bit == 0 && s.Value == 1 {
 			l.up[at.board] |= bit
 		}
-		l.told[at.board] |= bit
+		l.given[at.board] |= bit
 	}
-	for board, told := range l.told {
-		if cell := &dst.Row(board)[canonical.NVLinksActive]; told != 0 && isUntouched(*cell) {
+	for board, given := range l.given {
+		if cell := &dst.Row(board)[canonical.NVLinksActive]; given != 0 && isUntouched(*cell) {
 			*cell = float64(bits.OnesCount64(l.up[board]))
 		}
 	}

@@ -31,7 +31,7 @@ func TestMaxDevices(t *testing.T) {
 		{board(4) + instance(7, 1), "B4 B7 B7/1", 0},
 		{board(4) + instance(7, 1) + instance(7, 2) + board(7), "B4 B7 B7/1", 1},
 		{board(4) + board(5) + instance(7, 1), "B4 B7 B7/1", 1},
-		{board(1) + board(2) + instance(8, 1), "B1 B2", 1},
+		{board(1) + board(2) + instance(8, 1), "B1 B2 B8", 1},
 	}
 	for i, step := range steps {
 		r.read(step.body)
@@ -58,7 +58,7 @@ func TestLimitOfWeight(t *testing.T) {
 		{temp(`gpu="0",UUID="A"`+host, 40) + temp(`gpu="0",UUID="A",GPU_I_ID="1"`, 40), 4, 2},
 		{temp(`gpu="0",UUID="A"`+host, 40) + temp(`gpu="0",UUID="A",GPU_I_ID="1"`, 40), 3, 1},
 		{temp(`gpu="0",UUID="A",GPU_I_ID="1"`+host, 40), 4, 2},
-		{temp(`gpu="0",UUID="A",GPU_I_ID="1"`+host, 40), 3, 0},
+		{temp(`gpu="0",UUID="A",GPU_I_ID="1"`+host, 40), 3, 1},
 	} {
 		r := translated(t, Options{MaxDevices: test.limit}, test.body)
 		weight := 0

@@ -24,7 +24,7 @@ func NativeOf(family, help string, beside []string) Native {
 	}
 	unit := row.Unit
 	if unit == percentOrRatio {
-		unit = evidence{help: unitOfHelp(help), siblings: slices.ContainsFunc(beside, isSibling)}.unit()
+		unit = unitEvidence{help: unitOfHelp(help), siblings: slices.ContainsFunc(beside, isSibling)}.unit()
 	}
 	of := firstRow(func(r *Row) bool { return r.Field == row.Field && r.Column != "" })
 	if of == nil || unit == "" {

@@ -14,7 +14,7 @@ import (
 // sharedSample is a sample of a workload's row of a device that has other rows too.
 type sharedSample struct {
 	sample, variant int32
-	alone           bool // the device has no row of its own for it
+	sole            bool // the device has no row of its own for it
 }
 
 // markShared finds the variants of workloads on devices that other present variants describe
@@ -58,14 +58,14 @@ func (t *Translator) fillShared(dst *canonical.Frame, b *raw.Batch, rep *Report)
 	for i := range t.later {
 		s := &t.later[i]
 		slot := t.families[b.Samples[s.sample].Family].rule.slot
-		s.alone = isUntouched(*t.cell(dst, int(t.positions[s.variant].row), slot))
+		s.sole = isUntouched(*t.cell(dst, int(t.positions[s.variant].row), slot))
 	}
 	for _, s := range t.later {
 		p, value := &t.positions[s.variant], b.Samples[s.sample].Value
 		r := t.families[b.Samples[s.sample].Family].rule
 		cell := t.cell(dst, int(p.row), r.slot)
 		switch {
-		case !s.alone:
+		case !s.sole:
 			t.use(dst, s.variant, r, value)
 		case isUntouched(*cell):
 			*cell = r.read(value, rep)

@@ -68,7 +68,7 @@ type Translator struct {
 	reading uint64
 
 	topology       *canonical.Topology
-	allocations    []allocation // of the topology's devices, in the order in which they appeared
+	allocations    []holding // of the topology's devices, in the order in which they appeared
 	allocationSet  *canonical.AllocationSet
 	fallbackValues []float64      // devices × rules.fallbacks
 	relabelled     bool           // Prometheus renamed the pod of a row of the topology
@@ -76,8 +76,8 @@ type Translator struct {
 	containers     []int          // of the pod of each allocation in allocationSet, if a position is shared
 	utilRatios     []float64      // of each allocation, as utilRatioName gives it
 	cliques        cliques
-	links          links
-	xids           xids
+	links          linkStates
+	xids           xidReports
 	unknown        []string
 	labels         []raw.Label
 }
@@ -174,7 +174,7 @@ func (t *Translator) learn(d *raw.Dict) (anew bool) {
 		t.variantID, t.long = map[variant]int32{}, nil
 		t.unknown = nil
 		t.util.family = -1
-		t.links = links{}
+		t.links = linkStates{}
 		t.xids.forget()
 		t.compat.forget()
 	}
@@ -326,7 +326,9 @@ func (t *Translator) allSeen() bool {
 // newly left out.
 func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
 	present, naming := t.present(b)
-	devices := admit(gather(t.variants, present), t.topology.Devices, t.maxDevices)
+	devices := withBoards(gather(t.variants, present))
+	arrange(devices, t.fallbackHost) // labels complete the weight
+	devices = admit(devices, t.topology.Devices, t.maxDevices)
 	arrange(devices, t.fallbackHost)
 	index := indexOf(devices)
 	for i := range t.positions {

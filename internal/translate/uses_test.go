@@ -104,9 +104,6 @@ func TestSharingComesAndGoes(t *testing.T) {
 		r.read(step.body)
 		checkUses(t, r, step.body, step.want...)
 	}
-	// A device beyond the limit is not shared.
-	r = translated(t, Options{MaxDevices: 1}, other+both)
-	checkUses(t, r, "of a device too many")
 }
 
 // TestUsesOfSeveralDevices: what the exporter sees on one device says nothing about another.

@@ -14,8 +14,8 @@ import (
 // families among siblings, or by the HELP text, in which dcgm-exporter's counters
 // files say "(in %)" up to 4.8 and "ratio" from 4.9 on.
 
-// evidence is what a reading reveals about the unit of utilRatioName.
-type evidence struct {
+// unitEvidence is what a reading reveals about the unit of utilRatioName.
+type unitEvidence struct {
 	above     bool // a value above ratioOvershoot
 	overshoot bool // a value above 1, up to ratioOvershoot
 	fraction  bool // a value between 0 and 1
@@ -25,7 +25,7 @@ type evidence struct {
 
 // unit weighs the evidence: values prove, everything else only suggests. It is
 // "" if nothing suggests a unit or the suggestions contradict each other.
-func (e evidence) unit() Unit {
+func (e unitEvidence) unit() Unit {
 	switch {
 	case e.above:
 		return Percent
@@ -42,7 +42,7 @@ func (e evidence) unit() Unit {
 }
 
 // weigh adds the evidence of a value.
-func (e *evidence) weigh(v float64) {
+func (e *unitEvidence) weigh(v float64) {
 	switch {
 	case v > ratioOvershoot:
 		e.above = true
@@ -124,7 +124,7 @@ func (t *Translator) resolveUtil(dst *canonical.Frame, d *raw.Dict, rep *Report)
 	if t.util.family < 0 {
 		return
 	}
-	var e evidence
+	var e unitEvidence
 	for i := range dst.Len() {
 		e.weigh(*t.cell(dst, i, t.rules.util))
 	}

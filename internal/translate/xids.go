@@ -31,8 +31,8 @@ func witnessOf(family string) (w canonical.Witness, ok bool) {
 	return 0, false
 }
 
-// xids builds the counts of XIDs of a Frame.
-type xids struct {
+// xidReports builds the counts of XIDs of a Frame.
+type xidReports struct {
 	samples []int32 // of the families that count XIDs, in this reading
 	codes   []int16 // by label block
 	// boards has the index of each variant's board for Topology.At of topology, or
@@ -42,10 +42,10 @@ type xids struct {
 }
 
 // forget drops what is known about a Dict.
-func (x *xids) forget() { x.codes, x.topology = nil, nil }
+func (x *xidReports) forget() { x.codes, x.topology = nil, nil }
 
 // note notes a sample if its family counts XIDs.
-func (x *xids) note(f *family, sample int, stale bool, rep *Report) {
+func (x *xidReports) note(f *family, sample int, stale bool, rep *Report) {
 	switch {
 	case !f.xid:
 	case stale:
@@ -81,13 +81,13 @@ func (t *Translator) countXIDs(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 		dst.XIDs = appendXID(dst.XIDs, count)
 	}
 	for i := range b.XIDs {
-		told := &b.XIDs[i]
-		if told.Code > canonical.HighestXID {
+		one := &b.XIDs[i]
+		if one.Code > canonical.HighestXID {
 			rep.Dropped[canonical.DropOutOfRange]++
 			continue
 		}
 		dst.XIDs = appendXID(dst.XIDs, canonical.XIDCount{
-			Device: t.boardOf(told.Labels), Code: told.Code, Witness: canonical.WitnessDriver, Count: told.Count, Last: told.Last,
+			Device: t.boardOf(one.Labels), Code: one.Code, Witness: canonical.WitnessDriver, Count: one.Count, Last: one.Last,
 		})
 	}
 	slices.SortFunc(dst.XIDs, compareXIDs)

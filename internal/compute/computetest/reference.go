@@ -186,31 +186,6 @@ func Warning(model string) float64 {
 	return 93
 }
 
-// xid is the XID of the last reading of a history, 0 if there is none.
-func xid(history []Reading) int {
-	if v := history[len(history)-1].Row[canonical.XIDLast]; !math.IsNaN(v) {
-		return int(v)
-	}
-	return 0
-}
-
-// XIDChanges returns how often the XID changed over a history, and when it last did.
-// Readings that lack it say nothing, except for the first: there was none.
-func XIDChanges(history []Reading) (changes int, last time.Time) {
-	code := xid(history[:1])
-	for i := 1; i < len(history); i++ {
-		if math.IsNaN(history[i].Row[canonical.XIDLast]) {
-			continue
-		}
-		now := xid(history[:i+1])
-		if now != 0 && now != code {
-			changes, last = changes+1, history[i].At
-		}
-		code = now
-	}
-	return changes, last
-}
-
 // rose reports whether a counter rose at most ten minutes before the end of a history.
 func rose(history []Reading, f canonical.Field) bool {
 	end, rose := history[len(history)-1].At, false

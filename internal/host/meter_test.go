@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/prometheus/procfs"
-
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
@@ -133,24 +131,4 @@ func TestThisMachine(t *testing.T) {
 		}
 	}
 	t.Error("time stands still")
-}
-
-func BenchmarkMeter(b *testing.B) {
-	meter := NewMeter("/proc")
-	b.ReportAllocs()
-	for b.Loop() {
-		meter.Read()
-	}
-}
-
-func FuzzUtilization(f *testing.F) {
-	f.Add(1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
-	f.Add(1e300, 2.0, 3.0, -4.0, 5.0, 1e-300)
-	f.Fuzz(func(t *testing.T, user, idle, wait, laterUser, laterIdle, laterWait float64) {
-		var m Meter
-		m.utilization(procfs.CPUStat{User: user, Idle: idle, Iowait: wait})
-		if u := m.utilization(procfs.CPUStat{User: laterUser, Idle: laterIdle, Iowait: laterWait}); u < 0 || u > 1 {
-			t.Error(u)
-		}
-	})
 }

@@ -22,11 +22,10 @@ type Feed struct {
 	queue []pending
 	index map[kind]int // of the latest XID of a kind in queue
 	// boards has the boards of the latest Topology that are on this machine: their indexes
-	// for Topology.At, by address. known has those of all Topologies so far.
+	// for Topology.At, by address.
 	topology *canonical.Topology
 	boards   map[string]int
 	devices  []int // of boards, in order
-	known    map[string]canonical.Device
 }
 
 // pending is an XID that the source has not received yet.
@@ -53,7 +52,7 @@ const (
 // Feed returns a new feed for the boards of a source that mine reports as this machine's.
 // All feeds are made before Run.
 func (l *Log) Feed(mine func(*canonical.Device) bool) *Feed {
-	f := &Feed{log: l, mine: mine, index: map[kind]int{}, known: map[string]canonical.Device{}}
+	f := &Feed{log: l, mine: mine, index: map[kind]int{}}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.feeds = append(l.feeds, f)
@@ -125,8 +124,8 @@ func (f *Feed) take(frame *canonical.Frame) {
 		if device, is := f.boards[p.address]; is {
 			p.event.Device = device
 			frame.XIDEvents = append(frame.XIDEvents, p.event)
-		} else if known, elsewhere := f.log.find(p.address); !elsewhere {
-			f.log.stray(p, known)
+		} else if !f.log.reads(p.address) {
+			f.log.stray(p)
 		}
 	}
 	f.reset()
@@ -143,7 +142,6 @@ func (f *Feed) learn(t *canonical.Topology) {
 		if address := canonical.PCIAddress(d.PCIBusID); !d.IsInstance() && address != "" && f.mine(d) {
 			f.boards[address] = i
 			f.devices = append(f.devices, i)
-			f.known[address] = *d
 		}
 	}
 }
@@ -151,16 +149,11 @@ func (f *Feed) learn(t *canonical.Topology) {
 // startTime is how long a source may take for its first reading; later, none is expected.
 const startTime = time.Minute
 
-// find returns the board that a source had at an address, nil for none, and whether a source
-// has one there now, or may have because it was not read yet. The caller holds mu.
-func (l *Log) find(address string) (known *canonical.Device, now bool) {
-	for _, f := range l.feeds {
-		if _, is := f.boards[address]; is || f.topology == nil && time.Since(l.opened) < startTime {
-			return nil, true
-		}
-		if d, was := f.known[address]; was && known == nil {
-			known = &d
-		}
-	}
-	return known, false
+// reads reports whether a source has a board at an address, or may have because it was not read
+// yet. The caller holds mu.
+func (l *Log) reads(address string) bool {
+	return slices.ContainsFunc(l.feeds, func(f *Feed) bool {
+		_, is := f.boards[address]
+		return is || f.topology == nil && time.Since(l.opened) < startTime
+	})
 }

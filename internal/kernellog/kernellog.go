@@ -5,7 +5,6 @@ package kernellog
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,12 +66,8 @@ type Counts struct {
 	Overruns uint64
 }
 
-const (
-	// maxSwitches bounds the pairs of switch and code whose SXIDs are counted.
-	maxSwitches = 256
-	// maxStrays is how many addresses without a GPU are remembered.
-	maxStrays = 256
-)
+// maxSwitches bounds the pairs of switch and code whose SXIDs are counted.
+const maxSwitches = 256
 
 // Open opens the log. Errors are *canonical.Failure.
 func Open(opts Options) (*Log, error) {
@@ -273,19 +268,13 @@ func (l *Log) malformed(line string) {
 }
 
 // stray lists an XID of an address at which no source reads a GPU of this machine, unless
-// another feed did. known is the board that was there, nil for none. The caller holds mu.
-func (l *Log) stray(p *pending, known *canonical.Device) {
+// another feed did. The caller holds mu.
+func (l *Log) stray(p *pending) {
 	if p.number <= l.strays[p.address] {
 		return
 	}
-	if _, seen := l.strays[p.address]; !seen {
-		if len(l.strays) == maxStrays {
-			l.counts.Dropped++
-			return
-		}
-		l.opts.Logger.Warn("the kernel's log has XIDs for a PCI address at which no source reads a GPU of this machine now; they are listed only at /events",
-			"address", p.address, "xid", p.event.Code)
-	}
+	l.warnOnce("stray", "the kernel's log has XIDs for a PCI address at which no source reads a GPU of this machine now; they are listed only at /events",
+		"address", p.address, "xid", p.event.Code)
 	l.strays[p.address] = p.number
 	l.counts.Unmatched += p.event.Count
 	e := canonical.Event{
@@ -296,9 +285,6 @@ func (l *Log) stray(p *pending, known *canonical.Device) {
 	if !p.event.Decoded {
 		row, _ := canonical.XIDOf(e.Code)
 		e.Severity, e.Action = row.Severity, row.Action
-	}
-	if known != nil {
-		e.Hostname, e.GPU, e.UUID = cmp.Or(known.Hostname, e.Hostname), known.GPU, known.UUID
 	}
 	l.events.Add(e)
 }

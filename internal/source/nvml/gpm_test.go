@@ -235,22 +235,6 @@ func TestGPMWithoutMetrics(t *testing.T) {
 	})
 }
 
-// A library that lacks one of GPM's calls has no GPM.
-func TestLibraryWithoutGPM(t *testing.T) {
-	for _, call := range []string{"nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleGet", "nvmlGpmMetricsGet", "nvmlGpmSampleFree"} {
-		synctest.Test(t, func(t *testing.T) {
-			m := newMachine(1)
-			m.lacks[call] = true
-			b := m.boards[0]
-			b.gpm, b.metrics = true, counted
-			r := newReader(t, m, nil)
-			defer r.Close()
-			r.read()
-			check(t, r.read(), "0", steady, linkTraffic, standIn)
-		})
-	}
-}
-
 // A denied sample of an instance is logged under its own call.
 func TestGPMOfADeniedInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -308,22 +292,4 @@ func TestGPMSupport(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Samples that are far apart are not a pair: their average is outdated.
-func TestOldSamplesMakeNoPair(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMachine(1)
-		m.boards[0].gpm, m.boards[0].metrics = true, counted
-		r := newReader(t, m, nil)
-		defer r.Close()
-		r.read()
-		time.Sleep(time.Minute)
-		if _, ok := r.read()["0 DCGM_FI_PROF_SM_ACTIVE"]; ok {
-			t.Error("an average over a minute")
-		}
-		if _, ok := r.read()["0 DCGM_FI_PROF_SM_ACTIVE"]; !ok {
-			t.Error("no average over a second")
-		}
-	})
 }

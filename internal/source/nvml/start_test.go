@@ -164,25 +164,6 @@ func TestABoardHangsAtTheStart(t *testing.T) {
 	})
 }
 
-// A call that has not returned since the start keeps the library loaded: it would
-// return into unloaded code.
-func TestABoardHangsFromTheStartToTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMachine(2)
-		release := m.boards[0].hang("nvmlDeviceGetUUID")
-		r := newReader(t, m, nil)
-		time.Sleep(openPatience)
-		for r.Read(t.Context(), &r.b) != nil {
-			time.Sleep(time.Second)
-		}
-		begun := time.Now()
-		if err := r.Close(); err == nil || m.shut != 0 || time.Since(begun) != closeTimeout {
-			t.Errorf("%v after %v, %d shutdowns", err, time.Since(begun), m.shut)
-		}
-		release()
-	})
-}
-
 // If no board answers there is nothing to read, but the library is neither unloaded
 // nor started again while calls are in progress.
 func TestAllBoardsHangAtTheStart(t *testing.T) {

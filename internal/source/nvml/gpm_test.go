@@ -260,7 +260,7 @@ func TestGPMSupport(t *testing.T) {
 	}{
 		{"yes", nvml.SUCCESS, nvml.SUCCESS, true, true, 4},
 		{"no", nvml.SUCCESS, nvml.SUCCESS, false, false, 0},
-		{"refused", nvml.ERROR_NOT_SUPPORTED, nvml.SUCCESS, true, false, 0},
+		{"refused", nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_NOT_SUPPORTED, true, false, 1},
 		{"an error that passes", nvml.ERROR_UNKNOWN, nvml.SUCCESS, false, true, 4},
 		{"no samples", nvml.SUCCESS, nvml.ERROR_NOT_SUPPORTED, true, false, 1},
 	}

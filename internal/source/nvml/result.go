@@ -13,10 +13,9 @@ import (
 // result is the outcome of one round over a board. The board's worker writes it; then the
 // goroutine that reads the source owns it until it asks for the result after the next.
 type result struct {
-	begun time.Time // when the round was requested
-	lost  bool      // the board is lost, and has no values
-	// counting is whether GPM works for the board or an instance.
-	counting  bool
+	begun     time.Time // when the round was requested
+	lost      bool      // the board is lost, and has no values
+	gpm       support   // of the board or an instance
 	instances []instance
 	// cluster names the board's NVLink fabric, "" for none.
 	cluster string

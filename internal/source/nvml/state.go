@@ -4,6 +4,7 @@ package nvml
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,8 +22,7 @@ type state struct {
 	call     string // the call that hangs
 	logged   string // the hanging call that was logged
 	returned bool   // its return was logged
-	// counting is whether the board has GPM, valid if known is set.
-	known, counting bool
+	gpm      support
 }
 
 // condition is why a board has no readings.
@@ -88,8 +88,8 @@ func (s *Source) watch(n *node, now time.Time) {
 	changed := false
 	for i := range n.states {
 		st := &n.states[i]
-		if st.result != nil && !st.result.lost && (!st.known || st.counting != st.result.counting) {
-			changed, st.known, st.counting = true, true, st.result.counting
+		if st.result != nil && !st.result.lost && st.gpm != st.result.gpm {
+			changed, st.gpm = true, st.result.gpm
 		}
 		is, call := st.judge(now, s.opts.Period)
 		if is == st.is && call == st.call {
@@ -131,19 +131,15 @@ func (st *state) log(is condition, call string) {
 	}
 }
 
-// counts reports whether some board has GPM, and whether that is known.
-func (n *node) counts() (counting, known bool) {
-	for i := range n.states {
-		known = known || n.states[i].known
-		counting = counting || n.states[i].counting
-	}
-	return counting, known
+// has reports whether GPM is in a state on some board.
+func (n *node) has(gpm support) bool {
+	return slices.ContainsFunc(n.states, func(st state) bool { return st.gpm == gpm })
 }
 
 // unprofiled returns why there are no profiling fields, nil if some board has them
 // or that is unknown.
 func (n *node) unprofiled() *source.Error {
-	if counting, known := n.counts(); counting || !known {
+	if n.has(given) || !n.has(refused) {
 		return nil
 	}
 	return &source.Error{

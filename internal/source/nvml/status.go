@@ -79,7 +79,7 @@ func (n *node) version() string {
 	if n.lib.version != "" {
 		parts = append(parts, "NVML "+n.lib.version)
 	}
-	if counting, _ := n.counts(); counting {
+	if n.has(given) {
 		parts = append(parts, "GPM")
 	}
 	return strings.Join(parts, ", ")

@@ -106,36 +106,34 @@ func (w *worker) round(now time.Time) *result {
 	r := &w.results[w.next]
 	w.next = 1 - w.next
 	r.begun = now
-	if !w.lost.IsZero() && now.Sub(w.lost) < lostPause {
-		w.markLost(r)
-		return r
+	was := !w.lost.IsZero()
+	if !was || now.Sub(w.lost) >= lostPause {
+		w.read(r)
 	}
+	if !w.lost.IsZero() {
+		r.reset(w.instances.all, w.instances.topology)
+		r.lost = true
+	}
+	switch {
+	case r.lost && !was:
+		w.notices.logger.Warn("the driver has lost a GPU; it has no readings from now on", "gpu", w.board, "remedy", lostRemedy)
+	case was && !r.lost:
+		w.notices.logger.Info("a lost GPU is back", "gpu", w.board)
+	}
+	return r
+}
+
+// read asks the board for everything, and records whether it is lost.
+func (w *worker) read(r *result) {
 	if !w.begun {
 		w.begin()
 		w.begun = true
 	}
-	w.list(now)
+	w.list(r.begun)
 	r.reset(w.instances.all, w.instances.topology)
-	if !w.fill(r) {
-		if w.lost.IsZero() {
-			w.notices.logger.Warn("the driver has lost a GPU; it has no readings from now on", "gpu", w.board,
-				"remedy", lostRemedy)
-		}
-		w.lost = now
-		w.markLost(r)
-		return r
+	if w.lost = (time.Time{}); !w.fill(r) {
+		w.lost = r.begun
 	}
-	if !w.lost.IsZero() {
-		w.notices.logger.Info("a lost GPU is back", "gpu", w.board)
-	}
-	w.lost = time.Time{}
-	return r
-}
-
-// markLost empties r and marks the board as lost.
-func (w *worker) markLost(r *result) {
-	r.reset(w.instances.all, w.instances.topology)
-	r.lost = true
 }
 
 // begin makes the calls that are made once: not in New, because each may hang.
@@ -148,24 +146,17 @@ func (w *worker) begin() {
 		}
 	}
 	close(w.registered)
-	w.mayCount = w.lib.hasAll(gpmCalls) && w.supportsGPM()
+	if w.mayCount = w.lib.hasAll(gpmCalls); w.mayCount {
+		w.reading.set(gpmSupportCall)
+		gpm, answer := w.device.GpmQueryDeviceSupport()
+		w.check(gpmSupportCall, answer)
+		w.mayCount = answer != nvml.SUCCESS || gpm.IsSupportedDevice != 0 // if unknown, the first sample shows it
+	}
 	w.whole = newWholeReadings(w.lib, w.period)
 	if !w.lib.hasAll(migCalls) {
 		w.instances.state = refused
 	}
 	w.adopt(w.instances.all)
-}
-
-// supportsGPM reports whether the board may have GPM.
-func (w *worker) supportsGPM() bool {
-	w.reading.set(gpmSupportCall)
-	gpm, answer := w.device.GpmQueryDeviceSupport()
-	w.check(gpmSupportCall, answer)
-	var s support
-	if s.record(answer) {
-		return gpm.IsSupportedDevice != 0
-	}
-	return s != refused
 }
 
 // list asks for the board's instances, every instancesPause.
@@ -231,7 +222,10 @@ func (w *worker) fill(r *result) bool {
 			return false
 		}
 	}
-	r.counting = slices.ContainsFunc(w.parts, func(p part) bool { return p.gpm.works() })
+	r.gpm = refused
+	if slices.ContainsFunc(w.parts, func(p part) bool { return p.gpm.works() }) {
+		r.gpm = given
+	}
 	if xid := w.xids.last.Load(); xid != 0 {
 		set(r.row(0), w.whole.xidColumn, float64(xid))
 	}

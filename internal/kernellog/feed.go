@@ -20,7 +20,7 @@ type Feed struct {
 
 	// Guarded by log.mu.
 	queue []pending
-	index map[kind]int // of the latest XID of a kind in queue
+	index map[xidKind]int // of the latest XID of a kind in queue
 	// boards has the boards of the latest Topology that are on this machine: their indexes
 	// for Topology.At, by address.
 	topology *canonical.Topology
@@ -35,8 +35,8 @@ type pending struct {
 	event   canonical.XIDEvent
 }
 
-// kind is common to XIDs that are merged into one event if too many wait.
-type kind struct {
+// xidKind is common to XIDs that are merged into one event if too many wait.
+type xidKind struct {
 	address string
 	code    uint32
 	meaning meaning
@@ -52,7 +52,7 @@ const (
 // Feed returns a new feed for the boards of a source that mine reports as this machine's.
 // All feeds are made before Run.
 func (l *Log) Feed(mine func(*canonical.Device) bool) *Feed {
-	f := &Feed{log: l, mine: mine, index: map[kind]int{}}
+	f := &Feed{log: l, mine: mine, index: map[xidKind]int{}}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.feeds = append(l.feeds, f)
@@ -61,7 +61,7 @@ func (l *Log) Feed(mine func(*canonical.Device) bool) *Feed {
 
 // push adds an XID, and reports whether there was room. The caller holds log.mu.
 func (f *Feed) push(x *xid, at time.Time, number uint64) bool {
-	k := kind{x.address, x.code, x.meaning}
+	k := xidKind{x.address, x.code, x.meaning}
 	i, waits := f.index[k]
 	if waits && (len(f.queue) >= fewEnough || f.queue[i].same(x)) {
 		f.queue[i].event.Count++

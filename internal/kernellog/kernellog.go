@@ -36,7 +36,7 @@ type Options struct {
 // goroutine.
 type Log struct {
 	opts   Options
-	tail   *tail
+	file   *follower
 	opened time.Time
 	booted time.Time // zero if unknown
 
@@ -76,7 +76,7 @@ func Open(opts Options) (*Log, error) {
 		l.booted = l.opened.Add(-up)
 	}
 	var err error
-	if l.tail, err = openTail(opts.Path, l.catchUp); err == nil {
+	if l.file, err = openFollower(opts.Path, l.catchUp); err == nil {
 		return l, nil
 	}
 	f := &canonical.Failure{Cause: err.Error(), Remedy: "name a file with records as /dev/kmsg has them, or leave --kernel-log out"}
@@ -88,7 +88,7 @@ func Open(opts Options) (*Log, error) {
 
 // Readable returns why the log at path cannot be read, nil if it can. Nothing is read.
 func Readable(path string) error {
-	t, err := openTail(path, nil)
+	t, err := openFollower(path, nil)
 	if err != nil {
 		return err
 	}
@@ -98,12 +98,12 @@ func Readable(path string) error {
 
 // Run reads until ctx ends or reading fails. Errors are *canonical.Failure. It may be called once.
 func (l *Log) Run(ctx context.Context) error {
-	defer l.tail.close()
+	defer l.file.close()
 	defer l.telling.Store(false)
-	stop := context.AfterFunc(ctx, l.tail.interrupt)
+	stop := context.AfterFunc(ctx, l.file.interrupt)
 	defer stop()
 	for {
-		line, err := l.tail.next()
+		line, err := l.file.next()
 		switch {
 		case ctx.Err() != nil:
 			return nil

@@ -350,7 +350,7 @@ func TestWhatIsNoXID(t *testing.T) {
 func TestOverrunGoesOn(t *testing.T) {
 	b := open(t, write(t, kmsg(0, xidLine(0, 48))), 1)
 	lost := false
-	b.log.tail.system = func(fd int, buf []byte) (int, error) {
+	b.log.file.system = func(fd int, buf []byte) (int, error) {
 		if !lost {
 			lost = true
 			return -1, syscall.EPIPE
@@ -366,7 +366,7 @@ func TestOverrunGoesOn(t *testing.T) {
 
 func TestReadFailure(t *testing.T) {
 	b := open(t, write(t, ""), 1)
-	b.log.tail.system = func(int, []byte) (int, error) { return -1, syscall.EIO }
+	b.log.file.system = func(int, []byte) (int, error) { return -1, syscall.EIO }
 	if err := b.log.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "restart kpulse-proxy to read XIDs") {
 		t.Errorf("%v", err)
 	}
@@ -409,7 +409,7 @@ func TestNoneIsTold(t *testing.T) {
 // TestNothingCostsNothing: without XIDs, nothing is allocated.
 func TestNothingCostsNothing(t *testing.T) {
 	b := open(t, write(t, ""), 1)
-	defer b.log.tail.close()
+	defer b.log.file.close()
 	frame := canonical.Frame{Topology: boards(8)}
 	b.log.catchUp()
 	b.feeds[0].Take(&frame)

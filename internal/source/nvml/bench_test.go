@@ -44,10 +44,10 @@ func rounds(t testing.TB, boards int) func() *raw.Batch {
 			n.states[i].result = w.round(at)
 		}
 		s.watch(n, at)
-		if err := n.view.follow(n.states); err != nil {
+		if err := n.batcher.follow(n.states); err != nil {
 			t.Fatal(err)
 		}
-		n.view.fill(b, n.states, at, time.Minute)
+		n.batcher.fill(b, n.states, at, time.Minute)
 		return b
 	}
 }

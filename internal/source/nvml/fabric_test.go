@@ -70,7 +70,7 @@ func TestFabric(t *testing.T) {
 				if all[fabricHealth] != step.health || all[fabricError] != step.failed || all[fabricClique] != step.clique || r.clusterOf() != step.cluster {
 					t.Errorf("step %d: health %q, error %q, clique %q in %q", i, all[fabricHealth], all[fabricError], all[fabricClique], r.clusterOf())
 				}
-				if board := r.node.view.boards[0]; board.Cluster != step.cluster {
+				if board := r.node.batcher.boards[0]; board.Cluster != step.cluster {
 					t.Errorf("step %d: the board is in cluster %q", i, board.Cluster)
 				}
 				if all["0/7 "+dcgm.CliqueFamily] != step.clique {

@@ -31,8 +31,8 @@ const instancesPause = 10 * time.Second
 // instances are unique among boards.
 const instanceStride = 1 << 10
 
-// instance is a MIG instance of a board.
-type instance struct {
+// migInstance is a MIG instance of a board.
+type migInstance struct {
 	dcgm.Device
 	id      int           // NVML's
 	devices []nvml.Device // its MIG devices, at least one
@@ -40,7 +40,7 @@ type instance struct {
 
 // instanceList is what a worker knows of its board's instances.
 type instanceList struct {
-	all      []instance
+	all      []migInstance
 	state    support
 	listed   time.Time
 	topology uint64 // changes when the instances change
@@ -48,7 +48,7 @@ type instanceList struct {
 
 // instancesOf lists the instances of a board, ordered by id. An instance without a
 // MIG device, which is a compute instance, is not visible.
-func instancesOf(d nvml.Device, board int, calls func(string)) ([]instance, nvml.Return) {
+func instancesOf(d nvml.Device, board int, calls func(string)) ([]migInstance, nvml.Return) {
 	calls(migModeCall)
 	mode, _, answer := d.GetMigMode()
 	if answer != nvml.SUCCESS || mode != nvml.DEVICE_MIG_ENABLE {
@@ -59,7 +59,7 @@ func instancesOf(d nvml.Device, board int, calls func(string)) ([]instance, nvml
 	if answer != nvml.SUCCESS {
 		return nil, answer
 	}
-	var all []instance
+	var all []migInstance
 	for index := range most {
 		calls(migCall)
 		device, answer := d.GetMigDeviceHandleByIndex(index)
@@ -79,7 +79,7 @@ func instancesOf(d nvml.Device, board int, calls func(string)) ([]instance, nvml
 		}
 		all = add(all, board, id, device, describeMIG(device, index))
 	}
-	slices.SortStableFunc(all, func(a, b instance) int { return a.id - b.id })
+	slices.SortStableFunc(all, func(a, b migInstance) int { return a.id - b.id })
 	return all, nvml.SUCCESS
 }
 
@@ -89,11 +89,11 @@ func isGap(answer nvml.Return) bool {
 }
 
 // add adds a MIG device to its instance.
-func add(all []instance, board, id int, device nvml.Device, mig dcgm.MIGDevice) []instance {
-	i := slices.IndexFunc(all, func(in instance) bool { return in.id == id })
+func add(all []migInstance, board, id int, device nvml.Device, mig dcgm.MIGDevice) []migInstance {
+	i := slices.IndexFunc(all, func(in migInstance) bool { return in.id == id })
 	if i < 0 {
 		i = len(all)
-		all = append(all, instance{dcgm.NewInstance(board*instanceStride+id, strconv.Itoa(id), mig.Profile, mig), id, nil})
+		all = append(all, migInstance{dcgm.NewInstance(board*instanceStride+id, strconv.Itoa(id), mig.Profile, mig), id, nil})
 	} else {
 		all[i].CUDA.MIG = append(all[i].CUDA.MIG, mig)
 	}
@@ -115,8 +115,8 @@ func describeMIG(d nvml.Device, index int) dcgm.MIGDevice {
 }
 
 // sameInstances reports whether a and b are the same instances.
-func sameInstances(a, b []instance) bool {
-	return slices.EqualFunc(a, b, func(a, b instance) bool {
+func sameInstances(a, b []migInstance) bool {
+	return slices.EqualFunc(a, b, func(a, b migInstance) bool {
 		return a.id == b.id && a.Profile == b.Profile && slices.Equal(a.CUDA.MIG, b.CUDA.MIG)
 	})
 }

@@ -80,7 +80,7 @@ func (l *library) count(calls func(string)) (int, error) {
 type foundBoard struct {
 	dcgm.Device
 	handle    nvml.Device // nil if the board cannot be read
-	instances []instance
+	instances []migInstance
 	answer    nvml.Return // of the call that failed
 }
 

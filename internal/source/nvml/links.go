@@ -84,8 +84,8 @@ func (t *linkTotals) speed() float64 {
 	return math.NaN()
 }
 
-// links counts a board's active NVLinks.
-type links struct {
+// linkCount counts a board's active NVLinks.
+type linkCount struct {
 	columns []int   // of their number, and of their bandwidth
 	state   support // decided by the first link
 	asked   time.Time
@@ -94,13 +94,13 @@ type links struct {
 	count   int     // of links that the board has
 }
 
-func newLinks() *links {
-	return &links{columns: columns(dcgm.NVLinksActive, dcgm.NVLinkLimit), active: math.NaN(), most: -1}
+func newLinks() *linkCount {
+	return &linkCount{columns: columns(dcgm.NVLinksActive, dcgm.NVLinkLimit), active: math.NaN(), most: -1}
 }
 
 // ask updates the number of active links, unless the last answers are recent. more is true if
 // more are active than ever before.
-func (l *links) ask(d nvml.Device, now time.Time) (answer nvml.Return, more bool) {
+func (l *linkCount) ask(d nvml.Device, now time.Time) (answer nvml.Return, more bool) {
 	if l.state == refused || !(l.active < l.most) && now.Sub(l.asked) < linksPause {
 		return nvml.SUCCESS, false
 	}
@@ -131,7 +131,7 @@ func (l *links) ask(d nvml.Device, now time.Time) (answer nvml.Return, more bool
 
 // set sets the number of active links, and their bandwidth both ways together, as in
 // nvidia-smi, from the speed of one link one way.
-func (l *links) set(row []float64, speed float64) {
+func (l *linkCount) set(row []float64, speed float64) {
 	set(row, l.columns[0], l.active)
 	if l.active > 0 {
 		set(row, l.columns[1], 2*l.active*speed)

@@ -29,22 +29,22 @@ const (
 type opening struct {
 	begun time.Time
 	done  chan struct{} // closed at the end
-	node  *node         // the outcome, as err, to be read after done
+	node  *openNode     // the outcome, as err, to be read after done
 	err   error
 
 	mu    sync.Mutex
 	calls map[int]string // in progress, by board or ofLibrary; guarded by mu
 }
 
-// node is what an opening has started.
-type node struct {
+// openNode is what an opening has started.
+type openNode struct {
 	lib     *library
 	events  nvml.EventSet // nil for none
-	answers chan answer
+	answers chan workerAnswer
 	workers []*worker
-	states  []state  // by worker
-	left    []string // why boards have no worker
-	view    view
+	states  []boardState // by worker
+	left    []string     // why boards have no worker
+	batcher batcher
 }
 
 // ofLibrary, as an index, stands for the library instead of a board.
@@ -101,7 +101,7 @@ func (o *opening) wait(ctx context.Context, patience time.Duration) bool {
 // open waits until NVML is started and the boards are found, at most until
 // openPatience after the beginning. Errors other than ctx's are *source.Error. It
 // may be called from any goroutine.
-func (s *Source) open(ctx context.Context) (*node, error) {
+func (s *Source) open(ctx context.Context) (*openNode, error) {
 	o, err := s.attempt()
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (s *Source) attempt() (*opening, error) {
 }
 
 // startUp starts NVML, finds the boards, and makes a worker for each chosen one.
-func (s *Source) startUp(o *opening) (_ *node, err error) {
+func (s *Source) startUp(o *opening) (_ *openNode, err error) {
 	calls := o.making(ofLibrary)
 	lib, err := load(s.api, s.opts.LibraryPath, calls)
 	if err != nil {
@@ -166,8 +166,8 @@ func (s *Source) startUp(o *opening) (_ *node, err error) {
 	}
 	calls("")
 	all := s.boards(lib, count, o)
-	n := &node{lib: lib, view: newView(s.opts, all)}
-	wanted, err := n.view.choose(true)
+	n := &openNode{lib: lib, batcher: newBatcher(s.opts, all)}
+	wanted, err := n.batcher.choose(true)
 	if err != nil {
 		return nil, err
 	}
@@ -211,29 +211,29 @@ func (s *Source) boards(lib *library, n int, o *opening) []foundBoard {
 }
 
 // addWorkers makes the workers, and logs the boards that get none.
-func (s *Source) addWorkers(n *node, all []foundBoard, wanted []bool) {
-	n.answers = make(chan answer, len(all))
+func (s *Source) addWorkers(n *openNode, all []foundBoard, wanted []bool) {
+	n.answers = make(chan workerAnswer, len(all))
 	for i := range all {
 		f := &all[i]
 		switch {
 		case !wanted[i]:
 		case f.handle == nil:
 			// A GPU that we may not read belongs to somebody else.
-			n.view.left[i] = f.answer != nvml.ERROR_NO_PERMISSION
+			n.batcher.left[i] = f.answer != nvml.ERROR_NO_PERMISSION
 			s.opts.Logger.Warn("a GPU cannot be read and is left out", "gpu", i, "answer", f.answer.String(), "remedy", leftRemedy)
 			n.left = append(n.left, fmt.Sprintf("GPU %d did not answer at the start (%s) and is left out until the next start", i, f.answer))
 		default:
 			w := s.newWorker(n, f)
 			n.workers = append(n.workers, w)
-			n.view.gpus[i] = w.gpu
-			n.states = append(n.states, state{gpu: w.gpu})
+			n.batcher.gpus[i] = w.gpu
+			n.states = append(n.states, boardState{gpu: w.gpu})
 		}
 	}
 	s.publish(n)
 }
 
 // newWorker returns a worker for a found board. The caller must run it.
-func (s *Source) newWorker(n *node, f *foundBoard) *worker {
+func (s *Source) newWorker(n *openNode, f *foundBoard) *worker {
 	return &worker{
 		gpu: &gpu{
 			lib: n.lib, notices: s.notices, board: f.Entity, uuid: f.UUID, device: f.handle,

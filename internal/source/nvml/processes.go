@@ -30,8 +30,8 @@ var lists = [...]struct {
 	{"nvmlDeviceGetMPSComputeRunningProcesses", canonical.ProcessMPS, nvml.Device.GetMPSComputeRunningProcesses},
 }
 
-// processes is the result of listing the processes of a board.
-type processes struct {
+// processAnswer is the result of listing the processes of a board.
+type processAnswer struct {
 	*gpu
 	list  []source.Process
 	cause string // why the list is incomplete, "" if it is complete
@@ -46,7 +46,7 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	answers := make(chan processes, len(n.workers))
+	answers := make(chan processAnswer, len(n.workers))
 	pending := 0
 	for _, w := range n.workers {
 		if s.list(w.gpu, answers) {
@@ -59,7 +59,7 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	answered := map[*gpu]processes{}
+	answered := map[*gpu]processAnswer{}
 	for len(answered) < pending && ctx.Err() == nil {
 		select {
 		case p := <-answers:
@@ -71,7 +71,7 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 }
 
 // listed returns the results of Processes.
-func (n *node) listed(answered map[*gpu]processes) ([]source.Process, error) {
+func (n *openNode) listed(answered map[*gpu]processAnswer) ([]source.Process, error) {
 	all := []source.Process{}
 	var causes []string
 	e := &source.Error{Failure: source.Broken, Remedy: "see what nvidia-smi says"}
@@ -98,7 +98,7 @@ func (n *node) listed(answered map[*gpu]processes) ([]source.Process, error) {
 
 // list begins the list of a board, unless one is in progress. It has a goroutine of its own, so
 // that a hanging one does not delay readings.
-func (s *Source) list(g *gpu, answers chan<- processes) bool {
+func (s *Source) list(g *gpu, answers chan<- processAnswer) bool {
 	s.mu.Lock() // so that none begins after Close waits for all
 	defer s.mu.Unlock()
 	if s.life.Err() != nil || g.listing.get() != "" {
@@ -115,9 +115,9 @@ func (s *Source) list(g *gpu, answers chan<- processes) bool {
 
 // processes lists the processes of the board, or of its MIG devices if there are
 // any: NVML lists those of a whole board with MIG only to some users.
-func (g *gpu) processes() processes {
-	p := processes{gpu: g}
-	var instances []instance
+func (g *gpu) processes() processAnswer {
+	p := processAnswer{gpu: g}
+	var instances []migInstance
 	if g.lib.hasAll(migCalls) {
 		instances, _ = instancesOf(g.device, g.board, g.listing.set)
 	}
@@ -133,7 +133,7 @@ func (g *gpu) processes() processes {
 }
 
 // ask appends the processes of a board, or of a MIG device in an instance.
-func (p *processes) ask(d nvml.Device, instance string) {
+func (p *processAnswer) ask(d nvml.Device, instance string) {
 	for _, l := range lists {
 		if !p.lib.has(l.call + "_v3") {
 			continue

@@ -38,10 +38,10 @@ type Source struct {
 	api     nvml.Interface                                         // NVML, which load loads
 	fabric  func(nvml.Device) (nvml.GpuFabricInfo_v3, nvml.Return) // fabricInfo except in tests
 	notices *notices
-	status  status
+	status  streamStatus
 
 	// Of the reading goroutine.
-	node  *node     // nil before the opening has succeeded
+	node  *openNode // nil before the opening has succeeded
 	warm  bool      // rates and averages have their first sample
 	next  time.Time // when the next reading begins
 	timer *time.Timer
@@ -87,7 +87,7 @@ func (s *Source) MIGPlaces() []dcgm.MIGPlace {
 	if s.node == nil {
 		return nil
 	}
-	return s.node.view.mig
+	return s.node.batcher.mig
 }
 
 // Name returns "nvml".
@@ -126,10 +126,10 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	if err != nil {
 		return err
 	}
-	if err := n.view.follow(n.states); err != nil {
+	if err := n.batcher.follow(n.states); err != nil {
 		return err
 	}
-	profiled := n.view.fill(b, n.states, begun, 2*s.opts.Period)
+	profiled := n.batcher.fill(b, n.states, begun, 2*s.opts.Period)
 	n.serve()
 	s.status.count(profiled)
 	if len(b.Samples) == 0 {
@@ -184,7 +184,7 @@ func (s *Source) round(ctx context.Context, pause time.Duration) (begun time.Tim
 }
 
 // start starts all goroutines, unless Close has been called.
-func (s *Source) start(n *node) {
+func (s *Source) start(n *openNode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.life.Err() != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// state is what the reading goroutine knows about a board.
-type state struct {
+// boardState is what the reading goroutine knows about a board.
+type boardState struct {
 	*gpu
 	busy     bool
 	asked    time.Time
-	result   *result // the answer that is not served yet, nil for none
-	topology uint64  // as in the view
+	result   *outcome // the answer that is not served yet, nil for none
+	topology uint64   // as in the batcher
 	is       condition
 	call     string // the call that hangs
 	logged   string // the hanging call that was logged
@@ -43,7 +43,7 @@ const (
 
 // ask handles late answers, asks all boards that are not busy, and returns how
 // many.
-func (n *node) ask(begun time.Time) (pending int) {
+func (n *openNode) ask(begun time.Time) (pending int) {
 	for len(n.answers) > 0 {
 		n.handle(<-n.answers)
 	}
@@ -58,7 +58,7 @@ func (n *node) ask(begun time.Time) (pending int) {
 }
 
 // handle records an answer.
-func (n *node) handle(a answer) {
+func (n *openNode) handle(a workerAnswer) {
 	for i := range n.states {
 		if st := &n.states[i]; st.gpu == a.gpu {
 			st.busy, st.result = false, a.result
@@ -67,7 +67,7 @@ func (n *node) handle(a answer) {
 }
 
 // hasReading reports whether there is something to serve.
-func (n *node) hasReading() bool {
+func (n *openNode) hasReading() bool {
 	for i := range n.states {
 		if result := n.states[i].result; result != nil && !result.lost {
 			return true
@@ -77,14 +77,14 @@ func (n *node) hasReading() bool {
 }
 
 // serve marks all results as served.
-func (n *node) serve() {
+func (n *openNode) serve() {
 	for i := range n.states {
 		n.states[i].result = nil
 	}
 }
 
 // watch detects boards that hang or are lost. It logs each hanging call once.
-func (s *Source) watch(n *node, now time.Time) {
+func (s *Source) watch(n *openNode, now time.Time) {
 	changed := false
 	for i := range n.states {
 		st := &n.states[i]
@@ -105,7 +105,7 @@ func (s *Source) watch(n *node, now time.Time) {
 }
 
 // judge returns the condition of a board, and the call that hangs.
-func (st *state) judge(now time.Time, period time.Duration) (is condition, call string) {
+func (st *boardState) judge(now time.Time, period time.Duration) (is condition, call string) {
 	switch {
 	case st.busy && now.Sub(st.asked) >= period:
 		if current := st.reading.get(); current != "" {
@@ -120,7 +120,7 @@ func (st *state) judge(now time.Time, period time.Duration) (is condition, call 
 }
 
 // log logs that a call hangs, or no longer does.
-func (st *state) log(is condition, call string) {
+func (st *boardState) log(is condition, call string) {
 	switch {
 	case is == hanging && call != st.logged:
 		st.logged = call
@@ -132,13 +132,13 @@ func (st *state) log(is condition, call string) {
 }
 
 // has reports whether GPM is in a state on some board.
-func (n *node) has(gpm support) bool {
-	return slices.ContainsFunc(n.states, func(st state) bool { return st.gpm == gpm })
+func (n *openNode) has(gpm support) bool {
+	return slices.ContainsFunc(n.states, func(st boardState) bool { return st.gpm == gpm })
 }
 
 // unprofiled returns why there are no profiling fields, nil if some board has them
 // or that is unknown.
-func (n *node) unprofiled() *source.Error {
+func (n *openNode) unprofiled() *source.Error {
 	if n.has(given) || !n.has(refused) {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (n *node) unprofiled() *source.Error {
 }
 
 // failing returns the error for boards that hang, are lost or were left out, nil if there are none.
-func (n *node) failing() *source.Error {
+func (n *openNode) failing() *source.Error {
 	var causes []string
 	e := &source.Error{Failure: source.Broken, Remedy: leftRemedy}
 	for i := range n.states {
@@ -174,7 +174,7 @@ func (n *node) failing() *source.Error {
 }
 
 // failure returns why there is no reading.
-func (n *node) failure() *source.Error {
+func (n *openNode) failure() *source.Error {
 	if e := n.failing(); e != nil {
 		return e
 	}

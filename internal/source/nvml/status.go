@@ -16,8 +16,8 @@ const (
 	profiling
 )
 
-// status is what a source says about itself. Any goroutine may use it.
-type status struct {
+// streamStatus is what a source says about itself. Any goroutine may use it.
+type streamStatus struct {
 	counts [2]source.StreamCounts // by stream
 
 	mu      sync.Mutex
@@ -26,14 +26,14 @@ type status struct {
 }
 
 // open opens the streams.
-func (s *status) open(period time.Duration) {
+func (s *streamStatus) open(period time.Duration) {
 	for i := range s.counts {
 		s.counts[i].Period = period
 	}
 }
 
 // count counts a reading.
-func (s *status) count(profiled bool) {
+func (s *streamStatus) count(profiled bool) {
 	now := time.Now()
 	s.counts[device].Tick(now)
 	if profiled {
@@ -42,7 +42,7 @@ func (s *status) count(profiled bool) {
 }
 
 // publish sets the failures that Streams returns, and the version.
-func (s *Source) publish(n *node) {
+func (s *Source) publish(n *openNode) {
 	trouble, version := [...]*source.Error{device: n.failing(), profiling: n.unprofiled()}, n.version()
 	s.status.mu.Lock()
 	defer s.status.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *Source) Version() string {
 }
 
 // version returns what Version does.
-func (n *node) version() string {
+func (n *openNode) version() string {
 	var parts []string
 	if n.lib.driver != "" {
 		parts = append(parts, "driver "+n.lib.driver)

@@ -56,7 +56,7 @@ func Gives(id int) bool {
 		return false
 	}
 	column := dcgm.Fields[at].Column
-	return slices.ContainsFunc(boardReadings, func(r reading) bool { return slices.Contains(r.columns, column) }) ||
+	return slices.ContainsFunc(boardReadings, func(r getter) bool { return slices.Contains(r.columns, column) }) ||
 		slices.ContainsFunc(steadyFields, func(f field) bool { return f.column == column }) ||
 		slices.ContainsFunc(linkFields, func(f field) bool { return f.column == column }) ||
 		slices.ContainsFunc(gpmMetrics, func(m gpmMetric) bool { return m.column == column }) ||

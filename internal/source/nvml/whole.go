@@ -12,7 +12,7 @@ import (
 type wholeReadings struct {
 	fields    *fieldQuery
 	rate      linkRate
-	links     *links
+	links     *linkCount
 	totals    *linkTotals // nil before the links are known
 	fabric    *fabric
 	xidColumn int // the index in dcgm.Fields
@@ -33,7 +33,7 @@ func newWholeReadings(lib *library, period time.Duration) wholeReadings {
 }
 
 // fillWhole reads what only a whole board has into s. It returns false if the board is lost.
-func (w *worker) fillWhole(s *result) bool {
+func (w *worker) fillWhole(s *outcome) bool {
 	r, row := &w.whole, s.row(0)
 	if r.fields != nil && !w.fillFields(s.begun, row) {
 		return false

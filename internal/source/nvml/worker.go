@@ -23,7 +23,7 @@ type gpu struct {
 	device  nvml.Device
 
 	asks       chan time.Time // has a capacity of one
-	answers    chan<- answer
+	answers    chan<- workerAnswer
 	registered chan struct{} // closed once the board is registered for events, or cannot be
 
 	reading callName // in progress in the worker
@@ -31,10 +31,10 @@ type gpu struct {
 	xids    xidCounts
 }
 
-// answer is a worker's answer. The result is valid until the answer after the next.
-type answer struct {
+// workerAnswer is a worker's answer. The result is valid until the answer after the next.
+type workerAnswer struct {
 	*gpu
-	result *result
+	result *outcome
 }
 
 // callName is the name of a call in progress, "" for none. Any goroutine may use it.
@@ -66,14 +66,14 @@ type worker struct {
 	mayCount  bool      // false once the board has answered that it has no GPM
 	instances instanceList
 	whole     wholeReadings
-	parts     []part // the board and its instances
-	results   [2]result
+	parts     []entity // the board and its instances
+	results   [2]outcome
 	next      int
 	values    [5]float64 // of one reading: as many as one can have
 }
 
-// part is a board, or an instance that is read separately.
-type part struct {
+// entity is a board, or an instance that is read separately.
+type entity struct {
 	device   nvml.Device
 	readings []requested
 	gpm      *gpm // nil if there is none
@@ -81,7 +81,7 @@ type part struct {
 
 // requested is a reading of a part, which may have refused it.
 type requested struct {
-	*reading
+	*getter
 	at    []int // indices in dcgm.Fields
 	state support
 }
@@ -96,13 +96,13 @@ func (w *worker) run(ctx context.Context) {
 		case at := <-w.asks:
 			r := w.round(at)
 			w.reading.set("")
-			w.answers <- answer{w.gpu, r}
+			w.answers <- workerAnswer{w.gpu, r}
 		}
 	}
 }
 
 // round reads the board once, for a round that began at now.
-func (w *worker) round(now time.Time) *result {
+func (w *worker) round(now time.Time) *outcome {
 	r := &w.results[w.next]
 	w.next = 1 - w.next
 	r.begun = now
@@ -124,7 +124,7 @@ func (w *worker) round(now time.Time) *result {
 }
 
 // read asks the board for everything, and records whether it is lost.
-func (w *worker) read(r *result) {
+func (w *worker) read(r *outcome) {
 	if !w.begun {
 		w.begin()
 		w.begun = true
@@ -184,9 +184,9 @@ func (w *worker) list(now time.Time) {
 // adopt makes all the instances of the board. Results may still have the earlier ones,
 // which are not modified. Every reading is requested again, including refused ones: what a
 // board refuses depends on whether it has instances.
-func (w *worker) adopt(all []instance) {
+func (w *worker) adopt(all []migInstance) {
 	w.free()
-	w.instances.all, w.parts = all, []part{w.newPart(w.device, boardReadings, wholeBoard)}
+	w.instances.all, w.parts = all, []entity{w.newPart(w.device, boardReadings, wholeBoard)}
 	for _, in := range all {
 		w.parts = append(w.parts, w.newPart(in.devices[0], instanceReadings, in.id))
 	}
@@ -194,11 +194,11 @@ func (w *worker) adopt(all []instance) {
 
 // newPart returns how to read the board or the instance with that id, without the readings that
 // the library lacks.
-func (w *worker) newPart(d nvml.Device, readings []reading, instance int) part {
-	p := part{device: d}
+func (w *worker) newPart(d nvml.Device, readings []getter, instance int) entity {
+	p := entity{device: d}
 	for i := range readings {
 		if r := &readings[i]; w.lib.has(r.call) {
-			p.readings = append(p.readings, requested{reading: r, at: columns(r.columns...)})
+			p.readings = append(p.readings, requested{getter: r, at: columns(r.columns...)})
 		}
 	}
 	if w.mayCount {
@@ -208,7 +208,7 @@ func (w *worker) newPart(d nvml.Device, readings []reading, instance int) part {
 }
 
 // fill reads everything into r. It returns false if the board is lost.
-func (w *worker) fill(r *result) bool {
+func (w *worker) fill(r *outcome) bool {
 	for i := range w.parts {
 		if g := w.parts[i].gpm; g != nil && !w.check(g.call, g.ask(w.reading.set, w.period, r.row(i))) {
 			return false
@@ -223,7 +223,7 @@ func (w *worker) fill(r *result) bool {
 		}
 	}
 	r.gpm = refused
-	if slices.ContainsFunc(w.parts, func(p part) bool { return p.gpm.works() }) {
+	if slices.ContainsFunc(w.parts, func(p entity) bool { return p.gpm.works() }) {
 		r.gpm = given
 	}
 	if xid := w.xids.last.Load(); xid != 0 {
@@ -233,7 +233,7 @@ func (w *worker) fill(r *result) bool {
 }
 
 // ask asks a part for its readings. It returns false if the board is lost.
-func (w *worker) ask(p *part, row []float64) bool {
+func (w *worker) ask(p *entity, row []float64) bool {
 	for i := range p.readings {
 		r := &p.readings[i]
 		if r.state == refused || r.standIn && (p.gpm.works() || w.period < slowCallPeriod) {

@@ -26,7 +26,7 @@ const (
 )
 
 // openEvents creates the event set in which the workers register their boards.
-func (s *Source) openEvents(n *node, calls func(string)) {
+func (s *Source) openEvents(n *openNode, calls func(string)) {
 	for _, call := range eventCalls {
 		if !n.lib.has(call) {
 			s.notices.withoutXIDs(ofLibrary, call, nvml.ERROR_FUNCTION_NOT_FOUND)
@@ -46,7 +46,7 @@ func (s *Source) openEvents(n *node, calls func(string)) {
 // awaitRegistrations returns when all boards are registered in the event set, or one takes longer
 // than longest: a registration waits for the end of a wait for events (seen with 580.159 on an
 // H200), so eight boards would register for four seconds.
-func (s *Source) awaitRegistrations(n *node) {
+func (s *Source) awaitRegistrations(n *openNode) {
 	timeout := time.NewTimer(longest)
 	defer timeout.Stop()
 	for _, w := range n.workers {
@@ -62,7 +62,7 @@ func (s *Source) awaitRegistrations(n *node) {
 
 // watchXIDs gives every board its XIDs until the source ends. The driver
 // keeps unreported ones in a queue, from which a wait takes one.
-func (s *Source) watchXIDs(n *node) {
+func (s *Source) watchXIDs(n *openNode) {
 	s.awaitRegistrations(n)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -89,7 +89,7 @@ func (s *Source) watchXIDs(n *node) {
 }
 
 // recordXID records an event, even of a lost board: 79 says why it is lost.
-func (n *node) recordXID(event *nvml.EventData, at time.Time, logger *slog.Logger) {
+func (n *openNode) recordXID(event *nvml.EventData, at time.Time, logger *slog.Logger) {
 	if event.EventType&nvml.EventTypeXidCriticalError == 0 {
 		return
 	}
@@ -102,7 +102,7 @@ func (n *node) recordXID(event *nvml.EventData, at time.Time, logger *slog.Logge
 
 // gpuOf returns a board by its handle, nil for none. Of an XID of an instance, too, the driver
 // reports the board (nvml.h).
-func (n *node) gpuOf(d nvml.Device) *gpu {
+func (n *openNode) gpuOf(d nvml.Device) *gpu {
 	for _, w := range n.workers {
 		if w.device == d {
 			return w.gpu

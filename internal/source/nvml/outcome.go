@@ -10,13 +10,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
-// result is the outcome of one round over a board. The board's worker writes it; then the
+// outcome is the outcome of one round over a board. The board's worker writes it; then the
 // goroutine that reads the source owns it until it asks for the result after the next.
-type result struct {
+type outcome struct {
 	begun     time.Time // when the round was requested
 	lost      bool      // the board is lost, and has no values
 	gpm       support   // of the board or an instance
-	instances []instance
+	instances []migInstance
 	// cluster names the board's NVLink fabric, "" for none.
 	cluster string
 	// topology changes when instances change.
@@ -27,7 +27,7 @@ type result struct {
 }
 
 // reset empties r for a round over a board with these instances.
-func (r *result) reset(instances []instance, topology uint64) {
+func (r *outcome) reset(instances []migInstance, topology uint64) {
 	r.lost, r.instances, r.cluster, r.topology = false, instances, "", topology
 	n := (1 + len(instances)) * len(dcgm.Fields)
 	r.cells = slices.Grow(r.cells[:0], n)[:n]
@@ -35,7 +35,7 @@ func (r *result) reset(instances []instance, topology uint64) {
 }
 
 // row returns the cells of the board (0) or of an instance (from 1).
-func (r *result) row(entity int) []float64 {
+func (r *outcome) row(entity int) []float64 {
 	return r.cells[entity*len(dcgm.Fields):][:len(dcgm.Fields)]
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// reading is one call for a board or a MIG instance.
-type reading struct {
+// getter is one call for a board or a MIG instance.
+type getter struct {
 	// call is NVML's name of the function. If the library lacks the symbol, it
 	// must not be called: the process would end.
 	call string
@@ -34,7 +34,7 @@ const (
 )
 
 // boardReadings are the readings of a board.
-var boardReadings = append([]reading{
+var boardReadings = append([]getter{
 	{call: "nvmlDeviceGetClockInfo", columns: []string{"SMCLK"}, ask: one(with(nvml.Device.GetClockInfo, nvml.CLOCK_SM), same)},
 	{call: "nvmlDeviceGetClockInfo", columns: []string{"MMCLK"}, ask: one(with(nvml.Device.GetClockInfo, nvml.CLOCK_MEM), same)},
 	{call: "nvmlDeviceGetTemperature", columns: []string{"TMPTR"}, ask: one(with(nvml.Device.GetTemperature, nvml.TEMPERATURE_GPU), same)},
@@ -68,7 +68,7 @@ var boardReadings = append([]reading{
 }, instanceReadings...)
 
 // instanceReadings are the readings that a MIG instance has of its own.
-var instanceReadings = []reading{
+var instanceReadings = []getter{
 	{call: "nvmlDeviceGetMemoryInfo_v2", columns: []string{"FBTTL", "FBUSD", "FBFRE", "FBRSV"}, ask: memory},
 }
 

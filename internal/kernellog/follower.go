@@ -24,12 +24,12 @@ const (
 	lookAgain = 250 * time.Millisecond
 )
 
-// tail reads lines from a file that grows. Only interrupt may be called by other goroutines
+// follower reads lines from a file that grows. Only interrupt may be called by other goroutines
 // than the one that reads.
-type tail struct {
+type follower struct {
 	file    *os.File
 	conn    syscall.RawConn
-	lines   *bufio.Reader // of the tail
+	lines   *bufio.Reader // of what is read
 	stopped chan struct{}
 	// system is the system call; tests replace it.
 	system func(fd int, buf []byte) (int, error)
@@ -37,7 +37,7 @@ type tail struct {
 	dry func()
 }
 
-func openTail(path string, dry func()) (*tail, error) {
+func openFollower(path string, dry func()) (*follower, error) {
 	// Blocking, opening a FIFO would wait for its writer, and reads could not be interrupted.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -48,21 +48,21 @@ func openTail(path string, dry func()) (*tail, error) {
 		file.Close()
 		return nil, err
 	}
-	t := &tail{file: file, conn: conn, stopped: make(chan struct{}), system: syscall.Read, dry: dry}
+	t := &follower{file: file, conn: conn, stopped: make(chan struct{}), system: syscall.Read, dry: dry}
 	t.lines = bufio.NewReaderSize(t, bufferSize)
 	return t, nil
 }
 
-func (t *tail) close() { t.file.Close() }
+func (t *follower) close() { t.file.Close() }
 
 // interrupt ends the current read and all later ones. It may be called once.
-func (t *tail) interrupt() {
+func (t *follower) interrupt() {
 	close(t.stopped)
 	_ = t.file.SetReadDeadline(time.Unix(1, 0)) // fails only for files whose reads never wait
 }
 
 // next returns the next line without its end. It is valid until the next call.
-func (t *tail) next() ([]byte, error) {
+func (t *follower) next() ([]byte, error) {
 	line, err := t.lines.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
 		return bytes.TrimSuffix(line, []byte{'\n'}), err
@@ -77,7 +77,7 @@ func (t *tail) next() ([]byte, error) {
 }
 
 // Read implements io.Reader: it waits for new records.
-func (t *tail) Read(buf []byte) (int, error) {
+func (t *follower) Read(buf []byte) (int, error) {
 	for {
 		n, err := t.once(buf)
 		switch {
@@ -103,7 +103,7 @@ func (t *tail) Read(buf []byte) (int, error) {
 }
 
 // once reads new records, and waits if there are none.
-func (t *tail) once(buf []byte) (n int, err error) {
+func (t *follower) once(buf []byte) (n int, err error) {
 	failed := t.conn.Read(func(fd uintptr) bool {
 		n, err = t.system(int(fd), buf)
 		if !errors.Is(err, syscall.EAGAIN) {

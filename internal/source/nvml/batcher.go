@@ -13,22 +13,22 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 )
 
-// view makes Batches from the results of all boards. It belongs to the goroutine that
+// batcher makes Batches from the results of all boards. It belongs to the goroutine that
 // reads the source.
-type view struct {
+type batcher struct {
 	chooser   dcgm.Chooser
 	logger    *slog.Logger
-	boards    []dcgm.Device // all of the machine
-	instances [][]instance  // of each board
+	boards    []dcgm.Device   // all of the machine
+	instances [][]migInstance // of each board
 	inventory dcgm.Inventory
 	mig       []dcgm.MIGPlace
 	chosen    []bool // of each device of the inventory
 	unfit     error  // the error of a choice that does not fit the devices
 
-	results []*result // of the reading, by board, nil for none
-	gpus    []*gpu    // by board, nil for none
-	left    []bool    // by board: it is chosen and did not answer at the start
-	lost    []bool    // of the reading, by board: the driver says so, or a call hangs
+	results []*outcome // of the reading, by board, nil for none
+	gpus    []*gpu     // by board, nil for none
+	left    []bool     // by board: it is chosen and did not answer at the start
+	lost    []bool     // of the reading, by board: the driver says so, or a call hangs
 	traits  [len(dcgm.Fields)]trait
 
 	out *dcgm.Writer
@@ -44,11 +44,11 @@ type trait struct {
 // none, as in DCGM. It repeats the board's values of the others.
 var ownColumns = []string{"FBTTL", "FBUSD", "FBFRE", "FBRSV", "GPUTL", "MCUTL", "ECUTL", "DCUTL", "NBWLT"}
 
-// newView returns a view of boards.
-func newView(opts Options, all []foundBoard) view {
-	v := view{
+// newBatcher returns a batcher of boards.
+func newBatcher(opts Options, all []foundBoard) batcher {
+	v := batcher{
 		chooser: opts.Choose, logger: opts.Logger, out: dcgm.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger),
-		results: make([]*result, len(all)), gpus: make([]*gpu, len(all)), left: make([]bool, len(all)), lost: make([]bool, len(all)),
+		results: make([]*outcome, len(all)), gpus: make([]*gpu, len(all)), left: make([]bool, len(all)), lost: make([]bool, len(all)),
 	}
 	if opts.Page != nil {
 		v.out.Serve(opts.Page)
@@ -68,7 +68,7 @@ func newView(opts Options, all []foundBoard) view {
 
 // choose applies the choice to the present devices, and returns which boards are
 // chosen, in whole or in part. If strict, missing ones are an error.
-func (v *view) choose(strict bool) (wanted []bool, err error) {
+func (v *batcher) choose(strict bool) (wanted []bool, err error) {
 	v.inventory = dcgm.Inventory{}
 	for i := range v.boards {
 		var instances []dcgm.Device
@@ -97,7 +97,7 @@ func (v *view) choose(strict bool) (wanted []bool, err error) {
 
 // follow updates the instances of repartitioned boards, and the fabrics of boards. It
 // returns an error while the choice does not fit the devices.
-func (v *view) follow(states []state) error {
+func (v *batcher) follow(states []boardState) error {
 	cut, joined := false, false
 	for i := range states {
 		st := &states[i]
@@ -124,7 +124,7 @@ func (v *view) follow(states []state) error {
 
 // fill makes b a reading that began at begun, from results no older than most by then.
 // It reports whether b has values of GPM.
-func (v *view) fill(b *raw.Batch, states []state, begun time.Time, most time.Duration) (profiled bool) {
+func (v *batcher) fill(b *raw.Batch, states []boardState, begun time.Time, most time.Duration) (profiled bool) {
 	clear(v.results)
 	copy(v.lost, v.left)
 	for i := range states {
@@ -139,10 +139,10 @@ func (v *view) fill(b *raw.Batch, states []state, begun time.Time, most time.Dur
 }
 
 // IsLost implements dcgm.Readings.
-func (v *view) IsLost(board int) bool { return v.lost[v.inventory.Devices[board].Entity] }
+func (v *batcher) IsLost(board int) bool { return v.lost[v.inventory.Devices[board].Entity] }
 
 // Reading implements dcgm.Readings.
-func (v *view) Reading(field, device int) float64 {
+func (v *batcher) Reading(field, device int) float64 {
 	board := v.inventory.Devices[device].Board
 	r := v.results[v.inventory.Devices[board].Entity]
 	if r == nil || !v.chosen[device] {
@@ -156,7 +156,7 @@ func (v *view) Reading(field, device int) float64 {
 }
 
 // XIDs implements dcgm.XIDReporter.
-func (v *view) XIDs(dst []raw.XID, board int) []raw.XID {
+func (v *batcher) XIDs(dst []raw.XID, board int) []raw.XID {
 	if g := v.gpus[v.inventory.Devices[board].Entity]; g != nil {
 		dst = g.xids.append(dst)
 	}

@@ -16,9 +16,9 @@ func alike(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) 
 // A result that is used again has a row for the board and for each of its instances, without values
 // of the round before.
 func TestReset(t *testing.T) {
-	s := &result{lost: true, cluster: "c", cells: []float64{1}}
+	s := &outcome{lost: true, cluster: "c", cells: []float64{1}}
 	for _, n := range []int{0, 2, 1} {
-		s.reset(make([]instance, n), 3)
+		s.reset(make([]migInstance, n), 3)
 		if s.lost || s.cluster != "" || s.topology != 3 || len(s.instances) != n || len(s.cells) != (n+1)*len(dcgm.Fields) {
 			t.Errorf("with %d instances: %d cells, lost %v, cluster %q, %d instances", n, len(s.cells), s.lost, s.cluster, len(s.instances))
 		}

@@ -81,11 +81,8 @@ type nodeMsg struct {
 	node  *client.Node
 }
 
-// leadMsg is a node's reading from before the dashboard began; ledMsg follows the last.
-type (
-	leadMsg nodeMsg
-	ledMsg  struct{}
-)
+// leadMsg is a node's reading from before the dashboard began.
+type leadMsg nodeMsg
 
 type beatMsg struct{}
 
@@ -116,14 +113,13 @@ func (m *model) update(message any) {
 	}
 	switch message := message.(type) {
 	case nodeMsg:
+		m.leading = false
 		m.addReading(message.index, message.node)
 	case leadMsg: // it raises no alarm
 		m.state.History.Add(message.node)
 		m.keepEvents(m.watch.Reading(message.node))
 		m.showNode(message.index, message.node)
 		m.leading = true
-	case ledMsg:
-		m.leading = false
 	case processesMsg:
 		m.listing = false
 		m.state.Processes, m.state.ProcessesErr = message.list, message.why

@@ -331,8 +331,11 @@ func TestLeadIsHistory(t *testing.T) {
 	if m.state.History.Begin != start.Add(-599*time.Second) {
 		t.Errorf("the history begins at %v", m.state.History.Begin)
 	}
-	m.update(ledMsg{})
-	if m.draw(); rendered(m) == before || !strings.Contains(m.grid.Glyphs(), "✖ 1 crit") {
+	c.at = start.Add(3 * time.Second)
+	sick := fleetNode(c.at)
+	sick.GPUs[1].Health = canonical.HealthCrit
+	m.update(nodeMsg{0, sick})
+	if m.draw(); rendered(m) == before || !strings.Contains(m.grid.Glyphs(), "✖ 1 crit") || strings.Contains(m.grid.Glyphs(), "stale") {
 		t.Errorf("after the lead the screen is\n%s", m.grid.Glyphs())
 	}
 }

@@ -125,7 +125,6 @@ func follow(ctx context.Context, f *client.Fetcher, index int, send func(any), l
 		percent := debug.SetGCPercent(leadGC)
 		f.Lead(ctx, func(n *client.Node) { send(leadMsg{index, n}) })
 		debug.SetGCPercent(percent)
-		send(ledMsg{})
 	}
 	f.Follow(ctx, func(n *client.Node) { send(nodeMsg{index, n}) })
 }

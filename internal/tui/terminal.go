@@ -85,8 +85,10 @@ func depthOf(screen tcell.Screen) view.Depth {
 		return view.TrueColor
 	case n == 256:
 		return view.Colors256
-	case n >= 8:
+	case n >= 16:
 		return view.Colors16
+	case n >= 8:
+		return view.Colors8
 	}
 	return view.NoColors
 }

@@ -15,6 +15,7 @@ type Depth uint8
 // The depths, from the least.
 const (
 	NoColors Depth = iota
+	Colors8
 	Colors16
 	Colors256
 	TrueColor
@@ -120,9 +121,9 @@ func (l *look) style(light bool, depth Depth) tcell.Style {
 	st := tcell.StyleDefault.Bold(l.bold)
 	switch {
 	case depth == NoColors:
-		return sgr(l.mono)
-	case depth == Colors16:
-		return sgr(t.basic)
+		return sgr(l.mono, depth)
+	case depth <= Colors16:
+		return sgr(t.basic, depth)
 	case t.full == "":
 		return st
 	case depth == Colors256:
@@ -132,8 +133,9 @@ func (l *look) style(light bool, depth Depth) tcell.Style {
 	}
 }
 
-// sgr returns the look that SGR parameters set.
-func sgr(parameters string) tcell.Style {
+// sgr returns the look that SGR parameters set. With 8 colours, the bright ones are bold, and gray is
+// dim.
+func sgr(parameters string, depth Depth) tcell.Style {
 	st := tcell.StyleDefault
 	for p := range strings.SplitSeq(parameters, ";") {
 		switch n, _ := strconv.Atoi(p); {
@@ -143,6 +145,10 @@ func sgr(parameters string) tcell.Style {
 			st = st.Dim(true)
 		case n == 7:
 			st = st.Reverse(true)
+		case n == 90 && depth == Colors8:
+			st = st.Dim(true)
+		case n >= 90 && depth == Colors8:
+			st = st.Foreground(tcell.PaletteColor(n - 90)).Bold(true)
 		case n >= 90:
 			st = st.Foreground(tcell.PaletteColor(n - 90 + 8))
 		case n >= 40:

@@ -11,7 +11,7 @@ import (
 )
 
 // depths are all depths, by name.
-var depths = []string{NoColors: "none", Colors16: "16", Colors256: "256", TrueColor: "truecolor"}
+var depths = []string{NoColors: "none", Colors8: "8", Colors16: "16", Colors256: "256", TrueColor: "truecolor"}
 
 // describe returns a style in words.
 func describe(st tcell.Style) string {
@@ -67,7 +67,7 @@ func checkPalette(t *testing.T, name string, p *screen.Palette, depth Depth) {
 			front, back, _ := st.Decompose()
 			for _, c := range []tcell.Color{front, back} {
 				n := int(c - tcell.ColorValid)
-				if c != tcell.ColorDefault && (c.IsRGB() != (depth == TrueColor) || depth == NoColors || depth == Colors16 && n > 15 || depth == Colors256 && n < 16) {
+				if c != tcell.ColorDefault && (c.IsRGB() != (depth == TrueColor) || depth == NoColors || depth == Colors8 && n > 7 || depth == Colors16 && n > 15 || depth == Colors256 && n < 16) {
 					t.Errorf("%s: style %d is %s", name, s, describe(st))
 				}
 			}

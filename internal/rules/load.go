@@ -141,7 +141,7 @@ func (l *loader) read(body []byte) {
 		}
 	}
 	if len(file.Groups) == 0 {
-		l.problems = append(l.problems, diag.Problem{File: l.file, Text: "contains no group, so nothing is evaluated; begin the file with groups:", Warning: true})
+		l.problems = append(l.problems, diag.Problem{File: l.file, Warning: true, Text: "contains no group, so nothing is evaluated; begin the file with groups:"})
 	}
 }
 
@@ -219,7 +219,8 @@ func (l *loader) add(g rulefmt.RuleGroup, n groupNode, p parser.Parser) {
 		group.Offset = time.Duration(*g.QueryOffset)
 	}
 	if d := group.Interval; d > 0 && d < MinInterval {
-		l.doubt(n.line, place(g.Name, 0, ""), "interval", fmt.Sprintf("interval %s is too short to be evaluated here; write %s or more", g.Interval, model.Duration(MinInterval)))
+		l.doubt(n.line, place(g.Name, 0, ""), "interval",
+			fmt.Sprintf("interval %s is too short to be evaluated here; write %s or more", g.Interval, model.Duration(MinInterval)))
 	}
 	l.checkLabels(g.Labels, n.line, place(g.Name, 0, ""))
 	for i, rule := range g.Rules {
@@ -250,7 +251,8 @@ func (l *loader) leaveOut(line int) {
 	l.set.Alerts++
 	if !l.opts.ForPrometheus && !l.warned["alert"] {
 		l.warned["alert"] = true
-		l.problems = append(l.problems, diag.Problem{File: l.file, Line: line, Warning: true, Text: "alerting rules are left out: only Prometheus raises alerts; give it the file"})
+		l.problems = append(l.problems, diag.Problem{File: l.file, Line: line, Warning: true,
+			Text: "alerting rules are left out: only Prometheus raises alerts; give it the file"})
 	}
 }
 
@@ -280,7 +282,8 @@ func (l *loader) checkName(name string, line int, where string) {
 	case !model.LegacyValidation.IsValidMetricName(name):
 		l.doubt(line, where, "name", fmt.Sprintf("%q is not a metric name of the text format; use letters, digits, _ and :", name))
 	case strings.HasPrefix(name, canonical.Prefix):
-		l.doubt(line, where, "prefix", name+" begins like the series of kpulse-proxy, and would collide with them; name it level:metric:operation, such as gpu:real_utilization:avg5m")
+		l.doubt(line, where, "prefix",
+			name+" begins like the series of kpulse-proxy, and would collide with them; name it level:metric:operation, such as gpu:real_utilization:avg5m")
 	}
 }
 

@@ -25,8 +25,7 @@ func thirtyRules() []rules.Group {
 }
 
 // BenchmarkSecond measures the cost of rules per second on a node of 112 MIG instances
-// with 60 families, read every second, when 5 minutes of samples are stored. bare is the
-// PromQL engine alone over the same samples.
+// with 60 families, read every second, when 5 minutes of samples are stored.
 func BenchmarkSecond(b *testing.B) {
 	e, at := fiveMinutes()
 	second := func() {
@@ -35,33 +34,11 @@ func BenchmarkSecond(b *testing.B) {
 		e.step(b.Context(), at)
 	}
 	second()
-	b.Run("all", func(b *testing.B) {
-		b.ReportAllocs()
-		defer reportCPU(b, cpu())
-		for b.Loop() {
-			second()
-		}
-	})
-	b.Run("readings", func(b *testing.B) {
-		b.ReportAllocs()
-		defer reportCPU(b, cpu())
-		for b.Loop() {
-			at = at.Add(time.Second)
-			e.inbox.put(outcome{source: "s", at: at, snapshot: &canonical.Snapshot{}})
-			e.storeReadings(at)
-		}
-	})
-	b.Run("bare", func(b *testing.B) {
-		b.ReportAllocs()
-		defer reportCPU(b, cpu())
-		for b.Loop() {
-			for _, r := range (*e.groups.Load())[0].rules {
-				if _, err := e.evaluate(b.Context(), (*e.groups.Load())[0], r, at); err != nil {
-					b.Fatal(err)
-				}
-			}
-		}
-	})
+	b.ReportAllocs()
+	defer reportCPU(b, cpu())
+	for b.Loop() {
+		second()
+	}
 	b.Logf("%d series, %d samples", e.store.series.Load(), e.store.samples.Load())
 }
 

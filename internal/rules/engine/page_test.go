@@ -119,18 +119,6 @@ func TestSeriesSpelledAnotherWay(t *testing.T) {
 	}
 }
 
-// TestBlankBeforeLabels: a name that was a series without labels begins one with labels.
-func TestBlankBeforeLabels(t *testing.T) {
-	st, in, p := newStore(Limits{100, 100}), selecting("a"), &page{}
-	for at, text := range []string{"a 1\n", "a {x=\"1\"} 2\n", "a\t{x=\"1\"} 3\n", "a 4\na \t 5"} {
-		p.observe(st, in, int64(1000*at), [][]byte{[]byte(text)})
-		want := []string{`map[{__name__="a"}:1]`, `map[{__name__="a", x="1"}:2]`, `map[{__name__="a", x="1"}:3]`, `map[{__name__="a"}:4]`}[at]
-		if got := fmt.Sprint(st.latest()); got != want {
-			t.Errorf("from %q: %s, want %s", text, got, want)
-		}
-	}
-}
-
 // TestSteadyPageAllocatesNothing: once the ranges of the series are full, neither lines nor
 // samples allocate.
 func TestSteadyPageAllocatesNothing(t *testing.T) {
@@ -151,19 +139,6 @@ func TestSteadyPageAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(50, observe); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-}
-
-func BenchmarkPage(b *testing.B) {
-	st, p, in := newStore(Limits{1 << 20, 1 << 20}), &page{}, selecting(`rate({__name__=~"DCGM_FI_PROF_.*"}[1m])`)
-	body := rawtest.Body(112, 60, 1)
-	at := int64(0)
-	b.ReportAllocs()
-	b.SetBytes(int64(len(body)))
-	for b.Loop() {
-		at += 1000
-		p.observe(st, in, at, [][]byte{body})
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*112*60), "ns/sample")
 }
 
 // TestLimits: excess series and samples are refused and counted, and never hide new ones.
@@ -212,6 +187,8 @@ func FuzzPage(f *testing.F) {
 	f.Add("b{x=\"\\\\\"} 1\na 2\n", "b{x=\"} 5\\\"\"} 1\na 2\n")
 	f.Add("b{x=\"\"} 1\na{} 2\n", "b 1\na{x=\"2\"} 1e9 5\n")
 	f.Add("a+1\nab-2\n", "a +1\n")
+	f.Add("a 1\n", "a {x=\"1\"} 2\n")
+	f.Add("a\t{x=\"1\"} 3\n", "a 4\n")
 	f.Add("a {x=\"1\"} 1\n", "a 2\n")
 	in := selecting(`{__name__=~"a.*"}`)
 	f.Fuzz(func(t *testing.T, first, second string) {

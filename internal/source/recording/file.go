@@ -15,47 +15,29 @@ import (
 const maxFile = 1 << 30
 
 // accepted ends the refusal of a file that is no capture.
-const accepted = "replay plays what --record wrote, saved /metrics pages (each ended by a line `# EOF` if there are several), the output of dcgmi dmon and the CSV of --export"
+const accepted = "replay plays what --record wrote, saved /metrics pages (each ended by a line `# EOF` if there are several), " +
+	"the output of dcgmi dmon and the CSV of --export"
 
 // readFile returns the content of a regular file.
 func readFile(path string) ([]byte, error) {
-	// Before opening: opening a named pipe waits for its writer.
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, unreadable(path, err)
+	info, err := os.Stat(path) // before opening: opening a named pipe waits for its writer
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxFile) {
+		err = fmt.Errorf("%s is not a regular file of at most %d bytes", path, maxFile)
 	}
-	if !info.Mode().IsRegular() {
-		what := "is not a regular file"
-		if info.IsDir() {
-			what = "is a directory"
-		}
-		return nil, &source.Error{
-			Failure: source.Unreachable,
-			Cause:   path + ": " + what,
-			Remedy:  "point --source at one file; " + accepted,
+	if err == nil {
+		var text []byte
+		if text, err = os.ReadFile(path); err == nil {
+			return text, nil
 		}
 	}
-	if info.Size() > maxFile {
-		return nil, &source.Error{
-			Failure: source.TooLarge,
-			Cause:   fmt.Sprintf("%s: %d bytes exceed the limit of replay, %d", path, info.Size(), maxFile),
-			Remedy:  "cut it: head -c 1G " + path,
-		}
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	return text, nil
-}
-
-// unreadable explains an error of the file system.
-func unreadable(path string, err error) *source.Error {
-	remedy := "let the user that runs kpulse-proxy read it: ls -l " + path
-	if errors.Is(err, fs.ErrNotExist) {
+	remedy := accepted
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		remedy = "check the path in --source or --replay; --backend=replay without them plays the built-in demo"
+	case errors.Is(err, fs.ErrPermission):
+		remedy = "let the user that runs kpulse-proxy read it: ls -l " + path
 	}
-	return &source.Error{Failure: source.Unreachable, Cause: err.Error(), Remedy: remedy, Err: err}
+	return nil, &source.Error{Failure: source.Unreachable, Cause: err.Error(), Remedy: remedy, Err: err}
 }
 
 // newline ends a line.
@@ -74,7 +56,7 @@ func identify(path string, text []byte) (*track, error) {
 		return newCSV(path, text)
 	}
 	for line := range bytes.Lines(text) {
-		if isComment(line) {
+		if bytes.HasPrefix(line, []byte("# HELP ")) || bytes.HasPrefix(line, []byte("# TYPE ")) {
 			break
 		}
 		if dmon.IsHeader(line) {
@@ -82,11 +64,6 @@ func identify(path string, text []byte) (*track, error) {
 		}
 	}
 	return newExpositions(path, text)
-}
-
-// isComment reports whether line is a comment that only expositions have.
-func isComment(line []byte) bool {
-	return bytes.HasPrefix(line, []byte("# HELP ")) || bytes.HasPrefix(line, []byte("# TYPE "))
 }
 
 // notText refuses a text that is certainly in none of our formats.

@@ -93,7 +93,7 @@ func Open(path string, opts Options) (*Source, error) {
 	if opts.Unpaced && !s.dated && s.at.IsZero() {
 		info, err := os.Stat(path)
 		if err != nil {
-			return nil, unreadable(path, err)
+			return nil, err // it is gone since it was read
 		}
 		s.at = info.ModTime().Add(-time.Duration(t.length-1) * s.pace)
 	}

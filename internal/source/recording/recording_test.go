@@ -238,7 +238,7 @@ func TestOpenRefuses(t *testing.T) {
 		says       []string
 	}{
 		{"missing", filepath.Join(dir, "nothing.dmon"), source.Unreachable, []string{"no such file", "--source"}},
-		{"directory", dir, source.Unreachable, []string{"is a directory", "one file"}},
+		{"directory", dir, source.Unreachable, []string{"is not a regular file", "saved /metrics"}},
 		{"device", os.DevNull, source.Unreachable, []string{"not a regular file"}},
 		{"empty", fileOf(t, " \n\n"), source.NotMetrics, []string{"line 1: the file is empty", "dcgmi dmon"}},
 		{"binary", fileOf(t, "up 1\nx\x00y"), source.NotMetrics, []string{"line 2", "binary"}},

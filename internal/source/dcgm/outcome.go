@@ -47,9 +47,12 @@ var outcomes = []outcome{
 	{[]int{126}, "", source.PermissionDenied, nil,
 		"dcgmi may not be run",
 		"let the user that runs kpulse-proxy run it: ls -l $(command -v dcgmi)"},
+	{nil, "Error getting values information. Return -21", source.HostEngineUnavailable, nil,
+		"the host engine went away",
+		seeHostEngineLog + "; and start it: systemctl start nvidia-dcgm"},
 	{[]int{-21}, "Host engine connection invalid/disconnected", source.HostEngineUnavailable, nil,
 		"the host engine does not answer",
-		"start it: systemctl start nvidia-dcgm, or nv-hostengine; if dcgm-exporter runs its own, use --backend=prometheus; " + seeHostEngineLog},
+		"start it: systemctl start nvidia-dcgm, or nv-hostengine; if dcgm-exporter runs its own, use --backend=prometheus"},
 	{[]int{-54, -67}, "", source.HostEngineUnavailable, nil,
 		"the host engine is paused, or has detached from the GPUs",
 		"resume it: dcgmi set --resume, or restart it: systemctl restart nvidia-dcgm"},
@@ -87,26 +90,24 @@ var outcomes = []outcome{
 }
 
 // outcomeOf returns the outcome for an exit status, of which only eight bits of a code are left, and for what was
-// printed; nil for none. A printed code has priority over phrases, and these over the status, which wrappers hide.
+// printed; nil for none. A phrase has priority over a printed code, and this over the status, which wrappers hide.
 func outcomeOf(status int, text string) *outcome {
 	find := func(is func(o *outcome) bool) *outcome {
-		for i := range outcomes {
-			if is(&outcomes[i]) {
-				return &outcomes[i]
-			}
+		if i := slices.IndexFunc(outcomes, func(o outcome) bool { return is(&o) }); i >= 0 {
+			return &outcomes[i]
 		}
 		return nil
+	}
+	if o := find(func(o *outcome) bool { return o.phrase != "" && strings.Contains(text, o.phrase) }); o != nil {
+		return o
 	}
 	for _, code := range codesIn(text) {
 		if o := find(func(o *outcome) bool { return slices.Contains(o.codes, code) }); o != nil {
 			return o
 		}
 	}
-	if o := find(func(o *outcome) bool { return o.phrase != "" && strings.Contains(text, o.phrase) }); o != nil || status <= 0 {
-		return o
-	}
 	return find(func(o *outcome) bool {
-		return slices.ContainsFunc(o.codes, func(code int) bool { return code&0xff == status })
+		return status > 0 && slices.ContainsFunc(o.codes, func(code int) bool { return code&0xff == status })
 	})
 }
 

@@ -16,7 +16,7 @@ func TestRefused(t *testing.T) {
 		says string
 	}{
 		{235, "Error: unable to establish a connection to the specified host: localhost\nError: Unable to connect to host engine. Host engine connection invalid/disconnected.\n", source.HostEngineUnavailable, "does not answer"},
-		{235, "Error getting values information. Return -21: Host engine connection invalid/disconnected\n", source.HostEngineUnavailable, "does not answer"},
+		{235, "Error getting values information. Return -21: Host engine connection invalid/disconnected\n", source.HostEngineUnavailable, "went away"},
 		{235, "", source.HostEngineUnavailable, "does not answer"},
 		{1, "Error setting watches. Result: The third-party Profiling module returned an unrecoverable error\n", source.ReservationDenied, "dcgmi profile --pause"},
 		{219, "Error setting watches. Result: -37: The third-party Profiling module returned an unrecoverable error\n", source.ReservationDenied, "dcgmi profile --pause"},

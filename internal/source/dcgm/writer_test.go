@@ -11,6 +11,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
 // inventory returns board 0 whole and board 1 in two instances, one with an unknown
 // profile, modified by change.
 func inventory(change func([]board)) Inventory {

@@ -8,18 +8,12 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/prometheus/common/version"
-
-	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
-	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
-	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
 // checkups are the checks of doctor, the most useful first.
@@ -48,128 +42,6 @@ var exporterPorts = []string{"9400", "19400", "9835", "9445"}
 
 // dialPatience bounds a connection to a port of this machine.
 const dialPatience = 2 * time.Second
-
-// Probe is the result of reading a source once.
-type Probe struct {
-	Name     string
-	Scraped  bool // from an exporter
-	Devices  int
-	Missing  []string           // inputs of our scores that no device has
-	Unserved bool               // the source has no samples of some of them
-	Failure  *canonical.Failure // why it could not be read; nil if it was
-	Notes    []canonical.Note   // problems of a source that has a reading
-}
-
-// NoPod is the kind of failure if no exporter's pod runs.
-const NoPod = "not_read"
-
-// state returns the state of the check that read a source.
-func (p *Probe) state() state {
-	switch {
-	case p.Failure == nil && p.Devices > 0:
-		return stateWorks
-	case p.Failure == nil:
-		return stateRefused
-	case p.Failure.Timeout:
-		return stateSilent
-	case slices.Contains([]string{string(source.Unreachable), string(source.HostEngineUnavailable), string(source.Unsupported), NoPod}, p.Failure.Kind):
-		return stateMissing
-	}
-	return stateRefused
-}
-
-// explain returns why a source cannot be read or has no GPU, and what to do.
-func (p *Probe) explain() (cause, remedy string) {
-	switch {
-	case p.Failure != nil:
-		return p.Failure.Cause, p.Failure.Remedy
-	case len(p.Notes) > 0:
-		return p.Name + " is read and has no GPU: " + p.Notes[0].Cause, p.Notes[0].Remedy
-	}
-	return p.Name + " is read and has no GPU", "check whether this is an exporter of NVIDIA's GPUs, and whether it sees them"
-}
-
-// describe returns the devices and problems of a source, and what to do about missing readings.
-func (p *Probe) describe() (text string, remedies []string) {
-	text = fmt.Sprintf("%s: %s", p.Name, diag.Count(p.Devices, "device"))
-	for _, n := range p.Notes {
-		text += "; " + n.Cause
-		remedies = appendNew(remedies, n.Remedy)
-	}
-	if p.Scraped && p.Unserved {
-		remedies = appendNew(remedies, "scores lack these: start the exporter with -f deploy/dcgm-counters.csv, or add to its counters file what kpulse-proxy check counters FILE names")
-	}
-	return text, remedies
-}
-
-// mostLines bounds the lines of a diagnosis for readable sources, and those for unreadable ones;
-// further sources are counted.
-const mostLines = 8
-
-// merged returns one diagnosis for all sources. flags are those that use the readable sources; nil
-// means --source with the name of the first.
-func merged(all []Probe, flags []string) diagnosis {
-	var read, unread, without, remedies []string
-	devices, found := 0, diagnosis{State: stateMissing}
-	for i := range all {
-		p := &all[i]
-		if state := p.state(); i == 0 || state < found.State {
-			found.State = state
-		}
-		if p.state() != stateWorks {
-			cause, remedy := p.explain()
-			if unread = append(unread, diag.Text(cause)); len(unread) <= mostLines {
-				remedies = appendNew(remedies, diag.Text(remedy))
-			}
-			continue
-		}
-		text, more := p.describe()
-		read, remedies, without = append(read, diag.Text(text)), appendNew(remedies, more...), appendNew(without, strings.Join(p.Missing, ", "))
-		if devices += p.Devices; flags == nil {
-			flags = []string{"--source=" + p.Name}
-		}
-	}
-	if n := len(read); n > mostLines {
-		read = []string{fmt.Sprintf("%s, with %s", diag.Count(n, "source"), diag.Count(devices, "device"))}
-	}
-	for _, missing := range without {
-		read = append(read, "without "+missing)
-	}
-	if n := len(unread) - mostLines; n > 0 {
-		unread = append(unread[:mostLines], fmt.Sprintf("%d more cannot be read", n))
-	}
-	if found.Found, found.Remedy = strings.Join(append(read, unread...), "\n"), strings.Join(remedies, "\n"); found.State == stateWorks {
-		found.Flags = flags
-	}
-	return found
-}
-
-// appendNew appends the texts that are not in texts yet.
-func appendNew(texts []string, more ...string) []string {
-	for _, text := range more {
-		if text != "" && !slices.Contains(texts, text) {
-			texts = append(texts, text)
-		}
-	}
-	return texts
-}
-
-// refusedBy returns the diagnosis of an error.
-func refusedBy(err error) diagnosis {
-	f := FailureOf(err)
-	return diagnosis{State: stateRefused, Found: f.Cause, Remedy: f.Remedy}
-}
-
-// FailureOf returns cause and remedy of an error.
-func FailureOf(err error) *canonical.Failure {
-	if f, is := errors.AsType[*canonical.Failure](err); is {
-		return f
-	}
-	if e, is := errors.AsType[*source.Error](err); is {
-		return &canonical.Failure{Kind: string(e.Failure), Timeout: e.Failure == source.Timeout, Cause: e.Cause, Remedy: e.Remedy}
-	}
-	return &canonical.Failure{Kind: string(source.Broken), Cause: err.Error()}
-}
 
 // checkSources reads the sources of the config file, if there is one.
 func checkSources(ctx context.Context, d *doctor) diagnosis {
@@ -237,31 +109,6 @@ func checkNVML(ctx context.Context, d *doctor) diagnosis {
 	return d.read(ctx, []string{"--backend=nvml"}, settings.Source{Backend: "nvml"})
 }
 
-// checkPods reads the exporters that --kube.discover finds, if a cluster is known.
-func checkPods(ctx context.Context, d *doctor) diagnosis {
-	if _, err := holders.NewClient(d.opts.Kube.Config, ""); errors.Is(err, holders.ErrNoCluster) {
-		return diagnosis{State: stateMissing, Found: "no Kubernetes cluster is known here"}
-	}
-	opts, flags := *d.opts, d.discovering()
-	if opts.Kube.Discover.Selector == "" {
-		opts.Kube.Discover.Selector, flags = holders.DefaultSelector, append([]string{"--kube.discover"}, flags...)
-	}
-	return merged(d.Pods(ctx, &opts), flags)
-}
-
-// discovering returns the settings of --kube.discover that doctor was given, as flags.
-func (d *doctor) discovering() (flags []string) {
-	if d.configFile != "" && d.refused == nil {
-		flags = append(flags, "--config.file="+d.configFile)
-	}
-	for _, name := range []string{"kube.discover", "kube.discover-namespace", "kube.config", "node-name"} {
-		if f := d.opts.Given.Flag(name); f.Texts != nil && f.Adopted == "" && !d.opts.IsZero(f.Setting) {
-			flags = append(flags, f.Setting.Typed(f.String()))
-		}
-	}
-	return flags
-}
-
 // checkPort briefly listens on the address of the server, or else on another port.
 func checkPort(ctx context.Context, d *doctor) diagnosis {
 	address := d.opts.Listen[0]
@@ -305,73 +152,6 @@ func checkKernelLog(_ context.Context, d *doctor) diagnosis {
 		return diagnosis{State: stateRefused, Found: err.Error(), Remedy: "run with the capability CAP_SYSLOG, and where device files are denied with access to " + path}
 	}
 	return diagnosis{State: stateMissing, Found: err.Error(), Remedy: "see deploy/systemd/kernel-log.conf; without it, XIDs come only from the source"}
-}
-
-// checkKubelet asks the kubelet once which containers have which devices.
-func checkKubelet(ctx context.Context, d *doctor) diagnosis {
-	socket := cmp.Or(d.opts.Kube.PodResources, settings.DefaultPodResources)
-	if _, err := os.Stat(socket); errors.Is(err, os.ErrNotExist) {
-		return diagnosis{State: stateMissing, Found: "there is no " + socket, Remedy: "on a Kubernetes node mount its directory into the pod; elsewhere leave --kube.pod-resources out"}
-	}
-	if err := holders.AskKubelet(ctx, socket); err != nil {
-		found := refusedBy(err)
-		if ctx.Err() != nil {
-			found.State = stateSilent
-		}
-		return found
-	}
-	return diagnosis{State: stateWorks, Found: socket + " answers: pods are known for each GPU", Flags: []string{settings.SettingOf("kube.pod-resources").Typed(socket)}}
-}
-
-// rights are the rights at the API server that flags need. deploy/kubernetes/rbac.yaml grants
-// them.
-var rights = []struct {
-	flag, grant string
-	access      []holders.Access
-}{
-	{"--kube.workloads", "workloads", []holders.Access{{Verb: "get", Resource: "pods"}, {Verb: "get", Group: "apps", Resource: "replicasets"}, {Verb: "get", Group: "batch", Resource: "jobs"}}},
-	{"--kube.discover", "discovery", []holders.Access{{Verb: "list", Resource: "pods"}, {Verb: "watch", Resource: "pods"}}},
-}
-
-// checkAPI asks the API server what we may do.
-func checkAPI(ctx context.Context, d *doctor) diagnosis {
-	client, err := holders.NewClient(d.opts.Kube.Config, "kpulse-proxy/"+version.Version)
-	if errors.Is(err, holders.ErrNoCluster) {
-		return diagnosis{State: stateMissing, Found: "this does not run in a pod with a service account", Remedy: "for --kube.workloads and --kube.discover elsewhere: --kube.config=FILE"}
-	}
-	if err != nil {
-		return refusedBy(err)
-	}
-	result := diagnosis{State: stateRefused}
-	var lacks, may []string
-	for _, r := range rights {
-		access := slices.Clone(r.access)
-		for i := range access {
-			if r.grant == "discovery" {
-				access[i].Namespace = d.opts.Kube.Discover.Namespace
-			}
-		}
-		denied, err := client.Denied(ctx, access)
-		switch {
-		case ctx.Err() != nil:
-			return diagnosis{State: stateSilent, Found: "the Kubernetes API server did not answer in time", Remedy: "check that this machine reaches it (network policies, --kube.config); " + GiveLonger}
-		case err != nil:
-			return refusedBy(err)
-		case len(denied) > 0:
-			lacks = append(lacks, fmt.Sprintf("%s lacks the right to %s", r.flag, denied[0]))
-			result.Remedy = "kubectl apply -f deploy/kubernetes/rbac.yaml -l 'kpulse/for in (all, " + r.grant + ")'"
-		default:
-			may = append(may, "rights for "+r.flag)
-			if result.State = stateWorks; r.grant == "workloads" {
-				result.Flags = append(result.Flags, r.flag)
-			}
-		}
-	}
-	if config := d.opts.Kube.Config; config != "" && result.Flags != nil {
-		result.Flags = append(result.Flags, "--kube.config="+config)
-	}
-	result.Found = strings.Join(append(may, lacks...), "; ")
-	return result
 }
 
 // checkFolder looks at a directory that a batch system's prolog maintains.

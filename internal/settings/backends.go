@@ -32,7 +32,7 @@ type Backend struct {
 	// OverHTTP means that the source may be a URL, which is read with an http_config.
 	OverHTTP bool
 	// check sets the name of a source of the config file, and returns why the source can never
-	// work and the key to blame; it may be nil.
+	// work and the key that is wrong; it may be nil.
 	check func(*Upstream) (key string, err error)
 }
 

@@ -8,19 +8,15 @@ import (
 	"os"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
-	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/common/version"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
-	"github.com/kpulse/kpulse-proxy/internal/expose"
-	"github.com/kpulse/kpulse-proxy/internal/holders"
 )
 
 // Defaults and limits of the flags.
@@ -289,121 +285,6 @@ func (o *Options) weigh() {
 	case weights > FromFile:
 		o.Judge.Preset = compute.Custom
 	}
-}
-
-// set parses a text into a setting, and checks it.
-func (s *setting) set(o *Options, text string) error {
-	if err := s.parseText(o, text); err != nil || s.Key == "" {
-		return err
-	}
-	for _, wrong := range o.Check() {
-		if wrong.Option == s.Key || strings.HasPrefix(wrong.Option, s.Key+"[") {
-			return wrong
-		}
-	}
-	return nil
-}
-
-// parseText parses a text into a setting. What Check refuses is not refused yet.
-func (s *setting) parseText(o *Options, text string) (err error) {
-	if s.parse != nil {
-		err = s.parse(o, text)
-	} else {
-		err = assign(s.at(o), text)
-	}
-	if err == nil && s.check != nil {
-		err = s.check(o)
-	}
-	return err
-}
-
-// oneOf returns an error if a word is not in a list.
-func oneOf(word string, words ...string) error {
-	if slices.Contains(words, word) {
-		return nil
-	}
-	return fmt.Errorf("%q is unknown; use %s", word, strings.Join(words, " or "))
-}
-
-// parseSelector reads a selector, true for dcgm-exporter's, or false for none.
-func (o *Options) parseSelector(text string) error {
-	if text == "" {
-		return errors.New("an empty selector selects nothing; write a label of the exporter's pods, such as app=nvidia-dcgm-exporter, or true, or false")
-	}
-	if o.Kube.Discover.Selector = switched(text, holders.DefaultSelector); o.Kube.Discover.Selector == "" {
-		return nil
-	}
-	_, err := holders.ParseSelector(o.Kube.Discover.Selector)
-	return err
-}
-
-// parsePodResources reads the path of a socket, true for the usual one, or false for none.
-func (o *Options) parsePodResources(text string) error {
-	if text == "" {
-		return errors.New("the path is empty; write that of the kubelet's socket, or true for the usual one, or false")
-	}
-	if o.Kube.PodResources = switched(text, DefaultPodResources); o.Kube.PodResources != "" && !strings.HasPrefix(o.Kube.PodResources, "/") {
-		return fmt.Errorf("%q is not a path of a socket; begin it with /, as in %s, or write true for that one", text, DefaultPodResources)
-	}
-	return nil
-}
-
-// assign parses a text into the value that p points to.
-func assign(p any, text string) (err error) {
-	switch p := p.(type) {
-	case *string:
-		*p = text
-	case *[]string:
-		*p = append(*p, text)
-	case *bool:
-		if *p, err = strconv.ParseBool(text); err != nil {
-			return fmt.Errorf("%q is neither yes nor no; write true or false", text)
-		}
-	case *int:
-		n := Count(*p)
-		err = n.Set(text)
-		*p = int(n)
-	case *float64:
-		if *p, err = strconv.ParseFloat(text, 64); err != nil {
-			return fmt.Errorf("%q is not a number, or is too large; write it in digits", text)
-		}
-	case **Duration:
-		*p = new(Duration)
-		return (*p).Set(text)
-	case *time.Duration:
-		return (*Duration)(p).Set(text)
-	case *canonical.Weights:
-		*p, err = compute.ParseWeights(text)
-	case *compute.Missing:
-		*p, err = compute.ParseMissing(text)
-	case *expose.Passthrough:
-		*p, err = expose.ParsePassthrough(text)
-	case *promslog.Level, *promslog.Format:
-		if p.(kingpin.Value).Set(text) != nil { // its error does not quote
-			return fmt.Errorf("%q is unknown; see --help", text)
-		}
-	case kingpin.Value:
-		return p.Set(text)
-	}
-	return err
-}
-
-// within returns an error if d is not in [least, most].
-func within(d, least, most Duration) error {
-	if d < least || d > most {
-		return fmt.Errorf("%s is out of range; give %s to %s", d, least, most)
-	}
-	return nil
-}
-
-// parseExpected parses --expected-gpus, which may be 0.
-func (o *Options) parseExpected(text string) error {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > maxExpected {
-		return fmt.Errorf("%q is out of range; give how many GPUs the node has, at most %d, or 0", text, maxExpected)
-	}
-	o.FlagSource.ExpectedGPUs = Count(n)
-	return nil
 }
 
 // isFor reports whether the setting applies to a backend.

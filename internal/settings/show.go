@@ -42,9 +42,8 @@ func (o *Options) ShowConfig(stdout io.Writer) error {
 	}
 	text := diag.AppendJSON(nil, b.Bytes()) // quoted YAML has JSON's escapes
 	text = append(text, "# What no config file can say, as flags:\n"...)
-	defaults := NewOptions()
 	for i := range table {
-		for _, line := range o.asFlag(&table[i], defaults) {
+		for _, line := range o.asFlag(&table[i]) {
 			text = append(text, "# "+line+"\n"...)
 		}
 	}
@@ -232,17 +231,17 @@ func (o *Options) variableOf(key string) string {
 // shownAs are flags whose effect is shown in another way.
 var shownAs = []string{"replay", "config.file", "config.show"}
 
-// asFlag returns a setting that has no key in the file as flags, a line for each item of a list,
-// with its origin; nil if the setting has no meaning here.
-func (o *Options) asFlag(s *setting, defaults *Options) (lines []string) {
-	mode := o.Mode()
-	if mode == modeTUI {
-		mode |= modeAttach // whether it attaches is not known yet
-	}
-	if s.Flag == "" || s.Modes&mode == 0 || slices.Contains(shownAs, s.Flag) || !o.isForSources(s) || !o.hasNeeded(s) {
+// asFlag returns a setting that is given, and has no key in the file, as flags, a line for each item of a
+// list, with its origin. Flags of discovered exporters have no key.
+func (o *Options) asFlag(s *setting) (lines []string) {
+	if s.Flag == "" || slices.Contains(shownAs, s.Flag) || s.Key != "" && (s.perSource == "" || !o.Discovers()) {
 		return nil
 	}
-	texts, origin := o.texts(s, defaults)
+	f := o.Given.Flag(s.Flag)
+	texts, origin := f.Texts, f.Name()
+	if variable := o.variableOf(s.Key); texts == nil && variable != "" {
+		texts, origin = []string{o.FlagSource.NodeName}, variable
+	}
 	for _, text := range texts {
 		if strings.Contains(s.placeholder, "URL") {
 			text = mask(text)
@@ -251,34 +250,9 @@ func (o *Options) asFlag(s *setting, defaults *Options) (lines []string) {
 		if shown := onOneLine(text); shown != text {
 			line = "--" + s.Flag + "=" + shown
 		}
-		if origin != "" {
-			line += "  # " + origin
-		}
-		lines = append(lines, line)
+		lines = append(lines, line+"  # "+origin)
 	}
 	return lines
-}
-
-// texts returns the values of a flag and their origin, or nil if the file has a place for them.
-// It has none for flags of discovered exporters.
-func (o *Options) texts(s *setting, defaults *Options) (texts []string, origin string) {
-	f := o.Given.Flag(s.Flag)
-	if s.Key != "" && (s.perSource == "" || !o.Discovers()) {
-		return nil, ""
-	}
-	switch variable := o.variableOf(s.Key); {
-	case f.Texts != nil:
-		return f.Texts, f.Name()
-	case variable != "":
-		return []string{o.FlagSource.NodeName}, variable
-	case s.Key != "":
-		return nil, ""
-	case s.Flag == "log.level" && o.Presents():
-		return []string{"warn"}, ""
-	case f.IsBoolFlag():
-		return []string{"false"}, ""
-	}
-	return []string{s.defaultText(defaults)}, ""
 }
 
 // onOneLine returns a text in a form that fits a comment, quoted if necessary.

@@ -40,9 +40,11 @@ type subject struct {
 
 var wholeServer = subject{}
 
-// breaker keeps requests away from what fails. After a pause, one caller may try again. The first
-// failure is logged, and so is the end; what is no longer requested is forgotten. It is safe for
-// concurrent use.
+func (s subject) isRight() bool { _, is := s.of.(schema.GroupResource); return is }
+
+// breaker keeps requests away from what fails. After a pause, one caller may try again, or all
+// that a right was denied. The first failure is logged, and so is the end; what is no longer
+// requested is forgotten. It is safe for concurrent use.
 type breaker struct {
 	logger *slog.Logger
 
@@ -73,7 +75,9 @@ func (b *breaker) enter(s subject) bool {
 	if now.Before(c.until) {
 		return false
 	}
-	c.until = now.Add(2 * RequestTimeout) // until that caller has an answer
+	if !s.isRight() {
+		c.until = now.Add(2 * RequestTimeout) // until that caller has an answer
+	}
 	return true
 }
 
@@ -97,7 +101,7 @@ func (b *breaker) fail(s subject, err error) (news bool) {
 	c.cause = err.Error()
 	c.pause = min(max(2*c.pause, firstPause), longestPause)
 	c.until = now.Add(c.pause/2 + rand.N(c.pause)) //nolint:gosec // spreads load
-	if _, denied := s.of.(schema.GroupResource); denied {
+	if s.isRight() {
 		c.until = now.Add(denialLife)
 	}
 	return news

@@ -84,8 +84,8 @@ func (c *claims) isDue(all []claimed) bool {
 		news = news || !c.unknown[d.claim]
 	}
 	c.known, c.unknown = known, unknown
-	if len(all) == 0 {
-		c.denied, c.problem = false, nil
+	if c.denied = c.denied && len(all) > 0; len(unknown) == 0 && !c.denied {
+		c.problem = nil
 	}
 	now := time.Now()
 	switch {

@@ -53,30 +53,3 @@ func TestIDsOfNoDevice(t *testing.T) {
 		}
 	}
 }
-
-func FuzzDeviceID(f *testing.F) {
-	for _, id := range []string{idBoard, idMIG + "::7", "MIG-" + idBoard + "/2/0", "nvidia0/gi1/vgpu2", "nvidia0"} {
-		f.Add("nvidia.com/mig-1g.10gb.shared", id)
-	}
-	f.Fuzz(func(t *testing.T, resource, id string) {
-		r, ok := parseDeviceID(resource, id)
-		if !ok {
-			return
-		}
-		if (r.uuid == "") == (r.minor == "") {
-			t.Errorf("%q %q has both or none of uuid and minor: %+v", resource, id, r)
-		}
-		for _, part := range []string{r.uuid, r.minor, r.instance} {
-			if !strings.Contains(strings.ToLower(id), part) {
-				t.Errorf("%q is made up of %q", part, id)
-			}
-		}
-		again, ok := parseDeviceID(resource, id+"::1")
-		if strings.Contains(id, "::") || r.minor != "" {
-			return
-		}
-		if !ok || again != r {
-			t.Errorf("a share of %q is %+v, %v; want %+v", id, again, ok, r)
-		}
-	})
-}

@@ -3,7 +3,6 @@ package holders
 import (
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -245,50 +244,5 @@ func TestNothingNewAllocatesNothing(t *testing.T) {
 	b.frame.AllocationSet = incoming
 	if b.feed.Attribute(&b.frame); b.frame.AllocationSet != incoming {
 		t.Error("without a pod the set is not the source's")
-	}
-}
-
-// TestMergedSetsKeepTheirOrder tries random sets: the result stays ordered by device, without
-// repetitions, includes the source's allocations, and has as many holders as entries.
-func TestMergedSetsKeepTheirOrder(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	ids := []string{"GPU-a", "GPU-b::1", "MIG-x", "MIG-y", "MIG-GPU-b/1/0", "GPU-c"}
-	for range 2000 {
-		b := newBench(t, FeedOptions{MIGPlaces: func() []c.MIGPlace { return twoMIGDevices }})
-		var all []c.Allocation
-		for device := range 5 {
-			for range random.IntN(3) {
-				if a := told(device, pod(string(rune('a'+random.IntN(3))))); !slices.Contains(all, a) {
-					all = append(all, a)
-				}
-			}
-		}
-		b.tell(node(), all...)
-		var holds []string
-		for range random.IntN(9) {
-			holds = append(holds, string(rune('a'+random.IntN(3)))+"="+ids[random.IntN(len(ids))])
-		}
-		b.says("nvidia.com/gpu", holds...)
-		b.feed.Attribute(&b.frame)
-		checkSet(t, &b.frame, all)
-	}
-}
-
-func checkSet(t *testing.T, f *c.Frame, all []c.Allocation) {
-	t.Helper()
-	set, holders := f.AllocationSet, make([]int, len(f.Topology.Devices))
-	for i, a := range set.Allocations {
-		holders[a.Device]++
-		if i > 0 && a.Device < set.Allocations[i-1].Device || slices.Contains(set.Allocations[:i], a) {
-			t.Fatalf("out of order, or twice: %v", set.Allocations)
-		}
-	}
-	if !slices.Equal(holders, set.Holders) {
-		t.Fatalf("holders %v of %v", set.Holders, set.Allocations)
-	}
-	for _, a := range all {
-		if !slices.Contains(set.Allocations, a) {
-			t.Fatalf("%v is lost of %v", a, set.Allocations)
-		}
 	}
 }

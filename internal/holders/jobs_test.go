@@ -52,19 +52,6 @@ func TestParseJob(t *testing.T) {
 	}
 }
 
-func FuzzParseJob(f *testing.F) {
-	f.Add([]byte("user=ada\naccount=physics\n"))
-	f.Add([]byte("user\n=\nuser=\xff"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		c := parseJob("7", text)
-		for _, v := range []string{c.info.user, c.info.account, c.info.partition} {
-			if len(v) > maxJobText || v != strings.TrimSpace(v) || strings.ContainsAny(v, "\n\x00") {
-				t.Errorf("%q", v)
-			}
-		}
-	})
-}
-
 // describe returns the file of a job of user.
 func describe(user string) *fstest.MapFile {
 	return &fstest.MapFile{Data: []byte("user=" + user + "\naccount=of-" + user + "\npartition=gpu\n")}

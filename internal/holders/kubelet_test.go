@@ -90,28 +90,6 @@ func TestKubeletIsAskedAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestKubeletThatStops: its last answer holds for a while only, and its pods return with it.
-func TestKubeletThatStops(t *testing.T) {
-	server := kubelettest.New(t)
-	server.Set(kubelettest.Pod("n", "p", "nvidia.com/gpu", idBoard))
-	k, written := run(t, server.Socket, patience)
-	await(t, "the pod", func() bool { return k.names() == "p" })
-	server.Stop()
-	await(t, "nobody", func() bool { return k.names() == "" })
-	notes := k.Notes()
-	if len(notes) != 1 || !strings.Contains(notes[0].Cause, "no pods from the kubelet: there is no "+server.Socket) || !strings.Contains(notes[0].Remedy, "hostPath") {
-		t.Errorf("notes %q", notes)
-	}
-	if got := k.Counts(); got.Failed < maxFailures {
-		t.Errorf("counts %+v", got)
-	}
-	server.Start()
-	await(t, "the pod again", func() bool { return k.names() == "p" && len(k.Notes()) == 0 })
-	if n := strings.Count(written.String(), "level=WARN"); n != 1 || strings.Count(written.String(), "answers again") != 1 {
-		t.Errorf("logged %s", written)
-	}
-}
-
 // TestLastAnswerHolds: a single failure keeps all pods.
 func TestLastAnswerHolds(t *testing.T) {
 	k := newBench(t, FeedOptions{})

@@ -182,8 +182,9 @@ func (s subject) note(cause string, others int) canonical.Note {
 		}
 	case schema.GroupKind:
 		return canonical.Note{
-			Cause:  fmt.Sprintf("the Kubernetes API server fails for objects of kind %s, so their owners are not known: %s", of, cause),
-			Remedy: fmt.Sprintf("check whether kubectl get %s -A answers: the conversion webhook of its CustomResourceDefinition may be broken, or its APIService unavailable", of),
+			Cause: fmt.Sprintf("the Kubernetes API server fails for objects of kind %s, so their owners are not known: %s", of, cause),
+			Remedy: fmt.Sprintf("check whether kubectl get %s -A answers: "+
+				"the conversion webhook of its CustomResourceDefinition may be broken, or its APIService unavailable", of),
 		}
 	}
 	return canonical.Note{

@@ -35,8 +35,16 @@ const (
 )
 
 // ErrNoCluster is the error of a program that does not run in a pod and has no kubeconfig.
-var ErrNoCluster = errors.New("no Kubernetes cluster is known: the program does not run in a pod with a service account (automountServiceAccountToken), and no kubeconfig is given; " +
-	"name one with --kube.config=FILE")
+var ErrNoCluster error = &canonical.Failure{
+	Cause: "no Kubernetes cluster is known: the program does not run in a pod with a service account (automountServiceAccountToken), " +
+		"and no kubeconfig is given",
+	Remedy: "name one with --kube.config=FILE",
+}
+
+// failed returns an error with a remedy.
+func failed(what string, err error, remedy string) error {
+	return &canonical.Failure{Cause: what + ": " + err.Error(), Remedy: remedy}
+}
 
 // Client is the access to one cluster. All its users share its connections and its limit of
 // requests.
@@ -65,14 +73,14 @@ func NewClient(kubeconfig, userAgent string) (*Client, error) {
 	config.NegotiatedSerializer = codecs()
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("the credentials for the Kubernetes API server cannot be used: %w; correct the kubeconfig, or the service account's files", err)
+		return nil, failed("the credentials for the Kubernetes API server cannot be used", err, "correct the kubeconfig, or the service account's files")
 	}
 	// The credentials are for the API server alone. transport may be http.DefaultClient.
 	own := *transport
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	web, err := rest.RESTClientForConfigAndClient(config, &own)
 	if err != nil {
-		return nil, fmt.Errorf("the address of the Kubernetes API server cannot be used: %w; correct the kubeconfig", err)
+		return nil, failed("the address of the Kubernetes API server cannot be used", err, "correct the kubeconfig")
 	}
 	return &Client{web: web, host: config.Host}, nil
 }
@@ -95,7 +103,7 @@ func access(kubeconfig string) (*rest.Config, error) {
 			return nil, ErrNoCluster
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the pod's service account cannot be used: %w; set automountServiceAccountToken: true, or name a kubeconfig with --kube.config=FILE", err)
+			return nil, failed("the pod's service account cannot be used", err, "set automountServiceAccountToken: true, or name a kubeconfig with --kube.config=FILE")
 		}
 		return config, nil
 	}
@@ -108,7 +116,7 @@ func access(kubeconfig string) (*rest.Config, error) {
 		config, err = clientcmd.NewNonInteractiveClientConfig(*file, "", &clientcmd.ConfigOverrides{}, nil).ClientConfig()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the kubeconfig %s: %w; give a file whose current-context names a cluster and a user", kubeconfig, err)
+		return nil, failed("the kubeconfig "+kubeconfig, err, "give a file whose current-context names a cluster and a user")
 	}
 	return config, nil
 }
@@ -171,11 +179,11 @@ func (c *Client) Denied(ctx context.Context, all []Access) (denied []Access, err
 		}
 		answer, err := c.web.Post().AbsPath(reviews).SetHeader("Accept", asJSON).SetHeader("Content-Type", asJSON).Body(body).Do(ctx).Raw()
 		if err != nil {
-			return nil, fmt.Errorf("cannot get the proxy's rights from the Kubernetes API server: %w; check that it is reachable and that the service account's token is valid", err)
+			return nil, failed("cannot get the proxy's rights from the Kubernetes API server", err, "check that it is reachable and that the service account's token is valid")
 		}
 		var review struct{ Status struct{ Allowed bool } }
 		if err := json.Unmarshal(answer, &review); err != nil {
-			return nil, fmt.Errorf("the Kubernetes API server does not answer with a review: %w; see what answers at %s", err, c.host)
+			return nil, failed("the Kubernetes API server does not answer with a review", err, "see what answers at "+c.host)
 		}
 		if !review.Status.Allowed {
 			denied = append(denied, a)

@@ -47,7 +47,7 @@ const (
 //
 // An id may end in the number of a share: ::3 or /vgpu2.
 var deviceID = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:mig-(?P<board>gpu-[^/: ]+)/(?P<gi>\d+)/\d+|(?P<uuid>(?:gpu|mig)-[^/: ]+)|nvidia(?P<minor>\d{1,9})(?:/gi(?P<part>\d+))?(?:/vgpu\d+)?)(?:::\d+)?$`)
+	return regexp.MustCompile(`^(?:mig-(gpu-[^/: ]+)/(\d+)/\d+|((?:gpu|mig)-[^/: ]+)|nvidia(\d{1,9})(?:/gi(\d+))?(?:/vgpu\d+)?)(?:::\d+)?$`)
 })
 
 // parseDeviceID reads a device id of a resource. ok is false for resources of other vendors, and

@@ -320,7 +320,10 @@ func (d *Discovery) failure() *canonical.Failure {
 		if d.opts.Namespace == "" {
 			remedy += ", for the whole cluster, or name the exporters' namespace with --kube.discover-namespace"
 		}
-		return &canonical.Failure{Kind: "denied", Cause: "the Kubernetes API server denies the right to list and watch " + d.where() + ": " + err.Error(), Remedy: remedy}
+		return &canonical.Failure{
+			Kind: "denied", Remedy: remedy,
+			Cause: "the Kubernetes API server denies the right to list and watch " + d.where() + ": " + err.Error(),
+		}
 	case apierrors.IsUnauthorized(err):
 		return &canonical.Failure{
 			Kind: "unauthorized", Cause: "the Kubernetes API server does not accept the proxy's credentials: " + err.Error(),

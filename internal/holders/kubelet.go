@@ -219,5 +219,6 @@ func AskKubelet(ctx context.Context, socket string) error {
 
 func compareHolds(a, b hold) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Container, b.Container),
-		cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.minor, b.minor), cmp.Compare(a.instance, b.instance), cmp.Compare(a.parent, b.parent), cmp.Compare(a.profile, b.profile))
+		cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.minor, b.minor), cmp.Compare(a.instance, b.instance),
+		cmp.Compare(a.parent, b.parent), cmp.Compare(a.profile, b.profile))
 }

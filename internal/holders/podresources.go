@@ -88,7 +88,8 @@ func explain(socket string, err, dialed error) *canonical.Failure {
 	f := &canonical.Failure{Cause: status.Convert(err).Message(), Remedy: "see the kubelet's log"}
 	switch code := status.Code(err); {
 	case errors.Is(dialed, fs.ErrNotExist):
-		f.Cause, f.Remedy = "there is no "+socket, "mount the node's /var/lib/kubelet/pod-resources into the pod (hostPath), or name the socket with --kube.pod-resources=PATH"
+		f.Cause = "there is no " + socket
+		f.Remedy = "mount the node's /var/lib/kubelet/pod-resources into the pod (hostPath), or name the socket with --kube.pod-resources=PATH"
 	case errors.Is(dialed, fs.ErrPermission):
 		f.Cause, f.Remedy = "permission for "+socket+" is denied", "run as root (runAsUser: 0), which owns the kubelet's socket"
 	case errors.Is(dialed, syscall.ECONNREFUSED):

@@ -156,13 +156,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":%t}}`, denied == "")
 	case denied != "":
 		w.WriteHeader(http.StatusForbidden)
-		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": denied, "reason": "Forbidden", "code": http.StatusForbidden})
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":%s,"reason":"Forbidden","code":403}`, jsonOf(denied))
 	case r.FormValue("watch") == "":
 		s.list(w, selects)
 	default:
 		s.watch(w, r, selects)
 	}
 }
+
+func jsonOf(text string) []byte { b, _ := json.Marshal(text); return b }
 
 func (s *Server) list(w http.ResponseWriter, selects func(*Pod) bool) {
 	s.mu.Lock()
@@ -205,7 +207,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, selects func(*Pod
 // object returns a pod in the form of the API, with some of its other fields.
 func (p Pod) object(changes int) map[string]any {
 	type m = map[string]any
-	metadata := m{"name": p.Name, "namespace": p.Namespace, "uid": p.UID, "labels": p.Labels, "resourceVersion": version(changes), "creationTimestamp": "2026-11-22T12:00:00Z"}
+	metadata := m{"name": p.Name, "namespace": p.Namespace, "uid": p.UID, "labels": p.Labels, "resourceVersion": version(changes)}
 	if p.Terminating {
 		metadata["deletionTimestamp"] = "2026-11-22T13:00:00Z"
 	}

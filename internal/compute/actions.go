@@ -14,9 +14,9 @@ var recovery = [...]canonical.Action{
 	canonical.ActionCheckHardware,
 }
 
-// RecoveryActionOf returns the Action for a value of canonical.RecoveryAction. An unknown
+// recoveryActionOf returns the Action for a value of canonical.RecoveryAction. An unknown
 // value asks for an inspection.
-func RecoveryActionOf(value float64) canonical.Action {
+func recoveryActionOf(value float64) canonical.Action {
 	switch {
 	case !(value > 0):
 		return canonical.ActionNone
@@ -46,7 +46,7 @@ func (e *evidence) asks(c canonical.Condition, state canonical.Health) canonical
 			}
 		}
 	case canonical.CondRecoveryAction:
-		action = RecoveryActionOf(e.row[canonical.RecoveryAction])
+		action = recoveryActionOf(e.row[canonical.RecoveryAction])
 	}
 	return action
 }
@@ -62,7 +62,7 @@ func (e *evidence) action(v *canonical.Verdict) canonical.Action {
 			others = max(others, e.asks(c, v.States[c]))
 		}
 	}
-	if driver := RecoveryActionOf(e.row[canonical.RecoveryAction]); driver != canonical.ActionNone {
+	if driver := recoveryActionOf(e.row[canonical.RecoveryAction]); driver != canonical.ActionNone {
 		codes = driver
 	}
 	return max(codes, others)

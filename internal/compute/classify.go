@@ -2,18 +2,18 @@ package compute
 
 import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
-// Signal is an input of the cascade's rules.
-type Signal uint8
+// signal is an input of the cascade's rules.
+type signal uint8
 
-// The signals. All but SignalSM are known or missing; SM activity, if not read, is an interval.
+// The signals. All but signalSM are known or missing; SM activity, if not read, is an interval.
 const (
-	SignalUtilization Signal = iota // the composite score
-	SignalSM
-	SignalTensor
-	SignalDRAM
-	SignalFP64
-	SignalEngine   // graphics engine activity, or NVML utilization if that is absent
-	SignalTransfer // 1 if much is copied, else 0
+	signalUtilization signal = iota // the composite score
+	signalSM
+	signalTensor
+	signalDRAM
+	signalFP64
+	signalEngine   // graphics engine activity, or NVML utilization if that is absent
+	signalTransfer // 1 if much is copied, else 0
 	numSignals
 )
 
@@ -21,41 +21,41 @@ const (
 // missing reading.
 type interval struct{ lo, hi float64 }
 
-// signals is indexed by Signal.
+// signals is indexed by signal.
 type signals [numSignals]interval
 
-// Bound is one condition of a rule: the signal at or above the figure, or, with
+// bound is one condition of a rule: the signal at or above the figure, or, with
 // Below, below it. A missing signal is below every figure.
-type Bound struct {
-	Signal Signal
+type bound struct {
+	signal signal
 	Below  bool
 	Figure float64
 }
 
-func atLeast(s Signal, figure float64) Bound { return Bound{s, false, figure} }
-func below(s Signal, figure float64) Bound   { return Bound{s, true, figure} }
+func atLeast(s signal, figure float64) bound { return bound{s, false, figure} }
+func below(s signal, figure float64) bound   { return bound{s, true, figure} }
 
-// Rule gives its class to a device within all of its bounds.
-type Rule struct {
+// classRule gives its class to a device within all of its bounds.
+type classRule struct {
 	Class  canonical.Class
-	Bounds []Bound
+	Bounds []bound
 }
 
-// Cascade returns the rules of the workload classes; the first that holds gives
+// cascade returns the rules of the workload classes; the first that holds gives
 // the class. The last has no bounds. The caller owns them.
-func Cascade(t *Thresholds) []Rule {
-	return []Rule{
-		{canonical.Idle, []Bound{below(SignalUtilization, t.IdleUtilization), below(SignalEngine, t.IdleEngine), below(SignalDRAM, t.IdleDRAM), below(SignalTransfer, 1)}},
-		{canonical.TensorHeavyCompute, []Bound{atLeast(SignalTensor, t.TensorHeavyTensor), atLeast(SignalSM, t.TensorHeavySM)}},
-		{canonical.TensorCompute, []Bound{atLeast(SignalTensor, t.TensorTensor), atLeast(SignalSM, t.TensorSM)}},
-		{canonical.FP64HPCCompute, []Bound{atLeast(SignalFP64, t.FP64FP64), atLeast(SignalSM, t.FP64SM)}},
-		{canonical.IOOrDataLoading, []Bound{atLeast(SignalTransfer, 1), below(SignalSM, t.IOSM)}},
-		{canonical.MemoryBound, []Bound{atLeast(SignalDRAM, t.MemoryBoundDRAM), below(SignalSM, t.MemoryBoundSM)}},
-		{canonical.ComputeHeavy, []Bound{atLeast(SignalSM, t.ComputeHeavySM)}},
-		{canonical.ComputeActive, []Bound{atLeast(SignalSM, t.ComputeActiveSM)}},
-		{canonical.MemoryActive, []Bound{atLeast(SignalDRAM, t.MemoryActiveDRAM)}},
-		{canonical.BusyLowSMUse, []Bound{atLeast(SignalEngine, t.BusyEngine), below(SignalSM, t.BusySM)}},
-		{canonical.LowUtilization, []Bound{below(SignalEngine, t.LowEngine), below(SignalSM, t.LowSM), below(SignalDRAM, t.LowDRAM)}},
+func cascade(t *Thresholds) []classRule {
+	return []classRule{
+		{canonical.Idle, []bound{below(signalUtilization, t.IdleUtilization), below(signalEngine, t.IdleEngine), below(signalDRAM, t.IdleDRAM), below(signalTransfer, 1)}},
+		{canonical.TensorHeavyCompute, []bound{atLeast(signalTensor, t.TensorHeavyTensor), atLeast(signalSM, t.TensorHeavySM)}},
+		{canonical.TensorCompute, []bound{atLeast(signalTensor, t.TensorTensor), atLeast(signalSM, t.TensorSM)}},
+		{canonical.FP64HPCCompute, []bound{atLeast(signalFP64, t.FP64FP64), atLeast(signalSM, t.FP64SM)}},
+		{canonical.IOOrDataLoading, []bound{atLeast(signalTransfer, 1), below(signalSM, t.IOSM)}},
+		{canonical.MemoryBound, []bound{atLeast(signalDRAM, t.MemoryBoundDRAM), below(signalSM, t.MemoryBoundSM)}},
+		{canonical.ComputeHeavy, []bound{atLeast(signalSM, t.ComputeHeavySM)}},
+		{canonical.ComputeActive, []bound{atLeast(signalSM, t.ComputeActiveSM)}},
+		{canonical.MemoryActive, []bound{atLeast(signalDRAM, t.MemoryActiveDRAM)}},
+		{canonical.BusyLowSMUse, []bound{atLeast(signalEngine, t.BusyEngine), below(signalSM, t.BusySM)}},
+		{canonical.LowUtilization, []bound{below(signalEngine, t.LowEngine), below(signalSM, t.LowSM), below(signalDRAM, t.LowDRAM)}},
 		{canonical.MixedOrModerate, nil},
 	}
 }
@@ -63,7 +63,7 @@ func Cascade(t *Thresholds) []Rule {
 // walk returns the class of the first rule that holds, or ClassUnknown if a rule before it may
 // hold. So the class is unknown exactly if two values within the signals' intervals give two
 // classes.
-func walk(rules []Rule, s *signals) canonical.Class {
+func walk(rules []classRule, s *signals) canonical.Class {
 	for i := range rules {
 		surely, perhaps := rules[i].holds(s)
 		if surely {
@@ -78,10 +78,10 @@ func walk(rules []Rule, s *signals) canonical.Class {
 
 // holds reports whether the rule holds for every value within the intervals, and whether it
 // holds for some. A missing reading is below every figure.
-func (r *Rule) holds(s *signals) (surely, perhaps bool) {
+func (r *classRule) holds(s *signals) (surely, perhaps bool) {
 	surely = true
 	for _, b := range r.Bounds {
-		v := &s[b.Signal]
+		v := &s[b.signal]
 		always, sometimes := v.lo >= b.Figure, v.hi >= b.Figure
 		if b.Below {
 			always, sometimes = !sometimes, !always
@@ -97,25 +97,25 @@ func (r *Rule) holds(s *signals) (surely, perhaps bool) {
 // read takes the signals from a device's readings, indexed by canonical.Field,
 // and its score.
 func (s *signals) read(row []float64, score float64, missing Missing, t *Thresholds) {
-	s[SignalUtilization] = exactly(score)
-	s[SignalSM] = smInterval(row, missing)
-	s[SignalTensor] = exactly(row[canonical.TensorActive])
-	s[SignalDRAM] = exactly(row[canonical.DRAMActive])
-	s[SignalFP64] = exactly(row[canonical.FP64Active])
-	s[SignalEngine] = exactly(engineActivity(row))
+	s[signalUtilization] = exactly(score)
+	s[signalSM] = smInterval(row, missing)
+	s[signalTensor] = exactly(row[canonical.TensorActive])
+	s[signalDRAM] = exactly(row[canonical.DRAMActive])
+	s[signalFP64] = exactly(row[canonical.FP64Active])
+	s[signalEngine] = exactly(engineActivity(row))
 	transfer := 0.0
 	if row[canonical.MemoryCopyUtilization] >= t.TransferMemoryCopy ||
 		row[canonical.PCIeTransmit] >= t.TransferPCIe || row[canonical.PCIeReceive] >= t.TransferPCIe {
 		transfer = 1
 	}
-	s[SignalTransfer] = exactly(transfer)
+	s[signalTransfer] = exactly(transfer)
 }
 
 func exactly(v float64) interval { return interval{v, v} }
 
-// WithinSM are activities that SM activity cannot fall below: whatever works on
+// withinSM are activities that SM activity cannot fall below: whatever works on
 // a streaming multiprocessor needs a resident warp there.
-var WithinSM = [...]canonical.Field{
+var withinSM = [...]canonical.Field{
 	canonical.SMOccupancy,
 	canonical.TensorActive,
 	canonical.TensorHMMAActive,
@@ -129,7 +129,7 @@ var WithinSM = [...]canonical.Field{
 }
 
 // smInterval returns the bounds of SM activity. If it was not read, it is at least each activity
-// in WithinSM and at most the graphics engine's. NVML's utilization is no upper bound, since it
+// in withinSM and at most the graphics engine's. NVML's utilization is no upper bound, since it
 // is sampled separately. With Zero a missing reading is 0, as in KempnerPulse.
 func smInterval(row []float64, missing Missing) interval {
 	if v := row[canonical.SMActive]; canonical.Given(v) {
@@ -139,7 +139,7 @@ func smInterval(row []float64, missing Missing) interval {
 		return exactly(0)
 	}
 	lo, hi := 0.0, 1.0
-	for _, f := range WithinSM {
+	for _, f := range withinSM {
 		if row[f] > lo { // never for NaN
 			lo = row[f]
 		}

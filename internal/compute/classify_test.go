@@ -176,7 +176,7 @@ func TestMissingReadings(t *testing.T) {
 func TestUnknownIffUndecided(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	th := DefaultThresholds()
-	rules := Cascade(&th)
+	rules := cascade(&th)
 	unknown, known := 0, 0
 	for range 100_000 {
 		row := reading{}.row()
@@ -185,12 +185,12 @@ func TestUnknownIffUndecided(t *testing.T) {
 		var s signals
 		s.read(row, r.Float64()*0.2, Renormalize, &th)
 		got := walk(rules, &s)
-		open := s[SignalSM]
+		open := s[signalSM]
 		var classes []canonical.Class
 		for _, v := range append(edges, open.lo, open.hi) {
 			for _, v := range []float64{math.Nextafter(v, -1), v} {
 				if v >= open.lo && v <= open.hi {
-					s[SignalSM] = exactly(v)
+					s[signalSM] = exactly(v)
 					classes = append(classes, walk(rules, &s))
 				}
 			}

@@ -70,7 +70,7 @@ func DefaultOptions() Options {
 type Judge struct {
 	composite   composite
 	thresholds  Thresholds
-	rules       []Rule
+	rules       []classRule
 	screen      screen
 	judgement   canonical.Judgement
 	inputs      []canonical.Field
@@ -160,7 +160,7 @@ func New(o Options) (*Judge, error) {
 		birth:       o.Birth,
 	}
 	j.thresholds.Temperatures = slices.Clone(o.Thresholds.Temperatures)
-	j.rules = Cascade(&j.thresholds)
+	j.rules = cascade(&j.thresholds)
 	j.screen = newScreen(&o.States, &j.thresholds)
 	return j, nil
 }

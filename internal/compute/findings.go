@@ -48,14 +48,14 @@ func finding(v float64, raised bool) canonical.Finding {
 	}
 }
 
-// RecoveryCrit are the driver's recovery actions (canonical.RecoveryAction) that take a board
+// recoveryCrit are the driver's recovery actions (canonical.RecoveryAction) that take a board
 // out of service: GPU reset, node reboot, and drain and reset.
-var RecoveryCrit = [...]float64{1, 2, 4}
+var recoveryCrit = [...]float64{1, 2, 4}
 
 func findRecoveryAction(e *evidence, c *Criterion) canonical.Finding {
 	v := e.row[c.Inputs[0]]
 	e.state = e.mildest()
-	for _, action := range RecoveryCrit {
+	for _, action := range recoveryCrit {
 		if v == action {
 			e.state = worstStates[e.condition]
 		}
@@ -78,16 +78,16 @@ func findWornMemory(e *evidence, c *Criterion) canonical.Finding {
 
 // Values of canonical.FabricHealth.
 const (
-	FabricUnhealthy = 2
-	FabricLimited   = 3
+	fabricUnhealthy = 2
+	fabricLimited   = 3
 )
 
 func findFabric(e *evidence, c *Criterion) canonical.Finding {
 	health, failure := e.row[canonical.FabricHealth], e.row[canonical.FabricError]
-	if health == FabricLimited && !(failure > 0) {
+	if health == fabricLimited && !(failure > 0) {
 		e.state = e.mildest()
 	}
-	found := max(finding(health, health == FabricUnhealthy || health == FabricLimited), finding(failure, failure > 0))
+	found := max(finding(health, health == fabricUnhealthy || health == fabricLimited), finding(failure, failure > 0))
 	return e.steady(found, e.thresholds.SteadyReadings, 0)
 }
 

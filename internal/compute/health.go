@@ -36,7 +36,7 @@ const (
 	AnyBit                       // the input has a bit of Criterion.Mask, in Thresholds.SteadyReadings readings
 	LinksDown                    // the first input Rose, or fewer links are up than the board had, in as many readings
 	Fabric                       // unhealthy, limited or failed in as many readings
-	ProfilingStalled             // see Profiled
+	ProfilingStalled             // see profiled
 	numTests
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// DeviceMemory is how long a device is remembered after the first reading without it. A device
+// deviceMemory is how long a device is remembered after the first reading without it. A device
 // that returns later is a new one.
-const DeviceMemory = time.Hour
+const deviceMemory = time.Hour
 
 // memory is the state of the devices of one source from reading to reading. It has no
 // clock: its time is that of the readings.
@@ -99,7 +99,7 @@ func (m *memory) advance(f *canonical.Frame, thresholds *Thresholds) {
 
 // forget drops the devices that left too long ago or exceed the limit.
 func (m *memory) forget() {
-	n := m.departed.expired(m.at, DeviceMemory, m.limit-m.weight, m.limit > 0, (*device).Weight)
+	n := m.departed.expired(m.at, deviceMemory, m.limit-m.weight, m.limit > 0, (*device).Weight)
 	if n == 0 {
 		return
 	}

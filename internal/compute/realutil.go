@@ -91,9 +91,9 @@ func ParseMissing(word string) (Missing, error) {
 	return 0, fmt.Errorf("missing inputs cannot be treated as %q: use one of %s", word, strings.Join(missingWords[:], ", "))
 }
 
-// CoverageSlack keeps rounding from deciding whether the minimum is reached:
+// coverageSlack keeps rounding from deciding whether the minimum is reached:
 // 0.1 + 0.4 of the weights is a coverage of 0.5.
-const CoverageSlack = 1e-9
+const coverageSlack = 1e-9
 
 // composite computes the score from a device's readings.
 type composite struct {
@@ -128,7 +128,7 @@ func (c *composite) score(row []float64) (percent, coverage float64) {
 	case given == len(inputs):
 		coverage = 1 // the weights' sum, without its rounding
 	case c.missing == Zero && given > 0:
-	case coverage >= c.minCoverage-CoverageSlack:
+	case coverage >= c.minCoverage-coverageSlack:
 		percent /= coverage // NaN for 0, also if only inputs without weight were read
 	default:
 		return math.NaN(), coverage
@@ -145,9 +145,9 @@ func engineActivity(row []float64) float64 {
 	return row[canonical.NVMLUtilization]
 }
 
-// Profiled are the activities that come from the hardware's profiling counters,
+// profiled are the activities that come from the hardware's profiling counters,
 // which can stop counting while readings continue.
-var Profiled = [...]canonical.Field{
+var profiled = [...]canonical.Field{
 	canonical.SMActive,
 	canonical.SMOccupancy,
 	canonical.TensorActive,
@@ -173,7 +173,7 @@ func profiling(row []float64, busy float64) canonical.Finding {
 		return canonical.NotRead
 	}
 	found := canonical.NotRead
-	for _, f := range Profiled {
+	for _, f := range profiled {
 		switch {
 		case !canonical.Given(row[f]):
 		case row[f] != 0 || v < busy:

@@ -102,7 +102,7 @@ func TestMeasuredOnceADeviceIsForgotten(t *testing.T) {
 	b.devices(gpu1)
 	b.hold([]string{"a", "b"})
 	b.read(0, 0, heavy)
-	b.read(DeviceMemory+sec, 0, heavy)
+	b.read(deviceMemory+sec, 0, heavy)
 	if n := len(b.ledger.Roster.Devices); n != 1 {
 		t.Fatalf("%d devices are remembered, want 1", n)
 	}

@@ -133,7 +133,7 @@ func (j *Judge) occur(d *device, x *xid, at time.Time, means meaning, decoded bo
 	case canonical.SeverityApplication:
 		j.incident(d, x, at)
 	}
-	if decoded && means.severity < canonical.SeverityWarning && at.Sub(x.warned) < WitnessLag {
+	if decoded && means.severity < canonical.SeverityWarning && at.Sub(x.warned) < witnessLag {
 		x.warned = time.Time{} // the table knew less than the record
 	}
 }

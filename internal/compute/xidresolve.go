@@ -16,11 +16,11 @@ const (
 )
 
 const (
-	// CalmReadings is how many readings in a row without a recovery action resolve earlier XIDs.
-	CalmReadings = 3
-	// CalmSpan is the least time from an XID to the last of them: an exporter's reading may be half
+	// calmReadings is how many readings in a row without a recovery action resolve earlier XIDs.
+	calmReadings = 3
+	// calmSpan is the least time from an XID to the last of them: an exporter's reading may be half
 	// a minute old, and be read three times in that time.
-	CalmSpan = time.Minute
+	calmSpan = time.Minute
 )
 
 // latch makes a code fatal from an instant on. It ignores late reports of errors before the
@@ -105,9 +105,9 @@ func (j *Judge) observeRecovery(d *device, row []float64, at time.Time) {
 		if c.fatal.IsZero() {
 			continue
 		}
-		asked := x.asked.Sub(c.fatal) > -WitnessLag // never if it never asked
+		asked := x.asked.Sub(c.fatal) > -witnessLag // never if it never asked
 		switch since := at.Sub(c.fatal); {
-		case x.calm >= CalmReadings && since >= CalmSpan && (c.latch.recovers || asked):
+		case x.calm >= calmReadings && since >= calmSpan && (c.latch.recovers || asked):
 			j.resolve(d, c, resolvedByDriver)
 		case since > j.xids.hold:
 			j.resolve(d, c, resolvedByTime)

@@ -299,7 +299,7 @@ func TestRecoveryActionOf(t *testing.T) {
 		absent: canonical.ActionNone, 0: canonical.ActionNone, 1: canonical.ActionResetGPU, 2: canonical.ActionRebootNode,
 		3: canonical.ActionRestartApplication, 4: canonical.ActionResetGPU, 5: canonical.ActionCheckHardware, 6: canonical.ActionCheckHardware,
 	} {
-		if got := RecoveryActionOf(v); got != want {
+		if got := recoveryActionOf(v); got != want {
 			t.Errorf("%v asks for %v, want %v", v, got, want)
 		}
 	}

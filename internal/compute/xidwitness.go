@@ -7,9 +7,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// WitnessLag is how far one witness may be behind another: a scraped exporter, and what it
+// witnessLag is how far one witness may be behind another: a scraped exporter, and what it
 // scrapes, may each be a minute or two old.
-const WitnessLag = 5 * time.Minute
+const witnessLag = 5 * time.Minute
 
 const (
 	// witnessLast sees only changes of the last code.
@@ -28,9 +28,9 @@ type reports struct {
 }
 
 // add adds n errors that a witness reports, and returns by how much the total rises. A witness
-// that has not reported earlier errors within WitnessLag never will: what it reports later counts.
+// that has not reported earlier errors within witnessLag never will: what it reports later counts.
 func (r *reports) add(w canonical.Witness, n uint64, at time.Time) (risen uint64) {
-	if at.Sub(r.rose) > WitnessLag {
+	if at.Sub(r.rose) > witnessLag {
 		for i := range r.by {
 			r.by[i] = r.total
 		}

@@ -118,7 +118,7 @@ func TestRecordsDecide(t *testing.T) {
 // TestLateWitnesses: an error that a witness reports long after another witness reported one is
 // another error.
 func TestLateWitnesses(t *testing.T) {
-	for lag, want := range map[time.Duration]uint64{WitnessLag: 0, WitnessLag + 1: 1} {
+	for lag, want := range map[time.Duration]uint64{witnessLag: 0, witnessLag + 1: 1} {
 		for what, set := range map[string]func(*canonical.Frame){
 			"record":    func(f *canonical.Frame) { f.XIDEvents = []canonical.XIDEvent{{Code: 13}} },
 			"last code": func(f *canonical.Frame) { f.Row(0)[canonical.XIDLast] = 13 },

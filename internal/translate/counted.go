@@ -30,9 +30,6 @@ func CountedFamilies() []string {
 	}
 }
 
-// XIDFamilies returns the names of the families that count XIDs, the more precise one first.
-func XIDFamilies() []string { return []string{xidTotalFamily, xidWindowFamily} }
-
 // isCounted reports whether dcgm-exporter counts a family by itself, families of later
 // versions included.
 func isCounted(name string) bool { return strings.HasPrefix(name, countedPrefix) }

@@ -174,10 +174,3 @@ func TestSiblingsCameWithTheRatio(t *testing.T) {
 		}
 	}
 }
-
-// TestXIDFamilies: the exact count of 4.8.3 goes before the older one of a window.
-func TestXIDFamilies(t *testing.T) {
-	if got, want := XIDFamilies(), []string{"DCGM_EXP_XID_ERRORS_TOTAL", "DCGM_EXP_XID_ERRORS_COUNT"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-}

@@ -60,11 +60,7 @@ func (l *library) count(calls func(string)) (int, error) {
 	calls("nvmlDeviceGetCount_v2")
 	switch n, answer := l.DeviceGetCount(); {
 	case answer != nvml.SUCCESS:
-		return 0, &source.Error{
-			Failure: source.Broken,
-			Cause:   "NVML cannot count the GPUs: " + answer.String(),
-			Remedy:  "see what nvidia-smi says",
-		}
+		return 0, &source.Error{Failure: source.Broken, Cause: "NVML cannot count the GPUs: " + answer.String(), Remedy: "see what nvidia-smi says"}
 	case n == 0:
 		return 0, &source.Error{
 			Failure: source.Unreachable,

@@ -174,11 +174,7 @@ func (s *Source) startUp(o *opening) (_ *openNode, err error) {
 	s.openEvents(n, calls)
 	s.addWorkers(n, all, wanted)
 	if len(n.workers) == 0 {
-		return nil, &source.Error{
-			Failure: source.Broken,
-			Cause:   "no GPU can be read",
-			Remedy:  "see what nvidia-smi says",
-		}
+		return nil, &source.Error{Failure: source.Broken, Cause: "no GPU can be read", Remedy: "see what nvidia-smi says"}
 	}
 	return n, nil
 }

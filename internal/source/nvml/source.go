@@ -96,13 +96,7 @@ func (*Source) Name() string { return "nvml" }
 // Caps returns the static properties. A reading is a window: GPM's averages, and NVML's
 // own, cover about one period.
 func (s *Source) Caps() source.Caps {
-	return source.Caps{
-		Backend:     "nvml",
-		Kind:        source.Streamed,
-		Aggregation: source.Window,
-		Period:      s.opts.Period,
-		Local:       true,
-	}
+	return source.Caps{Backend: "nvml", Kind: source.Streamed, Aggregation: source.Window, Period: s.opts.Period, Local: true}
 }
 
 // Read waits for the next reading; the first comes after a window for rates and
@@ -228,12 +222,7 @@ func (s *Source) gather(ctx context.Context, begun time.Time) error {
 // stopped returns an error after Close or the end of ctx.
 func (s *Source) stopped(ctx context.Context) error {
 	if s.life.Err() != nil {
-		return &source.Error{
-			Failure: source.Broken,
-			Cause:   "the nvml source was closed",
-			Remedy:  "open it again",
-			Err:     fmt.Errorf("nvml: %w", os.ErrClosed),
-		}
+		return &source.Error{Failure: source.Broken, Cause: "the nvml source was closed", Remedy: "open it again", Err: fmt.Errorf("nvml: %w", os.ErrClosed)}
 	}
 	return ctx.Err()
 }

@@ -21,7 +21,6 @@ type boardState struct {
 	is       condition
 	call     string // the call that hangs
 	logged   string // the hanging call that was logged
-	returned bool   // its return was logged
 	gpm      support
 }
 
@@ -119,15 +118,11 @@ func (st *boardState) judge(now time.Time, period time.Duration) (is condition, 
 	return st.is, st.call
 }
 
-// log logs that a call hangs, or no longer does.
+// log logs that a call hangs, once.
 func (st *boardState) log(is condition, call string) {
-	switch {
-	case is == hanging && call != st.logged:
+	if is == hanging && call != st.logged {
 		st.logged = call
 		st.notices.logger.Warn("a call into the driver hangs; its GPU is left out of the readings", "gpu", st.board, "call", call, "remedy", hangRemedy)
-	case is != hanging && st.is == hanging && !st.returned:
-		st.returned = true
-		st.notices.logger.Info("a call into the driver that hung has returned", "gpu", st.board, "call", st.call)
 	}
 }
 

@@ -27,6 +27,7 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Add([]byte(one("record: a", "expr: 'max_over_time(rate(b{c=''d''}[1m] offset 1m)[2m:1s]) @ end()'", "labels: {e: 1, f: }")))
 	f.Add([]byte("groups:\n- {name: a, interval: 1m, limit: 3, query_offset: 1s, labels: {b: c}, rules: [&r {record: a, expr: 1}, *r]}\n"))
+	f.Add([]byte(goodFile))
 	f.Add([]byte("groups:\n- {name: a, rules: [{alert: b, expr: 1, annotations: {1: c}}]}\n"))
 	file := filepath.Join(f.TempDir(), "f")
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -104,13 +105,4 @@ func compare(t *testing.T, set *Set, body []byte, there bool) {
 	if alerts != set.Alerts {
 		t.Fatalf("Prometheus reads %d alerts, we %d", alerts, set.Alerts)
 	}
-}
-
-// TestPrometheusReadsTheGoodFileAlike: compare accepts a file with everything.
-func TestPrometheusReadsTheGoodFileAlike(t *testing.T) {
-	set, problems := load(t, Options{ForPrometheus: true}, goodFile)
-	if len(problems) > 0 || set.Alerts != 1 {
-		t.Fatal(problems, set.Alerts)
-	}
-	compare(t, set, []byte(goodFile), true)
 }

@@ -84,16 +84,6 @@ func TestGroupsAreEvaluatedAtMultiplesOfTheirInterval(t *testing.T) {
 	})
 }
 
-func TestGroupsWithoutIntervalHaveTheStandardOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		te := started(t, group15([2]string{"r:now", "vector(time())"}), nil)
-		time.Sleep(16 * time.Second)
-		if got, want := te.value(), float64(time.Now().Unix()-1); got != want {
-			t.Errorf("the result is %v, want %v", got, want)
-		}
-	})
-}
-
 func TestReadingsAreGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		te := started(t, group15([2]string{"r:x", "x"}), nil)
@@ -325,22 +315,6 @@ func TestTheClockIsSetBack(t *testing.T) {
 	te.observe("s", back, "x 1\n")
 	te.e.step(t.Context(), back.Add(16*time.Second))
 	if got := te.results(back.Add(16 * time.Second))[`{__name__="r:x", by="us"}`]; got != 1 {
-		t.Errorf("the result is %v, want 1", got)
-	}
-}
-
-// TestTheClockIsSetForwards: the stored samples are then too old, and the evaluations between
-// are skipped.
-func TestTheClockIsSetForwards(t *testing.T) {
-	te := newTestEngine(t, group15([2]string{"r:x", "count_over_time(x[1m])"}))
-	at := time.Unix(1_700_000_000, 0)
-	te.e.step(t.Context(), at)
-	te.observe("s", at, "x 1\n")
-	later := at.AddDate(1, 0, 0)
-	te.e.step(t.Context(), later)
-	te.observe("s", later, "x 1\n")
-	te.e.step(t.Context(), later.Add(16*time.Second))
-	if got := te.results(later.Add(16 * time.Second))[`{__name__="r:x", by="us"}`]; got != 1 {
 		t.Errorf("the result is %v, want 1", got)
 	}
 }

@@ -3,7 +3,6 @@ package history
 import (
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -297,35 +296,6 @@ func TestHistoryKeepsWhatItMust(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestHistorySize bounds the memory of six hours of sixteen GPUs that report all metrics.
-func TestHistorySize(t *testing.T) {
-	var n client.Node
-	n.Period = 2 * time.Second
-	for i := range 16 {
-		g := &client.GPU{Key: client.Key{UUID: string(rune('a' + i))}}
-		n.GPUs = append(n.GPUs, g) // all readings are 0, none is absent
-	}
-	heap := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	before := heap()
-	h := NewHistory()
-	for at := start; at.Before(start.Add(6 * time.Hour)); at = at.Add(2 * time.Second) {
-		n.At, n.FetchedAt = at, at
-		h.Add(&n)
-	}
-	const most = 3 << 20
-	if size := heap() - before; size > most {
-		t.Errorf("%d KiB, want at most %d", size>>10, most>>10)
-	} else {
-		t.Logf("%d KiB", size>>10)
-	}
-	runtime.KeepAlive(h)
 }
 
 // TestPacked checks that the mean is within 1/2048, that the highest is never below the reading

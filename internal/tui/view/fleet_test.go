@@ -105,25 +105,6 @@ func TestChosenDensityScrolls(t *testing.T) {
 	}
 }
 
-// TestSelectedIsDrawnOnceMore checks that the detail below a table or a map is not a second place
-// of the selected device, to which arrow keys would go.
-func TestSelectedIsDrawnOnceMore(t *testing.T) {
-	for _, name := range []string{"racks", "cut", "many"} {
-		for _, size := range [][2]int{{40, 10}, {80, 24}, {120, 40}, {160, 45}, {200, 50}} {
-			g, s := at(state(name), Fleet, size[0], size[1])
-			n := 0
-			for _, h := range s.Hits {
-				if h.Key == s.Selected {
-					n++
-				}
-			}
-			if lines := strings.Split(g.Glyphs(), "\n"); n != 1 || strings.TrimSpace(lines[size[1]-2]+lines[size[1]-3]) == "" {
-				t.Errorf("%s at %v: %d places of the selected device, and at the end\n%s", name, size, n, strings.Join(lines[size[1]-4:], "\n"))
-			}
-		}
-	}
-}
-
 func TestCardColumns(t *testing.T) {
 	for _, tc := range []struct{ n, columns, rows, want int }{
 		{1, 4, 5, 1}, {2, 4, 5, 2}, {4, 4, 5, 4}, {8, 4, 5, 4}, {16, 4, 5, 4}, {16, 5, 5, 4},

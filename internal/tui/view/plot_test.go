@@ -178,47 +178,6 @@ func TestCursorReadsAllThatIsDrawn(t *testing.T) {
 	}
 }
 
-// TestLargeCardsHaveCharts checks that a large card has charts of utilization, memory, power and
-// temperature, and no large area of solid colour.
-func TestLargeCardsHaveCharts(t *testing.T) {
-	for _, test := range []struct {
-		scenario string
-		w, h     int
-		want     bool
-	}{{"one", 160, 45, true}, {"one", 120, 40, true}, {"four", 300, 80, true}, {"eight", 160, 45, false}, {"one", 60, 20, false}} {
-		g, _ := at(state(test.scenario), Fleet, test.w, test.h)
-		for _, want := range []string{"━━ Real util", "━━ GPU util", "━━ Memory", "━━ Power", "━━ GPU temp"} {
-			if strings.Contains(g.Glyphs(), want) != test.want {
-				t.Errorf("%s at %d × %d: %q is there: %v", test.scenario, test.w, test.h, want, !test.want)
-			}
-		}
-		if test.want && strings.Contains(g.Glyphs(), strings.Repeat("█", test.w/2)) && test.scenario != "one" {
-			t.Errorf("%s at %d × %d: a wall", test.scenario, test.w, test.h)
-		}
-	}
-}
-
-// TestMedianIsDashedWithoutColour checks that the median of many devices and the selected one
-// differ without colours.
-func TestMedianIsDashedWithoutColour(t *testing.T) {
-	count := func(mono bool) int {
-		s := state("sixteen")
-		s.Mono = mono
-		g, _ := at(s, Plot, 160, 45)
-		if strings.Contains(g.Glyphs(), "╍╍ median") != mono {
-			t.Errorf("without colours %v: the legend is\n%s", mono, strings.Split(g.Glyphs(), "\n")[2])
-		}
-		return stylesIn(g)[styleSeries3]
-	}
-	if plain, dashed := count(false), count(true); dashed > plain*7/10 || dashed < plain*3/10 {
-		t.Errorf("the median has %d cells, dashed %d", plain, dashed)
-	}
-	m := []float64{1, 2, 3, 4, 5, 6, 7}
-	if dash(m, 2); m[1] != 2 || !math.IsNaN(m[2]) || !math.IsNaN(m[3]) || m[4] != 5 || !math.IsNaN(m[6]) {
-		t.Errorf("dashed %v", m)
-	}
-}
-
 // TestOutliersAreNamed checks that charts of many devices name the lowest and the highest.
 func TestOutliersAreNamed(t *testing.T) {
 	s := state("sixteen")

@@ -26,29 +26,6 @@ func readFor(read, window time.Duration) *State {
 	return s
 }
 
-// TestYoungHistoryFillsHalf checks that a raster shows no less than about the window, and not much
-// more than the history or the window.
-func TestYoungHistoryFillsHalf(t *testing.T) {
-	for cells := 60; cells <= 310; cells += 25 {
-		for _, perCell := range []int{1, 2} {
-			for read := 10 * time.Second; read <= 12*time.Minute; read = read * 3 / 2 {
-				s := readFor(read, 0)
-				r := rasterOf(s, cells, perCell)
-				shown := r.cell() * time.Duration(cells)
-				if shown < s.window()*15/16 {
-					t.Fatalf("%d cells of %d show %v of %v", cells, perCell, shown, s.window())
-				}
-				if most := max(4*read, s.window()*5/2); shown > most && cells <= 150 {
-					t.Errorf("%d cells of %d show %v of %v, read for %v: %+v", cells, perCell, shown, s.window(), read, r)
-				}
-				if r.cell()%time.Millisecond != 0 || r.step%r.cell() != 0 && r.cell()%r.step != 0 {
-					t.Errorf("%+v has no cell of whole columns", r)
-				}
-			}
-		}
-	}
-}
-
 // TestRasterDoesNotShimmer draws a line and a strip as time goes on, with columns of several
 // widths, and checks that they change exactly where the device did.
 func TestRasterDoesNotShimmer(t *testing.T) {

@@ -173,7 +173,9 @@ func (e entry) keys(want string, known []string, visit func(key string, value en
 		case key.Kind != yaml.ScalarNode:
 			e.reject("%s where a key is expected; write a word", entry{Node: key})
 		case first > 0:
-			e.file.problems = append(e.file.problems, diag.Problem{File: e.file.name, Line: key.Line, Place: v.path, Text: fmt.Sprintf("is in line %d already; remove one of them", first)})
+			twice := diag.Problem{File: e.file.name, Line: key.Line, Place: v.path}
+			twice.Text = fmt.Sprintf("is in line %d already; remove one of them", first)
+			e.file.problems = append(e.file.problems, twice)
 		case known != nil && !slices.Contains(known, key.Value):
 			v.reject("is not a known key%s", diag.Instead(key.Value, known))
 		default:

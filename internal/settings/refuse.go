@@ -87,7 +87,10 @@ func (o *Options) isForOthers(f *givenFlag) bool {
 // isForSources reports whether a setting applies to a source that is read, or in this mode to all
 // sources.
 func (o *Options) isForSources(s *setting) bool {
-	return s.everywhere&o.Mode() != 0 || o.Discovers() && s.isFor(&Backends[0]) || slices.ContainsFunc(o.Upstreams, func(one Upstream) bool { return s.isFor(one.Backend) })
+	if s.everywhere&o.Mode() != 0 || o.Discovers() && s.isFor(&Backends[0]) {
+		return true
+	}
+	return slices.ContainsFunc(o.Upstreams, func(one Upstream) bool { return s.isFor(one.Backend) })
 }
 
 // lacks reports whether a setting has a value, but none of the settings that it needs has one.

@@ -317,7 +317,7 @@ var table = []setting{
 		read: (*Options).readDialect, show: func(o *Options, _ string) any { return o.showDialect() }, help: "The meaning of further families of the exporter."},
 	{Key: "sources", Modes: modesReading, restart: true, at: func(o *Options) any { return &o.Upstreams },
 		help: "What to read if --backend, --source and --replay are not given."},
-	{Key: "sources[].http_config", Modes: modesReading, restart: true, at: func(o *Options) any { return &o.FlagSource.HTTP },
+	{Key: "sources[].http_config", backends: "prometheus", remedy: "it is for URLs", Modes: modesReading, restart: true, at: func(o *Options) any { return &o.FlagSource.HTTP },
 		read: func(o *Options, v entry) { o.FlagSource.HTTP = readHTTP(v) },
 		show: func(o *Options, directory string) any { return showHTTP(o.FlagSource.HTTP, directory) }, help: "Credentials, TLS and proxy for a URL, as Prometheus takes them."},
 

@@ -72,18 +72,11 @@ func resolveOfFile(from Source, shows bool) (s Upstream, key string, err error) 
 	if s, key, err = resolve(from, shows); err != nil {
 		return s, key, err
 	}
-	for _, given := range []struct {
-		key       string
-		is, known bool
-	}{
-		{"source", from.Source != "", SettingOf("source").isFor(s.Backend)},
-		{"dcgm_host", s.DCGMHost != "", SettingOf("dcgm.host").isFor(s.Backend)},
-		{"dcgm_fields", s.DCGMFields != "", SettingOf("dcgm.fields").isFor(s.Backend)},
-		{"counters", s.Counters != "", SettingOf("counters").isFor(s.Backend)},
-		{"http_config", s.HTTP != nil, s.Backend.OverHTTP},
-	} {
-		if given.is && !given.known {
-			return s, given.key, fmt.Errorf("is not for the %s backend; remove it, or name another backend", s.Backend.Name)
+	one := Options{FlagSource: from}
+	for i := range table {
+		row := &table[i]
+		if key, is := strings.CutPrefix(row.Key, "sources[]."); is && !one.IsZero(row) && !row.isFor(s.Backend) {
+			return s, key, fmt.Errorf("is not for the %s backend; remove it, or name another backend", s.Backend.Name)
 		}
 	}
 	s.Name = cmp.Or(s.Source.Source, s.Backend.Name+"@"+s.DCGMHost)

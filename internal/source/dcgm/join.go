@@ -20,7 +20,7 @@ type join struct {
 	period time.Duration
 	// expects reports whether a stream runs or starts.
 	expects func(stream int) bool
-	view    *view // of the readings, nil for none
+	view    *view // of the readings
 
 	streams [2]latest
 	begun   time.Time
@@ -76,13 +76,13 @@ func (j *join) awaits(stream int, at time.Time) bool {
 	return stream == device && at.Sub(o.at) < o.window(j.period)
 }
 
-// write writes the reading into the emptied b. It reports whether an entity is, since a change, unknown to w.
+// write writes the reading into the emptied b. It reports whether an entity is, since a change, not known.
 func (j *join) write(w *Writer, b *raw.Batch) (unknown bool) {
 	at := j.streams[j.newest].at
 	d := &j.streams[device]
 	j.joined = [2]bool{device: d.ticks > 0 && at.Sub(d.at) < d.window(j.period), profiling: j.newest == profiling}
 	for i := range j.streams {
-		if j.joined[i] && j.streams[i].locate(w) {
+		if j.joined[i] && j.streams[i].locate(j.view) {
 			unknown = true
 		}
 	}
@@ -111,7 +111,7 @@ func (j *join) Reading(field, device int) float64 {
 // IsLost implements Readings: a watched board is lost if the host engine says so, or if
 // it has no value although another board has a vital one.
 func (j *join) IsLost(board int) bool {
-	if j.view == nil || !j.view.wanted[board] {
+	if !j.view.wanted[board] {
 		return false
 	}
 	if d := &j.view.inventory.Devices[board]; d.Inactive {

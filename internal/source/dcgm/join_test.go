@@ -29,6 +29,11 @@ func boardsOf(uuids ...string) Inventory {
 	return n
 }
 
+// viewOf returns the view of all devices of an inventory.
+func viewOf(n Inventory) *view {
+	return &view{inventory: n, wanted: slices.Repeat([]bool{true}, len(n.Devices))}
+}
+
 // columns are the dmon columns of the names in the tests.
 var columns = map[string]string{"A": "SMCLK", "B": "MMCLK", "C": "TMPTR", "X": "SMACT"}
 
@@ -51,7 +56,7 @@ func (f *feeder) tick(ms int, says ...string) *tick {
 func said(j *join, b *raw.Batch) string {
 	w := NewWriter("", "", nil)
 	w.SetInventory(boardsOf(uuid0))
-	j.streams[device].version, j.streams[profiling].version = 0, 0
+	j.view = viewOf(w.inventory)
 	b.Reset()
 	j.write(w, b)
 	var list []string

@@ -20,8 +20,8 @@ type latest struct {
 	rows     []rows // of each entity
 	cells    []cell // entities × MaxFields
 
-	entity  []int  // of each device of the Writer's inventory, Unknown if none has rows
-	version uint64 // of the inventory
+	entity []int // of each device of the inventory of view, Unknown if none has rows
+	view   *view // nil if entities have changed
 
 	ticks    uint64        // samples of children so far
 	begun    time.Time     // when the first part of the latest sample arrived
@@ -48,7 +48,7 @@ func (l *latest) add(t *tick) {
 		l.child, l.entities, l.rows, l.cells = t.child, nil, nil, nil
 	}
 	if n := len(t.entities) - len(l.entities); n > 0 || l.entities == nil {
-		l.entities, l.version = t.entities, 0
+		l.entities, l.view = t.entities, nil
 		l.rows = append(l.rows, make([]rows, n)...)
 		l.cells = append(l.cells, make([]cell, n*MaxFields)...)
 	}
@@ -68,19 +68,21 @@ func (l *latest) add(t *tick) {
 	}
 }
 
-// locate looks up the devices of w for the entities, if either have changed, and then reports whether one is not known.
-func (l *latest) locate(w *Writer) (unknown bool) {
-	if l.version == w.Version() {
+// locate looks up the devices of v for the entities, if either have changed, and then reports whether one is not known. A
+// device without a UUID is not: series under any other name would be those of another device, and would end as soon as
+// the UUID is known.
+func (l *latest) locate(v *view) (unknown bool) {
+	if l.view == v {
 		return false
 	}
-	l.version = w.Version()
-	l.entity = slices.Repeat([]int{Unknown}, w.Devices())
+	l.view, l.entity = v, slices.Repeat([]int{Unknown}, len(v.inventory.Devices))
 	for e := range l.entities {
-		if device := w.Find(l.entities[e].Instance, id(l.entities[e].ID)); device != Unknown {
-			l.entity[device] = e
-		} else {
+		at := v.inventory.Find(l.entities[e].Instance, id(l.entities[e].ID))
+		if at == Unknown || v.inventory.Devices[at].UUID == "" {
 			unknown = true
+			continue
 		}
+		l.entity[at] = e
 	}
 	return unknown
 }

@@ -149,11 +149,6 @@ func (w *world) renew() {
 	w.restart()
 }
 
-// viewOf returns the view of all devices of an inventory.
-func viewOf(n Inventory) *view {
-	return &view{inventory: n, wanted: slices.Repeat([]bool{true}, len(n.Devices))}
-}
-
 // starts lists the streams that were started with word in their arguments.
 func (w *world) starts(word string) []dcgmtest.Start {
 	return slices.DeleteFunc(w.ran("dmon", word), func(s dcgmtest.Start) bool { return !isStream(s) })

@@ -16,7 +16,6 @@ import (
 type Writer struct {
 	hostname  string
 	inventory Inventory
-	version   uint64   // of the inventory
 	mapping   *Mapping // nil for none
 	jobs      Jobs
 	failed    bool // the last read of the jobs failed
@@ -60,7 +59,7 @@ type Readings interface {
 // NewWriter returns a Writer whose label blocks carry hostname, "" for none, and the jobs in a directory, "" for none.
 // It logs if the directory cannot be read.
 func NewWriter(hostname, jobs string, logger *slog.Logger) *Writer {
-	w := &Writer{hostname: hostname, logger: logger, version: 1}
+	w := &Writer{hostname: hostname, logger: logger}
 	if jobs != "" {
 		w.mapping = NewMapping(diag.Directory(jobs), jobs)
 	}
@@ -72,26 +71,7 @@ func NewWriter(hostname, jobs string, logger *slog.Logger) *Writer {
 func (w *Writer) Serve(p *Page) { w.page, w.counted = p, map[tallied]*tally{} }
 
 // SetInventory sets the inventory, which the Writer keeps and does not modify.
-func (w *Writer) SetInventory(n Inventory) {
-	w.inventory, w.dict = n, nil
-	w.version++
-}
-
-// Version returns a number that changes with the inventory.
-func (w *Writer) Version() uint64 { return w.version }
-
-// Devices returns how many devices the inventory has.
-func (w *Writer) Devices() int { return len(w.inventory.Devices) }
-
-// Find returns the index of a device by its entity id, Unknown if the inventory lacks the device or its UUID: series
-// under any other name would be those of another device, and would end as soon as the UUID is known.
-func (w *Writer) Find(instance bool, entity int) int {
-	at := w.inventory.Find(instance, entity)
-	if at != Unknown && w.inventory.Devices[at].UUID == "" {
-		return Unknown
-	}
-	return at
-}
+func (w *Writer) SetInventory(n Inventory) { w.inventory, w.dict = n, nil }
 
 // Write appends the readings to the emptied b: by field, in the order of Page.Field, then by device, once for each of
 // its jobs. It leaves out values that are not finite, and devices without a UUID. The last of Fields is Lost, for each

@@ -56,28 +56,3 @@ func TestFurtherFamilies(t *testing.T) {
 		}
 	}
 }
-
-// Further families of many devices are written in pieces, complete and in order, after the
-// upstream's series and before the kpulse_ series.
-func TestFurtherFamiliesInPieces(t *testing.T) {
-	const devices = 60_000
-	snap := fleet(1)
-	snap.Further = extra{"a", devices, [2]bool{}}
-	var out bytes.Buffer
-	o := output{buffer: buffer{w: &out}}
-	o.pass(bytes.Repeat([]byte("body\n"), direct))
-	e := newRenderer(Form{Full: true})
-	l := newLayout([]outcome{good(snap)})
-	l.sources[0].shown = func(int) bool { return true }
-	var all sourceGroup
-	all.layout.Store(l)
-	e.writeFurther(&o, &all, []outcome{good(snap)}, true)
-	o.buf = append(o.buf, "ours\n"...)
-	o.flush()
-	text := bytes.TrimPrefix(out.Bytes(), bytes.Repeat([]byte("body\n"), direct))
-	want := snap.Further.AppendFamily(nil, 0, true, l.sources[0].shown)
-	want = append(snap.Further.AppendFamily(want, 1, true, l.sources[0].shown), "ours\n"...)
-	if !bytes.Equal(text, want) {
-		t.Errorf("%d bytes, want %d", len(text), len(want))
-	}
-}

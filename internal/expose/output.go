@@ -29,10 +29,6 @@ const (
 	// a source is gathered whole, and that of 112 MIG instances fits. One huge text must not
 	// pin its memory.
 	maxKept = 4 << 20
-	// furtherChunk is how many bytes of further families are gathered before they are written.
-	// Their own memory keeps the kpulse_ families in one write with them and with the
-	// upstream's lines.
-	furtherChunk = 1 << 20
 )
 
 // buffer gathers bytes and writes them in large pieces. After an error it discards
@@ -106,7 +102,6 @@ type output struct {
 	values   []float64 // of one row, or source, in a family
 	sources  texts     // the labels of each reading's source
 	switches []canonical.SXIDCount
-	further  []byte // families that the upstreams lack, before the kpulse_ families
 	merger   merger // of the lines of several upstreams
 
 	packer *gzip.Writer // from buffer to packed, nil before its first use
@@ -118,18 +113,6 @@ type output struct {
 func (o *output) scratch(n int) []float64 {
 	o.values = slices.Grow(o.values[:0], n)[:n]
 	return o.values
-}
-
-// passFurther adds the further families once they are least bytes or longer.
-func (o *output) passFurther(least int) {
-	if len(o.further) < least {
-		return
-	}
-	o.pass(o.further)
-	if least > 1 { // the memory is reused
-		o.flush()
-		o.further = o.further[:0]
-	}
 }
 
 // end marks the end of the exposition. It returns how many bytes of the answer remain for last
@@ -180,7 +163,7 @@ func (l *outputs) put(o *output) {
 	o.merger.reset()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.idle) < maxIdle && cap(o.buf)+cap(o.further)+cap(o.merger.text) <= maxKept {
+	if len(l.idle) < maxIdle && cap(o.buf)+cap(o.merger.text) <= maxKept {
 		l.idle = append(l.idle, o)
 	}
 }

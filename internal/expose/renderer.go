@@ -59,7 +59,6 @@ func (e *renderer) writeFurther(o *output, v *sourceGroup, readings []outcome, p
 		return
 	}
 	l := v.layoutOf(readings)
-	o.further = o.further[:0]
 	for family := range families {
 		header := !passed || !begun(readings, family)
 		for i := range readings {
@@ -67,13 +66,12 @@ func (e *renderer) writeFurther(o *output, v *sourceGroup, readings []outcome, p
 			if further == nil {
 				continue
 			}
-			before := len(o.further)
-			o.further = further.AppendFamily(o.further, family, header, l.sources[i].shown)
-			header = header && len(o.further) == before
+			before := len(o.buf)
+			o.buf = further.AppendFamily(o.buf, family, header, l.sources[i].shown)
+			header = header && len(o.buf) == before
 		}
-		o.passFurther(furtherChunk)
+		o.flushIfFull()
 	}
-	o.passFurther(1)
 }
 
 // begun reports whether any of the upstreams has lines of a family.

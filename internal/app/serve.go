@@ -144,13 +144,11 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		Logger:       logger,
 		Timeout:      time.Duration(opts.Timeout),
 		FailureKinds: pipeline.FailureKinds(),
-		EnablePprof:  opts.Pprof,
 		Self:         userAgent,
-		Lines:        checks.CounterLinesFor,
 		Collectors:   append(p.reloads.collectors(), p.serverLog.failed),
-
-		Processes:       p.processLister(),
-		ExposeProcesses: opts.ExposeProcesses,
+		Page:         expose.Page{Lines: checks.CounterLinesFor},
+		Machine:      expose.Machine{Processes: p.processLister(), ExposeProcesses: opts.ExposeProcesses},
+		Operations:   expose.Operations{EnablePprof: opts.Pprof},
 	}
 	if p.rules != nil {
 		served.Results = p.rules.Results

@@ -17,7 +17,7 @@ import (
 func TestEveryRouteIsLimited(t *testing.T) {
 	f := sourceOf(snapshotOf("slow", board()))
 	f.slow = true
-	server := serve(t, Options{Sources: NewSet(f), MaxRequests: 2, Timeout: time.Hour, EnablePprof: true})
+	server := serve(t, Options{Sources: NewSet(f), MaxRequests: 2, Timeout: time.Hour, Operations: Operations{EnablePprof: true}})
 	ctx := t.Context()
 	for range 2 {
 		go func() {

@@ -56,9 +56,9 @@ func TestEvents(t *testing.T) {
 			eventful("again", "GPU-a", fell),
 			eventful("b", "GPU-b", canonical.Event{At: second(10), Kind: canonical.EventReset, Text: "energy fell"}),
 		),
-		Events: func(dst []canonical.Event) []canonical.Event {
+		Machine: Machine{Events: func(dst []canonical.Event) []canonical.Event {
 			return append(dst, canonical.Event{At: second(35), Kind: canonical.EventSXID, Hostname: "n", PCIBusID: "0000:05:00", Code: 12028, Count: 1, Severity: canonical.SeverityWarning, Text: "Non-fatal"})
-		},
+		}},
 	}
 	const want = `{"events":[` +
 		`{"time":"1970-01-01T00:00:10Z","kind":"reset","uuid":"GPU-b","text":"energy fell"},` +
@@ -105,7 +105,7 @@ func TestResolveRoute(t *testing.T) {
 	fatal := eventful("a", "GPU-a")
 	fatal.fatal = []string{"GPU-a"}
 	sources := []Source{fatal, eventful("b", "GPU-a"), eventful("c", "GPU-c")}
-	able, unable := serve(t, Options{Sources: NewSet(sources...), EnableResolve: true}), serve(t, Options{Sources: NewSet(sources...)})
+	able, unable := serve(t, Options{Sources: NewSet(sources...), Operations: Operations{EnableResolve: true}}), serve(t, Options{Sources: NewSet(sources...)})
 	for _, test := range []struct {
 		server, method, query string
 		status                int

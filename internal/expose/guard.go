@@ -41,7 +41,7 @@ func guardPage(h http.Header) {
 func Patterns() []string {
 	opts := &Options{
 		Sources: NewSet(), Absent: func() *canonical.Failure { return nil },
-		MaxRequests: 1, Timeout: time.Second, EnablePprof: true,
+		MaxRequests: 1, Timeout: time.Second, Operations: Operations{EnablePprof: true},
 	}
 	return slices.Sorted(maps.Keys(routes(opts, newMetrics(opts), &landing{}, newAdmission(opts))))
 }

@@ -37,34 +37,50 @@ type Options struct {
 	// Self is the User-Agent of the proxy's own sources: a scrape with it comes from the proxy
 	// itself, and would wait for itself. "" means none.
 	Self string
-	// EnablePprof serves Go profiles at /debug/pprof.
-	EnablePprof bool
 	// Results passes the latest results of rules as an exposition, in pieces of whole lines
 	// that no longer change. It is served after the series of all sources. Nil means no rules.
 	Results func(now time.Time, pass func([]byte))
 	// Collectors are served among the proxy's own telemetry.
 	Collectors []prometheus.Collector
-	// Reload reads config and rules again. Its error says why nothing changed, and ends with
-	// the remedy. Nil refuses reloads over HTTP.
-	Reload func() error
-	// Events appends to dst, in order, the events of this machine that no source reports; nil
-	// means none.
-	Events func(dst []canonical.Event) []canonical.Event
-	// Switches appends to dst the error counts of this machine's NVSwitches; nil means none.
-	Switches func(dst []canonical.SXIDCount) []canonical.SXIDCount
+
+	Page
+	Machine
+	Operations
+}
+
+// Page is what the landing page shows besides the sources.
+type Page struct {
 	// Notes returns problems that exist although all sources are read; nil means none.
 	Notes func() []canonical.Note
 	// Lines returns the lines to add to an exporter's list of counters to get readings of
 	// fields; nil means none.
 	Lines func([]canonical.Field) []string
-	// EnableResolve lets clients mark fatal XIDs as resolved.
-	EnableResolve bool
 	// Recording returns the state of the recording of the readings; nil means none.
 	Recording func() Recording
+}
+
+// Machine is what is known of this machine besides its sources.
+type Machine struct {
+	// Events appends to dst, in order, the events of this machine that no source reports; nil
+	// means none.
+	Events func(dst []canonical.Event) []canonical.Event
+	// Switches appends to dst the error counts of this machine's NVSwitches; nil means none.
+	Switches func(dst []canonical.SXIDCount) []canonical.SXIDCount
 	// Processes lists what /api/v1/processes shows; nil turns it off.
 	Processes ProcessLister
 	// ExposeProcesses shows processes to other machines too, also those in events.
 	ExposeProcesses bool
+}
+
+// Operations is what clients may do besides reading.
+type Operations struct {
+	// Reload reads config and rules again. Its error says why nothing changed, and ends with
+	// the remedy. Nil refuses reloads over HTTP.
+	Reload func() error
+	// EnableResolve lets clients mark fatal XIDs as resolved.
+	EnableResolve bool
+	// EnablePprof serves Go profiles at /debug/pprof.
+	EnablePprof bool
 }
 
 func (o *Options) validate() error {

@@ -61,7 +61,7 @@ func TestProcesses(t *testing.T) {
 		`{"pid":1,"hostname":"node-a","gpu":"10","uuid":"GPU-x"},` +
 		`{"pid":30,"hostname":"node-b","gpu":"0","uuid":"GPU-b0","mig_instance":"8","used_memory_bytes":0,"kind":"mps"}` +
 		"]}\n"
-	w := askProcesses(t, Options{Sources: NewSet(sourceOf(s)), Processes: listing(list...)}, here)
+	w := askProcesses(t, Options{Sources: NewSet(sourceOf(s)), Machine: Machine{Processes: listing(list...)}}, here)
 	if w.Code != 200 || w.Body.String() != want {
 		t.Errorf("%d\n got %s\nwant %s", w.Code, w.Body, want)
 	}
@@ -78,9 +78,9 @@ func TestIncompleteProcesses(t *testing.T) {
 		`{"processes":[{"pid":7,"used_memory_bytes":0}],"incomplete":"GPU 3 hangs; reset it"}`: {{PID: 7}},
 		`{"processes":[],"incomplete":"GPU 3 hangs; reset it"}`:                                {},
 	} {
-		w := askProcesses(t, Options{Processes: listerFunc(func(context.Context) ([]canonical.Process, error) {
+		w := askProcesses(t, Options{Machine: Machine{Processes: listerFunc(func(context.Context) ([]canonical.Process, error) {
 			return list, &canonical.Failure{Timeout: true, Cause: "GPU 3 hangs", Remedy: "reset it"}
-		})}, here)
+		})}}, here)
 		if w.Code != 200 || w.Body.String() != want+"\n" {
 			t.Errorf("%d %s, want %s", w.Code, w.Body, want)
 		}
@@ -99,13 +99,13 @@ func TestProcessesAreRefused(t *testing.T) {
 		says   string
 	}{
 		"off":                   {Options{}, here, 404, "--collector.processes"},
-		"off, but exposed":      {Options{ExposeProcesses: true}, elsewhere, 404, "--collector.processes"},
-		"from elsewhere":        {Options{Processes: one}, elsewhere, 403, "--web.expose-processes"},
-		"exposed":               {Options{Processes: one, ExposeProcesses: true}, elsewhere, 200, "hidden"},
-		"broken":                {Options{Processes: failing(errors.New("no driver; install it"))}, here, 502, "no driver; install it"},
-		"too slow":              {Options{Processes: failing(&canonical.Failure{Timeout: true, Cause: "GPU 3 hangs", Remedy: "reset it"})}, here, 504, "GPU 3 hangs; reset it"},
-		"failed":                {Options{Processes: failing(&canonical.Failure{Cause: "lost", Remedy: "look"})}, here, 502, "lost; look"},
-		"broken from elsewhere": {Options{Processes: failing(errors.New("hidden"))}, elsewhere, 403, "--web.expose-processes"},
+		"off, but exposed":      {Options{Machine: Machine{ExposeProcesses: true}}, elsewhere, 404, "--collector.processes"},
+		"from elsewhere":        {Options{Machine: Machine{Processes: one}}, elsewhere, 403, "--web.expose-processes"},
+		"exposed":               {Options{Machine: Machine{Processes: one, ExposeProcesses: true}}, elsewhere, 200, "hidden"},
+		"broken":                {Options{Machine: Machine{Processes: failing(errors.New("no driver; install it"))}}, here, 502, "no driver; install it"},
+		"too slow":              {Options{Machine: Machine{Processes: failing(&canonical.Failure{Timeout: true, Cause: "GPU 3 hangs", Remedy: "reset it"})}}, here, 504, "GPU 3 hangs; reset it"},
+		"failed":                {Options{Machine: Machine{Processes: failing(&canonical.Failure{Cause: "lost", Remedy: "look"})}}, here, 502, "lost; look"},
+		"broken from elsewhere": {Options{Machine: Machine{Processes: failing(errors.New("hidden"))}}, elsewhere, 403, "--web.expose-processes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := askProcesses(t, c.opts, c.peer)
@@ -125,7 +125,7 @@ func TestProcessesAreRefused(t *testing.T) {
 func TestProcessesAreListedOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := 0
-		h, err := New(Options{Sources: NewSet(sourceOf(snapshotOf("s"))), MaxRequests: 4, Timeout: time.Second, Processes: listerFunc(func(ctx context.Context) ([]canonical.Process, error) {
+		h, err := New(Options{Sources: NewSet(sourceOf(snapshotOf("s"))), MaxRequests: 4, Timeout: time.Second, Machine: Machine{Processes: listerFunc(func(ctx context.Context) ([]canonical.Process, error) {
 			if busy++; busy > 1 {
 				t.Error("two at a time")
 			}
@@ -136,7 +136,7 @@ func TestProcessesAreListedOneAtATime(t *testing.T) {
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
-		})})
+		})}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func TestResultsStandBehindOurs(t *testing.T) {
 func TestReload(t *testing.T) {
 	var fails error
 	ran := 0
-	able := serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("s", board()))), Reload: func() error { ran++; return fails }})
+	able := serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("s", board()))), Operations: Operations{Reload: func() error { ran++; return fails }}})
 	unable := serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("s", board())))})
 	for _, row := range []struct {
 		server, method string

@@ -23,7 +23,7 @@ func TestRoutes(t *testing.T) {
 	waiting.ready = errors.New("waiting has not been read yet; wait")
 	up := serve(t, Options{Sources: NewSet(broken, works)})
 	down := serve(t, Options{Sources: NewSet(broken, waiting)})
-	profiled := serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("profiled", board()))), EnablePprof: true})
+	profiled := serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("profiled", board()))), Operations: Operations{EnablePprof: true}})
 	for _, row := range []struct {
 		server, method, path string
 		status               int
@@ -162,7 +162,7 @@ func TestLandingPage(t *testing.T) {
 	lines := func(f []canonical.Field) []string {
 		return []string{fmt.Sprintf("LINES_OF_%d,gauge,<b>help</b>", len(f))}
 	}
-	server := serve(t, Options{Sources: NewSet(works, brokenSource("gone", refused), fresh), Lines: lines, Notes: notes})
+	server := serve(t, Options{Sources: NewSet(works, brokenSource("gone", refused), fresh), Page: Page{Lines: lines, Notes: notes}})
 	res, body := ask(t, "GET", server.URL+"/")
 	page := string(body)
 	if res.Header.Get("Content-Type") != "text/html; charset=utf-8" {
@@ -219,11 +219,10 @@ func TestLandingPageBoundsUnknownFamilies(t *testing.T) {
 func TestLandingPageTellsWhatIsOn(t *testing.T) {
 	sources := []Source{sourceOf(snapshotOf("works", board()))}
 	on := Options{
-		Sources:     NewSet(sources...),
-		EnablePprof: true,
-		Processes:   listing(),
-		Results:     func(time.Time, func([]byte)) {},
-		Reload:      func() error { return nil },
+		Sources:    NewSet(sources...),
+		Machine:    Machine{Processes: listing()},
+		Results:    func(time.Time, func([]byte)) {},
+		Operations: Operations{EnablePprof: true, Reload: func() error { return nil }},
 	}
 	for _, test := range []struct {
 		opts Options
@@ -241,9 +240,9 @@ func TestLandingPageTellsWhatIsOn(t *testing.T) {
 // TestSwitchesAreServedOnce: of the sources, which /sd makes targets, only the first serves
 // them.
 func TestSwitchesAreServedOnce(t *testing.T) {
-	server := serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("a")), sourceOf(snapshotOf("b"))), Switches: func(dst []canonical.SXIDCount) []canonical.SXIDCount {
+	server := serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("a")), sourceOf(snapshotOf("b"))), Machine: Machine{Switches: func(dst []canonical.SXIDCount) []canonical.SXIDCount {
 		return append(dst, canonical.SXIDCount{Hostname: "n", PCIBusID: "0000:05:00", Code: 12028, Count: 2}, canonical.SXIDCount{Hostname: "n", PCIBusID: "0000:05:00", Code: 24007, Count: 1})
-	}})
+	}}})
 	const want = `# TYPE kpulse_nvswitch_sxid_errors_total counter
 kpulse_nvswitch_sxid_errors_total{hostname="n",pci_bus_id="0000:05:00",sxid="12028"} 2
 kpulse_nvswitch_sxid_errors_total{hostname="n",pci_bus_id="0000:05:00",sxid="24007"} 1
@@ -262,7 +261,7 @@ func TestLandingPageAdvisesNoLineOfWhatIsServed(t *testing.T) {
 	source.state.Backend = "prometheus"
 	source.state.Missing = []canonical.Field{canonical.SMActive, canonical.MemoryTemperature}
 	source.state.Unusable = []canonical.Field{canonical.MemoryTemperature}
-	_, body := ask(t, "GET", serve(t, Options{Sources: NewSet(source), Lines: canonical.NamesOf}).URL+"/")
+	_, body := ask(t, "GET", serve(t, Options{Sources: NewSet(source), Page: Page{Lines: canonical.NamesOf}}).URL+"/")
 	for _, want := range []string{"<code>gpu_sm_active_ratio</code> <code>gpu_memory_temperature_celsius</code>", "<pre>gpu_sm_active_ratio\n</pre>", "The source serves <code>gpu_memory_temperature_celsius</code> without a usable value: blank, out of range, stale or of unknown unit."} {
 		if !strings.Contains(string(body), want) {
 			t.Errorf("the page lacks %q:\n%s", want, body)

@@ -58,79 +58,80 @@ type Batch struct {
 	// Body is the exposition as the source sent it, for passing through. It is
 	// empty if the source gives readings in another form.
 	Body []byte
-
-	// ContentType is what the source calls the Body, and Landed where its redirects led,
-	// both fit to be shown and "" for none.
-	ContentType, Landed string
-
-	// Unfinished is set if a last line without its end, which may be incomplete, was left out
-	// of Body.
-	Unfinished bool
-
-	// Exposition appends the text that an exporter would have sent for the Samples.
-	// It is nil if Body is that text, and if there is none. It may be called from
-	// any goroutine until the next Read into the Batch.
-	Exposition func(dst []byte, b *Batch) []byte
-	// Own appends the Samples that no exporter has, for recordings; nil is none. It may
-	// be called like Exposition.
-	Own func(dst []byte, b *Batch) []byte
-
-	// Chosen appends the part of Exposition that the user chose to pass on, and the Events;
-	// nil is all of Exposition. It may be called like Exposition.
-	Chosen func(dst []byte, b *Batch) []byte
-	// Families are the names of the families that Chosen writes. They are never written to.
-	Families []string
-
-	// Events are for Chosen only, counted as the user's exporter would count them. Errors
-	// that a source really received are XIDs.
-	Events []Event
-
+	// Samples are in the order of the source. A series may occur more than once.
+	Samples []Sample
+	// Stamps are those of the few samples that have one, in their order.
+	Stamps []Stamp
+	// Dict resolves the ids in Samples. It is shared by all Batches of a source.
+	// If a later Scan changes its Generation, the ids are void.
+	Dict *Dict
 	// XIDs are those that the driver reported to the source one by one, by board. Exposition
 	// writes them too, so that a recording has them.
 	XIDs []XID
 
+	Transfer
+	Lines
+	Rendering
+}
+
+// Transfer describes how the Body of a Batch came.
+type Transfer struct {
+	// ContentType is what the source calls the Body, and Landed where its redirects led,
+	// both fit to be shown and "" for none.
+	ContentType, Landed string
+	// Unfinished is set if a last line without its end, which may be incomplete, was left out
+	// of Body.
+	Unfinished bool
+}
+
+// Lines describes the lines in the Body of a Batch.
+type Lines struct {
 	// Omit lists, in ascending order and merged where adjacent, the lines of Body
 	// that must not be passed on: those for which a Prometheus server refuses a
 	// scrape and those of our own families (a proxy behind a proxy).
 	Omit []Span
-
-	// Samples are in the order of the source. A series may occur more than once.
-	Samples []Sample
-
-	// Stamps are those of the few samples that have one, in their order.
-	Stamps []Stamp
-
-	// Dict resolves the ids in Samples. It is shared by all Batches of a source.
-	// If a later Scan changes its Generation, the ids are void.
-	Dict *Dict
-
 	// Skipped counts the lines of this reading for which a Prometheus server refuses
 	// a scrape.
 	Skipped int
-
 	// OwnFamilies counts the families of this reading that carry our own prefix. Their lines are
 	// in Omit and give no Samples.
 	OwnFamilies int
-
 	// Excess is set if the body has more families, label sets or samples than any
 	// exporter, and was not read to its end.
 	Excess bool
-
 	// Meaningful counts the lines with content: samples, HELP and TYPE.
 	// A body with Skipped lines and nothing Meaningful is not an exposition.
 	Meaningful int
 }
 
+// Rendering makes the exposition of a Batch without a Body. Its functions may be called from any
+// goroutine until the next Read into the Batch.
+type Rendering struct {
+	// Exposition appends the text that an exporter would have sent for the Samples.
+	// It is nil if Body is that text, and if there is none.
+	Exposition func(dst []byte, b *Batch) []byte
+	// Own appends the Samples that no exporter has, for recordings; nil is none.
+	Own func(dst []byte, b *Batch) []byte
+	// Chosen appends the part of Exposition that the user chose to pass on, and the Events;
+	// nil is all of Exposition.
+	Chosen func(dst []byte, b *Batch) []byte
+	// Families are the names of the families that Chosen writes. They are never written to.
+	Families []string
+	// Events are for Chosen only, counted as the user's exporter would count them. Errors
+	// that a source really received are XIDs.
+	Events []Event
+}
+
 // Reset empties b, keeping its memory and its Dict.
 func (b *Batch) Reset() {
 	*b = Batch{
-		Body:    b.Body[:0],
-		Omit:    b.Omit[:0],
-		Samples: b.Samples[:0],
-		Stamps:  b.Stamps[:0],
-		Events:  b.Events[:0],
-		XIDs:    b.XIDs[:0],
-		Dict:    b.Dict,
+		Body:      b.Body[:0],
+		Samples:   b.Samples[:0],
+		Stamps:    b.Stamps[:0],
+		XIDs:      b.XIDs[:0],
+		Dict:      b.Dict,
+		Lines:     Lines{Omit: b.Omit[:0]},
+		Rendering: Rendering{Events: b.Events[:0]},
 	}
 }
 

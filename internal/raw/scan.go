@@ -46,18 +46,27 @@ type Scanner struct {
 	out          *Batch
 	usedBlocks   int // distinct ones
 	usedFamilies int
+	position
 
+	own     ownNames
+	scratch []byte
+	labels  []Label
+}
+
+// position is where a scan is, and what is likely to come next.
+type position struct {
 	family   uint32 // of the previous line
 	name     string // its name, "" if there is none or it is in quotes
 	previous uint32 // the block of the previous line, none at a family's start
 	expected uint32 // the block that is likely next
 	first    uint32 // the first block of the previous family
+}
 
-	own     *Dict    // the names with ownPrefix
-	ownSeen []uint32 // by id of own: the last scan that saw it
-	usedOwn int
-	scratch []byte
-	labels  []Label
+// ownNames are the names with ownPrefix.
+type ownNames struct {
+	dict *Dict
+	seen []uint32 // by id of dict: the last scan that saw it
+	used int
 }
 
 // blockNote is what a Scanner remembers about a label block.
@@ -113,7 +122,7 @@ func (s *Scanner) Scan(b *Batch) {
 		}
 		b.Excess = s.usedFamilies > maxFamilies || s.usedBlocks > maxBlocks || len(b.Samples) > maxSamples
 	}
-	s.usedOwn = b.OwnFamilies
+	s.own.used = b.OwnFamilies
 	s.dropOldHelp()
 	// The Body is the reader's again, and may change.
 	s.text, s.out = "", nil
@@ -131,8 +140,8 @@ func (s *Scanner) begin(b *Batch) {
 		)
 		s.forget(b.Dict)
 	}
-	if s.own == nil || overgrown(s.own.Families(), s.usedOwn) {
-		s.own, s.ownSeen = NewDict(), nil
+	if s.own.dict == nil || overgrown(s.own.dict.Families(), s.own.used) {
+		s.own = ownNames{dict: NewDict()}
 	}
 	s.scan++
 	s.usedBlocks, s.usedFamilies = 0, 0
@@ -371,12 +380,12 @@ func (s *Scanner) leaveOut(e *exposition.Entry) {
 	s.omit(e.Start, e.End)
 	s.out.Meaningful++
 	s.scratch = exposition.AppendUnescaped(s.scratch[:0], e.Name)
-	id := s.own.FamilyID(s.scratch)
-	for int(id) >= len(s.ownSeen) {
-		s.ownSeen = append(s.ownSeen, 0)
+	id := s.own.dict.FamilyID(s.scratch)
+	for int(id) >= len(s.own.seen) {
+		s.own.seen = append(s.own.seen, 0)
 	}
-	if s.ownSeen[id] != s.scan {
-		s.ownSeen[id] = s.scan
+	if s.own.seen[id] != s.scan {
+		s.own.seen[id] = s.scan
 		s.out.OwnFamilies++
 	}
 }

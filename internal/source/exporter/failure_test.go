@@ -75,7 +75,7 @@ func reply(t *testing.T, wire string) string {
 func readError(t *testing.T, target string, opts Options) *source.Error {
 	t.Helper()
 	s := open(t, target, opts)
-	b := raw.Batch{Body: []byte("old"), Skipped: 7}
+	b := raw.Batch{Body: []byte("old"), Lines: raw.Lines{Skipped: 7}}
 	err := s.Read(t.Context(), &b)
 	e, ok := errors.AsType[*source.Error](err)
 	if !ok {

@@ -86,7 +86,7 @@ func TestReadFillsTheBatch(t *testing.T) {
 		io.WriteString(w, page)
 	})
 	s := open(t, srv.URL, Options{UserAgent: "test/1"})
-	b := raw.Batch{Body: []byte("old"), Skipped: 7}
+	b := raw.Batch{Body: []byte("old"), Lines: raw.Lines{Skipped: 7}}
 	before := time.Now()
 	if err := s.Read(t.Context(), &b); err != nil {
 		t.Fatal(err)

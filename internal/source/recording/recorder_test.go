@@ -349,7 +349,7 @@ func TestNoText(t *testing.T) {
 	text := func(text string) func([]byte, *raw.Batch) []byte {
 		return func(dst []byte, _ *raw.Batch) []byte { return append(dst, text...) }
 	}
-	r.record(&raw.Batch{Exposition: text("up 1\n"), Own: text("own 2\n")})
+	r.record(&raw.Batch{Rendering: raw.Rendering{Exposition: text("up 1\n"), Own: text("own 2\n")}})
 	_ = r.Close()
 	if got, _ := bodies(t, d.Bytes()); !slices.Equal(got, []string{"up 1\nown 2\n"}) || !strings.Contains(log.String(), "no text") {
 		t.Errorf("%q, log %s", got, &log)

@@ -26,6 +26,8 @@ const (
 	longestPause = time.Minute
 	// denialLife is how long a denied request is not repeated.
 	denialLife = 15 * time.Second
+	// outOfUse is the time without a request after which a failure is forgotten.
+	outOfUse = 5 * time.Minute
 	// maxSubjects is how many failing subjects are remembered. Others are requested each time.
 	maxSubjects = 1024
 )

@@ -79,9 +79,9 @@ func TestKindThatFails(t *testing.T) {
 			r := newResolver(c.ownerOf, c.breaker)
 			for i := range 5 {
 				pod := Pod{"n", fmt.Sprintf("p-%d", i)}
-				r.find(pod, true, time.Now())
+				r.find(pod)
 				r.resolve(t.Context(), <-r.queue)
-				if owner, ok := r.find(pod, false, time.Now()); !ok || owner != (Owner{}) {
+				if owner, ok := r.find(pod); !ok || owner != (Owner{}) {
 					t.Errorf("%s: %v, %v", pod.Name, owner, ok)
 				}
 				c.open[kind].until = time.Now().Add(time.Hour) // however slow this machine is

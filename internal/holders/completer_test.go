@@ -2,9 +2,11 @@ package holders
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -86,7 +88,7 @@ func TestCompleterAsksAnewForAPodThatWas(t *testing.T) {
 }
 
 // TestCompleterKeepsAPodOfAnotherSource: a pod that one source drops for a reading, while
-// another names it, keeps its owner in both.
+// another names it, keeps its owner in the other.
 func TestCompleterKeepsAPodOfAnotherSource(t *testing.T) {
 	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "one"}}}
 	resolving(t, f, func(t *testing.T, r *Resolver) {
@@ -100,7 +102,32 @@ func TestCompleterKeepsAPodOfAnotherSource(t *testing.T) {
 		owners(one, holding())
 		r.generation.Add(1)
 		wantOwners(t, "while one drops it", other, set, Owner{"Job", "one"})
-		wantOwners(t, "back", one, set, Owner{"Job", "one"})
+		wantOwners(t, "back", one, set, Owner{})
+		synctest.Wait()
+		wantOwners(t, "looked up", one, set, Owner{"Job", "one"})
+	})
+}
+
+// TestCompleterKeepsAnOwner that was known, as long as the pod is there, whatever the API server
+// answers later.
+func TestCompleterKeepsAnOwner(t *testing.T) {
+	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}}
+	resolving(t, f, func(t *testing.T, r *Resolver) {
+		c, set := r.NewCompleter(), holding(podOf("a", "ReplicaSet", "rs"))
+		owners(c, set)
+		synctest.Wait()
+		for _, err := range []error{nil, errors.New("no route to host"), errDenied, errAbsent, errFails} {
+			f.change(func() { f.err = err })
+			for range 2 * int(lookAgain/round) {
+				time.Sleep(round)
+				wantOwners(t, fmt.Sprint(err), c, set, Owner{"Job", "j"})
+			}
+		}
+		f.change(func() { f.err, f.owners["a"] = nil, Owner{"CronJob", "c"} })
+		time.Sleep(2 * longestPause)
+		owners(c, set)
+		time.Sleep(round)
+		wantOwners(t, "another", c, set, Owner{"CronJob", "c"})
 	})
 }
 

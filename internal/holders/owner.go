@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,12 +28,8 @@ const (
 	maxOwners = 10
 	// knownOwners is how many owners and kinds are remembered.
 	knownOwners = 4096
-	// ownerLife is how long the owner of an owner is remembered: it rarely changes, except
-	// by adoption.
-	ownerLife = 10 * time.Minute
-
-	asJSON     = "application/json"
-	asMetadata = asJSON + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1," + asJSON
+	asJSON      = "application/json"
+	asMetadata  = asJSON + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1," + asJSON
 )
 
 // Why an object is not available although the API server answers. Every other error but
@@ -85,11 +80,11 @@ func remembered[T any](c *cluster, key string, ask func() (T, error)) (T, error)
 		a := answer[T]{value, err}
 		switch {
 		case err == nil:
-			c.kept.Add(key, a, ownerLife)
+			c.kept.Add(key, a, lookAgain)
 		case errors.Is(err, errDenied):
 			c.kept.Add(key, a, denialLife)
 		case isAnswer(err):
-			c.kept.Add(key, a, lookAgain)
+			c.kept.Add(key, a, lookAgainSoon)
 		}
 		return a, nil
 	})

@@ -1,6 +1,7 @@
 package holders
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -9,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/utils/lru"
+	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -24,13 +25,10 @@ const (
 	maxInFlight = 4
 	// round is how often Completers review what is known about the pods that hold GPUs.
 	round = 15 * time.Second
-	// lookAgain is the age at which an incomplete answer, or none, is requested again. A complete
-	// one is kept: the pod's counters keep their labels.
-	lookAgain = time.Minute
-	// outOfUse is the time without a request for a pod after which its answer expires: its source
-	// has not been read for as long, and another pod may have the name by now. It equals the time
-	// after which a source is stale.
-	outOfUse = 5 * time.Minute
+	// lookAgain is the age at which an answer is requested again, lookAgainSoon that for an
+	// answer that is incomplete, or none.
+	lookAgain     = 10 * time.Minute
+	lookAgainSoon = time.Minute
 )
 
 // result is the result of a look-up.
@@ -72,28 +70,16 @@ type Resolver struct {
 	*breaker
 	// lookUp is cluster.ownerOf.
 	lookUp func(context.Context, Pod) (Owner, bool, error)
-	queue  chan *entry
+	queue  chan Pod
+	kept   *cache.LRUExpireCache // Owners by Pod, zero for no answer
 
 	// generation changes when an answer may have, and with each round.
 	generation atomic.Uint64
 	inFlight   atomic.Int64
 	counts     [results]atomic.Uint64
 
-	mu   sync.Mutex
-	pods *lru.Cache // entries by Pod
-}
-
-// entry is the state of a pod, guarded by Resolver.mu.
-type entry struct {
-	pod      Pod
-	owner    Owner // zero if unknown
-	answered bool
-	sure     bool      // the answer is complete
-	queued   bool      // or being looked up
-	doubted  bool      // find returned that there is none
-	due      time.Time // when to look up again
-	used     time.Time // when it was last asked for
-	names    int       // how many Completers name it
+	mu      sync.Mutex
+	awaited map[Pod]bool // queued, or being looked up
 }
 
 // NewResolver returns a Resolver. It does nothing until Run.
@@ -103,7 +89,9 @@ func NewResolver(o ResolverOptions) *Resolver {
 }
 
 func newResolver(lookUp func(context.Context, Pod) (Owner, bool, error), b *breaker) *Resolver {
-	return &Resolver{breaker: b, lookUp: lookUp, queue: make(chan *entry, maxQueued), pods: lru.New(maxPods)}
+	return &Resolver{
+		breaker: b, lookUp: lookUp, queue: make(chan Pod, maxQueued), kept: cache.NewLRUExpireCache(maxPods), awaited: map[Pod]bool{},
+	}
 }
 
 // Run looks up what was asked for until ctx ends.
@@ -114,8 +102,8 @@ func (r *Resolver) Run(ctx context.Context) {
 		workers.Go(func() {
 			for {
 				select {
-				case e := <-r.queue:
-					r.resolve(ctx, e)
+				case pod := <-r.queue:
+					r.resolve(ctx, pod)
 				case <-ctx.Done():
 					return
 				}
@@ -136,23 +124,21 @@ func (r *Resolver) Run(ctx context.Context) {
 
 // resolve looks up a pod and keeps the answer, unless the API server fails: the next request for
 // the pod tries again then.
-func (r *Resolver) resolve(ctx context.Context, e *entry) {
-	if known, ok := r.pods.Get(e.pod); !ok || known != e { // it left while it waited
+func (r *Resolver) resolve(ctx context.Context, pod Pod) {
+	if !r.isAwaited(pod) { // it left while it waited
 		return
 	}
 	if !r.enter(wholeServer) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		e.queued = false
+		r.keep(pod, Owner{}, 0)
 		return
 	}
 	r.inFlight.Add(1)
 	defer r.inFlight.Add(-1)
-	owner, sure, err := r.lookUp(ctx, e.pod)
+	owner, sure, err := r.lookUp(ctx, pod)
 	if ctx.Err() != nil {
 		return
 	}
-	of, lives := wasFound, lookAgain
+	of, lives := wasFound, lookAgainSoon
 	switch {
 	case errors.Is(err, errDenied):
 		of, lives = wasDenied, denialLife
@@ -160,75 +146,68 @@ func (r *Resolver) resolve(ctx context.Context, e *entry) {
 		of = wasAbsent
 	case err != nil:
 		of = hasFailed
+	case sure:
+		lives = lookAgain
 	}
 	r.counts[of].Add(1)
-	var news bool
-	answered := of != hasFailed || errors.Is(err, errFails)
-	if answered {
-		news = r.succeed(wholeServer)
-	} else {
-		news = r.fail(wholeServer, err)
+	if of == hasFailed && !errors.Is(err, errFails) {
+		r.keep(pod, Owner{}, 0)
+		if r.fail(wholeServer, err) {
+			r.generation.Add(1)
+		}
+		return
 	}
+	r.succeed(wholeServer)
+	r.keep(pod, owner, lives)
+	r.generation.Add(1)
+}
+
+func (r *Resolver) isAwaited(pod Pod) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e.queued = false
-	if answered {
-		if err != nil {
-			owner = e.owner // the earlier one: the pod is still the same
-		}
-		news = news || !e.answered || e.owner != owner
-		e.owner, e.answered, e.sure, e.due = owner, true, sure, time.Now().Add(lives)
+	return r.awaited[pod]
+}
+
+// keep keeps the answer for a pod, unless it left meanwhile; without a life there is none.
+func (r *Resolver) keep(pod Pod, owner Owner, lives time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.awaited[pod] && lives > 0 {
+		r.kept.Add(pod, owner, lives)
 	}
-	if news {
-		r.generation.Add(1)
-	}
+	delete(r.awaited, pod)
 }
 
 // find returns the owner of a pod, zero if there is no answer, and queues a look-up if one is due.
-// ok is false if the answer has not come yet. It does not block. first is set if the caller did not
-// name the pod before.
-func (r *Resolver) find(pod Pod, first bool, now time.Time) (owner Owner, ok bool) {
+// ok is false if the answer has not come yet. It does not block.
+func (r *Resolver) find(pod Pod) (owner Owner, ok bool) {
+	if known, ok := r.kept.Get(pod); ok {
+		return known.(Owner), true
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	kept, _ := r.pods.Get(pod)
-	e, is := kept.(*entry)
-	if !is || e.answered && now.Sub(e.used) > outOfUse {
-		e = &entry{pod: pod}
-		r.pods.Add(pod, e)
-	}
-	if e.used = now; first {
-		e.names++
-	}
-	if !e.queued && !e.sure && !now.Before(e.due) {
+	if !r.awaited[pod] {
 		select {
-		case r.queue <- e:
-			e.queued = true
+		case r.queue <- pod:
+			r.awaited[pod] = true
 		default:
 			r.counts[wasDropped].Add(1)
 		}
 	}
-	e.doubted = e.doubted || r.isOpen(wholeServer)
-	return e.owner, e.answered || e.doubted
+	return Owner{}, r.isOpen(wholeServer)
 }
 
-// leave notes that a caller no longer names a pod: if the name returns, it may be another pod. The
-// pod is forgotten unless another caller names it.
+// leave forgets a pod: if its name returns, it may be another pod.
 func (r *Resolver) leave(pod Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	kept, _ := r.pods.Get(pod)
-	e, ok := kept.(*entry)
-	if !ok {
-		return
-	}
-	if e.names--; e.names <= 0 {
-		r.pods.Remove(pod)
-	}
+	r.kept.Remove(pod)
+	delete(r.awaited, pod)
 }
 
 // Counts returns the current counts.
 func (r *Resolver) Counts() Counts {
-	c := Counts{InFlight: int(r.inFlight.Load()), Queued: len(r.queue), Pods: r.pods.Len()}
+	c := Counts{InFlight: int(r.inFlight.Load()), Queued: len(r.queue), Pods: len(r.kept.Keys())}
 	for i := range c.Lookups {
 		c.Lookups[i] = r.counts[i].Load()
 	}
@@ -243,12 +222,19 @@ func (r *Resolver) Notes() []canonical.Note { return r.notes() }
 //
 // The owner in the source's own labels may not be the topmost: the Job instead of the
 // CronJob. An account keeps its labels, and they must not depend on which answer was faster.
-// So the source's owner is used only if the Resolver has no answer, and withheld until then.
+// So the source's owner is used only if the Resolver has no answer, and withheld until then. An
+// owner that was known stays as long as the source names the pod, unless there is another.
 type Completer struct {
 	resolver   *Resolver
 	generation uint64
 	made       relabelled
-	owners     map[Pod]Owner // of the pods in made.in
+	owners     map[Pod]standing // of the pods in made.in
+}
+
+// standing is what is known about a pod: withheld is set until there is an answer.
+type standing struct {
+	owner    Owner
+	withheld bool
 }
 
 // NewCompleter returns a Completer for one source.
@@ -267,11 +253,17 @@ func (c *Completer) Complete(f *canonical.Frame) {
 
 // complete finds the owners of the pods in a set.
 func (c *Completer) complete(in *canonical.AllocationSet) {
-	before, now := c.owners, time.Now()
-	c.owners = make(map[Pod]Owner, len(before))
+	before := c.owners
+	c.owners = make(map[Pod]standing, len(before))
 	if in != nil {
 		for i := range in.Allocations {
-			c.name(&in.Allocations[i], before, now)
+			pod := Pod{in.Allocations[i].Namespace, in.Allocations[i].Pod}
+			if _, done := c.owners[pod]; done || pod.Name == "" || pod.Namespace == "" {
+				continue
+			}
+			was, named := before[pod]
+			owner, ok := c.resolver.find(pod)
+			c.owners[pod] = standing{cmp.Or(owner, was.owner), !ok && (!named || was.withheld)}
 		}
 	}
 	for pod := range before {
@@ -281,23 +273,9 @@ func (c *Completer) complete(in *canonical.AllocationSet) {
 	}
 	if in != c.made.in || !maps.Equal(before, c.owners) {
 		c.made.relabel(in, func(a *canonical.Allocation) {
-			if owner, named := c.owners[Pod{a.Namespace, a.Pod}]; named {
-				a.Kind, a.Name = owner.Kind, owner.Name
+			if is, named := c.owners[Pod{a.Namespace, a.Pod}]; named && (is.withheld || is.owner != Owner{}) {
+				a.Kind, a.Name = is.owner.Kind, is.owner.Name
 			}
 		})
 	}
-}
-
-// name finds the owner of an allocation's pod.
-func (c *Completer) name(a *canonical.Allocation, before map[Pod]Owner, now time.Time) {
-	pod := Pod{a.Namespace, a.Pod}
-	if _, done := c.owners[pod]; done || a.Pod == "" || a.Namespace == "" {
-		return
-	}
-	_, named := before[pod]
-	owner, ok := c.resolver.find(pod, !named, now)
-	if ok && owner == (Owner{}) {
-		owner = Owner{a.Kind, a.Name}
-	}
-	c.owners[pod] = owner
 }

@@ -96,7 +96,7 @@ func resolving(t *testing.T, f *fakeLookUp, test func(*testing.T, *Resolver)) {
 // wantStanding asks for a pod, and fails if the answer is another.
 func wantStanding(t *testing.T, r *Resolver, pod string, owner Owner, is bool) {
 	t.Helper()
-	if got, ok := r.find(Pod{"n", pod}, false, time.Now()); got != owner || ok != is {
+	if got, ok := r.find(Pod{"n", pod}); got != owner || ok != is {
 		t.Errorf("%s: %v, %v; want %v, %v", pod, got, ok, owner, is)
 	}
 }
@@ -104,7 +104,7 @@ func wantStanding(t *testing.T, r *Resolver, pod string, owner Owner, is bool) {
 // use asks for a pod each second, as readings do.
 func use(r *Resolver, pod string, span time.Duration) {
 	for end := time.Now().Add(span); time.Now().Before(end); time.Sleep(time.Second) {
-		r.find(Pod{"n", pod}, false, time.Now())
+		r.find(Pod{"n", pod})
 	}
 	synctest.Wait()
 }
@@ -132,41 +132,23 @@ func TestResolverAnswersWhenItKnows(t *testing.T) {
 	})
 }
 
-// TestResolverLooksAgain: an answer that is complete is kept; one that is not, or none, is requested
-// again, and stays in use until then.
+// TestResolverLooksAgain: an answer that is in use is requested again now and then, sooner if
+// there was none or it was incomplete.
 func TestResolverLooksAgain(t *testing.T) {
-	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}, unsure: true}
-	resolving(t, f, func(t *testing.T, r *Resolver) {
-		use(r, "a", time.Second)
-		use(r, "b", time.Second)
-		f.change(func() { f.owners["b"], f.hang = Owner{"Job", "late"}, true })
-		use(r, "a", 2*lookAgain)
-		wantStanding(t, r, "a", Owner{"Job", "j"}, true) // though nothing answers
-		f.change(func() { f.hang, f.unsure, f.owners["a"] = false, false, Owner{"CronJob", "c"} })
-		use(r, "a", RequestTimeout+2*longestPause) // a pause lasts up to 1.5 × longestPause
-		use(r, "b", RequestTimeout)
-		wantStanding(t, r, "a", Owner{"CronJob", "c"}, true)
-		wantStanding(t, r, "b", Owner{"Job", "late"}, true)
-		n := f.count("")
-		use(r, "a", 10*lookAgain)
-		if f.count("") != n {
-			t.Error("a complete answer is requested again")
-		}
-	})
-}
-
-// TestResolverForgetsPodsThatWent: another pod may get the name.
-func TestResolverForgetsPodsThatWent(t *testing.T) {
 	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}}
 	resolving(t, f, func(t *testing.T, r *Resolver) {
-		use(r, "a", time.Second)
-		f.change(func() { f.owners["a"] = Owner{"Job", "other"} })
-		time.Sleep(outOfUse - time.Second)
-		wantStanding(t, r, "a", Owner{"Job", "j"}, true)
-		time.Sleep(outOfUse + time.Second)
-		wantStanding(t, r, "a", Owner{}, false)
-		synctest.Wait()
-		wantStanding(t, r, "a", Owner{"Job", "other"}, true)
+		use(r, "b", time.Second)
+		f.change(func() { f.owners["b"] = Owner{"Job", "late"} })
+		use(r, "b", lookAgainSoon+time.Second)
+		wantStanding(t, r, "b", Owner{"Job", "late"}, true)
+		for _, unsure := range []bool{false, true} {
+			f.change(func() { f.unsure = unsure })
+			n := f.count("a")
+			use(r, "a", lookAgain+time.Second)
+			if n = f.count("a") - n; (n > 4) != unsure {
+				t.Errorf("asked %d times, for an incomplete answer: %v", n, unsure)
+			}
+		}
 	})
 }
 
@@ -179,7 +161,7 @@ func TestResolverSparesAServerThatFails(t *testing.T) {
 		r.logger = slog.New(slog.NewTextHandler(&log, nil))
 		askAll := func() {
 			for i := range 500 {
-				r.find(Pod{"n", fmt.Sprintf("p%d", i)}, false, time.Now())
+				r.find(Pod{"n", fmt.Sprintf("p%d", i)})
 			}
 			synctest.Wait()
 		}
@@ -218,7 +200,7 @@ func TestResolverIsBounded(t *testing.T) {
 		}
 		synctest.Wait()
 		c := r.Counts()
-		if c.InFlight != maxInFlight || c.Queued > maxQueued || c.Pods != maxPods || c.Lookups[wasDropped] < maxPods-maxQueued-maxInFlight {
+		if c.InFlight != maxInFlight || c.Queued > maxQueued || c.Pods != 0 || c.Lookups[wasDropped] < maxPods-maxQueued-maxInFlight {
 			t.Errorf("counts %+v", c)
 		}
 		time.Sleep(time.Hour)

@@ -21,26 +21,6 @@ func TestEventListKeepsTheLatest(t *testing.T) {
 	}
 }
 
-// TestEventListTellsAnErrorOnce: details from the kernel's log, with a count of 0, are merged
-// into the error that the driver reported before.
-func TestEventListTellsAnErrorOnce(t *testing.T) {
-	var l EventList
-	for range MaxEvents { // to wrap around
-		l.Add(Event{Kind: EventReset})
-	}
-	told := Event{Kind: EventXID, UUID: "a", Code: 149, Count: 1, Severity: SeverityWarning}
-	more := Event{Kind: EventXID, UUID: "a", Code: 149, Severity: SeverityFatal, Action: ActionResetGPU, Text: "NETIR_LINK_EVT", PID: 7, Process: "p"}
-	other := more
-	other.UUID = "b"
-	l.Add(Event{Kind: EventXID, UUID: "a", Code: 149, Count: 1, Text: "of before"}, told, Event{Kind: EventReset, UUID: "a"}, more, other, more)
-	got := l.AppendTo(nil)[MaxEvents-5:]
-	want := more
-	want.Count = 1
-	if got[0].Text != "of before" || got[1] != want || got[2].Kind != EventReset || got[3] != other || got[4] != more {
-		t.Errorf("%+v", got)
-	}
-}
-
 // TestEventListAddsToItsOwn: details are merged only into an error of the same board and code
 // that has none yet.
 func TestEventListAddsToItsOwn(t *testing.T) {

@@ -1,7 +1,6 @@
 package canonical
 
 import (
-	"math"
 	"slices"
 	"testing"
 )
@@ -75,26 +74,5 @@ func TestShape(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestGives: a reading of one device is enough, 0 is a reading, and readings of other fields do
-// not count.
-func TestGives(t *testing.T) {
-	for _, at := range []struct {
-		device int
-		field  Field
-	}{{0, 0}, {0, NumFields - 1}, {1, SMClock}, {2, 0}, {2, NumFields - 1}} {
-		var f Frame
-		f.Shape(&Topology{Devices: make([]Device, 3)})
-		*f.Cell(at.device, at.field) = 0
-		for field := range NumFields {
-			if f.Gives(field) != (field == at.field) {
-				t.Errorf("field %d of device %d is read: field %d %t", at.field, at.device, field, f.Gives(field))
-			}
-		}
-	}
-	if Given(math.NaN()) || !Given(0) {
-		t.Error("only NaN means no reading")
 	}
 }

@@ -165,18 +165,6 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-func TestOptionsStayTheCallers(t *testing.T) {
-	o := DefaultOptions()
-	j, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Thresholds.Temperatures[1].Celsius = 150
-	if v := judgeOne(t, j, "H100", reading{canonical.Temperature: 95}); v.Health != canonical.HealthHot {
-		t.Errorf("a change of the options after New changed the judge: %v", v.Health)
-	}
-}
-
 // fleet returns a frame of n healthy boards that were read in full.
 func fleet(n int) *canonical.Frame {
 	r := rand.New(rand.NewPCG(1, 2))

@@ -178,24 +178,6 @@ func TestEnergyOfInstances(t *testing.T) {
 	}
 }
 
-// TestEnergyToTheMicrojoule: in equal shares, of the floor and of the rest, the first holder gets
-// the odd microjoule.
-func TestEnergyToTheMicrojoule(t *testing.T) {
-	b := newAccounts(t, nil)
-	b.devices(gpu1)
-	b.hold([]string{"a", "b"})
-	for i, step := range []struct {
-		r      reading
-		joules float64 // of the counter
-		a, b   int64   // µJ, in total
-	}{{heavy, 0, 0, 0}, {heavy, 0.000001, 1, 0}, {heavy, 0.000004, 3, 1}, {idle, 0.000009, 6, 3}} { // the last is all floor
-		b.read(sec, sec, energized(step.r, step.joules, absent))
-		if first, second := b.pod("a", "GPU-1").Microjoules, b.pod("b", "GPU-1").Microjoules; first != step.a || second != step.b {
-			t.Errorf("reading %d: %d and %d µJ, want %d and %d", i, first, second, step.a, step.b)
-		}
-	}
-}
-
 // TestEnergyOfTheOnlyInstance: an instance alone on its board gets all energy, and is enough for
 // the floor to be learned, whatever the board's own activity. An instance that was made meanwhile
 // gets none.

@@ -91,31 +91,6 @@ func TestMeasured(t *testing.T) {
 	check("alone, and not known", false)
 }
 
-// TestMeasuredOnceADeviceIsForgotten: forgetting another device changes nothing for those who
-// share this one.
-func TestMeasuredOnceADeviceIsForgotten(t *testing.T) {
-	b := newAccounts(t, nil)
-	b.devices(gpu1, gpu2)
-	b.hold([]string{"a", "b"}, nil)
-	b.uses = []float64{0.75, 0.25}
-	b.read(0, 0, heavy, heavy)
-	b.devices(gpu1)
-	b.hold([]string{"a", "b"})
-	b.read(0, 0, heavy)
-	b.read(deviceMemory+sec, 0, heavy)
-	if n := len(b.ledger.Roster.Devices); n != 1 {
-		t.Fatalf("%d devices are remembered, want 1", n)
-	}
-	if !b.ledger.Allocations[0].Measured {
-		t.Error("shares are no longer measured")
-	}
-	b.hold([]string{"b"})
-	b.uses = []float64{1}
-	b.read(4*sec, 4*sec, heavy)
-	b.want("a", b.pod("a", "GPU-1"), 3*sec)
-	b.want("b", b.pod("b", "GPU-1"), sec)
-}
-
 // timeOnly returns an account without its energy and births.
 func timeOnly(a canonical.Account) canonical.Account {
 	a.Microjoules, a.Metered, a.Measured, a.Births = 0, false, false, canonical.Births{}
@@ -186,24 +161,6 @@ func sumOf(all []*allocation) (total canonical.Account) {
 		total.Microjoules += a.account.Microjoules
 	}
 	return total
-}
-
-// TestOddUnitStays: shares by use have no odd units, so the next equal shares start with the same
-// holder.
-func TestOddUnitStays(t *testing.T) {
-	for _, c := range []struct {
-		cutter cutter
-		want   int
-	}{
-		{cutter{amount: 7, n: 3, first: 1}, 2}, // 7 = 3 × 2 + 1: one odd unit is given
-		{cutter{amount: 8, n: 3, first: 2}, 1},
-		{cutter{amount: 6, n: 3, first: 2}, 2},
-		{cutter{amount: 7, n: 3, first: 1, total: 0.25}, 1},
-	} {
-		if got := c.cutter.following(); got != c.want {
-			t.Errorf("%+v: holder %d is next, want %d", c.cutter, got, c.want)
-		}
-	}
 }
 
 // TestNoShareNoClass: a workload without a share of a time was not in its class.

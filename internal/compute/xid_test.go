@@ -120,28 +120,6 @@ func TestModelBecomesKnown(t *testing.T) {
 	}
 }
 
-// TestSofterRules: a warning holds even if the code is an application's when it comes again.
-func TestSofterRules(t *testing.T) {
-	j := newJudge(t, func(o *Options) {
-		o.XIDs = map[uint32]XIDOverride{31: OverrideXID(31, canonical.SeverityWarning)}
-	})
-	judge := func(n int) canonical.Finding {
-		f := frame(topology(gpu1), start.Add(time.Duration(n)*time.Minute), reading{})
-		f.XIDs = []canonical.XIDCount{counted(canonical.WitnessDriver, 31, uint64(n))}
-		return j.Judge(f, nil)[0].Findings.Of(canonical.CondXIDRecent)
-	}
-	judge(0)
-	if got := judge(1); got != canonical.Raised {
-		t.Fatalf("a warning is %v", got)
-	}
-	next := newJudge(t, nil)
-	next.Resume(j)
-	j = next
-	if got := judge(2); got != canonical.Raised {
-		t.Errorf("after the reload: %v", got)
-	}
-}
-
 // TestRepeatsOfAnApplication: a code repeats only while it is an application's.
 func TestRepeatsOfAnApplication(t *testing.T) {
 	j, top := newJudge(t, nil), topology(gpu1)

@@ -7,26 +7,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestOtherNodesShareNothing: a code that comes on boards of another node as well, at the same time
-// or not, is still the fault of a board on which it repeats.
-func TestOtherNodesShareNothing(t *testing.T) {
-	for node, want := range map[string]bool{"a": false, "b": true} {
-		for _, lag := range []time.Duration{0, time.Hour / 2} {
-			j := newJudge(t, nil)
-			j.Judge(frame(topology(canonical.Device{Hostname: "a", UUID: "GPU-0"}, canonical.Device{Hostname: node, UUID: "GPU-1"}), start), nil)
-			d, other := j.memory.present[0], j.memory.present[1]
-			for i := range 5 {
-				at := start.Add(time.Duration(i) * time.Hour)
-				j.incident(d, j.find(d, 13, at), at)
-				j.incident(other, j.find(other, 13, at), at.Add(lag))
-			}
-			if got := j.repeated(d, start.Add(5*time.Hour)); got != want {
-				t.Errorf("on nodes a and %s, %v apart: repeated is %t", node, lag, got)
-			}
-		}
-	}
-}
-
 // TestSharedForADay: a code that another board of the node had three times within a day is not the
 // fault of a board on which it repeats; once one of these is older, it is.
 func TestSharedForADay(t *testing.T) {

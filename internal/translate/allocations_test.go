@@ -3,13 +3,11 @@ package translate
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	c "github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
 // allocated returns a line of a GPU ("0") or of an instance of it ("0/7") with further labels.
@@ -147,18 +145,6 @@ func TestAllocationsIgnoreTheOrderOfLines(t *testing.T) {
 	}
 }
 
-// A new topology gets a new allocationSet, even if no holder came or left.
-func TestNewTopologyNewAllocations(t *testing.T) {
-	r := newReader(t, Options{})
-	r.read(podOn("0", "a"))
-	allocationSet := r.frame.AllocationSet
-	r.read(allocated("0", `pod="a",modelName="M"`))
-	if r.frame.AllocationSet == allocationSet {
-		t.Error("the same allocationSet")
-	}
-	r.checkHolds(onPod(0, "a"))
-}
-
 // Kind and Name come from the first row that gives them, and stay, whatever later
 // rows give.
 func TestOwnerStays(t *testing.T) {
@@ -222,15 +208,6 @@ func TestMaxAllocations(t *testing.T) {
 	}
 }
 
-// Devices over their limit have no holders.
-func TestHoldersOfTooManyDevices(t *testing.T) {
-	r := translated(t, Options{MaxDevices: 1}, podOn("0", "a")+podOn("1", "b"))
-	r.checkHolds(onPod(0, "a"))
-	if r.report.DroppedSeries != 1 || r.report.DroppedAllocations != 0 {
-		t.Errorf("dropped %d series and %d allocations, want 1 and 0", r.report.DroppedSeries, r.report.DroppedAllocations)
-	}
-}
-
 // When ids are reassigned, holders stay what they were.
 func TestDictCompactsUnderHolders(t *testing.T) {
 	r := newReader(t, Options{MaxAllocations: 2})
@@ -245,46 +222,6 @@ func TestDictCompactsUnderHolders(t *testing.T) {
 	}
 	if len(r.tr.variants) != 3 {
 		t.Errorf("%d variants, want 3", len(r.tr.variants))
-	}
-}
-
-// The scanner compacts its Dict when most of it is unused, so pods that come and go leave
-// nothing behind.
-func TestManyPodsLeaveMemoryFlat(t *testing.T) {
-	const gpus, readings, perReading = 8, 250, 5 // new pods on every GPU
-	r := newReader(t, Options{})
-	body := func(step int) string {
-		var b strings.Builder
-		for gpu := range gpus {
-			for pod := range perReading {
-				b.WriteString(allocated(fmt.Sprint(gpu), fmt.Sprintf(`namespace="team",pod="pod-%d-%d-%d",container="main"`, step, gpu, pod)))
-			}
-		}
-		return b.String()
-	}
-	generation, most := r.batch.Dict.Generation(), 0
-	var early, late runtime.MemStats
-	for step := range readings {
-		r.read(body(step))
-		if n := len(r.frame.AllocationSet.Allocations); n != gpus*perReading {
-			t.Fatalf("%d allocations", n)
-		}
-		most = max(most, len(r.tr.variants))
-		if step == readings/5 {
-			runtime.GC()
-			runtime.ReadMemStats(&early)
-		}
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&late)
-	t.Logf("%d pods: heap %d KiB after a fifth, %d KiB at the end; at most %d variants, %d compactions",
-		gpus*perReading*readings, early.HeapAlloc>>10, late.HeapAlloc>>10, most, r.batch.Dict.Generation()-generation)
-	// The Dict holds at most twice what is in use, 1024 more, and a reading.
-	if limit := 3*gpus*perReading + 1024; most > limit {
-		t.Errorf("%d variants, more than %d", most, limit)
-	}
-	if r.batch.Dict.Generation() == generation {
-		t.Error("the Dict was never compacted")
 	}
 }
 
@@ -319,20 +256,6 @@ func TestHostnameOfTheTopology(t *testing.T) {
 	r.read(temp(`gpu="0",UUID="A",Hostname="label"`, 1))
 	if r.frame.Topology == topology || r.frame.Topology.Hostname != "label" {
 		t.Errorf("the hostname changed, the topology is %+v", r.frame.Topology)
-	}
-}
-
-// A frame has an allocationSet even before the first device.
-func TestAllocationSetIsNeverNil(t *testing.T) {
-	tr, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var frame c.Frame
-	var report Report
-	tr.Translate(&frame, &raw.Batch{Dict: raw.NewDict()}, &report)
-	if frame.AllocationSet == nil || len(frame.AllocationSet.Allocations) != 0 || len(frame.AllocationSet.Holders) != 0 {
-		t.Errorf("%+v", frame.AllocationSet)
 	}
 }
 

@@ -174,25 +174,6 @@ func TestDevicesComeAndGo(t *testing.T) {
 	r.checkRow(0, readings{c.Temperature: 45})
 }
 
-// A board is implied as long as it has no row of its own.
-func TestBoardAppears(t *testing.T) {
-	const board, instance = `gpu="0",UUID="A",modelName="M"`, `gpu="0",UUID="A",GPU_I_ID="1",GPU_I_PROFILE="1g.5gb",modelName="M",device="nvidia0"`
-	r := newReader(t, Options{})
-	for _, implied := range []bool{true, false, true} {
-		body := temp(instance, 40)
-		if !implied {
-			body += temp(board, 39)
-		}
-		r.read(body)
-		d := r.frame.Topology.Devices[0]
-		if d.IsInstance() || d.Implied != implied || d.Model != "M" || (d.Name != "") != implied || d.Profile != "" {
-			t.Errorf("implied %v: %+v", implied, d)
-		}
-		r.checkRow(0, readings{c.Temperature: 40})
-		r.checkRow(1, readings{})
-	}
-}
-
 // TestPropertiesOfADevice: each row of a device may add properties, and each instance to those of
 // an implied board.
 func TestPropertiesOfADevice(t *testing.T) {

@@ -116,27 +116,6 @@ DCGM_FI_DEV_FB_USED{gpu="0",UUID="A"} 1
 	r.checkDropped(Report{})
 }
 
-// TestOwnNamesOfTheMemorySensor: 0 means no sensor under the user's names too. Other sensors
-// may be that cold.
-func TestOwnNamesOfTheMemorySensor(t *testing.T) {
-	r := translated(t, Options{Rows: []Row{
-		{Field: canonical.MemoryTemperature, Unit: Celsius, Names: []string{"acme_memory"}},
-		{Field: canonical.Temperature, Unit: Celsius, Names: []string{"acme_die"}},
-	}}, "acme_memory{gpu=\"0\",uuid=\"A\"} 0\nacme_die{gpu=\"0\",uuid=\"A\"} 0\n")
-	r.checkRow(0, readings{canonical.Temperature: 0})
-	var want Report
-	want.Dropped[canonical.DropBlank] = 1
-	r.checkDropped(want)
-}
-
-// TestOwnNamesOfCountedFamilies: what the user gives a meaning is a reading, and shows its device,
-// even if the exporter counts it by itself.
-func TestOwnNamesOfCountedFamilies(t *testing.T) {
-	const name = "DCGM_EXP_GPU_HEALTH_STATUS"
-	r := translated(t, Options{Rows: []Row{{Field: canonical.FabricHealth, Unit: Number, Names: []string{name}}}}, name+"{gpu=\"0\",UUID=\"A\"} 2\n")
-	r.checkRow(0, readings{canonical.FabricHealth: 2})
-}
-
 // TestBrokenDialect: a name with two meanings in the dialect itself is refused.
 func TestBrokenDialect(t *testing.T) {
 	sound := dialect

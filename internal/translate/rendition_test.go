@@ -44,48 +44,6 @@ func TestSteadyRenditionAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestEveryFamilyBegins: a family of a version is begun if the source has it.
-func TestEveryFamilyBegins(t *testing.T) {
-	for _, v := range everyVersion {
-		quantities, _ := newQuantities()
-		for i := range quantities {
-			name := quantities[i].worded[v].name
-			if name == "" {
-				continue
-			}
-			r := translated(t, Options{Compat: []Version{v}}, name+"{gpu=\"0\",UUID=\"A\"} 1\n")
-			var rendition Rendition
-			r.tr.Render(&rendition, &r.frame, &r.batch)
-			for family := range rendition.Len() {
-				f := &rendition.families[family]
-				if f.name == "" {
-					t.Fatalf("family %d of %s has no name", family, f.version)
-				}
-				if is := f.version == v && f.name == name; rendition.Begun(family) != is {
-					t.Errorf("%s of %s is begun by %s: %t", f.name, f.version, name, !is)
-				}
-			}
-		}
-	}
-}
-
-// TestRenderingAfterCompaction: families and texts that the Dict forgets are gone, and ids that it
-// assigns again mean what they mean now.
-func TestRenderingAfterCompaction(t *testing.T) {
-	const clock, temperature = "DCGM_FI_DEV_SM_CLOCK_HERTZ{gpu=\"9\",UUID=\"Z\"} 1e9\n", "DCGM_FI_DEV_GPU_TEMP_CELSIUS{gpu=\"0\",UUID=\"A\"} 40\n"
-	r := newReader(t, Options{Compat: []Version{V48}})
-	r.render(clock + temperature)
-	d := r.batch.Dict
-	family, block := d.FamilyID([]byte("DCGM_FI_DEV_SM_CLOCK_HERTZ")), d.BlockID([]byte(`{gpu="9",UUID="Z"}`))
-	d.Compact(func(id uint32) bool { return id != family }, func(id uint32) bool { return id != block })
-	if got, want := r.render(temperature), rendered(t, V48, temperature); got != want {
-		t.Errorf("rendered\n%swant\n%s", got, want)
-	}
-	if n := len(r.tr.compat.blocks[V48]); n != 1 {
-		t.Errorf("%d texts are kept, want 1", n)
-	}
-}
-
 // TestOwnNamesAreRendered: readings under the user's names have the exporter's, too; substitutes
 // do not.
 func TestOwnNamesAreRendered(t *testing.T) {

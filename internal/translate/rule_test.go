@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"strconv"
 	"testing"
 
 	c "github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -139,15 +138,6 @@ func TestReadValue(t *testing.T) {
 	}
 }
 
-// TestNoRangeBeginsAboveZero: isPlain relies on it.
-func TestNoRangeBeginsAboveZero(t *testing.T) {
-	for i := range c.Fields {
-		if lowest, _ := c.Fields[i].Range(); lowest > 0 {
-			t.Errorf("%s begins at %g", c.Fields[i].Name, lowest)
-		}
-	}
-}
-
 // scaledRules are rules of all units that are not SI.
 func scaledRules() (rules map[Unit]*rule) {
 	rules = map[Unit]*rule{}
@@ -157,25 +147,6 @@ func scaledRules() (rules map[Unit]*rule) {
 		}
 	}
 	return rules
-}
-
-// TestDecimalsAreWrittenBack: a decimal that a source writes is written again, digit for digit.
-func TestDecimalsAreWrittenBack(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	for unit, r := range scaledRules() {
-		for decimals := range 13 {
-			for range 50 {
-				text := fmt.Sprintf("%d.%0*d", rng.IntN(100), max(decimals, 1), rng.IntN(int(math.Pow10(decimals))))
-				n, err := strconv.ParseFloat(text, 64)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := r.write(n * r.times / r.per); got != n {
-					t.Errorf("%s of %s is written as %v", text, unit, got)
-				}
-			}
-		}
-	}
 }
 
 // TestNumbersAreWrittenBack: a number without a short decimal is written as one that reads the

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	c "github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
@@ -72,19 +71,6 @@ func TestPodsChurn(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(10, func() { r.tr.Translate(&r.frame, &r.batch, &r.report) }); n != 0 {
 		t.Errorf("after pods came and went, a steady reading allocates %v times", n)
-	}
-}
-
-// The topology does not change when pods do.
-func TestPodsLeaveTheTopologyAlone(t *testing.T) {
-	r := newReader(t, Options{})
-	r.read(temp(`gpu="0",UUID="A",pod="0"`, 40))
-	topology := r.frame.Topology
-	for step := range 10 {
-		r.read(temp(fmt.Sprintf(`gpu="0",UUID="A",pod="%d"`, step), 40))
-		if r.frame.Topology != topology {
-			t.Fatal("another topology")
-		}
 	}
 }
 
@@ -164,18 +150,4 @@ func TestAnotherDict(t *testing.T) {
 	r.read("DCGM_FI_DEV_COUNT 0\n")
 	r.checkDevices()
 	r.checkHolds()
-}
-
-// A reused frame has nothing of an earlier reading.
-func TestFrameIsReused(t *testing.T) {
-	r := newReader(t, Options{})
-	r.batch.At = time.Unix(7, 0)
-	r.read("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"A\"} 40\nDCGM_FI_DEV_ENFORCED_POWER_LIMIT{gpu=\"0\",UUID=\"A\"} 400\nDCGM_FI_DEV_POWER_MGMT_LIMIT{gpu=\"0\",UUID=\"A\"} 500\n")
-	r.read("DCGM_FI_DEV_SM_CLOCK{gpu=\"0\",UUID=\"A\"} 100\n")
-	r.checkRow(0, readings{c.SMClock: 100e6})
-	r.batch.At = time.Unix(8, 0)
-	r.tr.Translate(&r.frame, &r.batch, &r.report)
-	if !r.frame.At.Equal(time.Unix(8, 0)) {
-		t.Errorf("at %v", r.frame.At)
-	}
 }

@@ -118,26 +118,6 @@ func TestUsesOfSeveralDevices(t *testing.T) {
 		c.Use{NVMLUtilization: 0.3, Framebuffer: absent}, c.Use{NVMLUtilization: 0.1, Framebuffer: absent})
 }
 
-// TestUsesOfTheLeftOut: the use of an allocation beyond the limit is not attributed, in any order of rows.
-func TestUsesOfTheLeftOut(t *testing.T) {
-	own, first, second := sharedRow(sharedUtil, "", 90), sharedRow(sharedUtil, firstPod, 40), sharedRow(sharedUtil, secondPod, 20)
-	r := newReader(t, Options{MaxAllocations: 1})
-	for _, body := range []string{own + first + second, own + second + first} {
-		r.read(body)
-		checkUses(t, r, body, c.Use{NVMLUtilization: 0.4, Framebuffer: absent})
-	}
-}
-
-// TestFirstUseCounts: of several rows of a pod the first counts, and the family of a known unit
-// before the other.
-func TestFirstUseCounts(t *testing.T) {
-	own := sharedRow(sharedUtil, "", 90) + sharedRow(utilRatioName, "", 70)
-	r := translated(t, Options{}, own+sharedRow(sharedUtil, firstPod, 40)+sharedRow(utilRatioName, firstPod, 30)+
-		sharedRow(utilRatioName, secondPod, 20)+sharedRow(sharedUtil, firstPod, 50)+sharedRow(utilRatioName, secondPod, 25))
-	checkUses(t, r, "of two rows", c.Use{NVMLUtilization: 0.4, Framebuffer: absent}, c.Use{NVMLUtilization: 0.2, Framebuffer: absent})
-	r.checkRow(0, readings{c.NVMLUtilization: 0.9})
-}
-
 // TestUsesUnderTheNewName: the use of a pod has the unit of the device's reading, and may
 // show which that is.
 func TestUsesUnderTheNewName(t *testing.T) {

@@ -114,15 +114,6 @@ func TestOwnerOfAPod(t *testing.T) {
 	}
 }
 
-// TestCutLast: a dash in front is a dash, too.
-func TestCutLast(t *testing.T) {
-	for s, want := range map[string][2]string{"a-b-c": {"a-b", "c"}, "a-": {"a", ""}, "-a": {"", "a"}, "a": {}, "": {}} {
-		if before, after := cutLast(s); before != want[0] || after != want[1] {
-			t.Errorf("%q is cut into %q and %q, want %q", s, before, after, want)
-		}
-	}
-}
-
 // roleOf finds every name of the table.
 func TestLabelNamesCanBeFound(t *testing.T) {
 	for name, want := range labelNames {

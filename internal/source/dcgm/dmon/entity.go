@@ -42,6 +42,9 @@ const maxID = 10
 
 // entity reads the words and the id at the start of a row, and returns where they end.
 func (p *Parser) entity(line []byte, start int) (e int, at int, kind rowKind) {
+	if e := p.last + 1; e < len(p.entities) && p.repeats(line, start, p.entities[e].name) {
+		return e, start + len(p.entities[e].name), gpuRow
+	}
 	word, idAt := prefix(line, start)
 	if word == "" {
 		if w := token(line, start); bytes.EqualFold(w, []byte("ID")) {
@@ -64,6 +67,15 @@ func (p *Parser) entity(line []byte, start int) (e int, at int, kind rowKind) {
 		return none, 0, textRow
 	}
 	return p.lookup(k, line[idAt:end]), end, gpuRow
+}
+
+// repeats reports whether a row at start is certainly that of a known entity. Most rows come in the order of the first tick.
+func (p *Parser) repeats(line []byte, start int, name string) bool {
+	end := start + len(name)
+	if end >= len(line) || string(line[start:end]) != name || line[end] != ' ' || end-start > p.layout.width() {
+		return false
+	}
+	return line[end+leadingBlanks(line[end:])] != 'L' // else perhaps of a link
 }
 
 // prefix returns the entity words at start and where the id after them begins,

@@ -159,7 +159,7 @@ func boardsOf(n *client.Node, shown []int) []gpuReport {
 // reportOn returns the report on a board.
 func reportOn(g *client.GPU, label string) gpuReport {
 	r := gpuReport{state: stateOf(g), label: client.OneLine(label), Hostname: g.Hostname, GPU: g.GPU, UUID: g.UUID, Conditions: []conditionReport{}}
-	r.State, r.Reason = r.state.String(), string(g.AppendWhy(nil))
+	r.State, r.Reason = r.state.String(), g.Why()
 	if g.Action < canonical.NumActions {
 		r.Action = g.Action.String()
 	}

@@ -2,7 +2,7 @@ package client
 
 import (
 	"cmp"
-	"strconv"
+	"fmt"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -46,40 +46,34 @@ func ActionWords(a canonical.Action) string {
 	return strings.NewReplacer("_", " ", "gpu", "GPU", "vm", "VM").Replace(a.String())
 }
 
-// AppendWhy appends what is wrong with g, worst first, such as "fatal XID 79, GPU
-// hot 96°C"; nothing if nothing is wrong.
-func (g *GPU) AppendWhy(dst []byte) []byte {
+// Why says what is wrong with g, worst first, such as "fatal XID 79, GPU hot 96°C"; "" if nothing is.
+func (g *GPU) Why() string {
 	if g.Gone {
-		return append(dst, "no longer seen"...)
+		return "no longer seen"
 	}
+	texts := make([]string, len(g.Raised))
 	for i, raised := range g.Raised {
-		if i > 0 {
-			dst = append(dst, ", "...)
-		}
-		dst = g.AppendCondition(dst, raised.Condition)
+		texts[i] = g.ConditionText(raised.Condition)
 	}
-	return dst
+	return strings.Join(texts, ", ")
 }
 
-// AppendCondition appends the name of a condition with what raised it, such as "GPU hot 96°C".
-func (g *GPU) AppendCondition(dst []byte, c canonical.Condition) []byte {
+// ConditionText returns the name of a condition with what raised it, such as "GPU hot 96°C".
+func (g *GPU) ConditionText(c canonical.Condition) string {
 	info := &canonical.Conditions[c]
-	if asked := g.Values[canonical.RecoveryAction]; c == canonical.CondRecoveryAction && asked > 0 && asked < float64(len(recoveries)) {
-		dst = append(append(append(dst, "driver asks "...), recoveries[int(asked)]...), " ("...)
-		return append(strconv.AppendInt(dst, int64(asked), 10), ')')
+	v := g.Values[min(info.Field, canonical.NumFields-1)]
+	asked := g.Values[canonical.RecoveryAction]
+	switch {
+	case c == canonical.CondRecoveryAction && asked > 0 && asked < float64(len(recoveries)):
+		return fmt.Sprintf("driver asks %s (%.0f)", recoveries[int(asked)], asked)
+	case info.Field == canonical.XIDLast:
+		return info.Title + g.codesText(c)
+	case !info.Valued || !canonical.Given(v):
+		return info.Title
+	case canonical.Fields[info.Field].Unit == canonical.Celsius:
+		return fmt.Sprintf("%s %.0f°C", info.Title, v)
 	}
-	dst = append(dst, info.Title...)
-	if info.Field == canonical.XIDLast {
-		return g.appendXIDs(dst, c)
-	}
-	if !info.Valued || !canonical.Given(g.Values[info.Field]) {
-		return dst
-	}
-	dst = strconv.AppendFloat(append(dst, ' '), g.Values[info.Field], 'f', 0, 64)
-	if canonical.Fields[info.Field].Unit == canonical.Celsius {
-		dst = append(dst, "°C"...)
-	}
-	return dst
+	return fmt.Sprintf("%s %.0f", info.Title, v)
 }
 
 // recoveries are what the driver asks for, by the value of canonical.RecoveryAction, as nvml.h
@@ -91,10 +85,10 @@ var recoveries = [...]string{
 // mostCodes bounds the codes that are shown with a condition.
 const mostCodes = 3
 
-// appendXIDs appends the codes that may have raised a condition on XIDs, such as " 48 79": those
+// codesText returns the codes that may have raised a condition on XIDs, such as " 48 79": those
 // that were seen, or the last one if none are listed. It omits codes of other severities, which
 // may have followed the one that raised the condition.
-func (g *GPU) appendXIDs(dst []byte, c canonical.Condition) []byte {
+func (g *GPU) codesText(c canonical.Condition) (text string) {
 	codes := g.XIDs
 	if last := g.Values[canonical.XIDLast]; len(codes) == 0 && last > 0 {
 		codes = []uint32{uint32(last)}
@@ -105,11 +99,11 @@ func (g *GPU) appendXIDs(dst []byte, c canonical.Condition) []byte {
 			continue
 		}
 		if n++; n > mostCodes {
-			return append(dst, " …"...)
+			return text + " …"
 		}
-		dst = strconv.AppendUint(append(dst, ' '), uint64(code), 10)
+		text += fmt.Sprintf(" %d", code)
 	}
-	return dst
+	return text
 }
 
 // severities are those of the XIDs that raise a condition.

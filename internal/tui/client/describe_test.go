@@ -17,7 +17,7 @@ func TestRecoveryInWords(t *testing.T) {
 	} {
 		g := NewGPU("", canonical.Device{})
 		g.Values[canonical.RecoveryAction] = value
-		if got := string(g.AppendCondition(nil, canonical.CondRecoveryAction)); got != want {
+		if got := g.ConditionText(canonical.CondRecoveryAction); got != want {
 			t.Errorf("%v: %q, want %q", value, got, want)
 		}
 	}

@@ -85,7 +85,7 @@ func (d *deviceState) news(g *client.GPU, at time.Time) (canonical.Health, strin
 		d.betterSince = time.Time{}
 	case worse > 0:
 		d.health, d.betterSince = g.Health, time.Time{}
-		return g.Health, g.Health.String() + ": " + string(g.AppendWhy(nil))
+		return g.Health, g.Health.String() + ": " + g.Why()
 	case d.betterSince.IsZero():
 		d.betterSince = at
 	case at.Sub(d.betterSince) >= settleTime:
@@ -94,7 +94,7 @@ func (d *deviceState) news(g *client.GPU, at time.Time) (canonical.Health, strin
 		if g.Health == canonical.HealthOK {
 			return g.Health, "is ok again, was " + was.String()
 		}
-		return g.Health, "is better: " + g.Health.String() + ", " + string(g.AppendWhy(nil))
+		return g.Health, "is better: " + g.Health.String() + ", " + g.Why()
 	}
 	return canonical.HealthOK, ""
 }

@@ -39,7 +39,6 @@ type Grid struct {
 	width, height int
 	cells         []cell
 	symbols       Symbols
-	scratch       [64]byte
 }
 
 // Reset makes g blank, w cells wide and h high, and sets the runes that it may

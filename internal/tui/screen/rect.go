@@ -37,14 +37,6 @@ func (r Rect) Empty() bool { return r.W <= 0 || r.H <= 0 }
 // Origin returns the position of the top left corner of r on its Grid.
 func (r Rect) Origin() (x, y int) { return r.x, r.y }
 
-// Scratch returns an empty buffer for a number to draw. Each Grid has one.
-func (r Rect) Scratch() []byte {
-	if r.g == nil {
-		return nil
-	}
-	return r.g.scratch[:0]
-}
-
 // Set draws one rune that is one cell wide.
 func (r Rect) Set(x, y int, c rune, st Style) {
 	if x >= 0 && x < r.W && y >= 0 && y < r.H {
@@ -110,7 +102,7 @@ func (r Rect) Text(x, y, w int, s string, st Style) int {
 	if w <= 0 || x < 0 || y < 0 || y >= r.H {
 		return x
 	}
-	if !fits(s, w) {
+	if Width(s) > w {
 		x = r.run(x, y, w-1, s, st)
 		r.Set(x, y, '…', st)
 		return x + 1
@@ -128,21 +120,16 @@ func (r Rect) Center(y int, s string, st Style) {
 	r.Text(max(0, (r.W-Width(s))/2), y, r.W, s, st)
 }
 
-// Number draws b, whose runes are one cell wide, so that it ends before x+w. If it does not fit,
+// Number draws text, whose runes are one cell wide, so that it ends before x+w. If it does not fit,
 // an ellipsis replaces it: part of a number is another number.
-func (r Rect) Number(x, y, w int, b []byte, st Style) {
-	n := utf8.RuneCount(b)
-	if w <= 0 || x+w <= 0 || y < 0 || y >= r.H || x >= r.W {
-		return
-	}
-	if n > w || x+w-n < 0 || x+w > r.W {
+func (r Rect) Number(x, y, w int, text string, st Style) {
+	n := utf8.RuneCountInString(text)
+	switch {
+	case w <= 0 || x+w <= 0 || y < 0 || y >= r.H || x >= r.W:
+	case n > w || x+w-n < 0 || x+w > r.W:
 		r.Set(min(x+w, r.W)-1, y, '…', st)
-		return
-	}
-	for x += w - n; len(b) > 0; x++ {
-		c, size := utf8.DecodeRune(b)
-		r.Set(x, y, c, st)
-		b = b[size:]
+	default:
+		r.run(x+w-n, y, n, text, st)
 	}
 }
 
@@ -154,20 +141,6 @@ func Width(s string) int {
 		w += n
 	}
 	return w
-}
-
-// fits reports whether Text needs at most w cells for s.
-func fits(s string, w int) bool {
-	if len(s) <= w {
-		return true
-	}
-	for _, c := range s {
-		_, n := shown(c)
-		if w -= n; w < 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // run draws as much of s as fits w cells, without an ellipsis.

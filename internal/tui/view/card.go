@@ -48,7 +48,7 @@ func drawFrame(r screen.Rect, s *State, g *client.GPU, selected bool) screen.Rec
 		drawPadded(top, right+badgeWidth-w, w+2, health.text, health.style)
 	} else {
 		drawPadded(top, right, badgeWidth+2, "▲     ", styleWarn)
-		top.Number(right+3, 0, badgeWidth-2, age(r.Scratch(), since), styleWarn)
+		top.Number(right+3, 0, badgeWidth-2, AgeText(since), styleWarn)
 	}
 	if holder := g.Holder(); holder != "" && in.W > 16 {
 		drawPadded(r.Sub(2, r.H-1, r.W-4, 1), 0, r.W-4, holder, styleLabel)
@@ -176,7 +176,7 @@ func drawModel(r screen.Rect, w int, s *State, g *client.GPU, p *problem) {
 
 // drawWhy writes the conditions of g in at most w cells, with what to do and since when if p says so.
 func drawWhy(r screen.Rect, x, w int, g *client.GPU, p *problem) {
-	why := string(g.AppendWhy(nil))
+	why := g.Why()
 	if p.action != "" {
 		why += " → " + p.action
 	}

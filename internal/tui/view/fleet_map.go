@@ -174,7 +174,7 @@ func (f *fleet) drawMapCell(line screen.Rect, g *client.GPU, x int, l *mapLayout
 	freshness, _ := f.Freshness(g)
 	if l.stride < labelled {
 		if indexed && x == l.label {
-			line.Number(0, 0, mapLabel-1, append(line.Scratch(), g.GPU...), styleLabel)
+			line.Number(0, 0, mapLabel-1, g.GPU, styleLabel)
 		}
 		at := line.Sub(x, 0, 1, 1)
 		drawHeat(at, g, freshness)
@@ -186,7 +186,7 @@ func (f *fleet) drawMapCell(line screen.Rect, g *client.GPU, x int, l *mapLayout
 		id = g.Instance
 		at.Text(0, 0, 1, "└", styleFaint)
 	}
-	at.Number(0, 0, 3, append(at.Scratch(), id...), styleLabel)
+	at.Number(0, 0, 3, id, styleLabel)
 	drawHeat(at.Sub(3, 0, 1, 1), g, freshness)
 	number(at, 4, 0, widthWhole, f.current(g).RealUtilization, whole, stylePlain)
 	if freshness == client.Stale {

@@ -124,7 +124,7 @@ type pair struct{ label, text string }
 // accountOf returns the mean utilization and the workload of a device.
 func accountOf(g *client.GPU) (pairs []pair) {
 	if mean := g.MeanUtilization(); canonical.Given(mean) {
-		pairs = append(pairs, pair{"mean real", string(percent(nil, mean))},
+		pairs = append(pairs, pair{"mean real", percent(mean)},
 			pair{"over", AgeText(time.Duration(g.KnownSeconds * float64(time.Second)))})
 	}
 	if len(g.Allocations) == 0 {
@@ -132,7 +132,7 @@ func accountOf(g *client.GPU) (pairs []pair) {
 	}
 	a := &g.Allocations[0]
 	if n := max(int(g.Holders), len(g.Allocations)); n > 1 {
-		pairs = append(pairs, pair{"allocations", string(count(nil, float64(n)))})
+		pairs = append(pairs, pair{"allocations", count(float64(n))})
 	}
 	return append(pairs, pair{"pod", a.Pod}, pair{"in", a.Namespace}, pair{"container", a.Container}, pair{"of " + a.Kind, a.Name}, pair{"job", a.Job})
 }

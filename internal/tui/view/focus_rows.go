@@ -1,8 +1,6 @@
 package view
 
 import (
-	"unicode/utf8"
-
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
@@ -180,10 +178,7 @@ func drawOfLimit(r screen.Rect, v, limit float64, unit canonical.Unit, st screen
 	number(r, 0, 0, focusNumber, v, f.format, st)
 	x := focusNumber
 	if unit != canonical.Ratio && canonical.Given(limit) {
-		b := f.format(append(r.Scratch(), '/'), limit)
-		n := utf8.RuneCount(b)
-		r.Number(x, 0, n, b, styleLabel)
-		x += n
+		x = r.Text(x, 0, r.W-x, "/"+f.format(limit), styleLabel)
 	}
 	if f.suffix != "" {
 		r.Text(x+1, 0, r.W-x-1, f.suffix, styleLabel)

@@ -12,9 +12,9 @@ import (
 // missing stands for a number that was not read, which is never 0.
 const missing = "--"
 
-// format appends a number that is not NaN, given in the unit of canonical, in the
-// unit of the screen.
-type format func(dst []byte, v float64) []byte
+// format returns a number that is not NaN, given in the unit of canonical, in the unit of the
+// screen.
+type format func(v float64) string
 
 // The widths of usual numbers in a format, in cells.
 const (
@@ -30,64 +30,53 @@ const (
 	widthCount    = 6
 )
 
-// percent formats a fraction as 90.8%.
-func percent(dst []byte, v float64) []byte {
-	return append(strconv.AppendFloat(dst, v*100, 'f', 1, 64), '%')
+// The formats of fractions as 90.8% and 91%, power as 327W, temperatures as 52°C, memory in GiB as
+// 108.4 and 108, and clocks in MHz as 1980.
+var (
+	percent   = decimals(100, 1, "%")
+	whole     = decimals(100, 0, "%")
+	watts     = decimals(1, 0, "W")
+	celsius   = decimals(1, 0, "°C")
+	gibibytes = decimals(1.0/(1<<30), 1, "")
+	wholeGiB  = decimals(1.0/(1<<30), 0, "")
+	megahertz = decimals(1e-6, 0, "")
+)
+
+// decimals returns the format of numbers times scale with a number of decimals.
+func decimals(scale float64, digits int, suffix string) format {
+	return func(v float64) string { return fixed(v*scale, digits) + suffix }
 }
 
-// whole formats a fraction as 91%.
-func whole(dst []byte, v float64) []byte {
-	return append(strconv.AppendFloat(dst, v*100, 'f', 0, 64), '%')
-}
-
-// watts formats power as 327W.
-func watts(dst []byte, v float64) []byte {
-	return append(strconv.AppendFloat(dst, v, 'f', 0, 64), 'W')
-}
-
-// celsius formats a temperature as 52°C.
-func celsius(dst []byte, v float64) []byte {
-	return append(strconv.AppendFloat(dst, v, 'f', 0, 64), "°C"...)
-}
-
-// gibibytes formats an amount of memory in GiB as 108.4.
-func gibibytes(dst []byte, v float64) []byte { return strconv.AppendFloat(dst, v/(1<<30), 'f', 1, 64) }
-
-// wholeGiB formats an amount of memory in GiB as 108.
-func wholeGiB(dst []byte, v float64) []byte { return strconv.AppendFloat(dst, v/(1<<30), 'f', 0, 64) }
+func fixed(v float64, digits int) string { return strconv.FormatFloat(v, 'f', digits, 64) }
 
 // rate formats bytes per second in GB/s of 10⁹ bytes, to three digits, as 12.4. A rate above 0
 // never shows as 0.
-func rate(dst []byte, v float64) []byte {
+func rate(v float64) string {
 	switch v /= 1e9; {
 	case v > 0 && v < 0.005:
-		return append(dst, "<0.01"...)
+		return "<0.01"
 	case v < 9.995:
-		return strconv.AppendFloat(dst, v, 'f', 2, 64)
+		return fixed(v, 2)
 	case v < 99.95:
-		return strconv.AppendFloat(dst, v, 'f', 1, 64)
-	default:
-		return strconv.AppendFloat(dst, v, 'f', 0, 64)
+		return fixed(v, 1)
 	}
+	return fixed(v, 0)
 }
 
-// megahertz formats a clock in MHz as 1980.
-func megahertz(dst []byte, v float64) []byte { return strconv.AppendFloat(dst, v/1e6, 'f', 0, 64) }
-
 // kilowattHours formats energy in kWh as 640.9, without decimals from 10,000 on.
-func kilowattHours(dst []byte, v float64) []byte {
+func kilowattHours(v float64) string {
 	if v /= 3.6e6; v < 9999.95 {
-		return strconv.AppendFloat(dst, v, 'f', 1, 64)
+		return fixed(v, 1)
 	}
-	return strconv.AppendFloat(dst, v, 'f', 0, 64)
+	return fixed(v, 0)
 }
 
 // count formats a whole number; from a million on as 1.2M.
-func count(dst []byte, v float64) []byte {
+func count(v float64) string {
 	if v < 1e6 {
-		return strconv.AppendFloat(dst, v, 'f', 0, 64)
+		return fixed(v, 0)
 	}
-	return append(strconv.AppendFloat(dst, v/1e6, 'f', 1, 64), 'M')
+	return fixed(v/1e6, 1) + "M"
 }
 
 // unitFormat is the format of a unit.
@@ -123,23 +112,23 @@ func axisFormat(u canonical.Unit) format {
 // number draws v, or missing for NaN, right-aligned in w cells from x on.
 func number(r screen.Rect, x, y, w int, v float64, f format, st screen.Style) {
 	if math.IsNaN(v) {
-		r.Number(x, y, w, append(r.Scratch(), missing...), styleFaint)
+		r.Number(x, y, w, missing, styleFaint)
 		return
 	}
-	r.Number(x, y, w, f(r.Scratch(), v), st)
+	r.Number(x, y, w, f(v), st)
 }
 
-// age appends a duration in one unit: 12s, 3m, 2h, 4d.
-func age(dst []byte, d time.Duration) []byte {
-	for _, unit := range [...]struct {
-		of   time.Duration
-		name byte
-	}{{24 * time.Hour, 'd'}, {time.Hour, 'h'}, {time.Minute, 'm'}} {
-		if d >= unit.of {
-			return append(strconv.AppendInt(dst, int64(d/unit.of), 10), unit.name)
-		}
+// AgeText returns a duration in one unit: 12s, 3m, 2h, 4d.
+func AgeText(d time.Duration) string {
+	switch {
+	case d >= 24*time.Hour:
+		return strconv.Itoa(int(d/(24*time.Hour))) + "d"
+	case d >= time.Hour:
+		return strconv.Itoa(int(d/time.Hour)) + "h"
+	case d >= time.Minute:
+		return strconv.Itoa(int(d/time.Minute)) + "m"
 	}
-	return append(strconv.AppendInt(dst, int64(d/time.Second), 10), 's')
+	return strconv.Itoa(int(d/time.Second)) + "s"
 }
 
 // utilStyle returns the brightness of a utilization; faint for NaN.
@@ -157,6 +146,3 @@ func utilStyle(v float64) screen.Style {
 		return styleUtil3
 	}
 }
-
-// AgeText returns a duration in one unit.
-func AgeText(d time.Duration) string { return string(age(nil, d)) }

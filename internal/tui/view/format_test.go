@@ -49,7 +49,7 @@ func TestFormats(t *testing.T) {
 		{"count", count, widthCount, 999999, "999999"},
 		{"count", count, widthCount, 1234567, "1.2M"},
 	} {
-		got := string(tc.format(nil, tc.v))
+		got := tc.format(tc.v)
 		if got != tc.want {
 			t.Errorf("%s of %v: got %s, want %s", tc.name, tc.v, got, tc.want)
 		}
@@ -79,7 +79,7 @@ func TestAgeIsOneUnit(t *testing.T) {
 	}{
 		{0, "0s"}, {59900 * time.Millisecond, "59s"}, {time.Minute, "1m"}, {time.Hour - 1, "59m"}, {26 * time.Hour, "1d"}, {3 * time.Hour, "3h"},
 	} {
-		if got := string(age(nil, tc.d)); got != tc.want {
+		if got := AgeText(tc.d); got != tc.want {
 			t.Errorf("%v: got %s, want %s", tc.d, got, tc.want)
 		}
 	}

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
@@ -112,11 +113,7 @@ func scrollToSelected(s *State, selected, lines, shown int) int {
 
 // drawScroll writes into the last line of r which part is shown.
 func drawScroll(r screen.Rect, first, last, of int) {
-	b := append(r.Scratch(), " ▲▼ "...)
-	b = append(count(b, float64(first)), '-')
-	b = append(count(b, float64(last)), '/')
-	b = append(count(b, float64(of)), ' ')
-	r.Number(r.W-20, r.H-1, 18, b, styleAccent)
+	r.Number(r.W-20, r.H-1, 18, fmt.Sprintf(" ▲▼ %d-%d/%d ", first, last, of), styleAccent)
 }
 
 // hit records that a device is drawn in r, for the mouse.

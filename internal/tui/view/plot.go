@@ -105,7 +105,7 @@ func drawLegend(r screen.Rect, s *State) {
 		if x+len(all) <= r.W {
 			x = write(r, x, piece{all, stylePlain})
 		} else {
-			r.Number(x, 0, len(all), []byte(all), stylePlain)
+			r.Number(x, 0, len(all), all, stylePlain)
 			return
 		}
 		if x+len("  v lowest  ^ highest") <= r.W {

@@ -116,7 +116,7 @@ func drawConditions(r screen.Rect, s *State, g *client.GPU, p *problem) (rows in
 		rows++
 	}
 	if g.Gone {
-		line(goneBadge, string(g.AppendWhy(nil)), p.since, p.meaning)
+		line(goneBadge, g.Why(), p.since, p.meaning)
 		return rows
 	}
 	for i := range g.Raised[:min(len(g.Raised), r.H)] {
@@ -124,7 +124,7 @@ func drawConditions(r screen.Rect, s *State, g *client.GPU, p *problem) (rows in
 		if i == 0 && p.meaning != "" {
 			text = p.meaning
 		}
-		line(healthBadges[g.Raised[i].State], string(g.AppendCondition(nil, c)), conditionSince(s, g, c), text)
+		line(healthBadges[g.Raised[i].State], g.ConditionText(c), conditionSince(s, g, c), text)
 	}
 	return rows
 }

@@ -66,8 +66,7 @@ func (b bars) util(r screen.Rect, g *client.GPU) {
 	if b.numbers(r) >= widthPercent+claimed {
 		right -= claimed
 		if canonical.Given(util) {
-			number := append(r.Scratch(), '/')
-			r.Number(right, 0, claimed, whole(number, util), stylePlain)
+			r.Number(right, 0, claimed, "/"+whole(util), stylePlain)
 		}
 	}
 	number(r, right-widthPercent, 0, widthPercent, v, percent, styleStrong)
@@ -125,7 +124,7 @@ func (b bars) power(r screen.Rect, g *client.GPU) {
 func outOf(r screen.Rect, right int, v, limit float64, f format, w int) int {
 	n := len(missing)
 	if canonical.Given(limit) {
-		n = len(f(r.Scratch(), limit))
+		n = len(f(limit))
 	}
 	number(r, right-n, 0, n, limit, f, styleLabel)
 	r.Text(right-n-1, 0, 1, "/", styleLabel)

@@ -85,7 +85,7 @@ func amount(f canonical.Field) func(screen.Rect, *State, *client.GPU) {
 func drawIndex(r screen.Rect, _ *State, g *client.GPU) {
 	if g.IsInstance() {
 		r.Text(1, 0, 1, "└", styleFaint)
-		r.Number(2, 0, 2, append(r.Scratch(), g.Instance...), stylePlain)
+		r.Number(2, 0, 2, g.Instance, stylePlain)
 		return
 	}
 	st := styleStrong
@@ -93,7 +93,7 @@ func drawIndex(r screen.Rect, _ *State, g *client.GPU) {
 		st = health.style
 		r.Text(0, 0, 1, health.glyph(), st)
 	}
-	r.Number(1, 0, 3, append(r.Scratch(), g.GPU...), st)
+	r.Number(1, 0, 3, g.GPU, st)
 }
 
 // drawHealth writes the health of a board, or the profile of an instance.
@@ -112,7 +112,7 @@ func drawHealth(r screen.Rect, s *State, g *client.GPU) {
 // drawAge writes the age of old readings.
 func drawAge(r screen.Rect, since time.Duration) {
 	r.Text(0, 0, r.W, "▲", styleWarn)
-	r.Number(1, 0, r.W-1, age(r.Scratch(), since), styleWarn)
+	r.Number(1, 0, r.W-1, AgeText(since), styleWarn)
 }
 
 func drawClass(r screen.Rect, _ *State, g *client.GPU) {

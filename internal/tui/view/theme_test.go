@@ -81,12 +81,12 @@ func TestProxyDecidesWhatIsWrong(t *testing.T) {
 		}
 	}
 	g.Values[canonical.XIDLast], g.Values[canonical.MemoryTemperature] = 79, 97
-	if got := string(g.AppendWhy(nil)); got != "fatal XID 79, memory hot 97°C" {
+	if got := g.Why(); got != "fatal XID 79, memory hot 97°C" {
 		t.Errorf("why: %q", got)
 	}
 	g.Raised = []client.RaisedCondition{{Condition: canonical.CondXIDRecent, State: canonical.HealthWarn}}
 	g.Values[canonical.XIDLast] = 0
-	if got := string(g.AppendWhy(nil)); got != "recent XID" {
+	if got := g.Why(); got != "recent XID" {
 		t.Errorf("after a reset: %q", got)
 	}
 	for _, c := range []struct {
@@ -95,7 +95,7 @@ func TestProxyDecidesWhatIsWrong(t *testing.T) {
 	}{{canonical.CondXIDFatal, "fatal XID 48 79"}, {canonical.CondXIDRecent, "recent XID 54"}, {canonical.CondXIDRepeated, "repeated XID 13 31 32 …"}} {
 		g.XIDs, g.Values[canonical.XIDLast] = []uint32{13, 31, 32, 39, 45, 48, 54, 79}, 45
 		g.Raised = []client.RaisedCondition{{Condition: c.condition}}
-		if got := string(g.AppendWhy(nil)); got != c.want {
+		if got := g.Why(); got != c.want {
 			t.Errorf("%v: %q, want %q", c.condition, got, c.want)
 		}
 	}

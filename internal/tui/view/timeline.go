@@ -97,7 +97,7 @@ func valueAxis(r screen.Rect, limit float64, f format) screen.Rect {
 	}
 	for i := range parts + 1 {
 		y := i * (plot.H - 1) / parts
-		r.Number(0, y, axisWidth-1, f(r.Scratch(), limit*float64(parts-i)/float64(parts)), styleFaint)
+		r.Number(0, y, axisWidth-1, f(limit*float64(parts-i)/float64(parts)), styleFaint)
 		for x := 0; i > 0 && i < parts && plot.H >= gridFrom && x < plot.W; x += 2 {
 			plot.Set(x, y, '·', styleTrack)
 		}

@@ -72,16 +72,13 @@ func (v *landingView) Cut() bool { return v.Usage.CutForRate+v.Usage.CutForPlace
 // sourceView is the content of the page for one source.
 type sourceView struct {
 	canonical.Source
-	Up      bool
-	Empty   bool               // it is up, without a GPU in its reading
-	Slow    bool               // it is up, but a scrape ran out of time
-	NotUp   string             // why it is not up, if that is no Failure
-	Age     string             // of the last reading that worked, "" if there was none
-	Frozen  string             // how long no value had changed then, "" up to frozenAfter
-	Gone    []canonical.Device // boards that are remembered
-	Named   []canonical.Device // the first boards that the source names and has not read
-	Missed  []canonical.Device // the first boards that are expected and were never seen
-	Others  int                // how many more were never seen
+	Up     bool
+	Empty  bool   // it is up, without a GPU in its reading
+	Slow   bool   // it is up, but a scrape ran out of time
+	NotUp  string // why it is not up, if that is no Failure
+	Age    string // of the last reading that worked, "" if there was none
+	Frozen string // how long no value had changed then, "" up to frozenAfter
+	absentBoards
 	Missing []string
 	Blank   []string // those of Missing that the source serves without a usable value
 	Lines   []string // to add to an exporter's list of counters for the others
@@ -89,6 +86,14 @@ type sourceView struct {
 	More    int      // how many more devices there are
 	Unknown []string // the first families without a canonical name
 	Unnamed int      // how many more have none
+}
+
+// absentBoards are the boards that are not in the reading.
+type absentBoards struct {
+	Gone   []canonical.Device // those that are remembered
+	Named  []canonical.Device // the first ones that the source names and has not read
+	Missed []canonical.Device // the first ones that are expected and were never seen
+	Others int                // how many more were never seen
 }
 
 // ServeHTTP implements http.Handler.

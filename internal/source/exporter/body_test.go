@@ -86,42 +86,6 @@ func TestBodyReaderReusesMemory(t *testing.T) {
 	}
 }
 
-// TestReadAllocatesLittle bounds what a steady read of 1.4 MB allocates, this
-// test's server included: the body's memory is reused.
-func TestReadAllocatesLittle(t *testing.T) {
-	text := lines(1400 << 10)
-	zipped := gzipped(t, text)
-	for _, encoding := range []string{"", "gzip"} {
-		srv := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			if encoding == "" {
-				w.Write(text)
-				return
-			}
-			w.Header().Set("Content-Encoding", encoding)
-			w.Write(zipped)
-		})
-		s := open(t, srv.URL, Options{})
-		var b raw.Batch
-		read := func(n int) {
-			for range n {
-				if err := s.Read(t.Context(), &b); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		read(3)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		read(20)
-		runtime.ReadMemStats(&after)
-		bytes, count := (after.TotalAlloc-before.TotalAlloc)/20, (after.Mallocs-before.Mallocs)/20
-		t.Logf("encoding %q: %d bytes in %d allocations a read, server included", encoding, bytes, count)
-		if bytes > 32<<10 || count > 200 {
-			t.Errorf("encoding %q: %d bytes in %d allocations a read", encoding, bytes, count)
-		}
-	}
-}
-
 // TestOversizeKeepsMemoryFlat serves bodies of 25 times the limit, plain and as a gzip bomb, and
 // counts what reading them allocates.
 func TestOversizeKeepsMemoryFlat(t *testing.T) {

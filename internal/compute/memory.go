@@ -39,25 +39,29 @@ type device struct {
 	warning          float64 // temperature in °C from which it is hot
 
 	account canonical.Account
+	board   *device // that it is part of; itself if it is a board
+	boardState
+	tenancy
+}
 
-	// Boards only.
-	counters []float64                          // latest value of each of rising, NaN if none
-	events   [canonical.NumConditions]time.Time // latest event behind each condition, zero if none
-	eventful canonical.ConditionSet             // the conditions that have one
-	counted  canonical.ConditionSet             // those with a counter in the latest reading
-	streaks  [canonical.NumConditions]streak
-	restarts restarts
-	links    links
-	cut      bool // into MIG instances
-	xids     xids
-	raised   canonical.ConditionSet // those that Events last reported as raised
-	meter    meter
-	// The instances that it is cut into.
-	instances []*device
+// boardState is what only boards have.
+type boardState struct {
+	counters  []float64                          // latest value of each of rising, NaN if none
+	events    [canonical.NumConditions]time.Time // latest event behind each condition, zero if none
+	eventful  canonical.ConditionSet             // the conditions that have one
+	counted   canonical.ConditionSet             // those with a counter in the latest reading
+	streaks   [canonical.NumConditions]streak
+	restarts  restarts
+	links     links
+	instances []*device // that it is cut into
+	cut       bool      // as of the previous reading
+	xids      xids
+	raised    canonical.ConditionSet // those that Events last reported as raised
+	meter     meter
+}
 
-	board *device // that it is part of; itself if it is a board
-
-	// The allocations of the latest reading.
+// tenancy is the allocations of a device in the latest reading.
+type tenancy struct {
 	holders     int           // how many there are, including those beyond the limit
 	allocations []*allocation // those within the limit
 	measured    bool          // the use of each of them is known
@@ -66,9 +70,9 @@ type device struct {
 }
 
 func newDevice() *device {
-	return &device{
+	return &device{boardState: boardState{
 		xids: newXIDs(), restarts: newRestarts(), meter: newMeter(), counters: slices.Repeat([]float64{math.NaN()}, len(rising)),
-	}
+	}}
 }
 
 // isIn reports whether d is in a list in which its slot is its index.

@@ -32,7 +32,7 @@ func (t *Translator) updateAllocations(present []int32) (leftOut uint64) {
 	weight := 0
 	for i := range t.allocations {
 		weight += t.allocations[i].Weight(&t.topology.Devices[t.allocations[i].Device])
-		out := t.maxAllocations > 0 && weight > t.maxAllocations
+		out := t.opts.MaxAllocations > 0 && weight > t.opts.MaxAllocations
 		if out && !t.allocations[i].leftOut {
 			leftOut++
 		}

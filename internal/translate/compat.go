@@ -22,12 +22,17 @@ type compat struct {
 	blocks   [numVersions][]string
 	blockID  [numVersions]map[string]int32
 
-	values []float64 // of each sample of this reading, in SI
-	groups []group   // of this reading
-	marks  []uint64  // by block of a version: the last family with a series of it
-	pass   uint64
+	rendering
 	serves []bool   // by family: it has series in the latest reading
 	served []string // their names
+}
+
+// rendering is the scratch of a Render.
+type rendering struct {
+	values []float64 // of each sample, in SI
+	groups []group
+	marks  []uint64 // by block of a version: the last pass with a series of it
+	pass   uint64
 }
 
 // group is consecutive samples of one quantity.

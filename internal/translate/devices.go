@@ -168,9 +168,9 @@ func (t *Translator) absent(naming []int32, devices []canonical.Device) []canoni
 			boards = append(boards, d)
 		}
 	}
-	arrange(boards, t.fallbackHost)
-	if t.maxDevices > 0 {
-		boards = boards[:min(len(boards), max(0, t.maxDevices-len(devices)))]
+	arrange(boards, t.opts.FallbackHost)
+	if t.opts.MaxDevices > 0 {
+		boards = boards[:min(len(boards), max(0, t.opts.MaxDevices-len(devices)))]
 	}
 	return boards
 }

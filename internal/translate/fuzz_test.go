@@ -99,8 +99,8 @@ func fuzzSamples(d *raw.Dict, names []string, data []byte) []raw.Sample {
 func checkSane(t *testing.T, tr *Translator, frame *c.Frame) {
 	t.Helper()
 	devices := frame.Topology.Devices
-	if tr.maxDevices > 0 && len(devices) > tr.maxDevices {
-		t.Errorf("%d devices, more than %d", len(devices), tr.maxDevices)
+	if tr.opts.MaxDevices > 0 && len(devices) > tr.opts.MaxDevices {
+		t.Errorf("%d devices, more than %d", len(devices), tr.opts.MaxDevices)
 	}
 	for i := range devices {
 		d := &devices[i]

@@ -191,7 +191,7 @@ func (t *Translator) resolve(d *raw.Dict, block uint32) int32 {
 // reports that the device cannot be told without one.
 func (t *Translator) shorten(row *values, labels []raw.Label) (long, lost bool) {
 	for r, value := range row {
-		if t.maxLabelValue == 0 || len(value) <= t.maxLabelValue || role(r) == roleTargetJob || role(r) == roleTargetInstance {
+		if t.opts.MaxLabelValue == 0 || len(value) <= t.opts.MaxLabelValue || role(r) == roleTargetJob || role(r) == roleTargetInstance {
 			continue
 		}
 		row[r] = ""
@@ -202,7 +202,7 @@ func (t *Translator) shorten(row *values, labels []raw.Label) (long, lost bool) 
 		if t.long == nil || identity && !lost {
 			name := labels[slices.IndexFunc(labels, func(l raw.Label) bool { return l.Value == value })].Name
 			t.long = &canonical.Note{
-				Cause:  fmt.Sprintf("the label %s has %d bytes, more than --source.max-label-value=%d: %s", name, len(value), t.maxLabelValue, effect),
+				Cause:  fmt.Sprintf("the label %s has %d bytes, more than --source.max-label-value=%d: %s", name, len(value), t.opts.MaxLabelValue, effect),
 				Remedy: "have the exporter shorten it, or raise --source.max-label-value",
 			}
 		}
@@ -269,7 +269,7 @@ func (t *Translator) describe(row *values, labels []raw.Label) variant {
 // deviceOf returns the device of a row as its labels describe it.
 func (t *Translator) deviceOf(row *values) canonical.Device {
 	d := canonical.Device{
-		Hostname: cmp.Or(t.nodeName, ownHostname(row[roleHostname])),
+		Hostname: cmp.Or(t.opts.NodeName, ownHostname(row[roleHostname])),
 		GPU:      row[roleGPU],
 		UUID:     row[roleUUID],
 		Instance: row[roleInstance],

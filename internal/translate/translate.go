@@ -44,16 +44,23 @@ type Options struct {
 // array write for each sample and allocates nothing. It belongs to the goroutine
 // that reads the source.
 type Translator struct {
-	nodeName, fallbackHost string
-	maxLabelValue          int
-	maxDevices             int
-	maxAllocations         int
-	rules                  *ruleSet
-	boardLevel             []canonical.Field
-	util                   utilRatio
-	compat                 *compat // nil without Options.Compat
+	opts       Options
+	rules      *ruleSet
+	boardLevel []canonical.Field
+	util       utilRatio
+	compat     *compat // nil without Options.Compat
 
-	// What is known about the ids of dict at its generation.
+	learned
+	arrangement
+	pass
+	cliques cliques
+	links   linkStates
+	xids    xidReports
+	labels  []raw.Label // scratch
+}
+
+// learned is what is known about the ids of dict at its generation.
+type learned struct {
 	dict       *raw.Dict
 	generation uint64
 	families   []family
@@ -62,24 +69,25 @@ type Translator struct {
 	variants   []variant
 	variantID  map[variant]int32
 	positions  []position // of each variant
+	unknown    []string   // the unknown families of the latest reading
+}
 
-	// reading numbers the passes over a batch, so that marks of earlier passes need not
-	// be cleared.
-	reading uint64
+// arrangement is the devices of the latest topology, and who holds them.
+type arrangement struct {
+	topology      *canonical.Topology
+	allocations   []holding // in the order in which they appeared
+	allocationSet *canonical.AllocationSet
+	relabelled    bool  // Prometheus renamed the pod of a row of the topology
+	containers    []int // of the pod of each allocation in allocationSet, if a position is shared
+}
 
-	topology       *canonical.Topology
-	allocations    []holding // of the topology's devices, in the order in which they appeared
-	allocationSet  *canonical.AllocationSet
+// pass is one pass over a batch.
+type pass struct {
+	// reading numbers the passes, so that marks of earlier passes need not be cleared.
+	reading        uint64
 	fallbackValues []float64      // devices × rules.fallbacks
-	relabelled     bool           // Prometheus renamed the pod of a row of the topology
-	later          []sharedSample // of this reading, in its order
-	containers     []int          // of the pod of each allocation in allocationSet, if a position is shared
+	later          []sharedSample // in their order
 	utilRatios     []float64      // of each allocation, as utilRatioName gives it
-	cliques        cliques
-	links          linkStates
-	xids           xidReports
-	unknown        []string
-	labels         []raw.Label
 }
 
 // family is the state of a family id.
@@ -119,19 +127,10 @@ func New(opts Options) (*Translator, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Translator{
-		nodeName:      opts.NodeName,
-		fallbackHost:  opts.FallbackHost,
-		maxLabelValue: max(opts.MaxLabelValue, 0),
-		maxDevices:    max(opts.MaxDevices, 0),
-		rules:         rules,
-		util:          newUtilRatio(),
-		compat:        newCompat(&opts, rules.quantities),
-		topology:      &canonical.Topology{Hostname: cmp.Or(opts.NodeName, opts.FallbackHost)},
-		allocationSet: &canonical.AllocationSet{},
-
-		maxAllocations: max(opts.MaxAllocations, 0),
-	}
+	opts.MaxLabelValue, opts.MaxDevices, opts.MaxAllocations = max(opts.MaxLabelValue, 0), max(opts.MaxDevices, 0), max(opts.MaxAllocations, 0)
+	t := &Translator{opts: opts, rules: rules, util: newUtilRatio(), compat: newCompat(&opts, rules.quantities)}
+	t.topology = &canonical.Topology{Hostname: cmp.Or(opts.NodeName, opts.FallbackHost)}
+	t.allocationSet = &canonical.AllocationSet{}
 	for f := range canonical.NumFields {
 		if canonical.Fields[f].Level == canonical.BoardLevel {
 			t.boardLevel = append(t.boardLevel, f)
@@ -168,11 +167,7 @@ func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 // longer have ids.
 func (t *Translator) learn(d *raw.Dict) (anew bool) {
 	if anew = t.dict != d || t.generation != d.Generation(); anew {
-		t.dict, t.generation = d, d.Generation()
-		t.families, t.blocks = nil, nil
-		t.variants, t.positions = nil, nil
-		t.variantID, t.long = map[variant]int32{}, nil
-		t.unknown = nil
+		t.learned = learned{dict: d, generation: d.Generation(), variantID: map[variant]int32{}}
 		t.util.family = -1
 		t.links = linkStates{}
 		t.xids.forget()
@@ -327,9 +322,9 @@ func (t *Translator) allSeen() bool {
 func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
 	present, naming := t.present(b)
 	devices := withBoards(gather(t.variants, present))
-	arrange(devices, t.fallbackHost) // labels complete the weight
-	devices = admit(devices, t.topology.Devices, t.maxDevices)
-	arrange(devices, t.fallbackHost)
+	arrange(devices, t.opts.FallbackHost) // labels complete the weight
+	devices = admit(devices, t.topology.Devices, t.opts.MaxDevices)
+	arrange(devices, t.opts.FallbackHost)
 	index := indexOf(devices)
 	for i := range t.positions {
 		t.positions[i].row = notHere
@@ -364,7 +359,7 @@ func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
 // changes only if the devices do.
 func (t *Translator) hostname(devices []canonical.Device) string {
 	if len(devices) == 0 {
-		return cmp.Or(t.nodeName, t.fallbackHost)
+		return cmp.Or(t.opts.NodeName, t.opts.FallbackHost)
 	}
 	return devices[0].Hostname
 }

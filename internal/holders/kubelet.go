@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -49,7 +50,9 @@ type Kubelet struct {
 
 	current atomic.Pointer[holdings]
 	notes   atomic.Pointer[[]canonical.Note]
-	counts  struct{ asked, failed, claimsAsked, claimsFailed, unread atomic.Uint64 }
+
+	mu     sync.Mutex
+	counts KubeletCounts // without those of sources
 
 	// Of the goroutine of Run.
 	claims   claims
@@ -109,9 +112,9 @@ func (k *Kubelet) ask(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	k.counts.asked.Add(1)
+	k.count(func(c *KubeletCounts) { c.Asked++ })
 	if err != nil {
-		k.counts.failed.Add(1)
+		k.count(func(c *KubeletCounts) { c.Failed++ })
 		k.fail(err)
 		return
 	}
@@ -125,13 +128,13 @@ func (k *Kubelet) ask(ctx context.Context) {
 	if !due {
 		return
 	}
-	k.counts.claimsAsked.Add(1)
+	k.count(func(c *KubeletCounts) { c.ClaimsAsked++ })
 	ok := k.claims.ask(ctx)
 	if ctx.Err() != nil {
 		return
 	}
 	if !ok {
-		k.counts.claimsFailed.Add(1)
+		k.count(func(c *KubeletCounts) { c.ClaimsFailed++ })
 	}
 	k.publish(&l)
 }
@@ -152,7 +155,7 @@ func (k *Kubelet) findBoards(l *listed) {
 // publish makes an answer the current one.
 func (k *Kubelet) publish(l *listed) {
 	byClaims, unread := k.claims.holds(l.claims)
-	k.counts.unread.Store(uint64(l.unknown + unread))
+	k.count(func(c *KubeletCounts) { c.Unread = l.unknown + unread })
 	notes := k.claims.notes()
 	k.notes.Store(&notes)
 	before := k.current.Load()
@@ -192,12 +195,17 @@ func (k *Kubelet) Notes() []canonical.Note {
 	return nil
 }
 
+func (k *Kubelet) count(change func(*KubeletCounts)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	change(&k.counts)
+}
+
 // Counts returns the counts until now.
 func (k *Kubelet) Counts() KubeletCounts {
-	c := KubeletCounts{
-		Asked: k.counts.asked.Load(), Failed: k.counts.failed.Load(), Unread: int(k.counts.unread.Load()),
-		ClaimsAsked: k.counts.claimsAsked.Load(), ClaimsFailed: k.counts.claimsFailed.Load(),
-	}
+	k.mu.Lock()
+	c := k.counts
+	k.mu.Unlock()
 	now := k.current.Load()
 	for i := range now.matched {
 		if now.matched[i].Load() {

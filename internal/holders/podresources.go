@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"sync/atomic"
 	"syscall"
 
 	"google.golang.org/grpc"
@@ -51,28 +50,23 @@ type listed struct {
 
 // list asks the kubelet that serves at socket.
 func list(ctx context.Context, socket string) (listed, *canonical.Failure) {
-	var dialed atomic.Pointer[error]
-	conn, err := grpc.NewClient("passthrough:///"+socket,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, socket string) (net.Conn, error) {
-			var network net.Dialer
-			conn, err := network.DialContext(ctx, "unix", socket)
-			dialed.Store(&err)
-			return conn, err
-		}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
-		grpc.WithNoProxy())
+	var network net.Dialer
+	dialed, err := network.DialContext(ctx, "unix", socket)
 	if err != nil {
-		return listed{}, explain(socket, err, nil)
+		return listed{}, explain(socket, err)
+	}
+	defer func() { _ = dialed.Close() }() // gRPC may have
+	conn, err := grpc.NewClient("passthrough:///kubelet", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return dialed, nil }),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+	if err != nil {
+		return listed{}, explain(socket, err)
 	}
 	defer func() { _ = conn.Close() }() // fails only if it is closed
 	client := podresources.NewPodResourcesListerClient(conn)
 	answer, err := client.List(ctx, &podresources.ListPodResourcesRequest{})
 	if err != nil {
-		if last := dialed.Load(); last != nil {
-			return listed{}, explain(socket, err, *last)
-		}
-		return listed{}, explain(socket, err, nil)
+		return listed{}, explain(socket, err)
 	}
 	l := read(answer)
 	// Without an answer, fewer MIG devices can be assigned.
@@ -82,20 +76,17 @@ func list(ctx context.Context, socket string) (listed, *canonical.Failure) {
 	return l, nil
 }
 
-// explain returns why the kubelet, or the connection to it, failed. dialed is the error of the
-// connection, of which gRPC only returns the text.
-func explain(socket string, err, dialed error) *canonical.Failure {
+// explain returns why the kubelet, or the connection to it, failed.
+func explain(socket string, err error) *canonical.Failure {
 	f := &canonical.Failure{Cause: status.Convert(err).Message(), Remedy: "see the kubelet's log"}
 	switch code := status.Code(err); {
-	case errors.Is(dialed, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist):
 		f.Cause = "there is no " + socket
 		f.Remedy = "mount the node's /var/lib/kubelet/pod-resources into the pod (hostPath), or name the socket with --kube.pod-resources=PATH"
-	case errors.Is(dialed, fs.ErrPermission):
+	case errors.Is(err, fs.ErrPermission):
 		f.Cause, f.Remedy = "permission for "+socket+" is denied", "run as root (runAsUser: 0), which owns the kubelet's socket"
-	case errors.Is(dialed, syscall.ECONNREFUSED):
+	case errors.Is(err, syscall.ECONNREFUSED):
 		f.Cause, f.Remedy = "nothing listens at "+socket, "check whether the kubelet runs: systemctl status kubelet"
-	case dialed != nil:
-		f.Cause = dialed.Error()
 	case code == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded):
 		f.Cause, f.Remedy = "the kubelet did not answer in time", "check whether it hangs: journalctl -u kubelet"
 	case code == codes.Unimplemented:

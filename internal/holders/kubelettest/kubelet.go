@@ -5,7 +5,6 @@ package kubelettest
 import (
 	"context"
 	"net"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -26,13 +25,14 @@ type Kubelet struct {
 	// Asked counts the requests for pods.
 	Asked atomic.Int64
 
-	tb     testing.TB
-	mu     sync.Mutex
-	server *grpc.Server // nil while it is stopped
-	pods   []*podresources.PodResources
-	all    []*podresources.ContainerDevices
-	hangs  bool
-	refuse string // why it does not answer, "" while it does
+	tb       testing.TB
+	mu       sync.Mutex
+	server   *grpc.Server // nil while it is stopped
+	listener net.Listener
+	pods     []*podresources.PodResources
+	all      []*podresources.ContainerDevices
+	hangs    bool
+	refuse   string // why it does not answer, "" while it does
 }
 
 // New returns a kubelet that serves until the test ends.
@@ -52,7 +52,7 @@ func (k *Kubelet) Start() {
 	if err != nil {
 		k.tb.Fatal(err)
 	}
-	k.server = grpc.NewServer()
+	k.server, k.listener = grpc.NewServer(), listener
 	podresources.RegisterPodResourcesListerServer(k.server, k)
 	go func(server *grpc.Server) { _ = server.Serve(listener) }(k.server) // ends with Stop
 }
@@ -61,7 +61,7 @@ func (k *Kubelet) Start() {
 func (k *Kubelet) Stop() {
 	if k.server != nil {
 		k.server.Stop()
-		_ = os.Remove(k.Socket) // Serve may not have begun
+		_ = k.listener.Close() // Serve may not have begun
 		k.server = nil
 	}
 }

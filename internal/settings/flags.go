@@ -142,8 +142,9 @@ func ReadFlags(args []string, stdout io.Writer) (g Given, err error) {
 	if err := g.adopt(os.LookupEnv); err != nil {
 		return nil, err
 	}
+	fresh := NewOptions()
 	for _, f := range g {
-		if err := f.Apply(NewOptions()); err != nil {
+		if err := f.Apply(fresh); err != nil {
 			return nil, err
 		}
 	}

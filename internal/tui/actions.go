@@ -65,7 +65,10 @@ func (m *model) setFilter(expr string) {
 }
 
 // sorts are the metrics that the sort key cycles through; :sort takes any.
-var sorts = []client.Metric{client.MetricNone, client.MetricSeverity, client.MetricReal, client.MetricMemory, client.MetricPower, client.MetricTemperature, client.MetricNVML, client.MetricMeanReal}
+var sorts = []client.Metric{
+	client.MetricNone, client.MetricSeverity, client.MetricReal, client.MetricMemory,
+	client.MetricPower, client.MetricTemperature, client.MetricNVML, client.MetricMeanReal,
+}
 
 // following returns the element after v in a ring, or the first if v is not in it.
 func following[T comparable](ring []T, v T) T { return ring[(slices.Index(ring, v)+1)%len(ring)] }

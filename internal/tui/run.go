@@ -64,7 +64,6 @@ func Run(ctx context.Context, opts Options) error {
 		return fmt.Errorf("the terminal cannot be used: %w; print one reading as text with --once", err)
 	}
 	defer screen.Fini()
-	begun := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	defer background.Wait()
@@ -90,8 +89,16 @@ func Run(ctx context.Context, opts Options) error {
 		m.showError(err)
 	}
 	m.showNotice(opts.Notice)
+	m.loop(ctx, messages, answers)
+	return nil
+}
+
+// loop handles messages and the events of the screen until the user quits or ctx ends, and then
+// waits for the terminal's answer, which the shell would read as input.
+func (m *model) loop(ctx context.Context, messages <-chan any, answers <-chan bool) {
+	begun := m.now()
 	events := make(chan tcell.Event)
-	go screen.ChannelEvents(events, ctx.Done())
+	go m.screen.ChannelEvents(events, ctx.Done())
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for !m.over {
@@ -113,10 +120,9 @@ func Run(ctx context.Context, opts Options) error {
 	if answers != nil {
 		select {
 		case <-answers:
-		case <-time.After(answerTime - time.Since(begun)):
+		case <-time.After(answerTime - m.now().Sub(begun)):
 		}
 	}
-	return nil
 }
 
 // follow sends the nodes that f fetches, first those of its lead.

@@ -112,7 +112,10 @@ func (w *Watch) dropLost(n *client.Node, at time.Time) (events []Event) {
 		}
 		delete(w.devices, k)
 		if k.Instance == "" && !d.gone {
-			events = append(events, Event{At: at, Key: k, Node: d.node, GPU: d.label, State: canonical.HealthWarn, Text: "is not reported any more: the node has fewer GPUs than before"})
+			events = append(events, Event{
+				At: at, Key: k, Node: d.node, GPU: d.label, State: canonical.HealthWarn,
+				Text: "is not reported any more: the node has fewer GPUs than before",
+			})
 		}
 	}
 	slices.SortFunc(events, func(a, b Event) int {

@@ -178,7 +178,8 @@ func shown(c rune) (rune, int) {
 		return c, 1
 	case c < 0xa1 || c == utf8.RuneError:
 		return '?', 1
-	case c > 0xad && c < 0x300, c > 0x200f && c < 0x2028, c >= 0x2190 && c < 0x2200, c >= 0x2500 && c < 0x25fd:
+	case c > 0xad && c < 0x300, c > 0x200f && c < 0x2028,
+		c >= 0x2190 && c < 0x2200, c >= 0x2500 && c < 0x25fd:
 		return c, 1 // Latin, dashes, arrows, boxes and blocks: no look-up
 	case c >= 0x1100 && c < 0x1200, c >= 0x1f1e6 && c <= 0x1f1ff: // jamo and flags join
 		return '?', 1

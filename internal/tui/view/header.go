@@ -273,7 +273,10 @@ func powerPieces(t *client.Totals) []piece {
 	if canonical.Given(t.Limit) {
 		limit = fmt.Sprintf("/%.2f", t.Limit/1e3)
 	}
-	return []piece{{"power ", styleLabel}, {orMissing("%5.2f", t.Power/1e3, 5), stylePlain}, {limit + " kW  avg ", styleLabel}, {orMissing("%4.0fW", t.Mean, widthWatts), stylePlain}}
+	return []piece{
+		{"power ", styleLabel}, {orMissing("%5.2f", t.Power/1e3, 5), stylePlain},
+		{limit + " kW  avg ", styleLabel}, {orMissing("%4.0fW", t.Mean, widthWatts), stylePlain},
+	}
 }
 
 func memoryPieces(label string, used, all float64) []piece {

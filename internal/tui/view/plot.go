@@ -12,9 +12,11 @@ import (
 
 // plotted are the metrics of the plot view, in the order of its charts.
 var plotted = []client.Metric{
-	client.MetricReal, client.MetricNVML, client.MetricEngine, client.MetricSM, client.MetricOccupancy, client.MetricTensor, client.MetricDRAM, client.MetricMemCopy, client.MetricPCIe,
-	client.MetricPower, client.MetricMemory, client.MetricTemperature, client.MetricMemoryTemperature, client.MetricNVLink, client.MetricSMClock, client.MetricMemoryClock,
-	client.MetricFP16, client.MetricFP32, client.MetricFP64, client.MetricHMMA, client.MetricIMMA, client.MetricDFMA, client.MetricDMMA, client.MetricQMMA, client.MetricInt,
+	client.MetricReal, client.MetricNVML, client.MetricEngine, client.MetricSM, client.MetricOccupancy, client.MetricTensor,
+	client.MetricDRAM, client.MetricMemCopy, client.MetricPCIe, client.MetricPower, client.MetricMemory, client.MetricTemperature,
+	client.MetricMemoryTemperature, client.MetricNVLink, client.MetricSMClock, client.MetricMemoryClock, client.MetricFP16,
+	client.MetricFP32, client.MetricFP64, client.MetricHMMA, client.MetricIMMA, client.MetricDFMA, client.MetricDMMA,
+	client.MetricQMMA, client.MetricInt,
 }
 
 // chartWidth and chartHeight are the least size of a chart with its axes.

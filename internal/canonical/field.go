@@ -175,7 +175,7 @@ const (
 type FieldInfo struct {
 	// Name is the family's name, without Prefix.
 	Name string
-	// Labels that tell the fields of one family apart, in exposition syntax
+	// Labels that distinguish the fields of one family, in exposition syntax
 	// without braces, such as `severity="correctable"`; "" if the field is a
 	// family of its own.
 	Labels string

@@ -48,7 +48,7 @@ func (f *Frame) Reattribute(set *AllocationSet, was []int32) {
 	if len(f.Uses) == 0 {
 		return
 	}
-	told := len(f.Uses)
+	given := len(f.Uses)
 	for _, i := range was {
 		use := NoUse
 		if i >= 0 {
@@ -56,7 +56,7 @@ func (f *Frame) Reattribute(set *AllocationSet, was []int32) {
 		}
 		f.Uses = append(f.Uses, use)
 	}
-	f.Uses = f.Uses[:copy(f.Uses, f.Uses[told:])]
+	f.Uses = f.Uses[:copy(f.Uses, f.Uses[given:])]
 }
 
 // Len returns the number of devices.

@@ -188,7 +188,7 @@ func (t *Translator) resolve(d *raw.Dict, block uint32) int32 {
 }
 
 // shorten removes values that are longer than allowed from a row, and notes the first. lost
-// reports that the device cannot be told without one.
+// reports that the device is not known without one.
 func (t *Translator) shorten(row *values, labels []raw.Label) (long, lost bool) {
 	for r, value := range row {
 		if t.opts.MaxLabelValue == 0 || len(value) <= t.opts.MaxLabelValue || role(r) == roleTargetJob || role(r) == roleTargetInstance {

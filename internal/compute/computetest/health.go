@@ -155,9 +155,9 @@ func findings(history []Reading, model string) [canonical.NumConditions]finding 
 		one(given(canonical.Temperature, canonical.TemperatureMargin), row[canonical.Temperature] >= hot || row[canonical.TemperatureMargin] <= 0),
 		one(given(canonical.MemoryTemperature), row[canonical.MemoryTemperature] >= hot),
 		judged(given(canonical.RecoveryAction), action == 1 || action == 2 || action == 4, action > 0),
-		one(codes.Told, len(codes.Fatal) > 0),
-		one(codes.Told, len(codes.Warned) > 0),
-		one(codes.Told, false), // it needs the other boards of the node
+		one(codes.Given, len(codes.Fatal) > 0),
+		one(codes.Given, len(codes.Warned) > 0),
+		one(codes.Given, false), // it needs the other boards of the node
 		one(given(canonical.ECCDoubleBitVolatile), rose(history, canonical.ECCDoubleBitVolatile)),
 		one(given(canonical.RowRemapPending), row[canonical.RowRemapPending] > 0),
 		one(given(canonical.RetiredPagesPending), row[canonical.RetiredPagesPending] > 0),

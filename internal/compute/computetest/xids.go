@@ -11,7 +11,7 @@ import (
 
 // Codes is the result of a history's XIDs.
 type Codes struct {
-	Told   bool  // the last reading reports XIDs, or that there are none
+	Given  bool  // the last reading reports XIDs, or that there are none
 	Fatal  []int // those that hold, in ascending order
 	Warned []int // within the last ten minutes, in ascending order
 }
@@ -54,7 +54,7 @@ func XIDs(history []Reading) Codes {
 		}
 	}
 	end := history[len(history)-1]
-	codes := Codes{Told: !math.IsNaN(end.Row[canonical.XIDLast]) || len(end.XIDs) > 0}
+	codes := Codes{Given: !math.IsNaN(end.Row[canonical.XIDLast]) || len(end.XIDs) > 0}
 	maps.DeleteFunc(warned, func(_ int, at time.Time) bool { return end.At.Sub(at) > 10*time.Minute })
 	codes.Fatal, codes.Warned = slices.Sorted(maps.Keys(held)), slices.Sorted(maps.Keys(warned))
 	return codes
@@ -89,23 +89,23 @@ func Came(history []Reading) (codes []int) {
 func Totals(history []Reading) map[int]int {
 	most := map[int]int{}
 	for w := range canonical.NumWitnesses {
-		sums, counts, told := map[int]int{}, map[int]int{}, w > canonical.WitnessTotal
+		sums, counts, counted := map[int]int{}, map[int]int{}, w > canonical.WitnessTotal
 		for i, h := range history {
 			mine := map[int]int{}
-			tells := false
+			reports := false
 			for _, x := range h.XIDs {
 				if x.Witness == w {
-					tells = true
+					reports = true
 					mine[int(x.Code)] = int(x.Count)
 				}
 			}
-			if !tells {
-				told = told || i == 0
+			if !reports {
+				counted = counted || i == 0
 				continue
 			}
 			for code, n := range mine {
 				switch {
-				case i == 0 && !told:
+				case i == 0 && !counted:
 				case n >= counts[code]:
 					sums[code] += n - counts[code]
 				case w != canonical.WitnessWindow:

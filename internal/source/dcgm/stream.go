@@ -217,7 +217,7 @@ func explain(st *stream, err error, c *child, text string) error {
 	e := &source.Error{Failure: source.Broken, Err: err}
 	switch {
 	case errors.Is(err, errNoise):
-		if outcomeOf(0, text) != nil {
+		if endingOf(0, text) != nil {
 			return refused(command, st.name, 0, 0, text)
 		}
 		e.Cause = command + " prints nothing that can be read" + quoted(text)

@@ -15,9 +15,9 @@ import (
 // errFields is wrapped by refusals that may concern only some of the fields.
 var errFields = errors.New("fields refused")
 
-// outcome is the meaning of an end of dcgmi. STREAM in cause and remedy is replaced by the name of the
+// ending is the meaning of an end of dcgmi. STREAM in cause and remedy is replaced by the name of the
 // requested fields.
-type outcome struct {
+type ending struct {
 	// codes are dcgmReturn_t (DCGM's dcgm_structs.h), which dcgmi prints or exits with, and exit statuses of
 	// shells.
 	codes []int
@@ -35,9 +35,9 @@ const (
 		"then restart the host engine, which looks for both when it starts: systemctl restart nvidia-dcgm"
 )
 
-// outcomes are those that the program acts on, or that facts of DCGM 3.3 to 4.6 show to happen. Others have one
+// endings are those that the program acts on, or that facts of DCGM 3.3 to 4.6 show to happen. Others have one
 // sentence: see refused.
-var outcomes = []outcome{
+var endings = []ending{
 	{[]int{-2}, "PARSE ERROR", source.Unsupported, nil,
 		"dcgmi does not accept its arguments",
 		"see its version, 2.3 or later is needed: dcgmi --version; and report this"},
@@ -89,24 +89,24 @@ var outcomes = []outcome{
 		"check whether it answers at all: nvidia-smi; then restart the host engine: systemctl restart nvidia-dcgm"},
 }
 
-// outcomeOf returns the outcome for an exit status, of which only eight bits of a code are left, and for what was
+// endingOf returns the ending for an exit status, of which only eight bits of a code are left, and for what was
 // printed; nil for none. A phrase has priority over a printed code, and this over the status, which wrappers hide.
-func outcomeOf(status int, text string) *outcome {
-	find := func(is func(o *outcome) bool) *outcome {
-		if i := slices.IndexFunc(outcomes, func(o outcome) bool { return is(&o) }); i >= 0 {
-			return &outcomes[i]
+func endingOf(status int, text string) *ending {
+	find := func(is func(o *ending) bool) *ending {
+		if i := slices.IndexFunc(endings, func(o ending) bool { return is(&o) }); i >= 0 {
+			return &endings[i]
 		}
 		return nil
 	}
-	if o := find(func(o *outcome) bool { return o.phrase != "" && strings.Contains(text, o.phrase) }); o != nil {
+	if o := find(func(o *ending) bool { return o.phrase != "" && strings.Contains(text, o.phrase) }); o != nil {
 		return o
 	}
 	for _, code := range codesIn(text) {
-		if o := find(func(o *outcome) bool { return slices.Contains(o.codes, code) }); o != nil {
+		if o := find(func(o *ending) bool { return slices.Contains(o.codes, code) }); o != nil {
 			return o
 		}
 	}
-	return find(func(o *outcome) bool {
+	return find(func(o *ending) bool {
 		return status > 0 && slices.ContainsFunc(o.codes, func(code int) bool { return code&0xff == status })
 	})
 }
@@ -127,7 +127,7 @@ func codesIn(text string) (codes []int) {
 // refused explains the end of a command by its exit status, or the signal that killed it, and by its messages in
 // text. stream is the name of the requested fields.
 func refused(command, stream string, code int, sig syscall.Signal, text string) *source.Error {
-	if o := outcomeOf(code, text); o != nil {
+	if o := endingOf(code, text); o != nil {
 		words := strings.NewReplacer("STREAM", stream)
 		return &source.Error{Failure: o.failure, Err: o.err, Cause: command + ": " + words.Replace(o.cause) + quoted(text), Remedy: words.Replace(o.remedy)}
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
@@ -21,7 +20,6 @@ import (
 type discovery struct {
 	service   *service
 	finder    *holders.Discovery
-	userAgent string
 	machine   string          // our own node; "" if unknown
 	kernelLog *kernellog.Feed // of our own node; nil for none
 
@@ -65,20 +63,24 @@ func (o *options) newFinder(client *holders.Client, logger *slog.Logger, changed
 }
 
 // startDiscovery creates the discovery of --kube.discover. It sends nothing.
-func (p *service) startDiscovery(userAgent string) (err error) {
+func (p *service) startDiscovery() (err error) {
 	if !p.opts.Discovers() {
 		return nil
 	}
-	d := &discovery{service: p, userAgent: userAgent, members: map[holders.Exporter]*member{}, last: map[string]*member{}}
+	d := &discovery{service: p, members: map[holders.Exporter]*member{}, last: map[string]*member{}}
 	if d.machine, err = thisMachine(); err != nil {
 		return err
 	}
 	if p.kernelLog != nil {
-		d.kernelLog = p.kernelLog.Feed(p.isMine(source.Caps{}))
+		d.kernelLog = p.kernelLog.Feed(isMine(source.Caps{}))
 	}
-	d.finder, err = p.opts.newFinder(p.kube.client, p.logger, d.changed)
-	p.kube.discovery = d
-	return err
+	if d.finder, err = p.opts.newFinder(p.holding.client, p.logger, d.changed); err != nil {
+		return err
+	}
+	p.holding.discovery = d
+	p.notes = append(p.notes, d.finder.Notes)
+	p.collectors = append(p.collectors, discoveryCollectors(d.finder)...)
+	return nil
 }
 
 // run finds and reads exporters until ctx ends.
@@ -215,7 +217,7 @@ func (p *service) joinFound(d *discovery, m *member, e *holders.Exporter) (*read
 		return nil, err
 	}
 	s.Called, s.Look = m.name, lookAtPod(e)
-	src, err := open(p.opts, &s, d.userAgent, p.logger)
+	src, err := open(p.opts, &s, p.userAgent, p.logger)
 	if err != nil {
 		return nil, err
 	}
@@ -233,15 +235,4 @@ func (p *service) joinFound(d *discovery, m *member, e *holders.Exporter) (*read
 	}
 	p.readers.join(r)
 	return r, nil
-}
-
-// serveDiscovery serves the state of discovery.
-func (p *service) serveDiscovery(served *expose.Options) {
-	d := p.kube.discovery
-	if d == nil {
-		return
-	}
-	served.Absent = d.finder.Absent
-	alsoNote(served, d.finder.Notes)
-	served.Collectors = append(served.Collectors, discoveryCollectors(d.finder)...)
 }

@@ -5,73 +5,52 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/host"
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// startKernelLog opens the file of --kernel-log, if set. If it cannot be read, the program logs
-// that once and continues.
-func (p *service) startKernelLog() error {
+// startKernelLog opens the file of --kernel-log, if set. If it cannot be read, the log and the landing
+// page say so once, and the program continues.
+func (p *service) startKernelLog() (err error) {
 	path := p.opts.KernelLog
 	if path == "" {
 		return nil
 	}
-	hostname, err := p.machine()
-	if err != nil {
-		return err
+	var hostname string // of this machine's series
+	if up := p.opts.Upstreams; len(up) == 1 {
+		hostname = up[0].NodeName
 	}
-	p.kernelLog, err = kernellog.Open(kernellog.Options{Path: path, Proc: procfs, MaxAge: p.opts.Judge.XIDHold, Hostname: hostname, Logger: p.logger})
+	if hostname == "" {
+		if hostname, err = thisMachine(); err != nil {
+			return err
+		}
+	}
+	var failure atomic.Pointer[[]canonical.Note]
+	failure.Store(new([]canonical.Note))
+	report := func(err error) {
+		f := &canonical.Failure{Cause: err.Error()}
+		errors.As(err, &f)
+		failure.Store(&[]canonical.Note{{Cause: "no XIDs from the kernel's log: " + f.Cause, Remedy: f.Remedy}})
+		p.logger.Warn("cannot read XIDs from the kernel's log", "cause", f.Cause, "remedy", f.Remedy)
+	}
+	p.notes = append(p.notes, func() []canonical.Note { return *failure.Load() })
+	l, err := kernellog.Open(kernellog.Options{Path: path, Proc: procfs, MaxAge: p.opts.Judge.XIDHold, Hostname: hostname, Logger: p.logger})
 	if err != nil {
-		p.kernelLog = nil
-		p.noteKernelLog(err)
+		report(err)
 		return nil
 	}
+	p.kernelLog = l
+	p.also(func(ctx context.Context) {
+		if err := l.Run(ctx); err != nil {
+			report(err)
+		}
+	}, nil, kernelLogCollectors(l)...)
 	p.logger.Info("reading XIDs from the kernel's log, also those from before the start", "path", path)
 	return nil
-}
-
-// machine returns the hostname of this machine's series.
-func (p *service) machine() (string, error) {
-	if len(p.opts.Upstreams) == 1 && p.opts.Upstreams[0].NodeName != "" {
-		return p.opts.Upstreams[0].NodeName, nil
-	}
-	return thisMachine()
-}
-
-// noteKernelLog reports, in the log and on the landing page, why XIDs are not read.
-func (p *service) noteKernelLog(err error) {
-	f := &canonical.Failure{Cause: err.Error()}
-	errors.As(err, &f)
-	p.notes.Store(&[]canonical.Note{{Cause: "no XIDs from the kernel's log: " + f.Cause, Remedy: f.Remedy}})
-	p.logger.Warn("cannot read XIDs from the kernel's log", "cause", f.Cause, "remedy", f.Remedy)
-}
-
-// serveKernelLog serves the records of the kernel's log that belong to no source.
-func (p *service) serveKernelLog(served *expose.Options) {
-	served.Notes = func() []canonical.Note {
-		if notes := p.notes.Load(); notes != nil {
-			return *notes
-		}
-		return nil
-	}
-	if l := p.kernelLog; l != nil {
-		served.Events, served.Switches = l.Events, l.Switches
-		served.Collectors = append(served.Collectors, kernelLogCollectors(l)...)
-	}
-}
-
-// runKernelLog reads until ctx ends.
-func (p *service) runKernelLog(ctx context.Context) {
-	if p.kernelLog == nil {
-		return
-	}
-	if err := p.kernelLog.Run(ctx); err != nil {
-		p.noteKernelLog(err)
-	}
 }
 
 // xidEvents returns the function that adds the kernel's XIDs to the frames of a source, or nil if
@@ -80,14 +59,14 @@ func (p *service) xidEvents(src source.Source, backend string) func(*canonical.F
 	if p.kernelLog == nil || backend == "replay" {
 		return nil
 	}
-	return p.kernelLog.Feed(p.isMine(src.Caps())).Take
+	return p.kernelLog.Feed(isMine(src.Caps())).Take
 }
 
 // isMine returns a function that reports whether a board of a source with these caps is in this
 // machine, and not in another node at the same PCI address. The driver here knows the UUIDs of
 // its boards. If it cannot be asked, a board is in this machine if the source reads this machine
 // or has a loopback address, or if the board has this machine's hostname.
-func (p *service) isMine(caps source.Caps) func(*canonical.Device) bool {
+func isMine(caps source.Caps) func(*canonical.Device) bool {
 	here := caps.Local || canonical.NamesLoopback(caps.Host)
 	names := []string{}
 	for _, name := range []func() (string, error){thisMachine, os.Hostname} {

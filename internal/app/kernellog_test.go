@@ -26,7 +26,7 @@ func TestWhoseBoards(t *testing.T) {
 		{"another node's host engine", source.Caps{Host: "node8"}, "", false},
 		{"an exporter that does not know its name", source.Caps{Host: "10.0.0.8"}, "localhost", false},
 	} {
-		mine := (&service{}).isMine(test.caps)
+		mine := isMine(test.caps)
 		if got := mine(&canonical.Device{Hostname: test.hostname, UUID: "GPU-of-no-machine", PCIBusID: "ffff:fe:1f.7"}); got != test.want {
 			t.Errorf("%s: %t, want %t", test.name, got, test.want)
 		}

@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -35,7 +37,9 @@ func open(o *options, s *settings.Upstream, userAgent string, logger *slog.Logge
 	if err != nil || o.Record == "" {
 		return src, err
 	}
-	catchFileSizeSignal()
+	// SIGXFSZ would end the program when the file reaches the size that ulimit allows. Caught, the write
+	// fails instead, as on a full disk.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGXFSZ)
 	recorder, err := recording.Record(src, o.Record, logger)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("--record: %w", err), src.Close())

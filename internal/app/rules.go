@@ -50,6 +50,7 @@ func (p *service) startRules() error {
 		Limits: engine.Limits{Series: maxRuleSeries, Samples: int(p.opts.Rules.MaxSamples)},
 	})
 	p.rules.Replace(groups, time.Now())
+	p.background = append(p.background, p.rules.Run)
 	return nil
 }
 

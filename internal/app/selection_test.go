@@ -70,7 +70,7 @@ func TestDashboardSelection(t *testing.T) {
 		{name: "a host engine elsewhere that chose", address: client.InProcess, backend: "dcgm", engine: "elsewhere", variable: "CUDA_VISIBLE_DEVICES=0", source: client.Source{Backend: "dcgm", Name: "dcgmi@elsewhere"}, want: "0 1 2 3 3.1 3.2"},
 		{name: "a source that chose", address: client.InProcess, backend: "dcgm", variable: "SLURM_JOB_GPUS=0,1,2,3", source: client.Source{Backend: "dcgm", Name: "dcgmi"}, want: "0 1 2 3 3.1 3.2", by: "SLURM_JOB_GPUS"},
 		{name: "a source that chose, without one that is lost", address: client.InProcess, backend: "dcgm", variable: "SLURM_JOB_GPUS=1,9", source: client.Source{Backend: "dcgm", Name: "dcgmi"}, want: "0 1 2 3 3.1 3.2", doubt: "there is no GPU 9"},
-		{name: "a source that chose, where the driver numbers a job's GPUs", address: client.InProcess, backend: "nvml", variable: "SLURM_JOB_GPUS=4,5,6,7", source: client.Source{Backend: "nvml", Name: "nvml"}, want: "0 1 2 3 3.1 3.2", doubt: "there is no GPU 4"},
+		{name: "a source that chose, where the driver numbers a job's GPUs", address: client.InProcess, backend: "nvml", variable: "SLURM_JOB_GPUS=4,5,6,7", source: client.Source{Backend: "nvml", Name: "nvml"}, want: "0 1 2 3 3.1 3.2", by: "SLURM_JOB_GPUS"},
 		{name: "a source that chose, of all", address: client.InProcess, backend: "nvml", variable: "NVIDIA_VISIBLE_DEVICES=all", source: client.Source{Backend: "nvml", Name: "nvml"}, want: "0 1 2 3 3.1 3.2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
+	metric "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/version"
 	"github.com/prometheus/exporter-toolkit/web"
 
@@ -24,13 +24,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/checks"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
-	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/host"
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
 	"github.com/kpulse/kpulse-proxy/internal/rules/engine"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
 	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
@@ -106,13 +106,14 @@ type service struct {
 	handler http.Handler
 	reloads *reloads
 
-	kernelLog *kernellog.Log                   // nil for none
-	jobInfo   *holders.Jobs                    // nil for none
-	notes     atomic.Pointer[[]canonical.Note] // problems that do not stop readings
-
-	kube kubernetes
-
+	kernelLog *kernellog.Log // nil for none
+	holding   holding
+	userAgent string
 	serverLog *serverLog
+
+	background []func(context.Context)   // what runs beside the sources
+	notes      []func() []canonical.Note // problems that do not stop readings
+	collectors []metric.Collector
 
 	mu   sync.Mutex // locked while reloading
 	opts *options   // of the last successful reload
@@ -120,19 +121,18 @@ type service struct {
 
 // assemble wires the program from its sources to its HTTP handler. It starts nothing.
 func assemble(opts *options, logger *slog.Logger) (*service, error) {
-	p := &service{opts: opts, logger: logger, readers: newReaders(), reloads: newReloads(), serverLog: newServerLog(logger)}
+	p := &service{opts: opts, logger: logger, readers: newReaders(), reloads: newReloads(), serverLog: newServerLog(logger), userAgent: newUserAgent()}
+	p.collectors = append(p.reloads.collectors(), p.serverLog.failed)
 	if err := p.startRules(); err != nil {
 		return nil, err
 	}
 	if err := p.startKernelLog(); err != nil {
 		return nil, err
 	}
-	p.startJobInfo()
-	userAgent := newUserAgent()
-	if err := p.startKube(userAgent); err != nil {
+	if err := p.startHolders(); err != nil {
 		return nil, err
 	}
-	if err := p.startReaders(userAgent); err != nil {
+	if err := p.startReaders(); err != nil {
 		return nil, errors.Join(err, p.readers.close())
 	}
 	served := expose.Options{
@@ -144,34 +144,49 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		Logger:       logger,
 		Timeout:      time.Duration(opts.Timeout),
 		FailureKinds: pipeline.FailureKinds(),
-		Self:         userAgent,
-		Collectors:   append(p.reloads.collectors(), p.serverLog.failed),
-		Page:         expose.Page{Lines: checks.CounterLinesFor},
-		Machine:      expose.Machine{Processes: p.processLister(), ExposeProcesses: opts.ExposeProcesses},
-		Operations:   expose.Operations{EnablePprof: opts.Pprof},
+		Self:         p.userAgent,
+		Page: expose.Page{Lines: checks.CounterLinesFor, Notes: func() (all []canonical.Note) {
+			for _, notes := range p.notes {
+				all = append(all, notes()...)
+			}
+			return all
+		}},
+		Machine:    expose.Machine{Processes: p.processLister(), ExposeProcesses: opts.ExposeProcesses},
+		Operations: expose.Operations{EnablePprof: opts.Pprof},
 	}
 	if p.rules != nil {
 		served.Results = p.rules.Results
-		served.Collectors = append(served.Collectors, p.rules)
+		p.collectors = append(p.collectors, p.rules)
 	}
-	p.serveRecording(&served)
-	p.serveKernelLog(&served)
-	p.serveJobInfo(&served)
-	p.serveKube(&served)
-	p.serveDiscovery(&served)
+	if l := p.kernelLog; l != nil {
+		served.Events, served.Switches = l.Events, l.Switches
+	}
+	if d := p.holding.discovery; d != nil {
+		served.Absent = d.finder.Absent
+	}
+	for _, r := range p.readers.fixed {
+		if recorder, is := source.As[*recording.Recorder](r.source); is {
+			served.Recording = func() expose.Recording {
+				state := recorder.State()
+				return expose.Recording{File: state.File, Failure: state.Failure, Remedy: state.Remedy, Missed: state.Missed}
+			}
+			p.collectors = append(p.collectors, recordCollectors(recorder)...)
+		}
+	}
 	if opts.Lifecycle {
 		served.Reload, served.EnableResolve = p.reload, true
 	}
+	served.Collectors = p.collectors
 	var err error
 	p.handler, err = expose.New(served)
 	return p, err
 }
 
 // startReaders opens the sources and wires their pipelines.
-func (p *service) startReaders(userAgent string) error {
+func (p *service) startReaders() error {
 	for i := range p.opts.Upstreams {
 		s := &p.opts.Upstreams[i]
-		src, err := open(p.opts, s, userAgent, p.logger)
+		src, err := open(p.opts, s, p.userAgent, p.logger)
 		if err != nil {
 			return err
 		}
@@ -185,13 +200,7 @@ func (p *service) startReaders(userAgent string) error {
 		}
 	}
 	p.readers.serve()
-	return p.startDiscovery(userAgent)
-}
-
-// alsoNote adds notes about problems that do not stop readings.
-func alsoNote(served *expose.Options, more func() []canonical.Note) {
-	others := served.Notes
-	served.Notes = func() []canonical.Note { return append(slices.Clip(others()), more()...) }
+	return p.startDiscovery()
 }
 
 // run reads, and evaluates rules, until ctx or all sources end. It returns the sources' errors if
@@ -199,24 +208,21 @@ func alsoNote(served *expose.Options, more func() []canonical.Note) {
 func (p *service) run(ctx context.Context) error {
 	var besides sync.WaitGroup
 	ctx, end := context.WithCancel(ctx)
-	if p.rules != nil {
-		besides.Go(func() { p.rules.Run(ctx) })
+	for _, run := range p.background {
+		besides.Go(func() { run(ctx) })
 	}
-	besides.Go(func() { p.runKernelLog(ctx) })
-	besides.Go(func() { p.runJobInfo(ctx) })
-	p.runKube(ctx, &besides)
 	fixed := p.readers.fixed
 	ends := make([]error, len(fixed))
 	var reading sync.WaitGroup
 	for i, r := range fixed {
 		reading.Go(func() {
 			ends[i] = r.pipeline.Run(ctx)
-			if ends[i] != nil && (len(fixed) > 1 || p.kube.discovery != nil) {
+			if ends[i] != nil && (len(fixed) > 1 || p.holding.discovery != nil) {
 				p.logger.Warn("a source has ended", "reads", r.pipeline.Name(), "cause", ends[i])
 			}
 		})
 	}
-	if d := p.kube.discovery; d != nil {
+	if d := p.holding.discovery; d != nil {
 		ends = append(ends, nil)
 		reading.Go(func() { d.run(ctx) })
 	}
@@ -248,7 +254,7 @@ func hostnameOf(src source.Source) (string, error) {
 // parts are the optional parts of a pipeline, and the logger.
 type parts struct {
 	observer  pipeline.Observer
-	attribute attribution
+	attribute func(*canonical.Frame)
 	xidEvents func(*canonical.Frame)
 	logger    *slog.Logger
 }

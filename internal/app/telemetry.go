@@ -1,14 +1,26 @@
 package app
 
 import (
+	"context"
 	"strings"
 
 	metric "github.com/prometheus/client_golang/prometheus"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 )
+
+// also adds what runs beside the sources, and, unless nil, its notes for the landing page about
+// problems that do not stop readings, and its own series.
+func (p *service) also(run func(context.Context), notes func() []canonical.Note, series ...metric.Collector) {
+	p.background = append(p.background, run)
+	p.collectors = append(p.collectors, series...)
+	if notes != nil {
+		p.notes = append(p.notes, notes)
+	}
+}
 
 // ownSeries is a series about the program itself: a counter if its name ends in _total, else a gauge.
 // label is its label as name=value, "" for none.

@@ -3,10 +3,8 @@ package mixin_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -136,40 +134,6 @@ func TestKnobs(t *testing.T) {
 	}
 }
 
-// TestEveryKnobTurnsSomething: every setting is read somewhere.
-func TestEveryKnobTurnsSomething(t *testing.T) {
-	var sources strings.Builder
-	for _, pattern := range []string{"lib/*.libsonnet", "alerts/*.libsonnet", "rules/*.libsonnet", "dashboards/*.libsonnet"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatal(pattern, err)
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sources.Write(text)
-		}
-	}
-	text, err := mixin.Evaluate(".", `std.objectFields(mixin._config) + std.objectFields(mixin._config.grafanaKpulse)`)
-	var knobs []string
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &knobs)
-	}
-	if err != nil || len(knobs) < 30 {
-		t.Fatal(knobs, err)
-	}
-	for _, knob := range knobs {
-		if knob == "kpulseSelector" {
-			knob = "kpulseMatchers" // derived from it
-		}
-		if !regexp.MustCompile(`\b` + knob + `\b`).MatchString(sources.String()) {
-			t.Errorf("nothing reads _config.%s", knob)
-		}
-	}
-}
-
 // sorted returns the keys of a set.
 func sorted[V any](set map[string]V) []string {
 	keys := make([]string, 0, len(set))
@@ -178,31 +142,4 @@ func sorted[V any](set map[string]V) []string {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-// TestDashboardsSayWhatChanged: each dashboard shows its version and its changes beside its
-// links.
-func TestDashboardsSayWhatChanged(t *testing.T) {
-	files, err := filepath.Glob("dashboards_out/*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var d struct {
-			Version int
-			Links   []struct{ Title, Tooltip, URL string }
-		}
-		if err := json.Unmarshal(text, &d); err != nil {
-			t.Fatal(file, err)
-		}
-		if !slices.ContainsFunc(d.Links, func(l struct{ Title, Tooltip, URL string }) bool {
-			return d.Version > 1 && l.Title == fmt.Sprintf("Version %d", d.Version) && len(l.Tooltip) > 40 && strings.HasSuffix(l.URL, "/CHANGELOG.md")
-		}) {
-			t.Errorf("%s does not say what version %d changed: %+v", file, d.Version, d.Links)
-		}
-	}
 }

@@ -188,24 +188,6 @@ func misused(tree parser.Expr, metrics map[string]known) []string {
 	return complaints
 }
 
-// TestMisuseIsSeen: misused finds each kind of misuse.
-func TestMisuseIsSeen(t *testing.T) {
-	metrics := catalogue(t)
-	for _, expr := range []string{
-		`rate(kpulse_gpu_power_watts[5m])`,
-		`sum(increase(kpulse_gpu_xid_last[5m]))`,
-		`max_over_time(kpulse_gpu_energy_joules_total[5m])`,
-	} {
-		tree, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(misused(tree, metrics)) != 1 {
-			t.Errorf("%s passed", expr)
-		}
-	}
-}
-
 // TestRecordedSeriesAreDocumented: the tables of rules/README.md list all recorded series that
 // the mixin queries.
 func TestRecordedSeriesAreDocumented(t *testing.T) {

@@ -45,7 +45,6 @@ func TestFleetPages(t *testing.T) {
 		r := newRenderer(t)
 		t.Run("panels", func(t *testing.T) { f.checkGrafana(t, r) })
 		t.Run("thresholds", r.checkThresholds)
-		t.Run("links", r.checkRowLinks)
 		t.Run("incidents", func(t *testing.T) { f.checkIncidents(t, r) })
 		t.Run("unmet", f.checkUnmet)
 	})

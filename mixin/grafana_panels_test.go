@@ -394,34 +394,6 @@ func (f *playedFleet) checkLink(l *look, link string, row int) error {
 	return p.offers()
 }
 
-// checkRowLinks renders made-up rows: their links name the host and its cluster, an empty one without clusters.
-func (r renderer) checkRowLinks(t *testing.T) {
-	raw, err := rawPanels()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cases := []struct {
-		labels map[string]string
-		want   string
-	}{
-		{map[string]string{"cluster": "east", "hostname": "n-1", "gpu": "0", "uuid": "GPU-0"}, "var-cluster=east&var-hostname=n-1&"},
-		{map[string]string{"hostname": "n-1", "gpu": "0", "uuid": "GPU-0"}, "var-cluster=&var-hostname=n-1&"},
-	}
-	var panels []rendering
-	for _, c := range cases {
-		panels = append(panels, rendering{Panel: raw[place{"kpulse-power", "Hottest boards"}], Results: []shownResult{{"A", []shownSeries{
-			{c.labels, [][2]json.RawMessage{{json.RawMessage("1"), json.RawMessage(`"80"`)}}},
-		}}}})
-	}
-	looks, _ := r.render(t, panels)
-	for i, c := range cases {
-		host := looks[i].field("Host")
-		if host == nil || len(host.Links) != 1 || len(host.Links[0]) != 1 || !strings.Contains(host.Links[0][0], c.want) {
-			t.Errorf("%v links to %+v (%s), want %s", c.labels, host, looks[i].Error, c.want)
-		}
-	}
-}
-
 // checkThresholds renders made-up values in the panels that count faults.
 func (r renderer) checkThresholds(t *testing.T) {
 	raw, err := rawPanels()
@@ -460,36 +432,6 @@ func (r renderer) checkThresholds(t *testing.T) {
 		}
 		if shown.Color != color || !strings.HasPrefix(shown.Text, text) {
 			t.Errorf("%v of %s is %+v, want it %s", c.at, c.value, shown, c.want)
-		}
-	}
-}
-
-// TestNumbersInTheWrongPlaceAreSeen: the checks find a label shown as a number with a unit, a
-// number in the wrong unit, and a state in the wrong color.
-func TestNumbersInTheWrongPlaceAreSeen(t *testing.T) {
-	for text, want := range map[string]string{"300%": "300%", "3": ""} {
-		if got := asNumber(&shownField{Raw: []string{"east", "3"}, Cells: []shownCell{{Text: "east"}, {Text: text}}}); got != want {
-			t.Errorf("for %q it is %q, want %q", text, got, want)
-		}
-	}
-	colors := map[string]string{"red": "#f00", "green": "#0f0"}
-	for _, c := range []struct {
-		name string
-		cell shownCell
-		kind string
-	}{
-		{"Real utilization", shownCell{Text: "39%"}, ""},
-		{"Real utilization", shownCell{Text: "0.39"}, "unit"},
-		{"GPU temperature", shownCell{Text: "39 °C"}, ""},
-		{"GPU temperature", shownCell{Text: "39"}, "unit"},
-		{"Health", shownCell{Text: "GONE", Color: "#f00"}, ""},
-		{"Health", shownCell{Text: "GONE", Color: "#0f0"}, "color"},
-		{"Health", shownCell{Text: "OK", Color: "#f00"}, "color"},
-	} {
-		found := &findings{}
-		checkCell(found, place{"page", "panel"}, c.name, c.cell, colors)
-		if failed := len(found.failures["page/panel: "+c.kind]) == 1; failed != (c.kind != "") || len(found.failures) > 1 {
-			t.Errorf("%s %+v: %v", c.name, c.cell, found.failures)
 		}
 	}
 }

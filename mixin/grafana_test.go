@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -323,31 +322,4 @@ func (a *asker) labelValues(selector, label string, from, to time.Time) ([]strin
 		a.labels.Store(address, answer.Data)
 	}
 	return answer.Data, err
-}
-
-// TestFillAsGrafanaDoes: the values are those that Grafana 13 sends.
-func TestFillAsGrafanaDoes(t *testing.T) {
-	to := time.Unix(1_800_000_000, 0)
-	p := &page{from: to.Add(-24 * time.Hour), to: to, chosen: map[string][]string{"hostname": {"a.b", "c"}, "job": {`x"y`}, "one": {"a.b"}}, values: map[string][]string{"gpu": {"GPU-1", "GPU-2"}}}
-	p.Templating.List = []variable{{Name: "hostname", Multi: true}, {Name: "all", IncludeAll: true, AllValue: ".*"}, {Name: "gpu"}, {Name: "job"}, {Name: "one", Multi: true}}
-	for text, want := range map[string]string{
-		`x{h=~"$hostname"}`:        `x{h=~"(a\\.b|c)"}`,
-		`x{h=~"${one}"}`:           `x{h=~"a\\.b"}`,
-		`x{a=~"$all", g="${gpu}"}`: `x{a=~".*", g="GPU-1"}`,
-		`x{j="$job"}`:              `x{j="x\"y"}`,
-		`${hostname:raw}`:          `(a.b|c)`,
-		`rate(x[$__rate_interval]) + x[$__range:$__interval] + $other`: `rate(x[2m15s]) + x[86400s:2m] + $other`,
-	} {
-		if got := p.fill(text, 2*time.Minute); got != want {
-			t.Errorf("%s becomes %s, want %s", text, got, want)
-		}
-	}
-	for hours, want := range map[int]time.Duration{1: time.Minute, 24: 2 * time.Minute, 7 * 24: 15 * time.Minute} {
-		p.from = to.Add(-time.Duration(hours) * time.Hour)
-		var of panel
-		of.Interval, of.GridPos.W = "1m", 12
-		if got := p.step(of); got != want {
-			t.Errorf("%d hours on half of the page's width have the step %s, want %s", hours, got, want)
-		}
-	}
 }

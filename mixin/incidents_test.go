@@ -188,41 +188,6 @@ func (l *look) String() string {
 	return text.String()
 }
 
-// TestSayingIsExact: texts of two rows do not count as one row, nor past values as current ones.
-func TestSayingIsExact(t *testing.T) {
-	texts := func(list ...string) (cells []shownCell) {
-		for _, text := range list {
-			cells = append(cells, shownCell{Text: text})
-		}
-		return cells
-	}
-	table := look{Fields: []shownField{{Name: "GPU", Cells: texts("0", "1")}, {Name: "Health", Cells: texts("GONE", "OK")}}}
-	chart := look{Fields: []shownField{{Name: "nvlink_down ", Cells: texts("raised", "clear")}}}
-	stat := look{Values: []shownCell{{Name: "XID ", Text: "79"}}}
-	for _, c := range []struct {
-		l     look
-		kind  string
-		cells map[string]string
-		want  bool
-	}{
-		{table, "table", map[string]string{"GPU": "0", "Health": "GONE"}, true},
-		{table, "table", map[string]string{"GPU": "1", "Health": "GONE"}, false},
-		{table, "table", map[string]string{"State": "GONE"}, false},
-		{look{}, "table", map[string]string{"GPU": "0"}, false},
-		{chart, "state-timeline", map[string]string{"nvlink_down": "clear"}, true},
-		{chart, "state-timeline", map[string]string{"nvlink_down": "raised"}, false},
-		{chart, "state-timeline", map[string]string{"nvlink_down": "clear", "fabric": "clear"}, false},
-		{stat, "stat", map[string]string{"": "79"}, true},
-		{stat, "stat", map[string]string{"XID": "79"}, true},
-		{stat, "stat", map[string]string{"": "7"}, false},
-		{look{}, "stat", map[string]string{"": "79"}, false},
-	} {
-		if got := c.l.says(c.kind, c.cells); got != c.want {
-			t.Errorf("%q in %s: %v", c.cells, &c.l, got)
-		}
-	}
-}
-
 // checkHistory looks for the XID of a board that has since been reset and is healthy: Health
 // and the board's own page show it over every range.
 func (f *playedFleet) checkHistory(t *testing.T, found *findings) {

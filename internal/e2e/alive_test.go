@@ -7,8 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -58,47 +56,6 @@ func TestAliveRefuses(t *testing.T) {
 	checkAlive(t, 1, "answers 502 Bad Gateway; look at its log", "--url="+other.URL+"/broken/metrics")
 	checkAlive(t, 2, "--backend: check alive takes only --url and --timeout", "--backend=replay")
 	checkAlive(t, 2, "is out of range", "--timeout=0s")
-}
-
-// TestAliveInContainer runs check alive without --url: it takes the address from the command line
-// of process 1, the proxy.
-func TestAliveInContainer(t *testing.T) {
-	t.Parallel()
-	// The port is in the command line, as in a container.
-	first := startFirst(t, "--backend=replay", "--web.listen-address="+freeAddress(t))
-	out, err := exec.Command("nsenter", "--target="+first.pid, "--pid", "--mount", itself(t), "check", "alive").CombinedOutput()
-	if want := first.URL + ": alive\n"; err != nil || string(out) != want {
-		t.Errorf("%v: %s, want %s", err, out, want)
-	}
-}
-
-// firstProcess is a proxy that is process 1 of its PID namespace, as in a container.
-type firstProcess struct {
-	*child
-
-	pid string // in our PID namespace
-}
-
-// startFirst starts a firstProcess that ends with the test.
-func startFirst(t *testing.T, flags ...string) firstProcess {
-	t.Helper()
-	if runtime.GOOS != "linux" || os.Getuid() != 0 {
-		t.Skip("only root on Linux can create PID namespaces")
-	}
-	cmd := exec.Command("unshare", append([]string{"--pid", "--fork", "--kill-child", "--mount-proc", itself(t)}, flags...)...)
-	proxy, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill() // kills process 1 too
-		<-proxy.Done
-	})
-	children, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/task/" + strconv.Itoa(cmd.Process.Pid) + "/children")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return firstProcess{proxy, strings.TrimSpace(string(children))}
 }
 
 // checkAlive runs check alive and checks its exit code and its output.

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -119,40 +118,6 @@ func TestChartRefuses(t *testing.T) {
 		out, err := helm(t, "template", "x", chart, "--kube-version=1.34.4", "--set="+test.set)
 		if err == nil || !strings.Contains(out, test.want) {
 			t.Errorf("--set %s: %v, want %q:\n%.300s", test.set, err, test.want, out)
-		}
-	}
-}
-
-// TestChartIgnoresNoValue: values of the DaemonSet, its Service and its monitor have no effect on a
-// sidecar; the chart refuses all of them at once.
-func TestChartIgnoresNoValue(t *testing.T) {
-	t.Parallel()
-	values := filepath.Join(t.TempDir(), "values.yaml")
-	writeFile(t, values, `
-affinity: {podAffinity: {}}
-extraContainers: [{name: a}]
-gpuNodesOnly: false
-hostNetwork: true
-monitor: {honorLabels: true, metricRelabelings: [{action: drop}]}
-nodeSelector: {a: b}
-podAnnotations: {a: b}
-podLabels: {a: b}
-podSecurityContext: {fsGroup: 1}
-port: 9000
-priorityClassName: a
-service: {port: 80}
-serviceAccount: {name: a}
-terminationGracePeriodSeconds: 1
-tolerations: []
-updateStrategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}
-`)
-	out, err := helm(t, "template", "x", chart, "--kube-version=1.34.4", "--set=mode=sidecar", "--values="+values)
-	if err == nil {
-		t.Fatal("nothing is refused")
-	}
-	for name := range readYAML(t, values) {
-		if !regexp.MustCompile(`[ ,]` + name + `(\.\w+)? \(of mode exporter, dcgm, nvml\)`).MatchString(out) {
-			t.Errorf("%s is ignored:\n%s", name, out)
 		}
 	}
 }

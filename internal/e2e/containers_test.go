@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -161,67 +160,6 @@ func TestContainersToTheLetter(t *testing.T) {
 	}
 }
 
-// TestContainerKeys: an object has only the keys of that API and our four. A field that was not
-// read has no key.
-func TestContainerKeys(t *testing.T) {
-	t.Parallel()
-	known := map[string]bool{}
-	for i := range reflect.TypeFor[containerObject]().NumField() {
-		name, _, _ := strings.Cut(reflect.TypeFor[containerObject]().Field(i).Tag.Get("json"), ",")
-		known[name] = true
-	}
-	text, _ := containerPage()
-	up, set := changingUpstream(t, text)
-	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--poll=0", "--source.min-interval=0s")
-	keys := func() (count int) {
-		_, body := page(t, c, "/container/metrics?pod=train-0")
-		var list []map[string]any
-		if err := json.Unmarshal([]byte(body), &list); err != nil || len(list) != 1 {
-			t.Fatalf("%v: %s", err, body)
-		}
-		for name := range list[0] {
-			if !known[name] {
-				t.Errorf("%s is not a key of that API", name)
-			}
-		}
-		return len(list[0])
-	}
-	const ofInstances, ofWorkloads = 2, 2 // absent for a pod without a known owner on a board
-	if got, want := keys(), len(known)-ofInstances-ofWorkloads; got != want {
-		t.Errorf("%d keys, want %d", got, want)
-	}
-	set(`DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-0",pod="train-0",namespace="ml",container="main"} 40` + "\n")
-	if got, want := keys(), 8+1+3+1; got != want { // identity, temperature, our verdicts, time
-		t.Errorf("%d keys, want %d", got, want)
-	}
-}
-
-// TestContainerQueries: filters through the whole program, an empty answer, and health.
-func TestContainerQueries(t *testing.T) {
-	t.Parallel()
-	text, _ := containerPage()
-	up, _ := changingUpstream(t, text)
-	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--poll=0", "--node-name=node a")
-	for query, want := range map[string]int{
-		"": 6, "?pod=train-0": 1, "?namespace=ml": 2, "?container=main": 2, "?node=" + url.QueryEscape("node a"): 6, "?node=n1": 0,
-		"?container=main&namespace=web": 1, "?container=main&namespace=web&pod=train-0": 0, "?pod=none": 0, "?pod=": 6, "?x=1": 6,
-	} {
-		if got := containersOf(t, c, query); len(got) != want {
-			t.Errorf("%s: %d objects, want %d", query, len(got), want)
-		}
-	}
-	if _, body := page(t, c, "/container/metrics?pod=none"); body != "[]\n" {
-		t.Errorf("the empty list is %q", body)
-	}
-	if code, body := page(t, c, "/healthz"); code != 200 || body != "OK\n" {
-		t.Errorf("/healthz: %d %q", code, body)
-	}
-	up.stop()
-	if code, _ := page(t, c, "/healthz"); code != 200 {
-		t.Errorf("/healthz without an exporter: %d", code)
-	}
-}
-
 // inPlace starts the program in the environment of a gpu-container-exporter.
 func inPlace(t *testing.T, variables []string, flags ...string) *child {
 	t.Helper()
@@ -259,4 +197,31 @@ func TestInPlaceOfContainerExporter(t *testing.T) {
 	}
 	up.stop()
 	awaitPage(t, c, "/container/metrics", 502, `connection refused; .*\(\$DCGM_HOST names this one\)`)
+}
+
+// TestContainersOfBothForms: /container/metrics is the same in both forms, even for verdicts that
+// the lean form omits.
+func TestContainersOfBothForms(t *testing.T) {
+	t.Parallel()
+	text, want := containerPage()
+	lists := map[string]string{}
+	for form := range forms {
+		up, _ := changingUpstream(t, text)
+		c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--poll=0", "--series="+form)
+		list := containersOf(t, c, "")
+		if len(list) != len(want) {
+			t.Errorf("%s: %d objects, want %d", form, len(list), len(want))
+		}
+		for i := range list {
+			list[i].Timestamp = time.Time{}
+		}
+		said, err := json.Marshal(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lists[form] = string(said)
+	}
+	if lists["lean"] != lists["full"] || strings.Count(lists["lean"], `"recommended_action":"none"`) != len(want) {
+		t.Errorf("lean: %s\nfull: %s", lists["lean"], lists["full"])
+	}
 }

@@ -135,19 +135,6 @@ func (tm *terminal) terminate() {
 // coloured matches codes of foreground and background colours, except the terminal's default.
 var coloured = regexp.MustCompile(`\x1b\[([0-9]+;)*(3[0-8]|4[0-8]|9[0-7]|10[0-7])(;|m)`)
 
-// TestDashboardBeginsFocused: on the requested GPU, with our flag and KempnerPulse's; without such
-// a GPU, it reports that.
-func TestDashboardBeginsFocused(t *testing.T) {
-	t.Parallel()
-	n := startNode(t)
-	for _, flags := range [][]string{{"--tui.focus=1"}, {"--focus-gpu", "1"}} {
-		tm := newTerminal(t, [2]string{"120", "40"}, nil, append([]string{itself(t), "--tui", "--tui.url=" + n.URL + "/metrics"}, flags...)...)
-		tm.until("GPU-bb")
-	}
-	tm := newTerminal(t, [2]string{"120", "40"}, nil, itself(t), "--tui", "--tui.url="+n.URL+"/metrics", "--tui.focus=9")
-	tm.until("GPU 9 is not visible", "42.3%")
-}
-
 func TestDashboardColors(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)
@@ -248,82 +235,5 @@ func TestDashboardAttaches(t *testing.T) {
 	alone.until("EXIT 0")
 	if alone.is("alternate_on") != "0" {
 		t.Error("the alternate screen is still on")
-	}
-}
-
-// TestDashboardTellsOfALockedProxy when it reads the source instead: at once, later in the events,
-// and on stderr at the end.
-func TestDashboardTellsOfALockedProxy(t *testing.T) {
-	t.Parallel()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Unauthorized", http.StatusUnauthorized) }))
-	t.Cleanup(s.Close)
-	tm := newTerminal(t, [2]string{"200", "30"}, nil, itself(t), "--tui", "--web.listen-address="+strings.TrimPrefix(s.URL, "http://"))
-	tm.until("wants credentials")
-	tm.keys("e")
-	tm.until("TIME", "wants credentials; if that is the proxy, show it with --tui.url="+s.URL)
-	tm.keys("C-c")
-	tm.until("EXIT 0", "wants credentials")
-}
-
-// TestDashboardShowsTheKernelLog: the events show the driver's message and its program, and a
-// condition shows since when it is raised, even if that is before the dashboard started.
-func TestDashboardShowsTheKernelLog(t *testing.T) {
-	t.Parallel()
-	up := startUpstream(func() ([]byte, error) { return []byte(twoBoards), nil })
-	defer up.stop()
-	path, write := kernelLog(t)
-	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s", "--poll=1s", "--node-name=n", "--kernel-log="+path)
-	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_health{hostname="n",gpu="0",uuid="GPU-a",state="ok"} 1`)
-	write(kmsg("NVRM: Xid (PCI:0000:b5:00): 79, pid=4711, name=python, GPU has fallen off the bus."))
-	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_health{hostname="n",gpu="0",uuid="GPU-a",state="crit"} 1`)
-	tm := newTerminal(t, [2]string{"140", "40"}, nil, itself(t), "--tui", "--tui.url="+c.URL+"/metrics")
-	tm.until("✖ CRIT", "fatal XID 79")
-	tm.keys("e")
-	tm.until("XID 79 (reboot node): GPU has fallen off the bus. [python 4711]", "xid_fatal is raised: reboot node")
-	tm.keys("e", "Enter")
-	tm.until("→ reboot node", "✖ fatal XID 79  since ", "The driver lost the board")
-	if screen := tm.screen(); strings.Contains(screen, "for over") {
-		t.Errorf("the start time is unknown:\n%s", screen)
-	}
-}
-
-// TestDashboardOpensTheDemoOnAStory checks the first screen.
-func TestDashboardOpensTheDemoOnAStory(t *testing.T) {
-	t.Parallel()
-	tm := newTerminal(t, [2]string{"160", "45"}, nil, itself(t), "--tui", "--backend=replay")
-	tm.until("✖ 1 gone", "▲ 1 hot", "1 forgotten, 58 GiB", "XID 79: The driver lost", "→ reboot node")
-	tm.keys("e")
-	tm.until("XID 79", "is not there", "XID 31")
-	tm.keys("q", "q")
-	tm.until("EXIT 0")
-}
-
-// TestDashboardShowsTheChosen: of a proxy that serves all GPUs, the terminal shows the selected
-// ones.
-func TestDashboardShowsTheChosen(t *testing.T) {
-	t.Parallel()
-	n := startNode(t)
-	for _, test := range []struct {
-		env, flag    string
-		want, absent string
-	}{
-		{"SLURM_JOB_GPUS=1", "--tui", "1 hidden  by SLURM_JOB_GPUS", "42.3%"},
-		{"SLURM_JOB_GPUS=1", "--show-all", "42.3%", "hidden"},
-		{"SLURM_JOB_GPUS=1", "--gpus=0", "1 hidden  by --gpus", "CRIT"},
-		{"CUDA_VISIBLE_DEVICES=", "--tui", "hides every GPU; show them with --show-all", "42.3%"},
-	} {
-		args := []string{itself(t), "--tui", "--tui.url=" + n.URL + "/metrics"}
-		if test.flag != "--tui" {
-			args = append(args, test.flag)
-		}
-		tm := newTerminal(t, [2]string{"120", "40"}, []string{test.env, "SLURM_JOB_ID=4711"}, args...)
-		tm.until("dgx-7", test.want)
-		if strings.Contains(tm.screen(), test.absent) {
-			t.Errorf("%s %s: %q is shown", test.env, test.flag, test.absent)
-		}
-		if test.absent == "CRIT" {
-			tm.keys("4")
-			tm.until("we run in job_id 4711")
-		}
 	}
 }

@@ -58,32 +58,3 @@ func TestDCGMGarbage(t *testing.T) {
 		})
 	}
 }
-
-// TestDCGMSilent: while dcgmi prints nothing, the log, the probe and the page report the scrape
-// that timed out.
-func TestDCGMSilent(t *testing.T) {
-	t.Parallel()
-	exe := dcgmtest.Wrap(t, twoGPUs, "if [ \"$1\" = dmon ]; then exec sleep 1000; fi\nexec \"$0.real\" \"$@\"\n")
-	child := startDCGM(t, exe)
-	if code, body := scrapeFor(t, child, 1); code != http.StatusGatewayTimeout || !strings.Contains(body, "within 750ms; ") {
-		t.Errorf("%d %s", code, body)
-	}
-	awaitPage(t, child, "/-/ready", http.StatusServiceUnavailable, `within 750ms`)
-	awaitPage(t, child, "/", http.StatusOK, `within 750ms`)
-	if !strings.Contains(child.Logged(), "a scrape ran out of time") {
-		t.Errorf("the log does not name it:\n%s", child.Logged())
-	}
-}
-
-// TestDCGMBanner: lines before the header, however early, do no harm.
-func TestDCGMBanner(t *testing.T) {
-	t.Parallel()
-	exe := dcgmtest.Wrap(t, twoGPUs, "echo Welcome to node7\nif [ \"$1\" = dmon ]; then sleep 3; fi\nexec \"$0.real\" \"$@\"\n")
-	child := startDCGM(t, exe, "--poll=100ms")
-	awaitPage(t, child, "/metrics", http.StatusOK, `kpulse_gpu_temperature_celsius`)
-	awaitPage(t, child, "/-/ready", http.StatusOK, `ready`)
-	_, body := page(t, child, "/metrics")
-	if !strings.Contains(body, `kpulse_source_restarts_total{source="dcgmi",backend="dcgm",stream="device"} 0`) {
-		t.Error("it was started again")
-	}
-}

@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -174,34 +172,6 @@ func TestDCGMCannotStart(t *testing.T) {
 	}
 }
 
-// TestDCGMOnceSaysWhatIsMissing: --once explains the gaps in its table.
-func TestDCGMOnceSaysWhatIsMissing(t *testing.T) {
-	t.Parallel()
-	exe := dcgmtest.Install(t, dcgmtest.Scenario{
-		GPUs:     dcgmtest.Boards(2),
-		Failures: []dcgmtest.Failure{{Kind: dcgmtest.WatchRefused, Profiling: true, Code: -37}},
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, itself(t), "--backend=dcgm", "--poll=10ms", "--once")
-	cmd.Env = []string{"PATH=" + filepath.Dir(exe), "SLURM_JOB_ID=4711"}
-	var out, log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &log
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v\n%s", err, &log)
-	}
-	for _, want := range []string{"NVIDIA H100", "job: job_id=4711"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %s in\n%s", want, &out)
-		}
-	}
-	for _, want := range []string{"--poll is raised", "holds the profiling counters", "dcgmi profile --pause"} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("stderr lacks %s:\n%s", want, &log)
-		}
-	}
-}
-
 // TestDCGMRecordingPlaysTheSame: a recording of dcgmi yields the same GPU series.
 func TestDCGMRecordingPlaysTheSame(t *testing.T) {
 	t.Parallel()
@@ -232,47 +202,4 @@ func readingsOf(exposition string) string {
 		}
 	}
 	return kept.String()
-}
-
-// TestDCGMStartHangs: while dcgmi does not answer, the program listens and ends within half a
-// minute of SIGTERM.
-func TestDCGMStartHangs(t *testing.T) {
-	t.Parallel()
-	exe := dcgmtest.Install(t, dcgmtest.Scenario{
-		GPUs:     dcgmtest.Boards(1),
-		Failures: []dcgmtest.Failure{{Kind: dcgmtest.Hang, Command: "discovery"}},
-	})
-	c := startDCGM(t, exe)
-	if code := get(t, c.URL+"/-/healthy"); code != 200 {
-		t.Errorf("healthy: %d", code)
-	}
-	if code, body := page(t, c, "/-/ready"); code != 503 || !strings.Contains(body, "has not been read yet") {
-		t.Errorf("%d %s", code, body)
-	}
-	if err := c.Stop(); err != nil {
-		t.Errorf("after SIGTERM: %v\n%s", err, c.Logged())
-	}
-}
-
-// TestDCGMProcesses runs the node's nvidia-smi.
-func TestDCGMProcesses(t *testing.T) {
-	t.Parallel()
-	world := dcgmtest.Scenario{GPUs: dcgmtest.Boards(2)}
-	exe := dcgmtest.Install(t, world)
-	pid := linger(t, []string{"python", "infer.py", "--token=Zq81kfPd0aXmT4"})
-	script := fmt.Sprintf("#!/bin/sh\ncase \"$1\" in --query-compute-apps=*) echo \"%d, %s, 512\";; esac\n", pid, world.GPUs[1].UUID)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(exe), "nvidia-smi"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	c := startDCGM(t, exe, "--collector.processes")
-	body := awaitPage(t, c, "/metrics", 200, `(?m)^kpulse_source_info\{source="dcgmi",backend="dcgm",aggregation="point",version="dcgmi [0-9.]+"\} 1$`)
-	if strings.Contains(body, "infer.py") {
-		t.Error("a process is a series")
-	}
-	want := fmt.Sprintf(`{"pid":%d,"user":"`, pid)
-	code, list := page(t, c, "/api/v1/processes")
-	if code != 200 || !strings.Contains(list, want) || !strings.Contains(list, `"gpu":"1"`) || !strings.Contains(list, `"used_memory_bytes":536870912`) ||
-		!strings.Contains(list, `"command":"sh"`) || strings.Contains(list, "Zq81kfPd0aXmT4") {
-		t.Errorf("%d %s", code, list)
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -172,39 +171,6 @@ func TestDoctorOfExporter(t *testing.T) {
 	x.wants(t, "config file", "refused", "did you mean preset")
 }
 
-// TestDoctorIsNotHeldUp: a hanging dcgmi and exporter are reported as silent, all else is found,
-// and every started process ends.
-func TestDoctorIsNotHeldUp(t *testing.T) {
-	t.Parallel()
-	hang := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
-	defer hang.Close()
-	dir := t.TempDir()
-	pid := filepath.Join(dir, "pid")
-	writeFile(t, filepath.Join(dir, "dcgmi"), "#!/bin/sh\necho $$ >> "+pid+"\nexec /bin/sleep 1000\n")
-	if err := os.Chmod(filepath.Join(dir, "dcgmi"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	kubelet := kubelettest.New(t)
-	flags := append(nowhere(t), "--timeout=3s", "--source="+hang.URL+"/metrics", "--kube.pod-resources="+kubelet.Socket)
-	x, code := examine(t, []string{"PATH=" + dir}, flags...)
-	if code != 1 {
-		t.Errorf("exit %d", code)
-	}
-	x.wants(t, "exporter", "silent", "")
-	x.wants(t, "host engine", "silent", "")
-	x.wants(t, "kubelet", "works", "answers")
-	text, err := os.ReadFile(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range strings.Fields(string(text)) {
-		awaitTrue(t, "dcgmi to be ended", func() bool {
-			_, err := os.Stat("/proc/" + id)
-			return err != nil
-		})
-	}
-}
-
 // TestDoctorOfHostEngine: the command names the host engine, the kubelet and the job directory, and
 // no process is left.
 func TestDoctorOfHostEngine(t *testing.T) {
@@ -296,29 +262,4 @@ func TestDoctorFindsExporterPods(t *testing.T) {
 	cluster.Close()
 	x, _ = look(nil)
 	x.wants(t, "exporter pods", "missing", "connection refused; check that this machine reaches it")
-}
-
-// TestDoctorAsksForRights: doctor asks the API server for its rights and names the missing one.
-func TestDoctorAsksForRights(t *testing.T) {
-	t.Parallel()
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if r.URL.Path == "/api/v1/pods" {
-			w.WriteHeader(http.StatusForbidden)
-			return
-		}
-		if r.Method != http.MethodPost || r.URL.Path != "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
-			t.Errorf("%s %s", r.Method, r.URL)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusCreated)
-		answer := `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":` + map[bool]string{true: "true", false: "false"}[!strings.Contains(string(body), `"list"`)] + `}}`
-		io.WriteString(w, answer)
-	}))
-	defer api.Close()
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	writeFile(t, file, "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: '"+api.URL+"'}}]\nusers: [{name: u, user: {token: hush}}]\n")
-	x, _ := examine(t, nil, append(nowhere(t), "--kube.config="+file)...)
-	x.wants(t, "Kubernetes API", "works", "rights for --kube.workloads; --kube.discover lacks the right to list pods")
-	x.wants(t, "Kubernetes API", "works", "kubectl apply -f deploy/kubernetes/rbac.yaml")
 }

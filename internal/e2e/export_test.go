@@ -168,38 +168,6 @@ func TestExportOfDCGMI(t *testing.T) {
 	}
 }
 
-// TestExportEndsWithItsReader, such as head.
-func TestExportEndsWithItsReader(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{"--export"}, {"--export=all+"}} {
-		cmd := exec.Command(itself(t), append([]string{"--backend=replay", "--poll=0.1"}, args...)...)
-		var log bytes.Buffer
-		cmd.Stderr = &log
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.HasPrefix(line, "timestamp,gpu_id,model,") {
-			t.Errorf("%q %v", line, err)
-		}
-		out.Close()
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		select {
-		case err = <-ended:
-		case <-time.After(patience):
-			cmd.Process.Kill()
-			t.Fatal("the export does not end")
-		}
-		if err != nil || log.Len() > 0 {
-			t.Errorf("%v\n%s", err, &log)
-		}
-	}
-}
-
 // TestAddressInUse: if the address is taken, the error names the flag that changes it.
 func TestAddressInUse(t *testing.T) {
 	t.Parallel()
@@ -254,38 +222,6 @@ func TestOnceOfASelection(t *testing.T) {
 		}
 		if got := strings.Join(ids, " "); got != c.want || stderr != "" {
 			t.Errorf("--gpus=%s: %s, want %s; stderr: %s", c.gpus, got, c.want, stderr)
-		}
-	}
-}
-
-// TestOnceOfAJob: with an exporter on this machine, --once shows the GPUs of the current job, and
-// says so.
-func TestOnceOfAJob(t *testing.T) {
-	t.Parallel()
-	u := startUpstream(func() ([]byte, error) {
-		var page strings.Builder
-		for _, gpu := range []string{"0", "1", "2", "3"} {
-			page.WriteString(`DCGM_FI_DEV_GPU_TEMP{gpu="` + gpu + `",UUID="GPU-` + gpu + "\"} 40\n")
-		}
-		return []byte(page.String()), nil
-	})
-	t.Cleanup(u.stop)
-	for _, c := range []struct {
-		env, flag, want, stderr string
-	}{
-		{"SLURM_JOB_GPUS=1,3", "--node-name=n", "1 3", "by=SLURM_JOB_GPUS"},
-		{"SLURM_JOB_GPUS=1,3", "--show-all", "0 1 2 3", ""},
-		{"SLURM_JOB_GPUS=1,3", "--gpus=0", "0", ""},
-		{"SLURM_JOB_GPUS=1,9", "--node-name=n", "0 1 2 3", "SLURM_JOB_GPUS=1,9 names a GPU that the proxy does not know"},
-		{"NOTHING=1", "--node-name=n", "0 1 2 3", ""},
-	} {
-		rows, stderr := exported(t, []string{c.env}, "--source="+u.url+"/metrics", "--once", "--export=gpu_id", c.flag)
-		var ids []string
-		for _, r := range rows[1:] {
-			ids = append(ids, r[0])
-		}
-		if got := strings.Join(ids, " "); got != c.want || !strings.Contains(stderr, c.stderr) || c.stderr == "" && stderr != "" {
-			t.Errorf("%s %s: %s, want %s; stderr: %s", c.env, c.flag, got, c.want, stderr)
 		}
 	}
 }

@@ -27,53 +27,6 @@ func wants(t *testing.T, text string, lines ...string) {
 	}
 }
 
-// TestLostBoardThatIsStillCounted: rows of the exporter's own counters, which 4.8.2 keeps for a
-// lost board, do not make it present.
-func TestLostBoardThatIsStillCounted(t *testing.T) {
-	t.Parallel()
-	const own = `DCGM_EXP_XID_ERRORS_COUNT{gpu="1",UUID="GPU-2",window_size_in_ms="300000"} 0
-DCGM_EXP_XID_ERRORS_TOTAL{gpu="1",UUID="GPU-2",xid="79"} 1
-DCGM_EXP_GPU_HEALTH_STATUS{gpu="1",UUID="GPU-2",health_watch="ALL",health_error_code="DCGM_FR_OK"} 0
-`
-	const other = "DCGM_FI_DEV_GPU_TEMP{gpu=\"1\",UUID=\"GPU-2\"} 50\n"
-	up, set := changingUpstream(t, oneGPU+other+own)
-	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s", "--poll=0", "--node-name=n")
-	_, text := page(t, c, "/metrics")
-	wants(t, text, `kpulse_gpu_present{hostname="n",gpu="0",uuid="GPU-1"} 1`, `kpulse_gpu_present{hostname="n",gpu="1",uuid="GPU-2"} 1`)
-	set(oneGPU + own)
-	_, text = page(t, c, "/metrics")
-	wants(t, text, `kpulse_gpu_present{hostname="n",gpu="0",uuid="GPU-1"} 1`, `kpulse_gpu_present{hostname="n",gpu="1",uuid="GPU-2"} 0`)
-	if strings.Contains(text, `kpulse_gpu_health{hostname="n",gpu="1"`) || !strings.Contains(text, "\nkpulse_source_unknown_families{source=\"") ||
-		strings.Contains(family(text, "kpulse_source_unknown_families"), "} 1") {
-		t.Errorf("the lost board has a state, or its rows are unknown, in\n%s", text)
-	}
-	wants(t, text, strings.TrimSpace(strings.Split(own, "\n")[1])) // the exporter's rows pass through
-}
-
-// TestUnescapedLabels: a quote or backslash that the exporter does not escape costs the label, not
-// the GPU. Prometheus rejects such a line, so it is not passed on.
-func TestUnescapedLabels(t *testing.T) {
-	t.Parallel()
-	const sound = "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-1\",hpc_job=\"7\"} 40\n"
-	up, _ := changingUpstream(t, sound+`DCGM_FI_DEV_GPU_TEMP{gpu="1",UUID="GPU-2",hpc_job="a"b"} 50
-DCGM_FI_DEV_GPU_TEMP{gpu="2",UUID="GPU-3",hpc_job="c:\"} 60
-DCGM_FI_DEV_GPU_TEMP{gpu="3",UUID="GPU-4",hpc_job="\",container="main",namespace="n",pod="p"} 70
-`)
-	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--poll=0", "--node-name=n")
-	_, text := page(t, c, "/metrics")
-	if !strings.HasPrefix(text, sound+"#") || strings.Contains(text, "GPU-2\",hpc_job") {
-		t.Errorf("want the one sound line passed on in\n%s", text)
-	}
-	const device = `{hostname="n",gpu="3",uuid="GPU-4"`
-	wants(t, text,
-		`kpulse_gpu_temperature_celsius{hostname="n",gpu="1",uuid="GPU-2"} 50`,
-		`kpulse_gpu_temperature_celsius{hostname="n",gpu="2",uuid="GPU-3"} 60`,
-		`kpulse_gpu_temperature_celsius`+device+`} 70`,
-		`kpulse_gpu_allocations{hostname="n",gpu="1",uuid="GPU-2"} 0`,
-		`kpulse_gpu_allocations`+device+`} 1`,
-		`kpulse_source_skipped_lines_total{source="`+up.url+`/metrics",backend="prometheus"} 3`)
-}
-
 // TestVirtualGPUs: with --kubernetes-virtual-gpus, dcgm-exporter serves a row for the device and
 // one for each pod. The device's utilization is that of its own row, in any order; pods share its
 // time and energy by theirs. Without a row of the device, the pods' rows are copies, and all pods

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -54,21 +53,6 @@ func TestCheckConfigOpensWhatItNames(t *testing.T) {
 	}
 }
 
-// TestEmptyExporter: an exporter with an empty answer is up; the landing page says that there is no
-// GPU, and what to do.
-func TestEmptyExporter(t *testing.T) {
-	t.Parallel()
-	up := startUpstream(func() ([]byte, error) { return nil, nil })
-	defer up.stop()
-	c := startProxy(t, itself(t), "--source="+up.url+"/metrics")
-	awaitPage(t, c, "/metrics", http.StatusOK, `kpulse_source_devices\{[^}]*\} 0`)
-	page := awaitPage(t, c, "/", http.StatusOK, "● no GPU</span>")
-	if !strings.Contains(page, "Check that the source sees the GPUs of its node") || strings.Contains(page, "<dt>Missing</dt>") {
-		t.Errorf("the page does not say what to do, or asks for counters of no GPU:\n%s", page)
-	}
-	awaitLog(t, c, "no GPU in the reading")
-}
-
 // TestWordsThatAreNoCommand: the error for a mistyped command suggests the right one, and does not
 // repeat a URL, which may contain a password.
 func TestWordsThatAreNoCommand(t *testing.T) {
@@ -82,22 +66,6 @@ func TestWordsThatAreNoCommand(t *testing.T) {
 		if code := app.Run([]string{word, "x"}, &out, &out); code != 2 || !strings.Contains(out.String(), want) || strings.Contains(out.String(), "hunter22") {
 			t.Errorf("%s: exit %d, %s", word, code, &out)
 		}
-	}
-}
-
-// TestHealthOfDemo checks that the health of a demo cannot be mistaken for that of a node.
-func TestHealthOfDemo(t *testing.T) {
-	t.Parallel()
-	c := startProxy(t, itself(t), "--backend=replay")
-	awaitPage(t, c, "/metrics", http.StatusOK, "kpulse_gpu_health{")
-	cmd := exec.Command(itself(t), "check", "health", "--url="+c.URL)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	if out, err := cmd.Output(); err != nil || strings.Count(string(out), "\n") != 8 {
-		t.Errorf("%v\n%s", err, out)
-	}
-	if want := "kpulse-proxy: " + c.URL + "/metrics plays a recording: its readings are not live\n"; stderr.String() != want {
-		t.Errorf("it says %q, want %q", stderr.String(), want)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,41 +21,6 @@ func checkMarkup(t *testing.T, landing string) {
 			t.Errorf("the page holds %s:\n%s", tag, landing)
 		}
 	}
-}
-
-// logLine matches the beginning of each line of the log.
-var logLine = regexp.MustCompile(`^(time|ts)=`)
-
-// checkLog checks that each line is an event.
-func checkLog(t *testing.T, text string) {
-	t.Helper()
-	checkPrintable(t, "the log", text)
-	for line := range strings.Lines(text) {
-		if !logLine.MatchString(line) {
-			t.Errorf("a line of the log is not an event: %q", line)
-		}
-	}
-}
-
-// TestStrangeJobInfoFiles: pipes, folders and huge files delay no reading.
-func TestStrangeJobInfoFiles(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := syscall.Mkfifo(filepath.Join(dir, "1"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "2"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, filepath.Join(dir, "3"), strings.Repeat("a", 8<<20))
-	writeFile(t, filepath.Join(dir, "4"), "user=\x1b[2J<script>\n")
-	c := startProxy(t, itself(t), "--backend=replay", "--hpc-job-info-dir="+dir)
-	awaitPage(t, c, "/-/metrics", http.StatusOK, "kpulse_proxy_job_info_malformed_files 2")
-	awaitPage(t, c, "/metrics", http.StatusOK, "kpulse_gpu_temperature_celsius")
-	if err := c.Stop(); err != nil {
-		t.Error(err)
-	}
-	checkLog(t, c.Logged())
 }
 
 // TestJobFilesLeadNowhereElse: a link in a job directory exposes no other file of the machine, a

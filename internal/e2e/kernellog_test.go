@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -131,92 +130,4 @@ func TestKernelLog(t *testing.T) {
 	awaitEvent(t, c, func(e event) bool { return e.Kind == "resolved" && e.XID == 79 })
 	awaitEvent(t, c, func(e event) bool { return e.Kind == "cleared" && e.Condition == "xid_fatal" })
 	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_health{hostname="n",gpu="0",uuid="GPU-a",state="ok"} 1`)
-}
-
-// TestKernelLogOfBefore: a proxy started after a board broke reports it, unless the driver was
-// reloaded since.
-func TestKernelLogOfBefore(t *testing.T) {
-	t.Parallel()
-	up := startUpstream(func() ([]byte, error) { return []byte(twoBoards), nil })
-	defer up.stop()
-	path, write := kernelLog(t)
-	write(kmsg("NVRM: Xid (PCI:0000:c5:00): 79, GPU has fallen off the bus.") +
-		kmsg("NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build") +
-		kmsg("NVRM: Xid (PCI:0000:b5:00): 48, pid=1, name=p, DBE"))
-	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s", "--poll=1s", "--node-name=n", "--kernel-log="+path)
-	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_health{hostname="n",gpu="0",uuid="GPU-a",state="crit"} 1`)
-	_, text := page(t, c, "/metrics")
-	wants(t, text, `kpulse_gpu_health{hostname="n",gpu="1",uuid="GPU-b",state="ok"} 1`)
-	if status, answer := post(t, c, "/-/resolve?uuid=GPU-a"); status != 403 {
-		t.Errorf("without --web.enable-lifecycle: %d %s", status, answer)
-	}
-}
-
-// TestKernelLogFlood: 100,000 lines block neither their writer nor scrapes, and do not increase
-// memory.
-func TestKernelLogFlood(t *testing.T) {
-	t.Parallel()
-	up := startUpstream(func() ([]byte, error) { return []byte(twoBoards), nil })
-	defer up.stop()
-	path, write := kernelLog(t)
-	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s", "--poll=1s", "--node-name=n", "--kernel-log="+path)
-	awaitPage(t, c, "/metrics", 200, "kpulse_gpu_health")
-	flood := func(n int) {
-		var text strings.Builder
-		for i := range 1000 {
-			text.WriteString(kmsg(fmt.Sprintf("NVRM: Xid (PCI:0000:b5:00): 95, pid=%d, name=p, line %d", i, i)))
-		}
-		for range n / 1000 {
-			write(text.String())
-		}
-	}
-	flood(10_000)
-	read := func(n int) string {
-		return fmt.Sprintf(`records_total\{result="xid"\} (%d|%.6ge\+05)\n`, n, float64(n)/1e5)
-	}
-	awaitPage(t, c, "/-/metrics", 200, read(10_000))
-	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_health{hostname="n",gpu="0",uuid="GPU-a",state="crit"} 1`)
-	before := resident(t, c.Cmd.Process.Pid)
-	flood(100_000)
-	awaitPage(t, c, "/-/metrics", 200, read(110_000))
-	if after := resident(t, c.Cmd.Process.Pid); after > before+16<<20 {
-		t.Errorf("resident memory grew from %d to %d bytes", before, after)
-	}
-	if n := len(eventsOf(t, c)); n > 1000 {
-		t.Errorf("%d events", n)
-	}
-}
-
-// TestKernelLogThatCannotBeRead: the program logs this once and continues.
-func TestKernelLogThatCannotBeRead(t *testing.T) {
-	t.Parallel()
-	up := startUpstream(func() ([]byte, error) { return []byte(twoBoards), nil })
-	defer up.stop()
-	for name, path := range map[string]string{"that is not there": filepath.Join(t.TempDir(), "none"), "that is not a file": t.TempDir()} {
-		c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s", "--node-name=n", "--kernel-log="+path)
-		for range 3 {
-			awaitPage(t, c, "/metrics", 200, "kpulse_gpu_health")
-		}
-		awaitPage(t, c, "/", 200, "no XIDs from the kernel&#39;s log")
-		if n := strings.Count(c.Logged(), "cannot read XIDs from the kernel's log"); n != 1 {
-			t.Errorf("one %s is logged %d times:\n%s", name, n, c.Logged())
-		}
-		if events := eventsOf(t, c); len(events) != 0 {
-			t.Errorf("one %s: %+v", name, events)
-		}
-	}
-}
-
-// resident returns the resident memory of a process, in bytes.
-func resident(t *testing.T, pid int) (n int) {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	if err != nil {
-		t.Skip("the memory of a process is unknown here: ", err)
-	}
-	var size int
-	if _, err := fmt.Sscan(string(text), &size, &n); err != nil {
-		t.Fatal(err)
-	}
-	return n * os.Getpagesize()
 }

@@ -252,7 +252,7 @@ func awaitTrue(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !is(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("no %s", what)
+			t.Fatalf("waited %v for: %s", patience, what)
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"net/http"
-	"strings"
 	"testing"
 )
 
@@ -68,42 +66,5 @@ func TestKubernetesRights(t *testing.T) {
 		if k.allowed(t, all, r) {
 			t.Errorf("the file grants %v", r)
 		}
-	}
-}
-
-// TestKubernetesRightsOnRequests tests requests themselves: the account reads the metadata of a
-// pod, but can neither read a Secret nor delete the pod.
-func TestKubernetesRightsOnRequests(t *testing.T) {
-	t.Parallel()
-	k := kubernetes(t)
-	ns, node := k.namespace(t), k.node(t, "")
-	k.deploy(t)
-	k.apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: secret}, stringData: {a: b}}`)
-	k.apply(t, ns, strings.Replace(podTemplate("pod", node), "{metadata: {", "{apiVersion: v1, kind: Pod, metadata: {name: pod, ", 1))
-	k.awaitPods(t, ns, "app=pod", 1)
-	a := k.account(t, "kpulse", "kpulse-proxy")
-	pod := "/api/v1/namespaces/" + ns + "/pods/pod"
-	awaitTrue(t, "right to get a pod", func() bool { return k.allowed(t, a, right{"get", "", "pods", "", ns}) })
-	for _, test := range []struct {
-		method, path string
-		code         int
-	}{
-		{http.MethodGet, pod, 200},
-		{http.MethodGet, "/api/v1/namespaces/" + ns + "/secrets/secret", 403},
-		{http.MethodGet, "/api/v1/namespaces/" + ns + "/secrets", 403},
-		{http.MethodGet, "/api/v1/namespaces/" + ns + "/pods", 403}, // no exporters are here
-		{http.MethodGet, "/api/v1/namespaces/kpulse/pods?labelSelector=app.kubernetes.io%2Fname%3Ddcgm-exporter", 200},
-		{http.MethodPost, pod + "/exec?command=sh", 403},
-		{http.MethodGet, pod + "/log", 403},
-		{http.MethodDelete, pod, 403},
-		{http.MethodGet, "/apis/resource.k8s.io/v1/resourceslices", 200},
-	} {
-		code, answer, err := k.send(k.url, a.token, test.method, test.path, "application/json", nil)
-		if err != nil || code != test.code {
-			t.Errorf("%s %s: %d %s %v, want %d", test.method, test.path, code, answer.at("message"), err, test.code)
-		}
-	}
-	if k.get(t, "v1", "Pod", ns, "pod") == nil {
-		t.Error("the pod is gone")
 	}
 }

@@ -79,16 +79,3 @@ func TestSourcesAreMerged(t *testing.T) {
 		}
 	}
 }
-
-// TestPrometheusTakesMergedSources: a real server stores all series of both.
-func TestPrometheusTakesMergedSources(t *testing.T) {
-	t.Parallel()
-	binary := prometheusBinary(t)
-	proxy, _, bodies := startTwo(t)
-	server := startPrometheus(t, binary, map[string]string{"proxy": strings.TrimPrefix(proxy.URL, "http://")}, nil)
-	server.await(t, `up{job="proxy"} == 1 and on() count(kpulse_gpu_present{job="proxy"}) == 8`)
-	stored := server.query(t, `{job="proxy",__name__=~"DCGM_.*"}`)
-	if want := len(seriesLines(bodies[0] + bodies[1])); len(stored) != want {
-		t.Errorf("%d series of %d", len(stored), want)
-	}
-}

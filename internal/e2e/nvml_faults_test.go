@@ -1,9 +1,6 @@
 package e2e
 
 import (
-	"bytes"
-	"context"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -81,42 +78,6 @@ func TestOwnFieldsAreNotPassedThrough(t *testing.T) {
 	check(startNVML(t, library, scenario), false)
 }
 
-// TestNVMLGivesNothing: if no GPU has a reading, the scrape fails and says why.
-func TestNVMLGivesNothing(t *testing.T) {
-	t.Parallel()
-	library := nvmltest.Build(t)
-	for _, tt := range []struct {
-		name   string
-		change func(*nvmltest.Scenario)
-		status int
-		body   string
-	}{
-		{"a call hangs", func(s *nvmltest.Scenario) {
-			s.Faults = []nvmltest.Fault{{Call: "nvmlDeviceGetTemperature", GPU: nvmltest.All}}
-		}, 504, `GPU 0: nvmlDeviceGetTemperature hangs, GPU 1: nvmlDeviceGetTemperature hangs; .*nvidia-smi`},
-		{"nothing is supported", func(s *nvmltest.Scenario) { clear(s.GPUs[0]); clear(s.GPUs[1]) }, 502, `NVML gives no reading of any GPU; .*--backend=prometheus`},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			scenario := filepath.Join(t.TempDir(), "scenario")
-			world := nvmltest.H100(2)
-			tt.change(&world)
-			world.Write(t, scenario)
-			c := startNVML(t, library, scenario)
-			awaitPage(t, c, "/metrics", tt.status, tt.body)
-			if code, body := scrapeFor(t, c, 30); code != tt.status {
-				t.Errorf("%d %s", code, body)
-			}
-			awaitPage(t, c, "/-/ready", 503, `.`)
-			world.Faults = nil
-			world.Write(t, scenario)
-			if tt.name != "nothing is supported" { // unsupported calls are not repeated
-				awaitPage(t, c, "/metrics", 200, `kpulse_gpu_power_watts`)
-			}
-		})
-	}
-}
-
 // TestNVMLStartHangs: the program listens, reports the call that it waits for, and ends on SIGTERM;
 // it reads as soon as the driver answers.
 func TestNVMLStartHangs(t *testing.T) {
@@ -149,58 +110,5 @@ func TestNVMLStartHangs(t *testing.T) {
 		case <-time.After(patience):
 			t.Error("SIGTERM does not end a program whose driver hangs")
 		}
-	}
-}
-
-// TestNVMLOnce: the first reading has values that take two samples.
-func TestNVMLOnce(t *testing.T) {
-	t.Parallel()
-	library, scenario := nvmltest.Build(t), filepath.Join(t.TempDir(), "scenario")
-	world := nvmltest.H100(1)
-	world.GPUs[0]["gpm.2"] = 87.65
-	world.Write(t, scenario)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, itself(t), "--backend=nvml", "--once")
-	cmd.Env = []string{"LD_LIBRARY_PATH=" + filepath.Dir(library), nvmltest.ScenarioEnv + "=" + scenario}
-	var out, log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &log
-	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), " 88% ") {
-		t.Errorf("%v\n%s%s", err, &out, &log)
-	}
-}
-
-// TestNVMLVersions: source_info has the versions of driver and NVML, and GPM only if it is
-// supported.
-func TestNVMLVersions(t *testing.T) {
-	t.Parallel()
-	library := nvmltest.Build(t)
-	for gpm, version := range map[bool]string{true: "driver 580.105.08, NVML [0-9.]+, GPM", false: "driver 580.105.08, NVML [0-9.]+"} {
-		scenario := filepath.Join(t.TempDir(), "scenario")
-		world := nvmltest.H100(1)
-		if !gpm {
-			world.GPUs[0]["gpm"] = 0
-		}
-		world.Write(t, scenario)
-		c := startNVML(t, library, scenario)
-		body := awaitPage(t, c, "/metrics", 200, `(?m)^kpulse_source_info\{source="nvml",backend="nvml",aggregation="window",version="`+version+`"\} 1$`)
-		if gpm != strings.Contains(body, "kpulse_gpu_sm_active_ratio{") {
-			t.Errorf("GPM %t, but not SM activity", gpm)
-		}
-	}
-}
-
-// TestNVMLWithoutEvents: landing page and log say that a driver's library cannot report XIDs;
-// everything else is read.
-func TestNVMLWithoutEvents(t *testing.T) {
-	t.Parallel()
-	library := nvmltest.BuildWithout(t, "nvmlEventSetWait_v2", "nvmlEventSetWait")
-	scenario := filepath.Join(t.TempDir(), "scenario")
-	nvmltest.H100(1).Write(t, scenario)
-	c := startNVML(t, library, scenario)
-	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_temperature_celsius\{`)
-	awaitPage(t, c, "/", 200, `NVML does not report XIDs: nvmlEventSetWait`)
-	if n := strings.Count(c.Logged(), "does not report XIDs"); n != 1 {
-		t.Errorf("the log reports it %d times:\n%s", n, c.Logged())
 	}
 }

@@ -1,65 +1,15 @@
 package e2e
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
-	"net"
-	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
-
-// TestExportKeepsPercents: real_util_pct equals KempnerPulse's to the last digit, even if a
-// fraction times a hundred would round differently.
-func TestExportKeepsPercents(t *testing.T) {
-	t.Parallel()
-	var text, want strings.Builder
-	text.WriteString("#Entity   SMACT        TENSO        DRAMA        GRACT        \nID                                                                 \n")
-	want.WriteString("gpu_id,real_util_pct\n")
-	rows := 0
-	for n := 0; rows < 200 && n < 1e6; n++ {
-		// Three decimals, as dmon prints them, in no particular order.
-		sm, tensor, dram, engine := n*7919%1001, n*104729%1001, n*1299709%1001, n*15485863%1001
-		percent := 0.0 // the sum as in KempnerPulse's present layer
-		for _, in := range []struct {
-			weight float64
-			mille  int
-		}{{.35, sm}, {.35, tensor}, {.20, dram}, {.10, engine}} {
-			percent += float64(in.weight * float64(float64(in.mille)/1000*100))
-		}
-		kept := fmt.Sprintf("%.2f", percent)
-		if kept == fmt.Sprintf("%.2f", percent/100*100) {
-			continue
-		}
-		rows++
-		fmt.Fprintf(&text, "GPU 0     %-13.3f%-13.3f%-13.3f%-13.3f\n", float64(sm)/1000, float64(tensor)/1000, float64(dram)/1000, float64(engine)/1000)
-		fmt.Fprintf(&want, "0,%s\n", kept)
-	}
-	if rows < 200 {
-		t.Fatalf("only %d rows round in two ways", rows)
-	}
-	file := filepath.Join(t.TempDir(), "ties.dmon")
-	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var got strings.Builder
-	exportedRows, _ := exported(t, nil, "--backend=replay", "--source="+file, "--export=gpu_id,real_util_pct")
-	for _, row := range exportedRows {
-		fmt.Fprintln(&got, strings.Join(row, ","))
-	}
-	if got.String() != want.String() {
-		t.Errorf("got\n%swant\n%s", got.String(), want.String())
-	}
-}
 
 // TestSlurmNamesTheNode: within a job, the node has Slurm's name unless another is given; a
 // requeued job has its restart count.
@@ -80,51 +30,6 @@ func TestSlurmNamesTheNode(t *testing.T) {
 		rows, _ := exported(t, env, "--backend=dcgm", "--once", "--export=hostname,job_restart_count")
 		if len(rows) != 2 || rows[1][0] != c.want || rows[1][1] != "2" {
 			t.Errorf("%s: %v, want %s", c.env, rows, c.want)
-		}
-	}
-}
-
-// TestExportEndsWithItsSource: an exporter or a host engine that never comes back ends the
-// export, with the remedy.
-func TestExportEndsWithItsSource(t *testing.T) {
-	t.Parallel()
-	scenario := dcgmtest.Scenario{GPUs: dcgmtest.Boards(1)}
-	exe := dcgmtest.Install(t, scenario)
-	u := startUpstream(func() ([]byte, error) { return []byte(oneGPU), nil })
-	t.Cleanup(u.stop)
-	for _, c := range []struct {
-		args string
-		lose func()
-		want string
-	}{
-		{"--source=" + u.url + "/metrics --poll=1", u.stop, "no reading within 2s: .*connection refused; "},
-		{"--backend=dcgm", func() {
-			scenario.Failures = []dcgmtest.Failure{{Kind: dcgmtest.HostEngineDies}, {Kind: dcgmtest.HostEngineDown}}
-			scenario.Write(t, dcgmtest.Beside(exe))
-		}, "no reading within 1.1s: .*host engine.*; "},
-	} {
-		cmd := exec.CommandContext(t.Context(), itself(t), append(strings.Fields(c.args), "--export=gpu_id", "--export.timeout=1s")...)
-		cmd.Env = []string{"PATH=" + filepath.Dir(exe)}
-		var log bytes.Buffer
-		cmd.Stderr = &log
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(out)
-		lines.Scan() // the header
-		if !lines.Scan() || lines.Text() != "0" {
-			t.Fatalf("%s: %q\n%s", c.args, lines.Text(), &log)
-		}
-		c.lose()
-		for lines.Scan() { // until it ends
-		}
-		err = cmd.Wait()
-		if cmd.ProcessState.ExitCode() != 1 || !regexp.MustCompile(c.want).MatchString(log.String()) {
-			t.Errorf("%s: %v, stderr %s", c.args, err, &log)
 		}
 	}
 }
@@ -167,9 +72,6 @@ func TestGPUsOfOthersAreLeftOut(t *testing.T) {
 	})
 	t.Cleanup(u.stop)
 	sources := []string{"--source=" + u.url + "/metrics", "--backend=dcgm", "--backend=dcgm --dcgm.host=127.0.0.1:5555"}
-	if url := atOwnAddress(t, u.url); url != "" {
-		sources = append(sources, "--source="+url+"/metrics")
-	}
 	for _, c := range []struct{ smi, env, flag, want string }{
 		{mine, "CUDA_VISIBLE_DEVICES=0", "", "1"},
 		{mine, "SLURM_JOB_GPUS=1-1", "", "1"},
@@ -208,33 +110,4 @@ func smiOf(t *testing.T, uuid string) (dir string) {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-// atOwnAddress serves another URL at a non-loopback address of this machine; it returns "" if there
-// is none.
-func atOwnAddress(t *testing.T, upstream string) string {
-	t.Helper()
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		return ""
-	}
-	for _, a := range addresses {
-		ip, _, err := net.ParseCIDR(a.String())
-		if err != nil || !ip.IsGlobalUnicast() {
-			continue
-		}
-		listener, err := net.Listen("tcp", net.JoinHostPort(ip.String(), "0"))
-		if err != nil {
-			continue
-		}
-		target, err := url.Parse(upstream)
-		if err != nil {
-			t.Fatal(err)
-		}
-		server := &http.Server{Handler: httputil.NewSingleHostReverseProxy(target), ReadHeaderTimeout: patience}
-		go server.Serve(listener)
-		t.Cleanup(func() { server.Close() })
-		return "http://" + listener.Addr().String()
-	}
-	return ""
 }

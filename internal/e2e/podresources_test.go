@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/kpulse/kpulse-proxy/internal/holders/kubelettest"
-	"github.com/kpulse/kpulse-proxy/internal/slow"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
@@ -108,27 +106,6 @@ func TestPodResourcesWithoutExporter(t *testing.T) {
 	}
 }
 
-// TestPodResourcesEndWithTheKubelet: pods disappear once the kubelet is gone, which is logged once,
-// and come back with it.
-func TestPodResourcesEndWithTheKubelet(t *testing.T) {
-	slow.Test(t, "waits until the pods of a kubelet that is gone are forgotten")
-	t.Parallel()
-	boards := dcgmtest.Boards(1)
-	kubelet := kubelettest.New(t)
-	kubelet.Set(kubelettest.Pod("ml", "train-0", "nvidia.com/gpu", boards[0].UUID))
-	c := startDCGM(t, dcgmtest.Install(t, dcgmtest.Scenario{Seed: 7, GPUs: boards}), "--kube.pod-resources="+kubelet.Socket)
-	awaitHolders(t, c, "0 train-0/main")
-	kubelet.Stop()
-	awaitPage(t, c, "/", 200, "no pods from the kubelet: there is no "+regexp.QuoteMeta(kubelet.Socket))
-	awaitHolders(t, c)
-	if log := c.Logged(); strings.Count(log, "cannot get the pods of GPUs from the kubelet") != 1 || !strings.Contains(log, "hostPath") {
-		t.Errorf("logged %s", log)
-	}
-	kubelet.Set(kubelettest.Pod("ml", "train-1", "nvidia.com/gpu", boards[0].UUID))
-	kubelet.Start()
-	awaitHolders(t, c, "0 train-1/main")
-}
-
 // installSMI puts an nvidia-smi that lists MIG devices beside the dcgmi at exe.
 func installSMI(t *testing.T, exe string, boards []dcgmtest.GPU) {
 	t.Helper()
@@ -186,16 +163,6 @@ func TestPodResourcesBesideExporter(t *testing.T) {
 		t.Errorf("%d allocations within the limit", held)
 	} else {
 		awaitPage(t, c, "/metrics", 200, dropped)
-	}
-}
-
-// TestPodResourcesOff: without the flag no request is sent.
-func TestPodResourcesOff(t *testing.T) {
-	t.Parallel()
-	c := startScraping(t, "../../testdata/captures/dra-mig.prom")
-	awaitHolders(t, c, "0/2 tune-0/main", "1 train-0/main", "3/0 chat-0/main", "3/0 chat-1/main")
-	if _, body := page(t, c, "/-/metrics"); strings.Contains(body, "kubelet") {
-		t.Error("the kubelet is among the proxy's own series")
 	}
 }
 

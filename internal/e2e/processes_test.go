@@ -4,10 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
-	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
@@ -119,44 +115,5 @@ func TestProcessesAreOptIn(t *testing.T) {
 	exposed := startNVML(t, library, scenario, "--collector.processes", "--web.expose-processes")
 	if code := forwarded(t, exposed); code != 200 {
 		t.Errorf("exposed, the status is %d", code)
-	}
-}
-
-// TestProcessesBehindALocalProxy: what --help and the pages say about reverse proxies on this
-// machine.
-func TestProcessesBehindALocalProxy(t *testing.T) {
-	t.Parallel()
-	library, scenario := nvmltest.Build(t), filepath.Join(t.TempDir(), "scenario")
-	nvmltest.H100(1).Write(t, scenario)
-	c := startNVML(t, library, scenario, "--collector.processes")
-	upstream, err := url.Parse(c.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, test := range map[string]struct {
-		rewrite func(*httputil.ProxyRequest)
-		want    int
-	}{
-		"it says nothing":   {func(*httputil.ProxyRequest) {}, 200},
-		"it names itself":   {func(r *httputil.ProxyRequest) { r.SetXForwarded() }, 403},
-		"it keeps the Host": {func(r *httputil.ProxyRequest) { r.Out.Host = "gpu.example.org" }, 403},
-	} {
-		proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(upstream)
-			test.rewrite(r)
-		}})
-		if got := get(t, proxy.URL+"/api/v1/processes"); got != test.want {
-			t.Errorf("%s: the status is %d, want %d", name, got, test.want)
-		}
-		proxy.Close()
-	}
-	for _, file := range []string{usingPage, "../../deploy/settings.md"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if said := strings.Join(strings.Fields(string(text)), " "); !strings.Contains(said, "makes all its clients look local: configure it to deny") {
-			t.Errorf("%s does not say so", file)
-		}
 	}
 }

@@ -184,3 +184,19 @@ func TestRealStackHostname(t *testing.T) {
 		t.Errorf("hostnames %v, want %s", got, machine)
 	}
 }
+
+// hostnamesOf returns the values of hostname in our GPU series.
+func hostnamesOf(t *testing.T, body string) map[string]bool {
+	t.Helper()
+	s, err := parseExposition([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]bool{}
+	for name := range s {
+		if ls := labelsOf(name); strings.HasPrefix(ls["__name__"], "kpulse_gpu_") {
+			all[ls["hostname"]] = true
+		}
+	}
+	return all
+}

@@ -8,11 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
-	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
 // The sources whose series are counted: the demo, with the readings of all counters, and a capture
@@ -186,30 +184,4 @@ func sum(of map[string]int) (n int) {
 		n += each
 	}
 	return n
-}
-
-// mostOfAllocation is the maximum number of series per allocation.
-const mostOfAllocation = 10
-
-// TestSeriesOfAllocationsThatLived plays the demo for five minutes, in which its pods change
-// classes, and counts the series of each allocation in the lean form.
-func TestSeriesOfAllocationsThatLived(t *testing.T) {
-	t.Parallel()
-	each, most := map[string]int{}, 0
-	playIn(t, "lean", func() (source.Source, error) { return demo(time.Second), nil }, 15*time.Second, 5*time.Minute, func(_ time.Time, exposition []byte) {
-		clear(each)
-		for line := range strings.Lines(string(exposition)) {
-			if m := regexp.MustCompile(`^kpulse_allocation_\w+\{(hostname="[^"]*",gpu="[^"]*",uuid="[^"]*".*?workload_pod="[^"]*")`).FindStringSubmatch(line); m != nil {
-				each[m[1]]++
-				most = max(most, each[m[1]])
-			}
-		}
-	})
-	all := 0
-	for _, n := range each {
-		all += n
-	}
-	if t.Logf("%d allocations have %d series in the end; one had %d", len(each), all, most); most > mostOfAllocation || len(each) < 5 {
-		t.Errorf("of %d allocations one has %d series, want at most %d", len(each), most, mostOfAllocation)
-	}
 }

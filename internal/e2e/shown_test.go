@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
@@ -194,77 +195,16 @@ func TestHostileErrors(t *testing.T) {
 	}
 }
 
-// TestHostileKernelLog: texts of XIDs, and of writers other than the kernel.
-func TestHostileKernelLog(t *testing.T) {
-	t.Parallel()
-	up := startUpstream(func() ([]byte, error) { return []byte(twoBoards), nil })
-	defer up.stop()
-	path, write := kernelLog(t)
-	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--kernel-log="+path, "--log.format=json")
-	awaitPage(t, c, "/metrics", http.StatusOK, `uuid="GPU-a"`)
-	for _, name := range slices.Sorted(maps.Keys(hostileTexts)) {
-		text := strings.ReplaceAll(hostileTexts[name], "\n", "")
-		write(kmsg("NVRM: Xid (PCI:0000:b5:00): 79, pid=7, name=" + name + text + ", " + name + "-" + text))
-		write("12,1,2,-;NVRM: Xid (PCI:0000:c5:00): 79, " + text + "\n")
-	}
-	for name := range hostileTexts {
-		awaitEvent(t, c, func(e event) bool { return e.XID == 79 && strings.HasPrefix(e.Text, name+"-") })
-	}
-	_, events := page(t, c, "/events")
-	checkShown(t, "/events", events)
-	_, landing := page(t, c, "/")
-	checkShown(t, "/", landing)
-	if err := c.Stop(); err != nil {
-		t.Error(err)
-	}
-	checkShown(t, "the log", c.Logged())
-}
-
-// TestHostileRules: names, labels and expressions of valid and invalid rules.
-func TestHostileRules(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	rule := func(name, expression, label string) string {
-		text, err := json.Marshal(map[string]any{"groups": []any{map[string]any{"name": "g-" + name, "rules": []any{
-			map[string]any{"record": "a:b", "expr": expression, "labels": map[string]string{"l": label}}}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(dir, fmt.Sprintf("rules%d.yml", len(name)+len(label)*100))
-		writeFile(t, path, string(text)) // JSON is YAML
-		return path
-	}
-	for name, text := range hostileTexts {
-		good := rule(text, "kpulse_gpu_temperature_celsius", text)
-		bad := rule(text, "a{b=\""+strings.NewReplacer(`\`, ``, `"`, ``, "\n", "").Replace(text)+"\"} +", text)
-		for _, path := range []string{good, bad} {
-			out, _ := exec.Command(itself(t), "check", "rules", path).CombinedOutput()
-			checkShown(t, "check rules of "+name, string(out))
-			os.Remove(path)
-		}
-	}
-	good := rule("bidi", "kpulse_gpu_temperature_celsius", "l-"+hostileTexts["bidi"])
-	c := startProxy(t, itself(t), "--backend=replay", "--rules.file="+good)
-	awaitPage(t, c, "/metrics", http.StatusOK, "a:b{.*l=\"l-"+hostileTexts["bidi"])
-	for _, path := range []string{"/", "/-/metrics", "/-/ready"} {
-		_, text := page(t, c, path)
-		checkShown(t, path, text)
-	}
-	if err := c.Stop(); err != nil {
-		t.Error(err)
-	}
-	checkShown(t, "the log", c.Logged())
-}
-
 // TestHostileTerminal: what the dashboard sends to a terminal, byte by byte, for labels of an
-// exporter and pods from the kubelet.
+// exporter.
 func TestHostileTerminal(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "page.prom")
 	writeFile(t, file, hostilePage())
 	checkTerminal(t, "--replay="+file)
-	up, kubelet := hostileKubelet(t)
-	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--kube.pod-resources="+kubelet.Socket)
+	up := startUpstream(func() ([]byte, error) { return []byte(hostilePage()), nil })
+	t.Cleanup(up.stop)
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics")
 	awaitPage(t, c, "/metrics", http.StatusOK, "workload_pod=\"width-")
 	checkTerminal(t, "--tui.url="+c.URL)
 }
@@ -297,3 +237,20 @@ func checkTerminal(t *testing.T, of string) {
 		t.Errorf("the terminal receives an escape sequence of a label")
 	}
 }
+
+func checkPrintable(t *testing.T, name, out string) {
+	t.Helper()
+	for _, r := range out {
+		if unicode.IsControl(r) && r != '\n' {
+			t.Errorf("%s holds %U:\n%q", name, r, out)
+			return
+		}
+	}
+	if !utf8.ValidString(out) {
+		t.Errorf("%s is not UTF-8: %q", name, out)
+	}
+}
+
+// controls are control characters that a terminal may obey: ASCII, DEL and C1, where U+009B begins
+// a sequence like ESC [.
+const controls = "a\x1b[2Jb\x7fc\u009b31md\u0085e\u0090f"

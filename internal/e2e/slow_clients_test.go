@@ -175,28 +175,3 @@ func TestSlowClientIsCut(t *testing.T) {
 		t.Errorf("%d clients are cut, want 1", n)
 	}
 }
-
-// TestClientAboveTheLimitIsNotCut reads at twice the minimum rate for longer than two windows, with
-// a small buffer between two writes of the proxy.
-func TestClientAboveTheLimitIsNotCut(t *testing.T) {
-	slow.Test(t, "reads for half a minute, just fast enough")
-	t.Parallel()
-	body := largeBody()
-	up := startUpstream(func() ([]byte, error) { return body, nil })
-	defer up.stop()
-	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--web.min-read-rate=32KiB", "--poll=0")
-	conn := hold(t, c, "/metrics")
-	if err := conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
-		t.Fatal(err)
-	}
-	begun := time.Now()
-	for quarter := range 4 * 28 { // of seconds; after a long sleep it catches up
-		if _, err := io.CopyN(io.Discard, conn, 16<<10); err != nil {
-			t.Fatalf("cut while it reads 64 KiB a second of at least 32: %v", err)
-		}
-		time.Sleep(time.Until(begun.Add(time.Duration(quarter+1) * 250 * time.Millisecond)))
-	}
-	if n := slowClients(t, c, "min_read_rate"); n != 0 {
-		t.Errorf("%d clients are cut", n)
-	}
-}

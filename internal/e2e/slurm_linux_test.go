@@ -50,7 +50,7 @@ func startSlurm(t *testing.T) *slurmNode {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	startProcess(t, exec.Command("munged", "--foreground", "--force", "--num-threads=2", "--key-file="+dir+"/munge/key", "--socket="+dir+"/munge.sock",
 		"--pid-file="+dir+"/munge/pid", "--seed-file="+dir+"/munge/seed"), dir+"/munged.log")
-	eventually(t, "munged answers", func() bool { _, err := os.Stat(dir + "/munge.sock"); return err == nil })
+	awaitTrue(t, "munged answers", func() bool { _, err := os.Stat(dir + "/munge.sock"); return err == nil })
 	s.controller = startProcess(t, s.command("slurmctld", "-D"), dir+"/slurmctld.log")
 	s.startNode(t)
 	t.Cleanup(func() { // jobs outlive slurmd
@@ -60,7 +60,7 @@ func startSlurm(t *testing.T) *slurmNode {
 			t.Logf("slurmctld:\n%s\nslurmd:\n%s", s.controller.output(), s.node.output())
 		}
 	})
-	eventually(t, "the node is idle", func() bool {
+	awaitTrue(t, "the node is idle", func() bool {
 		out, _ := s.command("sinfo", "-h", "-o", "%t").Output()
 		return string(out) == "idle\n"
 	})
@@ -232,9 +232,9 @@ func TestSlurm(t *testing.T) {
 
 	first := s.submit(t, "--gres=gpu:1", "--account=physics")
 	awaitPage(t, proxy, "/metrics", 200, infoOf(first, "0", "physics"))
-	eventually(t, "the job has seconds", func() bool { return seconds(first) > 0 })
+	awaitTrue(t, "the job has seconds", func() bool { return seconds(first) > 0 })
 	s.must(t, "scancel", first)
-	eventually(t, "the epilog frees the GPU", func() bool { return s.jobs("0") == "" })
+	awaitTrue(t, "the epilog frees the GPU", func() bool { return s.jobs("0") == "" })
 	awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 0`)
 	if seconds(first) == 0 {
 		t.Error("the seconds ended with the job")
@@ -248,9 +248,9 @@ func TestSlurm(t *testing.T) {
 		awaitPage(t, proxy, "/metrics", 200, infoOf(other, "0", "bio"))
 		awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 2`)
 		s.must(t, "scancel", last+"_3")
-		eventually(t, "one job has left", func() bool { return s.jobs("0") == last })
+		awaitTrue(t, "one job has left", func() bool { return s.jobs("0") == last })
 		s.must(t, "scancel", last)
-		eventually(t, "both jobs have left", func() bool { return s.jobs("0") == "" })
+		awaitTrue(t, "both jobs have left", func() bool { return s.jobs("0") == "" })
 	})
 
 	t.Run("a task is told its GPUs", func(t *testing.T) {
@@ -278,31 +278,31 @@ func forgeAndLock(t *testing.T, s *slurmNode) {
 	}
 	defer func() { _ = syscall.Kill(-lock.Process.Pid, syscall.SIGKILL); _ = lock.Wait() }()
 	job := s.submit(t, "--gres=gpu:1", "-J", forgedName)
-	eventually(t, "the job is recorded", func() bool { return s.jobs("0") == job })
+	awaitTrue(t, "the job is recorded", func() bool { return s.jobs("0") == job })
 	if text, err := os.ReadFile(filepath.Join(s.info, job)); err != nil || !strings.Contains(string(text), "\naccount=\n") {
 		t.Errorf("%v of a job without an account:\n%s", err, text)
 	}
 	s.must(t, "scancel", job)
-	eventually(t, "the epilog frees the GPU", func() bool { return s.jobs("0") == "" })
+	awaitTrue(t, "the epilog frees the GPU", func() bool { return s.jobs("0") == "" })
 }
 
 // requeue: the job keeps its id, and its seconds continue.
 func requeue(t *testing.T, s *slurmNode, proxy *child, seconds func(string) float64) {
 	job := s.submit(t, "--gres=gpu:2", "--account=physics", "--requeue")
 	awaitPage(t, proxy, "/metrics", 200, infoOf(job, "1", "physics"))
-	eventually(t, "the job has seconds", func() bool { return seconds(job) > 0 })
+	awaitTrue(t, "the job has seconds", func() bool { return seconds(job) > 0 })
 	s.must(t, "scontrol", "requeue", job)
-	eventually(t, "the epilog frees both GPUs", func() bool { return s.jobs("0")+s.jobs("1") == "" })
+	awaitTrue(t, "the epilog frees both GPUs", func() bool { return s.jobs("0")+s.jobs("1") == "" })
 	awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="1"[^}]*\} 0`)
 	was := seconds(job)
-	eventually(t, "it runs again", func() bool { return s.jobs("0") == job && s.jobs("1") == job })
+	awaitTrue(t, "it runs again", func() bool { return s.jobs("0") == job && s.jobs("1") == job })
 	awaitPage(t, proxy, "/metrics", 200, infoOf(job, "1", "physics"))
-	eventually(t, "its seconds continue", func() bool { return seconds(job) > was })
+	awaitTrue(t, "its seconds continue", func() bool { return seconds(job) > was })
 	if text, err := os.ReadFile(filepath.Join(s.info, job)); err != nil || !strings.Contains(string(text), "\nrestarts=1\n") {
 		t.Errorf("%v of the second run:\n%s", err, text)
 	}
 	s.must(t, "scancel", job)
-	eventually(t, "the epilog frees both GPUs", func() bool { return s.jobs("0")+s.jobs("1") == "" })
+	awaitTrue(t, "the epilog frees both GPUs", func() bool { return s.jobs("0")+s.jobs("1") == "" })
 }
 
 // dieAndSweep: slurmd and the steps are killed, so no epilog runs. A sweep leaves a running job
@@ -321,7 +321,7 @@ func dieAndSweep(t *testing.T, s *slurmNode, proxy *child) {
 		t.Error("the sweep removed a job that runs according to Slurm")
 	}
 	s.must(t, "scontrol", "update", "NodeName=localhost", "State=DOWN", "Reason=died")
-	eventually(t, "Slurm gives the job up", func() bool {
+	awaitTrue(t, "Slurm gives the job up", func() bool {
 		return !strings.Contains(s.must(t, "scontrol", "-o", "show", "job", job), "JobState=RUNNING")
 	})
 	if s.jobs("0") != job {
@@ -353,7 +353,7 @@ func TestRealStackSlurm(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.must(t, "scancel", first)
-	eventually(t, "the job has left", func() bool { return s.jobs("0") == second })
+	awaitTrue(t, "the job has left", func() bool { return s.jobs("0") == second })
 	body := awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 1\n`)
 	if !strings.Contains(body, `hpc_job="`+second+`"`) || strings.Contains(body, "torn-file") {
 		t.Errorf("no job %s, or a partial file:\n%.2000s", second, body)

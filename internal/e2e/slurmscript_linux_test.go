@@ -88,7 +88,7 @@ func TestJobsWhileSlurmIsAsked(t *testing.T) {
 	if err := sweep.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "Slurm is asked", func() bool { _, err := os.Stat(s.dir + "/asked"); return err == nil })
+	awaitTrue(t, "Slurm is asked", func() bool { _, err := os.Stat(s.dir + "/asked"); return err == nil })
 	s.run(t, "begin", jobOn("2", "0-1")...)
 	s.want(t, "1", "2")
 	s.run(t, "end", jobOn("2", "0-1")...)
@@ -114,7 +114,7 @@ func TestJobsThatRunAgain(t *testing.T) {
 	if err := sweep.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "Slurm is asked", func() bool { _, err := os.Stat(s.dir + "/asked"); return err == nil })
+	awaitTrue(t, "Slurm is asked", func() bool { _, err := os.Stat(s.dir + "/asked"); return err == nil })
 	s.run(t, "begin", jobOn("1", "1", "SLURM_JOB_RESTART_COUNT=1")...)
 	if err := os.WriteFile(s.dir+"/answer", nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -124,19 +124,6 @@ func TestJobsThatRunAgain(t *testing.T) {
 	}
 	s.want(t, "1", "1")
 	s.want(t, "0", "") // Slurm does not know job 3
-}
-
-// TestJobsAreAskedForByTheirID: for an array's id, Slurm lists all tasks of the array.
-func TestJobsAreAskedForByTheirID(t *testing.T) {
-	t.Parallel()
-	s := newJobScript(t, map[string]string{
-		"squeue":   `echo 4712 COMPLETED 0 gpu physics; echo 4711 RUNNING 0 gpu physics`,
-		"scontrol": `echo JobId=4712 ArrayJobId=4711 Restarts=0 JobState=COMPLETED; echo JobId=4711 ArrayJobId=4711 Restarts=0 JobState=RUNNING`,
-	})
-	s.run(t, "begin", jobOn("4711", "0")...)
-	s.run(t, "begin", jobOn("4712", "0")...)
-	s.run(t, "sweep", "KPULSE_JOBS_GRACE=0")
-	s.want(t, "0", "4711")
 }
 
 // TestJobsNeverFail: whatever breaks, the script exits with 0 and logs the cause.

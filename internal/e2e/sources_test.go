@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -149,61 +148,6 @@ func TestSeveralSources(t *testing.T) {
 	}
 	if err := c.Stop(); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestSourceThatCannotWork: beside others, it is only reported as down; if no source can work, the
-// program ends.
-func TestSourceThatCannotWork(t *testing.T) {
-	t.Parallel()
-	a := startUpstream(boardOf("a", "GPU-a", 40))
-	defer a.stop()
-	_, flag := fed(t, "sources: [{backend: dcgm}, {source: "+a.url+"/metrics, poll: 0}]")
-	without := func(flag string) *exec.Cmd { // DCGM
-		cmd := exec.CommandContext(t.Context(), itself(t), flag, "--web.listen-address=127.0.0.1:0", "--source.min-interval=0s")
-		cmd.Env = []string{"PATH=/nowhere"}
-		return cmd
-	}
-	c, err := startChild(without(flag), filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	awaitPage(t, c, "/metrics", 200, `(?m)^kpulse_source_up\{source="dcgmi",backend="dcgm"\} 0\nkpulse_source_up\{[^}]*\} 1$`)
-	if err := c.Stop(); err != nil {
-		t.Error(err)
-	}
-	if n := strings.Count(c.Logged(), "a source has ended"); n != 1 {
-		t.Errorf("the log says so %d times:\n%s", n, c.Logged())
-	}
-
-	_, flag = fed(t, "sources: [{backend: dcgm}, {backend: dcgm, dcgm_host: far}]")
-	if stderr, err := without(flag).CombinedOutput(); err == nil || !strings.Contains(string(stderr), "kpulse-proxy: dcgmi was not found") {
-		t.Errorf("without any source: %v\n%s", err, stderr)
-	}
-}
-
-// TestSameDeviceOfSeveralSources: its readings are the first source's, also for rules.
-func TestSameDeviceOfSeveralSources(t *testing.T) {
-	t.Parallel()
-	a, b := startUpstream(boardOf("n", "GPU-1", 40)), startUpstream(boardOf("n", "GPU-1", 50))
-	defer a.stop()
-	defer b.stop()
-	dir, flag := fed(t, "sources: [{source: "+a.url+"/metrics, poll: 1}, {source: "+b.url+"/metrics, poll: 1}]\nrules: {files: [r.yml]}\n")
-	writeFile(t, filepath.Join(dir, "r.yml"), `groups: [{name: g, interval: 1s, rules: [
-  {record: seen_celsius, expr: kpulse_gpu_temperature_celsius},
-  {record: seen_times, expr: 'count_over_time(kpulse_gpu_temperature_celsius[1m])'}]}]`)
-	c := startProxy(t, itself(t), flag, "--passthrough=off")
-	body := awaitPage(t, c, "/metrics", 200, `(?m)^seen_times\{.*\} [3-9]$`)
-	if !strings.Contains(body, `seen_celsius{gpu="0",hostname="n",uuid="GPU-1"} 40`+"\n") {
-		t.Errorf("rules see the second source:\n%s", body)
-	}
-	if err := checkExposition([]byte(body)); err != nil {
-		t.Error(err)
-	}
-	if !strings.Contains(body, `kpulse_gpu_temperature_celsius{hostname="n",gpu="0",uuid="GPU-1"} 40`+"\n") || strings.Contains(body, "} 50\n") ||
-		!strings.Contains(body, `kpulse_source_shared_devices{source="`+a.url+`/metrics",backend="prometheus"} 0`) ||
-		!strings.Contains(body, `kpulse_source_shared_devices{source="`+b.url+`/metrics",backend="prometheus"} 1`) {
-		t.Errorf("%.600s", body)
 	}
 }
 

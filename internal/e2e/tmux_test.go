@@ -4,7 +4,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -83,4 +85,23 @@ func (tm *terminal) await(what string, holds func() bool) {
 			tm.t.Fatalf("no %s on the screen:\n%s", what, tm.screen())
 		}
 	}
+}
+
+// suspend presses Ctrl-Z, checks that the shell has the terminal, and resumes the dashboard.
+func (tm *terminal) suspend() {
+	tm.t.Helper()
+	pid, err := strconv.Atoi(tm.is("pane_pid"))
+	if err != nil {
+		tm.t.Fatal(err)
+	}
+	tm.keys("C-z")
+	tm.await("shell", func() bool { return tm.is("alternate_on") == "0" && tm.is("cursor_flag") == "1" })
+	// The dashboard gives the terminal back before it listens for SIGCONT: a signal in between is
+	// lost.
+	tm.await("dashboard", func() bool {
+		if err := syscall.Kill(-pid, syscall.SIGCONT); err != nil {
+			tm.t.Fatal(err)
+		}
+		return tm.is("alternate_on") == "1"
+	})
 }

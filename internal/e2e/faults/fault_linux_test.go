@@ -91,7 +91,7 @@ func groups() []group {
 
 // TestFaults inflicts all faults, several in parallel.
 func TestFaults(t *testing.T) {
-	slow.Test(t, "some 190 faults, one by one")
+	slow.Test(t, "some 140 faults, one by one")
 	t.Parallel()
 	for _, g := range groups() {
 		t.Run(g.name, func(t *testing.T) {

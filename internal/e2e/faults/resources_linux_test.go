@@ -18,12 +18,7 @@ func resourceFaults() []fault {
 			held.close()
 		}, seen: seen{says: well.says, log: []string{"too many open files", "LimitNOFILE="}, rises: []string{"kpulse_proxy_http_accept_failures_total"}}},
 		{does: "GOMEMLIMIT is 1 MiB", env: []string{"GOMEMLIMIT=1MiB"}, seen: well},
-		{does: "garbage is collected for GOMEMLIMIT alone", env: []string{"GOGC=off", "GOMEMLIMIT=32MiB"}, seen: well},
-		{does: "the stack is limited to 256 KiB", shell: "ulimit -s 256", seen: well},
-		{does: "the program may not dump core or write files", shell: "ulimit -c 0; ulimit -f 2048", seen: well},
-		{does: "the program has the lowest priority", shell: "renice -n 19 $$ >/dev/null", seen: well},
 		{does: "stdin and stdout are closed", shell: "exec <&- >&-", seen: well},
-		{does: "the environment is empty", shell: `exec env -i "$0" "$@"`, seen: well},
 		{does: "the working directory is removed", begin: removes("."), lasts: true, seen: well},
 		{does: "the address space is limited to 2 GiB", shell: "ulimit -v 2097152", seen: well},
 		{does: "the reader of the log is gone", config: settings, shell: "mkfifo log; cat log >&2 & echo $! >reader; exec 2>log", begin: and(losesItsReader, puts("config.yml", "presett: ai\n"), failsToReload), end: and(puts("config.yml", settings), reloads),

@@ -58,8 +58,6 @@ func securityFaults() []fault {
 		{does: "a reload is asked for without --web.enable-lifecycle", asks: []ask{{request: "POST /-/reload\r\nContent-Length: 0", status: "403"}, {request: "GET /-/reload", status: "405|403"}, {request: "POST /-/resolve?uuid=GPU-1\r\nContent-Length: 0", status: "403"}},
 			seen: seen{says: well.says, metrics: []string{reloaded + "1"}}},
 		{does: "a client speaks TLS", asks: []ask{{request: "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", status: "400|"}}, seen: well},
-		{does: "a client speaks HTTP/2 without asking", asks: []ask{{request: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", status: "...|"}}, seen: well},
-		{does: "a client sends zeros", asks: []ask{{request: strings.Repeat("\x00", 9000) + "\r\n\r\n", status: "400|"}}, seen: well},
 		{does: "a client asks for 2,000 encodings, and for a part of the page", asks: []ask{{request: "GET /metrics\r\nAccept-Encoding: " + strings.Repeat("a;q=0.1, ", 2000) + "b\r\nRange: bytes=0-1\r\nAccept: " + strings.Repeat("x/y,", 2000), status: "200"}}, seen: well},
 		{does: "the exporter repeats the program's credentials", flags: []string{"--source=http://operator:hunter2@ADDRESS/metrics"}, exporter: echo,
 			seen: seen{status: http.StatusBadGateway, kind: source.BadStatus, says: []string{"HTTP 401 Unauthorized", "URL"}, lacks: []string{"hunter2", basic("operator", "hunter2")[6:]}}},

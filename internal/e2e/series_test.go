@@ -20,7 +20,7 @@ var (
 	defaultCounters = []string{"--source=" + captureDir + "/default-counters.prom", "--poll=0"}
 )
 
-// TestSeriesPerGPU checks the number of our series per GPU and per allocation in SERIES.md and both
+// TestSeriesPerGPU checks the number of our series per GPU and per allocation in SERIES.md and
 // README.md, in lean and full form. A partitioned GPU is not counted, and the demo's are averaged:
 // an active clock event adds a series for its duration.
 func TestSeriesPerGPU(t *testing.T) {
@@ -33,8 +33,7 @@ func TestSeriesPerGPU(t *testing.T) {
 		"and a pod or job on a GPU %.0f instead of %.0f, plus one for each class after its first.",
 		lean, full, leanDefaults, fullDefaults, held, all)
 	short := fmt.Sprintf("%.0f `kpulse_*` series for each GPU with the exporter's default counters, %.0f with all", leanDefaults, lean)
-	average := fmt.Sprintf("GPUs without MIG have %.0f on average, %.0f with `--series=full`", lean, full)
-	for page, want := range map[string]string{seriesPage: want, readme: short, rulesReadme: average} {
+	for page, want := range map[string]string{seriesPage: want, readme: short} {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

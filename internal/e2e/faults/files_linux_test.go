@@ -117,11 +117,6 @@ func fileFaults() []fault {
 		withRules("the rule file is removed, and read again", removes("r.yml"), "no such file or directory"),
 		withRules("a rule is broken, and read again", puts("r.yml", strings.Replace(soundRules, "sum(", "sum((", 1)), "not PromQL"),
 		{does: "the web config is not there", flags: []string{"--web.config.file=web.yml"}, begin: removes("web.yml"), end: puts("web.yml", ""), exit: 1, seen: seen{says: []string{"web.yml: no such file or directory"}}},
-		{does: "the kernel's log is truncated, and written again", flags: []string{"--kernel-log=kmsg"}, files: map[string]string{"kmsg": strings.Repeat("6,1,1,-;usb 1-1: new device\n", 100)},
-			begin: func(w *world) {
-				w.write("kmsg", "4,2,2,-;NVRM: Xid (PCI:0000:b5:00): 79, GPU has fallen off the bus.\n")
-			},
-			seen: seen{says: []string{temperature(during)}, rises: []string{`kpulse_proxy_kernel_log_records_total{result="xid"}`}}},
 	}
 }
 

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/checks"
 	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
@@ -44,24 +44,6 @@ type member struct {
 	remains *pipeline.Remains
 }
 
-// lookAtPod returns what else to look at if a discovered exporter cannot be read.
-func lookAtPod(e *holders.Exporter) string {
-	return fmt.Sprintf("its pod: kubectl describe pod -n %s %s", e.Namespace, e.Pod)
-}
-
-// newFinder returns the Discovery that finds the exporters of --kube.discover.
-func (o *options) newFinder(client *holders.Client, logger *slog.Logger, changed func([]holders.Exporter)) (*holders.Discovery, error) {
-	d := &o.Kube.Discover
-	selectors, err := holders.ParseSelector(d.Selector)
-	if err != nil {
-		return nil, fmt.Errorf("--kube.discover: %w", err)
-	}
-	return holders.NewDiscovery(holders.DiscoveryOptions{
-		Client: client, Selectors: selectors, Namespace: d.Namespace, Node: o.FlagSource.NodeName, Port: d.Port,
-		Max: int(d.MaxSources), Logger: logger, Changed: changed,
-	}), nil
-}
-
 // startDiscovery creates the discovery of --kube.discover. It sends nothing.
 func (p *service) startDiscovery() (err error) {
 	if !p.opts.Discovers() {
@@ -74,7 +56,7 @@ func (p *service) startDiscovery() (err error) {
 	if p.kernelLog != nil {
 		d.kernelLog = p.kernelLog.Feed(isMine(source.Caps{}))
 	}
-	if d.finder, err = p.opts.newFinder(p.holding.client, p.logger, d.changed); err != nil {
+	if d.finder, err = checks.NewFinder(p.opts.Options, p.holding.client, p.logger, d.changed); err != nil {
 		return err
 	}
 	p.holding.discovery = d
@@ -216,7 +198,7 @@ func (p *service) joinFound(d *discovery, m *member, e *holders.Exporter) (*read
 	if err != nil {
 		return nil, err
 	}
-	s.Called, s.Look = m.name, lookAtPod(e)
+	s.Called, s.Look = m.name, checks.LookAtPod(e)
 	src, err := open(p.opts, &s, p.userAgent, p.logger)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -238,4 +239,11 @@ func wantedReadings() (wants []CounterWant, err error) {
 		}
 	}
 	return append(wants, health...), nil
+}
+
+// writeJSON writes a value as indented JSON.
+func writeJSON(out io.Writer, value any) error {
+	encoder := json.NewEncoder(diag.JSONWriter(out))
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
 }

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/version"
+
 	"github.com/kpulse/kpulse-proxy/internal/diag"
+	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
 )
@@ -21,8 +23,16 @@ var checkups = []checkup{
 	{name: "config file", backend: true, run: checkSources},
 	{name: "exporter", backend: true, run: checkExporters},
 	{name: "exporter pods", backend: true, run: checkPods},
-	{name: "host engine", backend: true, local: true, run: checkHostEngine},
-	{name: "NVML", backend: true, local: true, run: checkNVML},
+	{name: "host engine", backend: true, local: true, run: func(ctx context.Context, d *doctor) diagnosis {
+		flags, host := []string{"--backend=dcgm"}, d.opts.FlagSource.DCGMHost
+		if host != "" {
+			flags = append(flags, "--dcgm.host="+host)
+		}
+		return d.readSources(ctx, flags, settings.Source{Backend: "dcgm", DCGMHost: host})
+	}},
+	{name: "NVML", backend: true, local: true, run: func(ctx context.Context, d *doctor) diagnosis {
+		return d.readSources(ctx, []string{"--backend=nvml"}, settings.Source{Backend: "nvml"})
+	}},
 	{name: "port", demo: true, run: checkPort},
 	{name: "kernel log", run: checkKernelLog},
 	{name: "kubelet", run: checkKubelet},
@@ -49,36 +59,17 @@ func checkSources(ctx context.Context, d *doctor) diagnosis {
 	case d.configFile == "":
 		return diagnosis{State: stateMissing, Found: "none is given; none is needed"}
 	case d.refused != nil:
-		if _, wrong := errors.AsType[diag.Problems](d.refused); !wrong { // it cannot be read
-			return refusedBy(d.refused)
-		}
 		return diagnosis{State: stateRefused, Found: d.refused.Error(), Remedy: "correct it, and see: kpulse-proxy check config " + d.configFile}
-	case len(d.upstreams) == 0 && d.opts.Kube.Discover.Selector != "":
-		return diagnosis{State: stateMissing, Found: d.configFile + " is valid and names no sources; what it discovers is checked below, as exporter pods"}
 	case len(d.upstreams) == 0:
 		return diagnosis{State: stateMissing, Found: d.configFile + " is valid and names no sources", Remedy: "to apply its other settings, add to the command below: --config.file=" + d.configFile}
 	}
-	return merged(d.Read(ctx, d.opts, d.upstreams), d.discovering())
-}
-
-// read reads sources that the config file does not name.
-func (d *doctor) read(ctx context.Context, flags []string, all ...settings.Source) diagnosis {
-	var upstreams []settings.Upstream
-	for _, from := range all {
-		from.NodeName = d.opts.FlagSource.NodeName
-		s, err := d.opts.Resolve(from)
-		if err != nil {
-			return refusedBy(err)
-		}
-		upstreams = append(upstreams, s)
-	}
-	return merged(d.Read(ctx, d.opts, upstreams), flags)
+	return d.read(ctx, d.discovering(), d.upstreams)
 }
 
 // checkExporters reads the given exporter, or those that listen on exporterPorts.
 func checkExporters(ctx context.Context, d *doctor) diagnosis {
 	if given := d.opts.FlagSource.Source; given != "" {
-		return d.read(ctx, nil, settings.Source{Source: given})
+		return d.readSources(ctx, nil, settings.Source{Source: given})
 	}
 	var listening []settings.Source
 	for _, port := range exporterPorts {
@@ -92,21 +83,7 @@ func checkExporters(ctx context.Context, d *doctor) diagnosis {
 		return diagnosis{State: stateMissing, Found: "nothing listens at localhost where exporters do (ports " + strings.Join(exporterPorts, ", ") + ")",
 			Remedy: "if one runs elsewhere: kpulse-proxy doctor --source=http://ADDRESS:9400/metrics"}
 	}
-	return d.read(ctx, nil, listening...)
-}
-
-// checkHostEngine reads through dcgmi.
-func checkHostEngine(ctx context.Context, d *doctor) diagnosis {
-	flags, host := []string{"--backend=dcgm"}, d.opts.FlagSource.DCGMHost
-	if host != "" {
-		flags = append(flags, "--dcgm.host="+host)
-	}
-	return d.read(ctx, flags, settings.Source{Backend: "dcgm", DCGMHost: host})
-}
-
-// checkNVML reads through the driver's library.
-func checkNVML(ctx context.Context, d *doctor) diagnosis {
-	return d.read(ctx, []string{"--backend=nvml"}, settings.Source{Backend: "nvml"})
+	return d.readSources(ctx, nil, listening...)
 }
 
 // checkPort briefly listens on the address of the server, or else on another port.
@@ -122,15 +99,6 @@ func checkPort(ctx context.Context, d *doctor) diagnosis {
 		return diagnosis{State: stateWorks, Found: address + " is free", Flags: flags}
 	}
 	refused := diagnosis{State: stateRefused, Found: "cannot listen: " + err.Error(), Remedy: "ss -ltnp names the program that listens; stop it"}
-	if url := settings.LocalProxy(d.opts.Listen); url != "" {
-		if _, ours := greet(ctx, http.DefaultClient, url, dialPatience); ours {
-			look := "kpulse-proxy --tui"
-			if address != settings.DefaultListen {
-				look += " --tui.url=" + strings.TrimSuffix(url, "/metrics")
-			}
-			refused.Found, refused.Remedy = "a kpulse-proxy listens at "+address+" already", "show it: "+look
-		}
-	}
 	host, _, _ := net.SplitHostPort(address)
 	if listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(host, "0")); err == nil {
 		_, port, _ := net.SplitHostPort(listener.Addr().String())
@@ -182,4 +150,62 @@ func checkEnvironment(context.Context, *doctor) diagnosis {
 		}
 	}
 	return diagnosis{State: stateRefused, Found: strings.Join(found, ", ") + " in the environment is unknown", Remedy: strings.Join(remedies, "; ")}
+}
+
+// checkAPI asks the API server for the rights of --kube.workloads and --kube.discover, which
+// deploy/kubernetes/rbac.yaml grants.
+func checkAPI(ctx context.Context, d *doctor) diagnosis {
+	client, err := holders.NewClient(d.opts.Kube.Config, "kpulse-proxy/"+version.Version)
+	if errors.Is(err, holders.ErrNoCluster) {
+		return diagnosis{State: stateMissing, Found: "this does not run in a pod with a service account", Remedy: "for --kube.workloads and --kube.discover elsewhere: --kube.config=FILE"}
+	} else if err != nil {
+		return failed(err)
+	}
+	result := diagnosis{State: stateRefused}
+	var may, lacks []string
+	namespace := d.opts.Kube.Discover.Namespace
+	for _, r := range []struct {
+		flag, grant string
+		access      []holders.Access
+	}{
+		{"--kube.workloads", "workloads", []holders.Access{{Verb: "get", Resource: "pods"}, {Verb: "get", Group: "apps", Resource: "replicasets"}, {Verb: "get", Group: "batch", Resource: "jobs"}}},
+		{"--kube.discover", "discovery", []holders.Access{{Verb: "list", Resource: "pods", Namespace: namespace}, {Verb: "watch", Resource: "pods", Namespace: namespace}}},
+	} {
+		denied, err := client.Denied(ctx, r.access)
+		switch {
+		case ctx.Err() != nil:
+			return diagnosis{State: stateSilent, Found: "the Kubernetes API server did not answer in time", Remedy: "check that this machine reaches it (network policies, --kube.config); " + longer}
+		case err != nil:
+			return failed(err)
+		case len(denied) > 0:
+			lacks = append(lacks, fmt.Sprintf("%s lacks the right to %s", r.flag, denied[0]))
+			result.Remedy = "kubectl apply -f deploy/kubernetes/rbac.yaml -l 'kpulse/for in (all, " + r.grant + ")'"
+			continue
+		}
+		may = append(may, "rights for "+r.flag)
+		if result.State = stateWorks; r.grant == "workloads" {
+			result.Flags = append(result.Flags, r.flag)
+			if config := d.opts.Kube.Config; config != "" {
+				result.Flags = append(result.Flags, "--kube.config="+config)
+			}
+		}
+	}
+	result.Found = strings.Join(append(may, lacks...), "; ")
+	return result
+}
+
+// checkKubelet asks the kubelet once which containers have which devices.
+func checkKubelet(ctx context.Context, d *doctor) diagnosis {
+	socket := cmp.Or(d.opts.Kube.PodResources, settings.DefaultPodResources)
+	if _, err := os.Stat(socket); errors.Is(err, os.ErrNotExist) {
+		return diagnosis{State: stateMissing, Found: "there is no " + socket, Remedy: "on a Kubernetes node mount its directory into the pod; elsewhere leave --kube.pod-resources out"}
+	}
+	if err := holders.AskKubelet(ctx, socket); err != nil {
+		found := failed(err)
+		if found.State = stateRefused; ctx.Err() != nil {
+			found.State = stateSilent
+		}
+		return found
+	}
+	return diagnosis{State: stateWorks, Found: socket + " answers: pods are known for each GPU", Flags: []string{settings.SettingOf("kube.pod-resources").Typed(socket)}}
 }

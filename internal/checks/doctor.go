@@ -2,7 +2,6 @@ package checks
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -51,20 +50,17 @@ In a script:                   kpulse-proxy doctor --json | jq -r .command
 `
 
 // state is the result of a check.
-type state uint8
+type state string
 
-// The states, in the order in which checks are listed.
+// The states; states has the order in which checks are listed.
 const (
-	stateWorks   state = iota
-	stateRefused       // it is there, but denies access or fails
-	stateSilent        // it did not answer in time
-	stateMissing       // it is not there
+	stateWorks   state = "works"
+	stateRefused state = "refused" // it is there, but denies access or fails
+	stateSilent  state = "silent"  // it did not answer in time
+	stateMissing state = "missing" // it is not there
 )
 
-var stateWords = []string{stateWorks: "works", stateRefused: "refused", stateSilent: "silent", stateMissing: "missing"}
-
-// MarshalText implements encoding.TextMarshaler.
-func (s state) MarshalText() ([]byte, error) { return []byte(stateWords[s]), nil }
+var states = []state{stateWorks, stateRefused, stateSilent, stateMissing}
 
 // diagnosis is the result of a check.
 type diagnosis struct {
@@ -78,27 +74,25 @@ type diagnosis struct {
 	Flags []string `json:"flags,omitempty"`
 
 	checkup *checkup
+	lacks   string // the inputs of our scores that a source does not give
 }
 
 // checkup is a check of this node.
 type checkup struct {
-	name string
-	// backend means that it reads GPUs; the program needs one backend that works.
-	backend bool
-	// local means that its flags are for a backend that reads this node itself.
-	local bool
-	// demo means that its flags are for the demo too.
-	demo bool
-	run  func(context.Context, *doctor) diagnosis
+	name    string
+	backend bool // it reads GPUs; the program needs one backend that works
+	local   bool // its flags are for a backend that reads this node itself
+	demo    bool // its flags are for the demo too
+	run     func(context.Context, *doctor) diagnosis
 }
 
 // Reader is what doctor needs of the program.
 type Reader struct {
 	// Begin prepares the process, and returns a context that signals end.
 	Begin func(*settings.Options) (context.Context, context.CancelFunc)
-	// Read reads sources once, and Pods the exporters that --kube.discover finds.
-	Read func(context.Context, *settings.Options, []settings.Upstream) []Probe
-	Pods func(context.Context, *settings.Options) []Probe
+	// Read reads a source until it gives all inputs of our scores, or for a few seconds. It returns
+	// its name, the number of its devices and its state.
+	Read func(context.Context, *settings.Options, *settings.Upstream) (name string, devices int, state *canonical.Source, err error)
 }
 
 // doctor holds the inputs of the checks.
@@ -121,8 +115,6 @@ const (
 	doctorPatience = 20 * time.Second
 	// hangs is how much later than its time a check is abandoned: dcgmi is killed after a few seconds.
 	hangs = 12 * time.Second
-	// GiveLonger is the remedy of giving a check more time.
-	GiveLonger = "or give it longer: --timeout=1m"
 )
 
 // Doctor is the mode `doctor`. It returns the exit code.
@@ -143,16 +135,19 @@ func Doctor(args []string, stdout, stderr io.Writer, with Reader) int {
 	ctx, stop := with.Begin(d.opts)
 	defer stop()
 	rows := d.examine(ctx, checkups)
-	command := commandOf(rows)
-	write := writeDiagnoses
+	works := slices.ContainsFunc(rows, diagnosis.reads)
 	if d.opts.JSON {
-		write = writeDiagnosesJSON
+		err = writeJSON(stdout, struct {
+			Checks  []diagnosis `json:"checks"`
+			Command string      `json:"command"`
+		}{rows, commandOf(rows)})
+	} else {
+		err = writeDiagnoses(stdout, rows, works)
 	}
-	if err := write(stdout, rows, command); err != nil {
+	if err != nil {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
-		return settings.ExitFailed
 	}
-	if !slices.ContainsFunc(rows, diagnosis.reads) {
+	if err != nil || !works {
 		return settings.ExitFailed
 	}
 	return settings.ExitDone
@@ -199,14 +194,18 @@ func (d *doctor) examine(ctx context.Context, checkups []checkup) []diagnosis {
 			select {
 			case rows[i] = <-found:
 			case <-time.After(patience + hangs):
-				rows[i] = diagnosis{State: stateSilent, Found: "no answer within " + patience.String(), Remedy: "check whether the kernel or a driver hangs (dmesg), " + GiveLonger}
+				rows[i] = diagnosis{State: stateSilent, Found: "no answer within " + patience.String(), Remedy: "check whether the kernel or a driver hangs (dmesg), " + longer}
 			}
 			rows[i].Check, rows[i].checkup = c.name, c
 		})
 	}
 	running.Wait()
-	slices.SortStableFunc(rows, func(a, b diagnosis) int { return int(a.State) - int(b.State) })
+	slices.SortStableFunc(rows, byState)
 	return rows
+}
+
+func byState(a, b diagnosis) int {
+	return slices.Index(states, a.State) - slices.Index(states, b.State)
 }
 
 // reads reports whether the row is of a backend that works.
@@ -224,30 +223,22 @@ func commandOf(rows []diagnosis) string {
 		goes := at >= 0 && !r.checkup.backend && (rows[at].checkup.local || !r.checkup.local)
 		if i == at || goes || r.checkup.demo {
 			for _, flag := range r.Flags {
-				words = appendNew(words, settings.ShellWord(flag))
+				if word := settings.ShellWord(flag); !slices.Contains(words, word) {
+					words = append(words, word)
+				}
 			}
 		}
 	}
 	return strings.Join(words, " ")
 }
 
-// writeDiagnosesJSON writes rows and command as JSON.
-func writeDiagnosesJSON(out io.Writer, rows []diagnosis, command string) error {
-	encoder := json.NewEncoder(diag.JSONWriter(out))
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(struct {
-		Checks  []diagnosis `json:"checks"`
-		Command string      `json:"command"`
-	}{rows, command})
-}
-
 // writeDiagnoses writes rows as a table, and the command.
-func writeDiagnoses(out io.Writer, rows []diagnosis, command string) error {
+func writeDiagnoses(out io.Writer, rows []diagnosis, works bool) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "CHECK\tSTATE\tWHAT WAS FOUND, AND WHAT TO TYPE")
 	for _, r := range rows {
-		lead := r.Check + "\t" + stateWords[r.State] + "\t"
+		lead := r.Check + "\t" + string(r.State) + "\t"
 		for line := range strings.SplitSeq(r.Found+"\n→ "+strings.ReplaceAll(r.Remedy, "\n", "\n→ "), "\n") {
 			if line = diag.Text(line); line != "→ " {
 				fmt.Fprintln(table, lead+line)
@@ -259,9 +250,9 @@ func writeDiagnoses(out io.Writer, rows []diagnosis, command string) error {
 		return err
 	}
 	answer := "\nRun this:\n  "
-	if !slices.ContainsFunc(rows, diagnosis.reads) {
+	if !works {
 		answer = "\nNo backend works here: make one of them work as the table says. Until then, the demo runs anywhere:\n  "
 	}
-	_, err := io.WriteString(out, text.String()+answer+command+"\n")
+	_, err := io.WriteString(out, text.String()+answer+commandOf(rows)+"\n")
 	return err
 }

@@ -1,7 +1,6 @@
 package checks
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
-	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
 )
 
@@ -128,7 +126,7 @@ func ExplainCommand(args []string, stdout, stderr io.Writer) int {
 	write := writeExplanations
 	switch {
 	case asJSON:
-		write = writeJSON
+		write = func(out io.Writer, rows []explanation) error { return writeJSON(out, rows) }
 	case len(codes) == 1:
 		write = writeXIDs
 	}
@@ -178,13 +176,6 @@ func (o xidOverrides) explanations(codes []string) (rows []explanation, missing 
 	return rows, missing, nil
 }
 
-func writeJSON(out io.Writer, rows []explanation) error {
-	encoder := json.NewEncoder(diag.JSONWriter(out))
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(rows)
-}
-
-// writeXIDs writes a line for each row.
 func writeXIDs(out io.Writer, rows []explanation) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "XID\tSEVERITY\tACTION\tMEANING")

@@ -2,7 +2,6 @@ package checks
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -212,11 +211,8 @@ func NewHealthReport(gpus []gpuReport, problem string) *HealthReport {
 	return r
 }
 
-func (r *HealthReport) WriteJSON(out io.Writer) error {
-	encoder := json.NewEncoder(diag.JSONWriter(out))
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(r)
-}
+// WriteJSON writes the report as JSON.
+func (r *HealthReport) WriteJSON(out io.Writer) error { return writeJSON(out, r) }
 
 // WriteText writes a line for each GPU: state, index, UUID, action, conditions with their states,
 // reason. An empty field is a dash.

@@ -29,8 +29,6 @@ source/recording: raw exposition canonical source source/dcgm/dmon
 kernellog: canonical
 host: canonical
 selection: canonical
-kube: canonical
-jobinfo: canonical
 holders: canonical
 translate: raw canonical exposition
 compute: canonical

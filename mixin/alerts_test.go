@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
-
-	"github.com/kpulse/kpulse-proxy/internal/expose/exposetest"
 )
 
 // unitTests is the part of a file for promtool test rules that matters here.
@@ -35,8 +33,7 @@ func testFiles(t *testing.T) []string {
 	return files
 }
 
-// TestAlertsByPromtool runs the unit tests of the alerts with promtool, with the series of
-// each form. .ci/run installs promtool; elsewhere the test is skipped without it.
+// TestAlertsByPromtool runs the unit tests of the alerts with promtool. .ci/run installs promtool; elsewhere the test is skipped without it.
 func TestAlertsByPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -52,7 +49,7 @@ func TestAlertsByPromtool(t *testing.T) {
 		}
 	}
 	run(t, "check", "rules", "prometheus_alerts.yaml", "prometheus_rules.yaml")
-	for _, file := range exposetest.Files(t, testFiles(t)...) {
+	for _, file := range testFiles(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			run(t, "test", "rules", file)

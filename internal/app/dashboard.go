@@ -68,16 +68,29 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []c
 		return targets, func() {}, nil
 	}
 	if !o.ReadsItself(settings.FromEnvironment) {
-		switch url, wants := checks.Attach(ctx, httpClient, settings.LocalProxy(o.Listen), attachTimeout); {
-		case wants != "":
-			o.notice = "reading directly: " + checks.RefusedUs(url, wants, "show it with --tui.url=")
-		case url != "":
-			o.notice = o.WithoutEffect(settings.TheProxyAt(url), "give --backend too to read directly")
-			return []client.Target{o.target(url, httpClient)}, func() {}, nil
+		local, refusal := o.localTarget(ctx, httpClient, attachTimeout, "show it with --tui.url=")
+		if local != nil {
+			return []client.Target{*local}, func() {}, nil
+		}
+		if refusal != "" {
+			o.notice = "reading directly: " + refusal
 		}
 	}
 	target, end, err := o.ownTarget(ctx, logger)
 	return []client.Target{target}, end, err
+}
+
+// localTarget returns the proxy on this machine, or nil, and why one that may be there refuses us. remedy
+// ends before its address.
+func (o *options) localTarget(ctx context.Context, httpClient *http.Client, patience time.Duration, remedy string) (t *client.Target, refusal string) {
+	switch url, wants := checks.Attach(ctx, httpClient, settings.LocalProxy(o.Listen), patience); {
+	case wants != "":
+		return nil, checks.RefusedUs(url, wants, remedy)
+	case url != "":
+		o.notice = o.WithoutEffect(settings.TheProxyAt(url), "give --backend too to read directly")
+		return new(o.target(url, httpClient)), ""
+	}
+	return nil, ""
 }
 
 // ownTarget begins to read directly, and returns the node to show. The caller must call end.

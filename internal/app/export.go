@@ -18,8 +18,6 @@ import (
 )
 
 const (
-	// lastWrite bounds how long a stuck reader of the output delays the end.
-	lastWrite = time.Second
 	// firstPatience is how many times --source.timeout the first reading of --once and --export
 	// may take: a host engine sets up its watches before it answers, and dcgmi waits if the
 	// driver is in trouble.
@@ -71,7 +69,7 @@ func stream(ctx context.Context, opts *options, stdout io.Writer, warnings *slog
 		late.Reset(first)
 		defer late.Stop()
 	}
-	err = follow(life, p)
+	err = p.Run(life)
 	if cause := context.Cause(life); cause != nil && ctx.Err() == nil {
 		err = cause
 	}
@@ -113,23 +111,6 @@ func (o observer) Observe(s *canonical.Snapshot, _ interface{ Release() }) bool 
 
 // Failed implements pipeline.Observer.
 func (observer) Failed(string, time.Time) {} // failures are logged
-
-// follow runs p until ctx or the source ends. It waits for a write that hangs only for lastWrite.
-func follow(ctx context.Context, p *pipeline.Pipeline) error {
-	ended := make(chan error, 1)
-	go func() { ended <- p.Run(ctx) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	select {
-	case err := <-ended:
-		return err
-	case <-time.After(lastWrite):
-		return nil
-	}
-}
 
 // quiet returns err, or nil for ends that are not failures: that of the source, of ctx, and of
 // the output's reader.

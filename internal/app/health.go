@@ -135,14 +135,12 @@ func (o *options) healthTarget(ctx context.Context, logger *slog.Logger) (target
 	case own:
 		return o.ownTarget(ctx, logger)
 	}
-	local := settings.LocalProxy(o.Listen)
-	url, wants := checks.Attach(ctx, httpClient, local, time.Duration(o.CheckTimeout))
+	local, refusal := o.localTarget(ctx, httpClient, time.Duration(o.CheckTimeout), "ask it with --url=")
 	switch {
-	case wants != "":
-		return target, nil, errors.New(checks.RefusedUs(url, wants, "ask it with --url="))
-	case url == "":
-		return target, nil, fmt.Errorf("no kpulse-proxy answers at %s; start it there, name another with --url=NODE, or give --backend to take one reading directly", local)
+	case refusal != "":
+		return target, nil, errors.New(refusal)
+	case local == nil:
+		return target, nil, fmt.Errorf("no kpulse-proxy answers at %s; start it there, name another with --url=NODE, or give --backend to take one reading directly", settings.LocalProxy(o.Listen))
 	}
-	o.notice = o.WithoutEffect(settings.TheProxyAt(url), "give --backend too to read directly")
-	return o.target(url, httpClient), func() {}, nil
+	return *local, func() {}, nil
 }

@@ -20,21 +20,11 @@ type reloads struct{ successful, at metric.Gauge }
 
 func newReloads() *reloads {
 	r := &reloads{
-		successful: metric.NewGauge(metric.GaugeOpts{
-			Name: "kpulse_proxy_config_last_reload_successful",
-			Help: "1 if the last reload of config file and rules succeeded, else 0.",
-		}),
-		at: metric.NewGauge(metric.GaugeOpts{
-			Name: "kpulse_proxy_config_last_reload_success_timestamp_seconds",
-			Help: "When a reload of config file and rules last succeeded, in Unix time.",
-		}),
+		successful: metric.NewGauge(metric.GaugeOpts{Name: "kpulse_proxy_config_last_reload_successful", Help: "1 if the last reload of config file and rules succeeded, else 0."}),
+		at:         metric.NewGauge(metric.GaugeOpts{Name: "kpulse_proxy_config_last_reload_success_timestamp_seconds", Help: "When a reload of config file and rules last succeeded, in Unix time."}),
 	}
 	r.count(nil)
 	return r
-}
-
-func (r *reloads) collectors() []metric.Collector {
-	return []metric.Collector{r.successful, r.at}
 }
 
 func (r *reloads) count(err error) {
@@ -43,7 +33,7 @@ func (r *reloads) count(err error) {
 		return
 	}
 	r.successful.Set(1)
-	r.at.Set(float64(time.Now().UnixMilli()) / 1e3)
+	r.at.SetToCurrentTime()
 }
 
 // reloadOnHangup reloads on each SIGHUP until ctx ends.

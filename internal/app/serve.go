@@ -122,7 +122,7 @@ type service struct {
 // assemble wires the program from its sources to its HTTP handler. It starts nothing.
 func assemble(opts *options, logger *slog.Logger) (*service, error) {
 	p := &service{opts: opts, logger: logger, readers: newReaders(), reloads: newReloads(), serverLog: newServerLog(logger), userAgent: newUserAgent()}
-	p.collectors = append(p.reloads.collectors(), p.serverLog.failed)
+	p.collectors = []metric.Collector{p.reloads.successful, p.reloads.at, p.serverLog.failed}
 	if err := p.startRules(); err != nil {
 		return nil, err
 	}

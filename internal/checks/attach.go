@@ -14,22 +14,19 @@ import (
 // be nil, trusts it. It returns the proxy's URL, or "". If a server may be a proxy but refuses
 // the request, wants is what it asks for. Each of two requests may take as long as patience.
 func Attach(ctx context.Context, client *http.Client, url string, patience time.Duration) (at, wants string) {
-	switch status, ours := greet(ctx, client, url, patience); {
-	case ours:
-		return url, ""
-	case status == http.StatusUnauthorized:
-		return url, "credentials"
-	case status != http.StatusBadRequest: // the answer of Go's TLS server to plain HTTP
-		return "", ""
+	for {
+		switch status, ours := greet(ctx, client, url, patience); {
+		case ours:
+			return url, ""
+		case status == http.StatusUnauthorized:
+			return url, "credentials"
+		case strings.HasPrefix(url, "https"):
+			return url, "TLS"
+		case status != http.StatusBadRequest: // the answer of Go's TLS server to plain HTTP
+			return "", ""
+		}
+		url = "https" + strings.TrimPrefix(url, "http")
 	}
-	url = "https" + strings.TrimPrefix(url, "http")
-	switch status, ours := greet(ctx, client, url, patience); {
-	case ours:
-		return url, ""
-	case status == http.StatusUnauthorized:
-		return url, "credentials"
-	}
-	return url, "TLS"
 }
 
 // RefusedUs returns a message that a server that may be the proxy wants credentials or TLS.

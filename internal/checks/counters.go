@@ -1,6 +1,3 @@
-// Package checks answers what a person asks of a file or a node before the program serves: so far,
-// whether the counters file of dcgm-exporter, which lists the fields of DCGM to serve, has lines that
-// the exporter or Prometheus would refuse, and whether it lacks readings that the scores need.
 package checks
 
 import (
@@ -48,26 +45,17 @@ type checker struct {
 // CheckCounters returns the counters that body selects, in the order of its lines, and its mistakes
 // and missing wants, of which there may be none. Like the exporter's own loader, it refuses a file for a single mistake.
 func CheckCounters(file string, body []byte, wants []CounterWant) ([]dcgm.Counter, diag.Problems) {
-	c := read(file, body)
-	if !c.problems.Refuse() {
-		c.missing(wants)
-	}
-	return c.counters, c.problems
-}
-
-// read reads a file and its mistakes.
-func read(file string, body []byte) *checker {
 	c := &checker{file: file, known: known(), lines: map[string]int{}}
 	reader := csv.NewReader(bytes.NewReader(body))
 	reader.Comment = '#'
-	reader.FieldsPerRecord = -1 // rejectColumns reports a wrong number
+	reader.FieldsPerRecord = -1 // record reports a wrong number
 	for {
 		record, err := reader.Read()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			c.rejectQuotes(err)
+		if parse, is := errors.AsType[*csv.ParseError](err); is {
+			c.reject(parse.Line, `is not CSV: %v; write a quote right after its comma, as in NAME,type,"help, more help"`, parse.Err)
 			continue
 		}
 		line, _ := reader.FieldPos(0)
@@ -77,7 +65,10 @@ func read(file string, body []byte) *checker {
 	if len(c.lines) == 0 && len(c.problems) == 0 {
 		c.reject(0, "names no field, so the exporter would serve nothing; write lines of NAME, type, help")
 	}
-	return c
+	if !c.problems.Refuse() {
+		c.missing(wants)
+	}
+	return c.counters, c.problems
 }
 
 // known returns the names of all fields, those that we read first.
@@ -105,17 +96,8 @@ func (c *checker) reject(line int, format string, args ...any) {
 
 // warn adds a mistake that the exporter tolerates.
 func (c *checker) warn(line int, format string, args ...any) {
-	c.problems = append(c.problems, diag.Problem{File: c.file, Line: line, Text: fmt.Sprintf(format, args...), Warning: true})
-}
-
-// rejectQuotes rejects a line that cannot be split.
-func (c *checker) rejectQuotes(err error) {
-	line := 0
-	var parse *csv.ParseError
-	if errors.As(err, &parse) {
-		line, err = parse.Line, parse.Err
-	}
-	c.reject(line, `is not CSV: %v; write a quote right after its comma, as in NAME,type,"help, more help"`, err)
+	c.reject(line, format, args...)
+	c.problems[len(c.problems)-1].Warning = true
 }
 
 // record checks a line.
@@ -123,8 +105,13 @@ func (c *checker) record(line int, record []string) {
 	for i := range record {
 		record[i] = strings.Trim(record[i], " ")
 	}
-	if len(record) != columns {
-		c.rejectColumns(line, record)
+	switch {
+	case len(record) > columns:
+		c.reject(line, `must have 3 columns and has %d; put a help with commas between quotes, as in %s`, len(record),
+			asLine(record[0], record[1], strings.Join(record[2:], ", ")))
+		return
+	case len(record) < columns:
+		c.reject(line, "must have 3 columns and has %d; write NAME, type, help", len(record))
 		return
 	}
 	name, kind, help := record[0], record[1], record[2]
@@ -182,27 +169,19 @@ func (c *checker) name(line int, name string) bool {
 		return true
 	}
 	near := diag.Within(name, c.known, 2)
+	meant := ""
+	if near != "" {
+		meant = " did you mean " + near + "?"
+	}
 	switch {
-	case near != "" && vendors:
-		c.warn(line, "%s is not a known field; did you mean %s? dcgm-exporter does not start with a field that its DCGM does not know", name, near)
+	case vendors:
+		c.warn(line, "%s is not a known field;%s dcgm-exporter does not start with a field that its DCGM does not know", name, meant)
 	case near != "":
-		c.reject(line, "%q is not a field of DCGM; did you mean %s?", name, near)
-	case !vendors:
-		c.reject(line, "%q is not a field of DCGM; their names begin with DCGM_FI_", name)
+		c.reject(line, "%q is not a field of DCGM;%s", name, meant)
 	default:
-		c.warn(line, "%s is not a known field; dcgm-exporter does not start with a field that its DCGM does not know", name)
+		c.reject(line, "%q is not a field of DCGM; their names begin with DCGM_FI_", name)
 	}
 	return true
-}
-
-// rejectColumns rejects a line whose number of columns is not three.
-func (c *checker) rejectColumns(line int, record []string) {
-	if len(record) > columns {
-		c.reject(line, `must have 3 columns and has %d; put a help with commas between quotes, as in %s`, len(record),
-			asLine(record[0], record[1], strings.Join(record[2:], ", ")))
-		return
-	}
-	c.reject(line, "must have 3 columns and has %d; write NAME, type, help", len(record))
 }
 
 // missing warns of each want that no line satisfies, with a line that would.
@@ -247,10 +226,6 @@ func lineFor(reading canonical.Field) (line string, recent bool) {
 // asLine writes a line with the quotes that it needs.
 func asLine(record ...string) string {
 	var s strings.Builder
-	w := csv.NewWriter(&s)
-	if err := w.Write(record); err != nil {
-		return "" // a strings.Builder returns no errors
-	}
-	w.Flush()
+	_ = csv.NewWriter(&s).WriteAll([][]string{record}) // a strings.Builder returns no errors
 	return strings.TrimSuffix(s.String(), "\n")
 }

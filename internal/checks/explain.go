@@ -72,16 +72,6 @@ func (o xidOverrides) explain(code uint32) (explanation, bool) {
 	return e, true
 }
 
-// codes returns the codes of the table and of the config file.
-func (o xidOverrides) codes() []uint32 {
-	codes := slices.Collect(maps.Keys(o))
-	for _, r := range canonical.XIDs() {
-		codes = append(codes, r.Code)
-	}
-	slices.Sort(codes)
-	return slices.Compact(codes)
-}
-
 // ExplainCommand is the mode `explain xid CODE…`. It returns the exit code.
 func ExplainCommand(args []string, stdout, stderr io.Writer) int {
 	usage := func(err error) int {
@@ -123,19 +113,24 @@ func ExplainCommand(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return usage(err)
 	}
-	write := writeExplanations
 	switch {
 	case asJSON:
-		write = func(out io.Writer, rows []explanation) error { return writeJSON(out, rows) }
+		err = writeJSON(stdout, rows)
 	case len(codes) == 1:
-		write = writeXIDs
+		err = writeXIDs(stdout, rows)
+	default:
+		_, err = io.WriteString(stdout, inWords(rows))
 	}
-	if err := write(stdout, rows); err != nil {
+	if err != nil {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
 		return settings.ExitFailed
 	}
 	for _, code := range missing {
-		fmt.Fprintf(stderr, "kpulse-proxy: %s\n", whyMissing(code))
+		why := "0 is not an XID: a last XID of 0 means no error"
+		if code > 0 {
+			why = fmt.Sprintf("the table has no XID %d, which counts as a warning for health; look it up in NVIDIA's XID catalog (docs.nvidia.com/deploy/xid-errors), and give it a row in the config file, such as xids: {%d: fatal}", code, code)
+		}
+		fmt.Fprintf(stderr, "kpulse-proxy: %s\n", why)
 	}
 	if len(missing) > 0 {
 		return settings.ExitFailed
@@ -143,19 +138,16 @@ func ExplainCommand(args []string, stdout, stderr io.Writer) int {
 	return settings.ExitDone
 }
 
-// whyMissing returns why a code has no row, and what to do.
-func whyMissing(code uint32) string {
-	if code == 0 {
-		return "0 is not an XID: a last XID of 0 means no error"
-	}
-	return fmt.Sprintf("the table has no XID %d, which counts as a warning for health; look it up in NVIDIA's XID catalog (docs.nvidia.com/deploy/xid-errors), and give it a row in the config file, such as xids: {%d: fatal}", code, code)
-}
-
 // explanations returns the rows of codes, or all rows without codes, and the codes without a row.
 func (o xidOverrides) explanations(codes []string) (rows []explanation, missing []uint32, err error) {
 	rows = []explanation{}
 	if len(codes) == 0 {
-		for _, code := range o.codes() {
+		all := slices.Collect(maps.Keys(o))
+		for _, r := range canonical.XIDs() {
+			all = append(all, r.Code)
+		}
+		slices.Sort(all)
+		for _, code := range slices.Compact(all) {
 			row, _ := o.explain(code)
 			rows = append(rows, row)
 		}
@@ -185,8 +177,8 @@ func writeXIDs(out io.Writer, rows []explanation) error {
 	return table.Flush()
 }
 
-// writeExplanations writes rows in words, with a blank line between them.
-func writeExplanations(out io.Writer, rows []explanation) error {
+// inWords returns rows in words, with a blank line between them.
+func inWords(rows []explanation) string {
 	var text strings.Builder
 	for i, r := range rows {
 		if i > 0 {
@@ -201,6 +193,5 @@ func writeExplanations(out io.Writer, rows []explanation) error {
 		}
 		fmt.Fprintf(&text, "source    %s\n", r.Source)
 	}
-	_, err := io.WriteString(out, text.String())
-	return err
+	return text.String()
 }

@@ -53,11 +53,3 @@ func renderable(names []string) []string {
 	known := translate.NamesIn(translate.V49, families)
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(known, name) })
 }
-
-// withPage returns fields with the ids of the fields of page.
-func withPage(fields []int, page *dcgm.Page) []int {
-	if page != nil {
-		fields = append(slices.Clone(fields), page.Wants()...)
-	}
-	return fields
-}

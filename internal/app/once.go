@@ -64,17 +64,12 @@ func look(ctx context.Context, p *pipeline.Pipeline, timeout time.Duration, show
 	}
 	defer release()
 	if snapshot.Frame.Len() == 0 {
-		return noGPU(p.Name(), snapshot.Source.Notes)
+		if notes := snapshot.Source.Notes; len(notes) > 0 {
+			return fmt.Errorf("no GPU in the reading of %s: %s; %s", p.Name(), notes[0].Cause, notes[0].Remedy)
+		}
+		return fmt.Errorf("no GPU in the reading of %s; check that it sees the node's GPUs, and that it is the right source", p.Name())
 	}
 	return show(snapshot)
-}
-
-// noGPU returns why a reading has no GPU: the problem of the source, or else the usual reason.
-func noGPU(name string, amiss []canonical.Note) error {
-	if len(amiss) > 0 {
-		return fmt.Errorf("no GPU in the reading of %s: %s; %s", name, amiss[0].Cause, amiss[0].Remedy)
-	}
-	return fmt.Errorf("no GPU in the reading of %s; check that it sees the node's GPUs, and that it is the right source", name)
 }
 
 // present writes one reading in the form that was asked for.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -70,10 +71,14 @@ func openDCGM(o *options, s *settings.Upstream, _ string, logger *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
+	fields := s.Fields
+	if page != nil {
+		fields = slices.Concat(fields, page.Wants())
+	}
 	return dcgm.New(dcgm.Options{
 		Host:          s.DCGMHost,
 		Period:        s.Clamp(logger),
-		Fields:        withPage(s.Fields, page),
+		Fields:        fields,
 		Page:          page,
 		Choose:        o.requestOf(s).Select,
 		JobMappingDir: o.JobMappingDir,
@@ -86,16 +91,12 @@ func openDCGM(o *options, s *settings.Upstream, _ string, logger *slog.Logger) (
 func (o *options) requestOf(s *settings.Upstream) selection.Request {
 	request := o.confined(o.request())
 	request.Local = settings.IsHere(s.DCGMHost)
-	request.Elsewhere = !request.Local && !ofThisMachine(source.Caps{Host: engineHost(s.DCGMHost)})
-	return request
-}
-
-// engineHost returns the host in a --dcgm.host.
-func engineHost(address string) string {
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		return host
+	host, _, err := net.SplitHostPort(s.DCGMHost)
+	if err != nil { // without a port
+		host = s.DCGMHost
 	}
-	return address
+	request.Elsewhere = !request.Local && !ofThisMachine(source.Caps{Host: host})
+	return request
 }
 
 func openNVML(o *options, s *settings.Upstream, _ string, logger *slog.Logger) (source.Source, error) {
@@ -128,10 +129,7 @@ func hostnameFor(s *settings.Upstream, local bool) (string, error) {
 // thisMachine returns the name of this machine: the node name in Kubernetes or Slurm, else the
 // hostname.
 func thisMachine() (string, error) {
-	if name := os.Getenv("NODE_NAME"); name != "" {
-		return name, nil
-	}
-	if name := os.Getenv("SLURMD_NODENAME"); name != "" {
+	if name := cmp.Or(os.Getenv("NODE_NAME"), os.Getenv("SLURMD_NODENAME")); name != "" {
 		return name, nil
 	}
 	name, err := os.Hostname()

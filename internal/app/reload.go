@@ -82,7 +82,10 @@ func (p *service) tryReload() ([]string, error) {
 		return nil, err
 	}
 	fresh := &options{Options: read, visible: p.opts.visible}
-	changed := p.changed(fresh)
+	changed, kept := settings.Changes(p.opts.Options, fresh.Options, func(key string) bool { return p.rules == nil && key == "rules.files" })
+	for _, key := range kept { // fresh has the old value
+		p.logger.Warn("restart to apply a setting that cannot change at run time", "setting", key)
+	}
 	apply, err := p.prepare(fresh, changed)
 	if err != nil {
 		return nil, err
@@ -100,16 +103,6 @@ func (p *service) tryReload() ([]string, error) {
 	}
 	p.opts = fresh
 	return changed, nil
-}
-
-// changed returns the keys of the settings that differ in fresh. It resets those that need a
-// restart, and logs that.
-func (p *service) changed(fresh *options) []string {
-	keys, kept := settings.Changes(p.opts.Options, fresh.Options, func(key string) bool { return p.rules == nil && key == "rules.files" })
-	for _, key := range kept {
-		p.logger.Warn("restart to apply a setting that cannot change at run time", "setting", key)
-	}
-	return keys
 }
 
 // prepare returns functions that apply fresh to the pipelines; none if the changes do not affect

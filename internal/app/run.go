@@ -50,17 +50,16 @@ func Run(args []string, stdout, stderr io.Writer) int {
 		version.Version = "(devel)" // built without make
 	}
 	stderr = diag.Writer(stderr)
-	if len(args) > 1 && args[0] == "check" && args[1] == "health" && !slices.Contains(args, "--help") && !slices.Contains(args, "-h") {
-		return checkHealth(args[2:], diag.Writer(stdout), stderr)
-	}
-	if len(args) > 0 && args[0] == "check" {
-		return checks.Check(args[1:], diag.Writer(stdout), stderr)
-	}
-	if len(args) > 0 && args[0] == "explain" {
-		return checks.ExplainCommand(args[1:], diag.Writer(stdout), stderr)
-	}
-	if len(args) > 0 && args[0] == "doctor" {
-		return checks.Doctor(args[1:], diag.Writer(stdout), stderr, forDoctor())
+	switch out := diag.Writer(stdout); {
+	case len(args) == 0:
+	case args[0] == "check" && len(args) > 1 && args[1] == "health" && !slices.Contains(args, "--help") && !slices.Contains(args, "-h"):
+		return checkHealth(args[2:], out, stderr)
+	case args[0] == "check":
+		return checks.Check(args[1:], out, stderr)
+	case args[0] == "explain":
+		return checks.ExplainCommand(args[1:], out, stderr)
+	case args[0] == "doctor":
+		return checks.Doctor(args[1:], out, stderr, forDoctor())
 	}
 	opts, err := parse(args, stdout)
 	_, inFile := errors.AsType[*settings.FileError](err)
@@ -96,11 +95,6 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	default:
 		err = serve(ctx, opts, logger)
 	}
-	return report(stderr, err)
-}
-
-// report writes the error of a mode, if any, and returns the exit code.
-func report(stderr io.Writer, err error) int {
 	if err != nil {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
 		return settings.ExitFailed

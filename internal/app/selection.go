@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/checks"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
 	"github.com/kpulse/kpulse-proxy/internal/source"
@@ -96,15 +97,12 @@ func (o *options) chooser(address string) func(*client.Node) client.Selection {
 			return alreadyChosen(n, o.requestOf(&o.Upstreams[0]))
 		}
 		one := request
-		if one.Elsewhere = !isHost(address) || !isOfThisMachine(n); slices.ContainsFunc(n.Sources, isCapture) {
+		if one.Elsewhere = !isHost(address) || !isOfThisMachine(n); slices.ContainsFunc(n.Sources, checks.Replays) {
 			one.Visible = nil
 		}
 		return chooseShown(n, one)
 	}
 }
-
-// isCapture reports whether a source plays readings of another time.
-func isCapture(s client.Source) bool { return s.Backend == "replay" }
 
 // chooseShown selects among the devices of a node.
 func chooseShown(n *client.Node, request selection.Request) client.Selection {
@@ -149,7 +147,10 @@ func doubtOfOwn(s canonical.Selection) string {
 // alreadyChosen returns the selection for a source that reads only the chosen devices. The number
 // of others is not known.
 func alreadyChosen(n *client.Node, request selection.Request) client.Selection {
-	s := client.Selection{Shown: allOf(n), By: "--gpus"}
+	s := client.Selection{By: "--gpus"}
+	for i := range n.GPUs {
+		s.Shown = append(s.Shown, i)
+	}
 	if request.GPUs == "" {
 		devices, _ := devicesOf(n)
 		selected, _ := request.Select(devices)
@@ -160,14 +161,6 @@ func alreadyChosen(n *client.Node, request selection.Request) client.Selection {
 		s.By = ""
 	}
 	return s
-}
-
-func allOf(n *client.Node) []int {
-	all := make([]int, len(n.GPUs))
-	for i := range all {
-		all[i] = i
-	}
-	return all
 }
 
 // devicesOf returns the devices of a node, with the boards of instances that are listed without

@@ -76,15 +76,9 @@ func aliveTarget(args []string, stdout io.Writer) (proxy string, patience time.D
 // check does not get it, and it may name the port.
 func flagsOfContainer() []string {
 	us, err := os.Stat("/proc/self/exe")
-	if err != nil {
-		return nil
-	}
-	first, err := os.Stat("/proc/1/exe")
-	if err != nil || !os.SameFile(us, first) {
-		return nil
-	}
-	line, err := os.ReadFile("/proc/1/cmdline")
-	if err != nil {
+	first, err2 := os.Stat("/proc/1/exe")
+	line, err3 := os.ReadFile("/proc/1/cmdline")
+	if errors.Join(err, err2, err3) != nil || !os.SameFile(us, first) {
 		return nil
 	}
 	words := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")

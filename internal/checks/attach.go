@@ -12,11 +12,15 @@ import (
 
 // Attach finds the proxy that listens at a URL, over TLS if it serves TLS and client, which may
 // be nil, trusts it. It returns the proxy's URL, or "". If a server may be a proxy but refuses
-// the request, wants is what it asks for. Each of two requests may take as long as patience.
+// the request, wants is what it asks for. Each of two requests, for the landing page, which costs no
+// exporter a scrape, may take as long as patience.
 func Attach(ctx context.Context, client *http.Client, url string, patience time.Duration) (at, wants string) {
 	for {
-		switch status, ours := greet(ctx, client, url, patience); {
-		case ours:
+		bounded, cancel := context.WithTimeout(ctx, patience)
+		status, ours, _ := ask(bounded, client, strings.TrimSuffix(url, "/metrics")+"/")
+		cancel()
+		switch {
+		case ours && status == http.StatusOK:
 			return url, ""
 		case status == http.StatusUnauthorized:
 			return url, "credentials"
@@ -34,15 +38,6 @@ func Attach(ctx context.Context, client *http.Client, url string, patience time.
 func RefusedUs(url, wants, remedy string) string {
 	address := strings.TrimSuffix(url, "/metrics")
 	return fmt.Sprintf("what listens at %s wants %s; if that is the proxy, %s%s --tui.http-config=FILE", address, wants, remedy, address)
-}
-
-// greet requests the landing page at a URL, which costs no exporter a scrape. It returns the
-// status, or 0, and whether a kpulse-proxy answered.
-func greet(ctx context.Context, client *http.Client, url string, patience time.Duration) (status int, ours bool) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	status, ours, _ = ask(ctx, client, strings.TrimSuffix(url, "/metrics")+"/")
-	return status, ours && status == http.StatusOK
 }
 
 // ask requests a URL by client, which may be nil. It returns the status, or 0, and whether the server is a

@@ -135,10 +135,14 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 	if err := p.startReaders(); err != nil {
 		return nil, errors.Join(err, p.readers.close())
 	}
+	form := opts.form()
+	if opts.Mode() == settings.ModeServe {
+		form.Exclude = opts.Series.Excluded()
+	}
 	served := expose.Options{
 		Sources:      p.readers.served,
 		Passthrough:  opts.Passthrough,
-		Form:         opts.servedForm(),
+		Form:         form,
 		MaxRequests:  int(opts.Limits.MaxRequests),
 		MinReadRate:  int(opts.Limits.MinReadRate),
 		Logger:       logger,
@@ -292,9 +296,16 @@ func wire(src source.Source, opts *options, s *settings.Upstream, with parts) (*
 // newTranslator returns the translator of a source. hostname is for readings without one.
 func (o *options) newTranslator(s *settings.Upstream, hostname string) (*translate.Translator, error) {
 	devices, allocations := o.form().Limits(o.SeriesPerSource(), int(s.ExpectedGPUs))
-	compat, err := o.compat()
-	if err != nil {
-		return nil, err
+	var compat []translate.Version // that readings are also served in; none if nothing is served
+	for _, word := range o.Compat {
+		if o.Mode() != settings.ModeServe {
+			break
+		}
+		v, err := translate.ParseVersion(word)
+		if err != nil {
+			return nil, err
+		}
+		compat = append(compat, v)
 	}
 	return translate.New(translate.Options{
 		NodeName:       s.NodeName,
@@ -306,21 +317,6 @@ func (o *options) newTranslator(s *settings.Upstream, hostname string) (*transla
 		Compat:         compat,
 		CompatAll:      o.Passthrough == expose.PassOff,
 	})
-}
-
-// compat returns the versions that readings are also served in; none if nothing is served.
-func (o *options) compat() (versions []translate.Version, err error) {
-	if o.Mode() != settings.ModeServe {
-		return nil, nil
-	}
-	for _, word := range o.Compat {
-		v, err := translate.ParseVersion(word)
-		if err != nil {
-			return nil, err
-		}
-		versions = append(versions, v)
-	}
-	return versions, nil
 }
 
 // newJudge returns the judge of a source.
@@ -335,15 +331,6 @@ func (o *options) newJudge(s *settings.Upstream) (*compute.Judge, error) {
 // full form.
 func (o *options) form() expose.Form {
 	return expose.Form{Full: o.Series.Form == settings.FullSeries || o.Mode() != settings.ModeServe}
-}
-
-// servedForm is form with the exclusions of --series.exclude.
-func (o *options) servedForm() expose.Form {
-	f := o.form()
-	if o.Mode() == settings.ModeServe {
-		f.Exclude = o.Series.Excluded()
-	}
-	return f
 }
 
 // playDemo makes the demo listen on loopback only, unless an address is given: its numbers are

@@ -130,14 +130,11 @@ func unread(ctx context.Context, s *settings.Upstream, name string, err error) d
 	if ctx.Err() == nil {
 		return row
 	}
-	look := "check whether the host engine and the driver answer: nvidia-smi"
-	switch {
-	case s.Look != "":
-		look = "look at " + s.Look
-	case s.Backend.OverHTTP:
-		look = "find out what takes so long: curl " + name
+	look := "whether the host engine and the driver answer: nvidia-smi"
+	if s.Backend.OverHTTP {
+		look = cmp.Or(s.Look, "what takes so long: curl "+name)
 	}
-	row.State, row.Remedy = stateSilent, look+"; "+longer
+	row.State, row.Remedy = stateSilent, "look at "+look+"; "+longer
 	return row
 }
 

@@ -3,8 +3,6 @@ package mixin_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -186,20 +184,4 @@ func misused(tree parser.Expr, metrics map[string]known) []string {
 		return nil
 	})
 	return complaints
-}
-
-// TestRecordedSeriesAreDocumented: the tables of rules/README.md list all recorded series that
-// the mixin queries.
-func TestRecordedSeriesAreDocumented(t *testing.T) {
-	table, err := os.ReadFile(filepath.Join("..", "rules", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range expressions(t) {
-		for _, name := range regexp.MustCompile(`[a-z]+:[a-z_]+:[a-z0-9_]+`).FindAllString(e.text, -1) {
-			if !strings.Contains(string(table), "`"+name+"`") {
-				t.Errorf("%s: rules/README.md does not list %s", e.where, name)
-			}
-		}
-	}
 }

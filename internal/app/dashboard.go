@@ -105,15 +105,10 @@ func (o *options) ownTarget(ctx context.Context, logger *slog.Logger) (target cl
 	if err != nil {
 		return target, nil, err
 	}
-	life, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = p.run(life) // the handler reports its error
-	}()
+	end = inBackground(ctx, p.run) // the handler reports its error
 	target = o.target(client.InProcess, client.ForHandler(p.handler))
 	target.Lead, target.Ticks = recording.DemoStory, ticks
-	return target, func() { cancel(); <-ended }, nil
+	return target, end, nil
 }
 
 // target returns the node at a URL.

@@ -13,7 +13,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/export"
 	"github.com/kpulse/kpulse-proxy/internal/host"
-	"github.com/kpulse/kpulse-proxy/internal/pipeline"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
 )
@@ -32,55 +31,49 @@ func once(ctx context.Context, opts *options, stdout io.Writer, warnings *slog.L
 	if err != nil {
 		return errors.Join(err, src.Close())
 	}
-	return look(ctx, p, firstPatience*time.Duration(opts.Timeout), func(snapshot *canonical.Snapshot) error {
-		shown := *snapshot
-		if caps.Local {
-			load := meter.Read()
-			shown.Host = &load
-		}
-		devices, err := newSelector(opts, caps, warnings).choose(shown.Frame.Topology)
-		if err != nil {
-			return err
-		}
-		return opts.present(stdout, &export.View{Snapshot: &shown, Devices: devices, Job: job()})
-	})
-}
-
-// look runs p until there is a reading, passes that to show, and ends p.
-func look(ctx context.Context, p *pipeline.Pipeline, timeout time.Duration, show func(*canonical.Snapshot) error) error {
-	life, end := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = p.Run(life) // how it ends does not matter once there is a reading
-	}()
-	defer func() { end(); <-ended }()
-
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, canonical.TimedOut(timeout))
+	defer inBackground(ctx, p.Run)()
+	timeout := firstPatience * time.Duration(opts.Timeout)
+	bounded, cancel := context.WithTimeoutCause(ctx, timeout, canonical.TimedOut(timeout))
 	defer cancel()
-	snapshot, release, err := p.Read(ctx)
+	snapshot, release, err := p.Read(bounded)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if snapshot.Frame.Len() == 0 {
-		if notes := snapshot.Source.Notes; len(notes) > 0 {
+	shown := *snapshot
+	if shown.Frame.Len() == 0 {
+		if notes := shown.Source.Notes; len(notes) > 0 {
 			return fmt.Errorf("no GPU in the reading of %s: %s; %s", p.Name(), notes[0].Cause, notes[0].Remedy)
 		}
 		return fmt.Errorf("no GPU in the reading of %s; check that it sees the node's GPUs, and that it is the right source", p.Name())
 	}
-	return show(snapshot)
+	if caps.Local {
+		load := meter.Read()
+		shown.Host = &load
+	}
+	devices, err := newSelector(opts, caps, warnings).choose(shown.Frame.Topology)
+	if err != nil {
+		return err
+	}
+	switch v := (&export.View{Snapshot: &shown, Devices: devices, Job: job()}); {
+	case opts.Columns != nil:
+		return export.NewCSV(stdout, opts.Columns).Write(v)
+	case opts.JSON:
+		return export.JSON(stdout, v)
+	default:
+		return export.Frame(stdout, v)
+	}
 }
 
-// present writes one reading in the form that was asked for.
-func (o *options) present(out io.Writer, v *export.View) error {
-	switch {
-	case o.Columns != nil:
-		return export.NewCSV(out, o.Columns).Write(v)
-	case o.JSON:
-		return export.JSON(out, v)
-	}
-	return export.Frame(out, v)
+// inBackground runs a source or the program until end, which waits. Who reads it sees why it fails.
+func inBackground(ctx context.Context, run func(context.Context) error) (end func()) {
+	life, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = run(life)
+	}()
+	return func() { cancel(); <-ended }
 }
 
 // warningsTo logs problems, for modes whose output is not a log: warnings, unless --log.level

@@ -36,10 +36,7 @@ func readForDoctor(ctx context.Context, with *settings.Options, s *settings.Upst
 	if err != nil {
 		return src.Name(), 0, nil, errors.Join(err, src.Close())
 	}
-	life, end := context.WithCancel(context.WithoutCancel(ctx)) // ctx bounds only Read
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = p.Run(life) }()
-	defer func() { end(); <-ended }()
+	defer inBackground(context.WithoutCancel(ctx), p.Run)() // ctx bounds only Read
 	for begun := time.Now(); ; time.Sleep(200 * time.Millisecond) {
 		snapshot, release, err := p.Read(ctx)
 		if err != nil {

@@ -20,8 +20,10 @@ type reloads struct{ successful, at metric.Gauge }
 
 func newReloads() *reloads {
 	r := &reloads{
-		successful: metric.NewGauge(metric.GaugeOpts{Name: "kpulse_proxy_config_last_reload_successful", Help: "1 if the last reload of config file and rules succeeded, else 0."}),
-		at:         metric.NewGauge(metric.GaugeOpts{Name: "kpulse_proxy_config_last_reload_success_timestamp_seconds", Help: "When a reload of config file and rules last succeeded, in Unix time."}),
+		successful: metric.NewGauge(metric.GaugeOpts{Name: "kpulse_proxy_config_last_reload_successful",
+			Help: "1 if the last reload of config file and rules succeeded, else 0."}),
+		at: metric.NewGauge(metric.GaugeOpts{Name: "kpulse_proxy_config_last_reload_success_timestamp_seconds",
+			Help: "When a reload of config file and rules last succeeded, in Unix time."}),
 	}
 	r.count(nil)
 	return r

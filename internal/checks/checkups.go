@@ -61,7 +61,8 @@ func checkSources(ctx context.Context, d *doctor) diagnosis {
 	case d.refused != nil:
 		return diagnosis{State: stateRefused, Found: d.refused.Error(), Remedy: "correct it, and see: kpulse-proxy check config " + d.configFile}
 	case len(d.upstreams) == 0:
-		return diagnosis{State: stateMissing, Found: d.configFile + " is valid and names no sources", Remedy: "to apply its other settings, add to the command below: --config.file=" + d.configFile}
+		return diagnosis{State: stateMissing, Found: d.configFile + " is valid and names no sources",
+			Remedy: "to apply its other settings, add to the command below: --config.file=" + d.configFile}
 	}
 	return d.read(ctx, d.discovering(), d.upstreams)
 }
@@ -115,9 +116,11 @@ func checkKernelLog(_ context.Context, d *doctor) diagnosis {
 	err := kernellog.Readable(path)
 	switch {
 	case err == nil:
-		return diagnosis{State: stateWorks, Found: path + " can be read: XIDs have their time, sub-code and process", Flags: []string{settings.SettingOf("kernel-log").Typed(path)}}
+		return diagnosis{State: stateWorks, Found: path + " can be read: XIDs have their time, sub-code and process",
+			Flags: []string{settings.SettingOf("kernel-log").Typed(path)}}
 	case errors.Is(err, os.ErrPermission):
-		return diagnosis{State: stateRefused, Found: err.Error(), Remedy: "run with the capability CAP_SYSLOG, and where device files are denied with access to " + path}
+		return diagnosis{State: stateRefused, Found: err.Error(),
+			Remedy: "run with the capability CAP_SYSLOG, and where device files are denied with access to " + path}
 	}
 	return diagnosis{State: stateMissing, Found: err.Error(), Remedy: "see deploy/systemd/kernel-log.conf; without it, XIDs come only from the source"}
 }
@@ -127,7 +130,8 @@ func checkFolder(flag, dir string) diagnosis {
 	files, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return diagnosis{State: stateMissing, Found: "there is no " + dir, Remedy: "deploy/slurm/README.md has a prolog that keeps it; on a node without a batch system leave --" + flag + " out"}
+		return diagnosis{State: stateMissing, Found: "there is no " + dir,
+			Remedy: "deploy/slurm/README.md has a prolog that keeps it; on a node without a batch system leave --" + flag + " out"}
 	case err != nil:
 		return diagnosis{State: stateRefused, Found: err.Error(), Remedy: "let the proxy's user read it: chmod o+rx " + dir}
 	}
@@ -157,7 +161,8 @@ func checkEnvironment(context.Context, *doctor) diagnosis {
 func checkAPI(ctx context.Context, d *doctor) diagnosis {
 	client, err := holders.NewClient(d.opts.Kube.Config, "kpulse-proxy/"+version.Version)
 	if errors.Is(err, holders.ErrNoCluster) {
-		return diagnosis{State: stateMissing, Found: "this does not run in a pod with a service account", Remedy: "for --kube.workloads and --kube.discover elsewhere: --kube.config=FILE"}
+		return diagnosis{State: stateMissing, Found: "this does not run in a pod with a service account",
+			Remedy: "for --kube.workloads and --kube.discover elsewhere: --kube.config=FILE"}
 	} else if err != nil {
 		return failed(err)
 	}
@@ -168,13 +173,16 @@ func checkAPI(ctx context.Context, d *doctor) diagnosis {
 		flag, grant string
 		access      []holders.Access
 	}{
-		{"--kube.workloads", "workloads", []holders.Access{{Verb: "get", Resource: "pods"}, {Verb: "get", Group: "apps", Resource: "replicasets"}, {Verb: "get", Group: "batch", Resource: "jobs"}}},
-		{"--kube.discover", "discovery", []holders.Access{{Verb: "list", Resource: "pods", Namespace: namespace}, {Verb: "watch", Resource: "pods", Namespace: namespace}}},
+		{"--kube.workloads", "workloads",
+			[]holders.Access{{Verb: "get", Resource: "pods"}, {Verb: "get", Group: "apps", Resource: "replicasets"}, {Verb: "get", Group: "batch", Resource: "jobs"}}},
+		{"--kube.discover", "discovery",
+			[]holders.Access{{Verb: "list", Resource: "pods", Namespace: namespace}, {Verb: "watch", Resource: "pods", Namespace: namespace}}},
 	} {
 		denied, err := client.Denied(ctx, r.access)
 		switch {
 		case ctx.Err() != nil:
-			return diagnosis{State: stateSilent, Found: "the Kubernetes API server did not answer in time", Remedy: "check that this machine reaches it (network policies, --kube.config); " + longer}
+			return diagnosis{State: stateSilent, Found: "the Kubernetes API server did not answer in time",
+				Remedy: "check that this machine reaches it (network policies, --kube.config); " + longer}
 		case err != nil:
 			return failed(err)
 		case len(denied) > 0:
@@ -198,7 +206,8 @@ func checkAPI(ctx context.Context, d *doctor) diagnosis {
 func checkKubelet(ctx context.Context, d *doctor) diagnosis {
 	socket := cmp.Or(d.opts.Kube.PodResources, settings.DefaultPodResources)
 	if _, err := os.Stat(socket); errors.Is(err, os.ErrNotExist) {
-		return diagnosis{State: stateMissing, Found: "there is no " + socket, Remedy: "on a Kubernetes node mount its directory into the pod; elsewhere leave --kube.pod-resources out"}
+		return diagnosis{State: stateMissing, Found: "there is no " + socket,
+			Remedy: "on a Kubernetes node mount its directory into the pod; elsewhere leave --kube.pod-resources out"}
 	}
 	if err := holders.AskKubelet(ctx, socket); err != nil {
 		found := failed(err)
@@ -207,5 +216,6 @@ func checkKubelet(ctx context.Context, d *doctor) diagnosis {
 		}
 		return found
 	}
-	return diagnosis{State: stateWorks, Found: socket + " answers: pods are known for each GPU", Flags: []string{settings.SettingOf("kube.pod-resources").Typed(socket)}}
+	return diagnosis{State: stateWorks, Found: socket + " answers: pods are known for each GPU",
+		Flags: []string{settings.SettingOf("kube.pod-resources").Typed(socket)}}
 }

@@ -194,7 +194,8 @@ func (d *doctor) examine(ctx context.Context, checkups []checkup) []diagnosis {
 			select {
 			case rows[i] = <-found:
 			case <-time.After(patience + hangs):
-				rows[i] = diagnosis{State: stateSilent, Found: "no answer within " + patience.String(), Remedy: "check whether the kernel or a driver hangs (dmesg), " + longer}
+				rows[i] = diagnosis{State: stateSilent, Found: "no answer within " + patience.String(),
+					Remedy: "check whether the kernel or a driver hangs (dmesg), " + longer}
 			}
 			rows[i].Check, rows[i].checkup = c.name, c
 		})

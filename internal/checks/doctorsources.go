@@ -100,7 +100,8 @@ func (d *doctor) readOne(ctx context.Context, s *settings.Upstream) diagnosis {
 		}
 	}
 	if devices == 0 {
-		why := diagnosis{State: stateRefused, Found: name + " is read and has no GPU", Remedy: "check whether this is an exporter of NVIDIA's GPUs, and whether it sees them"}
+		why := diagnosis{State: stateRefused, Found: name + " is read and has no GPU",
+			Remedy: "check whether this is an exporter of NVIDIA's GPUs, and whether it sees them"}
 		if len(notes) > 0 {
 			why.Found, why.Remedy = diag.Text(why.Found+": "+notes[0].Cause), notes[0].Remedy
 		}
@@ -111,7 +112,8 @@ func (d *doctor) readOne(ctx context.Context, s *settings.Upstream) diagnosis {
 		found, remedies = found+"; "+n.Cause, append(remedies, n.Remedy)
 	}
 	if s.Backend.OverHTTP && len(from.Missing) > len(from.Unusable) {
-		remedies = append(remedies, "scores lack these: start the exporter with -f deploy/dcgm-counters.csv, or add to its counters file what kpulse-proxy check counters FILE names")
+		remedies = append(remedies,
+			"scores lack these: start the exporter with -f deploy/dcgm-counters.csv, or add to its counters file what kpulse-proxy check counters FILE names")
 	}
 	row := diagnosis{State: stateWorks, Found: diag.Text(found), Remedy: strings.Join(remedies, "\n"), Flags: []string{"--source=" + name}}
 	if missing := canonical.NamesOf(from.Missing); len(missing) > 0 {

@@ -9,14 +9,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// told are readings of a source that receives XIDs one by one.
-type told struct {
-	fixed
-	xids []raw.XID
-}
-
-func (s told) XIDs(dst []raw.XID, _ int) []raw.XID { return append(dst, s.xids...) }
-
 // ofFour reports a code 48 of board 0, which it reads; none of board 1, which it also reads; 79
 // of board 2, which is lost; and 13 of board 3, which was not requested.
 type ofFour struct{ losing }

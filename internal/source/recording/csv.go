@@ -108,7 +108,8 @@ func newCSV(path string, text []byte) (*track, error) {
 }
 
 // add adds a row to the last tick, whose timestamp is now, or to another one, and returns the row's
-// timestamp.
+// timestamp. A second row of a device begins another tick, even with the same timestamp: two ticks may
+// come within a hundredth of a second.
 func (c *csvText) add(t *track, record []string, now string) (stamp string, err error) {
 	texts, values, err := c.layout.parse(record)
 	if err != nil {
@@ -120,9 +121,7 @@ func (c *csvText) add(t *track, record []string, now string) (stamp string, err 
 	last := len(c.ticks) - 1
 	again := last >= 0 && slices.ContainsFunc(c.ticks[last], func(r csvRow) bool { return r.device.csvCount == row.device.csvCount })
 	switch timed := c.layout.texts[csvTimestamp] != none; {
-	case last >= 0 && timed && stamp == now && again:
-		return "", fmt.Errorf("GPU %s has a second row at %s, as if there were several nodes", texts[csvGPU], now)
-	case last >= 0 && (timed && stamp == now || !timed && !again):
+	case last >= 0 && !again && (!timed || stamp == now):
 		c.ticks[last] = append(c.ticks[last], row)
 		return stamp, nil
 	case timed:

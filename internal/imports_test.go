@@ -40,7 +40,6 @@ tui: canonical exposition
 settings: canonical compute translate source holders source/exporter source/dcgm source/nvml source/recording expose export pipeline rules tui selection kernellog host
 checks: everything
 app: everything
-slow:
 e2e: everything
 `
 

@@ -23,7 +23,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
-	"github.com/kpulse/kpulse-proxy/internal/slow"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 )
 
 // shrink is the divisor of the durations of rules and alerts, so that they fit the demo, whose

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/slow"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 )
 
 // TestPromtool checks the rules with promtool, and runs their tests.

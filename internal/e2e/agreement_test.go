@@ -16,7 +16,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute/computetest"
-	"github.com/kpulse/kpulse-proxy/internal/slow"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 	"github.com/prometheus/prometheus/model/textparse"
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/slow"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )

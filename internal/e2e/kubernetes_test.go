@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
-	"github.com/kpulse/kpulse-proxy/internal/slow"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 )
 
 // A real control plane of Kubernetes: etcd, kube-apiserver with RBAC, kube-controller-manager,

@@ -17,9 +17,9 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
-	"github.com/kpulse/kpulse-proxy/internal/slow"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
-	"github.com/kpulse/kpulse-proxy/internal/slow"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 )
 
 // TestNewcomer follows README.md in a fresh clone: it runs the demo, builds the program, and puts it

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/slow"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 )
 
 // TestPackages checks the output of `make release` with the tools of those who install it: apt and

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 
-	"github.com/kpulse/kpulse-proxy/internal/slow"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 )
 
 // entry is an entry of Prometheus' parser: usually a line, but a quoted label value may contain

@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
-	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // TestPrometheusScrapesUs scrapes an exporter with a real Prometheus, directly and through the

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/slow"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 )
 
 // NVIDIA's host engine, dcgmi and dcgm-exporter over NVIDIA's mock driver, which plays boards from

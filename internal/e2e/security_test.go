@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
-	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // password is the password of hash, for a web configuration.

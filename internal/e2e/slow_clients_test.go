@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/slow"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 )
 
 // largeBody is more than a connection buffers: 24 MiB of comments after one sample.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
-	"github.com/kpulse/kpulse-proxy/internal/slow"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/app"
 	"github.com/kpulse/kpulse-proxy/internal/e2e/environment"
-	"github.com/kpulse/kpulse-proxy/internal/slow"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 )
 
 // Patience is how long a test waits for an event. It is far more than a busy machine needs: only a

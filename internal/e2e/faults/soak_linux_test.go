@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
-	"github.com/kpulse/kpulse-proxy/internal/slow"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 )
 
 // briefly is how long TestSoak takes unless KPULSE_SOAK says; make soak takes hours.

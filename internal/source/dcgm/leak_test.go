@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // footprint is the resources of a process.

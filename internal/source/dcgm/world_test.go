@@ -20,8 +20,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/slow"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )

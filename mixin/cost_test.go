@@ -114,7 +114,7 @@ func startCosted(t *testing.T, binary string, hosts int, flags []string) *costed
 			address = freeAddress(t)
 		}
 		for _, path := range paths {
-			sources += fmt.Sprintf("- {backend: prometheus, source: %q, poll: 0}\n", upstream.URL+path)
+			sources += fmt.Sprintf("- {backend: prometheus, source: %q, poll: 1m}\n", upstream.URL+path)
 			target := fmt.Sprintf("__metrics_path__: %q", path)
 			if flags != nil {
 				target = fmt.Sprintf("__param_source: %q", upstream.URL+path)

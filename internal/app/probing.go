@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/checks"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
 )
 
@@ -16,15 +15,7 @@ import (
 // such as averages between two samples.
 const settling = 5 * time.Second
 
-// forDoctor returns what doctor needs of the program.
-func forDoctor() checks.Reader {
-	return checks.Reader{
-		Begin: func(o *settings.Options) (context.Context, context.CancelFunc) { return (&options{Options: o}).begin() },
-		Read:  readForDoctor,
-	}
-}
-
-// readForDoctor is checks.Reader.Read.
+// readForDoctor implements checks.ReadSource.
 func readForDoctor(ctx context.Context, with *settings.Options, s *settings.Upstream) (name string, devices int, state *canonical.Source, err error) {
 	o, logger := &options{Options: new(*with)}, slog.New(slog.DiscardHandler)
 	o.Upstreams = []settings.Upstream{*s}

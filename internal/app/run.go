@@ -59,7 +59,9 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	case args[0] == "explain":
 		return checks.ExplainCommand(args[1:], out, stderr)
 	case args[0] == "doctor":
-		return checks.Doctor(args[1:], out, stderr, forDoctor())
+		ctx, stop := (&options{Options: settings.NewOptions()}).begin()
+		defer stop()
+		return checks.Doctor(ctx, args[1:], out, stderr, readForDoctor)
 	}
 	opts, err := parse(args, stdout)
 	_, inFile := errors.AsType[*settings.FileError](err)

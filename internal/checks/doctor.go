@@ -1,27 +1,31 @@
 package checks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
+	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
 const doctorUsage = `usage: kpulse-proxy doctor [<flags>]
 
-Tries each backend and each permission on this machine, changes nothing, and prints a table: what
-works, what does not, and after an arrow what to type to make it work. The last line is the command
-that uses all that works.
+Tries each backend on this machine once, changes nothing, and prints a table: what works, what does
+not, and after an arrow what to type to make it work. The last line is the command that uses the
+first that works.
 
   works    can be used
   refused  is there, but denies access or fails
@@ -35,10 +39,8 @@ name others; in a container that runs kpulse-proxy, that command line counts too
   --dcgm.host=HOST                a host engine
   --config.file=FILE              sources of a config file
   --kube.discover=SELECTOR, --kube.discover-namespace=NAMESPACE, --kube.config=FILE, --node-name=NAME
-                                  pods of exporters in a cluster, and the rights to find them
-  --kube.pod-resources=SOCKET     the kubelet
-  --kernel-log=FILE, --hpc-job-mapping-dir=DIR, --hpc-job-info-dir=DIR, --web.listen-address=ADDRESS
-  --timeout=20s                   how long a check may take
+                                  pods of exporters in a cluster
+  --timeout=20s                   how long a try may take
   --json                          print {"checks": [{"check", "state", "found", "remedy", "flags"}], "command"}
 
 Exit status: 0 if a backend works, 1 if none does, 2 for wrong usage.
@@ -49,100 +51,99 @@ And in this pod?               kubectl exec -n NAMESPACE POD -- /kpulse-proxy do
 In a script:                   kpulse-proxy doctor --json | jq -r .command
 `
 
-// state is the result of a check.
-type state string
-
-// The states; states has the order in which checks are listed.
+// The states of a check, in the order in which checks are listed.
 const (
-	stateWorks   state = "works"
-	stateRefused state = "refused" // it is there, but denies access or fails
-	stateSilent  state = "silent"  // it did not answer in time
-	stateMissing state = "missing" // it is not there
+	stateWorks   = "works"
+	stateRefused = "refused" // it is there, but denies access or fails
+	stateSilent  = "silent"  // it did not answer in time
+	stateMissing = "missing" // it is not there
 )
 
-var states = []state{stateWorks, stateRefused, stateSilent, stateMissing}
-
-// diagnosis is the result of a check.
-type diagnosis struct {
-	Check string `json:"check"`
-	State state  `json:"state"`
-	// Found has a line for each source, or one.
-	Found string `json:"found"`
-	// Remedy is what to do or to type, in one line or several; "" for nothing.
-	Remedy string `json:"remedy,omitempty"`
-	// Flags are the flags that make use of what works, or avoid what does not.
-	Flags []string `json:"flags,omitempty"`
-
-	checkup *checkup
-	lacks   string // the inputs of our scores that a source does not give
-}
-
-// checkup is a check of this node.
-type checkup struct {
-	name    string
-	backend bool // it reads GPUs; the program needs one backend that works
-	local   bool // its flags are for a backend that reads this node itself
-	demo    bool // its flags are for the demo too
-	run     func(context.Context, *doctor) diagnosis
-}
-
-// Reader is what doctor needs of the program.
-type Reader struct {
-	// Begin prepares the process, and returns a context that signals end.
-	Begin func(*settings.Options) (context.Context, context.CancelFunc)
-	// Read reads a source until it gives all inputs of our scores, or for a few seconds. It returns
-	// its name, the number of its devices and its state.
-	Read func(context.Context, *settings.Options, *settings.Upstream) (name string, devices int, state *canonical.Source, err error)
-}
-
-// doctor holds the inputs of the checks.
-type doctor struct {
-	Reader
-	// opts are the settings of flags, environment and config file, and in a container those of
-	// its command line. Only the file is checked.
-	opts *settings.Options
-	// configFile is the given one, else standardConfig if it exists, else "".
-	configFile string
-	upstreams  []settings.Upstream // of the config file
-	refused    error               // why configFile is refused
-}
+var states = []string{stateWorks, stateRefused, stateSilent, stateMissing}
 
 const (
 	// standardConfig is the config file of the packages.
 	standardConfig = "/etc/kpulse-proxy/config.yml"
-	// doctorPatience is the default of --timeout, for each check: dcgmi looks for a host engine for
+	// doctorPatience is the default of --timeout, for each try: dcgmi looks for a host engine for
 	// 5 s, and runs several times.
 	doctorPatience = 20 * time.Second
-	// hangs is how much later than its time a check is abandoned: dcgmi is killed after a few seconds.
+	// hangs is how much later than its time a try is abandoned: dcgmi is killed after a few seconds.
 	hangs = 12 * time.Second
+	// triesAtOnce bounds the sources that are read at a time, and so the memory.
+	triesAtOnce = 16
+	// dialPatience bounds a connection to a port of this machine.
+	dialPatience = 2 * time.Second
+	// longer is the remedy of giving a try more time.
+	longer = "or give it longer: --timeout=1m"
 )
 
-// Doctor is the mode `doctor`. It returns the exit code.
-func Doctor(args []string, stdout, stderr io.Writer, with Reader) int {
+// exporterPorts are the ports of exporters of NVIDIA's GPUs: dcgm-exporter, that of AKS,
+// nvidia_gpu_exporter and nvidia_gpu_prometheus_exporter.
+var exporterPorts = []string{"9400", "19400", "9835", "9445"}
+
+// diagnosis is the result of a check.
+type diagnosis struct {
+	Check string `json:"check"`
+	State string `json:"state"`
+	Found string `json:"found"` // in one line or several
+	// Remedy is what to do or to type, in one line or several; "" for nothing.
+	Remedy string `json:"remedy,omitempty"`
+	// Flags are the flags that make use of what works.
+	Flags []string `json:"flags,omitempty"`
+}
+
+// attempt is a source to try.
+type attempt struct {
+	check    string
+	upstream settings.Upstream
+	flags    []string // that read it; nil means --source with its name
+}
+
+// ReadSource reads a source until it gives all inputs of our scores, or for a few seconds. It returns
+// its name, the number of its devices and its state.
+type ReadSource func(context.Context, *settings.Options, *settings.Upstream) (name string, devices int, state *canonical.Source, err error)
+
+// doctor holds what to try, and what is known without.
+type doctor struct {
+	read ReadSource
+	// opts are the settings of flags, environment and config file, and in a container those of
+	// its command line. Only the file is checked.
+	opts     *settings.Options
+	attempts []attempt
+	rows     []diagnosis
+}
+
+// Doctor is the mode `doctor`. It returns the exit code. A try that hangs in a driver goes on after it.
+func Doctor(ctx context.Context, args []string, stdout, stderr io.Writer, read ReadSource) int {
 	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 		fmt.Fprint(stdout, doctorUsage)
 		return settings.ExitDone
 	}
-	d, err := newDoctor(args, stdout)
-	switch {
+	d := &doctor{read: read}
+	switch err := d.prepare(ctx, args, stdout); {
 	case errors.Is(err, settings.ErrAnswered):
 		return settings.ExitDone
 	case err != nil:
 		fmt.Fprintf(stderr, "kpulse-proxy: doctor: %v\n(kpulse-proxy doctor --help says what it takes)\n", err)
 		return settings.ExitUsage
 	}
-	d.Reader = with
-	ctx, stop := with.Begin(d.opts)
-	defer stop()
-	rows := d.examine(ctx, checkups)
-	works := slices.ContainsFunc(rows, diagnosis.reads)
+	rows := d.examine(ctx)
+	works, command := rows[0].State == stateWorks, "kpulse-proxy --backend=replay"
+	if works {
+		words := []string{"kpulse-proxy"}
+		for _, flag := range rows[0].Flags {
+			words = append(words, settings.ShellWord(flag))
+		}
+		command = strings.Join(words, " ")
+	}
+	var err error
 	if d.opts.JSON {
 		err = writeJSON(stdout, struct {
 			Checks  []diagnosis `json:"checks"`
 			Command string      `json:"command"`
-		}{rows, commandOf(rows)})
+		}{rows, command})
 	} else {
-		err = writeDiagnoses(stdout, rows, works)
+		err = writeDiagnoses(stdout, rows, command)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
@@ -153,107 +154,205 @@ func Doctor(args []string, stdout, stderr io.Writer, with Reader) int {
 	return settings.ExitDone
 }
 
-// newDoctor reads the inputs of the checks.
-func newDoctor(args []string, stdout io.Writer) (*doctor, error) {
+// prepare reads the flags, and finds what to try, the most useful first.
+func (d *doctor) prepare(ctx context.Context, args []string, stdout io.Writer) error {
 	g, err := settings.ReadFlags(args, stdout)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, f := range g {
 		if s := f.Setting; f.Typed && (s.Modes&settings.ModeServe == 0 || s.Flag == "config.show") && s.Flag != "json" && s.Flag != "timeout" {
-			return nil, fmt.Errorf("%s is not for doctor; leave one of the two out", f.Name())
+			return fmt.Errorf("%s is not for doctor; leave one of the two out", f.Name())
 		}
 	}
 	if of, err := settings.ReadFlags(flagsOfContainer(), io.Discard); err == nil { // else it runs something else
 		g = g.Over(of)
 	}
-	d := &doctor{configFile: g.Flag("config.file").String()}
-	if _, err := os.Stat(standardConfig); err == nil && d.configFile == "" {
-		d.configFile = standardConfig
+	file := g.Flag("config.file").String()
+	if _, err := os.Stat(standardConfig); err == nil && file == "" {
+		file = standardConfig
 	}
-	d.opts, d.upstreams, d.refused, err = g.Unchecked(d.configFile)
-	if err == nil && d.opts.Origin("timeout") == settings.FromFile {
-		d.opts.CheckTimeout = settings.Duration(doctorPatience)
+	opts, upstreams, refused, err := g.Unchecked(file)
+	if err != nil {
+		return err
 	}
-	return d, err
+	if d.opts = opts; opts.Origin("timeout") == settings.FromFile {
+		opts.CheckTimeout = settings.Duration(doctorPatience)
+	}
+	valid := file
+	if refused != nil {
+		valid = ""
+		d.rows = append(d.rows, diagnosis{Check: "config file", State: stateRefused, Found: refused.Error(),
+			Remedy: "correct it, and see: kpulse-proxy check config " + file})
+	}
+	for _, s := range upstreams {
+		d.attempts = append(d.attempts, attempt{"config file", s, []string{"--config.file=" + file}})
+	}
+	d.addExporters(ctx)
+	d.addPods(ctx, valid)
+	flags, host := []string{"--backend=dcgm"}, opts.FlagSource.DCGMHost
+	if host != "" {
+		flags = append(flags, "--dcgm.host="+host)
+	}
+	d.add("host engine", settings.Source{Backend: "dcgm", DCGMHost: host}, flags)
+	d.add("NVML", settings.Source{Backend: "nvml"}, []string{"--backend=nvml"})
+	return nil
 }
 
-// examine runs all checks at the same time, and returns their results, from works to missing. It
-// abandons a check that does not answer in time.
-func (d *doctor) examine(ctx context.Context, checkups []checkup) []diagnosis {
-	patience := time.Duration(d.opts.CheckTimeout)
-	rows := make([]diagnosis, len(checkups))
-	var running sync.WaitGroup
-	for i := range checkups {
-		c := &checkups[i]
-		running.Go(func() {
-			bounded, end := context.WithTimeoutCause(ctx, patience, canonical.TimedOut(patience))
-			defer end()
-			found := make(chan diagnosis, 1)
-			go func() { found <- c.run(bounded, d) }()
-			select {
-			case rows[i] = <-found:
-			case <-time.After(patience + hangs):
-				rows[i] = diagnosis{State: stateSilent, Found: "no answer within " + patience.String(),
-					Remedy: "check whether the kernel or a driver hangs (dmesg), " + longer}
-			}
-			rows[i].Check, rows[i].checkup = c.name, c
+// add adds a source that the config file does not name.
+func (d *doctor) add(check string, from settings.Source, flags []string) {
+	from.NodeName = d.opts.FlagSource.NodeName
+	if s, err := d.opts.Resolve(from); err != nil {
+		d.rows = append(d.rows, failed(check, err))
+	} else {
+		d.attempts = append(d.attempts, attempt{check, s, flags})
+	}
+}
+
+// addExporters adds the given exporter, or those that listen on exporterPorts.
+func (d *doctor) addExporters(ctx context.Context) {
+	if given := d.opts.FlagSource.Source; given != "" {
+		d.add("exporter", settings.Source{Source: given}, nil)
+		return
+	}
+	listens := false
+	for _, port := range exporterPorts {
+		connection, err := (&net.Dialer{Timeout: dialPatience}).DialContext(ctx, "tcp", "localhost:"+port)
+		if err == nil {
+			_ = connection.Close() // nothing was written
+			listens = true
+			d.add("exporter", settings.Source{Source: "http://localhost:" + port + "/metrics"}, nil)
+		}
+	}
+	if !listens {
+		d.rows = append(d.rows, diagnosis{Check: "exporter", State: stateMissing,
+			Found:  "nothing listens at localhost where exporters do (ports " + strings.Join(exporterPorts, ", ") + ")",
+			Remedy: "if one runs elsewhere: kpulse-proxy doctor --source=http://ADDRESS:9400/metrics"})
+	}
+}
+
+// examine tries all sources at the same time, and returns what was found, from works to missing.
+func (d *doctor) examine(ctx context.Context) []diagnosis {
+	rows := make([]diagnosis, len(d.attempts))
+	var running errgroup.Group
+	running.SetLimit(triesAtOnce)
+	for i := range d.attempts {
+		running.Go(func() error {
+			rows[i] = d.try(ctx, &d.attempts[i])
+			return nil
 		})
 	}
-	running.Wait()
-	slices.SortStableFunc(rows, byState)
+	_ = running.Wait() // no function returns an error
+	rows = append(d.rows, rows...)
+	slices.SortStableFunc(rows, func(a, b diagnosis) int {
+		return slices.Index(states, a.State) - slices.Index(states, b.State)
+	})
 	return rows
 }
 
-func byState(a, b diagnosis) int {
-	return slices.Index(states, a.State) - slices.Index(states, b.State)
+// try reads one source, and abandons it if it does not answer in time.
+func (d *doctor) try(ctx context.Context, a *attempt) diagnosis {
+	patience := time.Duration(d.opts.CheckTimeout)
+	bounded, end := context.WithTimeoutCause(ctx, patience, canonical.TimedOut(patience))
+	defer end()
+	found := make(chan diagnosis, 1)
+	go func() {
+		name, devices, state, err := d.read(bounded, d.opts, &a.upstream)
+		if err == nil {
+			found <- a.found(name, devices, state)
+			return
+		}
+		row := failed(a.check, err)
+		if called := a.upstream.Called; called != "" && !strings.HasPrefix(row.Found, called) { // it has only the address
+			row.Found = called + ": " + row.Found
+		}
+		if bounded.Err() != nil {
+			row.State, row.Remedy = stateSilent, "look at "+cmp.Or(a.upstream.Look, "what takes so long: curl, dmesg, nvidia-smi")+"; "+longer
+		}
+		found <- row
+	}()
+	select {
+	case row := <-found:
+		return row
+	case <-time.After(patience + hangs):
+		return diagnosis{Check: a.check, State: stateSilent, Found: "no answer within " + patience.String(),
+			Remedy: "check whether the kernel or a driver hangs (dmesg), " + longer}
+	}
 }
 
-// reads reports whether the row is of a backend that works.
-func (r diagnosis) reads() bool { return r.checkup.backend && r.State == stateWorks }
-
-// commandOf returns the command that makes use of what works: the first backend and all that goes
-// with it, or else the demo.
-func commandOf(rows []diagnosis) string {
-	words := []string{"kpulse-proxy"}
-	at := slices.IndexFunc(rows, diagnosis.reads)
-	if at < 0 {
-		words = append(words, "--backend=replay")
-	}
-	for i, r := range rows {
-		goes := at >= 0 && !r.checkup.backend && (rows[at].checkup.local || !r.checkup.local)
-		if i == at || goes || r.checkup.demo {
-			for _, flag := range r.Flags {
-				if word := settings.ShellWord(flag); !slices.Contains(words, word) {
-					words = append(words, word)
-				}
-			}
+// found returns the diagnosis of a source that was read.
+func (a *attempt) found(name string, devices int, state *canonical.Source) diagnosis {
+	notes := slices.Clone(state.Notes)
+	for _, stream := range state.Streams {
+		if f := stream.Failure; f != nil {
+			notes = append(notes, canonical.Note{Cause: stream.Name + ": " + f.Cause, Remedy: f.Remedy})
 		}
 	}
-	return strings.Join(words, " ")
+	row := diagnosis{Check: a.check, State: stateWorks, Found: name + ": " + diag.Count(devices, "device"), Flags: a.flags}
+	if a.flags == nil {
+		row.Flags = []string{"--source=" + name}
+	}
+	if devices == 0 {
+		row.State, row.Found, row.Flags = stateRefused, name+" is read and has no GPU", nil
+	}
+	var remedies []string
+	for _, n := range notes {
+		row.Found, remedies = row.Found+"; "+n.Cause, append(remedies, n.Remedy)
+	}
+	if devices == 0 && notes == nil {
+		remedies = []string{"check whether this is an exporter of NVIDIA's GPUs, and whether it sees them"}
+	}
+	if row.Found = diag.Text(row.Found); devices > 0 && len(state.Missing) > 0 {
+		row.Found += "\nwithout " + strings.Join(canonical.NamesOf(state.Missing), ", ")
+		if a.upstream.Backend.OverHTTP && len(state.Missing) > len(state.Unusable) {
+			remedies = append(remedies, "scores lack these: start the exporter with -f deploy/dcgm-counters.csv, "+
+				"or add to its counters file what kpulse-proxy check counters FILE names")
+		}
+	}
+	row.Remedy = strings.Join(remedies, "\n")
+	return row
+}
+
+// failed returns the diagnosis of an error.
+func failed(check string, err error) diagnosis {
+	f, is := errors.AsType[*canonical.Failure](err)
+	if !is {
+		f = source.FailureOf(err)
+	}
+	row := diagnosis{Check: check, State: stateRefused, Found: diag.Text(f.Cause), Remedy: diag.Text(f.Remedy)}
+	absent := []string{string(source.Unreachable), string(source.HostEngineUnavailable), string(source.Unsupported), noPod}
+	if f.Timeout {
+		row.State = stateSilent
+	} else if slices.Contains(absent, f.Kind) {
+		row.State = stateMissing
+	}
+	return row
 }
 
 // writeDiagnoses writes rows as a table, and the command.
-func writeDiagnoses(out io.Writer, rows []diagnosis, works bool) error {
-	var text strings.Builder
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+func writeDiagnoses(out io.Writer, rows []diagnosis, command string) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "CHECK\tSTATE\tWHAT WAS FOUND, AND WHAT TO TYPE")
+	before := ""
 	for _, r := range rows {
-		lead := r.Check + "\t" + string(r.State) + "\t"
-		for line := range strings.SplitSeq(r.Found+"\n→ "+strings.ReplaceAll(r.Remedy, "\n", "\n→ "), "\n") {
-			if line = diag.Text(line); line != "→ " {
-				fmt.Fprintln(table, lead+line)
-				lead = "\t\t"
-			}
+		text := r.Found
+		if r.Remedy != "" && r.Remedy != before {
+			text += "\n→ " + strings.ReplaceAll(r.Remedy, "\n", "\n→ ")
+		}
+		before = r.Remedy
+		lead := r.Check + "\t" + r.State + "\t"
+		for line := range strings.SplitSeq(text, "\n") {
+			fmt.Fprintln(table, lead+diag.Text(line))
+			lead = "\t\t"
 		}
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	answer := "\nRun this:\n  "
-	if !works {
-		answer = "\nNo backend works here: make one of them work as the table says. Until then, the demo runs anywhere:\n  "
+	answer := "Run this:"
+	if rows[0].State != stateWorks {
+		answer = "No backend works here: make one of them work as the table says. Until then, the demo runs anywhere:"
 	}
-	_, err := io.WriteString(out, text.String()+answer+commandOf(rows)+"\n")
+	_, err := fmt.Fprintf(out, "\n%s\n  %s\n", answer, command)
 	return err
 }

@@ -88,7 +88,7 @@ func TestBlankIsNotAdvised(t *testing.T) {
 		{strings.ReplaceAll(string(blank), "DCGM_FI_PROF_SM_ACTIVE{", "DCGM_FI_PROF_NONE{"), true},
 	} {
 		writeFile(t, file, c.text)
-		x, _ := examine(t, nil, append(nowhere(t), "--source="+file)...)
+		x, _ := examine(t, nil, append(nowhere(), "--source="+file)...)
 		x.wants(t, "exporter", "works", "without")
 		if _, found := x.state(t, "exporter"); strings.Contains(found, "start the exporter with -f") != c.advised {
 			t.Errorf("doctor finds %s", found)

@@ -14,7 +14,7 @@ func TestRealStackDoctor(t *testing.T) {
 	n := newRealNode(t, dcgm4, "h100")
 	n.startEngineTCP(t, "127.0.0.1")
 	exporter := n.startExporter(t, "", nil)
-	flags := append(nowhere(t), "--dcgm.host="+n.address, "--source="+exporter.URL+"/metrics")
+	flags := append(nowhere(), "--dcgm.host="+n.address, "--source="+exporter.URL+"/metrics")
 	x, code := examine(t, n.env(), flags...)
 	x.wants(t, "exporter", "works", "8 devices\nwithout gpu_sm_active_ratio")
 	x.wants(t, "host engine", "works", "8 devices")

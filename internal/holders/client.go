@@ -48,10 +48,7 @@ func failed(what string, err error, remedy string) error {
 
 // Client is the access to one cluster. All its users share its connections and its limit of
 // requests.
-type Client struct {
-	web  rest.Interface
-	host string
-}
+type Client struct{ web rest.Interface }
 
 // quiet discards the log of Kubernetes' own packages, which is global: what matters is returned as
 // an error.
@@ -82,7 +79,7 @@ func NewClient(kubeconfig, userAgent string) (*Client, error) {
 	if err != nil {
 		return nil, failed("the address of the Kubernetes API server cannot be used", err, "correct the kubeconfig")
 	}
-	return &Client{web: web, host: config.Host}, nil
+	return &Client{web}, nil
 }
 
 // codecs reads what is watched, and the errors of the API server.
@@ -153,41 +150,4 @@ func cause(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	return err
-}
-
-// Access is a verb on the objects of a resource, in all namespaces if Namespace is "".
-type Access struct{ Verb, Group, Resource, Namespace string }
-
-// String returns the access as people write it.
-func (a Access) String() string {
-	return a.Verb + " " + schema.GroupResource{Group: a.Group, Resource: a.Resource}.String()
-}
-
-// reviews is the path at which an API server says what its client may do. A request changes
-// nothing: the review is answered and not kept.
-const reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-
-// Denied returns the elements of all that the API server denies.
-func (c *Client) Denied(ctx context.Context, all []Access) (denied []Access, err error) {
-	for _, a := range all {
-		body, err := json.Marshal(map[string]any{
-			"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-			"spec": map[string]any{"resourceAttributes": map[string]string{"verb": a.Verb, "group": a.Group, "resource": a.Resource, "namespace": a.Namespace}},
-		})
-		if err != nil {
-			return nil, err
-		}
-		answer, err := c.web.Post().AbsPath(reviews).SetHeader("Accept", asJSON).SetHeader("Content-Type", asJSON).Body(body).Do(ctx).Raw()
-		if err != nil {
-			return nil, failed("cannot get the proxy's rights from the Kubernetes API server", err, "check that it is reachable and that the service account's token is valid")
-		}
-		var review struct{ Status struct{ Allowed bool } }
-		if err := json.Unmarshal(answer, &review); err != nil {
-			return nil, failed("the Kubernetes API server does not answer with a review", err, "see what answers at "+c.host)
-		}
-		if !review.Status.Allowed {
-			denied = append(denied, a)
-		}
-	}
-	return denied, nil
 }

@@ -216,15 +216,6 @@ func (k *Kubelet) Counts() KubeletCounts {
 	return c
 }
 
-// AskKubelet asks the kubelet at socket once, and fails with a remedy if it does not list the
-// holders of devices.
-func AskKubelet(ctx context.Context, socket string) error {
-	if _, err := list(ctx, socket); err != nil {
-		return err
-	}
-	return nil
-}
-
 func compareHolds(a, b hold) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Container, b.Container),
 		cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.minor, b.minor), cmp.Compare(a.instance, b.instance),

@@ -86,16 +86,6 @@ func Open(opts Options) (*Log, error) {
 	return nil, f
 }
 
-// Readable returns why the log at path cannot be read, nil if it can. Nothing is read.
-func Readable(path string) error {
-	t, err := openFollower(path, nil)
-	if err != nil {
-		return err
-	}
-	t.close()
-	return nil
-}
-
 // Run reads until ctx ends or reading fails. Errors are *canonical.Failure. It may be called once.
 func (l *Log) Run(ctx context.Context) error {
 	defer l.file.close()

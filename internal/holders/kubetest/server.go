@@ -151,9 +151,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return (namespace == "" || namespace == p.Namespace) && (node == "" || node == p.Node)
 	}
 	switch {
-	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
-		w.WriteHeader(http.StatusCreated)
-		fmt.Fprintf(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":%t}}`, denied == "")
 	case denied != "":
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":%s,"reason":"Forbidden","code":403}`, jsonOf(denied))

@@ -112,7 +112,7 @@ func (p *Pipeline) tick(ctx context.Context) (*canonical.Snapshot, func(), error
 
 // streams returns the state of the source's streams, if it has any.
 func (p *Pipeline) streams() (all [canonical.MaxStreams]canonical.Stream) {
-	streaming, ok := p.opts.Source.(source.Streams)
+	streaming, ok := source.As[source.Streams](p.opts.Source)
 	if !ok {
 		return all
 	}

@@ -51,19 +51,9 @@ type csvCount struct {
 	counted bool // a row has the rate
 }
 
-// isCSV reports whether a line is the header of our CSV: column names separated by commas, at
-// least one of them known.
+// isCSV reports whether a line is the header of our CSV.
 func isCSV(line []byte) bool {
-	names := strings.Split(strings.TrimSpace(string(line)), ",")
-	known := false
-	for _, name := range names {
-		if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
-			return false
-		}
-		known = known || slices.ContainsFunc(csvReadings, func(r csvReading) bool { return r.column == name }) ||
-			slices.ContainsFunc(csvColumns[:], func(c csvColumn) bool { return c.name == name })
-	}
-	return known && len(names) > 1
+	return slices.Contains(strings.Split(strings.TrimSpace(string(line)), ","), csvColumns[csvGPU].name)
 }
 
 // newCSV refuses a text without rows, or with a row that it cannot parse.
@@ -172,8 +162,8 @@ func (c *csvText) fill(n int, b *raw.Batch) {
 				v = r.device.replays
 			}
 			if !math.IsNaN(v) {
-				b.Body = append(append(b.Body, csvReadings[cell.reading].family...), c.labels(r.device, rows)...)
-				b.Body = append(csvReadings[cell.reading].append(append(b.Body, ' '), v), '\n')
+				b.Body = append(append(b.Body, csvReadings()[cell.reading].family...), c.labels(r.device, rows)...)
+				b.Body = append(csvReadings()[cell.reading].append(append(b.Body, ' '), v), '\n')
 			}
 		}
 	}
@@ -215,11 +205,8 @@ func newCSVLayout(header []string) (csvLayout, error) {
 	for i, c := range csvColumns {
 		l.texts[i] = slices.Index(header, c.name)
 	}
-	if l.texts[csvGPU] == none {
-		return l, fmt.Errorf("the header lacks %s", csvColumns[csvGPU].name)
-	}
 	counted := slices.Contains(header, "gpu_pcie_replays_total")
-	for i, r := range csvReadings {
+	for i, r := range csvReadings() {
 		column, isRate := slices.Index(header, r.column), r.column == csvReplayRate
 		if column < 0 || isRate && counted {
 			continue
@@ -230,7 +217,7 @@ func newCSVLayout(header []string) (csvLayout, error) {
 		l.readings = append(l.readings, csvCell{column, i})
 	}
 	if len(l.readings) == 0 {
-		return l, fmt.Errorf("no column of the header is a reading, such as %s", csvReadings[0].column)
+		return l, fmt.Errorf("no column of the header is a reading, such as %s", csvReadings()[0].column)
 	}
 	return l, nil
 }
@@ -250,7 +237,7 @@ func (l *csvLayout) parse(record []string) (texts csvTexts, values []float64, er
 	}
 	values = make([]float64, len(l.readings))
 	for i, c := range l.readings {
-		if values[i], err = csvNumber(csvReadings[c.reading].column, record[c.column]); err != nil {
+		if values[i], err = csvNumber(csvReadings()[c.reading].column, record[c.column]); err != nil {
 			return texts, nil, err
 		}
 	}
@@ -270,13 +257,9 @@ func csvNumber(column, cell string) (float64, error) {
 }
 
 // append appends a value of the column in the unit of the family. It rounds away the error of a
-// factor that is not a binary fraction.
+// factor that is not a binary fraction: a float64 always keeps 15 digits.
 func (c *csvReading) append(dst []byte, v float64) []byte {
-	digits := 15 // which a float64 always keeps
-	if fraction, _ := math.Frexp(c.times / c.over); fraction == 0.5 {
-		digits = -1 // a power of two changes no digit
-	}
-	return strconv.AppendFloat(dst, v*c.times/c.over, 'g', digits, 64)
+	return strconv.AppendFloat(dst, v*c.times/c.over, 'g', 15, 64)
 }
 
 // appendLabels appends the label block of a device.
@@ -285,9 +268,6 @@ func (t *csvTexts) appendLabels(dst []byte) []byte {
 	for i, value := range t {
 		if csvWord(i) == csvModelName && value == "" {
 			value = t[csvModel]
-			if number, numbered := strings.CutPrefix(value, "RTX"); numbered && number != "" {
-				value = "RTX " + number // the short name lacks this blank
-			}
 		}
 		if label := csvColumns[i].label; label != "" && value != "" {
 			dst = append(exposition.AppendLabel(dst, label, value), ',')

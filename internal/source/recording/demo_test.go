@@ -100,7 +100,7 @@ func parse(b *raw.Batch) (map[string]row, error) {
 			}
 		}
 	}
-	if b.Skipped != 0 || len(b.Omit) != 0 || len(b.Samples) != samples || len(helped) != len(demoFamilies) {
+	if b.Skipped != 0 || len(b.Omit) != 0 || len(b.Samples) != samples || len(helped) != len(theDemo().Families) {
 		return nil, fmt.Errorf("%d skipped, %d samples of %d, %d families", b.Skipped, len(b.Samples), samples, len(helped))
 	}
 	return rows, nil

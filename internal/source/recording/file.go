@@ -68,15 +68,13 @@ func identify(path string, text []byte) (*track, error) {
 
 // notText refuses a text that is certainly in none of our formats.
 func notText(path string, text []byte) error {
-	switch nul := bytes.IndexByte(text, 0); {
+	switch {
 	case len(bytes.TrimSpace(text)) == 0:
 		return refusal(path, 1, "the file is empty", accepted)
 	case bytes.HasPrefix(text, []byte(prefix)):
 		return refusal(path, 1, "a recording that was unpacked, or is of an earlier version", "play the file as --record writes it")
 	case bytes.HasPrefix(text, magic):
 		return refusal(path, 1, "the file is compressed with gzip", "unpack it first: gunzip -k "+path)
-	case nul >= 0:
-		return refusal(path, 1+bytes.Count(text[:nul], []byte("\n")), "the file is binary, not text", accepted)
 	}
 	return nil
 }

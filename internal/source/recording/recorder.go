@@ -39,10 +39,7 @@ type Recorder struct {
 	state  State
 }
 
-var (
-	_ source.Source  = (*Recorder)(nil)
-	_ source.Streams = (*Recorder)(nil)
-)
+var _ source.Source = (*Recorder)(nil)
 
 // State is the state of a recording.
 type State struct {
@@ -134,14 +131,6 @@ func (r *Recorder) State() State {
 	return r.state
 }
 
-// Streams appends the totals of the streams of the source, if it has any.
-func (r *Recorder) Streams(dst []source.StreamTotals) []source.StreamTotals {
-	if s, ok := r.Source.(source.Streams); ok {
-		dst = s.Streams(dst)
-	}
-	return dst
-}
-
 // Read reads the source and records the reading.
 func (r *Recorder) Read(ctx context.Context, b *raw.Batch) error {
 	err := r.Source.Read(ctx, b)
@@ -178,22 +167,18 @@ func (r *Recorder) write() {
 	for e := range r.queue {
 		h := r.header
 		h.At, h.Took = e.at.UTC(), e.took
-		if len(e.body) == 0 {
-			r.note(errors.New("the source gives numbers but no text"), "record another source")
-		} else {
-			_, err := r.file.Write(p.pack(h, e.body)) // one call, so that a kill leaves at most one torn member
-			r.note(err, "free space or repair the disk")
-		}
+		_, err := r.file.Write(p.pack(h, e.body)) // one call, so that a kill leaves at most one torn member
+		r.note(err)
 		r.free <- e
 	}
 }
 
 // note counts a failed write, and logs the first of a row and the end of the row.
-func (r *Recorder) note(err error, remedy string) {
+func (r *Recorder) note(err error) {
+	const remedy = "free space or repair the disk"
 	r.mu.Lock()
 	failed := r.state.Failure != ""
-	r.state.Failure, r.state.Remedy = "", ""
-	if err != nil {
+	if r.state.Failure, r.state.Remedy = "", ""; err != nil {
 		r.state.Failure, r.state.Remedy = err.Error(), remedy
 		r.state.Failures++
 		r.state.Missed++

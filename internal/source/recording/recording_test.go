@@ -241,7 +241,6 @@ func TestOpenRefuses(t *testing.T) {
 		{"directory", dir, source.Unreachable, []string{"is not a regular file", "saved /metrics"}},
 		{"device", os.DevNull, source.Unreachable, []string{"not a regular file"}},
 		{"empty", fileOf(t, " \n\n"), source.NotMetrics, []string{"line 1: the file is empty", "dcgmi dmon"}},
-		{"binary", fileOf(t, "up 1\nx\x00y"), source.NotMetrics, []string{"line 2", "binary"}},
 		{"gzip", fileOf(t, "\x1f\x8b\x08\x00"), source.NotMetrics, []string{"gunzip"}},
 		{"HTML", fileOf(t, "\n<html>\n<body>x</body>\n"), source.NotMetrics, []string{`line 2: "<html>"`, "/metrics", "dcgmi dmon"}},
 		{"garbage in the second body", fileOf(t, "up 1\n# EOF\n\n{}}\n"), source.NotMetrics, []string{`line 4: "{}}"`}},

@@ -27,36 +27,27 @@ type track struct {
 // for the days between them.
 const longestGap = time.Hour
 
-// settle sets a missing period to the median gap, and makes the times rise:
-// if a clock was set back, it shifts the later ones.
+// settle sets a missing period to the median gap.
 func (t *track) settle() {
+	if t.caps.Period > 0 {
+		return
+	}
+	t.caps.Period = DefaultPeriod
 	var gaps []time.Duration
 	for i := 1; i < len(t.times); i++ {
 		if gap := t.times[i].Sub(t.times[i-1]); gap > 0 {
 			gaps = append(gaps, min(gap, longestGap))
 		}
 	}
-	if t.caps.Period <= 0 {
-		t.caps.Period = DefaultPeriod
-		if slices.Sort(gaps); len(gaps) > 0 {
-			t.caps.Period = gaps[len(gaps)/2]
-		}
-	}
-	shift := time.Duration(0)
-	for i := 1; i < len(t.times); i++ {
-		t.times[i] = t.times[i].Add(shift)
-		if previous := t.times[i-1]; !t.times[i].After(previous) {
-			later := previous.Add(t.caps.Period)
-			shift += later.Sub(t.times[i])
-			t.times[i] = later
-		}
+	if slices.Sort(gaps); len(gaps) > 0 {
+		t.caps.Period = gaps[len(gaps)/2]
 	}
 }
 
-// gap returns the time from tick n to the next; from the last to the first it is the period.
+// gap returns the time from tick n to the next. It is the period from the last to the first, and if the clock was set back.
 func (t *track) gap(n int) time.Duration {
-	if n+1 >= len(t.times) {
-		return t.caps.Period
+	if n+1 < len(t.times) && t.times[n+1].After(t.times[n]) {
+		return t.times[n+1].Sub(t.times[n])
 	}
-	return t.times[n+1].Sub(t.times[n])
+	return t.caps.Period
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -46,11 +45,10 @@ func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
 		logger.Warn(opts.notice)
 	}
 	return tui.Run(ctx, tui.Options{
-		Targets:      targets,
-		Job:          job(),
-		Notice:       opts.notice,
-		SettingsFile: tui.SettingsFile(os.LookupEnv),
-		Focus:        opts.TUIFocus,
+		Targets: targets,
+		Job:     job(),
+		Notice:  opts.notice,
+		Focus:   opts.TUIFocus,
 	})
 }
 

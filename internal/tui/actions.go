@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gdamore/tcell/v2"
+
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
@@ -18,39 +20,52 @@ func (m *model) show(name string) {
 	}
 }
 
-// overlay shows an overlay; "" shows none.
-func (m *model) overlay(name string) { m.state.Overlay, m.state.Scroll = name, 0 }
+func show(name string) func(*model) { return func(m *model) { m.show(name) } }
 
-// focusOnSelected focuses on the selected device, unless Focus is shown already.
-func (m *model) focusOnSelected() {
-	if m.state.View == view.Focus && m.state.Overlay == "" {
-		m.message("there is no more detail; Esc goes back, [ and ] to the other GPUs")
-		return
+func cycleView(by int) func(*model) {
+	return func(m *model) {
+		n := len(view.Names)
+		m.show(view.Names[(slices.Index(view.Names, m.state.View)+by+n)%n])
 	}
-	m.show(view.Focus)
+}
+
+// toggle opens an overlay, or closes it.
+func toggle(name string) func(*model) {
+	return func(m *model) {
+		closes := m.state.Overlay == name
+		if m.state.Overlay, m.state.Scroll = name, 0; closes {
+			m.state.Overlay = ""
+		}
+	}
 }
 
 func (m *model) quit() { m.over = true }
 
 // back closes the overlay, else returns to the fleet, else quits.
 func (m *model) back() {
-	switch {
-	case m.state.Overlay != "":
-		m.overlay("")
-	case m.state.View != view.Fleet:
-		m.show(view.Fleet)
-	default:
+	if m.state.Overlay == "" && m.state.View == view.Fleet {
 		m.quit()
+		return
 	}
+	m.closeOrLeave()
 }
 
 // escape closes the overlay, else clears the filter, else returns to the fleet. It never quits.
 func (m *model) escape() {
-	if m.state.Overlay != "" || m.state.View != view.Fleet && m.state.Filter == "" {
-		m.back()
+	if m.state.Overlay == "" && m.state.Filter != "" {
+		m.setFilter("")
 		return
 	}
-	m.setFilter("")
+	m.closeOrLeave()
+}
+
+// closeOrLeave closes the overlay, else returns to the fleet.
+func (m *model) closeOrLeave() {
+	if m.state.Overlay != "" {
+		m.state.Overlay = ""
+		return
+	}
+	m.show(view.Fleet)
 }
 
 // setFilter sets the filter of devices; a malformed one changes nothing.
@@ -92,41 +107,38 @@ func (m *model) reverse() {
 }
 
 // zoom selects a longer or shorter window.
-func (m *model) zoom(by int) {
-	window := m.state.Window
-	if window == 0 {
-		window = history.DefaultWindow
+func zoom(by int) func(*model) {
+	return func(m *model) {
+		i := slices.Index(history.Windows, m.state.Window) + by
+		if m.state.Window == 0 {
+			i = slices.Index(history.Windows, history.DefaultWindow) + by
+		}
+		m.state.Window = history.Windows[min(max(i, 0), len(history.Windows)-1)]
+		m.message("the last " + view.AgeText(m.state.Window))
 	}
-	i := slices.Index(history.Windows, window) + by
-	m.setWindow(history.Windows[min(max(i, 0), len(history.Windows)-1)])
-}
-
-func (m *model) setWindow(w time.Duration) {
-	m.state.Window = w
-	m.message("the last " + view.AgeText(w))
 }
 
 var densities = []string{"automatic density", "cards", "table", "a cell for each GPU"}
 
 func (m *model) nextDensity() {
-	if m.state.View != view.Fleet {
-		m.message("only the fleet has densities; f shows it")
-		return
-	}
 	m.state.Density = (m.state.Density + 1) % len(densities)
 	m.state.Scroll = 0
 	m.message(densities[m.state.Density])
 }
 
-func (m *model) chooseTheme(name string) {
+func (m *model) nextTheme() {
 	m.themeChosen = true
-	m.setTheme(name)
+	m.setTheme(following(view.Themes, m.state.Theme))
+	m.message("theme " + m.state.Theme)
 }
 
+// toggleMouse lets the dashboard have the mouse, or the terminal, which selects text.
 func (m *model) toggleMouse() {
-	if m.setMouse(!m.state.Mouse); m.state.Mouse {
+	if m.mouse = !m.mouse; m.mouse {
+		m.screen.EnableMouse(tcell.MouseButtonEvents)
 		m.message("the mouse selects GPUs")
 	} else {
+		m.screen.DisableMouse()
 		m.message("the mouse selects text")
 	}
 }

@@ -44,8 +44,8 @@ func TestGoldenHelp(t *testing.T) {
 func TestHelpIsComplete(t *testing.T) {
 	_, typed := help()
 	for i, c := range commands() {
-		if !strings.HasPrefix(typed[i].Name, ":"+c.names[0]) || typed[i].Help == "" {
-			t.Errorf(":%s is not in the help", c.names[0])
+		if !strings.HasPrefix(typed[i].Name, ":"+c.name) || typed[i].Help == "" {
+			t.Errorf(":%s is not in the help", c.name)
 		}
 	}
 	seen := map[string]bool{}

@@ -1,13 +1,13 @@
 package tui
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
 
 	"github.com/gdamore/tcell/v2"
 
-	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
@@ -19,8 +19,6 @@ const (
 	heartbeat = time.Second
 	// messageTime is how long the footer shows a message.
 	messageTime = 4 * time.Second
-	// maxEvents bounds the list of events.
-	maxEvents = 500
 	// minFrame is the least time between two frames that differ only in readings: nobody reads
 	// numbers faster. A key is answered at once.
 	minFrame = 200 * time.Millisecond
@@ -33,16 +31,14 @@ type model struct {
 	screen tcell.Screen
 	over   bool // the user quits
 
-	latest   []*client.Node // also while the screen is frozen
-	watch    *history.Watch
-	forgotAt time.Time
-	filter   view.Filter
-	views    view.Set
-	keys     map[string]func(*model)
+	latest []*client.Node // also while the screen is frozen
+	watch  *history.Watch
+	filter view.Filter
+	views  view.Set
 
 	frames
-	coloring
-	requests
+	appearance
+	lists
 	session
 }
 
@@ -55,24 +51,19 @@ type frames struct {
 	leading bool // readings from before the start are being added, and are not shown
 }
 
-// coloring is how cells look on the terminal.
-type coloring struct {
+// appearance is how cells look on the terminal.
+type appearance struct {
 	palette     *screen.Palette
-	depth       view.Depth
-	light       bool   // the terminal's background
-	themeChosen bool   // by the user, not by the terminal's background
-	symbols     string // default of the terminal; only others are saved
+	light       bool // the terminal's background
+	themeChosen bool // by the user, not by the terminal's background
 }
 
 // session is what the user does, and what the footer tells them.
 type session struct {
-	settingsFile string // "" means none
-	messageAt    time.Time
-	notice       string // until the footer has shown it for messageTime
-	wanted       string // the device to focus on once it is there; "" means none
-	chosen       bool   // someone chose what is selected, if only by pressing a key
-	pasting      bool
-	buttons      tcell.ButtonMask // of the mouse, held
+	messageAt time.Time
+	wanted    string // the device to focus on once it is there; "" means none
+	chosen    bool   // someone chose what is selected, if only by pressing a key
+	mouse     bool   // is the dashboard's, not the terminal's
 }
 
 // nodeMsg is a new Node, by the index of its target.
@@ -88,21 +79,43 @@ type beatMsg struct{}
 
 // newModel returns the model of nodes that have not answered yet.
 func newModel(nodes []*client.Node, now func() time.Time, on tcell.Screen) *model {
-	m := &model{screen: on, now: now, watch: history.NewWatch(), views: view.New(help()), keys: keymap(), latest: nodes}
+	m := &model{screen: on, now: now, watch: history.NewWatch(), views: view.New(help()), latest: nodes}
 	m.state = view.State{Now: now(), Nodes: nodes, History: history.NewHistory(), Choices: view.Choices{View: view.Fleet, Metric: client.MetricReal}}
-	m.urgent, m.depth = true, depthOf(on)
-	m.setSymbols(view.SymbolSets[0])
+	m.state.Symbols = view.SymbolSets[0]
 	if on.CharacterSet() != "UTF-8" {
-		m.setSymbols("ascii")
+		m.state.Symbols = "ascii"
 	}
-	m.setMouse(true)
+	m.background = func(func(context.Context) any) {}
+	m.toggleMouse()
+	m.message("")
 	m.setTheme(view.Themes[0])
+	m.urgent = true
 	return m
 }
 
 // update handles a message or an event of the screen.
 func (m *model) update(message any) {
 	m.updateClock()
+	switch message := message.(type) {
+	case nodeMsg:
+		m.leading = false
+		m.addReading(message.index, message.node)
+	case leadMsg: // it raises no alarm
+		m.leading = true
+		m.state.History.Add(message.node)
+		m.keepEvents(m.watch.Reading(message.node))
+		m.showNode(message.index, message.node)
+	case beatMsg:
+		m.beat()
+	case *tcell.EventResize:
+		m.screen.Sync()
+	case *tcell.EventKey:
+		m.press(message)
+	case *tcell.EventMouse:
+		m.point(message)
+	case func(*model): // the answer to a request
+		message(m)
+	}
 	switch message.(type) {
 	case nodeMsg, leadMsg:
 		m.fresh = true
@@ -110,41 +123,6 @@ func (m *model) update(message any) {
 		m.urgent = m.urgent || m.now().Sub(m.drawnAt) >= heartbeat-minFrame
 	default:
 		m.urgent = true
-	}
-	switch message := message.(type) {
-	case nodeMsg:
-		m.leading = false
-		m.addReading(message.index, message.node)
-	case leadMsg: // it raises no alarm
-		m.state.History.Add(message.node)
-		m.keepEvents(m.watch.Reading(message.node))
-		m.showNode(message.index, message.node)
-		m.leading = true
-	case processesMsg:
-		m.listing = false
-		m.state.Processes, m.state.ProcessesErr = message.list, message.why
-	case eventsMsg:
-		m.asking, m.served = false, message
-		m.learn()
-		m.merge()
-	case beatMsg:
-		if !m.leading {
-			m.addEvents(m.watch.Clock(m.latest, m.now()))
-		}
-		if m.now().Sub(m.forgotAt) > time.Minute {
-			m.forgotAt = m.now()
-			m.state.History.Forget(m.now())
-		}
-		m.askEvents()
-		m.askProcesses()
-	case *tcell.EventResize:
-		m.screen.Sync()
-	case *tcell.EventPaste:
-		m.pasting = message.Start()
-	case *tcell.EventKey:
-		m.press(message)
-	case *tcell.EventMouse:
-		m.point(message)
 	}
 }
 
@@ -155,15 +133,19 @@ func (m *model) updateClock() {
 	if s.FrozenAt.IsZero() {
 		s.Now = m.now()
 	}
-	if s.Message != "" && m.now().Sub(m.messageAt) >= messageTime {
-		if s.Message == m.notice {
-			m.notice = ""
-		}
+	if m.now().Sub(m.messageAt) >= messageTime {
 		s.Message, s.Alarm = "", false
 	}
-	if s.Message == "" && m.notice != "" {
-		m.alarm(m.notice)
+}
+
+// beat does what depends on time alone.
+func (m *model) beat() {
+	if !m.leading {
+		m.addEvents(m.watch.Clock(m.latest, m.now()))
 	}
+	m.state.History.Forget(m.now())
+	m.askEvents()
+	m.askProcesses()
 }
 
 // addReading adds a reading to the history and the events, even while the screen is frozen.
@@ -211,38 +193,16 @@ func (m *model) message(text string) {
 	m.state.Message, m.state.Alarm, m.messageAt = text, false, m.now()
 }
 
-// alarm shows a text about something bad.
-func (m *model) alarm(text string) {
-	m.message(text)
+// showError shows an error.
+func (m *model) showError(err error) {
+	m.message(client.OneLine(err.Error()))
 	m.state.Alarm = true
 }
 
-// showError shows an error.
-func (m *model) showError(err error) { m.alarm(client.OneLine(err.Error())) }
-
-// showNotice shows a text as soon as there is no other message, and adds it to the events.
-func (m *model) showNotice(text string) {
-	if text != "" {
-		m.notice = client.OneLine(text)
-		m.addEvents([]history.Event{{At: m.now(), State: canonical.HealthWarn, Text: m.notice}})
-	}
-}
-
 func (m *model) setTheme(name string) {
-	m.state.Theme, m.palette = name, view.Palette(name, m.light, m.depth)
-	m.state.Mono = name == "mono" || m.depth == view.NoColors
-}
-
-// setSymbols makes a set that the terminal can show its default, and draws with it.
-func (m *model) setSymbols(set string) { m.symbols, m.state.Symbols = set, set }
-
-// setMouse lets the dashboard have the mouse, or the terminal, which selects text.
-func (m *model) setMouse(on bool) {
-	if m.state.Mouse = on; on {
-		m.screen.EnableMouse(tcell.MouseButtonEvents)
-	} else {
-		m.screen.DisableMouse()
-	}
+	depth := depthOf(m.screen)
+	m.state.Theme, m.palette = name, view.Palette(name, m.light, depth)
+	m.state.Mono = name == "mono" || depth == view.NoColors
 }
 
 // setBackground sets the theme for the terminal's background, unless the user chose one.

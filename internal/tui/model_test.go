@@ -272,8 +272,6 @@ func TestBurst(t *testing.T) {
 		{"a command at once", ":focus 2\r", view.Focus, "2"},
 		{"arrows", "\x1b[B\x1b[B\x1b[B", view.Fleet, "3"},
 		{"views and keys", "4]]\t\t2]?q", view.Focus, "3"},
-		{"a paste", ":\x1b[200~focus 3.2\x1b[201~\r", view.Focus, "3.2"},
-		{"a paste elsewhere", "\x1b[200~]]]5\x1b[201~", view.Fleet, "0"},
 		{"a click", "\x1b[<0;2;5M\x1b[<0;2;5m:focus 1\r", view.Focus, "1"},
 		{"garbage", "\x00\x1b[999z\x1b]0;x\x07:focus 1\r", view.Focus, "1"},
 	} {
@@ -307,7 +305,6 @@ func header(m *model) string {
 func TestLeadIsHistory(t *testing.T) {
 	c := &clock{start}
 	m := newModel([]*client.Node{{URL: "", Name: "dgx-1"}}, c.now, simulated())
-	m.state.Bell = true
 	m.draw()
 	before := rendered(m)
 	for i := range 600 {

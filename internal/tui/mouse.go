@@ -25,7 +25,7 @@ func (m *model) moveBy(n int) {
 // moveTo selects the device that is drawn next to the selected one in a direction.
 func moveTo(dx, dy int) func(*model) {
 	return func(m *model) {
-		if k, ok := nearest(m.state.Hits, m.state.Selected, dx, dy); ok && m.state.Overlay == "" {
+		if k := nearest(m.state.Hits, m.state.Selected, dx, dy); k != (client.Key{}) && m.state.Overlay == "" {
 			m.state.Selected = k
 			return
 		}
@@ -33,30 +33,26 @@ func moveTo(dx, dy int) func(*model) {
 	}
 }
 
-// nearest returns the device drawn nearest to k in a direction. Distance across the direction
-// counts eightfold. If a device is drawn twice, the last place counts: cards come after strips.
-func nearest(hits []view.Hit, k client.Key, dx, dy int) (client.Key, bool) {
-	places := map[client.Key]view.Hit{}
+// nearest returns the device drawn nearest to k in a direction, or the zero Key. Distance across
+// the direction counts eightfold. If a device is drawn twice, the last counts: cards come after strips.
+func nearest(hits []view.Hit, k client.Key, dx, dy int) (found client.Key) {
+	drawn := map[client.Key]view.Hit{}
 	for _, h := range hits {
-		places[h.Key] = h
+		drawn[h.Key] = h
 	}
-	delete(places, client.Key{})
-	from, ok := places[k]
-	if !ok {
-		return client.Key{}, false
-	}
-	best, found := 0, client.Key{}
+	from, ok := drawn[k]
+	best := 0
 	for _, h := range hits {
 		along := (h.X-from.X)*dx + (h.Y-from.Y)*dy
 		across := (h.X-from.X)*dy + (h.Y-from.Y)*dx
-		if h != places[h.Key] || along <= 0 {
+		if !ok || h.Key == (client.Key{}) || h != drawn[h.Key] || along <= 0 {
 			continue
 		}
 		if distance := along + 8*max(across, -across); found == (client.Key{}) || distance < best {
 			best, found = distance, h.Key
 		}
 	}
-	return found, found != (client.Key{})
+	return found
 }
 
 // click selects the device under the mouse, or focuses on it if it is selected already;
@@ -83,25 +79,15 @@ func (m *model) click(x, y int) {
 	}
 }
 
-// point handles the mouse: a click, or the wheel, which selects the previous or next device, or
-// scrolls the overlay.
+// point handles the mouse: a click, or the wheel, which moves as the arrow keys do.
 func (m *model) point(e *tcell.EventMouse) {
-	x, y := e.Position()
-	held := m.buttons
-	m.buttons = e.Buttons()
-	step := 1
-	if m.state.Overlay != "" {
-		step = 3
-	}
+	m.chosen = m.chosen || e.Buttons() != tcell.ButtonNone
 	switch {
-	case m.buttons == tcell.ButtonNone:
-		return
-	case m.buttons&tcell.WheelUp != 0:
-		m.moveBy(-step)
-	case m.buttons&tcell.WheelDown != 0:
-		m.moveBy(step)
-	case m.buttons&tcell.Button1 != 0 && held&tcell.Button1 == 0:
-		m.click(x, y)
+	case e.Buttons()&tcell.WheelUp != 0:
+		m.moveBy(-1)
+	case e.Buttons()&tcell.WheelDown != 0:
+		m.moveBy(1)
+	case e.Buttons()&tcell.Button1 != 0:
+		m.click(e.Position())
 	}
-	m.chosen = true
 }

@@ -1,8 +1,6 @@
 package tui
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -66,8 +64,6 @@ func TestKeysThatDoNothingSaySo(t *testing.T) {
 	}{
 		{[]string{"v"}, "v does nothing in fleet; ? lists the keys"},
 		{[]string{"2", "Z"}, "Z does nothing in focus"},
-		{[]string{"2", "enter"}, "there is no more detail"},
-		{[]string{"3", "d"}, "only the fleet has densities"},
 		{[]string{"?", "v"}, "v does nothing in help"},
 	} {
 		m, _ := fleet(t)
@@ -78,48 +74,5 @@ func TestKeysThatDoNothingSaySo(t *testing.T) {
 	m, _ := fleet(t)
 	if typed(m, "3", "v"); m.state.Message != "" {
 		t.Errorf("v in plot: %q", m.state.Message)
-	}
-}
-
-// TestKeysOfHtopAndVi checks that the keys of htop and the commands of vi do what users expect.
-func TestKeysOfHtopAndVi(t *testing.T) {
-	press := func(m *model, key tcell.Key) (quits bool) {
-		m.update(tcell.NewEventKey(key, 0, 0))
-		return m.over
-	}
-	m, _ := fleet(t)
-	if press(m, tcell.KeyF2); !strings.Contains(m.state.Message, ":save keeps them") {
-		t.Errorf("F2: %q", m.state.Message)
-	}
-	if press(m, tcell.KeyF9); !strings.Contains(m.state.Message, "ends no process") {
-		t.Errorf("F9: %q", m.state.Message)
-	}
-	if press(m, tcell.KeyF5); m.state.View != view.Nodes {
-		t.Errorf("F5 shows %s", m.state.View)
-	}
-	if press(m, tcell.KeyF6); m.state.Sort.By != sorts[1] {
-		t.Errorf("F6 sorts by %v", m.state.Sort)
-	}
-	for _, key := range []tcell.Key{tcell.KeyF3, tcell.KeyF4} {
-		if press(m, key); m.state.Prompt != "/" {
-			t.Errorf("F3 and F4: %q", m.state.Prompt)
-		}
-		typed(m, "esc")
-	}
-	if !press(m, tcell.KeyF10) {
-		t.Error("F10 does not quit")
-	}
-	file := filepath.Join(t.TempDir(), "kpulse", "tui.json")
-	m, _ = fleet(t)
-	m.settingsFile = file
-	if typed(m, ":2", "enter"); selected(m) != "2" || m.state.View != view.Fleet {
-		t.Errorf(":2 selects %s in %s", selected(m), m.state.View)
-	}
-	if typed(m, ":99", "enter"); m.state.Message != "GPU 99 is not visible" {
-		t.Errorf(":99: %q", m.state.Message)
-	}
-	typed(m, ":w", "enter")
-	if _, err := os.Stat(file); err != nil {
-		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-// Package tui is the terminal dashboard: the program, its keys, commands and settings. All its data
+// Package tui is the terminal dashboard: the program, its keys and commands. All its data
 // comes from expositions of kpulse-proxy; it computes nothing that the proxy computes.
 package tui
 
@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -18,11 +17,8 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
-
-// leadGC is GOGC, in percent, while a lead is read: with the default, garbage collection takes
-// 40 % of its time.
-const leadGC = 300
 
 // Options configure Run.
 type Options struct {
@@ -32,8 +28,6 @@ type Options struct {
 	Job []canonical.Variable
 	// Notice is a message to show at the start; "" means none.
 	Notice string
-	// SettingsFile is where :save writes; "" means nowhere.
-	SettingsFile string
 	// Focus is the GPU to begin with, as :focus takes it; "" means none.
 	Focus string
 }
@@ -82,13 +76,11 @@ func Run(ctx context.Context, opts Options) error {
 		background.Go(func() { follow(ctx, f, i, send, t.Ticks != nil) })
 	}
 	m := newModel(nodes, time.Now, screen)
-	m.state.Job, m.wanted = opts.Job, opts.Focus
-	m.background = func(request func() any) { background.Go(func() { send(request()) }) }
-	m.listProcesses, m.listEvents = processLister(ctx, opts.Targets), eventLister(ctx, opts.Targets)
-	if err := m.load(opts.SettingsFile); err != nil {
-		m.showError(err)
+	m.state.Job, m.wanted, m.targets = opts.Job, opts.Focus, opts.Targets
+	m.background = func(request func(context.Context) any) { background.Go(func() { send(request(ctx)) }) }
+	if opts.Notice != "" {
+		m.addEvents([]history.Event{{At: m.now(), State: canonical.HealthWarn, Text: client.OneLine(opts.Notice)}})
 	}
-	m.showNotice(opts.Notice)
 	m.loop(ctx, messages, answers)
 	return nil
 }
@@ -128,9 +120,7 @@ func (m *model) loop(ctx context.Context, messages <-chan any, answers <-chan bo
 // follow sends the nodes that f fetches, first those of its lead.
 func follow(ctx context.Context, f *client.Fetcher, index int, send func(any), leads bool) {
 	if leads {
-		percent := debug.SetGCPercent(leadGC)
 		f.Lead(ctx, func(n *client.Node) { send(leadMsg{index, n}) })
-		debug.SetGCPercent(percent)
 	}
 	f.Follow(ctx, func(n *client.Node) { send(nodeMsg{index, n}) })
 }

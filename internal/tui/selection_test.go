@@ -79,7 +79,7 @@ func TestNearest(t *testing.T) {
 		dx, dy int
 		want   string
 	}{{"0", 1, 0, "1"}, {"0", 0, 1, "3"}, {"4", -1, 0, "3"}, {"4", 0, -1, "1"}, {"5", 0, 1, "6"}, {"2", 1, 0, ""}, {"0", 0, -1, ""}, {"9", 1, 0, ""}} {
-		if got, _ := nearest(hits, client.Key{UUID: test.from}, test.dx, test.dy); got.UUID != test.want {
+		if got := nearest(hits, client.Key{UUID: test.from}, test.dx, test.dy); got.UUID != test.want {
 			t.Errorf("from %s by %d, %d: %q, want %q", test.from, test.dx, test.dy, got.UUID, test.want)
 		}
 		// Strips above the cards, in another order, change nothing.
@@ -87,7 +87,7 @@ func TestNearest(t *testing.T) {
 		for i := range 7 {
 			strips = append(strips, view.Hit{X: 50, Y: 100 + i, W: 100, H: 1, Key: client.Key{UUID: string(rune('6' - i))}})
 		}
-		if got, _ := nearest(append(strips, hits...), client.Key{UUID: test.from}, test.dx, test.dy); got.UUID != test.want {
+		if got := nearest(append(strips, hits...), client.Key{UUID: test.from}, test.dx, test.dy); got.UUID != test.want {
 			t.Errorf("with strips, from %s by %d, %d: %q, want %q", test.from, test.dx, test.dy, got.UUID, test.want)
 		}
 	}
@@ -121,7 +121,7 @@ func TestSortAndMouse(t *testing.T) {
 	if click(1, 1); m.state.Sort != (view.Sort{By: client.MetricReal, Descending: false}) {
 		t.Errorf("another click sorts by %v", m.state.Sort)
 	}
-	if typed(m, "m"); m.state.Mouse {
+	if typed(m, "m"); m.mouse {
 		t.Error("the mouse is not off")
 	}
 }

@@ -69,7 +69,6 @@ func openScreen() (screen tcell.Screen, answers <-chan bool, err error) {
 	if err := screen.Init(); err != nil {
 		return nil, nil, err
 	}
-	screen.EnablePaste()
 	screen.SetTitle("kpulse")
 	if strings.HasPrefix(os.Getenv("TERM"), "linux") { // the console would print the question
 		return screen, nil, nil

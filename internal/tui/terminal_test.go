@@ -47,7 +47,7 @@ func TestThemeFollowsTheTerminalUntilChosen(t *testing.T) {
 	if m.setBackground(true); m.state.Theme != "light" {
 		t.Errorf("theme %s on white", m.state.Theme)
 	}
-	typed(m, ":theme mono", "enter")
+	typed(m, "tt")
 	if m.setBackground(true); m.state.Theme != "mono" {
 		t.Errorf("theme %s, mono was chosen", m.state.Theme)
 	}
@@ -64,7 +64,7 @@ func TestScreensThatShowLess(t *testing.T) {
 	again := newModel(m.latest, c.now, on)
 	again.update(nodeMsg{0, fleetNode(c.at)})
 	again.draw()
-	if again.symbols != "ascii" || strings.ContainsFunc(again.grid.Glyphs(), func(c rune) bool { return c > 0x7f }) {
+	if again.state.Symbols != "ascii" || strings.ContainsFunc(again.grid.Glyphs(), func(c rune) bool { return c > 0x7f }) {
 		t.Errorf("beyond ASCII:\n%s", again.grid.Glyphs())
 	}
 	for colors, want := range map[int]view.Depth{0: view.NoColors, 8: view.Colors8, 16: view.Colors16, 256: view.Colors256, 1 << 24: view.TrueColor} {

@@ -2,7 +2,9 @@ package history
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -22,23 +24,16 @@ type Event struct {
 	Text  string // one line
 }
 
-// settleTime is how long an improvement must last to be an event, so that a device at a threshold
-// does not cause one every second.
-const settleTime = 10 * time.Second
-
 // Watch derives events from the readings of nodes.
 type Watch struct {
-	devices map[client.Key]*deviceState
-	nodes   map[string]*nodeState
+	devices map[client.Key]deviceState
+	nodes   map[string]nodeState
 }
 
-// deviceState is a device as of its last events.
+// deviceState is a device as of its last reading.
 type deviceState struct {
-	health      canonical.Health
-	gone        bool
-	betterSince time.Time // when health became better, without an event so far; zero otherwise
-	node, label string
-	readAt      time.Time
+	health canonical.Health
+	gone   bool
 }
 
 // nodeState is a node as of its last events.
@@ -49,78 +44,32 @@ type nodeState struct {
 
 // NewWatch returns a Watch that has seen no device.
 func NewWatch() *Watch {
-	return &Watch{devices: map[client.Key]*deviceState{}, nodes: map[string]*nodeState{}}
+	return &Watch{devices: map[client.Key]deviceState{}, nodes: map[string]nodeState{}}
 }
 
-// Reading returns the events of a new reading of n.
+// Reading returns the events of a new reading of n: boards that vanish or come back, and health
+// that gets worse.
 func (w *Watch) Reading(n *client.Node) (events []Event) {
-	at := n.ReadAt()
 	for _, g := range n.GPUs {
-		d := w.devices[g.Key]
-		if d == nil {
-			d = &deviceState{health: canonical.HealthOK, node: g.Hostname, label: g.Label()}
-			w.devices[g.Key] = d
+		was := w.devices[g.Key]
+		now := deviceState{g.Health, g.Gone}
+		if g.IsInstance() || g.Gone || g.Health == canonical.HealthUnknown {
+			now.health = was.health
 		}
-		d.readAt = at
-		health := !g.Gone && g.Gone == d.gone
-		state, text := d.news(g, at)
-		if d.gone = g.Gone; text != "" {
-			events = append(events, Event{At: at, Key: g.Key, Node: d.node, GPU: d.label, Health: health, State: state, Text: text})
-		}
-	}
-	return append(events, w.dropLost(n, at)...)
-}
-
-// news returns what has changed of a device; "" for nothing. Health that gets worse is news at once,
-// health that gets better after settleTime.
-func (d *deviceState) news(g *client.GPU, at time.Time) (canonical.Health, string) {
-	worse := cmp.Compare(g.Health, d.health)
-	switch {
-	case g.Gone && !d.gone:
-		return canonical.HealthCrit, "is not there: it fell off the bus, or the node has fewer GPUs than expected"
-	case g.Gone:
-	case d.gone:
-		return canonical.HealthOK, "is there again"
-	case g.IsInstance() || g.Health == canonical.HealthUnknown || worse == 0:
-		d.betterSince = time.Time{}
-	case worse > 0:
-		d.health, d.betterSince = g.Health, time.Time{}
-		return g.Health, g.Health.String() + ": " + g.Why()
-	case d.betterSince.IsZero():
-		d.betterSince = at
-	case at.Sub(d.betterSince) >= settleTime:
-		was := d.health
-		d.health, d.betterSince = g.Health, time.Time{}
-		if g.Health == canonical.HealthOK {
-			return g.Health, "is ok again, was " + was.String()
-		}
-		return g.Health, "is better: " + g.Health.String() + ", " + g.Why()
-	}
-	return canonical.HealthOK, ""
-}
-
-// dropLost drops the devices of n that a reading of all its sources lacks, and returns an event
-// for each board among them. A restarted proxy does not know boards that vanished before, so it
-// cannot report them as gone.
-func (w *Watch) dropLost(n *client.Node, at time.Time) (events []Event) {
-	if slices.ContainsFunc(n.Sources, func(o client.Source) bool { return !o.Up }) {
-		return nil
-	}
-	for k, d := range w.devices {
-		if k.Node != n.URL || d.readAt.Equal(at) {
+		w.devices[g.Key] = now
+		e := Event{At: n.ReadAt(), Key: g.Key, Node: g.Hostname, GPU: g.Label()}
+		switch {
+		case now.gone && !was.gone:
+			e.State, e.Text = canonical.HealthCrit, "is not there: it fell off the bus, or the node has fewer GPUs than expected"
+		case was.gone && !now.gone:
+			e.Text = "is there again"
+		case now.health > was.health:
+			e.Health, e.State, e.Text = true, g.Health, g.Health.String()+": "+g.Why()
+		default:
 			continue
 		}
-		delete(w.devices, k)
-		if k.Instance == "" && !d.gone {
-			events = append(events, Event{
-				At: at, Key: k, Node: d.node, GPU: d.label, State: canonical.HealthWarn,
-				Text: "is not reported any more: the node has fewer GPUs than before",
-			})
-		}
+		events = append(events, e)
 	}
-	slices.SortFunc(events, func(a, b Event) int {
-		return cmp.Or(cmp.Compare(len(a.GPU), len(b.GPU)), cmp.Compare(a.GPU, b.GPU), cmp.Compare(a.Key.UUID, b.Key.UUID)) // GPU 2 before GPU 10
-	})
 	return events
 }
 
@@ -128,14 +77,10 @@ func (w *Watch) dropLost(n *client.Node, at time.Time) (events []Event) {
 // have new readings again.
 func (w *Watch) Clock(nodes []*client.Node, now time.Time) (events []Event) {
 	for _, n := range nodes {
-		state := w.nodes[n.URL]
-		if state == nil {
-			state = &nodeState{}
-			w.nodes[n.URL] = state
-		}
 		if n.Waiting() {
 			continue
 		}
+		state := w.nodes[n.URL]
 		freshness, age := n.FreshnessByAge(now) // one failed request is not an event
 		event := Event{At: now, Node: n.Name}
 		switch fresh := freshness == client.Fresh; {
@@ -151,6 +96,92 @@ func (w *Watch) Clock(nodes []*client.Node, now time.Time) (events []Event) {
 			events = append(events, event)
 		}
 		state.freshness = freshness
+		w.nodes[n.URL] = state
 	}
 	return events
+}
+
+// Merge returns the events that nodes serve and those derived from their readings, in order of
+// time. It omits derived events of health for nodes that serve their own. A node whose list in served
+// is nil serves none.
+func Merge(derived []Event, nodes []*client.Node, served [][]client.ServedEvent) []Event {
+	var all []Event
+	serves := map[string]bool{}
+	for i, list := range served {
+		serves[nodes[i].URL] = list != nil
+		for j := range list {
+			if !nodes[i].Hides(list[j].Key) {
+				all = append(all, fromServed(nodes[i], &list[j]))
+			}
+		}
+	}
+	for _, e := range derived {
+		if !e.Health || !serves[e.Key.Node] {
+			all = append(all, e)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Event) int { return a.At.Compare(b.At) })
+	return all
+}
+
+// fromServed returns an event of a node as a line of the list.
+func fromServed(n *client.Node, e *client.ServedEvent) Event {
+	line := Event{At: e.At, Key: e.Key, Node: n.Name, GPU: e.PCIBusID}
+	if e.GPU != "" {
+		line.GPU = "GPU " + e.GPU
+	}
+	condition := "a condition that this version does not know"
+	if e.Condition < canonical.NumConditions {
+		condition = e.Condition.String()
+	}
+	switch e.Kind {
+	case canonical.EventXID, canonical.EventSXID:
+		line.State, line.Text = severityStates[e.Severity], describeXID(e)
+		return line
+	case canonical.EventRaised:
+		line.State, line.Text = e.State, condition+" is raised"
+		if e.Action != canonical.ActionNone {
+			line.Text += ": " + client.ActionWords(e.Action)
+		}
+	case canonical.EventCleared:
+		line.Text = condition + " is cleared"
+	case canonical.EventResolved:
+		line.Text = fmt.Sprintf("XID %d is resolved", e.Code)
+	case canonical.EventReset:
+		line.Text = "was reset"
+	default:
+		line.Text = string(e.Kind)
+	}
+	if e.Text != "" {
+		line.Text += ": " + e.Text
+	}
+	return line
+}
+
+// severityStates are the states with which the list marks errors.
+var severityStates = [canonical.NumSeverities]canonical.Health{
+	canonical.SeverityApplication: canonical.HealthWarn,
+	canonical.SeverityWarning:     canonical.HealthWarn,
+	canonical.SeverityFatal:       canonical.HealthCrit,
+}
+
+// describeXID returns a text such as: XID 79 ×2 (reboot node): GPU has fallen off the bus [python 4711].
+func describeXID(e *client.ServedEvent) string {
+	text := fmt.Sprintf("%s %d", strings.ToUpper(string(e.Kind)), e.Code)
+	if e.Count > 1 {
+		text += fmt.Sprintf(" ×%d", e.Count)
+	}
+	if e.Action != canonical.ActionNone {
+		text += " (" + client.ActionWords(e.Action) + ")"
+	}
+	if e.Text != "" {
+		text += ": " + e.Text
+	}
+	switch {
+	case e.PID != 0:
+		text += fmt.Sprintf(" [%s %d]", cmp.Or(e.Process, "pid"), e.PID)
+	case e.Process != "":
+		text += " [" + e.Process + "]"
+	}
+	return text
 }

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -39,62 +40,30 @@ func TestEvents(t *testing.T) {
 	}{
 		{"nothing happens", 100, func(int, *client.GPU) {}, nil},
 		{"it is sick at the start", 5, func(_ int, g *client.GPU) { crit(g) }, []string{"0s crit GPU 3 crit: row remap failed"}},
-		{"it falls ill at once and gets well slowly", 40, func(i int, g *client.GPU) {
+		{"it falls ill, becomes less sick, and gets well", 40, func(i int, g *client.GPU) {
+			switch {
+			case i >= 5 && i < 10:
+				crit(g)
+			case i >= 10 && i < 15:
+				g.Health, g.Raised = canonical.HealthHot, []client.RaisedCondition{{Condition: canonical.CondGPUTemperature, State: canonical.HealthHot}}
+			}
+		}, []string{"5s crit GPU 3 crit: row remap failed"}},
+		{"it falls ill twice", 40, func(i int, g *client.GPU) {
 			if i == 5 || i == 8 {
 				crit(g)
 			}
-		}, []string{"5s crit GPU 3 crit: row remap failed", "19s ok GPU 3 is ok again, was crit"}},
-		{"it becomes less sick", 40, func(i int, g *client.GPU) {
-			if crit(g); i >= 10 {
-				g.Health, g.Raised = canonical.HealthHot, []client.RaisedCondition{{Condition: canonical.CondGPUTemperature, State: canonical.HealthHot}}
-			}
-		}, []string{"0s crit GPU 3 crit: row remap failed", "20s hot GPU 3 is better: hot, GPU hot"}},
+		}, []string{"5s crit GPU 3 crit: row remap failed", "8s crit GPU 3 crit: row remap failed"}},
 		{"unknown health is no news", 40, func(i int, g *client.GPU) {
-			if i > 3 {
+			if crit(g); i > 3 {
 				g.Health = canonical.HealthUnknown
 			}
-		}, nil},
+		}, []string{"0s crit GPU 3 crit: row remap failed"}},
 		{"it vanishes and comes back", 5, func(i int, g *client.GPU) { g.Gone = i == 2 || i == 3 }, []string{
 			"2s crit GPU 3 is not there: it fell off the bus, or the node has fewer GPUs than expected", "4s ok GPU 3 is there again"}},
 	} {
 		if got := eventsOf(t, test.seconds, test.set); !slices.Equal(got, test.want) {
 			t.Errorf("%s:\n%s\nwant\n%s", test.name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 		}
-	}
-}
-
-// TestEventsOfLostDevices checks that boards that a node no longer reports cause one event
-// each, in order, and that no device is kept forever.
-func TestEventsOfLostDevices(t *testing.T) {
-	w := NewWatch()
-	say := func(after time.Duration, up bool, gpus ...*client.GPU) string {
-		var all []string
-		for _, e := range w.Reading(&client.Node{URL: "u", Name: "n", FetchedAt: start.Add(after), Sources: []client.Source{{Up: up}}, GPUs: gpus}) {
-			all = append(all, e.GPU+" "+e.State.String())
-		}
-		return strings.Join(all, "; ")
-	}
-	var boards []*client.GPU
-	for _, g := range []*client.GPU{gpu("2", ""), gpu("10", ""), gpu("2", "7")} {
-		g.Key.Node, g.Health = "u", canonical.HealthOK
-		boards = append(boards, g)
-	}
-	for i, test := range []struct {
-		up   bool
-		gpus []*client.GPU
-		want string
-	}{
-		{true, boards, ""},
-		{false, boards[:0], ""}, // a source that is down reports nothing
-		{true, boards[:0], "GPU 2 warn; GPU 10 warn"},
-		{true, boards[:0], ""},
-	} {
-		if got := say(time.Duration(i)*time.Second, test.up, test.gpus...); got != test.want {
-			t.Errorf("reading %d: %q, want %q", i, got, test.want)
-		}
-	}
-	if len(w.devices) != 0 {
-		t.Errorf("%d devices are remembered", len(w.devices))
 	}
 }
 
@@ -132,6 +101,49 @@ func TestEventsOfNodes(t *testing.T) {
 	never := NewWatch()
 	if got := never.Clock([]*client.Node{{URL: "v", Name: "v", Err: "refused"}}, start); len(got) != 1 || got[0].Text != "cannot be read: refused" {
 		t.Errorf("a node that never answered: %v", got)
+	}
+}
+
+func TestMerge(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	nodes := []*client.Node{{URL: "a", Name: "node-a", Hiding: client.Hiding{HiddenBoards: []client.Key{{Node: "a", UUID: "GPU-other"}}}}, {URL: "b", Name: "node-b"}}
+	derived := []Event{
+		{At: at(2), Key: client.Key{Node: "a"}, Health: true, Text: "of a, derived"},
+		{At: at(4), Key: client.Key{Node: "b"}, Health: true, Text: "of b"},
+		{At: at(15), Node: "node-a", Text: "stale"},
+	}
+	xid := canonical.Event{At: at(2), Kind: canonical.EventXID, GPU: "0", Code: 79, Count: 2, Severity: canonical.SeverityFatal, Action: canonical.ActionRebootNode, Text: "fell off", PID: 7, Process: "python"}
+	served := []client.ServedEvent{
+		{Event: xid},
+		{Key: client.Key{Node: "a", UUID: "GPU-other"}, Event: xid},
+		{Event: canonical.Event{At: at(10), Kind: canonical.EventXID, GPU: "0", Code: 45, Count: 1, Severity: canonical.SeveritySympathetic, PID: 8}},
+		{Event: canonical.Event{At: at(11), Kind: canonical.EventSXID, PCIBusID: "0000:05:00", Code: 12028, Severity: canonical.SeverityWarning, Text: "Non-fatal", Process: "x"}},
+		{Event: canonical.Event{At: at(12), Kind: canonical.EventRaised, GPU: "0", Condition: canonical.CondXIDFatal, State: canonical.HealthCrit, Action: canonical.ActionResetGPU}},
+		{Event: canonical.Event{At: at(13), Kind: canonical.EventResolved, GPU: "0", Code: 79, Text: "an operator says so"}},
+		{Event: canonical.Event{At: at(13), Kind: canonical.EventCleared, GPU: "0", Condition: canonical.CondXIDFatal, State: canonical.HealthCrit}},
+		{Event: canonical.Event{At: at(14), Kind: canonical.EventReset, GPU: "0", Text: "energy fell"}},
+		{Event: canonical.Event{At: at(16), Kind: canonical.EventCleared, GPU: "0", Condition: canonical.NumConditions}},
+		{Event: canonical.Event{At: at(17), Kind: "of_tomorrow", GPU: "0", Text: "something"}},
+	}
+	var got []string
+	for _, e := range Merge(derived, nodes, [][]client.ServedEvent{served, nil}) {
+		got = append(got, fmt.Sprintf("%d %s|%s|%s", e.At.Unix(), e.GPU, e.State, e.Text))
+	}
+	want := []string{
+		"2 GPU 0|crit|XID 79 ×2 (reboot node): fell off [python 7]",
+		"4 |ok|of b",
+		"10 GPU 0|ok|XID 45 [pid 8]",
+		"11 0000:05:00|warn|SXID 12028: Non-fatal [x]",
+		"12 GPU 0|crit|xid_fatal is raised: reset GPU",
+		"13 GPU 0|ok|XID 79 is resolved: an operator says so",
+		"13 GPU 0|ok|xid_fatal is cleared",
+		"14 GPU 0|ok|was reset: energy fell",
+		"15 |ok|stale",
+		"16 GPU 0|ok|a condition that this version does not know is cleared",
+		"17 GPU 0|ok|of_tomorrow: something",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%q\nwant\n%q", got, want)
 	}
 }
 

@@ -29,9 +29,6 @@ var eventColumns = []listColumn[history.Event]{
 func drawEvents(r screen.Rect, s *State) {
 	in := r.Box(styleBorder)
 	events := slices.Clone(s.Events)
-	if s.Listed != nil {
-		events = slices.Clone(s.Listed)
-	}
 	if len(events) == 0 {
 		in.Center(in.H/2, "No events yet.", styleLabel)
 		return

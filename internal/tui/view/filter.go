@@ -234,16 +234,3 @@ func FilterNames() []string {
 	slices.Sort(names)
 	return names
 }
-
-// FilterWords returns the possible values of a text of a device, or nil if it is free.
-func FilterWords(name string) (words []string) {
-	switch name {
-	case "class":
-		for _, c := range canonical.Classes {
-			words = append(words, c.Name)
-		}
-	case "health":
-		words = slices.Concat(canonical.HealthStates[:], canonical.ConditionNames())
-	}
-	return words
-}

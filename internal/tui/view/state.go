@@ -35,8 +35,6 @@ type State struct {
 // Lists are what lists show.
 type Lists struct {
 	Events []history.Event // the newest last
-	// Listed are Events merged with those that nodes serve; nil while no node serves any.
-	Listed []history.Event
 	// Job describes the batch job that the program was started in; empty outside one.
 	Job []canonical.Variable
 	// Processes are those that the nodes list, nil before their first list. ProcessesErr is why
@@ -69,8 +67,6 @@ type Appearance struct {
 	Theme   string // one of Themes
 	Mono    bool   // no colours: lines differ by their dashes
 	Symbols string // one of SymbolSets
-	Mouse   bool
-	Bell    bool // bad events ring the terminal's bell
 }
 
 // Footer is what the last line shows in place of keys.

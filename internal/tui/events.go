@@ -1,0 +1,87 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+	"github.com/kpulse/kpulse-proxy/internal/tui/view"
+)
+
+// maxEvents bounds the list of events.
+const maxEvents = 500
+
+// lists asks nodes for their events and processes.
+type lists struct {
+	targets []client.Target
+	derived []history.Event // from readings, the newest last
+	// background lets update have what request returns, a func(*model).
+	background func(request func(context.Context) any)
+	askedAt    time.Time              // for events
+	served     [][]client.ServedEvent // by target; nil for one that serves none
+	listing    bool                   // processes
+}
+
+// eventsEvery is the period of requests for events while they are shown. sinceEvery is the period
+// otherwise: they tell when a condition was raised that is older than our readings.
+const eventsEvery, sinceEvery = 2 * time.Second, time.Minute
+
+// askEvents lists the events if it is time to.
+func (m *model) askEvents() {
+	every := sinceEvery
+	if m.state.Overlay == view.Events {
+		every = eventsEvery
+	}
+	if !m.state.FrozenAt.IsZero() || m.now().Sub(m.askedAt) < every || slices.ContainsFunc(m.latest, (*client.Node).Waiting) {
+		return
+	}
+	m.askedAt = m.now()
+	m.background(func(ctx context.Context) any {
+		served := client.ListEvents(ctx, m.targets)
+		return func(m *model) { m.showServed(served) }
+	})
+}
+
+// showServed shows the events that nodes serve.
+func (m *model) showServed(served [][]client.ServedEvent) {
+	m.served = served
+	for i, list := range served {
+		m.state.History.Learn(m.latest[i], list)
+	}
+	m.keepEvents(nil)
+}
+
+// askProcesses lists the processes while they are shown: each list costs a node calls of its driver.
+func (m *model) askProcesses() {
+	if m.listing || m.state.View != view.Jobs || !m.state.FrozenAt.IsZero() {
+		return
+	}
+	m.listing = true
+	m.background(func(ctx context.Context) any {
+		list, why := client.ListProcesses(ctx, m.targets)
+		return func(m *model) { m.listing, m.state.Processes, m.state.ProcessesErr = false, list, why }
+	})
+}
+
+// addEvents adds events, and shows the last bad one in the footer.
+func (m *model) addEvents(events []history.Event) {
+	for _, e := range events {
+		if e.State != canonical.HealthOK {
+			m.showError(errors.New(strings.TrimPrefix(strings.TrimSpace(e.Node+" "+e.GPU)+": "+e.Text, ": ")))
+		}
+	}
+	m.keepEvents(events)
+}
+
+// keepEvents adds events to those derived from readings, drops the oldest beyond maxEvents, and
+// lists the others with those that nodes serve.
+func (m *model) keepEvents(events []history.Event) {
+	m.derived = append(m.derived, events...)
+	m.derived = m.derived[max(0, len(m.derived)-maxEvents):]
+	m.state.Events = history.Merge(m.derived, m.latest, m.served)
+}

@@ -17,13 +17,6 @@ type Allocation struct {
 // Described reports whether the pod's owner is known.
 func (a *Allocation) Described() bool { return a.Kind != "" || a.Name != "" }
 
-// Weight is how much an allocation on device d counts towards a limit of allocations. Each of its
-// series has the labels of both, so both count; see Device.Weight.
-func (a *Allocation) Weight(d *Device) int {
-	return 1 + (d.labelBytes()+len(a.Namespace)+len(a.Pod)+len(a.Container)+len(a.Job)+len(a.Kind)+len(a.Name)+
-		len(a.User)+len(a.Account)+len(a.Partition))/weightUnit
-}
-
 // Workload is a container of a pod, a job of a batch system, or both at once;
 // never all "".
 type Workload struct {

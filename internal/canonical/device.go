@@ -114,19 +114,6 @@ func CompareIndexes(a, b string) int {
 	return cmp.Or(cmp.Compare(x, y), cmp.Compare(a, b))
 }
 
-// weightUnit is the number of label bytes that adds 1 to the weight of a device or an allocation.
-// Real ones have 100 to 400 bytes.
-const weightUnit = 512
-
-// Weight is how much d counts towards a limit of devices: 1, and 1 more for each full 512 bytes
-// of labels, which each of its series repeats.
-func (d *Device) Weight() int { return 1 + d.labelBytes()/weightUnit }
-
-// labelBytes is the length of the labels on each series of d.
-func (d *Device) labelBytes() int {
-	return len(d.Hostname) + len(d.GPU) + len(d.UUID) + len(d.Instance) + len(d.Profile)
-}
-
 // Identity identifies a device, whatever a source calls its host. It is comparable.
 type Identity struct{ uuid, hostname, gpu, instance, profile string }
 

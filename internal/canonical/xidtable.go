@@ -89,9 +89,12 @@ func (r *XIDRow) On(model string) (Severity, Action) {
 // Recovers reports whether the recovery action of a driver version follows the code. An unknown
 // version counts as recent.
 func (r *XIDRow) Recovers(driver string) bool {
+	if r.Recovery == 0 || driver == "" {
+		return r.Recovery > 0
+	}
 	major, _, _ := strings.Cut(driver, ".")
 	version, err := strconv.Atoi(major)
-	return r.Recovery > 0 && (err != nil || version >= r.Recovery)
+	return err != nil || version >= r.Recovery
 }
 
 // SeverityOf returns the severity with a name, and whether there is one.

@@ -19,7 +19,6 @@ type allocations struct {
 	devices  *canonical.Roster        // of the latest reading
 	known    map[allocationKey]*allocation
 	present  []*allocation // in the order of the set
-	weight   int           // of the present ones
 	departed departed[*allocation]
 	roster   *canonical.AllocationRoster // nil after a change
 }
@@ -49,8 +48,6 @@ type allocation struct {
 func (a *allocation) holder() holder { return holder{a.device, a.Workload} }
 
 func (a *allocation) key() allocationKey { return allocationKey{a.holder(), a.Kind, a.Name} }
-
-func (a *allocation) weight() int { return a.Weight(&a.device.Device) }
 
 // isIn reports whether a is in a list in which its slot is its index.
 func (a *allocation) isIn(list []*allocation) bool {
@@ -96,7 +93,7 @@ func (l *allocations) knows(set *canonical.AllocationSet, m *memory) bool {
 
 // forget drops the allocations that ended too long ago or exceed the limit.
 func (l *allocations) forget(at time.Time) {
-	n := l.departed.expired(at, allocationMemory, l.limit-l.weight, l.limit > 0, (*allocation).weight)
+	n := l.departed.expired(at, allocationMemory, l.limit, len(l.present))
 	if n == 0 {
 		return
 	}
@@ -127,10 +124,8 @@ func (l *allocations) setAllocations(set *canonical.AllocationSet, m *memory) {
 		now := &set.Allocations[i]
 		l.present[i] = l.find(now, was[holder{m.present[now.Device], now.Workload}], m)
 	}
-	l.weight = 0
 	for i, a := range l.present {
 		a.slot = i
-		l.weight += a.weight()
 	}
 	l.departed = l.departed.without(func(a *allocation) bool { return a.isIn(l.present) })
 	for _, a := range previous {

@@ -31,7 +31,7 @@ type Options struct {
 	States [canonical.NumConditions]canonical.HealthSet
 	// ExpectedGPUs is how many boards the node should have; 0 means no expectation.
 	ExpectedGPUs int
-	// MaxDevices and MaxAllocations limit the accounts of the ledger, by weight and including those
+	// MaxDevices and MaxAllocations limit the accounts of the ledger, including those
 	// of devices and allocations that left. These are dropped first, in the order in which they
 	// left. 0 means no limit.
 	MaxDevices, MaxAllocations int
@@ -71,7 +71,6 @@ type Judge struct {
 	composite   composite
 	thresholds  Thresholds
 	rules       []classRule
-	screen      screen
 	judgement   canonical.Judgement
 	inputs      []canonical.Field
 	memory      memory
@@ -161,7 +160,6 @@ func New(o Options) (*Judge, error) {
 	}
 	j.thresholds.Temperatures = slices.Clone(o.Thresholds.Temperatures)
 	j.rules = cascade(&j.thresholds)
-	j.screen = newScreen(&o.States, &j.thresholds)
 	return j, nil
 }
 
@@ -225,7 +223,9 @@ func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canoni
 	j.forget()
 	j.memory.advance(f, &j.thresholds)
 	if f.Topology != topology {
-		j.renewPresent()
+		for _, d := range j.memory.present {
+			j.renew(d)
+		}
 	}
 	j.observeXIDs(f, earlier(before, f.At))
 	j.evidence = evidence{at: f.At, reading: j.memory.readings, thresholds: &j.thresholds}
@@ -247,7 +247,7 @@ func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canoni
 			d.observeRises(row, f.At)
 			d.links.observe(row[canonical.NVLinksActive], j.thresholds.SteadyReadings)
 			j.evidence.row, j.evidence.device, j.evidence.profiling = row, d, found
-			j.evidence.health(&j.screen, v)
+			j.evidence.health(&j.judgement.States, v)
 			v.Action = j.evidence.action(v)
 			j.addConditions(d, v, f.At)
 		}

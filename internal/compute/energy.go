@@ -2,7 +2,6 @@ package compute
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -10,45 +9,29 @@ import (
 )
 
 // The energy of a board since the previous reading is the rise of its counter or, if that is
-// unknown, its power times the time. Its holders share the idle floor in equal parts (the least
-// power at which the board was seen idle, times the time), and the rest by use, as they share its
-// time. Instances share their board first, held or not: the floor by compute slices, the rest by
-// slices times real utilization, or by slices alone if that is unknown for any or 0 for all.
+// unknown, its power times the time. Its holders share it as they share its time. Instances share
+// their board's first, held or not: by compute slices times real utilization, or by slices alone
+// if that is unknown for any or 0 for all.
 
 // greatestPower, in W, exceeds what a board's counter can show, even if it stood still for
 // minutes and then rose at once: a faster rise is not believed.
 const greatestPower = 1e6
 
-// meter is what is known about a board's energy.
-type meter struct {
-	counter int64         // as last read, in microjoules; negative if it was not
-	still   time.Duration // how long it has stood still
-	idle    float64       // the least power at which the board was seen idle, in W; NaN if never
-}
-
-func newMeter() meter { return meter{counter: -1, idle: math.NaN()} }
-
-// read returns the energy in microjoules that a board used within dt, 0 if it is unknown, and the
-// span that it covers, which is longer than dt if the counter stood still before. lapse is the
-// time since the previous reading, of which dt was observed.
-func (m *meter) read(row []float64, dt, lapse time.Duration) (energy int64, span time.Duration) {
+// used returns the energy in microjoules that a board used within dt, 0 if it is unknown. before is
+// its counter in the previous reading, and lapse the time since, of which dt was observed.
+func used(row []float64, before int64, dt, lapse time.Duration) int64 {
 	counter, power := microjoules(row[canonical.Energy]), row[canonical.Power]
-	rise := counter - m.counter
-	known := m.counter >= 0 && rise >= 0 && float64(rise) <= greatestPower*float64(lapse.Microseconds())
-	span = m.still + dt
-	m.counter, m.still = counter, 0
+	rise := counter - before
 	switch {
-	case !known && isPower(power):
-		return int64(math.Round(power * float64(dt.Microseconds()))), dt
-	case !known:
-		return 0, dt
-	case rise == 0:
-		m.still = span
-		return 0, dt
-	case lapse-dt > time.Microsecond:
-		rise = int64(float64(rise) * (float64(dt) / float64(lapse)))
+	case before >= 0 && rise >= 0 && float64(rise) <= greatestPower*float64(lapse.Microseconds()):
+		if lapse-dt > time.Microsecond {
+			rise = int64(float64(rise) * (float64(dt) / float64(lapse)))
+		}
+		return rise
+	case isPower(power):
+		return int64(math.Round(power * float64(dt.Microseconds())))
 	}
-	return rise, span
+	return 0
 }
 
 // isPower reports whether a reading, in W, is the power of a board.
@@ -62,21 +45,6 @@ func microjoules(joules float64) int64 {
 	return int64(math.Round(joules * 1e6))
 }
 
-// floor returns the part of the energy that the board would have used idle, and learns from
-// readings in which it is idle.
-func (m *meter) floor(energy int64, span time.Duration, power float64, idle bool) int64 {
-	if !canonical.Given(power) {
-		power = float64(energy) / float64(span.Microseconds())
-	}
-	if idle && power > 0 && !(power >= m.idle) {
-		m.idle = power
-	}
-	if !canonical.Given(m.idle) {
-		return 0
-	}
-	return int64(math.Round(min(float64(energy), m.idle*float64(span.Microseconds()))))
-}
-
 // meter adds the energy of each board to its account, to those of its instances and to
 // those of their holders.
 func (j *Judge) meter(f *canonical.Frame, verdicts []canonical.Verdict, dt time.Duration) {
@@ -85,87 +53,69 @@ func (j *Judge) meter(f *canonical.Frame, verdicts []canonical.Verdict, dt time.
 			continue
 		}
 		row := f.Row(i)
-		power := row[canonical.Power]
-		if d.appeared == j.memory.readings {
-			d.meter.counter, d.meter.still = -1, 0
+		var energy int64
+		if d.appeared < j.memory.readings {
+			energy = used(row, d.energy, dt, j.memory.lapse)
 		}
-		energy, span := d.meter.read(row, dt, j.memory.lapse)
-		if d.appeared == j.memory.readings {
-			energy = 0
-		}
-		d.account.Metered = d.account.Metered || d.meter.counter >= 0 || isPower(power)
+		d.energy = microjoules(row[canonical.Energy])
+		d.account.Metered = d.account.Metered || d.energy >= 0 || isPower(row[canonical.Power])
 		d.account.Microjoules += energy
-		floor := d.meter.floor(energy, span, power, d.isIdle(verdicts))
 		if len(d.instances) == 0 {
-			d.share(floor, energy-floor)
+			d.share(energy)
 		} else {
-			d.distribute(verdicts, floor, energy-floor, j.memory.readings)
+			d.distribute(verdicts, energy, j.memory.readings)
 		}
 	}
 }
 
-// isIdle reports whether a board, or each instance that it is cut into, is idle.
-func (d *device) isIdle(verdicts []canonical.Verdict) bool {
-	if len(d.instances) == 0 {
-		return verdicts[d.slot].Class == canonical.Idle
-	}
-	return !slices.ContainsFunc(d.instances, func(in *device) bool { return verdicts[in.slot].Class != canonical.Idle })
-}
-
-// share adds the energy of a device to the accounts of its allocations: the floor in equal
-// parts, the rest by use.
-func (d *device) share(floor, rest int64) {
-	equal, byUse := d.cutter(floor, 0), d.cutter(rest, 0)
-	equal.total = 0
+// share adds energy of a device to the accounts of its allocations.
+func (d *device) share(energy int64) {
+	c := d.cutter(energy, 0)
 	for _, a := range d.allocations {
-		a.account.Microjoules += equal.cut(a.use.NVMLUtilization) + byUse.cut(a.use.NVMLUtilization)
+		a.account.Microjoules += c.cut(a.use.NVMLUtilization)
 	}
 }
 
 // distribute adds the energy of a board to the accounts of the instances that were there
 // in the previous reading, and of their holders.
-func (d *device) distribute(verdicts []canonical.Verdict, floor, rest int64, reading uint64) {
-	sized := !slices.ContainsFunc(d.instances, func(in *device) bool { return slicesOf(in.Profile) == 0 })
+func (d *device) distribute(verdicts []canonical.Verdict, energy int64, reading uint64) {
+	var sizes, uses float64
 	size := func(in *device) float64 {
-		switch {
-		case in.appeared == reading:
+		if in.appeared == reading {
 			return 0
-		case sized:
-			return slicesOf(in.Profile)
 		}
-		return 1
+		return slicesOf(in.Profile)
 	}
-	bySize, byUse := cutter{amount: floor}, cutter{amount: rest}
 	for _, in := range d.instances {
-		bySize.total += size(in)
-		byUse.total += size(in) * verdicts[in.slot].RealUtilization
+		sizes += size(in)
+		uses += size(in) * verdicts[in.slot].RealUtilization
 	}
-	if bySize.total == 0 {
+	if sizes == 0 {
 		return
 	}
-	used := byUse.total > 0 // false for NaN: one is unknown
-	if !used {
-		byUse.total = bySize.total
+	c := cutter{amount: energy, total: sizes}
+	active := uses > 0 // false for NaN: one is unknown
+	if active {
+		c.total = uses
 	}
 	for _, in := range d.instances {
 		weight := size(in)
-		ofFloor := bySize.cut(weight)
-		if used {
+		if active {
 			weight *= verdicts[in.slot].RealUtilization
 		}
-		ofRest := byUse.cut(weight)
-		in.account.Microjoules += ofFloor + ofRest
-		in.share(ofFloor, ofRest)
+		part := c.cut(weight)
+		in.account.Microjoules += part
+		in.share(part)
 	}
 }
 
-// slicesOf returns the number of compute slices of a profile such as 3g.40gb or 1g.10gb+me; 0
-// if unknown.
+// slicesOf returns the number of compute slices of a profile such as 3g.40gb or 1g.10gb+me; 1 if
+// unknown.
 func slicesOf(profile string) float64 {
 	for part := range strings.SplitSeq(profile, ".") {
 		if len(part) == 2 && part[1] == 'g' && part[0] >= '1' && part[0] <= '9' {
 			return float64(part[0] - '0')
 		}
 	}
-	return 0
+	return 1
 }

@@ -101,7 +101,7 @@ func TestLateCounterBeginsAt0(t *testing.T) {
 	b.wantJoules("rose", b.pod("a", "GPU-1"), 300)
 }
 
-// TestEnergyByUse: the idle floor, once known, is split equally, and the rest by use.
+// TestEnergyByUse: energy is split by use, or equally while no use is known.
 func TestEnergyByUse(t *testing.T) {
 	b := newAccounts(t, nil)
 	b.devices(gpu1)
@@ -118,25 +118,17 @@ func TestEnergyByUse(t *testing.T) {
 		}
 	}
 	read("born", heavy, 300, nil, [2]float64{})
-	read("the floor is not known", heavy, 300, []float64{0.6, 0.2}, [2]float64{225, 75})
-	read("idle", idle, 80, []float64{0, 0}, [2]float64{40, 40})
-	read("by use", heavy, 400, []float64{0.6, 0.2}, [2]float64{40 + 240, 40 + 80})
+	read("by use", heavy, 300, []float64{0.6, 0.2}, [2]float64{225, 75})
+	read("both idle", idle, 80, []float64{0, 0}, [2]float64{40, 40})
 	read("equal", heavy, 400, nil, [2]float64{200, 200})
-	read("idle at more", idle, 120, []float64{0, 0}, [2]float64{60, 60})
-	read("by the least", heavy, 400, []float64{0.5, 0}, [2]float64{40 + 320, 40})
-	read("less than that", heavy, 60, []float64{0.5, 0}, [2]float64{30, 30})
 	counter -= 400
 	read("the counter stands still", heavy, 400, []float64{0.5, 0}, [2]float64{})
 	counter += 400
-	read("and rises for two seconds", heavy, 400, []float64{0.5, 0}, [2]float64{80 + 640, 80})
-	counter -= 50
-	read("idle at less, and the counter stands still", idle, 50, []float64{0.5, 0}, [2]float64{})
-	counter += 400
-	read("by that", heavy, 400, []float64{0.5, 0}, [2]float64{50 + 700, 50})
+	read("and rises for two seconds", heavy, 400, []float64{0.5, 0}, [2]float64{800, 0})
 }
 
-// TestEnergyOfInstances: a board's energy is shared by the slices of its instances, and above the
-// floor also by activity. Energy that is reported for an instance does not count.
+// TestEnergyOfInstances: a board's energy is shared by the slices of its instances times their
+// activity. Energy that is reported for an instance does not count.
 func TestEnergyOfInstances(t *testing.T) {
 	instance := func(id, profile string) canonical.Device {
 		return canonical.Device{GPU: "0", UUID: "GPU-1", Instance: id, Profile: profile}
@@ -147,24 +139,21 @@ func TestEnergyOfInstances(t *testing.T) {
 		name             string
 		profiles         [2]string
 		board, first, by reading // by is the second
-		a, b             float64 // of 1400 J, of which the floor is 400
+		a, b             float64 // of 1400 J
 	}{
-		{"by slices and activity", [2]string{"3g.40gb", "1g.10gb+me"}, reading{}, full, half, 300 + 1000*6/7., 100 + 1000/7.},
-		{"one idle", [2]string{"3g.40gb", "1c.1g.10gb"}, reading{}, idle, half, 300, 100 + 1000},
+		{"by slices and activity", [2]string{"3g.40gb", "1g.10gb+me"}, reading{}, full, half, 1200, 200},
+		{"one idle", [2]string{"3g.40gb", "1c.1g.10gb"}, reading{}, idle, half, 0, 1400},
 		{"both idle", [2]string{"3g.40gb", "1g.10gb"}, reading{}, idle, idle, 3 * 350, 350},
 		{"the first is not known", [2]string{"3g.40gb", "1g.10gb"}, reading{}, reading{}, full, 3 * 350, 350},
 		{"the second is not known", [2]string{"3g.40gb", "1g.10gb"}, reading{}, full, reading{}, 3 * 350, 350},
-		{"the first profile is not known", [2]string{"", "3g.40gb"}, reading{}, full, half, 200 + 1000*2/3., 200 + 1000/3.},
-		{"the second profile is not known", [2]string{"3g.40gb", ""}, reading{}, full, half, 200 + 1000*2/3., 200 + 1000/3.},
+		{"an unknown profile is one slice", [2]string{"", "3g.40gb"}, reading{}, full, half, 560, 840},
 		{"the board's own activity does not count", [2]string{"1g.10gb", "1g.10gb"}, full, half, half, 700, 700},
 	} {
 		b := newAccounts(t, nil)
 		b.devices(gpu1, instance("1", c.profiles[0]), instance("2", c.profiles[1]))
 		b.hold([]string{"whole"}, []string{"a"}, []string{"b", "b2"})
 		b.read(0, 0, energized(idle, 0, 400), idle, idle)
-		b.read(sec, sec, energized(idle, 300, 300), half, idle) // no floor: one is not idle
-		b.read(sec, sec, energized(idle, 600, 300), idle, half)
-		b.read(sec, sec, energized(idle, 1000, 400), energized(idle, 1000, 400), idle) // the floor
+		b.read(sec, sec, energized(idle, 1000, 400), energized(idle, 1000, 400), idle)
 		a0, b0 := b.ledger.Allocations[1].Microjoules, b.ledger.Allocations[2].Microjoules
 		b.read(sec, sec, energized(c.board, 2400, 1400), energized(c.first, 2400, 1400), c.by)
 		if whole := b.ledger.Allocations[0]; whole.Metered || whole.Microjoules != 0 {
@@ -178,9 +167,8 @@ func TestEnergyOfInstances(t *testing.T) {
 	}
 }
 
-// TestEnergyOfTheOnlyInstance: an instance alone on its board gets all energy, and is enough for
-// the floor to be learned, whatever the board's own activity. An instance that was made meanwhile
-// gets none.
+// TestEnergyOfTheOnlyInstance: an instance alone on its board gets all energy, whatever the board's
+// own activity. An instance that was made meanwhile gets none.
 func TestEnergyOfTheOnlyInstance(t *testing.T) {
 	b := newAccounts(t, nil)
 	small, large := gpu1, gpu1
@@ -190,9 +178,9 @@ func TestEnergyOfTheOnlyInstance(t *testing.T) {
 	b.hold(nil, []string{"a", "b"})
 	b.uses = []float64{0.6, 0.2}
 	b.read(0, 0, energized(heavy, 0, 400), idle)
-	b.read(sec, sec, energized(heavy, 400, 400), idle) // all of it is the floor
-	b.wantJoules("a", b.pod("a", "GPU-1"), 200)
-	b.wantJoules("b", b.pod("b", "GPU-1"), 200)
+	b.read(sec, sec, energized(heavy, 400, 400), idle)
+	b.wantJoules("a", b.pod("a", "GPU-1"), 300)
+	b.wantJoules("b", b.pod("b", "GPU-1"), 100)
 	b.devices(gpu1, small, large)
 	b.read(sec, sec, energized(heavy, 1200, 800), heavy, heavy)
 	if was, made := b.of("GPU-1", "1").Microjoules, b.of("GPU-1", "2").Microjoules; was != 1200e6 || made != 0 {
@@ -203,7 +191,7 @@ func TestEnergyOfTheOnlyInstance(t *testing.T) {
 // TestSlices reads profiles.
 func TestSlices(t *testing.T) {
 	for profile, want := range map[string]float64{
-		"1g.10gb": 1, "7g.80gb": 7, "1g.10gb+me": 1, "1c.3g.40gb": 3, "": 0, "g.10gb": 0, "0g.10gb": 0, "/g.10gb": 0, "12g.10gb": 0, "1c.10gb": 0,
+		"1g.10gb": 1, "7g.80gb": 7, "1g.10gb+me": 1, "1c.3g.40gb": 3, "": 1, "g.10gb": 1, "0g.10gb": 1, "/g.10gb": 1, "12g.10gb": 1, "1c.10gb": 1,
 	} {
 		if got := slicesOf(profile); got != want {
 			t.Errorf("%q: %v slices, want %v", profile, got, want)

@@ -11,29 +11,32 @@ func (e *evidence) mildest() canonical.Health {
 	return canonical.Conditions[e.condition].States.Mildest()
 }
 
-func findFlag(e *evidence, c *Criterion) canonical.Finding {
-	v := e.row[c.Inputs[0]]
+func findFlag(e *evidence, inputs []canonical.Field) canonical.Finding {
+	v := e.row[inputs[0]]
 	return finding(v, v > 0)
 }
 
-func findRemappedRows(e *evidence, c *Criterion) canonical.Finding {
-	v := e.row[c.Inputs[0]]
+func findRemappedRows(e *evidence, inputs []canonical.Field) canonical.Finding {
+	v := e.row[inputs[0]]
 	return finding(v, v > e.thresholds.RemappedRows)
 }
 
-func findHeat(e *evidence, c *Criterion) canonical.Finding {
-	v := e.row[c.Inputs[0]]
+func findHeat(e *evidence, inputs []canonical.Field) canonical.Finding {
+	v := e.row[inputs[0]]
 	found := finding(v, v >= e.device.warning)
-	if len(c.Inputs) > 1 {
-		margin := e.row[c.Inputs[1]]
+	if len(inputs) > 1 {
+		margin := e.row[inputs[1]]
 		found = max(found, finding(margin, margin <= 0))
 	}
 	return found
 }
 
-func findBits(e *evidence, c *Criterion) canonical.Finding {
-	v := e.row[c.Inputs[0]]
-	return e.steady(finding(v, uint64(v)&c.Mask != 0), e.thresholds.SteadyReadings, 0)
+// findBits returns the finder for bits of a mask.
+func findBits(mask uint64) func(*evidence, []canonical.Field) canonical.Finding {
+	return func(e *evidence, inputs []canonical.Field) canonical.Finding {
+		v := e.row[inputs[0]]
+		return e.steady(finding(v, uint64(v)&mask != 0), e.thresholds.SteadyReadings, 0)
+	}
 }
 
 // finding returns what a reading, NaN if absent, says about a condition.
@@ -52,8 +55,8 @@ func finding(v float64, raised bool) canonical.Finding {
 // out of service: GPU reset, node reboot, and drain and reset.
 var recoveryCrit = [...]float64{1, 2, 4}
 
-func findRecoveryAction(e *evidence, c *Criterion) canonical.Finding {
-	v := e.row[c.Inputs[0]]
+func findRecoveryAction(e *evidence, inputs []canonical.Field) canonical.Finding {
+	v := e.row[inputs[0]]
 	e.state = e.mildest()
 	for _, action := range recoveryCrit {
 		if v == action {
@@ -65,9 +68,9 @@ func findRecoveryAction(e *evidence, c *Criterion) canonical.Finding {
 
 // findWornMemory looks at memory that is beyond repair, and at banks without spare rows,
 // the last of its inputs, which still work.
-func findWornMemory(e *evidence, c *Criterion) canonical.Finding {
+func findWornMemory(e *evidence, inputs []canonical.Field) canonical.Finding {
 	found := canonical.NotRead
-	for _, f := range c.Inputs {
+	for _, f := range inputs {
 		if found != canonical.Raised && f == canonical.MemoryBanksNone {
 			e.state = e.mildest()
 		}
@@ -82,7 +85,7 @@ const (
 	fabricLimited   = 3
 )
 
-func findFabric(e *evidence, c *Criterion) canonical.Finding {
+func findFabric(e *evidence, _ []canonical.Field) canonical.Finding {
 	health, failure := e.row[canonical.FabricHealth], e.row[canonical.FabricError]
 	if health == fabricLimited && !(failure > 0) {
 		e.state = e.mildest()
@@ -93,14 +96,12 @@ func findFabric(e *evidence, c *Criterion) canonical.Finding {
 
 // findRecent is for conditions that follow an event. They stay raised through readings that lack
 // the input: the event is known to have happened.
-func findRecent(e *evidence, c *Criterion) canonical.Finding {
-	if e.device.eventful>>e.condition&1 != 0 && e.at.Sub(e.device.events[e.condition]) <= e.thresholds.RiseHold {
+func findRecent(e *evidence, _ []canonical.Field) canonical.Finding {
+	switch {
+	case e.recently(e.device.events[e.condition]):
 		return canonical.Raised
-	}
-	for _, f := range c.Inputs {
-		if canonical.Given(e.row[f]) {
-			return canonical.Clear
-		}
+	case e.device.counted>>e.condition&1 != 0:
+		return canonical.Clear
 	}
 	return canonical.NotRead
 }
@@ -108,14 +109,14 @@ func findRecent(e *evidence, c *Criterion) canonical.Finding {
 // findLinks compares the links that are up with the most that this board had. Fewer links are no
 // finding while a restarted board trains them, nor while it is cut into instances, which have no
 // links.
-func findLinks(e *evidence, c *Criterion) canonical.Finding {
+func findLinks(e *evidence, _ []canonical.Field) canonical.Finding {
 	up, d, t := e.row[canonical.NVLinksActive], e.device, e.thresholds
 	training := e.at.Sub(d.restarts.at) < t.LinkTraining
 	fewer := up < d.links.most && !training && !d.cut
-	return max(findRecent(e, c), e.steady(finding(up, fewer), t.SteadyReadings, 0))
+	return max(findRecent(e, nil), e.steady(finding(up, fewer), t.SteadyReadings, 0))
 }
 
-func findStall(e *evidence, c *Criterion) canonical.Finding {
+func findStall(e *evidence, _ []canonical.Field) canonical.Finding {
 	return e.steady(e.profiling, e.thresholds.StalledReadings, e.thresholds.StalledSpan)
 }
 
@@ -128,12 +129,12 @@ func (e *evidence) recently(at time.Time) bool {
 }
 
 // findFatalXID is for codes that stay fatal until they are resolved.
-func findFatalXID(e *evidence, _ *Criterion) canonical.Finding {
+func findFatalXID(e *evidence, _ []canonical.Field) canonical.Finding {
 	return e.onXIDs(e.device.xids.latched > 0)
 }
 
 // findRecentXID is for codes that warn for a while.
-func findRecentXID(e *evidence, _ *Criterion) canonical.Finding {
+func findRecentXID(e *evidence, _ []canonical.Field) canonical.Finding {
 	codes := e.device.xids.codes
 	for i := range codes {
 		if e.warns(&codes[i]) {
@@ -144,7 +145,7 @@ func findRecentXID(e *evidence, _ *Criterion) canonical.Finding {
 }
 
 // findRepeatedXID is for application codes that repeat on one board alone.
-func findRepeatedXID(e *evidence, _ *Criterion) canonical.Finding {
+func findRepeatedXID(e *evidence, _ []canonical.Field) canonical.Finding {
 	return e.onXIDs(e.device.xids.repeated)
 }
 

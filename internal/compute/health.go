@@ -19,86 +19,49 @@ type evidence struct {
 	state      canonical.Health    // its state if raised: the worst unless the finder sets another
 }
 
-// Test is how the inputs of a condition decide it.
-type Test uint8
-
-// The tests. Those before Rose, except for FatalXID, look at one reading.
-const (
-	Positive         Test = iota // the input is above 0
-	TooManyRows                  // above Thresholds.RemappedRows
-	TooHot                       // at or above the model's warning temperature, or no margin, the second input, is left
-	FatalXID                     // a fatal one occurred and is not resolved
-	RecoveryAction               // the driver asks for one
-	WornMemory                   // any input is above 0; the last alone gives the milder state
-	Rose                         // an input rose within Thresholds.RiseHold
-	RecentXID                    // a warning occurred within Thresholds.RiseHold
-	RepeatedXID                  // an application's repeats, on this board alone
-	AnyBit                       // the input has a bit of Criterion.Mask, in Thresholds.SteadyReadings readings
-	LinksDown                    // the first input Rose, or fewer links are up than the board had, in as many readings
-	Fabric                       // unhealthy, limited or failed in as many readings
-	ProfilingStalled             // see profiled
-	numTests
-)
-
-// finders is indexed by Test.
-var finders = [numTests]func(*evidence, *Criterion) canonical.Finding{
-	Positive:         findFlag,
-	TooManyRows:      findRemappedRows,
-	TooHot:           findHeat,
-	FatalXID:         findFatalXID,
-	RecoveryAction:   findRecoveryAction,
-	WornMemory:       findWornMemory,
-	Rose:             findRecent,
-	RecentXID:        findRecentXID,
-	RepeatedXID:      findRepeatedXID,
-	AnyBit:           findBits,
-	LinksDown:        findLinks,
-	Fabric:           findFabric,
-	ProfilingStalled: findStall,
-}
-
 // Criterion is a row of the table of health conditions.
 type Criterion struct {
-	Test Test
-	// Inputs: without any of these readings the condition is NotRead. For a stall see
-	// profiling; XIDs may also come from elsewhere.
+	find func(*evidence, []canonical.Field) canonical.Finding
+	// Inputs: without any of these readings the condition is NotRead. XIDs may also come from elsewhere.
 	Inputs []canonical.Field
-	// Mask of AnyBit, bits of canonical.ClockEventReasons.
-	Mask uint64
+	// rises is how many of the Inputs, from the first, are counters whose rise is an event.
+	rises int
 }
 
 // conditions is indexed by canonical.Condition.
 var conditions = [canonical.NumConditions]Criterion{
-	canonical.CondRowRemapFailure:           {Test: Positive, Inputs: []canonical.Field{canonical.RowRemapFailure}},
-	canonical.CondUncorrectableRemappedRows: {Test: TooManyRows, Inputs: []canonical.Field{canonical.RemappedRowsUncorrectable}},
-	canonical.CondPCIeReplay:                {Test: Rose, Inputs: []canonical.Field{canonical.PCIeReplays}},
-	canonical.CondGPUTemperature:            {Test: TooHot, Inputs: []canonical.Field{canonical.Temperature, canonical.TemperatureMargin}},
-	canonical.CondMemoryTemperature:         {Test: TooHot, Inputs: []canonical.Field{canonical.MemoryTemperature}},
-	canonical.CondRecoveryAction:            {Test: RecoveryAction, Inputs: []canonical.Field{canonical.RecoveryAction}},
-	canonical.CondXIDFatal:                  {Test: FatalXID, Inputs: []canonical.Field{canonical.XIDLast}},
-	canonical.CondXIDRecent:                 {Test: RecentXID, Inputs: []canonical.Field{canonical.XIDLast}},
-	canonical.CondXIDRepeated:               {Test: RepeatedXID, Inputs: []canonical.Field{canonical.XIDLast}},
-	canonical.CondECCDoubleBit:              {Test: Rose, Inputs: []canonical.Field{canonical.ECCDoubleBitVolatile}},
-	canonical.CondRowRemapPending:           {Test: Positive, Inputs: []canonical.Field{canonical.RowRemapPending}},
-	canonical.CondRetiredPagesPending:       {Test: Positive, Inputs: []canonical.Field{canonical.RetiredPagesPending}},
-	canonical.CondMemoryWorn: {Test: WornMemory, Inputs: []canonical.Field{
+	canonical.CondRowRemapFailure:           {find: findFlag, Inputs: []canonical.Field{canonical.RowRemapFailure}},
+	canonical.CondUncorrectableRemappedRows: {find: findRemappedRows, Inputs: []canonical.Field{canonical.RemappedRowsUncorrectable}},
+	canonical.CondPCIeReplay:                {find: findRecent, Inputs: []canonical.Field{canonical.PCIeReplays}, rises: 1},
+	canonical.CondGPUTemperature:            {find: findHeat, Inputs: []canonical.Field{canonical.Temperature, canonical.TemperatureMargin}},
+	canonical.CondMemoryTemperature:         {find: findHeat, Inputs: []canonical.Field{canonical.MemoryTemperature}},
+	canonical.CondRecoveryAction:            {find: findRecoveryAction, Inputs: []canonical.Field{canonical.RecoveryAction}},
+	canonical.CondXIDFatal:                  {find: findFatalXID, Inputs: []canonical.Field{canonical.XIDLast}},
+	canonical.CondXIDRecent:                 {find: findRecentXID, Inputs: []canonical.Field{canonical.XIDLast}},
+	canonical.CondXIDRepeated:               {find: findRepeatedXID, Inputs: []canonical.Field{canonical.XIDLast}},
+	canonical.CondECCDoubleBit:              {find: findRecent, Inputs: []canonical.Field{canonical.ECCDoubleBitVolatile}, rises: 1},
+	canonical.CondRowRemapPending:           {find: findFlag, Inputs: []canonical.Field{canonical.RowRemapPending}},
+	canonical.CondRetiredPagesPending:       {find: findFlag, Inputs: []canonical.Field{canonical.RetiredPagesPending}},
+	canonical.CondMemoryWorn: {find: findWornMemory, Inputs: []canonical.Field{
 		canonical.SRAMThresholdExceeded, canonical.MemoryUnrepairable, canonical.MemoryBanksNone,
 	}},
-	canonical.CondThermalSlowdown: {Test: AnyBit, Inputs: []canonical.Field{canonical.ClockEvents}, Mask: swThermal | hwThermal},
-	canonical.CondPowerBrake:      {Test: AnyBit, Inputs: []canonical.Field{canonical.ClockEvents}, Mask: hwPowerBrake},
-	canonical.CondNVLinkErrors: {Test: Rose, Inputs: []canonical.Field{
-		canonical.NVLinkCRCFlitErrors, canonical.NVLinkCRCDataErrors, canonical.NVLinkReplayErrors, canonical.NVLinkRecoveryErrors,
-		canonical.NVLinkReceiveMalformed, canonical.NVLinkReceiveDropped, canonical.NVLinkReceiveErrors,
-		canonical.NVLinkReceiveRemote, canonical.NVLinkReceiveGeneral, canonical.NVLinkIntegrityErrors,
-		canonical.NVLinkRecoveriesFailed, canonical.NVLinkSymbolErrors, canonical.NVLinkEffectiveErrors,
-	}},
-	canonical.CondNVLinkDown:       {Test: LinksDown, Inputs: []canonical.Field{canonical.NVLinkRecoveriesFailed, canonical.NVLinksActive}},
-	canonical.CondFabric:           {Test: Fabric, Inputs: []canonical.Field{canonical.FabricHealth, canonical.FabricError}},
-	canonical.CondProfilingStalled: {Test: ProfilingStalled, Inputs: []canonical.Field{canonical.NVMLUtilization}},
+	canonical.CondThermalSlowdown:  {find: findBits(swThermal | hwThermal), Inputs: []canonical.Field{canonical.ClockEvents}},
+	canonical.CondPowerBrake:       {find: findBits(hwPowerBrake), Inputs: []canonical.Field{canonical.ClockEvents}},
+	canonical.CondNVLinkErrors:     {find: findRecent, Inputs: linkErrors, rises: len(linkErrors)},
+	canonical.CondNVLinkDown:       {find: findLinks, Inputs: []canonical.Field{canonical.NVLinkRecoveriesFailed, canonical.NVLinksActive}, rises: 1},
+	canonical.CondFabric:           {find: findFabric, Inputs: []canonical.Field{canonical.FabricHealth, canonical.FabricError}},
+	canonical.CondProfilingStalled: {find: findStall, Inputs: []canonical.Field{canonical.NVMLUtilization}},
 }
 
-// Criteria returns the table of conditions, for programs that express the same in another
-// language. Do not write to the Inputs.
+// linkErrors are the errors of NVLink: not discards, nor recoveries that succeeded.
+var linkErrors = []canonical.Field{
+	canonical.NVLinkCRCFlitErrors, canonical.NVLinkCRCDataErrors, canonical.NVLinkReplayErrors, canonical.NVLinkRecoveryErrors,
+	canonical.NVLinkReceiveMalformed, canonical.NVLinkReceiveDropped, canonical.NVLinkReceiveErrors,
+	canonical.NVLinkReceiveRemote, canonical.NVLinkReceiveGeneral, canonical.NVLinkIntegrityErrors,
+	canonical.NVLinkRecoveriesFailed, canonical.NVLinkSymbolErrors, canonical.NVLinkEffectiveErrors,
+}
+
+// Criteria returns the table of conditions, for programs that say what a verdict lacks. Do not write to the Inputs.
 func Criteria() [canonical.NumConditions]Criterion { return conditions }
 
 // Bits of canonical.ClockEvents; canonical.ClockEventReasons has them all.
@@ -119,24 +82,26 @@ var worstStates = func() (states [canonical.NumConditions]canonical.Health) {
 // health sets the finding of each condition, the state that it raises, and the worst of these. If
 // none is raised, the board is ok if an input of a basic condition was read, else its health is
 // unknown. A condition without a state is off.
-func (e *evidence) health(s *screen, v *canonical.Verdict) {
-	read, test := s.look(e)
-	v.Findings.Read = read
-	worst := canonical.HealthOK
-	for c := range test.All() {
+func (e *evidence) health(states *[canonical.NumConditions]canonical.HealthSet, v *canonical.Verdict) {
+	basic := false
+	v.Health = canonical.HealthOK
+	for c := range canonical.NumConditions {
+		if states[c] == 0 {
+			continue
+		}
 		e.condition, e.state = c, worstStates[c]
-		found := finders[conditions[c].Test](e, &conditions[c])
+		found := conditions[c].find(e, conditions[c].Inputs)
 		v.Findings.Set(c, found)
+		basic = basic || found != canonical.NotRead && canonical.Conditions[c].Basic
 		if found == canonical.Raised {
-			if !s.states[c].Has(e.state) { // not a configured state
-				e.state = s.states[c].Worst()
+			if !states[c].Has(e.state) { // not a configured state
+				e.state = states[c].Worst()
 			}
 			v.States[c] = e.state
-			worst = max(worst, e.state)
+			v.Health = max(v.Health, e.state)
 		}
 	}
-	if worst == canonical.HealthOK && v.Findings.Read&s.basic == 0 {
-		worst = canonical.HealthUnknown
+	if v.Health == canonical.HealthOK && !basic {
+		v.Health = canonical.HealthUnknown
 	}
-	v.Health = worst
 }

@@ -101,7 +101,7 @@ func TestStates(t *testing.T) {
 
 func TestConditionTableIsWhole(t *testing.T) {
 	for i, c := range conditions {
-		if finders[c.Test] == nil || len(c.Inputs) == 0 {
+		if c.find == nil || len(c.Inputs) == 0 {
 			t.Errorf("condition %v has no function or input: %+v", canonical.Condition(i), c)
 		}
 	}

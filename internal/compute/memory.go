@@ -17,7 +17,7 @@ const deviceMemory = time.Hour
 // clock: its time is that of the readings.
 type memory struct {
 	expected int // boards that the node should have
-	limit    int // of the weight of devices, including those that left; 0 means none
+	limit    int // of the devices, including those that left; 0 means none
 
 	at       time.Time           // of the latest reading
 	lapse    time.Duration       // from the previous reading until then
@@ -25,7 +25,6 @@ type memory struct {
 	topology *canonical.Topology // of the latest reading
 	devices  map[canonical.Identity]*device
 	present  []*device // in the order of the topology
-	weight   int       // of the present ones
 	departed departed[*device]
 	roster   *canonical.Roster // nil after a change
 }
@@ -48,7 +47,6 @@ type device struct {
 type boardState struct {
 	counters  []float64                          // latest value of each of rising, NaN if none
 	events    [canonical.NumConditions]time.Time // latest event behind each condition, zero if none
-	eventful  canonical.ConditionSet             // the conditions that have one
 	counted   canonical.ConditionSet             // those with a counter in the latest reading
 	streaks   [canonical.NumConditions]streak
 	restarts  restarts
@@ -57,7 +55,7 @@ type boardState struct {
 	cut       bool      // as of the previous reading
 	xids      xids
 	raised    canonical.ConditionSet // those that Events last reported as raised
-	meter     meter
+	energy    int64                  // the counter in the previous reading, in microjoules; negative if it was not read
 }
 
 // tenancy is the allocations of a device in the latest reading.
@@ -71,7 +69,7 @@ type tenancy struct {
 
 func newDevice() *device {
 	return &device{boardState: boardState{
-		xids: newXIDs(), restarts: newRestarts(), meter: newMeter(), counters: slices.Repeat([]float64{math.NaN()}, len(rising)),
+		xids: newXIDs(), restarts: newRestarts(), energy: -1, counters: slices.Repeat([]float64{math.NaN()}, len(rising)),
 	}}
 }
 
@@ -103,7 +101,7 @@ func (m *memory) advance(f *canonical.Frame, thresholds *Thresholds) {
 
 // forget drops the devices that left too long ago or exceed the limit.
 func (m *memory) forget() {
-	n := m.departed.expired(m.at, deviceMemory, m.limit-m.weight, m.limit > 0, (*device).Weight)
+	n := m.departed.expired(m.at, deviceMemory, m.limit, len(m.present))
 	if n == 0 {
 		return
 	}
@@ -144,10 +142,8 @@ func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 		d.account.Read = d.account.Read || !d.Implied
 		m.present[i] = d
 	}
-	m.weight = 0
 	for i, d := range m.present {
 		d.slot = i
-		m.weight += d.Weight()
 	}
 	m.assignInstances()
 	m.observeCuts()
@@ -285,16 +281,10 @@ type departure[T any] struct {
 }
 
 // expired returns how many things, from the front, are to be forgotten at an instant: those that
-// left more than span ago and, if limited, those whose weight exceeds the room.
-func (p departed[T]) expired(at time.Time, span time.Duration, room int, limited bool, weight func(T) int) int {
-	n := 0
-	if limited {
-		for i := range p {
-			room -= weight(p[i].item)
-		}
-		for ; n < len(p) && room < 0; n++ {
-			room += weight(p[n].item)
-		}
+// left more than span ago and those beyond a limit, which counts the present things too; 0 is no limit.
+func (p departed[T]) expired(at time.Time, span time.Duration, limit, present int) (n int) {
+	if limit > 0 {
+		n = min(max(0, present+len(p)-limit), len(p))
 	}
 	for n < len(p) && at.Sub(p[n].at) > span {
 		n++

@@ -13,18 +13,10 @@ type rises struct {
 	conditions canonical.ConditionSet
 }
 
-// rising are the counters among the inputs of conditions: all of Rose, the first of LinksDown.
+// rising are the counters among the inputs of conditions.
 var rising = func() (list []rises) {
-	for c := range conditions {
-		inputs := conditions[c].Inputs
-		switch conditions[c].Test {
-		case LinksDown:
-			inputs = inputs[:1]
-		case Rose:
-		default:
-			continue
-		}
-		for _, f := range inputs {
+	for c, row := range conditions {
+		for _, f := range row.Inputs[:row.rises] {
 			i := slices.IndexFunc(list, func(r rises) bool { return r.field == f })
 			if i < 0 {
 				i = len(list)
@@ -47,21 +39,15 @@ func (d *device) observeRises(row []float64, at time.Time) {
 				continue
 			}
 			if v > *last { // never if that is NaN
-				d.rose(r.conditions, at)
+				for c := range r.conditions.All() {
+					d.events[c] = at
+				}
 			}
 			*last = v
 		}
 		counted |= r.conditions
 	}
 	d.counted = counted
-}
-
-// rose notes a rise as the latest event behind conditions.
-func (d *device) rose(conditions canonical.ConditionSet, at time.Time) {
-	d.eventful |= conditions
-	for c := range conditions.All() {
-		d.events[c] = at
-	}
 }
 
 // links is how many NVLinks of a board are up, from reading to reading.

@@ -129,11 +129,11 @@ func FuzzShares(f *testing.F) {
 			before := sumOf(d.allocations)
 			charged := d.account
 			d.charge(&v, span, time.Time{})
-			d.share(int64(dt)/3, int64(dt))
+			d.share(int64(dt))
 			sum := sumOf(d.allocations)
 			whole := canonical.Account{
 				Observed: d.account.Observed - charged.Observed, Known: d.account.Known - charged.Known,
-				Utilized: d.account.Utilized - charged.Utilized, Microjoules: int64(dt)/3 + int64(dt),
+				Utilized: d.account.Utilized - charged.Utilized, Microjoules: int64(dt),
 			}
 			part := canonical.Account{
 				Observed: sum.Observed - before.Observed, Known: sum.Known - before.Known,

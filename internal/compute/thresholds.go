@@ -143,15 +143,6 @@ func (t *Thresholds) warning(model string) float64 {
 	return t.Temperatures[i].Celsius
 }
 
-// coolest returns the lowest temperature from which a board of some model is hot.
-func (t *Thresholds) coolest() float64 {
-	coolest := t.Temperature
-	for _, m := range t.Temperatures {
-		coolest = min(coolest, m.Celsius)
-	}
-	return coolest
-}
-
 // hottest is the highest temperature a reading can have (DESIGN's range check):
 // a threshold above it would never raise anything.
 const hottest = 200

@@ -71,7 +71,6 @@ type xids struct {
 	given    bool    // the latest reading reports XIDs, or that there are none
 	latched  int     // how many codes are fatal and not resolved
 	repeated bool    // a code is the board's fault
-	warned   bool    // a code has warned
 
 	// What resolves them.
 	resolved time.Time // errors until then are resolved
@@ -83,7 +82,6 @@ type xids struct {
 // xid is the state of one code.
 type xid struct {
 	code uint32
-	meaning
 	born time.Time // when it was first seen
 	reports
 
@@ -114,7 +112,7 @@ func (j *Judge) find(d *device, code uint32, at time.Time) *xid {
 			return nil
 		}
 	}
-	x.codes = slices.Insert(x.codes, i, xid{code: code, meaning: j.xids.of(code, &d.Device), born: at})
+	x.codes = slices.Insert(x.codes, i, xid{code: code, born: at})
 	return &x.codes[i]
 }
 
@@ -129,7 +127,6 @@ func (j *Judge) occur(d *device, x *xid, at time.Time, means meaning, decoded bo
 		} else {
 			x.warned = later(x.warned, at)
 		}
-		d.xids.warned = true
 	case canonical.SeverityApplication:
 		j.incident(d, x, at)
 	}
@@ -176,32 +173,15 @@ func (x *xids) rewind(at time.Time) {
 	}
 }
 
-// renew updates the meanings of the codes of d after a change of the rules or of d's description.
-// A code that is now graver counts from when it last occurred, as if the rule had been there
-// before; an application's code needs no incident of unknown time.
+// renew resolves the fatal codes of d that are no longer called fatal, after a change of the rules
+// or of d's description.
 func (j *Judge) renew(d *device) {
 	for i := range d.xids.codes {
 		x := &d.xids.codes[i]
-		before, latched := x.severity, d.xids.latched
-		x.meaning = j.xids.of(x.code, &d.Device)
-		switch {
-		case !x.fatal.IsZero() && x.severity != canonical.SeverityFatal && (x.override || !x.decoded):
+		means := j.xids.of(x.code, &d.Device)
+		if !x.fatal.IsZero() && means.severity != canonical.SeverityFatal && (means.override || !x.decoded) {
 			j.resolve(d, x, resolvedByRules)
-		case x.severity > before && x.severity >= canonical.SeverityWarning:
-			if j.occur(d, x, later(x.rose, x.born), x.meaning, false); d.xids.latched > latched {
-				j.addXID(&d.Device, &canonical.XIDEvent{Code: x.code, Text: fatalSince}, j.memory.at, 0, x.meaning)
-			}
 		}
-	}
-}
-
-// fatalSince is the reason for a fatal code that did not occur just now.
-const fatalSince = "it came before the configuration called it fatal"
-
-// renewPresent renews the boards in the reading.
-func (j *Judge) renewPresent() {
-	for _, d := range j.memory.present {
-		j.renew(d)
 	}
 }
 

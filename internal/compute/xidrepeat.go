@@ -119,7 +119,7 @@ func (j *Judge) observeRepeats(at time.Time) {
 func (j *Judge) repeated(d *device, at time.Time) bool {
 	for i := range d.xids.codes {
 		x := &d.xids.codes[i]
-		if x.severity == canonical.SeverityApplication && x.own.recent(at) >= repeats && !j.sharedAtAll(d, x.code, at) {
+		if x.own.recent(at) >= repeats && !j.sharedAtAll(d, x.code, at) && j.xids.of(x.code, &d.Device).severity == canonical.SeverityApplication {
 			return true
 		}
 	}

@@ -129,7 +129,8 @@ func (j *Judge) observeRecord(e *canonical.XIDEvent, f *canonical.Frame) {
 	if x == nil {
 		return
 	}
-	means, decoded := x.meaning, e.Decoded && !x.override
+	means := j.xids.of(e.Code, &d.Device)
+	decoded := e.Decoded && !means.override
 	if decoded {
 		means.severity, means.action = e.Severity, e.Action
 	}
@@ -216,15 +217,16 @@ func (j *Judge) observeLast(d *device, row []float64, at time.Time) {
 // occurred judges a code that occurred n times, by the table.
 func (j *Judge) occurred(d *device, x *xid, at time.Time, n uint64) {
 	if n > 0 {
-		j.addXID(&d.Device, &canonical.XIDEvent{Code: x.code}, at, n, x.meaning)
-		j.occur(d, x, at, x.meaning, false)
+		means := j.xids.of(x.code, &d.Device)
+		j.addXID(&d.Device, &canonical.XIDEvent{Code: x.code}, at, n, means)
+		j.occur(d, x, at, means, false)
 	}
 }
 
 // found judges a code that is there at the first reading: a fatal one counts; others may be old.
 func (j *Judge) found(d *device, x *xid, at time.Time) {
-	if x.severity == canonical.SeverityFatal && x.fatal.IsZero() {
-		j.addXID(&d.Device, &canonical.XIDEvent{Code: x.code, Text: "it was there at the first reading"}, at, 0, x.meaning)
-		j.occur(d, x, at, x.meaning, false)
+	if means := j.xids.of(x.code, &d.Device); means.severity == canonical.SeverityFatal && x.fatal.IsZero() {
+		j.addXID(&d.Device, &canonical.XIDEvent{Code: x.code, Text: "it was there at the first reading"}, at, 0, means)
+		j.occur(d, x, at, means, false)
 	}
 }

@@ -104,7 +104,7 @@ func allocationFamilies() []deviceFamily {
 			"The workload's seconds by the class of work its device was doing."},
 			of: ofAllocations, reach: remembered, kinds: everyDevice, tails: classTails(false), fill: fillAllocationClasses},
 		{Series: Series{"allocation_energy_joules_total", canonical.Counter, workloadLabels,
-			"Estimate of the energy that the workload used. The board's idle power, the lowest that it was seen idle at, is divided equally; the rest is divided as the seconds are. MIG instances divide the idle power by compute slices, and the rest by slices times real utilization. The energy of a board without a holder is not counted."},
+			"Estimate of the energy that the workload used: the energy of the device, divided as its seconds are. MIG instances divide that of their board by compute slices times real utilization. The energy of a board without a holder is not counted."},
 			of: ofAllocations, reach: remembered, kinds: everyDevice, fill: ofAllocation(energy)},
 	}
 }

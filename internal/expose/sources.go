@@ -55,7 +55,7 @@ func sourceFamilies() []sourceFamily {
 		{Series: Series{"source_skipped_lines_total", canonical.Counter, sourceLabels, "Lines that are not valid exposition."},
 			always: true, fill: ofSource(func(s *canonical.Source) float64 { return float64(s.SkippedLines) })},
 		{Series: Series{"source_dropped_values_total", canonical.Counter, sourceLabels + ",reason",
-			"Values that were not translated, by reason; label_too_long also counts values that only lost a label."},
+			"Values that were not translated, by reason."},
 			always: true, tails: droppedTails(), fill: fillDropped},
 		{Series: Series{"source_clamped_values_total", canonical.Counter, sourceLabels, "Values slightly out of range that were set to the nearest limit."},
 			always: true, fill: ofSource(func(s *canonical.Source) float64 { return float64(s.ClampedValues) })},

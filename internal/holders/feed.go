@@ -14,7 +14,7 @@ type FeedOptions struct {
 	// MIGPlaces returns the places of the compute instances that the source knows; nil is
 	// none. It does not block, and returns the same slice while nothing changes.
 	MIGPlaces func() []canonical.MIGPlace
-	// Limit bounds the total canonical.Allocation.Weight of the allocations of a Frame; 0
+	// Limit bounds the number of allocations of a Frame; 0
 	// is no bound.
 	Limit int
 }
@@ -104,10 +104,7 @@ func (f *Feed) rebuild(now inputs, mig []canonical.MIGPlace) (leftOut uint64) {
 func (f *Feed) merge(holders [][]canonical.Workload) (made *canonical.AllocationSet, changed bool) {
 	set, devices := f.from.set, f.from.topology.Devices
 	made = &canonical.AllocationSet{Holders: slices.Clone(set.Holders)}
-	weight, rest := 0, 0
-	for i := range set.Allocations {
-		weight += set.Allocations[i].Weight(&devices[set.Allocations[i].Device])
-	}
+	count, rest := len(set.Allocations), 0
 	for device := range devices {
 		first := rest
 		for rest < len(set.Allocations) && set.Allocations[rest].Device == device {
@@ -125,7 +122,7 @@ func (f *Feed) merge(holders [][]canonical.Workload) (made *canonical.Allocation
 		changed = changed || within != nil || len(add) > 0
 		for _, w := range add {
 			a := canonical.Allocation{Device: device, Workload: w}
-			if weight += a.Weight(&devices[device]); f.opts.Limit > 0 && weight > f.opts.Limit {
+			if count++; f.opts.Limit > 0 && count > f.opts.Limit {
 				f.out[outsider{devices[device].Identity(), w}] = true
 				continue
 			}

@@ -29,10 +29,8 @@ func (a *holding) key() holdingKey { return holdingKey{a.device, a.Workload} }
 // changed. It returns how many allocations are newly over the limit.
 func (t *Translator) updateAllocations(present []int32) (leftOut uint64) {
 	t.allocations = merge(t.allocations, t.allocationsOf(present))
-	weight := 0
 	for i := range t.allocations {
-		weight += t.allocations[i].Weight(&t.topology.Devices[t.allocations[i].Device])
-		out := t.opts.MaxAllocations > 0 && weight > t.opts.MaxAllocations
+		out := t.opts.MaxAllocations > 0 && i >= t.opts.MaxAllocations
 		if out && !t.allocations[i].leftOut {
 			leftOut++
 		}

@@ -77,13 +77,13 @@ func withBoards(devices []canonical.Device) []canonical.Device {
 	return devices
 }
 
-// admit returns devices up to a total weight of limit (0 is no limit), an instance only with its
+// admit returns up to limit devices (0 is no limit), an instance only with its
 // board. Devices in old go before new ones, and boards before instances.
 func admit(devices, old []canonical.Device, limit int) (admitted []canonical.Device) {
 	if limit == 0 {
 		return devices
 	}
-	known, boards, weight := indexOf(old), map[key]bool{}, 0
+	known, boards := indexOf(old), map[key]bool{}
 	place := func(d *canonical.Device) int {
 		_, isKnown := known[keyOf(d)]
 		return 2*rank(isKnown) + rank(!d.IsInstance())
@@ -92,10 +92,9 @@ func admit(devices, old []canonical.Device, limit int) (admitted []canonical.Dev
 	slices.SortStableFunc(order, func(a, b canonical.Device) int { return place(&a) - place(&b) })
 	for i := range order {
 		d := &order[i]
-		if weight+d.Weight() > limit || d.IsInstance() && !boards[keyOf(d).board()] {
+		if len(admitted) == limit || d.IsInstance() && !boards[keyOf(d).board()] {
 			continue
 		}
-		weight += d.Weight()
 		boards[keyOf(d)] = true
 		admitted = append(admitted, *d)
 	}

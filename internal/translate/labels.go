@@ -144,8 +144,6 @@ type variant struct {
 	// nameless is set if the exporter did not learn the UID of the row's pod, which it needs
 	// to find the pod's processes.
 	nameless bool
-	// long is set if a label is left out because it is longer than Options.MaxLabelValue.
-	long bool
 }
 
 // holderOf returns the allocation of a row. If Prometheus renamed the pod label of any row of a
@@ -160,7 +158,7 @@ func (t *Translator) holderOf(v *variant) canonical.Allocation {
 // The variants of rows that belong to no device.
 const (
 	noDevice  = -1
-	longLabel = -2 // because a label that identifies it is longer than Options.MaxLabelValue
+	longLabel = -2 // because a label is longer than Options.MaxLabelValue
 )
 
 // resolve returns the variant of a label block. Each block is parsed here, once.
@@ -170,53 +168,37 @@ func (t *Translator) resolve(d *raw.Dict, block uint32) int32 {
 	if row[roleNoDevice] != "" || row[roleNVLink] != "" || row[roleGPU] == "" || row[roleUUID] == "" && row[roleEntity] == "" {
 		return noDevice
 	}
-	long, lost := t.shorten(&row, t.labels)
-	if lost {
+	v := t.describe(&row, t.labels)
+	if t.isTooLong(&row, t.labels) {
 		return longLabel
 	}
-	v := t.describe(&row, t.labels)
-	v.long = long
 	if id, known := t.variantID[v]; known {
 		return id
 	}
 	v.Device, v.allocation, v.profile = cloneDevice(v.Device), cloneAllocation(v.allocation), strings.Clone(v.profile)
 	id := int32(len(t.variants))
 	t.variants = append(t.variants, v)
-	t.positions = append(t.positions, position{row: notHere, long: long})
+	t.positions = append(t.positions, position{row: notHere})
 	t.variantID[v] = id
 	return id
 }
 
-// shorten removes values that are longer than allowed from a row, and notes the first. lost
-// reports that the device is not known without one.
-func (t *Translator) shorten(row *values, labels []raw.Label) (long, lost bool) {
-	for r, value := range row {
-		if t.opts.MaxLabelValue == 0 || len(value) <= t.opts.MaxLabelValue || role(r) == roleTargetJob || role(r) == roleTargetInstance {
-			continue
-		}
-		row[r] = ""
-		identity, effect := slices.Contains([]role{roleGPU, roleUUID, roleInstance, roleEntity}, role(r)), "it is left out"
-		if identity {
-			effect = "its GPU is left out"
-		}
-		if t.long == nil || identity && !lost {
-			name := labels[slices.IndexFunc(labels, func(l raw.Label) bool { return l.Value == value })].Name
-			t.long = &canonical.Note{
-				Cause:  fmt.Sprintf("the label %s has %d bytes, more than --source.max-label-value=%d: %s", name, len(value), t.opts.MaxLabelValue, effect),
-				Remedy: "have the exporter shorten it, or raise --source.max-label-value",
-			}
-		}
-		long, lost = true, lost || identity
+// isTooLong reports whether a value of a row is longer than allowed, and notes the first. What
+// Prometheus adds to each series describes no device.
+func (t *Translator) isTooLong(row *values, labels []raw.Label) bool {
+	row[roleTargetJob], row[roleTargetInstance] = "", ""
+	i := slices.IndexFunc(row[:], func(value string) bool { return len(value) > t.opts.MaxLabelValue })
+	if i < 0 || t.opts.MaxLabelValue == 0 {
+		return false
 	}
-	return long, lost
-}
-
-// countLong counts a sample with a label that is longer than allowed.
-func (t *Translator) countLong(s *raw.Sample, rep *Report) {
-	if t.families[s.Family].rule != nil {
-		rep.Dropped[canonical.DropLabelTooLong]++
-		rep.LongLabel = t.long
+	if t.long == nil {
+		name := labels[slices.IndexFunc(labels, func(l raw.Label) bool { return l.Value == row[i] })].Name
+		t.long = &canonical.Note{
+			Cause:  fmt.Sprintf("the label %s has %d bytes, more than --source.max-label-value=%d: its row is left out", name, len(row[i]), t.opts.MaxLabelValue),
+			Remedy: "have the exporter shorten it, or raise --source.max-label-value",
+		}
 	}
+	return true
 }
 
 // valuesOf returns labels by role. Of several labels with one role, the first that is not

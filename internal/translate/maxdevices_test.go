@@ -46,27 +46,3 @@ func TestMaxDevices(t *testing.T) {
 		t.Error("a device too many makes a new topology at each reading")
 	}
 }
-
-// TestLimitOfWeight: the limit is on the weight with the labels that are served. A hostname of 600
-// bytes doubles the weight, also that of an instance whose row lacks it, and of an implied board.
-func TestLimitOfWeight(t *testing.T) {
-	host := `,Hostname="` + strings.Repeat("h", 600) + `"`
-	for _, test := range []struct {
-		body        string
-		limit, want int
-	}{
-		{temp(`gpu="0",UUID="A"`+host, 40) + temp(`gpu="0",UUID="A",GPU_I_ID="1"`, 40), 4, 2},
-		{temp(`gpu="0",UUID="A"`+host, 40) + temp(`gpu="0",UUID="A",GPU_I_ID="1"`, 40), 3, 1},
-		{temp(`gpu="0",UUID="A",GPU_I_ID="1"`+host, 40), 4, 2},
-		{temp(`gpu="0",UUID="A",GPU_I_ID="1"`+host, 40), 3, 1},
-	} {
-		r := translated(t, Options{MaxDevices: test.limit}, test.body)
-		weight := 0
-		for i := range r.frame.Topology.Devices {
-			weight += r.frame.Topology.Devices[i].Weight()
-		}
-		if r.frame.Len() != test.want || weight != 2*test.want {
-			t.Errorf("limit %d: %d devices of weight %d, want %d of weight 2 each", test.limit, r.frame.Len(), weight, test.want)
-		}
-	}
-}

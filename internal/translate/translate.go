@@ -19,13 +19,13 @@ type Options struct {
 	// of the source's URL, or this machine.
 	FallbackHost string
 	// MaxLabelValue is the longest value, in bytes, of a label that describes a device or its
-	// holder. A longer one is left out, with the samples if it identifies the device. 0 is no bound.
+	// holder. Samples with a longer one are left out. 0 is no bound.
 	MaxLabelValue int
-	// MaxDevices bounds the total canonical.Device.Weight of the devices of a frame,
+	// MaxDevices bounds the number of devices of a frame,
 	// including boards known only from their instances. The newest devices beyond it
 	// get no row. 0 is no bound.
 	MaxDevices int
-	// MaxAllocations bounds the total canonical.Allocation.Weight of the allocations of
+	// MaxAllocations bounds the number of allocations of
 	// a frame. The newest beyond it are left out of its AllocationSet and counted. 0 is
 	// no bound.
 	MaxAllocations int
@@ -111,7 +111,6 @@ type position struct {
 	// others; allocation is its index in the allocationSet, or -1.
 	shared     bool
 	allocation int32
-	long       bool // the variant lost a label that is longer than allowed
 }
 
 const (
@@ -209,8 +208,9 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 		s := &b.Samples[i]
 		v := t.blocks[s.Labels]
 		if v < 0 {
-			if v == longLabel {
-				t.countLong(s, rep)
+			if v == longLabel && t.families[s.Family].rule != nil {
+				rep.Dropped[canonical.DropLabelTooLong]++
+				rep.LongLabel = t.long
 			}
 			continue
 		}
@@ -229,9 +229,6 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 		}
 		if p.row < 0 {
 			return false
-		}
-		if p.long {
-			t.countLong(s, rep)
 		}
 		f.seen = true
 		if f.clique && !t.cliques.agree(int(p.row), s.Value) {
@@ -322,7 +319,6 @@ func (t *Translator) allSeen() bool {
 func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
 	present, naming := t.present(b)
 	devices := withBoards(gather(t.variants, present))
-	arrange(devices, t.opts.FallbackHost) // labels complete the weight
 	devices = admit(devices, t.topology.Devices, t.opts.MaxDevices)
 	arrange(devices, t.opts.FallbackHost)
 	index := indexOf(devices)

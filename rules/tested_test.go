@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/prometheus/model/rulefmt"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // promtoolTests is the part of a file of promtool tests that matters here.

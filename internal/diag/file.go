@@ -15,7 +15,7 @@ import (
 	"sync"
 	"syscall"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // Read returns the content of a regular file of at most limit bytes. what names the kind

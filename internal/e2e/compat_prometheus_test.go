@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // said is a reading by its names in exporters 2.x to 4.8 and in 4.9, whose values are factor times

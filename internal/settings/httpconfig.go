@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	promconfig "github.com/prometheus/common/config"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )

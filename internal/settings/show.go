@@ -15,7 +15,7 @@ import (
 	"unicode"
 
 	"github.com/prometheus/common/version"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"

@@ -57,7 +57,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	case args[0] == "check":
 		return checks.Check(args[1:], out, stderr)
 	case args[0] == "explain":
-		return checks.ExplainCommand(args[1:], out, stderr)
+		return checks.Explain(args[1:], out, stderr)
 	case args[0] == "doctor":
 		ctx, stop := (&options{Options: settings.NewOptions()}).begin()
 		defer stop()

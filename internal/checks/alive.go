@@ -40,17 +40,8 @@ func checkAlive(args []string, stdout, stderr io.Writer) int {
 
 // aliveTarget returns the proxy to ask, as http://HOST:PORT, and the timeout.
 func aliveTarget(args []string, stdout io.Writer) (proxy string, patience time.Duration, err error) {
-	g, err := settings.ReadFlags(args, stdout)
+	_, o, err := flagsFor("check alive", args, stdout, "url", "timeout")
 	if err != nil {
-		return "", 0, err
-	}
-	for _, f := range g {
-		if f.Typed && f.Setting.Flag != "url" && f.Setting.Flag != "timeout" {
-			return "", 0, fmt.Errorf("%s: check alive takes only --url and --timeout; leave it out", f.Name())
-		}
-	}
-	o := settings.NewOptions()
-	if err := errors.Join(g.Flag("url").Apply(o), g.Flag("timeout").Apply(o)); err != nil {
 		return "", 0, err
 	}
 	patience = time.Duration(o.CheckTimeout)
@@ -60,7 +51,8 @@ func aliveTarget(args []string, stdout io.Writer) (proxy string, patience time.D
 		}
 		return settings.Bare(proxy), patience, nil
 	}
-	if g, err = settings.ReadFlags(flagsOfContainer(), stdout); err == nil {
+	g, err := settings.ReadFlags(flagsOfContainer(), stdout)
+	if err == nil {
 		err = g.Flag("web.listen-address").Apply(o)
 	}
 	if err != nil {
@@ -94,10 +86,7 @@ func alive(ctx context.Context, url string) error {
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	status, ours, err := ask(ctx, client, url+"/-/healthy")
-	if plain, over := strings.CutPrefix(url, "http://"); status == http.StatusBadRequest && over { // the answer of Go's TLS server to plain HTTP
-		status, ours, err = ask(ctx, client, "https://"+plain+"/-/healthy")
-	}
+	url, status, ours, err := ask(ctx, client, url, "/-/healthy")
 	refused, isNetwork := errors.AsType[*net.OpError](err)
 	switch {
 	case status == http.StatusOK && ours, status == http.StatusUnauthorized:

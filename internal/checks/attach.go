@@ -12,25 +12,22 @@ import (
 
 // Attach finds the proxy that listens at a URL, over TLS if it serves TLS and client, which may
 // be nil, trusts it. It returns the proxy's URL, or "". If a server may be a proxy but refuses
-// the request, wants is what it asks for. Each of two requests, for the landing page, which costs no
-// exporter a scrape, may take as long as patience.
+// the request, wants is what it asks for. It requests the landing page, which costs no exporter a
+// scrape.
 func Attach(ctx context.Context, client *http.Client, url string, patience time.Duration) (at, wants string) {
-	for {
-		bounded, cancel := context.WithTimeout(ctx, patience)
-		status, ours, _ := ask(bounded, client, strings.TrimSuffix(url, "/metrics")+"/")
-		cancel()
-		switch {
-		case ours && status == http.StatusOK:
-			return url, ""
-		case status == http.StatusUnauthorized:
-			return url, "credentials"
-		case strings.HasPrefix(url, "https"):
-			return url, "TLS"
-		case status != http.StatusBadRequest: // the answer of Go's TLS server to plain HTTP
-			return "", ""
-		}
-		url = "https" + strings.TrimPrefix(url, "http")
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	at, status, ours, _ := ask(ctx, client, strings.TrimSuffix(url, "/metrics"), "/")
+	at += "/metrics"
+	switch {
+	case ours && status == http.StatusOK:
+		return at, ""
+	case status == http.StatusUnauthorized:
+		return at, "credentials"
+	case strings.HasPrefix(at, "https"):
+		return at, "TLS"
 	}
+	return "", ""
 }
 
 // RefusedUs returns a message that a server that may be the proxy wants credentials or TLS.
@@ -40,20 +37,24 @@ func RefusedUs(url, wants, remedy string) string {
 	return fmt.Sprintf("what listens at %s wants %s; if that is the proxy, %s%s --tui.http-config=FILE", address, wants, remedy, address)
 }
 
-// ask requests a URL by client, which may be nil. It returns the status, or 0, and whether the server is a
+// ask requests a path of the server at a URL by client, which may be nil, over TLS if the server
+// demands it. It returns the URL that it asked, the status, or 0, and whether the server is a
 // kpulse-proxy.
-func ask(ctx context.Context, client *http.Client, url string) (status int, ours bool, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return 0, false, err
-	}
+func ask(ctx context.Context, client *http.Client, url, path string) (at string, status int, ours bool, err error) {
 	if client == nil {
 		client = http.DefaultClient
 	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+path, nil)
+	if err != nil {
+		return url, 0, false, err
+	}
 	resp, err := client.Do(r)
 	if err != nil {
-		return 0, false, err
+		return url, 0, false, err
 	}
 	resp.Body.Close()
-	return resp.StatusCode, resp.Header.Get("Server") == expose.ServerName, nil
+	if plain, is := strings.CutPrefix(url, "http://"); is && resp.StatusCode == http.StatusBadRequest { // the answer of Go's TLS server to plain HTTP
+		return ask(ctx, client, "https://"+plain, path)
+	}
+	return url, resp.StatusCode, resp.Header.Get("Server") == expose.ServerName, nil
 }

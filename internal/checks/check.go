@@ -2,13 +2,12 @@ package checks
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"time"
-
-	promconfig "github.com/prometheus/common/config"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
@@ -16,20 +15,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/rules"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
-	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// checkWords are the words that may follow check, whether several files may follow them, and how to
-// find problems in the files. run returns a summary if there are only warnings.
-var checkWords = []struct {
-	word    string
-	several bool
-	run     func(files []string) (summary string, problems diag.Problems, err error)
-}{
-	{"config", false, checkConfig},
-	{"rules", true, checkRules},
-	{"counters", false, checkCounters},
+// fileChecks find problems in files. They return a summary if there are only warnings.
+var fileChecks = map[string]func(files []string) (summary string, problems diag.Problems, err error){
+	"config": checkConfig, "rules": checkRules, "counters": checkCounters,
 }
 
 const checkUsage = `usage: kpulse-proxy check config FILE
@@ -56,51 +46,67 @@ wrong usage. In a container it takes the port from the container's command line.
 // Check is the mode `check WORD FILE…`. It returns the exit code. It is not a kingpin command,
 // because with a default command kingpin ignores a flag whose value is missing.
 func Check(args []string, stdout, stderr io.Writer) int {
-	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
+	if AsksForHelp(args) {
 		fmt.Fprint(stdout, checkUsage)
 		return settings.ExitDone
 	}
-	if len(args) > 0 && args[0] == "alive" {
-		return checkAlive(args[1:], stdout, stderr)
+	word, files := "", args
+	if len(args) > 0 {
+		word, files = args[0], args[1:]
 	}
-	for _, c := range checkWords {
-		if len(args) < 2 || args[0] != c.word || len(args) > 2 && !c.several {
-			continue
-		}
-		summary, problems, err := c.run(args[1:])
-		if problems.Refuse() {
-			err = problems
-		}
-		if err != nil {
-			fmt.Fprintln(stderr, err)
-			return settings.ExitFailed
-		}
-		if len(problems) > 0 {
-			fmt.Fprintln(stderr, problems)
-		}
-		fmt.Fprintln(stdout, summary)
-		return settings.ExitDone
+	check, wrong := fileChecks[word], ""
+	switch {
+	case word == "alive":
+		return checkAlive(files, stdout, stderr)
+	case word == "":
+		wrong = "check: say what to check, such as: kpulse-proxy check config FILE"
+	case check == nil:
+		wrong = fmt.Sprintf("check: %q cannot be checked%s", word, diag.Instead(word, []string{"health", "alive", "config", "rules", "counters"}))
+	case len(files) == 0:
+		wrong = "check " + word + ": name the file to check"
+	case len(files) > 1 && word != "rules":
+		wrong = "check " + word + ": takes one file at a time"
 	}
-	fmt.Fprintf(stderr, "kpulse-proxy: %s\n(kpulse-proxy check --help says more)\n", misused(args))
-	return settings.ExitUsage
+	if wrong != "" {
+		fmt.Fprintf(stderr, "kpulse-proxy: %s\n(kpulse-proxy check --help says more)\n", wrong)
+		return settings.ExitUsage
+	}
+	summary, problems, err := check(files)
+	if problems.Refuse() {
+		err = problems
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return settings.ExitFailed
+	}
+	if len(problems) > 0 {
+		fmt.Fprintln(stderr, problems)
+	}
+	fmt.Fprintln(stdout, summary)
+	return settings.ExitDone
 }
 
-// misused returns what is wrong with arguments that are not a valid check.
-func misused(args []string) string {
-	if len(args) == 0 {
-		return "check: say what to check, such as: kpulse-proxy check config FILE"
-	}
-	words := []string{"health", "alive"}
-	for _, c := range checkWords {
-		if words = append(words, c.word); c.word == args[0] && len(args) == 1 {
-			return "check " + c.word + ": name the file to check"
-		} else if c.word == args[0] {
-			return "check " + c.word + ": takes one file at a time"
-		}
-	}
-	return fmt.Sprintf("check: %q cannot be checked%s", args[0], diag.Instead(args[0], words))
+// AsksForHelp reports whether arguments ask for the usage of a command.
+func AsksForHelp(args []string) bool {
+	return slices.Contains(args, "--help") || slices.Contains(args, "-h")
 }
 
+// flagsFor reads the flags of a command that takes only some, and the environment. The options have
+// only these.
+func flagsFor(command string, args []string, stdout io.Writer, takes ...string) (settings.Given, *settings.Options, error) {
+	o := settings.NewOptions()
+	g, err := settings.ReadFlags(args, stdout)
+	for _, f := range g {
+		if slices.Contains(takes, f.Setting.Flag) {
+			err = errors.Join(err, f.Apply(o))
+		} else if f.Typed {
+			return nil, nil, fmt.Errorf("%s is not for %s, which takes --%s; leave it out", f.Name(), command, strings.Join(takes, ", --"))
+		}
+	}
+	return g, o, err
+}
+
+// checkConfig returns the problems of a config file, and of the counters and rule files that it names.
 func checkConfig(files []string) (string, diag.Problems, error) {
 	file, err := settings.Load(files[0])
 	if err != nil {
@@ -110,43 +116,21 @@ func checkConfig(files []string) (string, diag.Problems, error) {
 	for _, wrong := range settings.CheckKube(&file.Kube) {
 		problems = append(problems, file.Problem(wrong.Option, wrong.Text))
 	}
-	named, wrong := checkNames(file)
-	return strings.Join(append([]string{files[0] + ": ok"}, named...), "\n"), slices.Concat(problems, file.Useless(), wrong), nil
-}
-
-// checkNames opens the files that a config file names, and returns a line for each readable one.
-// An unreadable secret or certificate is only a warning: only the service can read systemd's
-// credentials.
-func checkNames(file *settings.File) (named []string, problems diag.Problems) {
-	http := func(key string, c *promconfig.HTTPClientConfig) {
-		if c == nil {
-			return
-		}
-		for _, name := range slices.DeleteFunc(settings.HttpFiles(c), func(name string) bool { return name == "" }) {
-			if _, err := diag.Read(name, "secret or certificate", settings.MaxNamed); err != nil {
-				p := file.Problem(key, err.Error())
-				p.Warning = true
-				problems = append(problems, p)
-			} else {
-				named = append(named, name+": read")
-			}
-		}
-	}
+	problems = append(problems, file.Useless()...)
+	valid := []string{files[0]}
 	for i := range file.Sources {
-		key, s := fmt.Sprintf("sources[%d].", i+1), &file.Sources[i]
-		http(key+"http_config", s.HTTP)
-		if s.Counters == "" {
+		name := file.Sources[i].Counters
+		if name == "" {
 			continue
 		}
-		body, err := diag.Read(s.Counters, "counters file", settings.MaxCounters)
+		body, err := diag.Read(name, "counters file", settings.MaxCounters)
 		if err != nil {
-			problems = append(problems, file.Problem(key+"counters", err.Error()))
+			problems = append(problems, file.Problem(fmt.Sprintf("sources[%d].counters", i+1), err.Error()))
 			continue
 		}
-		_, wrong := CheckCounters(s.Counters, body, nil)
-		problems, named = append(problems, wrong...), append(named, s.Counters+": ok")
+		_, wrong := CheckCounters(name, body, nil)
+		problems, valid = append(problems, wrong...), append(valid, name)
 	}
-	http("kube.discover.http_config", file.Kube.Discover.HTTP)
 	if len(file.Rules.Files) > 0 {
 		set, wrong := rules.Load(rules.Options{Window: time.Duration(file.Rules.Window), Served: ServedFamilies()}, file.Rules.Files...)
 		for _, p := range wrong {
@@ -155,11 +139,9 @@ func checkNames(file *settings.File) (named []string, problems diag.Problems) {
 			}
 			problems = append(problems, p)
 		}
-		for _, name := range set.Files {
-			named = append(named, name+": ok")
-		}
+		valid = append(valid, set.Files...)
 	}
-	return named, problems
+	return strings.Join(valid, ": ok\n") + ": ok", problems, nil
 }
 
 // checkRules returns the problems of rule files for Prometheus or this program.
@@ -186,59 +168,41 @@ func checkCounters(files []string) (string, diag.Problems, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	wants, err := wantedReadings()
-	if err != nil {
-		return "", nil, err
-	}
-	lines, problems := CheckCounters(files[0], body, append(wants, marginWanted))
-	summary := fmt.Sprintf("%s: %s: ok", files[0], diag.Count(len(lines), "field"))
-	var families []string
-	for _, l := range lines {
-		if l.Type != dcgm.LabelType {
-			families = append(families, l.Name)
-		}
-	}
-	// The names that 4.9 removed and --compat=4.8 restores.
-	if old := translate.NamesIn(translate.V48, families); len(old) > 0 {
-		summary += fmt.Sprintf("\nwith --compat=4.8 we serve the names of 4.8 that it does not have too: %s", strings.Join(old, ", "))
-	}
-	return summary, problems, nil
+	lines, problems := CheckCounters(files[0], body, wantedReadings())
+	return fmt.Sprintf("%s: %s: ok", files[0], diag.Count(len(lines), "field")), problems, nil
 }
 
-// marginWanted is the second input of a condition whose first comes too late on some boards: a loaded
-// H200 slows down below 90 °C, and its warning temperature is 95 °C.
-var marginWanted = CounterWant{
-	AnyOf: []canonical.Field{canonical.TemperatureMargin},
-	For:   "the health condition gpu_temperature on boards that slow down below the warning temperature of their model, such as the H200",
-}
-
-// wantedReadings returns the inputs of our scores: first those of utilization and class, then
-// those of each health condition, merged for conditions with the same inputs.
-func wantedReadings() (wants []CounterWant, err error) {
-	judge, err := compute.New(settings.Default().Judge)
-	if err != nil {
-		return nil, err
-	}
+// wantedReadings returns the inputs of our scores: those of utilization and class, then those of each
+// health condition, merged for conditions with the same inputs. Last is the second input of a condition
+// whose first comes too late: a loaded H200 slows down below 90 °C, and is warned of at 95 °C.
+func wantedReadings() (wants []CounterWant) {
 	var health []CounterWant
 	ofHealth := map[canonical.Field]bool{}
 	for condition, criterion := range compute.Criteria() {
-		fields := criterion.Inputs
-		for _, f := range fields {
+		name := canonical.Condition(condition).String()
+		for _, f := range criterion.Inputs {
 			ofHealth[f] = true
 		}
-		same := slices.IndexFunc(health, func(w CounterWant) bool { return slices.Equal(w.AnyOf, fields) })
+		same := slices.IndexFunc(health, func(w CounterWant) bool { return slices.Equal(w.AnyOf, criterion.Inputs) })
 		if same < 0 {
-			health = append(health, CounterWant{AnyOf: fields, For: "the health condition " + canonical.Condition(condition).String()})
-			continue
+			health = append(health, CounterWant{AnyOf: criterion.Inputs, For: "the health condition " + name})
+		} else {
+			health[same].For = strings.Replace(health[same].For, "condition ", "conditions ", 1) + " and " + name
 		}
-		health[same].For = strings.Replace(health[same].For, "condition ", "conditions ", 1) + " and " + canonical.Condition(condition).String()
+	}
+	judge, err := compute.New(settings.Default().Judge)
+	if err != nil {
+		panic(err) // the defaults are valid
 	}
 	for _, f := range judge.Inputs() {
 		if !ofHealth[f] {
 			wants = append(wants, CounterWant{AnyOf: []canonical.Field{f}, For: "real utilization or the workload class"})
 		}
 	}
-	return append(wants, health...), nil
+	return append(append(wants, health...), CounterWant{
+		AnyOf: []canonical.Field{canonical.TemperatureMargin},
+		For:   "the health condition gpu_temperature on boards that slow down below the warning temperature of their model, such as the H200",
+	})
 }
 
 // writeJSON writes a value as indented JSON.

@@ -2,11 +2,13 @@ package checks
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -25,27 +27,32 @@ type CounterWant struct {
 	For string
 }
 
-// columns of a line: the field, its TYPE, and HELP.
-const columns = 3
-
-// types are the words that the exporter accepts as a TYPE. A field of type label becomes a
-// label of all series.
-var types = []string{"gauge", "counter", "histogram", "summary", dcgm.LabelType}
-
 // checker reads one file.
 type checker struct {
 	file     string
-	known    []string
+	known    []string       // names of fields, those that we read first
 	lines    map[string]int // by field
 	given    [canonical.NumFields]bool
 	counters []dcgm.Counter
 	problems diag.Problems
 }
 
+// allNames are the names of fields in DCGM 4.6's dcgm_fields.h, including those of earlier
+// versions, one per line.
+//
+//go:embed names.txt
+var allNames string
+
 // CheckCounters returns the counters that body selects, in the order of its lines, and its mistakes
 // and missing wants, of which there may be none. Like the exporter's own loader, it refuses a file for a single mistake.
 func CheckCounters(file string, body []byte, wants []CounterWant) ([]dcgm.Counter, diag.Problems) {
-	c := &checker{file: file, known: known(), lines: map[string]int{}}
+	c := &checker{file: file, known: translate.CountedFamilies(), lines: map[string]int{}}
+	for i := range dcgm.Fields {
+		if f := &dcgm.Fields[i]; !f.Foreign() {
+			c.known = append(c.known, f.Family)
+		}
+	}
+	c.known = append(c.known, strings.Fields(allNames)...)
 	reader := csv.NewReader(bytes.NewReader(body))
 	reader.Comment = '#'
 	reader.FieldsPerRecord = -1 // record reports a wrong number
@@ -71,23 +78,6 @@ func CheckCounters(file string, body []byte, wants []CounterWant) ([]dcgm.Counte
 	return c.counters, c.problems
 }
 
-// known returns the names of all fields, those that we read first.
-func known() []string {
-	names := translate.CountedFamilies()
-	for i := range dcgm.Fields {
-		if f := &dcgm.Fields[i]; !f.Foreign() {
-			names = append(names, f.Family)
-		}
-	}
-	return append(names, strings.Fields(allNames)...)
-}
-
-// allNames are the names of fields in DCGM 4.6's dcgm_fields.h, including those of earlier
-// versions, one per line.
-//
-//go:embed names.txt
-var allNames string
-
 // reject adds a mistake with which dcgm-exporter would not start, or Prometheus would refuse
 // its page.
 func (c *checker) reject(line int, format string, args ...any) {
@@ -100,35 +90,31 @@ func (c *checker) warn(line int, format string, args ...any) {
 	c.problems[len(c.problems)-1].Warning = true
 }
 
-// record checks a line.
+// record checks a line: the field, its TYPE, and HELP. A field of type label becomes a label of all series.
 func (c *checker) record(line int, record []string) {
 	for i := range record {
 		record[i] = strings.Trim(record[i], " ")
 	}
-	switch {
-	case len(record) > columns:
+	if len(record) > 3 {
 		c.reject(line, `must have 3 columns and has %d; put a help with commas between quotes, as in %s`, len(record),
 			asLine(record[0], record[1], strings.Join(record[2:], ", ")))
 		return
-	case len(record) < columns:
+	} else if len(record) < 3 {
 		c.reject(line, "must have 3 columns and has %d; write NAME, type, help", len(record))
 		return
 	}
 	name, kind, help := record[0], record[1], record[2]
-	if !c.name(line, name) {
+	if first, twice := c.lines[name]; twice {
+		c.reject(line, "%s is in line %d already and would be served twice; remove one of them", name, first)
 		return
 	}
-	switch {
-	case !slices.Contains(types, kind):
+	c.lines[name] = line
+	c.checkName(line, name)
+	if kind != "gauge" && kind != "counter" && kind != dcgm.LabelType {
 		c.reject(line, "%s has the type %q; write gauge or counter", name, kind)
-	case kind == "histogram" || kind == "summary":
-		c.warn(line, "%s is a %s, which its series are not; write gauge or counter", name, kind)
 	}
-	switch {
-	case !utf8.ValidString(help):
+	if !utf8.ValidString(help) {
 		c.reject(line, "%s has a help that is not UTF-8, and Prometheus refuses a page with it; write it in UTF-8", name)
-	case help == "":
-		c.warn(line, "%s has no help; write what it is, and in which unit", name)
 	}
 	if f, ok := translate.FieldOf(name); ok && kind != dcgm.LabelType {
 		c.given[f] = true
@@ -136,13 +122,28 @@ func (c *checker) record(line int, record []string) {
 	c.counters = append(c.counters, dcgm.Counter{Name: name, Type: kind, Help: help})
 }
 
+// checkName checks the name of a field.
+func (c *checker) checkName(line int, name string) {
+	vendors := strings.HasPrefix(name, "DCGM_FI_") || strings.HasPrefix(name, "dcgm_")
+	// The dialect also has names that only we serve.
+	if _, ok := translate.FieldOf(name); ok && vendors || slices.Contains(c.known, name) {
+		return
+	}
+	meant := ""
+	if near := diag.Within(name, c.known, 2); near != "" {
+		meant = " did you mean " + near + "?"
+	}
+	if vendors {
+		c.warn(line, "%s is not a known field;%s dcgm-exporter does not start with a field that its DCGM does not know", name, meant)
+	} else {
+		c.reject(line, "%q is not a field of DCGM;%s", name, cmp.Or(meant, " their names begin with DCGM_FI_"))
+	}
+}
+
 // resolve finds the field of each line, by any of its names and in any unit. It needs all
 // lines, since they tell the unit of an ambiguous name.
 func (c *checker) resolve() {
-	names := make([]string, len(c.counters))
-	for i := range c.counters {
-		names[i] = c.counters[i].Name
-	}
+	names := slices.Collect(maps.Keys(c.lines))
 	for i := range c.counters {
 		line := &c.counters[i]
 		line.Field = slices.IndexFunc(dcgm.Fields[:], func(f dcgm.Field) bool { return f.Family == line.Name && !f.Foreign() })
@@ -151,37 +152,10 @@ func (c *checker) resolve() {
 			line.Field, line.Times, line.Per = at, native.Times, native.Per
 		}
 		if native.Ambiguous && line.Type != dcgm.LabelType {
-			c.warn(c.lines[line.Name], "%s is percent in some versions and a ratio in others, and nothing in the file shows which; state it in its help: (in %%) or (ratio)", line.Name)
+			c.warn(c.lines[line.Name], "%s is percent in some versions and a ratio in others, and nothing in the file shows which; "+
+				"state it in its help: (in %%) or (ratio)", line.Name)
 		}
 	}
-}
-
-// name checks the name of a field, and reports whether to check the rest of the line.
-func (c *checker) name(line int, name string) bool {
-	if first, twice := c.lines[name]; twice {
-		c.reject(line, "%s is in line %d already and would be served twice; remove one of them", name, first)
-		return false
-	}
-	c.lines[name] = line
-	vendors := strings.HasPrefix(name, "DCGM_FI_") || strings.HasPrefix(name, "dcgm_")
-	// The dialect also has names that only we serve.
-	if _, ok := translate.FieldOf(name); ok && vendors || slices.Contains(c.known, name) {
-		return true
-	}
-	near := diag.Within(name, c.known, 2)
-	meant := ""
-	if near != "" {
-		meant = " did you mean " + near + "?"
-	}
-	switch {
-	case vendors:
-		c.warn(line, "%s is not a known field;%s dcgm-exporter does not start with a field that its DCGM does not know", name, meant)
-	case near != "":
-		c.reject(line, "%q is not a field of DCGM;%s", name, meant)
-	default:
-		c.reject(line, "%q is not a field of DCGM; their names begin with DCGM_FI_", name)
-	}
-	return true
 }
 
 // missing warns of each want that no line satisfies, with a line that would.

@@ -115,7 +115,7 @@ type doctor struct {
 
 // Doctor is the mode `doctor`. It returns the exit code. A try that hangs in a driver goes on after it.
 func Doctor(ctx context.Context, args []string, stdout, stderr io.Writer, read ReadSource) int {
-	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
+	if AsksForHelp(args) {
 		fmt.Fprint(stdout, doctorUsage)
 		return settings.ExitDone
 	}
@@ -156,14 +156,10 @@ func Doctor(ctx context.Context, args []string, stdout, stderr io.Writer, read R
 
 // prepare reads the flags, and finds what to try, the most useful first.
 func (d *doctor) prepare(ctx context.Context, args []string, stdout io.Writer) error {
-	g, err := settings.ReadFlags(args, stdout)
+	g, _, err := flagsFor("doctor", args, stdout, "source", "dcgm.host", "config.file", "kube.discover", "kube.discover-namespace",
+		"kube.config", "node-name", "timeout", "json")
 	if err != nil {
 		return err
-	}
-	for _, f := range g {
-		if s := f.Setting; f.Typed && (s.Modes&settings.ModeServe == 0 || s.Flag == "config.show") && s.Flag != "json" && s.Flag != "timeout" {
-			return fmt.Errorf("%s is not for doctor; leave one of the two out", f.Name())
-		}
 	}
 	if of, err := settings.ReadFlags(flagsOfContainer(), io.Discard); err == nil { // else it runs something else
 		g = g.Over(of)

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/alecthomas/kingpin/v2"
-
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
@@ -43,80 +41,51 @@ type explanation struct {
 	Meaning  string   `json:"meaning"`
 	Advice   string   `json:"advice"`
 	Source   string   `json:"source"`
-	// Changed means changed by the config file, for all boards.
-	Changed bool `json:"changed"`
+	Changed  bool     `json:"changed"` // by the config file, for all boards
 
 	severity canonical.Severity
 }
 
-// xidOverrides are the rows of the config file, by code.
-type xidOverrides map[uint32]compute.XIDOverride
-
-// explain returns the row in force of a code, and whether there is one.
-func (o xidOverrides) explain(code uint32) (explanation, bool) {
-	r, found := canonical.XIDOf(code)
-	e := explanation{
-		Code: r.Code, Mnemonic: r.Mnemonic, Severity: r.Severity.String(), Action: r.Action.String(),
-		Except: append([]string{}, r.Except...), Meaning: r.Meaning, Advice: r.Advice, Source: r.Source, severity: r.Severity,
+// Explain is the mode `explain xid CODE…`. It returns the exit code.
+func Explain(args []string, stdout, stderr io.Writer) int {
+	if AsksForHelp(args) {
+		fmt.Fprint(stdout, explainUsage)
+		return settings.ExitDone
 	}
-	own, changed := o[code]
-	if !changed {
-		return e, found
+	isFlag := func(arg string) bool { return strings.HasPrefix(arg, "-") }
+	words := slices.DeleteFunc(slices.Clone(args), isFlag)
+	flags := slices.DeleteFunc(args, func(arg string) bool { return !isFlag(arg) })
+	_, o, err := flagsFor("explain", flags, stdout, "config.file", "json")
+	var codes []uint32
+	switch {
+	case errors.Is(err, settings.ErrAnswered):
+		return settings.ExitDone
+	case err != nil:
+	case len(words) == 0:
+		err = errors.New("explain: say what, such as: kpulse-proxy explain xid 79")
+	case words[0] != "xid":
+		err = fmt.Errorf("explain: %q cannot be explained; write: kpulse-proxy explain xid 79", words[0])
+	default:
+		codes, err = xidsOf(words[1:])
 	}
-	e.Changed, e.Severity, e.Action, e.severity, e.Except = true, own.Severity.String(), own.Action.String(), own.Severity, []string{}
-	e.Source = "the config file"
-	if found {
-		e.Source += fmt.Sprintf(", in place of %s and %s (%s)", r.Severity, r.Action, r.Source)
-		e.Advice = "The table advises: " + r.Advice
-	}
-	return e, true
-}
-
-// ExplainCommand is the mode `explain xid CODE…`. It returns the exit code.
-func ExplainCommand(args []string, stdout, stderr io.Writer) int {
-	usage := func(err error) int {
+	if err != nil {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy explain --help says more)\n", err)
 		return settings.ExitUsage
 	}
-	var path string
-	var asJSON bool
-	var codes []string
-	answered := false
-	app := kingpin.New("kpulse-proxy explain", "")
-	app.Terminate(func(int) { answered = true })
-	app.UsageWriter(stdout).UsageTemplate(explainUsage)
-	app.HelpFlag.Short('h')
-	app.Flag("config.file", "").Envar("KPULSE_CONFIG_FILE").StringVar(&path)
-	app.Flag("json", "").BoolVar(&asJSON)
-	app.Arg("code", "").StringsVar(&codes)
-	_, err := app.Parse(args)
-	switch {
-	case answered:
-		return settings.ExitDone
-	case err != nil:
-		return usage(err)
-	case len(codes) == 0:
-		return usage(errors.New("explain: say what, such as: kpulse-proxy explain xid 79"))
-	case codes[0] != "xid":
-		return usage(fmt.Errorf("explain: %q cannot be explained; write: kpulse-proxy explain xid 79", codes[0]))
-	}
-	var overrides xidOverrides
-	if path != "" {
-		file, err := settings.Load(path)
+	var changes map[uint32]compute.XIDOverride
+	if o.ConfigFile != "" {
+		file, err := settings.Load(o.ConfigFile)
 		if err != nil {
 			fmt.Fprintf(stderr, "kpulse-proxy: --config.file: %v\n", err)
 			return settings.ExitFailed
 		}
-		overrides = file.Judge.XIDs
+		changes = file.Judge.XIDs
 	}
-	rows, missing, err := overrides.explanations(codes[1:])
-	if err != nil {
-		return usage(err)
-	}
+	rows, missing := explanations(codes, changes)
 	switch {
-	case asJSON:
+	case o.JSON:
 		err = writeJSON(stdout, rows)
-	case len(codes) == 1:
+	case len(codes) == 0:
 		err = writeXIDs(stdout, rows)
 	default:
 		_, err = io.WriteString(stdout, inWords(rows))
@@ -125,47 +94,60 @@ func ExplainCommand(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
 		return settings.ExitFailed
 	}
-	for _, code := range missing {
-		why := "0 is not an XID: a last XID of 0 means no error"
-		if code > 0 {
-			why = fmt.Sprintf("the table has no XID %d, which counts as a warning for health; look it up in NVIDIA's XID catalog (docs.nvidia.com/deploy/xid-errors), and give it a row in the config file, such as xids: {%d: fatal}", code, code)
-		}
-		fmt.Fprintf(stderr, "kpulse-proxy: %s\n", why)
-	}
 	if len(missing) > 0 {
+		fmt.Fprintln(stderr, strings.Join(missing, "\n"))
 		return settings.ExitFailed
 	}
 	return settings.ExitDone
 }
 
-// explanations returns the rows of codes, or all rows without codes, and the codes without a row.
-func (o xidOverrides) explanations(codes []string) (rows []explanation, missing []uint32, err error) {
-	rows = []explanation{}
-	if len(codes) == 0 {
-		all := slices.Collect(maps.Keys(o))
-		for _, r := range canonical.XIDs() {
-			all = append(all, r.Code)
-		}
-		slices.Sort(all)
-		for _, code := range slices.Compact(all) {
-			row, _ := o.explain(code)
-			rows = append(rows, row)
-		}
-		return rows, nil, nil
-	}
-	for _, text := range codes {
+// xidsOf returns the codes of words.
+func xidsOf(words []string) (codes []uint32, err error) {
+	for _, text := range words {
 		code, err := strconv.ParseUint(text, 10, 32)
 		if err != nil || code > canonical.HighestXID {
-			return nil, nil, fmt.Errorf("%q is not an XID, which is a number from 1 to %d, such as 79", text, canonical.HighestXID)
+			return nil, fmt.Errorf("%q is not an XID, which is a number from 1 to %d, such as 79", text, canonical.HighestXID)
 		}
-		row, found := o.explain(uint32(code))
-		if !found {
-			missing = append(missing, uint32(code))
+		codes = append(codes, uint32(code))
+	}
+	return codes, nil
+}
+
+// explanations returns the rows in force of codes, or all rows if there are no codes, and what to say of
+// codes without a row. changes are those of the config file.
+func explanations(codes []uint32, changes map[uint32]compute.XIDOverride) (rows []explanation, missing []string) {
+	if len(codes) == 0 {
+		codes = slices.Collect(maps.Keys(changes))
+		for _, r := range canonical.XIDs() {
+			codes = append(codes, r.Code)
+		}
+		slices.Sort(codes)
+		codes = slices.Compact(codes)
+	}
+	rows = []explanation{}
+	for _, code := range codes {
+		r, found := canonical.XIDOf(code)
+		own, changed := changes[code]
+		if code == 0 {
+			missing = append(missing, "kpulse-proxy: 0 is not an XID: a last XID of 0 means no error")
+			continue
+		} else if !found && !changed {
+			missing = append(missing, fmt.Sprintf("kpulse-proxy: the table has no XID %d, which counts as a warning for health; look it up in "+
+				"NVIDIA's XID catalog (docs.nvidia.com/deploy/xid-errors), and give it a row in the config file, such as xids: {%[1]d: fatal}", code))
 			continue
 		}
-		rows = append(rows, row)
+		if changed {
+			source := "the config file"
+			if found {
+				source += fmt.Sprintf(", in place of %s and %s (%s)", r.Severity, r.Action, r.Source)
+				r.Advice = "The table advises: " + r.Advice
+			}
+			r.Severity, r.Action, r.Except, r.Source = own.Severity, own.Action, nil, source
+		}
+		rows = append(rows, explanation{r.Code, r.Mnemonic, r.Severity.String(), r.Action.String(),
+			append([]string{}, r.Except...), r.Meaning, r.Advice, r.Source, changed, r.Severity})
 	}
-	return rows, missing, nil
+	return rows, missing
 }
 
 func writeXIDs(out io.Writer, rows []explanation) error {
@@ -179,19 +161,15 @@ func writeXIDs(out io.Writer, rows []explanation) error {
 
 // inWords returns rows in words, with a blank line between them.
 func inWords(rows []explanation) string {
-	var text strings.Builder
+	texts := make([]string, len(rows))
 	for i, r := range rows {
-		if i > 0 {
-			text.WriteByte('\n')
-		}
-		fmt.Fprintf(&text, "%s\n%s\n", strings.TrimSpace(fmt.Sprintf("XID %d %s", r.Code, r.Mnemonic)), r.Meaning)
-		fmt.Fprintf(&text, "severity  %s: %s\n", r.Severity, severityMeans[r.severity])
-		fmt.Fprintf(&text, "action    %s\n", r.Action)
-		fmt.Fprintf(&text, "to do     %s\n", r.Advice)
+		not := ""
 		if len(r.Except) > 0 {
-			fmt.Fprintf(&text, "but on    %s, where it means something else, or should not come: there it is a warning without an action\n", strings.Join(r.Except, ", "))
+			not = "but on    " + strings.Join(r.Except, ", ") + ", where it means something else, or should not come: there it is a warning without an action\n"
 		}
-		fmt.Fprintf(&text, "source    %s\n", r.Source)
+		texts[i] = strings.TrimSpace(fmt.Sprintf("XID %d %s", r.Code, r.Mnemonic)) + "\n" + r.Meaning +
+			"\nseverity  " + r.Severity + ": " + severityMeans[r.severity] + "\naction    " + r.Action + "\nto do     " + r.Advice +
+			"\n" + not + "source    " + r.Source + "\n"
 	}
-	return text.String()
+	return strings.Join(texts, "\n")
 }

@@ -52,84 +52,77 @@ type conditionReport struct {
 }
 
 // remedyDoubt is what to do about a GPU of the job that the proxy does not know.
-const remedyDoubt = ". If it is lost, start the proxy with --expected-gpus, which reports it as gone; if Slurm numbers GPUs differently, check all with --show-all"
+const remedyDoubt = ". If it is lost, start the proxy with --expected-gpus, which reports it as gone; " +
+	"if Slurm numbers GPUs differently, check all with --show-all"
 
 // HealthOf reports on the boards that choose selects on a node.
 func HealthOf(n *client.Node, choose func(*client.Node) client.Selection, now time.Time) *HealthReport {
-	if problem := whyUnknown(n, now); problem != "" {
+	problem, nothing := whyUnknown(n, now)
+	if nothing {
 		return NewHealthReport(nil, problem)
 	}
 	chosen := choose(n)
-	problem := chosen.Trouble
-	if problem == "" && chosen.Doubt != "" {
+	if chosen.Doubt != "" {
 		problem = chosen.Doubt + remedyDoubt
 	}
-	return NewHealthReport(boardsOf(n, chosen.Shown), cmp.Or(problem, whyInPart(n)))
+	return NewHealthReport(boardsOf(n, chosen.Shown), cmp.Or(chosen.Trouble, problem))
 }
 
-// whyUnknown returns why nothing is known of the GPUs of n, or "".
-func whyUnknown(n *client.Node, now time.Time) string {
-	if n.Err != "" && n.URL == client.InProcess {
-		return n.Err // it names the source
+// whyUnknown returns why nothing, or only part, is known of the GPUs of n; "" if all is.
+func whyUnknown(n *client.Node, now time.Time) (problem string, nothing bool) {
+	asked, see := n.URL, "the landing page says why"
+	if n.URL == client.InProcess {
+		if asked, see = "the source", "the log says why"; len(n.Sources) > 0 {
+			asked = more(n.Sources[0].Name, len(n.Sources))
+		}
 	}
-	asked, see := askedOf(n)
-	if n.Err != "" {
-		return asked + ": " + n.Err
+	present := func(g *client.GPU) bool { return !g.Gone }
+	long := func(s client.Source) bool { return s.LongLabels > 0 }
+	age, unchanged := now.Sub(n.At), n.Unchanged()
+	source, unread := n.Unread()
+	nothing = true
+	switch {
+	case n.Err != "" && n.URL == client.InProcess:
+		return n.Err, nothing // it names the source
+	case n.Err != "":
+		problem = n.Err
+	case !n.Up:
+		problem = "no source could be read; " + see
+	case len(n.GPUs) == 0 && slices.ContainsFunc(n.Sources, long):
+		problem = "the reading has no GPU, because labels that identify GPUs are longer than --source.max-label-value; " +
+			"the log names one: have the exporter shorten it, or raise the limit"
+	case len(n.GPUs) == 0:
+		problem = "there is no GPU in the reading; check that the source sees the node's GPUs, and that it is the right one"
+	case len(n.GPUs) > 1 && !slices.ContainsFunc(n.GPUs, present):
+		problem = "the reading has none of the GPUs that were there, as from an exporter that has just started; check that it and nvidia-smi find them"
+	case !n.At.IsZero() && age > staleHealth && !slices.ContainsFunc(n.Sources, Replays):
+		problem = fmt.Sprintf("the latest reading is %s old; see why its source is no longer read, or correct the clocks", age.Round(time.Second))
+	default:
+		nothing = false
 	}
-	if !n.Up {
-		return asked + ": no source could be read; " + see
+	switch {
+	case nothing:
+	case unread > 0:
+		problem = fmt.Sprintf("%s could not be read, and its GPUs are not known; %s", more(source, unread), see)
+	case unchanged > 0:
+		problem = fmt.Sprintf("no value of a source has changed for %s; check that the exporter still collects", unchanged.Round(time.Second))
+	case n.Skipped > 0:
+		problem = fmt.Sprintf("the answer has %s that cannot be read; check whether a proxy in between changes it", diag.Count(n.Skipped, "line"))
+	default:
+		return "", false
 	}
-	if long := func(s client.Source) bool { return s.LongLabels > 0 }; len(n.GPUs) == 0 && slices.ContainsFunc(n.Sources, long) {
-		return asked + ": the reading has no GPU, because labels that identify GPUs are longer than --source.max-label-value; the log names one: have the exporter shorten it, or raise the limit"
-	}
-	if len(n.GPUs) == 0 {
-		return asked + ": there is no GPU in the reading; check that the source sees the node's GPUs, and that it is the right one"
-	}
-	if there := func(g *client.GPU) bool { return !g.Gone }; len(n.GPUs) > 1 && !slices.ContainsFunc(n.GPUs, there) {
-		return asked + ": the reading has none of the GPUs that were there, as from an exporter that has just started; check that it and nvidia-smi find them"
-	}
-	if age := now.Sub(n.At); !n.At.IsZero() && age > staleHealth && !slices.ContainsFunc(n.Sources, Replays) {
-		return fmt.Sprintf("%s: the latest reading is %s old; see why its source is no longer read, or correct the clocks", asked, age.Round(time.Second))
-	}
-	return ""
+	return asked + ": " + problem, nothing
 }
 
 // Replays reports whether a source is a recording.
 func Replays(s client.Source) bool { return s.Backend == "replay" }
 
-// whyInPart returns why only part of n is known, or "".
-func whyInPart(n *client.Node) string {
-	asked, see := askedOf(n)
-	if source, count := n.Unread(); count > 0 {
-		return fmt.Sprintf("%s: %s could not be read, and its GPUs are not known; %s", asked, more(client.OneLine(source), count-1), see)
-	}
-	if same := n.Unchanged(); same > 0 {
-		return fmt.Sprintf("%s: no value of a source has changed for %s; check that the exporter still collects", asked, same.Round(time.Second))
-	}
-	if n.Skipped > 0 {
-		return fmt.Sprintf("%s: the answer has %s that cannot be read; check whether a proxy in between changes it", asked, diag.Count(n.Skipped, "line"))
-	}
-	return ""
-}
-
-// askedOf returns what was asked about n, the proxy or the sources that this process reads itself,
-// and what says more about it.
-func askedOf(n *client.Node) (asked, see string) {
-	switch {
-	case n.URL != client.InProcess:
-		return n.URL, "the landing page says why"
-	case len(n.Sources) == 0:
-		return "the source", "the log says why"
-	}
-	return more(client.OneLine(n.Sources[0].Name), len(n.Sources)-1), "the log says why"
-}
-
-// more returns the name of the first of several, and the number of others.
-func more(first string, others int) string {
-	if others == 0 {
+// more returns the name of the first of some, and the number of others.
+func more(first string, count int) string {
+	if first = client.OneLine(first); count == 1 {
 		return first
 	}
-	return fmt.Sprintf("%s and %d more", first, others)
+	return fmt.Sprintf("%s and %d more", first, count-1)
 }
 
 // boardsOf returns reports on the boards of the shown devices. An instance has the health of its
@@ -150,40 +143,30 @@ func boardsOf(n *client.Node, shown []int) []gpuReport {
 		if n.Machines > 1 {
 			label = g.Hostname + " " + label
 		}
-		all = append(all, reportOn(g, label))
+		all = append(all, reportOn(g, client.OneLine(label)))
 	}
 	return all
 }
 
-// reportOn returns the report on a board.
+// reportOn returns the report on a board. One that is gone is crit: no job can use it.
 func reportOn(g *client.GPU, label string) gpuReport {
-	r := gpuReport{state: stateOf(g), label: client.OneLine(label), Hostname: g.Hostname, GPU: g.GPU, UUID: g.UUID, Conditions: []conditionReport{}}
-	r.State, r.Reason = r.state.String(), g.Why()
-	if g.Action < canonical.NumActions {
-		r.Action = g.Action.String()
-	}
+	r := gpuReport{state: g.Health, label: label, Hostname: g.Hostname, GPU: g.GPU, UUID: g.UUID, Conditions: []conditionReport{}, Reason: g.Why()}
 	if g.Gone {
 		action, meaning := g.Loss()
-		r.Action = action.String()
+		r.state, r.Action = canonical.HealthCrit, action.String()
 		if meaning != "" {
 			r.Reason += ", " + meaning
 		}
+	} else if g.Action < canonical.NumActions {
+		r.Action = g.Action.String()
 	}
 	for _, c := range g.Raised {
 		r.Conditions = append(r.Conditions, conditionReport{c.Condition.String(), c.State.String()})
 	}
-	if r.state == canonical.HealthUnknown {
+	if r.State = r.state.String(); r.state == canonical.HealthUnknown {
 		r.Reason = cmp.Or(r.Reason, "no reading decides it")
 	}
 	return r
-}
-
-// stateOf returns the state of a board. One that is gone is crit: no job can use it.
-func stateOf(g *client.GPU) canonical.Health {
-	if g.Gone {
-		return canonical.HealthCrit
-	}
-	return g.Health
 }
 
 // badness orders states: unknown may be worse than a warning, but must not hide a GPU that is
@@ -217,10 +200,8 @@ func (r *HealthReport) WriteJSON(out io.Writer) error { return writeJSON(out, r)
 // WriteText writes a line for each GPU: state, index, UUID, action, conditions with their states,
 // reason. An empty field is a dash.
 func (r *HealthReport) WriteText(out io.Writer) error {
-	var text strings.Builder
-	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for i := range r.GPUs {
-		g := &r.GPUs[i]
+	columns := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, g := range r.GPUs {
 		var conditions []string
 		for _, c := range g.Conditions {
 			conditions = append(conditions, c.Condition+"="+c.State)
@@ -228,11 +209,7 @@ func (r *HealthReport) WriteText(out io.Writer) error {
 		fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\n", g.State, g.label, cmp.Or(client.OneLine(g.UUID), "-"), cmp.Or(g.Action, "-"),
 			cmp.Or(strings.Join(conditions, ","), "-"), cmp.Or(g.Reason, "-"))
 	}
-	if err := columns.Flush(); err != nil {
-		return err
-	}
-	_, err := io.WriteString(out, text.String())
-	return err
+	return columns.Flush()
 }
 
 // lineLimit is how much of a plugin's output node-problem-detector keeps by default
@@ -241,32 +218,20 @@ const lineLimit = 80
 
 // Line returns the worst state in one line of at most lineLimit bytes.
 func (r *HealthReport) Line() string {
-	worst, count := -1, 0
-	for i := range r.GPUs {
-		if r.GPUs[i].state == r.Worst {
-			if count++; worst < 0 {
-				worst = i
-			}
+	is := func(g gpuReport) bool { return g.state == r.Worst }
+	at, count := slices.IndexFunc(r.GPUs, is), len(slices.DeleteFunc(slices.Clone(r.GPUs), func(g gpuReport) bool { return !is(g) }))
+	first, rest := r.State+": "+r.Problem, ""
+	if r.Worst == canonical.HealthOK {
+		return diag.Count(count, "GPU") + " ok"
+	} else if at >= 0 {
+		g := &r.GPUs[at]
+		if first = r.State + ": " + g.label + " " + g.Reason; g.Action != "" && g.Action != canonical.ActionNone.String() {
+			rest = " (" + g.Action + ")"
+		}
+		if count > 1 {
+			rest += fmt.Sprintf(", %d more", count-1)
 		}
 	}
-	switch {
-	case r.Worst == canonical.HealthOK:
-		return diag.Count(count, "GPU") + " ok"
-	case worst < 0:
-		return clipped(r.State+": "+r.Problem, "")
-	}
-	g, rest := &r.GPUs[worst], ""
-	if g.Action != "" && g.Action != canonical.ActionNone.String() {
-		rest = " (" + g.Action + ")"
-	}
-	if count > 1 {
-		rest += fmt.Sprintf(", %d more", count-1)
-	}
-	return clipped(r.State+": "+g.label+" "+g.Reason, rest)
-}
-
-// clipped joins two texts, and cuts the first to stay within lineLimit.
-func clipped(first, rest string) string {
 	const dots = "..."
 	first = client.OneLine(first)
 	if most := lineLimit - len(rest); len(first) > most {

@@ -54,7 +54,7 @@ func TestAliveRefuses(t *testing.T) {
 	t.Cleanup(other.Close)
 	checkAlive(t, 1, "is not kpulse-proxy; name the proxy with --url=NODE", "--url="+other.URL)
 	checkAlive(t, 1, "answers 502 Bad Gateway; look at its log", "--url="+other.URL+"/broken/metrics")
-	checkAlive(t, 2, "--backend: check alive takes only --url and --timeout", "--backend=replay")
+	checkAlive(t, 2, "--backend is not for check alive, which takes --url, --timeout; leave it out", "--backend=replay")
 	checkAlive(t, 2, "is out of range", "--timeout=0s")
 }
 

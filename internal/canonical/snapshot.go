@@ -73,7 +73,12 @@ type Source struct {
 
 	// Notes are problems that do not stop readings. They are immutable.
 	Notes []Note
-	// Devices and Samples are the counts of the last good reading.
+	Content
+	Totals
+}
+
+// Content is what the last good reading of a source held.
+type Content struct {
 	Devices, Samples int
 	// Roster lists the devices of the source, and those that it should have.
 	Roster *Roster
@@ -88,8 +93,10 @@ type Source struct {
 	UnknownFamilies []string
 	// Further are the names, sorted, of the families of Snapshot.Further that have series.
 	Further []string
+}
 
-	// Totals since the process started.
+// Totals count what the readings of a source left out, since the process started.
+type Totals struct {
 	SkippedLines    uint64
 	DroppedValues   [NumDropReasons]uint64
 	ClampedValues   uint64

@@ -23,8 +23,10 @@ func node() *View {
 	v.Frame.At = time.Date(2026, 11, 21, 12, 0, 0, 250_000_000, time.UTC)
 	v.Source = canonical.Source{
 		Name: "http://n1:9400/metrics", Backend: "prometheus", Aggregation: "window", Period: 15 * time.Second,
-		Missing: []canonical.Field{canonical.TensorActive, canonical.RemappedRowsUncorrectable},
-		Roster:  &canonical.Roster{Missed: []canonical.Device{{Hostname: "n1", GPU: "2"}}},
+		Content: canonical.Content{
+			Missing: []canonical.Field{canonical.TensorActive, canonical.RemappedRowsUncorrectable},
+			Roster:  &canonical.Roster{Missed: []canonical.Device{{Hostname: "n1", GPU: "2"}}},
+		},
 	}
 	v.Host = &canonical.Host{CPUs: 96, CPUUtilization: 0.125, MemoryTotal: 512 << 30, MemoryAvailable: 448 << 30}
 	v.Frame.AllocationSet = &canonical.AllocationSet{Allocations: []canonical.Allocation{

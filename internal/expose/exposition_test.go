@@ -41,7 +41,7 @@ func good(s *canonical.Snapshot) outcome { return outcome{snapshot: s, source: &
 func failed(name string) outcome {
 	return outcome{
 		failure: &canonical.Failure{Kind: "unreachable", Cause: "connection refused"},
-		source:  &canonical.Source{Name: name, Backend: "prometheus", SkippedLines: 3, At: readAt, Samples: 99},
+		source:  &canonical.Source{Name: name, Backend: "prometheus", At: readAt, Content: canonical.Content{Samples: 99}, Totals: canonical.Totals{SkippedLines: 3}},
 	}
 }
 

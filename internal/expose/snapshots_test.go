@@ -30,7 +30,7 @@ func snapshotOf(name string, devices ...device) *canonical.Snapshot {
 	}
 	s := &canonical.Snapshot{Judgement: judgement(), Source: canonical.Source{
 		Name: name, Backend: "prometheus", Aggregation: "point",
-		At: readAt, Took: 12500 * time.Microsecond, Samples: 7 * len(devices), Devices: len(devices),
+		At: readAt, Took: 12500 * time.Microsecond, Content: canonical.Content{Samples: 7 * len(devices), Devices: len(devices)},
 	}}
 	s.Frame.Shape(t)
 	s.Frame.At = readAt

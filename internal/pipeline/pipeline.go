@@ -118,7 +118,7 @@ func New(opts Options) *Pipeline {
 		Backend:     caps.Backend,
 		Aggregation: string(caps.Aggregation),
 		Period:      caps.Period,
-		NotGiven:    opts.NotGiven,
+		Content:     canonical.Content{NotGiven: opts.NotGiven},
 	}
 	return p
 }

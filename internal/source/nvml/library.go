@@ -3,6 +3,7 @@
 package nvml
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 // library is NVML, loaded.
 type library struct {
 	nvml.Interface
-	has    func(call string) bool
 	fabric func(nvml.Device) (nvml.GpuFabricInfo_v3, nvml.Return) // fabricInfo except in tests
 	// driver and version are the versions of the driver and of NVML, "" if unknown.
 	driver, version string
@@ -29,8 +29,6 @@ func load(lib nvml.Interface, path string, calls func(string)) (*library, error)
 	if answer := l.Init(); answer != nvml.SUCCESS {
 		return nil, unloadable(path, answer)
 	}
-	extensions := l.Extensions()
-	l.has = func(call string) bool { return extensions.LookupSymbol(call) == nil }
 	calls("nvmlSystemGetDriverVersion")
 	l.driver = textOf(l.SystemGetDriverVersion())
 	calls("nvmlSystemGetNVMLVersion")
@@ -45,14 +43,10 @@ func textOf(text string, answer nvml.Return) string {
 	return text
 }
 
-// hasAll reports whether the library has all calls.
-func (l *library) hasAll(calls []string) bool {
-	for _, call := range calls {
-		if !l.has(call) {
-			return false
-		}
-	}
-	return true
+// has reports whether the library has all calls. A call that it lacks must not be made: the process
+// would end.
+func (l *library) has(calls ...string) bool {
+	return !slices.ContainsFunc(calls, func(call string) bool { return l.Extensions().LookupSymbol(call) != nil })
 }
 
 // count returns the number of boards.
@@ -60,13 +54,9 @@ func (l *library) count(calls func(string)) (int, error) {
 	calls("nvmlDeviceGetCount_v2")
 	switch n, answer := l.DeviceGetCount(); {
 	case answer != nvml.SUCCESS:
-		return 0, &source.Error{Failure: source.Broken, Cause: "NVML cannot count the GPUs: " + answer.String(), Remedy: "see what nvidia-smi says"}
+		return 0, failure(source.Broken, "NVML cannot count the GPUs: "+answer.String(), seeSMI)
 	case n == 0:
-		return 0, &source.Error{
-			Failure: source.Unreachable,
-			Cause:   "NVML sees no GPU",
-			Remedy:  "see nvidia-smi -L; in a container, give it GPUs (docker run --gpus all)",
-		}
+		return 0, failure(source.Unreachable, "NVML sees no GPU", "see nvidia-smi -L; in a container, give it GPUs (docker run --gpus all)")
 	default:
 		return n, nil
 	}
@@ -80,28 +70,20 @@ type foundBoard struct {
 	answer    nvml.Return // of the call that failed
 }
 
-// unknownBoard returns a board of which only the index is known, and the answer of the call that
-// failed.
-func unknownBoard(index int, answer nvml.Return) foundBoard {
-	f := foundBoard{Device: dcgm.NewBoard(index, strconv.Itoa(index)), answer: answer}
-	f.Inactive = true
-	return f
-}
-
 // board identifies one board. It passes each call to calls before it makes it.
 func (l *library) board(index int, calls func(string)) foundBoard {
+	f := foundBoard{Device: dcgm.NewBoard(index, strconv.Itoa(index))}
 	calls("nvmlDeviceGetHandleByIndex_v2")
 	device, answer := l.DeviceGetHandleByIndex(index)
-	if answer != nvml.SUCCESS {
-		return unknownBoard(index, answer)
+	if answer == nvml.SUCCESS {
+		calls("nvmlDeviceGetUUID")
+		f.UUID, answer = device.GetUUID()
 	}
-	calls("nvmlDeviceGetUUID")
-	uuid, answer := device.GetUUID()
 	if answer != nvml.SUCCESS { // series without a UUID would be those of another device, or of none
-		return unknownBoard(index, answer)
+		f.Inactive, f.answer = true, answer
+		return f
 	}
-	f := foundBoard{Device: dcgm.NewBoard(index, strconv.Itoa(index)), handle: device}
-	f.UUID, f.Driver = uuid, l.driver
+	f.handle, f.Driver = device, l.driver
 	calls("nvmlDeviceGetName")
 	f.Model = textOf(device.GetName())
 	calls("nvmlDeviceGetPciInfo_v3")
@@ -114,7 +96,7 @@ func (l *library) board(index int, calls func(string)) foundBoard {
 		}
 	}
 	l.askTexts(&f, l.texts, calls)
-	if l.hasAll(migCalls) {
+	if l.has(migCalls...) {
 		f.instances, _ = instancesOf(device, index, calls)
 	}
 	return f
@@ -125,37 +107,33 @@ func (l *library) board(index int, calls func(string)) foundBoard {
 func within[T any](d time.Duration, f func() T) (result T, ok bool) {
 	done := make(chan T, 1)
 	go func() { done <- f() }()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case result = <-done:
 		return result, true
-	case <-timer.C:
+	case <-time.After(d):
 		return result, false
 	}
 }
 
 // unloadable returns the failure to load or to start the library.
 func unloadable(path string, answer nvml.Return) *source.Error {
-	e := &source.Error{Failure: source.Unreachable}
+	const orExporter = "or read an exporter with --backend=prometheus"
 	switch answer {
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
-		e.Cause = "cannot load " + path
-		e.Remedy = "install the NVIDIA driver (a container needs the NVIDIA runtime), or read an exporter with --backend=prometheus"
+		return failure(source.Unreachable, "cannot load "+path, "install the NVIDIA driver (a container needs the NVIDIA runtime), "+orExporter)
 	case nvml.ERROR_DRIVER_NOT_LOADED:
-		e.Cause = "the NVIDIA driver is not loaded"
-		e.Remedy = "load it with modprobe nvidia, and see dmesg if that fails; or read an exporter with --backend=prometheus"
+		return failure(source.Unreachable, "the NVIDIA driver is not loaded", "load it with modprobe nvidia, and see dmesg if that fails; "+orExporter)
 	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
-		e.Cause = path + " and the loaded driver are of different versions"
-		e.Remedy = "reload the driver, or reboot, after a driver update"
+		return failure(source.Unreachable, path+" and the loaded driver are of different versions", "reload the driver, or reboot, after a driver update")
 	case nvml.ERROR_NO_PERMISSION:
-		e.Failure = source.PermissionDenied
-		e.Cause = "this user may not use the NVIDIA driver"
-		e.Remedy = "make /dev/nvidia* readable and writable for it, or run as root"
-	default:
-		e.Failure = source.Broken
-		e.Cause = "cannot start NVML: " + answer.String()
-		e.Remedy = "see what nvidia-smi says"
+		return failure(source.PermissionDenied, "this user may not use the NVIDIA driver", "make /dev/nvidia* readable and writable for it, or run as root")
 	}
-	return e
+	return failure(source.Broken, "cannot start NVML: "+answer.String(), seeSMI)
+}
+
+// seeSMI is the remedy for what NVIDIA's own tool shows too.
+const seeSMI = "see what nvidia-smi says"
+
+func failure(kind source.Failure, cause, remedy string) *source.Error {
+	return &source.Error{Failure: kind, Cause: cause, Remedy: remedy}
 }

@@ -16,8 +16,7 @@ const linkCall = "nvmlDeviceGetNvLinkState"
 
 // linksPause is how often a board is asked about its NVLinks. They change only when the fabric
 // manager has trained them, and when one fails, and the driver queries the links themselves for
-// each error count. While fewer are up than before, the states are read in each round, so that
-// their number is always current.
+// each error count.
 const linksPause = 10 * time.Second
 
 // linkFields are the counters of NVLink 5 and its bit error ratios, each of one link (nvml.h).
@@ -38,35 +37,30 @@ var linkFields = []field{
 	{id: nvml.FI_DEV_NVLINK_COUNT_EFFECTIVE_BER, column: "NLEFBF", ratio: true},
 }
 
-// linkTotals are linkFields over all links of a board, at most linksPause old.
-type linkTotals struct {
-	query  *fieldQuery
-	asked  time.Time
-	latest []float64 // a row
+// links reads a board's NVLinks: how many are up, their bandwidth, and linkFields over all of them.
+type links struct {
+	columns []int   // of the number of links that are up, and of their bandwidth
+	state   support // of linkCall, decided by the first link
+	asked   time.Time
+	most    int         // the highest number of links that were up, -1 before the first
+	totals  *fieldQuery // nil before that number is known
+	latest  []float64   // a row, at most linksPause old
 }
 
-// newLinkTotals returns the totals over that many links.
-func newLinkTotals(links int) *linkTotals {
-	fields := []field{{id: nvml.FI_DEV_NVLINK_SPEED_MBPS_COMMON}}
-	for _, f := range linkFields {
-		for link := range links {
-			f.scope = uint32(link)
-			fields = append(fields, f)
-		}
-	}
-	t := &linkTotals{query: newFieldQuery(fields), latest: newRow()}
-	t.query.total = true
-	return t
+func newLinks() *links {
+	return &links{columns: columns(dcgm.NVLinksActive, dcgm.NVLinkLimit), most: -1, latest: newRow()}
 }
 
 // ask fills row. denied is true if the permission for a value is missing.
-func (t *linkTotals) ask(d nvml.Device, now time.Time, row []float64) (answer nvml.Return, denied bool) {
-	if now.Sub(t.asked) >= linksPause { // the first time too: t.asked is zero
-		t.asked = now
-		blank(t.latest)
-		answer, denied = t.query.ask(d, t.latest)
+func (l *links) ask(d nvml.Device, now time.Time, calls func(string), row []float64) (answer nvml.Return, denied bool) {
+	if l.state != refused && now.Sub(l.asked) >= linksPause { // the first time too: l.asked is zero
+		l.asked = now
+		blank(l.latest)
+		if answer, denied = l.renew(d, calls); answer == nvml.ERROR_GPU_IS_LOST {
+			l.asked = time.Time{}
+		}
 	}
-	for column, v := range t.latest {
+	for column, v := range l.latest {
 		if v-v == 0 {
 			row[column] = v
 		}
@@ -74,68 +68,61 @@ func (t *linkTotals) ask(d nvml.Device, now time.Time, row []float64) (answer nv
 	return answer, denied
 }
 
-// speed returns the common speed of all active links, one way, in bytes per second, NaN if
-// unknown. NVML's unit is MB/s (nvml.h): 26562 are the 26.5625 GB/s of two lanes of 106.25 Gbit/s.
-func (t *linkTotals) speed() float64 {
+// renew fills latest.
+func (l *links) renew(d nvml.Device, calls func(string)) (answer nvml.Return, denied bool) {
+	calls(linkCall)
+	up, count, answer := l.count(d)
+	if answer != nvml.SUCCESS {
+		return answer, false
+	}
+	set(l.latest, l.columns[0], float64(up))
+	if up > l.most { // links that have come up may have counts that they lacked
+		l.most, l.totals = up, newLinkTotals(count)
+	}
+	calls(fieldCall)
+	answer, denied = l.totals.ask(d, l.latest)
+	// The common speed of all active links is one way, in MB/s (nvml.h): 26562 are the 26.5625 GB/s of two lanes of
+	// 106.25 Gbit/s. The bandwidth is both ways together, as in nvidia-smi.
 	const megabyte = 1e6
-	if v := t.query.value(nvml.FI_DEV_NVLINK_SPEED_MBPS_COMMON); v != nil && decode(v) > 0 {
-		return decode(v) * megabyte
+	if v := l.totals.value(nvml.FI_DEV_NVLINK_SPEED_MBPS_COMMON); v != nil && decode(v) > 0 && up > 0 {
+		set(l.latest, l.columns[1], 2*float64(up)*decode(v)*megabyte)
 	}
-	return math.NaN()
+	return answer, denied
 }
 
-// linkCount counts a board's active NVLinks.
-type linkCount struct {
-	columns []int   // of their number, and of their bandwidth
-	state   support // decided by the first link
-	asked   time.Time
-	active  float64 // NaN if unknown
-	most    float64 // highest active so far, -1 before the first
-	count   int     // of links that the board has
-}
-
-func newLinks() *linkCount {
-	return &linkCount{columns: columns(dcgm.NVLinksActive, dcgm.NVLinkLimit), active: math.NaN(), most: -1}
-}
-
-// ask updates the number of active links, unless the last answers are recent. more is true if
-// more are active than ever before.
-func (l *linkCount) ask(d nvml.Device, now time.Time) (answer nvml.Return, more bool) {
-	if l.state == refused || !(l.active < l.most) && now.Sub(l.asked) < linksPause {
-		return nvml.SUCCESS, false
-	}
-	l.asked = now
-	active := 0
-	l.active, l.count = math.NaN(), 0
+// count returns how many links are up, and how many the board has.
+func (l *links) count(d nvml.Device) (up, count int, answer nvml.Return) {
 	for link := range nvml.NVLINK_MAX_LINKS {
 		state, answer := d.GetNvLinkState(link)
 		if l.state == given && answer == nvml.ERROR_INVALID_ARGUMENT {
 			break // it has no more links
 		}
-		l.count = link + 1
+		count = link + 1
 		switch {
 		case l.state.record(answer):
 			if state == nvml.FEATURE_ENABLED {
-				active++
+				up++
 			}
 		case l.state == given && answer == nvml.ERROR_NOT_SUPPORTED: // it does not use this one
 		default:
-			return answer, false
+			return 0, 0, answer
 		}
 	}
-	l.active = float64(active)
-	more = l.active > l.most
-	l.most = max(l.most, l.active)
-	return nvml.SUCCESS, more
+	return up, count, nvml.SUCCESS
 }
 
-// set sets the number of active links, and their bandwidth both ways together, as in
-// nvidia-smi, from the speed of one link one way.
-func (l *linkCount) set(row []float64, speed float64) {
-	set(row, l.columns[0], l.active)
-	if l.active > 0 {
-		set(row, l.columns[1], 2*l.active*speed)
+// newLinkTotals returns the query of linkFields over that many links, and of their speed.
+func newLinkTotals(links int) *fieldQuery {
+	fields := []field{{id: nvml.FI_DEV_NVLINK_SPEED_MBPS_COMMON}}
+	for _, f := range linkFields {
+		for link := range links {
+			f.scope = uint32(link)
+			fields = append(fields, f)
+		}
 	}
+	q := newFieldQuery(fields)
+	q.total = true
+	return q
 }
 
 // linkRate derives DCGM's rate over all NVLinks from two counters of KiB: in

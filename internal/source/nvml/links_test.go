@@ -31,12 +31,12 @@ func TestLinkThatFails(t *testing.T) {
 		for i, step := range []struct {
 			answer nvml.Return
 			active float64
-			more   bool
-		}{{nvml.SUCCESS, 11, true}, {nvml.ERROR_UNKNOWN, math.NaN(), false}, {nvml.SUCCESS, 11, false}} {
+		}{{nvml.SUCCESS, 11}, {nvml.ERROR_UNKNOWN, math.NaN()}, {nvml.SUCCESS, 11}} {
 			answer = step.answer
-			got, more := l.ask(b, time.Now())
-			if got != step.answer || more != step.more || !alike(l.active, step.active) {
-				t.Errorf("step %d: %v active, more %v: %v", i, l.active, more, got)
+			row := newRow()
+			got, _ := l.ask(b, time.Now(), func(string) {}, row)
+			if active := row[columns(dcgm.NVLinksActive)[0]]; got != step.answer || !alike(active, step.active) {
+				t.Errorf("step %d: %v active: %v", i, active, got)
 			}
 			time.Sleep(10 * time.Second)
 		}
@@ -120,42 +120,6 @@ func TestLinksThatDoNotTell(t *testing.T) {
 			})
 		})
 	}
-}
-
-// While fewer links are up than before, they are queried at each reading.
-func TestLinksThatAreDownAreAskedOften(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMachine(1)
-		up := 11
-		m.boards[0].GetNvLinkStateFunc = func(link int) (nvml.EnableState, nvml.Return) {
-			if link >= up {
-				return nvml.FEATURE_DISABLED, nvml.SUCCESS
-			}
-			return nvml.FEATURE_ENABLED, nvml.SUCCESS
-		}
-		r := newReader(t, m, nil)
-		defer r.Close()
-		// readFor reads for that time, and returns the last number of links.
-		readFor := func(span time.Duration) (last string) {
-			for begun := time.Now(); time.Since(begun) < span; {
-				last = r.read()["0 "+dcgm.NVLinksActive]
-			}
-			return last
-		}
-		for _, step := range []struct {
-			up   int
-			span time.Duration
-			want string
-		}{
-			{11, 4 * time.Second, "11"}, {10, 4 * time.Second, "11"}, {10, 4 * time.Second, "10"},
-			{11, 2 * time.Second, "11"}, {0, 12 * time.Second, "0"}, {12, 2 * time.Second, "12"},
-		} {
-			up = step.up
-			if got := readFor(step.span); got != step.want {
-				t.Errorf("%+v: %s", step, got)
-			}
-		}
-	})
 }
 
 // link5 are the families of NVLink 5's counters, by the number of NVML's field (nvml.h).
@@ -250,11 +214,11 @@ func TestHiddenLinkTotals(t *testing.T) {
 		"11 links":         {{linked(206, 11, nvml.ERROR_NOT_SUPPORTED), sum - 206 - 11}, {all, sum - 206 - 11}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b, l := newMachine(1).boards[0], newLinkTotals(12)
+			b, l := newMachine(1).boards[0], newLinks()
 			for i, step := range steps {
 				b.link5 = step.link5
 				row := newRow()
-				l.ask(b, time.Now(), row)
+				l.ask(b, time.Now(), func(string) {}, row)
 				if got := row[columns("NLMALP")[0]]; !alike(got, step.want) {
 					t.Errorf("%s: answer %d: %v malformed packets, want %v", name, i, got, step.want)
 				}

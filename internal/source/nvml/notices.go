@@ -3,11 +3,9 @@
 package nvml
 
 import (
-	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
@@ -17,66 +15,39 @@ import (
 // notices logs what is denied and why NVML reports no XIDs, each once. Any goroutine may use it.
 type notices struct {
 	logger *slog.Logger
-
-	mu     sync.Mutex
-	denied map[string]bool // calls
-	noXIDs []string        // causes
-}
-
-func newNotices(logger *slog.Logger) *notices {
-	return &notices{logger: logger, denied: map[string]bool{}}
+	denied sync.Map                     // by call
+	noXIDs atomic.Pointer[source.Error] // the first reason, nil for none
 }
 
 // check logs a denied call. It returns false if the answer means that the board is lost.
 func (n *notices) check(board int, call string, answer nvml.Return) bool {
-	if answer != nvml.ERROR_NO_PERMISSION {
-		return answer != nvml.ERROR_GPU_IS_LOST
+	if answer == nvml.ERROR_NO_PERMISSION {
+		if _, known := n.denied.LoadOrStore(call, true); !known {
+			n.logger.Warn("the driver denies a reading", "gpu", board, "call", call,
+				"remedy", "run as root or with CAP_SYS_ADMIN if you need it; see RmProfilingAdminOnly for profiling")
+		}
 	}
-	n.mu.Lock()
-	known := n.denied[call]
-	n.denied[call] = true
-	n.mu.Unlock()
-	if !known {
-		n.logger.Warn("the driver denies a reading", "gpu", board, "call", call,
-			"remedy", "run as root or with CAP_SYS_ADMIN if you need it; see RmProfilingAdminOnly for profiling")
-	}
-	return true
+	return answer != nvml.ERROR_GPU_IS_LOST
 }
 
-// noXIDsRemedy is the remedy if NVML does not report XIDs.
-const noXIDsRemedy = "see dmesg for them, or read them with --backend=dcgm"
-
-// withoutXIDs records that a call for a board, or for the library, fails, so that there are no
-// events.
-func (n *notices) withoutXIDs(board int, call string, answer nvml.Return) {
-	whose := "NVML does not report XIDs"
-	if board != ofLibrary {
-		whose = fmt.Sprintf("NVML does not report XIDs of GPU %d", board)
-	}
-	cause := fmt.Sprintf("%s: %s: %s", whose, call, answer)
-	n.mu.Lock()
-	known := slices.Contains(n.noXIDs, cause) // from an earlier start
-	if !known {
-		n.noXIDs = append(n.noXIDs, cause)
-	}
-	n.mu.Unlock()
-	if !known {
-		n.logger.Warn(whose, "call", call, "answer", answer.String(), "remedy", noXIDsRemedy)
+// withoutXIDs records that a call for the library (of is "") or for a board (" of GPU 3") fails, so that there are no events.
+func (n *notices) withoutXIDs(of, call string, answer nvml.Return) {
+	e := failure(source.Unsupported, "NVML does not report XIDs"+of+": "+call+": "+answer.String(), "see dmesg for them, or read them with --backend=dcgm")
+	if n.noXIDs.CompareAndSwap(nil, e) {
+		n.logger.Warn(e.Cause, "remedy", e.Remedy)
 	}
 }
 
 // with adds why there are no XIDs to the failure e of a stream, nil for none.
 func (n *notices) with(e *source.Error) *source.Error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.noXIDs) == 0 {
+	switch no := n.noXIDs.Load(); {
+	case e == nil:
+		return no
+	case no == nil:
 		return e
+	default:
+		both := *e
+		both.Cause += ", " + no.Cause
+		return &both
 	}
-	causes := strings.Join(n.noXIDs, ", ")
-	if e == nil {
-		return &source.Error{Failure: source.Unsupported, Cause: causes, Remedy: noXIDsRemedy}
-	}
-	both := *e
-	both.Cause += ", " + causes
-	return &both
 }

@@ -50,8 +50,9 @@ type Source struct {
 	end     context.CancelFunc
 	running sync.WaitGroup
 
-	mu      sync.Mutex // guards opening, and the start of goroutines against Close
-	opening *opening   // the latest, nil before the first and after a failed one
+	mu      sync.Mutex   // guards opening, listing, and the start of goroutines against Close
+	opening *opening     // the latest, nil before the first and after a failed one
+	listing *processList // the latest, nil before the first
 	closing func() error
 }
 
@@ -67,17 +68,16 @@ var (
 // NVML and list the boards. The error is always nil, except in programs built
 // without cgo.
 func New(opts Options) (source.Source, error) {
-	opts = opts.complete()
-	return newSource(opts, nvml.New(nvml.WithLibraryPath(opts.LibraryPath))), nil
+	return newSource(opts, nvml.New(nvml.WithLibraryPath(opts.complete().LibraryPath))), nil
 }
 
 // newSource is New with another library.
 func newSource(opts Options, api nvml.Interface) *Source {
 	opts = opts.complete()
-	s := &Source{opts: opts, api: api, fabric: fabricInfo, notices: newNotices(opts.Logger), timer: time.NewTimer(0)}
+	s := &Source{opts: opts, api: api, fabric: fabricInfo, notices: &notices{logger: opts.Logger}, timer: time.NewTimer(0)}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.closing = sync.OnceValue(s.unload)
-	s.status.open(opts.Period)
+	s.status.counts[device].Period, s.status.counts[profiling].Period = opts.Period, opts.Period
 	return s
 }
 
@@ -243,15 +243,14 @@ func (s *Source) unload() error {
 	if o == nil {
 		return nil
 	}
-	// Do not wait for an opening that has hung for longer.
-	if !o.wait(context.Background(), closeTimeout) {
-		return fmt.Errorf("%w: the library stays loaded until the program ends", o.hangs())
+	stays := func(call string) error {
+		return errors.New(call + " does not return, the library stays loaded until the program ends; " + hangRemedy)
+	}
+	if !o.wait(context.Background(), closeTimeout) { // not for one that has hung for longer
+		return stays(o.call.get())
 	}
 	if o.err != nil {
 		return nil // it has already shut NVML down
-	}
-	stays := func(call string) error {
-		return errors.New(call + " does not return, the library stays loaded until the program ends; " + hangRemedy)
 	}
 	if _, ok := within(closeTimeout, func() struct{} { s.running.Wait(); return struct{}{} }); !ok {
 		for _, w := range o.node.workers {
@@ -261,13 +260,7 @@ func (s *Source) unload() error {
 		}
 		return stays("a call into NVML")
 	}
-	answer, ok := within(closeTimeout, func() nvml.Return {
-		if o.node.events != nil {
-			_ = o.node.events.Free() // Shutdown frees it anyway
-		}
-		return o.node.lib.Shutdown()
-	})
-	switch {
+	switch answer, ok := within(closeTimeout, o.node.lib.Shutdown); { // it frees the event set too
 	case !ok:
 		return stays("nvmlShutdown")
 	case answer != nvml.SUCCESS:

@@ -20,7 +20,6 @@ type boardState struct {
 	topology uint64   // as in the batcher
 	is       condition
 	call     string // the call that hangs
-	logged   string // the hanging call that was logged
 	gpm      support
 }
 
@@ -82,7 +81,7 @@ func (n *openNode) serve() {
 	}
 }
 
-// watch detects boards that hang or are lost. It logs each hanging call once.
+// watch detects boards that hang or are lost, or are back, and logs it.
 func (s *Source) watch(n *openNode, now time.Time) {
 	changed := false
 	for i := range n.states {
@@ -94,9 +93,15 @@ func (s *Source) watch(n *openNode, now time.Time) {
 		if is == st.is && call == st.call {
 			continue
 		}
-		changed = true
-		st.log(is, call)
-		st.is, st.call = is, call
+		switch {
+		case is == hanging:
+			s.opts.Logger.Warn("a call into the driver hangs; its GPU is left out of the readings", "gpu", st.board, "call", call, "remedy", hangRemedy)
+		case is == lost:
+			s.opts.Logger.Warn("the driver has lost a GPU; it has no readings from now on", "gpu", st.board, "remedy", lostRemedy)
+		case st.is == lost:
+			s.opts.Logger.Info("a lost GPU is back", "gpu", st.board)
+		}
+		changed, st.is, st.call = true, is, call
 	}
 	if changed {
 		s.publish(n)
@@ -118,14 +123,6 @@ func (st *boardState) judge(now time.Time, period time.Duration) (is condition, 
 	return st.is, st.call
 }
 
-// log logs that a call hangs, once.
-func (st *boardState) log(is condition, call string) {
-	if is == hanging && call != st.logged {
-		st.logged = call
-		st.notices.logger.Warn("a call into the driver hangs; its GPU is left out of the readings", "gpu", st.board, "call", call, "remedy", hangRemedy)
-	}
-}
-
 // has reports whether GPM is in a state on some board.
 func (n *openNode) has(gpm support) bool {
 	return slices.ContainsFunc(n.states, func(st boardState) bool { return st.gpm == gpm })
@@ -137,11 +134,8 @@ func (n *openNode) unprofiled() *source.Error {
 	if n.has(given) || !n.has(refused) {
 		return nil
 	}
-	return &source.Error{
-		Failure: source.ProfilingUnavailable,
-		Cause:   "NVML counts no profiling fields on these GPUs: its GPM is for Hopper and later",
-		Remedy:  "read them with --backend=dcgm, or from an exporter with --backend=prometheus",
-	}
+	return failure(source.ProfilingUnavailable, "NVML counts no profiling fields on these GPUs: its GPM is for Hopper and later",
+		"read them with --backend=dcgm, or from an exporter with --backend=prometheus")
 }
 
 // failing returns the error for boards that hang, are lost or were left out, nil if there are none.
@@ -175,16 +169,9 @@ func (n *openNode) failure() *source.Error {
 	}
 	for i := range n.states {
 		if st := &n.states[i]; st.busy {
-			return &source.Error{
-				Failure: source.Timeout,
-				Cause:   fmt.Sprintf("no GPU answers: GPU %d is in %s", st.board, st.reading.get()),
-				Remedy:  hangRemedy,
-			}
+			return failure(source.Timeout, fmt.Sprintf("no GPU answers: GPU %d is in %s", st.board, st.reading.get()), hangRemedy)
 		}
 	}
-	return &source.Error{
-		Failure: source.Broken,
-		Cause:   "NVML gives no reading of any GPU",
-		Remedy:  "see what nvidia-smi shows, or read an exporter with --backend=prometheus",
-	}
+	return failure(source.Broken, "NVML gives no reading of any GPU",
+		"see what nvidia-smi shows, or read an exporter with --backend=prometheus")
 }

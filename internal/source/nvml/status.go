@@ -3,7 +3,7 @@
 package nvml
 
 import (
-	"strings"
+	"cmp"
 	"sync"
 	"time"
 
@@ -23,13 +23,6 @@ type streamStatus struct {
 	mu      sync.Mutex
 	trouble [2]*source.Error // by stream
 	version string           // "" while unknown
-}
-
-// open opens the streams.
-func (s *streamStatus) open(period time.Duration) {
-	for i := range s.counts {
-		s.counts[i].Period = period
-	}
 }
 
 // count counts a reading.
@@ -72,15 +65,9 @@ func (s *Source) Version() string {
 
 // version returns what Version does.
 func (n *openNode) version() string {
-	var parts []string
-	if n.lib.driver != "" {
-		parts = append(parts, "driver "+n.lib.driver)
-	}
-	if n.lib.version != "" {
-		parts = append(parts, "NVML "+n.lib.version)
-	}
+	text := "driver " + cmp.Or(n.lib.driver, "unknown") + ", NVML " + cmp.Or(n.lib.version, "unknown")
 	if n.has(given) {
-		parts = append(parts, "GPM")
+		text += ", GPM"
 	}
-	return strings.Join(parts, ", ")
+	return text
 }

@@ -31,9 +31,6 @@ func TestLostGPU(t *testing.T) {
 				t.Fatalf("%v", all)
 			}
 		}
-		if n := m.boards[1].asked("nvmlDeviceGetTemperature"); n != 3 {
-			t.Errorf("it was asked %d times", n)
-		}
 		e := r.Streams(nil)[device].Failure
 		if e == nil || e.Cause != "GPU 1 is lost" || e.Remedy == "" {
 			t.Errorf("the stream says %v", e)

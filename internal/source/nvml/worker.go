@@ -4,15 +4,13 @@ package nvml
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
-
-// lostPause is how long a lost board is not asked again.
-const lostPause = 30 * time.Second
 
 // gpu is a board that is read. Any goroutine may use it.
 type gpu struct {
@@ -27,7 +25,6 @@ type gpu struct {
 	registered chan struct{} // closed once the board is registered for events, or cannot be
 
 	reading callName // in progress in the worker
-	listing callName // in progress in a list of processes
 	xids    xidCounts
 }
 
@@ -62,14 +59,17 @@ type worker struct {
 	period    time.Duration
 	events    nvml.EventSet // nil for none
 	begun     bool
-	lost      time.Time // when the board was last found lost, zero if it is not
-	mayCount  bool      // false once the board has answered that it has no GPM
+	mayCount  bool // false once the board has answered that it has no GPM
 	instances instanceList
-	whole     wholeReadings
+	fields    *fieldQuery // of the whole board, as rate, links and fabric; nil for one whose call the library lacks
+	rate      linkRate
+	links     *links
+	fabric    *fabric
 	parts     []entity // the board and its instances
 	results   [2]outcome
 	next      int
 	values    [5]float64 // of one reading: as many as one can have
+	xidColumn int        // in dcgm.Fields
 }
 
 // entity is a board, or an instance that is read separately.
@@ -106,56 +106,47 @@ func (w *worker) round(now time.Time) *outcome {
 	r := &w.results[w.next]
 	w.next = 1 - w.next
 	r.begun = now
-	was := !w.lost.IsZero()
-	if !was || now.Sub(w.lost) >= lostPause {
-		w.read(r)
-	}
-	if !w.lost.IsZero() {
-		r.reset(w.instances.all, w.instances.topology)
-		r.lost = true
-	}
-	switch {
-	case r.lost && !was:
-		w.notices.logger.Warn("the driver has lost a GPU; it has no readings from now on", "gpu", w.board, "remedy", lostRemedy)
-	case was && !r.lost:
-		w.notices.logger.Info("a lost GPU is back", "gpu", w.board)
-	}
-	return r
-}
-
-// read asks the board for everything, and records whether it is lost.
-func (w *worker) read(r *outcome) {
 	if !w.begun {
 		w.begin()
 		w.begun = true
 	}
-	w.list(r.begun)
+	w.list(now)
 	r.reset(w.instances.all, w.instances.topology)
-	if w.lost = (time.Time{}); !w.fill(r) {
-		w.lost = r.begun
+	if r.lost = !w.fill(r); r.lost {
+		blank(r.cells)
 	}
+	return r
 }
 
 // begin makes the calls that are made once: not in New, because each may hang.
 func (w *worker) begin() {
 	if w.events != nil {
-		w.reading.set("nvmlDeviceRegisterEvents")
+		w.reading.set(registerCall)
 		answer := w.device.RegisterEvents(nvml.EventTypeXidCriticalError, w.events)
 		if w.xids.listen(answer == nvml.SUCCESS); answer != nvml.SUCCESS {
-			w.notices.withoutXIDs(w.board, "nvmlDeviceRegisterEvents", answer)
+			w.notices.withoutXIDs(fmt.Sprintf(" of GPU %d", w.board), registerCall, answer)
 		}
 	}
 	close(w.registered)
-	if w.mayCount = w.lib.hasAll(gpmCalls); w.mayCount {
+	if w.mayCount = w.lib.has(gpmCalls...); w.mayCount {
 		w.reading.set(gpmSupportCall)
 		gpm, answer := w.device.GpmQueryDeviceSupport()
 		w.check(gpmSupportCall, answer)
 		w.mayCount = answer != nvml.SUCCESS || gpm.IsSupportedDevice != 0 // if unknown, the first sample shows it
 	}
-	w.whole = newWholeReadings(w.lib, w.period)
-	if !w.lib.hasAll(migCalls) {
+	if w.lib.has(fieldCall) {
+		w.fields, w.rate = newFieldQuery(steadyFields), newLinkRate(w.period)
+	}
+	if w.lib.has(fieldCall, linkCall) {
+		w.links = newLinks()
+	}
+	if w.lib.has(fabricCall) {
+		w.fabric = newFabric()
+	}
+	if !w.lib.has(migCalls...) {
 		w.instances.state = refused
 	}
+	w.xidColumn = columns("XIDER")[0]
 	w.adopt(w.instances.all)
 }
 
@@ -214,7 +205,7 @@ func (w *worker) fill(r *outcome) bool {
 			return false
 		}
 	}
-	if !w.fillWhole(r) {
+	if !w.fillWhole(r, r.row(0)) {
 		return false
 	}
 	for i := range w.parts {
@@ -227,9 +218,39 @@ func (w *worker) fill(r *outcome) bool {
 		r.gpm = given
 	}
 	if xid := w.xids.last.Load(); xid != 0 {
-		set(r.row(0), w.whole.xidColumn, float64(xid))
+		set(r.row(0), w.xidColumn, float64(xid))
 	}
 	return true
+}
+
+// fillWhole reads what only a whole board has. It returns false if the board is lost.
+func (w *worker) fillWhole(r *outcome, row []float64) bool {
+	if w.fields != nil {
+		w.reading.set(fieldCall)
+		if !w.checkFields(w.fields.ask(w.device, row)) {
+			return false
+		}
+		w.rate.add(w.fields.value(nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX), w.fields.value(nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX), row)
+	}
+	if w.links != nil && !w.checkFields(w.links.ask(w.device, r.begun, w.reading.set, row)) {
+		return false
+	}
+	if w.fabric != nil {
+		w.reading.set(fabricCall)
+		if !w.check(fabricCall, w.fabric.ask(w.device, w.lib.fabric, row)) {
+			return false
+		}
+		r.cluster = w.fabric.cluster
+	}
+	return true
+}
+
+// checkFields is check for field values, of which single ones may be denied.
+func (w *worker) checkFields(answer nvml.Return, denied bool) bool {
+	if denied {
+		w.check(fieldCall, nvml.ERROR_NO_PERMISSION)
+	}
+	return w.check(fieldCall, answer)
 }
 
 // ask asks a part for its readings. It returns false if the board is lost.

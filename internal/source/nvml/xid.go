@@ -3,8 +3,10 @@
 package nvml
 
 import (
+	"context"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,47 +16,39 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// eventCalls are the functions of the library that XIDs need.
-var eventCalls = []string{"nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetWait", "nvmlEventSetFree"}
-
+// The calls that XIDs need.
 const (
-	// xidWait limits a wait for events, and thus Close.
-	xidWait = 500 * time.Millisecond
-	// xidPause is the pause after a wait that failed: with a lost board each may
-	// fail at once.
-	xidPause = time.Second
+	eventSetCall = "nvmlEventSetCreate"
+	registerCall = "nvmlDeviceRegisterEvents"
+	waitCall     = "nvmlEventSetWait"
 )
+
+// xidWait limits a wait for events, and thus Close.
+const xidWait = 500 * time.Millisecond
 
 // openEvents creates the event set in which the workers register their boards.
 func (s *Source) openEvents(n *openNode, calls func(string)) {
-	for _, call := range eventCalls {
-		if !n.lib.has(call) {
-			s.notices.withoutXIDs(ofLibrary, call, nvml.ERROR_FUNCTION_NOT_FOUND)
-			return
-		}
+	answer := nvml.ERROR_FUNCTION_NOT_FOUND
+	if n.lib.has(eventSetCall, registerCall, waitCall) {
+		calls(eventSetCall)
+		n.events, answer = n.lib.EventSetCreate()
 	}
-	calls("nvmlEventSetCreate")
-	set, answer := n.lib.EventSetCreate()
-	calls("")
 	if answer != nvml.SUCCESS {
-		s.notices.withoutXIDs(ofLibrary, "nvmlEventSetCreate", answer)
-		return
+		n.events = nil
+		s.notices.withoutXIDs("", eventSetCall, answer)
 	}
-	n.events = set
 }
 
 // awaitRegistrations returns when all boards are registered in the event set, or one takes longer
 // than longest: a registration waits for the end of a wait for events (seen with 580.159 on an
 // H200), so eight boards would register for four seconds.
 func (s *Source) awaitRegistrations(n *openNode) {
-	timeout := time.NewTimer(longest)
-	defer timeout.Stop()
+	ctx, cancel := context.WithTimeout(s.life, longest)
+	defer cancel()
 	for _, w := range n.workers {
 		select {
 		case <-w.registered:
-		case <-timeout.C:
-			return
-		case <-s.life.Done():
+		case <-ctx.Done():
 			return
 		}
 	}
@@ -64,8 +58,6 @@ func (s *Source) awaitRegistrations(n *openNode) {
 // keeps unreported ones in a queue, from which a wait takes one.
 func (s *Source) watchXIDs(n *openNode) {
 	s.awaitRegistrations(n)
-	pause := time.NewTimer(0)
-	defer pause.Stop()
 	for s.life.Err() == nil {
 		event, answer := n.events.Wait(uint32(xidWait.Milliseconds()))
 		switch answer {
@@ -73,46 +65,33 @@ func (s *Source) watchXIDs(n *openNode) {
 			n.recordXID(&event, time.Now(), s.opts.Logger)
 		case nvml.ERROR_TIMEOUT:
 		case nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_FUNCTION_NOT_FOUND:
-			s.notices.withoutXIDs(ofLibrary, "nvmlEventSetWait", answer)
+			s.notices.withoutXIDs("", waitCall, answer)
 			for _, w := range n.workers {
 				w.xids.listen(false)
 			}
 			return
-		default:
-			pause.Reset(xidPause)
+		default: // with a lost board each wait may fail at once
 			select {
-			case <-pause.C:
+			case <-time.After(xidWait):
 			case <-s.life.Done():
 			}
 		}
 	}
 }
 
-// recordXID records an event, even of a lost board: 79 says why it is lost.
+// recordXID records an event, even of a lost board: 79 says why it is lost. Of an XID of an instance, too, the driver
+// reports the board (nvml.h).
 func (n *openNode) recordXID(event *nvml.EventData, at time.Time, logger *slog.Logger) {
 	if event.EventType&nvml.EventTypeXidCriticalError == 0 {
 		return
 	}
-	if g := n.gpuOf(event.Device); g != nil {
-		g.xids.add(event.EventData, at)
+	i := slices.IndexFunc(n.workers, func(w *worker) bool { return w.device == event.Device })
+	if i < 0 {
+		logger.Warn("the driver reports an XID of an unknown GPU", "xid", event.EventData, "remedy", "find the GPU in dmesg")
 		return
 	}
-	logger.Warn("the driver reports an XID of an unknown GPU", "xid", event.EventData, "remedy", "find the GPU in dmesg")
+	n.workers[i].xids.add(event.EventData, at)
 }
-
-// gpuOf returns a board by its handle, nil for none. Of an XID of an instance, too, the driver
-// reports the board (nvml.h).
-func (n *openNode) gpuOf(d nvml.Device) *gpu {
-	for _, w := range n.workers {
-		if w.device == d {
-			return w.gpu
-		}
-	}
-	return nil
-}
-
-// mostXIDs is far more than there are codes.
-const mostXIDs = 512
 
 // xidCounts counts the XIDs of a board. Any goroutine may use it.
 type xidCounts struct {
@@ -143,15 +122,13 @@ func (x *xidCounts) add(code uint64, at time.Time) {
 	x.last.Store(code)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for i := range x.counts {
-		if c := &x.counts[i]; uint64(c.Code) == code {
-			c.Count, c.Last = c.Count+1, at
-			return
-		}
+	i := slices.IndexFunc(x.counts, func(c raw.XID) bool { return uint64(c.Code) == code })
+	if i < 0 {
+		i = len(x.counts)
+		x.counts = append(x.counts, raw.XID{Code: uint32(code)})
 	}
-	if len(x.counts) < mostXIDs {
-		x.counts = append(x.counts, raw.XID{Code: uint32(code), Count: 1, Last: at})
-	}
+	x.counts[i].Count++
+	x.counts[i].Last = at
 }
 
 // append appends how often each code occurred, or a code 0 if the driver reports XIDs and has

@@ -96,7 +96,7 @@ func TestNoXIDs(t *testing.T) {
 		ofOthers    int // boards whose XIDs are reported
 		spoil       func(*machine)
 	}{
-		{"no call", "NVML does not report XIDs: nvmlEventSetWait: ", 0, func(m *machine) { m.lacks["nvmlEventSetWait"] = true }},
+		{"no call", "NVML does not report XIDs: nvmlEventSetCreate: ", 0, func(m *machine) { m.lacks["nvmlEventSetWait"] = true }},
 		{"no set", "NVML does not report XIDs: nvmlEventSetCreate: ", 0, func(m *machine) {
 			m.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) { return nil, nvml.ERROR_NOT_SUPPORTED }
 		}},

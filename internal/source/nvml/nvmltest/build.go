@@ -1,12 +1,15 @@
 package nvmltest
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,29 +24,17 @@ var sources embed.FS
 // compiled builds the library once in each test binary and returns the file's
 // bytes, because no temporary directory is removed at the end of the test
 // binary.
-var compiled = sync.OnceValues(func() ([]byte, error) { return compile() })
+var compiled = sync.OnceValues(compile)
 
 // Build returns the path of the library in a directory of its own, which is
 // removed after the test. It has no scenario yet: see ScenarioEnv. It skips the
 // test if Go builds without cgo, the default without a C compiler.
 func Build(t testing.TB) string {
 	t.Helper()
-	return install(t, compiled)
-}
-
-// BuildWithout is Build for a library that, like those of older drivers, does not
-// export some functions.
-func BuildWithout(t testing.TB, functions ...string) string {
-	t.Helper()
-	return install(t, func() ([]byte, error) { return compile(functions...) })
-}
-
-func install(t testing.TB, build func() ([]byte, error)) string {
-	t.Helper()
-	if !usesC {
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "CGO_ENABLED", Value: "0"}) {
 		t.Skip("built without cgo, and so without NVML")
 	}
-	library, err := build()
+	library, err := compiled()
 	if err != nil {
 		t.Fatalf("cannot build the fake NVML: %v", err)
 	}
@@ -55,7 +46,7 @@ func install(t testing.TB, build func() ([]byte, error)) string {
 }
 
 // compile runs the C compiler, CC like cgo.
-func compile(without ...string) ([]byte, error) {
+func compile() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "nvmltest-")
 	if err != nil {
 		return nil, err
@@ -69,13 +60,8 @@ func compile(without ...string) ([]byte, error) {
 		return nil, err
 	}
 	out := filepath.Join(dir, "library.so")
-	args := append(strings.Fields(os.Getenv("CC")), "-std=gnu11", "-Wall", "-Wextra", "-shared", "-fPIC", "-O1", "-fvisibility=hidden", "-pthread", "-o", out)
-	if args[0] == "-std=gnu11" {
-		args = append([]string{"cc"}, args...)
-	}
-	for _, function := range without {
-		args = append(args, "-D"+function+"=fake_"+function)
-	}
+	args := append(strings.Fields(cmp.Or(os.Getenv("CC"), "cc")),
+		"-std=gnu11", "-Wall", "-Wextra", "-shared", "-fPIC", "-O1", "-fvisibility=hidden", "-pthread", "-o", out)
 	if text, err := exec.CommandContext(context.Background(), args[0], append(args[1:], files...)...).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%s: %w: %s", args[0], err, text)
 	}

@@ -11,8 +11,7 @@
 //	s.Write(t, scenario) // the next call sees it
 //
 // A process that loads a second library, from another path, still calls the first: go-nvml binds
-// a function permanently at its first call. Tests that need a library of BuildWithout must run a
-// program.
+// a function permanently at its first call.
 package nvmltest
 
 import (

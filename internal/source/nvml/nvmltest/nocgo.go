@@ -1,5 +1,0 @@
-//go:build !cgo
-
-package nvmltest
-
-const usesC = false

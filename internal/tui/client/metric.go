@@ -48,6 +48,12 @@ const (
 	MetricNVLinkReceive
 	MetricNVLinkTransmit
 	MetricEnergy
+	MetricXID
+	MetricReplays
+	MetricBadRows
+	MetricCorrectedRows
+	MetricECCDouble
+	MetricECCSingle
 	MetricMeanReal
 	MetricSeverity
 	MetricIndex
@@ -79,7 +85,7 @@ var Metrics = [NumMetrics]MetricInfo{
 	MetricNVML:              ratio("util", "GPU util", canonical.NVMLUtilization),
 	MetricEngine:            ratio("gr", "GR active", canonical.GraphicsEngineActive),
 	MetricSM:                ratio("sm", "SM active", canonical.SMActive),
-	MetricOccupancy:         ratio("occ", "SM occupancy", canonical.SMOccupancy),
+	MetricOccupancy:         ratio("occ", "Occupancy", canonical.SMOccupancy),
 	MetricTensor:            ratio("tensor", "Tensor", canonical.TensorActive),
 	MetricDRAM:              ratio("dram", "DRAM", canonical.DRAMActive),
 	MetricMemCopy:           ratio("memcpy", "Memcpy", canonical.MemoryCopyUtilization),
@@ -109,6 +115,12 @@ var Metrics = [NumMetrics]MetricInfo{
 	MetricNVLinkReceive:     limited("nvrx", "NVLink RX", canonical.NVLinkReceive, nvlinkLimit(1), false),
 	MetricNVLinkTransmit:    limited("nvtx", "NVLink TX", canonical.NVLinkTransmit, nvlinkLimit(1), false),
 	MetricEnergy:            limited("energy", "Energy", canonical.Energy, unknown, false),
+	MetricXID:               {"xid", "Last XID", canonical.Code, canonical.Fields[canonical.XIDLast].Help, (*GPU).ShownXID, unknown, false, canonical.XIDLast},
+	MetricReplays:           limited("replays", "PCIe replays", canonical.PCIeReplays, unknown, false),
+	MetricBadRows:           limited("badrows", "Bad rows", canonical.RemappedRowsUncorrectable, unknown, false),
+	MetricCorrectedRows:     limited("rows", "Corrected rows", canonical.RemappedRowsCorrectable, unknown, false),
+	MetricECCDouble:         limited("dbe", "ECC double-bit", canonical.ECCDoubleBitVolatile, unknown, false),
+	MetricECCSingle:         limited("sbe", "ECC single-bit", canonical.ECCSingleBitVolatile, unknown, false),
 	MetricMeanReal:          {"mean", "Mean real util", canonical.Ratio, "Mean real utilization since the proxy first saw the device.", (*GPU).MeanUtilization, one, false, canonical.NumFields},
 	MetricSeverity:          {"severity", "Health", canonical.Code, "How sick the board is: 0 ok, 1 hot, 2 warn, 3 crit, 4 gone.", severity, unknown, false, canonical.NumFields},
 	MetricIndex:             {"gpu", "GPU", canonical.Count, "Index of the board on its node.", index, unknown, false, canonical.NumFields},
@@ -131,11 +143,6 @@ func ratio(name, title string, f canonical.Field) MetricInfo {
 func limited(name, title string, f canonical.Field, limit func(*GPU) float64, kept bool) MetricInfo {
 	info := &canonical.Fields[f]
 	return MetricInfo{name, title, info.Unit, info.Help, value(f), limit, kept, f}
-}
-
-// FieldInfo describes a reading that is not a metric.
-func FieldInfo(title string, f canonical.Field) MetricInfo {
-	return limited("", title, f, unknown, false)
 }
 
 func powerShare(g *GPU) float64 { return g.Values[canonical.Power] / g.Values[canonical.PowerLimit] }

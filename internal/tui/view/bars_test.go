@@ -32,8 +32,7 @@ func TestMark(t *testing.T) {
 		g.Reset(10, 1, screen.Braille)
 		device := &client.GPU{RealUtilization: test.real}
 		device.Values[canonical.NVMLUtilization] = test.util
-		g.All().Bar(0, 0, 10, test.real, styleUtil2, styleTrack)
-		bars{w: 10}.mark(g.All(), device)
+		drawBar(g.All(), device, client.MetricReal, false)
 		if got := strings.TrimSuffix(g.Glyphs(), "\n"); got != test.want {
 			t.Errorf("real %v of %v: %q, want %q", test.real, test.util, got, test.want)
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -13,275 +12,232 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// plotChart is a chart of a metric of devices being drawn.
-type plotChart struct {
-	*State
+// line is the history of a reading of a device in a chart.
+type line struct {
+	gpu    *client.GPU
 	metric client.Metric
-	gpus   []*client.GPU
-	history.Columns
-	limit float64
-	known bool // limit is one of the devices, not of the data
-	ends  []lineEnd
+	style  screen.Style
 }
 
-// lineEnd is the name of a line and its last value, which is NaN if the line does not reach the
-// right edge of its chart.
-type lineEnd struct {
-	name  string
-	style screen.Style
-	value float64
-}
+// lineSign shows a line of a chart in its legend; behindStyle is the style of a second line, or the
+// median, bandSign the sign of what is shaded.
+const lineSign, bandSign, behindStyle = "━━ ", "░░ ", styleSeries3
 
-// medianName is the name of the median's line.
-const medianName = "med"
-
-// seriesStyle returns the style of a line of a chart.
-func seriesStyle(i int) screen.Style { return styleSeries0 + screen.Style(i%numSeries) }
-
-// drawChart draws a metric of devices: a line for each if they can be told apart, else the selected
-// one and the outliers over the median and the range of the others. The names of lines are at
-// their ends.
-func drawChart(r screen.Rect, s *State, m client.Metric, gpus []*client.GPU) {
-	names := namesWidth(s, r.W, gpus)
-	body := r.Sub(0, 1, r.W-names, r.H-1)
+// drawChart draws lines on one scale below a title, the first over the others, over a clock. If there
+// are too many to tell apart, it draws the first over the median and the range of all. What GPU util
+// claims above real utilization is shaded. With classes there is a strip of what the device did.
+func drawChart(r screen.Rect, s *State, title []piece, lines []line, classes bool) {
+	write(r, 1, title...)
+	strip := 0
+	if classes {
+		strip = 1
+	}
+	body := r.Sub(0, 1, r.W, r.H-2-strip)
 	cells := body.W - axisWidth
 	dots, _ := body.Sub(axisWidth, 0, cells, 1).Dots()
-	if cells < 1 || dots < 1 {
+	if cells < 1 || dots < 1 || len(lines) == 0 {
 		return
 	}
-	p := &plotChart{State: s, metric: m, gpus: gpus, Columns: history.Columns{N: dots, Step: columnStep(s, dots), PerCell: dots / cells}}
-	p.scale()
-	p.drawTitle(r.Row(0))
-	plot := valueAxis(body.Sub(0, 0, body.W, body.H-1), p.limit, axisFormat(client.Metrics[m].Unit))
-	if !plot.Empty() {
-		timeAxis(body.Sub(axisWidth, body.H-1, plot.W, 1), s, p.Cell())
+	n := dots // columns
+	if columnStep(s, cells) == columnStep(s, dots) {
+		n = cells // more would show more of the past, and no more of the window
 	}
-	if len(gpus) > numSeries {
-		p.drawBand(plot)
-	} else {
-		p.drawCursor(plot)
-		p.drawLines(plot)
+	c := history.Columns{N: n, Step: columnStep(s, n), PerCell: n / cells}
+	points, values := make([][]history.Point, len(lines)), make([][]float64, len(lines))
+	for i, l := range lines {
+		points[i] = s.History.Points(l.gpu.Key, l.metric, s.Now, c)
+		values[i] = means(points[i], dots/n)
 	}
-	p.drawEnds(r.Sub(r.W-names, 1, names, plot.H), plot)
-}
-
-// drawLines draws a line for each device, the selected one over the others. A single device also
-// gets its spikes.
-func (p *plotChart) drawLines(r screen.Rect) {
-	if len(p.gpus) == 1 {
-		p.drawSpikes(r)
+	limit := scaleOf(lines, points)
+	plot := drawValueAxis(body, limit, client.Metrics[lines[0].metric].Unit)
+	switch {
+	case len(lines) > numSeries:
+		low, median, high := spreadOf(values)
+		plot.Band(low, high, 0, limit, styleBand)
+		lines, values = []line{lines[0], {style: behindStyle}}, [][]float64{values[0], median}
+	case len(lines) == 2 && lines[0].metric == client.MetricReal && lines[1].metric == client.MetricNVML:
+		plot.Band(values[0], values[1], 0, limit, styleBand)
 	}
-	selected := -1
-	for i, g := range p.gpus {
-		if g.Key == p.Selected {
-			selected = i
-			continue
+	drawCursor(plot, s, c.Cell())
+	for i, l := range slices.Backward(lines) {
+		if s.Mono {
+			dash(values[i], 2*i*dots/cells)
 		}
-		p.drawLine(r, g, seriesStyle(i))
+		plot.Line(values[i], 0, limit, l.style)
 	}
-	if selected >= 0 {
-		p.drawLine(r, p.gpus[selected], seriesStyle(selected))
+	if classes {
+		r.Text(0, r.H-2, axisWidth-1, "class", styleFaint)
+		drawClasses(r.Sub(axisWidth, r.H-2, cells, 1), s, lines[0].gpu, c.Cell())
 	}
+	drawTimeAxis(r.Sub(axisWidth, r.H-1, cells, 1), s, c.Cell())
 }
 
-// scale sets the upper end of the Y axis: the highest limit of the devices, or without one a round
-// number above all values.
-func (p *plotChart) scale() {
-	info := &client.Metrics[p.metric]
-	for _, g := range p.gpus {
-		if l := info.Limit(g); l > p.limit {
-			p.limit = l
+// columnStep returns the time of one of n columns of a chart.
+func columnStep(s *State, n int) time.Duration { return history.Step(s.window(), n) }
+
+// means returns the means of points, each a number of times.
+func means(points []history.Point, times int) []float64 {
+	values := make([]float64, len(points)*times)
+	for i := range values {
+		values[i] = points[i/times].Mean
+	}
+	return values
+}
+
+// scaleOf returns the upper end of the axis of lines: 100 °C, the highest limit of the devices, or
+// without one, and for links, which rarely come near theirs, a round number above all values.
+func scaleOf(lines []line, points [][]history.Point) float64 {
+	limit, highest := 0.0, 0.0
+	for i, l := range lines {
+		if most := client.Metrics[l.metric].Limit(l.gpu); most > limit {
+			limit = most
 		}
-	}
-	if info.Unit == canonical.Celsius {
-		p.limit = 100
-	}
-	if p.known = p.limit > 0; p.known {
-		return
-	}
-	for _, g := range p.gpus {
-		p.limit = max(p.limit, highest(p.points(g, p.metric, p.Columns)))
-	}
-	p.limit = niceLimit(p.limit)
-}
-
-// drawLine draws the line of a device.
-func (p *plotChart) drawLine(r screen.Rect, g *client.GPU, st screen.Style) {
-	values := means(p.points(g, p.metric, p.Columns))
-	r.Line(values, 0, p.limit, st)
-	p.ends = append(p.ends, lineEnd{p.shortID(g), st, p.endOf(values)})
-}
-
-// drawSpikes draws the maximum of each column that is off the line of means, so that a short
-// peak is not lost in a long column.
-func (p *plotChart) drawSpikes(r screen.Rect) {
-	points := p.points(p.gpus[0], p.metric, p.Columns)
-	spikes := make([]float64, len(points))
-	_, dots := r.Dots()
-	for i, point := range points {
-		if spikes[i] = point.Max; !(point.Max-point.Mean > 2*p.limit/float64(dots)) {
-			spikes[i] = math.NaN()
-		}
-	}
-	r.Points(spikes, 0, p.limit, styleFaint)
-}
-
-// endOf returns the last value of a line, or NaN if it ends before the last 3 cells.
-func (p *plotChart) endOf(values []float64) float64 {
-	for _, v := range slices.Backward(values[max(0, len(values)-3*p.PerCell):]) {
-		if canonical.Given(v) {
-			return v
-		}
-	}
-	return math.NaN()
-}
-
-// shortID returns a short name of g for charts. With several machines it has the part of the
-// hostname that they do not share, such as 03/5 for GPU 5 of rack7-gpu03.
-func (s *State) shortID(g *client.GPU) string {
-	if !s.Nodes.Several() {
-		return g.ID()
-	}
-	host, _, _ := strings.Cut(g.Hostname, ".")
-	return strings.TrimPrefix(host, commonHost(s.GPUs)) + "/" + g.ID()
-}
-
-// commonHost returns the common prefix of the names of all machines, without trailing digits.
-func commonHost(gpus []*client.GPU) string {
-	common, _, _ := strings.Cut(gpus[0].Hostname, ".")
-	for _, g := range gpus {
-		host, _, _ := strings.Cut(g.Hostname, ".")
-		for !strings.HasPrefix(host, common) {
-			common = common[:len(common)-1]
-		}
-		if host == common { // nothing of the name would be left
-			common = common[:max(0, len(common)-1)]
-		}
-	}
-	return strings.TrimRight(common, "0123456789")
-}
-
-// namesFrom is the least width of a chart with names of lines. Names may take 1/maxNames of the
-// width.
-const namesFrom, maxNames = 30, 6
-
-// namesWidth returns the width of the names after the lines of a chart of w cells: 0 for a
-// single line, which the title names.
-func namesWidth(s *State, w int, gpus []*client.GPU) (wide int) {
-	if len(gpus) < 2 || w < namesFrom {
-		return 0
-	}
-	if len(gpus) > numSeries {
-		wide = len(medianName)
-	}
-	for _, g := range gpus {
-		if n := screen.Width(s.shortID(g)); n <= w/maxNames {
-			wide = max(wide, n)
-		}
-	}
-	return wide
-}
-
-// drawEnds writes the names of lines beside their ends in plot, the last drawn first. If the row
-// is taken, it writes the name up to two rows away, or not at all.
-func (p *plotChart) drawEnds(r, plot screen.Rect) {
-	taken := make([]bool, r.H)
-	for _, end := range slices.Backward(p.ends) {
-		if !canonical.Given(end.value) || screen.Width(end.name) > r.W {
-			continue
-		}
-		at := plot.LineRow(end.value, 0, p.limit)
-		for _, off := range [...]int{0, 1, -1, 2, -2} {
-			if y := at + off; y >= 0 && y < r.H && !taken[y] {
-				r.Text(0, y, r.W, end.name, end.style)
-				taken[y] = true
-				break
+		for _, p := range points[i] {
+			if p.Max > highest {
+				highest = p.Max
 			}
 		}
 	}
+	switch unit := client.Metrics[lines[0].metric].Unit; {
+	case unit == canonical.Celsius:
+		return 100
+	case limit > 0 && unit != canonical.BytesPerSecond:
+		return limit
+	}
+	return niceLimit(highest)
 }
 
-// dash replaces every other n values by NaN.
+// niceLimit returns the least of 1, 2 and 5 times a power of ten that is at least v: the scale of a
+// metric without a limit.
+func niceLimit(v float64) float64 {
+	if !(v > 0) || math.IsInf(v, 0) {
+		return 1
+	}
+	power := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, step := range [...]float64{1, 2, 5} {
+		if v <= step*power {
+			return step * power
+		}
+	}
+	return 10 * power
+}
+
+// spreadOf returns the range and the median of lines, column by column.
+func spreadOf(lines [][]float64) (low, median, high []float64) {
+	for x := range lines[0] {
+		var column []float64
+		for _, line := range lines {
+			if canonical.Given(line[x]) {
+				column = append(column, line[x])
+			}
+		}
+		if len(column) == 0 {
+			column = []float64{math.NaN()}
+		}
+		slices.Sort(column)
+		low, median, high = append(low, column[0]), append(median, column[len(column)/2]), append(high, column[len(column)-1])
+	}
+	return low, median, high
+}
+
+// dash replaces every other n values by NaN, or none if n is 0.
 func dash(values []float64, n int) {
 	for i := range values {
-		if i/n%2 == 1 {
+		if n > 0 && i/n%2 == 1 {
 			values[i] = math.NaN()
 		}
 	}
 }
 
-// drawTitle writes what is plotted, whether the scale is a limit, the outliers of many devices, and
-// the reading of the device now or at the cursor.
-func (p *plotChart) drawTitle(r screen.Rect) {
-	info, as := &client.Metrics[p.metric], unitFormats[client.Metrics[p.metric].Unit]
-	g := p.SelectedGPU()
-	if len(p.gpus) == 1 {
-		g = p.gpus[0]
-	}
-	x, st := 1, styleLabel
-	switch {
-	case p.PerGPU && g.Key == p.Selected:
-		x = drawName(r, 0, r.W, p.State, g, styleStrong|screen.Picked)
-	case p.PerGPU:
-		x = drawName(r, 0, r.W, p.State, g, st)
-	default:
-		if p.metric == p.Metric {
-			st = styleStrong
-		}
-		x = r.Text(x, 0, r.W-x, info.Title, st)
-	}
-	if as.suffix != "" {
-		x = r.Text(x+1, 0, r.W-x-1, as.suffix, styleFaint)
-	}
-	if link := linkText(g, p.metric); link != "" && x+1+len(link) < r.W-10 {
-		x = r.Text(x+1, 0, len(link), link, styleFaint)
-	}
-	const scaled = "scaled to the data"
-	if !p.known && x+2+len(scaled) < r.W-10 {
-		x = r.Text(x+2, 0, len(scaled), scaled, styleFaint)
-	}
-	if len(p.gpus) > numSeries {
-		p.drawOutliers(r, x+2, r.W-10-x-3)
-	}
-	v := info.Value(p.current(g))
-	if !p.Cursor.IsZero() { // the value of the column drawn there
-		var point [1]history.Point
-		p.History.Fill(point[:], g.Key, p.metric, p.Cursor, p.Step)
-		v = point[0].Mean
-	}
-	number(r, r.W-10, 0, 10, v, as.format, stylePlain)
-}
-
-// linkText returns the link of a PCIe metric, or "" if it is not known.
-func linkText(g *client.GPU, m client.Metric) string {
-	generation, width := g.Values[canonical.PCIeLinkGeneration], g.Values[canonical.PCIeLinkWidth]
-	pcie := m == client.MetricPCIe || m == client.MetricPCIeReceive || m == client.MetricPCIeTransmit
-	if !pcie || !canonical.Given(generation) || !canonical.Given(width) {
-		return ""
-	}
-	return fmt.Sprintf("Gen%.0f x%.0f", generation, width)
-}
-
 // drawCursor marks the cell of the cursor.
-func (p *plotChart) drawCursor(r screen.Rect) {
-	step := p.Cell().Milliseconds()
-	if x := r.W - 1 - int(p.Now.UnixMilli()/step-p.Cursor.UnixMilli()/step); !p.Cursor.IsZero() && x >= 0 {
+func drawCursor(r screen.Rect, s *State, cell time.Duration) {
+	step := cell.Milliseconds()
+	if x := r.W - 1 - int(s.Now.UnixMilli()/step-s.Cursor.UnixMilli()/step); !s.Cursor.IsZero() && x >= 0 {
 		r.Sub(x, 0, 1, r.H).Fill('│', styleAccent)
 	}
 }
 
-// moveCursor moves the cursor by fiftieths of the window, within it. At the present the cursor
-// vanishes.
-func moveCursor(s *State, by int) {
-	if s.Cursor.IsZero() {
-		s.Cursor = s.Now
+// drawClasses draws what a device did in cells of a time along the first row of r.
+func drawClasses(r screen.Rect, s *State, g *client.GPU, cell time.Duration) {
+	for x, c := range s.History.LastClasses(g.Key, s.Now, cell, r.W) {
+		r.Set(x, 0, classLabels[c].strip, classLabels[c].style)
 	}
-	window := s.window()
-	s.Cursor = s.Cursor.Add(time.Duration(by) * window / 50)
-	if first := s.Now.Add(-window); s.Cursor.Before(first) {
-		s.Cursor = first
+}
+
+// legend returns the sign of a line with the name of its reading and the reading, in as many cells
+// for any reading.
+func legend(s *State, l line) []piece {
+	info := &client.Metrics[l.metric]
+	reading := readingOf(l.gpu, l.metric, false)
+	reading[0].text = fmt.Sprintf(" %*s", unitFormats[info.Unit].width, reading[0].text)
+	return append([]piece{{lineSign, l.style}, {info.Title, styleLabel}}, append(reading, piece{"  ", stylePlain})...)
+}
+
+// axisWidth is the width of the numbers of a Y axis, with the blank after them.
+const axisWidth = 6
+
+// drawValueAxis draws an axis from 0 to limit along the left of r, and returns the rest.
+func drawValueAxis(r screen.Rect, limit float64, unit canonical.Unit) screen.Rect {
+	// halfFrom and quarterFrom are the least heights of an axis with numbers at halves and quarters;
+	// gridFrom is the least height with lines at these.
+	const halfFrom, gridFrom, quarterFrom = 5, 9, 13
+	plot := r.Sub(axisWidth, 0, r.W-axisWidth, r.H)
+	parts, as := 1, unitFormats[unit].format
+	switch {
+	case plot.H >= quarterFrom:
+		parts = 4
+	case plot.H >= halfFrom:
+		parts = 2
 	}
-	if !s.Cursor.Before(s.Now) {
-		s.Cursor = time.Time{}
+	if unit == canonical.Ratio {
+		as = whole
 	}
+	for i := range parts + 1 {
+		y := i * (plot.H - 1) / parts
+		r.Number(0, y, axisWidth-1, as(limit*float64(parts-i)/float64(parts)), styleFaint)
+		for x := 0; i > 0 && i < parts && plot.H >= gridFrom && x < plot.W; x += 2 {
+			plot.Set(x, y, '·', styleTrack)
+		}
+	}
+	return plot
+}
+
+// ticks are the possible distances between times on an X axis.
+var ticks = []time.Duration{
+	10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute,
+	30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+}
+
+// drawTimeAxis writes times below the cells in which they begin. State.Now is in the last cell.
+func drawTimeAxis(r screen.Rect, s *State, step time.Duration) {
+	tickOf := func(layout string) time.Duration { // the shortest that leaves a gap between times
+		i := slices.IndexFunc(ticks, func(t time.Duration) bool { return t >= step*time.Duration(len(layout)+5) && t%step == 0 })
+		if i < 0 {
+			i = len(ticks) - 1
+		}
+		return ticks[i]
+	}
+	layout := "15:04"
+	tick := tickOf(layout)
+	if tick < time.Minute {
+		layout = time.TimeOnly
+		tick = tickOf(layout)
+	}
+	_, offset := s.Now.Zone()
+	last := s.Now.UnixMilli() / step.Milliseconds()
+	for x := range r.W {
+		begin := time.UnixMilli((last - int64(r.W-1-x)) * step.Milliseconds())
+		since := time.Duration(begin.UnixMilli())*time.Millisecond + time.Duration(offset)*time.Second
+		if since%tick < step && x+len(layout) <= r.W {
+			r.Text(x, 0, len(layout), begin.In(s.Now.Location()).Format(layout), styleFaint)
+		}
+	}
+}
+
+// window returns how much history charts show.
+func (s *State) window() time.Duration {
+	if s.Window > 0 {
+		return s.Window
+	}
+	return s.History.Window(s.Now)
 }

@@ -28,7 +28,7 @@ func TestFlatPowerIsNotFull(t *testing.T) {
 	}
 	var g screen.Grid
 	g.Reset(20, 1, screen.Braille)
-	drawArea(g.All(), s, s.GPUs[0], client.MetricPower, 700, func(float64) screen.Style { return stylePlain })
+	drawTrend(g.All(), s, s.GPUs[0], client.MetricPower)
 	if got, want := g.Glyphs(), strings.Repeat("▄", 20)+"\n"; got != want {
 		t.Errorf("350 W of 700 W is drawn as %q, want %q", got, want)
 	}

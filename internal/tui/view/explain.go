@@ -1,7 +1,6 @@
 package view
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -61,7 +60,6 @@ func explainLines(s *State) []textLine {
 	add("GPU util", "shows only that some kernel ran, however small: at 100 % with little real use, the GPU waits.")
 	add("wasted", "is the gap between GPU util and real utilization, over the GPUs that report both, in whole GPUs: 4 of 8 wasted is as if 4 looked busy and did nothing. The mean of real utilization is over the same GPUs. On a bar the mark is GPU util, and the shaded part before it is wasted.")
 	add("busy, idle", "count GPUs by their class. One without a class is neither.")
-	add("forgotten", fmt.Sprintf("is a GPU that has been idle for %d minutes and still holds at least %s of its memory.", int(forgottenAfter.Minutes()), gibText(client.HeldFrom)))
 	add("", "")
 	lines = append(lines, heading("Readings"))
 	for m := client.MetricReal; m < client.NumMetrics; m++ {

@@ -1,7 +1,7 @@
 package view
 
 import (
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -9,176 +9,163 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-const (
-	// focusBeside is the least width with the others beside the panel. focusFleet is their width,
-	// or less to keep the panel at focusPanel, which fits two good columns.
-	focusBeside, focusFleet, focusPanel = 140, 48, 110
-	// focusColumn is the least width of a column of readings; focusGap separates columns.
-	focusColumn, focusGap = 46, 2
-	// focusFacts is the number of rows of facts; a panel lower than focusLow has one.
-	focusFacts, focusLow = 3, 12
-	// focusJob is the height from which a panel has a row for the job.
-	focusJob = 20
-	// focusMain is the height of the main chart for which readings take another column;
-	// focusMainLeast is its least height.
-	focusMain, focusMainLeast = 16, 6
-	// focusWide is the width of a column above which readings take another column.
-	focusWide = 130
-)
+// focusSection is a group of readings of the focus view.
+type focusSection struct {
+	title   string
+	metrics []client.Metric
+}
+
+// focusSections are all sections, the most important first: on a low screen the user has to scroll to
+// the last.
+var focusSections = []focusSection{
+	{"Utilization", []client.Metric{client.MetricReal, client.MetricNVML, client.MetricEngine, client.MetricSM, client.MetricOccupancy, client.MetricTensor}},
+	{"Memory", []client.Metric{client.MetricDRAM, client.MetricMemoryUsed}},
+	{"Power and temperature", []client.Metric{client.MetricPower, client.MetricTemperature, client.MetricMemoryTemperature}},
+	{"Links", []client.Metric{client.MetricPCIeReceive, client.MetricPCIeTransmit, client.MetricPCIe, client.MetricNVLink}},
+	{"Clocks and energy", []client.Metric{client.MetricSMClock, client.MetricMemoryClock, client.MetricEnergy}},
+	{"Errors", []client.Metric{client.MetricXID, client.MetricReplays, client.MetricBadRows, client.MetricCorrectedRows, client.MetricECCDouble, client.MetricECCSingle}},
+	{"Pipes", []client.Metric{client.MetricFP16, client.MetricFP32, client.MetricFP64, client.MetricInt, client.MetricHMMA, client.MetricIMMA, client.MetricDFMA, client.MetricDMMA, client.MetricQMMA}},
+	{"Copies and media", []client.Metric{client.MetricMemCopy, client.MetricEncoder, client.MetricDecoder}},
+}
+
+// focusCharts are the readings of the charts of a device, in the order in which they get room: real
+// against claimed utilization comes first.
+var focusCharts = [][]client.Metric{
+	{client.MetricReal, client.MetricNVML}, {client.MetricMemory}, {client.MetricPower}, {client.MetricTemperature, client.MetricMemoryTemperature},
+	{client.MetricNVLink}, {client.MetricPCIeReceive, client.MetricPCIeTransmit},
+}
+
+// focusBeside is the least width with the others beside the panel, focusFleet their width.
+const focusBeside, focusFleet = 140, 43
 
 // drawFocus draws everything of the selected device, and all others beside it if there is room.
 func drawFocus(r screen.Rect, s *State) {
 	selected := s.SelectedGPU()
-	if selected == nil {
-		return
+	if r.W >= focusBeside && len(s.GPUs) > 1 && len(s.GPUs) < r.H {
+		drawDevices(r.Sub(0, 0, focusFleet, r.H), s)
+		r = r.Sub(focusFleet+1, 0, r.W, r.H)
 	}
 	g := s.current(selected)
-	panel, charts := r, chartsOf(s, g)
-	if r.W >= focusBeside {
-		w := min(focusFleet, r.W-focusPanel-1)
-		side := r.Sub(0, 0, w, r.H)
-		used := drawOthers(side, s)
-		n := drawBeside(side.Sub(0, used+1, side.W, side.H), s, g, charts[1:])
-		charts = slices.Delete(charts, 1, 1+n)
-		panel = r.Sub(w+1, 0, r.W-w-1, r.H)
-	}
-	in := drawFrame(panel, s, g, true)
-	hit(panel, s, g.Key)
-	facts := focusFacts
-	if in.H < focusLow {
-		facts = 1
-	}
-	facts = drawFacts(in, s, g, facts)
-	if in.H >= focusJob {
-		facts += drawJob(in.Sub(0, facts, in.W, 1), s.Job)
-	}
-	drawReadings(in.Sub(0, facts, in.W, in.H-facts), panel.Row(panel.H-1), s, g, charts)
+	in := drawFrame(r, s, g, true)
+	hit(r, s, Hit{Key: g.Key})
+	facts := drawFacts(in, s, g)
+	drawReadings(in.Sub(0, facts, in.W, in.H-facts), r.Row(r.H-1), s, g)
 	if freshness, _ := s.Freshness(selected); freshness == client.Stale {
 		in.Dim(styleFaint)
 	}
 }
 
-// drawOthers draws a line for each device, or a map if there are too many, and returns the rows that
-// it took.
-func drawOthers(r screen.Rect, s *State) (used int) {
-	f := fleetOf(s)
-	if slots, parts := f.placeTable(r); parts == 1 {
-		return f.drawTables(r, slots, 1)
-	}
-	scroll := s.Scroll
-	used = f.heatMap(r)
-	s.Scroll = scroll
-	return used
-}
-
-// drawBeside draws the charts that fit into r, below the other devices, and returns their number.
-func drawBeside(r screen.Rect, s *State, g *client.GPU, charts []deviceChart) int {
-	if r.H < 1+stackedHeight+1 {
-		return 0
-	}
-	rule(r, drawName(r, 0, r.W, s, g, styleStrong))
-	return drawStack(r.Sub(0, 1, r.W, r.H-1), s, g, charts)
-}
-
-// drawFacts writes the problem of the device or what it does, its workload, and its model, in a
-// number of rows, and returns the rows that it took: more if there is a problem.
-func drawFacts(all screen.Rect, s *State, g *client.GPU, rows int) int {
+// drawFacts writes the problem of the device or what it does, its workload, its model and the job that
+// the program was started in, and returns the rows that it took.
+func drawFacts(r screen.Rect, s *State, g *client.GPU) (rows int) {
+	const conditions, all = 4, 12 // at most; the least height with all facts
+	label := classOf(g)
+	r.TextRight(0, 0, r.W, label.Long, label.style)
+	at := r.Sub(0, 0, r.W-longClass-1, 1)
 	p, sick := problemOf(s, g)
-	next := 1
-	if sick && rows > 1 {
-		next += drawConditions(all.Sub(0, 1, all.W, maxConditions), s, g, &p)
-		rows += next - 1
-	}
-	r := all.Sub(0, 0, all.W, rows)
-	label, stopped := classOf(g), stoppedText(s, g)
-	if stopped == "" && !sick {
-		drawClocks(r, r.Text(0, 0, r.W, label.Long, label.style)+2, g)
-	} else {
-		r.TextRight(0, 0, r.W, label.Long, label.style)
-	}
-	switch w := r.W - longClass - 1; {
-	case stopped != "":
-		r.Text(0, 0, w, stopped, styleWarn)
-	case sick && next > 1 && p.action != "":
-		r.Text(0, 0, w, "→ "+p.action, badgeOf(g).style)
+	switch {
+	case sick && p.action != "" && r.H >= all:
+		write(at, 0, piece{"→ " + p.action, p.style})
 	case sick:
-		drawWhy(r, 0, w, g, &p)
+		write(at, 0, p.line())
+	case len(g.ClockEvents) > 0:
+		drawPairs(at, "clocks limited by", strings.Join(g.ClockEvents, ", "))
 	}
-	drawPairs(r.Row(next), accountOf(g))
-	drawPairs(r.Row(next+1), []pair{{"", g.Model}, {"profile", g.Profile}, {"", g.UUID}, {"PCI", g.PCIBusID}, {"driver", g.Driver}, {"", g.Name}})
-	return rows
+	if rows = 1; r.H < all {
+		return rows
+	}
+	rows += p.drawConditions(r.Sub(0, rows, r.W, conditions), s, g)
+	drawPairs(r.Row(rows), workloadOf(g)...)
+	drawPairs(r.Row(rows+1), "", g.Model, "profile", g.Profile, "", g.UUID, "PCI", g.PCIBusID, "driver", g.Driver, "", g.Name)
+	rows += 2
+	return rows + drawJob(r.Sub(0, rows, r.W, 1), s.Job)
 }
 
-// drawClocks writes from x on why the clocks are limited.
-func drawClocks(r screen.Rect, x int, g *client.GPU) {
-	before := "clocks limited by "
-	for _, reason := range g.ClockEvents {
-		x = write(r, x, piece{before, styleLabel}, piece{reason, stylePlain})
-		before = ", "
-	}
-}
-
-// pair is a label and its text. A pair without text is not drawn.
-type pair struct{ label, text string }
-
-// accountOf returns the mean utilization and the workload of a device.
-func accountOf(g *client.GPU) (pairs []pair) {
+// workloadOf returns the mean utilization and the workload of a device, as pairs.
+func workloadOf(g *client.GPU) (pairs []string) {
 	if mean := g.MeanUtilization(); canonical.Given(mean) {
-		pairs = append(pairs, pair{"mean real", percent(mean)},
-			pair{"over", AgeText(time.Duration(g.KnownSeconds * float64(time.Second)))})
+		pairs = append(pairs, "mean real", percent(mean), "over", AgeText(time.Duration(g.KnownSeconds*float64(time.Second))))
 	}
 	if len(g.Allocations) == 0 {
-		return append(pairs, pair{"allocation", "unknown"})
+		return append(pairs, "allocation", "unknown")
 	}
 	a := &g.Allocations[0]
 	if n := max(int(g.Holders), len(g.Allocations)); n > 1 {
-		pairs = append(pairs, pair{"allocations", count(float64(n))})
+		pairs = append(pairs, "allocations", count(float64(n)))
 	}
-	return append(pairs, pair{"pod", a.Pod}, pair{"in", a.Namespace}, pair{"container", a.Container}, pair{"of " + a.Kind, a.Name}, pair{"job", a.Job})
+	return append(pairs, "pod", a.Pod, "in", a.Namespace, "container", a.Container, "of "+a.Kind, a.Name, "job", a.Job)
 }
 
-// drawPairs writes pairs side by side, as many as fit whole.
-func drawPairs(r screen.Rect, pairs []pair) {
+// drawPairs writes labels, each with the text after it, side by side, as many as fit whole. It omits
+// labels without a text.
+func drawPairs(r screen.Rect, pairs ...string) {
 	x := 0
-	for _, p := range pairs {
-		if p.label != "" {
-			p.label += " "
+	for i := 0; i+1 < len(pairs); i += 2 {
+		label, text := pairs[i], pairs[i+1]
+		if label != "" {
+			label += " "
 		}
-		need := screen.Width(p.label) + screen.Width(p.text)
 		switch {
-		case p.text == "":
-		case x > 0 && x+need > r.W:
+		case text == "":
+		case x > 0 && x+screen.Width(label)+screen.Width(text) > r.W:
 			return
 		default:
-			x = write(r, x, piece{p.label, styleLabel}, piece{p.text, stylePlain}) + 2
+			x = write(r, x, piece{label, styleLabel}, piece{text, stylePlain}) + 2
 		}
 	}
 }
 
-// drawReadings draws the rows in as few columns as leave room for a chart of focusMain rows, or in
-// all columns that fit. If the rows do not fit, it omits the titles of sections; if they still
-// do not fit, State.Scroll selects a part and border says which. Charts take the free rows above.
-func drawReadings(r, border screen.Rect, s *State, g *client.GPU, charts []deviceChart) {
-	most := max(1, (r.W+focusGap)/(focusColumn+focusGap))
-	rows := rowsFor(g, true)
-	if len(rows) > most*r.H {
-		rows = rowsFor(g, false)
+// focusRow is a reading, or the title of a section.
+type focusRow struct {
+	title  string // "" for a reading
+	metric client.Metric
+}
+
+// focusRows divides the readings that g reports into columns of whole sections, and returns the height
+// of the highest.
+func focusRows(g *client.GPU, n int) (columns [][]focusRow, high int) {
+	var sections [][]focusRow
+	total := 0
+	for _, section := range focusSections {
+		rows := []focusRow{{title: section.title}}
+		for _, m := range section.metrics {
+			if canonical.Given(client.Metrics[m].Value(g)) {
+				rows = append(rows, focusRow{metric: m})
+			}
+		}
+		if len(rows) > 1 {
+			sections = append(sections, rows)
+			total += len(rows)
+		}
 	}
-	var columns [][]*focusRow
-	high := r.H
-	for n := 1; n <= most && (n == 1 || r.H-high-1 < focusMain || r.W/(n-1) > focusWide); n++ {
-		columns, high = splitRows(rows, n, r.H)
+	columns = make([][]focusRow, n)
+	at := 0
+	for _, rows := range sections {
+		if at < n-1 && len(columns[at]) > 0 && len(columns[at])+len(rows)/2 > total/n {
+			at++
+		}
+		columns[at] = append(columns[at], rows...)
+		high = max(high, len(columns[at]))
 	}
-	w := (r.W - focusGap*(len(columns)-1)) / len(columns)
-	if free := r.H - high - 1; free >= focusMainLeast {
-		drawMainChart(r.Sub(0, 0, r.W, free), s, g, charts, chartWithStrip)
+	return columns, high
+}
+
+// drawReadings draws the readings in as many columns as fit. If they do not fit, State.Scroll selects a
+// part and border says which. Charts take the free rows above.
+func drawReadings(r, border screen.Rect, s *State, g *client.GPU) {
+	const least, gap, chart = 44, 2, 6 // width of a column; the least height of a chart
+	n := max(1, (r.W+gap)/(least+gap))
+	columns, high := focusRows(g, n)
+	if free := r.H - high - 1; free >= chart {
+		drawCharts(r.Sub(0, 0, r.W, free), s, g)
 		r = r.Sub(0, free+1, r.W, r.H)
 	}
+	w := (r.W - gap*(n-1)) / n
 	shown := min(high, r.H)
 	first := scrollTo(s, high, shown)
 	for i, column := range columns {
 		for y, row := range column[min(first, len(column)):min(first+shown, len(column))] {
-			row.draw(r.Sub(i*(w+focusGap), y, w, 1), s, g)
+			row.draw(r.Sub(i*(w+gap), y, w, 1), s, g)
 		}
 	}
 	if s.Scrolls = shown < high; s.Scrolls {
@@ -186,42 +173,51 @@ func drawReadings(r, border screen.Rect, s *State, g *client.GPU, charts []devic
 	}
 }
 
-// splitRows divides rows into n columns and returns the height of the highest. Sections stay whole
-// if that makes columns at most a few rows higher, and no higher than most.
-func splitRows(rows []*focusRow, n, most int) (columns [][]*focusRow, high int) {
-	const higher = 3
-	least := (len(rows) + n - 1) / n
-	for high := least; high <= min(least+higher, max(most, least)); high++ {
-		if columns := splitSections(rows, high); columns != nil && len(columns) <= n {
-			return append(columns, make([][]*focusRow, n-len(columns))...), high
+// drawCharts draws the first chart of a device as wide as r, and below it as many of the others as fit
+// side by side.
+func drawCharts(r screen.Rect, s *State, g *client.GPU) {
+	const mainHeight = 22 // from which there are other charts
+	var charts [][]line
+	for i, metrics := range focusCharts {
+		if i == 0 || s.History.Knows(g.Key, metrics[0]) {
+			lines := []line{{g, metrics[0], barStyle(metrics[0])}}
+			if len(metrics) > 1 {
+				lines = append(lines, line{g, metrics[1], behindStyle})
+			}
+			charts = append(charts, lines)
 		}
 	}
-	columns = slices.Collect(slices.Chunk(rows, least))
-	return append(columns, make([][]*focusRow, n-len(columns))...), least
+	low, columns := 0, min(len(charts)-1, r.W/chartWidth)
+	if r.H >= mainHeight && columns > 0 {
+		low = r.H * 2 / 5
+	}
+	title := append(legend(s, charts[0][0]), legend(s, charts[0][1])...)
+	drawChart(r.Sub(0, 0, r.W, r.H-low), s, append(title, piece{bandSign, styleBand | screen.Shaded}, piece{"wasted", styleLabel}), charts[0], true)
+	for i := range columns {
+		x, next := i*r.W/columns, (i+1)*r.W/columns
+		title = nil
+		for _, l := range charts[i+1] {
+			title = append(title, legend(s, l)...)
+		}
+		drawChart(r.Sub(x, r.H-low, next-x-1, low), s, title, charts[i+1], false)
+	}
 }
 
-// splitSections divides rows into columns of at most high rows that each begin with a title. It
-// returns nil if a section is higher.
-func splitSections(rows []*focusRow, high int) [][]*focusRow {
-	var columns [][]*focusRow
-	room := 0
-	for begin := 0; begin < len(rows); {
-		end := begin + 1
-		for end < len(rows) && rows[end].section == "" {
-			end++
-		}
-		if end-begin > high {
-			return nil
-		}
-		if end-begin > room {
-			columns, room = append(columns, nil), high
-		}
-		last := &columns[len(columns)-1]
-		*last = append(*last, rows[begin:end]...)
-		room -= end - begin
-		begin = end
+// draw draws one reading with its bar and its history, or the title of a section.
+func (f focusRow) draw(r screen.Rect, s *State, g *client.GPU) {
+	const title, numbers, barMost = 15, 16, 24 // such as "  71.0/140.8 GiB"
+	if f.title != "" {
+		rule(r, r.Text(0, 0, r.W, f.title, styleLabel)+1)
+		return
 	}
-	return columns
+	r.Text(0, 0, title, client.Metrics[f.metric].Title, styleLabel)
+	writeRight(r.Sub(title, 0, numbers, 1), readingOf(g, f.metric, true)...)
+	r = r.Sub(title+numbers+1, 0, r.W, 1)
+	bar := min(barMost, r.W/2)
+	drawBar(r.Sub(0, 0, bar, 1), g, f.metric, true)
+	if client.Metrics[f.metric].Kept || f.metric == client.MetricMemoryUsed {
+		drawTrend(r.Sub(bar+1, 0, r.W, 1), s, g, f.metric)
+	}
 }
 
 // focusKey scrolls the readings if there are more than fit; else the keys select another device, as

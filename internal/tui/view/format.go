@@ -24,7 +24,7 @@ const (
 	widthCelsius  = 5 // 105°C
 	widthGiB      = 6 // 1440.2
 	widthWholeGiB = 3 // 141
-	widthRate     = 5 // 12.40, <0.01
+	widthRate     = 5 // 12.40, <.01
 	widthMHz      = 4 // 1980
 	widthEnergy   = 6 // 9999.9
 	widthCount    = 6
@@ -54,7 +54,7 @@ func fixed(v float64, digits int) string { return strconv.FormatFloat(v, 'f', di
 func rate(v float64) string {
 	switch v /= 1e9; {
 	case v > 0 && v < 0.005:
-		return "<0.01"
+		return "<.01"
 	case v < 9.995:
 		return fixed(v, 2)
 	case v < 99.95:
@@ -99,23 +99,6 @@ var unitFormats = map[canonical.Unit]unitFormat{
 	canonical.Code:           {count, widthCount, ""},
 	canonical.Flag:           {count, widthCount, ""},
 	canonical.Seconds:        {count, widthCount, "s"},
-}
-
-// axisFormat returns the format of the numbers of an axis.
-func axisFormat(u canonical.Unit) format {
-	if u == canonical.Ratio {
-		return whole
-	}
-	return unitFormats[u].format
-}
-
-// number draws v, or missing for NaN, right-aligned in w cells from x on.
-func number(r screen.Rect, x, y, w int, v float64, f format, st screen.Style) {
-	if math.IsNaN(v) {
-		r.Number(x, y, w, missing, styleFaint)
-		return
-	}
-	r.Number(x, y, w, f(v), st)
 }
 
 // AgeText returns a duration in one unit: 12s, 3m, 2h, 4d.

@@ -2,6 +2,7 @@ package view
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,8 +34,8 @@ func TestFormats(t *testing.T) {
 		{"celsius", celsius, widthCelsius, -4, "-4°C"},
 		{"gibibytes", gibibytes, widthGiB, 143771 * (1 << 20), "140.4"},
 		{"rate", rate, widthRate, 0, "0.00"},
-		{"a rate that is not 0", rate, widthRate, 1, "<0.01"},
-		{"rate", rate, widthRate, 4999999, "<0.01"},
+		{"a rate that is not 0", rate, widthRate, 1, "<.01"},
+		{"rate", rate, widthRate, 4999999, "<.01"},
 		{"rate", rate, widthRate, 5e6, "0.01"},
 		{"rate", rate, widthRate, 9.994e9, "9.99"},
 		{"rate", rate, widthRate, 9.996e9, "10.0"},
@@ -88,7 +89,7 @@ func TestAgeIsOneUnit(t *testing.T) {
 func TestMissingIsNotZero(t *testing.T) {
 	var g screen.Grid
 	g.Reset(6, 1, screen.Braille)
-	number(g.All(), 0, 0, 6, math.NaN(), watts, stylePlain)
+	writeRight(g.All(), number(math.NaN(), watts, stylePlain))
 	if got := g.Glyphs(); got != "    --\n" {
 		t.Errorf("a missing number is %q", got)
 	}
@@ -114,29 +115,10 @@ func TestDrawLine(t *testing.T) {
 	} {
 		var g screen.Grid
 		g.Reset(tc.w, 1, screen.Braille)
-		drawLine(g.All(), items)
+		drawLine(g.All(), slices.Clone(items))
 		got := strings.TrimSuffix(g.Glyphs(), "\n")
 		if strings.TrimRight(got, " ") != strings.TrimRight(tc.want, " ") {
 			t.Errorf("%d wide: got %q, want %q", tc.w, got, tc.want)
-		}
-	}
-}
-
-func TestTicks(t *testing.T) {
-	for _, tc := range []struct {
-		step  time.Duration
-		cells int
-		want  time.Duration
-	}{
-		{time.Second, 10, 10 * time.Second},
-		{4 * time.Second, 10, time.Minute},
-		{12 * time.Second, 10, 2 * time.Minute},
-		{time.Minute, 10, 10 * time.Minute},
-		{10 * time.Minute, 10, 2 * time.Hour},
-		{2 * time.Hour, 20, 24 * time.Hour},
-	} {
-		if got := tickOf(tc.step, tc.cells); got != tc.want {
-			t.Errorf("cells of %v, %d apart: %v, want %v", tc.step, tc.cells, got, tc.want)
 		}
 	}
 }
@@ -159,7 +141,7 @@ func TestTimeAxis(t *testing.T) {
 		now := noon.Add(after)
 		var g screen.Grid
 		g.Reset(60, 1, screen.Braille)
-		timeAxis(g.All(), &State{Now: now}, 5*time.Second)
+		drawTimeAxis(g.All(), &State{Now: now}, 5*time.Second)
 		// The cell of 11:59:00 is 12 cells before that of noon; the last holds now.
 		want := 59 - int(after/(5*time.Second)) - 12
 		if got := strings.Index(g.Glyphs(), "11:59"); got != want {
@@ -197,9 +179,8 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// TestOneRealOfANode checks that the header, with and without GPU util, the list of nodes and the
-// heading of a machine show the same mean of real utilization: that of the boards that also have
-// GPU util, as boards in MIG do not.
+// TestOneRealOfANode checks that the header, with and without GPU util, and the list of nodes show the
+// same mean of real utilization: that of the boards that also have GPU util, as boards in MIG do not.
 func TestOneRealOfANode(t *testing.T) {
 	s := state("four")
 	for i, v := range []float64{0.1, 0.3, 0.8, 0.9} {
@@ -216,11 +197,6 @@ func TestOneRealOfANode(t *testing.T) {
 		if line := strings.Split(g.Glyphs(), "\n")[test.line]; !strings.Contains(line, want) {
 			t.Errorf("%s, %d high: line %d is %q, want %s in it", test.view, test.h, test.line, line, want)
 		}
-	}
-	var g screen.Grid
-	g.Reset(80, 1, screen.Braille)
-	if drawHeading(g.All(), s, s.GPUs); !strings.Contains(g.Glyphs(), want) {
-		t.Errorf("the heading is %q, want %s in it", g.Glyphs(), want)
 	}
 }
 
@@ -249,15 +225,13 @@ func TestSeveralMachinesOfOneNode(t *testing.T) {
 			}
 		}
 	}
-	two := &client.Node{URL: client.InProcess, Sources: []client.Source{{Name: "http://a:9400/metrics"}, {Name: "http://b:9400/metrics"}}}
-	if got := origin(two); got != "http://a:9400/metrics +1" {
-		t.Errorf("read from %s", got)
-	}
 }
 
 func TestColumnsDoNotOverlap(t *testing.T) {
+	s := state("racks")
+	const columnGap = 1
 	for w := minTable; w < 300; w++ {
-		places := placeColumns(w, 12)
+		places := placeColumns(deviceColumns(s), w)
 		if len(places) < 2 || places[0].title != "GPU" {
 			t.Fatalf("%d wide: %d columns", w, len(places))
 		}

@@ -16,55 +16,51 @@ import (
 // drawHeader writes the nodes, the health of their devices and the freshness of the readings; on
 // a second line, if r has one, the use of the devices and the totals.
 func drawHeader(r screen.Rect, s *State) {
+	const tabsFrom = 132 // the least width with all views
 	t := client.TotalsOf(s.Nodes, s.GPUs, s.Now)
-	forgotten := forgottenPieces(s)
 	hidden := hiddenItems(s)
-	tabs := drawTabs(r, s, r.W >= tabsFrom && hidden == nil)
-	items := append([]item{
-		left(3, piece{nodesText(s), styleStrong}),
-		left(0, healthPieces(&t, !slices.ContainsFunc(s.Nodes, s.silent), r.W >= healthWordsFrom)...),
-		left(4, gpuPieces(s, &t)...),
-		left(5, workPieces(&t, r.H == 1 || forgotten == nil)...),
-		right(6, piece{s.Now.Format(time.TimeOnly), styleLabel}),
-		right(1, freshnessPiece(s, r.W >= healthWordsFrom)),
-	}, hidden...)
+	x := drawTabs(r, s, r.W >= tabsFrom && hidden == nil)
+	first := slices.Concat([]item{left(4, piece{nodesText(s), styleStrong})}, healthItems(s, &t), []item{
+		left(5, gpuPieces(s, &t)...),
+		left(6, workPieces(&t)...),
+		right(7, piece{s.Now.Format(time.TimeOnly), styleLabel}),
+		right(1, freshnessPiece(s)),
+	}, heldItems(&t), hidden)
+	real := []piece{{"real ", styleLabel}, {fmt.Sprintf("%*s", widthPercent, number(t.Real, percent, styleStrong).text), styleStrong}}
 	if r.H == 1 {
-		items = append(items, right(2, realPieces(t.Real)...))
-	} else {
-		drawTotals(r.Row(1), &t, forgotten)
+		drawLine(r.Sub(x, 0, r.W, 1), append(first, right(3, real...)))
+		return
 	}
-	drawLine(r.Sub(tabs, 0, r.W-tabs, 1), items)
+	drawLine(r.Sub(x, 0, r.W, 1), first)
+	from, to := drawLine(r.Row(1), totalItems(&t, real))
+	if w := min(to-from, 40); w >= 8 {
+		r.Bar(from-1, 1, w, t.Real, utilStyle(t.Real), styleTrack)
+		if t.Claims.Boards > 0 {
+			r.Mark(from-1, 1, w, t.Real, t.Claims.Util, styleUtil0, styleStrong)
+		}
+	}
 }
-
-// tabsFrom is the least width of a header with all views, titleFrom of one with the program's
-// name, and healthWordsFrom of one with words for problems.
-const tabsFrom, titleFrom, healthWordsFrom = 132, 100, 60
 
 // drawTabs writes the names of all views with their keys, the current one picked, or only the
 // name of the current one. It returns the x after them.
 func drawTabs(r screen.Rect, s *State, all bool) int {
 	x := 1
-	if r.W >= titleFrom {
+	if all {
 		x = r.Text(x, 0, r.W, "kpulse", styleAccent) + 1
 	}
 	for i, name := range Names {
 		st, key := styleLabel, styleAccent
-		switch {
-		case name == s.View:
+		if name == s.View {
 			st, key = styleStrong|screen.Picked, styleStrong|screen.Picked
-		case !all:
-			continue
-		}
-		digit := ""
-		if all {
-			digit = strconv.Itoa(i+1) + " "
 		}
 		begin := x
-		x = write(r, x, piece{" ", st}, piece{digit, key}, piece{name + " ", st})
-		if at := r.Sub(begin, 0, x-begin, 1); !at.Empty() {
-			hit(at, s, client.Key{})
-			s.Hits[len(s.Hits)-1].View = name
+		switch {
+		case all:
+			x = write(r, x, piece{" " + strconv.Itoa(i+1), key}, piece{" " + name + " ", st})
+		case name == s.View:
+			x = write(r, x, piece{" " + name + " ", st})
 		}
+		hit(r.Sub(begin, 0, x-begin, 1), s, Hit{View: name})
 	}
 	if s.Overlay != "" {
 		x = write(r, x+1, piece{s.Overlay, styleStrong}) + 1
@@ -72,71 +68,31 @@ func drawTabs(r screen.Rect, s *State, all bool) int {
 	return x
 }
 
-// realPieces show a mean of real utilization.
-func realPieces(v float64) []piece {
-	return []piece{{"real ", styleLabel}, {orMissing("%5.1f%%", v*100, widthPercent), styleStrong}}
-}
-
-// drawTotals writes GPU util, real utilization and the difference, which is wasted, with a bar of
-// both if there is room, and the totals.
-func drawTotals(r screen.Rect, t *client.Totals, forgotten []piece) {
-	var claimed, wasted []piece
-	util := math.NaN()
+// totalItems show GPU util, real utilization and the difference, which is wasted, and the totals.
+func totalItems(t *client.Totals, real []piece) []item {
+	items := []item{left(0, real...)}
 	if c := &t.Claims; c.Boards > 0 {
-		util = c.Util
-		claimed = []piece{{"GPU-Util ", styleLabel}, {fmt.Sprintf("%3.0f%%", util*100), stylePlain}}
-		wasted = []piece{{fmt.Sprintf("%4.1f", c.Wasted), styleStrong}, {fmt.Sprintf(" of %d GPUs wasted", c.Boards), styleLabel}}
+		items = append([]item{left(1, piece{"GPU-Util ", styleLabel}, piece{fmt.Sprintf("%3.0f%%", c.Util*100), stylePlain})}, left(0, real...),
+			left(2, piece{fmt.Sprintf("%.1f", c.Wasted), styleStrong}, piece{fmt.Sprintf(" of %d GPUs wasted", c.Boards), styleLabel}))
 	}
-	from, to := drawLine(r, []item{
-		left(1, claimed...),
-		left(0, realPieces(t.Real)...),
-		left(2, wasted...),
-		left(3, forgotten...),
-		right(7, sharePieces("CPU", t.Host.CPUs*t.Host.CPUUtilization, t.Host.CPUs, "%5.1f", "%.0f", "")...),
-		right(6, memoryPieces("RAM", t.Host.MemoryTotal-t.Host.MemoryAvailable, t.Host.MemoryTotal)...),
-		right(5, memoryPieces("mem", t.Used, t.Memory)...),
-		right(4, powerPieces(t)...),
-	})
-	if w := min(to-from, 40); w >= 8 {
-		r.Bar(from-1, 0, w, t.Real, utilStyle(t.Real), styleTrack)
-		r.Mark(from-1, 0, w, t.Real, util, styleUtil0, styleStrong)
-	}
+	const gib = 1 << 30
+	return append(items,
+		shareItem(7, "CPU", t.Host.CPUs*t.Host.CPUUtilization, t.Host.CPUs, "%.0f", ""),
+		shareItem(6, "RAM", (t.Host.MemoryTotal-t.Host.MemoryAvailable)/gib, t.Host.MemoryTotal/gib, "%.0f", " GiB"),
+		shareItem(5, "mem", t.Used/gib, t.Memory/gib, "%.0f", " GiB"),
+		shareItem(4, "power", t.Power/1e3, t.Limit/1e3, "%.2f", " kW"))
 }
 
-// forgottenAfter is how long a device must be idle to count as forgotten.
-const forgottenAfter = 5 * time.Minute
-
-// forgottenPieces count the boards that hold memory and have been idle for forgottenAfter; nil
-// if there are none.
-func forgottenPieces(s *State) []piece {
-	n, held := 0, 0.0
-	for u := range client.Units(s.GPUs) {
-		used, _ := u.Memory()
-		freshness, _ := s.Freshness(u.Lead())
-		if u.Work() == client.Idling && used >= client.HeldFrom && freshness != client.Expired && s.idleFor(&u) >= forgottenAfter {
-			n++
-			held += used
-		}
+// shareItem shows how much of a limit is used, in as many cells whatever is used; nothing if the limit
+// is not known.
+func shareItem(rank int, label string, used, limit float64, format, unit string) item {
+	if math.IsNaN(limit) {
+		return item{}
 	}
-	if n == 0 {
-		return nil
-	}
-	return []piece{{strconv.Itoa(n), styleStrong}, {" forgotten, ", styleLabel}, {gibText(held), stylePlain}}
+	of := fmt.Sprintf(format, limit)
+	v := number(used, func(v float64) string { return fmt.Sprintf(format, v) }, stylePlain)
+	return right(rank, piece{label + " ", styleLabel}, piece{fmt.Sprintf("%*s", len(of), v.text), v.style}, piece{"/" + of + unit, styleLabel})
 }
-
-// idleFor returns how long all idle devices of u have been idle.
-func (s *State) idleFor(u *client.Unit) time.Duration {
-	least := time.Duration(math.MaxInt64)
-	for g := range u.Devices() {
-		if g.Class == canonical.Idle {
-			least = min(least, s.History.IdleFor(g.Key, s.Now))
-		}
-	}
-	return least
-}
-
-// gibText formats an amount of memory in whole GiB.
-func gibText(bytes float64) string { return fmt.Sprintf("%.0f GiB", bytes/(1<<30)) }
 
 // nodesText returns the name of the node, or the number of nodes.
 func nodesText(s *State) string {
@@ -160,100 +116,87 @@ func gpuPieces(s *State, t *client.Totals) []piece {
 	return []piece{{strconv.Itoa(t.Boards), stylePlain}, {" GPUs", styleLabel}}
 }
 
-// workPieces count the busy and the idle boards, and the memory that idle ones hold if held is
-// set. A board whose class is not known is neither.
-func workPieces(t *client.Totals, held bool) []piece {
+// workPieces count the busy and the idle boards. A board whose class is not known is neither.
+func workPieces(t *client.Totals) []piece {
 	busy, idle, unknown := t.Work[client.Busy], t.Work[client.Idling], t.Work[client.WorkUnknown]
 	if busy+idle == 0 {
 		return nil
 	}
-	pieces := []piece{{strconv.Itoa(busy), stylePlain}, {" busy", styleLabel}}
-	if idle > 0 {
-		pieces = append(pieces, piece{fmt.Sprintf("  %d", idle), stylePlain}, piece{" idle", styleLabel})
-	}
-	if held && t.Holders > 0 {
-		holders := ""
-		if t.Holders < idle {
-			holders = strconv.Itoa(t.Holders) + " "
-		}
-		pieces = append(pieces, piece{", " + holders + "holds ", styleLabel}, piece{gibText(t.Held), stylePlain})
-	}
+	pieces := []piece{{strconv.Itoa(busy), stylePlain}, {" busy  ", styleLabel}, {strconv.Itoa(idle), stylePlain}, {" idle", styleLabel}}
 	if unknown > 0 {
 		pieces = append(pieces, piece{fmt.Sprintf("  %d unknown", unknown), styleFaint})
 	}
 	return pieces
 }
 
-// healthPieces count the boards in each bad state, worst first. all reports that all nodes give
-// fresh readings; only then can all boards be ok.
-func healthPieces(t *client.Totals, all, words bool) []piece {
-	crit, warn, hot, ok := t.Health[canonical.HealthCrit], t.Health[canonical.HealthWarn], t.Health[canonical.HealthHot], t.Health[canonical.HealthOK]
-	type counted struct {
-		n     int
-		sign  string
-		word  string
-		style screen.Style
+// heldItems show the memory that idle boards hold.
+func heldItems(t *client.Totals) []item {
+	if t.Holders == 0 {
+		return nil
 	}
-	states := []counted{{t.Gone + crit, "✖", "", styleCrit}, {warn + hot, "▲", "", styleWarn}}
-	if words {
-		states = []counted{{t.Gone, "✖", " gone", styleCrit}, {crit, "✖", " crit", styleCrit}, {warn, "▲", " warn", styleWarn}, {hot, "▲", " hot", styleWarn}}
-	}
-	var pieces []piece
-	for _, c := range states {
-		if c.n == 0 {
-			continue
+	return []item{left(8, piece{fmt.Sprintf("%4.0f GiB", t.Held/(1<<30)), stylePlain}, piece{fmt.Sprintf(" held by %d idle", t.Holders), styleLabel})}
+}
+
+// healthItems count the boards in each bad state, worst first. Only if all nodes give fresh readings can
+// all boards be ok.
+func healthItems(s *State, t *client.Totals) (items []item) {
+	ok := t.Health[canonical.HealthOK]
+	for _, c := range []struct {
+		n, rank int
+		text    string
+		style   screen.Style
+	}{
+		{t.Gone, 0, "✖ %d gone", styleCrit}, {t.Health[canonical.HealthCrit], 0, "✖ %d crit", styleCrit},
+		{t.Health[canonical.HealthWarn], 2, "▲ %d warn", styleWarn}, {t.Health[canonical.HealthHot], 2, "▲ %d hot", styleWarn},
+	} {
+		if c.n > 0 {
+			items = append(items, left(c.rank, piece{fmt.Sprintf(c.text, c.n), c.style}))
 		}
-		if len(pieces) > 0 {
-			pieces = append(pieces, piece{" ", stylePlain})
-		}
-		pieces = append(pieces, piece{fmt.Sprintf("%s %d%s", c.sign, c.n, c.word), c.style})
 	}
 	switch {
-	case len(pieces) > 0 || t.Boards == 0:
-		return pieces
-	case all && ok == t.Boards:
-		return []piece{{"● all ok", styleOK}}
+	case len(items) > 0 || t.Boards == 0:
+		return items
+	case ok == t.Boards && !slices.ContainsFunc(s.Nodes, s.silent):
+		return []item{left(0, piece{"● all ok", styleOK})}
 	case ok > 0:
-		return []piece{{fmt.Sprintf("%d of %d ok", ok, t.Boards), stylePlain}}
+		return []item{left(0, piece{fmt.Sprintf("%d of %d ok", ok, t.Boards), stylePlain})}
 	}
-	return []piece{{"health --", styleFaint}}
+	return []item{left(0, piece{"health --", styleFaint})}
 }
 
 // freshnessPiece says whether the readings of all nodes are fresh, else the worst reason why not,
 // with the age of the oldest.
-func freshnessPiece(s *State, words bool) piece {
+func freshnessPiece(s *State) piece {
 	if !s.FrozenAt.IsZero() {
 		return piece{"frozen", styleAccent}
 	}
-	var waiting, down, silent, unread, sources int
+	var waiting, down, unread, sources int
 	var oldest, unchanged time.Duration
 	worst := client.Fresh
 	for _, n := range s.Nodes {
-		switch freshness, since := n.Freshness(s.Now); {
+		freshness, age := n.Freshness(s.Now)
+		switch {
 		case n.Waiting():
 			waiting++
 		case !n.Up:
-			if down++; !n.FetchedAt.IsZero() {
-				silent, oldest = silent+1, max(oldest, since)
-			}
+			down++
+			oldest = max(oldest, age)
 		case freshness != client.Fresh:
-			oldest, worst = max(oldest, since), max(worst, freshness)
+			oldest, worst = max(oldest, age), max(worst, freshness)
 		default:
 			_, count := n.Unread()
 			unread, sources, unchanged = unread+count, sources+len(n.Sources), max(unchanged, n.Unchanged())
 		}
 	}
-	age := " " + AgeText(oldest)
-	if silent == 0 && down > 0 {
-		age = ""
+	age := ""
+	if oldest > 0 {
+		age = " " + AgeText(oldest)
 	}
 	switch {
 	case down > 0 && len(s.Nodes) > 1:
 		return piece{fmt.Sprintf("✖ %d of %d down%s", down, len(s.Nodes), age), styleCrit}
-	case down > 0 && (age == "" || !words):
-		return piece{"✖ down" + age, styleCrit}
 	case down > 0:
-		return piece{"✖ stopped answering" + age + " ago", styleCrit}
+		return piece{"✖ down" + age, styleCrit}
 	case worst == client.Expired:
 		return piece{"✖ stale" + age, styleCrit}
 	case worst == client.Stale:
@@ -268,42 +211,6 @@ func freshnessPiece(s *State, words bool) piece {
 	return piece{"● live", styleOK}
 }
 
-func powerPieces(t *client.Totals) []piece {
-	limit := ""
-	if canonical.Given(t.Limit) {
-		limit = fmt.Sprintf("/%.2f", t.Limit/1e3)
-	}
-	return []piece{
-		{"power ", styleLabel}, {orMissing("%5.2f", t.Power/1e3, 5), stylePlain},
-		{limit + " kW  avg ", styleLabel}, {orMissing("%4.0fW", t.Mean, widthWatts), stylePlain},
-	}
-}
-
-func memoryPieces(label string, used, all float64) []piece {
-	return sharePieces(label, used/(1<<30), all/(1<<30), "%6.1f", "%.1f", " GiB")
-}
-
-// sharePieces show how much of all is used, and the share; nothing if all is NaN.
-func sharePieces(label string, used, all float64, usedFormat, allFormat, unit string) []piece {
-	if math.IsNaN(all) {
-		return nil
-	}
-	return []piece{
-		{label + " ", styleLabel},
-		{orMissing(usedFormat, used, len(fmt.Sprintf(usedFormat, all))), stylePlain},
-		{"/" + fmt.Sprintf(allFormat, all) + unit, styleLabel},
-		{orMissing(" %3.0f%%", used/all*100, 5), stylePlain},
-	}
-}
-
-// orMissing formats v; for NaN it returns missing in w cells.
-func orMissing(format string, v float64, w int) string {
-	if math.IsNaN(v) {
-		return fmt.Sprintf("%*s", w, missing)
-	}
-	return fmt.Sprintf(format, v)
-}
-
 // hiddenItems count the hidden boards, with the reason.
 func hiddenItems(s *State) (items []item) {
 	hidden, by := 0, ""
@@ -314,14 +221,14 @@ func hiddenItems(s *State) (items []item) {
 	word := "those of " // the source itself reports no others
 	if hidden > 0 {
 		word = "by "
-		items = append(items, left(3, piece{strconv.Itoa(hidden), styleAccent}, piece{" hidden", styleLabel}))
+		items = append(items, left(4, piece{strconv.Itoa(hidden), styleAccent}, piece{" hidden", styleLabel}))
 	}
 	if by != "" {
 		hint := ", --show-all shows all"
 		if by == "--gpus" || by == canonical.ByAccess {
 			hint = ""
 		}
-		items = append(items, left(7, piece{word, styleLabel}, piece{by, styleAccent}, piece{hint, styleLabel}))
+		items = append(items, left(8, piece{word, styleLabel}, piece{by, styleAccent}, piece{hint, styleLabel}))
 	}
 	return items
 }

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
@@ -12,6 +14,14 @@ type piece struct {
 	style screen.Style
 }
 
+// widthOf returns the cells that pieces need.
+func widthOf(pieces []piece) (w int) {
+	for _, p := range pieces {
+		w += screen.Width(p.text)
+	}
+	return w
+}
+
 // write draws pieces one after the other from x on, and returns the x after them.
 func write(r screen.Rect, x int, pieces ...piece) int {
 	for _, p := range pieces {
@@ -20,9 +30,19 @@ func write(r screen.Rect, x int, pieces ...piece) int {
 	return x
 }
 
+// writeRight draws pieces so that they end at the right edge of r. If they do not fit, an ellipsis
+// replaces them: part of a number is another number.
+func writeRight(r screen.Rect, pieces ...piece) {
+	if w := widthOf(pieces); w > r.W {
+		r.Set(r.W-1, 0, '…', styleLabel)
+	} else {
+		write(r, r.W-w, pieces...)
+	}
+}
+
 // item is a part of a line that is drawn whole or not at all.
 type item struct {
-	rank   int // items of the highest rank are omitted first
+	rank   int // items of the highest rank are omitted first; 0 is never omitted
 	right  bool
 	pieces []piece
 }
@@ -34,27 +54,22 @@ func right(rank int, pieces ...piece) item { return item{rank, true, pieces} }
 // itemGap separates items.
 const itemGap = 2
 
-func (i *item) width() int {
-	if len(i.pieces) == 0 {
-		return 0
-	}
-	w := itemGap
-	for _, p := range i.pieces {
-		w += screen.Width(p.text)
-	}
-	return w
-}
-
-// drawLine draws as many items as fit into the first row of r, with a blank at both ends: left
-// ones from the left edge, right ones from the right edge inwards. It returns the free cells
-// between them.
+// drawLine draws the items of the lowest ranks that fit into the first row of r, with a blank at both
+// ends: left ones from the left edge, right ones from the right edge inwards. It returns the free
+// cells between them.
 func drawLine(r screen.Rect, items []item) (from, to int) {
-	highest := fittingRank(items, r.W)
+	items = slices.DeleteFunc(items, func(it item) bool { return widthOf(it.pieces) == 0 })
+	byRank := slices.SortedStableFunc(slices.Values(items), func(a, b item) int { return cmp.Compare(a.rank, b.rank) })
+	free := r.W - 2 + itemGap
+	i := slices.IndexFunc(byRank, func(it item) bool {
+		free -= widthOf(it.pieces) + itemGap
+		return free < 0
+	})
 	from, to = 1, r.W-1
 	for _, it := range items {
-		w := it.width()
+		w := widthOf(it.pieces) + itemGap
 		switch {
-		case it.rank > highest || w == 0:
+		case i >= 0 && it.rank >= max(byRank[i].rank, 1):
 		case it.right:
 			to -= w
 			write(r, to+itemGap, it.pieces...)
@@ -64,25 +79,6 @@ func drawLine(r screen.Rect, items []item) (from, to int) {
 		}
 	}
 	return from, max(from, to)
-}
-
-// fittingRank returns the highest rank for which all items up to it fit w cells.
-func fittingRank(items []item, w int) (highest int) {
-	for _, it := range items {
-		highest = max(highest, it.rank)
-	}
-	for ; highest > 0; highest-- {
-		need := 2 - itemGap
-		for i := range items {
-			if items[i].rank <= highest {
-				need += items[i].width()
-			}
-		}
-		if need <= w {
-			break
-		}
-	}
-	return highest
 }
 
 // rule draws a line along the first row of r, from x on.

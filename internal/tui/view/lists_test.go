@@ -83,10 +83,11 @@ func TestNoProcessIsShown(t *testing.T) {
 func TestProcessesFollowTheDevices(t *testing.T) {
 	s := state("four")
 	for i, k := range []client.Key{s.GPUs[1].Key, s.GPUs[0].Key, {UUID: "gone"}} {
-		s.Processes = append(s.Processes, client.Process{Process: canonical.Process{PID: i}, Key: k})
+		s.Processes = append(s.Processes, client.Process{Process: canonical.Process{PID: 4710 + i}, Key: k})
 	}
-	if all := visible(s); len(all) != 2 || all[0].PID != 1 {
-		t.Errorf("shows %+v", all)
+	g, _ := at(s, Jobs, 80, 24)
+	if frame := g.Glyphs(); strings.Index(frame, "4711") < 0 || strings.Index(frame, "4711") > strings.Index(frame, "4710") || strings.Contains(frame, "4712") {
+		t.Errorf("shows\n%s", frame)
 	}
 }
 

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
@@ -22,15 +24,10 @@ var plotted = []client.Metric{
 // chartWidth and chartHeight are the least size of a chart with its axes.
 const chartWidth, chartHeight = 38, 9
 
-// scrollWidth is the width that the legend leaves for drawScroll.
-const scrollWidth = 18
-
 // drawPlot draws the history of readings in small charts: one for each metric with a line for each
 // device, or one for each device with the chosen metric.
 func drawPlot(r screen.Rect, s *State) {
-	if len(s.GPUs) == 0 {
-		return
-	}
+	const scroll = 18 // cells that the legend leaves for drawScroll
 	if s.PerGPU {
 		m := s.Metric
 		if !client.Metrics[m].Kept {
@@ -38,14 +35,52 @@ func drawPlot(r screen.Rect, s *State) {
 		}
 		write(r, 1, piece{client.Metrics[m].Title, styleStrong}, piece{" of each device", styleLabel})
 		drawGrid(r, s, len(s.GPUs), func(at screen.Rect, i int) {
-			drawChart(at, s, m, s.GPUs[i:i+1])
-			hit(at, s, s.GPUs[i].Key)
+			g := s.GPUs[i]
+			drawChart(at, s, append([]piece{{s.Nodes.ID(g), nameStyle(s, g)}, {"  ", stylePlain}}, readingAt(s, g, m)...), []line{{g, m, styleSeries0}}, false)
+			hit(at, s, Hit{Key: g.Key})
 		})
 		return
 	}
-	drawLegend(r.Sub(0, 0, r.W-scrollWidth, 1), s)
+	lines := plotLines(s)
+	drawLegend(r.Sub(0, 0, r.W-scroll, 1), s, lines)
 	metrics := plottedOf(s)
-	drawGrid(r, s, len(metrics), func(at screen.Rect, i int) { drawChart(at, s, metrics[i], s.GPUs) })
+	drawGrid(r, s, len(metrics), func(at screen.Rect, i int) {
+		m, st := metrics[i], styleLabel
+		if m == s.Metric {
+			st = styleStrong
+		}
+		for k := range lines {
+			lines[k].metric = m
+		}
+		drawChart(at, s, append([]piece{{client.Metrics[m].Title, st}, {"  ", stylePlain}}, readingAt(s, lines[0].gpu, m)...), lines, false)
+	})
+}
+
+// plotLines returns a line for each device, the selected one first.
+func plotLines(s *State) (lines []line) {
+	for i, g := range s.GPUs {
+		l := line{g, client.MetricNone, styleSeries0 + screen.Style(i%numSeries)}
+		if g.Key != s.Selected {
+			lines = append(lines, l)
+			continue
+		}
+		if len(s.GPUs) > numSeries {
+			l.style = styleSeries0
+		}
+		lines = append([]line{l}, lines...)
+	}
+	return lines
+}
+
+// readingAt returns the reading m of g now, or at the cursor.
+func readingAt(s *State, g *client.GPU, m client.Metric) []piece {
+	reading := readingOf(s.current(g), m, false)
+	if !s.Cursor.IsZero() {
+		const columns = 150 // as fine as those of a chart
+		points := s.History.Points(g.Key, m, s.Cursor, history.Columns{N: 1, Step: columnStep(s, columns), PerCell: 1})
+		reading[0] = number(points[0].Mean, unitFormats[client.Metrics[m].Unit].format, styleStrong)
+	}
+	return reading
 }
 
 // plottedOf returns the metrics that a device reports, the chosen one first.
@@ -96,44 +131,28 @@ func chartColumns(n, maxColumns, maxRows int) int {
 	return best
 }
 
-// drawLegend writes the names of the lines.
-func drawLegend(r screen.Rect, s *State) {
+// drawLegend writes which device each line is of, or of too many the selected one, the median and the
+// range.
+func drawLegend(r screen.Rect, s *State, lines []line) {
+	named := lines
+	if len(lines) > numSeries {
+		named = lines[:1]
+	}
 	x := 1
-	if len(s.GPUs) > numSeries {
-		x = write(r, x, piece{"━━ ", styleSeries0})
-		x = drawName(r, x-1, r.W-x, s, s.SelectedGPU(), styleStrong)
-		x = write(r, x+1, piece{s.behindLine(), styleSeries3}, piece{"median  ", stylePlain}, piece{"░░ ", styleFaint})
-		all := fmt.Sprintf("all %d but outliers", len(s.GPUs))
-		if x+len(all) <= r.W {
-			x = write(r, x, piece{all, stylePlain})
-		} else {
-			r.Number(x, 0, len(all), all, stylePlain)
-			return
-		}
-		if x+len("  v lowest  ^ highest") <= r.W {
-			write(r, x, piece{"  ↓ lowest  ↑ highest", stylePlain})
-		}
-		return
+	for _, l := range named {
+		x = write(r, x, piece{lineSign, l.style}, piece{"GPU " + s.Nodes.ID(l.gpu), nameStyle(s, l.gpu)}) + 2
 	}
-	models := len(s.GPUs) * screen.Width("━━ GPU 10 ")
-	for _, g := range s.GPUs {
-		models += screen.Width(g.Model) + 2
+	if len(lines) > numSeries {
+		write(r, x, piece{lineSign, behindStyle}, piece{"median  ", stylePlain}, piece{bandSign, styleFaint}, piece{fmt.Sprintf("all %d", len(lines)), stylePlain})
 	}
-	for i, g := range s.GPUs {
-		if x+8 > r.W {
-			return
-		}
-		x = write(r, x, piece{"━━", seriesStyle(i)})
-		st := stylePlain
-		if g.Key == s.Selected {
-			st = styleStrong | screen.Picked
-		}
-		x = drawName(r, x, r.W-x, s, g, st)
-		if models < r.W && !s.Nodes.Several() {
-			x = write(r, x, piece{g.Model, styleLabel}) + 1
-		}
-		x++
+}
+
+// nameStyle returns the style of the name of a device, which shows the selection.
+func nameStyle(s *State, g *client.GPU) screen.Style {
+	if g.Key == s.Selected {
+		return styleStrong | screen.Picked
 	}
+	return stylePlain
 }
 
 // plotKey scrolls if there are more charts, moves the cursor, and changes what is plotted.
@@ -156,4 +175,20 @@ func plotKey(key string, s *State) bool {
 		return s.Scrolls && scrollKey(key, s)
 	}
 	return true
+}
+
+// moveCursor moves the cursor by fiftieths of the window, within it. At the present the cursor
+// vanishes.
+func moveCursor(s *State, by int) {
+	if s.Cursor.IsZero() {
+		s.Cursor = s.Now
+	}
+	window := s.window()
+	s.Cursor = s.Cursor.Add(time.Duration(by) * window / 50)
+	if first := s.Now.Add(-window); s.Cursor.Before(first) {
+		s.Cursor = first
+	}
+	if !s.Cursor.Before(s.Now) {
+		s.Cursor = time.Time{}
+	}
 }

@@ -1,12 +1,9 @@
 package view
 
 import (
-	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
@@ -34,12 +31,12 @@ func TestPlotKeepsLinesApart(t *testing.T) {
 		s.GPUs = s.GPUs[:n]
 		s.Selected = s.GPUs[0].Key
 		g, _ := at(s, Plot, 160, 45)
-		styles, shaded := stylesIn(g), strings.ContainsRune(g.Glyphs(), '░')
+		styles, shaded := stylesIn(g), strings.ContainsRune(strings.Join(strings.Split(g.Glyphs(), "\n")[3:], ""), '░')
 		for i := range numSeries {
 			drawn := styles[styleSeries0+screen.Style(i)] > 10
 			want := i < n
 			if n > numSeries {
-				want = i == 0 || i == 3 || styleSeries0+screen.Style(i) == outlierStyles[0] // the selected one, the median, and GPU 2, which does nothing
+				want = i == 0 || i == 3 // the selected one and the median
 			}
 			if drawn != want {
 				t.Errorf("%d devices: line %d is drawn: %v, want %v", n, i, drawn, want)
@@ -64,7 +61,7 @@ func TestPlotShowsGaps(t *testing.T) {
 	}
 	var g screen.Grid
 	g.Reset(axisWidth+60, 9, screen.Braille)
-	drawChart(g.All(), s, client.MetricReal, s.GPUs)
+	drawChart(g.All(), s, nil, []line{{s.GPUs[0], client.MetricReal, styleSeries0}}, false)
 	// 60 cells of two dots in 5 minutes: a cell is 2 × 4 s. The line is in one row.
 	var line string
 	for _, l := range strings.Split(g.Glyphs(), "\n")[1:8] {
@@ -145,24 +142,6 @@ func TestPlotReadsAtTheCursor(t *testing.T) {
 	}
 }
 
-// TestPlotShowsSpikes checks that a short peak in a long column is drawn as one dot at its height.
-func TestPlotShowsSpikes(t *testing.T) {
-	s := state("one")
-	s.History, s.Metric, s.PerGPU, s.Window = history.NewHistory(), client.MetricReal, true, 15*time.Minute
-	for i := range 450 {
-		n := node("dgx-03", 1, noon.Add(time.Duration(i-449)*2*time.Second))
-		n.GPUs[0].RealUtilization = 0.1
-		if i == 225 {
-			n.GPUs[0].RealUtilization = 1
-		}
-		s.History.Add(n)
-	}
-	g, _ := at(s, Plot, 40, 24)
-	if top := strings.Split(g.Glyphs(), "\n")[4]; utf8.RuneCountInString(strings.Trim(top, " 10%")) != 1 {
-		t.Errorf("not one dot for the spike in %q:\n%s", top, g.Glyphs())
-	}
-}
-
 // TestCursorReadsAllThatIsDrawn checks that the cursor also reads history of a coarse resolution.
 func TestCursorReadsAllThatIsDrawn(t *testing.T) {
 	s := state("one")
@@ -175,91 +154,5 @@ func TestCursorReadsAllThatIsDrawn(t *testing.T) {
 	s.Metric, s.PerGPU, s.Window, s.Cursor = client.MetricPower, true, 3*time.Hour, noon.Add(-100*time.Minute)
 	if g, _ := at(s, Plot, 100, 30); !strings.Contains(g.Glyphs(), "333W") {
 		t.Errorf("the cursor does not read 333W:\n%s", g.Glyphs())
-	}
-}
-
-// TestOutliersAreNamed checks that charts of many devices name the lowest and the highest.
-func TestOutliersAreNamed(t *testing.T) {
-	s := state("sixteen")
-	s.GPUs[5].RealUtilization, s.GPUs[11].RealUtilization = 0.001, 0.999
-	s.GPUs[3].RealUtilization = math.NaN()
-	g, _ := at(s, Plot, 200, 50)
-	if !strings.Contains(g.Glyphs(), "Real util  ↓5 ↑11") {
-		t.Errorf("no outliers:\n%s", g.Glyphs())
-	}
-	if g, _ := at(state("four"), Plot, 200, 50); strings.Contains(g.Glyphs(), "Real util  ↓") {
-		t.Error("four lines have a legend")
-	}
-}
-
-// TestOutliersStandApart checks that outliers are not in the band and have lines with names at
-// their ends, and that there are none if all devices are close together.
-func TestOutliersStandApart(t *testing.T) {
-	levels := func(far map[int]float64) *State {
-		s := state("sixteen")
-		s.History = history.NewHistory()
-		for at := noon.Add(-5 * time.Minute); !at.After(noon); at = at.Add(2 * time.Second) {
-			n := node("dgx-03", 16, at)
-			for i, g := range n.GPUs {
-				g.RealUtilization = 0.6 + 0.01*float64(i%5)
-				if v, ok := far[i]; ok {
-					g.RealUtilization = v
-				}
-			}
-			s.History.Add(n)
-		}
-		s.Selected = s.GPUs[0].Key
-		return s
-	}
-	shaded := 0
-	draw := func(s *State) (lines []string, styles map[screen.Style]int) {
-		var g screen.Grid
-		g.Reset(80, 22, screen.Braille)
-		drawChart(g.All(), s, client.MetricReal, s.GPUs)
-		shaded = strings.Count(stylesOf(&g, func(st screen.Style) byte { return map[bool]byte{true: 's', false: '.'}[st&screen.Shaded != 0] }), "s")
-		return strings.Split(g.Glyphs(), "\n")[1:21], stylesIn(&g)
-	}
-	lines, styles := draw(levels(nil))
-	named := slices.ContainsFunc(lines, func(line string) bool { return strings.HasSuffix(strings.TrimRight(line, " "), "7") })
-	if named || styles[outlierStyles[0]]+styles[outlierStyles[1]] > 0 || shaded < 30 {
-		t.Errorf("none is an outlier:\n%s", strings.Join(lines, "\n"))
-	}
-	lines, styles = draw(levels(map[int]float64{7: 0.02, 12: 0.97, 3: 0.2, 4: 0.3}))
-	for row, want := range map[int]string{0: "12", 19: "7", 15: "3", 13: "4"} { // 20 rows of 5 %
-		if got := strings.TrimRight(lines[row], " "); !strings.HasSuffix(got, want) {
-			t.Errorf("row %d ends in %q, want %s:\n%s", row, got, want, strings.Join(lines, "\n"))
-		}
-	}
-	for i, st := range outlierStyles {
-		if styles[st] < 20 {
-			t.Errorf("outlier %d has %d cells", i, styles[st])
-		}
-	}
-	for row, line := range lines {
-		if shaded := strings.ContainsRune(line, '░'); shaded && (row < 6 || row > 8) { // 0.60 to 0.64
-			t.Errorf("row %d is in the band:\n%s", row, strings.Join(lines, "\n"))
-		}
-	}
-}
-
-// TestShortNames checks the names of machines in charts.
-func TestShortNames(t *testing.T) {
-	for _, test := range []struct{ hosts, want string }{
-		{"rack7-gpu03 rack7-gpu04 rack7-gpu11", "03 04 11"},
-		{"dgx-1.cluster.example dgx-12.cluster.example", "1 12"},
-		{"alpha beta", "alpha beta"},
-		{"n n1", "n n1"},
-		{"gpu9 gpu10", "9 10"},
-	} {
-		s, got := &State{Nodes: make(client.Nodes, 2)}, []string(nil)
-		for _, host := range strings.Fields(test.hosts) {
-			s.GPUs = append(s.GPUs, client.NewGPU("", canonical.Device{Hostname: host, GPU: "0"}))
-		}
-		for _, g := range s.GPUs {
-			got = append(got, strings.TrimSuffix(s.shortID(g), "/0"))
-		}
-		if strings.Join(got, " ") != test.want {
-			t.Errorf("%s are called %q", test.hosts, got)
-		}
 	}
 }

@@ -21,8 +21,8 @@ func TestXIDIsExplainedOnTheCard(t *testing.T) {
 	}{
 		{160, 60, Fleet, []string{"fatal XID 79", "The driver lost the board:", "→ reboot node", "since 3m", "no longer seen", "XID 79: The driver lost"}},
 		{120, 40, Fleet, []string{"fatal XID 79", "→ reboot node", "since 3m"}},
-		{240, 90, Fleet, []string{"Last XID       79"}},
-		{100, 30, Fleet, []string{"fatal XID 79, PCIe", "→ reboot node               since 3m"}},
+		{160, 45, Focus, []string{"Last XID                     79"}},
+		{100, 30, Fleet, []string{"fatal XID 79, PCIe", "│ → reboot node                    "}},
 		{100, 30, Focus, []string{"│ → reboot node ", "│ ✖ fatal XID 79  since 3m  The driver lost the board: it no longer answers on PCIe. ", "│ ▲ PCIe replays  for over 15m  The PCIe link repeated packets."}},
 	} {
 		s := state("sick")
@@ -41,7 +41,7 @@ func TestXIDIsExplainedOnTheCard(t *testing.T) {
 // as at least that old, and a later one with its exact age.
 func TestConditionsSayForHowLong(t *testing.T) {
 	s := state("sick")
-	if p, _ := problemOf(s, s.GPUs[1]); p != (problem{"", "check hardware", "for over 15m"}) {
+	if p, _ := problemOf(s, s.GPUs[1]); p != (problem{"GPU hot 96°C", "", "check hardware", "for over 15m", styleWarn}) {
 		t.Errorf("from the start: %+v", p)
 	}
 	n := scenarioNamed("eight").nodes(noon)[0]
@@ -78,9 +78,9 @@ func TestGoneAsksForAReboot(t *testing.T) {
 		want problem
 	}{
 		{nil, problem{action: "reboot node"}},
-		{[]uint32{31}, problem{action: "reboot node"}},         // a page fault of a program
-		{[]uint32{95}, problem{"XID 95: ", "reboot node", ""}}, // a present board would ask for a reset
-		{[]uint32{31, 79}, problem{"XID 79: ", "reboot node", ""}},
+		{[]uint32{31}, problem{action: "reboot node"}},                      // a page fault of a program
+		{[]uint32{95}, problem{meaning: "XID 95: ", action: "reboot node"}}, // a present board would ask for a reset
+		{[]uint32{31, 79}, problem{meaning: "XID 79: ", action: "reboot node"}},
 	} {
 		g := &client.GPU{Gone: true, Verdict: client.Verdict{XIDs: test.xids, Action: canonical.NumActions}}
 		got, ok := problemOf(&State{History: history.NewHistory()}, g)
@@ -127,7 +127,7 @@ func TestStoppedNodeIsDimmedAtOnce(t *testing.T) {
 				t.Errorf("%s still says %s:\n%s", view, not, g.Glyphs())
 			}
 		}
-		if want := "stopped answering 1s ago"; !strings.Contains(g.Glyphs(), "✖ "+want) || !strings.Contains(g.Glyphs(), "│ "+want) {
+		if want := "stopped answering 1s ago"; !strings.Contains(g.Glyphs(), "✖ down 1s") || !strings.Contains(g.Glyphs(), "│ "+want) {
 			t.Errorf("%s: no %q in\n%s", view, want, g.Glyphs())
 		}
 		if n := stylesIn(g)[styleUtil2] + stylesIn(g)[styleCompute]; n > 60 { // the header's bar

@@ -19,14 +19,10 @@ const badgeWidth = 6
 
 // border returns the style of a card's border in that state, or other if the state is not bad.
 func (b badge) border(other screen.Style) screen.Style {
-	switch b.style {
-	case styleCrit:
-		return styleCritBorder
-	case styleWarn:
-		return styleWarnBorder
-	default:
-		return other
+	if st, ok := map[screen.Style]screen.Style{styleCrit: styleCritBorder, styleWarn: styleWarnBorder}[b.style]; ok {
+		return st
 	}
+	return other
 }
 
 // healthBadges is indexed by Health.
@@ -59,12 +55,11 @@ func badgeOf(g *client.GPU) badge {
 	return healthBadges[g.Health]
 }
 
-// classLabel shows a class by its name, or by a glyph of its bottleneck: one for lines, one for
-// strips.
+// classLabel shows a class by its name, and in strips by a glyph of its bottleneck.
 type classLabel struct {
 	client.ClassName
-	style        screen.Style
-	glyph, strip rune
+	style screen.Style
+	strip rune
 }
 
 // longClass and shortClass are the widths of the longest names.
@@ -73,7 +68,7 @@ const longClass, shortClass = 20, 9
 // classOf returns the label of the class of a device.
 func classOf(g *client.GPU) classLabel {
 	if g.Cut && g.Class == canonical.ClassUnknown {
-		return classLabel{client.InMIG, styleLabel, ' ', ' '}
+		return classLabel{client.InMIG, styleLabel, ' '}
 	}
 	return classLabels[g.Class]
 }
@@ -81,12 +76,12 @@ func classOf(g *client.GPU) classLabel {
 // bottlenecks are the looks of classes by their bottleneck. Strips differ in height and in
 // colour; none is as high as a cell, so that they do not merge.
 var bottlenecks = map[string]classLabel{
-	"compute": {style: styleCompute, glyph: '━', strip: '▇'},
-	"memory":  {style: styleMemory, glyph: '═', strip: '▅'},
-	"io":      {style: styleIO, glyph: '╍', strip: '▃'},
-	"mixed":   {style: styleMixed, glyph: '─', strip: '─'},
-	"idle":    {style: styleIdle, glyph: '·', strip: '▁'},
-	"unknown": {style: styleFaint, glyph: '╌', strip: '·'},
+	"compute": {style: styleCompute, strip: '▇'},
+	"memory":  {style: styleMemory, strip: '▅'},
+	"io":      {style: styleIO, strip: '▃'},
+	"mixed":   {style: styleMixed, strip: '─'},
+	"idle":    {style: styleIdle, strip: '▁'},
+	"unknown": {style: styleFaint, strip: '·'},
 }
 
 // classLabels is indexed by Class; NumClasses stands for no reading.
@@ -95,17 +90,6 @@ var classLabels = func() (all [canonical.NumClasses + 1]classLabel) {
 		all[c] = bottlenecks[info.Bottleneck]
 		all[c].ClassName = client.ClassNames[c]
 	}
-	all[canonical.NumClasses] = classLabel{style: styleFaint, glyph: ' ', strip: ' '}
+	all[canonical.NumClasses] = classLabel{style: styleFaint, strip: ' '}
 	return all
 }()
-
-// fieldStyle returns the style of a reading: that of the worst condition that the proxy has
-// raised about it. The terminal itself has no thresholds.
-func fieldStyle(g *client.GPU, f canonical.Field) screen.Style {
-	for _, raised := range g.Raised {
-		if canonical.Conditions[raised.Condition].Field == f {
-			return healthBadges[raised.State].style
-		}
-	}
-	return stylePlain
-}

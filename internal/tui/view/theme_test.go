@@ -34,21 +34,21 @@ func TestStatesHaveWords(t *testing.T) {
 			t.Errorf("state %s is shown as %q", canonical.HealthStates[h], b.text)
 		}
 	}
-	glyphs, strips := map[string]rune{}, map[string]rune{}
+	strips := map[string]rune{}
 	for c := range canonical.NumClasses {
 		w := classLabels[c]
 		if w.Long == "" || screen.Width(w.Long) > longClass || w.Short == "" || screen.Width(w.Short) > shortClass {
 			t.Errorf("class %s is shown as %q and %q", canonical.Classes[c].Name, w.Long, w.Short)
 		}
 		bound := canonical.Classes[c].Bottleneck
-		if g, ok := glyphs[bound]; ok && g != w.glyph {
-			t.Errorf("bottleneck %s has the glyphs %q and %q", bound, g, w.glyph)
+		if g, ok := strips[bound]; ok && g != w.strip {
+			t.Errorf("bottleneck %s has the glyphs %q and %q", bound, g, w.strip)
 		}
-		glyphs[bound], strips[bound] = w.glyph, w.strip
+		strips[bound] = w.strip
 	}
-	for bound, g := range glyphs {
-		for other, o := range glyphs {
-			if bound != other && (g == o || strips[bound] == strips[other] || ascii(strips[bound]) == ascii(strips[other])) {
+	for bound, g := range strips {
+		for other, o := range strips {
+			if bound != other && (g == o || ascii(g) == ascii(o)) {
 				t.Errorf("%s and %s have the same glyph", bound, other)
 			}
 		}
@@ -68,16 +68,16 @@ func ascii(c rune) string {
 func TestProxyDecidesWhatIsWrong(t *testing.T) {
 	g := state("one").GPUs[0]
 	g.Values[canonical.Temperature], g.Values[canonical.TemperatureWarning], g.Values[canonical.PCIeReplays] = 99, 90, 14
-	for f := range canonical.NumFields {
-		if got := fieldStyle(g, f); got != stylePlain {
-			t.Errorf("%s has style %d and nothing is raised", canonical.Fields[f].Name, got)
+	for m := client.MetricNVML; m < client.NumMetrics; m++ {
+		if got := readingStyle(g, m); got != stylePlain {
+			t.Errorf("%s has style %d and nothing is raised", client.Metrics[m].Name, got)
 		}
 	}
 	g.Raised = []client.RaisedCondition{{Condition: canonical.CondXIDFatal, State: canonical.HealthCrit}, {Condition: canonical.CondMemoryTemperature, State: canonical.HealthHot}}
-	want := map[canonical.Field]screen.Style{canonical.XIDLast: styleCrit, canonical.MemoryTemperature: styleWarn, canonical.Temperature: stylePlain, canonical.PCIeReplays: stylePlain}
-	for f, st := range want {
-		if got := fieldStyle(g, f); got != st {
-			t.Errorf("%s has style %d, want %d", canonical.Fields[f].Name, got, st)
+	want := map[client.Metric]screen.Style{client.MetricXID: styleCrit, client.MetricMemoryTemperature: styleWarn, client.MetricTemperature: stylePlain, client.MetricReplays: stylePlain}
+	for m, st := range want {
+		if got := readingStyle(g, m); got != st {
+			t.Errorf("%s has style %d, want %d", client.Metrics[m].Name, got, st)
 		}
 	}
 	g.Values[canonical.XIDLast], g.Values[canonical.MemoryTemperature] = 79, 97

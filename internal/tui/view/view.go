@@ -59,7 +59,8 @@ const minWidth, minHeight = 40, 10
 // than lowHeight has a header of one row.
 const headerHeight, footerHeight, lowHeight = 2, 1, 14
 
-// Draw draws the whole screen, w × h cells, into g. It changes only Hits, Scroll and Scrolls of s.
+// Draw draws the whole screen, w × h cells, into g from top to bottom. It changes only Hits, Scroll and
+// Scrolls of s.
 func (all Set) Draw(g *screen.Grid, s *State, w, h int) {
 	g.Reset(w, h, symbols(s.Symbols))
 	s.Hits = s.Hits[:0]

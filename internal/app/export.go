@@ -28,7 +28,7 @@ const (
 // It waits for an unreadable source for as long as --export.timeout allows, and logs problems to
 // warnings.
 func stream(ctx context.Context, opts *options, stdout io.Writer, warnings *slog.Logger) error {
-	src, err := open(opts, &opts.Upstreams[0], newUserAgent(), warnings)
+	src, err := open(opts, &opts.Upstreams[0], warnings)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func stream(ctx context.Context, opts *options, stdout io.Writer, warnings *slog
 	})
 	p, err := wire(src, opts, &opts.Upstreams[0], parts{observer: write, logger: warnings})
 	if err != nil {
-		return errors.Join(err, src.Close())
+		return err
 	}
 	if waits {
 		late.Reset(first)

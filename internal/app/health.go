@@ -58,7 +58,7 @@ func checkHealth(args []string, stdout, stderr io.Writer) (code int) {
 	if err == nil {
 		read, err = g.Options(read)
 	}
-	opts := &options{Options: read}
+	opts := newOptions(read)
 	if err != nil {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
 		return unknown

@@ -14,11 +14,10 @@ import (
 
 // holding is what knows who holds a GPU, each nil unless a flag asks for it.
 type holding struct {
-	client    *holders.Client   // of --kube.workloads and --kube.discover
-	kubelet   *holders.Kubelet  // of --kube.pod-resources
-	resolver  *holders.Resolver // of --kube.workloads
-	jobs      *holders.Jobs     // of --hpc-job-info-dir
-	discovery *discovery        // of --kube.discover
+	client   *holders.Client   // of --kube.workloads and --kube.discover
+	kubelet  *holders.Kubelet  // of --kube.pod-resources
+	resolver *holders.Resolver // of --kube.workloads
+	jobs     *holders.Jobs     // of --hpc-job-info-dir
 }
 
 // startHolders creates the clients that --hpc-job-info-dir and --kube.* ask for. It sends nothing. Errors
@@ -47,7 +46,7 @@ func (p *service) startHolders() (err error) {
 	if !o.Workloads && !p.opts.Discovers() {
 		return nil
 	}
-	if p.holding.client, err = holders.NewClient(o.Config, p.userAgent); err != nil {
+	if p.holding.client, err = holders.NewClient(o.Config, p.opts.userAgent); err != nil {
 		if f := p.opts.Given.Flag("kube.discover"); f.Adopted != "" {
 			err = fmt.Errorf("%s: %w", f.Name(), err)
 		}
@@ -75,7 +74,7 @@ func (p *service) startKubelet() {
 	config := p.opts.Kube.Config
 	k := holders.NewKubelet(holders.KubeletOptions{
 		Socket: p.opts.Kube.PodResources,
-		Client: func() (*holders.Client, error) { return holders.NewClient(config, p.userAgent) },
+		Client: func() (*holders.Client, error) { return holders.NewClient(config, p.opts.userAgent) },
 		Node:   os.Getenv("NODE_NAME"),
 		Minors: func() map[string]string { return host.Minors(procfs) },
 		Logger: p.logger,

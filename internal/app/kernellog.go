@@ -53,15 +53,6 @@ func (p *service) startKernelLog() (err error) {
 	return nil
 }
 
-// xidEvents returns the function that adds the kernel's XIDs to the frames of a source, or nil if
-// there are none.
-func (p *service) xidEvents(src source.Source, backend string) func(*canonical.Frame) {
-	if p.kernelLog == nil || backend == "replay" {
-		return nil
-	}
-	return p.kernelLog.Feed(isMine(src.Caps())).Take
-}
-
 // isMine returns a function that reports whether a board of a source with these caps is in this
 // machine, and not in another node at the same PCI address. The driver here knows the UUIDs of
 // its boards. If it cannot be asked, a board is in this machine if the source reads this machine

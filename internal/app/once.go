@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,14 +21,14 @@ import (
 func once(ctx context.Context, opts *options, stdout io.Writer, warnings *slog.Logger) error {
 	meter := host.NewMeter(procfs)
 	meter.Read() // utilization counts from here on
-	src, err := open(opts, &opts.Upstreams[0], newUserAgent(), warnings)
+	src, err := open(opts, &opts.Upstreams[0], warnings)
 	if err != nil {
 		return err
 	}
 	caps := src.Caps()
 	p, err := wire(src, opts, &opts.Upstreams[0], parts{logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return errors.Join(err, src.Close())
+		return err
 	}
 	defer inBackground(ctx, p.Run)()
 	timeout := firstPatience * time.Duration(opts.Timeout)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
@@ -24,17 +22,17 @@ import (
 )
 
 // openers open the sources of each backend.
-var openers = map[string]func(o *options, s *settings.Upstream, userAgent string, logger *slog.Logger) (source.Source, error){
+var openers = map[string]func(o *options, s *settings.Upstream, logger *slog.Logger) (source.Source, error){
 	"prometheus": openExporter, "replay": openReplay, "dcgm": openDCGM, "nvml": openNVML,
 }
 
 // open opens a source, and records it if --record is set. It does not warn about credentials in
 // the environment (KPULSE_SOURCE): /proc shows that only to root and our own user.
-func open(o *options, s *settings.Upstream, userAgent string, logger *slog.Logger) (source.Source, error) {
+func open(o *options, s *settings.Upstream, logger *slog.Logger) (source.Source, error) {
 	if o.Origin("source") == settings.FromCommandLine && settings.NamesUser(s.Source.Source) {
 		logger.Warn("the process list (ps) shows the credentials in --source to everybody on this machine; name the exporter under sources in --config.file, with http_config: {basic_auth: {username: NAME, password_file: FILE}}")
 	}
-	src, err := openers[s.Backend.Name](o, s, userAgent, logger)
+	src, err := openers[s.Backend.Name](o, s, logger)
 	if err != nil || o.Record == "" {
 		return src, err
 	}
@@ -48,21 +46,21 @@ func open(o *options, s *settings.Upstream, userAgent string, logger *slog.Logge
 	return recorder, nil
 }
 
-func openExporter(o *options, s *settings.Upstream, userAgent string, _ *slog.Logger) (source.Source, error) {
+func openExporter(o *options, s *settings.Upstream, _ *slog.Logger) (source.Source, error) {
 	client, err := s.Client()
 	if err != nil {
 		return nil, err
 	}
 	// The pipeline bounds each read, with a better message. This timeout is only a fallback.
 	by := o.SetBy(s)
-	src, err := exporter.New(s.Source.Source, exporter.Options{MaxBody: int64(o.Limits.MaxBody), UserAgent: userAgent, Timeout: 2 * o.LongestRead(), Client: client, SetBy: by, Name: s.Called, Look: s.Look})
+	src, err := exporter.New(s.Source.Source, exporter.Options{MaxBody: int64(o.Limits.MaxBody), UserAgent: o.userAgent, Timeout: 2 * o.LongestRead(), Client: client, SetBy: by, Name: s.Called, Look: s.Look})
 	if err != nil && by != "" {
 		err = fmt.Errorf("%s: %w", by, err)
 	}
 	return src, err
 }
 
-func openDCGM(o *options, s *settings.Upstream, _ string, logger *slog.Logger) (source.Source, error) {
+func openDCGM(o *options, s *settings.Upstream, logger *slog.Logger) (source.Source, error) {
 	hostname, err := hostnameFor(s, settings.IsHere(s.DCGMHost) || canonical.NamesLoopback(s.DCGMHost))
 	if err != nil {
 		return nil, err
@@ -87,19 +85,7 @@ func openDCGM(o *options, s *settings.Upstream, _ string, logger *slog.Logger) (
 	}), nil
 }
 
-// requestOf returns the request for a source that reads only the chosen GPUs.
-func (o *options) requestOf(s *settings.Upstream) selection.Request {
-	request := o.confined(o.request())
-	request.Local = settings.IsHere(s.DCGMHost)
-	host, _, err := net.SplitHostPort(s.DCGMHost)
-	if err != nil { // without a port
-		host = s.DCGMHost
-	}
-	request.Elsewhere = !request.Local && !ofThisMachine(source.Caps{Host: host})
-	return request
-}
-
-func openNVML(o *options, s *settings.Upstream, _ string, logger *slog.Logger) (source.Source, error) {
+func openNVML(o *options, s *settings.Upstream, logger *slog.Logger) (source.Source, error) {
 	hostname, err := hostnameFor(s, true)
 	if err != nil {
 		return nil, err
@@ -139,12 +125,7 @@ func thisMachine() (string, error) {
 	return name, nil
 }
 
-// request returns which GPUs to select: a server selects all unless --gpus names some.
-func (o *options) request() selection.Request {
-	return selection.Request{GPUs: o.GPUs, ShowAll: o.ShowAll || !o.Presents() && !o.TUI && !o.Health && o.GPUs == "", LookupEnv: os.LookupEnv}
-}
-
-func openReplay(o *options, s *settings.Upstream, _ string, logger *slog.Logger) (source.Source, error) {
+func openReplay(o *options, s *settings.Upstream, logger *slog.Logger) (source.Source, error) {
 	// An unpaced replay would outrun a recording to disk.
 	unpaced := o.Mode() == settings.ModeExport && s.Poll == nil && o.Record == ""
 	opts := recording.Options{Unpaced: unpaced, Period: s.Period, Loop: !o.Presents(), Recorded: o.Presents(), Logger: logger}

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -17,15 +16,15 @@ const settling = 5 * time.Second
 
 // readForDoctor implements checks.ReadSource.
 func readForDoctor(ctx context.Context, with *settings.Options, s *settings.Upstream) (name string, devices int, state *canonical.Source, err error) {
-	o, logger := &options{Options: new(*with)}, slog.New(slog.DiscardHandler)
+	o, logger := newOptions(new(*with)), slog.New(slog.DiscardHandler)
 	o.Upstreams = []settings.Upstream{*s}
-	src, err := open(o, s, newUserAgent(), logger)
+	src, err := open(o, s, logger)
 	if err != nil {
 		return s.Name, 0, nil, err
 	}
 	p, err := wire(src, o, s, parts{logger: logger})
 	if err != nil {
-		return src.Name(), 0, nil, errors.Join(err, src.Close())
+		return src.Name(), 0, nil, err
 	}
 	defer inBackground(context.WithoutCancel(ctx), p.Run)() // ctx bounds only Read
 	for begun := time.Now(); ; time.Sleep(200 * time.Millisecond) {

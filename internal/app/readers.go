@@ -2,21 +2,18 @@ package app
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"sync"
 
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
-	"github.com/kpulse/kpulse-proxy/internal/settings"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
 // reader is a source and its pipeline.
 type reader struct {
 	backend  string
-	hostname string            // for readings without a hostname
 	exporter *holders.Exporter // that discovery found; nil for a source of the settings
 	source   source.Source
 	pipeline *pipeline.Pipeline
@@ -27,11 +24,9 @@ type readers struct {
 	served *expose.Set
 
 	mu    sync.Mutex
-	fixed []*reader // in the order of options.sources
+	fixed []*reader // in the order of options.Upstreams
 	found []*reader // those that discovery found, by name
 }
-
-func newReaders() *readers { return &readers{served: expose.NewSet()} }
 
 // all returns the current readers, in the order in which they are served.
 func (r *readers) all() []*reader {
@@ -42,15 +37,12 @@ func (r *readers) all() []*reader {
 
 // named returns the position of the reader with a name and the reader, or -1 and nil.
 func (r *readers) named(name string) (int, *reader) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, list := range [][]*reader{r.fixed, r.found} {
-		at := slices.IndexFunc(list, func(one *reader) bool { return one.pipeline.Name() == name })
-		if at >= 0 {
-			return at + i*len(r.fixed), list[at]
-		}
+	all := r.all()
+	at := slices.IndexFunc(all, func(one *reader) bool { return one.pipeline.Name() == name })
+	if at < 0 {
+		return at, nil
 	}
-	return -1, nil
+	return at, all[at]
 }
 
 // join adds a reader that was found to the served ones.
@@ -79,21 +71,4 @@ func (r *readers) serve() (drained func()) {
 		sources = append(sources, one.pipeline)
 	}
 	return r.served.Replace(sources)
-}
-
-// close closes the sources of the settings, which will not be read.
-func (r *readers) close() (err error) {
-	for _, one := range r.fixed {
-		err = errors.Join(err, one.source.Close())
-	}
-	return err
-}
-
-// settingsOf returns the settings of the i-th reader.
-func (o *options) settingsOf(i int, r *reader) (*settings.Upstream, error) {
-	if r.exporter == nil {
-		return &o.Upstreams[i], nil
-	}
-	s, err := o.Found(r.exporter)
-	return &s, err
 }

@@ -15,27 +15,15 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// reloads are the proxy's own series about the last reload.
-type reloads struct{ successful, at metric.Gauge }
-
-func newReloads() *reloads {
-	r := &reloads{
-		successful: metric.NewGauge(metric.GaugeOpts{Name: "kpulse_proxy_config_last_reload_successful",
-			Help: "1 if the last reload of config file and rules succeeded, else 0."}),
-		at: metric.NewGauge(metric.GaugeOpts{Name: "kpulse_proxy_config_last_reload_success_timestamp_seconds",
-			Help: "When a reload of config file and rules last succeeded, in Unix time."}),
-	}
-	r.count(nil)
-	return r
-}
-
-func (r *reloads) count(err error) {
-	if err != nil {
-		r.successful.Set(0)
-		return
-	}
-	r.successful.Set(1)
-	r.at.SetToCurrentTime()
+// addReloadGauges adds the proxy's own series about the last reload.
+func (p *service) addReloadGauges() {
+	p.reloaded = metric.NewGauge(metric.GaugeOpts{Name: "kpulse_proxy_config_last_reload_successful",
+		Help: "1 if the last reload of config file and rules succeeded, else 0."})
+	p.reloadedAt = metric.NewGauge(metric.GaugeOpts{Name: "kpulse_proxy_config_last_reload_success_timestamp_seconds",
+		Help: "When a reload of config file and rules last succeeded, in Unix time."})
+	p.reloaded.Set(1)
+	p.reloadedAt.SetToCurrentTime()
+	p.collectors = append(p.collectors, p.reloaded, p.reloadedAt)
 }
 
 // reloadOnHangup reloads on each SIGHUP until ctx ends.
@@ -55,21 +43,6 @@ func (p *service) reloadOnHangup(ctx context.Context) {
 	}()
 }
 
-// reload reads config file and rules again and applies them. After an error, which it
-// logs, everything stays as it was.
-func (p *service) reload() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	changed, err := p.tryReload()
-	if err != nil {
-		p.logger.Error("nothing was reloaded; the old settings stay in force", "cause", err)
-	} else {
-		p.logger.Info("reloaded config file and rules", "config", p.opts.ConfigFile, "rules", p.opts.Rules.Files, "changed", changed)
-	}
-	p.reloads.count(err) // last, so that the reason is already in the log
-	return err
-}
-
 // current returns the current settings, which the next reload replaces.
 func (p *service) current() *options {
 	p.mu.Lock()
@@ -77,26 +50,63 @@ func (p *service) current() *options {
 	return p.opts
 }
 
-// tryReload is reload without its report. It returns the settings that changed.
-func (p *service) tryReload() ([]string, error) {
+// reload reads config file and rules again and applies them. After an error, which it
+// logs, everything stays as it was. What is counted is already in the log.
+func (p *service) reload() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	changed, err := p.apply()
+	if err != nil {
+		p.logger.Error("nothing was reloaded; the old settings stay in force", "cause", err)
+		p.reloaded.Set(0)
+		return err
+	}
+	p.logger.Info("reloaded config file and rules", "config", p.opts.ConfigFile, "rules", p.opts.Rules.Files, "changed", changed)
+	p.reloaded.Set(1)
+	p.reloadedAt.SetToCurrentTime()
+	return nil
+}
+
+// apply reads and applies config file and rules, or neither. It returns the settings that changed.
+func (p *service) apply() ([]string, error) {
 	read, err := p.opts.Given.Options(settings.NewOptions())
 	if err != nil {
 		return nil, err
 	}
-	fresh := &options{Options: read, visible: p.opts.visible}
-	changed, kept := settings.Changes(p.opts.Options, fresh.Options, func(key string) bool { return p.rules == nil && key == "rules.files" })
+	fresh := new(*p.opts)
+	fresh.Options = read
+	changed, kept := settings.Changes(p.opts.Options, read, func(key string) bool { return p.rules == nil && key == "rules.files" })
 	for _, key := range kept { // fresh has the old value
 		p.logger.Warn("restart to apply a setting that cannot change at run time", "setting", key)
 	}
-	apply, err := p.prepare(fresh, changed)
-	if err != nil {
-		return nil, err
+	var changes []func()
+	for i, r := range p.readers.all() {
+		if !slices.ContainsFunc(changed, func(key string) bool { return !strings.HasPrefix(key, "rules.") }) {
+			break
+		}
+		var s settings.Upstream
+		if r.exporter == nil {
+			s = fresh.Upstreams[i]
+		} else if s, err = fresh.Found(r.exporter); err != nil {
+			return nil, err
+		}
+		judge, err := fresh.newJudge(&s)
+		if err != nil {
+			return nil, err
+		}
+		var translator *translate.Translator // nil keeps the current one
+		if slices.Contains(changed, "dialect") || slices.Contains(changed, "compat") {
+			if translator, err = fresh.newTranslator(&s, r.source); err != nil {
+				return nil, err
+			}
+		}
+		changes = append(changes, func() { r.pipeline.Change(judge, translator) })
 	}
 	groups, err := loadRules(fresh, p.logger) // last, as it logs that rules are evaluated
 	if err != nil {
 		return nil, err
 	}
-	for _, change := range apply {
+	for _, change := range changes {
 		change()
 	}
 	if p.rules != nil {
@@ -105,30 +115,4 @@ func (p *service) tryReload() ([]string, error) {
 	}
 	p.opts = fresh
 	return changed, nil
-}
-
-// prepare returns functions that apply fresh to the pipelines; none if the changes do not affect
-// them.
-func (p *service) prepare(fresh *options, changed []string) (apply []func(), err error) {
-	if !slices.ContainsFunc(changed, func(key string) bool { return !strings.HasPrefix(key, "rules.") }) {
-		return nil, nil
-	}
-	for i, r := range p.readers.all() {
-		s, err := fresh.settingsOf(i, r)
-		if err != nil {
-			return nil, err
-		}
-		judge, err := fresh.newJudge(s)
-		if err != nil {
-			return nil, err
-		}
-		var translator *translate.Translator // nil keeps the current one
-		if slices.Contains(changed, "dialect") || slices.Contains(changed, "compat") {
-			if translator, err = fresh.newTranslator(s, r.hostname); err != nil {
-				return nil, err
-			}
-		}
-		apply = append(apply, func() { r.pipeline.Change(judge, translator) })
-	}
-	return apply, nil
 }

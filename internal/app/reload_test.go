@@ -57,7 +57,7 @@ func TestReloadIsLoggedBeforeItIsCounted(t *testing.T) {
 	var s *service
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.MessageKey && s != nil {
-			a.Value = slog.Float64Value(gauge(t, "kpulse_proxy_config_last_reload_successful", s.reloads.successful))
+			a.Value = slog.Float64Value(gauge(t, "kpulse_proxy_config_last_reload_successful", s.reloaded))
 		}
 		return a
 	}}))

@@ -59,7 +59,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	case args[0] == "explain":
 		return checks.Explain(args[1:], out, stderr)
 	case args[0] == "doctor":
-		ctx, stop := (&options{Options: settings.NewOptions()}).begin()
+		ctx, stop := newOptions(settings.NewOptions()).begin()
 		defer stop()
 		return checks.Doctor(ctx, args[1:], out, stderr, readForDoctor)
 	}

@@ -1,76 +1,141 @@
 package app
 
 import (
+	"context"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/checks"
+	"github.com/kpulse/kpulse-proxy/internal/host"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
 	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
+
+// requestFor returns which GPUs to select of those that are read from hosts, each with or without a
+// port. "" is a file, which belongs to no machine. A server selects all unless --gpus names some.
+//
+// The boards that this process may open limit what is shown, but not the series of a server, and not
+// check health, which must not skip a board because it cannot be opened, unless CUDA_VISIBLE_DEVICES
+// has to be resolved.
+func (o *options) requestFor(hosts ...string) selection.Request {
+	shows := o.Presents() || o.TUI
+	r := selection.Request{GPUs: o.GPUs, ShowAll: o.ShowAll || !shows && !o.Health && o.GPUs == "", LookupEnv: os.LookupEnv}
+	_, counted := os.LookupEnv("CUDA_VISIBLE_DEVICES")
+	if o.visible != nil && !slices.Contains(hosts, "") && (shows || o.Health && counted) {
+		r.Visible = o.visible()
+	}
+	r.Elsewhere = slices.ContainsFunc(hosts, func(address string) bool { return !isHere(address) })
+	return r
+}
+
+// requestOf returns the request for a source that reads only the chosen GPUs.
+func (o *options) requestOf(s *settings.Upstream) selection.Request {
+	if !settings.IsHere(s.DCGMHost) {
+		return o.requestFor(s.DCGMHost)
+	}
+	r := o.requestFor()
+	r.Local = true
+	return r
+}
+
+// isHere reports whether an address is this machine's.
+func isHere(address string) bool {
+	if name, _, err := net.SplitHostPort(address); err == nil {
+		address = name
+	}
+	name, err := os.Hostname()
+	return canonical.NamesLoopback(address) || address != "" && err == nil && address == name
+}
+
+// visibleBoards returns the boards that this process may open, or nil if unknown. It runs
+// nvidia-smi, which is slow, only if the driver is not in /proc, or does not show UUIDs there
+// before a board is first used.
+func visibleBoards(ctx context.Context) (boards []selection.Visible) {
+	unnamed := false
+	for _, g := range host.GPUs(procfs, "/dev") {
+		boards = append(boards, selection.Visible{UUID: g.UUID, PCIBusID: g.PCIBusID, Instances: g.Instances})
+		unnamed = unnamed || g.UUID == ""
+	}
+	if boards != nil && !unnamed {
+		return boards
+	}
+	var listed []selection.Visible
+	for _, d := range dcgm.Visible(ctx) {
+		listed = append(listed, selection.Visible{UUID: d.UUID, PCIBusID: d.PCIBusID})
+	}
+	if boards == nil {
+		return listed
+	}
+	return named(boards, listed)
+}
+
+// named returns boards with the UUIDs of the listed ones at the same PCI addresses.
+func named(boards, listed []selection.Visible) []selection.Visible {
+	for i := range boards {
+		for _, l := range listed {
+			if address := canonical.PCIAddress(l.PCIBusID); address != "" && address == canonical.PCIAddress(boards[i].PCIBusID) {
+				boards[i].UUID = l.UUID
+			}
+		}
+	}
+	return boards
+}
+
+// doubtOf returns why a selection may be wrong, or "". own devices are those that this process reads: in
+// a cgroup the driver numbers the boards of the job itself, and a list of other numbers that chose all
+// of them is right.
+func doubtOf(s canonical.Selection, own bool) string {
+	if s.Doubt == nil || own && s.By != "" && s.All {
+		return ""
+	}
+	return s.Doubt.Error()
+}
 
 // selector chooses the devices of a reading to present. It is for one goroutine.
 type selector struct {
 	request  selection.Request
-	off      bool // the source has chosen already, or nothing is to be chosen
+	chosen   bool // the source reads only the chosen devices
 	logger   *slog.Logger
 	topology *canonical.Topology
 	devices  []int
-	begun    bool
 	logged   string // the last message
 }
 
-// newSelector returns the selector for a source. Backends that select themselves have already
-// chosen. For the others --gpus applies; the environment of a job and the boards that it may open
-// apply only to devices of the machine that the job is on. A file belongs to no machine.
 func newSelector(o *options, caps source.Caps, logger *slog.Logger) *selector {
-	request, off := o.request(), o.Upstreams[0].Backend.Selects
-	if !off && caps.Host != "" {
-		request = o.confined(request)
-		request.Elsewhere = !ofThisMachine(caps)
-	}
-	if caps.Host == "" || request.Elsewhere && request.Visible == nil {
-		request.ShowAll = request.GPUs == ""
-	}
-	return &selector{request: request, off: off || request.GPUs == "" && request.ShowAll && request.Visible == nil, logger: logger}
-}
-
-// ofThisMachine reports whether the address of an upstream is on this machine.
-func ofThisMachine(caps source.Caps) bool {
-	name, err := os.Hostname()
-	return canonical.NamesLoopback(caps.Host) || caps.Host != "" && err == nil && caps.Host == name
+	return &selector{request: o.requestFor(caps.Host), chosen: o.Upstreams[0].Backend.Selects, logger: logger}
 }
 
 // choose returns the indices in t of the devices to present, or nil for all. An empty choice is an
 // error only at first: later, chosen devices may come back. The slice is valid until the next
 // call.
 func (s *selector) choose(t *canonical.Topology) ([]int, error) {
-	if s.off || t == s.topology {
+	if s.chosen || t == s.topology {
 		return s.devices, nil
 	}
 	selected, err := s.request.Select(t.Devices)
-	if err != nil && !s.begun {
+	if err != nil && s.topology == nil {
 		return nil, err
 	}
-	s.begun, s.topology, s.devices = true, t, []int{}
+	s.topology, s.devices = t, []int{}
 	for i, chosen := range selected.Chosen {
 		if chosen {
 			s.devices = append(s.devices, i)
 		}
 	}
-	switch {
+	switch doubt := doubtOf(selected, true); {
 	case err != nil:
 		s.warn("no chosen GPU is in the reading", "cause", err.Error())
 	case selected.Missing != nil:
 		s.warn("a chosen GPU is not in the reading", "cause", selected.Missing.Error())
-	case doubtOfOwn(selected) != "":
-		s.warn("a GPU of the job is not in the reading", "cause", doubtOfOwn(selected), "remedy", "if Slurm numbers GPUs differently, choose with --gpus")
+	case doubt != "":
+		s.warn("a GPU of the job is not in the reading", "cause", doubt, "remedy", "if Slurm numbers GPUs differently, choose with --gpus")
 	case !selected.All && selected.By == canonical.ByAccess:
 		s.warn("GPUs of others are left out", "by", selected.By, "remedy", "run it outside of the job's cgroup or container to see them")
 	case !selected.All && selected.By != "--gpus":
@@ -87,80 +152,65 @@ func (s *selector) warn(what string, args ...any) {
 	s.logged = what
 }
 
-// chooser returns the function that chooses the devices that the dashboard shows of the node at a
-// URL. --gpus applies to all nodes, the environment of a job only to the machine that the job
-// is on.
+// chooser returns the function that chooses the devices to show of the node at a URL. --gpus applies to
+// all nodes, the environment of a job only to the machine that the job is on.
 func (o *options) chooser(address string) func(*client.Node) client.Selection {
-	request := o.confined(o.request())
-	return func(n *client.Node) client.Selection {
-		if address == client.InProcess && o.Upstreams[0].Backend.Selects {
-			return alreadyChosen(n, o.requestOf(&o.Upstreams[0]))
+	return func(n *client.Node) (s client.Selection) {
+		own := address == client.InProcess && o.Upstreams[0].Backend.Selects // it reads only the chosen devices
+		request := o.requestFor(hostsOf(address, n)...)
+		if own {
+			request = o.requestOf(&o.Upstreams[0])
 		}
-		one := request
-		if one.Elsewhere = !isHost(address) || !isOfThisMachine(n); slices.ContainsFunc(n.Sources, checks.Replays) {
-			one.Visible = nil
+		devices, at := devicesOf(n)
+		selected, err := request.Select(devices)
+		for i := range at {
+			if own || err == nil && selected.Chosen[at[i]] {
+				s.Shown = append(s.Shown, i)
+			}
 		}
-		return chooseShown(n, one)
+		if own && request.GPUs != "" {
+			s.By = "--gpus"
+			return s
+		}
+		s.Doubt = doubtOf(selected, own)
+		value, _ := request.LookupEnv(selected.By)
+		if own && value != "all" && selected.By != "--show-all" || !own && !selected.All {
+			s.By = selected.By
+		}
+		if err == nil {
+			err = selected.Missing
+		}
+		if err != nil && len(n.GPUs) > 0 && !own {
+			s.Trouble = err.Error()
+		}
+		return s
 	}
 }
 
-// chooseShown selects among the devices of a node.
-func chooseShown(n *client.Node, request selection.Request) client.Selection {
-	devices, at := devicesOf(n)
-	selected, err := request.Select(devices)
-	var s client.Selection
-	for i := range at {
-		if err == nil && selected.Chosen[at[i]] {
-			s.Shown = append(s.Shown, i)
+// hostsOf returns the hosts that a node is read from, for requestFor.
+func hostsOf(address string, n *client.Node) (hosts []string) {
+	urls := []string{}
+	if address != client.InProcess {
+		urls = append(urls, address)
+	}
+	for i := range n.Sources {
+		s := &n.Sources[i]
+		_, engine, remote := strings.Cut(s.Name, "@")
+		switch {
+		case s.Backend == "prometheus" && strings.Contains(s.Name, "://"):
+			urls = append(urls, s.Name)
+		case s.Backend == "prometheus", s.Backend == "replay":
+			hosts = append(hosts, "")
+		case s.Backend == "dcgm" && remote && !settings.IsHere(engine):
+			hosts = append(hosts, engine)
 		}
 	}
-	if !selected.All {
-		s.By = selected.By
+	for _, text := range urls {
+		if u, err := url.Parse(text); err == nil {
+			hosts = append(hosts, u.Host)
+		}
 	}
-	if err == nil {
-		err = selected.Missing
-	}
-	s.Doubt = doubtOf(selected)
-	if err != nil && len(n.GPUs) > 0 {
-		s.Trouble = err.Error()
-	}
-	return s
-}
-
-// doubtOf returns the Doubt of a selection as a line, or "".
-func doubtOf(s canonical.Selection) string {
-	if s.Doubt == nil {
-		return ""
-	}
-	return s.Doubt.Error()
-}
-
-// doubtOfOwn is doubtOf for devices that this process reads: in a cgroup the driver numbers the boards
-// of the job itself, and a list of other numbers that chose all of them is right.
-func doubtOfOwn(s canonical.Selection) string {
-	if s.By != "" && s.All {
-		return ""
-	}
-	return doubtOf(s)
-}
-
-// alreadyChosen returns the selection for a source that reads only the chosen devices. The number
-// of others is not known.
-func alreadyChosen(n *client.Node, request selection.Request) client.Selection {
-	s := client.Selection{By: "--gpus"}
-	for i := range n.GPUs {
-		s.Shown = append(s.Shown, i)
-	}
-	if request.GPUs == "" {
-		devices, _ := devicesOf(n)
-		selected, _ := request.Select(devices)
-		s.By = selected.By
-		s.Doubt = doubtOfOwn(selected)
-	}
-	if value, _ := request.LookupEnv(s.By); value == "all" || s.By == "--show-all" {
-		s.By = ""
-	}
-	return s
+	return hosts
 }
 
 // devicesOf returns the devices of a node, with the boards of instances that are listed without
@@ -184,30 +234,4 @@ func devicesOf(n *client.Node) (devices []canonical.Device, at []int) {
 		at = append(at, board)
 	}
 	return devices, at
-}
-
-// isHost reports whether the host of a URL is this machine.
-func isHost(address string) bool {
-	u, err := url.Parse(address)
-	return err == nil && ofThisMachine(source.Caps{Host: u.Hostname()})
-}
-
-// isOfThisMachine reports whether a proxy on this machine reads this machine, rather than a
-// capture or another machine.
-func isOfThisMachine(n *client.Node) bool {
-	for i := range n.Sources {
-		switch s := &n.Sources[i]; s.Backend {
-		case "replay":
-			return false
-		case "prometheus":
-			if strings.Contains(s.Name, "://") && !isHost(s.Name) {
-				return false
-			}
-		case "dcgm":
-			if _, host, remote := strings.Cut(s.Name, "@"); remote && !settings.IsHere(host) {
-				return false
-			}
-		}
-	}
-	return true
 }

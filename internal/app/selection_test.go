@@ -127,8 +127,8 @@ func TestSelectorElsewhere(t *testing.T) {
 		{"192.0.2.7", "", lent, "[1]"},
 		{"192.0.2.7", "0-1", lent, "[1]"},
 		{"192.0.2.7", "", []selection.Visible{{UUID: "GPU-x"}}, "[0 1]"},
-		{"192.0.2.7", "", nil, "[]"}, // all, without a choice
-		{"", "", lent, "[]"},
+		{"192.0.2.7", "", nil, "[0 1]"},
+		{"", "", lent, "[0 1]"},
 		{"", "0", lent, "[0]"},
 	} {
 		o := &options{Options: &settings.Options{Upstreams: []settings.Upstream{{Backend: &settings.Backends[0]}}, Reading: settings.Reading{GPUs: c.gpus}, Showing: settings.Showing{Once: true}}, visible: func() []selection.Visible { return c.visible }}

@@ -1,26 +1,14 @@
 package app
 
 import (
-	"context"
 	"strings"
 
 	metric "github.com/prometheus/client_golang/prometheus"
 
-	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 )
-
-// also adds what runs beside the sources, and, unless nil, its notes for the landing page about
-// problems that do not stop readings, and its own series.
-func (p *service) also(run func(context.Context), notes func() []canonical.Note, series ...metric.Collector) {
-	p.background = append(p.background, run)
-	p.collectors = append(p.collectors, series...)
-	if notes != nil {
-		p.notes = append(p.notes, notes)
-	}
-}
 
 // ownSeries is a series about the program itself: a counter if its name ends in _total, else a gauge.
 // label is its label as name=value, "" for none.
@@ -85,7 +73,7 @@ func kubeletCollectors(k *holders.Kubelet) []metric.Collector {
 }
 
 func discoveryCollectors(d *holders.Discovery) []metric.Collector {
-	const name, help = "kpulse_proxy_kube_discovered_pods", "Pods that --kube.discover selects, by state: read, waiting (not running), left_out (beyond kube.discover.max_sources)."
+	const name, help = "kpulse_proxy_kube_discovered_pods", "Pods that --kube.discover selects, by state: read (one on each node), waiting (not running), left_out (beyond kube.discover.max_sources)."
 	return collectors(
 		ownSeries{name, "state=read", help, func() float64 { return float64(d.Counts().Exporters) }},
 		ownSeries{name, "state=waiting", help, func() float64 { return float64(d.Counts().Waiting) }},

@@ -161,13 +161,15 @@ func TestDiscoveryOfOneNode(t *testing.T) {
 	if strings.Contains(page, "GPU-o") {
 		t.Error("the exporter of another node is read")
 	}
-	// A new pod of the node starts before the old one ends, and then gets its name.
+	// A new pod of the node starts before the old one ends, and is then read in its place.
 	cluster.Put(exporterPod(t, "n", "mine", other))
-	awaitPage(t, c, "/metrics", 200, up("mine/gpu/n", 1))
+	awaitPage(t, c, "/-/metrics", 200, `kpulse_proxy_kube_discovered_pods\{state="read"\} 2`)
+	if page := awaitPage(t, c, "/metrics", 200, up("mine", 1)); strings.Contains(page, "GPU-o") {
+		t.Error("the second exporter of a node is read too")
+	}
 	cluster.Delete("m")
 	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_temperature_celsius\{hostname="mine",gpu="0",uuid="GPU-o"\}`)
 	awaitPage(t, c, "/sd", 200, `^\[\{[^{]*\{[^{]*"__param_source":"mine",`)
-	awaitPage(t, c, "/metrics?source=mine/gpu/n", 404, "name one of: mine")
 }
 
 // TestDiscoveryDenied: without the right, the proxy says what to grant, and recovers once it is

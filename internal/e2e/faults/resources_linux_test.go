@@ -16,7 +16,7 @@ func resourceFaults() []fault {
 			held.open(w, 64, "")
 			w.until(func() string { return w.logs("cannot accept connections") })
 			held.close()
-		}, seen: seen{says: well.says, log: []string{"too many open files", "LimitNOFILE="}, rises: []string{"kpulse_proxy_http_accept_failures_total"}}},
+		}, seen: seen{says: well.says, log: []string{"too many open files", "LimitNOFILE="}}},
 		{does: "GOMEMLIMIT is 1 MiB", env: []string{"GOMEMLIMIT=1MiB"}, seen: well},
 		{does: "stdin and stdout are closed", shell: "exec <&- >&-", seen: well},
 		{does: "the working directory is removed", begin: removes("."), lasts: true, seen: well},

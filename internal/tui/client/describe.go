@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -12,30 +13,26 @@ import (
 type ClassName struct{ Long, Short string }
 
 // ClassNames is indexed by Class.
-var ClassNames = classNames()
-
-func classNames() (names [canonical.NumClasses]ClassName) {
-	for c := range names {
-		names[c] = ClassName{canonical.Classes[c].Title, shortClasses[c]}
+var ClassNames = func() (names [canonical.NumClasses]ClassName) {
+	for c, short := range [canonical.NumClasses]string{
+		canonical.Idle:               "idle",
+		canonical.TensorHeavyCompute: "tensor++",
+		canonical.TensorCompute:      "tensor",
+		canonical.FP64HPCCompute:     "fp64/hpc",
+		canonical.IOOrDataLoading:    "I/O",
+		canonical.MemoryBound:        "mem-bound",
+		canonical.ComputeHeavy:       "compute++",
+		canonical.ComputeActive:      "compute",
+		canonical.MemoryActive:       "memory",
+		canonical.BusyLowSMUse:       "low SM",
+		canonical.LowUtilization:     "low util",
+		canonical.MixedOrModerate:    "mixed",
+		canonical.ClassUnknown:       "unknown",
+	} {
+		names[c] = ClassName{canonical.Classes[c].Title, short}
 	}
 	return names
-}
-
-var shortClasses = [canonical.NumClasses]string{
-	canonical.Idle:               "idle",
-	canonical.TensorHeavyCompute: "tensor++",
-	canonical.TensorCompute:      "tensor",
-	canonical.FP64HPCCompute:     "fp64/hpc",
-	canonical.IOOrDataLoading:    "I/O",
-	canonical.MemoryBound:        "mem-bound",
-	canonical.ComputeHeavy:       "compute++",
-	canonical.ComputeActive:      "compute",
-	canonical.MemoryActive:       "memory",
-	canonical.BusyLowSMUse:       "low SM",
-	canonical.LowUtilization:     "low util",
-	canonical.MixedOrModerate:    "mixed",
-	canonical.ClassUnknown:       "unknown",
-}
+}()
 
 // InMIG stands for the class of a board that has none because it is known only from its
 // instances.
@@ -82,23 +79,17 @@ var recoveries = [...]string{
 	"for nothing", "for a GPU reset", "for a node reboot", "to drain peer-to-peer", "to drain and reset the GPU", "to recover the IMEX domain",
 }
 
-// mostCodes bounds the codes that are shown with a condition.
-const mostCodes = 3
-
 // codesText returns the codes that may have raised a condition on XIDs, such as " 48 79": those
 // that were seen, or the last one if none are listed. It omits codes of other severities, which
 // may have followed the one that raised the condition.
 func (g *GPU) codesText(c canonical.Condition) (text string) {
-	codes := g.XIDs
-	if last := g.Values[canonical.XIDLast]; len(codes) == 0 && last > 0 {
-		codes = []uint32{uint32(last)}
+	const most = 3
+	other := func(code uint32) bool {
+		row, _ := canonical.XIDOf(code)
+		return row.Severity != severities[c]
 	}
-	n := 0
-	for _, code := range codes {
-		if row, _ := canonical.XIDOf(code); row.Severity != severities[c] {
-			continue
-		}
-		if n++; n > mostCodes {
+	for i, code := range slices.DeleteFunc(slices.Clone(g.codes()), other) {
+		if i == most {
 			return text + " …"
 		}
 		text += fmt.Sprintf(" %d", code)

@@ -14,6 +14,11 @@ import (
 // handler stores one sample of a family.
 type handler func(r *reader, s *sample)
 
+// number returns the handler of a family that is one number.
+func number(of func(r *reader, s *sample) *float64) handler {
+	return func(r *reader, s *sample) { *of(r, s) = s.value }
+}
+
 // handlers maps names of families, without canonical.Prefix. families adds those of
 // canonical.Fields; all others are skipped.
 var handlers = map[string]handler{
@@ -39,15 +44,15 @@ var handlers = map[string]handler{
 		}
 	},
 	"gpu_health": func(r *reader, s *sample) {
-		if h, ok := stateOf(s); ok {
-			r.gpu(s).Health = h
+		if h := slices.Index(canonical.HealthStates[:], s.label("state")); s.value == 1 && h >= 0 {
+			r.gpu(s).Health = canonical.Health(h)
 		}
 	},
 	"gpu_health_condition": func(r *reader, s *sample) {
 		c, known := canonical.ConditionOf(s.label("condition"))
-		if h, ok := stateOf(s); ok && known {
+		if h := slices.Index(canonical.HealthStates[:], s.label("state")); s.value == 1 && h >= 0 && known {
 			g := r.gpu(s)
-			g.Raised = append(g.Raised, RaisedCondition{c, h})
+			g.Raised = append(g.Raised, RaisedCondition{c, canonical.Health(h)})
 		}
 	},
 	"gpu_recommended_action": func(r *reader, s *sample) {
@@ -63,51 +68,54 @@ var handlers = map[string]handler{
 	},
 	"gpu_xid_last_change_timestamp_seconds": func(r *reader, s *sample) { r.gpu(s).XIDAt = instant(s.value) },
 
-	"gpu_real_utilization_ratio":               ofGPU(func(g *GPU) *float64 { return &g.RealUtilization }),
-	"gpu_real_utilization_seconds_total":       ofGPU(func(g *GPU) *float64 { return &g.UtilizedSeconds }),
-	"gpu_real_utilization_known_seconds_total": ofGPU(func(g *GPU) *float64 { return &g.KnownSeconds }),
-	"gpu_allocations":                          ofGPU(func(g *GPU) *float64 { return &g.Holders }),
+	"gpu_real_utilization_ratio":               number(func(r *reader, s *sample) *float64 { return &r.gpu(s).RealUtilization }),
+	"gpu_real_utilization_seconds_total":       number(func(r *reader, s *sample) *float64 { return &r.gpu(s).UtilizedSeconds }),
+	"gpu_real_utilization_known_seconds_total": number(func(r *reader, s *sample) *float64 { return &r.gpu(s).KnownSeconds }),
+	"gpu_allocations":                          number(func(r *reader, s *sample) *float64 { return &r.gpu(s).Holders }),
 
 	"allocation_info": func(r *reader, s *sample) {
 		g, nan := r.gpu(s), math.NaN()
 		g.Allocations = append(g.Allocations, Allocation{
-			Allocation: canonical.Allocation{Workload: workload(s, (*sample).copied), Kind: s.copied("workload_kind"), Name: s.copied("workload_name")},
+			Allocation: canonical.Allocation{Workload: workload(s), Kind: s.copied("workload_kind"), Name: s.copied("workload_name")},
 			Seconds:    nan, UtilizedSeconds: nan, KnownSeconds: nan,
 		})
 	},
-	"allocation_seconds_total":                        ofAllocation(func(a *Allocation) *float64 { return &a.Seconds }),
-	"allocation_real_utilization_seconds_total":       ofAllocation(func(a *Allocation) *float64 { return &a.UtilizedSeconds }),
-	"allocation_real_utilization_known_seconds_total": ofAllocation(func(a *Allocation) *float64 { return &a.KnownSeconds }),
+	"allocation_seconds_total":                        number(func(r *reader, s *sample) *float64 { return &r.allocation(s).Seconds }),
+	"allocation_real_utilization_seconds_total":       number(func(r *reader, s *sample) *float64 { return &r.allocation(s).UtilizedSeconds }),
+	"allocation_real_utilization_known_seconds_total": number(func(r *reader, s *sample) *float64 { return &r.allocation(s).KnownSeconds }),
 
-	"host_cpus":                   ofHost(func(h *canonical.Host) *float64 { return &h.CPUs }),
-	"host_cpu_utilization_ratio":  ofHost(func(h *canonical.Host) *float64 { return &h.CPUUtilization }),
-	"host_memory_total_bytes":     ofHost(func(h *canonical.Host) *float64 { return &h.MemoryTotal }),
-	"host_memory_available_bytes": ofHost(func(h *canonical.Host) *float64 { return &h.MemoryAvailable }),
+	"host_cpus":                   number(func(r *reader, _ *sample) *float64 { return &r.node.Host.CPUs }),
+	"host_cpu_utilization_ratio":  number(func(r *reader, _ *sample) *float64 { return &r.node.Host.CPUUtilization }),
+	"host_memory_total_bytes":     number(func(r *reader, _ *sample) *float64 { return &r.node.Host.MemoryTotal }),
+	"host_memory_available_bytes": number(func(r *reader, _ *sample) *float64 { return &r.node.Host.MemoryAvailable }),
 
-	"source_info":                        ofSource(func(*Source, *sample) {}),
-	"source_up":                          ofSource(func(o *Source, s *sample) { o.Up = s.value == 1 }),
-	"source_last_read_timestamp_seconds": ofSource(func(o *Source, s *sample) { o.At = instant(s.value) }),
-	"source_period_seconds":              ofSource(func(o *Source, s *sample) { o.Period = Seconds(s.value) }),
-	"source_unchanged_seconds":           ofSource(func(o *Source, s *sample) { o.Unchanged = Seconds(s.value) }),
-	"source_dropped_values_total": ofSource(func(o *Source, s *sample) {
+	"source_info":                        func(r *reader, s *sample) { r.source(s) },
+	"source_up":                          func(r *reader, s *sample) { r.source(s).Up = s.value == 1 },
+	"source_last_read_timestamp_seconds": func(r *reader, s *sample) { r.source(s).At = instant(s.value) },
+	"source_period_seconds":              func(r *reader, s *sample) { r.source(s).Period = Seconds(s.value) },
+	"source_unchanged_seconds":           func(r *reader, s *sample) { r.source(s).Unchanged = Seconds(s.value) },
+	"source_dropped_values_total": func(r *reader, s *sample) {
 		if s.label("reason") == canonical.DropReasons[canonical.DropLabelTooLong] {
-			o.LongLabels = s.value
+			r.source(s).LongLabels = s.value
 		}
-	}),
-	"source_field_missing": ofSource(func(o *Source, s *sample) { o.Missing = append(o.Missing, s.copied("field")) }),
+	},
+	"source_field_missing": func(r *reader, s *sample) {
+		o := r.source(s)
+		o.Missing = append(o.Missing, s.copied("field"))
+	},
 
-	"real_utilization_weight": (*reader).weight,
-	"build_info":              func(r *reader, s *sample) { r.node.Version = s.copied("version") },
-}
-
-// stateOf returns the state of a sample that is 1, as the current state's row is.
-func stateOf(s *sample) (canonical.Health, bool) {
-	i := slices.Index(canonical.HealthStates[:], s.label("state"))
-	return canonical.Health(max(i, 0)), s.value == 1 && i >= 0
+	"real_utilization_weight": func(r *reader, s *sample) {
+		w := &r.node.Weights
+		r.node.Preset = s.copied("preset")
+		if weight, ok := map[string]*float64{"sm": &w.SM, "tensor": &w.Tensor, "dram": &w.DRAM, "engine": &w.Engine}[s.label("input")]; ok {
+			*weight = s.value
+		}
+	},
+	"build_info": func(r *reader, s *sample) { r.node.Version = s.copied("version") },
 }
 
 // families returns handlers with those of canonical.Fields.
-func families() parser {
+func families() map[string]handler {
 	all := maps.Clone(handlers)
 	byName := map[string][]canonical.Field{}
 	for f := range canonical.NumFields {
@@ -128,44 +136,13 @@ func ofFields(fields []canonical.Field) handler {
 		labels[i] = exposition.ParseLabels("{"+canonical.Fields[f].Labels+"}", nil)
 	}
 	return func(r *reader, s *sample) {
-	next:
+		other := func(l exposition.Label) bool { return s.label(l.Name) != l.Value }
 		for i, f := range fields {
-			for _, want := range labels[i] {
-				if s.label(want.Name) != want.Value {
-					continue next
-				}
+			if !slices.ContainsFunc(labels[i], other) {
+				r.gpu(s).Values[f] = s.value
+				return
 			}
-			r.gpu(s).Values[f] = s.value
-			return
 		}
-	}
-}
-
-func ofGPU(number func(*GPU) *float64) handler {
-	return func(r *reader, s *sample) { *number(r.gpu(s)) = s.value }
-}
-
-func ofAllocation(number func(*Allocation) *float64) handler {
-	return func(r *reader, s *sample) {
-		if a := r.allocation(s); a != nil {
-			*number(a) = s.value
-		}
-	}
-}
-
-func ofHost(number func(*canonical.Host) *float64) handler {
-	return func(r *reader, s *sample) { *number(&r.node.Host) = s.value }
-}
-
-func ofSource(set func(*Source, *sample)) handler {
-	return func(r *reader, s *sample) { set(r.source(s), s) }
-}
-
-func (r *reader) weight(s *sample) {
-	w := &r.node.Weights
-	r.node.Preset = s.copied("preset")
-	if weight, ok := map[string]*float64{"sm": &w.SM, "tensor": &w.Tensor, "dram": &w.DRAM, "engine": &w.Engine}[s.label("input")]; ok {
-		*weight = s.value
 	}
 }
 

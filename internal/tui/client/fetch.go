@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -25,20 +24,18 @@ import (
 const (
 	// fetchTimeout bounds a fetch: a proxy may itself wait for its exporter.
 	fetchTimeout = 10 * time.Second
-	// maxBody bounds an answer: a proxy takes 64 MiB from an exporter and adds less.
-	maxBody = 128 << 20
-	// maxPart bounds the part of an exposition, or of another's line, in memory at once.
-	maxPart = 64 << 10
+	// maxBody bounds an answer, maxLine a line of it: a proxy takes 64 MiB from an exporter and adds less.
+	maxBody, maxLine = 128 << 20, 1 << 20
 	// scrapedPeriod is the time between fetches from a proxy that scrapes its source only when
 	// it is scraped itself: each fetch costs the exporter a scrape.
 	scrapedPeriod = 2 * time.Second
 	// minPeriod is the period of the fastest sources.
 	minPeriod = 100 * time.Millisecond
-	// maxMeasured bounds the period that is measured between two readings.
-	maxMeasured = time.Minute
-	// minBackoff and maxBackoff bound the pauses after failed fetches. They are short, so that
-	// a node that is back is soon seen.
-	minBackoff, maxBackoff = 500 * time.Millisecond, 5 * time.Second
+	// retryPause follows a failed fetch. It is short, so that a node that is back is soon seen.
+	retryPause = 2 * time.Second
+	// leadTime bounds the time that a lead may take. Its last leadFine ticks are all fetched, for charts
+	// that show them in detail; of those before, every second one.
+	leadTime, leadFine = 30 * time.Second, 60
 )
 
 // Fetcher fetches the expositions of one node. It is for one goroutine.
@@ -46,13 +43,8 @@ type Fetcher struct {
 	Node *Node // the latest, even after a failure
 
 	target   Target
-	parser   parser
-	selector selector
-	lines    *bufio.Reader
-	part     bytes.Buffer // of a response
-	failures int          // in a row
-	// period is the time between fetches, measured that between the last two readings.
-	period, measured time.Duration
+	families map[string]handler
+	ours     bytes.Buffer // our lines of a response
 }
 
 // NewFetcher returns a Fetcher whose Node has not answered yet.
@@ -64,83 +56,64 @@ func NewFetcher(t Target) *Fetcher {
 	if t.URL == InProcess {
 		n.Name = "this machine"
 	}
-	return &Fetcher{Node: n, target: t, parser: families(), selector: selector{choose: t.Choose}, lines: bufio.NewReaderSize(nil, maxPart)}
+	return &Fetcher{Node: n, target: t, families: families()}
 }
 
 // Follow fetches until ctx ends, never faster than there are new readings, and
 // publishes the node after each fetch.
 func (f *Fetcher) Follow(ctx context.Context, publish func(*Node)) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
-		begun := time.Now()
+		next := time.Now()
 		f.fetch(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		publish(f.Node)
-		timer.Reset(f.pause() - time.Since(begun))
+		next = next.Add(f.pause())
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Until(next)):
+		}
 	}
 }
 
-// leadFine is the number of ticks at the end of a lead that are all fetched: a minute, which
-// charts show in detail. Of those before, every second one is fetched.
-const leadFine = 60
-
-// leadPatience bounds how long a lead waits for a tick.
-const leadPatience = 5 * time.Second
+// pause returns the time from the beginning of the last fetch to that of the next.
+func (f *Fetcher) pause() time.Duration {
+	if f.Node.Err != "" {
+		return retryPause
+	}
+	return max(f.Node.Period, minPeriod)
+}
 
 // Lead publishes the nodes of the Lead of the Target, with the times of their readings, and lets
-// the source keep its pace from there. It gives up if a tick does not come.
+// the source keep its pace from there. It gives up after leadTime.
 func (f *Fetcher) Lead(ctx context.Context, publish func(*Node)) {
-	if f.target.Ticks == nil {
-		return
-	}
 	defer close(f.target.Ticks)
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithTimeout(ctx, leadTime)
 	defer cancel()
-	for tick := 1; tick <= f.target.Lead; tick++ {
-		patience := time.AfterFunc(leadPatience, cancel)
+	for left := f.target.Lead - 1; left >= 0; left-- {
 		select {
 		case f.target.Ticks <- struct{}{}:
 		case <-ctx.Done():
 			return
 		}
-		if tick%2 == f.target.Lead%2 || f.target.Lead-tick < leadFine {
-			if !f.fetchNext(ctx) {
+		if left >= leadFine && left%2 == 1 {
+			continue
+		}
+		last := f.Node.At
+		f.fetch(ctx)
+		for wait := 50 * time.Microsecond; !f.Node.At.After(last); wait *= 2 {
+			if ctx.Err() != nil {
 				return
 			}
-			past := *f.Node
-			past.FetchedAt = past.At
-			publish(&past)
+			time.Sleep(min(wait, time.Second))
+			f.fetch(ctx)
 		}
-		patience.Stop()
+		past := *f.Node
+		past.FetchedAt = past.At
+		publish(&past)
 	}
-}
-
-// fetchNext fetches until there is a new reading, and returns false if that fails.
-func (f *Fetcher) fetchNext(ctx context.Context) bool {
-	const look = 50 * time.Microsecond
-	for last := f.Node.At; ctx.Err() == nil; time.Sleep(look) {
-		if f.fetch(ctx); f.Node.Err == "" && f.Node.At.After(last) {
-			return true
-		}
-	}
-	return false
-}
-
-// pause returns the time from the beginning of the last fetch to that of the next.
-func (f *Fetcher) pause() time.Duration {
-	if f.failures > 0 {
-		pause := min(minBackoff<<min(f.failures-1, 8), maxBackoff)
-		return time.Duration((0.75 + 0.5*rand.Float64()) * float64(pause))
-	}
-	return max(f.period, minPeriod)
 }
 
 // Fetch fetches the exposition of a target once, until ctx ends. Err of the Node says why a
@@ -163,7 +136,6 @@ func (f *Fetcher) fetchUntil(ctx context.Context) {
 	previous := f.Node
 	n, err := f.try(ctx)
 	if err != nil {
-		f.failures++
 		failed := *previous
 		failed.Up, failed.Err = false, OneLine(err.Error())
 		if previous.Up {
@@ -175,33 +147,25 @@ func (f *Fetcher) fetchUntil(ctx context.Context) {
 		f.Node = &failed
 		return
 	}
-	f.failures = 0
-	f.selector.apply(n)
+	if f.target.Choose != nil {
+		n.keep(f.target.Choose(n))
+	}
 	n.FetchedAt = time.Now()
-	n.Name = cmp.Or(n.Name, previous.Name)
-	f.period = n.Period
-	if n.Period == 0 {
-		// The proxy may share one reading among several clients.
-		n.Period, f.period = max(scrapedPeriod, f.measured), scrapedPeriod
-	}
-	switch {
-	case n.At.IsZero():
-	case n.At.Equal(previous.At): // the same reading again
+	if !n.At.IsZero() && n.At.Equal(previous.At) { // the same reading again
 		n.FetchedAt = previous.FetchedAt
-	case n.At.After(previous.At) && previous.Up:
-		f.measured = min(n.At.Sub(previous.At), maxMeasured)
 	}
+	n.Name, n.Period = cmp.Or(n.Name, previous.Name), cmp.Or(n.Period, scrapedPeriod)
 	f.Node = n
 }
 
 func (f *Fetcher) try(ctx context.Context) (*Node, error) {
-	r := f.parser.begin(f.Node.URL)
-	status, refusal, err := get(ctx, f.target.httpClient(), f.target.URL, func(from io.Reader) (int64, error) { return f.readOurs(r, from) })
+	f.ours.Reset()
+	status, refusal, err := get(ctx, &f.target, f.target.URL, f.keepOurs)
 	switch {
 	case err != nil:
 		return nil, err
 	case status == http.StatusOK:
-		return r.end()
+		return parse(f.families, f.Node.URL, f.ours.Bytes())
 	case f.target.URL == InProcess:
 		return nil, errors.New(refusal)
 	}
@@ -219,53 +183,36 @@ var remedies = map[int]string{
 	http.StatusNotFound:     "; give the whole address, such as http://NODE:9401/metrics",
 }
 
-// readOurs lets r read our series of an exposition, part by part. All else takes no memory:
-// neither series that are passed through nor an endless response.
-func (f *Fetcher) readOurs(r *reader, from io.Reader) (read int64, err error) {
-	f.lines.Reset(from)
-	f.part.Reset()
-	ours, lineStart := false, true
-	for {
-		piece, err := f.lines.ReadSlice('\n')
-		read += int64(len(piece))
-		if lineStart {
-			ours = bytes.HasPrefix(piece, []byte(canonical.Prefix))
-		}
-		if ours {
-			f.part.Write(piece)
-		}
-		ended := errors.Is(err, io.EOF)
-		if lineStart = err == nil; ended || lineStart && f.part.Len() > maxPart {
-			r.read(f.part.Bytes())
-			f.part.Reset()
-		}
-		switch {
-		case ended:
-			return read, nil
-		case err != nil && !errors.Is(err, bufio.ErrBufferFull): // ErrBufferFull is a long line
-			return read, err
+// keepOurs keeps the lines of our series. All else takes no memory: neither series that are passed
+// through nor an endless response.
+func (f *Fetcher) keepOurs(from io.Reader) error {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		if bytes.HasPrefix(lines.Bytes(), []byte(canonical.Prefix)) {
+			f.ours.Write(lines.Bytes())
+			f.ours.WriteByte('\n')
 		}
 	}
+	return lines.Err()
 }
 
-// get requests address and lets keep read a response of status 200. Of another, it returns the
-// first line as refusal.
-func get(ctx context.Context, client *http.Client, address string, keep func(io.Reader) (int64, error)) (status int, refusal string, err error) {
+// get requests address, with the client of t until ctx ends, and lets keep read a response of
+// status 200. Of another, it returns the first line as refusal.
+func get(ctx context.Context, t *Target, address string, keep func(io.Reader) error) (status int, refusal string, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return 0, "", errors.New("this is not a URL; give one such as http://NODE:9401/metrics")
 	}
-	patience := fetchTimeout
-	if end, bounded := ctx.Deadline(); bounded {
-		patience = time.Until(end).Round(time.Millisecond)
-	}
+	end, _ := ctx.Deadline()
+	patience := time.Until(end).Round(time.Millisecond)
 	r.Header.Set("User-Agent", "kpulse-proxy-tui")
 	r.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", strconv.FormatFloat(patience.Seconds(), 'f', -1, 64))
 	if host := r.URL.Hostname(); host == "localhost" || net.ParseIP(host).IsLoopback() {
 		// Within a machine compression costs more than all else.
 		r.Header.Set("Accept-Encoding", "identity")
 	}
-	resp, err := client.Do(r)
+	resp, err := cmp.Or(t.Client, http.DefaultClient).Do(r)
 	if err != nil {
 		return 0, "", unreachable(err, patience)
 	}
@@ -276,11 +223,11 @@ func get(ctx context.Context, client *http.Client, address string, keep func(io.
 		refusal, _, _ = strings.Cut(strings.TrimSpace(string(text)), "\n")
 		return resp.StatusCode, refusal, nil
 	}
-	n, err := keep(io.LimitReader(resp.Body, maxBody+1))
-	switch {
+	body := &io.LimitedReader{R: resp.Body, N: maxBody}
+	switch err := keep(body); {
 	case err != nil:
 		return 0, "", fmt.Errorf("the response is incomplete: %w", unreachable(err, patience))
-	case n > maxBody:
+	case body.N == 0:
 		return 0, "", fmt.Errorf("the answer is longer than %d MiB; is this a kpulse-proxy?", maxBody>>20)
 	}
 	return resp.StatusCode, "", nil

@@ -1,19 +1,15 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 // scripted returns a client whose requests the functions answer in turn, the last one all that
@@ -118,61 +114,18 @@ func TestRepeatedReadingsExpire(t *testing.T) {
 	})
 }
 
-// TestSharedReadingsAreFresh checks that a proxy that reads its exporter less often than we
-// fetch is not mistaken for a stale one, and is fetched as often as before.
-func TestSharedReadingsAreFresh(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		begun := time.Now()
-		f := NewFetcher(Target{URL: "http://node:9401/metrics", Client: ForHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			at := time.Now().Truncate(10 * time.Second)
-			fmt.Fprintf(w, "kpulse_source_up{source=\"s\"} 1\nkpulse_source_last_read_timestamp_seconds{source=\"s\"} %d\n", at.Unix())
-		}))})
-		for time.Since(begun) < time.Minute {
-			f.fetch(t.Context())
-			if got, since := f.Node.Freshness(time.Now()); got != Fresh && time.Since(begun) > 20*time.Second {
-				t.Errorf("after %v: age %v of %v, period %v", time.Since(begun), got, since, f.Node.Period)
-			}
-			if f.pause() != scrapedPeriod {
-				t.Fatalf("asked every %v", f.pause())
-			}
-			time.Sleep(f.pause())
-		}
-	})
-}
-
 // TestOnlyOursIsKept checks that lines of others take no memory, even without end, and that the
 // beginning of a line of any length decides whether it is ours.
 func TestOnlyOursIsKept(t *testing.T) {
 	f := NewFetcher(Target{URL: "http://node:9401/metrics", Client: &http.Client{Transport: endless{}}})
-	if f.fetch(t.Context()); f.Node.Up || !strings.Contains(f.Node.Err, "longer than 128 MiB") || f.part.Cap() > 1<<20 {
-		t.Errorf("%q, %d bytes kept", f.Node.Err, f.part.Cap())
+	if f.fetch(t.Context()); f.Node.Up || !strings.Contains(f.Node.Err, "longer than 128 MiB") || f.ours.Cap() > 1<<20 {
+		t.Errorf("%q, %d bytes kept", f.Node.Err, f.ours.Cap())
 	}
-	long := strings.Repeat("x", 3*maxPart)
+	long := strings.Repeat("x", maxLine/2)
 	ours := "kpulse_source_up{source=\"" + long + "\"} 1\n"
 	f = NewFetcher(Target{URL: "http://node:9401/metrics", Client: scripted(answer(200, "DCGM_"+long+" kpulse_a 1\n"+ours+"x "+ours+"kpulse_build_info{version=\"7\"} 1"))})
 	if f.fetch(t.Context()); len(f.Node.Sources) != 1 || f.Node.Sources[0].Name != long || f.Node.Version != "7" || f.Node.Skipped != 0 {
 		t.Errorf("%d sources, version %q, %d lines skipped, error %q", len(f.Node.Sources), f.Node.Version, f.Node.Skipped, f.Node.Err)
-	}
-}
-
-// TestExpositionsAreReadInParts checks that a long exposition is read as if at once, in little
-// memory.
-func TestExpositionsAreReadInParts(t *testing.T) {
-	var body bytes.Buffer
-	const gpus = 500
-	for _, family := range []string{"gpu_info", "gpu_temperature_celsius", "gpu_power_watts", "gpu_sm_clock_hertz"} {
-		for i := range gpus {
-			fmt.Fprintf(&body, "kpulse_%s{hostname=\"n\",gpu=\"%d\",uuid=\"GPU-%d\"} %d\nDCGM_FI_DEV_GPU_TEMP{gpu=\"%[2]d\"} 7\n", family, i, i, i+1)
-		}
-	}
-	f := NewFetcher(Target{URL: "http://node:9401/metrics", Client: scripted(answer(200, body.String()))})
-	if f.fetch(t.Context()); len(f.Node.GPUs) != gpus || body.Len() < 3*maxPart || f.part.Cap() > 3*maxPart {
-		t.Fatalf("%d devices of %d bytes, in %d bytes of memory: %s", len(f.Node.GPUs), body.Len(), f.part.Cap(), f.Node.Err)
-	}
-	for i, g := range f.Node.GPUs {
-		if v, want := g.Values, float64(i+1); g.GPU != strconv.Itoa(i) || v[canonical.Temperature] != want || v[canonical.Power] != want || v[canonical.SMClock] != want {
-			t.Fatalf("device %d is %s with %v °C, %v W and %v Hz", i, g.GPU, v[canonical.Temperature], v[canonical.Power], v[canonical.SMClock])
-		}
 	}
 }
 
@@ -211,7 +164,11 @@ func TestFetchOverNetwork(t *testing.T) {
 	if !f.Node.Up || f.Node.Name != "n1" {
 		t.Errorf("%+v", f.Node)
 	}
-	if got := (&Target{URL: server.URL + "/metrics?source=x"}).pathURL("/api/v1/processes"); got != server.URL+"/api/v1/processes" {
+	target := Target{URL: strings.Replace(server.URL, "//", "//me:secret@", 1) + "/metrics?source=x&token=secret"}
+	if got := target.pathURL("/api/v1/processes"); !strings.HasSuffix(got, server.Listener.Addr().String()+"/api/v1/processes") {
 		t.Errorf("processes at %s", got)
+	}
+	if got := target.publicURL(); got != server.URL+"/metrics?source=x" {
+		t.Errorf("shown as %s", got)
 	}
 }

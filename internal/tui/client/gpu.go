@@ -105,14 +105,17 @@ func (g *GPU) Silent() *GPU {
 	return &silent
 }
 
-// WorstXID returns the row of the worst code that was seen on a board: of XIDs if they are
-// listed, else of the last one. It returns false if there was none.
-func (g *GPU) WorstXID() (row canonical.XIDRow, ok bool) {
-	codes := g.XIDs
-	if last := g.Values[canonical.XIDLast]; len(codes) == 0 && last > 0 && last <= canonical.HighestXID {
-		codes = []uint32{uint32(last)}
+// codes returns the XIDs that were seen on a board: those that are listed, else the last one.
+func (g *GPU) codes() []uint32 {
+	if last := g.Values[canonical.XIDLast]; len(g.XIDs) == 0 && last > 0 && last <= canonical.HighestXID {
+		return []uint32{uint32(last)}
 	}
-	for _, code := range codes {
+	return g.XIDs
+}
+
+// WorstXID returns the row of the worst code that was seen on a board, and false if there was none.
+func (g *GPU) WorstXID() (row canonical.XIDRow, ok bool) {
+	for _, code := range g.codes() {
 		r, _ := canonical.XIDOf(code)
 		severity, _ := r.On(g.Model)
 		if worst, _ := row.On(g.Model); !ok || severity > worst {
@@ -138,10 +141,8 @@ func (g *GPU) Loss() (action canonical.Action, meaning string) {
 // after the error, but an XID condition is raised, ShownXID returns the worst code.
 func (g *GPU) ShownXID() float64 {
 	last := g.Values[canonical.XIDLast]
-	if last != 0 || !slices.ContainsFunc(g.Raised, func(r RaisedCondition) bool { return canonical.Conditions[r.Condition].Field == canonical.XIDLast }) {
-		return last
-	}
-	if row, ok := g.WorstXID(); ok {
+	raised := slices.ContainsFunc(g.Raised, func(r RaisedCondition) bool { return canonical.Conditions[r.Condition].Field == canonical.XIDLast })
+	if row, ok := g.WorstXID(); ok && last == 0 && raised {
 		return float64(row.Code)
 	}
 	return last

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,14 +52,17 @@ func list[T any](ctx context.Context, targets []Target, path string, parse func(
 	var requests sync.WaitGroup
 	for i := range targets {
 		requests.Go(func() {
-			var body bytes.Buffer
-			status, refusal, err := get(ctx, targets[i].httpClient(), targets[i].pathURL(path), func(from io.Reader) (int64, error) { return body.ReadFrom(from) })
+			var body []byte
+			status, refusal, err := get(ctx, &targets[i], targets[i].pathURL(path), func(from io.Reader) (err error) {
+				body, err = io.ReadAll(from)
+				return err
+			})
 			switch {
 			case err != nil:
 			case status != http.StatusOK:
 				err = errors.New(refusal)
 			default:
-				lists[i], err = parse(targets[i].publicURL(), body.Bytes())
+				lists[i], err = parse(targets[i].publicURL(), body)
 			}
 			errs[i] = err
 		})
@@ -77,13 +79,10 @@ func list[T any](ctx context.Context, targets []Target, path string, parse func(
 func parseEvents(url string, body []byte) ([]ServedEvent, error) {
 	var answer struct {
 		Events []struct {
+			canonical.Event
 			Time                               time.Time
-			Kind                               canonical.EventKind
-			Hostname, GPU, UUID, Text, Process string
 			PCIBusID                           string `json:"pci_bus_id"`
 			XID, SXID                          uint32
-			Count                              uint64
-			PID                                int
 			Severity, Action, Condition, State string
 		}
 	}
@@ -92,18 +91,14 @@ func parseEvents(url string, body []byte) ([]ServedEvent, error) {
 	}
 	all := make([]ServedEvent, 0, len(answer.Events))
 	for _, l := range answer.Events {
-		e := canonical.Event{
-			At: l.Time, Kind: l.Kind, Hostname: OneLine(l.Hostname), GPU: OneLine(l.GPU), UUID: l.UUID, PCIBusID: OneLine(l.PCIBusID),
-			Code: max(l.XID, l.SXID), Count: l.Count, Text: OneLine(l.Text), PID: l.PID, Process: OneLine(l.Process),
-			Severity:  canonical.Severity(indexOf(canonical.Severities[:], l.Severity)),
-			Action:    canonical.Action(indexOf(canonical.Actions[:], l.Action)),
-			Condition: canonical.NumConditions,
-			State:     canonical.Health(indexOf(canonical.HealthStates[:], l.State)),
-		}
-		for c := range canonical.NumConditions {
-			if c.String() == l.Condition {
-				e.Condition = c
-			}
+		e := l.Event
+		e.At, e.PCIBusID, e.Code, e.Text, e.Process = l.Time, l.PCIBusID, max(l.XID, l.SXID), OneLine(e.Text), OneLine(e.Process)
+		e.Severity = canonical.Severity(indexOf(canonical.Severities[:], l.Severity))
+		e.Action = canonical.Action(indexOf(canonical.Actions[:], l.Action))
+		e.State = canonical.Health(indexOf(canonical.HealthStates[:], l.State))
+		e.Condition = canonical.NumConditions
+		if c, known := canonical.ConditionOf(l.Condition); known {
+			e.Condition = c
 		}
 		all = append(all, ServedEvent{e, keyOf(url, &canonical.Device{Hostname: l.Hostname, GPU: l.GPU, UUID: l.UUID})})
 	}
@@ -127,8 +122,7 @@ func parseProcesses(url string, body []byte) ([]Process, error) {
 		return nil, fmt.Errorf("the list of processes is not JSON of kpulse-proxy: %w", err)
 	}
 	all := make([]Process, len(answer.Processes))
-	for i := range answer.Processes {
-		listed := &answer.Processes[i]
+	for i, listed := range answer.Processes {
 		p := listed.Process
 		p.User, p.Group, p.Command = OneLine(p.User), OneLine(p.Group), OneLine(p.Command)
 		if p.Instance, p.MemoryUsed = listed.Instance, math.NaN(); listed.Memory != nil {

@@ -113,10 +113,7 @@ func (n *Node) FreshnessByAge(now time.Time) (Freshness, time.Duration) {
 	if n.FetchedAt.IsZero() {
 		return Expired, 0
 	}
-	period := n.Period
-	if period <= 0 {
-		period = defaultPeriod
-	}
+	period := cmp.Or(n.Period, defaultPeriod)
 	switch age := max(0, now.Sub(n.FetchedAt)); {
 	case age >= max(expiredPeriods*period, 3*minStale):
 		return Expired, age
@@ -136,8 +133,8 @@ func (n *Node) Waiting() bool { return n.FetchedAt.IsZero() && n.Err == "" }
 // Unread returns the first source that a node which is up could not read, and the
 // number of such sources.
 func (n *Node) Unread() (first string, count int) {
-	for i := range n.Sources {
-		if o := &n.Sources[i]; n.Up && !o.Up {
+	for _, o := range n.Sources {
+		if n.Up && !o.Up {
 			first = cmp.Or(first, o.Name)
 			count++
 		}
@@ -154,11 +151,10 @@ const unchangedLimit = 15 * time.Minute
 // unchangedLimit.
 func (n *Node) Unchanged() time.Duration {
 	longest := time.Duration(0)
-	for i := range n.Sources {
-		longest = max(longest, n.Sources[i].Unchanged)
-	}
-	if longest < unchangedLimit {
-		return 0
+	for _, o := range n.Sources {
+		if o.Unchanged >= unchangedLimit {
+			longest = max(longest, o.Unchanged)
+		}
 	}
 	return longest
 }

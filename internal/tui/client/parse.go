@@ -14,10 +14,7 @@ import (
 
 var errNoSeries = errors.New("no series of kpulse-proxy in the answer; give the address of a kpulse-proxy, such as http://NODE:9401/metrics")
 
-// parser reads expositions of kpulse-proxy, by the handlers of their families.
-type parser map[string]handler
-
-// sample is one sample of an exposition. Its strings are parts of the lines. Its labels are
+// sample is one sample of an exposition. Its strings are parts of the body. Its labels are
 // parsed on demand, as most rows of a state are 0 and are not needed.
 type sample struct {
 	reader *reader
@@ -41,7 +38,7 @@ func (s *sample) block() *block {
 	return b
 }
 
-// label returns the value of a label, or "". It is valid as long as the lines are.
+// label returns the value of a label, or "". It is valid as long as the body is.
 func (s *sample) label(name string) string {
 	for _, l := range s.block().labels {
 		if l.Name == name {
@@ -56,12 +53,9 @@ func (s *sample) copied(name string) string { return strings.Clone(s.label(name)
 
 // reader is one exposition being read.
 type reader struct {
-	parser
 	node    *Node
 	devices map[string]*device
-	order   []*device
-	found   bool              // a series of ours was read
-	blocks  map[string]*block // by their text, of the lines being read
+	blocks  map[string]*block // by their text
 }
 
 // device is a GPU being read. A device with counters but neither info nor presence is long
@@ -71,41 +65,38 @@ type device struct {
 	reported bool
 }
 
-// begin returns a reader of an exposition of the node at url.
-func (p parser) begin(url string) *reader {
+// parse reads the series of kpulse-proxy in the body of the node at url, by the handlers of their
+// families, and skips all others. It skips and counts malformed lines that begin like ours. It keeps
+// nothing of body.
+func parse(families map[string]handler, url string, body []byte) (*Node, error) {
 	nan := math.NaN()
 	n := &Node{URL: url, Host: unknownHost(), Weighting: Weighting{Weights: canonical.Weights{SM: nan, Tensor: nan, DRAM: nan, Engine: nan}}}
-	return &reader{parser: p, node: n, devices: map[string]*device{}, blocks: map[string]*block{}}
-}
-
-// read reads the series of kpulse-proxy in lines, which are complete, and skips all others. It
-// skips and counts malformed lines that begin like ours. It keeps nothing of lines.
-func (r *reader) read(lines []byte) {
-	defer clear(r.blocks)
-	text := exposition.View(lines)
+	r := &reader{node: n, devices: map[string]*device{}, blocks: map[string]*block{}}
+	text, found := exposition.View(body), false
 	for e := range exposition.Entries(text) {
 		switch name, ours := strings.CutPrefix(e.MetricName(), canonical.Prefix); {
 		case e.Kind == exposition.Malformed && strings.HasPrefix(text[e.Start:e.End], canonical.Prefix):
-			r.node.Skipped++
+			n.Skipped++
 		case e.Kind == exposition.Series && ours:
-			r.found = true
-			if handle := r.parser[name]; handle != nil {
+			found = true
+			if handle := families[name]; handle != nil {
 				handle(r, &sample{r, e.Labels, e.Value})
 			}
 		}
 	}
-}
-
-// end returns the node of the exposition that was read.
-func (r *reader) end() (*Node, error) {
 	switch {
-	case !r.found && r.node.Skipped > 0:
-		return nil, fmt.Errorf("all %d lines of kpulse-proxy in the response are malformed; does something on the way change them?", r.node.Skipped)
-	case !r.found:
+	case !found && n.Skipped > 0:
+		return nil, fmt.Errorf("all %d lines of kpulse-proxy in the response are malformed; does something on the way change them?", n.Skipped)
+	case !found:
 		return nil, errNoSeries
 	}
-	r.finish()
-	return r.node, nil
+	for _, d := range r.devices {
+		if d.reported {
+			n.GPUs = append(n.GPUs, d.gpu)
+		}
+	}
+	n.finish()
+	return n, nil
 }
 
 // gpu returns the device of a sample.
@@ -124,27 +115,26 @@ func (r *reader) device(s *sample) *device {
 			Hostname: s.copied("hostname"), GPU: s.copied("gpu"), UUID: s.copied("uuid"), Instance: s.copied("mig_instance"), Profile: s.copied("mig_profile"),
 		})}
 		r.devices[key] = d
-		r.order = append(r.order, d)
 	}
 	b.device = d
 	return d
 }
 
-// allocation returns the allocation of a sample, or nil if it has ended: allocation_info, which
-// precedes the counters, does not list an ended one.
+// allocation returns the allocation of a sample. What is stored in one that has ended is lost:
+// allocation_info, which precedes the counters, does not list it.
 func (r *reader) allocation(s *sample) *Allocation {
-	g, w := r.gpu(s), workload(s, (*sample).label)
+	g, w := r.gpu(s), workload(s)
 	i := slices.IndexFunc(g.Allocations, func(a Allocation) bool { return a.Workload == w })
 	if i < 0 {
-		return nil
+		return &Allocation{}
 	}
 	return &g.Allocations[i]
 }
 
-// workload returns the workload of a sample. get returns the value of a label.
-func workload(s *sample, get func(*sample, string) string) canonical.Workload {
+// workload returns the workload of a sample.
+func workload(s *sample) canonical.Workload {
 	return canonical.Workload{
-		Namespace: get(s, "workload_namespace"), Pod: get(s, "workload_pod"), Container: get(s, "workload_container"), Job: get(s, "hpc_job"),
+		Namespace: s.copied("workload_namespace"), Pod: s.copied("workload_pod"), Container: s.copied("workload_container"), Job: s.copied("hpc_job"),
 	}
 }
 
@@ -168,26 +158,21 @@ func (g *GPU) derive() {
 	if g.Action == canonical.NumActions && g.Health != canonical.HealthUnknown {
 		g.Action = canonical.ActionNone
 	}
+	slices.SortStableFunc(g.Raised, func(a, b RaisedCondition) int { return cmp.Compare(b.State, a.State) })
 }
 
 // finish orders the devices and sums up the node.
-func (r *reader) finish() {
-	n := r.node
-	for _, d := range r.order {
-		if d.reported {
-			d.gpu.derive()
-			slices.SortStableFunc(d.gpu.Raised, func(a, b RaisedCondition) int { return cmp.Compare(b.State, a.State) })
-			n.GPUs = append(n.GPUs, d.gpu)
-		}
-	}
-	slices.SortStableFunc(n.GPUs, func(a, b *GPU) int { return canonical.CompareDevices(&a.Device, &b.Device) })
+func (n *Node) finish() {
+	slices.SortFunc(n.GPUs, func(a, b *GPU) int {
+		return cmp.Or(canonical.CompareDevices(&a.Device, &b.Device), cmp.Compare(a.UUID, b.UUID))
+	})
 	for i, g := range n.GPUs {
+		g.derive()
 		if i == 0 || g.Hostname != n.GPUs[i-1].Hostname {
 			n.Machines++
 		}
-		if i+1 < len(n.GPUs) {
-			next := n.GPUs[i+1]
-			g.Cut = !g.IsInstance() && next.IsInstance() && next.UUID == g.UUID && next.Hostname == g.Hostname
+		if i > 0 && g.IsInstance() && n.GPUs[i-1].UUID == g.UUID && n.GPUs[i-1].Hostname == g.Hostname {
+			n.GPUs[i-1].Cut = !n.GPUs[i-1].IsInstance()
 		}
 	}
 	if n.Machines > 0 {

@@ -24,16 +24,9 @@ func exposed(t testing.TB, name string) []byte {
 	return body
 }
 
-// parse reads a whole exposition.
-func (p parser) parse(url string, body []byte) (*Node, error) {
-	r := p.begin(url)
-	r.read(body)
-	return r.end()
-}
-
 func mustParse(t testing.TB, body []byte) *Node {
 	t.Helper()
-	n, err := families().parse("http://n:9401/metrics", body)
+	n, err := parse(families(), "http://n:9401/metrics", body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +188,7 @@ func TestParseRefuses(t *testing.T) {
 		{"# HELP kpulse_gpu_info x\n", "no series of kpulse-proxy"},
 		{"kpulse_gpu_info{gpu=\"0} 1\nkpulse_x\n", "all 2 lines"},
 	} {
-		if n, err := families().parse("u", []byte(test.body)); err == nil || !strings.Contains(err.Error(), test.want) {
+		if n, err := parse(families(), "u", []byte(test.body)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%q: %v, %v; want an error with %q", test.body, n, err, test.want)
 		}
 	}
@@ -236,7 +229,7 @@ func BenchmarkParse(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
-		if _, err := p.parse("u", body); err != nil {
+		if _, err := parse(p, "u", body); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -244,7 +237,7 @@ func BenchmarkParse(b *testing.B) {
 
 // TestCut checks that a board with instances is marked, even if a filter hides them.
 func TestCut(t *testing.T) {
-	n, err := families().parse("http://n", []byte(`kpulse_gpu_info{hostname="n",gpu="0",uuid="a"} 1
+	n, err := parse(families(), "http://n", []byte(`kpulse_gpu_info{hostname="n",gpu="0",uuid="a"} 1
 kpulse_gpu_info{hostname="n",gpu="1",uuid="b"} 1
 kpulse_gpu_info{hostname="n",gpu="1",uuid="b",mig_instance="3",mig_profile="1g.10gb"} 1
 kpulse_gpu_info{hostname="n",gpu="1",uuid="b",mig_instance="7",mig_profile="1g.10gb"} 1

@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"cmp"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,8 +20,7 @@ type Target struct {
 	// each value of Ticks, at once, and keeps its pace after Ticks is closed.
 	Lead  int
 	Ticks chan<- struct{}
-	// Choose selects the devices of the node to show; nil shows all. One goroutine calls it
-	// whenever the devices change. It must not keep the Node.
+	// Choose selects the devices of the node to show; nil shows all. It must not keep the Node.
 	Choose func(n *Node) Selection
 }
 
@@ -38,48 +38,21 @@ type Selection struct {
 	Doubt string
 }
 
-// selector applies the Selection of a Target. It is for one goroutine.
-type selector struct {
-	choose    func(n *Node) Selection // nil selects all
-	keys      []Key                   // the devices of selection
-	selection Selection
-}
-
-// apply removes from n, which is not published yet, the devices that are not selected. It calls
-// choose only when the devices change.
-func (s *selector) apply(n *Node) {
-	if s.choose == nil {
-		return
-	}
-	same := func(k Key, g *GPU) bool { return k == g.Key }
-	if s.keys == nil || !slices.EqualFunc(s.keys, n.GPUs, same) {
-		s.keys = []Key{}
-		for _, g := range n.GPUs {
-			s.keys = append(s.keys, g.Key)
-		}
-		s.selection = s.choose(n)
-	}
+// keep removes the devices that are not selected from n, which is not published yet.
+func (n *Node) keep(s Selection) {
 	all := n.GPUs
-	n.GPUs = make([]*GPU, 0, len(s.selection.Shown))
-	for _, i := range s.selection.Shown {
+	n.GPUs = make([]*GPU, 0, len(s.Shown))
+	for _, i := range s.Shown {
 		n.GPUs = append(n.GPUs, all[i])
 	}
 	n.HiddenBoards = nil
-	shown := boards(n.GPUs)
-	for _, key := range boards(all) {
-		if !slices.Contains(shown, key) {
-			n.HiddenBoards = append(n.HiddenBoards, key)
+	for _, g := range all {
+		onBoard := func(o *GPU) bool { return o.Key.board() == g.Key.board() }
+		if !n.Hides(g.Key) && !slices.ContainsFunc(n.GPUs, onBoard) {
+			n.HiddenBoards = append(n.HiddenBoards, g.Key.board())
 		}
 	}
-	n.Hidden, n.HiddenBy, n.Trouble = len(n.HiddenBoards), s.selection.By, cmp.Or(s.selection.Trouble, s.selection.Doubt)
-}
-
-// boards returns the Keys of the boards of gpus, including those with only instances in gpus.
-func boards(gpus []*GPU) (keys []Key) {
-	for u := range Units(gpus) {
-		keys = append(keys, u.Lead().Key.board())
-	}
-	return keys
+	n.Hidden, n.HiddenBy, n.Trouble = len(n.HiddenBoards), s.By, cmp.Or(s.Trouble, s.Doubt)
 }
 
 // board returns the Key of the device's board, or of the device itself if it is a board.
@@ -95,10 +68,7 @@ func (t *Target) publicURL() string {
 	if err != nil {
 		return "(no URL)"
 	}
-	u.User = nil
-	u.RawQuery = strings.Join(slices.DeleteFunc(strings.Split(u.RawQuery, "&"), func(pair string) bool {
-		return !strings.HasPrefix(pair, "source=")
-	}), "&")
+	u.User, u.RawQuery = nil, url.Values{"source": u.Query()["source"]}.Encode()
 	return u.String()
 }
 
@@ -111,14 +81,6 @@ func (t *Target) pathURL(path string) string {
 	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/metrics") + path
 	u.RawQuery = ""
 	return u.String()
-}
-
-// httpClient returns the client that fetches from t.
-func (t *Target) httpClient() *http.Client {
-	if t.Client != nil {
-		return t.Client
-	}
-	return http.DefaultClient
 }
 
 // InProcess is the URL of a Target whose handler is in this process. No proxy can have it, as
@@ -134,39 +96,24 @@ type handlerTransport struct{ http.Handler }
 // RoundTrip implements http.RoundTripper.
 func (h handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.RemoteAddr, r.RequestURI = "127.0.0.1:0", r.URL.RequestURI()
-	if r.Host == "" {
-		r.Host = r.URL.Host
-	}
-	w := &responseWriter{header: http.Header{}, status: http.StatusOK}
+	r.RemoteAddr, r.RequestURI, r.Host = "127.0.0.1:0", r.URL.RequestURI(), cmp.Or(r.Host, r.URL.Host)
+	w := &responseWriter{header: http.Header{}}
 	h.ServeHTTP(w, r)
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	return &http.Response{
-		Status: http.StatusText(w.status), StatusCode: w.status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: w.header, Body: w, ContentLength: int64(w.Len()), Request: r,
-	}, nil
+	return &http.Response{StatusCode: cmp.Or(w.status, http.StatusOK), Header: w.header, Body: io.NopCloser(w), Request: r}, nil
 }
 
-// responseWriter keeps what a handler writes, and then serves as the body of the response.
+// responseWriter keeps what a handler writes.
 type responseWriter struct {
 	bytes.Buffer
-	header  http.Header
-	status  int
-	written bool
+	header http.Header
+	status int // 0 means http.StatusOK
 }
 
 // Header implements http.ResponseWriter.
 func (w *responseWriter) Header() http.Header { return w.header }
 
-// WriteHeader implements http.ResponseWriter.
-func (w *responseWriter) WriteHeader(status int) {
-	if !w.written {
-		w.status, w.written = status, true
-	}
-}
-
-// Close implements io.Closer.
-func (w *responseWriter) Close() error { return nil }
+// WriteHeader implements http.ResponseWriter. The first status counts.
+func (w *responseWriter) WriteHeader(status int) { w.status = cmp.Or(w.status, status) }

@@ -19,15 +19,16 @@ type Unit struct {
 func Units(gpus []*GPU) iter.Seq[Unit] {
 	return func(yield func(Unit) bool) {
 		for i := 0; i < len(gpus); {
-			first, end := gpus[i], i+1
-			for end < len(gpus) && gpus[end].IsInstance() && gpus[end].Key.Node == first.Key.Node && gpus[end].Key.UUID == first.Key.UUID {
-				end++
+			u, board := Unit{}, gpus[i].Key.board()
+			if !gpus[i].IsInstance() {
+				u.Board = gpus[i]
+				i++
 			}
-			u := Unit{nil, gpus[i:end]}
-			if !first.IsInstance() {
-				u = Unit{first, gpus[i+1 : end]}
+			first := i
+			for i < len(gpus) && gpus[i].IsInstance() && gpus[i].Key.board() == board {
+				i++
 			}
-			if i = end; !yield(u) {
+			if u.Instances = gpus[first:i]; !yield(u) {
 				return
 			}
 		}
@@ -43,23 +44,16 @@ func (u *Unit) Lead() *GPU {
 }
 
 // Devices returns the board, if it is shown, and its instances.
-func (u *Unit) Devices() iter.Seq[*GPU] {
-	return func(yield func(*GPU) bool) {
-		if u.Board != nil && !yield(u.Board) {
-			return
-		}
-		slices.Values(u.Instances)(yield)
+func (u *Unit) Devices() []*GPU {
+	if u.Board == nil {
+		return u.Instances
 	}
+	return append([]*GPU{u.Board}, u.Instances...)
 }
 
 // Contains reports whether the device with a key is in u.
 func (u *Unit) Contains(k Key) bool {
-	for g := range u.Devices() {
-		if g.Key == k {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(u.Devices(), func(g *GPU) bool { return g.Key == k })
 }
 
 // utilization returns the board's real utilization, else the mean of its instances, else
@@ -80,10 +74,9 @@ func (u *Unit) utilization() float64 {
 
 // Memory returns the board's memory in bytes, else the sum of its instances.
 func (u *Unit) Memory() (used, total float64) {
-	if u.Board != nil {
-		used, total = u.Board.Values[canonical.FramebufferUsed], u.Board.Values[canonical.FramebufferTotal]
-	}
-	if u.Board != nil && canonical.Given(used) && canonical.Given(total) || len(u.Instances) == 0 {
+	v := &u.Lead().Values
+	used, total = v[canonical.FramebufferUsed], v[canonical.FramebufferTotal]
+	if len(u.Instances) == 0 || u.Board != nil && canonical.Given(used) && canonical.Given(total) {
 		return used, total
 	}
 	used, total = 0, 0
@@ -108,7 +101,7 @@ const (
 // devices are; a board with instances may have no class.
 func (u *Unit) Work() Work {
 	work := Idling
-	for g := range u.Devices() {
+	for _, g := range u.Devices() {
 		switch {
 		case g.Class == canonical.Idle:
 		case g.Class != canonical.ClassUnknown:
@@ -226,7 +219,7 @@ func countedHealth(g *GPU, freshness Freshness) canonical.Health {
 
 // hosts sums up the machines of nodes that report themselves.
 func hosts(nodes Nodes, now time.Time) canonical.Host {
-	busy, sum := 0.0, unknownHost()
+	busy, sum := 0.0, canonical.Host{}
 	for _, n := range nodes {
 		if freshness, _ := n.Freshness(now); freshness == Expired {
 			continue
@@ -234,21 +227,18 @@ func hosts(nodes Nodes, now time.Time) canonical.Host {
 		h := n.Host
 		if canonical.Given(h.CPUs) && canonical.Given(h.CPUUtilization) {
 			busy += h.CPUs * h.CPUUtilization
-			sum.CPUs = plus(sum.CPUs, h.CPUs)
-			sum.CPUUtilization = busy / sum.CPUs
+			sum.CPUs += h.CPUs
 		}
 		if canonical.Given(h.MemoryTotal) && canonical.Given(h.MemoryAvailable) {
-			sum.MemoryTotal = plus(sum.MemoryTotal, h.MemoryTotal)
-			sum.MemoryAvailable = plus(sum.MemoryAvailable, h.MemoryAvailable)
+			sum.MemoryTotal += h.MemoryTotal
+			sum.MemoryAvailable += h.MemoryAvailable
 		}
 	}
-	return sum
-}
-
-// plus adds b to a sum that is NaN while it has no terms.
-func plus(a, b float64) float64 {
-	if math.IsNaN(a) {
-		return b
+	if sum.CPUUtilization = busy / sum.CPUs; sum.CPUs == 0 {
+		sum.CPUs = math.NaN()
 	}
-	return a + b
+	if sum.MemoryTotal == 0 {
+		sum.MemoryTotal, sum.MemoryAvailable = math.NaN(), math.NaN()
+	}
+	return sum
 }

@@ -1,9 +1,9 @@
 package exporter
 
 import (
+	"bytes"
 	"errors"
 	"io"
-	"slices"
 )
 
 const (
@@ -20,8 +20,10 @@ var errTooLarge = errors.New("body is over the limit")
 
 // bodyReader reads whole bodies into reused memory.
 type bodyReader struct {
-	max  int64 // bytes
-	last int   // length of the last body, 0 before the first
+	max     int64 // bytes
+	last    int64 // length of the last body, 0 before the first
+	limited io.LimitedReader
+	buffer  bytes.Buffer
 
 	// discarded is the memory of a body that was too large, kept while bodies are:
 	// an upstream that exceeds the limit at each scrape must not leave that much
@@ -30,58 +32,32 @@ type bodyReader struct {
 }
 
 // read reads r to its end, at most max+1 bytes, into buf's memory if that
-// suffices. size is the expected length, -1 if unknown. With an error,
-// errTooLarge or r's, it also returns what it has read.
+// suffices. size is the expected length, -1 if unknown: then it is a little more than that of the
+// last body. With an error, errTooLarge or r's, it also returns what it has read.
 func (in *bodyReader) read(buf []byte, r io.Reader, size int64) ([]byte, error) {
-	buf = in.sized(buf, size)
-	for {
-		if len(buf) == cap(buf) {
-			buf = in.grown(buf)
-		}
-		n, err := r.Read(buf[len(buf):min(int64(cap(buf)), in.max+1)])
-		buf = buf[:len(buf)+n]
-		switch {
-		case int64(len(buf)) > in.max:
-			in.discarded = buf[:0]
-			return buf, errTooLarge
-		case err == io.EOF:
-			in.last, in.discarded = len(buf), nil
-			return slices.Grow(buf, 1), nil
-		case err != nil:
-			return buf, err
-		}
+	switch {
+	case size < 0 && in.last == 0:
+		size = firstBuffer
+	case size < 0:
+		size = in.last + in.last/16
 	}
-}
-
-// grown returns buf with twice the capacity. It is called rarely: the bodies
-// after the first fit. append would grow a large body by only a quarter at a
-// time.
-func (in *bodyReader) grown(buf []byte) []byte {
-	if cap(in.discarded) > cap(buf) {
-		buf, in.discarded = append(in.discarded[:0], buf...), nil
-		return buf
+	want := int(min(size, in.max) + bytes.MinRead + 1) // with less spare memory a Buffer grows at the end
+	switch have := cap(buf); {
+	case in.discarded != nil:
+		buf = in.discarded
+	case have < want || have > keepBuffer && have/shrinkFactor > want:
+		buf = make([]byte, 0, want)
 	}
-	n := int64(len(buf))
-	more := make([]byte, n, min(max(2*n, firstBuffer), in.max+2))
-	copy(more, buf)
-	return more
-}
-
-// sized returns buf emptied, or new memory if buf is too small or far too large
-// for the next body. A body of unknown length is expected to be a little longer
-// than the last one.
-func (in *bodyReader) sized(buf []byte, size int64) []byte {
-	want := int64(in.last) + int64(in.last)/16 + 512
-	if in.last == 0 {
-		want = firstBuffer
+	in.buffer, in.limited = *bytes.NewBuffer(buf[:0]), io.LimitedReader{R: r, N: in.max + 1}
+	_, err := in.buffer.ReadFrom(&in.limited)
+	body := in.buffer.Bytes()
+	in.buffer, in.limited.R = bytes.Buffer{}, nil
+	switch {
+	case int64(len(body)) > in.max:
+		in.discarded = body
+		return body, errTooLarge
+	case err == nil:
+		in.last, in.discarded = int64(len(body)), nil
 	}
-	if size >= 0 {
-		want = size + 1
-	}
-	want = min(want, in.max+2)
-	have := int64(cap(buf))
-	if have < want || have > keepBuffer && have/shrinkFactor > want {
-		return make([]byte, 0, want)
-	}
-	return buf[:0]
+	return body, err
 }

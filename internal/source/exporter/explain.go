@@ -1,7 +1,6 @@
 package exporter
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -15,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -54,6 +52,8 @@ var symptoms = []symptom{
 		"trust the CA that signed it, by ca_file in the tls_config of " + httpConfig + ", or SSL_CERT_FILE=/path/to/ca.pem in the proxy's environment, and use a host name that the certificate names"},
 	{during("remote error"), source.Unreachable, "", // a TLS alert
 		"present a certificate that the exporter accepts, by cert_file and key_file in the tls_config of " + httpConfig},
+	{as[*fs.PathError], source.Broken, "", // from a Client that reads credentials
+		"let kpulse-proxy read the file, or name another one in " + httpConfig},
 	{during("dial"), source.Unreachable, "",
 		"check the network and firewalls on the way: curl URL" + nameAnother},
 	{is(io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE), source.Truncated,
@@ -110,14 +110,14 @@ var statusRemedies = map[int]string{
 }
 
 // where names the upstream, and where its redirects led.
-func (t *transfer) where() string { return t.place(t.landed) }
+func (t *transfer) where() string { return t.redirected(t.landed) }
 
-// place names the upstream, and where redirects landed, "" if nowhere else.
-func (w *web) place(landed string) string {
-	if landed == "" {
+// redirected names the upstream, and where redirects led, "" for nowhere.
+func (w *web) redirected(to string) string {
+	if to == "" {
 		return w.public
 	}
-	return w.public + " (redirected to " + landed + ")"
+	return w.public + " (redirected to " + to + ")"
 }
 
 // shown returns the text of a URL to which the upstream redirects. It omits the path
@@ -134,12 +134,11 @@ func (t *transfer) noAnswer(ctx context.Context, err error, took time.Duration) 
 	if e, ok := errors.AsType[*source.Error](err); ok {
 		return e // from the redirect policy
 	}
-	err = bare(err)
+	for e, ok := errors.AsType[*url.Error](err); ok; e, ok = errors.AsType[*url.Error](err) {
+		err = e.Err // net/http quotes the whole URL, query included
+	}
 	if e := t.ended(ctx, err, fmt.Sprintf("no answer within %s", round(took))); e != nil {
 		return e
-	}
-	if file, ok := errors.AsType[*fs.PathError](err); ok { // from a Client that reads credentials
-		return failed(source.Broken, err, t.public+": "+file.Error(), "let kpulse-proxy read the file, or name another one in "+httpConfig)
 	}
 	i := slices.IndexFunc(symptoms, func(s symptom) bool { return s.matches(err) }) // the last one always matches
 	cause := t.fill(symptoms[i].cause)
@@ -190,7 +189,7 @@ func (t *transfer) ended(ctx context.Context, err error, late string) *source.Er
 	ne, ok := errors.AsType[net.Error](err)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		return cancelled(t.public)
+		return failed(source.Broken, context.Canceled, t.public+": the read was cancelled", "")
 	case ctx.Err() != nil:
 		err = ctx.Err()
 	case !ok || !ne.Timeout():
@@ -216,9 +215,9 @@ func (t *transfer) badStatus(code int) *source.Error {
 
 func (w *web) notMetrics(b *raw.Batch) *source.Error {
 	if b.HasCRLF() {
-		return failed(source.NotMetrics, nil, w.place(b.Landed)+": "+crlf, "have the exporter end its lines in LF alone: curl -s "+w.public+" | file -")
+		return failed(source.NotMetrics, nil, w.redirected(b.Landed)+": "+crlf, "have the exporter end its lines in LF alone: curl -s "+w.public+" | file -")
 	}
-	cause := w.place(b.Landed) + ": no line of the body is a metric"
+	cause := w.redirected(b.Landed) + ": no line of the body is a metric"
 	if b.ContentType != "" {
 		cause += ", and its Content-Type is " + firstLine([]byte(b.ContentType))
 	}
@@ -244,50 +243,17 @@ func tooLarge(name, what string, limit, size int64) *source.Error {
 	return failed(source.TooLarge, errTooLarge, cause, "if the size is right, raise --source.max-body="+mebibytes(enough))
 }
 
-func cancelled(name string) *source.Error {
-	return failed(source.Broken, context.Canceled, name+": the read was cancelled", "")
-}
-
 // failed returns an error of a read. err is the underlying one, nil for none.
 func failed(f source.Failure, err error, cause, remedy string) *source.Error {
 	return &source.Error{Failure: f, Cause: cause, Remedy: remedy, Err: err}
 }
 
-// bare strips the *url.Error that net/http wraps around an error, because it
-// quotes the whole URL, query included.
-func bare(err error) error {
-	for {
-		e, ok := errors.AsType[*url.Error](err)
-		if !ok {
-			return err
-		}
-		err = e.Err
-	}
-}
-
 func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
-// quoted limits the characters of an upstream's text that are shown.
-const quoted = 100
-
-// firstLine returns the first line of text that is not blank, at most quoted
-// characters of it, with a dot for each one that does not print.
+// firstLine returns the first line of text that is not blank, as it may be shown, at most 100 bytes of it.
 func firstLine(text []byte) string {
-	text = bytes.TrimSpace(text)
-	var line strings.Builder
-	for n := 0; len(text) > 0 && text[0] != '\n' && text[0] != '\r'; n++ {
-		if n == quoted {
-			line.WriteString("…")
-			break
-		}
-		r, size := utf8.DecodeRune(text)
-		if diag.Rune(r) != r || r == utf8.RuneError {
-			r = '.'
-		}
-		line.WriteRune(r)
-		text = text[size:]
-	}
-	return strings.TrimRight(line.String(), " ")
+	line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+	return diag.Line(line, 100)
 }
 
 // mebibytes writes n in the largest unit that divides it, as --source.max-body

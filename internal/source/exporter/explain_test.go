@@ -10,10 +10,8 @@ func TestFirstLine(t *testing.T) {
 		{"", ""},
 		{" \n\t\r\n", ""},
 		{"\n\n  internal server error \nmore", "internal server error"},
-		{"one\rtwo", "one"},
-		{"a\x00b\x1b[31m\xffc", "a.b.[31m.c"},
-		{strings.Repeat("é", 100), strings.Repeat("é", 100)},
-		{strings.Repeat("é", 101), strings.Repeat("é", 100) + "…"},
+		{"a\x00b\x1b[31m\xffc", "a b [31m�c"},
+		{strings.Repeat("x", 101), strings.Repeat("x", 97) + "…"},
 	} {
 		if got := firstLine([]byte(tt.in)); got != tt.want {
 			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)

@@ -3,13 +3,11 @@ package exporter
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
@@ -24,7 +22,7 @@ func write(t *testing.T, path, text string) {
 
 func TestFileIsReadAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "saved page.prom")
-	s := open(t, "file://"+strings.ReplaceAll(path, " ", "%20"), Options{})
+	s := open(t, path, Options{})
 	var b raw.Batch
 	for _, text := range []string{page, "", "up 1\n", string(lines(200 << 10)), page} {
 		write(t, path, text)
@@ -62,7 +60,7 @@ func TestFileFailures(t *testing.T) {
 	}{
 		{in("missing"), source.Unreachable, "no such file", "begins with http://"},
 		{in("html") + "/x", source.Broken, "not a directory", "cat "},
-		{dir, source.Unreachable, "is a directory", "saved /metrics page"},
+		{dir, source.Unreachable, "is not a regular file", "saved /metrics page"},
 		{in("pipe"), source.Unreachable, "not a regular file", "saved /metrics page"},
 		{in("html"), source.NotMetrics, `begins "<html>"`, "saved /metrics page"},
 		{in("large"), source.TooLarge, "1200 bytes, over the limit of 1KiB", "--source.max-body=1MiB"},
@@ -71,41 +69,6 @@ func TestFileFailures(t *testing.T) {
 		if e.Failure != tt.failure || !strings.Contains(e.Cause, tt.cause) || !strings.Contains(e.Remedy, tt.remedy) {
 			t.Errorf("got %s %q\nwant %s, %q and %q", e.Failure, e, tt.failure, tt.cause, tt.remedy)
 		}
-	}
-}
-
-// TestFileChangesInTheMiddle imitates a writer that is not atomic.
-func TestFileChangesInTheMiddle(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.prom")
-	for name, change := range map[string]func(os.FileInfo){
-		"longer, within one tick of the clock": func(before os.FileInfo) {
-			write(t, path, page+"up 1\n")
-			os.Chtimes(path, time.Time{}, before.ModTime())
-		},
-		"as long": func(os.FileInfo) { os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)) },
-		"shorter": func(os.FileInfo) { write(t, path, page[1:]) },
-		"empty":   func(os.FileInfo) { write(t, path, "") },
-	} {
-		write(t, path, page)
-		h, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := &file{path, 1 << 20}
-		before, err := h.Stat()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if body, err := f.whole(h, before, nil); err != nil || string(body) != page {
-			t.Errorf("%s: unchanged: %v", name, err)
-		}
-		h.Seek(0, io.SeekStart)
-		change(before)
-		_, err = f.whole(h, before, nil)
-		if e, ok := errors.AsType[*source.Error](err); !ok || e.Failure != source.Truncated || !strings.Contains(e.Remedy, "mv") {
-			t.Errorf("%s: got %v", name, err)
-		}
-		h.Close()
 	}
 }
 

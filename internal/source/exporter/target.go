@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -24,7 +25,7 @@ type target struct {
 var hostPort = diag.Pattern(`^[^/]+:([0-9]+([/?#].*)?$|.*@)`)
 
 // urlScheme matches the beginning of a target that is meant to be a URL.
-var urlScheme = diag.Pattern(`^(?i:https?:|file:|[a-z][a-z0-9+.-]*://)`)
+var urlScheme = diag.Pattern(`^(?i:https?:|[a-z][a-z0-9+.-]*://)`)
 
 func parseTarget(s string) (target, error) {
 	switch {
@@ -61,46 +62,20 @@ func parseURL(s string) (target, error) {
 		}
 		return target{}, refuse(cause, "write --source=http://HOST:9400/metrics, and special characters in a password percent-encoded")
 	}
-	switch u.Scheme {
-	case "http", "https":
-		return parseWeb(u, safe)
-	case "file":
-		return parseFile(u, safe)
-	}
-	return target{}, refuse(fmt.Sprintf("source %q has the scheme %s", safe, u.Scheme),
-		"use http://, https:// or file://")
-}
-
-func parseWeb(u *url.URL, safe string) (target, error) {
-	port, err := strconv.Atoi(u.Port())
-	if u.Port() == "" {
-		port, err = 1, nil
-	}
+	port, err := strconv.Atoi(cmp.Or(u.Port(), "1"))
 	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return target{}, refuse(fmt.Sprintf("source %q has the scheme %s", safe, u.Scheme), "use http:// or https://, or write the path of a file alone")
 	case u.Hostname() == "":
-		return target{}, refuse(fmt.Sprintf("source %q has no host", safe),
-			fmt.Sprintf("write --source=%s://localhost:9400/metrics", u.Scheme))
+		return target{}, refuse(fmt.Sprintf("source %q has no host", safe), fmt.Sprintf("write --source=%s://localhost:9400/metrics", u.Scheme))
 	case err != nil || port < 1 || port > 65535:
-		return target{}, refuse(fmt.Sprintf("source %q has a port that is not in 1-65535", safe),
-			"dcgm-exporter listens on 9400")
+		return target{}, refuse(fmt.Sprintf("source %q has a port that is not in 1-65535", safe), "dcgm-exporter listens on 9400")
 	}
 	u.Fragment, u.RawFragment = "", ""
 	if u.Path == "" || u.Path == "/" {
 		u.Path, u.RawPath = "/metrics", ""
 	}
 	return target{url: u}, nil
-}
-
-func parseFile(u *url.URL, safe string) (target, error) {
-	if u.Opaque != "" || u.Path == "" || u.User != nil || u.RawQuery != "" ||
-		u.Host != "" && u.Host != "localhost" {
-		return target{}, refuse(fmt.Sprintf("source %q names no file of this machine", safe),
-			"write file:///ABSOLUTE/PATH, or the path alone")
-	}
-	if !printable(u.Path) {
-		return target{}, refuse("the source holds unprintable characters", "write --source without them")
-	}
-	return target{path: u.Path}, nil
 }
 
 // strayAt reports whether s is a URL such as http://user:1/2@host: the slash in

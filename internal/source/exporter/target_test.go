@@ -19,8 +19,6 @@ func TestNewNamesTheUpstream(t *testing.T) {
 		{"http://user:hunter22@node:9400/m?token=hunter22#hunter22", "http://node:9400/m", "node"},
 		{"http://hunter22@node/m", "http://node/m", "node"},
 		{"http://node/a%2Fb%40c", "http://node/a%2Fb%40c", "node"},
-		{"file:///var/lib/a%20b.prom", "/var/lib/a b.prom", ""},
-		{"file://localhost/a.prom", "/a.prom", ""},
 		{"saved.prom", "saved.prom", ""},
 		{"./node:9400", "./node:9400", ""},
 		{"dir/node:9400", "dir/node:9400", ""},
@@ -67,11 +65,6 @@ func TestNewRefuses(t *testing.T) {
 		{"http://node/\nx", "unprintable", "--source"},
 		{"saved\x00.prom", "unprintable", "--source"},
 		{"saved\xff.prom", "unprintable", "--source"},
-		{"file:///a%0Ab", "unprintable", "--source"},
-		{"file://other/a", "no file of this machine", "file:///ABSOLUTE"},
-		{"file:a", "no file of this machine", "file:///ABSOLUTE"},
-		{"file://", "no file of this machine", "file:///ABSOLUTE"},
-		{"file:///a?b", "no file of this machine", "the path alone"},
 	} {
 		_, err := New(tt.target, Options{})
 		e, ok := errors.AsType[*source.Error](err)

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
@@ -36,16 +35,12 @@ type web struct {
 	limit   int64 // of a body, in bytes
 	client  *http.Client
 	request *http.Request // its URL has no user
-	// ask copies request for a fetch.
-	ask    func(context.Context) *http.Request
-	public string // the URL without secrets
-	given  bool   // by Options.Client, which may add credentials
+	public  string        // the URL without secrets
 	// secretive is whether requests may contain secrets: the URL has a user or a query, or the
 	// client is given.
 	secretive bool
 
-	mu   sync.Mutex
-	idle *transfer // one that is not in use, nil for none
+	idle chan *transfer // at most one that is not in use: requests rarely overlap
 }
 
 func newWeb(u *url.URL, opts Options, maxBody int64) *web {
@@ -54,7 +49,10 @@ func newWeb(u *url.URL, opts Options, maxBody int64) *web {
 		c := *opts.Client
 		client = &c
 	}
-	w := &web{limit: maxBody, client: client, public: publicName(u), given: opts.Client != nil, secretive: u.User != nil || u.RawQuery != "" || opts.Client != nil}
+	w := &web{
+		limit: maxBody, client: client, public: publicName(u), secretive: u.User != nil || u.RawQuery != "" || opts.Client != nil,
+		idle: make(chan *transfer, 1),
+	}
 	client.Jar = nil // would add its cookies to the shared request
 	client.CheckRedirect = w.redirectPolicy(client.CheckRedirect)
 
@@ -75,13 +73,6 @@ func newWeb(u *url.URL, opts Options, maxBody int64) *web {
 		Method: http.MethodGet, URL: &bare, Host: bare.Host, Header: header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
-	w.ask = w.request.WithContext
-	if w.given {
-		// A transport may add credentials to this very header, as that of
-		// prometheus/common v0.71 does, and would find old ones there at the next
-		// request.
-		w.ask = w.request.Clone
-	}
 	return w
 }
 
@@ -99,11 +90,12 @@ func (w *web) name() string { return w.public }
 
 func (w *web) close() { w.client.CloseIdleConnections() }
 
-// fetch implements upstream. Requests rarely overlap, so it keeps the memory of one.
+// fetch implements upstream.
 func (w *web) fetch(ctx context.Context, b *raw.Batch) error {
 	start, t := time.Now(), w.begin()
 	defer w.end(t)
-	resp, err := w.client.Do(w.ask(ctx))
+	// A transport may add credentials to the header, as that of prometheus/common does, and must not find old ones there.
+	resp, err := w.client.Do(w.request.Clone(ctx))
 	if err != nil {
 		return t.noAnswer(ctx, err, time.Since(start))
 	}
@@ -134,48 +126,38 @@ func (w *web) fetch(ctx context.Context, b *raw.Batch) error {
 
 // begin returns the memory for a transfer.
 func (w *web) begin() *transfer {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	t := w.idle
-	if w.idle = nil; t == nil {
-		t = &transfer{web: w, bodyReader: bodyReader{max: w.limit}}
+	select {
+	case t := <-w.idle:
+		t.landed = ""
+		return t
+	default:
+		return &transfer{web: w, bodyReader: bodyReader{max: w.limit}}
 	}
-	t.landed = ""
-	return t
 }
 
 // end keeps the memory of t, but not the response.
 func (w *web) end(t *transfer) {
 	t.wire.R = nil
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.idle = t
+	select {
+	case w.idle <- t:
+	default:
+	}
 }
 
-// redirectPolicy follows redirects within HTTP, and sends no secrets to another place:
-// neither the password nor, as the Referer, the query. It cannot remove what a given
-// client adds, so with one it refuses redirects to another scheme, host or port. It
+// redirectPolicy follows redirects on the same server, which alone gets our secrets, not even the query as a Referer. It
 // then calls next, if any.
 func (w *web) redirectPolicy(next func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		refused := ""
-		first := via[0].URL
-		away := req.URL.Scheme != first.Scheme || req.URL.Host != first.Host
-		switch {
-		case req.URL.Scheme != "http" && req.URL.Scheme != "https":
-			refused = ": redirects to " + w.shown(req.URL) + ", which is not HTTP"
-		case len(via) >= maxRedirects:
+		if first := via[0].URL; req.URL.Scheme != first.Scheme || req.URL.Host != first.Host {
+			refused = ": redirects to " + w.shown(req.URL) + ", another server"
+		} else if len(via) >= maxRedirects {
 			refused = ": endless redirects"
-		case away && w.given:
-			refused = ": redirects to " + w.shown(req.URL) + ", which must not get what http_config adds"
 		}
 		if refused != "" {
 			return failed(source.BadStatus, nil, w.public+refused, "point the source at the exporter itself: curl -iL "+w.public)
 		}
 		req.Header.Del("Referer")
-		if away {
-			req.Header.Del("Authorization")
-		}
 		if next != nil {
 			return next(req, via)
 		}

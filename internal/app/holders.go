@@ -47,9 +47,6 @@ func (p *service) startHolders() (err error) {
 		return nil
 	}
 	if p.holding.client, err = holders.NewClient(o.Config, p.opts.userAgent); err != nil {
-		if f := p.opts.Given.Flag("kube.discover"); f.Adopted != "" {
-			err = fmt.Errorf("%s: %w", f.Name(), err)
-		}
 		return err
 	}
 	if !o.Workloads {

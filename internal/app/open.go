@@ -52,12 +52,9 @@ func openExporter(o *options, s *settings.Upstream, _ *slog.Logger) (source.Sour
 		return nil, err
 	}
 	// The pipeline bounds each read, with a better message. This timeout is only a fallback.
-	by := o.SetBy(s)
-	src, err := exporter.New(s.Source.Source, exporter.Options{MaxBody: int64(o.Limits.MaxBody), UserAgent: o.userAgent, Timeout: 2 * o.LongestRead(), Client: client, SetBy: by, Name: s.Called, Look: s.Look})
-	if err != nil && by != "" {
-		err = fmt.Errorf("%s: %w", by, err)
-	}
-	return src, err
+	return exporter.New(s.Source.Source, exporter.Options{
+		MaxBody: int64(o.Limits.MaxBody), UserAgent: o.userAgent, Timeout: 2 * o.LongestRead(), Client: client, Name: s.Called, Look: s.Look,
+	})
 }
 
 func openDCGM(o *options, s *settings.Upstream, logger *slog.Logger) (source.Source, error) {

@@ -8,7 +8,6 @@ import (
 	"log"
 	"log/slog"
 	"net/http"
-	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -57,7 +56,6 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	}
 	opts.playDemo(logger)
 	logResources(logger)
-	opts.LogAdopted(os.LookupEnv, logger.Info)
 	p.reloadOnHangup(ctx)
 
 	// The pipeline outlives ctx, so that scrapes that run when ctx ends still get a reading.
@@ -121,13 +119,9 @@ func listen(ctx context.Context, handler http.Handler, opts *options, logger *sl
 	})
 	err := web.ListenAndServe(server, opts.WebFlags(), logger)
 	if stop() { // ctx has not ended: the server could not start, or failed
-		address := opts.Given.Flag("web.listen-address")
 		remedy := "see --web.listen-address"
 		if errors.Is(err, syscall.EADDRINUSE) {
 			remedy = "another program listens there, perhaps another kpulse-proxy: ss -ltnp; end that, or choose another address: --web.listen-address=:PORT"
-		}
-		if address.Adopted != "" {
-			remedy += " (" + address.Name() + " names this one)"
 		}
 		return fmt.Errorf("cannot serve: %w; %s", err, remedy)
 	}

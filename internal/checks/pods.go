@@ -35,7 +35,7 @@ func (d *doctor) addPods(ctx context.Context, config string) {
 		opts.Kube.Discover.Selector, flags = holders.DefaultSelector, append(flags, "--kube.discover")
 	}
 	for _, name := range []string{"kube.discover", "kube.discover-namespace", "kube.config", "node-name"} {
-		if f := opts.Given.Flag(name); f.Texts != nil && f.Adopted == "" {
+		if f := opts.Given.Flag(name); f.Texts != nil {
 			flags = append(flags, f.Setting.Typed(f.String()))
 		}
 	}

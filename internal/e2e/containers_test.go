@@ -3,9 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -158,45 +155,6 @@ func TestContainersToTheLetter(t *testing.T) {
 			t.Errorf("got  %+v\nwant %+v", o, want[i])
 		}
 	}
-}
-
-// inPlace starts the program in the environment of a gpu-container-exporter.
-func inPlace(t *testing.T, variables []string, flags ...string) *child {
-	t.Helper()
-	cmd := exec.Command(itself(t), flags...)
-	cmd.Env = append(os.Environ(), variables...)
-	c, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Stop() })
-	return c
-}
-
-// TestInPlaceOfContainerExporter: in the environment of gpu-container-exporter, without a flag, the
-// program reads the same source, listens on the same port, and answers its clients and its probe.
-// The log and a failure name the variable.
-func TestInPlaceOfContainerExporter(t *testing.T) {
-	t.Parallel()
-	text, want := containerPage()
-	up, _ := changingUpstream(t, text)
-	host, port, _ := strings.Cut(strings.TrimPrefix(up.url, "http://"), ":")
-	c := inPlace(t, []string{"DCGM_HOST=" + host, "DCGM_PORT=" + port, "DCGM_METRICS_ENDPOINT=/metrics", "HTTP_LISTEN_PORT=0", "NODE_NAME=gke-1"})
-	c.URL = strings.Replace(c.URL, "[::]", "127.0.0.1", 1)
-	list := containersOf(t, c, "?node=gke-1")
-	if len(list) != len(want) || list[0].NodeName != "gke-1" || list[0].SMActive != want[0].SMActive {
-		t.Errorf("%+v", list)
-	}
-	if code, _ := page(t, c, "/healthz"); code != 200 {
-		t.Errorf("/healthz: %d", code)
-	}
-	for _, line := range []string{`variable=$DCGM_HOST flag=--source value=` + up.url + "/metrics", `variable=$HTTP_LISTEN_PORT flag=--web.listen-address value=:0`} {
-		if !strings.Contains(c.Logged(), line) {
-			t.Errorf("no %s in\n%s", line, c.Logged())
-		}
-	}
-	up.stop()
-	awaitPage(t, c, "/container/metrics", 502, `connection refused; .*\(\$DCGM_HOST names this one\)`)
 }
 
 // TestContainersOfBothForms: /container/metrics is the same in both forms, even for verdicts that

@@ -210,9 +210,6 @@ func TestDoctorFindsExporterPods(t *testing.T) {
 	}
 	x, _ = look(nil, "--kube.discover=app=other", "--kube.discover-namespace=gpu")
 	x.wants(t, "exporter pods", "missing", "no node of the cluster has a pod of an exporter (app=other); install dcgm-exporter, or name a label")
-	// The environment of gpu-container-exporter, whose port differs from the pods'.
-	x, _ = examine(t, []string{"DCGM_LABELS=app=nvidia-dcgm-exporter", "DCGM_PORT=1", "NODE_NAME=node-a"}, "--kube.config="+kubeconfig)
-	x.wants(t, "exporter pods", "missing", "http://127.0.0.1:1/metrics: connection refused")
 
 	cluster.Deny(true)
 	x, code = look(nil, "--node-name=node-a")

@@ -44,8 +44,7 @@ func (e *FileError) Unwrap() error { return e.error }
 type origin uint8
 
 const (
-	FromFile      origin = iota // or the default
-	fromNeighbour               // the environment of gpu-container-exporter
+	FromFile origin = iota // or the default
 	FromEnvironment
 	FromCommandLine
 )
@@ -64,9 +63,6 @@ type givenFlag struct {
 	Setting *setting
 	Texts   []string
 	Typed   bool // on the command line
-	// Adopted is the variable of the neighbour's environment that it comes from; "" if it is
-	// our own.
-	Adopted string
 }
 
 // Set implements kingpin.Value. The text is parsed later, in the order of the table.
@@ -89,7 +85,7 @@ func (f *givenFlag) Name() string {
 	if f.Typed || len(f.Texts) == 0 {
 		return "--" + f.Setting.Flag
 	}
-	return "$" + cmp.Or(f.Adopted, f.Setting.Variable())
+	return "$" + f.Setting.Variable()
 }
 
 // Variable returns the name of the environment variable.
@@ -138,9 +134,6 @@ func ReadFlags(args []string, stdout io.Writer) (g Given, err error) {
 		return nil, ErrAnswered
 	case err != nil:
 		return nil, explainFlag(args, err)
-	}
-	if err := g.adopt(os.LookupEnv); err != nil {
-		return nil, err
 	}
 	fresh := NewOptions()
 	for _, f := range g {
@@ -239,7 +232,6 @@ func (g Given) Unchecked(path string) (o *Options, sources []Upstream, refused, 
 func (o *Options) merge(g Given, file *File) error {
 	if file != nil {
 		o.Config, o.lines = file.Config, file.lines
-		g = g.under(file)
 	}
 	o.Given = g
 	for _, f := range g {
@@ -247,7 +239,6 @@ func (o *Options) merge(g Given, file *File) error {
 			return err
 		}
 	}
-	g.complete(os.LookupEnv, o)
 	o.FlagSource.NodeName = cmp.Or(o.FlagSource.NodeName, os.Getenv("NODE_NAME"))
 	return nil
 }
@@ -270,8 +261,6 @@ func (o *Options) Origin(flag string) origin {
 	switch f := o.Given.Flag(flag); {
 	case f.Typed:
 		return FromCommandLine
-	case f.Adopted != "":
-		return fromNeighbour
 	case f.Texts != nil:
 		return FromEnvironment
 	}

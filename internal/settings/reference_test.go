@@ -72,20 +72,6 @@ POST to /-/reload; all others need a restart.
 			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strings.Join(names, "<br>"), standard, meant(s), help)
 		}
 	}
-	b.WriteString(`
-## Environment of gpu-container-exporter
-
-As a replacement for gpu-container-exporter, the proxy also reads these variables, and NODE_NAME as always. The flag, its
-own variable and, for what to read, the sources of the config file take precedence. A single variable may be meant for another
-program, so at least two must be set, one of them DCGM_HOST or DCGM_LABELS. DCGM_PORT=5555, the port of the host engine, and
-the values that Kubernetes sets for a Service (tcp://…) are ignored. The log names the variables that are used, and those that are not.
-
-| variable | flag | |
-|---|---|---|
-`)
-	for _, a := range adoptions {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", code(a.by), code("--"+a.flag), a.help)
-	}
 	return b.Bytes()
 }
 

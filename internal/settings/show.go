@@ -196,7 +196,7 @@ func (o *Options) originOf(path string) string {
 		return o.Given.Flag("replay").Name()
 	}
 	if strings.HasPrefix(key, "sources[") && o.sourceIsGiven() {
-		return o.variableOf(key)
+		return variableOf(key)
 	}
 	line := o.lines[path]
 	for at := strings.Index(path, ".http_config."); line == 0 && at >= 0 && len(path) > at+len(".http_config"); { // Prometheus renames keys
@@ -206,24 +206,14 @@ func (o *Options) originOf(path string) string {
 	if line > 0 {
 		return fmt.Sprintf("%s:%d", onOneLine(o.ConfigFile), line)
 	}
-	return o.variableOf(key)
+	return variableOf(key)
 }
 
 // variableOf returns the variable without a flag that sets a key if neither flag nor file does,
 // or "".
-func (o *Options) variableOf(key string) string {
-	adopted := o.Given.Flag("kube.discover").Adopted != ""
-	for _, v := range []struct {
-		key, name string
-		counts    bool
-	}{
-		{"sources[].node_name", "NODE_NAME", true},
-		{"kube.discover.port", "DCGM_PORT", adopted},
-		{"kube.discover.path", "DCGM_METRICS_ENDPOINT", adopted},
-	} {
-		if v.key == key && v.counts && neighbour(os.LookupEnv).get(v.name) != "" {
-			return "$" + v.name
-		}
+func variableOf(key string) string {
+	if key == "sources[].node_name" && os.Getenv("NODE_NAME") != "" {
+		return "$NODE_NAME"
 	}
 	return ""
 }
@@ -239,7 +229,7 @@ func (o *Options) asFlag(s *setting) (lines []string) {
 	}
 	f := o.Given.Flag(s.Flag)
 	texts, origin := f.Texts, f.Name()
-	if variable := o.variableOf(s.Key); texts == nil && variable != "" {
+	if variable := variableOf(s.Key); texts == nil && variable != "" {
 		texts, origin = []string{o.FlagSource.NodeName}, variable
 	}
 	for _, text := range texts {

@@ -109,14 +109,6 @@ func (o *Options) sourceIsGiven() bool {
 	return max(o.Origin("backend"), o.Origin("source"), o.Origin("replay")) > FromFile
 }
 
-// SetBy returns the variable of the neighbour's environment that names a source, or "".
-func (o *Options) SetBy(s *Upstream) string {
-	if f := o.Given.Flag("source"); f.Adopted != "" && s.Source.Source == f.String() {
-		return f.Name()
-	}
-	return ""
-}
-
 // chooseSources sets the sources to read: the one that flags or environment name, else those of
 // the config file. Flags can complete a single one of these.
 func (o *Options) chooseSources(file *File) error {

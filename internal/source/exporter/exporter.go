@@ -45,8 +45,6 @@ type Options struct {
 	// connections of its transport. nil means a client of our own, which uses
 	// no proxy: a node's exporter is not reached through one.
 	Client *http.Client
-	// SetBy names what set the target, for remedies; "" means the flag.
-	SetBy string
 	// Name is the name of the source in messages; "" means its URL or path.
 	Name string
 	// Look names, for remedies, what else to check if the exporter cannot be read. Such remedies
@@ -60,7 +58,6 @@ type Source struct {
 	timeout  time.Duration
 	caps     source.Caps
 	upstream upstream
-	setBy    string
 	look     string
 	called   string
 	dict     *raw.Dict
@@ -102,7 +99,6 @@ func New(target string, opts Options) (*Source, error) {
 	}
 	s := &Source{
 		timeout: opts.Timeout,
-		setBy:   opts.SetBy,
 		look:    opts.Look,
 		called:  opts.Name,
 		dict:    raw.NewDict(),
@@ -152,12 +148,9 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	return s.Scan(b)
 }
 
-// withSetting adds to the remedy of an error what set the target, and what else to check.
+// withSetting adds to the remedy of an error what else to check.
 func (s *Source) withSetting(err error) error {
 	e, ok := errors.AsType[*source.Error](err)
-	if ok && s.setBy != "" {
-		e.Remedy += " (" + s.setBy + " names this one)"
-	}
 	if ok && s.look != "" {
 		e.Remedy = strings.TrimSuffix(e.Remedy, nameAnother) + "; and look at " + s.look
 	}

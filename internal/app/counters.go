@@ -19,7 +19,7 @@ func (o *options) page(s *settings.Upstream, gives func(id int) bool, logger *sl
 	if s.Counters == "" {
 		return nil, nil
 	}
-	body, err := diag.Read(s.Counters, "counters file", settings.MaxCounters)
+	body, err := diag.Read(s.Counters, "counters file")
 	if err != nil {
 		return nil, fmt.Errorf("--counters: %w", err)
 	}

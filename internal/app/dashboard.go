@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,7 +15,6 @@ import (
 	promconfig "github.com/prometheus/common/config"
 
 	"github.com/kpulse/kpulse-proxy/internal/checks"
-	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 	"github.com/kpulse/kpulse-proxy/internal/tui"
@@ -119,17 +117,9 @@ func (o *options) tuiClient() (*http.Client, error) {
 	if o.TUIHTTP == "" {
 		return nil, nil
 	}
-	text, err := diag.Read(o.TUIHTTP, "http_config", settings.MaxNamed)
-	if err != nil {
-		return nil, fmt.Errorf("--tui.http-config: %w", err)
-	}
-	conf, err := promconfig.LoadHTTPConfig(string(text))
+	conf, _, err := promconfig.LoadHTTPConfigFile(o.TUIHTTP)
 	if err != nil {
 		return nil, fmt.Errorf("--tui.http-config=%s: %w; it is Prometheus' http_config, such as basic_auth and tls_config", o.TUIHTTP, err)
-	}
-	conf.SetDirectory(filepath.Dir(o.TUIHTTP))
-	if err := settings.CheckHTTPFiles(conf); err != nil {
-		return nil, fmt.Errorf("--tui.http-config=%s: %w", o.TUIHTTP, err)
 	}
 	client, err := promconfig.NewClientFromConfig(*conf, "kpulse-tui")
 	if err != nil {

@@ -41,9 +41,6 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := settings.CheckNamed("web config", opts.WebConfig); err != nil {
-		return fmt.Errorf("--web.config.file: %w", err)
-	}
 	if err := web.Validate(opts.WebConfig); err != nil {
 		text := strings.Join(strings.Fields(err.Error()), " ") // errors of the parser have several lines
 		return fmt.Errorf("--web.config.file=%s: %s; see kpulse-proxy --help for what it may contain", opts.WebConfig, text)

@@ -123,7 +123,7 @@ func checkConfig(files []string) (string, diag.Problems, error) {
 		if name == "" {
 			continue
 		}
-		body, err := diag.Read(name, "counters file", settings.MaxCounters)
+		body, err := diag.Read(name, "counters file")
 		if err != nil {
 			problems = append(problems, file.Problem(fmt.Sprintf("sources[%d].counters", i+1), err.Error()))
 			continue
@@ -164,7 +164,7 @@ func ServedFamilies() []string {
 // checkCounters returns the problems of a counters file of dcgm-exporter, including the readings
 // that our scores need and it lacks.
 func checkCounters(files []string) (string, diag.Problems, error) {
-	body, err := diag.Read(files[0], "counters file", settings.MaxCounters)
+	body, err := diag.Read(files[0], "counters file")
 	if err != nil {
 		return "", nil, err
 	}

@@ -52,20 +52,20 @@ type Thresholds struct {
 	StalledUtilization float64 `yaml:"stalled_utilization"`
 	// Its condition is raised after this many such readings in a row, if they span at least this
 	// time.
-	StalledReadings int           `yaml:"-"`
-	StalledSpan     time.Duration `yaml:"-"`
+	StalledReadings int           `yaml:"stalled_readings"`
+	StalledSpan     time.Duration `yaml:"stalled_span"`
 
 	// Conditions that come and go by themselves (clock events, links up, the fabric) are raised
 	// after this many readings in a row.
-	SteadyReadings int `yaml:"-"`
+	SteadyReadings int `yaml:"steady_readings"`
 	// LinkTraining is how long NVLinks may take to come up after a board restarted.
-	LinkTraining time.Duration `yaml:"-"`
+	LinkTraining time.Duration `yaml:"link_training"`
 
 	// Uncorrectable remapped rows above this are critical.
 	RemappedRows float64 `yaml:"remapped_rows"`
 	// RiseHold is how long a rise of an error counter, or a change of the last
 	// XID, keeps its condition raised.
-	RiseHold time.Duration `yaml:"-"`
+	RiseHold time.Duration `yaml:"rise_hold"`
 	// Temperatures from which a model is hot; the first row that matches counts.
 	Temperatures []ModelTemperature `yaml:"-"`
 	// Temperature from which boards of all other models are hot.
@@ -151,10 +151,10 @@ const hottest = 200
 func (t *Thresholds) check() (wrong []*OptionError) {
 	figures := reflect.ValueOf(t).Elem()
 	for i := range figures.NumField() {
-		key := figures.Type().Field(i).Tag.Get("yaml")
-		switch key {
-		case "-":
-		case "transfer_pcie", "remapped_rows":
+		key, kind := figures.Type().Field(i).Tag.Get("yaml"), figures.Field(i).Kind()
+		switch {
+		case key == "-" || kind != reflect.Float64:
+		case key == "transfer_pcie" || key == "remapped_rows":
 			if v := figures.Field(i).Float(); !(v >= 0 && v <= math.MaxFloat64) {
 				wrong = append(wrong, Reject("thresholds."+key, "%v is out of range: make %s a finite number of at least 0", v, key))
 			}

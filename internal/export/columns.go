@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // Column is one column of the CSV.
@@ -142,22 +143,10 @@ func Columns(jobNames []string) []Column {
 // JobColumn returns the name of the column of a variable of the batch job.
 func JobColumn(name string) string { return jobPrefix + strings.TrimPrefix(name, jobPrefix) }
 
-// UnknownColumns is the error for names that are not columns.
-type UnknownColumns struct{ Names, Known []string }
-
-// Error returns the unknown names and how to list the columns, which do not fit in a line.
-func (e *UnknownColumns) Error() string {
-	what := "is not a column"
-	if len(e.Names) > 1 {
-		what = "are not columns"
-	}
-	return fmt.Sprintf("%s %s; write default, all, all+, or names that kpulse-proxy --backend=replay --once --export=all+ prints", strings.Join(e.Names, ", "), what)
-}
-
 // ParseColumns parses a choice of columns: default, all (KempnerPulse's 34), all+ (these
-// and ours), or names separated by commas, whose order it keeps. The error is
-// *UnknownColumns, unless spec names nothing.
-func ParseColumns(spec string, jobNames []string) ([]Column, error) {
+// and ours), or names separated by commas, whose order it keeps.
+func ParseColumns(spec string, jobNames []string) (chosen []Column, err error) {
+	const remedy = "write default, all, all+, or names that kpulse-proxy --backend=replay --once --export=all+ prints"
 	switch spec {
 	case "all":
 		return slices.Clone(compatible), nil
@@ -166,27 +155,22 @@ func ParseColumns(spec string, jobNames []string) ([]Column, error) {
 	case "default":
 		spec = defaultColumns
 	}
-	all := Columns(jobNames)
-	var chosen []Column
-	unknown := &UnknownColumns{}
-	for name := range strings.SplitSeq(spec, ",") {
-		if name = strings.TrimSpace(name); name == "" {
-			continue
-		}
-		if i := slices.IndexFunc(all, func(c Column) bool { return c.Name == name }); i >= 0 {
-			chosen = append(chosen, all[i])
-		} else {
-			unknown.Names = append(unknown.Names, fmt.Sprintf("%q", name))
-		}
+	all, known := Columns(jobNames), []string{}
+	for _, c := range all {
+		known = append(known, c.Name)
 	}
-	switch {
-	case len(unknown.Names) > 0:
-		for _, c := range all {
-			unknown.Known = append(unknown.Known, c.Name)
+	for _, name := range strings.FieldsFunc(spec, func(r rune) bool { return r == ',' || r == ' ' }) {
+		i := slices.Index(known, name)
+		if i < 0 {
+			if near := diag.Nearest(name, known); near != "" {
+				return nil, fmt.Errorf("%q is not a column; did you mean %s?", name, near)
+			}
+			return nil, fmt.Errorf("%q is not a column; %s", name, remedy)
 		}
-		return nil, unknown
-	case len(chosen) == 0:
-		return nil, fmt.Errorf("%q names no column; write default, all, all+, or names such as timestamp,gpu_id,real_util_pct", spec)
+		chosen = append(chosen, all[i])
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("%q names no column; %s", spec, remedy)
 	}
 	return chosen, nil
 }

@@ -1,7 +1,7 @@
 package export
 
 import (
-	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,7 +16,7 @@ func FuzzColumns(f *testing.F) {
 	f.Fuzz(func(t *testing.T, spec, job string) {
 		chosen, err := ParseColumns(spec, []string{job})
 		if err != nil {
-			if unknown, is := errors.AsType[*UnknownColumns](err); len(chosen) > 0 || is && (len(unknown.Names) == 0 || len(unknown.Known) == 0) {
+			if len(chosen) > 0 || !strings.Contains(err.Error(), "column") {
 				t.Errorf("%d columns beside %v", len(chosen), err)
 			}
 			return
@@ -29,9 +29,7 @@ func FuzzColumns(f *testing.F) {
 		}
 		var names []string
 		for name := range strings.SplitSeq(spec, ",") {
-			if name = strings.TrimSpace(name); name != "" {
-				names = append(names, name)
-			}
+			names = append(names, slices.DeleteFunc(strings.Split(name, " "), func(word string) bool { return word == "" })...)
 		}
 		if len(names) != len(chosen) {
 			t.Fatalf("%d columns of %d names", len(chosen), len(names))

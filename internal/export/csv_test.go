@@ -74,8 +74,8 @@ func TestParseColumns(t *testing.T) {
 		}
 	}
 	for spec, want := range map[string]string{
-		"gpu_id,real_util": `"real_util" is not a column; write default, all, all+, or names that kpulse-proxy --backend=replay`,
-		"a,gpu_id,b":       `"a", "b" are not columns;`,
+		"gpu_id,real_util": `"real_util" is not a column; did you mean real_util_pct?`,
+		"a,gpu_id,b":       `"a" is not a column; write default, all, all+, or names`,
 		"":                 `names no column`,
 		",":                `names no column`,
 		"ALL":              `"ALL" is not a column`,

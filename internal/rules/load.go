@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -23,8 +22,6 @@ import (
 )
 
 const (
-	// maxFile is the largest file to read, in bytes: some twenty thousand rules.
-	maxFile = 4 << 20
 	// maxExpression is the longest expression, in bytes. The parser takes a square of the depth.
 	maxExpression = 16 << 10
 )
@@ -71,7 +68,7 @@ func Load(opts Options, patterns ...string) (*Set, diag.Problems) {
 	l := &loader{opts: opts, set: &Set{Files: files}, problems: problems, recorded: map[string]bool{}}
 	for _, l.file = range files {
 		l.warned = map[string]bool{}
-		body, err := diag.Read(l.file, "rule file", maxFile)
+		body, err := diag.Read(l.file, "rule file")
 		if err != nil {
 			l.problems = append(l.problems, diag.Problem{File: l.file, Text: strings.TrimPrefix(err.Error(), l.file+": ")})
 			continue
@@ -175,10 +172,7 @@ func (g groupNode) rule(i int) (line, exprLine int) {
 
 // explainDecoding reports why the file is not a rule file, from the error of rulefmt's decoder.
 func (l *loader) explainDecoding(err error) {
-	all := diag.ExplainDecoding(err, reflect.TypeFor[rulefmt.RuleGroups](), map[string]string{
-		"rulefmt.RuleGroups": "keys are expected; begin the file with groups:",
-		"":                   "another kind of value is expected; see Prometheus' documentation of recording rules",
-	})
+	all := diag.ExplainDecoding(err)
 	for _, p := range all {
 		p.File = l.file
 		l.problems = append(l.problems, p)

@@ -36,6 +36,8 @@ func group(name, record, expr string) string {
 	return "groups: [{name: " + name + ", rules: [{record: '" + record + "', expr: '" + expr + "'}]}]\n"
 }
 
+const maxFile = 4 << 20 // of diag.Read
+
 func TestLoad(t *testing.T) {
 	write(t, map[string]string{
 		"b.yml": group("g", "b", "1"), "a.yml": group("g", "a", "1"), "c.yaml": group("g", "c", "1"),
@@ -60,14 +62,14 @@ func TestLoad(t *testing.T) {
 		{[]string{"~/a.yml"}, []string{"~/a.yml"}, nil, "~/a.yml: no such file or directory; check the name of the rule file"},
 		{[]string{"*.link"}, []string{"gone.link"}, nil, "gone.link: no such file or directory; check the name of the rule file"},
 		{[]string{"dir.yml"}, []string{"dir.yml"}, nil, "dir.yml: is a directory; name a file in it"},
-		{[]string{"bad.rules", "a.yml"}, []string{"bad.rules", "a.yml"}, []string{"a"}, `bad.rules:1: "1" where keys are expected; begin the file with groups:`},
+		{[]string{"bad.rules", "a.yml"}, []string{"bad.rules", "a.yml"}, []string{"a"}, "bad.rules:1: cannot unmarshal !!int `1` into rulefmt.RuleGroups; correct it"},
 		{[]string{"empty"}, []string{"empty"}, nil, "empty: warning: contains no group, so nothing is evaluated; begin the file with groups:"},
 		{
 			[]string{"twice.yml", "x*"},
 			[]string{"twice.yml"},
 			nil,
 			"x*: names no file; check it with ls x*\n" +
-				"twice.yml:2: x: is not a known key; the known ones are groups\ntwice.yml:3: y: is not a known key; the known ones are groups",
+				"twice.yml:2: x: is not a known key; see the documentation\ntwice.yml:3: y: is not a known key; see the documentation",
 		},
 	} {
 		set, problems := Load(Options{}, test.patterns...)

@@ -6,18 +6,15 @@ import (
 	"slices"
 	"strings"
 
+	promconfig "github.com/prometheus/common/config"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
-// Limits of a config file: its size in bytes, its values, and the problems that are reported. The
-// example has a hundredth of this; a larger file is not a config file.
-const (
-	maxFile     = 1 << 20
-	maxNodes    = 20_000
-	maxProblems = 100
-)
+// maxProblems is how many problems of a file are reported.
+const maxProblems = 100
 
 // Masked replaces a secret in the output of --config.show. No file may contain it.
 const Masked = "<secret>"
@@ -33,7 +30,7 @@ type File struct {
 // Load reads the file at path. The error is diag.Problems if the file can be read but has
 // mistakes.
 func Load(path string) (*File, error) {
-	body, err := diag.Read(path, "config file", maxFile)
+	body, err := diag.Read(path, "config file")
 	if err != nil {
 		return nil, err
 	}
@@ -49,14 +46,16 @@ func Parse(name string, body []byte) (*File, error) {
 		return nil, diag.Problems{*wrong}
 	}
 	f, o := &File{name: name, lines: map[string]int{"": max(1, root.Line)}}, NewOptions()
-	if all := (entry{root, "", f}); all.index(root.Line) && len(f.problems) == 0 && !all.isNull() {
+	all := entry{root, "", f}
+	if all.index(root.Line); len(f.problems) == 0 {
 		o.read(all, "")
-		f.Config = o.Config
-		for _, wrong := range f.Check() {
-			f.reject(wrong.Option, "%s", wrong.Text)
-		}
-	} else {
-		f.Config = o.Config
+	}
+	if f.lines["weights"] > 0 && len(f.problems) == 0 {
+		o.Judge.Preset = compute.Custom
+	}
+	f.Config = o.Config
+	for _, wrong := range f.Check() {
+		f.reject(wrong.Option, "%s", wrong.Text)
 	}
 	if len(f.problems) > 0 {
 		slices.SortStableFunc(f.problems, func(a, b diag.Problem) int { return a.Line - b.Line })
@@ -100,35 +99,25 @@ type entry struct {
 // reject reports that the value is wrong.
 func (e entry) reject(format string, args ...any) { e.file.reject(e.path, format, args...) }
 
-// index notes the lines of a value, whose key is in a line, and of all within it, and reports whether
-// they can be read.
-func (e entry) index(line int) bool {
+// index notes the lines of a value, whose key is in a line, and of all within it.
+func (e entry) index(line int) {
 	if e.path != "" && e.file.lines[e.path] == 0 {
 		e.file.lines[e.path] = line
 	}
 	switch {
-	case len(e.file.lines) > maxNodes:
-		e.file.reject("", "contains more than %d values, too many for settings; name the right file", maxNodes)
-		return false
 	case e.Kind == yaml.AliasNode:
 		e.reject("an alias (*%s) is not followed; write out what it stands for", e.Value)
-		return false
 	case e.Kind == yaml.ScalarNode && strings.Contains(e.Value, Masked):
 		e.reject("contains %s, which --config.show prints in place of a secret; put the real one there", Masked)
 	}
 	for i, inner := range e.Content {
-		key := inner
-		if e.Kind == yaml.MappingNode {
-			if i%2 == 0 {
-				continue
-			}
-			key = e.Content[i-1]
-		}
-		if v := e.inner(i); !v.index(key.Line) {
-			return false
+		switch {
+		case e.Kind != yaml.MappingNode:
+			e.inner(i).index(inner.Line)
+		case i%2 == 1:
+			e.inner(i).index(e.Content[i-1].Line)
 		}
 	}
-	return true
 }
 
 // inner returns the i-th item of a list, or the value at i of a mapping.
@@ -141,17 +130,15 @@ func (e entry) inner(i int) entry {
 
 func (e entry) isNull() bool { return e.Kind == yaml.ScalarNode && e.ShortTag() == diag.NullTag }
 
-// String describes the value for a report. It shows nothing of a URL, which may hold a password.
+// String describes the value for a report. It shows nothing of a text, which may hold a password.
 func (e entry) String() string {
-	switch scheme, _, isURL := strings.Cut(e.Value, "://"); {
-	case e.Kind == yaml.SequenceNode:
+	switch e.Kind {
+	case yaml.SequenceNode:
 		return "a list"
-	case e.Kind == yaml.MappingNode:
+	case yaml.MappingNode:
 		return "keys"
-	case isURL:
-		return fmt.Sprintf("%q", scheme+"://...")
 	}
-	return fmt.Sprintf("%q", diag.Short(e.Value, 40))
+	return "a value"
 }
 
 // keys visits the values of a mapping, which may be empty. known are its keys; nil means any. want says
@@ -188,11 +175,10 @@ func (e entry) keys(want string, known []string, visit func(key string, value en
 func (e entry) items(want string) (all []entry) {
 	if e.Kind != yaml.SequenceNode && !e.isNull() {
 		e.reject("%s where a list is expected; write %s", e, want)
+		return nil
 	}
 	for i := range e.Content {
-		if e.Kind == yaml.SequenceNode {
-			all = append(all, e.inner(i))
-		}
+		all = append(all, e.inner(i))
 	}
 	return all
 }
@@ -204,10 +190,8 @@ func (e entry) text() (text string, ok bool) {
 		e.reject("is empty; write a value, or remove the key")
 	case e.Kind != yaml.ScalarNode:
 		e.reject("%s where one value is expected; write a word, or quote it", e)
-	case e.Decode(&text) != nil || e.Decode(new(any)) != nil:
-		e.reject("does not fit its tag %s; correct one of the two", e.ShortTag())
 	default:
-		return text, true
+		return e.Value, true
 	}
 	return "", false
 }
@@ -242,21 +226,34 @@ func (o *Options) read(e entry, section string) {
 	}
 	e.keys(example, keysOf(section), func(key string, v entry) {
 		at := slices.IndexFunc(table, func(s setting) bool { return s.Key == section+key })
-		switch {
-		case at < 0:
+		if at < 0 {
 			o.read(v, section+key+".")
-		case section+key == "sources":
-			o.readSources(v)
-		case table[at].read != nil:
-			table[at].read(o, v)
+			return
+		}
+		switch s := &table[at]; {
+		case s.Key == "sources":
+			readSources(o, v)
+		case s.read != nil:
+			s.read(o, v)
+		case s.fields != nil:
+			v.readFields(s.fields(o))
 		default:
-			o.readRow(&table[at], v)
+			s.readValue(o, v)
 		}
 	})
 }
 
-// readRow reads the value of a setting that is one value, or a list of them.
-func (o *Options) readRow(s *setting, v entry) {
+// readFields reads values by key.
+func (e entry) readFields(fields []named) {
+	var keys []string
+	for _, f := range fields {
+		keys = append(keys, f.key)
+	}
+	e.keys("keys such as "+keys[0], keys, func(key string, v entry) { v.into(fields[slices.Index(keys, key)].value) })
+}
+
+// readValue reads a setting that is one value, or a list of them.
+func (s *setting) readValue(o *Options, v entry) {
 	set := func(v entry) {
 		text, ok := v.text()
 		if ok && s.file {
@@ -268,13 +265,15 @@ func (o *Options) readRow(s *setting, v entry) {
 			}
 		}
 	}
-	list, is := s.at(o).(*[]string)
-	if !is {
+	switch p := s.at(o).(type) {
+	case **promconfig.HTTPClientConfig:
+		*p = readHTTP(v)
+	case *[]string:
+		*p = nil
+		for _, item := range v.items("one such as [NAME, NAME]") {
+			set(item)
+		}
+	default:
 		set(v)
-		return
-	}
-	*list = nil
-	for _, item := range v.items("one such as [NAME, NAME]") {
-		set(item)
 	}
 }

@@ -15,13 +15,13 @@ import (
 func TestLoadFilesThatCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
 	large := filepath.Join(dir, "large.yml")
-	if err := os.WriteFile(large, []byte(strings.Repeat("#\n", 1<<19)+"#"), 0o600); err != nil {
+	if err := os.WriteFile(large, []byte(strings.Repeat("#\n", 1<<21)+"#"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ path, want string }{
 		{filepath.Join(dir, "none.yml"), ": no such file or directory; check the name of the config file"},
 		{dir, ": is a directory; name a file in it"},
-		{large, ": larger than 1048576 bytes, too large for a config file; name the right one"},
+		{large, ": larger than 4194304 bytes, too large for a config file; name the right one"},
 	} {
 		if _, err := Load(test.path); err == nil || err.Error() != test.path+test.want {
 			t.Errorf("got  %v\nwant %s", err, test.path+test.want)

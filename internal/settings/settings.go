@@ -32,10 +32,12 @@ type setting struct {
 	// unless parse does.
 	at    func(*Options) any
 	parse func(o *Options, text string) error
-	// read and show are for a key whose value is not one value or a list of words: they read it, and
-	// return it as YAML writes it, nil for nothing. Names of files are relative to a directory.
-	read func(o *Options, value entry)
-	show func(o *Options, directory string) any
+	// fields are the values of a key with a fixed set of keys below it. For other keys whose value is
+	// not one value or a list of words, read reads it, and show returns it as YAML writes it, nil for
+	// nothing. Names of files are relative to a directory.
+	fields func(*Options) []named
+	read   func(o *Options, value entry)
+	show   func(o *Options, directory string) any
 	// file means that the value names a file, in the config file relative to its directory.
 	file bool
 	// check returns an error if a parsed value is refused.
@@ -259,7 +261,7 @@ var table = []setting{
 	{Flag: "json", group: groupShowing, Modes: modeOnce | modeHealth, needs: "once", at: func(o *Options) any { return &o.JSON },
 		help: "With --once or check health: print JSON."},
 	{Flag: "export", group: groupShowing, placeholder: "default|all|all+|COLUMNS", Modes: modeOnce | ModeExport, perSource: remedyOne, at: func(o *Options) any { return &o.Columns },
-		bare: "default", parse: (*Options).parseColumns,
+		bare: "default", parse: parseColumns,
 		help: "Write every reading as CSV to stdout, a row for each device: default (nine columns of KempnerPulse), all (its 34), all+ (those and ours), or names of columns. With --once, one reading."},
 	{Flag: "export.timeout", group: groupShowing, standard: "5m", Modes: ModeExport, needs: "export", at: func(o *Options) any { return &o.ExportTimeout },
 		check: func(o *Options) error { return within(o.ExportTimeout, 0, longestPoll) },
@@ -281,9 +283,9 @@ var table = []setting{
 	{Flag: "npd", group: groupHealth, placeholder: "crit|warn", Modes: modeHealth, remedy: remedyCheck, at: func(o *Options) any { return &o.ForNPD }, check: func(o *Options) error { return oneOf(o.ForNPD, "crit", "warn") },
 		help: "Answer as a plugin of Kubernetes' node-problem-detector: one line of at most 80 bytes, and exit status 0 if all is well, 1 if a GPU is crit (with warn: also if one is warn or hot), 2 if that is unknown."},
 
-	{Flag: "preset", Key: "preset", show: func(o *Options, _ string) any { return o.showPreset() }, group: groupComputing, placeholder: "ai|hpc|mem", Modes: modesReading, at: func(o *Options) any { return &o.Judge.Preset },
+	{Flag: "preset", Key: "preset", show: showPreset, group: groupComputing, placeholder: "ai|hpc|mem", Modes: modesReading, at: func(o *Options) any { return &o.Judge.Preset },
 		help: "Weights of real utilization: ai, hpc or mem."},
-	{Flag: "weights", Key: "weights", read: (*Options).readWeights, show: func(o *Options, _ string) any { return o.showWeights() }, group: groupComputing, placeholder: "SM,TENSOR,DRAM,ENGINE", Modes: modesReading, at: func(o *Options) any { return &o.Judge.Weights },
+	{Flag: "weights", Key: "weights", fields: (*Options).weights, group: groupComputing, placeholder: "SM,TENSOR,DRAM,ENGINE", Modes: modesReading, at: func(o *Options) any { return &o.Judge.Weights },
 		help: "Your own weights instead of a preset: SM, tensor, DRAM and engine activity; normalised to sum 1."},
 	{Flag: "missing-inputs", Key: "missing_inputs", group: groupComputing, placeholder: "renormalize|zero", Modes: modesReading, at: func(o *Options) any { return &o.Judge.Missing },
 		help: "How real utilization treats an input that the exporter does not give: renormalize (divide by the weight that is present) or zero (count it as 0)."},
@@ -305,21 +307,20 @@ var table = []setting{
 	{Flag: "rules.max-samples", Key: "rules.max_samples", group: groupComputing, Modes: ModeServe, at: func(o *Options) any { return &o.Rules.MaxSamples },
 		help: "Maximum number of samples to keep for rules, at 16 to 32 bytes each, and to load in one evaluation."},
 	{Key: "thresholds", group: groupComputing, Modes: modesReading, at: func(o *Options) any { return &o.Judge.Thresholds },
-		read: (*Options).readThresholds, show: func(o *Options, _ string) any { return o.showThresholds() }, help: "Thresholds that readings are compared with."},
+		fields: (*Options).thresholds, help: "Thresholds that readings are compared with."},
 	{Key: "temperatures", group: groupComputing, Modes: modesReading, at: func(o *Options) any { return &o.Judge.Thresholds.Temperatures },
-		read: (*Options).readTemperatures, show: func(o *Options, _ string) any { return o.showTemperatures() }, help: "Warning temperatures by model."},
+		read: readTemperatures, show: showTemperatures, help: "Warning temperatures by model."},
 	{Key: "health", group: groupComputing, Modes: modesReading, at: func(o *Options) any { return &o.Judge.States },
-		read: (*Options).readStates, show: func(o *Options, _ string) any { return o.showStates() }, help: "The state that each health condition raises."},
+		fields: (*Options).states, help: "The state that each health condition raises."},
 	{Key: "xids", group: groupComputing, Modes: modesReading, at: func(o *Options) any { return &o.Judge.XIDs },
-		read: (*Options).readXIDs, show: func(o *Options, _ string) any { return o.showXIDs() }, help: "Changes to rows of the table of XIDs (deploy/xids.md), by code: a severity, an action or both."},
+		read: readXIDs, show: showXIDs, help: "Changes to rows of the table of XIDs (deploy/xids.md), by code: a severity, an action or both."},
 	{Key: "xid_hold", group: groupComputing, Modes: modesReading, at: func(o *Options) any { return &o.Judge.XIDHold }, help: "How long a fatal XID keeps a GPU crit unless something shows that it is resolved."},
 	{Key: "dialect", group: groupComputing, Modes: modesReading, at: func(o *Options) any { return &o.Rows },
-		read: (*Options).readDialect, show: func(o *Options, _ string) any { return o.showDialect() }, help: "The meaning of further families of the exporter."},
+		read: readDialect, show: showDialect, help: "The meaning of further families of the exporter."},
 	{Key: "sources", Modes: modesReading, restart: true, at: func(o *Options) any { return &o.Upstreams },
 		help: "What to read if --backend, --source and --replay are not given."},
 	{Key: "sources[].http_config", backends: "prometheus", remedy: "it is for URLs", Modes: modesReading, restart: true, at: func(o *Options) any { return &o.FlagSource.HTTP },
-		read: func(o *Options, v entry) { o.FlagSource.HTTP = readHTTP(v) },
-		show: func(o *Options, directory string) any { return showHTTP(o.FlagSource.HTTP, directory) }, help: "Credentials, TLS and proxy for a URL, as Prometheus takes them."},
+		help: "Credentials, TLS and proxy for a URL, as Prometheus takes them."},
 
 	{Flag: "kube.discover", Key: "kube.discover.selector", placeholder: "SELECTOR", bare: "true", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.Kube.Discover.Selector }, parse: (*Options).parseSelector,
 		remedy: "exporters are discovered to be served; with --once, --export and --tui name one, such as --source=http://NODE:9400/metrics",
@@ -332,8 +333,7 @@ var table = []setting{
 	{Key: "kube.discover.scheme", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.Kube.Discover.Scheme }, help: "The scheme of the pods' URLs, http or https."},
 	{Key: "kube.discover.max_sources", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.Kube.Discover.MaxSources }, help: "How many pods are read; more are left out and counted. --series-limit applies to each of them."},
 	{Key: "kube.discover.http_config", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.Kube.Discover.HTTP },
-		read: func(o *Options, v entry) { o.Kube.Discover.HTTP = readHTTP(v) },
-		show: func(o *Options, directory string) any { return showHTTP(o.Kube.Discover.HTTP, directory) }, help: "Credentials, TLS and proxy for the pods' URLs, as Prometheus takes them."},
+		help: "Credentials, TLS and proxy for the pods' URLs, as Prometheus takes them."},
 	{Flag: "kube.pod-resources", Key: "kube.pod_resources", group: groupHolders, placeholder: DefaultPodResources, bare: DefaultPodResources, Modes: ModeServe, restart: true, remedy: remedyKube, at: func(o *Options) any { return &o.Kube.PodResources }, parse: (*Options).parsePodResources,
 		help: "Ask the kubelet of this node, every 10 s, which containers have which GPUs and MIG devices: for --backend=dcgm and nvml, and for what an exporter leaves out. Without a value it asks at the usual place; mount that directory into the pod, and run as root. If the exporter names pods of a GPU, others are added only if the kubelet names those pods too. Devices of claims (DRA) are looked up in the ResourceSlices of the node, for which deploy/kubernetes/rbac.yaml has the rights. Only the server asks: --once, --export and a --tui that reads by itself do not; if --tui or check health ask a running kpulse-proxy, they show what it knows. The environment and the config file also take true and false."},
 	{Flag: "kube.workloads", Key: "kube.workloads", group: groupHolders, Modes: ModeServe, restart: true, remedy: remedyKube, at: func(o *Options) any { return &o.Kube.Workloads },

@@ -9,11 +9,11 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
+	promconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/version"
 	"go.yaml.in/yaml/v3"
 
@@ -40,14 +40,13 @@ func (o *Options) ShowConfig(stdout io.Writer) error {
 	if err := encoder.Encode(o.asFile(directory)); err != nil {
 		return err
 	}
-	text := diag.AppendJSON(nil, b.Bytes()) // quoted YAML has JSON's escapes
-	text = append(text, "# What no config file can say, as flags:\n"...)
+	b.WriteString("# What no config file can say, as flags:\n")
 	for i := range table {
 		for _, line := range o.asFlag(&table[i]) {
-			text = append(text, "# "+line+"\n"...)
+			b.WriteString("# " + diag.Text(line) + "\n")
 		}
 	}
-	_, err = stdout.Write(text)
+	_, err = diag.Writer(stdout).Write(b.Bytes())
 	return err
 }
 
@@ -66,7 +65,7 @@ func (o *Options) asFile(directory string) *yaml.Node {
 			}
 		}
 	}
-	o.complete("", root)
+	o.addOrigins("", root)
 	return root
 }
 
@@ -81,38 +80,46 @@ func sectionOf(n *yaml.Node, key string) *yaml.Node {
 	return n.Content[len(n.Content)-1]
 }
 
-// shown returns the value of a setting in the file, nil for none.
+// shown returns the value of a setting in the file as YAML writes it, nil for none.
 func (s *setting) shown(o *Options, directory string) any {
-	if s.Key == "sources" {
-		return o.showSources(directory)
-	}
-	if s.show != nil {
-		return s.show(o, directory)
-	}
-	located := func(name string) string {
-		if s.file && name != "" && !filepath.IsAbs(name) {
-			return filepath.Join(directory, name)
+	switch p := s.at(o).(type) {
+	case **promconfig.HTTPClientConfig:
+		return showHTTP(*p, directory)
+	case *string:
+		if s.file && *p != "" && !filepath.IsAbs(*p) {
+			return filepath.Join(directory, *p)
 		}
-		return name
-	}
-	switch value := plainValue(s.at(o)).(type) {
-	case string:
-		if value == "" && s.bare != "" {
+		if *p == "" && s.bare != "" {
 			return false
 		}
-		return located(value)
-	case []string:
+	case *[]string:
 		all := []string{}
-		for _, name := range value {
-			all = append(all, located(name))
+		for _, name := range *p {
+			if s.file && !filepath.IsAbs(name) {
+				name = filepath.Join(directory, name)
+			}
+			all = append(all, name)
 		}
 		return all
-	default:
-		return value
 	}
+	switch {
+	case s.Key == "sources":
+		return showSources(o, directory)
+	case s.show != nil:
+		return s.show(o, directory)
+	case s.fields != nil && s.Flag != "" && o.IsZero(s): // weights that replace no preset
+		return nil
+	case s.fields != nil:
+		var pairs []any
+		for _, f := range s.fields(o) {
+			pairs = append(pairs, f.key, plainValue(f.value))
+		}
+		return mapping(pairs...)
+	}
+	return plainValue(s.at(o))
 }
 
-// plainValue returns what p points to as YAML writes it: a number, a word or a list of words.
+// plainValue returns what p points to as YAML writes it: a number or a word.
 func plainValue(p any) any {
 	switch p := p.(type) {
 	case *Count:
@@ -132,50 +139,20 @@ func plainValue(p any) any {
 	return value
 }
 
-// showSources returns the sources to read, with the defaults of keys that are not set.
-func (o *Options) showSources(directory string) any {
-	all := []any{}
-	for i := range o.Upstreams {
-		s := &o.Upstreams[i]
-		one := Options{FlagSource: s.Source}
-		one.FlagSource.Backend, one.FlagSource.Source = s.Backend.Name, exporter.MaskSource(s.Source.Source, Masked)
-		poll := Duration(s.Period)
-		if s.Backend.clamped {
-			poll = max(poll, Duration(s.Backend.least))
-		}
-		if one.FlagSource.Poll != nil || poll > 0 {
-			one.FlagSource.Poll = &poll
-		}
-		var pairs []any
-		for i := range table {
-			if key, is := strings.CutPrefix(table[i].Key, "sources[]."); is && !one.IsZero(&table[i]) {
-				pairs = append(pairs, key, table[i].shown(&one, directory))
-			}
-		}
-		all = append(all, mapping(pairs...))
-	}
-	return all
-}
-
 // mask returns a URL with Masked in place of its secrets.
 func mask(url string) string { return exporter.Mask(url, Masked) }
 
-// complete adds the origin of each value below a path, and quotes what a terminal could misread.
-func (o *Options) complete(path string, n *yaml.Node) {
+// addOrigins adds the origin of each value below a path as a comment.
+func (o *Options) addOrigins(path string, n *yaml.Node) {
 	if len(n.Content) == 0 {
 		n.LineComment = o.originOf(path)
-	}
-	if diag.Text(n.Value) != n.Value {
-		n.Style = yaml.DoubleQuotedStyle // on one line, with escapes
 	}
 	for i, inner := range n.Content {
 		switch {
 		case n.Kind == yaml.SequenceNode:
-			o.complete(fmt.Sprintf("%s[%d]", path, i+1), inner)
+			o.addOrigins(fmt.Sprintf("%s[%d]", path, i+1), inner)
 		case i%2 == 1:
-			o.complete(strings.TrimPrefix(path+"."+n.Content[i-1].Value, "."), inner)
-		case diag.Text(inner.Value) != inner.Value:
-			inner.Style = yaml.DoubleQuotedStyle
+			o.addOrigins(strings.TrimPrefix(path+"."+n.Content[i-1].Value, "."), inner)
 		}
 	}
 }
@@ -198,13 +175,8 @@ func (o *Options) originOf(path string) string {
 	if strings.HasPrefix(key, "sources[") && o.sourceIsGiven() {
 		return variableOf(key)
 	}
-	line := o.lines[path]
-	for at := strings.Index(path, ".http_config."); line == 0 && at >= 0 && len(path) > at+len(".http_config"); { // Prometheus renames keys
-		path = path[:strings.LastIndexAny(path, ".[")]
-		line = o.lines[path]
-	}
-	if line > 0 {
-		return fmt.Sprintf("%s:%d", onOneLine(o.ConfigFile), line)
+	if line := o.lines[path]; line > 0 {
+		return fmt.Sprintf("%s:%d", diag.Text(o.ConfigFile), line)
 	}
 	return variableOf(key)
 }
@@ -236,24 +208,9 @@ func (o *Options) asFlag(s *setting) (lines []string) {
 		if strings.Contains(s.placeholder, "URL") {
 			text = mask(text)
 		}
-		line := ShellWord("--" + s.Flag + "=" + text)
-		if shown := onOneLine(text); shown != text {
-			line = "--" + s.Flag + "=" + shown
-		}
-		lines = append(lines, line+"  # "+origin)
+		lines = append(lines, ShellWord("--"+s.Flag+"="+text)+"  # "+origin)
 	}
 	return lines
-}
-
-// onOneLine returns a text in a form that fits a comment, quoted if necessary.
-func onOneLine(text string) string {
-	if diag.Text(text) != text {
-		return strconv.QuoteToASCII(text)
-	}
-	if quoted := strconv.Quote(text); quoted != `"`+text+`"` {
-		return quoted
-	}
-	return text
 }
 
 // ShellWord quotes a word for a shell if necessary.

@@ -12,7 +12,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/compute"
 )
 
 // shownText returns the settings of a file as --config.show prints them.
@@ -106,9 +105,8 @@ kube: {config: k, pod_resources: /socket, workloads: true, workload_labels: [l],
 series: {form: full, birth: 2m, exclude: [kpulse_.+]}
 thresholds:
 `)
-	keys, _ := thresholdFields(new(compute.DefaultThresholds()))
-	for _, key := range keys {
-		b.WriteString(strings.NewReplacer("thresholds: {", "  ", "}", "").Replace(setTo(key)) + "\n")
+	for _, threshold := range NewOptions().thresholds() {
+		b.WriteString(strings.NewReplacer("thresholds: {", "  ", "}", "").Replace(setTo(threshold.key)) + "\n")
 	}
 	b.WriteString("health:\n")
 	for _, name := range canonical.ConditionNames() {
@@ -148,17 +146,10 @@ func filled(v reflect.Value, text string) {
 
 // openKeys are the keys of an http_config that are shown; all others are masked.
 var openKeys = []string{
-	"authorization.credentials_file", "authorization.credentials_ref", "authorization.type",
-	"basic_auth.password_file", "basic_auth.password_ref", "basic_auth.username_file", "basic_auth.username_ref",
-	"bearer_token_file",
-	"http_headers.x_file.files[]", "no_proxy",
-	"oauth2.audience", "oauth2.client_certificate_key_file", "oauth2.client_certificate_key_id", "oauth2.client_certificate_key_ref",
-	"oauth2.client_id", "oauth2.client_secret_file", "oauth2.client_secret_ref", "oauth2.grant_type", "oauth2.iss", "oauth2.no_proxy",
-	"oauth2.scopes[]", "oauth2.signature_algorithm",
-	"oauth2.tls_config.ca", "oauth2.tls_config.ca_file", "oauth2.tls_config.ca_ref", "oauth2.tls_config.cert", "oauth2.tls_config.cert_file", "oauth2.tls_config.cert_ref",
-	"oauth2.tls_config.key_file", "oauth2.tls_config.key_ref", "oauth2.tls_config.server_name",
-	"tls_config.ca", "tls_config.ca_file", "tls_config.ca_ref", "tls_config.cert", "tls_config.cert_file", "tls_config.cert_ref",
-	"tls_config.key_file", "tls_config.key_ref", "tls_config.server_name",
+	"authorization.credentials_file", "authorization.type", "basic_auth.password_file", "basic_auth.username_file", "bearer_token_file",
+	"http_headers.x_file.files[]", "no_proxy", "oauth2.client_certificate_key_file", "oauth2.client_id", "oauth2.client_secret_file",
+	"oauth2.no_proxy", "oauth2.scopes[]", "oauth2.tls_config.ca_file", "oauth2.tls_config.cert_file", "oauth2.tls_config.key_file",
+	"oauth2.tls_config.server_name", "tls_config.ca_file", "tls_config.cert_file", "tls_config.key_file", "tls_config.server_name",
 }
 
 // TestShowMasksSecrets: of an http_config with all keys set, only harmless values are shown.

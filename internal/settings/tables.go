@@ -1,7 +1,10 @@
 package settings
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -12,81 +15,74 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
+	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// showPreset returns the preset, nil if weights replace it.
-func (o *Options) showPreset() any {
-	if o.Judge.Preset == compute.Custom {
+// named is one value of a key with a fixed set of keys below it.
+type named struct {
+	key   string
+	value any // as setting.at returns it
+}
+
+func (o *Options) weights() []named {
+	w := &o.Judge.Weights
+	return []named{{"sm", &w.SM}, {"tensor", &w.Tensor}, {"dram", &w.DRAM}, {"engine", &w.Engine}}
+}
+
+// thresholds returns the thresholds that are single values.
+func (o *Options) thresholds() (all []named) {
+	v := reflect.ValueOf(&o.Judge.Thresholds).Elem()
+	for i := range v.NumField() {
+		if key := v.Type().Field(i).Tag.Get("yaml"); key != "-" {
+			all = append(all, named{key, v.Field(i).Addr().Interface()})
+		}
+	}
+	return all
+}
+
+func (o *Options) states() (all []named) {
+	for i := range o.Judge.States {
+		all = append(all, named{canonical.Condition(i).String(), (*raises)(&o.Judge.States[i])})
+	}
+	return all
+}
+
+// raises is what a condition raises, as a word.
+type raises canonical.HealthSet
+
+var raisesWords = map[string]raises{
+	"hot": raises(canonical.RaisesHot), "warn": raises(canonical.RaisesWarn), "crit": raises(canonical.RaisesCrit), "off": 0,
+}
+
+// Set reads a word. It implements kingpin.Value.
+func (r *raises) Set(word string) error {
+	if word == "default" {
 		return nil
+	}
+	set, known := raisesWords[strings.ToLower(word)]
+	if !known {
+		return fmt.Errorf("%q is not a state a condition can raise; write hot, warn, crit, default, or off to leave the condition out", word)
+	}
+	*r = set
+	return nil
+}
+
+// String returns the word.
+func (r raises) String() string {
+	for word, set := range raisesWords {
+		if set == r {
+			return word
+		}
+	}
+	return "default"
+}
+
+func showPreset(o *Options, _ string) any {
+	if o.Judge.Preset == compute.Custom {
+		return nil // weights replace it
 	}
 	return o.Judge.Preset
-}
-
-// weightKeys are the keys of weights.
-var weightKeys = []string{"sm", "tensor", "dram", "engine"}
-
-// readWeights reads weights, which replace a preset.
-func (o *Options) readWeights(v entry) {
-	if v.isNull() || v.file.lines["preset"] > 0 {
-		v.reject("cannot be empty, or beside a preset; remove one of the two")
-		return
-	}
-	w, given, before := canonical.Weights{}, 0, len(v.file.problems)
-	v.keys("all of sm, tensor, dram and engine, 0 for none", weightKeys, func(key string, v entry) {
-		v.into([]*float64{&w.SM, &w.Tensor, &w.DRAM, &w.Engine}[slices.Index(weightKeys, key)])
-		given++
-	})
-	switch {
-	case len(v.file.problems) > before:
-	case given < len(weightKeys):
-		v.reject("contain %d of 4 numbers; give all of sm, tensor, dram and engine, 0 for none", given)
-	case w == canonical.Weights{}:
-		v.reject("are all 0; make at least one of them positive")
-	default:
-		o.Judge.Preset, o.Judge.Weights = compute.Custom, w
-	}
-}
-
-// showWeights returns the weights if they replace the preset.
-func (o *Options) showWeights() any {
-	w := &o.Judge.Weights
-	if o.Judge.Preset != compute.Custom {
-		return nil
-	}
-	return mapping("sm", w.SM, "tensor", w.Tensor, "dram", w.DRAM, "engine", w.Engine)
-}
-
-// capital matches a capital letter.
-var capital = diag.Pattern("[A-Z]")
-
-// thresholdFields returns pointers to the thresholds that are single values, by key.
-func thresholdFields(t *compute.Thresholds) (keys []string, fields map[string]any) {
-	fields = map[string]any{}
-	v := reflect.ValueOf(t).Elem()
-	for i := range v.NumField() {
-		key, kind := v.Type().Field(i).Tag.Get("yaml"), v.Field(i).Kind()
-		if kind == reflect.Int || kind == reflect.Int64 { // a count or a duration, whose name is the key in capitals
-			key = strings.ToLower(strings.TrimPrefix(capital().ReplaceAllString(v.Type().Field(i).Name, "_$0"), "_"))
-		}
-		if key != "-" {
-			keys, fields[key] = append(keys, key), v.Field(i).Addr().Interface()
-		}
-	}
-	return keys, fields
-}
-
-func (o *Options) readThresholds(v entry) {
-	keys, fields := thresholdFields(&o.Judge.Thresholds)
-	v.keys("thresholds such as idle_engine: 0.05", keys, func(key string, v entry) { v.into(fields[key]) })
-}
-
-func (o *Options) showThresholds() any {
-	keys, fields := thresholdFields(&o.Judge.Thresholds)
-	var pairs []any
-	for _, key := range keys {
-		pairs = append(pairs, key, plainValue(fields[key]))
-	}
-	return mapping(pairs...)
 }
 
 // otherModels is the key of the temperature for all models without one of their own.
@@ -94,7 +90,7 @@ const otherModels = "other"
 
 // readTemperatures reads warning temperatures. The file's rows precede the built-in ones of other
 // models: the first that matches a board counts.
-func (o *Options) readTemperatures(v entry) {
+func readTemperatures(o *Options, v entry) {
 	t := &o.Judge.Thresholds
 	var rows []compute.ModelTemperature
 	v.keys("degrees Celsius by model, such as H100: 95", nil, func(model string, v entry) {
@@ -104,16 +100,12 @@ func (o *Options) readTemperatures(v entry) {
 			return
 		}
 		rows = append(rows, row)
+		t.Temperatures = slices.DeleteFunc(slices.Clone(t.Temperatures), func(m compute.ModelTemperature) bool { return m.Model == model })
 	})
-	for _, row := range t.Temperatures {
-		if !slices.ContainsFunc(rows, func(own compute.ModelTemperature) bool { return own.Model == row.Model }) {
-			rows = append(rows, row)
-		}
-	}
-	t.Temperatures = rows
+	t.Temperatures = append(rows, t.Temperatures...)
 }
 
-func (o *Options) showTemperatures() any {
+func showTemperatures(o *Options, _ string) any {
 	var pairs []any
 	for _, row := range o.Judge.Thresholds.Temperatures {
 		pairs = append(pairs, row.Model, row.Celsius)
@@ -121,45 +113,8 @@ func (o *Options) showTemperatures() any {
 	return mapping(append(pairs, otherModels, o.Judge.Thresholds.Temperature)...)
 }
 
-// stateWords are the words for what a condition raises, beside default.
-var stateWords = []struct {
-	word   string
-	raises canonical.HealthSet
-}{{"hot", canonical.RaisesHot}, {"warn", canonical.RaisesWarn}, {"crit", canonical.RaisesCrit}, {"off", 0}}
-
-func (o *Options) readStates(v entry) {
-	v.keys("states by condition, such as pcie_replay: off", canonical.ConditionNames(), func(name string, v entry) {
-		condition, _ := canonical.ConditionOf(name)
-		word, ok := v.text()
-		if !ok || word == "default" {
-			return
-		}
-		for _, s := range stateWords {
-			if strings.EqualFold(word, s.word) {
-				o.Judge.States[condition] = s.raises
-				return
-			}
-		}
-		v.reject("%q is not a state a condition can raise; write hot, warn, crit, default, or off to leave the condition out", word)
-	})
-}
-
-func (o *Options) showStates() any {
-	var pairs []any
-	for condition, raises := range o.Judge.States {
-		word := "default"
-		for _, s := range stateWords {
-			if s.raises == raises {
-				word = s.word
-			}
-		}
-		pairs = append(pairs, canonical.Condition(condition).String(), word)
-	}
-	return mapping(pairs...)
-}
-
 // readXIDs reads changes to the table of XIDs.
-func (o *Options) readXIDs(v entry) {
+func readXIDs(o *Options, v entry) {
 	v.keys("severities by code, such as 109: warning", nil, func(name string, v entry) {
 		code, err := strconv.ParseUint(name, 10, 32)
 		if err != nil || code == 0 || code > canonical.HighestXID || strconv.FormatUint(code, 10) != name {
@@ -175,19 +130,13 @@ func (o *Options) readXIDs(v entry) {
 
 // readXID reads a severity, an action or both. A severity alone has the action that fits it.
 func readXID(v entry, code uint32) compute.XIDOverride {
-	severity, action, before := v, entry{}, len(v.file.problems)
+	known, _ := canonical.XIDOf(code)
+	row, severity, action := compute.XIDOverride{Severity: known.Severity, Action: known.Action}, v, entry{}
 	if v.Kind == yaml.MappingNode {
 		severity = entry{}
-		v.keys("", []string{"severity", "action"}, func(key string, v entry) {
-			if key == "action" {
-				action = v
-			} else {
-				severity = v
-			}
-		})
+		parts := map[string]*entry{"severity": &severity, "action": &action}
+		v.keys("", []string{"severity", "action"}, func(key string, v entry) { *parts[key] = v })
 	}
-	known, _ := canonical.XIDOf(code)
-	row := compute.XIDOverride{Severity: known.Severity, Action: known.Action}
 	if severity.Node != nil {
 		word, ok := severity.text()
 		if s, known := canonical.SeverityOf(word); known {
@@ -204,13 +153,10 @@ func readXID(v entry, code uint32) compute.XIDOverride {
 			action.reject("%q is not an action%s", word, diag.Instead(word, canonical.Actions[:]))
 		}
 	}
-	if severity.Node == nil && action.Node == nil && len(v.file.problems) == before {
-		v.reject("says nothing; write a severity, such as warning, or severity and action, such as {severity: none, action: none}")
-	}
 	return row
 }
 
-func (o *Options) showXIDs() any {
+func showXIDs(o *Options, _ string) any {
 	all := map[string]any{}
 	for code, row := range o.Judge.XIDs {
 		var value any = row.Severity.String()
@@ -222,16 +168,124 @@ func (o *Options) showXIDs() any {
 	return all
 }
 
-// readSources reads the sources, each with the rows of the table for one.
-func (o *Options) readSources(v entry) {
-	for _, item := range v.items("sources such as {source: http://node7:9400/metrics}") {
-		if item.isNull() {
-			item.reject("is empty; write a value, or remove the key")
+const wantRow = "rows such as {names: [MY_SM_ACTIVE], field: gpu_sm_active_ratio, unit: percent}"
+
+// readDialect reads additions to the dialect.
+func readDialect(o *Options, v entry) {
+	for _, item := range v.items(wantRow) {
+		var row translate.Row
+		var field, unit string
+		labels, before := map[string]string{}, len(item.file.problems)
+		item.keys(wantRow, []string{"names", "field", "unit", "labels"}, func(key string, v entry) {
+			switch key {
+			case "names":
+				for _, name := range v.items("one such as [NAME, NAME]") {
+					name.into(&row.Names)
+				}
+			case "field":
+				v.into(&field)
+			case "unit":
+				v.into(&unit)
+			case "labels":
+				v.keys("labels such as {severity: correctable}", nil, func(name string, v entry) { labels[name], _ = v.text() })
+			}
+		})
+		if len(item.file.problems) > before {
+			continue
 		}
+		var err error
+		row.Unit = translate.Unit(unit)
+		if row.Field, err = fieldOf(field, labels); err == nil {
+			_, err = translate.New(translate.Options{Rows: append(slices.Clone(o.Rows), row)})
+			err = cmp.Or(errors.Unwrap(err), err) // without the number of the row, which its path has
+		}
+		if err != nil {
+			item.reject("%v", err)
+			continue
+		}
+		o.Rows = append(o.Rows, row)
+	}
+}
+
+// fieldOf finds the reading of a row, whose name may have our prefix. Labels are needed
+// only if several readings have that name.
+func fieldOf(name string, labels map[string]string) (canonical.Field, error) {
+	name = strings.TrimPrefix(name, canonical.Prefix)
+	var known, choices []string
+	for f := range canonical.NumFields {
+		info := &canonical.Fields[f]
+		if f == canonical.TemperatureWarning { // no source gives it
+			continue
+		}
+		if known = append(known, info.Name); info.Name != name {
+			continue
+		}
+		if maps.Equal(labelsOf(f), labels) {
+			return f, nil
+		}
+		choices = append(choices, "{"+strings.NewReplacer("=", ": ", `"`, "", ",", ", ").Replace(info.Labels)+"}")
+	}
+	if choices == nil {
+		return 0, fmt.Errorf("%q is not a reading of kpulse-proxy; write one such as %s", name, cmp.Or(diag.Nearest(name, known), "gpu_sm_active_ratio"))
+	}
+	return 0, fmt.Errorf("%s has other labels; give one of %s", name, strings.Join(choices, " or "))
+}
+
+// labelsOf returns the labels that tell a field from others of its name.
+func labelsOf(f canonical.Field) map[string]string {
+	labels := map[string]string{}
+	for pair := range strings.SplitSeq(canonical.Fields[f].Labels, ",") {
+		if name, value, ok := strings.Cut(pair, "="); ok {
+			labels[name] = strings.Trim(value, `"`)
+		}
+	}
+	return labels
+}
+
+func showDialect(o *Options, _ string) any {
+	all := []any{}
+	for _, row := range o.Rows {
+		pairs := []any{"names", row.Names, "field", canonical.Fields[row.Field].Name, "unit", string(row.Unit)}
+		if labels := labelsOf(row.Field); len(labels) > 0 {
+			pairs = append(pairs, "labels", labels)
+		}
+		all = append(all, mapping(pairs...))
+	}
+	return all
+}
+
+// readSources reads the sources, each with the rows of the table for one.
+func readSources(o *Options, v entry) {
+	for _, item := range v.items("sources such as {source: http://node7:9400/metrics}") {
 		one := Options{Config: o.Config}
 		one.read(item, "sources[].")
 		o.Sources = append(o.Sources, one.FlagSource)
 	}
+}
+
+// showSources returns the sources to read, with the defaults of keys that are not set.
+func showSources(o *Options, directory string) any {
+	all := []any{}
+	for i := range o.Upstreams {
+		s := &o.Upstreams[i]
+		one := Options{FlagSource: s.Source}
+		one.FlagSource.Backend, one.FlagSource.Source = s.Backend.Name, exporter.MaskSource(s.Source.Source, Masked)
+		poll := Duration(s.Period)
+		if s.Backend.clamped {
+			poll = max(poll, Duration(s.Backend.least))
+		}
+		if one.FlagSource.Poll != nil || poll > 0 {
+			one.FlagSource.Poll = &poll
+		}
+		var pairs []any
+		for i := range table {
+			if key, is := strings.CutPrefix(table[i].Key, "sources[]."); is && !one.IsZero(&table[i]) {
+				pairs = append(pairs, key, table[i].shown(&one, directory))
+			}
+		}
+		all = append(all, mapping(pairs...))
+	}
+	return all
 }
 
 // mapping returns a mapping of keys and values in this order.

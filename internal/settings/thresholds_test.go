@@ -19,8 +19,9 @@ func setTo(key string) string {
 // TestEveryThresholdHasItsKey: each key sets the field of its name, as idle_engine IdleEngine, and no
 // other; and every field has one, but for the temperatures.
 func TestEveryThresholdHasItsKey(t *testing.T) {
-	keys, _ := thresholdFields(new(compute.DefaultThresholds()))
-	for _, key := range keys {
+	all := NewOptions().thresholds()
+	for _, threshold := range all {
+		key := threshold.key
 		c, err := Parse("t.yml", []byte(setTo(key)))
 		if err != nil {
 			t.Fatal(err)
@@ -36,7 +37,7 @@ func TestEveryThresholdHasItsKey(t *testing.T) {
 			t.Errorf("%s sets %v", key, names)
 		}
 	}
-	if fields := reflect.TypeFor[compute.Thresholds]().NumField(); len(keys) != fields-2 {
-		t.Errorf("%d keys set %d fields", len(keys), fields)
+	if fields := reflect.TypeFor[compute.Thresholds]().NumField(); len(all) != fields-2 {
+		t.Errorf("%d keys set %d fields", len(all), fields)
 	}
 }

@@ -35,9 +35,6 @@ func (s *Upstream) Client() (*http.Client, error) {
 	if s.HTTP == nil {
 		return nil, nil
 	}
-	if err := CheckHTTPFiles(s.HTTP); err != nil {
-		return nil, err
-	}
 	return promconfig.NewClientFromConfig(*s.HTTP, "kpulse-source")
 }
 

@@ -14,8 +14,10 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/export"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/holders"
+	"github.com/kpulse/kpulse-proxy/internal/selection"
 )
 
 // Duration is a time.Duration that is written as 15s or 10m, or in bare seconds.
@@ -197,6 +199,12 @@ func (s *setting) parseText(o *Options, text string) (err error) {
 	if err == nil && s.check != nil {
 		err = s.check(o)
 	}
+	return err
+}
+
+// parseColumns reads --export.
+func parseColumns(o *Options, text string) (err error) {
+	o.Columns, err = export.ParseColumns(text, selection.JobNames())
 	return err
 }
 

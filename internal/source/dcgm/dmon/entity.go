@@ -1,26 +1,21 @@
 package dmon
 
-import "bytes"
-
-// entityKind is the kind of an entity that becomes a device.
-type entityKind uint8
-
-const (
-	gpu entityKind = iota
-	instance
+import (
+	"bytes"
+	"strings"
 )
 
 // entity is a GPU or a GPU instance that had a row.
 type entity struct {
-	kind entityKind
 	name string // "GPU 0", "GPU-I 7"
-	id   string // "0", "7": DCGM's entity id
 	tick uint64 // the last tick it had a row in
 
 	label  uint32 // from Names
 	bound  bool   // label is valid, for parent
 	parent int    // of an instance: its GPU, or none
 }
+
+func (e *entity) isInstance() bool { return strings.HasPrefix(e.name, prefixes[1]) }
 
 // rowKind is the kind of a line that is not a header.
 type rowKind uint8
@@ -31,105 +26,73 @@ const (
 	textRow                 // not a row
 )
 
-// prefixes are the words before an entity's id (DCGM, format_as of
-// dcgm_field_entity_group_t), longer ones before their own prefixes.
+// prefixes are what stands before an entity's id (DCGM, format_as of dcgm_field_entity_group_t): first those of a GPU and
+// of a GPU instance.
 var prefixes = [...]string{
-	"GPU-CI", "GPU-I", "GPU", "vGPU", "Switch", "SW", "LINK", "CPU Core", "CPU", "CX", "UNKNOWN",
+	"GPU ", "GPU-I ", "GPU-CI ", "vGPU ", "Switch ", "SW ", "LINK ", "CPU Core ", "CPU ", "CX ", "UNKNOWN ",
 }
 
 // maxID is the number of digits of the longest id, a 32-bit number.
 const maxID = 10
 
 // entity reads the words and the id at the start of a row, and returns where they end.
-func (p *Parser) entity(line []byte, start int) (e int, at int, kind rowKind) {
+func (p *Parser) entity(line []byte, start int) (e, end int, kind rowKind) {
 	if e := p.last + 1; e < len(p.entities) && p.repeats(line, start, p.entities[e].name) {
 		return e, start + len(p.entities[e].name), gpuRow
 	}
-	word, idAt := prefix(line, start)
-	if word == "" {
-		if w := token(line, start); bytes.EqualFold(w, []byte("ID")) {
-			return none, 0, otherRow // the units
-		}
-		return none, 0, textRow
-	}
-	end := idAt
-	for end < len(line) && isDigit(line[end]) {
-		end++
-	}
-	if word != "GPU" && word != "GPU-I" || isLink(line, end) {
-		return none, 0, otherRow
-	}
-	k := gpu
-	if word == "GPU-I" {
-		k = instance
-	}
-	if width := p.layout.width(); end < len(line) && !isBlank(line[end]) || end-idAt > maxID || width > 0 && end-start > width {
-		return none, 0, textRow
-	}
-	return p.lookup(k, line[idAt:end]), end, gpuRow
-}
-
-// repeats reports whether a row at start is certainly that of a known entity. Most rows come in the order of the first tick.
-func (p *Parser) repeats(line []byte, start int, name string) bool {
-	end := start + len(name)
-	if end >= len(line) || string(line[start:end]) != name || line[end] != ' ' || end-start > p.layout.width() {
-		return false
-	}
-	return line[end+leadingBlanks(line[end:])] != 'L' // else perhaps of a link
-}
-
-// prefix returns the entity words at start and where the id after them begins,
-// or "".
-func prefix(line []byte, start int) (word string, idAt int) {
-	for _, w := range prefixes {
-		if len(line)-start <= len(w) || string(line[start:start+len(w)]) != w {
+	for i, word := range prefixes {
+		id := start + len(word)
+		if len(line) <= id || string(line[start:id]) != word || !isDigit(line[id]) {
 			continue
 		}
-		at := start + len(w)
-		blanks := leadingBlanks(line[at:])
-		if blanks > 0 && at+blanks < len(line) && isDigit(line[at+blanks]) {
-			return w, at + blanks
+		end := id
+		for end < len(line) && isDigit(line[end]) {
+			end++
 		}
+		switch {
+		case i > 1 || bytes.HasPrefix(line[skipBlanks(line, end):], []byte("LINK ")) && isBlank(line[end]): // `GPU 0 LINK 5` of DCGM 4.6
+			return none, 0, otherRow
+		case end < len(line) && !isBlank(line[end]) || end-id > maxID || p.layout.width > 0 && end-start > p.layout.width:
+			return none, 0, textRow
+		}
+		return p.lookup(line[start:end]), end, gpuRow
 	}
-	return "", 0
+	if bytes.EqualFold(token(line, start), []byte("ID")) { // the units
+		return none, 0, otherRow
+	}
+	return none, 0, textRow
 }
 
-// isLink reports whether a link follows the GPU whose id ends at end: `GPU 0 LINK 5`
-// is a link of DCGM 4.6.
-func isLink(line []byte, end int) bool {
-	if end == len(line) || !isBlank(line[end]) {
+// repeats reports whether a row at start is certainly that of a known entity. Most rows come in the order of the first
+// tick.
+func (p *Parser) repeats(line []byte, start int, name string) bool {
+	end := start + len(name)
+	if end >= len(line) || string(line[start:end]) != name || line[end] != ' ' || end-start > p.layout.width {
 		return false
 	}
-	word, _ := prefix(line, end+leadingBlanks(line[end:]))
-	return word == "LINK"
+	return line[skipBlanks(line, end)] != 'L' // else perhaps of a link
 }
 
-// lookup returns the entity of that kind and id, and adds it if it is new.
-func (p *Parser) lookup(k entityKind, id []byte) int {
-	word := "GPU "
-	if k == instance {
-		word = "GPU-I "
-	}
-	p.scratch = append(append(p.scratch[:0], word...), id...)
-	if e, ok := p.byName[string(p.scratch)]; ok {
+// lookup returns the entity of that name, and adds it if it is new.
+func (p *Parser) lookup(name []byte) int {
+	if e, ok := p.byName[string(name)]; ok {
 		return e
 	}
-	name := string(p.scratch)
-	e := len(p.entities)
-	p.entities = append(p.entities, entity{kind: k, name: name, id: name[len(word):], parent: none})
-	p.byName[name] = e
-	return e
+	p.byName[string(name)] = len(p.entities)
+	p.entities = append(p.entities, entity{name: string(name), parent: none})
+	return len(p.entities) - 1
 }
 
 // name gets the label of entity e, with the last GPU of this tick as its parent.
 func (p *Parser) name(e int) {
 	ent := &p.entities[e]
-	named := Entity{Instance: ent.kind == instance, ID: ent.id}
+	word, id, _ := strings.Cut(ent.name, " ")
+	named := Entity{Instance: ent.isInstance(), ID: id}
 	switch {
-	case ent.kind == gpu:
-		named.GPU = ent.id
+	case word == "GPU":
+		named.GPU = id
 	case p.parent != none:
-		named.GPU = p.entities[p.parent].id
+		_, named.GPU, _ = strings.Cut(p.entities[p.parent].name, " ")
 	}
 	ent.label, ent.bound, ent.parent = p.names.Entity(e, named), true, p.parent
 }

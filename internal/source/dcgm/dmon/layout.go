@@ -9,56 +9,40 @@ import (
 type layout struct {
 	text    []byte // the header line it was read from
 	columns []column
-
-	// aligned is whether cells begin where their column's name begins, relative
-	// to the first character of the entity and the '#'. DCGM before 2.3 (`#
-	// Entity`, a blank after '#') right-aligns instead, and the entity's column
-	// may overflow.
-	aligned bool
-
-	// closesGaps is whether later values of a row fill the place of a missing
-	// one, so that a row that ends early does not show which value it lacks.
-	// DCGM before 4.0 does so; its entity column is 10 wide, later 11 and 16.
-	closesGaps bool
+	width   int // of the entity column, 0 if unknown: DCGM before 2.3 (`# Entity`, a blank after '#') lets it overflow
 }
 
 // column is one column of values.
 type column struct {
 	name   []byte
-	start  int // offset from '#'
 	family uint32
 	known  bool // family is valid; false for a name that is ignored, cut short by dmon, or a repetition
 }
 
-// gapless is the largest width of the entity column with which rows close their gaps.
-const gapless = 10
-
-// IsHeader reports whether line is a header of dmon: `#Entity`, `# Entity` or
-// `# EntityId`, and the columns. A comment of the exposition format (`# HELP`,
-// `# TYPE`, `# EOF`) is not a header.
+// IsHeader reports whether line is a header of dmon: `#Entity`, `# Entity` or `# EntityId`, and the columns. A comment of
+// the exposition format (`# HELP`, `# TYPE`, `# EOF`) is not a header.
 func IsHeader(line []byte) bool {
-	line = line[leadingBlanks(line):]
-	if len(line) == 0 || line[0] != '#' {
+	at := skipBlanks(line, 0)
+	if at == len(line) || line[at] != '#' {
 		return false
 	}
-	line = line[1:]
-	word := token(line, leadingBlanks(line))
+	word := token(line, skipBlanks(line, at+1))
 	return bytes.EqualFold(word, []byte("Entity")) || bytes.EqualFold(word, []byte("EntityId"))
 }
 
 // parse reads the columns of the header line whose '#' is at start.
 func (l *layout) parse(line []byte, start int) {
 	*l = layout{text: append(l.text[:0], line...)}
-	text := l.text[start:]
-	at := 1 + leadingBlanks(text[1:])
-	l.aligned = at == 1
-	at += len(token(text, at))
-	for at += leadingBlanks(text[at:]); at < len(text); at += leadingBlanks(text[at:]) {
-		name := token(text, at)
-		l.columns = append(l.columns, column{name: name, start: at})
-		at += len(name)
+	entity := skipBlanks(l.text, start+1)
+	at := skipBlanks(l.text, entity+len(token(l.text, entity)))
+	if entity == start+1 && at < len(l.text) {
+		l.width = at - start
 	}
-	l.closesGaps = len(l.columns) == 0 || l.columns[0].start <= gapless
+	for at < len(l.text) {
+		name := token(l.text, at)
+		l.columns = append(l.columns, column{name: name})
+		at = skipBlanks(l.text, at+len(name))
+	}
 }
 
 // bind looks up the families of the columns.
@@ -72,32 +56,7 @@ func (l *layout) bind(names Names) {
 	}
 }
 
-// width returns the width of the entity column, 0 if unknown.
-func (l *layout) width() int {
-	if !l.aligned || len(l.columns) == 0 {
-		return 0
-	}
-	return l.columns[0].start
-}
-
-// token returns the characters from at up to the next blank.
-func token(line []byte, at int) []byte {
-	end := at
-	for end < len(line) && !isBlank(line[end]) {
-		end++
-	}
-	return line[at:end]
-}
-
-// isName reports whether name consists of the characters of dmon's short names,
-// which excludes names that end in `...`.
+// isName reports whether name consists of the characters of dmon's short names, which excludes names that end in `...`.
 func isName(name []byte) bool {
-	for _, c := range name {
-		if c != '_' && !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') {
-			return false
-		}
-	}
-	return len(name) > 0
+	return !slices.ContainsFunc(name, func(c byte) bool { return c != '_' && !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') })
 }
-
-func isDigit(c byte) bool { return c-'0' <= 9 }

@@ -51,7 +51,6 @@ type Parser struct {
 
 	dict       *raw.Dict
 	generation uint64
-	scratch    []byte
 }
 
 // none is the index for no entity.
@@ -66,7 +65,7 @@ func (p *Parser) Line(b *raw.Batch, line []byte) bool {
 		p.bind(b.Dict)
 	}
 	line = trimRight(line)
-	start := leadingBlanks(line)
+	start := skipBlanks(line, 0)
 	if start == len(line) {
 		return true
 	}
@@ -81,7 +80,7 @@ func (p *Parser) Line(b *raw.Batch, line []byte) bool {
 	case otherRow:
 		return true
 	}
-	return p.row(b, line, e, start, end)
+	return p.row(b, line, e, end)
 }
 
 // Next ends the tick: the next row begins a new one. Line does this at every
@@ -145,14 +144,14 @@ func (p *Parser) header(line []byte, start int) bool {
 	return true
 }
 
-// row reads the row of entity e, whose words are from start to end.
-func (p *Parser) row(b *raw.Batch, line []byte, e, start, end int) bool {
+// row reads the row of entity e, whose words end at end.
+func (p *Parser) row(b *raw.Batch, line []byte, e, end int) bool {
 	ent := &p.entities[e]
 	if ent.tick == p.tick {
 		// An error text may begin like a row ("GPU 0 is lost"), but only a row
 		// begins a tick.
 		samples, skipped := len(b.Samples), b.Skipped
-		isRow := p.cells(b, line, ent.label, start, end)
+		isRow := p.cells(b, line, ent.label, end)
 		b.Samples, b.Skipped = b.Samples[:samples], skipped
 		if !isRow {
 			b.Skipped++
@@ -161,11 +160,11 @@ func (p *Parser) row(b *raw.Batch, line []byte, e, start, end int) bool {
 		p.Next()
 		return false
 	}
-	if !ent.bound || ent.kind == instance && ent.parent != p.parent {
+	if !ent.bound || ent.isInstance() && ent.parent != p.parent {
 		p.name(e)
 	}
 	samples := len(b.Samples)
-	if !p.cells(b, line, ent.label, start, end) {
+	if !p.cells(b, line, ent.label, end) {
 		b.Skipped++
 		return true
 	}
@@ -175,7 +174,7 @@ func (p *Parser) row(b *raw.Batch, line []byte, e, start, end int) bool {
 	ent.tick = p.tick
 	p.last = e
 	p.rows++
-	if ent.kind == gpu {
+	if !ent.isInstance() {
 		p.parent = e
 	}
 	return true
@@ -189,17 +188,6 @@ func trimRight(line []byte) []byte {
 	}
 	return line[:n]
 }
-
-// leadingBlanks returns the number of leading blanks.
-func leadingBlanks(line []byte) int {
-	n := 0
-	for n < len(line) && isBlank(line[n]) {
-		n++
-	}
-	return n
-}
-
-func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
 // Entity is a GPU or a GPU instance that has rows.
 type Entity struct {

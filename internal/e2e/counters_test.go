@@ -14,13 +14,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 
-// countersFile has renamed fields, a field that is read only because the file names it, labels,
-// counters of the exporter's own, and a field that no backend provides.
+// countersFile has renamed fields, a label, counters of the exporter's own, and a field that no
+// backend provides.
 const countersFile = `# a comment
 DCGM_FI_DEV_GPU_TEMP,gauge,"Temperature, of the GPU (in C)."
 DCGM_FI_PROF_SM_UTIL_RATIO, gauge, SMs
 DCGM_FI_DEV_XID_ERRORS, gauge, last XID
-DCGM_FI_DEV_PSTATE, gauge, state
+DCGM_FI_DEV_SLOWDOWN_TEMP, gauge, where it slows down
 DCGM_FI_DEV_VGPU_LICENSE_STATUS, gauge, vGPU License status
 DCGM_EXP_XID_ERRORS_COUNT, gauge, XIDs of 5 minutes
 DCGM_EXP_XID_ERRORS_TOTAL, counter, XIDs
@@ -69,7 +69,7 @@ func TestCounters(t *testing.T) {
 	// Classes and states of the lean form depend on the reading.
 	all := awaitPage(t, startDCGM(t, exe, "--series=full"), "/metrics", 200, whole)
 	c := startDCGM(t, exe, "--series=full", "--counters="+writeCounters(t, countersFile))
-	awaitPage(t, c, "/metrics", 200, `(?m)^DCGM_FI_DEV_PSTATE\{gpu="1",.*\} 0$`)
+	awaitPage(t, c, "/metrics", 200, `(?m)^DCGM_FI_DEV_SLOWDOWN_TEMP\{gpu="1",.*\} 89$`)
 	body := awaitPage(t, c, "/metrics", 200, whole)
 	if err := checkExposition([]byte(body)); err != nil {
 		t.Error(err)
@@ -77,7 +77,7 @@ func TestCounters(t *testing.T) {
 	allowed := []string{
 		"# HELP DCGM_FI_DEV_GPU_TEMP Temperature, of the GPU (in C).", "# TYPE DCGM_FI_DEV_GPU_TEMP gauge",
 		"# HELP DCGM_FI_PROF_SM_UTIL_RATIO SMs", "# TYPE DCGM_FI_PROF_SM_UTIL_RATIO gauge",
-		"# HELP DCGM_FI_DEV_PSTATE state", "# TYPE DCGM_FI_DEV_PSTATE gauge",
+		"# HELP DCGM_FI_DEV_SLOWDOWN_TEMP where it slows down", "# TYPE DCGM_FI_DEV_SLOWDOWN_TEMP gauge",
 		"# HELP DCGM_EXP_XID_ERRORS_COUNT XIDs of 5 minutes", "# TYPE DCGM_EXP_XID_ERRORS_COUNT gauge",
 	}
 	got := headers(body)

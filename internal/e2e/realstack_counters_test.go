@@ -14,15 +14,14 @@ import (
 )
 
 // exporterLabels matches what differs between two clients of one engine: the value, the exporter's
-// hostname, its texts of XIDs, which we lack, and the serials in its own counters, where all boards
-// have the last one's.
-var exporterLabels = regexp.MustCompile(`,hostname="[^"]*"|,err_msg="[^"]*"|\} .*|(^DCGM_EXP_.*),DCGM_FI_DEV_SERIAL="[^"]*"`)
+// hostname, and its texts of XIDs, which we lack.
+var exporterLabels = regexp.MustCompile(`,hostname="[^"]*"|,err_msg="[^"]*"|\} .*`)
 
 // upstreamLines returns the lines that are not ours, HELP and TYPE included, without values.
 func upstreamLines(body string) (lines []string) {
 	for line := range strings.Lines(body) {
 		if !strings.Contains(line, "kpulse_") {
-			lines = append(lines, exporterLabels.ReplaceAllString(exporterLabels.ReplaceAllString(strings.TrimSpace(line), "$1"), "$1"))
+			lines = append(lines, exporterLabels.ReplaceAllString(strings.TrimSpace(line), ""))
 		}
 	}
 	return lines
@@ -42,8 +41,6 @@ DCGM_EXP_CLOCK_EVENTS_COUNT,counter,"clock events, of 5 minutes"
 DCGM_FI_DEV_CLOCK_THROTTLE_REASONS, gauge, reasons
 DCGM_FI_DEV_BOARD_POWER_LIMIT_ENFORCED_WATTS, gauge, limit
 DCGM_FI_PROF_SM_ACTIVE, gauge, SMs
-DCGM_FI_DEV_SERIAL, label, serial
-DCGM_FI_DEV_VBIOS_VERSION, label, vbios
 `)
 	exporter := n.startExporter(t, file, nil)
 	ways := map[string]*child{"dcgm": n.startDCGM(t, "--counters="+file), "nvml": n.startNVML(t, "--counters="+file)}
@@ -166,68 +163,6 @@ func TestRealStackRenderedHeaders(t *testing.T) {
 		t.Errorf("%d lines of both", both)
 	}
 }
-
-// otherFields are fields read only with a counters file, under old and new names.
-const otherFields = `DCGM_FI_DEV_GPU_TEMP, gauge, temperature
-DCGM_FI_DEV_FAN_SPEED, gauge, fan speed
-DCGM_FI_DEV_PSTATE, gauge, performance state
-DCGM_FI_DEV_POWER_MGMT_LIMIT_MAX, gauge, limit
-DCGM_FI_DEV_BOARD_POWER_LIMIT_DEFAULT_WATTS, gauge, limit
-DCGM_FI_DEV_SHUTDOWN_TEMP, gauge, temperature
-DCGM_FI_DEV_MAX_SM_CLOCK, gauge, clock
-DCGM_FI_DEV_APP_MEM_CLOCK, gauge, clock
-DCGM_FI_DEV_BAR1_TOTAL, gauge, BAR1
-DCGM_FI_DEV_CUDA_COMPUTE_CAPABILITY, gauge, capability
-DCGM_FI_DEV_MINOR_NUMBER, gauge, minor number
-DCGM_FI_DEV_PERSISTENCE_MODE, gauge, mode
-DCGM_FI_DEV_ECC_CURRENT, gauge, ECC
-DCGM_FI_DEV_ECC_SBE_VOL_L1, counter, ECC of a place
-DCGM_FI_DEV_ECC_DBE_AGG_DEV, counter, ECC of a place
-DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_MAX, gauge, banks
-`
-
-// TestRealStackOtherFields: fields known only by their ids are read from dmon, and all their lines
-// equal the exporter's, values included.
-func TestRealStackOtherFields(t *testing.T) {
-	t.Parallel()
-	n := startRealNode(t, dcgm4, "l40s")
-	file := writeCounters(t, otherFields)
-	exporter := n.startExporter(t, file, nil)
-	c := n.startDCGM(t, "--counters="+file, "--dcgm.fields=150")
-	last := `\nDCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_MAX\{gpu="7"`
-	awaitPage(t, exporter, "/metrics", 200, last)
-	awaitPage(t, c, "/metrics", 200, last)
-	var theirs, ours []string
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-		theirs, ours = staticLines(awaitPage(t, exporter, "/metrics", 200, last)), staticLines(awaitPage(t, c, "/metrics", 200, last))
-		if slices.Equal(sorted(ours), sorted(theirs)) {
-			break
-		}
-	}
-	if missing, more := without(theirs, ours), without(ours, theirs); len(missing)+len(more) > 0 || len(theirs) < 100 {
-		t.Errorf("of %d lines we lack %d, such as %.300q, and have %d others, such as %.300q", len(theirs), len(missing), missing, len(more), more)
-	}
-	if !slices.Equal(familiesOf(ours), familiesOf(theirs)) {
-		t.Errorf("families in the order\n%v, want\n%v", familiesOf(ours), familiesOf(theirs))
-	}
-}
-
-// staticLines returns the lines that are not ours, without hostname and the value of the
-// temperature, which changes each time.
-func staticLines(body string) (lines []string) {
-	for line := range strings.Lines(body) {
-		if strings.Contains(line, "kpulse_") {
-			continue
-		}
-		if strings.HasPrefix(line, "DCGM_FI_DEV_GPU_TEMP{") {
-			line, _, _ = strings.Cut(line, "} ")
-		}
-		lines = append(lines, hostLabel.ReplaceAllString(strings.TrimSpace(line), ""))
-	}
-	return lines
-}
-
-var hostLabel = regexp.MustCompile(`,hostname="[^"]*"`)
 
 func sorted(lines []string) []string { return slices.Sorted(slices.Values(lines)) }
 

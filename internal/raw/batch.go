@@ -26,11 +26,10 @@ type Stamp struct {
 	Millis int64
 }
 
-// Event counts how often something happened to a device. Family, Device and Code are
-// the source's own numbers; None means that nothing happened.
+// Event counts how often something happened to a device, whose label block in the Batch's Dict is Labels. Family and Code
+// are the source's own numbers, Count is 0 if nothing happened.
 type Event struct {
-	Family, Device, Code uint32
-	None                 bool
+	Family, Labels, Code uint32
 	Count                uint64
 }
 

@@ -41,19 +41,15 @@ var (
 
 // asker runs commands that end by themselves.
 type asker struct {
-	mu sync.Mutex
-	// stuck are, by command line, the commands that SIGKILL has not ended, as in state D. None is run again before
-	// the kernel has released it.
-	stuck map[string]*child
+	// stuck are, by command line, the children that SIGKILL has not ended, as in state D. No such command is run again
+	// before the kernel has released it.
+	stuck sync.Map
 }
 
 // ask runs a command to its end, for at most askTimeout.
 func (a *asker) ask(ctx context.Context, path string, args []string) answer {
 	line := path + " " + strings.Join(args, " ")
-	a.mu.Lock()
-	before := a.stuck[line]
-	a.mu.Unlock()
-	if before != nil && !before.ended(0) {
+	if before, is := a.stuck.Load(line); is && !before.(*child).ended(0) {
 		return answer{err: errStuck, started: true}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, errSilent)
@@ -75,7 +71,7 @@ func (a *asker) ask(ctx context.Context, path string, args []string) answer {
 	}
 	c.stdout.Close()
 	if !c.ended(drainTime + stopGrace) {
-		a.leave(line, c)
+		a.stuck.Store(line, c)
 		return answer{err: errors.Join(err, errStuck), started: true}
 	}
 	got := answer{err: err, started: true, printed: c.stderr.String() + string(out[max(len(out)-tailSize, 0):])}
@@ -84,15 +80,6 @@ func (a *asker) ask(ctx context.Context, path string, args []string) answer {
 	}
 	got.code, got.signal = c.status()
 	return got
-}
-
-func (a *asker) leave(line string, c *child) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.stuck == nil {
-		a.stuck = map[string]*child{}
-	}
-	a.stuck[line] = c
 }
 
 // failure explains what is wrong with the answer of that subsystem of dcgmi, nil if nothing is. what is the name of a

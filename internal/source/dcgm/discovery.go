@@ -1,16 +1,14 @@
 package dcgm
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
-// ListsInactive reports whether the output of `dcgmi discovery -l` says that -a lists further boards.
-func ListsInactive(output []byte) bool {
-	return strings.Contains(string(output), "Note: Use -a flag to show all GPUs")
-}
-
-// ListsAll reports whether the output of `dcgmi discovery -l` has the whole table of boards: as many as its first line
-// says. What follows the table may be missing: the output ends there with an error if the host engine has no module for
-// NVSwitches.
-func ListsAll(output []byte) bool {
+// listsAll reports whether the output of `dcgmi discovery -l` has the whole table of boards: as many as its first line
+// says. The output ends behind it with an error if the host engine has no module for NVSwitches.
+func listsAll(output []byte) bool {
 	for line := range lines(output) {
 		count, rest, _ := strings.Cut(line, " ")
 		if strings.HasPrefix(rest, "GPU found") || strings.HasPrefix(rest, "GPUs found") {
@@ -21,7 +19,7 @@ func ListsAll(output []byte) bool {
 }
 
 // parseDiscovery reads `dcgmi discovery -l`, with and without -a: the table of boards, without those of switches,
-// adapters and CPUs that follow it.
+// adapters and CPUs that follow it. It returns the boards in the order of their ids.
 func parseDiscovery(output []byte) (boards []board) {
 	within := false // the table of boards
 	for line := range lines(output) {
@@ -37,7 +35,8 @@ func parseDiscovery(output []byte) (boards []board) {
 			boards[len(boards)-1].describe(right)
 		}
 	}
-	return boards
+	slices.SortStableFunc(boards, func(a, b board) int { return cmp.Compare(a.Entity, b.Entity) })
+	return slices.CompactFunc(boards, func(a, b board) bool { return a.Entity == b.Entity })
 }
 
 // describe reads one line of the board's description. Of a board that is gone, dcgmi may print the last known values.
@@ -74,20 +73,38 @@ func parseHierarchy(output []byte) (boards []board) {
 			b := newBoard(entity)
 			b.UUID = gpuUUID(between(right, "GPU ", " ("))
 			boards = append(boards, b)
-		case last < 0 || kind != "I":
-		case entity != Unknown && id(part) != Unknown && boards[last].instance(part) == nil:
+		case last >= 0 && kind == "I" && entity != Unknown && id(part) != Unknown && boards[last].instance(part) == nil:
 			boards[last].instances = append(boards[last].instances, NewInstance(entity, part, ""))
 		}
 	}
 	return boards
 }
 
-// instance returns the instance with NVML's id, nil if there is none.
-func (b *board) instance(id string) *Device {
-	for i := range b.instances {
-		if b.instances[i].Instance == id {
-			return &b.instances[i]
+// parseDriver reads one sample of dmon's field 1, the driver's version.
+func parseDriver(output []byte) string {
+	for line := range lines(output) {
+		if words := strings.Fields(line); len(words) == 3 && words[0] == "GPU" && !strings.HasSuffix(line, "...") {
+			return known(words[2])
 		}
 	}
-	return nil
+	return ""
+}
+
+// profiled reads `dcgmi profile -l`, the profiling fields of a GPU, and returns the ids of the Multiplexed fields that it
+// counts.
+//
+//	+----------------+----------+------------------------------------------------------+
+//	| Group.Subgroup | Field ID | Field Tag                                            |
+//	+----------------+----------+------------------------------------------------------+
+//	| A.0            | 1001     | gr_engine_active                                     |
+func profiled(listing []byte) (ids []int) {
+	for line := range lines(listing) {
+		_, rest := row(line)
+		column, _, _ := strings.Cut(rest, "|")
+		if n := id(strings.TrimSpace(column)); isMultiplexed(n) {
+			ids = append(ids, n)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }

@@ -20,7 +20,7 @@ import (
 )
 
 func TestReadEndsWithItsContext(t *testing.T) {
-	w := newWorld(t, dcgmtest.Scenario{StartMS: 60_000})
+	w := newWorld(t, dcgmtest.Scenario{Failures: []dcgmtest.Failure{{Kind: dcgmtest.Hang}}})
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
 	if err := w.Read(ctx, &w.last); !errors.Is(err, context.Canceled) || len(w.last.Samples) > 0 {

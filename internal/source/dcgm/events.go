@@ -9,28 +9,28 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// eventWindow is the window of the exporter's counts: the default of its flags --xid-count-window-size and
-// --clock-events-count-window-size, which the label gives in milliseconds.
+// eventWindow is the default of the exporter's flags --xid-count-window-size and --clock-events-count-window-size, which
+// the label gives in milliseconds.
 const (
 	eventWindow      = 300 // seconds
 	eventWindowLabel = `,window_size_in_ms="300000"`
 )
 
-// event is a family that the exporter counts by itself.
-type event struct {
-	name     string
-	field    int  // the index in Fields of the field whose values are counted: xidField or clockField
-	windowed bool // it is counted over eventWindow, others since the start
-}
-
-// The fields whose values are counted.
+// The fields whose values are counted: the latest XID, and the reasons for which the clocks are held down.
 var xidField, clockField = FieldOf([]byte("XIDER")), FieldOf([]byte("DVCCTR"))
 
 // xidTotalFamily is the family of dcgm-exporter, since 4.8.3, that counts each XID, and ours for the XIDs that a source
 // receives.
 const xidTotalFamily = "DCGM_EXP_XID_ERRORS_TOTAL"
 
-// events are the families that we can count too, in the exporter's order.
+// event is a family that the exporter counts by itself: values of a field, within eventWindow or since the start.
+type event struct {
+	name     string
+	field    int
+	windowed bool
+}
+
+// events are the families that we can count too.
 var events = [...]event{
 	{"DCGM_EXP_XID_ERRORS_COUNT", xidField, true},
 	{xidTotalFamily, xidField, false},
@@ -38,20 +38,10 @@ var events = [...]event{
 	{"DCGM_EXP_CLOCK_EVENTS_TOTAL", clockField, false},
 }
 
-// eventOf returns the event of a name, nil if there is none.
-func eventOf(name string) *event {
-	for i := range events {
-		if events[i].name == name {
-			return &events[i]
-		}
-	}
-	return nil
-}
-
 // eventFamily is an event as a counters file has it.
 type eventFamily struct {
 	Counter
-	*event
+	event
 }
 
 // clockEvents are the exporter's names of the bits of field 112 (dcgm_fields.h).
@@ -59,7 +49,14 @@ var clockEvents = [...]string{
 	"gpu_idle", "clocks_setting", "power_cap", "hw_slowdown", "sync_boost", "sw_thermal", "hw_thermal", "hw_power_brake", "display_clocks",
 }
 
-// tallied is what a tally is of.
+// XIDReporter is implemented by Readings that receive XIDs one by one.
+type XIDReporter interface {
+	// XIDs appends the XIDs of a board of the inventory, each code once, and a code 0 if there were none. It appends
+	// nothing if no source reports XIDs of the board. The Writer fills in the Labels.
+	XIDs(dst []raw.XID, board int) []raw.XID
+}
+
+// tallied is the device of a tally.
 type tallied struct{ uuid, instance string }
 
 // tally counts the events of one device.
@@ -72,15 +69,15 @@ type tally struct {
 	seen         []raw.XID // what an XIDReporter last reported
 }
 
-// counts are the counts of the codes of one kind, over eventWindow and since the start.
+// counts are the counts of the codes of one kind.
 type counts struct {
 	codes  []codeCount
-	recent []moment // of the window, the oldest first
+	recent []moment // of eventWindow, the oldest first
 }
 
 type codeCount struct {
 	code         uint32
-	recent, ever uint64
+	recent, ever uint64 // within eventWindow, and since the start
 }
 
 // moment is how often a code was counted within one second.
@@ -90,16 +87,11 @@ type moment struct {
 	n      uint64
 }
 
-// mostCodes bounds the codes, far above those that exist.
-const mostCodes = 512
-
 // add adds recent to the count of a code within the window, at that second, and ever to its count since the start.
 func (c *counts) add(second int64, code uint32, recent, ever uint64) {
 	at := slices.IndexFunc(c.codes, func(known codeCount) bool { return known.code == code })
 	if at < 0 {
-		if at = len(c.codes); at == mostCodes {
-			return
-		}
+		at = len(c.codes)
 		c.codes = append(c.codes, codeCount{code: code})
 	}
 	c.codes[at].recent += recent
@@ -113,7 +105,7 @@ func (c *counts) add(second int64, code uint32, recent, ever uint64) {
 	c.recent = append(c.recent, moment{second, at, recent})
 }
 
-// expire subtracts what has left the window from the counts.
+// expire subtracts what has left the window.
 func (c *counts) expire(second int64) {
 	old := 0
 	for old < len(c.recent) && c.recent[old].second <= second-eventWindow {
@@ -175,7 +167,7 @@ func (w *Writer) findTallies() {
 	}
 }
 
-// count counts the events of a reading and appends their series to b.
+// count counts the events of a reading, and appends the counts that the Page has to b.
 func (w *Writer) count(b *raw.Batch, at time.Time, from Readings) {
 	second := at.Unix()
 	_, each := from.(XIDReporter)
@@ -198,77 +190,64 @@ func (w *Writer) count(b *raw.Batch, at time.Time, from Readings) {
 		}
 	}
 	for i := range w.page.events {
-		w.appendEvents(b, i)
+		for d := range w.tallies {
+			if w.seen[d].read {
+				w.appendCounts(b, i, d)
+			}
+		}
 	}
 }
 
-// appendEvents appends the series of one family of the Page to b.
-func (w *Writer) appendEvents(b *raw.Batch, family int) {
-	e := w.page.events[family].event
-	for d, t := range w.tallies {
-		if !w.seen[d].read {
-			continue
-		}
-		codes, from := t.xids.codes, len(b.Events)
-		if e.field == clockField {
-			codes = t.clocks.codes
-		}
+// appendCounts appends the counts of a device in one family of the Page to b.
+func (w *Writer) appendCounts(b *raw.Batch, family, d int) {
+	e, codes := &w.page.events[family], w.tallies[d].xids.codes
+	if e.field == clockField {
+		codes = w.tallies[d].clocks.codes
+	}
+	for _, block := range w.labels[d].blocks {
+		first := len(b.Events)
 		for _, c := range codes {
 			n := c.ever
 			if e.windowed {
 				n = c.recent
 			}
 			if n > 0 {
-				b.Events = append(b.Events, raw.Event{Family: uint32(family), Device: uint32(d), Code: c.code, Count: n})
+				b.Events = append(b.Events, raw.Event{Family: uint32(family), Labels: block, Code: c.code, Count: n})
 			}
 		}
-		// The exporter writes 0 for a device without a sample in the window.
-		if e.windowed && e.field == xidField && len(b.Events) == from {
-			b.Events = append(b.Events, raw.Event{Family: uint32(family), Device: uint32(d), None: true})
+		// The exporter writes 0 for a device without an XID in the window.
+		if e.windowed && e.field == xidField && len(b.Events) == first {
+			b.Events = append(b.Events, raw.Event{Family: uint32(family), Labels: block})
 		}
 	}
 }
 
-// appendEvents appends the text of events.
+// appendEvents appends the text of events, with their labels in the exporter's order, which is by name.
 func (r *rendering) appendEvents(dst []byte, list []raw.Event) []byte {
 	for i := range list {
 		e := &list[i]
-		f := &r.page.events[e.Family]
+		f := &r.events[e.Family]
 		if i == 0 || e.Family != list[i-1].Family {
 			dst = exposition.AppendHeader(dst, f.Name, f.Help, f.Type)
 		}
-		for _, tail := range r.tails[e.Device] {
-			dst = append(append(dst, f.Name...), r.heads[e.Device]...)
-			dst = append(f.appendLabels(dst, e), tail...)
-			dst = append(strconv.AppendUint(dst, e.Count, 10), '\n')
+		dst = append(append(dst, f.Name...), r.blocks[e.Labels][0]...)
+		if f.field == clockField {
+			dst = exposition.AppendLabel(dst, ",clock_event", clockEvents[e.Code])
 		}
-	}
-	return dst
-}
-
-// appendLabels appends the labels of an event in the exporter's order, which is by name.
-func (f *eventFamily) appendLabels(dst []byte, e *raw.Event) []byte {
-	if f.field == clockField { // of which there is no None
-		dst = exposition.AppendLabel(dst, ",clock_event", clockEvents[e.Code])
-	}
-	if f.windowed {
-		dst = append(dst, eventWindowLabel...)
-	}
-	if f.field == xidField && !e.None {
-		dst = appendXID(dst, e.Code)
+		if f.windowed {
+			dst = append(dst, eventWindowLabel...)
+		}
+		if f.field == xidField && e.Code != 0 {
+			dst = appendXID(dst, e.Code)
+		}
+		dst = append(append(dst, r.blocks[e.Labels][1]...), ' ')
+		dst = append(strconv.AppendUint(dst, e.Count, 10), '\n')
 	}
 	return dst
 }
 
 func appendXID(dst []byte, code uint32) []byte {
 	return append(strconv.AppendUint(append(dst, `,xid="`...), uint64(code), 10), '"')
-}
-
-// XIDReporter is implemented by Readings that receive XIDs one by one.
-type XIDReporter interface {
-	// XIDs appends the XIDs of a board of the inventory, each code once, and a code 0 if there were none. It appends
-	// nothing if no source reports XIDs of the board. The Writer fills in the Labels.
-	XIDs(dst []raw.XID, board int) []raw.XID
 }
 
 // writeXIDs appends the XIDs of the boards that are read or lost.
@@ -286,12 +265,12 @@ func (w *Writer) writeXIDs(b *raw.Batch, from Readings) {
 	}
 }
 
-// xidsOf returns the XIDs in b of the board of a device.
+// xidsOf returns the XIDs in b of the board of a device, which are adjacent.
 func (w *Writer) xidsOf(b *raw.Batch, device int) []raw.XID {
 	name := w.labels[w.inventory.Devices[device].Board].name
-	first := slices.IndexFunc(b.XIDs, func(x raw.XID) bool { return x.Labels == name })
-	if first < 0 {
-		return nil
+	first := 0
+	for first < len(b.XIDs) && b.XIDs[first].Labels != name {
+		first++
 	}
 	end := first
 	for end < len(b.XIDs) && b.XIDs[end].Labels == name {

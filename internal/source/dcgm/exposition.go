@@ -24,9 +24,6 @@ func appendFields(dst []byte, b *raw.Batch, some func(*Field) bool) []byte {
 	var wanted bool
 	for i := range b.Samples {
 		s := &b.Samples[i]
-		if int(s.Family) >= len(Fields) {
-			continue // the Page writes it
-		}
 		f := &Fields[s.Family]
 		if s.Family != family {
 			family, wanted = s.Family, some(f)
@@ -43,31 +40,18 @@ func appendFields(dst []byte, b *raw.Batch, some func(*Field) bool) []byte {
 	return dst
 }
 
-// appendValue appends a finite number in the exporter's form: six decimals for a
-// double, none for an integer. A number that this form would change, which dmon
-// does not print, is written out in full.
+// smallest is the least number that is not written with an exponent: a ratio of bit errors may have hundreds of zeros.
+// From exactMillis on, more than three decimals would be needed to read the same number.
+const smallest, exactMillis = 1e-9, 1e12
+
+// appendValue appends a finite number in the exporter's form: six decimals for a double, none for an integer. A number
+// that this form would change, which dmon does not print, is written out in full.
 func appendValue(dst []byte, v float64, float bool) []byte {
-	if !float {
-		if n := int64(v); math.Abs(v) < 1<<63 && float64(n) == v {
-			return strconv.AppendInt(dst, n, 10)
-		}
-		return strconv.AppendFloat(dst, v, 'f', -1, 64)
-	}
-	// dmon prints three decimals. If v is the quotient of whole thousandths, the
-	// text that spells them out reads back as v: both round the same number once.
-	const smallest = 1e-9 // to be written out: a ratio of bit errors may have hundreds of zeros
-	if v != 0 && math.Abs(v) < smallest {
+	switch {
+	case v != 0 && math.Abs(v) < smallest:
 		return strconv.AppendFloat(dst, v, 'g', -1, 64)
+	case float && math.Abs(v) < exactMillis && math.Round(v*1000)/1000 == v:
+		return strconv.AppendFloat(dst, v, 'f', 6, 64)
 	}
-	thousandths := math.Round(v * 1000)
-	if !(math.Abs(thousandths) < 1<<63) || thousandths/1000 != v {
-		return strconv.AppendFloat(dst, v, 'f', -1, 64)
-	}
-	if thousandths < 0 {
-		dst, thousandths = append(dst, '-'), -thousandths
-	}
-	n := uint64(thousandths)
-	dst = strconv.AppendUint(dst, n/1000, 10)
-	rest := n % 1000
-	return append(dst, '.', byte('0'+rest/100), byte('0'+rest/10%10), byte('0'+rest%10), '0', '0', '0')
+	return strconv.AppendFloat(dst, v, 'f', -1, 64)
 }

@@ -66,3 +66,18 @@ func Gives(id int) bool {
 	f := fieldByID(id)
 	return f == nil || !f.Unprintable
 }
+
+// fieldByID returns a field that DCGM has, nil if there is none with that id.
+func fieldByID(id int) *Field {
+	i := slices.IndexFunc(Fields[:], func(f Field) bool { return f.ID == id && !f.Foreign() })
+	if i < 0 {
+		return nil
+	}
+	return &Fields[i]
+}
+
+// isMultiplexed reports whether the field with that id is Multiplexed.
+func isMultiplexed(id int) bool {
+	f := fieldByID(id)
+	return f != nil && f.Multiplexed
+}

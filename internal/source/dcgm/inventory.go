@@ -1,9 +1,3 @@
-// Package dcgm is what the local sources share: the table of the fields that they give,
-// the inventory of the node's GPUs, which of them are selected, the jobs that run on them,
-// and the form in which dcgm-exporter serves a reading.
-//
-// It runs no command. The caller passes in what dcgmi and nvidia-smi printed; what they
-// did not print is unknown: an empty string or Unknown, never a guess.
 package dcgm
 
 import (
@@ -18,41 +12,35 @@ import (
 // Unknown is an id or index that is not known.
 const Unknown = -1
 
-// Inventory is what a host engine, or NVML, knows about its devices: the boards ordered by
-// Entity, each followed by its instances, ordered by id.
+// Inventory is what a host engine, or NVML, knows about its devices: the boards ordered by Entity, each followed by its
+// instances, ordered by id.
 type Inventory struct{ Devices []Device }
 
 // Device is a GPU or an instance of one. Its Board is an index in the Inventory.
 type Device struct {
 	canonical.Device
-	// Entity is DCGM's id: the 0 of dmon's GPU 0, which is the exporter's label gpu, or
-	// the 7 of GPU-I 7.
+	// Entity is DCGM's id: the 0 of dmon's GPU 0, which is the exporter's label gpu, or the 7 of GPU-I 7.
 	Entity int
-	// NVLinkLimit is what all active NVLinks of the board can carry, both ways together,
-	// in bytes per second; 0 if it is unknown or none is active.
+	// NVLinkLimit is what all active NVLinks of the board can carry, both ways together, in bytes per second; 0 if it is
+	// unknown or none is active.
 	NVLinkLimit float64
-	// Texts are the values of the table Texts, as far as they were requested; "" if
-	// unknown.
-	Texts [NumTexts]string
-	// Inactive boards are known to the host engine, but not read by it.
-	Inactive bool
-	// Lost boards are Inactive because the driver has lost them.
-	Lost bool
+	// Inactive boards are known to the host engine, but not read by it; Lost ones because the driver has lost them.
+	Inactive, Lost bool
 }
 
 // MIGDevice is a compute instance.
 type MIGDevice = canonical.MIGDevice
 
-// NewBoard returns a board by DCGM's id and nvidia-smi's index, "" if that is unknown.
-// loose are MIG devices whose instance is unknown.
+// NewBoard returns a board by DCGM's id and nvidia-smi's index, "" if that is unknown. loose are MIG devices whose
+// instance is unknown.
 func NewBoard(entity int, index string, loose ...MIGDevice) Device {
 	d := Device{Entity: entity, Device: canonical.Device{GPU: strconv.Itoa(entity)}}
 	d.setCUDA(index, loose)
 	return d
 }
 
-// NewInstance returns an instance by DCGM's id and NVML's, which is the exporter's
-// GPU_I_ID, with the MIG devices that are known to be in it.
+// NewInstance returns an instance by DCGM's id and NVML's, which is the exporter's GPU_I_ID, with the MIG devices that
+// are known to be in it.
 func NewInstance(entity int, id, profile string, mig ...MIGDevice) Device {
 	d := Device{Entity: entity, Device: canonical.Device{Instance: id, Profile: profile}}
 	d.setCUDA("", mig)
@@ -70,10 +58,9 @@ func (d *Device) setCUDA(index string, mig []MIGDevice) {
 func (n *Inventory) Add(board Device, instances ...Device) {
 	board.Board = len(n.Devices)
 	n.Devices = append(n.Devices, board)
-	for _, d := range instances {
-		d.GPU, d.UUID, d.Board = board.GPU, board.UUID, board.Board
-		d.Model, d.PCIBusID, d.Driver, d.Cluster = board.Model, board.PCIBusID, board.Driver, board.Cluster
-		d.NVLinkLimit, d.Texts, d.Inactive, d.Lost = board.NVLinkLimit, board.Texts, board.Inactive, board.Lost
+	for _, i := range instances {
+		d := board
+		d.Entity, d.Instance, d.Profile, d.CUDA = i.Entity, i.Instance, i.Profile, i.CUDA
 		n.Devices = append(n.Devices, d)
 	}
 }
@@ -97,8 +84,7 @@ func (n *Inventory) MIGPlaces() (all []MIGPlace) {
 	return all
 }
 
-// Find returns the index of the board, or of the instance, with an entity id as dmon
-// prints it, Unknown if there is none.
+// Find returns the index of the board, or of the instance, with an entity id as dmon prints it, Unknown if there is none.
 func (n *Inventory) Find(instance bool, entity int) int {
 	return slices.IndexFunc(n.Devices, func(d Device) bool { return d.IsInstance() == instance && d.Entity == entity })
 }
@@ -136,14 +122,23 @@ func (n *Inventory) Entities(s *canonical.Selection) string {
 	return strings.Join(list, ",")
 }
 
-// Remember completes lost boards with what was known about them before, since a host
-// engine forgets the names of boards that it cannot query. It does so only if no board
-// moved, came or went.
-func (n *Inventory) Remember(before *Inventory) {
-	boards := func(list []Device) []Device {
-		return slices.DeleteFunc(slices.Clone(list), func(d Device) bool { return d.IsInstance() })
+// OneOfEach returns the entity id of one board of each model, among the boards that are selected at least in part.
+func (n *Inventory) OneOfEach(s *canonical.Selection) []int {
+	var models []string
+	var entities []int
+	for i := range n.Devices {
+		board := &n.Devices[n.Devices[i].Board]
+		if s.Chosen[i] && !board.Inactive && !slices.Contains(models, board.Model) {
+			models, entities = append(models, board.Model), append(entities, board.Entity)
+		}
 	}
-	if !slices.EqualFunc(boards(n.Devices), boards(before.Devices), func(a, b Device) bool { return a.Entity == b.Entity }) || Moved(before, n) {
+	return entities
+}
+
+// Remember names the lost boards as before, since a host engine forgets the names of boards that it cannot query, unless
+// a board has moved.
+func (n *Inventory) Remember(before *Inventory) {
+	if Moved(before, n) {
 		return
 	}
 	for i := range n.Devices {
@@ -161,20 +156,15 @@ func Equal(a, b *Inventory) bool { return reflect.DeepEqual(a, b) }
 // differ reports whether two names contradict each other: "" is unknown.
 func differ(x, y string) bool { return x != "" && y != "" && x != y }
 
-// Moved reports whether an entity id identifies another device in b than in a: a board with
-// another UUID, another instance, or one of another size. A property that only one of them knows
-// is no contradiction.
+// Moved reports whether an entity id identifies another device in b than in a: a board with another UUID, another
+// instance, or one of another size. A property that only one of them knows is no contradiction.
 func Moved(a, b *Inventory) bool {
-	for i := range a.Devices {
-		before := &a.Devices[i]
+	return slices.ContainsFunc(a.Devices, func(before Device) bool {
 		at := b.Find(before.IsInstance(), before.Entity)
 		if at == Unknown {
-			continue
+			return false
 		}
 		after := &b.Devices[at]
-		if differ(before.UUID, after.UUID) || before.GPU != after.GPU || before.Instance != after.Instance || differ(before.Profile, after.Profile) {
-			return true
-		}
-	}
-	return false
+		return differ(before.UUID, after.UUID) || before.GPU != after.GPU || before.Instance != after.Instance || differ(before.Profile, after.Profile)
+	})
 }

@@ -98,10 +98,7 @@ func (j *join) write(w *Writer, b *raw.Batch) (unknown bool) {
 
 // Reading implements Readings.
 func (j *join) Reading(field, device int) float64 {
-	stream := DeviceStream // of the fields beyond Fields
-	if field < len(Fields) {
-		stream = Fields[field].Stream // numbered as ours are
-	}
+	stream := Fields[field].Stream // numbered as ours are
 	if !j.joined[stream] || j.streams[stream].entity[device] == Unknown {
 		return math.NaN()
 	}

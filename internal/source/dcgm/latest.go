@@ -18,7 +18,7 @@ type latest struct {
 	child    uint64
 	entities []dmon.Entity
 	rows     []rows // of each entity
-	cells    []cell // entities × MaxFields
+	cells    []cell // entities × Fields
 
 	entity []int // of each device of the inventory of view, Unknown if none has rows
 	view   *view // nil if entities have changed
@@ -50,7 +50,7 @@ func (l *latest) add(t *tick) {
 	if n := len(t.entities) - len(l.entities); n > 0 || l.entities == nil {
 		l.entities, l.view = t.entities, nil
 		l.rows = append(l.rows, make([]rows, n)...)
-		l.cells = append(l.cells, make([]cell, n*MaxFields)...)
+		l.cells = append(l.cells, make([]cell, n*len(Fields))...)
 	}
 	if !t.rest || l.ticks == 0 {
 		if l.ticks++; l.ticks > 1 {
@@ -64,7 +64,7 @@ func (l *latest) add(t *tick) {
 	}
 	for i := range t.batch.Samples {
 		s := &t.batch.Samples[i]
-		l.cells[int(s.Labels)*MaxFields+int(s.Family)] = cell{s.Value, l.rows[s.Labels].n}
+		l.cells[int(s.Labels)*len(Fields)+int(s.Family)] = cell{s.Value, l.rows[s.Labels].n}
 	}
 }
 
@@ -90,7 +90,7 @@ func (l *latest) locate(v *view) (unknown bool) {
 // value returns the value of a field of an entity, NaN if it is too old.
 func (l *latest) value(field, entity int) float64 {
 	r := l.rows[entity]
-	c := l.cells[entity*MaxFields+field]
+	c := l.cells[entity*len(Fields)+field]
 	if l.ticks-r.tick > keptTicks || c.row == 0 || r.n-c.row > keptTicks {
 		return math.NaN()
 	}

@@ -1,7 +1,6 @@
 package dcgm
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -31,11 +30,10 @@ func (f fixed) Reading(field, device int) float64 {
 // A Page has the lines of the file under its names, TYPEs and HELPs, in the order of the
 // ids, with its labels and jobs; the Samples have all readings.
 func TestPage(t *testing.T) {
-	n := inventory(func(boards []board) { boards[0].Texts[7] = "96.00" })
-	w := writer("gpu07", n, Jobs{{GPU: "0"}: {"4711", "4712"}})
+	w := writer("gpu07", inventory(nil), Jobs{{GPU: "0"}: {"4711", "4712"}})
 	page, notGiven := NewPage([]Counter{
 		counterOf("DCGM_FI_PROF_SM_UTIL_RATIO", "gauge", `of \SMs`, "SMACT"),
-		counterOf("DCGM_FI_DEV_VBIOS_VERSION", LabelType, "", "none"),
+		counterOf("DCGM_FI_SYSTEM_DRIVER_VERSION", LabelType, "", "none"),
 		counterOf("DCGM_FI_DEV_GPU_TEMP", "counter", "hot, or not", "TMPTR"),
 		counterOf("DCGM_FI_PROF_NVDEC0_ACTIVE", "gauge", "", "none"),
 		counterOf("DCGM_FI_DEV_BRAND", LabelType, "", "none"),
@@ -45,18 +43,19 @@ func TestPage(t *testing.T) {
 	if want := []string{"DCGM_FI_PROF_NVDEC0_ACTIVE", "DCGM_FI_DEV_BRAND", "DCGM_EXP_GPU_HEALTH_STATUS", "DCGM_FI_DEV_SERIAL", "DCGM_EXP_XID_ERRORS_COUNT"}; !slices.Equal(notGiven, want) {
 		t.Errorf("not given: %v, want %v", notGiven, want)
 	}
-	if ids, texts := page.Wants(), page.Texts(); !slices.Equal(ids, []int{150, 1002}) || !slices.Equal(texts, []int{7}) {
-		t.Errorf("wants %v and %v", ids, texts)
+	if ids := page.Wants(); !slices.Equal(ids, []int{150, 1002}) {
+		t.Errorf("wants %v", ids)
 	}
 	w.Serve(page)
 	var b raw.Batch
 	w.Write(&b, noon, fixed{"TMPTR": {40, 41, math.NaN(), 42}, "SMACT": {.5}, "POWER": {100}})
-	const gpu0 = `{gpu="0",UUID="` + uuid0 + `",pci_bus_id="00000000:10:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="gpu07",DCGM_FI_DEV_VBIOS_VERSION="96.00",hpc_job="`
+	const gpu0 = `{gpu="0",UUID="` + uuid0 + `",pci_bus_id="00000000:10:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="gpu07",DCGM_FI_SYSTEM_DRIVER_VERSION="580.105.08",hpc_job="`
 	const gpu1 = `{gpu="1",UUID="` + uuid1 + `",pci_bus_id="00000000:20:00.0",device="nvidia1",modelName="NVIDIA H100 80GB HBM3"`
+	const driver = `,DCGM_FI_SYSTEM_DRIVER_VERSION="580.105.08"`
 	want := "# HELP DCGM_FI_DEV_GPU_TEMP hot, or not\n# TYPE DCGM_FI_DEV_GPU_TEMP counter\n" +
 		"DCGM_FI_DEV_GPU_TEMP" + gpu0 + "4711\"} 40\nDCGM_FI_DEV_GPU_TEMP" + gpu0 + "4712\"} 40\n" +
-		"DCGM_FI_DEV_GPU_TEMP" + gpu1 + ",hostname=\"gpu07\"} 41\n" +
-		"DCGM_FI_DEV_GPU_TEMP" + gpu1 + ",GPU_I_ID=\"9\",hostname=\"gpu07\"} 42\n" +
+		"DCGM_FI_DEV_GPU_TEMP" + gpu1 + ",hostname=\"gpu07\"" + driver + "} 41\n" +
+		"DCGM_FI_DEV_GPU_TEMP" + gpu1 + ",GPU_I_ID=\"9\",hostname=\"gpu07\"" + driver + "} 42\n" +
 		"# HELP DCGM_FI_PROF_SM_UTIL_RATIO of \\\\SMs\n# TYPE DCGM_FI_PROF_SM_UTIL_RATIO gauge\n" +
 		"DCGM_FI_PROF_SM_UTIL_RATIO" + gpu0 + "4711\"} 0.500000\nDCGM_FI_PROF_SM_UTIL_RATIO" + gpu0 + "4712\"} 0.500000\n"
 	if got := string(b.AppendText(nil)); got != want {
@@ -75,18 +74,18 @@ func TestPage(t *testing.T) {
 func TestLabels(t *testing.T) {
 	const gpu0 = `{gpu="0",UUID="` + uuid0 + `",pci_bus_id="10",device="nvidia0",modelName="NVIDIA H100 80GB HBM3"`
 	b0 := named(0, uuid0, "10")
-	b0.Driver, b0.Cluster, b0.Texts[1] = "580.105.08", "c-1", "13.580.105.08"
+	b0.Driver, b0.Cluster = "580.105.08", "c-1"
 	page, _ := NewPage([]Counter{
 		counterOf("DCGM_FI_DEV_GPU_TEMP", "gauge", "", "TMPTR"), counterOf(CliqueFamily, "gauge", "", CliqueColumn),
-		counterOf("DCGM_FI_NVML_VERSION", LabelType, "", "none"), counterOf("DCGM_FI_DRIVER_VERSION", LabelType, "", "none"),
+		counterOf("DCGM_FI_DRIVER_VERSION", LabelType, "", "none"),
 	}, everything)
-	const driver, nvml, cluster = `,DCGM_FI_DRIVER_VERSION="580.105.08"`, `,DCGM_FI_NVML_VERSION="13.580.105.08"`, `,DCGM_FI_DEV_FABRIC_CLUSTER_UUID="c-1"`
+	const driver, cluster = `,DCGM_FI_DRIVER_VERSION="580.105.08"`, `,DCGM_FI_DEV_FABRIC_CLUSTER_UUID="c-1"`
 	for _, c := range []struct {
 		page         *Page
 		temp, clique string
 	}{
 		{nil, gpu0 + driver + "} 40", gpu0 + driver + cluster + "} 7"},
-		{page, gpu0 + driver + nvml + "} 40", gpu0 + driver + nvml + "} 7"},
+		{page, gpu0 + driver + "} 40", gpu0 + driver + "} 7"},
 	} {
 		w := writer("", flatten([]board{b0}), nil)
 		if c.page != nil {
@@ -201,31 +200,6 @@ func TestPageAllocatesNothing(t *testing.T) {
 	tick()
 	if n := testing.AllocsPerRun(100, tick); n > 0 {
 		t.Errorf("%v allocations", n)
-	}
-}
-
-// Texts are read from the output of the real dmon 4.6.0 and 3.3.9; those cut short are unknown.
-func TestTexts(t *testing.T) {
-	for name, output := range map[string]string{
-		"4.6.0": "#Entity         DRVER          VBVER                   SRNUM               \nID              #                                                                       \n" +
-			"GPU 0           550.163.01     96.00.74.00.09          N/A                 \nGPU 11          550.163.01     96.00.74.00.09.12...    S1562 8             \n",
-		"3.3.9": "#Entity   DRVER          VBVER                   SRNUM               \nID        #                                                             \n" +
-			"GPU 11    550.163.01     96.00.74.00.09.12...    S1562 8             \nGPU 0     550.163.01     96.00.74.00.09          N/A                 \n",
-	} {
-		boards := parseTexts([]byte(output), []int{0, 7, 2})
-		slices.SortFunc(boards, func(a, b board) int { return a.Entity - b.Entity })
-		if len(boards) != 2 {
-			t.Fatalf("%s: %d boards", name, len(boards))
-		}
-		got := fmt.Sprintf("%d %s %q %q %d %q", boards[0].Entity, boards[0].Driver, boards[0].Texts[7], boards[0].Texts[2], boards[1].Entity, boards[1].Texts)
-		if want := `0 550.163.01 "96.00.74.00.09" "" 11 ["550.163.01" "" "S1562 8" "" "" "" "" ""]`; got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
-	}
-	for _, output := range []string{"", "GPU 0  5", "#Entity DRVER\nGPU x 5\nGPU", "Error: invalid field\n", "#Entity DRVER NVVER\nGPU 0 1 2", "#Entity DRVER\n0       5\n"} {
-		if boards := parseTexts([]byte(output), []int{0}); boards != nil {
-			t.Errorf("%q: %+v", output, boards)
-		}
 	}
 }
 

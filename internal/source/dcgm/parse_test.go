@@ -2,6 +2,7 @@ package dcgm
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,39 +141,13 @@ func TestHierarchy(t *testing.T) {
 	}
 }
 
-func TestQuery(t *testing.T) {
-	whole := named(Unknown, uuid0, "00000000:10:00.0")
-	whole.index, whole.Driver = "0", "580.105.08"
-	poor := newBoard(Unknown)
-	poor.index, poor.UUID, poor.Model, poor.PCIBusID = "1", uuid1, "Tesla K20, Rev 2", "00000000:20:00.0"
-	tests := []struct {
-		name, text string
-		want       []board
-	}{
-		{"whole", "0, " + uuid0 + ", 00000000:10:00.0, 580.105.08, NVIDIA H100 80GB HBM3\n", []board{whole}},
-		{"no values, a comma in the name", "1, " + uuid1 + ", 00000000:20:00.0, [N/A], Tesla K20, Rev 2\n", []board{poor}},
-		{"lines that are no answer", "Unable to determine the device handle for GPU0000:B1:00.0: Unknown Error\n" +
-			"x, " + uuid1 + ",,,\n2, 12345,,,\nField \"power.max\" is not a valid field to query.\n", nil},
-		{"no driver", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", nil},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			same(t, parseQuery([]byte(tt.text)), tt.want)
-			var devices []Device
-			for _, b := range tt.want {
-				devices = append(devices, b.Device)
-			}
-			same(t, Listed([]byte(tt.text)), devices)
-		})
-	}
-}
-
 func TestList(t *testing.T) {
-	listed := func(index, uuid string, loose ...canonical.MIGDevice) board {
-		b := newBoard(Unknown)
-		b.index, b.UUID, b.loose = index, uuid, loose
+	listed := func(index, uuid, model string, loose ...canonical.MIGDevice) board {
+		b := board{index: index, loose: loose}
+		b.UUID, b.Model = uuid, model
 		return b
 	}
+	const h100 = "NVIDIA H100 80GB HBM3"
 	tests := []struct {
 		name, text string
 		want       []board
@@ -181,25 +156,36 @@ func TestList(t *testing.T) {
 			"  MIG 3g.40gb     Device  0: (UUID: " + mig0 + ")\n" +
 			"  MIG 1c.1g.10gb+me Device  1: (UUID: " + mig1 + ")\n" +
 			"GPU 1: NVIDIA H100 80GB HBM3 (UUID: " + uuid1 + ")\n", []board{
-			listed("0", uuid0, mig(0, mig0, "3g.40gb"), mig(1, mig1, "1g.10gb+me")), listed("1", uuid1),
+			listed("0", uuid0, h100, mig(0, mig0, "3g.40gb"), mig(1, mig1, "1g.10gb+me")), listed("1", uuid1, h100),
 		}},
 		{"before R470", "GPU 0: A100-SXM4-40GB (UUID: " + uuid0 + ")\n  MIG 1c.3g.20gb Device 0: (UUID: MIG-" + uuid0 + "/1/0)\n", []board{
-			listed("0", uuid0, mig(0, "MIG-"+uuid0+"/1/0", "3g.20gb")),
+			listed("0", uuid0, "A100-SXM4-40GB", mig(0, "MIG-"+uuid0+"/1/0", "3g.20gb")),
 		}},
 		{"devices of nothing, and of a board that cannot be read", "  MIG 3g.40gb Device 0: (UUID: " + mig0 + ")\n" +
 			"GPU 0: NVIDIA H100 (UUID: " + uuid0 + ")\nGPU x: (broken)\n  MIG 3g.40gb Device 0: (UUID: " + mig0 + ")\n  MIG 3g.40gb Device: (UUID: MIG-)\n",
-			[]board{listed("0", uuid0), listed("", "", mig(0, mig0, "3g.40gb"))}},
+			[]board{listed("0", uuid0, "NVIDIA H100")}},
 		{"devices that say too little", "GPU 0: NVIDIA H100 (UUID: " + uuid0 + ")\n  MIG 3g.40gb Slice 0: (UUID: " + mig0 + ")\n" +
-			"  MIG 3g.40gb Device x: (UUID: " + mig0 + ")\n  MIG 3g.40gb Device 1: (UUID: unknown)\n", []board{listed("0", uuid0)}},
+			"  MIG 3g.40gb Device x: (UUID: " + mig0 + ")\n  MIG 3g.40gb Device 1: (UUID: unknown)\n", []board{listed("0", uuid0, "NVIDIA H100")}},
 		{"no devices", "No devices found.\n", nil},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) { same(t, parseList([]byte(tt.text)), tt.want) })
+		t.Run(tt.name, func(t *testing.T) {
+			boards := parseSMI([]byte(tt.text))
+			delete(boards, "")
+			if len(boards) != len(tt.want) {
+				t.Errorf("%d boards, want %d", len(boards), len(tt.want))
+			}
+			for _, want := range tt.want {
+				if got := boards[want.UUID]; got == nil || got.index != want.index || got.Model != want.Model || !slices.Equal(got.loose, want.loose) {
+					t.Errorf("%+v, want %+v", got, want)
+				}
+			}
+		})
 	}
 }
 
-// report has the form of `nvidia-smi -q -x`.
-const report = `<?xml version="1.0" ?>
+// reportText has the form of `nvidia-smi -q -x`.
+const reportText = `<?xml version="1.0" ?>
 <!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">
 <nvidia_smi_log>
 	<driver_version>580.105.08</driver_version>
@@ -225,17 +211,15 @@ const report = `<?xml version="1.0" ?>
 
 func TestReport(t *testing.T) {
 	want := map[migIndex]string{{uuid0, 0}: "2", {uuid0, 1}: "2", {uuid0, 2}: "9"}
-	for _, text := range []string{report, report[:strings.Index(report, "<gpu id=\"00000000:20")+30]} {
-		if got := parseReport([]byte(text)); !reflect.DeepEqual(got, want) {
-			t.Errorf("%v", got)
-		}
+	if got := parseReport([]byte(reportText)); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v", got)
 	}
 	device := func(index, instance, uuid string) string {
 		return "<gpu><mig_devices><mig_device><index>" + index + "</index><gpu_instance_id>" + instance + "</gpu_instance_id></mig_device></mig_devices><uuid>" + uuid + "</uuid></gpu>"
 	}
-	begun, _, _ := strings.Cut(report, "<processes>")
+	begun, _, _ := strings.Cut(reportText, "<processes>")
 	for _, text := range []string{
-		"", "<", "<a><b>", "<gpu>", "<gpu><uuid>x</uuid></gpu>", report[:len(report)/3], begun, "NVIDIA-SMI has failed",
+		"", "<", "<a><b>", "<gpu>", "<gpu><uuid>x</uuid></gpu>", reportText[:len(reportText)/3], begun, "NVIDIA-SMI has failed",
 		device("0", "2", "x"), device("x", "2", uuid0), device("0", "N/A", uuid0),
 	} {
 		if got := parseReport([]byte(text)); len(got) != 0 {
@@ -245,12 +229,12 @@ func TestReport(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add(heading+board0+rule+board1, hierarchy, "0, "+uuid0+", x, 1, 500, 700, 5, 16, H100", "GPU 0: x (UUID: "+uuid0+")\n  MIG 1g.10gb Device 0: (UUID: "+mig0+")\n", "GPU 0: x (UUID: "+uuid0+")\n\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n", report)
-	f.Add("| 0 | Name: x\n|0|", "| GPU 0 | (EntityID: 0)\n| I 0/0 | (EntityID: 0)|", ",,,,,", "GPU\nMIG\n", "Link\nGPU\nLink 0: Inf GB/s\n", "<gpu><mig_devices><mig_device/></mig_devices></gpu>")
-	f.Fuzz(func(t *testing.T, discovery, hierarchy, query, list, links, report string) {
-		o := &Outputs{Discovery: []byte(discovery), Hierarchy: []byte(hierarchy), Query: []byte(query), List: []byte(list), Links: []byte(links), Report: []byte(report)}
-		n := Parse(o)
-		all := discovery + hierarchy + query + list + links
+	f.Add(heading+board0+rule+board1, hierarchy, "GPU 0 580.1", "GPU 0: x (UUID: "+uuid0+")\n  MIG 1g.10gb Device 0: (UUID: "+mig0+")\n", "GPU 0: x (UUID: "+uuid0+")\n\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n", reportText)
+	f.Add("| 0 | Name: x\n|0|", "| GPU 0 | (EntityID: 0)\n| I 0/0 | (EntityID: 0)|", "GPU x", "GPU\nMIG\n", "Link\nGPU\nLink 0: Inf GB/s\n", "<gpu><mig_devices><mig_device/></mig_devices></gpu>")
+	f.Fuzz(func(t *testing.T, discovery, hierarchy, driver, list, links, report string) {
+		o := &outputs{discovery: []byte(discovery), hierarchy: []byte(hierarchy), driver: []byte(driver), list: []byte(list), links: []byte(links), report: []byte(report)}
+		n := flatten(o.parse())
+		all := discovery + hierarchy + driver + list + links
 		stands := func(s string) {
 			if s != "" && len(s) <= maxText && printableASCII(all) && !strings.Contains(all, s) {
 				t.Errorf("%q is not in the texts", s)
@@ -356,7 +340,7 @@ func TestLinks(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			n := Parse(&Outputs{Discovery: []byte(heading + board0 + rule), Links: []byte(tt.text)})
+			n := flatten((&outputs{discovery: []byte(heading + board0 + rule), links: []byte(tt.text)}).parse())
 			if len(n.Devices) != 1 || n.Devices[0].NVLinkLimit != tt.want {
 				t.Errorf("%+v, want %v", n.Devices, tt.want)
 			}
@@ -380,15 +364,8 @@ func TestListsAll(t *testing.T) {
 		"":                                                                                              false,
 		"-1 GPUs found.\n" + table + failed:                                                             false,
 	} {
-		if got := ListsAll([]byte(text)); got != want {
+		if got := listsAll([]byte(text)); got != want {
 			t.Errorf("%v of\n%s", got, text)
 		}
-	}
-}
-
-func TestListsInactive(t *testing.T) {
-	const note = "Note: Use -a flag to show all GPUs, including those that are not active.\n"
-	if !ListsInactive([]byte("6 GPUs found (Active).\n"+note)) || ListsInactive([]byte("8 GPUs found (Active).\n")) {
-		t.Error("the note is not read")
 	}
 }

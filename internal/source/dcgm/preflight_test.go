@@ -8,17 +8,16 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
-func TestPreflight(t *testing.T) {
+func TestCommand(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"good/dcgmi": 0o755, "bad/dcgmi": 0o644} {
 		path := filepath.Join(dir, name)
@@ -26,44 +25,20 @@ func TestPreflight(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	page := func(text string) func(context.Context) ([]byte, error) {
-		return func(context.Context) ([]byte, error) { return []byte(text), nil }
-	}
-	nobody := page("")
-	running := func(commands ...string) func() []string { return func() []string { return commands } }
-	const exposition = "# TYPE DCGM_FI_DEV_GPU_TEMP gauge\nDCGM_FI_DEV_GPU_TEMP{gpu=\"0\"} 40\n"
 	tests := []struct {
-		name     string
-		path     string // of dcgmi, "" by PATH
-		dirs     string // PATH, in dir
-		host     string
-		commands func() []string
-		fetch    func(context.Context) ([]byte, error)
-		want     source.Failure // "" is none
-		says     []string
+		name string
+		path string         // of dcgmi, "" by PATH
+		dirs string         // PATH, in dir
+		want source.Failure // "" is none
+		says []string
 	}{
 		{name: "all is well", dirs: "good"},
 		{name: "by path", path: filepath.Join(dir, "good/dcgmi")},
 		{name: "missing", dirs: "none", want: source.HostEngineUnavailable, says: []string{"dcgmi was not found", "datacenter-gpu-manager", "--backend=prometheus"}},
 		{name: "missing at its path", path: "/no/dcgmi", want: source.HostEngineUnavailable, says: []string{"/no/dcgmi was not found"}},
-		{name: "not executable", dirs: "none:bad", want: source.PermissionDenied, says: []string{"bad/dcgmi", "chmod"}},
-		{name: "not executable at its path", path: filepath.Join(dir, "bad/dcgmi"), want: source.PermissionDenied, says: []string{"chmod"}},
+		{name: "not executable", dirs: "none:bad", want: source.HostEngineUnavailable, says: []string{"executable for this user"}},
+		{name: "not executable at its path", path: filepath.Join(dir, "bad/dcgmi"), want: source.PermissionDenied, says: []string{"bad/dcgmi", "ls -l"}},
 		{name: "a good one after a bad one", dirs: "bad:good"},
-		{name: "an exporter runs", dirs: "good", commands: running("/sbin/init", "/usr/bin/dcgm-exporter"), want: source.ExporterCollision,
-			says: []string{"/usr/bin/dcgm-exporter", "--backend=prometheus", "http://localhost:9400/metrics"}},
-		{name: "one that uses our host engine", dirs: "good", commands: running("/usr/bin/dcgm-exporter\x00-f\x00x.csv\x00-r\x00localhost:5555")},
-		{name: "the same by a long flag", dirs: "good", commands: running("dcgm-exporter\x00--remote-hostengine-info=127.0.0.1")},
-		{name: "the same by its environment", dirs: "good", commands: running("dcgm-exporter\x00DCGM_REMOTE_HOSTENGINE_INFO=localhost:5555")},
-		{name: "one on the same socket", dirs: "good", host: "unix:///run/x", commands: running("dcgm-exporter\x00-r\x00unix:///run/x")},
-		{name: "others run", dirs: "good", commands: running("dcgm-exporter.sh", "vim", "nv-hostengine")},
-		{name: "an exporter answers", dirs: "good", fetch: page(exposition), want: source.ExporterCollision, says: []string{":9400", "--backend=prometheus"}},
-		{name: "an exporter of 1.x answers", dirs: "good", fetch: page("# x\ndcgm_gpu_temp{gpu=\"0\"} 40\n"), want: source.ExporterCollision, says: []string{":9400"}},
-		{name: "something else answers", dirs: "good", fetch: page("node_load1 4\n")},
-		{name: "we answer ourselves", dirs: "good", fetch: page(exposition + "kpulse_gpu_power_watts 4\n")},
-		{name: "an exporter here, but the GPUs are elsewhere", dirs: "good", host: "node7", fetch: page(exposition), commands: running("dcgm-exporter")},
-		{name: "an option for a host", dirs: "good", host: "-i", want: source.Unsupported, says: []string{"--dcgm.host=-i is an option", "--dcgm.host=node7:5555"}},
-		{name: "a socket of this machine", dirs: "good", host: "unix:///run/x", commands: running("dcgm-exporter"), want: source.ExporterCollision, says: []string{"dcgm-exporter"}},
-		{name: "missing goes before the exporter", dirs: "none", fetch: page(exposition), want: source.HostEngineUnavailable},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -72,14 +47,7 @@ func TestPreflight(t *testing.T) {
 				dirs = append(dirs, filepath.Join(dir, d))
 			}
 			t.Setenv("PATH", strings.Join(dirs, ":"))
-			probes := probes{LookPath: exec.LookPath, Commands: tt.commands, Fetch: tt.fetch}
-			if probes.Commands == nil {
-				probes.Commands = running()
-			}
-			if probes.Fetch == nil {
-				probes.Fetch = nobody
-			}
-			_, err := New(Options{Path: tt.path, Host: tt.host, probes: probes}).preflight(t.Context())
+			_, err := New(Options{Path: tt.path}).command()
 			if tt.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -116,30 +84,20 @@ func TestHost(t *testing.T) {
 			t.Errorf("%q: %+v", option, caps)
 		}
 	}
-	s := New(Options{Path: "/bin/true", Host: "--help", probes: noProbes})
-	defer s.Close()
-	if e, ok := errors.AsType[*source.Error](s.Check(t.Context())); !ok || e.Failure != source.Unsupported {
-		t.Errorf("%v", e)
-	}
-	w := &world{Source: s, t: t}
-	if e := w.untilFailure(); e.Failure != source.Unsupported {
-		t.Errorf("%v", e)
-	}
 }
 
-// Beside an exporter with its own host engine, GPUs from Hopper on are read, and earlier
-// ones are refused.
-func TestExporterBesideEachGeneration(t *testing.T) {
-	for name, collides := range map[string]bool{"NVIDIA H100 80GB HBM3": false, "NVIDIA A100-SXM4-80GB": true} {
-		s := dcgmtest.Scenario{GPUs: dcgmtest.Boards(2)}
-		s.GPUs[0].Name, s.GPUs[1].Name = name, name
-		w := newWorld(t, s, func(o *Options) {
-			o.probes.Commands = func() []string { return []string{"/usr/bin/dcgm-exporter"} }
+// An exporter that answers explains why the profiling counters are held, unless the host engine is elsewhere.
+func TestExporterThatHoldsTheCounters(t *testing.T) {
+	for host, want := range map[string]source.Failure{"": source.ExporterCollision, "unix:///run/x": source.ExporterCollision, "node7": source.ReservationDenied} {
+		w := newWorld(t, dcgmtest.Scenario{Failures: []dcgmtest.Failure{{Kind: dcgmtest.WatchRefused, Profiling: true, Code: -37}}}, func(o *Options) {
+			o.Host = host
+			o.probes.Exporter = func(context.Context) bool { return true }
 		})
-		if !collides {
-			w.untilWhole()
-		} else if e := w.untilFailure(); e.Failure != source.ExporterCollision || !strings.Contains(e.Cause, "before Hopper") || !strings.Contains(e.Remedy, "-r localhost:5555") {
-			t.Errorf("%s: %v", name, e)
+		w.until("a refusal", func(b *raw.Batch, err error) bool { return has(b, "POWER") && w.stream(profiling).Failure != nil })
+		e := w.stream(profiling).Failure
+		if e.Failure != want || want == source.ExporterCollision && !(strings.Contains(e.Cause, exporterURL) && strings.Contains(e.Remedy, "-r localhost:5555") &&
+			strings.Contains(e.Remedy, "--backend=prometheus")) {
+			t.Errorf("%q: %s: %v", host, e.Failure, e)
 		}
 	}
 }
@@ -166,31 +124,20 @@ func TestUnstartable(t *testing.T) {
 	}
 }
 
-func TestRealProbes(t *testing.T) {
-	p := realProbes
-	self, err := os.ReadFile("/proc/self/cmdline")
-	if err != nil {
-		t.Skip("no /proc")
+func TestIsExporter(t *testing.T) {
+	const page = "# TYPE DCGM_FI_DEV_GPU_TEMP gauge\nDCGM_FI_DEV_GPU_TEMP{gpu=\"0\"} 40\n"
+	pages := map[string]string{
+		"/4": page, "/1": "# x\ndcgm_gpu_temp{gpu=\"0\"} 40\n", "/node": "node_load1 4\n", "/ourselves": page + "kpulse_gpu_power_watts 4\n", "/none": "",
 	}
-	name, _, _ := strings.Cut(string(self), "\x00")
-	if !slices.ContainsFunc(p.Commands(), func(c string) bool { return c == name || strings.HasPrefix(c, name+"\x00") }) {
-		t.Errorf("we, %s, do not run", name)
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/metrics" {
-			w.WriteHeader(http.StatusBadGateway)
-		}
-		w.Write([]byte("DCGM_FI_X 1\n"))
-	}))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(pages[r.URL.Path])) }))
 	defer server.Close()
-	if page, err := fetch(t.Context(), server.URL+"/metrics"); err != nil || string(page) != "DCGM_FI_X 1\n" {
-		t.Errorf("%q, %v", page, err)
-	}
-	if page, err := fetch(t.Context(), server.URL+"/other"); err == nil {
-		t.Errorf("%q of a failure", page)
+	for path := range pages {
+		if got, want := isExporter(t.Context(), server.URL+path), path == "/4" || path == "/1"; got != want {
+			t.Errorf("%s: %v", path, got)
+		}
 	}
 	server.Close()
-	if page, err := fetch(t.Context(), server.URL+"/metrics"); err == nil {
-		t.Errorf("%q without a server", page)
+	if isExporter(t.Context(), server.URL+"/4") {
+		t.Error("nothing answers")
 	}
 }

@@ -42,8 +42,12 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 		return nil, e
 	}
 	all := parseProcesses(got.stdout)
-	if v := s.view.Load(); v != nil {
-		assignInstances(all, &v.inventory)
+	for i := range all {
+		for _, place := range s.MIGPlaces() {
+			if all[i].UUID == place.UUID {
+				all[i].UUID, all[i].Instance = place.Board, place.Instance
+			}
+		}
 	}
 	return all, nil
 }
@@ -71,32 +75,23 @@ func parseProcesses(output []byte) []source.Process {
 	return all
 }
 
-// assignInstances sets board and instance of processes that use a MIG device.
-func assignInstances(all []source.Process, n *Inventory) {
-	for _, d := range n.Devices {
-		if d.CUDA == nil || !d.IsInstance() {
-			continue
-		}
-		for _, m := range d.CUDA.MIG {
-			for i := range all {
-				if all[i].UUID == m.UUID {
-					all[i].UUID, all[i].Instance = d.UUID, d.Instance
-				}
-			}
-		}
-	}
-}
-
-// Visible asks nvidia-smi which boards this process may use, in its order, which is CUDA's. It returns nil if there is
-// no nvidia-smi, or if nvidia-smi does not list them all, as when one is lost. It may take askTimeout.
-func Visible(ctx context.Context) []Device {
+// Visible asks nvidia-smi which boards this process may use, in its order, which is CUDA's: their UUIDs and PCI addresses.
+// It returns nil if there is no nvidia-smi, or if nvidia-smi does not list them all, as when one is lost. It may take
+// askTimeout.
+func Visible(ctx context.Context) (boards []canonical.Device) {
 	path, err := exec.LookPath("nvidia-smi")
 	if err != nil {
 		return nil
 	}
-	got := (&asker{}).ask(ctx, path, []string{"--query-gpu=" + QueryFields, "--format=csv,noheader,nounits"})
+	got := (&asker{}).ask(ctx, path, []string{"--query-gpu=uuid,pci.bus_id", "--format=csv,noheader"})
 	if got.err != nil || got.code != 0 || got.signal != 0 {
 		return nil
 	}
-	return Listed(got.stdout)
+	for line := range lines(got.stdout) {
+		uuid, bus, _ := strings.Cut(line, ",")
+		if uuid = gpuUUID(uuid); uuid != "" {
+			boards = append(boards, canonical.Device{UUID: uuid, PCIBusID: known(bus)})
+		}
+	}
+	return boards
 }

@@ -24,7 +24,7 @@ func TestProcesses(t *testing.T) {
 	cut := NewBoard(1, "")
 	cut.UUID = uuid1
 	n.Add(cut, NewInstance(7, "9", "", MIGDevice{UUID: "MIG-a"}, MIGDevice{UUID: "MIG-b"}))
-	s.view.Store(&view{inventory: n})
+	s.view.Store(&view{inventory: n, mig: n.MIGPlaces()})
 	list, err := s.Processes(t.Context())
 	want := []source.Process{
 		{PID: 4711, UUID: uuid0, MemoryUsed: 30518 * 1048576, Kind: "compute"},

@@ -33,11 +33,11 @@ func TestProfiled(t *testing.T) {
 		{"nothing", "", nil},
 		{"no number", "A.0:x A.0:01013", nil},
 	} {
-		if got := Profiled(profileList(c.listing)); !slices.Equal(got, c.want) {
+		if got := profiled(profileList(c.listing)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	if got := Profiled([]byte("Error: Unable to Get supported metric groups\n")); got != nil {
+	if got := profiled([]byte("Error: Unable to Get supported metric groups\n")); got != nil {
 		t.Errorf("%v of an error", got)
 	}
 }

@@ -57,7 +57,6 @@ type receiver struct {
 	origin
 	period   time.Duration
 	ring     *ring
-	page     *Page  // has fields beyond Fields; nil means none
 	delivers func() // called with the first tick
 
 	parser   dmon.Parser
@@ -234,7 +233,7 @@ func (r *receiver) line(line []byte, now time.Time) {
 
 // Column implements dmon.Names: the id of a field is its index.
 func (r *receiver) Column(name []byte) (id uint32, ok bool) {
-	field := r.page.FieldOf(name)
+	field := FieldOf(name)
 	return uint32(field), field >= 0
 }
 
@@ -278,7 +277,7 @@ func (r *receiver) push() {
 		}
 	}
 	if p.samples == 1 {
-		t.batch.Samples = slices.DeleteFunc(t.batch.Samples, func(s raw.Sample) bool { return r.page.Field(int(s.Family)).Rate })
+		t.batch.Samples = slices.DeleteFunc(t.batch.Samples, func(s raw.Sample) bool { return Fields[s.Family].Rate })
 		if len(t.batch.Samples) == 0 {
 			if !t.rest {
 				r.ring.counts[r.stream].Tick(t.at)

@@ -115,7 +115,7 @@ type tick struct {
 	at   time.Time // when its last row arrived
 	rest bool      // it is not the first part of its sample
 	rows []uint32  // the entities of all rows, including those without a value
-	// batch has samples whose Family is an index as Page.Field takes it and whose Labels is an index of entities, which
+	// batch has samples whose Family is an index in Fields and whose Labels is an index of entities, which
 	// are those of the child so far; the list only grows.
 	batch    raw.Batch
 	entities []dmon.Entity

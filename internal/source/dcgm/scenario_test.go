@@ -4,7 +4,6 @@ package dcgm
 
 import (
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,25 +20,24 @@ import (
 // Every value of every reading is the true value of the fake, at one sample of
 // the child per stream.
 func TestReadingsAreTrue(t *testing.T) {
-	eachVersion(t, "of", func(t *testing.T, version string) {
-		w := newWorld(t, dcgmtest.Scenario{Version: version, GPUs: dcgmtest.Boards(4)})
-		sample := [2]int{-1, -1}
-		checked := 0
-		for range 25 {
-			w.untilWhole()
-			for _, entity := range []string{"GPU 0", "GPU 1", "GPU 2", "GPU 3"} {
-				checked += checkReading(t, &w.last, entity, version, &sample)
-			}
+	t.Parallel()
+	w := newWorld(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(4)})
+	sample := [2]int{-1, -1}
+	checked := 0
+	for range 25 {
+		w.untilWhole()
+		for _, entity := range []string{"GPU 0", "GPU 1", "GPU 2", "GPU 3"} {
+			checked += checkReading(t, &w.last, entity, &sample)
 		}
-		if checked < 25*4*20 {
-			t.Errorf("%d values were read and checked", checked)
-		}
-	})
+	}
+	if checked < 25*4*20 {
+		t.Errorf("%d values were read and checked", checked)
+	}
 }
 
 // checkReading compares the values of entity in b with the true ones, and returns
 // how many it compared. sample is the last one seen of each stream.
-func checkReading(t *testing.T, b *raw.Batch, entity, version string, sample *[2]int) (checked int) {
+func checkReading(t *testing.T, b *raw.Batch, entity string, sample *[2]int) (checked int) {
 	t.Helper()
 	said := map[string]float64{}
 	for _, s := range b.Samples {
@@ -65,9 +63,6 @@ func checkReading(t *testing.T, b *raw.Batch, entity, version string, sample *[2
 			}
 			checked++
 			want := dcgmtest.Value(7, entity, f.ID, n)
-			if math.IsNaN(want) && version < "4.4.2" {
-				want = 0 // how older versions of dmon print a missing sample
-			}
 			if got != want {
 				t.Errorf("%s: %s reads %v at sample %d, want %v", entity, f.Column, got, n, want)
 			}
@@ -124,57 +119,55 @@ func TestGarbageIsCountedAndPassedOver(t *testing.T) {
 }
 
 func TestLostGPUs(t *testing.T) {
-	eachVersion(t, "in", func(t *testing.T, version string) {
-		w := newWorld(t, dcgmtest.Scenario{Version: version, GPUs: dcgmtest.Boards(8)})
-		w.until("all GPUs", func(b *raw.Batch, _ error) bool { return devices(b, "POWER", false) == "0 1 2 3 4 5 6 7" })
-		w.set(dcgmtest.Failure{Kind: dcgmtest.GPULost, GPU: 2}, dcgmtest.Failure{Kind: dcgmtest.GPULost, GPU: 7})
-		const left = "0 1 3 4 5 6"
-		// Both streams must detect it, and bridge two rows each.
-		w.until("six GPUs", func(b *raw.Batch, _ error) bool {
-			return devices(b, "POWER", false) == left && devices(b, "SMACT", false) == left
-		})
-		for range 10 {
-			w.untilWhole()
-			if power, active := devices(&w.last, "POWER", false), devices(&w.last, "SMACT", false); power != left || active != left {
-				t.Errorf("GPUs %s and %s", power, active)
-			}
-		}
+	t.Parallel()
+	w := newWorld(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(8)})
+	w.until("all GPUs", func(b *raw.Batch, _ error) bool { return devices(b, "POWER", false) == "0 1 2 3 4 5 6 7" })
+	w.set(dcgmtest.Failure{Kind: dcgmtest.GPULost, GPU: 2}, dcgmtest.Failure{Kind: dcgmtest.GPULost, GPU: 7})
+	const left = "0 1 3 4 5 6"
+	// Both streams must detect it, and bridge two rows each.
+	w.until("six GPUs", func(b *raw.Batch, _ error) bool {
+		return devices(b, "POWER", false) == left && devices(b, "SMACT", false) == left
 	})
+	for range 10 {
+		w.untilWhole()
+		if power, active := devices(&w.last, "POWER", false), devices(&w.last, "SMACT", false); power != left || active != left {
+			t.Errorf("GPUs %s and %s", power, active)
+		}
+	}
 }
 
 // A GPU that was lost before the start is named, as far as it is known, and the others
 // are read, even if dmon does not start with all. A GPU that is back is read again.
 func TestGPUsThatWereLostBefore(t *testing.T) {
-	eachVersion(t, "in", func(t *testing.T, version string) {
-		s := dcgmtest.Scenario{Version: version, GPUs: dcgmtest.Boards(4)}
-		s.GPUs[2].Lost = true
-		w := newWorld(t, s)
-		check := func(uuid string) {
-			t.Helper()
-			w.untilWhole()
-			named := devices(&w.last, Lost, true)
-			if got := devices(&w.last, "POWER", false); got != "0 1 3" || named != "2="+uuid {
-				t.Errorf("GPUs %s, lost %s", got, named)
-			}
+	t.Parallel()
+	s := dcgmtest.Scenario{GPUs: dcgmtest.Boards(4)}
+	s.GPUs[2].Lost = true
+	w := newWorld(t, s)
+	check := func(uuid string) {
+		t.Helper()
+		w.untilWhole()
+		named := devices(&w.last, Lost, true)
+		if got := devices(&w.last, "POWER", false); got != "0 1 3" || named != "2="+uuid {
+			t.Errorf("GPUs %s, lost %s", got, named)
 		}
-		check("")
-		if w.log.count("WARN") != 0 {
-			t.Error("a warning was logged")
-		}
-		w.scenario.GPUs = dcgmtest.Boards(4)
-		w.set()
-		w.resurvey(t.Context())
-		w.until("all GPUs", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1 2 3" })
-		if has(&w.last, Lost) {
-			t.Error("one is still lost")
-		}
-		// Now its UUID is known.
-		w.scenario.GPUs = slices.Clone(s.GPUs)
-		w.set()
-		w.renew()
-		w.until("three", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1 3" })
-		check(dcgmtest.Boards(4)[2].UUID)
-	})
+	}
+	check("")
+	if w.log.count("WARN") != 0 {
+		t.Error("a warning was logged")
+	}
+	w.scenario.GPUs = dcgmtest.Boards(4)
+	w.set()
+	w.resurvey(t.Context())
+	w.until("all GPUs", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1 2 3" })
+	if has(&w.last, Lost) {
+		t.Error("one is still lost")
+	}
+	// Now its UUID is known.
+	w.scenario.GPUs = slices.Clone(s.GPUs)
+	w.set()
+	w.renew()
+	w.until("three", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1 3" })
+	check(dcgmtest.Boards(4)[2].UUID)
 }
 
 // A GPU whose rows are always blank is lost, unless no vital field is requested.

@@ -45,59 +45,41 @@ func cutBoards() []dcgmtest.GPU {
 	return gpus
 }
 
-// The page of a tick is, for every version of dcgmi, the one of 4.6 with
-// nvidia-smi, except for the families that older versions lack, and the labels
-// and the family that only nvidia-smi provides.
+// The page of a tick, with nvidia-smi and, except for the labels and the family that only it provides, without.
 func TestPages(t *testing.T) {
-	smis := regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?nvlink_limit_bytes_per_second.*\n`)
-	told := regexp.MustCompile(`,(GPU_I_PROFILE|DCGM_FI_DRIVER_VERSION)="[^"]+"`)
-	for _, version := range versions {
-		for _, help := range []string{"with", "without"} {
-			t.Run(version+" "+help+" nvidia-smi", func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(t, dcgmtest.Scenario{Version: version, GPUs: cutBoards(), Readings: constant()}, func(o *Options) {
-					o.Hostname = "gpu07"
-					if help == "with" {
-						f := newSMI(t)
-						f.says("query", smiQuery)
-						f.says("list", smiList)
-						f.says("report", smiReport)
-						f.says("links", smiLinks)
-						f.install(o)
-					}
-				})
-				w.until("a whole reading", func(b *raw.Batch, _ error) bool { return has(b, "NBWLT") && has(b, "SMACT") })
-				checkConstant(t, &w.last)
-				if *update && version == "4.6.0" && help == "with" {
-					if err := os.WriteFile("testdata/page.prom", w.last.AppendAll(nil), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile("testdata/page.prom")
-				if err != nil {
-					t.Fatal(err)
-				}
-				want = newerFamilies(version).ReplaceAll(want, nil)
-				if help == "without" {
-					want = smis.ReplaceAll(told.ReplaceAll(want, nil), nil)
-				}
-				if got := w.last.AppendAll(nil); !bytes.Equal(got, want) {
-					t.Errorf("got\n%s\nwant\n%s", got, want)
+	smis := regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?nvlink_limit_bytes_per_second.*\n|,GPU_I_PROFILE="[^"]+"`)
+	for _, help := range []string{"with", "without"} {
+		t.Run(help+" nvidia-smi", func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, dcgmtest.Scenario{GPUs: cutBoards(), Readings: constant()}, func(o *Options) {
+				o.Hostname = "gpu07"
+				if help == "with" {
+					f := newSMI(t)
+					f.says("list", smiList)
+					f.says("report", smiReport)
+					f.says("links", smiLinks)
+					f.install(o)
 				}
 			})
-		}
+			w.until("a whole reading", func(b *raw.Batch, _ error) bool { return has(b, "NBWLT") && has(b, "SMACT") })
+			checkConstant(t, &w.last)
+			if *update && help == "with" {
+				if err := os.WriteFile("testdata/page.prom", w.last.AppendAll(nil), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile("testdata/page.prom")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if help == "without" {
+				want = smis.ReplaceAll(want, nil)
+			}
+			if got := w.last.AppendAll(nil); !bytes.Equal(got, want) {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
 	}
-}
-
-// newerFamilies matches the lines of a page whose fields that version of dcgmi lacks.
-func newerFamilies(version string) *regexp.Regexp {
-	names := []string{"none"}
-	for _, f := range Fields {
-		if _, known := dcgmtest.FieldByID(dcgmtest.Scenario{Version: version}.Release(), f.ID); !known && !f.Foreign() {
-			names = append(names, f.Family)
-		}
-	}
-	return regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?(` + strings.Join(names, "|") + `)[{ ].*\n`)
 }
 
 // checkConstant checks that every device has the values of constant.

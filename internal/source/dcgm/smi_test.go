@@ -21,7 +21,6 @@ func newSMI(t *testing.T) *smi {
 	f := &smi{t, filepath.Join(t.TempDir(), "nvidia-smi")}
 	f.write(f.exe, `#!/bin/sh
 case $1 in
---query-gpu=index,uuid,*) what=query ;;
 -L) what=list ;;
 -q) what=report ;;
 nvlink) [ "$*" = "nvlink -s" ] && what=links ;;
@@ -33,7 +32,7 @@ exit 0
 	return f
 }
 
-// says sets the answer to one of query, list, report and links.
+// says sets the answer to one of list, report and links.
 func (f *smi) says(what, text string) { f.write(f.exe+"."+what, text) }
 
 func (f *smi) write(path, text string) {
@@ -64,8 +63,6 @@ func (f *smi) install(o *Options) {
 
 // Two boards, one of them with two MIG instances.
 const (
-	smiQuery = "0, " + uuid0 + ", 00000000:10:00.0, 580.105.08, NVIDIA H100 80GB HBM3\n" +
-		"1, " + uuid1 + ", 00000000:20:00.0, 580.105.08, NVIDIA H100 80GB HBM3\n"
 	smiList = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: " + uuid0 + ")\n" +
 		"GPU 1: NVIDIA H100 80GB HBM3 (UUID: " + uuid1 + ")\n" +
 		"  MIG 3g.40gb     Device  0: (UUID: MIG-00000000-0001-1111-2222-333344445550)\n" +

@@ -47,9 +47,9 @@ type stream struct {
 // newStream returns a stream that requests those of its fields that opts choose.
 func newStream(index int, name string, opts *Options) *stream {
 	st := &stream{index: index, name: name, restart: make(chan struct{}, 1)}
-	for i := range len(Fields) + len(opts.Page.Others()) {
-		f := opts.Page.Field(i)
-		if int(f.Stream) == index && f.InDmon() && (i >= len(Fields) || opts.Fields == nil || slices.Contains(opts.Fields, f.ID)) {
+	for i := range Fields {
+		f := &Fields[i]
+		if int(f.Stream) == index && f.InDmon() && (opts.Fields == nil || slices.Contains(opts.Fields, f.ID)) {
 			st.fields = append(st.fields, f)
 		}
 	}
@@ -79,7 +79,7 @@ func (s *Source) supervise(ctx context.Context, st *stream) {
 			failures, st.reduced = 0, false
 			continue
 		}
-		e := source.AsError(err)
+		e := s.collision(ctx, source.AsError(err))
 		s.failed(st, e) // before stop, which is slow if the child hangs
 		c.stop()
 		if e.Failure == source.Unsupported {
@@ -123,7 +123,7 @@ func (s *Source) leavesOut(st *stream, err error) bool {
 // none was started.
 func (s *Source) run(ctx context.Context, st *stream) (*child, error) {
 	st.gave = false
-	path, err := s.preflight(ctx)
+	path, err := s.command()
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (s *Source) receive(ctx context.Context, st *stream, v *view, c *child) err
 	}()
 	r := &receiver{
 		origin: origin{stream: st.index, epoch: v.epoch, child: s.children.Add(1)},
-		period: s.opts.Period, ring: s.ring, page: s.opts.Page,
+		period: s.opts.Period, ring: s.ring,
 		delivers: func() { s.delivers(st) },
 	}
 	err := r.run(c.stdout)
@@ -256,8 +256,7 @@ func (s *Source) delivers(st *stream) {
 func (s *Source) failed(st *stream, e *source.Error) {
 	s.mu.Lock()
 	before, other := st.failure, s.all[other(st.index)]
-	ofBoth := e.Failure == source.HostEngineUnavailable || e.Failure == source.ExporterCollision
-	hidden := other.up || st.index == profiling && other.failure == nil && !ofBoth
+	hidden := other.up || st.index == profiling && other.failure == nil && e.Failure != source.HostEngineUnavailable
 	st.up, st.failure = false, e
 	st.over = e.Failure == source.Unsupported
 	s.unreported = true

@@ -14,17 +14,13 @@ import (
 )
 
 const (
-	// surveyEvery is the time between two surveys of the node.
-	surveyEvery = 5 * time.Minute
-	// surveyLost is the same while a board is lost: dmon does not watch the board, so no row shows that it is back.
-	surveyLost = 30 * time.Second
-	// surveySoon is the same while an entity of the readings, or what a board counts, is not known.
-	surveySoon = 10 * time.Second
-	// lookEvery is how often the driver's list of instances is read, which costs almost nothing.
+	// surveyEvery is the time between two surveys of the node: an instance that was made since is not seen before.
+	surveyEvery = time.Minute
+	// surveySoon is the same while an entity of the readings, or what a board counts, is not known, or a board is lost:
+	// dmon does not watch it, so no row shows that it is back.
+	surveySoon = 20 * time.Second
+	// lookEvery is how often it is checked whether a survey is due.
 	lookEvery = time.Second
-	// recutPause is the time between a change of that list and a survey: instances are made one by one, and the host
-	// engine detects them a little later.
-	recutPause = 3 * time.Second
 )
 
 // view is what is known about the node's devices, and which of them are watched. It is replaced, never modified.
@@ -53,14 +49,13 @@ type node struct {
 	version atomic.Pointer[string] // nil before it is known
 
 	surveying sync.Mutex // locked during a survey, guards what follows
-	last      Outputs    // the last answers about names, which a slow command must not remove from the series
+	last      outputs    // the last answers about names, which a slow command must not remove from the series
 	extras    []int      // as in view
 	logged    string     // the last problem that was logged
 }
 
 // settle returns the view for a child that starts now. It surveys the node if that has not happened, or a stream has
-// failed since: after a restart, the host engine may number the boards differently. If that fails, what was known
-// before stays, unless dmon would fail too or the selection does not fit the node.
+// failed since: after a restart, the host engine may number the boards differently.
 func (s *node) settle(ctx context.Context, path string) (*view, error) {
 	s.surveying.Lock()
 	defer s.surveying.Unlock()
@@ -68,28 +63,17 @@ func (s *node) settle(ctx context.Context, path string) (*view, error) {
 		return v, nil
 	}
 	s.stale.Store(false)
-	err := s.survey(ctx, path)
-	if err == nil {
-		return s.view.Load(), nil
-	}
-	s.stale.Store(true)
-	v := s.view.Load()
-	switch source.AsError(err).Failure {
-	case source.HostEngineUnavailable, source.PermissionDenied, source.Unsupported:
+	if err := s.survey(ctx, path); err != nil {
+		s.stale.Store(true)
 		return nil, err
 	}
-	if v == nil || ctx.Err() != nil || errors.As(err, new(selectionError)) {
-		return nil, err
-	}
-	s.wanted.Store(true)
-	s.log(err.Error())
-	return v, nil
+	return s.view.Load(), nil
 }
 
-// log logs that the view stays because a survey failed, once for each cause, "" for none.
-func (s *node) log(cause string) {
+// warn logs that readings continue although the view is not what it should be, once for each cause, "" for none.
+func (s *node) warn(message, cause, remedy string) {
 	if cause != "" && cause != s.logged {
-		s.opts.Logger.Warn("the GPUs cannot be listed; readings continue with the known ones", "reads", s.name(), "cause", cause)
+		s.opts.Logger.Warn(message, "reads", s.name(), "cause", cause, "remedy", remedy)
 	}
 	s.logged = cause
 }
@@ -112,13 +96,12 @@ func (s *node) survey(ctx context.Context, path string) error {
 		return unfit(errors.New("the host engine reads none of the GPUs"))
 	case v.entities == "":
 		return unfit(errors.New("the host engine reads none of the GPUs chosen by " + selection.By))
-	case selection.Missing != nil && s.logged != selection.Missing.Error():
-		s.logged = selection.Missing.Error()
-		s.opts.Logger.Warn("some of the chosen GPUs do not exist; readings continue with the others", "reads", s.name(), "cause", s.logged,
-			"remedy", "see which GPUs the host engine knows: dcgmi discovery -l")
-	case selection.Missing == nil:
-		s.logged = ""
 	}
+	missing := ""
+	if selection.Missing != nil {
+		missing = selection.Missing.Error()
+	}
+	s.warn("some of the chosen GPUs do not exist; readings continue with the others", missing, seeGPUs)
 	s.askExtras(ctx, path, n.OneOfEach(&selection))
 	v.extras = s.extras
 	s.adopt(v)
@@ -151,33 +134,33 @@ func (s *node) adopt(v *view) {
 // leaves out anything else that is unavailable.
 func (s *node) discover(ctx context.Context, dcgmi string) (Inventory, error) {
 	o, list, tree := s.askAll(ctx, dcgmi)
-	// The command ends with an error behind the table if the host engine has no module for switches.
-	whole := ListsAll(list.stdout)
-	if e := list.failure(dcgmi, "discovery -l", "identity"); e != nil && !whole {
-		return Inventory{}, e
+	o.discovery = list.stdout
+	if !listsAll(list.stdout) {
+		if e := list.failure(dcgmi, "discovery -l", "identity"); e != nil {
+			return Inventory{}, e
+		}
+		if len(parseDiscovery(list.stdout)) == 0 {
+			return Inventory{}, refused("dcgmi discovery -l", "identity", 0, 0, list.printed)
+		}
 	}
-	if !whole && len(parseDiscovery(list.stdout)) == 0 {
-		return Inventory{}, refused("dcgmi discovery -l", "identity", 0, 0, list.printed)
-	}
-	o.Discovery = list.stdout
-	if ListsInactive(list.stdout) {
-		if all := s.askEngine(ctx, dcgmi, "discovery", "-l", "-a"); ListsAll(all.stdout) {
-			o.Discovery = all.stdout
+	if strings.Contains(string(list.stdout), "Note: Use -a flag to show all GPUs") {
+		if all := s.askEngine(ctx, dcgmi, "discovery", "-l", "-a"); listsAll(all.stdout) {
+			o.discovery = all.stdout
 		}
 	}
 	v := s.view.Load()
 	if e := tree.failure(dcgmi, "discovery -c", "identity"); e == nil {
-		o.Hierarchy = tree.stdout
+		o.hierarchy = tree.stdout
 	} else if v != nil && slices.ContainsFunc(v.inventory.Devices, func(d Device) bool { return d.IsInstance() }) {
 		return Inventory{}, e
 	}
-	for _, kept := range []struct{ now, before *[]byte }{{&o.Query, &s.last.Query}, {&o.Links, &s.last.Links}, {&o.Texts, &s.last.Texts}} {
-		if len(*kept.now) == 0 {
-			*kept.now = *kept.before
+	for _, kept := range [][2]*[]byte{{&o.driver, &s.last.driver}, {&o.list, &s.last.list}, {&o.links, &s.last.links}} {
+		if len(*kept[0]) == 0 {
+			*kept[0] = *kept[1]
 		}
 	}
 	s.last = o
-	n := Parse(&o)
+	n := flatten(o.parse())
 	if v != nil {
 		n.Remember(&v.inventory)
 	}
@@ -186,32 +169,20 @@ func (s *node) discover(ctx context.Context, dcgmi string) (Inventory, error) {
 
 // askAll runs the commands of a survey side by side: those of dcgmi and, if present, of nvidia-smi, which knows nothing of
 // another host's GPUs.
-func (s *node) askAll(ctx context.Context, dcgmi string) (o Outputs, list, tree answer) {
+func (s *node) askAll(ctx context.Context, dcgmi string) (o outputs, list, tree answer) {
 	var asked sync.WaitGroup
 	asked.Go(func() { list = s.askEngine(ctx, dcgmi, "discovery", "-l") })
 	asked.Go(func() { tree = s.askEngine(ctx, dcgmi, "discovery", "-c") })
 	asked.Go(func() { s.learnVersion(ctx, dcgmi) })
-	o.TextColumns = s.opts.Page.Texts()
+	asked.Go(func() { o.driver = s.askEngine(ctx, dcgmi, "dmon", "-c", "1", "-d", "100", "-e", "1").stdout })
 	if smi, err := s.opts.probes.LookPath("nvidia-smi"); err == nil && s.local {
 		// nvidia-smi ends with an error if a board is lost, but still prints the others.
 		output := func(args ...string) []byte { return s.ask(ctx, smi, args).stdout }
-		asked.Go(func() { o.Query = output("--query-gpu="+QueryFields, "--format=csv,noheader,nounits") })
-		asked.Go(func() { o.Links = output("nvlink", "-s") })
+		asked.Go(func() { o.links = output("nvlink", "-s") })
 		asked.Go(func() {
-			if o.List = output("-L"); o.HasMIG() {
-				o.Report = output("-q", "-x")
+			if o.list = output("-L"); strings.Contains(string(o.list), "(UUID: MIG-") {
+				o.report = output("-q", "-x")
 			}
-		})
-	} else if !slices.Contains(o.TextColumns, 0) {
-		o.TextColumns = append(o.TextColumns, 0) // the driver's version, which no other command gives
-	}
-	ids := make([]int, len(o.TextColumns))
-	for i, text := range o.TextColumns {
-		ids[i] = Texts[text].ID
-	}
-	if len(ids) > 0 {
-		asked.Go(func() {
-			o.Texts = s.askEngine(ctx, dcgmi, "dmon", "-c", "1", "-d", strconv.FormatInt(MinPeriod.Milliseconds(), 10), "-e", joined(ids)).stdout
 		})
 	}
 	asked.Wait()
@@ -234,7 +205,7 @@ func (s *node) hostOption() []string {
 // askExtras asks which multiplexed fields all boards, one of each model, support. If one board does not answer, the
 // known fields stay, which are none at first, and all are asked again soon.
 func (s *node) askExtras(ctx context.Context, dcgmi string, boards []int) {
-	if s.opts.Fields != nil && !slices.ContainsFunc(s.opts.Fields, IsMultiplexed) {
+	if s.opts.Fields != nil && !slices.ContainsFunc(s.opts.Fields, isMultiplexed) {
 		return
 	}
 	var common []int
@@ -244,7 +215,7 @@ func (s *node) askExtras(ctx context.Context, dcgmi string, boards []int) {
 			s.wanted.Store(true)
 			return
 		}
-		its := Profiled(got.stdout)
+		its := profiled(got.stdout)
 		if i == 0 {
 			common = its
 		}
@@ -253,17 +224,14 @@ func (s *node) askExtras(ctx context.Context, dcgmi string, boards []int) {
 	s.extras = common
 }
 
-// selectionError is about devices that the node does not have.
-type selectionError struct{ error }
+// errSelection is wrapped by errors about devices that the node does not have.
+var errSelection = errors.New("no such devices")
 
-// unfit explains that the node does not have the chosen devices.
+const seeGPUs = "see which GPUs the host engine knows: dcgmi discovery -l"
+
+// unfit explains that the node does not have the chosen devices, which is retried: a GPU may come back.
 func unfit(err error) *source.Error {
-	return &source.Error{
-		Failure: source.Broken, // and retried: a GPU may come back
-		Cause:   err.Error(),
-		Remedy:  "see which GPUs the host engine knows: dcgmi discovery -l",
-		Err:     selectionError{err},
-	}
+	return &source.Error{Failure: source.Broken, Cause: err.Error(), Remedy: seeGPUs, Err: errSelection}
 }
 
 // Version implements source.Versioned.
@@ -298,24 +266,20 @@ func (s *node) MIGPlaces() []MIGPlace {
 	return nil
 }
 
-// watch keeps the view current until ctx ends: it surveys the node when the driver's instances have changed, when an
-// entity of the readings is not known, and at regular intervals.
+// watch keeps the view current until ctx ends: it surveys the node at intervals, and logs if that fails, while the view
+// stays.
 func (s *node) watch(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
-	instances, recut, last := s.opts.probes.Instances(), time.Time{}, time.Now()
-	for {
+	for last := time.Now(); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		if now := s.opts.probes.Instances(); s.local && !slices.Equal(now, instances) {
-			instances, recut = now, time.Now()
-		}
-		if s.due(time.Since(last)) || !recut.IsZero() && time.Since(recut) >= recutPause {
+		if s.due(time.Since(last)) {
 			s.resurvey(ctx)
-			last, recut = time.Now(), time.Time{}
+			last = time.Now()
 		}
 	}
 }
@@ -327,10 +291,10 @@ func (s *node) due(since time.Duration) bool {
 		return false
 	}
 	lost := slices.ContainsFunc(v.inventory.Devices, func(d Device) bool { return d.Lost })
-	return since >= surveyEvery || since >= surveyLost && lost || since >= surveySoon && s.wanted.Load()
+	return since >= surveyEvery || since >= surveySoon && (lost || s.wanted.Load())
 }
 
-// resurvey surveys the node while the streams run. If it fails, the view stays.
+// resurvey surveys the node while the streams run.
 func (s *node) resurvey(ctx context.Context) {
 	s.surveying.Lock()
 	defer s.surveying.Unlock()
@@ -340,6 +304,7 @@ func (s *node) resurvey(ctx context.Context) {
 		err = s.survey(ctx, path)
 	}
 	if err != nil && ctx.Err() == nil {
-		s.log(err.Error())
+		e := source.AsError(err)
+		s.warn("the GPUs cannot be listed; readings continue with the known ones", e.Cause, e.Remedy)
 	}
 }

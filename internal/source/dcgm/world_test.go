@@ -82,23 +82,7 @@ func probesWithout(file string) probes {
 			}
 			return exec.LookPath(name)
 		},
-		Commands:  func() []string { return nil },
-		Fetch:     func(context.Context) ([]byte, error) { return nil, errors.New("no answer") },
-		Instances: func() []string { return nil },
-	}
-}
-
-// versions are releases of DCGM whose dmon differs.
-var versions = []string{"3.3.9", "4.2.0", "4.4.2", "4.6.0"}
-
-// eachVersion runs a parallel test for each of versions.
-func eachVersion(t *testing.T, name string, test func(t *testing.T, version string)) {
-	t.Helper()
-	for _, version := range versions {
-		t.Run(name+" "+version, func(t *testing.T) {
-			t.Parallel()
-			test(t, version)
-		})
+		Exporter: func(context.Context) bool { return false },
 	}
 }
 

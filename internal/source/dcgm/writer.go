@@ -26,10 +26,11 @@ type Writer struct {
 	seen   []seen    // of each device, in this Batch
 
 	// Of a Page, if there is one.
-	page      *Page
-	rendering *rendering
-	counted   map[tallied]*tally
-	tallies   []*tally // of each device
+	page    *Page
+	served  *rendering
+	chosen  func(dst []byte, b *raw.Batch) []byte
+	counted map[tallied]*tally
+	tallies []*tally // of each device
 }
 
 // labels are the label blocks of a device in the Dict.
@@ -48,7 +49,7 @@ type seen struct {
 
 // Readings are the values that a Writer fills a Batch with.
 type Readings interface {
-	// Reading returns the value of a field, an index as Page.Field takes it, of a device of the inventory, as the
+	// Reading returns the value of a field, an index in Fields, of a device of the inventory, as the
 	// exporter would write it, NaN if there is none: a device without a UUID has none.
 	Reading(field, device int) float64
 	// IsLost reports whether the source should have read a board of the inventory. It is asked while other boards have
@@ -73,11 +74,10 @@ func (w *Writer) Serve(p *Page) { w.page, w.counted = p, map[tallied]*tally{} }
 // SetInventory sets the inventory, which the Writer keeps and does not modify.
 func (w *Writer) SetInventory(n Inventory) { w.inventory, w.dict = n, nil }
 
-// Write appends the readings to the emptied b: by field, in the order of Page.Field, then by device, once for each of
+// Write appends the readings to the emptied b: by field, in the order of Fields, then by device, once for each of
 // its jobs. It leaves out values that are not finite, and devices without a UUID. The last of Fields is Lost, for each
 // lost board, with the label entity instead of an unknown UUID. Without a reading of NVLinkLimit, a device that has
-// other readings gets the inventory's. Fields of the Page that Fields lacks are written for devices with other samples:
-// they alone do not show that a board is there. XIDs are those of boards that are read or lost.
+// other readings gets the inventory's. XIDs are those of boards that are read or lost.
 //
 // The Dict of b changes with the inventory and the jobs, and is not written to afterwards: Exposition may be called
 // while the next Batch is filled.
@@ -88,17 +88,15 @@ func (w *Writer) Write(b *raw.Batch, at time.Time, from Readings) {
 	}
 	b.At, b.Dict, b.Exposition, b.Own = at, w.dict, Exposition, own
 	clear(w.seen)
-	for f := range len(Fields) + len(w.page.Others()) {
+	for f := range Fields {
 		for d := range w.labels {
 			w.writeField(b, from, f, d)
 		}
-		if f == lostField {
-			w.writeLost(b, from)
-		}
 	}
+	w.writeLost(b, from)
 	w.writeXIDs(b, from)
 	if w.page != nil {
-		b.Chosen, b.Families = w.rendering.text, w.page.names
+		b.Chosen, b.Families = w.chosen, w.page.names
 		w.count(b, at, from)
 	}
 }
@@ -109,7 +107,7 @@ func (w *Writer) writeField(b *raw.Batch, from Readings, f, d int) {
 	if f == cliqueField {
 		blocks = w.labels[d].clique
 	}
-	if len(blocks) == 0 || f >= len(Fields) && !seen.read {
+	if len(blocks) == 0 {
 		return
 	}
 	v := from.Reading(f, d)
@@ -119,10 +117,8 @@ func (w *Writer) writeField(b *raw.Batch, from Readings, f, d int) {
 	if v-v != 0 {
 		return
 	}
-	if f < len(Fields) {
-		seen.read, w.seen[device.Board].alive = true, true
-		seen.device = seen.device || Fields[f].Stream == DeviceStream && f != linkLimitField
-	}
+	seen.read, w.seen[device.Board].alive = true, true
+	seen.device = seen.device || Fields[f].Stream == DeviceStream && f != linkLimitField
 	for _, block := range blocks {
 		b.Samples = append(b.Samples, raw.Sample{Family: uint32(f), Labels: block, Value: v + 0}) // no -0
 	}
@@ -141,39 +137,57 @@ func (w *Writer) writeLost(b *raw.Batch, from Readings) {
 	}
 }
 
-// learn makes a Dict in which the id of a family is its index as Page.Field takes it.
+// learn makes a Dict in which the id of a family is its index in Fields.
 func (w *Writer) learn() {
-	w.dict = raw.NewDict()
-	for f := range len(Fields) + len(w.page.Others()) {
-		w.dict.FamilyID([]byte(w.page.Field(f).Family))
+	w.dict, w.served = raw.NewDict(), &rendering{Page: w.page}
+	for f := range Fields {
+		w.dict.FamilyID([]byte(Fields[f].Family))
 	}
 	n := len(w.inventory.Devices)
 	w.labels, w.seen = make([]labels, n), make([]seen, n)
 	for i := range w.inventory.Devices {
 		d, l := &w.inventory.Devices[i], &w.labels[i]
-		plain := w.appendLabels(nil, d)
-		if d.Board == i {
-			l.name = w.dict.BlockID(append(slices.Clone(plain), '}'))
+		device := w.appendDevice(nil, d)
+		plain, chosen := appendOptional(slices.Clone(device), ","+driverLabels[0], d.Driver), device
+		if w.page != nil && w.page.driver != "" {
+			chosen = appendOptional(slices.Clone(device), ","+w.page.driver, d.Driver)
 		}
-		if d.UUID != "" {
-			l.blocks, l.clique = w.blocksOf(d, plain), w.blocksOf(d, appendOptional(slices.Clone(plain), clusterLabel, d.Cluster))
+		if d.Board == i {
+			l.name = w.block(plain, chosen, "}")
+		}
+		if d.UUID == "" {
+			continue
+		}
+		clique := appendOptional(slices.Clone(plain), clusterLabel, d.Cluster)
+		for _, tail := range w.tails(d) {
+			l.blocks = append(l.blocks, w.block(plain, chosen, tail))
+			l.clique = append(l.clique, w.block(clique, chosen, tail))
 		}
 	}
 	if w.page != nil {
-		w.rendering = w.page.newRendering(w)
+		w.chosen = w.served.append
 		w.findTallies()
 	}
 }
 
-// blocksOf returns the label blocks that begin with labels: one for each job of a device, or one if there is none.
-func (w *Writer) blocksOf(d *Device, labels []byte) (blocks []uint32) {
+// block returns the id of the label block of labels and tail, in whose place a Page has chosen and tail.
+func (w *Writer) block(labels, chosen []byte, tail string) uint32 {
+	id := w.dict.BlockID(append(slices.Clone(labels), tail...))
+	if int(id) == len(w.served.blocks) {
+		w.served.blocks = append(w.served.blocks, [2]string{string(chosen), tail})
+	}
+	return id
+}
+
+// tails returns how the label blocks of a device end: one for each of its jobs, or one if there is none.
+func (w *Writer) tails(d *Device) (tails []string) {
 	for _, job := range w.jobs.Of(d.GPU, d.Instance) {
-		blocks = append(blocks, w.dict.BlockID(append(exposition.AppendLabel(slices.Clone(labels), ",hpc_job", job), '}')))
+		tails = append(tails, string(append(exposition.AppendLabel(nil, ",hpc_job", job), '}')))
 	}
-	if blocks == nil {
-		blocks = []uint32{w.dict.BlockID(append(slices.Clone(labels), '}'))}
+	if tails == nil {
+		tails = []string{"}"}
 	}
-	return blocks
+	return tails
 }
 
 // refresh updates the jobs.
@@ -191,12 +205,7 @@ func (w *Writer) refresh(now time.Time) {
 	w.failed = err != nil
 }
 
-// appendLabels appends the label block of a device in the exporter's order, without the closing brace.
-func (w *Writer) appendLabels(dst []byte, d *Device) []byte {
-	return appendOptional(w.appendDevice(dst, d), ",DCGM_FI_DRIVER_VERSION", d.Driver)
-}
-
-// appendDevice appends the labels that name the device. The first five are always there, as in the exporter.
+// appendDevice appends the labels that name the device, in the exporter's order. The first five are always there, as in the exporter.
 func (w *Writer) appendDevice(dst []byte, d *Device) []byte {
 	dst = exposition.AppendLabel(dst, "{gpu", d.GPU)
 	if d.UUID != "" {

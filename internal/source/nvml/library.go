@@ -19,7 +19,6 @@ type library struct {
 	fabric func(nvml.Device) (nvml.GpuFabricInfo_v3, nvml.Return) // fabricInfo except in tests
 	// driver and version are the versions of the driver and of NVML, "" if unknown.
 	driver, version string
-	texts           []int // indices in dcgm.Texts of the requested texts
 }
 
 // load loads and starts NVML. It passes each call to calls before it makes it.
@@ -95,7 +94,6 @@ func (l *library) board(index int, calls func(string)) foundBoard {
 			f.PCIBusID += string(rune(c))
 		}
 	}
-	l.askTexts(&f, l.texts, calls)
 	if l.has(migCalls...) {
 		f.instances, _ = instancesOf(device, index, calls)
 	}

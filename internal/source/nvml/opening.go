@@ -114,7 +114,7 @@ func (s *Source) startUp(call *callName) (*openNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	lib.fabric, lib.texts = s.fabric, s.opts.Page.Texts()
+	lib.fabric = s.fabric
 	n, err := s.find(lib, call)
 	if err != nil {
 		call.set("nvmlShutdown")

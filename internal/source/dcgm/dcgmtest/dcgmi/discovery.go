@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -12,13 +13,9 @@ func (f *fake) discovery(set map[string]string) status {
 		f.hierarchy()
 		return ok
 	}
-	if refused, is := f.failure(dcgmtest.ListRefused, "discovery", false); is {
-		f.printf("Error: Cannot get GPU list from remote node. Return: %s\n", status(refused.Code))
-		return status(refused.Code)
-	}
 	_, all := set["-a"]
-	f.boards(all && f.release.Since("4.5.0"))
-	if refused, is := f.failure(dcgmtest.SwitchesRefused, "discovery", false); is {
+	f.boards(all)
+	if refused, is := f.failure(dcgmtest.SwitchesRefused, "discovery"); is {
 		f.printf("Error: Cannot get NvSwitch list from remote node. Return: %s\n", status(refused.Code))
 		return status(refused.Code)
 	}
@@ -39,45 +36,33 @@ func cells(left string, widthLeft int, right string, widthRight int) string {
 	return fmt.Sprintf("| %-*s | %-*s |\n", widthLeft-2, left, widthRight-2, right)
 }
 
-// boards prints the table of boards, from 4.5 on with lost ones only if all is set.
+// boards prints the table of boards, with lost ones only if all is set.
 func (f *fake) boards(all bool) {
 	const null = "<<<NULL>>>" // is printed for a text that the driver does not provide
 	between := rule("-", 8, 70)
-	text, found, inactive := between+cells("GPU ID", 8, "Device Information", 70), 0, false
+	text, found, note := between+cells("GPU ID", 8, "Device Information", 70), 0, ""
 	for _, gpu := range f.scenario.GPUs {
-		known, lines := "", []string(nil)
+		lines := []string{"Name: " + gpu.Name, "PCI Bus ID: " + gpu.BusID, "Device UUID: " + gpu.UUID}
 		if gpu.Lost {
-			gpu.Name, gpu.BusID, gpu.UUID = null, null, null
-		}
-		if gpu.Lost && f.release.Since("4.5.0") {
-			known, lines, inactive = " (last known)", []string{"Status: LOST"}, true
+			note = "Note: Use -a flag to show all GPUs, including those that are not active.\n"
+			lines = []string{"Status: LOST", "Name: " + null + " (last known)", "PCI Bus ID: " + null + " (last known)", "Device UUID: " + null}
 			if !all {
 				continue
 			}
 		}
 		found++
 		text += between
-		for i, line := range append(lines, "Name: "+gpu.Name+known, "PCI Bus ID: "+gpu.BusID+known, "Device UUID: "+gpu.UUID) {
-			left := ""
-			if i == 0 {
-				left = fmt.Sprint(gpu.Index)
-			}
+		left := fmt.Sprint(gpu.Index)
+		for _, line := range lines {
 			text += cells(left, 8, line, 70)
+			left = ""
 		}
 	}
-	plural := map[bool]string{true: "", false: "s"}[found == 1]
-	switch {
-	case all:
-		f.printf("%d GPU%s found (All).\n", found, plural)
-	case f.release.Since("4.5.0"):
-		f.printf("%d GPU%s found (Active).\n", found, plural)
-		if inactive {
-			f.printf("Note: Use -a flag to show all GPUs, including those that are not active.\n")
-		}
-	default:
-		f.printf("%d GPU%s found.\n", found, plural)
+	kind := "Active"
+	if all {
+		kind, note = "All", ""
 	}
-	f.printf("%s%s", text, between)
+	f.printf("%d GPU%s found (%s).\n%s%s%s", found, map[bool]string{true: "", false: "s"}[found == 1], kind, note, text, between)
 }
 
 // hierarchy prints the tree of MIG instances, for the boards that have any.
@@ -103,4 +88,31 @@ func (f *fake) hierarchy() {
 		}
 	}
 	f.printf("%s", rule("-", left, right))
+}
+
+// together are the profiling fields of a GPU that counts all at once, from Hopper on, which are all in group A.0, and
+// inTurns are the groups of an A100, as printed by EAR, a public program.
+const (
+	together = "A.0 1001 1002 1003 1004 1005 1006 1007 1008 1009 1010 1011 1012 1013 1014 1015 1016"
+	inTurns  = "A.1 1002 1003 1004 1006\nA.2 1008 1013 1014\nA.3 1007\nB.0 1005\nC.0 1009 1010\nD.0 1001\nE.0 1011 1012"
+)
+
+// profile prints the profiling fields of one board.
+func (f *fake) profile(set map[string]string) status {
+	groups := inTurns
+	for _, gpu := range f.scenario.GPUs {
+		if gpu.Index == number(cmp.Or(set["-i"], "0")) && strings.Contains(gpu.Name, "H100") {
+			groups = together
+		}
+	}
+	rule := rule("-", 16, 10, 54)
+	f.printf("%s| Group.Subgroup | Field ID | Field Tag                                            |\n%s", rule, rule)
+	for group := range strings.Lines(groups) {
+		words := strings.Fields(group)
+		for _, id := range words[1:] {
+			f.printf("| %-14s | %-8s | %-52s |\n", words[0], id, "field_"+id)
+		}
+	}
+	f.printf("%s", rule)
+	return ok
 }

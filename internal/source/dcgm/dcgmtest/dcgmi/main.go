@@ -23,9 +23,8 @@ const misused = 97
 // fake is one run of the fake.
 type fake struct {
 	path     string // of the scenario
-	text     []byte // of the scenario, as last read
 	scenario dcgmtest.Scenario
-	release  dcgmtest.Release // at the start
+	fields   []dcgmtest.Field // of dmon; an unknown one has its ID alone
 	out      bytes.Buffer     // printed, and not written yet
 }
 
@@ -38,13 +37,7 @@ func main() {
 	f.path = dcgmtest.Beside(exe)
 	f.read()
 	args := os.Args[1:]
-	if log := f.scenario.StartLog; log != "" {
-		if err := (dcgmtest.Start{PID: os.Getpid(), Args: args}).Log(log); err != nil {
-			f.misuse(err)
-		}
-	}
-	f.release = f.scenario.Release()
-	time.Sleep(time.Duration(f.scenario.StartMS) * time.Millisecond)
+	f.logStart(args)
 	code := f.command(args)
 	f.flush()
 	os.Exit(int(code) & 0xff)
@@ -56,14 +49,25 @@ func (f *fake) read() {
 	if err != nil {
 		f.misuse(fmt.Errorf("no scenario: %w; write one to that path", err))
 	}
-	if bytes.Equal(text, f.text) {
-		return
-	}
-	var next dcgmtest.Scenario
-	if err := json.Unmarshal(text, &next); err != nil {
+	f.scenario = dcgmtest.Scenario{}
+	if err := json.Unmarshal(text, &f.scenario); err != nil {
 		f.misuse(err)
 	}
-	f.text, f.scenario = text, next
+}
+
+// logStart appends a line to the start log.
+func (f *fake) logStart(args []string) {
+	if f.scenario.StartLog == "" {
+		return
+	}
+	line, _ := json.Marshal(dcgmtest.Start{PID: os.Getpid(), Args: args}) // cannot fail
+	log, err := os.OpenFile(f.scenario.StartLog, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err == nil {
+		_, err = log.Write(append(line, '\n'))
+	}
+	if err != nil {
+		f.misuse(err)
+	}
 }
 
 func (f *fake) misuse(err error) {
@@ -79,34 +83,10 @@ func (f *fake) flush() {
 	f.out.Reset()
 }
 
-// command runs the subsystem that args name.
+// command runs the subsystem that args name. Tests with NVIDIA's dcgmi show what the real parser refuses.
 func (f *fake) command(args []string) status {
-	set := parseOptions(args[1:])
-	switch args[0] {
-	case "--version":
-		f.printf("\ndcgmi  version: %s\n\n", f.release)
-		return ok
-	case "dmon", "discovery", "profile":
-		if result := f.connect(args[0], set); result != ok {
-			return result
-		}
-	default:
-		f.misuse(fmt.Errorf("%q is not emulated", args))
-	}
-	switch args[0] {
-	case "dmon":
-		return f.dmon(set)
-	case "discovery":
-		return f.discovery(set)
-	}
-	return f.profile(set)
-}
-
-// parseOptions returns the options of args by name, such as -e or --host, each with the argument after it unless that
-// is an option. Tests with NVIDIA's dcgmi show what the real parser refuses.
-func parseOptions(args []string) map[string]string {
-	set := map[string]string{}
-	for i := 0; i < len(args); i++ {
+	set := map[string]string{} // the options, each with the argument after it unless that is an option
+	for i := 1; i < len(args); i++ {
 		name := args[i]
 		set[name] = ""
 		if i+1 < len(args) && args[i+1][0] != '-' {
@@ -114,44 +94,77 @@ func parseOptions(args []string) map[string]string {
 			set[name] = args[i]
 		}
 	}
-	return set
+	for token := range strings.SplitSeq(set["-e"], ",") {
+		field, _ := dcgmtest.FieldByID(number(token))
+		if field.ID = number(token); token != "" {
+			f.fields = append(f.fields, field)
+		}
+	}
+	run, known := map[string]func(map[string]string) status{"dmon": f.dmon, "discovery": f.discovery, "profile": f.profile}[args[0]]
+	switch {
+	case args[0] == "--version":
+		f.printf("\ndcgmi  version: 4.6.0\n\n")
+		return ok
+	case !known:
+		f.misuse(fmt.Errorf("%q is not emulated", args))
+	}
+	if result := f.begin(args[0], set); result != ok {
+		return result
+	}
+	return run(set)
 }
 
-// connect returns disconnected, and prints the error, if the host engine cannot be reached. A command that hangs does
-// so here.
-func (f *fake) connect(command string, set map[string]string) status {
-	if failure, hangs := f.failure(dcgmtest.Hang, command, false); hangs && command != "dmon" {
+// begin performs the failures at the start of a command.
+func (f *fake) begin(command string, set map[string]string) status {
+	if failure, hangs := f.failure(dcgmtest.Hang, command); hangs && command != "dmon" {
 		f.hang(failure)
 	}
-	address, given := set["--host"]
-	if !given {
-		address = "localhost"
+	if _, down := f.failure(dcgmtest.HostEngineDown, command); down {
+		f.printf("Error: unable to establish a connection to the specified host: %s\n", cmp.Or(set["--host"], "localhost"))
+		f.printf("Error: Unable to connect to host engine. %s.\n", disconnected)
+		return disconnected
 	}
-	if _, fails := f.failure(dcgmtest.InitFailed, command, false); fails {
-		f.printf("Error: unable to initialize DCGM\n")
-	} else if _, down := f.failure(dcgmtest.HostEngineDown, command, false); down {
-		f.printf("Error: unable to establish a connection to the specified host: %s\n", address)
-	} else {
-		return ok
+	_, hierarchy := set["-c"]
+	if refused, is := f.failure(dcgmtest.ListRefused, command); is && !hierarchy && command != "dmon" {
+		what := map[string]string{"discovery": "Cannot get GPU list from remote node. Return", "profile": "Unable to Get supported metric groups"}[command]
+		f.printf("Error: %s: %s\n", what, status(refused.Code))
+		return status(refused.Code)
 	}
-	f.printf("Error: Unable to connect to host engine. %s.\n", disconnected)
-	return disconnected
+	if unknown, is := f.failure(dcgmtest.UnknownField, command); is && command == "dmon" {
+		fmt.Fprintln(os.Stderr, unknownField(unknown.Field))
+		return badParam
+	}
+	if refused, is := f.failure(dcgmtest.FieldGroupRefused, command); is && command == "dmon" {
+		fmt.Fprintf(os.Stderr, "Got error while creating a Field Group: %s\n", status(refused.Code))
+		return status(refused.Code)
+	}
+	return ok
 }
 
-// failure returns the failure of that kind that applies to command, if any. With profiling, those that apply only to
-// profiling count too.
-func (f *fake) failure(kind dcgmtest.Kind, command string, profiling bool) (dcgmtest.Failure, bool) {
-	i := slices.IndexFunc(f.scenario.Failures, func(failure dcgmtest.Failure) bool {
-		return failure.Kind == kind && (failure.Command == "" || failure.Command == command) && (!failure.Profiling || profiling)
-	})
-	if i < 0 {
-		return dcgmtest.Failure{}, false
+func unknownField(id int) string {
+	return fmt.Sprintf("Error: Got invalid field ID. '%d'. See dcgm_fields.h for a list of valid field IDs.", id)
+}
+
+// failure returns the failure of that kind that applies to command, and to its fields, if any.
+func (f *fake) failure(kind dcgmtest.Kind, command string) (dcgmtest.Failure, bool) {
+	watches := func(is func(id int) bool) bool {
+		return slices.ContainsFunc(f.fields, func(field dcgmtest.Field) bool { return is(field.ID) })
 	}
-	return f.scenario.Failures[i], true
+	if len(f.fields) == 1 && f.fields[0].Type == "text" {
+		command = "driver" // no stream
+	}
+	for _, failure := range f.scenario.Failures {
+		if failure.Kind == kind && (failure.Command == "" || failure.Command == command) && (!failure.Profiling || watches(dcgmtest.Profiling)) &&
+			(failure.Field == 0 || watches(func(id int) bool { return id == failure.Field })) {
+			return failure, true
+		}
+	}
+	return dcgmtest.Failure{}, false
 }
 
 // hang blocks until a signal ends the process, not SIGTERM if the failure ignores it, or the scenario is gone.
 func (f *fake) hang(failure dcgmtest.Failure) {
+	f.flush()
 	if failure.IgnoreTerm {
 		signal.Ignore(syscall.SIGTERM)
 	}
@@ -175,7 +188,6 @@ const (
 // texts are DCGM's texts for its codes.
 var texts = map[status]string{
 	badParam:     "Bad parameter passed to function",
-	noData:       "No data is available",
 	gpuLost:      "GPU is lost",
 	disconnected: "Host engine connection invalid/disconnected",
 	-33:          "This request is serviced by a module of DCGM that is not currently loaded",
@@ -185,39 +197,5 @@ var texts = map[status]string{
 
 // String returns DCGM's text for s.
 func (s status) String() string {
-	if text, known := texts[s]; known {
-		return text
-	}
-	return fmt.Sprintf("error %d, for which the fake has no text", int(s))
-}
-
-// together are the profiling fields of a GPU that counts all at once, from Hopper on, which are all in group A.0, and
-// inTurns are the groups of an A100, as printed by EAR, a public program.
-const (
-	together = "A.0 1001 1002 1003 1004 1005 1006 1007 1008 1009 1010 1011 1012 1013 1014 1015 1016"
-	inTurns  = "A.1 1002 1003 1004 1006\nA.2 1008 1013 1014\nA.3 1007\nB.0 1005\nC.0 1009 1010\nD.0 1001\nE.0 1011 1012"
-)
-
-// profile prints the profiling fields of one board.
-func (f *fake) profile(set map[string]string) status {
-	groups := inTurns
-	for _, gpu := range f.scenario.GPUs {
-		if gpu.Index == number(cmp.Or(set["-i"], "0")) && strings.Contains(gpu.Name, "H100") {
-			groups = together
-		}
-	}
-	if refused, is := f.failure(dcgmtest.ListRefused, "profile", false); is && refused.Command == "profile" {
-		f.printf("Error: Unable to Get supported metric groups: %s.\n", status(refused.Code))
-		return status(refused.Code)
-	}
-	rule := "+----------------+----------+------------------------------------------------------+\n"
-	f.printf("%s| Group.Subgroup | Field ID | Field Tag                                            |\n%s", rule, rule)
-	for group := range strings.Lines(groups) {
-		words := strings.Fields(group)
-		for _, id := range words[1:] {
-			f.printf("| %-14s | %-8s | %-52s |\n", words[0], id, "field_"+id)
-		}
-	}
-	f.printf("%s", rule)
-	return ok
+	return cmp.Or(texts[s], fmt.Sprintf("error %d, for which the fake has no text", int(s)))
 }

@@ -45,7 +45,7 @@ func TestTabs(t *testing.T) {
 func TestFooterNamesTheKeysOfTheView(t *testing.T) {
 	m, _ := fleet(t)
 	for _, test := range []struct{ key, want, not string }{
-		{"1", "/ filter", "v by GPU"}, {"2", "[ ] other GPU", "/ filter"}, {"3", "v by GPU", "/ filter"}, {"4", "enter focus", "v by GPU"}, {"5", "esc back", "filter"},
+		{"1", "/ filter", "< > reading"}, {"2", "[ ] other GPU", "/ filter"}, {"3", "< > reading", "/ filter"}, {"4", "enter focus", "< > reading"}, {"5", "esc back", "filter"},
 		{"?", "↑ ↓ scroll", "sort"}, {"e", "e close", "sort"}, {"i", "i close", "sort"},
 	} {
 		typed(m, test.key)
@@ -72,7 +72,7 @@ func TestKeysThatDoNothingSaySo(t *testing.T) {
 		}
 	}
 	m, _ := fleet(t)
-	if typed(m, "3", "v"); m.state.Message != "" {
-		t.Errorf("v in plot: %q", m.state.Message)
+	if typed(m, "3", ">"); m.state.Message != "" {
+		t.Errorf("> in plot: %q", m.state.Message)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gdamore/tcell/v2"
 
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
@@ -64,7 +65,7 @@ func TestScreensThatShowLess(t *testing.T) {
 	again := newModel(m.latest, c.now, on)
 	again.update(nodeMsg{0, fleetNode(c.at)})
 	again.draw()
-	if again.state.Symbols != "ascii" || strings.ContainsFunc(again.grid.Glyphs(), func(c rune) bool { return c > 0x7f }) {
+	if again.state.Symbols != screen.ASCII || strings.ContainsFunc(again.grid.Glyphs(), func(c rune) bool { return c > 0x7f }) {
 		t.Errorf("beyond ASCII:\n%s", again.grid.Glyphs())
 	}
 	for colors, want := range map[int]view.Depth{0: view.NoColors, 8: view.Colors8, 16: view.Colors16, 256: view.Colors256, 1 << 24: view.TrueColor} {

@@ -27,7 +27,6 @@ type History struct {
 // past is the history of one device.
 type past struct {
 	seenAt, readAt time.Time // of the last reading, and of the last new one
-	idleSince      time.Time // the first of the latest consecutive idle readings; zero if not idle
 	raised         [canonical.NumConditions]raised
 	rings          [len(resolutions)]ring
 	known          [client.NumMetrics]bool // was ever read
@@ -90,12 +89,6 @@ func (d *past) judge(g *client.GPU, at time.Time) {
 			d.raised[c] = raised{since: at, older: d.readAt.IsZero()}
 		}
 	}
-	switch {
-	case g.Class != canonical.Idle:
-		d.idleSince = time.Time{}
-	case d.idleSince.IsZero():
-		d.idleSince = at
-	}
 }
 
 // add adds a reading of g to all rings of d.
@@ -148,15 +141,6 @@ func (h *History) SeenAt(k client.Key) time.Time { return h.of(k).readAt }
 
 // Knows reports whether a metric of a device was ever read.
 func (h *History) Knows(k client.Key, m client.Metric) bool { return h.of(k).known[m] }
-
-// IdleFor returns how long all readings of a device have been idle, up to now.
-func (h *History) IdleFor(k client.Key, now time.Time) time.Duration {
-	since := h.of(k).idleSince
-	if since.IsZero() {
-		return 0
-	}
-	return now.Sub(since)
-}
 
 // Forget drops devices that have not been seen for deviceRetention.
 func (h *History) Forget(now time.Time) {

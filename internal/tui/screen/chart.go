@@ -158,16 +158,6 @@ func (r Rect) Line(values []float64, lo, hi float64, st Style) {
 	}
 }
 
-// Points is like Line, but does not join the dots.
-func (r Rect) Points(values []float64, lo, hi float64, st Style) {
-	w, h := r.Dots()
-	for x, v := range values[:min(len(values), w)] {
-		if !math.IsNaN(v) {
-			r.Dot(x, row(v, lo, hi, h), st)
-		}
-	}
-}
-
 // Band shades the cells between low and high, which have a value for each column of dots. NaN is
 // a gap. Later drawing replaces the '░', which shows the band if st has no background, and keeps
 // the shade.
@@ -185,12 +175,6 @@ func (r Rect) Band(low, high []float64, lo, hi float64, st Style) {
 			r.Set(cell, y, '░', st|Shaded)
 		}
 	}
-}
-
-// LineRow returns the row of cells in which Line draws v.
-func (r Rect) LineRow(v, lo, hi float64) int {
-	_, h := r.Dots()
-	return row(v, lo, hi, h) * r.H / max(h, 1)
 }
 
 // row returns the row of dots, of h, for v between lo and hi.

@@ -1,13 +1,13 @@
 package screen
 
+import "slices"
+
 // Symbols is the set of runes that a Grid is drawn with.
 type Symbols uint8
 
-// The sets, from the finest to the one that every terminal can show. Blocks has no braille;
-// ASCII has only ASCII.
+// The sets: that of a terminal with Unicode, and the one that every terminal can show.
 const (
 	Braille Symbols = iota
-	Blocks
 	ASCII
 )
 
@@ -39,7 +39,6 @@ type dots struct {
 // dotSets is indexed by Symbols.
 var dotSets = [...]dots{
 	Braille: {2, 4, brailleRunes()},
-	Blocks:  {2, 2, []rune(" ▘▝▀▖▌▞▛▗▚▐▜▄▙▟█")},
 	ASCII:   {1, 2, []rune(" '.:")},
 }
 
@@ -62,22 +61,5 @@ func brailleRunes() []rune {
 
 // pattern returns the dots that c shows, or 0 if c is not in the set.
 func (d *dots) pattern(c rune) int {
-	if len(d.runes) == 256 {
-		return brailleBits(c)
-	}
-	for i, r := range d.runes {
-		if r == c {
-			return i
-		}
-	}
-	return 0
-}
-
-// brailleBits undoes brailleRunes for one rune.
-func brailleBits(c rune) int {
-	if c < 0x2800 || c > 0x28ff {
-		return 0
-	}
-	b := int(c - 0x2800)
-	return b&0x01 | b&0x08>>2 | b&0x02<<1 | b&0x10>>1 | b&0x04<<2 | b&0x20 | b&0xc0
+	return max(0, slices.Index(d.runes, c))
 }

@@ -21,7 +21,7 @@ type line struct {
 
 // lineSign shows a line of a chart in its legend; behindStyle is the style of a second line, or the
 // median, bandSign the sign of what is shaded.
-const lineSign, bandSign, behindStyle = "━━ ", "░░ ", styleSeries3
+const lineSign, bandSign, behindStyle = "━━ ", "░░", styleSeries3
 
 // drawChart draws lines on one scale below a title, the first over the others, over a clock. If there
 // are too many to tell apart, it draws the first over the median and the range of all. What GPU util

@@ -15,13 +15,16 @@ var advice = [canonical.NumClasses]string{
 	canonical.FP64HPCCompute:     "The 64-bit pipes do the work, as in simulations.",
 	canonical.IOOrDataLoading:    "Data moves and the SMs wait for it. Look at data loaders, pinned memory, storage and transfers between GPUs.",
 	canonical.MemoryBound:        "The device memory is the limit: kernels wait for it. Fusing kernels, reuse in caches or smaller types help.",
-	canonical.ComputeHeavy:       "The SMs are busy almost all of the time, without tensor cores. If DRAM activity is near 90 % too, memory limits them. Else tensor cores do more, if the required precision allows it.",
-	canonical.ComputeActive:      "The SMs are busy more than half of the time, without tensor cores.",
-	canonical.MemoryActive:       "Much memory traffic besides the computation; no single limit.",
-	canonical.BusyLowSMUse:       "Some kernel always runs, but on few SMs: kernels are small or launched one by one. GPU util is high although the GPU is little used.",
-	canonical.LowUtilization:     "Hardly used: small batches, long waits, or a notebook.",
-	canonical.MixedOrModerate:    "Moderately used, with no single limit.",
-	canonical.ClassUnknown:       "An input that decides the class was not read: see the fields that the node lacks. Exporters leave SM activity out unless their counters file asks for it; kpulse-proxy check counters names the line.",
+	canonical.ComputeHeavy: "The SMs are busy almost all of the time, without tensor cores. If DRAM activity is near 90 % too, memory limits them. " +
+		"Else tensor cores do more, if the required precision allows it.",
+	canonical.ComputeActive: "The SMs are busy more than half of the time, without tensor cores.",
+	canonical.MemoryActive:  "Much memory traffic besides the computation; no single limit.",
+	canonical.BusyLowSMUse: "Some kernel always runs, but on few SMs: kernels are small or launched one by one. GPU util is high although the GPU " +
+		"is little used.",
+	canonical.LowUtilization:  "Hardly used: small batches, long waits, or a notebook.",
+	canonical.MixedOrModerate: "Moderately used, with no single limit.",
+	canonical.ClassUnknown: "An input that decides the class was not read: see the fields that the node lacks. Exporters leave SM activity out " +
+		"unless their counters file asks for it; kpulse-proxy check counters names the line.",
 }
 
 // explainWord is the width of the words of explanations.
@@ -29,39 +32,22 @@ const explainWord = 16
 
 // explainLines returns explanations of the selected device first, then of all readings, classes
 // and conditions.
-func explainLines(s *State) []textLine {
-	var lines []textLine
+func explainLines(s *State) (lines []textLine) {
 	add := func(word, text string) { lines = append(lines, textLine{word: word, text: text}) }
 	if info := &client.Metrics[s.Metric]; s.Metric > client.MetricReal {
-		lines = append(lines, heading(info.Title))
-		add(info.Name, info.Help)
-		add("", "")
+		lines = append(lines, heading(info.Title), textLine{word: info.Name, text: info.Help}, textLine{})
 	}
 	if g := s.SelectedGPU(); g != nil {
-		lines = append(lines, heading(g.Label()+" now"))
-		add(client.ClassNames[g.Class].Long, advice[g.Class])
-		if g.Action != canonical.NumActions && g.Action != canonical.ActionNone {
-			lines = append(lines, textLine{"what to do", client.ActionWords(g.Action), badgeOf(g).style, false})
-		}
-		for _, raised := range g.Raised {
-			lines = append(lines, textLine{canonical.Conditions[raised.Condition].Title, conditionText(s, g, raised.Condition), healthBadges[raised.State].style, false})
-		}
-		if n := s.Nodes.Of(g); n != nil {
-			for _, o := range n.Sources {
-				for _, family := range o.Missing {
-					lines = append(lines, textLine{"not read", family, styleWarn, false})
-				}
-			}
-		}
-		add("", "")
+		lines = append(lines, explainDevice(s, g)...)
 	}
 	lines = append(lines, heading("Real utilization"))
 	add("weights", weightsText(s))
 	add("GPU util", "shows only that some kernel ran, however small: at 100 % with little real use, the GPU waits.")
-	add("wasted", "is the gap between GPU util and real utilization, over the GPUs that report both, in whole GPUs: 4 of 8 wasted is as if 4 looked busy and did nothing. The mean of real utilization is over the same GPUs. On a bar the mark is GPU util, and the shaded part before it is wasted.")
+	add("wasted", "is the gap between GPU util and real utilization, over the GPUs that report both, in whole GPUs: 4 of 8 wasted is as if "+
+		"4 looked busy and did nothing. The mean of real utilization is over the same GPUs. On a bar the mark is GPU util, and the shaded "+
+		"part before it is wasted.")
 	add("busy, idle", "count GPUs by their class. One without a class is neither.")
-	add("", "")
-	lines = append(lines, heading("Readings"))
+	lines = append(lines, textLine{}, heading("Readings"))
 	for m := client.MetricReal; m < client.NumMetrics; m++ {
 		add(client.Metrics[m].Name, client.Metrics[m].Title+". "+client.Metrics[m].Help)
 	}
@@ -76,12 +62,28 @@ func explainLines(s *State) []textLine {
 	return lines
 }
 
-// conditionText returns since when a condition of g is raised, and what to do about it.
-func conditionText(s *State, g *client.GPU, c canonical.Condition) string {
-	if since := conditionSince(s, g, c); since != "" {
-		return since + ". " + canonical.Conditions[c].Remedy
+// explainDevice explains what g does, what is wrong with it and what to do, and what its node does not
+// read.
+func explainDevice(s *State, g *client.GPU) []textLine {
+	lines := []textLine{heading(g.Label() + " now"), {word: client.ClassNames[g.Class].Long, text: advice[g.Class]}}
+	if g.Action != canonical.NumActions && g.Action != canonical.ActionNone {
+		lines = append(lines, textLine{"what to do", client.ActionWords(g.Action), badgeOf(g).style, false})
 	}
-	return canonical.Conditions[c].Remedy
+	for _, raised := range g.Raised {
+		text := canonical.Conditions[raised.Condition].Remedy
+		if since := conditionSince(s, g, raised.Condition); since != "" {
+			text = since + ". " + text
+		}
+		lines = append(lines, textLine{canonical.Conditions[raised.Condition].Title, text, healthBadges[raised.State].style, false})
+	}
+	if n := s.Nodes.Of(g); n != nil {
+		for _, o := range n.Sources {
+			for _, family := range o.Missing {
+				lines = append(lines, textLine{"not read", family, styleWarn, false})
+			}
+		}
+	}
+	return append(lines, textLine{})
 }
 
 // weightsText returns the weights of real utilization.
@@ -94,7 +96,8 @@ func weightsText(s *State) string {
 				}
 				return strconv.FormatFloat(v*100, 'f', -1, 64) + " % "
 			}
-			return share(w.SM) + "SM active, " + share(w.Tensor) + "tensor, " + share(w.DRAM) + "DRAM, " + share(w.Engine) + "graphics engine (" + n.Preset + ")"
+			return share(w.SM) + "SM active, " + share(w.Tensor) + "tensor, " + share(w.DRAM) + "DRAM, " +
+				share(w.Engine) + "graphics engine (" + n.Preset + ")"
 		}
 	}
 	return "not reported yet"

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -19,21 +18,19 @@ type Filter func(*client.GPU) bool
 // match reports whether f selects g.
 func (f Filter) match(g *client.GPU) bool { return f == nil || f(g) }
 
-// filterUnit is the unit of numbers in a filter, in that of canonical. Its name may follow them.
-type filterUnit struct {
+// filterUnits are the units of numbers in a filter, in those of canonical, with the name that may
+// follow them. Other units are those of the screen.
+var filterUnits = map[canonical.Unit]struct {
 	size float64
 	name string
-}
-
-// filterUnits are by the unit of a metric.
-var filterUnits = map[canonical.Unit]filterUnit{
+}{
 	canonical.Count:          {1, ""},
 	canonical.Code:           {1, ""},
 	canonical.Ratio:          {0.01, "%"},
 	canonical.Bytes:          {1e9, "GB"},
-	canonical.BytesPerSecond: {1e9, "GB/s"},
-	canonical.Hertz:          {1e6, "MHz"},
-	canonical.Joules:         {3.6e6, "kWh"},
+	canonical.BytesPerSecond: {1e9, ""},
+	canonical.Hertz:          {1e6, ""},
+	canonical.Joules:         {3.6e6, ""},
 	canonical.Watts:          {1, "W"},
 	canonical.Celsius:        {1, "°C"},
 }
@@ -73,156 +70,154 @@ func perAllocation(of func(*client.Allocation) []string) func(*client.GPU) []str
 	}
 }
 
-// operator compares numbers, or words, or both. One that negates holds if the device has words,
-// and words is false for all of them.
-type operator struct {
+// contains reports whether a word has a part, in any case.
+func contains(words []string, part string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(word), part) })
+}
+
+// is reports whether a word is another, in any case.
+func is(words []string, want string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return strings.EqualFold(word, want) })
+}
+
+// isOther reports whether there are words, and none is another.
+func isOther(words []string, want string) bool {
+	return strings.Join(words, "") != "" && !is(words, want)
+}
+
+// comparison compares a reading with a number, or the words of a device with one.
+type comparison struct {
 	sign    string
 	numbers func(a, b float64) bool
-	words   func(have, want string) bool
-	negates bool
+	words   func(words []string, want string) bool
 }
 
-// operators are in matching order, longer ones first.
-var operators = []operator{
-	{">=", func(a, b float64) bool { return a >= b }, nil, false},
-	{"<=", func(a, b float64) bool { return a <= b }, nil, false},
-	{"!=", func(a, b float64) bool { return a != b && !math.IsNaN(a) }, equal, true},
-	{"!~", nil, strings.Contains, true},
-	{">", func(a, b float64) bool { return a > b }, nil, false},
-	{"<", func(a, b float64) bool { return a < b }, nil, false},
-	{"=", func(a, b float64) bool { return a == b }, equal, false},
-	{"~", nil, strings.Contains, false},
+// comparisons are in matching order, longer signs first.
+var comparisons = []comparison{
+	{">=", func(a, b float64) bool { return a >= b }, nil},
+	{"<=", func(a, b float64) bool { return a <= b }, nil},
+	{"!=", func(a, b float64) bool { return a != b && !math.IsNaN(a) }, isOther},
+	{">", func(a, b float64) bool { return a > b }, nil},
+	{"<", func(a, b float64) bool { return a < b }, nil},
+	{"=", func(a, b float64) bool { return a == b }, is},
+	{"~", nil, contains},
 }
 
-func equal(have, want string) bool { return have == want }
+// refused returns why a filter cannot be used.
+func refused(format string, values ...any) error {
+	return &canonical.Failure{Cause: fmt.Sprintf(format, values...), Remedy: "try temp>85 & (real<20 or pod~train), and i explains the readings"}
+}
 
-const filterExample = "; try temp>85 & (real<20 or pod~train), and i explains the readings"
+// filterParser holds what is not parsed yet.
+type filterParser struct{ rest string }
 
 // ParseFilter parses terms that are joined by & or "and", and by | or "or", which binds less,
-// with parentheses. A term is `temp>85`, with the number in percent, GB, GB/s, MHz, W or °C;
-// `pod~train`; or a part of any word of the device. A missing reading matches no term.
+// with parentheses. A term is `temp>85`, with the number in percent, GB, W, °C or the unit of the screen;
+// `pod~train`; or a part of any word of the device. A missing reading matches no term, and a missing
+// term selects all.
 func ParseFilter(expr string) (Filter, error) {
 	expr = strings.ToLower(expr)
 	for word, sign := range map[string]string{" and ": " & ", " or ": " | "} {
 		expr = strings.ReplaceAll(strings.ReplaceAll(expr, word, sign), word, sign)
 	}
-	f, err := parseJoined(expr, "|&")
-	if err != nil {
-		return nil, fmt.Errorf("%w%s", err, filterExample)
+	p := &filterParser{expr}
+	f, err := p.any()
+	if err == nil && p.rest != "" {
+		return nil, refused("there is no & or | before %q, or its parenthesis is closed without being opened", p.rest)
 	}
-	return f, nil
+	return f, err
 }
 
-// parseJoined parses operands that the first of signs joins; the others join parts of them. A
-// missing operand selects all.
-func parseJoined(expr, signs string) (Filter, error) {
-	if signs == "" {
-		return parseOperand(strings.TrimSpace(expr))
-	}
+func (p *filterParser) any() (Filter, error) { return p.joined("|", p.all) }
+func (p *filterParser) all() (Filter, error) { return p.joined("&", p.operand) }
+
+// joined parses operands that a sign joins.
+func (p *filterParser) joined(sign string, operand func() (Filter, error)) (Filter, error) {
 	var all []Filter
-	depth, start := 0, 0
-	for i := 0; i <= len(expr); i++ {
-		switch {
-		case i < len(expr) && expr[i] == '(':
-			depth++
-		case i < len(expr) && expr[i] == ')':
-			depth--
+	for more := true; more; {
+		f, err := operand()
+		if err != nil {
+			return nil, err
 		}
-		switch {
-		case depth < 0 || i == len(expr) && depth > 0:
-			return nil, errors.New("a parenthesis is not closed, or closed without being opened")
-		case i == len(expr) || expr[i] == signs[0] && depth == 0:
-			f, err := parseJoined(expr[start:i], signs[1:])
-			if err != nil {
-				return nil, err
-			}
-			if start = i + 1; f != nil {
-				all = append(all, f)
-			}
+		if f != nil {
+			all = append(all, f)
 		}
+		p.rest, more = strings.CutPrefix(strings.TrimSpace(p.rest), sign)
 	}
-	any := signs[0] == '|'
 	if len(all) == 0 {
 		return nil, nil
 	}
+	any := sign == "|"
 	return func(g *client.GPU) bool {
 		return slices.ContainsFunc(all, func(f Filter) bool { return f(g) == any }) == any
 	}, nil
 }
 
-// parseOperand parses a term, or an expression in parentheses.
-func parseOperand(term string) (Filter, error) {
-	if inner, ok := strings.CutPrefix(term, "("); ok && strings.HasSuffix(term, ")") {
-		return parseJoined(inner[:len(inner)-1], "|&")
+// operand parses a term, or an expression in parentheses.
+func (p *filterParser) operand() (Filter, error) {
+	inner, opened := strings.CutPrefix(strings.TrimSpace(p.rest), "(")
+	if !opened {
+		end := strings.IndexAny(p.rest+"&", "&|()")
+		term := strings.TrimSpace(p.rest[:end])
+		p.rest = p.rest[end:]
+		return parseTerm(term)
 	}
+	p.rest = inner
+	f, err := p.any()
+	rest, closed := strings.CutPrefix(p.rest, ")")
+	if err == nil && !closed {
+		err = refused("a parenthesis is not closed before %q", p.rest)
+	}
+	p.rest = rest
+	return f, err
+}
+
+func parseTerm(term string) (Filter, error) {
 	at := strings.IndexAny(term, "<>=!~")
 	switch {
 	case term == "":
 		return nil, nil
-	case strings.ContainsAny(term, "()"):
-		return nil, fmt.Errorf("%q has a parenthesis without & or | before or behind it", term)
 	case at < 0:
 		return func(g *client.GPU) bool { return mentions(g, term) }, nil
 	}
 	name := strings.TrimSpace(term[:at])
-	i := slices.IndexFunc(operators, func(o operator) bool { return strings.HasPrefix(term[at:], o.sign) })
+	i := slices.IndexFunc(comparisons, func(c comparison) bool { return strings.HasPrefix(term[at:], c.sign) })
 	if i < 0 {
-		return nil, fmt.Errorf("%q is not a comparison", term)
+		return nil, refused("%q is not a comparison", term)
 	}
-	op := operators[i]
-	want := strings.TrimSpace(term[at+len(op.sign):])
+	c := &comparisons[i]
+	want := strings.TrimSpace(term[at+len(c.sign):])
 	m, number := client.MetricNamed(name)
 	words := texts[name]
 	switch {
-	case number && op.numbers != nil:
-		return compareMetric(m, want, op.numbers)
-	case words != nil && op.words != nil && want != "":
-		return func(g *client.GPU) bool {
-			all := words(g)
-			return anyWord(all, want, op.words) != op.negates && strings.Join(all, "") != ""
-		}, nil
+	case number && c.numbers != nil:
+		return compareMetric(m, want, c.numbers)
+	case words != nil && c.words != nil && want != "":
+		return func(g *client.GPU) bool { return c.words(words(g), want) }, nil
 	case !number && words == nil:
-		return nil, fmt.Errorf("no reading is called %q", name)
+		return nil, refused("no reading is called %q", name)
 	}
-	return nil, fmt.Errorf("%q cannot be compared by %q with %q", name, op.sign, want)
+	return nil, refused("%q cannot be compared by %q with %q", name, c.sign, want)
 }
 
 func compareMetric(m client.Metric, want string, holds func(a, b float64) bool) (Filter, error) {
-	v, ok := parseAmount(want, m)
-	if amount := amounts[m]; !ok && amount != client.MetricNone {
-		if v, ok = parseAmount(want, amount); ok {
-			m = amount
+	for _, m := range []client.Metric{m, amounts[m]} {
+		unit := filterUnits[client.Metrics[m].Unit]
+		v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(want, strings.ToLower(unit.name))), 64)
+		if m != client.MetricNone && err == nil && !math.IsNaN(v) {
+			return func(g *client.GPU) bool { return holds(client.Metrics[m].Value(g)/unit.size, v) }, nil
 		}
 	}
-	if !ok {
-		return nil, fmt.Errorf("%q is not a number in %s", want, filterUnits[client.Metrics[m].Unit].name)
-	}
-	unit := filterUnits[client.Metrics[m].Unit]
-	return func(g *client.GPU) bool { return holds(client.Metrics[m].Value(g)/unit.size, v) }, nil
-}
-
-// parseAmount parses a number in the filterUnit of a metric.
-func parseAmount(text string, m client.Metric) (float64, bool) {
-	unit := filterUnits[client.Metrics[m].Unit]
-	v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(text, strings.ToLower(unit.name))), 64)
-	return v, err == nil && !math.IsNaN(v)
+	return nil, refused("%q is not a number in %s", want, filterUnits[client.Metrics[m].Unit].name)
 }
 
 // mentions reports whether any word of g contains a text.
 func mentions(g *client.GPU, text string) bool {
-	if strings.Contains("gpu "+g.GPU, text) {
-		return true
-	}
+	all := []string{"gpu " + g.GPU}
 	for _, words := range texts {
-		if anyWord(words(g), text, strings.Contains) {
-			return true
-		}
+		all = append(all, words(g)...)
 	}
-	return false
-}
-
-func anyWord(words []string, want string, holds func(have, want string) bool) bool {
-	return slices.ContainsFunc(words, func(have string) bool { return holds(strings.ToLower(have), want) })
+	return contains(all, text)
 }
 
 // FilterNames returns the names that a term can begin with, sorted.

@@ -23,8 +23,13 @@ var focusSections = []focusSection{
 	{"Power and temperature", []client.Metric{client.MetricPower, client.MetricTemperature, client.MetricMemoryTemperature}},
 	{"Links", []client.Metric{client.MetricPCIeReceive, client.MetricPCIeTransmit, client.MetricPCIe, client.MetricNVLink}},
 	{"Clocks and energy", []client.Metric{client.MetricSMClock, client.MetricMemoryClock, client.MetricEnergy}},
-	{"Errors", []client.Metric{client.MetricXID, client.MetricReplays, client.MetricBadRows, client.MetricCorrectedRows, client.MetricECCDouble, client.MetricECCSingle}},
-	{"Pipes", []client.Metric{client.MetricFP16, client.MetricFP32, client.MetricFP64, client.MetricInt, client.MetricHMMA, client.MetricIMMA, client.MetricDFMA, client.MetricDMMA, client.MetricQMMA}},
+	{"Errors", []client.Metric{
+		client.MetricXID, client.MetricReplays, client.MetricBadRows, client.MetricCorrectedRows, client.MetricECCDouble, client.MetricECCSingle,
+	}},
+	{"Pipes", []client.Metric{
+		client.MetricFP16, client.MetricFP32, client.MetricFP64, client.MetricInt, client.MetricHMMA, client.MetricIMMA, client.MetricDFMA,
+		client.MetricDMMA, client.MetricQMMA,
+	}},
 	{"Copies and media", []client.Metric{client.MetricMemCopy, client.MetricEncoder, client.MetricDecoder}},
 }
 
@@ -192,7 +197,7 @@ func drawCharts(r screen.Rect, s *State, g *client.GPU) {
 		low = r.H * 2 / 5
 	}
 	title := append(legend(s, charts[0][0]), legend(s, charts[0][1])...)
-	drawChart(r.Sub(0, 0, r.W, r.H-low), s, append(title, piece{bandSign, styleBand | screen.Shaded}, piece{"wasted", styleLabel}), charts[0], true)
+	drawChart(r.Sub(0, 0, r.W, r.H-low), s, append(title, piece{bandSign, styleBand | screen.Shaded}, piece{" wasted", styleLabel}), charts[0], true)
 	for i := range columns {
 		x, next := i*r.W/columns, (i+1)*r.W/columns
 		title = nil

@@ -18,7 +18,7 @@ var presetNames = map[string]string{"ai": "AI/ML", "hpc": "HPC", "mem": "Memory-
 var hints = map[string]string{
 	Fleet:   "?=help, enter=focus, /=filter, s=sort, p=plot, w=jobs, d=density, e=events, i=explain, q=quit",
 	Focus:   "?=help, esc=back, [ ]=other GPU, + -=window, p=plot, i=explain",
-	Plot:    "?=help, esc=back, ← →=cursor, < >=reading, v=by GPU, + -=window",
+	Plot:    "?=help, esc=back, ← →=cursor, < >=reading, + -=window",
 	Jobs:    "?=help, esc=back, enter=focus, /=filter",
 	Nodes:   "?=help, esc=back, e=events",
 	Help:    "?=close, ↑ ↓=scroll, i=explain, e=events",

@@ -61,10 +61,10 @@ var ladder = []struct {
 	{300, 80, Focus, []string{"story"}},
 
 	{40, 10, Plot, []string{"four"}},
-	{80, 24, Plot, []string{"four", "sixteen", "ascii", "blocks", "racks"}},
+	{80, 24, Plot, []string{"four", "sixteen", "ascii", "racks"}},
 	{100, 30, Plot, []string{"story"}},
 	{120, 40, Plot, []string{"sick", "many"}},
-	{160, 45, Plot, []string{"four", "sixteen", "each", "racks"}},
+	{160, 45, Plot, []string{"four", "sixteen", "cursor", "racks"}},
 	{240, 67, Plot, []string{"sixteen"}},
 	{300, 80, Plot, []string{"story"}},
 }

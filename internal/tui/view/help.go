@@ -7,40 +7,27 @@ import (
 // HelpEntry explains a key or a command.
 type HelpEntry struct{ Name, Help string }
 
-// viewKeys are the keys of each view, which the help lists first.
+// viewKeys are the keys that a view itself has, which the help lists first.
 var viewKeys = map[string][]HelpEntry{
-	Fleet: {
-		{"↑ ↓ ← →", "select a GPU; Enter, or a second click, focuses on it"},
-		{"/", "show only some of the GPUs; see Filters"},
-		{"s S", "order by a reading; reverse it"},
-		{"d", "density: cards, table, a cell for each GPU"},
-	},
-	Focus: {
-		{"[ ]", "the previous GPU, the next one"},
-		{"↑ ↓ PgDn", "scroll where there is more, else select another GPU"},
-		{"+ -", "shorter or longer window of the history"},
-	},
+	Fleet: {{"Enter", "focus on the selected GPU, as a second click does"}},
+	Focus: {{"↑ ↓ PgDn", "scroll where there is more, else select another GPU"}},
 	Plot: {
 		{"← →", "move a cursor through the history; the numbers are the readings there"},
 		{"< >", "the previous reading, or the next one"},
-		{"v", "a chart for each GPU, or one for each reading"},
-		{"+ -", "shorter or longer window"},
-		{"↑ ↓", "scroll, as in the focus view"},
+		{"↑ ↓ PgDn", "scroll where there is more"},
 	},
-	Jobs: {
-		{"↑ ↓", "select a GPU; Enter focuses on it"},
-		{"PgUp PgDn", "scroll"},
-	},
-	Nodes: {
-		{"↑ ↓ PgDn", "scroll"},
-	},
+	Jobs:  {{"PgUp PgDn", "scroll"}},
+	Nodes: {{"↑ ↓ PgDn", "scroll"}},
+}
+
+// helpSection is a part of the help with its title.
+type helpSection struct {
+	title   string
+	entries []HelpEntry
 }
 
 // everywhere are the sections after keys and commands.
-var everywhere = []struct {
-	title   string
-	entries []HelpEntry
-}{
+var everywhere = []helpSection{
 	{"Mouse", []HelpEntry{
 		{"click", "select a GPU; a second click focuses on it"},
 		{"on a tab", "show that view"},
@@ -48,10 +35,10 @@ var everywhere = []struct {
 		{"wheel", "select, or scroll"},
 	}},
 	{"Filters", []HelpEntry{
-		{"temp>85", "compare a reading by > >= < <= = != with a number in %, °C, W, GB, GB/s or MHz; i lists the readings"},
+		{"temp>85", "compare a reading by > >= < <= = != with a number in %, °C, W, GB, or as on the screen; i lists the readings"},
 		{"mem>60GB", "memory, or power by its limit, as an amount and not as a share"},
 		{"pod~train", "part of node, model, uuid, class, health, pod, namespace or job; = matches the whole word"},
-		{"health!=ok", "any other word; !~ excludes parts too"},
+		{"health!=ok", "any other word"},
 		{"h100", "part of any of these"},
 		{"real<5 & mem>50", "both; and is the same"},
 		{"(a or b) & c", "either one, with parentheses"},
@@ -65,26 +52,15 @@ var everywhere = []struct {
 }
 
 // helpLines returns the keys and commands, those of a view first.
-func helpLines(name string, keys, commands []HelpEntry) []textLine {
-	var lines []textLine
-	add := func(title string, entries []HelpEntry) {
-		if len(entries) == 0 {
-			return
-		}
+func helpLines(name string, keys, commands []HelpEntry) (lines []textLine) {
+	for _, section := range append([]helpSection{{"Keys in " + name, viewKeys[name]}, {"Keys", keys}, {"Commands", commands}}, everywhere...) {
 		if len(lines) > 0 {
 			lines = append(lines, textLine{})
 		}
-		lines = append(lines, heading(title))
-		for _, e := range entries {
+		lines = append(lines, heading(section.title))
+		for _, e := range section.entries {
 			lines = append(lines, textLine{word: e.Name, text: e.Help})
 		}
-	}
-	add("Keys in "+name, viewKeys[name])
-	add("Keys", keys)
-	add(everywhere[0].title, everywhere[0].entries)
-	add("Commands", commands)
-	for _, section := range everywhere[1:] {
-		add(section.title, section.entries)
 	}
 	return lines
 }

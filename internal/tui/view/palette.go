@@ -68,6 +68,8 @@ var looks = [numStyles]look{
 	styleSeries3:    {'7', tones{"d5dbe6", 253, "97"}, tones{"39414f", 238, "1"}, "1", false},
 	styleSeries4:    {'8', tones{"f0a6ca", 218, "95"}, tones{"b03a78", 125, "95"}, "", false},
 	styleSeries5:    {'9', tones{"9ccc65", 149, "92"}, tones{"4f7a12", 58, "32"}, "", false},
+	styleSeries6:    {'h', tones{"5fd7ff", 81, "96"}, tones{"0087af", 31, "94"}, "", false},
+	styleSeries7:    {'j', tones{"c0986c", 137, "32"}, tones{"7c5e3c", 95, "92"}, "", false},
 	styleBand:       {'g', tones{"28313f", 237, "90"}, tones{"d8dee8", 253, "90"}, "2", false},
 }
 

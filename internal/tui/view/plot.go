@@ -24,26 +24,12 @@ var plotted = []client.Metric{
 // chartWidth and chartHeight are the least size of a chart with its axes.
 const chartWidth, chartHeight = 38, 9
 
-// drawPlot draws the history of readings in small charts: one for each metric with a line for each
-// device, or one for each device with the chosen metric.
+// drawPlot draws the history of readings in small charts, one for each metric with a line for each
+// device.
 func drawPlot(r screen.Rect, s *State) {
 	const scroll = 18 // cells that the legend leaves for drawScroll
-	if s.PerGPU {
-		m := s.Metric
-		if !client.Metrics[m].Kept {
-			m = client.MetricReal
-		}
-		write(r, 1, piece{client.Metrics[m].Title, styleStrong}, piece{" of each device", styleLabel})
-		drawGrid(r, s, len(s.GPUs), func(at screen.Rect, i int) {
-			g := s.GPUs[i]
-			drawChart(at, s, append([]piece{{s.Nodes.ID(g), nameStyle(s, g)}, {"  ", stylePlain}}, readingAt(s, g, m)...), []line{{g, m, styleSeries0}}, false)
-			hit(at, s, Hit{Key: g.Key})
-		})
-		return
-	}
-	lines := plotLines(s)
+	lines, metrics := plotLines(s), plottedOf(s)
 	drawLegend(r.Sub(0, 0, r.W-scroll, 1), s, lines)
-	metrics := plottedOf(s)
 	drawGrid(r, s, len(metrics), func(at screen.Rect, i int) {
 		m, st := metrics[i], styleLabel
 		if m == s.Metric {
@@ -140,19 +126,15 @@ func drawLegend(r screen.Rect, s *State, lines []line) {
 	}
 	x := 1
 	for _, l := range named {
-		x = write(r, x, piece{lineSign, l.style}, piece{"GPU " + s.Nodes.ID(l.gpu), nameStyle(s, l.gpu)}) + 2
+		st := stylePlain
+		if l.gpu.Key == s.Selected {
+			st = styleStrong | screen.Picked
+		}
+		x = write(r, x, piece{lineSign, l.style}, piece{"GPU " + s.Nodes.ID(l.gpu), st}) + 2
 	}
 	if len(lines) > numSeries {
-		write(r, x, piece{lineSign, behindStyle}, piece{"median  ", stylePlain}, piece{bandSign, styleFaint}, piece{fmt.Sprintf("all %d", len(lines)), stylePlain})
+		write(r, x, piece{lineSign, behindStyle}, piece{"median  ", stylePlain}, piece{bandSign, styleFaint}, piece{fmt.Sprintf(" all %d", len(lines)), stylePlain})
 	}
-}
-
-// nameStyle returns the style of the name of a device, which shows the selection.
-func nameStyle(s *State, g *client.GPU) screen.Style {
-	if g.Key == s.Selected {
-		return styleStrong | screen.Picked
-	}
-	return stylePlain
 }
 
 // plotKey scrolls if there are more charts, moves the cursor, and changes what is plotted.
@@ -165,8 +147,6 @@ func plotKey(key string, s *State) bool {
 		moveCursor(s, -1)
 	case "right", "l":
 		moveCursor(s, 1)
-	case "v":
-		s.PerGPU, s.Scroll = !s.PerGPU, 0
 	case "<":
 		s.Metric = next(-1)
 	case ">":

@@ -26,8 +26,8 @@ func stylesIn(g *screen.Grid) map[screen.Style]int {
 // TestPlotKeepsLinesApart checks that up to numSeries devices have their own lines, and that more
 // become a range with a median.
 func TestPlotKeepsLinesApart(t *testing.T) {
-	for n := 1; n <= 8; n++ {
-		s := state("eight")
+	for n := 1; n <= numSeries+2; n++ {
+		s := state("sixteen")
 		s.GPUs = s.GPUs[:n]
 		s.Selected = s.GPUs[0].Key
 		g, _ := at(s, Plot, 160, 45)
@@ -117,9 +117,9 @@ func TestPlotKeys(t *testing.T) {
 		t.Errorf("the metric is %s", client.Metrics[s.Metric].Name)
 	}
 	s.Metric = client.MetricEnergy // has no history
-	press(">", "v")
-	if !client.Metrics[s.Metric].Kept || !s.PerGPU {
-		t.Errorf("%s, per GPU: %v", client.Metrics[s.Metric].Name, s.PerGPU)
+	press(">")
+	if !client.Metrics[s.Metric].Kept {
+		t.Errorf("%s has no history", client.Metrics[s.Metric].Name)
 	}
 	if plotKey("q", s) {
 		t.Error("q is the plot's")
@@ -135,7 +135,7 @@ func TestPlotReadsAtTheCursor(t *testing.T) {
 		n.GPUs[0].Values[canonical.Power] = float64(100 + i)
 		s.History.Add(n)
 	}
-	s.Metric, s.PerGPU, s.Cursor = client.MetricPower, true, noon.Add(-40*time.Second) // the reading of i = 40
+	s.Metric, s.Cursor = client.MetricPower, noon.Add(-40*time.Second) // the reading of i = 40
 	g, _ := at(s, Plot, 100, 30)
 	if !strings.Contains(g.Glyphs(), "140W") {
 		t.Errorf("the cursor does not read 140W:\n%s", g.Glyphs())
@@ -151,7 +151,7 @@ func TestCursorReadsAllThatIsDrawn(t *testing.T) {
 		n.Period, n.GPUs[0].Values[canonical.Power] = 30*time.Second, 333
 		s.History.Add(n)
 	}
-	s.Metric, s.PerGPU, s.Window, s.Cursor = client.MetricPower, true, 3*time.Hour, noon.Add(-100*time.Minute)
+	s.Metric, s.Window, s.Cursor = client.MetricPower, 3*time.Hour, noon.Add(-100*time.Minute)
 	if g, _ := at(s, Plot, 100, 30); !strings.Contains(g.Glyphs(), "333W") {
 		t.Errorf("the cursor does not read 333W:\n%s", g.Glyphs())
 	}

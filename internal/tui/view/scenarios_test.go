@@ -11,6 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
 // noon is the time of the frames of all scenarios.
@@ -53,9 +54,8 @@ var scenarios = []scenario{
 		s.GPUs, s.Devices = Arrange(s.Nodes, f, s.Sort)
 		s.Selected = s.GPUs[0].Key
 	}, 0},
-	{"ascii", withGPUs(4, sicken), func(s *State) { s.Symbols = "ascii" }, 0},
-	{"blocks", oneNode(4), func(s *State) { s.Symbols = "block" }, 0},
-	{"each", oneNode(16), func(s *State) { s.PerGPU, s.Metric, s.Cursor = true, client.MetricPower, noon.Add(-time.Minute) }, 0},
+	{"ascii", withGPUs(4, sicken), func(s *State) { s.Symbols = screen.ASCII }, 0},
+	{"cursor", oneNode(8), func(s *State) { s.Metric, s.Cursor = client.MetricPower, noon.Add(-time.Minute) }, 0},
 	{"none", oneNode(0), nil, 0},
 }
 
@@ -66,7 +66,7 @@ func state(name string) *State {
 	s := &State{
 		Now: noon, History: sc.history(), Nodes: sc.nodes(noon),
 		Choices:    Choices{View: Fleet, Window: history.DefaultWindow, Metric: client.MetricReal},
-		Appearance: Appearance{Theme: Themes[0], Symbols: SymbolSets[0]},
+		Appearance: Appearance{Theme: Themes[0]},
 	}
 	s.GPUs, s.Devices = Arrange(s.Nodes, nil, s.Sort)
 	if len(s.GPUs) > 0 {

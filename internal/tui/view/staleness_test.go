@@ -20,7 +20,7 @@ import (
 func aged(nodes int, age time.Duration, stopped bool) *State {
 	s := &State{
 		Now: noon, History: history.NewHistory(), Choices: Choices{View: Fleet, Window: history.DefaultWindow, Metric: client.MetricReal},
-		Appearance: Appearance{Theme: Themes[0], Symbols: SymbolSets[0]},
+		Appearance: Appearance{Theme: Themes[0]},
 	}
 	for i := range nodes {
 		n := node(fmt.Sprintf("dgx-%c", 'a'+i), 4, noon)

@@ -7,6 +7,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
 // State is all that views draw. The program owns it and changes it between frames.
@@ -55,7 +56,6 @@ type Choices struct {
 	Cursor time.Time
 	// Metric is plotted and explained first.
 	Metric client.Metric
-	PerGPU bool // a chart for each device, not for each metric
 	// Density of the fleet: 0 is automatic; 1 (cards), 2 (a table) and 3 (a cell per device) are fixed.
 	Density int
 	// Scroll is the first line, or row of cards, that a view shows.
@@ -66,7 +66,7 @@ type Choices struct {
 type Appearance struct {
 	Theme   string // one of Themes
 	Mono    bool   // no colours: lines differ by their dashes
-	Symbols string // one of SymbolSets
+	Symbols screen.Symbols
 }
 
 // Footer is what the last line shows in place of keys.
@@ -105,11 +105,8 @@ type Sort struct {
 	Descending bool
 }
 
-// Themes and SymbolSets are the choices of the settings, the default first.
-var (
-	Themes     = []string{"dark", "light", "ansi16", "mono"}
-	SymbolSets = []string{"braille", "block", "ascii"}
-)
+// Themes are the choices of colours, the default first.
+var Themes = []string{"dark", "light", "ansi16", "mono"}
 
 // Freshness returns the freshness and the age of the readings of g.
 func (s *State) Freshness(g *client.GPU) (client.Freshness, time.Duration) {

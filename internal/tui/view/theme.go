@@ -33,21 +33,11 @@ const (
 	styleSeries3
 	styleSeries4
 	styleSeries5
+	styleSeries6
+	styleSeries7
 	styleBand // the range of the devices of a chart, or the wasted area
 	numStyles
 )
 
 // numSeries is the number of lines that can be told apart.
-const numSeries = 6
-
-// symbols returns one of SymbolSets.
-func symbols(name string) screen.Symbols {
-	switch name {
-	case "ascii":
-		return screen.ASCII
-	case "block":
-		return screen.Blocks
-	default:
-		return screen.Braille
-	}
-}
+const numSeries = 8

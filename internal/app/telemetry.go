@@ -48,13 +48,9 @@ func kernelLogCollectors(l *kernellog.Log) []metric.Collector {
 }
 
 func resolverCollectors(r *holders.Resolver) []metric.Collector {
-	rows := []ownSeries{
-		{"kpulse_proxy_kube_lookups_in_flight", "", "Look-ups of the workload of a pod that are in progress.", func() float64 { return float64(r.Counts().InFlight) }},
-		{"kpulse_proxy_kube_lookups_queued", "", "Pods that wait for the look-up of their workload.", func() float64 { return float64(r.Counts().Queued) }},
-		{"kpulse_proxy_kube_pods", "", "Pods whose workload is remembered, or remembered as unknown.", func() float64 { return float64(r.Counts().Pods) }},
-	}
-	for i, word := range holders.Results() {
-		rows = append(rows, ownSeries{"kpulse_proxy_kube_lookups_total", "result=" + word, "Look-ups of the workload of a pod, by result: found; absent (no such pod); denied (by the Kubernetes API server); failed (no answer); dropped (too many were waiting).", func() float64 { return float64(r.Counts().Lookups[i]) }})
+	var rows []ownSeries
+	for i, word := range holders.LookUps {
+		rows = append(rows, ownSeries{"kpulse_proxy_kube_lookups_total", "result=" + word, "Look-ups of the workload of a pod, by result: found; absent (no such pod); denied (by the Kubernetes API server); failed (no answer); dropped (too many were waiting).", func() float64 { return float64(r.Ended[i].Load()) }})
 	}
 	return collectors(rows...)
 }
@@ -62,13 +58,13 @@ func resolverCollectors(r *holders.Resolver) []metric.Collector {
 func kubeletCollectors(k *holders.Kubelet) []metric.Collector {
 	const name, help = "kpulse_proxy_kubelet_devices", "NVIDIA devices that the kubelet assigns to containers, by result: matched (a GPU or MIG instance that is read), unmatched (none, or one that cannot be told from others), unread (the id or the claim does not say which device it is)."
 	return collectors(
-		ownSeries{"kpulse_proxy_kubelet_questions_total", "", "Requests to the kubelet for which containers have which devices.", func() float64 { return float64(k.Counts().Asked) }},
-		ownSeries{"kpulse_proxy_kubelet_failures_total", "", "Requests that the kubelet did not answer.", func() float64 { return float64(k.Counts().Failed) }},
-		ownSeries{"kpulse_proxy_kube_claims_questions_total", "", "Requests to the Kubernetes API server for the devices of pods' claims.", func() float64 { return float64(k.Counts().ClaimsAsked) }},
-		ownSeries{"kpulse_proxy_kube_claims_failures_total", "", "Requests for claims that the API server did not answer.", func() float64 { return float64(k.Counts().ClaimsFailed) }},
-		ownSeries{name, "result=matched", help, func() float64 { return float64(k.Counts().Matched) }},
-		ownSeries{name, "result=unmatched", help, func() float64 { return float64(k.Counts().Unmatched) }},
-		ownSeries{name, "result=unread", help, func() float64 { return float64(k.Counts().Unread) }},
+		ownSeries{"kpulse_proxy_kubelet_questions_total", "", "Requests to the kubelet for which containers have which devices.", func() float64 { return float64(k.Asked.Load()) }},
+		ownSeries{"kpulse_proxy_kubelet_failures_total", "", "Requests that the kubelet did not answer.", func() float64 { return float64(k.Failed.Load()) }},
+		ownSeries{"kpulse_proxy_kube_claims_questions_total", "", "Requests to the Kubernetes API server for the devices of pods' claims.", func() float64 { return float64(k.ClaimsAsked.Load()) }},
+		ownSeries{"kpulse_proxy_kube_claims_failures_total", "", "Requests for claims that the API server did not answer.", func() float64 { return float64(k.ClaimsFailed.Load()) }},
+		ownSeries{name, "result=matched", help, func() float64 { matched, _, _ := k.Devices(); return float64(matched) }},
+		ownSeries{name, "result=unmatched", help, func() float64 { _, unmatched, _ := k.Devices(); return float64(unmatched) }},
+		ownSeries{name, "result=unread", help, func() float64 { _, _, unread := k.Devices(); return float64(unread) }},
 	)
 }
 

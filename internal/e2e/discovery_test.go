@@ -58,7 +58,7 @@ func TestDiscovery(t *testing.T) {
 	cluster := kubetest.New(t)
 	cluster.Hang(true)
 	c := discovering(t, cluster, "--web.enable-lifecycle")
-	awaitPage(t, c, "/metrics", 502, `^no source: the Kubernetes API server has not been asked for exporters yet`)
+	awaitPage(t, c, "/metrics", 502, `^no source: the exporters that the Kubernetes API server lists have not been read yet`)
 	awaitPage(t, c, "/-/ready", 503, `^no source: `)
 	cluster.Hang(false)
 	none := awaitPage(t, c, "/metrics", 200, `(?m)^kpulse_build_info`) // a cluster without GPU nodes

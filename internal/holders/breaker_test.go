@@ -2,7 +2,6 @@ package holders
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 // TestDenials: denied resources are not requested again at once, each is logged once, and the
@@ -41,27 +40,26 @@ func TestDenials(t *testing.T) {
 	if n := f.count(""); n != 6 {
 		t.Errorf("%d requests: %v", n, f.asked)
 	}
-	notes := c.notes()
-	if len(notes) != 2 || !strings.HasSuffix(notes[0].Remedy, `{apiGroups: ["batch"], resources: [jobs], verbs: [get]}`) ||
-		!strings.Contains(notes[1].Cause, "pods in namespace o and 1 others: the workloads of pods") {
+	notes := c.Notes()
+	if len(notes) != 2 || !strings.HasSuffix(notes[1].Remedy, `{apiGroups: ["batch"], resources: [jobs], verbs: [get]}`) ||
+		!strings.Contains(notes[0].Cause, "the right to get pods in namespace o") {
 		t.Errorf("notes %q", notes)
 	}
 	if got := strings.Count(log.String(), "level=WARN"); got != 2 {
 		t.Errorf("log:\n%s", log.String())
 	}
 	for _, namespace := range []string{"o", "o", "x"} {
-		c.succeed(subject{podsResource.GroupResource(), namespace})
+		c.succeed("the right to get pods in namespace " + namespace)
 	}
-	if len(c.notes()) != 1 || strings.Count(log.String(), "level=INFO") != 1 {
-		t.Errorf("notes %q, log:\n%s", c.notes(), log.String())
+	if len(c.Notes()) != 1 || strings.Count(log.String(), "level=INFO") != 1 {
+		t.Errorf("notes %q, log:\n%s", c.Notes(), log.String())
 	}
 }
 
 // TestKindThatFails: if the API server answers for pods and fails for a kind of owner, that is
-// not an outage; only the kind is requested less often, it is logged once, and no owner below it
-// is published.
+// not an outage; only the kind is requested less often, and it is logged once.
 func TestKindThatFails(t *testing.T) {
-	kind := subject{of: schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}}
+	const kind = "Rollout.argoproj.io"
 	for name, path := range map[string]string{"conversion webhook": rollout.path + "blue", "APIService": "/apis/argoproj.io/v1alpha1"} {
 		t.Run(name, func(t *testing.T) {
 			f := newFakeAPI()
@@ -81,12 +79,12 @@ func TestKindThatFails(t *testing.T) {
 				pod := Pod{"n", fmt.Sprintf("p-%d", i)}
 				r.find(pod)
 				r.resolve(t.Context(), <-r.queue)
-				if owner, ok := r.find(pod); !ok || owner != (Owner{}) {
+				if owner, ok := r.find(pod); !ok || owner != (Owner{"Rollout", "blue"}) {
 					t.Errorf("%s: %v, %v", pod.Name, owner, ok)
 				}
 				c.open[kind].until = time.Now().Add(time.Hour) // however slow this machine is
 			}
-			if r.isOpen(wholeServer) || len(r.Notes()) != 1 || !strings.Contains(r.Notes()[0].Cause, "Rollout.argoproj.io") {
+			if r.fails(wholeServer) || len(r.Notes()) != 1 || !strings.Contains(r.Notes()[0].Cause, "Rollout.argoproj.io") {
 				t.Errorf("notes %q", r.Notes())
 			}
 			if owner, sure, err := c.ownerOf(t.Context(), Pod{"n", "q"}); err != nil || !sure || owner.Name != "db" {
@@ -97,6 +95,7 @@ func TestKindThatFails(t *testing.T) {
 			}
 			f.on(path, nil)
 			c.open[kind].until = time.Time{}
+			c.kept.RemoveAll(func(any) bool { return true })
 			if owner, sure, err := c.ownerOf(t.Context(), Pod{"n", "p-0"}); err != nil || !sure || owner != (Owner{"Rollout", "blue"}) {
 				t.Errorf("mended: %v, %v, %v", owner, sure, err)
 			}
@@ -107,33 +106,32 @@ func TestKindThatFails(t *testing.T) {
 	}
 }
 
-// TestBreakerLetsOneTry after each pause, however many callers come, and pauses grow with each
-// failure. What nobody asks about is forgotten.
-func TestBreakerLetsOneTry(t *testing.T) {
+// TestPauses grow with each failure, once for all callers that fail at the same time. What nobody asks
+// about is forgotten.
+func TestPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, kind := newBreaker(discard), subject{of: schema.GroupKind{Kind: "RayCluster"}}
-		before := time.Duration(0)
+		b, before := newBreaker(discard), time.Duration(0)
 		for i := range 10 {
-			if !b.enter(kind) || before > 0 && b.enter(kind) {
-				t.Fatal("none asks, or several do")
+			if !b.allows("x") {
+				t.Fatal("not allowed after the pause")
 			}
-			if news := b.fail(kind, context.DeadlineExceeded); news != (i == 0) || b.enter(kind) {
-				t.Errorf("news: %v; or asked again at once", news)
+			for j := range 3 {
+				if news := b.fail("x", canonical.Note{Cause: "c"}); news != (i+j == 0) || b.allows("x") {
+					t.Errorf("news: %v; or asked again at once", news)
+				}
 			}
-			one := b.open[kind]
-			if one.pause < before || one.pause > longestPause {
-				t.Errorf("pause %s after %s", one.pause, before)
+			c := b.open["x"]
+			if c.pause > longestPause || i > 0 && c.pause != min(2*before, longestPause) {
+				t.Errorf("pause %s after %s", c.pause, before)
 			}
-			before = one.pause
-			time.Sleep(time.Until(one.until))
+			before = c.pause
+			time.Sleep(time.Until(c.until))
 		}
-		b.fail(wholeServer, context.DeadlineExceeded)
-		for range 7 {
-			time.Sleep(outOfUse / 6)
-			b.enter(kind)
+		if time.Sleep(outOfUse / 2); len(b.Notes()) != 1 {
+			t.Errorf("notes %q", b.Notes())
 		}
-		if notes := b.notes(); len(notes) != 1 || !strings.Contains(notes[0].Cause, "RayCluster") {
-			t.Errorf("notes %q", notes)
+		if time.Sleep(outOfUse); len(b.Notes()) != 0 {
+			t.Errorf("notes %q", b.Notes())
 		}
 	})
 }

@@ -117,7 +117,6 @@ func TestClaims(t *testing.T) {
 		slice("n1", 2, "gpu-0:type=gpu,uuid=GPU-A", "mig-x:type=mig,uuid=MIG-x,parentUUID=GPU-b,profile=1g.10gb"),
 		slice("n1", 2, "mig-y:gpu.nvidia.com/type=mig,gpu.nvidia.com/uuid=MIG-y,parentUUID=GPU-b,profile=1g.10gb", "mig-new:type=mig,parentUUID=GPU-B,profile=2g.20gb"),
 		slice("n1", 1, "gpu-0:type=gpu,uuid=GPU-old", "gpu-9:type=gpu,uuid=GPU-b"),
-		strings.ReplaceAll(slice("n1", 9, "gpu-0:type=gpu,uuid=GPU-b"), "gpu.nvidia.com", "example.com"),
 	}
 	both := kubelettest.Claimed("n", "both", "two", "n1", "mig-x", "mig-y")
 	server.Set(
@@ -130,20 +129,21 @@ func TestClaims(t *testing.T) {
 	)
 	api.claims["n/watch"] = `{"driver":"gpu.nvidia.com","pool":"n1","device":"gpu-0","adminAccess":true}`
 	b := withClaims(t, server, api.client)
-	b.awaitHolders("0 train", "2 dynamic", "3 both", "3 share", "3 share-2", "4 both")
-	if got := b.kubelet.Counts(); got.Unread != 1 || got.ClaimsAsked == 0 || got.ClaimsFailed != 0 || len(b.kubelet.Notes()) != 0 {
-		t.Errorf("counts %+v, notes %q", got, b.kubelet.Notes())
+	b.awaitHolders("0 train", "3 both", "3 share", "3 share-2", "4 both")
+	k := b.kubelet
+	if _, unmatched, unread := k.Devices(); unmatched != 1 || unread != 1 || k.ClaimsAsked.Load() == 0 || k.ClaimsFailed.Load() != 0 || len(k.Notes()) != 0 {
+		t.Errorf("%d unmatched, %d unread, %d requests failed, notes %q", unmatched, unread, k.ClaimsFailed.Load(), k.Notes())
 	}
 	api.set(func() {
 		for _, asked := range api.asked {
-			if strings.Contains(asked, "resourceslices") && asked != "/apis/resource.k8s.io/v1/resourceslices?spec.nodeName=n1" {
+			if strings.Contains(asked, "resourceslices") && asked != "/apis/resource.k8s.io/v1/resourceslices?spec.nodeName=n1,spec.driver=gpu.nvidia.com" {
 				t.Errorf("asked for %s", asked)
 			}
 		}
 		api.items = append(api.items, slice("n1", 3, "gpu-9:type=gpu,uuid=GPU-b"))
 	})
 	// A holder keeps its device although the device is withdrawn, and no other pod gets it.
-	b.awaitHolders("0 train", "1 gone", "2 dynamic", "3 both", "3 share", "3 share-2", "4 both")
+	b.awaitHolders("0 train", "1 gone", "3 both", "3 share", "3 share-2", "4 both")
 	server.Set(kubelettest.Claimed("n", "train", "another", "n1", "gpu-0"), kubelettest.Claimed("n", "gone", "gone", "n1", "gpu-9"))
 	b.awaitHolders("1 gone")
 	server.Set()
@@ -163,20 +163,6 @@ func TestNoClaimsAskNobody(t *testing.T) {
 			t.Errorf("asked for %q", api.asked)
 		}
 	})
-}
-
-// TestOlderAPIs: beta versions have the same fields in another place.
-func TestOlderAPIs(t *testing.T) {
-	for _, version := range []string{"v1beta2", "v1beta1"} {
-		api, server := newAPIServer(t), kubelettest.New(t)
-		api.version = version
-		api.items = []string{slice("n1", 1, "gpu-0:type=gpu,uuid=GPU-a")}
-		if version == "v1beta1" {
-			api.items[0] = `{"spec":{"driver":"gpu.nvidia.com","pool":{"name":"n1","generation":1},"devices":[{"name":"gpu-0","basic":{"attributes":{"type":{"string":"gpu"},"uuid":{"string":"GPU-a"}}}}]}}`
-		}
-		server.Set(kubelettest.Claimed("n", "p", "own", "n1", "gpu-0"))
-		withClaims(t, server, api.client).awaitHolders("0 p")
-	}
 }
 
 // TestClaimsThatCannotBeResolved: causes have remedies, pods without claims stay, and claims
@@ -202,8 +188,8 @@ func TestClaimsThatCannotBeResolved(t *testing.T) {
 			if got := b.kubelet.Notes()[0]; !strings.Contains(got.Cause, x.cause) || !strings.Contains(got.Remedy, x.remedy) {
 				t.Errorf("note %q", got)
 			}
-			if got := b.kubelet.Counts(); got.Unread != 1 || got.ClaimsFailed == 0 {
-				t.Errorf("counts %+v", got)
+			if _, _, unread := b.kubelet.Devices(); unread != 1 || b.kubelet.ClaimsFailed.Load() == 0 {
+				t.Errorf("%d unread, %d requests failed", unread, b.kubelet.ClaimsFailed.Load())
 			}
 			api.set(func() {
 				api.status, api.version, api.items = 0, "v1", []string{slice("n1", 1, "gpu-0:type=gpu,uuid=GPU-a")}
@@ -226,6 +212,11 @@ func TestClaimsThatMayNotBeRead(t *testing.T) {
 	if got := b.kubelet.Notes()[0]; !strings.Contains(got.Cause, "adminAccess") || !strings.Contains(got.Remedy, "resourceclaims.resource.k8s.io") {
 		t.Errorf("note %q", got)
 	}
+	api.set(func() {
+		api.noClaims, api.claims["n/own"] = false, `{"driver":"gpu.nvidia.com","pool":"n1","device":"gpu-0","adminAccess":true}`
+	})
+	b.awaitHolders() // once it is granted
+	await(t, "no note", func() bool { return len(b.kubelet.Notes()) == 0 })
 }
 
 // TestAPIServerThatHangs: pods that have devices without a claim are still found.
@@ -239,7 +230,7 @@ func TestAPIServerThatHangs(t *testing.T) {
 	k.ask(t.Context())
 	server.Set(kubelettest.Claimed("n", "p", "own", "n1", "gpu-0"), kubelettest.Pod("n", "q", "nvidia.com/gpu", "GPU-b"))
 	k.ask(t.Context())
-	if c := k.Counts(); c.Unread != 1 || c.Unmatched != 1 || c.ClaimsFailed != 1 || len(k.Notes()) != 1 {
-		t.Errorf("%+v, notes %q", c, k.Notes())
+	if _, unmatched, unread := k.Devices(); unread != 1 || unmatched != 1 || k.ClaimsFailed.Load() != 1 || len(k.Notes()) != 1 {
+		t.Errorf("%d unread, %d unmatched, %d requests failed, notes %q", unread, unmatched, k.ClaimsFailed.Load(), k.Notes())
 	}
 }

@@ -91,29 +91,21 @@ func codecs() runtime.NegotiatedSerializer {
 	return serializer.NewCodecFactory(scheme).WithoutConversion()
 }
 
-// access reads the address of the API server and our credentials. client-go would use the pod's
-// service account instead of an empty kubeconfig.
+// access reads the address of the API server and our credentials.
 func access(kubeconfig string) (*rest.Config, error) {
-	if kubeconfig == "" {
-		config, err := rest.InClusterConfig()
-		if errors.Is(err, rest.ErrNotInCluster) {
-			return nil, ErrNoCluster
-		}
+	if kubeconfig != "" {
+		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 		if err != nil {
-			return nil, failed("the pod's service account cannot be used", err, "set automountServiceAccountToken: true, or name a kubeconfig with --kube.config=FILE")
+			return nil, failed("the kubeconfig "+kubeconfig, err, "give a file whose current-context names a cluster and a user")
 		}
 		return config, nil
 	}
-	file, err := clientcmd.LoadFromFile(kubeconfig)
-	if err == nil {
-		err = clientcmd.ResolveLocalPaths(file)
-	}
-	var config *rest.Config
-	if err == nil {
-		config, err = clientcmd.NewNonInteractiveClientConfig(*file, "", &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+	config, err := rest.InClusterConfig()
+	if errors.Is(err, rest.ErrNotInCluster) {
+		return nil, ErrNoCluster
 	}
 	if err != nil {
-		return nil, failed("the kubeconfig "+kubeconfig, err, "give a file whose current-context names a cluster and a user")
+		return nil, failed("the pod's service account cannot be used", err, "set automountServiceAccountToken: true, or name a kubeconfig with --kube.config=FILE")
 	}
 	return config, nil
 }
@@ -131,11 +123,8 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, accept 
 	if err := answer.Error(); err != nil {
 		return cause(ctx, err)
 	}
-	body, err := answer.Raw()
-	if err == nil {
-		err = json.Unmarshal(body, into)
-	}
-	if err != nil {
+	body, _ := answer.Raw() // err is nil
+	if err := json.Unmarshal(body, into); err != nil {
 		return fmt.Errorf("the answer of the Kubernetes API server cannot be read: %w", err)
 	}
 	return nil

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +29,7 @@ type DiscoveryOptions struct {
 	Namespace, Node string
 	// Port is the name or number of the pods' port, "" for dcgm-exporter's.
 	Port string
-	// Max bounds the exporters. Those that were found first stay.
+	// Max bounds the exporters; those that come first, by node, are read.
 	Max    int
 	Logger *slog.Logger
 	// Changed, unless nil, is called with all exporters, ordered by node, namespace and
@@ -57,15 +57,15 @@ type DiscoveryCounts struct {
 	Failures uint64
 }
 
-// selection follows the pods of one selector. It is the store of a cache.Reflector.
+// selection follows the pods of one selector.
 type selection struct {
-	cache.Store // of *podObject by UID
-	of          *Discovery
-	pods        *cache.ListWatch
+	of   *Discovery
+	kept *cache.UndeltaStore // of *podObject by UID; it publishes after each change
+	pods *cache.ListWatch
 
 	// Guarded by of.mu.
 	listed  bool
-	failure error // of the latest request
+	failure *canonical.Failure // of the latest request
 }
 
 // NewDiscovery returns a discovery that Run begins.
@@ -73,7 +73,8 @@ func NewDiscovery(opts DiscoveryOptions) *Discovery {
 	d := &Discovery{opts: opts}
 	byUID := func(pod any) (string, error) { return string(pod.(*podObject).UID), nil }
 	for _, selector := range opts.Selectors {
-		s := &selection{Store: cache.NewStore(byUID, cache.WithTransformer(lean)), of: d}
+		s := &selection{of: d}
+		s.kept = cache.NewUndeltaStore(func([]any) { d.publish(s) }, byUID)
 		s.pods = cache.NewFilteredListWatchFromClient(opts.Client, "pods", opts.Namespace, func(o *metav1.ListOptions) {
 			if o.LabelSelector = selector; opts.Node != "" {
 				o.FieldSelector = "spec.nodeName=" + opts.Node
@@ -88,7 +89,7 @@ func NewDiscovery(opts DiscoveryOptions) *Discovery {
 func (d *Discovery) Run(ctx context.Context) {
 	d.each(func(s *selection) {
 		lists := &cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
-		cache.NewReflector(cache.ToListWatcherWithWatchListSemantics(lists, s), &podObject{}, s, 0).RunWithContext(ctx)
+		cache.NewReflector(cache.ToListWatcherWithWatchListSemantics(lists, s), &podObject{}, s.kept, 0).RunWithContext(ctx)
 	})
 }
 
@@ -105,7 +106,7 @@ func (d *Discovery) List(ctx context.Context) []Exporter {
 		for i := range pods {
 			all[i] = &pods[i]
 		}
-		_ = s.Replace(all, "")
+		_ = s.kept.Replace(all, "")
 	})
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -134,18 +135,11 @@ func (s *selection) list(ctx context.Context, opts metav1.ListOptions) (runtime.
 	return pods, err
 }
 
-// watch begins a watch of the selected pods. Until it answers, it is a request like any other.
+// watch begins a watch of the selected pods.
 func (s *selection) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	within, cancel := context.WithCancelCause(ctx)
-	slow := time.AfterFunc(RequestTimeout, func() { cancel(canonical.TimedOut(RequestTimeout)) })
-	defer slow.Stop()
-	events, err := s.pods.WatchWithContext(within, opts)
-	if err != nil {
-		err = cause(within, err)
-		cancel(nil)
-	}
+	events, err := s.pods.WatchWithContext(ctx, opts)
 	s.note(ctx, err)
-	return events, err //nolint:govet // the watch ends within
+	return events, err
 }
 
 // note records the outcome of a request, and logs it if it is news.
@@ -157,7 +151,7 @@ func (s *selection) note(ctx context.Context, err error) {
 		return // the pods are listed again, or the program ends
 	}
 	before := d.failure()
-	s.failure = err
+	s.failure = d.explain(err)
 	if err != nil {
 		d.counts.Failures++
 	}
@@ -169,75 +163,37 @@ func (s *selection) note(ctx context.Context, err error) {
 	}
 }
 
-// Add implements cache.Store, as do the following.
-func (s *selection) Add(pod any) error { return s.of.publish(s, s.Store.Add(pod)) }
-
-// Update is Add.
-func (s *selection) Update(pod any) error { return s.Add(pod) }
-
-// Delete removes a pod.
-func (s *selection) Delete(pod any) error { return s.of.publish(s, s.Store.Delete(pod)) }
-
-// Replace replaces all pods.
-func (s *selection) Replace(pods []any, version string) error {
-	return s.of.publish(s, s.Store.Replace(pods, version))
-}
-
 // publish reports the exporters if a change of a selection changed them: one at a time and in
-// order, so mu is held. err is that of the change.
-func (d *Discovery) publish(by *selection, err error) error {
+// order, so mu is held.
+func (d *Discovery) publish(by *selection) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	by.listed = true
-	newest := map[types.UID]*podObject{}
-	for _, s := range d.selections {
-		for _, one := range s.List() {
-			p := one.(*podObject)
-			if other := newest[p.UID]; other == nil || p.isNewer(other) { // one of two watches may be behind
-				newest[p.UID] = p
-			}
-		}
-	}
+	seen := map[types.UID]bool{}
 	var all []Exporter
-	for _, p := range newest {
-		if e, runs := p.exporter(d.opts.Port); runs {
-			all = append(all, e)
+	for _, s := range d.selections {
+		for _, one := range s.kept.List() {
+			p := one.(*podObject)
+			if e, runs := p.exporter(d.opts.Port); runs && !seen[p.UID] {
+				all = append(all, e)
+			}
+			seen[p.UID] = true
 		}
 	}
-	d.counts.Waiting = len(newest) - len(all)
-	all = d.admit(all)
-	if d.counts.Exporters = len(all); !slices.Equal(all, d.current) {
+	d.counts.Waiting = len(seen) - len(all)
+	slices.SortFunc(all, compareExporters)
+	leftOut := max(len(all)-d.opts.Max, 0)
+	if leftOut > 0 && d.counts.LeftOut == 0 {
+		d.opts.Logger.Warn("too many exporters; some are not read", "left_out", leftOut, "remedy", tooMany)
+	}
+	all = all[:len(all)-leftOut]
+	d.counts.Exporters, d.counts.LeftOut = len(all), leftOut
+	if !slices.Equal(all, d.current) {
 		d.current = all
 		if d.opts.Changed != nil {
 			d.opts.Changed(slices.Clone(all))
 		}
 	}
-	return err
-}
-
-// admit returns the exporters that there is room for, in order; known ones go first.
-func (d *Discovery) admit(all []Exporter) []Exporter {
-	known := map[string]bool{}
-	for i := range d.current {
-		known[d.current[i].UID] = true
-	}
-	leftOut := max(len(all)-d.opts.Max, 0)
-	if leftOut > 0 && d.counts.LeftOut == 0 {
-		d.opts.Logger.Warn("too many exporters; some are not read", "left_out", leftOut, "remedy", tooMany)
-	}
-	d.counts.LeftOut = leftOut
-	slices.SortFunc(all, func(a, b Exporter) int {
-		switch {
-		case known[a.UID] && !known[b.UID]:
-			return -1
-		case known[b.UID] && !known[a.UID]:
-			return 1
-		}
-		return compareExporters(a, b)
-	})
-	all = all[:len(all)-leftOut]
-	slices.SortFunc(all, compareExporters)
-	return all
 }
 
 const tooMany = "raise kube.discover.max_sources, or run several proxies, each for a part of the nodes"
@@ -276,10 +232,8 @@ func (d *Discovery) Absent() *canonical.Failure {
 	}
 	f := &canonical.Failure{Kind: "not_read", Remedy: "wait a moment"}
 	switch {
-	case slices.ContainsFunc(d.selections, func(s *selection) bool { return !s.listed }):
-		f.Cause = "the Kubernetes API server has not been asked for exporters yet"
-	case len(d.current) > 0:
-		f.Cause = "about to be read: " + diag.Count(len(d.current), "exporter")
+	case len(d.current) > 0 || slices.ContainsFunc(d.selections, func(s *selection) bool { return !s.listed }):
+		f.Cause = "the exporters that the Kubernetes API server lists have not been read yet"
 	case d.counts.Waiting > 0:
 		f.Cause = fmt.Sprintf("no pod of an exporter runs (%s): %s waiting", d.where(), diag.Count(d.counts.Waiting, "pod"))
 		f.Remedy = "see why: kubectl describe pods"
@@ -301,20 +255,24 @@ func (d *Discovery) where() string {
 	if d.opts.Node != "" {
 		text += " on node " + d.opts.Node
 	}
-	for i, selector := range d.opts.Selectors {
-		text += []string{" with ", " or "}[min(i, 1)] + selector
-	}
-	return text
+	return text + " with " + strings.Join(d.opts.Selectors, " or ")
 }
 
 // failure returns why discovery is stuck, nil if it is not. The caller holds mu.
 func (d *Discovery) failure() *canonical.Failure {
-	at := slices.IndexFunc(d.selections, func(s *selection) bool { return s.failure != nil })
-	if at < 0 {
-		return nil
+	for _, s := range d.selections {
+		if s.failure != nil {
+			return s.failure
+		}
 	}
-	err := d.selections[at].failure
+	return nil
+}
+
+// explain returns why a request failed, nil if it did not.
+func (d *Discovery) explain(err error) *canonical.Failure {
 	switch {
+	case err == nil:
+		return nil
 	case apierrors.IsForbidden(err):
 		remedy := "grant it as deploy/kubernetes/rbac.yaml does: {apiGroups: [\"\"], resources: [pods], verbs: [list, watch]}"
 		if d.opts.Namespace == "" {

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/holders/kubetest"
 )
@@ -129,27 +127,6 @@ func TestDiscovery(t *testing.T) {
 	d.expect(n2, n3, "n5:e5=10.0.0.5:9400")
 }
 
-// TestTheNewestOfTwoWatchesCounts: the state of a pod that two selectors select is that of the
-// watch that is not behind.
-func TestTheNewestOfTwoWatchesCounts(t *testing.T) {
-	for behind := range 2 {
-		d := NewDiscovery(DiscoveryOptions{Max: 9, Logger: discard, Selectors: []string{"a", "b"}})
-		pod := func(ip, version string) *podObject {
-			p := &podObject{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: version}}
-			p.Status.Phase, p.Status.PodIP = "Running", ip
-			return p
-		}
-		for _, s := range d.selections {
-			_ = s.Add(pod("10.0.0.1", "9"))
-		}
-		_ = d.selections[1-behind].Update(pod("10.0.0.2", "100"))
-		_ = d.selections[behind].Update(pod("10.0.0.1", "10"))
-		if len(d.current) != 1 || d.current[0].Address.Addr().String() != "10.0.0.2" {
-			t.Errorf("while watch %d is behind: %v", behind, d.current)
-		}
-	}
-}
-
 // TestDiscoveryOfANode asks for the pods of one node, namespace and port.
 func TestDiscoveryOfANode(t *testing.T) {
 	server := kubetest.New(t)
@@ -160,7 +137,7 @@ func TestDiscoveryOfANode(t *testing.T) {
 		o.Selectors, o.Node, o.Namespace, o.Port = o.Selectors[:1], "n1", "gpu", "9999"
 	})
 	d.expect("n1:e1=10.0.0.1:9999")
-	if f := d.Absent(); f == nil || !strings.Contains(f.Cause, "about to be read") {
+	if f := d.Absent(); f == nil || !strings.Contains(f.Cause, "have not been read yet") {
 		t.Errorf("absent, though it was found: %v", f)
 	}
 	server.Delete("gpu/e1")
@@ -199,7 +176,7 @@ func TestDiscoveryDenied(t *testing.T) {
 	}
 }
 
-// TestDiscoveryOfManyIsBounded: beyond the limit the first stay, and the rest is counted.
+// TestDiscoveryOfManyIsBounded: the first by node are read, and the rest is counted.
 func TestDiscoveryOfManyIsBounded(t *testing.T) {
 	server := kubetest.New(t)
 	d := discover(t, server, func(o *DiscoveryOptions) { o.Max = 2 })
@@ -208,7 +185,7 @@ func TestDiscoveryOfManyIsBounded(t *testing.T) {
 		server.Put(kubetest.Pod{Name: node, Node: node, IP: fmt.Sprintf("10.0.0.%d", i), Labels: chart})
 	}
 	until(t, func() bool { return d.Counts().LeftOut == 1 }, func() string { return fmt.Sprintf("%+v", d.Counts()) })
-	d.expect("n2:n2=10.0.0.0:9400", "n3:n3=10.0.0.1:9400")
+	d.expect("n1:n1=10.0.0.2:9400", "n2:n2=10.0.0.0:9400")
 	if notes := d.Notes(); len(notes) != 1 || !strings.Contains(notes[0].Cause, "not read: 1 exporter ") {
 		t.Errorf("%v", notes)
 	}

@@ -2,6 +2,7 @@ package holders
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -30,10 +31,10 @@ type Feed struct {
 	opts    FeedOptions
 	kubelet *Kubelet
 
-	from inputs // of made
-	made *canonical.AllocationSet
-	was  []int32           // for Frame.Reattribute
-	out  map[outsider]bool // left out for the limit
+	from    inputs // of made
+	made    *canonical.AllocationSet
+	was     []int32 // for Frame.Reattribute
+	leftOut int     // of the kubelet's pods, for the limit
 }
 
 // inputs are what a Feed makes allocations of.
@@ -42,12 +43,6 @@ type inputs struct {
 	topology *canonical.Topology
 	answer   *holdings
 	mig      *canonical.MIGPlace // the first
-}
-
-// outsider identifies an allocation that is left out, across the topologies of a source.
-type outsider struct {
-	device canonical.Identity
-	canonical.Workload
 }
 
 // Feed returns a new feed.
@@ -68,44 +63,69 @@ func (f *Feed) Attribute(frame *canonical.Frame) {
 		now.mig = &mig[0]
 	}
 	if now != f.from {
-		frame.LeftOutAllocations += f.rebuild(now, mig)
+		before := f.leftOut
+		f.rebuild(now, mig)
+		frame.LeftOutAllocations += uint64(max(0, f.leftOut-before))
 	}
 	if f.made != now.set {
 		frame.Reattribute(f.made, f.was)
 	}
 }
 
-// rebuild makes the set of new inputs, and returns how many allocations are newly left out. A set
-// equal to the latest one is not replaced.
-func (f *Feed) rebuild(now inputs, mig []canonical.MIGPlace) (leftOut uint64) {
-	before := f.from.topology
-	f.from = now
-	x := finder{now.topology.Devices, f.opts.Mine, mig}
-	holders := x.assign(now.answer)
-	out := f.out
-	f.out, f.was = map[outsider]bool{}, nil
-	made, changed := f.merge(holders)
+// rebuild makes the set of new inputs. A set equal to the latest one is not replaced.
+func (f *Feed) rebuild(now inputs, mig []canonical.MIGPlace) {
+	sameDevices := f.from.topology == now.topology
+	f.from, f.was, f.leftOut = now, nil, 0
+	made, changed := f.merge(f.assign(mig))
 	switch {
 	case !changed:
 		f.made = now.set
-	case before != now.topology || !slices.Equal(made.Allocations, f.made.Allocations) || !slices.Equal(made.Holders, f.made.Holders):
+	case !sameDevices || !slices.Equal(made.Allocations, f.made.Allocations) || !slices.Equal(made.Holders, f.made.Holders):
 		f.made = made
 	}
-	for one := range f.out {
-		if !out[one] {
-			leftOut++
+}
+
+// assign returns who holds each device, and marks the holds whose device the source has. A MIG
+// device of which the source does not know the instance is none of its devices.
+func (f *Feed) assign(mig []canonical.MIGPlace) (holders [][]canonical.Workload) {
+	devices, answer := f.from.topology.Devices, f.from.answer
+	holders = make([][]canonical.Workload, len(devices))
+	for i, h := range answer.holds {
+		r := h.reference
+		if at := slices.IndexFunc(mig, func(m canonical.MIGPlace) bool { return strings.EqualFold(m.UUID, r.uuid) }); at >= 0 && mig[at].Instance != "" {
+			r = reference{uuid: mig[at].Board, instance: mig[at].Instance}
 		}
+		device := slices.IndexFunc(devices, func(d canonical.Device) bool { return f.is(&d, &r) })
+		if device < 0 {
+			continue
+		}
+		if !slices.Contains(holders[device], h.Workload) {
+			holders[device] = append(holders[device], h.Workload)
+		}
+		answer.matched[i].Store(true)
 	}
-	return leftOut
+	return holders
+}
+
+// is reports whether r names a device. A number names a board of this machine only.
+func (f *Feed) is(d *canonical.Device, r *reference) bool {
+	if d.Instance != r.instance {
+		return false
+	}
+	if r.minor != "" {
+		board := &f.from.topology.Devices[d.Board]
+		return board.GPU == r.minor && f.opts.Mine != nil && f.opts.Mine(board)
+	}
+	return r.uuid != "" && strings.EqualFold(d.UUID, r.uuid)
 }
 
 // merge makes the set that also has the holders of each device, and reports whether it
 // differs from the source's.
 func (f *Feed) merge(holders [][]canonical.Workload) (made *canonical.AllocationSet, changed bool) {
-	set, devices := f.from.set, f.from.topology.Devices
+	set := f.from.set
 	made = &canonical.AllocationSet{Holders: slices.Clone(set.Holders)}
 	count, rest := len(set.Allocations), 0
-	for device := range devices {
+	for device := range f.from.topology.Devices {
 		first := rest
 		for rest < len(set.Allocations) && set.Allocations[rest].Device == device {
 			rest++
@@ -123,7 +143,7 @@ func (f *Feed) merge(holders [][]canonical.Workload) (made *canonical.Allocation
 		for _, w := range add {
 			a := canonical.Allocation{Device: device, Workload: w}
 			if count++; f.opts.Limit > 0 && count > f.opts.Limit {
-				f.out[outsider{devices[device].Identity(), w}] = true
+				f.leftOut++
 				continue
 			}
 			made.Allocations, f.was = append(made.Allocations, a), append(f.was, -1)
@@ -139,21 +159,19 @@ func agree(given []canonical.Allocation, holders []canonical.Workload, all int) 
 	if len(holders) == 0 || all != len(given) {
 		return nil, nil
 	}
-	if len(given) == 0 {
-		return holders, nil
-	}
-	pods := 0
+	named, jobs := 0, 0 // of the source's allocations, those of the kubelet's pods; those of jobs in no pod
 	for i := range given {
-		if given[i].Pod == "" {
-			continue
-		}
-		pods++
-		if !slices.ContainsFunc(holders, func(w canonical.Workload) bool { return isIn(&given[i], w) }) {
+		switch {
+		case slices.ContainsFunc(holders, func(w canonical.Workload) bool { return isIn(&given[i], w) }):
+			named++
+		case given[i].Pod != "":
 			return nil, nil
+		case given[i].Job != "":
+			jobs++
 		}
 	}
-	if pods == 0 {
-		if len(holders) == 1 && !slices.ContainsFunc(given, isNoJob) {
+	if named == 0 && len(given) > 0 {
+		if jobs == len(given) && len(holders) == 1 {
 			within = &holders[0]
 		}
 		return nil, within
@@ -166,10 +184,7 @@ func agree(given []canonical.Allocation, holders []canonical.Workload, all int) 
 	return add, nil
 }
 
-// isIn reports whether an allocation that names a pod is of the container w. Sources may
-// leave out the container.
+// isIn reports whether an allocation is of the container w. Sources may leave out the container.
 func isIn(a *canonical.Allocation, w canonical.Workload) bool {
 	return a.Namespace == w.Namespace && a.Pod == w.Pod && (a.Container == w.Container || a.Container == "")
 }
-
-func isNoJob(a canonical.Allocation) bool { return a.Job == "" }

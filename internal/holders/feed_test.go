@@ -38,13 +38,13 @@ func newBench(t *testing.T, opts FeedOptions) *bench {
 	return b
 }
 
-// says makes the kubelet say that pods have devices, each as pod=device id of resource.
-func (b *bench) says(resource string, words ...string) {
+// says makes the kubelet say that pods have devices, each as pod=device id.
+func (b *bench) says(words ...string) {
 	b.t.Helper()
 	var l listed
 	for _, word := range words {
 		name, id, _ := strings.Cut(word, "=")
-		r, ok := parseDeviceID(resource, id)
+		r, ok := parseDeviceID(id)
 		if !ok {
 			b.t.Fatalf("%q is not a device", id)
 		}
@@ -80,27 +80,26 @@ func told(device int, w c.Workload) c.Allocation { return c.Allocation{Device: d
 func TestKubeletsPodsOnDevices(t *testing.T) {
 	mine := func(*c.Device) bool { return true }
 	for _, x := range []struct {
-		name     string
-		resource string
-		holds    []string
-		want     []string
+		name  string
+		holds []string
+		want  []string
 	}{
-		{"boards by uuid", "nvidia.com/gpu", []string{"p=GPU-A", "q=GPU-b"}, []string{"0 n/p/main", "1 n/q/main"}},
-		{"time slices", "nvidia.com/gpu.shared", []string{"p=GPU-a::0", "p=GPU-a::1", "q=GPU-a::2"}, []string{"0 n/p/main", "0 n/q/main"}},
-		{"minor numbers", "nvidia.com/gpu", []string{"p=nvidia0", "q=nvidia1/gi7", "r=nvidia1/gi1/vgpu2"}, []string{"0 n/p/main", "2 n/r/main", "3 n/q/main"}},
-		{"old MIG ids", "nvidia.com/gpu", []string{"p=MIG-GPU-b/8/0"}, []string{"4 n/p/main"}},
-		{"known MIG devices", "nvidia.com/mig-1g.10gb", []string{"p=MIG-x", "q=MIG-y::7"}, []string{"3 n/p/main", "4 n/q/main"}},
-		{"a MIG device of which the size is known", "nvidia.com/gpu", []string{"p=MIG-two"}, []string{"2 n/p/main"}},
-		{"no such device", "nvidia.com/gpu", []string{"p=GPU-c", "q=nvidia7", "r=MIG-GPU-b/3/0", "s=MIG-z"}, nil},
+		{"boards by uuid", []string{"p=GPU-A", "q=GPU-b"}, []string{"0 n/p/main", "1 n/q/main"}},
+		{"time slices", []string{"p=GPU-a::0", "p=GPU-a::1", "q=GPU-a::2"}, []string{"0 n/p/main", "0 n/q/main"}},
+		{"minor numbers", []string{"p=nvidia0", "q=nvidia1/gi7", "r=nvidia1/gi1/vgpu2"}, []string{"0 n/p/main", "2 n/r/main", "3 n/q/main"}},
+		{"old MIG ids", []string{"p=MIG-GPU-b/8/0"}, []string{"4 n/p/main"}},
+		{"known MIG devices", []string{"p=MIG-x", "q=MIG-y::7"}, []string{"3 n/p/main", "4 n/q/main"}},
+		{"a MIG device of which the board is known", []string{"p=MIG-two"}, nil},
+		{"no such device", []string{"p=GPU-c", "q=nvidia7", "r=MIG-GPU-b/3/0", "s=MIG-z"}, nil},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			b := newBench(t, FeedOptions{Mine: mine, MIGPlaces: func() []c.MIGPlace { return twoMIGDevices }})
 			b.tell(node())
-			b.says(x.resource, x.holds...)
+			b.says(x.holds...)
 			b.check(x.want...)
 			found := len(x.want)
-			if got := b.kubelet.Counts(); (found == 0) != (got.Matched == 0) || got.Matched+got.Unmatched != len(b.kubelet.current.Load().holds) {
-				t.Errorf("counts %+v of %d", got, found)
+			if got, unmatched, _ := b.kubelet.Devices(); (found == 0) != (got == 0) || got+unmatched != len(b.kubelet.current.Load().holds) {
+				t.Errorf("%d matched, %d unmatched, of %d", got, unmatched, found)
 			}
 		})
 	}
@@ -115,37 +114,10 @@ var twoMIGDevices = []c.MIGPlace{
 func TestIndexesOfOtherMachines(t *testing.T) {
 	b := newBench(t, FeedOptions{Mine: func(d *c.Device) bool { return d.GPU == "1" }})
 	b.tell(node())
-	b.says("nvidia.com/gpu", "p=nvidia0", "q=nvidia1", "r=GPU-a")
+	b.says("p=nvidia0", "q=nvidia1", "r=GPU-a")
 	b.check("0 n/r/main", "1 n/q/main")
-	if got := b.kubelet.Counts(); got.Unmatched != 1 {
-		t.Errorf("counts %+v", got)
-	}
-}
-
-// TestUnknownMIGDevices: if the source does not know the instance of a MIG device, none gets
-// the holder, unless sizes and numbers leave no choice.
-func TestUnknownMIGDevices(t *testing.T) {
-	for _, x := range []struct {
-		name     string
-		existing int
-		holds    []string
-		want     []string
-	}{
-		{"all of one pod", 2, []string{"p=MIG-x", "p=MIG-y"}, []string{"3 n/p/main", "4 n/p/main"}},
-		{"all shared by the same", 2, []string{"p=MIG-x", "p=MIG-y", "q=MIG-y", "q=MIG-x"}, []string{"3 n/p/main", "3 n/q/main", "4 n/p/main", "4 n/q/main"}},
-		{"of two pods", 2, []string{"p=MIG-x", "q=MIG-y"}, nil},
-		{"one of two", 2, []string{"p=MIG-x"}, nil},
-		{"more than are read", 3, []string{"p=MIG-x", "p=MIG-y"}, nil},
-		{"not known how many", 0, []string{"p=MIG-x", "p=MIG-y"}, nil},
-	} {
-		t.Run(x.name, func(t *testing.T) {
-			b := newBench(t, FeedOptions{})
-			b.tell(node())
-			b.says("nvidia.com/mig-1g.10gb", x.holds...)
-			l := listed{holds: b.kubelet.current.Load().holds, existing: map[string]int{"1g.10gb": x.existing}}
-			b.kubelet.publish(&l)
-			b.check(x.want...)
-		})
+	if _, got, _ := b.kubelet.Devices(); got != 1 {
+		t.Errorf("%d unmatched", got)
 	}
 }
 
@@ -180,7 +152,7 @@ func TestSourceGoesFirst(t *testing.T) {
 				all = append(all, told(0, w))
 			}
 			b.tell(node(), all...)
-			b.says("nvidia.com/gpu", x.holds...)
+			b.says(x.holds...)
 			b.check(x.want...)
 		})
 	}
@@ -191,7 +163,7 @@ func TestUsesStayWithTheirOwners(t *testing.T) {
 	b := newBench(t, FeedOptions{})
 	b.tell(node(), told(0, pod("q")), told(3, pod("m")))
 	b.frame.Uses = []c.Use{{NVMLUtilization: 0.5, Framebuffer: 1}, {NVMLUtilization: 0.25, Framebuffer: 2}}
-	b.says("nvidia.com/gpu", "p=GPU-a", "q=GPU-a", "r=GPU-b")
+	b.says("p=GPU-a", "q=GPU-a", "r=GPU-b")
 	b.check("0 n/q/main", "0 n/p/main", "1 n/r/main", "3 n/m/main")
 	if u := b.frame.Uses; len(u) != 4 || u[0].NVMLUtilization != 0.5 || c.Given(u[1].NVMLUtilization) || c.Given(u[2].Framebuffer) || u[3].Framebuffer != 2 {
 		t.Errorf("uses %v", u)
@@ -207,13 +179,13 @@ func TestLimitOfAllocations(t *testing.T) {
 	b := newBench(t, FeedOptions{Limit: 2})
 	b.tell(node(), told(4, pod("m")))
 	first := b.frame.AllocationSet
-	b.says("nvidia.com/gpu", "p=GPU-a", "q=GPU-a")
+	b.says("p=GPU-a", "q=GPU-a")
 	b.check("0 n/p/main", "4 n/m/main")
 	if got := b.frame.AllocationSet.Holders[0]; got != 2 || b.frame.LeftOutAllocations != 1 {
 		t.Errorf("%d holders, %d left out", got, b.frame.LeftOutAllocations)
 	}
 	b.frame.AllocationSet, b.frame.LeftOutAllocations = first, 0
-	b.says("nvidia.com/gpu", "r=GPU-a", "p=GPU-a", "q=GPU-a")
+	b.says("r=GPU-a", "p=GPU-a", "q=GPU-a")
 	b.check("0 n/p/main", "4 n/m/main")
 	if b.frame.LeftOutAllocations != 1 {
 		t.Errorf("%d more left out", b.frame.LeftOutAllocations)
@@ -226,7 +198,7 @@ func TestNothingNewAllocatesNothing(t *testing.T) {
 	b.tell(node(), told(0, pod("q")))
 	b.frame.Uses = []c.Use{{}}
 	incoming := b.frame.AllocationSet
-	b.says("nvidia.com/gpu", "p=GPU-a", "q=GPU-a")
+	b.says("p=GPU-a", "q=GPU-a")
 	b.feed.Attribute(&b.frame)
 	made := b.frame.AllocationSet
 	if n := testing.AllocsPerRun(100, func() {
@@ -236,11 +208,11 @@ func TestNothingNewAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations, the same set: %v", n, b.frame.AllocationSet == made)
 	}
 	b.frame.AllocationSet = incoming
-	b.says("nvidia.com/gpu", "p=GPU-a", "q=GPU-a", "r=GPU-elsewhere")
+	b.says("p=GPU-a", "q=GPU-a", "r=GPU-elsewhere")
 	if b.feed.Attribute(&b.frame); b.frame.AllocationSet != made {
 		t.Error("a pod elsewhere makes another set")
 	}
-	b.says("nvidia.com/gpu")
+	b.says()
 	b.frame.AllocationSet = incoming
 	if b.feed.Attribute(&b.frame); b.frame.AllocationSet != incoming {
 		t.Error("without a pod the set is not the source's")

@@ -25,8 +25,6 @@ const (
 	maxJobText  = 256
 	// jobsEvery is how often the directory is read.
 	jobsEvery = time.Second
-	// jobsPatience is how long the directory may take to answer before State reports it.
-	jobsPatience = 30 * time.Second
 )
 
 // jobInfo is the information about a job; "" is unknown.
@@ -50,7 +48,6 @@ type Jobs struct {
 
 	jobs  atomic.Pointer[jobsByID]
 	state atomic.Pointer[JobsState]
-	began atomic.Int64 // when the look under way began, in Unix nanoseconds; 0 for none
 }
 
 // JobsState is the outcome of the last look.
@@ -74,66 +71,52 @@ func NewJobs(dir fs.FS, name string, logger *slog.Logger) *Jobs {
 }
 
 // isJob reports whether name may be the name of a job: temporary files begin with a dot.
-func isJob(name string) bool {
-	return name != "" && name[0] != '.' && len(name) <= maxJobText && utf8.ValidString(name)
+func isJob(name string) bool { return isJobText(name) && name[0] != '.' }
+
+// isJobText reports whether a text may be a label of a series.
+func isJobText(text string) bool {
+	return text != "" && len(text) <= maxJobText && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // parseJob reads a file of lines `key=value`. It skips unknown keys, empty lines, lines that
 // begin with #, and malformed lines.
 func parseJob(name string, text []byte) (f jobFile) {
-	complain := func(line int, cause, remedy string) {
-		if f.mistake == nil {
-			f.mistake = &canonical.Failure{Cause: fmt.Sprintf("%s:%d: %s", name, line, cause), Remedy: remedy}
-		}
-	}
 	if len(text) > maxJobBytes {
-		complain(1, fmt.Sprintf("more than %d bytes", maxJobBytes), "write user, account and partition only")
+		f.mistake = &canonical.Failure{Cause: fmt.Sprintf("%s: more than %d bytes", name, maxJobBytes), Remedy: "write user, account and partition only"}
 		return f
 	}
-	values := map[string]*string{"user": &f.info.user, "account": &f.info.account, "partition": &f.info.partition}
+	fields := map[string]*string{"user": &f.info.user, "account": &f.info.account, "partition": &f.info.partition}
 	number := 0
 	for line := range strings.Lines(string(text)) {
 		number++
-		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
-			continue
-		}
-		key, value, ok := strings.Cut(line, "=")
-		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
-		to := values[key]
-		switch {
-		case !ok:
-			complain(number, "no key=value", "write such as user=ada")
-		case to == nil:
-		case *to != "":
-			complain(number, key+" is given twice", "write it once")
-		case len(value) > maxJobText:
-			complain(number, fmt.Sprintf("%s has more than %d bytes", key, maxJobText), "shorten it")
-		case !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl):
-			complain(number, key+" is not text", "write UTF-8 without control characters")
-		default:
-			*to = value
+		key, value, is := strings.Cut(line, "=")
+		value = strings.TrimSpace(value)
+		field := fields[strings.TrimSpace(key)]
+		switch malformed := !is || field != nil && value != "" && !isJobText(value); {
+		case strings.TrimSpace(line) == "" || line[0] == '#':
+		case malformed && f.mistake == nil:
+			f.mistake = &canonical.Failure{
+				Cause:  fmt.Sprintf("%s:%d: %q", name, number, strings.TrimSpace(line[:min(len(line), 40)])),
+				Remedy: fmt.Sprintf("write such as user=ada, in at most %d bytes of UTF-8 without control characters", maxJobText),
+			}
+		case !malformed && field != nil:
+			*field = value
 		}
 	}
 	return f
 }
 
-// Run reads the directory each second until ctx ends. A look that hangs, as on a network
-// file system, delays neither readings nor the return.
+// Run reads the directory each second until ctx ends.
 func (d *Jobs) Run(ctx context.Context) {
-	go func() {
-		tick := time.NewTicker(jobsEvery)
-		defer tick.Stop()
-		for ctx.Err() == nil {
-			d.began.Store(time.Now().UnixNano())
-			d.look(time.Now())
-			d.began.Store(0)
-			select {
-			case <-ctx.Done():
-			case <-tick.C:
-			}
+	tick := time.NewTicker(jobsEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		d.look(time.Now())
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
 		}
-	}()
-	<-ctx.Done()
+	}
 }
 
 // look reads the directory once.
@@ -175,14 +158,8 @@ func (d *Jobs) look(now time.Time) {
 	}
 }
 
-// State returns the outcome of the last look. A look that has not finished is a problem too.
-func (d *Jobs) State() JobsState {
-	s := *d.state.Load()
-	if began := d.began.Load(); began != 0 && time.Since(time.Unix(0, began)) > jobsPatience {
-		s.Problem = &canonical.Failure{Cause: fmt.Sprintf("the job info directory %s does not answer", d.name), Remedy: "check whether its file system hangs"}
-	}
-	return s
-}
+// State returns the outcome of the last look.
+func (d *Jobs) State() JobsState { return *d.state.Load() }
 
 // JobFeed adds users, accounts and partitions to the jobs of one source. It belongs to the
 // goroutine that reads the source.

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -46,13 +44,14 @@ type KubeletOptions struct {
 // Kubelet knows which container of this node has which device, by asking the kubelet in the
 // background. Any goroutine may use it.
 type Kubelet struct {
-	opts KubeletOptions
+	// Asked counts all requests, Failed those without an answer; ClaimsAsked and
+	// ClaimsFailed count those for the devices of claims.
+	Asked, Failed, ClaimsAsked, ClaimsFailed atomic.Uint64
 
+	opts    KubeletOptions
 	current atomic.Pointer[holdings]
 	notes   atomic.Pointer[[]canonical.Note]
-
-	mu     sync.Mutex
-	counts KubeletCounts // without those of sources
+	unread  atomic.Int64
 
 	// Of the goroutine of Run.
 	claims   claims
@@ -62,21 +61,8 @@ type Kubelet struct {
 // holdings is an answer of the kubelet. Only matched is written to.
 type holdings struct {
 	holds []hold // in order, each once
-	// existing is as in listed.
-	existing map[string]int
 	// matched are the holds of devices that a source has.
 	matched []atomic.Bool
-}
-
-// KubeletCounts are the counts of requests to the kubelet.
-type KubeletCounts struct {
-	// Asked counts all requests, Failed those without an answer; ClaimsAsked and
-	// ClaimsFailed count those for the devices of claims.
-	Asked, Failed, ClaimsAsked, ClaimsFailed uint64
-	// Matched and Unmatched count the devices that containers have, by whether a source
-	// has the device. Unread counts NVIDIA's device ids and claims that do not identify a
-	// device.
-	Matched, Unmatched, Unread int
 }
 
 var nobody = &holdings{}
@@ -87,6 +73,7 @@ func NewKubelet(opts KubeletOptions) *Kubelet {
 	opts.Timeout = cmp.Or(opts.Timeout, kubeletTimeout)
 	k := &Kubelet{opts: opts, claims: claims{client: opts.Client, node: opts.Node, first: opts.Interval, within: opts.Timeout, logger: opts.Logger}}
 	k.current.Store(nobody)
+	k.notes.Store(&[]canonical.Note{})
 	return k
 }
 
@@ -112,9 +99,9 @@ func (k *Kubelet) ask(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	k.count(func(c *KubeletCounts) { c.Asked++ })
+	k.Asked.Add(1)
 	if err != nil {
-		k.count(func(c *KubeletCounts) { c.Failed++ })
+		k.Failed.Add(1)
 		k.fail(err)
 		return
 	}
@@ -122,51 +109,42 @@ func (k *Kubelet) ask(ctx context.Context) {
 		k.opts.Logger.Info("the kubelet answers again", "socket", k.opts.Socket)
 	}
 	k.failures = 0
-	k.findBoards(&l)
-	due := k.claims.isDue(l.claims)
-	k.publish(&l)
-	if !due {
-		return
-	}
-	k.count(func(c *KubeletCounts) { c.ClaimsAsked++ })
-	ok := k.claims.ask(ctx)
-	if ctx.Err() != nil {
-		return
-	}
-	if !ok {
-		k.count(func(c *KubeletCounts) { c.ClaimsFailed++ })
-	}
-	k.publish(&l)
-}
-
-// findBoards replaces the device files by which the kubelet names boards by UUIDs, if known.
-func (k *Kubelet) findBoards(l *listed) {
-	if k.opts.Minors == nil || !slices.ContainsFunc(l.holds, func(h hold) bool { return h.minor != "" }) {
-		return
-	}
-	boards := k.opts.Minors()
-	for i := range l.holds {
-		if r := &l.holds[i].reference; boards[r.minor] != "" {
-			r.uuid, r.minor = strings.ToLower(boards[r.minor]), ""
+	if k.claims.isDue(l.claims) {
+		k.ClaimsAsked.Add(1)
+		if !k.claims.ask(ctx) {
+			k.ClaimsFailed.Add(1)
 		}
+	}
+	if ctx.Err() == nil {
+		k.publish(&l)
 	}
 }
 
 // publish makes an answer the current one.
 func (k *Kubelet) publish(l *listed) {
-	byClaims, unread := k.claims.holds(l.claims)
-	k.count(func(c *KubeletCounts) { c.Unread = l.unknown + unread })
+	holds, unread := k.claims.holds(l.claims)
+	k.unread.Store(int64(l.unknown + unread))
 	notes := k.claims.notes()
 	k.notes.Store(&notes)
-	before := k.current.Load()
-	if l.existing == nil { // that request had no answer
-		l.existing = before.existing
-	}
-	holds := append(byClaims, l.holds...)
+	holds = append(holds, l.holds...)
+	k.findBoards(holds)
 	slices.SortFunc(holds, compareHolds)
 	holds = slices.Compact(holds)
-	if !slices.Equal(before.holds, holds) || !maps.Equal(before.existing, l.existing) {
-		k.current.Store(&holdings{holds: holds, existing: l.existing, matched: make([]atomic.Bool, len(holds))})
+	if !slices.Equal(k.current.Load().holds, holds) {
+		k.current.Store(&holdings{holds, make([]atomic.Bool, len(holds))})
+	}
+}
+
+// findBoards replaces the device files by which the kubelet names boards by UUIDs, if known.
+func (k *Kubelet) findBoards(holds []hold) {
+	if k.opts.Minors == nil || !slices.ContainsFunc(holds, func(h hold) bool { return h.minor != "" }) {
+		return
+	}
+	boards := k.opts.Minors()
+	for i := range holds {
+		if r := &holds[i].reference; boards[r.minor] != "" {
+			r.uuid, r.minor = strings.ToLower(boards[r.minor]), ""
+		}
 	}
 }
 
@@ -188,36 +166,21 @@ func (k *Kubelet) fail(err *canonical.Failure) {
 }
 
 // Notes returns the present problems.
-func (k *Kubelet) Notes() []canonical.Note {
-	if notes := k.notes.Load(); notes != nil {
-		return *notes
-	}
-	return nil
-}
+func (k *Kubelet) Notes() []canonical.Note { return *k.notes.Load() }
 
-func (k *Kubelet) count(change func(*KubeletCounts)) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	change(&k.counts)
-}
-
-// Counts returns the counts until now.
-func (k *Kubelet) Counts() KubeletCounts {
-	k.mu.Lock()
-	c := k.counts
-	k.mu.Unlock()
+// Devices returns how many of the devices that containers have a source has, how many none has, and
+// how many of NVIDIA's device ids and claims do not identify a device.
+func (k *Kubelet) Devices() (matched, unmatched, unread int) {
 	now := k.current.Load()
 	for i := range now.matched {
 		if now.matched[i].Load() {
-			c.Matched++
+			matched++
 		}
 	}
-	c.Unmatched = len(now.holds) - c.Matched
-	return c
+	return matched, len(now.holds) - matched, int(k.unread.Load())
 }
 
 func compareHolds(a, b hold) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Container, b.Container),
-		cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.minor, b.minor), cmp.Compare(a.instance, b.instance),
-		cmp.Compare(a.parent, b.parent), cmp.Compare(a.profile, b.profile))
+		cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.minor, b.minor), cmp.Compare(a.instance, b.instance))
 }

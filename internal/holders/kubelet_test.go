@@ -3,7 +3,6 @@ package holders
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -77,8 +76,8 @@ func TestKubeletIsAskedAgainAndAgain(t *testing.T) {
 	await(t, "the pod", func() bool { return k.names() == "p" })
 	server.Set(kubelettest.Pod("n", "q", "nvidia.com/gpu", idBoard+"::1", "x"), kubelettest.Pod("n", "p", "nvidia.com/gpu", idBoard+"::0"))
 	await(t, "both, the known one first", func() bool { return k.names() == "p q" })
-	if got := k.Counts(); got.Unread != 1 || got.Failed != 0 || got.Asked == 0 || got.Unmatched != 2 {
-		t.Errorf("counts %+v", got)
+	if _, unmatched, unread := k.Devices(); unread != 1 || unmatched != 2 || k.Failed.Load() != 0 || k.Asked.Load() == 0 {
+		t.Errorf("%d unmatched, %d unread, %d of %d failed", unmatched, unread, k.Failed.Load(), k.Asked.Load())
 	}
 	server.Set()
 	await(t, "nobody", func() bool { return k.names() == "" })
@@ -93,7 +92,7 @@ func TestKubeletIsAskedAgainAndAgain(t *testing.T) {
 // TestLastAnswerHolds: a single failure keeps all pods.
 func TestLastAnswerHolds(t *testing.T) {
 	k := newBench(t, FeedOptions{})
-	k.says("nvidia.com/gpu", "p=GPU-a")
+	k.says("p=GPU-a")
 	for range maxFailures - 1 {
 		k.kubelet.fail(&canonical.Failure{Cause: "cause", Remedy: "remedy"})
 	}
@@ -147,23 +146,6 @@ func leaveSocket(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	k.Stop()
-}
-
-// TestProfilesAreCounted: the number of MIG devices comes with the held ones, and one failed request
-// does not take a pod's MIG device away.
-func TestProfilesAreCounted(t *testing.T) {
-	server := kubelettest.New(t)
-	server.Set(kubelettest.Pod("n", "p", "nvidia.com/mig-1g.10gb", "MIG-x", "MIG-y"))
-	server.SetAllocatable(kubelettest.Devices("nvidia.com/mig-1g.10gb", "MIG-x", "MIG-y"), kubelettest.Devices("nvidia.com/mig-2g.20gb.shared", "MIG-v::0", "MIG-v::1"),
-		kubelettest.Devices("nvidia.com/gpu", "GPU-a"), kubelettest.Devices("cpu", "3"))
-	k := NewKubelet(KubeletOptions{Socket: server.Socket, Logger: discard})
-	k.ask(t.Context())
-	for range 2 {
-		if got := fmt.Sprint(k.names(), k.current.Load().existing); got != "p pmap[1g.10gb:2 2g.20gb:1]" {
-			t.Errorf("there are %s", got)
-		}
-		k.publish(&listed{holds: k.current.Load().holds})
-	}
 }
 
 // TestMinors: device files identify boards if the machine gives their UUIDs.

@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
-	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 // Owner is the workload of a pod: the topmost in the chain of the controllers that own
@@ -32,34 +36,26 @@ const (
 	asMetadata  = asJSON + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1," + asJSON
 )
 
-// Why an object is not available although the API server answers. Every other error but
-// errFails means that it does not answer correctly.
+// Why an object is not available although the API server answers: there is no such object or kind; it
+// denies or fails to give it. Every other error means that it does not answer correctly.
 var (
-	errAbsent  = errors.New("there is no such object")
-	errDenied  = errors.New("the API server denies it")
-	errUnknown = errors.New("the API server does not know this kind")
-	// errFails means that the API server, which has just answered for a pod, fails for a kind of
-	// owner.
-	errFails = errors.New("the API server fails for this kind")
+	errAbsent = errors.New("there is no such object, or no such kind")
+	errDenied = errors.New("the API server does not give it")
 )
 
 // isAnswer reports whether err is the API server's answer about an object.
-func isAnswer(err error) bool {
-	return errors.Is(err, errAbsent) || errors.Is(err, errDenied) || errors.Is(err, errUnknown)
-}
+func isAnswer(err error) bool { return errors.Is(err, errAbsent) || errors.Is(err, errDenied) }
 
 // cluster finds owners by asking the API server for the metadata of objects, one by one. It
 // is safe for concurrent use.
 type cluster struct {
 	*breaker
 	client *Client
-	labels []WorkloadLabel
+	labels []WorkloadLabel // that name workloads before owners do
 
-	kept   *cache.LRUExpireCache // answers by path or UID
-	flight singleflight.Group
+	kept *cache.LRUExpireCache // answers by UID, or by kind
 }
 
-// newCluster returns a cluster that names workloads by labels first.
 func newCluster(client *Client, labels []WorkloadLabel, b *breaker) *cluster {
 	return &cluster{breaker: b, client: client, labels: labels, kept: cache.NewLRUExpireCache(knownOwners)}
 }
@@ -70,31 +66,23 @@ type answer[T any] struct {
 	err   error
 }
 
-// remembered returns the answer of a key, or asks for it; callers at the same time share a request.
+// remembered returns the answer of a key, or asks for it.
 func remembered[T any](c *cluster, key string, ask func() (T, error)) (T, error) {
 	if known, ok := c.kept.Get(key); ok {
 		return known.(answer[T]).value, known.(answer[T]).err
 	}
-	got, _, _ := c.flight.Do(key, func() (any, error) {
-		value, err := ask()
-		a := answer[T]{value, err}
-		switch {
-		case err == nil:
-			c.kept.Add(key, a, lookAgain)
-		case errors.Is(err, errDenied):
-			c.kept.Add(key, a, denialLife)
-		case isAnswer(err):
-			c.kept.Add(key, a, lookAgainSoon)
-		}
-		return a, nil
-	})
-	return got.(answer[T]).value, got.(answer[T]).err
+	value, err := ask()
+	if err == nil {
+		c.kept.Add(key, answer[T]{value, nil}, lookAgain)
+	} else if isAnswer(err) {
+		c.kept.Add(key, answer[T]{value, err}, lookAgainSoon)
+	}
+	return value, err
 }
 
 // ownerOf returns the owner of a pod. sure is false if the chain of owners could not
 // be followed to its end: the last known owner is then used. The error is errAbsent or
-// errDenied if the API server answers so for the pod, and errFails if it fails for a
-// kind of owner: no owner is used then, since the next answer would replace it. Every other
+// errDenied if the API server answers so for the pod. Every other
 // error means that it does not answer correctly.
 func (c *cluster) ownerOf(ctx context.Context, pod Pod) (owner Owner, sure bool, err error) {
 	if validation.IsDNS1123Label(pod.Namespace) != nil || validation.IsDNS1123Subdomain(pod.Name) != nil {
@@ -104,8 +92,10 @@ func (c *cluster) ownerOf(ctx context.Context, pod Pod) (owner Owner, sure bool,
 	if err != nil {
 		return Owner{}, false, err
 	}
-	if owner, named := workloadOf(c.labels, object.Labels); named {
-		return owner, true, nil
+	for _, l := range c.labels {
+		if name := object.Labels[l.Key]; name != "" {
+			return Owner{l.Kind, name}, true, nil
+		}
 	}
 	owner = Owner{"Pod", pod.Name}
 	controller := metav1.GetControllerOfNoCopy(object)
@@ -133,23 +123,37 @@ func (c *cluster) controllerOf(ctx context.Context, namespace string, of *metav1
 		return nil, nil //nolint:nilnil // documented above
 	}
 	if of.UID == "" || !isPlain(of.Name) {
-		return nil, errUnknown
+		return nil, errAbsent
 	}
 	return remembered(c, string(of.UID), func() (*metav1.OwnerReference, error) {
-		s := subject{of: kind.GroupKind()}
-		if !c.enter(s) {
-			return nil, errFails
+		what := kind.GroupKind().String()
+		if !c.allows(what) {
+			return nil, errDenied
 		}
 		controller, err := c.ask(ctx, kind, namespace, of)
 		switch {
 		case err == nil || isAnswer(err):
-			c.succeed(s)
+			c.succeed(what)
 		case isOfKind(ctx, err):
-			c.fail(s, err)
-			err = errFails
+			c.fail(what, canonical.Note{
+				Cause: fmt.Sprintf("the Kubernetes API server fails for objects of kind %s, so the workloads of their pods are not fully known: %v", what, err),
+				Remedy: fmt.Sprintf("check whether kubectl get %s -A answers: "+
+					"the conversion webhook of its CustomResourceDefinition may be broken, or its APIService unavailable", what),
+			})
+			err = errDenied
 		}
 		return controller, err
 	})
+}
+
+// isOfKind reports whether an error is due to the requested kind, and not to the API server,
+// which has just answered for the pod.
+func isOfKind(ctx context.Context, err error) bool {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		return status.Status().Code >= http.StatusInternalServerError
+	}
+	_, slow := errors.AsType[canonical.TimedOut](err)
+	return slow && ctx.Err() == nil
 }
 
 // ask asks the API server what owns an owner of a kind.
@@ -174,21 +178,27 @@ func (c *cluster) ask(ctx context.Context, kind schema.GroupVersionKind, namespa
 // object asks for the metadata of an object. The API server may answer from memory
 // (resource version 0), as it does for kubelets.
 func (c *cluster) object(ctx context.Context, r resource, namespace, name string) (*metav1.PartialObjectMetadata, error) {
-	right := subject{r.GroupResource(), namespace}
-	if !c.enter(right) {
+	path, right := groupPath(r.GroupVersion()), "the right to get "+r.GroupResource().String()
+	if namespace != "" {
+		path += "/namespaces/" + namespace
+		right += " in namespace " + namespace
+	}
+	if !c.allows(right) {
 		return nil, errDenied
 	}
 	object := &metav1.PartialObjectMetadata{}
-	err := c.client.get(ctx, r.path(namespace, name), url.Values{"resourceVersion": {"0"}}, asMetadata, object)
+	err := c.client.get(ctx, path+"/"+r.Resource+"/"+name, url.Values{"resourceVersion": {"0"}}, asMetadata, object)
 	switch {
 	case apierrors.IsForbidden(err):
-		c.fail(right, err)
+		c.fail(right, canonical.Note{
+			Cause:  "the Kubernetes API server denies " + right + ", so the workloads of pods are not fully known",
+			Remedy: fmt.Sprintf("grant it as deploy/kubernetes/rbac.yaml does: {apiGroups: [%q], resources: [%s], verbs: [get]}", r.Group, r.Resource),
+		})
 		return nil, errDenied
 	case apierrors.IsNotFound(err):
 		err = errAbsent
 	case err == nil && object.Name != name:
-		err = errors.New("the answer is no such object")
-		fallthrough
+		return nil, fmt.Errorf("get %s: the answer is no such object", r.GroupResource())
 	case err != nil:
 		return nil, fmt.Errorf("get %s: %w", r.GroupResource(), err)
 	}
@@ -202,14 +212,7 @@ type resource struct {
 	namespaced bool
 }
 
-// path returns the path of an object; "" is no namespace.
-func (r resource) path(namespace, name string) string {
-	path := groupPath(r.GroupVersion())
-	if namespace != "" {
-		path += "/namespaces/" + namespace
-	}
-	return path + "/" + r.Resource + "/" + name
-}
+var podsResource = resource{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, true}
 
 func groupPath(of schema.GroupVersion) string {
 	if of.Group == "" {
@@ -218,44 +221,31 @@ func groupPath(of schema.GroupVersion) string {
 	return "/apis/" + of.String()
 }
 
-var podsResource = resource{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, true}
-
-// builtIn are the kinds whose resource need not be asked for: all are of version v1.
-var builtIn = map[schema.GroupKind]string{
-	{Kind: "Pod"}:                        "pods",
-	{Kind: "ReplicationController"}:      "replicationcontrollers",
-	{Group: "apps", Kind: "ReplicaSet"}:  "replicasets",
-	{Group: "apps", Kind: "Deployment"}:  "deployments",
-	{Group: "apps", Kind: "StatefulSet"}: "statefulsets",
-	{Group: "apps", Kind: "DaemonSet"}:   "daemonsets",
-	{Group: "batch", Kind: "Job"}:        "jobs",
-	{Group: "batch", Kind: "CronJob"}:    "cronjobs",
-}
-
-// resourceOf returns the resource of a kind; unless it is built in, it asks the API server. The
-// error is errUnknown if the kind does not exist.
+// resourceOf returns the resource of a kind. Kubernetes' own have regular names; of others, it asks
+// the API server.
 func (c *cluster) resourceOf(ctx context.Context, kind schema.GroupVersionKind) (resource, error) {
-	if name, ok := builtIn[kind.GroupKind()]; ok {
-		return resource{schema.GroupVersionResource{Group: kind.Group, Version: "v1", Resource: name}, true}, nil
+	if !isPlain(kind.Version) || !isPlain(kind.Kind) {
+		return resource{}, errAbsent
 	}
-	if validation.IsDNS1123Subdomain(kind.Group) != nil || !isPlain(kind.Version) {
-		return resource{}, errUnknown
+	if slices.Contains([]string{"", "apps", "batch"}, kind.Group) {
+		regular, _ := meta.UnsafeGuessKindToResource(kind)
+		return resource{regular, true}, nil
+	}
+	if validation.IsDNS1123Subdomain(kind.Group) != nil {
+		return resource{}, errAbsent
 	}
 	return remembered(c, kind.String(), func() (resource, error) {
 		var list metav1.APIResourceList
 		err := c.client.get(ctx, groupPath(kind.GroupVersion()), nil, asJSON, &list)
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-			return resource{}, fmt.Errorf("%w: %w", errUnknown, err)
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+			return resource{}, err
 		}
 		for i := range list.APIResources {
 			if r := &list.APIResources[i]; r.Kind == kind.Kind && isPlain(r.Name) {
 				return resource{kind.GroupVersion().WithResource(r.Name), r.Namespaced}, nil
 			}
 		}
-		if err == nil {
-			err = fmt.Errorf("%w: %s", errUnknown, kind)
-		}
-		return resource{}, err
+		return resource{}, errAbsent
 	})
 }
 
@@ -284,14 +274,4 @@ func ParseWorkloadLabel(text string) (WorkloadLabel, error) {
 		return WorkloadLabel{}, fmt.Errorf("%q is not a kind; write one such as Job, of letters and digits, or the key of the label alone", kind)
 	}
 	return WorkloadLabel{key, kind}, nil
-}
-
-// workloadOf returns the workload that the first key with a value names.
-func workloadOf(keys []WorkloadLabel, labels map[string]string) (owner Owner, named bool) {
-	for _, l := range keys {
-		if name := labels[l.Key]; name != "" {
-			return Owner{l.Kind, name}, true
-		}
-	}
-	return Owner{}, false
 }

@@ -1,18 +1,18 @@
 package holders
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"syscall"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
-	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -43,43 +43,64 @@ type listed struct {
 	claims []claimed
 	// unknown is how many device ids of NVIDIA's resources could not be read.
 	unknown int
-	// existing is how many MIG devices of each profile the node has, allocated or not; nil
-	// if unknown.
-	existing map[string]int
 }
 
-// list asks the kubelet that serves at socket.
+// list asks the kubelet that serves at socket. gRPC's own library would be a twentieth of the
+// program, for this one call: a request without fields, over HTTP/2.
 func list(ctx context.Context, socket string) (listed, *canonical.Failure) {
-	var network net.Dialer
-	dialed, err := network.DialContext(ctx, "unix", socket)
+	transport := &http.Transport{Protocols: &http.Protocols{}, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	defer transport.CloseIdleConnections()
+	body, err := call(ctx, transport, "http://kubelet/v1.PodResourcesLister/List")
 	if err != nil {
 		return listed{}, explain(socket, err)
 	}
-	defer func() { _ = dialed.Close() }() // gRPC may have
-	conn, err := grpc.NewClient("passthrough:///kubelet", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
-		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return dialed, nil }),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
-	if err != nil {
-		return listed{}, explain(socket, err)
-	}
-	defer func() { _ = conn.Close() }() // fails only if it is closed
-	client := podresources.NewPodResourcesListerClient(conn)
-	answer, err := client.List(ctx, &podresources.ListPodResourcesRequest{})
-	if err != nil {
-		return listed{}, explain(socket, err)
-	}
-	l := read(answer)
-	// Without an answer, fewer MIG devices can be assigned.
-	if all, err := client.GetAllocatableResources(ctx, &podresources.AllocatableResourcesRequest{}); err == nil {
-		l.existing = countProfiles(all)
+	var l listed
+	for _, pod := range parse(body)[1] {
+		l.addPod(parse(pod))
 	}
 	return l, nil
 }
 
+// call makes a gRPC call without arguments. Messages begin with a flag for compression, which
+// was not offered, and their length.
+func call(ctx context.Context, transport http.RoundTripper, url string) ([]byte, error) {
+	const head = 5
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(make([]byte, head)))
+	if err != nil {
+		return nil, err
+	}
+	request.Header = http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, head+maxAnswer+1))
+	if err != nil {
+		return nil, err
+	}
+	status := response.Trailer
+	if status.Get("Grpc-Status") == "" { // without a message, it is in the header
+		status = response.Header
+	}
+	switch code := status.Get("Grpc-Status"); {
+	case len(body) > head+maxAnswer:
+		return nil, fmt.Errorf("the answer has more than %d MiB", maxAnswer>>20)
+	case code != "" && code != "0":
+		return nil, fmt.Errorf("%s (gRPC status %s)", status.Get("Grpc-Message"), code)
+	case code == "" || len(body) < head || int(binary.BigEndian.Uint32(body[1:])) != len(body)-head:
+		return nil, errors.New("the answer is not that of a kubelet: " + response.Status)
+	}
+	return body[head:], nil
+}
+
 // explain returns why the kubelet, or the connection to it, failed.
 func explain(socket string, err error) *canonical.Failure {
-	f := &canonical.Failure{Cause: status.Convert(err).Message(), Remedy: "see the kubelet's log"}
-	switch code := status.Code(err); {
+	f := &canonical.Failure{Cause: err.Error(), Remedy: "see the kubelet's log"}
+	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		f.Cause = "there is no " + socket
 		f.Remedy = "mount the node's /var/lib/kubelet/pod-resources into the pod (hostPath), or name the socket with --kube.pod-resources=PATH"
@@ -87,42 +108,66 @@ func explain(socket string, err error) *canonical.Failure {
 		f.Cause, f.Remedy = "permission for "+socket+" is denied", "run as root (runAsUser: 0), which owns the kubelet's socket"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		f.Cause, f.Remedy = "nothing listens at "+socket, "check whether the kubelet runs: systemctl status kubelet"
-	case code == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded):
 		f.Cause, f.Remedy = "the kubelet did not answer in time", "check whether it hangs: journalctl -u kubelet"
-	case code == codes.Unimplemented:
-		f.Cause, f.Remedy = "the kubelet does not serve the v1 API of pod resources", "Kubernetes 1.20 or later is needed; check that the socket is the kubelet's"
-	case code == codes.ResourceExhausted:
-		f.Cause = fmt.Sprintf("the kubelet refuses, or answers with more than %d MiB: %s", maxAnswer>>20, f.Cause)
 	}
 	return f
 }
 
-// read returns the containers of an answer that have devices of NVIDIA's.
-func read(answer *podresources.ListPodResourcesResponse) (l listed) {
-	for _, pod := range answer.GetPodResources() {
-		for _, container := range pod.GetContainers() {
-			w := canonical.Workload{Namespace: pod.GetNamespace(), Pod: pod.GetName(), Container: container.GetName()}
-			if w.Pod == "" {
-				continue
-			}
-			for _, devices := range container.GetDevices() {
-				l.addDevices(w, devices)
-			}
-			for _, resource := range container.GetDynamicResources() {
-				l.addClaim(w, resource)
-			}
+// message is a protobuf message: the fields that are texts or messages, by number. The
+// numbers are those of k8s.io/kubelet/pkg/apis/podresources/v1.
+type message map[protowire.Number][][]byte
+
+// parse reads a message up to a mistake.
+func parse(b []byte) message {
+	m := message{}
+	for len(b) > 0 {
+		number, kind, n := protowire.ConsumeTag(b)
+		size := 0
+		if n > 0 {
+			size = protowire.ConsumeFieldValue(number, kind, b[n:])
 		}
+		if n < 0 || size < 0 {
+			break
+		}
+		if kind == protowire.BytesType {
+			value, _ := protowire.ConsumeBytes(b[n:])
+			m[number] = append(m[number], value)
+		}
+		b = b[n+size:]
 	}
-	return l
+	return m
 }
 
-func (l *listed) addDevices(w canonical.Workload, devices *podresources.ContainerDevices) {
-	resource := devices.GetResourceName()
-	if !isOurs(resource) {
+// text returns a field that is a text.
+func (m message) text(number protowire.Number) string {
+	if len(m[number]) == 0 {
+		return ""
+	}
+	return string(m[number][0])
+}
+
+// addPod adds the containers of a PodResources that have devices of NVIDIA's.
+func (l *listed) addPod(pod message) {
+	for _, one := range pod[3] {
+		container := parse(one)
+		w := canonical.Workload{Pod: pod.text(1), Namespace: pod.text(2), Container: container.text(1)}
+		for _, devices := range container[2] {
+			l.addDevices(w, parse(devices))
+		}
+		for _, resource := range container[5] {
+			l.addClaim(w, parse(resource))
+		}
+	}
+}
+
+// addDevices adds ContainerDevices.
+func (l *listed) addDevices(w canonical.Workload, devices message) {
+	if !isOurs(devices.text(1)) {
 		return
 	}
-	for _, id := range devices.GetDeviceIds() {
-		if r, ok := parseDeviceID(resource, id); ok {
+	for _, id := range devices[2] {
+		if r, ok := parseDeviceID(string(id)); ok {
 			l.holds = append(l.holds, hold{w, r})
 		} else {
 			l.unknown++
@@ -130,27 +175,11 @@ func (l *listed) addDevices(w canonical.Workload, devices *podresources.Containe
 	}
 }
 
-func (l *listed) addClaim(w canonical.Workload, resource *podresources.DynamicResource) {
-	for _, c := range resource.GetClaimResources() {
-		if c.GetDriverName() != draDriver || c.GetDeviceName() == "" {
-			continue
-		}
-		device := poolDevice{c.GetDriverName(), c.GetPoolName(), c.GetDeviceName()}
-		l.claims = append(l.claims, claimed{w, claim{resource.GetClaimNamespace(), resource.GetClaimName(), device}})
-	}
-}
-
-// countProfiles counts the MIG devices of each profile that the kubelet can allocate.
-func countProfiles(all *podresources.AllocatableResourcesResponse) map[string]int {
-	seen := map[reference]bool{}
-	count := map[string]int{}
-	for _, devices := range all.GetDevices() {
-		for _, id := range devices.GetDeviceIds() {
-			if r, ok := parseDeviceID(devices.GetResourceName(), id); ok && r.profile != "" && !seen[r] {
-				seen[r] = true
-				count[r.profile]++
-			}
+// addClaim adds a DynamicResource.
+func (l *listed) addClaim(w canonical.Workload, resource message) {
+	for _, one := range resource[4] {
+		if c := parse(one); c.text(2) == draDriver {
+			l.claims = append(l.claims, claimed{w, claim{namespace: resource.text(3), name: resource.text(2), device: poolDevice{c.text(3), c.text(4)}}})
 		}
 	}
-	return count
 }

@@ -2,6 +2,7 @@ package holders
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -97,17 +97,12 @@ type podList struct {
 	Items []podObject `json:"items"`
 }
 
-// isNewer reports whether p is a later state of a pod than other.
-func (p *podObject) isNewer(other *podObject) bool {
-	order, err := resourceversion.CompareResourceVersion(p.ResourceVersion, other.ResourceVersion)
-	return err == nil && order > 0
-}
-
-// lean returns a pod without the metadata that is not needed, most of its memory.
-func lean(pod any) (any, error) {
-	p := pod.(*podObject)
+// UnmarshalJSON leaves out the metadata that is not needed, most of a pod's memory.
+func (p *podObject) UnmarshalJSON(text []byte) error {
+	type whole podObject
+	err := json.Unmarshal(text, (*whole)(p))
 	p.Annotations, p.ManagedFields, p.OwnerReferences = nil, nil, nil
-	return p, nil
+	return err
 }
 
 // DeepCopyObject implements runtime.Object. Pods are not changed.

@@ -31,30 +31,18 @@ const (
 	lookAgainSoon = time.Minute
 )
 
-// result is the result of a look-up.
-type result int
+// LookUps are the words for how look-ups end: found; absent, if there is no such pod; denied by
+// the API server; failed, if it did not answer; dropped, if too many waited.
+var LookUps = [...]string{"found", "absent", "denied", "failed", "dropped"}
 
+// The indexes of LookUps.
 const (
-	wasFound result = iota
+	wasFound = iota
 	wasAbsent
 	wasDenied
 	hasFailed
 	wasDropped
-	results
 )
-
-// Results returns the words for the indexes of Counts.Lookups.
-func Results() []string { return []string{"found", "absent", "denied", "failed", "dropped"} }
-
-// Counts are the counts of a Resolver.
-type Counts struct {
-	// Lookups counts the look-ups that ended, by Results: found; absent, if there is no
-	// such pod; denied by the API server; failed, if it did not answer; dropped, if too
-	// many waited.
-	Lookups [results]uint64
-	// InFlight and Queued count look-ups, Pods the remembered pods.
-	InFlight, Queued, Pods int
-}
 
 // ResolverOptions configure a Resolver.
 type ResolverOptions struct {
@@ -68,15 +56,15 @@ type ResolverOptions struct {
 // safe for concurrent use.
 type Resolver struct {
 	*breaker
-	// lookUp is cluster.ownerOf.
-	lookUp func(context.Context, Pod) (Owner, bool, error)
+	// Ended counts the look-ups that ended, as LookUps.
+	Ended [len(LookUps)]atomic.Uint64
+
+	lookUp func(context.Context, Pod) (Owner, bool, error) // cluster.ownerOf
 	queue  chan Pod
 	kept   *cache.LRUExpireCache // Owners by Pod, zero for no answer
 
 	// generation changes when an answer may have, and with each round.
 	generation atomic.Uint64
-	inFlight   atomic.Int64
-	counts     [results]atomic.Uint64
 
 	mu      sync.Mutex
 	awaited map[Pod]bool // queued, or being looked up
@@ -125,57 +113,48 @@ func (r *Resolver) Run(ctx context.Context) {
 // resolve looks up a pod and keeps the answer, unless the API server fails: the next request for
 // the pod tries again then.
 func (r *Resolver) resolve(ctx context.Context, pod Pod) {
-	if !r.isAwaited(pod) { // it left while it waited
-		return
+	owner, lives := Owner{}, time.Duration(0)
+	if r.allows(wholeServer) {
+		owner, lives = r.ask(ctx, pod)
 	}
-	if !r.enter(wholeServer) {
-		r.keep(pod, Owner{}, 0)
-		return
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.awaited[pod] && lives > 0 { // it has not left meanwhile
+		r.kept.Add(pod, owner, lives)
+		r.generation.Add(1)
 	}
-	r.inFlight.Add(1)
-	defer r.inFlight.Add(-1)
+	delete(r.awaited, pod)
+}
+
+// ask looks up a pod, and returns how long the answer is kept; 0 is no answer.
+func (r *Resolver) ask(ctx context.Context, pod Pod) (owner Owner, lives time.Duration) {
 	owner, sure, err := r.lookUp(ctx, pod)
 	if ctx.Err() != nil {
-		return
+		return owner, 0
 	}
-	of, lives := wasFound, lookAgainSoon
+	ended, lives := wasFound, lookAgainSoon
 	switch {
 	case errors.Is(err, errDenied):
-		of, lives = wasDenied, denialLife
-	case isAnswer(err):
-		of = wasAbsent
+		ended = wasDenied
+	case errors.Is(err, errAbsent):
+		ended = wasAbsent
 	case err != nil:
-		of = hasFailed
+		ended = hasFailed
 	case sure:
 		lives = lookAgain
 	}
-	r.counts[of].Add(1)
-	if of == hasFailed && !errors.Is(err, errFails) {
-		r.keep(pod, Owner{}, 0)
-		if r.fail(wholeServer, err) {
-			r.generation.Add(1)
-		}
-		return
+	r.Ended[ended].Add(1)
+	if ended != hasFailed {
+		r.succeed(wholeServer)
+		return owner, lives
 	}
-	r.succeed(wholeServer)
-	r.keep(pod, owner, lives)
-	r.generation.Add(1)
-}
-
-func (r *Resolver) isAwaited(pod Pod) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.awaited[pod]
-}
-
-// keep keeps the answer for a pod, unless it left meanwhile; without a life there is none.
-func (r *Resolver) keep(pod Pod, owner Owner, lives time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.awaited[pod] && lives > 0 {
-		r.kept.Add(pod, owner, lives)
+	if r.fail(wholeServer, canonical.Note{
+		Cause:  "the Kubernetes API server does not answer correctly, so the workloads of new pods are not known: " + err.Error(),
+		Remedy: "check that this machine reaches it (network policies, --kube.config), and that the credentials are valid",
+	}) {
+		r.generation.Add(1)
 	}
-	delete(r.awaited, pod)
+	return owner, 0
 }
 
 // find returns the owner of a pod, zero if there is no answer, and queues a look-up if one is due.
@@ -191,10 +170,10 @@ func (r *Resolver) find(pod Pod) (owner Owner, ok bool) {
 		case r.queue <- pod:
 			r.awaited[pod] = true
 		default:
-			r.counts[wasDropped].Add(1)
+			r.Ended[wasDropped].Add(1)
 		}
 	}
-	return Owner{}, r.isOpen(wholeServer)
+	return Owner{}, r.fails(wholeServer)
 }
 
 // leave forgets a pod: if its name returns, it may be another pod.
@@ -204,18 +183,6 @@ func (r *Resolver) leave(pod Pod) {
 	r.kept.Remove(pod)
 	delete(r.awaited, pod)
 }
-
-// Counts returns the current counts.
-func (r *Resolver) Counts() Counts {
-	c := Counts{InFlight: int(r.inFlight.Load()), Queued: len(r.queue), Pods: len(r.kept.Keys())}
-	for i := range c.Lookups {
-		c.Lookups[i] = r.counts[i].Load()
-	}
-	return c
-}
-
-// Notes returns the present problems, with remedies.
-func (r *Resolver) Notes() []canonical.Note { return r.notes() }
 
 // Completer adds the owners, as a Resolver knows them, to the pods that hold the devices of
 // one source. It belongs to the goroutine that reads the source.

@@ -125,9 +125,8 @@ func TestResolverAnswersWhenItKnows(t *testing.T) {
 		if f.count("") != 2 {
 			t.Errorf("asked %v", f.asked)
 		}
-		c := r.Counts()
-		if c.Lookups != [results]uint64{wasFound: 1, wasAbsent: 1} || c.Pods != 2 || c.Queued != 0 || c.InFlight != 0 {
-			t.Errorf("counts %+v", c)
+		if found, absent := r.Ended[wasFound].Load(), r.Ended[wasAbsent].Load(); found != 1 || absent != 1 {
+			t.Errorf("%d found, %d absent", found, absent)
 		}
 	})
 }
@@ -152,7 +151,7 @@ func TestResolverLooksAgain(t *testing.T) {
 	})
 }
 
-// TestResolverSparesAServerThatFails: pauses grow, one request at a time is sent, the failure is
+// TestResolverSparesAServerThatFails: pauses grow, few requests are sent at a time, the failure is
 // logged once, and earlier answers are still served.
 func TestResolverSparesAServerThatFails(t *testing.T) {
 	var log bytes.Buffer
@@ -172,7 +171,7 @@ func TestResolverSparesAServerThatFails(t *testing.T) {
 			askAll()
 			wantStanding(t, r, "p7", Owner{}, true)
 		}
-		if n := f.count("") - first; first > maxInFlight || n < 8 || n > 40 {
+		if n := f.count("") - first; first > maxInFlight || n < 8 || n > 15*maxInFlight {
 			t.Errorf("%d look-ups at once, %d in the 10 minutes after", first, n)
 		}
 		if notes := r.Notes(); len(notes) != 1 || !strings.Contains(notes[0].Cause, "connection refused") || notes[0].Remedy == "" {
@@ -199,9 +198,8 @@ func TestResolverIsBounded(t *testing.T) {
 			wantStanding(t, r, fmt.Sprintf("p%d", i), Owner{}, false)
 		}
 		synctest.Wait()
-		c := r.Counts()
-		if c.InFlight != maxInFlight || c.Queued > maxQueued || c.Pods != 0 || c.Lookups[wasDropped] < maxPods-maxQueued-maxInFlight {
-			t.Errorf("counts %+v", c)
+		if dropped := r.Ended[wasDropped].Load(); dropped < maxPods-maxQueued-maxInFlight {
+			t.Errorf("%d dropped", dropped)
 		}
 		time.Sleep(time.Hour)
 		if most := f.atOnce(); most != maxInFlight {

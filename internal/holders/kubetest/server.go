@@ -3,6 +3,7 @@
 package kubetest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -36,7 +37,7 @@ type Server struct {
 	changed chan struct{} // closed with each change
 	pods    map[string]Pod
 	history []event
-	denied  string        // why every request is refused, "" while none is
+	denied  bool
 	hangs   chan struct{} // closed when the hang ends, nil while there is none
 }
 
@@ -101,13 +102,8 @@ func (s *Server) change(kind string, p Pod) {
 
 // Deny starts or stops answering every request with 403, and ends the watches.
 func (s *Server) Deny(denied bool) {
-	s.Refuse(map[bool]string{true: `pods is forbidden: User "u" cannot list resource "pods" in API group "" at the cluster scope`}[denied])
-}
-
-// Refuse is Deny with a message; "" stops it.
-func (s *Server) Refuse(message string) {
 	s.mu.Lock()
-	s.denied = message
+	s.denied = denied
 	s.mu.Unlock()
 	s.CloseClientConnections()
 }
@@ -125,6 +121,9 @@ func (s *Server) Hang(hangs bool) {
 	}
 }
 
+const forbidden = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,
+	"message":"pods is forbidden: User \"u\" cannot list resource \"pods\" in API group \"\" at the cluster scope"}`
+
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	hangs, denied := s.hangs, s.denied
@@ -137,38 +136,35 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	namespace := ""
-	if parts := strings.Split(r.URL.Path, "/"); len(parts) == 6 && parts[3] == "namespaces" {
-		namespace = parts[4]
-	}
-	selects := func(p *Pod) bool {
-		for one := range strings.SplitSeq(r.FormValue("labelSelector"), ",") {
-			if name, value, is := strings.Cut(one, "="); is && p.Labels[name] != value {
-				return false
-			}
-		}
-		node := strings.TrimPrefix(r.FormValue("fieldSelector"), "spec.nodeName=")
-		return (namespace == "" || namespace == p.Namespace) && (node == "" || node == p.Node)
-	}
 	switch {
-	case denied != "":
+	case denied:
 		w.WriteHeader(http.StatusForbidden)
-		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":%s,"reason":"Forbidden","code":403}`, jsonOf(denied))
+		fmt.Fprint(w, forbidden)
 	case r.FormValue("watch") == "":
-		s.list(w, selects)
+		s.list(w, r)
 	default:
-		s.watch(w, r, selects)
+		s.watch(w, r)
 	}
 }
 
-func jsonOf(text string) []byte { b, _ := json.Marshal(text); return b }
+// isSelected reports whether a request is for a pod, of all in its path, by its labels and its node.
+func (p *Pod) isSelected(r *http.Request) bool {
+	for one := range strings.SplitSeq(r.FormValue("labelSelector"), ",") {
+		if name, value, is := strings.Cut(one, "="); is && p.Labels[name] != value {
+			return false
+		}
+	}
+	_, namespace, inNamespace := strings.Cut(r.URL.Path, "/namespaces/")
+	_, node, onNode := strings.Cut(r.FormValue("fieldSelector"), "spec.nodeName=")
+	return (!inNamespace || namespace == p.Namespace+"/pods") && (!onNode || node == p.Node)
+}
 
-func (s *Server) list(w http.ResponseWriter, selects func(*Pod) bool) {
+func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	items := []any{}
 	for _, p := range s.pods {
-		if selects(&p) {
+		if p.isSelected(r) {
 			items = append(items, p.object(len(s.history)))
 		}
 	}
@@ -180,14 +176,14 @@ func (s *Server) list(w http.ResponseWriter, selects func(*Pod) bool) {
 // version is the resource version after some changes: never 0, which means any.
 func version(changes int) string { return strconv.Itoa(100 + changes) }
 
-func (s *Server) watch(w http.ResponseWriter, r *http.Request, selects func(*Pod) bool) {
+func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	from, _ := strconv.Atoi(r.FormValue("resourceVersion"))
 	out := json.NewEncoder(w)
 	for at := from - 100; ; {
 		s.mu.Lock()
 		changed := s.changed
 		for ; at < len(s.history); at++ {
-			if e := &s.history[at]; selects(&e.pod) {
+			if e := &s.history[at]; e.pod.isSelected(r) {
 				_ = out.Encode(map[string]any{"type": e.kind, "object": e.pod.object(at + 1)})
 			}
 		}
@@ -202,7 +198,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, selects func(*Pod
 }
 
 // object returns a pod in the form of the API, with some of its other fields.
-func (p Pod) object(changes int) map[string]any {
+func (p *Pod) object(changes int) map[string]any {
 	type m = map[string]any
 	metadata := m{"name": p.Name, "namespace": p.Namespace, "uid": p.UID, "labels": p.Labels, "resourceVersion": version(changes)}
 	if p.Terminating {
@@ -212,12 +208,9 @@ func (p Pod) object(changes int) map[string]any {
 	if p.Port != 0 {
 		container["ports"] = []m{{"name": p.PortName, "containerPort": p.Port, "protocol": "TCP"}}
 	}
-	if p.Phase == "" {
-		p.Phase = "Running"
-	}
 	return m{
 		"kind": "Pod", "apiVersion": "v1", "metadata": metadata,
 		"spec":   m{"nodeName": p.Node, "containers": []m{container}},
-		"status": m{"phase": p.Phase, "podIP": p.IP, "podIPs": []m{{"ip": p.IP}}},
+		"status": m{"phase": cmp.Or(p.Phase, "Running"), "podIP": p.IP},
 	}
 }

@@ -8,9 +8,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// minTable is the width of the narrowest table of devices: index and real utilization.
-const minTable = 4 + 1 + widthPercent
-
 // drawDevices draws a line for each device that fits, those around the selected one if not all do,
 // and returns the rows that it took.
 func drawDevices(r screen.Rect, s *State) (used int) {

@@ -104,13 +104,13 @@ func TestChosenDensityScrolls(t *testing.T) {
 	}
 }
 
-func TestCardColumns(t *testing.T) {
+func TestGridColumns(t *testing.T) {
 	for _, tc := range []struct{ n, columns, rows, want int }{
-		{1, 4, 5, 1}, {2, 4, 5, 2}, {4, 4, 5, 4}, {8, 4, 5, 4}, {16, 4, 5, 4}, {16, 5, 5, 4},
+		{1, 4, 5, 1}, {2, 4, 5, 2}, {4, 4, 5, 2}, {8, 4, 5, 4}, {16, 4, 5, 4}, {16, 5, 5, 4},
 		{8, 3, 4, 2}, {7, 4, 5, 4}, {20, 4, 4, 4}, {100, 2, 2, 2},
 	} {
-		if got := cardColumns(tc.n, tc.columns, tc.rows); got != tc.want {
-			t.Errorf("%d cards in at most %d × %d: %d columns, want %d", tc.n, tc.columns, tc.rows, got, tc.want)
+		if got := gridColumns(tc.n, tc.columns, tc.rows); got != tc.want {
+			t.Errorf("%d cells in at most %d × %d: %d columns, want %d", tc.n, tc.columns, tc.rows, got, tc.want)
 		}
 	}
 }

@@ -101,23 +101,24 @@ func workloadOf(g *client.GPU) (pairs []string) {
 	return append(pairs, "pod", a.Pod, "in", a.Namespace, "container", a.Container, "of "+a.Kind, a.Name, "job", a.Job)
 }
 
-// drawPairs writes labels, each with the text after it, side by side, as many as fit whole. It omits
-// labels without a text.
-func drawPairs(r screen.Rect, pairs ...string) {
+// drawPairs writes labels, each with the text after it, side by side, and returns the rows that it took. It
+// omits labels without a text, and those that do not fit r whole.
+func drawPairs(r screen.Rect, pairs ...string) (rows int) {
 	x := 0
-	for i := 0; i+1 < len(pairs); i += 2 {
+	for i := 0; i+1 < len(pairs) && rows < r.H; i += 2 {
 		label, text := pairs[i], pairs[i+1]
 		if label != "" {
 			label += " "
 		}
-		switch {
-		case text == "":
-		case x > 0 && x+screen.Width(label)+screen.Width(text) > r.W:
-			return
-		default:
-			x = write(r, x, piece{label, styleLabel}, piece{text, stylePlain}) + 2
+		if text == "" {
+			continue
 		}
+		if x > 0 && x+screen.Width(label)+screen.Width(text) > r.W {
+			x, rows = 0, rows+1
+		}
+		x = write(r.Row(rows), x, piece{label, styleLabel}, piece{text, stylePlain}) + 2
 	}
+	return min(rows+1, r.H)
 }
 
 // focusRow is a reading, or the title of a section.
@@ -192,7 +193,7 @@ func drawCharts(r screen.Rect, s *State, g *client.GPU) {
 			charts = append(charts, lines)
 		}
 	}
-	low, columns := 0, min(len(charts)-1, r.W/chartWidth)
+	low, columns := 0, min(len(charts)-1, r.W/chartSize.w)
 	if r.H >= mainHeight && columns > 0 {
 		low = r.H * 2 / 5
 	}

@@ -230,7 +230,7 @@ func TestSeveralMachinesOfOneNode(t *testing.T) {
 func TestColumnsDoNotOverlap(t *testing.T) {
 	s := state("racks")
 	const columnGap = 1
-	for w := minTable; w < 300; w++ {
+	for w := minWidth; w < 300; w++ {
 		places := placeColumns(deviceColumns(s), w)
 		if len(places) < 2 || places[0].title != "GPU" {
 			t.Fatalf("%d wide: %d columns", w, len(places))

@@ -135,24 +135,16 @@ func jobsKey(key string, s *State) bool {
 	return (key == "pgup" || key == "pgdn") && scrollKey(key, s)
 }
 
-// drawJob writes the job that the program was started in into the first rows of r, each variable
-// whole, and returns the number of rows. It omits variables that do not fit, and cuts a value
-// that is longer than a row.
+// drawJob writes the job that the program was started in into the first rows of r, and returns the number
+// of rows.
 func drawJob(r screen.Rect, job []canonical.Variable) int {
-	const title, most = "we run in", 3 // rows
+	const title, most = "we run in ", 3 // rows
 	if len(job) == 0 || r.Empty() {
 		return 0
 	}
-	r.Text(0, 0, r.W, title, styleFaint)
-	x, y := len(title)+1, 0
+	pairs := make([]string, 0, 2*len(job))
 	for _, v := range job {
-		if need := screen.Width(v.Name) + 1 + screen.Width(v.Value); x > len(title)+1 && x+need > r.W {
-			x, y = len(title)+1, y+1
-		}
-		if y >= min(r.H, most) {
-			return y
-		}
-		x = write(r.Row(y), x, piece{v.Name, styleLabel}, piece{" ", stylePlain}, piece{v.Value, stylePlain}) + 2
+		pairs = append(pairs, v.Name, v.Value)
 	}
-	return y + 1
+	return drawPairs(r.Sub(r.Text(0, 0, r.W, title, styleFaint), 0, r.W, most), pairs...)
 }

@@ -60,22 +60,15 @@ func chooseMap(r screen.Rect, s *State) (l mapLayout) {
 	return l
 }
 
-// drawMap draws a cell for each device, and returns the rows that it took.
+// drawMap draws a cell for each device, or a table if even these do not fit, and returns the rows that it
+// took.
 func drawMap(r screen.Rect, s *State) (used int) {
 	l := chooseMap(r, s)
-	first, rows := 0, r.H
 	if l.lines > r.H {
-		rows = max(1, r.H-1) // the last line is for drawScroll
-		first = scrollToSelected(s, l.places[max(0, s.SelectedIndex())].y, l.lines, rows)
+		return drawDevices(r, s)
 	}
-	from, to := len(l.places), 0
 	for i, at := range l.places {
-		line := r.Row(at.y - first)
-		if at.y < first || at.y >= first+rows {
-			continue
-		}
-		from, to = min(from, i), i+1
-		g := s.GPUs[i]
+		line, g := r.Row(at.y), s.GPUs[i]
 		switch {
 		case at.x != l.label:
 		case l.named:
@@ -89,10 +82,7 @@ func drawMap(r screen.Rect, s *State) (used int) {
 		}
 		drawMapCell(line.Sub(at.x, 0, max(1, l.stride-2), 1), s, g, l.stride == labelled)
 	}
-	if l.lines > r.H {
-		drawScroll(r, from+1, to, len(l.places))
-	}
-	return min(l.lines, r.H)
+	return l.lines
 }
 
 // drawMapCell draws a device: with its index and number, or as a level alone.

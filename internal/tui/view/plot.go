@@ -2,7 +2,6 @@ package view
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -21,8 +20,8 @@ var plotted = []client.Metric{
 	client.MetricQMMA, client.MetricInt,
 }
 
-// chartWidth and chartHeight are the least size of a chart with its axes.
-const chartWidth, chartHeight = 38, 9
+// chartSize is the least size of a chart with its axes.
+var chartSize = cellSize{38, 9}
 
 // drawPlot draws the history of readings in small charts, one for each metric with a line for each
 // device.
@@ -30,7 +29,7 @@ func drawPlot(r screen.Rect, s *State) {
 	const scroll = 18 // cells that the legend leaves for drawScroll
 	lines, metrics := plotLines(s), plottedOf(s)
 	drawLegend(r.Sub(0, 0, r.W-scroll, 1), s, lines)
-	drawGrid(r, s, len(metrics), func(at screen.Rect, i int) {
+	drawGrid(r.Sub(0, 1, r.W, r.H), r.Row(0), s, len(metrics), chartSize, 1, -1, func(at screen.Rect, i int) {
 		m, st := metrics[i], styleLabel
 		if m == s.Metric {
 			st = styleStrong
@@ -81,40 +80,6 @@ func plottedOf(s *State) (metrics []client.Metric) {
 		}
 	}
 	return metrics
-}
-
-// drawGrid divides r, below its first row, into n parts of equal size and draws each. It scrolls if
-// there is not room for all.
-func drawGrid(all screen.Rect, s *State, n int, draw func(at screen.Rect, i int)) {
-	r := all.Sub(0, 1, all.W, all.H-1)
-	maxColumns, maxRows := max(1, r.W/chartWidth), max(1, r.H/chartHeight)
-	columns := chartColumns(min(n, maxColumns*maxRows), maxColumns, maxRows)
-	rows := (n + columns - 1) / columns
-	shown := min(rows, maxRows)
-	first := scrollTo(s, rows, shown)
-	h := r.H / shown
-	for i := first * columns; i < min(n, (first+shown)*columns); i++ {
-		x, y := i%columns, i/columns-first
-		left := x * r.W / columns
-		draw(r.Sub(left, y*h, (x+1)*r.W/columns-left-1, h), i)
-	}
-	if s.Scrolls = shown < rows; s.Scrolls {
-		drawScroll(all.Row(0), first*columns+1, min(n, (first+shown)*columns), n)
-	}
-}
-
-// chartColumns returns the number of columns for n charts in a grid of at most maxColumns ×
-// maxRows. It prefers as many rows as columns, and few empty positions.
-func chartColumns(n, maxColumns, maxRows int) int {
-	best, score := maxColumns, math.Inf(1)
-	for c := 1; c <= maxColumns; c++ {
-		rows := (n + c - 1) / c
-		at := math.Abs(math.Log(float64(rows)/float64(c))) + 0.3*float64(c*rows-n)
-		if rows <= maxRows && at < score {
-			best, score = c, at
-		}
-	}
-	return best
 }
 
 // drawLegend writes which device each line is of, or of too many the selected one, the median and the

@@ -20,7 +20,7 @@ const (
 
 // drawStrips draws the strips of all devices along the top of r, if there is room for them above
 // cards of a size, and returns the rows that it took.
-func drawStrips(r screen.Rect, s *State, size cardSize) (used int) {
+func drawStrips(r screen.Rect, s *State, size cellSize) (used int) {
 	node, units := nodeWidth(s), 0
 	for range client.Units(s.GPUs) {
 		units++
@@ -30,7 +30,7 @@ func drawStrips(r screen.Rect, s *State, size cardSize) (used int) {
 		x += node + 1
 	}
 	w := r.W - x - stripClass
-	if w < minStrip || (r.W/size.w)*((r.H-rows)/size.h) < units {
+	if w < minStrip || !size.fits(units, r.W, r.H-rows) {
 		return 0
 	}
 	r = r.Sub(0, 0, r.W, rows)

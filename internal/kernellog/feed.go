@@ -3,7 +3,6 @@ package kernellog
 import (
 	"cmp"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -14,83 +13,65 @@ import (
 type Feed struct {
 	log  *Log
 	mine func(*canonical.Device) bool
+	next uint64 // the number of the first XID that was not passed on; guarded by log.mu for others
 
-	// waiting is the length of queue.
-	waiting atomic.Int32
-
-	// Guarded by log.mu.
-	queue []pending
-	index map[xidKind]int // of the latest XID of a kind in queue
 	// boards has the boards of the latest Topology that are on this machine: their indexes
-	// for Topology.At, by address.
+	// for Topology.At, by address. devices has these in order.
 	topology *canonical.Topology
 	boards   map[string]int
-	devices  []int // of boards, in order
+	devices  []int
 }
 
-// pending is an XID that the source has not received yet.
+// pending are XIDs of one board, code and meaning that some feed has not passed on yet.
 type pending struct {
 	address string
-	number  uint64 // of the first XID in it
-	event   canonical.XIDEvent
-}
-
-// xidKind is common to XIDs that are merged into one event if too many wait.
-type xidKind struct {
-	address string
-	code    uint32
 	meaning meaning
+	event   canonical.XIDEvent
+	matched bool // a feed has the board
 }
 
-const (
-	// fewEnough is how many events may wait before all XIDs of a kind are merged.
-	fewEnough = 128
-	// maxQueue is how many events may wait.
-	maxQueue = 1024
-)
+// maxQueue is how many may wait.
+const maxQueue = 1024
 
 // Feed returns a new feed for the boards of a source that mine reports as this machine's.
 // All feeds are made before Run.
 func (l *Log) Feed(mine func(*canonical.Device) bool) *Feed {
-	f := &Feed{log: l, mine: mine, index: map[xidKind]int{}}
+	f := &Feed{log: l, mine: mine}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.feeds = append(l.feeds, f)
 	return f
 }
 
-// push adds an XID, and reports whether there was room. The caller holds log.mu.
-func (f *Feed) push(x *xid, at time.Time, number uint64) bool {
-	k := xidKind{x.address, x.code, x.meaning}
-	i, waits := f.index[k]
-	if waits && (len(f.queue) >= fewEnough || f.queue[i].same(x)) {
-		f.queue[i].event.Count++
-		return true
+// push adds an XID to the queue, to one of its kind that no feed has passed on, or in the place of the
+// oldest if the queue is full. The caller holds mu.
+func (l *Log) push(x *xid, at time.Time) {
+	from := l.first
+	for _, f := range l.feeds {
+		from = max(from, f.next)
 	}
-	if len(f.queue) == maxQueue {
-		return false
+	for i := from - l.first; i < uint64(len(l.queue)); i++ {
+		if p := &l.queue[i]; p.address == x.address && p.event.Code == x.code && p.meaning == x.meaning {
+			p.event.Count++
+			return
+		}
 	}
-	f.index[k] = len(f.queue)
-	f.queue = append(f.queue, pending{x.address, number, canonical.XIDEvent{
+	if len(l.queue) == maxQueue {
+		l.counts.Dropped++
+		l.discard(1)
+	}
+	l.queue = append(l.queue, pending{address: x.address, meaning: x.meaning, event: canonical.XIDEvent{
 		At: at, Code: x.code, Count: 1,
 		Decoded: x.decoded, Severity: x.severity, Action: x.action,
 		Text: x.text, PID: x.pid, Process: x.process,
 	}})
-	f.waiting.Store(int32(len(f.queue)))
-	return true
+	l.end.Store(l.first + uint64(len(l.queue)))
 }
 
-// same reports whether x has the text and process of p.
-func (p *pending) same(x *xid) bool {
-	return p.event.Text == x.text && p.event.PID == x.pid && p.event.Process == x.process
-}
-
-// reset empties the queue. The caller holds log.mu.
-func (f *Feed) reset() {
-	clear(f.queue) // texts
-	f.queue = f.queue[:0]
-	clear(f.index)
-	f.waiting.Store(0)
+// discard removes the first n of the queue. The caller holds mu.
+func (l *Log) discard(n int) {
+	l.queue = slices.Delete(l.queue, 0, n)
+	l.first += uint64(n)
 }
 
 // Take appends to frame.XIDEvents the XIDs of its boards since the last call with a Topology.
@@ -100,7 +81,10 @@ func (f *Feed) Take(frame *canonical.Frame) {
 	if frame.Topology == nil {
 		return
 	}
-	if f.waiting.Load() > 0 || f.topology != frame.Topology {
+	if f.topology != frame.Topology {
+		f.learn(frame.Topology)
+	}
+	if f.log.end.Load() > f.next {
 		f.take(frame)
 	}
 	if !f.log.telling.Load() || len(f.devices) == 0 {
@@ -113,29 +97,35 @@ func (f *Feed) Take(frame *canonical.Frame) {
 }
 
 func (f *Feed) take(frame *canonical.Frame) {
-	f.log.mu.Lock()
-	defer f.log.mu.Unlock()
-	f.learn(frame.Topology)
-	if !f.log.current && time.Since(f.log.opened) < patience {
+	l := f.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.current {
 		return // a later record may show that the driver was loaded since
 	}
-	for i := range f.queue {
-		p := &f.queue[i]
+	for i := max(f.next, l.first) - l.first; i < uint64(len(l.queue)); i++ {
+		p := &l.queue[i]
 		if device, is := f.boards[p.address]; is {
-			p.event.Device = device
+			p.matched, p.event.Device = true, device
 			frame.XIDEvents = append(frame.XIDEvents, p.event)
-		} else if !f.log.reads(p.address) {
-			f.log.stray(p)
 		}
 	}
-	f.reset()
+	f.next = l.first + uint64(len(l.queue))
+	done := f.next
+	for _, other := range l.feeds {
+		done = min(done, other.next)
+	}
+	passed := int(max(done, l.first) - l.first)
+	for i := range passed {
+		if !l.queue[i].matched {
+			l.stray(&l.queue[i])
+		}
+	}
+	l.discard(passed)
 }
 
-// learn finds the boards of a topology. The caller holds log.mu.
+// learn finds the boards of a topology.
 func (f *Feed) learn(t *canonical.Topology) {
-	if f.topology == t {
-		return
-	}
 	f.topology, f.boards, f.devices = t, map[string]int{}, nil
 	for i := range len(t.Devices) + len(t.Absent) {
 		d := t.At(i)
@@ -144,16 +134,4 @@ func (f *Feed) learn(t *canonical.Topology) {
 			f.devices = append(f.devices, i)
 		}
 	}
-}
-
-// startTime is how long a source may take for its first reading; later, none is expected.
-const startTime = time.Minute
-
-// reads reports whether a source has a board at an address, or may have because it was not read
-// yet. The caller holds mu.
-func (l *Log) reads(address string) bool {
-	return slices.ContainsFunc(l.feeds, func(f *Feed) bool {
-		_, is := f.boards[address]
-		return is || f.topology == nil && time.Since(l.opened) < startTime
-	})
 }

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,11 +44,14 @@ type Log struct {
 	// telling is set while the log is read, so that a board without XIDs had none.
 	telling atomic.Bool
 
+	// end is the number behind the last of queue.
+	end atomic.Uint64
+
 	mu       sync.Mutex
 	current  bool // all records from before the start are read
 	feeds    []*Feed
-	number   uint64            // of XIDs so far
-	strays   map[string]uint64 // by address without a GPU: the number of its latest XID
+	queue    []pending // that some feed has not passed on
+	first    uint64    // the number of the first in queue
 	events   canonical.EventList
 	switches []canonical.SXIDCount
 	counts   Counts
@@ -71,7 +75,7 @@ const maxSwitches = 256
 
 // Open opens the log. Errors are *canonical.Failure.
 func Open(opts Options) (*Log, error) {
-	l := &Log{opts: opts, opened: time.Now(), strays: map[string]uint64{}, warned: map[string]bool{}}
+	l := &Log{opts: opts, opened: time.Now(), warned: map[string]bool{}}
 	if up, ok := uptime(opts.Proc); ok {
 		l.booted = l.opened.Add(-up)
 	}
@@ -119,9 +123,6 @@ func (l *Log) catchUp() {
 	l.telling.Store(true)
 }
 
-// patience is how long XIDs are held back if the log has not been read to its end.
-const patience = 5 * time.Second
-
 func (l *Log) overrun() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,12 +138,6 @@ func (l *Log) warnOnce(kind, message string, args ...any) {
 		l.opts.Logger.Warn(message, args...)
 	}
 }
-
-// The prefixes of the driver's lines.
-const (
-	driverPrefix = "NVRM: "
-	loadPrefix   = "NVRM: loading NVIDIA UNIX "
-)
 
 // line reads a record, or a line that continues one.
 func (l *Log) line(line []byte) {
@@ -172,7 +167,9 @@ func (l *Log) line(line []byte) {
 			"remedy", "to see what an XID does, name a FIFO with --kernel-log=FILE and write records there")
 	case l.opened.Sub(at) > l.opts.MaxAge:
 	case strings.HasPrefix(text, loadPrefix):
-		l.loaded()
+		if !l.current { // boards start afresh with the driver
+			l.discard(len(l.queue))
+		}
 	case strings.HasPrefix(text, driverPrefix):
 		l.addXID(text, at)
 	default:
@@ -193,18 +190,7 @@ func (l *Log) time(since time.Duration) time.Time {
 	return now
 }
 
-// loaded forgets the XIDs from before the driver was loaded, while we read the records from
-// before the start: boards start afresh with the driver. The caller holds mu.
-func (l *Log) loaded() {
-	if l.current {
-		return
-	}
-	for _, f := range l.feeds {
-		f.reset()
-	}
-}
-
-// addXID passes a line's XID to the feeds. The caller holds mu.
+// addXID puts a line's XID into the queue. The caller holds mu.
 func (l *Log) addXID(line string, at time.Time) {
 	x, ok := parseXID(line)
 	if !ok {
@@ -212,12 +198,7 @@ func (l *Log) addXID(line string, at time.Time) {
 		return
 	}
 	l.counts.XIDs++
-	l.number++
-	for _, f := range l.feeds {
-		if !f.push(&x, at, l.number) {
-			l.counts.Dropped++
-		}
-	}
+	l.push(&x, at)
 }
 
 // addSXID counts a line's SXID. The caller holds mu.
@@ -231,21 +212,20 @@ func (l *Log) addSXID(line string, at time.Time) {
 		return
 	}
 	l.counts.SXIDs++
-	e := canonical.Event{
-		At: at, Kind: canonical.EventSXID, Hostname: l.opts.Hostname, PCIBusID: s.address,
-		Code: s.code, Count: 1, Severity: canonical.SeverityWarning, Text: s.text,
-	}
+	severity := canonical.SeverityWarning
 	if s.fatal {
-		e.Severity = canonical.SeverityFatal
+		severity = canonical.SeverityFatal
 	}
-	l.events.Add(e)
-	for i := range l.switches {
-		if one := &l.switches[i]; one.PCIBusID == s.address && one.Code == s.code {
-			one.Count++
-			return
-		}
-	}
-	if len(l.switches) == maxSwitches {
+	l.events.Add(canonical.Event{
+		At: at, Kind: canonical.EventSXID, Hostname: l.opts.Hostname, PCIBusID: s.address,
+		Code: s.code, Count: 1, Severity: severity, Text: s.text,
+	})
+	i := slices.IndexFunc(l.switches, func(c canonical.SXIDCount) bool { return c.PCIBusID == s.address && c.Code == s.code })
+	switch {
+	case i >= 0:
+		l.switches[i].Count++
+		return
+	case len(l.switches) == maxSwitches:
 		l.counts.Dropped++
 		return
 	}
@@ -257,15 +237,10 @@ func (l *Log) malformed(line string) {
 	l.warnOnce("malformed", "a line of the driver in the kernel's log cannot be read, and is left out", "text", printable(line))
 }
 
-// stray lists an XID of an address at which no source reads a GPU of this machine, unless
-// another feed did. The caller holds mu.
+// stray lists XIDs of an address at which no source reads a GPU of this machine. The caller holds mu.
 func (l *Log) stray(p *pending) {
-	if p.number <= l.strays[p.address] {
-		return
-	}
 	l.warnOnce("stray", "the kernel's log has XIDs for a PCI address at which no source reads a GPU of this machine now; they are listed only at /events",
 		"address", p.address, "xid", p.event.Code)
-	l.strays[p.address] = p.number
 	l.counts.Unmatched += p.event.Count
 	e := canonical.Event{
 		At: p.event.At, Kind: canonical.EventXID, Hostname: l.opts.Hostname, PCIBusID: p.address,

@@ -53,9 +53,9 @@ func (e *linkError) fits(code, intrinfo, status uint32) bool {
 //
 // whose words are IntrInfo and error status. Of several bits the worst counts.
 func decodeLink(code uint32, text string) (m meaning) {
-	_, words, _ := strings.Cut(text, "(0x")
+	_, words, found := strings.Cut(text, "(0x")
 	var first, second uint32
-	if n, _ := fmt.Sscanf("0x"+words, "0x%x 0x%x", &first, &second); n != 2 {
+	if n, _ := fmt.Sscanf(words, "%x 0x%x", &first, &second); !found || n != 2 {
 		return m
 	}
 	for i, table := 0, linkErrors(); i < len(table); i++ {

@@ -137,7 +137,7 @@ func FuzzLines(f *testing.F) {
 
 func checkParsed(t *testing.T, address string, code uint32, text string) {
 	t.Helper()
-	if address == "" || canonical.PCIAddress(address) != address || code == 0 || code > maxCode {
+	if address == "" || canonical.PCIAddress(address) != address || code == 0 || code > maxSXID {
 		t.Errorf("code %d at %q", code, address)
 	}
 	if strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) {

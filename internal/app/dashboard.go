@@ -83,7 +83,7 @@ func (o *options) localTarget(ctx context.Context, httpClient *http.Client, pati
 	case wants != "":
 		return nil, checks.RefusedUs(url, wants, remedy)
 	case url != "":
-		o.notice = o.WithoutEffect(settings.TheProxyAt(url), "give --backend too to read directly")
+		o.notice = o.WithoutEffect("the proxy at "+strings.TrimSuffix(url, "/metrics"), "give --backend too to read directly")
 		return new(o.target(url, httpClient)), ""
 	}
 	return nil, ""

@@ -55,17 +55,17 @@ func TestDashboardTellsWhatHasNoEffect(t *testing.T) {
 	}{
 		{"nothing", nil, []string{here}, ""},
 		{"what counts here too", map[string]string{"KPULSE_GPUS": "1", "NODE_NAME": "n"}, []string{here, "--show-all", "--log.level=debug"}, ""},
-		{"one", nil, []string{here, "--preset=ai"}, "--preset has no effect: these are the numbers of the proxy at " + s.URL + "; start it with that" + remedy},
+		{"one", nil, []string{here, "--preset=ai"}, "without effect: --preset; these are the numbers of the proxy at " + s.URL + ": start that with them" + remedy},
 		{"a variable, which the proxy may have too", map[string]string{"KPULSE_MIN_COVERAGE": "0.3"}, []string{here}, ""},
 		{"many", map[string]string{"KPULSE_MISSING_INPUTS": "zero"}, []string{here, "--weights=1,1,1,1", "--config.file=" + file, "--expected-gpus=8", "--node-name=n"},
-			"--node-name, --weights, --expected-gpus and --config.file have no effect: these are the numbers of the proxy at " + s.URL + "; start it with them" + remedy},
+			"without effect: --node-name, --weights, --expected-gpus, --config.file; these are the numbers of the proxy at " + s.URL + ": start that with them" + remedy},
 		{"a named proxy", nil, []string{"--tui.url=" + s.URL, "--tui.url=http://u:secret@node", "--preset=hpc", "--replay=x"},
-			"--replay and --preset have no effect: these are the numbers of the proxy of --tui.url; start it with them, or leave --tui.url out and give --backend to read directly"},
+			"without effect: --replay, --preset; these are the numbers of the proxy of --tui.url: start that with them, or leave --tui.url out and give --backend to read directly"},
 		{"a named proxy alone", nil, []string{"--tui.url=" + s.URL}, ""},
 		{"our own reading", nil, []string{here, "--backend=replay", "--preset=hpc"}, ""},
 		{"our own reading of a file's sources", nil, []string{here, "--config.file=" + named, "--preset=hpc"}, ""},
 		{"the sources of the proxy's file", map[string]string{"KPULSE_CONFIG_FILE": named}, []string{here, "--preset=hpc"},
-			"--preset has no effect: these are the numbers of the proxy at " + s.URL + "; start it with that" + remedy},
+			"without effect: --preset; these are the numbers of the proxy at " + s.URL + ": start that with them" + remedy},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			opts := configured(t, "", c.environment, append(c.args, "--tui")...)

@@ -36,7 +36,7 @@ func (d *doctor) addPods(ctx context.Context, config string) {
 	}
 	for _, name := range []string{"kube.discover", "kube.discover-namespace", "kube.config", "node-name"} {
 		if f := opts.Given.Flag(name); f.Texts != nil {
-			flags = append(flags, f.Setting.Typed(f.String()))
+			flags = append(flags, "--"+name+"="+f.String())
 		}
 	}
 	var finder *holders.Discovery

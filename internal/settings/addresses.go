@@ -60,9 +60,6 @@ func LocalProxy(listen []string) string {
 	return "http://" + net.JoinHostPort(host, port) + "/metrics"
 }
 
-// TheProxyAt returns the name of a proxy for a message.
-func TheProxyAt(url string) string { return "the proxy at " + strings.TrimSuffix(url, "/metrics") }
-
 // WithoutEffect returns a message that names the flags of the command line that have no effect
 // on the proxies that are shown, and what to do; "" if there are none. It ignores the
 // environment, which may be meant for a proxy beside us, as in its container.
@@ -73,15 +70,10 @@ func (o *Options) WithoutEffect(proxies, remedy string) string {
 			flags = append(flags, f.Name())
 		}
 	}
-	switch last := len(flags) - 1; last {
-	case -1:
+	if flags == nil {
 		return ""
-	case 0:
-		return fmt.Sprintf("%s has no effect: these are the numbers of %s; start it with that, or %s", flags[0], proxies, remedy)
-	default:
-		return fmt.Sprintf("%s and %s have no effect: these are the numbers of %s; start it with them, or %s",
-			strings.Join(flags[:last], ", "), flags[last], proxies, remedy)
 	}
+	return fmt.Sprintf("without effect: %s; these are the numbers of %s: start that with them, or %s", strings.Join(flags, ", "), proxies, remedy)
 }
 
 // ReadsItself reports whether settings of origin least or higher ask to read a source directly

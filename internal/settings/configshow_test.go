@@ -34,9 +34,9 @@ func TestConfigShowHasEverySetting(t *testing.T) {
 		}
 		args := []string{assignment(s)}
 		if s.needs != "" {
-			args = append(args, assignment(SettingOf(strings.Fields(s.needs)[0])))
+			args = append(args, assignment(rowOf(strings.Fields(s.needs)[0])))
 		}
-		if !SettingOf(strings.Fields(s.needs + " " + s.Flag)[0]).isFor(&Backends[0]) {
+		if !rowOf(strings.Fields(s.needs + " " + s.Flag)[0]).isFor(&Backends[0]) {
 			args = append(args, "--backend=dcgm")
 		}
 		opts, err := Read(args, io.Discard)

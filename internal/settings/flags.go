@@ -28,6 +28,13 @@ const (
 	maxExpected     = 1024 // GPUs; no node has that many
 )
 
+// Exit codes.
+const (
+	ExitDone   = 0
+	ExitFailed = 1
+	ExitUsage  = 2
+)
+
 // ErrAnswered means that --help or --version has been answered.
 var ErrAnswered = errors.New("answered")
 
@@ -90,7 +97,7 @@ func (f *givenFlag) Name() string {
 
 // Variable returns the name of the environment variable.
 func (s *setting) Variable() string {
-	return "KPULSE_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(s.Flag))
+	return ownVariables + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(s.Flag))
 }
 
 // Read reads the command line, the environment and the config file. Help and version go to
@@ -133,7 +140,7 @@ func ReadFlags(args []string, stdout io.Writer) (g Given, err error) {
 	case answered:
 		return nil, ErrAnswered
 	case err != nil:
-		return nil, explainFlag(args, err)
+		return nil, explainFlag(err)
 	}
 	fresh := NewOptions()
 	for _, f := range g {
@@ -159,22 +166,12 @@ func (s *setting) defaultText(defaults *Options) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// nearestCommand returns the command that the first argument probably means, or "".
-func nearestCommand(args []string) string {
-	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
-		return ""
-	}
-	return diag.Within(args[0], []string{"check", "doctor", "explain"}, 2)
-}
-
-// explainFlag adds to kingpin's error the flag or command that was probably meant.
-func explainFlag(args []string, err error) error {
+// explainFlag adds to kingpin's error the flag that was probably meant.
+func explainFlag(err error) error {
 	if strings.HasPrefix(err.Error(), "unexpected ") {
-		if near := nearestCommand(args); near != "" {
-			return fmt.Errorf("%q is not a command; did you mean kpulse-proxy %s?", args[0], near)
-		}
 		// Not quoted: it may be a URL with a password.
-		return errors.New("an argument belongs to no flag; give settings as flags with =, such as --source=URL, and put a command, such as check health, before its flags")
+		return errors.New("an argument belongs to no flag; give settings as flags with =, such as --source=URL, " +
+			"and put a command (check, explain or doctor) before its flags")
 	}
 	_, unknown, found := strings.Cut(err.Error(), "unknown long flag '--")
 	if !found {
@@ -282,11 +279,6 @@ func (s *setting) isFor(b *Backend) bool {
 	return s.backends == "" || slices.Contains(strings.Fields(s.backends), b.Name)
 }
 
-// SettingOf returns the row of a flag in settings.
-func SettingOf(flag string) *setting {
-	return &table[slices.IndexFunc(table, func(s setting) bool { return s.Flag == flag })]
-}
-
 // Over returns the typed flags of g, and those of other for the rest.
 func (g Given) Over(other Given) Given {
 	all := slices.Clone(other)
@@ -296,12 +288,4 @@ func (g Given) Over(other Given) Given {
 		}
 	}
 	return all
-}
-
-// Typed returns a setting as a flag of the command line.
-func (s *setting) Typed(value string) string {
-	if value == s.bare {
-		return "--" + s.Flag
-	}
-	return "--" + s.Flag + "=" + value
 }

@@ -129,7 +129,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s is refused without a remedy", name)
 		}
 		for _, flag := range strings.Fields(s.needs) {
-			if SettingOf(flag).Flag != flag {
+			if rowOf(flag).Flag != flag {
 				t.Errorf("%s needs --%s", name, flag)
 			}
 		}

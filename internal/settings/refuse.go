@@ -12,25 +12,30 @@ import (
 
 // refuse returns an error if settings contradict each other.
 func (o *Options) refuse() error {
-	switch {
-	case o.Mode() == modeHealth && o.JSON && o.ForNPD != "":
-		return errors.New("--json and --npd are two forms of the same; choose one")
-	case o.Presents() && o.TUI:
-		return errors.New("--tui draws on the terminal, --once and --export write to it; give one of them")
-	case o.Presents() && o.JSON && o.Columns != nil:
-		return errors.New("--json and --export are two forms of the same; choose one")
-	case o.Mode() == ModeExport && o.Upstreams[0].Period == 0 && o.Upstreams[0].Backend.onDemand:
-		return errors.New("--poll=0 reads only when scraped, and nobody scrapes --export; give an interval, such as 15s")
-	}
-	if d := &o.Kube.Discover; o.Mode() == ModeServe && d.Selector == "" && *d != Default().Kube.Discover && o.Origin("kube.discover-namespace") == FromFile {
-		return errors.New("kube.discover in the config file finds nothing without its key selector; add selector: true there, or remove the section")
+	discover, standard := o.Kube.Discover, Default().Kube.Discover
+	for _, conflict := range []struct {
+		holds bool
+		text  string
+	}{
+		{o.Mode() == modeHealth && o.JSON && o.ForNPD != "", "--json and --npd are two forms of the same; choose one"},
+		{o.Presents() && o.TUI, "--tui draws on the terminal, --once and --export write to it; give one of them"},
+		{o.Presents() && o.JSON && o.Columns != nil, "--json and --export are two forms of the same; choose one"},
+		{o.Mode() == ModeExport && o.Upstreams[0].Period == 0 && o.Upstreams[0].Backend.onDemand,
+			"--poll=0 reads only when scraped, and nobody scrapes --export; give an interval, such as 15s"},
+		{o.Mode() == ModeServe && discover.Selector == "" && discover != standard && o.Origin("kube.discover-namespace") == FromFile,
+			"kube.discover in the config file finds nothing without its key selector; add selector: true there, or remove the section"},
+	} {
+		if conflict.holds {
+			return errors.New(conflict.text)
+		}
 	}
 	for _, f := range o.Given {
 		if err := o.refuseFlag(f); err != nil {
 			return err
 		}
-		if s := f.Setting; f.Texts == nil && s.Key != "" && o.Mode() == ModeServe && o.lacks(s) {
-			return fmt.Errorf("%s in the config file does nothing without %s; give %s too, or remove the key", s.Key, s.needed(), s.thatOne())
+		s := f.Setting
+		if needed := o.lacks(s); needed != "" && f.Texts == nil && s.Key != "" && o.Mode() == ModeServe {
+			return fmt.Errorf("%s in the config file does nothing without %s; give that too, or remove the key", s.Key, needed)
 		}
 	}
 	for i := range o.Upstreams {
@@ -46,17 +51,21 @@ func (o *Options) refuse() error {
 // refuseFlag returns an error if a given flag has no meaning with the others.
 func (o *Options) refuseFlag(f *givenFlag) error {
 	s := f.Setting
-	if f.Texts == nil || o.IsZero(s) || o.isForOthers(f) {
+	if f.Texts == nil || o.isZero(s) || o.isForOthers(f) {
 		return nil
 	}
-	if s.Modes&o.Mode()&modeHealth == 0 && o.lacks(s) {
-		return fmt.Errorf("%s is for %s; give %s too", f.Name(), s.needed(), s.thatOne())
+	if needed := o.lacks(s); needed != "" && s.Modes&o.Mode()&modeHealth == 0 {
+		return fmt.Errorf("%s is for %s; give that too", f.Name(), needed)
 	}
-	if s.perSource != "" && s.Key == "" && o.Discovers() {
-		return fmt.Errorf("%s is for one source, and --kube.discover finds any number of them; %s", f.Name(), s.perSource)
+	if s.perSource && s.Key == "" && o.Discovers() {
+		return fmt.Errorf("%s is for one source, and --kube.discover finds any number of them; choose one with --backend or --source", f.Name())
 	}
-	if s.perSource != "" && len(o.Upstreams) > 1 {
-		return fmt.Errorf("%s is for one source, and the config file names %d; %s", f.Name(), len(o.Upstreams), s.perSource)
+	if s.perSource && len(o.Upstreams) > 1 {
+		remedy := "choose one with --backend or --source"
+		if key, is := strings.CutPrefix(s.Key, "sources[]."); is {
+			remedy = "give each of them its " + key + " there"
+		}
+		return fmt.Errorf("%s is for one source, and the config file names %d; %s", f.Name(), len(o.Upstreams), remedy)
 	}
 	if s.remedy == "" {
 		return nil
@@ -93,42 +102,29 @@ func (o *Options) isForSources(s *setting) bool {
 	return slices.ContainsFunc(o.Upstreams, func(one Upstream) bool { return s.isFor(one.Backend) })
 }
 
-// lacks reports whether a setting has a value, but none of the settings that it needs has one.
-func (o *Options) lacks(s *setting) bool {
-	return !o.IsZero(s) && !o.hasNeeded(s)
-}
-
-// hasNeeded reports whether a setting needs no others, or one of those has a value.
-func (o *Options) hasNeeded(s *setting) bool {
-	return s.needs == "" || slices.ContainsFunc(strings.Fields(s.needs), func(flag string) bool { return !o.IsZero(SettingOf(flag)) })
-}
-
-func (o *Options) IsZero(s *setting) bool { return reflect.ValueOf(s.at(o)).Elem().IsZero() }
-
-// needed returns the names of the flags that a setting needs, and thatOne how a message refers to
-// them afterwards.
-func (s *setting) needed() string {
+// lacks returns the flags one of which a setting needs, if it has a value and none of them has one.
+func (o *Options) lacks(s *setting) string {
 	flags := strings.Fields(s.needs)
-	last := len(flags) - 1
-	if last == 0 {
-		return "--" + flags[0]
+	if s.needs == "" || o.isZero(s) || slices.ContainsFunc(flags, func(flag string) bool { return !o.isZero(rowOf(flag)) }) {
+		return ""
 	}
-	return "--" + strings.Join(flags[:last], ", --") + " or --" + flags[last]
+	return "--" + strings.Join(flags, " or --")
 }
 
-func (s *setting) thatOne() string {
-	if strings.Contains(s.needs, " ") {
-		return "one of them"
-	}
-	return "that"
+// rowOf returns the row of a flag.
+func rowOf(flag string) *setting {
+	return &table[slices.IndexFunc(table, func(s setting) bool { return s.Flag == flag })]
 }
+
+func (o *Options) isZero(s *setting) bool { return reflect.ValueOf(s.at(o)).Elem().IsZero() }
 
 // Useless returns warnings of keys that have no effect without others.
 func (f *File) Useless() (problems diag.Problems) {
 	given := Options{Config: f.Config}
 	for i := range table {
-		if s := &table[i]; s.Key != "" && given.lacks(s) {
-			p := f.Problem(s.Key, fmt.Sprintf("does nothing without %s; give %s too, or remove the key", s.needed(), s.thatOne()))
+		s := &table[i]
+		if needed := given.lacks(s); s.Key != "" && needed != "" {
+			p := f.Problem(s.Key, "does nothing without "+needed+"; give that too, or remove the key")
 			p.Warning = true
 			problems = append(problems, p)
 		}

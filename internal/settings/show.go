@@ -107,7 +107,7 @@ func (s *setting) shown(o *Options, directory string) any {
 		return showSources(o, directory)
 	case s.show != nil:
 		return s.show(o, directory)
-	case s.fields != nil && s.Flag != "" && o.IsZero(s): // weights that replace no preset
+	case s.fields != nil && s.Flag != "" && o.isZero(s): // weights that replace no preset
 		return nil
 	case s.fields != nil:
 		var pairs []any
@@ -196,7 +196,7 @@ var shownAs = []string{"replay", "config.file", "config.show"}
 // asFlag returns a setting that is given, and has no key in the file, as flags, a line for each item of a
 // list, with its origin. Flags of discovered exporters have no key.
 func (o *Options) asFlag(s *setting) (lines []string) {
-	if s.Flag == "" || slices.Contains(shownAs, s.Flag) || s.Key != "" && (s.perSource == "" || !o.Discovers()) {
+	if s.Flag == "" || slices.Contains(shownAs, s.Flag) || s.Key != "" && (!s.perSource || !o.Discovers()) {
 		return nil
 	}
 	f := o.Given.Flag(s.Flag)

@@ -279,7 +279,7 @@ func showSources(o *Options, directory string) any {
 		}
 		var pairs []any
 		for i := range table {
-			if key, is := strings.CutPrefix(table[i].Key, "sources[]."); is && !one.IsZero(&table[i]) {
+			if key, is := strings.CutPrefix(table[i].Key, "sources[]."); is && !one.isZero(&table[i]) {
 				pairs = append(pairs, key, table[i].shown(&one, directory))
 			}
 		}

@@ -72,7 +72,7 @@ func resolveOfFile(from Source, shows bool) (s Upstream, key string, err error) 
 	one := Options{FlagSource: from}
 	for i := range table {
 		row := &table[i]
-		if key, is := strings.CutPrefix(row.Key, "sources[]."); is && !one.IsZero(row) && !row.isFor(s.Backend) {
+		if key, is := strings.CutPrefix(row.Key, "sources[]."); is && !one.isZero(row) && !row.isFor(s.Backend) {
 			return s, key, fmt.Errorf("is not for the %s backend; remove it, or name another backend", s.Backend.Name)
 		}
 	}

@@ -96,7 +96,7 @@ func parseJob(name string, text []byte) (f jobFile) {
 		case strings.TrimSpace(line) == "" || line[0] == '#':
 		case malformed && f.mistake == nil:
 			f.mistake = &canonical.Failure{
-				Cause:  fmt.Sprintf("%s:%d: %q", name, number, strings.TrimSpace(line[:min(len(line), 40)])),
+				Cause:  fmt.Sprintf("%s:%d: no key=value that can be served", name, number),
 				Remedy: fmt.Sprintf("write such as user=ada, in at most %d bytes of UTF-8 without control characters", maxJobText),
 			}
 		case !malformed && field != nil:

@@ -23,7 +23,7 @@ func TestGoldenHelp(t *testing.T) {
 	}{{80, 24, view.Fleet}, {160, 45, view.Plot}, {240, 67, view.Fleet}} {
 		file := filepath.Join("view", "testdata", "frames", fmt.Sprintf("%shelp_%03dx%02d.txt", f.over, f.w, f.h))
 		var g screen.Grid
-		g.Reset(f.w, f.h, screen.Braille)
+		g.Reset(f.w, f.h)
 		view.New(help())[view.Help].Draw(g.All(), &view.State{Choices: view.Choices{View: f.over}})
 		if *update {
 			if err := os.WriteFile(file, []byte(g.Glyphs()), 0o644); err != nil {

@@ -81,9 +81,6 @@ type beatMsg struct{}
 func newModel(nodes []*client.Node, now func() time.Time, on tcell.Screen) *model {
 	m := &model{screen: on, now: now, watch: history.NewWatch(), views: view.New(help()), latest: nodes}
 	m.state = view.State{Now: now(), Nodes: nodes, History: history.NewHistory(), Choices: view.Choices{View: view.Fleet, Metric: client.MetricReal}}
-	if on.CharacterSet() != "UTF-8" {
-		m.state.Symbols = screen.ASCII
-	}
 	m.background = func(func(context.Context) any) {}
 	m.toggleMouse()
 	m.message("")

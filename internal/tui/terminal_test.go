@@ -6,7 +6,6 @@ import (
 
 	"github.com/gdamore/tcell/v2"
 
-	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
@@ -64,9 +63,11 @@ func TestScreensThatShowLess(t *testing.T) {
 	m, c := fleet(t)
 	again := newModel(m.latest, c.now, on)
 	again.update(nodeMsg{0, fleetNode(c.at)})
-	again.draw()
-	if again.state.Symbols != screen.ASCII || strings.ContainsFunc(again.grid.Glyphs(), func(c rune) bool { return c > 0x7f }) {
-		t.Errorf("beyond ASCII:\n%s", again.grid.Glyphs())
+	for _, key := range []string{"1", "2", "3", "4", "5", "?", "i", "e"} {
+		typed(again, key)
+		if shown := rendered(again); !strings.Contains(shown, "dgx-1") || strings.ContainsFunc(shown, func(c rune) bool { return c > 0x7f }) {
+			t.Errorf("%s: beyond ASCII:\n%s", key, shown)
+		}
 	}
 	for colors, want := range map[int]view.Depth{0: view.NoColors, 8: view.Colors8, 16: view.Colors16, 256: view.Colors256, 1 << 24: view.TrueColor} {
 		if got := depthOf(colored{m.screen, colors}); got != want {

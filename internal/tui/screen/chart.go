@@ -104,36 +104,33 @@ func scale(v, lo, hi float64) float64 {
 	return min(max((v-lo)/(hi-lo), 0), 1)
 }
 
-// Dots returns the width and height of r in dots of its Grid's symbols: the number of values
-// that Line shows, and their resolution.
-func (r Rect) Dots() (w, h int) {
-	if r.g == nil {
-		return 0, 0
-	}
-	d := &dotSets[r.g.symbols]
-	return r.W * d.cols, r.H * d.rows
-}
+// braille is the rune without dots, of a cell of 2 × 4 dots. brailleBits are those of each dot, by
+// row and column.
+const braille = 0x2800
 
-// Dot draws one dot, counted from the top left. The other dots of its cell stay, but take
+var brailleBits = [4][2]rune{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}
+
+// Dots returns the width and height of r in dots: the number of values that Line shows, and their
+// resolution.
+func (r Rect) Dots() (w, h int) { return r.W * 2, r.H * 4 }
+
+// dot draws one dot, counted from the top left. The other dots of its cell stay, but take
 // its style.
-func (r Rect) Dot(x, y int, st Style) {
-	if r.g == nil || x < 0 || y < 0 {
-		return
+func (r Rect) dot(x, y int, st Style) {
+	old, _ := r.g.Cell(r.x+x/2, r.y+y/4)
+	if old&^0xff != braille {
+		old = braille
 	}
-	d := &dotSets[r.g.symbols]
-	cx, cy := x/d.cols, y/d.rows
-	if cx >= r.W || cy >= r.H {
-		return
-	}
-	old := r.g.cells[(r.y+cy)*r.g.width+r.x+cx].rune
-	bit := 1 << (y%d.rows*d.cols + x%d.cols)
-	r.Set(cx, cy, d.runes[d.pattern(old)|bit], st)
+	r.Set(x/2, y/4, old|brailleBits[y%4][x%2], st)
 }
 
 // Line draws values, one for each column of dots, as a line between lo at the
 // bottom and hi at the top. NaN is a gap: nothing is drawn across it.
 func (r Rect) Line(values []float64, lo, hi float64, st Style) {
 	w, h := r.Dots()
+	if r.Empty() {
+		return
+	}
 	last := -1
 	for x, v := range values[:min(len(values), w)] {
 		if math.IsNaN(v) {
@@ -141,19 +138,13 @@ func (r Rect) Line(values []float64, lo, hi float64, st Style) {
 			continue
 		}
 		y := row(v, lo, hi, h)
-		if last < 0 {
-			last = y
+		from, to := y, y
+		if last >= 0 { // up to the last dot
+			from, to = min(y, last+1), max(y, last-1)
 		}
-		step := 1
-		if last > y {
-			step = -1
+		for at := from; at <= to; at++ {
+			r.dot(x, at, st)
 		}
-		for at := last; at != y; at += step {
-			if at != last {
-				r.Dot(x, at, st)
-			}
-		}
-		r.Dot(x, y, st)
 		last = y
 	}
 }
@@ -163,15 +154,12 @@ func (r Rect) Line(values []float64, lo, hi float64, st Style) {
 // the shade.
 func (r Rect) Band(low, high []float64, lo, hi float64, st Style) {
 	w, h := r.Dots()
-	if r.Empty() {
-		return
-	}
 	for x := range min(len(low), len(high), w) {
 		if math.IsNaN(low[x]) || math.IsNaN(high[x]) {
 			continue
 		}
-		cell, bottom := x*r.W/w, row(low[x], lo, hi, h)*r.H/h
-		for y := row(high[x], lo, hi, h) * r.H / h; y <= bottom; y++ {
+		cell, bottom := x/2, row(low[x], lo, hi, h)/4
+		for y := row(high[x], lo, hi, h) / 4; y <= bottom; y++ {
 			r.Set(cell, y, '░', st|Shaded)
 		}
 	}

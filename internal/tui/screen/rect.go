@@ -37,10 +37,21 @@ func (r Rect) Empty() bool { return r.W <= 0 || r.H <= 0 }
 // Origin returns the position of the top left corner of r on its Grid.
 func (r Rect) Origin() (x, y int) { return r.x, r.y }
 
-// Set draws one rune that is one cell wide.
+// Set draws one rune that is one cell wide. The shade of a band stays.
 func (r Rect) Set(x, y int, c rune, st Style) {
 	if x >= 0 && x < r.W && y >= 0 && y < r.H {
-		r.g.set(r.x+x, r.y+y, c, st)
+		at := &r.g.cells[(r.y+y)*r.g.width+r.x+x]
+		*at = cell{c, st | at.style&Shaded}
+	}
+}
+
+// restyle changes the style of every cell of r.
+func (r Rect) restyle(to func(Style) Style) {
+	for y := range r.H {
+		row := r.g.cells[(r.y+y)*r.g.width+r.x:]
+		for x := range r.W {
+			row[x].style = to(row[x].style)
+		}
 	}
 }
 
@@ -48,29 +59,17 @@ func (r Rect) Set(x, y int, c rune, st Style) {
 func (r Rect) Fill(c rune, st Style) {
 	for y := range r.H {
 		for x := range r.W {
-			r.g.set(r.x+x, r.y+y, c, st)
+			r.Set(x, y, c, st)
 		}
 	}
 }
 
 // Pick marks every cell of r as part of the selection.
-func (r Rect) Pick() {
-	for y := range r.H {
-		row := r.g.cells[(r.y+y)*r.g.width:]
-		for x := range r.W {
-			row[r.x+x].style |= Picked
-		}
-	}
-}
+func (r Rect) Pick() { r.restyle(func(old Style) Style { return old | Picked }) }
 
 // Dim gives every cell of r the style st and keeps its rune and its marks.
 func (r Rect) Dim(st Style) {
-	for y := range r.H {
-		row := r.g.cells[(r.y+y)*r.g.width:]
-		for x := range r.W {
-			row[r.x+x].style = row[r.x+x].style&(Picked|Shaded) | st
-		}
-	}
+	r.restyle(func(old Style) Style { return old&(Picked|Shaded) | st })
 }
 
 // Box draws a border along the edge of r and returns the Rect inside it. If r is too small, Box
@@ -95,19 +94,23 @@ func (r Rect) Box(st Style) Rect {
 }
 
 // Text draws s from x on in at most w cells, and returns the x after it. A text that does not
-// fit ends in an ellipsis. Runes that terminals do not show in their own cells are omitted or
-// drawn as `?`.
+// fit ends in an ellipsis. Each rune takes a cell: those that terminals show otherwise are drawn as `?`.
 func (r Rect) Text(x, y, w int, s string, st Style) int {
 	w = min(w, r.W-x)
 	if w <= 0 || x < 0 || y < 0 || y >= r.H {
 		return x
 	}
-	if Width(s) > w {
-		x = r.run(x, y, w-1, s, st)
-		r.Set(x, y, '…', st)
-		return x + 1
+	end, cut := x+w, Width(s) > w
+	for _, c := range s {
+		if cut && x == end-1 {
+			c = '…'
+		}
+		if x < end {
+			r.Set(x, y, shown(c), st)
+			x++
+		}
 	}
-	return r.run(x, y, w, s, st)
+	return x
 }
 
 // TextRight draws s so that it ends before x+w, in at most w cells.
@@ -120,75 +123,31 @@ func (r Rect) Center(y int, s string, st Style) {
 	r.Text(max(0, (r.W-Width(s))/2), y, r.W, s, st)
 }
 
-// Number draws text, whose runes are one cell wide, so that it ends before x+w. If it does not fit,
-// an ellipsis replaces it: part of a number is another number.
+// Number draws text so that it ends before x+w. If it does not fit, an ellipsis replaces it: part
+// of a number is another number.
 func (r Rect) Number(x, y, w int, text string, st Style) {
-	n := utf8.RuneCountInString(text)
+	n := Width(text)
 	switch {
 	case w <= 0 || x+w <= 0 || y < 0 || y >= r.H || x >= r.W:
 	case n > w || x+w-n < 0 || x+w > r.W:
 		r.Set(min(x+w, r.W)-1, y, '…', st)
 	default:
-		r.run(x+w-n, y, n, text, st)
+		r.Text(x+w-n, y, n, text, st)
 	}
 }
 
 // Width returns how many cells Text needs for s.
-func Width(s string) int {
-	w := 0
-	for _, c := range s {
-		_, n := shown(c)
-		w += n
-	}
-	return w
-}
+func Width(s string) int { return utf8.RuneCountInString(s) }
 
-// run draws as much of s as fits w cells, without an ellipsis.
-func (r Rect) run(x, y, w int, s string, st Style) int {
-	end := x + w
-	for _, c := range s {
-		c, n := shown(c)
-		if n == 0 {
-			continue
-		}
-		if x+n > end {
-			break
-		}
-		if n == 2 && r.g.symbols == ASCII {
-			r.Set(x, y, '?', st)
-			r.Set(x+1, y, '?', st)
-		} else {
-			r.Set(x, y, c, st)
-			if n == 2 {
-				r.Set(x+1, y, ' ', st)
-				r.g.cells[(r.y+y)*r.g.width+r.x+x] = cell{c, st}
-				r.g.cells[(r.y+y)*r.g.width+r.x+x+1] = cell{continued, st}
-			}
-		}
-		x += n
-	}
-	return x
-}
-
-// shown returns what is drawn for c and how many cells it takes: 0, 1 or 2. Runes
-// that change the width of their neighbours in some terminals are not drawn.
-func shown(c rune) (rune, int) {
+// shown returns what is drawn for c: `?` for a rune that is not one cell wide, or that joins its
+// neighbours.
+func shown(c rune) rune {
+	joins := c >= 0x1160 && c < 0x1200 || c >= 0xd7b0 && c < 0xd800 || c >= 0x1f1e6 && c <= 0x1f1ff
 	switch {
-	case c >= ' ' && c < 0x7f:
-		return c, 1
-	case c < 0xa1 || c == utf8.RuneError:
-		return '?', 1
-	case c > 0xad && c < 0x300, c > 0x200f && c < 0x2028,
-		c >= 0x2190 && c < 0x2200, c >= 0x2500 && c < 0x25fd:
-		return c, 1 // Latin, dashes, arrows, boxes and blocks: no look-up
-	case c >= 0x1100 && c < 0x1200, c >= 0x1f1e6 && c <= 0x1f1ff: // jamo and flags join
-		return '?', 1
-	case unicode.In(c, unicode.M, unicode.Cf, unicode.Cs, unicode.Zl, unicode.Zp), c >= 0x1f3fb && c <= 0x1f3ff, c >= 0xa960 && c < 0xa980, c >= 0xd7b0 && c < 0xd800:
-		return c, 0
+	case c >= ' ' && c < 0x7f, c > 0xad && c < 0x300, c > 0x200f && c < 0x2028, c >= 0x2190 && c < 0x2200, c >= 0x2500 && c < 0x25fd:
+		return c // ASCII, Latin, dashes, arrows, boxes and blocks: no look-up
+	case joins, diag.Rune(c) != c, unicode.In(c, unicode.M, unicode.C, unicode.Zl, unicode.Zp), uniseg.StringWidth(string(c)) != 1:
+		return '?'
 	}
-	n := uniseg.StringWidth(string(c))
-	if n < 1 || n > 2 || diag.Rune(c) != c {
-		return '?', 1
-	}
-	return c, n
+	return c
 }

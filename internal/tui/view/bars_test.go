@@ -29,7 +29,7 @@ func TestMark(t *testing.T) {
 		{0.4, 7, "████░░░░░│"},
 	} {
 		var g screen.Grid
-		g.Reset(10, 1, screen.Braille)
+		g.Reset(10, 1)
 		device := &client.GPU{RealUtilization: test.real}
 		device.Values[canonical.NVMLUtilization] = test.util
 		drawBar(g.All(), device, client.MetricReal, false)

@@ -27,7 +27,7 @@ func TestFlatPowerIsNotFull(t *testing.T) {
 		s.History.Add(n)
 	}
 	var g screen.Grid
-	g.Reset(20, 1, screen.Braille)
+	g.Reset(20, 1)
 	drawTrend(g.All(), s, s.GPUs[0], client.MetricPower)
 	if got, want := g.Glyphs(), strings.Repeat("▄", 20)+"\n"; got != want {
 		t.Errorf("350 W of 700 W is drawn as %q, want %q", got, want)

@@ -78,7 +78,7 @@ func TestDensityLadder(t *testing.T) {
 	} {
 		s := state(tc.scenario)
 		var g screen.Grid
-		g.Reset(tc.w, tc.h, screen.Braille)
+		g.Reset(tc.w, tc.h)
 		if got, _ := chooseDensity(g.All(), s); got != tc.want {
 			t.Errorf("%s at %d × %d: density %d, want %d", tc.scenario, tc.w, tc.h, got, tc.want)
 		}

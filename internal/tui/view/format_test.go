@@ -88,7 +88,7 @@ func TestAgeIsOneUnit(t *testing.T) {
 
 func TestMissingIsNotZero(t *testing.T) {
 	var g screen.Grid
-	g.Reset(6, 1, screen.Braille)
+	g.Reset(6, 1)
 	writeRight(g.All(), number(math.NaN(), watts, stylePlain))
 	if got := g.Glyphs(); got != "    --\n" {
 		t.Errorf("a missing number is %q", got)
@@ -114,7 +114,7 @@ func TestDrawLine(t *testing.T) {
 		{6, " firs…"},
 	} {
 		var g screen.Grid
-		g.Reset(tc.w, 1, screen.Braille)
+		g.Reset(tc.w, 1)
 		drawLine(g.All(), slices.Clone(items))
 		got := strings.TrimSuffix(g.Glyphs(), "\n")
 		if strings.TrimRight(got, " ") != strings.TrimRight(tc.want, " ") {
@@ -140,7 +140,7 @@ func TestTimeAxis(t *testing.T) {
 	for _, after := range []time.Duration{0, 7 * time.Second, 33 * time.Second} {
 		now := noon.Add(after)
 		var g screen.Grid
-		g.Reset(60, 1, screen.Braille)
+		g.Reset(60, 1)
 		drawTimeAxis(g.All(), &State{Now: now}, 5*time.Second)
 		// The cell of 11:59:00 is 12 cells before that of noon; the last holds now.
 		want := 59 - int(after/(5*time.Second)) - 12

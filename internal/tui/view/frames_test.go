@@ -33,11 +33,11 @@ var ladder = []struct {
 	scenarios []string
 }{
 	{40, 10, Fleet, []string{"one", "eight", "many", "sick", "wasted"}},
-	{80, 24, Fleet, []string{"one", "four", "eight", "wasted", "missing", "stale", "expired", "mig", "nodes", "silent", "sorted", "ascii", "none"}},
+	{80, 24, Fleet, []string{"one", "four", "eight", "wasted", "missing", "stale", "expired", "mig", "nodes", "silent", "sorted", "none"}},
 	{100, 30, Fleet, []string{"sixteen"}},
 	{120, 30, Fleet, []string{"one", "story"}},
 	{120, 40, Fleet, []string{"sick", "mig", "wasted", "story"}},
-	{160, 45, Fleet, []string{"one", "eight", "sixteen", "wasted", "story", "mono", "ascii", "nodes", "mig", "silent"}},
+	{160, 45, Fleet, []string{"one", "eight", "sixteen", "wasted", "story", "mono", "nodes", "mig", "silent"}},
 	{200, 50, Fleet, []string{"many"}},
 	{240, 67, Fleet, []string{"eight", "story"}},
 	{300, 80, Fleet, []string{"one", "four", "sixteen", "story"}},
@@ -56,12 +56,12 @@ var ladder = []struct {
 	{120, 30, Focus, []string{"one"}},
 	{140, 40, Focus, []string{"story"}},
 	{120, 40, Focus, []string{"one"}},
-	{160, 45, Focus, []string{"sick", "racks", "cut", "story", "mono", "ascii"}},
+	{160, 45, Focus, []string{"sick", "racks", "cut", "story", "mono"}},
 	{240, 67, Focus, []string{"sixteen"}},
 	{300, 80, Focus, []string{"story"}},
 
 	{40, 10, Plot, []string{"four"}},
-	{80, 24, Plot, []string{"four", "sixteen", "ascii", "racks"}},
+	{80, 24, Plot, []string{"four", "sixteen", "racks"}},
 	{100, 30, Plot, []string{"story"}},
 	{120, 40, Plot, []string{"sick", "many"}},
 	{160, 45, Plot, []string{"four", "sixteen", "cursor", "racks"}},

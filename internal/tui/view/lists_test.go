@@ -49,7 +49,7 @@ func TestExplainIsComplete(t *testing.T) {
 		all.WriteString(l.word + " " + l.text + "\n")
 	}
 	var g screen.Grid
-	g.Reset(100, 300, screen.Braille)
+	g.Reset(100, 300)
 	if New(nil, nil)[Explain].Draw(g.All(), s); strings.Contains(g.Glyphs(), "…") {
 		t.Errorf("something is cut:\n%s", g.Glyphs())
 	}

@@ -60,7 +60,7 @@ func TestPlotShowsGaps(t *testing.T) {
 		}
 	}
 	var g screen.Grid
-	g.Reset(axisWidth+60, 9, screen.Braille)
+	g.Reset(axisWidth+60, 9)
 	drawChart(g.All(), s, nil, []line{{s.GPUs[0], client.MetricReal, styleSeries0}}, false)
 	// 60 cells of two dots in 5 minutes: a cell is 2 × 4 s. The line is in one row.
 	var line string

@@ -11,7 +11,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
-	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
 // noon is the time of the frames of all scenarios.
@@ -54,7 +53,6 @@ var scenarios = []scenario{
 		s.GPUs, s.Devices = Arrange(s.Nodes, f, s.Sort)
 		s.Selected = s.GPUs[0].Key
 	}, 0},
-	{"ascii", withGPUs(4, sicken), func(s *State) { s.Symbols = screen.ASCII }, 0},
 	{"cursor", oneNode(8), func(s *State) { s.Metric, s.Cursor = client.MetricPower, noon.Add(-time.Minute) }, 0},
 	{"none", oneNode(0), nil, 0},
 }

@@ -119,7 +119,7 @@ func TestGoneIsDroppedOnceNobodyKnows(t *testing.T) {
 			t.Errorf("after %v: %d gone, want %d", test.age, got.Gone, test.gone)
 		}
 		var g screen.Grid
-		g.Reset(badgeWidth, 1, screen.Braille)
+		g.Reset(badgeWidth, 1)
 		if drawStripEnd(g.All(), s, s.GPUs[0]); g.Glyphs() != test.end+"\n" {
 			t.Errorf("after %v: the strip ends in %q, want %q", test.age, g.Glyphs(), test.end)
 		}

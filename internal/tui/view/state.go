@@ -7,7 +7,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
-	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
 // State is all that views draw. The program owns it and changes it between frames.
@@ -64,9 +63,8 @@ type Choices struct {
 
 // Appearance is how the terminal shows it.
 type Appearance struct {
-	Theme   string // one of Themes
-	Mono    bool   // no colours: lines differ by their dashes
-	Symbols screen.Symbols
+	Theme string // one of Themes
+	Mono  bool   // no colours: lines differ by their dashes
 }
 
 // Footer is what the last line shows in place of keys.

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gdamore/tcell/v2"
+
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
@@ -48,19 +50,29 @@ func TestStatesHaveWords(t *testing.T) {
 	}
 	for bound, g := range strips {
 		for other, o := range strips {
-			if bound != other && (g == o || ascii(g) == ascii(o)) {
+			if bound != other && (g == o || ascii(t, g) == ascii(t, o)) {
 				t.Errorf("%s and %s have the same glyph", bound, other)
 			}
 		}
 	}
 }
 
-// ascii returns what is drawn for a rune in ASCII.
-func ascii(c rune) string {
+// ascii returns what a terminal without Unicode shows for a rune.
+func ascii(t *testing.T, c rune) string {
+	on := tcell.NewSimulationScreen("US-ASCII")
+	if err := on.Init(); err != nil {
+		t.Fatal(err)
+	}
+	on.SetSize(1, 1)
 	var g screen.Grid
-	g.Reset(1, 1, screen.ASCII)
+	g.Reset(1, 1)
 	g.All().Set(0, 0, c, stylePlain)
-	return g.Glyphs()
+	g.Show(on, &screen.Palette{})
+	shown, _, _ := on.Get(0, 0)
+	if len(shown) != 1 {
+		t.Errorf("%q is shown as %q", c, shown)
+	}
+	return shown
 }
 
 // TestProxyDecidesWhatIsWrong checks that a reading stands out if the proxy raised a condition

@@ -62,7 +62,7 @@ const headerHeight, footerHeight, lowHeight = 2, 1, 14
 // Draw draws the whole screen, w × h cells, into g from top to bottom. It changes only Hits, Scroll and
 // Scrolls of s.
 func (all Set) Draw(g *screen.Grid, s *State, w, h int) {
-	g.Reset(w, h, s.Symbols)
+	g.Reset(w, h)
 	s.Hits = s.Hits[:0]
 	r := g.All()
 	if w < minWidth || h < minHeight {

@@ -45,8 +45,6 @@ const (
 	MetricPCIeReceive
 	MetricPCIeTransmit
 	MetricNVLink
-	MetricNVLinkReceive
-	MetricNVLinkTransmit
 	MetricEnergy
 	MetricXID
 	MetricReplays
@@ -111,9 +109,7 @@ var Metrics = [NumMetrics]MetricInfo{
 	MetricPCIe:              {"pcie", "PCIe RX+TX", canonical.BytesPerSecond, "Rate of bytes received and sent by the GPU over PCIe, headers included.", pcie, pcieLimit(2), true, canonical.NumFields},
 	MetricPCIeReceive:       limited("rx", "PCIe RX", canonical.PCIeReceive, pcieLimit(1), true),
 	MetricPCIeTransmit:      limited("tx", "PCIe TX", canonical.PCIeTransmit, pcieLimit(1), true),
-	MetricNVLink:            limited("nvlink", "NVLink", canonical.NVLinkBytes, nvlinkLimit(2), true),
-	MetricNVLinkReceive:     limited("nvrx", "NVLink RX", canonical.NVLinkReceive, nvlinkLimit(1), false),
-	MetricNVLinkTransmit:    limited("nvtx", "NVLink TX", canonical.NVLinkTransmit, nvlinkLimit(1), false),
+	MetricNVLink:            limited("nvlink", "NVLink", canonical.NVLinkBytes, value(canonical.NVLinkLimit), true),
 	MetricEnergy:            limited("energy", "Energy", canonical.Energy, unknown, false),
 	MetricXID:               {"xid", "Last XID", canonical.Code, canonical.Fields[canonical.XIDLast].Help, (*GPU).ShownXID, unknown, false, canonical.XIDLast},
 	MetricReplays:           limited("replays", "PCIe replays", canonical.PCIeReplays, unknown, false),
@@ -174,11 +170,6 @@ func firstGiven(g *GPU, a, b canonical.Field) float64 {
 		return g.Values[a]
 	}
 	return g.Values[b]
-}
-
-// nvlinkLimit returns the bandwidth of all links in one or both directions.
-func nvlinkLimit(directions float64) func(*GPU) float64 {
-	return func(g *GPU) float64 { return g.Values[canonical.NVLinkLimit] * directions / 2 }
 }
 
 func severity(g *GPU) float64 {

@@ -25,19 +25,3 @@ func TestPCIeLimit(t *testing.T) {
 		}
 	}
 }
-
-// TestNVLinkLimit: the sum of both directions is drawn against the limit, one direction against
-// half of it.
-func TestNVLinkLimit(t *testing.T) {
-	var g GPU
-	g.Values[canonical.NVLinkLimit] = 900e9
-	for m, want := range map[Metric]float64{MetricNVLink: 900e9, MetricNVLinkReceive: 450e9, MetricNVLinkTransmit: 450e9} {
-		if got := Metrics[m].Limit(&g); got != want {
-			t.Errorf("%s: %v, want %v", Metrics[m].Name, got, want)
-		}
-	}
-	g.Values[canonical.NVLinkLimit] = math.NaN()
-	if got := Metrics[MetricNVLink].Limit(&g); !math.IsNaN(got) {
-		t.Errorf("%v, want NaN for an unknown limit", got)
-	}
-}

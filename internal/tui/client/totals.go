@@ -113,9 +113,9 @@ func (u *Unit) Work() Work {
 	return work
 }
 
-// HeldFrom is the device memory, in bytes, from which an idle device counts as held: a process
+// heldFrom is the device memory, in bytes, from which an idle device counts as held: a process
 // that has only started takes less.
-const HeldFrom = 1 << 30
+const heldFrom = 1 << 30
 
 // Totals sum up devices. A value that no device reports is NaN, and so is a sum with an unknown
 // term.
@@ -129,7 +129,6 @@ type Totals struct {
 	Holders      int     // idle boards that hold memory
 	Held         float64 // that memory in bytes
 	Power, Limit float64 // watts
-	Mean         float64 // watts per board
 	Used, Memory float64 // bytes
 	Health       [canonical.NumHealth]int
 	Gone         int
@@ -185,7 +184,7 @@ func TotalsOf(nodes Nodes, gpus []*GPU, now time.Time) Totals {
 			powered++
 		}
 		used, memory := u.Memory()
-		if work == Idling && used >= HeldFrom {
+		if work == Idling && used >= heldFrom {
 			t.Holders++
 			t.Held += used
 		}
@@ -194,7 +193,6 @@ func TotalsOf(nodes Nodes, gpus []*GPU, now time.Time) Totals {
 	if t.Real /= float64(known); t.Claims.Boards > 0 {
 		t.Real = t.Claims.Real
 	}
-	t.Mean = t.Power / float64(powered)
 	if powered < shown || shown == 0 {
 		t.Power = math.NaN()
 	}

@@ -79,7 +79,7 @@ func (h *History) Add(n *client.Node) {
 	}
 }
 
-// judge follows the conditions and the idle time of a device.
+// judge follows the conditions of a device.
 func (d *past) judge(g *client.GPU, at time.Time) {
 	for c := range d.raised {
 		switch is := slices.ContainsFunc(g.Raised, func(r client.RaisedCondition) bool { return int(r.Condition) == c }); {

@@ -3,11 +3,11 @@ package app
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/checks"
 	"github.com/kpulse/kpulse-proxy/internal/holders"
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
@@ -55,9 +55,15 @@ func (p *service) startDiscovery() (err error) {
 	if p.kernelLog != nil {
 		d.kernelLog = p.kernelLog.Feed(isMine(source.Caps{}))
 	}
-	if d.finder, err = checks.NewFinder(p.opts.Options, p.holding.client, p.logger, d.changed); err != nil {
-		return err
+	o := &p.opts.Kube.Discover
+	selectors, err := holders.ParseSelector(o.Selector)
+	if err != nil {
+		return fmt.Errorf("--kube.discover: %w", err)
 	}
+	d.finder = holders.NewDiscovery(holders.DiscoveryOptions{
+		Client: p.holding.client, Selectors: selectors, Namespace: o.Namespace, Node: p.opts.FlagSource.NodeName, Port: o.Port,
+		Max: int(o.MaxSources), Logger: p.logger, Changed: d.changed,
+	})
 	p.discovery = d
 	p.notes = append(p.notes, d.finder.Notes)
 	p.collectors = append(p.collectors, discoveryCollectors(d.finder)...)
@@ -150,7 +156,8 @@ func (d *discovery) join(m *member) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Called, s.Look = m.name, checks.LookAtPod(&m.exporter)
+	s.Called = m.name
+	s.Look = fmt.Sprintf("its pod: kubectl describe pod -n %s %s", m.exporter.Namespace, m.exporter.Pod)
 	r, err := p.newReader(&s, &m.exporter, func(source.Source) func(*canonical.Frame) {
 		if d.kernelLog == nil || m.name != d.machine {
 			return nil

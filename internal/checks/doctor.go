@@ -1,7 +1,6 @@
 package checks
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,8 +37,6 @@ name others; in a container that runs kpulse-proxy, that command line counts too
   --source=URL                    an exporter
   --dcgm.host=HOST                a host engine
   --config.file=FILE              sources of a config file
-  --kube.discover=SELECTOR, --kube.discover-namespace=NAMESPACE, --kube.config=FILE, --node-name=NAME
-                                  pods of exporters in a cluster
   --timeout=20s                   how long a try may take
   --json                          print {"checks": [{"check", "state", "found", "remedy", "flags"}], "command"}
 
@@ -156,8 +153,7 @@ func Doctor(ctx context.Context, args []string, stdout, stderr io.Writer, read R
 
 // prepare reads the flags, and finds what to try, the most useful first.
 func (d *doctor) prepare(ctx context.Context, args []string, stdout io.Writer) error {
-	g, _, err := flagsFor("doctor", args, stdout, "source", "dcgm.host", "config.file", "kube.discover", "kube.discover-namespace",
-		"kube.config", "node-name", "timeout", "json")
+	g, _, err := flagsFor("doctor", args, stdout, "source", "dcgm.host", "config.file", "node-name", "timeout", "json")
 	if err != nil {
 		return err
 	}
@@ -172,12 +168,13 @@ func (d *doctor) prepare(ctx context.Context, args []string, stdout io.Writer) e
 	if err != nil {
 		return err
 	}
+	if opts.Kube.Discover.Selector != "" {
+		return errors.New("it does not read the exporters that --kube.discover finds: the landing page of the proxy shows each, and why one is not read")
+	}
 	if d.opts = opts; opts.Origin("timeout") == settings.FromFile {
 		opts.CheckTimeout = settings.Duration(doctorPatience)
 	}
-	valid := file
 	if refused != nil {
-		valid = ""
 		d.rows = append(d.rows, diagnosis{Check: "config file", State: stateRefused, Found: refused.Error(),
 			Remedy: "correct it, and see: kpulse-proxy check config " + file})
 	}
@@ -185,7 +182,6 @@ func (d *doctor) prepare(ctx context.Context, args []string, stdout io.Writer) e
 		d.attempts = append(d.attempts, attempt{"config file", s, []string{"--config.file=" + file}})
 	}
 	d.addExporters(ctx)
-	d.addPods(ctx, valid)
 	flags, host := []string{"--backend=dcgm"}, opts.FlagSource.DCGMHost
 	if host != "" {
 		flags = append(flags, "--dcgm.host="+host)
@@ -259,11 +255,8 @@ func (d *doctor) try(ctx context.Context, a *attempt) diagnosis {
 			return
 		}
 		row := failed(a.check, err)
-		if called := a.upstream.Called; called != "" && !strings.HasPrefix(row.Found, called) { // it has only the address
-			row.Found = called + ": " + row.Found
-		}
 		if bounded.Err() != nil {
-			row.State, row.Remedy = stateSilent, "look at "+cmp.Or(a.upstream.Look, "what takes so long: curl, dmesg, nvidia-smi")+"; "+longer
+			row.State, row.Remedy = stateSilent, "look at what takes so long: curl, dmesg, nvidia-smi; "+longer
 		}
 		found <- row
 	}()
@@ -316,7 +309,7 @@ func failed(check string, err error) diagnosis {
 		f = source.FailureOf(err)
 	}
 	row := diagnosis{Check: check, State: stateRefused, Found: diag.Text(f.Cause), Remedy: diag.Text(f.Remedy)}
-	absent := []string{string(source.Unreachable), string(source.HostEngineUnavailable), string(source.Unsupported), noPod}
+	absent := []string{string(source.Unreachable), string(source.HostEngineUnavailable), string(source.Unsupported)}
 	if f.Timeout {
 		row.State = stateSilent
 	} else if slices.Contains(absent, f.Kind) {

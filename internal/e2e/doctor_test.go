@@ -5,18 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
-	"github.com/kpulse/kpulse-proxy/internal/holders/kubetest"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
@@ -160,74 +157,4 @@ func TestDoctorOfHostEngine(t *testing.T) {
 	x, _ = examine(t, []string{"PATH=" + filepath.Dir(exe)}, nowhere()...)
 	x.wants(t, "host engine", "works", "2 devices; profiling: ")
 	x.wants(t, "host engine", "works", "without gpu_sm_active_ratio")
-}
-
-// TestDoctorFindsExporterPods: doctor reads the exporters that --kube.discover finds, in the order
-// of their nodes, and reports obstacles.
-func TestDoctorFindsExporterPods(t *testing.T) {
-	t.Parallel()
-	cluster := kubetest.New(t)
-	kubeconfig := cluster.Kubeconfig(t)
-	a, _ := xidUpstream("a", "GPU-a", 0)
-	t.Cleanup(a.stop)
-	b, _ := xidUpstream("b", "GPU-b", 0)
-	dead := exporterPod(t, "b", "node-b", b)
-	b.stop()
-	cluster.Put(exporterPod(t, "a", "node-a", a))
-	cluster.Put(dead)
-	waits := exporterPod(t, "c", "node-c", a)
-	waits.Phase, waits.IP = "Pending", ""
-	cluster.Put(waits)
-	look := func(env []string, flags ...string) (examination, int) {
-		t.Helper()
-		return examine(t, env, append(append(nowhere(), "--kube.config="+kubeconfig), flags...)...)
-	}
-
-	x, code := look(nil)
-	dial := "http://" + net.JoinHostPort(dead.IP, strconv.Itoa(dead.Port)) + "/metrics"
-	x.wants(t, "exporter pods", "works", "node-a (pod gpu/a): 1 device\nwithout gpu_sm_active_ratio")
-	for _, want := range []string{"node-b (pod gpu/b): " + dial + ": connection refused", "kubectl describe pod -n gpu b"} {
-		if !strings.Contains(x.text, want) {
-			t.Errorf("doctor does not say %q:\n%s", want, x.text)
-		}
-	}
-	if want := "kpulse-proxy --kube.discover --kube.config=" + kubeconfig; code != 0 || x.Command != want {
-		t.Errorf("exit %d, %s, want %s", code, x.Command, want)
-	}
-	// As in a DaemonSet, whose pods know their node's name.
-	if x, code = look([]string{"NODE_NAME=node-a"}); code != 0 || strings.Contains(x.text, "node-b") {
-		t.Errorf("exit %d for node-a:\n%s", code, x.text)
-	}
-	x, code = look([]string{"NODE_NAME=node-b"})
-	if x.wants(t, "exporter pods", "missing", "connection refused"); code != 1 {
-		t.Errorf("exit %d for a node whose exporter is down", code)
-	}
-	x, _ = look(nil, "--node-name=node-c")
-	x.wants(t, "exporter pods", "missing", "no pod of an exporter runs (pods on node node-c with app.kubernetes.io/name=dcgm-exporter or app=nvidia-dcgm-exporter): 1 pod waiting; see why: kubectl describe pods")
-	x, code = look(nil, "--node-name=node-d")
-	if x.wants(t, "exporter pods", "missing", "there is no pod of an exporter (pods on node node-d "); code != 1 {
-		t.Errorf("exit %d for a node without an exporter", code)
-	}
-	x, _ = look(nil, "--kube.discover=app=other", "--kube.discover-namespace=gpu")
-	x.wants(t, "exporter pods", "missing", "no node of the cluster has a pod of an exporter (app=other); install dcgm-exporter, or name a label")
-
-	cluster.Deny(true)
-	x, code = look(nil, "--node-name=node-a")
-	x.wants(t, "exporter pods", "refused", "denies the right to list and watch pods on node node-a")
-	x.wants(t, "exporter pods", "refused", "grant it as deploy/kubernetes/rbac.yaml does")
-	if code != 1 {
-		t.Errorf("exit %d without the right to list pods", code)
-	}
-	cluster.Deny(false)
-	cluster.Hang(true)
-	x, code = look(nil, "--timeout=2s")
-	x.wants(t, "exporter pods", "silent", ": no answer within ")
-	if code != 1 {
-		t.Errorf("exit %d while the API server hangs", code)
-	}
-	cluster.Hang(false)
-	cluster.CloseClientConnections()
-	cluster.Close()
-	x, _ = look(nil)
-	x.wants(t, "exporter pods", "missing", "connection refused; check that this machine reaches it")
 }

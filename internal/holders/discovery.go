@@ -93,26 +93,6 @@ func (d *Discovery) Run(ctx context.Context) {
 	})
 }
 
-// List lists the exporters once, instead of Run, and returns them in the order of
-// DiscoveryOptions.Changed. Absent says why there are none, and Notes why some may be missing.
-func (d *Discovery) List(ctx context.Context) []Exporter {
-	d.each(func(s *selection) {
-		list, err := s.list(ctx, metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
-			return
-		}
-		pods := list.(*podList).Items
-		all := make([]any, len(pods))
-		for i := range pods {
-			all[i] = &pods[i]
-		}
-		_ = s.kept.Replace(all, "")
-	})
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Clone(d.current)
-}
-
 // each calls do with each selection, and waits.
 func (d *Discovery) each(do func(*selection)) {
 	var all sync.WaitGroup

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/holders/kubetest"
 )
 
@@ -222,45 +221,5 @@ func TestAddressIsAnAddress(t *testing.T) {
 		if ok != (want != "") || ok && e.Address != netip.MustParseAddrPort(want) {
 			t.Errorf("%s: %v %v", ip, e.Address, ok)
 		}
-	}
-}
-
-// TestDiscoveryList lists once, without a watch, in the order of nodes, and says why exporters
-// are missing.
-func TestDiscoveryList(t *testing.T) {
-	server := kubetest.New(t)
-	for i := range 3 {
-		server.Put(kubetest.Pod{Namespace: "gpu", Name: fmt.Sprint("e", i), Node: fmt.Sprint("n", 3-i), IP: fmt.Sprint("10.0.0.", i+1), Labels: chart})
-	}
-	server.Put(kubetest.Pod{Namespace: "gpu", Name: "other", Node: "n0", IP: "10.0.0.9", Labels: operator})
-	list := func(ctx context.Context, most int) (*Discovery, string) {
-		t.Helper()
-		client, err := NewClient(server.Kubeconfig(t), "test")
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := NewDiscovery(DiscoveryOptions{Client: client, Selectors: []string{"app.kubernetes.io/name=dcgm-exporter", "app=nvidia-dcgm-exporter"}, Max: most, Logger: discard})
-		found := ""
-		for _, e := range d.List(ctx) {
-			found += e.Node + ":" + e.Pod + " "
-		}
-		return d, found
-	}
-	if d, found := list(t.Context(), 100); found != "n0:other n1:e2 n2:e1 n3:e0 " || d.Notes() != nil {
-		t.Errorf("found %s, %v", found, d.Notes())
-	}
-	if d, found := list(t.Context(), 2); len(strings.Fields(found)) != 2 || len(d.Notes()) != 1 || !strings.Contains(d.Notes()[0].Cause, "not read: 2 exporters ") {
-		t.Errorf("of two found %s, %v", found, d.Notes())
-	}
-	server.Deny(true)
-	if d, found := list(t.Context(), 100); found != "" || d.Absent() == nil || d.Absent().Kind != "denied" || d.Absent().Timeout {
-		t.Errorf("denied, found %s, %+v", found, d.Absent())
-	}
-	server.Deny(false)
-	server.Hang(true)
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, canonical.TimedOut(50*time.Millisecond))
-	defer cancel()
-	if d, found := list(ctx, 100); found != "" || d.Absent() == nil || !d.Absent().Timeout || !strings.HasSuffix(d.Absent().Cause, ": no answer within 50ms") {
-		t.Errorf("hanging, found %s, %+v", found, d.Absent())
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os/signal"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -31,7 +30,7 @@ func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // the terminal is gone
 	defer stop()
 	var logged tail
-	defer func() { _, _ = io.WriteString(stderr, logged.String()) }()
+	defer func() { _, _ = io.WriteString(stderr, strings.Join(logged, "")) }()
 	logger := slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
 
 	targets, end, err := opts.targets(ctx, logger)
@@ -131,28 +130,14 @@ func (o *options) tuiClient() (*http.Client, error) {
 // tailLines is the number of lines that a tail keeps.
 const tailLines = 20
 
-// tail is a writer that keeps the last lines. Each Write is a line.
-type tail struct {
-	mu    sync.Mutex
-	lines []string
-}
+// tail is a writer that keeps the last lines, of which each Write is one. A logger calls it one at a time.
+type tail []string
 
 // Write implements io.Writer.
 func (t *tail) Write(line []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.lines) == tailLines {
-		t.lines = append(t.lines[:0], t.lines[1:]...)
-	}
-	t.lines = append(t.lines, string(line))
+	*t = append(*t, string(line))
+	*t = (*t)[max(0, len(*t)-tailLines):]
 	return len(line), nil
-}
-
-// String returns the lines.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.Join(t.lines, "")
 }
 
 // attachTimeout bounds how long a dashboard waits for a proxy on this machine to answer, which

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/checks"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm"
@@ -23,14 +25,15 @@ import (
 
 // openers open the sources of each backend.
 var openers = map[string]func(o *options, s *settings.Upstream, logger *slog.Logger) (source.Source, error){
-	"prometheus": openExporter, "replay": openReplay, "dcgm": openDCGM, "nvml": openNVML,
+	"prometheus": openExporter, "replay": openReplay, "dcgm": openDriver, "nvml": openDriver,
 }
 
 // open opens a source, and records it if --record is set. It does not warn about credentials in
 // the environment (KPULSE_SOURCE): /proc shows that only to root and our own user.
 func open(o *options, s *settings.Upstream, logger *slog.Logger) (source.Source, error) {
 	if o.Origin("source") == settings.FromCommandLine && settings.NamesUser(s.Source.Source) {
-		logger.Warn("the process list (ps) shows the credentials in --source to everybody on this machine; name the exporter under sources in --config.file, with http_config: {basic_auth: {username: NAME, password_file: FILE}}")
+		logger.Warn("the process list (ps) shows the credentials in --source to everybody on this machine; " +
+			"name the exporter under sources in --config.file, with http_config: {basic_auth: {username: NAME, password_file: FILE}}")
 	}
 	src, err := openers[s.Backend.Name](o, s, logger)
 	if err != nil || o.Record == "" {
@@ -57,56 +60,58 @@ func openExporter(o *options, s *settings.Upstream, _ *slog.Logger) (source.Sour
 	})
 }
 
-func openDCGM(o *options, s *settings.Upstream, logger *slog.Logger) (source.Source, error) {
-	hostname, err := hostnameFor(s, settings.IsHere(s.DCGMHost) || canonical.NamesLoopback(s.DCGMHost))
+// openDriver opens a source that reads a host engine, or by NVML.
+func openDriver(o *options, s *settings.Upstream, logger *slog.Logger) (source.Source, error) {
+	hostname := s.NodeName // of the series; "" omits it
+	if here := settings.IsHere(s.DCGMHost) || canonical.NamesLoopback(s.DCGMHost); here && hostname == "" {
+		var err error
+		if hostname, err = thisMachine(); err != nil {
+			return nil, err
+		}
+	}
+	gives := dcgm.Gives
+	if s.Backend.Name == "nvml" {
+		gives = nvml.Gives
+	}
+	page, err := countersPage(s, gives, logger)
 	if err != nil {
 		return nil, err
 	}
-	page, err := o.page(s, dcgm.Gives, logger)
-	if err != nil {
-		return nil, err
+	period, choose := s.Clamp(logger), o.requestOf(s).Select
+	if s.Backend.Name == "nvml" {
+		return nvml.New(nvml.Options{Period: period, Page: page, Choose: choose, JobMappingDir: o.JobMappingDir, Hostname: hostname, Logger: logger})
 	}
 	fields := s.Fields
 	if page != nil {
 		fields = slices.Concat(fields, page.Wants())
 	}
 	return dcgm.New(dcgm.Options{
-		Host:          s.DCGMHost,
-		Period:        s.Clamp(logger),
-		Fields:        fields,
-		Page:          page,
-		Choose:        o.requestOf(s).Select,
-		JobMappingDir: o.JobMappingDir,
-		Hostname:      hostname,
-		Logger:        logger,
+		Host: s.DCGMHost, Period: period, Fields: fields, Page: page, Choose: choose,
+		JobMappingDir: o.JobMappingDir, Hostname: hostname, Logger: logger,
 	}), nil
 }
 
-func openNVML(o *options, s *settings.Upstream, logger *slog.Logger) (source.Source, error) {
-	hostname, err := hostnameFor(s, true)
+// countersPage returns the page that --counters has s serve; nil means all that s reads. gives reports
+// whether the backend reads a field of DCGM.
+func countersPage(s *settings.Upstream, gives func(id int) bool, logger *slog.Logger) (*dcgm.Page, error) {
+	if s.Counters == "" {
+		return nil, nil
+	}
+	body, err := diag.Read(s.Counters, "counters file")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--counters: %w", err)
 	}
-	page, err := o.page(s, nvml.Gives, logger)
-	if err != nil {
-		return nil, err
+	lines, problems := checks.CheckCounters(s.Counters, body, nil)
+	if problems.Refuse() {
+		return nil, fmt.Errorf("--counters: %w", problems)
 	}
-	return nvml.New(nvml.Options{
-		Period:        s.Clamp(logger),
-		Page:          page,
-		Choose:        o.requestOf(s).Select,
-		JobMappingDir: o.JobMappingDir,
-		Hostname:      hostname,
-		Logger:        logger,
-	})
-}
-
-// hostname returns the hostname label of the source's series; "" omits it.
-func hostnameFor(s *settings.Upstream, local bool) (string, error) {
-	if s.NodeName != "" || !local {
-		return s.NodeName, nil
+	var page *dcgm.Page
+	if page, s.NotGiven = dcgm.NewPage(lines, gives); len(s.NotGiven) > 0 {
+		logger.Warn("lines of the counters file are left out: this backend does not give these fields, or their unit is not known",
+			"backend", s.Backend.Name, "file", s.Counters, "names", strings.Join(s.NotGiven, " "),
+			"remedy", "see kpulse-proxy check counters, or read what an exporter gives: --backend=prometheus")
 	}
-	return thisMachine()
+	return page, nil
 }
 
 // thisMachine returns the name of this machine: the node name in Kubernetes or Slurm, else the

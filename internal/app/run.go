@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"os"
 	"os/signal"
 	"runtime"
@@ -139,14 +138,4 @@ func (o *options) limitResources() {
 	if n, err := strconv.Atoi(os.Getenv("GOMAXPROCS")); err != nil || n < 1 {
 		runtime.GOMAXPROCS(maxProcs)
 	}
-}
-
-// logResources logs the bounds in force.
-func logResources(logger *slog.Logger) {
-	limit := debug.SetMemoryLimit(-1) // asks
-	text := settings.Size(limit).String()
-	if limit == math.MaxInt64 {
-		text = "none"
-	}
-	logger.Debug("limits of this process; GOMEMLIMIT and GOMAXPROCS change them", "memory", text, "threads", runtime.GOMAXPROCS(0))
 }

@@ -52,7 +52,6 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 		logger.Info("starting", "version", version.Info(), "backend", r.backend, "reads", r.pipeline.Name(), "config", opts.ConfigFile)
 	}
 	opts.playDemo(logger)
-	logResources(logger)
 	p.reloadOnHangup(ctx)
 
 	// The pipeline outlives ctx, so that scrapes that run when ctx ends still get a reading.

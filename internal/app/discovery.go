@@ -61,7 +61,7 @@ func (p *service) startDiscovery() (err error) {
 		return fmt.Errorf("--kube.discover: %w", err)
 	}
 	d.finder = holders.NewDiscovery(holders.DiscoveryOptions{
-		Client: p.holding.client, Selectors: selectors, Namespace: o.Namespace, Node: p.opts.FlagSource.NodeName, Port: o.Port,
+		Client: p.kubernetes, Selectors: selectors, Namespace: o.Namespace, Node: p.opts.FlagSource.NodeName, Port: o.Port,
 		Max: int(o.MaxSources), Logger: p.logger, Changed: d.changed,
 	})
 	p.discovery = d

@@ -29,10 +29,12 @@ type service struct {
 	readers *readers
 	handler http.Handler
 
-	rules     *engine.Engine // nil without rules
-	kernelLog *kernellog.Log // nil for none
-	holding   holding
-	discovery *discovery // of --kube.discover; nil for none
+	rules      *engine.Engine  // nil without rules
+	kernelLog  *kernellog.Log  // nil for none
+	kubernetes *holders.Client // of --kube.workloads and --kube.discover; nil for none
+	discovery  *discovery      // of --kube.discover; nil for none
+	// completers return what adds to the holders in the frames of a source.
+	completers []func(*reader) func(*canonical.Frame)
 
 	background []func(context.Context)   // what runs beside the sources
 	notes      []func() []canonical.Note // problems that do not stop readings

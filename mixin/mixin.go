@@ -7,13 +7,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/google/go-jsonnet"
-	"github.com/google/go-jsonnet/formatter"
 	"gopkg.in/yaml.v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -72,24 +69,20 @@ func Build(dir string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := toJSON(rules)
-	if err != nil {
+	var parsed any
+	if err := yaml.Unmarshal(rules, &parsed); err != nil {
 		return nil, err
 	}
-	files := map[string][]byte{rulesFile: rules, rulesData: data}
-	if files[xidsData], err = xids(); err != nil {
-		return nil, err
+	files := map[string][]byte{rulesFile: rules}
+	contents := map[string]jsonnet.Contents{}
+	for name, value := range map[string]any{rulesData: parsed, xidsData: xids(), conditionsData: canonical.ConditionNames()} {
+		if files[name], err = toJSON(value); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		contents[filepath.Join(dir, name)] = jsonnet.MakeContents(string(files[name]))
 	}
-	if files[conditionsData], err = json.Marshal(canonical.ConditionNames()); err != nil {
-		return nil, err
-	}
-	files[conditionsData] = append(files[conditionsData], '\n')
 	vm := jsonnet.MakeVM()
-	vm.Importer(&importer{jsonnet.FileImporter{JPaths: []string{dir}}, map[string]jsonnet.Contents{
-		filepath.Join(dir, rulesData):      jsonnet.MakeContents(string(data)),
-		filepath.Join(dir, conditionsData): jsonnet.MakeContents(string(files[conditionsData])),
-		filepath.Join(dir, xidsData):       jsonnet.MakeContents(string(files[xidsData])),
-	}})
+	vm.Importer(&importer{jsonnet.FileImporter{JPaths: []string{dir}}, contents})
 	for name, snippet := range outputs {
 		vm.StringOutput = true
 		text, err := vm.EvaluateAnonymousSnippet(filepath.Join(dir, name), snippet)
@@ -108,11 +101,9 @@ func Build(dir string) (map[string][]byte, error) {
 		return nil, fmt.Errorf("dashboards: %w", err)
 	}
 	for name, dashboard := range dashboards {
-		pretty, err := json.MarshalIndent(dashboard, "", "  ")
-		if err != nil {
+		if files[dashboardsDir+"/"+name], err = toJSON(dashboard); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		files[dashboardsDir+"/"+name] = append(pretty, '\n')
 	}
 	return files, nil
 }
@@ -134,27 +125,23 @@ func joinRules(dir string) ([]byte, error) {
 	return joined, nil
 }
 
-// xids returns the table of XIDs as JSON: the meaning, severity and action of each code.
-func xids() ([]byte, error) {
-	type row struct {
-		Meaning  string `json:"meaning"`
-		Severity string `json:"severity"`
-		Action   string `json:"action"`
-	}
-	table := map[string]row{}
-	for _, x := range canonical.XIDs() {
-		table[fmt.Sprint(x.Code)] = row{x.Meaning, canonical.Severities[x.Severity], x.Action.String()}
-	}
-	pretty, err := json.MarshalIndent(table, "", "  ")
-	return append(pretty, '\n'), err
+// xid is what panels say of a code.
+type xid struct {
+	Meaning  string `json:"meaning"`
+	Severity string `json:"severity"`
+	Action   string `json:"action"`
 }
 
-// toJSON converts YAML to JSON.
-func toJSON(text []byte) ([]byte, error) {
-	var value any
-	if err := yaml.Unmarshal(text, &value); err != nil {
-		return nil, err
+// xids returns the table of XIDs by code.
+func xids() map[string]xid {
+	table := map[string]xid{}
+	for _, x := range canonical.XIDs() {
+		table[fmt.Sprint(x.Code)] = xid{x.Meaning, canonical.Severities[x.Severity], x.Action.String()}
 	}
+	return table
+}
+
+func toJSON(value any) ([]byte, error) {
 	pretty, err := json.MarshalIndent(value, "", "  ")
 	return append(pretty, '\n'), err
 }
@@ -164,31 +151,4 @@ func Evaluate(dir, expression string) (string, error) {
 	vm := jsonnet.MakeVM()
 	vm.Importer(&jsonnet.FileImporter{JPaths: []string{dir}})
 	return vm.EvaluateAnonymousSnippet(filepath.Join(dir, "expression"), "local mixin = import 'mixin.libsonnet'; "+expression)
-}
-
-// Format returns the jsonnet files below dir that are not in jsonnetfmt's form, by path, with
-// their formatted text.
-func Format(dir string) (map[string][]byte, error) {
-	options := formatter.DefaultOptions()
-	options.MaxBlankLines = 2
-	options.CommentStyle = formatter.CommentStyleSlash
-	unformatted := map[string][]byte{}
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "sonnet") && !strings.HasSuffix(path, ".jsonnet") {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		formatted, err := formatter.Format(path, string(text), options)
-		if err != nil {
-			return err
-		}
-		if formatted != string(text) {
-			unformatted[path] = []byte(formatted)
-		}
-		return nil
-	})
-	return unformatted, err
 }

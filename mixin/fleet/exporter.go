@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -103,15 +104,15 @@ func whole(v float64) float64 { return float64(int64(v)) }
 // framebuffer returns the size of the device's framebuffer, in MiB.
 func (r *row) framebuffer(h *host) float64 { return h.model.framebuffer * r.slices / 7 }
 
-// page appends the page of a host's exporter at a time to dst. Time must not go back; passed
-// is the time since the previous page.
-func (h *host) page(dst []byte, at, passed time.Duration) []byte {
-	rows := h.rows(at, passed)
+// page appends the page of a host's exporter at a time, which must not go back, to dst.
+func (h *host) page(dst []byte, at time.Duration) []byte {
+	rows := h.rows(at, at-h.last)
+	h.last = at
 	for _, f := range families {
 		if f.name == h.lacks {
 			continue
 		}
-		dst = append(append(append(append(append(dst, "# TYPE "...), f.name...), ' '), f.kind...), '\n')
+		dst = fmt.Appendf(dst, "# TYPE %s %s\n", f.name, f.kind)
 		for i := range rows {
 			dst = append(append(append(dst, f.name...), rows[i].labels...), "} "...)
 			dst = append(strconv.AppendFloat(dst, f.value(h, &rows[i]), 'f', -1, 64), '\n')
@@ -121,12 +122,11 @@ func (h *host) page(dst []byte, at, passed time.Duration) []byte {
 	dst = append(dst, "# TYPE "+links+" gauge\n"...)
 	for i := range rows {
 		for link := range linksPerGPU {
-			dst = append(append(append(append(append(dst, links...), rows[i].board.labels(h)...), `,nvlink="`...), strconv.Itoa(link)...), `"} `...)
-			up := byte('0')
+			up := 0
 			if float64(link) < rows[i].links {
-				up = '1'
+				up = 1
 			}
-			dst = append(dst, up, '\n')
+			dst = fmt.Appendf(dst, "%s%s,nvlink=\"%d\"} %d\n", links, rows[i].board.labels(h), link, up)
 		}
 	}
 	return dst
@@ -182,9 +182,8 @@ func (b *board) count(r *row, seconds float64) {
 // labels returns the labels of the board, without the closing brace.
 func (b *board) labels(h *host) string {
 	if b.text == "" {
-		g := strconv.Itoa(b.index)
-		b.text = `{gpu="` + g + `",UUID="` + b.uuid + `",pci_bus_id="00000000:` + strconv.Itoa(10+10*b.index) + `:00.0",device="nvidia` + g +
-			`",modelName="` + h.model.name + `",Hostname="` + h.name + `",DCGM_FI_DRIVER_VERSION="` + driver + `"`
+		b.text = fmt.Sprintf(`{gpu="%d",UUID="%s",pci_bus_id="00000000:%d:00.0",device="nvidia%d",modelName="%s",Hostname="%s",DCGM_FI_DRIVER_VERSION="%s"`,
+			b.index, b.uuid, 10+10*b.index, b.index, h.model.name, h.name, driver)
 	}
 	return b.text
 }

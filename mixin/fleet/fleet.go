@@ -79,6 +79,7 @@ type host struct {
 	lacks         string        // a family that its exporter lacks
 	streams       bool          // the proxy reads the host engine itself
 	evicts        time.Duration // time from which that stream loses ticks; 0 for never
+	last          time.Duration // time of the previous page
 }
 
 // board is a GPU of a host.

@@ -89,50 +89,6 @@ func TestStoreGivesWhatItTook(t *testing.T) {
 	}
 }
 
-// TestHistory: counters keep their slope, gauges have values that they had, and a series
-// that was not always present has no history.
-func TestHistory(t *testing.T) {
-	began := time.Unix(1_000_000_000, 0)
-	h := history{from: began.Add(-48 * time.Hour), to: began, like: [2]time.Time{began.Add(10 * time.Minute), began.Add(50 * time.Minute)}}
-	of := func(name string, from, to int, value func(minute int) float64) *series {
-		m := &series{labels: labels.FromStrings("__name__", name)}
-		for minute := from; minute < to; minute++ {
-			m.append(began.Add(time.Duration(minute)*time.Minute).UnixMilli(), value(minute))
-		}
-		return m
-	}
-	for _, m := range []*series{of("late", 20, 60, func(int) float64 { return 1 }), of("ended", 0, 40, func(int) float64 { return 1 }), of("ALERTS", 0, 60, func(int) float64 { return 1 })} {
-		if list := h.before(m); list != nil {
-			t.Errorf("%s has a history", m.labels)
-		}
-	}
-	for name, value := range map[string]func(int) float64{"energy_total": func(minute int) float64 { return 600 * float64(minute) }, "gauge": func(minute int) float64 { return float64(minute % 7) }} {
-		past := &series{chunks: h.before(of(name, 0, 60, value))}
-		it, last, n := past.in(math.MinInt64, math.MaxInt64).Iterator(nil), time.Time{}, 0
-		for ; it.Next() == chunkenc.ValFloat; n++ {
-			at, v := it.At()
-			now := time.UnixMilli(at)
-			step := newStep
-			if began.Sub(now) >= recent {
-				step = oldStep
-			}
-			if n > 0 && now.Sub(last) != step {
-				t.Fatalf("%s: %s after %s", name, now, last)
-			}
-			last = now
-			if name == "gauge" && (v < 0 || v > 6 || v != math.Trunc(v)) {
-				t.Errorf("%s has %v", name, v)
-			}
-			if want := 10 * now.Sub(h.from).Seconds(); name == "energy_total" && math.Abs(v-want) > 1e-6*want {
-				t.Errorf("%s is %v at %s, want %v", name, v, now, want)
-			}
-		}
-		if want := 24*12 + 24*60; n != want || !last.Equal(began.Add(-newStep)) {
-			t.Errorf("%s has %d samples to %s, want %d", name, n, last, want)
-		}
-	}
-}
-
 // TestFleetIsWhatItSays: both clusters have hosts with all models, holders of Slurm and
 // Kubernetes, a board with MIG, and all incidents.
 func TestFleetIsWhatItSays(t *testing.T) {
@@ -142,7 +98,7 @@ func TestFleetIsWhatItSays(t *testing.T) {
 	for _, h := range fleet {
 		seen[h.cluster]++
 		seen[h.model.name]++
-		page := string(h.page(nil, 119*time.Minute, 15*time.Second))
+		page := string(h.page(nil, 119*time.Minute))
 		for i := range h.boards {
 			uuids[h.boards[i].uuid] = true
 			if there := strings.Contains(page, h.boards[i].uuid); !there {

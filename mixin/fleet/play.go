@@ -16,8 +16,7 @@ import (
 
 // A fleet is played for two hours. In the first nothing goes wrong, and a scrape a minute is
 // enough for the rules to learn what is usual; in the second it is scraped at the normal
-// interval. The days before are derived from a part of the first hour, in which all counters
-// rise steadily: see history.
+// interval.
 const (
 	quiet       = time.Hour
 	eventful    = time.Hour
@@ -34,8 +33,6 @@ type Plan struct {
 	// Asked are the names of the series to keep; series that Groups and dashboards do not
 	// query only take time.
 	Asked map[string]bool
-	// Days is the length of the history before the two hours.
-	Days int
 }
 
 // Played is the result of a Plan.
@@ -84,8 +81,7 @@ func Play(ctx context.Context, dir string, plan Plan) (*Played, error) {
 	if played.Alerts, err = e.firing(ctx, played.End); err != nil {
 		return nil, err
 	}
-	h := history{from: began.AddDate(0, 0, -plan.Days), to: began, like: [2]time.Time{began.Add(quiet / 4), began.Add(quiet - interval)}}
-	played.Series, played.Samples, err = writeBlock(ctx, dir, s, h)
+	played.Series, played.Samples, err = writeBlock(ctx, dir, s)
 	return played, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"time"
 
@@ -25,8 +26,7 @@ import (
 // text is the source of a proxy: the page of a host's exporter.
 type text struct {
 	host    *host
-	began   time.Time     // of the fleet; a stream begins earlier
-	last    time.Duration // time of the previous page
+	began   time.Time // of the fleet; a stream begins earlier
 	dict    *raw.Dict
 	scanner raw.Scanner
 }
@@ -40,9 +40,7 @@ func (s *text) Caps() source.Caps {
 func (s *text) Read(_ context.Context, b *raw.Batch) error {
 	b.Reset()
 	b.Dict, b.At = s.dict, time.Now()
-	at := time.Since(s.began)
-	b.Body = s.host.page(b.Body[:0], at, at-s.last)
-	s.last = at
+	b.Body = s.host.page(b.Body[:0], time.Since(s.began))
 	s.scanner.Scan(b)
 	if b.Skipped > 0 {
 		return &source.Error{Failure: source.NotMetrics, Cause: fmt.Sprintf("%d lines of the page are not metrics", b.Skipped)}
@@ -100,7 +98,8 @@ func startProxy(ctx context.Context, h *host, began time.Time, jobs *holders.Job
 	if err != nil {
 		return nil, err
 	}
-	exporter := text{host: h, began: began, last: time.Since(began), dict: raw.NewDict()}
+	h.last = time.Since(began)
+	exporter := text{host: h, began: began, dict: raw.NewDict()}
 	opts := pipeline.Options{
 		Source: &exporter, Translator: translator, Judge: judge,
 		Logger: slog.New(slog.DiscardHandler), MinInterval: time.Second, Timeout: 10 * time.Second, Attribute: jobs.Feed().Complete,
@@ -138,16 +137,6 @@ type scraped struct {
 	seen   int64 // time of the last scrape that had it
 }
 
-// answer records the answer of a handler.
-type answer struct {
-	header http.Header
-	code   int
-	bytes.Buffer
-}
-
-func (a *answer) Header() http.Header  { return a.header }
-func (a *answer) WriteHeader(code int) { a.code = code }
-
 // scrape scrapes the targets of a proxy into s, as Prometheus does, except for series whose
 // name is not in asked.
 func (p *proxy) scrape(s *store, asked map[string]bool, since time.Duration, at int64) error {
@@ -156,24 +145,15 @@ func (p *proxy) scrape(s *store, asked map[string]bool, since time.Duration, at 
 			t.known = map[string]*scraped{}
 			t.up = s.series(p.labels(t, labels.FromStrings(model.MetricNameLabel, "up")))
 		}
-		a := answer{header: http.Header{}, code: http.StatusOK}
+		page := httptest.NewRecorder()
 		if p.host.down == 0 || since < p.host.down {
-			req, err := http.NewRequest(http.MethodGet, "http://"+p.host.instance()+t.path, http.NoBody)
-			if err != nil {
-				return err
-			}
-			req.RemoteAddr = "127.0.0.1:1"
-			p.handler.ServeHTTP(&a, req)
-			if a.code != http.StatusOK {
-				return fmt.Errorf("%s%s answers %d: %s", p.host.instance(), t.path, a.code, a.String())
+			p.handler.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "http://"+p.host.instance()+t.path, http.NoBody))
+			if page.Code != http.StatusOK {
+				return fmt.Errorf("%s%s answers %d: %s", p.host.instance(), t.path, page.Code, page.Body)
 			}
 		}
-		if a.Len() == 0 {
-			t.up.append(at, 0)
-		} else {
-			t.up.append(at, 1)
-		}
-		if err := t.take(a.Bytes(), at, func(l labels.Labels) *series {
+		t.up.append(at, float64(min(page.Body.Len(), 1)))
+		if err := t.take(page.Body.Bytes(), at, func(l labels.Labels) *series {
 			if !asked[l.Get(model.MetricNameLabel)] {
 				return nil
 			}

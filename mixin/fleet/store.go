@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -12,7 +13,6 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
-	"github.com/prometheus/prometheus/util/annotations"
 )
 
 // store keeps series for the engine and for a block, as Prometheus' head does. Several
@@ -63,13 +63,14 @@ func (m *series) append(at int64, v float64) {
 // end marks a series as stale.
 func (m *series) end(at int64) { m.append(at, math.Float64frombits(value.StaleNaN)) }
 
-// Querier implements storage.Queryable.
+// Querier implements storage.Queryable. Nothing asks for label names and values.
 func (s *store) Querier(mint, maxt int64) (storage.Querier, error) {
-	return querier{s, mint, maxt}, nil
+	return querier{storage.NoopQuerier(), s, mint, maxt}, nil
 }
 
 type querier struct {
-	*store
+	storage.Querier
+	store      *store
 	mint, maxt int64
 }
 
@@ -77,75 +78,51 @@ func (q querier) Select(_ context.Context, _ bool, hints *storage.SelectHints, m
 	if hints != nil {
 		q.mint, q.maxt = max(q.mint, hints.Start), min(q.maxt, hints.End)
 	}
-	set := &seriesSet{}
-	name := slices.IndexFunc(matchers, func(m *labels.Matcher) bool { return m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual })
-	if name < 0 {
-		for _, list := range q.byName {
-			set.add(list, q.mint, q.maxt, matchers)
+	lists := maps.Values(q.store.byName)
+	for _, m := range matchers {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
+			lists = slices.Values([][]*series{q.store.byName[m.Value]})
 		}
-		return set
 	}
-	set.add(q.byName[matchers[name].Value], q.mint, q.maxt, slices.Delete(slices.Clone(matchers), name, name+1))
+	set := &seriesSet{SeriesSet: storage.EmptySeriesSet()}
+	for list := range lists {
+		for _, m := range list {
+			if slices.ContainsFunc(matchers, func(w *labels.Matcher) bool { return !w.Matches(m.labels.Get(w.Name)) }) {
+				continue
+			}
+			if part := m.in(q.mint, q.maxt); part != nil {
+				set.list = append(set.list, part)
+			}
+		}
+	}
 	return set
 }
 
-func (querier) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, nil
-}
-
-func (querier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, nil
-}
-
-func (querier) Close() error { return nil }
-
-// seriesSet is the result of Select.
+// seriesSet is the result of Select, without errors.
 type seriesSet struct {
-	list []between
+	storage.SeriesSet
+	list []storage.Series
 	next int
 }
 
-// add adds the series of a list that match and have samples from mint to maxt.
-func (s *seriesSet) add(list []*series, mint, maxt int64, matchers []*labels.Matcher) {
-	for _, m := range list {
-		if slices.ContainsFunc(matchers, func(w *labels.Matcher) bool { return !w.Matches(m.labels.Get(w.Name)) }) {
-			continue
-		}
-		if b := m.in(mint, maxt); len(b.iterables) > 0 {
-			s.list = append(s.list, b)
-		}
-	}
-}
+func (s *seriesSet) Next() bool         { s.next++; return s.next <= len(s.list) }
+func (s *seriesSet) At() storage.Series { return s.list[s.next-1] }
 
-func (s *seriesSet) Next() bool                        { s.next++; return s.next <= len(s.list) }
-func (s *seriesSet) At() storage.Series                { return s.list[s.next-1] }
-func (s *seriesSet) Err() error                        { return nil }
-func (s *seriesSet) Warnings() annotations.Annotations { return nil }
-
-// between is a series limited to the chunks that overlap a time range.
-type between struct {
-	*series
-	iterables []chunkenc.Iterable
-}
-
-// Labels implements storage.Series.
-func (b between) Labels() labels.Labels { return b.labels }
-
-// Iterator implements storage.Series.
-func (b between) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
-	if len(b.iterables) == 1 {
-		return b.iterables[0].Iterator(it)
-	}
-	return storage.ChainSampleIteratorFromIterables(it, b.iterables)
-}
-
-// in returns the chunks of a series that overlap start to end, in milliseconds.
-func (m *series) in(start, end int64) between {
-	b := between{series: m}
+// in returns the chunks of a series that overlap start to end, in milliseconds; nil if there are none.
+func (m *series) in(start, end int64) storage.Series {
+	var parts []chunkenc.Iterable
 	for _, c := range m.chunks {
 		if c.MaxTime >= start && c.MinTime <= end {
-			b.iterables = append(b.iterables, c.Chunk)
+			parts = append(parts, c.Chunk)
 		}
 	}
-	return b
+	if parts == nil {
+		return nil
+	}
+	return &storage.SeriesEntry{Lset: m.labels, SampleIteratorFn: func(it chunkenc.Iterator) chunkenc.Iterator {
+		if len(parts) == 1 {
+			return parts[0].Iterator(it)
+		}
+		return storage.ChainSampleIteratorFromIterables(it, parts)
+	}}
 }

@@ -1,9 +1,7 @@
-// Command generate writes the files that the mixin's jsonnet describes into the working
-// directory; with -fmt it formats the jsonnet instead.
+// Command generate writes the files that the mixin's jsonnet describes into the working directory.
 package main
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,21 +10,14 @@ import (
 )
 
 func main() {
-	format := flag.Bool("fmt", false, "format the jsonnet files")
-	flag.Parse()
-	make := mixin.Build
-	if *format {
-		make = mixin.Format
-	}
-	if err := write(make); err != nil {
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
 }
 
-// write writes the files that make returns.
-func write(make func(dir string) (map[string][]byte, error)) error {
-	files, err := make(".")
+func run() error {
+	files, err := mixin.Build(".")
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,15 @@
 package faults
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,7 +21,7 @@ import (
 )
 
 // briefly is how long TestSoak takes unless KPULSE_SOAK says; make soak takes hours.
-const briefly = 5 * time.Second
+const briefly = "5s"
 
 // soaked are the settings of the program that soaks. It meets the faults of a program that
 // reads an exporter and needs no others.
@@ -50,7 +54,12 @@ type soak struct {
 func TestSoak(t *testing.T) {
 	slow.Test(t, "takes as long as KPULSE_SOAK says; make soak sets it")
 	t.Parallel()
-	lasts, seed := e2etest.Seeded(t, "KPULSE_SOAK", briefly, time.ParseDuration, "20m")
+	amount, again, _ := strings.Cut(cmp.Or(os.Getenv("KPULSE_SOAK"), briefly), ":")
+	lasts, err := time.ParseDuration(amount)
+	seed, seedErr := strconv.ParseUint(cmp.Or(again, strconv.FormatUint(rand.Uint64(), 10)), 10, 64)
+	if err = errors.Join(err, seedErr); err != nil {
+		t.Fatalf("KPULSE_SOAK: %v; give a duration such as 20m, or 20m:SEED", err)
+	}
 	t.Logf("KPULSE_SOAK=%v:%d", lasts, seed)
 	s := &soak{world: startScraped(t, soaked), rng: rand.New(rand.NewPCG(seed, 23)), faults: soakable()}
 	t.Cleanup(func() {

@@ -104,8 +104,7 @@ func (v *batcher) follow(states []boardState) error {
 		if st.result == nil {
 			continue
 		}
-		if st.result.topology != st.topology {
-			st.topology = st.result.topology
+		if !sameInstances(v.instances[st.board], st.result.instances) {
 			v.instances[st.board] = st.result.instances
 			cut = true
 		}

@@ -26,11 +26,12 @@ type getter struct {
 // counter twice, 20 ms apart (nvml.h, nvmlDeviceGetPcieThroughput).
 const slowCallPeriod = 500 * time.Millisecond
 
-// Divisors from NVML's units (nvml.h) to the exporter's (dcgm.Fields).
+// Factors from NVML's units (nvml.h) to the exporter's (dcgm.Fields).
 const (
 	same     = 1
-	milli    = 1000    // milliwatts to watts
-	mebibyte = 1 << 20 // bytes to MiB
+	milli    = 1. / 1000 // milliwatts to watts
+	kilo     = 1000      // KB/s of 1000 bytes each
+	mebibyte = 1 << 20   // bytes to MiB, divided
 )
 
 // boardReadings are the readings of a board.
@@ -63,8 +64,8 @@ var boardReadings = append([]getter{
 	{call: "nvmlDeviceGetRowRemapperHistogram", columns: []string{"RRAM", "RRAH", "RRAP", "RRAL", "RRAN"}, ask: spareRows},
 	{call: "nvmlDeviceGetSramEccErrorStatus", columns: []string{"ECCTHRSRM"}, ask: sramThreshold},
 	{call: "nvmlDeviceGetMarginTemperature", columns: []string{"GTLIMIT"}, ask: margin},
-	{call: "nvmlDeviceGetPcieThroughput", columns: []string{"PCITX"}, ask: throughput(nvml.PCIE_UTIL_TX_BYTES), standIn: true},
-	{call: "nvmlDeviceGetPcieThroughput", columns: []string{"PCIRX"}, ask: throughput(nvml.PCIE_UTIL_RX_BYTES), standIn: true},
+	{call: "nvmlDeviceGetPcieThroughput", columns: []string{"PCITX"}, ask: one(with(nvml.Device.GetPcieThroughput, nvml.PCIE_UTIL_TX_BYTES), kilo), standIn: true},
+	{call: "nvmlDeviceGetPcieThroughput", columns: []string{"PCIRX"}, ask: one(with(nvml.Device.GetPcieThroughput, nvml.PCIE_UTIL_RX_BYTES), kilo), standIn: true},
 }, instanceReadings...)
 
 // instanceReadings are the readings that a MIG instance has of its own.
@@ -75,12 +76,11 @@ var instanceReadings = []getter{
 // number is the type of a value that NVML's functions return.
 type number interface{ ~int | ~uint32 | ~uint64 }
 
-// one returns the ask function for a call that returns a single number, which
-// it divides to get the exporter's unit.
-func one[T number](get func(nvml.Device) (T, nvml.Return), divisor float64) func(nvml.Device, []float64) nvml.Return {
+// one returns the ask function for a call that returns a single number, in NVML's unit.
+func one[T number](get func(nvml.Device) (T, nvml.Return), factor float64) func(nvml.Device, []float64) nvml.Return {
 	return func(d nvml.Device, v []float64) nvml.Return {
 		n, answer := get(d)
-		v[0] = float64(n) / divisor
+		v[0] = float64(n) * factor
 		return answer
 	}
 }
@@ -103,15 +103,6 @@ func ecc(kind nvml.MemoryErrorType, since nvml.EccCounterType) func(nvml.Device,
 	return func(d nvml.Device, v []float64) nvml.Return {
 		n, answer := d.GetTotalEccErrors(kind, since)
 		v[0] = float64(n)
-		return answer
-	}
-}
-
-// throughput converts NVML's KB/s, of 1000 bytes each.
-func throughput(counter nvml.PcieUtilCounter) func(nvml.Device, []float64) nvml.Return {
-	return func(d nvml.Device, v []float64) nvml.Return {
-		n, answer := d.GetPcieThroughput(counter)
-		v[0] = float64(n) * 1000
 		return answer
 	}
 }

@@ -40,10 +40,9 @@ type migInstance struct {
 
 // instanceList is what a worker knows of its board's instances.
 type instanceList struct {
-	all      []migInstance
-	state    support
-	listed   time.Time
-	topology uint64 // changes when the instances change
+	all    []migInstance
+	state  support
+	listed time.Time
 }
 
 // instancesOf lists the instances of a board, ordered by id. An instance without a

@@ -19,16 +19,14 @@ type outcome struct {
 	instances []migInstance
 	// cluster names the board's NVLink fabric, "" for none.
 	cluster string
-	// topology changes when instances change.
-	topology uint64
 	// cells are (1 + len(instances)) × fields: the board, then its instances; NaN if
 	// there is no value.
 	cells []float64
 }
 
 // reset empties r for a round over a board with these instances.
-func (r *outcome) reset(instances []migInstance, topology uint64) {
-	r.lost, r.instances, r.cluster, r.topology = false, instances, "", topology
+func (r *outcome) reset(instances []migInstance) {
+	r.lost, r.instances, r.cluster = false, instances, ""
 	n := (1 + len(instances)) * len(dcgm.Fields)
 	r.cells = slices.Grow(r.cells[:0], n)[:n]
 	blank(r.cells)

@@ -18,8 +18,8 @@ func alike(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) 
 func TestReset(t *testing.T) {
 	s := &outcome{lost: true, cluster: "c", cells: []float64{1}}
 	for _, n := range []int{0, 2, 1} {
-		s.reset(make([]migInstance, n), 3)
-		if s.lost || s.cluster != "" || s.topology != 3 || len(s.instances) != n || len(s.cells) != (n+1)*len(dcgm.Fields) {
+		s.reset(make([]migInstance, n))
+		if s.lost || s.cluster != "" || len(s.instances) != n || len(s.cells) != (n+1)*len(dcgm.Fields) {
 			t.Errorf("with %d instances: %d cells, lost %v, cluster %q, %d instances", n, len(s.cells), s.lost, s.cluster, len(s.instances))
 		}
 		if i := slices.IndexFunc(s.cells, func(v float64) bool { return !math.IsNaN(v) }); i >= 0 {

@@ -14,13 +14,12 @@ import (
 // boardState is what the reading goroutine knows about a board.
 type boardState struct {
 	*gpu
-	busy     bool
-	asked    time.Time
-	result   *outcome // the answer that is not served yet, nil for none
-	topology uint64   // as in the batcher
-	is       condition
-	call     string // the call that hangs
-	gpm      support
+	busy   bool
+	asked  time.Time
+	result *outcome // the answer that is not served yet, nil for none
+	is     condition
+	call   string // the call that hangs
+	gpm    support
 }
 
 // condition is why a board has no readings.

@@ -111,7 +111,7 @@ func (w *worker) round(now time.Time) *outcome {
 		w.begun = true
 	}
 	w.list(now)
-	r.reset(w.instances.all, w.instances.topology)
+	r.reset(w.instances.all)
 	if r.lost = !w.fill(r); r.lost {
 		blank(r.cells)
 	}
@@ -163,7 +163,6 @@ func (w *worker) list(now time.Time) {
 		return
 	}
 	if !sameInstances(all, l.all) {
-		l.topology++
 		w.adopt(all)
 		return
 	}

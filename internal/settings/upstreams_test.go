@@ -128,7 +128,7 @@ func TestBadSources(t *testing.T) {
 		{"{counters: counters.csv}", "bad.yml:3: sources[2].counters: is not for the prometheus backend; remove it, or name another backend"},
 		{"{poll: soon}", `bad.yml:3: sources[2].poll: "soon" is not a duration; write 15s, 500ms or bare seconds such as 2`},
 		{"{expected_gpus: 5000}", `bad.yml:3: sources[2].expected_gpus: "5000" is out of range; give how many GPUs the node has, at most 1024, or 0`},
-		{"{source: node7:9400}", `bad.yml:3: sources[2].source: source "node7:9400" has no scheme; write source: http://node7:9400/metrics, or ./node7:9400 for a file of that name`},
+		{"{source: node7:9400}", `bad.yml:3: sources[2].source: source "node7:9400" has no scheme; write source: http://node7:9400, or ./node7:9400 for a file of that name`},
 		{"{source: f.prom, http_config: {follow_redirects: false}}", `bad.yml:3: sources[2].source: source "f.prom" is a file, and credentials and TLS are for URLs; remove the http_config, or name a URL`},
 		{"{source: 'https://u:hunter2@n', http_config: {authorization: {credentials: t}}}", "bad.yml:3: sources[2].http_config: has credentials in addition to those in the URL; keep one of the two"},
 		{"{source: https://n, http_config: {tls_config: {ca_file: none.pem}}}", "bad.yml:3: sources[2].http_config: unable to read CA cert: unable to read file none.pem: open none.pem: no such file or directory"},

@@ -40,13 +40,9 @@ var Failures = [...]Failure{
 // Error is a failed read, with the cause and a remedy that a person can apply.
 type Error struct {
 	Failure Failure
-	// Cause is one line, lower case: what was tried and what went wrong. It
-	// names the URL, file or command, and never contains credentials.
-	Cause string
-	// Remedy is one line: what to do or to type next.
-	Remedy string
-	// Err is the underlying error, if any.
-	Err error
+	Cause   string // one line, lower case; names the URL, file or command, and never contains credentials
+	Remedy  string // one line: what to do or to type next
+	Err     error  // the underlying error, if any
 }
 
 // Error returns cause and remedy on one line.

@@ -23,33 +23,27 @@ func As[T any](src Source) (able T, ok bool) {
 	return able, false
 }
 
-// Checker is implemented by a Source that can find, before its first Read, problems that no
-// retry is likely to solve.
+// Checker is a Source that can find, before its first Read, problems that no retry is likely to solve.
 type Checker interface {
-	// Check returns such a problem as an *Error, for the program to exit with. It returns
-	// nil if there is none, or if what it asks is slow or likely to start soon. It
-	// returns at the latest when ctx ends. No Read runs at the same time.
+	// Check returns such a problem as an *Error, for the program to exit with, and nil if what it asks is slow or likely to
+	// start soon. It returns at the latest when ctx ends. No Read runs at the same time.
 	Check(ctx context.Context) error
 }
 
-// Fetcher is implemented by a scraped Source that can be asked again while an earlier
-// request has no answer yet. Its Read is Fetch and then Scan.
+// Fetcher is a scraped Source that can be asked again while an earlier request has no answer yet. Its Read is Fetch and
+// then Scan.
 type Fetcher interface {
-	// Fetch asks the upstream: it sets At, Took, Body and the fields that describe
-	// Body, or returns an error. Several goroutines may call it at a time, each with
-	// its own Batch.
+	// Fetch asks the upstream: it sets At, Took, Body and the fields that describe Body, or returns an error. Several
+	// goroutines may call it at a time, each with its own Batch.
 	Fetch(ctx context.Context, b *raw.Batch) error
-	// Scan parses the Body of a Batch. Like Read, it is called from one
-	// goroutine at a time; after an error the Batch is empty.
+	// Scan parses the Body of a Batch. Like Read, it is called from one goroutine at a time; after an error the Batch is
+	// empty.
 	Scan(b *raw.Batch) error
 }
 
-// Versioned is implemented by a Source that knows the version of the program or library that it
-// reads with.
+// Versioned is a Source that knows the version of the program or library that it reads with.
 type Versioned interface {
-	// Version returns its name and version for people, such as "dcgmi 4.4.1",
-	// or "" while unknown. It may be called from any goroutine, and does not
-	// block.
+	// Version returns its name and version, such as "dcgmi 4.4.1", or "" while unknown. Any goroutine may call it.
 	Version() string
 }
 
@@ -59,11 +53,9 @@ type Versioned interface {
 // report it. A Source sets nothing else.
 type Process = canonical.Process
 
-// ProcessLister is implemented by a Source that knows the processes on its
-// devices.
+// ProcessLister is a Source that knows the processes on its devices.
 type ProcessLister interface {
-	// Processes lists the processes in any order. It returns at the latest when ctx ends, and
-	// may be called from any goroutine. A non-nil list returned with an *Error contains what
-	// could be read. The caller owns the slice.
+	// Processes lists the processes in any order. It returns at the latest when ctx ends, and any goroutine may call it. A
+	// non-nil list returned with an *Error contains what could be read. The caller owns the slice.
 	Processes(ctx context.Context) ([]Process, error)
 }

@@ -23,24 +23,17 @@ type Streams interface {
 	Streams(dst []StreamTotals) []StreamTotals
 }
 
-// The limits of the pause before a retry. A restarted host engine is back within
-// seconds; during an outage of hours, a thousand nodes must not retry often, or in
-// step.
+// The limits of the pause before a retry. A restarted host engine is back within seconds; during an
+// outage of hours, a thousand nodes must not retry often, or in step.
 const (
-	firstPause = time.Second
-	// LongestPause is the longest pause that Backoff returns.
-	LongestPause = time.Minute
+	firstPause   = time.Second
+	LongestPause = time.Minute // the longest that Backoff returns
 )
 
-// Backoff returns the pause before the next try after n failures in a row (n
-// counts from 1): firstPause, doubled for each further failure, spread by a
-// quarter to either side, and limited to between firstPause and LongestPause.
-// random is a number in [0, 1), the position within the spread.
+// Backoff returns the pause before the next try after n failures in a row (n counts from 1): firstPause, doubled for each
+// further failure, and spread by a quarter to either side. random is a number in [0, 1), the position within the spread.
 func Backoff(n int, random float64) time.Duration {
-	pause := LongestPause
-	if shift := max(n, 1) - 1; shift < 32 {
-		pause = min(pause, firstPause<<shift)
-	}
+	pause := min(firstPause<<min(max(n-1, 0), 6), LongestPause)
 	spread := time.Duration((0.75 + 0.5*random) * float64(pause))
 	return min(max(spread, firstPause), LongestPause)
 }

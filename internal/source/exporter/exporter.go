@@ -31,22 +31,16 @@ const (
 
 // Options tune a Source. The zero value is ready to use.
 type Options struct {
-	// MaxBody limits a body in bytes, on the wire and after gunzip; 0 or less
-	// means defaultMaxBody.
-	MaxBody int64
-	// Timeout bounds a Read whose context has no earlier deadline; 0 or less
-	// means defaultTimeout.
-	Timeout time.Duration
-	// UserAgent is the request's User-Agent; "" means defaultUserAgent.
-	UserAgent string
+	MaxBody   int64         // of a body in bytes, on the wire and after gunzip; 0 or less means defaultMaxBody
+	Timeout   time.Duration // of a Read whose context has no earlier deadline; 0 or less means defaultTimeout
+	UserAgent string        // of the request; "" means defaultUserAgent
 	// Client carries TLS and authentication. It is copied; the copy keeps no
 	// cookies, follows no redirect to another scheme, host or port, and its
 	// CheckRedirect, if any, is called after our own. Close closes the idle
 	// connections of its transport. nil means a client of our own, which uses
 	// no proxy: a node's exporter is not reached through one.
 	Client *http.Client
-	// Name is the name of the source in messages; "" means its URL or path.
-	Name string
+	Name   string // of the source in messages; "" means its URL or path
 	// Look names, for remedies, what else to check if the exporter cannot be read. Such remedies
 	// suggest no other source, because this one was discovered.
 	Look string
@@ -87,26 +81,17 @@ var (
 	_ source.Fetcher = (*Source)(nil)
 )
 
-// New returns the Source of target: an http:// or https:// URL, a file:// URL,
-// or the path of a file, which each Read reads again. A URL whose path is empty
-// or "/" gets the path "/metrics". User and password in the URL are sent as
-// basic authentication. New does not connect: a target that it refuses (with a
-// *source.Error of Failure Unsupported) can never work.
+// New returns the Source of target: an http:// or https:// URL, or the path of a file, which each Read reads again. A URL
+// whose path is empty or "/" gets the path "/metrics". User and password in the URL are sent as basic authentication. New
+// does not connect: a target that it refuses (with a *source.Error of Failure Unsupported) can never work.
 func New(target string, opts Options) (*Source, error) {
-	t, err := parseTarget(target)
+	u, err := parseTarget(target)
 	if err != nil {
 		return nil, err
 	}
 	s := &Source{
-		timeout: opts.Timeout,
-		look:    opts.Look,
-		called:  opts.Name,
-		dict:    raw.NewDict(),
-		caps: source.Caps{
-			Backend:     "prometheus",
-			Kind:        source.Scraped,
-			Aggregation: source.Window,
-		},
+		timeout: opts.Timeout, look: opts.Look, called: opts.Name, dict: raw.NewDict(),
+		caps: source.Caps{Backend: "prometheus", Kind: source.Scraped, Aggregation: source.Window},
 	}
 	if s.timeout <= 0 {
 		s.timeout = defaultTimeout
@@ -116,15 +101,14 @@ func New(target string, opts Options) (*Source, error) {
 	if maxBody <= 0 {
 		maxBody = defaultMaxBody
 	}
-	if t.url == nil && opts.Client != nil {
+	switch {
+	case u != nil:
+		s.caps.Host, s.upstream = u.Hostname(), newWeb(u, opts, maxBody)
+	case opts.Client != nil:
 		return nil, refuse(fmt.Sprintf("source %q is a file, and credentials and TLS are for URLs", target), "remove the http_config, or name a URL")
+	default:
+		s.upstream = &file{target, maxBody}
 	}
-	if t.url == nil {
-		s.upstream = &file{t.path, maxBody}
-		return s, nil
-	}
-	s.caps.Host = t.url.Hostname()
-	s.upstream = newWeb(t.url, opts, maxBody)
 	return s, nil
 }
 

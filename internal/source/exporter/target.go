@@ -14,12 +14,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// target is the source that a user named: a URL, or the path of a file.
-type target struct {
-	url  *url.URL // http or https, nil for a file
-	path string
-}
-
 // hostPort matches a URL that lacks its scheme: node:9400, [::1]:9400/metrics,
 // user:password@node. A file with such a name is written ./node:9400.
 var hostPort = diag.Pattern(`^[^/]+:([0-9]+([/?#].*)?$|.*@)`)
@@ -27,31 +21,20 @@ var hostPort = diag.Pattern(`^[^/]+:([0-9]+([/?#].*)?$|.*@)`)
 // urlScheme matches the beginning of a target that is meant to be a URL.
 var urlScheme = diag.Pattern(`^(?i:https?:|[a-z][a-z0-9+.-]*://)`)
 
-func parseTarget(s string) (target, error) {
+// parseTarget returns the URL, http or https, that a user named, or nil for the path of a file.
+func parseTarget(s string) (*url.URL, error) {
+	safe := redact(s)
 	switch {
 	case s == "":
-		return target{}, refuse("no source is given", "set --source=http://localhost:9400/metrics")
+		return nil, refuse("no source is given", "set --source=http://localhost:9400/metrics")
 	case !printable(s):
-		return target{}, refuse("the source holds unprintable characters", "write --source without them")
-	case urlScheme().MatchString(s):
-		return parseURL(s)
-	case hostPort().MatchString(s):
-		safe := redact(s)
-		return target{}, refuse(fmt.Sprintf("source %q has no scheme", safe),
-			fmt.Sprintf("write --source=%s, or ./%s for a file of that name", suggestURL(safe), safe))
-	}
-	return target{path: s}, nil
-}
-
-func printable(s string) bool {
-	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
-}
-
-func parseURL(s string) (target, error) {
-	safe := redact(s)
-	if strayAt(s) {
-		return target{}, refuse(fmt.Sprintf("source %q has an @ behind its host", safe),
-			"write / ? # in a password as %2F %3F %23, and @ elsewhere as %40")
+		return nil, refuse("the source holds unprintable characters", "write --source without them")
+	case hostPort().MatchString(s) && !urlScheme().MatchString(s):
+		return nil, refuse(fmt.Sprintf("source %q has no scheme", safe), fmt.Sprintf("write --source=http://%s, or ./%s for a file of that name", safe, safe))
+	case !urlScheme().MatchString(s):
+		return nil, nil
+	case strayAt(s):
+		return nil, refuse(fmt.Sprintf("source %q has an @ behind its host", safe), "write / ? # in a password as %2F %3F %23, and @ elsewhere as %40")
 	}
 	u, err := url.Parse(s)
 	if err != nil {
@@ -60,22 +43,26 @@ func parseURL(s string) (target, error) {
 			// Else the reason may quote a part of a password or token.
 			cause += ": " + e.Err.Error()
 		}
-		return target{}, refuse(cause, "write --source=http://HOST:9400/metrics, and special characters in a password percent-encoded")
+		return nil, refuse(cause, "write --source=http://HOST:9400/metrics, and special characters in a password percent-encoded")
 	}
 	port, err := strconv.Atoi(cmp.Or(u.Port(), "1"))
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return target{}, refuse(fmt.Sprintf("source %q has the scheme %s", safe, u.Scheme), "use http:// or https://, or write the path of a file alone")
+		return nil, refuse(fmt.Sprintf("source %q has the scheme %s", safe, u.Scheme), "use http:// or https://, or write the path of a file alone")
 	case u.Hostname() == "":
-		return target{}, refuse(fmt.Sprintf("source %q has no host", safe), fmt.Sprintf("write --source=%s://localhost:9400/metrics", u.Scheme))
+		return nil, refuse(fmt.Sprintf("source %q has no host", safe), fmt.Sprintf("write --source=%s://localhost:9400/metrics", u.Scheme))
 	case err != nil || port < 1 || port > 65535:
-		return target{}, refuse(fmt.Sprintf("source %q has a port that is not in 1-65535", safe), "dcgm-exporter listens on 9400")
+		return nil, refuse(fmt.Sprintf("source %q has a port that is not in 1-65535", safe), "dcgm-exporter listens on 9400")
 	}
 	u.Fragment, u.RawFragment = "", ""
 	if u.Path == "" || u.Path == "/" {
 		u.Path, u.RawPath = "/metrics", ""
 	}
-	return target{url: u}, nil
+	return u, nil
+}
+
+func printable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // strayAt reports whether s is a URL such as http://user:1/2@host: the slash in
@@ -136,14 +123,6 @@ func dissect(s string) (scheme, user, public, query string) {
 		public, query = public[:i], public[i:]
 	}
 	return scheme, user, public, query
-}
-
-// suggestURL returns the URL for a redacted host:port[/path].
-func suggestURL(s string) string {
-	if host, path, _ := strings.Cut(s, "/"); path == "" {
-		s = host + "/metrics"
-	}
-	return "http://" + s
 }
 
 func refuse(cause, remedy string) *source.Error {

@@ -42,12 +42,12 @@ func TestNewNamesTheUpstream(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	for _, tt := range []struct{ target, cause, remedy string }{
 		{"", "no source", "--source=http://localhost:9400/metrics"},
-		{"node:9400", `"node:9400" has no scheme`, "--source=http://node:9400/metrics, or ./node:9400"},
+		{"node:9400", `"node:9400" has no scheme`, "--source=http://node:9400, or ./node:9400"},
 		{"node:9400/m", "has no scheme", "--source=http://node:9400/m,"},
-		{"[::1]:9400", "has no scheme", "--source=http://[::1]:9400/metrics"},
-		{"u:hunter22@node:9400", `"node:9400" has no scheme`, "http://node:9400/metrics"},
-		{"u:hunter22@node", `"node" has no scheme`, "http://node/metrics"},
-		{"node:9400?t=hunter22", `"node:9400" has no scheme`, "http://node:9400/metrics"},
+		{"[::1]:9400", "has no scheme", "--source=http://[::1]:9400"},
+		{"u:hunter22@node:9400", `"node:9400" has no scheme`, "http://node:9400"},
+		{"u:hunter22@node", `"node" has no scheme`, "http://node,"},
+		{"node:9400?t=hunter22", `"node:9400" has no scheme`, "http://node:9400"},
 		{"ftp://node/x", "has the scheme ftp", "http://"},
 		{"http://", "has no host", "http://localhost:9400/metrics"},
 		{"http://:9400/metrics", "has no host", "http://localhost:9400/metrics"},

@@ -163,12 +163,12 @@ e2e-compose: ## Check the files of deploy/compose with the loader of docker comp
 
 ##@ Measure
 
-bench: ## Run the benchmarks, and measure the targets of the design; OLD=FILE measures an older program beside
+bench: ## Run the benchmarks, and measure the targets of the design; OLD=FILE measures an older program beside, ROWS='XL.*gzip' only some
 	go test -run '^$$' -bench . -benchmem ./internal/...
-	KPULSE_BENCH=1 KPULSE_OLD='$(OLD)' go test -count=1 -v -run '^TestTargets' -timeout 60m ./internal/e2e
+	KPULSE_BENCH='$(or $(ROWS),.)' KPULSE_OLD='$(OLD)' go test -count=1 -v -run '^TestTargets' -timeout 60m ./internal/e2e
 
 report: ## Measure the targets of the design, and write testdata/bench/REPORT.md (five minutes; on an idle machine)
-	KPULSE_BENCH=1 KPULSE_OLD='$(OLD)' go test -count=1 -v -run '^TestTargets$$' -timeout 60m ./internal/e2e -update
+	KPULSE_BENCH=. KPULSE_OLD='$(OLD)' go test -count=1 -v -run '^TestTargets$$' -timeout 60m ./internal/e2e -update
 
 # Sizes of the fleets of make cost, in nodes of 8 GPUs.
 NODES ?= 10,200

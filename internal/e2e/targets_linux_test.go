@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -32,8 +33,8 @@ type costTarget struct {
 	what        string
 	unit        string // "" means a ratio or a count
 	goal, worst limits
-	measure     func(*rig) measured
-	inProcess   bool // measures this code, not a binary
+	// measure returns the results of each binary, or only those of this code.
+	measure func(*rig) []measured
 }
 
 // limits has one value for all sizes, or one for each.
@@ -44,56 +45,69 @@ func (l limits) of(size int) float64 { return l[min(size, len(l)-1)] }
 // scrapeTargets are measured at each size.
 var scrapeTargets = []costTarget{
 	{"CPU of scan, translate, compute and append / expfmt's parse of the body", "", limits{0.03}, limits{0.09},
-		func(r *rig) measured { return beside(r.t, r.body, expfmtParse(r.t, r.body)) }, true},
+		func(r *rig) []measured { return beside(r.t, r.body, expfmtParse(r.t, r.body)) }},
 	{"CPU of scan, translate, compute and append / the exporter's rendering of the body", "", limits{1. / 25}, limits{1. / 10},
-		func(r *rig) measured { return beside(r.t, r.body, exporterRendering(r.t, r.body, &bytes.Buffer{})) }, true},
+		func(r *rig) []measured { return beside(r.t, r.body, exporterRendering(r.t, r.body, &bytes.Buffer{})) }},
 	{"allocations of scan, translate, compute and append, once steady", "", limits{0}, limits{0},
-		func(r *rig) measured { return measured{testing.AllocsPerRun(10, steadyScrape(r.t, r.body))} }, true},
+		func(r *rig) []measured { return once(testing.AllocsPerRun(10, steadyScrape(r.t, r.body))) }},
 	{"CPU per scrape / ReverseProxy", "", limits{1.15, 1.15, 1.15, 1.5}, limits{2, 2, 2, 2.4},
-		func(r *rig) measured { return cpuRatio(r.t, r.ours, r.baseline, len(r.body), false) }, false},
+		func(r *rig) []measured { return cpuRatio(r, false) }},
 	{"CPU per gzipped scrape / ReverseProxy without gzip", "", limits{3, 3, 3, 8}, limits{5, 5, 5, 13},
-		func(r *rig) measured { return cpuRatio(r.t, r.ours, r.baseline, len(r.body), true) }, false},
+		func(r *rig) []measured { return cpuRatio(r, true) }},
 	{"p50 latency / ReverseProxy, 1 client", "", limits{1.25, 1.25, 1.25, 1.5}, limits{2},
-		func(r *rig) measured { return latencyRatio(r.t, r.ours, r.baseline, len(r.body), 1) }, false},
+		func(r *rig) []measured { return latencyRatio(r, 1) }},
 	{"p50 latency / ReverseProxy, 8 clients", "", limits{1.25, 1.25, 1.25, 1.5}, limits{2},
-		func(r *rig) measured { return latencyRatio(r.t, r.ours, r.baseline, len(r.body), 8) }, false},
+		func(r *rig) []measured { return latencyRatio(r, 8) }},
 	{"peak RSS, 8 clients with gzip", "MB", limits{30, 30, 36, 72}, limits{37.5, 37.5, 45, 90},
-		func(r *rig) measured { return measured{peakRSS(r.t, r.binary, r.body)} }, false},
+		func(r *rig) []measured {
+			return r.each(func(binary string) measured { return measured{peakRSS(r.t, binary, r.body)} })
+		}},
 }
 
 // targetsOfAll are measured once.
 var targetsOfAll = []costTarget{
 	{"CPU of parsing one dmon tick, 8 GPUs × 25 fields / by the standard library", "", limits{0.25}, limits{0.35},
-		func(r *rig) measured {
+		func(r *rig) []measured {
 			ours, baseline := dmonTick(r.t), splitTick()
-			return measure(9, func() float64 { return timeOf(20_000, ours) / timeOf(20_000, baseline) })
-		}, true},
+			return []measured{measure(9, func() float64 { return timeOf(20_000, ours) / timeOf(20_000, baseline) })}
+		}},
 	{"allocations of parsing one dmon tick", "", limits{0}, limits{0},
-		func(r *rig) measured { return measured{testing.AllocsPerRun(100, dmonTick(r.t))} }, true},
+		func(r *rig) []measured { return once(testing.AllocsPerRun(100, dmonTick(r.t))) }},
 	{"kpulse_* series per GPU, all counters", "", limits{46}, limits{50},
-		func(r *rig) measured { n, _ := seriesPerGPU(r.t, allCounters); return measured{n} }, true},
+		func(r *rig) []measured { n, _ := seriesPerGPU(r.t, allCounters); return once(n) }},
 	{"kpulse_* series per GPU, the exporter's default counters", "", limits{36}, limits{40},
-		func(r *rig) measured { n, _ := seriesPerGPU(r.t, defaultCounters); return measured{n} }, true},
+		func(r *rig) []measured { n, _ := seriesPerGPU(r.t, defaultCounters); return once(n) }},
 	{"kpulse_* series per allocation", "", limits{6}, limits{7},
-		func(r *rig) measured { _, n := seriesPerGPU(r.t, allCounters); return measured{n} }, true},
-	{"program file, stripped, without cgo", "MB", limits{27}, limits{30}, func(r *rig) measured { return measured{fileSize(r.t, r.binary)} }, false},
-	{"CPU of check health against a proxy / an empty Go program", "", limits{6}, limits{8}, healthRatio, false},
+		func(r *rig) []measured { _, n := seriesPerGPU(r.t, allCounters); return once(n) }},
+	{"program file, stripped, without cgo", "MB", limits{27}, limits{30},
+		func(r *rig) []measured {
+			return r.each(func(binary string) measured { return measured{fileSize(r.t, binary)} })
+		}},
+	{"CPU of check health against a proxy / an empty Go program", "", limits{6}, limits{8},
+		func(r *rig) []measured {
+			return r.each(func(binary string) measured { return healthRatio(r.t, binary) })
+		}},
 	cpuOfTerminal(16, 500*time.Millisecond, 1), cpuOfTerminal(64, 500*time.Millisecond, 2),
 	{"terminal: first frame with readings, 16 GPUs", "ms", limits{100}, limits{300},
-		func(r *rig) measured { return measure(9, func() float64 { return firstFrame(r.t, r.binary) })[:1] }, false}, // the fastest: on a busy machine the others wait for a core
+		func(r *rig) []measured {
+			return r.each(func(binary string) measured { // the fastest: on a busy machine the others wait for a core
+				return measure(9, func() float64 { return firstFrame(r.t, binary) })[:1]
+			})
+		}},
 }
 
 // rig is what the targets of one size are measured with.
 type rig struct {
-	t      *testing.T
-	binary string // the program as released
-	body   []byte
+	t        *testing.T
+	binaries []string // the program as released, and an older one to compare it with, if any
+	body     []byte
 
-	ours, baseline *child
+	programs []*child // of binaries
+	baseline *child
 }
 
-// newRig starts kpulse-proxy and a reverse proxy in front of one upstream. Every scrape of each reads the upstream.
-func newRig(t *testing.T, binary string, body []byte) *rig {
+// newRig starts the programs and a reverse proxy in front of one upstream. Every scrape of each reads the upstream.
+func newRig(t *testing.T, binaries []string, body []byte) *rig {
 	up := startUpstream(func() ([]byte, error) { return body, nil })
 	t.Cleanup(up.stop)
 	path, err := exec.LookPath("reverse-proxy")
@@ -106,22 +120,49 @@ func newRig(t *testing.T, binary string, body []byte) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill() })
-	return &rig{t: t, binary: binary, body: body, baseline: baseline,
-		ours: startProxy(t, binary, "--source="+up.url+"/metrics", "--source.min-interval=0s", "--poll=0")}
+	r := &rig{t: t, binaries: binaries, body: body, baseline: baseline}
+	for _, binary := range binaries {
+		r.programs = append(r.programs, startProxy(t, binary, "--source="+up.url+"/metrics", "--source.min-interval=0s", "--poll=0"))
+	}
+	return r
 }
 
 // stop kills the children, which would disturb the next measurement.
 func (r *rig) stop() {
-	if r.ours != nil {
-		r.ours.Cmd.Process.Kill()
-		r.baseline.Cmd.Process.Kill()
+	for _, c := range append(r.programs, r.baseline) {
+		c.Cmd.Process.Kill()
 	}
 }
 
+// each measures every binary; with two of them, three times in turn.
+func (r *rig) each(f func(binary string) measured) []measured {
+	results := make([]measured, len(r.binaries))
+	for range 2*len(results) - 1 {
+		for i, binary := range r.binaries {
+			results[i] = append(results[i], f(binary)...)
+		}
+	}
+	return results
+}
+
+// rounds measures every program in rounds, each of which returns a result for each program.
+func (r *rig) rounds(n int, round func() []float64) []measured {
+	results := make([]measured, len(r.programs))
+	for range n {
+		for i, v := range round() {
+			results[i] = append(results[i], v)
+		}
+	}
+	return results
+}
+
+// once is the result of this code if it needs no rounds.
+func once(v float64) []measured { return []measured{{v}} }
+
 // beside measures what a scrape of a body costs in process, as a ratio to a baseline.
-func beside(t *testing.T, body []byte, baseline func()) measured {
+func beside(t *testing.T, body []byte, baseline func()) []measured {
 	us, n := steadyScrape(t, body), max(1, 4<<20/len(body))
-	return measure(11, func() float64 { return timeOf(n, us) / timeOf(n, baseline) })
+	return []measured{measure(11, func() float64 { return timeOf(n, us) / timeOf(n, baseline) })}
 }
 
 // expfmtParse returns a function that parses a body with Prometheus' expfmt.
@@ -147,67 +188,64 @@ the median is over all rounds, and half of them are between the quartiles. A siz
 |---|---|--:|--:|--:|---|---|%s
 `
 
-// TestTargets measures all targets; -update writes them to the report. KPULSE_OLD names an older program: its
-// rounds are interleaved with ours, and its quartiles stand beside.
+// TestTargets measures the targets that KPULSE_BENCH matches; -update writes them to the report. KPULSE_OLD names an older program: in each
+// round both scrape one upstream and are compared with one reverse proxy, and its quartiles stand beside ours.
 func TestTargets(t *testing.T) {
 	if os.Getenv("KPULSE_BENCH") == "" {
 		t.Skip("run by make bench and make report")
 	}
-	binary, old := buildProxy(t), os.Getenv("KPULSE_OLD")
-	page, more := fmt.Sprintf(reportHead, runtime.NumCPU(), runtime.Version(), "", ""), ""
-	if old != "" {
+	only := regexp.MustCompile(os.Getenv("KPULSE_BENCH"))
+	binaries := []string{buildProxy(t)}
+	page := fmt.Sprintf(reportHead, runtime.NumCPU(), runtime.Version(), "", "")
+	if old := os.Getenv("KPULSE_OLD"); old != "" {
+		binaries = append(binaries, old)
 		page = fmt.Sprintf(reportHead, runtime.NumCPU(), runtime.Version(), " old: quartiles |", "---|")
 	}
-	add := func(size int, name string, target costTarget, r, before *rig) {
-		const repeats = 3
-		var ours, theirs measured
-		if before == nil || target.inProcess {
-			ours, more = target.measure(r), ""
-		} else {
-			for range repeats {
-				ours, theirs = append(ours, target.measure(r)...), append(theirs, target.measure(before)...)
-			}
-			slices.Sort(ours)
-			slices.Sort(theirs)
-			more = " " + short(theirs.quartile(1)) + " to " + short(theirs.quartile(3)) + " |"
+	add := func(size int, name string, target costTarget, r *rig) {
+		if only.MatchString(name + ": " + target.what) {
+			row := rowOf(target, size, name, target.measure(r), len(binaries) > 1)
+			t.Log(row)
+			page += row + "\n"
 		}
-		v, goal, worst := ours.quartile(2), target.goal.of(size), target.worst.of(size)
-		verdict := "met"
-		switch {
-		case v > worst:
-			verdict = "**worse than allowed**"
-		case v > goal:
-			verdict = "missed"
-		}
-		row := fmt.Sprintf("| %s | %s | %s | %s | %s | %s to %s | %s |%s", name, target.what, short(goal), short(worst),
-			strings.TrimSpace(short(v)+" "+target.unit), short(ours.quartile(1)), short(ours.quartile(3)), verdict, more)
-		t.Log(row)
-		page += row + "\n"
 	}
 	for i, s := range sizes {
-		body := rawtest.Body(s.devices, s.families, 1)
-		r, before := newRig(t, binary, body), (*rig)(nil)
-		if old != "" {
-			before = newRig(t, old, body)
-		}
+		r := newRig(t, binaries, rawtest.Body(s.devices, s.families, 1))
 		for _, target := range scrapeTargets {
-			add(i, fmt.Sprintf("%s (%d × %d)", s.name, s.devices, s.families), target, r, before)
+			add(i, fmt.Sprintf("%s (%d × %d)", s.name, s.devices, s.families), target, r)
 		}
 		r.stop()
-		if before != nil {
-			before.stop()
-		}
 	}
 	for _, target := range targetsOfAll {
-		before := (*rig)(nil)
-		if old != "" {
-			before = &rig{t: t, binary: old}
-		}
-		add(0, "", target, &rig{t: t, binary: binary}, before)
+		add(0, "", target, &rig{t: t, binaries: binaries})
 	}
 	if *update {
 		writeFile(t, reportPage, page)
 	}
+}
+
+// rowOf returns the row of a target's results in the report. With beside it has a column for the older program.
+func rowOf(target costTarget, size int, name string, results []measured, beside bool) string {
+	for _, m := range results {
+		slices.Sort(m)
+	}
+	ours := results[0]
+	v, goal, worst := ours.quartile(2), target.goal.of(size), target.worst.of(size)
+	verdict := "met"
+	switch {
+	case v > worst:
+		verdict = "**worse than allowed**"
+	case v > goal:
+		verdict = "missed"
+	}
+	row := fmt.Sprintf("| %s | %s | %s | %s | %s | %s to %s | %s |", name, target.what, short(goal), short(worst),
+		strings.TrimSpace(short(v)+" "+target.unit), short(ours.quartile(1)), short(ours.quartile(3)), verdict)
+	switch {
+	case len(results) > 1:
+		row += " " + short(results[1].quartile(1)) + " to " + short(results[1].quartile(3)) + " |"
+	case beside:
+		row += " – |"
+	}
+	return row
 }
 
 // short formats a number with three significant digits.
@@ -229,14 +267,14 @@ func fileSize(t *testing.T, path string) float64 {
 }
 
 // healthRatio compares the CPU time of check health with that of an empty Go program.
-func healthRatio(r *rig) measured {
-	proxy := startProxy(r.t, r.binary, "--backend=replay")
+func healthRatio(t *testing.T, binary string) measured {
+	proxy := startProxy(t, binary, "--backend=replay")
 	defer proxy.Stop()
-	dir := r.t.TempDir()
-	writeFile(r.t, filepath.Join(dir, "main.go"), "package main\n\nfunc main() {}\n")
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "main.go"), "package main\n\nfunc main() {}\n")
 	empty := filepath.Join(dir, "empty")
 	if out, err := exec.Command("go", "build", "-o", empty, filepath.Join(dir, "main.go")).CombinedOutput(); err != nil {
-		r.t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("%v\n%s", err, out)
 	}
 	cpu := func(n int, name string, args ...string) (total float64) {
 		for range n {
@@ -246,36 +284,56 @@ func healthRatio(r *rig) measured {
 		}
 		return total
 	}
-	return measure(9, func() float64 { return cpu(5, r.binary, "check", "health", "--url="+proxy.URL) / cpu(5, empty) })
+	return measure(9, func() float64 { return cpu(5, binary, "check", "health", "--url="+proxy.URL) / cpu(5, empty) })
 }
 
-// cpuRatio compares the CPU time that one scrape costs two programs; the second one sends no gzip.
-// Scrapes alternate on kept-alive connections, as Prometheus' are, so what disturbs the machine for
-// a tenth of a second disturbs both.
-func cpuRatio(t *testing.T, one, other *child, bodySize int, gzip bool) measured {
-	n := max(8, 48<<20/bodySize)
-	ours, theirs := keptScrape(t, one, gzip), keptScrape(t, other, false)
-	round := func(n int) float64 {
-		before, beforeOther := cpuTime(t, one), cpuTime(t, other)
-		for range n {
-			ours()
-			theirs()
+// cpuRatio compares the CPU time that one scrape costs each program with that of the reverse proxy,
+// which sends no gzip. All scrapes alternate on kept-alive connections, as Prometheus' are, so what
+// disturbs the machine for a tenth of a second disturbs all.
+func cpuRatio(r *rig, gzip bool) []measured {
+	n, last := max(8, 48<<20/len(r.body)), len(r.programs)
+	all := append(slices.Clone(r.programs), r.baseline)
+	scrapes := make([]func(), len(all))
+	for i, c := range all {
+		scrapes[i] = keptScrape(r.t, c, gzip && i < last)
+	}
+	round := func(n int) []float64 {
+		used := make([]float64, len(all))
+		for i, c := range all {
+			used[i] = -float64(cpuTime(r.t, c))
 		}
-		return float64(cpuTime(t, one)-before) / float64(cpuTime(t, other)-beforeOther)
+		for range n {
+			for _, scrape := range scrapes {
+				scrape()
+			}
+		}
+		for i, c := range all {
+			used[i] += float64(cpuTime(r.t, c))
+		}
+		for i := range last {
+			used[i] /= used[last]
+		}
+		return used[:last]
 	}
 	round(3)
-	return measure(9, func() float64 { return round(n) })
+	return r.rounds(9, func() []float64 { return round(n) })
 }
 
 // latencyRatio compares median latencies for a number of clients.
-func latencyRatio(t *testing.T, ours, baseline *child, bodySize, clients int) measured {
-	n := max(3, 16<<20/bodySize/clients)
+func latencyRatio(r *rig, clients int) []measured {
+	n := max(3, 16<<20/len(r.body)/clients)
 	p50 := func(c *child) float64 {
-		all := scrapes(t, c, clients, n, false)
+		all := scrapes(r.t, c, clients, n, false)
 		slices.Sort(all)
 		return all[len(all)/2].Seconds()
 	}
-	return measure(9, func() float64 { return p50(ours) / p50(baseline) })
+	return r.rounds(9, func() (ratios []float64) {
+		baseline := p50(r.baseline)
+		for _, c := range r.programs {
+			ratios = append(ratios, p50(c)/baseline)
+		}
+		return ratios
+	})
 }
 
 // peakRSS returns our peak memory, in MiB, with default flags while eight clients scrape for a few

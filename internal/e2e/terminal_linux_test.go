@@ -24,9 +24,11 @@ func cpuOfTerminal(gpus int, period time.Duration, goal float64) costTarget {
 	return costTarget{
 		what: fmt.Sprintf("terminal: CPU, %d GPUs every %v", gpus, period), unit: "% of a core",
 		goal: limits{goal}, worst: limits{3 * goal},
-		measure: func(r *rig) measured {
-			show := startTerminal(r, gpus, period)
-			return measure(3, func() float64 { return 100 * show(4*time.Second) })
+		measure: func(r *rig) []measured {
+			return r.each(func(binary string) measured {
+				show := startTerminal(r.t, binary, gpus, period)
+				return measure(3, func() float64 { return 100 * show(4*time.Second) })
+			})
 		},
 	}
 }
@@ -119,13 +121,13 @@ func startPages(t *testing.T, gpus int, period time.Duration) (url string) {
 
 // startTerminal starts the dashboard for a node with a new reading each period, and returns a
 // function that measures its CPU time over a span, as a share of a core.
-func startTerminal(r *rig, gpus int, period time.Duration) func(time.Duration) float64 {
-	p := startOnPTY(r.t, nil, r.binary, "--tui", "--tui.url="+startPages(r.t, gpus, period))
-	p.await(r.t, "GPU-Util")
+func startTerminal(t *testing.T, binary string, gpus int, period time.Duration) func(time.Duration) float64 {
+	p := startOnPTY(t, nil, binary, "--tui", "--tui.url="+startPages(t, gpus, period))
+	p.await(t, "GPU-Util")
 	c := &child{Cmd: p.cmd}
 	time.Sleep(2 * time.Second) // the first readings allocate
 	return func(span time.Duration) float64 {
-		return cpuOf(r.t, c, func() { time.Sleep(span) }) / span.Seconds()
+		return cpuOf(t, c, func() { time.Sleep(span) }) / span.Seconds()
 	}
 }
 

@@ -111,10 +111,15 @@ func (t *Translator) readAll(values []float64, samples []raw.Sample) {
 		if !rule.isPlain(v) {
 			v = rule.read(v, &rep)
 		}
-		if rule.slot == t.rules.util && canonical.Given(v) {
-			v = t.util.read(v, t.util.unit, &rep)
-		}
 		values[i] = v
+	}
+	if rule.slot != t.rules.util {
+		return
+	}
+	for i, v := range values {
+		if canonical.Given(v) {
+			values[i] = t.util.read(v, t.util.unit, &rep)
+		}
 	}
 }
 
@@ -150,19 +155,21 @@ func (t *Translator) render(dst *Rendition, family, quantity int, frame *canonic
 // add adds samples with their values in SI.
 func (t *Translator) add(dst *Rendition, family int, samples []raw.Sample, values []float64) {
 	c := t.compat
-	f := &c.rendered[family]
+	version, rule := c.rendered[family].version, c.rendered[family].rule
+	texts, marks, pass, series := c.texts, c.marks, c.pass, dst.series // not read anew for each of thousands of values
 	for i, v := range values {
 		block := samples[i].Labels
-		device, text := t.deviceAt(block), c.texts[block][f.version]
-		if device < 0 || !canonical.Given(v) || c.marks[text] == c.pass {
+		device, text := t.deviceAt(block), texts[block][version]
+		if device < 0 || !canonical.Given(v) || marks[text] == pass {
 			continue
 		}
-		if v = f.rule.write(v); f.rule.blanks.in(v) {
+		if v = rule.write(v); rule.blanks.in(v) {
 			continue
 		}
-		c.marks[text] = c.pass
-		dst.series = append(dst.series, renderedSeries{text, device, v})
+		marks[text] = pass
+		series = append(series, renderedSeries{text, device, v})
 	}
+	dst.series = series
 }
 
 // addDerived adds the readings of a field in frame, on the rows of samples.

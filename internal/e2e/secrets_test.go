@@ -123,7 +123,7 @@ func TestSecretsAreSeenNowhere(t *testing.T) {
 			t.Cleanup(func() { c.Stop() })
 			for _, does := range []string{"works", "refuses", "redirects", "hangs up", "works"} {
 				e.does.Store(&does)
-				for _, request := range append(everyPath(), "GET /metrics?source=x", "GET /debug/pprof/goroutine?debug=2") {
+				for _, request := range append(everyPath(t), "GET /metrics?source=x", "GET /debug/pprof/goroutine?debug=2") {
 					method, path, _ := strings.Cut(request, " ")
 					if found := openly(answerOf(t, method, c.URL+path)); found != nil {
 						t.Errorf("%s shows %q while the exporter %s", request, found, does)

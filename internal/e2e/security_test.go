@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -23,13 +24,19 @@ const (
 	hash     = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi"
 )
 
-// everyPath returns requests, as METHOD PATH, for each path of ours, with those that flags enable,
-// and for some that do not exist.
-func everyPath() []string {
-	all := expose.Patterns()
-	for i := range all {
-		all[i] = strings.Replace(all[i], "{$}", "", 1)
-		all[i] = strings.NewReplacer("profile", "profile?seconds=1", "trace", "trace?seconds=1").Replace(all[i])
+// everyPath returns requests, as METHOD PATH, for each path in the table of routes, with those that flags
+// enable, and for some that do not exist.
+func everyPath(t *testing.T) (all []string) {
+	t.Helper()
+	table, err := os.ReadFile("../expose/routes.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range regexp.MustCompile(`"([A-Z]+ /[^"]*)"[]:]`).FindAllSubmatch(table, -1) {
+		all = append(all, strings.NewReplacer("{$}", "", "profile", "profile?seconds=1", "trace", "trace?seconds=1").Replace(string(pattern[1])))
+	}
+	if len(all) < 19 {
+		t.Fatalf("the table of routes has %q", all)
 	}
 	return append(all, "GET /nothing", "POST /metrics", "OPTIONS /metrics", "GET /debug/pprof/heap", "GET //metrics")
 }
@@ -43,7 +50,7 @@ func TestPasswordOnEveryPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := startProxy(t, itself(t), "--backend=replay", "--web.config.file="+config, "--web.enable-pprof", "--web.enable-lifecycle")
-	for _, request := range everyPath() {
+	for _, request := range everyPath(t) {
 		method, path, _ := strings.Cut(request, " ")
 		for given, refused := range map[string]bool{"": true, "wrong": true, password: false} {
 			req, err := http.NewRequestWithContext(t.Context(), method, c.URL+path, nil)
@@ -135,7 +142,7 @@ func TestOtherSitesChangeNothing(t *testing.T) {
 		{"Origin", c.URL, false},
 		{"User-Agent", "curl", false},
 	} {
-		for _, request := range everyPath() {
+		for _, request := range everyPath(t) {
 			method, path, _ := strings.Cut(request, " ")
 			if !strings.HasPrefix(path, "/-/re") || method == http.MethodGet {
 				continue
@@ -175,7 +182,7 @@ var (
 func TestAnswersAreNoPages(t *testing.T) {
 	t.Parallel()
 	c := startProxy(t, itself(t), "--backend=replay")
-	for _, request := range append(everyPath(), "GET /metrics?source=<script>") {
+	for _, request := range append(everyPath(t), "GET /metrics?source=<script>") {
 		method, path, _ := strings.Cut(request, " ")
 		if strings.HasPrefix(path, "/debug") {
 			continue // off
@@ -210,7 +217,7 @@ func TestHostsAreNotBelieved(t *testing.T) {
 	t.Parallel()
 	c := startProxy(t, itself(t), "--backend=replay", "--web.enable-pprof")
 	const evil = "evil.example"
-	for _, request := range everyPath() {
+	for _, request := range everyPath(t) {
 		method, path, _ := strings.Cut(request, " ")
 		req, err := http.NewRequestWithContext(t.Context(), method, c.URL+path, nil)
 		if err != nil {

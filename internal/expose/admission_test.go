@@ -10,6 +10,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // TestEveryRouteIsLimited: all routes except the health checks share the places; routes that
@@ -56,33 +59,9 @@ func TestReserveIsLimited(t *testing.T) {
 	if res, body := ask(t, "GET", server.URL); res.StatusCode != 503 || !strings.HasPrefix(string(body), "5 requests are being answered") {
 		t.Errorf("one too many gets %d %s", res.StatusCode, body)
 	}
-	if u := b.used(); u != (usage{Taken: 5, Max: 1, Rejected: 1}) {
-		t.Errorf("%+v", u)
+	if n := valueOf(b.rejected); n != 1 {
+		t.Errorf("%v rejected", n)
 	}
-}
-
-// limited starts a server whose answer has size bytes.
-func limited(t *testing.T, b *admission, size int) *httptest.Server {
-	body := []byte(strings.Repeat("x", size))
-	server := httptest.NewServer(b.limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) })))
-	t.Cleanup(server.Close)
-	return server
-}
-
-// request sends a request and reads only the status line of the answer.
-func request(t *testing.T, server *httptest.Server) (net.Conn, *bufio.Reader) {
-	t.Helper()
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-	r := bufio.NewReaderSize(conn, 1<<12)
-	if _, err := r.ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-	return conn, r
 }
 
 const muchMore = 32 << 20 // bytes; far more than a connection buffers
@@ -113,7 +92,7 @@ func (p pipes) dial(t *testing.T) (net.Conn, *http.Response) {
 	return ours, res
 }
 
-// limitedPipe is like limited, in a bubble of synctest.
+// limitedPipe starts a server whose answer has size bytes, in a bubble of synctest.
 func limitedPipe(t *testing.T, b *admission, size int) pipes {
 	body := []byte(strings.Repeat("x", size))
 	server := &http.Server{Handler: b.limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) }))}
@@ -130,12 +109,12 @@ func TestSlowClientIsCut(t *testing.T) {
 		begun := time.Now()
 		_, res := server.dial(t)
 		time.Sleep(allowance + piece*time.Second>>20 - time.Millisecond)
-		if n := b.used().CutForRate; n != 0 {
-			t.Errorf("%d clients are cut after %s", n, time.Since(begun))
+		if n := valueOf(b.slow); n != 0 {
+			t.Errorf("%v clients are cut after %s", n, time.Since(begun))
 		}
 		time.Sleep(2 * time.Millisecond)
-		if n := b.used().CutForRate; n != 1 {
-			t.Errorf("%d clients are cut after %s", n, time.Since(begun))
+		if n := valueOf(b.slow); n != 1 {
+			t.Errorf("%v clients are cut after %s", n, time.Since(begun))
 		}
 		if n, err := io.Copy(io.Discard, res.Body); n >= piece || err == nil {
 			t.Errorf("%d bytes came after the cut, %v", n, err)
@@ -153,7 +132,7 @@ func TestSlowClientIsCut(t *testing.T) {
 func TestSteadyClientIsNotCut(t *testing.T) {
 	for _, test := range []struct {
 		rate int // KiB per second
-		cut  int
+		cut  float64
 	}{{512, 0}, {40, 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newAdmission(&Options{MaxRequests: 1, MinReadRate: 1 << 20})
@@ -170,37 +149,16 @@ func TestSteadyClientIsNotCut(t *testing.T) {
 			if whole := got == muchMore && time.Since(begun) > 3*allowance; whole != (test.cut == 0) {
 				t.Errorf("%d KiB/s: %d bytes came within %s", test.rate, got, time.Since(begun))
 			}
-			if n := b.used().CutForRate; n != test.cut {
-				t.Errorf("%d KiB/s: %d clients are cut", test.rate, n)
+			if n := valueOf(b.slow); n != test.cut {
+				t.Errorf("%d KiB/s: %v clients are cut", test.rate, n)
 			}
 		})
 	}
 }
 
-// TestStalledClientLosesItsPlace: it loses it only when the next client needs it.
-func TestStalledClientLosesItsPlace(t *testing.T) {
-	b := newAdmission(&Options{MaxRequests: 1})
-	server := limited(t, b, muchMore)
-	_, r := request(t, server)
-	rejected := 0
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		res, body := ask(t, "GET", server.URL)
-		if res.StatusCode == 200 && len(body) == muchMore {
-			break
-		}
-		if rejected++; time.Now().After(end) {
-			t.Fatalf("status %d long after the first stalled", res.StatusCode)
-		}
-	}
-	if u := b.used(); u.CutForPlace != 1 || u.Rejected != rejected || rejected == 0 {
-		t.Errorf("%+v, want 1 cut and %d rejected", u, rejected)
-	}
-	if n, _ := io.Copy(io.Discard, r); n >= muchMore {
-		t.Errorf("the stalled client got all %d bytes", n)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.clients) != 0 {
-		t.Errorf("%d places are taken after all have left", len(b.clients))
-	}
+// valueOf returns the value of a counter.
+func valueOf(c prometheus.Counter) float64 {
+	var m dto.Metric
+	_ = c.Write(&m)
+	return m.GetCounter().GetValue()
 }

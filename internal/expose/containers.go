@@ -2,7 +2,6 @@ package expose
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -54,60 +53,46 @@ var containerReadings = []struct {
 	{"mem_clock", canonical.MemoryClock, 1, 1e6},
 }
 
-// containerFilter is the filter in the query; "" matches everything.
-type containerFilter struct {
-	node, namespace, pod, container string
-}
-
-// filterOf reads the first value of each parameter of a query. Other values are ignored, as in
-// the API that this replaces.
-func filterOf(query url.Values) containerFilter {
-	return containerFilter{node: query.Get("node"), namespace: query.Get("namespace"), pod: query.Get("pod"), container: query.Get("container")}
-}
-
-// shows reports whether the query asks for a workload on a device.
-func (f *containerFilter) shows(d *canonical.Device, w *canonical.Workload) bool {
-	return (f.node == "" || f.node == d.Hostname) && (f.namespace == "" || f.namespace == w.Namespace) &&
-		(f.pod == "" || f.pod == w.Pod) && (f.container == "" || f.container == w.Container)
+// matches returns a function that reports whether a query asks for a workload on a device. Of each
+// parameter the first value counts; "" and other parameters match everything, as in the API that
+// this replaces.
+func matches(query url.Values) func(*canonical.Device, *canonical.Workload) bool {
+	is := func(name, value string) bool { asked := query.Get(name); return asked == "" || asked == value }
+	return func(d *canonical.Device, w *canonical.Workload) bool {
+		return is("node", d.Hostname) && is("namespace", w.Namespace) && is("pod", w.Pod) && is("container", w.Container)
+	}
 }
 
 // ServeHTTP answers GET and HEAD. It reads and fails like a scrape: 502
 // or 504 if no source can be read.
 func (c *containers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Cache-Control", "no-store")
-	sources, readings := c.read(r)
+	set := c.Sources.use()
+	ctx, cancel := context.WithTimeoutCause(r.Context(), c.Timeout, canonical.TimedOut(c.Timeout))
+	readings := readAll(ctx, set.sources)
+	cancel()
+	set.users.Done()
 	defer releaseAll(readings)
-	if absent(w, sources, c.Absent) {
+	if absent(w, set.sources, c.Absent) {
 		return
 	}
 	if status := statusOf(readings); status != http.StatusOK {
-		answerError(w, explain(sources, readings), status)
+		answerError(w, explain(set.sources, readings), status)
 		return
 	}
-	list, filter, taken := []map[string]any{}, filterOf(r.URL.Query()), newClaims()
+	list, asked, taken := []map[string]any{}, matches(r.URL.Query()), newClaims()
 	for i := range readings {
 		if s := readings[i].snapshot; s != nil && s.Frame.Topology != nil {
-			list = filter.appendContainers(list, s, taken)
+			list = appendContainers(list, s, taken, asked)
 		}
 	}
-	body, err := json.MarshalIndent(list, "", "  ") // indented as in that API
-	answerEncoded(w, body, err)
-}
-
-// read reads all sources.
-func (c *containers) read(r *http.Request) ([]Source, []outcome) {
-	set := c.Sources.use()
-	defer set.users.Done()
-	ctx, cancel := context.WithTimeoutCause(r.Context(), c.Timeout, canonical.TimedOut(c.Timeout))
-	defer cancel()
-	return set.sources, readAll(ctx, set.sources)
+	answerJSON(w, list, "  ") // indented as in that API
 }
 
 // appendContainers appends an object for each container on a device that no earlier source has
 // read, and for each such device without one. As in the series, the first source that reads a
 // device decides who holds it. A partitioned board cannot be allocated: without a container it
 // gets no object. A batch job is not a container: its device is listed without one.
-func (f *containerFilter) appendContainers(list []map[string]any, s *canonical.Snapshot, taken *claims) []map[string]any {
+func appendContainers(list []map[string]any, s *canonical.Snapshot, taken *claims, asked func(*canonical.Device, *canonical.Workload) bool) []map[string]any {
 	devices := s.Frame.Topology.Devices
 	var holders []canonical.Allocation
 	if s.Frame.AllocationSet != nil {
@@ -124,11 +109,11 @@ func (f *containerFilter) appendContainers(list []map[string]any, s *canonical.S
 				continue
 			}
 			free = false
-			if ours && f.shows(d, &a.Workload) {
+			if ours && asked(d, &a.Workload) {
 				list = append(list, container(s, i, a, useOf(s, next)))
 			}
 		}
-		if free && ours && f.shows(d, &canonical.Workload{}) && next-first == holdersOf(s, i) {
+		if free && ours && asked(d, &canonical.Workload{}) && next-first == holdersOf(s, i) {
 			list = append(list, container(s, i, &canonical.Allocation{}, canonical.NoUse))
 		}
 	}

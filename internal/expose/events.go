@@ -1,7 +1,6 @@
 package expose
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -37,7 +36,6 @@ type eventView struct {
 
 // ServeHTTP answers GET and HEAD.
 func (e *events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Cache-Control", "no-store")
 	list := e.list()
 	whole := e.ExposeProcesses || isLocal(r)
 	view := struct {
@@ -49,7 +47,7 @@ func (e *events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			view.Events[i].PID, view.Events[i].Process = 0, ""
 		}
 	}
-	answerJSON(w, view)
+	answerJSON(w, view, "")
 }
 
 // list returns the latest events, oldest first. As with the series, the events of a board come
@@ -92,33 +90,4 @@ func viewOfEvent(e *canonical.Event) eventView {
 		}
 	}
 	return v
-}
-
-// resolve answers a POST to /-/resolve?uuid=…: an operator marks the fatal XIDs of a board as
-// resolved.
-func resolve(sources *Set, enabled bool) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if !enabled {
-			answerError(w, "resolving over HTTP is off; start with --web.enable-lifecycle", http.StatusForbidden)
-			return
-		}
-		uuid := r.URL.Query().Get("uuid")
-		if uuid == "" {
-			answerError(w, "no GPU is named; write /-/resolve?uuid=GPU-…, with the label uuid of its series", http.StatusBadRequest)
-			return
-		}
-		known, resolved := false, false
-		for _, f := range sources.now() {
-			is, any := f.Resolve(uuid)
-			known, resolved = known || is, resolved || any
-		}
-		switch {
-		case !known:
-			answerError(w, fmt.Sprintf("no GPU has the uuid %q; the label uuid of kpulse_gpu_info names them", uuid), http.StatusNotFound)
-		case !resolved:
-			answerText(w, uuid+" has no fatal XID to resolve")
-		default:
-			answerText(w, "the fatal XIDs of "+uuid+" are resolved; the next reading and /events show it")
-		}
-	}
 }

@@ -1,15 +1,13 @@
 package expose
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
-
-// mostGPUs is how many devices of a source have a row on the landing page.
-const mostGPUs = 128
 
 // glancer is a source that shows its last good reading without a new one.
 type glancer interface {
@@ -36,20 +34,13 @@ const none = "–"
 func (v *sourceView) addDevices(f Source) {
 	if g, able := f.(glancer); able {
 		g.Glance(func(s *canonical.Snapshot) {
-			n := min(s.Frame.Len(), len(s.Verdicts))
-			v.More = max(0, n-mostGPUs)
-			for i := range min(n, mostGPUs) {
+			for i := range min(s.Frame.Len(), len(s.Verdicts)) {
 				v.GPUs = append(v.GPUs, rowOf(s, i))
 			}
 		})
 	}
 	for _, gone := range slices.Concat(v.Gone, v.Named, v.Missed) {
-		v.GPUs = append(v.GPUs, gpuView{
-			Name: nameOf(&gone), Model: gone.Model,
-			Real: none, Util: none, Class: none,
-			State: "gone", Action: canonical.ActionIfGone.String(),
-			Memory: none, Power: none, Holders: none,
-		})
+		v.GPUs = append(v.GPUs, gpuView{nameOf(&gone), gone.Model, none, none, none, "gone", "", canonical.ActionIfGone.String(), none, none, none})
 	}
 }
 
@@ -103,29 +94,22 @@ func heldBy(s *canonical.Snapshot, device int) string {
 	var names []string
 	if set := s.Frame.AllocationSet; set != nil {
 		for i := range set.Allocations {
-			if a := &set.Allocations[i]; a.Device == device {
+			if a := &set.Allocations[i]; a.Device == device && len(names) < most {
 				names = append(names, holderOf(a))
 			}
 		}
 	}
-	all := max(len(names), holdersOf(s, device))
-	names = names[:min(len(names), most)]
-	switch {
-	case all == 0:
-		return none
-	case len(names) == 0:
-		return fmt.Sprintf("%d unnamed", all)
-	case all > len(names):
-		return strings.Join(names, ", ") + fmt.Sprintf(" and %d more", all-len(names))
+	if more := holdersOf(s, device) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	return strings.Join(names, ", ")
+	return cmp.Or(strings.Join(names, ", "), none)
 }
 
 // holderOf names an allocation.
 func holderOf(a *canonical.Allocation) string {
 	var parts []string
 	if a.Job != "" {
-		parts = append(parts, strings.TrimSpace("job "+a.Job+" "+a.User))
+		parts = append(parts, "job", a.Job, a.User)
 	}
 	if a.Pod != "" {
 		parts = append(parts, strings.Trim(a.Namespace+"/"+a.Pod, "/"))
@@ -133,7 +117,7 @@ func holderOf(a *canonical.Allocation) string {
 	if a.Name != "" {
 		parts = append(parts, "("+strings.TrimSpace(a.Kind+" "+a.Name)+")")
 	}
-	return strings.Join(parts, " ")
+	return strings.Join(strings.Fields(strings.Join(parts, " ")), " ")
 }
 
 // percent formats a fraction in percent.

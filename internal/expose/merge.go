@@ -1,6 +1,7 @@
 package expose
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -12,30 +13,25 @@ import (
 // refers to parts of the expositions and copies nothing. It allocates nothing for expositions
 // like earlier ones.
 type merger struct {
-	byName   map[string]int32 // names are parts of the expositions too
+	byName   map[string]int // indexes of families; names are parts of the expositions too
 	families []mergedFamily
-	parts    []mergedPart
 	text     []byte // of sources whose exposition is rendered here
 }
 
-// mergedFamily holds the first HELP and TYPE lines of a family, and its parts; 0 for none.
+// mergedFamily holds the first HELP and TYPE lines of a family, and whole lines of it.
 type mergedFamily struct {
-	help, kind  []byte
-	first, last int32 // indexes of parts, from 1
-}
-
-// mergedPart holds whole lines of a family, and the place of its next part; 0 for none.
-type mergedPart struct {
-	lines []byte
-	next  int32
+	help, kind []byte
+	lines      [][]byte
 }
 
 // reset forgets the expositions and keeps the memory.
 func (m *merger) reset() {
 	clear(m.byName)
-	clear(m.families)
-	clear(m.parts)
-	m.families, m.parts, m.text = m.families[:0], m.parts[:0], m.text[:0]
+	for i := range m.families {
+		clear(m.families[i].lines)
+		m.families[i] = mergedFamily{lines: m.families[i].lines[:0]}
+	}
+	m.families, m.text = m.families[:0], m.text[:0]
 }
 
 // add adds the exposition of a snapshot as PassValid serves it.
@@ -55,8 +51,7 @@ func (m *merger) add(snap *canonical.Snapshot) {
 // summary stay with their family.
 func (m *merger) addLines(lines []byte) {
 	text := exposition.View(lines)
-	family, from := int32(-1), 0
-	name := ""
+	family, from, name := -1, 0, ""
 	for at := 0; at < len(text); {
 		if isOf(text[at:], name) { // as for most lines
 			at = exposition.SkipSeries(text, at)
@@ -74,7 +69,7 @@ func (m *merger) addLines(lines []byte) {
 			}
 		}
 		if heads {
-			m.head(family, e.Kind, lines[at:e.End])
+			m.families[family].head(e.Kind, lines[at:e.End])
 			from = e.End
 		}
 		at = e.End
@@ -91,32 +86,24 @@ func isOf(text, name string) bool {
 // continues reports whether a series belongs to the family before it.
 func continues(series, family string) bool {
 	rest, of := strings.CutPrefix(series, family)
-	if !of {
-		return false
-	}
-	switch rest {
-	case "", "_bucket", "_sum", "_count":
-		return true
-	}
-	return false
+	return of && (rest == "" || rest == "_bucket" || rest == "_sum" || rest == "_count")
 }
 
-func (m *merger) familyOf(name string) int32 {
+func (m *merger) familyOf(name string) int {
 	family, known := m.byName[name]
 	if !known {
 		if m.byName == nil {
-			m.byName = map[string]int32{}
+			m.byName = map[string]int{}
 		}
-		family = int32(len(m.families))
-		m.families = append(m.families, mergedFamily{})
+		family = len(m.families)
+		m.families = slices.Grow(m.families, 1)[:family+1] // with the memory of an earlier family
 		m.byName[name] = family
 	}
 	return family
 }
 
 // head keeps the first HELP or TYPE line of a family.
-func (m *merger) head(family int32, kind exposition.Kind, line []byte) {
-	f := &m.families[family]
+func (f *mergedFamily) head(kind exposition.Kind, line []byte) {
 	if kind == exposition.Help && f.help == nil {
 		f.help = line
 	}
@@ -125,19 +112,11 @@ func (m *merger) head(family int32, kind exposition.Kind, line []byte) {
 	}
 }
 
-// close adds the lines of a family.
-func (m *merger) close(family int32, lines []byte) {
-	if family < 0 || len(lines) == 0 {
-		return
+// close adds lines to a family.
+func (m *merger) close(family int, lines []byte) {
+	if family >= 0 && len(lines) > 0 {
+		m.families[family].lines = append(m.families[family].lines, lines)
 	}
-	m.parts = append(m.parts, mergedPart{lines: lines})
-	at, f := int32(len(m.parts)), &m.families[family]
-	if f.last == 0 {
-		f.first = at
-	} else {
-		m.parts[f.last-1].next = at
-	}
-	f.last = at
 }
 
 // write writes all that was added.
@@ -146,8 +125,8 @@ func (m *merger) write(b *buffer) {
 		f := &m.families[i]
 		b.passLines(f.help)
 		b.passLines(f.kind)
-		for at := f.first; at != 0; at = m.parts[at-1].next {
-			b.passLines(m.parts[at-1].lines)
+		for _, lines := range f.lines {
+			b.passLines(lines)
 		}
 	}
 }

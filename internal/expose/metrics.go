@@ -20,9 +20,6 @@ const contentType = "text/plain; version=0.0.4; charset=utf-8"
 // would mean a scrape without series.
 const statusClientGone = 499
 
-// retryAfter is how many seconds a refused scraper should wait before it tries again.
-const retryAfter = "1"
-
 const (
 	// timeoutHeader is what Prometheus sends with each scrape, in seconds.
 	timeoutHeader = "X-Prometheus-Scrape-Timeout-Seconds"
@@ -117,18 +114,6 @@ func setHeaders(h http.Header, gzipped bool) {
 	if gzipped {
 		h.Set("Content-Encoding", "gzip")
 	}
-}
-
-// notItself refuses requests of our own sources, whose User-Agent is self: the proxy would wait
-// for itself. "" refuses none.
-func notItself(self string, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if self != "" && r.UserAgent() == self {
-			answerError(w, "the source is this proxy itself; point the source at the exporter", http.StatusLoopDetected)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // chosen are the sources that a scrape asks for.

@@ -29,12 +29,6 @@ type processes struct {
 	lock chan struct{} // full while a request lists
 }
 
-// processesView is the served document.
-type processesView struct {
-	Processes  []processView `json:"processes"`
-	Incomplete string        `json:"incomplete,omitempty"`
-}
-
 // processView is a process as it is served. Unknown fields are left out.
 type processView struct {
 	PID        int                   `json:"pid"`
@@ -51,7 +45,6 @@ type processView struct {
 
 // ServeHTTP answers GET and HEAD.
 func (p *processes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Cache-Control", "no-store")
 	switch {
 	case p.Processes == nil:
 		answerError(w, "processes are not listed: start with --collector.processes and a backend that reads this machine", http.StatusNotFound)
@@ -64,15 +57,25 @@ func (p *processes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	list, err := p.list(ctx)
 	if err != nil && list == nil {
-		answerError(w, "processes cannot be listed: "+err.Error(), statusOfList(err))
+		status := http.StatusBadGateway
+		if failure, ok := errors.AsType[*canonical.Failure](err); ok && failure.Timeout || errors.Is(err, context.DeadlineExceeded) {
+			status = http.StatusGatewayTimeout
+		}
+		answerError(w, "processes cannot be listed: "+err.Error(), status)
 		return
 	}
 	p.identify(list)
-	view := processesView{Processes: viewsOf(list)}
+	view := struct {
+		Processes  []processView `json:"processes"`
+		Incomplete string        `json:"incomplete,omitempty"`
+	}{Processes: []processView{}}
+	for _, p := range list {
+		view.Processes = append(view.Processes, processView{p.PID, p.User, p.Group, p.Command, p.Hostname, p.GPU, p.UUID, p.Instance, bytesOf(p.MemoryUsed), p.Kind})
+	}
 	if err != nil {
 		view.Incomplete = err.Error()
 	}
-	answerJSON(w, view)
+	answerJSON(w, view, "")
 }
 
 // list lists the processes once no other request does.
@@ -86,28 +89,16 @@ func (p *processes) list(ctx context.Context) ([]canonical.Process, error) {
 	}
 }
 
-// statusOfList returns 504 for a lister that was too slow, 502 for one that failed.
-func statusOfList(err error) int {
-	failure, ok := errors.AsType[*canonical.Failure](err)
-	if ok && failure.Timeout || errors.Is(err, context.DeadlineExceeded) {
-		return http.StatusGatewayTimeout
-	}
-	return http.StatusBadGateway
-}
-
 // identify names the devices as our series do, and sorts the list.
 func (p *processes) identify(list []canonical.Process) {
 	type id struct{ uuid, instance string }
 	devices := map[id]*canonical.Device{}
 	for _, f := range p.Sources.now() {
-		state, _ := f.Status()
-		if state.Roster == nil {
-			continue
-		}
-		for i := range state.Roster.Devices {
-			d := &state.Roster.Devices[i]
-			if k := (id{d.UUID, d.Instance}); d.UUID != "" && devices[k] == nil {
-				devices[k] = d
+		if state, _ := f.Status(); state.Roster != nil {
+			for _, d := range state.Roster.Devices {
+				if k := (id{d.UUID, d.Instance}); d.UUID != "" && devices[k] == nil {
+					devices[k] = &d
+				}
 			}
 		}
 	}
@@ -116,26 +107,10 @@ func (p *processes) identify(list []canonical.Process) {
 			list[i].Hostname, list[i].GPU = cmp.Or(list[i].Hostname, d.Hostname), cmp.Or(list[i].GPU, d.GPU)
 		}
 	}
-	slices.SortFunc(list, compareProcesses)
-}
-
-func compareProcesses(a, b canonical.Process) int {
-	return cmp.Or(
-		cmp.Compare(a.Hostname, b.Hostname),
-		canonical.CompareIndexes(a.GPU, b.GPU),
-		cmp.Compare(a.UUID, b.UUID),
-		canonical.CompareIndexes(a.Instance, b.Instance),
-		cmp.Compare(a.PID, b.PID),
-		cmp.Compare(a.Kind, b.Kind),
-	)
-}
-
-func viewsOf(list []canonical.Process) []processView {
-	views := make([]processView, len(list))
-	for i, p := range list {
-		views[i] = processView{p.PID, p.User, p.Group, p.Command, p.Hostname, p.GPU, p.UUID, p.Instance, bytesOf(p.MemoryUsed), p.Kind}
-	}
-	return views
+	slices.SortFunc(list, func(a, b canonical.Process) int {
+		return cmp.Or(cmp.Compare(a.Hostname, b.Hostname), canonical.CompareIndexes(a.GPU, b.GPU), cmp.Compare(a.UUID, b.UUID),
+			canonical.CompareIndexes(a.Instance, b.Instance), cmp.Compare(a.PID, b.PID), cmp.Compare(a.Kind, b.Kind))
+	})
 }
 
 // bytesOf returns nil for a value that is absent or not a number of bytes: from 2^53 on, a

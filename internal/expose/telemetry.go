@@ -26,8 +26,7 @@ func newTelemetry(sources *Set, kinds []string, inFlight func() float64) *teleme
 	t := &telemetry{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "kpulse_proxy_http_requests_total",
-			Help: "Requests answered, by path and status.",
+			Name: "kpulse_proxy_http_requests_total", Help: "Requests answered, by path and status.",
 		}, []string{"path", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "kpulse_proxy_http_request_duration_seconds",
@@ -43,7 +42,7 @@ func newTelemetry(sources *Set, kinds []string, inFlight func() float64) *teleme
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		versioncollector.NewCollector("kpulse_proxy"),
-		t.requests, t.duration, t.failures, newStreamTotals(sources),
+		t.requests, t.duration, t.failures, streamTotals{sources},
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "kpulse_proxy_scrapes_in_flight",
 			Help: "Scrapes being served.",
@@ -74,43 +73,24 @@ func (t *telemetry) follow(kinds []string, before, after []Source) {
 
 // streamTotals collects the totals of the sources' streams, as on /metrics, even while that
 // answers with an error.
-type streamTotals struct {
-	sources  *Set
-	families []streamFamily
-	descs    []*prometheus.Desc
-}
+type streamTotals struct{ *Set }
 
-func newStreamTotals(sources *Set) *streamTotals {
-	s := &streamTotals{sources: sources, families: streamFamilies()}
-	for _, f := range s.families {
-		s.descs = append(s.descs, prometheus.NewDesc("kpulse_proxy_"+f.Name, f.Help, []string{"source", "stream"}, nil))
-	}
-	return s
-}
-
-// Describe implements prometheus.Collector.
-func (s *streamTotals) Describe(ch chan<- *prometheus.Desc) {
-	for _, desc := range s.descs {
-		ch <- desc
-	}
-}
+// Describe implements prometheus.Collector: the streams are not known beforehand.
+func (streamTotals) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
-func (s *streamTotals) Collect(ch chan<- prometheus.Metric) {
-	for _, f := range s.sources.now() {
-		state, _ := f.Status()
-		for i := range state.Streams {
-			stream := &state.Streams[i]
-			if stream.Name == "" {
-				continue
-			}
-			for j, t := range s.families {
-				kind := prometheus.CounterValue
-				if t.Type == canonical.Gauge {
-					kind = prometheus.GaugeValue
-				}
-				if v := t.value(stream); canonical.Given(v) {
-					ch <- prometheus.MustNewConstMetric(s.descs[j], kind, v, f.Name(), stream.Name)
+func (s streamTotals) Collect(ch chan<- prometheus.Metric) {
+	for _, t := range streamFamilies() {
+		desc, kind := prometheus.NewDesc("kpulse_proxy_"+t.Name, t.Help, []string{"source", "stream"}, nil), prometheus.CounterValue
+		if t.Type == canonical.Gauge {
+			kind = prometheus.GaugeValue
+		}
+		for _, f := range s.now() {
+			state, _ := f.Status()
+			for i := range state.Streams {
+				stream := &state.Streams[i]
+				if v := t.value(stream); stream.Name != "" && canonical.Given(v) {
+					ch <- prometheus.MustNewConstMetric(desc, kind, v, f.Name(), stream.Name)
 				}
 			}
 		}

@@ -3,8 +3,7 @@ package exposition
 import "unicode/utf8"
 
 // The grammar of a label block is that of textparse's lexer, oddities and all:
-// a comma may trail or be missing, quotes may contain a newline, and NUL bytes
-// are skipped in some places and fatal in others.
+// a comma may trail or be missing, and quotes may contain a newline.
 
 // itemKind is the kind of item that blockItem found.
 type itemKind int
@@ -57,7 +56,7 @@ func blockItem(t string, i int) item {
 // itemName reads the plain or quoted name at i. end is -1 if there is none.
 func itemName(t string, i int) (name string, end int) {
 	if t[i] == '"' {
-		if end = closeName(t, i); end < 0 {
+		if end = closeQuote(t, i); end < 0 {
 			return "", -1
 		}
 		return t[i+1 : end-1], end
@@ -74,15 +73,10 @@ func itemName(t string, i int) (name string, end int) {
 // labelValue reads the rest of a label in t after its equals sign: the quoted
 // value and the comma that may follow.
 func labelValue(t string, i int, name string) item {
-	if i < len(t) && isBlank(t[i]) {
-		for i < len(t) && (isBlank(t[i]) || t[i] == 0) {
-			i++
-		}
-	}
-	if i == len(t) || t[i] != '"' {
+	if i = SkipBlanks(t, i); i == len(t) || t[i] != '"' {
 		return item{}
 	}
-	end := closeValue(t, i)
+	end := closeQuote(t, i)
 	if end < 0 {
 		return item{}
 	}
@@ -93,34 +87,14 @@ func labelValue(t string, i int, name string) item {
 	return item{kind: labelItem, name: name, value: value, next: end}
 }
 
-// closeName returns the index after the quote that closes the one at i, or -1.
-// It is for names; label values have closeValue.
-func closeName(t string, i int) int {
+// closeQuote returns the index after the quote that closes the one at i, or -1.
+func closeQuote(t string, i int) int {
 	for i++; i < len(t); i++ {
 		switch t[i] {
 		case '"':
 			return i + 1
-		case 0:
-			return -1
 		case '\\':
 			if i++; i == len(t) || t[i] == '\n' || t[i] == 0 {
-				return -1
-			}
-		}
-	}
-	return -1
-}
-
-// closeValue is closeName for a label value, in which textparse skips NUL bytes:
-// after a backslash, and also after the closing quote, where they become part of
-// the token, and the "closing quote" that it cuts off is a NUL.
-func closeValue(t string, i int) int {
-	for i++; i < len(t); i++ {
-		switch t[i] {
-		case '"':
-			return skipNULs(t, i+1)
-		case '\\':
-			if i = skipNULs(t, i+1); i == len(t) || t[i] == '\n' {
 				return -1
 			}
 		}
@@ -160,13 +134,4 @@ func readBlock(t string, i int) (metric string, named bool, end int) {
 		}
 		i = it.next
 	}
-}
-
-// skipNULs returns the index of the first byte of t from i on that is not NUL,
-// or len(t).
-func skipNULs(t string, i int) int {
-	for i < len(t) && t[i] == 0 {
-		i++
-	}
-	return i
 }

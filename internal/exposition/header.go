@@ -1,56 +1,40 @@
 package exposition
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// header reads the line of t that starts with #, from the byte after it. If
-// textparse rejects the line, or stops there permanently, e stays Malformed.
+// header reads the line of t that starts with #, from the byte after it.
 func (e *Entry) header(t string, i int) {
-	if i == len(t) || !isBlank(t[i]) {
-		// Without a blank after the #, a NUL ends textparse's reading.
-		if e.End = NextLine(t, i); strings.IndexByte(t[i:e.End], 0) < 0 {
-			e.Kind = Comment
-		}
+	if e.End = NextLine(t, i); strings.IndexByte(t[i:e.End], 0) >= 0 {
+		return // it may end textparse's reading
+	}
+	if e.Kind = Comment; i == len(t) || !isBlank(t[i]) {
 		return
 	}
-	i = SkipBlanks(t, i)
-	if i < len(t) && t[i] == 0 {
+	word, rest := "", t[SkipBlanks(t, i):e.End]
+	if n := strings.IndexAny(rest, " \t"); n >= 0 {
+		word = rest[:n]
+	}
+	if word != "HELP" && word != "TYPE" {
 		return
 	}
-	if end := keyword(t, i, "HELP"); end > 0 {
-		if e.namedHeader(t, end) && utf8.ValidString(e.Text) {
-			e.Kind = Help
-		}
+	e.Kind = Malformed
+	if !e.namedHeader(t, SkipBlanks(t, e.End-len(rest)+len(word))) {
 		return
 	}
-	if end := keyword(t, i, "TYPE"); end > 0 {
-		if e.namedHeader(t, end) && isType(e.Text) {
-			e.Kind = Type
-		}
-		return
+	if word == "HELP" && utf8.ValidString(e.Text) {
+		e.Kind = Help
 	}
-	e.Kind, e.End = Comment, NextLine(t, i)
+	if word == "TYPE" && slices.Contains(types, e.Text) {
+		e.Kind = Type
+	}
 }
 
-// keyword returns the index after word and the blanks that must follow it, or
-// -1. NUL bytes among them are ignored.
-func keyword(t string, i int, word string) int {
-	for k := range len(word) {
-		if i == len(t) || t[i] != word[k] {
-			return -1
-		}
-		i = skipNULs(t, i+1)
-	}
-	if i == len(t) || !isBlank(t[i]) {
-		return -1
-	}
-	for i < len(t) && (isBlank(t[i]) || t[i] == 0) {
-		i++
-	}
-	return i
-}
+// types are the metric types of the text format.
+var types = []string{"gauge", "counter", "untyped", "histogram", "summary"}
 
 // namedHeader reads the name and text of a header of t from i on. It reports
 // whether the name is well formed.
@@ -60,7 +44,7 @@ func (e *Entry) namedHeader(t string, i int) bool {
 	}
 	var end int
 	if e.Quoted = t[i] == '"'; e.Quoted {
-		if end = closeName(t, i); end < 0 {
+		if end = closeQuote(t, i); end < 0 {
 			return false
 		}
 		e.Name = t[i+1 : end-1]
@@ -70,38 +54,10 @@ func (e *Entry) namedHeader(t string, i int) bool {
 		}
 		e.Name = t[i:end]
 	}
-	if end < len(t) && t[end] == 0 {
-		return false
-	}
+	// textparse drops the first byte of the text, whatever it is, and a text of nothing but blanks.
 	e.End = NextLine(t, end)
-	e.Text = headerText(strings.TrimSuffix(t[end:e.End], "\n"))
+	if text := strings.TrimSuffix(t[end:e.End], "\n"); SkipBlanks(text, 0) < len(text) {
+		e.Text = text[1:]
+	}
 	return true
-}
-
-// headerText returns the text of a header from what follows its name: textparse
-// drops the first byte, whatever it is, and a text of nothing but blanks, even
-// with NULs among them.
-func headerText(rest string) string {
-	if rest == "" {
-		return ""
-	}
-	if isBlank(rest[0]) {
-		i := 1
-		for i < len(rest) && (isBlank(rest[i]) || rest[i] == 0) {
-			i++
-		}
-		if i == len(rest) {
-			return ""
-		}
-	}
-	return rest[1:]
-}
-
-// isType reports whether text is a metric type of the text format.
-func isType(text string) bool {
-	switch text {
-	case "gauge", "counter", "untyped", "histogram", "summary":
-		return true
-	}
-	return false
 }

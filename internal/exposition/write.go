@@ -82,73 +82,28 @@ const (
 // strconv takes several times as long to find their shortest text.
 func AppendFloat(dst []byte, v float64) []byte {
 	if i := int64(v); float64(i) == v && -maxExact < i && i < maxExact {
-		if i < 0 {
-			return strconv.AppendInt(dst, i, 10)
-		}
-		return appendInteger(dst, uint64(i))
+		return strconv.AppendInt(dst, i, 10)
 	}
 	// The division is correctly rounded, as parsing is: if it gives v, so does
 	// the decimal.
 	if n := int64(v*decimals + 0.5); n > 0 && n < maxExact && float64(n)/decimals == v {
-		dst = appendInteger(dst, uint64(n)/decimals)
-		return trimZeros(appendSix(append(dst, '.'), uint64(n)%decimals))
+		return appendDecimal(dst, uint64(n), decimals)
 	}
 	if n := int64(v*nanos + 0.5); n >= leastNanos && n < mostNanos && float64(n)/nanos == v {
-		dst = appendInteger(dst, uint64(n)/nanos)
-		rest := uint64(n) % nanos
-		last := pair(rest % 100)
-		dst = appendSix(append(dst, '.'), rest/1000)
-		return trimZeros(append(dst, byte('0'+rest/100%10), last[0], last[1]))
+		return appendDecimal(dst, uint64(n), nanos)
 	}
 	return strconv.AppendFloat(dst, v, 'g', -1, 64)
 }
 
-// appendSix appends n, which is below a million, in six digits.
-func appendSix(dst []byte, n uint64) []byte {
-	high, middle, low := pair(n/10_000), pair(n/100%100), pair(n%100)
-	return append(dst, high[0], high[1], middle[0], middle[1], low[0], low[1])
-}
-
-// trimZeros cuts the zeros at the end of text, which has another digit.
-func trimZeros(text []byte) []byte {
-	end := len(text)
-	for text[end-1] == '0' {
+// appendDecimal appends n over unit, a power of ten, without the zeros at its end.
+func appendDecimal(dst []byte, n, unit uint64) []byte {
+	dst = strconv.AppendUint(dst, n/unit, 10)
+	point := len(dst)
+	dst = strconv.AppendUint(dst, unit+n%unit, 10) // the point takes the place of the 1
+	dst[point] = '.'
+	end := len(dst)
+	for dst[end-1] == '0' {
 		end--
 	}
-	return text[:end]
+	return dst[:end]
 }
-
-// appendInteger appends n, which is below maxExact.
-func appendInteger(dst []byte, n uint64) []byte {
-	if n < 10 {
-		return append(dst, byte('0'+n))
-	}
-	var text [16]byte
-	begin := len(text)
-	for n >= 10 {
-		p := pair(n % 100)
-		n /= 100
-		begin -= 2
-		text[begin], text[begin+1] = p[0], p[1]
-	}
-	if n > 0 {
-		begin--
-		text[begin] = byte('0' + n)
-	}
-	return append(dst, text[begin:]...)
-}
-
-// pair returns n, which is below 100, in two digits.
-func pair(n uint64) string { return pairs[n*2:][:2] }
-
-// pairs has the numbers below 100 in two digits.
-const pairs = "00010203040506070809" +
-	"10111213141516171819" +
-	"20212223242526272829" +
-	"30313233343536373839" +
-	"40414243444546474849" +
-	"50515253545556575859" +
-	"60616263646566676869" +
-	"70717273747576777879" +
-	"80818283848586878889" +
-	"90919293949596979899"

@@ -65,7 +65,7 @@ func TestOneBudget(t *testing.T) {
 			ended <- status
 		}()
 	}
-	awaitPage(t, c, "/container/metrics", http.StatusServiceUnavailable, "2 requests are being answered already")
+	awaitPage(t, c, "/api/v1/processes", http.StatusServiceUnavailable, "2 requests are being answered already")
 	before := counter(t, c, "kpulse_proxy_http_rejected_requests_total")
 	rejected := []string{"/container/metrics", "/api/v1/processes", "/metrics", "/metrics?source=x"}
 	for _, path := range rejected {

@@ -29,9 +29,8 @@ type settings struct {
 	judge      *compute.Judge
 }
 
-// Change makes judge judge the next readings, continuing from the state of the present
-// judge, and translator translate them unless it is nil. Neither may be in use elsewhere,
-// then or later.
+// Change makes judge judge the next readings, continuing from the state of the present one, and
+// translator translate them unless it is nil. Neither may be in use elsewhere, then or later.
 func (p *Pipeline) Change(judge *compute.Judge, translator *translate.Translator) {
 	p.judging.next.Store(&settings{translator, judge})
 }
@@ -64,8 +63,8 @@ func (p *Pipeline) Leave() *Remains {
 	return &Remains{p.judging.judge, p.Events(nil)}
 }
 
-// Resume makes p, which has read nothing yet, continue from the state that another pipeline
-// left for the same devices, for example if their address changed. It takes ownership of r.
+// Resume makes p, which has read nothing yet, continue from the state that another pipeline left for
+// the same devices, for example if their address changed. It takes ownership of r.
 func (p *Pipeline) Resume(r *Remains) {
 	p.judging.judge.Resume(r.judge)
 	p.memory.events.Add(r.events...)
@@ -86,9 +85,8 @@ func (p *Pipeline) Resolve(uuid string) (known, resolved bool) {
 	return true, p.judging.judge.Resolve(uuid)
 }
 
-// Glance calls see with frame and verdicts of the last good reading, of any age, without
-// reading anything; it does nothing if there was none. see must not keep them, nor read
-// anything else of the snapshot. While see runs, no reading is judged.
+// Glance calls see with frame and verdicts of the last good reading, of any age, if there was one.
+// see must not keep them, nor read anything else of the snapshot. Meanwhile no reading is judged.
 func (p *Pipeline) Glance(see func(*canonical.Snapshot)) {
 	p.judging.Lock()
 	defer p.judging.Unlock()

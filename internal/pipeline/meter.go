@@ -10,13 +10,10 @@ const (
 )
 
 // meter measures the time that each reading covers: that since the previous one, in whole
-// microseconds that add up to the time since the first, but never more than longest. The first
-// reading, and one that is not later than the previous one, cover none.
+// microseconds that add up to the time since the first, but never more than longest.
 type meter struct {
 	longest time.Duration // 0 leaves it to period
-	// period is the requested period of a stream. A stream that is steadily slower has a longer
-	// one.
-	period time.Duration
+	period  time.Duration // that was requested of a stream; a steadily slower one has a longer one
 
 	begun   time.Time        // of the first reading
 	read    time.Duration    // from then to the latest reading

@@ -21,17 +21,15 @@ type Options struct {
 	Translator *translate.Translator
 	Judge      *compute.Judge
 	Logger     *slog.Logger
-	// Host reads the load of this machine, by a goroutine of its own; nil reads nothing. It is
-	// used if the source is local.
+	// Host reads the load of this machine, at most once a second, by the goroutine that reads; nil
+	// reads nothing. It is used if the source is local.
 	Host func() canonical.Host
 
-	// Attribute completes the holders of a Frame's devices, through its Reattribute; nil adds
-	// nothing. It is called with each reading by the goroutine that reads, must not block,
-	// and must not write to the AllocationSet that it finds.
+	// Attribute completes the holders of a Frame's devices, through its Reattribute; nil adds nothing.
+	// It is called by the goroutine that reads, must not block or write to the AllocationSet it finds.
 	Attribute func(*canonical.Frame)
 	// XIDEvents appends the XIDs in the kernel's log since the previous call to the XIDEvents of a
-	// Frame, whose devices are known, and the devices that the log covers to its XIDs; nil adds
-	// nothing. It is called with each reading, by the goroutine that reads.
+	// Frame, whose devices are known, and the devices that the log covers to its XIDs; nil adds nothing.
 	XIDEvents func(*canonical.Frame)
 
 	// MinInterval is the age up to which a reading of a scraped source serves
@@ -50,20 +48,17 @@ type Options struct {
 
 // Observer receives every reading, not only those that a scrape asked for.
 type Observer interface {
-	// Observe is called with each good reading once it is published, by one goroutine
-	// at a time: the source is not read again before it returns. It must not write to
-	// the snapshot. If it returns true, the snapshot stays valid until it calls
-	// Release on the lease, which it must do once.
+	// Observe is called with each good reading once it is published, by one goroutine at a time: the
+	// source is not read again before it returns. It must not write to the snapshot. If it returns
+	// true, the snapshot stays valid until it calls Release on the lease, once.
 	Observe(s *canonical.Snapshot, lease interface{ Release() }) bool
-	// Failed is called when a scraped source could not be read at an instant. It may
-	// be called from any goroutine, perhaps after readings that began later, and must
-	// not block. A silent stream shows in Status.
+	// Failed is called when a scraped source could not be read at an instant, from any goroutine,
+	// perhaps after readings that began later. It must not block. A silent stream shows in Status.
 	Failed(source string, at time.Time)
 }
 
-// Pipeline reads one source. Run must be running for a stream to flow and for
-// a scraped source to be read between scrapes; Read and Status may be called
-// from any goroutine.
+// Pipeline reads one source. Run must be running for a stream to flow and for a scraped source to be
+// read between scrapes; other methods may be called from any goroutine.
 type Pipeline struct {
 	opts Options
 	caps source.Caps
@@ -81,25 +76,18 @@ type Pipeline struct {
 	status status
 
 	reader  chan struct{} // a lock: full while a shared read makes its reading, and after stop
-	started opening       // a stream has given its first tick or failure
+	started chan struct{} // closed by begun, once a stream has given its first tick or failure
+	begun   func()
 
-	host     hostWatch
 	judging  judging
 	accounts bookkeeping
 }
 
-// opening is passed once.
-type opening struct {
-	once sync.Once
-	done chan struct{}
-}
-
-func (o *opening) pass() { o.once.Do(func() { close(o.done) }) }
-
 // New returns a pipeline that has read nothing yet.
 func New(opts Options) *Pipeline {
 	caps := opts.Source.Caps()
-	p := &Pipeline{opts: opts, caps: caps, version: func() string { return "" }, reader: make(chan struct{}, 1), started: opening{done: make(chan struct{})}}
+	p := &Pipeline{opts: opts, caps: caps, version: func() string { return "" }, reader: make(chan struct{}, 1), started: make(chan struct{})}
+	p.begun = sync.OnceFunc(func() { close(p.started) })
 	p.fetcher, _ = opts.Source.(source.Fetcher) // not one behind a wrapper, which would be bypassed
 	if v, ok := source.As[source.Versioned](opts.Source); ok {
 		p.version = v.Version
@@ -110,15 +98,9 @@ func New(opts Options) *Pipeline {
 	if caps.Kind == source.Streamed {
 		p.judging.meter = meter{period: caps.Period}
 	}
-	if caps.Local && opts.Host != nil {
-		p.host = newHostWatch(opts.Host)
-	}
 	p.status.state = canonical.Source{
-		Name:        opts.Source.Name(),
-		Backend:     caps.Backend,
-		Aggregation: string(caps.Aggregation),
-		Period:      caps.Period,
-		Content:     canonical.Content{NotGiven: opts.NotGiven},
+		Name: opts.Source.Name(), Backend: caps.Backend, Aggregation: string(caps.Aggregation), Period: caps.Period,
+		Content: canonical.Content{NotGiven: opts.NotGiven},
 	}
 	return p
 }
@@ -126,16 +108,12 @@ func New(opts Options) *Pipeline {
 // Name returns the source's name.
 func (p *Pipeline) Name() string { return p.opts.Source.Name() }
 
-// Run reads until ctx ends or the source has ended, which gives
-// io.EOF, and then closes the source. Reads under way fail. If the source is a
-// source.Checker and its check fails, it is not read: Run and all further reads return
-// that error.
+// Run reads until ctx ends or the source has ended, which gives io.EOF, and then closes the source.
+// Reads under way fail. If the source is a source.Checker and its check fails, it is not read: Run
+// and all further reads return that error.
 func (p *Pipeline) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, p.opts.Source.Close()) }()
 	defer p.stop()
-	if p.host.read != nil {
-		go p.host.run(p.ctx)
-	}
 	if p.caps.Kind == source.Streamed {
 		if err := p.check(ctx); err != nil {
 			return err
@@ -168,8 +146,7 @@ func (p *Pipeline) Status() (canonical.Source, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	state := p.status.state
-	state.Streams = streams
-	state.Late = p.status.late
+	state.Streams, state.Late = streams, p.status.late
 	if failure := p.notReady(time.Now()); failure != nil {
 		return state, failure
 	}

@@ -5,13 +5,11 @@ import (
 	"time"
 )
 
-// leastPause keeps poll from spinning if its interval is below the minimum interval, in which a
-// young reading is reused and no read begins.
+// leastPause keeps poll from spinning within the minimum interval, in which no read begins.
 const leastPause = 100 * time.Millisecond
 
-// poll reads the source at once, and then whenever it was not read for the poll
-// interval, until ctx ends. Until the first good reading it tries more often: an
-// exporter that starts together with the proxy needs a moment.
+// poll reads the source at once, and then whenever it was not read for the poll interval, until ctx
+// ends. Until the first good reading it tries more often: an exporter may start with the proxy.
 func (p *Pipeline) poll(ctx context.Context) {
 	if p.opts.Poll <= 0 {
 		<-ctx.Done()
@@ -26,14 +24,16 @@ func (p *Pipeline) poll(ctx context.Context) {
 		case <-timer.C:
 		}
 		if p.due() <= 0 {
-			p.readOnce(ctx)
+			if _, release, err := p.Read(ctx); err == nil { // the outcome is recorded like a scraper's
+				release()
+			}
 		}
 		timer.Reset(max(p.due(), leastPause))
 	}
 }
 
-// due returns how long the source may still go unread. While the observer is busy, no read is
-// due: it would wait for the observer and fail, and the source would seem to be at fault.
+// due returns how long the source may still go unread. While the observer is busy, no read is due: it
+// would wait and fail, and the source would seem to be at fault.
 func (p *Pipeline) due() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,12 +45,4 @@ func (p *Pipeline) due() time.Duration {
 		interval = min(interval, retryAfter)
 	}
 	return interval - max(0, time.Since(p.status.attempt))
-}
-
-// readOnce reads like a scraper that waits as long as a read may take; its outcome is recorded
-// like any other.
-func (p *Pipeline) readOnce(ctx context.Context) {
-	if _, release, err := p.Read(ctx); err == nil {
-		release()
-	}
 }

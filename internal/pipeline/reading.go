@@ -11,8 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// maxFree is how many unreferenced readings are kept: one being served, one being
-// read, and two that slow clients may just have released.
+// maxFree is how many unreferenced readings are kept for reuse.
 const maxFree = 4
 
 // keptReadings are the readings of a source, and its latest events. Pipeline.mu guards it.
@@ -23,8 +22,8 @@ type keptReadings struct {
 	events canonical.EventList
 }
 
-// reading is the memory of one reading from its bytes to its verdicts. The reading goroutine
-// writes it; then it is shared read-only until its last reference is released, and reused.
+// reading is the memory of one reading from its bytes to its verdicts. It is shared read-only until
+// its last reference is released, and then reused.
 type reading struct {
 	refs      int // guarded by Pipeline.mu; being the latest reading counts as one
 	batch     raw.Batch
@@ -34,16 +33,15 @@ type reading struct {
 	owner     *Pipeline
 }
 
-// Release drops one reference to r. It is the lease of Observer.Observe.
+// Release drops a reference to r. It is the lease of Observer.Observe.
 func (r *reading) Release() {
 	r.owner.mu.Lock()
 	defer r.owner.mu.Unlock()
 	r.owner.drop(r)
 }
 
-// acquire returns a reading to write into. For a scraped source that is the latest
-// one if it has no other reference: it is too old to be served again, and a body may
-// be large. A stream's latest is served until the next is there.
+// acquire returns a reading to write into. For a scraped source that is the latest one if it has no
+// other reference, as a body may be large. A stream's latest is served until the next is there.
 func (p *Pipeline) acquire() *reading {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,12 +109,15 @@ func (p *Pipeline) complete(r *reading) {
 	if snap.Further = nil; p.judging.translator.Render(&r.rendition, &snap.Frame, b) {
 		snap.Further = &r.rendition
 	}
-	snap.Host = p.host.load()
+	if a := &p.accounts; p.opts.Host != nil && p.caps.Local && time.Since(a.hostRead) >= hostEvery {
+		host := p.opts.Host()
+		a.host, a.hostRead = &host, time.Now()
+	}
+	snap.Host = p.accounts.host
 	snap.Source = p.account(snap, b)
 }
 
-// outgrown reports whether r has far more memory than a reading of so many samples needs: one
-// huge body must not pin its size permanently.
+// outgrown reports whether r has far more memory than a reading of so many samples needs.
 func (r *reading) outgrown(samples int) bool {
 	const keep, factor = 1 << 16, 8 // samples, of 16 bytes each and some 200 of text
 	return cap(r.batch.Samples) > keep && cap(r.batch.Samples)/factor > samples
@@ -130,8 +131,8 @@ func (p *Pipeline) drop(r *reading) {
 	}
 }
 
-// publish makes r the latest reading. It gets a reference for that, one for each of n waiters,
-// and one for the goroutine that read it, which must call observe. The caller holds mu.
+// publish makes r the latest reading, with a reference for that, for each of n waiters, and for the
+// goroutine that read it, which must call observe. The caller holds mu.
 func (p *Pipeline) publish(r *reading, n int) {
 	p.logReading(&r.snapshot.Source)
 	p.logLines(&r.batch)
@@ -146,8 +147,7 @@ func (p *Pipeline) publish(r *reading, n int) {
 	s.attempt = s.good
 }
 
-// observe hands r to the observer, and with it the reference of the reading goroutine
-// if the observer keeps it.
+// observe hands r to the observer, with the reference of the reading goroutine if it keeps r.
 func (p *Pipeline) observe(r *reading) {
 	kept := p.opts.Observer != nil && p.opts.Observer.Observe(&r.snapshot, r)
 	p.mu.Lock()
@@ -163,7 +163,12 @@ type bookkeeping struct {
 	missing, unusable []canonical.Field // scratch
 	contents          contents          // of the latest reading
 	longLabel         *canonical.Note   // that of the state on a label that is too long, nil for none
+	host              *canonical.Host   // the latest load of this machine, never written to again
+	hostRead          time.Time
 }
+
+// hostEvery is the least time between two reads of the host.
+const hostEvery = time.Second
 
 // account adds the outcome of b to the totals and returns the source's state. Only the reading
 // goroutine changes the totals.
@@ -172,17 +177,15 @@ func (p *Pipeline) account(snap *canonical.Snapshot, b *raw.Batch) canonical.Sou
 	s := p.status.state
 	p.mu.Unlock()
 	a, report := &p.accounts, &p.judging.report
-	s.Failure = nil
-	s.Streams = p.streams()
-	s.Version = p.version()
+	s.Failure, s.Streams, s.Version = nil, p.streams(), p.version()
 	if a.longLabel != report.LongLabel {
 		if a.longLabel, s.Notes = report.LongLabel, nil; a.longLabel != nil {
 			s.Notes = []canonical.Note{*a.longLabel}
 		}
 	}
 	s.At, s.Took = b.At, b.Took
-	if a.changed(b) {
-		s.ChangedAt = b.At
+	if now := (contents{b.Dict, b.Dict.Generation(), b.Fingerprint()}); now != a.contents {
+		a.contents, s.ChangedAt = now, b.At
 	}
 	s.Samples = len(b.Samples)
 	s.Devices, s.Roster = snap.Frame.Len(), snap.Ledger.Roster
@@ -212,16 +215,8 @@ func published(before, now []canonical.Field) []canonical.Field {
 
 // contents identifies the values of a reading.
 type contents struct {
-	dict        *raw.Dict
-	generation  uint64
-	fingerprint uint64
-}
-
-// changed reports whether anything in b differs from the previous reading.
-func (a *bookkeeping) changed(b *raw.Batch) bool {
-	before := a.contents
-	a.contents = contents{b.Dict, b.Dict.Generation(), b.Fingerprint()}
-	return a.contents != before
+	dict                    *raw.Dict
+	generation, fingerprint uint64
 }
 
 // validParts returns the parts of the body that b does not omit.

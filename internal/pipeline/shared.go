@@ -15,9 +15,8 @@ import (
 const maxReads = 4
 
 // sharedRead is one read of a scraped source, shared by all scrapes that ask while it is under
-// way. It belongs to none of them: it goes on while somebody waits for it, and at most for
-// Options.Timeout from its start, which is never extended. x/sync/singleflight has neither
-// deadlines nor waiters that leave.
+// way. It goes on while somebody waits for it, and at most for Options.Timeout from its start.
+// x/sync/singleflight has neither deadlines nor waiters that leave.
 type sharedRead struct {
 	begun  time.Time
 	timer  *time.Timer // ends it when it has taken too long
@@ -36,10 +35,10 @@ type sharedRead struct {
 	overdue bool // it failed by Options.Timeout
 }
 
-// Read returns a snapshot fit to be served now, and the function that releases it,
-// to be called once. Of a scraped source it is a fresh reading, one shared with
-// overlapping scrapes, or one younger than the minimum interval; of a stream it is
-// the latest tick that is not stale. Errors are *canonical.Failure.
+// Read returns a snapshot fit to be served now, and the function that releases it, to be called
+// once. Of a scraped source it is a fresh reading, one shared with overlapping scrapes, or one
+// younger than the minimum interval; of a stream the latest tick that is not stale. Errors are
+// *canonical.Failure.
 func (p *Pipeline) Read(ctx context.Context) (*canonical.Snapshot, func(), error) {
 	if p.caps.Kind == source.Streamed {
 		return p.tick(ctx)
@@ -77,8 +76,8 @@ func (p *Pipeline) Read(ctx context.Context) (*canonical.Snapshot, func(), error
 }
 
 // join returns the latest reading if it is young enough, else the read to wait for: the latest,
-// unless it is older than the caller can wait. A request that has taken so long is likely to
-// hang, and a new one, which the caller begins, may be answered at once.
+// unless it is older than the caller can wait and so likely to hang. begins says that the caller
+// starts it.
 func (p *Pipeline) join(patience time.Duration) (latest *reading, s *sharedRead, begins bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,9 +99,8 @@ func (p *Pipeline) join(patience time.Duration) (latest *reading, s *sharedRead,
 	return nil, s, true
 }
 
-// leave stops waiting for s. The failure counts if late is set: time ran out, and the client did
-// not just go away. The last waiter to leave ends s. leave reports false if s already has an
-// outcome: the waiter then holds a reference to its result.
+// leave stops waiting for s; the last waiter ends it. late says that time ran out, and the client
+// did not just go away. leave reports false if s has an outcome, to which the waiter has a reference.
 func (p *Pipeline) leave(s *sharedRead, failure *canonical.Failure, late bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

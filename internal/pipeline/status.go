@@ -20,20 +20,18 @@ const (
 )
 
 // FailureKinds lists every Kind of the failures that a Pipeline reports.
-func FailureKinds() []string {
-	kinds := []string{kindNotRead, kindStale, kindEnded}
+func FailureKinds() (kinds []string) {
 	for _, f := range source.Failures {
 		kinds = append(kinds, string(f))
 	}
-	return kinds
+	return append(kinds, kindNotRead, kindStale, kindEnded)
 }
 
 const (
 	// scrapedStaleAfter is the age from which the last reading of a scraped source no longer counts
 	// as ready: Prometheus' own lookback.
 	scrapedStaleAfter = 5 * time.Minute
-	// A stream that is silent for staleTicks periods, and at least
-	// streamStaleAfter, is down.
+	// A stream that is silent for staleTicks periods, and at least streamStaleAfter, is down.
 	staleTicks       = 10
 	streamStaleAfter = time.Second
 )
@@ -47,11 +45,9 @@ type status struct {
 	late    *canonical.Failure // why a scrape ran out of time; nil if none did
 	// observing: the observer has not returned from the latest reading.
 	observing bool
-	logged    struct {
-		silent     bool // a scrape found the stream silent since its last tick
-		malformed  bool // a malformed line
-		unfinished bool // the latest reading lacks a last line that may be cut short
-	}
+	// logged: a stream found silent since its last tick, a malformed line, and the lack of a last
+	// line that may be cut short in the latest reading.
+	logged struct{ silent, malformed, unfinished bool }
 }
 
 // tooLate is the failure to answer before ctx ended, for a caller that asked at begun. It names
@@ -65,22 +61,16 @@ func (p *Pipeline) tooLate(ctx context.Context, begun time.Time) *canonical.Fail
 	if p.caps.Kind == source.Streamed {
 		remedy = "see the log and the landing page for the errors of its streams, or wait a little longer"
 	}
-	return &canonical.Failure{
-		Kind:    string(source.Timeout),
-		Timeout: true,
-		Cause:   fmt.Sprintf("%s did not answer within %s", p.Name(), within.Round(time.Millisecond)),
-		Remedy:  remedy,
-	}
+	return p.timeout(within.Round(time.Millisecond).String(), remedy)
 }
 
 // overdue is the failure of a read that took the longest time allowed.
 func (p *Pipeline) overdue() *canonical.Failure {
-	return &canonical.Failure{
-		Kind:    string(source.Timeout),
-		Timeout: true,
-		Cause:   fmt.Sprintf("%s did not answer within %s, which is --source.timeout", p.Name(), p.opts.Timeout),
-		Remedy:  "find out why the exporter is slow, or raise --source.timeout and Prometheus' scrape_timeout",
-	}
+	return p.timeout(p.opts.Timeout.String()+", which is --source.timeout", "find out why the exporter is slow, or raise --source.timeout and Prometheus' scrape_timeout")
+}
+
+func (p *Pipeline) timeout(within, remedy string) *canonical.Failure {
+	return &canonical.Failure{Kind: string(source.Timeout), Timeout: true, Cause: p.Name() + " did not answer within " + within, Remedy: remedy}
 }
 
 // age returns the age of the latest good reading. Without one, or if the clock was set back, it
@@ -104,13 +94,8 @@ func (p *Pipeline) notReady(now time.Time) *canonical.Failure {
 		return s.late
 	case !s.good.IsZero():
 		return p.stale(now)
-	default:
-		return &canonical.Failure{
-			Kind:   kindNotRead,
-			Cause:  p.Name() + " has not been read yet",
-			Remedy: "wait for the first reading, or scrape /metrics",
-		}
 	}
+	return &canonical.Failure{Kind: kindNotRead, Cause: p.Name() + " has not been read yet", Remedy: "wait for the first reading, or scrape /metrics"}
 }
 
 func (p *Pipeline) staleAfter() time.Duration {
@@ -120,34 +105,24 @@ func (p *Pipeline) staleAfter() time.Duration {
 	return max(staleTicks*max(p.caps.Period, p.status.period), streamStaleAfter)
 }
 
-// stale is the failure of a source whose last reading is too old, but which has not failed since:
-// a stream is silent, or a scraped source was not asked.
+// stale is the failure of a source that has not failed since its last reading, which is too old.
 func (p *Pipeline) stale(now time.Time) *canonical.Failure {
 	age := max(0, now.Sub(p.status.good)).Round(time.Second)
+	cause, remedy := " has been silent for %s", "see the log and the landing page for the errors of its streams"
 	if p.caps.Kind == source.Scraped {
-		return &canonical.Failure{
-			Kind:   kindStale,
-			Cause:  fmt.Sprintf("%s was last read %s ago, and there was no scrape since", p.Name(), age),
-			Remedy: "scrape /metrics, or have it read between scrapes too: --poll=15s",
-		}
+		cause, remedy = " was last read %s ago, and there was no scrape since", "scrape /metrics, or have it read between scrapes too: --poll=15s"
 	}
-	return &canonical.Failure{
-		Kind:   kindStale,
-		Cause:  fmt.Sprintf("%s has been silent for %s", p.Name(), age),
-		Remedy: "see the log and the landing page for the errors of its streams",
-	}
+	return &canonical.Failure{Kind: kindStale, Cause: p.Name() + fmt.Sprintf(cause, age), Remedy: remedy}
 }
 
-// fail records that the last read failed, and logs the first of equal failures in a row, except
-// for those that stopping causes, and the end of the source, which Run reports. The caller holds
-// mu.
+// fail records that the last read failed, and logs the first of equal failures in a row, but not those
+// that stopping causes, nor the end of the source, which Run reports. The caller holds mu.
 func (p *Pipeline) fail(failure *canonical.Failure) {
 	before := p.status.state.Failure
 	if failure.Kind != kindEnded && p.ctx.Err() == nil && (before == nil || before.Kind != failure.Kind || before.Remedy != failure.Remedy) {
 		p.warn(unread, failure.Cause, failure.Remedy)
 	}
-	p.status.state.Failure = failure
-	p.status.state.Streams = p.streams()
+	p.status.state.Failure, p.status.state.Streams = failure, p.streams()
 	p.status.attempt = time.Now()
 }
 
@@ -158,8 +133,7 @@ func (p *Pipeline) warn(message, cause, remedy string) {
 	p.opts.Logger.Warn(message, "reads", p.Name(), "cause", cause, "remedy", remedy)
 }
 
-// miss records that a scrape ran out of time, and logs the first in a row. The caller
-// holds mu.
+// miss records that a scrape ran out of time, and logs the first in a row. The caller holds mu.
 func (p *Pipeline) miss(failure *canonical.Failure) {
 	if p.status.late == nil && p.ctx.Err() == nil {
 		p.warn("a scrape ran out of time", failure.Cause, failure.Remedy)
@@ -184,9 +158,7 @@ func (p *Pipeline) logSilence(failure *canonical.Failure) {
 	}
 }
 
-// logReading logs what is new about a good reading: that the source can be read again, that it
-// has no GPU, the first label that is too long, and the first workload beyond the limit. The
-// caller holds mu and has not recorded the reading yet.
+// logReading logs what is new about a good reading. The caller holds mu and has not recorded it yet.
 func (p *Pipeline) logReading(s *canonical.Source) {
 	before := &p.status.state
 	if before.Failure != nil || p.status.logged.silent {
@@ -218,11 +190,8 @@ func (p *Pipeline) logLines(b *raw.Batch) {
 	}
 	if malformed > 0 && !logged.malformed {
 		logged.malformed = true
-		remedy := "see kpulse_source_skipped_lines_total; --passthrough=verbatim passes them on"
-		if b.HasCRLF() {
-			remedy = `they end in CRLF (\r\n), which Prometheus does not read: have the exporter end its lines in LF alone`
-		}
-		p.opts.Logger.Warn("malformed lines are left out", "reads", p.Name(), "lines", malformed, "remedy", remedy)
+		p.opts.Logger.Warn("malformed lines are left out", "reads", p.Name(), "lines", malformed,
+			"remedy", "see kpulse_source_skipped_lines_total; --passthrough=verbatim passes them on")
 	}
 	if b.Unfinished && !logged.unfinished {
 		p.opts.Logger.Warn("the last line has no newline and may be cut short: it is left out", "reads", p.Name(),

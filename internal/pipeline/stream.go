@@ -17,8 +17,7 @@ const retryAfter = time.Second
 // checkTimeout bounds how long a source may look at the machine before it is read.
 const checkTimeout = 6 * time.Second
 
-// check asks a source that is a source.Checker whether it can be read at all. Scrapes
-// wait for that as for the first reading.
+// check asks a source.Checker whether it can be read at all. Scrapes wait for that, too.
 func (p *Pipeline) check(ctx context.Context) error {
 	checker, ok := source.As[source.Checker](p.opts.Source)
 	if !ok {
@@ -33,12 +32,11 @@ func (p *Pipeline) check(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.status.state.Failure = source.FailureOf(err) // not logged: it is Run's error
-	p.started.pass()
+	p.begun()
 	return err
 }
 
-// follow reads a stream tick by tick until ctx ends or the stream does, which
-// gives io.EOF.
+// follow reads a stream tick by tick until ctx ends or the stream does, which gives io.EOF.
 func (p *Pipeline) follow(ctx context.Context) error {
 	for {
 		err := p.readTick(ctx)
@@ -48,7 +46,10 @@ func (p *Pipeline) follow(ctx context.Context) error {
 		case errors.Is(err, io.EOF):
 			return err
 		case err != nil:
-			pause(ctx, retryAfter)
+			select {
+			case <-ctx.Done():
+			case <-time.After(retryAfter):
+			}
 		}
 	}
 }
@@ -72,24 +73,15 @@ func (p *Pipeline) readTick(ctx context.Context) error {
 	default:
 		p.fail(source.FailureOf(err))
 	}
-	p.started.pass()
+	p.begun()
 	return err
 }
 
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
-
-// tick returns the latest tick unless it is stale, waiting for the first one
-// right after the start. It is Read for a stream.
+// tick is Read for a stream. Right after the start it waits for the first tick.
 func (p *Pipeline) tick(ctx context.Context) (*canonical.Snapshot, func(), error) {
 	begun := time.Now()
 	select {
-	case <-p.started.done:
+	case <-p.started:
 	case <-ctx.Done():
 		failure := p.tooLate(ctx, begun)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -121,10 +113,7 @@ func (p *Pipeline) streams() (all [canonical.MaxStreams]canonical.Stream) {
 		if i == len(all) {
 			break
 		}
-		all[i] = canonical.Stream{
-			Name: t.Stream, Ticks: t.Ticks, Missed: t.Missed, MissedAt: t.MissedAt,
-			Evicted: t.Evicted, Restarts: t.Restarts, Bytes: t.Bytes,
-		}
+		all[i] = canonical.Stream{Name: t.Stream, Ticks: t.Ticks, Missed: t.Missed, MissedAt: t.MissedAt, Evicted: t.Evicted, Restarts: t.Restarts, Bytes: t.Bytes}
 		if t.Failure != nil {
 			all[i].Failure = source.FailureOf(t.Failure)
 		}

@@ -1,7 +1,6 @@
-// Package raw is the vocabulary of readings: what a source gave, in its own
-// words. It does not know what a family means; package translate does. It also
-// has the scanner that turns the text exposition format into a Batch without
-// copying and, once the series are known, without allocating.
+// Package raw is the vocabulary of readings: what a source gave, in its own words. It also has the
+// scanner that turns the text exposition format into a Batch without copying and, once the series
+// are known, without allocating.
 package raw
 
 import (
@@ -19,11 +18,10 @@ type Sample struct {
 	Value  float64
 }
 
-// Stamp is a sample's own timestamp, in milliseconds since 1970. Sample is the
-// index in the Batch's Samples.
+// Stamp is a sample's own timestamp.
 type Stamp struct {
-	Sample int
-	Millis int64
+	Sample int   // the index in the Batch's Samples
+	Millis int64 // since 1970
 }
 
 // Event counts how often something happened to a device, whose label block in the Batch's Dict is Labels. Family and Code
@@ -85,16 +83,11 @@ type Transfer struct {
 
 // Lines describes the lines in the Body of a Batch.
 type Lines struct {
-	// Omit lists, in ascending order and merged where adjacent, the lines of Body
-	// that must not be passed on: those for which a Prometheus server refuses a
-	// scrape and those of our own families (a proxy behind a proxy).
-	Omit []Span
-	// Skipped counts the lines of this reading for which a Prometheus server refuses
-	// a scrape.
-	Skipped int
-	// OwnFamilies counts the families of this reading that carry our own prefix. Their lines are
-	// in Omit and give no Samples.
-	OwnFamilies int
+	// Omit lists, in ascending order and merged where adjacent, the lines of Body that must not be
+	// passed on: those for which a Prometheus server refuses a scrape, which Skipped counts, and
+	// those of families with our own prefix, which OwnFamilies counts (a proxy behind a proxy).
+	Omit                 []Span
+	Skipped, OwnFamilies int
 	// Excess is set if the body has more families, label sets or samples than any
 	// exporter, and was not read to its end.
 	Excess bool
@@ -124,13 +117,8 @@ type Rendering struct {
 // Reset empties b, keeping its memory and its Dict.
 func (b *Batch) Reset() {
 	*b = Batch{
-		Body:      b.Body[:0],
-		Samples:   b.Samples[:0],
-		Stamps:    b.Stamps[:0],
-		XIDs:      b.XIDs[:0],
-		Dict:      b.Dict,
-		Lines:     Lines{Omit: b.Omit[:0]},
-		Rendering: Rendering{Events: b.Events[:0]},
+		Body: b.Body[:0], Samples: b.Samples[:0], Stamps: b.Stamps[:0], XIDs: b.XIDs[:0], Dict: b.Dict,
+		Lines: Lines{Omit: b.Omit[:0]}, Rendering: Rendering{Events: b.Events[:0]},
 	}
 }
 

@@ -12,21 +12,16 @@ type Label = exposition.Label
 // Family is what a Dict knows about one metric family.
 type Family struct {
 	Name string
-	// Help is the text of the family's first HELP line in the last scan, still
-	// escaped, "" if it had none.
-	Help string
+	Help string // that of its first HELP line in the last scan, still escaped, "" for none
 }
 
-// Dict gives every family name and every label block of a source a small dense
-// id, so that later layers can index an array instead of parsing labels. A label
-// block is the text between and including the braces of a series,
-// `{gpu="0",UUID="…"}`, exactly as the source wrote it; two spellings of one label
-// set are two blocks. The empty block "" stands for a series without braces.
+// Dict gives every family name and every label block of a source a small dense id, so that later
+// layers can index an array instead of parsing labels. A label block is the text between and
+// including the braces of a series, exactly as the source wrote it, or "" for none; two spellings of
+// one label set are two blocks.
 //
-// Ids only grow, until Compact reassigns them and Generation changes. The ids of
-// a Batch are void once the generation differs from that of its scan. A Dict
-// belongs to the goroutine that reads its source and is not safe for concurrent
-// use.
+// Ids only grow, until Compact reassigns them and Generation changes. The ids of a Batch are void
+// once the generation differs from that of its scan. A Dict is not safe for concurrent use.
 type Dict struct {
 	families   []Family
 	familyID   map[string]uint32
@@ -70,16 +65,11 @@ func (d *Dict) FamilyID(name []byte) uint32 { return d.familyOf(exposition.View(
 // not allocate for a known block.
 func (d *Dict) BlockID(block []byte) uint32 { return d.blockOf(exposition.View(block)) }
 
-// Compact forgets the families and label blocks for which keep returns false,
-// renumbers the others in their old order, and raises the generation. Kept
-// families keep their Help.
+// Compact forgets the families and label blocks for which keep returns false, renumbers the others
+// in their old order, and raises the generation. Kept families keep their Help.
 func (d *Dict) Compact(keepFamily, keepBlock func(id uint32) bool) {
 	families, blocks := d.families, d.blocks
-	*d = Dict{
-		familyID:   map[string]uint32{},
-		blockID:    map[string]uint32{},
-		generation: d.generation + 1,
-	}
+	*d = Dict{familyID: map[string]uint32{}, blockID: map[string]uint32{}, generation: d.generation + 1}
 	for id, f := range families {
 		if keepFamily(uint32(id)) {
 			d.addFamily(f)

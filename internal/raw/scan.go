@@ -14,22 +14,20 @@ const ownPrefix = "kpulse_"
 // none is no id.
 const none = math.MaxUint32
 
-// Limits of one scan. They are far above what exporters have (about 500 families; a
-// label set for each device and pod; 61 thousand samples for 1024 devices × 60
-// fields) and keep a hostile body from growing tables 30 times its size.
+// Limits of one scan, far above what exporters have (about 500 families, and 61 thousand samples
+// for 1024 devices × 60 fields). They keep a hostile body from growing tables 30 times its size.
 const (
 	maxFamilies = 1 << 14
 	maxBlocks   = 1 << 18
 	maxSamples  = 1 << 21
 )
 
-// A Scanner reads expositions of one source, as package exposition does: it
-// accepts and rejects what a Prometheus server would, in its parser and in the
-// check of labels after it.
+// A Scanner reads expositions of one source, as package exposition does: it accepts and rejects
+// what a Prometheus server would, in its parser and in the check of labels after it.
 //
-// A scrape mostly repeats the previous one, so a Scanner remembers which label
-// block followed which and compares before it parses. Bytes equal to a block that
-// was once accepted are accepted again, so a hint never changes a result.
+// A scrape mostly repeats the previous one, so a Scanner remembers which label block followed which
+// and compares before it parses. Bytes equal to a block that was once accepted are accepted again,
+// so a hint never changes a result.
 //
 // The zero value is ready to use. A Scanner is not safe for concurrent use.
 type Scanner struct {
@@ -48,7 +46,7 @@ type Scanner struct {
 	usedFamilies int
 	position
 
-	own     ownNames
+	own     map[string]bool // names with ownPrefix, parts of text
 	scratch []byte
 	labels  []Label
 }
@@ -60,13 +58,6 @@ type position struct {
 	previous uint32 // the block of the previous line, none at a family's start
 	expected uint32 // the block that is likely next
 	first    uint32 // the first block of the previous family
-}
-
-// ownNames are the names with ownPrefix.
-type ownNames struct {
-	dict *Dict
-	seen []uint32 // by id of dict: the last scan that saw it
-	used int
 }
 
 // blockNote is what a Scanner remembers about a label block.
@@ -122,9 +113,13 @@ func (s *Scanner) Scan(b *Batch) {
 		}
 		b.Excess = s.usedFamilies > maxFamilies || s.usedBlocks > maxBlocks || len(b.Samples) > maxSamples
 	}
-	s.own.used = b.OwnFamilies
-	s.dropOldHelp()
+	for id := range s.families { // a HELP must be from the scan that it is read with
+		if s.families[id].help != s.scan {
+			s.dict.families[id].Help = ""
+		}
+	}
 	// The Body is the reader's again, and may change.
+	clear(s.own)
 	s.text, s.out = "", nil
 }
 
@@ -140,8 +135,8 @@ func (s *Scanner) begin(b *Batch) {
 		)
 		s.forget(b.Dict)
 	}
-	if s.own.dict == nil || overgrown(s.own.dict.Families(), s.own.used) {
-		s.own = ownNames{dict: NewDict()}
+	if s.own == nil {
+		s.own = map[string]bool{}
 	}
 	s.scan++
 	s.usedBlocks, s.usedFamilies = 0, 0
@@ -228,9 +223,8 @@ func (s *Scanner) findBlock(i int, expected uint32) (id uint32, ok bool) {
 	if expected < uint32(len(s.blocks)) && strings.HasPrefix(s.text[i:], s.dict.blocks[expected]) {
 		return expected, true
 	}
-	// Most blocks end at the first brace of their line, and a lookup costs less
-	// than a parse. The search stays in the line: otherwise it would read a hostile
-	// body once for each of its lines.
+	// Most blocks end at the first brace of their line, and a lookup costs less than a parse. The
+	// search stays in the line: else it would read a hostile body once for each of its lines.
 	line := s.text[i:exposition.NextLine(s.text, i)]
 	id, ok = s.dict.blockID[line[:strings.IndexByte(line, '}')+1]]
 	return id, ok && int(id) < len(s.blocks) && s.blocks[id].plain
@@ -251,16 +245,14 @@ func (s *Scanner) series(e *exposition.Entry) {
 		s.startFamily(e.Name)
 	}
 	id := s.noted(s.dict.blockOf(e.Labels))
+	s.sample(id, e.Value, e.Millis)
 	// A later line matches a plain block by its text alone, unparsed. "", of a series
 	// without braces, is not plain: any text begins with it.
-	plain := e.Labels != ""
-	s.blocks[id].plain = plain
-	s.sample(id, e.Value, e.Millis)
-	if plain {
-		s.follow(id)
-	} else {
+	if s.blocks[id].plain = e.Labels != ""; e.Labels == "" {
 		s.use(id)
+		return
 	}
+	s.follow(id)
 }
 
 // noted returns the id of a block, after adding a note of it if there is none.
@@ -318,26 +310,10 @@ func (s *Scanner) header(e *exposition.Entry) {
 	}
 }
 
-// dropOldHelp forgets the HELP of families that only had one in an earlier scan: a text
-// must be from the scan that it is read with.
-func (s *Scanner) dropOldHelp() {
-	for id := range s.families {
-		if s.families[id].help != s.scan {
-			s.dict.families[id].Help = ""
-		}
-	}
-}
-
 // startFamily makes the family of a name the current one.
 func (s *Scanner) startFamily(name string) {
-	s.enter(s.dict.familyOf(name))
-	// The Dict's copy, which does not change with the Body.
-	s.name = s.dict.families[s.family].Name
-}
-
-// enter makes a family the current one.
-func (s *Scanner) enter(id uint32) {
-	s.family, s.previous, s.expected = id, none, s.first
+	s.family, s.previous, s.expected = s.dict.familyOf(name), none, s.first
+	s.name = s.dict.families[s.family].Name // the Dict's copy, which does not change with the Body
 	for int(s.family) >= len(s.families) {
 		s.families = append(s.families, familyNote{})
 	}
@@ -379,15 +355,10 @@ func (s *Scanner) follow(id uint32) {
 func (s *Scanner) leaveOut(e *exposition.Entry) {
 	s.omit(e.Start, e.End)
 	s.out.Meaningful++
-	s.scratch = exposition.AppendUnescaped(s.scratch[:0], e.Name)
-	id := s.own.dict.FamilyID(s.scratch)
-	for int(id) >= len(s.own.seen) {
-		s.own.seen = append(s.own.seen, 0)
+	if len(s.own) < maxFamilies {
+		s.own[e.MetricName()] = true
 	}
-	if s.own.seen[id] != s.scan {
-		s.own.seen[id] = s.scan
-		s.out.OwnFamilies++
-	}
+	s.out.OwnFamilies = len(s.own)
 }
 
 // omit adds [i, next) to the spans that are not passed on.

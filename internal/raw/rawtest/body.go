@@ -7,21 +7,20 @@ import (
 	"strconv"
 )
 
-// Body returns an exposition in the style of dcgm-exporter 4.8, with one sample
-// per family and entity. Entities are GPUs; more than 64 and fewer than 1000 of
-// them are the MIG instances of boards that are split into seven. The families
-// are the exporter's own, the inputs of the composite first, and then numbered
-// ones.
-//
-// As in the exporter, the order of families varies from scrape to scrape, that of
-// entities does not. seed decides the order of families and the values; the series
-// are the same for every seed.
+// Body returns an exposition in the style of dcgm-exporter 4.8, with one sample per family and
+// entity. Entities are GPUs; more than 64 and fewer than 1000 of them are the MIG instances of
+// boards that are split into seven. The families are the exporter's own, the inputs of the composite
+// first, and then numbered ones. As in the exporter, the order of families varies from scrape to
+// scrape: seed decides it, and the values. The series are the same for every seed.
 func Body(entities, families int, seed uint64) []byte {
 	rng := rand.New(rand.NewPCG(seed, 0x6b70756c7365))
 	blocks := labelBlocks(entities)
 	body := make([]byte, 0, families*(160+entities*240))
 	for _, i := range rng.Perm(families) {
-		f := familyAt(i)
+		f := family{fmt.Sprintf("DCGM_FI_DEV_X%d", i), "gauge", 6 * (i % 2), 0, 1e6, fmt.Sprintf("Made-up field number %d.", i)}
+		if i < len(dcgmFamilies) {
+			f = dcgmFamilies[i]
+		}
 		body = fmt.Appendf(body, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
 		for _, block := range blocks {
 			body = append(append(body, f.name...), block...)
@@ -65,17 +64,6 @@ type family struct {
 	decimals   int // 6 for floats, 0 for integers: the exporter prints %f or %d
 	low, high  float64
 	help       string
-}
-
-// familyAt returns the i-th family of all that Body can make.
-func familyAt(i int) family {
-	if i < len(dcgmFamilies) {
-		return dcgmFamilies[i]
-	}
-	return family{
-		name: fmt.Sprintf("DCGM_FI_DEV_X%d", i), kind: "gauge", decimals: 6 * (i % 2), high: 1e6,
-		help: fmt.Sprintf("Made-up field number %d.", i),
-	}
 }
 
 var dcgmFamilies = [...]family{

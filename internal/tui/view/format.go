@@ -18,27 +18,25 @@ type format func(v float64) string
 
 // The widths of usual numbers in a format, in cells.
 const (
-	widthPercent  = 6 // 100.0%
-	widthWhole    = 4 // 100%
-	widthWatts    = 5 // 1000W
-	widthCelsius  = 5 // 105°C
-	widthGiB      = 6 // 1440.2
-	widthWholeGiB = 3 // 141
-	widthRate     = 5 // 12.40, <.01
-	widthMHz      = 4 // 1980
-	widthEnergy   = 6 // 9999.9
-	widthCount    = 6
+	widthPercent = 6 // 100.0%
+	widthWhole   = 4 // 100%
+	widthWatts   = 5 // 1000W
+	widthCelsius = 5 // 105°C
+	widthGiB     = 6 // 1440.2
+	widthRate    = 5 // 12.40, <.01
+	widthMHz     = 4 // 1980
+	widthEnergy  = 6 // 9999.9
+	widthCount   = 6
 )
 
 // The formats of fractions as 90.8% and 91%, power as 327W, temperatures as 52°C, memory in GiB as
-// 108.4 and 108, and clocks in MHz as 1980.
+// 108.4, and clocks in MHz as 1980.
 var (
 	percent   = decimals(100, 1, "%")
 	whole     = decimals(100, 0, "%")
 	watts     = decimals(1, 0, "W")
 	celsius   = decimals(1, 0, "°C")
 	gibibytes = decimals(1.0/(1<<30), 1, "")
-	wholeGiB  = decimals(1.0/(1<<30), 0, "")
 	megahertz = decimals(1e-6, 0, "")
 )
 

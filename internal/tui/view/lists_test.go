@@ -86,7 +86,7 @@ func TestProcessesFollowTheDevices(t *testing.T) {
 		s.Processes = append(s.Processes, client.Process{Process: canonical.Process{PID: 4710 + i}, Key: k})
 	}
 	g, _ := at(s, Jobs, 80, 24)
-	if frame := g.Glyphs(); strings.Index(frame, "4711") < 0 || strings.Index(frame, "4711") > strings.Index(frame, "4710") || strings.Contains(frame, "4712") {
+	if frame := g.Glyphs(); !strings.Contains(frame, "4711") || strings.Index(frame, "4711") > strings.Index(frame, "4710") || strings.Contains(frame, "4712") {
 		t.Errorf("shows\n%s", frame)
 	}
 }

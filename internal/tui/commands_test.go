@@ -23,7 +23,7 @@ func TestCommandErrors(t *testing.T) {
 			t.Errorf("%s: %q in %s, want %q", test.line, s.Message, s.View, test.want)
 		}
 		c.at = c.at.Add(messageTime)
-		if m.update(beatMsg{}); strings.Contains(m.state.Message, test.want) {
+		if m.update((*model).beat); strings.Contains(m.state.Message, test.want) {
 			t.Errorf("%s: the message stays", test.line)
 		}
 	}

@@ -20,8 +20,8 @@ const maxEvents = 500
 type lists struct {
 	targets []client.Target
 	derived []history.Event // from readings, the newest last
-	// background lets update have what request returns, a func(*model).
-	background func(request func(context.Context) any)
+	// background lets update have the change that request returns.
+	background func(request func(context.Context) func(*model))
 	askedAt    time.Time              // for events
 	served     [][]client.ServedEvent // by target; nil for one that serves none
 	listing    bool                   // processes
@@ -41,7 +41,7 @@ func (m *model) askEvents() {
 		return
 	}
 	m.askedAt = m.now()
-	m.background(func(ctx context.Context) any {
+	m.background(func(ctx context.Context) func(*model) {
 		served := client.ListEvents(ctx, m.targets)
 		return func(m *model) { m.showServed(served) }
 	})
@@ -49,7 +49,7 @@ func (m *model) askEvents() {
 
 // showServed shows the events that nodes serve.
 func (m *model) showServed(served [][]client.ServedEvent) {
-	m.served = served
+	m.served, m.urgent = served, true
 	for i, list := range served {
 		m.state.History.Learn(m.latest[i], list)
 	}
@@ -62,9 +62,11 @@ func (m *model) askProcesses() {
 		return
 	}
 	m.listing = true
-	m.background(func(ctx context.Context) any {
+	m.background(func(ctx context.Context) func(*model) {
 		list, why := client.ListProcesses(ctx, m.targets)
-		return func(m *model) { m.listing, m.state.Processes, m.state.ProcessesErr = false, list, why }
+		return func(m *model) {
+			m.listing, m.urgent, m.state.Processes, m.state.ProcessesErr = false, true, list, why
+		}
 	})
 }
 

@@ -17,12 +17,12 @@ func TestBadEventsAreShown(t *testing.T) {
 	c.at = c.at.Add(time.Second)
 	n := fleetNode(c.at)
 	n.GPUs[1].Health, n.GPUs[1].Raised = canonical.HealthCrit, []client.RaisedCondition{{Condition: canonical.CondRowRemapFailure, State: canonical.HealthCrit}}
-	m.update(nodeMsg{0, n})
+	m.update(reading(0, n))
 	if m.state.Message != "dgx-1 GPU 1: crit: row remap failed" || !m.state.Alarm || len(m.state.Events) != 1 {
 		t.Errorf("message %q, %d events", m.state.Message, len(m.state.Events))
 	}
 	c.at = c.at.Add(3 * time.Second)
-	if m.update(beatMsg{}); !strings.Contains(m.state.Message, "is not updated") {
+	if m.update((*model).beat); !strings.Contains(m.state.Message, "is not updated") {
 		t.Errorf("after the node fell silent: %q", m.state.Message)
 	}
 	for range 2 * maxEvents {
@@ -39,7 +39,7 @@ func TestTroubleIsShownOnce(t *testing.T) {
 	say := func(trouble string) string {
 		n := fleetNode(c.at)
 		n.Trouble = trouble
-		m.update(nodeMsg{0, n})
+		m.update(reading(0, n))
 		return m.state.Message
 	}
 	if got := say("--gpus=9: not there"); !strings.Contains(got, "--gpus=9: not there") || !m.state.Alarm {
@@ -51,10 +51,10 @@ func TestTroubleIsShownOnce(t *testing.T) {
 	}
 }
 
-// asked returns the answer to the request that a heartbeat makes, a func(*model); nil if it makes none.
-func asked(t *testing.T, m *model) (answer any) {
-	m.background = func(request func(context.Context) any) { answer = request(t.Context()) }
-	m.update(beatMsg{})
+// asked returns the answer to the request that a heartbeat makes, nil if it makes none.
+func asked(t *testing.T, m *model) (answer func(*model)) {
+	m.background = func(request func(context.Context) func(*model)) { answer = request(t.Context()) }
+	m.update((*model).beat)
 	return answer
 }
 
@@ -89,7 +89,7 @@ func TestEventsAreListedWhileShown(t *testing.T) {
 	if asked(t, m) != nil {
 		t.Error("asked before the first reading")
 	}
-	m.update(nodeMsg{0, fleetNode(c.at)})
+	m.update(reading(0, fleetNode(c.at)))
 	for _, step := range []struct {
 		after time.Duration
 		key   string
@@ -114,7 +114,7 @@ func TestEventsTellSinceWhen(t *testing.T) {
 	n := fleetNode(start)
 	n.At = start.Add(-time.Hour) // its clock is an hour slow
 	n.GPUs[1].Raised = []client.RaisedCondition{{Condition: canonical.CondXIDFatal, State: canonical.HealthCrit}, {Condition: canonical.CondFabric, State: canonical.HealthWarn}}
-	m.update(nodeMsg{0, n})
+	m.update(reading(0, n))
 	key := n.GPUs[1].Key
 	raised := func(c canonical.Condition, ago time.Duration) client.ServedEvent {
 		return client.ServedEvent{Key: key, Event: canonical.Event{At: n.At.Add(-ago), Kind: canonical.EventRaised, GPU: "1", Condition: c}}

@@ -66,22 +66,11 @@ type session struct {
 	mouse     bool   // is the dashboard's, not the terminal's
 }
 
-// nodeMsg is a new Node, by the index of its target.
-type nodeMsg struct {
-	index int
-	node  *client.Node
-}
-
-// leadMsg is a node's reading from before the dashboard began.
-type leadMsg nodeMsg
-
-type beatMsg struct{}
-
 // newModel returns the model of nodes that have not answered yet.
 func newModel(nodes []*client.Node, now func() time.Time, on tcell.Screen) *model {
 	m := &model{screen: on, now: now, watch: history.NewWatch(), views: view.New(help()), latest: nodes}
 	m.state = view.State{Now: now(), Nodes: nodes, History: history.NewHistory(), Choices: view.Choices{View: view.Fleet, Metric: client.MetricReal}}
-	m.background = func(func(context.Context) any) {}
+	m.background = func(func(context.Context) func(*model)) {}
 	m.toggleMouse()
 	m.message("")
 	m.setTheme(view.Themes[0])
@@ -89,37 +78,24 @@ func newModel(nodes []*client.Node, now func() time.Time, on tcell.Screen) *mode
 	return m
 }
 
-// update handles a message or an event of the screen.
-func (m *model) update(message any) {
+// handle handles an event of the screen.
+func (m *model) handle(event tcell.Event) {
 	m.updateClock()
-	switch message := message.(type) {
-	case nodeMsg:
-		m.leading = false
-		m.addReading(message.index, message.node)
-	case leadMsg: // it raises no alarm
-		m.leading = true
-		m.state.History.Add(message.node)
-		m.keepEvents(m.watch.Reading(message.node))
-		m.showNode(message.index, message.node)
-	case beatMsg:
-		m.beat()
+	m.urgent = true
+	switch event := event.(type) {
 	case *tcell.EventResize:
 		m.screen.Sync()
 	case *tcell.EventKey:
-		m.press(message)
+		m.press(event)
 	case *tcell.EventMouse:
-		m.point(message)
-	case func(*model): // the answer to a request
-		message(m)
+		m.point(event)
 	}
-	switch message.(type) {
-	case nodeMsg, leadMsg:
-		m.fresh = true
-	case beatMsg: // frequent readings move the clock themselves
-		m.urgent = m.urgent || m.now().Sub(m.drawnAt) >= heartbeat-minFrame
-	default:
-		m.urgent = true
-	}
+}
+
+// update applies a change: a reading, the answer to a request, or the heartbeat.
+func (m *model) update(change func(*model)) {
+	m.updateClock()
+	change(m)
 }
 
 // updateClock moves the clock of the screen, unless that is frozen, and drops a message
@@ -134,8 +110,9 @@ func (m *model) updateClock() {
 	}
 }
 
-// beat does what depends on time alone.
+// beat does what depends on time alone. Frequent readings move the clock themselves.
 func (m *model) beat() {
+	m.urgent = m.urgent || m.now().Sub(m.drawnAt) >= heartbeat-minFrame
 	if !m.leading {
 		m.addEvents(m.watch.Clock(m.latest, m.now()))
 	}
@@ -144,18 +121,31 @@ func (m *model) beat() {
 	m.askProcesses()
 }
 
-// addReading adds a reading to the history and the events, even while the screen is frozen.
-func (m *model) addReading(index int, n *client.Node) {
-	previous := m.latest[index]
-	if n.Trouble != previous.Trouble && n.Trouble != "" {
-		m.showError(errors.New(n.Name + ": " + n.Trouble))
+// reading returns the change by a new reading of the node of a target. It adds the reading to the
+// history and the events, even while the screen is frozen.
+func reading(index int, n *client.Node) func(*model) {
+	return func(m *model) {
+		previous := m.latest[index]
+		if n.Trouble != previous.Trouble && n.Trouble != "" {
+			m.showError(errors.New(n.Name + ": " + n.Trouble))
+		}
+		if n.Err == "" {
+			m.state.History.Add(n)
+			m.addEvents(m.watch.Reading(n))
+		}
+		m.leading, m.fresh, m.urgent = false, true, m.urgent || previous.Up != n.Up
+		m.showNode(index, n)
 	}
-	if n.Err == "" {
+}
+
+// lead returns the change by a reading from before the dashboard began, which raises no alarm.
+func lead(index int, n *client.Node) func(*model) {
+	return func(m *model) {
+		m.leading, m.fresh = true, true
 		m.state.History.Add(n)
-		m.addEvents(m.watch.Reading(n))
+		m.keepEvents(m.watch.Reading(n))
+		m.showNode(index, n)
 	}
-	m.urgent = m.urgent || previous.Up != n.Up
-	m.showNode(index, n)
 }
 
 // showNode makes n the latest reading of its target, and shows it unless the screen is frozen.

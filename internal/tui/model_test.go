@@ -26,7 +26,7 @@ func fleet(t *testing.T) (*model, *clock) {
 	c := &clock{start}
 	m := newModel([]*client.Node{{URL: "u", Name: "dgx-1"}}, c.now, simulated())
 	resize(m, 120, 40)
-	m.update(nodeMsg{0, fleetNode(c.at)})
+	m.update(reading(0, fleetNode(c.at)))
 	return m, c
 }
 
@@ -57,7 +57,7 @@ func simulated() tcell.SimulationScreen {
 
 func resize(m *model, w, h int) {
 	m.screen.SetSize(w, h)
-	m.update(tcell.NewEventResize(w, h))
+	m.handle(tcell.NewEventResize(w, h))
 }
 
 // typed sends keys: a named one, as "enter", is one key; any other word is a key per letter. It
@@ -70,14 +70,14 @@ func typed(m *model, keys ...string) (quits bool) {
 		named := false
 		for code, name := range tcell.KeyNames {
 			if strings.ToLower(name) == k && (len(k) > 1 || code == tcell.KeyRune) {
-				m.update(tcell.NewEventKey(code, 0, 0))
+				m.handle(tcell.NewEventKey(code, 0, 0))
 				named = true
 				break
 			}
 		}
 		for _, c := range k {
 			if !named {
-				m.update(tcell.NewEventKey(tcell.KeyRune, c, 0))
+				m.handle(tcell.NewEventKey(tcell.KeyRune, c, 0))
 			}
 		}
 	}
@@ -163,8 +163,8 @@ func TestFreeze(t *testing.T) {
 	c.at = c.at.Add(10 * time.Second)
 	late := fleetNode(c.at)
 	late.GPUs[0].RealUtilization = 0.99
-	m.update(nodeMsg{0, late})
-	m.update(beatMsg{})
+	m.update(reading(0, late))
+	m.update((*model).beat)
 	if v := m.state.GPUs[0].RealUtilization; v != 0 || !m.state.Now.Equal(start) {
 		t.Errorf("the frozen screen shows %v at %v", v, m.state.Now.Sub(start))
 	}
@@ -189,7 +189,7 @@ func TestHeartbeatMovesTheClockAlone(t *testing.T) {
 	}{{500 * time.Millisecond, false}, {500 * time.Millisecond, true}, {300 * time.Millisecond, false}, {700 * time.Millisecond, true}} {
 		before := m.drawnAt
 		c.at = c.at.Add(step.after)
-		m.update(beatMsg{})
+		m.update((*model).beat)
 		if m.draw(); m.drawnAt.Equal(before) == step.drawn {
 			t.Errorf("%v after the last heartbeat: drawn %v, want %v", step.after, !step.drawn, step.drawn)
 		}
@@ -210,21 +210,21 @@ func TestFramesAreFewWhileReadingsAreMany(t *testing.T) {
 	}
 	for range 10 {
 		c.at = c.at.Add(100 * time.Millisecond)
-		m.update(nodeMsg{0, fleetNode(c.at)})
+		m.update(reading(0, fleetNode(c.at)))
 		count()
 	}
 	if frames != 5 {
 		t.Errorf("%d frames of 10 readings in a second, want 5", frames)
 	}
 	c.at = c.at.Add(time.Millisecond)
-	m.update(tcell.NewEventKey(tcell.KeyRune, '?', 0))
+	m.handle(tcell.NewEventKey(tcell.KeyRune, '?', 0))
 	if count(); frames != 6 || !strings.Contains(rendered(m), "Keys") {
 		t.Errorf("a key is not shown at once: %d frames", frames)
 	}
 	c.at = c.at.Add(time.Millisecond)
 	down := fleetNode(c.at)
 	down.Up = false
-	m.update(nodeMsg{0, down})
+	m.update(reading(0, down))
 	if count(); frames != 7 {
 		t.Errorf("a node that goes down is not shown at once: %d frames", frames)
 	}
@@ -247,7 +247,7 @@ func TestEveryKeyEverywhere(t *testing.T) {
 		for _, view := range view.Names {
 			m, c := fleet(t)
 			if empty {
-				m.update(nodeMsg{0, &client.Node{URL: "u", Name: "n", Err: "refused"}})
+				m.update(reading(0, &client.Node{URL: "u", Name: "n", Err: "refused"}))
 				m.arrange()
 			}
 			for i, k := range keys {
@@ -256,7 +256,7 @@ func TestEveryKeyEverywhere(t *testing.T) {
 				resize(m, size[0], size[1])
 				typed(m, k)
 				c.at = c.at.Add(time.Second)
-				m.update(beatMsg{})
+				m.update((*model).beat)
 				if w, h := m.grid.Size(); w != size[0] || h != size[1] {
 					t.Fatalf("%s, %s: frame of %d × %d on a terminal of %v", view, k, w, h, size)
 				}
@@ -283,7 +283,7 @@ func TestBurst(t *testing.T) {
 		input.SetSize(40, 12)
 		input.ScanUTF8([]byte(test.bytes))
 		for len(events) > 0 {
-			m.update(<-events)
+			m.handle(<-events)
 			m.draw()
 		}
 		if m.state.View != test.view || selected(m) != test.selected {
@@ -313,8 +313,8 @@ func TestLeadIsHistory(t *testing.T) {
 			n.GPUs[1].Health, n.GPUs[1].Raised = canonical.HealthCrit, []client.RaisedCondition{{Condition: canonical.CondRowRemapFailure, State: canonical.HealthCrit}}
 		}
 		c.at = c.at.Add(time.Millisecond)
-		m.update(leadMsg{0, n})
-		m.update(beatMsg{})
+		m.update(lead(0, n))
+		m.update((*model).beat)
 		if m.draw(); rendered(m) != before {
 			t.Fatalf("reading %d has a frame", i)
 		}
@@ -331,7 +331,7 @@ func TestLeadIsHistory(t *testing.T) {
 	c.at = start.Add(3 * time.Second)
 	sick := fleetNode(c.at)
 	sick.GPUs[1].Health = canonical.HealthCrit
-	m.update(nodeMsg{0, sick})
+	m.update(reading(0, sick))
 	if m.draw(); rendered(m) == before || !strings.Contains(m.grid.Glyphs(), "✖ 1 crit") || strings.Contains(m.grid.Glyphs(), "stale") {
 		t.Errorf("after the lead the screen is\n%s", m.grid.Glyphs())
 	}

@@ -22,8 +22,8 @@ func TestTabs(t *testing.T) {
 			t.Fatalf("%s has no tab:\n%s", name, header(m))
 		}
 		h := m.state.Hits[at]
-		m.update(tcell.NewEventMouse(h.X+h.W/2, h.Y, tcell.Button1, 0))
-		m.update(tcell.NewEventMouse(h.X, h.Y, tcell.ButtonNone, 0))
+		m.handle(tcell.NewEventMouse(h.X+h.W/2, h.Y, tcell.Button1, 0))
+		m.handle(tcell.NewEventMouse(h.X, h.Y, tcell.ButtonNone, 0))
 		m.draw()
 		if m.state.View != name || !strings.Contains(header(m), string(rune('1'+i))+" "+name) {
 			t.Errorf("a click on %s shows %s:\n%s", name, m.state.View, header(m))

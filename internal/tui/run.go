@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -20,10 +19,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
-
-// leadGC is GOGC, in percent, while a lead is read: with the default, garbage collection takes
-// 40 % of its time.
-const leadGC = 300
 
 // Options configure Run.
 type Options struct {
@@ -37,19 +32,13 @@ type Options struct {
 	Focus string
 }
 
-var (
-	errNoTerminal = errors.New("--tui needs a terminal, but standard input or output is not one; print one reading as text with --once")
-	// A dumb terminal would show escape codes as text.
-	errDumbTerminal = errors.New("--tui cannot draw on a terminal with TERM=dumb; print one reading as text with --once")
-)
-
 // CheckTerminal returns an error if Run cannot draw on the terminal of this process.
 func CheckTerminal() error {
 	switch {
 	case !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())):
-		return errNoTerminal
-	case os.Getenv("TERM") == "dumb":
-		return errDumbTerminal
+		return errors.New("--tui needs a terminal, but standard input or output is not one; print one reading as text with --once")
+	case os.Getenv("TERM") == "dumb": // it would show escape codes as text
+		return errors.New("--tui cannot draw on a terminal with TERM=dumb; print one reading as text with --once")
 	}
 	return nil
 }
@@ -67,10 +56,10 @@ func Run(ctx context.Context, opts Options) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer cancel()
-	messages := make(chan any)
-	send := func(message any) {
+	changes := make(chan func(*model))
+	send := func(change func(*model)) {
 		select {
-		case messages <- message:
+		case changes <- change:
 		case <-ctx.Done():
 		}
 	}
@@ -78,21 +67,24 @@ func Run(ctx context.Context, opts Options) error {
 	for i, t := range opts.Targets {
 		f := client.NewFetcher(t)
 		nodes[i] = f.Node
-		background.Go(func() { follow(ctx, f, i, send, t.Ticks != nil) })
+		background.Go(func() {
+			f.Lead(ctx, func(n *client.Node) { send(lead(i, n)) })
+			f.Follow(ctx, func(n *client.Node) { send(reading(i, n)) })
+		})
 	}
 	m := newModel(nodes, time.Now, screen)
 	m.state.Job, m.wanted, m.targets = opts.Job, opts.Focus, opts.Targets
-	m.background = func(request func(context.Context) any) { background.Go(func() { send(request(ctx)) }) }
+	m.background = func(request func(context.Context) func(*model)) { background.Go(func() { send(request(ctx)) }) }
 	if opts.Notice != "" {
 		m.addEvents([]history.Event{{At: m.now(), State: canonical.HealthWarn, Text: client.OneLine(opts.Notice)}})
 	}
-	m.loop(ctx, messages, answers)
+	m.loop(ctx, changes, answers)
 	return nil
 }
 
-// loop handles messages and the events of the screen until the user quits or ctx ends, and then
+// loop handles changes and the events of the screen until the user quits or ctx ends, and then
 // waits for the terminal's answer, which the shell would read as input.
-func (m *model) loop(ctx context.Context, messages <-chan any, answers <-chan bool) {
+func (m *model) loop(ctx context.Context, changes <-chan func(*model), answers <-chan bool) {
 	begun := m.now()
 	events := make(chan tcell.Event)
 	go m.screen.ChannelEvents(events, ctx.Done())
@@ -106,12 +98,12 @@ func (m *model) loop(ctx context.Context, messages <-chan any, answers <-chan bo
 		case light := <-answers:
 			m.setBackground(light)
 			answers = nil
-		case message := <-messages:
-			m.update(message)
+		case change := <-changes:
+			m.update(change)
 		case event := <-events:
-			m.update(event)
+			m.handle(event)
 		case <-beat.C:
-			m.update(beatMsg{})
+			m.update((*model).beat)
 		}
 	}
 	if answers != nil {
@@ -120,16 +112,6 @@ func (m *model) loop(ctx context.Context, messages <-chan any, answers <-chan bo
 		case <-time.After(answerTime - m.now().Sub(begun)):
 		}
 	}
-}
-
-// follow sends the nodes that f fetches, first those of its lead.
-func follow(ctx context.Context, f *client.Fetcher, index int, send func(any), leads bool) {
-	if leads {
-		percent := debug.SetGCPercent(leadGC)
-		f.Lead(ctx, func(n *client.Node) { send(leadMsg{index, n}) })
-		debug.SetGCPercent(percent)
-	}
-	f.Follow(ctx, func(n *client.Node) { send(nodeMsg{index, n}) })
 }
 
 // suspend stops the process, as Ctrl-Z does elsewhere, and restores the screen when it continues.

@@ -37,7 +37,7 @@ func TestSelection(t *testing.T) {
 	// The selected device vanishes: the selection stays at its position.
 	n := fleetNode(c.at.Add(time.Second))
 	n.GPUs = n.GPUs[:4]
-	if m.update(nodeMsg{0, n}); selected(m) != "3" {
+	if m.update(reading(0, n)); selected(m) != "3" {
 		t.Errorf("after the instance went: %q", selected(m))
 	}
 }
@@ -48,7 +48,7 @@ func TestFirstSelection(t *testing.T) {
 	c := &clock{start}
 	m := newModel([]*client.Node{{URL: "a", Name: "a"}, {URL: "u", Name: "dgx-1"}}, c.now, simulated())
 	resize(m, 120, 40)
-	m.update(nodeMsg{1, fleetNode(c.at)})
+	m.update(reading(1, fleetNode(c.at)))
 	if selected(m) != "dgx-1/0" || m.state.Selected.Node != "u" {
 		t.Fatalf("selected %s of %s", selected(m), m.state.Selected.Node)
 	}
@@ -57,12 +57,12 @@ func TestFirstSelection(t *testing.T) {
 	for _, g := range first.GPUs {
 		g.Key.Node = "a"
 	}
-	if m.update(nodeMsg{0, first}); m.state.Selected != m.state.GPUs[0].Key {
+	if m.update(reading(0, first)); m.state.Selected != m.state.GPUs[0].Key {
 		t.Errorf("selected %v, first is %v", m.state.Selected, m.state.GPUs[0].Key)
 	}
 	typed(m, "]", "]")
 	chosen := m.state.Selected
-	if m.update(nodeMsg{1, fleetNode(c.at.Add(time.Second))}); m.state.Selected != chosen {
+	if m.update(reading(1, fleetNode(c.at.Add(time.Second)))); m.state.Selected != chosen {
 		t.Error("the selection moves after a key")
 	}
 }
@@ -106,8 +106,8 @@ func TestSortAndMouse(t *testing.T) {
 	hits := slices.Clone(m.state.Hits)
 	click := func(x, y int) {
 		m.state.Hits = hits
-		m.update(tcell.NewEventMouse(x, y, tcell.Button1, 0))
-		m.update(tcell.NewEventMouse(x, y, tcell.ButtonNone, 0))
+		m.handle(tcell.NewEventMouse(x, y, tcell.Button1, 0))
+		m.handle(tcell.NewEventMouse(x, y, tcell.ButtonNone, 0))
 	}
 	if click(14, 6); selected(m) != "2" {
 		t.Errorf("clicked %s", selected(m))

@@ -62,7 +62,7 @@ func TestScreensThatShowLess(t *testing.T) {
 	}
 	m, c := fleet(t)
 	again := newModel(m.latest, c.now, on)
-	again.update(nodeMsg{0, fleetNode(c.at)})
+	again.update(reading(0, fleetNode(c.at)))
 	for _, key := range []string{"1", "2", "3", "4", "5", "?", "i", "e"} {
 		typed(again, key)
 		if shown := rendered(again); !strings.Contains(shown, "dgx-1") || strings.ContainsFunc(shown, func(c rune) bool { return c > 0x7f }) {

@@ -146,7 +146,7 @@ func shown(c rune) rune {
 	switch {
 	case c >= ' ' && c < 0x7f, c > 0xad && c < 0x300, c > 0x200f && c < 0x2028, c >= 0x2190 && c < 0x2200, c >= 0x2500 && c < 0x25fd:
 		return c // ASCII, Latin, dashes, arrows, boxes and blocks: no look-up
-	case joins, diag.Rune(c) != c, unicode.In(c, unicode.M, unicode.C, unicode.Zl, unicode.Zp), uniseg.StringWidth(string(c)) != 1:
+	case joins, c == utf8.RuneError, diag.Rune(c) != c, unicode.In(c, unicode.M, unicode.C, unicode.Zl, unicode.Zp), uniseg.StringWidth(string(c)) != 1:
 		return '?'
 	}
 	return c

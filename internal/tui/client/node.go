@@ -56,7 +56,7 @@ type Hiding struct {
 	Hidden            int
 	HiddenBy, Trouble string
 	// HiddenBoards are the Keys of these boards.
-	HiddenBoards []Key
+	HiddenBoards map[Key]bool
 }
 
 // Source is a source of a proxy.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -45,12 +44,12 @@ func (n *Node) keep(s Selection) {
 	for _, i := range s.Shown {
 		n.GPUs = append(n.GPUs, all[i])
 	}
-	n.HiddenBoards = nil
+	n.HiddenBoards = map[Key]bool{}
 	for _, g := range all {
-		onBoard := func(o *GPU) bool { return o.Key.board() == g.Key.board() }
-		if !n.Hides(g.Key) && !slices.ContainsFunc(n.GPUs, onBoard) {
-			n.HiddenBoards = append(n.HiddenBoards, g.Key.board())
-		}
+		n.HiddenBoards[g.Key.board()] = true
+	}
+	for _, g := range n.GPUs {
+		delete(n.HiddenBoards, g.Key.board())
 	}
 	n.Hidden, n.HiddenBy, n.Trouble = len(n.HiddenBoards), s.By, cmp.Or(s.Trouble, s.Doubt)
 }
@@ -59,7 +58,7 @@ func (n *Node) keep(s Selection) {
 func (k Key) board() Key { return Key{Node: k.Node, UUID: k.UUID} }
 
 // Hides reports whether the board of a device is left out.
-func (n *Node) Hides(device Key) bool { return slices.Contains(n.HiddenBoards, device.board()) }
+func (n *Node) Hides(device Key) bool { return n.HiddenBoards[device.board()] }
 
 // publicURL returns the URL without credentials. The query may hold a token, so only its
 // source parameters are kept, which tell the sources of one proxy apart.

@@ -106,7 +106,7 @@ func TestEventsOfNodes(t *testing.T) {
 
 func TestMerge(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
-	nodes := []*client.Node{{URL: "a", Name: "node-a", Hiding: client.Hiding{HiddenBoards: []client.Key{{Node: "a", UUID: "GPU-other"}}}}, {URL: "b", Name: "node-b"}}
+	nodes := []*client.Node{{URL: "a", Name: "node-a", Hiding: client.Hiding{HiddenBoards: map[client.Key]bool{{Node: "a", UUID: "GPU-other"}: true}}}, {URL: "b", Name: "node-b"}}
 	derived := []Event{
 		{At: at(2), Key: client.Key{Node: "a"}, Health: true, Text: "of a, derived"},
 		{At: at(4), Key: client.Key{Node: "b"}, Health: true, Text: "of b"},

@@ -2,79 +2,66 @@ package screen
 
 import "math"
 
-// eighths are the left parts of a cell, in eighths.
-var eighths = [...]rune{' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'}
-
 // levels are the lower parts of a cell, in eighths.
 var levels = [...]rune{' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'}
 
-// halves are the left parts of a heavy line, in halves of a cell.
-var halves = [...]rune{' ', '╸', '━'}
-
-// Bar draws a bar of w cells from x on, filled up to v in [0, 1], in eighths of a cell. A
-// v above 0 fills at least one eighth. If v is NaN, Bar draws nothing: an empty bar would mean 0.
-func (r Rect) Bar(x, y, w int, v float64, st, track Style) { r.bar(x, y, w, v, eighths[:], st, track) }
-
-// ThinBar is like Bar, but draws a line, in halves of a cell, so that stacked bars do not merge.
-func (r Rect) ThinBar(x, y, w int, v float64, st, track Style) {
-	r.bar(x, y, w, v, halves[:], st, track)
+// BarRunes are what a bar is drawn with: the left parts of a cell, from an empty to a full one, and
+// the shade between its end and its mark.
+type BarRunes struct {
+	parts []rune
+	shade rune
 }
 
-// bar draws a bar with parts, which range from an empty to a full cell.
-func (r Rect) bar(x, y, w int, v float64, parts []rune, st, track Style) {
-	w = min(w, r.W-x)
-	if math.IsNaN(v) || w <= 0 {
-		return
-	}
-	whole := len(parts) - 1
-	filled := filledParts(v, w*whole)
-	for i := range w {
-		part := min(max(filled-i*whole, 0), whole)
-		if part == 0 {
-			r.Set(x+i, y, '·', track)
-			continue
-		}
-		r.Set(x+i, y, parts[part], st)
-	}
-}
+// Thick draws a bar in eighths of a cell, Thin a line in halves, so that stacked bars do not merge.
+var (
+	Thick = BarRunes{[]rune(" ▏▎▍▌▋▊▉█"), '░'}
+	Thin  = BarRunes{[]rune(" ╸━"), '─'}
+)
 
-// filledParts returns how many of n parts v in [0, 1] fills: at least one if v is above 0. It
-// rounds a half up, even if rounding errors make v slightly smaller.
-func filledParts(v float64, n int) int {
+// filled returns how many parts of w cells v in [0, 1] fills: at least one if v is above 0. It
+// rounds a half up, even if rounding errors make v slightly smaller. whole is the parts of a cell.
+func (b *BarRunes) filled(v float64, w int) (n, whole int) {
 	const lost = 1e-9
-	filled := int(math.Floor(min(max(v, 0), 1)*float64(n) + 0.5 + lost))
-	if v > 0 {
-		filled = max(filled, 1)
+	whole = len(b.parts) - 1
+	if n = int(math.Floor(min(max(v, 0), 1)*float64(w*whole) + 0.5 + lost)); v > 0 {
+		n = max(n, 1)
 	}
-	return filled
+	return n, whole
 }
 
-// Mark draws a mark where a Bar of w cells from x on would end if it were filled up to beyond,
-// and shades the empty cells before it. It draws nothing for NaN, or if the bar itself, filled
-// up to v, reaches the cell of the mark.
-func (r Rect) Mark(x, y, w int, v, beyond float64, shade, mark Style) {
-	r.mark(x, y, w, v, beyond, len(eighths)-1, '░', shade, mark)
-}
-
-// ThinMark draws the mark of a ThinBar as Mark does.
-func (r Rect) ThinMark(x, y, w int, v, beyond float64, shade, mark Style) {
-	r.mark(x, y, w, v, beyond, len(halves)-1, '─', shade, mark)
-}
-
-func (r Rect) mark(x, y, w int, v, beyond float64, whole int, between rune, shade, mark Style) {
-	w = min(w, r.W-x)
-	if math.IsNaN(v) || math.IsNaN(beyond) || w <= 0 {
+// Bar draws a bar along the first row of r, filled up to v in [0, 1]. If v is NaN, Bar draws nothing:
+// an empty bar would mean 0.
+func (r Rect) Bar(b BarRunes, v float64, st, track Style) {
+	if math.IsNaN(v) {
 		return
 	}
-	to := filledParts(beyond, w*whole)
-	at, from := (to-1)/whole, (filledParts(v, w*whole)+whole-1)/whole
+	filled, whole := b.filled(v, r.W)
+	for x := range r.W {
+		if part := min(max(filled-x*whole, 0), whole); part > 0 {
+			r.Set(x, 0, b.parts[part], st)
+		} else {
+			r.Set(x, 0, '·', track)
+		}
+	}
+}
+
+// Mark draws a mark where the Bar would end if it were filled up to beyond, and shades the empty cells
+// before it. It draws nothing for NaN, or if the bar itself, filled up to v, reaches the cell of the
+// mark.
+func (r Rect) Mark(b BarRunes, v, beyond float64, shade, mark Style) {
+	if math.IsNaN(v) || math.IsNaN(beyond) || r.Empty() {
+		return
+	}
+	to, whole := b.filled(beyond, r.W)
+	filled, _ := b.filled(v, r.W)
+	at, from := (to-1)/whole, (filled+whole-1)/whole
 	if at < from {
 		return
 	}
-	for i := from; i < at; i++ {
-		r.Set(x+i, y, between, shade)
+	for x := from; x < at; x++ {
+		r.Set(x, 0, b.shade, shade)
 	}
-	r.Set(x+at, y, '│', mark)
+	r.Set(at, 0, '│', mark)
 }
 
 // Area draws a column for each value from the left of r, filled from the bottom up to the

@@ -49,20 +49,20 @@ func TestDrawing(t *testing.T) {
 		{"degrees", 5, 1, func(r Rect) { r.Number(0, 0, 5, "52°C", 0) }, " 52°C"},
 		{"part of a part", 6, 3, func(r Rect) { r.Sub(1, 1, 9, 9).Sub(1, 0, 2, 1).Fill('x', 0) }, "      \n  xx  \n      "},
 		{"part beyond the edge", 3, 2, func(r Rect) { r.Sub(-2, -1, 3, 2).Fill('x', 0); r.Sub(5, 5, 2, 2).Fill('y', 0) }, "x  \n   "},
-		{"bar", 8, 1, func(r Rect) { r.Bar(0, 0, 8, .5, 0, 0) }, "████····"},
-		{"bar with an eighth", 8, 1, func(r Rect) { r.Bar(0, 0, 8, .5+3.0/64, 0, 0) }, "████▍···"},
-		{"bar of nearly nothing", 4, 1, func(r Rect) { r.Bar(0, 0, 4, 1e-9, 0, 0) }, "▏···"},
-		{"bar of nothing", 4, 1, func(r Rect) { r.Bar(0, 0, 4, 0, 0, 0) }, "····"},
-		{"bar of too much", 4, 1, func(r Rect) { r.Bar(0, 0, 4, 7, 0, 0) }, "████"},
-		{"bar of what was not read", 4, 1, func(r Rect) { r.Bar(0, 0, 4, notGiven, 0, 0) }, "    "},
-		{"thin bar", 8, 1, func(r Rect) { r.ThinBar(0, 0, 8, .5, 0, 0) }, "━━━━····"},
-		{"thin bar with a half", 8, 1, func(r Rect) { r.ThinBar(0, 0, 8, .5+1.0/16, 0, 0) }, "━━━━╸···"},
-		{"thin bar of nearly nothing", 4, 1, func(r Rect) { r.ThinBar(0, 0, 4, 1e-9, 0, 0) }, "╸···"},
-		{"thin bar of nothing", 4, 1, func(r Rect) { r.ThinBar(0, 0, 4, 0, 0, 0) }, "····"},
-		{"thin bar of too much", 4, 1, func(r Rect) { r.ThinBar(0, 0, 4, 7, 0, 0) }, "━━━━"},
-		{"thin bar of what was not read", 4, 1, func(r Rect) { r.ThinBar(0, 0, 4, notGiven, 0, 0) }, "    "},
-		{"thin mark", 10, 1, func(r Rect) { r.ThinBar(0, 0, 10, .35, 0, 0); r.ThinMark(0, 0, 10, .35, .8, 0, 0) }, "━━━╸───│··"},
-		{"thin mark in the cell of the end", 10, 1, func(r Rect) { r.ThinBar(0, 0, 10, .35, 0, 0); r.ThinMark(0, 0, 10, .35, .4, 0, 0) }, "━━━╸······"},
+		{"bar", 8, 1, func(r Rect) { r.Bar(Thick, .5, 0, 0) }, "████····"},
+		{"bar with an eighth", 8, 1, func(r Rect) { r.Bar(Thick, .5+3.0/64, 0, 0) }, "████▍···"},
+		{"bar of nearly nothing", 4, 1, func(r Rect) { r.Bar(Thick, 1e-9, 0, 0) }, "▏···"},
+		{"bar of nothing", 4, 1, func(r Rect) { r.Bar(Thick, 0, 0, 0) }, "····"},
+		{"bar of too much", 4, 1, func(r Rect) { r.Bar(Thick, 7, 0, 0) }, "████"},
+		{"bar of what was not read", 4, 1, func(r Rect) { r.Bar(Thick, notGiven, 0, 0) }, "    "},
+		{"thin bar", 8, 1, func(r Rect) { r.Bar(Thin, .5, 0, 0) }, "━━━━····"},
+		{"thin bar with a half", 8, 1, func(r Rect) { r.Bar(Thin, .5+1.0/16, 0, 0) }, "━━━━╸···"},
+		{"thin bar of nearly nothing", 4, 1, func(r Rect) { r.Bar(Thin, 1e-9, 0, 0) }, "╸···"},
+		{"thin bar of nothing", 4, 1, func(r Rect) { r.Bar(Thin, 0, 0, 0) }, "····"},
+		{"thin bar of too much", 4, 1, func(r Rect) { r.Bar(Thin, 7, 0, 0) }, "━━━━"},
+		{"thin bar of what was not read", 4, 1, func(r Rect) { r.Bar(Thin, notGiven, 0, 0) }, "    "},
+		{"thin mark", 10, 1, func(r Rect) { r.Bar(Thin, .35, 0, 0); r.Mark(Thin, .35, .8, 0, 0) }, "━━━╸───│··"},
+		{"thin mark in the cell of the end", 10, 1, func(r Rect) { r.Bar(Thin, .35, 0, 0); r.Mark(Thin, .35, .4, 0, 0) }, "━━━╸······"},
 		{"area", 7, 1, func(r Rect) { r.Area(nan, 0, 100, unstyled) }, "▁▄ ▇▁▇ "},
 		{"area of two rows", 6, 2, func(r Rect) { r.Area([]float64{0, 25, 50, 75, 100}, 0, 100, unstyled) }, "   ▃▇ \n▁▄███ "},
 		{"area without a scale", 2, 1, func(r Rect) { r.Area([]float64{5, 5}, 5, 5, unstyled) }, "▁▁"},
@@ -159,7 +159,7 @@ func FuzzFrame(f *testing.F) {
 		g.Reset(w, h)
 		r := g.All().Sub(x, y, rw, rh)
 		r.Box(ink).Text(x%7, 0, rw, text, ink)
-		r.Bar(0, 1, rw, v, ink, ink)
+		r.Row(1).Bar(Thick, v, ink, ink)
 		r.Area([]float64{v, 0, 1, v}, 0, 1, func(int) Style { return ink })
 		r.Line([]float64{v, 0, 1, v, 1, 0}, -1, 1, ink)
 		r.Band([]float64{v, 0, 1}, []float64{1, v, 1}, -1, 1, ink)

@@ -34,9 +34,10 @@ func drawHeader(r screen.Rect, s *State) {
 	drawLine(r.Sub(x, 0, r.W, 1), first)
 	from, to := drawLine(r.Row(1), totalItems(&t, real))
 	if w := min(to-from, 40); w >= 8 {
-		r.Bar(from-1, 1, w, t.Real, utilStyle(t.Real), styleTrack)
+		bar := r.Sub(from-1, 1, w, 1)
+		bar.Bar(screen.Thick, t.Real, utilStyle(t.Real), styleTrack)
 		if t.Claims.Boards > 0 {
-			r.Mark(from-1, 1, w, t.Real, t.Claims.Util, styleUtil0, styleStrong)
+			bar.Mark(screen.Thick, t.Real, t.Claims.Util, styleUtil0, styleStrong)
 		}
 	}
 }

@@ -65,16 +65,16 @@ func barStyle(m client.Metric) screen.Style {
 // utilization has a mark at GPU util: the distance between them is wasted.
 func drawBar(r screen.Rect, g *client.GPU, m client.Metric, thin bool) {
 	v, st := client.Metrics[m].Value(g)/client.Metrics[m].Limit(g), barStyle(m)
-	bar, mark := screen.Rect.Bar, screen.Rect.Mark
+	runes := screen.Thick
 	if thin {
-		bar, mark = screen.Rect.ThinBar, screen.Rect.ThinMark
+		runes = screen.Thin
 	}
 	if m == client.MetricReal {
 		st = utilStyle(v)
 	}
-	bar(r, 0, 0, r.W, v, st, styleTrack)
+	r.Bar(runes, v, st, styleTrack)
 	if m == client.MetricReal {
-		mark(r, 0, 0, r.W, v, g.Values[canonical.NVMLUtilization], styleUtil0, styleStrong)
+		r.Mark(runes, v, g.Values[canonical.NVMLUtilization], styleUtil0, styleStrong)
 	}
 }
 

@@ -16,37 +16,25 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// healthExits are the exit codes of `check health`, indexed by the worst state. They differ from
-// the program's: a health check that is used wrongly, or that fails, must not look like a broken
-// GPU.
-var healthExits = [canonical.NumHealth]int{
-	canonical.HealthOK:      0,
-	canonical.HealthHot:     1,
-	canonical.HealthWarn:    1,
-	canonical.HealthCrit:    2,
-	canonical.HealthUnknown: 3,
-}
+// exitUnknown is the exit code of `check health` if health is unknown. The codes differ from the
+// program's: a check that is used wrongly, or that fails, must not look like a broken GPU.
+const exitUnknown = 3
 
-// npdExit returns node-problem-detector's code for a state: 0 for no problem, 1 for a problem, which
-// with level warn a warning is too, 2 for unknown.
-func npdExit(level string, state canonical.Health) int {
-	switch {
-	case state == canonical.HealthUnknown:
-		return 2
-	case state == canonical.HealthCrit || level == "warn" && state != canonical.HealthOK:
-		return 1
-	}
-	return 0
+// healthExits are the exit codes by --npd and worst state. A plugin of node-problem-detector exits
+// with 0 for no problem, 1 for a problem and 2 for unknown.
+var healthExits = map[string][canonical.NumHealth]int{
+	"":     {canonical.HealthHot: 1, canonical.HealthWarn: 1, canonical.HealthCrit: 2, canonical.HealthUnknown: exitUnknown},
+	"crit": {canonical.HealthCrit: 1, canonical.HealthUnknown: 2},
+	"warn": {canonical.HealthHot: 1, canonical.HealthWarn: 1, canonical.HealthCrit: 1, canonical.HealthUnknown: 2},
 }
 
 // checkHealth is the mode `check health`. It returns the exit code.
 func checkHealth(args []string, stdout, stderr io.Writer) (code int) {
-	unknown := healthExits[canonical.HealthUnknown]
 	defer func() {
 		// The runtime would exit with 2, as for a GPU that is crit.
 		if cause := recover(); cause != nil {
 			fmt.Fprintf(stderr, "kpulse-proxy: check health failed: %v; report this\n", cause)
-			code = unknown
+			code = exitUnknown
 		}
 	}()
 	g, err := settings.ReadFlags(args, stdout)
@@ -61,38 +49,31 @@ func checkHealth(args []string, stdout, stderr io.Writer) (code int) {
 	opts := newOptions(read)
 	if err != nil {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
-		return unknown
+		return exitUnknown
 	}
 	logger := opts.warningsTo(stderr)
 	settings.WarnOfUnknown(os.Environ(), logger.Warn)
 	ctx, stop := opts.begin()
 	defer stop()
 	report := opts.lookAtHealth(ctx, logger)
-	if opts.notice != "" {
-		fmt.Fprintf(stderr, "kpulse-proxy: %s\n", opts.notice)
-	}
-	if report.Note != "" {
-		fmt.Fprintf(stderr, "kpulse-proxy: %s\n", report.Note)
-	}
-	if report.Problem != "" {
-		fmt.Fprintf(stderr, "kpulse-proxy: %s\n", report.Problem)
+	for _, text := range []string{opts.notice, report.Note, report.Problem} {
+		if text != "" {
+			fmt.Fprintf(stderr, "kpulse-proxy: %s\n", text)
+		}
 	}
 	switch {
 	case opts.JSON:
 		err = report.WriteJSON(stdout)
 	case opts.ForNPD != "":
 		_, err = fmt.Fprintln(stdout, report.Line())
-		if err == nil {
-			return npdExit(opts.ForNPD, report.Worst)
-		}
 	default:
 		err = report.WriteText(stdout)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
-		return unknown
+		return exitUnknown
 	}
-	return healthExits[report.Worst]
+	return healthExits[opts.ForNPD][report.Worst]
 }
 
 // lookAtHealth reads the chosen GPUs once.

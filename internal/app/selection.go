@@ -79,10 +79,10 @@ func visibleBoards(ctx context.Context) (boards []selection.Visible) {
 // named returns boards with the UUIDs of the listed ones at the same PCI addresses.
 func named(boards, listed []selection.Visible) []selection.Visible {
 	for i := range boards {
-		for _, l := range listed {
-			if address := canonical.PCIAddress(l.PCIBusID); address != "" && address == canonical.PCIAddress(boards[i].PCIBusID) {
-				boards[i].UUID = l.UUID
-			}
+		address := canonical.PCIAddress(boards[i].PCIBusID)
+		at := slices.IndexFunc(listed, func(l selection.Visible) bool { return address != "" && address == canonical.PCIAddress(l.PCIBusID) })
+		if at >= 0 {
+			boards[i].UUID = listed[at].UUID
 		}
 	}
 	return boards
@@ -105,7 +105,6 @@ type selector struct {
 	logger   *slog.Logger
 	topology *canonical.Topology
 	devices  []int
-	logged   string // the last message
 }
 
 func newSelector(o *options, caps source.Caps, logger *slog.Logger) *selector {
@@ -131,25 +130,17 @@ func (s *selector) choose(t *canonical.Topology) ([]int, error) {
 	}
 	switch doubt := doubtOf(selected, true); {
 	case err != nil:
-		s.warn("no chosen GPU is in the reading", "cause", err.Error())
+		s.logger.Warn("no chosen GPU is in the reading", "cause", err.Error())
 	case selected.Missing != nil:
-		s.warn("a chosen GPU is not in the reading", "cause", selected.Missing.Error())
+		s.logger.Warn("a chosen GPU is not in the reading", "cause", selected.Missing.Error())
 	case doubt != "":
-		s.warn("a GPU of the job is not in the reading", "cause", doubt, "remedy", "if Slurm numbers GPUs differently, choose with --gpus")
+		s.logger.Warn("a GPU of the job is not in the reading", "cause", doubt, "remedy", "if Slurm numbers GPUs differently, choose with --gpus")
 	case !selected.All && selected.By == canonical.ByAccess:
-		s.warn("GPUs of others are left out", "by", selected.By, "remedy", "run it outside of the job's cgroup or container to see them")
+		s.logger.Warn("GPUs of others are left out", "by", selected.By, "remedy", "run it outside of the job's cgroup or container to see them")
 	case !selected.All && selected.By != "--gpus":
-		s.warn("some GPUs are left out", "by", selected.By, "remedy", "--show-all shows all that this process may open")
+		s.logger.Warn("some GPUs are left out", "by", selected.By, "remedy", "--show-all shows all that this process may open")
 	}
 	return s.devices, nil
-}
-
-// warn logs a warning unless it is the same as the previous one.
-func (s *selector) warn(what string, args ...any) {
-	if s.logged != what {
-		s.logger.Warn(what, args...)
-	}
-	s.logged = what
 }
 
 // chooser returns the function that chooses the devices to show of the node at a URL. --gpus applies to

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -34,7 +33,7 @@ first that works.
 It looks in the usual places. These flags, and their variables (such as KPULSE_SOURCE),
 name others; in a container that runs kpulse-proxy, that command line counts too.
 
-  --source=URL                    an exporter
+  --source=URL                    an exporter; without it, the one at port 9400
   --dcgm.host=HOST                a host engine
   --config.file=FILE              sources of a config file
   --timeout=20s                   how long a try may take
@@ -68,15 +67,9 @@ const (
 	hangs = 12 * time.Second
 	// triesAtOnce bounds the sources that are read at a time, and so the memory.
 	triesAtOnce = 16
-	// dialPatience bounds a connection to a port of this machine.
-	dialPatience = 2 * time.Second
 	// longer is the remedy of giving a try more time.
 	longer = "or give it longer: --timeout=1m"
 )
-
-// exporterPorts are the ports of exporters of NVIDIA's GPUs: dcgm-exporter, that of AKS,
-// nvidia_gpu_exporter and nvidia_gpu_prometheus_exporter.
-var exporterPorts = []string{"9400", "19400", "9835", "9445"}
 
 // diagnosis is the result of a check.
 type diagnosis struct {
@@ -117,7 +110,7 @@ func Doctor(ctx context.Context, args []string, stdout, stderr io.Writer, read R
 		return settings.ExitDone
 	}
 	d := &doctor{read: read}
-	switch err := d.prepare(ctx, args, stdout); {
+	switch err := d.prepare(args, stdout); {
 	case errors.Is(err, settings.ErrAnswered):
 		return settings.ExitDone
 	case err != nil:
@@ -152,7 +145,7 @@ func Doctor(ctx context.Context, args []string, stdout, stderr io.Writer, read R
 }
 
 // prepare reads the flags, and finds what to try, the most useful first.
-func (d *doctor) prepare(ctx context.Context, args []string, stdout io.Writer) error {
+func (d *doctor) prepare(args []string, stdout io.Writer) error {
 	g, _, err := flagsFor("doctor", args, stdout, "source", "dcgm.host", "config.file", "node-name", "timeout", "json")
 	if err != nil {
 		return err
@@ -181,7 +174,7 @@ func (d *doctor) prepare(ctx context.Context, args []string, stdout io.Writer) e
 	for _, s := range upstreams {
 		d.attempts = append(d.attempts, attempt{"config file", s, []string{"--config.file=" + file}})
 	}
-	d.addExporters(ctx)
+	d.add("exporter", settings.Source{Source: opts.FlagSource.Source}, nil)
 	flags, host := []string{"--backend=dcgm"}, opts.FlagSource.DCGMHost
 	if host != "" {
 		flags = append(flags, "--dcgm.host="+host)
@@ -198,28 +191,6 @@ func (d *doctor) add(check string, from settings.Source, flags []string) {
 		d.rows = append(d.rows, failed(check, err))
 	} else {
 		d.attempts = append(d.attempts, attempt{check, s, flags})
-	}
-}
-
-// addExporters adds the given exporter, or those that listen on exporterPorts.
-func (d *doctor) addExporters(ctx context.Context) {
-	if given := d.opts.FlagSource.Source; given != "" {
-		d.add("exporter", settings.Source{Source: given}, nil)
-		return
-	}
-	listens := false
-	for _, port := range exporterPorts {
-		connection, err := (&net.Dialer{Timeout: dialPatience}).DialContext(ctx, "tcp", "localhost:"+port)
-		if err == nil {
-			_ = connection.Close() // nothing was written
-			listens = true
-			d.add("exporter", settings.Source{Source: "http://localhost:" + port + "/metrics"}, nil)
-		}
-	}
-	if !listens {
-		d.rows = append(d.rows, diagnosis{Check: "exporter", State: stateMissing,
-			Found:  "nothing listens at localhost where exporters do (ports " + strings.Join(exporterPorts, ", ") + ")",
-			Remedy: "if one runs elsewhere: kpulse-proxy doctor --source=http://ADDRESS:9400/metrics"})
 	}
 }
 

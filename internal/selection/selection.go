@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -49,28 +48,19 @@ func (r Request) Select(all []canonical.Device) (canonical.Selection, error) {
 	if r.GPUs == "" {
 		return r.selectByDefault(all, within)
 	}
-	s, err := devices(all).selectByFlag(r.GPUs)
-	if err != nil {
-		return s, err
-	}
-	if s = within.clamp(s); !s.All && !slices.Contains(s.Chosen, true) {
-		return s, fmt.Errorf("--gpus=%s: this process may not open that GPU, which belongs to another job or container; %s", clip(r.GPUs), within.inventory(all))
-	}
-	return s, nil
-}
-
-// selectByFlag is Select by the value of --gpus.
-func (all devices) selectByFlag(value string) (canonical.Selection, error) {
-	picks, everything, missing, err := all.readFlag(value)
+	picks, everything, missing, err := devices(all).pickAll(r.GPUs)
 	if err == nil && !everything && len(picks) == 0 {
 		err = missing
 	}
 	if err != nil {
-		return canonical.Selection{}, fmt.Errorf("--gpus=%s: %w", clip(value), err)
+		return canonical.Selection{}, fmt.Errorf("--gpus=%s: %w", clip(r.GPUs), err)
 	}
-	s := all.selection("--gpus", picks, everything)
+	s := devices(all).selection("--gpus", picks, everything)
 	if missing != nil {
-		s.Missing = fmt.Errorf("--gpus=%s: %w", clip(value), missing)
+		s.Missing = fmt.Errorf("--gpus=%s: %w", clip(r.GPUs), missing)
+	}
+	if s = within.clamp(s); !s.All && !slices.Contains(s.Chosen, true) {
+		return s, fmt.Errorf("--gpus=%s: this process may not open that GPU, which belongs to another job or container; %s", clip(r.GPUs), within.inventory(all))
 	}
 	return s, nil
 }
@@ -107,10 +97,6 @@ func (r Request) selectByDefault(all devices, within confines) (canonical.Select
 	return s, nil
 }
 
-// devices are the devices to choose from. A pick is an index of one: an instance, or a
-// board with all of its instances.
-type devices []canonical.Device
-
 // selection returns the selection of picks, or of everything.
 func (all devices) selection(by string, picks []int, everything bool) canonical.Selection {
 	s := canonical.Selection{By: by, Chosen: make([]bool, len(all))}
@@ -119,22 +105,6 @@ func (all devices) selection(by string, picks []int, everything bool) canonical.
 	}
 	s.All = !slices.Contains(s.Chosen, false)
 	return s
-}
-
-// index is the number of a board on its node, unknown if there is none.
-func index(d *canonical.Device) int { return number(strings.TrimSpace(d.GPU)) }
-
-// unknown is the number of no board.
-const unknown = -1
-
-// number reads a number as ids are written, without sign or leading zeros, up to
-// 2^31-1; else it returns unknown.
-func number(s string) int {
-	n, _ := strconv.ParseUint(s, 10, 31)
-	if strconv.FormatUint(n, 10) != s {
-		return unknown
-	}
-	return int(n)
 }
 
 // clip bounds a value that is quoted in a message.

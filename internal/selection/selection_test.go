@@ -95,7 +95,7 @@ func TestDoubt(t *testing.T) {
 	}{
 		{boards(1), env{"SLURM_JOB_GPUS": "3"}, "0", "SLURM_JOB_GPUS=3 names a GPU that the proxy does not know: there is no GPU 3; this node has 0"},
 		{boards(1), env{"SLURM_JOB_GPUS": "0,3"}, "0", "there is no GPU 3; this node has 0"},
-		{boards(2), env{"SLURM_JOB_GPUS": "0,3"}, "0 1", "there is no GPU 3; this node has 0-1"},
+		{boards(2), env{"SLURM_JOB_GPUS": "0,3"}, "0 1", "there is no GPU 3; this node has 0,1"},
 		{boards(2), env{"SLURM_JOB_GPUS": "0-3"}, "0 1", "there is no GPU 2"},
 		{boards(2), env{"SLURM_JOB_GPUS": "GPU-7a"}, "0 1", "there is no GPU-7a"},
 		{boards(2), env{"SLURM_STEP_GPUS": "3", "SLURM_JOB_GPUS": "0"}, "0", "SLURM_STEP_GPUS=3 "},
@@ -188,7 +188,6 @@ func TestSelect(t *testing.T) {
 		{"container: a MIG device by its board's index", cut(), "", false, env{"NVIDIA_VISIBLE_DEVICES": "1:1,2:0"}, "1.2 2.1", "NVIDIA_VISIBLE_DEVICES"},
 		{"container: one of an unknown instance", cut(), "", false, env{"NVIDIA_VISIBLE_DEVICES": "3:0"}, "3", "NVIDIA_VISIBLE_DEVICES"},
 		{"container: UUIDs of other boards, as many as ours", boards(2), "", false, env{"NVIDIA_VISIBLE_DEVICES": "GPU-6a,GPU-7a"}, "0 1", ""},
-		{"container: a host engine that sees what we see", boards(2), "", false, env{"NVIDIA_VISIBLE_DEVICES": "6,1"}, "0 1", "NVIDIA_VISIBLE_DEVICES"},
 		{"container: other numbers than ours", boards(3), "", false, env{"NVIDIA_VISIBLE_DEVICES": "6,1"}, "0 1 2", ""},
 
 		{"Slurm: the step goes before the job", eight(), "", false, env{"SLURM_STEP_GPUS": "6", "SLURM_JOB_GPUS": "5,6"}, "6", "SLURM_STEP_GPUS"},
@@ -233,18 +232,18 @@ func TestSelectErrors(t *testing.T) {
 		flag, env string
 		want      string
 	}{
-		{eight(), "99", "", "--gpus=99: there is no GPU 99; this node has 0-7"},
-		{eight(), "6-9", "", "--gpus=6-9: there is no GPU 8; this node has 0-7"},
-		{gap(), "0-4", "", "--gpus=0-4: there is no GPU 2; this node has 0-1,4-7"},
+		{eight(), "99", "", "--gpus=99: there is no GPU 99; this node has 0,1,2,3,4,5,6,7"},
+		{eight(), "6-9", "", "--gpus=6-9: there is no GPU 8; this node has 0,1,2,3,4,5,6,7"},
+		{gap(), "0-4", "", "--gpus=0-4: there is no GPU 2; this node has 0,1,4,5,6,7"},
 		{eight(), "0-4294967295", "", `--gpus=0-4294967295: "0-4294967295"` + noGPU},
-		{eight(), "0-2147483647", "", "--gpus=0-2147483647: there is no GPU 8; this node has 0-7"},
+		{eight(), "0-2147483647", "", "--gpus=0-2147483647: there is no GPU 8; this node has 0,1,2,3,4,5,6,7"},
 		{eight(), "3-1", "", "--gpus=3-1: the range 3-1 runs backwards; write 1-3"},
 		{eight(), "1,,2", "", `--gpus=1,,2: ""` + noGPU},
 		{eight(), "-1", "", `--gpus=-1: "-1"` + noGPU},
 		{eight(), "01", "", `--gpus=01: "01"` + noGPU},
-		{eight(), "GPU-9", "", "--gpus=GPU-9: there is no GPU-9; this node has 0-7, and nvidia-smi -L lists the UUIDs"},
+		{eight(), "GPU-9", "", "--gpus=GPU-9: there is no GPU-9; this node has 0,1,2,3,4,5,6,7, and nvidia-smi -L lists the UUIDs"},
 		{eight(), "GPU-", "", "--gpus=GPU-: GPU- matches devices of GPU 0 and GPU 1; write more of the UUID"},
-		{cut(), "9", "", "--gpus=9: there is no GPU 9; this node has 0-3"},
+		{cut(), "9", "", "--gpus=9: there is no GPU 9; this node has 0,1,2,3"},
 		{exported()[:2], oldMIG(0, ""), "", "--gpus=" + oldMIG(0, "") + ": there is no " + oldMIG(0, "") + oldHint},
 		{exported()[:2], oldMIG(0, "110"), "", "--gpus=" + oldMIG(0, "110") + ": there is no " + oldMIG(0, "110") + oldHint},
 		{exported()[:2], oldMIG(0, "1/a"), "", "--gpus=" + oldMIG(0, "1/a") + ": there is no " + oldMIG(0, "1/a") + oldHint},
@@ -276,11 +275,11 @@ func TestSelectMissing(t *testing.T) {
 	tests := []struct{ flag, want, missing, err string }{
 		{flag: "0,4-5", want: "0 4 5"},
 		{flag: "all", want: "0 1 4 5 6 7"},
-		{flag: "all,9", want: "0 1 4 5 6 7", missing: "--gpus=all,9: there is no GPU 9; this node has 0-1,4-7"},
-		{flag: "0-4", want: "0 1 4", missing: "--gpus=0-4: there is no GPU 2; this node has 0-1,4-7"},
-		{flag: "3,5,2", want: "5", missing: "--gpus=3,5,2: there is no GPU 3; this node has 0-1,4-7"},
-		{flag: "GPU-2a,GPU-7a", want: "7", missing: "--gpus=GPU-2a,GPU-7a: there is no GPU-2a; this node has 0-1,4-7, and nvidia-smi -L lists the UUIDs"},
-		{flag: "2-3", err: "--gpus=2-3: there is no GPU 2; this node has 0-1,4-7"},
+		{flag: "all,9", want: "0 1 4 5 6 7", missing: "--gpus=all,9: there is no GPU 9; this node has 0,1,4,5,6,7"},
+		{flag: "0-4", want: "0 1 4", missing: "--gpus=0-4: there is no GPU 2; this node has 0,1,4,5,6,7"},
+		{flag: "3,5,2", want: "5", missing: "--gpus=3,5,2: there is no GPU 3; this node has 0,1,4,5,6,7"},
+		{flag: "GPU-2a,GPU-7a", want: "7", missing: "--gpus=GPU-2a,GPU-7a: there is no GPU-2a; this node has 0,1,4,5,6,7, and nvidia-smi -L lists the UUIDs"},
+		{flag: "2-3", err: "--gpus=2-3: there is no GPU 2; this node has 0,1,4,5,6,7"},
 		{flag: "0,2,x", err: `--gpus=0,2,x: "x" is not a GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
 	}
 	text := func(err error) string {

@@ -268,7 +268,7 @@ func TestOlderEngine(t *testing.T) {
 // its words, and Read retries.
 func TestSelectionThatIsNotThere(t *testing.T) {
 	w := newWorld(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(2)}, func(o *Options) { o.Choose = selection.Request{GPUs: "99"}.Select })
-	const words = "--gpus=99: there is no GPU 99; this node has 0-1; see which GPUs the host engine knows: dcgmi discovery -l"
+	const words = "--gpus=99: there is no GPU 99; this node has 0,1; see which GPUs the host engine knows: dcgmi discovery -l"
 	e, ok := errors.AsType[*source.Error](w.Check(t.Context()))
 	if !ok || e.Error() != words {
 		t.Errorf("%v", e)

@@ -17,43 +17,49 @@ const (
 	migPrefix = "MIG-"
 )
 
-// readFlag reads the value of --gpus. Indices are those of the label gpu. Missing
-// devices are left out; missing is about the first of them.
-func (all devices) readFlag(value string) (picks []int, everything bool, missing, err error) {
-	for item := range strings.SplitSeq(value, ",") {
+// devices are the devices to choose from. A pick is an index of one: an instance, or a
+// board with all of its instances.
+type devices []canonical.Device
+
+// absentError is about missing devices whose names are valid.
+type absentError struct{ error }
+
+// pick returns the devices of an item of a list: an index or a range of indices of the label gpu, a
+// UUID or a prefix of one, or `board:device` for a MIG device. If some are missing, it returns the
+// others and an absentError.
+func (all devices) pick(item string) ([]int, error) {
+	left, right, isMIG := strings.Cut(item, ":")
+	switch {
+	case isMIG:
+		return all.byMIGIndex(number(left), number(right))
+	case hasPrefixFold(item, gpuPrefix) || hasPrefixFold(item, migPrefix):
+		return all.byUUID(item)
+	}
+	return all.byRange(item)
+}
+
+// pickAll returns the devices of a list, and the first errors about missing and about invalid ones.
+func (all devices) pickAll(list string) (picks []int, everything bool, missing, err error) {
+	for item := range strings.SplitSeq(list, ",") {
 		item = strings.TrimSpace(item)
 		if strings.EqualFold(item, "all") {
 			everything = true
 			continue
 		}
-		var found []int
-		if hasPrefixFold(item, gpuPrefix) || hasPrefixFold(item, migPrefix) {
-			var pick int
-			if pick, err = all.byUUID(item); err == nil {
-				found = []int{pick}
-			}
-		} else {
-			found, err = all.byRange(item)
-		}
+		found, err := all.pick(item)
 		if errors.As(err, new(absentError)) {
 			if missing == nil {
 				missing = err
 			}
-			err = nil
-		}
-		if err != nil {
-			break
+		} else if err != nil {
+			return nil, false, nil, err
 		}
 		picks = append(picks, found...)
 	}
-	return picks, everything, missing, err
+	return picks, everything, missing, nil
 }
 
-// absentError is about missing devices whose names are valid.
-type absentError struct{ error }
-
-// byRange returns the boards of an index, `2`, or of a range, `2-3`. If some are
-// missing, it returns the others and an absentError.
+// byRange returns the boards of an index, `2`, or of a range, `2-3`.
 func (all devices) byRange(item string) ([]int, error) {
 	left, right, isRange := strings.Cut(item, "-")
 	if !isRange {
@@ -87,22 +93,18 @@ func (all devices) byRange(item string) ([]int, error) {
 // byUUID returns the one board or MIG device whose UUID begins with s, in upper or
 // lower case. A MIG device is its instance, or its board if the instance is
 // unknown.
-func (all devices) byUUID(s string) (int, error) {
-	if i := all.byOldUUID(s); i != unknown {
-		return i, nil
-	}
-	found := unknown
+func (all devices) byUUID(s string) ([]int, error) {
+	found := all.byOldUUID(s)
 	for i := range all {
 		for _, uuid := range uuids(&all[i]) {
 			switch {
 			case strings.EqualFold(uuid, s):
-				return i, nil
+				return []int{i}, nil
 			case !hasPrefixFold(uuid, s) || found == i:
 			case found == unknown:
 				found = i
 			default:
-				return unknown, fmt.Errorf("%s matches devices of GPU %s and GPU %s; write more of the UUID",
-					clip(s), all[found].GPU, all[i].GPU)
+				return nil, fmt.Errorf("%s matches devices of GPU %s and GPU %s; write more of the UUID", clip(s), all[found].GPU, all[i].GPU)
 			}
 		}
 	}
@@ -111,9 +113,9 @@ func (all devices) byUUID(s string) (int, error) {
 		if hasPrefixFold(s, migPrefix+gpuPrefix) {
 			hint = "a MIG instance is MIG-, the whole UUID of its board, / and its number"
 		}
-		return unknown, absentError{fmt.Errorf("there is no %s; %s, and %s", clip(s), all.inventory(), hint)}
+		return nil, absentError{fmt.Errorf("there is no %s; %s, and %s", clip(s), all.inventory(), hint)}
 	}
-	return found, nil
+	return []int{found}, nil
 }
 
 // byOldUUID returns the instance of MIG-GPU-<uuid>/<instance>/<compute instance>, which is how
@@ -123,6 +125,19 @@ func (all devices) byOldUUID(s string) int {
 		name := migPrefix + d.UUID + "/" + d.Instance
 		return d.IsInstance() && hasPrefixFold(s, name) && (len(s) == len(name) || s[len(name)] == '/' && number(s[len(name)+1:]) != unknown)
 	})
+}
+
+// byMIGIndex returns the instance of the MIG device with that index on a board of
+// the node, or the board if the instance is unknown.
+func (all devices) byMIGIndex(board, device int) ([]int, error) {
+	i := slices.IndexFunc(all, func(d canonical.Device) bool {
+		return d.CUDA != nil && index(&d) == board &&
+			slices.ContainsFunc(d.CUDA.MIG, func(m canonical.MIGDevice) bool { return m.Index == device })
+	})
+	if i < 0 {
+		return nil, errors.New("there is no MIG device of that number; write the beginning of its UUID")
+	}
+	return []int{i}, nil
 }
 
 // uuids returns the UUIDs that pick a device.
@@ -152,28 +167,29 @@ func (all devices) boards() iter.Seq2[int, *canonical.Device] {
 // inventory names the boards of the node.
 func (all devices) inventory() string {
 	var list []string
-	first, last := unknown, unknown // of a run
-	end := func() {
-		switch first {
-		case unknown:
-		case last:
-			list = append(list, strconv.Itoa(first))
-		default:
-			list = append(list, strconv.Itoa(first)+"-"+strconv.Itoa(last))
-		}
-	}
 	for _, board := range all.boards() {
-		i := index(board)
-		if first == unknown || i != last+1 {
-			end()
-			first = i
-		}
-		last = i
+		list = append(list, board.GPU)
 	}
-	if end(); len(list) == 0 {
+	if list == nil {
 		return "no GPU was found on this node: try dcgmi discovery -l"
 	}
 	return "this node has " + strings.Join(list, ",")
+}
+
+// index is the number of a board on its node, unknown if there is none.
+func index(d *canonical.Device) int { return number(strings.TrimSpace(d.GPU)) }
+
+// unknown is the number of no board.
+const unknown = -1
+
+// number reads a number as ids are written, without sign or leading zeros, up to
+// 2^31-1; else it returns unknown.
+func number(s string) int {
+	n, _ := strconv.ParseUint(s, 10, 31)
+	if strconv.FormatUint(n, 10) != s {
+		return unknown
+	}
+	return int(n)
 }
 
 func hasPrefixFold(s, prefix string) bool {

@@ -23,7 +23,7 @@ type processLister struct {
 func (p *service) processLister() expose.ProcessLister {
 	for _, r := range p.readers.all() {
 		if lister, able := source.As[source.ProcessLister](r.source); able && p.opts.Processes {
-			return &processLister{lister, host.NewProcesses(procfs, host.NewNames(), p.opts.CommandLines)}
+			return &processLister{lister, host.NewProcesses(procfs, p.opts.CommandLines)}
 		}
 	}
 	return nil

@@ -1,7 +1,9 @@
 package host
 
 import (
+	"cmp"
 	"context"
+	"os/user"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,21 +27,16 @@ const (
 // Processes reads the users and commands of processes. It is safe for concurrent use.
 type Processes struct {
 	describe func(pid int) description
-
-	mu      sync.Mutex
-	waiting map[int]bool // the pids being read; guarded by mu
+	waiting  sync.Map // the pids being read
 }
 
 // description is what /proc tells about a process; "" is unknown.
 type description struct{ user, group, command string }
 
-// NewProcesses returns a reader of the machine whose procfs is mounted at proc. If names is
-// nil, users and groups are numbers: use nil for the procfs of another root, such as the
-// host's in a container, whose names are unknown here. With commandLines, commands are
-// command lines, which may contain secrets, else the kernel's names of processes.
-func NewProcesses(proc string, names *Names, commandLines bool) *Processes {
-	read := func(pid int) description { return describe(proc, pid, names, commandLines) }
-	return &Processes{describe: read, waiting: map[int]bool{}}
+// NewProcesses returns a reader of the machine whose procfs is mounted at proc. With commandLines,
+// commands are command lines, which may contain secrets, else the kernel's names of processes.
+func NewProcesses(proc string, commandLines bool) *Processes {
+	return &Processes{describe: func(pid int) description { return describe(proc, pid, commandLines) }}
 }
 
 // Describe sets User, Group and Command of the processes of list by their PID, to "" if the
@@ -59,49 +56,48 @@ func (p *Processes) Describe(ctx context.Context, list []canonical.Process) {
 }
 
 // await describes a process in a separate goroutine, since that may hang.
-func (p *Processes) await(ctx context.Context, pid int) description {
-	p.mu.Lock()
-	if ctx.Err() != nil || p.waiting[pid] {
-		p.mu.Unlock()
-		return description{}
+func (p *Processes) await(ctx context.Context, pid int) (d description) {
+	if ctx.Err() != nil {
+		return d
 	}
-	p.waiting[pid] = true
-	p.mu.Unlock()
+	if _, waits := p.waiting.LoadOrStore(pid, true); waits {
+		return d
+	}
 	described := make(chan description, 1)
 	go func() {
 		d := p.describe(pid)
-		p.mu.Lock()
-		delete(p.waiting, pid) // first, since a caller may ask again once it has the answer
-		p.mu.Unlock()
+		p.waiting.Delete(pid) // first, since a caller may ask again once it has the answer
 		described <- d
 	}()
-	patience := time.NewTimer(processPatience)
-	defer patience.Stop()
+	ctx, cancel := context.WithTimeout(ctx, processPatience)
+	defer cancel()
 	select {
-	case d := <-described:
-		return d
-	case <-patience.C:
+	case d = <-described:
 	case <-ctx.Done():
 	}
-	return description{}
+	return d
 }
 
 // describe reads the process that has the pid now. User and group are the effective ones,
 // as numbers if they have no names.
-func describe(proc string, pid int, names *Names, commandLine bool) description {
+func describe(proc string, pid int, commandLine bool) (d description) {
 	fs, err := procfs.NewFS(proc)
 	if err != nil {
-		return description{}
+		return d
 	}
 	process, err := fs.Proc(pid)
 	if err != nil {
-		return description{}
+		return d
 	}
-	var d description
 	if status, err := process.NewStatus(); err == nil {
 		const effective = 1 // of real, effective, saved and file system ids
-		d.user = names.user(strconv.FormatUint(status.UIDs[effective], 10))
-		d.group = names.group(strconv.FormatUint(status.GIDs[effective], 10))
+		d.user, d.group = strconv.FormatUint(status.UIDs[effective], 10), strconv.FormatUint(status.GIDs[effective], 10)
+		if u, err := user.LookupId(d.user); err == nil {
+			d.user = cmp.Or(u.Username, d.user)
+		}
+		if g, err := user.LookupGroupId(d.group); err == nil {
+			d.group = cmp.Or(g.Name, d.group)
+		}
 	}
 	d.command = command(process, commandLine)
 	return d

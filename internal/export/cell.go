@@ -24,21 +24,11 @@ var (
 	exact    = scale{1, 1, -1}
 )
 
-// covered are the fields that KempnerPulse's columns contain in full.
-var covered = []canonical.Field{
-	canonical.SMActive, canonical.TensorActive, canonical.DRAMActive, canonical.GraphicsEngineActive, canonical.NVMLUtilization,
-	canonical.FramebufferUsed, canonical.FramebufferTotal, canonical.FramebufferUsedRatio,
-	canonical.Power, canonical.Temperature, canonical.MemoryTemperature,
-	canonical.SMOccupancy, canonical.FP16Active, canonical.FP32Active, canonical.FP64Active, canonical.MemoryCopyUtilization,
-	canonical.PCIeReceive, canonical.PCIeTransmit, canonical.NVLinkBytes, canonical.SMClock, canonical.MemoryClock, canonical.Energy,
-	canonical.TensorHMMAActive, canonical.TensorIMMAActive, canonical.TensorDFMAActive, canonical.TensorDMMAActive, canonical.TensorQMMAActive,
-}
-
 // in returns the column of a reading.
 func in(name string, f canonical.Field, s scale) Column {
 	return Column{name, func(dst []byte, r *row) []byte {
 		return appendNumber(dst, r.values[f]*s.times/s.over, s.decimals)
-	}}
+	}, f}
 }
 
 // appendNumber appends v with that many decimals, nothing if it was not read.
@@ -46,19 +36,9 @@ func appendNumber(dst []byte, v float64, decimals int) []byte {
 	switch {
 	case !canonical.Given(v) || math.IsInf(v, 0):
 		return dst
-	case decimals < 0:
-		return appendExact(dst, v)
-	}
-	return strconv.AppendFloat(dst, v, 'f', decimals, 64)
-}
-
-// appendExact appends v in a form that parses to the same number.
-func appendExact(dst []byte, v float64) []byte {
-	const tooLong = 1e15 // from here on, written with an exponent
-	switch {
-	case !canonical.Given(v):
-		return dst
-	case math.Abs(v) < tooLong && v == math.Trunc(v):
+	case decimals >= 0:
+		return strconv.AppendFloat(dst, v, 'f', decimals, 64)
+	case math.Abs(v) < 1e15 && v == math.Trunc(v): // longer ones have an exponent
 		return strconv.AppendInt(dst, int64(v), 10)
 	}
 	return strconv.AppendFloat(dst, v, 'g', -1, 64)

@@ -15,6 +15,8 @@ type Column struct {
 	Name string
 	// cell appends the cell of a row, nothing if there is no reading.
 	cell func(dst []byte, r *row) []byte
+	// field is the reading that it contains in full, NumFields for none.
+	field canonical.Field
 }
 
 // row is a device in a reading.
@@ -38,14 +40,14 @@ func (v *View) row(i int) row {
 // `7:1` for instance 1 of GPU 7, status and health may be unknown, and model is empty if
 // the source does not give it.
 var compatible = []Column{
-	{"timestamp", func(dst []byte, r *row) []byte { return appendTime(dst, r.snapshot.Frame.At) }},
+	other("timestamp", func(dst []byte, r *row) []byte { return appendTime(dst, r.snapshot.Frame.At) }),
 	named("gpu_id", idOf),
 	named("model", func(d *canonical.Device) string { return shortModel(d.Model) }),
-	{"real_util_pct", func(dst []byte, r *row) []byte { return appendNumber(dst, r.verdict.RealPercent, 2) }},
+	other("real_util_pct", func(dst []byte, r *row) []byte { return appendNumber(dst, r.verdict.RealPercent, 2) }),
 	judged("status", func(dst []byte, v *canonical.Verdict) []byte {
 		return appendText(dst, canonical.Classes[v.Class].Title)
 	}),
-	{"health", appendHealth},
+	other("health", appendHealth),
 	in("sm_active_pct", canonical.SMActive, percents),
 	in("tensor_active_pct", canonical.TensorActive, percents),
 	in("dram_active_pct", canonical.DRAMActive, percents),
@@ -67,7 +69,7 @@ var compatible = []Column{
 	in("nvlink_gbps", canonical.NVLinkBytes, scale{1, 1e9, 4}),
 	in("sm_clock_mhz", canonical.SMClock, scale{1, 1e6, 4}),
 	in("mem_clock_mhz", canonical.MemoryClock, scale{1, 1e6, 4}),
-	{"pcie_replay_rate_s", func(dst []byte, r *row) []byte { return appendNumber(dst, r.replays, 2) }},
+	other("pcie_replay_rate_s", func(dst []byte, r *row) []byte { return appendNumber(dst, r.replays, 2) }),
 	in("energy_j", canonical.Energy, scale{1, 1, 1}),
 	in("tc_hmma_pct", canonical.TensorHMMAActive, percents),
 	in("tc_imma_pct", canonical.TensorIMMAActive, percents),
@@ -79,38 +81,51 @@ var compatible = []Column{
 // defaultColumns are KempnerPulse's nine.
 const defaultColumns = "timestamp,gpu_id,model,gpu_util_pct,mem_used_mib,real_util_pct,sm_active_pct,tensor_active_pct,dram_active_pct"
 
+// other returns a column that contains no whole reading.
+func other(name string, cell func(dst []byte, r *row) []byte) Column {
+	return Column{name, cell, canonical.NumFields}
+}
+
+// deviceLabels are the labels of a device in JSON, and their columns in the CSV.
+var deviceLabels = []struct {
+	name, column string
+	of           func(*canonical.Device) string
+}{
+	{"hostname", "hostname", func(d *canonical.Device) string { return d.Hostname }},
+	{"gpu", "", func(d *canonical.Device) string { return d.GPU }}, // the ids have it
+	{"uuid", "uuid", func(d *canonical.Device) string { return d.UUID }},
+	{"mig_instance", "mig_instance", func(d *canonical.Device) string { return d.Instance }},
+	{"mig_profile", "mig_profile", func(d *canonical.Device) string { return d.Profile }},
+	{"model", "model_name", func(d *canonical.Device) string { return d.Model }},
+	{"device", "device", func(d *canonical.Device) string { return d.Name }},
+	{"pci_bus_id", "pci_bus_id", func(d *canonical.Device) string { return d.PCIBusID }},
+	{"driver_version", "driver_version", func(d *canonical.Device) string { return d.Driver }},
+}
+
 // named returns the column of a text about a device.
 func named(name string, text func(d *canonical.Device) string) Column {
-	return Column{name, func(dst []byte, r *row) []byte { return appendText(dst, text(r.device)) }}
+	return other(name, func(dst []byte, r *row) []byte { return appendText(dst, text(r.device)) })
 }
 
 // judged returns the column of a result that a board known only from its instances lacks.
 func judged(name string, add func(dst []byte, v *canonical.Verdict) []byte) Column {
-	return Column{name, func(dst []byte, r *row) []byte {
+	return other(name, func(dst []byte, r *row) []byte {
 		if r.device.Implied {
 			return dst
 		}
 		return add(dst, r.verdict)
-	}}
+	})
 }
 
-// identifying are our columns for a device's identity, state and workloads.
-var identifying = []Column{
-	named("hostname", func(d *canonical.Device) string { return d.Hostname }),
-	named("uuid", func(d *canonical.Device) string { return d.UUID }),
-	named("mig_instance", func(d *canonical.Device) string { return d.Instance }),
-	named("mig_profile", func(d *canonical.Device) string { return d.Profile }),
-	named("model_name", func(d *canonical.Device) string { return d.Model }),
-	named("device", func(d *canonical.Device) string { return d.Name }),
-	named("pci_bus_id", func(d *canonical.Device) string { return d.PCIBusID }),
-	named("driver_version", func(d *canonical.Device) string { return d.Driver }),
+// judgements are our columns for a device's state and workloads.
+var judgements = []Column{
 	judged("gpu_workload_class", func(dst []byte, v *canonical.Verdict) []byte { return append(dst, canonical.Classes[v.Class].Name...) }),
 	judged("bottleneck", func(dst []byte, v *canonical.Verdict) []byte {
 		return append(dst, canonical.Classes[v.Class].Bottleneck...)
 	}),
-	judged("gpu_real_utilization_coverage_ratio", func(dst []byte, v *canonical.Verdict) []byte { return appendExact(dst, v.Coverage) }),
-	{"gpu_health_condition", appendConditions},
-	{"workloads", func(dst []byte, r *row) []byte { return appendWorkloads(dst, allocationsOf(r.snapshot, r.index)) }},
+	judged("gpu_real_utilization_coverage_ratio", func(dst []byte, v *canonical.Verdict) []byte { return appendNumber(dst, v.Coverage, -1) }),
+	other("gpu_health_condition", appendConditions),
+	other("workloads", func(dst []byte, r *row) []byte { return appendWorkloads(dst, allocationsOf(r.snapshot, r.index)) }),
 }
 
 // jobPrefix begins the names of the columns of the batch job, whose values are the same in
@@ -121,21 +136,27 @@ const jobPrefix = "job_"
 // readings that are not in the 34, in the units of our series, and one column for each of
 // jobNames, the possible names of the variables in View.Job.
 func Columns(jobNames []string) []Column {
-	all := append(slices.Clone(compatible), identifying...)
+	all := slices.Clone(compatible)
+	for _, label := range deviceLabels {
+		if label.column != "" {
+			all = append(all, named(label.column, label.of))
+		}
+	}
+	all = append(all, judgements...)
 	for f := range canonical.NumFields {
-		if !slices.Contains(covered, f) {
+		if !slices.ContainsFunc(compatible, func(c Column) bool { return c.field == f }) {
 			all = append(all, in(Key(f), f, exact))
 		}
 	}
 	for _, name := range jobNames {
-		all = append(all, Column{JobColumn(name), func(dst []byte, r *row) []byte {
+		all = append(all, other(JobColumn(name), func(dst []byte, r *row) []byte {
 			for i := range r.job {
 				if r.job[i].Name == name {
 					return appendText(dst, r.job[i].Value)
 				}
 			}
 			return dst
-		}})
+		}))
 	}
 	return all
 }

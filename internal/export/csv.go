@@ -17,7 +17,11 @@ type CSV struct {
 	begun   bool
 	order   []int
 	row     row
-	replays replays
+	// at and before are the time and the replay counters of the previous tick.
+	at     time.Time
+	before map[canonical.Identity]float64
+	counts map[canonical.Identity]float64 // of this tick
+	result []float64
 }
 
 // NewCSV returns a writer of columns. It writes the header with the first tick, even if
@@ -34,7 +38,7 @@ func (c *CSV) Write(v *View) error {
 		}
 		c.buf[len(c.buf)-1] = '\n'
 	}
-	rates := c.replays.rates(&v.Frame)
+	rates := c.rates(&v.Frame)
 	c.order = v.shown(c.order[:0])
 	for _, i := range c.order {
 		c.row = v.row(i)
@@ -51,41 +55,26 @@ func (c *CSV) Write(v *View) error {
 	return err
 }
 
-// replays holds the PCIe replay counters of the devices, to compute rates.
-type replays struct {
-	at     time.Time
-	tick   int // with devices; the others do not count
-	counts map[canonical.Identity]replayCount
-	result []float64
-}
-
-type replayCount struct {
-	tick  int
-	count float64
-}
-
-// rates returns the replays per second of each device since the previous tick, NaN if one
-// of the two counts is unknown or the counter decreased: the driver was reloaded. The
-// result is valid until the next call.
-func (p *replays) rates(f *canonical.Frame) []float64 {
+// rates returns the PCIe replays per second of each device since the previous tick with devices, NaN if
+// one of the two counts is unknown or the counter decreased: the driver was reloaded.
+func (c *CSV) rates(f *canonical.Frame) []float64 {
 	if f.Len() == 0 {
 		return nil
 	}
-	if p.counts == nil {
-		p.counts = map[canonical.Identity]replayCount{}
+	seconds := f.At.Sub(c.at).Seconds()
+	if c.counts == nil {
+		c.counts, c.before = map[canonical.Identity]float64{}, map[canonical.Identity]float64{}
 	}
-	seconds := f.At.Sub(p.at).Seconds()
-	p.at, p.result = f.At, p.result[:0]
-	p.tick++
+	c.at, c.counts, c.before, c.result = f.At, c.before, c.counts, c.result[:0]
+	clear(c.counts)
 	for i := range f.Len() {
 		id, now := f.Topology.Devices[i].Identity(), f.Row(i)[canonical.PCIeReplays]
-		before := p.counts[id]
-		rate := (now - before.count) / seconds
-		if before.tick != p.tick-1 || rate < 0 || seconds <= 0 || p.tick == 1 {
-			rate = math.NaN()
+		c.counts[id] = now
+		rate := math.NaN()
+		if count, known := c.before[id]; known && now >= count && seconds > 0 {
+			rate = (now - count) / seconds
 		}
-		p.result = append(p.result, rate)
-		p.counts[id] = replayCount{p.tick, now}
+		c.result = append(c.result, rate)
 	}
-	return p.result
+	return c.result
 }

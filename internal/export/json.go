@@ -138,12 +138,9 @@ func deviceView(v *View, i int) map[string]any {
 
 // putTexts adds the labels of a device that are not empty.
 func putTexts(m map[string]any, d *canonical.Device) {
-	for _, label := range []struct{ key, value string }{
-		{"hostname", d.Hostname}, {"gpu", d.GPU}, {"uuid", d.UUID}, {"mig_instance", d.Instance}, {"mig_profile", d.Profile},
-		{"model", d.Model}, {"device", d.Name}, {"pci_bus_id", d.PCIBusID}, {"driver_version", d.Driver},
-	} {
-		if label.value != "" {
-			m[label.key] = label.value
+	for _, label := range deviceLabels {
+		if value := label.of(d); value != "" {
+			m[label.name] = value
 		}
 	}
 }

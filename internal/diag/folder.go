@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"syscall"
-	"time"
 )
 
 // Directory returns the directory dir of this machine. A writer to it cannot make us read files
@@ -27,22 +26,7 @@ func (d directory) Open(name string) (fs.File, error) {
 	return root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-// Stat implements fs.StatFS.
-func (d directory) Stat(name string) (fs.FileInfo, error) {
-	root, err := os.OpenRoot(string(d))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = root.Close() }()
-	return root.Stat(name)
-}
-
-// settled is the age of a modification time from which the next change is sure to alter
-// it: kernels and network file systems keep it in steps of up to two seconds.
-const settled = 2 * time.Second
-
-// Folder reads the small files of a directory that another program writes, and rereads only
-// those that changed. It belongs to one goroutine.
+// Folder reads the small files of a directory that another program writes. It belongs to one goroutine.
 type Folder[T any] struct {
 	Dir fs.FS
 	// MaxFiles is the most files to consider, in the order of the directory, and MaxBytes the most
@@ -54,60 +38,39 @@ type Folder[T any] struct {
 	// Parse makes a T of the content of a file; text has at most its first MaxBytes.
 	Parse func(name string, text []byte) T
 
-	files   map[string]known[T]
+	files   map[string]T
 	full    bool
 	outside []string
 }
 
-// known is a file at the time of its last read.
-type known[T any] struct {
-	content  T
-	modified time.Time
-	size     int64
-	read     time.Time
-}
-
-// Look lists the directory, and reads the files that changed since the last Look. now is by
-// the clock of the file system. A file that cannot be read counts as missing, and so do all
+// Look lists the directory, and reads its files. One that cannot be read counts as missing, and so do all
 // files if the directory cannot be read.
-func (f *Folder[T]) Look(now time.Time) error {
-	f.outside = f.outside[:0]
+func (f *Folder[T]) Look() error {
+	f.outside, f.files = f.outside[:0], map[string]T{}
 	entries, err := f.list()
 	if err != nil {
-		f.files = nil
 		return reason(err)
 	}
-	files := make(map[string]known[T], len(f.files))
 	for _, entry := range entries {
 		name := entry.Name()
 		if !f.Accept(name) {
 			continue
 		}
-		info, err := fs.Stat(f.Dir, name) // follows links
-		if err != nil && entry.Type()&fs.ModeSymlink != 0 && !errors.Is(err, fs.ErrNotExist) {
+		text, err := f.read(name)
+		switch {
+		case err == nil:
+			f.files[name] = f.Parse(name, text)
+		case entry.Type()&fs.ModeSymlink != 0 && !errors.Is(err, fs.ErrNotExist):
 			f.outside = append(f.outside, name)
 		}
-		if err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		before, ok := f.files[name]
-		if !ok || !before.modified.Equal(info.ModTime()) || before.size != info.Size() || before.read.Sub(before.modified) < settled {
-			text, err := f.read(name)
-			if err != nil {
-				continue
-			}
-			before = known[T]{f.Parse(name, text), info.ModTime(), info.Size(), now}
-		}
-		files[name] = before
 	}
-	f.files = files
 	return nil
 }
 
 // Each calls visit with the name and content of each file, in no particular order.
 func (f *Folder[T]) Each(visit func(name string, content T)) {
-	for name, file := range f.files {
-		visit(name, file.content)
+	for name, content := range f.files {
+		visit(name, content)
 	}
 }
 
@@ -142,8 +105,7 @@ func (f *Folder[T]) list() ([]fs.DirEntry, error) {
 	return entries[:min(len(entries), f.MaxFiles)], err
 }
 
-// read returns up to MaxBytes of a file. It checks again that the file is regular, since the
-// file may have been replaced before it was opened.
+// read returns up to MaxBytes of a regular file.
 func (f *Folder[T]) read(name string) ([]byte, error) {
 	file, err := f.Dir.Open(name)
 	if err != nil {

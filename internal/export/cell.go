@@ -52,14 +52,12 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return append(dst, '.', '0'+byte(hundredths%100/10), '0'+byte(hundredths%10))
 }
 
-// appendText appends s as printable text, quoted if necessary, and guarded if a spreadsheet
-// would compute it.
+// appendText appends s as printable text, quoted if necessary.
 func appendText(dst []byte, s string) []byte {
 	quoted := strings.ContainsAny(s, `,"`) || strings.HasPrefix(s, " ")
 	if quoted {
 		dst = append(dst, '"')
 	}
-	dst = diag.AppendGuard(dst, s)
 	for _, r := range s {
 		if r == '"' {
 			dst = append(dst, '"')

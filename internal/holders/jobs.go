@@ -111,7 +111,7 @@ func (d *Jobs) Run(ctx context.Context) {
 	tick := time.NewTicker(jobsEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		d.look(time.Now())
+		d.look()
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -120,9 +120,9 @@ func (d *Jobs) Run(ctx context.Context) {
 }
 
 // look reads the directory once.
-func (d *Jobs) look(now time.Time) {
+func (d *Jobs) look() {
 	var s JobsState
-	if err := d.files.Look(now); err != nil {
+	if err := d.files.Look(); err != nil {
 		s.Problem = &canonical.Failure{
 			Cause:  fmt.Sprintf("cannot read the job info directory %s: %v", d.name, err),
 			Remedy: "create it and make it readable for this user, or leave out --hpc-job-info-dir",

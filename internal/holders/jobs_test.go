@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
@@ -76,7 +75,7 @@ func usersOf(f *canonical.Frame) (all []string) {
 func TestJobsComplete(t *testing.T) {
 	dir := fstest.MapFS{"7": describe("ada"), ".8": describe("mallory"), "9": describe("bob")}
 	d := NewJobs(dir, "/run/info", slog.New(slog.DiscardHandler))
-	feed, now := d.Feed(), time.Now()
+	feed := d.Feed()
 	set := heldByJobs("7", "8", "7", "")
 	read := func(set *canonical.AllocationSet, want ...string) canonical.Frame {
 		t.Helper()
@@ -98,22 +97,21 @@ func TestJobsComplete(t *testing.T) {
 	if f := read(set, "", "", "", ""); f.AllocationSet != set {
 		t.Error("nothing is known, but the set was replaced")
 	}
-	now = now.Add(jobsEvery)
-	d.look(now)
+	d.look()
 	first := read(set, "ada", "", "ada", "").AllocationSet
 	if a := first.Allocations[2]; a.Account != "of-ada" || a.Partition != "gpu" || a.Device != 2 || set.Allocations[2].User != "" {
 		t.Errorf("%+v of %+v", a, set.Allocations[2])
 	}
 	dir["10"] = describe("eve") // a job without a device
-	d.look(now.Add(time.Hour))
+	d.look()
 	if read(set, "ada", "", "ada", "").AllocationSet != first {
 		t.Error("nothing changed, but the set was replaced")
 	}
 	dir["8"] = describe("bob")
-	d.look(now.Add(2 * time.Hour))
+	d.look()
 	read(set, "ada", "bob", "ada", "")
 	delete(dir, "7")
-	d.look(now.Add(3 * time.Hour))
+	d.look()
 	read(set, "ada", "bob", "ada", "")
 	read(heldByJobs("8"), "bob")
 	read(heldByJobs("8", "7"), "bob", "") // a new job with that id
@@ -130,7 +128,7 @@ func TestJobsState(t *testing.T) {
 	d := NewJobs(diag.Directory(dir), dir, slog.New(slog.NewTextHandler(&log, nil)))
 	look := func(want JobsState, complaint string) {
 		t.Helper()
-		d.look(time.Now())
+		d.look()
 		s := d.State()
 		if got := problem(s.Problem); got != complaint {
 			t.Errorf("%v, want %q", got, complaint)
@@ -163,7 +161,7 @@ func TestJobsState(t *testing.T) {
 		many[fmt.Sprint(i)] = &fstest.MapFile{}
 	}
 	d = NewJobs(many, "many", discard)
-	d.look(time.Now())
+	d.look()
 	if s := d.State(); !s.Full || s.Problem == nil {
 		t.Errorf("%+v", s)
 	}

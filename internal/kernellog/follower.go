@@ -1,19 +1,10 @@
 package kernellog
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"os"
 	"syscall"
 	"time"
-)
-
-var (
-	// errOverrun means that records were overwritten before they were read.
-	errOverrun = errors.New("records were overwritten")
-	// errTooLong means that a line is longer than any record.
-	errTooLong = errors.New("a line is too long")
 )
 
 const (
@@ -24,20 +15,20 @@ const (
 	lookAgain = 250 * time.Millisecond
 )
 
-// follower reads lines from a file that grows. Only interrupt may be called by other goroutines
+// follower reads from a file that grows. Only interrupt may be called by other goroutines
 // than the one that reads.
 type follower struct {
 	file    *os.File
 	conn    syscall.RawConn
-	lines   *bufio.Reader // of what is read
 	stopped chan struct{}
 	// system is the system call; tests replace it.
 	system func(fd int, buf []byte) (int, error)
-	// dry is called when there is nothing more to be read for now.
-	dry func()
+	// dry is called when there is nothing more to be read for now, and lost when records were
+	// overwritten before they were read.
+	dry, lost func()
 }
 
-func openFollower(path string, dry func()) (*follower, error) {
+func openFollower(path string, dry, lost func()) (*follower, error) {
 	// Blocking, opening a FIFO would wait for its writer, and reads could not be interrupted.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -48,9 +39,7 @@ func openFollower(path string, dry func()) (*follower, error) {
 		file.Close()
 		return nil, err
 	}
-	t := &follower{file: file, conn: conn, stopped: make(chan struct{}), system: syscall.Read, dry: dry}
-	t.lines = bufio.NewReaderSize(t, bufferSize)
-	return t, nil
+	return &follower{file: file, conn: conn, stopped: make(chan struct{}), system: syscall.Read, dry: dry, lost: lost}, nil
 }
 
 func (t *follower) close() { t.file.Close() }
@@ -61,28 +50,13 @@ func (t *follower) interrupt() {
 	_ = t.file.SetReadDeadline(time.Unix(1, 0)) // fails only for files whose reads never wait
 }
 
-// next returns the next line without its end. It is valid until the next call.
-func (t *follower) next() ([]byte, error) {
-	line, err := t.lines.ReadSlice('\n')
-	if !errors.Is(err, bufio.ErrBufferFull) {
-		return bytes.TrimSuffix(line, []byte{'\n'}), err
-	}
-	for errors.Is(err, bufio.ErrBufferFull) {
-		_, err = t.lines.ReadSlice('\n')
-	}
-	if err == nil {
-		err = errTooLong
-	}
-	return nil, err
-}
-
 // Read implements io.Reader: it waits for new records.
 func (t *follower) Read(buf []byte) (int, error) {
 	for {
 		n, err := t.once(buf)
 		switch {
 		case errors.Is(err, syscall.EPIPE):
-			return 0, errOverrun
+			t.lost()
 		case err != nil && !errors.Is(err, syscall.EINTR):
 			return 0, &os.PathError{Op: "read", Path: t.file.Name(), Err: err}
 		case n > 0:

@@ -4,6 +4,7 @@
 package kernellog
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -80,7 +81,7 @@ func Open(opts Options) (*Log, error) {
 		l.booted = l.opened.Add(-up)
 	}
 	var err error
-	if l.file, err = openFollower(opts.Path, l.catchUp); err == nil {
+	if l.file, err = openFollower(opts.Path, l.catchUp, l.overrun); err == nil {
 		return l, nil
 	}
 	f := &canonical.Failure{Cause: err.Error(), Remedy: "name a file with records as /dev/kmsg has them, or leave --kernel-log out"}
@@ -96,23 +97,15 @@ func (l *Log) Run(ctx context.Context) error {
 	defer l.telling.Store(false)
 	stop := context.AfterFunc(ctx, l.file.interrupt)
 	defer stop()
-	for {
-		line, err := l.file.next()
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, errOverrun):
-			l.overrun()
-		case errors.Is(err, errTooLong):
-			l.mu.Lock()
-			l.counts.Malformed++
-			l.mu.Unlock()
-		case err != nil:
-			return &canonical.Failure{Cause: err.Error(), Remedy: "restart kpulse-proxy to read XIDs from it again"}
-		default:
-			l.line(line)
-		}
+	lines := bufio.NewScanner(l.file)
+	lines.Buffer(make([]byte, bufferSize), bufferSize)
+	for lines.Scan() {
+		l.line(lines.Bytes())
 	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return &canonical.Failure{Cause: lines.Err().Error(), Remedy: "restart kpulse-proxy to read XIDs from it again"}
 }
 
 // catchUp releases what was read to the feeds, once the log is read to its end.

@@ -67,8 +67,8 @@ var table = []setting{
 	{Flag: "counters", Key: "sources[].counters", file: true, placeholder: "FILE", Modes: modesReading, restart: true, perSource: true,
 		at: func(o *Options) any { return &o.FlagSource.Counters }, backends: "dcgm nvml",
 		remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read (dcgm-exporter -f)",
-		help: "dcgm, nvml: the counters file of dcgm-exporter. It chooses the DCGM_FI_* and DCGM_EXP_* series to serve, with their TYPE, HELP " +
-			"and labels (default: every DCGM_FI_* that is read). The proxy's own series cover all that is read in any case. See check counters " +
+		help: "dcgm, nvml: the counters file of dcgm-exporter. It chooses the DCGM_FI_* and DCGM_EXP_* series to serve, with their TYPE and " +
+			"HELP (default: every DCGM_FI_* that is read). The proxy's own series cover all that is read in any case. See check counters " +
 			"FILE."},
 	{Flag: "collector.processes", Modes: ModeServe | modeTUI, at: func(o *Options) any { return &o.Processes }, backends: "dcgm nvml",
 		remedy: "it lists the processes of this machine's GPUs; it is for --backend=dcgm and nvml, which look at them",

@@ -66,8 +66,7 @@ func NewMapping(dir fs.FS, name string) *Mapping {
 // Jobs returns what the last Refresh found. It is never written to again.
 func (m *Mapping) Jobs() Jobs { return m.jobs }
 
-// Refresh looks at the directory if the last look, by the same clock as now, is a second old, and
-// reads the files that changed. It reports whether Jobs changed. While the directory cannot be
+// Refresh reads the directory if the last look, by the same clock as now, is a second old. It reports whether Jobs changed. While the directory cannot be
 // read, there are no jobs, and every call returns the reason. A link that leads out of the
 // directory is an error too, beside the jobs of other files. A file that cannot be read counts as
 // missing.
@@ -76,7 +75,7 @@ func (m *Mapping) Refresh(now time.Time) (changed bool, err error) {
 		return false, m.err
 	}
 	m.last = now
-	if m.err = m.dir.Look(now); m.err != nil {
+	if m.err = m.dir.Look(); m.err != nil {
 		m.err = fmt.Errorf("cannot read the job mapping directory %s: %w; create it and make it readable for this user, "+
 			"or leave out --hpc-job-mapping-dir", m.name, m.err)
 	} else {

@@ -14,7 +14,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
@@ -226,7 +225,7 @@ func newCSVLayout(header []string) (csvLayout, error) {
 func (l *csvLayout) parse(record []string) (texts csvTexts, values []float64, err error) {
 	for t, column := range l.texts {
 		if column != none {
-			texts[t] = diag.Unguarded(record[column])
+			texts[t] = record[column]
 		}
 	}
 	// 7:1 is instance 1 of GPU 7.

@@ -12,6 +12,7 @@
 package nvml
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -21,12 +22,6 @@ import (
 // MinPeriod is the shortest useful period: NVML's counters are not updated more
 // often (nvml.h, nvmlGpmSampleGet). The command line enforces it, New does not.
 const MinPeriod = 100 * time.Millisecond
-
-// standardPeriod is the default of Options.Period.
-const standardPeriod = time.Second
-
-// standardLibrary is the default of Options.LibraryPath.
-const standardLibrary = "libnvidia-ml.so.1"
 
 // Options configure a Source.
 type Options struct {
@@ -50,14 +45,7 @@ type Options struct {
 
 // complete returns o with defaults filled in.
 func (o Options) complete() Options {
-	if o.Period <= 0 {
-		o.Period = standardPeriod
-	}
-	if o.LibraryPath == "" {
-		o.LibraryPath = standardLibrary
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Period, o.LibraryPath = cmp.Or(max(o.Period, 0), time.Second), cmp.Or(o.LibraryPath, "libnvidia-ml.so.1")
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return o
 }

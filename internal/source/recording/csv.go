@@ -23,18 +23,29 @@ import (
 // 4.8: readings only, and none for an empty cell. Rows with the same timestamp are one tick;
 // without timestamps, a tick ends before a device that recurs.
 type csvText struct {
-	layout  csvLayout
-	ticks   [][]csvRow
-	devices map[csvTexts]*csvIdentity
-	counts  map[[2]string]*csvCount
-	at      time.Time // of the tick before
-	scanner raw.Scanner
+	header   []string
+	texts    [numCSVTexts]int // columns, or none
+	readings []csvCell
+	ticks    [][]csvRow
+	devices  map[csvTexts]*csvIdentity
+	counts   map[[2]string]*csvCount
+	at       time.Time // of the tick before
+	scanner  raw.Scanner
 }
+
+// csvCell is a column with a reading.
+type csvCell struct {
+	csvReading
+	at int
+}
+
+// none is no column.
+const none = -1
 
 // csvRow is one device at one tick.
 type csvRow struct {
 	device *csvIdentity
-	values []float64 // of the layout's readings, in the units of their columns; NaN for none
+	values []float64 // of the readings, in the units of their columns; NaN for none
 }
 
 // csvIdentity is what the rows of a device share while its texts stay the same.
@@ -57,7 +68,7 @@ func isCSV(line []byte) bool {
 
 // newCSV refuses a text without rows, or with a row that it cannot parse.
 func newCSV(path string, text []byte) (*track, error) {
-	c, t := &csvText{devices: map[csvTexts]*csvIdentity{}, counts: map[[2]string]*csvCount{}}, &track{caps: source.Caps{Aggregation: source.Window}}
+	t := &track{caps: source.Caps{Aggregation: source.Window}}
 	if whole := bytes.LastIndexByte(text, '\n') + 1; whole < len(text) {
 		t.broken = fmt.Sprintf("line %d is an incomplete row", 1+bytes.Count(text, newline))
 		text = text[:whole]
@@ -71,8 +82,9 @@ func newCSV(path string, text []byte) (*track, error) {
 	if err != nil {
 		return nil, refusal(path, 1, "the text ends within its header", accepted)
 	}
-	if c.layout, err = newCSVLayout(header); err != nil {
-		return nil, refusal(path, 1, err.Error(), "export it with that column: kpulse-proxy --export=all")
+	c := newCSVText(header)
+	if len(c.readings) == 0 {
+		return nil, refusal(path, 1, "no column of the header is a reading, such as "+csvReadings()[0].column, "export with such columns: kpulse-proxy --export=all")
 	}
 	for now := ""; ; {
 		record, err := reader.Read()
@@ -82,7 +94,7 @@ func newCSV(path string, text []byte) (*track, error) {
 		line := 1
 		if e, ok := errors.AsType[*csv.ParseError](err); ok {
 			line, err = max(e.Line, 1), e.Err
-		} else if !slices.Equal(record, c.layout.header) { // which joined files repeat
+		} else if !slices.Equal(record, c.header) { // which joined files repeat
 			line, _ = reader.FieldPos(0)
 			now, err = c.add(t, record, now)
 		}
@@ -96,20 +108,36 @@ func newCSV(path string, text []byte) (*track, error) {
 	return t, nil
 }
 
+// newCSVText reads a header. Of columns with the same name the first counts.
+func newCSVText(header []string) *csvText {
+	c := &csvText{header: slices.Clone(header), devices: map[csvTexts]*csvIdentity{}, counts: map[[2]string]*csvCount{}}
+	for i, column := range csvColumns {
+		c.texts[i] = slices.Index(header, column.name)
+	}
+	for _, r := range csvReadings() {
+		if at := slices.Index(header, r.column); at >= 0 && !(r.column == csvReplayRate && slices.Contains(header, csvReplayTotal)) {
+			c.readings = append(c.readings, csvCell{r, at})
+		}
+	}
+	return c
+}
+
 // add adds a row to the last tick, whose timestamp is now, or to another one, and returns the row's
 // timestamp. A second row of a device begins another tick, even with the same timestamp: two ticks may
 // come within a hundredth of a second.
 func (c *csvText) add(t *track, record []string, now string) (stamp string, err error) {
-	texts, values, err := c.layout.parse(record)
+	texts, values, err := c.parse(record)
 	if err != nil {
 		return "", err
 	}
 	stamp = texts[csvTimestamp]
 	row := csvRow{c.device(texts), values}
-	row.device.counted = row.device.counted || c.layout.rate != none && values[c.layout.rate] >= 0
+	for i, cell := range c.readings {
+		row.device.counted = row.device.counted || cell.column == csvReplayRate && values[i] >= 0
+	}
 	last := len(c.ticks) - 1
 	again := last >= 0 && slices.ContainsFunc(c.ticks[last], func(r csvRow) bool { return r.device.csvCount == row.device.csvCount })
-	switch timed := c.layout.texts[csvTimestamp] != none; {
+	switch timed := c.texts[csvTimestamp] != none; {
 	case last >= 0 && !again && (!timed || stamp == now):
 		c.ticks[last] = append(c.ticks[last], row)
 		return stamp, nil
@@ -150,10 +178,10 @@ func (c *csvText) device(texts csvTexts) *csvIdentity {
 // fill writes the page of tick n.
 func (c *csvText) fill(n int, b *raw.Batch) {
 	rows := c.ticks[n]
-	for k, cell := range c.layout.readings {
+	for k, cell := range c.readings {
 		for _, r := range rows {
 			v := r.values[k]
-			if k == c.layout.rate && r.device.counted {
+			if cell.column == csvReplayRate && r.device.counted {
 				// A rate covers the time since the previous tick; an exporter has a counter.
 				if v >= 0 && n > 0 {
 					r.device.replays += v * b.At.Sub(c.at).Seconds()
@@ -161,8 +189,8 @@ func (c *csvText) fill(n int, b *raw.Batch) {
 				v = r.device.replays
 			}
 			if !math.IsNaN(v) {
-				b.Body = append(append(b.Body, csvReadings()[cell.reading].family...), c.labels(r.device, rows)...)
-				b.Body = append(csvReadings()[cell.reading].append(append(b.Body, ' '), v), '\n')
+				b.Body = append(append(b.Body, cell.family...), c.labels(r.device, rows)...)
+				b.Body = append(cell.append(append(b.Body, ' '), v), '\n')
 			}
 		}
 	}
@@ -173,7 +201,7 @@ func (c *csvText) fill(n int, b *raw.Batch) {
 // labels returns the label block of a device. A board whose only readings are those that its
 // instances share was not read itself: like an exporter, it gets the labels of an instance.
 func (c *csvText) labels(d *csvIdentity, rows []csvRow) []byte {
-	if c.layout.texts[csvStatus] != none && d.texts[csvStatus] == "" && d.texts[csvInstance] == "" {
+	if c.texts[csvStatus] != none && d.texts[csvStatus] == "" && d.texts[csvInstance] == "" {
 		for _, r := range rows {
 			part := r.device.texts
 			if part[csvInstance] != "" && part[csvGPU] == d.texts[csvGPU] && part[csvHostname] == d.texts[csvHostname] {
@@ -184,46 +212,9 @@ func (c *csvText) labels(d *csvIdentity, rows []csvRow) []byte {
 	return d.labels
 }
 
-// csvLayout is the meaning of each column.
-type csvLayout struct {
-	header   []string
-	texts    [numCSVTexts]int // columns, or none
-	readings []csvCell
-	rate     int // the index in readings of the rate of PCIe replays, or none
-}
-
-// csvCell is a column with a reading.
-type csvCell struct{ column, reading int }
-
-// none is no column.
-const none = -1
-
-// newCSVLayout reads a header. Of columns with the same name the first counts.
-func newCSVLayout(header []string) (csvLayout, error) {
-	l := csvLayout{header: slices.Clone(header), rate: none}
-	for i, c := range csvColumns {
-		l.texts[i] = slices.Index(header, c.name)
-	}
-	counted := slices.Contains(header, "gpu_pcie_replays_total")
-	for i, r := range csvReadings() {
-		column, isRate := slices.Index(header, r.column), r.column == csvReplayRate
-		if column < 0 || isRate && counted {
-			continue
-		}
-		if isRate {
-			l.rate = len(l.readings)
-		}
-		l.readings = append(l.readings, csvCell{column, i})
-	}
-	if len(l.readings) == 0 {
-		return l, fmt.Errorf("no column of the header is a reading, such as %s", csvReadings()[0].column)
-	}
-	return l, nil
-}
-
 // parse reads a row. Errors name the column.
-func (l *csvLayout) parse(record []string) (texts csvTexts, values []float64, err error) {
-	for t, column := range l.texts {
+func (c *csvText) parse(record []string) (texts csvTexts, values []float64, err error) {
+	for t, column := range c.texts {
 		if column != none {
 			texts[t] = record[column]
 		}
@@ -234,9 +225,9 @@ func (l *csvLayout) parse(record []string) (texts csvTexts, values []float64, er
 	if gpu == "" {
 		return texts, nil, fmt.Errorf("%s is empty", csvColumns[csvGPU].name)
 	}
-	values = make([]float64, len(l.readings))
-	for i, c := range l.readings {
-		if values[i], err = csvNumber(csvReadings()[c.reading].column, record[c.column]); err != nil {
+	values = make([]float64, len(c.readings))
+	for i, cell := range c.readings {
+		if values[i], err = csvNumber(cell.column, record[cell.at]); err != nil {
 			return texts, nil, err
 		}
 	}

@@ -35,8 +35,8 @@ var csvColumnsFile string
 
 // The only counter for which KempnerPulse's columns have the rate.
 const (
-	csvReplayRate = "pcie_replay_rate_s"
-	csvReplays    = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"
+	csvReplayRate  = "pcie_replay_rate_s"
+	csvReplayTotal = "gpu_pcie_replays_total"
 )
 
 // csvWord is a column that describes a device, or says when it was read.

@@ -69,8 +69,7 @@ type gpm struct {
 	call     string                           // the name of that call
 	sampling support
 	getting  support
-	earlier  gpmSample
-	newest   gpmSample
+	samples  [3]gpmSample // the newest at 0
 	metrics  []requestedMetric
 	averages nvml.GpmMetricsGetType
 }
@@ -113,52 +112,60 @@ func (g *gpm) works() bool {
 	return g != nil && g.sampling != refused && g.getting != refused && len(g.metrics) > 0
 }
 
-// ask samples the counters and fills row with the averages since the earlier sample, if there is
-// one that is old enough: with a period below gpmLeast every second row has none. It passes each
-// call to calls before it makes it.
+// ask samples the counters and fills row with the averages since an earlier sample, if
+// there is one. It passes each call to calls before it makes it.
 func (g *gpm) ask(calls func(string), period time.Duration, row []float64) nvml.Return {
-	if !g.works() || time.Since(g.earlier.filled) < gpmLeast {
+	if !g.works() {
 		return nvml.SUCCESS
 	}
 	if answer := g.fill(calls); answer != nvml.SUCCESS {
 		return answer
 	}
-	// An earlier sample that was never filled is too old: Sub saturates.
-	if g.newest.asked.Sub(g.earlier.filled) < longestWindow(period) {
-		calls(gpmMetricsCall)
-		averaged, answer := g.average(row)
-		if !averaged {
-			return answer // the next sample makes a longer pair
+	for _, earlier := range g.samples[1:] {
+		age := g.samples[0].asked.Sub(earlier.filled)
+		if age >= longestWindow(period) { // true also of a sample that was never filled: Sub saturates
+			break
 		}
-	}
-	g.earlier, g.newest = g.newest, g.earlier
-	return nvml.SUCCESS
-}
-
-// fill fills the newest sample.
-func (g *gpm) fill(calls func(string)) (answer nvml.Return) {
-	s := &g.newest
-	if s.buffer == nil {
-		calls(gpmAllocCall)
-		if s.buffer, answer = g.lib.GpmSampleAlloc(); answer != nvml.SUCCESS {
-			s.buffer = nil
-			g.sampling.record(answer)
+		if age < gpmLeast {
+			continue
+		}
+		calls(gpmMetricsCall)
+		if averaged, answer := g.average(earlier.buffer, row); averaged || answer != nvml.SUCCESS {
 			return answer
 		}
 	}
+	return nvml.SUCCESS
+}
+
+// fill fills the oldest buffer and makes it the newest.
+func (g *gpm) fill(calls func(string)) nvml.Return {
+	s := g.samples[len(g.samples)-1]
+	if s.buffer == nil {
+		calls(gpmAllocCall)
+		buffer, answer := g.lib.GpmSampleAlloc()
+		if answer != nvml.SUCCESS {
+			g.sampling.record(answer)
+			return answer
+		}
+		g.samples[len(g.samples)-1].buffer, s.buffer = buffer, buffer
+	}
 	calls(g.call)
 	s.asked = time.Now()
-	answer = g.sample(s.buffer)
-	if g.sampling.record(answer) {
-		s.filled = time.Now()
+	answer := g.sample(s.buffer)
+	if !g.sampling.record(answer) {
+		return answer
 	}
+	s.filled = time.Now()
+	copy(g.samples[1:], g.samples[:])
+	g.samples[0] = s
 	return answer
 }
 
-// average fills row with the averages between both samples. It returns false if there are none.
-func (g *gpm) average(row []float64) (averaged bool, answer nvml.Return) {
+// average fills row with the averages between a sample and the newest. It returns false if there are
+// none.
+func (g *gpm) average(earlier nvml.GpmSample, row []float64) (averaged bool, answer nvml.Return) {
 	get := &g.averages
-	get.NumMetrics, get.Sample1, get.Sample2 = uint32(len(g.metrics)), g.earlier.buffer, g.newest.buffer
+	get.NumMetrics, get.Sample1, get.Sample2 = uint32(len(g.metrics)), earlier, g.samples[0].buffer
 	metrics := get.Metrics[:len(g.metrics)]
 	for i := range g.metrics {
 		metrics[i] = nvml.GpmMetric{MetricId: uint32(g.metrics[i].id), NvmlReturn: uint32(nvml.ERROR_UNKNOWN)}
@@ -190,10 +197,10 @@ func empty(metrics []nvml.GpmMetric) bool {
 
 // free returns the buffers to the library.
 func (g *gpm) free() {
-	for _, s := range []*gpmSample{&g.earlier, &g.newest} {
-		if s.buffer != nil {
-			_ = s.buffer.Free() // a failure has no remedy
+	for i := range g.samples {
+		if b := g.samples[i].buffer; b != nil {
+			_ = b.Free() // a failure has no remedy
 		}
-		*s = gpmSample{}
 	}
+	clear(g.samples[:])
 }

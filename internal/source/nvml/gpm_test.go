@@ -14,7 +14,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// At the shortest period a pair of samples spans two periods, and every second reading has none: NVML requires more
+// At the shortest period a pair of samples spans two periods: NVML requires more
 // than 100 ms.
 func TestGPMAtTheShortestPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -24,8 +24,8 @@ func TestGPMAtTheShortestPeriod(t *testing.T) {
 		defer r.Close()
 		for i := range 10 {
 			all := r.read()
-			if _, ok := all["0 DCGM_FI_PROF_SM_ACTIVE"]; ok != (i%2 == 0) {
-				t.Errorf("reading %d has SM activity: %t", i, ok)
+			if _, ok := all["0 DCGM_FI_PROF_SM_ACTIVE"]; !ok {
+				t.Errorf("reading %d: no SM activity", i)
 			}
 		}
 	})
@@ -73,7 +73,7 @@ func TestGPMOfASlowSample(t *testing.T) {
 				t.Errorf("reading %d: SM %s", i, sm)
 			}
 		}
-		if absent > 6 {
+		if absent > 1 {
 			t.Errorf("%d readings without SM activity", absent)
 		}
 	})
@@ -91,7 +91,9 @@ func TestEmptyPairIsNoActivity(t *testing.T) {
 		b.mu.Lock()
 		b.counted = time.Now().Add(time.Hour) // the driver gives these counters for an hour
 		b.mu.Unlock()
-		check(t, r.read(), "0", steady, linkTraffic, counts, traffic)
+		for range 2 { // with new counters, and with those before them
+			check(t, r.read(), "0", steady, linkTraffic, counts, traffic)
+		}
 		check(t, r.read(), "0", steady, linkTraffic)
 	})
 }
@@ -129,7 +131,7 @@ func TestIdleIsNoEmptyPair(t *testing.T) {
 }
 
 // TestGPMCalls: which calls a reading makes, and which pair of samples it takes: the latest that are
-// at least 105 ms and less than 5 periods apart, and gave averages.
+// at least 105 ms and less than 5 periods apart.
 func TestGPMCalls(t *testing.T) {
 	const alloc, sampled, averaged = "nvmlGpmSampleAlloc", "nvmlGpmSampleGet", "nvmlGpmMetricsGet"
 	const ms = time.Millisecond
@@ -144,19 +146,19 @@ func TestGPMCalls(t *testing.T) {
 		"pairs": {
 			{0, "", 0, []string{alloc, sampled}, 0},
 			{105 * ms, "", 0, []string{alloc, sampled, averaged}, 105 * ms},
-			{104 * ms, "", 0, nil, 0},
-			{105 * ms, "", 0, []string{sampled, averaged}, 209 * ms},
+			{104 * ms, "", 0, []string{alloc, sampled, averaged}, 209 * ms},
+			{105 * ms, "", 0, []string{sampled, averaged}, 105 * ms},
 			{5 * time.Second, "", 0, []string{sampled}, 0},
 			{5*time.Second - ms, "", 0, []string{sampled, averaged}, 5*time.Second - ms},
 		},
 		"errors that pass": {
 			{0, "", 0, []string{alloc, sampled}, 0},
 			{200 * ms, "", 0, []string{alloc, sampled, averaged}, 200 * ms},
-			{200 * ms, averaged, nvml.ERROR_UNKNOWN, []string{sampled, averaged}, 0},
+			{200 * ms, averaged, nvml.ERROR_UNKNOWN, []string{alloc, sampled, averaged}, 0},
 			{200 * ms, sampled, nvml.ERROR_UNKNOWN, []string{sampled}, 0},
-			{200 * ms, "", 0, []string{sampled, averaged}, 600 * ms},
-			{200 * ms, averaged, nvml.ERROR_NOT_SUPPORTED, []string{sampled, averaged}, 0},
 			{200 * ms, "", 0, []string{sampled, averaged}, 400 * ms},
+			{200 * ms, averaged, nvml.ERROR_NOT_SUPPORTED, []string{sampled, averaged}, 0},
+			{200 * ms, "", 0, []string{sampled, averaged}, 200 * ms},
 		},
 		"no buffers": {
 			{0, alloc, nvml.ERROR_NOT_SUPPORTED, []string{alloc}, 0},

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -15,7 +14,7 @@ var eventColumns = []column[history.Event]{
 		return piece{healthBadges[e.State].text, healthBadges[e.State].style}
 	}),
 	text("NODE", 16, func(_ *State, e history.Event) piece { return piece{e.Node, styleLabel} }),
-	text("WHERE", 12, func(_ *State, e history.Event) piece { return piece{cmp.Or(e.GPU, e.Node), styleStrong} }),
+	text("WHERE", 12, func(_ *State, e history.Event) piece { return piece{e.GPU, styleStrong} }),
 	rest("WHAT", func(_ *State, e history.Event) piece { return piece{e.Text, stylePlain} }),
 }
 

@@ -166,7 +166,7 @@ func (p *filterParser) operand() (Filter, error) {
 	f, err := p.any()
 	rest, closed := strings.CutPrefix(p.rest, ")")
 	if err == nil && !closed {
-		err = refused("a parenthesis is not closed before %q", p.rest)
+		err = refused("the parenthesis before %q is not closed", inner)
 	}
 	p.rest = rest
 	return f, err

@@ -87,7 +87,7 @@ func TestFilter(t *testing.T) {
 		t.Errorf("an instance has a health of its own: %v", err)
 	}
 	for expr, want := range map[string]string{"real>40GiB": `"40gib" is not a number in %`, "temp>40GB": "is not a number in °C",
-		"(temp>1": "is not closed", "temp>1)": "without being opened", "temp>1 (gpu=1)": "no & or | before", "((temp>1) gpu=1)": "is not closed before",
+		"(temp>1": "is not closed", "temp>1)": "without being opened", "temp>1 (gpu=1)": "no & or | before", "((temp>1) gpu=1)": `before "(temp>1) gpu=1)" is not closed`,
 		"tmep>80": `no reading is called "tmep"`, "pod~": "cannot be compared"} {
 		if _, err := ParseFilter(expr); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", expr, err, want)

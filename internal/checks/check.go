@@ -146,7 +146,7 @@ func checkConfig(files []string) (string, diag.Problems, error) {
 
 // checkRules returns the problems of rule files for Prometheus or this program.
 func checkRules(files []string) (string, diag.Problems, error) {
-	set, problems := rules.Load(rules.Options{Window: time.Duration(settings.Default().Rules.Window), Served: ServedFamilies(), ForPrometheus: true}, files...)
+	set, problems := rules.Load(rules.Options{Served: ServedFamilies(), ForPrometheus: true}, files...)
 	return fmt.Sprintf("%s, %s, %s: ok", diag.Count(len(set.Files), "file"), diag.Count(len(set.Groups), "group"),
 		diag.Count(set.Rules()+set.Alerts, "rule")), problems, nil
 }

@@ -20,7 +20,7 @@ func one(lines ...string) string {
 }
 
 // badFiles are files with their messages when loaded for the proxy (here) and for Prometheus
-// (there): "=" is the same, "w" a warning instead, "e" an error instead.
+// (there): "=" is the same, "e" an error instead.
 var badFiles = []struct{ name, text, here, there string }{
 	{"not YAML", "groups:\n\t- name: a\n", "f:2: not YAML: found character that cannot start any token; check quotes, and the indentation, which must be spaces", "="},
 	{"a binary", "\x7fELF\x02\x01\x01\x00", "f:1: not YAML: control characters are not allowed; check quotes, and the indentation, which must be spaces", "="},
@@ -34,17 +34,17 @@ var badFiles = []struct{ name, text, here, there string }{
 	{"a group without a name", "groups:\n- rules: []\n", "f: Groupname must not be empty; correct it", "="},
 	{"a group twice", "groups:\n- {name: a}\n- {name: b}\n- name: a\n", `f: groupname: "a" is repeated in the same file; correct it`, "="},
 	{"an interval without a unit", "groups:\n- {name: a, interval: 5}\n", `f: not a valid duration string: "5"; see what promtool check rules reports`, "="},
-	{"an interval that is too short", "groups:\n- {name: a, interval: 999ms}\n", `f:2: group "a": interval 999ms is too short to be evaluated here; write 1s or more`, "w"},
-	{"a label of letters beyond", one("record: a", "expr: b", "labels: {größe: c}"), `f:4: group "g": rule 1 "a": label "größe" is not a label name of the text format; use letters, digits and _`, "w"},
+	{"an interval that is too short", "groups:\n- {name: a, interval: 999ms}\n", `f:2: group "a": interval 999ms is too short to be evaluated here; write 1s or more`, ""},
+	{"a label of letters beyond", one("record: a", "expr: b", "labels: {größe: c}"), `f:4: group "g": rule 1 "a": label "größe" is not a label name of the text format; use letters, digits and _`, ""},
 	{"a rule that is none", one("expr: a"), `f:4: group "g": rule 1 "": one of 'record' or 'alert' must be set; correct it`, "="},
 	{"a record with an annotation", one("record: a", "expr: b", "annotations: {c: d}"), `f:4: group "g": rule 1 "a": invalid field 'annotations' in recording rule; correct it`, "="},
 	{"an error in a group of a repeated name", "groups:\n- {name: a}\n- name: a\n  rules:\n  - record: b\n", "f: groupname: \"a\" is repeated in the same file; correct it\nf:5: group \"a\": rule 1 \"b\": field 'expr' must be set in rule; correct it", "="},
-	{"a name with a sign", one("record: a~b", "expr: c"), `f:4: group "g": rule 1 "a~b": "a~b" is not a metric name of the text format; use letters, digits, _ and :`, "w"},
-	{"a name of ours", one("record: kpulse_gpu_health", "expr: a"), `f:4: group "g": rule 1 "kpulse_gpu_health": kpulse_gpu_health begins like the series of kpulse-proxy, and would collide with them; name it level:metric:operation, such as gpu:real_utilization:avg5m`, "w"},
+	{"a name with a sign", one("record: a~b", "expr: c"), `f:4: group "g": rule 1 "a~b": "a~b" is not a metric name of the text format; use letters, digits, _ and :`, ""},
+	{"a name of ours", one("record: kpulse_gpu_health", "expr: a"), `f:4: group "g": rule 1 "kpulse_gpu_health": kpulse_gpu_health begins like the series of kpulse-proxy, and would collide with them; name it level:metric:operation, such as gpu:real_utilization:avg5m`, ""},
 	{"an expression that is none", one("record: a", "expr: |", "  sum by (b) (", "    rate(c[5m]"), `f:5: group "g": rule 1 "a": not PromQL: 3:1: parse error: unclosed left parenthesis; correct the expression`, "="},
-	{"a range beyond the window", one("record: a", "expr: rate(b[1m]) + rate(c[1h]) + rate(d[6m])"), `f:5: group "g": rule 1 "a": reaches back 1h, and the window is 5m; shorten it, raise --rules.window, or let Prometheus evaluate the rule`, "w"},
-	{"a group's offset beyond the window", "groups:\n- name: g\n  rules:\n  - {record: a, expr: 'rate(b[5m])'}\n  query_offset: 1m\n", `f:4: group "g": rule 1 "a": reaches back 6m, and the window is 5m; shorten it, raise --rules.window, or let Prometheus evaluate the rule`, "w"},
-	{"a fixed time", one("record: a", "expr: b @ 1e9"), `f:5: group "g": rule 1 "a": has a fixed time (@), which no window can contain; remove the @, or let Prometheus evaluate the rule`, "w"},
+	{"a range beyond the window", one("record: a", "expr: rate(b[1m]) + rate(c[1h]) + rate(d[6m])"), `f:4: group "g": rule 1 "a": reaches back 1h, and the window is 5m; shorten it, raise --rules.window, or let Prometheus evaluate the rule`, ""},
+	{"a group's offset beyond the window", "groups:\n- name: g\n  rules:\n  - {record: a, expr: 'rate(b[5m])'}\n  query_offset: 1m\n", `f:4: group "g": rule 1 "a": reaches back 6m, and the window is 5m; shorten it, raise --rules.window, or let Prometheus evaluate the rule`, ""},
+	{"a fixed time", one("record: a", "expr: b @ 1e9"), `f:4: group "g": rule 1 "a": has a fixed time (@), which no window can contain; remove the @, or let Prometheus evaluate the rule`, ""},
 	{"a series that is not ours", one("record: a", "expr: sum(kpulse_gpu_power)"), `f:5: warning: group "g": rule 1 "a": kpulse_gpu_power is not a series of kpulse-proxy, and these files do not record it; did you mean kpulse_gpu_power_watts?`, "e"},
 	{"a series with a mistyped name", one("record: a", "expr: sum(kpulse_gpu_xid_lsat)"), `f:5: warning: group "g": rule 1 "a": kpulse_gpu_xid_lsat is not a series of kpulse-proxy, and these files do not record it; did you mean kpulse_gpu_xid_last?`, "e"},
 	{"a series that is like none of ours", one("record: a", `expr: '{__name__="kpulse_nothing"}'`), `f:5: warning: group "g": rule 1 "a": kpulse_nothing is not a series of kpulse-proxy, and these files do not record it; its README lists them`, "e"},
@@ -57,10 +57,7 @@ func TestBadFiles(t *testing.T) {
 		if test.there == "=" {
 			test.there = test.here
 		}
-		switch test.there {
-		case "w": // there it is a warning
-			test.there = strings.Replace(test.here, ": ", ": warning: ", 1)
-		case "e": // there it is an error
+		if test.there == "e" { // there it is an error
 			test.there = strings.Replace(test.here, "warning: ", "", 1)
 		}
 		for _, there := range []bool{false, true} {
@@ -76,21 +73,6 @@ func TestBadFiles(t *testing.T) {
 			if problems.Refuse() != refused {
 				t.Errorf("%s, for Prometheus %v: refused %v", test.name, there, !refused)
 			}
-		}
-	}
-}
-
-// TestOneWarningOfAKind: of many rules that only Prometheus can evaluate, the first is named.
-func TestOneWarningOfAKind(t *testing.T) {
-	text := one("record: a", "expr: rate(b[1h])") + "  - {record: kpulse_c, expr: 'rate(b[2h])'}\n  - {record: d, expr: 'rate(b[3h])'}\n"
-	for there, want := range map[bool]string{false: "5 6 6 7", true: "5 6"} {
-		_, problems := load(t, Options{Window: 5 * time.Minute, ForPrometheus: there}, text)
-		var lines []string
-		for _, p := range problems {
-			lines = append(lines, strings.Trim(strings.SplitN(p.String(), ":", 3)[1], " "))
-		}
-		if got := strings.Join(lines, " "); got != want {
-			t.Errorf("for Prometheus %v: lines %s\n%v", there, got, problems)
 		}
 	}
 }
@@ -133,21 +115,18 @@ func TestGoodFile(t *testing.T) {
 	for i := range set.Groups {
 		for j := range set.Groups[i].Rules {
 			rule := &set.Groups[i].Rules[j]
-			if rule.Expr == nil {
-				t.Fatalf("%s has no expression", rule.Record)
-			}
-			rule.Expr = nil // Text is compared instead
+			rule.Selects, rule.Reach = nil, 0 // Text is compared instead
 		}
 	}
 	requests := "1 +\n  rate(kpulse_proxy_http_requests_total[1m]) # telemetry\n"
 	want := []Group{
 		{File: "f", Line: 3, Name: "one", Interval: 90 * time.Second, Offset: 30 * time.Second, Limit: 16, Rules: []Rule{
-			{Line: 9, Number: 1, Record: "gpu:power_watts:sum", Text: "sum(kpulse_gpu_power_watts)", Labels: map[string]string{"site": "here", "rack": "7"}},
-			{Line: 17, Number: 3, Record: "a", Text: requests, Labels: map[string]string{"site": "here", "rack": "", "on": "yes"}},
+			{Line: 9, Record: "gpu:power_watts:sum", Text: "sum(kpulse_gpu_power_watts)", Labels: map[string]string{"site": "here", "rack": "7"}},
+			{Line: 18, Record: "a", Text: requests, Labels: map[string]string{"site": "here", "rack": "", "on": "yes"}},
 		}},
 		{File: "f", Line: 25, Name: "two", Rules: []Rule{
-			{Line: 26, Number: 1, Record: "a", Text: requests, Labels: map[string]string{"rack": "", "on": "yes"}},
-			{Line: 26, Number: 2, Record: "b", Text: "gpu:power_watts:sum > 2", Labels: map[string]string{"site": "here", "rack": "8"}},
+			{Line: 18, Record: "a", Text: requests, Labels: map[string]string{"rack": "", "on": "yes"}},
+			{Line: 26, Record: "b", Text: "gpu:power_watts:sum > 2", Labels: map[string]string{"site": "here", "rack": "8"}},
 		}},
 		{File: "f", Line: 27, Name: "three"},
 	}

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
@@ -21,10 +21,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
-const (
-	// maxExpression is the longest expression, in bytes. The parser takes a square of the depth.
-	maxExpression = 16 << 10
-)
+// maxExpression is the longest expression, in bytes. The parser takes a square of the depth.
+const maxExpression = 16 << 10
 
 // boundedParser is Prometheus' parser, which refuses long expressions.
 type boundedParser struct{ parser.Parser }
@@ -52,28 +50,22 @@ type Options struct {
 	// canonical.Prefix: a rule should select no others with that prefix. If empty, any
 	// are allowed.
 	Served []string
-	// ForPrometheus is set for files that Prometheus evaluates. Mistakes that matter only
-	// in the proxy are then warnings, one of a kind for each file: names that collide with
-	// the proxy's or that the text format does not allow, a reach beyond the window, an
-	// interval below MinInterval. A series with the proxy's prefix that the proxy does not
-	// serve is then an error, otherwise a warning.
+	// ForPrometheus is set for files that Prometheus evaluates: they need not suit the proxy, and a
+	// series with the proxy's prefix that the proxy does not serve is an error, not a warning.
 	ForPrometheus bool
 }
 
 // Load reads the files that the patterns name, each once. A pattern is a file, or a glob of
-// filepath.Match; one that names no file is a problem. The set is complete only if the
+// filepath.Match. The set is complete only if the
 // problems do not Refuse it; there may be warnings even then.
 func Load(opts Options, patterns ...string) (*Set, diag.Problems) {
-	files, problems := expand(patterns)
-	l := &loader{opts: opts, set: &Set{Files: files}, problems: problems, recorded: map[string]bool{}}
-	for _, l.file = range files {
-		l.warned = map[string]bool{}
-		body, err := diag.Read(l.file, "rule file")
-		if err != nil {
-			l.problems = append(l.problems, diag.Problem{File: l.file, Text: strings.TrimPrefix(err.Error(), l.file+": ")})
-			continue
+	l := &loader{opts: opts, set: &Set{Files: expand(patterns)}, recorded: map[string]bool{}}
+	for _, l.file = range l.set.Files {
+		if body, err := diag.Read(l.file, "rule file"); err != nil {
+			l.problem(diag.Problem{Text: strings.TrimPrefix(err.Error(), l.file+": ")})
+		} else {
+			l.read(body)
 		}
-		l.read(body)
 	}
 	for _, u := range l.unknown {
 		if !l.recorded[u.name] {
@@ -81,9 +73,25 @@ func Load(opts Options, patterns ...string) (*Set, diag.Problems) {
 		}
 	}
 	slices.SortStableFunc(l.problems, func(a, b diag.Problem) int {
-		return cmp.Or(cmp.Compare(slices.Index(files, a.File), slices.Index(files, b.File)), cmp.Compare(a.Line, b.Line))
+		return cmp.Or(cmp.Compare(slices.Index(l.set.Files, a.File), slices.Index(l.set.Files, b.File)), cmp.Compare(a.Line, b.Line))
 	})
 	return l.set, l.problems
+}
+
+// expand returns the files that the patterns name. What names none is a file that cannot be read.
+func expand(patterns []string) (files []string) {
+	for _, pattern := range patterns {
+		named, _ := filepath.Glob(pattern)
+		if named == nil {
+			named = []string{pattern}
+		}
+		for _, file := range named {
+			if file = filepath.Clean(file); !slices.Contains(files, file) {
+				files = append(files, file)
+			}
+		}
+	}
+	return files
 }
 
 // loader reads one file after the other. Prometheus' own rulefmt validates them; what is added
@@ -95,7 +103,6 @@ type loader struct {
 	recorded map[string]bool // names that any rule records
 	unknown  []unknown
 	file     string
-	warned   map[string]bool // kinds of warnings about the file
 }
 
 // unknown is a series with our prefix that a rule selects and that is not served.
@@ -104,18 +111,27 @@ type unknown struct {
 	name         string
 }
 
-// groupNode is the place of a group, which rulefmt does not return.
+// groupNode has the lines of a group, which rulefmt does not return.
 type groupNode struct {
-	line  int
-	Rules []yaml.Node `yaml:"rules"`
+	Name  yaml.Node  `yaml:"name"`
+	Rules []ruleNode `yaml:"rules"`
 }
+
+// ruleNode has the lines of a rule.
+type ruleNode struct {
+	Record yaml.Node `yaml:"record"`
+	Alert  yaml.Node `yaml:"alert"`
+	Expr   yaml.Node `yaml:"expr"`
+}
+
+// line returns the line of a rule, by its name.
+func (n *ruleNode) line() int { return cmp.Or(n.Record.Line, n.Alert.Line, n.Expr.Line) }
 
 // read adds the groups in body to the set.
 func (l *loader) read(body []byte) {
 	root, problem := diag.ParseYAML(body)
 	if problem != nil {
-		problem.File = l.file
-		l.problems = append(l.problems, *problem)
+		l.problem(*problem)
 		return
 	}
 	p := boundedParser{parser.NewParser(parser.Options{})}
@@ -124,190 +140,139 @@ func (l *loader) read(body []byte) {
 		l.explainDecoding(errs[0])
 		return
 	}
-	groups := groupsOf(root)
-	groups = append(groups, make([]groupNode, max(0, len(file.Groups)-len(groups)))...)
+	var nodes struct {
+		Groups []groupNode `yaml:"groups"`
+	}
+	_ = root.Decode(&nodes) // which rulefmt has decoded
 	for _, err := range errs {
-		l.explain(err, file, groups)
+		l.explain(err, file, nodes.Groups)
 	}
 	for i, g := range file.Groups {
 		for _, rule := range g.Rules {
 			l.recorded[rule.Record] = true
 		}
 		if len(errs) == 0 {
-			l.add(g, groups[i], p)
+			l.add(g, &nodes.Groups[i], p)
 		}
 	}
 	if len(file.Groups) == 0 {
-		l.problems = append(l.problems, diag.Problem{File: l.file, Warning: true, Text: "contains no group, so nothing is evaluated; begin the file with groups:"})
+		l.problem(diag.Problem{Warning: true, Text: "contains no group, so nothing is evaluated; begin the file with groups:"})
 	}
 }
 
-// groupsOf returns the places of the groups of a file that rulefmt has accepted.
-func groupsOf(root *yaml.Node) (groups []groupNode) {
-	var file struct {
-		Groups []yaml.Node `yaml:"groups"`
-	}
-	empty := func(n yaml.Node) bool { return n.Tag == diag.NullTag } // rulefmt's decoder leaves these out too
-	_ = root.Decode(&file)                                           // which rulefmt has decoded
-	for _, n := range slices.DeleteFunc(file.Groups, empty) {
-		g := groupNode{line: n.Line}
-		_ = n.Decode(&g)
-		g.Rules = slices.DeleteFunc(g.Rules, empty)
-		groups = append(groups, g)
-	}
-	return groups
-}
-
-// rule returns the place of a rule, counted from 0, and of its expression.
-func (g groupNode) rule(i int) (line, exprLine int) {
-	if i >= len(g.Rules) {
-		return g.line, g.line // YAML has merged the rules from elsewhere
-	}
-	var r struct {
-		Expr yaml.Node `yaml:"expr"`
-	}
-	_ = g.Rules[i].Decode(&r)
-	return g.Rules[i].Line, cmp.Or(r.Expr.Line, g.Rules[i].Line)
+// problem adds a problem of the file.
+func (l *loader) problem(p diag.Problem) {
+	p.File = l.file
+	l.problems = append(l.problems, p)
 }
 
 // explainDecoding reports why the file is not a rule file, from the error of rulefmt's decoder.
 func (l *loader) explainDecoding(err error) {
 	all := diag.ExplainDecoding(err)
-	for _, p := range all {
-		p.File = l.file
-		l.problems = append(l.problems, p)
-	}
 	if all == nil {
-		l.problems = append(l.problems, diag.Problem{File: l.file, Text: strings.TrimPrefix(err.Error(), "yaml: ") + "; see what promtool check rules reports"})
+		all = diag.Problems{{Text: strings.TrimPrefix(err.Error(), "yaml: ") + "; see what promtool check rules reports"}}
+	}
+	for _, p := range all {
+		l.problem(p)
 	}
 }
 
 // explain reports an error of rulefmt. That of an expression has the place within it.
-func (l *loader) explain(err error, file *rulefmt.RuleGroups, groups []groupNode) {
+func (l *loader) explain(err error, file *rulefmt.RuleGroups, nodes []groupNode) {
 	e, ofRule := errors.AsType[*rulefmt.Error](err)
 	if !ofRule {
-		l.problems = append(l.problems, diag.Problem{File: l.file, Text: strings.TrimPrefix(err.Error(), "0:0: ") + "; correct it"})
+		l.problem(diag.Problem{Text: strings.TrimPrefix(err.Error(), "0:0: ") + "; correct it"})
 		return
 	}
 	at := slices.IndexFunc(file.Groups, func(g rulefmt.RuleGroup) bool { return g.Name == e.Group && len(g.Rules) >= e.Rule })
-	line, exprLine := groups[at].rule(e.Rule - 1)
-	p := diag.Problem{File: l.file, Line: line, Place: place(e.Group, e.Rule, e.RuleName), Text: e.Err.Unwrap().Error() + "; correct it"}
+	n := &nodes[at].Rules[e.Rule-1]
+	p := diag.Problem{Line: n.line(), Place: place(e.Group, e.Rule, e.RuleName), Text: e.Err.Unwrap().Error() + "; correct it"}
 	if all, is := errors.AsType[parser.ParseErrors](err); is {
-		p.Line, p.Text = exprLine, "not PromQL: "+all[0].Error()+"; correct the expression"
+		p.Line, p.Text = n.Expr.Line, "not PromQL: "+all[0].Error()+"; correct the expression"
 	}
-	l.problems = append(l.problems, p)
+	l.problem(p)
 }
 
-// place returns the place of a problem: a rule, or the group itself if number is 0.
+// place returns the place of a rule, by its number from 1.
 func place(group string, number int, rule string) string {
-	if number == 0 {
-		return fmt.Sprintf("group %q", group)
-	}
 	return fmt.Sprintf("group %q: rule %d %q", group, number, rule)
 }
 
 // add adds a group that Prometheus accepts to the set.
-func (l *loader) add(g rulefmt.RuleGroup, n groupNode, p parser.Parser) {
-	group := Group{File: l.file, Line: n.line, Name: g.Name, Interval: time.Duration(g.Interval), Limit: g.Limit}
+func (l *loader) add(g rulefmt.RuleGroup, n *groupNode, p parser.Parser) {
+	group := Group{File: l.file, Line: n.Name.Line, Name: g.Name, Interval: time.Duration(g.Interval), Limit: g.Limit}
 	if g.QueryOffset != nil {
 		group.Offset = time.Duration(*g.QueryOffset)
 	}
-	if d := group.Interval; d > 0 && d < MinInterval {
-		l.doubt(n.line, place(g.Name, 0, ""), "interval",
-			fmt.Sprintf("interval %s is too short to be evaluated here; write %s or more", g.Interval, model.Duration(MinInterval)))
+	if d := group.Interval; d > 0 && d < MinInterval && !l.opts.ForPrometheus {
+		l.problem(diag.Problem{Line: group.Line, Place: fmt.Sprintf("group %q", g.Name),
+			Text: fmt.Sprintf("interval %s is too short to be evaluated here; write %s or more", g.Interval, model.Duration(MinInterval))})
 	}
-	l.checkLabels(g.Labels, n.line, place(g.Name, 0, ""))
 	for i, rule := range g.Rules {
 		expr, err := p.ParseExpr(rule.Expr)
 		if err != nil {
 			continue // not for a rule that rulefmt accepts
 		}
-		where := place(g.Name, i+1, cmp.Or(rule.Record, rule.Alert))
-		line, exprLine := n.rule(i)
-		l.checkSeries(expr, exprLine, where)
+		where, line := place(g.Name, i+1, cmp.Or(rule.Record, rule.Alert)), n.Rules[i].line()
+		l.checkSeries(parser.ExtractSelectors(expr), n.Rules[i].Expr.Line, where)
 		if rule.Alert != "" {
-			l.leaveOut(line)
+			if l.set.Alerts++; l.set.Alerts == 1 && !l.opts.ForPrometheus {
+				l.problem(diag.Problem{Line: line, Warning: true, Text: "alerting rules are left out: only Prometheus raises alerts; give it the file"})
+			}
 			continue
 		}
-		l.checkName(rule.Record, line, where)
-		l.checkLabels(rule.Labels, line, where)
-		l.checkReach(expr, group.Offset, exprLine, where)
-		labels := map[string]string{}
-		maps.Copy(labels, g.Labels)
-		maps.Copy(labels, rule.Labels)
-		group.Rules = append(group.Rules, Rule{Line: line, Number: i + 1, Record: rule.Record, Text: rule.Expr, Expr: expr, Labels: labels})
+		r := Rule{Line: line, Record: rule.Record, Text: rule.Expr, Selects: parser.ExtractSelectors(expr), Labels: map[string]string{}}
+		r.Reach = Reach(expr)
+		maps.Copy(r.Labels, g.Labels)
+		maps.Copy(r.Labels, rule.Labels)
+		if wrong := l.unfit(&r, group.Offset); wrong != "" && !l.opts.ForPrometheus {
+			l.problem(diag.Problem{Line: line, Place: where, Text: wrong})
+		}
+		group.Rules = append(group.Rules, r)
 	}
 	l.set.Groups = append(l.set.Groups, group)
 }
 
-// leaveOut counts an alerting rule, and warns of the first of a file.
-func (l *loader) leaveOut(line int) {
-	l.set.Alerts++
-	if !l.opts.ForPrometheus && !l.warned["alert"] {
-		l.warned["alert"] = true
-		l.problems = append(l.problems, diag.Problem{File: l.file, Line: line, Warning: true,
-			Text: "alerting rules are left out: only Prometheus raises alerts; give it the file"})
-	}
-}
-
-// doubt reports something that Prometheus can evaluate and the proxy cannot.
-func (l *loader) doubt(line int, where, kind, text string) {
-	if l.opts.ForPrometheus {
-		if l.warned[kind] {
-			return
-		}
-		l.warned[kind] = true
-	}
-	l.problems = append(l.problems, diag.Problem{File: l.file, Line: line, Place: where, Text: text, Warning: l.opts.ForPrometheus})
-}
-
-// checkLabels reports names of labels that older Prometheus servers refuse.
-func (l *loader) checkLabels(labels map[string]string, line int, where string) {
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		if !model.LegacyValidation.IsValidLabelName(name) {
-			l.doubt(line, where, "label", fmt.Sprintf("label %q is not a label name of the text format; use letters, digits and _", name))
-		}
-	}
-}
-
-// checkName reports a name that cannot be served.
-func (l *loader) checkName(name string, line int, where string) {
-	switch {
-	case !model.LegacyValidation.IsValidMetricName(name):
-		l.doubt(line, where, "name", fmt.Sprintf("%q is not a metric name of the text format; use letters, digits, _ and :", name))
-	case strings.HasPrefix(name, canonical.Prefix):
-		l.doubt(line, where, "prefix",
-			name+" begins like the series of kpulse-proxy, and would collide with them; name it level:metric:operation, such as gpu:real_utilization:avg5m")
-	}
-}
-
-// checkReach reports a selector that reaches back beyond the window.
-func (l *loader) checkReach(expr parser.Expr, offset time.Duration, line int, where string) {
-	worst := time.Duration(0)
-	for _, s := range Selectors(expr, 0) {
-		worst = max(worst, plus(s.Reach, offset))
-	}
-	switch {
-	case l.opts.Window == 0 || worst <= l.opts.Window:
-	case worst == Forever:
-		l.doubt(line, where, "reach", "has a fixed time (@), which no window can contain; remove the @, or let Prometheus evaluate the rule")
+// unfit returns why the proxy cannot evaluate a rule, or serve its results in the text format; "" if it can.
+func (l *loader) unfit(r *Rule, offset time.Duration) string {
+	switch reach := r.Reach; {
+	case !model.LegacyValidation.IsValidMetricName(r.Record):
+		return fmt.Sprintf("%q is not a metric name of the text format; use letters, digits, _ and :", r.Record)
+	case strings.HasPrefix(r.Record, canonical.Prefix):
+		return r.Record + " begins like the series of kpulse-proxy, and would collide with them; name it level:metric:operation, such as gpu:real_utilization:avg5m"
+	case l.opts.Window == 0 || reach+offset <= l.opts.Window && reach < Forever:
+	case reach == Forever:
+		return "has a fixed time (@), which no window can contain; remove the @, or let Prometheus evaluate the rule"
 	default:
-		l.doubt(line, where, "reach", fmt.Sprintf("reaches back %s, and the window is %s; shorten it, raise --rules.window, or let Prometheus evaluate the rule",
-			model.Duration(worst), model.Duration(l.opts.Window)))
+		return fmt.Sprintf("reaches back %s, and the window is %s; shorten it, raise --rules.window, or let Prometheus evaluate the rule",
+			model.Duration(reach+offset), model.Duration(l.opts.Window))
 	}
+	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
+		if !model.LegacyValidation.IsValidLabelName(name) {
+			return fmt.Sprintf("label %q is not a label name of the text format; use letters, digits and _", name)
+		}
+	}
+	return ""
 }
 
-// checkSeries collects the series with our prefix that an expression selects and that are not
+// checkSeries collects the series with our prefix that selectors name and that are not
 // served, each with what was probably meant.
-func (l *loader) checkSeries(expr parser.Expr, line int, where string) {
-	for _, s := range Selectors(expr, 0) {
-		name := s.Name()
-		if len(l.opts.Served) == 0 || !strings.HasPrefix(name, canonical.Prefix) || slices.Contains(l.opts.Served, name) ||
-			l.opts.ForPrometheus && strings.HasPrefix(name, telemetry) {
+func (l *loader) checkSeries(selects [][]*labels.Matcher, line int, where string) {
+	for _, matchers := range selects {
+		at := slices.IndexFunc(matchers, func(m *labels.Matcher) bool { return m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual })
+		if at < 0 || len(l.opts.Served) == 0 {
+			continue
+		}
+		name := matchers[at].Value
+		if !strings.HasPrefix(name, canonical.Prefix) || slices.Contains(l.opts.Served, name) || l.opts.ForPrometheus && strings.HasPrefix(name, telemetry) {
 			continue
 		}
 		remedy := "its README lists them"
-		if near := l.nearest(name); near != "" {
+		near := diag.Within(name, l.opts.Served, 4)
+		if at := slices.IndexFunc(l.opts.Served, func(s string) bool { return strings.HasPrefix(s, name+"_") }); at >= 0 {
+			near = l.opts.Served[at] // it lacks the unit
+		}
+		if near != "" {
 			remedy = "did you mean " + near + "?"
 		}
 		l.unknown = append(l.unknown, unknown{diag.Problem{
@@ -315,42 +280,4 @@ func (l *loader) checkSeries(expr parser.Expr, line int, where string) {
 			Text: name + " is not a series of kpulse-proxy, and these files do not record it; " + remedy,
 		}, name})
 	}
-}
-
-// nearest returns the served name that was probably meant: the shortest that begins like it, else
-// one that is hardly different.
-func (l *loader) nearest(name string) (near string) {
-	words := make([]string, len(l.opts.Served))
-	for i, served := range l.opts.Served {
-		words[i] = strings.TrimPrefix(served, canonical.Prefix)
-		if strings.HasPrefix(served, name) && (near == "" || len(served) < len(near)) {
-			near = served
-		}
-	}
-	if near == "" {
-		if near = diag.Nearest(strings.TrimPrefix(name, canonical.Prefix), words); near != "" {
-			near = canonical.Prefix + near
-		}
-	}
-	return near
-}
-
-// expand returns the files that the patterns name.
-func expand(patterns []string) (files []string, problems diag.Problems) {
-	for _, pattern := range patterns {
-		named := []string{pattern}
-		if _, err := os.Lstat(pattern); err != nil && strings.ContainsAny(pattern, `*?[\`) {
-			if named, err = filepath.Glob(pattern); err != nil {
-				problems = append(problems, diag.Problem{File: pattern, Text: "is not a pattern of file names; close the bracket, or put a \\ before it"})
-			} else if len(named) == 0 {
-				problems = append(problems, diag.Problem{File: pattern, Text: "names no file; check it with ls " + pattern})
-			}
-		}
-		for _, file := range named {
-			if file = filepath.Clean(file); !slices.Contains(files, file) {
-				files = append(files, file)
-			}
-		}
-	}
-	return files, problems
 }

@@ -3,8 +3,11 @@
 package rules
 
 import (
+	"math"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -22,7 +25,7 @@ type Set struct {
 // Group is a group of recording rules, evaluated in order and for the same instant.
 type Group struct {
 	File string
-	Line int // where the group begins in File, from 1
+	Line int // of its name in File, from 1
 	Name string
 	// Interval is the time between two evaluations; 0 is the evaluator's default.
 	Interval time.Duration
@@ -37,11 +40,13 @@ type Group struct {
 
 // Rule records the result of an expression under a name.
 type Rule struct {
-	Line   int    // where the rule begins in its file, from 1
-	Number int    // in its group, from 1, counting alerting rules
+	Line   int    // of its name in its file, from 1
 	Record string // a metric name
 	Text   string // the expression as written
-	Expr   parser.Expr
+	// Selects are the matchers of each selector of the expression.
+	Selects [][]*labels.Matcher
+	// Reach is how far back the expression looks.
+	Reach time.Duration
 	// Labels are the group's, overridden by the rule's. They replace those of the results;
 	// an empty value removes the label. Nil if there are none.
 	Labels map[string]string
@@ -54,4 +59,27 @@ func (s *Set) Rules() int {
 		n += len(s.Groups[i].Rules)
 	}
 	return n
+}
+
+// Forever is the reach of an expression at a fixed time (@): no window is long enough.
+const Forever = time.Duration(math.MaxInt64)
+
+// Reach returns the age of the oldest sample that can count at an evaluation of an expression: the
+// sum of range, offsets and subqueries around its selectors, without the look-back of those that have no
+// range. It changes the expression.
+func Reach(expr parser.Expr) time.Duration {
+	now := time.UnixMilli(math.MaxInt64 / 4) // any fixed time is longer ago than a Duration can tell
+	expr, err := promql.PreprocessExpr(expr, now, now, 0)
+	if err != nil {
+		return Forever // not for an expression that was parsed
+	}
+	first, _ := promql.FindMinMaxTime(&parser.EvalStmt{Expr: expr, Start: now, End: now})
+	switch age := now.UnixMilli() - first + 1; { // the engine leaves out the oldest millisecond
+	case first == 0: // it selects nothing
+		return 0
+	case age >= Forever.Milliseconds():
+		return Forever
+	default:
+		return max(0, time.Duration(age)*time.Millisecond)
+	}
 }

@@ -59,7 +59,6 @@ type Engine struct {
 	store    *store
 	interest *interest
 	pages    map[string]*page // by source
-	now      time.Time        // of the last step, by the wall clock
 
 	groups   atomic.Pointer[[]*group]
 	served   atomic.Pointer[[]block]
@@ -155,10 +154,7 @@ func (e *Engine) Replace(groups []rules.Group, now time.Time) {
 	}
 	e.groups.Store(&list)
 	e.publish()
-	select {
-	case e.replaced <- struct{}{}:
-	default:
-	}
+	signal(e.replaced)
 }
 
 // Run stores readings as they come and evaluates each group at multiples of its interval,
@@ -176,7 +172,11 @@ func (e *Engine) Run(ctx context.Context) {
 		case <-e.replaced:
 		}
 	}
-	e.drain(farFuture)
+	for o, ok := e.inbox.next(farFuture); ok; o, ok = e.inbox.next(farFuture) {
+		if o.lease != nil {
+			o.lease.Release()
+		}
+	}
 }
 
 // step stores the readings up to now, evaluates a group if one is due, and returns when the next
@@ -184,7 +184,6 @@ func (e *Engine) Run(ctx context.Context) {
 func (e *Engine) step(ctx context.Context, now time.Time) time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.watch(now)
 	g := e.next()
 	if g == nil || g.due.After(now) {
 		e.storeReadings(now)
@@ -209,21 +208,6 @@ func (e *Engine) step(ctx context.Context, now time.Time) time.Time {
 	return e.next().due
 }
 
-// watch starts over if the clock was set back: the stored samples are then in the future,
-// and would hide new ones.
-func (e *Engine) watch(now time.Time) {
-	if e.now.Sub(now.Round(0)) > tolerance {
-		e.opts.Logger.Warn("the clock was set back; the rules start over", "by", e.now.Sub(now.Round(0)))
-		e.drain(farFuture)
-		e.store.each(func(*series) bool { return false })
-		e.store.swept, e.pages = 0, map[string]*page{}
-		for _, g := range *e.groups.Load() {
-			g.due = after(now, g.Interval)
-		}
-	}
-	e.now = now.Round(0)
-}
-
 // next returns the group that is due first, nil if there is none.
 func (e *Engine) next() *group {
 	var first *group
@@ -242,19 +226,6 @@ func after(t time.Time, interval time.Duration) time.Time {
 	}
 	n := t.UnixNano() / int64(interval)
 	return time.Unix(0, (n+1)*int64(interval))
-}
-
-// drain releases the waiting readings up to an instant.
-func (e *Engine) drain(until time.Time) {
-	for {
-		o, ok := e.inbox.next(until)
-		if !ok {
-			return
-		}
-		if o.lease != nil {
-			o.lease.Release()
-		}
-	}
 }
 
 // storeReadings stores the waiting readings up to an instant. If a source starts to serve a

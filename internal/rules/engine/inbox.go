@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -43,45 +44,45 @@ func (b *inbox) put(o outcome) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	last, known := b.latest[o.source]
-	n := 0
+	gap, waiting := o.at.Sub(last), 0
 	for i := range b.waiting {
 		if b.waiting[i].source == o.source {
-			n++
+			waiting++
 		}
 	}
-	switch gap := o.at.Sub(last); {
-	case o.snapshot == nil:
-		if !known || gap < 0 {
-			return false // already recorded, or reported late
-		}
+	switch failed := o.snapshot == nil; {
+	case failed && (!known || gap < 0), !failed && known && gap >= 0 && gap < leastGap:
+		return false // already recorded, or reported late; or too soon
+	case failed:
 		delete(b.latest, o.source)
-	case known && gap >= 0 && gap < leastGap:
-		return false
-	case n >= inboxSize:
+	case waiting >= inboxSize:
 		b.lost++
 		return false
 	default:
 		b.latest[o.source] = o.at
 	}
 	b.waiting = append(b.waiting, o)
-	select {
-	case b.signal <- struct{}{}:
-	default:
-	}
+	signal(b.signal)
 	return true
 }
 
+// signal adds an element to a channel that has room for one.
+func signal(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
+	}
+}
+
 // next returns the oldest reading if it is not after until.
-func (b *inbox) next(until time.Time) (outcome, bool) {
+func (b *inbox) next(until time.Time) (o outcome, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.waiting) == 0 || b.waiting[0].at.After(until) {
 		return outcome{}, false
 	}
-	o := b.waiting[0]
-	n := copy(b.waiting, b.waiting[1:])
-	b.waiting[n] = outcome{}
-	b.waiting = b.waiting[:n]
+	o = b.waiting[0]
+	b.waiting = slices.Delete(b.waiting, 0, 1)
 	return o, true
 }
 

@@ -17,8 +17,8 @@ const maxFamilies = 1 << 14
 // selector selects series of a rule's expression.
 type selector struct {
 	matchers []*labels.Matcher
-	// keep is how long before the last sample, in milliseconds, samples may count. Of
-	// older ones only the newest counts, which an instant selector may see.
+	// keep is how long before the last sample, in milliseconds, samples may count for its
+	// expression. Of older ones only the newest counts, which an instant selector may see.
 	keep int64
 }
 
@@ -40,8 +40,9 @@ func newInterest(groups []rules.Group, old *interest) *interest {
 	for _, g := range groups {
 		for _, r := range g.Rules {
 			in.records[r.Record] = old != nil && old.records[r.Record]
-			for _, s := range rules.Selectors(r.Expr, 0) {
-				in.selectors = append(in.selectors, selector{s.Vector.LabelMatchers, max(0, s.Reach+g.Offset).Milliseconds()})
+			keep := r.Reach.Milliseconds() + g.Offset.Milliseconds()
+			for _, matchers := range r.Selects {
+				in.selectors = append(in.selectors, selector{matchers, keep})
 			}
 		}
 	}
@@ -164,18 +165,24 @@ func (r *pageReader) read(i int) int {
 	if !r.wanted {
 		return exposition.SkipSeries(text, i)
 	}
+	line := text[i:exposition.NextLine(text, i)]
+	if brace := strings.LastIndexByte(line, '}'); brace >= 0 { // a known text ends where its block does
+		if l := r.page.lines[line[:brace+1]]; l != nil {
+			return r.sample(l, line[:brace+1], i+brace+1)
+		}
+	}
 	if brace := exposition.SkipBlanks(text, end); brace < len(text) && text[brace] == '{' {
 		if end = exposition.BlockEnd(text, brace); end < 0 {
 			return exposition.NextLine(text, i)
 		}
 	}
-	return r.sample(text[i:end], end)
+	return r.sample(r.page.lines[text[i:end]], text[i:end], end)
 }
 
-// sample reads the value of a series that ends at end, and returns the start of the next line.
-func (r *pageReader) sample(written string, end int) int {
+// sample reads the value of a series that ends at end, and returns the start of the next line. l is what is known about it,
+// nil for nothing.
+func (r *pageReader) sample(l *line, written string, end int) int {
 	p := r.page
-	l := p.lines[written]
 	if l == nil || l.series != nil && l.series.dropped {
 		written = strings.Clone(written)
 		l = &line{series: selected(r.store, r.interest, written)}

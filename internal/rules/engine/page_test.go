@@ -157,7 +157,7 @@ func TestLimits(t *testing.T) {
 
 // TestStoreForgets: the store forgets what no rule can see any more.
 func TestStoreForgets(t *testing.T) {
-	st, in, p := newStore(Limits{100, 1000}), selecting("rate(a[10m]) or b"), &page{}
+	st, in, p := newStore(Limits{100, 1000}), newInterest(group15([2]string{"r", "rate(a[10m])"}, [2]string{"s", "b"}), nil), &page{}
 	for at := int64(0); at <= 1_200_000; at += 60_000 {
 		p.observe(st, in, at, [][]byte{[]byte("a 1\nb 1\n")})
 	}

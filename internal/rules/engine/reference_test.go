@@ -187,7 +187,7 @@ func group15(list ...[2]string) []rules.Group {
 		if err != nil {
 			panic(err)
 		}
-		g.Rules = append(g.Rules, rules.Rule{Line: i + 1, Number: i + 1, Record: r[0], Text: r[1], Expr: expr, Labels: map[string]string{"by": "us"}})
+		g.Rules = append(g.Rules, rules.Rule{Line: i + 1, Record: r[0], Text: r[1], Selects: parser.ExtractSelectors(expr), Reach: rules.Reach(expr), Labels: map[string]string{"by": "us"}})
 	}
 	return []rules.Group{g}
 }

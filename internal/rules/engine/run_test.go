@@ -303,18 +303,3 @@ func (te *testEngine) lines() (lines []string) {
 	}
 	return lines
 }
-
-// TestTheClockIsSetBack: the stored samples, then in the future, are dropped.
-func TestTheClockIsSetBack(t *testing.T) {
-	te := newTestEngine(t, group15([2]string{"r:x", "count_over_time(x[1m])"}))
-	at := time.Unix(1_700_000_000, 0)
-	te.e.step(t.Context(), at)
-	te.observe("s", at, "x 1\n")
-	back := at.Add(-time.Hour)
-	te.e.step(t.Context(), back)
-	te.observe("s", back, "x 1\n")
-	te.e.step(t.Context(), back.Add(16*time.Second))
-	if got := te.results(back.Add(16 * time.Second))[`{__name__="r:x", by="us"}`]; got != 1 {
-		t.Errorf("the result is %v, want 1", got)
-	}
-}

@@ -43,29 +43,24 @@ func (m *model) quit() { m.over = true }
 
 // back closes the overlay, else returns to the fleet, else quits.
 func (m *model) back() {
-	if m.state.Overlay == "" && m.state.View == view.Fleet {
+	switch {
+	case m.state.Overlay != "":
+		m.state.Overlay = ""
+	case m.state.View != view.Fleet:
+		m.show(view.Fleet)
+	default:
 		m.quit()
-		return
 	}
-	m.closeOrLeave()
 }
 
 // escape closes the overlay, else clears the filter, else returns to the fleet. It never quits.
 func (m *model) escape() {
-	if m.state.Overlay == "" && m.state.Filter != "" {
+	switch {
+	case m.state.Overlay == "" && m.state.Filter != "":
 		m.setFilter("")
-		return
+	case m.state.Overlay != "" || m.state.View != view.Fleet:
+		m.back()
 	}
-	m.closeOrLeave()
-}
-
-// closeOrLeave closes the overlay, else returns to the fleet.
-func (m *model) closeOrLeave() {
-	if m.state.Overlay != "" {
-		m.state.Overlay = ""
-		return
-	}
-	m.show(view.Fleet)
 }
 
 // setFilter sets the filter of devices; a malformed one changes nothing.

@@ -67,8 +67,9 @@ func NewFetcher(t Target) *Fetcher {
 func (f *Fetcher) Follow(ctx context.Context, publish func(*Node)) {
 	for {
 		next := time.Now()
-		f.fetch(ctx)
-		if ctx.Err() != nil {
+		bounded, cancel := context.WithTimeout(ctx, fetchTimeout)
+		f.fetch(bounded)
+		if cancel(); ctx.Err() != nil {
 			return
 		}
 		publish(f.Node)
@@ -127,19 +128,12 @@ func (f *Fetcher) Lead(ctx context.Context, publish func(*Node)) {
 // fetch failed.
 func Fetch(ctx context.Context, t Target) *Node {
 	f := NewFetcher(t)
-	f.fetchUntil(ctx)
+	f.fetch(ctx)
 	return f.Node
 }
 
-// fetch replaces the node; after a failure, by the previous one with the error.
+// fetch replaces the node; after a failure, by the previous one with the error. ctx has a deadline.
 func (f *Fetcher) fetch(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	f.fetchUntil(ctx)
-}
-
-// fetchUntil is fetch with the deadline of ctx.
-func (f *Fetcher) fetchUntil(ctx context.Context) {
 	previous := f.Node
 	n, err := f.try(ctx)
 	if err != nil {

@@ -30,27 +30,18 @@ type GPU struct {
 	Key Key
 	canonical.Device
 
-	// Values are in the units of canonical.Fields. ClockEvents has no value; the
-	// reasons themselves are below.
-	Values [canonical.NumFields]float64
-	// ClockEvents are the reasons for which the clocks are lowered now, in the
-	// order of canonical.ClockEventReasons.
-	ClockEvents []string
+	Values      [canonical.NumFields]float64 // in the units of canonical.Fields
+	ClockEvents []string                     // reasons for which the clocks are lowered now
 
 	RealUtilization float64 // a fraction
 	Class           canonical.Class
 	Verdict
-	// Cut marks a board that has MIG instances, even if a filter hides them.
-	Cut bool
-	// Gone marks a board that vanished, or was expected and never seen. It has no
-	// readings.
-	Gone bool
+	Cut  bool // a board that has MIG instances, even if a filter hides them
+	Gone bool // a board that vanished, or was expected and never seen: it has no readings
 
 	Allocations []Allocation
-	// Holders is the number of allocations, including those that the proxy leaves out.
-	Holders float64
-	// UtilizedSeconds over KnownSeconds is the mean real utilization since the
-	// proxy first saw the device.
+	Holders     float64 // allocations, including those that the proxy leaves out
+	// UtilizedSeconds over KnownSeconds is the mean real utilization since the proxy first saw the device.
 	UtilizedSeconds, KnownSeconds float64
 }
 
@@ -59,12 +50,9 @@ type GPU struct {
 type Verdict struct {
 	Health canonical.Health
 	Raised []RaisedCondition // worst first
-	// Action is what an operator has to do; NumActions if it is not reported.
-	Action canonical.Action
-	// XIDs are the codes that were seen, in the order of the exposition. XIDAt is when the last one
-	// first came, by the node's clock; zero if that is not known.
-	XIDs  []uint32
-	XIDAt time.Time
+	Action canonical.Action  // NumActions if it is not reported
+	XIDs   []uint32          // codes that were seen
+	XIDAt  time.Time         // when the last one first came, by the node's clock; zero if that is not known
 }
 
 // RaisedCondition is a raised condition of a board, and the state that it causes.

@@ -60,20 +60,14 @@ const (
 
 // MetricInfo describes a Metric.
 type MetricInfo struct {
-	// Name is its short, lower-case name in filters and commands.
-	Name string
-	// Title is its name in charts and columns.
-	Title string
+	Name  string // short and lower-case, in filters and commands
+	Title string // in charts and columns
 	Unit  canonical.Unit
-	// Help says what the number means.
-	Help string
-	// Value is NaN if the device does not report it.
-	Value func(*GPU) float64
-	// Limit is the full scale of the value, such as 1 for a ratio; NaN if unknown.
-	Limit func(*GPU) float64
-	Kept  bool // has a history
-	// Field is the reading; NumFields for a metric of several readings.
-	Field canonical.Field
+	Help  string
+	Value func(*GPU) float64 // NaN if the device does not report it
+	Limit func(*GPU) float64 // the full scale of the value, such as 1 for a ratio; NaN if unknown
+	Kept  bool               // has a history
+	Field canonical.Field    // the reading; NumFields for a metric of several readings
 }
 
 // Metrics is indexed by Metric.

@@ -11,36 +11,23 @@ import (
 // Node is the last exposition of one URL. It is immutable: the next fetch makes a
 // new one.
 type Node struct {
-	// URL identifies the node; it holds no credentials.
-	URL string
-	// Name is the first hostname of its devices, with the number of others; without devices
-	// the host of its URL.
-	Name string
-	// Machines counts the hostnames of its devices: a proxy may read several nodes.
-	Machines int
+	URL      string // identifies the node; it holds no credentials
+	Name     string // the first hostname of its devices, with the number of others, or the host of its URL
+	Machines int    // hostnames of its devices: a proxy may read several nodes
 	Version  string // of the proxy
 
-	// Up reports whether the last fetch worked and at least one source was read. Err says on
-	// one line why the fetch failed and what to do.
-	Up  bool
-	Err string
-	// FetchedAt is when, by our clock, the reading below first arrived. After a failed fetch,
-	// the reading is that of the last fetch that worked.
-	FetchedAt time.Time
-	// At is the time of the reading of the newest source, by the node's clock.
-	At time.Time
-	// Period is the time between readings, reported or measured; 0 while unknown.
-	Period time.Duration
+	Up        bool          // the last fetch worked, and at least one source was read
+	Err       string        // one line: why the last fetch failed, and what to do
+	FetchedAt time.Time     // when, by our clock, the last reading that worked first arrived
+	At        time.Time     // of the reading of the newest source, by the node's clock
+	Period    time.Duration // between readings; 0 while unknown
 
 	Sources []Source
-	// Host is the machine; its values are NaN if they are not reported.
-	Host canonical.Host
+	Host    canonical.Host // its values are NaN if they are not reported
 	Weighting
-	// GPUs are ordered by hostname and index, instances behind their board.
-	GPUs []*GPU
+	GPUs []*GPU // by hostname and index, instances behind their board
 	Hiding
-	// Skipped counts malformed lines that begin like ours.
-	Skipped int
+	Skipped int // malformed lines that begin like ours
 }
 
 // Weighting is how a node weights real utilization: a preset by name, and its weights, "" and NaN
@@ -52,11 +39,9 @@ type Weighting struct {
 
 // Hiding is what a Selection leaves out of a node.
 type Hiding struct {
-	// Hidden counts the boards; HiddenBy is the Selection's By, and Trouble its Trouble or Doubt.
-	Hidden            int
-	HiddenBy, Trouble string
-	// HiddenBoards are the Keys of these boards.
-	HiddenBoards map[Key]bool
+	Hidden            int    // boards
+	HiddenBy, Trouble string // the Selection's By, and its Trouble or Doubt
+	HiddenBoards      map[Key]bool
 }
 
 // Source is a source of a proxy.
@@ -65,10 +50,8 @@ type Source struct {
 	Up                bool
 	At                time.Time
 	Period, Unchanged time.Duration
-	// Missing are the families that no device reported, without canonical.Prefix.
-	Missing []string
-	// LongLabels counts the samples so far that had a label longer than allowed.
-	LongLabels float64
+	Missing           []string // families that no device reported, without canonical.Prefix
+	LongLabels        float64  // samples so far that had a label longer than allowed
 }
 
 // unknownHost returns a machine that is not reported.
@@ -80,12 +63,10 @@ func unknownHost() canonical.Host {
 // Freshness says whether readings may be shown.
 type Freshness uint8
 
+// Fresh readings are shown as they are, stale ones dim with their age, expired ones not.
 const (
-	// Fresh readings are shown as they are.
 	Fresh Freshness = iota
-	// Stale readings are shown dim, with their age.
 	Stale
-	// Expired readings are not shown.
 	Expired
 )
 

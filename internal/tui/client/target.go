@@ -11,10 +11,8 @@ import (
 
 // Target is where the expositions of one node come from.
 type Target struct {
-	// URL is the URL of its /metrics. It may hold credentials, which are never shown.
-	URL string
-	// Client fetches it; nil means http.DefaultClient.
-	Client *http.Client
+	URL    string       // of its /metrics; it may hold credentials, which are never shown
+	Client *http.Client // nil means http.DefaultClient
 	// Lead is the number of ticks that are shown as history at the start. The source gives one for
 	// each value of Ticks, at once, and keeps its pace after Ticks is closed.
 	Lead  int
@@ -25,15 +23,11 @@ type Target struct {
 
 // Selection says which devices of a node are shown.
 type Selection struct {
-	// Shown are indices of Node.GPUs, in ascending order.
-	Shown []int
-	// By is what hides the others, such as --gpus or an environment variable.
-	By string
-	// Trouble is one line about devices that were asked for and do not exist, with
-	// what to do; "" if there are none.
-	Trouble string
-	// Doubt is one line about a device that a list of the environment names and that does not
-	// exist; "" if there is none. Nothing is hidden because of such a list.
+	Shown   []int  // indices of Node.GPUs, in ascending order
+	By      string // what hides the others, such as --gpus or an environment variable
+	Trouble string // one line about devices that were asked for and do not exist, with what to do
+	// Doubt is one line about a device that a list of the environment names and that does not exist.
+	// Nothing is hidden because of such a list.
 	Doubt string
 }
 

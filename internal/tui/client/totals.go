@@ -142,9 +142,9 @@ type Claims struct {
 	Wasted     float64 // boards: the sum by which GPU util exceeds real utilization
 }
 
-// add adds a board.
+// add adds a board with a known real utilization.
 func (c *Claims) add(util, real float64) {
-	if !canonical.Given(util) || !canonical.Given(real) {
+	if !canonical.Given(util) {
 		return
 	}
 	c.Boards++
@@ -156,7 +156,7 @@ func (c *Claims) add(util, real float64) {
 // TotalsOf sums up gpus, devices of nodes, whose readings have not expired at now.
 func TotalsOf(nodes Nodes, gpus []*GPU, now time.Time) Totals {
 	var t Totals
-	var known, powered, shown int
+	var known, shown int
 	for u := range Units(gpus) {
 		t.Boards++
 		g := u.Lead()
@@ -170,73 +170,36 @@ func TotalsOf(nodes Nodes, gpus []*GPU, now time.Time) Totals {
 			continue
 		}
 		shown++
-		t.Health[countedHealth(g, freshness)]++
+		health := g.Health
+		if freshness == Stale && health == canonical.HealthOK { // bad health counts until the node stops answering
+			health = canonical.HealthUnknown
+		}
+		t.Health[health]++
 		work := u.Work()
 		t.Work[work]++
-		v := u.utilization()
-		if canonical.Given(v) {
+		if v := u.utilization(); canonical.Given(v) {
 			t.Real += v
 			known++
-		}
-		t.Claims.add(g.Values[canonical.NVMLUtilization], v)
-		if v := g.Values[canonical.Power]; canonical.Given(v) {
-			t.Power += v
-			powered++
+			t.Claims.add(g.Values[canonical.NVMLUtilization], v)
 		}
 		used, memory := u.Memory()
 		if work == Idling && used >= heldFrom {
 			t.Holders++
 			t.Held += used
 		}
-		t.Limit, t.Used, t.Memory = t.Limit+g.Values[canonical.PowerLimit], t.Used+used, t.Memory+memory
+		t.Power, t.Limit = t.Power+g.Values[canonical.Power], t.Limit+g.Values[canonical.PowerLimit]
+		t.Used, t.Memory = t.Used+used, t.Memory+memory
 	}
 	if t.Real /= float64(known); t.Claims.Boards > 0 {
 		t.Real = t.Claims.Real
 	}
-	if powered < shown || shown == 0 {
-		t.Power = math.NaN()
+	if shown == 0 {
+		nan := math.NaN()
+		t.Power, t.Limit, t.Used, t.Memory = nan, nan, nan, nan
 	}
-	if powered == 0 {
-		t.Limit = math.NaN()
+	t.Host = unknownHost()
+	if freshness, _ := nodes[0].Freshness(now); len(nodes) == 1 && freshness != Expired {
+		t.Host = nodes[0].Host
 	}
-	if t.Memory == 0 {
-		t.Used, t.Memory = math.NaN(), math.NaN()
-	}
-	t.Host = hosts(nodes, now)
 	return t
-}
-
-// countedHealth returns the health that a board counts as. A stale ok counts as unknown; bad
-// health counts until the node stops answering.
-func countedHealth(g *GPU, freshness Freshness) canonical.Health {
-	if freshness == Stale && g.Health == canonical.HealthOK {
-		return canonical.HealthUnknown
-	}
-	return g.Health
-}
-
-// hosts sums up the machines of nodes that report themselves.
-func hosts(nodes Nodes, now time.Time) canonical.Host {
-	busy, sum := 0.0, canonical.Host{}
-	for _, n := range nodes {
-		if freshness, _ := n.Freshness(now); freshness == Expired {
-			continue
-		}
-		h := n.Host
-		if canonical.Given(h.CPUs) && canonical.Given(h.CPUUtilization) {
-			busy += h.CPUs * h.CPUUtilization
-			sum.CPUs += h.CPUs
-		}
-		if canonical.Given(h.MemoryTotal) && canonical.Given(h.MemoryAvailable) {
-			sum.MemoryTotal += h.MemoryTotal
-			sum.MemoryAvailable += h.MemoryAvailable
-		}
-	}
-	if sum.CPUUtilization = busy / sum.CPUs; sum.CPUs == 0 {
-		sum.CPUs = math.NaN()
-	}
-	if sum.MemoryTotal == 0 {
-		sum.MemoryTotal, sum.MemoryAvailable = math.NaN(), math.NaN()
-	}
-	return sum
 }

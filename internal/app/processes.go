@@ -33,13 +33,11 @@ func (p *service) processLister() expose.ProcessLister {
 // that cannot be described in time has only its pid.
 func (l *processLister) Processes(ctx context.Context) ([]canonical.Process, error) {
 	list, err := l.source.Processes(ctx)
-	var failure error
-	if err != nil {
-		failure = source.FailureOf(err)
-		if list == nil {
-			return nil, failure
-		}
+	if list != nil {
+		l.proc.Describe(ctx, list)
 	}
-	l.proc.Describe(ctx, list)
-	return list, failure
+	if err != nil {
+		return list, source.FailureOf(err)
+	}
+	return list, nil
 }

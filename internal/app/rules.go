@@ -77,17 +77,14 @@ func (p *service) serves(source string) bool {
 func renderer(form expose.Form) func(*canonical.Snapshot) [][]byte {
 	writer := expose.NewWriter(form)
 	var ours bytes.Buffer
-	var text []byte
 	var parts [][]byte
 	return func(s *canonical.Snapshot) [][]byte {
 		ours.Reset()
-		_ = writer.Write(&ours, s) // a Buffer returns no error
-		parts = append(parts[:0], s.Valid...)
 		if s.Text != nil {
-			text = s.Text.AppendText(text[:0])
-			parts = append(parts, text)
+			ours.Write(s.Text.AppendText(ours.AvailableBuffer()))
 		}
-		parts = append(parts, ours.Bytes())
+		_ = writer.Write(&ours, s) // a Buffer returns no error
+		parts = append(append(parts[:0], s.Valid...), ours.Bytes())
 		return parts
 	}
 }

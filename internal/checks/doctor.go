@@ -252,15 +252,13 @@ func (a *attempt) found(name string, devices int, state *canonical.Source) diagn
 	if a.flags == nil {
 		row.Flags = []string{"--source=" + name}
 	}
+	var remedies []string
 	if devices == 0 {
 		row.State, row.Found, row.Flags = stateRefused, name+" is read and has no GPU", nil
+		remedies = append(remedies, "check whether this is an exporter of NVIDIA's GPUs, and whether it sees them")
 	}
-	var remedies []string
 	for _, n := range notes {
 		row.Found, remedies = row.Found+"; "+n.Cause, append(remedies, n.Remedy)
-	}
-	if devices == 0 && notes == nil {
-		remedies = []string{"check whether this is an exporter of NVIDIA's GPUs, and whether it sees them"}
 	}
 	if row.Found = diag.Text(row.Found); devices > 0 && len(state.Missing) > 0 {
 		row.Found += "\nwithout " + strings.Join(canonical.NamesOf(state.Missing), ", ")

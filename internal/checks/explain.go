@@ -4,22 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/settings"
 )
 
-const explainUsage = `usage: kpulse-proxy explain xid [--config.file=FILE] [--json] [CODE…]
+const explainUsage = `usage: kpulse-proxy explain xid [--config.file=FILE] CODE…
 
 Explains XIDs, the error codes of NVIDIA's driver: what they mean, how severe they are
-for health, and what to do. Without a code it lists the whole table, including the
-changes in the config file. Exits with 1 if a code is in neither.
+for health, and what to do. deploy/xids.md has the whole table. Exits with 1 if a code
+is neither there nor in the config file.
 `
 
 // severityMeans is the meaning of each severity for health.
@@ -31,21 +29,6 @@ var severityMeans = [canonical.NumSeverities]string{
 	canonical.SeverityFatal:       "the board is unusable until someone acts (xid_fatal)",
 }
 
-// explanation is a row of the table of XIDs in force.
-type explanation struct {
-	Code     uint32   `json:"code"`
-	Mnemonic string   `json:"mnemonic"`
-	Severity string   `json:"severity"`
-	Action   string   `json:"action"`
-	Except   []string `json:"except"`
-	Meaning  string   `json:"meaning"`
-	Advice   string   `json:"advice"`
-	Source   string   `json:"source"`
-	Changed  bool     `json:"changed"` // by the config file, for all boards
-
-	severity canonical.Severity
-}
-
 // Explain is the mode `explain xid CODE…`. It returns the exit code.
 func Explain(args []string, stdout, stderr io.Writer) int {
 	if AsksForHelp(args) {
@@ -55,7 +38,7 @@ func Explain(args []string, stdout, stderr io.Writer) int {
 	isFlag := func(arg string) bool { return strings.HasPrefix(arg, "-") }
 	words := slices.DeleteFunc(slices.Clone(args), isFlag)
 	flags := slices.DeleteFunc(args, func(arg string) bool { return !isFlag(arg) })
-	_, o, err := flagsFor("explain", flags, stdout, "config.file", "json")
+	_, o, err := flagsFor("explain", flags, stdout, "config.file")
 	var codes []uint32
 	switch {
 	case errors.Is(err, settings.ErrAnswered):
@@ -81,24 +64,19 @@ func Explain(args []string, stdout, stderr io.Writer) int {
 		}
 		changes = file.Judge.XIDs
 	}
-	rows, missing := explanations(codes, changes)
-	switch {
-	case o.JSON:
-		err = writeJSON(stdout, rows)
-	case len(codes) == 0:
-		err = writeXIDs(stdout, rows)
-	default:
-		_, err = io.WriteString(stdout, inWords(rows))
+	var texts []string
+	exit := settings.ExitDone
+	for _, code := range codes {
+		row, missing := inForce(code, changes)
+		if missing != "" {
+			fmt.Fprintln(stderr, "kpulse-proxy: "+missing)
+			exit = settings.ExitFailed
+		} else {
+			texts = append(texts, inWords(row))
+		}
 	}
-	if err != nil {
-		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
-		return settings.ExitFailed
-	}
-	if len(missing) > 0 {
-		fmt.Fprintln(stderr, strings.Join(missing, "\n"))
-		return settings.ExitFailed
-	}
-	return settings.ExitDone
+	fmt.Fprint(stdout, strings.Join(texts, "\n"))
+	return exit
 }
 
 // xidsOf returns the codes of words.
@@ -110,66 +88,39 @@ func xidsOf(words []string) (codes []uint32, err error) {
 		}
 		codes = append(codes, uint32(code))
 	}
+	if len(codes) == 0 {
+		return nil, errors.New("explain xid: name a code, such as 79")
+	}
 	return codes, nil
 }
 
-// explanations returns the rows in force of codes, or all rows if there are no codes, and what to say of
-// codes without a row. changes are those of the config file.
-func explanations(codes []uint32, changes map[uint32]compute.XIDOverride) (rows []explanation, missing []string) {
-	if len(codes) == 0 {
-		codes = slices.Collect(maps.Keys(changes))
-		for _, r := range canonical.XIDs() {
-			codes = append(codes, r.Code)
+// inForce returns the row of a code with the changes of the config file, or why there is none.
+func inForce(code uint32, changes map[uint32]compute.XIDOverride) (row canonical.XIDRow, missing string) {
+	row, found := canonical.XIDOf(code)
+	change, changed := changes[code]
+	switch {
+	case code == 0:
+		return row, "0 is not an XID: a last XID of 0 means no error"
+	case !found && !changed:
+		return row, fmt.Sprintf("the table has no XID %d, which counts as a warning for health; look it up in NVIDIA's XID catalog "+
+			"(docs.nvidia.com/deploy/xid-errors), and give it a row in the config file, such as xids: {%[1]d: fatal}", code)
+	case changed:
+		source := "the config file"
+		if found {
+			source += fmt.Sprintf(", in place of %s and %s (%s)", row.Severity, row.Action, row.Source)
+			row.Advice = "The table advises: " + row.Advice
 		}
-		slices.Sort(codes)
-		codes = slices.Compact(codes)
+		row.Severity, row.Action, row.Except, row.Source = change.Severity, change.Action, nil, source
 	}
-	rows = []explanation{}
-	for _, code := range codes {
-		r, found := canonical.XIDOf(code)
-		own, changed := changes[code]
-		if code == 0 {
-			missing = append(missing, "kpulse-proxy: 0 is not an XID: a last XID of 0 means no error")
-			continue
-		} else if !found && !changed {
-			missing = append(missing, fmt.Sprintf("kpulse-proxy: the table has no XID %d, which counts as a warning for health; look it up in "+
-				"NVIDIA's XID catalog (docs.nvidia.com/deploy/xid-errors), and give it a row in the config file, such as xids: {%[1]d: fatal}", code))
-			continue
-		}
-		if changed {
-			source := "the config file"
-			if found {
-				source += fmt.Sprintf(", in place of %s and %s (%s)", r.Severity, r.Action, r.Source)
-				r.Advice = "The table advises: " + r.Advice
-			}
-			r.Severity, r.Action, r.Except, r.Source = own.Severity, own.Action, nil, source
-		}
-		rows = append(rows, explanation{r.Code, r.Mnemonic, r.Severity.String(), r.Action.String(),
-			append([]string{}, r.Except...), r.Meaning, r.Advice, r.Source, changed, r.Severity})
-	}
-	return rows, missing
+	return row, ""
 }
 
-func writeXIDs(out io.Writer, rows []explanation) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "XID\tSEVERITY\tACTION\tMEANING")
-	for _, r := range rows {
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", r.Code, r.Severity, r.Action, r.Meaning)
+// inWords returns a row as lines.
+func inWords(r canonical.XIDRow) string {
+	text := strings.TrimSpace(fmt.Sprintf("XID %d %s", r.Code, r.Mnemonic)) + "\n" + r.Meaning + "\n"
+	text += fmt.Sprintf("severity  %s: %s\naction    %s\nto do     %s\n", r.Severity, severityMeans[r.Severity], r.Action, r.Advice)
+	if len(r.Except) > 0 {
+		text += "but on    " + strings.Join(r.Except, ", ") + ", where it means something else, or should not come: there it is a warning without an action\n"
 	}
-	return table.Flush()
-}
-
-// inWords returns rows in words, with a blank line between them.
-func inWords(rows []explanation) string {
-	texts := make([]string, len(rows))
-	for i, r := range rows {
-		not := ""
-		if len(r.Except) > 0 {
-			not = "but on    " + strings.Join(r.Except, ", ") + ", where it means something else, or should not come: there it is a warning without an action\n"
-		}
-		texts[i] = strings.TrimSpace(fmt.Sprintf("XID %d %s", r.Code, r.Mnemonic)) + "\n" + r.Meaning +
-			"\nseverity  " + r.Severity + ": " + severityMeans[r.severity] + "\naction    " + r.Action + "\nto do     " + r.Advice +
-			"\n" + not + "source    " + r.Source + "\n"
-	}
-	return strings.Join(texts, "\n")
+	return text + "source    " + r.Source + "\n"
 }

@@ -128,15 +128,14 @@ func more(first string, count int) string {
 // boardsOf returns reports on the boards of the shown devices. An instance has the health of its
 // board.
 func boardsOf(n *client.Node, shown []int) []gpuReport {
-	type board struct{ hostname, gpu, uuid string }
-	chosen := map[board]bool{}
+	board := func(g *client.GPU) [3]string { return [3]string{g.Hostname, g.GPU, g.UUID} }
+	chosen := map[[3]string]bool{}
 	for _, i := range shown {
-		g := n.GPUs[i]
-		chosen[board{g.Hostname, g.GPU, g.UUID}] = true
+		chosen[board(n.GPUs[i])] = true
 	}
 	var all []gpuReport
 	for _, g := range n.GPUs {
-		if g.IsInstance() || !chosen[board{g.Hostname, g.GPU, g.UUID}] {
+		if g.IsInstance() || !chosen[board(g)] {
 			continue
 		}
 		label := "GPU " + g.GPU

@@ -35,7 +35,7 @@ var commands = []string{
 	"check counters FILE",
 	"check health [<flags>]",
 	"check alive [<flags>]",
-	"explain xid [CODE…]",
+	"explain xid CODE…",
 	"doctor [<flags>]",
 }
 

@@ -19,19 +19,19 @@ const accepted = "replay plays what --record wrote, saved /metrics pages (each e
 	"the output of dcgmi dmon and the CSV of --export"
 
 // readFile returns the content of a regular file.
-func readFile(path string) ([]byte, error) {
+func readFile(path string) (text []byte, err error) {
 	info, err := os.Stat(path) // before opening: opening a named pipe waits for its writer
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxFile) {
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular() || info.Size() > maxFile:
 		err = fmt.Errorf("%s is not a regular file of at most %d bytes", path, maxFile)
-	}
-	if err == nil {
-		var text []byte
-		if text, err = os.ReadFile(path); err == nil {
-			return text, nil
-		}
+	default:
+		text, err = os.ReadFile(path)
 	}
 	remedy := accepted
 	switch {
+	case err == nil:
+		return text, nil
 	case errors.Is(err, fs.ErrNotExist):
 		remedy = "check the path in --source or --replay; --backend=replay without them plays the built-in demo"
 	case errors.Is(err, fs.ErrPermission):
@@ -81,19 +81,8 @@ func notText(path string, text []byte) error {
 
 // refusal is the error of a file that cannot be played.
 func refusal(path string, line int, what, remedy string) *source.Error {
-	return &source.Error{
-		Failure: source.NotMetrics,
-		Cause:   fmt.Sprintf("%s: line %d: %s", path, line, what),
-		Remedy:  remedy,
-	}
+	return &source.Error{Failure: source.NotMetrics, Cause: fmt.Sprintf("%s: line %d: %s", path, line, what), Remedy: remedy}
 }
 
 // quote quotes the beginning of a line.
-func quote(line []byte) string {
-	const most = 120
-	line = bytes.TrimSpace(line)
-	if len(line) > most {
-		return fmt.Sprintf("%q…", line[:most])
-	}
-	return fmt.Sprintf("%q", line)
-}
+func quote(line []byte) string { return fmt.Sprintf("%.120q", bytes.TrimSpace(line)) }

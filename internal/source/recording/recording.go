@@ -10,7 +10,6 @@ package recording
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -210,12 +209,7 @@ func (s *Source) wait(ctx context.Context) error {
 func (s *Source) stopped(ctx context.Context) error {
 	select {
 	case <-s.closed:
-		return &source.Error{
-			Failure: source.Broken,
-			Cause:   "the replay of " + s.name + " was closed",
-			Remedy:  "open it again",
-			Err:     fmt.Errorf("replay: %w", os.ErrClosed),
-		}
+		return &source.Error{Failure: source.Broken, Cause: "the replay of " + s.name + " was closed", Remedy: "open it again", Err: os.ErrClosed}
 	default:
 		return ctx.Err()
 	}

@@ -89,9 +89,8 @@ func (c *containers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // appendContainers appends an object for each container on a device that no earlier source has
-// read, and for each such device without one. As in the series, the first source that reads a
-// device decides who holds it. A partitioned board cannot be allocated: without a container it
-// gets no object. A batch job is not a container: its device is listed without one.
+// read, and for each such device without one. A partitioned board cannot be allocated: without a
+// container it gets no object. A batch job is not a container: its device is listed without one.
 func appendContainers(list []map[string]any, s *canonical.Snapshot, taken *claims, asked func(*canonical.Device, *canonical.Workload) bool) []map[string]any {
 	devices := s.Frame.Topology.Devices
 	var holders []canonical.Allocation
@@ -168,8 +167,8 @@ func container(s *canonical.Snapshot, device int, a *canonical.Allocation, use c
 	return m
 }
 
-// putReadings adds the readings of a device. An instance's board-level fields are those of its
-// board, and a workload's measured use replaces the device's.
+// putReadings adds the readings of a device, of its board those that an instance has not, and a
+// workload's measured use.
 func putReadings(m map[string]any, s *canonical.Snapshot, device int, use canonical.Use) {
 	own := s.Frame.Row(device)
 	board := s.Frame.Row(s.Frame.Topology.Devices[device].Board)

@@ -57,7 +57,7 @@ func (f Form) included(list []deviceFamily) []deviceFamily {
 	for i := range list {
 		list[i].header = newHeader(list[i].Series)
 		if list[i].tails == nil {
-			list[i].tails = []string{tail()}
+			list[i].tails = []string{tail("")}
 		}
 	}
 	return slices.DeleteFunc(list, func(one deviceFamily) bool { return f.excludes(one.name) })
@@ -90,16 +90,11 @@ func fieldFamily(first canonical.Field) deviceFamily {
 	return family
 }
 
-// labelNames returns the names in labels, which are in exposition syntax and have no comma in
-// their values.
+// labelNames returns the names in labels, which are in exposition syntax.
 func labelNames(labels string) string {
-	if labels == "" {
-		return ""
-	}
 	var names []string
-	for label := range strings.SplitSeq(labels, ",") {
-		name, _, _ := strings.Cut(label, "=")
-		names = append(names, name)
+	for _, label := range exposition.ParseLabels("{"+labels+"}", nil) {
+		names = append(names, label.Name)
 	}
 	return strings.Join(names, ",")
 }

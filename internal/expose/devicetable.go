@@ -44,10 +44,9 @@ func verdictFamilies() []deviceFamily {
 	}
 }
 
-// ledgerFamilies returns the families of device accounts, including those of devices that left
-// and are remembered: their counts since the last scrape would otherwise be lost. Activity is
-// served for devices that were ever read themselves: it stays while a board is implied for a
-// time.
+// ledgerFamilies returns the families of device accounts, also of devices that left and are
+// remembered: their counts since the last scrape would otherwise be lost. Activity is served for
+// devices that were ever read themselves: it stays while a board is implied for a time.
 func ledgerFamilies() []deviceFamily {
 	return []deviceFamily{
 		{Series: Series{"gpu_xid_changes_total", canonical.Counter, "", "How often the code of the last XID error changed; a repeated code is not seen."},
@@ -127,10 +126,10 @@ func hostFamilies() []deviceFamily {
 // classTails returns a tail for each class, with its bottleneck or without.
 func classTails(bottleneck bool) []string {
 	return tails(canonical.NumClasses, func(c canonical.Class) string {
-		if !bottleneck {
-			return fmt.Sprintf("class=%q", c)
+		if bottleneck {
+			return fmt.Sprintf("class=%q,bottleneck=%q", c, canonical.Classes[c].Bottleneck)
 		}
-		return fmt.Sprintf("class=%q,bottleneck=%q", c, canonical.Classes[c].Bottleneck)
+		return fmt.Sprintf("class=%q", c)
 	})
 }
 
@@ -150,8 +149,7 @@ const (
 	endRaised   = canonical.HealthUnknown
 )
 
-// conditionTails returns, for each condition, a tail for each state that it can be configured
-// to raise.
+// conditionTails returns a tail for each condition and each state that it can be set to raise.
 func conditionTails() (list []string) {
 	for condition := range canonical.NumConditions {
 		for state := firstRaised; state < endRaised; state++ {

@@ -8,9 +8,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// events answers /events with JSON: an object whose field events is a list of the latest
-// canonical.MaxEvents, newest last. Clients on other machines get no PID and process unless
-// exposed.
+// events answers /events with JSON: the latest canonical.MaxEvents, newest last. Clients on other
+// machines get no PID and process unless exposed.
 type events struct{ *Options }
 
 // eventView is an event as it is served. Fields that do not apply to its kind are left out.
@@ -38,16 +37,14 @@ type eventView struct {
 func (e *events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	list := e.list()
 	whole := e.ExposeProcesses || isLocal(r)
-	view := struct {
-		Events []eventView `json:"events"`
-	}{make([]eventView, len(list))}
+	views := make([]eventView, len(list))
 	for i := range list {
-		view.Events[i] = viewOfEvent(&list[i])
+		views[i] = viewOfEvent(&list[i])
 		if !whole {
-			view.Events[i].PID, view.Events[i].Process = 0, ""
+			views[i].PID, views[i].Process = 0, ""
 		}
 	}
-	answerJSON(w, view, "")
+	answerJSON(w, map[string][]eventView{"events": views}, "")
 }
 
 // list returns the latest events, oldest first. As with the series, the events of a board come

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func render(readings ...outcome) []byte { return renderWith(nil, readings...) }
 func renderWith(switches []canonical.SXIDCount, readings ...outcome) []byte {
 	var out bytes.Buffer
 	s := output{buffer: buffer{w: &out}, switches: switches}
-	newRenderer(Form{Full: true}).write(&s, &sourceGroup{}, readings)
+	newRenderer(Form{Full: true}).write(&s, &atomic.Pointer[layout]{}, readings)
 	s.flush()
 	return out.Bytes()
 }

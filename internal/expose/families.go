@@ -1,8 +1,6 @@
 package expose
 
 import (
-	"strings"
-
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
@@ -26,18 +24,12 @@ const (
 )
 
 // The families that are no table of rows.
-func weightSeries() Series {
-	return Series{"real_utilization_weight", canonical.Gauge, "input,preset", "Weight of an input of real utilization; they sum to 1."}
-}
-
-func switchSeries() Series {
-	return Series{"nvswitch_sxid_errors_total", canonical.Counter, "hostname,pci_bus_id,sxid",
+var (
+	weightSeries = Series{"real_utilization_weight", canonical.Gauge, "input,preset", "Weight of an input of real utilization; they sum to 1."}
+	switchSeries = Series{"nvswitch_sxid_errors_total", canonical.Counter, "hostname,pci_bus_id,sxid",
 		"SXID errors of the machine's NVSwitches by code, with --kernel-log; a code appears with its first error, as 1."}
-}
-
-func buildSeries() Series {
-	return Series{"build_info", canonical.Gauge, "version,revision,branch,goversion,goos,goarch,tags", "The program that serves this; always 1."}
-}
+	buildSeries = Series{"build_info", canonical.Gauge, "version,revision,branch,goversion,goos,goarch,tags", "The program that serves this; always 1."}
+)
 
 // SeriesTable returns every kpulse_ family in the order of the exposition.
 func SeriesTable() []Series {
@@ -45,23 +37,22 @@ func SeriesTable() []Series {
 	for _, f := range deviceFamilies() {
 		table = append(table, f.Series)
 	}
-	table = append(table, weightSeries())
+	table = append(table, weightSeries)
 	for _, f := range hostFamilies() {
 		table = append(table, f.Series)
 	}
-	table = append(table, switchSeries())
+	table = append(table, switchSeries)
 	for _, f := range sourceFamilies() {
 		table = append(table, f.Series)
 	}
-	table = append(table, buildSeries())
+	table = append(table, buildSeries)
 	for i := range table {
 		table[i].Name = canonical.Prefix + table[i].Name
 	}
 	return table
 }
 
-// header is common to the series of a family: the name with its prefix, and the HELP and TYPE
-// lines before the first series.
+// header is the name of a family with its prefix, and its HELP and TYPE lines.
 type header struct{ name, lines string }
 
 // newHeader returns the header of a family whose name lacks the prefix.
@@ -83,13 +74,13 @@ func (h *header) begin(dst []byte, headed *bool) []byte {
 	return append(dst, h.name...)
 }
 
-// tail returns what follows the common labels of a series: its own labels in exposition syntax,
-// the closing brace and the space before the value.
-func tail(labels ...string) string {
-	if len(labels) == 0 || labels[0] == "" {
+// tail returns what follows the common labels of a series: its own labels in exposition syntax, if
+// any, the closing brace and the space before the value.
+func tail(labels string) string {
+	if labels == "" {
 		return "} "
 	}
-	return "," + strings.Join(labels, ",") + "} "
+	return "," + labels + "} "
 }
 
 // tails returns a tail for each of n values.
@@ -104,9 +95,9 @@ func tails[T ~uint8](n T, labels func(T) string) []string {
 // allocationShare divides the limit: a quarter is for series of allocations.
 const allocationShare = 4
 
-// Limits returns how many devices and allocations of one source, including remembered ones,
-// never make more kpulse_ series than limit even if missed boards were never seen; at least one
-// of each. Series of XIDs are not counted: few boards have any, and those have few codes.
+// Limits returns how many devices and allocations of one source, including remembered ones, never
+// make more kpulse_ series than limit; at least one of each. Series of XIDs, which few boards have,
+// are not counted.
 func (f Form) Limits(limit, missed int) (devices, allocations int) {
 	var perRow [numSubjects]int
 	for _, f := range f.deviceFamilies() {
@@ -118,9 +109,7 @@ func (f Form) Limits(limit, missed int) (devices, allocations int) {
 			perRow[f.of] += len(f.tails)
 		}
 	}
-	fixed := len(weights) + 1 // build_info
-	fixed += len(hostFamilies())
-	fixed += missed // each has only gpu_present
+	fixed := len(weights) + len(hostFamilies()) + 1 + missed // build_info; missed boards have only gpu_present
 	for _, f := range sourceFamilies() {
 		fixed += len(f.tails)
 	}

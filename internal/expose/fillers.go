@@ -58,7 +58,6 @@ func ifRead(fill rowFiller) rowFiller {
 func observed(a *canonical.Account) float64 { return wholeSeconds(a.Observed) }
 func known(a *canonical.Account) float64    { return wholeSeconds(a.Known) }
 
-// utilized returns seconds, to the nanosecond.
 func utilized(a *canonical.Account) float64 { return float64(a.Utilized) / 1e9 }
 
 // energy returns joules, to the microjoule.
@@ -69,8 +68,7 @@ func energy(a *canonical.Account) float64 {
 	return float64(a.Microjoules) / 1e6
 }
 
-// wholeSeconds returns d in seconds, to the microsecond. The quotient is the float64 nearest to
-// the decimal, which AppendFloat writes fast.
+// wholeSeconds returns d in seconds, to the microsecond, which AppendFloat writes fast.
 func wholeSeconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e6 }
 
 // unixSeconds returns t in Unix time, to the microsecond, and NaN for no time.
@@ -149,22 +147,20 @@ func fillPresent(values []float64, s *canonical.Snapshot, row int) {
 }
 
 func fillClassSeconds(values []float64, s *canonical.Snapshot, row int) {
-	fillClasses(values, &s.Ledger.Devices[row])
+	fillSeconds(values, s.Ledger.Devices[row].Classes[:])
 }
 
 func fillAllocationClasses(values []float64, s *canonical.Snapshot, row int) {
-	fillClasses(values, &s.Ledger.Allocations[row])
-}
-
-func fillClasses(values []float64, a *canonical.Account) {
-	for class, d := range a.Classes {
-		values[class] = wholeSeconds(d)
-	}
+	fillSeconds(values, s.Ledger.Allocations[row].Classes[:])
 }
 
 func fillHealthSeconds(values []float64, s *canonical.Snapshot, row int) {
-	for state, d := range s.Ledger.Devices[row].Health {
-		values[state] = wholeSeconds(d)
+	fillSeconds(values, s.Ledger.Devices[row].Health[:])
+}
+
+func fillSeconds(values []float64, spans []time.Duration) {
+	for i, d := range spans {
+		values[i] = wholeSeconds(d)
 	}
 }
 
@@ -179,9 +175,9 @@ func fillHolders(values []float64, s *canonical.Snapshot, device int) {
 // has no series.
 func fillShare(values []float64, s *canonical.Snapshot, row int) {
 	fillNaN(values)
+	shared := 1
 	if s.Ledger.Allocations[row].Measured {
-		values[0] = 1
-	} else {
-		values[1] = 1
+		shared = 0
 	}
+	values[shared] = 1
 }

@@ -45,10 +45,8 @@ type Thinned struct {
 
 // ThinnedTable lists what the lean form leaves out: the members of enumerations that do not
 // apply, and the classes that an allocation was never in. A reading of 0 is not left out: an
-// absent reading means no value. A device's seconds in each class and state are served from 0
-// on, which keeps their shares exact. The upstream's error counters are kept too: they outlive
-// this program, and a counter left out until it rises would lose a rise while this program is
-// down.
+// absent reading means no value. The upstream's error counters are kept too: they outlive this
+// program, and one left out until it rises would lose a rise while this program is down.
 func ThinnedTable() []Thinned {
 	return []Thinned{
 		{Families: []string{"gpu_workload_class", "gpu_health"}, Without: "values that do not apply", Instead: "the value that applies", thin: withoutZeros, one: true},

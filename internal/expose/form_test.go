@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -32,7 +33,7 @@ func lived() *canonical.Snapshot {
 func renderIn(f Form, readings ...outcome) []byte {
 	var out bytes.Buffer
 	s := output{buffer: buffer{w: &out}}
-	newRenderer(f).write(&s, &sourceGroup{}, readings)
+	newRenderer(f).write(&s, &atomic.Pointer[layout]{}, readings)
 	s.flush()
 	return out.Bytes()
 }

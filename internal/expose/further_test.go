@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -49,7 +50,7 @@ func TestFurtherFamilies(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		o := output{buffer: buffer{w: &out}}
-		newRenderer(Form{Full: true}).writeFurther(&o, &sourceGroup{}, both, test.passed)
+		o.writeFurther(&atomic.Pointer[layout]{}, both, test.passed)
 		o.flush()
 		if want := strings.Join(test.want, "\n") + "\n"; out.String() != want {
 			t.Errorf("passed through %v:\n%swant\n%s", test.passed, out.String(), want)

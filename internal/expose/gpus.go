@@ -11,13 +11,11 @@ import (
 
 // glancer is a source that shows its last good reading without a new one.
 type glancer interface {
-	// Glance calls see with the frame and verdicts of that reading, which see must not keep. It
-	// does not call see if there was no reading.
+	// Glance calls see with the frame and verdicts of that reading, if any, which see must not keep.
 	Glance(see func(*canonical.Snapshot))
 }
 
-// gpuView is a row of the landing page. Its texts come from the source and the holders of the
-// device.
+// gpuView is a row of the landing page.
 type gpuView struct {
 	Name, Model       string
 	Real, Util, Class string

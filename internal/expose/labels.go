@@ -5,8 +5,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
-// appendLabels appends labels, given as names and values in turn, after an opening brace or
-// after other labels.
+// appendLabels appends names and values in turn, after an opening brace or other labels.
 func appendLabels(dst []byte, pairs ...string) []byte {
 	for i := 0; i < len(pairs); i += 2 {
 		if dst[len(dst)-1] != '{' {
@@ -17,8 +16,7 @@ func appendLabels(dst []byte, pairs ...string) []byte {
 	return dst
 }
 
-// appendDevice appends the labels that all series of d have, after an opening
-// brace and without the closing one.
+// appendDevice appends the labels that all series of d have, with the opening brace only.
 func appendDevice(dst []byte, d *canonical.Device) []byte {
 	dst = appendLabels(append(dst, '{'), "hostname", d.Hostname, "gpu", d.GPU, "uuid", d.UUID)
 	if d.IsInstance() {
@@ -47,8 +45,7 @@ func appendBatch(dst []byte, a *canonical.Allocation) []byte {
 	return appendLabels(dst, "hpc_user", a.User, "hpc_account", a.Account, "hpc_partition", a.Partition)
 }
 
-// appendSource appends the labels that all series of a source have, after an
-// opening brace and without the closing one.
+// appendSource appends the labels that all series of a source have, with the opening brace only.
 func appendSource(dst []byte, s *canonical.Source) []byte {
 	return appendLabels(append(dst, '{'), "source", s.Name, "backend", s.Backend)
 }

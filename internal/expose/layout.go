@@ -3,7 +3,7 @@ package expose
 import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
 // layout is the text that every exposition of some sources repeats until a device or allocation
-// comes or goes. It is immutable and shared by all scrapes.
+// comes or goes. It is immutable.
 type layout struct {
 	keys    []key // of the sources it was made for
 	sources []sourceText
@@ -11,11 +11,9 @@ type layout struct {
 
 // sourceText holds the labels of the devices and allocations of a source.
 type sourceText struct {
-	rows [numSubjects]rows
-	// shared is how many devices in the reading get their series from another source.
-	shared int
-	// shown reports whether a device in the reading gets its series from this source.
-	shown func(device int) bool
+	rows   [numSubjects]rows
+	shared int                   // devices in the reading that get their series from another source
+	shown  func(device int) bool // a device in the reading gets its series from this source
 }
 
 // key identifies the state that the texts of a source depend on; zero if the source could

@@ -9,9 +9,8 @@ import (
 )
 
 // merger merges the expositions of several upstreams by family, in order of first occurrence:
-// the text format requires the lines of a family in one group, with HELP and TYPE once. It
-// refers to parts of the expositions and copies nothing. It allocates nothing for expositions
-// like earlier ones.
+// the text format requires the lines of a family in one group, with HELP and TYPE once. It copies
+// nothing, and allocates nothing for expositions like earlier ones.
 type merger struct {
 	byName   map[string]int // indexes of families; names are parts of the expositions too
 	families []mergedFamily

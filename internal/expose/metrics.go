@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// contentType is that of the text format. It is never OpenMetrics, even if the scraper prefers
-// that: counters that are passed through lack the suffix _total that OpenMetrics requires.
+// contentType is that of the text format. It is never OpenMetrics: counters that are passed through
+// lack the suffix _total that OpenMetrics requires.
 const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
 // statusClientGone is nginx's status for a client that closed the connection. An empty 200
@@ -31,8 +30,7 @@ const (
 	maxTimeout = time.Hour
 )
 
-// metrics answers /metrics: it reads the sources within the scraper's timeout and
-// writes the upstreams' answers, then the kpulse_ series.
+// metrics answers /metrics: the upstreams' answers, then the kpulse_ series.
 type metrics struct {
 	opts      *Options
 	renderer  *renderer
@@ -68,19 +66,22 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	gzipped := acceptsGzip(r.Header["Accept-Encoding"])
-	setHeaders(w.Header(), gzipped)
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Vary", "Accept-Encoding")
+	if gzipped {
+		w.Header().Set("Content-Encoding", "gzip")
+	}
 	if r.Method == http.MethodHead {
 		return
 	}
 	o := m.outputs.get(w, gzipped)
 	defer m.outputs.put(o)
 	m.opts.Passthrough.writeAll(o, readings)
-	m.renderer.writeFurther(o, asked.group, readings, m.opts.Passthrough != PassOff)
-	o.switches = o.switches[:0]
-	if m.opts.Switches != nil && asked.first {
+	o.writeFurther(asked.kept, readings, m.opts.Passthrough != PassOff)
+	if o.switches = o.switches[:0]; m.opts.Switches != nil && asked.first {
 		o.switches = m.opts.Switches(o.switches)
 	}
-	m.renderer.write(o, asked.group, readings)
+	m.renderer.write(o, asked.kept, readings)
 	if m.opts.Results != nil && asked.all {
 		m.opts.Results(time.Now(), o.pass)
 	}
@@ -108,18 +109,10 @@ func (m *metrics) answers(w http.ResponseWriter, r *http.Request, asked chosen, 
 	return true
 }
 
-func setHeaders(h http.Header, gzipped bool) {
-	h.Set("Content-Type", contentType)
-	h.Set("Vary", "Accept-Encoding")
-	if gzipped {
-		h.Set("Content-Encoding", "gzip")
-	}
-}
-
 // chosen are the sources that a scrape asks for.
 type chosen struct {
 	sources []Source
-	group   *sourceGroup
+	kept    *atomic.Pointer[layout]
 	all     bool // all sources, not just one
 	first   bool // the first source is among them, or there is none
 }
@@ -134,16 +127,18 @@ func (m *members) choose(r *http.Request) (chosen, error) {
 	if !given {
 		return all, nil
 	}
-	names := make([]string, len(m.sources))
+	names := "there is none now"
 	for i, f := range m.sources {
-		if names[i] = f.Name(); names[i] == asked[0] {
+		if f.Name() == asked[0] {
 			return chosen{m.sources[i : i+1], &m.single[i], false, i == 0}, nil
 		}
+		if i == 0 {
+			names = "name one of: " + f.Name()
+		} else {
+			names += ", " + f.Name()
+		}
 	}
-	if len(names) == 0 {
-		return chosen{}, fmt.Errorf("no source is named %q; there is none now", asked[0])
-	}
-	return chosen{}, fmt.Errorf("no source is named %q; name one of: %s", asked[0], strings.Join(names, ", "))
+	return chosen{}, fmt.Errorf("no source is named %q; %s", asked[0], names)
 }
 
 // absent answers 502 if there is no source to read and that is a failure. It reports whether it
@@ -163,11 +158,8 @@ func absent(w http.ResponseWriter, sources []Source, why func() *canonical.Failu
 // min(0.5 s, a quarter of it), or fallback if the scraper names no valid one.
 func readTimeout(r *http.Request, fallback time.Duration) time.Duration {
 	seconds, err := strconv.ParseFloat(r.Header.Get(timeoutHeader), 64)
-	if err != nil || !(seconds > 0) {
-		return fallback
-	}
 	timeout := time.Duration(min(seconds, maxTimeout.Seconds()) * float64(time.Second))
-	if timeout <= 0 { // less than a nanosecond
+	if err != nil || !(seconds > 0) || timeout <= 0 {
 		return fallback
 	}
 	return timeout - min(maxMargin, timeout/marginShare)

@@ -19,11 +19,9 @@ type Options struct {
 	// is called while there is none. With a nil Absent, New refuses an empty set.
 	Absent      func() *canonical.Failure
 	Passthrough Passthrough
-	// Form selects which kpulse_ series are served.
-	Form Form
+	Form        Form
 	// MaxRequests is how many requests are answered at a time, except those for health and
-	// readiness; more get 503. A few more requests that wait for no source are answered: they
-	// show an operator what the others wait for.
+	// readiness; more get 503, but for a few that wait for no source.
 	MaxRequests int
 	// MinReadRate is how many bytes a client must read per second; 0 means no limit.
 	MinReadRate int
@@ -31,14 +29,12 @@ type Options struct {
 	Logger *slog.Logger
 	// Timeout bounds the reading for a scraper that sends no timeout.
 	Timeout time.Duration
-	// FailureKinds are the kinds of canonical.Failure that the telemetry counts from 0; others
-	// begin with their first failure.
+	// FailureKinds are the kinds of canonical.Failure that the telemetry counts from 0.
 	FailureKinds []string
-	// Self is the User-Agent of the proxy's own sources: a scrape with it comes from the proxy
-	// itself, and would wait for itself. "" means none.
+	// Self is the User-Agent of the proxy's own sources, whose scrapes would wait for themselves.
 	Self string
-	// Results passes the latest results of rules as an exposition, in pieces of whole lines
-	// that no longer change. It is served after the series of all sources. Nil means no rules.
+	// Results passes the latest results of rules, served after the series of all sources, in pieces
+	// of whole lines that no longer change. Nil means no rules.
 	Results func(now time.Time, pass func([]byte))
 	// Collectors are served among the proxy's own telemetry.
 	Collectors []prometheus.Collector
@@ -52,8 +48,7 @@ type Options struct {
 type Page struct {
 	// Notes returns problems that exist although all sources are read; nil means none.
 	Notes func() []canonical.Note
-	// Lines returns the lines to add to an exporter's list of counters to get readings of
-	// fields; nil means none.
+	// Lines returns the lines that an exporter's list of counters needs for fields; nil means none.
 	Lines func([]canonical.Field) []string
 	// Recording returns the state of the recording of the readings; nil means none.
 	Recording func() Recording
@@ -61,10 +56,9 @@ type Page struct {
 
 // Machine is what is known of this machine besides its sources.
 type Machine struct {
-	// Events appends to dst, in order, the events of this machine that no source reports; nil
-	// means none.
+	// Events appends, in order, the events of this machine that no source reports; nil means none.
 	Events func(dst []canonical.Event) []canonical.Event
-	// Switches appends to dst the error counts of this machine's NVSwitches; nil means none.
+	// Switches appends the error counts of this machine's NVSwitches; nil means none.
 	Switches func(dst []canonical.SXIDCount) []canonical.SXIDCount
 	// Processes lists what /api/v1/processes shows; nil turns it off.
 	Processes ProcessLister
@@ -74,8 +68,7 @@ type Machine struct {
 
 // Operations is what clients may do besides reading.
 type Operations struct {
-	// Reload reads config and rules again. Its error says why nothing changed, and ends with
-	// the remedy. Nil refuses reloads over HTTP.
+	// Reload reads config and rules again, or fails and changes nothing. Nil refuses it over HTTP.
 	Reload func() error
 	// EnableResolve lets clients mark fatal XIDs as resolved.
 	EnableResolve bool

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -21,13 +22,11 @@ const (
 	// direct is the length in bytes from which parts are written without a copy. Shorter ones
 	// are gathered: net/http would make a chunk of each 2 KiB.
 	direct = 64 << 10
-	// maxIdle is how many outputs are kept for the next scrapes. A scrape uses one only while
-	// it writes: only slow clients keep more in use. An output takes 320 KiB, and about 900 KiB
-	// more once it has compressed.
+	// maxIdle is how many outputs are kept for the next scrapes; only slow clients keep more in
+	// use. An output takes 320 KiB, and about 900 KiB more once it has compressed.
 	maxIdle = 8
-	// maxKept is the capacity in bytes up to which an output is kept: text that is rendered for
-	// a source is gathered whole, and that of 112 MIG instances fits. One huge text must not
-	// pin its memory.
+	// maxKept is the capacity in bytes up to which an output is kept. Text that is rendered for a
+	// source is gathered whole, and that of 112 MIG instances fits.
 	maxKept = 4 << 20
 )
 
@@ -102,7 +101,8 @@ type output struct {
 	values   []float64 // of one row, or source, in a family
 	sources  texts     // the labels of each reading's source
 	switches []canonical.SXIDCount
-	merger   merger // of the lines of several upstreams
+	further  []canonical.Families // of each reading, nil for none
+	merger   merger               // of the lines of several upstreams
 
 	packer *gzip.Writer // from buffer to packed, nil before its first use
 	packed buffer
@@ -125,8 +125,8 @@ func (o *output) end() (length int, whole bool) {
 	return o.last.buffered(), !o.last.begun
 }
 
-// outputs is a pool. Unlike those in a sync.Pool, its outputs survive garbage collections,
-// which are about as frequent as scrapes.
+// outputs is a pool. Unlike a sync.Pool, it keeps them over garbage collections, which are about as
+// frequent as scrapes.
 type outputs struct {
 	mu   sync.Mutex
 	idle []*output
@@ -161,6 +161,7 @@ func (l *outputs) put(o *output) {
 	o.reset(nil)
 	o.packed.reset(nil)
 	o.merger.reset()
+	clear(o.further)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.idle) < maxIdle && cap(o.buf)+cap(o.merger.text) <= maxKept {
@@ -168,11 +169,11 @@ func (l *outputs) put(o *output) {
 	}
 }
 
-// Writer renders the kpulse_ series without a server. It belongs to
-// one goroutine and allocates nothing while devices and allocations stay the same.
+// Writer renders the kpulse_ series without a server, for one goroutine. It allocates nothing while
+// devices and allocations stay the same.
 type Writer struct {
 	renderer *renderer
-	view     sourceGroup
+	kept     atomic.Pointer[layout]
 	output   output
 	readings []outcome
 }
@@ -189,8 +190,8 @@ func (w *Writer) Write(out io.Writer, snapshots ...*canonical.Snapshot) error {
 	for _, s := range snapshots {
 		w.readings = append(w.readings, outcome{snapshot: s, source: &s.Source})
 	}
-	w.renderer.writeFurther(&w.output, &w.view, w.readings, true)
-	w.renderer.write(&w.output, &w.view, w.readings)
+	w.output.writeFurther(&w.kept, w.readings, true)
+	w.renderer.write(&w.output, &w.kept, w.readings)
 	w.output.flush()
 	clear(w.readings)
 	err := w.output.err

@@ -2,6 +2,7 @@ package expose
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -18,23 +19,19 @@ const (
 	PassVerbatim
 	// PassOff serves only the kpulse_ series.
 	PassOff
-	numPassthroughs
 )
-
-var passthroughWords = [numPassthroughs]string{PassValid: "valid", PassVerbatim: "verbatim", PassOff: "off"}
 
 // ParsePassthrough returns the Passthrough named by one of valid, verbatim, off.
 func ParsePassthrough(word string) (Passthrough, error) {
-	for p, w := range passthroughWords {
-		if w == word {
-			return Passthrough(p), nil
-		}
+	p := slices.Index([]string{"valid", "verbatim", "off"}, word)
+	if p < 0 {
+		return 0, fmt.Errorf("%q is unknown; use valid, verbatim or off", word)
 	}
-	return 0, fmt.Errorf("%q is unknown; use valid, verbatim or off", word)
+	return Passthrough(p), nil
 }
 
-// writeAll passes through the expositions of all upstreams: the valid lines of several merged
-// by family, otherwise one exposition after the other, byte for byte.
+// writeAll passes through the expositions of all upstreams: the valid lines of several merged by
+// family, else one after the other.
 func (p Passthrough) writeAll(o *output, readings []outcome) {
 	several := 0
 	for i := range readings {

@@ -13,11 +13,9 @@ import (
 
 // ProcessLister lists the processes that use the devices.
 type ProcessLister interface {
-	// Processes returns them in any order. It returns at the latest when ctx ends, and is
-	// called by one goroutine at a time. If Hostname and GPU are "", they are taken from the
-	// device of the same UUID and Instance in the readings. The caller owns the slice. An error
-	// ends with the remedy; a *canonical.Failure also records whether it was too slow. With an
-	// error, a non-nil list holds what could be read.
+	// Processes returns them in any order, at the latest when ctx ends, to one goroutine at a time,
+	// which owns the slice. If Hostname and GPU are "", they are taken from the device of the same
+	// UUID and Instance in the readings. With an error, a non-nil list holds what could be read.
 	Processes(ctx context.Context) ([]canonical.Process, error)
 }
 
@@ -132,13 +130,6 @@ var proxyHeaders = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-
 // foreign page whose host name resolves to this machine.
 func isLocal(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !peer.Addr().IsLoopback() || !canonical.NamesLoopback(r.Host) {
-		return false
-	}
-	for _, name := range proxyHeaders {
-		if len(r.Header.Values(name)) > 0 {
-			return false
-		}
-	}
-	return true
+	proxied := slices.ContainsFunc(proxyHeaders, func(name string) bool { return len(r.Header.Values(name)) > 0 })
+	return err == nil && peer.Addr().IsLoopback() && canonical.NamesLoopback(r.Host) && !proxied
 }

@@ -11,19 +11,16 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
-// Source is one source as the exposition needs it. Its methods may be called from
-// any goroutine.
+// Source is one source as the exposition needs it, for any goroutine.
 type Source interface {
 	// Name is unique among the sources. It never changes and holds no credentials.
 	Name() string
-	// Read returns a snapshot to serve now: for a scraped source a fresh one, or one shared
-	// with overlapping scrapes; for a stream the latest that is not stale. It returns at the
-	// latest when ctx ends. The caller must call release once when it is done with the
-	// snapshot. The error is a *canonical.Failure.
+	// Read returns a snapshot to serve now, at the latest when ctx ends: of a scraped source a fresh
+	// one, or one shared with overlapping scrapes; of a stream the latest that is not stale. The
+	// caller must call release once. The error is a *canonical.Failure.
 	Read(ctx context.Context) (snap *canonical.Snapshot, release func(), err error)
-	// Status returns the state of the source after its last reading, without
-	// reading it. ready is nil once a reading younger than the staleness limit
-	// exists, else the reason why there is none.
+	// Status returns the state of the source after its last reading. ready is nil once a reading
+	// younger than the staleness limit exists, else the reason why there is none.
 	Status() (state canonical.Source, ready error)
 	// Events appends to dst the latest events of the source's devices, newest last.
 	Events(dst []canonical.Event) []canonical.Event
@@ -43,14 +40,6 @@ type outcome struct {
 	// shared is how many devices of the snapshot an earlier reading has too. It is
 	// known once the labels are laid out.
 	shared int
-}
-
-// further returns the families that the upstream lacks, nil for none.
-func (r *outcome) further() canonical.Families {
-	if r.snapshot == nil {
-		return nil
-	}
-	return r.snapshot.Further
 }
 
 // readAll reads the sources concurrently. The caller must release the readings.

@@ -3,6 +3,7 @@ package expose
 import (
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/prometheus/common/version"
 
@@ -25,69 +26,61 @@ type renderer struct {
 func newRenderer(f Form) *renderer {
 	e := &renderer{
 		devices:  f.deviceFamilies(),
-		weight:   f.header(weightSeries()),
+		weight:   f.header(weightSeries),
 		hosts:    f.included(hostFamilies()),
-		switches: f.header(switchSeries()),
+		switches: f.header(switchSeries),
 		sources:  slices.DeleteFunc(sourceFamilies(), func(one sourceFamily) bool { return f.excludes(one.name) }),
 	}
-	if h := f.header(buildSeries()); !h.excluded() {
+	if h := f.header(buildSeries); !h.excluded() {
 		e.build = buildInfo(&h)
 	}
 	return e
 }
 
-// layoutOf returns the layout of readings, one for each source of v, in order.
-func (v *sourceGroup) layoutOf(readings []outcome) *layout {
-	l := v.layout.Load()
+// layoutOf returns the layout of readings, which kept has if devices and allocations are the same.
+func layoutOf(kept *atomic.Pointer[layout], readings []outcome) *layout {
+	l := kept.Load()
 	if !l.fits(readings) {
 		l = newLayout(readings)
-		v.layout.Store(l)
+		kept.Store(l)
 	}
 	return l
 }
 
 // writeFurther renders the families that the upstreams lack. It omits HELP and TYPE of a family
 // whose lines are passed through already.
-func (e *renderer) writeFurther(o *output, v *sourceGroup, readings []outcome, passed bool) {
+func (o *output) writeFurther(kept *atomic.Pointer[layout], readings []outcome, passed bool) {
+	o.further = o.further[:0]
 	families := 0
 	for i := range readings {
-		if further := readings[i].further(); further != nil {
-			families = further.Len()
+		var further canonical.Families
+		if s := readings[i].snapshot; s != nil && s.Further != nil {
+			further, families = s.Further, s.Further.Len()
 		}
+		o.further = append(o.further, further)
 	}
 	if families == 0 {
 		return
 	}
-	l := v.layoutOf(readings)
+	l := layoutOf(kept, readings)
 	for family := range families {
-		header := !passed || !begun(readings, family)
-		for i := range readings {
-			further := readings[i].further()
-			if further == nil {
+		header := !passed || !slices.ContainsFunc(o.further, func(f canonical.Families) bool { return f != nil && f.Begun(family) })
+		for i, f := range o.further {
+			if f == nil {
 				continue
 			}
 			before := len(o.buf)
-			o.buf = further.AppendFamily(o.buf, family, header, l.sources[i].shown)
+			o.buf = f.AppendFamily(o.buf, family, header, l.sources[i].shown)
 			header = header && len(o.buf) == before
 		}
 		o.flushIfFull()
 	}
 }
 
-// begun reports whether any of the upstreams has lines of a family.
-func begun(readings []outcome, family int) bool {
-	for i := range readings {
-		if further := readings[i].further(); further != nil && further.Begun(family) {
-			return true
-		}
-	}
-	return false
-}
-
-// write renders readings, the sources of a view in order, into o. The last bytes stay in o
+// write renders readings, one for each source in order, into o. The last bytes stay in o
 // until o is flushed.
-func (e *renderer) write(o *output, v *sourceGroup, readings []outcome) {
-	l := v.layoutOf(readings)
+func (e *renderer) write(o *output, kept *atomic.Pointer[layout], readings []outcome) {
+	l := layoutOf(kept, readings)
 	for i := range readings {
 		readings[i].shared = l.sources[i].shared
 	}

@@ -11,6 +11,8 @@ import (
 	"net/http/pprof"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
@@ -53,7 +55,7 @@ func routes(opts *Options, m *metrics, page *landing, a *admission) map[string]h
 		"GET /healthz":           healthy, // as in gpu-container-exporter
 		"GET /-/healthy":         healthy,
 		"GET /-/ready":           ready(opts.Sources, opts.Absent),
-		"GET /-/metrics":         a.reserved(m.telemetry.handler()),
+		"GET /-/metrics":         a.reserved(promhttp.HandlerFor(m.telemetry.registry, promhttp.HandlerOpts{})),
 		"POST /-/reload":         reload(opts.Reload),
 		"PUT /-/reload":          reload(opts.Reload),
 		"GET /api/v1/processes":  a.limit(&processes{opts, make(chan struct{}, 1)}),

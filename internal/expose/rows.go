@@ -2,16 +2,14 @@ package expose
 
 import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
-// rows are the subjects of a family's series: the devices of a source, or its allocations. They
-// are numbered as in the Roster, followed by its missed boards, or as in the AllocationRoster.
+// rows are the devices of a source, numbered as in the Roster, followed by its missed boards, or its
+// allocations, numbered as in the AllocationRoster.
 type rows struct {
 	// labels are common to all series of a row. They are empty for a device whose series come
 	// from another source, and for its allocations.
 	labels texts
-	// kinds are the kinds of the devices, or of the devices of the allocations.
-	kinds []kind
-	// upto is how many rows there are within each reach.
-	upto [numReaches]int
+	kinds  []kind          // of the devices, or of the devices of the allocations
+	upto   [numReaches]int // how many rows there are within each reach
 }
 
 // subject is the kind of rows.
@@ -63,9 +61,8 @@ func kindOf(d *canonical.Device) kind {
 		return migInstance
 	case d.Implied:
 		return impliedBoard
-	default:
-		return readBoard
 	}
+	return readBoard
 }
 
 // nameDevices renders the labels of the devices of all sources. A device in several sources

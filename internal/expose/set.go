@@ -19,11 +19,10 @@ type Set struct {
 // members are the sources of a Set between two replacements.
 type members struct {
 	sources []Source // never written to; names differ
-	// all is the group of all sources, single has one of each by itself.
-	all    sourceGroup
-	single []sourceGroup
-	// users are the scrapes that read these sources.
-	users sync.WaitGroup
+	// all is the text that the exposition of all sources repeats, single that of each by itself.
+	all    atomic.Pointer[layout]
+	single []atomic.Pointer[layout]
+	users  sync.WaitGroup // the scrapes that read these sources
 	// drained waits for these users, and for those of the members before.
 	drained func()
 }
@@ -34,7 +33,7 @@ func NewSet(sources ...Source) *Set {
 }
 
 func newMembers(sources []Source, before func()) *members {
-	m := &members{sources: sources, single: make([]sourceGroup, len(sources))}
+	m := &members{sources: sources, single: make([]atomic.Pointer[layout], len(sources))}
 	m.drained = sync.OnceFunc(func() {
 		before()
 		before = nil // forgets the members before
@@ -43,9 +42,8 @@ func newMembers(sources []Source, before func()) *members {
 	return m
 }
 
-// Replace makes later requests see these sources, whose names must differ. drained waits for
-// scrapes in progress that may read the earlier ones; once it returns, a removed source can be
-// closed.
+// Replace makes later requests see these sources, whose names must differ. Once drained returns,
+// no scrape reads the earlier ones, and a removed source can be closed.
 func (s *Set) Replace(sources []Source) (drained func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,10 +70,6 @@ func (s *Set) now() []Source {
 	defer s.mu.Unlock()
 	return s.members.sources
 }
-
-// sourceGroup is some sources that are served together, with the text that their expositions
-// repeat.
-type sourceGroup struct{ layout atomic.Pointer[layout] }
 
 // duplicate returns an error if two sources have the same name.
 func duplicate(sources []Source) error {

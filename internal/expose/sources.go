@@ -35,7 +35,7 @@ func sourceFamilies() []sourceFamily {
 		{Series: Series{"source_last_read_timestamp_seconds", canonical.Gauge, sourceLabels, "When the served reading was requested, in Unix time."},
 			fill: ofSource(func(s *canonical.Source) float64 { return unixSeconds(s.At) })},
 		{Series: Series{"source_period_seconds", canonical.Gauge, sourceLabels, "Time between two readings of a streaming source."},
-			fill: ofSource(period)},
+			fill: ofSource(func(s *canonical.Source) float64 { return unlessZero(s.Period.Seconds()) })},
 		{Series: Series{"source_unchanged_seconds", canonical.Gauge, sourceLabels,
 			"How long no value of the source has changed; after some minutes its exporter has most likely stopped collecting."},
 			fill: ofSource(unchanged)},
@@ -80,7 +80,7 @@ func sourceFamilies() []sourceFamily {
 		}
 		for j := range f.tails {
 			if f.tails[j] == "" {
-				f.tails[j] = tail()
+				f.tails[j] = tail("")
 			}
 		}
 	}
@@ -107,7 +107,7 @@ func streamFamilies() []streamFamily {
 		{Series{"source_ticks_evicted_total", canonical.Counter, streamLabels, "Ticks that newer ones replaced before they were read."},
 			func(s *canonical.Stream) float64 { return float64(s.Evicted) }},
 		{Series{"source_read_bytes_total", canonical.Counter, streamLabels, "Bytes of text read from the stream."},
-			readBytes},
+			func(s *canonical.Stream) float64 { return unlessZero(float64(s.Bytes)) }},
 	}
 }
 
@@ -156,19 +156,12 @@ func ofSource(value func(*canonical.Source) float64) sourceFiller {
 	return func(values []float64, r *outcome) { values[0] = value(r.source) }
 }
 
-// readBytes returns how many bytes of text were read from a stream, NaN if it gives no text.
-func readBytes(s *canonical.Stream) float64 {
-	if s.Bytes == 0 {
+// unlessZero returns NaN for 0, which means no value.
+func unlessZero(v float64) float64 {
+	if v == 0 {
 		return math.NaN()
 	}
-	return float64(s.Bytes)
-}
-
-func period(s *canonical.Source) float64 {
-	if s.Period == 0 {
-		return math.NaN()
-	}
-	return s.Period.Seconds()
+	return v
 }
 
 func unchanged(s *canonical.Source) float64 {

@@ -20,8 +20,7 @@ type telemetry struct {
 	failures *prometheus.CounterVec
 }
 
-// newTelemetry returns a telemetry that counts failures of the sources by kind,
-// those of kinds from 0, and asks inFlight for the scrapes being served.
+// newTelemetry returns a telemetry that counts failures by kind, those of kinds from 0.
 func newTelemetry(sources *Set, kinds []string, inFlight func() float64) *telemetry {
 	t := &telemetry{
 		registry: prometheus.NewRegistry(),
@@ -29,13 +28,10 @@ func newTelemetry(sources *Set, kinds []string, inFlight func() float64) *teleme
 			Name: "kpulse_proxy_http_requests_total", Help: "Requests answered, by path and status.",
 		}, []string{"path", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "kpulse_proxy_http_request_duration_seconds",
-			Help:    "Time to answer a request, including the time to read the sources.",
-			Buckets: prometheus.DefBuckets,
+			Name: "kpulse_proxy_http_request_duration_seconds", Help: "Time to answer a request, including the time to read the sources.",
 		}, []string{"path", "code"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "kpulse_proxy_scrape_failures_total",
-			Help: "Scrapes for which a source could not be read, by kind of failure.",
+			Name: "kpulse_proxy_scrape_failures_total", Help: "Scrapes for which a source could not be read, by kind of failure.",
 		}, []string{"source", "kind"}),
 	}
 	t.registry.MustRegister(
@@ -43,10 +39,7 @@ func newTelemetry(sources *Set, kinds []string, inFlight func() float64) *teleme
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		versioncollector.NewCollector("kpulse_proxy"),
 		t.requests, t.duration, t.failures, streamTotals{sources},
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "kpulse_proxy_scrapes_in_flight",
-			Help: "Scrapes being served.",
-		}, inFlight),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kpulse_proxy_scrapes_in_flight", Help: "Scrapes being served."}, inFlight),
 	)
 	t.follow(kinds, nil, sources.now())
 	sources.changed = func(before, after []Source) { t.follow(kinds, before, after) }
@@ -71,8 +64,7 @@ func (t *telemetry) follow(kinds []string, before, after []Source) {
 	}
 }
 
-// streamTotals collects the totals of the sources' streams, as on /metrics, even while that
-// answers with an error.
+// streamTotals collects the totals of the sources' streams, also while /metrics answers an error.
 type streamTotals struct{ *Set }
 
 // Describe implements prometheus.Collector: the streams are not known beforehand.
@@ -97,11 +89,6 @@ func (s streamTotals) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// handler serves the telemetry.
-func (t *telemetry) handler() http.Handler {
-	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{})
-}
-
 // countFailures counts the sources that could not be read.
 func (t *telemetry) countFailures(sources []Source, readings []outcome) {
 	for i := range readings {
@@ -117,8 +104,7 @@ func (t *telemetry) instrument(next http.Handler) http.Handler {
 	return promhttp.InstrumentHandlerDuration(t.duration, promhttp.InstrumentHandlerCounter(t.requests, next, path), path)
 }
 
-// pathOf returns the path of the pattern that the ServeMux matched, "other" if none did:
-// clients can invent any path.
+// pathOf returns the path of the matched pattern, "other" if none did: clients can invent any path.
 func pathOf(r *http.Request) string {
 	if _, path, ok := strings.Cut(r.Pattern, " "); ok {
 		return strings.TrimSuffix(path, "{$}")

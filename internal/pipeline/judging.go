@@ -10,8 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// judging turns batches into frames and verdicts. Its lock is held by the user of the judge: the
-// reading goroutine, Resolve, Leave or Glance.
+// judging turns batches into frames and verdicts. Its lock is held by the user of the judge.
 type judging struct {
 	sync.Mutex
 	translator *translate.Translator

@@ -10,8 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// retryAfter is the pause before a failed stream is read again, and a scraped
-// source that could not be read yet.
+// retryAfter is the pause before a failed stream, or a source never read so far, is read again.
 const retryAfter = time.Second
 
 // checkTimeout bounds how long a source may look at the machine before it is read.

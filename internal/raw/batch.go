@@ -41,8 +41,7 @@ type XID struct {
 	Last  time.Time
 }
 
-// Span is a half-open byte range [Start, End) of a Batch's Body. A span covers
-// whole lines, their newlines included.
+// Span is a half-open byte range [Start, End) of a Batch's Body: whole lines, with their newlines.
 type Span struct{ Start, End int }
 
 // Batch is one reading. The reader owns it and reuses its memory: nothing of a Batch
@@ -52,8 +51,7 @@ type Batch struct {
 	At   time.Time
 	Took time.Duration
 
-	// Body is the exposition as the source sent it, for passing through. It is
-	// empty if the source gives readings in another form.
+	// Body is the exposition as the source sent it, empty if it gives readings in another form.
 	Body []byte
 	// Samples are in the order of the source. A series may occur more than once.
 	Samples []Sample

@@ -41,8 +41,7 @@ func (d *Dict) Families() int { return len(d.families) }
 // Blocks returns how many label blocks are known; ids are below it.
 func (d *Dict) Blocks() int { return len(d.blocks) }
 
-// Family returns the family of an id. The pointer is valid until the next
-// family is added.
+// Family returns the family of an id. The pointer is valid until the next family is added.
 func (d *Dict) Family(id uint32) *Family { return &d.families[id] }
 
 // Block returns the label block of an id.
@@ -53,16 +52,13 @@ func (d *Dict) Labels(id uint32, dst []Label) []Label {
 	return exposition.ParseLabels(d.blocks[id], dst)
 }
 
-// Generation returns a number that changes whenever ids are reassigned, which voids
-// everything remembered by id.
+// Generation returns a number that changes whenever ids are reassigned.
 func (d *Dict) Generation() uint64 { return d.generation }
 
-// FamilyID returns the id of a family name, adding it if it is new. It does
-// not allocate for a known name.
+// FamilyID returns the id of a family name, adding it if it is new.
 func (d *Dict) FamilyID(name []byte) uint32 { return d.familyOf(exposition.View(name)) }
 
-// BlockID returns the id of a label block, adding it if it is new. It does
-// not allocate for a known block.
+// BlockID returns the id of a label block, adding it if it is new.
 func (d *Dict) BlockID(block []byte) uint32 { return d.blockOf(exposition.View(block)) }
 
 // Compact forgets the families and label blocks for which keep returns false, renumbers the others

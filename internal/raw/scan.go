@@ -146,9 +146,8 @@ func (s *Scanner) begin(b *Batch) {
 	s.text = exposition.View(b.Body) // not modified while Scan runs
 }
 
-// overgrown reports whether most of a table's known entries are unused, given how many
-// of them the last scan used. A scan that used none was of an upstream in trouble and
-// does not count.
+// overgrown reports whether most of a table's known entries were unused by the last scan. One that
+// used none was of an upstream in trouble and does not count.
 func overgrown(known, used int) bool { return used > 0 && known > 2*used+1024 }
 
 // forget drops all that s remembers by id, for the ids of d.
@@ -188,8 +187,7 @@ func (s *Scanner) refused(e *exposition.Entry) bool {
 	return e.Refused(s.labels)
 }
 
-// knownBlock reads the series at i if its label block was accepted before. It
-// returns the start of the next line, or i.
+// knownBlock reads the series at i if its block is known, and returns the next line, or i.
 func (s *Scanner) knownBlock(i int) int {
 	t := s.text
 	end := exposition.NameEnd(t, i)
@@ -217,8 +215,7 @@ func (s *Scanner) knownBlock(i int) int {
 	return next
 }
 
-// findBlock returns the id of the label block at i if it was accepted after a metric
-// name before.
+// findBlock returns the id of the label block at i if it was accepted after a metric name before.
 func (s *Scanner) findBlock(i int, expected uint32) (id uint32, ok bool) {
 	if expected < uint32(len(s.blocks)) && strings.HasPrefix(s.text[i:], s.dict.blocks[expected]) {
 		return expected, true
@@ -264,8 +261,7 @@ func (s *Scanner) noted(id uint32) uint32 {
 }
 
 // unescaped takes the sample of a line that is malformed only in the values of some labels,
-// without these labels: they are of a job or a pod, and the reading is that of a device. The
-// line is still not passed on.
+// without these labels: they are of a job or a pod. The line is still not passed on.
 func (s *Scanner) unescaped(line string) {
 	name, block, value, millis, ok := exposition.ReadUnescaped(s.scratch[:0], line)
 	s.scratch = block

@@ -101,15 +101,19 @@ func appendContainers(list []map[string]any, s *canonical.Snapshot, taken *claim
 	for i := range devices {
 		d := &devices[i]
 		ours := taken.claim(d, inReading)
-		first, free := next, !isCut(devices, i)
+		first, free := next, !slices.ContainsFunc(devices, func(d canonical.Device) bool { return d.IsInstance() && d.Board == i })
 		for ; next < len(holders) && holders[next].Device == i; next++ {
 			a := &holders[next]
 			if a.Pod == "" && a.Container == "" {
 				continue
 			}
 			free = false
+			use := canonical.NoUse
+			if next < len(s.Frame.Uses) {
+				use = s.Frame.Uses[next]
+			}
 			if ours && asked(d, &a.Workload) {
-				list = append(list, container(s, i, a, useOf(s, next)))
+				list = append(list, container(s, i, a, use))
 			}
 		}
 		if free && ours && asked(d, &canonical.Workload{}) && next-first == holdersOf(s, i) {
@@ -119,11 +123,6 @@ func appendContainers(list []map[string]any, s *canonical.Snapshot, taken *claim
 	return list
 }
 
-// isCut reports whether a device is a board with instances.
-func isCut(devices []canonical.Device, board int) bool {
-	return slices.ContainsFunc(devices, func(d canonical.Device) bool { return d.IsInstance() && d.Board == board })
-}
-
 // holdersOf returns how many workloads hold a device, including those beyond the limit of the
 // list.
 func holdersOf(s *canonical.Snapshot, device int) int {
@@ -131,14 +130,6 @@ func holdersOf(s *canonical.Snapshot, device int) int {
 		return set.Holders[device]
 	}
 	return 0
-}
-
-// useOf returns the measured use of an allocation.
-func useOf(s *canonical.Snapshot, allocation int) canonical.Use {
-	if allocation < len(s.Frame.Uses) {
-		return s.Frame.Uses[allocation]
-	}
-	return canonical.NoUse
 }
 
 // container returns the object of a device and its holder.

@@ -34,12 +34,14 @@ func verdictFamilies() []deviceFamily {
 			"1 for the state of the board, the worst of its raised conditions; with --series=full 0 for the others."},
 			kinds: boards, tails: stateTails(), fill: fillHealth},
 		{Series: Series{"gpu_health_condition", canonical.Gauge, "condition,state",
-			"1 while the condition is raised, with the state that it puts the board into. A rise of a counter or a new XID keeps it raised for 10 minutes. With --series=full 0 while it is not raised, and absent if its input was not read."},
+			"1 while the condition is raised, with the state that it puts the board into. A rise of a counter or a new XID keeps it raised for 10 " +
+				"minutes. With --series=full 0 while it is not raised, and absent if its input was not read."},
 			kinds: boards, tails: conditionTails(), fill: fillConditions},
 		{Series: Series{"gpu_health_conditions_read", canonical.Gauge, "", "Number of health conditions whose input was read."},
 			kinds: boards, fill: verdict(func(v *canonical.Verdict) float64 { return float64(bits.OnesCount32(uint32(v.Findings.Read))) })},
 		{Series: Series{"gpu_recommended_action", canonical.Gauge, "action",
-			"1 for what to do about the board: the strongest action that its raised conditions ask for. The driver's own recovery action outranks the table of XIDs. Absent while health is unknown."},
+			"1 for what to do about the board: the strongest action that its raised conditions ask for. The driver's own recovery action outranks the " +
+				"table of XIDs. Absent while health is unknown."},
 			kinds: boards, tails: actionTails(), fill: fillAction, one: true},
 	}
 }
@@ -55,10 +57,12 @@ func ledgerFamilies() []deviceFamily {
 			"When the code of the last XID error was first read, in Unix time; absent for a code that was there at the first reading."},
 			reach: remembered, kinds: boards, fill: ofDevice(func(a *canonical.Account) float64 { return unixSeconds(a.XIDChanged) })},
 		{Series: Series{"gpu_xid_errors_total", canonical.Counter, "xid",
-			"XID errors by code, since the code was first seen. An error that several sources report counts once. A code reads 0 for its first minute, so that increase() sees its first error."},
+			"XID errors by code, since the code was first seen. An error that several sources report counts once. A code reads 0 for its first minute, so " +
+				"that increase() sees its first error."},
 			reach: remembered, kinds: boards, codes: true},
 		{Series: Series{"gpu_present", canonical.Gauge, "",
-			"1 for a board that is present; 0 for one that disappeared within the last hour, that the source names but cannot read, or that was expected and never seen."},
+			"1 for a board that is present; 0 for one that disappeared within the last hour, that the source names but cannot read, or that was expected " +
+				"and never seen."},
 			reach: missed, kinds: boards, fill: fillPresent},
 		{Series: Series{"gpu_observed_seconds_total", canonical.Counter, "",
 			"Time over which the device was read: the sum of its seconds in all classes, and, for a board, in all states of health."},
@@ -82,7 +86,8 @@ func ledgerFamilies() []deviceFamily {
 func allocationFamilies() []deviceFamily {
 	return []deviceFamily{
 		{Series: Series{"allocation_info", canonical.Gauge, workloadLabels + ",hpc_user,hpc_account,hpc_partition,share",
-			"Which workload holds which device; always 1. share says how the seconds and the energy of the device are divided among its workloads: measured (by the utilization that the source reports for each) or equal."},
+			"Which workload holds which device; always 1. share says how the seconds and the energy of the device are divided among its workloads: " +
+				"measured (by the utilization that the source reports for each) or equal."},
 			of: ofHolders, kinds: everyDevice, tails: []string{tail(`share="measured"`), tail(`share="equal"`)}, fill: fillShare, one: true},
 		{Series: Series{"allocation_nvml_utilization_ratio", canonical.Gauge, workloadLabels,
 			"Fraction of time that any kernel of the workload ran, if the source measures it; the containers of a pod share the pod's equally."},
@@ -91,7 +96,8 @@ func allocationFamilies() []deviceFamily {
 			"Device memory that the workload uses, if the source measures it; the containers of a pod share the pod's equally."},
 			of: ofAllocations, kinds: everyDevice, fill: ofUse(func(u *canonical.Use) float64 { return u.Framebuffer })},
 		{Series: Series{"allocation_seconds_total", canonical.Counter, workloadLabels,
-			"Time that the workload held the device. Workloads on one device divide its seconds by their utilization if the source measures it for all of them, else equally."},
+			"Time that the workload held the device. Workloads on one device divide its seconds by their utilization if the source measures it for all of " +
+				"them, else equally."},
 			of: ofAllocations, reach: remembered, kinds: everyDevice, fill: ofAllocation(observed)},
 		{Series: Series{"allocation_real_utilization_seconds_total", canonical.Counter, workloadLabels,
 			"The workload's share of the device's real utilization summed over time."},
@@ -103,7 +109,8 @@ func allocationFamilies() []deviceFamily {
 			"The workload's seconds by the class of work its device was doing."},
 			of: ofAllocations, reach: remembered, kinds: everyDevice, tails: classTails(false), fill: fillAllocationClasses},
 		{Series: Series{"allocation_energy_joules_total", canonical.Counter, workloadLabels,
-			"Estimate of the energy that the workload used: the energy of the device, divided as its seconds are. MIG instances divide that of their board by compute slices times real utilization. The energy of a board without a holder is not counted."},
+			"Estimate of the energy that the workload used: the energy of the device, divided as its seconds are. MIG instances divide that of their " +
+				"board by compute slices times real utilization. The energy of a board without a holder is not counted."},
 			of: ofAllocations, reach: remembered, kinds: everyDevice, fill: ofAllocation(energy)},
 	}
 }

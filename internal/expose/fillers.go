@@ -128,11 +128,6 @@ func fillConditions(values []float64, s *canonical.Snapshot, device int) {
 	}
 }
 
-// raisesNothing reports whether no condition of a board is raised.
-func raisesNothing(s *canonical.Snapshot, device int) bool {
-	return s.Verdicts[device].Findings.Raised == 0
-}
-
 // fillAction sets the recommended action to 1; the others have no series.
 func fillAction(values []float64, s *canonical.Snapshot, device int) {
 	fillNaN(values)

@@ -49,11 +49,16 @@ type Thinned struct {
 // program, and one left out until it rises would lose a rise while this program is down.
 func ThinnedTable() []Thinned {
 	return []Thinned{
-		{Families: []string{"gpu_workload_class", "gpu_health"}, Without: "values that do not apply", Instead: "the value that applies", thin: withoutZeros, one: true},
-		{Families: []string{"gpu_health_condition"}, Without: "conditions that are not raised", Instead: "`kpulse_gpu_health_conditions_read`, the number of conditions that were checked", thin: withoutZeros, none: raisesNothing},
+		{Families: []string{"gpu_workload_class", "gpu_health"},
+			Without: "values that do not apply", Instead: "the value that applies", thin: withoutZeros, one: true},
+		{Families: []string{"gpu_health_condition"},
+			Without: "conditions that are not raised", Instead: "`kpulse_gpu_health_conditions_read`, the number of conditions that were checked", thin: withoutZeros,
+			none: func(s *canonical.Snapshot, row int) bool { return s.Verdicts[row].Findings.Raised == 0 }},
 		{Families: []string{"gpu_clock_event_active"}, Without: "inactive reasons", Instead: "absent: the reason is inactive, or was not read", thin: withoutZeros},
-		{Families: []string{"gpu_recommended_action"}, Without: "`none`", Instead: "absent: there is nothing to do, or `kpulse_gpu_health` is `unknown`", thin: withoutFirst, one: true},
-		{Families: []string{"allocation_class_seconds_total"}, Without: "classes that the allocation was never in", Instead: "a class begins at 0 when the allocation enters it", thin: unborn},
+		{Families: []string{"gpu_recommended_action"},
+			Without: "`none`", Instead: "absent: there is nothing to do, or `kpulse_gpu_health` is `unknown`", thin: withoutFirst, one: true},
+		{Families: []string{"allocation_class_seconds_total"},
+			Without: "classes that the allocation was never in", Instead: "a class begins at 0 when the allocation enters it", thin: unborn},
 	}
 }
 

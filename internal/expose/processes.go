@@ -48,7 +48,8 @@ func (p *processes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answerError(w, "processes are not listed: start with --collector.processes and a backend that reads this machine", http.StatusNotFound)
 		return
 	case !p.ExposeProcesses && !isLocal(r):
-		answerError(w, "processes are shown only to clients on this machine, at its localhost address; start with --web.expose-processes to show them to every client", http.StatusForbidden)
+		answerError(w, "processes are shown only to clients on this machine, at its localhost address; "+
+			"start with --web.expose-processes to show them to every client", http.StatusForbidden)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), p.Timeout)

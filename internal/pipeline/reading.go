@@ -167,8 +167,7 @@ type bookkeeping struct {
 	hostRead          time.Time
 }
 
-// hostEvery is the least time between two reads of the host.
-const hostEvery = time.Second
+const hostEvery = time.Second // the least time between two reads of the host
 
 // account adds the outcome of b to the totals and returns the source's state. Only the reading
 // goroutine changes the totals.

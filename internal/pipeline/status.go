@@ -66,7 +66,8 @@ func (p *Pipeline) tooLate(ctx context.Context, begun time.Time) *canonical.Fail
 
 // overdue is the failure of a read that took the longest time allowed.
 func (p *Pipeline) overdue() *canonical.Failure {
-	return p.timeout(p.opts.Timeout.String()+", which is --source.timeout", "find out why the exporter is slow, or raise --source.timeout and Prometheus' scrape_timeout")
+	return p.timeout(p.opts.Timeout.String()+", which is --source.timeout",
+		"find out why the exporter is slow, or raise --source.timeout and Prometheus' scrape_timeout")
 }
 
 func (p *Pipeline) timeout(within, remedy string) *canonical.Failure {

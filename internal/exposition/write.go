@@ -82,28 +82,38 @@ const (
 // strconv takes several times as long to find their shortest text.
 func AppendFloat(dst []byte, v float64) []byte {
 	if i := int64(v); float64(i) == v && -maxExact < i && i < maxExact {
+		if 0 <= i && i < 10 {
+			return append(dst, byte('0'+i))
+		}
 		return strconv.AppendInt(dst, i, 10)
 	}
 	// The division is correctly rounded, as parsing is: if it gives v, so does
 	// the decimal.
 	if n := int64(v*decimals + 0.5); n > 0 && n < maxExact && float64(n)/decimals == v {
-		return appendDecimal(dst, uint64(n), decimals)
+		dst = strconv.AppendUint(dst, uint64(n)/decimals, 10)
+		rest := uint64(n) % decimals
+		high, middle, low := &pairs[rest/10_000], &pairs[rest/100%100], &pairs[rest%100]
+		dst = append(dst, '.', high[0], high[1], middle[0], middle[1], low[0], low[1])
+		end := len(dst)
+		for dst[end-1] == '0' {
+			end--
+		}
+		return dst[:end]
 	}
 	if n := int64(v*nanos + 0.5); n >= leastNanos && n < mostNanos && float64(n)/nanos == v {
-		return appendDecimal(dst, uint64(n), nanos)
+		dst = append(strconv.AppendUint(dst, uint64(n)/nanos, 10), '.')
+		for rest := uint64(n) % nanos; rest > 0; rest = rest * 10 % nanos {
+			dst = append(dst, byte('0'+rest*10/nanos))
+		}
+		return dst
 	}
 	return strconv.AppendFloat(dst, v, 'g', -1, 64)
 }
 
-// appendDecimal appends n over unit, a power of ten, without the zeros at its end.
-func appendDecimal(dst []byte, n, unit uint64) []byte {
-	dst = strconv.AppendUint(dst, n/unit, 10)
-	point := len(dst)
-	dst = strconv.AppendUint(dst, unit+n%unit, 10) // the point takes the place of the 1
-	dst[point] = '.'
-	end := len(dst)
-	for dst[end-1] == '0' {
-		end--
+// pairs are the numbers below 100 in two digits.
+var pairs = func() (all [100][2]byte) {
+	for n := range all {
+		all[n] = [2]byte{byte('0' + n/10), byte('0' + n%10)}
 	}
-	return dst[:end]
-}
+	return all
+}()

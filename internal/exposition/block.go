@@ -1,9 +1,12 @@
 package exposition
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
-// The grammar of a label block is that of textparse's lexer, oddities and all:
-// a comma may trail or be missing, and quotes may contain a newline.
+// The grammar of a label block is that of textparse's lexer, oddities and all: a comma may trail
+// or be missing, quotes may contain a newline, and NULs are skipped in some places.
 
 // itemKind is the kind of item that blockItem found.
 type itemKind int
@@ -56,7 +59,7 @@ func blockItem(t string, i int) item {
 // itemName reads the plain or quoted name at i. end is -1 if there is none.
 func itemName(t string, i int) (name string, end int) {
 	if t[i] == '"' {
-		if end = closeQuote(t, i); end < 0 {
+		if end = closeQuote(t, i, false); end < 0 {
 			return "", -1
 		}
 		return t[i+1 : end-1], end
@@ -73,10 +76,13 @@ func itemName(t string, i int) (name string, end int) {
 // labelValue reads the rest of a label in t after its equals sign: the quoted
 // value and the comma that may follow.
 func labelValue(t string, i int, name string) item {
-	if i = SkipBlanks(t, i); i == len(t) || t[i] != '"' {
+	if i < len(t) && isBlank(t[i]) {
+		i = len(t) - len(strings.TrimLeft(t[i:], blanksOrNULs))
+	}
+	if i == len(t) || t[i] != '"' {
 		return item{}
 	}
-	end := closeQuote(t, i)
+	end := closeQuote(t, i, true)
 	if end < 0 {
 		return item{}
 	}
@@ -87,16 +93,27 @@ func labelValue(t string, i int, name string) item {
 	return item{kind: labelItem, name: name, value: value, next: end}
 }
 
-// closeQuote returns the index after the quote that closes the one at i, or -1.
-func closeQuote(t string, i int) int {
+// blanksOrNULs are skipped after an equals sign with a blank, and after HELP and TYPE.
+const blanksOrNULs = " \t\x00"
+
+// closeQuote returns the index after the quote that closes the one at i, or -1. A NUL ends a name;
+// in the value of a label it is skipped after a backslash, and after the closing quote, where it
+// becomes a part of the token: the "closing quote" that textparse cuts off is then a NUL.
+func closeQuote(t string, i int, value bool) int {
 	for i++; i < len(t); i++ {
-		switch t[i] {
-		case '"':
-			return i + 1
-		case '\\':
-			if i++; i == len(t) || t[i] == '\n' || t[i] == 0 {
+		switch c := t[i]; {
+		case c == '"' || c == '\\':
+			if i++; value {
+				i += len(t[i:]) - len(strings.TrimLeft(t[i:], "\x00"))
+			}
+			if c == '"' {
+				return i
+			}
+			if i == len(t) || t[i] == '\n' || t[i] == 0 {
 				return -1
 			}
+		case c == 0 && !value:
+			return -1
 		}
 	}
 	return -1

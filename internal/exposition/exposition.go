@@ -2,8 +2,7 @@
 // (text/plain; version=0.0.4). No other package knows the format.
 //
 // Reading accepts and rejects, to the byte, what Prometheus' textparse.PromParser
-// does if it is restarted after each line that it rejects. But a NUL is only allowed within
-// the value of a label; textparse skips it in some other places. Nothing is copied: the
+// does if it is restarted after each line that it rejects. Nothing is copied: the
 // strings of an Entry are parts of the text. textparse takes about twenty times as
 // long as this and raw.Scanner, which remembers the last scrape of a source.
 package exposition

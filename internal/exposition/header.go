@@ -8,21 +8,19 @@ import (
 
 // header reads the line of t that starts with #, from the byte after it.
 func (e *Entry) header(t string, i int) {
-	if e.End = NextLine(t, i); strings.IndexByte(t[i:e.End], 0) >= 0 {
-		return // it may end textparse's reading
+	e.End = NextLine(t, i)
+	comment := i == len(t) || !isBlank(t[i])
+	rest := t[SkipBlanks(t, i):e.End]
+	if comment && strings.IndexByte(rest, 0) >= 0 || strings.HasPrefix(rest, "\x00") {
+		return // textparse reads nothing after it
 	}
-	if e.Kind = Comment; i == len(t) || !isBlank(t[i]) {
+	n := strings.IndexAny(rest, " \t")
+	word := strings.ReplaceAll(rest[:max(n, 0)], "\x00", "") // which textparse skips
+	if comment || word != "HELP" && word != "TYPE" {
+		e.Kind = Comment
 		return
 	}
-	word, rest := "", t[SkipBlanks(t, i):e.End]
-	if n := strings.IndexAny(rest, " \t"); n >= 0 {
-		word = rest[:n]
-	}
-	if word != "HELP" && word != "TYPE" {
-		return
-	}
-	e.Kind = Malformed
-	if !e.namedHeader(t, SkipBlanks(t, e.End-len(rest)+len(word))) {
+	if !e.namedHeader(t, e.End-len(strings.TrimLeft(rest[n:], blanksOrNULs))) {
 		return
 	}
 	if word == "HELP" && utf8.ValidString(e.Text) {
@@ -44,7 +42,7 @@ func (e *Entry) namedHeader(t string, i int) bool {
 	}
 	var end int
 	if e.Quoted = t[i] == '"'; e.Quoted {
-		if end = closeQuote(t, i); end < 0 {
+		if end = closeQuote(t, i, false); end < 0 {
 			return false
 		}
 		e.Name = t[i+1 : end-1]
@@ -56,8 +54,8 @@ func (e *Entry) namedHeader(t string, i int) bool {
 	}
 	// textparse drops the first byte of the text, whatever it is, and a text of nothing but blanks.
 	e.End = NextLine(t, end)
-	if text := strings.TrimSuffix(t[end:e.End], "\n"); SkipBlanks(text, 0) < len(text) {
+	if text := strings.TrimSuffix(t[end:e.End], "\n"); text != "" && (!isBlank(text[0]) || strings.Trim(text, blanksOrNULs) != "") {
 		e.Text = text[1:]
 	}
-	return true
+	return end == len(t) || t[end] != 0
 }

@@ -155,11 +155,11 @@ func (r *reading) run(p textparse.Parser, body []byte, offset int) (rejectedAt i
 	}
 }
 
-// quotedHeader matches a HELP or TYPE whose name is in quotes. labelValue matches the value of a
-// label, from its equals sign on.
+// quotedHeader matches a HELP or TYPE whose name is in quotes, with the NULs that the
+// parser skips. labelValue matches the value of a label, from its equals sign on.
 var (
-	quotedHeader = regexp.MustCompile(`^[ \t]*#[ \t]+[A-Z]+[ \t]+"`)
-	labelValue   = regexp.MustCompile(`(?s)=[ \t]*"(?:[^"\\]|\\.)*"`)
+	quotedHeader = regexp.MustCompile(`^[ \t]*#[ \t\x00]+[A-Z\x00]+[ \t\x00]+"`)
+	labelValue   = regexp.MustCompile(`(?s)=[ \t\x00]*"(?:[^"\\]|\\\x00*.)*"`)
 )
 
 // refuseHeader adds a header to what is refused if its name is in quotes.

@@ -193,9 +193,9 @@ func drawCharts(r screen.Rect, s *State, g *client.GPU) {
 			charts = append(charts, lines)
 		}
 	}
-	low, columns := 0, min(len(charts)-1, r.W/chartSize.w)
-	if r.H >= mainHeight && columns > 0 {
-		low = r.H * 2 / 5
+	low, columns := 0, 0
+	if r.H >= mainHeight && len(charts) > 1 {
+		low, columns = r.H*2/5, min(len(charts)-1, r.W/chartSize.w)
 	}
 	title := append(legend(s, charts[0][0]), legend(s, charts[0][1])...)
 	drawChart(r.Sub(0, 0, r.W, r.H-low), s, append(title, piece{bandSign, styleBand | screen.Shaded}, piece{" wasted", styleLabel}), charts[0], true)

@@ -93,20 +93,17 @@ func (m *model) focusOnWanted() {
 	}
 }
 
-// metricNamed returns the metric that an argument names.
+// metricNamed returns the metric that an argument names, or MetricNone for "".
 func metricNamed(arg string) (client.Metric, error) {
 	metric, ok := client.MetricNamed(strings.ToLower(arg))
-	if !ok {
+	if !ok && arg != "" {
 		return metric, fmt.Errorf("no reading is called %s; try real, util, mem, power or temp, and i explains them all", arg)
 	}
 	return metric, nil
 }
 
-func (m *model) sort(arg string) (err error) {
-	by := client.MetricNone
-	if arg != "" {
-		by, err = metricNamed(arg)
-	}
+func (m *model) sort(arg string) error {
+	by, err := metricNamed(arg)
 	if err == nil {
 		m.sortBy(by)
 	}
@@ -114,15 +111,14 @@ func (m *model) sort(arg string) (err error) {
 }
 
 func (m *model) plot(arg string) error {
-	if arg != "" {
-		metric, err := metricNamed(arg)
-		switch {
-		case err != nil:
-			return err
-		case !client.Metrics[metric].Kept:
-			return fmt.Errorf("%s has no history", client.Metrics[metric].Title)
-		}
+	metric, err := metricNamed(arg)
+	switch {
+	case err != nil:
+		return err
+	case client.Metrics[metric].Kept:
 		m.state.Metric = metric
+	case arg != "":
+		return fmt.Errorf("%s has no history", client.Metrics[metric].Title)
 	}
 	m.show(view.Plot)
 	return nil

@@ -15,13 +15,9 @@ import (
 )
 
 const (
-	// heartbeat is the period of the screen's clock while nothing else happens.
-	heartbeat = time.Second
-	// messageTime is how long the footer shows a message.
-	messageTime = 4 * time.Second
-	// minFrame is the least time between two frames that differ only in readings: nobody reads
-	// numbers faster. A key is answered at once.
-	minFrame = 200 * time.Millisecond
+	heartbeat   = time.Second            // period of the screen's clock while nothing else happens
+	messageTime = 4 * time.Second        // that the footer shows a message
+	minFrame    = 200 * time.Millisecond // between frames that differ only in readings; a key is answered at once
 )
 
 // model updates the State that the views draw. It is for one goroutine.

@@ -79,15 +79,10 @@ func openScreen() (screen tcell.Screen, answers <-chan bool, err error) {
 
 // depthOf returns how many colours to draw with on a screen.
 func depthOf(screen tcell.Screen) view.Depth {
-	switch n := screen.Colors(); {
-	case n > 256:
-		return view.TrueColor
-	case n == 256:
-		return view.Colors256
-	case n >= 16:
-		return view.Colors16
-	case n >= 8:
-		return view.Colors8
+	least := [...]int{view.NoColors: 0, view.Colors8: 8, view.Colors16: 16, view.Colors256: 256, view.TrueColor: 257}
+	depth := view.TrueColor
+	for screen.Colors() < least[depth] {
+		depth--
 	}
-	return view.NoColors
+	return depth
 }

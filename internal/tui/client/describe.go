@@ -59,10 +59,7 @@ func (g *GPU) Why() string {
 func (g *GPU) ConditionText(c canonical.Condition) string {
 	info := &canonical.Conditions[c]
 	v := g.Values[min(info.Field, canonical.NumFields-1)]
-	asked := g.Values[canonical.RecoveryAction]
 	switch {
-	case c == canonical.CondRecoveryAction && asked > 0 && asked < float64(len(recoveries)):
-		return fmt.Sprintf("driver asks %s (%.0f)", recoveries[int(asked)], asked)
 	case info.Field == canonical.XIDLast:
 		return info.Title + g.codesText(c)
 	case !info.Valued || !canonical.Given(v):
@@ -71,12 +68,6 @@ func (g *GPU) ConditionText(c canonical.Condition) string {
 		return fmt.Sprintf("%s %.0f°C", info.Title, v)
 	}
 	return fmt.Sprintf("%s %.0f", info.Title, v)
-}
-
-// recoveries are what the driver asks for, by the value of canonical.RecoveryAction, as nvml.h
-// numbers nvmlDeviceGpuRecoveryAction_t.
-var recoveries = [...]string{
-	"for nothing", "for a GPU reset", "for a node reboot", "to drain peer-to-peer", "to drain and reset the GPU", "to recover the IMEX domain",
 }
 
 // codesText returns the codes that may have raised a condition on XIDs, such as " 48 79": those

@@ -23,17 +23,14 @@ import (
 )
 
 const (
-	// fetchTimeout bounds a fetch: a proxy may itself wait for its exporter.
-	fetchTimeout = 10 * time.Second
+	fetchTimeout = 10 * time.Second // a proxy may itself wait for its exporter
 	// maxBody bounds an answer, maxLine a line of it: a proxy takes 64 MiB from an exporter and adds less.
 	maxBody, maxLine = 128 << 20, 1 << 20
 	// scrapedPeriod is the time between fetches from a proxy that scrapes its source only when
 	// it is scraped itself: each fetch costs the exporter a scrape.
 	scrapedPeriod = 2 * time.Second
-	// minPeriod is the period of the fastest sources.
-	minPeriod = 100 * time.Millisecond
-	// retryPause follows a failed fetch. It is short, so that a node that is back is soon seen.
-	retryPause = 2 * time.Second
+	minPeriod     = 100 * time.Millisecond // of the fastest sources
+	retryPause    = 2 * time.Second        // after a failed fetch; a node that is back is soon seen
 	// leadTime bounds the time that a lead may take. Its last leadFine ticks are all fetched, for charts
 	// that show them in detail; of those before, every second one.
 	leadTime, leadFine = 30 * time.Second, 60

@@ -169,15 +169,3 @@ func (g *GPU) Matches(word string) bool {
 	return id == g.ID() ||
 		!g.IsInstance() && len(word) >= enough && strings.HasPrefix(strings.ToLower(g.UUID), strings.ToLower(word))
 }
-
-// Label returns the name of a workload: its job, or its pod with the namespace.
-func (a *Allocation) Label() string {
-	switch {
-	case a.Pod == "":
-		return "job " + a.Job
-	case a.Namespace == "":
-		return a.Pod
-	default:
-		return a.Namespace + "/" + a.Pod
-	}
-}

@@ -12,8 +12,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
-var errNoSeries = errors.New("no series of kpulse-proxy in the answer; give the address of a kpulse-proxy, such as http://NODE:9401/metrics")
-
 // sample is one sample of an exposition. Its strings are parts of the body. Its labels are
 // parsed on demand, as most rows of a state are 0 and are not needed.
 type sample struct {
@@ -88,7 +86,7 @@ func parse(families map[string]handler, url string, body []byte) (*Node, error) 
 	case !found && n.Skipped > 0:
 		return nil, fmt.Errorf("all %d lines of kpulse-proxy in the response are malformed; does something on the way change them?", n.Skipped)
 	case !found:
-		return nil, errNoSeries
+		return nil, errors.New("no series of kpulse-proxy in the answer; give the address of a kpulse-proxy, such as http://NODE:9401/metrics")
 	}
 	for _, d := range r.devices {
 		if d.reported {

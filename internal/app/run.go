@@ -131,7 +131,7 @@ func (o *options) limitResources() {
 		}
 		debug.SetGCPercent(percent)
 	}
-	if limit := host.MemoryLimit(procfs); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
+	if limit := host.MemoryLimit("/"); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(memoryShare * float64(limit)))
 	}
 	// Go ignores a value that is not a number above 0, and uses all processors.

@@ -19,46 +19,31 @@ import (
 // Config contains the settings of a file, and defaults for the rest. compute.New
 // and translate.New accept the results of Load and Parse.
 type Config struct {
-	// Judge has Weights only if the file gives them; Preset is then
-	// compute.Custom.
-	Judge compute.Options
-	// Rows are the user's additions to the dialect, in the order of the file.
-	Rows []translate.Row
-	// Sources are the sources to read, in the order of the file; if there are none, the flags
-	// decide.
-	Sources []Source
-	Limits  Limits
-	Rules   Rules
-	// KernelLog is the file to read XIDs from, "" for none.
-	KernelLog string
+	// Judge has Weights only if the file gives them; Preset is then compute.Custom.
+	Judge     compute.Options
+	Rows      []translate.Row // the user's additions to the dialect, in the order of the file
+	Sources   []Source        // to read, in the order of the file; if there are none, the flags decide
+	Limits    Limits
+	Rules     Rules
+	KernelLog string // the file to read XIDs from, "" for none
 	Kube      Kube
-	// Compat are the versions, as translate.ParseVersion takes them, in whose dialects
-	// readings are served too.
-	Compat []string
-	// Series selects which of our own series are served.
-	Series Series
+	Compat    []string // the versions, as translate.ParseVersion takes them, that readings are served for too
+	Series    Series
 }
 
 // Limits restrict what one process reads and serves. All are at least 1.
 type Limits struct {
-	// Series is the most series of our own in one exposition.
-	Series Count
-	// MaxBody limits the body of an upstream, before and after gunzip.
-	MaxBody Size
-	// MaxLabelValue limits the value of a translated label, in bytes.
-	MaxLabelValue Size
-	// MaxRequests limits the requests served at a time.
-	MaxRequests Count
-	// MinReadRate is how many bytes per second a client must read.
-	MinReadRate Size
+	Series        Count // of our own in one exposition
+	MaxBody       Size  // of an upstream, before and after gunzip
+	MaxLabelValue Size  // of a translated label, in bytes
+	MaxRequests   Count // served at a time
+	MinReadRate   Size  // how many bytes per second a client must read
 }
 
 // Rules are the recording rules that the proxy evaluates itself.
 type Rules struct {
-	// Files are names or globs, in a file relative to its directory.
-	Files []string
-	// Window is how far back rules may look, MinWindow to MaxWindow.
-	Window Duration
+	Files  []string // names or globs, in a file relative to its directory
+	Window Duration // how far back rules may look, MinWindow to MaxWindow
 	// MaxSamples limits the samples that are kept for rules, which take 16 to 32
 	// bytes each, and those that one evaluation may load; at least 1.
 	MaxSamples Count
@@ -73,41 +58,26 @@ const (
 
 // Kube sets what to read from a Kubernetes cluster.
 type Kube struct {
-	// Config is a kubeconfig file, "" for the cluster whose pod the program runs in.
-	Config string
-	// PodResources is the kubelet's socket, "" for none.
-	PodResources string
-	// Workloads is whether to look up the workloads of pods.
-	Workloads bool
-	// WorkloadLabels are the labels of pods that name their workloads, as
-	// holders.ParseWorkloadLabel takes them, in order of priority.
-	WorkloadLabels []string
-	// Discover is how sources are found.
-	Discover Discover
+	Config         string   // a kubeconfig file, "" for the cluster whose pod the program runs in
+	PodResources   string   // the kubelet's socket, "" for none
+	Workloads      bool     // whether to look up the workloads of pods
+	WorkloadLabels []string // of pods, as holders.ParseWorkloadLabel takes them, in order of priority
+	Discover       Discover
 }
 
 // Discover says which exporters to look for in a Kubernetes cluster, and how to read them.
 type Discover struct {
-	// Selector is a label selector of their pods as holders.ParseSelector takes it, "" for no
-	// discovery.
-	Selector string
-	// Namespace is the namespace of the pods, "" for all.
-	Namespace string
-	// Port is the name or number of the pods' port, "" for dcgm-exporter's. Path and Scheme
-	// are those of the URL.
-	Port, Path, Scheme string
-	// MaxSources limits how many are read.
-	MaxSources Count
-	// HTTP is as in Source.
-	HTTP *promconfig.HTTPClientConfig
+	Selector           string // of their pods as holders.ParseSelector takes it, "" for no discovery
+	Namespace          string // of the pods, "" for all
+	Port, Path, Scheme string // of the pods' URLs; a port by name or number, "" for dcgm-exporter's
+	MaxSources         Count  // how many are read
+	HTTP               *promconfig.HTTPClientConfig
 }
 
 // Series selects which kpulse_ series are served.
 type Series struct {
-	// Form is lean or full.
-	Form string
-	// Exclude are regular expressions for the names of families, anchored at both ends.
-	Exclude []string
+	Form    string   // lean or full
+	Exclude []string // regular expressions for the names of families, anchored at both ends
 }
 
 // FullSeries is the form in which everything is served, as 0 if it does not hold; in the lean one only
@@ -118,18 +88,13 @@ const FullSeries = "full"
 // same name, for this source only.
 type Source struct {
 	Backend, Source string
-	// Poll is nil if it is not set; 0 means to read only when scraped.
-	Poll     *Duration
-	DCGMHost string
-	// DCGMFields has the form of dcgm.ParseFields.
-	DCGMFields string
-	// Counters is a file, "" for none.
-	Counters string
-	NodeName string
-	// ExpectedGPUs is 0 if it is not set.
-	ExpectedGPUs Count
-	// HTTP has the credentials, TLS and proxy for a URL, nil for none.
-	HTTP *promconfig.HTTPClientConfig
+	Poll            *Duration // nil if it is not set; 0 means to read only when scraped
+	DCGMHost        string
+	DCGMFields      string // as dcgm.ParseFields takes it
+	Counters        string // a file, "" for none
+	NodeName        string
+	ExpectedGPUs    Count                        // 0 if it is not set
+	HTTP            *promconfig.HTTPClientConfig // credentials, TLS and proxy for a URL, nil for none
 }
 
 // Default returns the settings of an empty file.

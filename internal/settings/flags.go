@@ -228,7 +228,7 @@ func (g Given) Unchecked(path string) (o *Options, sources []Upstream, refused, 
 // merge applies a config file, which may be nil, and the given values, which win.
 func (o *Options) merge(g Given, file *File) error {
 	if file != nil {
-		o.Config, o.lines = file.Config, file.lines
+		o.Config = file.Config
 	}
 	o.Given = g
 	for _, f := range g {

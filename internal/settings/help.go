@@ -27,27 +27,21 @@ May jobs run on these GPUs?   kpulse-proxy check health
 What does XID 79 ask for?     kpulse-proxy explain xid 79
 What works on this node?      kpulse-proxy doctor`
 
-// commands are the words that may follow the name of the program.
-var commands = []string{
-	"[<flags>]",
-	"check config FILE",
-	"check rules FILE…",
-	"check counters FILE",
-	"check health [<flags>]",
-	"check alive [<flags>]",
-	"explain xid CODE…",
-	"doctor [<flags>]",
-}
+const helpTemplate = `usage: kpulse-proxy [<flags>]
+       kpulse-proxy check config FILE
+       kpulse-proxy check rules FILE…
+       kpulse-proxy check counters FILE
+       kpulse-proxy check health [<flags>]
+       kpulse-proxy check alive [<flags>]
+       kpulse-proxy explain xid CODE…
+       kpulse-proxy doctor [<flags>]
 
-const helpTemplate = `{{range $i, $c := commands}}{{if $i}}       {{else}}usage: {{end}}{{$.App.Name}} {{$c}}
-{{end}}
 {{.App.Help}}
 {{range groups .Context.Flags}}
 {{.Title}}:
 {{.Flags|FlagsToTwoColumns|FormatTwoColumns}}{{end}}
 Every flag is also an environment variable. The command line wins over it, and both win
-over the config file. The variables of gpu-container-exporter count too
-(deploy/settings.md).
+over the config file (deploy/settings.md).
 The program uses one core at a time unless GOMAXPROCS sets more.
 `
 
@@ -57,10 +51,7 @@ type flagGroup struct {
 	Flags []*kingpin.FlagModel
 }
 
-var helpFuncs = template.FuncMap{
-	"groups":   groupFlags,
-	"commands": func() []string { return commands },
-}
+var helpFuncs = template.FuncMap{"groups": groupFlags}
 
 // groupFlags returns flags by heading; kingpin's own come last.
 func groupFlags(flags []*kingpin.FlagModel) []flagGroup {

@@ -83,11 +83,10 @@ type Options struct {
 
 	Given      Given // the given flags
 	ConfigFile string
-	ConfigShow bool           // --config.show
-	lines      map[string]int // of the config file, by path, for --config.show
-	FlagSource Source         // the source that flags describe
-	replayFile string         // --replay
-	Upstreams  []Upstream     // empty only with --kube.discover
+	ConfigShow bool       // --config.show
+	FlagSource Source     // the source that flags describe
+	replayFile string     // --replay
+	Upstreams  []Upstream // empty only with --kube.discover
 }
 
 // Reading says how sources are read.

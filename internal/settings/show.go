@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,9 +20,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
 )
 
-const showHeader = `# The settings of kpulse-proxy %s in force. A comment behind a value says which flag, variable
-# or line of the config file it is from; without one it is the default. To use this as a config
-# file, put the real value in the place of each %s.
+const showHeader = `# The settings of kpulse-proxy %s in force. To use this as a config file, put the real value in the
+# place of each %s.
 `
 
 // ShowConfig is the mode --config.show: it writes the settings in force, those with a key as a
@@ -65,7 +63,6 @@ func (o *Options) asFile(directory string) *yaml.Node {
 			}
 		}
 	}
-	o.addOrigins("", root)
 	return root
 }
 
@@ -142,75 +139,22 @@ func plainValue(p any) any {
 // mask returns a URL with Masked in place of its secrets.
 func mask(url string) string { return exporter.Mask(url, Masked) }
 
-// addOrigins adds the origin of each value below a path as a comment.
-func (o *Options) addOrigins(path string, n *yaml.Node) {
-	if len(n.Content) == 0 {
-		n.LineComment = o.originOf(path)
-	}
-	for i, inner := range n.Content {
-		switch {
-		case n.Kind == yaml.SequenceNode:
-			o.addOrigins(fmt.Sprintf("%s[%d]", path, i+1), inner)
-		case i%2 == 1:
-			o.addOrigins(strings.TrimPrefix(path+"."+n.Content[i-1].Value, "."), inner)
-		}
-	}
-}
-
-// originOf returns the origin of the value at a path of the config file, or "" for a default.
-func (o *Options) originOf(path string) string {
-	key := regexp.MustCompile(`\[\d+\]`).ReplaceAllString(path, "[]")
-	for i := range table {
-		s := &table[i]
-		if s.Flag == "" || s.Key == "" || key != s.Key && !strings.HasPrefix(key, s.Key+".") && !strings.HasPrefix(key, s.Key+"[") {
-			continue
-		}
-		if f := o.Given.Flag(s.Flag); f.Texts != nil {
-			return f.Name()
-		}
-	}
-	if o.replayFile != "" && (key == "sources[].backend" || key == "sources[].source") {
-		return o.Given.Flag("replay").Name()
-	}
-	if strings.HasPrefix(key, "sources[") && o.sourceIsGiven() {
-		return variableOf(key)
-	}
-	if line := o.lines[path]; line > 0 {
-		return fmt.Sprintf("%s:%d", diag.Text(o.ConfigFile), line)
-	}
-	return variableOf(key)
-}
-
-// variableOf returns the variable without a flag that sets a key if neither flag nor file does,
-// or "".
-func variableOf(key string) string {
-	if key == "sources[].node_name" && os.Getenv("NODE_NAME") != "" {
-		return "$NODE_NAME"
-	}
-	return ""
-}
-
 // shownAs are flags whose effect is shown in another way.
 var shownAs = []string{"replay", "config.file", "config.show"}
 
-// asFlag returns a setting that is given, and has no key in the file, as flags, a line for each item of a
-// list, with its origin. Flags of discovered exporters have no key.
-func (o *Options) asFlag(s *setting) (lines []string) {
+// asFlag returns a setting that is given, and has no key in the file, as flags, one for each item of a
+// list. Flags of discovered exporters have no key.
+func (o *Options) asFlag(s *setting) (flags []string) {
 	if s.Flag == "" || slices.Contains(shownAs, s.Flag) || s.Key != "" && (!s.perSource || !o.Discovers()) {
 		return nil
 	}
-	f := o.Given.Flag(s.Flag)
-	texts, origin := f.Texts, f.Name()
-	if variable := variableOf(s.Key); texts == nil && variable != "" {
-		texts, origin = []string{o.FlagSource.NodeName}, variable
-	}
-	for _, text := range texts {
+	for _, text := range o.Given.Flag(s.Flag).Texts {
 		if strings.Contains(s.placeholder, "URL") {
 			text = mask(text)
 		}
-		lines = append(lines, ShellWord("--"+s.Flag+"="+text)+"  # "+origin)
+		flags = append(flags, ShellWord("--"+s.Flag+"="+text))
 	}
-	return lines
+	return flags
 }
 
 // ShellWord quotes a word for a shell if necessary.

@@ -149,7 +149,7 @@ var table = []setting{
 			"of XIDs, names of families, and the values of some flags, which take precedence over it. deploy/config.example.yml shows them all."},
 	{Flag: "config.show", group: groupComputing, Modes: modesReading&^modeHealth | modeAttach, at: func(o *Options) any { return &o.ConfigShow },
 		remedy: "kpulse-proxy --config.show prints the settings of what runs; leave check health out",
-		help: "Print the settings in force as a config file, each with its origin, and exit; nothing is read or served. Settings that have no " +
+		help: "Print the settings in force as a config file, and exit; nothing is read or served. Settings that have no " +
 			"key in the file are comments. Secrets are masked as " + Masked + ", which a config file must not contain."},
 	{Flag: "rules.file", Key: "rules.files", file: true, group: groupComputing, placeholder: "FILE", Modes: ModeServe,
 		at:     func(o *Options) any { return &o.Rules.Files },

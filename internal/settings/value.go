@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
+	"github.com/alecthomas/units"
 	"github.com/prometheus/common/promslog"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -65,43 +66,27 @@ func switched(text, standard string) string {
 // Size is a number of bytes, from 1 to 1 TiB.
 type Size int64
 
-// byteUnits are the suffixes of a size, longest first.
-var byteUnits = []struct {
-	suffix string
-	size   int64
-}{
-	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30},
-	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}, {"", 1},
-}
-
 // Set reads a size such as 64MiB. It implements kingpin.Value.
 func (z *Size) Set(s string) error {
-	for _, u := range byteUnits {
-		digits, ok := strings.CutSuffix(s, u.suffix)
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
-		if err == nil && n == 0 {
-			return fmt.Errorf("%q is not a limit; write at least one byte, such as 1KiB", s)
-		}
-		if err != nil || n < 1 || n > (1<<40)/u.size {
-			break
-		}
-		*z = Size(n * u.size)
-		return nil
+	text := strings.ReplaceAll(s, " ", "")
+	if _, err := strconv.ParseUint(text, 10, 64); err == nil {
+		text += "B"
 	}
-	return fmt.Errorf("%q is not a size; write 64MiB, 1GiB or bytes", s)
+	n, err := units.ParseStrictBytes(text)
+	if err != nil || n < 1 || n > 1<<40 {
+		return fmt.Errorf("%q is not a size; write 64MiB, 1GiB or bytes", s)
+	}
+	*z = Size(n)
+	return nil
 }
 
 // String returns the size in the largest binary unit that gives a whole number.
 func (z Size) String() string {
-	for i := 2; i >= 0; i-- {
-		if u := byteUnits[i]; int64(z)%u.size == 0 {
-			return strconv.FormatInt(int64(z)/u.size, 10) + u.suffix
-		}
+	n, unit := int64(z), 0
+	for unit < 3 && n > 0 && n%1024 == 0 {
+		n, unit = n/1024, unit+1
 	}
-	return strconv.FormatInt(int64(z), 10)
+	return strconv.FormatInt(n, 10) + []string{"", "KiB", "MiB", "GiB"}[unit]
 }
 
 // Count is a number of things, at least 1.

@@ -153,7 +153,7 @@ func TestDCGMCannotStart(t *testing.T) {
 	}{
 		{"missing", empty, nil, []string{"dcgmi", "datacenter-gpu-manager"}},
 		{"not executable", barred, nil, []string{barred, "chmod"}},
-		{"no such GPU", whole, []string{"--gpus=99"}, []string{"there is no GPU 99", "0-7"}},
+		{"no such GPU", whole, []string{"--gpus=99"}, []string{"there is no GPU 99", "0,1,2,3,4,5,6,7"}},
 		{"no GPU at all", whole, []string{"--gpus=fast"}, []string{`"fast" is not a GPU`, "0,2-3"}},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -33,12 +33,9 @@ func allocationsOf(s *canonical.Snapshot, device int) []canonical.Allocation {
 	if s.Frame.AllocationSet == nil {
 		return nil
 	}
-	all := s.Frame.AllocationSet.Allocations
-	from, _ := slices.BinarySearchFunc(all, device, func(a canonical.Allocation, d int) int { return a.Device - d })
-	to := from
-	for to < len(all) && all[to].Device == device {
-		to++
-	}
+	all, ofDevice := s.Frame.AllocationSet.Allocations, func(a canonical.Allocation, d int) int { return a.Device - d }
+	from, _ := slices.BinarySearchFunc(all, device, ofDevice)
+	to, _ := slices.BinarySearchFunc(all, device+1, ofDevice)
 	return all[from:to]
 }
 

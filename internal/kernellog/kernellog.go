@@ -23,14 +23,10 @@ import (
 
 // Options say what to read.
 type Options struct {
-	// Path is /dev/kmsg, or a file or FIFO with records of the same form.
-	Path string
-	// Proc is where procfs is mounted. Its uptime dates the records.
-	Proc string
-	// MaxAge is how old a record may be when reading begins; older ones are left out.
-	MaxAge time.Duration
-	// Hostname is the host name of the switches.
-	Hostname string
+	Path     string        // /dev/kmsg, or a file or FIFO with records of the same form
+	Proc     string        // where procfs is mounted; its uptime dates the records
+	MaxAge   time.Duration // of a record when reading begins; older ones are left out
+	Hostname string        // of the switches
 	Logger   *slog.Logger
 }
 
@@ -42,11 +38,8 @@ type Log struct {
 	opened time.Time
 	booted time.Time // zero if unknown
 
-	// telling is set while the log is read, so that a board without XIDs had none.
-	telling atomic.Bool
-
-	// end is the number behind the last of queue.
-	end atomic.Uint64
+	telling atomic.Bool   // the log is read, so that a board without XIDs had none
+	end     atomic.Uint64 // the number behind the last of queue
 
 	mu       sync.Mutex
 	current  bool // all records from before the start are read
@@ -62,13 +55,11 @@ type Log struct {
 // Counts are the counts since the start.
 type Counts struct {
 	XIDs, SXIDs uint64
-	// Unmatched counts XIDs of addresses at which no source reads a GPU of this machine.
-	Unmatched uint64
-	// Malformed counts lines of the driver that could not be read, Foreign those that a
-	// program wrote instead of the kernel, and Dropped errors beyond a limit.
-	Malformed, Foreign, Dropped uint64
-	// Overruns is how often the kernel overwrote records before they were read.
-	Overruns uint64
+	Unmatched   uint64 // XIDs of addresses at which no source reads a GPU of this machine
+	Malformed   uint64 // lines of the driver that could not be read
+	Foreign     uint64 // lines like these that a program wrote instead of the kernel
+	Dropped     uint64 // errors beyond a limit
+	Overruns    uint64 // how often the kernel overwrote records before they were read
 }
 
 // maxSwitches bounds the pairs of switch and code whose SXIDs are counted.

@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -91,10 +92,15 @@ func readSlurm(all devices, value string, lookup func(string) (string, bool)) ch
 // id of no known board follows another numbering, and chooses nothing.
 func (all devices) byNodeIDs(list string) choice {
 	picks, everything, missing, err := all.pickAll(list)
-	if err != nil || missing != nil {
-		return choice{absent: missing}
+	if err == nil && missing == nil {
+		return choice{picks: picks, all: everything}
 	}
-	return choice{picks: picks, all: everything}
+	// In a cgroup with only the job's boards, which the driver numbers from 0, as many ids mean all of them.
+	ids := map[int]bool{}
+	for item := range strings.SplitSeq(list, ",") {
+		ids[number(strings.TrimSpace(item))] = true
+	}
+	return choice{all: len(ids) == len(maps.Collect(all.boards())) && !ids[unknown], absent: missing}
 }
 
 // namesMIG reports whether CUDA's name of any MIG device is known.

@@ -14,25 +14,20 @@ import (
 
 // Request says which devices are wanted. The zero Request wants all.
 type Request struct {
-	// GPUs is the value of --gpus, "" if it was not given: indices and ranges of
-	// them as in the label gpu, UUIDs of boards and of MIG devices or unambiguous
-	// prefixes of these, MIG-GPU-<uuid>/<instance>, and all.
-	GPUs string
-	// ShowAll is --show-all.
-	ShowAll bool
-	// LookupEnv, such as os.LookupEnv, is asked if neither flag was given; nil is an empty
-	// environment.
+	// GPUs is the value of --gpus, "" if it was not given: indices and ranges of them as in the label gpu,
+	// UUIDs of boards and of MIG devices or unambiguous prefixes of these, MIG-GPU-<uuid>/<instance>, and all.
+	GPUs    string
+	ShowAll bool // --show-all
+	// LookupEnv, such as os.LookupEnv, is asked if neither flag was given; nil is an empty environment.
 	LookupEnv func(name string) (value string, ok bool)
-	// Visible are the boards that this process may open, nil if unknown. No other is
-	// chosen, whatever is requested.
+	// Visible are the boards that this process may open, nil if unknown. No other is chosen, whatever is
+	// requested.
 	Visible []Visible
-	// Local is set if the devices are certainly this machine's. Others may be those of a
-	// machine behind a tunnel with the same PCI addresses as ours: only UUIDs distinguish
-	// them.
+	// Local is set if the devices are certainly this machine's. Others may be those of a machine behind a
+	// tunnel with the same PCI addresses as ours: only UUIDs distinguish them.
 	Local bool
-	// Elsewhere is set if the devices were requested at an address that does not look like
-	// this machine's. Our environment does not apply to them, unless a UUID shows that they
-	// are this machine's after all.
+	// Elsewhere is set if the devices were requested at an address that does not look like this machine's. Our
+	// environment does not apply to them, unless a UUID shows that they are this machine's after all.
 	Elsewhere bool
 }
 

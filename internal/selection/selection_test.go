@@ -188,6 +188,7 @@ func TestSelect(t *testing.T) {
 		{"container: a MIG device by its board's index", cut(), "", false, env{"NVIDIA_VISIBLE_DEVICES": "1:1,2:0"}, "1.2 2.1", "NVIDIA_VISIBLE_DEVICES"},
 		{"container: one of an unknown instance", cut(), "", false, env{"NVIDIA_VISIBLE_DEVICES": "3:0"}, "3", "NVIDIA_VISIBLE_DEVICES"},
 		{"container: UUIDs of other boards, as many as ours", boards(2), "", false, env{"NVIDIA_VISIBLE_DEVICES": "GPU-6a,GPU-7a"}, "0 1", ""},
+		{"container: a host engine that sees what we see", boards(2), "", false, env{"NVIDIA_VISIBLE_DEVICES": "6,1"}, "0 1", "NVIDIA_VISIBLE_DEVICES"},
 		{"container: other numbers than ours", boards(3), "", false, env{"NVIDIA_VISIBLE_DEVICES": "6,1"}, "0 1 2", ""},
 
 		{"Slurm: the step goes before the job", eight(), "", false, env{"SLURM_STEP_GPUS": "6", "SLURM_JOB_GPUS": "5,6"}, "6", "SLURM_STEP_GPUS"},

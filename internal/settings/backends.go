@@ -16,28 +16,19 @@ import (
 // Backend is a way to read GPUs.
 type Backend struct {
 	Name, alias string
-	// least is the shortest --poll. clamped backends raise a shorter one to it, others
-	// refuse it.
-	least   time.Duration
-	clamped bool
-	// standard is the default of --poll; 0 leaves it to the source. shown is the default if
-	// readings are shown or recorded rather than scraped; 0 means standard.
-	standard, shown time.Duration
-	// onDemand backends with a --poll of 0 read only when they are scraped.
-	onDemand bool
-	// Selects means that the source reads only the chosen GPUs.
-	Selects bool
-	// source is the default of --source.
-	source string
-	// OverHTTP means that the source may be a URL, which is read with an http_config.
-	OverHTTP bool
-	// check sets the name of a source of the config file, and returns why the source can never
-	// work and the key that is wrong; it may be nil.
-	check func(*Upstream) (key string, err error)
+	least       time.Duration // the shortest --poll
+	clamped     bool          // raise a shorter one to it, rather than refuse it
+	standard    time.Duration // the default of --poll; 0 leaves it to the source
+	shown       time.Duration // the default if readings are shown or recorded rather than scraped; 0 means standard
+	onDemand    bool          // with a --poll of 0, read only when scraped
+	Selects     bool          // the source reads only the chosen GPUs
+	source      string        // the default of --source
+	OverHTTP    bool          // the source may be a URL, which is read with an http_config
 }
 
+// Backends are all backends, the default first.
 var Backends = []Backend{
-	{Name: "prometheus", least: time.Second, standard: 15 * time.Second, onDemand: true, source: defaultUpstream, OverHTTP: true, check: checkExporter},
+	{Name: "prometheus", least: time.Second, standard: 15 * time.Second, onDemand: true, source: defaultUpstream, OverHTTP: true},
 	{Name: "replay", least: 100 * time.Millisecond},
 	{Name: "dcgm", alias: "dcgmi", least: dcgm.MinPeriod, clamped: true, Selects: true, standard: time.Second, shown: dcgm.MinPeriod},
 	{Name: "nvml", alias: "nvml_direct", least: nvml.MinPeriod, clamped: true, Selects: true, standard: time.Second},
@@ -77,7 +68,8 @@ func (b *Backend) period(poll *Duration, shows bool) (time.Duration, error) {
 // longestPoll is the longest interval; a longer one is treated as a mistake.
 const longestPoll = Duration(24 * time.Hour)
 
-// checkExporter implements backend.check.
+// checkExporter sets the name of a source of the config file, and returns why the source can never work and
+// the key that is wrong.
 func checkExporter(s *Upstream) (key string, err error) {
 	client, err := s.Client()
 	if err != nil {

@@ -14,48 +14,34 @@ import (
 // setting is one row of the table of all settings. Flags, environment variables, help,
 // reference, precedence, refusals and reloads follow from it.
 type setting struct {
-	// Flag is the name of the flag; "" if only the config file can set it. The environment
-	// variable is KPULSE_ and the name.
-	Flag string
-	// Key is the path in the config file; "" for none.
-	Key   string
-	group group
+	Flag     string // its name, without --; "" if only the config file can set it
+	Key      string // the path in the config file; "" for none
+	group    group
+	help     string
+	bare     string // the value of a flag that is given without one; "" requires a value
+	standard string // the default as a value of the flag; Default has those of keys
 	// placeholder is the name of the value in the help; "" shows the default instead.
-	placeholder, help string
-	// bare is the value of a flag that is given without one; "" requires a value.
-	bare string
-	// standard is the default as a value of the flag; config.Default has those of keys.
-	standard string
+	placeholder string
 	// at returns a pointer to the value. Its type decides how the flag is parsed,
-	// unless parse does.
+	// unless parse does. check returns an error if a parsed value is refused.
 	at    func(*Options) any
 	parse func(o *Options, text string) error
+	check func(*Options) error
 	// fields are the values of a key with a fixed set of keys below it. For other keys whose value is
 	// not one value or a list of words, read reads it, and show returns it as YAML writes it, nil for
 	// nothing. Names of files are relative to a directory.
 	fields func(*Options) []named
 	read   func(o *Options, value entry)
 	show   func(o *Options, directory string) any
-	// file means that the value names a file, in the config file relative to its directory.
-	file bool
-	// check returns an error if a parsed value is refused.
-	check func(*Options) error
+	file   bool // the value names a file, in the config file relative to its directory
 
-	// backends are the names of the backends that it applies to; "" means all. everywhere are
-	// the modes in which it applies to all of them.
-	backends   string
-	everywhere mode
-	// Modes are the modes that it applies to.
-	Modes mode
-	// remedy is what to do if it does not apply to the backend or mode. With "" it is ignored
-	// in other modes.
-	remedy string
-	// needs are flags at least one of which it requires, except in modeHealth.
-	needs string
-	// perSource means that the config file must not name several sources, as any of them could be meant.
-	perSource bool
-	// restart means that only a restart changes it.
-	restart bool
+	Modes      mode   // that it applies to
+	backends   string // the names of the backends that it applies to; "" means all
+	everywhere mode   // the modes in which it applies to all backends
+	remedy     string // if it does not apply to the backend or mode; with "" it is ignored in other modes
+	needs      string // flags at least one of which it requires, except in modeHealth
+	perSource  bool   // the config file must not name several sources, as any of them could be meant
+	restart    bool   // only a restart changes it
 }
 
 // mode is what the program does with readings. Modes can form a set.

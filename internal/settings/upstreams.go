@@ -77,8 +77,8 @@ func resolveOfFile(from Source, shows bool) (s Upstream, key string, err error) 
 		}
 	}
 	s.Name = cmp.Or(s.Source.Source, s.Backend.Name+"@"+s.DCGMHost)
-	if s.Backend.check != nil {
-		key, err = s.Backend.check(&s)
+	if s.Backend.OverHTTP {
+		key, err = checkExporter(&s)
 	}
 	return s, key, err
 }

@@ -262,16 +262,11 @@ func (d *Discovery) explain(err error) *canonical.Failure {
 			Kind: "denied", Remedy: remedy,
 			Cause: "the Kubernetes API server denies the right to list and watch " + d.where() + ": " + err.Error(),
 		}
-	case apierrors.IsUnauthorized(err):
-		return &canonical.Failure{
-			Kind: "unauthorized", Cause: "the Kubernetes API server does not accept the proxy's credentials: " + err.Error(),
-			Remedy: "see the pod's service account, or --kube.config",
-		}
 	}
 	_, slow := errors.AsType[canonical.TimedOut](err)
 	return &canonical.Failure{
 		Kind: "unreachable", Timeout: slow || errors.Is(err, context.DeadlineExceeded),
 		Cause:  "cannot get " + d.where() + " from the Kubernetes API server: " + err.Error(),
-		Remedy: "check that this machine reaches it (network policies, --kube.config); known exporters are still read",
+		Remedy: "check that this machine reaches it (network policies, --kube.config), and that the credentials are valid; known exporters are still read",
 	}
 }

@@ -52,8 +52,6 @@ var symptoms = []symptom{
 		"trust the CA that signed it, by ca_file in the tls_config of " + httpConfig + ", or SSL_CERT_FILE=/path/to/ca.pem in the proxy's environment, and use a host name that the certificate names"},
 	{during("remote error"), source.Unreachable, "", // a TLS alert
 		"present a certificate that the exporter accepts, by cert_file and key_file in the tls_config of " + httpConfig},
-	{as[*fs.PathError], source.Broken, "", // from a Client that reads credentials
-		"let kpulse-proxy read the file, or name another one in " + httpConfig},
 	{during("dial"), source.Unreachable, "",
 		"check the network and firewalls on the way: curl URL" + nameAnother},
 	{is(io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE), source.Truncated,
@@ -139,6 +137,9 @@ func (t *transfer) noAnswer(ctx context.Context, err error, took time.Duration) 
 	}
 	if e := t.ended(ctx, err, fmt.Sprintf("no answer within %s", round(took))); e != nil {
 		return e
+	}
+	if file, ok := errors.AsType[*fs.PathError](err); ok { // from a Client that reads credentials
+		return failed(source.Broken, err, t.public+": "+file.Error(), "let kpulse-proxy read the file, or name another one in "+httpConfig)
 	}
 	i := slices.IndexFunc(symptoms, func(s symptom) bool { return s.matches(err) }) // the last one always matches
 	cause := t.fill(symptoms[i].cause)

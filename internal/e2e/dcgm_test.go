@@ -152,7 +152,7 @@ func TestDCGMCannotStart(t *testing.T) {
 		stderr    []string
 	}{
 		{"missing", empty, nil, []string{"dcgmi", "datacenter-gpu-manager"}},
-		{"not executable", barred, nil, []string{barred, "chmod"}},
+		{"not executable", barred, nil, []string{"dcgmi was not found", "executable for this user"}},
 		{"no such GPU", whole, []string{"--gpus=99"}, []string{"there is no GPU 99", "0,1,2,3,4,5,6,7"}},
 		{"no GPU at all", whole, []string{"--gpus=fast"}, []string{`"fast" is not a GPU`, "0,2-3"}},
 	} {

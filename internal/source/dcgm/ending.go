@@ -15,13 +15,11 @@ import (
 // errFields is wrapped by refusals that may concern only some of the fields.
 var errFields = errors.New("fields refused")
 
-// ending is the meaning of an end of dcgmi. STREAM in cause and remedy is replaced by the name of the
-// requested fields.
+// ending is the meaning of an end of dcgmi: by codes, which are dcgmReturn_t (DCGM's dcgm_structs.h) that dcgmi prints or
+// exits with, and exit statuses of shells; or by a phrase that dcgmi prints instead. STREAM in cause and remedy is replaced
+// by the name of the requested fields.
 type ending struct {
-	// codes are dcgmReturn_t (DCGM's dcgm_structs.h), which dcgmi prints or exits with, and exit statuses of
-	// shells.
-	codes []int
-	// phrase is in the text that dcgmi prints instead of a code.
+	codes   []int
 	phrase  string
 	failure source.Failure
 	err     error // that the error wraps
@@ -38,55 +36,36 @@ const (
 // endings are those that the program acts on, or that facts of DCGM 3.3 to 4.6 show to happen. Others have one
 // sentence: see refused.
 var endings = []ending{
-	{[]int{-2}, "PARSE ERROR", source.Unsupported, nil,
-		"dcgmi does not accept its arguments",
+	{[]int{-2}, "PARSE ERROR", source.Unsupported, nil, "dcgmi does not accept its arguments",
 		"see its version, 2.3 or later is needed: dcgmi --version; and report this"},
-	{[]int{127}, "error while loading shared libraries", source.HostEngineUnavailable, nil,
-		"dcgmi cannot be run",
+	{[]int{127}, "error while loading shared libraries", source.HostEngineUnavailable, nil, "dcgmi cannot be run",
 		"install DCGM again: datacenter-gpu-manager; and see what is missing: ldd $(command -v dcgmi)"},
-	{[]int{126}, "", source.PermissionDenied, nil,
-		"dcgmi may not be run",
-		"let the user that runs kpulse-proxy run it: ls -l $(command -v dcgmi)"},
-	{nil, "Error getting values information. Return -21", source.HostEngineUnavailable, nil,
-		"the host engine went away",
+	{nil, "Error getting values information. Return -21", source.HostEngineUnavailable, nil, "the host engine went away",
 		seeHostEngineLog + "; and start it: systemctl start nvidia-dcgm"},
-	{[]int{-21}, "Host engine connection invalid/disconnected", source.HostEngineUnavailable, nil,
-		"the host engine does not answer",
+	{[]int{-21}, "Host engine connection invalid/disconnected", source.HostEngineUnavailable, nil, "the host engine does not answer",
 		"start it: systemctl start nvidia-dcgm, or nv-hostengine; if dcgm-exporter runs its own, use --backend=prometheus"},
-	{[]int{-54, -67}, "", source.HostEngineUnavailable, nil,
-		"the host engine is paused, or has detached from the GPUs",
+	{[]int{-54, -67}, "", source.HostEngineUnavailable, nil, "the host engine is paused, or has detached from the GPUs",
 		"resume it: dcgmi set --resume, or restart it: systemctl restart nvidia-dcgm"},
-	{[]int{-17, -29}, "requires the host engine to be running as root", source.PermissionDenied, nil,
-		"the host engine does not run as root, and must for the STREAM fields",
-		"run it as root: systemctl restart nvidia-dcgm, or sudo nv-hostengine"},
-	{[]int{-33}, "serviced by a module of DCGM that is not currently loaded", source.ProfilingUnavailable, nil,
-		"the host engine has no module for the STREAM fields",
-		"see what it has loaded: dcgmi modules -l; GeForce cards and GPUs before Volta have no profiling counters"},
-	{[]int{-36}, "Profiling is not supported", source.ProfilingUnavailable, errFields,
-		"these GPUs have no profiling counters",
-		"see what they support: dcgmi profile -l; the other fields are still read"},
+	{[]int{-29}, "requires the host engine to be running as root", source.PermissionDenied, nil,
+		"the host engine does not run as root, and must for the STREAM fields", "run it as root: systemctl restart nvidia-dcgm, or sudo nv-hostengine"},
+	{[]int{-33, -36}, "serviced by a module of DCGM that is not currently loaded", source.ProfilingUnavailable, nil,
+		"the host engine has no module for the STREAM fields, or these GPUs do not count them",
+		"see what it has loaded, and what they count: dcgmi modules -l; dcgmi profile -l; GeForce cards and GPUs before Volta count none"},
 	{[]int{-34, -37}, "The third-party Profiling module returned an unrecoverable error", source.ReservationDenied, nil,
 		"another program holds the profiling counters: Nsight, CUPTI, another host engine",
 		"end that program, or leave the counters to it: dcgmi profile --pause; another host engine may run inside a dcgm-exporter, then use --backend=prometheus"},
-	{[]int{-38}, "cannot be collected in a single pass", source.ReservationDenied, errFields,
-		"the requested profiling fields cannot be counted at once",
+	{[]int{-38}, "cannot be collected in a single pass", source.ReservationDenied, errFields, "the requested profiling fields cannot be counted at once",
 		"see which other programs use some, and which fields fit together: dcgmi profile -l; kpulse-proxy retries automatically"},
 	{[]int{-6, -13, -23, -32, -44}, "Got error while creating a Field Group", source.Broken, errFields,
 		"the host engine refuses some of the STREAM fields: it, the driver or a GPU does not know them",
 		"install the same release of both: dcgmi --version; nv-hostengine --version; update an old driver: nvidia-smi"},
-	{[]int{-18, -19}, "GPU is lost", source.Broken, nil,
-		"a GPU is lost, or must be reset",
+	{[]int{-18}, "GPU is lost", source.Broken, nil, "a GPU is lost, or must be reset",
 		"see what happened to it: dmesg | grep -i xid; and reset it or the node; until then leave it out: --gpus"},
-	{[]int{-14}, "No data returned from the hostengine", source.Broken, nil,
-		"the host engine has no readings of these GPUs",
+	{[]int{-14}, "No data returned from the hostengine", source.Broken, nil, "the host engine has no readings of these GPUs",
 		"check that it knows them: dcgmi discovery -l"},
-	{[]int{-35}, "The specified group is empty", source.Broken, nil,
-		"the host engine sees no GPU: its driver does not work, or has no GPU for it", checkDriver},
-	{[]int{-56}, "NVML doesn't exist on this system", source.Broken, nil,
-		"the host engine runs without the driver's library", checkDriver},
-	{[]int{-57}, "", source.Broken, nil,
-		"the driver does not answer the host engine",
-		"check whether it answers at all: nvidia-smi; then restart the host engine: systemctl restart nvidia-dcgm"},
+	{[]int{-35}, "The specified group is empty", source.Broken, nil, "the host engine sees no GPU: its driver does not work, or has no GPU for it", checkDriver},
+	{[]int{-56, -57}, "NVML doesn't exist on this system", source.Broken, nil,
+		"the host engine runs without the driver's library, or the driver does not answer it", checkDriver},
 }
 
 // endingOf returns the ending for an exit status, of which only eight bits of a code are left, and for what was
@@ -101,27 +80,19 @@ func endingOf(status int, text string) *ending {
 	if o := find(func(o *ending) bool { return o.phrase != "" && strings.Contains(text, o.phrase) }); o != nil {
 		return o
 	}
-	for _, code := range codesIn(text) {
-		if o := find(func(o *ending) bool { return slices.Contains(o.codes, code) }); o != nil {
-			return o
+	before := "" // codes stand as in "Return -35: …", "Result: -33: …" and "Got error -18 …"
+	for word := range strings.FieldsSeq(text) {
+		code, err := strconv.Atoi(strings.TrimRight(word, ":."))
+		if err == nil && code < 0 && slices.Contains([]string{"return", "result", "error"}, before) {
+			if o := find(func(o *ending) bool { return slices.Contains(o.codes, code) }); o != nil {
+				return o
+			}
 		}
+		before = strings.ToLower(strings.TrimRight(word, ":"))
 	}
 	return find(func(o *ending) bool {
 		return status > 0 && slices.ContainsFunc(o.codes, func(code int) bool { return code&0xff == status })
 	})
-}
-
-// codesIn returns the codes in dcgmi's errors, such as "Return -35: …", "Result: -33: …" and "Got error -18 …".
-func codesIn(text string) (codes []int) {
-	before := ""
-	for word := range strings.FieldsSeq(text) {
-		code, err := strconv.Atoi(strings.TrimRight(word, ":."))
-		if err == nil && code < 0 && slices.Contains([]string{"return", "result", "error"}, before) {
-			codes = append(codes, code)
-		}
-		before = strings.ToLower(strings.TrimRight(word, ":"))
-	}
-	return codes
 }
 
 // refused explains the end of a command by its exit status, or the signal that killed it, and by its messages in
@@ -134,13 +105,13 @@ func refused(command, stream string, code int, sig syscall.Signal, text string) 
 	if code > 128 && code < 160 { // how a shell or dcgmi reports a signal
 		sig = syscall.Signal(code - 128)
 	}
-	how := "ended with exit status " + strconv.Itoa(code)
-	remedy := "see what it says: dcgmi dmon -e 100 -c 1; dcgmi discovery -l; and " + seeHostEngineLog
+	e := &source.Error{Failure: source.Broken, Cause: command + " ended with exit status " + strconv.Itoa(code) + quoted(text),
+		Remedy: "see what it says: dcgmi dmon -e 100 -c 1; dcgmi discovery -l; and " + seeHostEngineLog}
 	if sig != 0 {
-		how = "was killed by a signal (" + sig.String() + ")"
-		remedy = "check whether the kernel ran out of memory: dmesg | grep -i oom; kpulse-proxy restarts it automatically"
+		e.Cause = command + " was killed by a signal (" + sig.String() + ")" + quoted(text)
+		e.Remedy = "check whether the kernel ran out of memory: dmesg | grep -i oom; kpulse-proxy restarts it automatically"
 	}
-	return &source.Error{Failure: source.Broken, Cause: command + " " + how + quoted(text), Remedy: remedy}
+	return e
 }
 
 // unknownField is a field id that dcgmi does not know.

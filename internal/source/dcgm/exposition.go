@@ -8,9 +8,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// Exposition appends what dcgm-exporter 4.8 would serve for a Batch that a Writer
-// filled: each family with its HELP and TYPE once, and only if it has a sample.
-// Numbers parse to the same float64. It may be called from any goroutine.
+// Exposition appends what dcgm-exporter 4.8 would serve for a Batch that a Writer filled: each family with its HELP
+// and TYPE once, and only if it has a sample. Numbers parse to the same float64. It may be called from any goroutine.
 func Exposition(dst []byte, b *raw.Batch) []byte {
 	return appendXIDs(appendFields(dst, b, func(f *Field) bool { return !f.Foreign() }), b)
 }

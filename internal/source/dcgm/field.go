@@ -2,8 +2,7 @@ package dcgm
 
 import "slices"
 
-// Stream is the part of DCGM that reads a field, and so the one of dmon's two streams
-// that the field goes through.
+// Stream is the part of DCGM that reads a field, and so the one of dmon's two streams that the field goes through.
 type Stream uint8
 
 // The streams.
@@ -21,31 +20,26 @@ type Field struct {
 	ID int
 	// Column is dmon's heading of the values.
 	Column string
-	// Family, Type and Float are what dcgm-exporter 4.8 makes of the field: the name
-	// and the TYPE word in its counters files, and whether its values have six decimals
-	// (DCGM's doubles) or none (its integers). Not all TYPE words are right:
-	// NVLINK_BANDWIDTH_TOTAL is a rate, whatever its TYPE. RETIRED_PENDING is not the
-	// exporter's counter, but a gauge: it is a flag that falls.
+	// Family, Type and Float are what dcgm-exporter 4.8 makes of the field: the name and the TYPE word in its counters
+	// files, and whether its values have six decimals (DCGM's doubles) or none (its integers). Not all TYPE words are
+	// right: NVLINK_BANDWIDTH_TOTAL is a rate, whatever its TYPE. RETIRED_PENDING is not the exporter's counter, but a
+	// gauge: it is a flag that falls.
 	Family string
 	Type   string
 	Float  bool
 	// Stream is the stream that reads the field.
 	Stream Stream
-	// Rate fields are averages since the previous sample, so the first sample of a
-	// stream has no value.
+	// Rate fields are averages since the previous sample, so the first sample of a stream has no value.
 	Rate bool
 	// Multiplexed fields take turns with others on GPUs before Hopper, which cannot
 	// count all at once: there, each value covers only a part of the period.
 	Multiplexed bool
-	// Unprintable fields are not requested from dmon: they are too small for its three
-	// decimals, or share their column with another. A field without a column of its own
-	// has its Family as Column.
+	// Unprintable fields are not requested from dmon: they are too small for its three decimals, or share their column
+	// with another. A field without a column of its own has its Family as Column.
 	Unprintable bool
-	// Recent fields are not in DCGM 4.0: a host engine without one refuses the whole
-	// request that has it.
+	// Recent fields are not in DCGM 4.0: a host engine without one refuses the whole request that has it.
 	Recent bool
-	// Help is one line in plain words, with the unit of the values as dmon and
-	// the exporter write them.
+	// Help is one line in plain words, with the unit of the values as dmon and the exporter write them.
 	Help string
 }
 
@@ -57,9 +51,8 @@ const NVLinkLimit = "nvlink_limit_bytes_per_second"
 // DCGM has a field for each link.
 const NVLinksActive = "nvlink_links_active"
 
-// CliqueFamily is the Family of the clique of a board. A Device's Cluster, which is not a
-// number, is a label of this family only: names of clusters come and go with the fabric manager,
-// and would start new series of every family.
+// CliqueFamily is the Family of the clique of a board. A Device's Cluster, which is not a number, is a label of this
+// family only: names of clusters come and go with the fabric manager, and would start new series of every family.
 const CliqueFamily = "DCGM_FI_DEV_FABRIC_CLIQUE_ID"
 
 // clusterLabel is the exporter's label of the cluster, if its counters file makes it one.
@@ -86,9 +79,8 @@ func FieldOf(column []byte) int {
 	return slices.IndexFunc(Fields[:], func(f Field) bool { return f.Column == string(column) })
 }
 
-// Foreign reports whether DCGM lacks the field: dmon cannot be asked for it, and no exporter
-// serves it, so it is recorded but not passed on. Its Column is the name of the family, not a
-// heading.
+// Foreign reports whether DCGM lacks the field: dmon cannot be asked for it, and no exporter serves it, so it is
+// recorded but not passed on. Its Column is the name of the family, not a heading.
 func (f *Field) Foreign() bool { return f.ID == 0 }
 
 // InDmon reports whether dmon can be asked for the field.
@@ -100,10 +92,9 @@ const (
 	counter = "counter"
 )
 
-// Fields lists all fields that we read: first those of dcgm-exporter's default counters, in
-// the order of its file, then other fields of DCGM, and last those that DCGM lacks. Ids,
-// columns and types are the same in DCGM 3.3 to 4.6. The licence status of vGPUs, which is in
-// the exporter's file too, is left out: its heading in dmon is not known.
+// Fields lists all fields that we read: first those of dcgm-exporter's default counters, in the order of its file,
+// then other fields of DCGM, and last those that DCGM lacks. Ids, columns and types are the same in DCGM 3.3 to 4.6.
+// The licence status of vGPUs, which is in the exporter's file too, is left out: its heading in dmon is not known.
 var Fields = [...]Field{
 	{ID: 100, Column: "SMCLK", Family: "DCGM_FI_DEV_SM_CLOCK", Type: gauge, Help: "Clock of the streaming multiprocessors, in MHz."},
 	{ID: 101, Column: "MMCLK", Family: "DCGM_FI_DEV_MEM_CLOCK", Type: gauge, Help: "Clock of the device memory, in MHz."},

@@ -12,9 +12,8 @@ const (
 	coreFields = "core"
 )
 
-// ParseFields returns the ids of the fields that a text chooses, in the order of Fields: all
-// or "" for all; core for those that every GPU counts at the same time; or ids, as in
-// 150,155,1002.
+// ParseFields returns the ids of the fields that a text chooses, in the order of Fields: all or "" for all; core for
+// those that every GPU counts at the same time; or ids, as in 150,155,1002.
 func ParseFields(text string) (ids []int, err error) {
 	chosen := func(*Field) bool { return true }
 	switch text {

@@ -122,19 +122,6 @@ func (n *Inventory) Entities(s *canonical.Selection) string {
 	return strings.Join(list, ",")
 }
 
-// OneOfEach returns the entity id of one board of each model, among the boards that are selected at least in part.
-func (n *Inventory) OneOfEach(s *canonical.Selection) []int {
-	var models []string
-	var entities []int
-	for i := range n.Devices {
-		board := &n.Devices[n.Devices[i].Board]
-		if s.Chosen[i] && !board.Inactive && !slices.Contains(models, board.Model) {
-			models, entities = append(models, board.Model), append(entities, board.Entity)
-		}
-	}
-	return entities
-}
-
 // Remember names the lost boards as before, since a host engine forgets the names of boards that it cannot query, unless
 // a board has moved.
 func (n *Inventory) Remember(before *Inventory) {

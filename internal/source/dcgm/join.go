@@ -7,15 +7,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// startGrace is how long, at the start, readings of one stream wait for the other,
-// so that the first one is complete.
+// startGrace is how long, at the start, readings of one stream wait for the other, so that the first one is complete.
 const startGrace = 3 * time.Second
 
-// join makes readings from the ticks of two streams that run side by side and drift. The
-// profiling stream sets the pace: each of its ticks joins the newest device tick if that is
-// less than two periods old. While one stream is down, each tick of the other is a reading
-// by itself. join belongs to the goroutine that reads the source, and has no clock but the
-// ticks'.
+// join makes readings from the ticks of two streams that run side by side and drift. The profiling stream sets the
+// pace: each of its ticks joins the newest device tick if that is less than two periods old. While one stream is down,
+// each tick of the other is a reading by itself. join belongs to the goroutine that reads the source, and has no clock
+// but the ticks'.
 type join struct {
 	period time.Duration
 	// expects reports whether a stream runs or starts.
@@ -50,8 +48,7 @@ func (j *join) forget() {
 	*j = join{period: j.period, expects: j.expects, skipped: j.skipped, at: j.at}
 }
 
-// release reports whether the waiting tick is a reading, because the other
-// stream's tick will not come.
+// release reports whether the waiting tick is a reading, because the other stream's tick will not come.
 func (j *join) release() bool {
 	if !j.waiting || j.expects(other(j.newest)) {
 		return false
@@ -124,6 +121,5 @@ func (j *join) IsLost(board int) bool {
 	return false
 }
 
-// vital are the indices in Fields of the fields that every working board has:
-// clock, temperature and power.
+// vital are the indices in Fields of the fields that every working board has: clock, temperature and power.
 var vital = [...]int{FieldOf([]byte("SMCLK")), FieldOf([]byte("TMPTR")), FieldOf([]byte("POWER"))}

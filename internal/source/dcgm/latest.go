@@ -8,9 +8,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dmon"
 )
 
-// keptTicks is for how many rows without a value a field keeps its last one:
-// profiling fields of Hopper and later read N/A now and then, in turn. An entity
-// is kept for as many samples without a row.
+// keptTicks is for how many rows without a value a field keeps its last one: profiling fields of Hopper and later read
+// N/A now and then, in turn. An entity is kept for as many samples without a row.
 const keptTicks = 2
 
 // latest has the newest values of one stream, by the ids of its ticks.
@@ -23,17 +22,15 @@ type latest struct {
 	entity []int // of each device of the inventory of view, Unknown if none has rows
 	view   *view // nil if entities have changed
 
-	ticks    uint64        // samples of children so far
-	begun    time.Time     // when the first part of the latest sample arrived
-	interval time.Duration // between the latest two samples
-	at       time.Time     // when the latest part of a sample arrived
+	ticks    uint64        // of children so far
+	at       time.Time     // of the latest
+	interval time.Duration // between the latest two
 }
 
-// rows counts the rows of one entity. A late row makes neither other entities'
-// values older nor its own.
+// rows counts the rows of one entity. A late row makes neither other entities' values older nor its own.
 type rows struct {
 	n    uint64
-	tick uint64 // the sample with the latest row
+	tick uint64 // the one with the latest row
 }
 
 // cell is one value, and the number of the row of its entity that it is from, 0 for none.
@@ -52,11 +49,8 @@ func (l *latest) add(t *tick) {
 		l.rows = append(l.rows, make([]rows, n)...)
 		l.cells = append(l.cells, make([]cell, n*len(Fields))...)
 	}
-	if !t.rest || l.ticks == 0 {
-		if l.ticks++; l.ticks > 1 {
-			l.interval = t.at.Sub(l.begun)
-		}
-		l.begun = t.at
+	if l.ticks++; l.ticks > 1 {
+		l.interval = t.at.Sub(l.at)
 	}
 	l.at = t.at
 	for _, e := range t.rows {

@@ -8,28 +8,23 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dmon"
 )
 
-// An entity without a row is kept for two samples, however many parts they come in.
-// A late row keeps its entity.
+// An entity without a row is kept for two ticks.
 func TestLatestForgetsEntities(t *testing.T) {
 	const late, gone = "0", "1"
 	ids := []uint32{0, 1}
 	var l latest
 	for i, step := range []struct {
-		rest bool
 		rows []uint32
 		want []string
 	}{
-		{false, ids, []string{late, gone}},
-		{false, nil, []string{late, gone}},
-		{true, ids[:1], []string{late, gone}},
-		{false, nil, []string{late, gone}},
-		{true, ids[:1], []string{late, gone}},
-		{true, nil, []string{late, gone}},
-		{false, nil, []string{late}},
-		{true, ids[:1], []string{late}},
-		{false, ids, []string{late, gone}},
+		{ids, []string{late, gone}},
+		{nil, []string{late, gone}},
+		{ids[:1], []string{late, gone}},
+		{ids[:1], []string{late}},
+		{nil, []string{late}},
+		{ids, []string{late, gone}},
 	} {
-		tk := &tick{rest: step.rest, entities: []dmon.Entity{{ID: late}, {ID: gone}}, rows: step.rows}
+		tk := &tick{entities: []dmon.Entity{{ID: late}, {ID: gone}}, rows: step.rows}
 		for _, row := range step.rows {
 			tk.batch.Samples = append(tk.batch.Samples, raw.Sample{Labels: row, Value: 1})
 		}

@@ -40,11 +40,9 @@ func (j Jobs) Of(gpu, instance string) []string {
 	return j[JobDevice{GPU: gpu}]
 }
 
-// Mapping reads the directory of dcgm-exporter's --hpc-job-mapping-dir, which a
-// scheduler's prolog and epilog keep: a file for each GPU in use, named by its
-// index (`0`) or by index and MIG instance (`2.1`), with a job id on each line.
-// An empty file is a GPU without a job; other files are ignored. It belongs to one
-// goroutine.
+// Mapping reads the directory of dcgm-exporter's --hpc-job-mapping-dir, which a scheduler's prolog and epilog keep: a
+// file for each GPU in use, named by its index (`0`) or by index and MIG instance (`2.1`), with a job id on each line.
+// An empty file is a GPU without a job; other files are ignored. It belongs to one goroutine.
 type Mapping struct {
 	dir  diag.Folder[[]string]
 	name string
@@ -66,10 +64,9 @@ func NewMapping(dir fs.FS, name string) *Mapping {
 // Jobs returns what the last Refresh found. It is never written to again.
 func (m *Mapping) Jobs() Jobs { return m.jobs }
 
-// Refresh reads the directory if the last look, by the same clock as now, is a second old. It reports whether Jobs changed. While the directory cannot be
-// read, there are no jobs, and every call returns the reason. A link that leads out of the
-// directory is an error too, beside the jobs of other files. A file that cannot be read counts as
-// missing.
+// Refresh reads the directory if the last look, by the same clock as now, is a second old. It reports whether Jobs changed.
+// While the directory cannot be read, there are no jobs, and every call returns the reason. A link that leads out of the
+// directory is an error too, beside the jobs of other files. A file that cannot be read counts as missing.
 func (m *Mapping) Refresh(now time.Time) (changed bool, err error) {
 	if age := now.Sub(m.last); age >= 0 && age < refreshEvery {
 		return false, m.err

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 // profileList writes `dcgmi profile -l` from words such as A.0:1001.
@@ -39,33 +37,5 @@ func TestProfiled(t *testing.T) {
 	}
 	if got := profiled([]byte("Error: Unable to Get supported metric groups\n")); got != nil {
 		t.Errorf("%v of an error", got)
-	}
-}
-
-func TestOneOfEachModel(t *testing.T) {
-	var n Inventory
-	board := func(entity int, model string, cut ...Device) {
-		b := NewBoard(entity, "")
-		b.Model = model
-		n.Add(b, cut...)
-	}
-	board(0, "A100")
-	board(1, "H100", NewInstance(7, "1", ""))
-	board(2, "A100")
-	board(3, "H100")
-	board(4, "L40S")
-	n.Devices[n.Find(false, 4)].Inactive = true
-	for _, c := range []struct {
-		chosen []bool // board 0, 1, its instance, 2, 3, 4
-		want   []int
-	}{
-		{[]bool{true, true, true, true, true, true}, []int{0, 1}},
-		{[]bool{false, false, true, true, true, false}, []int{1, 2}},
-		{[]bool{false, false, false, false, true, true}, []int{3}},
-		{make([]bool, 6), nil},
-	} {
-		if got := n.OneOfEach(&canonical.Selection{Chosen: c.chosen}); !slices.Equal(got, c.want) {
-			t.Errorf("%v: %v, want %v", c.chosen, got, c.want)
-		}
 	}
 }

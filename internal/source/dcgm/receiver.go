@@ -51,13 +51,13 @@ type pipe interface {
 }
 
 // receiver turns the output of one child into ticks. The parser finds the end of a sample only when it sees the next
-// one. The receiver pushes a sample earlier, when all its rows are there or have had time to arrive; later rows follow
-// as the rest of it. It belongs to one goroutine.
+// one. The receiver pushes a sample earlier, when all its rows are there or have had time to arrive; later rows are a
+// tick of their own. It belongs to one goroutine.
 type receiver struct {
 	origin
 	period   time.Duration
 	ring     *ring
-	delivers func() // called with the first tick
+	delivers func() // called with the first row
 
 	parser   dmon.Parser
 	entities []dmon.Entity // that had rows, only ever added to
@@ -71,8 +71,7 @@ type pace struct {
 	begun    time.Time     // the child
 	lastRow  time.Time     // zero before the first
 	first    time.Time     // the first row of the current sample
-	partial  bool          // a part of the current sample was pushed
-	samples  uint64        // pushed
+	samples  uint64        // begun
 	interval time.Duration // between samples, smoothed; 0 before the second
 	expect   int           // the number of rows of the last sample, 0 before its end
 }
@@ -214,7 +213,7 @@ func (r *receiver) line(line []byte, now time.Time) {
 		if r.pending() {
 			r.push()
 		}
-		r.pace.partial, r.pace.expect = false, rows
+		r.pace.expect = rows
 		rows, skipped = 0, r.tick.batch.Skipped
 		r.parser.Line(&r.tick.batch, line)
 	}
@@ -254,7 +253,10 @@ func (r *receiver) open() {
 // begin begins a sample, whose first row came at now.
 func (r *receiver) begin(now time.Time) {
 	p := &r.pace
-	if !p.first.IsZero() {
+	r.ring.counts[r.stream].Tick(now)
+	if p.samples++; p.samples == 1 {
+		r.delivers()
+	} else {
 		lasted := min(now.Sub(p.first), max(mostInterval, 2*r.period))
 		if p.interval == 0 {
 			p.interval = lasted
@@ -264,28 +266,17 @@ func (r *receiver) begin(now time.Time) {
 	p.first = now
 }
 
-// push pushes the pending rows to the ring. The first sample of a child has no rates yet, and does not count as a tick
-// of a stream that has no other fields.
+// push pushes the pending rows to the ring. The first sample of a child has no rates yet.
 func (r *receiver) push() {
-	t, p := r.tick, &r.pace
-	t.entities, t.at, t.rest = r.entities, p.lastRow, p.partial
-	if !p.partial {
-		p.partial = true
-		p.samples++
-		if p.samples == 1 {
-			r.delivers()
-		}
-	}
-	if p.samples == 1 {
+	t := r.tick
+	if r.pace.samples == 1 {
 		t.batch.Samples = slices.DeleteFunc(t.batch.Samples, func(s raw.Sample) bool { return Fields[s.Family].Rate })
-		if len(t.batch.Samples) == 0 {
-			if !t.rest {
-				r.ring.counts[r.stream].Tick(t.at)
-			}
-			t.rows = t.rows[:0]
-			return
-		}
 	}
+	if len(t.batch.Samples) == 0 && r.pace.samples == 1 {
+		t.rows = t.rows[:0]
+		return
+	}
+	t.entities, t.at = r.entities, r.pace.lastRow
 	r.ring.push(t)
 	r.open()
 }

@@ -29,8 +29,8 @@ func line(entity string, cells []string) string {
 }
 
 // receive runs a receiver of the device or profiling stream on what play writes,
-// in a synctest bubble. It returns the ticks as `value…@ms after the start`, with
-// a leading plus if one is the rest of another, and the receiver's error.
+// in a synctest bubble. It returns the ticks as `value…@ms after the start`, and
+// the receiver's error.
 func receive(t *testing.T, stream int, play func(w net.Conn)) (ticks []string, err error) {
 	t.Helper()
 	r := &receiver{origin: origin{stream: stream}, period: 100 * time.Millisecond, delivers: func() {}}
@@ -57,11 +57,7 @@ func receive(t *testing.T, stream int, play func(w net.Conn)) (ticks []string, e
 				for _, s := range tk.batch.Samples {
 					says = append(says, fmt.Sprintf("%s=%v", Fields[s.Family].Column, s.Value))
 				}
-				plus := ""
-				if tk.rest {
-					plus = "+"
-				}
-				ticks = append(ticks, fmt.Sprintf("%s%s@%d", plus, strings.Join(says, " "), tk.at.Sub(begun).Milliseconds()))
+				ticks = append(ticks, fmt.Sprintf("%s@%d", strings.Join(says, " "), tk.at.Sub(begun).Milliseconds()))
 				ring.recycle(tk)
 			}
 		}
@@ -154,7 +150,7 @@ func TestReceiver(t *testing.T) {
 			time.Sleep(24 * ms)
 			write(w, two("4"))
 			time.Sleep(100 * ms)
-		}, []string{"POWER=1 POWER=1@0", "POWER=2 POWER=2@174", "POWER=3@200", "+POWER=3@276", "POWER=4 POWER=4@300"}, io.EOF},
+		}, []string{"POWER=1 POWER=1@0", "POWER=2 POWER=2@174", "POWER=3@200", "POWER=3@276", "POWER=4 POWER=4@300"}, io.EOF},
 
 		{"a sample that is printed slowly is one all the same", device, func(w net.Conn) {
 			write(w, header("POWER"))
@@ -186,7 +182,7 @@ func TestReceiver(t *testing.T) {
 			write(w, textRow(2, "1"))
 			time.Sleep(1001 * ms)
 			write(w, textRow(0, "2")+textRow(1, "2")+textRow(2, "2"))
-		}, []string{"POWER=1 POWER=1@999", "+POWER=1@2000", "POWER=2 POWER=2 POWER=2@3001"}, io.EOF},
+		}, []string{"POWER=1 POWER=1@999", "POWER=1@2000", "POWER=2 POWER=2 POWER=2@3001"}, io.EOF},
 
 		{"a row that no longer comes is no longer expected", device, func(w net.Conn) {
 			write(w, header("POWER"))

@@ -1,8 +1,6 @@
 package dcgm
 
 import (
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
@@ -18,17 +16,13 @@ const ringSize = 64
 // behind loses the oldest ticks, never the newest, and no receiver ever waits. Ticks are recycled, so that none is
 // allocated in steady state.
 type ring struct {
-	mu     sync.Mutex
-	ticks  []*tick // the oldest first
-	free   []*tick
-	counts [2]source.StreamCounts // by stream
-
-	// news has a token after any change that a reader may wait for.
-	news chan struct{}
+	ticks, free chan *tick
+	counts      [2]source.StreamCounts // by stream
+	news        chan struct{}          // has a token after any change that a reader may wait for
 }
 
 func newRing(period time.Duration) *ring {
-	r := &ring{news: make(chan struct{}, 1)}
+	r := &ring{ticks: make(chan *tick, ringSize), free: make(chan *tick, ringSize), news: make(chan struct{}, 1)}
 	for i := range r.counts {
 		r.counts[i].Period = period
 	}
@@ -37,36 +31,30 @@ func newRing(period time.Duration) *ring {
 
 // blank returns an empty tick to fill.
 func (r *ring) blank() *tick {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := len(r.free)
-	if n == 0 {
+	select {
+	case t := <-r.free:
+		t.rows = t.rows[:0]
+		t.batch.Reset()
+		return t
+	default:
 		return &tick{}
 	}
-	t := r.free[n-1]
-	r.free = r.free[:n-1]
-	t.rest, t.rows = false, t.rows[:0]
-	t.batch.Reset()
-	return t
 }
 
-// push passes t to the reader, and evicts the oldest tick if the ring is full. Only the first part of a sample is
-// counted.
+// push passes t to the reader, and evicts the oldest tick if the ring is full.
 func (r *ring) push(t *tick) {
-	r.mu.Lock()
-	if !t.rest {
-		r.counts[t.stream].Tick(t.at)
-	}
-	if len(r.ticks) == ringSize {
-		evicted := r.pop()
-		if !evicted.rest {
-			r.counts[evicted.stream].Evicted.Add(1)
+	for {
+		select {
+		case r.ticks <- t:
+			r.wake()
+			return
+		default:
 		}
-		r.free = append(r.free, evicted)
+		if old := r.next(); old != nil {
+			r.counts[old.stream].Evicted.Add(1)
+			r.recycle(old)
+		}
 	}
-	r.ticks = append(r.ticks, t)
-	r.mu.Unlock()
-	r.wake()
 }
 
 // wake makes the reader check again.
@@ -79,26 +67,20 @@ func (r *ring) wake() {
 
 // next returns the oldest tick, nil if there is none. The caller returns it with recycle.
 func (r *ring) next() *tick {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.ticks) == 0 {
+	select {
+	case t := <-r.ticks:
+		return t
+	default:
 		return nil
 	}
-	return r.pop()
-}
-
-// pop is next for callers that have locked mu, when there is a tick.
-func (r *ring) pop() *tick {
-	t := r.ticks[0]
-	r.ticks = slices.Delete(r.ticks, 0, 1)
-	return t
 }
 
 // recycle takes back a tick that is no longer in use.
 func (r *ring) recycle(t *tick) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.free = append(r.free, t)
+	select {
+	case r.free <- t:
+	default:
+	}
 }
 
 // origin is where a tick is from.
@@ -108,15 +90,14 @@ type origin struct {
 	child  uint64 // the child's number
 }
 
-// tick is one sample of a stream: a row for each entity. If some rows are late it is the first part of a sample, and
-// further ticks are the rest. Its memory circulates between the receiver, the ring and the reader.
+// tick is one sample of a stream: a row for each entity. Rows that are very late have a tick of their own. Its memory
+// circulates between the receiver, the ring and the reader.
 type tick struct {
 	origin
 	at   time.Time // when its last row arrived
-	rest bool      // it is not the first part of its sample
 	rows []uint32  // the entities of all rows, including those without a value
-	// batch has samples whose Family is an index in Fields and whose Labels is an index of entities, which
-	// are those of the child so far; the list only grows.
+	// batch has samples whose Family is an index in Fields and whose Labels is an index of entities, which are those of
+	// the child so far; the list only grows.
 	batch    raw.Batch
 	entities []dmon.Entity
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,7 +28,7 @@ type view struct {
 	mig       []MIGPlace
 	entities  string // dmon's -i
 	wanted    []bool // whether each device of the inventory is watched
-	extras    []int  // the multiplexed fields that all boards support
+	extras    []int  // the multiplexed fields that are counted
 	// epoch changes when entities or extras change, or entities may identify other devices. The output of children of
 	// earlier epochs is void.
 	epoch uint64
@@ -102,7 +101,7 @@ func (s *node) survey(ctx context.Context, path string) error {
 		missing = selection.Missing.Error()
 	}
 	s.warn("some of the chosen GPUs do not exist; readings continue with the others", missing, seeGPUs)
-	s.askExtras(ctx, path, n.OneOfEach(&selection))
+	s.askExtras(ctx, path)
 	v.extras = s.extras
 	s.adopt(v)
 	return nil
@@ -202,26 +201,18 @@ func (s *node) hostOption() []string {
 	return []string{"--host", s.opts.Host}
 }
 
-// askExtras asks which multiplexed fields all boards, one of each model, support. If one board does not answer, the
-// known fields stay, which are none at first, and all are asked again soon.
-func (s *node) askExtras(ctx context.Context, dcgmi string, boards []int) {
+// askExtras asks which multiplexed fields the first board counts; another model may refuse some: see leavesOut. If there
+// is no answer, the known fields stay, which are none at first, and it is asked again soon.
+func (s *node) askExtras(ctx context.Context, dcgmi string) {
 	if s.opts.Fields != nil && !slices.ContainsFunc(s.opts.Fields, isMultiplexed) {
 		return
 	}
-	var common []int
-	for i, board := range boards {
-		got := s.askEngine(ctx, dcgmi, "profile", "-l", "-i", strconv.Itoa(board))
-		if got.failure(dcgmi, "profile -l", "profiling") != nil {
-			s.wanted.Store(true)
-			return
-		}
-		its := profiled(got.stdout)
-		if i == 0 {
-			common = its
-		}
-		common = slices.DeleteFunc(common, func(id int) bool { return !slices.Contains(its, id) })
+	got := s.askEngine(ctx, dcgmi, "profile", "-l")
+	if got.failure(dcgmi, "profile -l", "profiling") != nil {
+		s.wanted.Store(true)
+		return
 	}
-	s.extras = common
+	s.extras = profiled(got.stdout)
 }
 
 // errSelection is wrapped by errors about devices that the node does not have.

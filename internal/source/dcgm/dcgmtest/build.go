@@ -21,9 +21,8 @@ const program = "github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest/dc
 //go:embed dcgmi/*.go
 var sources embed.FS
 
-// compiled builds the fake once in each test binary and returns the file's
-// bytes. They stay in memory because no temporary directory is removed at the
-// end of the test binary.
+// compiled builds the fake once in each test binary and returns the file's bytes. They stay in memory because no
+// temporary directory is removed at the end of the test binary.
 var compiled = sync.OnceValues(func() ([]byte, error) {
 	runtime.KeepAlive(sources)
 	dir, err := os.MkdirTemp("", "dcgmtest-")
@@ -40,61 +39,52 @@ var compiled = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(exe)
 })
 
-// FarHost is a --dcgm.host of another machine. With it, a dcgm-exporter that runs beside the
-// tests does not matter.
+// FarHost is a --dcgm.host of another machine. With it, a dcgm-exporter that runs beside the tests does not matter.
 const FarHost = "node7"
 
-// Build returns the path of a fake named dcgmi in a directory of its own, which
-// is removed after the test. It has no scenario yet.
-func Build(t testing.TB) string {
+// Install builds the fake, named dcgmi, in a directory of its own, which is removed after the test, writes s beside it and
+// returns the fake's path.
+func Install(t testing.TB, s Scenario) string {
 	t.Helper()
 	program, err := compiled()
 	if err != nil {
 		t.Fatalf("cannot build the fake dcgmi: %v", err)
 	}
 	exe := filepath.Join(t.TempDir(), "dcgmi")
-	// A child forked while the file is open for writing would keep it open, and
-	// running the file would fail with "text file busy".
-	syscall.ForkLock.RLock()
-	err = os.WriteFile(exe, program, 0o755)
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return exe
-}
-
-// Install builds the fake, writes s beside it and returns the fake's path.
-func Install(t testing.TB, s Scenario) string {
-	t.Helper()
-	exe := Build(t)
+	writeProgram(t, exe, program)
 	s.Write(t, Beside(exe))
 	return exe
 }
 
-// Wrap installs a dcgmi that is a shell script around the fake of s, which is $0.real. The
-// script finds sleep and yes in the fake's directory, because tests make that the whole
-// PATH.
+// writeProgram writes a program. A child forked while its file is open for writing would keep it open, and running the
+// program would fail with "text file busy".
+func writeProgram(t testing.TB, path string, program []byte) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Wrap installs a dcgmi that is a shell script around the fake of s, which is $0.real. The script finds sleep and yes in
+// the fake's directory, because tests make that the whole PATH.
 func Wrap(t testing.TB, s Scenario, script string) string {
 	t.Helper()
 	exe := Install(t, s)
-	for _, tool := range []string{"sleep", "yes"} {
-		if path, err := exec.LookPath(tool); err != nil {
-			t.Fatal(err)
-		} else if err := os.Symlink(path, filepath.Join(filepath.Dir(exe), tool)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := filepath.Dir(exe)
 	for from, to := range map[string]string{exe: exe + ".real", Beside(exe): Beside(exe + ".real")} {
 		if err := os.Rename(from, to); err != nil {
 			t.Fatal(err)
 		}
 	}
-	syscall.ForkLock.RLock() // as in Build
-	err := os.WriteFile(exe, []byte("#!/bin/sh\n"+script), 0o755)
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
+	for _, tool := range []string{"sleep", "yes"} {
+		if path, err := exec.LookPath(tool); err != nil {
+			t.Fatal(err)
+		} else if err := os.Symlink(path, filepath.Join(dir, tool)); err != nil {
+			t.Fatal(err)
+		}
 	}
+	writeProgram(t, exe, []byte("#!/bin/sh\n"+script))
 	return exe
 }

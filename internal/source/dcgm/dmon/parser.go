@@ -1,12 +1,9 @@
-// Package dmon reads the text that `dcgmi dmon` prints, in every layout since
-// DCGM 2, a line at a time.
+// Package dmon reads the text that `dcgmi dmon` prints, in every layout since DCGM 2, a line at a time.
 //
-// The text has no timestamps and no separators: a header names the columns, a
-// row follows for each entity, and the next sample begins where an entity or
-// the header recurs. The parser finds these boundaries, reads the columns from
-// the header, and turns the rows of GPUs and GPU instances into samples. It
-// emits only numbers of the text, under their own columns: a row whose cells
-// cannot be separated with certainty is left out as a whole and counted.
+// The text has no timestamps and no separators: a header names the columns, a row follows for each entity, and the
+// next sample begins where an entity or the header recurs. The parser finds these boundaries, reads the columns from
+// the header, and turns the rows of GPUs and GPU instances into samples. It emits only numbers of the text, under
+// their own columns: a row whose cells cannot be separated with certainty is left out as a whole and counted.
 package dmon
 
 import (
@@ -17,16 +14,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// Parser turns lines into samples. Its zero value is ready for use. It
-// remembers columns and entities from tick to tick, so that a steady tick
-// allocates nothing. It belongs to one goroutine.
+// Parser turns lines into samples. Its zero value is ready for use. It remembers columns and entities from tick to
+// tick, so that a steady tick allocates nothing. It belongs to one goroutine.
 //
-// Each cell with a number becomes a raw.Sample with the ids of Names. Without Names they are those
-// of the Batch's Dict: the family is the column's short name (SMACT, POWER, …), and the label block
-// names the entity in dmon's own words: `{gpu="0",entity="GPU 0"}` for a GPU, and for a GPU
-// instance `{gpu="0",entity="GPU-I 7",gpu_instance_entity="7"}`, where gpu is the GPU whose row
-// precedes it in the same tick; without one there is no gpu label. Units are dmon's (MB/s, W, C,
-// mJ), numbers are not checked for range.
+// Each cell with a number becomes a raw.Sample with the ids of Names. Without Names they are those of the Batch's
+// Dict: the family is the column's short name (SMACT, POWER, …), and the label block names the entity in dmon's own
+// words: `{gpu="0",entity="GPU 0"}` for a GPU, and for a GPU instance `{gpu="0",entity="GPU-I
+// 7",gpu_instance_entity="7"}`, where gpu is the GPU whose row precedes it in the same tick; without one there is no
+// gpu label. Units are dmon's (MB/s, W, C, mJ), numbers are not checked for range.
 //
 // N/A, NAN, INF and empty cells give no sample; see ShowEmpty for rows of them. A row with a cell that dmon
 // cut short with `...`, or that is not a number, gives its other cells and adds one to Batch.Skipped. A row
@@ -56,10 +51,9 @@ type Parser struct {
 // none is the index for no entity.
 const none = -1
 
-// Line reads one line, with or without its newline, into b, whose Dict must be set unless there
-// are Names. It returns false if line begins the next tick: then it has read nothing, b
-// contains the complete previous tick, and the caller passes the same line again with an
-// emptied Batch.
+// Line reads one line, with or without its newline, into b, whose Dict must be set unless there are Names. It returns
+// false if line begins the next tick: then it has read nothing, b contains the complete previous tick, and the caller
+// passes the same line again with an emptied Batch.
 func (p *Parser) Line(b *raw.Batch, line []byte) bool {
 	if p.names == nil || p.Names == nil && (p.dict != b.Dict || p.generation != b.Dict.Generation()) {
 		p.bind(b.Dict)
@@ -83,16 +77,14 @@ func (p *Parser) Line(b *raw.Batch, line []byte) bool {
 	return p.row(b, line, e, end)
 }
 
-// Next ends the tick: the next row begins a new one. Line does this at every
-// boundary that the text shows; Next is for a caller that infers one, because
-// the stream fell silent.
+// Next ends the tick: the next row begins a new one. Line does this at every boundary that the text shows; Next is for
+// a caller that infers one, because the stream fell silent.
 func (p *Parser) Next() {
 	p.tick++
 	p.rows, p.parent, p.last = 0, none, none
 }
 
-// Reset forgets the header and ends the tick, for a text that restarts. It
-// keeps the entities.
+// Reset forgets the header and ends the tick, for a text that restarts. It keeps the entities.
 func (p *Parser) Reset() {
 	p.layout = layout{}
 	p.Next()
@@ -103,8 +95,7 @@ func (p *Parser) Reads() bool {
 	return slices.ContainsFunc(p.layout.columns, func(c column) bool { return c.known })
 }
 
-// Rows returns the number of rows of GPUs and GPU instances in the tick so far,
-// including those with only N/A.
+// Rows returns the number of rows of GPUs and GPU instances in the tick so far, including those with only N/A.
 func (p *Parser) Rows() int { return p.rows }
 
 // Last returns the Labels of the tick's latest row, which must exist.
@@ -127,8 +118,7 @@ func (p *Parser) bind(dict *raw.Dict) {
 	}
 }
 
-// header reads a line that begins with '#', and ignores a comment that is not a
-// header.
+// header reads a line that begins with '#', and ignores a comment that is not a header.
 func (p *Parser) header(line []byte, start int) bool {
 	if !IsHeader(line) {
 		return true
@@ -148,8 +138,7 @@ func (p *Parser) header(line []byte, start int) bool {
 func (p *Parser) row(b *raw.Batch, line []byte, e, end int) bool {
 	ent := &p.entities[e]
 	if ent.tick == p.tick {
-		// An error text may begin like a row ("GPU 0 is lost"), but only a row
-		// begins a tick.
+		// An error text may begin like a row ("GPU 0 is lost"), but only a row begins a tick.
 		samples, skipped := len(b.Samples), b.Skipped
 		isRow := p.cells(b, line, ent.label, end)
 		b.Samples, b.Skipped = b.Samples[:samples], skipped

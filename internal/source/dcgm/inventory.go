@@ -1,7 +1,6 @@
 package dcgm
 
 import (
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,9 +135,6 @@ func (n *Inventory) Remember(before *Inventory) {
 		}
 	}
 }
-
-// Equal reports whether a and b are the same.
-func Equal(a, b *Inventory) bool { return reflect.DeepEqual(a, b) }
 
 // differ reports whether two names contradict each other: "" is unknown.
 func differ(x, y string) bool { return x != "" && y != "" && x != y }

@@ -174,7 +174,7 @@ func TestMovedAndEqual(t *testing.T) {
 		if got := Moved(&x, &y); got != tt.moved {
 			t.Errorf("%s: moved is %v", tt.name, got)
 		}
-		if got := Equal(&x, &y); got != tt.equal {
+		if got := reflect.DeepEqual(&x, &y); got != tt.equal {
 			t.Errorf("%s: equal is %v", tt.name, got)
 		}
 	}

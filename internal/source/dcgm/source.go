@@ -36,7 +36,7 @@ type Options struct {
 	// Path of dcgmi; a name without a slash, such as "dcgmi", which is the default, is looked up in PATH.
 	Path string
 	// Host is the host engine to talk to in the form of dcgmi's --host: a name or an address, with or without a port,
-	// or unix://PATH; "" means the one on this machine. A leading dash is refused.
+	// or unix://PATH; "" means the one on this machine.
 	Host string
 	// Period between two samples, in whole milliseconds; 0 means MinPeriod.
 	Period time.Duration
@@ -82,7 +82,6 @@ type Source struct {
 	shown *view // the view that out uses
 	out   *Writer
 
-	life     context.Context
 	end      context.CancelFunc
 	starting sync.Once
 	running  sync.WaitGroup
@@ -117,7 +116,6 @@ func New(opts Options) *Source {
 	s.ring = newRing(opts.Period)
 	s.backoff = func(n int) time.Duration { return source.Backoff(n, rand.Float64()) }
 	s.streams.all = [2]*stream{newStream(device, "device", &opts), newStream(profiling, "profiling", &opts)}
-	s.epochs = s.restart
 	if opts.Page != nil {
 		s.out.Serve(opts.Page)
 	}
@@ -183,26 +181,24 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	}
 }
 
-// next fills b with the next reading, if the ring has one.
-func (s *Source) next(b *raw.Batch) bool {
-	for {
+// next fills the emptied b with the next reading, if there is one.
+func (s *Source) next(b *raw.Batch) (whole bool) {
+	for !whole {
 		epoch := s.follow()
 		t := s.ring.next()
 		if t == nil {
+			if whole = s.join.release(); !whole {
+				return false
+			}
 			break
 		}
-		whole := t.epoch == epoch && s.join.add(t)
+		whole = t.epoch == epoch && s.join.add(t)
 		s.ring.recycle(t)
-		if whole {
-			s.write(b)
-			return true
-		}
 	}
-	if s.join.release() {
-		s.write(b)
-		return true
+	if s.join.write(s.out, b) {
+		s.wanted.Store(true)
 	}
-	return false
+	return true
 }
 
 // follow switches to the current view, and returns its epoch. A new epoch voids what was read before.
@@ -219,13 +215,6 @@ func (s *Source) follow() uint64 {
 		s.out.SetInventory(v.inventory)
 	}
 	return v.epoch
-}
-
-// write writes the joined tick into the emptied b.
-func (s *Source) write(b *raw.Batch) {
-	if s.join.write(s.out, b) {
-		s.wanted.Store(true)
-	}
 }
 
 // start starts the supervision of all streams.

@@ -27,11 +27,10 @@ type streams struct {
 
 // stream is one dcgmi that is kept running.
 type stream struct {
-	index   int // in streams.all
-	name    string
-	fields  []*Field      // the requested fields, without those unknown to dcgmi
-	off     bool          // none of its fields is requested
-	restart chan struct{} // has a token if the epoch may be over
+	index  int // in streams.all
+	name   string
+	fields []*Field // the requested fields, without those unknown to dcgmi
+	off    bool     // none of its fields is requested
 
 	// Of the goroutine that supervises it.
 	counted bool // it is open in streams.stats
@@ -46,7 +45,7 @@ type stream struct {
 
 // newStream returns a stream that requests those of its fields that opts choose.
 func newStream(index int, name string, opts *Options) *stream {
-	st := &stream{index: index, name: name, restart: make(chan struct{}, 1)}
+	st := &stream{index: index, name: name}
 	for i := range Fields {
 		f := &Fields[i]
 		if int(f.Stream) == index && f.InDmon() && (opts.Fields == nil || slices.Contains(opts.Fields, f.ID)) {
@@ -60,11 +59,8 @@ func newStream(index int, name string, opts *Options) *stream {
 // command describes the command of st for people.
 func (st *stream) command() string { return "dcgmi dmon (" + st.name + " fields)" }
 
-// errRestart ends a child on request, to restart it.
-var errRestart = errors.New("asked to start again")
-
-// supervise keeps st running until ctx ends: it restarts st after a pause that grows with every failure, or at once on
-// request or with fields left out.
+// supervise keeps st running until ctx ends: it restarts st after a pause that grows with every failure, or at once when
+// an epoch ends or with fields left out.
 func (s *Source) supervise(ctx context.Context, st *stream) {
 	for failures := 0; ctx.Err() == nil; {
 		begun := time.Now()
@@ -74,10 +70,14 @@ func (s *Source) supervise(ctx context.Context, st *stream) {
 			continue
 		}
 		st.counted = false
-		if ctx.Err() != nil || errors.Is(err, errRestart) {
+		if errors.Is(err, context.Canceled) {
 			c.stop()
 			failures, st.reduced = 0, false
 			continue
+		}
+		life := ctx
+		if v := s.view.Load(); v != nil {
+			life = v.life
 		}
 		e := s.collision(ctx, source.AsError(err))
 		s.failed(st, e) // before stop, which is slow if the child hangs
@@ -89,14 +89,11 @@ func (s *Source) supervise(ctx context.Context, st *stream) {
 			failures = 0
 		}
 		failures++
-		timer := time.NewTimer(s.backoff(failures))
 		select {
-		case <-timer.C:
-		case <-st.restart:
+		case <-time.After(s.backoff(failures)):
+		case <-life.Done():
 			failures = 0
-		case <-ctx.Done():
 		}
-		timer.Stop()
 	}
 }
 
@@ -139,7 +136,7 @@ func (s *Source) run(ctx context.Context, st *stream) (*child, error) {
 			Remedy:  "see which it knows: dcgmi dmon -l; and its version: dcgmi --version",
 		}
 	}
-	args := []string{"dmon", "-c", "0", "-d", strconv.FormatInt(max(s.opts.Period.Milliseconds(), 1), 10), "-e", joined(ids), "-i", v.entities}
+	args := []string{"dmon", "-c", "0", "-d", strconv.FormatInt(max(s.opts.Period.Milliseconds(), 1), 10), "-e", strings.Join(ids, ","), "-i", v.entities}
 	c, err := startChild(path, append(args, s.hostOption()...))
 	if err != nil {
 		return nil, unstartable(path, err)
@@ -148,66 +145,37 @@ func (s *Source) run(ctx context.Context, st *stream) (*child, error) {
 		s.ring.counts[st.index].Start()
 		st.counted = true
 	}
-	return c, s.receive(ctx, st, v, c)
+	return c, s.receive(st, v, c)
 }
 
 // ids returns the ids of the fields to request in a view.
-func (st *stream) ids(v *view) (ids []int) {
+func (st *stream) ids(v *view) (ids []string) {
 	for _, f := range st.fields {
 		if st.reduced && (f.Recent || f.Multiplexed) || f.Multiplexed && !slices.Contains(v.extras, f.ID) {
 			continue
 		}
-		ids = append(ids, f.ID)
+		ids = append(ids, strconv.Itoa(f.ID))
 	}
 	return ids
 }
 
-// joined returns numbers with commas.
-func joined(ids []int) string {
-	words := make([]string, len(ids))
-	for i, id := range ids {
-		words[i] = strconv.Itoa(id)
-	}
-	return strings.Join(words, ",")
-}
-
 // receive reads the output of c, a child of view v, and returns why it has ended.
-func (s *Source) receive(ctx context.Context, st *stream, v *view, c *child) error {
-	end := make(chan struct{})
-	interrupted := make(chan bool, 1)
-	go func() {
-		interrupted <- s.interrupted(ctx, st, v.epoch, end)
-		c.stdout.Close()
-	}()
+func (s *Source) receive(st *stream, v *view, c *child) error {
+	running := context.AfterFunc(v.life, func() { c.stdout.Close() })
 	r := &receiver{
 		origin: origin{stream: st.index, epoch: v.epoch, child: s.children.Add(1)},
 		period: s.opts.Period, ring: s.ring,
 		delivers: func() { s.delivers(st) },
 	}
 	err := r.run(c.stdout)
-	close(end)
-	if <-interrupted {
-		return errRestart
+	if !running() {
+		return v.life.Err()
 	}
 	if errors.Is(err, io.EOF) {
 		c.ended(stopGrace) // its exit status says more than our signal
 		c.stop()
 	}
 	return explain(st, err, c, c.stderr.String()+r.output.text())
-}
-
-// interrupted waits for the end of the child, and reports whether ctx or the child's epoch ended first.
-func (s *Source) interrupted(ctx context.Context, st *stream, epoch uint64, end <-chan struct{}) bool {
-	for s.view.Load().epoch == epoch {
-		select {
-		case <-ctx.Done():
-			return true
-		case <-st.restart:
-		case <-end:
-			return false
-		}
-	}
-	return true
 }
 
 // explain returns why c, a child of st that is gone unless it hangs, has ended. err is the error at the end of its
@@ -291,14 +259,4 @@ func (s *streams) expects(st *stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return st.failure == nil && !st.off
-}
-
-// restart makes all streams check whether their epoch is over.
-func (s *streams) restart() {
-	for _, st := range s.all {
-		select {
-		case st.restart <- struct{}{}:
-		default:
-		}
-	}
 }

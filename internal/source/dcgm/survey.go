@@ -3,6 +3,7 @@ package dcgm
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -29,9 +30,11 @@ type view struct {
 	entities  string // dmon's -i
 	wanted    []bool // whether each device of the inventory is watched
 	extras    []int  // the multiplexed fields that are counted
-	// epoch changes when entities or extras change, or entities may identify other devices. The output of children of
-	// earlier epochs is void.
+	// epoch changes when entities or extras change, or entities may identify other devices. Then life ends, and with it
+	// the children of the epoch, whose output is void.
 	epoch uint64
+	life  context.Context
+	end   context.CancelFunc
 }
 
 // node surveys the devices of a host engine's node.
@@ -39,8 +42,7 @@ type node struct {
 	opts  Options
 	local bool // the host engine is on this machine
 	ask   func(ctx context.Context, path string, args []string) answer
-	// epochs is called when a new epoch begins.
-	epochs func()
+	life  context.Context // of the source
 
 	view    atomic.Pointer[view]   // nil before the first survey; stored by who has locked surveying
 	stale   atomic.Bool            // the view must not be trusted at the next start
@@ -111,21 +113,20 @@ func (s *node) survey(ctx context.Context, path string) error {
 func (s *node) adopt(v *view) {
 	old := s.view.Load()
 	if old == nil {
-		v.epoch = 1
+		old = &view{end: func() {}}
+	}
+	switch {
+	case old.epoch == 0 || v.entities != old.entities || !slices.Equal(v.extras, old.extras) || Moved(&old.inventory, &v.inventory):
+		v.epoch = old.epoch + 1
+		v.life, v.end = context.WithCancel(s.life)
 		s.view.Store(v)
-		return
-	}
-	v.epoch = old.epoch
-	changed := v.entities != old.entities || !slices.Equal(v.extras, old.extras) || Moved(&old.inventory, &v.inventory)
-	if changed {
-		v.epoch++
-	}
-	if changed || !Equal(&old.inventory, &v.inventory) {
+		old.end()
+		if v.epoch > 1 {
+			s.opts.Logger.Info("dcgmi is restarted", "reads", s.name(), "reason", "the node's GPUs or MIG instances, or their profiling fields, have changed")
+		}
+	case !reflect.DeepEqual(&old.inventory, &v.inventory):
+		v.epoch, v.life, v.end = old.epoch, old.life, old.end
 		s.view.Store(v)
-	}
-	if changed {
-		s.opts.Logger.Info("dcgmi is restarted", "reads", s.name(), "reason", "the node's GPUs or MIG instances, or their profiling fields, have changed")
-		s.epochs()
 	}
 }
 

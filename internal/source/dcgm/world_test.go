@@ -128,9 +128,10 @@ func (w *world) renew() {
 	if old := w.view.Load(); old != nil {
 		v := *old
 		v.epoch++
+		v.life, v.end = context.WithCancel(w.life)
 		w.view.Store(&v)
+		old.end()
 	}
-	w.restart()
 }
 
 // starts lists the streams that were started with word in their arguments.

@@ -155,26 +155,24 @@ func (t *tally) noteClocks(second int64, bits uint32) {
 	t.bits, t.bitsKnown = bits, true
 }
 
-// findTallies finds the earlier tally of each device, or starts a new one.
-func (w *Writer) findTallies() {
-	w.tallies = make([]*tally, len(w.inventory.Devices))
-	for i := range w.inventory.Devices {
-		key := tallied{w.inventory.Devices[i].UUID, w.inventory.Devices[i].Instance}
-		if w.counted[key] == nil {
-			w.counted[key] = &tally{}
-		}
-		w.tallies[i] = w.counted[key]
+// tally returns the tally of a device, which outlives its inventory.
+func (w *Writer) tally(d int) *tally {
+	key := tallied{w.inventory.Devices[d].UUID, w.inventory.Devices[d].Instance}
+	if w.counted[key] == nil {
+		w.counted[key] = &tally{}
 	}
+	return w.counted[key]
 }
 
 // count counts the events of a reading, and appends the counts that the Page has to b.
 func (w *Writer) count(b *raw.Batch, at time.Time, from Readings) {
 	second := at.Unix()
 	_, each := from.(XIDReporter)
-	for d, t := range w.tallies {
+	for d := range w.seen {
 		if !w.seen[d].read {
 			continue
 		}
+		t := w.tally(d)
 		t.xids.expire(second)
 		t.clocks.expire(second)
 		switch v := from.Reading(xidField, d); {
@@ -190,7 +188,7 @@ func (w *Writer) count(b *raw.Batch, at time.Time, from Readings) {
 		}
 	}
 	for i := range w.page.events {
-		for d := range w.tallies {
+		for d := range w.seen {
 			if w.seen[d].read {
 				w.appendCounts(b, i, d)
 			}
@@ -200,9 +198,10 @@ func (w *Writer) count(b *raw.Batch, at time.Time, from Readings) {
 
 // appendCounts appends the counts of a device in one family of the Page to b.
 func (w *Writer) appendCounts(b *raw.Batch, family, d int) {
-	e, codes := &w.page.events[family], w.tallies[d].xids.codes
+	e, t := &w.page.events[family], w.tally(d)
+	codes := t.xids.codes
 	if e.field == clockField {
-		codes = w.tallies[d].clocks.codes
+		codes = t.clocks.codes
 	}
 	for _, block := range w.labels[d].blocks {
 		first := len(b.Events)

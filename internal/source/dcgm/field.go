@@ -15,11 +15,8 @@ const (
 
 // Field is one field of DCGM.
 type Field struct {
-	// ID is DCGM's number (dcgm_fields.h), the same in all versions. A version
-	// that does not have the field refuses the number. 0 is none: see Foreign.
-	ID int
-	// Column is dmon's heading of the values.
-	Column string
+	ID     int    // DCGM's number (dcgm_fields.h), the same in all versions that have the field; 0 is none: see Foreign
+	Column string // dmon's heading of the values
 	// Family, Type and Float are what dcgm-exporter 4.8 makes of the field: the name and the TYPE word in its counters
 	// files, and whether its values have six decimals (DCGM's doubles) or none (its integers). Not all TYPE words are
 	// right: NVLINK_BANDWIDTH_TOTAL is a rate, whatever its TYPE. RETIRED_PENDING is not the exporter's counter, but a
@@ -27,12 +24,10 @@ type Field struct {
 	Family string
 	Type   string
 	Float  bool
-	// Stream is the stream that reads the field.
 	Stream Stream
 	// Rate fields are averages since the previous sample, so the first sample of a stream has no value.
 	Rate bool
-	// Multiplexed fields take turns with others on GPUs before Hopper, which cannot
-	// count all at once: there, each value covers only a part of the period.
+	// Multiplexed fields take turns with others on GPUs before Hopper: there, each value covers a part of the period.
 	Multiplexed bool
 	// Unprintable fields are not requested from dmon: they are too small for its three decimals, or share their column
 	// with another. A field without a column of its own has its Family as Column.
@@ -43,13 +38,12 @@ type Field struct {
 	Help string
 }
 
-// NVLinkLimit is the Column and the Family of what all active NVLinks of a GPU can carry,
-// both ways together. DCGM has no such field, so the name does not look like one of DCGM's.
-const NVLinkLimit = "nvlink_limit_bytes_per_second"
-
-// NVLinksActive is the Column and the Family of the number of NVLinks of a GPU that are up.
-// DCGM has a field for each link.
-const NVLinksActive = "nvlink_links_active"
+// The Column and the Family of readings that DCGM lacks, named so that they do not look like DCGM's.
+const (
+	NVLinkLimit   = "nvlink_limit_bytes_per_second" // what all active NVLinks of a GPU can carry, both ways together
+	NVLinksActive = "nvlink_links_active"           // the NVLinks of a GPU that are up; DCGM has a field for each link
+	Lost          = "gpu_lost"                      // 1 for a board that a source names and cannot read, and nothing else
+)
 
 // CliqueFamily is the Family of the clique of a board. A Device's Cluster, which is not a number, is a label of this
 // family only: names of clusters come and go with the fabric manager, and would start new series of every family.
@@ -57,10 +51,6 @@ const CliqueFamily = "DCGM_FI_DEV_FABRIC_CLIQUE_ID"
 
 // clusterLabel is the exporter's label of the cluster, if its counters file makes it one.
 const clusterLabel = ",DCGM_FI_DEV_FABRIC_CLUSTER_UUID"
-
-// Lost is the Column and the Family of boards that a source names and cannot read: 1 for
-// each such board, which has no other reading. DCGM has no such field either.
-const Lost = "gpu_lost"
 
 // The indices in Fields of NVLinkLimit and Lost.
 const (

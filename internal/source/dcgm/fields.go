@@ -6,19 +6,13 @@ import (
 	"strings"
 )
 
-// The words of ParseFields.
-const (
-	allFields  = "all"
-	coreFields = "core"
-)
-
 // ParseFields returns the ids of the fields that a text chooses, in the order of Fields: all or "" for all; core for
 // those that every GPU counts at the same time; or ids, as in 150,155,1002.
 func ParseFields(text string) (ids []int, err error) {
 	chosen := func(*Field) bool { return true }
 	switch text {
-	case allFields, "":
-	case coreFields:
+	case "all", "":
+	case "core":
 		chosen = func(f *Field) bool { return !f.Multiplexed }
 	default:
 		list, err := parseIDs(text)
@@ -54,7 +48,7 @@ func parseIDs(text string) (ids []int, err error) {
 
 // allIDs lists the ids of all fields in ascending order.
 func allIDs() string {
-	ids, _ := ParseFields(allFields)
+	ids, _ := ParseFields("all")
 	slices.Sort(ids)
 	list := fmt.Sprint(ids) // [100 101 …]
 	return list[1 : len(list)-1]

@@ -22,22 +22,16 @@ const (
 // refreshEvery is the shortest time between a Mapping's looks at its directory.
 const refreshEvery = time.Second
 
-// JobDevice is a device that jobs run on: a whole board, or an instance of it.
-type JobDevice struct {
-	GPU      string // the exporter's label gpu
-	Instance string // its GPU_I_ID; "" for a whole board
-}
+// Jobs are the ids of the jobs on each device, by the names of files: that of a board is its index, as in the exporter's
+// label gpu, that of an instance `2.1`, with the exporter's GPU_I_ID.
+type Jobs map[string][]string
 
-// Jobs are the ids of the jobs on each device.
-type Jobs map[JobDevice][]string
-
-// Of returns the jobs on an instance, or, with "", on a board. An instance that has no
-// file of its own has the jobs of the board.
+// Of returns the jobs on an instance, or, with "", on a board. An instance that has no file has the jobs of the board.
 func (j Jobs) Of(gpu, instance string) []string {
-	if ids := j[JobDevice{gpu, instance}]; len(ids) > 0 {
+	if ids := j[gpu+"."+instance]; len(ids) > 0 {
 		return ids
 	}
-	return j[JobDevice{GPU: gpu}]
+	return j[gpu]
 }
 
 // Mapping reads the directory of dcgm-exporter's --hpc-job-mapping-dir, which a scheduler's prolog and epilog keep: a
@@ -51,12 +45,11 @@ type Mapping struct {
 	err  error     // of that look
 }
 
-// NewMapping returns a Mapping of dir; name is the directory's name in errors. Nothing
-// is read before the first Refresh.
+// NewMapping returns a Mapping of dir; name is the directory's name in errors. Nothing is read before the first Refresh.
 func NewMapping(dir fs.FS, name string) *Mapping {
 	return &Mapping{name: name, dir: diag.Folder[[]string]{
 		Dir: dir, MaxFiles: maxMappingFiles, MaxBytes: maxMappingBytes,
-		Accept: func(name string) bool { _, ok := deviceOf(name); return ok },
+		Accept: isDevice,
 		Parse:  func(_ string, text []byte) []string { return parseJobs(text) },
 	}}
 }
@@ -80,8 +73,8 @@ func (m *Mapping) Refresh(now time.Time) (changed bool, err error) {
 	}
 	jobs := Jobs{}
 	m.dir.Each(func(name string, ids []string) {
-		if device, _ := deviceOf(name); len(ids) > 0 {
-			jobs[device] = ids
+		if len(ids) > 0 {
+			jobs[name] = ids
 		}
 	})
 	if maps.EqualFunc(jobs, m.jobs, slices.Equal) {
@@ -105,8 +98,8 @@ func parseJobs(file []byte) []string {
 	return jobs
 }
 
-// deviceOf reads the name of a file, `0` or `2.1`.
-func deviceOf(name string) (JobDevice, bool) {
+// isDevice reports whether a file is named as a device is.
+func isDevice(name string) bool {
 	gpu, instance, cut := strings.Cut(name, ".")
-	return JobDevice{gpu, instance}, id(gpu) != Unknown && cut == (id(instance) != Unknown)
+	return id(gpu) != Unknown && cut == (id(instance) != Unknown)
 }

@@ -41,7 +41,7 @@ func TestMapping(t *testing.T) {
 		"5/file": {Data: []byte("no\n")},
 	}
 	want := Jobs{
-		{GPU: "0"}: {"4711"}, {GPU: "1"}: {"4711", "4712", "4713"}, {"2", "1"}: {"99"}, {GPU: "10"}: {"short"},
+		"0": {"4711"}, "1": {"4711", "4712", "4713"}, "2.1": {"99"}, "10": {"short"},
 	}
 	m := NewMapping(dir, "/run/jobs")
 	if changed, err := m.Refresh(time.Now()); err != nil || !changed || !maps.EqualFunc(m.Jobs(), want, slices.Equal) {
@@ -101,7 +101,7 @@ func TestMappingOnDisk(t *testing.T) {
 	}
 	changed, err := m.Refresh(now.Add(time.Second))
 	outside := dir + "/4 is a link out of the directory, and is not read; write a file there instead"
-	if err == nil || err.Error() != outside || !changed || !maps.EqualFunc(m.Jobs(), Jobs{{GPU: "0"}: {"7"}, {GPU: "1"}: {"8"}}, slices.Equal) {
+	if err == nil || err.Error() != outside || !changed || !maps.EqualFunc(m.Jobs(), Jobs{"0": {"7"}, "1": {"8"}}, slices.Equal) {
 		t.Errorf("%v, %v: %v", changed, err, m.Jobs())
 	}
 	if err := os.RemoveAll(dir); err != nil {

@@ -30,7 +30,7 @@ func (f fixed) Reading(field, device int) float64 {
 // A Page has the lines of the file under its names, TYPEs and HELPs, in the order of the
 // ids, with its labels and jobs; the Samples have all readings.
 func TestPage(t *testing.T) {
-	w := writer("gpu07", inventory(nil), Jobs{{GPU: "0"}: {"4711", "4712"}})
+	w := writer("gpu07", inventory(nil), Jobs{"0": {"4711", "4712"}})
 	page, notGiven := NewPage([]Counter{
 		counterOf("DCGM_FI_PROF_SM_UTIL_RATIO", "gauge", `of \SMs`, "SMACT"),
 		counterOf("DCGM_FI_SYSTEM_DRIVER_VERSION", LabelType, "", "none"),

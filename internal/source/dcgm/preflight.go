@@ -19,13 +19,13 @@ type probes struct {
 	// LookPath finds a command, like exec.LookPath.
 	LookPath func(file string) (string, error)
 	// Exporter reports whether a dcgm-exporter of this machine answers.
-	Exporter func(ctx context.Context) bool
+	Exporter func() bool
 }
 
 // realProbes look at the real machine.
 var realProbes = probes{
 	LookPath: exec.LookPath,
-	Exporter: func(ctx context.Context) bool { return isExporter(ctx, exporterURL) },
+	Exporter: func() bool { return isExporter(exporterURL) },
 }
 
 // Check returns, as a *source.Error, a problem that waiting is not likely to solve, so that a program can exit before
@@ -78,8 +78,8 @@ const exporterURL = "http://localhost:9400/metrics"
 
 // collision explains by an exporter with a host engine of its own that another program holds the profiling counters, if
 // one answers: on GPUs before Hopper two host engines cannot both read them.
-func (s *Source) collision(ctx context.Context, e *source.Error) *source.Error {
-	if e.Failure != source.ReservationDenied || !s.local || !s.opts.probes.Exporter(ctx) {
+func (s *Source) collision(e *source.Error) *source.Error {
+	if e.Failure != source.ReservationDenied || !s.local || !s.opts.probes.Exporter() {
 		return e
 	}
 	return &source.Error{
@@ -92,14 +92,9 @@ func (s *Source) collision(ctx context.Context, e *source.Error) *source.Error {
 }
 
 // isExporter reports whether a dcgm-exporter, not a proxy such as this one, answers at a URL within a second.
-func isExporter(ctx context.Context, url string) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false
-	}
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+func isExporter(url string) bool {
+	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get(url)
 	if err != nil {
 		return false
 	}

@@ -3,7 +3,6 @@
 package dcgm
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -91,7 +90,7 @@ func TestExporterThatHoldsTheCounters(t *testing.T) {
 	for host, want := range map[string]source.Failure{"": source.ExporterCollision, "unix:///run/x": source.ExporterCollision, "node7": source.ReservationDenied} {
 		w := newWorld(t, dcgmtest.Scenario{Failures: []dcgmtest.Failure{{Kind: dcgmtest.WatchRefused, Profiling: true, Code: -37}}}, func(o *Options) {
 			o.Host = host
-			o.probes.Exporter = func(context.Context) bool { return true }
+			o.probes.Exporter = func() bool { return true }
 		})
 		w.until("a refusal", func(b *raw.Batch, err error) bool { return has(b, "POWER") && w.stream(profiling).Failure != nil })
 		e := w.stream(profiling).Failure
@@ -132,12 +131,12 @@ func TestIsExporter(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(pages[r.URL.Path])) }))
 	defer server.Close()
 	for path := range pages {
-		if got, want := isExporter(t.Context(), server.URL+path), path == "/4" || path == "/1"; got != want {
+		if got, want := isExporter(server.URL+path), path == "/4" || path == "/1"; got != want {
 			t.Errorf("%s: %v", path, got)
 		}
 	}
 	server.Close()
-	if isExporter(t.Context(), server.URL+"/4") {
+	if isExporter(server.URL + "/4") {
 		t.Error("nothing answers")
 	}
 }

@@ -79,7 +79,7 @@ func (s *Source) supervise(ctx context.Context, st *stream) {
 		if v := s.view.Load(); v != nil {
 			life = v.life
 		}
-		e := s.collision(ctx, source.AsError(err))
+		e := s.collision(source.AsError(err))
 		s.failed(st, e) // before stop, which is slow if the child hangs
 		c.stop()
 		if e.Failure == source.Unsupported {

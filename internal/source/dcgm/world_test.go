@@ -82,7 +82,7 @@ func probesWithout(file string) probes {
 			}
 			return exec.LookPath(name)
 		},
-		Exporter: func(context.Context) bool { return false },
+		Exporter: func() bool { return false },
 	}
 }
 

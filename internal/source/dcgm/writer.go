@@ -30,7 +30,6 @@ type Writer struct {
 	served  *rendering
 	chosen  func(dst []byte, b *raw.Batch) []byte
 	counted map[tallied]*tally
-	tallies []*tally // of each device
 }
 
 // labels are the label blocks of a device in the Dict.
@@ -166,7 +165,6 @@ func (w *Writer) learn() {
 	}
 	if w.page != nil {
 		w.chosen = w.served.append
-		w.findTallies()
 	}
 }
 

@@ -143,7 +143,7 @@ DCGM_FI_PROF_SM_ACTIVE` + labels0 + `,hpc_job="4712"} 0.987000
 DCGM_FI_PROF_SM_ACTIVE` + labels7 + `,hpc_job="9\"\\"} 0.125000
 DCGM_FI_PROF_SM_ACTIVE` + labels8 + `} 1.000000
 `
-	w := writer("gpu07", inventory(nil), Jobs{{GPU: "0"}: {"4711", "4712"}, {GPU: "1", Instance: "2"}: {`9"\`}})
+	w := writer("gpu07", inventory(nil), Jobs{"0": {"4711", "4712"}, "1.2": {`9"\`}})
 	got := string(read(whole).write(w).AppendText([]byte("before\n")))
 	if got != "before\n"+want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -203,7 +203,7 @@ func TestWriteFollowsChanges(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
 	}
-	w.jobs, w.dict = Jobs{{GPU: "1"}: {"5"}}, nil
+	w.jobs, w.dict = Jobs{"1": {"5"}}, nil
 	got := string(tick.write(w).AppendText(nil))
 	if want := `GPU_I_ID="9",DCGM_FI_DRIVER_VERSION="580.105.08",hpc_job="5"} 1.000000`; !strings.Contains(got, want) {
 		t.Errorf("no %s in\n%s", want, got)

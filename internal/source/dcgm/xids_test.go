@@ -27,7 +27,7 @@ func (ofFour) XIDs(dst []raw.XID, board int) []raw.XID {
 // XIDs are reported for the boards that are read and for those that are lost, in the exporter's
 // text.
 func TestWriteXIDs(t *testing.T) {
-	w := writer("", flatten([]board{named(0, uuid0, "10"), named(1, uuid1, "20"), named(2, "GPU-2", "30"), named(3, "GPU-3", "40")}), Jobs{{GPU: "0"}: {"4711", "4712"}})
+	w := writer("", flatten([]board{named(0, uuid0, "10"), named(1, uuid1, "20"), named(2, "GPU-2", "30"), named(3, "GPU-3", "40")}), Jobs{"0": {"4711", "4712"}})
 	from := ofFour{losing{read("#Entity POWER\nGPU 0 1.0\nGPU 1 1.0\n")}}
 	from.w = w
 	var b raw.Batch

@@ -19,19 +19,17 @@ import (
 //
 // Each cell with a number becomes a raw.Sample with the ids of Names. Without Names they are those of the Batch's
 // Dict: the family is the column's short name (SMACT, POWER, …), and the label block names the entity in dmon's own
-// words: `{gpu="0",entity="GPU 0"}` for a GPU, and for a GPU instance `{gpu="0",entity="GPU-I
-// 7",gpu_instance_entity="7"}`, where gpu is the GPU whose row precedes it in the same tick; without one there is no
-// gpu label. Units are dmon's (MB/s, W, C, mJ), numbers are not checked for range.
+// words: `{gpu="0",entity="GPU 0"}` for a GPU, and for a GPU instance
+// `{gpu="0",entity="GPU-I 7",gpu_instance_entity="7"}`, where gpu is the GPU whose row precedes it in the same tick;
+// without one there is no gpu label. Units are dmon's (MB/s, W, C, mJ), numbers are not checked for range.
 //
-// N/A, NAN, INF and empty cells give no sample; see ShowEmpty for rows of them. A row with a cell that dmon
-// cut short with `...`, or that is not a number, gives its other cells and adds one to Batch.Skipped. A row
-// that does not fit its header gives no sample and adds one, as does any text between the rows, such as an
-// error. Rows of other entities (switches, links, CPUs, compute instances, …) are ignored.
+// N/A, NAN and INF give no sample; see ShowEmpty for rows of them. A row with a cell that dmon cut short with `...` gives
+// its other cells and adds one to Batch.Skipped. A row that does not fit its header gives no sample and adds one, as does
+// any text between the rows, such as an error. Rows of other entities (switches, links, CPUs, …) are ignored.
 type Parser struct {
 	// Names is set before the first Line, or nil.
 	Names Names
-	// ShowEmpty, without Names, gives a row without values one sample, of the family Entity and
-	// with the value NaN, to show that the entity is present.
+	// ShowEmpty, without Names, gives a row without values one sample, of the family Entity and with the value NaN.
 	ShowEmpty bool
 
 	names  Names // bound; nil before the first Line

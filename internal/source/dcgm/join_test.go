@@ -40,7 +40,7 @@ var columns = map[string]string{"A": "SMCLK", "B": "MMCLK", "C": "TMPTR", "X": "
 // tick returns a tick that arrives ms after noon, with `name=value` of GPU 0.
 func (f *feeder) tick(ms int, says ...string) *tick {
 	t := &tick{origin: origin{stream: f.stream, child: f.child}, at: noon.Add(time.Duration(ms) * time.Millisecond)}
-	t.entities, t.rows = []dmon.Entity{{ID: "0"}}, []uint32{0}
+	t.entities, t.rows = []dmon.Entity{{ID: "0"}}, 1
 	for _, s := range says {
 		name, v, _ := strings.Cut(s, "=")
 		var value float64

@@ -8,15 +8,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dmon"
 )
 
-// keptTicks is for how many rows without a value a field keeps its last one: profiling fields of Hopper and later read
-// N/A now and then, in turn. An entity is kept for as many samples without a row.
+// keptTicks is for how many ticks without a value a field keeps its last one: profiling fields of Hopper and later read
+// N/A now and then, in turn.
 const keptTicks = 2
 
 // latest has the newest values of one stream, by the ids of its ticks.
 type latest struct {
 	child    uint64
 	entities []dmon.Entity
-	rows     []rows // of each entity
 	cells    []cell // entities × Fields
 
 	entity []int // of each device of the inventory of view, Unknown if none has rows
@@ -27,38 +26,28 @@ type latest struct {
 	interval time.Duration // between the latest two
 }
 
-// rows counts the rows of one entity. A late row makes neither other entities' values older nor its own.
-type rows struct {
-	n    uint64
-	tick uint64 // the one with the latest row
-}
-
-// cell is one value, and the number of the row of its entity that it is from, 0 for none.
+// cell is one value, and the number of the tick that it is from, 0 for none.
 type cell struct {
 	value float64
-	row   uint64
+	tick  uint64
 }
 
 // add merges in the values of t. It discards values of another child.
 func (l *latest) add(t *tick) {
 	if l.child != t.child {
-		l.child, l.entities, l.rows, l.cells = t.child, nil, nil, nil
+		l.child, l.entities, l.cells = t.child, nil, nil
 	}
 	if n := len(t.entities) - len(l.entities); n > 0 || l.entities == nil {
 		l.entities, l.view = t.entities, nil
-		l.rows = append(l.rows, make([]rows, n)...)
 		l.cells = append(l.cells, make([]cell, n*len(Fields))...)
 	}
 	if l.ticks++; l.ticks > 1 {
 		l.interval = t.at.Sub(l.at)
 	}
 	l.at = t.at
-	for _, e := range t.rows {
-		l.rows[e] = rows{l.rows[e].n + 1, l.ticks}
-	}
 	for i := range t.batch.Samples {
 		s := &t.batch.Samples[i]
-		l.cells[int(s.Labels)*len(Fields)+int(s.Family)] = cell{s.Value, l.rows[s.Labels].n}
+		l.cells[int(s.Labels)*len(Fields)+int(s.Family)] = cell{s.Value, l.ticks}
 	}
 }
 
@@ -83,17 +72,15 @@ func (l *latest) locate(v *view) (unknown bool) {
 
 // value returns the value of a field of an entity, NaN if it is too old.
 func (l *latest) value(field, entity int) float64 {
-	r := l.rows[entity]
 	c := l.cells[entity*len(Fields)+field]
-	if l.ticks-r.tick > keptTicks || c.row == 0 || r.n-c.row > keptTicks {
+	if c.tick == 0 || l.ticks-c.tick > keptTicks {
 		return math.NaN()
 	}
 	return c.value
 }
 
-// window returns the age from which the latest values are outdated: two periods.
-// dmon works between its pauses, so with many fields the time between two ticks is
-// longer than the period; it then counts as the period, up to five times that.
+// window returns the age from which the latest values are outdated: two periods. dmon works between its pauses, so with
+// many fields the time between two ticks is longer than the period; it then counts as the period, up to five times that.
 func (l *latest) window(period time.Duration) time.Duration {
 	const believed = 5
 	return 2 * min(max(period, l.interval), believed*period)

@@ -24,7 +24,7 @@ func TestLatestForgetsEntities(t *testing.T) {
 		{nil, []string{late}},
 		{ids, []string{late, gone}},
 	} {
-		tk := &tick{entities: []dmon.Entity{{ID: late}, {ID: gone}}, rows: step.rows}
+		tk := &tick{entities: []dmon.Entity{{ID: late}, {ID: gone}}, rows: len(step.rows)}
 		for _, row := range step.rows {
 			tk.batch.Samples = append(tk.batch.Samples, raw.Sample{Labels: row, Value: 1})
 		}

@@ -28,17 +28,14 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 		}
 	}
 	got := s.ask(ctx, smi, processQuery)
-	e := &source.Error{
-		Failure: source.Broken, Cause: "nvidia-smi does not list processes",
-		Remedy: "see what it says, and whether it hangs: nvidia-smi " + strings.Join(processQuery, " "),
-	}
-	switch {
-	case got.err != nil:
-		e.Failure, e.Err = source.Timeout, got.err
-		e.Cause += ": " + got.err.Error()
-		return nil, e
-	case got.code != 0 || got.signal != 0:
-		e.Cause += quoted(got.printed)
+	if got.err != nil || got.code != 0 || got.signal != 0 {
+		e := &source.Error{
+			Failure: source.Broken, Cause: "nvidia-smi does not list processes" + quoted(got.printed), Err: got.err,
+			Remedy: "see what it says, and whether it hangs: nvidia-smi " + strings.Join(processQuery, " "),
+		}
+		if got.err != nil {
+			e.Failure, e.Cause = source.Timeout, e.Cause+": "+got.err.Error()
+		}
 		return nil, e
 	}
 	all := parseProcesses(got.stdout)

@@ -147,7 +147,7 @@ func (r *receiver) limit() time.Duration {
 }
 
 // pending reports whether rows wait to be pushed.
-func (r *receiver) pending() bool { return len(r.tick.rows) > 0 }
+func (r *receiver) pending() bool { return r.tick.rows > 0 }
 
 // pushTime returns when to push pending rows although some are missing: after a silence, and not before three quarters
 // of the time between samples.
@@ -222,7 +222,7 @@ func (r *receiver) line(line []byte, now time.Time) {
 		if rows == 0 {
 			r.begin(now)
 		}
-		r.tick.rows = append(r.tick.rows, r.parser.Last())
+		r.tick.rows++
 		r.pace.lastRow = now
 		r.output.noise = 0
 	case r.tick.batch.Skipped > skipped, bytes.HasPrefix(line, []byte{'#'}) && !r.parser.Reads():
@@ -273,7 +273,7 @@ func (r *receiver) push() {
 		t.batch.Samples = slices.DeleteFunc(t.batch.Samples, func(s raw.Sample) bool { return Fields[s.Family].Rate })
 	}
 	if len(t.batch.Samples) == 0 && r.pace.samples == 1 {
-		t.rows = t.rows[:0]
+		t.rows = 0
 		return
 	}
 	t.entities, t.at = r.entities, r.pace.lastRow

@@ -33,7 +33,7 @@ func newRing(period time.Duration) *ring {
 func (r *ring) blank() *tick {
 	select {
 	case t := <-r.free:
-		t.rows = t.rows[:0]
+		t.rows = 0
 		t.batch.Reset()
 		return t
 	default:
@@ -95,7 +95,7 @@ type origin struct {
 type tick struct {
 	origin
 	at   time.Time // when its last row arrived
-	rows []uint32  // the entities of all rows, including those without a value
+	rows int       // including those without a value
 	// batch has samples whose Family is an index in Fields and whose Labels is an index of entities, which are those of
 	// the child so far; the list only grows.
 	batch    raw.Batch

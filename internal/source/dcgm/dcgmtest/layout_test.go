@@ -36,26 +36,3 @@ func TestLayouts(t *testing.T) {
 		"GPU·0···········412.337···········0.987········",
 		"GPU-I·7·········412.337···········N/A··········"))
 }
-
-func TestHeaderCadence(t *testing.T) {
-	s := node(dcgmtest.Boards(2)...)
-	var samples []int // before each header
-	rows := 0
-	for line := range strings.Lines(run(t, s, "dmon -e 155 -c 45 -d 1").stdout) {
-		switch {
-		case strings.HasPrefix(line, "#Entity"):
-			samples = append(samples, rows/2)
-		case strings.HasPrefix(line, "GPU"):
-			rows++
-		}
-	}
-	if want := []int{0, 15, 29, 43}; len(samples) != len(want) || samples[1] != 15 || samples[2] != 29 || samples[3] != 43 {
-		t.Errorf("headers before samples %v, want %v", samples, want)
-	}
-	if rows != 90 {
-		t.Errorf("%d rows, want 90", rows)
-	}
-	if got := run(t, s, "dmon -e 155 -c 15 -d 1").stdout; strings.Count(got, "#Entity") != 1 {
-		t.Error("a header follows the last sample")
-	}
-}

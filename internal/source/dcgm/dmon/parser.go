@@ -96,9 +96,6 @@ func (p *Parser) Reads() bool {
 // Rows returns the number of rows of GPUs and GPU instances in the tick so far, including those with only N/A.
 func (p *Parser) Rows() int { return p.rows }
 
-// Last returns the Labels of the tick's latest row, which must exist.
-func (p *Parser) Last() uint32 { return p.entities[p.last].label }
-
 // bind gets new ids for the columns and entities, from dict if there are no Names.
 func (p *Parser) bind(dict *raw.Dict) {
 	if p.names = p.Names; p.names == nil {

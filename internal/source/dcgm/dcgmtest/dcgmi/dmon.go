@@ -13,28 +13,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
-// headerEvery is the number of samples between two headers; the first interval is longer by one.
-const headerEvery = 14
-
 // entityWidth is the width of the entity column.
 const entityWidth = 16
 
 func (f *fake) dmon(set map[string]string) status {
-	entities, result, text := f.group(set)
-	if i := slices.IndexFunc(f.fields, func(field dcgmtest.Field) bool { return field.Column == "" }); result == ok && i >= 0 {
-		result, text = badParam, unknownField(f.fields[i].ID)
-	}
-	if result != ok {
-		fmt.Fprintln(os.Stderr, text)
-		return result
-	}
 	f.header()
 	if refused, is := f.failure(dcgmtest.WatchRefused, "dmon"); is {
 		fmt.Fprintf(os.Stderr, "Error setting watches. Result: %d: %s\n\n", refused.Code, status(refused.Code))
 		return status(refused.Code)
 	}
 	count, delay := number(cmp.Or(set["-c"], "0")), time.Duration(number(cmp.Or(set["-d"], "1000")))*time.Millisecond
-	sinceHeader := 0
+	entities := f.group(set)
 	for tick := 0; ; tick++ {
 		f.read()
 		if result, over := f.fail(tick); over {
@@ -45,47 +34,25 @@ func (f *fake) dmon(set map[string]string) status {
 			return ok
 		}
 		time.Sleep(delay)
-		if sinceHeader == headerEvery {
-			f.header()
-			sinceHeader = 0
-		}
-		sinceHeader++
 	}
 }
 
-// group returns the entities that dmon watches, in the order of NVML's ids: those of -i, of which the forms `3` and
-// `i:7` are emulated, or all boards. The text is dmon's error text.
-func (f *fake) group(set map[string]string) (entities []dcgmtest.Entity, result status, text string) {
-	var all []dcgmtest.Entity
-	lost := map[dcgmtest.Entity]bool{}
-	for _, gpu := range slices.SortedStableFunc(slices.Values(f.scenario.GPUs), func(a, b dcgmtest.GPU) int { return cmp.Compare(a.Index, b.Index) }) {
-		all = append(all, dcgmtest.Entity{ID: gpu.Index})
-		lost[dcgmtest.Entity{ID: gpu.Index}] = gpu.Lost
-		for _, i := range slices.SortedFunc(slices.Values(gpu.Instances), func(a, b dcgmtest.Instance) int { return cmp.Compare(a.ID, b.ID) }) {
-			all = append(all, dcgmtest.Entity{Instance: true, ID: i.Entity})
-		}
-	}
+// group returns the entities that dmon watches, in the order of NVML's ids: those of -i that exist, in the forms `3` and
+// `i:7`, or all boards that are not lost.
+func (f *fake) group(set map[string]string) (entities []dcgmtest.Entity) {
 	list, given := set["-i"]
-	if !given {
-		return slices.DeleteFunc(all, func(e dcgmtest.Entity) bool { return e.Instance || lost[e] }), ok, ""
-	}
-	for token := range strings.SplitSeq(list, ",") {
-		id, instance := strings.CutPrefix(token, "i:")
-		e := dcgmtest.Entity{Instance: instance, ID: number(id)}
-		word, code := map[bool]string{false: "GPU", true: "GPU_I"}[instance], ok
-		switch {
-		case !slices.Contains(all, e):
-			code = badParam
-		case lost[e]:
-			code = gpuLost
+	add := func(e dcgmtest.Entity, token string, byDefault bool) {
+		if given && slices.Contains(strings.Split(list, ","), token) || !given && byDefault {
+			entities = append(entities, e)
 		}
-		if code != ok {
-			return nil, code, fmt.Sprintf("Error: Got error %d %s while adding %s %d to our entity group.", int(code), code, word, e.ID)
-		}
-		entities = append(entities, e)
 	}
-	slices.SortFunc(entities, func(a, b dcgmtest.Entity) int { return cmp.Compare(slices.Index(all, a), slices.Index(all, b)) })
-	return slices.Compact(entities), ok, ""
+	for _, gpu := range slices.SortedStableFunc(slices.Values(f.scenario.GPUs), func(a, b dcgmtest.GPU) int { return cmp.Compare(a.Index, b.Index) }) {
+		add(dcgmtest.Entity{ID: gpu.Index}, strconv.Itoa(gpu.Index), !gpu.Lost)
+		for _, i := range slices.SortedFunc(slices.Values(gpu.Instances), func(a, b dcgmtest.Instance) int { return cmp.Compare(a.ID, b.ID) }) {
+			add(dcgmtest.Entity{Instance: true, ID: i.Entity}, "i:"+strconv.Itoa(i.Entity), false)
+		}
+	}
+	return entities
 }
 
 // number returns digits as a number, -1 if they are none, which is not an entity's id.

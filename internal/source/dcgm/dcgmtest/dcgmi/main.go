@@ -24,7 +24,7 @@ const misused = 97
 type fake struct {
 	path     string // of the scenario
 	scenario dcgmtest.Scenario
-	fields   []dcgmtest.Field // of dmon; an unknown one has its ID alone
+	fields   []dcgmtest.Field // of dmon
 	out      bytes.Buffer     // printed, and not written yet
 }
 
@@ -95,8 +95,7 @@ func (f *fake) command(args []string) status {
 		}
 	}
 	for token := range strings.SplitSeq(set["-e"], ",") {
-		field, _ := dcgmtest.FieldByID(number(token))
-		if field.ID = number(token); token != "" {
+		if field, known := dcgmtest.FieldByID(number(token)); known {
 			f.fields = append(f.fields, field)
 		}
 	}
@@ -131,7 +130,7 @@ func (f *fake) begin(command string, set map[string]string) status {
 		return status(refused.Code)
 	}
 	if unknown, is := f.failure(dcgmtest.UnknownField, command); is && command == "dmon" {
-		fmt.Fprintln(os.Stderr, unknownField(unknown.Field))
+		fmt.Fprintf(os.Stderr, "Error: Got invalid field ID. '%d'. See dcgm_fields.h for a list of valid field IDs.\n", unknown.Field)
 		return badParam
 	}
 	if refused, is := f.failure(dcgmtest.FieldGroupRefused, command); is && command == "dmon" {
@@ -139,10 +138,6 @@ func (f *fake) begin(command string, set map[string]string) status {
 		return status(refused.Code)
 	}
 	return ok
-}
-
-func unknownField(id int) string {
-	return fmt.Sprintf("Error: Got invalid field ID. '%d'. See dcgm_fields.h for a list of valid field IDs.", id)
 }
 
 // failure returns the failure of that kind that applies to command, and to its fields, if any.
@@ -181,14 +176,12 @@ const (
 	ok           status = 0
 	badParam     status = -1
 	noData       status = -14
-	gpuLost      status = -18
 	disconnected status = -21
 )
 
 // texts are DCGM's texts for its codes.
 var texts = map[status]string{
 	badParam:     "Bad parameter passed to function",
-	gpuLost:      "GPU is lost",
 	disconnected: "Host engine connection invalid/disconnected",
 	-33:          "This request is serviced by a module of DCGM that is not currently loaded",
 	-37:          "The third-party Profiling module returned an unrecoverable error",

@@ -51,6 +51,9 @@ func (b *board) describe(line string) {
 		b.PCIBusID = known(value)
 	case "Device UUID":
 		b.UUID = gpuUUID(value)
+		if strings.HasPrefix(value, "<<<") && !b.Inactive { // as DCGM before 4.5 shows a lost board
+			b.Inactive, b.Lost = true, true
+		}
 	case "Status":
 		b.Inactive = b.Inactive || !strings.EqualFold(known(value), "Active")
 		b.Lost = strings.EqualFold(known(value), "Lost")

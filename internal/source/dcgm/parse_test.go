@@ -44,6 +44,9 @@ func TestDiscovery(t *testing.T) {
 	gone.Inactive = true
 	lost := newBoard(1)
 	lost.Inactive, lost.Lost = true, true
+	const nameless = "| 1      | Name: <<<NULL>>>                                                     |\n" +
+		"|        | PCI Bus ID: <<<NULL>>>                                               |\n" +
+		"|        | Device UUID: <<<NULL>>>                                              |\n"
 	tests := []struct {
 		name, text string
 		want       []board
@@ -62,6 +65,7 @@ func TestDiscovery(t *testing.T) {
 			"|        | PCI Bus ID: 00000000:20:00.0 (last known)   |\n" +
 			"|        | Device UUID: " + uuid1 + " (last known) |\n" +
 			"|        | Status: Inactive |\n" + rule, []board{both[0], gone}},
+		{"3.3, one lost", "2 GPUs found.\n" + heading + board0 + rule + nameless + rule, []board{both[0], lost}},
 		{"-a of 4.6, one lost", "2 GPUs found (All).\n" + heading + board0 + rule +
 			"| 1      | Status: LOST                                                         |\n" +
 			"|        | Name: <<<NULL>>> (last known)                                        |\n" +

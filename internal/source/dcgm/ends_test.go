@@ -73,7 +73,7 @@ func TestWrapperLeavesNothingBehind(t *testing.T) {
 	if err := os.WriteFile(dir+"/dcgmi", []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Path: dir + "/dcgmi", probes: noProbes})
+	s := New(unprobed(Options{Path: dir + "/dcgmi"}))
 	defer s.Close()
 	var b raw.Batch
 	err := s.Read(t.Context(), &b)
@@ -95,7 +95,7 @@ func TestWrapperLeavesNothingBehind(t *testing.T) {
 const proxyEnv = "KPULSE_TEST_PROXY"
 
 func beProxy(path string) {
-	s := New(Options{Path: path, probes: noProbes})
+	s := New(unprobed(Options{Path: path}))
 	var b raw.Batch
 	for s.Read(context.Background(), &b) == nil {
 	}

@@ -51,7 +51,7 @@ func TestThousandRestartsLeaveNothingBehind(t *testing.T) {
 	if err := os.WriteFile(exe, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Path: exe, probes: noProbes})
+	s := New(unprobed(Options{Path: exe}))
 	s.backoff = func(int) time.Duration { return 0 }
 	defer s.Close()
 	restarts := func() uint64 {

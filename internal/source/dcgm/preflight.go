@@ -7,26 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"os/exec"
 	"syscall"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
-
-// probes look at the machine.
-type probes struct {
-	// LookPath finds a command, like exec.LookPath.
-	LookPath func(file string) (string, error)
-	// Exporter reports whether a dcgm-exporter of this machine answers.
-	Exporter func() bool
-}
-
-// realProbes look at the real machine.
-var realProbes = probes{
-	LookPath: exec.LookPath,
-	Exporter: func() bool { return isExporter(exporterURL) },
-}
 
 // Check returns, as a *source.Error, a problem that waiting is not likely to solve, so that a program can exit before
 // it serves: a dcgmi that is missing or cannot be run, and chosen devices that do not exist. A host engine that is down or
@@ -57,7 +42,7 @@ func (s *Source) Check(ctx context.Context) error {
 
 // command finds dcgmi.
 func (s *node) command() (string, error) {
-	path, err := s.opts.probes.LookPath(s.opts.Path)
+	path, err := s.opts.lookPath(s.opts.Path)
 	switch {
 	case err == nil:
 		return path, nil
@@ -79,7 +64,7 @@ const exporterURL = "http://localhost:9400/metrics"
 // collision explains by an exporter with a host engine of its own that another program holds the profiling counters, if
 // one answers: on GPUs before Hopper two host engines cannot both read them.
 func (s *Source) collision(e *source.Error) *source.Error {
-	if e.Failure != source.ReservationDenied || !s.local || !s.opts.probes.Exporter() {
+	if e.Failure != source.ReservationDenied || !s.local || !s.opts.exporter() {
 		return e
 	}
 	return &source.Error{

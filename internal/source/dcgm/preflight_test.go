@@ -90,7 +90,7 @@ func TestExporterThatHoldsTheCounters(t *testing.T) {
 	for host, want := range map[string]source.Failure{"": source.ExporterCollision, "unix:///run/x": source.ExporterCollision, "node7": source.ReservationDenied} {
 		w := newWorld(t, dcgmtest.Scenario{Failures: []dcgmtest.Failure{{Kind: dcgmtest.WatchRefused, Profiling: true, Code: -37}}}, func(o *Options) {
 			o.Host = host
-			o.probes.Exporter = func() bool { return true }
+			o.exporter = func() bool { return true }
 		})
 		w.until("a refusal", func(b *raw.Batch, err error) bool { return has(b, "POWER") && w.stream(profiling).Failure != nil })
 		e := w.stream(profiling).Failure
@@ -114,7 +114,7 @@ func TestUnstartable(t *testing.T) {
 		if err := os.WriteFile(exe, []byte(tt.text), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		s := New(Options{Path: exe, probes: noProbes})
+		s := New(unprobed(Options{Path: exe}))
 		w := &world{Source: s, t: t}
 		if e := w.untilFailure(); e.Failure != tt.want || !strings.Contains(e.Error(), exe) || e.Remedy == "" {
 			t.Errorf("%s: %s: %v", name, e.Failure, e)

@@ -20,7 +20,7 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 	if !s.local {
 		return nil, &source.Error{Failure: source.Unsupported, Cause: "the processes of " + s.host + " cannot be seen from here", Remedy: "run kpulse-proxy there"}
 	}
-	smi, err := s.opts.probes.LookPath("nvidia-smi")
+	smi, err := s.opts.lookPath("nvidia-smi")
 	if err != nil {
 		return nil, &source.Error{
 			Failure: source.Unsupported, Cause: "nvidia-smi, which lists processes, was not found",

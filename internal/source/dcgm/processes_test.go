@@ -19,7 +19,7 @@ const processesCommand = "nvidia-smi --query-compute-apps=pid,gpu_uuid,used_memo
 func TestProcesses(t *testing.T) {
 	s, _ := asked(answers{processesCommand: "4711, " + uuid0 + ", 30518\n12, MIG-b, 512\n13, " + uuid1 + ", [N/A]\n\n-4, " + uuid0 + ", 1\n" +
 		"99999999999, " + uuid0 + ", 1\nx, y, z\n14, GPU 0, 2\nNo devices were found\n"})
-	s.opts.probes.LookPath = func(file string) (string, error) { return file, nil }
+	s.opts.lookPath = func(file string) (string, error) { return file, nil }
 	n := boardsOf(uuid0)
 	cut := NewBoard(1, "")
 	cut.UUID = uuid1
@@ -60,7 +60,7 @@ func TestProcessesAreNotToBeHad(t *testing.T) {
 		{"hangs", "", found, answers{processesCommand: "hangs"}, source.Timeout, "does not list processes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := New(Options{Host: tt.host, probes: probes{LookPath: tt.look}})
+			s := New(Options{Host: tt.host, lookPath: tt.look})
 			s.ask = tt.answers.ask
 			ctx, cancel := context.WithCancel(t.Context())
 			if tt.name == "hangs" {

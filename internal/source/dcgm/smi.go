@@ -15,8 +15,7 @@ import (
 //		 Link 0: 26.562 GB/s
 //		 Link 1: <inactive>
 //
-// It returns the boards by UUID. The MIG devices are loose, even if their UUID names their instance, as it did before
-// driver R470: MIG-GPU-<uuid>/<instance>/<compute instance>. The NVLinkLimit is both ways (an RTX A6000 lists 4 links of
+// It returns the boards by UUID, with loose MIG devices. The NVLinkLimit is both ways (an RTX A6000 lists 4 links of
 // 14.062 GB/s and is sold with 112.5 GB/s), and NaN if the speed of one link is unreadable.
 func parseSMI(output []byte) map[string]*board {
 	boards, b := map[string]*board{}, &board{}
@@ -51,7 +50,7 @@ func (b *board) addDevice(head, text string) {
 	if slices, instance, _ := strings.Cut(profile, "."); strings.HasSuffix(slices, "c") {
 		profile = instance // 1c.3g.20gb is one slice of a 3g.20gb
 	}
-	d := MIGDevice{Index: id(word[2]), UUID: migUUID(between(text, "(UUID: ", ")")), Profile: known(profile)}
+	d := MIGDevice{Index: id(word[2]), UUID: uuid(between(text, "(UUID: ", ")"), "MIG-"), Profile: known(profile)}
 	if d.Index != Unknown && d.UUID != "" {
 		b.loose = append(b.loose, d)
 	}

@@ -52,8 +52,8 @@ func (f *smi) write(path, text string) {
 
 // install makes a source find it.
 func (f *smi) install(o *Options) {
-	find := o.probes.LookPath
-	o.probes.LookPath = func(name string) (string, error) {
+	find := o.lookPath
+	o.lookPath = func(name string) (string, error) {
 		if name == "nvidia-smi" {
 			return f.exe, nil
 		}

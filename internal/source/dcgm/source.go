@@ -16,6 +16,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"time"
@@ -52,8 +53,9 @@ type Options struct {
 	Page *Page
 	// Logger logs what no error of Read reports. nil discards it.
 	Logger *slog.Logger
-	// probes look at the machine; the zero value means realProbes.
-	probes probes
+	// lookPath finds a command, and exporter reports whether a dcgm-exporter of this machine answers; tests replace both.
+	lookPath func(file string) (string, error)
+	exporter func() bool
 }
 
 // name returns "dcgmi", with the host engine if Options names one.
@@ -106,8 +108,8 @@ func New(opts Options) *Source {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	if opts.probes.LookPath == nil {
-		opts.probes = realProbes
+	if opts.lookPath == nil {
+		opts.lookPath, opts.exporter = exec.LookPath, func() bool { return isExporter(exporterURL) }
 	}
 	s := &Source{out: NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger)}
 	s.life, s.end = context.WithCancel(context.Background())

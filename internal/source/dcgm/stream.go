@@ -3,7 +3,6 @@ package dcgm
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,9 +54,6 @@ func newStream(index int, name string, opts *Options) *stream {
 	st.off = st.fields == nil
 	return st
 }
-
-// command describes the command of st for people.
-func (st *stream) command() string { return "dcgmi dmon (" + st.name + " fields)" }
 
 // supervise keeps st running until ctx ends: it restarts st after a pause that grows with every failure, or at once when
 // an epoch ends or with fields left out.
@@ -171,39 +167,36 @@ func (s *Source) receive(st *stream, v *view, c *child) error {
 	if !running() {
 		return v.life.Err()
 	}
-	if errors.Is(err, io.EOF) {
+	if !errors.Is(err, errNoise) && !errors.As(err, new(errHangs)) {
 		c.ended(stopGrace) // its exit status says more than our signal
 		c.stop()
 	}
 	return explain(st, err, c, c.stderr.String()+r.output.text())
 }
 
-// explain returns why c, a child of st that is gone unless it hangs, has ended. err is the error at the end of its
-// output, text what it printed other than rows.
+// explain returns why c, a child of st that is gone unless it hangs or prints no rows, has ended. err is the error at the
+// end of its output, text what it printed other than rows.
 func explain(st *stream, err error, c *child, text string) error {
-	command := st.command()
-	e := &source.Error{Failure: source.Broken, Err: err}
+	command := "dcgmi dmon (" + st.name + " fields)"
 	switch {
+	case errors.Is(err, errNoise) && endingOf(0, text) != nil:
+		return refused(command, st.name, 0, 0, text)
 	case errors.Is(err, errNoise):
-		if endingOf(0, text) != nil {
-			return refused(command, st.name, 0, 0, text)
+		return &source.Error{
+			Failure: source.Broken, Err: err, Cause: command + " prints nothing that can be read" + quoted(text),
+			Remedy: "see what it prints: dcgmi dmon -e 100 -c 1; and whether it is NVIDIA's dcgmi, 2.3 or later: command -v dcgmi; dcgmi --version",
 		}
-		e.Cause = command + " prints nothing that can be read" + quoted(text)
-		e.Remedy = "see what it prints: dcgmi dmon -e 100 -c 1; and whether it is NVIDIA's dcgmi, 2.3 or later: command -v dcgmi; dcgmi --version"
 	case errors.As(err, new(errHangs)):
-		e.Cause = command + " hangs, " + err.Error() + ", and was ended" + quoted(text)
-		e.Remedy = "check whether the host engine and the driver answer: dcgmi discovery -l; nvidia-smi; if they are only slow, raise --poll"
-	case !errors.Is(err, io.EOF):
-		e.Cause = command + " cannot be read: " + err.Error() + quoted(text)
-		e.Remedy = "see what it prints: dcgmi dmon -e 100"
-	default:
-		if id, ok := unknownFieldIn(text); ok {
-			return id
+		return &source.Error{
+			Failure: source.Broken, Err: err, Cause: command + " hangs, " + err.Error() + ", and was ended" + quoted(text),
+			Remedy: "check whether the host engine and the driver answer: dcgmi discovery -l; nvidia-smi; if they are only slow, raise --poll",
 		}
-		code, sig := c.status()
-		return refused(command, st.name, code, sig, text)
 	}
-	return e
+	if id, ok := unknownFieldIn(text); ok {
+		return id
+	}
+	code, sig := c.status()
+	return refused(command, st.name, code, sig, text)
 }
 
 // delivers records that st delivers ticks.

@@ -175,7 +175,7 @@ func (s *node) askAll(ctx context.Context, dcgmi string) (o outputs, list, tree 
 	asked.Go(func() { tree = s.askEngine(ctx, dcgmi, "discovery", "-c") })
 	asked.Go(func() { s.learnVersion(ctx, dcgmi) })
 	asked.Go(func() { o.driver = s.askEngine(ctx, dcgmi, "dmon", "-c", "1", "-d", "100", "-e", "1").stdout })
-	if smi, err := s.opts.probes.LookPath("nvidia-smi"); err == nil && s.local {
+	if smi, err := s.opts.lookPath("nvidia-smi"); err == nil && s.local {
 		// nvidia-smi ends with an error if a board is lost, but still prints the others.
 		output := func(args ...string) []byte { return s.ask(ctx, smi, args).stdout }
 		asked.Go(func() { o.links = output("nvlink", "-s") })

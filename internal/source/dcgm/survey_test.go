@@ -80,7 +80,7 @@ const (
 // asked returns a source whose commands have these answers, and its log.
 func asked(a answers) (*Source, *logged) {
 	w := &logged{}
-	s := New(Options{Logger: w.logger(), probes: noProbes})
+	s := New(unprobed(Options{Logger: w.logger()}))
 	s.ask = a.ask
 	return s, w
 }
@@ -148,7 +148,7 @@ func TestViewOutlivesFailedSurveys(t *testing.T) {
 	}
 	for _, a := range []answers{{}, {"dcgmi discovery -l": listing}, {"dcgmi discovery -c": cutListing}} {
 		s.ask = a.ask
-		s.opts.probes.LookPath = func(name string) (string, error) { return name, nil }
+		s.opts.lookPath = func(name string) (string, error) { return name, nil }
 		s.resurvey(t.Context())
 		if v := s.view.Load(); v != first {
 			t.Errorf("%+v after %v", v, a)
@@ -168,7 +168,7 @@ func TestViewOutlivesFailedSurveys(t *testing.T) {
 // its answer, and restarts no stream.
 func TestLinksFollowSurveys(t *testing.T) {
 	s, _ := asked(nil)
-	s.opts.probes.LookPath = func(name string) (string, error) { return name, nil }
+	s.opts.lookPath = func(name string) (string, error) { return name, nil }
 	const inactive = "NVML: Unable to retrieve NVLink information as all links are inActive\n"
 	for _, tt := range []struct {
 		links string
@@ -314,7 +314,7 @@ func TestCheck(t *testing.T) {
 		})
 	}
 	for path, want := range map[string]source.Failure{"/no/dcgmi": source.HostEngineUnavailable, "/etc/passwd": source.PermissionDenied} {
-		s := New(Options{Path: path, probes: noProbes})
+		s := New(unprobed(Options{Path: path}))
 		if e, ok := errors.AsType[*source.Error](s.Check(t.Context())); !ok || e.Failure != want {
 			t.Errorf("%s: %v", path, e)
 		}
@@ -323,7 +323,7 @@ func TestCheck(t *testing.T) {
 
 // Ticks printed or waiting when entities began to identify other devices are void.
 func TestTicksOfAnEarlierEpochAreVoid(t *testing.T) {
-	s := New(Options{probes: noProbes})
+	s := New(unprobed(Options{}))
 	board := func(uuid string) Inventory {
 		return boardsOf(uuid)
 	}

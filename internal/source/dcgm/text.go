@@ -66,9 +66,8 @@ func between(s, open, end string) string {
 	return text
 }
 
-// gpuUUID and migUUID return s if it is a UUID of their kind, else "".
+// gpuUUID returns s if it is the UUID of a board, else "".
 func gpuUUID(s string) string { return uuid(s, "GPU-") }
-func migUUID(s string) string { return uuid(s, "MIG-") }
 
 func uuid(s, prefix string) string {
 	s = known(s)

@@ -71,19 +71,16 @@ func (l *logged) count(words ...string) int {
 	return n
 }
 
-// noProbes finds dcgmi, but no nvidia-smi, exporter or instances.
-var noProbes = probesWithout("nvidia-smi")
-
-func probesWithout(file string) probes {
-	return probes{
-		LookPath: func(name string) (string, error) {
-			if name == file {
-				return "", exec.ErrNotFound
-			}
-			return exec.LookPath(name)
-		},
-		Exporter: func() bool { return false },
+// unprobed completes options so that dcgmi is found, but no nvidia-smi and no exporter.
+func unprobed(o Options) Options {
+	o.exporter = func() bool { return false }
+	o.lookPath = func(name string) (string, error) {
+		if name == "nvidia-smi" {
+			return "", exec.ErrNotFound
+		}
+		return exec.LookPath(name)
 	}
+	return o
 }
 
 // newWorld returns a world with two GPUs, unless s has others, and a period of
@@ -98,7 +95,7 @@ func newWorld(t *testing.T, s dcgmtest.Scenario, adapt ...func(o *Options)) *wor
 	}
 	s.StartLog = filepath.Join(t.TempDir(), "starts")
 	w := &world{t: t, scenario: s, log: &logged{}, exe: dcgmtest.Install(t, s)}
-	opts := Options{Path: w.exe, Period: 10 * time.Millisecond, Logger: w.log.logger(), probes: noProbes}
+	opts := unprobed(Options{Path: w.exe, Period: 10 * time.Millisecond, Logger: w.log.logger()})
 	for _, f := range adapt {
 		f(&opts)
 	}

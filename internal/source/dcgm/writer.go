@@ -73,10 +73,9 @@ func (w *Writer) Serve(p *Page) { w.page, w.counted = p, map[tallied]*tally{} }
 // SetInventory sets the inventory, which the Writer keeps and does not modify.
 func (w *Writer) SetInventory(n Inventory) { w.inventory, w.dict = n, nil }
 
-// Write appends the readings to the emptied b: by field, in the order of Fields, then by device, once for each of
-// its jobs. It leaves out values that are not finite, and devices without a UUID. The last of Fields is Lost, for each
-// lost board, with the label entity instead of an unknown UUID. Without a reading of NVLinkLimit, a device that has
-// other readings gets the inventory's. XIDs are those of boards that are read or lost.
+// Write appends the readings to the emptied b: by field, in the order of Fields, then by device, once for each of its jobs.
+// It leaves out values that are not finite, and devices without a UUID, but not lost boards. Without a reading of
+// NVLinkLimit, a device that has other readings gets the inventory's. XIDs are those of boards that are read or lost.
 //
 // The Dict of b changes with the inventory and the jobs, and is not written to afterwards: Exposition may be called
 // while the next Batch is filled.

@@ -3,11 +3,7 @@
 //
 // Install builds the program and puts a scenario beside it:
 //
-//	s := dcgmtest.Scenario{GPUs: dcgmtest.Boards(8)}
-//	exe := dcgmtest.Install(t, s)
-//	… run exe dmon -e 155,1001 -d 100 …
-//	s.Failures = []dcgmtest.Failure{{Kind: dcgmtest.HostEngineDies}}
-//	s.Write(t, dcgmtest.Beside(exe)) // the running child sees it at its next sample
+//	exe := dcgmtest.Install(t, dcgmtest.Scenario{GPUs: dcgmtest.Boards(8)})
 package dcgmtest
 
 import (

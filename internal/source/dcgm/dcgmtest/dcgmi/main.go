@@ -16,10 +16,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 )
 
-// misused is the exit code for errors of the fake itself: it has no scenario, or does not emulate the command. No DCGM
-// return code has this low byte.
-const misused = 97
-
 // fake is one run of the fake.
 type fake struct {
 	path     string // of the scenario
@@ -29,12 +25,9 @@ type fake struct {
 }
 
 func main() {
-	f := &fake{}
 	exe, err := os.Executable()
-	if err != nil {
-		f.misuse(err)
-	}
-	f.path = dcgmtest.Beside(exe)
+	must(err)
+	f := &fake{path: dcgmtest.Beside(exe)}
 	f.read()
 	args := os.Args[1:]
 	f.logStart(args)
@@ -43,16 +36,19 @@ func main() {
 	os.Exit(int(code) & 0xff)
 }
 
+// must ends the fake for an error of its own, as when it has no scenario.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
 // read reads the scenario again. The file is always complete; without it, the fake ends.
 func (f *fake) read() {
 	text, err := os.ReadFile(f.path)
-	if err != nil {
-		f.misuse(fmt.Errorf("no scenario: %w; write one to that path", err))
-	}
+	must(err)
 	f.scenario = dcgmtest.Scenario{}
-	if err := json.Unmarshal(text, &f.scenario); err != nil {
-		f.misuse(err)
-	}
+	must(json.Unmarshal(text, &f.scenario))
 }
 
 // logStart appends a line to the start log.
@@ -60,19 +56,9 @@ func (f *fake) logStart(args []string) {
 	if f.scenario.StartLog == "" {
 		return
 	}
-	line, _ := json.Marshal(dcgmtest.Start{PID: os.Getpid(), Args: args}) // cannot fail
 	log, err := os.OpenFile(f.scenario.StartLog, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err == nil {
-		_, err = log.Write(append(line, '\n'))
-	}
-	if err != nil {
-		f.misuse(err)
-	}
-}
-
-func (f *fake) misuse(err error) {
-	fmt.Fprintf(os.Stderr, "fake dcgmi: %v\n", err)
-	os.Exit(misused)
+	must(err)
+	must(json.NewEncoder(log).Encode(dcgmtest.Start{PID: os.Getpid(), Args: args}))
 }
 
 func (f *fake) printf(format string, args ...any) { fmt.Fprintf(&f.out, format, args...) }
@@ -105,7 +91,7 @@ func (f *fake) command(args []string) status {
 		f.printf("\ndcgmi  version: 4.6.0\n\n")
 		return ok
 	case !known:
-		f.misuse(fmt.Errorf("%q is not emulated", args))
+		must(fmt.Errorf("%q is not emulated", args))
 	}
 	if result := f.begin(args[0], set); result != ok {
 		return result

@@ -41,7 +41,9 @@ func startChild(path string, args []string) (*child, error) {
 	}
 	c := &child{stdout: r, gone: make(chan struct{})}
 	c.cmd = &exec.Cmd{
-		Path: path, Args: append([]string{path}, args...), Env: environment(),
+		Path: path, Args: append([]string{path}, args...),
+		// DCGM warns about this variable in lines between its rows, and we select the GPUs ourselves.
+		Env:    slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CUDA_VISIBLE_DEVICES=") }),
 		Stdout: w, Stderr: &c.stderr,
 		SysProcAttr: attributes(), WaitDelay: drainTime,
 	}
@@ -54,12 +56,6 @@ func startChild(path string, args []string) (*child, error) {
 		return nil, err
 	}
 	return c, nil
-}
-
-// environment returns the environment of a child, without CUDA_VISIBLE_DEVICES. DCGM warns about that variable in
-// lines between its rows, and we select the GPUs ourselves.
-func environment() []string {
-	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CUDA_VISIBLE_DEVICES=") })
 }
 
 // live starts the child and reaps it. The kernel sends the death signal when the thread that started the child ends,
@@ -105,12 +101,10 @@ func (c *child) ended(d time.Duration) bool {
 		return true
 	default:
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-c.gone:
 		return true
-	case <-timer.C:
+	case <-time.After(d):
 		return false
 	}
 }

@@ -101,8 +101,8 @@ func profiled(listing []byte) (ids []int) {
 	for line := range lines(listing) {
 		_, rest := row(line)
 		column, _, _ := strings.Cut(rest, "|")
-		if n := id(strings.TrimSpace(column)); isMultiplexed(n) {
-			ids = append(ids, n)
+		if f := fieldByID(id(strings.TrimSpace(column))); f != nil && f.Multiplexed {
+			ids = append(ids, f.ID)
 		}
 	}
 	slices.Sort(ids)

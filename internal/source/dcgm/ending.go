@@ -119,12 +119,6 @@ type unknownField int
 
 func (f unknownField) Error() string { return fmt.Sprintf("field id %d is unknown to dcgmi", int(f)) }
 
-// unknownFieldIn returns the id in dcgmi's error about an unknown field.
-func unknownFieldIn(text string) (unknownField, bool) {
-	id, err := strconv.Atoi(between(text, "Got invalid field ID. '", "'"))
-	return unknownField(id), err == nil
-}
-
 // unstartable explains why a command that was found could not be started.
 func unstartable(path string, err error) *source.Error {
 	e := &source.Error{Failure: source.HostEngineUnavailable, Cause: path + " cannot be started: " + err.Error(), Err: err,

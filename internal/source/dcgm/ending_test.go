@@ -66,20 +66,6 @@ const (
 		"Error getting values information. Return -3: Generic unspecified error\n"
 )
 
-func TestUnknownFieldIn(t *testing.T) {
-	for text, want := range map[string]unknownField{
-		"Error: Got invalid field ID. '1523'. See dcgm_fields.h for a list of valid field IDs.\n": 1523,
-		"Error: Got invalid field ID. 'x'": 0,
-		"Error: Got invalid field ID. '":   0,
-		"":                                 0,
-	} {
-		id, ok := unknownFieldIn(text)
-		if id != want || ok != (want != 0) {
-			t.Errorf("%q: %d, %v", text, id, ok)
-		}
-	}
-}
-
 func TestTail(t *testing.T) {
 	var text strings.Builder
 	var tl tail

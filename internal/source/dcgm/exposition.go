@@ -19,19 +19,14 @@ func own(dst []byte, b *raw.Batch) []byte { return appendFields(dst, b, (*Field)
 
 // appendFields appends the samples of some of Fields.
 func appendFields(dst []byte, b *raw.Batch, some func(*Field) bool) []byte {
-	family := uint32(len(Fields))
-	var wanted bool
 	for i := range b.Samples {
 		s := &b.Samples[i]
 		f := &Fields[s.Family]
-		if s.Family != family {
-			family, wanted = s.Family, some(f)
-			if wanted {
-				dst = exposition.AppendHeader(dst, f.Family, f.Help, f.Type)
-			}
-		}
-		if !wanted {
+		if !some(f) {
 			continue
+		}
+		if i == 0 || s.Family != b.Samples[i-1].Family {
+			dst = exposition.AppendHeader(dst, f.Family, f.Help, f.Type)
 		}
 		dst = append(append(append(dst, f.Family...), b.Dict.Block(s.Labels)...), ' ')
 		dst = append(appendValue(dst, s.Value, f.Float), '\n')

@@ -68,9 +68,3 @@ func fieldByID(id int) *Field {
 	}
 	return &Fields[i]
 }
-
-// isMultiplexed reports whether the field with that id is Multiplexed.
-func isMultiplexed(id int) bool {
-	f := fieldByID(id)
-	return f != nil && f.Multiplexed
-}

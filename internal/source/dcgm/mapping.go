@@ -40,7 +40,7 @@ func (j Jobs) Of(gpu, instance string) []string {
 type Mapping struct {
 	dir  diag.Folder[[]string]
 	name string
-	jobs Jobs
+	jobs Jobs      // that the last Refresh found; never written to again
 	last time.Time // of the last look at the directory
 	err  error     // of that look
 }
@@ -53,9 +53,6 @@ func NewMapping(dir fs.FS, name string) *Mapping {
 		Parse:  func(_ string, text []byte) []string { return parseJobs(text) },
 	}}
 }
-
-// Jobs returns what the last Refresh found. It is never written to again.
-func (m *Mapping) Jobs() Jobs { return m.jobs }
 
 // Refresh reads the directory if the last look, by the same clock as now, is a second old. It reports whether Jobs changed.
 // While the directory cannot be read, there are no jobs, and every call returns the reason. A link that leads out of the

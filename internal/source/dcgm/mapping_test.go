@@ -44,8 +44,8 @@ func TestMapping(t *testing.T) {
 		"0": {"4711"}, "1": {"4711", "4712", "4713"}, "2.1": {"99"}, "10": {"short"},
 	}
 	m := NewMapping(dir, "/run/jobs")
-	if changed, err := m.Refresh(time.Now()); err != nil || !changed || !maps.EqualFunc(m.Jobs(), want, slices.Equal) {
-		t.Errorf("%v, %v: %v", changed, err, m.Jobs())
+	if changed, err := m.Refresh(time.Now()); err != nil || !changed || !maps.EqualFunc(m.jobs, want, slices.Equal) {
+		t.Errorf("%v, %v: %v", changed, err, m.jobs)
 	}
 	for _, tt := range []struct {
 		gpu, instance string
@@ -53,7 +53,7 @@ func TestMapping(t *testing.T) {
 	}{
 		{"0", "", []string{"4711"}}, {"0", "3", []string{"4711"}}, {"2", "1", []string{"99"}}, {"2", "", nil}, {"2", "2", nil}, {"7", "", nil},
 	} {
-		if got := m.Jobs().Of(tt.gpu, tt.instance); !slices.Equal(got, tt.want) {
+		if got := m.jobs.Of(tt.gpu, tt.instance); !slices.Equal(got, tt.want) {
 			t.Errorf("GPU %s, instance %s: %q", tt.gpu, tt.instance, got)
 		}
 	}
@@ -101,14 +101,14 @@ func TestMappingOnDisk(t *testing.T) {
 	}
 	changed, err := m.Refresh(now.Add(time.Second))
 	outside := dir + "/4 is a link out of the directory, and is not read; write a file there instead"
-	if err == nil || err.Error() != outside || !changed || !maps.EqualFunc(m.Jobs(), Jobs{"0": {"7"}, "1": {"8"}}, slices.Equal) {
-		t.Errorf("%v, %v: %v", changed, err, m.Jobs())
+	if err == nil || err.Error() != outside || !changed || !maps.EqualFunc(m.jobs, Jobs{"0": {"7"}, "1": {"8"}}, slices.Equal) {
+		t.Errorf("%v, %v: %v", changed, err, m.jobs)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	if changed, err := m.Refresh(now.Add(2 * time.Second)); err == nil || !changed || len(m.Jobs()) != 0 {
-		t.Errorf("%v, %v: %v", changed, err, m.Jobs())
+	if changed, err := m.Refresh(now.Add(2 * time.Second)); err == nil || !changed || len(m.jobs) != 0 {
+		t.Errorf("%v, %v: %v", changed, err, m.jobs)
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
@@ -131,10 +131,10 @@ func TestMappingIsBounded(t *testing.T) {
 	if _, err := m.Refresh(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if got := m.Jobs().Of("0", ""); !slices.Equal(got, []string{"12345678"}) {
+	if got := m.jobs.Of("0", ""); !slices.Equal(got, []string{"12345678"}) {
 		t.Errorf("%q", got)
 	}
-	if got := m.Jobs().Of("1", ""); len(got) != maxJobs || got[maxJobs-1] != "job63" {
+	if got := m.jobs.Of("1", ""); len(got) != maxJobs || got[maxJobs-1] != "job63" {
 		t.Errorf("%d jobs", len(got))
 	}
 }

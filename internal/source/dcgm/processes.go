@@ -11,8 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// processQuery asks nvidia-smi for compute processes; it has no such query for
-// graphics processes. dcgmi lists jobs, but no processes.
+// processQuery asks nvidia-smi for compute processes; it has no such query for graphics processes.
 var processQuery = []string{"--query-compute-apps=pid,gpu_uuid,used_memory", "--format=csv,noheader,nounits"}
 
 // Processes implements source.ProcessLister: it returns the compute processes of this machine, as nvidia-smi lists them.

@@ -68,8 +68,7 @@ type receiver struct {
 
 // pace is when the rows of a child arrive.
 type pace struct {
-	begun    time.Time     // the child
-	lastRow  time.Time     // zero before the first
+	lastRow  time.Time     // the child's start before the first
 	first    time.Time     // the first row of the current sample
 	samples  uint64        // begun
 	interval time.Duration // between samples, smoothed; 0 before the second
@@ -88,7 +87,7 @@ type output struct {
 func (r *receiver) run(p pipe) error {
 	r.parser.Names = r
 	r.output.buf = make([]byte, lineBuffer)
-	r.pace.begun = time.Now()
+	r.pace.lastRow = time.Now()
 	r.open()
 	defer func() { r.ring.recycle(r.tick) }()
 	late := false
@@ -109,7 +108,7 @@ func (r *receiver) run(p pipe) error {
 			r.push()
 		}
 		// If we were delayed ourselves, the overdue rows are in the pipe: read once more.
-		silent := now.Sub(r.since())
+		silent := now.Sub(r.pace.lastRow)
 		overdue := silent >= r.limit()
 		if overdue && late {
 			if r.noisy() {
@@ -121,20 +120,12 @@ func (r *receiver) run(p pipe) error {
 	}
 }
 
-// since returns when the child last printed a row, or else started.
-func (r *receiver) since() time.Time {
-	if r.pace.lastRow.IsZero() {
-		return r.pace.begun
-	}
-	return r.pace.lastRow
-}
-
 // noisy reports whether the child has printed something, but neither a row nor a header.
 func (r *receiver) noisy() bool {
-	return r.pace.lastRow.IsZero() && r.output.noise+r.output.n > 0 && !r.parser.Reads()
+	return r.pace.samples == 0 && r.output.noise+r.output.n > 0 && !r.parser.Reads()
 }
 
-// limit returns how long after since the child counts as hanging.
+// limit returns how long after lastRow the child counts as hanging.
 func (r *receiver) limit() time.Duration {
 	hang := max(hangTimes*max(r.period, r.pace.interval), leastHang)
 	switch {
@@ -166,7 +157,7 @@ func (r *receiver) pushTime() time.Time {
 // are already in the pipe.
 func (r *receiver) deadline(late bool) time.Time {
 	soon := time.Now().Add(leastSilence)
-	until := r.since().Add(r.limit())
+	until := r.pace.lastRow.Add(r.limit())
 	switch {
 	case r.pending():
 		until = r.pushTime()

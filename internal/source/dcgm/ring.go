@@ -12,9 +12,8 @@ import (
 // after a failure.
 const ringSize = 64
 
-// ring carries ticks from the receivers to the reader, in the order of their arrival. It is lossy: a reader that falls
-// behind loses the oldest ticks, never the newest, and no receiver ever waits. Ticks are recycled, so that none is
-// allocated in steady state.
+// ring carries ticks from the receivers to the reader, in the order of their arrival. A reader that falls behind loses
+// the oldest ticks, and no receiver ever waits. Ticks are recycled, so that none is allocated in steady state.
 type ring struct {
 	ticks, free chan *tick
 	counts      [2]source.StreamCounts // by stream

@@ -66,11 +66,10 @@ func linkSpeed(text string) float64 {
 		return 0
 	}
 	number, ok := strings.CutSuffix(text, " GB/s")
-	v, err := strconv.ParseFloat(number, 64)
-	if !ok || err != nil || !(v >= 0 && v <= maxLinkSpeed) {
-		return math.NaN()
+	if v, err := strconv.ParseFloat(number, 64); ok && err == nil && v >= 0 && v <= maxLinkSpeed {
+		return math.Round(v*1e3) * 1e6 // it has three decimals
 	}
-	return math.Round(v*1e3) * 1e6 // it has three decimals
+	return math.NaN()
 }
 
 // report is `nvidia-smi -q -x`, as far as it shows which MIG device is which instance.

@@ -25,8 +25,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// MinPeriod is the shortest period that NVIDIA's user guide allows for profiling fields. The command line enforces it,
-// New does not.
+// MinPeriod is the shortest period that NVIDIA's user guide allows for profiling fields. New does not enforce it.
 const MinPeriod = 100 * time.Millisecond
 
 // closeTimeout bounds Close: a child that survives SIGKILL is left to the kernel, which ends it with us.
@@ -58,8 +57,8 @@ type Options struct {
 	exporter func() bool
 }
 
-// name returns "dcgmi", with the host engine if Options names one.
-func (s *node) name() string {
+// Name returns "dcgmi", with the host engine if Options names one.
+func (s *node) Name() string {
 	if s.opts.Host == "" {
 		return "dcgmi"
 	}
@@ -126,24 +125,14 @@ func New(opts Options) *Source {
 	return s
 }
 
-// Name returns "dcgmi", with the host engine if Options names one.
-func (s *Source) Name() string { return s.name() }
-
 // Caps returns the static properties. A reading is a point if the period is the shortest; over a longer one the
 // profiling fields are averages.
 func (s *Source) Caps() source.Caps {
-	aggregation := source.Point
+	caps := source.Caps{Backend: "dcgm", Kind: source.Streamed, Aggregation: source.Point, Period: s.opts.Period, Local: s.local, Host: s.host}
 	if s.opts.Period > MinPeriod {
-		aggregation = source.Window
+		caps.Aggregation = source.Window
 	}
-	return source.Caps{
-		Backend:     "dcgm",
-		Kind:        source.Streamed,
-		Aggregation: aggregation,
-		Period:      s.opts.Period,
-		Local:       s.local,
-		Host:        s.host,
-	}
+	return caps
 }
 
 // hostOf reports whether an Options.Host is this machine, and otherwise returns its name or address.

@@ -132,8 +132,8 @@ func (s *Source) run(ctx context.Context, st *stream) (*child, error) {
 			Remedy:  "see which it knows: dcgmi dmon -l; and its version: dcgmi --version",
 		}
 	}
-	args := []string{"dmon", "-c", "0", "-d", strconv.FormatInt(max(s.opts.Period.Milliseconds(), 1), 10), "-e", strings.Join(ids, ","), "-i", v.entities}
-	c, err := startChild(path, append(args, s.hostOption()...))
+	period := strconv.FormatInt(max(s.opts.Period.Milliseconds(), 1), 10)
+	c, err := startChild(path, s.toEngine("dmon", "-c", "0", "-d", period, "-e", strings.Join(ids, ","), "-i", v.entities))
 	if err != nil {
 		return nil, unstartable(path, err)
 	}
@@ -192,8 +192,8 @@ func explain(st *stream, err error, c *child, text string) error {
 			Remedy: "check whether the host engine and the driver answer: dcgmi discovery -l; nvidia-smi; if they are only slow, raise --poll",
 		}
 	}
-	if id, ok := unknownFieldIn(text); ok {
-		return id
+	if id, err := strconv.Atoi(between(text, "Got invalid field ID. '", "'")); err == nil {
+		return unknownField(id)
 	}
 	code, sig := c.status()
 	return refused(command, st.name, code, sig, text)

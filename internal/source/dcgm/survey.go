@@ -44,10 +44,10 @@ type node struct {
 	ask   func(ctx context.Context, path string, args []string) answer
 	life  context.Context // of the source
 
-	view    atomic.Pointer[view]   // nil before the first survey; stored by who has locked surveying
-	stale   atomic.Bool            // the view must not be trusted at the next start
-	wanted  atomic.Bool            // a survey should follow soon
-	version atomic.Pointer[string] // nil before it is known
+	view    atomic.Pointer[view] // nil before the first survey; stored by who has locked surveying
+	stale   atomic.Bool          // the view must not be trusted at the next start
+	wanted  atomic.Bool          // a survey should follow soon
+	version atomic.Value         // a string, once it is known
 
 	surveying sync.Mutex // locked during a survey, guards what follows
 	last      outputs    // the last answers about names, which a slow command must not remove from the series
@@ -74,7 +74,7 @@ func (s *node) settle(ctx context.Context, path string) (*view, error) {
 // warn logs that readings continue although the view is not what it should be, once for each cause, "" for none.
 func (s *node) warn(message, cause, remedy string) {
 	if cause != "" && cause != s.logged {
-		s.opts.Logger.Warn(message, "reads", s.name(), "cause", cause, "remedy", remedy)
+		s.opts.Logger.Warn(message, "reads", s.Name(), "cause", cause, "remedy", remedy)
 	}
 	s.logged = cause
 }
@@ -122,7 +122,7 @@ func (s *node) adopt(v *view) {
 		s.view.Store(v)
 		old.end()
 		if v.epoch > 1 {
-			s.opts.Logger.Info("dcgmi is restarted", "reads", s.name(), "reason", "the node's GPUs or MIG instances, or their profiling fields, have changed")
+			s.opts.Logger.Info("dcgmi is restarted", "reads", s.Name(), "reason", "the node's GPUs or MIG instances, or their profiling fields, have changed")
 		}
 	case !reflect.DeepEqual(&old.inventory, &v.inventory):
 		v.epoch, v.life, v.end = old.epoch, old.life, old.end
@@ -191,21 +191,21 @@ func (s *node) askAll(ctx context.Context, dcgmi string) (o outputs, list, tree 
 
 // askEngine runs a dcgmi that talks to the host engine.
 func (s *node) askEngine(ctx context.Context, dcgmi string, args ...string) answer {
-	return s.ask(ctx, dcgmi, append(args, s.hostOption()...))
+	return s.ask(ctx, dcgmi, s.toEngine(args...))
 }
 
-// hostOption returns dcgmi's option for the host engine, nil for the local one.
-func (s *node) hostOption() []string {
-	if s.opts.Host == "" {
-		return nil
+// toEngine adds dcgmi's option for the host engine to args, unless it is the local one.
+func (s *node) toEngine(args ...string) []string {
+	if s.opts.Host != "" {
+		args = append(args, "--host", s.opts.Host)
 	}
-	return []string{"--host", s.opts.Host}
+	return args
 }
 
 // askExtras asks which multiplexed fields the first board counts; another model may refuse some: see leavesOut. If there
 // is no answer, the known fields stay, which are none at first, and it is asked again soon.
 func (s *node) askExtras(ctx context.Context, dcgmi string) {
-	if s.opts.Fields != nil && !slices.ContainsFunc(s.opts.Fields, isMultiplexed) {
+	if s.opts.Fields != nil && !slices.ContainsFunc(s.opts.Fields, func(id int) bool { return fieldByID(id).Multiplexed }) {
 		return
 	}
 	got := s.askEngine(ctx, dcgmi, "profile", "-l")
@@ -228,23 +228,19 @@ func unfit(err error) *source.Error {
 
 // Version implements source.Versioned.
 func (s *node) Version() string {
-	if v := s.version.Load(); v != nil {
-		return *v
-	}
-	return ""
+	version, _ := s.version.Load().(string)
+	return version
 }
 
 // learnVersion asks dcgmi for its version, as in "dcgmi  version: 4.4.1", unless it is known.
 func (s *node) learnVersion(ctx context.Context, dcgmi string) {
-	if s.version.Load() != nil {
+	if s.Version() != "" {
 		return
 	}
 	for line := range lines(s.ask(ctx, dcgmi, []string{"--version"}).stdout) {
 		_, number, _ := strings.Cut(line, "version:")
 		if number = strings.TrimSpace(number); number != "" && len(number) < 32 && strings.Trim(number, "0123456789.") == "" {
-			name := "dcgmi " + number
-			s.version.Store(&name)
-			return
+			s.version.Store("dcgmi " + number)
 		}
 	}
 }

@@ -194,7 +194,7 @@ func (w *Writer) refresh(now time.Time) {
 	}
 	changed, err := w.mapping.Refresh(now)
 	if changed {
-		w.jobs, w.dict = w.mapping.Jobs(), nil
+		w.jobs, w.dict = w.mapping.jobs, nil
 	}
 	if err != nil && !w.failed {
 		w.logger.Warn("GPUs are shown without their jobs", "cause", err)

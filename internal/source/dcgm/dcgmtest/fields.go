@@ -56,11 +56,12 @@ func Profiling(id int) bool { return 1001 <= id && id < 1200 }
 
 // FieldByID returns the field with this id, if there is one.
 func FieldByID(id int) (Field, bool) {
-	i := slices.IndexFunc(fields(), func(f Field) bool { return f.ID == id })
-	if i < 0 {
-		return Field{}, false
+	for _, f := range fields() {
+		if f.ID == id {
+			return f, true
+		}
 	}
-	return fields()[i], true
+	return Field{}, false
 }
 
 // NA is the text of a blank value, Driver that of the field 1.

@@ -1,9 +1,8 @@
 // Package dmon reads the text that `dcgmi dmon` prints, in every layout since DCGM 2, a line at a time.
 //
-// The text has no timestamps and no separators: a header names the columns, a row follows for each entity, and the
-// next sample begins where an entity or the header recurs. The parser finds these boundaries, reads the columns from
-// the header, and turns the rows of GPUs and GPU instances into samples. It emits only numbers of the text, under
-// their own columns: a row whose cells cannot be separated with certainty is left out as a whole and counted.
+// The text has no timestamps and no separators: a header names the columns, a row follows for each entity, and the next
+// sample begins where an entity or the header recurs. The parser emits only numbers of the text, under their own columns:
+// a row whose cells cannot be assigned with certainty is left out as a whole and counted.
 package dmon
 
 import (
@@ -75,8 +74,7 @@ func (p *Parser) Line(b *raw.Batch, line []byte) bool {
 	return p.row(b, line, e, end)
 }
 
-// Next ends the tick: the next row begins a new one. Line does this at every boundary that the text shows; Next is for
-// a caller that infers one, because the stream fell silent.
+// Next ends the tick, for a caller that infers its end: the next row begins a new one.
 func (p *Parser) Next() {
 	p.tick++
 	p.rows, p.parent, p.last = 0, none, none

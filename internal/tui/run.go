@@ -22,14 +22,10 @@ import (
 
 // Options configure Run.
 type Options struct {
-	// Targets are the nodes, at least one.
-	Targets []client.Target
-	// Job describes the batch job that the program was started in.
-	Job []canonical.Variable
-	// Notice is a message to show at the start; "" means none.
-	Notice string
-	// Focus is the GPU to begin with, as :focus takes it; "" means none.
-	Focus string
+	Targets []client.Target      // the nodes, at least one
+	Job     []canonical.Variable // of the batch job that the program was started in
+	Notice  string               // to show at the start; "" means none
+	Focus   string               // GPU to begin with, as :focus takes it; "" means none
 }
 
 // CheckTerminal returns an error if Run cannot draw on the terminal of this process.

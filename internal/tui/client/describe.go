@@ -34,8 +34,7 @@ var ClassNames = func() (names [canonical.NumClasses]ClassName) {
 	return names
 }()
 
-// InMIG stands for the class of a board that has none because it is known only from its
-// instances.
+// InMIG stands for the class of a board that is known only from its instances.
 var InMIG = ClassName{"in MIG instances", "in MIG"}
 
 // ActionWords returns an action in words, such as "reset GPU".

@@ -63,28 +63,23 @@ func NewFetcher(t Target) *Fetcher {
 // publishes the node after each fetch.
 func (f *Fetcher) Follow(ctx context.Context, publish func(*Node)) {
 	for {
-		next := time.Now()
+		begun := time.Now()
 		bounded, cancel := context.WithTimeout(ctx, fetchTimeout)
 		f.fetch(bounded)
 		if cancel(); ctx.Err() != nil {
 			return
 		}
 		publish(f.Node)
-		next = next.Add(f.pause())
+		pause := max(f.Node.Period, minPeriod)
+		if f.Node.Err != "" {
+			pause = retryPause
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(time.Until(next)):
+		case <-time.After(pause - time.Since(begun)):
 		}
 	}
-}
-
-// pause returns the time from the beginning of the last fetch to that of the next.
-func (f *Fetcher) pause() time.Duration {
-	if f.Node.Err != "" {
-		return retryPause
-	}
-	return max(f.Node.Period, minPeriod)
 }
 
 // Lead publishes the nodes of the Lead of the Target, with the times of their readings, and lets

@@ -10,8 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Key identifies a device among those of all nodes. It is comparable. The zero Key means no
-// device.
+// Key identifies a device among those of all nodes. The zero Key means no device.
 type Key struct {
 	Node           string // Node.URL, as two nodes may have the same name
 	UUID, Instance string // UUID is "index:HOST/N" for a board without one
@@ -24,8 +23,8 @@ func keyOf(url string, d *canonical.Device) Key {
 	return Key{url, d.UUID, d.Instance}
 }
 
-// GPU is a device as an exposition reports it: a board, or a MIG instance. It is
-// immutable. Values that are not reported are "" or NaN.
+// GPU is a device as an exposition reports it: a board, or a MIG instance. It is immutable. Values
+// that are not reported are "" or NaN.
 type GPU struct {
 	Key Key
 	canonical.Device

@@ -71,12 +71,9 @@ const (
 )
 
 const (
-	// stalePeriods and expiredPeriods are the ages of readings in periods of a node.
-	stalePeriods, expiredPeriods = 3, 10
-	// minStale keeps fast streams from flickering between fresh and stale.
-	minStale = 2 * time.Second
-	// defaultPeriod is assumed while none is known.
-	defaultPeriod = 15 * time.Second
+	stalePeriods, expiredPeriods = 3, 10            // ages of readings in periods of a node
+	minStale                     = 2 * time.Second  // keeps fast streams from flickering between fresh and stale
+	defaultPeriod                = 15 * time.Second // while none is known
 )
 
 // Freshness returns the freshness and the age of the readings of n at now. Those of a node

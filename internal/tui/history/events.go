@@ -19,9 +19,8 @@ type Event struct {
 	GPU  string     // label of the device; "" for a node
 	// Health marks what the health of a device says: nodes serve that too.
 	Health bool
-	// State is the severity; HealthOK for an improvement or information.
-	State canonical.Health
-	Text  string // one line
+	State  canonical.Health // HealthOK for an improvement or information
+	Text   string           // one line
 }
 
 // Watch derives events from the readings of nodes.

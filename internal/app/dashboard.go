@@ -127,16 +127,13 @@ func (o *options) tuiClient() (*http.Client, error) {
 	return client, nil
 }
 
-// tailLines is the number of lines that a tail keeps.
-const tailLines = 20
-
-// tail is a writer that keeps the last lines, of which each Write is one. A logger calls it one at a time.
+// tail is a writer that keeps the last 20 lines, of which each Write is one. A logger calls it one at a time.
 type tail []string
 
 // Write implements io.Writer.
 func (t *tail) Write(line []byte) (int, error) {
 	*t = append(*t, string(line))
-	*t = (*t)[max(0, len(*t)-tailLines):]
+	*t = (*t)[max(0, len(*t)-20):]
 	return len(line), nil
 }
 

@@ -132,17 +132,11 @@ func (d *discovery) read(ctx context.Context, m *member) {
 		logger.Error("cannot read a discovered exporter", "cause", err)
 		return
 	}
-	life, end := context.WithCancel(context.WithoutCancel(ctx)) // scrapes are read to their end
-	defer end()
-	read := make(chan error, 1)
-	go func() { read <- r.pipeline.Run(life) }()
+	end := inBackground(context.WithoutCancel(ctx), r.pipeline.Run) // scrapes are read to their end
 	logger.Info("reading an exporter", "address", m.exporter.Address)
 	<-ctx.Done()
 	d.service.readers.leave(r)
 	end()
-	if err := <-read; err != nil {
-		logger.Warn("a source has ended", "cause", err)
-	}
 	m.remains = r.pipeline.Leave()
 	logger.Info("stopped reading an exporter")
 }

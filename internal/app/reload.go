@@ -30,15 +30,13 @@ func (p *service) addReloadGauges() {
 func (p *service) reloadOnHangup(ctx context.Context) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
+	context.AfterFunc(ctx, func() {
+		signal.Stop(hangup)
+		close(hangup)
+	})
 	go func() {
-		defer signal.Stop(hangup)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-hangup:
-				_ = p.reload() // reload logs its error
-			}
+		for range hangup {
+			_ = p.reload() // reload logs its error
 		}
 	}()
 }

@@ -65,11 +65,11 @@ func (p *service) observer() pipeline.Observer {
 // serves reports whether the latest reading of a source is fit to be served.
 func (p *service) serves(source string) bool {
 	_, r := p.readers.named(source)
-	if r == nil {
-		return false
+	if r != nil {
+		_, err := r.pipeline.Status()
+		return err == nil
 	}
-	_, err := r.pipeline.Status()
-	return err == nil
+	return false
 }
 
 // renderer returns a function that renders readings as rules see them: the upstream's lines that

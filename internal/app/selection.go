@@ -180,25 +180,21 @@ func (o *options) chooser(address string) func(*client.Node) client.Selection {
 
 // hostsOf returns the hosts that a node is read from, for requestFor.
 func hostsOf(address string, n *client.Node) (hosts []string) {
-	urls := []string{}
+	add := func(text string) {
+		if u, err := url.Parse(text); err == nil {
+			hosts = append(hosts, u.Host) // "" for a file
+		}
+	}
 	if address != client.InProcess {
-		urls = append(urls, address)
+		add(address)
 	}
 	for i := range n.Sources {
 		s := &n.Sources[i]
 		_, engine, remote := strings.Cut(s.Name, "@")
-		switch {
-		case s.Backend == "prometheus" && strings.Contains(s.Name, "://"):
-			urls = append(urls, s.Name)
-		case s.Backend == "prometheus", s.Backend == "replay":
-			hosts = append(hosts, "")
-		case s.Backend == "dcgm" && remote && !settings.IsHere(engine):
+		if s.Backend == "prometheus" || s.Backend == "replay" {
+			add(s.Name)
+		} else if s.Backend == "dcgm" && remote && !settings.IsHere(engine) {
 			hosts = append(hosts, engine)
-		}
-	}
-	for _, text := range urls {
-		if u, err := url.Parse(text); err == nil {
-			hosts = append(hosts, u.Host)
 		}
 	}
 	return hosts

@@ -41,27 +41,23 @@ func checkAlive(args []string, stdout, stderr io.Writer) int {
 // aliveTarget returns the proxy to ask, as http://HOST:PORT, and the timeout.
 func aliveTarget(args []string, stdout io.Writer) (proxy string, patience time.Duration, err error) {
 	_, o, err := flagsFor("check alive", args, stdout, "url", "timeout")
-	if err != nil {
-		return "", 0, err
-	}
-	patience = time.Duration(o.CheckTimeout)
-	if o.CheckURL != "" {
-		if proxy, err = settings.WithPath(o.CheckURL); err != nil {
-			return "", 0, fmt.Errorf("--url=%w; give a kpulse-proxy, such as NODE, NODE:9401 or http://NODE:9401", err)
+	if err == nil && o.CheckURL == "" {
+		var g settings.Given
+		if g, err = settings.ReadFlags(flagsOfContainer(), stdout); err == nil {
+			err = g.Flag("web.listen-address").Apply(o)
 		}
-		return settings.Bare(proxy), patience, nil
-	}
-	g, err := settings.ReadFlags(flagsOfContainer(), stdout)
-	if err == nil {
-		err = g.Flag("web.listen-address").Apply(o)
 	}
 	if err != nil {
 		return "", 0, err
 	}
-	if proxy = settings.LocalProxy(o.Listen); proxy == "" {
-		return "", 0, fmt.Errorf("--web.listen-address=%s cannot be asked; name the proxy with --url=NODE", o.Listen[0])
+	proxy = o.CheckURL
+	if proxy == "" {
+		proxy = settings.LocalProxy(o.Listen)
 	}
-	return strings.TrimSuffix(proxy, "/metrics"), patience, nil
+	if proxy, err = settings.WithPath(proxy); err != nil {
+		return "", 0, fmt.Errorf("--url=%w; give a kpulse-proxy, such as NODE, NODE:9401 or http://NODE:9401", err)
+	}
+	return settings.Bare(proxy), time.Duration(o.CheckTimeout), nil
 }
 
 // flagsOfContainer returns the command line of the container, if it runs this program: a health

@@ -177,12 +177,8 @@ func checkCounters(files []string) (string, diag.Problems, error) {
 // whose first comes too late: a loaded H200 slows down below 90 °C, and is warned of at 95 °C.
 func wantedReadings() (wants []CounterWant) {
 	var health []CounterWant
-	ofHealth := map[canonical.Field]bool{}
 	for condition, criterion := range compute.Criteria() {
 		name := canonical.Condition(condition).String()
-		for _, f := range criterion.Inputs {
-			ofHealth[f] = true
-		}
 		same := slices.IndexFunc(health, func(w CounterWant) bool { return slices.Equal(w.AnyOf, criterion.Inputs) })
 		if same < 0 {
 			health = append(health, CounterWant{AnyOf: criterion.Inputs, For: "the health condition " + name})
@@ -195,7 +191,7 @@ func wantedReadings() (wants []CounterWant) {
 		panic(err) // the defaults are valid
 	}
 	for _, f := range judge.Inputs() {
-		if !ofHealth[f] {
+		if !slices.ContainsFunc(health, func(w CounterWant) bool { return slices.Contains(w.AnyOf, f) }) {
 			wants = append(wants, CounterWant{AnyOf: []canonical.Field{f}, For: "real utilization or the workload class"})
 		}
 	}

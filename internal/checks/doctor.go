@@ -67,8 +67,8 @@ const (
 	hangs = 12 * time.Second
 	// triesAtOnce bounds the sources that are read at a time, and so the memory.
 	triesAtOnce = 16
-	// longer is the remedy of giving a try more time.
-	longer = "or give it longer: --timeout=1m"
+	// slow is the remedy of a try that takes too long.
+	slow = "see what hangs: curl, nvidia-smi, and dmesg for the driver; or give it longer: --timeout=1m"
 )
 
 // diagnosis is the result of a check.
@@ -227,7 +227,7 @@ func (d *doctor) try(ctx context.Context, a *attempt) diagnosis {
 		}
 		row := failed(a.check, err)
 		if bounded.Err() != nil {
-			row.State, row.Remedy = stateSilent, "look at what takes so long: curl, dmesg, nvidia-smi; "+longer
+			row.State, row.Remedy = stateSilent, slow
 		}
 		found <- row
 	}()
@@ -235,8 +235,7 @@ func (d *doctor) try(ctx context.Context, a *attempt) diagnosis {
 	case row := <-found:
 		return row
 	case <-time.After(patience + hangs):
-		return diagnosis{Check: a.check, State: stateSilent, Found: "no answer within " + patience.String(),
-			Remedy: "check whether the kernel or a driver hangs (dmesg), " + longer}
+		return diagnosis{Check: a.check, State: stateSilent, Found: "no answer within " + patience.String(), Remedy: slow}
 	}
 }
 

@@ -16,22 +16,18 @@ func TestMemoryLimitFollowsCgroup(t *testing.T) {
 	const limit = 512 << 20
 	inner := limitedCgroup(t, limit)
 	for environment, want := range map[string]float64{"": 0.9 * limit, "100MiB": 100 << 20} {
-		cmd := exec.Command("/bin/sh", "-c", `echo $$ > "$0"; exec kpulse-proxy --backend=replay --web.listen-address=127.0.0.1:0 --log.level=debug`, filepath.Join(inner, "cgroup.procs"))
+		cmd := exec.Command("/bin/sh", "-c", `echo $$ > "$0"; exec kpulse-proxy --backend=replay --web.listen-address=127.0.0.1:0`, filepath.Join(inner, "cgroup.procs"))
 		cmd.Env = append(os.Environ(), "GOMEMLIMIT="+environment)
 		c, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, telemetry := page(t, c, "/-/metrics")
-		logged := c.Logged()
 		c.Stop()
 		_, rest, _ := strings.Cut(telemetry, "\ngo_gc_gomemlimit_bytes ")
 		text, _, _ := strings.Cut(rest, "\n")
 		if got, err := strconv.ParseFloat(text, 64); err != nil || got < want-1 || got > want+1 {
 			t.Errorf("GOMEMLIMIT=%q: /-/metrics says %q, want %v", environment, text, want)
-		}
-		if !strings.Contains(logged, "limits of this process") {
-			t.Errorf("GOMEMLIMIT=%q: not logged:\n%s", environment, logged)
 		}
 	}
 }
@@ -41,19 +37,12 @@ func TestMemoryLimitFollowsCgroup(t *testing.T) {
 func limitedCgroup(t *testing.T, limit int) string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		t.Skip("this machine has no cgroups")
+	if err != nil || strings.Contains(string(text), ":memory:") {
+		t.Skip("needs cgroups of version 2 for memory; host.TestMemoryLimit reads made-up ones")
 	}
-	root, file, own := "/sys/fs/cgroup", "memory.max", ""
-	for line := range strings.Lines(string(text)) {
-		number, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
-		switch controllers, path, _ := strings.Cut(rest, ":"); {
-		case controllers == "memory":
-			root, file, own = "/sys/fs/cgroup/memory", "memory.limit_in_bytes", path
-		case number == "0" && file == "memory.max":
-			own = path
-		}
-	}
+	const root, file = "/sys/fs/cgroup", "memory.max"
+	_, own, _ := strings.Cut(string(text), "0::")
+	own, _, _ = strings.Cut(own, "\n")
 	outer := filepath.Join(root, own, "kpulse-"+strconv.Itoa(os.Getpid()))
 	inner := filepath.Join(outer, "inner")
 	if err := os.MkdirAll(inner, 0o700); err != nil {

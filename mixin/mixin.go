@@ -33,7 +33,9 @@ const (
 
 // ruleFiles are the sources of the rules, beside the mixin's folder, in the order of their
 // evaluation. twin/dcgm-exporter.rules.yml is left out: it is for clusters without the proxy.
-var ruleFiles = []string{"../rules/kpulse-node.rules.yml", "../rules/kpulse-fleet.rules.yml", "../rules/kpulse-boards.rules.yml", "../rules/kpulse-gangs.rules.yml", "../rules/kpulse-users.rules.yml"}
+var ruleFiles = []string{
+	"../rules/kpulse-node.rules.yml", "../rules/kpulse-fleet.rules.yml", "../rules/kpulse-boards.rules.yml", "../rules/kpulse-gangs.rules.yml", "../rules/kpulse-users.rules.yml",
+}
 
 // xidsData has the proxy's table of XIDs, for panels that show codes in words.
 const xidsData = "lib/xids.json"

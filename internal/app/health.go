@@ -105,7 +105,8 @@ func (o *options) healthTarget(ctx context.Context, logger *slog.Logger) (target
 	own := o.ReadsItself(settings.FromCommandLine)
 	switch {
 	case o.Origin("url") == settings.FromCommandLine && own:
-		return target, nil, errors.New("--url asks a proxy that has sources of its own; leave --url out, or --backend, --source, --replay and the sources of --config.file")
+		return target, nil, errors.New("--url asks a proxy that has sources of its own; leave --url out, or --backend, --source, --replay and the sources " +
+			"of --config.file")
 	case o.CheckURL != "" && !own:
 		url, err := settings.WithPath(o.CheckURL)
 		if err != nil {
@@ -121,7 +122,8 @@ func (o *options) healthTarget(ctx context.Context, logger *slog.Logger) (target
 	case refusal != "":
 		return target, nil, errors.New(refusal)
 	case local == nil:
-		return target, nil, fmt.Errorf("no kpulse-proxy answers at %s; start it there, name another with --url=NODE, or give --backend to take one reading directly", settings.LocalProxy(o.Listen))
+		return target, nil, fmt.Errorf("no kpulse-proxy answers at %s; start it there, name another with --url=NODE, or give --backend to take one reading "+
+			"directly", settings.LocalProxy(o.Listen))
 	}
 	return *local, func() {}, nil
 }

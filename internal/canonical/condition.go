@@ -63,7 +63,8 @@ var Conditions = [NumConditions]ConditionInfo{
 		Remedy: "A broken memory row could not be replaced. Drain the node and have the board replaced.",
 	},
 	CondUncorrectableRemappedRows: {
-		Name: "uncorrectable_remapped_rows", Title: "uncorrectable rows remapped", States: RaisesCrit, Action: ActionCheckHardware, Basic: true, Field: RemappedRowsUncorrectable, Valued: true,
+		Name: "uncorrectable_remapped_rows", Title: "uncorrectable rows remapped", States: RaisesCrit, Action: ActionCheckHardware,
+		Basic: true, Field: RemappedRowsUncorrectable, Valued: true,
 		When:   "rows were remapped for uncorrectable errors",
 		Remedy: "Rows with uncorrectable errors were replaced. Watch it: run the vendor's field diagnostics, and replace the board if there are more.",
 	},
@@ -74,7 +75,8 @@ var Conditions = [NumConditions]ConditionInfo{
 	},
 	CondGPUTemperature: {
 		Name: "gpu_temperature", Title: "GPU hot", States: RaisesHot, Action: ActionCheckHardware, Basic: true, Field: Temperature, Valued: true,
-		When:   "at the model's warning temperature (A100 93 °C, H100 and H200 95 °C, RTX 6000 92 °C, others 93 °C), or if the driver reports no margin left to the slowdown",
+		When: "at the model's warning temperature (A100 93 °C, H100 and H200 95 °C, RTX 6000 92 °C, others 93 °C), or if the driver reports no margin " +
+			"left to the slowdown",
 		Remedy: "Too hot for this model. Look at fans, air flow and the inlet temperature.",
 	},
 	CondMemoryTemperature: {
@@ -84,13 +86,15 @@ var Conditions = [NumConditions]ConditionInfo{
 	},
 	CondRecoveryAction: {
 		Name: "recovery_action", Title: "driver asks for recovery", States: RaisesCrit | RaisesWarn, Field: RecoveryAction, Valued: true,
-		When:   "the driver asks for an action: crit for a GPU reset (1), a reboot (2), drain and reset (4), warn for others",
-		Remedy: "The driver itself asks for it: 1 and 4 reset the GPU, 2 reboot the node, 3 end what uses peer-to-peer, 5 recover the IMEX domain. Drain the node first.",
+		When: "the driver asks for an action: crit for a GPU reset (1), a reboot (2), drain and reset (4), warn for others",
+		Remedy: "The driver itself asks for it: 1 and 4 reset the GPU, 2 reboot the node, 3 end what uses peer-to-peer, 5 recover the IMEX domain. Drain " +
+			"the node first.",
 	},
 	CondXIDFatal: {
 		Name: "xid_fatal", Title: "fatal XID", States: RaisesCrit, Field: XIDLast, Valued: true,
-		When:   "from an XID that the table of XIDs calls fatal (such as 48, 79, 95, 119) until it is resolved (below), whatever codes follow it",
-		Remedy: "The driver reported an error after which the GPU is unusable, and nothing has shown since that it is resolved. Drain the node, and do what kpulse-proxy explain xid says about the code: most need a reset, some a reboot.",
+		When: "from an XID that the table of XIDs calls fatal (such as 48, 79, 95, 119) until it is resolved (below), whatever codes follow it",
+		Remedy: "The driver reported an error after which the GPU is unusable, and nothing has shown since that it is resolved. Drain the node, and do what " +
+			"kpulse-proxy explain xid says about the code: most need a reset, some a reboot.",
 	},
 	CondXIDRecent: {
 		Name: "xid_recent", Title: "recent XID", States: RaisesWarn, Field: XIDLast, Valued: true,
@@ -139,17 +143,22 @@ var Conditions = [NumConditions]ConditionInfo{
 	},
 	CondNVLinkDown: {
 		Name: "nvlink_down", Title: "NVLink down", States: RaisesCrit, Action: ActionResetGPU, Field: NVLinksActive,
-		When:   "for 10 min after the count of recoveries that failed rose; or three readings in a row show fewer links up than this GPU had before in three readings in a row. Not for 10 min after the GPU restarts (its energy or ECC count resets, or it was away or not read for over 3 min), nor while it is cut into MIG instances",
-		Remedy: "An NVLink that this GPU had is down. Drain the node, look at the fabric manager's log, and reset the GPU; reseat or replace the board if the link stays down.",
+		When: "for 10 min after the count of recoveries that failed rose; or three readings in a row show fewer links up than this GPU had before in " +
+			"three readings in a row. Not for 10 min after the GPU restarts (its energy or ECC count resets, or it was away or not read for over 3 min), nor " +
+			"while it is cut into MIG instances",
+		Remedy: "An NVLink that this GPU had is down. Drain the node, look at the fabric manager's log, and reset the GPU; reseat or replace the board if " +
+			"the link stays down.",
 	},
 	CondFabric: {
 		Name: "fabric", Title: "fabric not healthy", States: RaisesCrit | RaisesWarn, Action: ActionCheckHardware, Field: FabricHealth,
-		When:   "three readings in a row: crit if the fabric is unhealthy or its manager could not set up the GPU, warn if its capacity is limited",
-		Remedy: "The NVLink fabric has a problem with this GPU. Check the fabric manager, on racks also IMEX and the switches; drain the node if the problem persists.",
+		When: "three readings in a row: crit if the fabric is unhealthy or its manager could not set up the GPU, warn if its capacity is limited",
+		Remedy: "The NVLink fabric has a problem with this GPU. Check the fabric manager, on racks also IMEX and the switches; drain the node if the " +
+			"problem persists.",
 	},
 	CondProfilingStalled: {
 		Name: "profiling_stalled", Title: "profiling stalled", States: RaisesWarn, Field: NumFields,
-		When:   "three readings in a row, over at least 10 s, show every activity at 0 while the GPU is busy: its utilization is then absent and its class `unknown` from the first of them",
+		When: "three readings in a row, over at least 10 s, show every activity at 0 while the GPU is busy: its utilization is then absent and its class " +
+			"`unknown` from the first of them",
 		Remedy: "The profiling counters read 0 while the GPU is busy: often another profiler uses them. Stop it, or restart the host engine.",
 	},
 }

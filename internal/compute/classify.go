@@ -45,7 +45,9 @@ type classRule struct {
 // the class. The last has no bounds. The caller owns them.
 func cascade(t *Thresholds) []classRule {
 	return []classRule{
-		{canonical.Idle, []bound{below(signalUtilization, t.IdleUtilization), below(signalEngine, t.IdleEngine), below(signalDRAM, t.IdleDRAM), below(signalTransfer, 1)}},
+		{canonical.Idle, []bound{
+			below(signalUtilization, t.IdleUtilization), below(signalEngine, t.IdleEngine), below(signalDRAM, t.IdleDRAM), below(signalTransfer, 1),
+		}},
 		{canonical.TensorHeavyCompute, []bound{atLeast(signalTensor, t.TensorHeavyTensor), atLeast(signalSM, t.TensorHeavySM)}},
 		{canonical.TensorCompute, []bound{atLeast(signalTensor, t.TensorTensor), atLeast(signalSM, t.TensorSM)}},
 		{canonical.FP64HPCCompute, []bound{atLeast(signalFP64, t.FP64FP64), atLeast(signalSM, t.FP64SM)}},

@@ -113,12 +113,14 @@ func (o *Options) Check() (wrong []*OptionError) {
 	wrong = append(wrong, o.Thresholds.check()...)
 	for c, s := range o.States {
 		if s&^(canonical.RaisesHot|canonical.RaisesWarn|canonical.RaisesCrit) != 0 {
-			wrong = append(wrong, Reject("health", "health condition %s cannot raise states %#b: make it hot, warn or crit, or none to turn it off", canonical.Condition(c), s))
+			wrong = append(wrong, Reject("health", "health condition %s cannot raise states %#b: make it hot, warn or crit, or none to "+
+				"turn it off", canonical.Condition(c), s))
 		}
 	}
 	for code, x := range o.XIDs {
 		if code == 0 || x.Severity >= canonical.NumSeverities || x.Action >= canonical.NumActions {
-			wrong = append(wrong, Reject(fmt.Sprintf("xids.%d", code), "XID %d cannot have severity %d and action %d: name one of each for a code above 0", code, x.Severity, x.Action))
+			wrong = append(wrong, Reject(fmt.Sprintf("xids.%d", code), "XID %d cannot have severity %d and action %d: name one of each for a code "+
+				"above 0", code, x.Severity, x.Action))
 		}
 	}
 	if o.XIDHold <= 0 {

@@ -45,7 +45,9 @@ func (j *Judge) latch(d *device, x *xid, at time.Time, means meaning, decoded bo
 func (j *Judge) resolve(d *device, x *xid, reason string) {
 	x.fatal = time.Time{}
 	d.xids.latched--
-	j.add(&d.Device, canonical.Event{At: j.memory.at, Kind: canonical.EventResolved, Code: x.code, Severity: canonical.SeverityFatal, Action: x.latch.action, Text: reason})
+	j.add(&d.Device, canonical.Event{
+		At: j.memory.at, Kind: canonical.EventResolved, Code: x.code, Severity: canonical.SeverityFatal, Action: x.latch.action, Text: reason,
+	})
 }
 
 // resolveAll ends all fatal codes of a board, and reports whether there were any. Later reports

@@ -40,7 +40,8 @@ func (o *Options) refuse() error {
 	}
 	for i := range o.Upstreams {
 		if host := o.Upstreams[i].DCGMHost; o.Processes && o.Mode() != modeHealth && !IsHere(host) {
-			return fmt.Errorf("--collector.processes: the GPUs of --dcgm.host=%s are another machine's, whose processes cannot be seen from here; run kpulse-proxy there", host)
+			return fmt.Errorf("--collector.processes: the GPUs of --dcgm.host=%s are another machine's, whose processes cannot be seen from here; run "+
+				"kpulse-proxy there", host)
 		}
 	}
 	var err error

@@ -171,7 +171,10 @@ const (
 )
 
 // groupTitles are indexed by group.
-var groupTitles = [...]string{"Reading", "Showing instead of serving", "Checking health (kpulse-proxy check health)", "Computing", "Who holds the GPUs", "Serving", "Logging and the rest"}
+var groupTitles = [...]string{
+	"Reading", "Showing instead of serving", "Checking health (kpulse-proxy check health)", "Computing", "Who holds the GPUs", "Serving",
+	"Logging and the rest",
+}
 
 // DefaultKernelLog is Linux's device for its log, and DefaultPodResources the kubelet's socket.
 const (

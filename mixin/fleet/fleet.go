@@ -132,7 +132,8 @@ func newFleet(hosts int) []*host {
 			sum := fnv.New64a()
 			fmt.Fprint(sum, h.cluster, h.name, g)
 			s := sum.Sum64()
-			h.boards[g] = board{index: g, seed: s, work: free, uuid: fmt.Sprintf("GPU-%08x-%04x-4%03x-8%03x-%012x", uint32(s>>32), uint16(s>>16), s&0xfff, (s>>12)&0xfff, s*0x9e3779b97f4a7c15>>16)}
+			h.boards[g] = board{index: g, seed: s, work: free,
+				uuid: fmt.Sprintf("GPU-%08x-%04x-4%03x-8%03x-%012x", uint32(s>>32), uint16(s>>16), s&0xfff, (s>>12)&0xfff, s*0x9e3779b97f4a7c15>>16)}
 		}
 		if number%2 == 0 {
 			h.runJob()

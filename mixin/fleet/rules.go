@@ -177,7 +177,9 @@ func (e *evaluator) firing(ctx context.Context, at time.Time) (all []Alert, err 
 }
 
 // shorthands are the definitions that Prometheus prepends to the templates of alerts.
-var shorthands = strings.Join([]string{"{{$labels := .Labels}}", "{{$externalLabels := .ExternalLabels}}", "{{$externalURL := .ExternalURL}}", "{{$value := .Value}}"}, "")
+var shorthands = strings.Join([]string{
+	"{{$labels := .Labels}}", "{{$externalLabels := .ExternalLabels}}", "{{$externalURL := .ExternalURL}}", "{{$value := .Value}}",
+}, "")
 
 // expand expands a template of an alert.
 func (e *evaluator) expand(ctx context.Context, r *rule, a *active, text string, at time.Time) (string, error) {

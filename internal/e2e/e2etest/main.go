@@ -67,7 +67,8 @@ func replace(dir, binary string) error {
 	if err != nil {
 		return err
 	}
-	script := fmt.Sprintf("#!/bin/sh\nunset x %s\nGORACE='log_path=%s/race atexit_sleep_ms=10' exec '%s' \"$@\"\n", strings.Join(environment.Tests(), " "), dir, binary)
+	script := fmt.Sprintf("#!/bin/sh\nunset x %s\nGORACE='log_path=%s/race atexit_sleep_ms=10' exec '%s' "+
+		"\"$@\"\n", strings.Join(environment.Tests(), " "), dir, binary)
 	if err := os.WriteFile(filepath.Join(dir, "kpulse-proxy"), []byte(script), 0o700); err != nil {
 		return err
 	}

@@ -82,8 +82,10 @@ var dcgmFamilies = [...]family{
 	{"DCGM_FI_DEV_FB_RESERVED", "gauge", 0, 500, 700, "Framebuffer memory reserved (in MiB)."},
 	{"DCGM_FI_DEV_SM_CLOCK", "gauge", 0, 210, 1980, "SM clock frequency (in MHz)."},
 	{"DCGM_FI_DEV_MEM_CLOCK", "gauge", 0, 405, 2619, "Memory clock frequency (in MHz)."},
-	{"DCGM_FI_PROF_PCIE_TX_BYTES", "gauge", 0, 0, 3e10, "The rate of data transmitted over the PCIe bus - including both protocol headers and data payloads - in bytes per second."},
-	{"DCGM_FI_PROF_PCIE_RX_BYTES", "gauge", 0, 0, 3e10, "The rate of data received over the PCIe bus - including both protocol headers and data payloads - in bytes per second."},
+	{"DCGM_FI_PROF_PCIE_TX_BYTES", "gauge", 0, 0, 3e10, "The rate of data transmitted over the PCIe bus - including both protocol headers and data " +
+		"payloads - in bytes per second."},
+	{"DCGM_FI_PROF_PCIE_RX_BYTES", "gauge", 0, 0, 3e10, "The rate of data received over the PCIe bus - including both protocol headers and data payloads " +
+		"- in bytes per second."},
 	{"DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "counter", 0, 0, 3, "Total number of PCIe retries."},
 	{"DCGM_FI_DEV_XID_ERRORS", "gauge", 0, 0, 0, "Value of the last XID error encountered."},
 	{"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "counter", 0, 0, 1, "Number of remapped rows for uncorrectable errors"},

@@ -49,7 +49,8 @@ var symptoms = []symptom{
 	{is(http.ErrSchemeMismatch), source.Unreachable, "it answers in plain HTTP",
 		"write http:// in the source's URL"},
 	{as[*tls.CertificateVerificationError], source.Unreachable, "",
-		"trust the CA that signed it, by ca_file in the tls_config of " + httpConfig + ", or SSL_CERT_FILE=/path/to/ca.pem in the proxy's environment, and use a host name that the certificate names"},
+		"trust the CA that signed it, by ca_file in the tls_config of " + httpConfig + ", or SSL_CERT_FILE=/path/to/ca.pem in the proxy's environment, and " +
+			"use a host name that the certificate names"},
 	{during("remote error"), source.Unreachable, "", // a TLS alert
 		"present a certificate that the exporter accepts, by cert_file and key_file in the tls_config of " + httpConfig},
 	{during("dial"), source.Unreachable, "",

@@ -41,10 +41,8 @@ type Source struct {
 	status  streamStatus
 
 	// Of the reading goroutine.
-	node  *openNode // nil before the opening has succeeded
-	warm  bool      // rates and averages have their first sample
-	next  time.Time // when the next reading begins
-	timer *time.Timer
+	node *openNode // nil before the opening has succeeded
+	pace
 
 	life    context.Context
 	end     context.CancelFunc
@@ -54,6 +52,13 @@ type Source struct {
 	opening *opening     // the latest, nil before the first and after a failed one
 	listing *processList // the latest, nil before the first
 	closing func() error
+}
+
+// pace is when a Source reads.
+type pace struct {
+	warm  bool      // rates and averages have their first sample
+	next  time.Time // when the next reading begins
+	timer *time.Timer
 }
 
 var (
@@ -74,7 +79,7 @@ func New(opts Options) (source.Source, error) {
 // newSource is New with another library.
 func newSource(opts Options, api nvml.Interface) *Source {
 	opts = opts.complete()
-	s := &Source{opts: opts, api: api, fabric: fabricInfo, notices: &notices{logger: opts.Logger}, timer: time.NewTimer(0)}
+	s := &Source{opts: opts, api: api, fabric: fabricInfo, notices: &notices{logger: opts.Logger}, pace: pace{timer: time.NewTimer(0)}}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.closing = sync.OnceValue(s.unload)
 	s.status.counts[device].Period, s.status.counts[profiling].Period = opts.Period, opts.Period

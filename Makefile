@@ -69,7 +69,7 @@ run: ## Serve the embedded demo on localhost:9401
 ##@ Test
 
 test: ## Run the quick tests
-	go test ./...
+	go test -vet=off ./...
 	@echo 'Slow tests, and those on real servers, are left out: go test -v names them, and make nightly runs them.'
 
 # The packages that start goroutines.

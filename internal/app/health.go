@@ -76,11 +76,22 @@ func checkHealth(args []string, stdout, stderr io.Writer) (code int) {
 	return healthExits[opts.ForNPD][report.Worst]
 }
 
+// lostPatience is for how many seconds a GPU is read again that is missing from a reading of our own: what the source calls
+// lost three times in a row is gone, and of anything else nothing is known.
+const lostPatience = 5
+
 // lookAtHealth reads the chosen GPUs once.
 func (o *options) lookAtHealth(ctx context.Context, logger *slog.Logger) *checks.HealthReport {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(o.CheckTimeout))
 	defer cancel()
+	own, whose := o.ReadsItself(settings.FromCommandLine), &trust{}
+	if !own {
+		ctx, whose = o.trusting(ctx)
+	}
 	target, end, err := o.healthTarget(ctx, logger)
+	if whose.refusal != "" {
+		return checks.NewHealthReport(nil, whose.refusal)
+	}
 	if err != nil {
 		return checks.NewHealthReport(nil, err.Error())
 	}
@@ -88,8 +99,21 @@ func (o *options) lookAtHealth(ctx context.Context, logger *slog.Logger) *checks
 	choose := target.Choose
 	target.Choose = nil // an instance chosen without its board has the board's health
 	n := client.Fetch(ctx, target)
-	report := checks.HealthOf(n, choose, time.Now())
-	if slices.ContainsFunc(n.Sources, checks.Replays) && !o.ReadsItself(settings.FromCommandLine) {
+	missing := func(g *client.GPU) bool { return g.Gone && g.Health != canonical.HealthCrit }
+	for tries := 0; own && tries < lostPatience && slices.ContainsFunc(n.GPUs, missing); tries++ {
+		time.Sleep(time.Second)
+		if next := client.Fetch(ctx, target); len(next.GPUs) > 0 {
+			n = next
+		}
+	}
+	if whose.refusal != "" {
+		return checks.NewHealthReport(nil, whose.refusal)
+	}
+	report := checks.HealthOf(n, client.ListEvents(ctx, []client.Target{target})[0], choose, time.Now())
+	if whose.unchecked != "" {
+		report.Note = "who answers at " + whose.unchecked + " is in another network namespace: not checked"
+	}
+	if slices.ContainsFunc(n.Sources, checks.Replays) && !own {
 		report.Note = n.URL + " plays a recording: its readings are not live"
 	}
 	return report

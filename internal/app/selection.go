@@ -31,6 +31,9 @@ func (o *options) requestFor(hosts ...string) selection.Request {
 	if o.visible != nil && !slices.Contains(hosts, "") && (shows || o.Health && counted) {
 		r.Visible = o.visible()
 	}
+	if !slices.Contains(hosts, "") {
+		r.Minors = host.Minors(procfs)
+	}
 	r.Elsewhere = slices.ContainsFunc(hosts, func(address string) bool { return !isHere(address) })
 	return r
 }

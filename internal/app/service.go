@@ -32,6 +32,7 @@ type service struct {
 	rules      *engine.Engine  // nil without rules
 	kernelLog  *kernellog.Log  // nil for none
 	kubernetes *holders.Client // of --kube.workloads and --kube.discover; nil for none
+	state      *stateFile      // of --state.file; nil for none
 	discovery  *discovery      // of --kube.discover; nil for none
 	// completers return what adds to the holders in the frames of a source.
 	completers []func(*reader) func(*canonical.Frame)
@@ -50,6 +51,10 @@ type service struct {
 func assemble(opts *options, logger *slog.Logger) (*service, error) {
 	p := &service{opts: opts, logger: logger, readers: &readers{served: expose.NewSet()}}
 	p.addReloadGauges()
+	if file := opts.stateFile(); file != "" {
+		p.state = openState(file, readBootID(procfs), logger)
+		p.notes = append(p.notes, p.state.notes)
+	}
 	for _, start := range []func() error{p.startRules, p.startKernelLog, p.startHolders, p.startReaders, p.startDiscovery} {
 		if err := start(); err != nil {
 			return nil, err
@@ -78,7 +83,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		p.collectors = append(p.collectors, p.rules)
 	}
 	if l := p.kernelLog; l != nil {
-		served.Events, served.Switches = l.Events, l.Switches
+		served.Events, served.Switches, served.ResolveSwitch = l.Events, l.Switches, l.Resolve
 	}
 	if p.discovery != nil {
 		served.Absent = p.discovery.finder.Absent
@@ -146,7 +151,7 @@ func (p *service) newReader(s *settings.Upstream, exporter *holders.Exporter, ev
 		return nil, err
 	}
 	r := &reader{backend: s.Backend.Name, exporter: exporter, source: src}
-	r.pipeline, err = wire(src, p.opts, s, parts{p.observer(), p.attribute(r), events(src), p.logger})
+	r.pipeline, err = wire(src, p.opts, s, parts{p.observer(), p.attribute(r), events(src), p.state, p.logger})
 	return r, err
 }
 

@@ -20,6 +20,7 @@ type parts struct {
 	observer  pipeline.Observer
 	attribute func(*canonical.Frame)
 	xidEvents func(*canonical.Frame)
+	state     *stateFile // nil for none
 	logger    *slog.Logger
 }
 
@@ -30,7 +31,20 @@ func wire(src source.Source, opts *options, s *settings.Upstream, with parts) (*
 	if err = errors.Join(err, wrong); err != nil {
 		return nil, errors.Join(err, src.Close())
 	}
+	caps := src.Caps()
+	here, name := caps.Local || canonical.NamesLoopback(caps.Host), src.Name()
+	var faults func([]canonical.Fault)
+	bootID := ""
+	if here {
+		bootID = readBootID(procfs)
+	}
+	if with.state != nil {
+		judge.Restore(with.state.of(name, here), with.state.doubts(here))
+		faults = func(now []canonical.Fault) { with.state.keep(name, now) }
+	}
 	return pipeline.New(pipeline.Options{
+		BootID:      bootID,
+		Faults:      faults,
 		Source:      src,
 		Host:        host.NewMeter(procfs).Read,
 		Translator:  translator,

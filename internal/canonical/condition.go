@@ -10,6 +10,7 @@ const (
 	CondRowRemapFailure Condition = iota
 	CondUncorrectableRemappedRows
 	CondPCIeReplay
+	CondPCIeDegraded
 	CondGPUTemperature
 	CondMemoryTemperature
 	CondRecoveryAction
@@ -23,8 +24,10 @@ const (
 	CondThermalSlowdown
 	CondPowerBrake
 	CondNVLinkErrors
+	CondNVLinkFlapping
 	CondNVLinkDown
 	CondFabric
+	CondNVSwitch
 	CondProfilingStalled
 	NumConditions
 )
@@ -63,15 +66,21 @@ var Conditions = [NumConditions]ConditionInfo{
 		Remedy: "A broken memory row could not be replaced. Drain the node and have the board replaced.",
 	},
 	CondUncorrectableRemappedRows: {
-		Name: "uncorrectable_remapped_rows", Title: "uncorrectable rows remapped", States: RaisesCrit, Action: ActionCheckHardware,
-		Basic: true, Field: RemappedRowsUncorrectable, Valued: true,
-		When:   "rows were remapped for uncorrectable errors",
-		Remedy: "Rows with uncorrectable errors were replaced. Watch it: run the vendor's field diagnostics, and replace the board if there are more.",
+		Name: "uncorrectable_remapped_rows", Title: "uncorrectable rows remapped", States: RaisesCrit | RaisesWarn,
+		Action: ActionReplace, Milder: ActionCheckHardware, Basic: true, Field: RemappedRowsUncorrectable, Valued: true,
+		When: "warn: for 24 h after rows were remapped for uncorrectable errors; crit: 512 rows are (DCGM's limit). A row that was repaired is no fault. " +
+			"Set to crit alone, any such row is (KempnerPulse)",
+		Remedy: "The board repaired rows with uncorrectable errors. Watch it: run the vendor's field diagnostics, and replace the board if there are more.",
 	},
 	CondPCIeReplay: {
 		Name: "pcie_replay", Title: "PCIe replays", States: RaisesWarn, Action: ActionCheckHardware, Basic: true, Field: PCIeReplays,
-		When:   "for 10 min after the counter rose",
+		When:   "for 10 min after more than 8 replays within a minute (DCGM's limit): single ones are normal",
 		Remedy: "The PCIe link repeated packets. If it continues, reseat the board or riser, and check the slot's signal.",
+	},
+	CondPCIeDegraded: {
+		Name: "pcie_degraded", Title: "PCIe lanes missing", States: RaisesWarn, Action: ActionCheckHardware, Field: PCIeLinkWidth, Valued: true,
+		When:   "the link had fewer lanes than board and slot allow for 10 min, whenever the GPU was busy",
+		Remedy: "Transfers to the host take longer than they should. Reseat the board or riser; check the slot's bifurcation in the firmware.",
 	},
 	CondGPUTemperature: {
 		Name: "gpu_temperature", Title: "GPU hot", States: RaisesHot, Action: ActionCheckHardware, Basic: true, Field: Temperature, Valued: true,
@@ -138,22 +147,35 @@ var Conditions = [NumConditions]ConditionInfo{
 	},
 	CondNVLinkErrors: {
 		Name: "nvlink_errors", Title: "NVLink errors", States: RaisesWarn, Action: ActionCheckHardware, Field: NVLinkBytes,
-		When:   "for 10 min after a count of CRC errors, replays, recoveries or, on NVLink 5, errors rose; not those of discards, or of recoveries that succeeded",
+		When:   "more than 10 CRC errors, replays or, on NVLink 5, errors within 10 min; discards and recoveries do not count",
 		Remedy: "NVLink had errors. If they continue, look at the bridge or baseboard, and at the fabric manager's log.",
 	},
+	CondNVLinkFlapping: {
+		Name: "nvlink_flapping", Title: "NVLink flapping", States: RaisesWarn, Action: ActionCheckHardware, Field: NVLinkBytes,
+		When:   "5 recoveries of links that succeeded within 24 h",
+		Remedy: "Links of this GPU fail and recover, which precedes failures that do not recover. Inspect cables, cages and switches before that.",
+	},
 	CondNVLinkDown: {
-		Name: "nvlink_down", Title: "NVLink down", States: RaisesCrit, Action: ActionResetGPU, Field: NVLinksActive,
-		When: "for 10 min after the count of recoveries that failed rose; or three readings in a row show fewer links up than this GPU had before in " +
-			"three readings in a row. Not for 10 min after the GPU restarts (its energy or ECC count resets, or it was away or not read for over 3 min), nor " +
-			"while it is cut into MIG instances",
-		Remedy: "An NVLink that this GPU had is down. Drain the node, look at the fabric manager's log, and reset the GPU; reseat or replace the board if " +
-			"the link stays down.",
+		Name: "nvlink_down", Title: "NVLink down", States: RaisesCrit | RaisesWarn, Action: ActionResetGPU, Milder: ActionCheckHardware, Field: NVLinksActive,
+		When: "crit: for 10 min after the count of recoveries that failed rose; or three readings in a row show fewer links up than this GPU had before " +
+			"in three readings in a row; or fewer than all others of its model on its node (at least three, which agree), if it has a fabric or is built for " +
+			"baseboards only, else warn. Not for 10 min after the GPU restarts (its energy resets, or it was away or not read for over 3 min), nor while it " +
+			"is cut into MIG instances",
+		Remedy: "An NVLink of this GPU is down. Drain the node, look at the fabric manager's log, and reset the GPU; reseat or replace the board if the " +
+			"link stays down.",
 	},
 	CondFabric: {
 		Name: "fabric", Title: "fabric not healthy", States: RaisesCrit | RaisesWarn, Action: ActionCheckHardware, Field: FabricHealth,
-		When: "three readings in a row: crit if the fabric is unhealthy or its manager could not set up the GPU, warn if its capacity is limited",
+		When: "three readings in a row: crit if the fabric is unhealthy, has unhealthy routes or access timeouts, or its manager failed or could not set " +
+			"up the GPU; warn if its capacity or bandwidth is limited, or a route recovers. A manager that has not started or is not done for 5 min: crit if " +
+			"it was done before, or is for another GPU of the node, else warn",
 		Remedy: "The NVLink fabric has a problem with this GPU. Check the fabric manager, on racks also IMEX and the switches; drain the node if the " +
 			"problem persists.",
+	},
+	CondNVSwitch: {
+		Name: "nvswitch", Title: "NVSwitch failed", States: RaisesCrit, Action: ActionRebootNode, Field: NumFields,
+		When:   "a fatal SXID of an NVSwitch of the node, from the kernel's log, until a reboot or an operator's word (`/-/resolve?switch=PCI`)",
+		Remedy: "A switch of this node's NVLink fabric reported a fatal error. Drain the node and reboot it; kernel log and fabric manager's log name the link.",
 	},
 	CondProfilingStalled: {
 		Name: "profiling_stalled", Title: "profiling stalled", States: RaisesWarn, Field: NumFields,

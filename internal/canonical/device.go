@@ -134,6 +134,10 @@ type Topology struct {
 	// Absent are boards that the source names but has no reading of, in the same order. All but the
 	// index may be unknown.
 	Absent []Device
+	// Lost says which of Absent the source itself calls lost: of the others it only gives no reading.
+	Lost []bool
+	// HeldOnly is set if the source lists only devices that are held.
+	HeldOnly bool
 	// Hostname is the node's name, even if there is no device.
 	Hostname   string
 	Generation uint64

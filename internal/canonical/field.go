@@ -92,6 +92,7 @@ const (
 	NVLinkLimit
 	Power
 	PowerLimit
+	PowerLimitDefault
 	Energy
 	Temperature
 	MemoryTemperature
@@ -144,7 +145,9 @@ const (
 	NVLinkSymbolBER
 	NVLinkEffectiveBER
 	NVLinksActive
+	FabricStatus
 	FabricHealth
+	FabricHealthMask
 	FabricError
 	C2CLinks
 	C2CInterrupts
@@ -244,9 +247,10 @@ var Fields = [NumFields]FieldInfo{
 	NVLinkReceive:  {"gpu_nvlink_receive_bytes_per_second", "", Gauge, BytesPerSecond, InstanceLevel, "Rate of bytes received over NVLink."},
 	NVLinkLimit:    {"gpu_nvlink_limit_bytes_per_second", "", Gauge, BytesPerSecond, BoardLevel, "Rate that all active NVLinks of the GPU can carry, both directions together: twice the sum of the link speeds."},
 
-	Power:      {"gpu_power_watts", "", Gauge, Watts, BoardLevel, "Power draw of the board."},
-	PowerLimit: {"gpu_power_limit_watts", "", Gauge, Watts, BoardLevel, "Enforced power limit, or the requested one if the source gives no enforced limit."},
-	Energy:     {"gpu_energy_joules_total", "", Counter, Joules, BoardLevel, "Energy used by the board since the driver was loaded."},
+	Power:             {"gpu_power_watts", "", Gauge, Watts, BoardLevel, "Power draw of the board."},
+	PowerLimit:        {"gpu_power_limit_watts", "", Gauge, Watts, BoardLevel, "Enforced power limit, or the requested one if the source gives no enforced limit."},
+	PowerLimitDefault: {"gpu_power_limit_default_watts", "", Gauge, Watts, BoardLevel, "Power limit that the board has from the factory."},
+	Energy:            {"gpu_energy_joules_total", "", Counter, Joules, BoardLevel, "Energy used by the board since the driver was loaded."},
 
 	Temperature:         {"gpu_temperature_celsius", "", Gauge, Celsius, BoardLevel, "Temperature of the GPU."},
 	MemoryTemperature:   {"gpu_memory_temperature_celsius", "", Gauge, Celsius, BoardLevel, "Temperature of the device memory."},
@@ -303,7 +307,9 @@ var Fields = [NumFields]FieldInfo{
 	NVLinkSymbolBER:           {"gpu_nvlink_bit_error_ratio", `kind="symbol"`, Gauge, Ratio, BoardLevel, helpNVLinkBER},
 	NVLinkEffectiveBER:        {"gpu_nvlink_bit_error_ratio", `kind="effective"`, Gauge, Ratio, BoardLevel, helpNVLinkBER},
 	NVLinksActive:             {"gpu_nvlink_links_active", "", Gauge, Count, BoardLevel, "NVLinks of the GPU that are up, among those that the source reports; some exporters leave out the first link."},
+	FabricStatus:              {"gpu_fabric_manager_status", "", Gauge, Code, BoardLevel, "Whether the fabric manager has set up the GPU: 0 no fabric, 1 not started, 2 in progress, 3 done, 4 failed."},
 	FabricHealth:              {"gpu_fabric_health", "", Gauge, Code, BoardLevel, "Health of the GPU's NVLink fabric: 0 no fabric, 1 healthy, 2 unhealthy, 3 limited capacity."},
+	FabricHealthMask:          {"gpu_fabric_health_mask", "", Gauge, Code, BoardLevel, "Problems of the fabric, two bits each, 1 for yes and 2 for no: degraded bandwidth, route recovery, route unhealthy, access timeout."},
 	FabricError:               {"gpu_fabric_error", "", Gauge, Code, BoardLevel, "Error code of the driver if the fabric manager could not set up the GPU, else 0."},
 	C2CLinks:                  {"gpu_c2c_links", "", Gauge, Count, BoardLevel, "Chip-to-chip links to the CPU."},
 	C2CInterrupts:             {"gpu_c2c_errors_total", `kind="interrupt"`, Counter, Count, BoardLevel, helpC2C},

@@ -35,6 +35,7 @@ gpu_nvlink_receive_bytes_per_second
 gpu_nvlink_limit_bytes_per_second
 gpu_power_watts
 gpu_power_limit_watts
+gpu_power_limit_default_watts
 gpu_energy_joules_total
 gpu_temperature_celsius
 gpu_memory_temperature_celsius
@@ -62,7 +63,9 @@ gpu_xid_last
 gpu_nvlink_errors_total kind="crc_flit" kind="crc_data" kind="replay" kind="recovery" kind="rx_malformed" kind="rx_dropped" kind="rx_error" kind="rx_remote" kind="rx_general" kind="integrity" kind="tx_discard" kind="recovery_successful" kind="recovery_failed" kind="recovery_event" kind="symbol" kind="effective"
 gpu_nvlink_bit_error_ratio kind="symbol" kind="effective"
 gpu_nvlink_links_active
+gpu_fabric_manager_status
 gpu_fabric_health
+gpu_fabric_health_mask
 gpu_fabric_error
 gpu_c2c_links
 gpu_c2c_errors_total kind="interrupt" kind="replay" kind="replay_back_to_back"
@@ -113,7 +116,7 @@ func unitOf(name string) Unit {
 	}{
 		{"_ratio", Ratio}, {"_bytes_per_second", BytesPerSecond}, {"_bytes", Bytes}, {"_watts", Watts}, {"_joules", Joules}, {"_celsius", Celsius}, {"_hertz", Hertz}, {"_seconds", Seconds},
 		{"row_remap_failure", Flag}, {"_pending", Flag}, {"sram_threshold_exceeded", Flag}, {"memory_unrepairable", Flag},
-		{"xid_last", Code}, {"fabric_health", Code}, {"fabric_error", Code}, {"recovery_action", Code}, {"clock_event_active", Bitmask},
+		{"xid_last", Code}, {"fabric_health", Code}, {"fabric_manager_status", Code}, {"fabric_health_mask", Code}, {"fabric_error", Code}, {"recovery_action", Code}, {"clock_event_active", Bitmask},
 	} {
 		if strings.HasSuffix(name, of.suffix) {
 			return of.unit

@@ -8,7 +8,9 @@ import (
 // Frame is one instant: a dense matrix of devices × fields in SI units, NaN where the source gave
 // no reading.
 type Frame struct {
-	At       time.Time
+	At time.Time
+	// BootID is that of the machine that the devices are in; "" if it is another one.
+	BootID   string
 	Topology *Topology
 	// AllocationSet holds the allocations of the Topology's devices.
 	AllocationSet *AllocationSet
@@ -20,6 +22,8 @@ type Frame struct {
 	XIDs []XIDCount
 	// XIDEvents are the XIDs that the kernel's log gained since the previous Frame, in order.
 	XIDEvents []XIDEvent
+	// Switches are the fatal errors of NVSwitches that were not resolved.
+	Switches []SwitchFault
 	// LeftOutAllocations counts the allocations first left out of this Frame when the AllocationSet
 	// was completed. Those that the source left out are counted elsewhere.
 	LeftOutAllocations uint64

@@ -9,6 +9,8 @@ type Ledger struct {
 	// Devices are the accounts of the Roster's devices, Allocations those of the AllocationRoster's
 	// allocations, in the same order.
 	Devices, Allocations []Account
+	// Absences are the verdicts of the Roster's devices that are not in the reading, then those of its Missed.
+	Absences []Absence
 	// XIDs are the totals of all XIDs seen, ordered by Device and Code.
 	XIDs []XIDTotal
 }
@@ -28,6 +30,8 @@ type Roster struct {
 	Devices []Device
 	// Present is how many of the Devices are in the reading.
 	Present int
+	// HeldOnly is set if the source lists only boards that are held: nothing is known of the others.
+	HeldOnly bool
 	// Missed are boards that were never seen, or left too long ago to be remembered: first those
 	// that the source names, in the order of Topology.Absent, then those that are expected, which
 	// have only a Hostname and an unused GPU index.
@@ -71,4 +75,28 @@ type Account struct {
 	// its device: shares follow these uses, and are equal while all holders are idle. It is false
 	// for devices.
 	Measured bool
+}
+
+// Absence is the verdict of a board that is not in the reading; for an instance it means nothing.
+type Absence struct {
+	// State is HealthCrit if the board is gone or has a fatal XID that is not resolved, else HealthUnknown.
+	State Health
+	Gone  bool
+	// Action is what that asks for.
+	Action Action
+	// XID is the last code that was seen on the board, 0 for none, and Holder who held it when it left, nil if nobody did.
+	XID    uint32
+	Holder *Allocation
+}
+
+// Fault is what a restart of the program must not forget: a fatal XID that is not resolved, or, with
+// Code 0, that a board is gone. The texts describe the board.
+type Fault struct {
+	Hostname, GPU, UUID, PCIBusID, Model string
+	Code                                 uint32
+	// At is when the code occurred, or when the board left.
+	At     time.Time
+	Action Action
+	// Recovers reports whether the driver's recovery action follows the code, Decoded whether its record called it fatal.
+	Recovers, Decoded bool
 }

@@ -88,6 +88,8 @@ type XIDEvent struct {
 	Device int
 	At     time.Time
 	Code   uint32
+	// Reset is set if the driver was loaded then, which resets the board; Code is 0.
+	Reset bool
 	// Decoded reports whether the sub-code in the record decides Severity and Action; otherwise the
 	// table of codes does.
 	Decoded  bool
@@ -109,7 +111,17 @@ type SXIDCount struct {
 	// Hostname is the machine's; PCIBusID is in the form of PCIAddress.
 	Hostname, PCIBusID string
 	Code               uint32
+	Fatal              bool
 	Count              uint64
+}
+
+// SwitchFault is a fatal SXID of an NVSwitch. A node whose log is read has one with Code 0, so that
+// the absence of others means that there were none.
+type SwitchFault struct {
+	// Hostname is the machine's; PCIBusID is in the form of PCIAddress.
+	Hostname, PCIBusID string
+	Code               uint32
+	At                 time.Time
 }
 
 // EventKind says what happened in an Event.
@@ -119,6 +131,7 @@ type EventKind string
 const (
 	EventXID      EventKind = "xid"
 	EventSXID     EventKind = "sxid"     // of an NVSwitch
+	EventDriver   EventKind = "driver"   // another line of the driver about a board
 	EventReset    EventKind = "reset"    // of a board: it was reset, or its node restarted
 	EventResolved EventKind = "resolved" // a fatal XID is dealt with
 	EventRaised   EventKind = "raised"   // a condition was raised

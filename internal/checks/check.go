@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,17 +20,17 @@ import (
 
 // fileChecks find problems in files. They return a summary if there are only warnings.
 var fileChecks = map[string]func(files []string) (summary string, problems diag.Problems, err error){
-	"config": checkConfig, "rules": checkRules, "counters": checkCounters,
+	"config": checkConfig, "rules": checkRules,
 }
 
 const checkUsage = `usage: kpulse-proxy check config FILE
        kpulse-proxy check rules FILE…
-       kpulse-proxy check counters FILE
+       kpulse-proxy check counters [--exporter=VERSION] FILE
        kpulse-proxy check health [--url=URL] [--gpus=0,2-3] [--timeout=10s] [--json|--npd=crit|--npd=warn]
        kpulse-proxy check alive [--url=URL] [--timeout=10s]
 
 Reports, by line, what is wrong in a config file, in Prometheus rule files (or globs),
-or in the counters file of dcgm-exporter; nothing is started.
+or in the counters file of dcgm-exporter (of that version, such as 4.8.2); nothing is started.
 Exit status: 0 if there are no errors (warnings do not count), 1 if there are, 2 for wrong usage.
 
 check health asks the kpulse-proxy on this machine, or the one of --url, for the health of its GPUs,
@@ -55,7 +56,11 @@ func Check(args []string, stdout, stderr io.Writer) int {
 		word, files = args[0], args[1:]
 	}
 	check, wrong := fileChecks[word], ""
+	if word == "counters" {
+		check, files, wrong = countersCheck(files)
+	}
 	switch {
+	case wrong != "":
 	case word == "alive":
 		return checkAlive(files, stdout, stderr)
 	case word == "":
@@ -161,15 +166,36 @@ func ServedFamilies() []string {
 	return names
 }
 
-// checkCounters returns the problems of a counters file of dcgm-exporter, including the readings
-// that our scores need and it lacks.
-func checkCounters(files []string) (string, diag.Problems, error) {
-	body, err := diag.Read(files[0], "counters file")
+// exporterVersion is a version of dcgm-exporter.
+var exporterVersion = regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`)
+
+// countersCheck returns the check of a counters file for the exporter's version among the arguments,
+// and the other arguments.
+func countersCheck(args []string) (check func([]string) (string, diag.Problems, error), files []string, wrong string) {
+	version := ""
+	for _, arg := range args {
+		switch given, is := strings.CutPrefix(arg, "--exporter="); {
+		case !is:
+			files = append(files, arg)
+		case !exporterVersion.MatchString(given):
+			wrong = fmt.Sprintf("check counters: --exporter=%s is no version of dcgm-exporter; give a number such as 4.8.2, "+
+				"the second one in the tag of an image, such as 4.5.3-4.8.2", given)
+		default:
+			version = given
+		}
+	}
+	return func(files []string) (string, diag.Problems, error) { return checkCounters(files[0], version) }, files, wrong
+}
+
+// checkCounters returns the problems of a counters file of a version of dcgm-exporter, "" for any,
+// including the readings that our scores need and it lacks.
+func checkCounters(file, version string) (string, diag.Problems, error) {
+	body, err := diag.Read(file, "counters file")
 	if err != nil {
 		return "", nil, err
 	}
-	lines, problems := CheckCounters(files[0], body, wantedReadings())
-	return fmt.Sprintf("%s: %s: ok", files[0], diag.Count(len(lines), "field")), problems, nil
+	lines, problems := CheckCounters(file, body, &ForExporter{Version: version, Wants: wantedReadings()})
+	return fmt.Sprintf("%s: %s: ok", file, diag.Count(len(lines), "field")), problems, nil
 }
 
 // wantedReadings returns the inputs of our scores: those of utilization and class, then those of each
@@ -178,6 +204,9 @@ func checkCounters(files []string) (string, diag.Problems, error) {
 func wantedReadings() (wants []CounterWant) {
 	var health []CounterWant
 	for condition, criterion := range compute.Criteria() {
+		if len(criterion.Inputs) == 0 {
+			continue // it is of no reading of the exporter's
+		}
 		name := canonical.Condition(condition).String()
 		same := slices.IndexFunc(health, func(w CounterWant) bool { return slices.Equal(w.AnyOf, criterion.Inputs) })
 		if same < 0 {

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -27,9 +29,18 @@ type CounterWant struct {
 	For string
 }
 
+// ForExporter is what a counters file is checked for if dcgm-exporter is to read it.
+type ForExporter struct {
+	// Version of the exporter, such as 4.8.2; "" if it is not known.
+	Version string
+	// Wants are the readings that it should give.
+	Wants []CounterWant
+}
+
 // checker reads one file.
 type checker struct {
 	file     string
+	exporter *ForExporter   // nil if we read it ourselves
 	known    []string       // names of fields, those that we read first
 	lines    map[string]int // by field
 	given    [canonical.NumFields]bool
@@ -38,15 +49,27 @@ type checker struct {
 }
 
 // allNames are the names of fields in DCGM 4.6's dcgm_fields.h, including those of earlier
-// versions, one per line.
+// versions, one per line. dcgm-exporter 4.8.2 knows all of them.
 //
 //go:embed names.txt
 var allNames string
 
+// namesOf is the version of dcgm-exporter that ends with allNames.
+const namesOf = "4.8.2"
+
+// configMap finds a Kubernetes ConfigMap in YAML or JSON.
+var configMap = regexp.MustCompile(`(?m)^\s*"?kind"?\s*:\s*"?ConfigMap\b`)
+
 // CheckCounters returns the counters that body selects, in the order of its lines, and its mistakes
 // and missing wants, of which there may be none. Like the exporter's own loader, it refuses a file for a single mistake.
-func CheckCounters(file string, body []byte, wants []CounterWant) ([]dcgm.Counter, diag.Problems) {
-	c := &checker{file: file, known: translate.CountedFamilies(), lines: map[string]int{}}
+// exporter is nil if we serve its series ourselves: names that we do not know are then left out.
+func CheckCounters(file string, body []byte, exporter *ForExporter) ([]dcgm.Counter, diag.Problems) {
+	c := &checker{file: file, exporter: exporter, known: translate.CountedFamilies(), lines: map[string]int{}}
+	if configMap.Match(body) {
+		c.reject(0, "is a Kubernetes ConfigMap, and the exporter reads only the content of its key; "+
+			"write that to a file: kubectl get configmap NAME -o jsonpath='{.data.metrics}'")
+		return nil, c.problems
+	}
 	for i := range dcgm.Fields {
 		if f := &dcgm.Fields[i]; !f.Foreign() {
 			c.known = append(c.known, f.Family)
@@ -72,8 +95,11 @@ func CheckCounters(file string, body []byte, wants []CounterWant) ([]dcgm.Counte
 	if len(c.lines) == 0 && len(c.problems) == 0 {
 		c.reject(0, "names no field, so the exporter would serve nothing; write lines of NAME, type, help")
 	}
-	if !c.problems.Refuse() {
-		c.missing(wants)
+	if exporter != nil && exporter.Version != "" && older(exporter.Version, namesOf) {
+		c.warn(0, "is checked against the names of dcgm-exporter %s: which of them %s lacks is not known here", namesOf, exporter.Version)
+	}
+	if exporter != nil && !c.problems.Refuse() {
+		c.missing(exporter.Wants)
 	}
 	return c.counters, c.problems
 }
@@ -127,17 +153,51 @@ func (c *checker) checkName(line int, name string) {
 	vendors := strings.HasPrefix(name, "DCGM_FI_") || strings.HasPrefix(name, "dcgm_")
 	// The dialect also has names that only we serve.
 	if _, ok := translate.FieldOf(name); ok && vendors || slices.Contains(c.known, name) {
+		c.checkVersion(line, name)
 		return
 	}
 	meant := ""
 	if near := diag.Within(name, c.known, 2); near != "" {
 		meant = " did you mean " + near + "?"
 	}
-	if vendors {
+	if vendors && c.exporter == nil {
 		c.warn(line, "%s is not a known field;%s dcgm-exporter does not start with a field that its DCGM does not know", name, meant)
+	} else if vendors {
+		c.reject(line, "%s is a field of no known version of DCGM;%s dcgm-exporter does not start with it", name, meant)
 	} else {
 		c.reject(line, "%q is not a field of DCGM;%s", name, cmp.Or(meant, " their names begin with DCGM_FI_"))
 	}
+}
+
+// checkVersion checks that the exporter is new enough for a name.
+func (c *checker) checkVersion(line int, name string) {
+	since := ""
+	switch _, read := translate.FieldOf(name); {
+	case c.exporter == nil || strings.Contains("\n"+allNames, "\n"+name+"\n"):
+	case strings.HasPrefix(name, "DCGM_EXP_") && strings.HasSuffix(name, "_TOTAL"):
+		since = "4.8.3"
+	case read && strings.HasPrefix(name, "DCGM_FI_"):
+		since = "4.9.0"
+	}
+	switch {
+	case since == "":
+	case c.exporter.Version == "":
+		c.warn(line, "%s is new in dcgm-exporter %s, and an older one does not start with it; check against yours with --exporter=VERSION", name, since)
+	case older(c.exporter.Version, since):
+		c.reject(line, "%s is new in dcgm-exporter %s, and %s does not start with it; remove the line", name, since, c.exporter.Version)
+	}
+}
+
+// older reports whether version a is before b. Both are numbers with dots.
+func older(a, b string) bool {
+	split := func(version string) (numbers []int) {
+		for part := range strings.SplitSeq(version, ".") {
+			n, _ := strconv.Atoi(part)
+			numbers = append(numbers, n)
+		}
+		return numbers
+	}
+	return slices.Compare(split(a), split(b)) < 0
 }
 
 // resolve finds the field of each line, by any of its names and in any unit. It needs all

@@ -43,15 +43,21 @@ f: warning: gives no kpulse_gpu_nvlink_errors_total, for health; add the line
 	{"a help that is not UTF-8", "DCGM_FI_DEV_GPU_TEMP,gauge,\xb0C\n", 1, "f:1: DCGM_FI_DEV_GPU_TEMP has a help that is not UTF-8, and Prometheus refuses a page with it; write it in UTF-8"},
 	{"what only warns", `DCGM_FI_PROF_SM_ACTIVE,gauge,
 DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL,counter,errors
-DCGM_FI_DEV_GPU_TEMPS,gauge,near to a field that we read
 DCGM_FI_DEV_VGPU_LICENSE_STATUS,gauge,a field that we do not read
+DCGM_EXP_XID_ERRORS_COUNT,gauge,of the exporter
+DCGM_EXP_XID_ERRORS_TOTAL,counter,of a newer exporter
+DCGM_FI_DEV_MEMORY_UTIL_RATIO,gauge,of a still newer one (ratio)
+DCGM_FI_DRIVER_VERSION,label,version
+`, 7, `f:5: warning: DCGM_EXP_XID_ERRORS_TOTAL is new in dcgm-exporter 4.8.3, and an older one does not start with it; check against yours with --exporter=VERSION
+f:6: warning: DCGM_FI_DEV_MEMORY_UTIL_RATIO is new in dcgm-exporter 4.9.0, and an older one does not start with it; check against yours with --exporter=VERSION`},
+	{"fields of no DCGM", `DCGM_FI_DEV_GPU_TEMPS,gauge,near to a field that we read
 DCGM_FI_DEV_FAN_SPED,gauge,near to a field that we do not read
 DCGM_FI_DEV_WARP_DRIVE_LOAD,gauge,near to no field
-DCGM_EXP_XID_ERRORS_COUNT,gauge,of the exporter
-DCGM_FI_DRIVER_VERSION,label,version
-`, 8, `f:3: warning: DCGM_FI_DEV_GPU_TEMPS is not a known field; did you mean DCGM_FI_DEV_GPU_TEMP? dcgm-exporter does not start with a field that its DCGM does not know
-f:5: warning: DCGM_FI_DEV_FAN_SPED is not a known field; did you mean DCGM_FI_DEV_FAN_SPEED? dcgm-exporter does not start with a field that its DCGM does not know
-f:6: warning: DCGM_FI_DEV_WARP_DRIVE_LOAD is not a known field; dcgm-exporter does not start with a field that its DCGM does not know`},
+`, 3, `f:1: DCGM_FI_DEV_GPU_TEMPS is a field of no known version of DCGM; did you mean DCGM_FI_DEV_GPU_TEMP? dcgm-exporter does not start with it
+f:2: DCGM_FI_DEV_FAN_SPED is a field of no known version of DCGM; did you mean DCGM_FI_DEV_FAN_SPEED? dcgm-exporter does not start with it
+f:3: DCGM_FI_DEV_WARP_DRIVE_LOAD is a field of no known version of DCGM; dcgm-exporter does not start with it`},
+	{"a ConfigMap", "apiVersion: v1\nkind: ConfigMap\ndata:\n  metrics: |\n    DCGM_FI_DEV_GPU_TEMP, gauge, C\n", 0,
+		`f: is a Kubernetes ConfigMap, and the exporter reads only the content of its key; write that to a file: kubectl get configmap NAME -o jsonpath='{.data.metrics}'`},
 	{"a unit that nothing tells", "DCGM_FI_PROF_SM_ACTIVE,gauge,SM\nDCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL,counter,x\nDCGM_FI_DEV_GPU_UTIL_RATIO,gauge,x\n", 3,
 		`f:3: warning: DCGM_FI_DEV_GPU_UTIL_RATIO is percent in some versions and a ratio in others, and nothing in the file shows which; state it in its help: (in %) or (ratio)`},
 	{"a unit that HELP tells", "DCGM_FI_PROF_SM_ACTIVE,gauge,SM\nDCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL,counter,x\nDCGM_FI_DEV_GPU_UTIL_RATIO,gauge,x (ratio)\n", 3, ""},
@@ -61,13 +67,38 @@ f:6: warning: DCGM_FI_DEV_WARP_DRIVE_LOAD is not a known field; dcgm-exporter do
 
 func TestCheckCounters(t *testing.T) {
 	for _, test := range files {
-		lines, problems := CheckCounters("f", []byte(test.text), wants)
+		lines, problems := CheckCounters("f", []byte(test.text), &ForExporter{Wants: wants})
 		if got := problems.Error(); len(lines) != test.fields || got != test.want {
 			t.Errorf("%s: %d fields, want %d; got\n%s\nwant\n%s", test.name, len(lines), test.fields, got, test.want)
 		}
 		if refused := len(problems) > strings.Count(test.want, "warning: "); problems.Refuse() != refused {
 			t.Errorf("%s: refused %v", test.name, !refused)
 		}
+	}
+}
+
+// TestCountersOfAVersion: dcgm-exporter 4.8.2 does not start with names that came after it. What we
+// serve ourselves may have names that we do not know.
+func TestCountersOfAVersion(t *testing.T) {
+	const text = "DCGM_EXP_XID_ERRORS_TOTAL,counter,x\nDCGM_FI_DEV_GPU_UTIL,gauge,x\nDCGM_FI_DEV_FB_USED_BYTES,gauge,x\n"
+	total, bytes := "f:1: DCGM_EXP_XID_ERRORS_TOTAL is new in dcgm-exporter 4.8.3, ", "f:3: DCGM_FI_DEV_FB_USED_BYTES is new in dcgm-exporter 4.9.0, "
+	for version, want := range map[string][]string{
+		"4.8.2": {total + "and 4.8.2 does not", bytes + "and 4.8.2 does not"}, "4.8.3": {bytes + "and 4.8.3 does not"}, "4.9.0": nil, "4.10": nil,
+		"3.3.9": {total, bytes, "f: warning: is checked against the names of dcgm-exporter 4.8.2"},
+	} {
+		_, problems := CheckCounters("f", []byte(text), &ForExporter{Version: version})
+		said := problems.Error()
+		if len(problems) != len(want) || problems.Refuse() != (len(want) > 0) {
+			t.Errorf("%s: %s", version, said)
+		}
+		for _, part := range want {
+			if !strings.Contains(said, part) {
+				t.Errorf("%s: no %q in\n%s", version, part, said)
+			}
+		}
+	}
+	if lines, problems := CheckCounters("f", []byte("DCGM_FI_DEV_WARP_DRIVE_LOAD,gauge,x\n"), nil); problems.Refuse() || len(problems) != 1 || len(lines) != 1 {
+		t.Errorf("for us: %v", problems)
 	}
 }
 
@@ -83,14 +114,14 @@ func TestTheLinesToAddAreRight(t *testing.T) {
 		t.Fatalf("lines for %d readings only", len(every))
 	}
 	text := "DCGM_FI_DEV_VGPU_LICENSE_STATUS,gauge,licence\n"
-	_, problems := CheckCounters("f", []byte(text), every)
+	_, problems := CheckCounters("f", []byte(text), &ForExporter{Wants: every})
 	if len(problems) != len(every) {
 		t.Fatalf("%d of %d readings are reported as missing", len(problems), len(every))
 	}
 	for _, p := range problems {
 		text += p.Below + "\n"
 	}
-	if _, problems = CheckCounters("f", []byte(text), every); len(problems) > 0 {
+	if _, problems = CheckCounters("f", []byte(text), &ForExporter{Wants: every}); len(problems) > 0 {
 		t.Error(problems)
 	}
 }
@@ -102,7 +133,7 @@ func FuzzCheckCounters(f *testing.F) {
 		f.Add([]byte(test.text))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		fields, problems := CheckCounters("f", body, wants)
+		fields, problems := CheckCounters("f", body, &ForExporter{Wants: wants})
 		lines := bytes.Count(body, []byte("\n")) + 1
 		for _, p := range problems {
 			if p.Text == "" || p.Line < 0 || p.Line > lines || p.String() == "" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -55,8 +56,8 @@ type conditionReport struct {
 const remedyDoubt = ". If it is lost, start the proxy with --expected-gpus, which reports it as gone; " +
 	"if Slurm numbers GPUs differently, check all with --show-all"
 
-// HealthOf reports on the boards that choose selects on a node.
-func HealthOf(n *client.Node, choose func(*client.Node) client.Selection, now time.Time) *HealthReport {
+// HealthOf reports on the boards that choose selects on a node, of which events, the newest last, are known.
+func HealthOf(n *client.Node, events []client.ServedEvent, choose func(*client.Node) client.Selection, now time.Time) *HealthReport {
 	problem, nothing := whyUnknown(n, now)
 	if nothing {
 		return NewHealthReport(nil, problem)
@@ -65,7 +66,7 @@ func HealthOf(n *client.Node, choose func(*client.Node) client.Selection, now ti
 	if chosen.Doubt != "" {
 		problem = chosen.Doubt + remedyDoubt
 	}
-	return NewHealthReport(boardsOf(n, chosen.Shown), cmp.Or(chosen.Trouble, problem))
+	return NewHealthReport(boardsOf(n, events, chosen.Shown), cmp.Or(chosen.Trouble, problem))
 }
 
 // whyUnknown returns why nothing, or only part, is known of the GPUs of n; "" if all is.
@@ -127,7 +128,7 @@ func more(first string, count int) string {
 
 // boardsOf returns reports on the boards of the shown devices. An instance has the health of its
 // board.
-func boardsOf(n *client.Node, shown []int) []gpuReport {
+func boardsOf(n *client.Node, events []client.ServedEvent, shown []int) []gpuReport {
 	board := func(g *client.GPU) [3]string { return [3]string{g.Hostname, g.GPU, g.UUID} }
 	chosen := map[[3]string]bool{}
 	for _, i := range shown {
@@ -142,30 +143,90 @@ func boardsOf(n *client.Node, shown []int) []gpuReport {
 		if n.Machines > 1 {
 			label = g.Hostname + " " + label
 		}
-		all = append(all, reportOn(g, client.OneLine(label)))
+		all = append(all, reportOn(g, events, client.OneLine(label)))
 	}
+	slices.SortStableFunc(all, func(a, b gpuReport) int { return badness[b.state] - badness[a.state] })
 	return all
 }
 
-// reportOn returns the report on a board. One that is gone is crit: no job can use it.
-func reportOn(g *client.GPU, label string) gpuReport {
+// reportOn returns the report on a board. One that is missing is crit once it is gone.
+func reportOn(g *client.GPU, events []client.ServedEvent, label string) gpuReport {
 	r := gpuReport{state: g.Health, label: label, Hostname: g.Hostname, GPU: g.GPU, UUID: g.UUID, Conditions: []conditionReport{}, Reason: g.Why()}
-	if g.Gone {
-		action, meaning := g.Loss()
-		r.state, r.Action = canonical.HealthCrit, action.String()
-		if meaning != "" {
-			r.Reason += ", " + meaning
-		}
-	} else if g.Action < canonical.NumActions {
+	if g.Action < canonical.NumActions {
 		r.Action = g.Action.String()
 	}
 	for _, c := range g.Raised {
 		r.Conditions = append(r.Conditions, conditionReport{c.Condition.String(), c.State.String()})
 	}
+	switch fatal := fatalXID(g, events); {
+	case g.Gone && !g.Lost():
+		r.state, r.Reason = canonical.HealthUnknown, "it is missing from the latest reading; it is gone if that lasts"
+	case g.Lost():
+		action, meaning := g.Loss()
+		r.Action = cmp.Or(r.Action, action.String())
+		r.Reason += prefixed(", ", cmp.Or(fatal, meaning))
+		r.Reason += prefixed(", held by ", holdersOf(g))
+	case fatal != "":
+		r.Reason = strings.Replace(r.Reason, g.ConditionText(canonical.CondXIDFatal), fatal, 1)
+	}
+	for _, e := range slices.Backward(events) {
+		if e.Kind == canonical.EventSXID && e.Severity == canonical.SeverityFatal {
+			fault := fmt.Sprintf("fatal SXID %d of NVSwitch %s", e.Code, client.OneLine(e.PCIBusID))
+			r.Reason = strings.Replace(r.Reason, g.ConditionText(canonical.CondNVSwitch), fault, 1)
+			break
+		}
+	}
 	if r.State = r.state.String(); r.state == canonical.HealthUnknown {
 		r.Reason = cmp.Or(r.Reason, "no reading decides it")
 	}
 	return r
+}
+
+// holdersOf names the jobs and pods that held a board.
+func holdersOf(g *client.GPU) string {
+	var names []string
+	for _, a := range g.Allocations {
+		names = append(names, cmp.Or(prefixed("job ", a.Job), strings.Trim(a.Namespace+"/"+a.Pod, "/"), a.Container))
+	}
+	slices.Sort(names)
+	return client.OneLine(strings.Join(slices.Compact(names), ", "))
+}
+
+// prefixed returns text after a prefix, "" for none.
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+// fatalXID describes the latest fatal XID of a board, with what the driver said beside it, such as
+// `XID 149 NVLINK_NETIR_ERROR (NETIR_LINK_EVT Fatal XC0 i0 Link 08)`; "" for none.
+func fatalXID(g *client.GPU, events []client.ServedEvent) string {
+	for _, e := range slices.Backward(events) {
+		if e.Kind != canonical.EventXID || e.Severity != canonical.SeverityFatal || e.UUID != g.UUID || e.GPU != g.GPU && g.UUID == "" {
+			continue
+		}
+		row, _ := canonical.XIDOf(e.Code)
+		said, _, _ := strings.Cut(e.Text, " (0x") // registers
+		text := fmt.Sprintf("fatal XID %d", e.Code)
+		text += prefixed(" ", row.Mnemonic)
+		if said != "" {
+			text += " (" + diag.Line(said, 60) + ")"
+		}
+		return text
+	}
+	// The proxy forgets events when it restarts, but not fatal codes.
+	text := g.ConditionText(canonical.CondXIDFatal)
+	if code, err := strconv.ParseUint(text[strings.LastIndexByte(text, ' ')+1:], 10, 32); err == nil && isFatal(g) {
+		row, _ := canonical.XIDOf(uint32(code))
+		return text + prefixed(" ", row.Mnemonic)
+	}
+	return ""
+}
+
+func isFatal(g *client.GPU) bool {
+	return slices.ContainsFunc(g.Raised, func(c client.RaisedCondition) bool { return c.Condition == canonical.CondXIDFatal })
 }
 
 // badness orders states: unknown may be worse than a warning, but must not hide a GPU that is
@@ -196,9 +257,36 @@ func NewHealthReport(gpus []gpuReport, problem string) *HealthReport {
 // WriteJSON writes the report as JSON.
 func (r *HealthReport) WriteJSON(out io.Writer) error { return writeJSON(out, r) }
 
-// WriteText writes a line for each GPU: state, index, UUID, action, conditions with their states,
-// reason. An empty field is a dash.
+// nagios are the words of the first line, by state, as plugins of Nagios have them.
+var nagios = [canonical.NumHealth]string{"OK", "WARNING", "WARNING", "CRITICAL", "UNKNOWN"}
+
+// Summary returns the first line: the worst state, and what to do about each GPU that is in it, and why.
+func (r *HealthReport) Summary() string {
+	var parts []string
+	for i := range r.GPUs {
+		if g := &r.GPUs[i]; g.state == r.Worst && g.state != canonical.HealthOK {
+			todo := ""
+			if g.Action != "" && g.Action != canonical.ActionNone.String() {
+				todo = g.Action + " "
+			}
+			parts = append(parts, todo+g.label+prefixed(": ", client.OneLine(g.Reason)))
+		}
+	}
+	switch {
+	case r.Worst == canonical.HealthOK:
+		parts = []string{diag.Count(len(r.GPUs), "GPU")}
+	case len(parts) == 0:
+		parts = []string{client.OneLine(r.Problem)}
+	}
+	return nagios[r.Worst] + " - " + strings.Join(parts, "; ")
+}
+
+// WriteText writes the summary, and then a line for each GPU, the worst first: state, index, UUID, action,
+// conditions with their states, reason. An empty field is a dash.
 func (r *HealthReport) WriteText(out io.Writer) error {
+	if _, err := fmt.Fprintln(out, r.Summary()); err != nil {
+		return err
+	}
 	columns := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, g := range r.GPUs {
 		var conditions []string

@@ -35,7 +35,11 @@ func TestHealthIsUnknownWhereNotAllIsKnown(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	crit := `kpulse_gpu_health{hostname="n",gpu="1",uuid="u1",state="crit"} 1` + "\n" + `kpulse_gpu_present{hostname="n",gpu="1",uuid="u1"} 1`
 	gone := func(gpu string) string {
-		return fmt.Sprintf("kpulse_gpu_present{hostname=\"n\",gpu=%q,uuid=\"u%s\"} 0", gpu, gpu)
+		labels := fmt.Sprintf("hostname=\"n\",gpu=%q,uuid=\"u%s\"", gpu, gpu)
+		return "kpulse_gpu_present{" + labels + "} 0\nkpulse_gpu_health{" + labels + `,state="crit"} 1`
+	}
+	missing := func(gpu string) string {
+		return strings.Replace(gone(gpu), `state="crit"`, `state="unknown"`, 1)
 	}
 	for _, test := range []struct {
 		name, body, problem string
@@ -57,6 +61,8 @@ func TestHealthIsUnknownWhereNotAllIsKnown(t *testing.T) {
 		{"none of the GPUs that were there", readAt(now, "dcgm", gone("0"), gone("1")), "the reading has none of the GPUs", canonical.HealthUnknown, 0},
 		{"the only GPU gone", readAt(now, "dcgm", gone("0")), "", canonical.HealthCrit, 1},
 		{"one of two gone", readAt(now, "dcgm", gone("1")), "", canonical.HealthCrit, 2},
+		{"one of two missing", readAt(now, "dcgm", missing("1")), "", canonical.HealthUnknown, 2},
+		{"one missing, one crit", readAt(now, "dcgm", missing("2"), crit), "", canonical.HealthCrit, 3},
 		{"an exporter", "DCGM_FI_DEV_GPU_TEMP 40\n", "no series of kpulse-proxy in the answer", canonical.HealthUnknown, 0},
 	} {
 		n := client.Fetch(t.Context(), answering(test.body))
@@ -64,7 +70,7 @@ func TestHealthIsUnknownWhereNotAllIsKnown(t *testing.T) {
 		for i := range shown {
 			shown[i] = i
 		}
-		report := HealthOf(n, func(n *client.Node) client.Selection { return client.Selection{Shown: shown} }, now)
+		report := HealthOf(n, nil, func(n *client.Node) client.Selection { return client.Selection{Shown: shown} }, now)
 		if report.Worst != test.state || report.State != test.state.String() || len(report.GPUs) != test.lines {
 			t.Errorf("%s: %s with %d lines, want %s with %d", test.name, report.Worst, len(report.GPUs), test.state, test.lines)
 		}
@@ -84,9 +90,9 @@ func TestHealthOfAnInstanceIsItsBoards(t *testing.T) {
 	if len(n.GPUs) != 3 {
 		t.Fatalf("%d devices", len(n.GPUs))
 	}
-	report := NewHealthReport(boardsOf(n, []int{2}), "")
+	report := NewHealthReport(boardsOf(n, nil, []int{2}), "")
 	var text bytes.Buffer
-	if err := report.WriteText(&text); err != nil || text.String() != "warn  GPU 1  u1  reset_gpu  -  -\n" {
+	if err := report.WriteText(&text); err != nil || text.String() != "WARNING - reset_gpu GPU 1\nwarn  GPU 1  u1  reset_gpu  -  -\n" {
 		t.Errorf("%q, %v", &text, err)
 	}
 }
@@ -110,5 +116,58 @@ func TestHealthInOneLine(t *testing.T) {
 		if len(line) > lineLimit || strings.Contains(line, "\n") || !strings.Contains(line, test.want) || line != strings.ToValidUTF8(line, "?") {
 			t.Errorf("%d bytes: %q, want %q", len(line), line, test.want)
 		}
+	}
+}
+
+// TestHealthOfAbsentAndFailedBoards: the worst come first, the first line says what to do and why, and a
+// reason names the code, the mnemonic and what the driver said of it.
+func TestHealthOfAbsentAndFailedBoards(t *testing.T) {
+	event := func(uuid string, code uint32, severity canonical.Severity, text string) client.ServedEvent {
+		return client.ServedEvent{Event: canonical.Event{Kind: canonical.EventXID, UUID: uuid, Code: code, Severity: severity, Text: text}}
+	}
+	events := []client.ServedEvent{
+		event("u2", 48, canonical.SeverityFatal, "an older one"),
+		event("u2", 149, canonical.SeverityFatal, "NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004485c6 0x00000000)"),
+		event("u2", 31, canonical.SeverityApplication, "a later fault of a program"),
+		event("u3", 79, canonical.SeverityFatal, "GPU has fallen off the bus."),
+	}
+	n := client.Fetch(t.Context(), answering(readAt(time.Now(), "dcgm",
+		`kpulse_gpu_info{hostname="n",gpu="2",uuid="u2"} 1`,
+		`kpulse_gpu_health{hostname="n",gpu="2",uuid="u2",state="crit"} 1`,
+		`kpulse_gpu_health{hostname="n",gpu="3",uuid="u3",state="crit"} 1`,
+		`kpulse_gpu_health{hostname="n",gpu="1",uuid="u1",state="unknown"} 1`,
+		`kpulse_gpu_health_condition{hostname="n",gpu="2",uuid="u2",condition="xid_fatal",state="crit"} 1`,
+		`kpulse_gpu_health_condition{hostname="n",gpu="2",uuid="u2",condition="power_brake",state="warn"} 1`,
+		`kpulse_gpu_recommended_action{hostname="n",gpu="2",uuid="u2",action="reset_gpu"} 1`,
+		`kpulse_gpu_recommended_action{hostname="n",gpu="3",uuid="u3",action="reboot_node"} 1`,
+		`kpulse_gpu_present{hostname="n",gpu="0",uuid="u0"} 1`,
+		`kpulse_gpu_present{hostname="n",gpu="1",uuid="u1"} 0`,
+		`kpulse_gpu_present{hostname="n",gpu="2",uuid="u2"} 1`,
+		`kpulse_gpu_present{hostname="n",gpu="3",uuid="u3"} 0`,
+		`kpulse_allocation_seconds_total{hostname="n",gpu="3",uuid="u3",workload_namespace="",workload_pod="",workload_container="",workload_kind="",workload_name="",hpc_job="4711"} 9`,
+	)))
+	const netir = "fatal XID 149 NVLINK_NETIR_ERROR (NETIR_LINK_EVT Fatal XC0 i0 Link 08)"
+	const fallen = "fatal XID 79 ROBUST_CHANNEL_GPU_HAS_FALLEN_OFF_THE_BUS (GPU has fallen off the bus.)"
+	want := "CRITICAL - reset_gpu GPU 2: " + netir + ", power brake; reboot_node GPU 3: no longer seen, " + fallen + ", held by job 4711\n" +
+		"crit     GPU 2  u2  reset_gpu    xid_fatal=crit,power_brake=warn  " + netir + ", power brake\n" +
+		"crit     GPU 3  u3  reboot_node  -                                no longer seen, " + fallen + ", held by job 4711\n" +
+		"unknown  GPU 1  u1  -            -                                it is missing from the latest reading; it is gone if that lasts\n" +
+		"ok       GPU 0  u0  none         -                                -\n"
+	all := func(n *client.Node) (s client.Selection) {
+		for i := range n.GPUs {
+			s.Shown = append(s.Shown, i)
+		}
+		return s
+	}
+	var text bytes.Buffer
+	if err := HealthOf(n, events, all, time.Now()).WriteText(&text); err != nil || text.String() != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, &text, want)
+	}
+	first := NewHealthReport(nil, "nothing\nanswers").Summary()
+	if first != "UNKNOWN - nothing answers" {
+		t.Errorf("without GPUs: %q", first)
+	}
+	if got := NewHealthReport([]gpuReport{{state: canonical.HealthOK}, {state: canonical.HealthOK}}, "").Summary(); got != "OK - 2 GPUs" {
+		t.Errorf("if all is well: %q", got)
 	}
 }

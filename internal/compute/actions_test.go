@@ -12,7 +12,9 @@ import (
 // and replays are inspected. The actions for XIDs depend on the code; incidents.txt has them.
 var remedies = map[canonical.Condition]map[string]canonical.Action{
 	canonical.CondRowRemapFailure:           {"crit": canonical.ActionReplace},
-	canonical.CondUncorrectableRemappedRows: {"crit": canonical.ActionCheckHardware},
+	canonical.CondUncorrectableRemappedRows: {"crit": canonical.ActionReplace, "warn": canonical.ActionCheckHardware},
+	canonical.CondPCIeDegraded:              {"warn": canonical.ActionCheckHardware},
+	canonical.CondNVLinkFlapping:            {"warn": canonical.ActionCheckHardware},
 	canonical.CondPCIeReplay:                {"warn": canonical.ActionCheckHardware},
 	canonical.CondGPUTemperature:            {"hot": canonical.ActionCheckHardware},
 	canonical.CondMemoryTemperature:         {"hot": canonical.ActionCheckHardware},

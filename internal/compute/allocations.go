@@ -166,13 +166,21 @@ func (l *allocations) orphaned(a *allocation) bool {
 	return a.device.forgotten
 }
 
-// assign gives the devices that are present their allocations.
+// assign gives the devices that are present their allocations. If a device comes back with another
+// holder while every device has one, the source lists only those that are held.
 func (l *allocations) assign(holders []int, m *memory) {
 	for i, d := range m.present {
 		d.holders, d.allocations = holders[i], nil
 	}
 	for i, a := range l.present { // in the order of the devices
 		a.device.allocations = l.present[i-len(a.device.allocations) : i+1]
+	}
+	all := !slices.ContainsFunc(m.present, func(d *device) bool { return len(d.allocations) == 0 })
+	back := slices.ContainsFunc(m.present, func(d *device) bool {
+		return d.appeared == m.readings && d.last != nil && len(d.allocations) > 0 && d.allocations[0].Workload != d.last.Workload
+	})
+	if swapped := all && !m.local && (m.swapped || back); swapped != m.swapped {
+		m.swapped, m.roster = swapped, nil
 	}
 }
 

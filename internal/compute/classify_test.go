@@ -125,7 +125,7 @@ func missingCases() []missingCase {
 	return []missingCase{
 		{"nothing", reading{}, canonical.ClassUnknown, canonical.ClassUnknown},
 		{"NVML alone", reading{fNVML: 0.9}, canonical.ClassUnknown, canonical.BusyLowSMUse},
-		{"NVML alone, none", reading{fNVML: 0}, canonical.ClassUnknown, canonical.Idle},
+		{"NVML alone, none", reading{fNVML: 0}, canonical.Idle, canonical.Idle},
 
 		// The exporter's default counters: no SM.
 		{"idle", noSM.with(fEngine, 0.01), canonical.Idle, canonical.Idle},

@@ -157,11 +157,17 @@ func New(o Options) (*Judge, error) {
 		inputs:      inputs(&o.States),
 		memory:      memory{expected: o.ExpectedGPUs, limit: o.MaxDevices},
 		allocations: allocations{limit: o.MaxAllocations},
-		xids:        xidRules{maps.Clone(o.XIDs), o.XIDHold},
+		xids:        xidRules{maps.Clone(o.XIDs)},
 		birth:       o.Birth,
 	}
 	j.thresholds.Temperatures = slices.Clone(o.Thresholds.Temperatures)
 	j.rules = cascade(&j.thresholds)
+	j.evidence.memory, j.evidence.thresholds, j.evidence.hold = &j.memory, &j.thresholds, o.XIDHold
+	for c := range conditions {
+		if conditions[c].rate != nil {
+			j.evidence.rates[c] = conditions[c].rate(&j.thresholds)
+		}
+	}
 	return j, nil
 }
 
@@ -221,7 +227,7 @@ func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canoni
 	if f.At.Before(j.memory.at) {
 		j.allocations.departed.rewind(f.At)
 	}
-	before, topology := j.memory.at, j.memory.topology
+	topology := j.memory.topology
 	j.forget()
 	j.memory.advance(f, &j.thresholds)
 	if f.Topology != topology {
@@ -229,8 +235,14 @@ func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canoni
 			j.renew(d)
 		}
 	}
-	j.observeXIDs(f, earlier(before, f.At))
-	j.evidence = evidence{at: f.At, reading: j.memory.readings, thresholds: &j.thresholds}
+	j.observeXIDs(f)
+	j.memory.observeAbsences(f)
+	j.evidence.at, j.evidence.reading, j.evidence.switches = f.At, j.memory.readings, f.Switches
+	for i, d := range j.memory.present {
+		if !d.IsInstance() {
+			d.links.observe(f.Row(i)[canonical.NVLinksActive], j.thresholds.SteadyReadings)
+		}
+	}
 	for i, d := range j.memory.present {
 		row, v := f.Row(i), &verdicts[i]
 		*v = canonical.Verdict{
@@ -242,12 +254,11 @@ func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canoni
 		}
 		found := profiling(row, j.thresholds.StalledUtilization)
 		if !d.Implied {
-			j.judgeActivity(row, found, v)
+			j.judgeActivity(d, row, found, v)
 		}
 		if !d.IsInstance() {
 			row[canonical.TemperatureWarning] = d.warning
-			d.observeRises(row, f.At)
-			d.links.observe(row[canonical.NVLinksActive], j.thresholds.SteadyReadings)
+			d.observeRises(row, f.At, &j.evidence.rates)
 			j.evidence.row, j.evidence.device, j.evidence.profiling = row, d, found
 			j.evidence.health(&j.judgement.States, v)
 			v.Action = j.evidence.action(v)
@@ -259,10 +270,14 @@ func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canoni
 }
 
 // judgeActivity sets real utilization, coverage and class. A row with stalled profiling gets only
-// a coverage.
-func (j *Judge) judgeActivity(row []float64, found canonical.Finding, v *canonical.Verdict) {
+// a coverage. Without any activity a board on which no kernel ran is idle; in MIG mode its
+// GPU-Util says nothing.
+func (j *Judge) judgeActivity(d *device, row []float64, found canonical.Finding, v *canonical.Verdict) {
 	percent, coverage := j.composite.score(row)
 	v.Coverage = coverage
+	if found == canonical.NotRead && row[canonical.NVMLUtilization] == 0 && !d.IsInstance() && len(d.instances) == 0 {
+		v.Class = canonical.Idle
+	}
 	if found == canonical.Raised || !canonical.Given(percent) {
 		return
 	}

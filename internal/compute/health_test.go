@@ -32,7 +32,8 @@ func TestHealth(t *testing.T) {
 		{"one thing read", "H100", reading{canonical.PCIeReplays: 5}, canonical.HealthOK, nil},
 		{"memory temperature read", "", reading{canonical.MemoryTemperature: 40}, canonical.HealthOK, nil},
 		{"failed remap", "H100", good.with(canonical.RowRemapFailure, 1.0), canonical.HealthCrit, []canonical.Condition{cRemapFailure}},
-		{"remapped row", "H100", good.with(canonical.RemappedRowsUncorrectable, 1.0), canonical.HealthCrit, []canonical.Condition{cRemapped}},
+		{"a row that was repaired", "H100", good.with(canonical.RemappedRowsUncorrectable, 511.0), canonical.HealthOK, nil},
+		{"too many rows", "H100", good.with(canonical.RemappedRowsUncorrectable, 512.0), canonical.HealthCrit, []canonical.Condition{cRemapped}},
 		{"correctable rows do not count", "H100", good.with(canonical.RemappedRowsCorrectable, 9.0), canonical.HealthOK, nil},
 		{"fatal XID, which alone cannot make a board ok", "H100", reading{canonical.XIDLast: 79}, canonical.HealthCrit, []canonical.Condition{canonical.CondXIDFatal}},
 		{"pages and margin", "H100", good.with(canonical.RetiredPagesPending, 1.0, canonical.TemperatureMargin, 0.0), canonical.HealthWarn, []canonical.Condition{cTemperature, canonical.CondRetiredPagesPending}},
@@ -101,7 +102,7 @@ func TestStates(t *testing.T) {
 
 func TestConditionTableIsWhole(t *testing.T) {
 	for i, c := range conditions {
-		if c.find == nil || len(c.Inputs) == 0 {
+		if c.find == nil || len(c.Inputs) == 0 && canonical.Condition(i) != canonical.CondNVSwitch {
 			t.Errorf("condition %v has no function or input: %+v", canonical.Condition(i), c)
 		}
 	}

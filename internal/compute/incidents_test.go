@@ -22,6 +22,8 @@ type incidentPlay struct {
 	driver string
 	top    *canonical.Topology
 	row    []int // of each board in the topology, -1 for none
+	held   bool  // the source lists held boards only
+	sxid   string
 
 	verdicts                    []canonical.Verdict
 	ledger                      canonical.Ledger
@@ -34,6 +36,7 @@ type incidentBoard struct {
 	counts    map[canonical.Witness]string
 	gone, cut bool
 	unnamed   bool   // gone, and the source does not name it
+	blank     bool   // for one reading
 	kernel    string // for one reading
 	want      string // verdict, for one reading
 }
@@ -41,6 +44,9 @@ type incidentBoard struct {
 var incidentFields = map[string]canonical.Field{
 	"last": canonical.XIDLast, "energy": canonical.Energy, "ecc": canonical.ECCDoubleBitVolatile, "recovery": canonical.RecoveryAction,
 	"links": canonical.NVLinksActive, "clocks": canonical.ClockEvents, "fabric": canonical.FabricHealth, "remap": canonical.RowRemapPending,
+	"rows": canonical.RemappedRowsUncorrectable, "replays": canonical.PCIeReplays, "width": canonical.PCIeLinkWidth, "slot": canonical.PCIeLinkWidthMax,
+	"util": canonical.NVMLUtilization, "status": canonical.FabricStatus, "mask": canonical.FabricHealthMask, "recoveries": canonical.NVLinkRecoveriesDone,
+	"failure": canonical.RowRemapFailure, "sram": canonical.SRAMThresholdExceeded,
 }
 
 var incidentWitnesses = map[string]canonical.Witness{
@@ -96,13 +102,18 @@ func (p *incidentPlay) line(line string) {
 		times, words = p.number(words[0][1:]), words[1:]
 	}
 	for i := range p.boards {
-		p.boards[i].kernel, p.boards[i].want = "", "ok none"
+		p.boards[i].kernel, p.boards[i].blank, p.boards[i].want = "", false, "ok none"
 	}
 	p.read(words)
 	for _, want := range parts[1:] {
 		if want = strings.TrimSpace(want); want != "" {
 			board, verdict, _ := strings.Cut(want, " ")
 			p.boards[p.number(board)].want = verdict
+		}
+	}
+	for i := range p.boards {
+		if b := &p.boards[i]; b.gone && b.want == "ok none" {
+			b.want = "unknown none" // nothing is known of it
 		}
 	}
 	p.shape()
@@ -125,6 +136,16 @@ func (p *incidentPlay) read(words []string) {
 			b, uuid = &p.boards[p.number(key)], "GPU-"+key
 		case key == "gone", key == "unnamed", key == "back":
 			b.gone, b.unnamed = key != "back", key == "unnamed"
+		case key == "held":
+			p.held = true
+		case key == "sxid":
+			p.sxid = value
+		case key == "restart":
+			faults := p.judge.Faults(nil)
+			p.judge, p.ledger = newJudge(p.t, nil), canonical.Ledger{}
+			p.judge.Restore(faults, false)
+		case key == "blank":
+			b.blank = true
 		case key == "cut", key == "whole":
 			b.cut = key == "cut"
 		case key == "resolve":
@@ -167,7 +188,7 @@ func (p *incidentPlay) shape() {
 				p.row[i] = -2
 				continue
 			}
-			t.Absent = append(t.Absent, d)
+			t.Absent, t.Lost = append(t.Absent, d), append(t.Lost, true)
 			continue
 		}
 		p.row[i] = len(t.Devices)
@@ -185,7 +206,8 @@ func (p *incidentPlay) shape() {
 			absent++
 		}
 	}
-	if p.top == nil || len(p.top.Devices) != len(t.Devices) || len(p.top.Absent) != len(t.Absent) {
+	t.HeldOnly = p.held
+	if p.top == nil || p.top.HeldOnly != p.held || len(p.top.Devices) != len(t.Devices) || len(p.top.Absent) != len(t.Absent) {
 		p.top = &t
 	}
 }
@@ -193,9 +215,12 @@ func (p *incidentPlay) shape() {
 // frame returns the next reading.
 func (p *incidentPlay) frame() *canonical.Frame {
 	f := frame(p.top, p.at)
+	if p.sxid != "" {
+		f.Switches = []canonical.SwitchFault{{Hostname: "n"}, {Hostname: "n", PCIBusID: "0000:03:00", Code: uint32(p.number(p.sxid)), At: p.at}}
+	}
 	for i := range p.boards {
 		b := &p.boards[i]
-		if !b.gone {
+		if !b.gone && !b.blank {
 			copy(f.Row(p.row[i]), b.row.row())
 		}
 	}
@@ -255,22 +280,11 @@ func (p *incidentPlay) judgeLine(line string) {
 	p.steps++
 	for i := range p.boards {
 		b := &p.boards[i]
-		if b.gone {
-			continue
-		}
-		v := &p.verdicts[p.row[i]]
-		var raised []string
-		for c := range canonical.NumConditions {
-			found := v.Findings.Of(c)
-			if found == canonical.Raised {
-				raised = append(raised, c.String())
-			}
-		}
-		got := strings.TrimSpace(fmt.Sprintf("%v %v %s", v.Health, v.Action, strings.Join(raised, ",")))
+		got := p.verdict(i)
 		if got != b.want {
 			p.t.Errorf("%s: reading %d at %v: board %d is %s, want %s", line, p.steps, p.at.Sub(start), i, got, b.want)
 		}
-		want, is := strings.HasPrefix(b.want, "crit"), v.Health == canonical.HealthCrit
+		want, is := strings.HasPrefix(b.want, "crit"), strings.HasPrefix(got, "crit")
 		switch {
 		case want:
 			p.fatal++
@@ -281,4 +295,36 @@ func (p *incidentPlay) judgeLine(line string) {
 			p.lacks++
 		}
 	}
+}
+
+// verdict returns the latest verdict of a board, as the lines have it.
+func (p *incidentPlay) verdict(board int) string {
+	if !p.boards[board].gone {
+		v := &p.verdicts[p.row[board]]
+		var raised []string
+		for c := range canonical.NumConditions {
+			if v.Findings.Of(c) == canonical.Raised {
+				raised = append(raised, c.String())
+			}
+		}
+		return strings.TrimSpace(fmt.Sprintf("%v %v %s", v.Health, v.Action, strings.Join(raised, ",")))
+	}
+	r := p.ledger.Roster
+	for i, a := range p.ledger.Absences {
+		var d *canonical.Device
+		if left := len(r.Devices) - r.Present; i < left {
+			d = &r.Devices[r.Present+i]
+		} else {
+			d = &r.Missed[i-left]
+		}
+		if d.UUID != "GPU-"+strconv.Itoa(board) || d.IsInstance() {
+			continue
+		}
+		text := fmt.Sprintf("%v %v", a.State, a.Action)
+		if a.Gone {
+			text += " gone"
+		}
+		return text
+	}
+	return "unknown none" // it is not known
 }

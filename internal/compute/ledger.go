@@ -29,6 +29,7 @@ func (j *Judge) Account(dst *canonical.Ledger, f *canonical.Frame, verdicts []ca
 	}
 	j.meter(f, verdicts, dt)
 	dst.Roster = m.list()
+	dst.Absences = j.appendAbsences(dst.Absences[:0], dst.Roster, f)
 	known := j.allocations.knows(f.AllocationSet, m)
 	dst.AllocationRoster = j.allocations.update(f.AllocationSet, m)
 	if !known {

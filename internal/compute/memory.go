@@ -26,7 +26,13 @@ type memory struct {
 	devices  map[canonical.Identity]*device
 	present  []*device // in the order of the topology
 	departed departed[*device]
-	roster   *canonical.Roster // nil after a change
+	lost     []*device                       // boards that left longer ago, or before the program began, and may be gone
+	counted  []*device                       // other boards that left longer ago, on which codes were counted
+	absences map[canonical.Identity]*absence // of all boards that are missing
+	swapped  bool                            // a board left and came back with another holder while all were held
+	local    bool                            // the source reads this machine, and so all of its boards
+	doubted  bool                            // the faults of an earlier run could not be read
+	roster   *canonical.Roster               // nil after a change
 }
 
 // device is the state of one device.
@@ -45,9 +51,12 @@ type device struct {
 
 // boardState is what only boards have.
 type boardState struct {
-	counters  []float64                          // latest value of each of rising, NaN if none
-	events    [canonical.NumConditions]time.Time // latest event behind each condition, zero if none
-	counted   canonical.ConditionSet             // those with a counter in the latest reading
+	counters  []counting             // that conditions follow, in their order
+	counted   canonical.ConditionSet // those with a counter in the latest reading
+	rises     [canonical.NumConditions]rises
+	narrow    time.Time // since when the PCIe link lacks lanes, zero if it does not
+	unmanaged time.Time // since when the fabric manager has not set up the board, zero if it has
+	managed   bool      // it had
 	streaks   [canonical.NumConditions]streak
 	restarts  restarts
 	links     links
@@ -62,6 +71,7 @@ type boardState struct {
 type tenancy struct {
 	holders     int           // how many there are, including those beyond the limit
 	allocations []*allocation // those within the limit
+	last        *allocation   // that it had when it last left, nil for none
 	measured    bool          // the use of each of them is known
 	used        float64       // the sum of these uses, 0 if not all are known
 	remainder   int           // index of the one that gets the next odd microsecond
@@ -69,7 +79,7 @@ type tenancy struct {
 
 func newDevice() *device {
 	return &device{boardState: boardState{
-		xids: newXIDs(), restarts: newRestarts(), energy: -1, counters: slices.Repeat([]float64{math.NaN()}, len(rising)),
+		xids: newXIDs(), restarts: newRestarts(), energy: -1, counters: slices.Repeat([]counting{{value: math.NaN()}}, numCounters),
 	}}
 }
 
@@ -108,6 +118,7 @@ func (m *memory) forget() {
 	for _, left := range m.departed[:n] {
 		left.item.forgotten = true
 		delete(m.devices, left.item.Identity())
+		m.lose(left.item)
 	}
 	m.departed = slices.Delete(m.departed, 0, n)
 	m.roster = nil
@@ -130,6 +141,7 @@ func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 		d := m.devices[key]
 		if d == nil {
 			d = newDevice()
+			m.recover(d, key)
 			m.devices[key] = d
 		}
 		if !d.isIn(previous) {
@@ -150,26 +162,12 @@ func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 	m.departed = m.departed.without(func(d *device) bool { return d.isIn(m.present) })
 	for _, d := range previous {
 		if !d.isIn(m.present) {
+			if len(d.allocations) > 0 {
+				d.last = d.allocations[0]
+			}
 			d.holders, d.allocations, d.instances = 0, nil, nil
 			m.departed = append(m.departed, departure[*device]{d, m.at})
 		}
-	}
-	m.observeAway()
-}
-
-// observeAway notes which boards are away: those that the source names as absent, or lacks while
-// it has others of their node. A source without any board, such as an exporter that starts, says
-// nothing about them.
-func (m *memory) observeAway() {
-	var absent []canonical.Device
-	if m.topology != nil {
-		absent = m.topology.Absent
-	}
-	for _, left := range m.departed {
-		d := left.item
-		d.xids.away = d.xids.away ||
-			slices.ContainsFunc(m.present, func(o *device) bool { return o.Hostname == d.Hostname }) ||
-			slices.ContainsFunc(absent, func(o canonical.Device) bool { return o.Identity() == d.Identity() })
 	}
 }
 
@@ -196,6 +194,33 @@ func (m *memory) observeCuts() {
 	}
 }
 
+// linksOfPeers returns how many NVLinks each of the other boards of d's model and host has up, if
+// there are at least three and they agree; else 0.
+func (m *memory) linksOfPeers(d *device) float64 {
+	const least = 3
+	up, peers := 0.0, 0
+	for _, o := range m.present {
+		switch {
+		case o == d || o.IsInstance() || o.Hostname != d.Hostname || o.Model != d.Model:
+		case o.cut || o.links.readings == 0 || peers > 0 && o.links.up != up:
+			return 0
+		default:
+			up, peers = o.links.up, peers+1
+		}
+	}
+	if peers < least {
+		return 0
+	}
+	return up
+}
+
+// managedPeer reports whether the fabric manager has set up another board of d's node.
+func (m *memory) managedPeer(d *device) bool {
+	return slices.ContainsFunc(m.present, func(o *device) bool {
+		return o != d && !o.IsInstance() && o.Hostname == d.Hostname && o.managed && o.unmanaged.IsZero()
+	})
+}
+
 // rewind moves all times after at to at, to which the clock was set back, so that nothing lasts
 // longer than if it began now.
 func (m *memory) rewind(at time.Time) {
@@ -206,9 +231,13 @@ func (m *memory) rewind(at time.Time) {
 		for i := range d.streaks {
 			d.streaks[i].since = earlier(d.streaks[i].since, at)
 		}
-		for i := range d.events {
-			d.events[i] = earlier(d.events[i], at)
+		for i := range d.rises {
+			d.rises[i].rewind(at)
 		}
+		for i := range d.counters {
+			d.counters[i].at = earlier(d.counters[i].at, at)
+		}
+		d.narrow, d.unmanaged = earlier(d.narrow, at), earlier(d.unmanaged, at)
 	}
 }
 
@@ -233,7 +262,11 @@ func (m *memory) list() *canonical.Roster {
 	if m.topology != nil {
 		t = *m.topology
 	}
-	r.Missed = named(t.Absent, r.Devices)
+	r.HeldOnly = t.HeldOnly || m.swapped
+	for _, d := range m.lost {
+		r.Missed = append(r.Missed, d.Device)
+	}
+	r.Missed = append(r.Missed, named(t.Absent, slices.Concat(r.Devices, r.Missed))...)
 	r.Named = len(r.Missed)
 	r.Missed = append(r.Missed, missed(slices.Concat(r.Devices, r.Missed), m.expected, t.Hostname)...)
 	m.roster = r
@@ -245,7 +278,7 @@ func named(absent, known []canonical.Device) (boards []canonical.Device) {
 	for i := range absent {
 		d := &absent[i]
 		if !slices.ContainsFunc(known, func(k canonical.Device) bool {
-			return !k.IsInstance() && (k.Identity() == d.Identity() || d.UUID == "" && k.Hostname == d.Hostname && k.GPU == d.GPU)
+			return isBoard(&k, d)
 		}) {
 			boards = append(boards, *d)
 		}

@@ -91,33 +91,146 @@ func TestInstanceIdsAreReused(t *testing.T) {
 	}
 }
 
-// TestAway: a board was away if the source named it as absent, or lacked it while it had another
-// of its node, even if nothing was read since. When it returns, it counts as reset.
-func TestAway(t *testing.T) {
+// TestGone: a board is gone after three readings without it over at least a minute that have others
+// of its node, or after three in which the source calls it lost. Until then nothing is known of it.
+func TestGone(t *testing.T) {
 	elsewhere := canonical.Device{Hostname: "m", GPU: "0", UUID: "GPU-3"}
-	for _, c := range []struct {
-		what            string
+	type step struct {
+		after           time.Duration
 		present, absent []canonical.Device
-		want            bool
+		want            string
+		silent          bool // the source names the absent, but does not call them lost
+	}
+	both, one := []canonical.Device{gpu1, gpu2}, []canonical.Device{gpu2}
+	for _, c := range []struct {
+		what  string
+		steps []step
 	}{
-		{"nothing was read", nil, nil, false},
-		{"it was named", nil, []canonical.Device{gpu1}, true},
-		{"another was named", nil, []canonical.Device{gpu2}, false},
-		{"another of its node was there", []canonical.Device{gpu2}, nil, true},
-		{"one of another node was there", []canonical.Device{elsewhere}, nil, false},
-		{"and it was named", []canonical.Device{elsewhere}, []canonical.Device{gpu2, gpu1}, true},
+		{"a gap of one page", []step{{0, both, nil, "", false}, {15 * sec, one, nil, "unknown", false}, {15 * sec, both, nil, "", false}, {15 * sec, one, nil, "unknown", false}}},
+		{"three readings, quickly", []step{{0, both, nil, "", false}, {sec, one, nil, "unknown", false}, {sec, one, nil, "unknown", false}, {sec, one, nil, "unknown", false}, {58 * sec, one, nil, "crit", false}, {sec, both, nil, "", false}}},
+		{"two readings", []step{{0, both, nil, "", false}, {minute, one, nil, "unknown", false}, {5 * minute, one, nil, "unknown", false}, {minute, one, nil, "crit", false}}},
+		{"a page without boards", []step{{0, both, nil, "", false}, {minute, nil, nil, "unknown", false}, {minute, nil, nil, "unknown", false}, {minute, nil, nil, "unknown", false}, {minute, nil, nil, "unknown", false}}},
+		{"boards of another node", []step{{0, both, nil, "", false}, {minute, []canonical.Device{elsewhere}, nil, "unknown", false}, {minute, []canonical.Device{elsewhere}, nil, "unknown", false}, {minute, []canonical.Device{elsewhere}, nil, "unknown", false}}},
+		{"the source names it", []step{{0, both, nil, "", false}, {sec, one, []canonical.Device{gpu1}, "unknown", false}, {sec, one, []canonical.Device{gpu1}, "unknown", false}, {sec, one, []canonical.Device{gpu1}, "crit", false}}},
+		{"the source names it, and gives no reading", []step{
+			{0, both, nil, "", false}, {sec, one, []canonical.Device{gpu1}, "unknown", true}, {sec, one, []canonical.Device{gpu1}, "unknown", true},
+			{sec, one, []canonical.Device{gpu1}, "unknown", true}, {56 * sec, one, []canonical.Device{gpu1}, "unknown", true},
+			{2 * sec, one, []canonical.Device{gpu1}, "crit", true}, {sec, both, nil, "", false},
+		}},
+		{"the source names it, but not each time", []step{{0, both, nil, "", false}, {sec, one, []canonical.Device{gpu1}, "unknown", false}, {sec, one, nil, "unknown", false}, {sec, one, []canonical.Device{gpu1}, "unknown", false}}},
+		{"for a day", []step{{0, both, nil, "", false}, {minute, one, nil, "unknown", false}, {minute, one, nil, "unknown", false}, {minute, one, nil, "crit", false}, {2 * time.Hour, one, nil, "crit", false}, {21 * time.Hour, one, nil, "crit", false}, {time.Hour, one, nil, "unknown", false}, {143 * time.Hour, one, nil, "unknown", false}, {2 * time.Hour, one, nil, "", false}}},
 	} {
-		j := newJudge(t, nil)
-		without := topology(c.present...)
-		without.Absent = c.absent
-		for i, top := range []*canonical.Topology{topology(gpu1), without, topology(), topology(gpu1)} {
-			j.Judge(frame(top, start.Add(time.Duration(i)*sec)), nil)
+		j, at := newJudge(t, nil), start
+		for i, s := range c.steps {
+			at = at.Add(s.after)
+			top := topology(s.present...)
+			top.Absent, top.Lost = s.absent, make([]bool, len(s.absent))
+			for i := range top.Lost {
+				top.Lost[i] = !s.silent
+			}
+			f, got := frame(top, at), ""
+			v := j.Judge(f, nil)
+			var l canonical.Ledger
+			j.Account(&l, f, v, 0)
+			for n, d := range append(l.Roster.Devices[l.Roster.Present:], l.Roster.Missed...) {
+				if d.UUID == "GPU-1" {
+					got = l.Absences[n].State.String()
+					if gone := got == "crit"; gone != l.Absences[n].Gone || gone != (l.Absences[n].Action == canonical.ActionRebootNode) {
+						t.Errorf("%s: step %d: %+v", c.what, i, l.Absences[n])
+					}
+				}
+			}
+			if got != s.want {
+				t.Errorf("%s: step %d: %q, want %q", c.what, i, got, s.want)
+			}
 		}
-		events := j.Events(nil)
-		reset := slices.ContainsFunc(events, func(e canonical.Event) bool { return e.Kind == canonical.EventReset && e.UUID == "GPU-1" })
-		if reset != c.want {
-			t.Errorf("%s: events %+v, want a reset: %t", c.what, events, c.want)
+	}
+}
+
+// TestFaultsSurvive: a fatal code and a board that is gone are known after a restart, and after an
+// absence of hours; only an operator or a reset ends them.
+func TestFaultsSurvive(t *testing.T) {
+	j := newJudge(t, nil)
+	both := topology(gpu1, gpu2)
+	j.Judge(frame(both, start, reading{canonical.XIDLast: 0}), nil)
+	j.Judge(frame(both, start.Add(minute), reading{canonical.XIDLast: 79}, reading{canonical.Temperature: 40}), nil)
+	third := canonical.Device{Hostname: "n1", GPU: "7", UUID: "GPU-7"}
+	faults := append(j.Faults(nil), canonical.Fault{Hostname: third.Hostname, GPU: third.GPU, UUID: third.UUID, At: start})
+	if len(faults) != 2 || faults[0].UUID != gpu1.UUID || faults[0].Code != 79 {
+		t.Fatalf("faults %+v", faults)
+	}
+	j = newJudge(t, nil)
+	j.Restore(faults, false)
+	at := start.Add(time.Hour)
+	state := func(uuid string) string {
+		t.Helper()
+		at = at.Add(minute)
+		f := frame(both, at, reading{canonical.Temperature: 40, canonical.XIDLast: 0}, reading{canonical.Temperature: 40})
+		v := j.Judge(f, nil)
+		var l canonical.Ledger
+		j.Account(&l, f, v, 0)
+		for i, d := range both.Devices {
+			if d.UUID == uuid {
+				return v[i].Health.String()
+			}
 		}
+		for i, d := range l.Roster.Missed {
+			if d.UUID == uuid {
+				return l.Absences[i].State.String()
+			}
+		}
+		return "not known"
+	}
+	for uuid, want := range map[string]string{gpu1.UUID: "crit", gpu2.UUID: "ok", third.UUID: "crit"} {
+		if got := state(uuid); got != want {
+			t.Errorf("%s: %s, want %s", uuid, got, want)
+		}
+	}
+	if got := j.Faults(nil); !slices.Equal(got, faults) {
+		t.Errorf("faults %+v, want %+v", got, faults)
+	}
+	if !j.Resolve(gpu1.UUID) || !j.Resolve(third.UUID) || j.Resolve(gpu2.UUID) {
+		t.Error("an operator resolves what there is, and nothing else")
+	}
+	for uuid, want := range map[string]string{gpu1.UUID: "ok", third.UUID: "not known"} {
+		if got := state(uuid); got != want {
+			t.Errorf("%s, resolved: %s, want %s", uuid, got, want)
+		}
+	}
+	j = newJudge(t, nil)
+	j.Restore(nil, true)
+	if got := state(gpu2.UUID); got != "unknown" {
+		t.Errorf("the faults could not be read: %s", got)
+	}
+	if j.Resolve(gpu2.UUID); state(gpu2.UUID) != "ok" {
+		t.Error("an operator's word does not end the doubt")
+	}
+}
+
+// TestHeldOnly: a source that lists held boards only says nothing of the others.
+func TestHeldOnly(t *testing.T) {
+	b := newAccounts(t, nil)
+	b.devices(gpu1, gpu2)
+	b.hold([]string{"a"}, []string{"b"})
+	b.read(0, 0, heavy, heavy)
+	for _, pod := range []string{"c", "d"} { // GPU-2 leaves with its pod, and returns with another
+		b.devices(gpu1)
+		b.hold([]string{"a"})
+		for range 4 {
+			b.read(minute, minute, heavy)
+		}
+		if gone := b.ledger.Absences[0].Gone; gone != (pod == "c") {
+			t.Errorf("before %s: gone %t, held only %t", pod, gone, b.ledger.Roster.HeldOnly)
+		}
+		b.devices(gpu1, gpu2)
+		b.hold([]string{"a"}, []string{pod})
+		b.read(minute, minute, heavy, heavy)
+	}
+	b.hold([]string{"a"}, nil)
+	b.read(minute, minute, heavy, heavy)
+	b.read(minute, minute, heavy, heavy)
+	if b.ledger.Roster.HeldOnly {
+		t.Error("a board that nobody holds is listed")
 	}
 }
 
@@ -262,15 +375,15 @@ func TestResume(t *testing.T) {
 	b := newAccounts(t, nil)
 	b.devices(gpu1)
 	b.hold([]string{"pod"})
-	b.read(0, 0, heavy.with(canonical.PCIeReplays, 1.0))
-	b.read(15*sec, 15*sec, heavy.with(canonical.PCIeReplays, 2.0))
+	b.read(0, 0, heavy.with(canonical.ECCDoubleBitVolatile, 1.0))
+	b.read(15*sec, 15*sec, heavy.with(canonical.ECCDoubleBitVolatile, 2.0))
 	judge := newJudge(t, func(o *Options) {
 		o.Thresholds.Temperature = 45
 		o.Thresholds.ComputeHeavySM = 0.95
 	})
 	judge.Resume(b.judge)
 	b.judge = judge
-	b.read(15*sec, 15*sec, heavy.with(canonical.PCIeReplays, 2.0))
+	b.read(15*sec, 15*sec, heavy.with(canonical.ECCDoubleBitVolatile, 2.0))
 	account := b.of("GPU-1", "")
 	if account.Observed != 30*sec || account.Classes[canonical.ComputeHeavy] != 15*sec || account.Classes[canonical.ComputeActive] != 15*sec {
 		t.Errorf("account %+v, want 15 s in each of two classes", *account)
@@ -279,7 +392,7 @@ func TestResume(t *testing.T) {
 		t.Errorf("the pod had the device for %s, want 30s", got)
 	}
 	found := b.verdicts[0].Findings
-	if found.Of(canonical.CondPCIeReplay) != canonical.Raised {
+	if found.Of(canonical.CondECCDoubleBit) != canonical.Raised {
 		t.Error("the earlier rise is forgotten")
 	}
 	if found.Of(canonical.CondGPUTemperature) != canonical.Raised {

@@ -11,39 +11,34 @@ import (
 // restarted unseen: no server starts faster.
 const restartGap = 3 * time.Minute
 
-// sinceDriver are counters that begin at 0 when the driver is loaded or the board is
-// reset, and never fall otherwise.
-var sinceDriver = [...]canonical.Field{canonical.Energy, canonical.ECCSingleBitVolatile, canonical.ECCDoubleBitVolatile}
-
-// restarts detects that a board restarted.
+// restarts detects that a board restarted: its energy, which counts since the driver was loaded,
+// fell, and the next reading of it is still below the value before. One odd reading is no restart.
 type restarts struct {
-	counters [len(sinceDriver)]float64 // latest value of each, NaN if none
-	at       time.Time                 // of the first reading after the latest start, zero if none was seen
+	energy float64   // the latest, in joules; NaN if none
+	before float64   // that before a fall that the next reading has to confirm, NaN if there is none
+	read   time.Time // when the latest was read
+	until  time.Time // when before was
+	at     time.Time // of the first reading after the latest start, zero if none was seen
 }
 
-func newRestarts() (r restarts) {
-	for i := range r.counters {
-		r.counters[i] = math.NaN()
-	}
-	return r
-}
+func newRestarts() restarts { return restarts{energy: math.NaN(), before: math.NaN()} }
 
-// observe looks for a counter that fell, and returns the name of its series; "" for none. A fall
-// by one unit may be rounding, as when an exporter of another version reports it. wentOn reports
-// that its energy did not fall since an earlier reading.
-func (r *restarts) observe(row []float64, at time.Time) (fell string, wentOn bool) {
-	for i, f := range sinceDriver[:] {
-		v, last := row[f], r.counters[i]
-		if !canonical.Given(v) {
-			continue
-		}
-		if v < last-1 || v == 0 && last > 0 { // never if that is NaN
-			r.at, fell = at, canonical.Fields[f].Name
-		}
-		if f == canonical.Energy {
-			wentOn = v >= last
-		}
-		r.counters[i] = v
+// observe takes in the energy of a reading, and reports whether it confirms a restart after until.
+// A fall by one joule may be rounding, as when an exporter of another version reports it.
+func (r *restarts) observe(energy float64, at time.Time) (confirmed bool) {
+	if !canonical.Given(energy) {
+		return false
 	}
-	return fell, wentOn
+	confirmed = energy < r.before // never if that is NaN
+	switch {
+	case confirmed:
+		r.at = at
+		fallthrough
+	case canonical.Given(r.before):
+		r.before = math.NaN()
+	case energy < r.energy-1 || energy == 0 && r.energy > 0:
+		r.before, r.until = r.energy, r.read
+	}
+	r.energy, r.read = energy, at
+	return confirmed
 }

@@ -1,53 +1,97 @@
 package compute
 
 import (
-	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// rises is an error counter, and the conditions that its rise raises, whatever its value.
-type rises struct {
-	field      canonical.Field
-	conditions canonical.ConditionSet
+// rate is how often a condition's counters may rise.
+type rate struct {
+	most   float64       // rises that are no fault, within a span
+	within time.Duration // that span
+	hold   time.Duration // how long more than that raises the condition
 }
 
-// rising are the counters among the inputs of conditions.
-var rising = func() (list []rises) {
-	for c, row := range conditions {
-		for _, f := range row.Inputs[:row.rises] {
-			i := slices.IndexFunc(list, func(r rises) bool { return r.field == f })
-			if i < 0 {
-				i = len(list)
-				list = append(list, rises{field: f})
-			}
-			list[i].conditions |= 1 << c
-		}
-	}
-	return list
-}()
+// rises are the rises of the counters of one condition on one board.
+type rises struct {
+	recent   []rise    // the latest ones, no more than it takes to exceed the rate
+	exceeded time.Time // when they last did
+}
 
-// observeRises compares a board's counters with their previous values. A first value is no
-// rise, and a decrease is a reset of the counter.
-func (d *device) observeRises(row []float64, at time.Time) {
-	var counted canonical.ConditionSet
-	for i, r := range rising {
-		v, last := row[r.field], &d.counters[i]
-		if v != *last { // rare, except for NaN
+// rise is by how much counters rose in one reading.
+type rise struct {
+	at time.Time
+	n  float64
+}
+
+// add adds a rise, and forgets those that the later ones make unnecessary.
+func (r *rises) add(at time.Time, n float64, rate *rate) {
+	r.recent = append(r.recent, rise{at, n})
+	sum := r.within(at, rate.within)
+	for ; sum-r.recent[0].n > rate.most; r.recent = r.recent[1:] {
+		sum -= r.recent[0].n
+	}
+	if sum > rate.most {
+		r.exceeded = at
+	}
+}
+
+// within forgets the rises before a span that ends at an instant, and sums the others.
+func (r *rises) within(at time.Time, span time.Duration) (sum float64) {
+	for len(r.recent) > 0 && at.Sub(r.recent[0].at) > span {
+		r.recent = r.recent[1:]
+	}
+	for _, one := range r.recent {
+		sum += one.n
+	}
+	return sum
+}
+
+// raised reports whether the counters rise too fast.
+func (r *rises) raised(at time.Time, rate *rate) bool {
+	return r.within(at, rate.within) > rate.most || !r.exceeded.IsZero() && at.Sub(r.exceeded) <= rate.hold
+}
+
+// rewind moves what was after at to at.
+func (r *rises) rewind(at time.Time) {
+	r.exceeded = earlier(r.exceeded, at)
+	for i := range r.recent {
+		r.recent[i].at = earlier(r.recent[i].at, at)
+	}
+}
+
+// counting is a counter of a board.
+type counting struct {
+	value float64   // the latest, NaN if none
+	at    time.Time // when it was read
+}
+
+// observeRises compares the counters of conditions on a board with their previous values. A first
+// value is no rise, and a decrease is a reset of the counter. Of a rise since before the span of
+// the rate, the part within it counts, as if the counter had risen steadily.
+func (d *device) observeRises(row []float64, at time.Time, rates *[canonical.NumConditions]rate) {
+	d.counted = 0
+	i := 0
+	for c := range canonical.NumConditions {
+		n := 0.0
+		for _, f := range conditions[c].Inputs[:conditions[c].rises] {
+			last := &d.counters[i]
+			i++
+			v := row[f]
 			if !canonical.Given(v) {
 				continue
 			}
-			if v > *last { // never if that is NaN
-				for c := range r.conditions.All() {
-					d.events[c] = at
-				}
+			d.counted |= 1 << c
+			if v > last.value { // never if that is NaN
+				n += (v - last.value) * min(1, rates[c].within.Seconds()/at.Sub(last.at).Seconds())
 			}
-			*last = v
+			*last = counting{v, at}
 		}
-		counted |= r.conditions
+		if n > 0 {
+			d.rises[c].add(at, n, &rates[c])
+		}
 	}
-	d.counted = counted
 }
 
 // links is how many NVLinks of a board are up, from reading to reading.

@@ -7,8 +7,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestPCIeReplay plays readings of one board's replay counter.
-func TestPCIeReplay(t *testing.T) {
+// TestRises plays readings of one counter of a board.
+func TestRises(t *testing.T) {
 	const minute = time.Minute
 	gone := -1.0 // the board is not in the reading at all
 	type step struct {
@@ -47,17 +47,17 @@ func TestPCIeReplay(t *testing.T) {
 		var verdicts []canonical.Verdict
 		for _, s := range c.steps {
 			if s.count == gone {
-				verdicts = j.Judge(frame(alone, start.Add(s.at), reading{canonical.PCIeReplays: 9}), verdicts)
+				verdicts = j.Judge(frame(alone, start.Add(s.at), reading{canonical.ECCDoubleBitVolatile: 9}), verdicts)
 				continue
 			}
-			verdicts = j.Judge(frame(both, start.Add(s.at), reading{canonical.PCIeReplays: 9}, reading{canonical.PCIeReplays: s.count}), verdicts)
-			if got := verdicts[1].Findings.Of(cReplay); got != s.want {
+			verdicts = j.Judge(frame(both, start.Add(s.at), reading{canonical.ECCDoubleBitVolatile: 9}, reading{canonical.ECCDoubleBitVolatile: s.count}), verdicts)
+			if got := verdicts[1].Findings.Of(canonical.CondECCDoubleBit); got != s.want {
 				t.Errorf("%s: at %v: %v, want %v", c.name, s.at, got, s.want)
 			}
-			if want := canonical.HealthWarn; s.want == raised && verdicts[1].Health != want {
+			if want := canonical.HealthCrit; s.want == raised && verdicts[1].Health != want {
 				t.Errorf("%s: at %v: health %v, want %v", c.name, s.at, verdicts[1].Health, want)
 			}
-			if got := verdicts[0].Findings.Of(cReplay); got != calm {
+			if got := verdicts[0].Findings.Of(canonical.CondECCDoubleBit); got != calm {
 				t.Errorf("%s: at %v: the other board: %v", c.name, s.at, got)
 			}
 		}
@@ -70,9 +70,9 @@ func TestRiseHoldIsThreshold(t *testing.T) {
 	var v []canonical.Verdict
 	for i, want := range []canonical.Finding{canonical.Clear, canonical.Raised, canonical.Raised, canonical.Clear} {
 		count := float64(min(i, 1))
-		v = j.Judge(frame(top, start.Add(time.Duration(i)*time.Second), reading{canonical.PCIeReplays: count}), v)
-		if v[0].Findings.Of(cReplay) != want {
-			t.Errorf("reading %d: %v, want %v", i, v[0].Findings.Of(cReplay), want)
+		v = j.Judge(frame(top, start.Add(time.Duration(i)*time.Second), reading{canonical.ECCDoubleBitVolatile: count}), v)
+		if v[0].Findings.Of(canonical.CondECCDoubleBit) != want {
+			t.Errorf("reading %d: %v, want %v", i, v[0].Findings.Of(canonical.CondECCDoubleBit), want)
 		}
 	}
 }
@@ -91,9 +91,9 @@ func TestBoardIdentity(t *testing.T) {
 		{"no uuid, another gpu", canonical.Device{Hostname: "a", GPU: "0"}, canonical.Device{Hostname: "a", GPU: "1"}, canonical.Clear},
 	} {
 		j := newJudge(t, nil)
-		j.Judge(frame(topology(c.before), start, reading{canonical.PCIeReplays: 1}), nil)
-		v := j.Judge(frame(topology(canonical.Device{UUID: "new"}, c.after), start.Add(time.Minute), nil, reading{canonical.PCIeReplays: 2}), nil)
-		if got := v[1].Findings.Of(cReplay); got != c.want {
+		j.Judge(frame(topology(c.before), start, reading{canonical.ECCDoubleBitVolatile: 1}), nil)
+		v := j.Judge(frame(topology(canonical.Device{UUID: "new"}, c.after), start.Add(time.Minute), nil, reading{canonical.ECCDoubleBitVolatile: 2}), nil)
+		if got := v[1].Findings.Of(canonical.CondECCDoubleBit); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -61,8 +61,10 @@ type Thresholds struct {
 	// LinkTraining is how long NVLinks may take to come up after a board restarted.
 	LinkTraining time.Duration `yaml:"link_training"`
 
-	// Uncorrectable remapped rows above this are critical.
+	// Uncorrectable remapped rows from this number on are critical.
 	RemappedRows float64 `yaml:"remapped_rows"`
+	// More PCIe replays than this within a minute are a warning.
+	PCIeReplays float64 `yaml:"pcie_replays"`
 	// RiseHold is how long a rise of an error counter, or a change of the last
 	// XID, keeps its condition raised.
 	RiseHold time.Duration `yaml:"rise_hold"`
@@ -119,7 +121,8 @@ func DefaultThresholds() Thresholds {
 		SteadyReadings: 3,                // ours: a power brake flickers on half of all nodes now and then (NVSentinel #1668)
 		LinkTraining:   10 * time.Minute, // ours: longer than a server takes to start; its links are down meanwhile (NVSentinel #1701)
 
-		RemappedRows: 0,                // KempnerPulse's partition
+		RemappedRows: 512,              // the limit of DCGM's health check
+		PCIeReplays:  8,                // DCGM's health check: 8 a minute
 		RiseHold:     10 * time.Minute, // ours: longer than any scrape interval, short enough to see the next rise
 		// KempnerPulse's partition.
 		Temperatures: []ModelTemperature{
@@ -154,7 +157,7 @@ func (t *Thresholds) check() (wrong []*OptionError) {
 		key, kind := figures.Type().Field(i).Tag.Get("yaml"), figures.Field(i).Kind()
 		switch {
 		case key == "-" || kind != reflect.Float64:
-		case key == "transfer_pcie" || key == "remapped_rows":
+		case key == "transfer_pcie" || key == "remapped_rows" || key == "pcie_replays":
 			if v := figures.Field(i).Float(); !(v >= 0 && v <= math.MaxFloat64) {
 				wrong = append(wrong, Reject("thresholds."+key, "%v is out of range: make %s a finite number of at least 0", v, key))
 			}

@@ -42,10 +42,7 @@ func OverrideXID(code uint32, severity canonical.Severity) XIDOverride {
 const mostXIDs = 256
 
 // xidRules are the rules by which XIDs are judged.
-type xidRules struct {
-	overrides map[uint32]XIDOverride
-	hold      time.Duration
-}
+type xidRules struct{ overrides map[uint32]XIDOverride }
 
 // meaning is the meaning of a code on a board.
 type meaning struct {
@@ -71,12 +68,12 @@ type xids struct {
 	given    bool    // the latest reading reports XIDs, or that there are none
 	latched  int     // how many codes are fatal and not resolved
 	repeated bool    // a code is the board's fault
+	doubted  bool    // what was fatal in an earlier run is not known
 
 	// What resolves them.
 	resolved time.Time // errors until then are resolved
 	calm     int       // readings in a row in which the driver asked for nothing
 	asked    time.Time // when it last asked for something
-	away     bool      // the board was away, and has not been compared since
 }
 
 // xid is the state of one code.

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -9,9 +10,10 @@ import (
 // Only these resolve a fatal XID.
 const (
 	resolvedByDriver   = "the driver no longer asks for a recovery action"
-	resolvedByReset    = "the board was reset, or its node was rebooted"
+	resolvedByEnergy   = "the board was reset: its energy counter began anew"
+	resolvedByLoading  = "the driver was loaded"
+	resolvedByBoot     = "the node was rebooted"
 	resolvedByOperator = "an operator marked it as resolved"
-	resolvedByTime     = "it was held for xid_hold"
 	resolvedByRules    = "the configuration no longer calls it fatal"
 )
 
@@ -24,10 +26,9 @@ const (
 )
 
 // latch makes a code fatal from an instant on. It ignores late reports of errors before the
-// latest reset or an operator's resolution.
+// latest reset or an operator's resolution, and of those that would be too old by now.
 func (j *Judge) latch(d *device, x *xid, at time.Time, means meaning, decoded bool) {
-	late := at.Before(j.memory.at) && !at.After(d.xids.resolved)
-	if late || j.memory.at.Sub(at) > j.xids.hold {
+	if at.Before(j.memory.at) && !at.After(d.xids.resolved) || j.memory.at.Sub(at) > j.evidence.hold {
 		return
 	}
 	if x.fatal.IsZero() {
@@ -50,50 +51,59 @@ func (j *Judge) resolve(d *device, x *xid, reason string) {
 	})
 }
 
-// resolveAll ends all fatal codes of a board, and reports whether there were any. Later reports
-// of errors until then are ignored.
-func (j *Judge) resolveAll(d *device, reason string, until time.Time) bool {
-	d.xids.resolved = until
-	any := d.xids.latched > 0
+// resolveAll ends the fatal codes of a board until an instant, and reports whether there were any.
+// Later reports of errors until then are ignored.
+func (j *Judge) resolveAll(d *device, reason string, until time.Time) (any bool) {
+	d.xids.resolved, any = later(d.xids.resolved, until), d.xids.doubted
+	d.xids.doubted = false
 	for i := range d.xids.codes {
-		if x := &d.xids.codes[i]; !x.fatal.IsZero() {
+		if x := &d.xids.codes[i]; !x.fatal.IsZero() && !x.fatal.After(until) {
 			j.resolve(d, x, reason)
+			any = true
 		}
 	}
 	return any
 }
 
-// Resolve resolves the fatal XIDs of the board with a UUID on an operator's request, and
-// reports whether it had any. Events reports it after the next Judge. It must not be
-// called while j judges.
+// Resolve resolves the fatal XIDs of the board with a UUID on an operator's request, or that it is
+// gone, and reports whether there was anything to resolve. Events reports it after the next Judge.
+// It must not be called while j judges.
 func (j *Judge) Resolve(uuid string) bool {
 	board := canonical.Device{UUID: uuid}
-	d := j.memory.devices[board.Identity()]
-	return d != nil && j.resolveAll(d, resolvedByOperator, j.memory.at)
+	id := board.Identity()
+	d := j.memory.known(id)
+	gone := j.memory.dismiss(id)
+	if d == nil {
+		return gone
+	}
+	until := j.memory.at
+	for i := range d.xids.codes { // a restored one may be of later, by another clock
+		until = later(until, d.xids.codes[i].fatal)
+	}
+	return j.resolveAll(d, resolvedByOperator, until) || gone
 }
 
-// observeReset detects that a board was reset, or its node restarted, since the previous reading:
-// a counter fell, or the board was away. A board that returns and whose energy counter went on
-// was not reset, only not read.
-func (j *Judge) observeReset(d *device, row []float64, at, before time.Time) {
-	fell, wentOn := d.restarts.observe(row, at)
-	text := ""
-	switch {
-	case fell != "":
-		text = fell + " fell"
-	case d.xids.away && !wentOn:
-		text = "it was away and came back"
-	}
-	d.xids.away = false
-	if text != "" {
-		j.add(&d.Device, canonical.Event{At: at, Kind: canonical.EventReset, Text: text})
-		j.resolveAll(d, resolvedByReset, before)
+// observeReset detects that a board was reset since an earlier reading.
+func (j *Judge) observeReset(d *device, row []float64, at time.Time) {
+	if d.restarts.observe(row[canonical.Energy], at) {
+		j.reset(d, resolvedByEnergy, d.restarts.until)
 	}
 }
 
-// observeRecovery resolves fatal codes that the driver no longer asks to recover from, or that
-// were held long enough. Without a recovery action the driver says something only about codes
-// that its action follows, or after it asked for something.
+// reset notes a reset of a board, which resolves its fatal codes until an instant. One from before the
+// first reading is no news unless it resolves something.
+func (j *Judge) reset(d *device, reason string, until time.Time) {
+	at := len(j.events)
+	if resolved := j.resolveAll(d, reason, until); resolved || d.appeared < j.memory.readings {
+		j.add(&d.Device, canonical.Event{At: j.memory.at, Kind: canonical.EventReset, Text: reason})
+		last := j.events[len(j.events)-1]
+		j.events = slices.Insert(j.events[:len(j.events)-1], at, last)
+	}
+}
+
+// observeRecovery resolves fatal codes that the driver no longer asks to recover from. Without a
+// recovery action the driver says something only about codes that its action follows, or after it
+// asked for something.
 func (j *Judge) observeRecovery(d *device, row []float64, at time.Time) {
 	x := &d.xids
 	switch v := row[canonical.RecoveryAction]; {
@@ -108,11 +118,8 @@ func (j *Judge) observeRecovery(d *device, row []float64, at time.Time) {
 			continue
 		}
 		asked := x.asked.Sub(c.fatal) > -witnessLag // never if it never asked
-		switch since := at.Sub(c.fatal); {
-		case x.calm >= calmReadings && since >= calmSpan && (c.latch.recovers || asked):
+		if x.calm >= calmReadings && at.Sub(c.fatal) >= calmSpan && (c.latch.recovers || asked) {
 			j.resolve(d, c, resolvedByDriver)
-		case since > j.xids.hold:
-			j.resolve(d, c, resolvedByTime)
 		}
 	}
 }

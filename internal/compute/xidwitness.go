@@ -56,13 +56,13 @@ func (r *reports) count(c *canonical.XIDCount, at time.Time) (risen uint64) {
 	return r.add(c.Witness, n, at)
 }
 
-// observeXIDs takes in the XIDs of f; before is the time of the previous reading.
-func (j *Judge) observeXIDs(f *canonical.Frame, before time.Time) {
+// observeXIDs takes in the XIDs of f.
+func (j *Judge) observeXIDs(f *canonical.Frame) {
 	m := &j.memory
 	for i, d := range m.present {
 		if !d.IsInstance() {
 			d.xids.given = false
-			j.observeReset(d, f.Row(i), f.At, before)
+			j.observeReset(d, f.Row(i), f.At)
 		}
 	}
 	for i := range f.XIDEvents {
@@ -119,12 +119,16 @@ func (j *Judge) observeRecord(e *canonical.XIDEvent, f *canonical.Frame) {
 		at = f.At
 	}
 	if d == nil {
-		if t := f.Topology; t != nil && t.At(e.Device) != nil {
+		if t := f.Topology; !e.Reset && t != nil && t.At(e.Device) != nil {
 			j.addXID(t.At(e.Device), e, at, n, j.xids.of(e.Code, t.At(e.Device)))
 		}
 		return
 	}
 	d.xids.given = true
+	if e.Reset {
+		j.reset(d, resolvedByLoading, at)
+		return
+	}
 	x := j.find(d, e.Code, f.At)
 	if x == nil {
 		return

@@ -101,7 +101,7 @@ func expect(body []byte, s setting) map[string]float64 {
 		}
 		one := func(is bool) float64 { return map[bool]float64{true: 1}[is] }
 		if !u.implied {
-			utilization, coverage, class := computetest.Activity(u.readings, s.Options)
+			utilization, coverage, class := computetest.Activity(u.readings, s.Options, id.instance == "" && !cut[id.uuid])
 			give("gpu_real_utilization_ratio", utilization, "")
 			give("gpu_real_utilization_coverage_ratio", coverage, "")
 			for c, bottleneck := range bottlenecks {
@@ -288,7 +288,7 @@ func TestReferenceOnKnownVerdicts(t *testing.T) {
 		// .35×.881 + .35×.624 + .2×.47 + .1×.998 = .30835 + .2184 + .094 + .0998
 		{"exporter-4.8-sm-active.prom", gpu{uuid: uuid(0)}, "tensor_heavy_compute", "ok", .72055},
 		{"exporter-4.8-sm-active.prom", gpu{uuid: uuid(1)}, "io_or_data_loading", "hot", .17935},
-		{"exporter-4.8-sm-active.prom", gpu{uuid: uuid(3)}, "fp64_hpc_compute", "crit", .356},
+		{"exporter-4.8-sm-active.prom", gpu{uuid: uuid(3)}, "fp64_hpc_compute", "ok", .356},
 		// SM between .2 and .6: (.35×.16 + .2×.2 + .1×.6)/.65
 		{"exporter-4.8-sm-active.prom", gpu{uuid: uuid(7)}, "unknown", "ok", .24},
 		{"exporter-1.x-lower-case.prom", gpu{uuid: uuid(2)}, "unknown", "hot", -1},
@@ -330,7 +330,7 @@ func TestReplaysOverReadings(t *testing.T) {
 		raised  float64 // -1 for not read
 		state   string
 	}{
-		{"5", 0, "ok"}, {"5", 0, "ok"}, {"2", 0, "ok"}, {"9223372036854775794", -1, "ok"}, {"3", 1, "warn"}, {"3", 1, "warn"},
+		{"5", 0, "ok"}, {"5", 0, "ok"}, {"2", 0, "ok"}, {"9223372036854775794", -1, "ok"}, {"10", 0, "ok"}, {"11", 1, "warn"}, {"11", 1, "warn"},
 	} {
 		answer, _ := p.scrape(t, fmt.Appendf(nil, body, step.counter))
 		got, err := found(answer)

@@ -140,8 +140,11 @@ func TestExportPlaysTheSame(t *testing.T) {
 func TestExportOfCaptures(t *testing.T) {
 	t.Parallel()
 	for _, file := range captureFiles(t, "*.prom") {
-		if filepath.Base(file) == "cpus-alone.prom" {
-			continue // there is no GPU
+		switch filepath.Base(file) {
+		case "cpus-alone.prom": // there is no GPU
+			continue
+		case "hpc-jobs.prom": // rows of boards without readings, which are no boards when they are played
+			continue
 		}
 		first, _ := exported(t, nil, "--backend=replay", "--poll=0.1", "--source="+file, "--export=all+")
 		again, _ := exported(t, nil, "--backend=replay", "--poll=0.1", "--source="+saved(t, first), "--export=all+")

@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"fmt"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,7 +14,8 @@ import (
 )
 
 // TestNVMLFaults makes GPU 1 of two fail while the program runs: GPU 0 is still served, and the
-// landing page names the problem.
+// landing page names the problem. Only a GPU that the driver calls lost is critical at once: of one
+// whose driver does not answer, nothing is known.
 func TestNVMLFaults(t *testing.T) {
 	t.Parallel()
 	library := nvmltest.Build(t)
@@ -21,24 +24,26 @@ func TestNVMLFaults(t *testing.T) {
 		change func(*nvmltest.Scenario)
 		landing,
 		metrics string // of GPU 1
+		health string
 	}{
 		{"a call hangs", func(s *nvmltest.Scenario) {
 			s.Faults = []nvmltest.Fault{{Call: "nvmlDeviceGetPowerUsage", GPU: 1}}
-		}, `GPU 1: nvmlDeviceGetPowerUsage hangs`, `kpulse_gpu_present\{[^}]*gpu="1"[^}]*\} 0`},
+		}, `GPU 1: nvmlDeviceGetPowerUsage hangs`, `kpulse_gpu_present\{[^}]*gpu="1"[^}]*\} 0`, "unknown"},
 		{"it is lost", func(s *nvmltest.Scenario) { s.GPUs[1]["lost"] = 1 },
-			`GPU 1 is lost`, `kpulse_gpu_present\{[^}]*gpu="1"[^}]*\} 0`},
+			`GPU 1 is lost`, `kpulse_gpu_present\{[^}]*gpu="1"[^}]*\} 0`, "crit"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			scenario := filepath.Join(t.TempDir(), "scenario")
 			world := nvmltest.H100(2)
 			world.Write(t, scenario)
-			c := startNVML(t, library, scenario)
+			c := startNVML(t, library, scenario, "--poll=100ms")
 			awaitPage(t, c, "/metrics", 200, `kpulse_gpu_power_watts\{[^}]*gpu="1"`)
 			tt.change(&world)
 			world.Write(t, scenario)
 			awaitPage(t, c, "/", 200, tt.landing)
 			awaitPage(t, c, "/metrics", 200, tt.metrics)
+			awaitHealth(t, c, 1, tt.health)
 			awaitPage(t, c, "/metrics", 200, `\nkpulse_gpu_power_watts\{hostname="n",gpu="0".*\n#`) // and none of GPU 1
 			world = nvmltest.H100(2)
 			world.Write(t, scenario)
@@ -47,6 +52,26 @@ func TestNVMLFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// awaitHealth polls until the health of a missing GPU is as wanted; ten readings later it still is.
+func awaitHealth(t *testing.T, c *child, gpu int, health string) {
+	t.Helper()
+	want := fmt.Sprintf(`\nkpulse_gpu_health\{hostname="n",gpu="%d",uuid="[^"]*",state="%s"\} 1\n`, gpu, health)
+	awaitPage(t, c, "/metrics", 200, want)
+	ticks := regexp.MustCompile(`kpulse_source_ticks_total\{[^}]*stream="device"\} (\d+)`)
+	count := func() int {
+		_, body := page(t, c, "/metrics")
+		m := ticks.FindStringSubmatch(body)
+		if m == nil {
+			t.Fatalf("no ticks in\n%s", body)
+		}
+		n, _ := strconv.Atoi(m[1])
+		return n
+	}
+	for first, end := count(), time.Now().Add(patience); count() < first+10 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	}
+	awaitPage(t, c, "/metrics", 200, want)
 }
 
 // TestOwnFieldsAreNotPassedThrough: fields that no exporter has are in recordings and in our

@@ -45,13 +45,15 @@ func TestRealLostBeforeTheStart(t *testing.T) {
 			for _, gpu := range []int{0, 1, 3, 4, 6, 7} {
 				awaitPage(t, c, "/metrics", 200, present(gpu, 1))
 			}
-			awaitPage(t, c, "/", 200, `(?s)(<dt>Lost</dt><dd class="down">GPU 2 of n|<dt>Gone</dt><dd class="down">GPU 2 of n).*GPU 5 of n`)
+			awaitPage(t, c, "/", 200, `(?s)(<dt>Lost</dt><dd class="down">GPU 2 of n|<dt>Missing</dt><dd class="down">GPU 2 of n).*GPU 5 of n`)
 			out, errs, err := n.run(t, append(flags, "--once", "--node-name=n")...)
 			if err != nil || !strings.Contains(out, "\nlost: GPU 2") || !strings.Contains(out, "\nlost: GPU 5") {
 				t.Errorf("%v: %s\n%s", err, out, errs)
 			}
 			// A lost GPU must not get a job: the proxy tells the scheduler, and so does a one-off
 			// reading.
+			awaitHealth(t, c, 2, "crit")
+			awaitHealth(t, c, 5, "crit")
 			n.checkHealth(t, 2, 2, "--url="+c.URL, "--show-all")
 			n.checkHealth(t, 2, 1, "--url="+c.URL, "--gpus=0,1,5")
 			n.checkHealth(t, 2, 2, append(flags, "--show-all", "--timeout=2m")...)
@@ -60,7 +62,7 @@ func TestRealLostBeforeTheStart(t *testing.T) {
 }
 
 // checkHealth runs check health, and checks its exit code and the number of lost GPUs. The mock
-// driver's other GPUs are crit too: each has remapped a row.
+// driver's other GPUs warn: each has a row whose repair waits for a reset.
 func (n *realNode) checkHealth(t *testing.T, exit, gone int, flags ...string) {
 	t.Helper()
 	out, errs, err := n.run(t, append([]string{"check", "health"}, flags...)...)
@@ -82,10 +84,12 @@ func TestRealGPUThatComesBack(t *testing.T) {
 	n.override(t, lostBefore)
 	c := n.startNVML(t)
 	awaitPage(t, c, "/metrics", 200, present(5, 0))
+	awaitHealth(t, c, 2, "crit")
+	awaitHealth(t, c, 5, "crit")
 	n.checkHealth(t, 2, 2, "--url="+c.URL, "--show-all")
 	n.override(t, "devices: {}\n")
 	awaitPage(t, c, "/metrics", 200, `(?s)`+present(2, 1)+`.*`+present(5, 1)) // it is retried after half a minute
-	n.checkHealth(t, 2, 0, "--url="+c.URL, "--show-all")
+	n.checkHealth(t, 1, 0, "--url="+c.URL, "--show-all")
 }
 
 // TestRealWithoutSwitches: the host engine's NvSwitch module is not loaded, so discovery fails

@@ -138,6 +138,7 @@ var truths = []truth{
 
 	{`gpu_power_watts`, "power.current_draw_mw", .001, milli},
 	{`gpu_power_limit_watts`, "power.enforced_limit_mw", .001, milli},
+	{`gpu_power_limit_default_watts`, "power.default_limit_mw", .001, milli},
 	{`gpu_energy_joules_total`, "power.total_energy_consumption_mj", .001, milli},
 	{`gpu_temperature_celsius`, "thermal.temperature_gpu_c", 1, 0},
 	{`gpu_memory_temperature_celsius`, "thermal.temperature_memory_c", 1, 0},
@@ -253,6 +254,9 @@ func (b boardYAML) linked(all map[string]want, way string) {
 	}
 	if b.at("fabric") != nil {
 		all["gpu_fabric_health"], all["gpu_fabric_error"] = want{1, 0}, want{}
+		all["gpu_fabric_manager_status"] = want{3, 0}
+		// Nothing is wrong (2 in each of four pairs), and the configuration is right (1 in the next bits).
+		all["gpu_fabric_health_mask"] = want{2 + 2<<2 + 2<<4 + 2<<6 + 1<<8, 0}
 		// DCGM's clique is read as a number; the UUID is none, and cut in dmon.
 		cluster := ""
 		if way == "nvml" {
@@ -270,9 +274,8 @@ func (b boardYAML) profiled(way string) bool {
 	return b.hopper() && (way != "dcgm3" || !slices.Contains(strings.Fields(blackwell), b.profile))
 }
 
-// judged adds the verdicts that DESIGN derives from the readings: weights .35 .35 .2 .1; rows
-// remapped after uncorrectable errors are critical, a pending one a warning. Values of 0 may also
-// be absent.
+// judged adds the verdicts that DESIGN derives from the readings: weights .35 .35 .2 .1; the rows
+// that were remapped long ago are no fault, a pending one is a warning. Values of 0 may also be absent.
 func (b boardYAML) judged(all map[string]want, profiled bool) {
 	warning := 93.
 	if b.profile == "h100" {
@@ -286,8 +289,7 @@ func (b boardYAML) judged(all map[string]want, profiled bool) {
 		coverage, class = 1, `gpu_workload_class{bottleneck="compute",class="tensor_compute"}` // tensor 43.5 %, SM 87 %
 	}
 	all["gpu_real_utilization_coverage_ratio"] = want{coverage, 1e-9}
-	for _, series := range []string{class, `gpu_health{state="crit"}`,
-		`gpu_health_condition{condition="uncorrectable_remapped_rows",state="crit"}`, `gpu_health_condition{condition="row_remap_pending",state="warn"}`,
+	for _, series := range []string{class, `gpu_health{state="warn"}`, `gpu_health_condition{condition="row_remap_pending",state="warn"}`,
 		`gpu_recommended_action{action="reset_gpu"}`} { // a reset makes the pending rows take effect
 		all[series] = want{1, 0}
 	}

@@ -100,7 +100,7 @@ var absences = []absence{
 		"with NVLink 5, the mock driver refuses the counters of all links together, which DCGM requests"},
 	{whole(`gpu_nvlink_links_active`), exporters + " " + dmon, "", "DCGM reports it per link, in rows that these counters and dmon do not request"},
 	{whole(`gpu_nvlink_bit_error_ratio.*`), dmon, "", "dmon prints three decimals, too few for such a ratio"},
-	{whole(links5 + `|gpu_temperature_margin_celsius|gpu_fabric_(health|error|info.*)|gpu_sram_threshold_exceeded`), "dcgm3", "", "3.3.9 has no such fields"},
+	{whole(links5 + `|gpu_temperature_margin_celsius|gpu_fabric_(health|health_mask|manager_status|error|info.*)|gpu_sram_threshold_exceeded`), "dcgm3", "", "3.3.9 has no such fields"},
 	{whole(`gpu_xid_last`), exporters + " dcgm nvml", "", "DCGM 4.6 and the driver report nothing before the first XID; 3.3.9 reports 0"},
 	{whole(`gpu_(\w+_active|sm_occupancy|real_utilization)_ratio|gpu_(pcie|nvlink)_(transmit|receive)_bytes_per_second`), "dcgm3", blackwell,
 		"DCGM 3.3.9 has no profiling for boards that it does not know"},

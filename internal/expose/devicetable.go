@@ -31,8 +31,9 @@ func verdictFamilies() []deviceFamily {
 			"1 for the class of work that the device is doing, with --series=full 0 for the others; unknown if the readings do not decide it."},
 			kinds: readDevices, tails: classTails(true), fill: fillClass},
 		{Series: Series{"gpu_health", canonical.Gauge, "state",
-			"1 for the state of the board, the worst of its raised conditions; with --series=full 0 for the others."},
-			kinds: boards, tails: stateTails(), fill: fillHealth},
+			"1 for the state of the board, the worst of its raised conditions; with --series=full 0 for the others. A board that is missing is unknown, " +
+				"and crit once it is gone: after three readings without it over at least a minute, or three in which the source calls it lost."},
+			reach: judged, kinds: boards, tails: stateTails(), fill: fillHealth},
 		{Series: Series{"gpu_health_condition", canonical.Gauge, "condition,state",
 			"1 while the condition is raised, with the state that it puts the board into. A rise of a counter or a new XID keeps it raised for 10 " +
 				"minutes. With --series=full 0 while it is not raised, and absent if its input was not read."},
@@ -41,8 +42,8 @@ func verdictFamilies() []deviceFamily {
 			kinds: boards, fill: verdict(func(v *canonical.Verdict) float64 { return float64(bits.OnesCount32(uint32(v.Findings.Read))) })},
 		{Series: Series{"gpu_recommended_action", canonical.Gauge, "action",
 			"1 for what to do about the board: the strongest action that its raised conditions ask for. The driver's own recovery action outranks the " +
-				"table of XIDs. Absent while health is unknown."},
-			kinds: boards, tails: actionTails(), fill: fillAction, one: true},
+				"table of XIDs. A board that is gone asks for reboot_node. Absent while health is unknown."},
+			reach: judged, kinds: boards, tails: actionTails(), fill: fillAction, one: true},
 	}
 }
 
@@ -61,8 +62,8 @@ func ledgerFamilies() []deviceFamily {
 				"that increase() sees its first error."},
 			reach: remembered, kinds: boards, codes: true},
 		{Series: Series{"gpu_present", canonical.Gauge, "",
-			"1 for a board that is present; 0 for one that disappeared within the last hour, that the source names but cannot read, or that was expected " +
-				"and never seen."},
+			"1 for a board that is present; 0 for one that disappeared within the last hour or is gone, that the source names but cannot read, or that was " +
+				"expected and never seen."},
 			reach: missed, kinds: boards, fill: fillPresent},
 		{Series: Series{"gpu_observed_seconds_total", canonical.Counter, "",
 			"Time over which the device was read: the sum of its seconds in all classes, and, for a board, in all states of health."},

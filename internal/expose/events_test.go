@@ -116,7 +116,7 @@ func TestResolveRoute(t *testing.T) {
 		{able.URL, "POST", "", 400, "no GPU is named; write /-/resolve?uuid=GPU-…, with the label uuid of its series\n"},
 		{able.URL, "GET", "?uuid=GPU-a", 405, "Method Not Allowed\n"},
 		{able.URL, "POST", "?uuid=GPU-a", 200, "the fatal XIDs of GPU-a are resolved; the next reading and /events show it\n"},
-		{able.URL, "POST", "?uuid=GPU-a", 200, "GPU-a has no fatal XID to resolve\n"},
+		{able.URL, "POST", "?uuid=GPU-a", 200, "GPU-a has no fatal XID to resolve, and is not gone\n"},
 	} {
 		res, body := ask(t, test.method, test.server+"/-/resolve"+test.query)
 		if res.StatusCode != test.status || string(body) != test.want {
@@ -125,5 +125,35 @@ func TestResolveRoute(t *testing.T) {
 	}
 	if res, _ := ask(t, "POST", able.URL+"/events"); res.StatusCode != 405 {
 		t.Errorf("POST /events: %d", res.StatusCode)
+	}
+}
+
+// TestResolveSwitch: an operator's word resolves the fatal SXIDs of a switch, whose address the log's
+// reader knows.
+func TestResolveSwitch(t *testing.T) {
+	faulty := map[string]bool{"0000:05:00": true}
+	operations := Operations{EnableResolve: true, ResolveSwitch: func(address string) bool {
+		was := faulty[address]
+		delete(faulty, address)
+		return was
+	}}
+	sources := NewSet(eventful("a", "GPU-a"))
+	able, without := serve(t, Options{Sources: sources, Operations: operations}), serve(t, Options{Sources: sources, Operations: Operations{EnableResolve: true}})
+	operations.EnableResolve = false
+	unable := serve(t, Options{Sources: sources, Operations: operations})
+	for _, test := range []struct {
+		server, address string
+		status          int
+		want            string
+	}{
+		{unable.URL, "0000:05:00", 403, "resolving over HTTP is off; start with --web.enable-lifecycle\n"},
+		{without.URL, "0000:05:00", 200, "0000:05:00 has no fatal SXID to resolve\n"},
+		{able.URL, "0000:06:00", 200, "0000:06:00 has no fatal SXID to resolve\n"},
+		{able.URL, "0000:05:00", 200, "the fatal SXIDs of 0000:05:00 are resolved; the next reading shows it\n"},
+		{able.URL, "0000:05:00", 200, "0000:05:00 has no fatal SXID to resolve\n"},
+	} {
+		if res, body := ask(t, "POST", test.server+"/-/resolve?switch="+test.address); res.StatusCode != test.status || string(body) != test.want {
+			t.Errorf("%s: %d %s, want %d %s", test.address, res.StatusCode, body, test.status, test.want)
+		}
 	}
 }

@@ -26,8 +26,8 @@ const (
 // The families that are no table of rows.
 var (
 	weightSeries = Series{"real_utilization_weight", canonical.Gauge, "input,preset", "Weight of an input of real utilization; they sum to 1."}
-	switchSeries = Series{"nvswitch_sxid_errors_total", canonical.Counter, "hostname,pci_bus_id,sxid",
-		"SXID errors of the machine's NVSwitches by code, with --kernel-log; a code appears with its first error, as 1."}
+	switchSeries = Series{"nvswitch_sxid_errors_total", canonical.Counter, "hostname,pci_bus_id,sxid,severity",
+		"SXID errors of the machine's NVSwitches by code and severity (fatal or warning), with --kernel-log; a code appears with its first error, as 1."}
 	buildSeries = Series{"build_info", canonical.Gauge, "version,revision,branch,goversion,goos,goarch,tags", "The program that serves this; always 1."}
 )
 
@@ -98,18 +98,23 @@ const allocationShare = 4
 // Limits returns how many devices and allocations of one source, including remembered ones, never
 // make more kpulse_ series than limit; at least one of each. Series of XIDs, which few boards have,
 // are not counted.
-func (f Form) Limits(limit, missed int) (devices, allocations int) {
+func (f Form) Limits(limit, absent int) (devices, allocations int) {
 	var perRow [numSubjects]int
+	perAbsent := 0
 	for _, f := range f.deviceFamilies() {
+		n := len(f.tails)
 		switch {
 		case f.codes:
+			continue
 		case f.one:
-			perRow[f.of]++
-		default:
-			perRow[f.of] += len(f.tails)
+			n = 1
+		}
+		perRow[f.of] += n
+		if f.reach >= missed {
+			perAbsent += n
 		}
 	}
-	fixed := len(weights) + len(hostFamilies()) + 1 + missed // build_info; missed boards have only gpu_present
+	fixed := len(weights) + len(hostFamilies()) + 1 + absent*perAbsent // build_info
 	for _, f := range sourceFamilies() {
 		fixed += len(f.tails)
 	}

@@ -106,9 +106,25 @@ func fillClass(values []float64, s *canonical.Snapshot, device int) {
 	values[s.Verdicts[device].Class] = 1
 }
 
-func fillHealth(values []float64, s *canonical.Snapshot, device int) {
+// fillHealth sets the state of a board, in the reading or not.
+func fillHealth(values []float64, s *canonical.Snapshot, row int) {
 	clear(values)
-	values[s.Verdicts[device].Health] = 1
+	if a, away := absenceOf(s, row); away {
+		values[a.State] = 1
+		return
+	}
+	values[s.Verdicts[row].Health] = 1
+}
+
+// absenceOf returns the verdict of a device, if it is not in the reading.
+func absenceOf(s *canonical.Snapshot, row int) (a canonical.Absence, away bool) {
+	switch i := row - len(s.Verdicts); {
+	case i < 0:
+		return a, false
+	case i < len(s.Ledger.Absences):
+		return s.Ledger.Absences[i], true
+	}
+	return canonical.Absence{State: canonical.HealthUnknown}, true
 }
 
 // fillConditions sets a value for each state that a condition can raise. A condition that is
@@ -129,16 +145,27 @@ func fillConditions(values []float64, s *canonical.Snapshot, device int) {
 }
 
 // fillAction sets the recommended action to 1; the others have no series.
-func fillAction(values []float64, s *canonical.Snapshot, device int) {
+func fillAction(values []float64, s *canonical.Snapshot, row int) {
 	fillNaN(values)
-	if v := &s.Verdicts[device]; v.Health != canonical.HealthUnknown {
+	if a, away := absenceOf(s, row); away {
+		if a.State != canonical.HealthUnknown {
+			values[a.Action] = 1
+		}
+		return
+	}
+	if v := &s.Verdicts[row]; v.Health != canonical.HealthUnknown {
 		values[v.Action] = 1
 	}
 }
 
-// fillPresent sets 0 for boards that are remembered or were never seen, else 1.
+// fillPresent sets 0 for boards that are remembered or were never seen, else 1. If the source lists
+// held boards only, nothing is said of the others.
 func fillPresent(values []float64, s *canonical.Snapshot, row int) {
-	values[0] = indicator(row < s.Ledger.Roster.Present)
+	r := s.Ledger.Roster
+	values[0] = indicator(row < r.Present)
+	if a, away := absenceOf(s, row); away && r.HeldOnly && !a.Gone {
+		values[0] = math.NaN()
+	}
 }
 
 func fillClassSeconds(values []float64, s *canonical.Snapshot, row int) {

@@ -28,18 +28,46 @@ type gpuView struct {
 // none is shown for an absent reading.
 const none = "–"
 
-// addDevices adds the rows of the last good reading, and of boards that are gone.
+// addDevices adds the rows of the last good reading, and of boards that are not in it.
 func (v *sourceView) addDevices(f Source) {
-	if g, able := f.(glancer); able {
-		g.Glance(func(s *canonical.Snapshot) {
-			for i := range min(s.Frame.Len(), len(s.Verdicts)) {
-				v.GPUs = append(v.GPUs, rowOf(s, i))
+	g, able := f.(glancer)
+	if !able {
+		return
+	}
+	g.Glance(func(s *canonical.Snapshot) {
+		for i := range min(s.Frame.Len(), len(s.Verdicts)) {
+			v.GPUs = append(v.GPUs, rowOf(s, i))
+		}
+		if r := s.Ledger.Roster; r != nil {
+			away := slices.Concat(r.Devices[r.Present:], r.Missed)
+			for i := range min(len(away), len(s.Ledger.Absences)) {
+				if !away[i].IsInstance() {
+					v.GPUs = append(v.GPUs, rowOfAbsence(&away[i], &s.Ledger.Absences[i], r.HeldOnly))
+				}
 			}
-		})
+		}
+	})
+}
+
+// rowOfAbsence returns the row of a board that is not in the reading, which may list held boards only.
+func rowOfAbsence(d *canonical.Device, a *canonical.Absence, heldOnly bool) gpuView {
+	v := gpuView{nameOf(d), d.Model, none, none, none, a.State.String(), "missing", "", none, none, none}
+	switch {
+	case a.Gone:
+		v.State, v.Conditions = "gone", ""
+	case heldOnly:
+		v.Conditions = "not held, so not listed"
 	}
-	for _, gone := range slices.Concat(v.Gone, v.Named, v.Missed) {
-		v.GPUs = append(v.GPUs, gpuView{nameOf(&gone), gone.Model, none, none, none, "gone", "", canonical.ActionIfGone.String(), none, none, none})
+	if a.XID != 0 {
+		v.Conditions = strings.TrimPrefix(fmt.Sprintf("%s, last XID %d", v.Conditions, a.XID), ", ")
 	}
+	if a.State != canonical.HealthUnknown {
+		v.Action = a.Action.String()
+	}
+	if a.Holder != nil {
+		v.Holders = holderOf(a.Holder)
+	}
+	return v
 }
 
 // nameOf returns the name of a device in a row.

@@ -61,6 +61,13 @@ func kept() *canonical.Snapshot {
 	l.Devices[rowGoneImplied].Classes[canonical.ClassUnknown] = 9 * time.Second
 	l.Devices[rowGoneImplied].Health[canonical.HealthOK] = 9 * time.Second
 
+	// The board went with a fatal XID and a pod; of the others nothing is known, but the second that was missed is gone.
+	unknown := canonical.Absence{State: canonical.HealthUnknown}
+	l.Absences = []canonical.Absence{
+		{State: canonical.HealthCrit, Gone: true, Action: canonical.ActionReplace, XID: 79, Holder: &canonical.Allocation{Workload: canonical.Workload{Namespace: "ml", Pod: "lost"}}},
+		unknown, unknown, unknown, {State: canonical.HealthCrit, Gone: true, Action: canonical.ActionRebootNode},
+	}
+
 	l.XIDs = []canonical.XIDTotal{{Device: rowBoard, Code: 48, Total: 1}, {Device: rowBoard, Code: 79}, {Device: rowGoneBoard, Code: 79, Total: 3}}
 
 	l.AllocationRoster = &canonical.AllocationRoster{

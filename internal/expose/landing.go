@@ -48,7 +48,7 @@ type sourceView struct {
 	Reason  string // why it is not ready, if that is no Failure
 	Age     string // of the last reading that worked, "" if there was none
 	Frozen  string // how long no value had changed then, "" up to frozenAfter
-	Gone    []canonical.Device
+	Away    []canonical.Device
 	Named   []canonical.Device // those that the source names and has not read
 	Missed  []canonical.Device // those that are expected and were never seen
 	Missing []string
@@ -104,8 +104,8 @@ func (l *landing) view(f Source) sourceView {
 	}
 	if roster := state.Roster; roster != nil {
 		for _, d := range roster.Devices[roster.Present:] {
-			if !d.IsInstance() {
-				v.Gone = append(v.Gone, d)
+			if !d.IsInstance() && !roster.HeldOnly {
+				v.Away = append(v.Away, d)
 			}
 		}
 		v.Named, v.Missed = roster.Missed[:roster.Named], roster.Missed[roster.Named:]

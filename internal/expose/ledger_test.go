@@ -192,6 +192,42 @@ func TestLedger(t *testing.T) {
 	}
 }
 
+// TestVerdictsOfAbsentBoards: each board that is not in the reading has a verdict, an action only where
+// something is known of it, and no presence if the source lists held boards only, unless it is gone.
+func TestVerdictsOfAbsentBoards(t *testing.T) {
+	const missed, lost = `hostname="node-a",gpu="1",uuid=""`, `hostname="node-a",gpu="3",uuid=""`
+	s := kept()
+	verdicts := func() string {
+		body := string(renderIn(Form{}, good(s)))
+		parse(t, []byte(body))
+		var lines []string
+		for _, family := range []string{"gpu_health", "gpu_recommended_action", "gpu_present"} {
+			for _, line := range seriesOf([]byte(body), "kpulse_"+family) {
+				if !strings.HasPrefix(line, textBoard) && !strings.HasPrefix(line, textImplied) {
+					lines = append(lines, line)
+				}
+			}
+		}
+		return strings.Join(lines, "\n")
+	}
+	want := strings.Join([]string{
+		textGoneBoard + `,state="crit" 1`, textGoneImplied + `,state="unknown" 1`, missed + `,state="unknown" 1`, lost + `,state="crit" 1`,
+		textGoneBoard + `,action="replace" 1`, lost + `,action="reboot_node" 1`,
+		textGoneBoard + " 0", textGoneImplied + " 0", missed + " 0", lost + " 0",
+	}, "\n")
+	if got := verdicts(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	s.Ledger.Roster.HeldOnly = true
+	if got, want := verdicts(), strings.Join(append(strings.Split(want, "\n")[:6], textGoneBoard+" 0", lost+" 0"), "\n"); got != want {
+		t.Errorf("of held boards only\n%s\nwant\n%s", got, want)
+	}
+	s.Ledger.Absences = nil
+	if got := verdicts(); strings.Contains(got, "crit") || strings.Count(got, "unknown") != 4 || strings.Contains(got, "action") {
+		t.Errorf("without verdicts\n%s", got)
+	}
+}
+
 // TestImpliedForATime: the counters of a board that was read once stay while it is implied, and
 // its gauges are absent.
 func TestImpliedForATime(t *testing.T) {
@@ -258,7 +294,7 @@ func TestNoLedger(t *testing.T) {
 	s.Frame.Shape(&canonical.Topology{})
 	s.Verdicts = nil
 	s.Ledger.Roster = &canonical.Roster{Devices: s.Ledger.Roster.Devices[rowGoneBoard : rowGoneBoard+1]}
-	s.Ledger.Devices = s.Ledger.Devices[rowGoneBoard : rowGoneBoard+1]
+	s.Ledger.Devices, s.Ledger.Absences = s.Ledger.Devices[rowGoneBoard:rowGoneBoard+1], s.Ledger.Absences[:1]
 	s.Ledger.AllocationRoster, s.Ledger.Allocations = &canonical.AllocationRoster{Roster: s.Ledger.Roster}, nil
 	body := render(good(s))
 	parse(t, body)

@@ -239,7 +239,7 @@ func TestFailures(t *testing.T) {
 			if got := res.Header.Get("Content-Type"); !strings.HasPrefix(got, "text/plain") {
 				t.Errorf("content type %q", got)
 			}
-			if strings.Contains(row.name, "one alone works") && strings.Contains(string(body), "gone") {
+			if strings.Contains(row.name, "one alone works") && strings.Contains(string(body), `"gone"`) {
 				t.Error("the other source shows")
 			}
 		})

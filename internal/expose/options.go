@@ -72,6 +72,8 @@ type Operations struct {
 	Reload func() error
 	// EnableResolve lets clients mark fatal XIDs as resolved.
 	EnableResolve bool
+	// ResolveSwitch resolves the fatal SXIDs of a switch, and reports whether it had any; nil means none has.
+	ResolveSwitch func(address string) bool
 	// EnablePprof serves Go profiles at /debug/pprof.
 	EnablePprof bool
 }

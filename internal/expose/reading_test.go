@@ -82,6 +82,12 @@ func (f *fakeSource) Read(ctx context.Context) (*canonical.Snapshot, func(), err
 	return f.snapshot, func() { f.held.Add(-1) }, nil
 }
 
+func (f *fakeSource) Glance(see func(*canonical.Snapshot)) {
+	if f.snapshot != nil {
+		see(f.snapshot)
+	}
+}
+
 func (f *fakeSource) Status() (canonical.Source, error) { return f.state, f.ready }
 
 var (

@@ -116,7 +116,12 @@ func (e *renderer) writeSwitches(o *output) {
 		s := &o.switches[i]
 		o.buf = appendLabels(append(e.switches.begin(o.buf, &headed), '{'), "hostname", s.Hostname, "pci_bus_id", s.PCIBusID)
 		o.buf = strconv.AppendUint(append(o.buf, `,sxid="`...), uint64(s.Code), 10)
-		o.buf = strconv.AppendUint(append(o.buf, `"} `...), s.Count, 10)
+		severity := canonical.SeverityWarning
+		if s.Fatal {
+			severity = canonical.SeverityFatal
+		}
+		o.buf = append(append(append(o.buf, `",severity="`...), severity.String()...), `"} `...)
+		o.buf = strconv.AppendUint(o.buf, s.Count, 10)
 		o.buf = append(o.buf, '\n')
 	}
 }

@@ -61,7 +61,7 @@ func routes(opts *Options, m *metrics, page *landing, a *admission) map[string]h
 		"GET /api/v1/processes":  a.limit(&processes{opts, make(chan struct{}, 1)}),
 		"GET /container/metrics": a.limit(&containers{opts}),
 		"GET /events":            a.reserved(&events{opts}),
-		"POST /-/resolve":        resolve(opts.Sources, opts.EnableResolve),
+		"POST /-/resolve":        resolve(opts.Sources, opts.EnableResolve, opts.ResolveSwitch),
 		"GET /sd":                a.reserved(discovery(opts.Sources, opts.Absent)),
 	}
 	if opts.EnablePprof {
@@ -130,6 +130,9 @@ func ready(set *Set, absent func() *canonical.Failure) http.HandlerFunc {
 			if err != nil && state.Failure == nil && state.Late == nil {
 				lines = append(lines, reason(f, err))
 			}
+			if err == nil && state.Devices == 0 {
+				lines = append(lines, f.Name()+" answers without any GPU; check that the driver finds them (nvidia-smi -L), and restart it after that")
+			}
 		}
 		if !ready {
 			answerError(w, strings.Join(lines[1:], "\n"), http.StatusServiceUnavailable)
@@ -155,12 +158,20 @@ func reload(run func() error) http.HandlerFunc {
 	}
 }
 
-// resolve answers a POST to /-/resolve?uuid=…: an operator marks the fatal XIDs of a board as
-// resolved.
-func resolve(sources *Set, enabled bool) http.HandlerFunc {
+// resolve answers a POST to /-/resolve?uuid=… or ?switch=…: an operator marks the fatal XIDs of a board,
+// or that it is gone, or the fatal SXIDs of a switch, as resolved.
+func resolve(sources *Set, enabled bool, ofSwitch func(address string) bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !enabled {
 			answerError(w, "resolving over HTTP is off; start with --web.enable-lifecycle", http.StatusForbidden)
+			return
+		}
+		if address := r.URL.Query().Get("switch"); address != "" {
+			if ofSwitch == nil || !ofSwitch(address) {
+				answerText(w, address+" has no fatal SXID to resolve")
+				return
+			}
+			answerText(w, "the fatal SXIDs of "+address+" are resolved; the next reading shows it")
 			return
 		}
 		uuid := r.URL.Query().Get("uuid")
@@ -177,7 +188,7 @@ func resolve(sources *Set, enabled bool) http.HandlerFunc {
 		case !known:
 			answerError(w, fmt.Sprintf("no GPU has the uuid %q; the label uuid of kpulse_gpu_info names them", uuid), http.StatusNotFound)
 		case !resolved:
-			answerText(w, uuid+" has no fatal XID to resolve")
+			answerText(w, uuid+" has no fatal XID to resolve, and is not gone")
 		default:
 			answerText(w, "the fatal XIDs of "+uuid+" are resolved; the next reading and /events show it")
 		}

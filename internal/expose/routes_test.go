@@ -229,11 +229,11 @@ func TestLandingPageTellsWhatIsOn(t *testing.T) {
 // them.
 func TestSwitchesAreServedOnce(t *testing.T) {
 	server := serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("a")), sourceOf(snapshotOf("b"))), Machine: Machine{Switches: func(dst []canonical.SXIDCount) []canonical.SXIDCount {
-		return append(dst, canonical.SXIDCount{Hostname: "n", PCIBusID: "0000:05:00", Code: 12028, Count: 2}, canonical.SXIDCount{Hostname: "n", PCIBusID: "0000:05:00", Code: 24007, Count: 1})
+		return append(dst, canonical.SXIDCount{Hostname: "n", PCIBusID: "0000:05:00", Code: 12028, Count: 2}, canonical.SXIDCount{Hostname: "n", PCIBusID: "0000:05:00", Code: 24007, Fatal: true, Count: 1})
 	}}})
 	const want = `# TYPE kpulse_nvswitch_sxid_errors_total counter
-kpulse_nvswitch_sxid_errors_total{hostname="n",pci_bus_id="0000:05:00",sxid="12028"} 2
-kpulse_nvswitch_sxid_errors_total{hostname="n",pci_bus_id="0000:05:00",sxid="24007"} 1
+kpulse_nvswitch_sxid_errors_total{hostname="n",pci_bus_id="0000:05:00",sxid="12028",severity="warning"} 2
+kpulse_nvswitch_sxid_errors_total{hostname="n",pci_bus_id="0000:05:00",sxid="24007",severity="fatal"} 1
 `
 	for query, served := range map[string]bool{"": true, "?source=a": true, "?source=b": false} {
 		if _, body := ask(t, "GET", server.URL+"/metrics"+query); strings.Contains(string(body), want) != served {
@@ -259,6 +259,9 @@ func TestLandingPageAdvisesNoLineOfWhatIsServed(t *testing.T) {
 
 // TestLandingPageTellsWhatIsWrong: boards that are missing, and readings that do not change.
 func TestLandingPageTellsWhatIsWrong(t *testing.T) {
+	listed := *kept().Ledger.Roster
+	listed.HeldOnly = true
+	held := &listed
 	for _, c := range []struct {
 		name   string
 		roster *canonical.Roster
@@ -269,19 +272,27 @@ func TestLandingPageTellsWhatIsWrong(t *testing.T) {
 		{
 			"boards that are not there", kept().Ledger.Roster, 5 * time.Minute,
 			[]string{
-				"<dt>Gone</dt><dd class=\"down\">GPU 2 of node-a <code>GPU-a2</code>",
-				"<dt>Gone</dt><dd class=\"down\">GPU 1 of node-b <code>GPU-b1</code>",
+				"<dt>Missing</dt><dd class=\"down\">GPU 2 of node-a <code>GPU-a2</code>",
+				"<dt>Missing</dt><dd class=\"down\">GPU 1 of node-b <code>GPU-b1</code>",
 				"<dt>Missed</dt><dd class=\"down\">GPU 1 of node-a:",
-				`<span class="gone">gone</span> <small>→ reboot_node</small>`,
+				`<span class="gone">gone</span> <small>last XID 79</small> <small>→ replace</small></td>`, `<td data-is="Held by">ml/lost</td>`,
+				`<span class="gone">gone</span> <small>→ reboot_node</small></td>`, `<span class="unknown">unknown</span> <small>missing</small></td>`,
 				"<dt>Missed</dt><dd class=\"down\">GPU 3 of node-a:", "--expected-gpus, or expected_gpus in the config file,",
 			},
 			[]string{"GPU-a0", "GPU-b0", "Frozen"}, // these are there; an instance of b0 left
 		},
-		{"nothing changed for long", nil, 5*time.Minute + 2*time.Second, []string{"<dt>Frozen</dt>", "no value has changed for 5m2s:"}, []string{"Gone", "Missed"}},
-		{"all is well", rostered("s", 0, board()).Ledger.Roster, 0, nil, []string{"Gone", "Missed", "Frozen"}},
+		{"nothing changed for long", nil, 5*time.Minute + 2*time.Second, []string{"<dt>Frozen</dt>", "no value has changed for 5m2s:"}, []string{"Missing", "Missed"}},
+		{"all is well", rostered("s", 0, board()).Ledger.Roster, 0, nil, []string{"Missing", "Missed", "Frozen"}},
+		{"held boards only", held, 0, []string{`<span class="unknown">unknown</span> <small>not held, so not listed</small></td>`}, []string{"<dt>Missing", ">missing<"}},
 	} {
 		f := sourceOf(snapshotOf("s", board()))
-		f.state.Roster = c.roster
+		f.state.Roster, f.snapshot.Ledger = c.roster, kept().Ledger
+		if f.snapshot.Ledger.Roster = c.roster; held == c.roster {
+			f.snapshot.Ledger.Absences = nil
+			for range 5 {
+				f.snapshot.Ledger.Absences = append(f.snapshot.Ledger.Absences, canonical.Absence{State: canonical.HealthUnknown})
+			}
+		}
 		f.state.ChangedAt = f.state.At.Add(-c.frozen)
 		_, body := ask(t, "GET", serve(t, Options{Sources: NewSet(f)}).URL+"/")
 		for _, want := range c.has {

@@ -39,6 +39,8 @@ const (
 	remembered
 	// missed are boards that the source names or that are expected, and that were never seen.
 	missed
+	// judged are the same, but without a ledger those in the reading.
+	judged
 	numReaches
 )
 
@@ -85,7 +87,7 @@ func nameDevices(keys []key) []sourceText {
 					text.describe(d, first)
 				}
 			}
-			if r == inReading || keys[i].roster != nil {
+			if r == inReading || r == judged || keys[i].roster != nil {
 				devices.upto[r] = devices.labels.len()
 			}
 		}

@@ -43,6 +43,22 @@ func TestReadySaysWhatScrapesFeel(t *testing.T) {
 	}
 }
 
+// TestReadySaysThatThereIsNoGPU: a source that answers without any is ready, and told of, by /-/ready and
+// by the landing page.
+func TestReadySaysThatThereIsNoGPU(t *testing.T) {
+	bare, fine := sourceOf(snapshotOf("bare")), sourceOf(snapshotOf("fine", board()))
+	bare.state.Devices, fine.state.Devices = 0, 1
+	server := serve(t, Options{Sources: NewSet(bare, fine)})
+	res, body := ask(t, "GET", server.URL+"/-/ready")
+	want := "ready\nbare answers without any GPU; check that the driver finds them (nvidia-smi -L), and restart it after that\n"
+	if res.StatusCode != 200 || string(body) != want {
+		t.Errorf("%d\n%s\nwant\n%s", res.StatusCode, body, want)
+	}
+	if _, body = ask(t, "GET", server.URL+"/"); !strings.Contains(string(body), "● no GPU</span> bare") || !strings.Contains(string(body), "● up</span> fine") {
+		t.Error("the landing page does not tell them apart")
+	}
+}
+
 // TestDiscoveryOfNowhere: an empty target is useless.
 func TestDiscoveryOfNowhere(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/sd", nil)

@@ -23,6 +23,7 @@ type reference struct {
 var deviceIDs = sync.OnceValue(func() (forms []*regexp.Regexp) {
 	for _, form := range []string{
 		`mig-(?P<uuid>gpu-[^/: ]+)/(?P<instance>\d+)/\d+`,                // a MIG device, by drivers before R470
+		`(?P<uuid>gpu-[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})-\d+`,     // a share of a board, by HAMi
 		`(?P<uuid>(?:gpu|mig)-[^/: ]+)`,                                  // a board, a MIG device
 		`nvidia(?P<minor>\d{1,9})(?:/gi(?P<instance>\d+))?(?:/vgpu\d+)?`, // the same by the number of the device file
 	} {

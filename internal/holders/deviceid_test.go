@@ -17,6 +17,7 @@ func TestDeviceIDs(t *testing.T) {
 		strings.ToUpper(idBoard):     {uuid: board},
 		idBoard + "::3":              {uuid: board},
 		idMIG:                        {uuid: mig},
+		idBoard + "-17":              {uuid: board},
 		idMIG + "::7":                {uuid: mig},
 		"MIG-" + idBoard + "/2/0":    {uuid: board, instance: "2"},
 		"MIG-" + idBoard + "/2/0::1": {uuid: board, instance: "2"},

@@ -55,7 +55,8 @@ type Kubelet struct {
 
 	// Of the goroutine of Run.
 	claims   claims
-	failures int // in a row
+	failures int             // in a row
+	warned   map[string]bool // pods that were warned of
 }
 
 // holdings is an answer of the kubelet. Only matched is written to.
@@ -71,7 +72,7 @@ var nobody = &holdings{}
 func NewKubelet(opts KubeletOptions) *Kubelet {
 	opts.Interval = cmp.Or(opts.Interval, kubeletInterval)
 	opts.Timeout = cmp.Or(opts.Timeout, kubeletTimeout)
-	k := &Kubelet{opts: opts, claims: claims{client: opts.Client, node: opts.Node, first: opts.Interval, within: opts.Timeout, logger: opts.Logger}}
+	k := &Kubelet{opts: opts, claims: claims{client: opts.Client, node: opts.Node, first: opts.Interval, within: opts.Timeout, logger: opts.Logger}, warned: map[string]bool{}}
 	k.current.Store(nobody)
 	k.notes.Store(&[]canonical.Note{})
 	return k
@@ -116,9 +117,25 @@ func (k *Kubelet) ask(ctx context.Context) {
 		}
 	}
 	if ctx.Err() == nil {
+		k.warnOfUnmatched()
 		k.publish(&l)
 	}
 }
+
+// warnOfUnmatched warns, once for each pod, of devices in the previous answer that no source had until this one.
+func (k *Kubelet) warnOfUnmatched() {
+	now := k.current.Load()
+	for i, h := range now.holds {
+		if pod := h.Namespace + "/" + h.Pod; !now.matched[i].Load() && !k.warned[pod] && len(k.warned) < maxWarned {
+			k.warned[pod] = true
+			k.opts.Logger.Warn("a pod has a GPU that no source reads: it is not shown as its holder", "pod", pod,
+				"device", cmp.Or(h.uuid, "nvidia"+h.minor), "remedy", "check that the sources read all GPUs of this node; the landing page lists them")
+		}
+	}
+}
+
+// maxWarned bounds the pods that are warned of.
+const maxWarned = 100
 
 // publish makes an answer the current one.
 func (k *Kubelet) publish(l *listed) {

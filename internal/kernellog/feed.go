@@ -43,28 +43,46 @@ func (l *Log) Feed(mine func(*canonical.Device) bool) *Feed {
 	return f
 }
 
-// push adds an XID to the queue, to one of its kind that no feed has passed on, or in the place of the
-// oldest if the queue is full. The caller holds mu.
+// fatal reports whether p must not be lost in a flood of others.
+func (p *pending) fatal() bool {
+	row, _ := canonical.XIDOf(p.event.Code)
+	return p.event.Reset || p.event.Decoded && p.event.Severity == canonical.SeverityFatal || !p.event.Decoded && row.Severity == canonical.SeverityFatal
+}
+
+// push adds an XID to the queue, to one of its kind that no feed has passed on, or, if the queue is full
+// and it is fatal, in the place of one that is not. The caller holds mu.
 func (l *Log) push(x *xid, at time.Time) {
 	from := l.first
 	for _, f := range l.feeds {
 		from = max(from, f.next)
 	}
-	for i := from - l.first; i < uint64(len(l.queue)); i++ {
-		if p := &l.queue[i]; p.address == x.address && p.event.Code == x.code && p.meaning == x.meaning {
+	for i := len(l.queue) - 1; i >= int(from-l.first); i-- {
+		switch p := &l.queue[i]; {
+		case p.address == x.address && p.event.Code == x.code && p.meaning == x.meaning:
 			p.event.Count++
 			return
+		case p.event.Reset || x.code == 0: // what came before a load of the driver ended with it
+			i = 0
 		}
 	}
-	if len(l.queue) == maxQueue {
-		l.counts.Dropped++
-		l.discard(1)
-	}
-	l.queue = append(l.queue, pending{address: x.address, meaning: x.meaning, event: canonical.XIDEvent{
-		At: at, Code: x.code, Count: 1,
+	p := pending{address: x.address, meaning: x.meaning, event: canonical.XIDEvent{
+		At: at, Code: x.code, Count: 1, Reset: x.code == 0,
 		Decoded: x.decoded, Severity: x.severity, Action: x.action,
 		Text: x.text, PID: x.pid, Process: x.process,
-	}})
+	}}
+	if len(l.queue) == maxQueue {
+		l.counts.Dropped++
+		mild := slices.IndexFunc(l.queue[from-l.first:], func(p pending) bool { return !p.fatal() })
+		switch {
+		case !p.fatal():
+			return
+		case mild >= 0:
+			l.queue[int(from-l.first)+mild] = p
+			return
+		}
+		l.discard(1)
+	}
+	l.queue = append(l.queue, p)
 	l.end.Store(l.first + uint64(len(l.queue)))
 }
 
@@ -87,7 +105,18 @@ func (f *Feed) Take(frame *canonical.Frame) {
 	if f.log.end.Load() > f.next {
 		f.take(frame)
 	}
-	if !f.log.telling.Load() || len(f.devices) == 0 {
+	frame.Switches = frame.Switches[:0]
+	if len(f.devices) == 0 {
+		return
+	}
+	frame.Switches = f.log.Faults(frame.Switches)
+	if f.log.telling.Load() {
+		frame.Switches = append(frame.Switches, canonical.SwitchFault{})
+	}
+	for i := range frame.Switches { // the boards' node may have another name in the source
+		frame.Switches[i].Hostname = frame.Topology.At(f.devices[0]).Hostname
+	}
+	if !f.log.telling.Load() {
 		return
 	}
 	for _, device := range f.devices {
@@ -105,7 +134,12 @@ func (f *Feed) take(frame *canonical.Frame) {
 	}
 	for i := max(f.next, l.first) - l.first; i < uint64(len(l.queue)); i++ {
 		p := &l.queue[i]
-		if device, is := f.boards[p.address]; is {
+		if p.event.Reset {
+			p.matched = true
+			for _, p.event.Device = range f.devices {
+				frame.XIDEvents = append(frame.XIDEvents, p.event)
+			}
+		} else if device, is := f.boards[p.address]; is {
 			p.matched, p.event.Device = true, device
 			frame.XIDEvents = append(frame.XIDEvents, p.event)
 		}

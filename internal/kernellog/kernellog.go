@@ -23,7 +23,7 @@ import (
 
 // Options say what to read.
 type Options struct {
-	Path     string        // /dev/kmsg, or a file or FIFO with records of the same form
+	Path     string        // /dev/kmsg, or a file or FIFO with records of the same form, or lines of syslog or dmesg
 	Proc     string        // where procfs is mounted; its uptime dates the records
 	MaxAge   time.Duration // of a record when reading begins; older ones are left out
 	Hostname string        // of the switches
@@ -48,6 +48,9 @@ type Log struct {
 	first    uint64    // the number of the first in queue
 	events   canonical.EventList
 	switches []canonical.SXIDCount
+	faults   []canonical.SwitchFault // that are not resolved
+	resolved map[string]time.Time    // when an operator resolved those of a switch, by its address
+	lost     map[string]time.Time    // when a board fell off the bus, by its address
 	counts   Counts
 	warned   map[string]bool
 }
@@ -67,7 +70,7 @@ const maxSwitches = 256
 
 // Open opens the log. Errors are *canonical.Failure.
 func Open(opts Options) (*Log, error) {
-	l := &Log{opts: opts, opened: time.Now(), warned: map[string]bool{}}
+	l := &Log{opts: opts, opened: time.Now(), warned: map[string]bool{}, resolved: map[string]time.Time{}, lost: map[string]time.Time{}}
 	if up, ok := uptime(opts.Proc); ok {
 		l.booted = l.opened.Add(-up)
 	}
@@ -123,42 +126,94 @@ func (l *Log) warnOnce(kind, message string, args ...any) {
 	}
 }
 
-// line reads a record, or a line that continues one.
+// line reads a record, a line that continues one, or one that syslog or dmesg wrote.
 func (l *Log) line(line []byte) {
-	if len(line) == 0 || line[0] == ' ' {
+	if len(line) == 0 || line[0] == ' ' || !bytes.Contains(line, []byte(driverPrefix)) && !bytes.Contains(line, []byte(sxidWord)) {
 		return // further lines of a record are keys and values of the kernel
 	}
-	_, said, _ := bytes.Cut(line, []byte{';'})
-	switch {
-	case bytes.HasPrefix(said, []byte(xidPrefix)), bytes.HasPrefix(said, []byte(loadPrefix)):
-	case bytes.HasPrefix(said, []byte(switchPrefix)) && bytes.Contains(said, []byte(sxidWord)):
-	default:
-		return
-	}
-	text := string(said)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	head, said, isRecord := strings.Cut(string(line), ";")
+	if !isRecord || strings.Contains(head, driverPrefix) || strings.Contains(head, sxidWord) {
+		if text, at, ok := parseText(string(line), l.booted, time.Now()); ok {
+			if l.current {
+				at = time.Now()
+			}
+			if strings.HasPrefix(text, loadPrefix) { // whom such a file believes is not known: it resolves nothing
+				if !l.current {
+					l.discard(len(l.queue))
+				}
+				return
+			}
+			l.said(text, at)
+		}
+		return
+	}
+	if !strings.HasPrefix(said, driverPrefix) && !strings.HasPrefix(said, switchPrefix) {
+		return
+	}
 	r, ok := parseRecord(line)
 	if !ok {
-		l.malformed(text)
+		l.malformed(said)
 		return
 	}
 	at := l.time(r.since)
 	switch {
 	case !r.fromKernel():
-		l.counts.Foreign++
-		l.warnOnce("foreign", "a line like the driver's in the kernel's log is ignored: a program wrote it", "text", printable(text),
-			"remedy", "to see what an XID does, name a FIFO with --kernel-log=FILE and write records there")
+		if strings.HasPrefix(said, xidPrefix) || strings.Contains(said, sxidWord) {
+			l.counts.Foreign++
+			l.warnOnce("foreign", "a line like the driver's in the kernel's log is ignored: a program wrote it", "text", printable(said),
+				"remedy", "to see what an XID does, name a FIFO with --kernel-log=FILE and write records there")
+		}
 	case l.opened.Sub(at) > l.opts.MaxAge:
+	default:
+		l.said(said, at)
+	}
+}
+
+// said takes in what the driver said at an instant. The caller holds mu.
+func (l *Log) said(text string, at time.Time) {
+	switch {
 	case strings.HasPrefix(text, loadPrefix):
 		if !l.current { // boards start afresh with the driver
 			l.discard(len(l.queue))
 		}
-	case strings.HasPrefix(text, driverPrefix):
+		clear(l.lost)
+		l.push(&xid{}, at)
+	case strings.HasPrefix(text, xidPrefix):
 		l.addXID(text, at)
-	default:
+	case strings.HasPrefix(text, switchPrefix):
 		l.addSXID(text, at)
+	default:
+		l.addLine(text, at)
 	}
+}
+
+// addLine takes in a line of the driver that is no XID. The caller holds mu.
+func (l *Log) addLine(text string, at time.Time) {
+	if m := lostForm().FindStringSubmatch(text); m != nil {
+		if x := (xid{address: canonical.PCIAddress(m[1]), code: lostXID, text: "fallen off the bus"}); x.address != "" {
+			l.addLost(&x, at)
+		}
+	} else if m := resetForm().FindStringSubmatch(text); m != nil {
+		l.events.Add(canonical.Event{
+			At: at, Kind: canonical.EventDriver, Hostname: l.opts.Hostname, PCIBusID: canonical.PCIAddress(m[1]),
+			Text: printable(strings.TrimPrefix(text, driverPrefix)),
+		})
+	}
+}
+
+// sameLoss is within which an XID and a line without one are about one loss of a board.
+const sameLoss = 10 * time.Second
+
+// addLost adds that a board has fallen off the bus, unless that was said just before. The caller holds mu.
+func (l *Log) addLost(x *xid, at time.Time) {
+	if before, known := l.lost[x.address]; known && at.Sub(before).Abs() <= sameLoss {
+		return
+	}
+	l.lost[x.address] = at
+	l.counts.XIDs++
+	l.push(x, at)
 }
 
 // time returns the time of a record that was written that long after the machine started.
@@ -179,6 +234,10 @@ func (l *Log) addXID(line string, at time.Time) {
 	x, ok := parseXID(line)
 	if !ok {
 		l.malformed(line)
+		return
+	}
+	if x.code == lostXID {
+		l.addLost(&x, at)
 		return
 	}
 	l.counts.XIDs++
@@ -204,7 +263,12 @@ func (l *Log) addSXID(line string, at time.Time) {
 		At: at, Kind: canonical.EventSXID, Hostname: l.opts.Hostname, PCIBusID: s.address,
 		Code: s.code, Count: 1, Severity: severity, Text: s.text,
 	})
-	i := slices.IndexFunc(l.switches, func(c canonical.SXIDCount) bool { return c.PCIBusID == s.address && c.Code == s.code })
+	if s.fatal && at.After(l.resolved[s.address]) && !at.Before(l.booted) {
+		l.fail(canonical.SwitchFault{Hostname: l.opts.Hostname, PCIBusID: s.address, Code: s.code, At: at})
+	}
+	i := slices.IndexFunc(l.switches, func(c canonical.SXIDCount) bool {
+		return c.PCIBusID == s.address && c.Code == s.code && c.Fatal == s.fatal
+	})
 	switch {
 	case i >= 0:
 		l.switches[i].Count++
@@ -213,7 +277,31 @@ func (l *Log) addSXID(line string, at time.Time) {
 		l.counts.Dropped++
 		return
 	}
-	l.switches = append(l.switches, canonical.SXIDCount{Hostname: l.opts.Hostname, PCIBusID: s.address, Code: s.code, Count: 1})
+	l.switches = append(l.switches, canonical.SXIDCount{Hostname: l.opts.Hostname, PCIBusID: s.address, Code: s.code, Fatal: s.fatal, Count: 1})
+}
+
+// fail notes a fatal error of a switch, once for each code. The caller holds mu.
+func (l *Log) fail(f canonical.SwitchFault) {
+	if !slices.ContainsFunc(l.faults, func(k canonical.SwitchFault) bool { return k.PCIBusID == f.PCIBusID && k.Code == f.Code }) && len(l.faults) < maxSwitches {
+		l.faults = append(l.faults, f)
+	}
+}
+
+// Resolve ends the fatal errors of a switch on an operator's request, and reports whether it had any.
+func (l *Log) Resolve(address string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	address, before := canonical.PCIAddress(address), len(l.faults)
+	l.resolved[address] = time.Now()
+	l.faults = slices.DeleteFunc(l.faults, func(f canonical.SwitchFault) bool { return f.PCIBusID == address })
+	return len(l.faults) < before
+}
+
+// Faults appends to dst the fatal errors of switches that no one resolved.
+func (l *Log) Faults(dst []canonical.SwitchFault) []canonical.SwitchFault {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append(dst, l.faults...)
 }
 
 func (l *Log) malformed(line string) {

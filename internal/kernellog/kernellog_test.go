@@ -77,6 +77,10 @@ func (b *bench) take(feed int, topology *canonical.Topology) (got []string) {
 	b.frame.Topology, b.frame.XIDEvents = topology, b.frame.XIDEvents[:0]
 	b.feeds[feed].Take(&b.frame)
 	for _, e := range b.frame.XIDEvents {
+		if e.Reset {
+			got = append(got, topology.At(e.Device).GPU+":reset")
+			continue
+		}
 		got = append(got, fmt.Sprintf("%s:%d×%d", topology.At(e.Device).GPU, e.Code, e.Count))
 	}
 	return got
@@ -155,13 +159,13 @@ func TestRecordsFromBefore(t *testing.T) {
 	b := open(t, path, 1)
 	begun := time.Now()
 	b.run()
-	if got, want := b.await(0, boards(2), 2), []string{"1:48×1", "0:63×1"}; !slices.Equal(got, want) {
+	if got, want := b.await(0, boards(2), 4), []string{"0:reset", "1:reset", "1:48×1", "0:63×1"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if got := begun.Sub(b.frame.XIDEvents[0].At); got < 9*time.Minute || got > 11*time.Minute {
+	if got := begun.Sub(b.frame.XIDEvents[2].At); got < 9*time.Minute || got > 11*time.Minute {
 		t.Errorf("10 minutes ago is %s ago", got)
 	}
-	if at := b.frame.XIDEvents[1].At; at.After(time.Now()) {
+	if at := b.frame.XIDEvents[3].At; at.After(time.Now()) {
 		t.Errorf("%s is in the future", at)
 	}
 	// While we read, loading the driver drops nothing: the sources see for themselves that it
@@ -308,7 +312,7 @@ func TestSwitchesAreCounted(t *testing.T) {
 	b.run()
 	b.until(func() bool { return b.log.Counts().SXIDs == 3 }, "three SXIDs")
 	want := []canonical.SXIDCount{
-		{Hostname: "node", PCIBusID: "0000:05:00", Code: 12028, Count: 2}, {Hostname: "node", PCIBusID: "0000:05:00", Code: 24007, Count: 1},
+		{Hostname: "node", PCIBusID: "0000:05:00", Code: 12028, Count: 2}, {Hostname: "node", PCIBusID: "0000:05:00", Code: 24007, Fatal: true, Count: 1},
 	}
 	if got := b.log.Switches(nil); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
@@ -419,5 +423,78 @@ func TestNothingCostsNothing(t *testing.T) {
 	line := []byte(strings.TrimSpace(kmsg(0, "eth0: link is up, and other things that are none of ours")))
 	if n := testing.AllocsPerRun(100, func() { b.log.line(line) }); n != 0 {
 		t.Errorf("%v allocations for a line of others", n)
+	}
+}
+
+// TestFatalSwitches: a fatal SXID is a fault of the switch until an operator resolves it. The next one
+// is another.
+func TestFatalSwitches(t *testing.T) {
+	line := func(text string) string { return kmsg(0, "nvidia-nvswitch0: SXid (PCI:0000:03:00.0): "+text) }
+	path := write(t, line("22013, Non-fatal, Link 43 Minion Link DLREQ interrupt")+line("20034, Fatal, Link 27 LTSSM Fault Up")+line("20034, Fatal, Link 28"))
+	b := open(t, path, 1)
+	b.run()
+	b.until(func() bool { return b.log.Counts().SXIDs == 3 && b.log.telling.Load() }, "three SXIDs")
+	b.take(0, boards(1))
+	if s := b.frame.Switches; len(s) != 2 || s[0].Code != 20034 || s[0].PCIBusID != "0000:03:00" || s[1].Code != 0 || s[0].Hostname != "node" {
+		t.Errorf("%+v", s)
+	}
+	if b.log.Resolve("0000:84:00.0") || !b.log.Resolve("00000000:03:00.0") || b.log.Resolve("0000:03:00") {
+		t.Error("one switch had something to resolve, once")
+	}
+	if b.take(0, boards(1)); len(b.frame.Switches) != 1 {
+		t.Errorf("resolved, and %+v", b.frame.Switches)
+	}
+	appendTo(t, path, line("20034, Fatal, Link 27"))
+	b.until(func() bool { return len(b.log.Faults(nil)) == 1 }, "another fault")
+}
+
+// TestOffTheBusWithoutAnXID: such a line counts as an XID 79, once beside a real one. An assertion that
+// asks for a reset is an event alone.
+func TestOffTheBusWithoutAnXID(t *testing.T) {
+	path := write(t, kmsg(0, `NVRM: The NVIDIA GPU 0000:10:00.0\x0aNVRM: (PCI ID: 10de:26b5) installed in this system has\x0aNVRM: fallen off the bus and is not responding to commands.`)+
+		kmsg(0, "NVRM: The NVIDIA probe routine failed for 1 device(s).")+
+		kmsg(0, "NVRM: GPU 0000:20:00.0: GPU has fallen off the bus.")+kmsg(0, "NVRM: Xid (PCI:0000:20:00): 79, GPU has fallen off the bus.")+
+		kmsg(0, "NVRM: GPU4 nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned from status 0000:8a:00 kernel_channel.c:2827"))
+	b := open(t, path, 1)
+	b.run()
+	if got, want := b.await(0, boards(2), 2), []string{"0:79×1", "1:79×1"}; !slices.Equal(got, want) || b.log.Counts().XIDs != 2 {
+		t.Errorf("%v, want %v; counts %+v", got, want, b.log.Counts())
+	}
+	if e := b.log.Events(nil); len(e) != 1 || e[0].Kind != canonical.EventDriver || e[0].PCIBusID != "0000:8a:00" || !strings.Contains(e[0].Text, "NV_ERR_RESET_REQUIRED") {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestLinesOfSyslog: the forms of syslog and dmesg are read too, each with its own time.
+func TestLinesOfSyslog(t *testing.T) {
+	now := time.Now()
+	path := write(t, now.Add(-time.Hour).Format("Jan _2 15:04:05")+" n1 kernel: [ 3134.101988] NVRM: Xid (PCI:0000:10:00): 120, pid='<unknown>', name=<unknown>, GSP Error: Task 1\n"+
+		now.Add(-2*time.Hour).Format("[Mon Jan _2 15:04:05 2006]")+" NVRM: Xid (PCI:0000:20:00): 119, pid='<unknown>', name=<unknown>, Timeout waiting for RPC from GSP!\n"+
+		now.Add(-3*time.Hour).Format(time.RFC3339Nano)+" n1 kernel: NVRM: Xid (PCI:0000:30:00): 48, pid=7, name=train\n"+
+		"[ 1800.308145] NVRM: Xid (PCI:0000:40:00): 79, GPU has fallen off the bus.\n"+
+		"Jul 25 16:45:58 n1 train[7]: NVRM: Xid (PCI:0000:10:00): 79, what a program says\n")
+	b := open(t, path, 1) // the machine has been up for an hour
+	b.run()
+	if got, want := b.await(0, boards(4), 4), []string{"0:120×1", "1:119×1", "2:48×1", "3:79×1"}; !slices.Equal(got, want) || b.log.Counts().XIDs != 4 {
+		t.Errorf("%v, want %v; counts %+v", got, want, b.log.Counts())
+	}
+	for i, hours := range []float64{1, 2, 3, 0.5} {
+		if at := now.Sub(b.frame.XIDEvents[i].At).Hours(); at < hours-0.01 || at > hours+0.01 {
+			t.Errorf("event %d was %v hours ago, want %v", i, at, hours)
+		}
+	}
+}
+
+// TestFatalRecordSurvivesAFlood: a full queue drops what is not fatal.
+func TestFatalRecordSurvivesAFlood(t *testing.T) {
+	var text strings.Builder
+	for n := range maxQueue + 100 {
+		text.WriteString(kmsg(0, fmt.Sprintf("NVRM: Xid (PCI:%04x:77:00): 43, pid=1, name=x", n)))
+	}
+	b := open(t, write(t, text.String()+kmsg(0, xidLine(0, 79))+text.String()), 1)
+	b.run()
+	b.counted(2*(maxQueue+100) + 1)
+	if got := b.take(0, boards(1)); !slices.Equal(got, []string{"0:79×1"}) {
+		t.Errorf("%v", got)
 	}
 }

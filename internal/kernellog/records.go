@@ -31,6 +31,38 @@ func parseRecord(line []byte) (r record, ok bool) {
 	return r, true
 }
 
+// stamps are the forms of the time that syslog and dmesg write before a line of the kernel, and how to
+// read them. Without a year it is the latest that is not in the future.
+var stamps = diag.Pattern(`^(?:(\d{4}-\d\d-\d\dT\S+)|([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)|\[[A-Z][a-z]{2} ([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\]|\[ *(\d+\.\d+)\])(?: \S+ kernel:)?(?: \[ *[\d.]+\])? `)
+
+// parseText reads a line that syslog or dmesg wrote, such as
+//
+//	Jul 25 16:46:04 n1 kernel: [91134.101988] NVRM: Xid (PCI:0000:1a:00): 120, …
+//	[Mon Jul 25 16:46:20 2022] NVRM: Xid …
+//	[ 1843.308145] NVRM: Xid …
+func parseText(line string, booted, now time.Time) (said string, at time.Time, ok bool) {
+	m := stamps().FindStringSubmatch(line)
+	if m == nil {
+		return "", at, false
+	}
+	var err error
+	switch {
+	case m[1] != "":
+		at, err = time.Parse(time.RFC3339Nano, m[1])
+	case m[2] != "":
+		if at, err = time.ParseInLocation("2006 Jan _2 15:04:05", fmt.Sprint(now.Year())+" "+m[2], time.Local); at.After(now.Add(time.Hour)) {
+			at = at.AddDate(-1, 0, 0)
+		}
+	case m[3] != "":
+		at, err = time.ParseInLocation("Jan _2 15:04:05 2006", m[3], time.Local)
+	default:
+		var since float64
+		since, err = strconv.ParseFloat(m[4], 64)
+		at = booted.Add(time.Duration(since * float64(time.Second)))
+	}
+	return line[len(m[0]):], at, err == nil
+}
+
 // fromKernel reports whether the kernel wrote r itself, with facility 0. What a program
 // writes to /dev/kmsg has another facility.
 func (r *record) fromKernel() bool { return r.priority>>3 == 0 }
@@ -40,6 +72,18 @@ const maxText = 400
 
 // printable returns text on one line, safe to show, at most maxText bytes of it.
 func printable(text string) string { return diag.Line(text, maxText) }
+
+// lostForm are lines about a board that has fallen off the bus, which some drivers write without an XID:
+//
+//	NVRM: The NVIDIA GPU 0000:4a:00.0\x0aNVRM: (PCI ID: 10de:26b5) installed in this system has\x0aNVRM: fallen off the bus and is not responding to commands.
+//	NVRM: GPU 0000:4b:00.0: GPU has fallen off the bus.
+var lostForm = diag.Pattern(`^NVRM: (?:The NVIDIA )?GPU (?:at )?(?:PCI:)?([0-9a-fA-F]+:[0-9a-fA-F]+:[0-9a-fA-F]+).*fallen off the bus`)
+
+// resetForm are assertions of the driver that ask for a reset, with an address.
+var resetForm = diag.Pattern(`^NVRM: GPU\S* nv\w+: .*\bNV_ERR_RESET_REQUIRED\b.*?\b([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2})\b`)
+
+// lostXID is the code of a board that has fallen off the bus.
+const lostXID = 79
 
 // The beginnings of the driver's lines, and a word of those of NVSwitches.
 const (
@@ -62,7 +106,8 @@ var (
 	sxidForm = diag.Pattern(`^nvidia-nvswitch\d*: SXid \((?:PCI:)?([^ )]+)\): (\d+), *((?i:fatal|non-?fatal)?)(.*)$`)
 )
 
-// xid is an XID as in the driver's line.
+// xid is an XID as in the driver's line. Without a code it stands for a load of the driver, which resets
+// all boards.
 type xid struct {
 	address string // in the form of canonical.PCIAddress
 	code    uint32

@@ -17,9 +17,10 @@ type judging struct {
 	judge      *compute.Judge
 	next       atomic.Pointer[settings] // of Change, for the next reading
 	meter      meter
-	report     translate.Report  // of the latest batch
-	events     []canonical.Event // scratch
-	left       bool              // the judge was given away
+	report     translate.Report     // of the latest batch
+	events     []canonical.Event    // scratch
+	faults     [2][]canonical.Fault // of the previous reading and of this one; scratch
+	left       bool                 // the judge was given away
 }
 
 // settings are the arguments of Change; a nil translator stays as it is.
@@ -73,7 +74,7 @@ func (p *Pipeline) Resume(r *Remains) {
 // reading on. It reports whether the source knows the board, and whether there were any.
 func (p *Pipeline) Resolve(uuid string) (known, resolved bool) {
 	state, _ := p.Status()
-	if state.Roster == nil || !slices.ContainsFunc(state.Roster.Devices, func(d canonical.Device) bool { return d.UUID == uuid }) {
+	if state.Roster == nil || !slices.ContainsFunc(slices.Concat(state.Roster.Devices, state.Roster.Missed), func(d canonical.Device) bool { return d.UUID == uuid }) {
 		return false, false
 	}
 	p.judging.Lock()

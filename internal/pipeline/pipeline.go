@@ -32,6 +32,12 @@ type Options struct {
 	// Frame, whose devices are known, and the devices that the log covers to its XIDs; nil adds nothing.
 	XIDEvents func(*canonical.Frame)
 
+	// BootID is that of this machine if the source reads it, else "".
+	BootID string
+	// Faults is called with the faults of the source's boards whenever they change, by the goroutine
+	// that reads; nil means that they need not survive the program. It must not keep them.
+	Faults func([]canonical.Fault)
+
 	// MinInterval is the age up to which a reading of a scraped source serves
 	// further scrapes too.
 	MinInterval time.Duration

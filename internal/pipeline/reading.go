@@ -85,9 +85,16 @@ func (p *Pipeline) conclude(r *reading) {
 	if p.opts.XIDEvents != nil {
 		p.opts.XIDEvents(&snap.Frame)
 	}
+	snap.Frame.BootID = p.opts.BootID
 	snap.Verdicts = j.judge.Judge(&snap.Frame, snap.Verdicts)
 	snap.Judgement = j.judge.Judgement()
 	j.judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, j.meter.lap(b.At))
+	if p.opts.Faults != nil {
+		if j.faults[1] = j.judge.Faults(j.faults[1][:0]); !slices.Equal(j.faults[0], j.faults[1]) {
+			p.opts.Faults(j.faults[1])
+		}
+		j.faults[0], j.faults[1] = j.faults[1], j.faults[0]
+	}
 	if j.events = j.judge.Events(j.events[:0]); len(j.events) > 0 {
 		p.mu.Lock()
 		p.memory.events.Add(j.events...)

@@ -5,7 +5,9 @@ package selection
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -23,6 +25,9 @@ type Request struct {
 	// Visible are the boards that this process may open, nil if unknown. No other is chosen, whatever is
 	// requested.
 	Visible []Visible
+	// Minors are the UUIDs of this machine's boards by the numbers of their device files, by which Slurm
+	// counts; on some machines (AMD hosts) these differ from the driver's indices. nil if unknown.
+	Minors map[string]string
 	// Local is set if the devices are certainly this machine's. Others may be those of a machine behind a
 	// tunnel with the same PCI addresses as ours: only UUIDs distinguish them.
 	Local bool
@@ -74,7 +79,11 @@ func (r Request) selectByDefault(all devices, within confines) (canonical.Select
 		if !set {
 			continue
 		}
-		c := v.read(all, strings.TrimSpace(value), r.LookupEnv)
+		value = strings.TrimSpace(value)
+		if strings.HasPrefix(v.name, "SLURM_") {
+			value = r.byMinors(all, value)
+		}
+		c := v.read(all, value, r.LookupEnv)
 		if c.absent != nil {
 			doubt = cmp.Or(doubt, fmt.Errorf("%s=%s names a GPU that the proxy does not know: %w", v.name, clip(value), c.absent))
 		}
@@ -90,6 +99,33 @@ func (r Request) selectByDefault(all devices, within confines) (canonical.Select
 	s := within.clamp(all.selection("", nil, true))
 	s.Doubt = doubt
 	return s, nil
+}
+
+// byMinors returns a list of Slurm's with the UUIDs of the boards that it numbers, if these are boards of
+// this machine, and each number is that of one.
+func (r Request) byMinors(all devices, list string) string {
+	if !slices.ContainsFunc(all, func(d canonical.Device) bool { return slices.Contains(slices.Collect(maps.Values(r.Minors)), d.UUID) }) {
+		return list
+	}
+	var uuids []string
+	for item := range strings.SplitSeq(list, ",") {
+		left, right, isRange := strings.Cut(strings.TrimSpace(item), "-")
+		if !isRange {
+			right = left
+		}
+		first, last := number(left), number(right)
+		if first == unknown || last-first > len(r.Minors) {
+			return list
+		}
+		for n := first; n <= last; n++ {
+			uuid := r.Minors[strconv.Itoa(n)]
+			if uuid == "" {
+				return list
+			}
+			uuids = append(uuids, uuid)
+		}
+	}
+	return strings.Join(uuids, ",")
 }
 
 // selection returns the selection of picks, or of everything.

@@ -332,3 +332,30 @@ func FuzzSelect(f *testing.F) {
 		}
 	})
 }
+
+// TestMinors: Slurm numbers boards by their device files, where the machine's driver tells these.
+func TestMinors(t *testing.T) {
+	all := boards(4)
+	minors := map[string]string{"0": all[3].UUID, "1": all[2].UUID, "2": all[0].UUID, "3": all[1].UUID}
+	for _, tt := range []struct {
+		minors     map[string]string
+		name, list string
+		want       []bool
+	}{
+		{minors, "SLURM_JOB_GPUS", "0", []bool{false, false, false, true}},
+		{minors, "SLURM_STEP_GPUS", "1-2", []bool{true, false, true, false}},
+		{minors, "SLURM_JOB_GPUS", "0, 3", []bool{false, true, false, true}},
+		{minors, "NVIDIA_VISIBLE_DEVICES", "0", []bool{true, false, false, false}},
+		{nil, "SLURM_JOB_GPUS", "0", []bool{true, false, false, false}},
+		{map[string]string{"0": "GPU-elsewhere"}, "SLURM_JOB_GPUS", "0", []bool{true, false, false, false}},
+	} {
+		s, err := Request{Minors: tt.minors, LookupEnv: lookup(map[string]string{tt.name: tt.list})}.Select(all)
+		if err != nil || !slices.Equal(s.Chosen, tt.want) {
+			t.Errorf("%s=%s with %v: %v, %v", tt.name, tt.list, tt.minors, s.Chosen, err)
+		}
+	}
+	s, err := Request{Minors: minors, LookupEnv: lookup(map[string]string{"SLURM_JOB_GPUS": "0"})}.Select(all[:3])
+	if err != nil || s.Doubt == nil || !strings.Contains(s.Doubt.Error(), "there is no "+all[3].UUID[:12]) {
+		t.Errorf("the board of minor 0 is lost: %v, %v", s.Doubt, err)
+	}
+}

@@ -26,6 +26,7 @@ type Config struct {
 	Limits    Limits
 	Rules     Rules
 	KernelLog string // the file to read XIDs from, "" for none
+	StateFile string // keeps fatal XIDs and lost boards over a restart, "" for none
 	Kube      Kube
 	Compat    []string // the versions, as translate.ParseVersion takes them, that readings are served for too
 	Series    Series

@@ -87,6 +87,12 @@ dialect:
 	}},
 	{"kernel_log", "kernel_log: true\n", func(c *Config) { c.KernelLog = "/dev/kmsg" }},
 	{"kernel_log of a file", "kernel_log: /run/kmsg\n", func(c *Config) { c.KernelLog = "/run/kmsg" }},
+	{"state_file", "state_file: /srv/kpulse.json\n", func(c *Config) { c.StateFile = "/srv/kpulse.json" }},
+	{"replays and rows", "thresholds: {pcie_replays: 0, remapped_rows: 1.5}\nhealth: {nvlink_down: crit, uncorrectable_remapped_rows: crit, nvswitch: off}\n", func(x *Config) {
+		x.Judge.Thresholds.PCIeReplays, x.Judge.Thresholds.RemappedRows = 0, 1.5
+		s := &x.Judge.States
+		s[c.CondNVLinkDown], s[c.CondUncorrectableRemappedRows], s[c.CondNVSwitch] = c.RaisesCrit, c.RaisesCrit, 0
+	}},
 	{"compat", "compat: [4.8, '1', 2]\n", func(c *Config) { c.Compat = []string{"4.8", "1", "2"} }},
 	{"kube", "kube:\n  config: /etc/kubeconfig\n  workloads: true\n  workload_labels: [app, volcano.sh/job-name=Job]\n", func(c *Config) {
 		c.Kube = Kube{Config: "/etc/kubeconfig", Workloads: true, WorkloadLabels: []string{"app", "volcano.sh/job-name=Job"}, Discover: Default().Kube.Discover}
@@ -151,7 +157,7 @@ var badFiles = []struct{ text, want string }{
 
 	// Keys.
 	{"\nmin-coverage: 1\n", "bad.yml:2: min-coverage: is not a known key; did you mean min_coverage?"},
-	{"backend: replay\n", "bad.yml:1: backend: is not a known key; the known ones are sources, limits, kernel_log, preset, weights, missing_inputs, min_coverage, rules, thresholds, temperatures, health, xids, xid_hold, dialect, kube, compat, series"},
+	{"backend: replay\n", "bad.yml:1: backend: is not a known key; the known ones are sources, limits, kernel_log, state_file, preset, weights, missing_inputs, min_coverage, rules, thresholds, temperatures, health, xids, xid_hold, dialect, kube, compat, series"},
 	{"preset: ai\n\npreset: hpc\n", "bad.yml:3: preset: is in line 1 already; remove one of them"},
 	{"health:\n  pcie_replay: off\n  pcie_replay: off\n", "bad.yml:3: health.pcie_replay: is in line 2 already; remove one of them"},
 	{"sources: http://u:hunter2@node:9400\n", `bad.yml:1: sources: a value where a list is expected; write sources such as {source: http://node7:9400/metrics}`},
@@ -187,7 +193,7 @@ var badFiles = []struct{ text, want string }{
 	{"rules: {window: 25h}\n", "bad.yml:1: rules.window: 25h is out of range; write 1m to 24h"},
 	{"rules: {max_sample: 5}\n", "bad.yml:1: rules.max_sample: is not a known key; did you mean max_samples?"},
 	{"health: &h {pcie_replay: off}\nthresholds: *h\n", "bad.yml:2: thresholds: an alias (*h) is not followed; write out what it stands for"},
-	{"health: {<<: 3}\n", "bad.yml:1: health.<<: is not a known key; the known ones are row_remap_failure, uncorrectable_remapped_rows, pcie_replay, gpu_temperature, memory_temperature, recovery_action, xid_fatal, xid_recent, xid_repeated, ecc_double_bit, row_remap_pending, retired_pages_pending, memory_worn, thermal_slowdown, power_brake, nvlink_errors, nvlink_down, fabric, profiling_stalled"},
+	{"health: {<<: 3}\n", "bad.yml:1: health.<<: is not a known key; the known ones are row_remap_failure, uncorrectable_remapped_rows, pcie_replay, pcie_degraded, gpu_temperature, memory_temperature, recovery_action, xid_fatal, xid_recent, xid_repeated, ecc_double_bit, row_remap_pending, retired_pages_pending, memory_worn, thermal_slowdown, power_brake, nvlink_errors, nvlink_flapping, nvlink_down, fabric, nvswitch, profiling_stalled"},
 
 	// The composite.
 	{"preset: gaming\n", `bad.yml:1: preset: preset "gaming" is unknown: use one of ai, hpc, mem, or give weights`},
@@ -206,6 +212,8 @@ var badFiles = []struct{ text, want string }{
 	{"thresholds:\n  idle_engine: 5\n  idle_dram: 5%\n  idle_utilisation: 0.1\n", "bad.yml:2: thresholds.idle_engine: 5 is not a fraction: make idle_engine one from 0 to 1, such as 0.05 for 5 percent\nbad.yml:3: thresholds.idle_dram: \"5%\" is not a number, or is too large; write it in digits\nbad.yml:4: thresholds.idle_utilisation: is not a known key; did you mean idle_utilization?"},
 	{"thresholds: {transfer_pcie: .inf}\n", `bad.yml:1: thresholds.transfer_pcie: ".inf" is not a number, or is too large; write it in digits`},
 	{"thresholds: {remapped_rows: -1}\n", "bad.yml:1: thresholds.remapped_rows: -1 is out of range: make remapped_rows a finite number of at least 0"},
+	{"thresholds: {pcie_replays: -0.5}\n", "bad.yml:1: thresholds.pcie_replays: -0.5 is out of range: make pcie_replays a finite number of at least 0"},
+	{"state_file: [a]\n", "bad.yml:1: state_file: a list where one value is expected; write a word, or quote it"},
 	{"thresholds: {rise_hold: 0}\n", "bad.yml:1: thresholds.rise_hold: 0s is too short: make rise_hold a positive duration, such as 10m"},
 	{"thresholds: {stalled_span: -1s}\n", "bad.yml:1: thresholds.stalled_span: -1s is too short: make stalled_span a duration of at least 0, such as 10s"},
 	{"thresholds: 5\n", "bad.yml:1: thresholds: a value where keys are expected; write keys such as idle_utilization"},

@@ -99,6 +99,7 @@ type Showing struct {
 type Asking struct {
 	Health       bool // check health
 	CheckURL     string
+	TrustedUIDs  []string
 	CheckTimeout Duration
 	ForNPD       string // the level that node-problem-detector treats as a problem: crit, warn or "" for none
 }

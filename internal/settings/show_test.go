@@ -99,6 +99,7 @@ limits: {series_limit: 11, max_body: 12KiB, max_label_value: 13, max_requests: 1
 sources: [{backend: nvml, source: x, poll: 3s, dcgm_host: h, dcgm_fields: core, counters: c.csv, node_name: n, expected_gpus: 8, http_config: {}}]
 rules: {files: [a.yml], window: 2m, max_samples: 16}
 kernel_log: /log
+state_file: /state.json
 compat: ["4.8"]
 kube: {config: k, pod_resources: /socket, workloads: true, workload_labels: [l],
   discover: {selector: a=b, namespace: n, port: "1", path: /p, scheme: https, max_sources: 17, http_config: {}}}

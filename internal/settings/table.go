@@ -1,6 +1,8 @@
 package settings
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -88,6 +90,9 @@ var table = []setting{
 			"warning and continues. The value may also be a file or FIFO with records in the form of /dev/kmsg. Only GPUs of this machine get " +
 			"these errors. Errors from before the start count if they are younger than xid_hold (24 h) and came after the driver was loaded. " +
 			"The environment and the config file also take true and false."},
+	{Flag: "state.file", Key: "state_file", placeholder: "FILE", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.StateFile },
+		help: "Keep fatal XIDs and lost GPUs in this file, so that a restart of the proxy forgets no verdict; a reboot of the node does " +
+			"(default: state.json in $STATE_DIRECTORY, which systemd sets; none without it)."},
 	{Flag: "record", placeholder: "FILE", Modes: modesReading, perSource: true, at: func(o *Options) any { return &o.Record },
 		help: "Write all readings to this file, for --backend=replay to play. Readings are appended, each as a gzip member. Those that cannot be " +
 			"written are left out and counted."},
@@ -124,6 +129,17 @@ var table = []setting{
 		at:    func(o *Options) any { return &o.CheckTimeout },
 		check: func(o *Options) error { return within(o.CheckTimeout, Duration(time.Millisecond), longestPoll) },
 		help:  "Longest time to wait for the answer; then health is unknown."},
+	{Flag: "trusted-uid", group: groupHealth, placeholder: "UID", Modes: modeHealth, remedy: remedyCheck, at: func(o *Options) any { return &o.TrustedUIDs },
+		check: func(o *Options) error {
+			for _, uid := range o.TrustedUIDs {
+				if _, err := strconv.ParseUint(uid, 10, 32); err != nil {
+					return fmt.Errorf("%q is no user id; give a number, as id -u USER prints it", uid)
+				}
+			}
+			return nil
+		},
+		help: "check health, as root: also believe a program of this user that listens on this machine, such as a reverse proxy; repeat it for " +
+			"several. Believed are root and the owner of the state directory (of --state.file, else /var/lib/kpulse-proxy)."},
 	{Flag: "npd", group: groupHealth, placeholder: "crit|warn", Modes: modeHealth, remedy: remedyCheck,
 		at: func(o *Options) any { return &o.ForNPD }, check: func(o *Options) error { return oneOf(o.ForNPD, "crit", "warn") },
 		help: "Answer as a plugin of Kubernetes' node-problem-detector: one line of at most 80 bytes, and exit status 0 if all is well, 1 if a " +

@@ -4,10 +4,17 @@ import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
 // derive computes the readings that follow from others, and moves to each board the
 // board's readings that its instances repeat.
-func (t *Translator) derive(dst *canonical.Frame) {
+func (t *Translator) derive(dst *canonical.Frame, rep *Report) {
 	devices := dst.Topology.Devices
 	for i := range devices {
 		row := dst.Row(i)
+		if isBlankRow(row) {
+			rep.Dropped[canonical.DropBlank]++
+			for f := range row {
+				row[f] = absent
+			}
+			continue
+		}
 		fallbacks := t.fallbackValues[i*len(t.rules.fallbacks):][:len(t.rules.fallbacks)]
 		for n, field := range t.rules.fallbacks {
 			if !canonical.Given(row[field]) && !isUntouched(fallbacks[n]) {
@@ -26,6 +33,24 @@ func (t *Translator) derive(dst *canonical.Frame) {
 			deriveNVLink(dst.Row(i))
 		}
 	}
+}
+
+// signsOfLife are readings of which no board that works has two at 0.
+var signsOfLife = [...]canonical.Field{canonical.Temperature, canonical.SMClock, canonical.Power, canonical.Energy}
+
+// isBlankRow reports whether a row has only zeros where a board that works has none: exporters
+// write 0 for every field of a board that they have no sample of (NVIDIA/gpu-operator#313).
+func isBlankRow(row []float64) bool {
+	zeros := 0
+	for _, f := range signsOfLife {
+		switch v := row[f]; {
+		case v == 0:
+			zeros++
+		case canonical.Given(v):
+			return false
+		}
+	}
+	return zeros >= 2
 }
 
 // lift moves readings of a board from the rows of its instances to its own row. If rows disagree,

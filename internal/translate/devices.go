@@ -141,28 +141,34 @@ func arrange(devices []canonical.Device, fallback string) {
 	}
 }
 
-// lostFamily is 1 for each board that a local source knows and cannot read (dcgm.Lost).
-const lostFamily = "gpu_lost"
+// lostFamily is 1 for each board that a local source knows and cannot read (dcgm.Lost). With the
+// label silentLabel the board has no reading, but nobody says that it is lost.
+const (
+	lostFamily  = "gpu_lost"
+	silentLabel = "silent"
+)
 
 // isNaming reports whether the samples of a family name devices without showing that they are
 // there: the families that the exporter counts by itself, and lostFamily.
 func isNaming(name string) bool { return isCounted(name) || name == lostFamily }
 
 // absent returns the boards that the variants name and devices lacks: the source knows them
-// and has no reading of them. If it reads no device at all, no board counts as absent. They share
-// Options.MaxDevices with the devices.
-func (t *Translator) absent(naming []int32, devices []canonical.Device) []canonical.Device {
+// and has no reading of them, and which of them it calls lost: those of the variants in lost. If it
+// reads no device at all, no board counts as absent. They share Options.MaxDevices with the devices.
+func (t *Translator) absent(naming, lost []int32, devices []canonical.Device) (boards []canonical.Device, isLost []bool) {
 	if len(devices) == 0 {
-		return nil
+		return nil, nil
 	}
-	var boards []canonical.Device
 	all := gather(t.variants, naming)
 	slices.SortStableFunc(all, func(a, b canonical.Device) int { return rank(a.UUID != "") - rank(b.UUID != "") })
+	is := func(d *canonical.Device) func(canonical.Device) bool {
+		return func(k canonical.Device) bool {
+			return keyOf(&k) == keyOf(d) || d.UUID == "" && k.GPU == d.GPU && (d.Hostname == "" || k.Hostname == d.Hostname)
+		}
+	}
 	for _, d := range all {
 		d.Instance, d.Profile = "", ""
-		known := func(k canonical.Device) bool {
-			return keyOf(&k) == keyOf(&d) || d.UUID == "" && k.GPU == d.GPU && (d.Hostname == "" || k.Hostname == d.Hostname)
-		}
+		known := is(&d)
 		if !slices.ContainsFunc(devices, known) && !slices.ContainsFunc(boards, known) {
 			boards = append(boards, d)
 		}
@@ -171,5 +177,12 @@ func (t *Translator) absent(naming []int32, devices []canonical.Device) []canoni
 	if t.opts.MaxDevices > 0 {
 		boards = boards[:min(len(boards), max(0, t.opts.MaxDevices-len(devices)))]
 	}
-	return boards
+	isLost = make([]bool, len(boards))
+	for _, d := range gather(t.variants, lost) {
+		d.Instance, d.Profile = "", ""
+		if i := slices.IndexFunc(boards, is(&d)); i >= 0 {
+			isLost[i] = true
+		}
+	}
+	return boards, isLost
 }

@@ -309,6 +309,31 @@ func absentOf(r *reader) string {
 	return strings.Join(names, " ")
 }
 
+// TestSilentBoards: a board that gives no reading is absent, but lost only if the source says so; nor does the exporter's
+// own count of its XIDs say so.
+func TestSilentBoards(t *testing.T) {
+	a := temp(`gpu="0",UUID="A"`, 40)
+	const lost, silent = `gpu_lost{gpu="2",UUID="C"} 1` + "\n", `gpu_lost{gpu="2",UUID="C",silent="true"} 1` + "\n"
+	const xids = "DCGM_EXP_XID_ERRORS_COUNT{gpu=\"2\",UUID=\"C\"} 0\n"
+	r := newReader(t, Options{})
+	for _, step := range []struct {
+		body string
+		want bool
+	}{{a + silent, false}, {a + lost, true}, {a + silent, false}, {a + xids, false}, {a + silent + xids, false}, {a + lost + xids, true}, {a + xids + lost, true}, {a + silent + xids, false}} {
+		for range 2 {
+			r.read(step.body)
+			if top := r.frame.Topology; absentOf(r) != "C" || len(top.Lost) != 1 || top.Lost[0] != step.want {
+				t.Errorf("%s: absent %s, lost %v, want %t", step.body, absentOf(r), top.Lost, step.want)
+			}
+		}
+	}
+	// The other name of a board says it too.
+	r.read(a + `gpu_lost{gpu="10",entity="GPU 10"} 1` + "\n" + silent)
+	if top := r.frame.Topology; absentOf(r) != "C /10" || top.Lost[0] || !top.Lost[1] {
+		t.Errorf("absent %s, lost %v", absentOf(r), top.Lost)
+	}
+}
+
 // Boards that a source names as lost are absent while others are read. A board with a
 // reading is not, nor is the board of an instance with one.
 func TestLostBoards(t *testing.T) {

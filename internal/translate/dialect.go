@@ -78,6 +78,7 @@ var dialect = []Row{
 	{canonical.Power, Watts, false, "POWER", []string{"dcgm_power_usage", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_BOARD_POWER_WATTS"}},
 	{canonical.PowerLimit, Watts, false, "EPLMT", []string{"DCGM_FI_DEV_ENFORCED_POWER_LIMIT", "DCGM_FI_DEV_BOARD_POWER_LIMIT_ENFORCED_WATTS"}},
 	{canonical.PowerLimit, Watts, true, "PMLMT", []string{"DCGM_FI_DEV_POWER_MGMT_LIMIT", "DCGM_FI_DEV_BOARD_POWER_LIMIT_REQUESTED_WATTS"}},
+	{canonical.PowerLimitDefault, Watts, false, "PMDEF", []string{"DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF", "DCGM_FI_DEV_BOARD_POWER_LIMIT_DEFAULT_WATTS"}},
 	{canonical.Energy, Millijoules, false, "TOTEC", []string{"dcgm_total_energy_consumption", "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"}},
 	{canonical.Energy, Joules, false, "", []string{"DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL"}},
 
@@ -140,7 +141,9 @@ var dialect = []Row{
 	// Their raw forms, with mantissa and exponent in one number, are left out.
 	{canonical.NVLinkSymbolBER, Ratio, false, "NLSYMBF", []string{"DCGM_FI_DEV_NVLINK_COUNT_SYMBOL_BER_FLOAT", "DCGM_FI_DEV_NVLINK_SYMBOL_BER_RATIO"}},
 	{canonical.NVLinkEffectiveBER, Ratio, false, "NLEFBF", []string{"DCGM_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER_FLOAT", "DCGM_FI_DEV_NVLINK_EFFECTIVE_BER_RATIO"}},
+	{canonical.FabricStatus, Number, false, "FMSTA", []string{"DCGM_FI_DEV_FABRIC_MANAGER_STATUS"}},
 	{canonical.FabricHealth, Number, false, "FMHSUM", []string{"DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY"}},
+	{canonical.FabricHealthMask, Number, false, "FMHMSK", []string{"DCGM_FI_DEV_FABRIC_HEALTH_MASK"}},
 	{canonical.FabricError, Number, false, "FMFRC", []string{"DCGM_FI_DEV_FABRIC_MANAGER_ERROR_CODE", "DCGM_FI_DEV_FABRIC_MANAGER_ERROR"}},
 	{canonical.C2CLinks, Number, false, "C2CLC", []string{"DCGM_FI_DEV_C2C_LINK_COUNT", "DCGM_FI_DEV_C2C_LINK_QUANTITY"}},
 	{canonical.C2CInterrupts, Number, false, "C2CLNKINT", []string{"DCGM_FI_DEV_C2C_LINK_ERROR_INTR"}},

@@ -144,6 +144,10 @@ type variant struct {
 	// nameless is set if the exporter did not learn the UID of the row's pod, which it needs
 	// to find the pod's processes.
 	nameless bool
+	// virtual is set if the row has the label vgpu, even an empty one: dcgm-exporter 4.4.2 to 4.7.0
+	// then write rows of the GPUs alone that a pod holds (NVIDIA/dcgm-exporter#611).
+	virtual bool
+	silent  bool // the row has the label silentLabel
 }
 
 // holderOf returns the allocation of a row. If Prometheus renamed the pod label of any row of a
@@ -244,6 +248,8 @@ func (t *Translator) describe(row *values, labels []raw.Label) variant {
 		return renamed && r == rolePod && !isBlank(l.Value)
 	})
 	v.nameless = slices.ContainsFunc(labels, func(l raw.Label) bool { return l.Name == podUIDLabel && l.Value == "" })
+	v.virtual = slices.ContainsFunc(labels, func(l raw.Label) bool { return l.Name == "vgpu" })
+	v.silent = slices.ContainsFunc(labels, func(l raw.Label) bool { return l.Name == silentLabel })
 	v.target = !v.exported && row[rolePod] != "" && row[roleTargetJob] != "" && row[roleTargetInstance] != ""
 	return v
 }

@@ -96,6 +96,7 @@ type family struct {
 	unknown bool  // it is the vendor's and has no rule
 	sibling bool  // it came with the base-unit fields of DCGM 4.7
 	naming  bool  // it names devices without showing them: see isNaming
+	lost    bool  // it is lostFamily
 	clique  bool  // it is cliqueFamily
 	xid     bool  // it counts XIDs, for witness
 	witness canonical.Witness
@@ -156,7 +157,7 @@ func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 	t.countLinks(dst, b)
 	t.countXIDs(dst, b, rep)
 	t.resolveUtil(dst, b.Dict, rep)
-	t.derive(dst)
+	t.derive(dst, rep)
 	t.resolveUses(dst)
 	rep.UnknownFamilies = t.listUnknown(b.Dict)
 }
@@ -177,7 +178,7 @@ func (t *Translator) learn(d *raw.Dict) (anew bool) {
 		r := t.rules.byName[name]
 		t.families = append(t.families, family{
 			rule: r, unknown: r == nil && isVendorName(name) && !isKnownCounted(name) && !isCliqueFamily(name), clique: isCliqueFamily(name),
-			sibling: isSibling(name) && !strings.HasSuffix(help, renderedMark), naming: r == nil && isNaming(name),
+			sibling: isSibling(name) && !strings.HasSuffix(help, renderedMark), naming: r == nil && isNaming(name), lost: name == lostFamily,
 		})
 		t.links.learn(uint32(id), name)
 		t.families[id].witness, t.families[id].xid = witnessOf(name)
@@ -317,7 +318,7 @@ func (t *Translator) allSeen() bool {
 // holders, and sets the position of every variant. It returns how many allocations are
 // newly left out.
 func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
-	present, naming := t.present(b)
+	present, naming, lost := t.present(b)
 	devices := withBoards(gather(t.variants, present))
 	devices = admit(devices, t.topology.Devices, t.opts.MaxDevices)
 	arrange(devices, t.opts.FallbackHost)
@@ -335,11 +336,14 @@ func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
 		t.positions[v].row = named
 	}
 	t.readCliques(devices, b)
-	absent := t.absent(naming, devices)
-	if !slices.Equal(devices, t.topology.Devices) || !slices.Equal(absent, t.topology.Absent) {
+	absent, isLost := t.absent(naming, lost, devices)
+	heldOnly := len(present) > 0 && !slices.ContainsFunc(present, func(v int32) bool { return !t.variants[v].virtual })
+	if !slices.Equal(devices, t.topology.Devices) || !slices.Equal(absent, t.topology.Absent) || !slices.Equal(isLost, t.topology.Lost) || heldOnly != t.topology.HeldOnly {
 		t.topology = &canonical.Topology{
 			Devices:    devices,
 			Absent:     absent,
+			Lost:       isLost,
+			HeldOnly:   heldOnly,
 			Hostname:   t.hostname(devices),
 			Generation: t.topology.Generation + 1,
 		}
@@ -361,13 +365,17 @@ func (t *Translator) hostname(devices []canonical.Device) string {
 }
 
 // present returns the variants with a sample in b that shows their device, and those with
-// samples that only name it, each in the order of their first samples.
-func (t *Translator) present(b *raw.Batch) (showing, naming []int32) {
+// samples that only name it, each in the order of their first samples; and those of the boards
+// that the source calls lost.
+func (t *Translator) present(b *raw.Batch) (showing, naming, lost []int32) {
 	t.reading++
 	for _, names := range [...]bool{false, true} {
 		for i := range b.Samples {
 			s := &b.Samples[i]
 			v := t.blocks[s.Labels]
+			if names && v >= 0 && t.families[s.Family].lost && !t.variants[v].silent {
+				lost = append(lost, v)
+			}
 			if v < 0 || t.families[s.Family].naming != names || t.positions[v].seen == t.reading {
 				continue
 			}
@@ -379,5 +387,5 @@ func (t *Translator) present(b *raw.Batch) (showing, naming []int32) {
 			}
 		}
 	}
-	return showing, naming
+	return showing, naming, lost
 }

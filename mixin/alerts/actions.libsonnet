@@ -42,14 +42,15 @@ local labels = import '../lib/labels.libsonnet';
   },
 
   // tiers returns two alerts of one name: critical if a condition is critical, otherwise a warning, as for a
-  // remapped row that takes effect with the next reset.
+  // remapped row that takes effect with the next reset. Boards that are gone, or that only a switch makes crit,
+  // have alerts of their own.
   //
   // Two minutes give the driver three readings, in which it may withdraw its request; draining a node takes
   // longer anyway. A warning waits for a quarter of an hour, since it does not wake anyone. KpulseGPUMissing
   // covers a board that falls off the bus ten minutes later; until then keep_firing_for keeps the last alert.
   local tiers(name, action, summary) = [
     alert(name, c.criticalSeverity, '2m', '10m', summary, asked(action) + 'and on (%(board)s)\n' % c + raised(', state="crit"')),
-    alert(name, c.warningSeverity, '15m', null, summary, asked(action) + 'unless on (%(board)s)\n' % c + raised(', state="crit"')),
+    alert(name, c.warningSeverity, '15m', null, summary, asked(action) + 'and on (%(board)s)\n' % c + raised('') + 'unless on (%(board)s)\n' % c + raised(', state="crit"')),
   ],
 
   prometheusAlerts+:: {

@@ -34,18 +34,48 @@ local labels = import '../lib/labels.libsonnet';
     annotations: { summary: labels.gpuName + ': ' + summary + holder, description: gpu + ': ' + description + holder },
   },
 
+  // switchAlert is an alert about errors of a switch. A code of a switch appears with its first error, as 1, which
+  // increase() does not see. A code that returns after an outage is not new.
+  local switchAlert(severity, matcher, what, more) =
+    local words = c { switch: c.host + ', pci_bus_id, sxid', errors: 'kpulse_nvswitch_sxid_errors_total{%s%s}' % [c.kpulseMatchers, matcher] };
+    {
+      alert: 'KpulseNVSwitchErrors',
+      expr: (|||
+               max by (%(switch)s) (increase(%(errors)s[15m])) > 0
+               or
+               (
+                 max by (%(switch)s) (%(errors)s)
+                 unless
+                 max by (%(switch)s) (last_over_time(%(errors)s[6h] offset 15m))
+               )
+             ||| + more) % words,
+      'for': '0m',
+      keep_firing_for: '15m',
+      labels: { severity: severity },
+      annotations: {
+        summary: 'An NVSwitch on {{ $labels.hostname }} reports %s {{ $labels.sxid }}.' % what,
+        description: 'NVSwitch {{ $labels.pci_bus_id }} on {{ $labels.hostname }}: %s {{ $labels.sxid }} occurred {{ $value | humanize }} times%s.'
+                     % [what, if more == '' then ' in the last 15 minutes' else ''],
+      },
+    },
+
   prometheusAlerts+:: {
     groups+: [{
       name: 'kpulse-gpu',
       rules: [
         {
           alert: 'KpulseGPUMissing',
-          // The proxy reports a missing GPU for an hour, or without end with --expected-gpus. After that hour
-          // recorded series identify the GPU, or else show that its host had more boards. The cause of a lost
-          // GPU often makes scrapes fail too, so all terms look back five minutes, and a failed scrape does not
-          // reset `for`. If an index lacks its board, the alert names the last one.
+          // A board that is missing is gone only if its health is crit; while it is unknown, it may return. If the
+          // proxy has forgotten a board, recorded series identify it, or else show that its host had more boards.
+          // The cause of a lost GPU often makes scrapes fail too, so all terms look back five minutes, and a failed
+          // scrape does not reset `for`. If an index lacks its board, the alert names the last one. Of a source
+          // that lists held GPUs only, the other boards have health but no presence.
           expr: |||
-            max by (%(board)s) (max_over_time(kpulse_gpu_present{%(kpulseMatchers)suuid!=""}[5m])) == 0
+            (
+              max by (%(board)s) (max_over_time(kpulse_gpu_present{%(kpulseMatchers)suuid!=""}[5m])) == 0
+              unless on (%(board)s)
+              kpulse_gpu_health{%(kpulseMatchers)sstate="unknown"} == 1
+            )
             or
             0 * (max by (%(board)s) (device:kpulse_gpu_gone:timestamp{uuid!=""}) < time() - 300)
             or
@@ -53,6 +83,8 @@ local labels = import '../lib/labels.libsonnet';
               max by (%(board)s) (max_over_time(kpulse_gpu_present{%(kpulseMatchers)suuid=""}[5m])) == 0
               unless on (%(host)s, gpu)
               device:kpulse_gpu_gone:timestamp{uuid!=""}
+              unless on (%(board)s)
+              kpulse_gpu_health{%(kpulseMatchers)sstate="unknown"} == 1
             )
             or
             (
@@ -62,6 +94,9 @@ local labels = import '../lib/labels.libsonnet';
                 max by (%(board)s) (max_over_time(kpulse_gpu_present%(kpulseOnly)s[5m])) == 0
                 or
                 max by (%(board)s) (device:kpulse_gpu_gone:timestamp)
+                or
+                max by (%(board)s) (kpulse_gpu_health%(kpulseOnly)s)
+                  unless on (%(board)s) max by (%(board)s) (kpulse_gpu_present%(kpulseOnly)s)
               )
             )
           ||| % c,
@@ -118,33 +153,28 @@ local labels = import '../lib/labels.libsonnet';
           null,
           'NVLink errors.',
           '{{ $value | humanize }} errors in the last 15 minutes.',
+          // A recovery is also of kind recovery_successful or recovery_failed.
           |||
             sum by (%(board)s) (
-              max by (%(board)s, kind) (increase(kpulse_gpu_nvlink_errors_total%(kpulseOnly)s[15m]))
+              max by (%(board)s, kind) (increase(kpulse_gpu_nvlink_errors_total{%(kpulseMatchers)skind!="recovery_event"}[15m]))
             ) > 0
           ||| % c
         ),
-        {
-          alert: 'KpulseNVSwitchErrors',
-          // A code of a switch appears with its first error, as 1, which increase() does not see. A code that
-          // returns after an outage is not new.
-          expr: |||
-            max by (%(switch)s) (increase(kpulse_nvswitch_sxid_errors_total%(kpulseOnly)s[15m])) > 0
+        // A fatal error is told for as long as it puts the boards of its host into crit.
+        switchAlert(
+          c.criticalSeverity,
+          'severity="fatal"',
+          'a fatal error: SXID',
+          |||
             or
             (
-              max by (%(switch)s) (kpulse_nvswitch_sxid_errors_total%(kpulseOnly)s)
-              unless
-              max by (%(switch)s) (last_over_time(kpulse_nvswitch_sxid_errors_total%(kpulseOnly)s[6h] offset 15m))
+              max by (%(switch)s) (kpulse_nvswitch_sxid_errors_total{%(kpulseMatchers)sseverity="fatal"})
+              and on (%(host)s)
+              kpulse_gpu_health_condition{%(kpulseMatchers)scondition="nvswitch"} == 1
             )
-          ||| % (c { switch: c.host + ', pci_bus_id, sxid' }),
-          'for': '0m',
-          keep_firing_for: '15m',
-          labels: { severity: c.warningSeverity },
-          annotations: {
-            summary: 'An NVSwitch on {{ $labels.hostname }} reports SXID {{ $labels.sxid }}.',
-            description: 'NVSwitch {{ $labels.pci_bus_id }} on {{ $labels.hostname }}: SXID {{ $labels.sxid }} occurred {{ $value | humanize }} times in the last 15 minutes.',
-          },
-        },
+          |||
+        ),
+        switchAlert(c.infoSeverity, 'severity!="fatal"', 'SXID', ''),
         alert(
           'KpulseGPUThermalThrottling',
           c.warningSeverity,

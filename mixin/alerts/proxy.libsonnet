@@ -80,6 +80,28 @@ local labels = import '../lib/labels.libsonnet';
           },
         },
         {
+          alert: 'KpulseUpstreamWithoutGPUs',
+          // As of an exporter that started before the driver. KpulseGPUMissing does not tell these boards: of a
+          // page without any board, none is gone.
+          expr: |||
+            max by (%(clusterLabel)s, instance, source) (kpulse_source_devices%(kpulseOnly)s) == 0
+            and on (%(clusterLabel)s, instance, source)
+            kpulse_source_up%(kpulseOnly)s == 1
+            and on (%(clusterLabel)s, instance)
+            (
+              max by (%(clusterLabel)s, instance) (max_over_time(kpulse_source_devices%(kpulseOnly)s[1d])) > 0
+              or
+              max by (%(clusterLabel)s, instance) (kpulse_gpu_present%(kpulseOnly)s) == 0
+            )
+          ||| % c,
+          'for': '5m',
+          labels: { severity: c.criticalSeverity },
+          annotations: {
+            summary: 'A source of GPU readings lists no GPU.',
+            description: '{{ $labels.source }} on {{ $labels.instance }} answers without any GPU, but had or should have some: none of them is monitored.',
+          },
+        },
+        {
           alert: 'KpulseUpstreamSlow',
           expr: |||
             max by (%(clusterLabel)s, instance, source) (

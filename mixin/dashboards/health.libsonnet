@@ -139,9 +139,9 @@ local v = import '../lib/variable.libsonnet';
           ) + p.decimals(0) + p.noValue('no errors')),
           d.at(8, 9, p.timeseries(
             'NVLink errors per hour',
-            'In the preceding hour, all kinds together, on the ten boards with the most in the time range. Recovery errors slow every collective; the GPU dashboard shows the kinds.',
+            'In the preceding hour, all kinds together (recovery_event, which counts recoveries again, left out), on the ten boards with the most in the time range. Recovery errors slow every collective; the GPU dashboard shows the kinds.',
             'suffix:/h',
-            [p.query(perHour('nvlink_errors'), labels.legend(c, '{{hostname}} GPU {{gpu}}'))]
+            [p.query(perHour('nvlink_errors', ', kind!="recovery_event"'), labels.legend(c, '{{hostname}} GPU {{gpu}}'))]
           ) + p.decimals(0) + p.noValue('no errors')),
           d.at(8, 9, p.table(
             'PCIe width',

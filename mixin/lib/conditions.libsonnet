@@ -3,16 +3,14 @@
 local own(alerts, why) = { byAction: false, alerts: alerts, why: why };
 
 { [name]: { byAction: true, alerts: [], why: '' } for name in import 'conditions.json' } + {
-  uncorrectable_remapped_rows: own(
-    ['KpulseGPUUncorrectableECC'],
-    'The condition stays raised for the rest of the life of the board; the alert fires when another row is remapped.'
-  ),
-  pcie_replay: own(['KpulseGPUPCIeReplayRate'], 'One replay raises it for ten minutes; the alert needs one a minute for half an hour.'),
+  uncorrectable_remapped_rows+: { alerts: ['KpulseGPUUncorrectableECC'], why: 'As for ecc_double_bit.' },
+  pcie_replay: own(['KpulseGPUPCIeReplayRate'], 'A burst raises it for ten minutes; the alert needs one replay a minute for half an hour.'),
   gpu_temperature: own(['KpulseGPUHot'], 'The board needs cooling, but protects itself: no immediate action is needed.'),
   memory_temperature: own(['KpulseGPUHot'], 'As for gpu_temperature.'),
   ecc_double_bit+: { alerts: ['KpulseGPUUncorrectableECC'], why: 'The programs that ran there have wrong data, whatever happens to the board.' },
   thermal_slowdown: own(['KpulseGPUThermalThrottling'], 'Short periods are harmless; the alert uses the share of time.'),
   power_brake: own(['KpulseGPUPowerBrake'], 'Short periods are harmless; the alert uses the share of time.'),
-  nvlink_errors: own(['KpulseGPUNVLinkErrors'], 'One error raises it for ten minutes; the alert needs errors for a quarter of an hour.'),
+  nvlink_errors: own(['KpulseGPUNVLinkErrors'], 'A burst raises it for ten minutes; the alert needs errors for a quarter of an hour.'),
+  nvswitch: own(['KpulseNVSwitchErrors'], 'One switch puts every board of its node into crit; one alert is enough.'),
   profiling_stalled: own(['KpulseGPUProfilingStalled'], 'The board works; its measurements are wrong.'),
 }

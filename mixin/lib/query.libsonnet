@@ -95,7 +95,7 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
   gpuHours(series):: 'sum_over_time(%s[$__range]) / 60' % series,
 
   // gone is the Unix time since when each missing board is gone: as recorded, or now until the rules have seen
-  // it.
+  // it. While the health of a missing board is unknown, it is not gone.
   gone(c, more='')::
     |||
       (
@@ -104,6 +104,7 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
         or
         time() + (%(present)s == 0)
           unless on (%(host)s, gpu) device:kpulse_gpu_gone:timestamp%(recorded)s
+          unless on (%(board)s) %(unknown)s == 1
       )
-    ||| % { board: labels.board(c), host: labels.host(c), recorded: $.recorded(c, more), present: $.board(c, 'kpulse_gpu_present', more) },
+    ||| % { unknown: $.board(c, 'kpulse_gpu_health', ', state="unknown"' + more), board: labels.board(c), host: labels.host(c), recorded: $.recorded(c, more), present: $.board(c, 'kpulse_gpu_present', more) },
 }

@@ -111,6 +111,7 @@ func accepted(page []byte) (lines []byte) {
 // beyond are the captures of which the twin knows less, and why.
 var beyond = map[string]string{
 	"v1.x.prom":                    "names of 1.x",
+	"hpc-jobs.prom":                "rows of zeros, which are no readings",
 	"exporter-1.x-lower-case.prom": "names of 1.x",
 	"lower-case-fields.prom":       "names of 1.x",
 	"exporter-4.9-base-units.prom": "DCGM_FI_DEV_GPU_UTIL_RATIO",
@@ -181,7 +182,7 @@ var readings = func() (all []reading) {
 		reading{[]string{"DCGM_FI_DEV_MEMORY_TEMP", "DCGM_FI_DEV_MEMORY_TEMP_CELSIUS"}, temperatures},
 		reading{[]string{"DCGM_FI_DEV_GPU_TEMP_LIMIT", "DCGM_FI_DEV_GPU_TEMP_MARGIN_CELSIUS"}, []float64{30, 30, 1, 0, -3}},
 		reading{[]string{"DCGM_FI_DEV_ROW_REMAP_FAILURE", "DCGM_FI_DEV_ROW_REMAP_FAILED"}, flags},
-		reading{[]string{"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "DCGM_FI_DEV_ROW_REMAP_UNCORRECTABLE_TOTAL"}, flags},
+		reading{[]string{"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "DCGM_FI_DEV_ROW_REMAP_UNCORRECTABLE_TOTAL"}, []float64{0, 3, 511, 512, 2147483632}},
 		reading{[]string{"DCGM_FI_DEV_ROW_REMAP_PENDING"}, flags},
 		reading{[]string{"DCGM_FI_DEV_RETIRED_PENDING", "DCGM_FI_DEV_PAGE_RETIRED_PENDING"}, flags},
 		reading{[]string{"DCGM_FI_DEV_THRESHOLD_SRM", "DCGM_FI_DEV_SRAM_EXCEEDED"}, flags},

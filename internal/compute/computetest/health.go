@@ -30,7 +30,7 @@ func stuck(history []Reading) bool {
 // steady reports whether the last three readings hold.
 func steady(history []Reading, holds func(row []float64) bool) bool { return run(history, holds) >= 3 }
 
-// restarted returns when the board last restarted in a history: a counter fell, there was no
+// restarted returns when the board last restarted in a history: its energy fell, there was no
 // reading for over three minutes, the board returned, or it was cut into instances or no longer
 // is.
 func restarted(history []Reading) (at time.Time, ever bool) {
@@ -38,16 +38,8 @@ func restarted(history []Reading) (at time.Time, ever bool) {
 		if h.Returned || i > 0 && (h.At.Sub(history[i-1].At) > 3*time.Minute || h.Cut != history[i-1].Cut) {
 			at, ever = h.At, true
 		}
-		for _, f := range []canonical.Field{canonical.Energy, canonical.ECCSingleBitVolatile, canonical.ECCDoubleBitVolatile} {
-			before := math.NaN()
-			for _, h := range history[:i] {
-				if !math.IsNaN(h.Row[f]) {
-					before = h.Row[f]
-				}
-			}
-			if now := history[i].Row[f]; before-now > 1 || before > 0 && now == 0 {
-				at, ever = history[i].At, true
-			}
+		if _, is := reset(history[:i+1]); is {
+			at, ever = h.At, true
 		}
 	}
 	return at, ever
@@ -95,7 +87,7 @@ func judged(read, worse, milder bool) finding {
 // Health returns the state of a board and, by condition, "absent", "clear" or the state
 // that it raises, from all its readings up to this one.
 func Health(history []Reading, model string, o Options) (state string, found [canonical.NumConditions]string) {
-	for i, c := range findings(history, model) {
+	for i, c := range findings(history, model, o) {
 		states := o.States[i]
 		if c.state == "" || states != "crit warn" {
 			c.state = states
@@ -114,14 +106,16 @@ func Health(history []Reading, model string, o Options) (state string, found [ca
 			return state, found
 		}
 	}
-	if slices.ContainsFunc(found[:5], func(f string) bool { return f != "absent" }) {
+	unresolved := len(XIDs(history).Unresolved) > 0 && o.States[canonical.CondXIDFatal] != "ok"
+	basic := append(slices.Clone(found[:3]), found[4:6]...)
+	if slices.ContainsFunc(basic, func(f string) bool { return f != "absent" }) && !unresolved {
 		return "ok", found
 	}
 	return "unknown", found
 }
 
 // findings is the table of the conditions, row by row.
-func findings(history []Reading, model string) [canonical.NumConditions]finding {
+func findings(history []Reading, model string, o Options) [canonical.NumConditions]finding {
 	end := history[len(history)-1]
 	row, hot := end.Row, Warning(model)
 	given := func(fields ...canonical.Field) bool {
@@ -134,28 +128,41 @@ func findings(history []Reading, model string) [canonical.NumConditions]finding 
 		}
 	}
 	thermal := func(row []float64) bool { return bit(32)(row) || bit(64)(row) }
-	unhealthy := func(row []float64) bool {
-		return row[canonical.FabricHealth] == 2 || row[canonical.FabricError] > 0
+	pair := func(row []float64, n int) bool { // of the fabric's health mask
+		return !math.IsNaN(row[canonical.FabricHealthMask]) && int(row[canonical.FabricHealthMask])>>(2*n)%2 == 1
 	}
-	troubled := func(row []float64) bool { return unhealthy(row) || row[canonical.FabricHealth] == 3 }
+	unhealthy := func(row []float64) bool {
+		return row[canonical.FabricHealth] == 2 || row[canonical.FabricError] > 0 || pair(row, 2) || pair(row, 3)
+	}
+	troubled := func(row []float64) bool {
+		return unhealthy(row) || row[canonical.FabricHealth] == 3 || pair(row, 0) || pair(row, 1)
+	}
 	codes := XIDs(history)
 	action := row[canonical.RecoveryAction]
-	links, linksRose := false, false
+	var links []canonical.Field
 	for f := canonical.NVLinkCRCFlitErrors; f <= canonical.NVLinkEffectiveErrors; f++ {
 		switch f {
-		case canonical.NVLinkTransmitDiscards, canonical.NVLinkRecoveriesDone, canonical.NVLinkRecoveryEvents: // not errors
+		case canonical.NVLinkTransmitDiscards, canonical.NVLinkRecoveriesDone, canonical.NVLinkRecoveriesFailed, canonical.NVLinkRecoveryEvents: // not errors
 		default:
-			links, linksRose = links || given(f), linksRose || rose(history, f)
+			links = append(links, f)
 		}
 	}
+	remapped := row[canonical.RemappedRowsUncorrectable]
+	rows := judged(!math.IsNaN(remapped), remapped >= 512, exceeds(history, 0, 24*time.Hour, canonical.RemappedRowsUncorrectable))
+	if o.States[canonical.CondUncorrectableRemappedRows] == "crit" {
+		rows = one(!math.IsNaN(remapped), remapped > 0)
+	}
+	down := one(given(canonical.NVLinksActive, canonical.NVLinkRecoveriesFailed), rose(history, canonical.NVLinkRecoveriesFailed) || fewerLinks(history))
+	down.state = "crit" // of a single board
 	return [canonical.NumConditions]finding{
 		one(given(canonical.RowRemapFailure), row[canonical.RowRemapFailure] > 0),
-		one(given(canonical.RemappedRowsUncorrectable), row[canonical.RemappedRowsUncorrectable] > 0),
-		one(given(canonical.PCIeReplays), rose(history, canonical.PCIeReplays)),
+		rows,
+		one(given(canonical.PCIeReplays), replayed(history)),
+		one(given(canonical.PCIeLinkWidth) && given(canonical.PCIeLinkWidthMax), narrow(history) && given(canonical.PCIeLinkWidth) && given(canonical.PCIeLinkWidthMax)),
 		one(given(canonical.Temperature, canonical.TemperatureMargin), row[canonical.Temperature] >= hot || row[canonical.TemperatureMargin] <= 0),
 		one(given(canonical.MemoryTemperature), row[canonical.MemoryTemperature] >= hot),
 		judged(given(canonical.RecoveryAction), action == 1 || action == 2 || action == 4, action > 0),
-		one(codes.Given, len(codes.Fatal) > 0),
+		one(codes.Given && len(codes.Unresolved) == 0, len(codes.Fatal) > 0),
 		one(codes.Given, len(codes.Warned) > 0),
 		one(codes.Given, false), // it needs the other boards of the node
 		one(given(canonical.ECCDoubleBitVolatile), rose(history, canonical.ECCDoubleBitVolatile)),
@@ -165,9 +172,11 @@ func findings(history []Reading, model string) [canonical.NumConditions]finding 
 			row[canonical.SRAMThresholdExceeded] > 0 || row[canonical.MemoryUnrepairable] > 0, row[canonical.MemoryBanksNone] > 0),
 		one(given(canonical.ClockEvents), steady(history, thermal)),
 		one(given(canonical.ClockEvents), steady(history, bit(128))),
-		one(links, linksRose),
-		one(given(canonical.NVLinksActive, canonical.NVLinkRecoveriesFailed), rose(history, canonical.NVLinkRecoveriesFailed) || fewerLinks(history)),
-		judged(given(canonical.FabricHealth, canonical.FabricError), steady(history, unhealthy), steady(history, troubled)),
+		one(given(links...), exceeds(history, 10, 10*time.Minute, links...)),
+		one(given(canonical.NVLinkRecoveriesDone), exceeds(history, 4, 24*time.Hour, canonical.NVLinkRecoveriesDone)),
+		down,
+		judged(given(canonical.FabricHealth, canonical.FabricHealthMask, canonical.FabricError), steady(history, unhealthy), steady(history, troubled)),
+		one(false, false), // of the node
 		one(given(canonical.NVMLUtilization) && profiled(row), stuck(history)),
 	}
 }

@@ -23,8 +23,8 @@ type Options struct {
 // DefaultOptions returns the preset ai with the default states.
 func DefaultOptions() Options {
 	return Options{SM: .35, Tensor: .35, DRAM: .20, GR: .10, MinCoverage: 50, States: [canonical.NumConditions]string{
-		"crit", "crit", "warn", "hot", "hot", "crit warn", "crit", "warn", "warn", "crit", "warn", "warn", "crit warn",
-		"hot", "warn", "warn", "crit", "crit warn", "warn",
+		"crit", "crit warn", "warn", "warn", "hot", "hot", "crit warn", "crit", "warn", "warn", "crit", "warn", "warn", "crit warn",
+		"hot", "warn", "warn", "warn", "crit warn", "crit warn", "crit", "warn",
 	}}
 }
 
@@ -37,9 +37,8 @@ type Reading struct {
 	XIDs []canonical.XIDCount
 	// Cut is set while the board has MIG instances.
 	Cut bool
-	// Returned is set if the board was not in the source's previous reading, but in an earlier one;
-	// Away if a reading without it had other boards of its node.
-	Returned, Away bool
+	// Returned is set if the board was not in the source's previous reading, but in an earlier one.
+	Returned bool
 }
 
 func percent(v float64) (float64, bool) { return v * 100, !math.IsNaN(v) }
@@ -52,9 +51,12 @@ func engine(row []float64) (float64, bool) {
 }
 
 // Activity returns real utilization and coverage as fractions, NaN if there is none,
-// and the workload class of a device that was read itself.
-func Activity(row []float64, o Options) (utilization, coverage float64, class string) {
+// and the workload class of a device that was read itself. A whole board is not in MIG mode.
+func Activity(row []float64, o Options, whole bool) (utilization, coverage float64, class string) {
 	util, known, coverage := score(row, o)
+	if !known && whole && !profiled(row) && row[canonical.NVMLUtilization] == 0 {
+		return math.NaN(), coverage, "idle"
+	}
 	if !known || stalled(row) {
 		return math.NaN(), coverage, "unknown"
 	}
@@ -186,19 +188,69 @@ func Warning(model string) float64 {
 	return 93
 }
 
+// rises are the rises of counters in a history: of all together, how many in each reading. A rise since
+// before a span counts for the part within it.
+func rises(history []Reading, span time.Duration, fields ...canonical.Field) []float64 {
+	n := make([]float64, len(history))
+	for _, f := range fields {
+		before := -1
+		for i, h := range history {
+			if math.IsNaN(h.Row[f]) {
+				continue
+			}
+			if before >= 0 && h.Row[f] > history[before].Row[f] {
+				part := 1.0
+				if gap := h.At.Sub(history[before].At); gap > span {
+					part = float64(span) / float64(gap)
+				}
+				n[i] += (h.Row[f] - history[before].Row[f]) * part
+			}
+			before = i
+		}
+	}
+	return n
+}
+
+// exceeds reports whether more than most rises fall into the span before the end of a history.
+func exceeds(history []Reading, most float64, span time.Duration, fields ...canonical.Field) bool {
+	end, sum := history[len(history)-1].At, 0.0
+	for i, n := range rises(history, span, fields...) {
+		if end.Sub(history[i].At) <= span {
+			sum += n
+		}
+	}
+	return sum > most
+}
+
 // rose reports whether a counter rose at most ten minutes before the end of a history.
 func rose(history []Reading, f canonical.Field) bool {
-	end, rose := history[len(history)-1].At, false
-	before := math.Inf(1)
-	for _, h := range history {
-		v := h.Row[f]
-		if math.IsNaN(v) {
-			continue
+	return exceeds(history, 0, 10*time.Minute, f)
+}
+
+// replayed reports whether there were more than eight replays within a minute, at most ten minutes
+// before the end of a history.
+func replayed(history []Reading) bool {
+	for i := range history {
+		now := history[:i+1]
+		if history[len(history)-1].At.Sub(history[i].At) <= 10*time.Minute && exceeds(now, 8, time.Minute-1, canonical.PCIeReplays) {
+			return true
 		}
-		if v > before && !h.At.Add(10*time.Minute).Before(end) {
-			rose = true
-		}
-		before = v
 	}
-	return rose
+	return false
+}
+
+// narrow reports whether the link of a board was not as wide as it could be for ten minutes from a
+// busy reading on.
+func narrow(history []Reading) bool {
+	var since time.Time
+	for _, h := range history {
+		lanes, most := h.Row[canonical.PCIeLinkWidth], h.Row[canonical.PCIeLinkWidthMax]
+		if lanes >= most {
+			since = time.Time{}
+		}
+		if lanes < most && h.Row[canonical.NVMLUtilization] >= 0.2 && since.IsZero() {
+			since = h.At
+		}
+	}
+	return !since.IsZero() && history[len(history)-1].At.Sub(since) >= 10*time.Minute
 }

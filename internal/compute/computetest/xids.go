@@ -11,9 +11,11 @@ import (
 
 // Codes is the result of a history's XIDs.
 type Codes struct {
-	Given  bool  // the last reading reports XIDs, or that there are none
-	Fatal  []int // those that hold, in ascending order
-	Warned []int // within the last ten minutes, in ascending order
+	Given bool  // the last reading reports XIDs, or that there are none
+	Fatal []int // those that hold, in ascending order
+	// Unresolved are those that nothing resolved for 24 hours, in ascending order.
+	Unresolved []int
+	Warned     []int // within the last ten minutes, in ascending order
 }
 
 // of returns the row of a code. A test of canonical checks the table.
@@ -29,8 +31,8 @@ func XIDs(history []Reading) Codes {
 	var asked time.Time
 	calm := 0
 	for i, h := range history {
-		if i > 0 && (fell(history[:i+1]) || h.Away && !wentOn(history[:i+1])) {
-			clear(held)
+		if until, is := reset(history[:i+1]); is {
+			maps.DeleteFunc(held, func(_ int, at time.Time) bool { return !at.After(until) })
 		}
 		for _, code := range Came(history[:i+1]) {
 			switch {
@@ -48,7 +50,7 @@ func XIDs(history []Reading) Codes {
 		}
 		for c, since := range held {
 			follows := of(c).Recovery > 0 || !asked.IsZero() && since.Sub(asked) < 5*time.Minute
-			if h.At.Sub(since) > 24*time.Hour || calm >= 3 && h.At.Sub(since) >= time.Minute && follows {
+			if calm >= 3 && h.At.Sub(since) >= time.Minute && follows {
 				delete(held, c)
 			}
 		}
@@ -56,7 +58,14 @@ func XIDs(history []Reading) Codes {
 	end := history[len(history)-1]
 	codes := Codes{Given: !math.IsNaN(end.Row[canonical.XIDLast]) || len(end.XIDs) > 0}
 	maps.DeleteFunc(warned, func(_ int, at time.Time) bool { return end.At.Sub(at) > 10*time.Minute })
-	codes.Fatal, codes.Warned = slices.Sorted(maps.Keys(held)), slices.Sorted(maps.Keys(warned))
+	for _, code := range slices.Sorted(maps.Keys(held)) {
+		if end.At.Sub(held[code]) > 24*time.Hour {
+			codes.Unresolved = append(codes.Unresolved, code)
+		} else {
+			codes.Fatal = append(codes.Fatal, code)
+		}
+	}
+	codes.Warned = slices.Sorted(maps.Keys(warned))
 	return codes
 }
 
@@ -136,29 +145,31 @@ func Totals(history []Reading) map[int]int {
 	return most
 }
 
-// fell reports whether the last reading lowers a counter that falls only when the board restarts.
-func fell(history []Reading) bool {
-	for _, f := range []canonical.Field{canonical.Energy, canonical.ECCSingleBitVolatile, canonical.ECCDoubleBitVolatile} {
-		if before, now := lastTwo(history, f); before-now > 1 || now == 0 && before > 0 {
-			return true
+// reset reports whether the last reading of a history shows that the board was reset, and after when:
+// its energy fell in the reading before, and is still below the value before that fall.
+func reset(history []Reading) (until time.Time, is bool) {
+	var before []Reading
+	for _, h := range history {
+		if !math.IsNaN(h.Row[canonical.Energy]) {
+			before = append(before, h)
 		}
 	}
-	return false
-}
-
-// wentOn reports whether the board's energy in the last reading shows that it did not restart.
-func wentOn(history []Reading) bool {
-	before, now := lastTwo(history, canonical.Energy)
-	return now >= before
-}
-
-// lastTwo returns the last reading of a field, and the one given last before it; NaN for none.
-func lastTwo(history []Reading, f canonical.Field) (before, now float64) {
-	before, now = math.NaN(), history[len(history)-1].Row[f]
-	for _, h := range history[:len(history)-1] {
-		if v := h.Row[f]; !math.IsNaN(v) {
-			before = v
+	last := len(before) - 1
+	if last < 0 || !before[last].At.Equal(history[len(history)-1].At) || math.IsNaN(history[len(history)-1].Row[canonical.Energy]) {
+		return until, false
+	}
+	fell := -1 // the reading before a fall that is not confirmed yet
+	for i := 1; i <= last; i++ {
+		was, now := before[i-1].Row[canonical.Energy], before[i].Row[canonical.Energy]
+		switch {
+		case fell >= 0:
+			if now < before[fell].Row[canonical.Energy] && i == last {
+				return before[fell].At, true
+			}
+			fell = -1
+		case was-now > 1 || now == 0 && was > 0:
+			fell = i - 1
 		}
 	}
-	return before, now
+	return until, false
 }

@@ -45,6 +45,9 @@ const (
 	Lost          = "gpu_lost"                      // 1 for a board that a source names and cannot read, and nothing else
 )
 
+// silentLabel is a label of Lost if the board has no reading, but nobody says that it is lost.
+const silentLabel = `,silent="true"`
+
 // CliqueFamily is the Family of the clique of a board. A Device's Cluster, which is not a number, is a label of this
 // family only: names of clusters come and go with the fabric manager, and would start new series of every family.
 const CliqueFamily = "DCGM_FI_DEV_FABRIC_CLIQUE_ID"
@@ -126,6 +129,7 @@ var Fields = [...]Field{
 	{ID: 112, Column: "DVCCTR", Family: "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", Type: gauge, Help: "Bits of the reasons for which the clocks are held down."},
 	{ID: 158, Column: "SDTMP", Family: "DCGM_FI_DEV_SLOWDOWN_TEMP", Type: gauge, Help: "Temperature from which the GPU slows itself down, in degrees Celsius."},
 	{ID: 160, Column: "PMLMT", Family: "DCGM_FI_DEV_POWER_MGMT_LIMIT", Type: gauge, Float: true, Help: "Requested power limit, in watts."},
+	{ID: 163, Column: "PMDEF", Family: "DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF", Type: gauge, Float: true, Help: "Power limit that the board has from the factory, in watts."},
 	{ID: 164, Column: "EPLMT", Family: "DCGM_FI_DEV_ENFORCED_POWER_LIMIT", Type: gauge, Float: true, Help: "Power limit in force, in watts."},
 	{ID: 235, Column: "PCIMG", Family: "DCGM_FI_DEV_PCIE_MAX_LINK_GEN", Type: gauge, Help: "Latest generation the PCIe link can run at."},
 	{ID: 236, Column: "PCIMW", Family: "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", Type: gauge, Help: "Most lanes the PCIe link can run on."},
@@ -156,8 +160,10 @@ var Fields = [...]Field{
 
 	// Fields of which DCGM 3.3 has only a part.
 	{ID: 153, Column: "GTLIMIT", Family: "DCGM_FI_DEV_GPU_TEMP_LIMIT", Type: gauge, Recent: true, Help: "Degrees Celsius left until the GPU slows itself down."},
+	{ID: 170, Column: "FMSTA", Family: "DCGM_FI_DEV_FABRIC_MANAGER_STATUS", Type: gauge, Recent: true, Help: "Whether the fabric manager has set up the GPU: 0 no fabric, 1 not started, 2 in progress, 3 done, 4 failed."},
 	{ID: 171, Column: "FMFRC", Family: "DCGM_FI_DEV_FABRIC_MANAGER_ERROR_CODE", Type: gauge, Recent: true, Help: "The driver's error code if the fabric manager could not set up the GPU, else 0."},
 	{ID: 173, Column: CliqueColumn, Family: CliqueFamily, Type: gauge, Recent: true, Help: "Clique of the GPU: the part of its NVLink fabric within which GPUs reach each other."},
+	{ID: 174, Column: "FMHMSK", Family: "DCGM_FI_DEV_FABRIC_HEALTH_MASK", Type: gauge, Recent: true, Help: "Problems of the fabric, two bits each, 1 yes, 2 no: degraded bandwidth, route recovery, bad route, access timeout."},
 	{ID: 175, Column: "FMHSUM", Family: "DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY", Type: gauge, Recent: true, Help: "Health of the GPU in the fabric: 0 not supported, 1 healthy, 2 unhealthy, 3 limited capacity."},
 	{ID: 285, Column: "C2CLC", Family: "DCGM_FI_DEV_C2C_LINK_COUNT", Type: gauge, Help: "Chip-to-chip links to the CPU."},
 	{ID: 346, Column: "ECCTHRSRM", Family: "DCGM_FI_DEV_THRESHOLD_SRM", Type: gauge, Recent: true, Help: "1 if the uncorrectable errors in the SRAM exceed what NVIDIA allows."},

@@ -121,5 +121,8 @@ func (j *join) IsLost(board int) bool {
 	return false
 }
 
+// IsSilent implements Silences.
+func (j *join) IsSilent(board int) bool { return !j.view.inventory.Devices[board].Lost }
+
 // vital are the indices in Fields of the fields that every working board has: clock, temperature and power.
 var vital = [...]int{FieldOf([]byte("SMCLK")), FieldOf([]byte("TMPTR")), FieldOf([]byte("POWER"))}

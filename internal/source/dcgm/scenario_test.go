@@ -79,8 +79,8 @@ func TestArguments(t *testing.T) {
 	})
 	w.untilWhole()
 	for _, want := range []string{
-		"dmon -c 0 -d 50 -e 100,101,140,150,155,156,202,203,204,206,207,230,251,252,253,393,394,395,449,112,158,160,164,235,236,237,238," +
-			"240,241,242,243,244,245,246,247,250,310,311,312,313,390,391,392,396,409,419,429,439,1523,153,171,173,175,285,346,385,386,387,388,389," +
+		"dmon -c 0 -d 50 -e 100,101,140,150,155,156,202,203,204,206,207,230,251,252,253,393,394,395,449,112,158,160,163,164,235,236,237,238," +
+			"240,241,242,243,244,245,246,247,250,310,311,312,313,390,391,392,396,409,419,429,439,1523,153,170,171,173,174,175,285,346,385,386,387,388,389," +
 			"1204,1205,1206,1207,1208,1209,1210,1211,1212,1213,1214,1219,1400,1507 -i 1,2 --host node7:5555",
 		"dmon -c 0 -d 50 -e 1001,1004,1005,1009,1010,1002,1003,1006,1007,1008,1011,1012,1013,1014,1015,1016 -i 1,2 --host node7:5555",
 	} {
@@ -147,8 +147,8 @@ func TestGPUsThatWereLostBefore(t *testing.T) {
 		t.Helper()
 		w.untilWhole()
 		named := devices(&w.last, Lost, true)
-		if got := devices(&w.last, "POWER", false); got != "0 1 3" || named != "2="+uuid {
-			t.Errorf("GPUs %s, lost %s", got, named)
+		if got := devices(&w.last, "POWER", false); got != "0 1 3" || named != "2="+uuid || isSilent(&w.last) {
+			t.Errorf("GPUs %s, lost %s, silent %t", got, named, isSilent(&w.last))
 		}
 	}
 	check("")
@@ -170,7 +170,12 @@ func TestGPUsThatWereLostBefore(t *testing.T) {
 	check(dcgmtest.Boards(4)[2].UUID)
 }
 
-// A GPU whose rows are always blank is lost, unless no vital field is requested.
+// isSilent reports whether a board is named that nobody calls lost.
+func isSilent(b *raw.Batch) bool {
+	return slices.ContainsFunc(b.Samples, func(s raw.Sample) bool { return label(b, s, "silent") == "true" })
+}
+
+// A GPU whose rows are always blank is named, unless no vital field is requested, but not called lost.
 func TestLostByItsRow(t *testing.T) {
 	for _, tt := range []struct {
 		fields []int
@@ -181,8 +186,8 @@ func TestLostByItsRow(t *testing.T) {
 			Failures: []dcgmtest.Failure{{Kind: dcgmtest.GPULost, GPU: 1}},
 		}, func(o *Options) { o.Fields = tt.fields })
 		w.until("a reading of the devices", func(b *raw.Batch, _ error) bool { return has(b, "XIDER") })
-		if got := devices(&w.last, Lost, false); got != tt.want {
-			t.Errorf("%v: lost %q, want %q", tt.fields, got, tt.want)
+		if got := devices(&w.last, Lost, false); got != tt.want || isSilent(&w.last) != (tt.want != "") {
+			t.Errorf("%v: lost %q, silent %t, want %q", tt.fields, got, isSilent(&w.last), tt.want)
 		}
 	}
 }

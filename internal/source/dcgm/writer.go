@@ -37,6 +37,7 @@ type labels struct {
 	blocks []uint32 // one for each job, one if there is none, none without a UUID
 	clique []uint32 // the same, with the cluster of the device
 	name   uint32   // of a board: one that only names it
+	silent uint32   // the same, with silentLabel
 }
 
 // seen is what a Batch has of a device.
@@ -54,6 +55,12 @@ type Readings interface {
 	// IsLost reports whether the source should have read a board of the inventory. It is asked while other boards have
 	// readings, but neither this one nor its instances.
 	IsLost(board int) bool
+}
+
+// Silences are implemented by Readings that know of a board that IsLost reports whether it only gives no reading: neither
+// the driver nor the host engine calls it lost.
+type Silences interface {
+	IsSilent(board int) bool
 }
 
 // NewWriter returns a Writer whose label blocks carry hostname, "" for none, and the jobs in a directory, "" for none.
@@ -127,9 +134,14 @@ func (w *Writer) writeLost(b *raw.Batch, from Readings) {
 	if len(b.Samples) == 0 {
 		return
 	}
+	knows, _ := from.(Silences)
 	for d := range w.seen {
 		if w.inventory.Devices[d].Board == d && !w.seen[d].alive && from.IsLost(d) {
-			b.Samples = append(b.Samples, raw.Sample{Family: uint32(lostField), Labels: w.labels[d].name, Value: 1})
+			block := w.labels[d].name
+			if knows != nil && knows.IsSilent(d) {
+				block = w.labels[d].silent
+			}
+			b.Samples = append(b.Samples, raw.Sample{Family: uint32(lostField), Labels: block, Value: 1})
 			w.seen[d].alive = true // for its XIDs
 		}
 	}
@@ -151,7 +163,7 @@ func (w *Writer) learn() {
 			chosen = appendOptional(slices.Clone(device), ","+w.page.driver, d.Driver)
 		}
 		if d.Board == i {
-			l.name = w.block(plain, chosen, "}")
+			l.name, l.silent = w.block(plain, chosen, "}"), w.block(plain, chosen, silentLabel+"}")
 		}
 		if d.UUID == "" {
 			continue

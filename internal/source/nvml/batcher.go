@@ -29,6 +29,7 @@ type batcher struct {
 	gpus    []*gpu     // by board, nil for none
 	left    []bool     // by board: it is chosen and did not answer at the start
 	lost    []bool     // of the reading, by board: the driver says so, or a call hangs
+	silent  []bool     // of these, by board: the driver does not say that it is lost
 	traits  [len(dcgm.Fields)]trait
 
 	out *dcgm.Writer
@@ -48,7 +49,7 @@ var ownColumns = []string{"FBTTL", "FBUSD", "FBFRE", "FBRSV", "GPUTL", "MCUTL", 
 func newBatcher(opts Options, all []foundBoard) batcher {
 	v := batcher{
 		chooser: opts.Choose, logger: opts.Logger, out: dcgm.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger),
-		results: make([]*outcome, len(all)), gpus: make([]*gpu, len(all)), left: make([]bool, len(all)), lost: make([]bool, len(all)),
+		results: make([]*outcome, len(all)), gpus: make([]*gpu, len(all)), left: make([]bool, len(all)), lost: make([]bool, len(all)), silent: make([]bool, len(all)),
 	}
 	if opts.Page != nil {
 		v.out.Serve(opts.Page)
@@ -128,7 +129,7 @@ func (v *batcher) fill(b *raw.Batch, states []boardState, begun time.Time, most 
 	copy(v.lost, v.left)
 	for i := range states {
 		st := &states[i]
-		v.lost[st.board] = st.is != fine
+		v.lost[st.board], v.silent[st.board] = st.is != fine, st.is == hanging
 		if st.result != nil && begun.Sub(st.result.begun) < most {
 			v.results[st.board] = st.result
 		}
@@ -139,6 +140,9 @@ func (v *batcher) fill(b *raw.Batch, states []boardState, begun time.Time, most 
 
 // IsLost implements dcgm.Readings.
 func (v *batcher) IsLost(board int) bool { return v.lost[v.inventory.Devices[board].Entity] }
+
+// IsSilent implements dcgm.Silences.
+func (v *batcher) IsSilent(board int) bool { return v.silent[v.inventory.Devices[board].Entity] }
 
 // Reading implements dcgm.Readings.
 func (v *batcher) Reading(field, device int) float64 {

@@ -17,6 +17,8 @@ const (
 	fabricHealth = "0 DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY"
 	fabricError  = "0 DCGM_FI_DEV_FABRIC_MANAGER_ERROR_CODE"
 	fabricClique = "0 " + dcgm.CliqueFamily
+	fabricStatus = "0 DCGM_FI_DEV_FABRIC_MANAGER_STATUS"
+	fabricMask   = "0 DCGM_FI_DEV_FABRIC_HEALTH_MASK"
 )
 
 // inFabric is the answer of a registered board.
@@ -49,20 +51,30 @@ func TestFabric(t *testing.T) {
 		r.fabric = func(nvml.Device) (nvml.GpuFabricInfo_v3, nvml.Return) { return is, nvml.SUCCESS }
 		failed := inFabric(9, 1, nvml.GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY)
 		failed.Status = uint32(nvml.ERROR_UNKNOWN)
+		slow, older := inFabric(2, 3, nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), inFabric(2, 3, noSummary)
+		// The mask as nvml.h shifts it: bandwidth degraded, no recovery, routes healthy, an access timeout.
+		slow.HealthMask = nvml.GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_TRUE<<nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_DEGRADED_BW |
+			nvml.GPU_FABRIC_HEALTH_MASK_ROUTE_RECOVERY_FALSE<<nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_RECOVERY |
+			nvml.GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_FALSE<<nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY |
+			nvml.GPU_FABRIC_HEALTH_MASK_ACCESS_TIMEOUT_RECOVERY_TRUE<<nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_ACCESS_TIMEOUT_RECOVERY
 		for i, step := range []struct {
 			is                              nvml.GpuFabricInfo_v3
 			health, failed, clique, cluster string
+			status, mask                    string
 		}{
-			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_NOT_SUPPORTED}, "0", "", "", ""},
-			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_IN_PROGRESS, Status: 9}, "0", "", "", ""},
-			{inFabric(1, 0, nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), "1", "0", "0", "a1b2c3d4-0000-0000-0000-000000000001"},
-			{inFabric(1, 32766, nvml.GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY), "3", "0", "32766", "a1b2c3d4-0000-0000-0000-000000000001"},
-			{inFabric(2, 3, nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), "1", "0", "3", "a1b2c3d4-0000-0000-0000-000000000002"},
-			{failed, "2", "999", "", ""},
-			{inFabric(2, 3, nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), "1", "0", "3", "a1b2c3d4-0000-0000-0000-000000000002"},
-			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_IN_PROGRESS}, "0", "", "", ""},
+			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_NOT_SUPPORTED}, "0", "", "", "", "0", "0"},
+			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_IN_PROGRESS, Status: 9}, "0", "", "", "", "2", "0"},
+			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_NOT_STARTED}, "0", "", "", "", "1", "0"},
+			{inFabric(1, 0, nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), "1", "0", "0", "a1b2c3d4-0000-0000-0000-000000000001", "3", "0"},
+			{inFabric(1, 32766, nvml.GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY), "3", "0", "32766", "a1b2c3d4-0000-0000-0000-000000000001", "3", "0"},
+			{inFabric(2, 3, nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), "1", "0", "3", "a1b2c3d4-0000-0000-0000-000000000002", "3", "0"},
+			{failed, "2", "999", "", "", "4", "0"},
+			{inFabric(2, 3, nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), "1", "0", "3", "a1b2c3d4-0000-0000-0000-000000000002", "3", "0"},
+			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_IN_PROGRESS}, "0", "", "", "", "2", "0"},
 			// A zero UUID is a cluster too: boards behind the switches of one node have it (nvidia-smi -q).
-			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_COMPLETED}, "0", "0", "0", "00000000-0000-0000-0000-000000000000"},
+			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_COMPLETED}, "0", "0", "0", "00000000-0000-0000-0000-000000000000", "3", "0"},
+			{slow, "1", "0", "3", "a1b2c3d4-0000-0000-0000-000000000002", "3", "105"}, // 0b01101001
+			{older, "", "0", "3", "a1b2c3d4-0000-0000-0000-000000000002", "3", "0"},
 		} {
 			is = step.is
 			for range 2 {

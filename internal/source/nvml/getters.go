@@ -45,6 +45,10 @@ var boardReadings = append([]getter{
 	},
 	{call: "nvmlDeviceGetPowerUsage", columns: []string{"POWER"}, ask: one(nvml.Device.GetPowerUsage, milli)},
 	{call: "nvmlDeviceGetPowerManagementLimit", columns: []string{"PMLMT"}, ask: one(nvml.Device.GetPowerManagementLimit, milli)},
+	{
+		call: "nvmlDeviceGetPowerManagementDefaultLimit", columns: []string{"PMDEF"},
+		ask: one(nvml.Device.GetPowerManagementDefaultLimit, milli),
+	},
 	{call: "nvmlDeviceGetEnforcedPowerLimit", columns: []string{"EPLMT"}, ask: one(nvml.Device.GetEnforcedPowerLimit, milli)},
 	{call: "nvmlDeviceGetTotalEnergyConsumption", columns: []string{"TOTEC"}, ask: one(nvml.Device.GetTotalEnergyConsumption, same)},
 	{call: "nvmlDeviceGetPcieReplayCounter", columns: []string{"RPCTR"}, ask: one(nvml.Device.GetPcieReplayCounter, same)},

@@ -19,5 +19,5 @@ func Gives(id int) bool {
 		slices.ContainsFunc(steadyFields, func(f field) bool { return f.column == column }) ||
 		slices.ContainsFunc(linkFields, func(f field) bool { return f.column == column }) ||
 		slices.ContainsFunc(gpmMetrics, func(m gpmMetric) bool { return m.column == column }) ||
-		slices.Contains([]string{"XIDER", "NBWLT", "FMHSUM", "FMFRC", dcgm.CliqueColumn}, column)
+		slices.Contains(fabricColumns[:], column) || column == "XIDER" || column == "NBWLT"
 }

@@ -267,6 +267,7 @@ func (b *board) identify(uuid, name string) {
 func (b *board) measure() {
 	b.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 412337, b.meets("nvmlDeviceGetPowerUsage") }
 	b.GetPowerManagementLimitFunc = func() (uint32, nvml.Return) { return 650000, b.meets("nvmlDeviceGetPowerManagementLimit") }
+	b.GetPowerManagementDefaultLimitFunc = func() (uint32, nvml.Return) { return 690000, b.meets("nvmlDeviceGetPowerManagementDefaultLimit") }
 	b.GetEnforcedPowerLimitFunc = func() (uint32, nvml.Return) { return 700000, b.meets("nvmlDeviceGetEnforcedPowerLimit") }
 	b.GetTotalEnergyConsumptionFunc = func() (uint64, nvml.Return) {
 		return 123456789012, b.meets("nvmlDeviceGetTotalEnergyConsumption")

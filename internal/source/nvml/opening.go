@@ -155,7 +155,7 @@ func (s *Source) find(lib *library, call *callName) (*openNode, error) {
 func (s *Source) addWorker(n *openNode, f *foundBoard) {
 	if f.handle == nil {
 		// A GPU that we may not read belongs to somebody else.
-		n.batcher.left[f.Entity] = f.answer != nvml.ERROR_NO_PERMISSION
+		n.batcher.left[f.Entity], n.batcher.silent[f.Entity] = f.answer != nvml.ERROR_NO_PERMISSION, f.answer != nvml.ERROR_GPU_IS_LOST
 		s.opts.Logger.Warn("a GPU cannot be read and is left out", "gpu", f.Entity, "answer", f.answer.String(), "remedy", leftRemedy)
 		n.left = append(n.left, fmt.Sprintf("GPU %d did not answer at the start (%s) and is left out until the next start", f.Entity, f.answer))
 		return

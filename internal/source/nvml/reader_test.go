@@ -112,3 +112,13 @@ func has(all map[string]string, device string) bool {
 
 // isLost reports whether a device is marked as lost; it then has no readings.
 func isLost(all map[string]string, device string) bool { return all[device+" "+dcgm.Lost] == "1" }
+
+// silent returns the indices of the boards that are marked as lost although nobody says that they are.
+func (r *reader) silent() (gpus string) {
+	for _, s := range r.b.Samples {
+		if block := r.b.Dict.Block(s.Labels); r.b.Dict.Family(s.Family).Name == dcgm.Lost && label(strings.Trim(block, "{}"), "silent") == "true" {
+			gpus += label(strings.Trim(block, "{}"), "gpu")
+		}
+	}
+	return gpus
+}

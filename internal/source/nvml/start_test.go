@@ -152,7 +152,7 @@ func TestABoardIsLostAtTheStart(t *testing.T) {
 			m.boards[1].say(call, nvml.ERROR_GPU_IS_LOST)
 			r := newReader(t, m, nil)
 			defer r.Close()
-			if all := r.read(); has(all, "1") || !has(all, "0") || !isLost(all, "1") || isLost(all, "0") {
+			if all := r.read(); has(all, "1") || !has(all, "0") || !isLost(all, "1") || isLost(all, "0") || r.silent() != "" {
 				t.Errorf("%v", all)
 			}
 			e := r.Streams(nil)[device].Failure
@@ -164,6 +164,19 @@ func TestABoardIsLostAtTheStart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A board that fails at the start in another way is not called lost.
+func TestABoardFailsAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(2)
+		m.boards[1].say("nvmlDeviceGetHandleByIndex", nvml.ERROR_UNKNOWN)
+		r := newReader(t, m, nil)
+		defer r.Close()
+		if all := r.read(); has(all, "1") || !isLost(all, "1") || r.silent() != "1" {
+			t.Errorf("silent %s: %v", r.silent(), all)
+		}
+	})
 }
 
 // A board that we may not read belongs to somebody else, and is not lost.

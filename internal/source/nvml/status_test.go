@@ -27,7 +27,7 @@ func TestLostGPU(t *testing.T) {
 		m.boards[1].say("nvmlDeviceGetTemperature", nvml.ERROR_GPU_IS_LOST)
 		for range 20 {
 			all := r.read()
-			if has(all, "1") || !isLost(all, "1") || all["0 DCGM_FI_DEV_GPU_TEMP"] != "61" {
+			if has(all, "1") || !isLost(all, "1") || r.silent() != "" || all["0 DCGM_FI_DEV_GPU_TEMP"] != "61" {
 				t.Fatalf("%v", all)
 			}
 		}
@@ -61,7 +61,7 @@ func TestAllLost(t *testing.T) {
 	})
 }
 
-// A hanging call affects only its board, starting with the reading in which it hangs.
+// A hanging call affects only its board, starting with the reading in which it hangs. The board is named, but not as lost.
 func TestHungCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(3)
@@ -73,6 +73,9 @@ func TestHungCall(t *testing.T) {
 			all := r.read()
 			if has(all, "1") || !has(all, "0") || !has(all, "2") {
 				t.Fatalf("reading %d: %v", i, slices.Sorted(maps.Keys(all)))
+			}
+			if i > 0 && (!isLost(all, "1") || r.silent() != "1") {
+				t.Errorf("reading %d: lost %t, silent %s", i, isLost(all, "1"), r.silent())
 			}
 			if d := r.b.At.Sub(last); d != time.Second || r.b.Took > 500*time.Millisecond {
 				t.Errorf("reading %d began after %v and took %v", i, d, r.b.Took)

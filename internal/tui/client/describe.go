@@ -44,8 +44,11 @@ func ActionWords(a canonical.Action) string {
 
 // Why says what is wrong with g, worst first, such as "fatal XID 79, GPU hot 96°C"; "" if nothing is.
 func (g *GPU) Why() string {
-	if g.Gone {
+	switch {
+	case g.Lost():
 		return "no longer seen"
+	case g.Gone:
+		return "missing from the latest reading"
 	}
 	texts := make([]string, len(g.Raised))
 	for i, raised := range g.Raised {

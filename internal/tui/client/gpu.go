@@ -36,7 +36,7 @@ type GPU struct {
 	Class           canonical.Class
 	Verdict
 	Cut  bool // a board that has MIG instances, even if a filter hides them
-	Gone bool // a board that vanished, or was expected and never seen: it has no readings
+	Gone bool // a board that is not in the reading, or was expected and never seen: it has no readings
 
 	Allocations []Allocation
 	Holders     float64 // allocations, including those that the proxy leaves out
@@ -111,6 +111,9 @@ func (g *GPU) WorstXID() (row canonical.XIDRow, ok bool) {
 	}
 	return row, ok
 }
+
+// Lost reports whether a board that is missing is gone: until then its proxy calls its health unknown.
+func (g *GPU) Lost() bool { return g.Gone && g.Health == canonical.HealthCrit }
 
 // Loss returns what to do about a board that is gone, and the XID that explains the loss, such as
 // "XID 79: The driver lost the board."; "" if there is none. A code that is not fatal explains no

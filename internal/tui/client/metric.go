@@ -167,7 +167,7 @@ func firstGiven(g *GPU, a, b canonical.Field) float64 {
 
 func severity(g *GPU) float64 {
 	switch {
-	case g.Gone:
+	case g.Lost():
 		return float64(canonical.HealthCrit) + 1
 	case g.Health == canonical.HealthUnknown:
 		return math.NaN()

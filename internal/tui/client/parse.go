@@ -119,14 +119,19 @@ func (r *reader) device(s *sample) *device {
 }
 
 // allocation returns the allocation of a sample. What is stored in one that has ended is lost:
-// allocation_info, which precedes the counters, does not list it.
+// allocation_info, which precedes the counters, does not list it. A board that is missing keeps those
+// that it had.
 func (r *reader) allocation(s *sample) *Allocation {
 	g, w := r.gpu(s), workload(s)
 	i := slices.IndexFunc(g.Allocations, func(a Allocation) bool { return a.Workload == w })
-	if i < 0 {
-		return &Allocation{}
+	switch {
+	case i >= 0:
+		return &g.Allocations[i]
+	case g.Gone:
+		g.Allocations = append(g.Allocations, Allocation{Allocation: canonical.Allocation{Workload: w}})
+		return &g.Allocations[len(g.Allocations)-1]
 	}
-	return &g.Allocations[i]
+	return &Allocation{}
 }
 
 // workload returns the workload of a sample.

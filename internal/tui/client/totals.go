@@ -165,8 +165,11 @@ func TotalsOf(nodes Nodes, gpus []*GPU, now time.Time) Totals {
 		case freshness == Expired, g.Gone && nodes.Of(g).Stopped(): // it may be back
 			t.Health[canonical.HealthUnknown]++
 			continue
-		case g.Gone:
+		case g.Lost():
 			t.Gone++
+			continue
+		case g.Gone:
+			t.Health[canonical.HealthUnknown]++
 			continue
 		}
 		shown++

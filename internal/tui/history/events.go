@@ -51,7 +51,7 @@ func NewWatch() *Watch {
 func (w *Watch) Reading(n *client.Node) (events []Event) {
 	for _, g := range n.GPUs {
 		was := w.devices[g.Key]
-		now := deviceState{g.Health, g.Gone}
+		now := deviceState{g.Health, g.Lost() || g.Gone && was.gone}
 		if g.IsInstance() || g.Gone || g.Health == canonical.HealthUnknown {
 			now.health = was.health
 		}

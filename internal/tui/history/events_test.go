@@ -58,8 +58,24 @@ func TestEvents(t *testing.T) {
 				g.Health = canonical.HealthUnknown
 			}
 		}, []string{"0s crit GPU 3 crit: row remap failed"}},
-		{"it vanishes and comes back", 5, func(i int, g *client.GPU) { g.Gone = i == 2 || i == 3 }, []string{
-			"2s crit GPU 3 is not there: it fell off the bus, or the node has fewer GPUs than expected", "4s ok GPU 3 is there again"}},
+		{"it vanishes and comes back", 5, func(i int, g *client.GPU) {
+			if i == 2 || i == 3 {
+				g.Gone, g.Health = true, canonical.HealthCrit
+			}
+		}, []string{"2s crit GPU 3 is not there: it fell off the bus, or the node has fewer GPUs than expected", "4s ok GPU 3 is there again"}},
+		{"it is missing for a while", 5, func(i int, g *client.GPU) {
+			if i == 2 || i == 3 {
+				g.Gone, g.Health = true, canonical.HealthUnknown
+			}
+		}, nil},
+		{"it is gone for so long that nothing is known", 6, func(i int, g *client.GPU) {
+			if g.Gone = i > 1 && i < 5; g.Gone {
+				g.Health = canonical.HealthUnknown
+			}
+			if i == 2 {
+				g.Health = canonical.HealthCrit
+			}
+		}, []string{"2s crit GPU 3 is not there: it fell off the bus, or the node has fewer GPUs than expected", "5s ok GPU 3 is there again"}},
 	} {
 		if got := eventsOf(t, test.seconds, test.set); !slices.Equal(got, test.want) {
 			t.Errorf("%s:\n%s\nwant\n%s", test.name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))

@@ -25,7 +25,9 @@ func problemOf(s *State, g *client.GPU) (p problem, ok bool) {
 	row, found := g.WorstXID()
 	switch {
 	case g.Gone:
-		action, p.meaning = g.Loss()
+		if g.Lost() {
+			action, p.meaning = g.Loss()
+		}
 		if at := s.History.SeenAt(g.Key); !at.IsZero() {
 			p.since = "since " + AgeText(max(0, s.Now.Sub(at)))
 		}
@@ -118,7 +120,7 @@ func (p *problem) drawConditions(r screen.Rect, s *State, g *client.GPU) (rows i
 		rows++
 	}
 	if g.Gone {
-		draw(goneBadge, p.what, p.since, p.meaning)
+		draw(badgeOf(g), p.what, p.since, p.meaning)
 	}
 	for i, raised := range g.Raised[:min(len(g.Raised), r.H)] {
 		text := canonical.Conditions[raised.Condition].Remedy

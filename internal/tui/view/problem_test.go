@@ -82,11 +82,29 @@ func TestGoneAsksForAReboot(t *testing.T) {
 		{[]uint32{95}, problem{meaning: "XID 95: ", action: "reboot node"}}, // a present board would ask for a reset
 		{[]uint32{31, 79}, problem{meaning: "XID 79: ", action: "reboot node"}},
 	} {
-		g := &client.GPU{Gone: true, Verdict: client.Verdict{XIDs: test.xids, Action: canonical.NumActions}}
+		g := &client.GPU{Gone: true, Verdict: client.Verdict{Health: canonical.HealthCrit, XIDs: test.xids, Action: canonical.NumActions}}
 		got, ok := problemOf(&State{History: history.NewHistory()}, g)
 		if !ok || got.action != test.want.action || !strings.HasPrefix(got.meaning, test.want.meaning) || test.want.meaning == "" && got.meaning != "" {
 			t.Errorf("after XIDs %v: %+v, want %+v", test.xids, got, test.want)
 		}
+	}
+}
+
+// TestMissingIsNotGone: a board that the latest reading lacks asks for nothing, and has no badge of a
+// fault, until its proxy says that it is gone.
+func TestMissingIsNotGone(t *testing.T) {
+	g := &client.GPU{Gone: true, Verdict: client.Verdict{Health: canonical.HealthUnknown, XIDs: []uint32{79}, Action: canonical.NumActions}}
+	got, ok := problemOf(&State{History: history.NewHistory()}, g)
+	if !ok || got.what != "missing from the latest reading" || got.action != "" || got.meaning != "" || got.style == styleCrit {
+		t.Errorf("%+v, %t", got, ok)
+	}
+	if b := badgeOf(g); b == goneBadge || b.style == styleCrit {
+		t.Errorf("the badge %+v", b)
+	}
+	s := state("eight")
+	s.GPUs[0].Gone, s.GPUs[0].Health = true, canonical.HealthUnknown
+	if totals := sums(s); totals.Gone != 0 || totals.Health[canonical.HealthUnknown] != 1 {
+		t.Errorf("%+v", totals)
 	}
 }
 

@@ -229,7 +229,7 @@ func sicken(_ time.Time, g *client.GPU) {
 		g.Values[canonical.PCIeReplays] = 14
 	case "5":
 		*g = *g.Blank()
-		g.Gone, g.XIDs = true, []uint32{79}
+		g.Gone, g.Health, g.XIDs = true, canonical.HealthCrit, []uint32{79}
 	case "6":
 		g.Health, g.Action = canonical.HealthWarn, canonical.ActionResetGPU
 		g.Values[canonical.RowRemapPending] = 1
@@ -252,7 +252,7 @@ func waste(_ time.Time, g *client.GPU) {
 		set(1, 0.07, 40, canonical.BusyLowSMUse)
 	case "5":
 		*g = *g.Blank()
-		g.Gone = true
+		g.Gone, g.Health = true, canonical.HealthCrit
 	case "6":
 		set(0, 0.001, 58, canonical.Idle)
 	}
@@ -286,7 +286,7 @@ func story(at time.Time, g *client.GPU) {
 		set(1, 0.81+wobble, canonical.FP64HPCCompute)
 		if left < 70*time.Second {
 			*g = *g.Blank()
-			g.Gone, g.XIDs = true, []uint32{79}
+			g.Gone, g.Health, g.XIDs = true, canonical.HealthCrit, []uint32{79}
 		}
 	case "4":
 		set(0, 0.001, canonical.Idle)

@@ -114,7 +114,7 @@ func TestGoneIsDroppedOnceNobodyKnows(t *testing.T) {
 		{30 * time.Second, true, 0, "▲  30s"},
 	} {
 		s := aged(1, test.age, test.stopped)
-		s.GPUs[0].Gone = true
+		s.GPUs[0].Gone, s.GPUs[0].Health = true, canonical.HealthCrit
 		if got := sums(s); got.Gone != test.gone {
 			t.Errorf("after %v: %d gone, want %d", test.age, got.Gone, test.gone)
 		}

@@ -47,8 +47,10 @@ func (b badge) glyph() string {
 // badgeOf returns the badge of g.
 func badgeOf(g *client.GPU) badge {
 	switch {
-	case g.Gone:
+	case g.Lost():
 		return goneBadge
+	case g.Gone:
+		return healthBadges[canonical.HealthUnknown]
 	case g.IsInstance():
 		return instanceBadge
 	}

@@ -66,7 +66,7 @@ func drawStripEnd(r screen.Rect, s *State, g *client.GPU) {
 	case freshness != client.Fresh:
 		drawAge(r, since)
 	case g.Gone:
-		r.Text(0, 0, r.W, goneBadge.text, goneBadge.style)
+		r.Text(0, 0, r.W, badgeOf(g).text, badgeOf(g).style)
 	default:
 		r.Text(0, 0, r.W, label.Short, label.style)
 	}

@@ -1,7 +1,7 @@
-{{/* The least privileges for our containers. The kubelet's socket belongs to root, and only
-     privileged containers can open the kernel's log. */}}
+{{/* The least privileges for our containers. The kubelet's socket and directories of the node
+     belong to root, and only privileged containers can open the kernel's log. */}}
 {{- define "kpulse.securityContext" -}}
-{{- $root := or (include "kpulse.podResources" .) .Values.kernelLog -}}
+{{- $root := or (include "kpulse.podResources" .) .Values.kernelLog (include "kpulse.stateDirectory" .) -}}
 {{- $user := ternary 0 65534 (not (not $root)) -}}
 {{- $base := dict "runAsUser" $user "runAsGroup" $user "runAsNonRoot" (not $root) "readOnlyRootFilesystem" true -}}
 {{- if .Values.kernelLog -}}
@@ -64,6 +64,9 @@ volumeMounts:
 {{- if .Values.kernelLog }}
 - {name: kmsg, mountPath: /dev/kmsg, readOnly: true}
 {{- end }}
+{{- if include "kpulse.stateDirectory" . }}
+- {name: state, mountPath: /var/lib/kpulse-proxy}
+{{- end }}
 {{- if include "kpulse.toolsImage" . }}
 - {name: dcgm, mountPath: /opt/dcgm, readOnly: true}
 # dcgmi needs its loader at a fixed path, which a scratch image lacks.
@@ -88,6 +91,9 @@ volumeMounts:
 {{- end }}
 {{- if .Values.kernelLog }}
 - {name: kmsg, hostPath: {path: /dev/kmsg, type: CharDevice}}
+{{- end }}
+{{- with include "kpulse.stateDirectory" . }}
+- {name: state, hostPath: {path: {{ quote . }}, type: DirectoryOrCreate}}
 {{- end }}
 {{- if include "kpulse.toolsImage" . }}
 - {name: dcgm, emptyDir: {sizeLimit: 256Mi}}

@@ -9,6 +9,12 @@
 {{- else if eq (toString .Values.kube.podResources) "true" }}true{{ end -}}
 {{- end }}
 
+{{/* A directory of the node belongs to root, and few namespaces allow one. */}}
+{{- define "kpulse.stateDirectory" -}}
+{{- if ne .Values.stateDirectory "auto" }}{{ .Values.stateDirectory -}}
+{{- else if or (include "kpulse.podResources" .) .Values.kernelLog }}/var/lib/kpulse-proxy{{ end -}}
+{{- end }}
+
 {{/* Whether the program queries the API server, and so needs the account's token. */}}
 {{- define "kpulse.asksAPIServer" -}}
 {{- if or (include "kpulse.discovers" .) .Values.kube.workloads .Values.kube.dra }}true{{ end }}
@@ -74,6 +80,9 @@
 {{- end }}
 {{- if .Values.kernelLog }}
 - "--kernel-log"
+{{- end }}
+{{- if include "kpulse.stateDirectory" . }}
+- "--state.file=/var/lib/kpulse-proxy/state.json"
 {{- end }}
 {{- range .Values.extraArgs }}
 - {{ quote . }}

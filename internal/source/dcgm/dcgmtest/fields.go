@@ -31,7 +31,7 @@ type Field struct {
 }
 
 // table has only fields whose columns are known for certain. Assumed are the widths of 1507 and 1523, the headings and
-// widths of 237 and 238, and the first releases of 153, 171, 173, 175, 346, 1204 to 1219 and 1400, which 4.6.0 has and
+// widths of 237 and 238, and the first releases of 153, 170, 171, 173 to 175, 346, 1204 to 1219 and 1400, which 4.6.0 has and
 // 3.3.9 lacks.
 //
 //go:embed fields.tsv

@@ -1,0 +1,185 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// stateFile keeps the faults of boards, so that a restart of the program forgets no verdict. Its
+// methods may be called from any goroutine.
+type stateFile struct {
+	path   string
+	logger *slog.Logger
+	// unread is set if the file is there and could not be read: what was fatal is then not known.
+	unread *canonical.Failure
+	bootID string // of this machine, "" if unknown
+
+	mu      sync.Mutex
+	state   savedState
+	failing bool // the last write failed
+}
+
+// savedState is the file's content. Faults are those of each source, by its name.
+type savedState struct {
+	BootID string                  `json:"boot_id"`
+	Faults map[string][]savedFault `json:"faults"`
+	// Doubted is set if an earlier file could not be read, so that there may be other faults.
+	Doubted bool `json:"doubted,omitempty"`
+}
+
+// savedFault is a canonical.Fault: a fatal XID, or a board that is gone, whose XID is 0.
+type savedFault struct {
+	Hostname string    `json:"hostname,omitempty"`
+	GPU      string    `json:"gpu"`
+	UUID     string    `json:"uuid,omitempty"`
+	PCIBusID string    `json:"pci_bus_id,omitempty"`
+	Model    string    `json:"model,omitempty"`
+	XID      uint32    `json:"xid,omitempty"`
+	At       time.Time `json:"at"`
+	Action   string    `json:"action,omitempty"`
+	Recovers bool      `json:"recovers,omitempty"`
+	Decoded  bool      `json:"decoded,omitempty"`
+}
+
+// openState reads a state file. One that is not there yet is empty.
+func openState(path, bootID string, logger *slog.Logger) *stateFile {
+	f := &stateFile{path: path, logger: logger, bootID: bootID, state: savedState{Faults: map[string][]savedFault{}}}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f
+	}
+	if err == nil {
+		f.state = savedState{}
+		err = json.Unmarshal(text, &f.state)
+	}
+	switch {
+	case err != nil:
+	case f.state.Faults == nil:
+		err = errors.New("it has no faults")
+	case f.state.Doubted:
+		err = errors.New("it could not be read at an earlier start")
+	}
+	if err != nil {
+		if f.state.Doubted = true; f.state.Faults == nil {
+			f.state.Faults = map[string][]savedFault{}
+		}
+		f.unread = &canonical.Failure{
+			Cause:  fmt.Sprintf("the state file %s cannot be read (%v): no GPU counts as ok until it is reset, or resolved by POST /-/resolve?uuid=…", path, err),
+			Remedy: "look at the nodes' logs for fatal XIDs, resolve what is dealt with, or remove the file and restart",
+		}
+		logger.Warn("cannot read the state file: the health of every GPU is unknown", "file", path, "cause", err, "remedy", f.unread.Remedy)
+	}
+	return f
+}
+
+// doubts reports whether a source may have had faults at the program's start that are not known. A
+// reboot of this machine, if the source reads it, has resolved them.
+func (f *stateFile) doubts(here bool) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	rebooted := f.bootID != "" && f.state.BootID != "" && f.state.BootID != f.bootID
+	return f.unread != nil && !(here && rebooted)
+}
+
+// notes returns the problem with the file, none if there is none.
+func (f *stateFile) notes() []canonical.Note {
+	if f.unread == nil {
+		return nil
+	}
+	return []canonical.Note{{Cause: f.unread.Cause, Remedy: f.unread.Remedy}}
+}
+
+// of returns the faults of a source at the program's start, without those that a reboot of this
+// machine, if the source reads it, has resolved since.
+func (f *stateFile) of(source string, here bool) (faults []canonical.Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if here && f.bootID != "" && f.state.BootID != "" && f.state.BootID != f.bootID {
+		if n := len(f.state.Faults[source]); n > 0 {
+			delete(f.state.Faults, source)
+			f.logger.Info("the machine was rebooted since: earlier fatal XIDs and lost GPUs are forgotten", "source", source, "faults", n)
+		}
+		return nil
+	}
+	for _, s := range f.state.Faults[source] {
+		action, _ := canonical.ActionOf(s.Action)
+		faults = append(faults, canonical.Fault{
+			Hostname: s.Hostname, GPU: s.GPU, UUID: s.UUID, PCIBusID: s.PCIBusID, Model: s.Model,
+			Code: s.XID, At: s.At, Action: action, Recovers: s.Recovers, Decoded: s.Decoded,
+		})
+	}
+	return faults
+}
+
+// keep writes the faults of a source.
+func (f *stateFile) keep(source string, faults []canonical.Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	saved := make([]savedFault, len(faults))
+	for i, one := range faults {
+		saved[i] = savedFault{
+			Hostname: strings.Clone(one.Hostname), GPU: strings.Clone(one.GPU), UUID: strings.Clone(one.UUID),
+			PCIBusID: strings.Clone(one.PCIBusID), Model: strings.Clone(one.Model),
+			XID: one.Code, At: one.At, Action: one.Action.String(), Recovers: one.Recovers, Decoded: one.Decoded,
+		}
+	}
+	if f.state.Faults[source] = saved; len(saved) == 0 {
+		delete(f.state.Faults, source)
+	}
+	f.state.BootID = f.bootID
+	err := f.write()
+	if err != nil && !f.failing {
+		f.logger.Warn("cannot write the state file: a restart would forget fatal XIDs and lost GPUs", "file", f.path, "cause", err,
+			"remedy", "make its folder writable, or name another with --state.file")
+	}
+	f.failing = err != nil
+}
+
+// write replaces the file, so that a reader finds the old or the new one whole.
+func (f *stateFile) write() error {
+	text, err := json.MarshalIndent(f.state, "", "  ")
+	if err != nil {
+		return err
+	}
+	aside, err := os.CreateTemp(filepath.Dir(f.path), filepath.Base(f.path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = aside.Write(append(text, '\n'))
+	err = errors.Join(err, aside.Sync(), aside.Close())
+	if err == nil {
+		err = os.Rename(aside.Name(), f.path)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(aside.Name()))
+	}
+	return err
+}
+
+// stateFile returns the name of the state file, "" for none. systemd sets STATE_DIRECTORY for a unit
+// with a StateDirectory.
+func (o *options) stateFile() string {
+	if folder, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":"); o.StateFile == "" && folder != "" {
+		return filepath.Join(folder, "state.json")
+	}
+	return o.StateFile
+}
+
+// readBootID returns the id of this machine's boot, "" if it is unknown.
+func readBootID(proc string) string {
+	text, err := os.ReadFile(filepath.Join(proc, "sys/kernel/random/boot_id"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}

@@ -1,0 +1,86 @@
+package host
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"path/filepath"
+
+	"github.com/prometheus/procfs"
+)
+
+// States of a TCP socket in /proc/net/tcp (the kernel's include/net/tcp_states.h).
+const (
+	established = 1
+	listening   = 10
+)
+
+// errUnowned means that it cannot be said who owns the other end of a connection, as if that end has closed it.
+var errUnowned = errors.New("the owner of the connection cannot be found")
+
+// PeerOwner returns the user id that owns the other end of a connection over loopback, while the
+// connection is open. If nobody has accepted it yet, that is the owner of the socket that listens.
+// here is false if that end is not in this network namespace, as behind a forwarded port.
+func PeerOwner(proc string, conn net.Conn) (uid uint64, here bool, err error) {
+	ours, errOurs := netip.ParseAddrPort(conn.LocalAddr().String())
+	theirs, errTheirs := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err := errors.Join(errOurs, errTheirs); err != nil {
+		return 0, false, err
+	}
+	// A socket that is accepted between two looks at the tables is in neither as it should be.
+	for range 3 {
+		end := find(proc, theirs, &ours)
+		if end == nil {
+			// If it was closed before that look, our end knows by now.
+			if our := find(proc, ours, &theirs); our == nil || our.state != established {
+				return 0, false, errUnowned
+			}
+			return 0, false, nil
+		}
+		if end.state == established && end.inode != 0 { // without an inode it has no owner yet, and the kernel writes 0
+			return end.uid, true, nil
+		}
+		if l := find(proc, theirs, nil); l != nil {
+			return l.uid, true, nil
+		}
+	}
+	return 0, false, errUnowned
+}
+
+// socket is a line of a table of sockets.
+type socket struct{ state, uid, inode uint64 }
+
+// find returns the socket from an address to another or, without that, the one that listens there, on that
+// address before all; nil if this network namespace has none.
+func find(proc string, at netip.AddrPort, to *netip.AddrPort) (found *socket) {
+	for _, line := range sockets(proc) {
+		one, is := &socket{line.St, line.UID, line.Inode}, isSame(line.LocalAddr, line.LocalPort, at)
+		switch ip := net.IP(line.LocalAddr); {
+		case to != nil && is && isSame(line.RemAddr, line.RemPort, *to), to == nil && is && line.St == listening:
+			return one
+		case to == nil && line.St == listening && ip.IsUnspecified() && line.LocalPort == uint64(at.Port()):
+			if at.Addr().Unmap().Is4() || ip.To4() == nil { // that of IPv6 takes IPv4 too
+				found = one
+			}
+		}
+	}
+	return found
+}
+
+// sockets returns the TCP sockets of this network namespace, over IPv4 and IPv6.
+func sockets(proc string) (lines procfs.NetTCP) {
+	fs, err := procfs.NewFS(filepath.Clean(proc))
+	if err != nil {
+		return nil
+	}
+	//lint:ignore SA1019 Netlink needs a package more for a table that one check reads once.
+	four, _ := fs.NetTCP() // either may be missing
+	//lint:ignore SA1019 As above.
+	six, _ := fs.NetTCP6()
+	return append(four, six...)
+}
+
+// isSame reports whether an end of a socket is an address. One of IPv6 may hold one of IPv4.
+func isSame(ip net.IP, port uint64, a netip.AddrPort) bool {
+	return port == uint64(a.Port()) && ip.Equal(a.Addr().Unmap().AsSlice())
+}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgm/dcgmtest"
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
@@ -195,6 +196,7 @@ func TestDCGMCannotStart(t *testing.T) {
 
 // TestDCGMRecordingPlaysTheSame: a recording of dcgmi yields the same GPU series.
 func TestDCGMRecordingPlaysTheSame(t *testing.T) {
+	slow.Test(t, "needs a machine that keeps up with ten ticks a second")
 	t.Parallel()
 	exe := dcgmtest.Install(t, dcgmtest.Scenario{Seed: 5, GPUs: []dcgmtest.GPU{dcgmtest.Boards(2)[0], dcgmtest.Boards(2)[1].Cut(2)}})
 	file := filepath.Join(t.TempDir(), "node.rec")

@@ -12,7 +12,6 @@ const (
 	resolvedByDriver   = "the driver no longer asks for a recovery action"
 	resolvedByEnergy   = "the board was reset: its energy counter began anew"
 	resolvedByLoading  = "the driver was loaded"
-	resolvedByBoot     = "the node was rebooted"
 	resolvedByOperator = "an operator marked it as resolved"
 	resolvedByRules    = "the configuration no longer calls it fatal"
 )

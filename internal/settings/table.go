@@ -40,8 +40,8 @@ var table = []setting{
 		help: "Largest body that is read from the exporter, before and after decompression."},
 	{Flag: "source.max-label-value", Key: "limits.max_label_value", Modes: modesReading, restart: true,
 		at: func(o *Options) any { return &o.Limits.MaxLabelValue },
-		help: "Longest value of a label that names the GPU, pod or job of a sample. A longer one is passed through and counted, and the GPU, pod " +
-			"or job is left out."},
+		help: "Longest value of a label that names the GPU, pod or job of a sample. A sample with a longer one is passed through and " +
+			"counted, but not translated."},
 	{Flag: "node-name", Key: "sources[].node_name", placeholder: "NAME", Modes: modesReading, restart: true, perSource: true,
 		at: func(o *Options) any { return &o.FlagSource.NodeName },
 		help: "Label hostname of the proxy's own series (default: $NODE_NAME, else what the exporter reports, else the host of its URL. For " +

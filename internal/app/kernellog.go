@@ -38,7 +38,11 @@ func (p *service) startKernelLog() (err error) {
 		p.logger.Warn("cannot read XIDs from the kernel's log", "cause", f.Cause, "remedy", f.Remedy)
 	}
 	p.notes = append(p.notes, func() []canonical.Note { return *failure.Load() })
-	l, err := kernellog.Open(kernellog.Options{Path: path, Proc: procfs, MaxAge: p.opts.Judge.XIDHold, Hostname: hostname, Logger: p.logger})
+	opts := kernellog.Options{Path: path, Proc: procfs, MaxAge: p.opts.Judge.XIDHold, Hostname: hostname, Logger: p.logger}
+	if p.state != nil {
+		p.keepSwitches(&opts)
+	}
+	l, err := kernellog.Open(opts)
 	if err != nil {
 		report(err)
 		return nil
@@ -51,6 +55,20 @@ func (p *service) startKernelLog() (err error) {
 	}, nil, kernelLogCollectors(l)...)
 	p.logger.Info("reading XIDs from the kernel's log, also those from before the start", "path", path)
 	return nil
+}
+
+// keepSwitches makes the state file remember the fatal SXIDs, and gives opts those of an earlier run.
+func (p *service) keepSwitches(opts *kernellog.Options) {
+	for _, f := range p.state.of(switches, true) {
+		opts.Known = append(opts.Known, canonical.SwitchFault{Hostname: opts.Hostname, PCIBusID: f.PCIBusID, Code: f.Code, At: f.At, Resolved: f.Resolved})
+	}
+	opts.Keep = func(now []canonical.SwitchFault) {
+		faults := make([]canonical.Fault, len(now))
+		for i, f := range now {
+			faults[i] = canonical.Fault{Hostname: f.Hostname, PCIBusID: f.PCIBusID, Code: f.Code, At: f.At, Resolved: f.Resolved}
+		}
+		p.state.keep(switches, faults)
+	}
 }
 
 // isMine returns a function that reports whether a board of a source with these caps is in this

@@ -76,7 +76,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		Self:         opts.userAgent,
 		Page:         expose.Page{Lines: checks.CounterLinesFor, Notes: p.allNotes},
 		Machine:      expose.Machine{Processes: p.processLister(), ExposeProcesses: opts.ExposeProcesses},
-		Operations:   expose.Operations{EnablePprof: opts.Pprof},
+		Operations:   expose.Operations{EnablePprof: opts.Pprof, MayResolve: isRoot},
 	}
 	if p.rules != nil {
 		served.Results = p.rules.Results
@@ -98,7 +98,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		}
 	}
 	if opts.Lifecycle {
-		served.Reload, served.EnableResolve = p.reload, true
+		served.Reload, served.MayResolve = p.reload, func(*http.Request) bool { return true }
 	}
 	served.Collectors = p.collectors
 	var err error

@@ -8,9 +8,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -29,31 +29,17 @@ type stateFile struct {
 	failing bool // the last write failed
 }
 
-// savedState is the file's content. Faults are those of each source, by its name.
+// savedState is the file's content. Faults are those of each source, by its name, and those of switches.
 type savedState struct {
-	BootID string                  `json:"boot_id"`
-	Faults map[string][]savedFault `json:"faults"`
+	BootID string                       `json:"boot_id"`
+	Faults map[string][]canonical.Fault `json:"faults"`
 	// Doubted is set if an earlier file could not be read, so that there may be other faults.
 	Doubted bool `json:"doubted,omitempty"`
 }
 
-// savedFault is a canonical.Fault: a fatal XID, or a board that is gone, whose XID is 0.
-type savedFault struct {
-	Hostname string    `json:"hostname,omitempty"`
-	GPU      string    `json:"gpu"`
-	UUID     string    `json:"uuid,omitempty"`
-	PCIBusID string    `json:"pci_bus_id,omitempty"`
-	Model    string    `json:"model,omitempty"`
-	XID      uint32    `json:"xid,omitempty"`
-	At       time.Time `json:"at"`
-	Action   string    `json:"action,omitempty"`
-	Recovers bool      `json:"recovers,omitempty"`
-	Decoded  bool      `json:"decoded,omitempty"`
-}
-
 // openState reads a state file. One that is not there yet is empty.
 func openState(path, bootID string, logger *slog.Logger) *stateFile {
-	f := &stateFile{path: path, logger: logger, bootID: bootID, state: savedState{Faults: map[string][]savedFault{}}}
+	f := &stateFile{path: path, logger: logger, bootID: bootID, state: savedState{Faults: map[string][]canonical.Fault{}}}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f
@@ -71,7 +57,7 @@ func openState(path, bootID string, logger *slog.Logger) *stateFile {
 	}
 	if err != nil {
 		if f.state.Doubted = true; f.state.Faults == nil {
-			f.state.Faults = map[string][]savedFault{}
+			f.state.Faults = map[string][]canonical.Fault{}
 		}
 		f.unread = &canonical.Failure{
 			Cause:  fmt.Sprintf("the state file %s cannot be read (%v): no GPU counts as ok until it is reset, or resolved by POST /-/resolve?uuid=…", path, err),
@@ -99,9 +85,12 @@ func (f *stateFile) notes() []canonical.Note {
 	return []canonical.Note{{Cause: f.unread.Cause, Remedy: f.unread.Remedy}}
 }
 
+// switches is the name under which the state file has the fatal SXIDs of the kernel's log.
+const switches = "--kernel-log"
+
 // of returns the faults of a source at the program's start, without those that a reboot of this
 // machine, if the source reads it, has resolved since.
-func (f *stateFile) of(source string, here bool) (faults []canonical.Fault) {
+func (f *stateFile) of(source string, here bool) []canonical.Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if here && f.bootID != "" && f.state.BootID != "" && f.state.BootID != f.bootID {
@@ -111,26 +100,17 @@ func (f *stateFile) of(source string, here bool) (faults []canonical.Fault) {
 		}
 		return nil
 	}
-	for _, s := range f.state.Faults[source] {
-		action, _ := canonical.ActionOf(s.Action)
-		faults = append(faults, canonical.Fault{
-			Hostname: s.Hostname, GPU: s.GPU, UUID: s.UUID, PCIBusID: s.PCIBusID, Model: s.Model,
-			Code: s.XID, At: s.At, Action: action, Recovers: s.Recovers, Decoded: s.Decoded,
-		})
-	}
-	return faults
+	return slices.Clone(f.state.Faults[source])
 }
 
 // keep writes the faults of a source.
 func (f *stateFile) keep(source string, faults []canonical.Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	saved := make([]savedFault, len(faults))
-	for i, one := range faults {
-		saved[i] = savedFault{
-			Hostname: strings.Clone(one.Hostname), GPU: strings.Clone(one.GPU), UUID: strings.Clone(one.UUID),
-			PCIBusID: strings.Clone(one.PCIBusID), Model: strings.Clone(one.Model),
-			XID: one.Code, At: one.At, Action: one.Action.String(), Recovers: one.Recovers, Decoded: one.Decoded,
+	saved := slices.Clone(faults)
+	for i := range saved {
+		for _, text := range []*string{&saved[i].Hostname, &saved[i].GPU, &saved[i].UUID, &saved[i].PCIBusID, &saved[i].Model} {
+			*text = strings.Clone(*text) // of the reading's memory
 		}
 	}
 	if f.state.Faults[source] = saved; len(saved) == 0 {

@@ -15,10 +15,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/settings"
 )
 
-// someFaults are a fatal XID of one board, and another board that is gone.
+// someFaults are a fatal XID of one board, one that was resolved, and another board that is gone.
 func someFaults() []canonical.Fault {
 	return []canonical.Fault{
 		{Hostname: "n", GPU: "3", UUID: "GPU-3", PCIBusID: "0000:1b:00", Model: "NVIDIA H100", Code: 79, At: time.Unix(1_800_000_000, 0).UTC(), Action: canonical.ActionRebootNode, Recovers: true, Decoded: true},
+		{Hostname: "n", GPU: "3", UUID: "GPU-3", Code: 95, At: time.Unix(1_800_000_030, 0).UTC(), Resolved: true, Last: true, Count: 2, Action: canonical.ActionResetGPU},
 		{Hostname: "n", GPU: "4", UUID: "GPU-4", At: time.Unix(1_800_000_060, 0).UTC()},
 	}
 }
@@ -60,7 +61,7 @@ func TestStateFileForgetsOnReboot(t *testing.T) {
 	for _, test := range []struct {
 		now         string
 		here, there int
-	}{{"boot-2", 0, 1}, {"boot-1", 2, 1}, {"", 2, 1}} {
+	}{{"boot-2", 0, 1}, {"boot-1", 3, 1}, {"", 3, 1}} {
 		f := openState(keptIn(t, "boot-1"), test.now, slog.New(slog.DiscardHandler))
 		if here, there := len(f.of("here", true)), len(f.of("there", false)); here != test.here || there != test.there {
 			t.Errorf("boot %q: %d and %d faults, want %d and %d", test.now, here, there, test.here, test.there)
@@ -82,7 +83,7 @@ func TestStateFileThatCannotBeRead(t *testing.T) {
 			t.Errorf("%s: %v, %v\n%s", name, f.unread, f.notes(), &log)
 		}
 		f.keep("here", someFaults())
-		for boot, want := range map[string]int{"boot-1": 2, "boot-2": 0} {
+		for boot, want := range map[string]int{"boot-1": 3, "boot-2": 0} {
 			again := openState(path, boot, slog.New(slog.DiscardHandler))
 			if !again.doubts(false) || again.doubts(true) != (boot == "boot-1") || len(again.of("here", true)) != want {
 				t.Errorf("%s, then written, in %s: %t, %t, %v", name, boot, again.doubts(false), again.doubts(true), again.of("here", true))

@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/http"
 	"net/http/httptrace"
 	"os"
 	"path/filepath"
@@ -49,13 +51,28 @@ func (o *options) trusting(ctx context.Context) (context.Context, *trust) {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: t.gotConn}), t
 }
 
+// isRoot reports whether root of this machine sent a request, over loopback and without a program between.
+func isRoot(r *http.Request) bool {
+	for _, header := range []string{"Forwarded", "Origin", "Via", "X-Forwarded-For", "X-Real-Ip"} {
+		if r.Header.Get(header) != "" {
+			return false
+		}
+	}
+	our, is := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !is || !canonical.NamesLoopback(r.RemoteAddr) {
+		return false
+	}
+	uid, here, err := host.PeerOwner(procfs, our.String(), r.RemoteAddr)
+	return err == nil && here && uid == 0
+}
+
 // gotConn looks at a connection before anything is sent over it.
 func (t *trust) gotConn(info httptrace.GotConnInfo) {
 	address := info.Conn.RemoteAddr().String()
 	if !canonical.NamesLoopback(address) {
 		return
 	}
-	uid, here, err := host.PeerOwner(procfs, info.Conn)
+	uid, here, err := host.PeerOwner(procfs, info.Conn.LocalAddr().String(), address)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch owner := strconv.FormatUint(uid, 10); {

@@ -89,14 +89,26 @@ type Absence struct {
 	Holder *Allocation
 }
 
-// Fault is what a restart of the program must not forget: a fatal XID that is not resolved, or, with
-// Code 0, that a board is gone. The texts describe the board.
+// Fault is what a restart of the program must not forget: a fatal XID, or, with Code 0, that a board is gone. The
+// texts describe the board.
 type Fault struct {
-	Hostname, GPU, UUID, PCIBusID, Model string
-	Code                                 uint32
-	// At is when the code occurred, or when the board left.
-	At     time.Time
-	Action Action
+	Hostname string `json:"hostname,omitempty"`
+	GPU      string `json:"gpu,omitempty"`
+	UUID     string `json:"uuid,omitempty"`
+	PCIBusID string `json:"pci_bus_id,omitempty"`
+	Model    string `json:"model,omitempty"`
+	Code     uint32 `json:"xid,omitempty"`
+	// At is when the code occurred, when the board left, or, if Resolved is set, when that was resolved. Without a code
+	// Resolved means that the board is well although the faults of an earlier run could not be read.
+	At       time.Time `json:"at"`
+	Resolved bool      `json:"resolved,omitempty"`
+	// Last reports whether the code is the last one of the board, and Count is the source's own count of it: to read these
+	// again is no error.
+	Last  bool   `json:"last,omitempty"`
+	Count uint64 `json:"count,omitempty"`
+	// Action is what the code asks for.
+	Action Action `json:"action,omitempty"`
 	// Recovers reports whether the driver's recovery action follows the code, Decoded whether its record called it fatal.
-	Recovers, Decoded bool
+	Recovers bool `json:"recovers,omitempty"`
+	Decoded  bool `json:"decoded,omitempty"`
 }

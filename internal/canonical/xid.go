@@ -52,6 +52,15 @@ var Actions = [NumActions]string{"none", "restart_application", "check_hardware"
 // String returns the action's name.
 func (a Action) String() string { return Actions[a] }
 
+// MarshalText implements encoding.TextMarshaler.
+func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler. An unknown action is ActionNone.
+func (a *Action) UnmarshalText(text []byte) error {
+	*a, _ = ActionOf(string(text))
+	return nil
+}
+
 // Witness is a reporter of XIDs. An error that several report counts once.
 type Witness uint8
 
@@ -121,7 +130,9 @@ type SwitchFault struct {
 	// Hostname is the machine's; PCIBusID is in the form of PCIAddress.
 	Hostname, PCIBusID string
 	Code               uint32
-	At                 time.Time
+	// At is when it occurred, or, if Resolved is set, when an operator resolved it.
+	At       time.Time
+	Resolved bool
 }
 
 // EventKind says what happened in an Event.

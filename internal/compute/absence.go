@@ -145,13 +145,16 @@ func (m *memory) dismiss(id canonical.Identity) (gone bool) {
 	return true
 }
 
-// known returns the state of a board that is present, remembered or lost; nil if there is none.
+// known returns the state of a board that is present, remembered or lost, or on which codes were counted; nil if
+// there is none.
 func (m *memory) known(id canonical.Identity) *device {
 	if d := m.devices[id]; d != nil {
 		return d
 	}
-	if i := slices.IndexFunc(m.lost, func(d *device) bool { return d.Identity() == id }); i >= 0 {
-		return m.lost[i]
+	for _, list := range [][]*device{m.lost, m.counted} {
+		if i := slices.IndexFunc(list, func(d *device) bool { return d.Identity() == id }); i >= 0 {
+			return list[i]
+		}
 	}
 	return nil
 }
@@ -195,60 +198,4 @@ func (j *Judge) absence(missing *canonical.Device, f *canonical.Frame) canonical
 		v.Holder = &d.last.Allocation
 	}
 	return v
-}
-
-// Faults appends what must survive a restart of the program: the fatal XIDs that are not resolved,
-// and the boards that are gone.
-func (j *Judge) Faults(dst []canonical.Fault) []canonical.Fault {
-	add := func(d *device) {
-		for i := range d.xids.codes {
-			if x := &d.xids.codes[i]; !x.fatal.IsZero() {
-				dst = append(dst, canonical.Fault{
-					Hostname: d.Hostname, GPU: d.GPU, UUID: d.UUID, PCIBusID: d.PCIBusID, Model: d.Model,
-					Code: x.code, At: x.fatal, Action: x.latch.action, Recovers: x.latch.recovers, Decoded: x.decoded,
-				})
-			}
-		}
-		if a := j.memory.absences[d.Identity()]; a != nil && a.gone {
-			dst = append(dst, canonical.Fault{Hostname: d.Hostname, GPU: d.GPU, UUID: d.UUID, PCIBusID: d.PCIBusID, Model: d.Model, At: a.since})
-		}
-	}
-	for _, d := range j.memory.present {
-		if !d.IsInstance() {
-			add(d)
-		}
-	}
-	for _, left := range j.memory.departed {
-		if !left.item.IsInstance() {
-			add(left.item)
-		}
-	}
-	for _, d := range j.memory.lost {
-		add(d)
-	}
-	return dst
-}
-
-// Restore makes j, which has judged nothing yet, know the faults of an earlier run. If doubted is
-// set, they could not be read: then no board is ok until it is reset or an operator resolves it.
-func (j *Judge) Restore(faults []canonical.Fault, doubted bool) {
-	j.memory.doubted = doubted
-	for _, f := range faults {
-		described := canonical.Device{Hostname: f.Hostname, GPU: f.GPU, UUID: f.UUID, PCIBusID: f.PCIBusID, Model: f.Model}
-		d := j.memory.known(described.Identity())
-		if d == nil {
-			d = newDevice()
-			d.Device = described
-			j.memory.lost = append(j.memory.lost, d)
-		}
-		if f.Code == 0 {
-			if j.memory.absences == nil {
-				j.memory.absences = map[canonical.Identity]*absence{}
-			}
-			j.memory.absences[described.Identity()] = &absence{since: f.At, gone: true}
-		} else if x := j.find(d, f.Code, f.At); x != nil {
-			d.xids.last, d.xids.latched = float64(f.Code), d.xids.latched+1
-			x.fatal, x.decoded, x.latch = f.At, f.Decoded, meaning{canonical.SeverityFatal, f.Action, f.Recovers, false}
-		}
-	}
 }

@@ -149,6 +149,7 @@ func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 				d.restarts.at = m.at
 			}
 			d.appeared = m.readings
+			d.restarts.read = later(d.restarts.read, m.at.Add(-m.lapse)) // it was not there, and so not reset yet
 		}
 		d.Device, d.warning = devices[i], thresholds.warning(devices[i].Model)
 		d.account.Read = d.account.Read || !d.Implied
@@ -227,7 +228,7 @@ func (m *memory) rewind(at time.Time) {
 	m.departed.rewind(at)
 	for _, d := range m.devices {
 		d.xids.rewind(at)
-		d.restarts.at = earlier(d.restarts.at, at)
+		d.restarts.rewind(at)
 		for i := range d.streaks {
 			d.streaks[i].since = earlier(d.streaks[i].since, at)
 		}
@@ -235,7 +236,7 @@ func (m *memory) rewind(at time.Time) {
 			d.rises[i].rewind(at)
 		}
 		for i := range d.counters {
-			d.counters[i].at = earlier(d.counters[i].at, at)
+			d.counters[i].at, d.counters[i].fell = earlier(d.counters[i].at, at), earlier(d.counters[i].fell, at)
 		}
 		d.narrow, d.unmanaged = earlier(d.narrow, at), earlier(d.unmanaged, at)
 	}

@@ -11,34 +11,73 @@ import (
 // restarted unseen: no server starts faster.
 const restartGap = 3 * time.Minute
 
+const (
+	// pageLife is how long an exporter serves what it collected once, by default.
+	pageLife = 30 * time.Second
+	// mostPower, in watts, is above what any board draws: a counter of energy rises no faster.
+	mostPower = 5000
+)
+
 // restarts detects that a board restarted: its energy, which counts since the driver was loaded,
-// fell, and the next reading of it is still below the value before. One odd reading is no restart.
+// fell, and the next reading of it is still below the value before. One odd page is no restart, even
+// if it is read more than once.
 type restarts struct {
-	energy float64   // the latest, in joules; NaN if none
-	before float64   // that before a fall that the next reading has to confirm, NaN if there is none
-	read   time.Time // when the latest was read
-	until  time.Time // when before was
-	at     time.Time // of the first reading after the latest start, zero if none was seen
+	energy    float64   // the latest, in joules; NaN if none
+	before    float64   // that before a fall, NaN if there was none or it is over
+	low       float64   // that after it
+	fell      time.Time // when it was read
+	confirmed time.Time // when it turned out to be a restart, zero if it did not; the counter may still go on where it was
+	read      time.Time // of the latest reading of the board
+	dark      time.Time // of the latest one, if it has no energy
+	until     time.Time // of the reading before the fall: the restart came after it
+	undone    time.Time // when a restart was confirmed that was none, by the latest turn
+	at        time.Time // of the first reading after the latest start, zero if none was seen
 }
+
+// turn is what an energy says of restarts.
+type turn uint8
+
+const (
+	noTurn       turn = iota
+	restarted         // since restarts.until
+	notRestarted      // as an earlier reading seemed to say, at restarts.undone
+)
 
 func newRestarts() restarts { return restarts{energy: math.NaN(), before: math.NaN()} }
 
-// observe takes in the energy of a reading, and reports whether it confirms a restart after until.
-// A fall by one joule may be rounding, as when an exporter of another version reports it.
-func (r *restarts) observe(energy float64, at time.Time) (confirmed bool) {
+// observe takes in the energy of a reading. A fall by one joule may be rounding, as when an exporter of
+// another version reports it.
+func (r *restarts) observe(energy float64, at time.Time) (is turn) {
 	if !canonical.Given(energy) {
-		return false
+		r.missing(at)
+		return noTurn
 	}
-	confirmed = energy < r.before // never if that is NaN
-	switch {
-	case confirmed:
-		r.at = at
-		fallthrough
-	case canonical.Given(r.before):
-		r.before = math.NaN()
-	case energy < r.energy-1 || energy == 0 && r.energy > 0:
-		r.before, r.until = r.energy, r.read
+	switch fell := energy < r.energy-1 || energy == 0 && r.energy > 0; {
+	case fell && (!r.confirmed.IsZero() || !canonical.Given(r.before)):
+		r.before, r.low, r.fell, r.confirmed, r.until = r.energy, energy, at, time.Time{}, r.read
+	case !canonical.Given(r.before):
+	case energy >= r.before:
+		if !r.confirmed.IsZero() && energy-r.low > mostPower*at.Sub(r.until).Seconds() {
+			is, r.undone = notRestarted, r.confirmed
+		}
+		r.before, r.confirmed = math.NaN(), time.Time{}
+	case r.confirmed.IsZero() && (energy > 0 || at.Sub(r.fell) >= pageLife):
+		r.confirmed, r.at, is = at, at, restarted
 	}
-	r.energy, r.read = energy, at
-	return confirmed
+	r.energy, r.read, r.dark = energy, at, time.Time{}
+	return is
+}
+
+// missing takes in a reading without the energy. If the next one has none either, the board did not
+// answer: the driver was not loaded before this one.
+func (r *restarts) missing(at time.Time) {
+	r.read = later(r.read, r.dark)
+	r.dark = at
+}
+
+// rewind moves what was after at to at, to which the clock was set back.
+func (r *restarts) rewind(at time.Time) {
+	for _, t := range []*time.Time{&r.fell, &r.confirmed, &r.read, &r.dark, &r.until, &r.at} {
+		*t = earlier(*t, at)
+	}
 }

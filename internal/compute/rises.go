@@ -63,13 +63,35 @@ func (r *rises) rewind(at time.Time) {
 
 // counting is a counter of a board.
 type counting struct {
-	value float64   // the latest, NaN if none
-	at    time.Time // when it was read
+	value  float64   // the latest, NaN if none
+	at     time.Time // when it was read
+	before float64   // that before the latest fall
+	fell   time.Time // when that was, zero for never
 }
 
-// observeRises compares the counters of conditions on a board with their previous values. A first
-// value is no rise, and a decrease is a reset of the counter. Of a rise since before the span of
-// the rate, the part within it counts, as if the counter had risen steadily.
+// rise takes in a value, and returns by how much the counter rose since the previous one, and since when. A first
+// value is no rise, and a fall is a reset of the counter, unless it is back where it was within oddSpan: then the
+// values between were odd pages.
+func (c *counting) rise(v float64, at time.Time) (n float64, since time.Time) {
+	before, since := c.value, c.at
+	switch {
+	case v < c.value:
+		if at.Sub(c.fell) > oddSpan {
+			c.before = c.value
+		}
+		c.fell = at
+	case v >= c.before && at.Sub(c.fell) <= oddSpan:
+		before = max(before, c.before)
+	}
+	c.value, c.at = v, at
+	return max(0, v-before), since // the latter is NaN if there was none
+}
+
+// oddSpan is how long odd pages may last: one collection of a slow exporter, and what is read of it.
+const oddSpan = 2 * time.Minute
+
+// observeRises compares the counters of conditions on a board with their previous values. Of a rise since before the
+// span of the rate, the part within it counts, as if the counter had risen steadily.
 func (d *device) observeRises(row []float64, at time.Time, rates *[canonical.NumConditions]rate) {
 	d.counted = 0
 	i := 0
@@ -83,10 +105,9 @@ func (d *device) observeRises(row []float64, at time.Time, rates *[canonical.Num
 				continue
 			}
 			d.counted |= 1 << c
-			if v > last.value { // never if that is NaN
-				n += (v - last.value) * min(1, rates[c].within.Seconds()/at.Sub(last.at).Seconds())
+			if rose, since := last.rise(v, at); rose > 0 { // never if it is NaN
+				n += rose * min(1, rates[c].within.Seconds()/at.Sub(since).Seconds())
 			}
-			*last = counting{v, at}
 		}
 		if n > 0 {
 			d.rises[c].add(at, n, &rates[c])

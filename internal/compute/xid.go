@@ -69,6 +69,7 @@ type xids struct {
 	latched  int     // how many codes are fatal and not resolved
 	repeated bool    // a code is the board's fault
 	doubted  bool    // what was fatal in an earlier run is not known
+	known    uint32  // the last code when an earlier run ended, if it was fatal; 0 for none
 
 	// What resolves them.
 	resolved time.Time // errors until then are resolved
@@ -83,6 +84,8 @@ type xid struct {
 	reports
 
 	fatal    time.Time        // when it became fatal; zero if it is not, or is resolved
+	was      time.Time        // what that was before a fall of energy resolved it, zero if something else did
+	ended    time.Time        // when it was last resolved
 	latch    meaning          // its meaning then
 	decoded  bool             // fatal by its record
 	warned   time.Time        // when the table called it a warning
@@ -163,7 +166,7 @@ func (x *xids) rewind(at time.Time) {
 	}
 	for i := range x.codes {
 		c := &x.codes[i]
-		for _, t := range []*time.Time{&c.born, &c.rose, &c.fatal, &c.warned, &c.recorded} {
+		for _, t := range []*time.Time{&c.born, &c.rose, &c.fatal, &c.was, &c.ended, &c.warned, &c.recorded} {
 			*t = earlier(*t, at)
 		}
 		c.own.rewind(at)

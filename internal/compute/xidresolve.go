@@ -1,7 +1,6 @@
 package compute
 
 import (
-	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -43,7 +42,10 @@ func (j *Judge) latch(d *device, x *xid, at time.Time, means meaning, decoded bo
 
 // resolve ends a fatal code.
 func (j *Judge) resolve(d *device, x *xid, reason string) {
-	x.fatal = time.Time{}
+	if x.was = x.fatal; reason != resolvedByEnergy {
+		x.was = time.Time{}
+	}
+	x.ended, x.fatal = later(j.memory.at, x.fatal), time.Time{}
 	d.xids.latched--
 	j.add(&d.Device, canonical.Event{
 		At: j.memory.at, Kind: canonical.EventResolved, Code: x.code, Severity: canonical.SeverityFatal, Action: x.latch.action, Text: reason,
@@ -82,21 +84,38 @@ func (j *Judge) Resolve(uuid string) bool {
 	return j.resolveAll(d, resolvedByOperator, until) || gone
 }
 
-// observeReset detects that a board was reset since an earlier reading.
+// observeReset detects that a board was reset since an earlier reading, or that it was not.
 func (j *Judge) observeReset(d *device, row []float64, at time.Time) {
-	if d.restarts.observe(row[canonical.Energy], at) {
+	switch d.restarts.observe(row[canonical.Energy], at) {
+	case restarted:
 		j.reset(d, resolvedByEnergy, d.restarts.until)
+	case notRestarted:
+		j.reinstate(d)
 	}
 }
 
 // reset notes a reset of a board, which resolves its fatal codes until an instant. One from before the
 // first reading is no news unless it resolves something.
 func (j *Judge) reset(d *device, reason string, until time.Time) {
+	for i := range d.counters {
+		d.counters[i].fell = time.Time{} // what fell with it was no odd page
+	}
 	at := len(j.events)
-	if resolved := j.resolveAll(d, reason, until); resolved || d.appeared < j.memory.readings {
-		j.add(&d.Device, canonical.Event{At: j.memory.at, Kind: canonical.EventReset, Text: reason})
-		last := j.events[len(j.events)-1]
-		j.events = slices.Insert(j.events[:len(j.events)-1], at, last)
+	j.add(&d.Device, canonical.Event{At: j.memory.at, Kind: canonical.EventReset, Text: reason})
+	if resolved := j.resolveAll(d, reason, until); !resolved && d.appeared == j.memory.readings {
+		j.events = j.events[:at]
+	}
+}
+
+// reinstate makes the codes fatal again that a reset which was none resolved.
+func (j *Judge) reinstate(d *device) {
+	for i := range d.xids.codes {
+		if x := &d.xids.codes[i]; x.fatal.IsZero() && !x.was.IsZero() && x.ended.Equal(d.restarts.undone) {
+			x.fatal = x.was
+			d.xids.latched++
+			means := j.xids.of(x.code, &d.Device)
+			j.addXID(&d.Device, &canonical.XIDEvent{Code: x.code, Text: "its board was not reset: the energy counter goes on"}, j.memory.at, 0, means)
+		}
 	}
 }
 

@@ -167,9 +167,11 @@ func (j *Judge) observeCounts(d *device, counts []canonical.XIDCount, at time.Ti
 		x.given |= 1 << c.Witness
 		// Unlike the other witnesses, these also count earlier XIDs, whose time is unknown.
 		switch {
-		case first && c.Witness <= canonical.WitnessTotal:
+		case first && c.Witness <= canonical.WitnessTotal && x.last[c.Witness] == 0:
 			x.last[c.Witness] = c.Count
-			j.found(d, x, at)
+			if c.Witness == canonical.WitnessTotal || at.Sub(later(x.ended, x.fatal)) > witnessLag {
+				j.found(d, x, at)
+			}
 		case c.Count != x.last[c.Witness]:
 			when := at
 			if !c.Last.IsZero() && c.Last.Before(at) {
@@ -189,7 +191,8 @@ func (j *Judge) observeCounts(d *device, counts []canonical.XIDCount, at time.Ti
 }
 
 // observeLast compares a board's last code with the previous one. If the first reading has no
-// code, there was none yet; a later reading without one says nothing: the previous code stays.
+// code, there was none yet; a later reading without one says nothing: the previous code stays. One that an
+// earlier run saw is no news.
 func (j *Judge) observeLast(d *device, row []float64, at time.Time) {
 	code := row[canonical.XIDLast]
 	first := !canonical.Given(d.xids.last)
@@ -210,7 +213,7 @@ func (j *Judge) observeLast(d *device, row []float64, at time.Time) {
 	}
 	x := j.find(d, uint32(code), at)
 	switch {
-	case x == nil:
+	case x == nil, first && x.code == d.xids.known:
 	case first:
 		j.found(d, x, at)
 	default:
@@ -229,7 +232,7 @@ func (j *Judge) occurred(d *device, x *xid, at time.Time, n uint64) {
 
 // found judges a code that is there at the first reading: a fatal one counts; others may be old.
 func (j *Judge) found(d *device, x *xid, at time.Time) {
-	if means := j.xids.of(x.code, &d.Device); means.severity == canonical.SeverityFatal && x.fatal.IsZero() {
+	if means := j.xids.of(x.code, &d.Device); means.severity == canonical.SeverityFatal && x.fatal.Before(at) {
 		j.addXID(&d.Device, &canonical.XIDEvent{Code: x.code, Text: "it was there at the first reading"}, at, 0, means)
 		j.occur(d, x, at, means, false)
 	}

@@ -208,6 +208,10 @@ func TestFatalCodesStay(t *testing.T) {
 	} {
 		n.read(t, odd, after)
 		n.want(t, what, 2, fatal)
+		n.read(t, odd, odd) // a slow exporter's, read twice
+		n.want(t, what+", read twice", 2, "fatal XID 95 ")
+		n.read(t, after)
+		n.want(t, what+", and then well", 2, fatal)
 	}
 	if err := n.proxy.Stop(); err != nil {
 		t.Fatal(err)
@@ -226,6 +230,61 @@ func TestFatalCodesStay(t *testing.T) {
 	n.proxy = nil
 	n.read(t, reset)
 	n.want(t, "a restart after the reset", 0, "^OK - 3 GPUs\n")
+}
+
+// again starts the proxy anew and makes it read a page.
+func (n *slurmdNode) again(t *testing.T, text string) {
+	t.Helper()
+	if err := n.proxy.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	n.proxy = nil
+	n.read(t, text)
+}
+
+// TestWhatIsResolvedStaysResolved over a restart of the proxy, although the exporter still shows the code and the log
+// has the record. Only root may resolve, or anyone with --web.enable-lifecycle.
+func TestWhatIsResolvedStaysResolved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "kmsg") // a file, which is read again at each start
+	n := newSlurmdNode(t, "--state.file="+filepath.Join(dir, "state.json"), "--kernel-log="+path)
+	command(t, "touch", path)
+	fatal := gpusPage(2, "", "1:XID_ERRORS=95")
+	if n.read(t, gpusPage(2, ""), fatal); os.Getuid() != 0 {
+		if status, answer := post(t, n.proxy, "/-/resolve?uuid="+uuids+"1"); status != http.StatusForbidden {
+			t.Errorf("%d %s", status, answer)
+		}
+		n.flags = append(n.flags, "--web.enable-lifecycle")
+	}
+	n.again(t, fatal)
+	n.want(t, "a restart", 2, "^CRITICAL - reset_gpu GPU 1: fatal XID 95 ")
+	command(t, "sh", "-c", `read up rest </proc/uptime; printf '4,1,%s,-;nvidia-nvswitch0: SXid (PCI:0000:03:00.0): 20034, Fatal, Link 27\n' ${up%.*}000000 >>`+path)
+	awaitTrue(t, "the SXID is read", func() bool {
+		page(t, n.proxy, "/metrics")
+		return slices.ContainsFunc(eventsOf(t, n.proxy), func(e event) bool { return e.SXID == 20034 })
+	})
+	n.want(t, "a fatal SXID", 2, "fatal SXID 20034 of NVSwitch 0000:03:00")
+	n.again(t, fatal)
+	n.want(t, "a restart with both", 2, "fatal SXID 20034 of NVSwitch 0000:03:00")
+	for _, what := range []string{"uuid=" + uuids + "1", "switch=0000:03:00.0"} {
+		if status, answer := post(t, n.proxy, "/-/resolve?"+what); status != http.StatusOK || !strings.Contains(answer, "are resolved") {
+			t.Errorf("%s: %d %s", what, status, answer)
+		}
+	}
+	n.read(t, fatal)
+	n.want(t, "resolved", 0, "^OK - 2 GPUs\n")
+	for range 2 {
+		n.again(t, fatal)
+		awaitTrue(t, "the log is read again", func() bool {
+			_, own := page(t, n.proxy, "/-/metrics")
+			return strings.Contains(own, `kpulse_proxy_kernel_log_records_total{result="sxid"} 1`)
+		})
+		n.read(t, fatal)
+		n.want(t, "resolved, and a restart", 0, "^OK - 2 GPUs\n")
+	}
+	n.read(t, gpusPage(2, "", "1:XID_ERRORS=79"))
+	n.want(t, "another code", 2, "^CRITICAL - reboot_node GPU 1: fatal XID 79 ")
 }
 
 // TestRecordsThatDrain: records of the kernel's log, in the forms of /dev/kmsg, syslog and dmesg.

@@ -3,6 +3,7 @@ package expose
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -105,13 +106,13 @@ func TestResolveRoute(t *testing.T) {
 	fatal := eventful("a", "GPU-a")
 	fatal.fatal = []string{"GPU-a"}
 	sources := []Source{fatal, eventful("b", "GPU-a"), eventful("c", "GPU-c")}
-	able, unable := serve(t, Options{Sources: NewSet(sources...), Operations: Operations{EnableResolve: true}}), serve(t, Options{Sources: NewSet(sources...)})
+	able, unable := serve(t, Options{Sources: NewSet(sources...), Operations: Operations{MayResolve: anyone}}), serve(t, Options{Sources: NewSet(sources...)})
 	for _, test := range []struct {
 		server, method, query string
 		status                int
 		want                  string
 	}{
-		{unable.URL, "POST", "?uuid=GPU-a", 403, "resolving over HTTP is off; start with --web.enable-lifecycle\n"},
+		{unable.URL, "POST", "?uuid=GPU-a", 403, "only root of this machine may resolve, over a loopback address; or start with --web.enable-lifecycle\n"},
 		{able.URL, "POST", "?uuid=GPU-x%22", 404, "no GPU has the uuid \"GPU-x\\\"\"; the label uuid of kpulse_gpu_info names them\n"},
 		{able.URL, "POST", "", 400, "no GPU is named; write /-/resolve?uuid=GPU-…, with the label uuid of its series\n"},
 		{able.URL, "GET", "?uuid=GPU-a", 405, "Method Not Allowed\n"},
@@ -132,21 +133,21 @@ func TestResolveRoute(t *testing.T) {
 // reader knows.
 func TestResolveSwitch(t *testing.T) {
 	faulty := map[string]bool{"0000:05:00": true}
-	operations := Operations{EnableResolve: true, ResolveSwitch: func(address string) bool {
+	operations := Operations{MayResolve: anyone, ResolveSwitch: func(address string) bool {
 		was := faulty[address]
 		delete(faulty, address)
 		return was
 	}}
 	sources := NewSet(eventful("a", "GPU-a"))
-	able, without := serve(t, Options{Sources: sources, Operations: operations}), serve(t, Options{Sources: sources, Operations: Operations{EnableResolve: true}})
-	operations.EnableResolve = false
+	able, without := serve(t, Options{Sources: sources, Operations: operations}), serve(t, Options{Sources: sources, Operations: Operations{MayResolve: anyone}})
+	operations.MayResolve = nil
 	unable := serve(t, Options{Sources: sources, Operations: operations})
 	for _, test := range []struct {
 		server, address string
 		status          int
 		want            string
 	}{
-		{unable.URL, "0000:05:00", 403, "resolving over HTTP is off; start with --web.enable-lifecycle\n"},
+		{unable.URL, "0000:05:00", 403, "only root of this machine may resolve, over a loopback address; or start with --web.enable-lifecycle\n"},
 		{without.URL, "0000:05:00", 200, "0000:05:00 has no fatal SXID to resolve\n"},
 		{able.URL, "0000:06:00", 200, "0000:06:00 has no fatal SXID to resolve\n"},
 		{able.URL, "0000:05:00", 200, "the fatal SXIDs of 0000:05:00 are resolved; the next reading shows it\n"},
@@ -157,3 +158,5 @@ func TestResolveSwitch(t *testing.T) {
 		}
 	}
 }
+
+func anyone(*http.Request) bool { return true }

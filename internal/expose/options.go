@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -70,8 +71,8 @@ type Machine struct {
 type Operations struct {
 	// Reload reads config and rules again, or fails and changes nothing. Nil refuses it over HTTP.
 	Reload func() error
-	// EnableResolve lets clients mark fatal XIDs as resolved.
-	EnableResolve bool
+	// MayResolve reports whether a request may mark fatal XIDs as resolved; nil means that none may.
+	MayResolve func(*http.Request) bool
 	// ResolveSwitch resolves the fatal SXIDs of a switch, and reports whether it had any; nil means none has.
 	ResolveSwitch func(address string) bool
 	// EnablePprof serves Go profiles at /debug/pprof.

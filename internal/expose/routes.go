@@ -61,7 +61,7 @@ func routes(opts *Options, m *metrics, page *landing, a *admission) map[string]h
 		"GET /api/v1/processes":  a.limit(&processes{opts, make(chan struct{}, 1)}),
 		"GET /container/metrics": a.limit(&containers{opts}),
 		"GET /events":            a.reserved(&events{opts}),
-		"POST /-/resolve":        resolve(opts.Sources, opts.EnableResolve, opts.ResolveSwitch),
+		"POST /-/resolve":        resolve(opts.Sources, opts.MayResolve, opts.ResolveSwitch),
 		"GET /sd":                a.reserved(discovery(opts.Sources, opts.Absent)),
 	}
 	if opts.EnablePprof {
@@ -160,10 +160,10 @@ func reload(run func() error) http.HandlerFunc {
 
 // resolve answers a POST to /-/resolve?uuid=… or ?switch=…: an operator marks the fatal XIDs of a board,
 // or that it is gone, or the fatal SXIDs of a switch, as resolved.
-func resolve(sources *Set, enabled bool, ofSwitch func(address string) bool) http.HandlerFunc {
+func resolve(sources *Set, may func(*http.Request) bool, ofSwitch func(address string) bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !enabled {
-			answerError(w, "resolving over HTTP is off; start with --web.enable-lifecycle", http.StatusForbidden)
+		if may == nil || !may(r) {
+			answerError(w, "only root of this machine may resolve, over a loopback address; or start with --web.enable-lifecycle", http.StatusForbidden)
 			return
 		}
 		if address := r.URL.Query().Get("switch"); address != "" {

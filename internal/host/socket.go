@@ -18,13 +18,13 @@ const (
 // errUnowned means that it cannot be said who owns the other end of a connection, as if that end has closed it.
 var errUnowned = errors.New("the owner of the connection cannot be found")
 
-// PeerOwner returns the user id that owns the other end of a connection over loopback, while the
-// connection is open. If nobody has accepted it yet, that is the owner of the socket that listens.
+// PeerOwner returns the user id that owns the other end of a connection over loopback, given by the addresses of
+// our end and of theirs, while the connection is open. If nobody has accepted it yet, that is the owner of the socket that listens.
 // here is false if that end is not in this network namespace, as behind a forwarded port.
-func PeerOwner(proc string, conn net.Conn) (uid uint64, here bool, err error) {
-	ours, errOurs := netip.ParseAddrPort(conn.LocalAddr().String())
-	theirs, errTheirs := netip.ParseAddrPort(conn.RemoteAddr().String())
-	if err := errors.Join(errOurs, errTheirs); err != nil {
+func PeerOwner(proc, our, their string) (uid uint64, here bool, err error) {
+	ours, wrong := netip.ParseAddrPort(our)
+	theirs, err := netip.ParseAddrPort(their)
+	if err := errors.Join(wrong, err); err != nil {
 		return 0, false, err
 	}
 	// A socket that is accepted between two looks at the tables is in neither as it should be.

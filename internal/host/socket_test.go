@@ -23,7 +23,7 @@ func TestPeerOwner(t *testing.T) {
 		}
 		defer conn.Close()
 		for _, when := range []string{"waiting", "accepted"} {
-			if uid, here, err := PeerOwner("/proc", conn); !here || uid != uint64(os.Getuid()) || err != nil {
+			if uid, here, err := PeerOwner("/proc", conn.LocalAddr().String(), conn.RemoteAddr().String()); !here || uid != uint64(os.Getuid()) || err != nil {
 				t.Errorf("%s, %s: uid %d, here %t, %v", address, when, uid, here, err)
 			}
 			if when == "waiting" {
@@ -75,7 +75,7 @@ func TestPeerOwnerOfTables(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(proc, "net/tcp"), []byte(head+c.table), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if uid, here, err := PeerOwner(proc, conn); uid != c.uid || here != c.here || (err != nil) != c.fails {
+		if uid, here, err := PeerOwner(proc, conn.LocalAddr().String(), conn.RemoteAddr().String()); uid != c.uid || here != c.here || (err != nil) != c.fails {
 			t.Errorf("%s: %d, %t, %v, want %d, %t", c.name, uid, here, err, c.uid, c.here)
 		}
 	}

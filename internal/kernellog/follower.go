@@ -2,6 +2,7 @@ package kernellog
 
 import (
 	"errors"
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -15,10 +16,11 @@ const (
 	lookAgain = 250 * time.Millisecond
 )
 
-// follower reads from a file that grows. Only interrupt may be called by other goroutines
-// than the one that reads.
+// follower reads from a file that grows, and from the one that takes its place when it is rotated. Only interrupt
+// may be called by other goroutines than the one that reads.
 type follower struct {
-	file    *os.File
+	first   *os.File // that was opened
+	file    *os.File // that is read: another one after a rotation
 	conn    syscall.RawConn
 	stopped chan struct{}
 	// system is the system call; tests replace it.
@@ -39,15 +41,15 @@ func openFollower(path string, dry, lost func()) (*follower, error) {
 		file.Close()
 		return nil, err
 	}
-	return &follower{file: file, conn: conn, stopped: make(chan struct{}), system: syscall.Read, dry: dry, lost: lost}, nil
+	return &follower{first: file, file: file, conn: conn, stopped: make(chan struct{}), system: syscall.Read, dry: dry, lost: lost}, nil
 }
 
-func (t *follower) close() { t.file.Close() }
+func (t *follower) close() { t.first.Close(); t.file.Close() }
 
 // interrupt ends the current read and all later ones. It may be called once.
 func (t *follower) interrupt() {
 	close(t.stopped)
-	_ = t.file.SetReadDeadline(time.Unix(1, 0)) // fails only for files whose reads never wait
+	_ = t.first.SetReadDeadline(time.Unix(1, 0)) // fails only for files whose reads never wait, as those that are rotated
 }
 
 // Read implements io.Reader: it waits for new records.
@@ -62,6 +64,9 @@ func (t *follower) Read(buf []byte) (int, error) {
 		case n > 0:
 			return n, nil
 		case err == nil: // the end, for now
+			if t.rotate() {
+				continue
+			}
 			t.dry()
 			select {
 			case <-t.stopped:
@@ -74,6 +79,32 @@ func (t *follower) Read(buf []byte) (int, error) {
 		default:
 		}
 	}
+}
+
+// rotate reports whether a regular file that was read to its end was rotated, and goes on at the start of the new one
+// or, if it was cut, of the same.
+func (t *follower) rotate() bool {
+	was, err := t.file.Stat()
+	if err != nil || !was.Mode().IsRegular() {
+		return false
+	}
+	if now, err := os.Stat(t.first.Name()); err == nil && now.Mode().IsRegular() && !os.SameFile(was, now) {
+		next, err := openFollower(t.first.Name(), nil, nil)
+		if err != nil {
+			return false
+		}
+		if t.file != t.first {
+			t.file.Close()
+		}
+		t.file, t.conn = next.file, next.conn
+		return true
+	}
+	at, err := t.file.Seek(0, io.SeekCurrent)
+	if err != nil || at <= was.Size() {
+		return false
+	}
+	_, err = t.file.Seek(0, io.SeekStart)
+	return err == nil
 }
 
 // once reads new records, and waits if there are none.

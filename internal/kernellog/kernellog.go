@@ -27,7 +27,11 @@ type Options struct {
 	Proc     string        // where procfs is mounted; its uptime dates the records
 	MaxAge   time.Duration // of a record when reading begins; older ones are left out
 	Hostname string        // of the switches
-	Logger   *slog.Logger
+	// Known are the faults of switches that an earlier run kept, and Keep is called with all of them when they change; it must
+	// not call the Log. It may be nil.
+	Known  []canonical.SwitchFault
+	Keep   func([]canonical.SwitchFault)
+	Logger *slog.Logger
 }
 
 // Log reads the errors from the kernel's log. Its methods may be called from any
@@ -48,9 +52,8 @@ type Log struct {
 	first    uint64    // the number of the first in queue
 	events   canonical.EventList
 	switches []canonical.SXIDCount
-	faults   []canonical.SwitchFault // that are not resolved
-	resolved map[string]time.Time    // when an operator resolved those of a switch, by its address
-	lost     map[string]time.Time    // when a board fell off the bus, by its address
+	faults   []canonical.SwitchFault
+	lost     map[string]time.Time // when a board fell off the bus, by its address
 	counts   Counts
 	warned   map[string]bool
 }
@@ -70,7 +73,7 @@ const maxSwitches = 256
 
 // Open opens the log. Errors are *canonical.Failure.
 func Open(opts Options) (*Log, error) {
-	l := &Log{opts: opts, opened: time.Now(), warned: map[string]bool{}, resolved: map[string]time.Time{}, lost: map[string]time.Time{}}
+	l := &Log{opts: opts, opened: time.Now(), warned: map[string]bool{}, lost: map[string]time.Time{}, faults: slices.Clone(opts.Known)}
 	if up, ok := uptime(opts.Proc); ok {
 		l.booted = l.opened.Add(-up)
 	}
@@ -263,7 +266,7 @@ func (l *Log) addSXID(line string, at time.Time) {
 		At: at, Kind: canonical.EventSXID, Hostname: l.opts.Hostname, PCIBusID: s.address,
 		Code: s.code, Count: 1, Severity: severity, Text: s.text,
 	})
-	if s.fatal && at.After(l.resolved[s.address]) && !at.Before(l.booted) {
+	if s.fatal && !at.Before(l.booted) {
 		l.fail(canonical.SwitchFault{Hostname: l.opts.Hostname, PCIBusID: s.address, Code: s.code, At: at})
 	}
 	i := slices.IndexFunc(l.switches, func(c canonical.SXIDCount) bool {
@@ -280,28 +283,53 @@ func (l *Log) addSXID(line string, at time.Time) {
 	l.switches = append(l.switches, canonical.SXIDCount{Hostname: l.opts.Hostname, PCIBusID: s.address, Code: s.code, Fatal: s.fatal, Count: 1})
 }
 
-// fail notes a fatal error of a switch, once for each code. The caller holds mu.
+// fail notes a fatal error of a switch, once for each code until it is resolved. The caller holds mu.
 func (l *Log) fail(f canonical.SwitchFault) {
-	if !slices.ContainsFunc(l.faults, func(k canonical.SwitchFault) bool { return k.PCIBusID == f.PCIBusID && k.Code == f.Code }) && len(l.faults) < maxSwitches {
+	i := slices.IndexFunc(l.faults, func(k canonical.SwitchFault) bool { return k.PCIBusID == f.PCIBusID && k.Code == f.Code })
+	switch {
+	case i < 0 && len(l.faults) < maxSwitches:
 		l.faults = append(l.faults, f)
+	case i >= 0 && l.faults[i].Resolved && f.At.After(l.faults[i].At):
+		l.faults[i] = f
+	default:
+		return
+	}
+	l.keep()
+}
+
+// keep saves the faults of switches. The caller holds mu.
+func (l *Log) keep() {
+	if l.opts.Keep != nil {
+		l.opts.Keep(l.faults)
 	}
 }
 
 // Resolve ends the fatal errors of a switch on an operator's request, and reports whether it had any.
-func (l *Log) Resolve(address string) bool {
+func (l *Log) Resolve(address string) (any bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	address, before := canonical.PCIAddress(address), len(l.faults)
-	l.resolved[address] = time.Now()
-	l.faults = slices.DeleteFunc(l.faults, func(f canonical.SwitchFault) bool { return f.PCIBusID == address })
-	return len(l.faults) < before
+	address = canonical.PCIAddress(address)
+	for i := range l.faults {
+		if f := &l.faults[i]; f.PCIBusID == address && !f.Resolved {
+			f.Resolved, f.At, any = true, time.Now(), true
+		}
+	}
+	if any {
+		l.keep()
+	}
+	return any
 }
 
 // Faults appends to dst the fatal errors of switches that no one resolved.
 func (l *Log) Faults(dst []canonical.SwitchFault) []canonical.SwitchFault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append(dst, l.faults...)
+	for _, f := range l.faults {
+		if !f.Resolved {
+			dst = append(dst, f)
+		}
+	}
+	return dst
 }
 
 func (l *Log) malformed(line string) {

@@ -3,6 +3,7 @@ package kernellog
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -446,6 +447,52 @@ func TestFatalSwitches(t *testing.T) {
 	}
 	appendTo(t, path, line("20034, Fatal, Link 27"))
 	b.until(func() bool { return len(b.log.Faults(nil)) == 1 }, "another fault")
+}
+
+// TestFaultsOfSwitchesAreKept: each change is told, and what an earlier run knew and resolved is no fault again when
+// the log is read anew.
+func TestFaultsOfSwitchesAreKept(t *testing.T) {
+	path := write(t, kmsg(0, "nvidia-nvswitch0: SXid (PCI:0000:03:00.0): 20034, Fatal, Link 27")+kmsg(0, "nvidia-nvswitch1: SXid (PCI:0000:04:00.0): 20034, Fatal, Link 1"))
+	var kept []canonical.SwitchFault
+	b := open(t, path, 1)
+	b.log.opts.Keep = func(now []canonical.SwitchFault) { kept = slices.Clone(now) } // under the log's lock
+	b.run()
+	b.until(func() bool { return len(b.log.Faults(nil)) == 2 }, "two faults")
+	b.log.Resolve("0000:03:00.0")
+	again := open(t, path, 1)
+	again.log.faults = kept
+	again.run()
+	again.until(func() bool { return again.log.Counts().SXIDs == 2 && again.log.telling.Load() }, "two SXIDs")
+	if got := again.log.Faults(nil); len(got) != 1 || got[0].PCIBusID != "0000:04:00" || len(kept) != 2 || !kept[0].Resolved {
+		t.Errorf("%+v; kept %+v", got, kept)
+	}
+}
+
+// TestRotatedFiles: a file of syslog is followed when it is rotated, and when it is cut.
+func TestRotatedFiles(t *testing.T) {
+	line := func(code string) string {
+		return "Jul 25 16:46:04 n1 kernel: [91134.101988] NVRM: Xid (PCI:0000:10:00): " + code + ", pid=1\n"
+	}
+	path := write(t, "")
+	b := open(t, path, 1)
+	b.run()
+	b.until(b.log.telling.Load, "the log to be read")
+	for i, rotate := range []func() error{
+		func() error { return nil },
+		func() error { return errors.Join(os.Rename(path, path+".1"), os.WriteFile(path, nil, 0o600)) },
+		func() error { return errors.Join(os.Rename(path, path+".2"), os.WriteFile(path, nil, 0o600)) },
+		func() error { return os.Truncate(path, 0) },
+	} {
+		if err := rotate(); err != nil {
+			t.Fatal(err)
+		}
+		if i == 3 {
+			time.Sleep(2 * lookAgain) // a file that was cut and is longer already shows nothing
+		}
+		appendTo(t, path, line("79"))
+		b.counted(uint64(i + 1))
+		clear(b.log.lost) // the next is another loss
+	}
 }
 
 // TestOffTheBusWithoutAnXID: such a line counts as an XID 79, once beside a real one. An assertion that

@@ -91,8 +91,8 @@ var table = []setting{
 			"these errors. Errors from before the start count if they are younger than xid_hold (24 h) and came after the driver was loaded. " +
 			"The environment and the config file also take true and false."},
 	{Flag: "state.file", Key: "state_file", placeholder: "FILE", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.StateFile },
-		help: "Keep fatal XIDs and lost GPUs in this file, so that a restart of the proxy forgets no verdict; a reboot of the node does " +
-			"(default: state.json in $STATE_DIRECTORY, which systemd sets; none without it)."},
+		help: "Keep fatal XIDs and SXIDs, which of them were resolved, and lost GPUs in this file, so that a restart of the proxy forgets no " +
+			"verdict; a reboot of the node does (default: state.json in $STATE_DIRECTORY, which systemd sets; none without it)."},
 	{Flag: "record", placeholder: "FILE", Modes: modesReading, perSource: true, at: func(o *Options) any { return &o.Record },
 		help: "Write all readings to this file, for --backend=replay to play. Readings are appended, each as a gzip member. Those that cannot be " +
 			"written are left out and counted."},
@@ -290,7 +290,7 @@ var table = []setting{
 		help: "Bytes that a client must read per second; one that falls 10 s behind is disconnected. 1 effectively turns this off."},
 	{Flag: "web.enable-lifecycle", group: groupServing, Modes: ModeServe, at: func(o *Options) any { return &o.Lifecycle },
 		help: "Enable POST /-/reload, which reads config file and rules again as SIGHUP always does, and POST /-/resolve?uuid=GPU-…, which marks " +
-			"the fatal XIDs of a GPU as resolved."},
+			"the fatal XIDs of a GPU as resolved and which root of this machine may always do."},
 	{Flag: "web.enable-pprof", group: groupServing, Modes: ModeServe, at: func(o *Options) any { return &o.Pprof },
 		help: "Serve Go profiles at /debug/pprof."},
 	{Flag: "web.expose-processes", group: groupServing, Modes: ModeServe, needs: "collector.processes",

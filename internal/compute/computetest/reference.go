@@ -189,21 +189,35 @@ func Warning(model string) float64 {
 }
 
 // rises are the rises of counters in a history: of all together, how many in each reading. A rise since
-// before a span counts for the part within it.
+// before a span counts for the part within it. A counter that is back where it was at most two minutes after it
+// fell, without a reset, rose only by what it is above that.
 func rises(history []Reading, span time.Duration, fields ...canonical.Field) []float64 {
 	n := make([]float64, len(history))
 	for _, f := range fields {
-		before := -1
+		before, fell, high := -1, -1, 0.0
 		for i, h := range history {
+			odd := fell >= 0 && h.At.Sub(history[fell].At) <= 2*time.Minute
+			if _, is := reset(history[:i+1]); is {
+				fell, odd = -1, false
+			}
 			if math.IsNaN(h.Row[f]) {
 				continue
 			}
 			if before >= 0 && h.Row[f] > history[before].Row[f] {
-				part := 1.0
+				part, from := 1.0, history[before].Row[f]
 				if gap := h.At.Sub(history[before].At); gap > span {
 					part = float64(span) / float64(gap)
 				}
-				n[i] += (h.Row[f] - history[before].Row[f]) * part
+				if odd && h.Row[f] >= high {
+					from = math.Max(from, high)
+				}
+				n[i] += (h.Row[f] - from) * part
+			}
+			if before >= 0 && h.Row[f] < history[before].Row[f] {
+				if !odd {
+					high = history[before].Row[f]
+				}
+				fell = i
 			}
 			before = i
 		}

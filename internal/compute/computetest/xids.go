@@ -146,30 +146,35 @@ func Totals(history []Reading) map[int]int {
 }
 
 // reset reports whether the last reading of a history shows that the board was reset, and after when:
-// its energy fell in the reading before, and is still below the value before that fall.
+// its energy fell in an earlier reading, and is still below the value before that fall. An energy of 0
+// shows it only half a minute after the fall. The reset came after the last reading before the fall, or, if
+// that had no energy, after the one before.
 func reset(history []Reading) (until time.Time, is bool) {
-	var before []Reading
-	for _, h := range history {
-		if !math.IsNaN(h.Row[canonical.Energy]) {
-			before = append(before, h)
+	fell, confirmed := -1, false // the reading with the latest fall, and whether it was a reset
+	was, before := math.NaN(), math.NaN()
+	for i, h := range history {
+		now := h.Row[canonical.Energy]
+		if is = false; math.IsNaN(now) {
+			continue
 		}
+		falls := was-now > 1 || now == 0 && was > 0
+		switch {
+		case falls && (fell < 0 || confirmed):
+			fell, before, confirmed = i, was, false
+		case fell >= 0 && now >= before:
+			fell = -1
+		case fell >= 0 && !confirmed && (now > 0 || h.At.Sub(history[fell].At) >= 30*time.Second):
+			confirmed, is = true, true
+		}
+		was = now
 	}
-	last := len(before) - 1
-	if last < 0 || !before[last].At.Equal(history[len(history)-1].At) || math.IsNaN(history[len(history)-1].Row[canonical.Energy]) {
+	if !is {
 		return until, false
 	}
-	fell := -1 // the reading before a fall that is not confirmed yet
-	for i := 1; i <= last; i++ {
-		was, now := before[i-1].Row[canonical.Energy], before[i].Row[canonical.Energy]
-		switch {
-		case fell >= 0:
-			if now < before[fell].Row[canonical.Energy] && i == last {
-				return before[fell].At, true
-			}
-			fell = -1
-		case was-now > 1 || now == 0 && was > 0:
-			fell = i - 1
+	for i := fell - 1; i >= 0; i-- {
+		if until = history[i].At; !math.IsNaN(history[i].Row[canonical.Energy]) || i < fell-1 {
+			break
 		}
 	}
-	return until, false
+	return until, true
 }

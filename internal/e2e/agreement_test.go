@@ -124,6 +124,13 @@ func expect(body []byte, s setting) map[string]float64 {
 			}
 		}
 	}
+	for uuid := range n.xids { // counted on a board that is missing
+		if id := (gpu{uuid: uuid}); n.gpus[id] == nil {
+			for _, name := range []string{"ok", "hot", "warn", "crit", "unknown"} {
+				want[key("gpu_health", id, fmt.Sprintf("state=%q", name))] = map[bool]float64{true: 1}[name == "unknown"]
+			}
+		}
+	}
 	return want
 }
 

@@ -90,9 +90,25 @@ func read(body []byte) node {
 	n.fill(rows, unitOfUtilRatio(entries))
 	n.raiseBoards()
 	for _, u := range n.gpus {
+		if u.blank() {
+			u.readings = noReadings()
+		}
 		u.derive()
 	}
 	return n
+}
+
+// blank reports whether a GPU's rows have no sample: at least two of temperature, clocks, power and energy are
+// given, and all of these are 0.
+func (u *unit) blank() bool {
+	given, zero := 0, 0
+	for _, f := range []canonical.Field{canonical.Temperature, canonical.SMClock, canonical.MemoryClock, canonical.Power, canonical.Energy} {
+		if v := u.readings[f]; !math.IsNaN(v) {
+			given++
+			zero += map[bool]int{true: 1}[v == 0]
+		}
+	}
+	return given >= 2 && zero == given
 }
 
 // describe adds a row's identity and information of the GPU.

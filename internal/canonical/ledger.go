@@ -106,6 +106,9 @@ type Fault struct {
 	// again is no error.
 	Last  bool   `json:"last,omitempty"`
 	Count uint64 `json:"count,omitempty"`
+	// Energy is the board's counter when the code occurred, in joules, 0 if it was not read: if it is less now, the board
+	// was reset since.
+	Energy float64 `json:"energy_joules,omitempty"`
 	// Action is what the code asks for.
 	Action Action `json:"action,omitempty"`
 	// Recovers reports whether the driver's recovery action follows the code, Decoded whether its record called it fatal.

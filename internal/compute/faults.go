@@ -1,6 +1,10 @@
 package compute
 
-import "github.com/kpulse/kpulse-proxy/internal/canonical"
+import (
+	"math"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
 
 // Faults appends what must survive a restart of the program: the fatal XIDs, which of them were resolved, and
 // the boards that are gone.
@@ -33,7 +37,9 @@ func (m *memory) appendFaults(dst []canonical.Fault, d *device) []canonical.Faul
 		f.Count = x.last[canonical.WitnessTotal]
 		switch {
 		case !x.fatal.IsZero():
-			f.At = x.fatal
+			if f.At = x.fatal; canonical.Given(x.energy) {
+				f.Energy = x.energy
+			}
 		case !x.ended.IsZero():
 			f.At, f.Resolved = x.ended, true
 		default:
@@ -107,6 +113,12 @@ func (j *Judge) restore(f *canonical.Fault) {
 		x.ended = f.At
 		return
 	}
-	x.fatal = f.At
+	x.fatal, x.energy = f.At, math.NaN()
 	d.xids.latched++
+	if f.Energy > 0 { // it shows a reset since then
+		x.energy = f.Energy
+		if r := &d.restarts; f.At.After(r.read) {
+			r.energy, r.read = f.Energy, f.At
+		}
+	}
 }

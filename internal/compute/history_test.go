@@ -30,7 +30,10 @@ type truth struct {
 }
 
 // held is a fatal code of a board: since when, and since when it was until a reset seemed to end it.
-type held struct{ fatal, undo time.Time }
+type held struct {
+	fatal, undo time.Time
+	energy      float64 // as last read when it came
+}
 
 // fatal returns when the latest code became fatal that is not resolved, zero for none.
 func (b *truth) fatal() (latest time.Time) {
@@ -43,6 +46,12 @@ func (b *truth) fatal() (latest time.Time) {
 // restart makes the program forget what it does not save.
 func (b *truth) restart() {
 	b.energy, b.before, b.confirmed, b.calm, b.asked = math.NaN(), math.NaN(), false, 0, time.Time{}
+	b.read = time.Time{}
+	for _, c := range b.codes { // with a code that is not resolved, its energy is saved
+		if !c.fatal.IsZero() && c.energy > 0 && c.fatal.After(b.read) {
+			b.energy, b.read = c.energy, c.fatal
+		}
+	}
 }
 
 func (b *truth) page(at time.Time, energy, recovery float64, code uint32, counts map[string]int) {
@@ -52,7 +61,7 @@ func (b *truth) page(at time.Time, energy, recovery float64, code uint32, counts
 		b.observe(at, energy, counts)
 	}
 	if code != 0 {
-		b.codes[code] = &held{fatal: at}
+		b.codes[code] = &held{fatal: at, energy: b.energy}
 		b.faulty, b.counted, b.calm = true, true, 0
 	}
 	switch {
@@ -81,7 +90,7 @@ func (b *truth) observe(at time.Time, energy float64, counts map[string]int) {
 		b.confirmed = true
 		for _, c := range b.codes {
 			if !c.fatal.IsZero() && !c.fatal.After(b.beforeRead) {
-				*c = held{undo: c.fatal}
+				*c = held{undo: c.fatal, energy: c.energy}
 			}
 		}
 	case energy >= b.before:
@@ -156,6 +165,7 @@ func playHistory(t *testing.T, seed uint64, counts map[string]int) {
 				counted[i] = map[uint32]uint64{} // the driver's library tells each once
 			}
 			counts["restart"]++
+			previous = time.Time{}
 			log = append(log, "restart")
 		}
 		if i := r.IntN(3); r.IntN(20) == 0 && j.Resolve(boards[i].UUID) {

@@ -87,6 +87,7 @@ type xid struct {
 	was      time.Time        // what that was before a fall of energy resolved it, zero if something else did
 	ended    time.Time        // when it was last resolved
 	latch    meaning          // its meaning then
+	energy   float64          // of the board then, in joules; NaN if it was not read
 	decoded  bool             // fatal by its record
 	warned   time.Time        // when the table called it a warning
 	recorded time.Time        // when its record did
@@ -150,6 +151,9 @@ func (m *memory) appendXIDs(dst []canonical.XIDTotal, youth time.Duration) []can
 func (x *xids) appendTotals(dst []canonical.XIDTotal, device int, at time.Time, youth time.Duration) []canonical.XIDTotal {
 	for i := range x.codes {
 		c := &x.codes[i]
+		if c.total == 0 && c.fatal.IsZero() && !c.ended.IsZero() {
+			continue // it was resolved, and did not occur in this run
+		}
 		t := canonical.XIDTotal{Device: device, Code: c.code, Total: c.total}
 		if at.Sub(c.born) < youth {
 			t.Total = 0

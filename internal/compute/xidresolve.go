@@ -33,7 +33,7 @@ func (j *Judge) latch(d *device, x *xid, at time.Time, means meaning, decoded bo
 		d.xids.latched++
 		x.latch = meaning{}
 	}
-	x.fatal = later(x.fatal, at)
+	x.fatal, x.energy = later(x.fatal, at), d.restarts.energy
 	x.decoded = decoded
 	x.latch.recovers = means.recovers
 	x.latch.action = max(x.latch.action, means.action)

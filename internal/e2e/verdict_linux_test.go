@@ -213,23 +213,20 @@ func TestFatalCodesStay(t *testing.T) {
 		n.read(t, after)
 		n.want(t, what+", and then well", 2, fatal)
 	}
-	if err := n.proxy.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	n.proxy = nil
-	n.read(t, after)
+	n.again(t, after)
 	n.want(t, "a restart of the proxy", 2, fatal)
 	n.read(t, gpusPage(3, "", "1:TOTAL_ENERGY_CONSUMPTION=0"), after)
 	n.want(t, "energy 0 once after that", 2, fatal)
 	reset := gpusPage(3, "", "1:TOTAL_ENERGY_CONSUMPTION=70")
 	n.read(t, reset, reset)
 	n.want(t, "a reset", 0, "^OK - 3 GPUs\n")
-	if err := n.proxy.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	n.proxy = nil
-	n.read(t, reset)
+	n.again(t, reset)
 	n.want(t, "a restart after the reset", 0, "^OK - 3 GPUs\n")
+	n.read(t, gpusPage(3, "", "1:XID_ERRORS=79", "1:TOTAL_ENERGY_CONSUMPTION=90000"))
+	n.want(t, "79", 2, "^CRITICAL - reboot_node GPU 1: fatal XID 79 ROBUST")
+	n.again(t, reset)
+	n.read(t, reset)
+	n.want(t, "a reboot in which the proxy was not there", 0, "^OK - 3 GPUs\n")
 }
 
 // again starts the proxy anew and makes it read a page.

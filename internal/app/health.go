@@ -97,6 +97,7 @@ func (o *options) lookAtHealth(ctx context.Context, logger *slog.Logger) *checks
 	}
 	defer end()
 	choose := target.Choose
+	target.Lean = true
 	target.Choose = nil // an instance chosen without its board has the board's health
 	n := client.Fetch(ctx, target)
 	missing := func(g *client.GPU) bool { return g.Gone && g.Health != canonical.HealthCrit }

@@ -6,8 +6,10 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/host"
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
 	"github.com/kpulse/kpulse-proxy/internal/source"
@@ -38,7 +40,11 @@ func (p *service) startKernelLog() (err error) {
 		p.logger.Warn("cannot read XIDs from the kernel's log", "cause", f.Cause, "remedy", f.Remedy)
 	}
 	p.notes = append(p.notes, func() []canonical.Note { return *failure.Load() })
-	opts := kernellog.Options{Path: path, Proc: procfs, MaxAge: p.opts.Judge.XIDHold, Hostname: hostname, Logger: p.logger}
+	birth := p.opts.Judge.Birth
+	opts := kernellog.Options{
+		Path: path, Proc: procfs, MaxAge: p.opts.Judge.XIDHold, Hostname: hostname, Logger: p.logger,
+		Youth: func() time.Duration { return compute.Youth(birth, p.scrapers.Interval()) },
+	}
 	if p.state != nil {
 		p.keepSwitches(&opts)
 	}

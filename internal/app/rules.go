@@ -44,7 +44,7 @@ func (p *service) startRules() error {
 	}
 	p.rules = engine.New(engine.Options{
 		Logger: p.logger,
-		Render: renderer(p.opts.form()),
+		Render: renderer(),
 		Rank:   func(source string) int { rank, _ := p.readers.named(source); return rank },
 		Serves: p.serves,
 		Limits: engine.Limits{Series: maxRuleSeries, Samples: int(p.opts.Rules.MaxSamples)},
@@ -73,9 +73,10 @@ func (p *service) serves(source string) bool {
 }
 
 // renderer returns a function that renders readings as rules see them: the upstream's lines that
-// Prometheus accepts, and our series in a form, including those that --series.exclude leaves out.
-func renderer(form expose.Form) func(*canonical.Snapshot) [][]byte {
-	writer := expose.NewWriter(form)
+// Prometheus accepts, and all of our series, including those that the lean form and --series.exclude
+// leave out.
+func renderer() func(*canonical.Snapshot) [][]byte {
+	writer := expose.NewWriter(expose.Form{Full: true})
 	var ours bytes.Buffer
 	var parts [][]byte
 	return func(s *canonical.Snapshot) [][]byte {

@@ -28,6 +28,8 @@ type service struct {
 	logger  *slog.Logger
 	readers *readers
 	handler http.Handler
+	// scrapers are the clients of /metrics.
+	scrapers expose.Scrapers
 
 	rules      *engine.Engine  // nil without rules
 	kernelLog  *kernellog.Log  // nil for none
@@ -68,6 +70,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		Sources:      p.readers.served,
 		Passthrough:  opts.Passthrough,
 		Form:         form,
+		Scrapers:     &p.scrapers,
 		MaxRequests:  int(opts.Limits.MaxRequests),
 		MinReadRate:  int(opts.Limits.MinReadRate),
 		Logger:       logger,
@@ -151,7 +154,7 @@ func (p *service) newReader(s *settings.Upstream, exporter *holders.Exporter, ev
 		return nil, err
 	}
 	r := &reader{backend: s.Backend.Name, exporter: exporter, source: src}
-	r.pipeline, err = wire(src, p.opts, s, parts{p.observer(), p.attribute(r), events(src), p.state, p.logger})
+	r.pipeline, err = wire(src, p.opts, s, parts{p.observer(), p.attribute(r), events(src), p.state, p.scrapers.Interval, p.logger})
 	return r, err
 }
 

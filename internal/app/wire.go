@@ -20,7 +20,8 @@ type parts struct {
 	observer  pipeline.Observer
 	attribute func(*canonical.Frame)
 	xidEvents func(*canonical.Frame)
-	state     *stateFile // nil for none
+	state     *stateFile           // nil for none
+	interval  func() time.Duration // the longest of all scrapers, nil without any
 	logger    *slog.Logger
 }
 
@@ -57,6 +58,7 @@ func wire(src source.Source, opts *options, s *settings.Upstream, with parts) (*
 		Timeout:     opts.LongestRead(),
 		NotGiven:    s.NotGiven,
 		Observer:    with.observer,
+		Interval:    with.interval,
 	}), nil
 }
 

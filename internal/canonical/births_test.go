@@ -1,16 +1,51 @@
 package canonical
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
-// TestCount: a counter exists once its class is born, and is shown as 0 while that is young.
+// TestCount: a counter exists once it is born, and is shown as 0 while it is young.
 func TestCount(t *testing.T) {
 	b := Births{Born: 1<<Idle | 1<<MemoryBound, Young: 1 << MemoryBound}
 	for c, want := range map[Class]struct {
 		shown float64
 		ok    bool
 	}{Idle: {7, true}, MemoryBound: {0, true}, ComputeHeavy: {0, false}} {
-		if shown, ok := b.Count(c, 7); shown != want.shown || ok != want.ok {
+		if shown, ok := b.Count(uint(c), 7); shown != want.shown || ok != want.ok {
 			t.Errorf("%v: %g, %t, want %v", c, shown, ok, want)
+		}
+	}
+}
+
+// TestBirth: a counter is young for a time of youth, from the birth or from a clock that was set
+// back, and never again: not if youth grows meanwhile, as when a slower scraper comes, nor if it
+// moves again.
+func TestBirth(t *testing.T) {
+	begin := time.Unix(1e9, 0)
+	after := func(d time.Duration) time.Time { return begin.Add(d) }
+	for _, test := range []struct {
+		what  string
+		at    []time.Time
+		youth []time.Duration
+		want  []bool
+	}{
+		{"a minute", []time.Time{begin, after(59 * time.Second), after(time.Minute)}, []time.Duration{time.Minute, time.Minute, time.Minute}, []bool{true, true, false}},
+		{"set back", []time.Time{after(-time.Hour), after(time.Minute - time.Hour)}, []time.Duration{time.Minute, time.Minute}, []bool{true, false}},
+		{"a slower scraper", []time.Time{after(time.Minute), after(2 * time.Minute)}, []time.Duration{time.Minute, time.Hour}, []bool{false, false}},
+	} {
+		var births Births
+		began := make([]Birth, NumCounters)
+		births.Enter(began, FirstState, begin)
+		for i, at := range test.at {
+			births.Grow(began, at, test.youth[i])
+			if got := births.Young.Has(FirstState); got != test.want[i] || !births.Born.Has(FirstState) {
+				t.Errorf("%s, %v: young %v, born %v", test.what, at, got, births.Born)
+			}
+		}
+		births.Enter(began, FirstState, after(time.Hour))
+		if births.Young != 0 {
+			t.Errorf("%s: born twice", test.what)
 		}
 	}
 }

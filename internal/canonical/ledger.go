@@ -46,7 +46,7 @@ type Account struct {
 	// Read reports whether the device was ever read itself, not only implied; without that it has
 	// no activity series. It is true for instances, and means nothing for allocations.
 	Read bool
-	// Births are those of an allocation; a device has all counters from the start.
+	// Births are those of its counters by class and by state of health.
 	Births Births
 	// Observed is the time that readings cover. It is the sum of Classes and, for a board, also
 	// that of Health.

@@ -99,6 +99,7 @@ type Content struct {
 type Totals struct {
 	SkippedLines    uint64
 	DroppedValues   [NumDropReasons]uint64
+	Drops           Births // of DroppedValues
 	ClampedValues   uint64
 	DroppedFamilies uint64
 	DroppedSeries   uint64

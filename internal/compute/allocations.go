@@ -7,13 +7,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// allocationMemory is how long an allocation is remembered after it ended: the
-// seconds between the last scrape and the end must not be lost.
-const allocationMemory = 10 * time.Minute
-
 // allocations is the state of the allocations of one source from reading to reading.
 type allocations struct {
-	limit int // as memory.limit
+	limit  int           // as memory.limit
+	memory time.Duration // how long one is remembered after it ended, so that every scraper gets its last value
 
 	set      *canonical.AllocationSet // of the latest reading
 	devices  *canonical.Roster        // of the latest reading
@@ -40,9 +37,8 @@ type allocation struct {
 	canonical.Allocation // Kind and Name as when it began, all else as of the latest reading
 	device               *device
 	slot                 int // its index among those that were last present
-	account              canonical.Account
-	began                [canonical.NumClasses]time.Time // when the counter of each class was born
 	use                  canonical.Use
+	tally
 }
 
 func (a *allocation) holder() holder { return holder{a.device, a.Workload} }
@@ -93,7 +89,7 @@ func (l *allocations) knows(set *canonical.AllocationSet, m *memory) bool {
 
 // forget drops the allocations that ended too long ago or exceed the limit.
 func (l *allocations) forget(at time.Time) {
-	n := l.departed.expired(at, allocationMemory, l.limit, len(l.present))
+	n := l.departed.expired(at, l.memory, l.limit, len(l.present))
 	if n == 0 {
 		return
 	}
@@ -230,32 +226,4 @@ func (l *allocations) appendAccounts(dst []canonical.Account, at time.Time, yout
 		dst = append(dst, left.item.grown(at, youth))
 	}
 	return dst
-}
-
-// A counter of a class that an allocation enters later is shown as 0 for Options.Birth, so that
-// an increase over any range that includes its birth has all of its count; then its value is
-// shown. If the program ends, the counts of young counters are lost.
-
-// enter records that an allocation spent time in a class, by a reading at that time.
-func (a *allocation) enter(c canonical.Class, at time.Time) {
-	if births := &a.account.Births; !births.Born.Has(c) {
-		births.Born |= 1 << c
-		births.Young |= 1 << c
-		a.began[c] = at
-	}
-}
-
-// grown returns the account of an allocation, with the counters that are still young. If the clock
-// was set back, a birth after at counts as one then.
-func (a *allocation) grown(at time.Time, youth time.Duration) canonical.Account {
-	births := &a.account.Births
-	if births.Young == 0 { // nearly always
-		return a.account
-	}
-	for c := range canonical.NumClasses {
-		if a.began[c] = earlier(a.began[c], at); births.Young.Has(c) && at.Sub(a.began[c]) >= youth {
-			births.Young &^= 1 << c
-		}
-	}
-	return a.account
 }

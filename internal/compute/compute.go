@@ -39,12 +39,12 @@ type Options struct {
 	XIDs map[uint32]XIDOverride
 	// XIDHold is how long a fatal XID keeps its condition raised if nothing resolves it.
 	XIDHold time.Duration
-	// Birth is how long a counter that begins after its device or allocation is shown
-	// as 0, from LeastBirth to MostBirth: at least two scrape intervals of every scraper.
+	// Birth is how long a counter that begins after its device or allocation is shown as 0 at least,
+	// from LeastBirth to MostBirth.
 	Birth time.Duration
 }
 
-// Bounds of Options.Birth, both included. Allocations are remembered for longer than MostBirth.
+// Bounds of Options.Birth, both included.
 const (
 	LeastBirth = time.Second
 	MostBirth  = 5 * time.Minute
@@ -77,6 +77,7 @@ type Judge struct {
 	allocations allocations
 	xids        xidRules
 	birth       time.Duration
+	interval    time.Duration     // as SetInterval said
 	events      []canonical.Event // those for Events, then later ones
 	judged      int               // how many of them are for Events
 	evidence    evidence          // scratch
@@ -127,7 +128,7 @@ func (o *Options) Check() (wrong []*OptionError) {
 		wrong = append(wrong, Reject("xid_hold", "%v is too short: make xid_hold a positive duration, such as 24h", o.XIDHold))
 	}
 	if o.Birth < LeastBirth || o.Birth > MostBirth {
-		wrong = append(wrong, Reject("series.birth", "%v is out of range; give at least two scrape intervals, from %v to %v", o.Birth, LeastBirth, MostBirth))
+		wrong = append(wrong, Reject("series.birth", "%v is out of range; give two scrape intervals or more, from %v to %v", o.Birth, LeastBirth, MostBirth))
 	}
 	for _, l := range []struct {
 		name  string
@@ -217,6 +218,16 @@ func (j *Judge) Judgement() *canonical.Judgement { return &j.judgement }
 // Inputs returns the readings whose absence weakens a verdict, in the order of
 // canonical.Fields. Do not write to them.
 func (j *Judge) Inputs() []canonical.Field { return j.inputs }
+
+// SetInterval sets the longest interval of all scrapers, 0 if there is none, for the next readings.
+func (j *Judge) SetInterval(longest time.Duration) { j.interval = longest }
+
+// Youth returns how long a counter that begins now is shown as 0: two scrape intervals, and at least
+// Options.Birth. Allocations are remembered for an interval, and at least a minute, longer.
+func (j *Judge) Youth() time.Duration { return Youth(j.birth, j.interval) }
+
+// Youth returns the same for an Options.Birth and the longest interval of all scrapers.
+func Youth(birth, interval time.Duration) time.Duration { return max(birth, 2*interval) }
 
 // Judge returns a verdict for each device of f, in the memory of verdicts if it is large enough,
 // and writes the warning temperature into the rows of the boards. It allocates nothing if f has

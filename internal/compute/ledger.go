@@ -20,7 +20,8 @@ import (
 // change: a change makes new ones. Account allocates nothing while nothing changes, if dst has
 // the memory of an earlier call.
 func (j *Judge) Account(dst *canonical.Ledger, f *canonical.Frame, verdicts []canonical.Verdict, dt time.Duration) {
-	m := &j.memory
+	m, youth := &j.memory, j.Youth()
+	j.allocations.memory = youth + max(j.interval, time.Minute)
 	j.allocations.note(f)
 	for i, d := range m.present {
 		if d.appeared < m.readings {
@@ -37,39 +38,57 @@ func (j *Judge) Account(dst *canonical.Ledger, f *canonical.Frame, verdicts []ca
 	}
 	j.allocations.born(verdicts)
 	dst.Devices = slices.Grow(dst.Devices[:0], len(m.present)+len(m.departed))
-	for _, d := range m.present {
-		dst.Devices = append(dst.Devices, d.account)
+	for i, d := range m.present {
+		if births := &d.account.Births; births.Born == 0 {
+			births.Born = 1<<verdicts[i].Class | 1<<(canonical.FirstState+uint(verdicts[i].Health))
+		}
+		dst.Devices = append(dst.Devices, d.grown(f.At, youth))
 	}
 	for _, left := range m.departed {
-		dst.Devices = append(dst.Devices, left.item.account)
+		dst.Devices = append(dst.Devices, left.item.grown(f.At, youth))
 	}
-	dst.XIDs = m.appendXIDs(dst.XIDs[:0], j.birth)
-	dst.Allocations = j.allocations.appendAccounts(dst.Allocations[:0], f.At, j.birth)
+	dst.XIDs = m.appendXIDs(dst.XIDs[:0], youth)
+	dst.Allocations = j.allocations.appendAccounts(dst.Allocations[:0], f.At, youth)
 }
 
 // charge adds dt to the accounts of the device and of its allocations. The time of an implied
 // board is in class unknown, without a score.
 func (d *device) charge(v *canonical.Verdict, dt time.Duration, at time.Time) {
-	add(&d.account, v, 0, dt)
-	if !d.IsInstance() {
+	d.add(v, 0, dt, at)
+	if !d.IsInstance() && dt > 0 {
 		d.account.Health[v.Health] += dt
+		d.account.Births.Enter(d.began[:], canonical.FirstState+uint(v.Health), at)
 	}
 	c := d.cutter(int64(dt/time.Microsecond), d.remainder)
 	for _, a := range d.allocations {
 		from, to := c.next(a.use.NVMLUtilization)
-		if to > from {
-			a.enter(v.Class, at)
-		}
-		add(&a.account, v, time.Duration(from)*time.Microsecond, time.Duration(to)*time.Microsecond)
+		a.add(v, time.Duration(from)*time.Microsecond, time.Duration(to)*time.Microsecond, at)
 	}
 	d.remainder = c.following()
+}
+
+// tally is the account of a device or an allocation, and its memory.
+type tally struct {
+	account canonical.Account
+	began   [canonical.NumCounters]canonical.Birth // of the counters in account.Births
+}
+
+// grown returns the account, with the counters that are still young at an instant.
+func (t *tally) grown(at time.Time, youth time.Duration) canonical.Account {
+	t.account.Births.Grow(t.began[:], at, youth)
+	return t.account
 }
 
 // add adds the part of a span between two points to an account of activity. Its utilized time is
 // that until the second point less that until the first, so that parts sum to the whole. It never
 // exceeds the part: the score is at most 1, and durations below a hundred days are exact as
 // floats.
-func add(a *canonical.Account, v *canonical.Verdict, from, to time.Duration) {
+func (t *tally) add(v *canonical.Verdict, from, to time.Duration, at time.Time) {
+	if to == from {
+		return
+	}
+	a := &t.account
+	a.Births.Enter(t.began[:], uint(v.Class), at)
 	a.Observed += to - from
 	a.Classes[v.Class] += to - from
 	if canonical.Given(v.RealUtilization) {

@@ -43,9 +43,9 @@ func TestUtilizedIsRounded(t *testing.T) {
 		{0.0004, 1000, 0}, {0.0006, 1000, 1}, {1, 1000, 1000}, {1, 5 * minute, 5 * minute},
 		{math.Nextafter(1, 0), 5 * minute, 5 * minute}, {0, minute, 0}, {0.25, 2, 1}, {absent, minute, 0},
 	} {
-		var a canonical.Account
-		add(&a, &canonical.Verdict{RealUtilization: c.score}, 0, c.dt)
-		if a.Utilized != c.want || a.Known > c.dt {
+		var kept tally
+		kept.add(&canonical.Verdict{RealUtilization: c.score}, 0, c.dt, start)
+		if a := &kept.account; a.Utilized != c.want || a.Known > c.dt {
 			t.Errorf("%v of %v: %v, want %v", c.score, c.dt, a.Utilized, c.want)
 		}
 	}

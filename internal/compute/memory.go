@@ -43,8 +43,8 @@ type device struct {
 	forgotten        bool    // no longer in the memory
 	warning          float64 // temperature in °C from which it is hot
 
-	account canonical.Account
-	board   *device // that it is part of; itself if it is a board
+	tally
+	board *device // that it is part of; itself if it is a board
 	boardState
 	tenancy
 }

@@ -173,7 +173,7 @@ func TestNoShareNoClass(t *testing.T) {
 	b.read(8*sec, 8*sec, reading{}) // its class is unknown
 	b.read(8*sec, 8*sec, reading{})
 	for pod, want := range map[string]bool{"a": true, "b": false} {
-		if got := b.pod(pod, "GPU-1").Births.Born.Has(canonical.ClassUnknown); got != want {
+		if got := b.pod(pod, "GPU-1").Births.Born.Has(uint(canonical.ClassUnknown)); got != want {
 			t.Errorf("%s was in a class that is unknown: %t", pod, got)
 		}
 	}

@@ -80,7 +80,7 @@ type xids struct {
 // xid is the state of one code.
 type xid struct {
 	code uint32
-	born time.Time // when it was first seen
+	born canonical.Birth // its total is 0 while it is young
 	reports
 
 	fatal    time.Time        // when it became fatal; zero if it is not, or is resolved
@@ -113,7 +113,7 @@ func (j *Judge) find(d *device, code uint32, at time.Time) *xid {
 			return nil
 		}
 	}
-	x.codes = slices.Insert(x.codes, i, xid{code: code, born: at})
+	x.codes = slices.Insert(x.codes, i, xid{code: code, born: canonical.BornAt(at)})
 	return &x.codes[i]
 }
 
@@ -136,8 +136,7 @@ func (j *Judge) occur(d *device, x *xid, at time.Time, means meaning, decoded bo
 	}
 }
 
-// appendXIDs appends the totals of the roster's devices. A total is 0 while its code is young,
-// like the counters of an allocation.
+// appendXIDs appends the totals of the roster's devices. A total is 0 while its code is young.
 func (m *memory) appendXIDs(dst []canonical.XIDTotal, youth time.Duration) []canonical.XIDTotal {
 	for i, d := range m.present {
 		dst = d.xids.appendTotals(dst, i, m.at, youth)
@@ -155,7 +154,7 @@ func (x *xids) appendTotals(dst []canonical.XIDTotal, device int, at time.Time, 
 			continue // it was resolved, and did not occur in this run
 		}
 		t := canonical.XIDTotal{Device: device, Code: c.code, Total: c.total}
-		if at.Sub(c.born) < youth {
+		if c.born.Young(at, youth) {
 			t.Total = 0
 		}
 		dst = append(dst, t)
@@ -170,7 +169,7 @@ func (x *xids) rewind(at time.Time) {
 	}
 	for i := range x.codes {
 		c := &x.codes[i]
-		for _, t := range []*time.Time{&c.born, &c.rose, &c.fatal, &c.was, &c.ended, &c.warned, &c.recorded} {
+		for _, t := range []*time.Time{&c.rose, &c.fatal, &c.was, &c.ended, &c.warned, &c.recorded} {
 			*t = earlier(*t, at)
 		}
 		c.own.rewind(at)

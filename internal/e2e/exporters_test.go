@@ -51,7 +51,7 @@ func TestVirtualGPUs(t *testing.T) {
 	page(t, c, "/metrics")
 	time.Sleep(10 * time.Millisecond) // the next reading then stands for some time
 	set(device + memory + power + util)
-	_, text := page(t, c, "/metrics")
+	_, text := page(t, c, "/metrics?series=full")
 	wants(t, text, `kpulse_gpu_nvml_utilization_ratio{hostname="n",gpu="0",uuid="GPU-1"} 0.9`, `kpulse_gpu_allocations{hostname="n",gpu="0",uuid="GPU-1"} 2`)
 	for pod, values := range map[string][]string{"heavy": {"0.6", "1572864000", some}, "idle": {"0", "524288000", "0"}} {
 		for i, series := range []string{"nvml_utilization_ratio", "framebuffer_used_bytes", "seconds_total", "energy_joules_total", "info"} {

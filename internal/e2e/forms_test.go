@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -151,7 +152,7 @@ func TestFormsTellTheSame(t *testing.T) {
 	history.WriteString("# EOF\n")
 	server := startPrometheus(t, binary, nil, history.Bytes())
 	for _, one := range lives {
-		both := asked{server, one.seed, map[string]int{}, new(int)}
+		both := asked{server, one.seed, map[string]int{}, map[string]int{}}
 		for range 40 {
 			at := begun.Add(time.Duration(rand.Int64N(int64(length/one.every))) * one.every)
 			long := 2*one.every + time.Duration(rand.Int64N(int64(length/one.every)))*one.every
@@ -162,8 +163,11 @@ func TestFormsTellTheSame(t *testing.T) {
 				t.Errorf("life %d: %s has no result", one.seed, what)
 			}
 		}
-		if t.Logf("life %d: %d ranges with no young counter at an end", one.seed, *both.exact); *both.exact == 0 {
-			t.Error("no range was compared to the second")
+		t.Logf("life %d: births within a range: %v", one.seed, both.exact)
+		for counter := range bornLater {
+			if both.exact[counter] == 0 {
+				t.Errorf("life %d: no birth of %s was compared to the second", one.seed, counter)
+			}
 		}
 	}
 }
@@ -176,11 +180,10 @@ type asked struct {
 	server   *prometheus
 	life     uint64
 	answered map[string]int // number of results, by query
-	exact    *int           // ranges at whose ends no counter was young
+	exact    map[string]int // births in ranges at whose ends the counter was not young, by counter
 }
 
-// compare queries an instant and a range before it. What holds is the same in both forms; so are
-// counts, if no counter is young at an end of the range.
+// compare queries an instant and a range before it. What holds is the same in both forms.
 func (a asked) compare(t *testing.T, begun, at time.Time, long, every time.Duration) {
 	t.Helper()
 	now := fmt.Sprintf("[%ds]", int(every.Seconds())-1) // only the scrape at that time
@@ -192,33 +195,49 @@ func (a asked) compare(t *testing.T, begun, at time.Time, long, every time.Durat
 		`count by (gpu, reason) (last_over_time(kpulse_gpu_clock_event_active{FORM}` + now + `) == 1)`,
 		`count by (gpu, action) (last_over_time(kpulse_gpu_recommended_action{FORM,action!="none"}` + now + `) == 1)`,
 		`sum by (gpu, class) (sum_over_time(kpulse_gpu_workload_class{FORM}` + over + `)) > 0`,
-		`sum by (gpu, class) (increase(kpulse_gpu_workload_class_seconds_total{FORM}` + over + `))`,
-		`sum by (gpu, state) (increase(kpulse_gpu_health_seconds_total{FORM}` + over + `))`,
 		`sum by (gpu) (increase(kpulse_allocation_seconds_total{FORM}` + over + `))`,
 	} {
 		a.differ(t, expr, at, exactly)
 	}
-	seconds := `sum by (gpu, workload_pod, class) (last_over_time(kpulse_allocation_class_seconds_total{FORM}` + now + `))`
-	young := a.young(t, seconds, at, every) + a.young(t, seconds, at.Add(-long), every)
+	for counter, by := range bornLater {
+		a.compareBirths(t, counter, by, begun, at, long, every)
+	}
+}
+
+// bornLater are the counters that begin late in the lean form, with the labels that tell them apart.
+var bornLater = map[string]string{
+	"kpulse_gpu_workload_class_seconds_total": "gpu, class",
+	"kpulse_gpu_health_seconds_total":         "gpu, state",
+	"kpulse_allocation_class_seconds_total":   "gpu, workload_pod, class",
+}
+
+// compareBirths compares the increase of counters over a range: it is the same in both forms, whether
+// or not the range holds births, but for counters that are young at an end of it.
+func (a asked) compareBirths(t *testing.T, counter, by string, begun, at time.Time, long, every time.Duration) {
+	t.Helper()
+	now := fmt.Sprintf("sum by (%s) (last_over_time(%s{FORM}[%ds]))", by, counter, int(every.Seconds())-1)
+	young := union(a.young(t, now, at, every), a.young(t, now, at.Add(-long), every))
 	// A young counter's count is lost when the program ends.
 	if last := begun.Add(restart - every); last.Before(at) && last.After(at.Add(-long)) {
-		young += a.young(t, seconds, last, every)
+		young = union(young, a.young(t, now, last, every))
 	}
 	birth := compute.DefaultOptions().Birth
-	within := 1e-6
-	if young == 0 {
-		*a.exact++
-	} else {
-		within = (birth + every).Seconds()
-	}
-	// Prometheus extrapolates a series that has ended by up to 1.1 intervals, at its slope; after a
-	// restart, the full form goes on where the lean one has ended. The lean form is steepest if it ends
-	// just after its first minute at 0: it then has the seconds of a minute and a scrape, within a minute.
-	ended := within + 1.1*every.Seconds()*(birth+every).Seconds()/birth.Seconds()
-	present := a.ask(t, seconds, "lean", at)
-	a.differ(t, `sum by (gpu, workload_pod, class) (increase(kpulse_allocation_class_seconds_total{FORM}`+over+`)) > 0`, at, func(labels string) float64 {
-		if _, there := present[labels]; !there {
-			return ended
+	before, present := a.ask(t, now, "lean", at.Add(-long)), a.ask(t, now, "lean", at)
+	over := fmt.Sprintf("sum by (%s) (increase(%s{FORM}[%ds])) > 0", by, counter, int(long.Seconds()))
+	a.differ(t, over, at, func(labels string) float64 {
+		within := 1e-6
+		if _, is := young[labels]; is {
+			within = (birth + every).Seconds()
+		}
+		_, was := before[labels]
+		switch _, there := present[labels]; {
+		case !there:
+			// Prometheus extrapolates a series that has ended by up to 1.1 intervals, at its slope; after a
+			// restart, the full form goes on where the lean one has ended. The lean form is steepest if it ends
+			// just after its first minute at 0: it then has the seconds of a minute and a scrape, within a minute.
+			within += 1.1 * every.Seconds() * (birth + every).Seconds() / birth.Seconds()
+		case !was && within < 1:
+			a.exact[counter]++
 		}
 		return within
 	})
@@ -239,21 +258,22 @@ func (a asked) differ(t *testing.T, expr string, at time.Time, within func(label
 	}
 }
 
-// young returns the number of counters that are still 0 in the lean form but not in the full one.
-// It fails if others differ, or if one is young for longer than a minute and a scrape.
-func (a asked) young(t *testing.T, counters string, at time.Time, every time.Duration) (n int) {
+// young returns the counters that are still 0 in the lean form but not in the full one. It fails if
+// others differ, or if one is young for longer than a minute and a scrape.
+func (a asked) young(t *testing.T, counters string, at time.Time, every time.Duration) map[string]float64 {
 	t.Helper()
+	young := map[string]float64{}
 	lean, full := a.ask(t, counters, "lean", at), a.ask(t, counters, "full", at)
 	for labels, v := range full {
 		switch shown, there := lean[labels]; {
 		case shown == v:
 		case there && shown == 0 && v <= (compute.DefaultOptions().Birth+every).Seconds():
-			n++
+			young[labels] = v
 		default:
 			t.Errorf("life %d at %s: %s is %v in the lean form (there: %v), %v in the full form", a.life, at.Format(time.TimeOnly), labels, shown, there, v)
 		}
 	}
-	return n
+	return young
 }
 
 func (a asked) ask(t *testing.T, expr, form string, at time.Time) map[string]float64 {
@@ -270,12 +290,8 @@ func (a asked) ask(t *testing.T, expr, form string, at time.Time) map[string]flo
 }
 
 // union has the keys of both.
-func union(a, b map[string]float64) map[string]bool {
-	keys := map[string]bool{}
-	for _, m := range []map[string]float64{a, b} {
-		for k := range m {
-			keys[k] = true
-		}
-	}
-	return keys
+func union(a, b map[string]float64) map[string]float64 {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
 }

@@ -117,7 +117,7 @@ func TestKernelLog(t *testing.T) {
 		`kpulse_gpu_health{hostname="n",gpu="1",uuid="GPU-b",state="ok"} 1`,
 		`kpulse_gpu_xid_errors_total{hostname="n",gpu="0",uuid="GPU-a",xid="79"} 0`, // for its first minute
 		`kpulse_gpu_xid_errors_total{hostname="n",gpu="0",uuid="GPU-a",xid="45"} 0`,
-		`kpulse_nvswitch_sxid_errors_total{hostname="n",pci_bus_id="0000:05:00",sxid="12028",severity="warning"} 1`)
+		`kpulse_nvswitch_sxid_errors_total{hostname="n",pci_bus_id="0000:05:00",sxid="12028",severity="warning"} 0`)
 	_, own := page(t, c, "/-/metrics")
 	wants(t, own, `kpulse_proxy_kernel_log_records_total{result="xid"} 2`, `kpulse_proxy_kernel_log_records_total{result="sxid"} 1`)
 

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -165,8 +167,13 @@ func recoverScript(t *testing.T, form string) {
 	}
 	for _, device := range demoDevices {
 		truth, got := demoTruth(device, ticks), counted(last, "kpulse_gpu_workload_class_seconds_total", device)
-		if len(got) != int(canonical.NumClasses) {
+		if form == "full" && len(got) != int(canonical.NumClasses) {
 			t.Errorf("device %v has %d classes, want %d", device, len(got), canonical.NumClasses)
+		}
+		for class, v := range truth {
+			if _, there := got[class]; v > 0 && !there {
+				t.Errorf("device %v has no class %s", device, class)
+			}
 		}
 		for class, v := range got {
 			if v != truth[class] {
@@ -272,5 +279,51 @@ func checkStalled(t *testing.T, file, gpu string) {
 	})
 	if readings != 3 {
 		t.Errorf("%d readings", readings)
+	}
+}
+
+// TestBirthsLastTwoScrapeIntervals: a counter is shown as 0 for two intervals of the scraper, if these are
+// longer than --series.birth. Who sends no scrape timeout is no scraper.
+func TestBirthsLastTwoScrapeIntervals(t *testing.T) {
+	t.Parallel()
+	const interval = 3 * time.Second
+	xid := func(code int) string {
+		return fmt.Sprintf("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-1\"} 40\nDCGM_FI_DEV_XID_ERRORS{gpu=\"0\",UUID=\"GPU-1\"} %d\n", code)
+	}
+	up, set := changingUpstream(t, xid(0))
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s", "--poll=0", "--node-name=n", "--series.birth=1s")
+	scrape := func() {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.URL+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", "10")
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+	}
+	scrape()
+	time.Sleep(interval)
+	scrape()
+	set(xid(13))
+	begun := time.Now()
+	page(t, c, "/metrics")
+	const errors = `kpulse_gpu_xid_errors_total{hostname="n",gpu="0",uuid="GPU-1",xid="13"} `
+	for {
+		_, text := page(t, c, "/metrics")
+		if strings.Contains(text, errors+"1\n") {
+			break
+		}
+		if wants(t, text, errors+"0"); time.Since(begun) > patience || t.Failed() {
+			t.FailNow()
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if young := time.Since(begun); young < 2*interval {
+		t.Errorf("the count was 0 for %v, want %v", young, 2*interval)
 	}
 }

@@ -156,12 +156,12 @@ func TestPodResourcesBesideExporter(t *testing.T) {
 	}
 	kubelet.Set(many...)
 	c = startScraping(t, file, "--kube.pod-resources="+kubelet.Socket, "--series-limit=4000")
-	body := awaitPage(t, c, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="2"[^}]*\} 400\n`)
+	body := awaitPage(t, c, "/metrics?series=full", 200, `kpulse_gpu_allocations\{[^}]*gpu="2"[^}]*\} 400\n`)
 	held := strings.Count(body, "\nkpulse_allocation_info{")
 	if dropped := fmt.Sprintf(`kpulse_source_dropped_allocations_total\{[^}]*\} %d\n`, 403-held); held < 10 || held > 200 {
 		t.Errorf("%d allocations within the limit", held)
 	} else {
-		awaitPage(t, c, "/metrics", 200, dropped)
+		awaitPage(t, c, "/metrics?series=full", 200, dropped)
 	}
 }
 

@@ -200,7 +200,7 @@ func TestRealStackDriverVersion(t *testing.T) {
 func TestRealStackPoll(t *testing.T) {
 	t.Parallel()
 	c := startRealNode(t, dcgm4, "h100").startDCGM(t)
-	body := awaitPage(t, c, "/metrics", 200, `\nkpulse_gpu_real_utilization_ratio\{`)
+	body := awaitPage(t, c, "/metrics?series=full", 200, `\nkpulse_gpu_real_utilization_ratio\{`)
 	if got := theValue(t, body, "kpulse_source_period_seconds", nil); got != 1 {
 		t.Errorf("a sample every %v s", got)
 	}

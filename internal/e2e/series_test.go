@@ -44,6 +44,36 @@ func TestSeriesPerGPU(t *testing.T) {
 	}
 }
 
+// budgets are the most series in the lean form: of GPU 0 with the exporter's default counters and with
+// all, of an allocation of one class, and of a node with each, without streams.
+var budgets = struct{ defaults, all, allocation, node int }{36, 46, 6, 14}
+
+// TestSeriesBudgets: the lean form keeps to the budgets, at the start and with one class, one state
+// and one holder.
+func TestSeriesBudgets(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		flags []string
+		gpu   int
+	}{{defaultCounters, budgets.defaults}, {allCounters, budgets.all}} {
+		if n := sum(seriesOfOne(t, test.flags)); n > test.gpu {
+			t.Errorf("%s: %d series of GPU 0, want at most %d", test.flags, n, test.gpu)
+		}
+		if _, held := seriesPerGPU(t, test.flags); held > float64(budgets.allocation) {
+			t.Errorf("%s: %g series of an allocation, want at most %d", test.flags, held, budgets.allocation)
+		}
+		n := 0
+		for line := range strings.Lines(awaitPage(t, startProxy(t, itself(t), test.flags...), "/metrics", 200, "kpulse_gpu_info")) {
+			if strings.HasPrefix(line, canonical.Prefix) && !ofGPU.MatchString(line) {
+				n++
+			}
+		}
+		if n > budgets.node {
+			t.Errorf("%s: %d series of the node, want at most %d", test.flags, n, budgets.node)
+		}
+	}
+}
+
 // ofGPU matches a series of a GPU, an instance or an allocation.
 var ofGPU = regexp.MustCompile(`^kpulse_(gpu|allocation)_\w+\{hostname="[^"]*",gpu="([^"]*)",uuid="[^"]*"(,mig_instance="[^"]*")?(?:,mig_profile="[^"]*")?(,workload_namespace=[^}]*)?`)
 
@@ -86,12 +116,12 @@ var seriesKinds = []struct {
 	families  []string
 	is        func(*expose.Series) bool
 }{
-	{what: "Identity", why: "texts that rarely change are labels here instead of on each series; `present` is 0 for a lost GPU", families: []string{"gpu_info", "gpu_fabric_info", "gpu_present", "gpu_allocations"}},
+	{what: "Identity", why: "texts that rarely change are labels here instead of on each series; `present` is 0 for a lost GPU", families: []string{"gpu_info", "gpu_fabric_info", "gpu_present"}},
 	{what: "State", why: "one series for each enumeration, or none", families: []string{"gpu_workload_class", "gpu_health", "gpu_health_condition", "gpu_clock_event_active", "gpu_recommended_action"}},
 	{what: "Scores", why: "`health_conditions_read` distinguishes a healthy GPU from one that could not be checked", families: []string{"gpu_real_utilization_ratio", "gpu_real_utilization_coverage_ratio", "gpu_health_conditions_read"}},
 	{what: "Seconds", why: "utilization over any range", families: []string{"gpu_observed_seconds_total", "gpu_real_utilization_seconds_total", "gpu_real_utilization_known_seconds_total"}},
-	{what: "Seconds by class and state", why: "each from 0, for exact shares over any range", families: []string{"gpu_workload_class_seconds_total", "gpu_health_seconds_total"}},
-	{what: "XIDs", why: "changes from 0, so that the first one shows; a code from its first error on", families: []string{"gpu_xid_changes_total", "gpu_xid_last_change_timestamp_seconds", "gpu_xid_errors_total"}},
+	{what: "Seconds by class and state", why: "each from its first second on, as 0 for a minute, for exact shares", families: []string{"gpu_workload_class_seconds_total", "gpu_health_seconds_total"}},
+	{what: "XIDs", why: "a code from its first error on, as 0 for a minute", families: []string{"gpu_xid_last_change_timestamp_seconds", "gpu_xid_errors_total"}},
 	{what: "Counters of the exporter", why: "from 0: they outlive the proxy", is: func(s *expose.Series) bool { return s.Type == canonical.Counter }},
 	{what: "Readings of the exporter", why: "one name and unit for all versions; a reading that the exporter does not give is absent", is: func(s *expose.Series) bool { return s.Type == canonical.Gauge }},
 }

@@ -235,7 +235,7 @@ func TestSlurm(t *testing.T) {
 	awaitTrue(t, "the job has seconds", func() bool { return seconds(first) > 0 })
 	s.must(t, "scancel", first)
 	awaitTrue(t, "the epilog frees the GPU", func() bool { return s.jobs("0") == "" })
-	awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 0`)
+	awaitPage(t, proxy, "/metrics?series=full", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 0`)
 	if seconds(first) == 0 {
 		t.Error("the seconds ended with the job")
 	}
@@ -246,7 +246,7 @@ func TestSlurm(t *testing.T) {
 		other := strconv.Itoa(n + 1)
 		awaitPage(t, proxy, "/metrics", 200, infoOf(last, "0", "bio"))
 		awaitPage(t, proxy, "/metrics", 200, infoOf(other, "0", "bio"))
-		awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 2`)
+		awaitPage(t, proxy, "/metrics?series=full", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 2`)
 		s.must(t, "scancel", last+"_3")
 		awaitTrue(t, "one job has left", func() bool { return s.jobs("0") == last })
 		s.must(t, "scancel", last)
@@ -293,7 +293,7 @@ func requeue(t *testing.T, s *slurmNode, proxy *child, seconds func(string) floa
 	awaitTrue(t, "the job has seconds", func() bool { return seconds(job) > 0 })
 	s.must(t, "scontrol", "requeue", job)
 	awaitTrue(t, "the epilog frees both GPUs", func() bool { return s.jobs("0")+s.jobs("1") == "" })
-	awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="1"[^}]*\} 0`)
+	awaitPage(t, proxy, "/metrics?series=full", 200, `kpulse_gpu_allocations\{[^}]*gpu="1"[^}]*\} 0`)
 	was := seconds(job)
 	awaitTrue(t, "it runs again", func() bool { return s.jobs("0") == job && s.jobs("1") == job })
 	awaitPage(t, proxy, "/metrics", 200, infoOf(job, "1", "physics"))
@@ -331,7 +331,7 @@ func dieAndSweep(t *testing.T, s *slurmNode, proxy *child) {
 	if s.jobs("0") != "" {
 		t.Errorf("job %s is still there", s.jobs("0"))
 	}
-	awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 0`)
+	awaitPage(t, proxy, "/metrics?series=full", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 0`)
 }
 
 // TestRealStackSlurm: NVIDIA's exporter reads the mapping of Slurm's prolog, and treats no other
@@ -354,10 +354,10 @@ func TestRealStackSlurm(t *testing.T) {
 	}
 	s.must(t, "scancel", first)
 	awaitTrue(t, "the job has left", func() bool { return s.jobs("0") == second })
-	body := awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 1\n`)
+	body := awaitPage(t, proxy, "/metrics?series=full", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 1\n`)
 	if !strings.Contains(body, `hpc_job="`+second+`"`) || strings.Contains(body, "torn-file") {
 		t.Errorf("no job %s, or a partial file:\n%.2000s", second, body)
 	}
 	s.must(t, "scancel", second)
-	awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 0\n`)
+	awaitPage(t, proxy, "/metrics?series=full", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 0\n`)
 }

@@ -27,7 +27,7 @@ const (
 var (
 	weightSeries = Series{"real_utilization_weight", canonical.Gauge, "input,preset", "Weight of an input of real utilization; they sum to 1."}
 	switchSeries = Series{"nvswitch_sxid_errors_total", canonical.Counter, "hostname,pci_bus_id,sxid,severity",
-		"SXID errors of the machine's NVSwitches by code and severity (fatal or warning), with --kernel-log; a code appears with its first error, as 1."}
+		"SXID errors of the machine's NVSwitches by code and severity (fatal or warning), with --kernel-log; a code reads 0 for its first minute, so that increase() sees its first error."}
 	buildSeries = Series{"build_info", canonical.Gauge, "version,revision,branch,goversion,goos,goarch,tags", "The program that serves this; always 1."}
 )
 

@@ -14,6 +14,13 @@ type rowFiller func(values []float64, s *canonical.Snapshot, row int)
 // always fills 1.
 func always(values []float64, _ *canonical.Snapshot, _ int) { values[0] = 1 }
 
+// fields returns a filler of readings of a device, from first to end, exclusive.
+func fields(first, end canonical.Field) rowFiller {
+	return func(values []float64, s *canonical.Snapshot, device int) {
+		copy(values, s.Frame.Row(device)[first:end])
+	}
+}
+
 // verdict returns a filler for a value of a device's verdict.
 func verdict(value func(*canonical.Verdict) float64) rowFiller {
 	return func(values []float64, s *canonical.Snapshot, device int) { values[0] = value(&s.Verdicts[device]) }

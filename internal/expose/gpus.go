@@ -11,7 +11,7 @@ import (
 
 // glancer is a source that shows its last good reading without a new one.
 type glancer interface {
-	// Glance calls see with the frame and verdicts of that reading, if any, which see must not keep.
+	// Glance calls see with the frame, the verdicts and the host of that reading, if any, which see must not keep.
 	Glance(see func(*canonical.Snapshot))
 }
 

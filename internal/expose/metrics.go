@@ -33,14 +33,17 @@ const (
 // metrics answers /metrics: the upstreams' answers, then the kpulse_ series.
 type metrics struct {
 	opts      *Options
-	renderer  *renderer
+	renderers map[bool]*renderer // of the full form, and of the lean one
 	outputs   outputs
 	inFlight  atomic.Int64
 	telemetry *telemetry
 }
 
 func newMetrics(opts *Options) *metrics {
-	m := &metrics{opts: opts, renderer: newRenderer(opts.Form)}
+	m := &metrics{opts: opts, renderers: map[bool]*renderer{}}
+	for _, full := range []bool{false, true} {
+		m.renderers[full] = newRenderer(Form{Full: full, Exclude: opts.Form.Exclude})
+	}
 	m.telemetry = newTelemetry(opts.Sources, opts.FailureKinds, func() float64 { return float64(m.inFlight.Load()) })
 	return m
 }
@@ -49,8 +52,9 @@ func newMetrics(opts *Options) *metrics {
 func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer m.inFlight.Add(-1)
 	m.inFlight.Add(1)
+	m.opts.Scrapers.note(r, time.Now())
 	set := m.opts.Sources.use()
-	asked, err := set.choose(r)
+	asked, err := set.choose(r, m.opts.Form.Full)
 	if err != nil {
 		set.users.Done()
 		answerError(w, err.Error(), http.StatusNotFound)
@@ -81,7 +85,7 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if o.switches = o.switches[:0]; m.opts.Switches != nil && asked.first {
 		o.switches = m.opts.Switches(o.switches)
 	}
-	m.renderer.write(o, asked.kept, readings)
+	m.renderers[asked.full].write(o, asked.kept, readings)
 	if m.opts.Results != nil && asked.all {
 		m.opts.Results(time.Now(), o.pass)
 	}
@@ -109,28 +113,37 @@ func (m *metrics) answers(w http.ResponseWriter, r *http.Request, asked chosen, 
 	return true
 }
 
-// chosen are the sources that a scrape asks for.
+// chosen are the sources that a scrape asks for, and the form.
 type chosen struct {
 	sources []Source
 	kept    *atomic.Pointer[layout]
 	all     bool // all sources, not just one
 	first   bool // the first source is among them, or there is none
+	full    bool // the full form, not the lean one
 }
 
-// choose returns the sources that r asks for.
-func (m *members) choose(r *http.Request) (chosen, error) {
-	all := chosen{m.sources, &m.all, true, true}
+// choose returns what r asks for: ?source= names a source, ?series= a form, else full says which.
+func (m *members) choose(r *http.Request, full bool) (chosen, error) {
+	all := chosen{m.sources, &m.all, true, true, full}
 	if r.URL.RawQuery == "" {
 		return all, nil
 	}
-	asked, given := r.URL.Query()["source"]
+	query := r.URL.Query()
+	switch form := query.Get("series"); form {
+	case "":
+	case "lean", "full":
+		all.full = form == "full"
+	default:
+		return all, fmt.Errorf("no form of the series is named %q; name lean or full", form)
+	}
+	asked, given := query["source"]
 	if !given {
 		return all, nil
 	}
 	names := "there is none now"
 	for i, f := range m.sources {
 		if f.Name() == asked[0] {
-			return chosen{m.sources[i : i+1], &m.single[i], false, i == 0}, nil
+			return chosen{m.sources[i : i+1], &m.single[i], false, i == 0, all.full}, nil
 		}
 		if i == 0 {
 			names = "name one of: " + f.Name()

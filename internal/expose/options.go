@@ -20,7 +20,10 @@ type Options struct {
 	// is called while there is none. With a nil Absent, New refuses an empty set.
 	Absent      func() *canonical.Failure
 	Passthrough Passthrough
-	Form        Form
+	// Form is served to clients that ask for none by ?series=.
+	Form Form
+	// Scrapers learns who scrapes; nil learns nothing.
+	Scrapers *Scrapers
 	// MaxRequests is how many requests are answered at a time, except those for health and
 	// readiness; more get 503, but for a few that wait for no source.
 	MaxRequests int

@@ -26,10 +26,11 @@ type renderer struct {
 func newRenderer(f Form) *renderer {
 	e := &renderer{
 		devices:  f.deviceFamilies(),
-		weight:   f.header(weightSeries),
-		hosts:    f.included(hostFamilies()),
 		switches: f.header(switchSeries),
-		sources:  slices.DeleteFunc(sourceFamilies(), func(one sourceFamily) bool { return f.excludes(one.name) }),
+		sources:  f.sourceFamilies(),
+	}
+	if f.Full {
+		e.weight, e.hosts = f.header(weightSeries), f.included(hostFamilies())
 	}
 	if h := f.header(buildSeries); !h.excluded() {
 		e.build = buildInfo(&h)

@@ -225,6 +225,41 @@ func TestLandingPageTellsWhatIsOn(t *testing.T) {
 	}
 }
 
+// TestOwnTelemetry: the proxy's own telemetry has each family that the lean form leaves to it, of two
+// sources of one machine that share a device, and reads none of them for it.
+func TestOwnTelemetry(t *testing.T) {
+	whole := &canonical.Host{CPUs: 96, CPUUtilization: 0.25, MemoryTotal: 2 << 40, MemoryAvailable: 1 << 40}
+	var sources []Source
+	for _, name := range []string{"a", "b"} {
+		s := onHost(snapshotOf(name, board()), "node-a", whole)
+		s.Source.Period, s.Source.Samples = time.Second, 30
+		s.Source.Streams[0] = canonical.Stream{Name: "dmon", Bytes: 7, MissedAt: time.Unix(1, 0)}
+		f := sourceOf(s)
+		f.state = s.Source
+		sources = append(sources, f)
+	}
+	server := serve(t, Options{Sources: NewSet(sources...)})
+	ask(t, "GET", server.URL+"/metrics?series=lean")
+	_, page := ask(t, "GET", server.URL+"/-/metrics")
+	body := string(page)
+	for _, name := range OwnTelemetry() {
+		if !strings.Contains(body, "\n# TYPE kpulse_proxy_"+name+" ") {
+			t.Errorf("no family kpulse_proxy_%s", name)
+		}
+	}
+	for _, line := range []string{
+		`kpulse_proxy_source_samples{source="b"} 30`, `kpulse_proxy_host_cpus{hostname="node-a"} 96`,
+		`kpulse_proxy_source_shared_devices{source="a"} 0`, `kpulse_proxy_source_shared_devices{source="b"} 1`,
+	} {
+		if !strings.Contains(body, "\n"+line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+	if n := sources[0].(*fakeSource).reads.Load(); n != 1 {
+		t.Errorf("read %d times, want once, by the scrape", n)
+	}
+}
+
 // TestSwitchesAreServedOnce: of the sources, which /sd makes targets, only the first serves
 // them.
 func TestSwitchesAreServedOnce(t *testing.T) {

@@ -64,6 +64,13 @@ func (s *Set) use() *members {
 	return s.members
 }
 
+// layout returns the layout of the latest scrape of all sources, nil if there was none.
+func (s *Set) layout() *layout {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.members.all.Load()
+}
+
 // now returns the sources for requests that need only their state and do not read them.
 func (s *Set) now() []Source {
 	s.mu.Lock()

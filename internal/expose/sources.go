@@ -3,6 +3,7 @@ package expose
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
@@ -12,11 +13,14 @@ import (
 type sourceFamily struct {
 	Series
 	header
+	// full: the lean form lacks the family; the proxy's own telemetry has it.
+	full bool
 	// always is set if the series exist even if the source could not be read.
 	always bool
 	// tails distinguish the series of a source; nil is one series.
 	tails []string
 	fill  sourceFiller
+	thin  sourceFiller // leaves out of what fill set what the lean form omits; nil for nothing
 	// label appends further labels of the i-th series; nil appends none.
 	label func(dst []byte, s *canonical.Source, i int) []byte
 }
@@ -24,6 +28,32 @@ type sourceFamily struct {
 // sourceFiller sets the values of a source's series in a family, one for each tail; NaN means
 // no series.
 type sourceFiller func(values []float64, r *outcome)
+
+// OwnTelemetry returns the families, without canonical.Prefix, that only the full form has. The proxy's
+// own telemetry has them with the prefix kpulse_proxy_.
+func OwnTelemetry() (names []string) {
+	names = append(names, weightSeries.Name)
+	for _, f := range hostFamilies() {
+		names = append(names, f.Name)
+	}
+	for _, f := range sourceFamilies() {
+		if f.full {
+			names = append(names, f.Series.Name)
+		}
+	}
+	return names
+}
+
+// sourceFamilies returns the families of sources that the form has.
+func (f Form) sourceFamilies() []sourceFamily {
+	list := slices.DeleteFunc(sourceFamilies(), func(one sourceFamily) bool { return f.excludes(one.name) || one.full && !f.Full })
+	for i := range list {
+		if f.Full {
+			list[i].thin = nil
+		}
+	}
+	return list
+}
 
 // sourceFamilies returns the families of sources in the order of the exposition.
 func sourceFamilies() []sourceFamily {
@@ -35,7 +65,7 @@ func sourceFamilies() []sourceFamily {
 		{Series: Series{"source_last_read_timestamp_seconds", canonical.Gauge, sourceLabels, "When the served reading was requested, in Unix time."},
 			fill: ofSource(func(s *canonical.Source) float64 { return unixSeconds(s.At) })},
 		{Series: Series{"source_period_seconds", canonical.Gauge, sourceLabels, "Time between two readings of a streaming source."},
-			fill: ofSource(func(s *canonical.Source) float64 { return unlessZero(s.Period.Seconds()) })},
+			full: true, fill: ofSource(func(s *canonical.Source) float64 { return unlessZero(s.Period.Seconds()) })},
 		{Series: Series{"source_unchanged_seconds", canonical.Gauge, sourceLabels,
 			"How long no value of the source has changed; after some minutes its exporter has most likely stopped collecting."},
 			fill: ofSource(unchanged)},
@@ -43,9 +73,9 @@ func sourceFamilies() []sourceFamily {
 			fill: ofReading(func(r *outcome) float64 { return float64(r.snapshot.Frame.Len()) })},
 		{Series: Series{"source_shared_devices", canonical.Gauge, sourceLabels,
 			"GPUs and MIG instances in the reading that an earlier source has too; the series come from the earlier source."},
-			fill: ofReading(func(r *outcome) float64 { return float64(r.shared) })},
+			full: true, fill: ofReading(func(r *outcome) float64 { return float64(r.shared) })},
 		{Series: Series{"source_samples", canonical.Gauge, sourceLabels, "Samples in the reading."},
-			fill: ofSource(func(s *canonical.Source) float64 { return float64(s.Samples) })},
+			full: true, fill: ofSource(func(s *canonical.Source) float64 { return float64(s.Samples) })},
 		{Series: Series{"source_field_missing", canonical.Gauge, sourceLabels + ",field",
 			"1 for a reading that real utilization, class or the first five health conditions need and that no device gave."},
 			tails: missingTails(), fill: fillMissing()},
@@ -56,18 +86,18 @@ func sourceFamilies() []sourceFamily {
 			always: true, fill: ofSource(func(s *canonical.Source) float64 { return float64(s.SkippedLines) })},
 		{Series: Series{"source_dropped_values_total", canonical.Counter, sourceLabels + ",reason",
 			"Values that were not translated, by reason."},
-			always: true, tails: droppedTails(), fill: fillDropped},
+			always: true, tails: droppedTails(), fill: fillDropped, thin: thinDropped},
 		{Series: Series{"source_clamped_values_total", canonical.Counter, sourceLabels, "Values slightly out of range that were set to the nearest limit."},
-			always: true, fill: ofSource(func(s *canonical.Source) float64 { return float64(s.ClampedValues) })},
+			full: true, always: true, fill: ofSource(func(s *canonical.Source) float64 { return float64(s.ClampedValues) })},
 		{Series: Series{"source_dropped_families_total", canonical.Counter, sourceLabels, "Upstream families named kpulse_* that were dropped."},
-			always: true, fill: ofSource(func(s *canonical.Source) float64 { return float64(s.DroppedFamilies) })},
+			full: true, always: true, fill: ofSource(func(s *canonical.Source) float64 { return float64(s.DroppedFamilies) })},
 		{Series: Series{"source_dropped_series_total", canonical.Counter, sourceLabels, "Samples of devices beyond --series-limit, which are not translated."},
 			always: true, fill: ofSource(func(s *canonical.Source) float64 { return float64(s.DroppedSeries) })},
 		{Series: Series{"source_dropped_allocations_total", canonical.Counter, sourceLabels, "Allocations beyond --series-limit, for which no counters are kept."},
-			always: true, fill: ofSource(func(s *canonical.Source) float64 { return float64(s.DroppedAllocations) })},
+			full: true, always: true, fill: ofSource(func(s *canonical.Source) float64 { return float64(s.DroppedAllocations) })},
 	}
 	for _, f := range streamFamilies() {
-		list = append(list, sourceFamily{Series: f.Series, always: true, tails: make([]string, canonical.MaxStreams), fill: f.fill(), label: appendStream})
+		list = append(list, sourceFamily{Series: f.Series, full: f.full, always: true, tails: make([]string, canonical.MaxStreams), fill: f.fill(), label: appendStream})
 	}
 	list = append(list, sourceFamily{Series: Series{"source_info", canonical.Gauge, sourceLabels + ",aggregation,version",
 		"How the source reads: each value is a point in time or the average of a window; always 1."},
@@ -90,23 +120,24 @@ func sourceFamilies() []sourceFamily {
 // streamFamily is a family with a series for each stream of a source; NaN means no series.
 type streamFamily struct {
 	Series
+	full  bool // as in sourceFamily
 	value func(*canonical.Stream) float64
 }
 
 func streamFamilies() []streamFamily {
 	return []streamFamily{
-		{Series{"source_restarts_total", canonical.Counter, streamLabels, "Times the stream was started again."},
+		{Series{"source_restarts_total", canonical.Counter, streamLabels, "Times the stream was started again."}, false,
 			func(s *canonical.Stream) float64 { return float64(s.Restarts) }},
-		{Series{"source_ticks_total", canonical.Counter, streamLabels, "Complete ticks that the stream delivered."},
+		{Series{"source_ticks_total", canonical.Counter, streamLabels, "Complete ticks that the stream delivered."}, false,
 			func(s *canonical.Stream) float64 { return float64(s.Ticks) }},
 		{Series{"source_ticks_missed_total", canonical.Counter, streamLabels,
-			"Ticks that were due after the stream's first one and did not come; a slightly late tick is not missed."},
+			"Ticks that were due after the stream's first one and did not come; a slightly late tick is not missed."}, false,
 			func(s *canonical.Stream) float64 { return float64(s.Missed) }},
-		{Series{"source_last_missed_tick_timestamp_seconds", canonical.Gauge, streamLabels, "When the latest missed tick was due, in Unix time."},
+		{Series{"source_last_missed_tick_timestamp_seconds", canonical.Gauge, streamLabels, "When the latest missed tick was due, in Unix time."}, true,
 			func(s *canonical.Stream) float64 { return unixSeconds(s.MissedAt) }},
-		{Series{"source_ticks_evicted_total", canonical.Counter, streamLabels, "Ticks that newer ones replaced before they were read."},
+		{Series{"source_ticks_evicted_total", canonical.Counter, streamLabels, "Ticks that newer ones replaced before they were read."}, false,
 			func(s *canonical.Stream) float64 { return float64(s.Evicted) }},
-		{Series{"source_read_bytes_total", canonical.Counter, streamLabels, "Bytes of text read from the stream."},
+		{Series{"source_read_bytes_total", canonical.Counter, streamLabels, "Bytes of text read from the stream."}, true,
 			func(s *canonical.Stream) float64 { return unlessZero(float64(s.Bytes)) }},
 	}
 }
@@ -132,7 +163,9 @@ func (f *sourceFamily) write(o *output, readings []outcome) {
 		if r.snapshot == nil && !f.always {
 			continue
 		}
-		f.fill(values, r)
+		if f.fill(values, r); f.thin != nil {
+			f.thin(values, r)
+		}
 		for j, v := range values {
 			if !canonical.Given(v) {
 				continue
@@ -209,5 +242,15 @@ func droppedTails() (list []string) {
 func fillDropped(values []float64, r *outcome) {
 	for reason, n := range r.source.DroppedValues {
 		values[reason] = float64(n)
+	}
+}
+
+// thinDropped leaves out the reasons for which no value was dropped, and serves young counts as 0.
+func thinDropped(values []float64, r *outcome) {
+	for reason, v := range values {
+		shown, born := r.source.Drops.Count(uint(reason), v)
+		if values[reason] = shown; !born {
+			values[reason] = math.NaN()
+		}
 	}
 }

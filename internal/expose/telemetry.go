@@ -38,7 +38,7 @@ func newTelemetry(sources *Set, kinds []string, inFlight func() float64) *teleme
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		versioncollector.NewCollector("kpulse_proxy"),
-		t.requests, t.duration, t.failures, streamTotals{sources},
+		t.requests, t.duration, t.failures, streamTotals{sources}, unserved{sources},
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kpulse_proxy_scrapes_in_flight", Help: "Scrapes being served."}, inFlight),
 	)
 	t.follow(kinds, nil, sources.now())
@@ -86,6 +86,61 @@ func (s streamTotals) Collect(ch chan<- prometheus.Metric) {
 				}
 			}
 		}
+	}
+}
+
+// unserved collects what the lean form of /metrics lacks of sources and machines, as of the latest
+// readings.
+type unserved struct{ *Set }
+
+// Describe implements prometheus.Collector.
+func (unserved) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (u unserved) Collect(ch chan<- prometheus.Metric) {
+	send := func(s Series, v float64, names []string, labels ...string) {
+		kind := prometheus.GaugeValue
+		if s.Type == canonical.Counter {
+			kind = prometheus.CounterValue
+		}
+		if canonical.Given(v) {
+			ch <- prometheus.MustNewConstMetric(prometheus.NewDesc("kpulse_proxy_"+s.Name, s.Help, names, nil), kind, v, labels...)
+		}
+	}
+	weighed, hosts, value := false, map[string]bool{}, make([]float64, 1)
+	layout := u.layout()
+	for i, f := range u.now() {
+		state, _ := f.Status()
+		r := outcome{source: &state}
+		if layout != nil && i < len(layout.sources) {
+			r.shared = layout.sources[i].shared
+		}
+		for _, one := range sourceFamilies() {
+			if one.full && one.label == nil {
+				one.fill(value, &r)
+				send(one.Series, value[0], []string{"source"}, f.Name())
+			}
+		}
+		g, able := f.(glancer)
+		if !able {
+			continue
+		}
+		g.Glance(func(s *canonical.Snapshot) {
+			for _, w := range weights {
+				if !weighed && s.Judgement != nil {
+					send(weightSeries, w.of(&s.Judgement.Weights), []string{"input", "preset"}, w.input, s.Judgement.Preset)
+				}
+			}
+			weighed = weighed || s.Judgement != nil
+			if s.Host == nil || hosts[s.Frame.Topology.Hostname] {
+				return
+			}
+			hosts[s.Frame.Topology.Hostname] = true
+			for _, one := range hostFamilies() {
+				one.fill(value, s, 0)
+				send(one.Series, value[0], []string{"hostname"}, s.Frame.Topology.Hostname)
+			}
+		})
 	}
 }
 

@@ -32,6 +32,8 @@ type Options struct {
 	Known  []canonical.SwitchFault
 	Keep   func([]canonical.SwitchFault)
 	Logger *slog.Logger
+	// Youth is how long the count of a new SXID is 0; nil means no time.
+	Youth func() time.Duration
 }
 
 // Log reads the errors from the kernel's log. Its methods may be called from any
@@ -52,6 +54,7 @@ type Log struct {
 	first    uint64    // the number of the first in queue
 	events   canonical.EventList
 	switches []canonical.SXIDCount
+	births   []canonical.Birth // of switches
 	faults   []canonical.SwitchFault
 	lost     map[string]time.Time // when a board fell off the bus, by its address
 	counts   Counts
@@ -281,6 +284,7 @@ func (l *Log) addSXID(line string, at time.Time) {
 		return
 	}
 	l.switches = append(l.switches, canonical.SXIDCount{Hostname: l.opts.Hostname, PCIBusID: s.address, Code: s.code, Fatal: s.fatal, Count: 1})
+	l.births = append(l.births, canonical.BornAt(time.Now()))
 }
 
 // fail notes a fatal error of a switch, once for each code until it is resolved. The caller holds mu.
@@ -362,11 +366,17 @@ func (l *Log) Events(dst []canonical.Event) []canonical.Event {
 }
 
 // Switches appends to dst the count of each SXID of each switch, in the order in which they
-// first came.
+// first came. A count is 0 while it is young.
 func (l *Log) Switches(dst []canonical.SXIDCount) []canonical.SXIDCount {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append(dst, l.switches...)
+	for i, c := range l.switches {
+		if l.opts.Youth != nil && l.births[i].Young(time.Now(), l.opts.Youth()) {
+			c.Count = 0
+		}
+		dst = append(dst, c)
+	}
+	return dst
 }
 
 // Counts returns the counts so far.

@@ -315,8 +315,17 @@ func TestSwitchesAreCounted(t *testing.T) {
 	want := []canonical.SXIDCount{
 		{Hostname: "node", PCIBusID: "0000:05:00", Code: 12028, Count: 2}, {Hostname: "node", PCIBusID: "0000:05:00", Code: 24007, Fatal: true, Count: 1},
 	}
-	if got := b.log.Switches(nil); !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+	for youth, young := range []bool{true, false, false} { // the last time with the youth of the first
+		b.log.opts.Youth = func() time.Duration { return []time.Duration{time.Hour, 0, time.Hour}[youth] }
+		shown := slices.Clone(want)
+		for i := range shown {
+			if young {
+				shown[i].Count = 0
+			}
+		}
+		if got := b.log.Switches(nil); !slices.Equal(got, shown) {
+			t.Errorf("%v, want %v", got, shown)
+		}
 	}
 	events := b.log.Events(nil)
 	if len(events) != 3 || events[1].Severity != canonical.SeverityFatal || events[2].Severity == canonical.SeverityFatal ||

@@ -85,7 +85,7 @@ func (p *Pipeline) Resolve(uuid string) (known, resolved bool) {
 	return true, p.judging.judge.Resolve(uuid)
 }
 
-// Glance calls see with frame and verdicts of the last good reading, of any age, if there was one.
+// Glance calls see with frame, verdicts, judgement and host of the last good reading, of any age, if there was one.
 // see must not keep them, nor read anything else of the snapshot. Meanwhile no reading is judged.
 func (p *Pipeline) Glance(see func(*canonical.Snapshot)) {
 	p.judging.Lock()

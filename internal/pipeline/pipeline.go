@@ -38,6 +38,9 @@ type Options struct {
 	// that reads; nil means that they need not survive the program. It must not keep them.
 	Faults func([]canonical.Fault)
 
+	// Interval returns the longest interval of all scrapers, 0 if there is none; nil means that there are none.
+	Interval func() time.Duration
+
 	// MinInterval is the age up to which a reading of a scraped source serves
 	// further scrapes too.
 	MinInterval time.Duration

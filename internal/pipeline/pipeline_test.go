@@ -372,6 +372,18 @@ func TestTotalsGrow(t *testing.T) {
 		if got.SkippedLines != 3 || got.DroppedFamilies != 3 || got.DroppedValues[canonical.DropBlank] != 3 {
 			t.Errorf("totals after three readings: %+v", got)
 		}
+		if got.Drops != (canonical.Births{Born: 1 << canonical.DropBlank, Young: 1 << canonical.DropBlank}) {
+			t.Errorf("births of the reasons: %+v", got.Drops)
+		}
+		time.Sleep(time.Minute)
+		later, releaseLater, err := p.Read(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer releaseLater()
+		if later.Source.Drops.Young != 0 {
+			t.Errorf("births of the reasons after a minute: %+v", later.Source.Drops)
+		}
 		if fmt.Sprint(got.UnknownFamilies) != "[DCGM_FI_DEV_NEW]" {
 			t.Errorf("unknown families: %v", got.UnknownFamilies)
 		}

@@ -88,6 +88,9 @@ func (p *Pipeline) conclude(r *reading) {
 	snap.Frame.BootID = p.opts.BootID
 	snap.Verdicts = j.judge.Judge(&snap.Frame, snap.Verdicts)
 	snap.Judgement = j.judge.Judgement()
+	if p.opts.Interval != nil {
+		j.judge.SetInterval(p.opts.Interval())
+	}
 	j.judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, j.meter.lap(b.At))
 	if p.opts.Faults != nil {
 		if j.faults[1] = j.judge.Faults(j.faults[1][:0]); !slices.Equal(j.faults[0], j.faults[1]) {
@@ -172,6 +175,7 @@ type bookkeeping struct {
 	longLabel         *canonical.Note   // that of the state on a label that is too long, nil for none
 	host              *canonical.Host   // the latest load of this machine, never written to again
 	hostRead          time.Time
+	drops             [canonical.NumDropReasons]canonical.Birth // of the values left out, by reason
 }
 
 const hostEvery = time.Second // the least time between two reads of the host
@@ -206,8 +210,11 @@ func (p *Pipeline) account(snap *canonical.Snapshot, b *raw.Batch) canonical.Sou
 	s.DroppedAllocations += report.DroppedAllocations
 	s.ClampedValues += report.Clamped
 	for reason, n := range report.Dropped {
-		s.DroppedValues[reason] += n
+		if s.DroppedValues[reason] += n; n > 0 {
+			s.Drops.Enter(a.drops[:], uint(reason), b.At)
+		}
 	}
+	s.Drops.Grow(a.drops[:], b.At, p.judging.judge.Youth())
 	return s
 }
 

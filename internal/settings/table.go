@@ -258,11 +258,13 @@ var table = []setting{
 	{Flag: "series", Key: "series.form", group: groupServing, placeholder: "lean|full", Modes: ModeServe, restart: true,
 		at: func(o *Options) any { return &o.Series.Form }, check: func(o *Options) error { return oneOf(o.Series.Form, "lean", FullSeries) },
 		help: "Which of its own series the proxy serves. lean: for class, health, conditions, clock events and action only the values that " +
-			"apply, and for an allocation the seconds of the classes that it was in; internal/expose/SERIES.md lists what it leaves out. full: " +
-			"all values, with 0 for those that do not apply. Rules and dashboards work with both."},
+			"apply, of its own counters those that ever moved, and nothing that other series give; internal/expose/SERIES.md lists what it " +
+			"leaves out. full: all values, with 0 for those that do not apply; /metrics?series=full serves these for one request. Rules and " +
+			"dashboards work with both."},
 	{Flag: "series.birth", Key: "series.birth", group: groupServing, Modes: ModeServe, at: func(o *Options) any { return &o.Judge.Birth },
-		help: "How long a counter that begins after its GPU or pod, such as that of a class entered later, is served as 0 before its value, 1s " +
-			"to 5m. Set at least two scrape intervals, so that increase() over a range that includes this time is exact."},
+		help: "How long, 1s to 5m, a counter that begins after its GPU or pod, such as that of a class entered later, is served as 0 before " +
+			"its value, so that increase() over a range that includes this time is exact. It is two of the longest scrape interval that the " +
+			"proxy sees, if that is longer."},
 	{Flag: "series.exclude", Key: "series.exclude", group: groupServing, placeholder: "REGEX", Modes: ModeServe, restart: true,
 		at: func(o *Options) any { return &o.Series.Exclude },
 		help: "Leave out kpulse_* families whose whole name matches, such as kpulse_gpu_(encoder|decoder)_.+ (RE2, anchored at both ends). Rules " +

@@ -34,8 +34,8 @@ local labels = import '../lib/labels.libsonnet';
     annotations: { summary: labels.gpuName + ': ' + summary + holder, description: gpu + ': ' + description + holder },
   },
 
-  // switchAlert is an alert about errors of a switch. A code of a switch appears with its first error, as 1, which
-  // increase() does not see. A code that returns after an outage is not new.
+  // switchAlert is an alert about errors of a switch. A code appears with its first error, as 0 for a minute (as 1 from
+  // older proxies). A code that returns after an outage is not new.
   local switchAlert(severity, matcher, what, more) =
     local words = c { switch: c.host + ', pci_bus_id, sxid', errors: 'kpulse_nvswitch_sxid_errors_total{%s%s}' % [c.kpulseMatchers, matcher] };
     {
@@ -44,7 +44,7 @@ local labels = import '../lib/labels.libsonnet';
                max by (%(switch)s) (increase(%(errors)s[15m])) > 0
                or
                (
-                 max by (%(switch)s) (%(errors)s)
+                 clamp_min(max by (%(switch)s) (%(errors)s), 1)
                  unless
                  max by (%(switch)s) (last_over_time(%(errors)s[6h] offset 15m))
                )
@@ -168,7 +168,7 @@ local labels = import '../lib/labels.libsonnet';
           |||
             or
             (
-              max by (%(switch)s) (kpulse_nvswitch_sxid_errors_total{%(kpulseMatchers)sseverity="fatal"})
+              clamp_min(max by (%(switch)s) (kpulse_nvswitch_sxid_errors_total{%(kpulseMatchers)sseverity="fatal"}), 1)
               and on (%(host)s)
               kpulse_gpu_health_condition{%(kpulseMatchers)scondition="nvswitch"} == 1
             )

@@ -171,7 +171,7 @@ local v = import '../lib/variable.libsonnet';
                            p.rows(ofWorst('max by (%s) (device:kpulse_gpu_utilization_gap:avg5m%s)' % [board, recorded])),
                            p.rows(ofWorst(q.board(c, 'kpulse_gpu_temperature_celsius'))),
                            p.rows(ofWorst(q.board(c, 'kpulse_gpu_power_watts'))),
-                           p.rows(ofWorst(q.or0('sum by (%s) (%s)' % [board, q.device(c, 'kpulse_gpu_allocations')], '(%s == 1)' % q.board(c, 'kpulse_gpu_present')))),
+                           p.rows(ofWorst(q.holders(c))),
                          ]
                        ) + p.joined + p.sorted('Value #B', false) + p.sorted('Value #A') + p.renamed(labels.columns(c) + [
                          ['Value #A', 'Health'],

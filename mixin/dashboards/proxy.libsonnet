@@ -106,7 +106,6 @@ local v = import '../lib/variable.libsonnet';
             [
               p.query(perHour('kpulse_source_skipped_lines_total'), 'lines'),
               p.query(perHour('kpulse_source_dropped_values_total', ['reason']), 'values, {{reason}}'),
-              p.query(perHour('kpulse_source_clamped_values_total'), 'values, clamped'),
               p.query(perHour('kpulse_source_dropped_series_total'), 'series over the limit'),
             ]
           ) + p.decimals(0)),

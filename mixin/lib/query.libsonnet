@@ -39,6 +39,14 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
   device(c, name, more=''):: 'max by (%s) (%s%s)' % [labels.device(c), name, self.raw(c, more)],
   board(c, name, more=''):: 'max by (%s) (%s%s)' % [labels.board(c), name, self.raw(c, more)],
 
+  // holders counts the pods and jobs on each board and its instances: those of allocation_info, and 0 on a board
+  // that no one holds.
+  holders(c)::
+    self.or0(
+      'count by (%s) (max by (%s, workload_container, %s) (kpulse_allocation_info%s))' % [labels.board(c), labels.device(c), labels.holder(c), self.raw(c)],
+      '(%s == 1)' % self.board(c, 'kpulse_gpu_present')
+    ),
+
   // severity ranks boards by state: 4 gone, 3 crit, 2 warn, 1 hot, 0.5 unknown, 0 ok. A board that is gone has
   // no health and ranks worst; the proxy reports it for an hour, the rules for longer.
   severity(c, more='')::

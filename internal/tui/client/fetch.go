@@ -153,7 +153,7 @@ func (f *Fetcher) fetch(ctx context.Context) {
 
 func (f *Fetcher) try(ctx context.Context) (*Node, error) {
 	f.ours.Reset()
-	status, refusal, err := get(ctx, &f.target, f.target.URL, f.keepOurs)
+	status, refusal, err := get(ctx, &f.target, f.target.readURL(), f.keepOurs)
 	switch {
 	case err != nil:
 		return nil, err

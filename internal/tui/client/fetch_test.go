@@ -172,3 +172,34 @@ func TestFetchOverNetwork(t *testing.T) {
 		t.Errorf("shown as %s", got)
 	}
 }
+
+// TestAllSeriesAreAskedFor: unless the target is Lean, or its URL names a form.
+func TestAllSeriesAreAskedFor(t *testing.T) {
+	for _, test := range []struct {
+		target Target
+		want   string
+	}{
+		{Target{URL: "http://n:9401/metrics"}, "http://n:9401/metrics?series=full"},
+		{Target{URL: "http://me:secret@n/metrics?source=a%26b"}, "http://me:secret@n/metrics?source=a%26b&series=full"},
+		{Target{URL: "http://n/metrics?series=lean"}, "http://n/metrics?series=lean"},
+		{Target{URL: "http://n/metrics", Lean: true}, "http://n/metrics"},
+		{Target{URL: "http://[::1"}, "http://[::1"},
+	} {
+		var asked string
+		test.target.Client = &http.Client{Transport: noting(func(r *http.Request) { asked = r.URL.String() })}
+		if Fetch(t.Context(), test.target); asked != test.want && strings.HasPrefix(test.want, "http://n") {
+			t.Errorf("%s: asked for %s, want %s", test.target.URL, asked, test.want)
+		}
+		if got := test.target.readURL(); got != test.want {
+			t.Errorf("%s: reads %s, want %s", test.target.URL, got, test.want)
+		}
+	}
+}
+
+// noting is told of requests, and fails them.
+type noting func(*http.Request)
+
+func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
+	n(r)
+	return nil, io.EOF
+}

@@ -13,6 +13,8 @@ import (
 type Target struct {
 	URL    string       // of its /metrics; it may hold credentials, which are never shown
 	Client *http.Client // nil means http.DefaultClient
+	// Lean takes the form of the series that the proxy serves by itself, not all of them.
+	Lean bool
 	// Lead is the number of ticks that are shown as history at the start. The source gives one for
 	// each value of Ticks, at once, and keeps its pace after Ticks is closed.
 	Lead  int
@@ -62,6 +64,16 @@ func (t *Target) publicURL() string {
 		return "(no URL)"
 	}
 	u.User, u.RawQuery = nil, url.Values{"source": u.Query()["source"]}.Encode()
+	return u.String()
+}
+
+// readURL returns the URL to fetch. A proxy from before it knew the forms serves the one that it has.
+func (t *Target) readURL() string {
+	u, err := url.Parse(t.URL)
+	if err != nil || t.Lean || u.Query().Has("series") {
+		return t.URL
+	}
+	u.RawQuery = strings.TrimPrefix(u.RawQuery+"&series=full", "&")
 	return u.String()
 }
 

@@ -71,7 +71,7 @@ local v = import '../lib/variable.libsonnet';
                            p.rows(q.ratio('sum by (%s) (%s)' % [board, q.device(c, 'kpulse_gpu_framebuffer_used_bytes')], 'sum by (%s) (%s)' % [board, q.device(c, 'kpulse_gpu_framebuffer_total_bytes')])),
                            p.rows(q.board(c, 'kpulse_gpu_temperature_celsius')),
                            p.rows(q.board(c, 'kpulse_gpu_power_watts')),
-                           p.rows(q.or0('sum by (%s) (%s)' % [board, q.device(c, 'kpulse_gpu_allocations')], '(%s == 1)' % q.board(c, 'kpulse_gpu_present'))),
+                           p.rows(q.holders(c)),
                            p.rows(q.or0('count by (%s) (max by (%s, condition) (kpulse_gpu_health_condition%s == 1))' % [board, board, q.raw(c)], '(%s == 1)' % q.board(c, 'kpulse_gpu_present'))),
                            p.rows('max by (%s, action) (kpulse_gpu_recommended_action%s == 1)' % [board, q.raw(c, ', action!="none"')]),
                          ]

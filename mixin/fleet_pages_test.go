@@ -151,7 +151,7 @@ func (f *playedFleet) checkFacts(t *testing.T) {
 		{`kpulse_gpu_present{uuid="` + gone.UUID + `"}`, 23*time.Minute + 45*time.Second, 0, 0},
 		{`count(kpulse_gpu_temperature_celsius{uuid="` + gone.UUID + `"}) or vector(0)`, 23*time.Minute + 45*time.Second, 0, 0}, // it ends at once, without five minutes of look-back
 		{`count(group by (hpc_user) (kpulse_allocation_info{hpc_user!=""})) >= bool 2`, 0, 1, 0},
-		{`sum(cluster:kpulse_gpu_observed_gpus:rate5m)`, 0, 8*hosts - 8 - 2, .1 * hosts}, // a board with MIG has three devices
+		{`sum(host:kpulse_gpu_class_gpus:rate5m)`, 0, 8*hosts - 8 - 2, .1 * hosts}, // a board with MIG has three devices
 		{`count_over_time(host:kpulse_gpus_present:count{cluster="east", hostname="gpu-000"}[1h])`, 0, 60, 1},
 		{`count_over_time(kpulse_gpu_temperature_celsius{cluster="east", hostname="gpu-000", gpu="0"}[1h])`, 0, 240, 1},
 	} {

@@ -25,7 +25,7 @@ func TestFleetOnThanos(t *testing.T) {
 	slow.Test(t, "KPULSE_THANOS, which make thanos builds; prometheus, prometheus-alertmanager")
 	t.Parallel()
 	f := startFleet(t)
-	steady := `count(abs(cluster:kpulse_gpu_observed_gpus:rate5m - 4) < .1) == 2`
+	steady := `count(abs(sum by (cluster) (host:kpulse_gpu_class_gpus:rate5m) - 4) < .1) == 2`
 	f.await(t, steady)
 	began := time.Now()
 
@@ -45,7 +45,7 @@ func TestFleetOnThanos(t *testing.T) {
 	}
 	t.Logf("with a receiver down: %+v", answers)
 	f.startReceiver(t, 1)
-	f.await(t, `count(abs(cluster:kpulse_gpu_observed_gpus:rate5m{cluster="west"} - 3) < .1 and on () abs(cluster:kpulse_gpu_observed_gpus:rate5m{cluster="east"} - 4) < .1) == 1`)
+	f.await(t, `count(abs(sum(host:kpulse_gpu_class_gpus:rate5m{cluster="west"}) - 3) < .1 and on () abs(sum(host:kpulse_gpu_class_gpus:rate5m{cluster="east"}) - 4) < .1) == 1`)
 	ended := time.Now()
 
 	f.checkCounters(t)
@@ -93,18 +93,18 @@ func (f *deployed) checkHours(t *testing.T, from, to time.Time) {
 	last := to.Add(-fleetOffset)
 	evaluations := last.Sub(from).Truncate(fleetInterval)
 	over := func(function, series, cluster string) float64 {
-		return f.value(t, fmt.Sprintf(`%s_over_time(%s{cluster=%q}[%dms])`, function, series, cluster, evaluations.Milliseconds()), last)
+		return f.value(t, fmt.Sprintf(`%s_over_time(sum(%s{cluster=%q})[%dms:%dms])`, function, series, cluster, evaluations.Milliseconds(), fleetInterval.Milliseconds()), last)
 	}
 	for _, c := range []struct {
 		series, cluster string
 		least, most     float64 // GPUs
 	}{
-		{"cluster:kpulse_gpu_observed_gpus:rate5m", "east", 4, 4},
-		{"cluster:kpulse_gpu_utilized_gpus:rate5m", "east", 2, 2},
-		{"cluster:kpulse_allocation_held_gpus:rate5m", "east", 4, 4},
-		{"cluster:kpulse_gpu_observed_gpus:rate5m", "west", 3, 4},
-		{"cluster:kpulse_gpu_utilized_gpus:rate5m", "west", 1.2, 2},
-		{"cluster:kpulse_allocation_held_gpus:rate5m", "west", 3, 4},
+		{"host:kpulse_gpu_class_gpus:rate5m", "east", 4, 4},
+		{"host:kpulse_gpu_utilized_gpus:rate5m", "east", 2, 2},
+		{"host:kpulse_allocation_held_gpus:rate5m", "east", 4, 4},
+		{"host:kpulse_gpu_class_gpus:rate5m", "west", 3, 4},
+		{"host:kpulse_gpu_utilized_gpus:rate5m", "west", 1.2, 2},
+		{"host:kpulse_allocation_held_gpus:rate5m", "west", 3, 4},
 	} {
 		// A rate over half a minute is accurate to a scrape interval.
 		off := c.most * fleetScrape.Seconds() / fleetTime.window5m().Seconds()
@@ -121,7 +121,7 @@ func (f *deployed) checkHours(t *testing.T, from, to time.Time) {
 		due := evaluations.Seconds() / fleetInterval.Seconds()
 		t.Logf("%s of %s: %.1f GPU-seconds, want %.1f; %v of %v evaluations", c.series, c.cluster, counted, want, over("count", c.series, c.cluster), due)
 	}
-	if n := f.value(t, `count(host:kpulse_gpu_observed_gpus:rate5m)`, last); n != 2*hostsOfEach {
+	if n := f.value(t, `count(host:kpulse_gpu_utilized_gpus:rate5m)`, last); n != 2*hostsOfEach {
 		t.Errorf("%v hosts, want %d: hosts of two clusters with one name are two", n, 2*hostsOfEach)
 	}
 }

@@ -34,7 +34,7 @@ const (
 // ruleFiles are the sources of the rules, beside the mixin's folder, in the order of their
 // evaluation. twin/dcgm-exporter.rules.yml is left out: it is for clusters without the proxy.
 var ruleFiles = []string{
-	"../rules/kpulse-node.rules.yml", "../rules/kpulse-fleet.rules.yml", "../rules/kpulse-boards.rules.yml", "../rules/kpulse-gangs.rules.yml", "../rules/kpulse-users.rules.yml",
+	"../rules/kpulse-node.rules.yml", "../rules/kpulse-fleet.rules.yml", "../rules/kpulse-holders.rules.yml", "../rules/kpulse-boards.rules.yml", "../rules/kpulse-gangs.rules.yml",
 }
 
 // xidsData has the proxy's table of XIDs, for panels that show codes in words.

@@ -272,8 +272,8 @@ func TestPanelsWithSharedAndCutGPUs(t *testing.T) {
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+prometheus)
 	s := servers{prometheus: "http://" + prometheus, time: demoTime}
 	recorded := func() bool {
-		n, err := s.count("job:kpulse_allocation_idle_gpus:rate5m and on () device:kpulse_gpu_workload_class:dominant1h", "")
-		owners, failed := s.count("owner:kpulse_allocation_energy:rate5m", "")
+		n, err := s.count(`holder:kpulse_allocation_held_gpus:rate5m{hpc_job!=""} and on () host:kpulse_gpu_class_gpus:rate5m`, "")
+		owners, failed := s.count(`count by (hpc_user) (holder:kpulse_allocation_energy:rate5m{hpc_user!=""})`, "")
 		return err == nil && failed == nil && n == 2 && owners == 2
 	}
 	for end := time.Now().Add(3 * time.Minute); !recorded(); time.Sleep(time.Second) {
@@ -382,7 +382,7 @@ func (s shorter) of(text string) string {
 			ms = s.interval.Milliseconds()
 		case parts[1] == "[":
 			ms = max(ms, s.window.Milliseconds())
-		case parts[1] == "offset " && long == model.Duration(time.Minute):
+		case parts[1] == "offset " && long >= model.Duration(time.Minute) && long <= model.Duration(5*time.Minute):
 			ms = max(ms, s.interval.Milliseconds()) // to the previous evaluation
 		default:
 			ms = max(ms, 1)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
@@ -29,7 +28,11 @@ func ruleFiles(t *testing.T) map[string][]rulefmt.RuleGroup {
 	if err != nil || len(names) < 2 {
 		t.Fatalf("rule files %v, %v", names, err)
 	}
-	names = append(names, twin)
+	optional, err := filepath.Glob("optional/*.yml")
+	if err != nil || len(optional) == 0 {
+		t.Fatalf("optional rule files %v, %v", optional, err)
+	}
+	names = append(append(names, optional...), twin)
 	files := map[string][]rulefmt.RuleGroup{}
 	for _, name := range names {
 		groups, errs := rulefmt.ParseFile(name, false, model.LegacyValidation, parser.NewParser(parser.Options{}), slog.Default())
@@ -136,13 +139,21 @@ func TestMisread(t *testing.T) {
 }
 
 // TestOneSampleAMinute: README.md promises one sample per minute, and GPU-hours count these
-// samples.
+// samples. An increase since the previous evaluation names its interval.
 func TestOneSampleAMinute(t *testing.T) {
-	files := ruleFiles(t)
-	for _, file := range []string{"kpulse-node.rules.yml", "kpulse-fleet.rules.yml", "kpulse-boards.rules.yml", "kpulse-gangs.rules.yml", "kpulse-users.rules.yml"} {
-		for _, g := range files[file] {
-			if g.Interval != model.Duration(time.Minute) {
-				t.Errorf("%s: group %s is evaluated every %v", file, g.Name, g.Interval)
+	for file, groups := range ruleFiles(t) {
+		if file == twin {
+			continue
+		}
+		for _, g := range groups {
+			every := "1m"
+			if strings.HasSuffix(g.Rules[0].Record, ":increase5m") {
+				every = "5m"
+			}
+			for _, r := range g.Rules {
+				if _, since, is := strings.Cut(r.Record, "m:increase"); g.Interval.String() != every || is && since != every {
+					t.Errorf("%s: %s of group %s is evaluated every %v", file, r.Record, g.Name, g.Interval)
+				}
 			}
 		}
 	}

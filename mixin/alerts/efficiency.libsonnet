@@ -1,5 +1,6 @@
 // Alerts about GPUs that are paid for and not used, for a mail in the morning.
 local labels = import '../lib/labels.libsonnet';
+local q = import '../lib/query.libsonnet';
 
 {
   local c = $._config {
@@ -59,7 +60,7 @@ local labels = import '../lib/labels.libsonnet';
         },
       ] + (if c.alertStragglers then [{
              alert: 'KpulseGPUStragglerInJob',
-             expr: 'allocation:kpulse_allocation_straggler:ratio5m < %(stragglerShare)g' % c,
+             expr: '(\n%s) < %g\n' % [q.straggling($._config), c.stragglerShare],
              'for': '30m',
              labels: { severity: c.infoSeverity },
              annotations: {

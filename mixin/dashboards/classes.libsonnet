@@ -76,7 +76,7 @@ local v = import '../lib/variable.libsonnet';
             'Job stragglers',
             'Devices far below the median of their job: the others wait for them. Check their clocks, health and links.',
             'percentunit',
-            [p.rows(q.least('max by (%s, %s) (allocation:kpulse_allocation_straggler:ratio5m%s)' % [labels.device(c), labels.holder(c), q.recorded(c, ', workload_namespace=~"$namespace"')]))]
+            [p.rows(q.least('max by (%s, %s) (\n%s)' % [labels.device(c), labels.holder(c), q.straggling(c, ', %s=~"$cluster", hostname=~"$hostname", workload_namespace=~"$namespace"' % c.clusterLabel)]))]
           ) + p.sorted('Value', false) + p.renamed([
             ['hpc_job', 'Job'],
             ['workload_namespace', 'Namespace'],

@@ -14,9 +14,10 @@ local v = import '../lib/variable.libsonnet';
   local ofHosts(what, over='%s') = 'sum(%s)' % q.held(c, 'host', what, 'workload_namespace', 'namespace', ', hostname=~"$hostname"', over),
   local total(what) = ofHosts(what, q.gpuHours('%s')),
   local ofHeld(part) = q.ratio(total(part), total('held')),
-  // league returns queries of the GPU-hours of a level, by its labels.
-  local league(level, by, more) =
-    local of(what) = 'sum by (%s) (%s)' % [by, q.held(c, level, what, 'hostname', 'hostname', more, q.gpuHours('%s'))];
+  local hour = 'avg_over_time(%s[1h])',
+  // league returns queries of the GPU-hours of holders, by labels.
+  local league(by, more) =
+    local of(what) = 'sum by (%s) (%s)' % [by, q.held(c, 'holder', what, 'hostname', 'hostname', more, q.gpuHours('%s'))];
     [p.rows(query) for query in q.league([of('idle'), '%g * %s' % [c.gpuHourPrice, of('idle')], of('held'), q.ratio(of('utilized'), of('known'))], by)],
   local spent(first) = p.joined + p.sorted('Value #A') + p.renamed(first + [
                          ['Value #A', 'Idle GPU-hours'],
@@ -64,7 +65,7 @@ local v = import '../lib/variable.libsonnet';
             'Free GPUs',
             'GPUs that are free now. If many are free while jobs wait, the scheduler or a quota is in the way.',
             'none',
-            [p.instant('sum(host:kpulse_gpu_observed_gpus:rate5m%s) - (sum(host:kpulse_allocation_held_gpus:rate5m%s) or vector(0))' % [host, host])]
+            [p.instant('sum(host:kpulse_gpus_present:count%s) - (sum(host:kpulse_allocation_held_gpus:rate5m%s) or vector(0))' % [host, host])]
           ) + colors.count + p.decimals(1)),
         ]),
         d.row('Who holds them', [
@@ -72,13 +73,13 @@ local v = import '../lib/variable.libsonnet';
             'Namespaces by idle GPU-hours',
             'The most idle GPU-hours first. Click a namespace to open it.',
             'none',
-            league('namespace', '%s, workload_namespace' % c.clusterLabel, ', workload_namespace!="", workload_namespace=~"$namespace"')
+            league('%s, workload_namespace' % c.clusterLabel, ', workload_namespace!="", workload_namespace=~"$namespace"')
           ) + spent([[c.clusterLabel, 'Cluster'], ['workload_namespace', 'Namespace']])),
           d.at(12, 10, p.table(
             'Jobs by idle GPU-hours',
             'Jobs of a batch system, whatever namespace is selected, the most idle GPU-hours first. A job with many GPUs and one busy requested too many.',
             'none',
-            league('job', '%s, hpc_job' % c.clusterLabel, ', hpc_job!=""')
+            league('%s, hpc_job' % c.clusterLabel, ', hpc_job!=""')
           ) + spent([[c.clusterLabel, 'Cluster'], ['hpc_job', 'Job']])),
         ]),
         d.row('What to reclaim now', [
@@ -88,8 +89,8 @@ local v = import '../lib/variable.libsonnet';
             'none',
             [
               p.rows(
-                q.most('max by (%(labels)s, %(holder)s) (allocation:kpulse_allocation_held_gpus:rate5m%(sel)s)\nand on (%(labels)s)\nmax by (%(labels)s) (device:kpulse_gpu_real_utilization:avg1h%(device)s) < %(idle)g')
-                % { labels: labels.device(c), holder: labels.holder(c), sel: q.recorded(c, ', workload_namespace=~"$namespace"'), device: q.recorded(c), idle: c.idleUtilizationThreshold }
+                q.most('max by (%(labels)s, %(holder)s) (allocation:kpulse_allocation_held_gpus:rate5m%(sel)s)\nand on (%(labels)s)\n%(hour)s < %(idle)g')
+                % { labels: labels.device(c), holder: labels.holder(c), sel: q.recorded(c, ', workload_namespace=~"$namespace"'), hour: q.utilization(labels.device(c), q.recorded(c), hour), idle: c.idleUtilizationThreshold }
               ),
             ]
           ) + p.sorted('Value') + p.renamed(labels.columns(c) + [
@@ -102,7 +103,11 @@ local v = import '../lib/variable.libsonnet';
             'GPU-Util far above real utilization',
             'The 20 devices with the widest gap between GPU-Util and real utilization over the last hour. Their jobs need a profiler, not more GPUs.',
             'percentunit',
-            [p.rows('topk(20, max by (%s) (%s))' % [labels.device(c), q.ofHolders(c, function(more) 'device:kpulse_gpu_utilization_gap:avg1h' + q.recorded(c, more))])]
+            [p.rows('topk(20, max by (%s) (%s))' % [labels.device(c), q.ofHolders(c, function(more) 'max by (%s) (%s) - %s' % [
+              labels.device(c),
+              hour % ('device:kpulse_gpu_nvml_utilization:avg5m' + q.recorded(c, more)),
+              q.utilization(labels.device(c), q.recorded(c, more), hour),
+            ])])]
           ) + p.sorted('Value') + p.renamed(labels.columns(c) + [['Value', 'Gap']])),
         ]),
         d.row('Trend', [
@@ -119,7 +124,7 @@ local v = import '../lib/variable.libsonnet';
             'Memory held by idle GPUs',
             'Device memory in use on GPUs of the selected hosts that have been idle for five minutes: often processes that were left behind.',
             'bytes',
-            [p.query('sum(device:kpulse_gpu_idle_memory:min5m%s)' % q.recorded(c), 'held')]
+            [p.query('sum(host:kpulse_gpu_idle_memory:min5m%s)' % q.recorded(c), 'held')]
           )),
         ]),
       ]

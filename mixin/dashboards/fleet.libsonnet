@@ -14,16 +14,16 @@ local v = import '../lib/variable.libsonnet';
   local host = labels.host(c),
   local cluster = c.clusterLabel,
   local recorded = q.recorded(c),
-  // Recorded series by host have the model of their boards; series by model have no host.
+  // Recorded series by host have the model of their boards.
   local modelled = q.recorded(c, ', model=~"$model"'),
   local models = q.cluster(c, ', model=~"$model"'),
   // others is boards of other models within a day. A missing board has no model any more, and a board whose
   // model was never known may be of any.
-  local others = 'last_over_time(device:kpulse_gpu_model:info%s[1d])' % q.recorded(c, ', model!~"$model"'),
+  local others = 'last_over_time(device:kpulse_gpu_share:ratio%s[1d])' % q.recorded(c, ', model!~"$model"'),
   local ofModel(query) = '(%s\nunless on (%s)\n%s)' % [query, board, others],
   local count(query) = 'count(%s) or vector(0)' % ofModel(query),
   local stateCount(state) = count('%s == 1' % q.board(c, 'kpulse_gpu_health', ', state="%s"' % state)),
-  local utilization = 'avg by (%s) (device:kpulse_gpu_real_utilization:avg5m%s)' % [board, recorded],
+  local utilization = q.utilization(board, recorded),
 
   // Unhealthy boards first, then the least used.
   local severity = ofModel(q.severity(c)),
@@ -47,6 +47,7 @@ local v = import '../lib/variable.libsonnet';
     ||| % { host: host, had: had, raw: q.raw(c), state: severity },
   local hostUtilization = q.ratio('sum by (%s) (host:kpulse_gpu_utilized_gpus:rate5m%s)' % [host, modelled], 'sum by (%s) (host:kpulse_gpu_known_gpus:rate5m%s)' % [host, modelled]),
   local realUtilization = q.ratio('sum(host:kpulse_gpu_utilized_gpus:rate5m%s)' % modelled, 'sum(host:kpulse_gpu_known_gpus:rate5m%s)' % modelled),
+  local ofModels(by) = q.ratio('sum by (%s) (host:kpulse_gpu_utilized_gpus:rate5m%s)' % [by, models], 'sum by (%s) (host:kpulse_gpu_known_gpus:rate5m%s)' % [by, models]),
   local worstHosts = q.most('\n%s - on (%s) 0.4 * (%s)\nor on (%s)\n%s\n' % [hostState, host, hostUtilization, host, hostState]),
   local ofWorstHosts(query) = q.among(query, worstHosts, host),
   local hostStates = q.severities { '3.5': { text: 'SILENT', color: 'red' } },
@@ -60,7 +61,7 @@ local v = import '../lib/variable.libsonnet';
   local ofClusters(more='') = '{%s%s=~"$cluster"%s}' % [c.kpulseMatchers, cluster, more],
   local holders = 'kpulse_allocation_info' + ofClusters(),
   // An unused host, or a cluster without load at night, lacks nothing.
-  local held = '(%s\nor\nmax_over_time(cluster:kpulse_allocation_held_gpus:rate5m%s[1d]) > 0)' % [holders, q.cluster(c)],
+  local held = '(%s\nor\nmax_over_time(host:kpulse_allocation_held_gpus:rate5m%s[1d]) > 0)' % [holders, q.cluster(c)],
 
   grafanaDashboards+:: {
     'kpulse-fleet.json': d.new(
@@ -168,7 +169,7 @@ local v = import '../lib/variable.libsonnet';
                          [
                            p.rows(ofWorst(q.severity(c))),
                            p.rows(ofWorst(utilization)),
-                           p.rows(ofWorst('max by (%s) (device:kpulse_gpu_utilization_gap:avg5m%s)' % [board, recorded])),
+                           p.rows(ofWorst('max by (%s) (device:kpulse_gpu_nvml_utilization:avg5m%s) - %s' % [board, recorded, utilization])),
                            p.rows(ofWorst(q.board(c, 'kpulse_gpu_temperature_celsius'))),
                            p.rows(ofWorst(q.board(c, 'kpulse_gpu_power_watts'))),
                            p.rows(ofWorst(q.holders(c))),
@@ -192,11 +193,11 @@ local v = import '../lib/variable.libsonnet';
             'The same for each model, on all hosts. If one model is held but idle more than the others, it does not suit the jobs that request it.',
             'none',
             [
-              p.rows('sum by (%s, model) (model:kpulse_gpus_present:count%s)' % [cluster, models]),
-              p.rows('sum by (%s, model) (model:kpulse_allocation_held_gpus:rate5m%s)' % [cluster, models]),
-              p.rows('sum by (%s, model) (model:kpulse_allocation_idle_gpus:rate5m%s)' % [cluster, models]),
-              p.rows('max by (%s, model) (model:kpulse_gpu_real_utilization:avg5m%s)' % [cluster, models]),
-              p.rows('sum by (%s, model) (model:kpulse_gpu_energy:rate5m%s)' % [cluster, models]),
+              p.rows('sum by (%s, model) (max by (%s) (kpulse_gpu_present%s) * on (%s) group_left (model) max by (%s, model) (device:kpulse_gpu_share:ratio%s) ^ 0)' % [cluster, board, ofClusters(), board, board, models]),
+              p.rows('sum by (%s, model) (host:kpulse_allocation_held_gpus:rate5m%s)' % [cluster, models]),
+              p.rows('sum by (%s, model) (host:kpulse_allocation_idle_gpus:rate5m%s)' % [cluster, models]),
+              p.rows(ofModels('%s, model' % cluster)),
+              p.rows('sum by (%s, model) (host:kpulse_gpu_energy:rate5m%s)' % [cluster, models]),
             ]
           ) + p.joined + p.sorted('Value #A') + p.renamed([
             [cluster, 'Cluster'],
@@ -211,7 +212,7 @@ local v = import '../lib/variable.libsonnet';
             'Real utilization by model',
             'Of all GPUs of each model. If one model drops while the others do not, its jobs ended or are waiting.',
             'percentunit',
-            [p.query(q.ratio('sum by (model) (model:kpulse_gpu_utilized_gpus:rate5m%s)' % models, 'sum by (model) (model:kpulse_gpu_known_gpus:rate5m%s)' % models), '{{model}}')]
+            [p.query(ofModels('model'), '{{model}}')]
           ) + p.range(0, 1)),
         ]),
         d.row('Getting started', [
@@ -221,7 +222,6 @@ local v = import '../lib/variable.libsonnet';
                         'none',
                         [p.rows(std.join('\nor\n', [
                           lacking('Recording rules', 'Load prometheus_rules.yaml of the mixin: most panels need it. The number counts clusters.', 'host:kpulse_gpus_present:max1d'),
-                          lacking('User rules', 'Load kpulse-users.rules.yml too, which prometheus_rules.yaml includes: Namespace & user needs it. The number counts clusters.', 'holder:kpulse_allocation_held_gpus:rate5m', holders),
                           lacking('Who holds the GPUs', 'Pods: let the proxy ask the kubelet (--kube.pod-resources). Jobs: --hpc-job-mapping-dir, and a prolog that writes it. The number counts clusters.', held),
                           'label_replace(%s, "missing", "Input $1", "field", "(.+)")' % told(
                             '',

@@ -155,12 +155,7 @@ local v = import '../lib/variable.libsonnet';
             'NVLink traffic',
             'Bytes over all NVLinks. If it stays at 0 in a multi-GPU job, the job communicates over something slower.',
             'Bps',
-            [
-              p.query(
-                '%s\nor\n%s + %s' % [board('kpulse_gpu_nvlink_bytes_per_second'), board('kpulse_gpu_nvlink_transmit_bytes_per_second'), board('kpulse_gpu_nvlink_receive_bytes_per_second')],
-                'both ways'
-              ),
-            ]
+            [p.query('%s + %s or %s' % [board('kpulse_gpu_nvlink_transmit_bytes_per_second'), board('kpulse_gpu_nvlink_receive_bytes_per_second'), board('kpulse_gpu_nvlink_bytes_per_second')], 'both ways')]
           )),
         ]),
         d.row('Power, heat and clocks', [

@@ -14,9 +14,9 @@ local v = import '../lib/variable.libsonnet';
     'State ' + word, description, 'none', [p.instant('count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_health', ', state="%s"' % word))]
   ) + (if color == null then colors.count else colors.bad(color))),
   local actions = [['replace', 6], ['reboot_node', 5], ['restart_vm', 4], ['reset_gpu', 3], ['check_hardware', 2], ['restart_application', 1]],
-  // errors returns the errors of each board within a range, as recorded per minute, in whole numbers and only
+  // errors returns the errors of each board within a range, as recorded every five minutes, in whole numbers and only
   // if there are any.
-  local errors(name, range, more='') = 'sum by (%s) (max by (%s, severity, kind) (sum_over_time(device:kpulse_gpu_%s:increase1m%s[%s])))' % [labels.board(c), labels.board(c), name, q.recorded(c, more), range],
+  local errors(name, range, more='') = 'sum by (%s) (max by (%s, severity, kind) (sum_over_time(device:kpulse_gpu_%s:increase5m%s[%s])))' % [labels.board(c), labels.board(c), name, q.recorded(c, more), range],
   // perHour is the errors of the previous hour, on the ten boards that had most within the time range.
   local perHour(name, more='') = '%s\nand on (%s)\ntopk(10, %s)' % [errors(name, '1h', more), labels.board(c), std.strReplace(errors(name, '$__range', more), '[$__range]', '[$__range] @ end()')],
   local narrowest = q.least(q.board(c, 'kpulse_gpu_pcie_link_width')),

@@ -11,21 +11,22 @@ local v = import '../lib/variable.libsonnet';
   // mine selects series by holder: any of namespace, job, user and account may be selected.
   local mine(more='') = q.cluster(c, ', workload_namespace=~"$namespace", hpc_job=~"$hpc_job", hpc_user=~"$hpc_user", hpc_account=~"$hpc_account"' + more),
   local of(metric, more='') = 'holder:%s%s' % [metric, mine(more)],
-  local total(metric) = 'sum(sum_over_time(%s[$__range]))' % of(metric),
+  local total(metric, more='') = 'sum(sum_over_time(%s[$__range]))' % of(metric, more),
   local holder = '%s, workload_namespace, workload_kind, workload_name, hpc_job' % c.clusterLabel,
   local byWhom = '%s, workload_namespace, hpc_job' % c.clusterLabel,
   // held returns a metric of each device, for the selected holders only.
   local held(metric) = '(max by (%(device)s, %(labels)s) (allocation:%(metric)s%(sel)s)\nand on (%(holder)s)\n%(mine)s)'
                        % { device: labels.device(c), labels: labels.holder(c), metric: metric, sel: q.cluster(c, ', workload_namespace=~"$namespace", hpc_job=~"$hpc_job"'), holder: holder, mine: of('kpulse_allocation_held_gpus:rate5m') },
   // least returns the least used devices, those of unknown utilization last.
-  local least = q.least('%s or 0 * %s + 2' % [held('kpulse_allocation_real_utilization:avg5m'), held('kpulse_allocation_held_gpus:rate5m')]),
+  local utilization = q.ratio(held('kpulse_allocation_utilized_gpus:rate5m'), held('kpulse_allocation_known_gpus:rate5m')),
+  local least = q.least('%s or 0 * %s + 2' % [utilization, held('kpulse_allocation_held_gpus:rate5m')]),
   local ofLeast(query) = q.among(query, least, '%s, %s' % [labels.device(c), labels.holder(c)]),
   // league returns queries of the GPU-hours of the holders that had the most of them.
   local league(by, more) =
-    local hours(metric) = 'sum by (%s) (%s)' % [by, q.gpuHours(of(metric, more))];
+    local hours(metric, is='') = 'sum by (%s) (%s)' % [by, q.gpuHours(of(metric, more + is))];
     [p.rows(query) for query in q.league([
       hours('kpulse_allocation_held_gpus:rate5m'),
-      hours('kpulse_allocation_idle_gpus:rate5m'),
+      q.or0(hours('kpulse_allocation_class_gpus:rate5m', ', class="idle"'), hours('kpulse_allocation_held_gpus:rate5m')),
       q.ratio(hours('kpulse_allocation_utilized_gpus:rate5m'), hours('kpulse_allocation_known_gpus:rate5m')),
       '60 * 60 / 3.6e6 * %s' % hours('kpulse_allocation_energy:rate5m'),
     ], by)],
@@ -56,7 +57,7 @@ local v = import '../lib/variable.libsonnet';
             'Share of all GPU-hours held',
             'The share of all held GPU-hours that the selected namespaces, jobs, users and accounts held. Compare it with the share that they pay for.',
             'percentunit',
-            [p.instant(q.ratio(total('kpulse_allocation_held_gpus:rate5m'), 'sum(sum_over_time(cluster:kpulse_allocation_held_gpus:rate5m%s[$__range]))' % q.cluster(c)))]
+            [p.instant(q.ratio(total('kpulse_allocation_held_gpus:rate5m'), 'sum(sum_over_time(host:kpulse_allocation_held_gpus:rate5m%s[$__range]))' % q.cluster(c)))]
           ) + colors.count + p.range(0, 1)),
           d.at(4, 4, p.stat('GPUs held now', 'GPUs held at the end of the time range. If far fewer than the quota, find out what the jobs wait for.', 'none', [p.instant('sum(%s)' % of('kpulse_allocation_held_gpus:rate5m'))]) + colors.count + p.decimals(1)),
           d.at(4, 4, p.stat('GPU-hours held', 'Held in the time range; the tables below show by whom.', 'none', [p.instant(total('kpulse_allocation_held_gpus:rate5m') + ' / 60')]) + colors.count + p.decimals(1)),
@@ -64,7 +65,7 @@ local v = import '../lib/variable.libsonnet';
             'Idle share of GPU-hours held',
             'The share in which nothing ran. Above 25 %: release GPUs between runs, or stop notebooks at night.',
             'percentunit',
-            [p.instant(q.ratio(total('kpulse_allocation_idle_gpus:rate5m'), total('kpulse_allocation_held_gpus:rate5m')))]
+            [p.instant(q.ratio('(%s or vector(0))' % total('kpulse_allocation_class_gpus:rate5m', ', class="idle"'), total('kpulse_allocation_held_gpus:rate5m')))]
           ) + colors.count + p.range(0, 1)),
           d.at(4, 4, p.stat(
             'Real utilization while held',
@@ -121,7 +122,7 @@ local v = import '../lib/variable.libsonnet';
                          'none',
                          [
                            p.rows(ofLeast(held('kpulse_allocation_held_gpus:rate5m'))),
-                           p.rows(ofLeast(held('kpulse_allocation_real_utilization:avg5m'))),
+                           p.rows(ofLeast(utilization)),
                            p.rows(ofLeast('%s * 0 + on (%s) group_left () (1 - %s)' % [held('kpulse_allocation_held_gpus:rate5m'), labels.device(c), used])),
                          ]
                        ) + p.joined + p.sorted('Value #B', false) + p.renamed([

@@ -9,6 +9,8 @@ local v = import '../lib/variable.libsonnet';
 {
   local c = $._config,
   local recorded = q.recorded(c),
+  // The limit in force at the end: it rarely changes.
+  local ofLimit = 'max by (%s) (device:kpulse_gpu_energy:rate5m%s)\n/ on (%s)\nmax by (%s) (last_over_time(kpulse_gpu_power_limit_watts%s[1h] @ end()))' % [labels.board(c), recorded, labels.board(c), labels.board(c), q.raw(c)],
   local largest(series, by, legend) = p.largest('sum by (%s) (%s)' % [by, series], by, legend),
 
   grafanaDashboards+:: {
@@ -43,7 +45,7 @@ local v = import '../lib/variable.libsonnet';
             'Power against the limit',
             'The ten boards nearest to the limit in force. Reaching it under full load is normal; a limit lower than that of the others is not.',
             'percentunit',
-            [p.query(q.highest(10, 'device:kpulse_gpu_power_limit_used:avg5m' + recorded, labels.board(c)), labels.legend(c, '{{hostname}} GPU {{gpu}}'))]
+            [p.query(q.highest(10, ofLimit, labels.board(c)), labels.legend(c, '{{hostname}} GPU {{gpu}}'))]
           )),
         ]),
         d.row('Heat', [
@@ -63,10 +65,10 @@ local v = import '../lib/variable.libsonnet';
         d.row('Throttling', [
           d.at(12, 9, p.timeseries(
             'Throttled share of busy time',
-            'Mean over all busy boards, by reason; reasons overlap. "power" is normal under full load.',
+            'Of the busy time of all boards, by reason; reasons overlap. "power" is normal under full load.',
             'percentunit',
             [p.query(
-              'sum by (reason) (device:kpulse_gpu_throttled_busy:share5m%s)\n/ on () group_left ()\n(sum(host:kpulse_gpus_busy:count%s) > 0)' % [recorded, recorded],
+              'clamp_max(sum by (reason) (device:kpulse_gpu_throttled:rate5m%s)\n/ on () group_left ()\n(sum(host:kpulse_gpu_class_gpus:rate5m%s) > 0), 1)' % [recorded, q.recorded(c, ', class!~"idle|unknown"')],
               '{{reason}}'
             )]
           ) + p.range(0, 1)),
@@ -74,7 +76,7 @@ local v = import '../lib/variable.libsonnet';
                         'GPU-hours of throttling by board',
                         'How long each board was throttled in the time range, by reason; the 20 longest.',
                         'h',
-                        [p.rows('topk(20, max by (%s, reason) (sum_over_time(device:kpulse_gpu_throttled:rate5m%s[$__range]))) / 60' % [labels.board(c), q.recorded(c, ', reason!="low_utilization"')])]
+                        [p.rows('topk(20, max by (%s, reason) (sum_over_time(device:kpulse_gpu_throttled:rate5m%s[$__range]))) / 60' % [labels.board(c), recorded])]
                       ) + p.sorted('Value') + p.renamed(labels.columns(c) + [['reason', 'Reason'], ['Value', 'GPU-hours']])
                       + p.decimals(2)),
         ]),

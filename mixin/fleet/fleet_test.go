@@ -1,10 +1,12 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -12,6 +14,8 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"github.com/kpulse/kpulse-proxy/internal/expose"
 )
 
 // TestAlertsWaitAndHold: `for` and keep_firing_for work as Prometheus documents.
@@ -63,6 +67,53 @@ func TestAlertsWaitAndHold(t *testing.T) {
 			t.Errorf("for %s, keep_firing_for %s: %s is %s since %v, want %s since %v", c.wait, c.hold, c.results, got.String(), since, c.want, c.since)
 		}
 	}
+}
+
+// TestRecordedSeries: the rules record at most 16 series for a device, and 6 for each of its allocations.
+func TestRecordedSeries(t *testing.T) {
+	parsed, errs := rulefmt.ParseFile("../prometheus_rules.yaml", false, model.LegacyValidation, metrics, nil)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	all := map[string]bool{}
+	for _, s := range expose.SeriesTable() {
+		all[s.Name] = true
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		began := time.Now().Truncate(time.Hour)
+		proxies, err := startProxies(ctx, newFleet(16), began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newStore()
+		e := newEvaluator(s, parsed.Groups)
+		for at := began.Add(interval); at.Before(began.Add(12 * interval)); at = at.Add(interval) {
+			time.Sleep(time.Until(at))
+			if err := scrapeAll(proxies, func(p *proxy) error { return p.scrape(s, all, at.Sub(began), at.UnixMilli()) }); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.evaluate(ctx, at, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		counts, most := map[string]int{}, map[string]int{}
+		for _, r := range e.rules {
+			level, _, _ := strings.Cut(r.Record, ":")
+			for m := range r.present {
+				if m.labels.Get("uuid") != "" {
+					of := m.labels.MatchLabels(true, "uuid", "mig_instance", "workload_namespace", "workload_pod", "hpc_job").String()
+					counts[level+of]++
+					most[level] = max(most[level], counts[level+of])
+				}
+			}
+		}
+		t.Log(most)
+		if most["device"] < 8 || most["device"] > 16 || most["allocation"] < 5 || most["allocation"]+most["gang"] > 6 {
+			t.Errorf("%v recorded series, want at most 16 of a device and 6 of an allocation", most)
+		}
+	})
 }
 
 // TestStoreGivesWhatItTook: the store returns the samples appended to it, over several chunks.

@@ -22,7 +22,7 @@ const (
 	eventful    = time.Hour
 	slow        = time.Minute
 	fast        = 15 * time.Second
-	interval    = time.Minute // of all rules
+	interval    = time.Minute // of the rules, but for groups with a longer one
 	alertsAfter = quiet       // none fires before
 )
 

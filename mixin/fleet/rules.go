@@ -34,6 +34,7 @@ type evaluator struct {
 // rule is a rule and its last results.
 type rule struct {
 	rulefmt.Rule
+	every   time.Duration // the interval of its group
 	present map[*series]bool // after the last evaluation
 	active  map[uint64]*active
 }
@@ -53,7 +54,7 @@ func newEvaluator(s *store, groups []rulefmt.RuleGroup) *evaluator {
 	})}
 	for _, g := range groups {
 		for _, r := range g.Rules {
-			e.rules = append(e.rules, &rule{Rule: r, active: map[uint64]*active{}})
+			e.rules = append(e.rules, &rule{Rule: r, every: max(interval, time.Duration(g.Interval)), active: map[uint64]*active{}})
 		}
 	}
 	return e
@@ -76,7 +77,7 @@ func (e *evaluator) query(ctx context.Context, expr string, at time.Time) (promq
 // evaluate evaluates all rules in order, alerting rules only if alerts is set.
 func (e *evaluator) evaluate(ctx context.Context, at time.Time, alerts bool) error {
 	for _, r := range e.rules {
-		if r.Alert != "" && !alerts {
+		if r.Alert != "" && !alerts || at.Unix()%int64(r.every.Seconds()) != 0 {
 			continue
 		}
 		vector, err := e.query(ctx, r.Expr, at)

@@ -19,12 +19,11 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
   // values of a label are chosen that the level lacks. `over` is applied to either.
   held(c, level, what, label, variable, more='', over='%s')::
     local of(level, what, matchers) = over % ('%s:kpulse_allocation_%s_gpus:rate5m%s' % [level, what, self.cluster(c, matchers + more)]);
-    local some = self.some(label, variable);
-    '(%s\nor\n%s)' % [
-      of(level, what, ', %s=~"$%s"' % [label, variable]),
-      // A device that is never idle has no series of that class.
-      if what == 'idle' then self.or0(of('allocation', 'class', some + ', class="idle"'), of('allocation', 'held', some)) else of('allocation', what, some),
-    ],
+    // A holder that is never idle has no series of that class.
+    local by(level, matchers) =
+      if what == 'idle' && level != 'host' then self.or0(of(level, 'class', matchers + ', class="idle"'), of(level, 'held', matchers))
+      else of(level, what, matchers);
+    '(%s\nor\n%s)' % [by(level, ', %s=~"$%s"' % [label, variable]), by('allocation', self.some(label, variable))],
   // ofHolders is the devices of a query that takes matchers: all of them, or those that the chosen namespaces
   // hold in part or whole.
   ofHolders(c, devices)::
@@ -78,6 +77,36 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
 
   // ratio is absent if the divisor is 0, where a share is undefined.
   ratio(part, whole):: '%s\n/\n(%s > 0)' % [part, whole],
+
+  // utilization is real utilization over the time for which it was known, by labels; `over` is applied to the seconds.
+  utilization(by, matchers, over='%s')::
+    local of(what) = 'sum by (%s) (%s)' % [by, over % ('device:kpulse_gpu_%s:rate5m%s' % [what, matchers])];
+    self.ratio(of('utilized'), of('known')),
+
+  // straggling is the utilization of the selected devices below half of the median of their job, or workload if there
+  // is no job, divided by that median: that of at least four devices, and at least 0.2. Other jobs wait as a whole.
+  straggling(c, matchers='')::
+    local of(gang, is) =
+      local series(what, more) = 'allocation:kpulse_allocation_%s_gpus:rate5m{%s%s}' % [what, is, more];
+      local utilization(more) = self.ratio(series('utilized', more), series('known', more));
+      |||
+        (
+          %(selected)s
+          / on (%(gang)s) group_left ()
+          (
+            quantile by (%(gang)s) (0.5, max by (%(gang)s, %(device)s) (%(all)s)) >= 0.2
+            and on (%(gang)s)
+            count by (%(gang)s) (max by (%(gang)s, %(device)s) (%(known)s > 0)) >= 4
+          )
+        ) < 0.5
+      ||| % {
+        gang: '%s, %s' % [c.clusterLabel, gang],
+        device: 'hostname, gpu, uuid, mig_instance, mig_profile',
+        selected: utilization(matchers),
+        all: utilization(''),
+        known: series('known', ''),
+      };
+    of('hpc_job', 'hpc_job!=""') + 'or\n' + of('workload_namespace, workload_kind, workload_name', 'hpc_job="", workload_name!=""'),
 
   // perHour and perMinute are errors as integers, counted like the alerts count them: over a window of many
   // scrapes, since the increase over a few scrapes is 1.33 for one error.

@@ -305,10 +305,12 @@ func (r *HealthReport) WriteJSON(out io.Writer) error { return writeJSON(out, r)
 var nagios = [canonical.NumHealth]string{"OK", "WARNING", "WARNING", "CRITICAL", "UNKNOWN"}
 
 // Summary returns the first line: the worst state, and what to do about each switch and GPU that is in it, and why.
+// It leaves out GPUs with no other condition than that of a switch.
 func (r *HealthReport) Summary() string {
 	var parts []string
 	for _, g := range r.lines() {
-		if g.state == r.Worst && g.state != canonical.HealthOK {
+		ofSwitch := len(r.Switches) > 0 && g.GPU != "" && len(g.Conditions) == 1 && g.Conditions[0].Condition == canonical.CondNVSwitch.String()
+		if !ofSwitch && g.state == r.Worst && g.state != canonical.HealthOK {
 			todo := ""
 			if g.Action != "" && g.Action != canonical.ActionNone.String() {
 				todo = g.Action + " "

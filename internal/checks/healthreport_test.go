@@ -110,8 +110,7 @@ kpulse_nvswitch_fatal_sxid{hostname="n",pci_bus_id="0000:03:00",sxid="20009"} 1
 kpulse_nvswitch_fatal_sxid{hostname="n",pci_bus_id="0000:84:00",sxid="12028"} 1`
 	const both = "fatal SXID 20034, 20009"
 	for _, c := range []struct{ body, want string }{
-		{raised + "\n" + faults, "CRITICAL - reboot_node NVSwitch 0000:03:00: " + both + "; reboot_node NVSwitch 0000:84:00: fatal SXID 12028; reboot_node GPU 1: " +
-			both + " of NVSwitch 0000:03:00\n" +
+		{raised + "\n" + faults, "CRITICAL - reboot_node NVSwitch 0000:03:00: " + both + "; reboot_node NVSwitch 0000:84:00: fatal SXID 12028\n" +
 			"crit  NVSwitch 0000:03:00  -   reboot_node  nvswitch=crit  " + both + "\n" +
 			"crit  NVSwitch 0000:84:00  -   reboot_node  nvswitch=crit  fatal SXID 12028\n" +
 			"crit  GPU 1                u1  reboot_node  nvswitch=crit  " + both + " of NVSwitch 0000:03:00\n" +

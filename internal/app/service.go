@@ -86,7 +86,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		p.collectors = append(p.collectors, p.rules)
 	}
 	if l := p.kernelLog; l != nil {
-		served.Events, served.Switches, served.ResolveSwitch = l.Events, l.Switches, l.Resolve
+		served.Events, served.Switches, served.SwitchFaults, served.ResolveSwitch = l.Events, l.Switches, l.Faults, l.Resolve
 	}
 	if p.discovery != nil {
 		served.Absent = p.discovery.finder.Absent

@@ -68,7 +68,7 @@ type Source struct {
 	At   time.Time
 	Took time.Duration
 	// ChangedAt is the time of the latest reading in which any value differed from
-	// the previous one.
+	// the previous one; zero while there is no reading that changes by itself, such as power.
 	ChangedAt time.Time
 
 	// Notes are problems that do not stop readings. They are immutable.

@@ -27,8 +27,19 @@ type HealthReport struct {
 	// Problem is why not everything is known, and what to do.
 	Problem string `json:"problem,omitempty"`
 	// Note says if the readings are not live.
-	Note string      `json:"note,omitempty"`
-	GPUs []gpuReport `json:"gpus"`
+	Note     string         `json:"note,omitempty"`
+	Switches []switchReport `json:"switches,omitempty"`
+	GPUs     []gpuReport    `json:"gpus"`
+}
+
+// switchReport is the report on an NVSwitch with fatal SXIDs. It has the state of its condition on the boards.
+type switchReport struct {
+	Hostname string `json:"hostname"`
+	PCIBusID string `json:"pci_bus_id"`
+	State    string `json:"state"`
+	Action   string `json:"action"`
+	Reason   string `json:"reason"`
+	state    canonical.Health
 }
 
 // gpuReport is the report on a board: a line of text.
@@ -66,7 +77,43 @@ func HealthOf(n *client.Node, events []client.ServedEvent, choose func(*client.N
 	if chosen.Doubt != "" {
 		problem = chosen.Doubt + remedyDoubt
 	}
-	return NewHealthReport(boardsOf(n, events, chosen.Shown), cmp.Or(chosen.Trouble, problem))
+	r := NewHealthReport(boardsOf(n, events, chosen.Shown), cmp.Or(chosen.Trouble, problem))
+	r.Switches = switchesOf(n, r.GPUs)
+	return r
+}
+
+// switchesOf returns reports on the switches with fatal SXIDs, if these count on a board.
+func switchesOf(n *client.Node, boards []gpuReport) (all []switchReport) {
+	state := canonical.HealthOK
+	for i := range boards {
+		for _, c := range boards[i].Conditions {
+			if h := slices.Index(canonical.HealthStates[:], c.State); c.Condition == canonical.CondNVSwitch.String() && h >= 0 {
+				state = max(state, canonical.Health(h))
+			}
+		}
+	}
+	for _, s := range n.Switches {
+		if state != canonical.HealthOK {
+			all = append(all, switchReport{s.Hostname, s.PCIBusID, state.String(), canonical.CondNVSwitch.ActionIn(state).String(), s.Text(), state})
+		}
+	}
+	return all
+}
+
+// lines returns the reports on switches and boards as lines of text, the worst first, switches before boards.
+func (r *HealthReport) lines() (all []gpuReport) {
+	for _, s := range r.Switches {
+		raised := []conditionReport{{canonical.CondNVSwitch.String(), s.State}}
+		all = append(all, gpuReport{state: s.state, label: "NVSwitch " + client.OneLine(s.PCIBusID), State: s.State, Action: s.Action, Conditions: raised, Reason: s.Reason})
+	}
+	all = append(all, r.GPUs...)
+	sortReports(all)
+	return all
+}
+
+// sortReports puts the worst first.
+func sortReports(all []gpuReport) {
+	slices.SortStableFunc(all, func(a, b gpuReport) int { return badness[b.state] - badness[a.state] })
 }
 
 // whyUnknown returns why nothing, or only part, is known of the GPUs of n; "" if all is.
@@ -77,7 +124,7 @@ func whyUnknown(n *client.Node, now time.Time) (problem string, nothing bool) {
 			asked = more(n.Sources[0].Name, len(n.Sources))
 		}
 	}
-	present := func(g *client.GPU) bool { return !g.Gone }
+	decided := func(g *client.GPU) bool { return !g.Gone || g.Health == canonical.HealthCrit }
 	long := func(s client.Source) bool { return s.LongLabels > 0 }
 	age, unchanged := now.Sub(n.At), n.Unchanged()
 	source, unread := n.Unread()
@@ -94,7 +141,7 @@ func whyUnknown(n *client.Node, now time.Time) (problem string, nothing bool) {
 			"the log names one: have the exporter shorten it, or raise the limit"
 	case len(n.GPUs) == 0:
 		problem = "there is no GPU in the reading; check that the source sees the node's GPUs, and that it is the right one"
-	case len(n.GPUs) > 1 && !slices.ContainsFunc(n.GPUs, present):
+	case !slices.ContainsFunc(n.GPUs, decided):
 		problem = "the reading has none of the GPUs that were there, as from an exporter that has just started; check that it and nvidia-smi find them"
 	case !n.At.IsZero() && age > staleHealth && !slices.ContainsFunc(n.Sources, Replays):
 		problem = fmt.Sprintf("the latest reading is %s old; see why its source is no longer read, or correct the clocks", age.Round(time.Second))
@@ -143,9 +190,13 @@ func boardsOf(n *client.Node, events []client.ServedEvent, shown []int) []gpuRep
 		if n.Machines > 1 {
 			label = g.Hostname + " " + label
 		}
-		all = append(all, reportOn(g, events, client.OneLine(label)))
+		r := reportOn(g, events, client.OneLine(label))
+		for _, s := range n.Switches[:min(1, len(n.Switches))] {
+			r.Reason = strings.Replace(r.Reason, g.ConditionText(canonical.CondNVSwitch), s.Text()+" of NVSwitch "+client.OneLine(s.PCIBusID), 1)
+		}
+		all = append(all, r)
 	}
-	slices.SortStableFunc(all, func(a, b gpuReport) int { return badness[b.state] - badness[a.state] })
+	sortReports(all)
 	return all
 }
 
@@ -168,13 +219,6 @@ func reportOn(g *client.GPU, events []client.ServedEvent, label string) gpuRepor
 		r.Reason += prefixed(", held by ", holdersOf(g))
 	case fatal != "":
 		r.Reason = strings.Replace(r.Reason, g.ConditionText(canonical.CondXIDFatal), fatal, 1)
-	}
-	for _, e := range slices.Backward(events) {
-		if e.Kind == canonical.EventSXID && e.Severity == canonical.SeverityFatal {
-			fault := fmt.Sprintf("fatal SXID %d of NVSwitch %s", e.Code, client.OneLine(e.PCIBusID))
-			r.Reason = strings.Replace(r.Reason, g.ConditionText(canonical.CondNVSwitch), fault, 1)
-			break
-		}
 	}
 	if r.State = r.state.String(); r.state == canonical.HealthUnknown {
 		r.Reason = cmp.Or(r.Reason, "no reading decides it")
@@ -260,11 +304,13 @@ func (r *HealthReport) WriteJSON(out io.Writer) error { return writeJSON(out, r)
 // nagios are the words of the first line, by state, as plugins of Nagios have them.
 var nagios = [canonical.NumHealth]string{"OK", "WARNING", "WARNING", "CRITICAL", "UNKNOWN"}
 
-// Summary returns the first line: the worst state, and what to do about each GPU that is in it, and why.
+// Summary returns the first line: the worst state, and what to do about each switch and GPU that is in it, and why.
+// It leaves out GPUs with no other condition than that of a switch.
 func (r *HealthReport) Summary() string {
 	var parts []string
-	for i := range r.GPUs {
-		if g := &r.GPUs[i]; g.state == r.Worst && g.state != canonical.HealthOK {
+	for _, g := range r.lines() {
+		ofSwitch := len(r.Switches) > 0 && g.GPU != "" && len(g.Conditions) == 1 && g.Conditions[0].Condition == canonical.CondNVSwitch.String()
+		if !ofSwitch && g.state == r.Worst && g.state != canonical.HealthOK {
 			todo := ""
 			if g.Action != "" && g.Action != canonical.ActionNone.String() {
 				todo = g.Action + " "
@@ -281,14 +327,14 @@ func (r *HealthReport) Summary() string {
 	return nagios[r.Worst] + " - " + strings.Join(parts, "; ")
 }
 
-// WriteText writes the summary, and then a line for each GPU, the worst first: state, index, UUID, action,
+// WriteText writes the summary, and then a line for each switch and GPU, the worst first: state, index, UUID, action,
 // conditions with their states, reason. An empty field is a dash.
 func (r *HealthReport) WriteText(out io.Writer) error {
 	if _, err := fmt.Fprintln(out, r.Summary()); err != nil {
 		return err
 	}
 	columns := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, g := range r.GPUs {
+	for _, g := range r.lines() {
 		var conditions []string
 		for _, c := range g.Conditions {
 			conditions = append(conditions, c.Condition+"="+c.State)
@@ -306,12 +352,13 @@ const lineLimit = 80
 // Line returns the worst state in one line of at most lineLimit bytes.
 func (r *HealthReport) Line() string {
 	is := func(g gpuReport) bool { return g.state == r.Worst }
-	at, count := slices.IndexFunc(r.GPUs, is), len(slices.DeleteFunc(slices.Clone(r.GPUs), func(g gpuReport) bool { return !is(g) }))
+	worst := slices.DeleteFunc(r.lines(), func(g gpuReport) bool { return !is(g) })
+	count := len(worst)
 	first, rest := r.State+": "+r.Problem, ""
 	if r.Worst == canonical.HealthOK {
 		return diag.Count(count, "GPU") + " ok"
-	} else if at >= 0 {
-		g := &r.GPUs[at]
+	} else if count > 0 {
+		g := &worst[0]
 		if first = r.State + ": " + g.label + " " + g.Reason; g.Action != "" && g.Action != canonical.ActionNone.String() {
 			rest = " (" + g.Action + ")"
 		}

@@ -58,7 +58,9 @@ func TestHealthIsUnknownWhereNotAllIsKnown(t *testing.T) {
 		{"broken lines", readAt(now, "dcgm", "kpulse_gpu_health{"), "the answer has 1 line that cannot be read", canonical.HealthUnknown, 1},
 		{"no source", `kpulse_source_up{source="s",backend="dcgm"} 0`, "no source could be read", canonical.HealthUnknown, 0},
 		{"no GPU", `kpulse_source_up{source="s",backend="dcgm"} 1`, "there is no GPU in the reading", canonical.HealthUnknown, 0},
-		{"none of the GPUs that were there", readAt(now, "dcgm", gone("0"), gone("1")), "the reading has none of the GPUs", canonical.HealthUnknown, 0},
+		{"none of the GPUs that were there", readAt(now, "dcgm", missing("0"), missing("1")), "the reading has none of the GPUs", canonical.HealthUnknown, 0},
+		{"the only GPU missing", readAt(now, "dcgm", missing("0")), "the reading has none of the GPUs", canonical.HealthUnknown, 0},
+		{"none of them, and one crit", readAt(now, "dcgm", missing("0"), gone("1")), "", canonical.HealthCrit, 2},
 		{"the only GPU gone", readAt(now, "dcgm", gone("0")), "", canonical.HealthCrit, 1},
 		{"one of two gone", readAt(now, "dcgm", gone("1")), "", canonical.HealthCrit, 2},
 		{"one of two missing", readAt(now, "dcgm", missing("1")), "", canonical.HealthUnknown, 2},
@@ -94,6 +96,34 @@ func TestHealthOfAnInstanceIsItsBoards(t *testing.T) {
 	var text bytes.Buffer
 	if err := report.WriteText(&text); err != nil || text.String() != "WARNING - reset_gpu GPU 1\nwarn  GPU 1  u1  reset_gpu  -  -\n" {
 		t.Errorf("%q, %v", &text, err)
+	}
+}
+
+// TestHealthOfSwitches: each switch with fatal SXIDs has a line before the boards, if its condition is raised.
+func TestHealthOfSwitches(t *testing.T) {
+	const raised = `kpulse_gpu_health{hostname="n",gpu="1",uuid="u1",state="crit"} 1
+kpulse_gpu_present{hostname="n",gpu="1",uuid="u1"} 1
+kpulse_gpu_health_condition{hostname="n",gpu="1",uuid="u1",condition="nvswitch",state="crit"} 1
+kpulse_gpu_recommended_action{hostname="n",gpu="1",uuid="u1",action="reboot_node"} 1`
+	const faults = `kpulse_nvswitch_fatal_sxid{hostname="n",pci_bus_id="0000:03:00",sxid="20034"} 1
+kpulse_nvswitch_fatal_sxid{hostname="n",pci_bus_id="0000:03:00",sxid="20009"} 1
+kpulse_nvswitch_fatal_sxid{hostname="n",pci_bus_id="0000:84:00",sxid="12028"} 1`
+	const both = "fatal SXID 20034, 20009"
+	for _, c := range []struct{ body, want string }{
+		{raised + "\n" + faults, "CRITICAL - reboot_node NVSwitch 0000:03:00: " + both + "; reboot_node NVSwitch 0000:84:00: fatal SXID 12028\n" +
+			"crit  NVSwitch 0000:03:00  -   reboot_node  nvswitch=crit  " + both + "\n" +
+			"crit  NVSwitch 0000:84:00  -   reboot_node  nvswitch=crit  fatal SXID 12028\n" +
+			"crit  GPU 1                u1  reboot_node  nvswitch=crit  " + both + " of NVSwitch 0000:03:00\n" +
+			"ok    GPU 0                u0  none         -              -\n"},
+		{faults, "OK - 1 GPU\nok  GPU 0  u0  none  -  -\n"}, // the condition is off
+		{raised, "CRITICAL - reboot_node GPU 1: NVSwitch failed\ncrit  GPU 1  u1  reboot_node  nvswitch=crit  NVSwitch failed\nok    GPU 0  u0  none         -              -\n"},
+	} {
+		n := client.Fetch(t.Context(), answering(readAt(time.Now(), "dcgm", c.body)))
+		report := HealthOf(n, nil, func(n *client.Node) client.Selection { return client.Selection{Shown: []int{0, 1}[:len(n.GPUs)]} }, time.Now())
+		var text bytes.Buffer
+		if err := report.WriteText(&text); err != nil || text.String() != c.want {
+			t.Errorf("%v\n%s\nwant\n%s", err, &text, c.want)
+		}
 	}
 }
 

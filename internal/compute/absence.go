@@ -28,7 +28,9 @@ type absence struct {
 	gone    bool
 	// dismissed is set if an operator said that it is dealt with.
 	dismissed bool
-	seen      uint64 // the latest reading in which it was missing
+	replaced  bool   // another board is in its place
+	from      uint64 // the first reading in which it was missing
+	seen      uint64 // the latest one
 }
 
 // observeAbsences takes in which boards a reading lacks. A reading without any board of a node,
@@ -76,7 +78,7 @@ func (m *memory) miss(f *canonical.Frame, d *canonical.Device) {
 		if m.absences == nil {
 			m.absences = map[canonical.Identity]*absence{}
 		}
-		a = &absence{since: f.At}
+		a = &absence{since: f.At, from: m.readings}
 		m.absences[d.Identity()] = a
 	}
 	a.seen, a.since = m.readings, earlier(a.since, f.At)
@@ -88,7 +90,43 @@ func (m *memory) miss(f *canonical.Frame, d *canonical.Device) {
 	} else {
 		a.named = 0
 	}
-	a.gone = a.gone || !a.dismissed && (a.named >= goneReadings || a.without >= goneReadings && f.At.Sub(a.since) >= goneSpan)
+	lasts := a.without >= goneReadings && f.At.Sub(a.since) >= goneSpan
+	if a.replaced = m.isReplaced(d, a); a.replaced && lasts {
+		m.replace(d.UUID)
+		return
+	}
+	a.gone = a.gone || !a.dismissed && (a.named >= goneReadings || lasts)
+}
+
+// isReplaced reports whether a board that is missing is no longer in its node: a board that was not known
+// before is at its PCI address.
+func (m *memory) isReplaced(d *canonical.Device, a *absence) bool {
+	return d.UUID != "" && slices.ContainsFunc(m.present, func(o *device) bool {
+		if o.born < a.from || o.UUID == "" || o.Hostname != d.Hostname {
+			return false
+		}
+		at := canonical.PCIAddress(o.PCIBusID)
+		return at != "" && at == canonical.PCIAddress(d.PCIBusID)
+	})
+}
+
+// replace forgets that a board and its instances left, but not what was fatal on them, should they return.
+func (m *memory) replace(uuid string) {
+	is := func(d *device) bool { return d.UUID == uuid }
+	for _, left := range m.departed {
+		if d := left.item; is(d) {
+			d.forgotten = true
+			delete(m.devices, d.Identity())
+			m.lost = append(m.lost, d)
+		}
+	}
+	m.departed = m.departed.without(is)
+	for _, d := range m.lost {
+		if is(d) && !d.IsInstance() {
+			m.counted = append(m.counted, d)
+		}
+	}
+	m.lost, m.roster = slices.DeleteFunc(m.lost, is), nil
 }
 
 // isCalledLost reports whether the source itself calls a board lost.
@@ -174,10 +212,11 @@ func (j *Judge) appendAbsences(dst []canonical.Absence, r *canonical.Roster, f *
 // it is gone or has a fatal XID; a board of another machine is gone for goneMemory.
 func (j *Judge) absence(missing *canonical.Device, f *canonical.Frame) canonical.Absence {
 	v := canonical.Absence{State: canonical.HealthUnknown}
-	if missing.IsInstance() {
+	a := j.memory.absences[missing.Identity()]
+	if missing.IsInstance() || a != nil && a.replaced {
 		return v
 	}
-	if a := j.memory.absences[missing.Identity()]; a != nil && a.gone && (f.BootID != "" || f.At.Sub(a.since) <= goneMemory) {
+	if a != nil && a.gone && (f.BootID != "" || f.At.Sub(a.since) <= goneMemory) {
 		v.State, v.Gone, v.Action = canonical.HealthCrit, true, canonical.ActionIfGone
 	}
 	d := j.memory.known(missing.Identity())

@@ -39,6 +39,7 @@ type memory struct {
 type device struct {
 	canonical.Device         // as it was last described
 	slot             int     // its index among the present, or in the roster
+	born             uint64  // the reading in which it first appeared
 	appeared         uint64  // the reading in which it last appeared or reappeared
 	forgotten        bool    // no longer in the memory
 	warning          float64 // temperature in °C from which it is hot
@@ -141,6 +142,7 @@ func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 		d := m.devices[key]
 		if d == nil {
 			d = newDevice()
+			d.born = m.readings
 			m.recover(d, key)
 			m.devices[key] = d
 		}

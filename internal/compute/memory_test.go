@@ -102,6 +102,13 @@ func TestGone(t *testing.T) {
 		silent          bool // the source names the absent, but does not call them lost
 	}
 	both, one := []canonical.Device{gpu1, gpu2}, []canonical.Device{gpu2}
+	placed := func(d canonical.Device, uuid, address string) canonical.Device {
+		d.UUID, d.PCIBusID = uuid, address
+		return d
+	}
+	old, beside := placed(gpu1, "GPU-1", "00000000:1B:00.0"), placed(gpu2, "GPU-2", "00000000:2B:00.0")
+	pair, swapped := []canonical.Device{old, beside}, []canonical.Device{placed(gpu1, "GPU-9", "0000:1b:00"), beside}
+	moved := []canonical.Device{placed(gpu2, "GPU-2", "00000000:1B:00.0")}
 	for _, c := range []struct {
 		what  string
 		steps []step
@@ -118,6 +125,10 @@ func TestGone(t *testing.T) {
 			{2 * sec, one, []canonical.Device{gpu1}, "crit", true}, {sec, both, nil, "", false},
 		}},
 		{"the source names it, but not each time", []step{{0, both, nil, "", false}, {sec, one, []canonical.Device{gpu1}, "unknown", false}, {sec, one, nil, "unknown", false}, {sec, one, []canonical.Device{gpu1}, "unknown", false}}},
+		{"another board in its place", []step{{0, pair, nil, "", false}, {minute, swapped, nil, "unknown", false}, {minute, swapped, nil, "unknown", false}, {minute, swapped, nil, "", false}}},
+		{"gone, and then another board in its place", []step{{0, pair, nil, "", false}, {minute, pair[1:], nil, "unknown", false}, {minute, pair[1:], nil, "unknown", false},
+			{minute, pair[1:], nil, "crit", false}, {minute, swapped, nil, "", false}}},
+		{"its neighbour has its address now", []step{{0, pair, nil, "", false}, {minute, moved, nil, "unknown", false}, {minute, moved, nil, "unknown", false}, {minute, moved, nil, "crit", false}}},
 		{"for a day", []step{{0, both, nil, "", false}, {minute, one, nil, "unknown", false}, {minute, one, nil, "unknown", false}, {minute, one, nil, "crit", false}, {2 * time.Hour, one, nil, "crit", false}, {21 * time.Hour, one, nil, "crit", false}, {time.Hour, one, nil, "unknown", false}, {143 * time.Hour, one, nil, "unknown", false}, {2 * time.Hour, one, nil, "", false}}},
 	} {
 		j, at := newJudge(t, nil), start
@@ -143,6 +154,40 @@ func TestGone(t *testing.T) {
 			if got != s.want {
 				t.Errorf("%s: step %d: %q, want %q", c.what, i, got, s.want)
 			}
+		}
+	}
+}
+
+// TestReplacedBoards: the board that takes the place of one with a fatal code has none, even after a restart
+// between them; the old one has it still if it returns.
+func TestReplacedBoards(t *testing.T) {
+	old, other := gpu1, gpu1
+	old.PCIBusID, other.PCIBusID, other.UUID = "00000000:1B:00.0", "00000000:1B:00.0", "GPU-9"
+	j, at := newJudge(t, nil), start
+	for i, s := range []struct {
+		device           canonical.Device
+		restart          bool
+		xid              float64
+		verdict, missing string
+	}{
+		{old, false, 0, "ok", ""}, {old, false, 79, "crit", ""}, {other, true, 0, "ok", "unknown"}, {other, false, 0, "ok", "unknown"},
+		{other, false, 0, "ok", ""}, {old, false, 45, "crit", "unknown"},
+	} {
+		if s.restart {
+			faults := j.Faults(nil)
+			j = newJudge(t, nil)
+			j.Restore(faults, false)
+		}
+		at = at.Add(minute)
+		f := frame(topology(s.device), at, reading{canonical.XIDLast: s.xid, canonical.Temperature: 40})
+		v, missing := j.Judge(f, nil), ""
+		var l canonical.Ledger
+		j.Account(&l, f, v, 0)
+		for _, a := range l.Absences {
+			missing = a.State.String()
+		}
+		if got := v[0].Health.String(); got != s.verdict || missing != s.missing {
+			t.Errorf("reading %d: %s, the missing one %q, want %s, %q", i, got, missing, s.verdict, s.missing)
 		}
 	}
 }

@@ -297,7 +297,7 @@ func TestRecordsThatDrain(t *testing.T) {
 			1, 2, `^CRITICAL - reboot_node GPU 0: fatal XID 79 \w+ \(fallen off the bus\)\n`},
 		{"off the bus without an Xid", kmsg("NVRM: GPU 0000:18:00.0: GPU has fallen off the bus."), 1, 2, `^CRITICAL - reboot_node GPU 1: fatal XID 79 `},
 		{"an SXID that is not fatal", kmsg("nvidia-nvswitch3: SXid (PCI:0000:04:00.0): 22013, Non-fatal, Link 43 Minion Link DLREQ interrupt"), 1, 0, "^OK - "},
-		{"a fatal SXID", kmsg("nvidia-nvswitch0: SXid (PCI:0000:03:00.0): 20034, Fatal, Link 27 LTSSM Fault Up"), 1, 2, "^CRITICAL - reboot_node GPU 0: fatal SXID 20034 of NVSwitch 0000:03:00; reboot_node GPU 1: "},
+		{"a fatal SXID", kmsg("nvidia-nvswitch0: SXid (PCI:0000:03:00.0): 20034, Fatal, Link 27 LTSSM Fault Up"), 1, 2, "^CRITICAL - reboot_node NVSwitch 0000:03:00: fatal SXID 20034\ncrit +NVSwitch 0000:03:00 "},
 		{"149 that is fatal by its sub-code", kmsg("NVRM: Xid (PCI:0000:20:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)"),
 			1, 2, `^CRITICAL - reset_gpu GPU 2: fatal XID 149 NVLINK_NETIR_ERROR \(NETIR_LINK_EVT Fatal XC0 i0 Link 08\)\n`},
 		{"syslog", "Jul 25 16:46:04 n1 kernel: [91134.101988] NVRM: Xid (PCI:0000:10:00): 119, pid='<unknown>', name=<unknown>, Timeout waiting for RPC from GSP!\n",

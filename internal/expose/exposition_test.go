@@ -30,6 +30,9 @@ func render(readings ...outcome) []byte { return renderWith(nil, readings...) }
 func renderWith(switches []canonical.SXIDCount, readings ...outcome) []byte {
 	var out bytes.Buffer
 	s := output{buffer: buffer{w: &out}, switches: switches}
+	for _, c := range switches {
+		s.faults = append(s.faults, canonical.SwitchFault{Hostname: c.Hostname, PCIBusID: c.PCIBusID, Code: c.Code})
+	}
 	newRenderer(Form{Full: true}).write(&s, &atomic.Pointer[layout]{}, readings)
 	s.flush()
 	return out.Bytes()

@@ -85,6 +85,9 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if o.switches = o.switches[:0]; m.opts.Switches != nil && asked.first {
 		o.switches = m.opts.Switches(o.switches)
 	}
+	if o.faults = o.faults[:0]; m.opts.SwitchFaults != nil && asked.first {
+		o.faults = m.opts.SwitchFaults(o.faults)
+	}
 	m.renderers[asked.full].write(o, asked.kept, readings)
 	if m.opts.Results != nil && asked.all {
 		m.opts.Results(time.Now(), o.pass)

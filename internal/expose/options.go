@@ -64,6 +64,8 @@ type Machine struct {
 	Events func(dst []canonical.Event) []canonical.Event
 	// Switches appends the error counts of this machine's NVSwitches; nil means none.
 	Switches func(dst []canonical.SXIDCount) []canonical.SXIDCount
+	// SwitchFaults appends the fatal SXIDs of these that nothing resolved; nil means none.
+	SwitchFaults func(dst []canonical.SwitchFault) []canonical.SwitchFault
 	// Processes lists what /api/v1/processes shows; nil turns it off.
 	Processes ProcessLister
 	// ExposeProcesses shows processes to other machines too, also those in events.

@@ -101,6 +101,7 @@ type output struct {
 	values   []float64 // of one row, or source, in a family
 	sources  texts     // the labels of each reading's source
 	switches []canonical.SXIDCount
+	faults   []canonical.SwitchFault
 	further  []canonical.Families // of each reading, nil for none
 	merger   merger               // of the lines of several upstreams
 

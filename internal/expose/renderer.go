@@ -19,6 +19,7 @@ type renderer struct {
 	weight   header
 	hosts    []deviceFamily
 	switches header
+	faults   header
 	sources  []sourceFamily
 	build    string
 }
@@ -27,6 +28,7 @@ func newRenderer(f Form) *renderer {
 	e := &renderer{
 		devices:  f.deviceFamilies(),
 		switches: f.header(switchSeries),
+		faults:   f.header(faultSeries),
 		sources:  f.sourceFamilies(),
 	}
 	if f.Full {
@@ -107,14 +109,14 @@ func (e *renderer) write(o *output, kept *atomic.Pointer[layout], readings []out
 	o.buf = append(o.buf, e.build...)
 }
 
-// writeSwitches renders the errors of NVSwitches.
+// writeSwitches renders the errors of NVSwitches, and those that are fatal and not resolved.
 func (e *renderer) writeSwitches(o *output) {
 	headed := false
-	if e.switches.excluded() {
-		return
-	}
 	for i := range o.switches {
 		s := &o.switches[i]
+		if e.switches.excluded() {
+			break
+		}
 		o.buf = appendLabels(append(e.switches.begin(o.buf, &headed), '{'), "hostname", s.Hostname, "pci_bus_id", s.PCIBusID)
 		o.buf = strconv.AppendUint(append(o.buf, `,sxid="`...), uint64(s.Code), 10)
 		severity := canonical.SeverityWarning
@@ -124,6 +126,13 @@ func (e *renderer) writeSwitches(o *output) {
 		o.buf = append(append(append(o.buf, `",severity="`...), severity.String()...), `"} `...)
 		o.buf = strconv.AppendUint(o.buf, s.Count, 10)
 		o.buf = append(o.buf, '\n')
+	}
+	headed = false
+	for i := range o.faults {
+		if s := &o.faults[i]; !e.faults.excluded() {
+			o.buf = appendLabels(append(e.faults.begin(o.buf, &headed), '{'), "hostname", s.Hostname, "pci_bus_id", s.PCIBusID)
+			o.buf = append(strconv.AppendUint(append(o.buf, `,sxid="`...), uint64(s.Code), 10), "\"} 1\n"...)
+		}
 	}
 }
 

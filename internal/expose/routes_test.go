@@ -265,10 +265,15 @@ func TestOwnTelemetry(t *testing.T) {
 func TestSwitchesAreServedOnce(t *testing.T) {
 	server := serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("a")), sourceOf(snapshotOf("b"))), Machine: Machine{Switches: func(dst []canonical.SXIDCount) []canonical.SXIDCount {
 		return append(dst, canonical.SXIDCount{Hostname: "n", PCIBusID: "0000:05:00", Code: 12028, Count: 2}, canonical.SXIDCount{Hostname: "n", PCIBusID: "0000:05:00", Code: 24007, Fatal: true, Count: 1})
+	}, SwitchFaults: func(dst []canonical.SwitchFault) []canonical.SwitchFault {
+		return append(dst, canonical.SwitchFault{Hostname: "n", PCIBusID: "0000:05:00", Code: 24007})
 	}}})
 	const want = `# TYPE kpulse_nvswitch_sxid_errors_total counter
 kpulse_nvswitch_sxid_errors_total{hostname="n",pci_bus_id="0000:05:00",sxid="12028",severity="warning"} 2
 kpulse_nvswitch_sxid_errors_total{hostname="n",pci_bus_id="0000:05:00",sxid="24007",severity="fatal"} 1
+# HELP kpulse_nvswitch_fatal_sxid 1 for each fatal SXID of an NVSwitch that neither a reboot nor an operator resolved, which is the health condition nvswitch of the boards.
+# TYPE kpulse_nvswitch_fatal_sxid gauge
+kpulse_nvswitch_fatal_sxid{hostname="n",pci_bus_id="0000:05:00",sxid="24007"} 1
 `
 	for query, served := range map[string]bool{"": true, "?source=a": true, "?source=b": false} {
 		if _, body := ask(t, "GET", server.URL+"/metrics"+query); strings.Contains(string(body), want) != served {

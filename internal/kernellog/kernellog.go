@@ -59,6 +59,10 @@ type Log struct {
 	lost     map[string]time.Time // when a board fell off the bus, by its address
 	counts   Counts
 	warned   map[string]bool
+	probe    struct { // the latest probeLine of a text
+		text string
+		at   time.Time
+	}
 }
 
 // Counts are the counts since the start.
@@ -134,11 +138,15 @@ func (l *Log) warnOnce(kind, message string, args ...any) {
 
 // line reads a record, a line that continues one, or one that syslog or dmesg wrote.
 func (l *Log) line(line []byte) {
-	if len(line) == 0 || line[0] == ' ' || !bytes.Contains(line, []byte(driverPrefix)) && !bytes.Contains(line, []byte(sxidWord)) {
-		return // further lines of a record are keys and values of the kernel
+	if !bytes.Contains(line, []byte(driverPrefix)) && !bytes.Contains(line, []byte(sxidWord)) {
+		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if line[0] == ' ' { // further lines of a record are keys and values of the kernel, or in a text its own
+		l.saidInText(string(bytes.TrimLeft(line, " ")), l.probe.at)
+		return
+	}
 	head, said, isRecord := strings.Cut(string(line), ";")
 	if !isRecord || strings.Contains(head, driverPrefix) || strings.Contains(head, sxidWord) {
 		if text, at, ok := parseText(string(line), l.booted, time.Now()); ok {
@@ -151,7 +159,11 @@ func (l *Log) line(line []byte) {
 				}
 				return
 			}
-			l.said(text, at)
+			l.saidInText(text, at)
+		} else if bytes.Contains(line, []byte(xidPrefix)) || bytes.Contains(line, []byte(sxidWord)) {
+			l.counts.Foreign++
+			l.warnOnce("form", "a line like the driver's is left out: it is neither a record of /dev/kmsg nor a line of the kernel by syslog, journalctl or dmesg",
+				"text", printable(string(line)), "remedy", "name /dev/kmsg, or a file that one of these writes")
 		}
 		return
 	}
@@ -175,6 +187,17 @@ func (l *Log) line(line []byte) {
 	default:
 		l.said(said, at)
 	}
+}
+
+// saidInText takes in a line of a text, which may be a part of a record. The caller holds mu.
+func (l *Log) saidInText(text string, at time.Time) {
+	switch {
+	case strings.HasPrefix(text, probeLine):
+		l.probe.text, l.probe.at = text, at
+	case strings.HasPrefix(text, lostLine):
+		text, l.probe.text = l.probe.text+" "+text, ""
+	}
+	l.said(text, at)
 }
 
 // said takes in what the driver said at an instant. The caller holds mu.

@@ -528,7 +528,8 @@ func TestLinesOfSyslog(t *testing.T) {
 		now.Add(-2*time.Hour).Format("[Mon Jan _2 15:04:05 2006]")+" NVRM: Xid (PCI:0000:20:00): 119, pid='<unknown>', name=<unknown>, Timeout waiting for RPC from GSP!\n"+
 		now.Add(-3*time.Hour).Format(time.RFC3339Nano)+" n1 kernel: NVRM: Xid (PCI:0000:30:00): 48, pid=7, name=train\n"+
 		"[ 1800.308145] NVRM: Xid (PCI:0000:40:00): 79, GPU has fallen off the bus.\n"+
-		"Jul 25 16:45:58 n1 train[7]: NVRM: Xid (PCI:0000:10:00): 79, what a program says\n")
+		"Jul 25 16:45:58 n1 train[7]: NVRM: Xid (PCI:0000:10:00): 79, what a program says\n"+
+		"NVRM: fallen off the bus and is not responding to commands.\n")
 	b := open(t, path, 1) // the machine has been up for an hour
 	b.run()
 	if got, want := b.await(0, boards(4), 4), []string{"0:120×1", "1:119×1", "2:48×1", "3:79×1"}; !slices.Equal(got, want) || b.log.Counts().XIDs != 4 {
@@ -538,6 +539,33 @@ func TestLinesOfSyslog(t *testing.T) {
 		if at := now.Sub(b.frame.XIDEvents[i].At).Hours(); at < hours-0.01 || at > hours+0.01 {
 			t.Errorf("event %d was %v hours ago, want %v", i, at, hours)
 		}
+	}
+}
+
+// TestFormsOfText: lines of the kernel as rsyslog, journalctl and dmesg write them, each about the loss of a board. One
+// in another form is told.
+func TestFormsOfText(t *testing.T) {
+	const xid, probe, id, lost = "NVRM: Xid (PCI:0000:10:00): 79, GPU has fallen off the bus.\n", "NVRM: The NVIDIA GPU 0000:10:00.0\n",
+		"NVRM: (PCI ID: 10de:26b5) installed in this system has\n", "NVRM: fallen off the bus and is not responding to commands.\n"
+	now := time.Now()
+	syslog, space := now.Format("Jan _2 15:04:05")+" n1 kernel: ", strings.Repeat(" ", 15)
+	for what, text := range map[string]string{
+		"rsyslog": syslog + xid, "journalctl -o short-precise": now.Format("Jan _2 15:04:05.000000") + " n1 kernel: " + xid,
+		"journalctl -o short-iso": now.Format("2006-01-02T15:04:05-0700") + " n1 kernel: " + xid, "dmesg --time-format=iso": now.Format("2006-01-02T15:04:05,000000-07:00 ") + xid,
+		"dmesg -x": "kern  :err   : [ 1800.308145] " + xid, "dmesg -r": "<3>[ 1800.308145] " + xid, "dmesg with callers": "[ 1800.308145] [  T123] " + xid,
+		"a record of dmesg": "[ 1800.308145] " + probe + space + id + space + lost, "a record of rsyslog": syslog + probe + syslog + id + syslog + lost,
+		"a record escaped by rsyslog": syslog + strings.ReplaceAll(probe+id+lost, "\nNVRM", "#012NVRM"),
+	} {
+		b := open(t, write(t, text), 1)
+		b.run()
+		if got := b.await(0, boards(1), 1); !slices.Equal(got, []string{"0:79×1"}) || b.log.Counts().XIDs != 1 {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+	b := open(t, write(t, "13:00 "+xid+kmsg(0, xid[:len(xid)-1])), 1)
+	b.run()
+	if got := b.await(0, boards(1), 1); len(got) != 1 || b.log.Counts().Foreign != 1 {
+		t.Errorf("another form: %v, %+v", got, b.log.Counts())
 	}
 }
 

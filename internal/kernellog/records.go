@@ -31,9 +31,10 @@ func parseRecord(line []byte) (r record, ok bool) {
 	return r, true
 }
 
-// stamps are the forms of the time that syslog and dmesg write before a line of the kernel, and how to
+// stamps are the forms of the time that syslog, journalctl and dmesg write before a line of the kernel, and how to
 // read them. Without a year it is the latest that is not in the future.
-var stamps = diag.Pattern(`^(?:(\d{4}-\d\d-\d\dT\S+)|([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)|\[[A-Z][a-z]{2} ([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\]|\[ *(\d+\.\d+)\])(?: \S+ kernel:)?(?: \[ *[\d.]+\])? `)
+var stamps = diag.Pattern(`^(?:<\d+>|kern +:\w+ *: )?(?:(\d{4}-\d\d-\d\dT\S+)|([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?)|` +
+	`\[[A-Z][a-z]{2} ([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\]|\[ *(\d+\.\d+)\])(?: \S+ kernel:)?(?: \[ *[\d.]+\])?(?: \[ *[TC]\d+\])? `)
 
 // parseText reads a line that syslog or dmesg wrote, such as
 //
@@ -48,7 +49,9 @@ func parseText(line string, booted, now time.Time) (said string, at time.Time, o
 	var err error
 	switch {
 	case m[1] != "":
-		at, err = time.Parse(time.RFC3339Nano, m[1])
+		if at, err = time.Parse(time.RFC3339Nano, m[1]); err != nil {
+			at, err = time.Parse("2006-01-02T15:04:05-0700", m[1]) // older journalctl
+		}
 	case m[2] != "":
 		if at, err = time.ParseInLocation("2006 Jan _2 15:04:05", fmt.Sprint(now.Year())+" "+m[2], time.Local); at.After(now.Add(time.Hour)) {
 			at = at.AddDate(-1, 0, 0)
@@ -78,6 +81,12 @@ func printable(text string) string { return diag.Line(text, maxText) }
 //	NVRM: The NVIDIA GPU 0000:4a:00.0\x0aNVRM: (PCI ID: 10de:26b5) installed in this system has\x0aNVRM: fallen off the bus and is not responding to commands.
 //	NVRM: GPU 0000:4b:00.0: GPU has fallen off the bus.
 var lostForm = diag.Pattern(`^NVRM: (?:The NVIDIA )?GPU (?:at )?(?:PCI:)?([0-9a-fA-F]+:[0-9a-fA-F]+:[0-9a-fA-F]+).*fallen off the bus`)
+
+// The first and the last line of the record above, which texts write on lines of their own.
+const (
+	probeLine = driverPrefix + "The NVIDIA GPU "
+	lostLine  = driverPrefix + "fallen off the bus"
+)
 
 // resetForm are assertions of the driver that ask for a reset, with an address.
 var resetForm = diag.Pattern(`^NVRM: GPU\S* nv\w+: .*\bNV_ERR_RESET_REQUIRED\b.*?\b([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2})\b`)

@@ -194,7 +194,10 @@ func (p *Pipeline) account(snap *canonical.Snapshot, b *raw.Batch) canonical.Sou
 		}
 	}
 	s.At, s.Took = b.At, b.Took
-	if now := (contents{b.Dict, b.Dict.Generation(), b.Fingerprint()}); now != a.contents {
+	switch now := (contents{b.Dict, b.Dict.Generation(), b.Fingerprint()}); {
+	case !moves(&snap.Frame):
+		s.ChangedAt = time.Time{}
+	case now != a.contents || s.ChangedAt.IsZero():
 		a.contents, s.ChangedAt = now, b.At
 	}
 	s.Samples = len(b.Samples)
@@ -230,6 +233,17 @@ func published(before, now []canonical.Field) []canonical.Field {
 type contents struct {
 	dict                    *raw.Dict
 	generation, fingerprint uint64
+}
+
+// moves reports whether a frame has a reading that changes by itself even on idle boards. Without one,
+// as of an idle vGPU guest or an exporter without GPUs, the same values do not mean a frozen source.
+func moves(f *canonical.Frame) bool {
+	for i := range f.Len() {
+		if row := f.Row(i); row[canonical.Power] > 0 || row[canonical.Energy] > 0 || row[canonical.Temperature] > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // validParts returns the parts of the body that b does not omit.

@@ -172,6 +172,8 @@ local labels = import '../lib/labels.libsonnet';
               and on (%(host)s)
               kpulse_gpu_health_condition{%(kpulseMatchers)scondition="nvswitch"} == 1
             )
+            or
+            max by (%(switch)s) (kpulse_nvswitch_fatal_sxid%(kpulseOnly)s)
           |||
         ),
         switchAlert(c.infoSeverity, 'severity!="fatal"', 'SXID', ''),

@@ -70,7 +70,11 @@ local labels = import '../lib/labels.libsonnet';
           expr: |||
             time() - max by (%(clusterLabel)s, instance, source) (kpulse_source_last_read_timestamp_seconds%(kpulseOnly)s) > %(sourceStaleSeconds)d
             or
-            max by (%(clusterLabel)s, instance, source) (kpulse_source_unchanged_seconds%(kpulseOnly)s) > %(sourceUnchangedSeconds)d
+            (
+              max by (%(clusterLabel)s, instance, source) (kpulse_source_unchanged_seconds%(kpulseOnly)s) > %(sourceUnchangedSeconds)d
+              unless on (%(clusterLabel)s, instance, source)
+              kpulse_source_devices%(kpulseOnly)s == 0
+            )
           ||| % c,
           'for': '2m',
           labels: { severity: c.warningSeverity },

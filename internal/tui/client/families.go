@@ -89,6 +89,16 @@ var handlers = map[string]handler{
 	"host_memory_total_bytes":     number(func(r *reader, _ *sample) *float64 { return &r.node.Host.MemoryTotal }),
 	"host_memory_available_bytes": number(func(r *reader, _ *sample) *float64 { return &r.node.Host.MemoryAvailable }),
 
+	"nvswitch_fatal_sxid": func(r *reader, s *sample) {
+		host, address, all := s.copied("hostname"), s.copied("pci_bus_id"), &r.node.Switches
+		i := slices.IndexFunc(*all, func(f FailedSwitch) bool { return f.Hostname == host && f.PCIBusID == address })
+		if i < 0 {
+			i = len(*all)
+			*all = append(*all, FailedSwitch{Hostname: host, PCIBusID: address})
+		}
+		(*all)[i].Codes = append((*all)[i].Codes, s.copied("sxid"))
+	},
+
 	"source_info":                        func(r *reader, s *sample) { r.source(s) },
 	"source_up":                          func(r *reader, s *sample) { r.source(s).Up = s.value == 1 },
 	"source_last_read_timestamp_seconds": func(r *reader, s *sample) { r.source(s).At = instant(s.value) },

@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -25,10 +26,20 @@ type Node struct {
 	Sources []Source
 	Host    canonical.Host // its values are NaN if they are not reported
 	Weighting
-	GPUs []*GPU // by hostname and index, instances behind their board
+	GPUs     []*GPU // by hostname and index, instances behind their board
+	Switches []FailedSwitch
 	Hiding
 	Skipped int // malformed lines that begin like ours
 }
+
+// FailedSwitch is an NVSwitch with fatal SXIDs that nothing resolved.
+type FailedSwitch struct {
+	Hostname, PCIBusID string
+	Codes              []string
+}
+
+// Text names its errors, such as "fatal SXID 20034".
+func (s *FailedSwitch) Text() string { return "fatal SXID " + OneLine(strings.Join(s.Codes, ", ")) }
 
 // Weighting is how a node weights real utilization: a preset by name, and its weights, "" and NaN
 // while unknown.

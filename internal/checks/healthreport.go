@@ -104,7 +104,8 @@ func switchesOf(n *client.Node, boards []gpuReport) (all []switchReport) {
 func (r *HealthReport) lines() (all []gpuReport) {
 	for _, s := range r.Switches {
 		raised := []conditionReport{{canonical.CondNVSwitch.String(), s.State}}
-		all = append(all, gpuReport{state: s.state, label: "NVSwitch " + client.OneLine(s.PCIBusID), State: s.State, Action: s.Action, Conditions: raised, Reason: s.Reason})
+		label := "NVSwitch " + client.OneLine(s.PCIBusID)
+		all = append(all, gpuReport{state: s.state, label: label, State: s.State, Action: s.Action, Conditions: raised, Reason: s.Reason})
 	}
 	all = append(all, r.GPUs...)
 	sortReports(all)

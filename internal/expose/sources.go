@@ -67,7 +67,8 @@ func sourceFamilies() []sourceFamily {
 		{Series: Series{"source_period_seconds", canonical.Gauge, sourceLabels, "Time between two readings of a streaming source."},
 			full: true, fill: ofSource(func(s *canonical.Source) float64 { return unlessZero(s.Period.Seconds()) })},
 		{Series: Series{"source_unchanged_seconds", canonical.Gauge, sourceLabels,
-			"How long no value of the source has changed, if it gives power, energy or temperature; after some minutes its exporter has most likely stopped collecting."},
+			"How long no value of the source has changed, if it gives power, energy or temperature; after some minutes its exporter has " +
+				"most likely stopped collecting."},
 			fill: ofSource(unchanged)},
 		{Series: Series{"source_devices", canonical.Gauge, sourceLabels, "GPUs and MIG instances in the reading."},
 			fill: ofReading(func(r *outcome) float64 { return float64(r.snapshot.Frame.Len()) })},

@@ -74,7 +74,7 @@ func transferFaults() []fault {
 		{does: "ends before its Content-Length", exporter: wire(header + "Content-Length: 1000\r\n\r\n" + page), seen: cut},
 		{does: "ends before the last chunk", exporter: wire(header + "Transfer-Encoding: chunked\r\n\r\n" + chunk(page)), seen: cut},
 		{does: "resets the connection within its page", exporter: resets(header + "Content-Length: 1000\r\n\r\n" + page), seen: cut},
-		{does: "has two lengths", exporter: wire(header + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n" + page), seen: failedScrape(source.Broken, "Content-Length")},
+		{does: "has two lengths", exporter: wire(header + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n" + page), seen: failedScrape(source.Broken, "message cannot contain multiple Content-Len")},
 		{does: "announces more than --source.max-body", exporter: wire(header + "Content-Length: 99999999999\r\n\r\n" + page), seen: failedScrape(source.TooLarge, "--source.max-body")},
 		{does: "sends more than --source.max-body", flags: []string{"--source.max-body=1MiB"}, exporter: says(strings.Repeat(page, 20_000)),
 			seen: failedScrape(source.TooLarge, "over the limit of 1MiB", "raise --source.max-body=2MiB")},

@@ -82,14 +82,14 @@ race: ## Run the tests of the packages that start goroutines under the race dete
 RACED := dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && set -x && \
 	go build -race -o "$$dir/kpulse-proxy" ./cmd/kpulse-proxy && KPULSE_BINARY="$$dir/kpulse-proxy"
 
-faults: ## Inflict the faults of internal/e2e/faults on the program, built with the race detector
-	@$(RACED) KPULSE_SLOW=1 go test -count=1 -v -timeout 30m -run '^TestFaults$$' ./internal/e2e/faults
+faults: ## Inflict the faults of internal/e2e on the program, built with the race detector
+	@$(RACED) KPULSE_SLOW=1 go test -count=1 -v -timeout 30m -run '^TestFaults$$' ./internal/e2e
 
 # The duration of make soak; DURATION=20m:SEED replays the fleets and faults of a seed.
 DURATION ?= 8h
 
 soak: ## Run one program through fleets, reloads and faults for DURATION (8h), and check that its use of resources does not grow
-	KPULSE_SOAK='$(DURATION)' go test -count=1 -v -timeout 0 -run '^TestSoak$$' ./internal/e2e/faults
+	KPULSE_SOAK='$(DURATION)' go test -count=1 -v -timeout 0 -run '^TestSoak$$' ./internal/e2e
 
 vet: ## Check formatting, vet, and run staticcheck
 	@test -z "$$(gofmt -l cmd internal rules mixin deploy)" || { gofmt -l cmd internal rules mixin deploy; echo 'run gofmt -w on these'; exit 1; }
@@ -120,7 +120,7 @@ nightly: ## Run all that is too slow for CI: every test with its servers, faults
 	.ci/nightly
 
 slow: ## Run all tests of the program's module, slow ones too; those whose program is missing say what they need
-	KPULSE_SLOW=1 go test -count=1 -timeout 40m $$(go list ./... | grep -v /e2e/faults)
+	KPULSE_SLOW=1 go test -count=1 -timeout 40m -skip '^(TestFaults|TestSoak)$$' ./...
 
 kubernetes: $(KUBERNETES) ## Build the servers of Kubernetes, helm and kubectl (minutes)
 

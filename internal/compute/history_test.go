@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 )
 
 // truth is what the specification says of one board, worked out by hand from what happened to it and
@@ -119,10 +120,7 @@ func (b *truth) want(at time.Time, recovery float64) string {
 // energy, boards that swap their indexes, real resets, restarts of the program, and the words of an
 // operator. No board that was never faulty may be crit.
 func TestHistories(t *testing.T) {
-	histories := 10_000
-	if testing.Short() {
-		histories = 500
-	}
+	histories := slow.Rounds(2_000, 10_000)
 	counts := map[string]int{}
 	for seed := range histories {
 		playHistory(t, uint64(seed), counts)

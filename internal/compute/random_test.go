@@ -10,6 +10,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute/computetest"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 )
 
 // Random readings are often absent, and otherwise often at a threshold of the table or just
@@ -154,7 +155,8 @@ func randomTopology(r *rand.Rand, n int) *canonical.Topology {
 }
 
 func TestAgainstReference(t *testing.T) {
-	const rounds, devices, readings = 60, 256, 6 // 92,160 rows
+	const devices, readings = 256, 6
+	rounds := slow.Rounds(24, 60) // of 1,536 rows each
 	r := rand.New(rand.NewPCG(2026, 3))
 	var verdicts []canonical.Verdict
 	var classes [canonical.NumClasses]int
@@ -193,21 +195,21 @@ func TestAgainstReference(t *testing.T) {
 	}
 	// A class that rarely comes up is not tested.
 	for c, n := range classes {
-		if n < 60 {
-			t.Errorf("class %s came up %d times, want 60", canonical.Class(c), n)
+		if n < rounds {
+			t.Errorf("class %s came up %d times, want %d", canonical.Class(c), n, rounds)
 		}
 	}
 	for h, n := range states {
-		if n < 60 {
-			t.Errorf("health %s came up %d times, want 60", canonical.Health(h), n)
+		if n < rounds {
+			t.Errorf("health %s came up %d times, want %d", canonical.Health(h), n, rounds)
 		}
 	}
 	for c, n := range findings {
 		if canonical.Condition(c) == canonical.CondXIDRepeated || canonical.Condition(c) == canonical.CondNVSwitch {
 			continue // they take more readings, or a log: TestXIDsAgainstReference and TestSwitches
 		}
-		if min(n[0], n[1], n[2]) < 60 {
-			t.Errorf("condition %s was absent, clear and raised %v times, want 60", canonical.Condition(c), n)
+		if min(n[0], n[1], n[2]) < rounds {
+			t.Errorf("condition %s was absent, clear and raised %v times, want %d", canonical.Condition(c), n, rounds)
 		}
 	}
 }

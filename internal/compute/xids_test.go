@@ -10,6 +10,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute/computetest"
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 )
 
 // counted returns a count of the board at index 0.
@@ -24,7 +25,8 @@ func TestXIDsAgainstReference(t *testing.T) {
 	witnesses := []canonical.Witness{canonical.WitnessTotal, canonical.WitnessDriver, canonical.WitnessKernel}
 	codes := []uint32{13, 31, 43, 45, 48, 63, 74, 79, 94, 95, 119, 154}
 	var raised [2]int
-	for range 100 {
+	rounds := slow.Rounds(30, 100)
+	for range rounds {
 		j, top := newJudge(t, nil), topology(canonical.Device{GPU: "0", UUID: "GPU-0"})
 		told := slices.Clone(witnesses)[r.IntN(3):]
 		var history []computetest.Reading
@@ -76,8 +78,8 @@ func TestXIDsAgainstReference(t *testing.T) {
 			}
 		}
 	}
-	if min(raised[0], raised[1]) < 200 {
-		t.Errorf("fatal and recent were raised %v times, want 200 each", raised)
+	if min(raised[0], raised[1]) < 2*rounds {
+		t.Errorf("fatal and recent were raised %v times, want %d each", raised, 2*rounds)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
 	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
 )
 
@@ -79,7 +78,7 @@ func checkAlive(t *testing.T, exit int, says string, flags ...string) {
 // writeCertificate writes a node's key and self-signed certificate.
 func writeCertificate(t *testing.T, file string) {
 	t.Helper()
-	if err := os.WriteFile(file, e2etest.Certificate(t, nil), 0o600); err != nil {
+	if err := os.WriteFile(file, certificate(t, nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
 	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 )
 
@@ -82,7 +81,7 @@ func inClone(t *testing.T, dir, command string) *child {
 	cmd := exec.Command("sh", "-c", "exec "+command+" --web.listen-address=127.0.0.1:0")
 	cmd.Dir = dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go run does not pass signals on
-	c, err := e2etest.Start(cmd, filepath.Join(t.TempDir(), "log"))
+	c, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatalf("%s: %v", command, err)
 	}

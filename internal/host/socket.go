@@ -29,10 +29,11 @@ func PeerOwner(proc, our, their string) (uid uint64, here bool, err error) {
 	}
 	// A socket that is accepted between two looks at the tables is in neither as it should be.
 	for range 3 {
-		end := find(proc, theirs, &ours)
+		t := tables{proc: proc}
+		end := t.find(theirs, &ours)
 		if end == nil {
 			// If it was closed before that look, our end knows by now.
-			if our := find(proc, ours, &theirs); our == nil || our.state != established {
+			if our := (&tables{proc: proc}).find(ours, &theirs); our == nil || our.state != established {
 				return 0, false, errUnowned
 			}
 			return 0, false, nil
@@ -40,7 +41,7 @@ func PeerOwner(proc, our, their string) (uid uint64, here bool, err error) {
 		if end.state == established && end.inode != 0 { // without an inode it has no owner yet, and the kernel writes 0
 			return end.uid, true, nil
 		}
-		if l := find(proc, theirs, nil); l != nil {
+		if l := t.find(theirs, nil); l != nil {
 			return l.uid, true, nil
 		}
 	}
@@ -50,34 +51,42 @@ func PeerOwner(proc, our, their string) (uid uint64, here bool, err error) {
 // socket is a line of a table of sockets.
 type socket struct{ state, uid, inode uint64 }
 
+// tables are one look at the TCP sockets of this network namespace, over IPv4 and then IPv6. Each is read when first
+// needed: the kernel takes milliseconds to write one.
+type tables struct {
+	proc string
+	read [2]procfs.NetTCP
+	have int
+}
+
+// lines returns one of the tables; none if it is missing.
+func (t *tables) lines(i int) procfs.NetTCP {
+	if fs, err := procfs.NewFS(filepath.Clean(t.proc)); i == t.have && err == nil {
+		//lint:ignore SA1019 Netlink needs a package more for what one check reads once.
+		read := [2]func() (procfs.NetTCP, error){fs.NetTCP, fs.NetTCP6}
+		t.read[i], _ = read[i]() // either may be missing
+		t.have++
+	}
+	return t.read[i]
+}
+
 // find returns the socket from an address to another or, without that, the one that listens there, on that
-// address before all; nil if this network namespace has none.
-func find(proc string, at netip.AddrPort, to *netip.AddrPort) (found *socket) {
-	for _, line := range sockets(proc) {
-		one, is := &socket{line.St, line.UID, line.Inode}, isSame(line.LocalAddr, line.LocalPort, at)
-		switch ip := net.IP(line.LocalAddr); {
-		case to != nil && is && isSame(line.RemAddr, line.RemPort, *to), to == nil && is && line.St == listening:
-			return one
-		case to == nil && line.St == listening && ip.IsUnspecified() && line.LocalPort == uint64(at.Port()):
-			if at.Addr().Unmap().Is4() || ip.To4() == nil { // that of IPv6 takes IPv4 too
-				found = one
+// address before all; nil if there is none.
+func (t *tables) find(at netip.AddrPort, to *netip.AddrPort) (found *socket) {
+	for i := range t.read {
+		for _, line := range t.lines(i) {
+			one, is := &socket{line.St, line.UID, line.Inode}, isSame(line.LocalAddr, line.LocalPort, at)
+			switch ip := net.IP(line.LocalAddr); {
+			case to != nil && is && isSame(line.RemAddr, line.RemPort, *to), to == nil && is && line.St == listening:
+				return one
+			case to == nil && line.St == listening && ip.IsUnspecified() && line.LocalPort == uint64(at.Port()):
+				if at.Addr().Unmap().Is4() || ip.To4() == nil { // that of IPv6 takes IPv4 too
+					found = one
+				}
 			}
 		}
 	}
 	return found
-}
-
-// sockets returns the TCP sockets of this network namespace, over IPv4 and IPv6.
-func sockets(proc string) (lines procfs.NetTCP) {
-	fs, err := procfs.NewFS(filepath.Clean(proc))
-	if err != nil {
-		return nil
-	}
-	//lint:ignore SA1019 Netlink needs a package more for a table that one check reads once.
-	four, _ := fs.NetTCP() // either may be missing
-	//lint:ignore SA1019 As above.
-	six, _ := fs.NetTCP6()
-	return append(four, six...)
 }
 
 // isSame reports whether an end of a socket is an address. One of IPv6 may hold one of IPv4.

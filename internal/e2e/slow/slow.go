@@ -12,10 +12,22 @@ import (
 // Variable is the environment variable that, with any value, runs the slow tests too.
 const Variable = "KPULSE_SLOW"
 
+// Rounds returns how often a random test repeats: few times in a plain go test ./..., all where slow
+// tests run.
+func Rounds(few, all int) int {
+	if left() {
+		return few
+	}
+	return all
+}
+
+// left reports whether slow tests are left out.
+func left() bool { return flag.Lookup("test.run").Value.String() == "" && os.Getenv(Variable) == "" }
+
 // Test skips t unless -run or Variable is set. needs says what it needs, or why it takes long.
 func Test(t testing.TB, needs string) {
 	t.Helper()
-	if flag.Lookup("test.run").Value.String() == "" && os.Getenv(Variable) == "" {
+	if left() {
 		t.Skipf("slow (%s): run it by name, or with %s=1", needs, Variable)
 	}
 }

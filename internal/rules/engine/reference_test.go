@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 	"github.com/kpulse/kpulse-proxy/internal/rules"
 )
 
@@ -25,7 +26,7 @@ import (
 // and forgets nothing: samples come and go, counters reset, and rules read other rules'
 // results.
 func TestEngineAgreesWithPrometheus(t *testing.T) {
-	for seed := range uint64(2) {
+	for seed := range uint64(slow.Rounds(1, 2)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			world := newWorld(seed)
 			groups := group15(referenceRules...)

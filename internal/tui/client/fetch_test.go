@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -129,16 +130,18 @@ func TestOnlyOursIsKept(t *testing.T) {
 	}
 }
 
-// endless answers with lines without end.
+// endless answers with lines of others without end.
 type endless struct{}
+
+var othersLines = bytes.Repeat([]byte("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\"} "+strings.Repeat("4", 1000)+"\n"), 32)
 
 func (endless) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(endless{}), Request: r}, nil
 }
 
 func (endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = '\n'
+	for n := 0; n < len(p); {
+		n += copy(p[n:], othersLines)
 	}
 	return len(p), nil
 }

@@ -1,4 +1,4 @@
-package faults
+package e2e
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package e2etest
+package e2e
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Certificate returns the key and self-signed certificate, in PEM, of a host named node, valid for
+// certificate returns the key and self-signed certificate, in PEM, of a host named node, valid for
 // a day unless change alters it.
-func Certificate(t testing.TB, change func(*x509.Certificate)) []byte {
+func certificate(t testing.TB, change func(*x509.Certificate)) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

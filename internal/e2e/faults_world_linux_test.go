@@ -1,4 +1,4 @@
-package faults
+package e2e
 
 import (
 	"fmt"
@@ -14,17 +14,15 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
 )
 
 // world is a running program, its source, and the fault that befalls it.
 type world struct {
 	*testing.T
 	fault    fault
-	exporter *exporter // nil if the program drives dcgmi
-	dcgmi    string    // the program that it drives
-	child    *e2etest.Child
+	exporter *fakeExporter // nil if the program drives dcgmi
+	dcgmi    string        // the program that it drives
+	child    *child
 	url      string   // of the source, as shown by the program
 	dir      string   // the working directory
 	scraped  int      // scrapes since the fault began
@@ -40,7 +38,7 @@ func startScraped(t *testing.T, f fault) *world {
 }
 
 // startAt starts a program that reads this exporter.
-func startAt(t *testing.T, f fault, e *exporter) *world {
+func startAt(t *testing.T, f fault, e *fakeExporter) *world {
 	t.Helper()
 	w := newWorld(t, f, e)
 	if f.cold {
@@ -51,7 +49,7 @@ func startAt(t *testing.T, f fault, e *exporter) *world {
 }
 
 // newWorld returns a world whose program is not started.
-func newWorld(t *testing.T, f fault, e *exporter) *world {
+func newWorld(t *testing.T, f fault, e *fakeExporter) *world {
 	t.Helper()
 	w := &world{T: t, fault: f, exporter: e, dir: t.TempDir(), url: e.url(), headers: f.headers}
 	for name, text := range f.files {
@@ -81,7 +79,7 @@ func (w *world) flags() []string {
 func (w *world) start(env []string, flags ...string) {
 	w.Helper()
 	cmd := w.command(env, flags...)
-	c, err := e2etest.Start(cmd, filepath.Join(w.TempDir(), "log"))
+	c, err := startChild(cmd, filepath.Join(w.TempDir(), "log"))
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -92,9 +90,9 @@ func (w *world) start(env []string, flags ...string) {
 // command returns the program with flags.
 func (w *world) command(env []string, flags ...string) *exec.Cmd {
 	flags = append([]string{"--web.listen-address=127.0.0.1:0", "--web.enable-pprof", "--node-name=n"}, flags...)
-	cmd := exec.Command(e2etest.Path(w), flags...)
+	cmd := exec.Command(itself(w), flags...)
 	if w.fault.shell != "" {
-		cmd = exec.Command("/bin/sh", append([]string{"-c", w.fault.shell + "\nexec \"$0\" \"$@\"", e2etest.Path(w)}, flags...)...)
+		cmd = exec.Command("/bin/sh", append([]string{"-c", w.fault.shell + "\nexec \"$0\" \"$@\"", itself(w)}, flags...)...)
 	}
 	cmd.Env, cmd.Dir = env, w.dir
 	return cmd
@@ -252,7 +250,7 @@ func (w *world) check() {
 		w.Errorf("a reading from before the fault is served: %s", old)
 	}
 	if status == http.StatusOK {
-		if err := e2etest.CheckExposition([]byte(strings.Replace(body, want.twice, "", 1))); err != nil {
+		if err := checkExposition([]byte(strings.Replace(body, want.twice, "", 1))); err != nil {
 			w.Errorf("Prometheus would reject the page: %v\n%.3000s", err, body)
 		}
 		w.have("/metrics", "\n"+body, "\n", want.says...)

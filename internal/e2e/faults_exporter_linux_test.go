@@ -1,4 +1,4 @@
-package faults
+package e2e
 
 import (
 	"crypto/tls"
@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
 	"github.com/kpulse/kpulse-proxy/internal/e2e/ports"
 )
 
@@ -26,40 +25,40 @@ const (
 )
 
 // reading returns the page of an exporter of one GPU.
-func reading(celsius int) string { return gpu("0", "GPU-1", celsius) }
+func reading(celsius int) string { return boardSamples("0", "GPU-1", celsius) }
 
-// gpu returns an exporter's samples of one GPU.
-func gpu(index, uuid string, celsius int) string {
+// boardSamples returns an exporter's samples of one GPU.
+func boardSamples(index, uuid string, celsius int) string {
 	return fmt.Sprintf("DCGM_FI_DEV_GPU_TEMP{gpu=%q,UUID=%q} %d\nDCGM_FI_DEV_POWER_USAGE{gpu=%q,UUID=%q} 300\n", index, uuid, celsius, index, uuid)
 }
 
-// answer is how an exporter answers a request.
-type answer = http.HandlerFunc
+// exporterAnswer is how an exporter answers a request.
+type exporterAnswer = http.HandlerFunc
 
-// exporter is a dcgm-exporter whose answers faults control. It has an address of its own in
+// fakeExporter is a dcgm-exporter whose answers faults control. It has an address of its own in
 // 127.0.0.0/8, with a port that the system assigns to no other program, so it can disappear and
 // come back.
-type exporter struct {
+type fakeExporter struct {
 	address  string
-	answer   atomic.Value // answer
+	answer   atomic.Value // exporterAnswer
 	requests atomic.Int64
 	tls      *tls.Config      // for TLS; nil for plain HTTP
 	server   *httptest.Server // nil while nothing listens
 	raw      net.Listener     // instead of server, if it does not speak HTTP
 }
 
-// exporters counts the started exporters, for their addresses.
-var exporters atomic.Uint32
+// startedExporters counts the started exporters, for their addresses.
+var startedExporters atomic.Uint32
 
 // startExporter starts a healthy exporter.
-func startExporter(t *testing.T) *exporter {
+func startExporter(t *testing.T) *fakeExporter {
 	t.Helper()
 	port, err := ports.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := exporters.Add(1)
-	e := &exporter{address: fmt.Sprintf("127.%d.%d.%d:%s", 100+os.Getpid()%100, n>>8, n&0xff, port)}
+	n := startedExporters.Add(1)
+	e := &fakeExporter{address: fmt.Sprintf("127.%d.%d.%d:%s", 100+os.Getpid()%100, n>>8, n&0xff, port)}
 	e.does(says(reading(before)))
 	e.listen(t)
 	t.Cleanup(e.leave)
@@ -67,10 +66,10 @@ func startExporter(t *testing.T) *exporter {
 }
 
 // does sets the answer from now on.
-func (e *exporter) does(a answer) { e.answer.Store(a) }
+func (e *fakeExporter) does(a exporterAnswer) { e.answer.Store(a) }
 
 // listen makes the exporter listen, again or for the first time.
-func (e *exporter) listen(t *testing.T) {
+func (e *fakeExporter) listen(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("tcp", e.address)
 	if err != nil {
@@ -78,7 +77,7 @@ func (e *exporter) listen(t *testing.T) {
 	}
 	e.server = &httptest.Server{Listener: l, Config: &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e.requests.Add(1)
-		e.answer.Load().(answer)(w, r)
+		e.answer.Load().(exporterAnswer)(w, r)
 	})}}
 	if e.tls == nil {
 		e.server.Start()
@@ -89,7 +88,7 @@ func (e *exporter) listen(t *testing.T) {
 }
 
 // secures restarts the exporter with a TLS config.
-func (e *exporter) secures(t *testing.T, c *tls.Config) {
+func (e *fakeExporter) secures(t *testing.T, c *tls.Config) {
 	t.Helper()
 	e.leave()
 	e.tls = c
@@ -97,7 +96,7 @@ func (e *exporter) secures(t *testing.T, c *tls.Config) {
 }
 
 // speaks replaces HTTP: f answers each connection from the first byte on.
-func (e *exporter) speaks(t *testing.T, f func(net.Conn)) {
+func (e *fakeExporter) speaks(t *testing.T, f func(net.Conn)) {
 	t.Helper()
 	e.leave()
 	l, err := net.Listen("tcp", e.address)
@@ -120,7 +119,7 @@ func (e *exporter) speaks(t *testing.T, f func(net.Conn)) {
 }
 
 // leave stops the exporter: connections are refused.
-func (e *exporter) leave() {
+func (e *fakeExporter) leave() {
 	if e.server != nil {
 		e.server.CloseClientConnections()
 		e.server.Close()
@@ -133,14 +132,14 @@ func (e *exporter) leave() {
 }
 
 // hangUp closes all open connections.
-func (e *exporter) hangUp() {
+func (e *fakeExporter) hangUp() {
 	if e.server != nil {
 		e.server.CloseClientConnections()
 	}
 }
 
 // url returns the URL that the program reads.
-func (e *exporter) url() string {
+func (e *fakeExporter) url() string {
 	if e.tls != nil {
 		return "https://" + e.address + "/metrics"
 	}
@@ -148,12 +147,12 @@ func (e *exporter) url() string {
 }
 
 // says answers with a page.
-func says(text string) answer {
+func says(text string) exporterAnswer {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
 }
 
 // with answers with a page and headers, given as pairs of name and value.
-func with(text string, headers ...string) answer {
+func with(text string, headers ...string) exporterAnswer {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i+1 < len(headers); i += 2 {
 			w.Header().Set(headers[i], headers[i+1])
@@ -163,7 +162,7 @@ func with(text string, headers ...string) answer {
 }
 
 // status answers with a status, a valid page, and headers.
-func status(code int, headers ...string) answer {
+func status(code int, headers ...string) exporterAnswer {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i+1 < len(headers); i += 2 {
 			w.Header().Set(headers[i], headers[i+1])
@@ -174,12 +173,12 @@ func status(code int, headers ...string) answer {
 }
 
 // wire answers with these bytes and closes the connection.
-func wire(text string) answer {
+func wire(text string) exporterAnswer {
 	return hijack(func(c net.Conn) { _, _ = io.WriteString(c, text) })
 }
 
 // resets answers with these bytes and resets the connection.
-func resets(begin string) answer {
+func resets(begin string) exporterAnswer {
 	return hijack(func(c net.Conn) {
 		_, _ = io.WriteString(c, begin)
 		_ = c.(*net.TCPConn).SetLinger(0)
@@ -187,7 +186,7 @@ func resets(begin string) answer {
 }
 
 // drips answers with these bytes, then byte by byte until the client leaves.
-func drips(begin string, each time.Duration) answer {
+func drips(begin string, each time.Duration) exporterAnswer {
 	return hijack(func(c net.Conn) {
 		for _, err := io.WriteString(c, begin); err == nil; time.Sleep(each) {
 			_, err = io.WriteString(c, "#")
@@ -195,8 +194,8 @@ func drips(begin string, each time.Duration) answer {
 	})
 }
 
-// hangs answers with these bytes and waits until the client leaves.
-func hangs(begin string) answer {
+// hangsAfter answers with these bytes and waits until the client leaves.
+func hangsAfter(begin string) exporterAnswer {
 	return hijack(func(c net.Conn) {
 		_, _ = io.WriteString(c, begin)
 		untilItLeaves(c)
@@ -205,12 +204,12 @@ func hangs(begin string) answer {
 
 // untilItLeaves waits until the other side closes a connection.
 func untilItLeaves(c net.Conn) {
-	_ = c.SetReadDeadline(time.Now().Add(e2etest.Patience))
+	_ = c.SetReadDeadline(time.Now().Add(patience))
 	_, _ = io.Copy(io.Discard, c)
 }
 
 // hijack lets f answer on the bare connection, then closes it.
-func hijack(f func(net.Conn)) answer {
+func hijack(f func(net.Conn)) exporterAnswer {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		c, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {

@@ -1,4 +1,4 @@
-package faults
+package e2e
 
 import (
 	"bufio"
@@ -8,19 +8,17 @@ import (
 	"regexp"
 	"strings"
 	"time"
-
-	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
 )
 
-// ask is a request that no scraper sends, and the expected answer.
-type ask struct {
+// rawRequest is a request that no scraper sends, and the expected answer.
+type rawRequest struct {
 	request string // method and path, then header lines; or all bytes, if it ends in an empty line
 	status  string // a pattern; if it matches the empty string, the connection may be closed instead
 	lacks   string // absent from the answer, headers included
 }
 
 // shown returns the request for the page.
-func (a ask) shown() string {
+func (a rawRequest) shown() string {
 	first, rest, more := strings.Cut(a.request, "\r\n")
 	if len(first) > 60 {
 		first = first[:60] + "…"
@@ -32,7 +30,7 @@ func (a ask) shown() string {
 }
 
 // bytes returns the bytes to send.
-func (a ask) bytes() string {
+func (a rawRequest) bytes() string {
 	if strings.HasSuffix(a.request, "\r\n\r\n") {
 		return a.request
 	}
@@ -50,12 +48,12 @@ func (w *world) dial() net.Conn {
 	if err != nil {
 		w.Fatal(err)
 	}
-	_ = conn.SetDeadline(time.Now().Add(e2etest.Patience))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	return conn
 }
 
 // ask sends a request and checks the answer.
-func (w *world) ask(a ask) {
+func (w *world) ask(a rawRequest) {
 	w.Helper()
 	conn := w.dial()
 	defer func() { _ = conn.Close() }()

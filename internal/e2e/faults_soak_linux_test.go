@@ -1,4 +1,4 @@
-package faults
+package e2e
 
 import (
 	"cmp"
@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
 	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 )
 
@@ -130,7 +129,7 @@ func (s *soak) change() {
 	first, _, _ := strings.Cut(page, "\n")
 	s.until(func() string {
 		status, body := s.scrape()
-		if err := e2etest.CheckExposition([]byte(body)); status != http.StatusOK || err != nil || !strings.HasPrefix(body, first) {
+		if err := checkExposition([]byte(body)); status != http.StatusOK || err != nil || !strings.HasPrefix(body, first) {
 			return fmt.Sprintf("a fleet is served with %d, %v, want %s:\n%.2000s", status, err, first, body)
 		}
 		return ""

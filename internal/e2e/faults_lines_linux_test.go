@@ -1,4 +1,4 @@
-package faults
+package e2e
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 // skips is a page without the lines for which Prometheus would reject all of it.
 func skips(lines string, lacks ...string) seen {
-	return seen{says: []string{temperature(during), counted("skipped_lines_total", lines)}, lacks: lacks}
+	return seen{says: []string{temperature(during), ofSource("skipped_lines_total", lines)}, lacks: lacks}
 }
 
 // board is the labels of the exporter's only GPU.
@@ -17,7 +17,7 @@ const board = `{gpu="0",UUID="GPU-1"} `
 
 // lineFaults returns lines that a valid page does not have.
 func lineFaults() []fault {
-	behind := func(lines string) answer { return says(reading(during) + lines) }
+	behind := func(lines string) exporterAnswer { return says(reading(during) + lines) }
 	return []fault{
 		{does: "has a line that is not a sample", exporter: behind("this is no line\n"), seen: skips("1×N", "this is no line")},
 		{does: "has a line of 5 MB that is not a sample", exporter: behind(strings.Repeat("x y", 5<<20/3) + "\n"), seen: skips("1×N", "x yx")},
@@ -28,10 +28,10 @@ func lineFaults() []fault {
 		{does: "has a series twice", exporter: behind("DCGM_FI_DEV_GPU_TEMP" + board + "99\n"), seen: seen{says: []string{temperature(during)}, lacks: []string{temperature(99)}, twice: "DCGM_FI_DEV_GPU_TEMP" + board + "99\n"}},
 		{does: "has an unknown TYPE", exporter: behind("# TYPE a b c\n# TYPE d nothing\nd 1\n"), seen: seen{says: []string{temperature(during), "d 1"}}},
 		{does: "has families named kpulse_*", exporter: behind("kpulse_gpu_health{gpu=\"0\",uuid=\"GPU-1\",state=\"crit\"} 1\n"),
-			seen: seen{says: []string{temperature(during), counted("dropped_families_total", "1×N")}, lacks: []string{`state="crit"} 1`}}},
+			seen: seen{says: []string{temperature(during), ofSource("dropped_families_total", "1×N")}, lacks: []string{`state="crit"} 1`}}},
 		{does: "has families of GPUs that the program does not know", exporter: behind("DCGM_FI_DEV_NEWS" + board + "1\n"),
-			seen: seen{says: []string{"DCGM_FI_DEV_NEWS" + strings.TrimSpace(board) + " 1", counted("unknown_families", 1)}, page: []string{"DCGM_FI_DEV_NEWS"}}},
-		{does: "has 100,000 further series", exporter: behind(many(100_000)), seen: seen{says: []string{temperature(during), counted("samples", 100_002), `a{b="99999"} 1`}}},
+			seen: seen{says: []string{"DCGM_FI_DEV_NEWS" + strings.TrimSpace(board) + " 1", ofSource("unknown_families", 1)}, page: []string{"DCGM_FI_DEV_NEWS"}}},
+		{does: "has 100,000 further series", exporter: behind(many(100_000)), seen: seen{says: []string{temperature(during), ofSource("samples", 100_002), `a{b="99999"} 1`}}},
 	}
 }
 
@@ -49,7 +49,7 @@ var past, future = itoa(int(time.Now().Add(-time.Hour).UnixMilli())), itoa(int(t
 
 // value makes the exporter report text as the GPU's temperature. What Prometheus can parse passes
 // unchanged.
-func value(text string) answer {
+func value(text string) exporterAnswer {
 	return says("DCGM_FI_DEV_GPU_TEMP" + board + text + "\nDCGM_FI_DEV_POWER_USAGE" + board + "300\n")
 }
 
@@ -68,7 +68,7 @@ func valueFaults() []fault {
 		{does: "gives +Inf", exporter: value("+Inf"), seen: left("+Inf", "not_finite")},
 		{does: "gives DCGM's blank value of integers", exporter: value("9223372036854775792"), seen: left("9223372036854775792", "blank")},
 		{does: "gives 4,000 °C", exporter: value("4000"), seen: left("4000", "out_of_range")},
-		{does: "gives a value too large for a float", exporter: value("1e400"), seen: seen{says: []string{counted("up", 1)}, lacks: []string{"kpulse_gpu_temperature_celsius{"}}},
+		{does: "gives a value too large for a float", exporter: value("1e400"), seen: seen{says: []string{ofSource("up", 1)}, lacks: []string{"kpulse_gpu_temperature_celsius{"}}},
 	}
 }
 
@@ -78,20 +78,21 @@ const went = `kpulse_gpu_present{hostname="n",gpu="0",uuid="GPU-1"} 0`
 // fleetFaults returns GPUs, exporters and counters that change.
 func fleetFaults() []fault {
 	return []fault{
-		{does: "has another GPU in the same slot", exporter: says(gpu("0", "GPU-2", during)),
+		{does: "has another GPU in the same slot", exporter: says(boardSamples("0", "GPU-2", during)),
 			seen: seen{says: []string{`kpulse_gpu_temperature_celsius{hostname="n",gpu="0",uuid="GPU-2"} 41`, went}, lacks: []string{`celsius{hostname="n",gpu="0",uuid="GPU-1"}`}}},
-		{does: "loses a GPU of two", exporter: says(gpu("1", "GPU-2", during)),
+		{does: "loses a GPU of two", exporter: says(boardSamples("1", "GPU-2", during)),
 			seen: seen{says: []string{`kpulse_gpu_present{hostname="n",gpu="1",uuid="GPU-2"} 1`, went}, lacks: []string{`celsius{hostname="n",gpu="0"`}, page: []string{"gone"}}},
 		{does: "loses all GPUs", exporter: says(""),
-			seen: seen{says: []string{went, counted("devices", 0)}, lacks: []string{"kpulse_gpu_temperature_celsius{", "kpulse_gpu_health{"}, page: []string{"gone"}}},
-		{does: "gains 63 GPUs", exporter: says(gpus(64)), seen: seen{says: []string{temperature(during), counted("devices", 64), `kpulse_gpu_temperature_celsius{hostname="n",gpu="63",uuid="GPU-64"} 41`}}},
-		{does: "has each GPU renamed at each scrape", exporter: renaming(), seen: seen{says: []string{counted("devices", 1)}}},
+			seen: seen{says: []string{went, ofSource("devices", 0), `kpulse_gpu_health{hostname="n",gpu="0",uuid="GPU-1",state="unknown"} 1`},
+				lacks: []string{"kpulse_gpu_temperature_celsius{"}, page: []string{"gone"}}},
+		{does: "gains 63 GPUs", exporter: says(gpus(64)), seen: seen{says: []string{temperature(during), ofSource("devices", 64), `kpulse_gpu_temperature_celsius{hostname="n",gpu="63",uuid="GPU-64"} 41`}}},
+		{does: "has each GPU renamed at each scrape", exporter: renaming(), seen: seen{says: []string{ofSource("devices", 1)}}},
 		{does: "splits the GPU into instances", exporter: says(reading(during) + cut("1", "2")),
-			seen: seen{says: []string{temperature(during), counted("devices", 3), instance("1"), instance("2")}}},
-		{does: "splits the GPU differently at each scrape", exporter: recutting(), seen: seen{says: []string{temperature(during), counted("devices", 2)}}},
+			seen: seen{says: []string{temperature(during), ofSource("devices", 3), instance("1"), instance("2")}}},
+		{does: "splits the GPU differently at each scrape", exporter: recutting(), seen: seen{says: []string{temperature(during), ofSource("devices", 2)}}},
 		{does: "has a counter that falls", exporter: falling(), seen: seen{says: []string{temperature(during)}, lacks: []string{`condition="pcie_replay"`}}},
-		{does: "restarts as the version that renames all families", exporter: says("DCGM_FI_DEV_GPU_TEMP_CELSIUS{gpu=\"0\",gpu_uuid=\"GPU-1\"} 41\n"), seen: seen{says: []string{temperature(during), counted("devices", 1)}, lacks: []string{went}}},
-		{does: "restarts as version 1", exporter: says("dcgm_gpu_temp{gpu=\"0\",uuid=\"GPU-1\"} 41\n"), seen: seen{says: []string{temperature(during), counted("devices", 1)}, lacks: []string{went}}},
+		{does: "restarts as the version that renames all families", exporter: says("DCGM_FI_DEV_GPU_TEMP_CELSIUS{gpu=\"0\",gpu_uuid=\"GPU-1\"} 41\n"), seen: seen{says: []string{temperature(during), ofSource("devices", 1)}, lacks: []string{went}}},
+		{does: "restarts as version 1", exporter: says("dcgm_gpu_temp{gpu=\"0\",uuid=\"GPU-1\"} 41\n"), seen: seen{says: []string{temperature(during), ofSource("devices", 1)}, lacks: []string{went}}},
 		{does: "gives a GPU's temperature in two units", exporter: says("DCGM_FI_DEV_GPU_TEMP" + board + "41\nDCGM_FI_DEV_GPU_TEMP_CELSIUS" + board + "77\n"), seen: seen{lacks: []string{`celsius{hostname="n",gpu="0",uuid="GPU-1"} 77`}, says: []string{temperature(during)}}},
 		{does: "names another node at each scrape", exporter: moving(), seen: seen{says: []string{temperature(during)}}},
 	}
@@ -100,7 +101,7 @@ func fleetFaults() []fault {
 func gpus(n int) string {
 	var b strings.Builder
 	for i := range n {
-		b.WriteString(gpu(itoa(i), "GPU-"+itoa(i+1), during))
+		b.WriteString(boardSamples(itoa(i), "GPU-"+itoa(i+1), during))
 	}
 	return b.String()
 }
@@ -119,7 +120,7 @@ func instance(id string) string {
 }
 
 // each answers the nth request with page(n).
-func each(page func(n int) string) answer {
+func each(page func(n int) string) exporterAnswer {
 	n := 0
 	return func(w http.ResponseWriter, _ *http.Request) {
 		n++ // scrapes of a row are sequential
@@ -127,22 +128,22 @@ func each(page func(n int) string) answer {
 	}
 }
 
-func renaming() answer {
-	return each(func(n int) string { return gpu("0", "GPU-x"+itoa(n), during) })
+func renaming() exporterAnswer {
+	return each(func(n int) string { return boardSamples("0", "GPU-x"+itoa(n), during) })
 }
 
-func recutting() answer {
+func recutting() exporterAnswer {
 	return each(func(n int) string { return reading(during) + cut(itoa(n)) })
 }
 
 // falling has a lower counter each time, as if the driver was reloaded.
-func falling() answer {
+func falling() exporterAnswer {
 	return each(func(n int) string {
 		return reading(during) + "DCGM_FI_DEV_PCIE_REPLAY_COUNTER" + board + itoa(1000-n) + "\n"
 	})
 }
 
-func moving() answer {
+func moving() exporterAnswer {
 	return each(func(n int) string {
 		return strings.ReplaceAll(reading(during), "}", ",Hostname=\"node-"+itoa(n)+"\"}")
 	})

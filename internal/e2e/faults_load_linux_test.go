@@ -1,4 +1,4 @@
-package faults
+package e2e
 
 import (
 	"io"
@@ -39,7 +39,7 @@ func crowd(w *world, scrapers int) {
 	w.Helper()
 	turnedAway := make(chan struct{})
 	goOn := sync.OnceFunc(func() { close(turnedAway) })
-	answers := w.exporter.answer.Load().(answer)
+	answers := w.exporter.answer.Load().(exporterAnswer)
 	w.exporter.does(func(rw http.ResponseWriter, r *http.Request) {
 		select {
 		case <-turnedAway:

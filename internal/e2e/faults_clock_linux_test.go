@@ -1,4 +1,4 @@
-package faults
+package e2e
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 func clockFaults() []fault {
 	return []fault{
 		{does: "samples have the time of an hour ago", exporter: value("41 " + past), seen: left("41 PAST", "stale")},
-		{does: "samples have a time before 1970", exporter: value("41 -1000"), seen: seen{says: []string{counted("skipped_lines_total", "1×N")}, lacks: []string{"41 -1000", "kpulse_gpu_temperature_celsius{"}}},
+		{does: "samples have a time before 1970", exporter: value("41 -1000"), seen: seen{says: []string{ofSource("skipped_lines_total", "1×N")}, lacks: []string{"41 -1000", "kpulse_gpu_temperature_celsius{"}}},
 		{does: "the exporter's Date is in 1999, and its page may be cached for a year", exporter: with(reading(during), "Date", "Fri, 31 Dec 1999 23:59:59 GMT", "Age", "86400", "Cache-Control", "max-age=31536000"),
 			seen: seen{says: []string{temperature(during)}}},
 		{does: "the program is suspended while it is scraped, and continues", each: suspended, seen: seen{says: []string{temperature(during)}}},

@@ -1,4 +1,4 @@
-package faults
+package e2e
 
 import (
 	"crypto/tls"
@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
@@ -19,11 +18,11 @@ const certified = "node"
 func startSecured(t *testing.T, f fault) *world {
 	t.Helper()
 	e := startExporter(t)
-	good := certificate(t, nil)
+	good := exporterCertificate(t, nil)
 	e.secures(t, &tls.Config{Certificates: []tls.Certificate{good.pair}})
 	trusted := good.pem
 	if f.shows != nil {
-		shown := certificate(t, f.shows)
+		shown := exporterCertificate(t, f.shows)
 		f.begin, trusted = func(w *world) { e.secures(w.T, &tls.Config{Certificates: []tls.Certificate{shown.pair}}) }, trusted+shown.pem
 	}
 	f.end = func(w *world) { e.secures(w.T, &tls.Config{Certificates: []tls.Certificate{good.pair}}) }
@@ -38,9 +37,9 @@ type shownCertificate struct {
 	pem  string
 }
 
-func certificate(t *testing.T, change func(*x509.Certificate)) shownCertificate {
+func exporterCertificate(t *testing.T, change func(*x509.Certificate)) shownCertificate {
 	t.Helper()
-	text := e2etest.Certificate(t, func(c *x509.Certificate) {
+	text := certificate(t, func(c *x509.Certificate) {
 		c.DNSNames = []string{certified}
 		if change != nil {
 			change(c)
@@ -54,7 +53,7 @@ func certificate(t *testing.T, change func(*x509.Certificate)) shownCertificate 
 }
 
 func tlsFaults() []fault {
-	untrusted := func(words string) seen { return refused(source.Unreachable, words, "trust the CA that signed it") }
+	untrusted := func(words string) seen { return failedScrape(source.Unreachable, words, "trust the CA that signed it") }
 	return []fault{
 		{does: "shows a certificate that has expired", shows: func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }, seen: untrusted("expired")},
 		{does: "shows a certificate that is not valid yet", shows: func(c *x509.Certificate) {
@@ -62,26 +61,26 @@ func tlsFaults() []fault {
 		}, seen: untrusted("not yet valid")},
 		{does: "shows a certificate of another host", shows: func(c *x509.Certificate) { c.DNSNames = []string{"other"} }, seen: untrusted("valid for other, not node")},
 		{does: "shows a stranger's certificate", begin: func(w *world) {
-			w.exporter.secures(w.T, &tls.Config{Certificates: []tls.Certificate{certificate(w.T, nil).pair}})
+			w.exporter.secures(w.T, &tls.Config{Certificates: []tls.Certificate{exporterCertificate(w.T, nil).pair}})
 		}, seen: untrusted("certificate signed by unknown authority")},
 		{does: "asks for a client certificate", begin: func(w *world) {
 			c := w.exporter.tls.Clone()
 			c.ClientAuth = tls.RequireAnyClientCert
 			w.exporter.secures(w.T, c)
-		}, seen: refused(source.Unreachable, "present a certificate that the exporter accepts")},
+		}, seen: failedScrape(source.Unreachable, "present a certificate that the exporter accepts")},
 		{does: "speaks TLS 1.1 at most", begin: func(w *world) {
 			c := w.exporter.tls.Clone()
 			c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 			w.exporter.secures(w.T, c)
-		}, seen: refused(source.Unreachable, "protocol version")},
+		}, seen: failedScrape(source.Unreachable, "protocol version")},
 		{does: "speaks plain HTTP", begin: func(w *world) {
 			w.exporter.leave()
 			w.exporter.tls = nil
 			w.exporter.listen(w.T)
-		}, seen: refused(source.Unreachable, "it answers in plain HTTP", "write http://")},
+		}, seen: failedScrape(source.Unreachable, "it answers in plain HTTP", "write http://")},
 		{does: "closes the connection within the handshake", begin: func(w *world) {
 			w.exporter.speaks(w.T, func(c net.Conn) { _, _ = c.Read(make([]byte, 10)) })
-		}, seen: refused(source.Truncated, "the connection was closed before an answer came")},
+		}, seen: failedScrape(source.Truncated, "the connection was closed before an answer came")},
 		{does: "hangs within the handshake", begin: func(w *world) { w.exporter.speaks(w.T, untilItLeaves) }, late: true, seen: tooLate("did not answer within")},
 	}
 }

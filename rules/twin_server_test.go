@@ -1,4 +1,4 @@
-package twin
+package rules_test
 
 import (
 	"context"
@@ -20,14 +20,12 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-const file = "dcgm-exporter.rules.yml"
-
 var start = time.Date(2026, 3, 1, 12, 0, 0, 123e6, time.UTC)
 
 // loadRules returns the rules of the twin.
 func loadRules(t *testing.T) []rulefmt.Rule {
 	t.Helper()
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(twin)
 	if err != nil {
 		t.Fatal(err)
 	}

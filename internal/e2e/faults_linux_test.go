@@ -1,4 +1,4 @@
-package faults
+package e2e
 
 import (
 	"crypto/x509"
@@ -10,6 +10,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/e2e/slow"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
+
+// The fault suite: what the program does when its surroundings or its input break. Each row of its
+// tables is a fault that befalls a running program or one that starts. make faults runs them.
 
 // fault is a row: what happens to a running program, and what it shows. run checks what holds for
 // all rows.
@@ -23,15 +26,15 @@ type fault struct {
 	shell  string            // commands of the shell that becomes the program
 	// cold is a fault from the start on: the program has no reading before or after it.
 	cold bool
-	// begin inflicts the fault, by default with the answer exporter; end removes it, by default
+	// begin inflicts the fault, by default with the answer of exporter; end removes it, by default
 	// with a healthy exporter.
 	begin, end func(*world)
-	exporter   answer
+	exporter   exporterAnswer
 	// headers of all requests, as pairs of name and value.
 	headers []string
 	// Before each scrape, each runs and asks are sent.
 	each func(*world)
-	asks []ask
+	asks []rawRequest
 	// shows changes the certificate that the exporter shows, for faults of TLS.
 	shows func(*x509.Certificate)
 	// exit is the exit code of a program that meets the fault at its start and does not serve.

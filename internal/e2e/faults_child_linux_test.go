@@ -1,4 +1,4 @@
-package faults
+package e2e
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ import (
 const marked = "FAULT_SUITE_WORLD="
 
 // startDriven starts a program that drives a dcgmi of one GPU, ten samples a second. dcgmi dmon
-// first runs the file that breaks writes.
+// first runs the file that breaksDcgmi writes.
 func startDriven(t *testing.T, f fault) *world {
 	t.Helper()
 	w := &world{T: t, fault: f, dir: t.TempDir(), url: "dcgmi@" + dcgmtest.FarHost}
@@ -45,9 +45,9 @@ func fails(failures ...dcgmtest.Failure) func(*world) {
 	}
 }
 
-// breaks kills the running dcgmi; its successors run this script first. They alone report the
+// breaksDcgmi kills the running dcgmi; its successors run this script first. They alone report the
 // temperature of the fault: a reading of the killed one does not pass for theirs.
-func breaks(script string) func(*world) {
+func breaksDcgmi(script string) func(*world) {
 	return func(w *world) {
 		w.Helper()
 		if err := os.WriteFile(w.dcgmi+".fault", []byte(script), 0o600); err != nil {
@@ -58,7 +58,7 @@ func breaks(script string) func(*world) {
 	}
 }
 
-// mends undoes fails and breaks.
+// mends undoes fails and breaksDcgmi.
 func mends(w *world) {
 	w.Helper()
 	measures(after).Write(w, dcgmtest.Beside(w.dcgmi+".real"))
@@ -115,8 +115,8 @@ func childFaults() []fault {
 		{does: "dcgmi is suspended", begin: func(w *world) { w.signal(syscall.SIGSTOP) }, end: func(w *world) { w.signal(syscall.SIGCONT) },
 			seen: seen{status: 502, says: []string{"has been silent for"}}},
 		{does: "dcgmi prints garbage between its rows", begin: fails(dcgmtest.Failure{Kind: dcgmtest.Garbage, Text: "\x1b[31mwhat is this\xff\n"}), seen: seen{says: []string{temperature(during)}, lacks: []string{"what is this"}}},
-		{does: "dcgmi floods its stderr", begin: breaks("yes flood >&2 &\n"), seen: seen{says: []string{temperature(during)}, lacks: []string{"flood\nflood"}}},
-		{does: "dcgmi leaves a process that holds its output", begin: breaks("sleep 1000 &\nexit 0\n"), seen: down(source.Broken, "ended with exit status 0")},
+		{does: "dcgmi floods its stderr", begin: breaksDcgmi("yes flood >&2 &\n"), seen: seen{says: []string{temperature(during)}, lacks: []string{"flood\nflood"}}},
+		{does: "dcgmi leaves a process that holds its output", begin: breaksDcgmi("sleep 1000 &\nexit 0\n"), seen: down(source.Broken, "ended with exit status 0")},
 		{does: "dcgmi is removed", begin: func(w *world) { w.moves(w.dcgmi, w.dcgmi+".away") }, end: func(w *world) { w.moves(w.dcgmi+".away", w.dcgmi) }, seen: down(source.HostEngineUnavailable, "was not found", "datacenter-gpu-manager")},
 		{does: "dcgmi can no longer be executed", begin: func(w *world) { w.mode(0o600) }, end: func(w *world) { w.mode(0o755) }, seen: down(source.PermissionDenied, "may not be executed")},
 		{does: "dcgmi is replaced by a file that is not a program", begin: func(w *world) {

@@ -1,4 +1,4 @@
-package faults
+package e2e
 
 import (
 	"encoding/base64"
@@ -20,11 +20,11 @@ func basic(user, password string) string {
 }
 
 // guesses returns requests with wrong credentials.
-func guesses(passwords ...string) (asks []ask) {
+func guesses(passwords ...string) (asks []rawRequest) {
 	for _, password := range passwords {
-		asks = append(asks, ask{request: "GET /metrics\r\nAuthorization: " + basic("scraper", password), status: "401", lacks: "kpulse_gpu"})
+		asks = append(asks, rawRequest{request: "GET /metrics\r\nAuthorization: " + basic("scraper", password), status: "401", lacks: "kpulse_gpu"})
 	}
-	return append(asks, ask{request: "GET /metrics\r\nAuthorization: Basic !!!", status: "401"}, ask{request: "GET /metrics\r\nAuthorization: " + basic("operator", webPassword), status: "401"})
+	return append(asks, rawRequest{request: "GET /metrics\r\nAuthorization: Basic !!!", status: "401"}, rawRequest{request: "GET /metrics\r\nAuthorization: " + basic("operator", webPassword), status: "401"})
 }
 
 // echo answers with an error that repeats the whole request.
@@ -42,23 +42,23 @@ func securityFaults() []fault {
 	return []fault{
 		{does: "a client guesses passwords", flags: []string{"--web.config.file=web.yml"}, files: map[string]string{"web.yml": webConfig}, headers: []string{"Authorization", basic("scraper", webPassword)},
 			asks: guesses("guess-1", "guess-2", "", strings.Repeat("x", 4000)), seen: seen{says: well.says, lacks: []string{"guess-", webPassword}}},
-		{does: "paths lead out of the tree", asks: []ask{
+		{does: "paths lead out of the tree", asks: []rawRequest{
 			{request: "GET /../../../etc/passwd", status: "30.|404", lacks: "root:"}, {request: "GET /%2e%2e/%2e%2e/etc/passwd", status: "30.|404", lacks: "root:"},
 			{request: "GET /metrics/../../etc/passwd", status: "30.|404", lacks: "root:"}, {request: "GET //etc/passwd", status: "30.|404", lacks: "root:"},
 			{request: "GET /debug/pprof/../../etc/passwd", status: "30.|404", lacks: "root:"},
 		}, seen: well},
-		{does: "a parameter contains the end of a header", asks: []ask{
+		{does: "a parameter contains the end of a header", asks: []rawRequest{
 			{request: "GET /metrics?source=a%0d%0aX-Evil:%201", status: "404", lacks: "\n" + evil}, {request: "GET //%0d%0aX-Evil:%201", status: "30.|404", lacks: "\n" + evil},
 			{request: "GET /a%0aX-Evil:%201", status: "404", lacks: "\n" + evil},
 		}, seen: well},
-		{does: "the scrape timeout of a request is malformed", asks: []ask{
+		{does: "the scrape timeout of a request is malformed", asks: []rawRequest{
 			timeoutOf("NaN"), timeoutOf("-1"), timeoutOf("1e999"), timeoutOf("9223372036854775807"), timeoutOf(strings.Repeat("9", 1000)), timeoutOf("x"), timeoutOf(""),
 		}, seen: well},
-		{does: "methods are not allowed", asks: []ask{{request: "POST /metrics\r\nContent-Length: 0", status: "405"}, {request: "DELETE /metrics", status: "405"}, {request: "PUT /\r\nContent-Length: 0", status: "405"}, {request: "BREW /metrics", status: "405"}}, seen: well},
-		{does: "a reload is asked for without --web.enable-lifecycle", asks: []ask{{request: "POST /-/reload\r\nContent-Length: 0", status: "403"}, {request: "GET /-/reload", status: "405|403"}, {request: "POST /-/resolve?uuid=GPU-1\r\nContent-Length: 0", status: "403"}},
+		{does: "methods are not allowed", asks: []rawRequest{{request: "POST /metrics\r\nContent-Length: 0", status: "405"}, {request: "DELETE /metrics", status: "405"}, {request: "PUT /\r\nContent-Length: 0", status: "405"}, {request: "BREW /metrics", status: "405"}}, seen: well},
+		{does: "a reload is asked for without --web.enable-lifecycle", asks: []rawRequest{{request: "POST /-/reload\r\nContent-Length: 0", status: "403"}, {request: "GET /-/reload", status: "405|403"}, {request: "POST /-/resolve?uuid=GPU-1\r\nContent-Length: 0", status: "403"}},
 			seen: seen{says: well.says, metrics: []string{reloaded + "1"}}},
-		{does: "a client speaks TLS", asks: []ask{{request: "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", status: "400|"}}, seen: well},
-		{does: "a client asks for 2,000 encodings, and for a part of the page", asks: []ask{{request: "GET /metrics\r\nAccept-Encoding: " + strings.Repeat("a;q=0.1, ", 2000) + "b\r\nRange: bytes=0-1\r\nAccept: " + strings.Repeat("x/y,", 2000), status: "200"}}, seen: well},
+		{does: "a client speaks TLS", asks: []rawRequest{{request: "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", status: "400|"}}, seen: well},
+		{does: "a client asks for 2,000 encodings, and for a part of the page", asks: []rawRequest{{request: "GET /metrics\r\nAccept-Encoding: " + strings.Repeat("a;q=0.1, ", 2000) + "b\r\nRange: bytes=0-1\r\nAccept: " + strings.Repeat("x/y,", 2000), status: "200"}}, seen: well},
 		{does: "the exporter repeats the program's credentials", flags: []string{"--source=http://operator:hunter2@ADDRESS/metrics"}, exporter: echo,
 			seen: seen{status: http.StatusBadGateway, kind: source.BadStatus, says: []string{"HTTP 401 Unauthorized", "URL"}, lacks: []string{"hunter2", basic("operator", "hunter2")[6:]}}},
 		{does: "the exporter redirects to a URL with a password and control characters", exporter: wire("HTTP/1.1 302 Found\r\nLocation: http://u:hunter2@127.0.0.1:1/\x1b[31m\r\nContent-Length: 0\r\n\r\n"),
@@ -68,6 +68,6 @@ func securityFaults() []fault {
 }
 
 // timeoutOf is a scrape with this timeout header. It gets the reading.
-func timeoutOf(text string) ask {
-	return ask{request: "GET /metrics\r\nX-Prometheus-Scrape-Timeout-Seconds: " + text, status: "200"}
+func timeoutOf(text string) rawRequest {
+	return rawRequest{request: "GET /metrics\r\nX-Prometheus-Scrape-Timeout-Seconds: " + text, status: "200"}
 }

@@ -1,5 +1,4 @@
-// Package twin tests the rules beside it: they record what the program serves of the same page.
-package twin
+package rules_test
 
 import (
 	"bytes"
@@ -24,6 +23,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
+
+// The tests of the twin: its rules record what the program serves of the same page.
 
 // conditions are those that the twin judges.
 var conditions = []canonical.Condition{
@@ -122,7 +123,7 @@ var beyond = map[string]string{
 
 // TestCaptures compares twin and program on the captures of the repository.
 func TestCaptures(t *testing.T) {
-	files, err := filepath.Glob("../../testdata/captures/*.prom")
+	files, err := filepath.Glob("../testdata/captures/*.prom")
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d captures (%v)", len(files), err)
 	}

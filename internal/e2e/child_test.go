@@ -1,4 +1,4 @@
-package e2etest
+package e2e
 
 import (
 	"context"
@@ -15,17 +15,17 @@ import (
 
 var listening = regexp.MustCompile(`msg(?:="|":")Listening on"(?: address=|,"address":")([^"\s]+)["\n]`)
 
-// ListensAt returns the address of the log line that says where the program listens; "" if there is
+// listensAt returns the address of the log line that says where the program listens; "" if there is
 // none.
-func ListensAt(log string) string {
+func listensAt(log string) string {
 	if m := listening.FindStringSubmatch(log); m != nil {
 		return m[1]
 	}
 	return ""
 }
 
-// Path returns the tested kpulse-proxy, which Main put into the PATH.
-func Path(t testing.TB) string {
+// itself returns the tested kpulse-proxy, which Main put into the PATH.
+func itself(t testing.TB) string {
 	t.Helper()
 	path, err := exec.LookPath("kpulse-proxy")
 	if err != nil {
@@ -34,17 +34,17 @@ func Path(t testing.TB) string {
 	return path
 }
 
-// Child is a running kpulse-proxy.
-type Child struct {
+// child is a running kpulse-proxy.
+type child struct {
 	Cmd  *exec.Cmd
 	URL  string     // without a path
 	Done chan error // receives the result of Cmd.Wait
 	log  string     // the file that it logs to
 }
 
-// Start starts a program that logs its address, and waits until it listens. The program writes the
+// startChild starts a program that logs its address, and waits until it listens. The program writes the
 // file log directly, so the log is not behind its effects.
-func Start(cmd *exec.Cmd, log string) (*Child, error) {
+func startChild(cmd *exec.Cmd, log string) (*child, error) {
 	file, err := os.Create(log)
 	if err != nil {
 		return nil, err
@@ -54,10 +54,10 @@ func Start(cmd *exec.Cmd, log string) (*Child, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	c := &Child{Cmd: cmd, log: log, Done: make(chan error, 1)}
+	c := &child{Cmd: cmd, log: log, Done: make(chan error, 1)}
 	go func() { c.Done <- cmd.Wait() }()
-	for end := time.Now().Add(Patience); time.Now().Before(end); {
-		if address := ListensAt(c.Logged()); address != "" {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		if address := listensAt(c.Logged()); address != "" {
 			c.URL = "http://" + address
 			return c, nil
 		}
@@ -72,7 +72,7 @@ func Start(cmd *exec.Cmd, log string) (*Child, error) {
 }
 
 // Logged returns what the child has logged.
-func (c *Child) Logged() string {
+func (c *child) Logged() string {
 	text, err := os.ReadFile(c.log)
 	if err != nil {
 		return err.Error()
@@ -82,7 +82,7 @@ func (c *Child) Logged() string {
 
 // Get requests a path from the child, with headers given as pairs of name and value, on a
 // connection of its own that both sides close.
-func (c *Child) Get(path string, headers ...string) (status int, body string, err error) {
+func (c *child) Get(path string, headers ...string) (status int, body string, err error) {
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, c.URL+path, http.NoBody)
 	if err != nil {
 		return 0, "", err
@@ -100,11 +100,11 @@ func (c *Child) Get(path string, headers ...string) (status int, body string, er
 	return res.StatusCode, string(text), err
 }
 
-// client times out after Patience and follows no redirect.
-var client = &http.Client{Timeout: Patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+// client times out after patience and follows no redirect.
+var client = &http.Client{Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 // Stop sends SIGTERM to the child and waits for it.
-func (c *Child) Stop() error {
+func (c *child) Stop() error {
 	if err := c.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
@@ -112,18 +112,18 @@ func (c *Child) Stop() error {
 }
 
 // Wait waits until the child has ended.
-func (c *Child) Wait() error {
+func (c *child) Wait() error {
 	select {
 	case err := <-c.Done:
 		return err
-	case <-time.After(Patience):
+	case <-time.After(patience):
 		_ = c.Cmd.Process.Kill()
 		return fmt.Errorf("%s does not end", c.Cmd)
 	}
 }
 
 // Fate reports how the child ended, if it did, and its log.
-func (c *Child) Fate() string {
+func (c *child) Fate() string {
 	select {
 	case err := <-c.Done:
 		c.Done <- err // for Wait

@@ -22,6 +22,7 @@ func TestCount(t *testing.T) {
 // back, and never again: not if youth grows meanwhile, as when a slower scraper comes, nor if it
 // moves again.
 func TestBirth(t *testing.T) {
+	const m = time.Minute
 	begin := time.Unix(1e9, 0)
 	after := func(d time.Duration) time.Time { return begin.Add(d) }
 	for _, test := range []struct {
@@ -30,9 +31,9 @@ func TestBirth(t *testing.T) {
 		youth []time.Duration
 		want  []bool
 	}{
-		{"a minute", []time.Time{begin, after(59 * time.Second), after(time.Minute)}, []time.Duration{time.Minute, time.Minute, time.Minute}, []bool{true, true, false}},
-		{"set back", []time.Time{after(-time.Hour), after(time.Minute - time.Hour)}, []time.Duration{time.Minute, time.Minute}, []bool{true, false}},
-		{"a slower scraper", []time.Time{after(time.Minute), after(2 * time.Minute)}, []time.Duration{time.Minute, time.Hour}, []bool{false, false}},
+		{"a minute", []time.Time{begin, after(m - 1), after(m)}, []time.Duration{m, m, m}, []bool{true, true, false}},
+		{"set back", []time.Time{after(-time.Hour), after(m - time.Hour)}, []time.Duration{m, m}, []bool{true, false}},
+		{"a slower scraper", []time.Time{after(m), after(2 * m)}, []time.Duration{m, time.Hour}, []bool{false, false}},
 	} {
 		var births Births
 		began := make([]Birth, NumCounters)

@@ -48,8 +48,13 @@ func TestBirthsOfDevices(t *testing.T) {
 	const step = 45 * time.Second
 	b := newAccounts(t, func(o *Options) { o.Birth = time.Minute })
 	b.judge.SetInterval(step)
-	cool := reading{canonical.SMActive: 0.9, canonical.TensorActive: 0.1, canonical.DRAMActive: 0.3, canonical.GraphicsEngineActive: 0.4, canonical.Temperature: 40}
-	hot := reading{canonical.SMActive: 0, canonical.TensorActive: 0, canonical.GraphicsEngineActive: 0, canonical.DRAMActive: 0, canonical.Temperature: 99, canonical.XIDLast: 31}
+	cool := reading{
+		canonical.SMActive: 0.9, canonical.TensorActive: 0.1, canonical.DRAMActive: 0.3, canonical.GraphicsEngineActive: 0.4, canonical.Temperature: 40,
+	}
+	hot := reading{
+		canonical.SMActive: 0, canonical.TensorActive: 0, canonical.DRAMActive: 0, canonical.GraphicsEngineActive: 0, canonical.Temperature: 99,
+		canonical.XIDLast: 31,
+	}
 	b.devices(gpu1)
 	ok, rest := canonical.FirstState+uint(canonical.HealthOK), uint(canonical.Idle)
 	first := canonical.CounterSet(1<<canonical.ComputeHeavy | 1<<ok)

@@ -98,7 +98,8 @@ func sourceFamilies() []sourceFamily {
 			full: true, always: true, fill: ofSource(func(s *canonical.Source) float64 { return float64(s.DroppedAllocations) })},
 	}
 	for _, f := range streamFamilies() {
-		list = append(list, sourceFamily{Series: f.Series, full: f.full, always: true, tails: make([]string, canonical.MaxStreams), fill: f.fill(), label: appendStream})
+		list = append(list, sourceFamily{Series: f.Series, full: f.full, always: true,
+			tails: make([]string, canonical.MaxStreams), fill: f.fill(), label: appendStream})
 	}
 	list = append(list, sourceFamily{Series: Series{"source_info", canonical.Gauge, sourceLabels + ",aggregation,version",
 		"How the source reads: each value is a point in time or the average of a window; always 1."},

@@ -38,7 +38,7 @@ func newTelemetry(sources *Set, kinds []string, inFlight func() float64) *teleme
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		versioncollector.NewCollector("kpulse_proxy"),
-		t.requests, t.duration, t.failures, streamTotals{sources}, unserved{sources},
+		t.requests, t.duration, t.failures, sourceTotals{sources},
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kpulse_proxy_scrapes_in_flight", Help: "Scrapes being served."}, inFlight),
 	)
 	t.follow(kinds, nil, sources.now())
@@ -64,40 +64,15 @@ func (t *telemetry) follow(kinds []string, before, after []Source) {
 	}
 }
 
-// streamTotals collects the totals of the sources' streams, also while /metrics answers an error.
-type streamTotals struct{ *Set }
+// sourceTotals collects the totals of the sources' streams, and what the lean form of /metrics lacks of
+// sources and machines, as of the latest readings. It does so also while /metrics answers an error.
+type sourceTotals struct{ *Set }
 
 // Describe implements prometheus.Collector: the streams are not known beforehand.
-func (streamTotals) Describe(chan<- *prometheus.Desc) {}
+func (sourceTotals) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
-func (s streamTotals) Collect(ch chan<- prometheus.Metric) {
-	for _, t := range streamFamilies() {
-		desc, kind := prometheus.NewDesc("kpulse_proxy_"+t.Name, t.Help, []string{"source", "stream"}, nil), prometheus.CounterValue
-		if t.Type == canonical.Gauge {
-			kind = prometheus.GaugeValue
-		}
-		for _, f := range s.now() {
-			state, _ := f.Status()
-			for i := range state.Streams {
-				stream := &state.Streams[i]
-				if v := t.value(stream); stream.Name != "" && canonical.Given(v) {
-					ch <- prometheus.MustNewConstMetric(desc, kind, v, f.Name(), stream.Name)
-				}
-			}
-		}
-	}
-}
-
-// unserved collects what the lean form of /metrics lacks of sources and machines, as of the latest
-// readings.
-type unserved struct{ *Set }
-
-// Describe implements prometheus.Collector.
-func (unserved) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (u unserved) Collect(ch chan<- prometheus.Metric) {
+func (t sourceTotals) Collect(ch chan<- prometheus.Metric) {
 	send := func(s Series, v float64, names []string, labels ...string) {
 		kind := prometheus.GaugeValue
 		if s.Type == canonical.Counter {
@@ -107,9 +82,8 @@ func (u unserved) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(prometheus.NewDesc("kpulse_proxy_"+s.Name, s.Help, names, nil), kind, v, labels...)
 		}
 	}
-	weighed, hosts, value := false, map[string]bool{}, make([]float64, 1)
-	layout := u.layout()
-	for i, f := range u.now() {
+	weighed, hosts, value, layout := false, map[string]bool{}, make([]float64, 1), t.layout()
+	for i, f := range t.now() {
 		state, _ := f.Status()
 		r := outcome{source: &state}
 		if layout != nil && i < len(layout.sources) {
@@ -121,24 +95,30 @@ func (u unserved) Collect(ch chan<- prometheus.Metric) {
 				send(one.Series, value[0], []string{"source"}, f.Name())
 			}
 		}
+		for _, one := range streamFamilies() {
+			for j := range state.Streams {
+				if stream := &state.Streams[j]; stream.Name != "" {
+					send(one.Series, one.value(stream), []string{"source", "stream"}, f.Name(), stream.Name)
+				}
+			}
+		}
 		g, able := f.(glancer)
 		if !able {
 			continue
 		}
 		g.Glance(func(s *canonical.Snapshot) {
 			for _, w := range weights {
-				if !weighed && s.Judgement != nil {
+				if !weighed {
 					send(weightSeries, w.of(&s.Judgement.Weights), []string{"input", "preset"}, w.input, s.Judgement.Preset)
 				}
 			}
-			weighed = weighed || s.Judgement != nil
-			if s.Host == nil || hosts[s.Frame.Topology.Hostname] {
-				return
-			}
-			hosts[s.Frame.Topology.Hostname] = true
-			for _, one := range hostFamilies() {
-				one.fill(value, s, 0)
-				send(one.Series, value[0], []string{"hostname"}, s.Frame.Topology.Hostname)
+			weighed = true
+			if hostname := s.Frame.Topology.Hostname; s.Host != nil && !hosts[hostname] {
+				hosts[hostname] = true
+				for _, one := range hostFamilies() {
+					one.fill(value, s, 0)
+					send(one.Series, value[0], []string{"hostname"}, hostname)
+				}
 			}
 		})
 	}

@@ -9,8 +9,11 @@ local v = import '../lib/variable.libsonnet';
 {
   local c = $._config,
   local recorded = q.recorded(c),
-  // The limit in force at the end: it rarely changes.
-  local ofLimit = 'max by (%s) (device:kpulse_gpu_energy:rate5m%s)\n/ on (%s)\nmax by (%s) (last_over_time(kpulse_gpu_power_limit_watts%s[1h] @ end()))' % [labels.board(c), recorded, labels.board(c), labels.board(c), q.raw(c)],
+  // The ten boards that came nearest to their limit, the one in force at the end: it rarely changes.
+  local board = labels.board(c),
+  local limit = 'max by (%s) (last_over_time(kpulse_gpu_power_limit_watts%s[1h] @ end()))' % [board, q.raw(c)],
+  local nearest = 'topk(10, max by (%s) (max_over_time(device:kpulse_gpu_energy:rate5m%s[$__range] @ end())) / on (%s) %s)' % [board, recorded, board, limit],
+  local ofLimit = '(%s)\n/ on (%s)\n(%s)' % [q.among('max by (%s) (device:kpulse_gpu_energy:rate5m%s)' % [board, recorded], nearest, board), board, q.among(limit, nearest, board)],
   local largest(series, by, legend) = p.largest('sum by (%s) (%s)' % [by, series], by, legend),
 
   grafanaDashboards+:: {
@@ -45,7 +48,7 @@ local v = import '../lib/variable.libsonnet';
             'Power against the limit',
             'The ten boards nearest to the limit in force. Reaching it under full load is normal; a limit lower than that of the others is not.',
             'percentunit',
-            [p.query(q.highest(10, ofLimit, labels.board(c)), labels.legend(c, '{{hostname}} GPU {{gpu}}'))]
+            [p.query(ofLimit, labels.legend(c, '{{hostname}} GPU {{gpu}}'))]
           )),
         ]),
         d.row('Heat', [

@@ -65,17 +65,17 @@ func (r *rises) rewind(at time.Time) {
 type counting struct {
 	value  float64   // the latest, NaN if none
 	at     time.Time // when it was read
-	before float64   // that before the latest fall
+	before float64   // that before the latest fall to 0
 	fell   time.Time // when that was, zero for never
 }
 
 // rise takes in a value, and returns by how much the counter rose since the previous one, and since when. A first
-// value is no rise, and a fall is a reset of the counter, unless it is back where it was within oddSpan: then the
-// values between were odd pages.
+// value is no rise, and a fall is a reset of the counter, unless it fell to 0 and is back where it was within
+// oddSpan: then the values between were odd pages.
 func (c *counting) rise(v float64, at time.Time) (n float64, since time.Time) {
 	before, since := c.value, c.at
 	switch {
-	case v < c.value:
+	case v == 0 && c.value > 0:
 		if at.Sub(c.fell) > oddSpan {
 			c.before = c.value
 		}

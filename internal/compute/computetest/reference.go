@@ -190,7 +190,7 @@ func Warning(model string) float64 {
 
 // rises are the rises of counters in a history: of all together, how many in each reading. A rise since
 // before a span counts for the part within it. A counter that is back where it was at most two minutes after it
-// fell, without a reset, rose only by what it is above that.
+// fell to 0, without a reset, rose only by what it is above that.
 func rises(history []Reading, span time.Duration, fields ...canonical.Field) []float64 {
 	n := make([]float64, len(history))
 	for _, f := range fields {
@@ -213,7 +213,7 @@ func rises(history []Reading, span time.Duration, fields ...canonical.Field) []f
 				}
 				n[i] += (h.Row[f] - from) * part
 			}
-			if before >= 0 && h.Row[f] < history[before].Row[f] {
+			if before >= 0 && h.Row[f] == 0 && history[before].Row[f] > 0 {
 				if !odd {
 					high = history[before].Row[f]
 				}

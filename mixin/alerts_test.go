@@ -131,8 +131,8 @@ func alertNames(t *testing.T) []string {
 			}
 		}
 	}
-	if len(names) != 32 {
-		t.Errorf("there are %d alerts, not 32", len(names))
+	if len(names) != 33 {
+		t.Errorf("there are %d alerts, not 33", len(names))
 	}
 	return names
 }

@@ -134,6 +134,7 @@ func TestKnobs(t *testing.T) {
 		{`alertStragglers: true`, `m.prometheusAlerts`, ``, `KpulseGPUStragglerInJob`},
 		{`alertIdleMemoryHeld: true`, `m.prometheusAlerts`, ``, `KpulseIdleMemoryHeld`},
 		{`alertHealthFlapping: true`, `m.prometheusAlerts`, ``, `KpulseGPUFlapping`},
+		{`alertPowerLimited: true`, `m.prometheusAlerts`, ``, `KpulseGPUPowerLimited`},
 		{`excludeNamespaces: 'burn-in'`, `m.prometheusAlerts`, ``, `workload_namespace!~\"burn-in\"`},
 		{`runbookURLPattern: 'https://wiki/%s'`, `m.prometheusAlerts`, `github.com`, `"https://wiki/KpulseProxyDown"`},
 	} {

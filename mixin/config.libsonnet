@@ -35,6 +35,7 @@
     alertStragglers: false,
     alertIdleMemoryHeld: false,
     alertHealthFlapping: false,
+    alertPowerLimited: false,
 
     // Cost of one GPU-hour; Efficiency & waste multiplies by it.
     gpuHourPrice: 2.5,

@@ -20,7 +20,7 @@ import (
 var outputs = map[string]string{
 	"prometheus_alerts.yaml": `std.manifestYamlDoc((import 'mixin.libsonnet').prometheusAlerts, indent_array_in_object=false, quote_keys=false)`,
 	// With the optional alerts, for the tests.
-	"tests/all_alerts.yaml": `std.manifestYamlDoc(((import 'mixin.libsonnet') { _config+:: { alertStragglers: true, alertIdleMemoryHeld: true, alertHealthFlapping: true } }).prometheusAlerts, indent_array_in_object=false, quote_keys=false)`,
+	"tests/all_alerts.yaml": `std.manifestYamlDoc(((import 'mixin.libsonnet') { _config+:: { alertStragglers: true, alertIdleMemoryHeld: true, alertHealthFlapping: true, alertPowerLimited: true } }).prometheusAlerts, indent_array_in_object=false, quote_keys=false)`,
 }
 
 // rulesFile has all recording rules in one file for Prometheus, rulesData the same for

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,7 +54,8 @@ type cluster struct {
 	client *Client
 	labels []WorkloadLabel // that name workloads before owners do
 
-	kept *cache.LRUExpireCache // answers by UID, or by kind
+	kept  *cache.LRUExpireCache // answers by UID, or by kind
+	asked singleflight.Group    // for these
 }
 
 func newCluster(client *Client, labels []WorkloadLabel, b *breaker) *cluster {
@@ -66,18 +68,21 @@ type answer[T any] struct {
 	err   error
 }
 
-// remembered returns the answer of a key, or asks for it.
+// remembered returns the answer of a key, or asks for it, once for all who want it at a time.
 func remembered[T any](c *cluster, key string, ask func() (T, error)) (T, error) {
-	if known, ok := c.kept.Get(key); ok {
-		return known.(answer[T]).value, known.(answer[T]).err
-	}
-	value, err := ask()
-	if err == nil {
-		c.kept.Add(key, answer[T]{value, nil}, lookAgain)
-	} else if isAnswer(err) {
-		c.kept.Add(key, answer[T]{value, err}, lookAgainSoon)
-	}
-	return value, err
+	known, _, _ := c.asked.Do(key, func() (any, error) {
+		if known, ok := c.kept.Get(key); ok {
+			return known, nil
+		}
+		value, err := ask()
+		if err == nil {
+			c.kept.Add(key, answer[T]{value, nil}, lookAgain)
+		} else if isAnswer(err) {
+			c.kept.Add(key, answer[T]{value, err}, lookAgainSoon)
+		}
+		return answer[T]{value, err}, nil
+	})
+	return known.(answer[T]).value, known.(answer[T]).err
 }
 
 // ownerOf returns the owner of a pod. sure is false if the chain of owners could not

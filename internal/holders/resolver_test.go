@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,6 +205,26 @@ func TestResolverIsBounded(t *testing.T) {
 		time.Sleep(time.Hour)
 		if most := f.atOnce(); most != maxInFlight {
 			t.Errorf("%d look-ups at once", most)
+		}
+	})
+}
+
+// TestOneRequestForAll: pods of one owner, looked up at the same time, share the request about it.
+func TestOneRequestForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(nil, nil, nil)
+		var asked atomic.Int32
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				if name, err := remembered(c, "uid", func() (string, error) { asked.Add(1); time.Sleep(time.Second); return "train", nil }); name != "train" || err != nil {
+					t.Error(name, err)
+				}
+			})
+		}
+		all.Wait()
+		if n := asked.Load(); n != 1 {
+			t.Errorf("%d requests", n)
 		}
 	})
 }

@@ -177,8 +177,9 @@ var empty = map[string]string{
 }
 
 // momentary are panels that are empty at times: they show sources whose scrapes fail on a busy
-// machine, rules that have not run yet, and errors that last seconds in the script.
-var momentary = []string{"Proxies and sources that are down", "What is not set up yet", "Correctable errors per hour", "PCIe replays per hour"}
+// machine, rules that have not run yet, errors that last seconds in the script, and a last XID where there
+// was one.
+var momentary = []string{"Proxies and sources that are down", "What is not set up yet", "Correctable errors per hour", "PCIe replays per hour", "Last XID"}
 
 // choice has chosen values of a dashboard's variables; an empty hostname is all.
 type choice struct{ hostname, gpu string }

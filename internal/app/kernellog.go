@@ -73,7 +73,7 @@ func (p *service) keepSwitches(opts *kernellog.Options) {
 		for i, f := range now {
 			faults[i] = canonical.Fault{Hostname: f.Hostname, PCIBusID: f.PCIBusID, Code: f.Code, At: f.At, Resolved: f.Resolved}
 		}
-		p.state.keep(switches, faults)
+		p.state.keep(switches, faults) // if it fails, the next change tries again
 	}
 }
 

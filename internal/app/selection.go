@@ -48,13 +48,23 @@ func (o *options) requestOf(s *settings.Upstream) selection.Request {
 	return r
 }
 
-// isHere reports whether an address is this machine's.
+// isHere reports whether an address is this machine's: a loopback one, one of its own, or its name with or without the
+// domain.
 func isHere(address string) bool {
 	if name, _, err := net.SplitHostPort(address); err == nil {
 		address = name
 	}
+	if canonical.NamesLoopback(address) {
+		return true
+	}
+	if ip := net.ParseIP(strings.Trim(address, "[]")); ip != nil {
+		ours, _ := net.InterfaceAddrs() // without them it is not ours
+		return slices.ContainsFunc(ours, func(a net.Addr) bool { n, is := a.(*net.IPNet); return is && n.IP.Equal(ip) })
+	}
 	name, err := os.Hostname()
-	return canonical.NamesLoopback(address) || address != "" && err == nil && address == name
+	host, domain, _ := strings.Cut(strings.ToLower(address), ".")
+	ours, ourDomain, _ := strings.Cut(strings.ToLower(name), ".")
+	return err == nil && host != "" && host == ours && (domain == ourDomain || domain == "" || ourDomain == "")
 }
 
 // visibleBoards returns the boards that this process may open, or nil if unknown. It runs

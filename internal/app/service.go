@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -143,7 +144,23 @@ func (p *service) startReaders() error {
 		p.readers.fixed = append(p.readers.fixed, r)
 	}
 	p.readers.serve()
+	if p.state != nil && p.opts.Kube.Discover.Selector == "" {
+		p.warnOfUnreadSources()
+	}
 	return nil
+}
+
+// warnOfUnreadSources logs whose faults the state file has although they are not read: the spelling of a source may have
+// changed.
+func (p *service) warnOfUnreadSources() {
+	var names []string
+	for _, r := range p.readers.fixed {
+		names = append(names, r.source.Name())
+	}
+	if others := p.state.unreadSources(names); len(others) > 0 {
+		p.logger.Warn("the state file has fatal XIDs or lost GPUs of sources that are not read", "sources", strings.Join(others, " "),
+			"remedy", "write a source as before if it is one of these, or give it that name in the config file")
+	}
 }
 
 // newReader opens a source and wires its pipeline. exporter is what discovery found, nil for a source of

@@ -1,11 +1,13 @@
 package app
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,9 +26,9 @@ type stateFile struct {
 	unread *canonical.Failure
 	bootID string // of this machine, "" if unknown
 
-	mu      sync.Mutex
-	state   savedState
-	failing bool // the last write failed
+	mu        sync.Mutex
+	state     savedState
+	unwritten *canonical.Failure // set if the last write failed
 }
 
 // savedState is the file's content. Faults are those of each source, by its name, and those of switches.
@@ -35,6 +37,8 @@ type savedState struct {
 	Faults map[string][]canonical.Fault `json:"faults"`
 	// Doubted is set if an earlier file could not be read, so that there may be other faults.
 	Doubted bool `json:"doubted,omitempty"`
+	// DoubtedIn is the boot in which that was found, "" if unknown.
+	DoubtedIn string `json:"doubted_in,omitempty"`
 }
 
 // openState reads a state file. One that is not there yet is empty.
@@ -42,6 +46,7 @@ func openState(path, bootID string, logger *slog.Logger) *stateFile {
 	f := &stateFile{path: path, logger: logger, bootID: bootID, state: savedState{Faults: map[string][]canonical.Fault{}}}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		f.save() // if that fails, it is told now, not at the first fault
 		return f
 	}
 	if err == nil {
@@ -56,7 +61,10 @@ func openState(path, bootID string, logger *slog.Logger) *stateFile {
 		err = errors.New("it could not be read at an earlier start")
 	}
 	if err != nil {
-		if f.state.Doubted = true; f.state.Faults == nil {
+		if !f.state.Doubted {
+			f.state.Doubted, f.state.DoubtedIn = true, cmp.Or(f.state.BootID, bootID)
+		}
+		if f.state.Faults == nil {
 			f.state.Faults = map[string][]canonical.Fault{}
 		}
 		f.unread = &canonical.Failure{
@@ -64,7 +72,9 @@ func openState(path, bootID string, logger *slog.Logger) *stateFile {
 			Remedy: "look at the nodes' logs for fatal XIDs, resolve what is dealt with, or remove the file and restart",
 		}
 		logger.Warn("cannot read the state file: the health of every GPU is unknown", "file", path, "cause", err, "remedy", f.unread.Remedy)
+		return f
 	}
+	f.save()
 	return f
 }
 
@@ -73,16 +83,20 @@ func openState(path, bootID string, logger *slog.Logger) *stateFile {
 func (f *stateFile) doubts(here bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	rebooted := f.bootID != "" && f.state.BootID != "" && f.state.BootID != f.bootID
+	rebooted := f.bootID != "" && f.state.DoubtedIn != "" && f.state.DoubtedIn != f.bootID
 	return f.unread != nil && !(here && rebooted)
 }
 
-// notes returns the problem with the file, none if there is none.
-func (f *stateFile) notes() []canonical.Note {
-	if f.unread == nil {
-		return nil
+// notes returns the problems with the file, none if there is none.
+func (f *stateFile) notes() (all []canonical.Note) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, failure := range []*canonical.Failure{f.unread, f.unwritten} {
+		if failure != nil {
+			all = append(all, canonical.Note{Cause: failure.Cause, Remedy: failure.Remedy})
+		}
 	}
-	return []canonical.Note{{Cause: f.unread.Cause, Remedy: f.unread.Remedy}}
+	return all
 }
 
 // switches is the name under which the state file has the fatal SXIDs of the kernel's log.
@@ -103,8 +117,32 @@ func (f *stateFile) of(source string, here bool) []canonical.Fault {
 	return slices.Clone(f.state.Faults[source])
 }
 
-// keep writes the faults of a source.
-func (f *stateFile) keep(source string, faults []canonical.Fault) {
+// adopt gives the faults of all sources to one that is read alone: its URL may have been written otherwise.
+func (f *stateFile) adopt(source string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, faults := range f.state.Faults {
+		if name != source && name != switches {
+			f.state.Faults[source] = append(f.state.Faults[source], faults...)
+			delete(f.state.Faults, name)
+		}
+	}
+}
+
+// unreadSources returns the names of sources whose faults the file has, and which are not among those that are read.
+func (f *stateFile) unreadSources(names []string) (others []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(f.state.Faults)) {
+		if name != switches && !slices.Contains(names, name) {
+			others = append(others, name)
+		}
+	}
+	return others
+}
+
+// keep writes the faults of a source, and reports whether it did.
+func (f *stateFile) keep(source string, faults []canonical.Fault) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	saved := slices.Clone(faults)
@@ -117,13 +155,25 @@ func (f *stateFile) keep(source string, faults []canonical.Fault) {
 		delete(f.state.Faults, source)
 	}
 	f.state.BootID = f.bootID
-	err := f.write()
-	if err != nil && !f.failing {
-		f.logger.Warn("cannot write the state file: a restart would forget fatal XIDs and lost GPUs", "file", f.path, "cause", err,
-			"remedy", "make its folder writable, or name another with --state.file")
-	}
-	f.failing = err != nil
+	return f.save()
 }
+
+// save writes the file, and reports whether it could: a failure is told of in the log once, and on the landing page while
+// it lasts. The caller holds mu.
+func (f *stateFile) save() bool {
+	err := f.write()
+	if err == nil {
+		f.unwritten = nil
+		return true
+	}
+	if f.unwritten == nil {
+		f.logger.Warn("cannot write the state file: a restart would forget fatal XIDs and lost GPUs", "file", f.path, "cause", err, "remedy", unwritable)
+	}
+	f.unwritten = &canonical.Failure{Cause: fmt.Sprintf("the state file cannot be written (%v): a restart would forget fatal XIDs and lost GPUs", err), Remedy: unwritable}
+	return false
+}
+
+const unwritable = "create its folder, make that writable for the proxy, or name another file with --state.file"
 
 // write replaces the file, so that a reader finds the old or the new one whole.
 func (f *stateFile) write() error {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,12 @@ func TestStateFileThatCannotBeRead(t *testing.T) {
 			t.Errorf("%s: %v, %v\n%s", name, f.unread, f.notes(), &log)
 		}
 		f.keep("here", someFaults())
+		if after := openState(path, "boot-2", slog.New(slog.DiscardHandler)); after.keep("here", nil) { // and the program restarts in that boot
+			if again := openState(path, "boot-2", slog.New(slog.DiscardHandler)); again.doubts(true) || !again.doubts(false) {
+				t.Errorf("%s: after a reboot and a restart: %t, %t", name, again.doubts(true), again.doubts(false))
+			}
+		}
+		f.keep("here", someFaults())
 		for boot, want := range map[string]int{"boot-1": 3, "boot-2": 0} {
 			again := openState(path, boot, slog.New(slog.DiscardHandler))
 			if !again.doubts(false) || again.doubts(true) != (boot == "boot-1") || len(again.of("here", true)) != want {
@@ -146,5 +153,38 @@ func TestStateFileName(t *testing.T) {
 	t.Setenv("STATE_DIRECTORY", "")
 	if o.StateFile = ""; o.stateFile() != "" {
 		t.Errorf("without either: %q", o.stateFile())
+	}
+}
+
+// TestStateFileOfOneSource: a source that is read alone has the faults that were kept under another spelling of its URL.
+func TestStateFileOfOneSource(t *testing.T) {
+	path := keptIn(t, "boot-1")
+	f := openState(path, "boot-1", slog.New(slog.DiscardHandler))
+	f.keep(switches, someFaults()[:1])
+	if f.adopt("elsewhere"); len(f.of("elsewhere", true)) != 4 || len(f.of("here", true)) != 0 || len(f.of(switches, true)) != 1 {
+		t.Errorf("%+v", f.state)
+	}
+	f.keep("there", someFaults()[:1])
+	if others := f.unreadSources([]string{"there"}); !slices.Equal(others, []string{"elsewhere"}) {
+		t.Errorf("not read: %v", others)
+	}
+}
+
+// TestStateFileThatCannotBeWritten: that is told of at the start, and it is written once it can be.
+func TestStateFileThatCannotBeWritten(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "none")
+	var log bytes.Buffer
+	f := openState(filepath.Join(folder, "state.json"), "boot-1", slog.New(slog.NewTextHandler(&log, nil)))
+	if n := f.notes(); len(n) != 1 || !strings.Contains(n[0].Remedy, "create its folder") || !strings.Contains(log.String(), "cannot write the state file") {
+		t.Errorf("%v\n%s", n, &log)
+	}
+	if f.keep("here", someFaults()) {
+		t.Error("it says that it wrote the file")
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if !f.keep("here", someFaults()) || len(f.notes()) != 0 {
+		t.Errorf("%v\n%s", f.notes(), &log)
 	}
 }

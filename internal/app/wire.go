@@ -33,15 +33,18 @@ func wire(src source.Source, opts *options, s *settings.Upstream, with parts) (*
 		return nil, errors.Join(err, src.Close())
 	}
 	caps := src.Caps()
-	here, name := caps.Local || canonical.NamesLoopback(caps.Host), src.Name()
-	var faults func([]canonical.Fault)
+	here, name := caps.Local || isHere(caps.Host), src.Name()
+	var faults func([]canonical.Fault) bool
 	bootID := ""
 	if here {
 		bootID = readBootID(procfs)
 	}
 	if with.state != nil {
+		if len(opts.Upstreams) == 1 && opts.Kube.Discover.Selector == "" {
+			with.state.adopt(name)
+		}
 		judge.Restore(with.state.of(name, here), with.state.doubts(here))
-		faults = func(now []canonical.Fault) { with.state.keep(name, now) }
+		faults = func(now []canonical.Fault) bool { return with.state.keep(name, now) }
 	}
 	return pipeline.New(pipeline.Options{
 		BootID:      bootID,

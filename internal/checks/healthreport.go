@@ -222,7 +222,11 @@ func reportOn(g *client.GPU, events []client.ServedEvent, label string) gpuRepor
 		r.Reason = strings.Replace(r.Reason, g.ConditionText(canonical.CondXIDFatal), fatal, 1)
 	}
 	if r.State = r.state.String(); r.state == canonical.HealthUnknown {
-		r.Reason = cmp.Or(r.Reason, "no reading decides it")
+		undecided := "no reading decides it"
+		if canonical.Given(g.Values[canonical.Temperature]) {
+			undecided = "an earlier fault may not be resolved; the proxy's log and landing page say more"
+		}
+		r.Reason = cmp.Or(r.Reason, undecided)
 	}
 	return r
 }
@@ -248,8 +252,15 @@ func prefixed(prefix, text string) string {
 // fatalXID describes the latest fatal XID of a board, with what the driver said beside it, such as
 // `XID 149 NVLINK_NETIR_ERROR (NETIR_LINK_EVT Fatal XC0 i0 Link 08)`; "" for none.
 func fatalXID(g *client.GPU, events []client.ServedEvent) string {
+	resolved := map[uint32]bool{}
 	for _, e := range slices.Backward(events) {
-		if e.Kind != canonical.EventXID || e.Severity != canonical.SeverityFatal || e.UUID != g.UUID || e.GPU != g.GPU && g.UUID == "" {
+		if e.UUID != g.UUID || e.GPU != g.GPU && g.UUID == "" {
+			continue
+		}
+		if e.Kind == canonical.EventResolved {
+			resolved[e.Code] = true
+		}
+		if e.Kind != canonical.EventXID || e.Severity != canonical.SeverityFatal || resolved[e.Code] {
 			continue
 		}
 		row, _ := canonical.XIDOf(e.Code)

@@ -148,11 +148,14 @@ func isBoard(k, d *canonical.Device) bool {
 func (m *memory) lose(d *device) {
 	a := m.absences[d.Identity()]
 	switch {
-	case d.IsInstance() || len(m.lost)+len(m.counted) >= mostLost:
+	case d.IsInstance():
 	case d.xids.latched > 0 || a != nil && a.gone:
-		m.lost = append(m.lost, d)
+		if len(m.lost) < mostLost {
+			m.lost = append(m.lost, d)
+		}
 	case len(d.xids.codes) > 0:
 		m.counted = append(m.counted, d)
+		m.counted = slices.Delete(m.counted, 0, max(0, len(m.counted)-mostLost))
 	}
 }
 

@@ -22,7 +22,6 @@ type truth struct {
 	away           time.Time // of the first page without it, zero while it is there
 	energy, before float64   // as last read, and before a fall; NaN if unknown
 	low            float64   // after that fall
-	fell           time.Time // when that was
 	confirmed      bool      // a later page was below before too
 	read, dark     time.Time // the last page without doubt of the board, and the last if it has no energy
 	beforeRead     time.Time
@@ -83,11 +82,11 @@ func (b *truth) observe(at time.Time, energy float64, counts map[string]int) {
 	fell, waits := energy < b.energy-1 || energy == 0 && b.energy > 0, !math.IsNaN(b.before) && !b.confirmed
 	switch {
 	case fell && !waits:
-		b.before, b.beforeRead, b.low, b.fell, b.confirmed = b.energy, b.read, energy, at, false
+		b.before, b.beforeRead, b.low, b.confirmed = b.energy, b.read, energy, false
 		for _, c := range b.codes {
 			c.undo = time.Time{}
 		}
-	case waits && energy < b.before && (energy > 0 || at.Sub(b.fell) >= 30*time.Second):
+	case waits && energy < b.before && energy > 0:
 		b.confirmed = true
 		for _, c := range b.codes {
 			if !c.fatal.IsZero() && !c.fatal.After(b.beforeRead) {

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -93,7 +94,7 @@ func (d *device) isIn(list []*device) bool {
 // that of the previous reading.
 func (m *memory) advance(f *canonical.Frame, thresholds *Thresholds) {
 	switch {
-	case f.At.Before(m.at):
+	case f.At.Before(m.at), m.readings == 0: // what an earlier run kept may be of later
 		m.rewind(f.At)
 	case f.At.Sub(m.at) > restartGap:
 		for _, d := range m.present {
@@ -228,7 +229,7 @@ func (m *memory) managedPeer(d *device) bool {
 // longer than if it began now.
 func (m *memory) rewind(at time.Time) {
 	m.departed.rewind(at)
-	for _, d := range m.devices {
+	for _, d := range slices.Concat(slices.Collect(maps.Values(m.devices)), m.lost, m.counted) {
 		d.xids.rewind(at)
 		d.restarts.rewind(at)
 		for i := range d.streaks {

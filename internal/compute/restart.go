@@ -11,21 +11,16 @@ import (
 // restarted unseen: no server starts faster.
 const restartGap = 3 * time.Minute
 
-const (
-	// pageLife is how long an exporter serves what it collected once, by default.
-	pageLife = 30 * time.Second
-	// mostPower, in watts, is above what any board draws: a counter of energy rises no faster.
-	mostPower = 5000
-)
+// mostPower, in watts, is above what any board draws: a counter of energy rises no faster.
+const mostPower = 5000
 
 // restarts detects that a board restarted: its energy, which counts since the driver was loaded,
-// fell, and the next reading of it is still below the value before. One odd page is no restart, even
-// if it is read more than once.
+// fell, and the next reading of it is still below the value before. A board that runs has used some energy by then:
+// 0 is that of an odd page, however often it is read.
 type restarts struct {
 	energy    float64   // the latest, in joules; NaN if none
 	before    float64   // that before a fall, NaN if there was none or it is over
 	low       float64   // that after it
-	fell      time.Time // when it was read
 	confirmed time.Time // when it turned out to be a restart, zero if it did not; the counter may still go on where it was
 	read      time.Time // of the latest reading of the board
 	dark      time.Time // of the latest one, if it has no energy
@@ -54,14 +49,14 @@ func (r *restarts) observe(energy float64, at time.Time) (is turn) {
 	}
 	switch fell := energy < r.energy-1 || energy == 0 && r.energy > 0; {
 	case fell && (!r.confirmed.IsZero() || !canonical.Given(r.before)):
-		r.before, r.low, r.fell, r.confirmed, r.until = r.energy, energy, at, time.Time{}, r.read
+		r.before, r.low, r.confirmed, r.until = r.energy, energy, time.Time{}, r.read
 	case !canonical.Given(r.before):
 	case energy >= r.before:
 		if !r.confirmed.IsZero() && energy-r.low > mostPower*at.Sub(r.until).Seconds() {
 			is, r.undone = notRestarted, r.confirmed
 		}
 		r.before, r.confirmed = math.NaN(), time.Time{}
-	case r.confirmed.IsZero() && (energy > 0 || at.Sub(r.fell) >= pageLife):
+	case r.confirmed.IsZero() && energy > 0:
 		r.confirmed, r.at, is = at, at, restarted
 	}
 	r.energy, r.read, r.dark = energy, at, time.Time{}
@@ -77,7 +72,7 @@ func (r *restarts) missing(at time.Time) {
 
 // rewind moves what was after at to at, to which the clock was set back.
 func (r *restarts) rewind(at time.Time) {
-	for _, t := range []*time.Time{&r.fell, &r.confirmed, &r.read, &r.dark, &r.until, &r.at} {
+	for _, t := range []*time.Time{&r.confirmed, &r.read, &r.dark, &r.until, &r.at} {
 		*t = earlier(*t, at)
 	}
 }

@@ -151,6 +151,7 @@ func (x *xids) appendTotals(dst []canonical.XIDTotal, device int, at time.Time, 
 	for i := range x.codes {
 		c := &x.codes[i]
 		if c.total == 0 && c.fatal.IsZero() && !c.ended.IsZero() {
+			c.born = canonical.BornAt(at)
 			continue // it was resolved, and did not occur in this run
 		}
 		t := canonical.XIDTotal{Device: device, Code: c.code, Total: c.total}

@@ -21,7 +21,7 @@ type scraper struct{ host, agent, query string }
 // cadence is when a scraper came.
 type cadence struct {
 	last time.Time
-	gaps [2]time.Duration // the latest; a single scrape that is lost makes one of them longer
+	gaps [2]time.Duration // the latest; a scrape that is lost makes the interval too long for a while, never too short
 }
 
 const (

@@ -59,7 +59,7 @@ func (l *Log) push(x *xid, at time.Time) {
 	for i := len(l.queue) - 1; i >= int(from-l.first); i-- {
 		switch p := &l.queue[i]; {
 		case p.address == x.address && p.event.Code == x.code && p.meaning == x.meaning:
-			p.event.Count++
+			p.event.Count, p.event.At = p.event.Count+1, at // a late report of an earlier one is ignored, the latest is not
 			return
 		case p.event.Reset || x.code == 0: // what came before a load of the driver ended with it
 			i = 0

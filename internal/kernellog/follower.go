@@ -88,7 +88,7 @@ func (t *follower) rotate() bool {
 	if err != nil || !was.Mode().IsRegular() {
 		return false
 	}
-	if now, err := os.Stat(t.first.Name()); err == nil && now.Mode().IsRegular() && !os.SameFile(was, now) {
+	if now, err := os.Stat(t.first.Name()); err == nil && now.Mode().IsRegular() && now.Size() > 0 && !os.SameFile(was, now) {
 		next, err := openFollower(t.first.Name(), nil, nil)
 		if err != nil {
 			return false

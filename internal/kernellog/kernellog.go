@@ -84,6 +84,11 @@ func Open(opts Options) (*Log, error) {
 	if up, ok := uptime(opts.Proc); ok {
 		l.booted = l.opened.Add(-up)
 	}
+	for i := range l.faults { // the clock may have been set back since
+		if l.faults[i].At.After(l.opened) {
+			l.faults[i].At = l.opened
+		}
+	}
 	var err error
 	if l.file, err = openFollower(opts.Path, l.catchUp, l.overrun); err == nil {
 		return l, nil
@@ -101,15 +106,18 @@ func (l *Log) Run(ctx context.Context) error {
 	defer l.telling.Store(false)
 	stop := context.AfterFunc(ctx, l.file.interrupt)
 	defer stop()
-	lines := bufio.NewScanner(l.file)
-	lines.Buffer(make([]byte, bufferSize), bufferSize)
-	for lines.Scan() {
-		l.line(lines.Bytes())
+	lines := bufio.NewReaderSize(l.file, bufferSize)
+	line, more, err := lines.ReadLine()
+	for long := false; err == nil; line, more, err = lines.ReadLine() {
+		if !long && !more { // a text may have lines of programs that are longer than any of the driver
+			l.line(line)
+		}
+		long = more
 	}
 	if ctx.Err() != nil {
 		return nil
 	}
-	return &canonical.Failure{Cause: lines.Err().Error(), Remedy: "restart kpulse-proxy to read XIDs from it again"}
+	return &canonical.Failure{Cause: err.Error(), Remedy: "restart kpulse-proxy to read XIDs from it again"}
 }
 
 // catchUp releases what was read to the feeds, once the log is read to its end.

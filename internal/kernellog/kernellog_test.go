@@ -477,6 +477,20 @@ func TestFaultsOfSwitchesAreKept(t *testing.T) {
 	}
 }
 
+// TestTheLatestOfEqualRecordsCounts: while the program was down a code was resolved, and came again. Lines of others that
+// are too long for any of the driver are passed over.
+func TestTheLatestOfEqualRecordsCounts(t *testing.T) {
+	xid := func(ago time.Duration) string { return kmsg(time.Hour-ago, "NVRM: Xid (PCI:0000:10:00): 95, pid=1") }
+	path := write(t, xid(25*time.Minute)+"6,1,1,-;"+strings.Repeat("x", 3*bufferSize)+"\n"+xid(time.Minute))
+	b := open(t, path, 1)
+	b.run()
+	b.counted(2)
+	b.take(0, boards(1))
+	if e := b.frame.XIDEvents; len(e) != 1 || e[0].Count != 2 || time.Since(e[0].At) > 10*time.Minute {
+		t.Errorf("%+v", e)
+	}
+}
+
 // TestRotatedFiles: a file of syslog is followed when it is rotated, and when it is cut.
 func TestRotatedFiles(t *testing.T) {
 	line := func(code string) string {
@@ -486,9 +500,17 @@ func TestRotatedFiles(t *testing.T) {
 	b := open(t, path, 1)
 	b.run()
 	b.until(b.log.telling.Load, "the log to be read")
+	want := uint64(0)
 	for i, rotate := range []func() error{
 		func() error { return nil },
-		func() error { return errors.Join(os.Rename(path, path+".1"), os.WriteFile(path, nil, 0o600)) },
+		func() error {
+			err := errors.Join(os.Rename(path, path+".1"), os.WriteFile(path, nil, 0o600))
+			time.Sleep(2 * lookAgain)
+			appendTo(t, path+".1", line("119")) // before the logger opens the new file
+			want++
+			b.counted(want)
+			return err
+		},
 		func() error { return errors.Join(os.Rename(path, path+".2"), os.WriteFile(path, nil, 0o600)) },
 		func() error { return os.Truncate(path, 0) },
 	} {
@@ -499,7 +521,8 @@ func TestRotatedFiles(t *testing.T) {
 			time.Sleep(2 * lookAgain) // a file that was cut and is longer already shows nothing
 		}
 		appendTo(t, path, line("79"))
-		b.counted(uint64(i + 1))
+		want++
+		b.counted(want)
 		clear(b.log.lost) // the next is another loss
 	}
 }

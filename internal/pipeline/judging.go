@@ -20,6 +20,7 @@ type judging struct {
 	report     translate.Report     // of the latest batch
 	events     []canonical.Event    // scratch
 	faults     [2][]canonical.Fault // of the previous reading and of this one; scratch
+	unsaved    bool                 // those of the previous reading
 	left       bool                 // the judge was given away
 }
 

@@ -35,8 +35,9 @@ type Options struct {
 	// BootID is that of this machine if the source reads it, else "".
 	BootID string
 	// Faults is called with the faults of the source's boards whenever they change, by the goroutine
-	// that reads; nil means that they need not survive the program. It must not keep them.
-	Faults func([]canonical.Fault)
+	// that reads, and with the next reading again if it returns false; nil means that they need not survive the program. It
+	// must not keep them.
+	Faults func([]canonical.Fault) bool
 
 	// Interval returns the longest interval of all scrapers, 0 if there is none; nil means that there are none.
 	Interval func() time.Duration

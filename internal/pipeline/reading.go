@@ -93,8 +93,8 @@ func (p *Pipeline) conclude(r *reading) {
 	}
 	j.judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, j.meter.lap(b.At))
 	if p.opts.Faults != nil {
-		if j.faults[1] = j.judge.Faults(j.faults[1][:0]); !slices.Equal(j.faults[0], j.faults[1]) {
-			p.opts.Faults(j.faults[1])
+		if j.faults[1] = j.judge.Faults(j.faults[1][:0]); j.unsaved || !slices.Equal(j.faults[0], j.faults[1]) {
+			j.unsaved = !p.opts.Faults(j.faults[1])
 		}
 		j.faults[0], j.faults[1] = j.faults[1], j.faults[0]
 	}

@@ -147,7 +147,7 @@ func Totals(history []Reading) map[int]int {
 
 // reset reports whether the last reading of a history shows that the board was reset, and after when:
 // its energy fell in an earlier reading, and is still below the value before that fall. An energy of 0
-// shows it only half a minute after the fall. The reset came after the last reading before the fall, or, if
+// shows nothing. The reset came after the last reading before the fall, or, if
 // that had no energy, after the one before.
 func reset(history []Reading) (until time.Time, is bool) {
 	fell, confirmed := -1, false // the reading with the latest fall, and whether it was a reset
@@ -163,7 +163,7 @@ func reset(history []Reading) (until time.Time, is bool) {
 			fell, before, confirmed = i, was, false
 		case fell >= 0 && now >= before:
 			fell = -1
-		case fell >= 0 && !confirmed && (now > 0 || h.At.Sub(history[fell].At) >= 30*time.Second):
+		case fell >= 0 && !confirmed && now > 0:
 			confirmed, is = true, true
 		}
 		was = now

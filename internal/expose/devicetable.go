@@ -58,8 +58,8 @@ func ledgerFamilies() []deviceFamily {
 			"When the code of the last XID error was first read, in Unix time; absent for a code that was there at the first reading."},
 			reach: remembered, kinds: boards, fill: ofDevice(func(a *canonical.Account) float64 { return unixSeconds(a.XIDChanged) })},
 		{Series: Series{"gpu_xid_errors_total", canonical.Counter, "xid",
-			"XID errors by code, since the code was first seen. An error that several sources report counts once. A code reads 0 for its first minute, so " +
-				"that increase() sees its first error."},
+			"XID errors by code, since the code was first seen. An error that several sources report counts once. A code reads 0 for twice " +
+				"the longest scrape interval, at least --series.birth (a minute), so that increase() sees its first error."},
 			reach: remembered, kinds: boards, codes: true},
 		{Series: Series{"gpu_present", canonical.Gauge, "",
 			"1 for a board that is present; 0 for one that disappeared within the last hour or is gone, that the source names but cannot read, or that was " +

@@ -87,8 +87,10 @@ var table = []setting{
 		remedy: "only the server and --tui follow the kernel's log; leave it out, or ask a server that has it: kpulse-proxy check health --url=http://localhost:9401",
 		help: "Also read XIDs and SXIDs from the kernel's log, which has the most detail: the time of each error, the sub-code of NVLink 5, the " +
 			"process. Without a value it reads /dev/kmsg, which needs CAP_SYSLOG and access to the file; without these the proxy logs a " +
-			"warning and continues. The value may also be a file or FIFO with records in the form of /dev/kmsg. Only GPUs of this machine get " +
-			"these errors. Errors from before the start count if they are younger than xid_hold (24 h) and came after the driver was loaded. " +
+			"warning and continues. The value may also be a file or FIFO with such records, or with the kernel's lines as syslog, journalctl " +
+			"or dmesg write them. Name /dev/kmsg where possible, else kern.log: in /var/log/syslog or messages, a line that a user " +
+			"writes with logger -t kernel looks like the kernel's, and can drain a node. Only GPUs of this machine get these errors. " +
+			"Errors from before the start count if they are younger than xid_hold (24 h) and came after the driver was loaded. " +
 			"The environment and the config file also take true and false."},
 	{Flag: "state.file", Key: "state_file", placeholder: "FILE", Modes: ModeServe, restart: true, at: func(o *Options) any { return &o.StateFile },
 		help: "Keep fatal XIDs and SXIDs, which of them were resolved, and lost GPUs in this file, so that a restart of the proxy forgets no " +

@@ -138,5 +138,5 @@ func (t *tail) Write(line []byte) (int, error) {
 }
 
 // attachTimeout bounds how long a dashboard waits for a proxy on this machine to answer, which
-// delays the first frame.
-const attachTimeout = 500 * time.Millisecond
+// delays the first frame if one listens and does not answer.
+const attachTimeout = 3 * time.Second

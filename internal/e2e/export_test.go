@@ -101,6 +101,9 @@ func agree(t *testing.T, a, b [][]string, off float64) {
 		for k, name := range a[0] {
 			x, y := a[i+1][k], b[i+1][k]
 			same := x == y || name == "timestamp" || name == "workloads"
+			if x == "" && strings.HasSuffix(name, "_rate_s") {
+				same = true // over an outage, as of a stream on a busy machine, of which a CSV says nothing
+			}
 			if name == "real_util_pct" && !same {
 				p, errP := strconv.ParseFloat(x, 64)
 				q, errQ := strconv.ParseFloat(y, 64)

@@ -74,7 +74,7 @@ func (a *admission) within(most int, next http.Handler) http.Handler {
 		}
 		a.rejected.Inc()
 		now, last := time.Now().UnixNano(), a.warned.Load()
-		if a.logger != nil && now-last >= int64(warnEvery) && a.warned.CompareAndSwap(last, now) {
+		if now-last >= int64(warnEvery) && a.warned.CompareAndSwap(last, now) {
 			a.logger.Warn("requests are turned away with 503", "being_answered", most, "remedy", "scrape less often, or raise --web.max-requests")
 		}
 		w.Header().Set("Retry-After", retryAfter)

@@ -29,7 +29,7 @@ type Options struct {
 	MaxRequests int
 	// MinReadRate is how many bytes a client must read per second; 0 means no limit.
 	MinReadRate int
-	// Logger, unless nil, warns that requests are turned away.
+	// Logger gets warnings that requests are turned away, and what operators resolve; nil discards them.
 	Logger *slog.Logger
 	// Timeout bounds the reading for a scraper that sends no timeout.
 	Timeout time.Duration

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"log/slog"
 	"net/http"
 	"net/http/pprof"
 	"strings"
@@ -26,6 +27,9 @@ const ServerName = "kpulse-proxy"
 func New(opts Options) (http.Handler, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	m, a := newMetrics(&opts), newAdmission(&opts)
 	for _, c := range append(opts.Collectors, a.rejected, a.slow) {
@@ -61,7 +65,7 @@ func routes(opts *Options, m *metrics, page *landing, a *admission) map[string]h
 		"GET /api/v1/processes":  a.limit(&processes{opts, make(chan struct{}, 1)}),
 		"GET /container/metrics": a.limit(&containers{opts}),
 		"GET /events":            a.reserved(&events{opts}),
-		"POST /-/resolve":        resolve(opts.Sources, opts.MayResolve, opts.ResolveSwitch),
+		"POST /-/resolve":        resolve(opts),
 		"GET /sd":                a.reserved(discovery(opts.Sources, opts.Absent)),
 	}
 	if opts.EnablePprof {
@@ -160,17 +164,18 @@ func reload(run func() error) http.HandlerFunc {
 
 // resolve answers a POST to /-/resolve?uuid=… or ?switch=…: an operator marks the fatal XIDs of a board,
 // or that it is gone, or the fatal SXIDs of a switch, as resolved.
-func resolve(sources *Set, may func(*http.Request) bool, ofSwitch func(address string) bool) http.HandlerFunc {
+func resolve(opts *Options) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if may == nil || !may(r) {
+		if opts.MayResolve == nil || !opts.MayResolve(r) {
 			answerError(w, "only root of this machine may resolve, over a loopback address; or start with --web.enable-lifecycle", http.StatusForbidden)
 			return
 		}
 		if address := r.URL.Query().Get("switch"); address != "" {
-			if ofSwitch == nil || !ofSwitch(address) {
+			if opts.ResolveSwitch == nil || !opts.ResolveSwitch(address) {
 				answerText(w, address+" has no fatal SXID to resolve")
 				return
 			}
+			opts.Logger.Info("fatal SXIDs were resolved on request", "switch", address, "by", r.RemoteAddr)
 			answerText(w, "the fatal SXIDs of "+address+" are resolved; the next reading shows it")
 			return
 		}
@@ -180,7 +185,7 @@ func resolve(sources *Set, may func(*http.Request) bool, ofSwitch func(address s
 			return
 		}
 		known, resolved := false, false
-		for _, f := range sources.now() {
+		for _, f := range opts.Sources.now() {
 			is, any := f.Resolve(uuid)
 			known, resolved = known || is, resolved || any
 		}
@@ -190,6 +195,7 @@ func resolve(sources *Set, may func(*http.Request) bool, ofSwitch func(address s
 		case !resolved:
 			answerText(w, uuid+" has no fatal XID to resolve, and is not gone")
 		default:
+			opts.Logger.Info("the faults of a GPU were resolved on request", "uuid", uuid, "by", r.RemoteAddr)
 			answerText(w, "the fatal XIDs of "+uuid+" are resolved; the next reading and /events show it")
 		}
 	}

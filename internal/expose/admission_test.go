@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"net"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -44,7 +45,7 @@ func TestEveryRouteIsLimited(t *testing.T) {
 
 // TestReserveIsLimited: routes that wait for no source have exactly reserve more places.
 func TestReserveIsLimited(t *testing.T) {
-	b := newAdmission(&Options{MaxRequests: 1})
+	b := newAdmission(&Options{Logger: slog.New(slog.DiscardHandler), MaxRequests: 1})
 	entered, leave := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(b.reserved(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		entered <- struct{}{}
@@ -104,7 +105,7 @@ func limitedPipe(t *testing.T, b *admission, size int) pipes {
 
 func TestSlowClientIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newAdmission(&Options{MaxRequests: 1, MinReadRate: 1 << 20})
+		b := newAdmission(&Options{Logger: slog.New(slog.DiscardHandler), MaxRequests: 1, MinReadRate: 1 << 20})
 		server := limitedPipe(t, b, muchMore)
 		begun := time.Now()
 		_, res := server.dial(t)
@@ -135,7 +136,7 @@ func TestSteadyClientIsNotCut(t *testing.T) {
 		cut  float64
 	}{{512, 0}, {40, 1}} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newAdmission(&Options{MaxRequests: 1, MinReadRate: 1 << 20})
+			b := newAdmission(&Options{Logger: slog.New(slog.DiscardHandler), MaxRequests: 1, MinReadRate: 1 << 20})
 			conn, res := limitedPipe(t, b, muchMore).dial(t)
 			begun, got := time.Now(), int64(0)
 			for {

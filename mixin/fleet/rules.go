@@ -34,7 +34,7 @@ type evaluator struct {
 // rule is a rule and its last results.
 type rule struct {
 	rulefmt.Rule
-	every   time.Duration // the interval of its group
+	every   time.Duration    // the interval of its group
 	present map[*series]bool // after the last evaluation
 	active  map[uint64]*active
 }

@@ -118,7 +118,7 @@ func childFaults() []fault {
 		{does: "dcgmi floods its stderr", begin: breaksDcgmi("yes flood >&2 &\n"), seen: seen{says: []string{temperature(during)}, lacks: []string{"flood\nflood"}}},
 		{does: "dcgmi leaves a process that holds its output", begin: breaksDcgmi("sleep 1000 &\nexit 0\n"), seen: down(source.Broken, "ended with exit status 0")},
 		{does: "dcgmi is removed", begin: func(w *world) { w.moves(w.dcgmi, w.dcgmi+".away") }, end: func(w *world) { w.moves(w.dcgmi+".away", w.dcgmi) }, seen: down(source.HostEngineUnavailable, "was not found", "datacenter-gpu-manager")},
-		{does: "dcgmi can no longer be executed", begin: func(w *world) { w.mode(0o600) }, end: func(w *world) { w.mode(0o755) }, seen: down(source.PermissionDenied, "may not be executed")},
+		{does: "dcgmi can no longer be executed", begin: func(w *world) { w.mode(0o600) }, end: func(w *world) { w.mode(0o755) }, seen: down(source.HostEngineUnavailable, "was not found", "executable for this user")},
 		{does: "dcgmi is replaced by a file that is not a program", begin: func(w *world) {
 			w.moves(w.dcgmi, w.dcgmi+".away")
 			w.write(filepath.Base(w.dcgmi), "\x00\x01\x02")

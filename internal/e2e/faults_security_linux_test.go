@@ -55,7 +55,7 @@ func securityFaults() []fault {
 			timeoutOf("NaN"), timeoutOf("-1"), timeoutOf("1e999"), timeoutOf("9223372036854775807"), timeoutOf(strings.Repeat("9", 1000)), timeoutOf("x"), timeoutOf(""),
 		}, seen: well},
 		{does: "methods are not allowed", asks: []rawRequest{{request: "POST /metrics\r\nContent-Length: 0", status: "405"}, {request: "DELETE /metrics", status: "405"}, {request: "PUT /\r\nContent-Length: 0", status: "405"}, {request: "BREW /metrics", status: "405"}}, seen: well},
-		{does: "a reload is asked for without --web.enable-lifecycle", asks: []rawRequest{{request: "POST /-/reload\r\nContent-Length: 0", status: "403"}, {request: "GET /-/reload", status: "405|403"}, {request: "POST /-/resolve?uuid=GPU-1\r\nContent-Length: 0", status: "403"}},
+		{does: "a reload is asked for without --web.enable-lifecycle", asks: []rawRequest{{request: "POST /-/reload\r\nContent-Length: 0", status: "403"}, {request: "GET /-/reload", status: "405|403"}, {request: "POST /-/resolve?uuid=GPU-1\r\nContent-Length: 0\r\nVia: 1.1 caddy", status: "403"}},
 			seen: seen{says: well.says, metrics: []string{reloaded + "1"}}},
 		{does: "a client speaks TLS", asks: []rawRequest{{request: "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", status: "400|"}}, seen: well},
 		{does: "a client asks for 2,000 encodings, and for a part of the page", asks: []rawRequest{{request: "GET /metrics\r\nAccept-Encoding: " + strings.Repeat("a;q=0.1, ", 2000) + "b\r\nRange: bytes=0-1\r\nAccept: " + strings.Repeat("x/y,", 2000), status: "200"}}, seen: well},

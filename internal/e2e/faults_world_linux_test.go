@@ -160,15 +160,18 @@ func (w *world) scrape() (status int, body string) {
 	if w.fault.late {
 		timeout = "0.5"
 	}
-	return w.get("/metrics", "X-Prometheus-Scrape-Timeout-Seconds", timeout)
+	return w.get(fullPage, "X-Prometheus-Scrape-Timeout-Seconds", timeout)
 }
+
+// fullPage has all series: in the lean form counters that began are 0 for a minute.
+const fullPage = "/metrics?series=full"
 
 // serves waits until scrapes have this temperature, and all pages show a healthy source.
 func (w *world) serves(celsius int) {
 	w.Helper()
 	want := "\n" + temperature(celsius) + "\n"
 	w.until(func() string {
-		if status, body, err := w.child.Get("/metrics", w.headers...); err != nil || status != http.StatusOK || !strings.Contains(body, want) {
+		if status, body, err := w.child.Get(fullPage, w.headers...); err != nil || status != http.StatusOK || !strings.Contains(body, want) {
 			return fmt.Sprintf("/metrics does not serve%s: %d, %v, %.2000s", want, status, err, body)
 		}
 		if status, body := w.get("/-/ready"); status != http.StatusOK || body != "ready\n" {

@@ -90,7 +90,7 @@ func fleetFaults() []fault {
 		{does: "splits the GPU into instances", exporter: says(reading(during) + cut("1", "2")),
 			seen: seen{says: []string{temperature(during), ofSource("devices", 3), instance("1"), instance("2")}}},
 		{does: "splits the GPU differently at each scrape", exporter: recutting(), seen: seen{says: []string{temperature(during), ofSource("devices", 2)}}},
-		{does: "has a counter that falls", exporter: falling(), seen: seen{says: []string{temperature(during)}, lacks: []string{`condition="pcie_replay"`}}},
+		{does: "has a counter that falls", exporter: falling(), seen: seen{says: []string{temperature(during)}, lacks: []string{`condition="pcie_replay",state="warn"} 1`}}},
 		{does: "restarts as the version that renames all families", exporter: says("DCGM_FI_DEV_GPU_TEMP_CELSIUS{gpu=\"0\",gpu_uuid=\"GPU-1\"} 41\n"), seen: seen{says: []string{temperature(during), ofSource("devices", 1)}, lacks: []string{went}}},
 		{does: "restarts as version 1", exporter: says("dcgm_gpu_temp{gpu=\"0\",uuid=\"GPU-1\"} 41\n"), seen: seen{says: []string{temperature(during), ofSource("devices", 1)}, lacks: []string{went}}},
 		{does: "gives a GPU's temperature in two units", exporter: says("DCGM_FI_DEV_GPU_TEMP" + board + "41\nDCGM_FI_DEV_GPU_TEMP_CELSIUS" + board + "77\n"), seen: seen{lacks: []string{`celsius{hostname="n",gpu="0",uuid="GPU-1"} 77`}, says: []string{temperature(during)}}},

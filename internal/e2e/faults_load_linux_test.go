@@ -23,12 +23,12 @@ func loadFaults() []fault {
 		{does: "1,000 scrapers come at once while the exporter is down", exporter: status(500), begin: func(w *world) { crowd(w, 1000) },
 			seen: seen{status: http.StatusBadGateway, says: []string{"HTTP 500"}, page: []string{"HTTP 500"}}},
 		{does: "500 clients connect and say nothing", begin: func(w *world) { held.open(w, 500, "") }, end: func(*world) { held.close() }, seen: well},
-		{does: "300 clients stop within their request", begin: func(w *world) { stop(w, 300, "GET /metrics HTTP/1.1\r\nHost: n\r\nA: ") }, seen: well},
-		{does: "clients leave as soon as they have asked", each: func(w *world) { stop(w, 30, "GET /metrics HTTP/1.1\r\nHost: n\r\n\r\n") }, crowded: true, seen: well},
+		{does: "300 clients stop within their request", begin: func(w *world) { stop(w, 300, "GET "+fullPage+" HTTP/1.1\r\nHost: n\r\nA: ") }, seen: well},
+		{does: "clients leave as soon as they have asked", each: func(w *world) { stop(w, 30, "GET "+fullPage+" HTTP/1.1\r\nHost: n\r\n\r\n") }, crowded: true, seen: well},
 		{does: "a client sends 100 requests without reading an answer", each: func(w *world) { pipelined(w, 100) }, seen: well},
 		// A page that takes several writes, or the program would not notice.
 		{does: "a client asks for gzip of what it does not read", exporter: says(reading(during) + many(20_000)), each: func(w *world) {
-			stop(w, 10, "GET /metrics HTTP/1.1\r\nHost: n\r\nAccept-Encoding: gzip\r\n\r\n")
+			stop(w, 10, "GET "+fullPage+" HTTP/1.1\r\nHost: n\r\nAccept-Encoding: gzip\r\n\r\n")
 		}, crowded: true, seen: well},
 	}
 }
@@ -113,7 +113,7 @@ func stop(w *world, n int, begin string) {
 func pipelined(w *world, n int) {
 	w.Helper()
 	conn := w.dial()
-	_, _ = io.WriteString(conn, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: n\r\n\r\n", n))
+	_, _ = io.WriteString(conn, strings.Repeat("GET "+fullPage+" HTTP/1.1\r\nHost: n\r\n\r\n", n))
 	_, _ = io.ReadFull(conn, make([]byte, 10))
 	_ = conn.Close()
 }

@@ -1,8 +1,10 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -146,5 +148,33 @@ func TestNamed(t *testing.T) {
 		[]selection.Visible{{UUID: "GPU-1", PCIBusID: "00000000:11:00.0"}})
 	if got[0].UUID != "GPU-1" || got[1].UUID != "GPU-2" || got[2].UUID != "" {
 		t.Error(got)
+	}
+}
+
+// TestIsHere: this machine is known by its loopback and own addresses, and by its name with or without a domain.
+func TestIsHere(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, domain, _ := strings.Cut(name, ".")
+	want := map[string]bool{
+		"localhost": true, "127.0.0.1:9400": true, "[::1]:9400": true, strings.ToUpper(name) + ":9400": true, short: true,
+		short + "." + cmp.Or(domain, "example.org"): true, short + "x": false, "x" + short: false, "": false, "192.0.2.1:9400": false,
+	}
+	if domain != "" {
+		want[short+".elsewhere.example"] = false
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		want[net.JoinHostPort(a.(*net.IPNet).IP.String(), "9400")] = true
+	}
+	for address, is := range want {
+		if isHere(address) != is {
+			t.Errorf("%q is here: %t, want %t", address, !is, is)
+		}
 	}
 }

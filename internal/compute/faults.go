@@ -113,8 +113,10 @@ func (j *Judge) restore(f *canonical.Fault) {
 		x.ended = f.At
 		return
 	}
-	x.fatal, x.energy = f.At, math.NaN()
-	d.xids.latched++
+	if x.fatal.IsZero() { // two sources may have kept it
+		d.xids.latched++
+	}
+	x.fatal, x.energy = later(x.fatal, f.At), math.NaN()
 	if f.Energy > 0 { // it shows a reset since then
 		x.energy = f.Energy
 		if r := &d.restarts; f.At.After(r.read) {

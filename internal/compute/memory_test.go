@@ -205,7 +205,7 @@ func TestFaultsSurvive(t *testing.T) {
 		t.Fatalf("faults %+v", faults)
 	}
 	j = newJudge(t, nil)
-	j.Restore(faults, false)
+	j.Restore(append(faults, faults[0]), false) // as kept of two sources
 	at := start.Add(time.Hour)
 	state := func(uuid string) string {
 		t.Helper()

@@ -19,6 +19,7 @@ type fakeLookUp struct {
 	mu     sync.Mutex
 	owners map[string]Owner // of pods by name; others are absent
 	err    error            // in place of all answers
+	slow   time.Duration    // to each answer
 	hang   bool             // until the context ends, or 10 s
 	unsure bool
 	asked  map[string]int
@@ -37,6 +38,7 @@ func (f *fakeLookUp) ownerOf(ctx context.Context, pod Pod) (Owner, bool, error) 
 	owner, ok := f.owners[pod.Name]
 	err, hang, unsure := f.err, f.hang, f.unsure
 	f.mu.Unlock()
+	time.Sleep(f.slow)
 	if hang {
 		limit, cancel := context.WithTimeout(ctx, RequestTimeout)
 		defer cancel()
@@ -111,12 +113,13 @@ func use(r *Resolver, pod string, span time.Duration) {
 }
 
 func TestResolverAnswersWhenItKnows(t *testing.T) {
-	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}}
+	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}, slow: time.Second}
 	resolving(t, f, func(t *testing.T, r *Resolver) {
 		was := r.generation.Load()
 		wantStanding(t, r, "a", Owner{}, false)
 		wantStanding(t, r, "a", Owner{}, false) // is looked up once
 		wantStanding(t, r, "b", Owner{}, false)
+		time.Sleep(f.slow)
 		synctest.Wait()
 		if r.generation.Load() == was {
 			t.Error("the generation does not change with an answer")

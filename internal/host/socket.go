@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// States of a TCP socket in /proc/net/tcp (the kernel's include/net/tcp_states.h).
+// States of a TCP socket (the kernel's include/net/tcp_states.h).
 const (
 	established = 1
 	listening   = 10
@@ -27,32 +27,47 @@ func PeerOwner(proc, our, their string) (uid uint64, here bool, err error) {
 	if err := errors.Join(wrong, err); err != nil {
 		return 0, false, err
 	}
-	// A socket that is accepted between two looks at the tables is in neither as it should be.
+	if d, err := diagnose(); err == nil {
+		defer d.close()
+		if d.find(ours, &theirs) != nil { // else the kernel cannot tell
+			return peerOwner(func() finder { return d.find }, ours, theirs)
+		}
+	}
+	return peerOwner(func() finder { return (&tables{proc: proc}).find }, ours, theirs)
+}
+
+// finder returns the socket from an address to another or, without that, the one that listens there, on that
+// address before all; nil if there is none.
+type finder func(at netip.AddrPort, to *netip.AddrPort) *socket
+
+// peerOwner is PeerOwner, by finders that look at the sockets anew.
+func peerOwner(look func() finder, ours, theirs netip.AddrPort) (uid uint64, here bool, err error) {
+	// A socket that is accepted between two looks is in neither as it should be.
 	for range 3 {
-		t := tables{proc: proc}
-		end := t.find(theirs, &ours)
+		find := look()
+		end := find(theirs, &ours)
 		if end == nil {
 			// If it was closed before that look, our end knows by now.
-			if our := (&tables{proc: proc}).find(ours, &theirs); our == nil || our.state != established {
+			if our := look()(ours, &theirs); our == nil || our.state != established {
 				return 0, false, errUnowned
 			}
 			return 0, false, nil
 		}
-		if end.state == established && end.inode != 0 { // without an inode it has no owner yet, and the kernel writes 0
+		if end.state == established && end.inode != 0 { // without an inode it has no owner yet, and the kernel gives 0
 			return end.uid, true, nil
 		}
-		if l := t.find(theirs, nil); l != nil {
+		if l := find(theirs, nil); l != nil {
 			return l.uid, true, nil
 		}
 	}
 	return 0, false, errUnowned
 }
 
-// socket is a line of a table of sockets.
+// socket is a TCP socket of this network namespace.
 type socket struct{ state, uid, inode uint64 }
 
-// tables are one look at the TCP sockets of this network namespace, over IPv4 and then IPv6. Each is read when first
-// needed: the kernel takes milliseconds to write one.
+// tables are one look at all TCP sockets, over IPv4 and then IPv6, where the kernel does not tell of one. Each is read
+// when first needed: the kernel takes milliseconds to write one.
 type tables struct {
 	proc string
 	read [2]procfs.NetTCP
@@ -62,7 +77,7 @@ type tables struct {
 // lines returns one of the tables; none if it is missing.
 func (t *tables) lines(i int) procfs.NetTCP {
 	if fs, err := procfs.NewFS(filepath.Clean(t.proc)); i == t.have && err == nil {
-		//lint:ignore SA1019 Netlink needs a package more for what one check reads once.
+		//lint:ignore SA1019 What is deprecated for netlink is needed where netlink is missing.
 		read := [2]func() (procfs.NetTCP, error){fs.NetTCP, fs.NetTCP6}
 		t.read[i], _ = read[i]() // either may be missing
 		t.have++
@@ -70,8 +85,7 @@ func (t *tables) lines(i int) procfs.NetTCP {
 	return t.read[i]
 }
 
-// find returns the socket from an address to another or, without that, the one that listens there, on that
-// address before all; nil if there is none.
+// find is a finder.
 func (t *tables) find(at netip.AddrPort, to *netip.AddrPort) (found *socket) {
 	for i := range t.read {
 		for _, line := range t.lines(i) {

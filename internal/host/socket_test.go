@@ -3,29 +3,30 @@ package host
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 )
 
-// TestPeerOwner asks for the owner of a listener of our own, before and after it accepts, over both
-// versions of IP.
+// TestPeerOwner asks the kernel, and the tables of /proc, for the owner of a listener of our own, before and after it
+// accepts, over both versions of IP.
 func TestPeerOwner(t *testing.T) {
-	for _, address := range []string{"127.0.0.1:0", ":0"} {
-		l, err := net.Listen("tcp", address)
+	for _, c := range []struct{ listen, dial string }{{"127.0.0.1:0", "127.0.0.1"}, {":0", "127.0.0.1"}, {":0", "::1"}} {
+		l, err := net.Listen("tcp", c.listen)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", l.Addr().(*net.TCPAddr).Port))
+		conn, err := net.Dial("tcp", net.JoinHostPort(c.dial, strconv.Itoa(l.Addr().(*net.TCPAddr).Port)))
 		if err != nil {
-			t.Fatal(err)
+			t.Logf("%s: %v", c.dial, err) // a machine without IPv6
+			continue
 		}
 		defer conn.Close()
 		for _, when := range []string{"waiting", "accepted"} {
-			if uid, here, err := PeerOwner("/proc", conn.LocalAddr().String(), conn.RemoteAddr().String()); !here || uid != uint64(os.Getuid()) || err != nil {
-				t.Errorf("%s, %s: uid %d, here %t, %v", address, when, uid, here, err)
-			}
+			wantOwner(t, conn, when)
 			if when == "waiting" {
 				accepted, err := l.Accept()
 				if err != nil {
@@ -34,6 +35,36 @@ func TestPeerOwner(t *testing.T) {
 				defer accepted.Close()
 			}
 		}
+	}
+}
+
+// wantOwner fails if the other end of a connection is not ours, by any way to ask.
+func wantOwner(t *testing.T, conn net.Conn, when string) {
+	t.Helper()
+	ours, theirs := netip.MustParseAddrPort(conn.LocalAddr().String()), netip.MustParseAddrPort(conn.RemoteAddr().String())
+	want := func(way string, uid uint64, here bool, err error) {
+		if !here || uid != uint64(os.Getuid()) || err != nil {
+			t.Errorf("%s, %s, by %s: uid %d, here %t, %v", theirs, when, way, uid, here, err)
+		}
+	}
+	uid, here, err := PeerOwner("/proc", ours.String(), theirs.String())
+	want("itself", uid, here, err)
+	uid, here, err = peerOwner(func() finder { return (&tables{proc: "/proc"}).find }, ours, theirs)
+	want("tables", uid, here, err)
+	d, err := diagnose()
+	if err != nil {
+		return
+	}
+	defer d.close()
+	if d.find(ours, &theirs) == nil {
+		t.Log("the kernel does not tell of single sockets")
+		return
+	}
+	uid, here, err = peerOwner(func() finder { return d.find }, ours, theirs)
+	want("diagnosis", uid, here, err)
+	nobody := netip.AddrPortFrom(ours.Addr(), 1)
+	if found := d.find(theirs, &nobody); found != nil {
+		t.Errorf("%s from %s: %+v, and there is no such connection", theirs, nobody, found)
 	}
 }
 

@@ -33,6 +33,8 @@ const (
 	// dashboardGC is GOGC of the dashboard. It is even lower, as the dashboard's six hours of
 	// history are large and cause little garbage.
 	dashboardGC = 15
+	// healthGC is GOGC of check health, which ends before there is much garbage: collecting it was a sixth of its CPU time.
+	healthGC = 400
 	// maxProcs bounds the threads that run Go code at a time, as in node_exporter, to leave the
 	// cores to the jobs. A scrape uses several goroutines, and waking a thread for each took a
 	// fifth of its CPU.
@@ -126,8 +128,11 @@ func (o *options) logTo(stderr io.Writer) *slog.Logger {
 func (o *options) limitResources() {
 	if os.Getenv("GOGC") == "" {
 		percent := gcPercent
-		if o.TUI {
+		switch {
+		case o.TUI:
 			percent = dashboardGC
+		case o.Health:
+			percent = healthGC
 		}
 		debug.SetGCPercent(percent)
 	}

@@ -25,7 +25,7 @@ var handlers = map[string]handler{
 	"gpu_info": func(r *reader, s *sample) {
 		d := r.device(s)
 		d.reported = true
-		d.gpu.Model, d.gpu.Name, d.gpu.PCIBusID, d.gpu.Driver = s.copied("model"), s.copied("device"), s.copied("pci_bus_id"), s.copied("driver_version")
+		d.gpu.Model, d.gpu.Name, d.gpu.PCIBusID, d.gpu.Driver = s.label("model"), s.label("device"), s.label("pci_bus_id"), s.label("driver_version")
 	},
 	"gpu_present": func(r *reader, s *sample) {
 		d := r.device(s)
@@ -34,7 +34,7 @@ var handlers = map[string]handler{
 	"gpu_clock_event_active": func(r *reader, s *sample) {
 		if s.value == 1 {
 			g := r.gpu(s)
-			g.ClockEvents = append(g.ClockEvents, s.copied("reason"))
+			g.ClockEvents = append(g.ClockEvents, s.label("reason"))
 		}
 	},
 	"gpu_workload_class": func(r *reader, s *sample) {
@@ -76,7 +76,7 @@ var handlers = map[string]handler{
 	"allocation_info": func(r *reader, s *sample) {
 		g, nan := r.gpu(s), math.NaN()
 		g.Allocations = append(g.Allocations, Allocation{
-			Allocation: canonical.Allocation{Workload: workload(s), Kind: s.copied("workload_kind"), Name: s.copied("workload_name")},
+			Allocation: canonical.Allocation{Workload: workload(s), Kind: s.label("workload_kind"), Name: s.label("workload_name")},
 			Seconds:    nan, UtilizedSeconds: nan, KnownSeconds: nan,
 		})
 	},
@@ -90,13 +90,13 @@ var handlers = map[string]handler{
 	"host_memory_available_bytes": number(func(r *reader, _ *sample) *float64 { return &r.node.Host.MemoryAvailable }),
 
 	"nvswitch_fatal_sxid": func(r *reader, s *sample) {
-		host, address, all := s.copied("hostname"), s.copied("pci_bus_id"), &r.node.Switches
+		host, address, all := s.label("hostname"), s.label("pci_bus_id"), &r.node.Switches
 		i := slices.IndexFunc(*all, func(f FailedSwitch) bool { return f.Hostname == host && f.PCIBusID == address })
 		if i < 0 {
 			i = len(*all)
 			*all = append(*all, FailedSwitch{Hostname: host, PCIBusID: address})
 		}
-		(*all)[i].Codes = append((*all)[i].Codes, s.copied("sxid"))
+		(*all)[i].Codes = append((*all)[i].Codes, s.label("sxid"))
 	},
 
 	"source_info":                        func(r *reader, s *sample) { r.source(s) },
@@ -111,17 +111,17 @@ var handlers = map[string]handler{
 	},
 	"source_field_missing": func(r *reader, s *sample) {
 		o := r.source(s)
-		o.Missing = append(o.Missing, s.copied("field"))
+		o.Missing = append(o.Missing, s.label("field"))
 	},
 
 	"real_utilization_weight": func(r *reader, s *sample) {
 		w := &r.node.Weights
-		r.node.Preset = s.copied("preset")
+		r.node.Preset = s.label("preset")
 		if weight, ok := map[string]*float64{"sm": &w.SM, "tensor": &w.Tensor, "dram": &w.DRAM, "engine": &w.Engine}[s.label("input")]; ok {
 			*weight = s.value
 		}
 	},
-	"build_info": func(r *reader, s *sample) { r.node.Version = s.copied("version") },
+	"build_info": func(r *reader, s *sample) { r.node.Version = s.label("version") },
 }
 
 // families returns handlers with those of canonical.Fields.

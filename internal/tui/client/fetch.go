@@ -42,9 +42,9 @@ const (
 type Fetcher struct {
 	Node *Node // the latest, even after a failure
 
-	target   Target
-	families map[string]handler
-	ours     bytes.Buffer // our lines of a response
+	target Target
+	parser *parser
+	ours   bytes.Buffer // our lines of a response
 }
 
 // NewFetcher returns a Fetcher whose Node has not answered yet.
@@ -56,7 +56,7 @@ func NewFetcher(t Target) *Fetcher {
 	if t.URL == InProcess {
 		n.Name = "this machine"
 	}
-	return &Fetcher{Node: n, target: t, families: families()}
+	return &Fetcher{Node: n, target: t, parser: newParser()}
 }
 
 // Follow fetches until ctx ends, never faster than there are new readings, and
@@ -158,7 +158,7 @@ func (f *Fetcher) try(ctx context.Context) (*Node, error) {
 	case err != nil:
 		return nil, err
 	case status == http.StatusOK:
-		return parse(f.families, f.Node.URL, f.ours.Bytes())
+		return f.parser.parse(f.Node.URL, f.ours.Bytes())
 	case f.target.URL == InProcess:
 		return nil, errors.New(refusal)
 	}

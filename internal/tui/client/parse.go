@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -12,33 +13,51 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
-// sample is one sample of an exposition. Its strings are parts of the body. Its labels are
-// parsed on demand, as most rows of a state are 0 and are not needed.
+// parser reads the expositions of one node, one after the other. It is for one goroutine.
+type parser struct {
+	families map[string]handler
+	// blocks are the label blocks of the latest exposition, by their text. Nearly all are in the next again.
+	blocks map[string]*block
+}
+
+func newParser() *parser { return &parser{families: families(), blocks: map[string]*block{}} }
+
+// block is a label block. Its text is no part of an exposition.
+type block struct {
+	labels []exposition.Label
+	key    string  // of its device
+	reader *reader // the latest that met it
+	device *device // of that reader; nil before lookup
+}
+
+// sample is one sample of an exposition. Its labels are parsed on demand, as most rows of a state are 0
+// and are not needed.
 type sample struct {
 	reader *reader
 	text   string // of the label block
 	value  float64
 }
 
-// block is a label block.
-type block struct {
-	labels []exposition.Label
-	device *device // nil before lookup
-}
-
 // block returns the label block. Most samples of a device have the same.
 func (s *sample) block() *block {
-	b := s.reader.blocks[s.text]
+	r := s.reader
+	b := r.blocks[s.text]
 	if b == nil {
-		b = &block{labels: exposition.ParseLabels(s.text, nil)}
-		s.reader.blocks[s.text] = b
+		text := strings.Clone(s.text)
+		b = &block{labels: exposition.ParseLabels(text, nil)}
+		b.key = b.label("hostname") + "\x00" + b.label("gpu") + "\x00" + b.label("uuid") + "\x00" + b.label("mig_instance")
+		r.blocks[text] = b
+	}
+	if b.reader != r {
+		b.reader, b.device = r, nil
+		r.met++
 	}
 	return b
 }
 
-// label returns the value of a label, or "". It is valid as long as the body is.
-func (s *sample) label(name string) string {
-	for _, l := range s.block().labels {
+// label returns the value of a label, or "".
+func (b *block) label(name string) string {
+	for _, l := range b.labels {
 		if l.Name == name {
 			return l.Value
 		}
@@ -46,14 +65,15 @@ func (s *sample) label(name string) string {
 	return ""
 }
 
-// copied returns the value of a label as a copy.
-func (s *sample) copied(name string) string { return strings.Clone(s.label(name)) }
+// label returns the value of a label, or "". It is no part of the exposition.
+func (s *sample) label(name string) string { return s.block().label(name) }
 
 // reader is one exposition being read.
 type reader struct {
+	*parser
 	node    *Node
-	devices map[string]*device
-	blocks  map[string]*block // by their text
+	devices map[string]*device // by the key of their blocks
+	met     int                // blocks
 }
 
 // device is a GPU being read. A device with counters but neither info nor presence is long
@@ -66,21 +86,26 @@ type device struct {
 // parse reads the series of kpulse-proxy in the body of the node at url, by the handlers of their
 // families, and skips all others. It skips and counts malformed lines that begin like ours. It keeps
 // nothing of body.
-func parse(families map[string]handler, url string, body []byte) (*Node, error) {
+func (p *parser) parse(url string, body []byte) (*Node, error) {
 	nan := math.NaN()
 	n := &Node{URL: url, Host: unknownHost(), Weighting: Weighting{Weights: canonical.Weights{SM: nan, Tensor: nan, DRAM: nan, Engine: nan}}}
-	r := &reader{node: n, devices: map[string]*device{}, blocks: map[string]*block{}}
+	r := &reader{parser: p, node: n, devices: map[string]*device{}}
 	text, found := exposition.View(body), false
+	var s sample
 	for e := range exposition.Entries(text) {
 		switch name, ours := strings.CutPrefix(e.MetricName(), canonical.Prefix); {
 		case e.Kind == exposition.Malformed && strings.HasPrefix(text[e.Start:e.End], canonical.Prefix):
 			n.Skipped++
 		case e.Kind == exposition.Series && ours:
 			found = true
-			if handle := families[name]; handle != nil {
-				handle(r, &sample{r, e.Labels, e.Value})
+			if handle := p.families[name]; handle != nil {
+				s = sample{r, e.Labels, e.Value}
+				handle(r, &s)
 			}
 		}
+	}
+	if len(p.blocks) > 2*r.met {
+		maps.DeleteFunc(p.blocks, func(_ string, b *block) bool { return b.reader != r })
 	}
 	switch {
 	case !found && n.Skipped > 0:
@@ -106,13 +131,12 @@ func (r *reader) device(s *sample) *device {
 	if b.device != nil {
 		return b.device
 	}
-	key := s.label("hostname") + "\x00" + s.label("gpu") + "\x00" + s.label("uuid") + "\x00" + s.label("mig_instance")
-	d := r.devices[key]
+	d := r.devices[b.key]
 	if d == nil {
 		d = &device{gpu: NewGPU(r.node.URL, canonical.Device{
-			Hostname: s.copied("hostname"), GPU: s.copied("gpu"), UUID: s.copied("uuid"), Instance: s.copied("mig_instance"), Profile: s.copied("mig_profile"),
+			Hostname: b.label("hostname"), GPU: b.label("gpu"), UUID: b.label("uuid"), Instance: b.label("mig_instance"), Profile: b.label("mig_profile"),
 		})}
-		r.devices[key] = d
+		r.devices[b.key] = d
 	}
 	b.device = d
 	return d
@@ -137,7 +161,7 @@ func (r *reader) allocation(s *sample) *Allocation {
 // workload returns the workload of a sample.
 func workload(s *sample) canonical.Workload {
 	return canonical.Workload{
-		Namespace: s.copied("workload_namespace"), Pod: s.copied("workload_pod"), Container: s.copied("workload_container"), Job: s.copied("hpc_job"),
+		Namespace: s.label("workload_namespace"), Pod: s.label("workload_pod"), Container: s.label("workload_container"), Job: s.label("hpc_job"),
 	}
 }
 
@@ -147,7 +171,7 @@ func (r *reader) source(s *sample) *Source {
 	i := slices.IndexFunc(*sources, func(o Source) bool { return o.Name == name && o.Backend == backend })
 	if i < 0 {
 		i = len(*sources)
-		*sources = append(*sources, Source{Name: strings.Clone(name), Backend: strings.Clone(backend)})
+		*sources = append(*sources, Source{Name: name, Backend: backend})
 	}
 	return &(*sources)[i]
 }

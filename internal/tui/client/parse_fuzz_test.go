@@ -22,7 +22,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		n, err := parse(families(), "u", bytes.Clone(body))
+		n, err := newParser().parse("u", bytes.Clone(body))
 		if err == nil && !strings.Contains(unescaped(body), "kpulse_") {
 			t.Fatalf("%q taken for an exposition of ours", body)
 		}

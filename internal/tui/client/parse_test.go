@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"os"
@@ -24,13 +25,34 @@ func exposed(t testing.TB, name string) []byte {
 	return body
 }
 
+// mustParse returns the node of a body that is parsed a second time, after the first is overwritten.
 func mustParse(t testing.TB, body []byte) *Node {
 	t.Helper()
-	n, err := parse(families(), "http://n:9401/metrics", body)
+	p, first := newParser(), bytes.Clone(body)
+	if _, err := p.parse("http://n:9401/metrics", first); err != nil {
+		t.Fatal(err)
+	}
+	for i := range first {
+		first[i] = 'x'
+	}
+	n, err := p.parse("http://n:9401/metrics", body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// TestParserForgets checks that the label blocks of devices that are gone are not kept.
+func TestParserForgets(t *testing.T) {
+	p := newParser()
+	for i := range 100 {
+		if _, err := p.parse("u", fmt.Appendf(nil, `kpulse_gpu_info{hostname="n",gpu="0",uuid="%d"} 1`+"\n", i)); err != nil {
+			t.Fatal(err)
+		}
+		if len(p.blocks) > 2 {
+			t.Fatalf("%d blocks kept of bodies with one", len(p.blocks))
+		}
+	}
 }
 
 func TestParseMIG(t *testing.T) {
@@ -188,7 +210,7 @@ func TestParseRefuses(t *testing.T) {
 		{"# HELP kpulse_gpu_info x\n", "no series of kpulse-proxy"},
 		{"kpulse_gpu_info{gpu=\"0} 1\nkpulse_x\n", "all 2 lines"},
 	} {
-		if n, err := parse(families(), "u", []byte(test.body)); err == nil || !strings.Contains(err.Error(), test.want) {
+		if n, err := newParser().parse("u", []byte(test.body)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%q: %v, %v; want an error with %q", test.body, n, err, test.want)
 		}
 	}
@@ -225,11 +247,11 @@ func TestAge(t *testing.T) {
 
 func BenchmarkParse(b *testing.B) {
 	body := exposed(b, "two.prom")
-	p := families()
+	p := newParser()
 	b.ReportAllocs()
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
-		if _, err := parse(p, "u", body); err != nil {
+		if _, err := p.parse("u", body); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -237,7 +259,7 @@ func BenchmarkParse(b *testing.B) {
 
 // TestCut checks that a board with instances is marked, even if a filter hides them.
 func TestCut(t *testing.T) {
-	n, err := parse(families(), "http://n", []byte(`kpulse_gpu_info{hostname="n",gpu="0",uuid="a"} 1
+	n, err := newParser().parse("http://n", []byte(`kpulse_gpu_info{hostname="n",gpu="0",uuid="a"} 1
 kpulse_gpu_info{hostname="n",gpu="1",uuid="b"} 1
 kpulse_gpu_info{hostname="n",gpu="1",uuid="b",mig_instance="3",mig_profile="1g.10gb"} 1
 kpulse_gpu_info{hostname="n",gpu="1",uuid="b",mig_instance="7",mig_profile="1g.10gb"} 1

@@ -80,6 +80,7 @@ func (m *model) handle(event tcell.Event) {
 	m.urgent = true
 	switch event := event.(type) {
 	case *tcell.EventResize:
+		m.grid = screen.Grid{} // the screen has dropped cells
 		m.screen.Sync()
 	case *tcell.EventKey:
 		m.press(event)

@@ -141,17 +141,22 @@ func families() map[string]handler {
 
 // ofFields stores a sample in the field, of those that share a family, whose labels it carries.
 func ofFields(fields []canonical.Field) handler {
-	labels := make([][]exposition.Label, len(fields))
-	for i, f := range fields {
-		labels[i] = exposition.ParseLabels("{"+canonical.Fields[f].Labels+"}", nil)
+	names := exposition.ParseLabels("{"+canonical.Fields[fields[0]].Labels+"}", nil)
+	byValues := map[string]canonical.Field{}
+	for _, f := range fields {
+		key := ""
+		for _, l := range exposition.ParseLabels("{"+canonical.Fields[f].Labels+"}", nil) {
+			key += l.Value + "\x00"
+		}
+		byValues[key] = f
 	}
 	return func(r *reader, s *sample) {
-		other := func(l exposition.Label) bool { return s.label(l.Name) != l.Value }
-		for i, f := range fields {
-			if !slices.ContainsFunc(labels[i], other) {
-				r.gpu(s).Values[f] = s.value
-				return
-			}
+		key := make([]byte, 0, 64)
+		for _, l := range names {
+			key = append(append(key, s.label(l.Name)...), 0)
+		}
+		if f, known := byValues[string(key)]; known {
+			r.gpu(s).Values[f] = s.value
 		}
 	}
 }

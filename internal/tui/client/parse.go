@@ -92,13 +92,17 @@ func (p *parser) parse(url string, body []byte) (*Node, error) {
 	r := &reader{parser: p, node: n, devices: map[string]*device{}}
 	text, found := exposition.View(body), false
 	var s sample
+	family, handle := "", handler(nil) // the latest, as samples of a family follow one another
 	for e := range exposition.Entries(text) {
 		switch name, ours := strings.CutPrefix(e.MetricName(), canonical.Prefix); {
 		case e.Kind == exposition.Malformed && strings.HasPrefix(text[e.Start:e.End], canonical.Prefix):
 			n.Skipped++
 		case e.Kind == exposition.Series && ours:
 			found = true
-			if handle := p.families[name]; handle != nil {
+			if name != family {
+				family, handle = name, p.families[name]
+			}
+			if handle != nil {
 				s = sample{r, e.Labels, e.Value}
 				handle(r, &s)
 			}

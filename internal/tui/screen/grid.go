@@ -35,6 +35,14 @@ type cell struct {
 type Grid struct {
 	width, height int
 	cells         []cell
+	shown         picture
+}
+
+// picture is what a Grid last showed.
+type picture struct {
+	cells   []cell
+	width   int
+	palette *Palette
 }
 
 // Reset makes g blank, w cells wide and h high. A negative size is 0. It allocates only when g grows.
@@ -59,10 +67,17 @@ func (g *Grid) Cell(x, y int) (rune, Style) {
 	return c.rune, c.style
 }
 
-// Show shows g on a screen; in ASCII if that has no Unicode.
+// Show shows g on a screen, which is always the same one; in ASCII if that has no Unicode.
 func (g *Grid) Show(on tcell.Screen, p *Palette) {
-	ascii := on.CharacterSet() != "UTF-8"
+	ascii, last := on.CharacterSet() != "UTF-8", &g.shown
+	if last.width != g.width || len(last.cells) != len(g.cells) || last.palette != p {
+		*last = picture{make([]cell, len(g.cells)), g.width, p}
+	}
 	for i, c := range g.cells {
+		if c == last.cells[i] {
+			continue
+		}
+		last.cells[i] = c
 		if ascii {
 			c.rune = fold(c.rune)
 		}

@@ -151,12 +151,12 @@ func ofFields(fields []canonical.Field) handler {
 		byValues[key] = f
 	}
 	return func(r *reader, s *sample) {
-		key := make([]byte, 0, 64)
+		b, key := s.block(), make([]byte, 0, 64)
 		for _, l := range names {
-			key = append(append(key, s.label(l.Name)...), 0)
+			key = append(append(key, b.label(l.Name)...), 0)
 		}
 		if f, known := byValues[string(key)]; known {
-			r.gpu(s).Values[f] = s.value
+			r.deviceOf(b).gpu.Values[f] = s.value
 		}
 	}
 }

@@ -129,9 +129,11 @@ func (p *parser) parse(url string, body []byte) (*Node, error) {
 // gpu returns the device of a sample.
 func (r *reader) gpu(s *sample) *GPU { return r.device(s).gpu }
 
-// device returns the device of a sample by its labels; a new one for the device's first sample.
-func (r *reader) device(s *sample) *device {
-	b := s.block()
+// device returns the device of a sample.
+func (r *reader) device(s *sample) *device { return r.deviceOf(s.block()) }
+
+// deviceOf returns the device of a label block; a new one for the first that names it.
+func (r *reader) deviceOf(b *block) *device {
 	if b.device != nil {
 		return b.device
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
@@ -97,7 +98,13 @@ func (f *givenFlag) Name() string {
 
 // Variable returns the name of the environment variable.
 func (s *setting) Variable() string {
-	return ownVariables + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(s.Flag))
+	underscore := func(r rune) rune {
+		if r == '-' || r == '.' {
+			return '_'
+		}
+		return unicode.ToUpper(r)
+	}
+	return ownVariables + strings.Map(underscore, s.Flag)
 }
 
 // Read reads the command line, the environment and the config file. Help and version go to
@@ -120,6 +127,7 @@ func ReadFlags(args []string, stdout io.Writer) (g Given, err error) {
 	app.HelpFlag.Short('h').Help("Show this help.")
 	app.Version(version.Print("kpulse-proxy"))
 	defaults := NewOptions()
+	helps := slices.ContainsFunc(args, func(a string) bool { return a == "-h" || strings.HasPrefix(a, "--help") })
 	for i := range table {
 		s := &table[i]
 		if s.Flag == "" {
@@ -128,7 +136,7 @@ func ReadFlags(args []string, stdout io.Writer) (g Given, err error) {
 		f := &givenFlag{Setting: s}
 		g = append(g, f)
 		flag := app.Flag(s.Flag, s.help).Envar(s.Variable()).IsSetByUser(&f.Typed).PlaceHolder(s.placeholder)
-		if s.placeholder == "" && !f.IsBoolFlag() {
+		if helps && s.placeholder == "" && !f.IsBoolFlag() { // nothing else shows it
 			flag.PlaceHolder(s.defaultText(defaults))
 		}
 		flag.SetValue(f)

@@ -44,7 +44,6 @@ type Fetcher struct {
 
 	target Target
 	parser *parser
-	ours   bytes.Buffer // our lines of a response
 }
 
 // NewFetcher returns a Fetcher whose Node has not answered yet.
@@ -152,13 +151,13 @@ func (f *Fetcher) fetch(ctx context.Context) {
 }
 
 func (f *Fetcher) try(ctx context.Context) (*Node, error) {
-	f.ours.Reset()
-	status, refusal, err := get(ctx, &f.target, f.target.readURL(), f.keepOurs)
+	r := f.parser.begin(f.Node.URL)
+	status, refusal, err := get(ctx, &f.target, f.target.readURL(), r.readOurs)
 	switch {
 	case err != nil:
 		return nil, err
 	case status == http.StatusOK:
-		return f.parser.parse(f.Node.URL, f.ours.Bytes())
+		return r.end()
 	case f.target.URL == InProcess:
 		return nil, errors.New(refusal)
 	}
@@ -176,15 +175,14 @@ var remedies = map[int]string{
 	http.StatusNotFound:     "; give the whole address, such as http://NODE:9401/metrics",
 }
 
-// keepOurs keeps the lines of our series. All else takes no memory: neither series that are passed
+// readOurs reads the lines of our series. All else takes no memory: neither series that are passed
 // through nor an endless response.
-func (f *Fetcher) keepOurs(from io.Reader) error {
+func (r *reader) readOurs(from io.Reader) error {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		if bytes.HasPrefix(lines.Bytes(), []byte(canonical.Prefix)) {
-			f.ours.Write(lines.Bytes())
-			f.ours.WriteByte('\n')
+			r.read(lines.Bytes())
 		}
 	}
 	return lines.Err()

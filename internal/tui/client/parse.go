@@ -74,6 +74,10 @@ type reader struct {
 	node    *Node
 	devices map[string]*device // by the key of their blocks
 	met     int                // blocks
+	found   bool               // a series of ours
+	sample  sample             // the latest
+	family  string             // its name and handler, as samples of a family follow one another
+	handle  handler
 }
 
 // device is a GPU being read. A device with counters but neither info nor presence is long
@@ -83,38 +87,46 @@ type device struct {
 	reported bool
 }
 
-// parse reads the series of kpulse-proxy in the body of the node at url, by the handlers of their
-// families, and skips all others. It skips and counts malformed lines that begin like ours. It keeps
-// nothing of body.
-func (p *parser) parse(url string, body []byte) (*Node, error) {
+// begin returns a reader of an exposition of the node at url.
+func (p *parser) begin(url string) *reader {
 	nan := math.NaN()
-	n := &Node{URL: url, Host: unknownHost(), Weighting: Weighting{Weights: canonical.Weights{SM: nan, Tensor: nan, DRAM: nan, Engine: nan}}}
-	r := &reader{parser: p, node: n, devices: map[string]*device{}}
-	text, found := exposition.View(body), false
-	var s sample
-	family, handle := "", handler(nil) // the latest, as samples of a family follow one another
+	return &reader{
+		parser: p, devices: map[string]*device{},
+		node: &Node{URL: url, Host: unknownHost(), Weighting: Weighting{Weights: canonical.Weights{SM: nan, Tensor: nan, DRAM: nan, Engine: nan}}},
+	}
+}
+
+// read reads the series of kpulse-proxy in whole lines, by the handlers of their families, and skips all others. It
+// skips and counts malformed lines that begin like ours. It keeps nothing of lines.
+func (r *reader) read(lines []byte) {
+	text := exposition.View(lines)
 	for e := range exposition.Entries(text) {
 		switch name, ours := strings.CutPrefix(e.MetricName(), canonical.Prefix); {
 		case e.Kind == exposition.Malformed && strings.HasPrefix(text[e.Start:e.End], canonical.Prefix):
-			n.Skipped++
+			r.node.Skipped++
 		case e.Kind == exposition.Series && ours:
-			found = true
-			if name != family {
-				family, handle = name, p.families[name]
+			r.found = true
+			if name != r.family {
+				r.family, r.handle = strings.Clone(name), r.families[name]
 			}
-			if handle != nil {
-				s = sample{r, e.Labels, e.Value}
-				handle(r, &s)
+			if r.handle != nil {
+				r.sample = sample{r, e.Labels, e.Value}
+				r.handle(r, &r.sample)
 			}
 		}
 	}
-	if len(p.blocks) > 2*r.met {
-		maps.DeleteFunc(p.blocks, func(_ string, b *block) bool { return b.reader != r })
+}
+
+// end returns the node of the exposition.
+func (r *reader) end() (*Node, error) {
+	n := r.node
+	if len(r.blocks) > 2*r.met {
+		maps.DeleteFunc(r.blocks, func(_ string, b *block) bool { return b.reader != r })
 	}
 	switch {
-	case !found && n.Skipped > 0:
+	case !r.found && n.Skipped > 0:
 		return nil, fmt.Errorf("all %d lines of kpulse-proxy in the response are malformed; does something on the way change them?", n.Skipped)
-	case !found:
+	case !r.found:
 		return nil, errors.New("no series of kpulse-proxy in the answer; give the address of a kpulse-proxy, such as http://NODE:9401/metrics")
 	}
 	for _, d := range r.devices {

@@ -25,6 +25,13 @@ func exposed(t testing.TB, name string) []byte {
 	return body
 }
 
+// parse reads a whole exposition.
+func (p *parser) parse(url string, body []byte) (*Node, error) {
+	r := p.begin(url)
+	r.read(body)
+	return r.end()
+}
+
 // mustParse returns the node of a body that is parsed a second time, after the first is overwritten.
 func mustParse(t testing.TB, body []byte) *Node {
 	t.Helper()

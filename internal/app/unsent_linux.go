@@ -11,7 +11,7 @@ const (
 	// on all architectures; package syscall lacks it.
 	tcpNotSentLowAt = 25
 	// maxUnsent bounds the unsent bytes of a response that the kernel buffers.
-	maxUnsent = 128 << 10
+	maxUnsent = 512 << 10
 )
 
 // boundUnsent is a ConnContext that bounds the unsent bytes that the kernel buffers for a client. A

@@ -170,11 +170,12 @@ bench: ## Run the benchmarks, and measure the targets of the design; OLD=FILE me
 report: ## Measure the targets of the design, and write testdata/bench/REPORT.md (five minutes; on an idle machine)
 	KPULSE_BENCH=. KPULSE_OLD='$(OLD)' go test -count=1 -v -run '^TestTargets$$' -timeout 60m ./internal/e2e -update
 
-# Sizes of the fleets of make cost, in nodes of 8 GPUs.
-NODES ?= 10,200
+# Sizes of the fleets of make fleet, in nodes of 8 GPUs.
+NODES ?= 10,200,1000
 
-cost: ## Measure what fleets of NODES cost a Prometheus, and write the result to rules/README.md (needs prometheus; half an hour each)
+fleet: ## Measure what fleets of NODES cost a Prometheus, write it to rules/README.md, and time the dashboards (needs prometheus, Node.js; half an hour each)
 	KPULSE_COST='$(NODES)' KPULSE_REQUIRE_PROMETHEUS=1 go -C mixin test -count=1 -v -timeout 0 -run '^TestCost$$' . -update
+	$(MAKE) -C mixin fleet
 
 ##@ Generate
 
@@ -182,4 +183,4 @@ screenshots: ## Redraw the pictures of the terminal dashboard
 	go test ./internal/tui/view -run TestPictures -update
 
 .PHONY: help build bundle sbom image release release-check run test race faults soak vet lint fuzz nightly slow kubernetes e2e-kube \
-	thanos e2e-fleet debian e2e-image e2e-packages e2e-compose bench report cost screenshots
+	thanos e2e-fleet debian e2e-image e2e-packages e2e-compose bench report fleet screenshots

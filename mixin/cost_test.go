@@ -1,6 +1,7 @@
 package mixin_test
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -35,14 +36,14 @@ var scrapedAs = []struct {
 }
 
 // TestCost measures what fleets of KPULSE_COST hosts (such as 10,200) cost a real Prometheus: with the exporters
-// alone, and with proxies before them, each without and with rules. `make cost` writes the table.
+// alone, and with proxies before them, each without and with rules. `make fleet` writes the table.
 func TestCost(t *testing.T) {
 	if os.Getenv("KPULSE_COST") == "" {
-		t.Skip("KPULSE_COST=10,200 gives the sizes of the fleets to measure; make cost does")
+		t.Skip("KPULSE_COST=10,200 gives the sizes of the fleets to measure; make fleet does")
 	}
 	rows := []string{
-		"| nodes | scraped | head series | `kpulse_*` series per GPU | memory in use, MB | × exporters alone | with rules, MB | × without | CPU of an evaluation, s | CPU of a proxy, ms per scrape |",
-		"|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+		"| nodes | scraped | head series | `kpulse_*` series per GPU | samples per second | bytes per sample on disk | memory in use, MB | × exporters alone | with rules, MB | × without | CPU of an evaluation, s | CPU of a proxy, ms per scrape |",
+		"|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
 	}
 	binary := buildProxy(t, t.TempDir())
 	for size := range strings.SplitSeq(os.Getenv("KPULSE_COST"), ",") {
@@ -60,8 +61,8 @@ func TestCost(t *testing.T) {
 				if alone == 0 {
 					alone = plain.live
 				}
-				rows = append(rows, fmt.Sprintf("| %d | %s | %.0f | %.0f | %.0f | %.2f | %.0f | %.2f | %.2f | %.1f |", hosts, as.name, plain.series, plain.ours,
-					plain.live/1e6, plain.live/alone, ruled.live/1e6, ruled.live/plain.live, c.evaluation(t), 1e3*plain.proxy))
+				rows = append(rows, fmt.Sprintf("| %d | %s | %.0f | %.0f | %.0f | %.2f | %.0f | %.2f | %.0f | %.2f | %.2f | %.1f |", hosts, as.name, plain.series, plain.ours,
+					plain.samples, c.onDisk(t), plain.live/1e6, plain.live/alone, ruled.live/1e6, ruled.live/plain.live, c.evaluation(t), 1e3*plain.proxy))
 			})
 		}
 	}
@@ -135,7 +136,7 @@ func startCosted(t *testing.T, binary string, hosts int, flags []string) *costed
 		t.Fatal(err)
 	}
 	start(t, c.prometheus, program(t, "prometheus"), "--config.file="+c.config(), "--storage.tsdb.path="+filepath.Join(c.dir, "data"),
-		"--web.enable-lifecycle", "--web.listen-address="+c.prometheus)
+		"--web.enable-lifecycle", "--web.enable-admin-api", "--web.listen-address="+c.prometheus)
 	return c
 }
 
@@ -144,6 +145,7 @@ func (c *costed) config() string { return filepath.Join(c.dir, "prometheus.yml")
 // spending is what a fleet costs.
 type spending struct {
 	series, ours float64 // in the head of Prometheus; of ours for each GPU, without what rules record
+	samples      float64 // appended per second
 	live         float64 // bytes in use after a garbage collection, the mean of several
 	proxy        float64 // CPU seconds of a proxy for a scrape of a node
 }
@@ -162,13 +164,17 @@ func (c *costed) observe(t *testing.T, lasts time.Duration) (s spending) {
 		}
 		return seconds
 	}
+	appended := func() float64 {
+		return served(t, "http://"+c.prometheus+"/metrics", `prometheus_tsdb_head_samples_appended_total{type="float"}`)
+	}
 	const readings = 6
-	began, before := time.Now(), spent()
+	began, before, first := time.Now(), spent(), appended()
 	for range readings {
 		time.Sleep(lasts / readings)
 		served(t, "http://"+c.prometheus+"/debug/pprof/heap?gc=1", "")
 		s.live += served(t, "http://"+c.prometheus+"/metrics", "go_memstats_heap_alloc_bytes") / readings
 	}
+	s.samples = (appended() - first) / time.Since(began).Seconds()
 	s.proxy = (spent() - before) / (time.Since(began).Seconds() / scrapeEvery.Seconds() * float64(c.hosts))
 	s.series = served(t, "http://"+c.prometheus+"/metrics", "prometheus_tsdb_head_series")
 	s.ours = c.query(t, `count({__name__=~"kpulse_.+"}) / count(count by (uuid, UUID, instance) ({__name__=~"kpulse_gpu_info|DCGM_FI_DEV_GPU_TEMP"}))`)
@@ -215,6 +221,37 @@ func (c *costed) evaluation(t *testing.T) (seconds float64) {
 		seconds += g.EvaluationTime
 	}
 	return seconds
+}
+
+// onDisk returns the bytes of the chunks for each sample, in a block that Prometheus writes of its head.
+func (c *costed) onDisk(t *testing.T) float64 {
+	t.Helper()
+	res, err := http.Post("http://"+c.prometheus+"/api/v1/admin/tsdb/snapshot", "", nil)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatal(res, err)
+	}
+	res.Body.Close()
+	bytes, samples := 0., 0.
+	for _, pattern := range []string{"chunks/*", "meta.json"} {
+		files, err := filepath.Glob(filepath.Join(c.dir, "data", "snapshots", "*", "*", pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var block struct{ Stats struct{ NumSamples float64 } }
+			if pattern != "meta.json" {
+				bytes += float64(len(text))
+			} else if err := json.Unmarshal(text, &block); err != nil {
+				t.Fatal(file, err)
+			}
+			samples += block.Stats.NumSamples
+		}
+	}
+	return bytes / samples
 }
 
 // query returns the value of an expression, 0 if it has none.

@@ -76,6 +76,9 @@ func openFleet(t *testing.T) *playedFleet {
 	}
 	plan := fleet.Plan{Hosts: f.hosts, Groups: slices.Concat(groups(t, "prometheus_rules.yaml"), groups(t, "tests/all_alerts.yaml"))}
 	plan.Asked = namesIn(t, plan.Groups)
+	if f.hosts > leastHosts {
+		plan.Past = lengths["7d"]
+	}
 	began := time.Now()
 	synctest.Test(t, func(t *testing.T) {
 		played, err := fleet.Play(t.Context(), filepath.Join(dir, "data"), plan)
@@ -298,6 +301,10 @@ func (f *playedFleet) checkAll(t *testing.T) {
 	}
 	f.report(t, found)
 	t.Logf("%d pages opened, %d panels checked, %d queries run", len(all), found.panels, len(f.known))
+	for _, length := range sorted(lengths) {
+		s := found.slowest[length]
+		t.Logf("the slowest query over %s took %s: %s/%s with %s", length, s.took.Round(time.Millisecond), s.page, s.panel, s.choice)
+	}
 }
 
 // place is a panel of a page.
@@ -310,6 +317,26 @@ type findings struct {
 	failures map[string][]string       // sentences, by place and kind
 	empty    map[place]map[string]bool // empty over some length, by choice
 	marks    map[place]int             // results of annotations
+	slowest  map[string]timed          // queries, by length
+}
+
+// timed is how long a query of a panel took, two at a time.
+type timed struct {
+	place
+	choice string
+	took   time.Duration
+}
+
+// time records how long a query took.
+func (f *findings) time(length string, query timed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.slowest == nil {
+		f.slowest = map[string]timed{}
+	}
+	if query.took > f.slowest[length].took {
+		f.slowest[length] = query
+	}
 }
 
 // mark runs the query of an annotation.
@@ -361,8 +388,9 @@ func (p *page) check(found *findings, of panel, at place, choice, length string)
 	where := fmt.Sprintf("with %s over %s", choice, length)
 	count := 0
 	for _, t := range of.Targets {
-		q := p.question(of, t)
+		q, began := p.question(of, t), time.Now()
 		r, err := p.asker.ask(q)
+		found.time(length, timed{at, choice, time.Since(began)})
 		if err != nil {
 			found.fail(at, "error", "%s, query %s: %v\n%s", where, t.RefID, err, q.expr)
 			continue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -176,5 +177,26 @@ func TestFleetIsWhatItSays(t *testing.T) {
 	}
 	if want := "[GPU gone XID 79 NVLink down straggler hot reset hung job proxy down]"; fmt.Sprint(names) != want {
 		t.Errorf("%v goes wrong, want %s", names, want)
+	}
+}
+
+// TestEarlier: the samples of the quiet hour, and no later ones, precede a series in each hour before.
+func TestEarlier(t *testing.T) {
+	const began = 7_200_000
+	m := &series{}
+	for minute := range int64(130) {
+		m.append(began+minute*60_000, float64(minute))
+	}
+	var at []int64
+	for _, c := range m.earlier(began, 2) {
+		for it := c.Chunk.Iterator(nil); it.Next() != chunkenc.ValNone; {
+			time, v := it.At()
+			if at = append(at, time); v != float64(time/60_000%60) {
+				t.Errorf("%v at %d", v, time)
+			}
+		}
+	}
+	if len(at) != 120 || at[0] != 0 || at[119] != began-60_000 || !slices.IsSorted(at) {
+		t.Errorf("%d samples: %v", len(at), at)
 	}
 }

@@ -33,6 +33,9 @@ type Plan struct {
 	// Asked are the names of the series to keep; series that Groups and dashboards do not
 	// query only take time.
 	Asked map[string]bool
+	// Past is for how long before the played hours the block has the quiet hour again and again, for the time that
+	// queries over days take. Counters are reset with each.
+	Past time.Duration
 }
 
 // Played is the result of a Plan.
@@ -81,7 +84,7 @@ func Play(ctx context.Context, dir string, plan Plan) (*Played, error) {
 	if played.Alerts, err = e.firing(ctx, played.End); err != nil {
 		return nil, err
 	}
-	played.Series, played.Samples, err = writeBlock(ctx, dir, s)
+	played.Series, played.Samples, err = writeBlock(ctx, dir, s, began.UnixMilli(), int(plan.Past/quiet))
 	return played, err
 }
 

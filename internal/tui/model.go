@@ -80,8 +80,7 @@ func (m *model) handle(event tcell.Event) {
 	m.urgent = true
 	switch event := event.(type) {
 	case *tcell.EventResize:
-		m.grid = screen.Grid{} // the screen has dropped cells
-		m.screen.Sync()
+		m.refresh()
 	case *tcell.EventKey:
 		m.press(event)
 	case *tcell.EventMouse:
@@ -196,6 +195,12 @@ func (m *model) setBackground(light bool) {
 		name = map[bool]string{false: "dark", true: "light"}[light]
 	}
 	m.setTheme(name)
+}
+
+// refresh makes the next frame a whole one: the screen has another size, or lost its cells.
+func (m *model) refresh() {
+	m.grid = screen.Grid{}
+	m.screen.Sync()
 }
 
 // draw shows a frame if there is more to show.

@@ -123,5 +123,5 @@ func (m *model) suspend() {
 		m.over = true
 		return
 	}
-	m.screen.Sync() // it may have another size
+	m.refresh()
 }

@@ -69,8 +69,10 @@ func TestDashboard(t *testing.T) {
 	tm.until("GPU-bb")
 	tm.keys(":focus 0", "Enter")
 	tm.until("GPU-aa", "train-7")
-	tm.keys(":focus 99", "Enter")
-	tm.until("GPU 99 is not visible")
+	tm.await("GPU 99 is not visible", func() bool { // the footer shows it for a while only
+		tm.keys(":focus 99", "Enter")
+		return strings.Contains(tm.screen(), "GPU 99 is not visible")
+	})
 	tm.keys("1", "/real>40", "Enter")
 	tm.until("42.3%", "1 of 2")
 	tm.keys("Escape")

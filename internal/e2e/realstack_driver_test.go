@@ -82,10 +82,10 @@ func TestRealStackProcesses(t *testing.T) {
 	}
 	c := n.startNVML(t, "--collector.processes")
 	awaitPage(t, c, "/metrics", 200, present(7, 1))
-	code, body := page(t, c, "/api/v1/processes")
+	body := awaitPage(t, c, "/api/v1/processes", 200, `"sh"`) // a busy machine may take longer than is waited for
 	var answer processAnswer
-	if err := json.Unmarshal([]byte(body), &answer); err != nil || code != http.StatusOK || answer.Incomplete != "" {
-		t.Fatalf("%d, %v\n%s", code, err, body)
+	if err := json.Unmarshal([]byte(body), &answer); err != nil || answer.Incomplete != "" {
+		t.Fatalf("%v\n%s", err, body)
 	}
 	var got []string
 	for _, p := range answer.Processes {

@@ -207,7 +207,7 @@ func conditionsOf(board map[string]float64) map[string]bool {
 func awaitTruth(t *testing.T, c *child, way string, boards []boardYAML) {
 	t.Helper()
 	var wrong []string
-	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); time.Sleep(300 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(300 * time.Millisecond) {
 		code, body := page(t, c, "/metrics")
 		s, err := parseExposition([]byte(body))
 		switch {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -169,7 +170,7 @@ func TestLandingPage(t *testing.T) {
 		t.Errorf("content type %q", res.Header.Get("Content-Type"))
 	}
 	for _, want := range []string{
-		"http://works:9400/metrics", "● up", "1m30s ago", "<dd>2 (boards and MIG instances)</dd>", "<dd>14</dd>",
+		"http://works:9400/metrics", "● up", "<dd>2 (boards and MIG instances)</dd>", "<dd>14</dd>",
 		"<code>gpu_sm_active_ratio</code>", "list of counters that the exporter collects", "<pre>LINES_OF_3,gauge,&lt;b&gt;help&lt;/b&gt;\n</pre>",
 		"<dt>Over the limit</dt><dd>5 samples of devices", "<dt>Over the limit</dt><dd>70 allocations beyond --series-limit so far",
 		"Not translated", "<code>VENDOR_NEW_ONE</code>",
@@ -182,6 +183,9 @@ func TestLandingPage(t *testing.T) {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
+	}
+	if !regexp.MustCompile(`\b1m[3-5]\ds ago`).MatchString(page) {
+		t.Error("the page lacks the age of the reading")
 	}
 	if strings.Contains(page, "<script>") {
 		t.Error("the page runs what an upstream says")

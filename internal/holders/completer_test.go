@@ -90,12 +90,13 @@ func TestCompleterAsksAnewForAPodThatWas(t *testing.T) {
 // TestCompleterKeepsAPodOfAnotherSource: a pod that one source drops for a reading, while
 // another names it, keeps its owner in the other.
 func TestCompleterKeepsAPodOfAnotherSource(t *testing.T) {
-	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "one"}}}
+	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "one"}}, slow: time.Second}
 	resolving(t, f, func(t *testing.T, r *Resolver) {
 		one, other := r.NewCompleter(), r.NewCompleter()
 		set := holding(podOf("a", "", ""))
 		owners(one, set)
 		owners(other, set)
+		time.Sleep(f.slow)
 		synctest.Wait()
 		wantOwners(t, "at first", one, set, Owner{"Job", "one"})
 		wantOwners(t, "at first, of the other", other, set, Owner{"Job", "one"})
@@ -103,6 +104,7 @@ func TestCompleterKeepsAPodOfAnotherSource(t *testing.T) {
 		r.generation.Add(1)
 		wantOwners(t, "while one drops it", other, set, Owner{"Job", "one"})
 		wantOwners(t, "back", one, set, Owner{})
+		time.Sleep(f.slow)
 		synctest.Wait()
 		wantOwners(t, "looked up", one, set, Owner{"Job", "one"})
 	})
@@ -133,11 +135,12 @@ func TestCompleterKeepsAnOwner(t *testing.T) {
 
 // TestCompleterDuringAnOutage: the exporter's owner is used, and stays.
 func TestCompleterDuringAnOutage(t *testing.T) {
-	f := &fakeLookUp{err: errors.New("no route to host")}
+	f := &fakeLookUp{err: errors.New("no route to host"), slow: time.Second}
 	resolving(t, f, func(t *testing.T, r *Resolver) {
 		set := holding(podOf("a", "Job", "j"))
 		c := r.NewCompleter()
 		wantOwners(t, "at first", c, set, Owner{})
+		time.Sleep(f.slow)
 		synctest.Wait()
 		wantOwners(t, "once that is known", c, set, Owner{"Job", "j"})
 		r.succeed(wholeServer) // about another pod

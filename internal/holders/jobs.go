@@ -153,9 +153,10 @@ func (d *Jobs) look() {
 	if !maps.Equal(jobs, *d.jobs.Load()) {
 		d.jobs.Store(&jobs)
 	}
-	if was := d.state.Swap(&s); s.Problem != nil && (was.Problem == nil || *was.Problem != *s.Problem) {
+	if was := d.state.Load(); s.Problem != nil && (was.Problem == nil || *was.Problem != *s.Problem) {
 		d.logger.Warn("some users of jobs are unknown", "cause", s.Problem.Cause, "remedy", s.Problem.Remedy)
 	}
+	d.state.Store(&s) // last, so that the log has the reason when the state tells of it
 }
 
 // State returns the outcome of the last look.

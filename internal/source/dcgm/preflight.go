@@ -76,9 +76,12 @@ func (s *Source) collision(e *source.Error) *source.Error {
 	}
 }
 
-// isExporter reports whether a dcgm-exporter, not a proxy such as this one, answers at a URL within a second.
-func isExporter(url string) bool {
-	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+// exporterPatience is how long an exporter may take to answer.
+const exporterPatience = time.Second
+
+// isExporter reports whether a dcgm-exporter, not a proxy such as this one, answers at a URL in time.
+func isExporter(url string, within time.Duration) bool {
+	client := http.Client{Timeout: within, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get(url)
 	if err != nil {
 		return false

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
@@ -131,12 +132,12 @@ func TestIsExporter(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(pages[r.URL.Path])) }))
 	defer server.Close()
 	for path := range pages {
-		if got, want := isExporter(server.URL+path), path == "/4" || path == "/1"; got != want {
+		if got, want := isExporter(server.URL+path, time.Minute), path == "/4" || path == "/1"; got != want {
 			t.Errorf("%s: %v", path, got)
 		}
 	}
 	server.Close()
-	if isExporter(server.URL + "/4") {
+	if isExporter(server.URL+"/4", time.Minute) {
 		t.Error("nothing answers")
 	}
 }

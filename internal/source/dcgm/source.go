@@ -108,7 +108,7 @@ func New(opts Options) *Source {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if opts.lookPath == nil {
-		opts.lookPath, opts.exporter = exec.LookPath, func() bool { return isExporter(exporterURL) }
+		opts.lookPath, opts.exporter = exec.LookPath, func() bool { return isExporter(exporterURL, exporterPatience) }
 	}
 	s := &Source{out: NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger)}
 	s.life, s.end = context.WithCancel(context.Background())

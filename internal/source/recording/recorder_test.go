@@ -349,6 +349,7 @@ func TestRendering(t *testing.T) {
 	}
 	r.record(&raw.Batch{Rendering: raw.Rendering{Exposition: text("up 1\n"), Own: text("own 2\n")}})
 	_ = r.Close()
+	<-r.written // Close waits for a while only
 	if got, _ := bodies(t, d.Bytes()); !slices.Equal(got, []string{"up 1\nown 2\n"}) {
 		t.Errorf("%q", got)
 	}
@@ -374,6 +375,8 @@ func TestWrapping(t *testing.T) {
 	_ = f.Fetch(t.Context(), later)
 	_ = f.Scan(later)
 	_ = f.Scan(early)
+	recorder, _ := source.As[*Recorder](r)
+	settle(recorder) // Close waits for a while only
 	_ = r.Close()
 	if got, _ := bodies(t, load(t, path)); !slices.Equal(got, []string{"up 2 1772366400500\n", "up 1\n"}) {
 		t.Errorf("%q", got)

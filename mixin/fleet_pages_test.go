@@ -320,7 +320,7 @@ type findings struct {
 	slowest  map[string]timed          // queries, by length
 }
 
-// timed is how long a query of a panel took, two at a time.
+// timed is how long a query of a panel took, while another one ran.
 type timed struct {
 	place
 	choice string

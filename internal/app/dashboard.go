@@ -111,7 +111,7 @@ func (o *options) target(url string, httpClient *http.Client) client.Target {
 	return client.Target{URL: url, Client: httpClient, Choose: o.chooser(url)}
 }
 
-// tuiClient returns the client of --tui.http-config, or nil if it is not set.
+// tuiClient returns the client of --tui.http-config or, without that, one that reads pageBuffer at a time.
 func (o *options) tuiClient() (*http.Client, error) {
 	if o.TUIHTTP == "" {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -139,8 +139,8 @@ func (t *tail) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// pageBuffer is for how many bytes at a time the pages of proxies are read; with the default, 4 KiB, reading them
-// is a tenth of the dashboard's CPU time.
+// pageBuffer is how many bytes of a proxy's page are read at a time. With Go's default, 4 KiB, reading them takes a
+// tenth of the dashboard's CPU time.
 const pageBuffer = 64 << 10
 
 // attachTimeout bounds how long a dashboard waits for a proxy on this machine to answer, which

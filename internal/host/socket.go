@@ -12,6 +12,7 @@ import (
 // States of a TCP socket (the kernel's include/net/tcp_states.h).
 const (
 	established = 1
+	synReceived = 3
 	listening   = 10
 )
 
@@ -29,8 +30,9 @@ func PeerOwner(proc, our, their string) (uid uint64, here bool, err error) {
 	}
 	if d, err := diagnose(); err == nil {
 		defer d.close()
-		if d.find(ours, &theirs) != nil { // else the kernel cannot tell
-			return peerOwner(func() finder { return d.find }, ours, theirs)
+		// It only confirms: it lacks sockets that are bound to an interface, and all of them without the kernel's module tcp_diag.
+		if uid, here, _ := peerOwner(func() finder { return d.find }, ours, theirs); here {
+			return uid, true, nil
 		}
 	}
 	return peerOwner(func() finder { return (&tables{proc: proc}).find }, ours, theirs)
@@ -45,19 +47,21 @@ func peerOwner(look func() finder, ours, theirs netip.AddrPort) (uid uint64, her
 	// A socket that is accepted between two looks is in neither as it should be.
 	for range 3 {
 		find := look()
+		listener := find(theirs, nil) // before the end: it stays while a connection waits for it
 		end := find(theirs, &ours)
-		if end == nil {
+		switch {
+		case end == nil:
 			// If it was closed before that look, our end knows by now.
 			if our := look()(ours, &theirs); our == nil || our.state != established {
 				return 0, false, errUnowned
 			}
 			return 0, false, nil
-		}
-		if end.state == established && end.inode != 0 { // without an inode it has no owner yet, and the kernel gives 0
+		case end.state == established && end.inode != 0: // without an inode it has no owner yet, and the kernel gives 0
 			return end.uid, true, nil
-		}
-		if l := find(theirs, nil); l != nil {
-			return l.uid, true, nil
+		case end.inode != 0 || end.state != established && end.state != synReceived: // it closes, and another may listen there
+			return 0, false, errUnowned
+		case listener != nil:
+			return listener.uid, true, nil
 		}
 	}
 	return 0, false, errUnowned

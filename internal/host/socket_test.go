@@ -62,6 +62,12 @@ func wantOwner(t *testing.T, conn net.Conn, when string) {
 	}
 	uid, here, err = peerOwner(func() finder { return d.find }, ours, theirs)
 	want("diagnosis", uid, here, err)
+	for _, to := range []*netip.AddrPort{&ours, nil} {
+		told, listed := d.find(theirs, to), (&tables{proc: "/proc"}).find(theirs, to)
+		if told == nil || listed == nil || *told != *listed {
+			t.Errorf("%s, %s: the kernel tells of %+v, and lists %+v", theirs, when, told, listed)
+		}
+	}
 	nobody := netip.AddrPortFrom(ours.Addr(), 1)
 	if found := d.find(theirs, &nobody); found != nil {
 		t.Errorf("%s from %s: %+v, and there is no such connection", theirs, nobody, found)
@@ -97,6 +103,7 @@ func TestPeerOwnerOfTables(t *testing.T) {
 		{"in another namespace", line(client, server, 1, 1000, 8), 0, false, false},
 		{"it has answered and closed", line(client, server, 8, 1000, 8), 0, false, true},
 		{"it closes, and no one listens", line(server, client, 6, 0, 0) + line(client, server, 8, 1000, 8), 0, false, true},
+		{"half closed, and root listens at its port", line(any, "00000000:0000", 10, 0, 7) + line(server, client, 5, 1000, 8), 0, false, true},
 		{"all is closed", "", 0, false, true},
 	} {
 		proc := t.TempDir()

@@ -6,11 +6,8 @@ import (
 	"syscall"
 )
 
-// Numbers of the kernel's include/uapi/linux/netlink.h and sock_diag.h.
-const (
-	netlinkSockDiag  = 4
-	sockDiagByFamily = 20
-)
+// sockDiagByFamily is a message of the kernel's include/uapi/linux/sock_diag.h.
+const sockDiagByFamily = 20
 
 // Sizes of netlink's header, and of struct inet_diag_req_v2 behind it, of include/uapi/linux/inet_diag.h.
 const (
@@ -23,13 +20,13 @@ type diagnosis int
 
 // diagnose opens a diagnosis. The caller closes it.
 func diagnose() (diagnosis, error) {
-	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC, netlinkSockDiag)
+	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC, syscall.NETLINK_INET_DIAG)
 	return diagnosis(fd), err
 }
 
 func (d diagnosis) close() { syscall.Close(int(d)) }
 
-// find is a finder. It finds none if the kernel lacks the module tcp_diag.
+// find is a finder. It finds no socket that is bound to an interface, and none if the kernel lacks the module tcp_diag.
 func (d diagnosis) find(at netip.AddrPort, to *netip.AddrPort) *socket {
 	peer := netip.AddrPort{}
 	if to != nil {

@@ -98,13 +98,13 @@ func (f *givenFlag) Name() string {
 
 // Variable returns the name of the environment variable.
 func (s *setting) Variable() string {
-	underscore := func(r rune) rune {
+	spell := func(r rune) rune {
 		if r == '-' || r == '.' {
 			return '_'
 		}
 		return unicode.ToUpper(r)
 	}
-	return ownVariables + strings.Map(underscore, s.Flag)
+	return ownVariables + strings.Map(spell, s.Flag)
 }
 
 // Read reads the command line, the environment and the config file. Help and version go to

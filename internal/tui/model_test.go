@@ -60,6 +60,18 @@ func resize(m *model, w, h int) {
 	m.handle(tcell.NewEventResize(w, h))
 }
 
+// TestResizeDrawsAll: a screen that lost its cells gets all of them again.
+func TestResizeDrawsAll(t *testing.T) {
+	m, _ := fleet(t)
+	m.urgent = true
+	m.draw()
+	m.screen.Fill('#', tcell.StyleDefault)
+	resize(m, 120, 40)
+	if m.draw(); strings.Contains(rendered(m), "#") || !strings.Contains(rendered(m), "dgx-1") {
+		t.Error("cells are missing")
+	}
+}
+
 // typed sends keys: a named one, as "enter", is one key; any other word is a key per letter. It
 // reports whether the program quits.
 func typed(m *model, keys ...string) (quits bool) {

@@ -54,7 +54,8 @@ func TestHang(t *testing.T) {
 			tries := w.starts(fields)
 			return tries[len(tries)-1].PID
 		}
-		if i == 0 && !runs(last(",203,")) && !runs(last(",1002,")) { // one may hang seconds before the other
+		// The failure is of the stream that hangs last; on a busy machine the other was killed by then.
+		if i == 0 && !runs(last(",203,")) && !runs(last(",1002,")) {
 			t.Error("the failure was reported after the child was killed")
 		}
 		if e.Failure != source.Broken || !strings.Contains(e.Cause, "hangs, no row for ") ||

@@ -153,6 +153,7 @@ func (f *Fetcher) fetch(ctx context.Context) {
 func (f *Fetcher) try(ctx context.Context) (*Node, error) {
 	r := f.parser.begin(f.Node.URL)
 	status, refusal, err := get(ctx, &f.target, f.target.readURL(), r.readOurs)
+	r.forget()
 	switch {
 	case err != nil:
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -119,8 +120,12 @@ func TestRepeatedReadingsExpire(t *testing.T) {
 // beginning of a line of any length decides whether it is ours.
 func TestOnlyOursIsKept(t *testing.T) {
 	f := NewFetcher(Target{URL: "http://node:9401/metrics", Client: &http.Client{Transport: endless{}}})
-	if f.fetch(t.Context()); f.Node.Up || !strings.Contains(f.Node.Err, "longer than 128 MiB") {
-		t.Errorf("%q", f.Node.Err)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f.fetch(t.Context())
+	runtime.ReadMemStats(&after)
+	if taken := after.TotalAlloc - before.TotalAlloc; f.Node.Up || !strings.Contains(f.Node.Err, "longer than 128 MiB") || taken > maxBody/4 {
+		t.Errorf("%q, with %d bytes of memory", f.Node.Err, taken)
 	}
 	long := strings.Repeat("x", maxLine/2)
 	ours := "kpulse_source_up{source=\"" + long + "\"} 1\n"

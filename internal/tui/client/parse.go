@@ -16,18 +16,20 @@ import (
 // parser reads the expositions of one node, one after the other. It is for one goroutine.
 type parser struct {
 	families map[string]handler
-	// blocks are the label blocks of the latest exposition, by their text. Nearly all are in the next again.
+	// blocks are the label blocks of the latest exposition, and at most as many of earlier ones, by their text: nearly
+	// all are in the next again.
 	blocks map[string]*block
+	begun  uint64 // expositions
 }
 
 func newParser() *parser { return &parser{families: families(), blocks: map[string]*block{}} }
 
-// block is a label block. Its text is no part of an exposition.
+// block is a label block. Its text is a copy.
 type block struct {
 	labels []exposition.Label
 	key    string  // of its device
-	reader *reader // the latest that met it
-	device *device // of that reader; nil before lookup
+	met    uint64  // the latest exposition that has it
+	device *device // in that one; nil before lookup
 }
 
 // sample is one sample of an exposition. Its labels are parsed on demand, as most rows of a state are 0
@@ -48,8 +50,8 @@ func (s *sample) block() *block {
 		b.key = b.label("hostname") + "\x00" + b.label("gpu") + "\x00" + b.label("uuid") + "\x00" + b.label("mig_instance")
 		r.blocks[text] = b
 	}
-	if b.reader != r {
-		b.reader, b.device = r, nil
+	if b.met != r.begun {
+		b.met, b.device = r.begun, nil
 		r.met++
 	}
 	return b
@@ -65,7 +67,7 @@ func (b *block) label(name string) string {
 	return ""
 }
 
-// label returns the value of a label, or "". It is no part of the exposition.
+// label returns the value of a label, or "". It stays valid.
 func (s *sample) label(name string) string { return s.block().label(name) }
 
 // reader is one exposition being read.
@@ -89,6 +91,7 @@ type device struct {
 
 // begin returns a reader of an exposition of the node at url.
 func (p *parser) begin(url string) *reader {
+	p.begun++
 	nan := math.NaN()
 	return &reader{
 		parser: p, devices: map[string]*device{},
@@ -117,12 +120,18 @@ func (r *reader) read(lines []byte) {
 	}
 }
 
+// forget removes from the blocks what they have of the exposition, and those that it lacks once they are the most.
+func (r *reader) forget() {
+	old := len(r.blocks) > 2*r.met
+	maps.DeleteFunc(r.blocks, func(_ string, b *block) bool {
+		b.device = nil
+		return old && b.met != r.begun
+	})
+}
+
 // end returns the node of the exposition.
 func (r *reader) end() (*Node, error) {
 	n := r.node
-	if len(r.blocks) > 2*r.met {
-		maps.DeleteFunc(r.blocks, func(_ string, b *block) bool { return b.reader != r })
-	}
 	switch {
 	case !r.found && n.Skipped > 0:
 		return nil, fmt.Errorf("all %d lines of kpulse-proxy in the response are malformed; does something on the way change them?", n.Skipped)

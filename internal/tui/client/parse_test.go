@@ -25,10 +25,13 @@ func exposed(t testing.TB, name string) []byte {
 	return body
 }
 
-// parse reads a whole exposition.
+// parse reads an exposition as a Fetcher does.
 func (p *parser) parse(url string, body []byte) (*Node, error) {
 	r := p.begin(url)
-	r.read(body)
+	err := r.readOurs(bytes.NewReader(body))
+	if r.forget(); err != nil {
+		return nil, err
+	}
 	return r.end()
 }
 

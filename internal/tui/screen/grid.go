@@ -67,7 +67,8 @@ func (g *Grid) Cell(x, y int) (rune, Style) {
 	return c.rune, c.style
 }
 
-// Show shows g on a screen, which is always the same one; in ASCII if that has no Unicode.
+// Show shows g on a screen, which is always the same one; in ASCII if that has no Unicode. It puts only cells that have
+// changed: nothing else may draw on the screen, and once that has lost its cells, a new Grid is needed.
 func (g *Grid) Show(on tcell.Screen, p *Palette) {
 	ascii, last := on.CharacterSet() != "UTF-8", &g.shown
 	if last.width != g.width || len(last.cells) != len(g.cells) || last.palette != p {

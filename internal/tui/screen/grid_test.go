@@ -125,10 +125,10 @@ func TestShow(t *testing.T) {
 	r.Text(0, 1, 4, "x", 0)
 	r.Row(1).Sub(0, 0, 2, 1).Pick()
 	bold, dim, picked := tcell.StyleDefault.Bold(true), tcell.StyleDefault.Dim(true), tcell.StyleDefault.Reverse(true)
-	p := Palette{1: bold, 2: dim, Picked: picked, 2 | Picked: picked.Dim(true)}
+	p := &Palette{1: bold, 2: dim, Picked: picked, 2 | Picked: picked.Dim(true)}
 	check := func(texts string, styles ...tcell.Style) {
 		t.Helper()
-		g.Show(on, &p)
+		g.Show(on, p)
 		for i, c := range []rune(texts) {
 			text, st, _ := on.Get(i%4, i/4)
 			if text != string(c) || st != styles[i] {
@@ -141,6 +141,9 @@ func TestShow(t *testing.T) {
 	check("abéüx   ", dim, dim, dim, dim, picked.Dim(true), picked.Dim(true), dim, dim)
 	r.Set(3, 0, '-', 1)
 	check("abé-x   ", dim, dim, dim, bold, picked.Dim(true), picked.Dim(true), dim, dim)
+	other, italic := *p, tcell.StyleDefault.Italic(true)
+	other[1], p = italic, &other
+	check("abé-x   ", dim, dim, dim, italic, picked.Dim(true), picked.Dim(true), dim, dim)
 }
 
 // FuzzFrame draws anything anywhere and checks that the frame keeps its size, that nothing is

@@ -48,7 +48,7 @@ kpulse_source_last_read_timestamp_seconds{source="s",backend="dcgm"} %.3f
 `, float64(time.Now().UnixMilli())/1e3)
 		}
 	}))
-	t.Cleanup(func() { n.CloseClientConnections(); n.Close() })
+	t.Cleanup(func() { n.Listener.Close(); n.CloseClientConnections(); n.Close() })
 	return n
 }
 

@@ -105,7 +105,6 @@ func TestDiscovery(t *testing.T) {
 	awaitPage(t, c, "/metrics", 200, up("node-a", 0))
 	awaitPage(t, c, "/", 200, `check that dcgm-exporter runs there: curl http://[^;]*/metrics; and look at its pod: kubectl describe pod -n gpu c`)
 	// The API server disappears: the known exporters stay.
-	cluster.CloseClientConnections()
 	cluster.Close()
 	awaitPage(t, c, "/", 200, "known exporters are still read")
 	awaitPage(t, c, "/metrics", 200, up("node-b", 1))

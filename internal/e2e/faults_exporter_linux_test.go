@@ -121,6 +121,7 @@ func (e *fakeExporter) speaks(t *testing.T, f func(net.Conn)) {
 // leave stops the exporter: connections are refused.
 func (e *fakeExporter) leave() {
 	if e.server != nil {
+		e.server.Listener.Close() // no client comes back
 		e.server.CloseClientConnections()
 		e.server.Close()
 		e.server = nil

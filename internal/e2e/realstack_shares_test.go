@@ -97,7 +97,7 @@ func podsAPI(t *testing.T) (address *url.URL, account string) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done() // the pods do not change
 	}))
-	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	t.Cleanup(func() { server.Listener.Close(); server.CloseClientConnections(); server.Close() })
 	account = t.TempDir()
 	writeFile(t, filepath.Join(account, "ca.crt"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
 	writeFile(t, filepath.Join(account, "token"), "token")

@@ -32,7 +32,7 @@ func newAPIServer(t *testing.T) *apiServer {
 	s := &apiServer{version: "v1", claims: map[string]string{}}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.answer))
 	s.client = func() (*Client, error) { return NewClient(kubeconfig(t, s.URL), "test") }
-	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	t.Cleanup(func() { s.Listener.Close(); s.CloseClientConnections(); s.Close() })
 	return s
 }
 

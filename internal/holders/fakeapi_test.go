@@ -125,6 +125,7 @@ func clientOf(t testing.TB, f http.Handler) *Client {
 	t.Helper()
 	server := httptest.NewServer(f)
 	t.Cleanup(func() {
+		server.Listener.Close() // no client comes back
 		server.CloseClientConnections()
 		server.Close()
 		if f, is := f.(*fakeAPI); is && len(f.wrong) > 0 {

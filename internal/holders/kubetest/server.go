@@ -50,12 +50,16 @@ type event struct {
 func New(t testing.TB) *Server {
 	s := &Server{pods: map[string]Pod{}, changed: make(chan struct{})}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
-	t.Cleanup(func() {
-		s.Hang(false)
-		s.CloseClientConnections()
-		s.Close()
-	})
+	t.Cleanup(s.Close)
 	return s
+}
+
+// Close ends the server and its watches. No client can come back meanwhile: Close of httptest would wait for its watch.
+func (s *Server) Close() {
+	s.Hang(false)
+	s.Listener.Close()
+	s.CloseClientConnections()
+	s.Server.Close()
 }
 
 // Kubeconfig writes a kubeconfig of the server, and returns its path.

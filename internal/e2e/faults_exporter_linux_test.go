@@ -71,10 +71,7 @@ func (e *fakeExporter) does(a exporterAnswer) { e.answer.Store(a) }
 // listen makes the exporter listen, again or for the first time.
 func (e *fakeExporter) listen(t *testing.T) {
 	t.Helper()
-	l, err := net.Listen("tcp", e.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := e.opens(t)
 	e.server = &httptest.Server{Listener: l, Config: &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e.requests.Add(1)
 		e.answer.Load().(exporterAnswer)(w, r)
@@ -95,14 +92,22 @@ func (e *fakeExporter) secures(t *testing.T, c *tls.Config) {
 	e.listen(t)
 }
 
+// opens listens at the exporter's address. A child that starts at this moment may still have a copy of the listener before.
+func (e *fakeExporter) opens(t *testing.T) (l net.Listener) {
+	t.Helper()
+	awaitTrue(t, "the address "+e.address, func() bool {
+		var err error
+		l, err = net.Listen("tcp", e.address)
+		return err == nil
+	})
+	return l
+}
+
 // speaks replaces HTTP: f answers each connection from the first byte on.
 func (e *fakeExporter) speaks(t *testing.T, f func(net.Conn)) {
 	t.Helper()
 	e.leave()
-	l, err := net.Listen("tcp", e.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := e.opens(t)
 	e.raw = l
 	go func() {
 		for {

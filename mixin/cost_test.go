@@ -232,24 +232,16 @@ func (c *costed) onDisk(t *testing.T) float64 {
 	}
 	res.Body.Close()
 	bytes, samples := 0., 0.
-	for _, pattern := range []string{"chunks/*", "meta.json"} {
-		files, err := filepath.Glob(filepath.Join(c.dir, "data", "snapshots", "*", "*", pattern))
-		if err != nil || len(files) == 0 {
-			t.Fatal(pattern, err)
+	blocks := filepath.Join(c.dir, "data", "snapshots", "*", "*")
+	for _, text := range readAll(t, filepath.Join(blocks, "chunks", "*")) {
+		bytes += float64(len(text))
+	}
+	for file, text := range readAll(t, filepath.Join(blocks, "meta.json")) {
+		var block struct{ Stats struct{ NumSamples float64 } }
+		if err := json.Unmarshal(text, &block); err != nil {
+			t.Fatal(file, err)
 		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var block struct{ Stats struct{ NumSamples float64 } }
-			if pattern != "meta.json" {
-				bytes += float64(len(text))
-			} else if err := json.Unmarshal(text, &block); err != nil {
-				t.Fatal(file, err)
-			}
-			samples += block.Stats.NumSamples
-		}
+		samples += block.Stats.NumSamples
 	}
 	return bytes / samples
 }

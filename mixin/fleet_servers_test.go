@@ -151,15 +151,7 @@ func (f *deployed) copyFiles(t *testing.T) {
 	}
 	addresses := strings.NewReplacer(replace...)
 	for _, pattern := range []string{"../deploy/fleet/*/*", "../rules/*.rules.yml", "prometheus_alerts.yaml"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatal(pattern, err)
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+		for file, text := range readAll(t, pattern) {
 			shorter := addresses.Replace(string(text))
 			if !strings.Contains(pattern, "deploy") {
 				shorter = fleetTime.of(shorter)

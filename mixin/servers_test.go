@@ -521,3 +521,19 @@ func freeAddress(t *testing.T) string {
 	}
 	return "127.0.0.1:" + port
 }
+
+// readAll returns the files of a glob by their paths, at least one.
+func readAll(t *testing.T, glob string) map[string][]byte {
+	t.Helper()
+	paths, err := filepath.Glob(glob)
+	if err != nil || len(paths) == 0 {
+		t.Fatal(glob, err)
+	}
+	texts := map[string][]byte{}
+	for _, path := range paths {
+		if texts[path], err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return texts
+}

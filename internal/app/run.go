@@ -136,9 +136,7 @@ func (o *options) limitResources() {
 		}
 		debug.SetGCPercent(percent)
 	}
-	if o.Health && !o.ReadsItself(settings.FromCommandLine) {
-		// It ends before a limit matters.
-	} else if limit := host.MemoryLimit("/"); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
+	if limit := host.MemoryLimit("/"); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(memoryShare * float64(limit)))
 	}
 	// Go ignores a value that is not a number above 0, and uses all processors.

@@ -127,7 +127,6 @@ func ReadFlags(args []string, stdout io.Writer) (g Given, err error) {
 	app.HelpFlag.Short('h').Help("Show this help.")
 	app.Version(version.Print("kpulse-proxy"))
 	defaults := NewOptions()
-	helps := slices.ContainsFunc(args, func(a string) bool { return a == "-h" || strings.HasPrefix(a, "--help") })
 	for i := range table {
 		s := &table[i]
 		if s.Flag == "" {
@@ -136,7 +135,7 @@ func ReadFlags(args []string, stdout io.Writer) (g Given, err error) {
 		f := &givenFlag{Setting: s}
 		g = append(g, f)
 		flag := app.Flag(s.Flag, s.help).Envar(s.Variable()).IsSetByUser(&f.Typed).PlaceHolder(s.placeholder)
-		if helps && s.placeholder == "" && !f.IsBoolFlag() { // nothing else shows it
+		if s.placeholder == "" && !f.IsBoolFlag() {
 			flag.PlaceHolder(s.defaultText(defaults))
 		}
 		flag.SetValue(f)

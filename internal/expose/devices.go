@@ -139,7 +139,7 @@ func (f *deviceFamily) write(o *output, l *layout, readings []outcome) {
 				}
 				buf = append(exposition.AppendFloat(buf, v), '\n')
 			}
-			if o.buf = buf; len(buf) >= chunk {
+			if o.buf = buf; len(buf) >= o.most {
 				o.flush()
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"runtime"
 )
 
 const (
@@ -58,6 +59,11 @@ func (in *bodyReader) read(buf []byte, r io.Reader, size int64) ([]byte, error) 
 		return body, errTooLarge
 	case err == nil:
 		in.last, in.discarded = int64(len(body)), nil
+		if cap(body) > max(cap(buf), keepBuffer) {
+			// What it grew into and out of takes up to three times its length.
+			body = append(make([]byte, 0, len(body)+len(body)/16+bytes.MinRead+1), body...)
+			runtime.GC()
+		}
 	}
 	return body, err
 }

@@ -174,7 +174,7 @@ report: ## Measure the targets of the design, and write testdata/bench/REPORT.md
 NODES ?= 10,200,1000
 
 fleet: ## Measure what fleets of NODES cost a Prometheus, write it to rules/README.md, and time the dashboards (needs prometheus, Node.js; half an hour each)
-	KPULSE_COST='$(NODES)' KPULSE_REQUIRE_PROMETHEUS=1 go -C mixin test -count=1 -v -timeout 0 -run '^TestCost$$' . -update
+	KPULSE_COST='$(NODES)' KPULSE_REQUIRE_PROMETHEUS=1 go -C mixin test -count=1 -v -timeout 0 -parallel 6 -run '^TestCost$$' . -update
 	$(MAKE) -C mixin fleet
 
 ##@ Generate

@@ -140,8 +140,8 @@ $(THANOS):
 	go -C internal/e2e/thanos build -trimpath -tags slicelabels -ldflags '-s -w' -o '$@.part/' tool
 	mv '$@.part' '$@'
 
-e2e-fleet: $(THANOS) ## Run deploy/fleet: two clusters, Prometheus' agent, Thanos and Alertmanager (needs prometheus and prometheus-alertmanager)
-	KPULSE_THANOS='$(THANOS)/thanos' KPULSE_REQUIRE_THANOS=1 KPULSE_REQUIRE_PROMETHEUS=1 go -C mixin test -count=1 -v -run '^TestFleetOnThanos$$' .
+e2e-fleet: $(THANOS) ## Run deploy/fleet: two clusters, Prometheus' agent, Thanos and Alertmanager (needs prometheus and prometheus-alertmanager); OLD=FILE is one of the proxies
+	KPULSE_OLD='$(OLD)' KPULSE_THANOS='$(THANOS)/thanos' KPULSE_REQUIRE_THANOS=1 KPULSE_REQUIRE_PROMETHEUS=1 go -C mixin test -count=1 -v -run '^TestFleetOnThanos$$' .
 
 debian: $(DEBIAN) ## Build the archive of a Debian root, for the two below (minutes; needs mmdebstrap)
 

@@ -60,7 +60,8 @@ func (in *bodyReader) read(buf []byte, r io.Reader, size int64) ([]byte, error) 
 	case err == nil:
 		in.last, in.discarded = int64(len(body)), nil
 		if cap(body) > max(cap(buf), keepBuffer) {
-			// What it grew into and out of takes up to three times its length.
+			// What it grew out of, and then what it grew into, may each take twice its length.
+			runtime.GC()
 			body = append(make([]byte, 0, len(body)+len(body)/16+bytes.MinRead+1), body...)
 			runtime.GC()
 		}

@@ -242,8 +242,8 @@ func (f *deployed) balance(t *testing.T) {
 }
 
 // startCluster starts the exporters and proxies of a cluster, and the Prometheus that scrapes
-// them. An agent evaluates no rules: its proxies do. Proxies are mixed, as in an upgrade: the agent's serve one form
-// each, and the first of the other cluster is of an older version, if KPULSE_OLD names one.
+// them. An agent evaluates no rules: its proxies do. The agent's proxies serve lean
+// and full; the first of the other cluster is KPULSE_OLD, an older version, if that is set.
 func (f *deployed) startCluster(t *testing.T, cluster, proxy, prometheus, config string, flags ...string) {
 	t.Helper()
 	var targets []string

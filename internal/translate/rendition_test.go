@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestSteadyRenditionAllocatesNothing(t *testing.T) {
 	}
 	for name, body := range bodies {
 		t.Run(name, func(t *testing.T) {
-			r := translated(t, Options{Compat: everyVersion}, body)
+			r := translated(t, Options{Compat: slices.Concat(everyVersion, []Version{Jobstats})}, body)
 			all := func(int) bool { return true }
 			var rendition Rendition
 			text := make([]byte, 0, 16<<20)

@@ -14,12 +14,13 @@ import (
 type Version uint8
 
 // The versions. V1 is also what later exporters write with --use-old-namespace and their
-// counters file for it. V2 is 2.x and 3.x, and V48 is 4.0 to 4.8.
+// counters file for it. V2 is 2.x and 3.x, and V48 is 4.0 to 4.8. Jobstats is another exporter.
 const (
 	V1 Version = iota
 	V2
 	V48
 	V49
+	Jobstats
 	numVersions
 )
 
@@ -82,12 +83,13 @@ var versions = [numVersions]versionInfo{
 		{roleDriver, "DCGM_FI_SYSTEM_DRIVER_VERSION"},
 		{roleContainer, "container"}, {roleNamespace, "namespace"}, {rolePod, "pod"},
 	}},
+	Jobstats: {word: "jobstats"}, // see jobRendering
 }
 
 // String returns the word that ParseVersion takes.
 func (v Version) String() string { return versions[v].word }
 
-// ParseVersion returns the Version named by one of 1, 2, 4.8, 4.9.
+// ParseVersion returns the Version named by one of 1, 2, 4.8, 4.9, jobstats.
 func ParseVersion(word string) (Version, error) {
 	words := make([]string, numVersions)
 	for v := range numVersions {

@@ -21,7 +21,7 @@ type column struct {
 	text  func(r *row) string
 }
 
-// columns of the table. Instances have no health of their own, and a board known
+// columns of the table; it lacks the last one if nothing holds a device. Instances have no health of their own, and a board known
 // only from its instances has no class.
 var columns = []column{
 	{"HOST", func(r *row) string { return orAbsent(r.device.Hostname) }},
@@ -53,12 +53,23 @@ var columns = []column{
 	{"TEMP", celsius(canonical.Temperature)},
 	{"MEM-TEMP", celsius(canonical.MemoryTemperature)},
 	{"CONDITIONS", ofBoard(func(v *canonical.Verdict) string { return orAbsent(strings.Join(raised(v), ",")) })},
+	{"HOLDER", func(r *row) string {
+		var names []string
+		for _, a := range allocationsOf(r.snapshot, r.index) {
+			names = append(names, a.String())
+		}
+		return orAbsent(strings.Join(names, ", "))
+	}},
 }
 
 // Table writes the devices of one reading, a line each, with `--` for missing readings. It
 // returns the error of out.
 func Table(out io.Writer, v *View) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	columns := columns
+	if set := v.Frame.AllocationSet; set == nil || len(set.Allocations) == 0 {
+		columns = columns[:len(columns)-1]
+	}
 	line := make([]string, len(columns))
 	for i, c := range columns {
 		line[i] = c.title

@@ -65,7 +65,7 @@ func rowOfAbsence(d *canonical.Device, a *canonical.Absence, heldOnly bool) gpuV
 		v.Action = a.Action.String()
 	}
 	if a.Holder != nil {
-		v.Holders = holderOf(a.Holder)
+		v.Holders = a.Holder.String()
 	}
 	return v
 }
@@ -121,7 +121,7 @@ func heldBy(s *canonical.Snapshot, device int) string {
 	if set := s.Frame.AllocationSet; set != nil {
 		for i := range set.Allocations {
 			if a := &set.Allocations[i]; a.Device == device && len(names) < most {
-				names = append(names, holderOf(a))
+				names = append(names, a.String())
 			}
 		}
 	}
@@ -129,21 +129,6 @@ func heldBy(s *canonical.Snapshot, device int) string {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	return cmp.Or(strings.Join(names, ", "), none)
-}
-
-// holderOf names an allocation.
-func holderOf(a *canonical.Allocation) string {
-	var parts []string
-	if a.Job != "" {
-		parts = append(parts, "job", a.Job, a.User)
-	}
-	if a.Pod != "" {
-		parts = append(parts, strings.Trim(a.Namespace+"/"+a.Pod, "/"))
-	}
-	if a.Name != "" {
-		parts = append(parts, "("+strings.TrimSpace(a.Kind+" "+a.Name)+")")
-	}
-	return strings.Join(strings.Fields(strings.Join(parts, " ")), " ")
 }
 
 // percent formats a fraction in percent.

@@ -242,10 +242,10 @@ var table = []setting{
 		backends: "dcgm nvml", remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read",
 		help: "dcgm, nvml: directory in which the batch system writes the jobs that each GPU is allocated to, as dcgm-exporter reads it: a file " +
 			"named 0, or 2.1 for a MIG instance, with a job id on each line."},
-	{Flag: "hpc-job-info-dir", group: groupHolders, placeholder: "DIR", Modes: ModeServe | modeTUI,
+	{Flag: "hpc-job-info-dir", group: groupHolders, placeholder: "DIR", Modes: ModeServe | modesShowing&^(modeAttach|modeHealth),
 		at: func(o *Options) any { return &o.JobInfoDir },
-		help: "Directory in which the batch system describes each job, for hpc_user, hpc_account and hpc_partition of kpulse_allocation_info: a " +
-			"file named by the job id, with lines user=…, account=… and partition=…. deploy/slurm/README.md has a prolog for Slurm that writes " +
+		help: "Directory in which the batch system describes each job, for hpc_user, hpc_account and hpc_partition of kpulse_allocation_info, " +
+			"the landing page, --once, --export and --tui: a file named by the job id, with lines user=…, account=… and partition=…. deploy/slurm/README.md has a prolog for Slurm that writes " +
 			"it."},
 
 	{Flag: "passthrough", group: groupServing, placeholder: "valid|verbatim|off", standard: "valid", Modes: ModeServe,

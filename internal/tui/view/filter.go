@@ -59,6 +59,8 @@ var texts = map[string]func(*client.GPU) []string{
 	"pod":       perAllocation(func(a *client.Allocation) []string { return []string{a.Pod} }),
 	"namespace": perAllocation(func(a *client.Allocation) []string { return []string{a.Namespace} }),
 	"job":       perAllocation(func(a *client.Allocation) []string { return []string{a.Job, a.Name} }),
+	"user":      perAllocation(func(a *client.Allocation) []string { return []string{a.User} }),
+	"account":   perAllocation(func(a *client.Allocation) []string { return []string{a.Account} }),
 }
 
 func perAllocation(of func(*client.Allocation) []string) func(*client.GPU) []string {

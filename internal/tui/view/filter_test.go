@@ -26,6 +26,7 @@ func TestFilter(t *testing.T) {
 	hot.Values[canonical.PCIeReceive], hot.Values[canonical.PCIeTransmit] = 2e9, 1e9
 	idle.Values[canonical.Temperature], idle.RealUtilization, idle.Class, idle.Health = 40, 0, canonical.Idle, canonical.HealthOK
 	idle.Allocations = []client.Allocation{allocated(canonical.Workload{Pod: "Train-7", Namespace: "ml"}), allocated(canonical.Workload{Job: "4711"})}
+	idle.Allocations[1].User, idle.Allocations[1].Account = "ada", "physics"
 	all := []*client.GPU{hot, idle, blank}
 	for _, test := range []struct{ expr, want string }{
 		{"", "0 1 12"},
@@ -43,6 +44,9 @@ func TestFilter(t *testing.T) {
 		{"pod~train", "1"},
 		{"pod=train", ""},
 		{"job=4711", "1"},
+		{"user=ada", "1"},
+		{"user=ad", ""},
+		{"account~phys", "1"},
 		{"health=hot", "0"},
 		{"health!=ok", "0 12"},
 		{"pod!=train-8", "1"}, // a device without allocation does not match

@@ -41,7 +41,7 @@ var everywhere = []helpSection{
 		{"health!=ok", "any other word"},
 		{"h100", "part of any of these"},
 		{"real<5 & mem>50", "both; and is the same"},
-		{"(a or b) & c", "either one, with parentheses"},
+		{"(a or b) & !c", "either one, with parentheses, and not c"},
 		{"Tab", "completes a name"},
 	}},
 	{"Signs", []HelpEntry{

@@ -254,7 +254,7 @@ var table = []setting{
 			"the whole scrape), off (only the proxy's own series, beside a direct scrape of the exporter)."},
 	{Flag: "compat", Key: "compat", group: groupServing, placeholder: "4.8", Modes: ModeServe, at: func(o *Options) any { return &o.Compat },
 		remedy: "only /metrics has the names of other versions; leave out --once, --export or --tui to serve it",
-		help: "Serve the readings under the names, units and labels of another version of dcgm-exporter too: 4.8, 4.9, 2 (and 3.x) or 1; or " +
+		help: "Serve the readings under the names, units and labels of another version of dcgm-exporter too, such as 4.8, 4.9 or 3.3; or " +
 			"those of the exporter that jobstats reads: jobstats. Names that the exporter serves itself are left out, unless --passthrough=off " +
 			"drops those. Repeatable (in the environment: one per line); a name that two versions share gets the labels of the first."},
 	{Flag: "series", Key: "series.form", group: groupServing, placeholder: "lean|full", Modes: ModeServe, restart: true,

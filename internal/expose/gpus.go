@@ -74,7 +74,7 @@ func rowOfAbsence(d *canonical.Device, a *canonical.Absence, heldOnly bool) gpuV
 func nameOf(d *canonical.Device) string {
 	name := d.GPU
 	if d.IsInstance() {
-		name += "." + d.Instance + " " + d.Profile
+		name += ":" + d.Instance + " " + d.Profile
 	}
 	if d.Hostname != "" {
 		name = d.Hostname + " " + name

@@ -59,8 +59,8 @@ var table = []setting{
 			"to 1016). Or ids, such as 150,155,1002."},
 	{Flag: "gpus", placeholder: "0,2-3", Modes: modesReading | modeAttach, at: func(o *Options) any { return &o.GPUs }, backends: "dcgm nvml",
 		everywhere: modesShowing, remedy: remedyLocal,
-		help: "Which GPUs (dcgm and nvml; with --once, --export, --tui and check health all backends), by index, range or the beginning of a " +
-			"UUID (default: all; with --once, --export, --tui and check health of this machine those of CUDA_VISIBLE_DEVICES, " +
+		help: "Which GPUs (dcgm and nvml; with --once, --export, --tui and check health all backends), by index, range, 7:1 for MIG " +
+			"instance 1 of GPU 7, or the beginning of a UUID (default: all; with --once, --export, --tui and check health of this machine those of CUDA_VISIBLE_DEVICES, " +
 			"NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS)."},
 	{Flag: "show-all", Modes: modesReading | modeAttach, at: func(o *Options) any { return &o.ShowAll }, backends: "dcgm nvml",
 		everywhere: modesShowing, remedy: remedyLocal,
@@ -122,7 +122,7 @@ var table = []setting{
 		help: "tui, check health: file with credentials and TLS settings for asking proxies, in YAML like Prometheus' http_config."},
 	{Flag: "tui.focus", group: groupShowing, placeholder: "GPU", Modes: modeTUI | modeAttach, needs: "tui",
 		at:   func(o *Options) any { return &o.TUIFocus },
-		help: "tui: begin with all readings of one GPU, as :focus does: 3, 3.9 for a MIG instance, or the beginning of a UUID."},
+		help: "tui: begin with all readings of one GPU, as :focus does: 3, 3:9 for a MIG instance, or the beginning of a UUID."},
 
 	{Flag: "url", group: groupHealth, placeholder: "URL", Modes: modeHealth, remedy: remedyCheck, at: func(o *Options) any { return &o.CheckURL },
 		help: "The kpulse-proxy to ask, as http://NODE:9401/metrics or NODE (default: the one on this machine). With --backend, --source or " +

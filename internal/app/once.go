@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/term"
+
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/export"
@@ -55,7 +57,11 @@ func once(ctx context.Context, opts *options, stdout io.Writer, warnings *slog.L
 	if err != nil {
 		return err
 	}
-	switch v := (&export.View{Snapshot: &shown, Devices: devices, Job: job()}); {
+	v := &export.View{Snapshot: &shown, Devices: devices, Job: job()}
+	if file, is := stdout.(*os.File); is && !opts.Wide {
+		v.Width, _, _ = term.GetSize(int(file.Fd())) // 0 if it is no terminal
+	}
+	switch {
 	case opts.Columns != nil:
 		return export.NewCSV(stdout, opts.Columns).Write(v)
 	case opts.JSON:

@@ -103,6 +103,8 @@ var table = []setting{
 		help: "Read once, print the devices as text, and exit."},
 	{Flag: "json", group: groupShowing, Modes: modeOnce | modeHealth, needs: "once", at: func(o *Options) any { return &o.JSON },
 		help: "With --once or check health: print JSON."},
+	{Flag: "wide", group: groupShowing, Modes: modeOnce, needs: "once", at: func(o *Options) any { return &o.Wide },
+		help: "With --once: print all columns, even if the terminal is too narrow."},
 	{Flag: "export", group: groupShowing, placeholder: "default|all|all+|COLUMNS", Modes: modeOnce | ModeExport, perSource: true,
 		at: func(o *Options) any { return &o.Columns }, bare: "default", parse: parseColumns,
 		help: "Write every reading as CSV to stdout, a row for each device: default (nine columns of KempnerPulse), all (its 34), all+ (those " +

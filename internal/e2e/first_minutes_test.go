@@ -57,7 +57,7 @@ func TestCheckConfigOpensWhatItNames(t *testing.T) {
 func TestWordsThatAreNoCommand(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{
-		"chek":                                   "put a command (check, explain or doctor) before its flags",
+		"chek":                                   "did you mean check?",
 		"http://user:hunter22@node:9400/metrics": "an argument is neither a flag nor a command",
 	} {
 		var out bytes.Buffer

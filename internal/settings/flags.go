@@ -177,14 +177,20 @@ func (s *setting) defaultText(defaults *Options) string {
 	return fmt.Sprint(v.Interface())
 }
 
+// commands are the words that may come before the flags.
+var commands = []string{"check", "explain", "doctor", "tui", "health", "version", "help"}
+
 // explainFlag adds to kingpin's error the flag that was probably meant.
 func explainFlag(err error) error {
 	if word, ok := strings.CutPrefix(err.Error(), "unexpected "); ok {
+		if best := diag.Nearest(word, commands); best != "" {
+			return fmt.Errorf("%s is neither a flag nor a command; did you mean %s? A command comes first", word, best)
+		}
 		if strings.Trim(word, "abcdefghijklmnopqrstuvwxyz-") != "" {
 			word = "an argument" // it may be a URL with a password
 		}
-		return fmt.Errorf("%s is neither a flag nor a command; write settings as flags with =, such as --source=URL, "+
-			"and a command (check, explain, doctor, tui, health, version or help) first", word)
+		return fmt.Errorf("%s is neither a flag nor a command; write settings as flags with =, such as --source=URL, and a command (%s) first",
+			word, strings.Join(commands, ", "))
 	}
 	_, unknown, found := strings.Cut(err.Error(), "unknown long flag '--")
 	if !found {

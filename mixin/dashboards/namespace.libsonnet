@@ -78,7 +78,7 @@ local v = import '../lib/variable.libsonnet';
         d.row('Over time', [
           d.at(12, 9, p.stacked(
             'What their GPUs do',
-            'GPUs held, by workload class, idle at the bottom. Orange waits for data, green is busy but uses the GPU poorly.',
+            'GPUs held, by workload class, idle at the bottom. Orange waits for data, teal is busy but uses the GPU poorly.',
             'none',
             p.idleFirst(function(matcher) 'sum by (class) (%s)' % of('kpulse_allocation_class_gpus:rate5m', ', ' + matcher))
           ) + colors.byClass),

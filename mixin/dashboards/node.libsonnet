@@ -94,7 +94,7 @@ local v = import '../lib/variable.libsonnet';
                        + p.column('GPU-Util', { unit: 'percentunit', decimals: 0 })
                        + p.column('Memory used', { unit: 'percentunit', decimals: 0 })
                        + p.column('Temperature', { unit: 'celsius' })
-                       + p.column('Power', { unit: 'watt', decimals: 0 })),
+                       + p.column('Power', { unit: 'watt' })),
           d.at(12, 8, devices('Real utilization of each GPU', 'GPUs of one job should be close together; one far below the others makes them wait.', 'percentunit', 'kpulse_gpu_real_utilization_ratio') + p.range(0, 1)),
           d.at(12, 8, p.stateTimeline(
             'Class of each GPU',

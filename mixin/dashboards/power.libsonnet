@@ -29,7 +29,7 @@ local v = import '../lib/variable.libsonnet';
           d.at(5, 4, p.stat('Energy used', 'By all boards in the time range.', 'kwatth', [p.instant('sum(sum_over_time(host:kpulse_gpu_energy:rate5m%s[$__range])) * 60 / 3.6e6' % recorded)]) + colors.count + p.decimals(1)),
           d.at(5, 4, p.stat(
             'Energy per utilized GPU-hour',
-            'Energy used per fully utilized GPU-hour. It falls as waste falls.',
+            'Energy used per fully utilized GPU-hour. It falls as fewer hours are unused.',
             'kwatth',
             [p.instant(q.ratio('sum(sum_over_time(host:kpulse_gpu_energy:rate5m%s[$__range])) / 1000' % recorded, 'sum(sum_over_time(host:kpulse_gpu_utilized_gpus:rate5m%s[$__range]))' % recorded))]
           ) + colors.count + p.decimals(2)),

@@ -1,5 +1,5 @@
 // Colors with one meaning on every dashboard: red means broken and nothing else, and the worse a state, the
-// louder its color. A class has the hue of its bottleneck; idle is dim.
+// louder its color. A class has the hue of its bottleneck, never green; idle is dim.
 local panel = import 'panel.libsonnet';
 
 {
@@ -14,9 +14,9 @@ local panel = import 'panel.libsonnet';
     ['memory_bound', '#8f3bb8', 'memory'],
     ['memory_active', '#ca95e5', 'memory'],
     ['io_or_data_loading', '#ff9830', 'io'],
-    ['busy_low_sm_use', '#56a64b', 'mixed'],
-    ['low_utilization', '#c8f2c2', 'mixed'],
-    ['mixed_or_moderate', '#96d98d', 'mixed'],
+    ['busy_low_sm_use', '#0fa3a3', 'mixed'],
+    ['low_utilization', '#b3e6e6', 'mixed'],
+    ['mixed_or_moderate', '#66c7c7', 'mixed'],
     ['unknown', '#3d3f44', 'unknown'],
   ],
   states:: [['ok', 'green'], ['hot', 'yellow'], ['warn', 'orange'], ['crit', 'red'], ['unknown', '#6e7077']],

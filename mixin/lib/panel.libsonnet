@@ -57,8 +57,8 @@ local override(name, properties) = {
   properties: [{ id: id, value: properties[id] } for id in std.objectFields(properties)],
 };
 
-// room is the width of a number column in pixels: that of its name.
-local room(name) = std.max(72, 24 + 8 * std.length(name));
+// room is the width of a number column in pixels: that of its name, or of a number with its unit such as 149 kWh.
+local room(name) = std.max(88, 24 + 8 * std.length(name));
 
 // capped reports whether queries limit the number of rows.
 local capped(targets) = std.length([t for t in targets if std.length(std.findSubstr('k(%d,' % q.rows, t.expr)) > 0]) > 0;

@@ -19,7 +19,9 @@ local panel = import 'panel.libsonnet';
     ['mixed_or_moderate', '#66c7c7', 'mixed'],
     ['unknown', '#3d3f44', 'unknown'],
   ],
-  states:: [['ok', 'green'], ['hot', 'yellow'], ['warn', 'orange'], ['crit', 'red'], ['unknown', '#6e7077']],
+  // hot is yellow that can be read on white.
+  hot:: '#b8860b',
+  states:: [['ok', 'green'], ['hot', self.hot], ['warn', 'orange'], ['crit', 'red'], ['unknown', '#6e7077']],
 
   local all(list) = std.foldl(function(acc, pair) acc + panel.colored(pair[0], pair[1]), list, {}),
   byClass:: all(self.classes),

@@ -211,8 +211,7 @@ var (
 // excused are the panels that may be empty, by page and title.
 var excused = map[string]excuse{
 	"kpulse-classes/Waiting for data, or busy and empty":       {[]string{"one host", "gone GPU"}, "nothing on the host waits"},
-	"kpulse-efficiency/Jobs by idle GPU-hours":                 {wellHost, "pods hold the host"},
-	"kpulse-efficiency/Namespaces by idle GPU-hours":           {[]string{"gone GPU"}, "a Slurm job holds the host"},
+	"kpulse-efficiency/Namespaces by unused GPU-hours":         {[]string{"gone GPU"}, "a Slurm job holds the host"},
 	"kpulse-classes/Job stragglers":                            {[]string{"one host", "gone GPU"}, "the straggler is on another host"},
 	"kpulse-efficiency/Devices held and idle":                  {[]string{"gone GPU"}, "no GPU of the host is idle"},
 	"kpulse-efficiency/Memory held by idle GPUs":               {[]string{"gone GPU"}, "no GPU of the host is idle"},

@@ -151,7 +151,7 @@ func (f *deployed) checkAlerts(t *testing.T) {
 
 // emptyInFleet are panels for which the script has no data.
 var emptyInFleet = []string{
-	"Batch jobs", "Jobs by idle GPU-hours", "Users", "Accounts", "Job stragglers", // pods hold the GPUs, and no workload has four
+	"Batch jobs", "Users", "Accounts", "Users by unused GPU-hours", "Accounts by unused GPU-hours", "Job stragglers", // pods hold the GPUs, and no workload has four
 	"Devices held and idle", "Memory held by idle GPUs", "Waiting for data, or busy and empty", // no GPU is in these states
 	"Restarts and lost ticks of streams per hour", // the sources are scraped
 	"XIDs by code", // the selected GPU is healthy

@@ -243,11 +243,47 @@ func (f *playedFleet) checkGrafana(t *testing.T, r renderer) {
 		}
 	}
 	f.checkGone(found, panels, looks, colors)
+	checkTold(found, panels, looks)
 	links := f.checkLinks(found, panels, looks)
 	f.report(t, found)
 	t.Logf("%d panels rendered, %d numbers and %d words checked, colors of %d classes, %d links of rows followed", len(looks), numbers, words, len(classes), links)
 	if links < 50 || numbers < 1000 || words < 50 || len(classes) < 5 {
 		t.Error("that is less than expected")
+	}
+}
+
+// told are rows of tables, and values of tiles and ends of lines, over an hour of all hosts, as worked out from the script of the fleet
+// (works in package fleet, weights 0.35, 0.35, 0.2 and 0.1 of SM, tensor, DRAM and engine), at $2.5 for a GPU-hour.
+var told = map[place][]map[string]string{
+	// Four parked GPUs use 0.1 %; eight that pretrain 71.3 %.
+	{"kpulse-efficiency", "Holders by unused GPU-hours"}: {
+		{"Cluster": "west", "Namespace": "notebooks", "Workload": "lab-7", "Unused": "4.0", "Cost": "$10.0", "Held": "4.0", "Idle": "4.0", "Real utilization": "0%"},
+		{"Cluster": "east", "Namespace": "team-vision", "Workload": "vision-1", "Unused": "2.3", "Held": "8.0", "Idle": "0.0", "Real utilization": "71%"},
+	},
+	// 15 GPUs of the solver use 44.4 %, and one is at 14.1 % for 55 minutes.
+	{"kpulse-efficiency", "Users by unused GPU-hours"}:      {{"Cluster": "east", "User": "bob", "Unused": "9.2", "Idle": "0.0", "Real utilization": "43%"}},
+	{"kpulse-efficiency", "Accounts by unused GPU-hours"}:   {{"Cluster": "east", "Account": "biology", "Unused": "9.2"}},
+	{"kpulse-efficiency", "Namespaces by unused GPU-hours"}: {{"Cluster": "east", "Namespace": "notebooks", "Unused": "4.0", "Cost": "$10.0"}},
+	// Since the fleet began, two hours ago.
+	{"kpulse-efficiency", "Devices held and idle"}:      {{"Cluster": "east", "Host": "gpu-007", "GPU": "0", "Namespace": "notebooks", "GPUs": "1.00", "Idle of it": "2 hours", "Held for": "2 hours"}},
+	{"kpulse-efficiency", "GPUs held, free and in all"}: {{"in all": "118"}}, // 16 hosts of 8, but for two boards that are gone and a host that is silent
+}
+
+// checkTold checks told.
+func checkTold(found *findings, panels []rendering, looks []look) {
+	for at, all := range told {
+		i := slices.IndexFunc(panels, func(r rendering) bool { return r.at == at && r.choice == "all" })
+		if i < 0 {
+			found.fail(at, "told", "there is no such panel")
+			continue
+		}
+		var of struct{ Type string }
+		_ = json.Unmarshal(panels[i].Panel, &of)
+		for _, cells := range all {
+			if !looks[i].says(of.Type, cells) {
+				found.fail(at, "told", "it does not show %q, but %.2500s", cells, &looks[i])
+			}
+		}
 	}
 }
 

@@ -161,11 +161,12 @@ func (s servers) watch(t *testing.T, patience time.Duration, wanted []string) ma
 
 // empty are panels for which the demo has no data, and why.
 var empty = map[string]string{
-	"Fields missing by source": "the demo has all fields",
-	"Jobs by idle GPU-hours":   "pods hold the GPUs of the demo, not jobs of a batch system",
-	"Batch jobs":               "pods hold the GPUs of the demo, not jobs of a batch system",
-	"Users":                    "there are no such jobs",
-	"Accounts":                 "there are no such jobs",
+	"Fields missing by source":     "the demo has all fields",
+	"Batch jobs":                   "pods hold the GPUs of the demo, not jobs of a batch system",
+	"Users":                        "there are no such jobs",
+	"Accounts":                     "there are no such jobs",
+	"Users by unused GPU-hours":    "there are no such jobs",
+	"Accounts by unused GPU-hours": "there are no such jobs",
 	"Restarts and lost ticks of streams per hour": "the demo is not a stream",
 	"Job stragglers":                   "no workload of the demo has four devices",
 	"NVLink errors per hour":           "the demo has no such counters",
@@ -286,7 +287,7 @@ func TestPanelsWithSharedAndCutGPUs(t *testing.T) {
 	for _, gpu := range []string{"GPU-aaaaaaaa-0000-0000-0000-000000000000", "GPU-bbbbbbbb-0000-0000-0000-000000000000"} {
 		s.ask(t, choice{gpu: gpu}, func(_, title string, found int) { shown[title] = max(shown[title], found) })
 	}
-	for title, want := range map[string]int{"Batch jobs": 8, "Users": 8, "Accounts": 4} { // four columns per row
+	for title, want := range map[string]int{"Batch jobs": 8, "Users": 8, "Accounts": 4, "Users by unused GPU-hours": 10} { // four or five columns per row
 		if shown[title] < want {
 			t.Errorf("panel %q shows %d values, want %d", title, shown[title], want)
 		}

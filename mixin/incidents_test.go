@@ -46,10 +46,6 @@ var stops = map[string][]stop{
 		{"Holders", map[string]string{"Namespace": "team-nlp", "Pod": "nlp-3-worker-{gpu}", "Holds it": "now"}},
 	},
 	"hung job": {
-		{"Stalled now", map[string]string{"": "16.0"}},
-		{"Alerts", map[string]string{"Alert": "KpulseJobStalled", "Job": "88049300"}},
-		// At 18 % of the range from 70 W to 700 W on one host, from 60 W to 400 W on the other: 183 W and 121 W.
-		{"Power of a GPU by namespace and job", map[string]string{"east  88049300": "152 W"}},
 		{"GPUs held now", map[string]string{"": "16.0"}},
 		{"Devices held now", map[string]string{"Job": "88049300", "Host": "{host}", "GPU": "{gpu}", "Real utilization": "14%"}},
 	},

@@ -171,7 +171,14 @@ var empty = map[string]string{
 	"Job stragglers":                   "no workload of the demo has four devices",
 	"NVLink errors per hour":           "the demo has no such counters",
 	"NVLink errors":                    "the demo has no such counters",
-	"PCIe width":                       "the demo has no such fields",
+	"PCIe below its maximum":           "the demo has no such fields",
+	"PCIe lanes":                       "the demo has no such fields",
+	"NVLinks up":                       "the demo has no such fields",
+	"NVLinks down":                     "the demo has no such fields",
+	"NVLink fabric":                    "the demo has no such fields",
+	"Fabric":                           "the demo has no such fields",
+	"SXIDs of NVSwitches":              "the demo has no kernel log",
+	"CPU and memory of the host":       "the demo is no machine",
 	"Throttled share of busy time":     "the demo has no such counters",
 	"GPU-hours of throttling by board": "the demo has no such counters",
 	"XIDs by code":                     "the selected GPU has none",
@@ -224,7 +231,7 @@ func (s servers) checkPanels(t *testing.T, c choice, excused []string) {
 func (s servers) ask(t *testing.T, c choice, report func(where, title string, found int)) {
 	t.Helper()
 	values := strings.NewReplacer(
-		"$__rate_interval", "4s", "$__range", "2m", "$__interval", "2s", `"$gpu"`, `"`+c.gpu+`"`,
+		"$__rate_interval", "4s", "$__range_s", "120", "$__range", "2m", "$__interval", "2s", `"$gpu"`, `"`+c.gpu+`"`,
 		"$cluster", ".*", "$model", ".*", "$hostname", cmp.Or(c.hostname, ".*"), "$namespace", ".*", "$hpc_job", ".*", "$hpc_user", ".*", "$hpc_account", ".*", "$instance", ".*",
 	)
 	for name, d := range dashboards(t) {

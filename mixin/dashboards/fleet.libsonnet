@@ -83,7 +83,7 @@ local v = import '../lib/variable.libsonnet';
           d.at(4, 3, p.stat('Silent', 'Hosts that had GPUs within the last day and of which nothing is known now: look at their proxies.', 'none', [p.instant('count(%s) or vector(0)' % silent)]) + colors.bad('red')),
           d.at(4, 3, p.stat('Critical', 'Boards in state crit: drain them and follow the runbook of the alert.', 'none', [p.instant(stateCount('crit'))]) + colors.bad('red')),
           d.at(4, 3, p.stat('Warning', 'Boards in state warn: plan a reset or an inspection.', 'none', [p.instant(stateCount('warn'))]) + colors.bad('orange')),
-          d.at(4, 3, p.stat('Hot', 'Boards above the warning temperature of their model, or throttled by heat: check fans and airflow.', 'none', [p.instant(stateCount('hot'))]) + colors.bad('yellow')),
+          d.at(4, 3, p.stat('Hot', 'Boards above the warning temperature of their model, or throttled by heat: check fans and airflow.', 'none', [p.instant(stateCount('hot'))]) + colors.bad(colors.hot)),
           d.at(4, 3, p.stat(
             'Held',
             'GPUs that a pod or job holds. If far fewer than present: the queued work does not fit, or there is none.',
@@ -95,10 +95,10 @@ local v = import '../lib/variable.libsonnet';
             'GPUs that are held but idle. Efficiency & waste shows who holds them.',
             'none',
             [p.instant('sum(host:kpulse_allocation_idle_gpus:rate5m%s) or vector(0)' % modelled)]
-          ) + colors.bad('yellow') + p.decimals(1) + p.links([links.to(c, 'kpulse-efficiency.json', 'Efficiency & waste')])),
+          ) + colors.bad(colors.hot) + p.decimals(1) + p.links([links.to(c, 'kpulse-efficiency.json', 'Efficiency & waste')])),
           d.at(4, 3, p.stat(
             'Real utilization',
-            'Of all GPUs, over the last 5 minutes. If it is low while GPU-Util is high, kernels run but use little of the GPU; see Workload classes.',
+            'Of all GPUs, over the last 5 minutes. If it is low while GPU-Util is high, kernels run but use little of the GPU; see Workload classes. ' + p.saturating,
             'percentunit',
             [p.instant(realUtilization)]
           ) + colors.good + p.range(0, 1)),
@@ -113,7 +113,7 @@ local v = import '../lib/variable.libsonnet';
             'Cost of the GPUs that are held but idle now, over a whole day.',
             c.currency,
             [p.instant('24 * %g * (sum(host:kpulse_allocation_idle_gpus:rate5m%s) or vector(0))' % [c.gpuHourPrice, modelled])]
-          ) + colors.bad('yellow')),
+          ) + colors.bad(colors.hot)),
         ]),
         d.row('What needs attention', [
           d.at(24, 8, incidents.alerts(c) + { description+: ' All models.' }),

@@ -93,7 +93,7 @@ local v = import '../lib/variable.libsonnet';
           ) + colors.count + p.mappings({ '0': { text: 'none' } }) + p.noValue('none')),
           d.at(3, 4, p.stat(
             'Real utilization',
-            'The weighted activity of SMs, tensor cores, memory and engine. Absent if too few inputs were read. No work reaches 100 %: on an H200 a large matrix product reaches 77 %, a copy 61 %, a kernel without tensor cores 44 %.',
+            'The weighted activity of SMs, tensor cores, memory and engine. Absent if too few inputs were read. ' + p.saturating,
             'percentunit',
             [p.instant(device('kpulse_gpu_real_utilization_ratio'), mig)]
           ) + colors.good + p.range(0, 1) + p.noValue('not read')),
@@ -139,7 +139,7 @@ local v = import '../lib/variable.libsonnet';
         d.row('Activity', [
           d.at(8, 8, p.timeseries(
             'Real utilization over time',
-            'The score of the GPU, or of each of its MIG instances. The next panel shows its inputs.',
+            'The score of the GPU, or of each of its MIG instances. The next panel shows its inputs. ' + p.saturating,
             'percentunit',
             [p.query(device('kpulse_gpu_real_utilization_ratio'), 'real utilization' + mig)]
           ) + p.range(0, 1)),
@@ -153,7 +153,7 @@ local v = import '../lib/variable.libsonnet';
             ['kpulse_gpu_fp64_active_ratio', 'FP64', 'purple'],
             ['kpulse_gpu_fp32_active_ratio', 'FP32', 'blue'],
             ['kpulse_gpu_fp16_active_ratio', 'FP16', 'green'],
-            ['kpulse_gpu_int_active_ratio', 'INT', 'yellow'],
+            ['kpulse_gpu_int_active_ratio', 'INT', 'orange'],
             ['kpulse_gpu_sm_occupancy_ratio', 'occupancy', '#6e7077'],
           ])),
           d.at(8, 8, p.timeseries(
@@ -175,6 +175,35 @@ local v = import '../lib/variable.libsonnet';
             [p.query('%s + %s or %s' % [board('kpulse_gpu_nvlink_transmit_bytes_per_second'), board('kpulse_gpu_nvlink_receive_bytes_per_second'), board('kpulse_gpu_nvlink_bytes_per_second')], 'both ways')]
           )),
         ]),
+        d.row('Links and video engines', [
+          d.at(6, 7, p.timeseries(
+            'NVLinks up',
+            'Links that are up, and the most in the time range. If one is down, reset the GPU; if it stays down, check cable, tray and switch.',
+            'none',
+            [p.query(board('kpulse_gpu_nvlink_links_active'), 'up'), p.query('max by (%s) (max_over_time(kpulse_gpu_nvlink_links_active%s[$__range] @ end()))' % [labels.board(c), raw()], 'most')]
+          ) + p.lines([['up', 'blue'], ['most', '#6e7077']])),
+          d.at(6, 7, p.stateTimeline(
+            'NVLink fabric',
+            'Health of the fabric, and whether the fabric manager has set up the GPU. If either fails, see the log of nvidia-fabricmanager.',
+            'none',
+            [
+              p.query(board('kpulse_gpu_fabric_health'), 'health'),
+              p.query(std.join('\nor\n', ['%g + 0 * (%s == %d)' % [to, board('kpulse_gpu_fabric_manager_status'), from] for from in std.range(0, 4) for to in [[0, 3, 3, 1, 2][from]]]), 'manager'),
+            ]
+          ) + p.mappings(colors.fabric { '1': { text: 'fine', color: 'transparent' }, '2': { text: 'failed', color: 'red' }, '3': { text: 'limited or not ready', color: 'orange' } })),
+          d.at(6, 7, p.timeseries(
+            'PCIe lanes',
+            'Lanes on which the link runs, and the most that board and slot allow. If there are fewer under load, reseat the board.',
+            'none',
+            [p.query(board('kpulse_gpu_pcie_link_width'), 'lanes'), p.query(board('kpulse_gpu_pcie_link_width_max'), 'most')]
+          ) + p.lines([['lanes', 'blue'], ['most', '#6e7077']])),
+          d.at(6, 7, p.timeseries(
+            'Encoder and decoder',
+            'Utilization of the video engines, which real utilization leaves out. A job that only decodes video looks idle.',
+            'percentunit',
+            [p.query(device('kpulse_gpu_encoder_utilization_ratio'), 'encoder' + mig), p.query(device('kpulse_gpu_decoder_utilization_ratio'), 'decoder' + mig)]
+          ) + p.range(0, 1) + p.lines([['encoder', 'blue'], ['decoder', 'green']])),
+        ]),
         d.row('Power, heat and clocks', [
           d.at(8, 8, p.timeseries(
             'Power',
@@ -192,7 +221,7 @@ local v = import '../lib/variable.libsonnet';
               p.query(board('kpulse_gpu_temperature_warning_celsius'), 'warning'),
               p.query(board('kpulse_gpu_temperature_slowdown_celsius'), 'slowdown'),
             ]
-          ) + p.lines([['GPU', 'blue'], ['memory', 'purple'], ['warning', 'yellow'], ['slowdown', 'orange']])),
+          ) + p.lines([['GPU', 'blue'], ['memory', 'purple'], ['warning', colors.hot], ['slowdown', 'orange']])),
           d.at(8, 8, p.timeseries(
             'Clocks',
             'If clocks drop under load, the timeline below shows the reason.',
@@ -213,7 +242,7 @@ local v = import '../lib/variable.libsonnet';
             'ECC errors in the preceding hour. Uncorrectable errors end the job.',
             'suffix:/h',
             [p.query(q.perHour('kpulse_gpu_ecc_errors_total', raw(', scope="volatile"'), labels.board(c) + ', severity'), '{{severity}}')]
-          ) + p.lines([['correctable', 'yellow'], ['uncorrectable', 'red']]) + p.decimals(0)),
+          ) + p.lines([['correctable', colors.hot], ['uncorrectable', 'red']]) + p.decimals(0)),
           d.at(8, 7, p.timeseries(
             'NVLink errors per hour',
             'Errors in the preceding hour, by kind. If they keep coming, check cable and switch.',

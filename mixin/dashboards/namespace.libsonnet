@@ -70,7 +70,7 @@ local v = import '../lib/variable.libsonnet';
           d.at(6, 3, p.stat('GPUs held now', 'GPUs held at the end of the time range. If far fewer than the quota, find out what the jobs wait for.', 'none', [p.instant('sum(%s)' % of('kpulse_allocation_held_gpus:rate5m'))]) + colors.count + p.decimals(1)),
           d.at(6, 3, p.stat(
             'Real utilization while held',
-            'Over the time for which it was known. If it is low with little idle time, the jobs run but use little of the GPUs; see the classes below.',
+            'Over the time for which it was known. If it is low with little idle time, the jobs run but use little of the GPUs; see the classes below. ' + p.saturating,
             'percentunit',
             [p.instant(q.ratio(total('kpulse_allocation_utilized_gpus:rate5m'), total('kpulse_allocation_known_gpus:rate5m')))]
           ) + colors.good + p.range(0, 1)),

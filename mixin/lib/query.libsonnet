@@ -1,4 +1,5 @@
 // Queries that several dashboards share; each is a function of _config.
+local colors = import 'colors.libsonnet';
 local labels = import 'labels.libsonnet';
 
 local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__interval] @ end()))' % [pick, n, over, series];
@@ -127,7 +128,7 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
   severities:: {
     '0': { text: 'OK', color: 'green' },
     '0.5': { text: 'unknown', color: 'text' },
-    '1': { text: 'HOT', color: 'yellow' },
+    '1': { text: 'HOT', color: colors.hot },
     '2': { text: 'WARN', color: 'orange' },
     '3': { text: 'CRIT', color: 'red' },
     '4': { text: 'GONE', color: 'red' },

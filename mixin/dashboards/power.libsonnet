@@ -9,11 +9,13 @@ local v = import '../lib/variable.libsonnet';
 {
   local c = $._config,
   local recorded = q.recorded(c),
-  // The ten boards that came nearest to their limit, the one in force at the end: it rarely changes.
+  // The ten boards that came nearest to their limit in the last hour of the range: a maximum over the whole range would read every
+  // board's samples twice. The limit is the one in force at the end, since it rarely changes.
   local board = labels.board(c),
+  local draw = 'device:kpulse_gpu_energy:rate5m' + recorded,
   local limit = 'max by (%s) (last_over_time(kpulse_gpu_power_limit_watts%s[1h] @ end()))' % [board, q.raw(c)],
-  local nearest = 'topk(10, max by (%s) (max_over_time(device:kpulse_gpu_energy:rate5m%s[$__range] @ end())) / on (%s) %s)' % [board, recorded, board, limit],
-  local ofLimit = '(%s)\n/ on (%s)\n(%s)' % [q.among('max by (%s) (device:kpulse_gpu_energy:rate5m%s)' % [board, recorded], nearest, board), board, q.among(limit, nearest, board)],
+  local nearest = 'topk(10, max_over_time(%s[1h] @ end()) / on (%s) %s)' % [draw, board, limit],
+  local ofLimit = '(%s)\n/ on (%s)\n(%s)' % [q.among(draw, nearest, board), board, q.among(limit, nearest, board)],
   local largest(series, by, legend) = p.largest('sum by (%s) (%s)' % [by, series], by, legend),
 
   grafanaDashboards+:: {
@@ -46,7 +48,7 @@ local v = import '../lib/variable.libsonnet';
           )),
           d.at(24, 8, p.timeseries(
             'Power against the limit',
-            'The ten boards nearest to the limit in force. Reaching it under full load is normal; a limit lower than that of the others is not.',
+            'The ten boards that came nearest to the limit in force in the last hour of the range. Reaching it under full load is normal; a limit lower than that of the others is not.',
             'percentunit',
             [p.query(ofLimit, labels.legend(c, '{{hostname}} GPU {{gpu}}'))]
           )),

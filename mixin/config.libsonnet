@@ -49,7 +49,7 @@
     idleFor: '1h',
     namespaceWasteGPUHours: 24,  // held and idle in one namespace, per day
     thermalThrottleShareThreshold: 0.1,  // of the time
-    powerBrakeShareThreshold: 0.01,
+    powerBrakeShareThreshold: 0.1,
     pcieReplaysPerMinute: 1,
     correctableECCPerHour: 100,
     sourceSlowShare: 0.5,  // of the scrape interval
@@ -60,6 +60,7 @@
     stragglerShare: 0.5,  // of the job's median; at most 0.5, the limit of the rules
     idleMemoryBytes: 8 * 1024 * 1024 * 1024,
     healthChangesPerHour: 6,
+    stalledCriticalGPUs: 8,  // KpulseJobStalled is critical for jobs of at least so many GPUs
 
     // Base URL of Grafana, such as 'https://grafana.example.org': the annotation dashboard_url of each alert
     // begins with it.

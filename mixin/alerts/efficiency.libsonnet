@@ -11,6 +11,8 @@ local q = import '../lib/query.libsonnet';
     price: $._config.gpuHourPrice,
   },
   local held = '{{ with $labels.workload_pod }}pod {{ . }} {{ end }}{{ with $labels.workload_namespace }}in {{ . }} {{ end }}{{ with $labels.hpc_job }}job {{ . }} {{ end }}',
+  // Kinds of workloads whose replicas serve requests on their own: one that is idle keeps no other waiting.
+  local services = 'DaemonSet|Deployment|InferenceService|RayService|ReplicaSet|ReplicationController|Rollout|Service|StatefulSet',
   local by = ' held by{{ with $labels.workload_pod }} pod {{ . }}{{ end }}{{ with $labels.workload_namespace }} in {{ . }}{{ end }}{{ with $labels.hpc_job }} job {{ . }}{{ end }}.',
 
   prometheusAlerts+:: {
@@ -60,7 +62,7 @@ local q = import '../lib/query.libsonnet';
                },
              ] + (if c.alertStragglers then [{
                     alert: 'KpulseGPUStragglerInJob',
-                    expr: '(\n%s) < %g\n' % [q.straggling($._config), c.stragglerShare],
+                    expr: '(\n%s) < %g\n' % [q.straggling($._config, ', workload_kind!~"%s"' % services), c.stragglerShare],
                     'for': '30m',
                     labels: { severity: c.infoSeverity },
                     annotations: {

@@ -8,24 +8,40 @@
     '{{ with printf `count(count by (%s) (gang:kpulse_allocation_member:info{hpc_job=%%q, workload_namespace=%%q, workload_kind=%%q, workload_name=%%q}))` ' % of +
     '$labels.hpc_job $labels.workload_namespace $labels.workload_kind $labels.workload_name | query }}{{ . | first | value }}{{ end }}',
 
+  local gang = '%s, hpc_job, workload_namespace, workload_kind, workload_name' % c.clusterLabel,
+  local selected(series, value) =
+    '{{ range printf `%s` $labels.hpc_job $labels.workload_namespace $labels.workload_kind $labels.workload_name | query }}%s{{ end }}'
+    % [series % 'hpc_job=%q, workload_namespace=%q, workload_kind=%q, workload_name=%q', value],
+  // Since when: the averages of the rules fall four minutes after the start.
+  local since = selected('min(ALERTS_FOR_STATE{alertname="KpulseJobStalled", %s}) - 240', ' since {{ .Value | humanizeTimestamp }}'),
+  local owner =
+    '{{ with $labels.hpc_job }}{{ range printf `job:kpulse_allocation_owner:info{hpc_job=%q}` . | query }}' +
+    '{{ with .Labels.hpc_user }} of user {{ . }}{{ end }}{{ with .Labels.hpc_account }}, account {{ . }}{{ end }}{{ end }}{{ end }}',
+
+  // stalled is an alert about stalled jobs: those of many GPUs, or the others.
+  local stalled(severity, operator) = {
+    alert: 'KpulseJobStalled',
+    // The 5-minute averages of the rules need four minutes of a stall to fall to a quarter, and one
+    // minute after it to rise above that. So eight minutes here mean a stall of ten and a half, which is
+    // longer than a checkpoint.
+    expr: |||
+      gang:kpulse_allocation_stalled_power:ratio5m%s
+      %s on (%s)
+      count by (%s) (gang:kpulse_allocation_member:info) >= %d
+    ||| % [asked, operator, gang, gang, c.stalledCriticalGPUs],
+    'for': '8m',
+    labels: { severity: severity },
+    annotations: {
+      summary: name + owner + ' has stalled: its GPUs spin without doing work.',
+      description: name + owner + ' holds ' + number('hostname, gpu, uuid') + ' GPUs on ' + number('hostname') + ' hosts; NVML reports each as busy' + since + ', at {{ printf "%.2f" $value }} of the power of its last working hour and less than a quarter of its tensor and memory activity.',
+    },
+  },
+
   prometheusAlerts+:: {
     groups+: [{
       name: 'kpulse-jobs',
-      rules: [
-        {
-          alert: 'KpulseJobStalled',
-          // The 5-minute averages of the rules need four minutes of a stall to fall to a quarter, and one
-          // minute after it to rise above that. So eight minutes here mean a stall of ten and a half, which is
-          // longer than a checkpoint.
-          expr: 'gang:kpulse_allocation_stalled_power:ratio5m' + asked,
-          'for': '8m',
-          labels: { severity: c.warningSeverity },
-          annotations: {
-            summary: name + ' has stalled: its GPUs spin without doing work.',
-            description: name + ' holds ' + number('hostname, gpu, uuid') + ' GPUs on ' + number('hostname') + ' hosts; NVML reports each as busy, at {{ printf "%.2f" $value }} of the power of its last working hour and less than a quarter of its tensor and memory activity.',
-          },
-        },
-      ],
+      // Every minute of a large job that hangs costs as much as a broken node.
+      rules: [stalled(c.criticalSeverity, 'and'), stalled(c.warningSeverity, 'unless')],
     }],
   },
 }

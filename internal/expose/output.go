@@ -1,6 +1,7 @@
 package expose
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"strconv"
@@ -17,13 +18,15 @@ const (
 	// chunk is how many bytes are gathered before they are written. The whole answer for eight
 	// GPUs fits and takes one write.
 	chunk = 320 << 10
-	// slack is capacity beyond chunk for the line that fills it.
+	// packedChunk is that for an answer to compress: about a block of deflate.
+	packedChunk = 64 << 10
+	// slack is capacity beyond these for the line that fills them.
 	slack = 4 << 10
 	// direct is the length in bytes from which parts are written without a copy. Shorter ones
 	// are gathered: net/http would make a chunk of each 2 KiB.
 	direct = 64 << 10
 	// maxIdle is how many outputs are kept for the next scrapes; only slow clients keep more in
-	// use. An output takes 320 KiB, and about 900 KiB more once it has compressed.
+	// use. An output takes up to 320 KiB, and about 900 KiB more once it has compressed.
 	maxIdle = 8
 	// maxKept is the capacity in bytes up to which an output is kept. Text that is rendered for a
 	// source is gathered whole, and that of 112 MIG instances fits.
@@ -36,14 +39,15 @@ type buffer struct {
 	w     io.Writer
 	ahead [][]byte // written before buf, without a copy
 	buf   []byte
+	most  int  // bytes to gather, 0 for chunk
 	begun bool // something was written
 	err   error
 }
 
-// reset prepares b for another exposition, to w.
-func (b *buffer) reset(w io.Writer) {
+// reset prepares b for another exposition, to w, in pieces of most bytes.
+func (b *buffer) reset(w io.Writer, most int) {
 	clear(b.ahead) // releases the snapshots' bytes
-	*b = buffer{w: w, ahead: b.ahead[:0], buf: b.buf[:0]}
+	*b = buffer{w: w, ahead: b.ahead[:0], buf: b.buf[:0], most: most}
 }
 
 // buffered returns how many bytes wait to be written. Once everything was added, and before
@@ -69,7 +73,7 @@ func (b *buffer) flush() {
 }
 
 func (b *buffer) flushIfFull() {
-	if len(b.buf) >= chunk {
+	if len(b.buf) >= cmp.Or(b.most, chunk) {
 		b.flush()
 	}
 }
@@ -142,25 +146,27 @@ func (l *outputs) get(w io.Writer, gzipped bool) *output {
 	if n := len(l.idle); n > 0 {
 		o, l.idle = l.idle[n-1], l.idle[:n-1]
 	} else {
-		o = &output{buffer: buffer{buf: make([]byte, 0, chunk+slack)}}
+		o = &output{}
 	}
+	most := chunk
 	o.last = &o.buffer
 	if gzipped {
 		if o.packer == nil {
 			o.packer, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
 		}
-		o.packed.reset(w)
+		o.packed.reset(w, chunk)
 		o.packer.Reset(&o.packed)
-		o.last, w = &o.packed, o.packer
+		o.last, w, most = &o.packed, o.packer, packedChunk
 	}
-	o.reset(w)
+	o.buf = slices.Grow(o.buf, most+slack)
+	o.reset(w, most)
 	return o
 }
 
 // put returns o to the pool, without its references to the client's connection.
 func (l *outputs) put(o *output) {
-	o.reset(nil)
-	o.packed.reset(nil)
+	o.reset(nil, 0)
+	o.packed.reset(nil, 0)
 	o.merger.reset()
 	clear(o.further)
 	l.mu.Lock()
@@ -186,7 +192,7 @@ func NewWriter(f Form) *Writer { return &Writer{renderer: newRenderer(f)} }
 // pieces. There is one snapshot for each source, always in the same order; none is kept. The
 // error is that of out.
 func (w *Writer) Write(out io.Writer, snapshots ...*canonical.Snapshot) error {
-	w.output.reset(out)
+	w.output.reset(out, chunk)
 	w.readings = w.readings[:0]
 	for _, s := range snapshots {
 		w.readings = append(w.readings, outcome{snapshot: s, source: &s.Source})
@@ -196,7 +202,7 @@ func (w *Writer) Write(out io.Writer, snapshots ...*canonical.Snapshot) error {
 	w.output.flush()
 	clear(w.readings)
 	err := w.output.err
-	w.output.reset(nil)
+	w.output.reset(nil, 0)
 	return err
 }
 

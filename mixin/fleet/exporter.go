@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -23,9 +24,8 @@ type family struct {
 	value      func(h *host, r *row) float64
 }
 
-// families are the exporter's default counters, the profiling fields, and the others that the
-// mixin's README.md asks for.
-var families = []family{
+// defaultCounters are what dcgm-exporter serves without a counters file of its own.
+var defaultCounters = []family{
 	{"DCGM_FI_DEV_SM_CLOCK", "gauge", func(h *host, r *row) float64 {
 		if r.hot {
 			return .7 * h.model.clock
@@ -35,9 +35,7 @@ var families = []family{
 	{"DCGM_FI_DEV_MEM_CLOCK", "gauge", func(h *host, _ *row) float64 { return h.model.memoryClock }},
 	{"DCGM_FI_DEV_GPU_TEMP", "gauge", func(_ *host, r *row) float64 { return r.heat }},
 	{"DCGM_FI_DEV_MEMORY_TEMP", "gauge", func(_ *host, r *row) float64 { return r.heat + 6 }},
-	{"DCGM_FI_DEV_SLOWDOWN_TEMP", "gauge", func(*host, *row) float64 { return 90 }},
 	{"DCGM_FI_DEV_POWER_USAGE", "gauge", func(_ *host, r *row) float64 { return r.watts }},
-	{"DCGM_FI_DEV_ENFORCED_POWER_LIMIT", "gauge", func(h *host, _ *row) float64 { return h.model.limit }},
 	{"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "counter", func(_ *host, r *row) float64 { return 1e3 * r.board.energy }},
 	{"DCGM_FI_DEV_GPU_UTIL", "gauge", func(_ *host, r *row) float64 { return r.work.util }},
 	{"DCGM_FI_DEV_MEM_COPY_UTIL", "gauge", func(_ *host, r *row) float64 { return r.work.copying }},
@@ -46,17 +44,29 @@ var families = []family{
 	{"DCGM_FI_DEV_FB_USED", "gauge", func(h *host, r *row) float64 { return whole(r.work.filled * r.framebuffer(h)) }},
 	{"DCGM_FI_DEV_FB_FREE", "gauge", func(h *host, r *row) float64 { return whole((.99 - r.work.filled) * r.framebuffer(h)) }},
 	{"DCGM_FI_DEV_FB_RESERVED", "gauge", func(h *host, r *row) float64 { return whole(.01 * r.framebuffer(h)) }},
-	{"DCGM_FI_DEV_XID_ERRORS", "gauge", func(_ *host, r *row) float64 { return r.xid }},
 	{"DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "counter", func(_ *host, r *row) float64 { return whole(r.board.replays) }},
+	{"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "counter", func(_ *host, r *row) float64 { return r.remaps }},
+	{"DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "counter", func(*host, *row) float64 { return 0 }},
+	{"DCGM_FI_DEV_ROW_REMAP_FAILURE", "gauge", func(*host, *row) float64 { return 0 }},
+	{"DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gauge", ratio(1, func(w *work) float64 { return w.engine })},
+	{"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "gauge", ratio(4, func(w *work) float64 { return w.tensor })},
+	{"DCGM_FI_PROF_DRAM_ACTIVE", "gauge", ratio(5, func(w *work) float64 { return w.dram })},
+	{"DCGM_FI_PROF_PCIE_TX_BYTES", "gauge", ratio(9, func(w *work) float64 { return w.transmit })},
+	{"DCGM_FI_PROF_PCIE_RX_BYTES", "gauge", ratio(10, func(w *work) float64 { return w.receive })},
+	{"DCGM_FI_DEV_VGPU_LICENSE_STATUS", "gauge", func(*host, *row) float64 { return 0 }},
+}
+
+// furtherCounters are the other profiling fields, and what else the mixin's README.md asks for.
+var furtherCounters = []family{
+	{"DCGM_FI_DEV_SLOWDOWN_TEMP", "gauge", func(*host, *row) float64 { return 90 }},
+	{"DCGM_FI_DEV_ENFORCED_POWER_LIMIT", "gauge", func(h *host, _ *row) float64 { return h.model.limit }},
+	{"DCGM_FI_DEV_XID_ERRORS", "gauge", func(_ *host, r *row) float64 { return r.xid }},
 	{"DCGM_FI_DEV_PCIE_LINK_GEN", "gauge", func(h *host, _ *row) float64 { return float64(h.model.generation) }},
 	{"DCGM_FI_DEV_PCIE_LINK_WIDTH", "gauge", func(_ *host, r *row) float64 { return r.width }},
 	{"DCGM_FI_DEV_PCIE_MAX_LINK_GEN", "gauge", func(h *host, _ *row) float64 { return float64(h.model.generation) }},
 	{"DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", "gauge", func(*host, *row) float64 { return 16 }},
 	{"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "counter", func(_ *host, r *row) float64 { return whole(r.board.correctable) }},
 	{"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "counter", func(_ *host, r *row) float64 { return r.uncorrectable }},
-	{"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "counter", func(_ *host, r *row) float64 { return r.remaps }},
-	{"DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "counter", func(*host, *row) float64 { return 0 }},
-	{"DCGM_FI_DEV_ROW_REMAP_FAILURE", "gauge", func(*host, *row) float64 { return 0 }},
 	{"DCGM_FI_DEV_ROW_REMAP_PENDING", "gauge", func(_ *host, r *row) float64 { return r.remaps }},
 	{"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "counter", func(_ *host, r *row) float64 { return whole(r.work.link / 1e6) }},
 	{"DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "counter", func(*host, *row) float64 { return 0 }},
@@ -75,17 +85,11 @@ var families = []family{
 	}},
 	{"DCGM_FI_DEV_POWER_VIOLATION", "counter", func(_ *host, r *row) float64 { return whole(r.board.throttledPower) }},
 	{"DCGM_FI_DEV_THERMAL_VIOLATION", "counter", func(_ *host, r *row) float64 { return whole(r.board.throttledHeat) }},
-
-	{"DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gauge", ratio(1, func(w *work) float64 { return w.engine })},
 	{"DCGM_FI_PROF_SM_ACTIVE", "gauge", ratio(2, func(w *work) float64 { return w.sm })},
 	{"DCGM_FI_PROF_SM_OCCUPANCY", "gauge", ratio(3, func(w *work) float64 { return w.occupancy })},
-	{"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "gauge", ratio(4, func(w *work) float64 { return w.tensor })},
-	{"DCGM_FI_PROF_DRAM_ACTIVE", "gauge", ratio(5, func(w *work) float64 { return w.dram })},
 	{"DCGM_FI_PROF_PIPE_FP64_ACTIVE", "gauge", ratio(6, func(w *work) float64 { return w.fp64 })},
 	{"DCGM_FI_PROF_PIPE_FP32_ACTIVE", "gauge", ratio(7, func(w *work) float64 { return w.fp32 })},
 	{"DCGM_FI_PROF_PIPE_FP16_ACTIVE", "gauge", ratio(8, func(w *work) float64 { return w.fp16 })},
-	{"DCGM_FI_PROF_PCIE_TX_BYTES", "gauge", ratio(9, func(w *work) float64 { return w.transmit })},
-	{"DCGM_FI_PROF_PCIE_RX_BYTES", "gauge", ratio(10, func(w *work) float64 { return w.receive })},
 }
 
 // ratio returns the values of an activity with a noise of two percent, in four digits.
@@ -108,6 +112,10 @@ func (r *row) framebuffer(h *host) float64 { return h.model.framebuffer * r.slic
 func (h *host) page(dst []byte, at time.Duration) []byte {
 	rows := h.rows(at, at-h.last)
 	h.last = at
+	families := defaultCounters
+	if h.allCounters {
+		families = slices.Concat(defaultCounters, furtherCounters)
+	}
 	for _, f := range families {
 		if f.name == h.lacks {
 			continue
@@ -117,6 +125,9 @@ func (h *host) page(dst []byte, at time.Duration) []byte {
 			dst = append(append(append(dst, f.name...), rows[i].labels...), "} "...)
 			dst = append(strconv.AppendFloat(dst, f.value(h, &rows[i]), 'f', -1, 64), '\n')
 		}
+	}
+	if !h.allCounters {
+		return dst
 	}
 	const links = "DCGM_FI_DEV_NVLINK_GET_STATE"
 	dst = append(dst, "# TYPE "+links+" gauge\n"...)

@@ -17,10 +17,11 @@ type Exporters struct {
 	hosts map[string]*host
 }
 
-// NewExporters returns the exporters of a number of hosts, on which nothing goes wrong.
-func NewExporters(hosts int) *Exporters {
+// NewExporters returns the exporters of a number of hosts, on which nothing goes wrong, with their default counters or with all.
+func NewExporters(hosts int, allCounters bool) *Exporters {
 	e := &Exporters{began: time.Now(), hosts: map[string]*host{}}
 	for _, h := range newFleet(hosts) {
+		h.allCounters = allCounters
 		path := "/" + h.cluster + "-" + h.name + "/metrics"
 		e.Paths, e.hosts[path] = append(e.Paths, path), h
 	}

@@ -76,6 +76,7 @@ type host struct {
 	model         *gpuModel
 	boards        [gpusPerHost]board
 	down          time.Duration // time from which its proxy cannot be scraped; 0 for never
+	allCounters   bool          // its exporter serves more than the default counters
 	lacks         string        // a family that its exporter lacks
 	streams       bool          // the proxy reads the host engine itself
 	evicts        time.Duration // time from which that stream loses ticks; 0 for never
@@ -127,7 +128,7 @@ func newFleet(hosts int) []*host {
 	var all []*host
 	for i := range hosts {
 		number := i / len(Clusters)
-		h := &host{cluster: Clusters[i%len(Clusters)], name: fmt.Sprintf("gpu-%03d", number), number: number, model: &models[number%len(models)]}
+		h := &host{cluster: Clusters[i%len(Clusters)], name: fmt.Sprintf("gpu-%03d", number), number: number, model: &models[number%len(models)], allCounters: true}
 		for g := range h.boards {
 			sum := fnv.New64a()
 			fmt.Fprint(sum, h.cluster, h.name, g)

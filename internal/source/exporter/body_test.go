@@ -60,21 +60,33 @@ func TestBodyReaderReadsAll(t *testing.T) {
 }
 
 func TestBodyReaderReusesMemory(t *testing.T) {
-	text := lines(1 << 20)
+	text := lines(9 << 19)
 	in := bodyReader{max: 64 << 20}
 	r := bytes.NewReader(text)
 	buf, _ := in.read(nil, r, -1)
+	if limit := len(text) * 9 / 8; cap(buf) > limit {
+		t.Errorf("capacity %d for the first body of %d, want at most %d", cap(buf), len(text), limit)
+	}
 	if n := testing.AllocsPerRun(10, func() {
 		r.Reset(text[:len(text)-1000])
 		buf, _ = in.read(buf, r, -1)
 	}); n != 0 {
 		t.Errorf("%v allocations for a steady body, want 0", n)
 	}
+	// So it is if bodies become longer, byte by byte.
+	more := len(text) - 1000
+	if n := testing.AllocsPerRun(10, func() {
+		more++
+		r.Reset(text[:more])
+		buf, _ = in.read(buf, r, -1)
+	}); n != 0 {
+		t.Errorf("%v allocations for bodies that become longer, want 0", n)
+	}
 	// A buffer for another Batch has the right size at once.
 	r.Reset(text)
 	other, _ := in.read(nil, r, -1)
 	if limit := len(text) * 9 / 8; cap(other) > limit {
-		t.Errorf("capacity %d for a body of %d, want at most %d", cap(other), len(text), limit)
+		t.Errorf("capacity %d for the next body of %d, want at most %d", cap(other), len(text), limit)
 	}
 	// A huge body's memory is given back when the bodies are small again.
 	for range 2 {

@@ -75,7 +75,7 @@ local labels = import '../lib/labels.libsonnet';
                  'KpulseGPURestartApplication',
                  c.infoSeverity,
                  '0m',
-                 null,
+                 '15m',
                  'its programs need a restart.',
                  asked('restart_application')
                ),

@@ -90,7 +90,7 @@ local labels = import '../lib/labels.libsonnet';
             )
             or
             (
-              max by (%(host)s) (max_over_time(host:kpulse_gpus_present:max1d[1w:1h]) > host:kpulse_gpus_present:max1d or host:kpulse_gpus_present:max1d)
+              max by (%(host)s) (max_over_time(host:kpulse_gpus_present:max1d[1w:6h]) > host:kpulse_gpus_present:max1d or host:kpulse_gpus_present:max1d)
               - on (%(host)s)
               max by (%(host)s) (max_over_time(host:kpulse_gpus_present:count[9m]))
               > 0

@@ -1,22 +1,19 @@
 // Alerts about jobs, over all of their GPUs.
+local labels = import '../lib/labels.libsonnet';
+
 {
   local c = $._config,
   local asked = if c.excludeNamespaces == '' then '' else '{workload_namespace!~"%s"}' % c.excludeNamespaces,
   local name = '{{ with $labels.hpc_job }}Job {{ . }}{{ else }}{{ $labels.workload_kind }} {{ $labels.workload_name }} of {{ $labels.workload_namespace }}{{ end }}',
-  // Counts the GPUs or hosts of the job.
-  local number(of) =
-    '{{ with printf `count(count by (%s) (gang:kpulse_allocation_member:info{hpc_job=%%q, workload_namespace=%%q, workload_kind=%%q, workload_name=%%q}))` ' % of +
-    '$labels.hpc_job $labels.workload_namespace $labels.workload_kind $labels.workload_name | query }}{{ . | first | value }}{{ end }}',
-
-  local gang = '%s, hpc_job, workload_namespace, workload_kind, workload_name' % c.clusterLabel,
-  local selected(series, value) =
-    '{{ range printf `%s` $labels.hpc_job $labels.workload_namespace $labels.workload_kind $labels.workload_name | query }}%s{{ end }}'
-    % [series % 'hpc_job=%q, workload_namespace=%q, workload_kind=%q, workload_name=%q', value],
+  local gang = labels.gang(c),
+  // selected returns a query of series of the job, for templates: %s stands for its matchers.
+  local selected(query) = 'printf `%s` $labels.%s $labels.hpc_job $labels.workload_namespace $labels.workload_kind $labels.workload_name | query'
+                          % [query % std.join(', ', [label + '=%q' for label in std.split(gang, ', ')]), c.clusterLabel],
+  // number counts the GPUs or hosts of the job.
+  local number(of) = '{{ with %s }}{{ . | first | value }}{{ end }}' % selected('count(count by (%s) (gang:kpulse_allocation_member:info{%%s}))' % of),
   // Since when: the averages of the rules fall four minutes after the start.
-  local since = selected('min(ALERTS_FOR_STATE{alertname="KpulseJobStalled", %s}) - 240', ' since {{ .Value | humanizeTimestamp }}'),
-  local owner =
-    '{{ with $labels.hpc_job }}{{ range printf `job:kpulse_allocation_owner:info{hpc_job=%q}` . | query }}' +
-    '{{ with .Labels.hpc_user }} of user {{ . }}{{ end }}{{ with .Labels.hpc_account }}, account {{ . }}{{ end }}{{ end }}{{ end }}',
+  local since = '{{ range %s }} since {{ .Value | humanizeTimestamp }}{{ end }}' % selected('min(ALERTS_FOR_STATE{alertname="KpulseJobStalled", %s}) - 240'),
+  local owner = '{{ with $labels.hpc_job }}%s{{ end }}' % labels.ownerWords(c),
 
   // stalled is an alert about stalled jobs: those of many GPUs, or the others.
   local stalled(severity, operator) = {
@@ -28,7 +25,7 @@
       gang:kpulse_allocation_stalled_power:ratio5m%s
       %s on (%s)
       count by (%s) (gang:kpulse_allocation_member:info) >= %d
-    ||| % [asked, operator, gang, gang, c.stalledCriticalGPUs],
+    ||| % [asked, operator, gang, gang, c.stalledCriticalGPUs] + labels.exempt(c),
     'for': '8m',
     labels: { severity: severity },
     annotations: {

@@ -30,7 +30,7 @@ local labels = import '../lib/labels.libsonnet';
   // The first five of the proxies that are down, and the number of the others.
   local firstDown =
     ('{{ range $i, $r := printf `max by (instance) (up{%(clusterLabel)s=%%q} == 0 %(proxies)s)` $labels.%(clusterLabel)s | query | sortByLabel "instance" }}{{ if lt $i 5 }}{{ if $i }}, {{ end }}{{ $r.Labels.instance }}{{ end }}{{ end }}' +
-    '{{ with printf `count(count by (instance) (up{%(clusterLabel)s=%%q} == 0 %(proxies)s)) - 5 > 0` $labels.%(clusterLabel)s | query }} and {{ . | first | value }} more{{ end }}')
+     '{{ with printf `count(count by (instance) (up{%(clusterLabel)s=%%q} == 0 %(proxies)s)) - 5 > 0` $labels.%(clusterLabel)s | query }} and {{ . | first | value }} more{{ end }}')
     % c { proxies: std.strReplace(std.rstripChars(proxies, '\n'), '\n', ' ') },
 
   // lost is an alert about the share of a stream's ticks that the proxy did not receive.

@@ -131,8 +131,8 @@ func alertNames(t *testing.T) []string {
 			}
 		}
 	}
-	if len(names) != 33 {
-		t.Errorf("there are %d alerts, not 33", len(names))
+	if len(names) != 34 {
+		t.Errorf("there are %d alerts, not 34", len(names))
 	}
 	return names
 }
@@ -213,7 +213,7 @@ func TestAlertsLeadToTheirPage(t *testing.T) {
 			variables[d.UID] = append(variables[d.UID], v.Name)
 		}
 	}
-	part := regexp.MustCompile(`/d/([a-z-]+)\?|\{\{ with \$labels\.([a-z_]+) \}\}&var-([a-z_]+)=\{\{ \. \| urlquery \}\}\{\{ end \}\}`)
+	part := regexp.MustCompile(`/d/([a-z-]+)\?from=\{\{ range printf |\{\{ with \$labels\.([a-z_]+) \}\}&var-([a-z_]+)=\{\{ \. \| urlquery \}\}\{\{ end \}\}`)
 	for _, group := range groups(t, "tests/all_alerts.yaml") {
 		for _, rule := range group.Rules {
 			uid, set := "", 0
@@ -223,7 +223,7 @@ func TestAlertsLeadToTheirPage(t *testing.T) {
 					uid = match[1]
 				case !slices.Contains(variables[uid], match[3]):
 					t.Errorf("%s: %s has no variable %s", rule.Alert, uid, match[3])
-				case strings.Contains(rule.Expr, match[2]), regexp.MustCompile(`\b(allocation|gang):`).MatchString(rule.Expr): // those have all
+				case strings.Contains(rule.Expr, match[2]), regexp.MustCompile(`\b(allocation|gang|account):|kpulse_source_up`).MatchString(rule.Expr): // those have all
 					set++
 				}
 			}

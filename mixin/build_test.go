@@ -136,6 +136,9 @@ func TestKnobs(t *testing.T) {
 		{`alertHealthFlapping: true`, `m.prometheusAlerts`, ``, `KpulseGPUFlapping`},
 		{`alertPowerLimited: true`, `m.prometheusAlerts`, ``, `KpulseGPUPowerLimited`},
 		{`excludeNamespaces: 'burn-in'`, `m.prometheusAlerts`, ``, `workload_namespace!~\"burn-in\"`},
+		{`excludeAccounts: 'ops'`, `m.prometheusAlerts`, ``, `hpc_account=~\"ops\"`},
+		{`excludeAccounts: 'ops'`, `m.prometheusAlerts`, ``, `rate5m{hpc_account!~\"ops\"}`},
+		{`excludePartitions: 'debug'`, `m.prometheusAlerts`, ``, `hpc_partition=~\"debug\"`},
 		{`runbookURLPattern: 'https://wiki/%s'`, `m.prometheusAlerts`, `github.com`, `"https://wiki/KpulseProxyDown"`},
 	} {
 		got, err := mixin.Evaluate(".", `local m = mixin { _config+:: { `+knob.config+` } }; `+knob.of)

@@ -20,6 +20,9 @@
     // Namespaces without alerts about unused GPUs, as a regular expression; for example those of health checks
     // and burn-in tests.
     excludeNamespaces: '',
+    // The same for accounts and partitions of a batch system, where known (--hpc-job-info-dir).
+    excludeAccounts: '',
+    excludePartitions: '',
 
     // Severities, by how soon somebody must act. If a GPU can stay broken until the morning, set
     // criticalSeverity to 'warning'.
@@ -48,8 +51,9 @@
     idleUtilizationThreshold: 0.05,  // a held GPU below it is idle; same limit as in the cascade
     idleFor: '1h',
     namespaceWasteGPUHours: 24,  // held and idle in one namespace, per day
+    accountWasteGPUHours: 24,  // by one account
     thermalThrottleShareThreshold: 0.1,  // of the time
-    powerBrakeShareThreshold: 0.01,
+    powerBrakeShareThreshold: 0.1,
     pcieReplaysPerMinute: 1,
     correctableECCPerHour: 100,
     sourceSlowShare: 0.5,  // of the scrape interval
@@ -60,6 +64,7 @@
     stragglerShare: 0.5,  // of the job's median; at most 0.5, the limit of the rules
     idleMemoryBytes: 8 * 1024 * 1024 * 1024,
     healthChangesPerHour: 6,
+    stalledCriticalGPUs: 8,  // KpulseJobStalled is critical for jobs of at least so many GPUs
 
     // Base URL of Grafana, such as 'https://grafana.example.org': the annotation dashboard_url of each alert
     // begins with it.

@@ -48,8 +48,21 @@ local labels = import '../lib/labels.libsonnet';
   // Two minutes give the driver three readings, in which it may withdraw its request; draining a node takes
   // longer anyway. A warning waits for a quarter of an hour, since it does not wake anyone. KpulseGPUMissing
   // covers a board that falls off the bus ten minutes later; until then keep_firing_for keeps the last alert.
+  //
+  // After a day that resolved nothing, a fatal XID asks for nothing any more, but its board is not known to be fit
+  // either: the alert lasts until it is.
+  local lasting(name) = |||
+    or
+    (
+      max by (%(board)s) (last_over_time(ALERTS{alertname="%(name)s", alertstate="firing", severity="%(criticalSeverity)s"}[1h]))
+      and on (%(board)s)
+      max by (%(board)s) (kpulse_gpu_health{%(kpulseMatchers)sstate="unknown"}) == 1
+      and on (%(board)s)
+      max by (%(board)s) (kpulse_gpu_present%(kpulseOnly)s) == 1
+    )
+  ||| % c { name: name },
   local tiers(name, action, summary) = [
-    alert(name, c.criticalSeverity, '2m', '10m', summary, asked(action) + 'and on (%(board)s)\n' % c + raised(', state="crit"')),
+    alert(name, c.criticalSeverity, '2m', '10m', summary, asked(action) + 'and on (%(board)s)\n' % c + raised(', state="crit"') + lasting(name)),
     alert(name, c.warningSeverity, '15m', null, summary, asked(action) + 'and on (%(board)s)\n' % c + raised('') + 'unless on (%(board)s)\n' % c + raised(', state="crit"')),
   ],
 
@@ -62,7 +75,7 @@ local labels = import '../lib/labels.libsonnet';
                  'KpulseGPURestartApplication',
                  c.infoSeverity,
                  '0m',
-                 null,
+                 '15m',
                  'its programs need a restart.',
                  asked('restart_application')
                ),

@@ -8,10 +8,11 @@ local q = import '../lib/query.libsonnet';
     holder: labels.holder($._config),
     // Namespaces that these alerts cover.
     asked: if $._config.excludeNamespaces == '' then '' else 'workload_namespace!~"%s"' % $._config.excludeNamespaces,
-    price: $._config.gpuHourPrice,
   },
-  local held = '{{ with $labels.workload_pod }}pod {{ . }} {{ end }}{{ with $labels.workload_namespace }}in {{ . }} {{ end }}{{ with $labels.hpc_job }}job {{ . }} {{ end }}',
-  local by = ' held by{{ with $labels.workload_pod }} pod {{ . }}{{ end }}{{ with $labels.workload_namespace }} in {{ . }}{{ end }}{{ with $labels.hpc_job }} job {{ . }}{{ end }}.',
+  local held = '{{ with $labels.workload_pod }}pod {{ . }} {{ end }}{{ with $labels.workload_namespace }}in {{ . }} {{ end }}{{ with $labels.hpc_job }}job {{ . }}%s {{ end }}' % labels.ownerWords(c),
+  // Kinds of workloads whose replicas serve requests on their own: one that is idle keeps no other waiting.
+  local services = 'DaemonSet|Deployment|InferenceService|RayService|ReplicaSet|ReplicationController|Rollout|Service|StatefulSet',
+  local by = ' held by{{ with $labels.workload_pod }} pod {{ . }}{{ end }}{{ with $labels.workload_namespace }} in {{ . }}{{ end }}{{ with $labels.hpc_job }} job {{ . }}%s{{ end }}.' % labels.ownerWords(c),
 
   prometheusAlerts+:: {
     groups+: [{
@@ -19,31 +20,36 @@ local q = import '../lib/query.libsonnet';
       rules: [
                {
                  alert: 'KpulseGPUIdleAllocated',
-                 // Only workloads that existed all of the time, and whose utilization was known for most of it.
+                 // Only holders that have been there all of the time, and whose utilization was known for most of it,
+                 // or whose board has no profiling counters and ran no kernel: they have the value -1.
                  expr: |||
                    (
                      max by (%(device)s, %(holder)s) (increase(kpulse_allocation_real_utilization_seconds_total{%(kpulseMatchers)s%(asked)s}[%(idleFor)s]))
                      / on (%(device)s, %(holder)s)
                      max by (%(device)s, %(holder)s) (increase(kpulse_allocation_real_utilization_known_seconds_total{%(kpulseMatchers)s%(asked)s}[%(idleFor)s]))
                      < %(idleUtilizationThreshold)g
-                   )
-                   and on (%(device)s, %(holder)s)
-                   (
+                     and on (%(device)s, %(holder)s)
                      max by (%(device)s, %(holder)s) (increase(kpulse_allocation_real_utilization_known_seconds_total{%(kpulseMatchers)s%(asked)s}[%(idleFor)s]))
-                     / on (%(device)s, %(holder)s)
-                     max by (%(device)s, %(holder)s) (increase(kpulse_allocation_seconds_total{%(kpulseMatchers)s%(asked)s}[%(idleFor)s]))
-                     > 0.75
+                     > on (%(device)s, %(holder)s)
+                     0.75 * max by (%(device)s, %(holder)s) (increase(kpulse_allocation_seconds_total{%(kpulseMatchers)s%(asked)s}[%(idleFor)s]))
+                     or
+                     max by (%(device)s, %(holder)s) (kpulse_allocation_seconds_total{%(kpulseMatchers)s%(asked)s})
+                     * on (%(device)s) group_left ()
+                     (max by (%(device)s) (max_over_time(device:kpulse_gpu_nvml_utilization:avg5m[%(idleFor)s])) == 0)
+                     - 1
+                     unless on (%(device)s, %(holder)s)
+                     max by (%(device)s, %(holder)s) (rate(kpulse_allocation_real_utilization_known_seconds_total{%(kpulseMatchers)s%(asked)s}[5m])) > 0
                    )
                    and on (%(device)s, %(holder)s)
-                   max by (%(device)s, %(holder)s) (last_over_time(kpulse_allocation_info{%(kpulseMatchers)s%(asked)s}[5m] offset %(idleFor)s))
+                   max by (%(device)s, %(holder)s) (last_over_time(kpulse_allocation_seconds_total{%(kpulseMatchers)s%(asked)s}[5m] offset %(idleFor)s))
                    and on (%(device)s, %(holder)s)
-                   max by (%(device)s, %(holder)s) (last_over_time(kpulse_allocation_info{%(kpulseMatchers)s%(asked)s}[5m]))
-                 ||| % c,
+                   max by (%(device)s, %(holder)s) (rate(kpulse_allocation_seconds_total{%(kpulseMatchers)s%(asked)s}[5m])) > 0
+                 ||| % c + labels.exempt(c),
                  'for': '30m',
                  labels: { severity: c.infoSeverity },
                  annotations: {
                    summary: labels.gpuName + ' is idle,' + by,
-                   description: held + 'holds ' + labels.gpuWords + ', whose real utilization was {{ $value | humanizePercentage }} over %s.' % c.idleFor,
+                   description: held + 'holds ' + labels.gpuWords + ', {{ if lt $value 0.0 }}on which no kernel ran for %(idleFor)s.{{ else }}whose real utilization was {{ $value | humanizePercentage }} over %(idleFor)s.{{ end }}' % c,
                  },
                },
                {
@@ -58,9 +64,21 @@ local q = import '../lib/query.libsonnet';
                    description: '{{ $labels.workload_namespace }} held idle GPUs for {{ $value | humanize }} GPU-hours in the last day.',
                  },
                },
+               {
+                 alert: 'KpulseAccountWaste',
+                 expr: |||
+                   sum_over_time(account:kpulse_allocation_idle_gpus:rate5m%s[1d]) / 60 > %g
+                 ||| % [if c.excludeAccounts == '' then '' else '{hpc_account!~"%s"}' % c.excludeAccounts, c.accountWasteGPUHours],
+                 'for': '1h',
+                 labels: { severity: c.infoSeverity },
+                 annotations: {
+                   summary: 'Account {{ $labels.hpc_account }} holds GPUs that it does not use.',
+                   description: 'Jobs of {{ $labels.hpc_account }} held idle GPUs for {{ $value | humanize }} GPU-hours in the last day.',
+                 },
+               },
              ] + (if c.alertStragglers then [{
                     alert: 'KpulseGPUStragglerInJob',
-                    expr: '(\n%s) < %g\n' % [q.straggling($._config), c.stragglerShare],
+                    expr: '(\n%s) < %g\n' % [q.straggling($._config, ', workload_kind!~"%s"' % services), c.stragglerShare],
                     'for': '30m',
                     labels: { severity: c.infoSeverity },
                     annotations: {

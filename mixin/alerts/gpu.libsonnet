@@ -66,18 +66,20 @@ local labels = import '../lib/labels.libsonnet';
         {
           alert: 'KpulseGPUMissing',
           // A board that is missing is gone only if its health is crit; while it is unknown, it may return. If the
-          // proxy has forgotten a board, recorded series identify it, or else show that its host had more boards.
-          // The cause of a lost GPU often makes scrapes fail too, so all terms look back five minutes, and a failed
-          // scrape does not reset `for`. If an index lacks its board, the alert names the last one. Of a source
-          // that lists held GPUs only, the other boards have health but no presence.
+          // proxy has forgotten a board, recorded series identify it, or else show that its host had more boards
+          // within a week. The proxy's verdict itself takes a minute, so one more is enough. The cause of a lost GPU
+          // often makes scrapes fail too, so all terms look back five minutes, and a failed scrape does not reset
+          // `for`. Where there is no verdict, a loss must last longer, as GPUs may be slow to start. If an index
+          // lacks its board, the alert names the last one. Of a source that lists held GPUs only, the other boards
+          // have health but no presence.
           expr: |||
             (
-              max by (%(board)s) (max_over_time(kpulse_gpu_present{%(kpulseMatchers)suuid!=""}[5m])) == 0
+              max by (%(board)s) (last_over_time(kpulse_gpu_present{%(kpulseMatchers)suuid!=""}[5m])) == 0
               unless on (%(board)s)
-              kpulse_gpu_health{%(kpulseMatchers)sstate="unknown"} == 1
+              %(unknown)s
             )
             or
-            0 * (max by (%(board)s) (device:kpulse_gpu_gone:timestamp{uuid!=""}) < time() - 300)
+            0 * max by (%(board)s) (device:kpulse_gpu_gone:timestamp{uuid!=""})
             or
             (
               max by (%(board)s) (max_over_time(kpulse_gpu_present{%(kpulseMatchers)suuid=""}[5m])) == 0
@@ -88,7 +90,10 @@ local labels = import '../lib/labels.libsonnet';
             )
             or
             (
-              host:kpulse_gpus_present:max1d - max_over_time(host:kpulse_gpus_present:count[5m]) > 0
+              max by (%(host)s) (max_over_time(host:kpulse_gpus_present:max1d[1w:6h]) > host:kpulse_gpus_present:max1d or host:kpulse_gpus_present:max1d)
+              - on (%(host)s)
+              max by (%(host)s) (max_over_time(host:kpulse_gpus_present:count[9m]))
+              > 0
               unless on (%(host)s)
               (
                 max by (%(board)s) (max_over_time(kpulse_gpu_present%(kpulseOnly)s[5m])) == 0
@@ -99,8 +104,8 @@ local labels = import '../lib/labels.libsonnet';
                   unless on (%(board)s) max by (%(board)s) (kpulse_gpu_present%(kpulseOnly)s)
               )
             )
-          ||| % c,
-          'for': '5m',
+          ||| % c { unknown: std.strReplace(std.rstripChars(labels.now(c, 'kpulse_gpu_health', 'state="unknown"'), '\n'), '\n', '\n  ') },
+          'for': '1m',
           keep_firing_for: '15m',
           labels: { severity: c.criticalSeverity },
           annotations: {
@@ -153,11 +158,12 @@ local labels = import '../lib/labels.libsonnet';
           null,
           'NVLink errors.',
           '{{ $value | humanize }} errors in the last 15 minutes.',
-          // A recovery is also of kind recovery_successful or recovery_failed.
+          // A recovery is also of kind recovery_successful or recovery_failed. Up to ten errors are not much: the
+          // condition nvlink_errors has the same limit.
           |||
             sum by (%(board)s) (
               max by (%(board)s, kind) (increase(kpulse_gpu_nvlink_errors_total{%(kpulseMatchers)skind!="recovery_event"}[15m]))
-            ) > 0
+            ) > 10
           ||| % c
         ),
         // A fatal error is told for as long as it puts the boards of its host into crit.
@@ -192,7 +198,7 @@ local labels = import '../lib/labels.libsonnet';
         alert(
           'KpulseGPUPowerBrake',
           c.warningSeverity,
-          '5m',
+          '15m',
           null,
           'slowed by the power brake.',
           'the power brake was on for {{ $value | humanizePercentage }} of the last 10 minutes.',
@@ -205,7 +211,13 @@ local labels = import '../lib/labels.libsonnet';
           null,
           'too hot.',
           'the GPU or its memory is above the warning temperature of its model.',
-          raised(['gpu_temperature', 'memory_temperature'])
+          // A share, since a board at its limit is hot at every second scrape.
+          |||
+            max by (%(board)s) (sum_over_time(kpulse_gpu_health_condition{%(kpulseMatchers)scondition=~"gpu_temperature|memory_temperature"}[15m]))
+            / on (%(board)s)
+            max by (%(board)s) (count_over_time(kpulse_gpu_present%(kpulseOnly)s[15m]))
+            > 0.4
+          ||| % c
         ),
         alert(
           'KpulseGPUProfilingStalled',

@@ -8,7 +8,30 @@ local labels = import '../lib/labels.libsonnet';
     optional: std.join('|', $._config.optionalFields),
   },
 
-  local down = labels.down(c),
+  // memory selects the firing alerts of a name: what an alert is about is known for as long as it lasts, though
+  // the series that showed it are older than the look-back. An hour bridges a restart of Prometheus.
+  local memory(name) = 'last_over_time(ALERTS{alertname="%s", alertstate="firing"}[1h])' % name,
+
+  // proxies limits targets to proxies: those that served kpulse_build_info within the last day, under any job
+  // name, and those that are told to be down.
+  local proxies = |||
+    and on (%(clusterLabel)s, job, instance)
+    (
+      last_over_time(kpulse_build_info%(kpulseOnly)s[1d])
+      or
+      %(memory)s
+    )
+  ||| % c { memory: memory('KpulseProxyInstanceDown') },
+
+  // flaps is the share of readings that succeed where less than 70 % do, and not for one outage or two: what
+  // comes and goes never lasts as long as `for`. A reboot of eight minutes leaves 73 %.
+  local flaps(series) = '(avg_over_time(%(of)s[30m]) < 0.7 and changes(%(of)s[30m]) >= 6)\n' % { of: series },
+
+  // The first five of the proxies that are down, and the number of the others.
+  local firstDown =
+    ('{{ range $i, $r := printf `max by (instance) (up{%(clusterLabel)s=%%q} == 0 %(proxies)s)` $labels.%(clusterLabel)s | query | sortByLabel "instance" }}{{ if lt $i 5 }}{{ if $i }}, {{ end }}{{ $r.Labels.instance }}{{ end }}{{ end }}' +
+     '{{ with printf `count(count by (instance) (up{%(clusterLabel)s=%%q} == 0 %(proxies)s)) - 5 > 0` $labels.%(clusterLabel)s | query }} and {{ . | first | value }} more{{ end }}')
+    % c { proxies: std.strReplace(std.rstripChars(proxies, '\n'), '\n', ' ') },
 
   // lost is an alert about the share of a stream's ticks that the proxy did not receive.
   local lost(name, counter, more, summary, description) = {
@@ -30,39 +53,45 @@ local labels = import '../lib/labels.libsonnet';
       rules: [
         {
           alert: 'KpulseProxyDown',
-          expr: down + |||
+          // One alert for a cluster: behind a dead switch are many proxies.
+          expr: |||
+            count by (%(clusterLabel)s) (
+              up == 0
+              %(proxies)s
+            )
             unless on (%(clusterLabel)s)
             count by (%(clusterLabel)s) (kpulse_build_info%(kpulseOnly)s)
-          ||| % c,
+          ||| % c { proxies: std.strReplace(std.rstripChars(proxies, '\n'), '\n', '\n  ') },
           'for': '10m',
           labels: { severity: c.criticalSeverity },
           annotations: {
-            summary: 'No kpulse-proxy can be scraped.',
-            description: '{{ $labels.instance }} and every other kpulse-proxy seen in the last day do not answer, or answer 502 because they cannot read any of their sources: no GPU is monitored.',
+            summary: 'No kpulse-proxy{{ with $labels.%s }} of {{ . }}{{ end }} can be scraped.' % c.clusterLabel,
+            description: 'No kpulse-proxy seen in the last day answers, or each answers 502 because it cannot read any of its sources: no GPU is monitored. Down: ' + firstDown + '.',
           },
         },
         {
           alert: 'KpulseProxyInstanceDown',
-          expr: down,
+          // A proxy that cannot read any of its sources answers 502, so only `up` shows it.
+          expr: '(\n  %s  or\n  up == 0\n)\n' % flaps('up') + proxies,
           'for': '10m',
           labels: { severity: c.warningSeverity },
           annotations: {
             summary: 'A kpulse-proxy cannot be scraped.',
-            description: '{{ $labels.instance }} does not answer, or answers 502 because it cannot read any of its sources: the GPUs of this host are not monitored.',
+            description: '{{ $labels.instance }} {{ if $value }}answers only {{ $value | humanizePercentage }} of the scrapes; it fails, {{ else }}does not answer, {{ end }}or answers 502 because it cannot read any of its sources: the GPUs of this host are not monitored.',
           },
         },
         {
           alert: 'KpulseUpstreamDown',
-          // A proxy that cannot read any of its sources answers 502, so only `up` shows it.
-          expr: |||
-            kpulse_source_up%(kpulseOnly)s == 0
+          // One source of several; KpulseProxyInstanceDown tells of all, as they fail the scrape.
+          expr: flaps('kpulse_source_up' + c.kpulseOnly) + |||
             or
-          ||| % c + down,
-          'for': '5m',
+            kpulse_source_up%(kpulseOnly)s == 0
+          ||| % c,
+          'for': '10m',
           labels: { severity: c.warningSeverity },
           annotations: {
             summary: 'A source of GPU readings is down.',
-            description: '{{ $labels.instance }} gets no readings{{ with $labels.source }} from {{ . }}{{ end }}; its landing page (/) shows the cause and the remedy.',
+            description: '{{ $labels.instance }} gets {{ if $value }}only {{ $value | humanizePercentage }} of the{{ else }}no{{ end }} readings from {{ $labels.source }}; its landing page (/) shows the cause and the remedy.',
           },
         },
         {
@@ -96,8 +125,10 @@ local labels = import '../lib/labels.libsonnet';
               max by (%(clusterLabel)s, instance) (max_over_time(kpulse_source_devices%(kpulseOnly)s[1d])) > 0
               or
               max by (%(clusterLabel)s, instance) (kpulse_gpu_present%(kpulseOnly)s) == 0
+              or
+              max by (%(clusterLabel)s, instance) (%(memory)s)
             )
-          ||| % c,
+          ||| % c { memory: memory('KpulseUpstreamWithoutGPUs') },
           'for': '5m',
           labels: { severity: c.criticalSeverity },
           annotations: {

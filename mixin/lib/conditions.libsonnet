@@ -10,7 +10,7 @@ local own(alerts, why) = { byAction: false, alerts: alerts, why: why };
   ecc_double_bit+: { alerts: ['KpulseGPUUncorrectableECC'], why: 'The programs that ran there have wrong data, whatever happens to the board.' },
   thermal_slowdown: own(['KpulseGPUThermalThrottling'], 'Short periods are harmless; the alert uses the share of time.'),
   power_brake: own(['KpulseGPUPowerBrake'], 'Short periods are harmless; the alert uses the share of time.'),
-  nvlink_errors: own(['KpulseGPUNVLinkErrors'], 'A burst raises it for ten minutes; the alert needs errors for a quarter of an hour.'),
+  nvlink_errors: own(['KpulseGPUNVLinkErrors'], 'A burst raises it for ten minutes; the alert needs more than ten errors in a quarter of an hour, for another one.'),
   nvswitch: own(['KpulseNVSwitchErrors'], 'One switch puts every board of its node into crit; one alert is enough.'),
   profiling_stalled: own(['KpulseGPUProfilingStalled'], 'The board works; its measurements are wrong.'),
 }

@@ -10,6 +10,15 @@
   device(c):: self.board(c) + ', mig_instance, mig_profile',
   host(c):: '%s, hostname' % c.clusterLabel,
   holder(c):: 'workload_namespace, workload_pod, workload_kind, workload_name, hpc_job',
+  // gang identifies a job, or a workload without one.
+  gang(c):: '%s, hpc_job, workload_namespace, workload_kind, workload_name' % c.clusterLabel,
+
+  // exempt leaves out the jobs of excludeAccounts and excludePartitions.
+  exempt(c)::
+    local of(label, names) =
+      if names == '' then [] else ['last_over_time(kpulse_allocation_info{%shpc_job!="", %s=~"%s"}[5m])' % [c.kpulseMatchers, label, names]];
+    local jobs = of('hpc_account', c.excludeAccounts) + of('hpc_partition', c.excludePartitions);
+    if jobs == [] then '' else 'unless on (%s, hpc_job) (\n  %s\n)\n' % [c.clusterLabel, std.join('\n  or\n  ', jobs)],
 
   // state ranks each board by its health: 3 crit, 2 warn, 1 hot, 0.5 unknown, 0 ok. Only samples of 1 count: a
   // proxy may serve the other states as 0, or leave them out.
@@ -48,19 +57,25 @@
   gpuWords:: self.gpuName + ' ({{ $labels.uuid }})',
   // For a GPU that is gone: its last holder within half an hour.
   holderWords(c):: self.heldBy(
+    c,
     ' Held by',
     'kpulse_allocation_info{%(only)suuid="%%[1]s"} or last_over_time(kpulse_allocation_info{%(only)suuid="%%[1]s"}[30m]) unless on (uuid) kpulse_gpu_present{%(only)suuid="%%[1]s"} == 1' % { only: c.kpulseMatchers },
     '$labels.uuid'
   ),
   instanceHolderWords(c)::
-    self.heldBy(' Held by', 'kpulse_allocation_info{%suuid="%%s", mig_instance="%%s"}' % c.kpulseMatchers, '$labels.uuid $labels.mig_instance'),
+    self.heldBy(c, ' Held by', 'kpulse_allocation_info{%suuid="%%s", mig_instance="%%s"}' % c.kpulseMatchers, '$labels.uuid $labels.mig_instance'),
   // For a GPU that is gone: its last holder.
   lastHolderWords(c):: self.heldBy(
+    c,
     ' Last held by',
     'last_over_time(kpulse_allocation_info{%suuid="%%[1]s"}[30m]) or allocation:kpulse_allocation_gone:info{uuid="%%[1]s"}' % c.kpulseMatchers,
     '$labels.uuid'
   ),
-  heldBy(words, info, ids)::
+  heldBy(c, words, info, ids)::
     '{{ range printf `max by (workload_namespace, workload_pod, hpc_job) (' + info + ')` ' + ids + ' | query }}' +
-    words + '{{ with .Labels.workload_pod }} pod {{ . }}{{ end }}{{ with .Labels.workload_namespace }} in {{ . }}{{ end }}{{ with .Labels.hpc_job }} job {{ . }}{{ end }}.{{ end }}',
+    words + '{{ with .Labels.workload_pod }} pod {{ . }}{{ end }}{{ with .Labels.workload_namespace }} in {{ . }}{{ end }}{{ with .Labels.hpc_job }} job {{ . }}' + self.ownerWords(c) + '{{ end }}.{{ end }}',
+  // ownerWords names the user and the account of the job `.`, where known: now, or within half an hour.
+  ownerWords(c)::
+    '{{ range printf `topk(1, %(owner)s or on () last_over_time(%(owner)s[30m]))` $labels.%(cluster)s . $labels.%(cluster)s . | query }}{{ with .Labels.hpc_user }} of user {{ . }}{{ end }}{{ with .Labels.hpc_account }}, account {{ . }}{{ end }}{{ end }}'
+    % { owner: 'job:kpulse_allocation_owner:info{%s=%%q, hpc_job=%%q}' % c.clusterLabel, cluster: c.clusterLabel },
 }

@@ -140,8 +140,8 @@ $(THANOS):
 	go -C internal/e2e/thanos build -trimpath -tags slicelabels -ldflags '-s -w' -o '$@.part/' tool
 	mv '$@.part' '$@'
 
-e2e-fleet: $(THANOS) ## Run deploy/fleet: two clusters, Prometheus' agent, Thanos and Alertmanager (needs prometheus and prometheus-alertmanager)
-	KPULSE_THANOS='$(THANOS)/thanos' KPULSE_REQUIRE_THANOS=1 KPULSE_REQUIRE_PROMETHEUS=1 go -C mixin test -count=1 -v -run '^TestFleetOnThanos$$' .
+e2e-fleet: $(THANOS) ## Run deploy/fleet: two clusters, Prometheus' agent, Thanos and Alertmanager (needs prometheus and prometheus-alertmanager); OLD=FILE replaces one proxy
+	KPULSE_OLD='$(abspath $(OLD))' KPULSE_THANOS='$(THANOS)/thanos' KPULSE_REQUIRE_THANOS=1 KPULSE_REQUIRE_PROMETHEUS=1 go -C mixin test -count=1 -v -run '^TestFleetOnThanos$$' .
 
 debian: $(DEBIAN) ## Build the archive of a Debian root, for the two below (minutes; needs mmdebstrap)
 
@@ -165,10 +165,10 @@ e2e-compose: ## Check the files of deploy/compose with the loader of docker comp
 
 bench: ## Run the benchmarks, and measure the targets of the design; OLD=FILE measures an older program beside, ROWS='XL.*gzip' only some
 	go test -run '^$$' -bench . -benchmem ./internal/...
-	KPULSE_BENCH='$(or $(ROWS),.)' KPULSE_OLD='$(OLD)' go test -count=1 -v -run '^TestTargets' -timeout 60m ./internal/e2e
+	KPULSE_BENCH='$(or $(ROWS),.)' KPULSE_OLD='$(abspath $(OLD))' go test -count=1 -v -run '^TestTargets' -timeout 60m ./internal/e2e
 
 report: ## Measure the targets of the design, and write testdata/bench/REPORT.md (five minutes; on an idle machine)
-	KPULSE_BENCH=. KPULSE_OLD='$(OLD)' go test -count=1 -v -run '^TestTargets$$' -timeout 60m ./internal/e2e -update
+	KPULSE_BENCH=. KPULSE_OLD='$(abspath $(OLD))' go test -count=1 -v -run '^TestTargets$$' -timeout 60m ./internal/e2e -update
 
 # Sizes of the fleets of make fleet, in nodes of 8 GPUs.
 NODES ?= 10,200,1000

@@ -242,7 +242,8 @@ func (f *deployed) balance(t *testing.T) {
 }
 
 // startCluster starts the exporters and proxies of a cluster, and the Prometheus that scrapes
-// them. An agent evaluates no rules: its proxies do.
+// them. An agent evaluates no rules: its proxies do. The agent's proxies serve lean
+// and full; the first of the other cluster is KPULSE_OLD, an older version, if that is set.
 func (f *deployed) startCluster(t *testing.T, cluster, proxy, prometheus, config string, flags ...string) {
 	t.Helper()
 	var targets []string
@@ -255,11 +256,14 @@ func (f *deployed) startCluster(t *testing.T, cluster, proxy, prometheus, config
 		t.Cleanup(upstream.Close)
 		f.exporters[cluster] = append(f.exporters[cluster], e)
 		address := freeAddress(t)
-		args := []string{"--source=" + upstream.URL + "/metrics", "--poll=1s", "--source.min-interval=500ms", "--web.listen-address=" + address}
+		binary, args := proxy, []string{"--source=" + upstream.URL + "/metrics", "--poll=1s", "--source.min-interval=500ms", "--web.listen-address=" + address}
 		if config == "agent.yml" {
-			args = append(args, "--rules.file="+filepath.Join(f.dir, "repository", "rules", "kpulse-node.rules.yml"), "--rules.window=10m")
+			args = append(args, "--series="+[hostsOfEach]string{"lean", "full"}[h],
+				"--rules.file="+filepath.Join(f.dir, "repository", "rules", "kpulse-node.rules.yml"), "--rules.window=10m")
+		} else if old := os.Getenv("KPULSE_OLD"); h == 0 && old != "" {
+			binary = old
 		}
-		start(t, address, proxy, args...)
+		start(t, address, binary, args...)
 		targets = append(targets, address)
 	}
 	dir := filepath.Join(f.dir, cluster)

@@ -34,7 +34,7 @@ func TestPrometheusScrapesUs(t *testing.T) {
 	up := startUpstream(func() ([]byte, error) { return body, nil })
 	defer up.stop()
 	proxy := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s")
-	demo := startProxy(t, itself(t), "--backend=replay", "--poll=100ms")
+	demo := startProxy(t, itself(t), "--backend=replay", "--poll=100ms", "--series=full") // in the lean form a counter is 0 for a minute
 	server := startPrometheus(t, binary, map[string]string{
 		"direct": strings.TrimPrefix(up.url, "http://"),
 		"proxy":  strings.TrimPrefix(proxy.URL, "http://"),

@@ -1,6 +1,7 @@
 package expose
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -139,7 +140,7 @@ func (f *deviceFamily) write(o *output, l *layout, readings []outcome) {
 				}
 				buf = append(exposition.AppendFloat(buf, v), '\n')
 			}
-			if o.buf = buf; len(buf) >= o.most {
+			if o.buf = buf; len(buf) >= cmp.Or(o.most, chunk) {
 				o.flush()
 			}
 		}

@@ -1,6 +1,7 @@
 package expose
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"strconv"
@@ -17,7 +18,7 @@ const (
 	// chunk is how many bytes are gathered before they are written. The whole answer for eight
 	// GPUs fits and takes one write.
 	chunk = 320 << 10
-	// packedChunk is that for an answer to compress: the length of a block of gzip.
+	// packedChunk is that for an answer to compress: about a block of deflate.
 	packedChunk = 64 << 10
 	// slack is capacity beyond these for the line that fills them.
 	slack = 4 << 10
@@ -38,7 +39,7 @@ type buffer struct {
 	w     io.Writer
 	ahead [][]byte // written before buf, without a copy
 	buf   []byte
-	most  int  // bytes to gather
+	most  int  // bytes to gather, 0 for chunk
 	begun bool // something was written
 	err   error
 }
@@ -72,7 +73,7 @@ func (b *buffer) flush() {
 }
 
 func (b *buffer) flushIfFull() {
-	if len(b.buf) >= b.most {
+	if len(b.buf) >= cmp.Or(b.most, chunk) {
 		b.flush()
 	}
 }

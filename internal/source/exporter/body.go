@@ -14,6 +14,9 @@ const (
 	// must not pin its size in every reused Batch.
 	keepBuffer   = 1 << 20
 	shrinkFactor = 8
+	// collectFrom is the length of a first body after which garbage is collected. That of one exporter is shorter, so
+	// that a proxy of many collects nothing.
+	collectFrom = 4 << 20
 )
 
 // errTooLarge reports a body over the limit.
@@ -36,18 +39,19 @@ type bodyReader struct {
 // suffices. size is the expected length, -1 if unknown: then it is a little more than that of the
 // last body. With an error, errTooLarge or r's, it also returns what it has read.
 func (in *bodyReader) read(buf []byte, r io.Reader, size int64) ([]byte, error) {
+	first, spare := size < 0 && in.last == 0, int64(0)
 	switch {
-	case size < 0 && in.last == 0:
+	case first:
 		size = firstBuffer
 	case size < 0:
-		size = in.last + in.last/16
+		size, spare = in.last, in.last/16
 	}
-	want := int(min(size, in.max) + bytes.MinRead + 1) // with less spare memory a Buffer grows at the end
+	want := int(min(size, in.max) + bytes.MinRead + 1) // with less a Buffer grows at the end
 	switch have := cap(buf); {
 	case in.discarded != nil:
 		buf = in.discarded
 	case have < want || have > keepBuffer && have/shrinkFactor > want:
-		buf = make([]byte, 0, want)
+		buf = make([]byte, 0, want+int(spare))
 	}
 	in.buffer, in.limited = *bytes.NewBuffer(buf[:0]), io.LimitedReader{R: r, N: in.max + 1}
 	_, err := in.buffer.ReadFrom(&in.limited)
@@ -59,8 +63,9 @@ func (in *bodyReader) read(buf []byte, r io.Reader, size int64) ([]byte, error) 
 		return body, errTooLarge
 	case err == nil:
 		in.last, in.discarded = int64(len(body)), nil
-		if cap(body) > max(cap(buf), keepBuffer) {
-			// What it grew into and out of takes up to three times its length.
+		if first && len(body) > collectFrom {
+			// The smaller buffers, and then the last one, may each take twice the body's length.
+			runtime.GC()
 			body = append(make([]byte, 0, len(body)+len(body)/16+bytes.MinRead+1), body...)
 			runtime.GC()
 		}

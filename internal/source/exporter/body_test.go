@@ -60,7 +60,7 @@ func TestBodyReaderReadsAll(t *testing.T) {
 }
 
 func TestBodyReaderReusesMemory(t *testing.T) {
-	text := lines(3 << 19)
+	text := lines(9 << 19)
 	in := bodyReader{max: 64 << 20}
 	r := bytes.NewReader(text)
 	buf, _ := in.read(nil, r, -1)
@@ -72,6 +72,15 @@ func TestBodyReaderReusesMemory(t *testing.T) {
 		buf, _ = in.read(buf, r, -1)
 	}); n != 0 {
 		t.Errorf("%v allocations for a steady body, want 0", n)
+	}
+	// So it is if bodies become longer, byte by byte.
+	more := len(text) - 1000
+	if n := testing.AllocsPerRun(10, func() {
+		more++
+		r.Reset(text[:more])
+		buf, _ = in.read(buf, r, -1)
+	}); n != 0 {
+		t.Errorf("%v allocations for bodies that become longer, want 0", n)
 	}
 	// A buffer for another Batch has the right size at once.
 	r.Reset(text)

@@ -34,6 +34,9 @@ var ofOthers = map[string]known{
 
 	"ALERTS_FOR_STATE": {selector: "alertname"},
 
+	"kpulse_proxy_host_cpu_utilization_ratio":           {selector: "job"},
+	"kpulse_proxy_host_memory_total_bytes":              {selector: "job"},
+	"kpulse_proxy_host_memory_available_bytes":          {selector: "job"},
 	"process_cpu_seconds_total":                         {counter: true, selector: "job"},
 	"process_resident_memory_bytes":                     {selector: "job"},
 	"process_start_time_seconds":                        {selector: "job"},
@@ -106,7 +109,7 @@ func expressions(t *testing.T) []expression {
 				t.Errorf("%s, variable %s: %q is not a known kind of query", name, v.Name, query.Query)
 				continue
 			}
-			all = append(all, expression{fmt.Sprintf("%s, variable %s", name, v.Name), match[1]})
+			all = append(all, expression{fmt.Sprintf("%s, variable %s", name, v.Name), substitute(match[1])})
 		}
 	}
 	return all

@@ -1,6 +1,7 @@
 package mixin_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -46,8 +47,12 @@ var stops = map[string][]stop{
 		{"Holders", map[string]string{"Namespace": "team-nlp", "Pod": "nlp-3-worker-{gpu}", "Holds it": "now"}},
 	},
 	"hung job": {
-		{"GPUs held now", map[string]string{"": "16.0"}},
-		{"Devices held now", map[string]string{"Job": "88049300", "Host": "{host}", "GPU": "{gpu}", "Real utilization": "14%"}},
+		{"State", map[string]string{"": "STALLED"}},
+		{"GPUs and hosts", map[string]string{"GPUs": "16", "hosts": "2"}},
+		{"What to change", map[string]string{"What": "stalled"}},
+		{"Whose", map[string]string{"Cluster": "{cluster}", "Job": "{job}", "User": "ada", "Account": "physics", "GPUs": "16.0"}},
+		{"Alerts", map[string]string{"Severity": "warning", "Alert": "KpulseJobStalled", "Job": "{job}"}},
+		{"Boards of the job", map[string]string{"Host": "{host}", "GPU": "{gpu}"}},
 	},
 	"proxy down": {
 		{"Proxies down", map[string]string{"": "1"}},
@@ -118,13 +123,14 @@ func (f *playedFleet) checkIncidents(t *testing.T, r renderer) {
 		}
 	}
 	f.checkHistory(t, found)
+	f.checkEnded(t, r, found, raw)
 	f.report(t, found)
 	t.Logf("%d panels answered", len(looks))
 }
 
 // of returns a stop with the values of an incident in its texts.
 func (s stop) of(i fleet.Incident) stop {
-	has := strings.NewReplacer("{host}", i.Hostname, "{gpu}", i.GPU)
+	has := strings.NewReplacer("{host}", i.Hostname, "{gpu}", i.GPU, "{cluster}", i.Cluster, "{job}", i.Job)
 	filled := stop{s.panel, map[string]string{}}
 	for name, text := range s.cells {
 		filled.cells[name] = has.Replace(text)
@@ -209,6 +215,52 @@ func (f *playedFleet) checkHistory(t *testing.T, found *findings) {
 			if !told {
 				found.fail(place{p.UID, "XIDs"}, "history", "over %s nothing shows XID 48", length)
 			}
+		}
+	}
+}
+
+// ended is what the Job page shows of a job that held all GPUs of two hosts for an hour and ended half an hour ago: what
+// it showed before, but for what is only known of now.
+var ended = []stop{
+	{"State", map[string]string{"": "ended"}},
+	{"GPUs and hosts", map[string]string{"GPUs": "16", "hosts": "2"}},
+	{"GPU-hours", map[string]string{"": "16.0"}},
+	{"Whose", map[string]string{"Job": "{job}", "User": "ada", "Account": "physics"}},
+	{"Boards of the job", map[string]string{"Host": "{host}", "GPU": "{gpu}", "GPU-hours": "1.0"}},
+}
+
+// checkEnded looks at the hung job as if it had ended with the fleet.
+func (f *playedFleet) checkEnded(t *testing.T, r renderer, found *findings, raw map[place]json.RawMessage) {
+	t.Helper()
+	i := f.incident(t, "hung job")
+	p, err := f.open(f.pages["kpulse-job.json"], f.Start, f.End.Add(30*time.Minute), map[string][]string{"cluster": {i.Cluster}, "job": {i.Job}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.offers(); err != nil {
+		found.fail(place{p.UID, "variables"}, "ended", "%v", err)
+	}
+	var panels []rendering
+	for _, of := range p.Panels {
+		if of.Type == "row" {
+			continue
+		}
+		one, err := p.rendering(of, raw[place{p.UID, of.Title}], "ended")
+		if err != nil {
+			t.Fatal(of.Title, err)
+		}
+		empty := !slices.ContainsFunc(one.Results, func(r shownResult) bool { return len(r.Series) > 0 })
+		if excused[p.UID+"/"+of.Title].why == "" && empty != (of.Title == "Alerts") {
+			found.fail(one.at, "ended", "it is empty: %v", empty)
+		}
+		panels = append(panels, one)
+	}
+	looks, _ := r.render(t, panels)
+	for _, s := range ended {
+		n := slices.IndexFunc(panels, func(r rendering) bool { return r.at.panel == s.panel })
+		kind := p.Panels[slices.IndexFunc(p.Panels, func(of panel) bool { return of.Title == s.panel })].Type
+		if want := s.of(i).cells; !looks[n].says(kind, want) {
+			found.fail(panels[n].at, "ended", "it does not show %q, but %.1500s", want, &looks[n])
 		}
 	}
 }

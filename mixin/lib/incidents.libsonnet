@@ -108,7 +108,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
         ['hostname="", instance=""', ' and on (%s) gang:kpulse_allocation_member:info%s' % [job, q.recorded(c)]],
       ]
     ]);
-    local by = '%s, alertname, severity, hostname, instance, gpu, uuid, workload_namespace, workload_name, hpc_job' % c.clusterLabel;
+    local by = '%s, alertname, severity, hostname, instance, gpu, uuid, workload_namespace, workload_kind, workload_name, hpc_job' % c.clusterLabel;
     local firing(more='') = chosen('ALERTS', ', alertstate="firing"' + more);
     local first = q.most('max by (%s) (%s)' % [by, q.ranked(
       function(matcher) '(%s)' % firing(', ' + matcher),
@@ -129,6 +129,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     ] + labels.columns(c) + [
       ['instance', 'Proxy'],
       ['workload_namespace', 'Namespace'],
+      ['workload_kind', 'Kind'],
       ['workload_name', 'Workload'],
       ['hpc_job', 'Job'],
       ['Value #B', 'Since'],

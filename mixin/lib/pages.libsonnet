@@ -10,7 +10,7 @@
   local gpu = page('kpulse-gpu.json', [['hostname', 'hostname'], ['gpu', 'uuid']]),
   local node = page('kpulse-node.json', [['hostname', 'hostname']]),
   local proxy = page('kpulse-proxy.json', [['instance', 'instance']]),
-  local job = page('kpulse-namespace.json', [['namespace', 'workload_namespace'], ['hpc_job', 'hpc_job']]),
+  local job = page('kpulse-job.json') + '&var-job={{ with $labels.hpc_job }}{{ . | urlquery }}{{ else }}{{ printf `%s/%s/%s` $labels.workload_namespace $labels.workload_kind $labels.workload_name | urlquery }}{{ end }}',
 
   // By group; by alert if it has another subject than its group.
   local pages = {
@@ -22,7 +22,7 @@
     // For a board without a uuid, the page of its host.
     KpulseGPUMissing: '{{ if $labels.uuid }}%s{{ else }}%s{{ end }}' % [gpu, node],
     KpulseNVSwitchErrors: node,
-    KpulseNamespaceWaste: job,
+    KpulseNamespaceWaste: page('kpulse-namespace.json', [['namespace', 'workload_namespace']]),
   },
 
   prometheusAlerts+:: {
